@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * index.h: the index of embedded kernels, as `pack` writes it and as the runtime and blobcheck read it.
+ *
+ * Three allocated, read-only sections of the final binary:
+ *   .nojit.index   struct nji_header, then entries sorted by (key_hash), then per-arch records, then a string table
+ *   .nojit.blobs   fatbin containers (ELF entries only), each 64-byte aligned
+ *   .nojit.keys    text written by gen: what the launchers will ask for, a line per key (see below)
+ * All little-endian; all references are offsets, so the bytes mean the same in the file and in memory.
+ *
+ * A line of .nojit.keys, tab-separated, lines sorted by key, final newline:
+ *   key  entry  threads  max_shared_bytes  min_sm  param_bytes  offset:bytes,offset:bytes,...
+ */
+#ifndef NOJIT_INDEX_H
+#define NOJIT_INDEX_H
+
+#include <stdint.h>
+
+#define NJI_MAGIC UINT64_C(0x0031494454494a4e) /* "NJITDI1", NUL, as bytes */
+#define NJI_VERSION 1
+
+struct nji_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t entry_count;
+    uint32_t arch_count;    /* archs of the build */
+    uint32_t record_count;  /* arch records of all entries */
+    uint32_t entries_off;   /* struct nji_entry[entry_count], ascending key_hash */
+    uint32_t archs_off;     /* struct nji_arch[arch_count] */
+    uint32_t records_off;   /* struct nji_record[record_count] */
+    uint32_t params_off;    /* struct nji_param[], shared by all entries */
+    uint32_t strings_off;   /* NUL-terminated strings */
+    uint32_t index_bytes;   /* of the whole index */
+    uint32_t toolkit_str;   /* offset in strings: "ptxas 13.0.88" */
+    uint32_t reserved;
+    uint64_t blobs_bytes;   /* of the whole .nojit.blobs section */
+    uint64_t index_hash;    /* XXH3-64 of the index with this field zero */
+};
+
+struct nji_arch {
+    uint16_t sm;      /* 90 */
+    uint8_t suffix;   /* 0, 'a' or 'f' */
+    uint8_t lp_is_f16;
+    uint32_t shared_limit; /* bytes a block may use */
+};
+
+struct nji_entry {
+    uint64_t key_hash;   /* XXH3-64 of the key */
+    uint64_t blob_off;   /* into .nojit.blobs */
+    uint64_t blob_bytes; /* of the fatbin container */
+    uint64_t blob_hash;  /* XXH3-64 of the container */
+    uint32_t key_str, entry_str; /* offsets in strings */
+    uint32_t threads, max_shared_bytes;
+    uint32_t first_record, record_count; /* one record per arch that holds the key */
+    uint32_t first_param;
+    uint16_t param_count, param_bytes;
+    uint16_t min_sm;
+    uint16_t reserved[3];
+};
+
+struct nji_record {
+    uint64_t code_hash; /* XXH3-64 of the cubin */
+    uint32_t code_bytes;
+    uint16_t arch;      /* index into archs */
+    uint16_t registers;
+    uint32_t static_shared_bytes;
+    uint32_t stack_bytes, spill_bytes;
+    uint32_t reserved;
+};
+
+struct nji_param {
+    uint16_t offset, bytes;
+};
+
+_Static_assert(sizeof(struct nji_header) == 72, "index header");
+_Static_assert(sizeof(struct nji_entry) == 72, "index entry");
+_Static_assert(sizeof(struct nji_record) == 32, "index record");
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * nojit.h: load and run kernels that were compiled before the program started.
+ *
+ * A program links libnojit.a with the objects that `gen` and `pack` made from its kernel contracts. Those bring
+ * the kernel table (nj_kernels), typed launchers (nojit_ops.h) and machine code, in sections of the binary.
+ * nj_context_create() opens a device and loads and resolves every kernel; after that nothing is ever compiled or
+ * loaded, and a missing kernel is an error, not a wait.
+ *
+ * Errors. Functions that can fail return 0 or a negative NJ_E_ code; nj_context_error() gives the sentence: what,
+ * where, what to do. Nothing here exits, aborts or prints (except through nj_options.log).
+ * Threads. A context and its streams belong to one thread at a time.
+ * Streams. Functions that take a stream enqueue on it and return; results are there after nj_stream_sync().
+ * On the CPU backend work is done when the call returns.
+ */
+#ifndef NOJIT_H
+#define NOJIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NOJIT_VERSION "0.1.0"
+
+/* X(name, code, text). Codes are stable; new ones are added at the end. */
+#define NJ_ERRORS(X)                                                                               \
+    X(NJ_OK, 0, "success")                                                                         \
+    X(NJ_E_ARG, -1, "invalid argument")                                                            \
+    X(NJ_E_NOMEM, -2, "out of memory")                                                             \
+    X(NJ_E_NO_DEVICE, -3, "no usable device")                                                      \
+    X(NJ_E_DRIVER, -4, "the GPU driver cannot be used")                                            \
+    X(NJ_E_LIBRARY, -5, "a required library cannot be used")                                       \
+    X(NJ_E_NO_CODE, -6, "no machine code for this GPU")                                            \
+    X(NJ_E_NO_KERNEL, -7, "no such kernel")                                                        \
+    X(NJ_E_INDEX, -8, "the embedded kernel index is damaged")                                      \
+    X(NJ_E_DEVICE, -9, "the device reported an error")                                             \
+    X(NJ_E_GEMM, -10, "matrix product not prepared or not possible")                               \
+    X(NJ_E_UNSUPPORTED, -11, "not supported by this backend")                                      \
+    X(NJ_E_IO, -12, "input or output failed")                                                      \
+    X(NJ_E_FORMAT, -13, "malformed input")
+
+enum nj_error {
+#define NJ_ENUM(name, code, text) name = (code),
+    NJ_ERRORS(NJ_ENUM)
+#undef NJ_ENUM
+};
+
+/* Text of a code ("unknown error" for one that is not listed); name is "NJ_E_ARG" and so on. Never NULL. */
+const char *nj_error_text(int code);
+const char *nj_error_name(int code);
+
+typedef struct nj_context nj_context; /* one device, its loaded kernels, its memory */
+typedef struct nj_stream nj_stream;   /* work in order on one context */
+typedef struct nj_event nj_event;     /* a point in a stream, with its time */
+typedef struct nj_graph nj_graph;     /* captured work, launched as one */
+
+/* Element types. NJ_LP is the 16-bit type of the device: bfloat16, or float16 on sm_75. */
+enum nj_dtype { NJ_F32 = 0, NJ_LP = 1 };
+
+/* Forbid the driver's JIT for this process: sets CUDA_DISABLE_PTX_JIT=1, CUDA_CACHE_DISABLE=1 and
+ * CUDA_FORCE_PRELOAD_LIBRARIES=0. Call first thing in main(), before any thread or CUDA call.
+ * The library never does it by itself. Returns 0 or NJ_E_ARG if the environment cannot be set. */
+int nj_forbid_jit(void);
+
+/* ---- context -------------------------------------------------------------------------------------------- */
+
+enum nj_device_kind { NJ_DEVICE_AUTO = 0, NJ_DEVICE_CPU = 1, NJ_DEVICE_CUDA = 2 };
+
+struct nj_options {
+    enum nj_device_kind device; /* AUTO: CUDA if it works, else CPU (nj_device_info.fallback says why) */
+    int ordinal;                /* which GPU, counted as the driver does; default 0 */
+    int verbose;                /* 1: a line per module loaded, through log */
+    void (*log)(void *user, const char *line); /* NULL: silent */
+    void *log_user;
+};
+
+struct nj_device_info {
+    char name[128];
+    const char *backend;     /* "cuda" or "cpu" */
+    int sm;                  /* 90 for sm_90; 0 on the CPU */
+    int lp_is_f16;           /* 1: NJ_LP is float16 (sm_75), 0: bfloat16 */
+    int integrated;          /* GPU shares memory with the host */
+    int multiprocessors;     /* CPU: threads */
+    int driver_version;      /* CUDA version the driver supports, 13000 = 13.0; 0 on the CPU */
+    char driver[64];         /* kernel driver release, "580.159.04", or "" */
+    char gemm_library[512];  /* path of cuBLASLt or name of the BLAS */
+    size_t gemm_version;     /* 130100 = 13.1.0; 0 if unknown */
+    size_t memory_bytes;     /* in all */
+    size_t budget_bytes;     /* what may be allocated now: free memory; MemAvailable where shared with the host */
+    uint32_t kernels_loaded; /* equals nj_kernel_count on CUDA */
+    uint32_t modules_loaded;
+    int managed;             /* arenas come from managed memory */
+    char fallback[512];      /* AUTO took the CPU although a GPU was looked for: why; else "" */
+};
+
+/* Opens a device, loads and resolves every kernel. *out is set even on failure (unless NJ_E_NOMEM), so that
+ * nj_context_error() can be read; destroy it in both cases. options may be NULL (all zero).
+ * Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE. */
+int nj_context_create(nj_context **out, const struct nj_options *options);
+void nj_context_destroy(nj_context *ctx); /* NULL is fine */
+const char *nj_context_error(const nj_context *ctx); /* last sentence, "" if none; valid until the next failure */
+const struct nj_device_info *nj_context_device(const nj_context *ctx);
+/* Fresh value of budget_bytes. */
+size_t nj_context_budget(nj_context *ctx);
+
+/* ---- memory --------------------------------------------------------------------------------------------- */
+
+enum nj_memory { NJ_MEM_DEVICE = 0, NJ_MEM_HOST = 1 /* pinned, for copies */ };
+
+/* Zeroed memory, 256-byte aligned. NJ_E_NOMEM names size and budget. NOJIT_MEMORY=device|managed overrides
+ * the choice made for the device. On the CPU backend both kinds are host memory. */
+int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
+void nj_free(nj_context *ctx, enum nj_memory kind, void *ptr); /* NULL is fine */
+
+/* Copies between any two of: memory from nj_alloc, other host memory (which must stay valid and unchanged until
+ * the stream has passed; pageable host memory may make the call wait). */
+int nj_copy(nj_stream *s, void *dst, const void *src, size_t bytes);
+int nj_zero(nj_stream *s, void *dst, size_t bytes);
+
+/* ---- streams, events, graphs ---------------------------------------------------------------------------- */
+
+int nj_stream_create(nj_context *ctx, nj_stream **out);
+void nj_stream_destroy(nj_stream *s);
+int nj_stream_sync(nj_stream *s); /* also reports errors of earlier asynchronous work: NJ_E_DEVICE */
+nj_context *nj_stream_context(nj_stream *s);
+
+int nj_event_create(nj_context *ctx, nj_event **out);
+void nj_event_destroy(nj_event *e);
+int nj_event_record(nj_event *e, nj_stream *s);
+int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms); /* waits for both */
+
+/* Capture what is enqueued on s between begin and end. NJ_E_UNSUPPORTED on the CPU and with NOJIT_GRAPH=0: then
+ * run the work directly; the bits are the same. */
+int nj_graph_begin(nj_stream *s);
+int nj_graph_end(nj_stream *s, nj_graph **out);
+int nj_graph_launch(nj_graph *g, nj_stream *s);
+void nj_graph_destroy(nj_graph *g);
+
+/* ---- matrix products ------------------------------------------------------------------------------------ */
+
+/* Row-major C[M,N] = op(A) op(B) + beta C, accumulated in float32. A, B have ab_dtype; C has c_dtype.
+ *   NJ_GEMM_NT: A[M,K] B[N,K]^T  (forward: x W^T)      NJ_GEMM_NN: A[M,K] B[K,N]  (dx = dy W)
+ *   NJ_GEMM_TN: A[K,M]^T B[K,N]  (dW = dy^T x)
+ * ld*: elements from one row to the next of each array as stored. */
+enum nj_gemm_kind { NJ_GEMM_NT = 0, NJ_GEMM_NN = 1, NJ_GEMM_TN = 2 };
+struct nj_gemm {
+    enum nj_gemm_kind kind;
+    enum nj_dtype ab_dtype, c_dtype;
+    int32_t M, N, K;
+    int64_t lda, ldb, ldc;
+    float beta; /* 0: C is not read; 1: accumulates */
+};
+/* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. The same shape
+ * again costs nothing. */
+int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
+/* NJ_E_GEMM if the shape was not prepared. */
+int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);
+/* Device bytes the library keeps as workspace (counted in the plan). */
+size_t nj_gemm_workspace_bytes(const nj_context *ctx);
+
+/* ---- kernels -------------------------------------------------------------------------------------------- */
+
+/* Parameter block layout as the kernel sees it; typed launchers fill it. */
+struct nj_param {
+    uint16_t offset, bytes;
+};
+/* One entry per key, sorted by key; made by gen. cpu: the reference built in float, or NULL. */
+struct nj_kernel {
+    const char *key;   /* "attn_fwd.lp.d64" */
+    const char *op;    /* "attn_fwd" */
+    const char *entry; /* "nj_attn_fwd_lp_d64" */
+    uint32_t threads;
+    uint32_t max_shared_bytes; /* dynamic shared memory it may ask for */
+    uint16_t param_bytes, param_count;
+    uint16_t min_sm; /* lowest SM that has it */
+    const struct nj_param *params;
+    void (*cpu)(const void *params);
+};
+extern const struct nj_kernel nj_kernels[];
+extern const uint32_t nj_kernel_count;
+
+/* Enqueue kernel `id` (an index of nj_kernels). Used by generated launchers; grid is in blocks, shared in bytes,
+ * params points to param_bytes bytes that are copied before the call returns. An empty grid is no work. */
+int nj_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
+              const void *params);
+/* For launchers: record "op: condition does not hold (N=3, C=5)" and return NJ_E_ARG; record a missing variant
+ * with all wanted fields and the nearest keys and return NJ_E_NO_KERNEL. */
+int nj_refuse(nj_stream *s, const char *op, const char *condition, const char *values);
+int nj_no_kernel(nj_stream *s, const char *wanted_key);
+/* Index of a key in nj_kernels, or -1. */
+int nj_kernel_find(const char *key);
+
+/* What the binary holds, read from its own index: usable without any GPU. */
+struct nj_embedded {
+    uint32_t keys, archs;
+    char arch[32][16]; /* "sm_75", "sm_90a" */
+    char toolkit[64];  /* "ptxas 13.0.88" */
+    uint64_t code_bytes;
+};
+int nj_embedded_read(struct nj_embedded *out); /* 0 or NJ_E_INDEX */
+
+/* Kernel-to-index check and library search, for `doctor`: one line each through log. */
+void nj_library_search(void (*log)(void *user, const char *line), void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config.h: the shape of a model, as read from a Hugging Face config.json.
+ */
+#ifndef NOJIT_TRAINER_CONFIG_H
+#define NOJIT_TRAINER_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rope_scaling { /* Llama 3: factor > 0 */
+    float factor, low_freq_factor, high_freq_factor;
+    int original_positions;
+};
+
+struct model_config {
+    char model_type[32]; /* "qwen2", "qwen3", "llama": a row of the family table in config.c */
+    int hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, vocab_size;
+    int max_positions;
+    int bos_id, eos_id; /* -1: none */
+    float rms_eps;
+    double rope_theta;
+    struct rope_scaling rope_scaling;
+    bool tied;     /* the head is the embedding table */
+    bool qkv_bias; /* by family */
+    bool qk_norm;  /* by family */
+};
+
+/* Reads and checks DIR/config.json. Every refusal names the file, the field, its value and the remedy.
+ * Returns 0, NJ_E_IO, NJ_E_FORMAT or NJ_E_UNSUPPORTED. */
+int config_read(const char *dir, struct model_config *out);
+/* Checks the relations between fields (heads % kv_heads, head size 64 or 128, ...). where: for the message. */
+int config_check(const struct model_config *c, const char *where);
+/* Writes DIR/config.json in the form transformers reads. dtype: "bfloat16", "float16", "float32". */
+int config_write(const char *dir, const struct model_config *c, const char *dtype);
+/* inv_freq[head_dim/2] in radians a position, scaling applied (Llama 3 rule). */
+void config_inv_freq(const struct model_config *c, float *inv_freq);
+/* Parameters in all, embeddings counted once if tied. */
+int64_t config_parameters(const struct model_config *c);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data.h: from paths to batches of token ids.
+ */
+#ifndef NOJIT_TRAINER_DATA_H
+#define NOJIT_TRAINER_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IGNORED (-100) /* target of a position that has no loss */
+
+/* ---- tokenizer: bytes when the model folder has none ---- */
+struct tokenizer {
+    char kind[16]; /* "bytes" */
+    int vocab_size; /* ids it can produce: 257 for bytes (256 = end of text) */
+    int end_of_text;
+};
+/* DIR without tokenizer.json: bytes. With one: NJ_E_UNSUPPORTED where text has to be encoded (token files work). */
+int tokenizer_open(const char *dir, struct tokenizer *out);
+/* Appends the ids of text to *ids (grown with realloc). */
+int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, int32_t **ids,
+                     size_t *count, size_t *capacity);
+/* Bytes of one id into out[8]; returns how many (0 for special ids). */
+int tokenizer_decode(const struct tokenizer *t, int32_t id, char out[8]);
+
+/* ---- token streams ---- */
+struct data_options {
+    const char *const *paths; /* files, folders of files or globs: .txt, token files */
+    size_t path_count;
+    int seq_len, batch_size; /* S, B of a micro-batch */
+    int vocab_size;          /* ids must lie below it */
+    uint64_t seed;           /* order of the windows; 0 keeps the order of the files */
+    bool once;               /* evaluation: one pass, last batch padded with ignored positions */
+};
+struct data; /* all tokens, mapped or encoded; windows of S+1 tokens, shuffled by seed anew each epoch */
+
+struct batch { /* B x S, row-major; owned by data, valid until the next call */
+    int B, S;
+    const int32_t *ids, *target, *pos, *doc_start;
+    int64_t valid; /* targets that are not IGNORED */
+};
+
+/* Resumable position: the same state and options give the same batches. */
+struct data_state {
+    uint64_t epoch, window;
+};
+
+/* Reads and checks everything (empty input, ids beyond vocab_size, fewer tokens than one window, damaged files,
+ * parquet and .apr by name). */
+int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
+void data_close(struct data *d);
+int64_t data_tokens(const struct data *d);
+int64_t data_windows(const struct data *d); /* of one epoch */
+uint64_t data_hash(const struct data *d);   /* XXH3-64 over the token ids */
+/* Next micro-batch; with `once`, returns 1 when the pass is over (0: got one, negative: error). */
+int data_next(struct data *d, struct batch *out);
+void data_tell(const struct data *d, struct data_state *out);
+void data_seek(struct data *d, const struct data_state *s);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * error.h: how trainer code fails: `return fail(NJ_E_FORMAT, "%s: field ...; do ...", path, ...)`.
+ * One sentence: what, where, what to do. The command line prints it and maps the code to an exit status.
+ */
+#ifndef NOJIT_TRAINER_ERROR_H
+#define NOJIT_TRAINER_ERROR_H
+
+#include "nojit.h"
+
+/* Records the sentence (thread-local, 1,023 bytes) and returns code. */
+int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Records the context's sentence, prefixed by what, and returns code. */
+int fail_context(int code, const nj_context *ctx, const char *what);
+const char *fail_text(void);
+
+#endif

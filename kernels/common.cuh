@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// common.cuh: what every kernel shares: the 16-bit type of the arch, 16-byte loads and stores, reductions.
+// Sums are float32 and run in a fixed order; no kernel uses floating-point atomics.
+#ifndef NOJIT_COMMON_CUH
+#define NOJIT_COMMON_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <stdint.h>
+
+#include "step_state.h"
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+typedef __half lp; // sm_75 has no bfloat16 arithmetic
+#else
+typedef __nv_bfloat16 lp;
+#endif
+
+#ifndef NJ_THREADS
+#define NJ_THREADS 256
+#endif
+
+static __device__ __forceinline__ float to_f32(float x) { return x; }
+static __device__ __forceinline__ float to_f32(__half x) { return __half2float(x); }
+static __device__ __forceinline__ float to_f32(__nv_bfloat16 x) { return __bfloat162float(x); }
+
+template <typename T> static __device__ __forceinline__ T from_f32(float x);
+template <> __device__ __forceinline__ float from_f32<float>(float x) { return x; }
+template <> __device__ __forceinline__ __half from_f32<__half>(float x) { return __float2half_rn(x); }
+template <> __device__ __forceinline__ __nv_bfloat16 from_f32<__nv_bfloat16>(float x)
+{
+    return __float2bfloat16_rn(x);
+}
+
+// One 16-byte access: 8 elements of the 16-bit type or 4 floats, widened to float.
+template <typename T> struct vec {
+    static constexpr int N = 16 / sizeof(T);
+    float v[N];
+
+    __device__ __forceinline__ void load(const T *p)
+    {
+        alignas(16) T raw[N];
+        *reinterpret_cast<uint4 *>(raw) = *reinterpret_cast<const uint4 *>(p);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] = to_f32(raw[i]);
+    }
+    __device__ __forceinline__ void store(T *p) const
+    {
+        alignas(16) T raw[N];
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            raw[i] = from_f32<T>(v[i]);
+        *reinterpret_cast<uint4 *>(p) = *reinterpret_cast<const uint4 *>(raw);
+    }
+};
+
+static __device__ __forceinline__ float warp_sum(float x)
+{
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1)
+        x += __shfl_xor_sync(0xffffffffu, x, d);
+    return x;
+}
+
+static __device__ __forceinline__ float warp_max(float x)
+{
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1)
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, d));
+    return x;
+}
+
+// Sum over the block, the same in every thread. All threads must call it.
+template <int THREADS = NJ_THREADS> static __device__ __forceinline__ float block_sum(float x)
+{
+    __shared__ float part[THREADS / 32];
+    x = warp_sum(x);
+    __syncthreads(); // part may still be read from an earlier call
+    if (threadIdx.x % 32 == 0)
+        part[threadIdx.x / 32] = x;
+    __syncthreads();
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < THREADS / 32; i++)
+        sum += part[i];
+    return sum;
+}
+
+template <int THREADS = NJ_THREADS> static __device__ __forceinline__ float block_max(float x)
+{
+    __shared__ float part[THREADS / 32];
+    x = warp_max(x);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0)
+        part[threadIdx.x / 32] = x;
+    __syncthreads();
+    float top = part[0];
+#pragma unroll
+    for (int i = 1; i < THREADS / 32; i++)
+        top = fmaxf(top, part[i]);
+    return top;
+}
+
+#endif

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by every script test: counts, and prints the command that repeats a failure.
+: "${BUILD:=build}"
+passed=0
+failed=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+ok() {
+    passed=$((passed + 1))
+    [ -z "${V:-}" ] || echo "ok $1"
+}
+
+not_ok() {
+    failed=$((failed + 1))
+    echo "FAIL $1: $2"
+    echo "RERUN BUILD=$BUILD V=1 bash $0"
+}
+
+# refuses NAME STATUS REGEX COMMAND...: the command exits with STATUS and says one sentence that matches REGEX.
+refuses() {
+    local name=$1 want=$2 pattern=$3 got=0
+    shift 3
+    "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
+    if [ "$got" != "$want" ]; then
+        not_ok "$name" "exit status $got, expected $want: $(head -c 300 "$scratch/err")"
+    elif ! grep -qE -- "$pattern" "$scratch/err"; then
+        not_ok "$name" "no '$pattern' in: $(head -c 300 "$scratch/err")"
+    else
+        ok "$name"
+    fi
+}
+
+finish() {
+    echo "$(basename "$0" .sh): $passed passed, $failed failed"
+    [ "$failed" = 0 ]
+}

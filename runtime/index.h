@@ -3,9 +3,11 @@
  * index.h: the index of embedded kernels, as `pack` writes it and as the runtime and blobcheck read it.
  *
  * Three allocated, read-only sections of the final binary:
- *   .nojit.index   struct nji_header, then entries sorted by (key_hash), then per-arch records, then a string table
+ *   .nojit.index   struct nji_header, then, without gaps: archs, entries sorted by key_hash, records, params, strings
  *   .nojit.blobs   fatbin containers (ELF entries only), each 64-byte aligned
  *   .nojit.keys    text written by gen: what the launchers will ask for, a line per key (see below)
+ * The records of an entry are in the order of archs, which ascend by sm; no two archs have the same sm.
+ * Reserved fields are zero. Bytes between containers are zero, fewer than 64. Sections are 64-byte aligned.
  * All little-endian; all references are offsets, so the bytes mean the same in the file and in memory.
  *
  * A line of .nojit.keys, tab-separated, lines sorted by key, final newline:
@@ -32,7 +34,7 @@ struct nji_header {
     uint32_t strings_off;   /* NUL-terminated strings */
     uint32_t index_bytes;   /* of the whole index */
     uint32_t toolkit_str;   /* offset in strings: "ptxas 13.0.88" */
-    uint32_t reserved;
+    uint32_t param_count;   /* parameters of all entries */
     uint64_t blobs_bytes;   /* of the whole .nojit.blobs section */
     uint64_t index_hash;    /* XXH3-64 of the index with this field zero */
 };
@@ -47,7 +49,7 @@ struct nji_arch {
 struct nji_entry {
     uint64_t key_hash;   /* XXH3-64 of the key */
     uint64_t blob_off;   /* into .nojit.blobs */
-    uint64_t blob_bytes; /* of the fatbin container */
+    uint64_t blob_bytes; /* of the fatbin container; 0 if no arch of the build has the key */
     uint64_t blob_hash;  /* XXH3-64 of the container */
     uint32_t key_str, entry_str; /* offsets in strings */
     uint32_t threads, max_shared_bytes;
@@ -64,7 +66,7 @@ struct nji_record {
     uint16_t arch;      /* index into archs */
     uint16_t registers;
     uint32_t static_shared_bytes;
-    uint32_t stack_bytes, spill_bytes;
+    uint32_t stack_bytes, spill_bytes; /* of a thread; spill: what ptxas -v reported, stores or loads */
     uint32_t reserved;
 };
 
@@ -75,5 +77,6 @@ struct nji_param {
 _Static_assert(sizeof(struct nji_header) == 72, "index header");
 _Static_assert(sizeof(struct nji_entry) == 72, "index entry");
 _Static_assert(sizeof(struct nji_record) == 32, "index record");
+_Static_assert(sizeof(struct nji_arch) == 8, "index arch");
 
 #endif

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ref.h: what every reference in this folder includes. A reference is the specification of its op: plain C, same
- * arguments in the same order as the kernel. It is compiled twice: NJ_REAL_DOUBLE gives the oracle of the tests
- * (suffix _f64), otherwise the CPU backend (suffix _f32, OpenMP).
+ * ref.h: what every reference in this folder includes. A reference is the specification of its op:
+ * plain C, same arguments in the same order as the kernel. It is compiled twice: NJ_REAL_DOUBLE
+ * gives the oracle of the tests (suffix _f64), otherwise the CPU backend (suffix _f32, OpenMP).
+ *
+ * Threads share rows, heads, tiles or partial sums, never one sum: results do not depend on how
+ * many there are. Where a contract allows an output to equal an input, an element is read before it
+ * is written.
  */
 #ifndef NOJIT_REF_H
 #define NOJIT_REF_H
 
-#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
+#include <string.h>
+#include <tgmath.h> /* exp(real) is expf or exp */
+
+#undef I /* of <complex.h>; a dimension here */
 
 #include "step_state.h"
+
+/* Prototypes are generated from the contracts. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #ifdef NJ_REAL_DOUBLE
 typedef double real;

@@ -7,12 +7,15 @@ void NJ_REF(rmsnorm_fwd)(real *y, real *rstd, const real *x, const real *w, int3
 #pragma omp parallel for
     for (int32_t n = 0; n < N; n++) {
         const real *row = x + (int64_t)n * C;
+        real *out = y + (int64_t)n * C;
         real sum = 0;
+#pragma omp simd reduction(+ : sum)
         for (int32_t c = 0; c < C; c++)
             sum += row[c] * row[c];
-        const real r = 1 / (real)sqrt(sum / C + (real)eps);
+        const real r = 1 / sqrt(sum / (real)C + (real)eps);
         rstd[n] = r;
+#pragma omp simd
         for (int32_t c = 0; c < C; c++)
-            y[(int64_t)n * C + c] = row[c] * r * w[c];
+            out[c] = row[c] * r * w[c];
     }
 }

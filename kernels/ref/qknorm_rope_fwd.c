@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ref.h"
+
+enum { HALF_MAX = 128 }; /* D <= 256 */
+
+/* One head: u = x r w, rotated into y. Returns r. */
+static real norm_rotate(real *y, const real *x, const real *w, const real *co, const real *si,
+                        int32_t D, real eps)
+{
+    const int32_t half = D / 2;
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t i = 0; i < D; i++)
+        sum += x[i] * x[i];
+    const real r = 1 / sqrt(sum / (real)D + eps);
+#pragma omp simd
+    for (int32_t i = 0; i < half; i++) {
+        const real a = x[i] * r * w[i], b = x[i + half] * r * w[i + half];
+        y[i] = a * co[i] - b * si[i];
+        y[i + half] = b * co[i] + a * si[i];
+    }
+    return r;
+}
+
+void NJ_REF(qknorm_rope_fwd)(real *y, real *rstd, const real *x, const real *wq, const real *wk,
+                             const real *inv_freq, const int32_t *pos, int32_t N, int32_t H,
+                             int32_t K, int32_t D, float eps)
+{
+    const int32_t width = (H + 2 * K) * D, rotated = (H + K) * D;
+#pragma omp parallel for
+    for (int32_t n = 0; n < N; n++) {
+        const real *in = x + (int64_t)n * width;
+        real *out = y + (int64_t)n * width;
+        real co[HALF_MAX], si[HALF_MAX];
+        for (int32_t i = 0; i < D / 2; i++) {
+            co[i] = cos((real)pos[n] * inv_freq[i]);
+            si[i] = sin((real)pos[n] * inv_freq[i]);
+        }
+        for (int32_t h = 0; h < H + K; h++)
+            rstd[(int64_t)n * (H + K) + h] =
+                norm_rotate(out + h * D, in + h * D, h < H ? wq : wk, co, si, D, (real)eps);
+        memcpy(out + rotated, in + rotated, (size_t)(width - rotated) * sizeof(real));
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ref.h"
+
+static int32_t argmax(const real *x, int32_t V)
+{
+    int32_t best = 0;
+    for (int32_t v = 1; v < V; v++)
+        if (x[v] > x[best])
+            best = v;
+    return best;
+}
+
+void NJ_REF(sample)(int32_t *ids, const real *x, const real *u, int32_t M, int32_t V, int32_t ld,
+                    float tau)
+{
+#pragma omp parallel for
+    for (int32_t m = 0; m < M; m++) {
+        const real *row = x + (int64_t)m * ld;
+        const int32_t best = argmax(row, V);
+        ids[m] = best;
+        if (tau == 0)
+            continue;
+        real total = 0, sum = 0;
+        for (int32_t v = 0; v < V; v++)
+            total += exp((row[v] - row[best]) / (real)tau);
+        /* Rounding may leave the sum at u total: then the last token that has a probability. */
+        for (int32_t v = 0; v < V && sum <= u[m] * total; v++) {
+            const real e = exp((row[v] - row[best]) / (real)tau);
+            sum += e;
+            if (e > 0)
+                ids[m] = v;
+        }
+    }
+}

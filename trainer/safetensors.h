@@ -22,7 +22,7 @@ struct st_tensor {
 struct st_weights {
     struct st_tensor *tensor; /* sorted by name */
     size_t count;
-    uint64_t hash; /* XXH3-64 over names, shapes, dtypes and bytes, in name order, 0 until st_hash() */
+    uint64_t hash;      /* 0 until st_hash() */
     struct st_map *map; /* mapped files */
     size_t map_count;
 };
@@ -33,7 +33,8 @@ struct st_weights {
 int st_open(const char *dir, struct st_weights *out);
 void st_close(struct st_weights *w);
 const struct st_tensor *st_find(const struct st_weights *w, const char *name); /* NULL: absent */
-/* Content hash; the same weights give the same value however they are sharded. Uses all cores. */
+/* XXH3-64 over names, dtypes, shapes and the hashes of 4 MiB chunks of the data, in name order: the same weights give
+ * the same value however they are sharded and however many cores work on it. */
 uint64_t st_hash(struct st_weights *w);
 /* Converts `count` elements from `first` on into dst (float, or 16-bit patterns). Rounds to nearest even. */
 void st_to_f32(const struct st_tensor *t, int64_t first, int64_t count, float *dst);
@@ -52,6 +53,22 @@ int st_write_begin(const char *path, const struct st_declared *tensors, size_t c
 int st_write_data(struct st_writer *w, const void *data, size_t bytes);
 int st_write_end(struct st_writer *w);    /* frees w, also on failure (then no file is left) */
 void st_write_abort(struct st_writer *w); /* NULL is fine */
+
+/* The same into a folder: DIR/model.safetensors, or numbered shards of at most shard_bytes of data (one tensor at
+ * least) and their index. `tensors` must stay valid until the end; data may be cut anywhere. */
+struct st_folder_writer;
+int st_folder_begin(const char *dir, const struct st_declared *tensors, size_t count, int64_t shard_bytes,
+                    struct st_folder_writer **out);
+int st_folder_data(struct st_folder_writer *w, const void *data, size_t bytes);
+int st_folder_end(struct st_folder_writer *w);    /* frees w; on failure the shards of this call are removed */
+void st_folder_abort(struct st_folder_writer *w); /* the same, without an error; NULL is fine */
+
+/* Bytes of a declared tensor's data. */
+size_t st_declared_bytes(const struct st_declared *t);
+/* "F32", "BF16", "F16" in files; "float32", "bfloat16", "float16" in config.json. */
+const char *st_dtype_name(enum st_dtype dtype);
+const char *st_dtype_torch(enum st_dtype dtype);
+size_t st_dtype_bytes(enum st_dtype dtype);
 
 /* 16-bit conversions, to nearest even; shared by everything that converts on the host. */
 uint16_t bf16_from_f32(float x);

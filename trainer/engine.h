@@ -3,6 +3,7 @@
  * engine.h: the training engine: weights, plan, one optimiser step, evaluation, generation. It knows nothing of
  * options, files of metrics, progress or signals; commands (cmd_*.c) do.
  *
+ *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
  *   plan.c      what memory a run needs, region by region, before anything is allocated
  *   params.c    which tensors a model has, where they lie in the arenas, what Hugging Face calls them
  *   weights.c   weights from and to safetensors, through the arenas
@@ -37,18 +38,25 @@ struct train_options {
 float schedule_lr(const struct train_options *o, int64_t step);
 
 /* ---- plan ---- */
+enum plan_place {
+    PLAN_DEVICE,  /* in the one device arena */
+    PLAN_LIBRARY, /* device memory that a library keeps */
+    PLAN_HOST     /* in the one pinned host arena */
+};
 struct plan_region {
     char name[48]; /* "student.master", "teacher.weights", "activations", "head.logits", ... */
+    enum plan_place place;
     size_t bytes;
 };
 struct plan {
     struct plan_region region[64];
     int count;
-    size_t total_bytes;
+    size_t total_bytes; /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
+    size_t host_bytes;  /* PLAN_HOST */
 };
 /* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no gradients. */
 int plan_make(const struct model_config *student, const struct model_config *teacher,
-              const struct train_options *o, int lp_is_f16, struct plan *out);
+              const struct train_options *o, struct plan *out);
 
 /* ---- engine ---- */
 struct engine;

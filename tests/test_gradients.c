@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_gradients.c: the references in double, the oracles of every kernel test, are themselves
+ * right: each backward op agrees with central differences of its forward op along random
+ * directions, and attention with its formula.
+ */
+#include "gradients.h"
+
+void nj_ref_rmsnorm_fwd_f64(double *y, double *rstd, const double *x, const double *w, int32_t N,
+                            int32_t C, float eps);
+void nj_ref_rmsnorm_bwd_f64(double *dx, double *dw_part, const double *dy, const double *x,
+                            const double *w, const double *rstd, const double *dres, int32_t N,
+                            int32_t C, int32_t P);
+void nj_ref_add_rmsnorm_fwd_f64(double *y, double *s, double *rstd, const double *x,
+                                const double *b, const double *w, int32_t N, int32_t C, float eps);
+void nj_ref_rope_fwd_f64(double *qkv, const double *bias, const double *inv_freq,
+                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D);
+void nj_ref_rope_bwd_f64(double *dqkv, const double *inv_freq, const int32_t *pos, int32_t N,
+                         int32_t H, int32_t K, int32_t D);
+void nj_ref_bias_bwd_f64(double *part, const double *dy, int32_t N, int32_t C, int32_t P);
+void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
+void nj_ref_qknorm_rope_fwd_f64(double *y, double *rstd, const double *x, const double *wq,
+                                const double *wk, const double *inv_freq, const int32_t *pos,
+                                int32_t N, int32_t H, int32_t K, int32_t D, float eps);
+void nj_ref_qknorm_rope_bwd_f64(double *dqkv, double *dwq_part, double *dwk_part, const double *x,
+                                const double *rstd, const double *wq, const double *wk,
+                                const double *inv_freq, const int32_t *pos, int32_t N, int32_t H,
+                                int32_t K, int32_t D, int32_t P);
+void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const int32_t *doc_start,
+                         int32_t B, int32_t S, int32_t H, int32_t K, float scale);
+void nj_ref_attn_decode_f64(int D, double *o, const double *qkv, int32_t S, int32_t H, int32_t K,
+                            float scale);
+void nj_ref_attn_bwd_delta_f64(double *delta, const double *dout, const double *o, int32_t B,
+                               int32_t S, int32_t H, int32_t D);
+void nj_ref_attn_bwd_dq_f64(int D, double *dqkv, const double *dout, const double *qkv,
+                            const double *o, const double *lse, const double *delta,
+                            const int32_t *doc_start, int32_t B, int32_t S, int32_t H, int32_t K,
+                            float scale);
+void nj_ref_attn_bwd_dkv_f64(int D, double *dqkv, const double *dout, const double *qkv,
+                             const double *o, const double *lse, const double *delta,
+                             const int32_t *doc_start, int32_t B, int32_t S, int32_t H, int32_t K,
+                             float scale);
+void nj_ref_swiglu_fwd_f64(double *y, const double *gu, int32_t N, int32_t I);
+void nj_ref_swiglu_bwd_f64(double *dgu, const double *dy, const double *gu, int32_t N, int32_t I);
+void nj_ref_row_gather_f64(double *dst, const double *src, const int32_t *index, int32_t M,
+                           int32_t R, int32_t C);
+void nj_ref_embed_bwd_f64(double *dw, const double *dy, const int32_t *ids, const int32_t *order,
+                          const int32_t *runs, int32_t N, int32_t C, int32_t V);
+
+/* ---- norms, rotation, activation, embedding ------------------------------------------------- */
+
+/* Sum of partial results through colsum. */
+static double *summed(const double *part, int P, int C)
+{
+    double *sum = zeros((size_t)C);
+    nj_ref_colsum_f64(sum, part, P, C);
+    return sum;
+}
+
+enum { N = 5, C = 24, P = 3 };
+static const float EPS = 1e-3f;
+
+struct norm_args {
+    double *x, *w, *dy, *dres;
+};
+
+static double norm_loss(void *args)
+{
+    const struct norm_args *a = args;
+    double *y = zeros(N * C), *rstd = zeros(N);
+    nj_ref_rmsnorm_fwd_f64(y, rstd, a->x, a->w, N, C, EPS);
+    return dot(y, a->dy, N * C) + (a->dres ? dot(a->x, a->dres, N * C) : 0);
+}
+
+static void check_rmsnorm(int with_residual)
+{
+    struct norm_args a = {random_values(N * C), random_values(C), random_values(N * C),
+                          with_residual ? random_values(N * C) : NULL};
+    double *y = zeros(N * C), *rstd = zeros(N), *dx = zeros(N * C), *part = random_values(P * C);
+    nj_ref_rmsnorm_fwd_f64(y, rstd, a.x, a.w, N, C, EPS);
+    nj_ref_rmsnorm_bwd_f64(dx, part, a.dy, a.x, a.w, rstd, a.dres, N, C, P);
+    check_gradient(norm_loss, &a, a.x, dx, N * C);
+    check_gradient(norm_loss, &a, a.w, summed(part, P, C), C);
+
+    double *in_place = copy(a.dy, N * C);
+    nj_ref_rmsnorm_bwd_f64(in_place, part, in_place, a.x, a.w, rstd, a.dres, N, C, P);
+    assert_memory_equal(in_place, dx, N * C * sizeof(*dx));
+}
+
+static void rmsnorm_gradient(void **state)
+{
+    (void)state;
+    check_rmsnorm(0);
+    check_rmsnorm(1);
+}
+
+static void rmsnorm_adds_eps_to_the_mean(void **state)
+{
+    (void)state;
+    double x[8], w[8], y[8], rstd;
+    for (int c = 0; c < 8; c++) {
+        x[c] = c % 2 ? 0.5 : -0.5;
+        w[c] = c + 1;
+    }
+    nj_ref_rmsnorm_fwd_f64(y, &rstd, x, w, 1, 8, 0.75f);
+    assert_close(rstd, 1.0, 1e-15);
+    for (int c = 0; c < 8; c++)
+        assert_close(y[c], x[c] * (c + 1), 1e-15);
+}
+
+static void add_rmsnorm_is_add_then_rmsnorm(void **state)
+{
+    (void)state;
+    double *x = random_values(N * C), *b = random_values(N * C), *w = random_values(C);
+    double *s = zeros(N * C), *y = zeros(N * C), *want = zeros(N * C), *rstd = zeros(2 * N);
+    nj_ref_add_rmsnorm_fwd_f64(y, s, rstd, x, b, w, N, C, EPS);
+    for (int i = 0; i < N * C; i++)
+        assert_close(s[i], x[i] + b[i], 0);
+    nj_ref_rmsnorm_fwd_f64(want, rstd + N, s, w, N, C, EPS);
+    assert_all_close(y, want, N * C, 1e-14);
+    assert_all_close(rstd, rstd + N, N, 1e-14);
+}
+
+enum { H = 4, K = 2, HEAD = 64, WIDTH = (H + 2 * K) * HEAD };
+
+struct rope_args {
+    double *x, *bias, *wq, *wk, *dy, *inv_freq;
+    int32_t pos[N];
+};
+
+static struct rope_args rope_inputs(void)
+{
+    struct rope_args a = {random_values(N * WIDTH), random_values(WIDTH),     random_values(HEAD),
+                          random_values(HEAD),      random_values(N * WIDTH), zeros(HEAD / 2),
+                          {0, 1, 2, 1000, 7}};
+    for (int i = 0; i < HEAD / 2; i++)
+        a.inv_freq[i] = pow(10000, -2.0 * i / HEAD);
+    return a;
+}
+
+static double rope_loss(void *args)
+{
+    const struct rope_args *a = args;
+    double *y = copy(a->x, N * WIDTH);
+    nj_ref_rope_fwd_f64(y, a->bias, a->inv_freq, a->pos, N, H, K, HEAD);
+    return dot(y, a->dy, N * WIDTH);
+}
+
+static void rope_and_bias_gradient(void **state)
+{
+    (void)state;
+    struct rope_args a = rope_inputs();
+    double *dx = copy(a.dy, N * WIDTH), *part = random_values(P * WIDTH);
+    nj_ref_rope_bwd_f64(dx, a.inv_freq, a.pos, N, H, K, HEAD);
+    check_gradient(rope_loss, &a, a.x, dx, N * WIDTH);
+    nj_ref_bias_bwd_f64(part, dx, N, WIDTH, P);
+    check_gradient(rope_loss, &a, a.bias, summed(part, P, WIDTH), WIDTH);
+    a.bias = NULL;
+    check_gradient(rope_loss, &a, a.x, dx, N * WIDTH);
+}
+
+/* (x[i], x[i + D/2]) as a complex number times exp(i a), as the papers write it. */
+static void rope_turns_pairs_by_the_angle(void **state)
+{
+    (void)state;
+    struct rope_args a = rope_inputs();
+    double *y = copy(a.x, N * WIDTH);
+    nj_ref_rope_fwd_f64(y, NULL, a.inv_freq, a.pos, N, H, K, HEAD);
+    for (int n = 0; n < N; n++) {
+        for (int c = 0; c < WIDTH; c++) {
+            const double *x = a.x + n * WIDTH + c;
+            const int i = c % HEAD;
+            double want = *x; /* values */
+            if (c < (H + K) * HEAD) {
+                const int low = i < HEAD / 2, pair = low ? i : i - HEAD / 2;
+                const double re = low ? x[0] : x[-HEAD / 2], im = low ? x[HEAD / 2] : x[0];
+                const double angle = a.pos[n] * a.inv_freq[pair] + atan2(im, re);
+                want = hypot(re, im) * (low ? cos(angle) : sin(angle));
+            }
+            assert_close(y[n * WIDTH + c], want, 1e-11);
+        }
+    }
+}
+
+static double qknorm_loss(void *args)
+{
+    const struct rope_args *a = args;
+    double *y = zeros(N * WIDTH), *rstd = zeros(N * (H + K));
+    nj_ref_qknorm_rope_fwd_f64(y, rstd, a->x, a->wq, a->wk, a->inv_freq, a->pos, N, H, K, HEAD,
+                               EPS);
+    return dot(y, a->dy, N * WIDTH);
+}
+
+static void qknorm_rope_gradient(void **state)
+{
+    (void)state;
+    struct rope_args a = rope_inputs();
+    double *y = zeros(N * WIDTH), *rstd = zeros(N * (H + K)), *dx = copy(a.dy, N * WIDTH);
+    double *dwq = random_values(P * HEAD), *dwk = random_values(P * HEAD);
+    nj_ref_qknorm_rope_fwd_f64(y, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS);
+    nj_ref_qknorm_rope_bwd_f64(dx, dwq, dwk, a.x, rstd, a.wq, a.wk, a.inv_freq, a.pos, N, H, K,
+                               HEAD, P);
+    check_gradient(qknorm_loss, &a, a.x, dx, N * WIDTH);
+    check_gradient(qknorm_loss, &a, a.wq, summed(dwq, P, HEAD), HEAD);
+    check_gradient(qknorm_loss, &a, a.wk, summed(dwk, P, HEAD), HEAD);
+}
+
+static double swiglu_loss(void *args)
+{
+    const struct norm_args *a = args;
+    double *y = zeros(N * C);
+    nj_ref_swiglu_fwd_f64(y, a->x, N, C);
+    return dot(y, a->dy, N * C);
+}
+
+static void swiglu_gradient(void **state)
+{
+    (void)state;
+    struct norm_args a = {.x = random_values(N * 2 * C), .dy = random_values(N * C)};
+    double *grad = copy(a.x, N * 2 * C);
+    nj_ref_swiglu_bwd_f64(grad, a.dy, grad, N, C); /* in place, as the contract allows */
+    check_gradient(swiglu_loss, &a, a.x, grad, N * 2 * C);
+}
+
+enum { TABLE = 7 };
+static const int32_t IDS[N] = {3, 6, 3, 0, 3};
+
+static double embed_loss(void *args)
+{
+    const struct norm_args *a = args;
+    double *y = zeros(N * C);
+    nj_ref_row_gather_f64(y, a->x, IDS, N, TABLE, C);
+    return dot(y, a->dy, N * C);
+}
+
+static void embedding_gradient(void **state)
+{
+    (void)state;
+    const int32_t order[N] = {3, 0, 2, 4, 1}, runs[N + 1] = {0, 1, 4, N, N, N};
+    struct norm_args a = {.x = random_values(TABLE * C), .dy = random_values(N * C)};
+    double *dw = zeros(TABLE * C);
+    nj_ref_embed_bwd_f64(dw, a.dy, IDS, order, runs, N, C, TABLE);
+    check_gradient(embed_loss, &a, a.x, dw, TABLE * C);
+    nj_ref_embed_bwd_f64(dw, a.dy, IDS, order, runs, N, C, TABLE);
+    for (int c = 0; c < C; c++) /* a second call adds */
+        assert_close(dw[6 * C + c], 2 * a.dy[C + c], 1e-15);
+}
+
+static void row_gather_zeroes_rows_without_index(void **state)
+{
+    (void)state;
+    const int32_t index[3] = {2, -1, 0};
+    double *src = random_values(3 * C), *dst = random_values(3 * C), *none = zeros(C);
+    nj_ref_row_gather_f64(dst, src, index, 3, 3, C);
+    assert_memory_equal(dst, src + 2 * C, C * sizeof(*dst));
+    assert_memory_equal(dst + C, none, C * sizeof(*dst));
+    assert_memory_equal(dst + 2 * C, src, C * sizeof(*dst));
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+enum { B = 2, S = 75 };
+static const float SCALE = 0.25f;
+
+struct attn_args {
+    double *qkv, *dout;
+    const int32_t *doc_start;
+};
+
+/* Documents of uneven length: some end inside a tile, one spans tiles. */
+static void document_starts(int32_t *start)
+{
+    static const int32_t lengths[] = {1, 3, 36, 2, 33, 75};
+    int n = 0;
+    for (int doc = 0; doc < 6; doc++) {
+        const int32_t first = n % S;
+        for (int32_t i = 0; i < lengths[doc]; i++)
+            start[n++] = first;
+    }
+    assert_int_equal(n, B * S);
+}
+
+/* The formula, one row of scores at a time: softmax over all visible keys. */
+static void naive_row(const struct attn_args *a, int b, int h, int i, double *o, double *lse)
+{
+    const double *seq = a->qkv + b * S * WIDTH, *q = seq + i * WIDTH + h * HEAD;
+    const int kv = h / (H / K), first = a->doc_start ? a->doc_start[b * S + i] : 0;
+    double sum = 0;
+    memset(o, 0, HEAD * sizeof(*o));
+    for (int j = first; j <= i; j++) {
+        const double *k = seq + j * WIDTH + (H + kv) * HEAD, *v = k + K * HEAD;
+        const double e = exp((double)SCALE * dot(q, k, HEAD));
+        sum += e;
+        for (int d = 0; d < HEAD; d++)
+            o[d] += e * v[d];
+    }
+    for (int d = 0; d < HEAD; d++)
+        o[d] /= sum;
+    *lse = log(sum);
+}
+
+static void check_attention(const int32_t *doc_start)
+{
+    struct attn_args a = {random_values(B * S * WIDTH), NULL, doc_start};
+    double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S), row[HEAD], row_lse;
+    nj_ref_attn_fwd_f64(HEAD, o, lse, a.qkv, doc_start, B, S, H, K, SCALE);
+    for (int b = 0; b < B; b++) {
+        for (int h = 0; h < H; h++) {
+            for (int i = 0; i < S; i++) {
+                naive_row(&a, b, h, i, row, &row_lse);
+                assert_all_close(o + ((b * S + i) * H + h) * HEAD, row, HEAD, 1e-12);
+                assert_close(lse[(b * H + h) * S + i], row_lse, 1e-12);
+            }
+        }
+    }
+}
+
+static void attention_equals_the_formula(void **state)
+{
+    (void)state;
+    int32_t start[B * S];
+    document_starts(start);
+    check_attention(NULL);
+    check_attention(start);
+}
+
+static void decode_is_the_last_row(void **state)
+{
+    (void)state;
+    double *qkv = random_values(S * WIDTH), *o = zeros(S * H * HEAD), *lse = zeros(H * S);
+    double *last = zeros(H * HEAD);
+    nj_ref_attn_fwd_f64(HEAD, o, lse, qkv, NULL, 1, S, H, K, SCALE);
+    nj_ref_attn_decode_f64(HEAD, last, qkv, S, H, K, SCALE);
+    assert_all_close(last, o + (S - 1) * H * HEAD, H * HEAD, 1e-13);
+}
+
+static double attn_loss(void *args)
+{
+    const struct attn_args *a = args;
+    double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S);
+    nj_ref_attn_fwd_f64(HEAD, o, lse, a->qkv, a->doc_start, B, S, H, K, SCALE);
+    return dot(o, a->dout, B * S * H * HEAD);
+}
+
+static void attention_gradient(void **state)
+{
+    (void)state;
+    int32_t start[B * S];
+    document_starts(start);
+    for (int k = 0; k < 2; k++) {
+        reset(NULL);
+        struct attn_args a = {random_values(B * S * WIDTH), random_values(B * S * H * HEAD),
+                              k ? start : NULL};
+        double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S), *delta = zeros(B * H * S);
+        double *grad = random_values(B * S * WIDTH); /* every element must be written */
+        nj_ref_attn_fwd_f64(HEAD, o, lse, a.qkv, a.doc_start, B, S, H, K, SCALE);
+        nj_ref_attn_bwd_delta_f64(delta, a.dout, o, B, S, H, HEAD);
+        nj_ref_attn_bwd_dq_f64(HEAD, grad, a.dout, a.qkv, o, lse, delta, a.doc_start, B, S, H, K,
+                               SCALE);
+        nj_ref_attn_bwd_dkv_f64(HEAD, grad, a.dout, a.qkv, o, lse, delta, a.doc_start, B, S, H, K,
+                                SCALE);
+        check_gradient(attn_loss, &a, a.qkv, grad, B * S * WIDTH);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(rmsnorm_gradient, reset),
+        cmocka_unit_test_setup(rmsnorm_adds_eps_to_the_mean, reset),
+        cmocka_unit_test_setup(add_rmsnorm_is_add_then_rmsnorm, reset),
+        cmocka_unit_test_setup(rope_and_bias_gradient, reset),
+        cmocka_unit_test_setup(rope_turns_pairs_by_the_angle, reset),
+        cmocka_unit_test_setup(qknorm_rope_gradient, reset),
+        cmocka_unit_test_setup(swiglu_gradient, reset),
+        cmocka_unit_test_setup(embedding_gradient, reset),
+        cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),
+        cmocka_unit_test_setup(attention_equals_the_formula, reset),
+        cmocka_unit_test_setup(decode_is_the_last_row, reset),
+        cmocka_unit_test_setup(attention_gradient, reset),
+    };
+    return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);
+}

@@ -30,14 +30,19 @@ struct packed { /* one key */
     uint32_t records, first_param;
 };
 
+struct hashed {
+    uint64_t hash;
+    uint32_t key; /* index */
+};
+
 struct pack {
     struct options options;
     struct key_table keys;
     struct nji_arch archs[MAX_ARCHS];
     uint32_t arch_count;
-    struct span spills;    /* text: key, arch or -, bytes */
-    struct packed *packed; /* [keys.count] */
-    uint32_t *by_hash;     /* indices into packed, ascending hash */
+    struct span spills;     /* text: key, arch or -, bytes */
+    struct packed *packed;  /* [keys.count] */
+    struct hashed *by_hash; /* ascending */
     uint64_t blobs_bytes;
     char toolkit[40]; /* "ptxas 13.0.88" */
     struct report report;
@@ -170,14 +175,22 @@ static int read_key(struct pack *p, uint32_t i, char why[WHY_BYTES])
     return 0;
 }
 
-static const struct packed
-    *sorted_packed; /* what compare_hashes looks at: qsort passes no context */
-
 static int compare_hashes(const void *a, const void *b)
 {
-    uint64_t x = sorted_packed[*(const uint32_t *)a].hash;
-    uint64_t y = sorted_packed[*(const uint32_t *)b].hash;
-    return (x > y) - (x < y);
+    const struct hashed *x = a, *y = b;
+    return (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+static void sort_by_hash(struct pack *p)
+{
+    for (uint32_t i = 0; i < p->keys.count; i++)
+        p->by_hash[i] = (struct hashed){p->packed[i].hash, i};
+    qsort(p->by_hash, p->keys.count, sizeof(*p->by_hash), compare_hashes);
+    for (uint32_t i = 1; i < p->keys.count; i++)
+        if (p->by_hash[i - 1].hash == p->by_hash[i].hash)
+            report_add(&p->report, p->keys.keys[p->by_hash[i].key].key, "",
+                       "has the same hash as %s: rename one",
+                       p->keys.keys[p->by_hash[i - 1].key].key);
 }
 
 static int read_inputs(struct pack *p, char why[WHY_BYTES])
@@ -200,18 +213,12 @@ static int read_inputs(struct pack *p, char why[WHY_BYTES])
         struct packed *k = &p->packed[i];
         if (read_key(p, i, why))
             goto done;
-        p->by_hash[i] = i;
         k->first_param = params;
         params += p->keys.keys[i].param_count;
         k->blob_off = (p->blobs_bytes + BLOB_ALIGN - 1) / BLOB_ALIGN * BLOB_ALIGN;
         p->blobs_bytes = k->blob_off + k->container.bytes;
     }
-    sorted_packed = p->packed;
-    qsort(p->by_hash, p->keys.count, sizeof(*p->by_hash), compare_hashes);
-    for (uint32_t i = 1; i < p->keys.count; i++)
-        if (p->packed[p->by_hash[i - 1]].hash == p->packed[p->by_hash[i]].hash)
-            report_add(&p->report, p->keys.keys[p->by_hash[i]].key, "",
-                       "has the same hash as %s: rename one", p->keys.keys[p->by_hash[i - 1]].key);
+    sort_by_hash(p);
     rc = 0;
 done:
     file_free(&keys);
@@ -311,8 +318,8 @@ static int write_index(const struct pack *p, char why[WHY_BYTES])
     memcpy(data + h.params_off, p->keys.params, p->keys.param_count * sizeof(*p->keys.params));
     h.toolkit_str = put(&strings, p->toolkit, strlen(p->toolkit) + 1);
     for (uint32_t i = 0; i < p->keys.count; i++) {
-        const struct packed *packed = &p->packed[p->by_hash[i]];
-        const struct key *k = &p->keys.keys[p->by_hash[i]];
+        const struct packed *packed = &p->packed[p->by_hash[i].key];
+        const struct key *k = &p->keys.keys[p->by_hash[i].key];
         struct nji_entry e = make_entry(k, packed);
         e.key_str = put(&strings, k->key, strlen(k->key) + 1);
         e.entry_str = put(&strings, k->entry, strlen(k->entry) + 1);

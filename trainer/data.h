@@ -13,11 +13,12 @@
 
 /* ---- tokenizer: bytes when the model folder has none ---- */
 struct tokenizer {
-    char kind[16]; /* "bytes" */
-    int vocab_size; /* ids it can produce: 257 for bytes (256 = end of text) */
-    int end_of_text;
+    char kind[16];   /* "bytes", or "token files" */
+    int vocab_size;  /* ids it can produce: 257 for bytes (256 = end of text); 0: it cannot encode */
+    int end_of_text; /* ends a document, in token files, too; -1: only files end documents */
 };
-/* DIR without tokenizer.json: bytes. With one: NJ_E_UNSUPPORTED where text has to be encoded (token files work). */
+/* DIR without tokenizer.json: bytes. With one: "token files", whose end_of_text is eos_token_id of DIR/config.json;
+ * encoding text is then NJ_E_UNSUPPORTED. */
 int tokenizer_open(const char *dir, struct tokenizer *out);
 /* Appends the ids of text to *ids (grown with realloc). */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, int32_t **ids,
@@ -32,7 +33,7 @@ struct data_options {
     int seq_len, batch_size; /* S, B of a micro-batch */
     int vocab_size;          /* ids must lie below it */
     uint64_t seed;           /* order of the windows; 0 keeps the order of the files */
-    bool once;               /* evaluation: one pass, last batch padded with ignored positions */
+    bool once;               /* evaluation: one pass; the last window and batch are padded with ignored positions */
 };
 struct data; /* all tokens, mapped or encoded; windows of S+1 tokens, shuffled by seed anew each epoch */
 
@@ -53,7 +54,7 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
 void data_close(struct data *d);
 int64_t data_tokens(const struct data *d);
 int64_t data_windows(const struct data *d); /* of one epoch */
-uint64_t data_hash(const struct data *d);   /* XXH3-64 over the token ids */
+uint64_t data_hash(const struct data *d);   /* over the token ids, however they are stored */
 /* Next micro-batch; with `once`, returns 1 when the pass is over (0: got one, negative: error). */
 int data_next(struct data *d, struct batch *out);
 void data_tell(const struct data *d, struct data_state *out);

@@ -489,9 +489,8 @@ static uint64_t hash_chunk(const struct st_tensor *t, size_t c)
     return XXH3_64bits((const char *)t->data + begin, bytes);
 }
 
-/* Name, dtype, shape and chunk hashes of one tensor, hashed with what came before. Little-endian
- * hosts only, as everything that nojit runs on is. */
-static uint64_t hash_tensor(const struct st_tensor *t, uint64_t before)
+/* Name, dtype and shape of one tensor, hashed with what came before. */
+static uint64_t hash_head(const struct st_tensor *t, uint64_t before)
 {
     uint64_t h = XXH3_64bits_withSeed(t->name, strlen(t->name) + 1, before);
     int64_t shape[6] = {t->dtype, t->rank};

@@ -239,7 +239,7 @@ void st_write_abort(struct st_writer *w)
 /* ---- a folder ---- */
 
 struct st_folder_writer {
-    char dir[PATH_BYTES];
+    char dir[PATH_BYTES - 80]; /* leaves room for a shard's name */
     const struct st_declared *tensor;
     size_t count;
     size_t *first;      /* tensor that each shard starts with; first[shards] is count */
@@ -314,7 +314,7 @@ int st_folder_begin(const char *dir, const struct st_declared *tensors, size_t c
     w->first = first;
     w->tensor = tensors;
     w->count = count;
-    int rc = snprintf(w->dir, sizeof w->dir, "%s", dir) < (int)sizeof w->dir - 80
+    int rc = snprintf(w->dir, sizeof w->dir, "%s", dir) < (int)sizeof w->dir
                  ? NJ_OK
                  : fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     if (!rc) {
@@ -368,7 +368,7 @@ static int write_index(const struct st_folder_writer *w)
     }
     json_t *root =
         json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
-    snprintf(path, sizeof path, "%.*s/model.safetensors.index.json", (int)sizeof path - 80, w->dir);
+    snprintf(path, sizeof path, "%s/model.safetensors.index.json", w->dir);
     int rc = NJ_OK;
     if (!root || bad)
         rc = fail(NJ_E_NOMEM, "%s: out of memory for the index", path);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data_paths.c: which files a --data list names. Folders are walked in the order of their names, so
+ * that the stream of tokens does not depend on the file system.
+ */
+#include "error.h"
+#include "token_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int add_path(struct path_list *list, const char *path)
+{
+    if (list->count == list->capacity) {
+        size_t grown = 2 * list->capacity + 16;
+        char **more = realloc(list->path, grown * sizeof *more);
+        if (!more)
+            return fail(NJ_E_NOMEM, "%s: out of memory for %zu paths", path, grown);
+        list->path = more;
+        list->capacity = grown;
+    }
+    char *copy = strdup(path);
+    if (!copy)
+        return fail(NJ_E_NOMEM, "%s: out of memory", path);
+    list->path[list->count++] = copy;
+    return NJ_OK;
+}
+
+static int add_folder(struct path_list *list, const char *dir, int depth);
+
+/* What a folder holds: folders are walked, data files taken, hidden and other files left alone. */
+static int add_entry(struct path_list *list, const char *dir, const char *name, int depth)
+{
+    char path[4096];
+    struct stat info;
+    if (name[0] == '.')
+        return NJ_OK;
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
+    if (stat(path, &info) != 0)
+        return fail(NJ_E_IO, "%s: %s; check the folder given to --data", path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return add_folder(list, path, depth + 1);
+    return path_is_data(path) ? add_path(list, path) : NJ_OK;
+}
+
+static int add_folder(struct path_list *list, const char *dir, int depth)
+{
+    struct dirent **entry;
+    if (depth > 32)
+        return fail(NJ_E_IO, "%s: folders lie more than 32 deep; check for links in a circle", dir);
+    int count = scandir(dir, &entry, NULL, alphasort);
+    if (count < 0)
+        return fail(NJ_E_IO, "%s: %s; check the folder given to --data", dir, strerror(errno));
+    int rc = NJ_OK;
+    for (int i = 0; i < count; i++) {
+        if (!rc)
+            rc = add_entry(list, dir, entry[i]->d_name, depth);
+        free(entry[i]);
+    }
+    free(entry);
+    return rc;
+}
+
+static int add_path_or_folder(struct path_list *list, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return fail(NJ_E_IO, "%s: %s; check the path given to --data", path, strerror(errno));
+    if (!S_ISDIR(info.st_mode))
+        return add_path(list, path);
+    size_t before = list->count;
+    int rc = add_folder(list, path, 0);
+    if (!rc && list->count == before)
+        return fail(NJ_E_FORMAT, "%s: the folder holds no .txt, .bin, .u16 or .u32 file", path);
+    return rc;
+}
+
+static int add_glob(struct path_list *list, const char *pattern)
+{
+    glob_t found;
+    int rc = glob(pattern, GLOB_ERR, NULL, &found);
+    if (rc == GLOB_NOMATCH)
+        return fail(NJ_E_IO, "%s: no file matches; check the pattern given to --data", pattern);
+    if (rc != 0)
+        return fail(NJ_E_IO, "%s: the pattern cannot be resolved: %s", pattern,
+                    rc == GLOB_NOSPACE ? "out of memory" : "a folder is not readable");
+    rc = NJ_OK;
+    for (size_t i = 0; i < found.gl_pathc && !rc; i++)
+        rc = add_path_or_folder(list, found.gl_pathv[i]);
+    globfree(&found);
+    return rc;
+}
+
+int paths_collect(const char *const *given, size_t count, struct path_list *out)
+{
+    struct stat info;
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < count; i++) {
+        /* A name that exists is itself, even if it looks like a pattern. */
+        int is_glob = strpbrk(given[i], "*?[") && stat(given[i], &info) != 0;
+        int rc = is_glob ? add_glob(out, given[i]) : add_path_or_folder(out, given[i]);
+        if (rc) {
+            paths_free(out);
+            return rc;
+        }
+    }
+    return NJ_OK;
+}
+
+void paths_free(struct path_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->path[i]);
+    free(list->path);
+    memset(list, 0, sizeof *list);
+}

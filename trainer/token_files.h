@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * token_files.h: inside of data.c: one file of data as ids.
+ */
+#ifndef NOJIT_TRAINER_TOKEN_FILES_H
+#define NOJIT_TRAINER_TOKEN_FILES_H
+
+#include "data.h"
+
+/* The ids of one file, as they lie in the mapped file or as they were encoded. */
+struct segment {
+    char *path;
+    int64_t first, count; /* place in the stream of all files; ids */
+    int id_bytes;         /* 2: uint16_t, 4: int32_t */
+    const void *ids;
+    const uint8_t *mask; /* bit i of byte i / 8: id i has a loss as a target; NULL: all have */
+    void *map;           /* mapped file, or NULL */
+    size_t map_bytes;
+    void *owned; /* encoded ids, or NULL */
+};
+
+/* Opens s->path and fills the rest of s but first. A text file without a byte has count 0. */
+int segment_open(struct segment *s, const struct tokenizer *t, int vocab_size);
+void segment_close(struct segment *s); /* path, too */
+int32_t segment_id(const struct segment *s, int64_t i);
+int segment_has_loss(const struct segment *s, int64_t i);
+
+/* Paths of a list of files, folders and globs: sorted within each, in the order of the list. */
+struct path_list {
+    char **path;
+    size_t count, capacity;
+};
+int paths_collect(const char *const *given, size_t count, struct path_list *out);
+void paths_free(struct path_list *list);
+/* By extension: whether a file met in a folder belongs to the data (a format that is refused, too).
+ */
+int path_is_data(const char *path);
+
+#endif

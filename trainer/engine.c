@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * engine.c: opens and closes an engine: which pairs of models fit together, one allocation,
+ * weights, and every matrix product prepared before the first step.
+ */
+#include "engine_impl.h"
+
+#include "error.h"
+#include "nojit_ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Vocabularies of one family differ by padding at most: the next multiple of 128, or what large
+ * models add. */
+enum { PADDING_ALWAYS = 127, PADDING_MOST = 1024, PADDING_PERCENT = 2 };
+
+typedef void say_fn(void *user, const char *line);
+
+struct work engine_work(struct engine *e)
+{
+    return (struct work){.ctx = e->ctx, .s = e->stream};
+}
+
+int engine_fail(const struct engine *e, int rc, const char *what)
+{
+    return fail_context(rc, e->ctx, what);
+}
+
+static int check_pair(const struct model_config *s, const struct model_config *t, say_fn *say,
+                      void *user)
+{
+    int larger = s->vocab_size > t->vocab_size ? s->vocab_size : t->vocab_size;
+    int smaller = s->vocab_size < t->vocab_size ? s->vocab_size : t->vocab_size;
+    int apart = larger - smaller;
+    char line[160];
+    if (apart > PADDING_MOST ||
+        (apart > PADDING_ALWAYS && apart * 100LL > PADDING_PERCENT * (int64_t)larger))
+        return fail(
+            NJ_E_UNSUPPORTED,
+            "vocab_size is %d for the student and %d for the teacher, which is more than padding; "
+            "use two models with one tokenizer",
+            s->vocab_size, t->vocab_size);
+    snprintf(
+        line, sizeof line,
+        "vocabularies of %d (student) and %d (teacher) differ by padding; both are restricted to "
+        "%d tokens",
+        s->vocab_size, t->vocab_size, smaller);
+    if (apart > 0 && say)
+        say(user, line);
+    return 0;
+}
+
+static int check_positions(const struct model_config *c, const struct train_options *o,
+                           const char *dir)
+{
+    if (o->seq_len <= c->max_positions)
+        return 0;
+    return fail(NJ_E_ARG, "%s: max_position_embeddings is %d, the sequence length is %d; lower it",
+                dir, c->max_positions, o->seq_len);
+}
+
+static int read_models(struct engine *e, const char *student_dir, const char *teacher_dir,
+                       say_fn *say, void *user)
+{
+    e->has_teacher = teacher_dir != NULL;
+    e->student_dir = strdup(student_dir);
+    if (!e->student_dir)
+        return fail(NJ_E_NOMEM, "no host memory for a path; free some");
+    int rc = config_read(student_dir, &e->student.c);
+    if (rc == 0)
+        rc = check_positions(&e->student.c, &e->o, student_dir);
+    if (rc == 0)
+        rc = params_layout(&e->student.c, &e->student.p);
+    if (rc != 0 || !teacher_dir)
+        return rc;
+    rc = config_read(teacher_dir, &e->teacher.net.c);
+    if (rc == 0)
+        rc = check_positions(&e->teacher.net.c, &e->o, teacher_dir);
+    if (rc == 0)
+        rc = check_pair(&e->student.c, &e->teacher.net.c, say, user);
+    return rc == 0 ? params_layout(&e->teacher.net.c, &e->teacher.net.p) : rc;
+}
+
+static size_t region_bytes(const struct plan *p, const char *name)
+{
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(p->region[i].name, name) == 0)
+            return p->region[i].bytes;
+    return 0;
+}
+
+static int check_budget(const struct engine *e)
+{
+    const double gib = 1.0 / (1 << 30);
+    size_t budget = nj_context_budget(e->ctx);
+    if (e->plan.total_bytes <= budget)
+        return 0;
+    return fail(
+        NJ_E_NOMEM,
+        "this run needs %.2f GiB of device memory and %.2f GiB can be had; activations take %.2f "
+        "GiB and logits %.2f GiB: lower the batch size (and raise gradient accumulation), the "
+        "sequence length or the head chunk",
+        (double)e->plan.total_bytes * gib, (double)budget * gib,
+        (double)region_bytes(&e->plan, "activations") * gib,
+        (double)(region_bytes(&e->plan, "head.logits") + region_bytes(&e->plan, "teacher.logits")) *
+            gib);
+}
+
+/* Both arenas as planned, and the pointers into them. */
+static int allocate(struct engine *e)
+{
+    const struct model_config *t = engine_teacher(e);
+    struct plan again = {0};
+    int rc = plan_make(&e->student.c, t, &e->o, &e->plan);
+    if (rc != 0)
+        return rc;
+    plan_shape(&e->student.c, t, &e->o, &e->shape);
+    size_t arena_bytes = e->plan.total_bytes, workspace = nj_gemm_workspace_bytes(e->ctx);
+    if (workspace > 0)
+        plan_add(&e->plan, PLAN_LIBRARY, "gemm.workspace", workspace);
+    rc = check_budget(e);
+    if (rc != 0)
+        return rc;
+    if (nj_stream_create(e->ctx, &e->stream) != 0 ||
+        nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device) != 0 ||
+        nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host) != 0)
+        return engine_fail(e, NJ_E_NOMEM, "allocating the memory of the plan");
+    plan_layout(&e->student.c, t, &e->student.p, &e->teacher.net.p, &e->o, e->device, e->host,
+                &e->mem, &again);
+    e->micro = calloc((size_t)e->shape.chunks + 1, sizeof *e->micro);
+    e->chunks_of = calloc((size_t)(e->shape.train ? e->o.grad_accum : 1), sizeof *e->chunks_of);
+    e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
+    if (!e->micro || !e->chunks_of || !e->scratch)
+        return fail(NJ_E_NOMEM, "no host memory to sort %d tokens; free some", e->shape.rows);
+    return 0;
+}
+
+static void connect_nets(struct engine *e)
+{
+    struct memory *m = &e->mem;
+    e->student.T = e->o.dtype;
+    e->student.w = m->weights;
+    e->student.grad = m->grad;
+    e->student.inv_freq = m->inv_freq;
+    if (!e->has_teacher)
+        return;
+    e->teacher.net.T = e->o.dtype;
+    e->teacher.net.w = m->teacher_weights;
+    e->teacher.net.inv_freq = m->teacher_inv_freq;
+    e->teacher.acts = m->teacher;
+    e->teacher.hidden = m->teacher_hidden;
+}
+
+int weights_round(struct engine *e)
+{
+    if (e->o.dtype == NJ_F32)
+        return 0;
+    return nj_cast_to_lp(e->stream, NJ_LP, e->mem.weights, e->mem.master, e->student.p.count);
+}
+
+static int send_inv_freq(struct engine *e, const struct net *n)
+{
+    float *host = (float *)(void *)e->mem.transfer;
+    config_inv_freq(&n->c, host);
+    int rc = nj_copy(e->stream, n->inv_freq, host, (size_t)n->c.head_dim / 2 * sizeof *host);
+    return rc != 0 ? rc : nj_stream_sync(e->stream);
+}
+
+static int load(struct engine *e, const char *student_dir, const char *teacher_dir)
+{
+    bool train = e->shape.train;
+    float *state = e->mem.mailbox->state;
+    int rc = weights_load(e, student_dir, &e->student.p, train ? NJ_F32 : e->o.dtype,
+                          train ? (char *)e->mem.master : e->mem.weights, &e->student_hash);
+    if (rc == 0 && teacher_dir)
+        rc = weights_load(e, teacher_dir, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights,
+                          &e->teacher_hash);
+    if (rc != 0)
+        return rc;
+    bool scaled = e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
+    state[NJ_STEP_LOSS_SCALE] = scaled ? 65536.0f : 1.0f;
+    state[NJ_STEP_GRAD_SCALE] = 1.0f;
+    struct work w = engine_work(e);
+    if (train)
+        OP(&w, weights_round(e));
+    OP(&w, send_inv_freq(e, &e->student));
+    if (teacher_dir)
+        OP(&w, send_inv_freq(e, &e->teacher.net));
+    OP(&w, nj_copy(w.s, e->mem.state, state, NJ_STEP_SLOTS * sizeof *state));
+    OP(&w, nj_stream_sync(w.s));
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing the weights");
+}
+
+/* The code that will run says which products it needs. */
+static int prepare(struct engine *e)
+{
+    struct work w = engine_work(e);
+    w.prepare = true;
+    micro_step(&w, e, 1, e->shape.train);
+    decode(&w, e, 0);
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
+}
+
+int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_dir,
+                  const struct train_options *o, void (*say)(void *user, const char *line),
+                  void *user, struct engine **out)
+{
+    struct engine *e = calloc(1, sizeof *e);
+    *out = NULL;
+    if (!e)
+        return fail(NJ_E_NOMEM, "no host memory for the engine; free some");
+    e->ctx = ctx;
+    e->o = *o;
+    e->graphs = o->use_graph != 0;
+    int rc = read_models(e, student_dir, teacher_dir, say, user);
+    if (rc == 0)
+        rc = allocate(e);
+    if (rc != 0)
+        goto done;
+    connect_nets(e);
+    rc = load(e, student_dir, teacher_dir);
+    if (rc == 0)
+        rc = prepare(e);
+done:
+    if (rc != 0)
+        engine_destroy(e);
+    else
+        *out = e;
+    return rc;
+}
+
+void engine_destroy(struct engine *e)
+{
+    if (!e)
+        return;
+    for (int i = 0; e->micro && i <= e->shape.chunks; i++)
+        nj_graph_destroy(e->micro[i]);
+    nj_graph_destroy(e->update);
+    nj_stream_destroy(e->stream);
+    nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
+    nj_free(e->ctx, NJ_MEM_HOST, e->host);
+    params_free(&e->student.p);
+    params_free(&e->teacher.net.p);
+    free(e->student_dir);
+    free(e->micro);
+    free(e->chunks_of);
+    free(e->scratch);
+    free(e);
+}
+
+const struct model_config *engine_student(const struct engine *e)
+{
+    return &e->student.c;
+}
+
+const struct model_config *engine_teacher(const struct engine *e)
+{
+    return e->has_teacher ? &e->teacher.net.c : NULL;
+}
+
+const struct plan *engine_plan(const struct engine *e)
+{
+    return &e->plan;
+}
+
+uint64_t engine_student_hash(const struct engine *e)
+{
+    return e->student_hash;
+}
+
+uint64_t engine_teacher_hash(const struct engine *e)
+{
+    return e->teacher_hash;
+}
+
+/* Forward: 2 operations a weight and token (the embedding table counts where it is the head, not
+ * where it is looked up) and 4 H D a layer for each of the (S + 1) / 2 keys that a query sees on
+ * average. Backward: twice that. */
+static double forward_flops(const struct net *n, double tokens, double seq_len)
+{
+    const struct model_config *c = &n->c;
+    double weights = (double)config_parameters(c);
+    if (!c->tied)
+        weights -= (double)c->vocab_size * c->hidden_size;
+    double attention = 2.0 * c->layers * c->heads * c->head_dim * (seq_len + 1.0);
+    return tokens * (2.0 * weights + attention);
+}
+
+void engine_flops(const struct engine *e, double *student, double *teacher)
+{
+    double tokens = (double)e->shape.rows * e->o.grad_accum, S = (double)e->o.seq_len;
+    *student = 3.0 * forward_flops(&e->student, tokens, S);
+    *teacher = e->has_teacher ? forward_flops(&e->teacher.net, tokens, S) : 0.0;
+}

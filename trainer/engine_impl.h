@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * engine_impl.h: what the files of the engine share. Commands include engine.h only.
+ */
+#ifndef NOJIT_TRAINER_ENGINE_IMPL_H
+#define NOJIT_TRAINER_ENGINE_IMPL_H
+
+#include "engine.h"
+#include "model.h"
+
+#include "step_state.h"
+
+/* ---- plan.c ---- */
+
+/* Sizes that follow from models and options. */
+struct shape {
+    int rows;          /* N = B S */
+    int chunk, chunks; /* rows of logits at a time; how many of them hold N rows */
+    int vocab;         /* tokens that student and teacher share: the columns of the logits */
+    int ld;            /* elements from one row of logits to the next */
+    bool train;
+};
+
+/* What the host writes and reads while steps run: pinned. */
+struct mailbox {
+    float host_slots[NJ_STEP_HOST_SLOTS]; /* to the device: first slots of the step state */
+    float state[NJ_STEP_SLOTS];           /* from the device */
+    float sums[8];
+    float u;
+    int32_t id, pos, next; /* generation: token in, its position, token out */
+};
+
+/* Every pointer into the two arenas. NULL where a run does not need it. */
+struct memory {
+    char *weights; /* student, as T; the master itself with NJ_F32 */
+    float *master, *m, *v, *grad;
+    float *inv_freq;
+    char *teacher_weights;
+    float *teacher_inv_freq;
+    char *teacher_hidden; /* [chunks chunk, C of the teacher] normed rows with a target */
+    char *hidden;         /* [chunks chunk, C] same of the student; after the head, its gradient */
+    char *logits, *teacher_logits;    /* [chunk, ld] */
+    float *kd, *ce, *entropy, *agree; /* [chunk] */
+    float *state, *sums, *sumsq, *u;
+    int32_t *next;
+    struct rows rows;
+    size_t rows_bytes;
+    struct acts student, teacher, decode; /* one after the other in the same memory */
+    struct mailbox *mailbox;
+    char *batches;  /* pinned: rows_bytes a micro-batch */
+    char *transfer; /* pinned: weights on their way */
+    size_t transfer_bytes;
+};
+
+void plan_shape(const struct model_config *student, const struct model_config *teacher,
+                const struct train_options *o, struct shape *out);
+/* Lays out both arenas; lists each region in plan. With NULL bases it only counts. */
+void plan_layout(const struct model_config *student, const struct model_config *teacher,
+                 const struct params *ps, const struct params *pt, const struct train_options *o,
+                 char *device, char *host, struct memory *out, struct plan *plan);
+/* Appends a region. */
+void plan_add(struct plan *p, enum plan_place place, const char *name, size_t bytes);
+
+/* ---- stage.c ---- */
+
+void rows_carve(int rows, int padded, struct carve *c, struct rows *out);
+/* Host side of a micro-batch: sorted ids, valid rows. scratch: rows ints. */
+int stage_batch(const struct shape *s, const struct batch *b, struct rows *out, int32_t *scratch);
+
+/* ---- teacher.c ---- */
+
+/* A model that only runs forward. It has no gradients, no moments, no master weights. */
+struct teacher {
+    struct net net;
+    struct acts acts;
+    char *hidden; /* [chunks chunk, C] */
+};
+
+/* Leaves the normed rows that have a target in t->hidden. */
+void teacher_forward(struct work *r, struct teacher *t, const struct rows *rows, int padded);
+/* Logits of `rows` of them from `first` on. */
+void teacher_logits(struct work *r, const struct teacher *t, int first, int rows, int vocab, int ld,
+                    void *logits);
+
+/* ---- the engine ---- */
+
+struct engine {
+    nj_context *ctx;
+    nj_stream *stream;
+    struct train_options o;
+    char *student_dir;
+    struct shape shape;
+    struct plan plan;
+    void *device, *host; /* the two arenas */
+    struct memory mem;
+    struct net student;
+    struct teacher teacher;
+    bool has_teacher;
+    uint64_t student_hash, teacher_hash;
+    int64_t step;     /* optimiser steps done */
+    int *chunks_of;   /* [grad_accum] head chunks of each staged micro-batch */
+    int64_t valid;    /* targets of the staged step */
+    int32_t *scratch; /* [rows] for sorting */
+    nj_graph **micro; /* [chunks + 1] by chunks in use; NULL until first used */
+    nj_graph *update;
+    bool graphs; /* the backend has them */
+};
+
+struct work engine_work(struct engine *e);
+/* "while doing what", from the context's sentence. */
+int engine_fail(const struct engine *e, int rc, const char *what);
+/* Teacher, student, head, backward of the micro-batch in e->mem.rows; train = false leaves
+ * gradients alone. */
+void micro_step(struct work *r, struct engine *e, int chunks, bool train);
+/* head.c: losses of the valid rows; with train also the gradient of the normed rows (in branch) and
+ * of the head. */
+void head(struct work *r, struct engine *e, int chunks, bool train);
+/* Pulls a batch into slot `micro` of the pinned batches. 1: the data is over. */
+int stage_next(struct engine *e, struct data *d, int micro);
+int send_batch(struct engine *e, int micro);
+/* Reads step state and loss sums back and waits. */
+int read_back(struct engine *e);
+/* Logits of one token; generate.c. */
+void decode(struct work *r, struct engine *e, int pos);
+
+/* ---- weights.c ---- */
+
+/* Reads a folder's weights into an arena of T. */
+int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
+                 void *arena, uint64_t *hash);
+/* 16-bit weights from the master; nothing to do in float32. */
+int weights_round(struct engine *e);
+/* *name: first tensor of an arena that holds a NaN or an infinity, or NULL. */
+int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,
+                 const char **name);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.h: one transformer inside the engine: where its parameters lie, what it keeps of a forward
+ * pass, and how work is issued. The teacher and the student are both a `net`; only the student has
+ * gradients.
+ */
+#ifndef NOJIT_TRAINER_MODEL_H
+#define NOJIT_TRAINER_MODEL_H
+
+#include "config.h"
+#include "nojit.h"
+#include "tensor_names.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- params.c: parameters in a flat arena ---- */
+
+/* First element of each fused parameter of a layer; -1: the family has none. */
+struct layer_params {
+    int64_t wqkv; /* [(H + 2K) D, C]: q, k, v */
+    int64_t wo;   /* [C, H D] */
+    int64_t wgu;  /* [2 I, C]: gate, up */
+    int64_t wd;   /* [C, I] */
+    int64_t ln1, ln2, bqkv, qnorm, knorm;
+};
+
+/* Every arena (weights, master, moments, gradients) has this layout: matrices first, they decay;
+ * then norms and biases. Each fused parameter starts at a multiple of 64 elements; what lies
+ * between stays zero. */
+struct params {
+    struct tensor_spec *spec; /* Hugging Face tensors, canonical order */
+    int64_t *first; /* of each spec, its first element: a row range of a fused parameter */
+    size_t specs;
+    struct layer_params *layer;
+    int64_t embed, head, norm; /* head == embed if tied */
+    int64_t count, decayed;    /* elements in all; of those that decay */
+};
+
+int params_layout(const struct model_config *c, struct params *out);
+void params_free(struct params *p);
+/* Name of the tensor that holds an element, or "padding". */
+const char *params_name_at(const struct params *p, int64_t element);
+
+/* ---- issuing work ---- */
+
+/* Where work goes. The first error sticks and later work is skipped, so that model code reads as
+ * equations. With `prepare` nothing is launched; matrix products are prepared instead, by the code
+ * that will run them. */
+struct work {
+    nj_context *ctx;
+    nj_stream *s;
+    int rc;
+    bool prepare;
+};
+
+#define OP(run, call)                                                                              \
+    do {                                                                                           \
+        if ((run)->rc == 0 && !(run)->prepare)                                                     \
+            (run)->rc = (call);                                                                    \
+    } while (0)
+
+/* Products with a weight w[out, in]. ldy: elements from one row of y or dy to the next. */
+struct linear {
+    enum nj_dtype T;
+    int rows, out, in;
+    int64_t ldy;
+};
+void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w);
+void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w);
+/* dw (float32) += dy^T x */
+void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy, const void *x);
+
+/* ---- one network ---- */
+
+struct net {
+    struct model_config c;
+    enum nj_dtype T;
+    struct params p;
+    char *w;         /* device, parameters as T */
+    float *grad;     /* device, float32; NULL: this net has no gradients */
+    float *inv_freq; /* device, [D/2] */
+};
+
+size_t dtype_bytes(enum nj_dtype T);
+void *net_weight(const struct net *n, int64_t first); /* NULL for -1 */
+int net_qkv(const struct model_config *c);            /* (H + 2K) D */
+
+/* Device arrays that come with a micro-batch of N = B S rows (stage.c fills them). */
+struct rows {
+    int32_t *ids, *pos, *doc_start; /* [N] */
+    int32_t *order, *runs;          /* [N], [N + 1]: as embed_bwd wants them */
+    int32_t *valid;                 /* [chunks * chunk] row of each valid target, then -1 */
+    int32_t *inverse;               /* [N] where a row went in valid, or -1 */
+    int32_t *target;                /* [chunks * chunk] target of each valid row, then -1 */
+};
+
+/* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer; otherwise every
+ * layer uses the same memory. */
+enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
+struct acts {
+    enum acts_mode mode;
+    int B, S;
+    int decode_pos;       /* ACTS_DECODE: the row of the cache that is written */
+    char *s1, *s2;        /* [layers + 1] and [layers] residual stream before each norm, [N, C] */
+    float *rstd1, *rstd2; /* [N] each */
+    char *qkv;      /* [N, (H + 2K) D] after rotation; ACTS_DECODE: a cache of S rows a layer */
+    char *raw;      /* before norm and rotation; only with qk_norm */
+    float *rstd_qk; /* [N, H + K] */
+    char *o;        /* [N, H D] */
+    float *lse;     /* [B, H, S] */
+    char *gu;       /* [N, 2 I]; backward leaves its gradient here */
+    char *y, *branch, *act; /* scratch: normed rows, branch output, SwiGLU output */
+    char *dx, *dact, *dqkv,
+        *dout; /* scratch of backward; the gradient of normed rows uses branch */
+    float *delta, *part;
+};
+
+/* Memory is carved from one arena. With base NULL it is only counted. */
+struct carve {
+    char *base;
+    size_t used;
+};
+void *carve_take(struct carve *c, size_t bytes);
+/* Partial sums a reduction over rows is split into: fixed, so that results do not depend on the
+ * machine. */
+enum { PARTIAL_SUMS = 264, SUMSQ_PARTS = 1056 };
+int partial_sums(int rows);
+
+/* Carves acts for c out of m. With ACTS_DECODE one row is computed and S rows are cached. */
+void acts_carve(const struct model_config *c, enum nj_dtype T, int B, int S, enum acts_mode mode,
+                struct carve *m, struct acts *out);
+
+/* What one layer reads and writes of it. */
+struct layer_acts {
+    char *s1, *s2, *qkv, *raw, *o, *gu;
+    char *s1_next; /* input of the next layer, or of the final norm */
+    char *cache;   /* ACTS_DECODE: first row of the layer's cache */
+    float *rstd1, *rstd2, *rstd_qk, *lse, *rstd1_next;
+};
+int acts_rows(const struct acts *a);
+struct layer_acts acts_layer(const struct net *n, const struct acts *a, int layer);
+
+/* forward.c: from ids to normed hidden rows in a->y. */
+void forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
+/* backward.c: a->branch holds the gradient of the normed hidden rows; adds to n->grad. */
+void backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.c: decides what memory a run needs and where each region lies, before anything is allocated.
+ * The same function counts and carves, so that the plan is what is used.
+ */
+#include "engine_impl.h"
+
+#include "error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HEAD_CHUNK_ROWS = 2048, TRANSFER_BYTES = 32 << 20 };
+
+static int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+void plan_shape(const struct model_config *student, const struct model_config *teacher,
+                const struct train_options *o, struct shape *out)
+{
+    int rows = o->batch_size * o->seq_len, vocab = student->vocab_size;
+    if (teacher && teacher->vocab_size < vocab)
+        vocab = teacher->vocab_size;
+    /* Equal chunks: 3,000 rows are two of 1,504, not one of 2,048 and a rest. */
+    int chunk = o->head_chunk;
+    if (chunk <= 0)
+        chunk = ceil_div(ceil_div(rows, ceil_div(rows, HEAD_CHUNK_ROWS)), 8) * 8;
+    else if (chunk > rows)
+        chunk = rows;
+    *out = (struct shape){
+        .rows = rows,
+        .chunk = chunk,
+        .chunks = ceil_div(rows, chunk),
+        .vocab = vocab,
+        .ld = ceil_div(vocab, 8) * 8,
+        .train = o->steps > 0,
+    };
+}
+
+void plan_add(struct plan *p, enum plan_place place, const char *name, size_t bytes)
+{
+    struct plan_region *r = &p->region[p->count++];
+    *r = (struct plan_region){.place = place, .bytes = bytes};
+    snprintf(r->name, sizeof r->name, "%s", name);
+    *(place == PLAN_HOST ? &p->host_bytes : &p->total_bytes) += bytes;
+}
+
+/* One region under construction: arrays are carved between open and close. */
+struct layout {
+    struct plan *plan;
+    struct carve device, host;
+    size_t from;
+};
+
+static void open_region(struct layout *l)
+{
+    l->from = l->device.used;
+}
+
+static void close_region(struct layout *l, const char *name)
+{
+    plan_add(l->plan, PLAN_DEVICE, name, l->device.used - l->from);
+}
+
+static void *region(struct layout *l, const char *name, size_t bytes)
+{
+    open_region(l);
+    void *at = carve_take(&l->device, bytes);
+    close_region(l, name);
+    return at;
+}
+
+static void *host_region(struct layout *l, const char *name, size_t bytes)
+{
+    size_t from = l->host.used;
+    void *at = carve_take(&l->host, bytes);
+    plan_add(l->plan, PLAN_HOST, name, l->host.used - from);
+    return at;
+}
+
+static void layout_student(struct layout *l, const struct params *p, enum nj_dtype T, bool train,
+                           struct memory *m)
+{
+    size_t n = (size_t)p->count;
+    m->weights = region(l, "student.weights", n * dtype_bytes(T));
+    if (!train)
+        return;
+    m->master =
+        T == NJ_F32 ? (float *)(void *)m->weights : region(l, "student.master", n * sizeof(float));
+    m->m = region(l, "student.moment1", n * sizeof(float));
+    m->v = region(l, "student.moment2", n * sizeof(float));
+    m->grad = region(l, "student.gradients", n * sizeof(float));
+}
+
+/* Student, teacher and generation never need theirs at the same time. */
+static void layout_activations(struct layout *l, const struct model_config *student,
+                               const struct model_config *teacher, const struct train_options *o,
+                               struct memory *m)
+{
+    enum acts_mode mode = o->steps > 0 ? ACTS_TRAIN : ACTS_INFER;
+    open_region(l);
+    struct carve a = l->device, b = l->device, c = l->device;
+    acts_carve(student, o->dtype, o->batch_size, o->seq_len, mode, &a, &m->student);
+    if (teacher)
+        acts_carve(teacher, o->dtype, o->batch_size, o->seq_len, ACTS_INFER, &b, &m->teacher);
+    acts_carve(student, o->dtype, o->batch_size, o->seq_len, ACTS_DECODE, &c, &m->decode);
+    size_t used = a.used > b.used ? a.used : b.used;
+    l->device.used = used > c.used ? used : c.used;
+    close_region(l, "activations");
+}
+
+static void layout_head(struct layout *l, const struct model_config *student,
+                        const struct model_config *teacher, const struct shape *s, enum nj_dtype T,
+                        struct memory *m)
+{
+    size_t e = dtype_bytes(T), padded = (size_t)s->chunk * (size_t)s->chunks;
+    size_t logits = (size_t)s->chunk * (size_t)s->ld * e, each = (size_t)s->chunk * sizeof(float);
+    m->hidden = region(l, "head.hidden", padded * (size_t)student->hidden_size * e);
+    m->logits = region(l, "head.logits", logits);
+    if (teacher) {
+        m->teacher_hidden = region(l, "teacher.hidden", padded * (size_t)teacher->hidden_size * e);
+        m->teacher_logits = region(l, "teacher.logits", logits);
+    }
+    open_region(l);
+    m->kd = carve_take(&l->device, each);
+    m->ce = carve_take(&l->device, each);
+    m->entropy = carve_take(&l->device, each);
+    m->agree = carve_take(&l->device, each);
+    close_region(l, "head.losses");
+}
+
+static void layout_small(struct layout *l, const struct model_config *student,
+                         const struct model_config *teacher, const struct shape *s,
+                         struct memory *m)
+{
+    open_region(l);
+    rows_carve(s->rows, s->chunk * s->chunks, &l->device, &m->rows);
+    close_region(l, "batch");
+    m->rows_bytes = l->device.used - l->from;
+    open_region(l);
+    m->state = carve_take(&l->device, NJ_STEP_SLOTS * sizeof(float));
+    m->sums = carve_take(&l->device, 8 * sizeof(float));
+    m->sumsq = carve_take(&l->device, SUMSQ_PARTS * sizeof(float));
+    m->u = carve_take(&l->device, sizeof(float));
+    m->next = carve_take(&l->device, sizeof(int32_t));
+    m->inv_freq = carve_take(&l->device, (size_t)student->head_dim / 2 * sizeof(float));
+    if (teacher)
+        m->teacher_inv_freq = carve_take(&l->device, (size_t)teacher->head_dim / 2 * sizeof(float));
+    close_region(l, "step.state");
+}
+
+void plan_layout(const struct model_config *student, const struct model_config *teacher,
+                 const struct params *ps, const struct params *pt, const struct train_options *o,
+                 char *device, char *host, struct memory *out, struct plan *plan)
+{
+    struct shape s;
+    struct layout l = {.plan = plan, .device = {device, 0}, .host = {host, 0}};
+    plan_shape(student, teacher, o, &s);
+    *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
+    layout_student(&l, ps, o->dtype, s.train, out);
+    if (teacher)
+        out->teacher_weights =
+            region(&l, "teacher.weights", (size_t)pt->count * dtype_bytes(o->dtype));
+    layout_activations(&l, student, teacher, o, out);
+    layout_head(&l, student, teacher, &s, o->dtype, out);
+    layout_small(&l, student, teacher, &s, out);
+    int micro = s.train ? o->grad_accum : 1;
+    out->batches = host_region(&l, "host.batches", out->rows_bytes * (size_t)micro);
+    out->mailbox = host_region(&l, "host.mailbox", sizeof *out->mailbox);
+    out->transfer = host_region(&l, "host.transfer", TRANSFER_BYTES);
+}
+
+static int check_options(const struct train_options *o)
+{
+    const struct {
+        const char *name;
+        int64_t value, least;
+    } needed[] = {
+        {"batch size", o->batch_size, 1},
+        {"sequence length", o->seq_len, 1},
+        {"gradient accumulation", o->steps > 0 ? o->grad_accum : 1, 1},
+        {"steps", o->steps, 0},
+        {"head chunk", o->head_chunk, 0},
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (needed[i].value < needed[i].least)
+            return fail(NJ_E_ARG, "%s is %lld; it must be at least %lld", needed[i].name,
+                        (long long)needed[i].value, (long long)needed[i].least);
+    if ((int64_t)o->batch_size * o->seq_len > INT32_MAX / 8)
+        return fail(NJ_E_ARG, "batch size %d times sequence length %d is too large; lower one",
+                    o->batch_size, o->seq_len);
+    return 0;
+}
+
+int plan_make(const struct model_config *student, const struct model_config *teacher,
+              const struct train_options *o, struct plan *out)
+{
+    struct params ps = {0}, pt = {0};
+    struct memory unused;
+    *out = (struct plan){0};
+    int rc = check_options(o);
+    if (rc == 0)
+        rc = params_layout(student, &ps);
+    if (rc == 0 && teacher)
+        rc = params_layout(teacher, &pt);
+    if (rc == 0)
+        plan_layout(student, teacher, &ps, &pt, o, NULL, NULL, &unused, out);
+    params_free(&ps);
+    params_free(&pt);
+    return rc;
+}

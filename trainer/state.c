@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * state.c: state.bin, what a run needs to go on bit for bit: a header, then master weights and both
+ * moments as they lie in the arenas. Every part carries its XXH3-64; nothing is believed unchecked.
+ */
+#include "engine_impl.h"
+
+#include "error.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STATE_VERSION = 1, SECTIONS = 3 };
+static const char state_magic[8] = "NJSTATE";
+static const char *const section_name[SECTIONS] = {"master weights", "first moments",
+                                                   "second moments"};
+
+/* Little-endian, no padding: every field is 4 or 8 bytes at a multiple of its size. */
+struct state_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t dtype;  /* enum nj_dtype of the run */
+    uint64_t layout; /* XXH3 of tensor names and places */
+    int64_t elements;
+    int64_t step;
+    uint64_t epoch, window;
+    float state[NJ_STEP_SLOTS];
+    uint64_t section_hash[SECTIONS];
+    uint64_t header_hash; /* of all before it */
+};
+
+struct state_file {
+    FILE *f;
+    char path[4096];
+};
+
+static uint64_t layout_hash(const struct params *p)
+{
+    XXH3_state_t h;
+    XXH3_64bits_reset(&h);
+    for (size_t i = 0; i < p->specs; i++) {
+        XXH3_64bits_update(&h, p->spec[i].name, strlen(p->spec[i].name) + 1);
+        XXH3_64bits_update(&h, p->spec[i].shape, sizeof p->spec[i].shape);
+        XXH3_64bits_update(&h, &p->first[i], sizeof p->first[i]);
+    }
+    return XXH3_64bits_digest(&h);
+}
+
+static uint64_t header_hash(const struct state_header *h)
+{
+    return XXH3_64bits(h, offsetof(struct state_header, header_hash));
+}
+
+static float *section(const struct engine *e, int i)
+{
+    float *const arrays[SECTIONS] = {e->mem.master, e->mem.m, e->mem.v};
+    return arrays[i];
+}
+
+static int need_training(const struct engine *e, const char *what)
+{
+    if (e->shape.train)
+        return 0;
+    return fail(NJ_E_ARG, "%s needs an engine that trains (steps above 0)", what);
+}
+
+static int open_state(struct state_file *s, const char *dir, const char *mode)
+{
+    if (snprintf(s->path, sizeof s->path, "%s/state.bin", dir) >= (int)sizeof s->path)
+        return fail(NJ_E_ARG, "%s: path too long; use a shorter one", dir);
+    s->f = fopen(s->path, mode);
+    if (!s->f)
+        return fail(NJ_E_IO, "%s: %s", s->path, strerror(errno));
+    return 0;
+}
+
+static int io_failed(const struct state_file *s, const char *doing)
+{
+    if (feof(s->f))
+        return fail(NJ_E_FORMAT, "%s: ends too early; take another checkpoint", s->path);
+    return fail(NJ_E_IO, "%s: %s failed: %s", s->path, doing, strerror(errno));
+}
+
+/* Moves one array between device and file in pieces, and hashes it. */
+static int move_section(struct engine *e, struct state_file *s, int i, bool writing, uint64_t *hash)
+{
+    size_t bytes = (size_t)e->student.p.count * sizeof(float), room = e->mem.transfer_bytes;
+    char *device = (char *)section(e, i), *piece = e->mem.transfer;
+    XXH3_state_t h;
+    XXH3_64bits_reset(&h);
+    for (size_t at = 0; at < bytes; at += room) {
+        size_t n = bytes - at < room ? bytes - at : room;
+        int rc = 0;
+        if (!writing && fread(piece, 1, n, s->f) != n)
+            return io_failed(s, "reading");
+        rc = writing ? nj_copy(e->stream, piece, device + at, n)
+                     : nj_copy(e->stream, device + at, piece, n);
+        if (rc == 0)
+            rc = nj_stream_sync(e->stream);
+        if (rc != 0)
+            return engine_fail(e, rc, "copying the training state");
+        XXH3_64bits_update(&h, piece, n);
+        if (writing && fwrite(piece, 1, n, s->f) != n)
+            return io_failed(s, "writing");
+    }
+    *hash = XXH3_64bits_digest(&h);
+    return 0;
+}
+
+/* The header is written last: a file cut short has none. */
+static int write_state(struct engine *e, struct state_file *s, struct state_header *h)
+{
+    if (fseek(s->f, sizeof *h, SEEK_SET) != 0)
+        return io_failed(s, "seeking");
+    for (int i = 0; i < SECTIONS; i++) {
+        int rc = move_section(e, s, i, true, &h->section_hash[i]);
+        if (rc != 0)
+            return rc;
+    }
+    h->header_hash = header_hash(h);
+    if (fseek(s->f, 0, SEEK_SET) != 0 || fwrite(h, sizeof *h, 1, s->f) != 1 || fflush(s->f) != 0 ||
+        fsync(fileno(s->f)) != 0)
+        return io_failed(s, "writing");
+    return 0;
+}
+
+int engine_save_state(struct engine *e, const char *dir, int64_t step,
+                      const struct data_state *data)
+{
+    struct state_file s;
+    struct state_header h = {
+        .version = STATE_VERSION,
+        .dtype = (uint32_t)e->o.dtype,
+        .layout = layout_hash(&e->student.p),
+        .elements = e->student.p.count,
+        .step = step,
+        .epoch = data->epoch,
+        .window = data->window,
+    };
+    memcpy(h.magic, state_magic, sizeof h.magic);
+    int rc = need_training(e, "saving a state");
+    if (rc == 0)
+        rc = open_state(&s, dir, "wb");
+    if (rc != 0)
+        return rc;
+    rc = read_back(e);
+    if (rc != 0)
+        rc = engine_fail(e, rc, "reading the step state");
+    memcpy(h.state, e->mem.mailbox->state, sizeof h.state);
+    if (rc == 0)
+        rc = write_state(e, &s, &h);
+    if (fclose(s.f) != 0 && rc == 0)
+        rc = fail(NJ_E_IO, "%s: closing failed: %s", s.path, strerror(errno));
+    return rc;
+}
+
+static int check_header(const struct engine *e, const char *path, const struct state_header *h)
+{
+    if (memcmp(h->magic, state_magic, sizeof h->magic) != 0 || h->header_hash != header_hash(h))
+        return fail(NJ_E_FORMAT, "%s: not a whole training state; take another checkpoint", path);
+    if (h->version != STATE_VERSION)
+        return fail(NJ_E_UNSUPPORTED, "%s: version %u, this program reads %d", path, h->version,
+                    STATE_VERSION);
+    if (h->layout != layout_hash(&e->student.p) || h->elements != e->student.p.count)
+        return fail(NJ_E_FORMAT, "%s: belongs to a model of another shape than %s", path,
+                    e->student_dir);
+    if (h->dtype != (uint32_t)e->o.dtype)
+        return fail(NJ_E_ARG, "%s: was saved by a run in %s; resume with the same dtype", path,
+                    h->dtype == NJ_F32 ? "float32" : "16 bits");
+    return 0;
+}
+
+static int read_state(struct engine *e, struct state_file *s, struct state_header *h)
+{
+    if (fread(h, sizeof *h, 1, s->f) != 1)
+        return io_failed(s, "reading");
+    int rc = check_header(e, s->path, h);
+    for (int i = 0; rc == 0 && i < SECTIONS; i++) {
+        uint64_t hash = 0;
+        rc = move_section(e, s, i, false, &hash);
+        if (rc == 0 && hash != h->section_hash[i])
+            rc = fail(NJ_E_FORMAT, "%s: the %s are damaged; take another checkpoint", s->path,
+                      section_name[i]);
+    }
+    if (rc == 0 && fgetc(s->f) != EOF)
+        rc = fail(NJ_E_FORMAT, "%s: longer than its header says; take another checkpoint", s->path);
+    return rc;
+}
+
+static int apply_state(struct engine *e, const struct state_header *h)
+{
+    struct work w = engine_work(e);
+    memcpy(e->mem.mailbox->state, h->state, sizeof h->state);
+    OP(&w, nj_copy(w.s, e->mem.state, e->mem.mailbox->state, sizeof h->state));
+    OP(&w, weights_round(e));
+    OP(&w, nj_stream_sync(w.s));
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "restoring the training state");
+}
+
+/* After a failure the engine holds a part of the state and must be destroyed. */
+int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct data_state *data)
+{
+    struct state_file s;
+    struct state_header h;
+    int rc = need_training(e, "resuming");
+    if (rc == 0)
+        rc = open_state(&s, dir, "rb");
+    if (rc != 0)
+        return rc;
+    rc = read_state(e, &s, &h);
+    fclose(s.f);
+    if (rc == 0)
+        rc = apply_state(e, &h);
+    if (rc != 0)
+        return rc;
+    e->step = *step = h.step;
+    *data = (struct data_state){.epoch = h.epoch, .window = h.window};
+    return 0;
+}

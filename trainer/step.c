@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * step.c: one optimiser step. All micro-batches are fetched first, so that every one is normalised
+ * by the valid tokens of the whole step; then each runs forward and backward, adding to the
+ * gradients; then one update. Micro-step and update are CUDA graphs where the backend has them;
+ * what changes from step to step lies in the step state on the device (step_state.h).
+ */
+#include "engine_impl.h"
+
+#include "error.h"
+#include "nojit_ops.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Finite steps before float16's loss scale doubles. */
+enum { LOSS_SCALE_GROWTH = 2000 };
+
+void micro_step(struct work *r, struct engine *e, int chunks, bool train)
+{
+    if (e->has_teacher)
+        teacher_forward(r, &e->teacher, &e->mem.rows, e->shape.chunk * e->shape.chunks);
+    forward(r, &e->student, &e->mem.student, &e->mem.rows);
+    head(r, e, chunks, train);
+    if (train)
+        backward(r, &e->student, &e->mem.student, &e->mem.rows);
+}
+
+static bool loss_scaling(const struct engine *e)
+{
+    return e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
+}
+
+/* Gradients of all micro-batches are summed when this starts; with several devices they would be
+ * reduced here. */
+static void update(struct work *r, struct engine *e)
+{
+    struct memory *m = &e->mem;
+    const struct train_options *o = &e->o;
+    const struct params *p = &e->student.p;
+    void *weights = o->dtype == NJ_F32 ? NULL : m->weights;
+    OP(r, nj_grad_sumsq(r->s, NJ_F32, m->sumsq, m->grad, p->count, SUMSQ_PARTS));
+    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, SUMSQ_PARTS, o->max_grad_norm, o->beta1,
+                        o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
+    OP(r, nj_adamw(r->s, o->dtype, weights, m->master, m->m, m->v, m->grad, m->state, p->count,
+                   p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
+}
+
+/* Work that a graph holds: a micro-step with this many chunks, or the update if negative. */
+static void enqueue(struct work *r, struct engine *e, int chunks)
+{
+    if (chunks < 0)
+        update(r, e);
+    else
+        micro_step(r, e, chunks, true);
+}
+
+static int capture(struct engine *e, int chunks, nj_graph **graph)
+{
+    int rc = nj_graph_begin(e->stream);
+    if (rc == NJ_E_UNSUPPORTED)
+        e->graphs = false;
+    if (rc != 0)
+        return rc == NJ_E_UNSUPPORTED ? 0 : rc;
+    struct work r = engine_work(e);
+    enqueue(&r, e, chunks);
+    rc = nj_graph_end(e->stream, graph);
+    return r.rc != 0 ? r.rc : rc;
+}
+
+/* Enqueues the work, as a graph if there are graphs; each is captured when it is first needed. */
+static int launch(struct engine *e, int chunks)
+{
+    nj_graph **graph = chunks < 0 ? &e->update : &e->micro[chunks];
+    if (e->graphs && !*graph) {
+        int rc = capture(e, chunks, graph);
+        if (rc != 0)
+            return rc;
+    }
+    if (*graph)
+        return nj_graph_launch(*graph, e->stream);
+    struct work r = engine_work(e);
+    enqueue(&r, e, chunks);
+    return r.rc;
+}
+
+static int fetch(struct engine *e, struct data *d)
+{
+    e->valid = 0;
+    for (int i = 0; i < e->o.grad_accum; i++) {
+        int rc = stage_next(e, d, i);
+        if (rc > 0)
+            return fail(NJ_E_ARG, "the data ended at step %lld; open it for more than one pass",
+                        (long long)e->step + 1);
+        if (rc < 0)
+            return rc;
+    }
+    if (e->valid == 0)
+        return fail(NJ_E_FORMAT,
+                    "no position of the batch of step %lld has a target; check the data's masks",
+                    (long long)e->step + 1);
+    return 0;
+}
+
+static int accumulate(struct engine *e)
+{
+    float *slots = e->mem.mailbox->host_slots;
+    memset(slots, 0, sizeof e->mem.mailbox->host_slots);
+    slots[NJ_STEP_LR] = schedule_lr(&e->o, e->step + 1);
+    slots[NJ_STEP_INV_VALID] = (float)(1.0 / (double)e->valid);
+    int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.mailbox->host_slots);
+    if (rc == 0)
+        rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.mailbox->sums);
+    for (int i = 0; rc == 0 && i < e->o.grad_accum; i++) {
+        rc = send_batch(e, i);
+        if (rc == 0)
+            rc = launch(e, e->chunks_of[i]);
+    }
+    return rc;
+}
+
+int read_back(struct engine *e)
+{
+    struct mailbox *box = e->mem.mailbox;
+    int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
+    if (rc == 0)
+        rc = nj_copy(e->stream, box->sums, e->mem.sums, sizeof box->sums);
+    return rc != 0 ? rc : nj_stream_sync(e->stream);
+}
+
+static void report(const struct engine *e, struct step_result *out)
+{
+    const float *sums = e->mem.mailbox->sums, *state = e->mem.mailbox->state;
+    double n = (double)e->valid, r = e->has_teacher ? (double)e->o.kd_ratio : 0.0;
+    double T = (double)e->o.temperature;
+    out->kd_loss = (double)sums[0] / n;
+    out->class_loss = (double)sums[1] / n;
+    out->teacher_entropy = (double)sums[2] / n;
+    out->agreement = (double)sums[3] / n;
+    out->loss = (1.0 - r) * out->class_loss + r * T * T * out->kd_loss;
+    out->grad_norm = (double)state[NJ_STEP_GRAD_NORM];
+    out->lr = (double)state[NJ_STEP_LR];
+    out->valid_tokens = e->valid;
+    out->tokens = (int64_t)e->shape.rows * e->o.grad_accum;
+    out->skipped_updates = (int64_t)state[NJ_STEP_SKIPPED];
+    out->loss_scale = state[NJ_STEP_LOSS_SCALE];
+}
+
+/* The update has zeroed the gradients, but not moved the weights: the same batch gives the same
+ * gradients again, which are searched for the first tensor that is not finite. Rare, so it may be
+ * slow. */
+static int name_nonfinite(struct engine *e, struct step_result *out)
+{
+    const char *name = NULL, *what = "weight of the teacher";
+    int rc = 0;
+    if (e->has_teacher)
+        rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, &name);
+    if (rc == 0 && !name) {
+        what = "weight of the student";
+        rc = weights_scan(e, &e->student.p, NJ_F32, e->mem.master, &name);
+    }
+    if (rc == 0 && !name) {
+        what = "gradient of";
+        rc = accumulate(e);
+        if (rc == 0)
+            rc = weights_scan(e, &e->student.p, NJ_F32, e->mem.grad, &name);
+        if (rc == 0)
+            rc = nj_zero(e->stream, e->mem.grad, (size_t)e->student.p.count * sizeof(float));
+    }
+    if (rc != 0)
+        return engine_fail(e, rc, "searching for the tensor that is not finite");
+    snprintf(out->nonfinite, sizeof out->nonfinite, "%s %s", what, name ? name : "the loss");
+    return fail(
+        NJ_E_FORMAT,
+        "step %lld: %s is not finite; the weights were not changed. Lower the learning rate "
+        "or check the weights and data",
+        (long long)e->step + 1, out->nonfinite);
+}
+
+static bool is_broken(const struct engine *e, const struct step_result *out, float scale_before)
+{
+    if (!isfinite(out->loss))
+        return true;
+    bool may_shrink = loss_scaling(e) && scale_before > 1.0f;
+    return !isfinite(out->grad_norm) && !may_shrink;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+int engine_step(struct engine *e, struct data *d, struct step_result *out)
+{
+    double start = now_ms();
+    float scale_before = e->mem.mailbox->state[NJ_STEP_LOSS_SCALE];
+    *out = (struct step_result){0};
+    int rc = fetch(e, d);
+    if (rc != 0)
+        return rc;
+    rc = accumulate(e);
+    if (rc == 0)
+        rc = launch(e, -1);
+    if (rc == 0)
+        rc = read_back(e);
+    if (rc != 0)
+        return engine_fail(e, rc, "training step");
+    report(e, out);
+    out->step_ms = now_ms() - start;
+    if (is_broken(e, out, scale_before))
+        return name_nonfinite(e, out);
+    e->step++;
+    return 0;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * weights.c: weights between Hugging Face folders and the arenas. Data goes through one pinned
+ * buffer; the conversion on the way uses every core.
+ */
+#include "engine_impl.h"
+
+#include "error.h"
+#include "safetensors.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONVERT_BLOCK = 1 << 16 };
+#define SHARD_BYTES ((int64_t)5000000000)
+
+/* ---- reading ---- */
+
+static void shape_text(int rank, const int64_t *shape, char out[64])
+{
+    size_t used = (size_t)snprintf(out, 64, "[");
+    for (int i = 0; i < rank && used < 64; i++)
+        used +=
+            (size_t)snprintf(out + used, 64 - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
+    if (used < 64)
+        snprintf(out + used, 64 - used, "]");
+}
+
+static int check_tensor(const char *dir, const struct tensor_spec *spec, const struct st_tensor *t)
+{
+    if (!t)
+        return fail(
+            NJ_E_FORMAT,
+            "%s: tensor %s is missing; the folder does not hold the model that its config.json "
+            "describes",
+            dir, spec->name);
+    bool same = t->rank == spec->rank;
+    for (int i = 0; same && i < spec->rank; i++)
+        same = t->shape[i] == spec->shape[i];
+    if (same)
+        return 0;
+    char found[64], wanted[64];
+    shape_text(t->rank, t->shape, found);
+    shape_text(spec->rank, spec->shape, wanted);
+    return fail(
+        NJ_E_FORMAT,
+        "%s: tensor %s has shape %s, config.json asks for %s; use weights and config.json of "
+        "one model",
+        dir, spec->name, found, wanted);
+}
+
+/* Stored copies of what the engine computes or shares. */
+static bool may_be_extra(const struct params *p, const char *name)
+{
+    static const char frequencies[] = "rotary_emb.inv_freq";
+    size_t n = strlen(name), f = sizeof frequencies - 1;
+    if (n >= f && strcmp(name + n - f, frequencies) == 0)
+        return true;
+    return p->head == p->embed && strcmp(name, "lm_head.weight") == 0;
+}
+
+static int check_extra(const char *dir, const struct params *p, const struct st_weights *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        const char *name = w->tensor[i].name;
+        bool known = may_be_extra(p, name);
+        for (size_t k = 0; !known && k < p->specs; k++)
+            known = strcmp(p->spec[k].name, name) == 0;
+        if (!known)
+            return fail(
+                NJ_E_UNSUPPORTED,
+                "%s: tensor %s is not part of the model that config.json describes; it would be "
+                "ignored, so remove it or use another model",
+                dir, name);
+    }
+    return 0;
+}
+
+static void convert(const struct st_tensor *t, int64_t first, int64_t count, enum nj_dtype T,
+                    int to_f16, char *dst)
+{
+#pragma omp parallel for schedule(static)
+    for (int64_t at = 0; at < count; at += CONVERT_BLOCK) {
+        int64_t n = count - at < CONVERT_BLOCK ? count - at : CONVERT_BLOCK;
+        char *to = dst + (size_t)at * dtype_bytes(T);
+        if (T == NJ_F32)
+            st_to_f32(t, first + at, n, (float *)(void *)to);
+        else
+            st_to_16(t, first + at, n, to_f16, (uint16_t *)(void *)to);
+    }
+}
+
+static int upload(struct engine *e, const struct st_tensor *t, int64_t elements, enum nj_dtype T,
+                  char *to)
+{
+    int to_f16 = nj_context_device(e->ctx)->lp_is_f16;
+    int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
+    for (int64_t at = 0; at < elements; at += room) {
+        int64_t n = elements - at < room ? elements - at : room;
+        convert(t, at, n, T, to_f16, e->mem.transfer);
+        int rc = nj_copy(e->stream, to + (size_t)at * dtype_bytes(T), e->mem.transfer,
+                         (size_t)n * dtype_bytes(T));
+        if (rc == 0)
+            rc = nj_stream_sync(e->stream);
+        if (rc != 0)
+            return engine_fail(e, rc, "loading weights");
+    }
+    return 0;
+}
+
+int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
+                 void *arena, uint64_t *hash)
+{
+    struct st_weights w;
+    int rc = st_open(dir, &w);
+    if (rc != 0)
+        return rc;
+    rc = check_extra(dir, p, &w);
+    for (size_t i = 0; rc == 0 && i < p->specs; i++) {
+        const struct st_tensor *t = st_find(&w, p->spec[i].name);
+        rc = check_tensor(dir, &p->spec[i], t);
+        if (rc == 0)
+            rc = upload(e, t, tensor_elements(&p->spec[i]), T,
+                        (char *)arena + (size_t)p->first[i] * dtype_bytes(T));
+    }
+    *hash = st_hash(&w);
+    st_close(&w);
+    return rc;
+}
+
+/* ---- the rare search ---- */
+
+static bool all_finite(const char *data, int64_t count, enum nj_dtype T, int is_f16)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float x;
+        uint16_t bits;
+        if (T == NJ_F32) {
+            memcpy(&x, data + i * 4, sizeof x);
+        } else {
+            memcpy(&bits, data + i * 2, sizeof bits);
+            x = is_f16 ? f32_from_f16(bits) : f32_from_bf16(bits);
+        }
+        if (!isfinite(x))
+            return false;
+    }
+    return true;
+}
+
+int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,
+                 const char **name)
+{
+    int is_f16 = nj_context_device(e->ctx)->lp_is_f16;
+    int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
+    *name = NULL;
+    for (size_t i = 0; i < p->specs; i++) {
+        int64_t elements = tensor_elements(&p->spec[i]);
+        for (int64_t at = 0; at < elements; at += room) {
+            int64_t n = elements - at < room ? elements - at : room;
+            const char *from = (const char *)arena + (size_t)(p->first[i] + at) * dtype_bytes(T);
+            int rc = nj_copy(e->stream, e->mem.transfer, from, (size_t)n * dtype_bytes(T));
+            if (rc == 0)
+                rc = nj_stream_sync(e->stream);
+            if (rc != 0)
+                return rc;
+            if (!all_finite(e->mem.transfer, n, T, is_f16)) {
+                *name = p->spec[i].name;
+                return 0;
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static enum st_dtype saved_dtype(const struct engine *e)
+{
+    if (e->o.dtype == NJ_F32)
+        return ST_F32;
+    return nj_context_device(e->ctx)->lp_is_f16 ? ST_F16 : ST_BF16;
+}
+
+static int download(struct engine *e, struct st_folder_writer *w, size_t spec)
+{
+    const struct params *p = &e->student.p;
+    size_t size = dtype_bytes(e->o.dtype), bytes = (size_t)tensor_elements(&p->spec[spec]) * size;
+    const char *from = e->mem.weights + (size_t)p->first[spec] * size;
+    for (size_t at = 0; at < bytes; at += e->mem.transfer_bytes) {
+        size_t n = bytes - at < e->mem.transfer_bytes ? bytes - at : e->mem.transfer_bytes;
+        int rc = nj_copy(e->stream, e->mem.transfer, from + at, n);
+        if (rc == 0)
+            rc = nj_stream_sync(e->stream);
+        if (rc != 0)
+            return engine_fail(e, rc, "saving weights");
+        rc = st_folder_data(w, e->mem.transfer, n);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int save_tensors(struct engine *e, const char *dir)
+{
+    const struct params *p = &e->student.p;
+    struct st_folder_writer *w = NULL;
+    struct st_declared *declared = calloc(p->specs, sizeof *declared);
+    if (!declared)
+        return fail(NJ_E_NOMEM, "no host memory to list %zu tensors; free some", p->specs);
+    for (size_t i = 0; i < p->specs; i++)
+        declared[i] = (struct st_declared){
+            .name = p->spec[i].name,
+            .dtype = saved_dtype(e),
+            .rank = p->spec[i].rank,
+            .shape = {p->spec[i].shape[0], p->spec[i].shape[1]},
+        };
+    int rc = st_folder_begin(dir, declared, p->specs, SHARD_BYTES, &w);
+    if (rc != 0)
+        goto done;
+    for (size_t i = 0; rc == 0 && i < p->specs; i++)
+        rc = download(e, w, i);
+    if (rc == 0)
+        rc = st_folder_end(w);
+    else
+        st_folder_abort(w);
+done:
+    free(declared);
+    return rc;
+}
+
+/* The student's own config.json with the dtype of the saved weights; every other field as it was.
+ */
+static int save_config(struct engine *e, const char *dir)
+{
+    char from[4096], to[4096];
+    json_error_t error;
+    if (snprintf(from, sizeof from, "%s/config.json", e->student_dir) >= (int)sizeof from ||
+        snprintf(to, sizeof to, "%s/config.json", dir) >= (int)sizeof to)
+        return fail(NJ_E_ARG, "%s: path too long; use a shorter one", dir);
+    json_t *config = json_load_file(from, 0, &error);
+    if (!config)
+        return fail(NJ_E_FORMAT, "%s: line %d: %s; restore the file", from, error.line, error.text);
+    const char *key = json_object_get(config, "dtype") ? "dtype" : "torch_dtype";
+    json_object_set_new(config, key, json_string(st_dtype_torch(saved_dtype(e))));
+    int rc = json_dump_file(config, to, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    json_decref(config);
+    if (rc != 0)
+        return fail(NJ_E_IO, "%s: cannot be written; check space and permissions", to);
+    return 0;
+}
+
+int engine_save_model(struct engine *e, const char *dir)
+{
+    int rc = save_tensors(e, dir);
+    return rc != 0 ? rc : save_config(e, dir);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * folder.c: where models are found, and how output folders are checked and published.
+ */
+#include "folder.h"
+
+#include "error.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+
+static int is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* ---- finding a model ---- */
+
+static const struct {
+    const char *ending, *remedy;
+} foreign[] = {
+    {".gguf", "GGUF is not read; use the Hugging Face folder it was made from (safetensors)"},
+    {".apr", "an .apr file is not read; export the model to a Hugging Face folder (safetensors)"},
+    {".parquet", "Parquet holds data, not a model; give a model folder"},
+    {".bin", "PyTorch pickles are not read; save the model with safetensors "
+             "(save_pretrained(..., safe_serialization=True))"},
+    {".pt", "PyTorch pickles are not read; save the model with safetensors"},
+    {".pth", "PyTorch pickles are not read; save the model with safetensors"},
+    {".safetensors", "give the folder that holds this file and config.json"},
+};
+
+static int refuse_foreign(const char *model)
+{
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        size_t length = strlen(model), ending = strlen(foreign[i].ending);
+        if (length > ending && strcasecmp(model + length - ending, foreign[i].ending) == 0)
+            return fail(NJ_E_UNSUPPORTED, "%s: %s", model, foreign[i].remedy);
+    }
+    return NJ_OK;
+}
+
+/* ORG/NAME: one slash, with letters, digits, '.', '_' and '-' around it, starting with a letter or
+ * digit. */
+static int is_hub_name(const char *model)
+{
+    const char *slash = strchr(model, '/');
+    if (!slash || strchr(slash + 1, '/') || !isalnum((unsigned char)model[0]) ||
+        !isalnum((unsigned char)slash[1]))
+        return 0;
+    for (const char *c = model; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("./_-", *c))
+            return 0;
+    return 1;
+}
+
+/* The cache folder as huggingface_hub finds it; "" if there is no home either. */
+static void hub_cache(char *out, size_t bytes)
+{
+    const struct {
+        const char *variable, *below;
+    } places[] = {{"HF_HUB_CACHE", ""},
+                  {"HF_HOME", "/hub"},
+                  {"XDG_CACHE_HOME", "/huggingface/hub"},
+                  {"HOME", "/.cache/huggingface/hub"}};
+    *out = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *value = getenv(places[i].variable);
+        if (value && *value) {
+            snprintf(out, bytes, "%s%s", value, places[i].below);
+            return;
+        }
+    }
+}
+
+/* First line of a small file; 0 if it cannot be read. */
+static int read_line(const char *path, char *out, size_t bytes)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    int found = fgets(out, (int)bytes, file) != NULL;
+    fclose(file);
+    if (found)
+        out[strcspn(out, "\r\n")] = '\0';
+    return found && *out;
+}
+
+static int resolve_hub(const char *model, char *out, size_t bytes)
+{
+    char cache[1024], base[2048], path[PATH_BYTES], revision[128];
+    const char *slash = strchr(model, '/');
+    hub_cache(cache, sizeof cache);
+    snprintf(base, sizeof base, "%s/models--%.*s--%s", cache, (int)(slash - model), model,
+             slash + 1);
+    snprintf(path, sizeof path, "%s/refs/main", base);
+    if (!read_line(path, revision, sizeof revision) || strchr(revision, '/'))
+        return fail(NJ_E_IO,
+                    "%s: neither a folder here nor in the Hugging Face cache (%s was tried); fetch "
+                    "it with `huggingface-cli download %s`, nothing is downloaded here",
+                    model, path, model);
+    int length = snprintf(path, sizeof path, "%s/snapshots/%s", base, revision);
+    if (!is_folder(path))
+        return fail(NJ_E_IO, "%s: the Hugging Face cache lacks %s; fetch the model again", model,
+                    path);
+    if (length >= (int)bytes)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
+    memcpy(out, path, (size_t)length + 1);
+    return NJ_OK;
+}
+
+int folder_resolve(const char *model, char *out, size_t bytes)
+{
+    if (is_folder(model)) {
+        if (snprintf(out, bytes, "%s", model) >= (int)bytes)
+            return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", model);
+        return NJ_OK;
+    }
+    int rc = refuse_foreign(model);
+    if (rc)
+        return rc;
+    if (access(model, F_OK) == 0)
+        return fail(NJ_E_IO, "%s: a file; give the folder of a Hugging Face model", model);
+    if (is_hub_name(model))
+        return resolve_hub(model, out, bytes);
+    return fail(
+        NJ_E_IO,
+        "%s: no such folder; give the folder of a Hugging Face model, or ORG/NAME of one in "
+        "the local cache",
+        model);
+}
+
+/* ---- files ---- */
+
+static int copy_file(const char *from, const char *to)
+{
+    char buffer[1 << 16];
+    int rc = NJ_OK;
+    FILE *in = fopen(from, "rb");
+    if (!in)
+        return fail(NJ_E_IO, "%s: %s", from, strerror(errno));
+    FILE *out = fopen(to, "wb");
+    if (!out) {
+        rc = fail(NJ_E_IO, "%s: cannot write it: %s", to, strerror(errno));
+        goto done;
+    }
+    size_t got;
+    while (!rc && (got = fread(buffer, 1, sizeof buffer, in)) > 0)
+        if (fwrite(buffer, 1, got, out) != got)
+            rc = fail(NJ_E_IO, "%s: cannot write it: %s", to, strerror(errno));
+    if (!rc && ferror(in))
+        rc = fail(NJ_E_IO, "%s: cannot read it: %s", from, strerror(errno));
+    if (fclose(out) != 0 && !rc)
+        rc = fail(NJ_E_IO, "%s: cannot write it: %s", to, strerror(errno));
+    if (rc)
+        unlink(to);
+done:
+    fclose(in);
+    return rc;
+}
+
+int folder_copy_tokenizer(const char *from, const char *to)
+{
+    static const char *const names[] = {
+        "tokenizer.json",      "tokenizer_config.json",   "vocab.json",
+        "merges.txt",          "special_tokens_map.json", "generation_config.json",
+        "chat_template.jinja", "added_tokens.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char source[PATH_BYTES], target[PATH_BYTES];
+        snprintf(source, sizeof source, "%s/%s", from, names[i]);
+        snprintf(target, sizeof target, "%s/%s", to, names[i]);
+        if (access(source, F_OK) != 0)
+            continue;
+        int rc = copy_file(source, target);
+        if (rc)
+            return rc;
+    }
+    return NJ_OK;
+}
+
+/* ---- output folders ---- */
+
+/* Creates the folders above path. */
+static int make_parents(const char *path)
+{
+    char copy[PATH_BYTES];
+    snprintf(copy, sizeof copy, "%s", path);
+    for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST && !is_folder(copy))
+            return fail(NJ_E_IO, "%s: cannot create it: %s; choose another output folder", copy,
+                        strerror(errno));
+        *slash = '/';
+    }
+    return NJ_OK;
+}
+
+/* Number of entries of a folder, 1 at most; -1 with errno if it cannot be read. */
+static int has_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return -1;
+    int found = 0;
+    for (struct dirent *e; !found && (e = readdir(dir));)
+        found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(dir);
+    return found;
+}
+
+static int check_vacant(const char *path)
+{
+    int found = has_entries(path);
+    if (found == 0 || (found < 0 && errno == ENOENT))
+        return NJ_OK;
+    if (found < 0)
+        return fail(NJ_E_IO, "%s: cannot be an output folder: %s; choose another", path,
+                    strerror(errno));
+    return fail(NJ_E_IO, "%s: the folder is not empty; choose another or remove it", path);
+}
+
+int folder_begin(struct folder *f, const char *path)
+{
+    size_t length = strlen(path);
+    memset(f, 0, sizeof *f);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (length == 0 || length >= sizeof f->path)
+        return fail(NJ_E_IO, "%.80s: not usable as a folder name; choose another", path);
+    memcpy(f->path, path, length);
+    int rc = check_vacant(f->path);
+    if (!rc)
+        rc = make_parents(f->path);
+    if (rc)
+        return rc;
+    snprintf(f->temp, sizeof f->temp, "%s.tmp-%d", f->path, (int)getpid());
+    if (mkdir(f->temp, 0777) != 0) {
+        rc = fail(NJ_E_IO, "%s: cannot create it: %s; choose another output folder", f->path,
+                  strerror(errno));
+        f->temp[0] = '\0';
+    }
+    return rc;
+}
+
+/* Called by nftw: flushes one file or folder. */
+static int flush_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info;
+    (void)walk;
+    if (type != FTW_F && type != FTW_DP)
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    int rc = fsync(fd);
+    /* Some file systems cannot flush a folder (EINVAL): then there is nothing to wait for. */
+    if (rc != 0 && errno == EINVAL)
+        rc = 0;
+    close(fd);
+    return rc;
+}
+
+/* Called by nftw. */
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+int folder_commit(struct folder *f)
+{
+    char parent[PATH_BYTES];
+    int rc = NJ_OK;
+    /* rename() also replaces an empty folder, which --out may be. */
+    if (nftw(f->temp, flush_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 || rename(f->temp, f->path) != 0)
+        rc = fail(NJ_E_IO, "%s: cannot publish the folder: %s", f->path, strerror(errno));
+    if (rc) {
+        folder_abort(f);
+        return rc;
+    }
+    f->temp[0] = '\0';
+    snprintf(parent, sizeof parent, "%s", f->path);
+    int fd = open(dirname(parent), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+    return NJ_OK;
+}
+
+void folder_abort(struct folder *f)
+{
+    if (f->temp[0])
+        (void)nftw(f->temp, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    f->temp[0] = '\0';
+}
+
+int folder_check_output(const char *path)
+{
+    /* Trying is the only test that also holds for root, read-only mounts and quotas. */
+    struct folder probe;
+    int rc = folder_begin(&probe, path);
+    folder_abort(&probe);
+    return rc;
+}
+
+int folder_check_space(const char *path, uint64_t bytes)
+{
+    char place[PATH_BYTES];
+    struct statvfs info;
+    snprintf(place, sizeof place, "%s", path);
+    /* The nearest folder above that exists is on the same file system. */
+    while (statvfs(place, &info) != 0) {
+        char *slash = strrchr(place, '/');
+        if (errno != ENOENT || strcmp(place, ".") == 0)
+            return fail(NJ_E_IO, "%s: its file system cannot be asked for free space: %s", path,
+                        strerror(errno));
+        if (!slash)
+            snprintf(place, sizeof place, ".");
+        else
+            slash[slash == place] = '\0';
+    }
+    uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
+    if (free_bytes < bytes)
+        return fail(NJ_E_IO, "%s: %.1f GiB are needed, %.1f GiB are free; choose another folder",
+                    path, (double)bytes / 0x1p30, (double)free_bytes / 0x1p30);
+    return NJ_OK;
+}

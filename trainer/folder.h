@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * folder.h: model folders: where one lies, how a new one appears whole or not at all.
+ */
+#ifndef NOJIT_TRAINER_FOLDER_H
+#define NOJIT_TRAINER_FOLDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Folder of a model given as a path, or as ORG/NAME in the local Hugging Face cache ($HF_HUB_CACHE,
+ * $HF_HOME/hub,
+ * ~/.cache/huggingface/hub). Nothing is ever downloaded. Files of other formats are refused with
+ * what converts them. Returns 0, NJ_E_IO, NJ_E_UNSUPPORTED. */
+int folder_resolve(const char *model, char *out, size_t bytes);
+
+/* Copies the tokenizer files and generation settings that `from` has into `to`. */
+int folder_copy_tokenizer(const char *from, const char *to);
+
+/* Refuses an output folder that exists and is not empty, or that cannot be written. Parents are
+ * created. */
+int folder_check_output(const char *path);
+/* Refuses if the file system of `path` (which need not exist yet) has less than `bytes` free. */
+int folder_check_space(const char *path, uint64_t bytes);
+
+/* A folder that is published whole: written as PATH.tmp-PID, then flushed and renamed. */
+struct folder {
+    char path[4000], temp[4032];
+};
+int folder_begin(struct folder *f, const char *path); /* nothing is left on failure */
+int folder_commit(struct folder *f); /* on failure the temporary folder is removed */
+void folder_abort(struct folder *f); /* removes it; fine after a commit, too */
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * init.c: random weights. Each element is a function of seed, tensor name and its own number, so
+ * threads may fill any part in any order and sharding changes nothing.
+ */
+#include "init.h"
+
+#include "error.h"
+#include "folder.h"
+#include "tensor_names.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* Elements filled between two writes. */
+#define BLOCK ((int64_t)1 << 22)
+
+#define PRESET_COMMON .rms_eps = 1e-6f, .bos_id = -1
+
+/* hidden, intermediate, layers, heads, key-value heads, head size, vocabulary, positions */
+const struct preset presets[] = {
+    {"nojit-tiny",
+     "0.2M parameters over bytes, for tests",
+     {"qwen2", 64, 192, 2, 1, 1, 64, 264, 512, .eos_id = 256, .rope_theta = 1e4, .tied = true,
+      .qkv_bias = true, PRESET_COMMON}},
+    {"nojit-tiny-qwen3",
+     "0.3M parameters over bytes, Qwen3 form, head untied",
+     {"qwen3", 128, 256, 2, 2, 1, 64, 264, 512, .eos_id = 256, .rope_theta = 1e4, .qk_norm = true,
+      PRESET_COMMON}},
+    {"nojit-tiny-llama",
+     "0.3M parameters over bytes, Llama form with scaled positions",
+     {"llama", 128, 256, 2, 2, 1, 64, 264, 512, .eos_id = 256, .rope_theta = 5e5, .tied = true,
+      .rope_scaling = {8, 1, 4, 256}, PRESET_COMMON}},
+    {"nojit-small",
+     "9M parameters over bytes, for demos: a student",
+     {"qwen2", 256, 1024, 8, 4, 2, 64, 264, 2048, .eos_id = 256, .rope_theta = 1e4, .tied = true,
+      .qkv_bias = true, PRESET_COMMON}},
+    {"nojit-base",
+     "50M parameters over bytes, for demos: a teacher",
+     {"qwen2", 512, 2048, 12, 8, 4, 64, 264, 2048, .eos_id = 256, .rope_theta = 1e4, .tied = true,
+      .qkv_bias = true, PRESET_COMMON}},
+    {"qwen2.5-0.5b",
+     "the shape of Qwen2.5-0.5B",
+     {"qwen2", 896, 4864, 24, 14, 2, 64, 151936, 32768, .eos_id = 151643, .rope_theta = 1e6,
+      .tied = true, .qkv_bias = true, PRESET_COMMON}},
+    {"qwen2.5-1.5b",
+     "the shape of Qwen2.5-1.5B",
+     {"qwen2", 1536, 8960, 28, 12, 2, 128, 151936, 131072, .eos_id = 151643, .rope_theta = 1e6,
+      .tied = true, .qkv_bias = true, PRESET_COMMON}},
+    {"qwen2.5-7b",
+     "the shape of Qwen2.5-7B",
+     {"qwen2", 3584, 18944, 28, 28, 4, 128, 152064, 131072, .eos_id = 151643, .rope_theta = 1e6,
+      .qkv_bias = true, PRESET_COMMON}},
+    {.name = NULL},
+};
+
+const struct preset *preset_find(const char *name)
+{
+    for (const struct preset *p = presets; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+/* ---- random numbers ---- */
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u; /* finaliser of SplitMix64 (Steele, Lea, Flood 2014) */
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* Two normal numbers with deviation 0.02 (Box and Muller 1958), a function of (key, i). */
+static void normal_pair(uint64_t key, uint64_t i, float out[2])
+{
+    const uint64_t bits = mix(key + (i + 1) * 0x9e3779b97f4a7c15u);
+    const double u = ((double)(bits >> 32) + 0.5) * 0x1p-32; /* in (0, 1) */
+    const double angle = (double)(bits & 0xffffffffu) * (0x1p-32 * 6.283185307179586);
+    const double radius = 0.02 * sqrt(-2.0 * log(u));
+    out[0] = (float)(radius * cos(angle));
+    out[1] = (float)(radius * sin(angle));
+}
+
+/* ---- filling ---- */
+
+enum fill { FILL_NORMAL, FILL_ONE, FILL_ZERO };
+
+static enum fill fill_of(enum tensor_role role)
+{
+    static const enum fill fills[ROLE_COUNT] = {
+        [ROLE_INPUT_NORM] = FILL_ONE, [ROLE_POST_NORM] = FILL_ONE, [ROLE_FINAL_NORM] = FILL_ONE,
+        [ROLE_Q_NORM] = FILL_ONE,     [ROLE_K_NORM] = FILL_ONE,    [ROLE_Q_BIAS] = FILL_ZERO,
+        [ROLE_K_BIAS] = FILL_ZERO,    [ROLE_V_BIAS] = FILL_ZERO,
+    };
+    return fills[role];
+}
+
+static void store(void *block, int64_t i, enum st_dtype dtype, float x)
+{
+    if (dtype == ST_F32)
+        ((float *)block)[i] = x;
+    else
+        ((uint16_t *)block)[i] = dtype == ST_BF16 ? bf16_from_f32(x) : f16_from_f32(x);
+}
+
+/* Elements first..first + count - 1 of a tensor; first is even. */
+static void fill_block(void *block, int64_t first, int64_t count, enum fill fill, uint64_t key,
+                       enum st_dtype dtype)
+{
+    const int64_t pairs = (count + 1) / 2;
+#pragma omp parallel for schedule(static)
+    for (int64_t p = 0; p < pairs; p++) {
+        float pair[2] = {fill == FILL_ONE, fill == FILL_ONE};
+        if (fill == FILL_NORMAL)
+            normal_pair(key, (uint64_t)(first / 2 + p), pair);
+        store(block, 2 * p, dtype, pair[0]);
+        if (2 * p + 1 < count)
+            store(block, 2 * p + 1, dtype, pair[1]);
+    }
+}
+
+static int write_weights(const char *dir, const struct tensor_spec *spec, size_t count,
+                         uint64_t seed, enum st_dtype dtype, int64_t max_shard_bytes)
+{
+    struct st_folder_writer *w = NULL;
+    struct st_declared *declared = calloc(count, sizeof *declared);
+    void *block = malloc((size_t)BLOCK * st_dtype_bytes(dtype));
+    int rc = NJ_OK;
+    if (!declared || !block) {
+        rc = fail(NJ_E_NOMEM, "%s: out of memory for a block of weights", dir);
+        goto done;
+    }
+    for (size_t i = 0; i < count; i++)
+        declared[i] = (struct st_declared){
+            spec[i].name, dtype, spec[i].rank, {spec[i].shape[0], spec[i].shape[1]}};
+    rc = st_folder_begin(dir, declared, count, max_shard_bytes, &w);
+
+    for (size_t i = 0; i < count && !rc; i++) {
+        const uint64_t key = XXH3_64bits_withSeed(spec[i].name, strlen(spec[i].name), seed);
+        const int64_t elements = tensor_elements(&spec[i]);
+        for (int64_t at = 0; at < elements && !rc; at += BLOCK) {
+            const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;
+            fill_block(block, at, n, fill_of(spec[i].role), key, dtype);
+            rc = st_folder_data(w, block, (size_t)n * st_dtype_bytes(dtype));
+        }
+    }
+    if (!rc) {
+        rc = st_folder_end(w);
+        w = NULL;
+    }
+done:
+    st_folder_abort(w);
+    free(block);
+    free(declared);
+    return rc;
+}
+
+static int write_generation_config(const char *dir, const struct model_config *c)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/generation_config.json", dir);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return fail(NJ_E_IO, "%s: cannot write it: %s", path, strerror(errno));
+    fputs("{\n", file);
+    if (c->bos_id >= 0)
+        fprintf(file, "  \"bos_token_id\": %d,\n", c->bos_id);
+    if (c->eos_id >= 0)
+        fprintf(file, "  \"eos_token_id\": %d,\n", c->eos_id);
+    fputs("  \"do_sample\": false\n}\n", file);
+    int bad = ferror(file);
+    if (fclose(file) != 0 || bad)
+        return fail(NJ_E_IO, "%s: cannot write it; check the free space", path);
+    return NJ_OK;
+}
+
+int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
+               int64_t max_shard_bytes)
+{
+    struct tensor_spec *spec = NULL;
+    size_t count = 0;
+    struct folder folder;
+    int rc = config_check(c, dir);
+    if (rc)
+        return rc;
+    if ((rc = tensor_specs(c, &spec, &count)) || (rc = folder_begin(&folder, dir)))
+        goto done;
+    uint64_t bytes = (uint64_t)config_parameters(c) * st_dtype_bytes(dtype);
+    if ((rc = folder_check_space(folder.temp, bytes + (bytes >> 6))) ||
+        (rc = config_write(folder.temp, c, st_dtype_torch(dtype))) ||
+        (rc = write_generation_config(folder.temp, c)) ||
+        (rc = write_weights(folder.temp, spec, count, seed, dtype, max_shard_bytes)))
+        folder_abort(&folder);
+    else
+        rc = folder_commit(&folder);
+done:
+    free(spec);
+    return rc;
+}

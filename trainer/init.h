@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * init.h: new models with random weights.
+ */
+#ifndef NOJIT_TRAINER_INIT_H
+#define NOJIT_TRAINER_INIT_H
+
+#include "config.h"
+#include "safetensors.h"
+
+#include <stdint.h>
+
+/* A model by name; list ends with name NULL. */
+struct preset {
+    const char *name, *summary;
+    struct model_config config;
+};
+extern const struct preset presets[];
+const struct preset *preset_find(const char *name); /* NULL: none of that name */
+
+/* Writes a model folder: matrices and embeddings normal with deviation 0.02, gains 1, biases 0;
+ * config.json and generation_config.json. The same seed gives the same bytes for any number of
+ * cores. Weights are cut into shards of at most max_shard_bytes. dir must be new or empty and
+ * appears whole or not at all. Returns 0, NJ_E_IO, NJ_E_NOMEM, NJ_E_FORMAT, NJ_E_UNSUPPORTED. */
+int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
+               int64_t max_shard_bytes);
+
+#endif

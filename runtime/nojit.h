@@ -73,6 +73,8 @@ struct nj_options {
     enum nj_device_kind device; /* AUTO: CUDA if it works, else CPU (nj_device_info.fallback says why) */
     int ordinal;                /* which GPU, counted as the driver does; default 0 */
     int verbose;                /* 1: a line per module loaded, through log */
+    int gemm_tune;              /* 1: nj_gemm_prepare() times several algorithms and keeps the fastest, which may be
+                                 * another one next time; 0: the library's first choice, always the same */
     void (*log)(void *user, const char *line); /* NULL: silent */
     void *log_user;
 };
@@ -90,15 +92,16 @@ struct nj_device_info {
     size_t gemm_version;     /* 130100 = 13.1.0; 0 if unknown */
     size_t memory_bytes;     /* in all */
     size_t budget_bytes;     /* what may be allocated now: free memory; MemAvailable where shared with the host */
-    uint32_t kernels_loaded; /* equals nj_kernel_count on CUDA */
+    uint32_t kernels_loaded; /* on CUDA every kernel whose min_sm this GPU reaches; 0 on the CPU */
     uint32_t modules_loaded;
     int managed;             /* arenas come from managed memory */
-    char fallback[512];      /* AUTO took the CPU although a GPU was looked for: why; else "" */
+    char fallback[1024];     /* AUTO took the CPU although a GPU was looked for: why; else "" */
 };
 
 /* Opens a device, loads and resolves every kernel. *out is set even on failure (unless NJ_E_NOMEM), so that
  * nj_context_error() can be read; destroy it in both cases. options may be NULL (all zero).
- * Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE. */
+ * Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE,
+ * NJ_E_ARG (an option or NOJIT_MEMORY is not known). AUTO falls back for NO_DEVICE, DRIVER, LIBRARY and NO_CODE only. */
 int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
 const char *nj_context_error(const nj_context *ctx); /* last sentence, "" if none; valid until the next failure */
@@ -110,7 +113,7 @@ size_t nj_context_budget(nj_context *ctx);
 
 enum nj_memory { NJ_MEM_DEVICE = 0, NJ_MEM_HOST = 1 /* pinned, for copies */ };
 
-/* Zeroed memory, 256-byte aligned. NJ_E_NOMEM names size and budget. NOJIT_MEMORY=device|managed overrides
+/* Zeroed memory, 256-byte aligned; 0 bytes is fine. NJ_E_NOMEM names size and budget. NOJIT_MEMORY=device|managed overrides
  * the choice made for the device. On the CPU backend both kinds are host memory. */
 int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
 void nj_free(nj_context *ctx, enum nj_memory kind, void *ptr); /* NULL is fine */
@@ -153,12 +156,13 @@ struct nj_gemm {
     int64_t lda, ldb, ldc;
     float beta; /* 0: C is not read; 1: accumulates */
 };
-/* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. The same shape
- * again costs nothing. */
+/* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On CUDA that borrows
+ * device memory of the largest operand plus the workspace: prepare before allocating the arena. The same shape again
+ * costs nothing. NJ_E_ARG, NJ_E_UNSUPPORTED (NJ_LP on the CPU), NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
-/* NJ_E_GEMM if the shape was not prepared. */
+/* c, a, b: 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);
-/* Device bytes the library keeps as workspace (counted in the plan). */
+/* Device bytes of workspace that each stream keeps, taken by nj_stream_create() (counted in the plan). */
 size_t nj_gemm_workspace_bytes(const nj_context *ctx);
 
 /* ---- kernels -------------------------------------------------------------------------------------------- */
@@ -200,9 +204,10 @@ struct nj_embedded {
     char toolkit[64];  /* "ptxas 13.0.88" */
     uint64_t code_bytes;
 };
-int nj_embedded_read(struct nj_embedded *out); /* 0 or NJ_E_INDEX */
+/* 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU alone). */
+int nj_embedded_read(struct nj_embedded *out);
 
-/* Kernel-to-index check and library search, for `doctor`: one line each through log. */
+/* For `doctor`: where the driver and cuBLASLt were looked for and what was found, a line each through log. */
 void nj_library_search(void (*log)(void *user, const char *line), void *user);
 
 #ifdef __cplusplus

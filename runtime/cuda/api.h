@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * api.h: the part of the CUDA driver API and of cuBLASLt that the runtime uses, declared here so
+ * that building it needs no CUDA headers and running it needs no CUDA until a GPU is opened.
+ * tests/test_cuda_abi.c holds the constants, sizes and exported names against NVIDIA's headers
+ * where those are installed.
+ *
+ * Handles are void *, device pointers uint64_t, results int.
+ */
+#ifndef NOJIT_CUDA_API_H
+#define NOJIT_CUDA_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(name in NVIDIA's headers, value); here they are called NJ_<name>. */
+#define NJ_CUDA_CONSTANTS(X)                                                                       \
+    X(CUDA_SUCCESS, 0)                                                                             \
+    X(CUDA_ERROR_OUT_OF_MEMORY, 2)                                                                 \
+    X(CUDA_ERROR_NO_DEVICE, 100)                                                                   \
+    X(CUDA_ERROR_NO_BINARY_FOR_GPU, 209)                                                           \
+    X(CUDA_ERROR_ECC_UNCORRECTABLE, 214)                                                           \
+    X(CUDA_ERROR_NVLINK_UNCORRECTABLE, 220)                                                        \
+    X(CUDA_ERROR_ILLEGAL_ADDRESS, 700)                                                             \
+    X(CUDA_ERROR_LAUNCH_TIMEOUT, 702)                                                              \
+    X(CUDA_ERROR_ASSERT, 710)                                                                      \
+    X(CUDA_ERROR_HARDWARE_STACK_ERROR, 714)                                                        \
+    X(CUDA_ERROR_ILLEGAL_INSTRUCTION, 715)                                                         \
+    X(CUDA_ERROR_MISALIGNED_ADDRESS, 716)                                                          \
+    X(CUDA_ERROR_INVALID_ADDRESS_SPACE, 717)                                                       \
+    X(CUDA_ERROR_INVALID_PC, 718)                                                                  \
+    X(CUDA_ERROR_LAUNCH_FAILED, 719)                                                               \
+    X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                                                \
+    X(CU_DEVICE_ATTRIBUTE_INTEGRATED, 18)                                                          \
+    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                                            \
+    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                                            \
+    X(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1)                                                      \
+    X(CU_FUNC_ATTRIBUTE_BINARY_VERSION, 6)                                                         \
+    X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)                                          \
+    X(CU_MEM_ATTACH_GLOBAL, 1)                                                                     \
+    X(CU_STREAM_NON_BLOCKING, 1)                                                                   \
+    X(CU_EVENT_DEFAULT, 0)                                                                         \
+    X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)
+
+#define NJ_CUBLASLT_CONSTANTS(X)                                                                   \
+    X(CUBLAS_STATUS_SUCCESS, 0)                                                                    \
+    X(CUBLAS_COMPUTE_32F, 68)                                                                      \
+    X(CUBLAS_OP_N, 0)                                                                              \
+    X(CUBLAS_OP_T, 1)                                                                              \
+    X(CUDA_R_32F, 0)                                                                               \
+    X(CUDA_R_16F, 2)                                                                               \
+    X(CUDA_R_16BF, 14)                                                                             \
+    X(CUBLASLT_MATMUL_DESC_TRANSA, 3)                                                              \
+    X(CUBLASLT_MATMUL_DESC_TRANSB, 4)                                                              \
+    X(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)                                                 \
+    X(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 3)                                               \
+    X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5)                                               \
+    X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 6)                                               \
+    X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 7)                                               \
+    X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 8)                                               \
+    X(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 2)                                                          \
+    X(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 3)                                                    \
+    X(CUBLASLT_REDUCTION_SCHEME_NONE, 0)                                                           \
+    X(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 2)
+
+enum nj_cuda_constant {
+#define NJ_ENUM(name, value) NJ_##name = (value),
+    NJ_CUDA_CONSTANTS(NJ_ENUM) NJ_CUBLASLT_CONSTANTS(NJ_ENUM)
+#undef NJ_ENUM
+};
+
+/* Values for cuLaunchKernel's extra: macros in NVIDIA's header, pointers by type. */
+#define NJ_LAUNCH_PARAM_END ((void *)0)
+#define NJ_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
+#define NJ_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
+
+struct nj_lt_algo { /* cublasLtMatmulAlgo_t */
+    uint64_t data[8];
+};
+struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
+    struct nj_lt_algo algo;
+    size_t workspace_bytes;
+    int state;
+    float waves;
+    int reserved[4];
+};
+
+/* X(result, name, exported symbol, parameters) */
+#define NJ_DRIVER_SYMBOLS(X)                                                                       \
+    X(int, cuDriverGetVersion, "cuDriverGetVersion", (int *version))                               \
+    X(int, cuInit, "cuInit", (unsigned flags))                                                     \
+    X(int, cuGetErrorName, "cuGetErrorName", (int error, const char **out))                        \
+    X(int, cuGetErrorString, "cuGetErrorString", (int error, const char **out))                    \
+    X(int, cuDeviceGetCount, "cuDeviceGetCount", (int *count))                                     \
+    X(int, cuDeviceGet, "cuDeviceGet", (int *device, int ordinal))                                 \
+    X(int, cuDeviceGetName, "cuDeviceGetName", (char *name, int bytes, int device))                \
+    X(int, cuDeviceGetAttribute, "cuDeviceGetAttribute", (int *out, int attribute, int device))    \
+    X(int, cuDeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                  \
+    X(int, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (void **context, int device))     \
+    X(int, cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (int device))                \
+    X(int, cuCtxSetCurrent, "cuCtxSetCurrent", (void *context))                                    \
+    X(int, cuMemGetInfo, "cuMemGetInfo_v2", (size_t * available, size_t * total))                  \
+    X(int, cuMemAlloc, "cuMemAlloc_v2", (uint64_t * ptr, size_t bytes))                            \
+    X(int, cuMemAllocManaged, "cuMemAllocManaged", (uint64_t * ptr, size_t bytes, unsigned flags)) \
+    X(int, cuMemFree, "cuMemFree_v2", (uint64_t ptr))                                              \
+    X(int, cuMemHostAlloc, "cuMemHostAlloc", (void **ptr, size_t bytes, unsigned flags))           \
+    X(int, cuMemFreeHost, "cuMemFreeHost", (void *ptr))                                            \
+    X(int, cuMemcpyAsync, "cuMemcpyAsync",                                                         \
+      (uint64_t dst, uint64_t src, size_t bytes, void *stream))                                    \
+    X(int, cuMemsetD8Async, "cuMemsetD8Async",                                                     \
+      (uint64_t dst, unsigned char value, size_t bytes, void *stream))                             \
+    X(int, cuStreamCreate, "cuStreamCreate", (void **stream, unsigned flags))                      \
+    X(int, cuStreamDestroy, "cuStreamDestroy_v2", (void *stream))                                  \
+    X(int, cuStreamSynchronize, "cuStreamSynchronize", (void *stream))                             \
+    X(int, cuEventCreate, "cuEventCreate", (void **event, unsigned flags))                         \
+    X(int, cuEventDestroy, "cuEventDestroy_v2", (void *event))                                     \
+    X(int, cuEventRecord, "cuEventRecord", (void *event, void *stream))                            \
+    X(int, cuEventSynchronize, "cuEventSynchronize", (void *event))                                \
+    X(int, cuEventElapsedTime, "cuEventElapsedTime_v2", (float *ms, void *from, void *to))         \
+    X(int, cuStreamBeginCapture, "cuStreamBeginCapture_v2", (void *stream, int mode))              \
+    X(int, cuStreamEndCapture, "cuStreamEndCapture", (void *stream, void **graph))                 \
+    X(int, cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags",                             \
+      (void **exec, void *graph, unsigned long long flags))                                        \
+    X(int, cuGraphLaunch, "cuGraphLaunch", (void *exec, void *stream))                             \
+    X(int, cuGraphExecDestroy, "cuGraphExecDestroy", (void *exec))                                 \
+    X(int, cuGraphDestroy, "cuGraphDestroy", (void *graph))                                        \
+    X(int, cuModuleLoadData, "cuModuleLoadData", (void **module, const void *image))               \
+    X(int, cuModuleUnload, "cuModuleUnload", (void *module))                                       \
+    X(int, cuModuleGetFunction, "cuModuleGetFunction",                                             \
+      (void **function, void *module, const char *name))                                           \
+    X(int, cuFuncLoad, "cuFuncLoad", (void *function))                                             \
+    X(int, cuFuncGetAttribute, "cuFuncGetAttribute", (int *out, int attribute, void *function))    \
+    X(int, cuFuncSetAttribute, "cuFuncSetAttribute", (void *function, int attribute, int value))   \
+    X(int, cuLaunchKernel, "cuLaunchKernel",                                                       \
+      (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,        \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **params,     \
+       void **extra))
+
+#define NJ_CUBLASLT_SYMBOLS(X)                                                                     \
+    X(size_t, cublasLtGetVersion, "cublasLtGetVersion", (void))                                    \
+    X(const char *, cublasLtGetStatusName, "cublasLtGetStatusName", (int status))                  \
+    X(int, cublasLtCreate, "cublasLtCreate", (void **handle))                                      \
+    X(int, cublasLtDestroy, "cublasLtDestroy", (void *handle))                                     \
+    X(int, cublasLtMatmulDescCreate, "cublasLtMatmulDescCreate",                                   \
+      (void **desc, int compute_type, int scale_type))                                             \
+    X(int, cublasLtMatmulDescDestroy, "cublasLtMatmulDescDestroy", (void *desc))                   \
+    X(int, cublasLtMatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute",                       \
+      (void *desc, int attribute, const void *value, size_t bytes))                                \
+    X(int, cublasLtMatrixLayoutCreate, "cublasLtMatrixLayoutCreate",                               \
+      (void **layout, int type, uint64_t rows, uint64_t columns, int64_t ld))                      \
+    X(int, cublasLtMatrixLayoutDestroy, "cublasLtMatrixLayoutDestroy", (void *layout))             \
+    X(int, cublasLtMatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate", (void **preference))  \
+    X(int, cublasLtMatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy", (void *preference)) \
+    X(int, cublasLtMatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute",           \
+      (void *preference, int attribute, const void *value, size_t bytes))                          \
+    X(int, cublasLtMatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic",                       \
+      (void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference, int wanted, \
+       struct nj_lt_result *out, int *found))                                                      \
+    X(int, cublasLtMatmulAlgoConfigGetAttribute, "cublasLtMatmulAlgoConfigGetAttribute",           \
+      (const struct nj_lt_algo *algo, int attribute, void *out, size_t bytes, size_t *written))    \
+    X(int, cublasLtMatmul, "cublasLtMatmul",                                                       \
+      (void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b,  \
+       void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout,   \
+       const struct nj_lt_algo *algo, void *workspace, size_t workspace_bytes, void *stream))
+
+struct nj_driver {
+#define NJ_FIELD(result, name, symbol, params) result(*name) params;
+    NJ_DRIVER_SYMBOLS(NJ_FIELD)
+};
+struct nj_cublaslt {
+    NJ_CUBLASLT_SYMBOLS(NJ_FIELD)
+#undef NJ_FIELD
+};
+
+#endif

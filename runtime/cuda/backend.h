@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * backend.h: what the files of the CUDA backend share.
+ *
+ *   library.c  finds and opens the driver and cuBLASLt     stream.c  memory, streams, events
+ *   device.c   opens a GPU; errors of the driver           launch.c  kernels
+ *   modules.c  loads and resolves every kernel             gemm.c    products       graph.c capture
+ */
+#ifndef NOJIT_CUDA_BACKEND_H
+#define NOJIT_CUDA_BACKEND_H
+
+#include "../internal.h"
+#include "api.h"
+
+enum {
+    NJ_CUDA_MIN_DRIVER = 13000,
+    NJ_CUDA_WORKSPACE_BYTES =
+        32 << 20, /* of each stream: two streams may multiply at the same time */
+};
+
+struct nj_cuda {
+    struct nj_driver driver;
+    struct nj_cublaslt lt;
+    int device, retained;
+    int gemm_tune;
+    void *context; /* primary context, shared with whatever else of the process uses CUDA */
+    void *lt_handle;
+    void **modules; /* by kernel number; NULL: not for this SM */
+    void **functions;
+    char lost[NJ_SENTENCE_BYTES]; /* first error after which the driver refuses everything */
+};
+
+static inline struct nj_cuda *nj_cuda_of(const nj_context *ctx)
+{
+    return ctx->state;
+}
+
+/* Makes the context current on this thread and checks a result. Both return 0 or a code with a
+ * sentence that names the error; what says which call, with its sizes. */
+int nj_cuda_enter(nj_context *ctx);
+int nj_cuda_check(nj_context *ctx, int result, const char *what);
+
+int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out);
+int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out);
+int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options);
+void nj_cuda_unload_modules(nj_context *ctx);
+
+size_t nj_cuda_budget(nj_context *ctx, enum nj_memory kind);
+int nj_cuda_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
+void nj_cuda_free(nj_context *ctx, enum nj_memory kind, void *ptr);
+int nj_cuda_copy(nj_stream *s, void *dst, const void *src, size_t bytes);
+int nj_cuda_zero(nj_stream *s, void *dst, size_t bytes);
+int nj_cuda_stream_create(nj_stream *s);
+void nj_cuda_stream_destroy(nj_stream *s);
+int nj_cuda_stream_sync(nj_stream *s);
+int nj_cuda_event_create(nj_event *e);
+void nj_cuda_event_destroy(nj_event *e);
+int nj_cuda_event_record(nj_event *e, nj_stream *s);
+int nj_cuda_event_elapsed_ms(nj_event *from, nj_event *to, float *ms);
+int nj_cuda_graph_begin(nj_stream *s);
+int nj_cuda_graph_end(nj_stream *s, nj_graph *g);
+int nj_cuda_graph_launch(nj_graph *g, nj_stream *s);
+void nj_cuda_graph_destroy(nj_graph *g);
+int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
+                   const void *params);
+int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan);
+int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, void *c, const void *a,
+                     const void *b);
+void nj_cuda_gemm_release(nj_context *ctx, struct nj_gemm_plan *plan);
+
+#endif

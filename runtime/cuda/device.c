@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device.c: opens a GPU and turns results of the driver into sentences.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+
+/* After these the driver answers every call on the context with the same error. */
+static int is_fatal(int result)
+{
+    static const int fatal[] = {
+        NJ_CUDA_ERROR_ECC_UNCORRECTABLE,
+        NJ_CUDA_ERROR_NVLINK_UNCORRECTABLE,
+        NJ_CUDA_ERROR_ILLEGAL_ADDRESS,
+        NJ_CUDA_ERROR_LAUNCH_TIMEOUT,
+        NJ_CUDA_ERROR_ASSERT,
+        NJ_CUDA_ERROR_HARDWARE_STACK_ERROR,
+        NJ_CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        NJ_CUDA_ERROR_MISALIGNED_ADDRESS,
+        NJ_CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        NJ_CUDA_ERROR_INVALID_PC,
+        NJ_CUDA_ERROR_LAUNCH_FAILED,
+    };
+
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        if (fatal[i] == result)
+            return 1;
+    return 0;
+}
+
+int nj_cuda_check(nj_context *ctx, int result, const char *what)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    const char *name = NULL, *text = NULL;
+
+    if (result == NJ_CUDA_SUCCESS)
+        return 0;
+    if (cu->lost[0])
+        return nj_fail(ctx, NJ_E_DEVICE, "%.200s: not possible since %.780s", what, cu->lost);
+    cu->driver.cuGetErrorName(result, &name);
+    cu->driver.cuGetErrorString(result, &text);
+    name = name ? name : "unknown CUDA error";
+    text = text ? text : "no text";
+    if (result == NJ_CUDA_ERROR_OUT_OF_MEMORY)
+        return nj_fail(ctx, NJ_E_NOMEM, "%s: %s (%d); %zu bytes can be had now", what, name, result,
+                       nj_cuda_budget(ctx, NJ_MEM_DEVICE));
+    if (!is_fatal(result))
+        return nj_fail(ctx, NJ_E_DEVICE, "%s: %s (%d), %s", what, name, result, text);
+    snprintf(cu->lost, sizeof cu->lost,
+             "%.200s: %s (%d), %s; last enqueued was %s; restart the program, and run it under "
+             "compute-sanitizer to find the place",
+             what, name, result, text, ctx->last_key ? ctx->last_key : "nothing");
+    return nj_fail(ctx, NJ_E_DEVICE, "%s", cu->lost);
+}
+
+int nj_cuda_enter(nj_context *ctx)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    int rc = cu->driver.cuCtxSetCurrent(cu->context);
+
+    return rc ? nj_cuda_check(ctx, rc, "making the GPU context current") : 0;
+}
+
+/* The first word such as "580.159.04". */
+static void read_driver_release(char *out, size_t bytes)
+{
+    static const char *const path[] = {"/sys/module/nvidia/version", "/proc/driver/nvidia/version"};
+
+    out[0] = '\0';
+    for (size_t i = 0; i < 2 && !out[0]; i++) {
+        FILE *f = fopen(path[i], "re");
+        char line[256] = "", *rest = line, *word;
+
+        if (!f)
+            continue;
+        if (fgets(line, sizeof line, f)) {
+            while ((word = strsep(&rest, " \t\n")) && !out[0])
+                if (isdigit((unsigned char)word[0]) && strchr(word, '.'))
+                    snprintf(out, bytes, "%s", word);
+        }
+        fclose(f);
+    }
+}
+
+static int choose_memory(nj_context *ctx)
+{
+    const char *wanted = getenv("NOJIT_MEMORY");
+
+    ctx->info.managed = ctx->info.integrated;
+    if (!wanted || !wanted[0])
+        return 0;
+    if (strcmp(wanted, "device") != 0 && strcmp(wanted, "managed") != 0)
+        return nj_fail(ctx, NJ_E_ARG, "NOJIT_MEMORY=%.40s: must be device or managed", wanted);
+    ctx->info.managed = wanted[0] == 'm';
+    return 0;
+}
+
+static int read_device(nj_context *ctx, int ordinal)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    struct nj_device_info *info = &ctx->info;
+    struct nj_driver *driver = &cu->driver;
+    int count = 0, major = 0, minor = 0, rc;
+
+    rc = driver->cuInit(0);
+    if (rc == NJ_CUDA_ERROR_NO_DEVICE)
+        return nj_fail(ctx, NJ_E_NO_DEVICE,
+                       "the driver sees no GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES");
+    if (rc) {
+        nj_cuda_check(ctx, rc, "cuInit");
+        return NJ_E_DRIVER;
+    }
+    rc = driver->cuDeviceGetCount(&count);
+    if (rc)
+        return nj_cuda_check(ctx, rc, "cuDeviceGetCount");
+    if (ordinal < 0 || ordinal >= count)
+        return nj_fail(ctx, NJ_E_NO_DEVICE, "GPU %d wanted, the driver sees %d (counted from 0)",
+                       ordinal, count);
+    rc = driver->cuDeviceGet(&cu->device, ordinal);
+    rc = rc ? rc : driver->cuDeviceGetName(info->name, (int)sizeof info->name, cu->device);
+    rc = rc ? rc : driver->cuDeviceTotalMem(&info->memory_bytes, cu->device);
+    rc = rc ? rc
+            : driver->cuDeviceGetAttribute(&major, NJ_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                           cu->device);
+    rc = rc ? rc
+            : driver->cuDeviceGetAttribute(&minor, NJ_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                           cu->device);
+    rc = rc ? rc
+            : driver->cuDeviceGetAttribute(&info->integrated, NJ_CU_DEVICE_ATTRIBUTE_INTEGRATED,
+                                           cu->device);
+    rc = rc ? rc
+            : driver->cuDeviceGetAttribute(&info->multiprocessors,
+                                           NJ_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, cu->device);
+    info->sm = 10 * major + minor;
+    return nj_cuda_check(ctx, rc, "reading the properties of the GPU");
+}
+
+static int open_cublaslt(nj_context *ctx)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    int rc = nj_cuda_open_cublaslt(ctx, &cu->lt);
+
+    if (rc)
+        return rc;
+    ctx->info.gemm_version = cu->lt.cublasLtGetVersion();
+    rc = cu->lt.cublasLtCreate(&cu->lt_handle);
+    if (rc)
+        return nj_fail(ctx, NJ_E_LIBRARY, "%.500s: cublasLtCreate: %s", ctx->info.gemm_library,
+                       cu->lt.cublasLtGetStatusName(rc));
+    return 0;
+}
+
+static int cuda_open(nj_context *ctx, const struct nj_options *options)
+{
+    struct nj_cuda *cu = calloc(1, sizeof *cu);
+    int rc;
+
+    ctx->state = cu;
+    if (!cu)
+        return nj_fail(ctx, NJ_E_NOMEM, "opening the GPU: out of host memory");
+    cu->gemm_tune = options->gemm_tune;
+    read_driver_release(ctx->info.driver, sizeof ctx->info.driver);
+    rc = nj_cuda_open_driver(ctx, &cu->driver);
+    if (rc)
+        return rc;
+    rc = read_device(ctx, options->ordinal);
+    if (rc)
+        return rc;
+    rc = choose_memory(ctx);
+    if (rc)
+        return rc;
+    rc = cu->driver.cuDevicePrimaryCtxRetain(&cu->context, cu->device);
+    if (rc)
+        return nj_cuda_check(ctx, rc, "opening a context on the GPU");
+    cu->retained = 1;
+    rc = nj_cuda_enter(ctx);
+    if (rc)
+        return rc;
+    rc = nj_cuda_load_modules(ctx, options);
+    return rc ? rc : open_cublaslt(ctx);
+}
+
+static void cuda_close(nj_context *ctx)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+
+    if (!cu)
+        return;
+    if (cu->retained) {
+        cu->driver.cuCtxSetCurrent(cu->context);
+        if (cu->lt_handle)
+            cu->lt.cublasLtDestroy(cu->lt_handle);
+        nj_cuda_unload_modules(ctx);
+        cu->driver.cuDevicePrimaryCtxRelease(cu->device);
+    }
+    free(cu);
+}
+
+static size_t cuda_gemm_workspace_bytes(const nj_context *ctx)
+{
+    (void)ctx;
+    return NJ_CUDA_WORKSPACE_BYTES;
+}
+
+const struct nj_backend nj_backend_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .budget = nj_cuda_budget,
+    .gemm_workspace_bytes = cuda_gemm_workspace_bytes,
+    .alloc = nj_cuda_alloc,
+    .free = nj_cuda_free,
+    .copy = nj_cuda_copy,
+    .zero = nj_cuda_zero,
+    .stream_create = nj_cuda_stream_create,
+    .stream_destroy = nj_cuda_stream_destroy,
+    .stream_sync = nj_cuda_stream_sync,
+    .event_create = nj_cuda_event_create,
+    .event_destroy = nj_cuda_event_destroy,
+    .event_record = nj_cuda_event_record,
+    .event_elapsed_ms = nj_cuda_event_elapsed_ms,
+    .graph_begin = nj_cuda_graph_begin,
+    .graph_end = nj_cuda_graph_end,
+    .graph_launch = nj_cuda_graph_launch,
+    .graph_destroy = nj_cuda_graph_destroy,
+    .launch = nj_cuda_launch,
+    .gemm_prepare = nj_cuda_gemm_prepare,
+    .gemm_run = nj_cuda_gemm_run,
+    .gemm_release = nj_cuda_gemm_release,
+};

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gemm.c: matrix products by cuBLASLt. A row-major matrix is the transpose of a column-major one,
+ * so the library is asked for C^T = op(B)^T op(A)^T: our B is its first operand, our A its second.
+ *
+ * Determinism: only algorithms that sum in one fixed order are taken (no split of K, or one whose
+ * parts are combined in float32 by a second pass), each stream has a workspace of its own, and an
+ * algorithm once taken is kept.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backend.h"
+
+enum { CANDIDATES = 8, TIMED_RUNS = 5, POINTER_ALIGN = 16 };
+
+struct product {
+    void *desc, *a, *b, *c; /* a, b, c: layouts as the library counts operands */
+    struct nj_lt_algo algo;
+    float alpha, beta;
+};
+
+/* What one run needs besides the product. */
+struct place {
+    void *c;
+    const void *a, *b; /* as the library counts operands */
+    void *workspace;
+    void *stream;
+};
+
+static int check(nj_context *ctx, int status, const char *what)
+{
+    if (status == NJ_CUBLAS_STATUS_SUCCESS)
+        return 0;
+    return nj_fail(ctx, NJ_E_GEMM, "%s: %s", what,
+                   nj_cuda_of(ctx)->lt.cublasLtGetStatusName(status));
+}
+
+static int data_type(const nj_context *ctx, enum nj_dtype dtype)
+{
+    if (dtype == NJ_F32)
+        return NJ_CUDA_R_32F;
+    return ctx->info.lp_is_f16 ? NJ_CUDA_R_16F : NJ_CUDA_R_16BF;
+}
+
+/* Layouts of the arrays as stored, seen column-major: rows and columns change places. */
+static int make_layouts(nj_context *ctx, const struct nj_gemm *g, struct product *p)
+{
+    struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
+    int type = data_type(ctx, g->ab_dtype);
+    uint64_t m = (uint64_t)g->M, n = (uint64_t)g->N, k = (uint64_t)g->K;
+    int status;
+
+    if (g->kind == NJ_GEMM_NT)
+        status = lt->cublasLtMatrixLayoutCreate(&p->a, type, k, n, g->ldb);
+    else
+        status = lt->cublasLtMatrixLayoutCreate(&p->a, type, n, k, g->ldb);
+    if (status == 0 && g->kind == NJ_GEMM_TN)
+        status = lt->cublasLtMatrixLayoutCreate(&p->b, type, m, k, g->lda);
+    else if (status == 0)
+        status = lt->cublasLtMatrixLayoutCreate(&p->b, type, k, m, g->lda);
+    if (status == 0)
+        status = lt->cublasLtMatrixLayoutCreate(&p->c, data_type(ctx, g->c_dtype), n, m, g->ldc);
+    return check(ctx, status, "cublasLtMatrixLayoutCreate");
+}
+
+static int make_desc(nj_context *ctx, const struct nj_gemm *g, struct product *p)
+{
+    struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
+    int32_t op_a = g->kind == NJ_GEMM_NT ? NJ_CUBLAS_OP_T : NJ_CUBLAS_OP_N;
+    int32_t op_b = g->kind == NJ_GEMM_TN ? NJ_CUBLAS_OP_T : NJ_CUBLAS_OP_N;
+    /* Plain float32: TF32 would need another compute type. */
+    int status = lt->cublasLtMatmulDescCreate(&p->desc, NJ_CUBLAS_COMPUTE_32F, NJ_CUDA_R_32F);
+
+    if (status == 0)
+        status = lt->cublasLtMatmulDescSetAttribute(p->desc, NJ_CUBLASLT_MATMUL_DESC_TRANSA, &op_a,
+                                                    sizeof op_a);
+    if (status == 0)
+        status = lt->cublasLtMatmulDescSetAttribute(p->desc, NJ_CUBLASLT_MATMUL_DESC_TRANSB, &op_b,
+                                                    sizeof op_b);
+    return check(ctx, status, "cublasLtMatmulDescCreate");
+}
+
+static int is_allowed(struct nj_cublaslt *lt, const struct nj_lt_result *r)
+{
+    int32_t split = 0;
+    uint32_t scheme = 0;
+    size_t written;
+
+    if (r->state != NJ_CUBLAS_STATUS_SUCCESS || r->workspace_bytes > NJ_CUDA_WORKSPACE_BYTES)
+        return 0;
+    if (lt->cublasLtMatmulAlgoConfigGetAttribute(&r->algo, NJ_CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+                                                 &split, sizeof split, &written) ||
+        lt->cublasLtMatmulAlgoConfigGetAttribute(&r->algo, NJ_CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+                                                 &scheme, sizeof scheme, &written))
+        return 0;
+    return split <= 1 || scheme == NJ_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
+/* Allowed algorithms, the library's best guess first. */
+static int list_algorithms(nj_context *ctx, const struct product *p, struct nj_lt_result *out,
+                           int *count)
+{
+    static const int aligned[] = {
+        NJ_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+        NJ_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        NJ_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+        NJ_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+    };
+    const uint64_t workspace = NJ_CUDA_WORKSPACE_BYTES;
+    const uint32_t schemes = NJ_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, align = POINTER_ALIGN;
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    struct nj_cublaslt *lt = &cu->lt;
+    void *preference = NULL;
+    int found = 0, status = lt->cublasLtMatmulPreferenceCreate(&preference);
+
+    if (status)
+        return check(ctx, status, "cublasLtMatmulPreferenceCreate");
+    status = lt->cublasLtMatmulPreferenceSetAttribute(
+        preference, NJ_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    if (status == 0)
+        status = lt->cublasLtMatmulPreferenceSetAttribute(
+            preference, NJ_CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
+    for (size_t i = 0; i < sizeof aligned / sizeof *aligned && status == 0; i++)
+        status =
+            lt->cublasLtMatmulPreferenceSetAttribute(preference, aligned[i], &align, sizeof align);
+    if (status == 0)
+        status = lt->cublasLtMatmulAlgoGetHeuristic(cu->lt_handle, p->desc, p->a, p->b, p->c, p->c,
+                                                    preference, CANDIDATES, out, &found);
+    lt->cublasLtMatmulPreferenceDestroy(preference);
+    if (status)
+        return check(ctx, status, "cublasLtMatmulAlgoGetHeuristic");
+    *count = 0;
+    for (int i = 0; i < found; i++)
+        if (is_allowed(lt, &out[i]))
+            out[(*count)++] = out[i];
+    if (*count == 0)
+        return nj_fail(ctx, NJ_E_GEMM, "cuBLASLt has no algorithm with a fixed order of summation");
+    return 0;
+}
+
+static int enqueue(nj_context *ctx, const struct product *p, const struct place *at)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    int status = cu->lt.cublasLtMatmul(cu->lt_handle, p->desc, &p->alpha, at->a, p->a, at->b, p->b,
+                                       &p->beta, at->c, p->c, at->c, p->c, &p->algo, at->workspace,
+                                       NJ_CUDA_WORKSPACE_BYTES, at->stream);
+
+    return status ? check(ctx, status, "cublasLtMatmul") : 0;
+}
+
+static int run_and_wait(nj_context *ctx, const struct product *p, const struct place *at)
+{
+    int rc = enqueue(ctx, p, at);
+
+    if (rc)
+        return rc;
+    return nj_cuda_check(ctx, nj_cuda_of(ctx)->driver.cuStreamSynchronize(at->stream),
+                         "first run of a matrix product");
+}
+
+/* Milliseconds of TIMED_RUNS runs after one that loads what it needs. */
+static int measure(nj_context *ctx, const struct product *p, const struct place *at, void *event[2],
+                   float *ms)
+{
+    struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
+    int rc = run_and_wait(ctx, p, at), result;
+
+    if (rc)
+        return rc;
+    result = driver->cuEventRecord(event[0], at->stream);
+    for (int i = 0; i < TIMED_RUNS && rc == 0; i++)
+        rc = enqueue(ctx, p, at);
+    result = result ? result : driver->cuEventRecord(event[1], at->stream);
+    result = result ? result : driver->cuEventSynchronize(event[1]);
+    result = result ? result : driver->cuEventElapsedTime(ms, event[0], event[1]);
+    return rc ? rc : nj_cuda_check(ctx, result, "timing a matrix product");
+}
+
+static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt_result *list,
+                          int count, const struct place *at)
+{
+    struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
+    void *event[2] = {NULL, NULL};
+    float ms, best_ms = 0;
+    int best = -1, rc;
+
+    rc = driver->cuEventCreate(&event[0], NJ_CU_EVENT_DEFAULT);
+    rc = rc ? rc : driver->cuEventCreate(&event[1], NJ_CU_EVENT_DEFAULT);
+    rc = nj_cuda_check(ctx, rc, "timing a matrix product");
+    for (int i = 0; i < count && rc == 0; i++) {
+        p->algo = list[i].algo;
+        rc = measure(ctx, p, at, event, &ms);
+        if (rc == 0 && (best < 0 || ms < best_ms)) {
+            best = i;
+            best_ms = ms;
+        }
+    }
+    if (rc == 0)
+        p->algo = list[best].algo;
+    for (int i = 0; i < 2; i++)
+        if (event[i])
+            driver->cuEventDestroy(event[i]);
+    return rc;
+}
+
+/* Bytes of the largest array. The first run may let all three share memory: nobody reads the
+ * result. */
+static size_t largest_operand(const struct nj_gemm *g)
+{
+    size_t element = g->ab_dtype == NJ_F32 ? 4 : 2;
+    size_t a = (size_t)(g->kind == NJ_GEMM_TN ? g->K : g->M) * (size_t)g->lda * element;
+    size_t b = (size_t)(g->kind == NJ_GEMM_NT ? g->N : g->K) * (size_t)g->ldb * element;
+    size_t c = (size_t)g->M * (size_t)g->ldc * (g->c_dtype == NJ_F32 ? 4 : 2);
+
+    a = a > b ? a : b;
+    return a > c ? a : c;
+}
+
+static int resolve(nj_context *ctx, const struct nj_gemm *g, struct product *p)
+{
+    struct nj_lt_result list[CANDIDATES];
+    char *scratch = NULL;
+    struct place at = {0};
+    int count, rc;
+
+    rc = make_desc(ctx, g, p);
+    rc = rc ? rc : make_layouts(ctx, g, p);
+    rc = rc ? rc : list_algorithms(ctx, p, list, &count);
+    if (rc)
+        return rc;
+    rc = nj_alloc(ctx, NJ_MEM_DEVICE, NJ_CUDA_WORKSPACE_BYTES + largest_operand(g),
+                  (void **)&scratch);
+    if (rc)
+        return rc;
+    at.workspace = scratch;
+    at.c = scratch + NJ_CUDA_WORKSPACE_BYTES;
+    at.a = at.b = at.c;
+    p->algo = list[0].algo;
+    if (nj_cuda_of(ctx)->gemm_tune && count > 1)
+        rc = choose_fastest(ctx, p, list, count, &at);
+    else
+        rc = run_and_wait(ctx, p, &at);
+    nj_free(ctx, NJ_MEM_DEVICE, scratch);
+    return rc;
+}
+
+int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
+{
+    struct product *p;
+    int rc = nj_cuda_enter(ctx);
+
+    if (rc)
+        return rc;
+    plan->state = p = calloc(1, sizeof *p);
+    if (!p)
+        return nj_fail(ctx, NJ_E_NOMEM, "out of host memory");
+    p->alpha = 1.0f;
+    p->beta = plan->shape.beta;
+    rc = resolve(ctx, &plan->shape, p);
+    if (rc)
+        nj_cuda_gemm_release(ctx, plan);
+    return rc;
+}
+
+int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, void *c, const void *a,
+                     const void *b)
+{
+    const struct place at = {
+        .c = c, .a = b, .b = a, .workspace = s->workspace, .stream = s->handle};
+    int rc = nj_cuda_enter(s->ctx);
+
+    if (rc)
+        return rc;
+    s->ctx->last_key = "a matrix product";
+    return enqueue(s->ctx, plan->state, &at);
+}
+
+void nj_cuda_gemm_release(nj_context *ctx, struct nj_gemm_plan *plan)
+{
+    struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
+    struct product *p = plan->state;
+
+    if (!p)
+        return;
+    if (p->desc)
+        lt->cublasLtMatmulDescDestroy(p->desc);
+    for (int i = 0; i < 3; i++) {
+        void *layout = i == 0 ? p->a : i == 1 ? p->b : p->c;
+
+        if (layout)
+            lt->cublasLtMatrixLayoutDestroy(layout);
+    }
+    free(p);
+    plan->state = NULL;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * library.c: where the driver and cuBLASLt come from. Neither is linked, so that a binary starts
+ * anywhere and can say what is missing. Neither is closed again: both keep threads and exit
+ * handlers of their own.
+ */
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend.h"
+
+#define DRIVER_NAME "libcuda.so.1"
+#define CUBLASLT_NAME "libcublasLt.so.13"
+
+struct symbol {
+    const char *name;
+    size_t offset; /* of the function pointer in the table */
+};
+
+static const struct symbol driver_symbols[] = {
+#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_driver, name)},
+    NJ_DRIVER_SYMBOLS(NJ_ROW)
+#undef NJ_ROW
+};
+static const struct symbol cublaslt_symbols[] = {
+#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_cublaslt, name)},
+    NJ_CUBLASLT_SYMBOLS(NJ_ROW)
+#undef NJ_ROW
+};
+
+/* Fills a table of function pointers. NULL, or the first symbol that the library lacks. */
+static const char *resolve(void *library, const struct symbol *list, size_t count, void *table)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *function = dlsym(library, list[i].name);
+
+        if (!function)
+            return list[i].name;
+        memcpy((char *)table + list[i].offset, &function, sizeof function);
+    }
+    return NULL;
+}
+
+int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
+{
+    void *library = dlopen(DRIVER_NAME, RTLD_NOW | RTLD_LOCAL);
+    int *version = &ctx->info.driver_version;
+    const char *missing;
+
+    if (!library)
+        return nj_fail(
+            ctx, NJ_E_DRIVER,
+            "the NVIDIA driver is not here (%.300s); install driver 580 or newer, or use "
+            "the CPU",
+            dlerror());
+    /* The version first: an old driver lacks functions, and its age is the better answer. */
+    missing = resolve(library, driver_symbols, 1, out);
+    if (!missing && out->cuDriverGetVersion(version) == 0 && *version < NJ_CUDA_MIN_DRIVER)
+        return nj_fail(
+            ctx, NJ_E_DRIVER,
+            "driver %s supports CUDA %d.%d, %d.%d is needed; install driver 580 or newer",
+            ctx->info.driver, *version / 1000, *version % 1000 / 10, NJ_CUDA_MIN_DRIVER / 1000,
+            NJ_CUDA_MIN_DRIVER % 1000 / 10);
+    if (!missing)
+        missing =
+            resolve(library, driver_symbols, sizeof driver_symbols / sizeof *driver_symbols, out);
+    if (missing)
+        return nj_fail(ctx, NJ_E_DRIVER,
+                       "%s of driver %s has no function %s; install driver 580 or newer",
+                       DRIVER_NAME, ctx->info.driver, missing);
+    return 0;
+}
+
+/* ---- places where cuBLASLt may be ---- */
+
+/* Called for each place in order; nonzero ends the search. A path without a slash goes through the
+ * loader. */
+typedef int visit_fn(void *user, const char *path);
+
+static int visit_pattern(const char *pattern, visit_fn *visit, void *user)
+{
+    glob_t found;
+    int stop = 0;
+
+    if (glob(pattern, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc && !stop; i++)
+            stop = visit(user, found.gl_pathv[i]);
+        globfree(&found);
+    }
+    return stop;
+}
+
+static int visit_beside_binary(visit_fn *visit, void *user)
+{
+    static const char *const folder[] = {"", "lib/", "../lib/"};
+    char binary[3072], path[4096];
+    ssize_t n = readlink("/proc/self/exe", binary, sizeof binary - 1);
+    char *slash;
+
+    if (n <= 0)
+        return 0;
+    binary[n] = '\0';
+    slash = strrchr(binary, '/');
+    if (!slash)
+        return 0;
+    slash[1] = '\0';
+    for (size_t i = 0; i < sizeof folder / sizeof *folder; i++) {
+        snprintf(path, sizeof path, "%s%s" CUBLASLT_NAME, binary, folder[i]);
+        if (access(path, F_OK) == 0 && visit(user, path))
+            return 1;
+    }
+    return 0;
+}
+
+/* Folders that an environment variable names. */
+static int visit_variables(visit_fn *visit, void *user)
+{
+    static const char *const place[][2] = {
+        {"CUDA_HOME", "lib64"}, {"CUDA_HOME", "lib"},    {"CUDA_PATH", "lib64"},
+        {"CUDA_PATH", "lib"},   {"CONDA_PREFIX", "lib"},
+    };
+    char path[4096];
+
+    for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
+        const char *root = getenv(place[i][0]);
+
+        if (!root || !root[0])
+            continue;
+        snprintf(path, sizeof path, "%s/%s/" CUBLASLT_NAME, root, place[i][1]);
+        if (access(path, F_OK) == 0 && visit(user, path))
+            return 1;
+    }
+    return 0;
+}
+
+/* Where pip puts the libraries that come with Python packages. */
+static int visit_wheels(visit_fn *visit, void *user)
+{
+    static const char *const root[][2] = {
+        {"VIRTUAL_ENV", "/lib"},  {"CONDA_PREFIX", "/lib"}, {"HOME", "/.local/lib"},
+        {NULL, "/usr/local/lib"}, {NULL, "/usr/lib"},
+    };
+    static const char *const package[] = {"cu13", "cublas"};
+    char pattern[4096];
+
+    for (size_t i = 0; i < sizeof root / sizeof *root; i++) {
+        const char *prefix = root[i][0] ? getenv(root[i][0]) : "";
+
+        if (!prefix || (root[i][0] && !prefix[0]))
+            continue;
+        for (size_t p = 0; p < sizeof package / sizeof *package; p++) {
+            snprintf(pattern, sizeof pattern,
+                     "%s%s/python3*/*-packages/nvidia/%s/lib/" CUBLASLT_NAME, prefix, root[i][1],
+                     package[p]);
+            if (visit_pattern(pattern, visit, user))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+static void visit_places(visit_fn *visit, void *user)
+{
+    const char *wanted = getenv("NOJIT_CUBLASLT");
+    char path[4096];
+
+    if (wanted && wanted[0]) { /* said outright: nothing else is tried */
+        size_t n = strlen(wanted);
+
+        snprintf(path, sizeof path, "%s%s", wanted, wanted[n - 1] == '/' ? CUBLASLT_NAME : "");
+        visit(user, path);
+        return;
+    }
+    if (visit_beside_binary(visit, user) || visit(user, CUBLASLT_NAME) ||
+        visit_variables(visit, user))
+        return;
+    visit_wheels(visit, user);
+}
+
+struct search {
+    nj_context *ctx;
+    struct nj_cublaslt *out;
+    int found;
+    char reason[400]; /* why the last one did not do */
+};
+
+/* What the loader chose for a bare name. */
+static void record_path(struct search *search, const void *function, const char *path)
+{
+    Dl_info info;
+
+    if (dladdr(function, &info) && info.dli_fname)
+        path = info.dli_fname;
+    snprintf(search->ctx->info.gemm_library, sizeof search->ctx->info.gemm_library, "%s", path);
+}
+
+static int try_place(void *user, const char *path)
+{
+    struct search *search = user;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *missing;
+
+    if (!library) {
+        snprintf(search->reason, sizeof search->reason, "%s", dlerror());
+        return 0;
+    }
+    missing = resolve(library, cublaslt_symbols, sizeof cublaslt_symbols / sizeof *cublaslt_symbols,
+                      search->out);
+    if (missing) {
+        snprintf(search->reason, sizeof search->reason, "%.300s has no function %s", path, missing);
+        dlclose(library);
+        return 0;
+    }
+    record_path(search, dlsym(library, cublaslt_symbols[0].name), path);
+    search->found = 1;
+    return 1;
+}
+
+int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out)
+{
+    struct search search = {.ctx = ctx, .out = out};
+
+    visit_places(try_place, &search);
+    if (search.found)
+        return 0;
+    return nj_fail(ctx, NJ_E_LIBRARY,
+                   "cuBLASLt 13 cannot be opened (%s); install it (pip package nvidia-cublas, or "
+                   "CUDA 13) and set NOJIT_CUBLASLT to the path of " CUBLASLT_NAME,
+                   search.reason);
+}
+
+/* ---- doctor ---- */
+
+struct report {
+    void (*log)(void *user, const char *line);
+    void *user;
+    int found;
+};
+
+static int report_place(void *user, const char *path)
+{
+    struct report *report = user;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    struct nj_cublaslt table;
+    const char *missing;
+    char line[4400];
+
+    if (!library) {
+        const char *reason = dlerror();
+
+        snprintf(line, sizeof line, "cuBLASLt: %.4000s: %.300s", path, reason);
+        report->log(report->user, line);
+        return 0;
+    }
+    missing = resolve(library, cublaslt_symbols, sizeof cublaslt_symbols / sizeof *cublaslt_symbols,
+                      &table);
+    if (missing) {
+        snprintf(line, sizeof line, "cuBLASLt: %.4000s: has no function %s", path, missing);
+    } else {
+        size_t version = table.cublasLtGetVersion();
+
+        snprintf(line, sizeof line, "cuBLASLt: %.4000s: %zu.%zu.%zu%s", path, version / 10000,
+                 version % 10000 / 100, version % 100, report->found ? "" : ", used");
+        report->found = 1;
+    }
+    report->log(report->user, line);
+    return 0;
+}
+
+void nj_library_search(void (*log)(void *user, const char *line), void *user)
+{
+    struct report report = {.log = log, .user = user};
+    void *driver = dlopen(DRIVER_NAME, RTLD_NOW | RTLD_LOCAL);
+    struct nj_driver table;
+    char line[400];
+    int version = 0;
+
+    if (!driver)
+        snprintf(line, sizeof line, "driver: %.300s", dlerror());
+    else if (resolve(driver, driver_symbols, 1, &table) || table.cuDriverGetVersion(&version))
+        snprintf(line, sizeof line, "driver: " DRIVER_NAME ": does not tell its version");
+    else
+        snprintf(line, sizeof line, "driver: " DRIVER_NAME ": CUDA %d.%d%s", version / 1000,
+                 version % 1000 / 10, version < NJ_CUDA_MIN_DRIVER ? ", too old" : "");
+    log(user, line);
+    visit_places(report_place, &report);
+    if (!report.found)
+        log(user, "cuBLASLt: none found; set NOJIT_CUBLASLT to the path of " CUBLASLT_NAME);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * modules.c: loads and resolves every kernel when a GPU is opened, so that no launch ever loads
+ * code. The embedded containers hold machine code only; a GPU without any is an error here, not a
+ * compilation.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+
+enum { SHARED_WITHOUT_OPT_IN = 48 << 10 };
+
+static int no_code(nj_context *ctx, const struct nj_index *index)
+{
+    char held[400];
+
+    nj_arch_list(index, held, sizeof held);
+    return nj_fail(ctx, NJ_E_NO_CODE,
+                   "%s is sm_%d and this program holds machine code for %s only; build it with: "
+                   "make ARCHS=sm_%d",
+                   ctx->info.name, ctx->info.sm, held, ctx->info.sm);
+}
+
+/* Launchers and machine code come out of one build; a block laid out for another kernel would be
+ * read as garbage. */
+static int check_entry(nj_context *ctx, const struct nj_index *index,
+                       const struct nj_kernel *kernel, const struct nji_entry *entry)
+{
+    const char *what = NULL;
+
+    if (!entry)
+        return nj_fail(ctx, NJ_E_INDEX,
+                       "%s has a launcher and no machine code; build again from "
+                       "clean",
+                       kernel->key);
+    if (strcmp(index->strings + entry->entry_str, kernel->entry) != 0)
+        what = "entry name";
+    else if (entry->threads != kernel->threads)
+        what = "block size";
+    else if (entry->max_shared_bytes != kernel->max_shared_bytes)
+        what = "shared memory";
+    else if (entry->param_bytes != kernel->param_bytes ||
+             entry->param_count != kernel->param_count ||
+             memcmp(index->params + entry->first_param, kernel->params,
+                    entry->param_count * sizeof(struct nji_param)) != 0)
+        what = "parameter layout";
+    if (!what)
+        return 0;
+    return nj_fail(ctx, NJ_E_INDEX,
+                   "%s: launcher and machine code disagree on the %s; build again "
+                   "from clean",
+                   kernel->key, what);
+}
+
+static int set_up_function(nj_context *ctx, const struct nj_kernel *kernel, void *function)
+{
+    struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
+    int version = 0, shared = 0;
+    int rc = driver->cuFuncLoad(function); /* otherwise the first launch may load it */
+
+    if (rc == 0)
+        rc = driver->cuFuncGetAttribute(&version, NJ_CU_FUNC_ATTRIBUTE_BINARY_VERSION, function);
+    if (rc == 0)
+        rc = driver->cuFuncGetAttribute(&shared, NJ_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+    if (rc)
+        return nj_cuda_check(ctx, rc, kernel->key);
+    if (version / 10 != ctx->info.sm / 10 || version > ctx->info.sm)
+        return nj_fail(ctx, NJ_E_NO_CODE, "%s: the driver loaded code of sm_%d on sm_%d",
+                       kernel->key, version, ctx->info.sm);
+    if ((uint32_t)shared + kernel->max_shared_bytes <= SHARED_WITHOUT_OPT_IN)
+        return 0;
+    rc = driver->cuFuncSetAttribute(function, NJ_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    (int)kernel->max_shared_bytes);
+    return rc ? nj_cuda_check(ctx, rc, kernel->key) : 0;
+}
+
+static void log_module(const struct nj_options *options, const struct nj_index *index,
+                       const struct nji_entry *entry, int arch)
+{
+    char line[400], name[16];
+
+    if (!options->verbose || !options->log)
+        return;
+    for (uint32_t i = 0; i < entry->record_count; i++) {
+        const struct nji_record *record = &index->records[entry->first_record + i];
+
+        if (record->arch != arch)
+            continue;
+        nj_arch_name(&index->archs[arch], name);
+        snprintf(line, sizeof line, "loaded %.200s: %s, %u bytes, %u registers, %u bytes spilled",
+                 index->strings + entry->key_str, name, record->code_bytes, record->registers,
+                 record->spill_bytes);
+        options->log(options->log_user, line);
+    }
+}
+
+static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t id,
+                       const struct nji_entry *entry)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    const struct nj_kernel *kernel = &nj_kernels[id];
+    int rc = NJ_CUDA_ERROR_NO_BINARY_FOR_GPU;
+
+    if (entry->blob_bytes)
+        rc = cu->driver.cuModuleLoadData(&cu->modules[id], index->blobs + entry->blob_off);
+    if (rc == NJ_CUDA_ERROR_NO_BINARY_FOR_GPU)
+        return nj_fail(ctx, NJ_E_NO_CODE,
+                       "%s has no machine code for sm_%d; build it with: "
+                       "make ARCHS=sm_%d",
+                       kernel->key, ctx->info.sm, ctx->info.sm);
+    if (rc)
+        return nj_cuda_check(ctx, rc, kernel->key);
+    ctx->info.modules_loaded++;
+    rc = cu->driver.cuModuleGetFunction(&cu->functions[id], cu->modules[id], kernel->entry);
+    if (rc)
+        return nj_cuda_check(ctx, rc, kernel->entry);
+    ctx->info.kernels_loaded++;
+    return set_up_function(ctx, kernel, cu->functions[id]);
+}
+
+int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    char why[NJ_SENTENCE_BYTES];
+    struct nj_index index;
+    int arch, rc = nj_index_embedded(&index, why);
+
+    if (rc)
+        return nj_fail(ctx, rc, "%s", why);
+    arch = nj_index_arch_for(&index, ctx->info.sm);
+    if (arch < 0)
+        return no_code(ctx, &index);
+    ctx->info.lp_is_f16 = index.archs[arch].lp_is_f16;
+    cu->modules = calloc(nj_kernel_count, sizeof *cu->modules);
+    cu->functions = calloc(nj_kernel_count, sizeof *cu->functions);
+    if (!cu->modules || !cu->functions)
+        return nj_fail(ctx, NJ_E_NOMEM, "loading kernels: out of host memory");
+    for (uint32_t id = 0; id < nj_kernel_count; id++) {
+        const struct nj_kernel *kernel = &nj_kernels[id];
+        const struct nji_entry *entry = nj_index_find(&index, kernel->key);
+
+        if (kernel->min_sm > ctx->info.sm)
+            continue; /* a launch says so */
+        rc = check_entry(ctx, &index, kernel, entry);
+        if (rc == 0)
+            rc = load_kernel(ctx, &index, id, entry);
+        if (rc)
+            return rc;
+        log_module(options, &index, entry, arch);
+    }
+    return 0;
+}
+
+void nj_cuda_unload_modules(nj_context *ctx)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+
+    for (uint32_t id = 0; cu->modules && id < nj_kernel_count; id++)
+        if (cu->modules[id])
+            cu->driver.cuModuleUnload(cu->modules[id]);
+    free(cu->modules);
+    free(cu->functions);
+}

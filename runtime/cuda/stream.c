@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stream.c: memory, copies, streams and events. Streams do not wait for the driver's default
+ * stream.
+ */
+#include <stdio.h>
+
+#include "backend.h"
+
+/* cuMemGetInfo does not count page cache that the kernel would give back, which matters where the
+ * GPU allocates from host memory. */
+size_t nj_cuda_budget(nj_context *ctx, enum nj_memory kind)
+{
+    size_t available = 0, total = 0;
+
+    if (kind == NJ_MEM_HOST || ctx->info.integrated)
+        return nj_meminfo("MemAvailable");
+    if (nj_cuda_enter(ctx) == 0)
+        nj_cuda_of(ctx)->driver.cuMemGetInfo(&available, &total);
+    return available;
+}
+
+int nj_cuda_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    uint64_t ptr = 0;
+    char what[96];
+    int rc = nj_cuda_enter(ctx);
+
+    if (rc)
+        return rc;
+    snprintf(what, sizeof what, "nj_alloc: %zu bytes of %s memory", bytes,
+             kind == NJ_MEM_HOST ? "pinned host"
+             : ctx->info.managed ? "managed"
+                                 : "device");
+    if (kind == NJ_MEM_HOST) {
+        rc = cu->driver.cuMemHostAlloc(out, bytes, 0);
+        ptr = (uintptr_t)*out;
+    } else if (ctx->info.managed) {
+        rc = cu->driver.cuMemAllocManaged(&ptr, bytes, NJ_CU_MEM_ATTACH_GLOBAL);
+    } else {
+        rc = cu->driver.cuMemAlloc(&ptr, bytes);
+    }
+    rc = nj_cuda_check(ctx, rc, what);
+    if (rc)
+        return rc;
+    rc = cu->driver.cuMemsetD8Async(ptr, 0, bytes, NULL);
+    if (rc == 0)
+        rc = cu->driver.cuStreamSynchronize(NULL); /* other streams do not wait for this one */
+    if (rc) {
+        rc = nj_cuda_check(ctx, rc, what);
+        nj_cuda_free(ctx, kind, (void *)(uintptr_t)ptr);
+        *out = NULL;
+        return rc;
+    }
+    *out = (void *)(uintptr_t)ptr;
+    return 0;
+}
+
+void nj_cuda_free(nj_context *ctx, enum nj_memory kind, void *ptr)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+
+    if (nj_cuda_enter(ctx))
+        return;
+    if (kind == NJ_MEM_HOST)
+        cu->driver.cuMemFreeHost(ptr);
+    else
+        cu->driver.cuMemFree((uintptr_t)ptr);
+}
+
+int nj_cuda_copy(nj_stream *s, void *dst, const void *src, size_t bytes)
+{
+    int rc = nj_cuda_enter(s->ctx);
+
+    if (rc)
+        return rc;
+    rc = nj_cuda_of(s->ctx)->driver.cuMemcpyAsync((uintptr_t)dst, (uintptr_t)src, bytes, s->handle);
+    return nj_cuda_check(s->ctx, rc, "nj_copy");
+}
+
+int nj_cuda_zero(nj_stream *s, void *dst, size_t bytes)
+{
+    int rc = nj_cuda_enter(s->ctx);
+
+    if (rc)
+        return rc;
+    rc = nj_cuda_of(s->ctx)->driver.cuMemsetD8Async((uintptr_t)dst, 0, bytes, s->handle);
+    return nj_cuda_check(s->ctx, rc, "nj_zero");
+}
+
+int nj_cuda_stream_create(nj_stream *s)
+{
+    struct nj_cuda *cu = nj_cuda_of(s->ctx);
+    int rc = nj_cuda_enter(s->ctx);
+
+    if (rc)
+        return rc;
+    rc = nj_cuda_check(s->ctx, cu->driver.cuStreamCreate(&s->handle, NJ_CU_STREAM_NON_BLOCKING),
+                       "nj_stream_create");
+    if (rc)
+        return rc;
+    return nj_cuda_alloc(s->ctx, NJ_MEM_DEVICE, NJ_CUDA_WORKSPACE_BYTES, &s->workspace);
+}
+
+void nj_cuda_stream_destroy(nj_stream *s)
+{
+    if (nj_cuda_enter(s->ctx))
+        return;
+    if (s->handle)
+        nj_cuda_of(s->ctx)->driver.cuStreamDestroy(s->handle);
+    if (s->workspace)
+        nj_cuda_free(s->ctx, NJ_MEM_DEVICE, s->workspace);
+}
+
+int nj_cuda_stream_sync(nj_stream *s)
+{
+    int rc = nj_cuda_enter(s->ctx);
+
+    if (rc)
+        return rc;
+    rc = nj_cuda_of(s->ctx)->driver.cuStreamSynchronize(s->handle);
+    return nj_cuda_check(s->ctx, rc, "nj_stream_sync");
+}
+
+int nj_cuda_event_create(nj_event *e)
+{
+    int rc = nj_cuda_enter(e->ctx);
+
+    if (rc)
+        return rc;
+    rc = nj_cuda_of(e->ctx)->driver.cuEventCreate(&e->handle, NJ_CU_EVENT_DEFAULT);
+    return nj_cuda_check(e->ctx, rc, "nj_event_create");
+}
+
+void nj_cuda_event_destroy(nj_event *e)
+{
+    if (nj_cuda_enter(e->ctx) == 0)
+        nj_cuda_of(e->ctx)->driver.cuEventDestroy(e->handle);
+}
+
+int nj_cuda_event_record(nj_event *e, nj_stream *s)
+{
+    int rc = nj_cuda_enter(s->ctx);
+
+    if (rc)
+        return rc;
+    rc = nj_cuda_of(s->ctx)->driver.cuEventRecord(e->handle, s->handle);
+    return nj_cuda_check(s->ctx, rc, "nj_event_record");
+}
+
+int nj_cuda_event_elapsed_ms(nj_event *from, nj_event *to, float *ms)
+{
+    struct nj_driver *driver = &nj_cuda_of(to->ctx)->driver;
+    int rc = nj_cuda_enter(to->ctx);
+
+    if (rc)
+        return rc;
+    rc = driver->cuEventSynchronize(from->handle);
+    if (rc == 0)
+        rc = driver->cuEventSynchronize(to->handle);
+    if (rc == 0)
+        rc = driver->cuEventElapsedTime(ms, from->handle, to->handle);
+    return nj_cuda_check(to->ctx, rc, "nj_event_elapsed_ms");
+}

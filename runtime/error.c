@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * error.c: texts of codes and the sentence a context keeps.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "internal.h"
+
+static const struct {
+    int code;
+    const char *name, *text;
+} errors[] = {
+#define NJ_ROW(name, code, text) {code, #name, text},
+    NJ_ERRORS(NJ_ROW)
+#undef NJ_ROW
+};
+
+const char *nj_error_text(int code)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].code == code)
+            return errors[i].text;
+    return "unknown error";
+}
+
+const char *nj_error_name(int code)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].code == code)
+            return errors[i].name;
+    return "unknown error";
+}
+
+int nj_fail(nj_context *ctx, int code, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(ctx->error, sizeof ctx->error, format, args);
+    va_end(args);
+    return code;
+}
+
+const char *nj_context_error(const nj_context *ctx)
+{
+    return ctx ? ctx->error : "";
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gemm.c: the table of prepared matrix products. A backend resolves a shape once, in
+ * nj_gemm_prepare(); after that nj_gemm_run() is a look-up and an enqueue, and a shape that nobody
+ * prepared is an error, not a slow first call.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "internal.h"
+
+static const char *const kind_name[] = {"NT", "NN", "TN"};
+static const char *const dtype_name[] = {"f32", "lp"};
+
+/* "NT lp->f32 M=128 N=896 K=64 ld 64,64,896 beta 1" */
+static void describe(const struct nj_gemm *g, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s %s->%s M=%d N=%d K=%d ld %lld,%lld,%lld beta %g",
+             (unsigned)g->kind < 3 ? kind_name[g->kind] : "?",
+             (unsigned)g->ab_dtype < 2 ? dtype_name[g->ab_dtype] : "?",
+             (unsigned)g->c_dtype < 2 ? dtype_name[g->c_dtype] : "?", g->M, g->N, g->K,
+             (long long)g->lda, (long long)g->ldb, (long long)g->ldc, (double)g->beta);
+}
+
+/* The fields one after another: the struct itself may hold padding. */
+static uint64_t hash_shape(const struct nj_gemm *g)
+{
+    int64_t field[10] = {g->kind, g->ab_dtype, g->c_dtype, g->M,  g->N,
+                         g->K,    g->lda,      g->ldb,     g->ldc};
+    float beta = g->beta + 0.0f; /* -0 is 0 */
+
+    memcpy(&field[9], &beta, sizeof beta);
+    return XXH3_64bits(field, sizeof field);
+}
+
+static int same_shape(const struct nj_gemm *a, const struct nj_gemm *b)
+{
+    return a->kind == b->kind && a->ab_dtype == b->ab_dtype && a->c_dtype == b->c_dtype &&
+           a->M == b->M && a->N == b->N && a->K == b->K && a->lda == b->lda && a->ldb == b->ldb &&
+           a->ldc == b->ldc && a->beta == b->beta;
+}
+
+/* The slot that holds the shape, or the empty one where it belongs. The table is never full. */
+static struct nj_gemm_plan **find_slot(const struct nj_gemm_table *t, const struct nj_gemm *shape)
+{
+    size_t i = hash_shape(shape) & (t->slots - 1);
+
+    while (t->slot[i] && !same_shape(&t->slot[i]->shape, shape))
+        i = (i + 1) & (t->slots - 1);
+    return &t->slot[i];
+}
+
+static int grow(struct nj_gemm_table *t)
+{
+    struct nj_gemm_table bigger = {.slots = t->slots ? 2 * t->slots : 64, .count = t->count};
+
+    if (2 * (t->count + 1) <= t->slots)
+        return 0;
+    bigger.slot = calloc(bigger.slots, sizeof *bigger.slot);
+    if (!bigger.slot)
+        return NJ_E_NOMEM;
+    for (size_t i = 0; i < t->slots; i++)
+        if (t->slot[i])
+            *find_slot(&bigger, &t->slot[i]->shape) = t->slot[i];
+    free(t->slot);
+    *t = bigger;
+    return 0;
+}
+
+void nj_gemm_table_free(nj_context *ctx)
+{
+    struct nj_gemm_table *t = &ctx->gemms;
+
+    for (size_t i = 0; i < t->slots; i++) {
+        if (t->slot[i]) {
+            ctx->backend->gemm_release(ctx, t->slot[i]);
+            free(t->slot[i]);
+        }
+    }
+    free(t->slot);
+    memset(t, 0, sizeof *t);
+}
+
+static const char *why_not(const struct nj_gemm *g)
+{
+    /* Columns of A and B as stored. */
+    int32_t a_columns = g->kind == NJ_GEMM_TN ? g->M : g->K;
+    int32_t b_columns = g->kind == NJ_GEMM_NT ? g->K : g->N;
+
+    if ((unsigned)g->kind > NJ_GEMM_TN)
+        return "the kind is not one of NT, NN, TN";
+    if ((unsigned)g->ab_dtype > NJ_LP || (unsigned)g->c_dtype > NJ_LP)
+        return "a dtype is not one of f32, lp";
+    if (g->ab_dtype == NJ_F32 && g->c_dtype != NJ_F32)
+        return "float32 operands give a float32 result only";
+    if (g->M < 1 || g->N < 1 || g->K < 1)
+        return "M, N and K must be at least 1";
+    if (g->lda < a_columns || g->ldb < b_columns || g->ldc < g->N)
+        return "a row does not fit its ld";
+    if (!(g->beta == g->beta))
+        return "beta is not a number";
+    return NULL;
+}
+
+int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
+{
+    struct nj_gemm_plan *plan, **slot;
+    const char *reason;
+    char text[160];
+    int rc;
+
+    if (!ctx || !shape)
+        return NJ_E_ARG;
+    if (!ctx->backend)
+        return nj_fail(ctx, NJ_E_ARG, "nj_gemm_prepare: the context is not open");
+    describe(shape, text, sizeof text);
+    reason = why_not(shape);
+    if (reason)
+        return nj_fail(ctx, NJ_E_ARG, "matrix product %s: %s", text, reason);
+    if (grow(&ctx->gemms))
+        return nj_fail(ctx, NJ_E_NOMEM, "matrix product %s: out of host memory", text);
+    slot = find_slot(&ctx->gemms, shape);
+    if (*slot)
+        return 0;
+    plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return nj_fail(ctx, NJ_E_NOMEM, "matrix product %s: out of host memory", text);
+    plan->shape = *shape;
+    rc = ctx->backend->gemm_prepare(ctx, plan);
+    if (rc) {
+        char why[NJ_SENTENCE_BYTES];
+
+        snprintf(why, sizeof why, "%s", ctx->error);
+        free(plan);
+        return nj_fail(ctx, rc, "matrix product %s: %.800s", text, why);
+    }
+    *slot = plan;
+    ctx->gemms.count++;
+    return 0;
+}
+
+int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b)
+{
+    const struct nj_gemm_plan *plan;
+    char text[160];
+
+    if (!s || !shape)
+        return NJ_E_ARG;
+    plan = s->ctx->gemms.count ? *find_slot(&s->ctx->gemms, shape) : NULL;
+    if (!plan) {
+        describe(shape, text, sizeof text);
+        return nj_fail(s->ctx, NJ_E_GEMM,
+                       "matrix product %s was not prepared; call nj_gemm_prepare() before step 1",
+                       text);
+    }
+    if (!c || !a || !b || (((uintptr_t)c | (uintptr_t)a | (uintptr_t)b) & 15)) {
+        describe(shape, text, sizeof text);
+        return nj_fail(s->ctx, NJ_E_ARG,
+                       "matrix product %s: C=%p A=%p B=%p must be set and 16-byte aligned", text, c,
+                       a, b);
+    }
+    return s->ctx->backend->gemm_run(s, plan, c, a, b);
+}
+
+size_t nj_gemm_workspace_bytes(const nj_context *ctx)
+{
+    return ctx->backend ? ctx->backend->gemm_workspace_bytes(ctx) : 0;
+}

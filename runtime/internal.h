@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * internal.h: what the files of the runtime share: the context, the table that a backend fills, and
+ * the index as it is read. Public functions check their arguments and then go through ctx->backend;
+ * a backend never checks again and never sees a stream of another context.
+ *
+ *   context.c  choice of backend       index.c   embedded kernels       gemm.c  table of prepared
+ * shapes stream.c   memory, streams, ...    launch.c  kernels by number      error.c codes and
+ * sentences
+ */
+#ifndef NOJIT_INTERNAL_H
+#define NOJIT_INTERNAL_H
+
+#include "index.h"
+#include "nojit.h"
+
+#define NJ_SENTENCE_BYTES 1024
+
+struct nj_gemm_plan;
+
+/* One function per concern. All are set; what a backend cannot do returns NJ_E_UNSUPPORTED with a
+ * sentence. */
+struct nj_backend {
+    const char *name;
+    int (*open)(nj_context *ctx,
+                const struct nj_options *options); /* close is called even if it fails */
+    void (*close)(nj_context *ctx);
+    size_t (*budget)(nj_context *ctx, enum nj_memory kind);
+    size_t (*gemm_workspace_bytes)(const nj_context *ctx);
+
+    int (*alloc)(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
+    void (*free)(nj_context *ctx, enum nj_memory kind, void *ptr);
+    int (*copy)(nj_stream *s, void *dst, const void *src, size_t bytes);
+    int (*zero)(nj_stream *s, void *dst, size_t bytes);
+
+    int (*stream_create)(nj_stream *s);
+    void (*stream_destroy)(nj_stream *s);
+    int (*stream_sync)(nj_stream *s);
+    int (*event_create)(nj_event *e);
+    void (*event_destroy)(nj_event *e);
+    int (*event_record)(nj_event *e, nj_stream *s);
+    int (*event_elapsed_ms)(nj_event *from, nj_event *to, float *ms);
+    int (*graph_begin)(nj_stream *s);
+    int (*graph_end)(nj_stream *s, nj_graph *g);
+    int (*graph_launch)(nj_graph *g, nj_stream *s);
+    void (*graph_destroy)(nj_graph *g);
+
+    int (*launch)(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
+                  const void *params);
+    int (*gemm_prepare)(nj_context *ctx, struct nj_gemm_plan *plan);
+    int (*gemm_run)(nj_stream *s, const struct nj_gemm_plan *plan, void *c, const void *a,
+                    const void *b);
+    void (*gemm_release)(nj_context *ctx, struct nj_gemm_plan *plan);
+};
+extern const struct nj_backend nj_backend_cpu;
+extern const struct nj_backend nj_backend_cuda;
+
+/* A prepared shape; state belongs to the backend. */
+struct nj_gemm_plan {
+    struct nj_gemm shape;
+    void *state;
+};
+/* Open addressing; slots is a power of two and at most half full. */
+struct nj_gemm_table {
+    struct nj_gemm_plan **slot;
+    size_t slots, count;
+};
+void nj_gemm_table_free(nj_context *ctx);
+
+struct nj_context {
+    const struct nj_backend *backend; /* NULL while none is open */
+    void *state;                      /* of the backend */
+    struct nj_device_info info;
+    struct nj_gemm_table gemms;
+    const char
+        *last_key;  /* last kernel or product enqueued: where an asynchronous error is sought */
+    int graphs_off; /* NOJIT_GRAPH=0 */
+    char error[NJ_SENTENCE_BYTES];
+};
+struct nj_stream {
+    nj_context *ctx;
+    void *handle;    /* of the backend */
+    void *workspace; /* of matrix products on this stream */
+};
+struct nj_event {
+    nj_context *ctx;
+    void *handle;
+    int64_t ns; /* CPU: when it was recorded */
+};
+struct nj_graph {
+    nj_context *ctx;
+    void *handle;
+};
+
+/* Records the sentence and returns code. */
+int nj_fail(nj_context *ctx, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- index ---- */
+struct nj_index {
+    const struct nji_header *header;
+    const struct nji_entry *entries;
+    const struct nji_arch *archs;
+    const struct nji_record *records;
+    const struct nji_param *params;
+    const char *strings;
+    const unsigned char *blobs;
+};
+/* Checks every offset, string and hash, so that the rest may follow them. 0, or NJ_E_INDEX with the
+ * reason in why (of NJ_SENTENCE_BYTES). */
+int nj_index_open(const void *index, size_t index_bytes, const void *blobs, size_t blobs_bytes,
+                  struct nj_index *out, char *why);
+/* The index in this binary. Also NJ_E_NO_CODE: linked without blobs.S. */
+int nj_index_embedded(struct nj_index *out, char *why);
+const struct nji_entry *nj_index_find(const struct nj_index *index, const char *key);
+/* The arch of the index whose code runs on this SM: the exact one, else the highest lower minor of
+ * the same major. Index into archs, or -1. */
+int nj_index_arch_for(const struct nj_index *index, int sm);
+/* "sm_90a"; out has 16 bytes. */
+void nj_arch_name(const struct nji_arch *arch, char *out);
+/* "sm_75, sm_90a"; cut at bytes. */
+void nj_arch_list(const struct nj_index *index, char *out, size_t bytes);
+
+/* ---- host ---- */
+/* Bytes of a field of /proc/meminfo ("MemAvailable"), 0 if it cannot be read. */
+size_t nj_meminfo(const char *field);
+
+#endif

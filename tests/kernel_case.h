@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernel_case.h: one test case of one key, as gen writes them (build/gen/cases.c) and as the harness and the kernel
- * bench read them. Every expression of the contract is evaluated: what is here are numbers.
+ * kernel_case.h: one test case of one key, as gen writes them (build/gen/cases.c) and as the
+ * harness and the kernel bench read them. Every expression of the contract is evaluated: what is
+ * here are numbers.
  */
 #ifndef NOJIT_KERNEL_CASE_H
 #define NOJIT_KERNEL_CASE_H
@@ -25,14 +26,14 @@ enum case_fill {
     CASE_FILL_RUNS,          /* fill_name: the id array */
     CASE_FILL_STATE,
     CASE_FILL_INV_FREQ,
-    CASE_FILL_REF,           /* fill_name: the op whose reference computes it */
+    CASE_FILL_REF, /* fill_name: the op whose reference computes it */
 };
 
 struct case_arg {
     const char *name;
     enum case_dir dir;
     enum case_type type;
-    int null;           /* this case passes NULL */
+    int null; /* this case passes NULL */
     int64_t elements;
     uint32_t align;
     enum case_fill fill;
@@ -43,34 +44,38 @@ struct case_arg {
 };
 
 struct kernel_case {
-    uint32_t kernel;    /* index of nj_kernels */
-    const char *label;  /* "N=37 C=896" */
-    int bench;          /* 1: for benchmarks, not for tests */
+    uint32_t kernel;             /* index of nj_kernels */
+    const char *label;           /* "N=37 C=896" */
+    int bench;                   /* 1: for benchmarks, not for tests */
     const struct case_arg *args; /* as many as the kernel has pointers: param i of the block */
     uint32_t arg_count;
     const unsigned char *params; /* param block with dims and scalars set and pointers zero */
     double tolerance;
     double flops, bytes;
     int (*launch)(nj_stream *s, const void *params); /* unpacks and calls the typed launcher */
-    /* The reference in double: same block layout, pointers to double and int32_t arrays; f32 scalars stay float. */
+    /* The reference in double: same block layout, pointers to double and int32_t arrays; f32
+     * scalars stay float. */
     void (*oracle)(const void *params);
 };
 
 extern const struct kernel_case nj_cases[];
 extern const uint32_t nj_case_count;
 
-/* A reference that some fill names: how to call it from the arguments of the case at hand, by name. */
+/* A reference that some fill names: how to call it from the arguments of the case at hand, by name.
+ */
 struct oracle_op {
     const char *op;
     uint16_t param_bytes, param_count, pointer_count; /* pointers come first */
     const struct nj_param *params;
-    const char *const *names; /* of all params: arguments, dims, scalars, and axes as "D" after them */
-    uint16_t axis_count;      /* integer axes, passed as int */
+    const char *const
+        *names;          /* of all params: arguments, dims, scalars, and axes as "D" after them */
+    uint16_t axis_count; /* integer axes, passed as int */
     void (*call)(const void *params, const int *axes);
 };
 extern const struct oracle_op nj_oracle_ops[];
 extern const uint32_t nj_oracle_op_count;
-/* Names of a key's params in block order (arguments, dims, scalars), and its integer axes. Indexed like nj_kernels. */
+/* Names of a key's params in block order (arguments, dims, scalars), and its integer axes. Indexed
+ * like nj_kernels. */
 struct case_names {
     const char *const *params;
     uint16_t axis_count;

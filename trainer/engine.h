@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine.h: the training engine: weights, plan, one optimiser step, evaluation, generation. It knows nothing of
- * options, files of metrics, progress or signals; commands (cmd_*.c) do.
+ * engine.h: the training engine: weights, plan, one optimiser step, evaluation, generation. It
+ * knows nothing of options, files of metrics, progress or signals; commands (cmd_*.c) do.
  *
  *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
  *   plan.c      what memory a run needs, region by region, before anything is allocated
- *   params.c    which tensors a model has, where they lie in the arenas, what Hugging Face calls them
- *   weights.c   weights from and to safetensors, through the arenas
- *   forward.c   one transformer, forward             backward.c   and back
- *   teacher.c   a model that only runs forward: no gradients, no optimiser, ping-pong buffers
- *   head.c      final norm, logits in chunks of rows, objective, gradient
- *   step.c      an optimiser step: micro-batches, clip, update, graphs. Read it first
- *   evaluate.c  held-out losses                      generate.c   text, one token at a time
+ *   params.c    which tensors a model has, where they lie in the arenas, what Hugging Face calls
+ * them weights.c   weights from and to safetensors, through the arenas forward.c   one transformer,
+ * forward             backward.c   and back teacher.c   a model that only runs forward: no
+ * gradients, no optimiser, ping-pong buffers head.c      final norm, logits in chunks of rows,
+ * objective, gradient step.c      an optimiser step: micro-batches, clip, update, graphs. Read it
+ * first evaluate.c  held-out losses                      generate.c   text, one token at a time
  */
 #ifndef NOJIT_TRAINER_ENGINE_H
 #define NOJIT_TRAINER_ENGINE_H
@@ -29,9 +28,9 @@ struct train_options {
     float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
     int64_t warmup_steps;
     enum schedule schedule;
-    enum nj_dtype dtype;     /* NJ_F32 or NJ_LP */
-    int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
-    int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
+    enum nj_dtype dtype; /* NJ_F32 or NJ_LP */
+    int head_chunk;      /* rows of logits at a time; 0: chosen by the plan */
+    int use_graph;       /* 1: a step as CUDA graphs where the backend has them */
 };
 
 /* Learning rate of step (counted from 1). */
@@ -54,16 +53,17 @@ struct plan {
     size_t total_bytes; /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
     size_t host_bytes;  /* PLAN_HOST */
 };
-/* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no gradients. */
+/* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no
+ * gradients. */
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out);
 
 /* ---- engine ---- */
 struct engine;
 
-/* Opens folders, checks the pair (same vocabulary up to padding), plans, allocates one arena, loads weights,
- * prepares every matrix product. teacher_dir NULL: cross-entropy only; o->steps == 0: no gradients.
- * say(user, line): one-line notices (fall-backs, restricted vocabulary); may be NULL. */
+/* Opens folders, checks the pair (same vocabulary up to padding), plans, allocates one arena, loads
+ * weights, prepares every matrix product. teacher_dir NULL: cross-entropy only; o->steps == 0: no
+ * gradients. say(user, line): one-line notices (fall-backs, restricted vocabulary); may be NULL. */
 int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_dir,
                   const struct train_options *o, void (*say)(void *user, const char *line),
                   void *user, struct engine **out);
@@ -75,7 +75,8 @@ uint64_t engine_student_hash(const struct engine *e); /* of the weights as loade
 uint64_t engine_teacher_hash(const struct engine *e);
 
 struct step_result {
-    double loss, kd_loss, class_loss, teacher_entropy, agreement; /* means over valid tokens, nats */
+    double loss, kd_loss, class_loss, teacher_entropy,
+        agreement; /* means over valid tokens, nats */
     double grad_norm, lr;
     int64_t valid_tokens, tokens;
     int64_t skipped_updates; /* float16: updates skipped so far */
@@ -83,8 +84,9 @@ struct step_result {
     double step_ms;
     char nonfinite[160]; /* "" or which tensor was not finite */
 };
-/* One optimiser step over grad_accum micro-batches pulled from d. Normalised over the valid tokens of all of them.
- * NJ_E_DEVICE, or NJ_E_FORMAT if the loss is not finite (out->nonfinite names the tensor; weights unchanged). */
+/* One optimiser step over grad_accum micro-batches pulled from d. Normalised over the valid tokens
+ * of all of them. NJ_E_DEVICE, or NJ_E_FORMAT if the loss is not finite (out->nonfinite names the
+ * tensor; weights unchanged). */
 int engine_step(struct engine *e, struct data *d, struct step_result *out);
 
 struct eval_result {
@@ -94,14 +96,16 @@ struct eval_result {
 /* One pass over d (opened with once). */
 int engine_eval(struct engine *e, struct data *d, struct eval_result *out);
 
-/* One token: feeds `id` at position `pos` of the cache, draws the next with u in [0,1). Positions run from 0 to
- * seq_len - 1 of the engine's options. */
-int engine_generate(struct engine *e, int32_t id, int pos, float temperature, float u, int32_t *next);
+/* One token: feeds `id` at position `pos` of the cache, draws the next with u in [0,1). Positions
+ * run from 0 to seq_len - 1 of the engine's options. */
+int engine_generate(struct engine *e, int32_t id, int pos, float temperature, float u,
+                    int32_t *next);
 
 /* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
  * state.bin: master weights, moments, step state, data position, step. */
 int engine_save_model(struct engine *e, const char *dir);
-int engine_save_state(struct engine *e, const char *dir, int64_t step, const struct data_state *data);
+int engine_save_state(struct engine *e, const char *dir, int64_t step,
+                      const struct data_state *data);
 int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct data_state *data);
 
 /* FLOPs of one optimiser step, student (forward, backward) and teacher (forward) apart. */

@@ -14,4 +14,7 @@ int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3))
 int fail_context(int code, const nj_context *ctx, const char *what);
 const char *fail_text(void);
 
+/* A code of the trainer alone: the run was interrupted and saved (exit status 130). */
+#define NJ_INTERRUPTED (-1000)
+
 #endif

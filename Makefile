@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make help` lists the goals and settings.
+
+B ?= build
+ARCHS ?= default
+ONLY ?=
+SAN ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
+V ?=
+Q := $(if $(V),,@)
+VERSION := $(shell sed -n 's/^.define NOJIT_VERSION "\(.*\)"/\1/p' runtime/nojit.h)
+
+.DEFAULT_GOAL := all
+MAKEFLAGS += -r --no-print-directory
+ifeq ($(origin CC),default)
+CC := cc
+endif
+export CC
+
+WARNINGS := -Wall -Wextra -Wshadow -Wundef -Wvla -Wcast-qual -Wstrict-prototypes -Wmissing-prototypes \
+	-Wconversion -Wno-sign-conversion
+SANITIZE_address := -fsanitize=address,undefined
+SANITIZE_undefined := -fsanitize=undefined
+SANITIZE_thread := -fsanitize=thread
+ifneq ($(SAN),)
+ifeq ($(SANITIZE_$(SAN)),)
+$(error SAN=$(SAN) is unknown; use SAN=address, SAN=undefined or SAN=thread)
+endif
+B := $(B)-$(SAN)
+endif
+CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -ffile-prefix-map=$(CURDIR)=. $(WARNINGS) $(if $(CI),-Werror) \
+	$(SANITIZE_$(SAN)) $(EXTRA_CFLAGS)
+LDFLAGS := $(SANITIZE_$(SAN)) $(EXTRA_LDFLAGS)
+
+QUIET_GOALS := help clean lint
+ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
+ifneq ($(shell tools/setup.sh $(B) && echo ready),ready)
+$(error set-up did not finish)
+endif
+include $(B)/setup.mk
+endif
+
+## all: the binary for all archs, checked by blobcheck (default)
+all: $(B)/checked $(B)/tools
+
+# ---- programs that build the rest ----
+objects = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1))
+GEN := $(B)/gen-bin/gen
+PACK := $(B)/pack-bin/pack
+BLOBCHECK := $(B)/blobcheck
+TOOL_SHARED := $(call objects,tools/fatbin.c tools/cubin.c tools/elfbin.c)
+GEN_OBJECTS := $(call objects,gen/*.c)
+
+$(call objects,gen/*.c tools/*.c): CFLAGS += -Iruntime
+$(call objects,runtime/*.c runtime/*/*.c): CFLAGS += -Iruntime -Ikernels -fopenmp -I$(OPENBLAS_INCLUDE)
+OPENBLAS_INCLUDE = $(subst /lib/,/include/,$(OPENBLAS_DIR))
+
+$(GEN): $(GEN_OBJECTS)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lyaml
+$(PACK): $(B)/obj/tools/pack.o $(TOOL_SHARED)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lzstd
+$(BLOBCHECK): $(B)/obj/tools/blobcheck.o $(TOOL_SHARED)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lelf -lzstd -ljansson
+
+# ---- kernels ----
+ifneq ($(CUDA_DIR),)
+NJ_BUILD := $(B)
+NJ_CONTRACTS := contracts/kernels
+NJ_KERNELS := kernels
+NJ_INCLUDE := runtime
+NJ_GEN := $(GEN)
+NJ_PACK := $(PACK)
+NJ_BLOBS_S := runtime/blobs.S
+NJ_ARCHS_YAML := contracts/archs.yaml
+NJ_REF_CFLAGS = -O3 -fopenmp -I$(OPENBLAS_INCLUDE)
+include tools/nojit.mk
+endif
+
+# ---- library and trainer ----
+LIBRARY := $(B)/libnojit.a
+TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/main.o,$(call objects,trainer/*.c))
+$(call objects,trainer/*.c tests/*.c): CFLAGS += -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen -fopenmp
+$(call objects,trainer/*.c tests/*.c): $(B)/gen/nojit_ops.h
+# Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
+LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash gomp,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
+
+$(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcsD $@ $^
+AR ?= ar
+ifeq ($(origin AR),default)
+AR := ar
+endif
+
+$(B)/nojit: $(B)/obj/trainer/main.o $(TRAINER_OBJECTS) $(NJ_OBJECTS) $(LIBRARY)
+	$(if $(V),,@echo "  LINK   $@")
+	$(Q)$(CC) $(LDFLAGS) -static-libgcc -o $@ $^ $(LIBS)
+
+# What ships is checked: every key has machine code for every arch.
+$(B)/checked: $(B)/nojit $(BLOBCHECK)
+	$(Q)$(BLOBCHECK) $(B)/nojit --quiet
+	$(Q)touch $@
+
+$(B)/obj/%.o: %.c $(B)/stamp/cflags
+	$(Q)mkdir -p $(@D)
+	$(if $(V),,@echo "  CC     $<")
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(shell mkdir -p $(B)/stamp; printf '%s\n' '$(CC) $(CFLAGS)' | cmp -s - $(B)/stamp/cflags || printf '%s\n' '$(CC) $(CFLAGS)' > $(B)/stamp/cflags)
+-include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d)
+
+# ---- tests ----
+HARNESS := $(B)/harness
+TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
+$(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(NJ_OBJECTS) $(LIBRARY)
+	$(Q)$(CC) $(LDFLAGS) -static-libgcc -o $@ $^ $(LIBS)
+$(B)/tests/%: $(B)/obj/tests/%.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_OBJECTS) $(LIBRARY)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+
+## test: set-up and everything that needs no GPU
+test: all $(HARNESS) $(TEST_PROGRAMS)
+	$(Q)BUILD=$(B) tests/run.sh all
+## check: the tests that take under two minutes
+check: $(B)/nojit $(BLOBCHECK) $(HARNESS) $(TEST_PROGRAMS)
+	$(Q)BUILD=$(B) tests/run.sh quick
+## check-gpu: every kernel against its reference, and the trainer, on a GPU
+check-gpu: all $(HARNESS)
+	$(Q)BUILD=$(B) tests/gpu.sh
+## demo: a language model distilled from text of this machine, in minutes on a CPU, seconds on a GPU
+demo: $(B)/checked
+	$(Q)BUILD=$(B) tools/demo.sh
+
+$(B)/tools: $(BLOBCHECK) $(GEN) $(PACK)
+	$(Q)touch $@
+
+## manifest: write blobs/MANIFEST from this build (all archs)
+manifest: $(B)/pack/MANIFEST
+	$(Q)cp $< blobs/MANIFEST
+$(B)/nojit.1: $(B)/nojit
+	$(Q)$(B)/nojit help --man > $@
+
+# ---- installation and packages ----
+INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:runtime/nojit.h \
+	share/man/man1/nojit.1:$(B)/nojit.1 lib/pkgconfig/nojit.pc:$(B)/nojit.pc \
+	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
+	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
+	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh \
+	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/ref.h:kernels/ref/ref.h
+
+$(B)/nojit.pc: tools/nojit.pc.in Makefile
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@OPENBLAS_DIR@|$(OPENBLAS_DIR)|' $< > $@
+
+## install: binary, library, header, man page and toolchain under PREFIX
+install: all $(B)/nojit.1 $(B)/nojit.pc
+	$(Q)$(foreach f,$(INSTALL_FILES),install -D -m $(if $(filter bin/% lib/nojit/bin/%,$f),755,644) \
+		$(word 2,$(subst :, ,$f)) $(DESTDIR)$(PREFIX)/$(firstword $(subst :, ,$f)) &&) true
+## uninstall: remove what install put there
+uninstall:
+	$(Q)rm -f $(foreach f,$(INSTALL_FILES),$(DESTDIR)$(PREFIX)/$(firstword $(subst :, ,$f)))
+	$(Q)rm -rf $(DESTDIR)$(PREFIX)/lib/nojit
+## dist: a tarball with the binary for ARCHS, its man page and checksums
+dist: $(B)/checked $(B)/nojit.1
+	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" tools/dist.sh
+## help: this text
+help:
+	@echo "nojit $(VERSION). Goals:"
+	@sed -n 's/^## \([a-z-]*\): \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+	@echo "Settings:"
+	@echo "  ARCHS=\"sm_121\"     targets (default: five; an unknown one lists what is known)"
+	@echo "  ONLY='rmsnorm_*'   kernels of these ops only      SAN=address|undefined|thread"
+	@echo "  V=1                show commands                  CUDA_HOME=DIR   B=DIR (build folder)"
+	@echo "  PREFIX=DIR DESTDIR=DIR   where install puts things"
+## clean: remove the build folder
+clean:
+	rm -rf $(B)
+## lint: formatting, sizes, layers and words
+lint:
+	$(Q)tools/lint.sh
+
+.PHONY: install uninstall dist all test check check-gpu demo manifest help clean lint

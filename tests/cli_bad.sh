@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# cli_bad.sh: what bad input gets: one sentence that names file, field and remedy, the right exit status, nothing
+# half-written.
+set -eu
+. tests/lib.sh
+nojit=$BUILD/nojit
+d=$scratch
+
+"$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
+"$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
+head -c 20000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
+fast=(--seq-len 32 --batch-size 2 --steps 2 --device cpu)
+train() { # MODEL, extra options...
+    local m=$1
+    shift
+    "$nojit" train --student "$m" --data "$d/text.txt" --out "$d/out" "${fast[@]}" "$@"
+}
+nothing_written() { # NAME
+    if [ -e "$d/out" ] && [ -n "$(ls -A "$d/out")" ]; then
+        not_ok "$1 leaves nothing" "$(ls -A "$d/out" | head -3)"
+    else
+        ok "$1 leaves nothing"
+    fi
+    rm -rf "$d/out"
+}
+copy() { rm -rf "$d/bad" && cp -r "$d/student" "$d/bad"; }
+config() { # SED-EXPRESSION: a student whose config.json is edited
+    copy
+    sed -i -E "$1" "$d/bad/config.json"
+}
+
+# ---- the command line
+refuses "unknown command" 2 "unknown command 'distil'; did you mean 'distill'" "$nojit" distil
+refuses "unknown option" 2 'unknown option --learning-rat; did you mean --learning-rate' train "$d/student" --learning-rat 1
+refuses "batch size 0" 2 '--batch-size 0: must lie between 1' train "$d/student" --batch-size 0
+refuses "not a number" 2 '--lr abc: not a number' train "$d/student" --lr abc
+refuses "not whole" 2 '--steps 1.5: not a whole number' train "$d/student" --steps 1.5
+refuses "NaN is no number" 2 '--lr nan: not a number' train "$d/student" --lr nan
+refuses "choice" 2 'must be one of cosine\|linear\|constant' train "$d/student" --lr-schedule step
+refuses "value missing" 2 '--lr needs a value' train "$d/student" --lr
+refuses "option missing" 2 'needs --teacher' "$nojit" distill --student "$d/student" --data "$d/text.txt" --out "$d/out"
+refuses "stray word" 2 "unexpected argument 'x'" "$nojit" eval x
+refuses "warm-up too long" 2 '--warmup-steps 2: must be fewer' train "$d/student" --warmup-steps 2
+nothing_written "usage"
+
+# ---- models
+refuses "model folder missing" 1 "$d/none" train "$d/none"
+mkdir -p "$d/empty"
+refuses "no config.json" 1 'config.json' train "$d/empty"
+config 's/"model_type": *"[^"]*"/"model_type": "gpt_bigcode"/'
+refuses "unknown family" 1 'config.json.*model_type.*gpt_bigcode' train "$d/bad"
+config 's/"num_key_value_heads": *[0-9]+/"num_key_value_heads": 3/'
+refuses "heads do not divide" 1 'num_key_value_heads' train "$d/bad"
+config 's/"hidden_size": *[0-9]+/"hidden_size": -4/'
+refuses "negative size" 1 'hidden_size' train "$d/bad"
+config '1s/^/x/'
+refuses "config is not JSON" 1 'config.json' train "$d/bad"
+copy
+rm "$d/bad/model.safetensors"
+refuses "weights missing" 1 'safetensors' train "$d/bad"
+copy
+truncate -s -100 "$d/bad/model.safetensors"
+refuses "weights truncated" 1 'model.safetensors' train "$d/bad"
+copy
+printf '\377\377\377\377\377\377\377\177' | dd of="$d/bad/model.safetensors" conv=notrunc status=none
+refuses "header length lies" 1 'model.safetensors.*header' train "$d/bad"
+copy
+sed -i 's/"dtype":"F32"/"dtype":"F99"/;s/"dtype":"BF16"/"dtype":"BF99"/' "$d/bad/model.safetensors"
+refuses "unknown dtype" 1 'dtype' train "$d/bad"
+config 's/"num_hidden_layers": *[0-9]+/"num_hidden_layers": 9/'
+refuses "tensor missing" 1 'model.layers' train "$d/bad"
+config 's/"intermediate_size": *[0-9]+/"intermediate_size": 320/'
+refuses "tensor of another shape" 1 'mlp' train "$d/bad"
+: >"$d/model.apr"
+refuses ".apr model" 1 '\.apr' train "$d/model.apr"
+refuses "teacher is the student" 2 'same weights' "$nojit" distill --teacher "$d/student" --student "$d/student" \
+    --data "$d/text.txt" --out "$d/out" "${fast[@]}"
+nothing_written "models"
+
+# ---- data
+with_data() {
+    local p=$1
+    shift
+    "$nojit" train --student "$d/student" --data "$p" --out "$d/out" "${fast[@]}" "$@"
+}
+: >"$d/empty.txt"
+refuses "empty data" 1 'empty.txt' with_data "$d/empty.txt"
+printf 'short' >"$d/short.txt"
+refuses "less than a window" 1 'seq-len' with_data "$d/short.txt"
+refuses "data missing" 1 'nowhere.txt' with_data "$d/nowhere.txt"
+refuses "glob without match" 1 'nowhere' with_data "$d/nowhere*.txt"
+: >"$d/data.parquet"
+refuses "parquet" 1 'parquet' with_data "$d/data.parquet"
+printf '\001\000\377\377%.0s' $(seq 200) >"$d/ids.u16"
+refuses "ids beyond the vocabulary" 1 '65535' with_data "$d/ids.u16"
+nothing_written "data"
+
+# ---- where it writes
+refuses "folder cannot be made" 1 'text.txt' "$nojit" train --student "$d/student" --data "$d/text.txt" \
+    --out "$d/text.txt/out" "${fast[@]}"
+refuses "folder holds a model" 2 'student' "$nojit" train --student "$d/student" --data "$d/text.txt" \
+    --out "$d/student" "${fast[@]}"
+small_disk() { (ulimit -f 64 && trap '' XFSZ && train "$d/student" --save-every 1); }
+refuses "disk full" 1 "$d/out" small_disk
+if ls "$d"/out/checkpoint-* "$d"/out/model.safetensors >/dev/null 2>&1; then
+    not_ok "disk full leaves no checkpoint" "$(ls "$d/out")"
+else
+    ok "disk full leaves no checkpoint"
+fi
+rm -rf "$d/out"
+
+# ---- devices
+if [ -e /dev/nvidiactl ]; then
+    echo "a GPU is here: the tests of its absence are left out"
+else
+    refuses "no GPU with --device cuda" 1 'driver' train "$d/student" --device cuda
+    nothing_written "no GPU"
+    NOJIT_CUBLASLT=/nonexistent "$nojit" train --student "$d/student" --data "$d/text.txt" --out "$d/out" \
+        --seq-len 32 --batch-size 2 --steps 2 --device auto >"$d/log" 2>&1 || true
+    if [ "$(grep -c 'running on the CPU' "$d/log")" = 1 ]; then
+        ok "falling back is said once"
+    else
+        not_ok "falling back is said once" "$(head -3 "$d/log")"
+    fi
+fi
+finish

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# run.sh quick|all: runs every test program and script, adds up what they count, and ends with `N passed, N failed`.
+# A test that dies or counts nothing is a failure. $BUILD is the build folder.
+set -u
+tier=${1:-all}
+: "${BUILD:=build}"
+export BUILD
+log=$BUILD/test-logs
+mkdir -p "$log"
+passed=0
+failed=0
+
+# count NAME STATUS: adds the counts found in NAME's log; prints the log of a failure.
+count() {
+    local name=$1 status=$2 p f
+    p=$(sed -nE 's/^\[  PASSED  \] ([0-9]+) test.*/\1/p; s/.*[^0-9]?([0-9]+) passed, ([0-9]+) failed$/\1/p' "$log/$name" | tail -n 1)
+    f=$(sed -nE 's/^\[  FAILED  \] ([0-9]+) test.*/\1/p; s/.*[^0-9]([0-9]+) failed$/\1/p' "$log/$name" | tail -n 1)
+    p=${p:-0}
+    f=${f:-0}
+    if [ "$status" != 0 ] && [ "$f" = 0 ]; then f=1; fi
+    if [ "$status" = 0 ] && [ "$p" = 0 ]; then f=1; fi
+    passed=$((passed + p))
+    failed=$((failed + f))
+    if [ "$f" != 0 ]; then
+        grep -vE '^\[ +(OK|RUN) ' "$log/$name" | tail -n 40
+        echo "RERUN BUILD=$BUILD $3"
+    fi
+    printf '%-28s %4d passed %3d failed  %3d s\n' "$name" "$p" "$f" $((SECONDS - started))
+}
+
+run() { # NAME COMMAND...
+    local name=$1
+    shift
+    started=$SECONDS
+    "$@" >"$log/$name" 2>&1 </dev/null
+    count "$name" $? "$*"
+}
+
+for t in "$BUILD"/tests/test_*; do
+    if [ -x "$t" ] && [ -f "tests/$(basename "$t").c" ]; then run "$(basename "$t")" "$t"; fi
+done
+run harness-cpu "$BUILD/harness" --device cpu
+run harness-selftest "$BUILD/harness" --self-test
+for t in tests/*_*.sh; do
+    if [ "$tier" = quick ] && grep -q '^# tier: all' "$t"; then continue; fi
+    run "$(basename "$t" .sh)" bash "$t"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# nojit.mk: from kernel contracts to objects to link. Used by nojit itself and, installed, by other projects.
+#
+# Set before including:
+#   NJ_BUILD      folder for everything made here            NJ_CONTRACTS  folder of <op>.yaml
+#   NJ_KERNELS    folder of <op>.cu and ref/<op>.c           ARCHS         "default" or a list such as "sm_86 sm_90a"
+#   ONLY          pattern of ops, or empty                   CUDA_DIR      CUDA 13 (bin/nvcc, bin/ptxas, bin/fatbinary)
+# nojit's own build also sets NJ_SHARE (archs.yaml), NJ_INCLUDE, NJ_GEN, NJ_PACK; installed, they point beside this file.
+# Gives: NJ_OBJECTS (launchers, references, machine code), NJ_CFLAGS, NJ_GENERATED, and the goal $(NJ_BUILD)/pack/MANIFEST.
+
+NJ_HERE := $(dir $(lastword $(MAKEFILE_LIST)))
+NJ_SHARE ?= $(NJ_HERE)
+NJ_INCLUDE ?= $(NJ_HERE)include
+NJ_GEN ?= $(NJ_HERE)bin/gen
+NJ_PACK ?= $(NJ_HERE)bin/pack
+NJ_BLOBS_S ?= $(NJ_HERE)blobs.S
+NJ_ARCHS_YAML ?= $(NJ_HERE)archs.yaml
+NJ_REF_CFLAGS ?= -O3 -fopenmp
+CUDA_DIR ?= $(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))))
+ARCHS ?= default
+ONLY ?=
+Q ?= $(if $(V),,@)
+
+NJ_CFLAGS := $(addprefix -I,$(NJ_BUILD)/gen $(NJ_INCLUDE) $(NJ_KERNELS) $(NJ_KERNELS)/ref)
+NJ_GENERATED := $(addprefix $(NJ_BUILD)/gen/,nojit_ops.h ops.c cases.c keys.txt archs.txt spills.txt KERNELS.md)
+
+# nj-stamp FILE TEXT: a file that changes only when TEXT does, so that a changed setting rebuilds what it should.
+nj-stamp = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || printf '%s\n' '$2' > $1)
+
+$(call nj-stamp,$(NJ_BUILD)/stamp/gen,$(ARCHS) / $(ONLY))
+$(call nj-stamp,$(NJ_BUILD)/stamp/nvcc,$(CUDA_DIR) $(shell $(CUDA_DIR)/bin/nvcc --version | tail -n 1))
+
+$(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*.yaml) $(NJ_CONTRACTS) \
+		$(NJ_BUILD)/stamp/gen | $(NJ_KERNELS)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NJ_GEN) --contracts $(NJ_CONTRACTS) --kernels $(NJ_KERNELS) --archs-file $(NJ_ARCHS_YAML) \
+		--archs "$(ARCHS)" $(if $(ONLY),--only '$(ONLY)') --out $(@D)
+
+include $(NJ_BUILD)/gen/list.mk
+
+# The generator rewrites only what changed: the list is its target, the rest follows without a recipe of its own.
+$(NJ_GENERATED) $(NJ_KEYS:%=$(NJ_BUILD)/gen/inst/%.cu): $(NJ_BUILD)/gen/list.mk ;
+
+# A stem is KEY.ARCH: attn_fwd.lp.d64.sm_90
+.SECONDEXPANSION:
+$(NJ_BUILD)/ptx/%.ptx: $(NJ_BUILD)/gen/inst/$$(basename $$*).cu $(NJ_BUILD)/stamp/nvcc
+	$(Q)mkdir -p $(@D)
+	$(if $(V),,@echo "  PTX    $*")
+	$(Q)$(CUDA_DIR)/bin/nvcc -ptx -std=c++17 -arch=$(subst sm_,compute_,$(patsubst .%,%,$(suffix $*))) \
+		-MD -MP -MF $(@:.ptx=.d) -MT $@ -I$(NJ_KERNELS) -I$(NJ_INCLUDE) -o $@ $<
+
+$(NJ_BUILD)/cubin/%.cubin: $(NJ_BUILD)/ptx/%.ptx
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDA_DIR)/bin/ptxas -v -arch=$(patsubst .%,%,$(suffix $*)) -o $@ $< 2> $(@:.cubin=.log) \
+		|| { cat $(@:.cubin=.log) >&2; exit 1; }
+
+$(NJ_BUILD)/fatbin/%.fatbin: $$(NJ_FATBIN_$$*_CUBINS)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CUDA_DIR)/bin/fatbinary -64 --compress-mode=none --create=$@ $(foreach c,$^,\
+		--image3=kind=elf,sm=$(patsubst .sm_%,%,$(suffix $(basename $c))),file=$c)
+
+NJ_FATBINS := $(NJ_KEYS:%=$(NJ_BUILD)/fatbin/%.fatbin)
+$(NJ_BUILD)/pack/MANIFEST: $(NJ_FATBINS) $(NJ_PACK) $(addprefix $(NJ_BUILD)/gen/,keys.txt archs.txt spills.txt)
+	$(Q)mkdir -p $(@D)
+	$(if $(V),,@echo "  PACK   $(words $(NJ_KEYS)) keys for $(NJ_ARCHS)")
+	$(Q)$(NJ_PACK) --keys $(NJ_BUILD)/gen/keys.txt --archs $(NJ_BUILD)/gen/archs.txt \
+		--spills $(NJ_BUILD)/gen/spills.txt --fatbins $(NJ_BUILD)/fatbin --logs $(NJ_BUILD)/cubin --out $(@D)
+	$(Q)touch $@
+
+$(NJ_BUILD)/obj/blobs.o: $(NJ_BLOBS_S) $(NJ_BUILD)/pack/MANIFEST $(NJ_BUILD)/gen/keys.txt
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -c -I$(NJ_BUILD)/pack -I$(NJ_BUILD)/gen -o $@ $<
+
+$(NJ_BUILD)/obj/gen/%.o: $(NJ_BUILD)/gen/%.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
+
+NJ_REF_NAMES := $(notdir $(basename $(NJ_REFS)))
+$(NJ_BUILD)/obj/ref32/%.o: $(NJ_KERNELS)/ref/%.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(NJ_REF_CFLAGS) $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
+$(NJ_BUILD)/obj/ref64/%.o: $(NJ_KERNELS)/ref/%.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(NJ_REF_CFLAGS) -DNJ_REAL_DOUBLE $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
+
+NJ_OBJECTS := $(NJ_BUILD)/obj/gen/ops.o $(NJ_BUILD)/obj/blobs.o $(NJ_REF_NAMES:%=$(NJ_BUILD)/obj/ref32/%.o)
+NJ_ORACLES := $(NJ_BUILD)/obj/gen/cases.o $(NJ_REF_NAMES:%=$(NJ_BUILD)/obj/ref64/%.o)
+
+.SECONDARY:
+.DELETE_ON_ERROR:
+-include $(wildcard $(NJ_BUILD)/ptx/*.d $(NJ_BUILD)/obj/gen/*.d $(NJ_BUILD)/obj/ref32/*.d $(NJ_BUILD)/obj/ref64/*.d)

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, CUDA_BIN).
+# Libraries come by apt; the CUDA compiler from PATH or $CUDA_HOME, else as pinned wheels unpacked under BUILD/cuda.
+# Silent when nothing is missing.
+set -eu
+build=${1:?usage: setup.sh BUILD}
+here=$(cd "$(dirname "$0")" && pwd)
+: "${CC:=cc}"
+
+packages="build-essential libxxhash-dev libyaml-dev libopenblas-openmp-dev libjansson-dev libelf-dev libzstd-dev libcmocka-dev"
+wheel_packages="python3 python3-pip unzip"
+headers="xxhash.h yaml.h jansson.h libelf.h gelf.h zstd.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
+archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a"
+
+say() { echo "setup: $*" >&2; }
+die() {
+    say "$*"
+    exit 1
+}
+
+libraries_present() {
+    command -v "$CC" >/dev/null 2>&1 && command -v g++ >/dev/null 2>&1 || return 1
+    local h
+    for h in $headers; do echo "#include <$h>"; done | "$CC" -E -o /dev/null - 2>/dev/null || return 1
+    local a
+    for a in $archives; do
+        [ "$("$CC" -print-file-name="$a")" != "$a" ] || return 1
+    done
+    [ -n "$(openblas_dir)" ]
+}
+
+# Debian keeps each flavour of OpenBLAS in a folder of its own; ours is the OpenMP one, so that threads are shared.
+openblas_dir() {
+    local triple
+    triple=$("$CC" -print-multiarch 2>/dev/null || true)
+    local d
+    for d in "/usr/lib/$triple/openblas-openmp" "/usr/lib/openblas-openmp"; do
+        if [ -f "$d/libopenblas.a" ]; then
+            echo "$d"
+            return
+        fi
+    done
+}
+
+apt_install() {
+    command -v apt-get >/dev/null 2>&1 ||
+        die "these packages (Debian's names) are needed and there is no apt-get: $*"
+    local sudo=""
+    if [ "$(id -u)" != 0 ]; then
+        sudo="sudo -n"
+        $sudo true 2>/dev/null ||
+            die "packages are missing and this user may not install them; run: sudo apt-get update && sudo apt-get install -y $*"
+    fi
+    say "installing packages: $*"
+    { $sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq "$@"; } \
+        >"$build/apt.log" 2>&1 || die "apt-get failed; see $build/apt.log, or run: sudo apt-get install -y $*"
+}
+
+# A CUDA compiler is usable if it is release 13.0 or later 13.x: older ones lack sm_120 and sm_121.
+usable_cuda() {
+    [ -x "$1/bin/nvcc" ] && [ -x "$1/bin/ptxas" ] && [ -x "$1/bin/fatbinary" ] &&
+        "$1/bin/nvcc" --version 2>/dev/null | grep -q 'release 13\.'
+}
+
+find_cuda() {
+    local nvcc candidates="${CUDA_HOME:-}"
+    nvcc=$(command -v nvcc || true)
+    [ -z "$nvcc" ] || candidates="$candidates $(dirname "$(dirname "$(readlink -f "$nvcc")")")"
+    local d
+    for d in $candidates "$build/cuda/nvidia/cu13"; do
+        if usable_cuda "$d"; then
+            (cd "$d" && pwd)
+            return
+        fi
+    done
+}
+
+# The compiler alone: five wheels, their hashes pinned per machine type in cuda-wheels.txt.
+unpack_wheels() {
+    command -v unzip >/dev/null 2>&1 && python3 -m pip --version >/dev/null 2>&1 || apt_install $wheel_packages
+    say "no CUDA 13 compiler on PATH or in \$CUDA_HOME: fetching its wheels (about 100 MB) into $build/cuda"
+    local wheels=$build/cuda-wheels
+    rm -rf "$wheels" "$build/cuda"
+    mkdir -p "$wheels"
+    python3 -m pip download -q --no-deps --only-binary=:all: --require-hashes -d "$wheels" \
+        -r "$here/cuda-wheels.txt" >"$build/wheels.log" 2>&1 ||
+        die "the CUDA wheels could not be fetched or their hashes differ; see $build/wheels.log, or install CUDA 13.0 and set CUDA_HOME"
+    local w
+    for w in "$wheels"/*.whl; do unzip -q -o "$w" -d "$build/cuda.part"; done
+    chmod +x "$build"/cuda.part/nvidia/cu13/bin/* "$build"/cuda.part/nvidia/cu13/nvvm/bin/*
+    mv "$build/cuda.part" "$build/cuda"
+    rm -rf "$wheels"
+}
+
+mkdir -p "$build"
+libraries_present || apt_install $packages
+libraries_present || die "packages were installed, yet headers or static libraries are still missing: $packages"
+cuda=$(find_cuda)
+if [ -z "$cuda" ]; then
+    unpack_wheels
+    cuda=$(find_cuda)
+    [ -n "$cuda" ] || die "the unpacked CUDA compiler in $build/cuda does not run here"
+fi
+cat >"$build/setup.mk.part" <<MK
+CUDA_DIR := $cuda
+OPENBLAS_DIR := $(openblas_dir)
+MK
+if cmp -s "$build/setup.mk.part" "$build/setup.mk"; then
+    rm "$build/setup.mk.part"
+else
+    mv "$build/setup.mk.part" "$build/setup.mk"
+fi

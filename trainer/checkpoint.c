@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * checkpoint.c: see checkpoint.h.
+ */
+#include "checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "folder.h"
+
+/* Step of a folder named checkpoint-N, or 0. */
+static int64_t step_of(const char *name)
+{
+    long long step = 0;
+    char rest = '\0';
+    return sscanf(name, "checkpoint-%lld%c", &step, &rest) == 1 && step > 0 ? step : 0;
+}
+
+/* Steps of all checkpoints in dir; returns how many were stored (at most `most`). */
+static size_t list_steps(const char *dir, int64_t *steps, size_t most)
+{
+    size_t count = 0;
+    DIR *d = opendir(dir);
+    if (d == NULL)
+        return 0;
+    for (const struct dirent *e; (e = readdir(d)) != NULL && count < most;) {
+        steps[count] = step_of(e->d_name);
+        count += steps[count] > 0;
+    }
+    closedir(d);
+    return count;
+}
+
+static int64_t newest(const char *dir)
+{
+    int64_t steps[4096], last = 0;
+    const size_t count = list_steps(dir, steps, 4096);
+    for (size_t i = 0; i < count; i++)
+        last = steps[i] > last ? steps[i] : last;
+    return last;
+}
+
+static int remove_files(const char *dir)
+{
+    char path[8192];
+    DIR *d = opendir(dir);
+    if (d == NULL)
+        return -1;
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            unlink(path);
+    }
+    closedir(d);
+    return rmdir(dir);
+}
+
+/* Removes the oldest checkpoints until `keep` are left. */
+static int prune(const struct checkpoints *c)
+{
+    char path[4200];
+    int64_t steps[4096];
+    size_t count = list_steps(c->out, steps, 4096);
+    for (; (int64_t)count > c->keep; count--) {
+        size_t oldest = 0;
+        for (size_t i = 1; i < count; i++)
+            oldest = steps[i] < steps[oldest] ? i : oldest;
+        snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)steps[oldest]);
+        if (remove_files(path) != 0)
+            return fail(NJ_E_IO, "%s: an old checkpoint cannot be removed: %s", path,
+                        strerror(errno));
+        steps[oldest] = steps[count - 1];
+    }
+    return 0;
+}
+
+static int open_new(const char *out)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/config.json", out);
+    if (access(path, F_OK) == 0)
+        return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
+    if (newest(out) > 0)
+        return fail(NJ_E_ARG,
+                    "--out %s holds checkpoints of another run; go on with --resume auto or name "
+                    "another folder",
+                    out);
+    if (mkdir(out, 0777) != 0 && errno != EEXIST) {
+        /* folder_check_output() makes parents and says why not. */
+        const int err = folder_check_output(out);
+        return err ? err : fail(NJ_E_IO, "%s: cannot be made: %s", out, strerror(errno));
+    }
+    if (access(out, W_OK | X_OK) != 0)
+        return fail(NJ_E_IO, "--out %s: cannot be written: %s", out, strerror(errno));
+    return 0;
+}
+
+int checkpoints_open(struct checkpoints *c, const char *out, int64_t keep, const char *resume,
+                     char *resume_dir, size_t bytes)
+{
+    *c = (struct checkpoints){.keep = keep};
+    resume_dir[0] = '\0';
+    if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
+        return fail(NJ_E_ARG, "--out: the path is too long");
+    if (resume == NULL)
+        return open_new(out);
+    c->last = newest(out);
+    if (strcmp(resume, "auto") != 0)
+        snprintf(resume_dir, bytes, "%s", resume);
+    else if (c->last > 0)
+        snprintf(resume_dir, bytes, "%s/checkpoint-%lld", out, (long long)c->last);
+    else
+        return open_new(out); /* nothing to resume yet: auto starts */
+    return 0;
+}
+
+int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
+                     const struct data_state *data)
+{
+    char path[4200];
+    struct folder f;
+    snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)step);
+    int err = folder_begin(&f, path);
+    if (err)
+        return err;
+    err = engine_save_model(e, f.temp);
+    if (!err)
+        err = engine_save_state(e, f.temp, step, data);
+    if (err) {
+        folder_abort(&f);
+        return err;
+    }
+    err = folder_commit(&f);
+    if (err)
+        return err;
+    c->last = step;
+    return prune(c);
+}
+
+/* config.json goes last: with it the folder is a model. */
+static int move_files(const char *from, const char *to)
+{
+    char source[8192], target[8192];
+    for (int last = 0; last < 2; last++) {
+        DIR *d = opendir(from);
+        if (d == NULL)
+            return fail(NJ_E_IO, "%s: %s", from, strerror(errno));
+        for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+            if (e->d_name[0] == '.' || (strcmp(e->d_name, "config.json") == 0) != last)
+                continue;
+            snprintf(source, sizeof source, "%s/%s", from, e->d_name);
+            snprintf(target, sizeof target, "%s/%s", to, e->d_name);
+            if (rename(source, target) != 0) {
+                closedir(d);
+                return fail(NJ_E_IO, "%s: cannot be written: %s", target, strerror(errno));
+            }
+        }
+        closedir(d);
+    }
+    return 0;
+}
+
+int checkpoints_finish(struct checkpoints *c, struct engine *e)
+{
+    char path[4200];
+    struct folder f;
+    snprintf(path, sizeof path, "%s/final", c->out);
+    int err = folder_begin(&f, path);
+    if (!err)
+        err = engine_save_model(e, f.temp);
+    if (!err)
+        err = move_files(f.temp, c->out);
+    folder_abort(&f);
+    return err;
+}

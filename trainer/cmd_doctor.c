@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_doctor.c: `nojit doctor` and `nojit version`: the machine, the binary, and whether they fit.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "error.h"
+#include "progress.h"
+#include "run.h"
+
+static void print_line(void *user, const char *line)
+{
+    (void)user;
+    printf("  %s\n", line);
+}
+
+static int print_binary(void)
+{
+    struct nj_embedded e;
+    char size[32];
+    const int err = nj_embedded_read(&e);
+    if (err)
+        return fail(err, "the embedded kernel index is damaged; rebuild or reinstall the binary");
+    printf("binary    nojit %s: %u kernels for", NOJIT_VERSION, e.keys);
+    for (uint32_t i = 0; i < e.archs; i++)
+        printf(" %s", e.arch[i]);
+    printf("; %s of machine code by %s; no PTX\n",
+           bytes_text((double)e.code_bytes, size, sizeof size), e.toolkit);
+    return 0;
+}
+
+static void print_cpu(const struct nj_device_info *d)
+{
+    char size[32];
+    printf("cpu       %s; %s available; matrix products by %s\n", d->name,
+           bytes_text((double)d->budget_bytes, size, sizeof size), d->gemm_library);
+}
+
+static void print_gpu(const struct nj_device_info *d)
+{
+    char size[32], budget[32];
+    printf("gpu       %s, sm_%d, %d multiprocessors%s\n", d->name, d->sm, d->multiprocessors,
+           d->integrated ? ", memory shared with the host" : "");
+    printf("memory    %s, %s may be used; arenas in %s memory\n",
+           bytes_text((double)d->memory_bytes, size, sizeof size),
+           bytes_text((double)d->budget_bytes, budget, sizeof budget),
+           d->managed ? "managed" : "device");
+    printf("driver    %s, supports CUDA %d.%d\n", d->driver, d->driver_version / 1000,
+           d->driver_version % 1000 / 10);
+    printf("cublasLt  %s, version %zu\n", d->gemm_library, d->gemm_version);
+    printf("kernels   %u of %u loaded from %u modules, 16-bit type %s\n", d->kernels_loaded,
+           nj_kernel_count, d->modules_loaded, d->lp_is_f16 ? "float16" : "bfloat16");
+}
+
+static void doctor_json(const struct nj_embedded *e, const struct nj_device_info *d,
+                        const char *problem)
+{
+    printf("{\"version\": \"%s\", \"keys\": %u, \"toolkit\": \"%s\", \"archs\": [", NOJIT_VERSION,
+           e->keys, e->toolkit);
+    for (uint32_t i = 0; i < e->archs; i++)
+        printf("%s\"%s\"", i ? ", " : "", e->arch[i]);
+    printf("], \"code_bytes\": %llu", (unsigned long long)e->code_bytes);
+    if (d != NULL)
+        printf(", \"backend\": \"%s\", \"device\": \"%s\", \"sm\": %d, \"driver\": \"%s\", "
+               "\"gemm_version\": %zu, "
+               "\"memory_bytes\": %zu, \"budget_bytes\": %zu, \"kernels_loaded\": %u",
+               d->backend, d->name, d->sm, d->driver, d->gemm_version, d->memory_bytes,
+               d->budget_bytes, d->kernels_loaded);
+    printf(", \"fits\": %s}\n", problem == NULL ? "true" : "false");
+}
+
+int cmd_doctor(const struct settings *s)
+{
+    const struct nj_options options = {
+        .device = (enum nj_device_kind)s->device, .verbose = s->verbose, .log = print_line};
+    nj_context *ctx = NULL;
+    struct nj_embedded embedded;
+    if (!s->json) {
+        const int damaged = print_binary();
+        if (damaged)
+            return damaged;
+    }
+    int err = nj_context_create(&ctx, &options);
+    if (err)
+        err = ctx != NULL ? fail_context(err, ctx, "device") : fail(err, "%s", nj_error_text(err));
+    const struct nj_device_info *d = err ? NULL : nj_context_device(ctx);
+    if (s->json) {
+        if (nj_embedded_read(&embedded) == 0)
+            doctor_json(&embedded, d, err ? fail_text() : NULL);
+        nj_context_destroy(ctx);
+        return err;
+    }
+    if (d != NULL && strcmp(d->backend, "cpu") != 0)
+        print_gpu(d);
+    if (d != NULL && strcmp(d->backend, "cpu") == 0)
+        print_cpu(d);
+    puts("cublasLt is looked for in");
+    nj_library_search(print_line, NULL);
+    if (d != NULL && d->fallback[0] != '\0')
+        printf("gpu       none: %s\n", d->fallback);
+    if (!err)
+        printf("verdict   ready to train on the %s\n",
+               strcmp(d->backend, "cpu") == 0 ? "CPU" : "GPU");
+    nj_context_destroy(ctx);
+    return err;
+}
+
+int cmd_version(const struct settings *s)
+{
+    if (!s->json)
+        return print_binary();
+    struct nj_embedded e;
+    const int err = nj_embedded_read(&e);
+    if (err)
+        return fail(err, "the embedded kernel index is damaged; rebuild or reinstall the binary");
+    doctor_json(&e, NULL, NULL);
+    return 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_eval.c: `nojit eval`: one pass over held-out text.
+ */
+#include "error.h"
+#include "run.h"
+
+static int evaluate(struct run *r)
+{
+    struct model_config c;
+    struct eval_result e;
+    int err = config_read(r->student, &c);
+    if (!err)
+        err = tokenizer_open(r->student, &r->tokenizer);
+    if (!err)
+        err = run_engine_options(r);
+    if (err)
+        return err;
+    r->options.kd_ratio = r->teacher[0] != '\0' ? 0.5f : 0;
+    err = run_open_data(r, &r->s->data, c.vocab_size, true, &r->data);
+    if (!err)
+        err = engine_create(r->ctx, r->student, r->teacher[0] ? r->teacher : NULL, &r->options,
+                            run_say, r, &r->engine);
+    if (!err)
+        err = engine_eval(r->engine, r->data, &e);
+    if (err)
+        return err;
+    if (r->s->json) {
+        printf("{\"class_loss\": %.9g, \"perplexity\": %.9g, \"tokens\": %lld", e.class_loss,
+               e.perplexity, (long long)e.valid_tokens);
+        if (r->teacher[0] != '\0')
+            printf(", \"kd_loss\": %.9g, \"teacher_entropy\": %.9g, \"agreement\": %.9g", e.kd_loss,
+                   e.teacher_entropy, e.agreement);
+        puts("}");
+        return 0;
+    }
+    printf("class_loss       %.6f nats\nperplexity       %.4f\ntokens           %lld\n",
+           e.class_loss, e.perplexity, (long long)e.valid_tokens);
+    if (r->teacher[0] != '\0')
+        printf("kd_loss          %.6f nats (temperature 1)\nteacher_entropy  %.6f nats\nagreement  "
+               "      %.4f\n",
+               e.kd_loss, e.teacher_entropy, e.agreement);
+    return 0;
+}
+
+int cmd_eval(const struct settings *s)
+{
+    struct run r;
+    int err = need(s->student, "model", "eval");
+    if (!err)
+        err = need(s->data.path, "data", "eval");
+    if (err)
+        return err;
+    err = run_open(&r, s);
+    if (!err)
+        err = evaluate(&r);
+    run_close(&r);
+    return err;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_init.c: `nojit init`: a model folder with random weights.
+ */
+#include <string.h>
+
+#include "error.h"
+#include "folder.h"
+#include "init.h"
+#include "run.h"
+
+static void list_presets(void)
+{
+    for (const struct preset *p = presets; p->name != NULL; p++)
+        printf("%-16s %8.1fM parameters  %s\n", p->name,
+               1e-6 * (double)config_parameters(&p->config), p->summary);
+}
+
+static int choose_shape(const struct settings *s, struct model_config *out)
+{
+    if (s->like != NULL) {
+        char dir[PATH_BYTES];
+        const int err = folder_resolve(s->like, dir, sizeof dir);
+        return err ? err : config_read(dir, out);
+    }
+    const int err = need(s->preset, "preset", "init");
+    if (err)
+        return err;
+    const struct preset *p = preset_find(s->preset);
+    if (p == NULL)
+        return fail(NJ_E_ARG, "--preset %s: unknown; `nojit init --preset list` lists them",
+                    s->preset);
+    *out = p->config;
+    return 0;
+}
+
+int cmd_init(const struct settings *s)
+{
+    /* By enum dtype_choice; auto is what Hugging Face folders hold. */
+    static const enum st_dtype stored[] = {ST_BF16, ST_F32, ST_BF16, ST_F16};
+    struct model_config c;
+    if (s->preset != NULL && strcmp(s->preset, "list") == 0) {
+        list_presets();
+        return 0;
+    }
+    int err = choose_shape(s, &c);
+    if (!err)
+        err = need(s->out, "out", "init");
+    if (!err)
+        err = init_model(s->out, &c, (uint64_t)s->seed, stored[s->dtype], s->shard_bytes);
+    if (!err)
+        printf("%s: %s, %.1fM random parameters\n", s->out, c.model_type,
+               1e-6 * (double)config_parameters(&c));
+    return err;
+}

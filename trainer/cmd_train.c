@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_train.c: `nojit distill` and `nojit train`: the loop around engine_step().
+ */
+#include <math.h>
+#include <string.h>
+
+#include "error.h"
+#include "run.h"
+
+static int check_arguments(const struct settings *s, const char *command, bool distill)
+{
+    int err = need(s->student, "student", command);
+    if (!err && distill)
+        err = need(s->teacher, "teacher", command);
+    if (!err)
+        err = need(s->data.path, "data", command);
+    if (!err && !s->dry_run)
+        err = need(s->out, "out", command);
+    return err;
+}
+
+static int64_t steps_of_epochs(const struct run *r)
+{
+    const double per_step = (double)r->options.batch_size * r->options.grad_accum;
+    const double steps = ceil(r->s->epochs * (double)data_windows(r->data) / per_step);
+    return steps < 1 ? 1 : (int64_t)steps;
+}
+
+static int open_inputs(struct run *r, const char *command)
+{
+    struct model_config c;
+    int err = config_read(r->student, &c);
+    if (!err)
+        err = tokenizer_open(r->student, &r->tokenizer);
+    if (!err)
+        err = run_engine_options(r);
+    if (!err)
+        err = run_open_data(r, &r->s->data, c.vocab_size, false, &r->data);
+    if (!err && r->s->eval_data.count > 0)
+        err = run_open_data(r, &r->s->eval_data, c.vocab_size, true, &r->eval_data);
+    if (!err && r->options.steps == 0)
+        r->options.steps = steps_of_epochs(r);
+    if (!err && r->options.warmup_steps >= r->options.steps && r->options.warmup_steps > 0)
+        err =
+            fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld steps of this %s run",
+                 (long long)r->options.warmup_steps, (long long)r->options.steps, command);
+    return err;
+}
+
+static int open_engine(struct run *r)
+{
+    int err = engine_create(r->ctx, r->student, r->teacher[0] ? r->teacher : NULL, &r->options,
+                            run_say, r, &r->engine);
+    if (err || r->teacher[0] == '\0' || r->s->allow_self_distillation)
+        return err;
+    if (engine_student_hash(r->engine) == engine_teacher_hash(r->engine))
+        return fail(
+            NJ_E_ARG,
+            "teacher %s and student %s have the same weights, so there is nothing to learn; "
+            "name another teacher, or add --allow-self-distillation",
+            r->teacher, r->student);
+    return 0;
+}
+
+static void say_start(struct run *r)
+{
+    char plan[32];
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const struct train_options *o = &r->options;
+    progress_say(&r->progress, "device %s (%s), %s; %u kernels loaded; %s in the plan", d->name,
+                 d->backend,
+                 o->dtype == NJ_F32 ? "float32"
+                 : d->lp_is_f16     ? "float16"
+                                    : "bfloat16",
+                 d->kernels_loaded,
+                 bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
+    progress_say(&r->progress,
+                 "student %.1fM parameters; %lld tokens of text; %lld steps of %lld tokens",
+                 1e-6 * (double)config_parameters(engine_student(r->engine)),
+                 (long long)data_tokens(r->data), (long long)o->steps,
+                 (long long)o->batch_size * o->grad_accum * o->seq_len);
+    if (r->teacher[0] != '\0')
+        progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 KL",
+                     1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
+                     o->kd_ratio, o->temperature);
+}
+
+static int evaluate(struct run *r, int64_t step, double *loss)
+{
+    if (r->eval_data == NULL)
+        return 0;
+    struct eval_result e;
+    int err = engine_eval(r->engine, r->eval_data, &e);
+    if (!err)
+        err = metrics_eval(&r->metrics, step, &e);
+    if (err)
+        return err;
+    *loss = e.class_loss;
+    if (r->teacher[0] != '\0')
+        progress_say(&r->progress, "held out at step %lld: ce %.4f  perplexity %.2f  kd %.4f",
+                     (long long)step, e.class_loss, e.perplexity, e.kd_loss);
+    else
+        progress_say(&r->progress, "held out at step %lld: ce %.4f  perplexity %.2f",
+                     (long long)step, e.class_loss, e.perplexity);
+    return 0;
+}
+
+static int save(struct run *r, int64_t step)
+{
+    struct data_state where;
+    data_tell(r->data, &where);
+    return checkpoints_save(&r->checkpoints, r->engine, step, &where);
+}
+
+struct outcome {
+    double first_loss, last_loss, held_out;
+    int64_t step; /* last one done */
+    bool stopped;
+};
+
+/* One step with its row, its line and what is due after it. */
+static int one_step(struct run *r, int64_t step, struct outcome *o)
+{
+    struct step_result result;
+    double student_flops, teacher_flops;
+    int err = engine_step(r->engine, r->data, &result);
+    if (err) {
+        if (result.nonfinite[0] != '\0')
+            err = fail(err, "step %lld: %s; the weights of step %lld are untouched%s",
+                       (long long)step, result.nonfinite, (long long)step - 1,
+                       r->checkpoints.last > 0 ? " and the last checkpoint is good" : "");
+        return err;
+    }
+    engine_flops(r->engine, &student_flops, &teacher_flops);
+    err = metrics_step(&r->metrics, step, &result, student_flops, teacher_flops);
+    if (err)
+        return err;
+    progress_step(&r->progress, step, &result, (double)result.tokens / (result.step_ms * 1e-3));
+    if (o->step == r->progress.first_step)
+        o->first_loss = result.loss;
+    o->last_loss = result.loss;
+    o->step = step;
+    const struct settings *s = r->s;
+    const bool last = step == r->options.steps;
+    if ((s->eval_every > 0 && step % s->eval_every == 0) || last)
+        err = evaluate(r, step, &o->held_out);
+    o->stopped = interrupted() && !last;
+    if (!err && (o->stopped || (s->save_every > 0 && step % s->save_every == 0)))
+        err = save(r, step);
+    return err;
+}
+
+static int loop(struct run *r, int64_t first, struct outcome *o)
+{
+    r->progress.first_step = first;
+    r->progress.steps = r->options.steps;
+    r->progress.teacher = r->teacher[0] != '\0';
+    *o = (struct outcome){.step = first};
+    int err = first == 0 ? evaluate(r, 0, &o->held_out) : 0;
+    r->progress.started = seconds_now();
+    for (int64_t step = first + 1; step <= r->options.steps && !err && !o->stopped; step++)
+        err = one_step(r, step, o);
+    return err;
+}
+
+static int start_or_resume(struct run *r, int64_t *first)
+{
+    char resume[PATH_BYTES];
+    int err = checkpoints_open(&r->checkpoints, r->s->out, r->s->keep, r->s->resume, resume,
+                               sizeof resume);
+    if (!err && resume[0] != '\0') {
+        struct data_state where;
+        err = engine_load_state(r->engine, resume, first, &where);
+        if (!err && *first > r->options.steps)
+            err = fail(NJ_E_ARG, "%s is at step %lld, past the %lld steps asked for; raise --steps",
+                       resume, (long long)*first, (long long)r->options.steps);
+        if (!err) {
+            data_seek(r->data, &where);
+            progress_say(&r->progress, "going on from %s (step %lld)", resume, (long long)*first);
+        }
+    }
+    if (err)
+        return err;
+    r->metrics.echo = r->s->json;
+    r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
+    r->metrics.peak_flops = peak_flops(nj_context_device(r->ctx), r->options.dtype);
+    return metrics_open(&r->metrics, r->s->out, *first);
+}
+
+static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
+{
+    int err = 0;
+    if (!o->stopped)
+        err = checkpoints_finish(&r->checkpoints, r->engine);
+    if (!err)
+        err = receipt_write(r->s->out, c, r, o->step);
+    if (!err)
+        err = metrics_close(&r->metrics);
+    if (err)
+        return err;
+    char took[32];
+    duration_text(seconds_now() - r->progress.started, took, sizeof took);
+    if (o->stopped) {
+        progress_say(&r->progress,
+                     "interrupted: checkpoint-%lld is saved; go on with --resume auto",
+                     (long long)o->step);
+        return fail(NJ_INTERRUPTED, "interrupted after step %lld", (long long)o->step);
+    }
+    progress_say(&r->progress, "loss %.4f -> %.4f over %lld steps in %s; model in %s",
+                 o->first_loss, o->last_loss, (long long)(o->step - r->progress.first_step), took,
+                 r->s->out);
+    return 0;
+}
+
+static void print_plan(struct run *r)
+{
+    char size[32];
+    const struct plan *p = engine_plan(r->engine);
+    for (int i = 0; i < p->count; i++)
+        progress_say(&r->progress, "  %-28s %12s", p->region[i].name,
+                     bytes_text((double)p->region[i].bytes, size, sizeof size));
+    progress_say(&r->progress, "  %-28s %12s", "total",
+                 bytes_text((double)p->total_bytes, size, sizeof size));
+}
+
+static int train(const struct settings *s, const struct command_info *c)
+{
+    struct run r;
+    struct outcome o;
+    int64_t first = 0;
+    int err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
+    if (err)
+        return err;
+    err = run_open(&r, s);
+    if (!err)
+        err = open_inputs(&r, c->name);
+    if (!err)
+        err = open_engine(&r);
+    if (err)
+        goto done;
+    say_start(&r);
+    if (s->dry_run) {
+        print_plan(&r);
+        goto done;
+    }
+    interrupts_catch();
+    err = start_or_resume(&r, &first);
+    if (!err)
+        err = loop(&r, first, &o);
+    if (!err)
+        err = finish(&r, c, &o);
+done:
+    run_close(&r);
+    return err;
+}
+
+static const struct command_info *command_by_bit(enum command bit)
+{
+    const struct command_info *c = commands;
+    while (c->bit != bit)
+        c++;
+    return c;
+}
+
+int cmd_distill(const struct settings *s)
+{
+    return train(s, command_by_bit(CMD_DISTILL));
+}
+
+int cmd_train(const struct settings *s)
+{
+    return train(s, command_by_bit(CMD_TRAIN));
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * help.c: --help and the man page, from the option table.
+ */
+#include <string.h>
+
+#include "options.h"
+#include "settings.h"
+
+static const char about[] =
+    "distils language models with every kernel compiled before the program starts";
+static const char statuses[] =
+    "0 success; 1 failed; 2 usage; 3 not enough memory; 4 no kernel for this device; "
+    "130 interrupted, after a checkpoint";
+
+void help_overview(FILE *f)
+{
+    fprintf(f, "nojit %s: %s\n\nusage: nojit COMMAND [OPTION...]\n\n", NOJIT_VERSION, about);
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        fprintf(f, "  %-10s %s\n", c->name, c->summary);
+    fprintf(f, "\n`nojit COMMAND --help` lists the options of a command.\nExit status: %s.\n",
+            statuses);
+}
+
+static void print_option(FILE *f, const struct option *o)
+{
+    char left[96];
+    snprintf(left, sizeof left, "--%s%s%s", o->name, o->value_name ? " " : "",
+             o->value_name ? o->value_name : "");
+    fprintf(f, "  %-26s", left);
+    if (strlen(left) > 26)
+        fprintf(f, "\n%28s", "");
+    fprintf(f, "  %s", o->help);
+    if (o->initial != NULL && o->initial[0] != '\0')
+        fprintf(f, " [%s]", o->initial);
+    fputc('\n', f);
+}
+
+void help_command(FILE *f, const struct command_info *c)
+{
+    fprintf(f, "usage: nojit %s %s\n\n%s.\n", c->name, c->usage, c->summary);
+    const char *group = NULL;
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & c->bit))
+            continue;
+        if (o->group != group)
+            fprintf(f, "\n%s:\n", o->group);
+        group = o->group;
+        print_option(f, o);
+    }
+    fprintf(f, "\nDefaults stand in brackets. Hugging Face spellings (--learning_rate, "
+               "--max_steps, ...) work too.\n");
+}
+
+/* Dashes are escaped, so that they can be copied from the page. */
+static void man_text(FILE *f, const char *s)
+{
+    for (; *s != '\0'; s++) {
+        if (*s == '-')
+            fputs("\\-", f);
+        else if (*s == '\\')
+            fputs("\\e", f);
+        else
+            fputc(*s, f);
+    }
+}
+
+static void man_option(FILE *f, const struct option *o)
+{
+    fprintf(f, ".TP\n.B \\-\\-");
+    man_text(f, o->name);
+    if (o->value_name != NULL) {
+        fputs(" \\fI", f);
+        man_text(f, o->value_name);
+        fputs("\\fR", f);
+    }
+    fputc('\n', f);
+    man_text(f, o->help);
+    if (o->initial != NULL && o->initial[0] != '\0') {
+        fputs(" (default ", f);
+        man_text(f, o->initial);
+        fputc(')', f);
+    }
+    if (o->alias != NULL) {
+        fputs(". Also \\-\\-", f);
+        man_text(f, o->alias);
+    }
+    fputc('\n', f);
+}
+
+void help_man(FILE *f)
+{
+    fprintf(f, ".TH NOJIT 1 \"\" \"nojit %s\" \"User Commands\"\n.SH NAME\nnojit \\- %s\n",
+            NOJIT_VERSION, about);
+    fputs(".SH SYNOPSIS\n.B nojit\n.I COMMAND\n[\\fIOPTION\\fR...]\n", f);
+    for (const struct command_info *c = commands; c->name != NULL; c++) {
+        fprintf(f, ".SH NOJIT %s\n.B nojit %s\n", c->name, c->name);
+        man_text(f, c->usage);
+        fputs("\n.PP\n", f);
+        man_text(f, c->summary);
+        fputs(".\n", f);
+        for (const struct option *o = options; o->name != NULL; o++)
+            if (o->commands & c->bit)
+                man_option(f, o);
+    }
+    fputs(".SH EXIT STATUS\n", f);
+    man_text(f, statuses);
+    fputs("\n.SH ENVIRONMENT\n.TP\n.B NOJIT_CUBLASLT\npath of libcublasLt.so.13\n"
+          ".TP\n.B NOJIT_MEMORY\ndevice or managed: where arenas lie\n"
+          ".TP\n.B NOJIT_GRAPH\n0: no CUDA graphs; the bits are the same\n"
+          ".TP\n.B HF_HOME\nHugging Face cache that ORG/NAME is looked up in\n",
+          f);
+}

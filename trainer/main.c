@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * main.c: the commands, and what their results mean as an exit status.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "error.h"
+#include "run.h"
+
+const struct command_info commands[] = {
+    {CMD_DISTILL, "distill", "--teacher DIR --student DIR --data PATH... --out DIR [OPTION...]",
+     "Train a student on a teacher's distribution and on the text", cmd_distill},
+    {CMD_TRAIN, "train", "--student DIR --data PATH... --out DIR [OPTION...]",
+     "Train a model on text alone (cross-entropy)", cmd_train},
+    {CMD_EVAL, "eval", "--model DIR --data PATH... [--teacher DIR] [OPTION...]",
+     "Measure held-out loss, and the divergence from a teacher", cmd_eval},
+    {CMD_GENERATE, "generate", "--model DIR [--prompt TEXT] [OPTION...]", "Continue a text",
+     cmd_generate},
+    {CMD_INIT, "init", "--preset NAME --out DIR [OPTION...]", "Write a model with random weights",
+     cmd_init},
+    {CMD_PLAN, "plan", "--student DIR [--teacher DIR] [OPTION...]",
+     "Print the memory that a run needs, without a GPU and without loading weights", cmd_plan},
+    {CMD_DOCTOR, "doctor", "[OPTION...]",
+     "Say what this machine has, what the binary holds, and whether they fit", cmd_doctor},
+    {CMD_VERSION, "version", "[--json]", "Print the version and what is embedded", cmd_version},
+    {0, NULL, NULL, NULL, NULL},
+};
+
+struct status {
+    int code, status;
+};
+
+static const struct status statuses[] = {
+    {0, 0},
+    {NJ_E_ARG, 2},
+    {NJ_E_NOMEM, 3},
+    {NJ_E_NO_CODE, 4},
+    {NJ_E_NO_KERNEL, 4},
+    {NJ_INTERRUPTED, 130},
+};
+
+static int exit_status(int code)
+{
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (statuses[i].code == code)
+            return statuses[i].status;
+    return 1;
+}
+
+static int run_command(const struct command_info *c, int argc, char **argv)
+{
+    struct settings s;
+    int err = settings_parse(c, argc, argv, &s);
+    if (err == 1) {
+        help_command(stdout, c);
+        err = 0;
+    } else if (!err) {
+        err = c->run(&s);
+    }
+    settings_free(&s);
+    if (!err && fflush(stdout) != 0)
+        err = fail(NJ_E_IO, "standard output cannot be written");
+    if (err && err != NJ_INTERRUPTED)
+        fprintf(stderr, "nojit %s: %s\n", c->name, fail_text());
+    return exit_status(err);
+}
+
+int main(int argc, char **argv)
+{
+    if (nj_forbid_jit() != 0) {
+        fprintf(stderr, "nojit: the environment cannot be set, so the JIT cannot be forbidden\n");
+        return 1;
+    }
+    const char *word = argc > 1 ? argv[1] : "--help";
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        if (argc > 2 && strcmp(argv[2], "--man") == 0)
+            help_man(stdout);
+        else
+            help_overview(stdout);
+        return argc > 1 ? 0 : 2;
+    }
+    if (strcmp(word, "--version") == 0)
+        word = "version";
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        if (strcmp(word, c->name) == 0)
+            return run_command(c, argc - 2, argv + 2);
+    const char *near = command_near(word);
+    if (near != NULL)
+        fprintf(stderr, "nojit: unknown command '%s'; did you mean '%s'?\n", word, near);
+    else
+        fprintf(stderr, "nojit: unknown command '%s'; `nojit --help` lists the commands\n", word);
+    return 2;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * metrics.c: see metrics.h.
+ */
+#include "metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+
+struct peak {
+    const char *name;
+    double tflops;
+};
+
+/* More specific names first: the first one that the device's name contains counts. */
+static const struct peak peaks[] = {
+    {"H200", 989}, {"H100 PCIe", 756}, {"H100", 989}, {"A100", 312},     {"L40S", 362},
+    {"L4", 121},   {"RTX 4090", 165},  {"T4", 65},    {"RTX 5090", 209},
+};
+
+double peak_flops(const struct nj_device_info *d, enum nj_dtype dtype)
+{
+    if (dtype != NJ_LP)
+        return 0;
+    for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++)
+        if (strstr(d->name, peaks[i].name) != NULL)
+            return peaks[i].tflops * 1e12;
+    return 0;
+}
+
+/* Keeps the rows up to `resumed`. A row starts {"step": N, so no JSON reader is needed; a torn last
+ * row goes. */
+static int drop_rows_after(const char *path, int64_t resumed)
+{
+    FILE *f = fopen(path, "r+");
+    if (f == NULL)
+        return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
+    char line[2048];
+    long keep = 0;
+    long long step = 0;
+    while (fgets(line, sizeof line, f) != NULL) {
+        const bool whole = strchr(line, '\n') != NULL;
+        if (!whole || sscanf(line, "{\"step\": %lld", &step) != 1 || step > resumed)
+            break;
+        keep = ftell(f);
+    }
+    const int failed = ftruncate(fileno(f), keep);
+    fclose(f);
+    return failed ? fail(NJ_E_IO, "%s: %s", path, strerror(errno)) : 0;
+}
+
+int metrics_open(struct metrics *m, const char *dir, int64_t resumed)
+{
+    snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", dir);
+    const int err = drop_rows_after(m->path, resumed);
+    if (err)
+        return err;
+    m->file = fopen(m->path, "a");
+    return m->file == NULL ? fail(NJ_E_IO, "%s: cannot be written: %s", m->path, strerror(errno))
+                           : 0;
+}
+
+int metrics_close(struct metrics *m)
+{
+    FILE *f = m->file;
+    m->file = NULL;
+    if (f != NULL && fclose(f) != 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", m->path, strerror(errno));
+    return 0;
+}
+
+struct field {
+    const char *name;
+    double value; /* not finite: null */
+};
+
+static int put_row(struct metrics *m, int64_t step, const struct field *f, size_t count)
+{
+    char row[2048];
+    int n = snprintf(row, sizeof row, "{\"step\": %lld", (long long)step);
+    for (size_t i = 0; i < count; i++)
+        n +=
+            isfinite(f[i].value)
+                ? snprintf(row + n, sizeof row - (size_t)n, ", \"%s\": %.9g", f[i].name, f[i].value)
+                : snprintf(row + n, sizeof row - (size_t)n, ", \"%s\": null", f[i].name);
+    snprintf(row + n, sizeof row - (size_t)n, "}\n");
+    if (m->echo) {
+        fputs(row, stdout);
+        fflush(stdout);
+    }
+    if (fputs(row, m->file) < 0 || fflush(m->file) != 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", m->path, strerror(errno));
+    return 0;
+}
+
+int metrics_step(struct metrics *m, int64_t step, const struct step_result *r, double student_flops,
+                 double teacher_flops)
+{
+    const double seconds = r->step_ms * 1e-3;
+    const double whole = m->peak_flops > 0 ? m->peak_flops * seconds : (double)NAN;
+    const struct field fields[] = {
+        {"loss", r->loss},
+        {"kd_loss", r->kd_loss},
+        {"class_loss", r->class_loss},
+        {"teacher_entropy", r->teacher_entropy},
+        {"agreement", r->agreement},
+        {"lr", r->lr},
+        {"grad_norm", r->grad_norm},
+        {"tokens", (double)r->tokens},
+        {"valid_tokens", (double)r->valid_tokens},
+        {"tokens_per_second", (double)r->tokens / seconds},
+        {"step_ms", r->step_ms},
+        {"mfu_student", student_flops / whole},
+        {"mfu_teacher", teacher_flops / whole},
+        {"memory_bytes", (double)m->memory_bytes},
+        {"skipped_updates", (double)r->skipped_updates},
+    };
+    return put_row(m, step, fields, sizeof fields / sizeof fields[0]);
+}
+
+int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r)
+{
+    const struct field fields[] = {
+        {"eval_loss", r->loss},
+        {"eval_kd_loss", r->kd_loss},
+        {"eval_class_loss", r->class_loss},
+        {"eval_teacher_entropy", r->teacher_entropy},
+        {"eval_agreement", r->agreement},
+        {"eval_perplexity", r->perplexity},
+        {"eval_tokens", (double)r->valid_tokens},
+    };
+    return put_row(m, step, fields, sizeof fields / sizeof fields[0]);
+}

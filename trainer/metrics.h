@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * metrics.h: metrics.jsonl, a row per optimiser step and per evaluation.
+ */
+#ifndef NOJIT_TRAINER_METRICS_H
+#define NOJIT_TRAINER_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "engine.h"
+
+struct metrics {
+    FILE *file;
+    char path[4096];
+    bool echo;             /* rows go to stdout too (--json) */
+    double peak_flops;     /* of the device in the run's dtype; 0: unknown, then MFU is null */
+    uint64_t memory_bytes; /* of the plan */
+};
+
+/* Opens DIR/metrics.jsonl. Rows of steps after `resumed` (from a run that went further) are
+ * dropped. */
+int metrics_open(struct metrics *m, const char *dir, int64_t resumed);
+int metrics_close(struct metrics *m);
+/* Each row is flushed; NJ_E_IO names the file. flops: of one step, student and teacher apart. */
+int metrics_step(struct metrics *m, int64_t step, const struct step_result *r, double student_flops,
+                 double teacher_flops);
+int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r);
+
+/* Dense 16-bit tensor throughput of a GPU by name in FLOP/s, from the vendors' data sheets; 0:
+ * unknown. */
+double peak_flops(const struct nj_device_info *d, enum nj_dtype dtype);
+
+#endif

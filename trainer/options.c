@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.c: the table of options and the parser that follows it.
+ */
+#include "options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "settings.h"
+
+#define AT(field) offsetof(struct settings, field)
+#define TRAINING (CMD_DISTILL | CMD_TRAIN | CMD_PLAN)
+#define RUNS (TRAINING | CMD_EVAL)
+#define COUNT_MAX 1e15
+
+static const char models[] = "Models and data";
+static const char objective[] = "Objective";
+static const char length[] = "Length";
+static const char optimiser[] = "Optimiser";
+static const char run[] = "Run";
+static const char text[] = "Text";
+
+const struct option options[] = {
+    {"student", "model-name-or-path", OPT_TEXT, TRAINING, AT(student), models, "DIR", NULL, 0, 0,
+     "model to train: a Hugging Face folder, or ORG/NAME in the local cache"},
+    {"teacher", "teacher-model-name-or-path", OPT_TEXT, CMD_DISTILL | CMD_EVAL | CMD_PLAN,
+     AT(teacher), models, "DIR", NULL, 0, 0, "model to learn from; it is never changed"},
+    {"model", "model-name-or-path", OPT_TEXT, CMD_EVAL | CMD_GENERATE, AT(student), models, "DIR",
+     NULL, 0, 0, "model: a Hugging Face folder, or ORG/NAME in the local cache"},
+    {"data", "train-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN | CMD_EVAL, AT(data), models,
+     "PATH...", NULL, 0, 0, "text (.txt), token files, folders or globs"},
+    {"eval-data", "validation-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(eval_data), models,
+     "PATH...", NULL, 0, 0,
+     "held-out text, measured at the start, every --eval-every steps and at the end"},
+    {"out", "output-dir", OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_INIT, AT(out), models, "DIR",
+     NULL, 0, 0, "folder to write; it must not hold a model already"},
+    {"allow-self-distillation", NULL, OPT_FLAG, CMD_DISTILL, AT(allow_self_distillation), models,
+     NULL, NULL, 0, 0, "accept a teacher whose weights are the student's"},
+    {"preset", NULL, OPT_TEXT, CMD_INIT, AT(preset), models, "NAME", NULL, 0, 0,
+     "shape of the new model; `nojit init --preset list` lists them"},
+    {"like", NULL, OPT_TEXT, CMD_INIT, AT(like), models, "DIR", NULL, 0, 0,
+     "take the shape from DIR/config.json instead"},
+    {"shard-bytes", "max-shard-size", OPT_INT, CMD_INIT, AT(shard_bytes), models, "N", "5000000000",
+     1024, COUNT_MAX, "split the weights into files of at most N bytes"},
+
+    {"temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(temperature), objective, "T", "2",
+     1e-3, 1e3, "softens both distributions: softmax(logits / T)"},
+    {"kd-ratio", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(kd_ratio), objective, "R", "0.5", 0, 1,
+     "loss = (1-R) CE + R T^2 KL(teacher || student)"},
+
+    {"steps", "max-steps", OPT_INT, TRAINING, AT(steps), length, "N", "0", 0, COUNT_MAX,
+     "optimiser steps; 0: as many as --epochs makes"},
+    {"epochs", "num-train-epochs", OPT_REAL, TRAINING, AT(epochs), length, "N", "1", 1e-9, 1e6,
+     "passes over the data, where --steps is 0"},
+    {"batch-size", "per-device-train-batch-size", OPT_INT, RUNS, AT(batch_size), length, "B", "8",
+     1, 65535, "sequences of a micro-batch"},
+    {"grad-accum", "gradient-accumulation-steps", OPT_INT, TRAINING, AT(grad_accum), length, "N",
+     "1", 1, 1e6, "micro-batches of a step; the loss is the mean over the tokens of all of them"},
+    {"seq-len", "max-length", OPT_INT, RUNS | CMD_GENERATE, AT(seq_len), length, "S", "1024", 1,
+     1048576, "tokens of a sequence"},
+
+    {"lr", "learning-rate", OPT_REAL, TRAINING, AT(lr), optimiser, "X", "5e-5", 0, 1e3,
+     "peak learning rate of AdamW"},
+    {"lr-schedule", "lr-scheduler-type", OPT_CHOICE, TRAINING, AT(lr_schedule), optimiser,
+     "cosine|linear|constant", "cosine", 0, 0, "how the rate falls after the warm-up"},
+    {"warmup-steps", NULL, OPT_INT, TRAINING, AT(warmup_steps), optimiser, "N", "0", 0, COUNT_MAX,
+     "steps over which the rate rises from 0"},
+    {"min-lr-ratio", NULL, OPT_REAL, TRAINING, AT(min_lr_ratio), optimiser, "X", "0.1", 0, 1,
+     "last rate over peak rate"},
+    {"weight-decay", NULL, OPT_REAL, TRAINING, AT(weight_decay), optimiser, "X", "0.01", 0, 1e3,
+     "decoupled; norms and biases do not decay"},
+    {"beta1", "adam-beta1", OPT_REAL, TRAINING, AT(beta1), optimiser, "X", "0.9", 0, 0.9999999,
+     "decay of the first moment"},
+    {"beta2", "adam-beta2", OPT_REAL, TRAINING, AT(beta2), optimiser, "X", "0.95", 0, 0.9999999,
+     "decay of the second moment"},
+    {"eps", "adam-epsilon", OPT_REAL, TRAINING, AT(eps), optimiser, "X", "1e-8", 1e-30, 1,
+     "added to the root of the second moment"},
+    {"max-grad-norm", NULL, OPT_REAL, TRAINING, AT(max_grad_norm), optimiser, "X", "1", 0, 1e9,
+     "the gradient is scaled down to this norm; 0: never"},
+
+    {"device", NULL, OPT_CHOICE, RUNS | CMD_GENERATE | CMD_DOCTOR, AT(device), run, "auto|cpu|cuda",
+     "auto", 0, 0, "auto takes the GPU if it can be used and says so if not"},
+    {"dtype", "torch-dtype", OPT_CHOICE, RUNS | CMD_GENERATE | CMD_INIT, AT(dtype), run,
+     "auto|float32|bfloat16|float16", "auto", 0, 0,
+     "auto: float32 on a CPU; bfloat16 on a GPU (float16 on sm_75)"},
+    {"seed", NULL, OPT_INT, TRAINING | CMD_INIT | CMD_GENERATE, AT(seed), run, "N", "1", 0,
+     COUNT_MAX, "order of the data; random weights; sampling"},
+    {"eval-every", "eval-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(eval_every), run, "N", "0", 0,
+     COUNT_MAX, "steps between measurements of --eval-data; 0: start and end only"},
+    {"save-every", "save-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(save_every), run, "N", "0", 0,
+     COUNT_MAX, "steps between checkpoints; 0: none but the final model"},
+    {"keep", "save-total-limit", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(keep), run, "N", "2", 1,
+     COUNT_MAX, "newest checkpoints that are kept"},
+    {"resume", "resume-from-checkpoint", OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(resume), run,
+     "auto|DIR", NULL, 0, 0, "go on from the newest checkpoint of --out, or from DIR"},
+    {"head-chunk", NULL, OPT_INT, TRAINING, AT(head_chunk), run, "N", "0", 0, 65536,
+     "rows of logits at a time; 0: chosen by the plan"},
+    {"log", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(log), run, "FILE", NULL, 0, 0,
+     "write the lines of the terminal to FILE too"},
+    {"json", NULL, OPT_FLAG, RUNS | CMD_DOCTOR | CMD_VERSION, AT(json), run, NULL, NULL, 0, 0,
+     "print JSON, a line each"},
+    {"dry-run", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(dry_run), run, NULL, NULL, 0, 0,
+     "check everything, print the plan, write nothing"},
+    {"verbose", NULL, OPT_FLAG, RUNS | CMD_GENERATE | CMD_DOCTOR, AT(verbose), run, NULL, NULL, 0,
+     0, "a line per kernel module loaded"},
+
+    {"prompt", NULL, OPT_TEXT, CMD_GENERATE, AT(prompt), text, "TEXT", "", 0, 0,
+     "text to continue"},
+    {"max-tokens", "max-new-tokens", OPT_INT, CMD_GENERATE, AT(max_tokens), text, "N", "200", 1,
+     1048576, "tokens to write"},
+    {"temperature", NULL, OPT_REAL, CMD_GENERATE, AT(sample_temperature), text, "T", "0.8", 0, 1e3,
+     "0 takes the likeliest token each time"},
+    {NULL, NULL, OPT_FLAG, 0, 0, NULL, NULL, NULL, 0, 0, NULL},
+};
+
+static int edit_distance(const char *a, const char *b)
+{
+    int row[64];
+    const int n = (int)strlen(b);
+    if (n >= 63)
+        return 99;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1] != '\0'; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            const int replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            const int shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = replaced < shorter ? replaced : shorter;
+        }
+    }
+    return row[n];
+}
+
+static const char *option_near(unsigned command, const char *word)
+{
+    const char *best = NULL;
+    int least = 4;
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & command))
+            continue;
+        const int d = edit_distance(word, o->name);
+        if (d < least) {
+            least = d;
+            best = o->name;
+        }
+        if (o->alias != NULL && edit_distance(word, o->alias) < least) {
+            least = edit_distance(word, o->alias);
+            best = o->alias;
+        }
+    }
+    return best;
+}
+
+const char *command_near(const char *word)
+{
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        if (edit_distance(word, c->name) <= 2)
+            return c->name;
+    return NULL;
+}
+
+static const struct option *option_find(unsigned command, const char *word)
+{
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & command))
+            continue;
+        if (strcmp(word, o->name) == 0 || (o->alias != NULL && strcmp(word, o->alias) == 0))
+            return o;
+    }
+    return NULL;
+}
+
+static int parse_number(const struct option *o, const char *value, void *field)
+{
+    char *end = NULL;
+    errno = 0;
+    const double x = strtod(value, &end);
+    const bool whole = o->kind == OPT_INT;
+    if (end == value || *end != '\0' || errno != 0 || !isfinite(x) || (whole && x != floor(x)))
+        return fail(NJ_E_ARG, "--%s %s: not a %s", o->name, value,
+                    whole ? "whole number" : "number");
+    if (x < o->min || x > o->max)
+        return fail(NJ_E_ARG, "--%s %s: must lie between %.10g and %.10g", o->name, value, o->min,
+                    o->max);
+    if (whole)
+        *(int64_t *)field = (int64_t)x;
+    else
+        *(double *)field = x;
+    return 0;
+}
+
+static int parse_choice(const struct option *o, const char *value, int *field)
+{
+    const char *p = o->value_name;
+    for (int i = 0;; i++) {
+        const size_t n = strcspn(p, "|");
+        if (strlen(value) == n && strncmp(value, p, n) == 0) {
+            *field = i;
+            return 0;
+        }
+        if (p[n] == '\0')
+            break;
+        p += n + 1;
+    }
+    return fail(NJ_E_ARG, "--%s %s: must be one of %s", o->name, value, o->value_name);
+}
+
+static int add_path(struct path_list *list, const char *path)
+{
+    const char **grown = realloc(list->path, (list->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return fail(NJ_E_NOMEM, "out of memory while reading the command line");
+    list->path = grown;
+    list->path[list->count++] = path;
+    return 0;
+}
+
+static int set_value(const struct option *o, const char *value, struct settings *s)
+{
+    void *field = (char *)s + o->offset;
+    switch (o->kind) {
+    case OPT_FLAG:
+        *(bool *)field = true;
+        return 0;
+    case OPT_INT:
+    case OPT_REAL:
+        return parse_number(o, value, field);
+    case OPT_TEXT:
+        *(const char **)field = value;
+        return 0;
+    case OPT_PATHS:
+        return add_path(field, value);
+    case OPT_CHOICE:
+        return parse_choice(o, value, field);
+    }
+    return NJ_E_ARG;
+}
+
+static int set_defaults(unsigned command, struct settings *s)
+{
+    memset(s, 0, sizeof *s);
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & command) || o->initial == NULL)
+            continue;
+        const int err = set_value(o, o->initial, s);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+/* One option and its values, starting at argv[i]; returns how many arguments it took, or a negative
+ * code. */
+static int parse_option(const struct command_info *c, int argc, char **argv, int i,
+                        struct settings *s)
+{
+    char name[64];
+    const char *word = argv[i] + 2;
+    const size_t n = strcspn(word, "=");
+    if (n >= sizeof name)
+        return fail(NJ_E_ARG, "unknown option %s; see `nojit %s --help`", argv[i], c->name);
+    for (size_t k = 0; k < n; k++)
+        name[k] = word[k] == '_' ? '-' : word[k];
+    name[n] = '\0';
+    const struct option *o = option_find(c->bit, name);
+    if (o == NULL) {
+        const char *near = option_near(c->bit, name);
+        return near != NULL
+                   ? fail(NJ_E_ARG, "unknown option --%s; did you mean --%s?", name, near)
+                   : fail(NJ_E_ARG, "unknown option --%s; see `nojit %s --help`", name, c->name);
+    }
+    if (o->kind == OPT_FLAG) {
+        if (word[n] == '=')
+            return fail(NJ_E_ARG, "--%s takes no value", o->name);
+        const int err = set_value(o, NULL, s);
+        return err ? err : 1;
+    }
+    if (word[n] == '=') {
+        const int err = set_value(o, word + n + 1, s);
+        return err ? err : 1;
+    }
+    int used = 1;
+    while (i + used < argc && (used == 1 || o->kind == OPT_PATHS)) {
+        const char *value = argv[i + used];
+        if (strncmp(value, "--", 2) == 0)
+            break;
+        const int err = set_value(o, value, s);
+        if (err)
+            return err;
+        used++;
+    }
+    if (used == 1)
+        return fail(NJ_E_ARG, "--%s needs a value (%s)", o->name, o->value_name);
+    return used;
+}
+
+int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s)
+{
+    int err = set_defaults(c->bit, s);
+    for (int i = 0; i < argc && !err;) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return 1;
+        if (strncmp(argv[i], "--", 2) != 0)
+            return fail(NJ_E_ARG,
+                        "unexpected argument '%s'; options start with --, see `nojit %s --help`",
+                        argv[i], c->name);
+        const int used = parse_option(c, argc, argv, i, s);
+        if (used < 0)
+            err = used;
+        else
+            i += used;
+    }
+    return err;
+}
+
+void settings_free(struct settings *s)
+{
+    free(s->data.path);
+    free(s->eval_data.path);
+}
+
+static const char *choice_name(const struct option *o, int value, char *buffer, size_t bytes)
+{
+    const char *p = o->value_name;
+    for (; value > 0; value--)
+        p += strcspn(p, "|") + 1;
+    snprintf(buffer, bytes, "%.*s", (int)strcspn(p, "|"), p);
+    return buffer;
+}
+
+static const char *value_text(const struct option *o, const void *field, char *buffer, size_t bytes)
+{
+    switch (o->kind) {
+    case OPT_FLAG:
+        return *(const bool *)field ? "true" : "false";
+    case OPT_INT:
+        snprintf(buffer, bytes, "%lld", (long long)*(const int64_t *)field);
+        return buffer;
+    case OPT_REAL:
+        snprintf(buffer, bytes, "%.9g", *(const double *)field);
+        return buffer;
+    case OPT_TEXT:
+        return *(const char *const *)field != NULL ? *(const char *const *)field : "";
+    case OPT_CHOICE:
+        return choice_name(o, *(const int *)field, buffer, bytes);
+    case OPT_PATHS:
+        break;
+    }
+    const struct path_list *list = field;
+    size_t used = 0;
+    buffer[0] = '\0';
+    for (size_t i = 0; i < list->count && used < bytes; i++)
+        used += (size_t)snprintf(buffer + used, bytes - used, "%s%s", i ? " " : "", list->path[i]);
+    return buffer;
+}
+
+void settings_visit(const struct command_info *c, const struct settings *s,
+                    void (*visit)(void *user, const char *name, const char *value), void *user)
+{
+    char buffer[4096];
+    for (const struct option *o = options; o->name != NULL; o++)
+        if (o->commands & c->bit)
+            visit(user, o->name, value_text(o, (const char *)s + o->offset, buffer, sizeof buffer));
+}

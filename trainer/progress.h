@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * progress.h: what a person sees while a run goes on: a line that is rewritten on a terminal, else
+ * a line per step.
+ */
+#ifndef NOJIT_TRAINER_PROGRESS_H
+#define NOJIT_TRAINER_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "engine.h"
+
+struct progress {
+    FILE *log;      /* copy of every line, or NULL */
+    bool terminal;  /* stdout is one */
+    bool json;      /* stdout carries JSON: people read stderr */
+    bool teacher;   /* a divergence is worth a column */
+    bool open_line; /* the cursor stands on the rewritten line */
+    int64_t first_step, steps;
+    double started; /* seconds, monotonic */
+};
+
+double seconds_now(void); /* monotonic */
+int progress_open(struct progress *p, const char *log_path, bool json);
+void progress_close(struct progress *p);
+/* A lasting line. */
+void progress_say(struct progress *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void progress_step(struct progress *p, int64_t step, const struct step_result *r,
+                   double tokens_per_second);
+/* "1h02m", "3m20s", "12 s" */
+const char *duration_text(double seconds, char *buffer, size_t bytes);
+/* "1.5 GiB" */
+const char *bytes_text(double bytes_count, char *buffer, size_t bytes);
+
+#endif

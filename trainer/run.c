@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run.c: see run.h.
+ */
+#include "run.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "folder.h"
+
+static volatile sig_atomic_t interrupt_count;
+
+static void on_interrupt(int sig)
+{
+    (void)sig;
+    if (interrupt_count++ > 0)
+        _exit(130);
+}
+
+void interrupts_catch(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool interrupted(void)
+{
+    return interrupt_count > 0;
+}
+
+int need(const void *value, const char *name, const char *command)
+{
+    if (value != NULL)
+        return 0;
+    return fail(NJ_E_ARG, "nojit %s needs --%s; see `nojit %s --help`", command, name, command);
+}
+
+void run_say(void *run, const char *line)
+{
+    progress_say(&((struct run *)run)->progress, "%s", line);
+}
+
+static int open_device(struct run *r)
+{
+    const struct nj_options options = {
+        .device = (enum nj_device_kind)r->s->device,
+        .verbose = r->s->verbose,
+        .log = run_say,
+        .log_user = r,
+    };
+    const int err = nj_context_create(&r->ctx, &options);
+    if (err)
+        return r->ctx != NULL ? fail_context(err, r->ctx, "device")
+                              : fail(err, "%s", nj_error_text(err));
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    if (d->fallback[0] != '\0') {
+        r->fallbacks++;
+        progress_say(&r->progress, "no GPU: %s; running on the CPU", d->fallback);
+    }
+    return 0;
+}
+
+int run_open(struct run *r, const struct settings *s)
+{
+    memset(r, 0, sizeof *r);
+    r->s = s;
+    int err = progress_open(&r->progress, s->log, s->json);
+    if (!err && s->student != NULL)
+        err = folder_resolve(s->student, r->student, sizeof r->student);
+    if (!err && s->teacher != NULL)
+        err = folder_resolve(s->teacher, r->teacher, sizeof r->teacher);
+    if (!err)
+        err = open_device(r);
+    return err;
+}
+
+void run_close(struct run *r)
+{
+    engine_destroy(r->engine);
+    data_close(r->data);
+    data_close(r->eval_data);
+    nj_context_destroy(r->ctx);
+    metrics_close(&r->metrics);
+    progress_close(&r->progress);
+}
+
+static int choose_dtype(const struct run *r, enum nj_dtype *out)
+{
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const bool gpu = strcmp(d->backend, "cpu") != 0;
+    const int wanted = r->s->dtype;
+    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && !gpu) ? NJ_F32 : NJ_LP;
+    if (*out == NJ_F32)
+        return 0;
+    if (!gpu)
+        return fail(NJ_E_ARG,
+                    "--dtype: a CPU runs float32 only; leave --dtype out or use --device cuda");
+    if (wanted == DTYPE_BF16 && d->lp_is_f16)
+        return fail(NJ_E_ARG,
+                    "--dtype bfloat16: %s (sm_%d) has no bfloat16; use float16 or float32", d->name,
+                    d->sm);
+    if (wanted == DTYPE_F16 && !d->lp_is_f16)
+        return fail(NJ_E_ARG, "--dtype float16: %s (sm_%d) uses bfloat16; use bfloat16 or float32",
+                    d->name, d->sm);
+    return 0;
+}
+
+void run_training_options(const struct settings *s, struct train_options *out)
+{
+    *out = (struct train_options){
+        .batch_size = s->batch_size > 0 ? (int)s->batch_size : 1,
+        .seq_len = (int)s->seq_len,
+        .grad_accum = s->grad_accum > 0 ? (int)s->grad_accum : 1,
+        .steps = s->steps,
+        .temperature = s->temperature > 0 ? (float)s->temperature : 1,
+        .kd_ratio = s->teacher != NULL ? (float)s->kd_ratio : 0,
+        .lr = (float)s->lr,
+        .min_lr_ratio = (float)s->min_lr_ratio,
+        .weight_decay = (float)s->weight_decay,
+        .beta1 = (float)s->beta1,
+        .beta2 = (float)s->beta2,
+        .eps = (float)s->eps,
+        .max_grad_norm = (float)s->max_grad_norm,
+        .warmup_steps = s->warmup_steps,
+        .schedule = (enum schedule)s->lr_schedule,
+        .head_chunk = (int)s->head_chunk,
+        .use_graph = 1,
+    };
+}
+
+int run_engine_options(struct run *r)
+{
+    run_training_options(r->s, &r->options);
+    return choose_dtype(r, &r->options.dtype);
+}
+
+int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
+                  struct data **out)
+{
+    const struct data_options options = {
+        .paths = paths->path,
+        .path_count = paths->count,
+        .seq_len = r->options.seq_len,
+        .batch_size = r->options.batch_size,
+        .vocab_size = vocab_size,
+        .seed = once ? 0 : (uint64_t)r->s->seed,
+        .once = once,
+    };
+    return data_open(&options, &r->tokenizer, out);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run.h: what commands share: an opened device, resolved folders, options turned into what the
+ * engine takes.
+ */
+#ifndef NOJIT_TRAINER_RUN_H
+#define NOJIT_TRAINER_RUN_H
+
+#include "checkpoint.h"
+#include "data.h"
+#include "engine.h"
+#include "metrics.h"
+#include "progress.h"
+#include "settings.h"
+
+#define PATH_BYTES 4096
+
+struct run {
+    const struct settings *s;
+    struct progress progress;
+    nj_context *ctx;
+    struct train_options options;
+    char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
+    struct tokenizer tokenizer;
+    struct data *data, *eval_data;
+    struct engine *engine;
+    struct metrics metrics;
+    struct checkpoints checkpoints;
+    uint64_t fallbacks; /* announced fall-backs, for the receipt */
+};
+
+/* Opens terminal and device, and resolves the model folders. On failure everything is closed by
+ * run_close(). */
+int run_open(struct run *r, const struct settings *s);
+void run_close(struct run *r);
+/* Options of the engine as the command line says them; run_engine_options() adds the precision of
+ * the device. */
+void run_training_options(const struct settings *s, struct train_options *out);
+int run_engine_options(struct run *r);
+/* Opens tokens for the engine's batch shape; once: one pass, for evaluation. */
+int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
+                  struct data **out);
+/* Says a line; the engine's `say`. */
+void run_say(void *run, const char *line);
+/* "name" is an option that the command needs. */
+int need(const void *value, const char *name, const char *command);
+
+/* Interrupts: the first SIGINT or SIGTERM asks the loop to stop after the step, the second ends the
+ * process. */
+void interrupts_catch(void);
+bool interrupted(void);
+
+/* receipt.json in DIR: every option as applied, device, versions, hashes, counters. */
+int receipt_write(const char *dir, const struct command_info *c, const struct run *r,
+                  int64_t steps_done);
+
+int cmd_distill(const struct settings *s);
+int cmd_train(const struct settings *s);
+int cmd_eval(const struct settings *s);
+int cmd_generate(const struct settings *s);
+int cmd_init(const struct settings *s);
+int cmd_plan(const struct settings *s);
+int cmd_doctor(const struct settings *s);
+int cmd_version(const struct settings *s);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * settings.h: everything a command line can say, and the one table (options.c) that makes parser,
+ * help and man page.
+ */
+#ifndef NOJIT_TRAINER_SETTINGS_H
+#define NOJIT_TRAINER_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "nojit.h"
+
+struct path_list {
+    const char **path; /* argv strings */
+    size_t count;
+};
+
+struct settings {
+    /* models and data */
+    const char *student, *teacher, *out;
+    struct path_list data, eval_data;
+    bool allow_self_distillation;
+    /* objective */
+    double temperature, kd_ratio;
+    /* length */
+    int64_t steps, batch_size, grad_accum, seq_len;
+    double epochs;
+    /* optimiser */
+    double lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
+    int64_t warmup_steps;
+    int lr_schedule; /* enum schedule */
+    /* run */
+    int64_t seed, eval_every, save_every, keep, head_chunk;
+    const char *resume, *log;
+    int device; /* enum nj_device_kind */
+    int dtype;  /* enum dtype_choice */
+    bool json, dry_run, verbose;
+    /* generate */
+    const char *prompt;
+    int64_t max_tokens;
+    double sample_temperature;
+    /* init */
+    const char *preset, *like;
+    int64_t shard_bytes;
+};
+
+enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
+
+/* Commands as bits, so that a row of the table can serve several. */
+enum command {
+    CMD_DISTILL = 1,
+    CMD_TRAIN = 2,
+    CMD_EVAL = 4,
+    CMD_GENERATE = 8,
+    CMD_INIT = 16,
+    CMD_PLAN = 32,
+    CMD_DOCTOR = 64,
+    CMD_VERSION = 128,
+};
+
+struct command_info {
+    enum command bit;
+    const char *name, *usage, *summary;
+    int (*run)(const struct settings *s);
+};
+/* All commands, ended by a row whose name is NULL; in main.c. */
+extern const struct command_info commands[];
+
+/* Fills s with the defaults of the command, then with argv[0..argc). Returns 0, 1 for --help, or
+ * NJ_E_ARG with a sentence that names the argument and, for a misspelt one, the nearest. */
+int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s);
+void settings_free(struct settings *s);
+/* Name of the nearest command, or NULL. */
+const char *command_near(const char *word);
+
+void help_overview(FILE *f);
+void help_command(FILE *f, const struct command_info *c);
+void help_man(FILE *f);
+
+/* Calls visit(user, name, value as text) for every option of the command, in table order. */
+void settings_visit(const struct command_info *c, const struct settings *s,
+                    void (*visit)(void *user, const char *name, const char *value), void *user);
+
+#endif

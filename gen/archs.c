@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * archs.c: which architectures this build is for, chosen from the list of all that are known.
+ */
+#include "contract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void arch_name(void *into, const struct node *n)
+{
+    ((struct arch *)into)->name = n->text;
+}
+
+static void arch_shared(void *into, const struct node *n)
+{
+    if (!node_int(n, &((struct arch *)into)->shared))
+        ((struct arch *)into)->shared = -1;
+}
+
+static void arch_lp(void *into, const struct node *n)
+{
+    ((struct arch *)into)->f16 = strcmp(n->text, "f16") == 0;
+    if (strcmp(n->text, "f16") != 0 && strcmp(n->text, "bf16") != 0)
+        ((struct arch *)into)->shared = -1;
+}
+
+static void arch_default(void *into, const struct node *n)
+{
+    ((struct arch *)into)->by_default = strcmp(n->text, "true") == 0;
+}
+
+static void read_arch(const char *path, const struct node *n, struct arch *a)
+{
+    static const struct field fields[] = {
+        {"name", true, NODE_SCALAR, arch_name},
+        {"shared", true, NODE_SCALAR, arch_shared},
+        {"lp", true, NODE_SCALAR, arch_lp},
+        {"default", false, NODE_SCALAR, arch_default},
+    };
+    int before = problem_count();
+    *a = (struct arch){.line = n->line};
+    node_fields(path, n, "an architecture", fields, 4, a);
+    if (problem_count() != before)
+        return;
+    char *end = NULL;
+    if (strncmp(a->name, "sm_", 3) == 0)
+        a->sm = (int)strtol(a->name + 3, &end, 10);
+    if (end != NULL && (*end == 'a' || *end == 'f'))
+        a->suffix = *end++;
+    if (end == NULL || *end != '\0' || a->sm < 10)
+        problem(path, n->line, "'%s' is no architecture; expected a name such as sm_90 or sm_90a",
+                a->name);
+    if (a->shared < 0 || a->shared > INT32_MAX)
+        problem(path, n->line, "%s: shared must be a number of bytes, lp must be bf16 or f16",
+                a->name);
+}
+
+static void select_arch(struct gen *g, const struct arch *a)
+{
+    for (int i = 0; i < g->arch_count; i++) {
+        const struct arch *b = &g->archs[i];
+        if (b->sm == a->sm && b->suffix == a->suffix)
+            problem("--archs", 0, "%s is named twice", a->name);
+        else if (b->sm == a->sm)
+            problem("--archs", 0, "%s and %s would shadow each other on one GPU; choose one",
+                    b->name, a->name);
+    }
+    g->archs[g->arch_count++] = *a;
+}
+
+static void select_named(struct gen *g, const struct arch *known, int count, const char *wanted)
+{
+    char *save = NULL, *list = keep_format("%s", wanted);
+    for (char *w = strtok_r(list, " ,", &save); w != NULL; w = strtok_r(NULL, " ,", &save)) {
+        int i = 0;
+        while (i < count && strcmp(known[i].name, w) != 0)
+            i++;
+        if (i == count) {
+            const char *names = "";
+            for (int k = 0; k < count; k++)
+                names = keep_format("%s %s", names, known[k].name);
+            problem("--archs", 0, "unknown architecture '%s'; known:%s", w, names);
+            return;
+        }
+        if (g->arch_count == MAX_ARCHS) {
+            problem("--archs", 0, "more than %d architectures", MAX_ARCHS);
+            return;
+        }
+        select_arch(g, &known[i]);
+    }
+}
+
+static int by_sm(const void *a, const void *b)
+{
+    const struct arch *x = a, *y = b;
+    return x->sm != y->sm ? x->sm - y->sm : x->suffix - y->suffix;
+}
+
+void archs_read(struct gen *g, const char *path, const char *wanted)
+{
+    const struct node *root = yaml_load(path);
+    if (root == NULL)
+        return;
+    if (root->kind != NODE_LIST || root->count == 0 || root->count > 4 * MAX_ARCHS) {
+        problem(path, root->line, "expected a list of architectures");
+        return;
+    }
+    int before = problem_count();
+    struct arch *known = keep((size_t)root->count * sizeof *known);
+    for (int i = 0; i < root->count; i++)
+        read_arch(path, root->items[i], &known[i]);
+    if (problem_count() != before)
+        return;
+    if (strcmp(wanted, "default") == 0) {
+        wanted = "";
+        for (int i = 0; i < root->count; i++)
+            if (known[i].by_default)
+                wanted = keep_format("%s %s", wanted, known[i].name);
+    }
+    select_named(g, known, root->count, wanted);
+    if (g->arch_count == 0 && problem_count() == before)
+        problem("--archs", 0, "no architecture is named; expected some such as 'sm_90 sm_120'");
+    qsort(g->archs, (size_t)g->arch_count, sizeof *g->archs, by_sm);
+}
+
+bool key_on_arch(const struct key *k, const struct arch *a)
+{
+    return a->sm >= k->c->min_arch;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * check.c: what needs more than one field, or more than one file: test shapes against requirements
+ * and limits, fills that refer to other arguments and ops, sources that must exist, names that must
+ * be unique.
+ */
+#include "contract.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *dims_text(const struct contract *c, const struct test *t)
+{
+    const char *s = "";
+    for (int i = 0; i < c->dim_count; i++)
+        s = keep_format("%s%s%s=%" PRId64, s, i ? " " : "", c->dims[i].name, t->dims[i]);
+    return s;
+}
+
+static void check_sources(const struct gen *g, const struct contract *c)
+{
+    const char *const paths[] = {keep_format("%s/%s.cu", g->kernels_dir, c->op),
+                                 keep_format("%s/ref/%s.c", g->kernels_dir, c->op)};
+    for (int i = 0; i < 2; i++)
+        if (access(paths[i], R_OK) != 0)
+            problem(c->file, c->op_line, "%s is missing; every op needs it", paths[i]);
+}
+
+static void check_names(const struct gen *g, const struct contract *c)
+{
+    const char *base = strrchr(c->file, '/');
+    base = base ? base + 1 : c->file;
+    size_t length = strlen(base) - strlen(".yaml");
+    if (strlen(c->op) != length || strncmp(c->op, base, length) != 0)
+        problem(c->file, c->op_line, "op is '%s' but the file is named '%s'; expected '%.*s'",
+                c->op, base, (int)length, base);
+    if (c->backward_of != NULL && contract_find(g, c->backward_of) == NULL)
+        problem(c->file, c->backward_line, "backward_of names '%s', an op that is not there",
+                c->backward_of);
+}
+
+/* ---- tests ---- */
+
+/* Evaluates e for a test; reports and returns false if there is no value. */
+static bool value_of(const struct key *k, const struct test *t, const struct expr *e, int64_t *out)
+{
+    struct values v = key_values(k, t);
+    const char *why = expr_eval(e, &v, out);
+    if (why != NULL)
+        problem(k->c->file, t->line, "'%s' (line %d) has no value for %s with %s: %s", e->source,
+                e->line, k->variant, dims_text(k->c, t), why);
+    return why == NULL;
+}
+
+static bool check_require(const struct key *k, const struct test *t)
+{
+    const struct contract *c = k->c;
+    for (int i = 0; i < c->require_count; i++) {
+        int64_t holds;
+        if (!value_of(k, t, c->require[i], &holds))
+            return false;
+        if (!holds) {
+            problem(c->file, t->line, "this test (%s) breaks the requirement '%s' of line %d",
+                    dims_text(c, t), c->require[i]->source, c->require[i]->line);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_arg(const struct key *k, const struct test *t, const struct arg *a)
+{
+    int64_t elements = 1, n;
+    for (int i = 0; i < a->rank; i++) {
+        if (!value_of(k, t, a->shape[i], &n))
+            return false;
+        if (n <= 0) {
+            problem(k->c->file, t->line,
+                    "this test (%s) gives '%s' no elements: size '%s' of line %d is %" PRId64,
+                    dims_text(k->c, t), a->name, a->shape[i]->source, a->shape[i]->line, n);
+            return false;
+        }
+        if (__builtin_mul_overflow(elements, n, &elements) || elements > INT64_MAX / 8) {
+            problem(k->c->file, t->line, "this test (%s) makes '%s' too large for 64 bits",
+                    dims_text(k->c, t), a->name);
+            return false;
+        }
+    }
+    if (a->fill_value == NULL)
+        return true;
+    if (!value_of(k, t, a->fill_value, &n))
+        return false;
+    if (n < 1)
+        problem(k->c->file, t->line, "this test (%s) gives the fill of '%s' the bound %" PRId64,
+                dims_text(k->c, t), a->name, n);
+    return n >= 1;
+}
+
+static bool check_smem(const struct gen *g, const struct key *k, const struct test *t)
+{
+    const struct expr *e = choice_of(&k->c->smem, k)->e[0];
+    int64_t bytes;
+    if (!value_of(k, t, e, &bytes))
+        return false;
+    for (int i = 0; i < g->arch_count; i++) {
+        const struct arch *a = &g->archs[i];
+        if (!key_on_arch(k, a) || (bytes >= 0 && bytes <= a->shared))
+            continue;
+        problem(k->c->file, t->line,
+                "%s with %s needs %" PRId64 " bytes of shared memory (line %d); %s has %" PRId64,
+                k->key, dims_text(k->c, t), bytes, e->line, a->name, a->shared);
+        return false;
+    }
+    return true;
+}
+
+static bool check_grid(const struct key *k, const struct test *t)
+{
+    static const int64_t limits[3] = {INT32_MAX, 65535, 65535};
+    const struct choice *grid = choice_of(&k->c->grid, k);
+    for (int i = 0; i < grid->count; i++) {
+        int64_t blocks;
+        if (!value_of(k, t, grid->e[i], &blocks))
+            return false;
+        if (blocks >= 1 && blocks <= limits[i])
+            continue;
+        problem(k->c->file, t->line,
+                "with %s the grid size '%s' is %" PRId64 "; it must be 1 to %" PRId64,
+                dims_text(k->c, t), grid->e[i]->source, blocks, limits[i]);
+        return false;
+    }
+    return true;
+}
+
+static bool check_test(const struct gen *g, const struct key *k, const struct test *t)
+{
+    const struct contract *c = k->c;
+    int64_t cost;
+    bool good = check_require(k, t);
+    for (int i = 0; good && i < c->arg_count; i++)
+        good = check_arg(k, t, &c->args[i]);
+    return good && check_smem(g, k, t) && check_grid(k, t) &&
+           (c->flops == NULL || value_of(k, t, c->flops, &cost)) &&
+           (c->bytes == NULL || value_of(k, t, c->bytes, &cost));
+}
+
+static bool check_threads(const struct key *k)
+{
+    const struct contract *c = k->c;
+    const struct choice *threads = choice_of(&c->threads, k);
+    const struct choice *blocks = choice_of(&c->min_blocks, k);
+    struct values v = key_values(k, NULL);
+    int64_t n = 0;
+    const char *why = expr_eval(threads->e[0], &v, &n);
+    if (why != NULL || n < 32 || n > 1024 || n % 32 != 0) {
+        problem(c->file, threads->line,
+                "%s: threads is %" PRId64 "; it must be a multiple of 32 up to 1024", k->key, n);
+        return false;
+    }
+    n = 1;
+    why = blocks ? expr_eval(blocks->e[0], &v, &n) : NULL;
+    if (why != NULL || n < 1 || n > 32)
+        problem(c->file, blocks->line, "%s: min_blocks is %" PRId64 "; it must be 1 to 32", k->key,
+                n);
+    return why == NULL && n >= 1 && n <= 32;
+}
+
+/* A fault that all keys of an op share is reported once. */
+static void check_keys(const struct gen *g, const struct contract *c)
+{
+    bool bad[MAX_LINES] = {false}, bad_threads = false;
+    for (int i = 0; i < g->key_count; i++) {
+        const struct key *k = &g->keys[i];
+        if (k->c != c)
+            continue;
+        bad_threads = bad_threads || !check_threads(k);
+        for (int t = 0; t < c->test_count; t++)
+            bad[t] = bad[t] || !check_test(g, k, &c->tests[t]);
+    }
+}
+
+/* ---- fills that refer to others ---- */
+
+static bool has_name(const struct contract *c, const char *name)
+{
+    return dim_find(c, name) >= 0 || scalar_find(c, name) >= 0 || axis_find(c, name) >= 0;
+}
+
+/* What the reference of op reads must be there under the same name. */
+static void check_ref(const struct gen *g, const struct contract *c, const struct arg *a)
+{
+    const struct contract *r = contract_find(g, a->fill_name);
+    if (r == NULL) {
+        problem(c->file, a->fill_line, "fill 'ref %s' of '%s' names an op that is not there",
+                a->fill_name, a->name);
+        return;
+    }
+    int same = arg_find(r, a->name);
+    if (same < 0 || r->args[same].dir == DIR_IN)
+        problem(c->file, a->fill_line, "fill 'ref %s': that op has no output named '%s'", r->op,
+                a->name);
+    for (int i = 0; i < r->arg_count; i++)
+        if (r->args[i].dir != DIR_OUT && !r->args[i].optional && arg_find(c, r->args[i].name) < 0)
+            problem(c->file, a->fill_line, "fill 'ref %s' needs an argument '%s' here", r->op,
+                    r->args[i].name);
+    for (int i = r->arg_count; i < r->param_count; i++)
+        if (!has_name(c, r->params[i].name))
+            problem(c->file, a->fill_line, "fill 'ref %s' needs a dim or scalar '%s' here", r->op,
+                    r->params[i].name);
+    for (int i = 1; i < r->axis_count; i++)
+        if (!has_name(c, r->axes[i].name))
+            problem(c->file, a->fill_line, "fill 'ref %s' needs an axis or dim '%s' here", r->op,
+                    r->axes[i].name);
+}
+
+static void check_array(const struct contract *c, const struct arg *a)
+{
+    int i = arg_find(c, a->fill_name);
+    if (i < 0)
+        problem(c->file, a->fill_line, "the fill of '%s' names '%s', an argument that is not there",
+                a->name, a->fill_name);
+    else if (c->args[i].dtype != DTYPE_I32)
+        problem(c->file, a->fill_line, "the fill of '%s' needs an i32 argument; '%s' is none",
+                a->name, a->fill_name);
+}
+
+/* Whether filling arg `from` needs arg `to`, directly or through others. `left` bounds the depth.
+ */
+static bool depends(const struct gen *g, const struct contract *c, int from, int to, int left)
+{
+    const struct arg *a = &c->args[from];
+    if (a->fill_name == NULL || left == 0)
+        return false;
+    if (a->fill != FILL_REF) {
+        int i = arg_find(c, a->fill_name);
+        return i >= 0 && (i == to || depends(g, c, i, to, left - 1));
+    }
+    const struct contract *r = contract_find(g, a->fill_name);
+    for (int j = 0; r != NULL && j < r->arg_count; j++) {
+        int i = r->args[j].dir == DIR_OUT ? -1 : arg_find(c, r->args[j].name);
+        if (i >= 0 && (i == to || depends(g, c, i, to, left - 1)))
+            return true;
+    }
+    return false;
+}
+
+static void check_fills(const struct gen *g, const struct contract *c)
+{
+    for (int i = 0; i < c->arg_count; i++) {
+        const struct arg *a = &c->args[i];
+        if (a->fill_name == NULL)
+            continue;
+        if (a->fill == FILL_REF)
+            check_ref(g, c, a);
+        else
+            check_array(c, a);
+        if (depends(g, c, i, i, c->arg_count))
+            problem(c->file, a->fill_line, "the fill of '%s' needs '%s' itself: a cycle", a->name,
+                    a->name);
+    }
+}
+
+/* ---- names across files ---- */
+
+static void check_excuses(const struct gen *g, const struct contract *c)
+{
+    for (int e = 0; e < c->excuse_count; e++) {
+        const struct excuse *x = &c->excuses[e];
+        bool found = x->variant == NULL;
+        for (int i = 0; i < g->key_count && !found; i++)
+            found = g->keys[i].c == c && strcmp(g->keys[i].variant, x->variant) == 0;
+        if (!found)
+            problem(c->file, x->line, "allow_spill names '%s'; %s has no such variant", x->variant,
+                    c->op);
+    }
+}
+
+static void check_unique(const struct gen *g)
+{
+    for (int i = 0; i < g->key_count; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(g->keys[i].entry, g->keys[j].entry) == 0)
+                problem(g->keys[i].c->file, g->keys[i].c->op_line,
+                        "the keys %s and %s have the same entry symbol %s", g->keys[j].key,
+                        g->keys[i].key, g->keys[i].entry);
+}
+
+static void check_falsifier(const struct gen *g, const struct contract *c,
+                            const struct falsifier *f)
+{
+    const char *const texts[] = {f->id, f->claim, f->test, f->mutant};
+    for (int i = 0; i < 4; i++)
+        if (texts[i][0] == '\0')
+            problem(c->file, f->line, "a falsifier has an empty field");
+    for (int i = 0; i < g->contract_count; i++) {
+        const struct contract *d = g->contracts[i];
+        for (int j = 0; j < d->falsifier_count; j++) {
+            const struct falsifier *h = &d->falsifiers[j];
+            if (h == f)
+                return;
+            if (strcmp(h->id, f->id) == 0)
+                problem(c->file, f->line, "the falsifier %s is in %s:%d already", f->id, d->file,
+                        h->line);
+        }
+    }
+}
+
+void check_all(struct gen *g)
+{
+    for (int i = 0; i < g->contract_count; i++) {
+        const struct contract *c = g->contracts[i];
+        check_names(g, c);
+        check_sources(g, c);
+        check_fills(g, c);
+        check_excuses(g, c);
+        for (int f = 0; f < c->falsifier_count; f++)
+            check_falsifier(g, c, &c->falsifiers[f]);
+        if (c->sound)
+            check_keys(g, c);
+    }
+    check_unique(g);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * contract.h: a kernel contract in memory, the keys that its axes span, and the architectures.
+ * docs/contracts.md says what each field means.
+ */
+#ifndef GEN_CONTRACT_H
+#define GEN_CONTRACT_H
+
+#include "expr.h"
+#include "yaml.h"
+
+enum {
+    MAX_AXES = 4,
+    MAX_VALUES = 16,
+    MAX_ARGS = 32,
+    MAX_DIMS = 16,
+    MAX_SCALARS = 16,
+    MAX_RANK = 8,
+    MAX_LINES = 32, /* of equations, requirements, tests, choices, excuses, falsifiers */
+    MAX_ARCHS = 32
+};
+
+enum dtype { DTYPE_T, DTYPE_LP, DTYPE_F32, DTYPE_I32, DTYPE_I64 };
+enum dir { DIR_IN, DIR_OUT, DIR_INOUT };
+enum compare { COMPARE_ALL, COMPARE_SUM, COMPARE_NONE };
+enum fill_kind {
+    FILL_NORMAL,
+    FILL_UNIFORM,
+    FILL_POSITIVE,
+    FILL_ZERO,
+    FILL_ID,
+    FILL_ID_OR_IGNORED,
+    FILL_ROW_OR_NONE,
+    FILL_POSITION,
+    FILL_DOC_START,
+    FILL_ORDER,
+    FILL_RUNS,
+    FILL_STATE,
+    FILL_INV_FREQ,
+    FILL_REF
+};
+
+/* Axis 0 is T; the values of any other are integers. */
+struct axis {
+    const char *name;
+    int line, count;
+    const char *text[MAX_VALUES];
+    int number[MAX_VALUES]; /* for T: enum dtype */
+};
+
+struct arg {
+    const char *name, *doc;
+    int line;
+    enum dir dir;
+    enum dtype dtype;
+    int rank;
+    const struct expr *shape[MAX_RANK];
+    int align; /* 0: the element's size */
+    bool optional;
+    enum fill_kind fill;
+    bool fill_given;
+    int fill_line;
+    const struct expr *fill_value; /* or NULL */
+    const char *fill_name;         /* or NULL */
+    double scale;
+    enum compare compare;
+};
+
+struct dim {
+    const char *name, *doc;
+    int line;
+    bool wide; /* int64_t */
+};
+
+struct scalar {
+    const char *name, *doc;
+    int line;
+    enum dtype dtype; /* F32 or I32 */
+    double test;
+};
+
+/* What holds for one value of one axis, or (axis -1) for all. */
+struct choice {
+    int axis, value, line, count;
+    const struct expr *e[3];
+};
+struct choices {
+    int count, line;
+    struct choice of[MAX_VALUES];
+};
+
+struct test {
+    int line;
+    bool bench;
+    int64_t dims[MAX_DIMS];
+    double scalars[MAX_SCALARS];
+    bool scalar_given[MAX_SCALARS];
+    bool null[MAX_ARGS];
+};
+
+struct excuse {
+    const char *variant, *arch; /* NULL: any */
+    int line;
+    int64_t bytes;
+};
+
+struct falsifier {
+    const char *id, *claim, *test, *mutant;
+    int line;
+};
+
+/* A parameter of the block: pointers, then dims, then scalars. */
+struct param {
+    const char *name, *doc;
+    const struct arg *arg; /* or NULL */
+    enum dtype dtype;
+    int offset, bytes;
+};
+
+struct contract {
+    const char *file;
+    bool sound; /* its own fields have no problems */
+    const char *op, *summary, *source, *backward_of;
+    int op_line, backward_line, tolerance_line;
+    int equation_count, axis_count, arg_count, dim_count, scalar_count, require_count, test_count;
+    int excuse_count, falsifier_count, param_count, param_bytes;
+    const char *equations[MAX_LINES];
+    struct axis axes[MAX_AXES];
+    struct arg args[MAX_ARGS];
+    struct dim dims[MAX_DIMS];
+    struct scalar scalars[MAX_SCALARS];
+    const struct expr *require[MAX_LINES];
+    struct choices threads, min_blocks, grid, smem;
+    double tolerance[MAX_VALUES]; /* by value of T */
+    struct test tests[MAX_LINES];
+    const struct expr *flops, *bytes;
+    int64_t min_arch;
+    struct excuse excuses[MAX_LINES];
+    struct falsifier falsifiers[MAX_LINES];
+    struct param params[MAX_ARGS + MAX_DIMS + MAX_SCALARS];
+    struct scope scope;      /* dims, then integer axes */
+    struct scope axis_scope; /* integer axes only */
+};
+
+/* One instance: a value of every axis. */
+struct key {
+    const struct contract *c;
+    const char *key, *entry, *variant; /* "op.lp.d64", "nj_op_lp_d64", "lp.d64" */
+    int value[MAX_AXES];
+    int threads, min_blocks; /* min_blocks 0: not given */
+    int64_t max_shared;
+    int id; /* index of nj_kernels, or -1: left out by --only */
+};
+
+struct arch {
+    const char *name;
+    int line, sm;
+    char suffix; /* 'a', 'f' or 0 */
+    int64_t shared;
+    bool f16, by_default;
+};
+
+/* All that gen knows; contracts and keys sorted by name. */
+struct gen {
+    const char *kernels_dir, *header;
+    struct contract **contracts;
+    int contract_count;
+    struct key *keys;
+    int key_count, selected_count;
+    struct arch archs[MAX_ARCHS]; /* the selected ones, by sm and suffix */
+    int arch_count;
+};
+
+/* contract.c: reads one file; NULL if not even its op and axes could be read. Problems go to
+ * problem(). */
+struct contract *contract_read(const char *path);
+const struct contract *contract_find(const struct gen *g, const char *op);
+int arg_find(const struct contract *c, const char *name);
+int dim_find(const struct contract *c, const char *name);
+int scalar_find(const struct contract *c, const char *name);
+int axis_find(const struct contract *c, const char *name);
+/* Values of dims and axes of one test of one key; test may be NULL (axes only). */
+struct values key_values(const struct key *k, const struct test *test);
+const struct choice *choice_of(const struct choices *list, const struct key *k);
+enum dtype key_dtype(const struct key *k, enum dtype dtype); /* T resolved */
+int dtype_bytes(enum dtype dtype);
+
+/* fields.c: the fields of arguments, dims, scalars, launch, tests and what follows them. */
+void read_args(void *c, const struct node *n);
+void read_dims(void *c, const struct node *n);
+void read_scalars(void *c, const struct node *n);
+void read_launch(void *c, const struct node *n);
+void read_tests(void *c, const struct node *n);
+void read_bench(void *c, const struct node *n);
+void read_spills(void *c, const struct node *n);
+void read_falsifiers(void *c, const struct node *n);
+bool read_name(const char *file, const struct node *n, const char **out);
+const char *read_word(const char *file, const struct node *n, const char *what,
+                      const char *const *words, int count, int *out);
+
+/* keys.c: spans the keys of all contracts, marks those that `only` selects and gives them ids. */
+void keys_make(struct gen *g, const char *only);
+void keys_limits(struct gen *g); /* threads, min_blocks, max_shared; after checks */
+
+/* check.c: everything that needs more than one field or more than one file. */
+void check_all(struct gen *g);
+
+/* archs.c: the selected architectures ("default", or names separated by spaces). */
+void archs_read(struct gen *g, const char *path, const char *wanted);
+bool key_on_arch(const struct key *k, const struct arch *a);
+
+#endif

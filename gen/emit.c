@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * emit.c: how parameters are written in C and CUDA C; shared by the writers.
+ */
+#include "emit.h"
+
+#include <string.h>
+
+/* Element types by style and dtype (T, lp, f32, i32). STYLE_KERNEL resolves T first. */
+static const char *const elements[][4] = {
+    [STYLE_KERNEL] = {NULL, "lp", "float", "int32_t"},
+    [STYLE_LAUNCHER] = {"void", "void", "float", "int32_t"},
+    [STYLE_BLOCK] = {"void", "void", "void", "void"},
+    [STYLE_REF_F32] = {"float", "float", "float", "int32_t"},
+    [STYLE_REF_F64] = {"double", "double", "double", "int32_t"},
+};
+
+const char *param_declaration(const struct param *p, enum style style, const struct key *k)
+{
+    static const char *const values[] = {
+        [DTYPE_F32] = "float", [DTYPE_I32] = "int32_t", [DTYPE_I64] = "int64_t"};
+    if (p->arg == NULL)
+        return keep_format("%s %s", values[p->dtype], p->name);
+    enum dtype dtype = style == STYLE_KERNEL ? key_dtype(k, p->dtype) : p->dtype;
+    return keep_format("%s%s *%s", p->arg->dir == DIR_IN ? "const " : "", elements[style][dtype],
+                       p->name);
+}
+
+void put_declarations(struct text *t, int indent, const struct contract *c, enum style style,
+                      const struct key *k)
+{
+    for (int i = 0; i < c->param_count; i++)
+        put_word(t, indent,
+                 keep_format("%s%s", param_declaration(&c->params[i], style, k),
+                             i + 1 < c->param_count ? "," : ""));
+}
+
+void put_block(struct text *t, const struct contract *c)
+{
+    put(t, "struct %s_block {\n", c->op);
+    for (int i = 0; i < c->param_count; i++)
+        put(t, "    %s;\n", param_declaration(&c->params[i], STYLE_BLOCK, NULL));
+    put(t, "};\n");
+}
+
+void put_block_values(struct text *t, int indent, const struct contract *c, bool first)
+{
+    for (int i = 0; i < c->param_count; i++) {
+        const char *comma = i + 1 < c->param_count ? "," : "";
+        const char *word = keep_format("p->%s%s", c->params[i].name, comma);
+        if (first && i == 0)
+            put(t, "%s", word);
+        else
+            put_word(t, indent, word);
+    }
+}
+
+void put_ref_prototype(struct text *t, const struct contract *c, enum style style)
+{
+    put(t, "void nj_ref_%s_%s(", c->op, style == STYLE_REF_F64 ? "f64" : "f32");
+    for (int a = 1; a < c->axis_count; a++)
+        put_word(t, 4, keep_format("int %s,", c->axes[a].name));
+    put_declarations(t, 4, c, style, NULL);
+    put(t, ");\n");
+}
+
+const char *shape_text(const struct arg *a)
+{
+    const char *s = "[";
+    for (int i = 0; i < a->rank; i++)
+        s = keep_format("%s%s%s", s, i ? ", " : "", a->shape[i]->source);
+    return keep_format("%s]", s);
+}
+
+const char *dtype_text(enum dtype dtype)
+{
+    static const char *const names[] = {[DTYPE_T] = "T",
+                                        [DTYPE_LP] = "lp",
+                                        [DTYPE_F32] = "f32",
+                                        [DTYPE_I32] = "i32",
+                                        [DTYPE_I64] = "i64"};
+    return names[dtype];
+}
+
+bool op_selected(const struct gen *g, const struct contract *c)
+{
+    for (int i = 0; i < g->key_count; i++)
+        if (g->keys[i].c == c && g->keys[i].id >= 0)
+            return true;
+    return false;
+}
+
+const char *key_symbol(const struct key *k)
+{
+    return k->entry + strlen("nj_");
+}

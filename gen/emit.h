@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * emit.h: the writers of gen's outputs. Each fills one or more files from the same contracts; all
+ * return 0, or -1 with a message on stderr.
+ */
+#ifndef GEN_EMIT_H
+#define GEN_EMIT_H
+
+#include "contract.h"
+
+/* How a parameter is declared. */
+enum style {
+    STYLE_KERNEL,   /* lp *, float *, int32_t * : the entry of an instance; T as the key says */
+    STYLE_LAUNCHER, /* void * for the 16-bit type */
+    STYLE_BLOCK,    /* void * throughout: a struct that holds any of the others */
+    STYLE_REF_F32,  /* the references */
+    STYLE_REF_F64
+};
+/* The declaration of p, without what separates it from the next; k may be NULL except for
+ * STYLE_KERNEL. */
+const char *param_declaration(const struct param *p, enum style style, const struct key *k);
+/* All declarations as words, separated by commas, up to but without the closing parenthesis. */
+void put_declarations(struct text *t, int indent, const struct contract *c, enum style style,
+                      const struct key *k);
+/* "struct <op>_block { ... };" */
+void put_block(struct text *t, const struct contract *c);
+/* The arguments p->x, p->y, ... of a call, up to but without the closing parenthesis. */
+void put_block_values(struct text *t, int indent, const struct contract *c, bool first);
+/* "void nj_ref_<op>_f32(...);" */
+void put_ref_prototype(struct text *t, const struct contract *c, enum style style);
+const char *shape_text(const struct arg *a); /* "[N, C]" */
+const char *dtype_text(enum dtype dtype);    /* "T" */
+bool op_selected(const struct gen *g, const struct contract *c);
+const char *key_symbol(const struct key *k); /* "attn_fwd_lp_d64" */
+
+int emit_instances(const struct gen *g, const char *out); /* inst/<key>.cu */
+int emit_head(const struct gen *g, const char *out);      /* the header of launchers */
+int emit_ops(const struct gen *g, const char *out);       /* ops.c */
+int emit_cases(const struct gen *g, const char *out);     /* cases.c */
+int emit_doc(const struct gen *g, const char *out);       /* KERNELS.md */
+int emit_lists(const struct gen *g, const char *out);     /* keys.txt, archs.txt, spills.txt */
+int emit_make(const struct gen *g, const char *out);      /* list.mk */
+
+#endif

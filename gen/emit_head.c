@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * emit_head.c: writes the header of typed launchers, each with what a caller must know.
+ */
+#include "emit.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+static void put_pointer(struct text *t, const struct arg *a)
+{
+    static const char *const dirs[] = {"in", "out", "inout"};
+    put(t, " *   %-10s %-5s %s", a->name, dirs[a->dir], dtype_text(a->dtype));
+    put_comment(t, shape_text(a));
+    put(t, "%s: ", a->optional ? " or NULL" : "");
+    put_comment(t, a->doc);
+    put(t, "\n");
+}
+
+static void put_description(struct text *t, const struct contract *c)
+{
+    put(t, "/* ");
+    put_comment(t, c->summary);
+    put(t, "\n");
+    for (int i = 0; i < c->equation_count; i++) {
+        put(t, " *   ");
+        put_comment(t, c->equations[i]);
+        put(t, "\n");
+    }
+    put(t, " *\n *   T: ");
+    for (int v = 0; v < c->axes[0].count; v++)
+        put(t, "%s%s", v ? ", " : "", c->axes[0].number[v] == DTYPE_LP ? "NJ_LP" : "NJ_F32");
+    for (int a = 1; a < c->axis_count; a++) {
+        put(t, "; %s: ", c->axes[a].name);
+        for (int v = 0; v < c->axes[a].count; v++)
+            put(t, "%s%d", v ? ", " : "", c->axes[a].number[v]);
+    }
+    put(t, "\n");
+    for (int i = 0; i < c->arg_count; i++)
+        put_pointer(t, &c->args[i]);
+    for (int i = c->arg_count; i < c->param_count; i++) {
+        put(t, " *   %-10s ", c->params[i].name);
+        put_comment(t, c->params[i].doc);
+        put(t, "\n");
+    }
+    for (int i = 0; i < c->require_count; i++) {
+        put(t, i ? ", " : " * Requires ");
+        put_comment(t, c->require[i]->source);
+    }
+    put(t, c->require_count ? ".\n" : "");
+    put(t, " * Returns as said above. */\n");
+}
+
+static void put_prototype(struct text *t, const struct contract *c)
+{
+    put(t, "int nj_%s(nj_stream *stream, enum nj_dtype T,", c->op);
+    for (int a = 1; a < c->axis_count; a++)
+        put_word(t, 4, keep_format("int %s,", c->axes[a].name));
+    put_declarations(t, 4, c, STYLE_LAUNCHER, NULL);
+    put(t, ");\n\n");
+}
+
+static const char *guard(const char *header)
+{
+    char *s = keep_format("NJ_GENERATED_%s", header);
+    for (char *p = s; *p; p++)
+        *p = isalnum((unsigned char)*p) ? (char)toupper((unsigned char)*p) : '_';
+    return s;
+}
+
+int emit_head(const struct gen *g, const char *out)
+{
+    const char *name = guard(g->header);
+    struct text t = {0};
+    put(&t,
+        "/* SPDX-License-Identifier: Apache-2.0\n *\n"
+        " * %s: typed launchers. Written by gen from the kernel contracts. Do not edit.\n *\n",
+        g->header);
+    put(&t,
+        " * Each enqueues its kernel on the stream and returns. Pointers are device memory (host "
+        "memory\n"
+        " * on the CPU backend); void * is an array of T. T is the element type: NJ_LP or NJ_F32.\n"
+        " * All return 0; NJ_E_ARG for a broken requirement, a NULL or misaligned pointer; "
+        "NJ_E_NO_KERNEL\n"
+        " * for a variant that this build lacks; NJ_E_DEVICE. nj_context_error() has the "
+        "sentence.\n */\n");
+    put(&t, "#ifndef %s\n#define %s\n\n#include \"nojit.h\"\n\n", name, name);
+    put(&t, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    for (int i = 0; i < g->contract_count; i++) {
+        put_description(&t, g->contracts[i]);
+        put_prototype(&t, g->contracts[i]);
+    }
+    put(&t, "#ifdef __cplusplus\n}\n#endif\n#endif\n");
+    return put_file(out, g->header, &t, false);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * emit_inst.c: writes inst/<key>.cu, the translation unit of one key. Pointers are not restrict:
+ * contracts allow outputs that equal inputs.
+ */
+#include "emit.h"
+
+static void put_instance(struct text *t, const struct key *k)
+{
+    const struct contract *c = k->c;
+    put(t, "// SPDX-License-Identifier: Apache-2.0\n");
+    put(t, "// Written by gen from the contract %s.yaml. Do not edit.\n", c->op);
+    put(t, "#define NJ_THREADS %d\n#include \"%s.cu\"\n\n", k->threads, c->op);
+    put(t, "extern \"C\" __global__ void __launch_bounds__(%d", k->threads);
+    if (k->min_blocks > 0)
+        put(t, ", %d", k->min_blocks);
+    put(t, ")\n    %s(", k->entry);
+    put_declarations(t, 8, c, STYLE_KERNEL, k);
+    put(t, ")\n{\n    %s<%s", c->op, key_dtype(k, DTYPE_T) == DTYPE_LP ? "lp" : "float");
+    for (int a = 1; a < c->axis_count; a++)
+        put(t, ", %d", c->axes[a].number[k->value[a]]);
+    put(t, ">(");
+    for (int i = 0; i < c->param_count; i++)
+        put_word(t, 8, keep_format("%s%s", c->params[i].name, i + 1 < c->param_count ? "," : ""));
+    put(t, ");\n}\n");
+}
+
+int emit_instances(const struct gen *g, const char *out)
+{
+    const char *dir = keep_format("%s/inst", out);
+    if (make_folder(dir) != 0)
+        return -1;
+    for (int i = 0; i < g->key_count; i++) {
+        const struct key *k = &g->keys[i];
+        struct text t = {0};
+        if (k->id < 0)
+            continue;
+        put_instance(&t, k);
+        if (put_file(dir, keep_format("%s.cu", k->key), &t, false) != 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * expr.h: the expressions of contracts: parsed once, evaluated for test cases, printed as C for
+ * launchers. Numbers are int64_t; a result that does not fit is an error in gen and saturates in a
+ * launcher, where the limits on grids then refuse it.
+ */
+#ifndef GEN_EXPR_H
+#define GEN_EXPR_H
+
+#include "put.h"
+
+#include <stdint.h>
+
+enum { MAX_SYMBOLS = 24 };
+
+enum expr_op {
+    EXPR_NUMBER,
+    EXPR_SYMBOL,
+    EXPR_SIZE, /* size(T); other sizes are numbers */
+    EXPR_ADD,
+    EXPR_SUB,
+    EXPR_MUL,
+    EXPR_DIV,
+    EXPR_REM,
+    EXPR_CEIL_DIV,
+    EXPR_MIN,
+    EXPR_MAX,
+    EXPR_EQ, /* from here on: conditions */
+    EXPR_NE,
+    EXPR_LT,
+    EXPR_LE,
+    EXPR_GT,
+    EXPR_GE,
+    EXPR_AND,
+    EXPR_OR,
+    EXPR_OPS
+};
+
+struct expr {
+    enum expr_op op;
+    int64_t number; /* NUMBER */
+    int symbol;     /* SYMBOL: index into the scope */
+    const struct expr *a, *b;
+    const char *source; /* the text of the whole, at the root */
+    int line;           /* at the root */
+};
+
+/* The names an expression may use. */
+struct scope {
+    const char *file;
+    const char *names[MAX_SYMBOLS];
+    int count;
+};
+/* What they stand for. */
+struct values {
+    int64_t of[MAX_SYMBOLS];
+    int size_of_T;
+};
+
+/* NULL after problem(). condition: whether it must be true or false rather than a number. */
+const struct expr *expr_parse(const struct scope *scope, int line, const char *text,
+                              bool condition);
+/* NULL, or why there is no value ("division by zero"). */
+const char *expr_eval(const struct expr *e, const struct values *v, int64_t *out);
+/* Prints C that calls helpers i64_*; ors a bit (1 << op) into *used for each helper needed. */
+void expr_print(struct text *t, const struct expr *e, const struct scope *scope, uint32_t *used);
+/* Calls visit for each divisor in e that is not a number, innermost first. */
+void expr_divisors(const struct expr *e, void (*visit)(void *user, const struct expr *divisor),
+                   void *user);
+/* Definitions of the helpers in `used`, as C. */
+void expr_helpers(struct text *t, uint32_t used);
+
+#endif

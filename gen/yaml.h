@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * yaml.h: a YAML file as a tree of nodes that know their lines. Aliases, several documents and
+ * fields given twice are refused here; what a node means is decided by who reads it.
+ */
+#ifndef GEN_YAML_H
+#define GEN_YAML_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum node_kind { NODE_SCALAR = 1, NODE_LIST = 2, NODE_MAP = 4 };
+
+struct node {
+    enum node_kind kind;
+    int line;
+    const char *text; /* of a scalar */
+    bool plain;       /* not quoted */
+    int count;
+    struct node **items; /* of a list; values of a map */
+    struct node **keys;  /* of a map: scalars */
+};
+
+/* NULL after problem() if the file cannot be read or is not YAML. */
+struct node *yaml_load(const char *path);
+
+bool node_is_null(const struct node *n);
+/* A scalar as a number; false (nothing reported) if it is none. */
+bool node_int(const struct node *n, int64_t *out);
+bool node_double(const struct node *n, double *out);
+
+/* How the fields of a map are read: checked for unknown and missing names, then read in the table's
+ * order. */
+struct field {
+    const char *name;
+    bool required;
+    int kinds; /* allowed node_kinds, or-ed */
+    void (*read)(void *into, const struct node *value);
+};
+void node_fields(const char *file, const struct node *map, const char *what,
+                 const struct field *fields, int count, void *into);
+
+#endif

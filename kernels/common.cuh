@@ -33,28 +33,79 @@ template <> __device__ __forceinline__ __nv_bfloat16 from_f32<__nv_bfloat16>(flo
     return __float2bfloat16_rn(x);
 }
 
-// One 16-byte access: 8 elements of the 16-bit type or 4 floats, widened to float.
-template <typename T> struct vec {
-    static constexpr int N = 16 / sizeof(T);
+template <int BYTES> struct words;
+template <> struct words<16> {
+    typedef uint4 type;
+};
+template <> struct words<8> {
+    typedef uint2 type;
+};
+
+// Consecutive elements that one access moves, widened to float: by default 16 bytes, that is 8 elements of the
+// 16-bit type or 4 floats. With a count, elements from there on are neither read (they are 0) nor written.
+template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
+    static constexpr int N = WIDTH;
+    typedef typename words<N * sizeof(T)>::type raw;
     float v[N];
 
-    __device__ __forceinline__ void load(const T *p)
+    static __device__ __forceinline__ raw read(const T *p)
     {
-        alignas(16) T raw[N];
-        *reinterpret_cast<uint4 *>(raw) = *reinterpret_cast<const uint4 *>(p);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = to_f32(raw[i]);
+        return *reinterpret_cast<const raw *>(p);
     }
-    __device__ __forceinline__ void store(T *p) const
+    __device__ __forceinline__ void set(raw bits)
     {
-        alignas(16) T raw[N];
+        alignas(raw) T e[N];
+        *reinterpret_cast<raw *>(e) = bits;
 #pragma unroll
         for (int i = 0; i < N; i++)
-            raw[i] = from_f32<T>(v[i]);
-        *reinterpret_cast<uint4 *>(p) = *reinterpret_cast<const uint4 *>(raw);
+            v[i] = to_f32(e[i]);
+    }
+    __device__ __forceinline__ raw bits() const
+    {
+        alignas(raw) T e[N];
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            e[i] = from_f32<T>(v[i]);
+        return *reinterpret_cast<const raw *>(e);
+    }
+    __device__ __forceinline__ void load(const T *p) { set(read(p)); }
+    __device__ __forceinline__ void store(T *p) const { *reinterpret_cast<raw *>(p) = bits(); }
+
+    __device__ __forceinline__ void load(const T *p, int64_t count)
+    {
+        if (count >= N) {
+            load(p);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            v[i] = i < count ? to_f32(p[i]) : 0.0f;
+    }
+    __device__ __forceinline__ void store(T *p, int64_t count) const
+    {
+        if (count >= N) {
+            store(p);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            if (i < count)
+                p[i] = from_f32<T>(v[i]);
     }
 };
+
+// 2^x to 2 units in the last place; 0 where the result would be subnormal.
+static __device__ __forceinline__ float exp2_fast(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+static __device__ __forceinline__ float sigmoid(float x)
+{
+    return __fdividef(1.0f, 1.0f + __expf(-x));
+}
 
 static __device__ __forceinline__ float warp_sum(float x)
 {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "norm.cuh"
+
+// A group of WIDTH threads a row: the block's groups take its rows p, p + P, ... in turn. A thread owns the same
+// columns of every row and sums dw for them in registers; at the end the groups add up in order. C <= 32 * WIDTH.
+template <typename T, int WIDTH>
+static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, const T *dy,
+                                                        const T *x, const T *w, const float *rstd,
+                                                        const T *dres, int N, int C, int P)
+{
+    constexpr int V = vec<T>::N, KEEP = 32 / V, GROUPS = NJ_THREADS / WIDTH;
+    extern __shared__ __align__(16) float dw_sum[];
+    const int group = threadIdx.x / WIDTH, lane = threadIdx.x % WIDTH;
+    float dw[KEEP][V] = {};
+
+    for (int64_t n = blockIdx.x + (int64_t)group * P; n < N; n += (int64_t)GROUPS * P) {
+        const int64_t row = n * C;
+        typename vec<T>::raw dy_raw[KEEP], x_raw[KEEP];
+#pragma unroll
+        for (int k = 0; k < KEEP; k++) {
+            const int c = (k * WIDTH + lane) * V;
+            dy_raw[k] = x_raw[k] = {};
+            if (c < C) {
+                dy_raw[k] = vec<T>::read(dy + row + c);
+                x_raw[k] = vec<T>::read(x + row + c);
+            }
+        }
+        const float r = rstd[n];
+        float dot = 0;
+#pragma unroll
+        for (int k = 0; k < KEEP; k++) {
+            const int c = (k * WIDTH + lane) * V;
+            vec<T> g, a, gain;
+            g.set(dy_raw[k]);
+            a.set(x_raw[k]);
+            gain.set({});
+            if (c < C)
+                gain.load(w + c);
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                const float gh = g.v[i] * (a.v[i] * r);
+                dw[k][i] += gh;
+                dot += gh * gain.v[i];
+            }
+        }
+        const float mean = group_sum<WIDTH>(dot) / C;
+#pragma unroll
+        for (int k = 0; k < KEEP; k++) {
+            const int c = (k * WIDTH + lane) * V;
+            if (c < C) {
+                vec<T> g, a, gain, out;
+                g.set(dy_raw[k]);
+                a.set(x_raw[k]);
+                gain.load(w + c);
+                out.set({});
+                if (dres)
+                    out.load(dres + row + c);
+#pragma unroll
+                for (int i = 0; i < V; i++)
+                    out.v[i] += r * (g.v[i] * gain.v[i] - a.v[i] * r * mean);
+                out.store(dx + row + c);
+            }
+        }
+    }
+
+    for (int turn = 0; turn < GROUPS; turn++) {
+        if (group == turn)
+#pragma unroll
+            for (int k = 0; k < KEEP; k++) {
+                const int c = (k * WIDTH + lane) * V;
+                if (c < C)
+#pragma unroll
+                    for (int i = 0; i < V; i++)
+                        dw_sum[c + i] = turn == 0 ? dw[k][i] : dw_sum[c + i] + dw[k][i];
+            }
+        __syncthreads();
+    }
+    for (int c = threadIdx.x * 4; c < C; c += NJ_THREADS * 4)
+        *reinterpret_cast<float4 *>(dw_part + (int64_t)blockIdx.x * C + c) =
+            *reinterpret_cast<const float4 *>(dw_sum + c);
+}
+
+template <typename T>
+static __device__ __forceinline__ void rmsnorm_bwd(T *dx, float *dw_part, const T *dy, const T *x,
+                                                   const T *w, const float *rstd, const T *dres,
+                                                   int N, int C, int P)
+{
+    if (C <= 1024)
+        rmsnorm_bwd_rows<T, 32>(dx, dw_part, dy, x, w, rstd, dres, N, C, P);
+    else if (C <= 2048)
+        rmsnorm_bwd_rows<T, 64>(dx, dw_part, dy, x, w, rstd, dres, N, C, P);
+    else
+        rmsnorm_bwd_rows<T, NJ_THREADS>(dx, dw_part, dy, x, w, rstd, dres, N, C, P);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common.cuh"
+
+// Block (n, y): 2048 columns of row n. A thread reads gate and up before it writes either, so dgu may equal gu.
+template <typename T>
+static __device__ __forceinline__ void swiglu_bwd(T *dgu, const T *dy, const T *gu, int N, int I)
+{
+    constexpr int V = vec<T>::N;
+    const int64_t n = blockIdx.x;
+    const int begin = blockIdx.y * 2048, end = min(I, begin + 2048);
+    const int64_t gate = n * 2 * I, up = gate + I;
+    for (int c = begin + threadIdx.x * V; c < end; c += NJ_THREADS * V) {
+        vec<T> d, g, u;
+        d.load(dy + n * I + c);
+        g.load(gu + gate + c);
+        u.load(gu + up + c);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            const float x = g.v[i], z = sigmoid(x);
+            g.v[i] = d.v[i] * u.v[i] * z * (1 + x * (1 - z));
+            u.v[i] = d.v[i] * x * z;
+        }
+        g.store(dgu + gate + c);
+        u.store(dgu + up + c);
+    }
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * harness_case.c: one case. Each argument lies alone in an allocation between guards, aligned to
+ * what its contract says and no better; outputs start as NaN patterns. After the launch guards and
+ * inputs must be as they were, outputs equal to the reference in double.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { ARGS_MAX = 32, GUARD = 256, GUARD_BYTE = 0xa5, POISON_BYTE = 0xff, BLOCK_MAX = 512 };
+
+/* An argument on the device: [guard][data][guard], and what the reference makes of it. */
+struct buffer {
+    const struct case_arg *spec;
+    unsigned char *image; /* host copy of the whole allocation before the launch */
+    unsigned char *after; /* and after it */
+    size_t bytes, data_at, data_bytes;
+    void *device;
+    void *want; /* double[] or int32_t[] */
+};
+
+struct run {
+    nj_context *ctx;
+    nj_stream *stream;
+    const struct subject *s;
+    struct result *out;
+    int lp_is_f16;
+    struct buffer buffer[ARGS_MAX];
+};
+
+void set_pointer(const struct subject *s, unsigned char *params, uint32_t arg, const void *ptr)
+{
+    memcpy(params + s->params[arg].offset, &ptr, sizeof(ptr));
+}
+
+static void fail(struct run *r, const char *what)
+{
+    r->out->status = FAILED;
+    snprintf(r->out->message, sizeof(r->out->message), "%s", what);
+}
+
+static int device_failed(struct run *r, const char *step, int rc)
+{
+    r->out->status = FAILED;
+    r->out->device_lost = rc == NJ_E_DEVICE;
+    snprintf(r->out->message, sizeof(r->out->message), "%s: %s: %s", step, nj_error_name(rc),
+             nj_context_error(r->ctx));
+    return rc;
+}
+
+/* What the reference starts from: the input, or NaN (-1 for integers) where it must write. */
+static void *initial_want(const struct case_arg *a, const void *values)
+{
+    const size_t n = (size_t)a->elements;
+    const size_t bytes = n * (a->type == CASE_I32 ? sizeof(int32_t) : sizeof(double));
+    void *want = allocate(bytes, 1);
+    if (values)
+        memcpy(want, values, bytes);
+    else
+        memset(want, POISON_BYTE, bytes);
+    return want;
+}
+
+/* Guards, data and device memory of one argument; nothing for NULL. */
+static int make_buffer(struct run *r, struct buffer *b, const void *values)
+{
+    const struct case_arg *a = b->spec;
+    const size_t align = a->align;
+    b->data_bytes = (size_t)a->elements * type_bytes(a->type);
+    b->bytes = GUARD + align + b->data_bytes + GUARD;
+    int rc = nj_alloc(r->ctx, NJ_MEM_DEVICE, b->bytes + align, &b->device);
+    if (rc)
+        return device_failed(r, "allocation", rc);
+    /* Aligned to `align`, not to twice that. */
+    b->data_at = GUARD;
+    while (((uintptr_t)b->device + b->data_at) % (2 * align) != align)
+        b->data_at++;
+    b->image = allocate(b->bytes, 1);
+    b->after = allocate(b->bytes, 1);
+    memset(b->image, GUARD_BYTE, b->bytes);
+    if (values)
+        encode(b->image + b->data_at, values, a->elements, a->type, r->lp_is_f16);
+    else
+        memset(b->image + b->data_at, POISON_BYTE, b->data_bytes);
+    rc = nj_copy(r->stream, b->device, b->image, b->bytes);
+    return rc ? device_failed(r, "upload", rc) : 0;
+}
+
+static int make_buffers(struct run *r, void **values)
+{
+    for (uint32_t i = 0; i < r->s->c->arg_count; i++) {
+        struct buffer *b = &r->buffer[i];
+        b->spec = &r->s->c->args[i];
+        if (b->spec->null)
+            continue;
+        b->want = initial_want(b->spec, values[i]);
+        if (make_buffer(r, b, values[i]))
+            return -1;
+    }
+    return 0;
+}
+
+static void run_oracle(struct run *r)
+{
+    _Alignas(16) unsigned char params[BLOCK_MAX];
+    memcpy(params, r->s->c->params, r->s->param_bytes);
+    for (uint32_t i = 0; i < r->s->c->arg_count; i++)
+        set_pointer(r->s, params, i, r->buffer[i].want);
+    r->s->c->oracle(params);
+}
+
+static int launch(struct run *r)
+{
+    _Alignas(16) unsigned char params[BLOCK_MAX];
+    memcpy(params, r->s->c->params, r->s->param_bytes);
+    for (uint32_t i = 0; i < r->s->c->arg_count; i++) {
+        const struct buffer *b = &r->buffer[i];
+        set_pointer(r->s, params, i, b->device ? (char *)b->device + b->data_at : NULL);
+    }
+    int rc = r->s->c->launch(r->stream, params);
+    if (rc)
+        return device_failed(r, "launch", rc);
+    for (uint32_t i = 0; i < r->s->c->arg_count && !rc; i++) {
+        struct buffer *b = &r->buffer[i];
+        if (b->device)
+            rc = nj_copy(r->stream, b->after, b->device, b->bytes);
+    }
+    const int sync = nj_stream_sync(r->stream);
+    return rc || sync ? device_failed(r, "run", sync ? sync : rc) : 0;
+}
+
+/* First byte of [from, to) that the launch changed, or -1. */
+static long long changed(const struct buffer *b, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (b->after[i] != b->image[i])
+            return (long long)i;
+    return -1;
+}
+
+static void check_buffer(struct run *r, const struct buffer *b)
+{
+    const size_t end = b->data_at + b->data_bytes;
+    char what[sizeof(r->out->message)] = "";
+    long long at;
+    if ((at = changed(b, 0, b->data_at)) >= 0) {
+        snprintf(what, sizeof(what), "%s: wrote %lld bytes before its start", b->spec->name,
+                 (long long)b->data_at - at);
+    } else if ((at = changed(b, end, b->bytes)) >= 0) {
+        snprintf(what, sizeof(what), "%s: wrote %lld bytes past its end", b->spec->name,
+                 at - (long long)end + 1);
+    } else if (b->spec->dir == CASE_IN) {
+        if ((at = changed(b, b->data_at, end)) >= 0)
+            snprintf(what, sizeof(what), "%s[%lld]: input was changed", b->spec->name,
+                     (at - (long long)b->data_at) / (long long)type_bytes(b->spec->type));
+    } else {
+        const double e = compare_output(b->spec, b->after + b->data_at, b->want, r->s->c->tolerance,
+                                        r->lp_is_f16, what, sizeof(what));
+        if (!(e <= r->out->worst))
+            r->out->worst = e;
+    }
+    if (what[0] && r->out->status != FAILED)
+        fail(r, what);
+}
+
+static void free_buffers(struct run *r)
+{
+    for (int i = 0; i < ARGS_MAX; i++) {
+        struct buffer *b = &r->buffer[i];
+        nj_free(r->ctx, NJ_MEM_DEVICE, b->device);
+        free(b->image);
+        free(b->after);
+        free(b->want);
+    }
+}
+
+void run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint64_t seed,
+              struct result *out)
+{
+    const struct kernel_case *c = s->c;
+    struct run r = {.ctx = ctx, .stream = stream, .s = s, .out = out};
+    void *values[ARGS_MAX] = {NULL};
+    char message[sizeof(out->message)] = "";
+    *out = (struct result){.status = NOT_RUN};
+    r.lp_is_f16 = nj_context_device(ctx)->lp_is_f16;
+    if (c->arg_count > ARGS_MAX || s->param_bytes > BLOCK_MAX) {
+        fail(&r, "more arguments than the harness holds");
+        return;
+    }
+    if (fill_case(s, seed, r.lp_is_f16, values, message, sizeof(message))) {
+        fail(&r, message);
+        goto done;
+    }
+    if (make_buffers(&r, values))
+        goto done;
+    run_oracle(&r);
+    if (launch(&r))
+        goto done;
+    for (uint32_t i = 0; i < c->arg_count; i++)
+        if (r.buffer[i].device)
+            check_buffer(&r, &r.buffer[i]);
+    if (out->status == NOT_RUN)
+        out->status = PASSED;
+done:
+    free_buffers(&r);
+    for (int i = 0; i < ARGS_MAX; i++)
+        free(values[i]);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * harness_compare.c: what a stored type can hold, and whether an output is right.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+/* A binary floating-point type narrower than float. */
+struct narrow {
+    int fraction_bits, min_exponent, max_exponent;
+};
+static const struct narrow BF16 = {7, -126, 127}, F16 = {10, -14, 15};
+
+size_t type_bytes(enum case_type type)
+{
+    return type == CASE_LP ? 2 : 4;
+}
+
+const char *type_name(enum case_type type)
+{
+    static const char *const names[] = {[CASE_F32] = "f32", [CASE_LP] = "lp", [CASE_I32] = "i32"};
+    return names[type];
+}
+
+static double round_narrow(double x, const struct narrow *n)
+{
+    if (x == 0 || !isfinite(x))
+        return x;
+    const int e = ilogb(x) < n->min_exponent ? n->min_exponent : ilogb(x);
+    const double unit = ldexp(1, e - n->fraction_bits);
+    const double r = rint(x / unit) * unit; /* to nearest, ties to even */
+    return fabs(r) >= ldexp(1, n->max_exponent + 1) ? copysign(INFINITY, x) : r;
+}
+
+double round_to_type(double x, enum case_type type, int lp_is_f16)
+{
+    return type == CASE_LP ? round_narrow(x, lp_is_f16 ? &F16 : &BF16) : (double)(float)x;
+}
+
+/* x is a value of the type, finite. */
+static uint16_t narrow_bits(double x, const struct narrow *n)
+{
+    const unsigned sign = signbit(x) ? 0x8000u : 0;
+    if (x == 0)
+        return (uint16_t)sign;
+    const int e = ilogb(x) < n->min_exponent ? n->min_exponent : ilogb(x);
+    /* A subnormal has no leading one: the sum then carries into exponent 0. */
+    const unsigned digits = (unsigned)ldexp(fabs(x), n->fraction_bits - e);
+    const unsigned base = (unsigned)(e - n->min_exponent) << n->fraction_bits;
+    return (uint16_t)(sign | (base + digits));
+}
+
+static double narrow_value(uint16_t bits, const struct narrow *n)
+{
+    const int exponent = (bits & 0x7fff) >> n->fraction_bits;
+    const int fraction = bits & ((1 << n->fraction_bits) - 1);
+    const double sign = bits & 0x8000 ? -1 : 1;
+    if (exponent > n->max_exponent - n->min_exponent + 1)
+        return fraction ? (double)NAN : sign * (double)INFINITY;
+    const int lead = exponent ? 1 << n->fraction_bits : 0, e = exponent ? exponent : 1;
+    return sign * ldexp(lead + fraction, e - 1 + n->min_exponent - n->fraction_bits);
+}
+
+void encode(unsigned char *bytes, const void *values, int64_t elements, enum case_type type,
+            int lp_is_f16)
+{
+    if (type == CASE_I32) {
+        memcpy(bytes, values, (size_t)elements * sizeof(int32_t));
+        return;
+    }
+    const double *x = values;
+    for (int64_t i = 0; i < elements; i++) {
+        if (type == CASE_LP) {
+            const uint16_t b = narrow_bits(x[i], lp_is_f16 ? &F16 : &BF16);
+            memcpy(bytes + 2 * i, &b, sizeof(b));
+        } else {
+            const float f = (float)x[i];
+            memcpy(bytes + 4 * i, &f, sizeof(f));
+        }
+    }
+}
+
+double decode(const unsigned char *bytes, int64_t index, enum case_type type, int lp_is_f16)
+{
+    uint16_t b;
+    float f;
+    int32_t i;
+    switch (type) {
+    case CASE_LP:
+        memcpy(&b, bytes + 2 * index, sizeof(b));
+        return narrow_value(b, lp_is_f16 ? &F16 : &BF16);
+    case CASE_F32:
+        memcpy(&f, bytes + 4 * index, sizeof(f));
+        return (double)f;
+    default:
+        memcpy(&i, bytes + 4 * index, sizeof(i));
+        return i;
+    }
+}
+
+static double want_at(const struct case_arg *a, const void *want, int64_t i)
+{
+    return a->type == CASE_I32 ? ((const int32_t *)want)[i] : ((const double *)want)[i];
+}
+
+/* NaN, -inf, +inf or finite. */
+static int class_of(double x)
+{
+    return isnan(x) ? 3 : isinf(x) ? (x > 0 ? 2 : 1) : 0;
+}
+
+/* Error of one pair, relative to want and to size. */
+static double error_of(double got, double want, double size)
+{
+    if (class_of(got) != class_of(want))
+        return INFINITY;
+    if (class_of(want) || got == want)
+        return 0;
+    return fabs(got - want) / (fabs(want) + size);
+}
+
+static double rms_of(const struct case_arg *a, const void *want)
+{
+    double sum = 0;
+    int64_t n = 0;
+    for (int64_t i = 0; i < a->elements; i++) {
+        const double w = want_at(a, want, i);
+        if (isfinite(w)) {
+            sum += w * w;
+            n++;
+        }
+    }
+    return n ? sqrt(sum / (double)n) : 0;
+}
+
+static double compare_sum(const struct case_arg *a, const unsigned char *got, const void *want,
+                          double tolerance, int lp_is_f16, char *message, size_t message_bytes)
+{
+    double g = 0, w = 0;
+    for (int64_t i = 0; i < a->elements; i++) {
+        g += decode(got, i, a->type, lp_is_f16);
+        w += want_at(a, want, i);
+    }
+    const double error = error_of(g, w, 0);
+    if (!(error <= tolerance))
+        snprintf(message, message_bytes, "%s, sum: got %.9g, want %.9g, error %.3g, tolerance %.3g",
+                 a->name, g, w, error, tolerance);
+    return error;
+}
+
+double compare_output(const struct case_arg *a, const unsigned char *got, const void *want,
+                      double tolerance, int lp_is_f16, char *message, size_t message_bytes)
+{
+    if (a->compare == CASE_COMPARE_NONE)
+        return 0;
+    if (a->compare == CASE_COMPARE_SUM)
+        return compare_sum(a, got, want, tolerance, lp_is_f16, message, message_bytes);
+    const double size = a->type == CASE_I32 ? 0 : rms_of(a, want);
+    const double limit = a->type == CASE_I32 ? 0 : tolerance;
+    double worst = 0;
+    int64_t at = -1;
+    for (int64_t i = 0; i < a->elements; i++) {
+        const double e = error_of(decode(got, i, a->type, lp_is_f16), want_at(a, want, i), size);
+        if (!(e <= worst)) {
+            worst = e;
+            at = i;
+        }
+    }
+    if (!(worst <= limit))
+        snprintf(message, message_bytes,
+                 "%s[%lld]: got %.9g, want %.9g, error %.3g, tolerance %.3g", a->name,
+                 (long long)at, decode(got, at, a->type, lp_is_f16), want_at(a, want, at), worst,
+                 limit);
+    return worst;
+}

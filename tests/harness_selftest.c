@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * harness_selftest.c: a harness that passes everything would look the same as one that works. So:
+ * one op, y[i] = 2 x[i] and sign[i], done right once and wrong in every way that the harness must
+ * notice.
+ */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { ROWS = 6, COLUMNS = 5, COUNT = ROWS * COLUMNS };
+
+struct block {
+    void *y, *sign, *x;
+    int32_t n;
+};
+
+static void twice(const struct block *p)
+{
+    float *y = p->y;
+    int32_t *sign = p->sign;
+    const float *x = p->x;
+    for (int32_t i = 0; i < p->n; i++) {
+        y[i] = 2 * x[i];
+        sign[i] = x[i] < 0 ? -1 : 1;
+    }
+}
+
+static int right(nj_stream *s, const void *params)
+{
+    (void)s;
+    twice(params);
+    return 0;
+}
+
+static int returns_nan(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    right(s, params);
+    ((float *)p->y)[3] = NAN;
+    return 0;
+}
+
+static int returns_infinity(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    right(s, params);
+    ((float *)p->y)[0] = INFINITY;
+    return 0;
+}
+
+static int returns_a_constant(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    right(s, params);
+    memset(p->y, 0, COUNT * sizeof(float));
+    return 0;
+}
+
+static int is_off_by_one_row(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    float *y = p->y;
+    right(s, params);
+    memmove(y + COLUMNS, y, (COUNT - COLUMNS) * sizeof(float));
+    return 0;
+}
+
+static int is_slightly_off(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    right(s, params);
+    ((float *)p->y)[7] *= 1.0001f;
+    return 0;
+}
+
+static int leaves_one_element(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    struct block shorter = *p;
+    (void)s;
+    shorter.n--;
+    twice(&shorter);
+    return 0;
+}
+
+static int gets_an_integer_wrong(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    right(s, params);
+    ((int32_t *)p->sign)[COUNT - 1] += 1;
+    return 0;
+}
+
+static int writes_past_the_end(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    right(s, params);
+    ((float *)p->y)[COUNT] = 0;
+    return 0;
+}
+
+static int writes_before_the_start(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    right(s, params);
+    ((float *)p->y)[-1] = 0;
+    return 0;
+}
+
+static int changes_an_input(nj_stream *s, const void *params)
+{
+    const struct block *p = params;
+    right(s, params);
+    ((float *)p->x)[2] += 1;
+    return 0;
+}
+
+static int refuses(nj_stream *s, const void *params)
+{
+    right(s, params);
+    return NJ_E_ARG;
+}
+
+static int crashes(nj_stream *s, const void *params)
+{
+    right(s, params);
+    return raise(SIGSEGV);
+}
+
+static void oracle(const void *params)
+{
+    const struct block *p = params;
+    double *y = p->y;
+    int32_t *sign = p->sign;
+    const double *x = p->x;
+    for (int32_t i = 0; i < p->n; i++) {
+        y[i] = 2 * x[i];
+        sign[i] = x[i] < 0 ? -1 : 1;
+    }
+}
+
+static const struct case_arg ARGS[] = {
+    {.name = "y", .dir = CASE_OUT, .type = CASE_F32, .elements = COUNT, .align = 16, .scale = 1},
+    {.name = "sign", .dir = CASE_OUT, .type = CASE_I32, .elements = COUNT, .align = 4, .scale = 1},
+    {.name = "x", .dir = CASE_IN, .type = CASE_F32, .elements = COUNT, .align = 4, .scale = 1},
+};
+static const struct nj_param PARAMS[] = {{offsetof(struct block, y), sizeof(void *)},
+                                         {offsetof(struct block, sign), sizeof(void *)},
+                                         {offsetof(struct block, x), sizeof(void *)},
+                                         {offsetof(struct block, n), sizeof(int32_t)}};
+static const char *const NAMES[] = {"y", "sign", "x", "n"};
+static const struct case_names CASE_NAMES = {.params = NAMES};
+static const struct block NUMBERS = {.n = COUNT};
+
+/* says: what the message must hold, so that no op fails for another reason than its own. */
+static const struct {
+    const char *name;
+    int (*launch)(nj_stream *s, const void *params);
+    const char *says; /* NULL: it must pass */
+} OPS[] = {
+    {"right", right, NULL},
+    {"returns NaN", returns_nan, "y[3]: got nan"},
+    {"returns infinity", returns_infinity, "y[0]: got inf"},
+    {"returns a constant", returns_a_constant, "got 0, want"},
+    {"is off by one row", is_off_by_one_row, "y["},
+    {"is slightly off", is_slightly_off, "y[7]"},
+    {"leaves one element", leaves_one_element, "y[29]: got nan"},
+    {"gets an integer wrong", gets_an_integer_wrong, "sign[29]"},
+    {"writes past the end", writes_past_the_end, "y: wrote"},
+    {"writes before the start", writes_before_the_start, "y: wrote"},
+    {"changes an input", changes_an_input, "x[2]: input was changed"},
+    {"refuses", refuses, "launch: NJ_E_ARG"},
+    {"crashes", crashes, "signal 11"},
+    {"right after a crash", right, NULL},
+};
+enum { OP_COUNT = sizeof(OPS) / sizeof(OPS[0]) };
+
+int run_self_test(void)
+{
+    static struct kernel_case cases[OP_COUNT];
+    static struct subject subjects[OP_COUNT];
+    struct result *results = shared_results(OP_COUNT);
+    int failed = 0;
+    for (int i = 0; i < OP_COUNT; i++) {
+        cases[i] = (struct kernel_case){.label = OPS[i].name,
+                                        .args = ARGS,
+                                        .arg_count = sizeof(ARGS) / sizeof(ARGS[0]),
+                                        .params = (const unsigned char *)&NUMBERS,
+                                        .tolerance = 1e-5,
+                                        .launch = OPS[i].launch,
+                                        .oracle = oracle};
+        subjects[i] = (struct subject){.key = "twice.f32",
+                                       .op = "twice",
+                                       .params = PARAMS,
+                                       .param_bytes = sizeof(struct block),
+                                       .param_count = sizeof(PARAMS) / sizeof(PARAMS[0]),
+                                       .names = &CASE_NAMES,
+                                       .c = &cases[i]};
+    }
+    run_in_children(subjects, OP_COUNT, 1, results);
+    for (int i = 0; i < OP_COUNT; i++) {
+        const struct result *r = &results[i];
+        const int as_said = OPS[i].says ? r->status == FAILED && strstr(r->message, OPS[i].says)
+                                        : r->status == PASSED;
+        if (!as_said) {
+            printf("FAIL self-test: an op that %s: %s\n", OPS[i].name,
+                   r->status == PASSED ? "passed" : r->message);
+            printf("RERUN harness --self-test\n");
+            failed++;
+        }
+    }
+    printf("self-test: %d passed, %d failed\n", OP_COUNT - failed, failed);
+    return failed ? 1 : 0;
+}

@@ -109,6 +109,8 @@ static void check_cubin(struct span code, const struct subject *base, struct cod
         report_add(s.report, s.key->key, s.name, "the cubin %s", why);
         return;
     }
+    if (span_find(code, PTX_TARGET, strlen(PTX_TARGET), 0) < code.bytes)
+        report_add(s.report, s.key->key, s.name, "the cubin carries PTX text");
     s.cubin = &cubin;
     check_target(&s);
     check_symbols(&s);
@@ -171,6 +173,12 @@ static void check_entry(const struct fatbin_entry *e, const struct key *k,
     free(owned);
 }
 
+static void check_absent(const struct key *k, const struct nji_arch *a, struct report *r)
+{
+    if (key_applies(k, a))
+        report_add(r, k->key, arch_name(a->sm, (char)a->suffix).text, "missing: no machine code");
+}
+
 void code_check(struct span container, const struct key *k, const struct nji_arch *archs,
                 uint32_t arch_count, struct code_fact *facts, struct report *r)
 {
@@ -188,7 +196,13 @@ void code_check(struct span container, const struct key *k, const struct nji_arc
     if (more < 0)
         report_add(r, k->key, "", "%s", why);
     for (uint32_t a = 0; a < arch_count; a++)
-        if (key_applies(k, &archs[a]) && !facts[a].present)
-            report_add(r, k->key, arch_name(archs[a].sm, (char)archs[a].suffix).text,
-                       "missing: no machine code");
+        if (!facts[a].present)
+            check_absent(k, &archs[a], r);
+}
+
+void code_check_absent(const struct key *k, const struct nji_arch *archs, uint32_t arch_count,
+                       struct report *r)
+{
+    for (uint32_t a = 0; a < arch_count; a++)
+        check_absent(k, &archs[a], r);
 }

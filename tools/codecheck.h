@@ -17,6 +17,9 @@ struct code_fact {
     char ptxas[32];
 };
 
+/* What every PTX file contains and nothing else should. */
+#define PTX_TARGET ".target sm_"
+
 /* The key applies to the arch. */
 static inline bool key_applies(const struct key *k, const struct nji_arch *a)
 {
@@ -27,5 +30,8 @@ static inline bool key_applies(const struct key *k, const struct nji_arch *a)
  * problems are added. */
 void code_check(struct span container, const struct key *k, const struct nji_arch *archs,
                 uint32_t arch_count, struct code_fact *facts, struct report *r);
+/* For a key without a container: every arch that should have it is missing. */
+void code_check_absent(const struct key *k, const struct nji_arch *archs, uint32_t arch_count,
+                       struct report *r);
 
 #endif

@@ -64,6 +64,13 @@ static inline const char *span_string(struct span s, uint64_t off)
     return (const char *)s.data + off;
 }
 
+/* Where the bytes next occur from `from` on, or s.bytes. */
+static inline size_t span_find(struct span s, const void *bytes, size_t count, size_t from)
+{
+    const uint8_t *at = from < s.bytes ? memmem(s.data + from, s.bytes - from, bytes, count) : NULL;
+    return at ? (size_t)(at - s.data) : s.bytes;
+}
+
 static inline bool span_all_zero(struct span s)
 {
     for (size_t i = 0; i < s.bytes; i++)

@@ -9,7 +9,7 @@ build=${1:?usage: setup.sh BUILD}
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}"
 
-packages="build-essential libxxhash-dev libyaml-dev libopenblas-openmp-dev libjansson-dev libelf-dev libzstd-dev libcmocka-dev"
+packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libelf-dev libzstd-dev libcmocka-dev"
 wheel_packages="python3 python3-pip unzip"
 headers="xxhash.h yaml.h jansson.h libelf.h gelf.h zstd.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
 archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a"

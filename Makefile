@@ -49,7 +49,7 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1))
 GEN := $(B)/gen-bin/gen
 PACK := $(B)/pack-bin/pack
 BLOBCHECK := $(B)/blobcheck
-TOOL_SHARED := $(call objects,tools/fatbin.c tools/cubin.c tools/elfbin.c)
+TOOL_SHARED := $(call objects,$(addprefix tools/,codecheck.c cubin.c elfbin.c fatbin.c fileio.c keyfile.c report.c))
 GEN_OBJECTS := $(call objects,gen/*.c)
 
 $(call objects,gen/*.c tools/*.c): CFLAGS += -Iruntime
@@ -62,8 +62,8 @@ $(GEN): $(GEN_OBJECTS)
 $(PACK): $(B)/obj/tools/pack.o $(TOOL_SHARED)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lzstd
-$(BLOBCHECK): $(B)/obj/tools/blobcheck.o $(TOOL_SHARED)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lelf -lzstd -ljansson
+$(BLOBCHECK): $(call objects,$(addprefix tools/,blobcheck.c blobindex.c blobprint.c modelkeys.c)) $(TOOL_SHARED)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lzstd -ljansson
 
 # ---- kernels ----
 ifneq ($(CUDA_DIR),)

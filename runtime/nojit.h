@@ -101,7 +101,8 @@ struct nj_device_info {
 /* Opens a device, loads and resolves every kernel. *out is set even on failure (unless NJ_E_NOMEM), so that
  * nj_context_error() can be read; destroy it in both cases. options may be NULL (all zero).
  * Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE,
- * NJ_E_ARG (an option or NOJIT_MEMORY is not known). AUTO falls back for NO_DEVICE, DRIVER, LIBRARY and NO_CODE only. */
+ * NJ_E_ARG (an option or NOJIT_MEMORY is not known). AUTO takes the CPU for NO_DEVICE, DRIVER, LIBRARY and NO_CODE;
+ * other failures of a GPU are returned. */
 int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
 const char *nj_context_error(const nj_context *ctx); /* last sentence, "" if none; valid until the next failure */
@@ -113,8 +114,8 @@ size_t nj_context_budget(nj_context *ctx);
 
 enum nj_memory { NJ_MEM_DEVICE = 0, NJ_MEM_HOST = 1 /* pinned, for copies */ };
 
-/* Zeroed memory, 256-byte aligned; 0 bytes is fine. NJ_E_NOMEM names size and budget. NOJIT_MEMORY=device|managed overrides
- * the choice made for the device. On the CPU backend both kinds are host memory. */
+/* Zeroed memory, 256-byte aligned; 0 bytes is fine. NJ_E_NOMEM names size and budget. NOJIT_MEMORY=device|managed
+ * overrides the choice made for the device. On the CPU backend both kinds are host memory. */
 int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
 void nj_free(nj_context *ctx, enum nj_memory kind, void *ptr); /* NULL is fine */
 

@@ -35,7 +35,7 @@ static void check_names(const struct gen *g, const struct contract *c)
     if (strlen(c->op) != length || strncmp(c->op, base, length) != 0)
         problem(c->file, c->op_line, "op is '%s' but the file is named '%s'; expected '%.*s'",
                 c->op, base, (int)length, base);
-    if (c->backward_of != NULL && contract_find(g, c->backward_of) == NULL)
+    if (c->backward_of != NULL && g->all_read && contract_find(g, c->backward_of) == NULL)
         problem(c->file, c->backward_line, "backward_of names '%s', an op that is not there",
                 c->backward_of);
 }
@@ -192,8 +192,9 @@ static void check_ref(const struct gen *g, const struct contract *c, const struc
 {
     const struct contract *r = contract_find(g, a->fill_name);
     if (r == NULL) {
-        problem(c->file, a->fill_line, "fill 'ref %s' of '%s' names an op that is not there",
-                a->fill_name, a->name);
+        if (g->all_read)
+            problem(c->file, a->fill_line, "fill 'ref %s' of '%s' names an op that is not there",
+                    a->fill_name, a->name);
         return;
     }
     int same = arg_find(r, a->name);

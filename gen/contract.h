@@ -165,6 +165,7 @@ struct gen {
     const char *kernels_dir, *header;
     struct contract **contracts;
     int contract_count;
+    bool all_read; /* else names that are not found may be in a file that could not be read */
     struct key *keys;
     int key_count, selected_count;
     struct arch archs[MAX_ARCHS]; /* the selected ones, by sm and suffix */
@@ -185,7 +186,7 @@ const struct choice *choice_of(const struct choices *list, const struct key *k);
 enum dtype key_dtype(const struct key *k, enum dtype dtype); /* T resolved */
 int dtype_bytes(enum dtype dtype);
 
-/* fields.c: the fields of arguments, dims, scalars, launch, tests and what follows them. */
+/* fields.c and tests.c: the fields of a contract that have parts of their own. */
 void read_args(void *c, const struct node *n);
 void read_dims(void *c, const struct node *n);
 void read_scalars(void *c, const struct node *n);
@@ -195,6 +196,8 @@ void read_bench(void *c, const struct node *n);
 void read_spills(void *c, const struct node *n);
 void read_falsifiers(void *c, const struct node *n);
 bool read_name(const char *file, const struct node *n, const char **out);
+bool read_scalar_value(const struct contract *c, const struct scalar *s, const struct node *n,
+                       double *out);
 const char *read_word(const char *file, const struct node *n, const char *what,
                       const char *const *words, int count, int *out);
 

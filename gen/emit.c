@@ -94,3 +94,14 @@ const char *key_symbol(const struct key *k)
 {
     return k->entry + strlen("nj_");
 }
+
+bool op_fills(const struct gen *g, const struct contract *c)
+{
+    for (int i = 0; i < g->contract_count; i++) {
+        const struct contract *d = g->contracts[i];
+        for (int a = 0; a < d->arg_count && op_selected(g, d); a++)
+            if (d->args[a].fill == FILL_REF && strcmp(d->args[a].fill_name, c->op) == 0)
+                return true;
+    }
+    return false;
+}

@@ -31,6 +31,8 @@ void put_ref_prototype(struct text *t, const struct contract *c, enum style styl
 const char *shape_text(const struct arg *a); /* "[N, C]" */
 const char *dtype_text(enum dtype dtype);    /* "T" */
 bool op_selected(const struct gen *g, const struct contract *c);
+/* Whether the fill of some selected op calls the reference of c. */
+bool op_fills(const struct gen *g, const struct contract *c);
 const char *key_symbol(const struct key *k); /* "attn_fwd_lp_d64" */
 
 int emit_instances(const struct gen *g, const char *out); /* inst/<key>.cu */

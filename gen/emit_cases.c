@@ -135,17 +135,6 @@ static void put_case(struct text *t, const struct key *k, const struct test *tes
 
 /* ---- references that fills name ---- */
 
-static bool is_fill_ref(const struct gen *g, const struct contract *c)
-{
-    for (int i = 0; i < g->contract_count; i++) {
-        const struct contract *d = g->contracts[i];
-        for (int a = 0; a < d->arg_count && op_selected(g, d); a++)
-            if (d->args[a].fill == FILL_REF && strcmp(d->args[a].fill_name, c->op) == 0)
-                return true;
-    }
-    return false;
-}
-
 static void put_op_names(struct text *t, const struct contract *c)
 {
     put(t, "static const char *const %s_names[] = {", c->op);
@@ -177,7 +166,7 @@ static void put_oracle_ops(struct text *t, const struct gen *g)
     put(t, "const struct oracle_op nj_oracle_ops[] = {\n");
     for (int i = 0; i < g->contract_count; i++) {
         const struct contract *c = g->contracts[i];
-        if (!is_fill_ref(g, c))
+        if (!op_fills(g, c))
             continue;
         put(t, "    {\"%s\", %d, %d, %d, %s_params, %s_names, %d, %s_call},\n", c->op,
             c->param_bytes, c->param_count, c->arg_count, c->op, c->op, c->axis_count - 1, c->op);
@@ -223,7 +212,7 @@ static void put_op(struct text *t, const struct gen *g, const struct contract *c
     put_block(t, c);
     put_op_names(t, c);
     put_ref_prototype(t, c, STYLE_REF_F64);
-    if (is_fill_ref(g, c))
+    if (op_fills(g, c))
         put_oracle_op(t, c);
     put(t, "\n");
 }
@@ -236,7 +225,7 @@ int emit_cases(const struct gen *g, const char *out)
             " * Written by gen from the kernel contracts. Do not edit.\n */\n");
     put(&t, "#include \"kernel_case.h\"\n#include \"%s\"\n\n", g->header);
     for (int i = 0; i < g->contract_count; i++)
-        if (op_selected(g, g->contracts[i]) || is_fill_ref(g, g->contracts[i]))
+        if (op_selected(g, g->contracts[i]) || op_fills(g, g->contracts[i]))
             put_op(&t, g, g->contracts[i]);
     for (int i = 0; i < g->key_count; i++) {
         const struct key *k = &g->keys[i];

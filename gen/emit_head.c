@@ -13,19 +13,16 @@ static void put_pointer(struct text *t, const struct arg *a)
     put(t, " *   %-10s %-5s %s", a->name, dirs[a->dir], dtype_text(a->dtype));
     put_comment(t, shape_text(a));
     put(t, "%s: ", a->optional ? " or NULL" : "");
-    put_comment(t, a->doc);
-    put(t, "\n");
+    put_paragraph(t, 20, a->doc);
 }
 
 static void put_description(struct text *t, const struct contract *c)
 {
     put(t, "/* ");
-    put_comment(t, c->summary);
-    put(t, "\n");
+    put_paragraph(t, 1, c->summary);
     for (int i = 0; i < c->equation_count; i++) {
         put(t, " *   ");
-        put_comment(t, c->equations[i]);
-        put(t, "\n");
+        put_paragraph(t, 5, c->equations[i]);
     }
     put(t, " *\n *   T: ");
     for (int v = 0; v < c->axes[0].count; v++)
@@ -40,15 +37,16 @@ static void put_description(struct text *t, const struct contract *c)
         put_pointer(t, &c->args[i]);
     for (int i = c->arg_count; i < c->param_count; i++) {
         put(t, " *   %-10s ", c->params[i].name);
-        put_comment(t, c->params[i].doc);
-        put(t, "\n");
+        put_paragraph(t, 14, c->params[i].doc);
     }
-    for (int i = 0; i < c->require_count; i++) {
-        put(t, i ? ", " : " * Requires ");
-        put_comment(t, c->require[i]->source);
+    const char *require = "";
+    for (int i = 0; i < c->require_count; i++)
+        require = keep_format("%s%s%s", require, i ? ", " : "", c->require[i]->source);
+    if (c->require_count > 0) {
+        put(t, " * Requires ");
+        put_paragraph(t, 1, keep_format("%s.", require));
     }
-    put(t, c->require_count ? ".\n" : "");
-    put(t, " * Returns as said above. */\n");
+    put(t, " */\n");
 }
 
 static void put_prototype(struct text *t, const struct contract *c)

@@ -72,10 +72,11 @@ int emit_make(const struct gen *g, const char *out)
     put(&t, "\nNJ_OPS :=");
     put(&sources, "NJ_REFS :=");
     for (int i = 0; i < g->contract_count; i++) {
-        if (!op_selected(g, g->contracts[i]))
-            continue;
-        put(&t, " \\\n  %s", g->contracts[i]->op);
-        put(&sources, " \\\n  %s/ref/%s.c", g->kernels_dir, g->contracts[i]->op);
+        const struct contract *c = g->contracts[i];
+        if (op_selected(g, c))
+            put(&t, " \\\n  %s", c->op);
+        if (op_selected(g, c) || op_fills(g, c))
+            put(&sources, " \\\n  %s/ref/%s.c", g->kernels_dir, c->op);
     }
     put(&t, "\nNJ_KEYS :=");
     for (int i = 0; i < g->key_count; i++)

@@ -185,6 +185,15 @@ static void check_choice_divisors(struct checks *k, const struct choices *list)
             expr_divisors(list->of[i].e[j], check_divisor, k);
 }
 
+/* The expression for shared memory if it depends on dims, else NULL. */
+static const char *shared_by_dims(const struct contract *c)
+{
+    for (int i = 0; i < c->smem.count; i++)
+        if (expr_uses(c->smem.of[i].e[0], c->dim_count))
+            return c->smem.of[i].e[0]->source;
+    return NULL;
+}
+
 static void put_checks(struct checks *k)
 {
     const struct contract *c = k->c;
@@ -221,9 +230,13 @@ static void put_checks(struct checks *k)
     put_if(k);
     put(k->t, "!grid_fits(blocks)");
     put_then(k, "the grid fits the device: at most 2147483647, 65535, 65535 blocks");
-    put_if(k);
-    put(k->t, "shared < 0 || shared > nj_kernels[id].max_shared_bytes");
-    put_then(k, "the shared memory is at most that of the largest tested case");
+    const char *shared = shared_by_dims(c);
+    if (shared != NULL) {
+        put_if(k);
+        put(k->t, "shared < 0 || shared > nj_kernels[id].max_shared_bytes");
+        put_then(k, keep_format("%s bytes of shared memory, at most as in the largest tested case",
+                                shared));
+    }
 }
 
 static void put_refusal(struct text *t, const struct contract *c)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64, MAX_LENGTH = 1024 };
 
 /* Operators written between their operands, longest first so that <= is not read as <. */
 static const struct infix {
@@ -256,6 +256,8 @@ static const struct expr *parse_level(struct parser *p, int level)
 const struct expr *expr_parse(const struct scope *scope, int line, const char *text, bool condition)
 {
     struct parser p = {.scope = scope, .text = text, .at = text, .line = line};
+    if (strlen(text) > MAX_LENGTH)
+        return fail(&p, "longer than any sensible expression");
     const struct expr *parsed = parse_level(&p, 1);
     if (parsed == NULL)
         return NULL;
@@ -405,6 +407,12 @@ void expr_divisors(const struct expr *e, void (*visit)(void *user, const struct 
     bool divides = e->op == EXPR_DIV || e->op == EXPR_REM || e->op == EXPR_CEIL_DIV;
     if (divides && e->b->op != EXPR_NUMBER)
         visit(user, e->b);
+}
+
+bool expr_uses(const struct expr *e, int limit)
+{
+    return (e->op == EXPR_SYMBOL && e->symbol < limit) || (e->a && expr_uses(e->a, limit)) ||
+           (e->b && expr_uses(e->b, limit));
 }
 
 void expr_helpers(struct text *t, uint32_t used)

@@ -67,6 +67,8 @@ void expr_print(struct text *t, const struct expr *e, const struct scope *scope,
 /* Calls visit for each divisor in e that is not a number, innermost first. */
 void expr_divisors(const struct expr *e, void (*visit)(void *user, const struct expr *divisor),
                    void *user);
+/* Whether e uses a symbol below `limit`: a dim, where `limit` is their number. */
+bool expr_uses(const struct expr *e, int limit);
 /* Definitions of the helpers in `used`, as C. */
 void expr_helpers(struct text *t, uint32_t used);
 

@@ -321,8 +321,8 @@ static void scalar_dtype(void *into, const struct node *n)
     ((struct scalar *)it->of)->dtype = dtypes[which];
 }
 
-static bool scalar_value(const struct contract *c, const struct scalar *s, const struct node *n,
-                         double *out)
+bool read_scalar_value(const struct contract *c, const struct scalar *s, const struct node *n,
+                       double *out)
 {
     int64_t whole;
     if (s->dtype == DTYPE_I32 && (!node_int(n, &whole) || whole < INT32_MIN || whole > INT32_MAX)) {
@@ -341,7 +341,7 @@ static void scalar_test(void *into, const struct node *n)
     struct item *it = into;
     struct scalar *s = it->of;
     if (s->name != NULL)
-        scalar_value(it->c, s, n, &s->test);
+        read_scalar_value(it->c, s, n, &s->test);
 }
 
 static void scalar_doc(void *into, const struct node *n)
@@ -479,125 +479,4 @@ void read_launch(void *into, const struct node *n)
     };
     struct contract *c = into;
     node_fields(c->file, n, "launch", fields, COUNT(fields), c);
-}
-
-/* ---- tests ---- */
-
-static void read_test_value(struct contract *c, struct test *t, bool *given,
-                            const struct node *name, const struct node *value)
-{
-    int i;
-    if ((i = dim_find(c, name->text)) >= 0) {
-        given[i] = true;
-        int64_t most = c->dims[i].wide ? INT64_MAX : INT32_MAX;
-        if (!node_int(value, &t->dims[i]) || t->dims[i] > most || t->dims[i] < -most)
-            problem(c->file, value->line, "dim '%s' must be a whole number of %d bits", name->text,
-                    c->dims[i].wide ? 64 : 32);
-    } else if ((i = scalar_find(c, name->text)) >= 0) {
-        t->scalar_given[i] = scalar_value(c, &c->scalars[i], value, &t->scalars[i]);
-    } else if ((i = arg_find(c, name->text)) >= 0) {
-        t->null[i] = true;
-        if (!node_is_null(value))
-            problem(c->file, value->line, "argument '%s' can only be given as null", name->text);
-        else if (!c->args[i].optional)
-            problem(c->file, value->line, "argument '%s' is null but not optional", name->text);
-    } else {
-        const char *names[MAX_DIMS], *known = "";
-        for (int d = 0; d < c->dim_count; d++) {
-            names[d] = c->dims[d].name;
-            known = keep_format("%s%s%s", known, d ? ", " : "", names[d]);
-        }
-        const char *meant = near_miss(name->text, names, c->dim_count);
-        problem(c->file, name->line, "a test names the unknown dim '%s'; %s %s", name->text,
-                meant ? "did you mean" : "known:", meant ? meant : known);
-    }
-}
-
-static void read_test(struct contract *c, const struct node *n, bool bench)
-{
-    bool given[MAX_DIMS] = {false};
-    if (n->kind != NODE_MAP || c->test_count >= MAX_LINES) {
-        problem(c->file, n->line, "%s",
-                n->kind != NODE_MAP ? "a test must be a map from dims to numbers"
-                                    : "too many tests");
-        return;
-    }
-    struct test t = {.line = n->line, .bench = bench};
-    for (int i = 0; i < c->scalar_count; i++)
-        t.scalars[i] = c->scalars[i].test;
-    for (int i = 0; i < n->count; i++)
-        read_test_value(c, &t, given, n->keys[i], n->items[i]);
-    bool complete = true;
-    for (int i = 0; i < c->dim_count; i++) {
-        if (given[i])
-            continue;
-        complete = false;
-        problem(c->file, n->line, "%s lacks the dim '%s'", bench ? "bench" : "a test",
-                c->dims[i].name);
-    }
-    if (complete)
-        c->tests[c->test_count++] = t;
-}
-
-void read_tests(void *into, const struct node *n)
-{
-    struct contract *c = into;
-    if (n->count == 0)
-        problem(c->file, n->line, "tests is empty; a kernel without a test is not built");
-    for (int i = 0; i < n->count; i++)
-        read_test(c, n->items[i], false);
-}
-
-void read_bench(void *into, const struct node *n)
-{
-    read_test(into, n, true);
-}
-
-/* ---- spill excuses and falsifiers ---- */
-
-void read_spills(void *into, const struct node *n)
-{
-    struct contract *c = into;
-    for (int i = 0; i < n->count && c->excuse_count < MAX_LINES; i++) {
-        struct excuse *x = &c->excuses[c->excuse_count++];
-        const char *s = n->keys[i]->text, *space = strchr(s, ' ');
-        x->line = n->keys[i]->line;
-        if (space != NULL) {
-            x->variant = keep_text(s, (size_t)(space - s));
-            x->arch = space + 1;
-        } else if (strncmp(s, "sm_", 3) == 0) {
-            x->arch = s;
-        } else {
-            x->variant = s;
-        }
-        if (!node_int(n->items[i], &x->bytes) || x->bytes < 1)
-            problem(c->file, n->items[i]->line, "allow_spill '%s' must be a number of bytes", s);
-    }
-}
-
-#define TEXT_READER(name)                                                                          \
-    static void falsifier_##name(void *into, const struct node *n)                                 \
-    {                                                                                              \
-        ((struct falsifier *)into)->name = n->text;                                                \
-    }
-TEXT_READER(id)
-TEXT_READER(claim)
-TEXT_READER(test)
-TEXT_READER(mutant)
-
-void read_falsifiers(void *into, const struct node *n)
-{
-    static const struct field fields[] = {
-        {"id", true, NODE_SCALAR, falsifier_id},
-        {"claim", true, NODE_SCALAR, falsifier_claim},
-        {"test", true, NODE_SCALAR, falsifier_test},
-        {"mutant", true, NODE_SCALAR, falsifier_mutant},
-    };
-    struct contract *c = into;
-    for (int i = 0; i < n->count && c->falsifier_count < MAX_LINES; i++) {
-        struct falsifier f = {.line = n->items[i]->line};
-        node_fields(c->file, n->items[i], "a falsifier", fields, COUNT(fields), &f);
-        if (f.id != NULL && f.claim != NULL && f.test != NULL && f.mutant != NULL)
-            c->falsifiers[c->falsifier_count++] = f;
-    }
 }

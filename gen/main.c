@@ -93,8 +93,10 @@ static void read_contracts(struct gen *g, const char *dir)
         return;
     }
     g->contracts = keep((size_t)n * sizeof *g->contracts);
+    g->all_read = true;
     for (int i = 0; i < n; i++) {
         struct contract *c = contract_read(keep_format("%s/%s", dir, entries[i]->d_name));
+        g->all_read = g->all_read && c != NULL;
         if (c != NULL)
             g->contracts[g->contract_count++] = c;
         free(entries[i]);

@@ -162,11 +162,17 @@ static void put_char(struct text *t, char c)
     t->s[t->length] = '\0';
 }
 
-void put_word(struct text *t, int indent, const char *word)
+static size_t column_of(const struct text *t)
 {
     size_t column = 0;
     while (column < t->length && t->s[t->length - 1 - column] != '\n')
         column++;
+    return column;
+}
+
+void put_word(struct text *t, int indent, const char *word)
+{
+    size_t column = column_of(t);
     char last = t->length > 0 ? t->s[t->length - 1] : '\n';
     if (column + 1 + strlen(word) > LINE_WIDTH)
         put(t, "\n%*s%s", indent, "", word);
@@ -194,6 +200,21 @@ void put_comment(struct text *t, const char *s)
         if ((*s == '*' && s[1] == '/') || (*s == '/' && s[1] == '*') || (*s == '\\' && !s[1]))
             put_char(t, ' ');
     }
+}
+
+void put_paragraph(struct text *t, int indent, const char *s)
+{
+    char *save = NULL, *copy = keep_format("%s", s);
+    for (char *w = strtok_r(copy, " \n", &save); w != NULL; w = strtok_r(NULL, " \n", &save)) {
+        size_t column = column_of(t);
+        bool glued = column > 0 && t->s[t->length - 1] == ' ';
+        if (column + 1 + strlen(w) > LINE_WIDTH)
+            put(t, "\n *%*s", indent, "");
+        else if (!glued)
+            put(t, " ");
+        put_comment(t, w);
+    }
+    put(t, "\n");
 }
 
 void put_cell(struct text *t, const char *s)

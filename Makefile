@@ -114,7 +114,9 @@ $(shell mkdir -p $(B)/stamp; printf '%s\n' '$(CC) $(CFLAGS)' | cmp -s - $(B)/sta
 # ---- tests ----
 HARNESS := $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
-$(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(NJ_OBJECTS) $(LIBRARY)
+# BLOBS: machine code other than this build's (tests/foreign_build.sh).
+BLOBS ?= $(B)/obj/blobs.o
+$(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS) $(LIBRARY)
 	$(Q)$(CC) $(LDFLAGS) -static-libgcc -o $@ $^ $(LIBS)
 $(B)/tests/%: $(B)/obj/tests/%.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_OBJECTS) $(LIBRARY)
 	$(Q)mkdir -p $(@D)

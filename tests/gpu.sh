@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gpu.sh: everything that needs a GPU: all kernels against their references (with SANITIZE=1 also under
+# compute-sanitizer), the PTX of other archs where BUILD/foreign has it, a training run that must load nothing after
+# start-up. Ends with `N passed, N failed`.
+set -u
+: "${BUILD:=build}" "${SANITIZE:=0}"
+. tests/lib.sh
+nojit=$BUILD/nojit
+
+step() { # NAME COMMAND...
+    local name=$1 started=$SECONDS
+    shift
+    if "$@" >"$scratch/log" 2>&1; then
+        ok "$name"
+        echo "ok   $name ($((SECONDS - started)) s): $(tail -n 1 "$scratch/log")"
+    else
+        tail -n 25 "$scratch/log"
+        not_ok "$name" "exit status $?: $*"
+    fi
+}
+
+step "doctor" "$nojit" doctor --device cuda
+step "harness" "$BUILD/harness" --device cuda
+for h in "$BUILD"/foreign/*/harness; do
+    if [ -x "$h" ]; then step "harness with PTX of $(basename "$(dirname "$h")")" "$h" --device cuda; fi
+done
+if [ "$SANITIZE" = 1 ]; then
+    step "memcheck" compute-sanitizer --tool memcheck --error-exitcode 9 "$BUILD/harness" --device cuda
+fi
+
+# A run must finish with a lower loss, an empty JIT cache and no JIT library mapped.
+mkdir -p "$scratch/cache" "$scratch/text"
+cp /usr/share/common-licenses/* "$scratch/text/" 2>/dev/null || cp README.md "$scratch/text/README.txt"
+for f in "$scratch"/text/*; do case $f in *.txt) ;; *) mv "$f" "$f.txt" ;; esac done
+"$nojit" init --preset nojit-small --out "$scratch/teacher" >/dev/null
+"$nojit" init --preset nojit-tiny --seed 2 --out "$scratch/student" >/dev/null
+train=("$nojit" distill --teacher "$scratch/teacher" --student "$scratch/student" --data "$scratch/text"
+    --device cuda --seq-len 256 --batch-size 8 --steps 60 --lr 1e-3)
+step "distillation" env CUDA_CACHE_PATH="$scratch/cache" "${train[@]}" --out "$scratch/graph"
+if [ -z "$(ls -A "$scratch/cache")" ]; then ok "JIT cache stays empty"; else not_ok "JIT cache stays empty" "$(ls "$scratch/cache")"; fi
+step "the same without graphs" env NOJIT_GRAPH=0 "${train[@]}" --out "$scratch/plain"
+losses() { sed -E 's/.*"loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2/' "$1/metrics.jsonl"; }
+if [ "$(losses "$scratch/graph")" = "$(losses "$scratch/plain")" ] && cmp -s "$scratch/graph/model.safetensors" "$scratch/plain/model.safetensors"; then
+    ok "graphs and no graphs give the same bits"
+else
+    not_ok "graphs and no graphs give the same bits" "$(diff <(losses "$scratch/graph") <(losses "$scratch/plain") | head -3)"
+fi
+first=$(losses "$scratch/graph" | head -n 1 | cut -d' ' -f1)
+last=$(losses "$scratch/graph" | tail -n 1 | cut -d' ' -f1)
+if awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a) }'; then ok "loss falls ($first -> $last)"; else not_ok "loss falls" "$first -> $last"; fi
+finish

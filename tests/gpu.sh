@@ -38,8 +38,20 @@ for f in "$scratch"/text/*; do case $f in *.txt) ;; *) mv "$f" "$f.txt" ;; esac 
 "$nojit" init --preset nojit-tiny --seed 2 --out "$scratch/student" >/dev/null
 train=("$nojit" distill --teacher "$scratch/teacher" --student "$scratch/student" --data "$scratch/text"
     --device cuda --seq-len 256 --batch-size 8 --steps 60 --lr 1e-3)
-step "distillation" env CUDA_CACHE_PATH="$scratch/cache" "${train[@]}" --out "$scratch/graph"
+counts=$scratch/counts
+: >"$counts"
+inject=()
+if [ -f "$BUILD/cupti_modules.so" ]; then
+    inject=("CUDA_INJECTION64_PATH=$PWD/$BUILD/cupti_modules.so" "MODULE_COUNTS=$counts")
+fi
+step "distillation" env "${inject[@]}" CUDA_CACHE_PATH="$scratch/cache" "${train[@]}" --out "$scratch/graph"
 if [ -z "$(ls -A "$scratch/cache")" ]; then ok "JIT cache stays empty"; else not_ok "JIT cache stays empty" "$(ls "$scratch/cache")"; fi
+if [ -s "$counts" ] && grep -q 'after: 0$' "$counts"; then
+    ok "no module load after start-up"
+    echo "     $(cat "$counts")"
+else
+    not_ok "no module load after start-up" "$(cat "$counts") (needs CUPTI)"
+fi
 step "the same without graphs" env NOJIT_GRAPH=0 "${train[@]}" --out "$scratch/plain"
 losses() { sed -E 's/.*"loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2/' "$1/metrics.jsonl"; }
 if [ "$(losses "$scratch/graph")" = "$(losses "$scratch/plain")" ] && cmp -s "$scratch/graph/model.safetensors" "$scratch/plain/model.safetensors"; then

@@ -168,7 +168,7 @@ static const struct {
     {"returns a constant", returns_a_constant, "got 0, want"},
     {"is off by one row", is_off_by_one_row, "y["},
     {"is slightly off", is_slightly_off, "y[7]"},
-    {"leaves one element", leaves_one_element, "y[29]: got nan"},
+    {"leaves one element", leaves_one_element, "y[29]: got -nan"},
     {"gets an integer wrong", gets_an_integer_wrong, "sign[29]"},
     {"writes past the end", writes_past_the_end, "y: wrote"},
     {"writes before the start", writes_before_the_start, "y: wrote"},

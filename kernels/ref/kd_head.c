@@ -16,10 +16,10 @@ static struct softmax softmax_of(const real *x, int32_t V, real tau)
             r.argmax = v;
         }
     }
-    real sum = 0;
+    double sum = 0; /* also in float: V may be 150,000 */
     for (int32_t v = 0; v < V; v++)
-        sum += exp((x[v] - r.max) / tau);
-    r.log_sum = log(sum);
+        sum += (double)exp((x[v] - r.max) / tau);
+    r.log_sum = (real)log(sum);
     return r;
 }
 
@@ -39,7 +39,8 @@ static real cross_entropy(real *s, int32_t target, int32_t V, real scale)
 }
 
 struct distilled {
-    real ce, kd, entropy, agree;
+    real ce, agree;
+    double kd, entropy; /* sums over V */
 };
 
 /* s becomes its gradient, times scale. */
@@ -53,8 +54,8 @@ static struct distilled distil(real *s, const real *t, int32_t target, int32_t V
         const real log_p = log_prob(&p, t[v]), log_q = log_prob(&q, s[v]);
         const real pv = exp(log_p);
         if (pv > 0) { /* 0 log 0 is 0 */
-            r.kd += pv * (log_p - log_q);
-            r.entropy -= pv * log_p;
+            r.kd += (double)(pv * (log_p - log_q));
+            r.entropy -= (double)(pv * log_p);
         }
         const real hot = (real)(v == target);
         s[v] = scale *
@@ -81,9 +82,9 @@ void NJ_REF(kd_head)(real *s, real *kd, real *ce, real *entropy, real *agree, co
             r.ce = cross_entropy(row, target[m], V, scale);
         for (int32_t v = used; v < Vs; v++)
             row[v] = 0;
-        kd[m] = r.kd;
+        kd[m] = (real)r.kd;
         ce[m] = r.ce;
-        entropy[m] = r.entropy;
+        entropy[m] = (real)r.entropy;
         agree[m] = r.agree;
     }
 }

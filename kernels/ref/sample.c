@@ -20,13 +20,13 @@ void NJ_REF(sample)(int32_t *ids, const real *x, const real *u, int32_t M, int32
         ids[m] = best;
         if (tau == 0)
             continue;
-        real total = 0, sum = 0;
+        double total = 0, sum = 0; /* also in float: V may be 150,000 */
         for (int32_t v = 0; v < V; v++)
-            total += exp((row[v] - row[best]) / (real)tau);
+            total += (double)exp((row[v] - row[best]) / (real)tau);
         /* Rounding may leave the sum at u total: then the last token that has a probability. */
-        for (int32_t v = 0; v < V && sum <= u[m] * total; v++) {
+        for (int32_t v = 0; v < V && sum <= (double)u[m] * total; v++) {
             const real e = exp((row[v] - row[best]) / (real)tau);
-            sum += e;
+            sum += (double)e;
             if (e > 0)
                 ids[m] = v;
         }

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_cuda_abi.c: holds runtime/cuda/api.h against NVIDIA's headers: constants and layouts when it
+ * is compiled, exported names when it runs. Parameter lists are not compared: handles are void * in
+ * api.h. Without the headers
+ * (-I of the toolkit's include folder) there is nothing to compare and the test is skipped.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#if defined __has_include
+#if __has_include(<cuda.h>) && __has_include(<cublasLt.h>)
+#define HAVE_CUDA_HEADERS 1
+#include <cublasLt.h>
+#include <cuda.h>
+#endif
+#endif
+
+#include "cuda/api.h"
+
+#ifdef HAVE_CUDA_HEADERS
+
+#define CHECK(name, value) _Static_assert((long long)name == (value), #name);
+NJ_CUDA_CONSTANTS(CHECK)
+NJ_CUBLASLT_CONSTANTS(CHECK)
+#undef CHECK
+
+_Static_assert(sizeof(CUdevice) == sizeof(int), "CUdevice");
+_Static_assert(sizeof(CUresult) == sizeof(int), "CUresult");
+_Static_assert(sizeof(CUdeviceptr) == sizeof(uint64_t), "CUdeviceptr");
+_Static_assert(sizeof(CUstreamCaptureMode) == sizeof(int), "CUstreamCaptureMode");
+_Static_assert(sizeof(cublasStatus_t) == sizeof(int), "cublasStatus_t");
+_Static_assert(sizeof(cudaDataType_t) == sizeof(int), "cudaDataType_t");
+_Static_assert(sizeof(cublasComputeType_t) == sizeof(int), "cublasComputeType_t");
+_Static_assert(sizeof(cublasOperation_t) == sizeof(int32_t), "cublasOperation_t");
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(struct nj_lt_algo), "algorithm");
+_Static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == sizeof(struct nj_lt_result), "result");
+_Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) ==
+                   offsetof(struct nj_lt_result, workspace_bytes),
+               "result: workspace");
+_Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) ==
+                   offsetof(struct nj_lt_result, state),
+               "result: state");
+_Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, wavesCount) ==
+                   offsetof(struct nj_lt_result, waves),
+               "result: waves");
+
+#define TEXT(x) #x
+#define EXPANDED(x) TEXT(x)
+
+static void test_exported_names(void **state)
+{
+    (void)state;
+    /* Headers of the toolkit rename a function to its current version with a macro; the expansion
+     * is the symbol. */
+#define ROW(result, name, symbol, params) assert_string_equal(EXPANDED(name), symbol);
+    NJ_DRIVER_SYMBOLS(ROW)
+    NJ_CUBLASLT_SYMBOLS(ROW)
+#undef ROW
+}
+
+static void test_launch_parameters(void **state)
+{
+    (void)state;
+    assert_ptr_equal(NJ_LAUNCH_PARAM_END, CU_LAUNCH_PARAM_END);
+    assert_ptr_equal(NJ_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_POINTER);
+    assert_ptr_equal(NJ_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_BUFFER_SIZE);
+}
+
+#else
+
+static void test_exported_names(void **state)
+{
+    (void)state;
+    print_message("no cuda.h or cublasLt.h on the include path: nothing to compare with\n");
+    skip();
+}
+
+static void test_launch_parameters(void **state)
+{
+    (void)state;
+    skip();
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exported_names),
+        cmocka_unit_test(test_launch_parameters),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

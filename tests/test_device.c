@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_device.c: memory, copies, events, graphs and matrix products on every device that works
+ * here: the CPU, and a GPU if there is one. Link it as a program is linked: generated objects,
+ * blobs.o, libnojit.a.
+ *
+ * A product is held against a loop in double with the bound that any order of summation meets:
+ * |got - want| <= (K + 2) u sum |a b| + rounding of the result.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nojit.h"
+
+struct device {
+    nj_context *ctx;
+    nj_stream *s;
+    int lp_is_f16, is_cpu;
+};
+
+static int open_device(void **state, enum nj_device_kind kind)
+{
+    const struct nj_options options = {.device = kind};
+    struct device *d = calloc(1, sizeof *d);
+    int rc;
+
+    if (!d)
+        return -1;
+    *state = d;
+    rc = nj_context_create(&d->ctx, &options);
+    if (rc) {
+        int absent = rc == NJ_E_NO_DEVICE || rc == NJ_E_DRIVER;
+
+        print_message("%s: %s\n", nj_error_name(rc), nj_context_error(d->ctx));
+        nj_context_destroy(d->ctx);
+        d->ctx = NULL;
+        return kind == NJ_DEVICE_CUDA && absent && !getenv("REQUIRE_GPU") ? 0 : -1;
+    }
+    d->is_cpu = kind == NJ_DEVICE_CPU;
+    d->lp_is_f16 = nj_context_device(d->ctx)->lp_is_f16;
+    return nj_stream_create(d->ctx, &d->s);
+}
+
+static int open_cpu(void **state)
+{
+    return open_device(state, NJ_DEVICE_CPU);
+}
+
+static int open_cuda(void **state)
+{
+    return open_device(state, NJ_DEVICE_CUDA);
+}
+
+static int close_device(void **state)
+{
+    struct device *d = *state;
+
+    nj_stream_destroy(d->s);
+    nj_context_destroy(d->ctx);
+    free(d);
+    return 0;
+}
+
+static struct device *need(void **state)
+{
+    struct device *d = *state;
+
+    if (!d->ctx)
+        skip();
+    return d;
+}
+
+/* ---- memory ---- */
+
+static void test_memory_is_zeroed_and_aligned(void **state)
+{
+    static const size_t sizes[] = {0, 1, 255, 257, 100003};
+    struct device *d = need(state);
+    unsigned char *host = malloc(100003);
+
+    assert_non_null(host);
+    for (size_t round = 0; round < 2; round++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            void *ptr;
+
+            assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, sizes[i], &ptr), 0);
+            assert_non_null(ptr);
+            assert_int_equal((uintptr_t)ptr % 256, 0);
+            memset(host, 0xff, 100003);
+            assert_int_equal(nj_copy(d->s, host, ptr, sizes[i]), 0);
+            assert_int_equal(nj_stream_sync(d->s), 0);
+            for (size_t k = 0; k < sizes[i]; k++)
+                assert_int_equal(host[k], 0);
+            memset(host, 0xff, 100003); /* dirty it for the next round */
+            assert_int_equal(nj_copy(d->s, ptr, host, sizes[i]), 0);
+            assert_int_equal(nj_stream_sync(d->s), 0);
+            nj_free(d->ctx, NJ_MEM_DEVICE, ptr);
+        }
+    }
+    free(host);
+}
+
+static void test_copies_in_every_direction(void **state)
+{
+    enum { BYTES = 5000 };
+    struct device *d = need(state);
+    unsigned char from[BYTES], to[BYTES];
+    void *pinned, *a, *b;
+
+    for (size_t i = 0; i < BYTES; i++)
+        from[i] = (unsigned char)(i * 31 + 7);
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_HOST, BYTES, &pinned), 0);
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, BYTES, &a), 0);
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, BYTES, &b), 0);
+    assert_int_equal((uintptr_t)pinned % 256, 0);
+    assert_int_equal(nj_copy(d->s, a, from, BYTES), 0);
+    assert_int_equal(nj_copy(d->s, b, a, BYTES), 0);
+    assert_int_equal(nj_zero(d->s, a, BYTES), 0);
+    assert_int_equal(nj_zero(d->s, (char *)b + 100, 50), 0);
+    assert_int_equal(nj_copy(d->s, pinned, b, BYTES), 0);
+    assert_int_equal(nj_copy(d->s, to, a, BYTES), 0);
+    assert_int_equal(nj_stream_sync(d->s), 0);
+    for (size_t i = 0; i < BYTES; i++) {
+        assert_int_equal(to[i], 0);
+        assert_int_equal(((unsigned char *)pinned)[i], i >= 100 && i < 150 ? 0 : from[i]);
+    }
+    assert_int_equal(nj_copy(d->s, NULL, a, 0), 0);
+    assert_int_equal(nj_copy(d->s, NULL, a, 4), NJ_E_ARG);
+    assert_int_equal(nj_zero(d->s, NULL, 4), NJ_E_ARG);
+    nj_free(d->ctx, NJ_MEM_HOST, pinned);
+    nj_free(d->ctx, NJ_MEM_DEVICE, a);
+    nj_free(d->ctx, NJ_MEM_DEVICE, b);
+    nj_free(d->ctx, NJ_MEM_DEVICE, NULL);
+}
+
+static void test_too_much_memory_is_refused(void **state)
+{
+    struct device *d = need(state);
+    size_t budget = nj_context_budget(d->ctx);
+    char text[32];
+    void *ptr = &ptr;
+
+    assert_true(budget > 0);
+    assert_true(nj_context_device(d->ctx)->memory_bytes >= budget);
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, SIZE_MAX / 2, &ptr), NJ_E_NOMEM);
+    assert_null(ptr);
+    snprintf(text, sizeof text, "%zu bytes", SIZE_MAX / 2);
+    assert_non_null(strstr(nj_context_error(d->ctx), text));
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_HOST, SIZE_MAX - 3, &ptr), NJ_E_NOMEM);
+    assert_int_equal(nj_alloc(d->ctx, (enum nj_memory)7, 4, &ptr), NJ_E_ARG);
+}
+
+static void test_events(void **state)
+{
+    struct device *d = need(state);
+    nj_event *from, *to;
+    float ms = -1;
+
+    assert_int_equal(nj_event_create(d->ctx, &from), 0);
+    assert_int_equal(nj_event_create(d->ctx, &to), 0);
+    if (d->is_cpu)
+        assert_int_equal(nj_event_elapsed_ms(from, to, &ms), NJ_E_ARG);
+    assert_int_equal(nj_event_record(from, d->s), 0);
+    assert_int_equal(nj_event_record(to, d->s), 0);
+    assert_int_equal(nj_event_elapsed_ms(from, to, &ms), 0);
+    assert_true(ms >= 0 && ms < 10000);
+    nj_event_destroy(from);
+    nj_event_destroy(to);
+}
+
+/* ---- matrix products ---- */
+
+static uint64_t seed = 12345;
+
+static float draw(void)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (float)((double)(seed >> 11) * 0x1p-52 - 1.0);
+}
+
+static uint16_t to_lp(float x, int f16)
+{
+    uint32_t bits;
+
+    if (f16) {
+        _Float16 half = (_Float16)x;
+        uint16_t out;
+
+        memcpy(&out, &half, 2);
+        return out;
+    }
+    memcpy(&bits, &x, 4);
+    return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+static float from_lp(uint16_t x, int f16)
+{
+    uint32_t bits = (uint32_t)x << 16;
+    float out;
+
+    if (f16) {
+        _Float16 half;
+
+        memcpy(&half, &x, 2);
+        return (float)half;
+    }
+    memcpy(&out, &bits, 4);
+    return out;
+}
+
+/* An array on the host, its values as the device sees them, and its copy on the device. */
+struct array {
+    size_t count, bytes;
+    enum nj_dtype dtype;
+    float *value;
+    void *raw, *device;
+};
+
+static void array_upload(struct device *d, struct array *x)
+{
+    for (size_t i = 0; i < x->count; i++) {
+        if (x->dtype == NJ_LP)
+            ((uint16_t *)x->raw)[i] = to_lp(x->value[i], d->lp_is_f16);
+        else
+            ((float *)x->raw)[i] = x->value[i];
+        if (x->dtype == NJ_LP)
+            x->value[i] = from_lp(((uint16_t *)x->raw)[i], d->lp_is_f16);
+    }
+    assert_int_equal(nj_copy(d->s, x->device, x->raw, x->bytes), 0);
+}
+
+static void array_download(struct device *d, struct array *x)
+{
+    assert_int_equal(nj_copy(d->s, x->raw, x->device, x->bytes), 0);
+    assert_int_equal(nj_stream_sync(d->s), 0);
+    for (size_t i = 0; i < x->count; i++)
+        x->value[i] = x->dtype == NJ_LP ? from_lp(((uint16_t *)x->raw)[i], d->lp_is_f16)
+                                        : ((float *)x->raw)[i];
+}
+
+static struct array array_make(struct device *d, enum nj_dtype dtype, size_t count)
+{
+    struct array x = {.count = count, .dtype = dtype, .bytes = count * (dtype == NJ_LP ? 2 : 4)};
+
+    x.value = malloc(count * sizeof *x.value);
+    x.raw = malloc(x.bytes);
+    assert_non_null(x.value);
+    assert_non_null(x.raw);
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, x.bytes, &x.device), 0);
+    for (size_t i = 0; i < count; i++)
+        x.value[i] = draw();
+    array_upload(d, &x);
+    return x;
+}
+
+static void array_free(struct device *d, struct array *x)
+{
+    nj_free(d->ctx, NJ_MEM_DEVICE, x->device);
+    free(x->value);
+    free(x->raw);
+}
+
+static void check_element(const struct nj_gemm *g, const struct array *a, const struct array *b,
+                          float before, float got, int64_t m, int64_t n, int lp_is_f16)
+{
+    double want = 0, size = 0, bound;
+
+    for (int64_t k = 0; k < g->K; k++) {
+        double x = a->value[g->kind == NJ_GEMM_TN ? k * g->lda + m : m * g->lda + k];
+        double y = b->value[g->kind == NJ_GEMM_NT ? n * g->ldb + k : k * g->ldb + n];
+
+        want += x * y;
+        size += fabs(x * y);
+    }
+    if (g->beta != 0) {
+        want += (double)g->beta * (double)before;
+        size += fabs((double)g->beta * (double)before);
+    }
+    bound = (g->K + 2) * 0x1p-23 * size;
+    if (g->c_dtype == NJ_LP)
+        bound += (lp_is_f16 ? 0x1p-11 : 0x1p-8) * (fabs(want) + bound);
+    if (!(fabs((double)got - want) <= bound))
+        fail_msg("kind %d M=%d N=%d K=%d beta %g: C[%d,%d] = %.9g, expected %.9g within %.3g",
+                 (int)g->kind, g->M, g->N, g->K, (double)g->beta, (int)m, (int)n, (double)got, want,
+                 bound);
+}
+
+static void check_product(struct device *d, const struct nj_gemm *g)
+{
+    size_t a_rows = (size_t)(g->kind == NJ_GEMM_TN ? g->K : g->M);
+    size_t b_rows = (size_t)(g->kind == NJ_GEMM_NT ? g->N : g->K);
+    struct array a = array_make(d, g->ab_dtype, a_rows * (size_t)g->lda);
+    struct array b = array_make(d, g->ab_dtype, b_rows * (size_t)g->ldb);
+    struct array c = array_make(d, g->c_dtype, (size_t)g->M * (size_t)g->ldc);
+    float *before = malloc(c.count * sizeof *before);
+
+    assert_non_null(before);
+    if (g->beta == 0) {
+        for (size_t i = 0; i < c.count; i++)
+            c.value[i] = (int64_t)i % g->ldc < g->N ? NAN : 1.0f; /* must not be read */
+        array_upload(d, &c);
+    }
+    memcpy(before, c.value, c.count * sizeof *before);
+    if (nj_gemm_prepare(d->ctx, g) != 0 || nj_gemm_run(d->s, g, c.device, a.device, b.device) != 0)
+        fail_msg("%s", nj_context_error(d->ctx));
+    array_download(d, &c);
+    for (int64_t m = 0; m < g->M; m++) {
+        for (int64_t n = 0; n < g->ldc; n++) {
+            int64_t i = m * g->ldc + n;
+
+            if (n < g->N)
+                check_element(g, &a, &b, before[i], c.value[i], m, n, d->lp_is_f16);
+            else
+                assert_true(c.value[i] == before[i]); /* padding stays */
+        }
+    }
+    free(before);
+    array_free(d, &a);
+    array_free(d, &b);
+    array_free(d, &c);
+}
+
+static void test_products(void **state)
+{
+    static const struct {
+        int32_t M, N, K, pad;
+    } shapes[] = {{1, 1, 1, 0}, {1, 64, 128, 0}, {37, 24, 40, 8}, {5, 7, 3, 2}, {96, 200, 264, 16}};
+    static const enum nj_dtype types[][2] = {{NJ_F32, NJ_F32}, {NJ_LP, NJ_LP}, {NJ_LP, NJ_F32}};
+    struct device *d = need(state);
+
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        for (int kind = 0; kind < 3; kind++) {
+            for (int t = 0; t < (d->is_cpu ? 1 : 3); t++) {
+                struct nj_gemm g = {.kind = (enum nj_gemm_kind)kind,
+                                    .ab_dtype = types[t][0],
+                                    .c_dtype = types[t][1],
+                                    .M = shapes[i].M,
+                                    .N = shapes[i].N,
+                                    .K = shapes[i].K};
+
+                g.lda = (kind == NJ_GEMM_TN ? g.M : g.K) + shapes[i].pad;
+                g.ldb = (kind == NJ_GEMM_NT ? g.K : g.N) + shapes[i].pad;
+                g.ldc = g.N + shapes[i].pad;
+                check_product(d, &g);
+                g.beta = 1;
+                check_product(d, &g);
+            }
+        }
+    }
+}
+
+static void test_unprepared_product_is_refused(void **state)
+{
+    struct device *d = need(state);
+    struct nj_gemm g = {
+        .kind = NJ_GEMM_NT, .M = 8, .N = 16, .K = 24, .lda = 24, .ldb = 24, .ldc = 16};
+    char *p;
+
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, 8192, (void **)&p), 0);
+    assert_int_equal(nj_gemm_run(d->s, &g, p, p, p), NJ_E_GEMM);
+    assert_non_null(strstr(nj_context_error(d->ctx), "NT f32->f32 M=8 N=16 K=24"));
+    assert_int_equal(nj_gemm_prepare(d->ctx, &g), 0);
+    assert_int_equal(nj_gemm_prepare(d->ctx, &g), 0);
+    assert_int_equal(nj_gemm_run(d->s, &g, p, p + 2048, p + 4096), 0);
+    assert_int_equal(nj_gemm_run(d->s, &g, p + 4, p + 2048, p + 4096), NJ_E_ARG);
+    assert_int_equal(nj_gemm_run(d->s, &g, NULL, p, p), NJ_E_ARG);
+    g.beta = 1;
+    assert_int_equal(nj_gemm_run(d->s, &g, p, p + 2048, p + 4096), NJ_E_GEMM);
+    assert_int_equal(nj_stream_sync(d->s), 0);
+    nj_free(d->ctx, NJ_MEM_DEVICE, p);
+}
+
+static void test_impossible_products_are_refused(void **state)
+{
+    struct device *d = need(state);
+    const struct nj_gemm good = {
+        .kind = NJ_GEMM_TN, .M = 8, .N = 16, .K = 24, .lda = 8, .ldb = 16, .ldc = 16};
+    struct nj_gemm g;
+
+#define REFUSED(field, wrong)                                                                      \
+    g = good;                                                                                      \
+    g.field = wrong;                                                                               \
+    assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_ARG)
+    REFUSED(M, 0);
+    REFUSED(K, -1);
+    REFUSED(lda, 7);
+    REFUSED(ldb, 15);
+    REFUSED(ldc, 15);
+    REFUSED(kind, (enum nj_gemm_kind)3);
+    REFUSED(c_dtype, NJ_LP);
+    REFUSED(ab_dtype, (enum nj_dtype)2);
+    REFUSED(beta, NAN);
+#undef REFUSED
+    g = good;
+    g.ab_dtype = NJ_LP;
+    if (d->is_cpu) {
+        assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_UNSUPPORTED);
+        assert_non_null(strstr(nj_context_error(d->ctx), "choose dtype f32"));
+    }
+}
+
+/* More shapes than the table starts with. */
+static void test_many_shapes(void **state)
+{
+    struct device *d = need(state);
+    struct nj_gemm g = {.kind = NJ_GEMM_NN, .N = 8, .K = 8, .lda = 8, .ldb = 8, .ldc = 8};
+    char *p;
+
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, 3 * 8192, (void **)&p), 0);
+    for (g.M = 1; g.M <= 100; g.M++)
+        assert_int_equal(nj_gemm_prepare(d->ctx, &g), 0);
+    for (g.M = 1; g.M <= 100; g.M++)
+        assert_int_equal(nj_gemm_run(d->s, &g, p, p + 8192, p + 16384), 0);
+    assert_int_equal(nj_gemm_run(d->s, &g, p, p + 8192, p + 16384), NJ_E_GEMM);
+    assert_int_equal(nj_stream_sync(d->s), 0);
+    nj_free(d->ctx, NJ_MEM_DEVICE, p);
+}
+
+/* A graph gives the same bits as running directly, each time that it runs. */
+static void test_graph(void **state)
+{
+    struct device *d = need(state);
+    struct nj_gemm g = {
+        .kind = NJ_GEMM_NT, .M = 64, .N = 72, .K = 80, .lda = 80, .ldb = 80, .ldc = 72, .beta = 1};
+    struct array a = array_make(d, NJ_F32, 64 * 80), b = array_make(d, NJ_F32, 72 * 80);
+    struct array c = array_make(d, NJ_F32, 64 * 72), want = array_make(d, NJ_F32, 64 * 72);
+    nj_graph *graph = NULL;
+
+    assert_int_equal(nj_gemm_prepare(d->ctx, &g), 0);
+    assert_int_equal(nj_zero(d->s, want.device, want.bytes), 0);
+    assert_int_equal(nj_gemm_run(d->s, &g, want.device, a.device, b.device), 0);
+    array_download(d, &want);
+    if (d->is_cpu) {
+        assert_int_equal(nj_graph_begin(d->s), NJ_E_UNSUPPORTED);
+    } else {
+        assert_int_equal(nj_graph_begin(d->s), 0);
+        assert_int_equal(nj_zero(d->s, c.device, c.bytes), 0);
+        assert_int_equal(nj_gemm_run(d->s, &g, c.device, a.device, b.device), 0);
+        assert_int_equal(nj_graph_end(d->s, &graph), 0);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(nj_graph_launch(graph, d->s), 0);
+            array_download(d, &c);
+            assert_memory_equal(c.raw, want.raw, c.bytes);
+        }
+        nj_graph_destroy(graph);
+    }
+    array_free(d, &a);
+    array_free(d, &b);
+    array_free(d, &c);
+    array_free(d, &want);
+}
+
+static void test_graphs_can_be_switched_off(void **state)
+{
+    const struct nj_options options = {.device =
+                                           need(state)->is_cpu ? NJ_DEVICE_CPU : NJ_DEVICE_CUDA};
+    nj_context *ctx;
+    nj_stream *s;
+
+    setenv("NOJIT_GRAPH", "0", 1);
+    assert_int_equal(nj_context_create(&ctx, &options), 0);
+    unsetenv("NOJIT_GRAPH");
+    assert_int_equal(nj_stream_create(ctx, &s), 0);
+    assert_int_equal(nj_graph_begin(s), NJ_E_UNSUPPORTED);
+    assert_non_null(strstr(nj_context_error(ctx), "NOJIT_GRAPH=0"));
+    nj_stream_destroy(s);
+    nj_context_destroy(ctx);
+}
+
+static void test_every_kernel_is_loaded(void **state)
+{
+    struct device *d = need(state);
+    const struct nj_device_info *info = nj_context_device(d->ctx);
+    uint32_t wanted = 0;
+
+    for (uint32_t i = 0; i < nj_kernel_count; i++)
+        wanted += !d->is_cpu && nj_kernels[i].min_sm <= info->sm;
+    assert_int_equal(info->kernels_loaded, wanted);
+    assert_int_equal(info->modules_loaded, wanted);
+    assert_true(info->gemm_library[0] && info->name[0] && info->multiprocessors > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_is_zeroed_and_aligned),
+        cmocka_unit_test(test_copies_in_every_direction),
+        cmocka_unit_test(test_too_much_memory_is_refused),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_unprepared_product_is_refused),
+        cmocka_unit_test(test_impossible_products_are_refused),
+        cmocka_unit_test(test_many_shapes),
+        cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_graphs_can_be_switched_off),
+        cmocka_unit_test(test_every_kernel_is_loaded),
+    };
+    int failed = cmocka_run_group_tests_name("CPU", tests, open_cpu, close_device);
+
+    return failed + cmocka_run_group_tests_name("GPU", tests, open_cuda, close_device);
+}

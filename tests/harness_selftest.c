@@ -179,12 +179,65 @@ static const struct {
 };
 enum { OP_COUNT = sizeof(OPS) / sizeof(OPS[0]) };
 
+/* Every finite value of a 16-bit type survives storing, and what lies between two goes to the
+ * nearer one, at the middle to the even one. Returns how many patterns break that. */
+static int broken_patterns(int lp_is_f16)
+{
+    int broken = 0;
+    for (unsigned bits = 0; bits < 0xffff; bits++) {
+        const uint16_t pair[2] = {(uint16_t)bits, (uint16_t)(bits + 1)};
+        const double x = decode((const unsigned char *)pair, 0, CASE_LP, lp_is_f16);
+        const double next = decode((const unsigned char *)pair, 1, CASE_LP, lp_is_f16);
+        uint16_t stored;
+        if (!isfinite(x) || !isfinite(next) || signbit(x) != signbit(next))
+            continue;
+        encode((unsigned char *)&stored, &x, 1, CASE_LP, lp_is_f16);
+        const double even = bits % 2 ? next : x, step = next - x;
+        broken += stored != bits || step == 0 ||
+                  round_to_type(x + step / 2, CASE_LP, lp_is_f16) != even ||
+                  round_to_type(x + 0.49 * step, CASE_LP, lp_is_f16) != x ||
+                  round_to_type(x + 0.51 * step, CASE_LP, lp_is_f16) != next;
+    }
+    return broken;
+}
+
+/* Values whose bits the formats' definitions give. */
+static int wrong_bits(void)
+{
+    static const struct {
+        double x;
+        uint16_t bf16, f16;
+    } known[] = {{1, 0x3f80, 0x3c00},       {-2, 0xc000, 0xc000},      {0, 0, 0},
+                 {0x1p-14, 0x3880, 0x0400}, {0x1p-24, 0x3380, 0x0001}, {0.15625, 0x3e20, 0x3100},
+                 {65280, 0x477f, 0x7bf8}};
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        uint16_t bf16, f16;
+        encode((unsigned char *)&bf16, &known[i].x, 1, CASE_LP, 0);
+        encode((unsigned char *)&f16, &known[i].x, 1, CASE_LP, 1);
+        wrong += bf16 != known[i].bf16 || f16 != known[i].f16;
+    }
+    return wrong + (round_to_type(65520, CASE_LP, 1) != (double)INFINITY) +
+           (round_to_type(65519, CASE_LP, 1) != 65504);
+}
+
+static int check_types(void)
+{
+    const int bf16 = broken_patterns(0), f16 = broken_patterns(1), bits = wrong_bits();
+    if (!bf16 && !f16 && !bits)
+        return 0;
+    printf("FAIL self-test: 16-bit types: %d bfloat16 and %d float16 patterns, %d known values\n",
+           bf16, f16, bits);
+    printf("RERUN harness --self-test\n");
+    return 1;
+}
+
 int run_self_test(void)
 {
     static struct kernel_case cases[OP_COUNT];
     static struct subject subjects[OP_COUNT];
     struct result *results = shared_results(OP_COUNT);
-    int failed = 0;
+    int failed = check_types();
     for (int i = 0; i < OP_COUNT; i++) {
         cases[i] = (struct kernel_case){.label = OPS[i].name,
                                         .args = ARGS,
@@ -213,6 +266,6 @@ int run_self_test(void)
             failed++;
         }
     }
-    printf("self-test: %d passed, %d failed\n", OP_COUNT - failed, failed);
+    printf("self-test: %d passed, %d failed\n", OP_COUNT + 1 - failed, failed);
     return failed ? 1 : 0;
 }

@@ -118,7 +118,7 @@ static int edits(const char *a, const char *b)
 const char *near_miss(const char *word, const char *const *names, int count)
 {
     const char *best = NULL;
-    int limit = strlen(word) > 4 ? 2 : 1;
+    int limit = strlen(word) > 4 ? 2 : strlen(word) > 2 ? 1 : 0;
     for (int i = 0; i < count; i++) {
         int d = edits(word, names[i]);
         if (d <= limit) {

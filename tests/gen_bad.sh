@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gen_bad.sh: gen refuses malformed contracts and commands with the file, the line and what was expected, and writes
+# nothing then. Each defect is one edit of a good pair of contracts.
+set -eu
+cd "$(dirname "$0")/.."
+. tests/lib.sh
+GEN=${GEN:-$BUILD/gen-bin/gen}
+good=$scratch/good
+mkdir -p "$good/contracts" "$good/kernels/ref"
+for op in first second; do
+    : >"$good/kernels/$op.cu"
+    : >"$good/kernels/ref/$op.c"
+done
+
+cat >"$good/contracts/first.yaml" <<'EOF'
+op: first
+summary: Scales rows.
+equations: ["y[n,c] = a x[n,c]"]
+source: definition
+axes: {T: [lp, f32], D: [64, 128]}
+args:
+  - {name: y, dir: out, dtype: T,   shape: [N, C], align: 16, doc: scaled}
+  - {name: x, dir: in,  dtype: T,   shape: [N, C], align: 16, doc: rows}
+  - {name: k, dir: in,  dtype: i32, shape: [N], fill: id N, optional: true, doc: ids}
+dims: {N: rows, C: channels}
+scalars:
+  - {name: a, dtype: f32, test: 0.5, doc: factor}
+require: [N >= 1, C % D == 0]
+launch: {threads: 128, grid: ["ceil_div(N, 8)"], smem: C * 4}
+tolerance: {lp: 1e-2, f32: 1e-5}
+tests:
+  - {N: 3, C: 128}
+  - {N: 5, C: 256, k: null, a: 2}
+bench: {N: 64, C: 1024}
+cost: {flops: N*C, bytes: 2*N*C*size(T)}
+falsifiers:
+  - {id: F-1, claim: it scales, test: harness first, mutant: no-scale}
+  - {id: F-2, claim: all rows, test: harness first, mutant: one-row}
+EOF
+cat >"$good/contracts/second.yaml" <<'EOF'
+op: second
+summary: Gradient of first.
+backward_of: first
+equations: ["z[n,c] = a y[n,c]"]
+source: derivative of first
+axes: {T: [lp, f32], D: [64, 128]}
+args:
+  - {name: z,     dir: out, dtype: T,   shape: [N, C], doc: gradient}
+  - {name: y,     dir: in,  dtype: T,   shape: [N, C], fill: ref first, doc: from first}
+  - {name: x,     dir: in,  dtype: T,   shape: [N, C], doc: rows}
+  - {name: order, dir: in,  dtype: i32, shape: [N], fill: order ids, doc: sorted}
+  - {name: ids,   dir: in,  dtype: i32, shape: [N], fill: id 7, doc: ids}
+dims: {N: rows, C: channels}
+scalars:
+  - {name: a, dtype: f32, test: 0.5, doc: factor}
+require: [N >= 1, C % D == 0]
+launch: {threads: {"D=64": 64, "D=128": 128}, grid: [N], smem: 0}
+tolerance: {lp: 1e-2, f32: 1e-5}
+tests: [{N: 3, C: 128}]
+cost: {flops: N*C, bytes: 2*N*C*size(T)}
+EOF
+
+# generate FOLDER OUT [ARGUMENT...]: gen over the contracts in FOLDER.
+generate() {
+    local folder=$1 out=$2
+    shift 2
+    "$GEN" --contracts "$folder/contracts" --kernels "$folder/kernels" \
+        --archs-file contracts/archs.yaml --archs "sm_75 sm_90" --out "$out" "$@"
+}
+
+# bad NAME FILE:LINE PATTERN SED-SCRIPT: after the edit of that file gen must refuse it there, in those words.
+bad() {
+    local name=$1 place=$2 pattern=$3 edit=$4 folder=$scratch/bad
+    rm -rf "$folder" "$scratch/none"
+    cp -r "$good" "$folder"
+    sed -i "$edit" "$folder/contracts/${place%%:*}"
+    refuses "$name" 2 "/$place: .*$pattern" generate "$folder" "$scratch/none"
+    [ ! -e "$scratch/none" ] || not_ok "$name" "something was written in spite of the error"
+}
+
+generate "$good" "$scratch/fine" && ok "the good pair" || not_ok "the good pair" "refused"
+
+# ---- syntax and fields ----
+bad yaml-syntax first.yaml:5 "not YAML" '5s/\]}/}/'
+bad yaml-alias first.yaml:4 "aliases" '4s/definition/*other/'
+bad unknown-field first.yaml:15 "unknown field 'tolerence'; did you mean 'tolerance'\?" '15s/tolerance/tolerence/'
+bad missing-field first.yaml:1 "lacks the field 'summary'" 2d
+bad duplicate-field first.yaml:3 "'summary' is given twice; it is on line 2" '3i summary: again'
+bad field-kind first.yaml:2 "'summary' must be a single value" '2s/Scales rows./[a, b]/'
+bad unknown-arg-field first.yaml:7 "unknown field 'shap'; did you mean 'shape'\?" '7s/shape/shap/'
+bad op-not-file first.yaml:1 "op is 'frist' but the file is named 'first.yaml'" '1s/first/frist/'
+bad missing-source first.yaml:1 "kernels/third.cu is missing" '1s/first/third/'
+bad backward-of second.yaml:3 "backward_of names 'frist', an op that is not there" '3s/first/frist/'
+
+# ---- axes, arguments, names ----
+bad axis-empty first.yaml:5 "axis 'D' has no values" '5s/\[64, 128\]/[]/'
+bad axis-twice first.yaml:5 "duplicate key: axis 'D' has the value 64 twice" '5s/128/64/'
+bad axis-value first.yaml:5 "unknown value of T 'f64'; expected one of: lp, f32" '5s/f32/f64/'
+bad axis-no-T first.yaml:5 "the first axis must be T" '5s/T: \[lp, f32\], //'
+bad dtype first.yaml:7 "unknown dtype 'f16'; expected one of: T, lp, f32, i32" '7s/dtype: T/dtype: f16/'
+bad dir first.yaml:7 "unknown dir 'output'; expected one of: in, out, inout" '7s/dir: out/dir: output/'
+bad align first.yaml:7 "align must be a power of two" '7s/16/12/'
+bad name-twice first.yaml:8 "the name 'y' is used twice" '8s/name: x/name: y/'
+bad name-taken first.yaml:8 "the name 'stream' is taken" '8s/name: x/name: stream/'
+
+# ---- fills ----
+bad fill-unknown first.yaml:9 "unknown fill 'idd'" '9s/fill: id/fill: idd/'
+bad fill-type first.yaml:8 "fill 'id' is for i32 arguments" '8s/align: 16/fill: id N/'
+bad fill-none first.yaml:9 "the i32 argument 'k' needs a fill" '9s/fill: id N, //'
+bad fill-no-value first.yaml:9 "fill 'id' needs a number or an expression" '9s/id N/id/'
+bad fill-ref-op second.yaml:9 "names an op that is not there" '9s/ref first/ref frist/'
+bad fill-ref-output second.yaml:10 "has no output named 'x'" '10s/doc/fill: ref first, doc/'
+bad fill-ref-cycle second.yaml:9 "a cycle" '9s/ref first/ref second/;8s/dir: out/dir: inout/'
+bad fill-order second.yaml:11 "names 'idx', an argument that is not there" '11s/order ids/order idx/'
+bad fill-order-cycle second.yaml:11 "needs 'order' itself: a cycle" '12s/id 7/runs order/'
+
+# ---- expressions ----
+bad expr-syntax first.yaml:14 "expected '\)'" '14s/8)/8/'
+bad expr-name first.yaml:7 "unknown name 'M'; known here: N, C, D" '7s/\[N, C\]/[M, C]/'
+bad expr-zero first.yaml:14 "division by zero" '14s/(N, 8)/(N, 0)/'
+bad expr-zero-value first.yaml:17 "has no value for .* division by zero" '14s/(N, 8)/(N, N - 3)/'
+bad expr-overflow first.yaml:17 "does not fit 64 bits" '20s/N\*C,/N*9223372036854775807,/'
+bad expr-condition first.yaml:13 "expected a condition" '13s/N >= 1/N/'
+bad expr-number first.yaml:7 "expected a number, not a condition" '7s/\[N, C\]/[N >= 1, C]/'
+
+# ---- launch and tolerance ----
+bad threads first.yaml:14 "threads is 100; it must be a multiple of 32 up to 1024" '14s/128/100/'
+bad threads-many first.yaml:14 "threads is 2048" '14s/128/2048/'
+bad threads-dim first.yaml:14 "unknown name 'N'" '14s/128/N/'
+bad case-missing second.yaml:17 "no case for D=128" '17s/, "D=128": 128//'
+bad case-unknown second.yaml:17 "'D=32' is not a value of an axis" '17s/D=64/D=32/'
+bad smem-limit first.yaml:19 "needs 98304 bytes of shared memory \(line 14\); sm_75 has 65536" '14s/C \* 4/C * 96/'
+bad tolerance first.yaml:15 "tolerance is missing for T = f32" '15s/, f32: 1e-5//'
+bad tolerance-negative first.yaml:15 "tolerance must be a number, 0 or more" '15s/1e-5/-1e-5/'
+bad min-arch first.yaml:2 "min_arch must be a number such as 80" '2i min_arch: sm_80'
+bad spill-variant first.yaml:2 "first has no such variant" '2i allow_spill: {"lp.d96 sm_75": 16}'
+
+# ---- tests ----
+bad test-lacks first.yaml:17 "a test lacks the dim 'C'" '17s/, C: 128//'
+bad test-unknown first.yaml:17 "names the unknown dim 'Q'; known: N, C" '17s/C: 128/C: 128, Q: 1/'
+bad test-require first.yaml:17 "breaks the requirement 'C % D == 0' of line 13" '17s/128/100/'
+bad test-shape first.yaml:17 "gives 'y' no elements: size 'N - 3' of line 7 is 0" '7s/\[N, C\]/[N - 3, C]/'
+bad test-null first.yaml:18 "argument 'y' is null but not optional" '18s/k: null/y: null/'
+bad test-wide first.yaml:17 "dim 'N' must be a whole number of 32 bits" '17s/N: 3/N: 3000000000/'
+bad test-none first.yaml:16 "tests is empty" '16s/$/ []/;17,18d'
+bad grid-limit first.yaml:19 "grid size 'N' is 70000; it must be 1 to 65535" '14s/"ceil_div(N, 8)"/1, N/;19s/64/70000/'
+
+# ---- falsifiers ----
+bad falsifier-field first.yaml:22 "a falsifier lacks the field 'mutant'" '22s/, mutant: no-scale//'
+bad falsifier-empty first.yaml:22 "a falsifier has an empty field" "22s/no-scale/''/"
+bad falsifier-twice first.yaml:23 "the falsifier F-1 is in .*first.yaml:22 already" '23s/F-2/F-1/'
+
+# ---- several problems, commands ----
+rm -rf "$scratch/bad"
+cp -r "$good" "$scratch/bad"
+sed -i '2s/summary/sumary/;15s/lp/lb/' "$scratch/bad/contracts/first.yaml"
+sed -i '18s/f32/f33/' "$scratch/bad/contracts/second.yaml"
+generate "$scratch/bad" "$scratch/none" 2>"$scratch/err" || true
+for place in first.yaml:2 first.yaml:15 second.yaml:18; do
+    if grep -q "$place: " "$scratch/err"; then ok "all problems: $place"; else not_ok "all problems" "no $place"; fi
+done
+sed -i 's/shape/shap/;s/dtype/dtyp/;s/doc/dok/' "$scratch"/bad/contracts/*.yaml
+generate "$scratch/bad" "$scratch/none" 2>"$scratch/err" || true
+if [ "$(wc -l <"$scratch/err")" = 21 ]; then ok "20 problems"; else not_ok "20 problems" "$(wc -l <"$scratch/err") lines"; fi
+
+mkdir -p "$scratch/empty/contracts"
+refuses no-contract 2 "holds no contract" generate "$scratch/empty" "$scratch/none"
+refuses arch-unknown 2 "unknown architecture 'sm_91'; known: sm_75 sm_80" generate "$good" "$scratch/none" --archs sm_91
+refuses arch-twice 2 "sm_90 is named twice" generate "$good" "$scratch/none" --archs "sm_90 sm_90"
+refuses arch-shadow 2 "sm_90 and sm_90a would shadow" generate "$good" "$scratch/none" --archs "sm_90 sm_90a"
+refuses arch-family 2 "sm_120f and sm_120 would shadow" generate "$good" "$scratch/none" --archs "sm_120f sm_120"
+refuses arch-none 2 "no architecture is named" generate "$good" "$scratch/none" --archs " "
+refuses only-nothing 2 "'thrid_\*' matches no op and no key; ops: first second" \
+    generate "$good" "$scratch/none" --only 'thrid_*'
+refuses command 2 "usage: gen" "$GEN" --contracts "$good/contracts"
+finish

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gen_same.sh: the same contracts give the same bytes; what did not change is not touched; one op's files do not
+# depend on another's; exclusions and selections are data. Over the contracts of this tree.
+set -eu
+cd "$(dirname "$0")/.."
+. tests/lib.sh
+GEN=${GEN:-$BUILD/gen-bin/gen}
+CONTRACTS=${CONTRACTS:-contracts/kernels}
+KERNELS=${KERNELS:-kernels}
+
+# generate CONTRACTS KERNELS OUT [ARGUMENT...]
+generate() {
+    local contracts=$1 kernels=$2 out=$3
+    shift 3
+    "$GEN" --contracts "$contracts" --kernels "$kernels" --archs-file contracts/archs.yaml --archs default \
+        --out "$out" "$@"
+}
+# check NAME REASON COMMAND...; a leading ! is understood.
+check() {
+    local name=$1 reason=$2
+    shift 2
+    local want=0 got=0
+    if [ "$1" = ! ]; then
+        want=1
+        shift
+    fi
+    "$@" || got=1
+    if [ $got = $want ]; then ok "$name"; else not_ok "$name" "$reason"; fi
+}
+times() { find "$1" -type f ! -name list.mk -printf '%p %T@\n' | sort; }
+
+generate "$CONTRACTS" "$KERNELS" "$scratch/a"
+generate "$CONTRACTS" "$KERNELS" "$scratch/b"
+check same "two runs differ" diff -r "$scratch/a" "$scratch/b"
+times "$scratch/a" >"$scratch/before"
+touch -d '1 hour ago' "$scratch/a/list.mk"
+generate "$CONTRACTS" "$KERNELS" "$scratch/a"
+times "$scratch/a" >"$scratch/after"
+check untouched "a file was written again" cmp -s "$scratch/before" "$scratch/after"
+check list-is-new "list.mk was not written" [ "$scratch/a/list.mk" -nt "$scratch/a/ops.c" ]
+check no-temporary "a temporary file is left" [ -z "$(find "$scratch/a" -name '*.tmp.*')" ]
+check no-paths "the output names a folder of this machine" ! grep -rqF "$PWD" "$scratch/a"
+generate "$CONTRACTS" "$KERNELS" "$scratch/c" --archs "sm_121 sm_90 sm_89 sm_120 sm_75"
+check arch-order "the order of --archs matters" diff -r "$scratch/a" "$scratch/c"
+
+# A contract in front of all others.
+mkdir "$scratch/contracts"
+cp "$CONTRACTS"/*.yaml "$scratch/contracts"
+cp -r "$KERNELS" "$scratch/kernels"
+sed 's/^op: add$/op: aaa/' "$CONTRACTS/add.yaml" >"$scratch/contracts/aaa.yaml"
+echo 'min_arch: 80' >>"$scratch/contracts/aaa.yaml"
+cp "$KERNELS/add.cu" "$scratch/kernels/aaa.cu"
+cp "$KERNELS/ref/add.c" "$scratch/kernels/ref/aaa.c"
+generate "$scratch/contracts" "$scratch/kernels" "$scratch/d" >"$scratch/said"
+check front "other instances changed" \
+    [ "$(diff -r "$scratch/a/inst" "$scratch/d/inst")" = "Only in $scratch/d/inst: aaa.f32.cu
+Only in $scratch/d/inst: aaa.lp.cu" ]
+check excluded-said "the exclusion is not printed once" \
+    [ "$(grep -c '^excluded: aaa.lp on sm_75 (min_arch 80)$' "$scratch/said")" = 1 ]
+check excluded-made "a cubin of an excluded pair is listed" ! grep -q 'aaa.*sm_75' "$scratch/d/list.mk"
+check excluded-kept "min_sm is not in keys.txt" [ "$(awk '$1 == "aaa.lp" { print $5 }' "$scratch/d/keys.txt")" = 80 ]
+
+# A selection keeps every launcher and only its own keys.
+generate "$CONTRACTS" "$KERNELS" "$scratch/e" --only 'rmsnorm_*'
+check only-header "launchers are missing" cmp -s "$scratch/a/nojit_ops.h" "$scratch/e/nojit_ops.h"
+check only-keys "other keys are there" \
+    [ "$(cut -f1 "$scratch/e/keys.txt" | tr '\n' ' ')" = "rmsnorm_bwd.f32 rmsnorm_bwd.lp rmsnorm_fwd.f32 rmsnorm_fwd.lp " ]
+check sorted "keys.txt is not sorted by key" [ "$(cut -f1 "$scratch/a/keys.txt" | LC_ALL=C sort)" = "$(cut -f1 "$scratch/a/keys.txt")" ]
+
+# What is written compiles without a warning.
+for d in a e; do
+    for f in ops cases; do
+        check "compiles-$d-$f" "see above" "${CC:-cc}" -std=c11 -Wall -Wextra -Wshadow -Wundef -Wvla -Wcast-qual \
+            -Wstrict-prototypes -Wmissing-prototypes -Wconversion -Wno-sign-conversion -Werror -O1 \
+            -I"$scratch/$d" -Iruntime -Itests -c -o "$scratch/$f.o" "$scratch/$d/$f.c"
+    done
+done
+finish

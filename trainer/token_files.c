@@ -195,7 +195,7 @@ static const struct {
     size_t bytes;
     int (*open)(struct segment *s, const struct tokenizer *t);
 } magics[] = {
-    {"\x50\xd7\x34\x01", 4, open_llmc}, /* 20240520 */
+    {"\x88\xd8\x34\x01", 4, open_llmc}, /* 20240520 */
     {"BIN.TOK\n", 8, open_llmq},
 };
 

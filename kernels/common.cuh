@@ -73,13 +73,15 @@ template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
 
     __device__ __forceinline__ void load(const T *p, int64_t count)
     {
+        alignas(raw) T e[N];
         if (count >= N) {
-            load(p);
-            return;
-        }
+            *reinterpret_cast<raw *>(e) = read(p);
+        } else {
 #pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = i < count ? to_f32(p[i]) : 0.0f;
+            for (int i = 0; i < N; i++)
+                e[i] = i < count ? p[i] : from_f32<T>(0);
+        }
+        set(*reinterpret_cast<const raw *>(e));
     }
     __device__ __forceinline__ void store(T *p, int64_t count) const
     {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common.cuh"
+
+template <typename T>
+static __device__ __forceinline__ void add(T *y, const T *a, const T *b, int64_t n)
+{
+    constexpr int N = vec<T>::N;
+    const int64_t step = (int64_t)gridDim.x * NJ_THREADS * N;
+    for (int64_t i = ((int64_t)blockIdx.x * NJ_THREADS + threadIdx.x) * N; i < n; i += step) {
+        vec<T> x, z;
+        x.load(a + i, n - i);
+        z.load(b + i, n - i);
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            x.v[k] += z.v[k];
+        x.store(y + i, n - i);
+    }
+}

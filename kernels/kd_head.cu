@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kd_head.cu: a block a row of logits. The first pass makes every sum that the losses and the gradient need; the
+// second writes the gradient. It runs backwards, so that it starts with what the caches still hold.
+#include "argmax.cuh"
+
+enum kd_mode { KD_NONE, KD_ANY_TAU, KD_TAU_TWO }; // no teacher; any tau; tau = 2, where exp(s) = exp(s/2)^2
+
+#define KD_LOG2E 1.44269504f
+#define KD_BATCH 2 // accesses in flight for each array
+
+// Sums over the columns that a thread has seen, relative to a shift at most the margin below the largest logit.
+struct kd_sums {
+    float s_shift = LOWEST, t_shift = LOWEST;
+    float s_one = 0, s_tau = 0; // exp(s), exp(s/tau)
+    float t_tau = 0;            // exp(t/tau)
+    float t_diff = 0;           // exp(t/tau) (t - s)
+    float t_mean = 0;           // exp(t/tau) t
+    scan_max s_max, t_max;
+
+    __device__ __forceinline__ void shift_student(float shift, float tau)
+    {
+        s_one *= exp2_fast((s_shift - shift) * KD_LOG2E);
+        s_tau *= exp2_fast((s_shift - shift) * (KD_LOG2E / tau));
+        s_shift = shift;
+    }
+    __device__ __forceinline__ void shift_teacher(float shift, float tau)
+    {
+        const float factor = exp2_fast((t_shift - shift) * (KD_LOG2E / tau));
+        t_tau *= factor;
+        t_diff *= factor;
+        t_mean *= factor;
+        t_shift = shift;
+    }
+    template <int MODE, typename V_T>
+    __device__ __forceinline__ void take(V_T &s, V_T &t, int c, int V, float tau, float margin)
+    {
+        const float s_top = s_max.take(s, c, V);
+        if (s_top > s_shift + margin)
+            shift_student(s_top, tau);
+        if (MODE != KD_NONE) {
+            const float t_top = t_max.take(t, c, V);
+            if (t_top > t_shift + margin)
+                shift_teacher(t_top, tau);
+        }
+        const float per_tau = KD_LOG2E / tau, s_tau_off = -s_shift * per_tau;
+        const float s_one_off = -s_shift * KD_LOG2E, t_tau_off = -t_shift * per_tau;
+#pragma unroll
+        for (int i = 0; i < V_T::N; i++) {
+            if (MODE == KD_NONE) {
+                s_one += exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
+                continue;
+            }
+            const float e = exp2_fast(fmaf(s.v[i], per_tau, s_tau_off));
+            s_tau += e;
+            s_one = MODE == KD_TAU_TWO
+                        ? fmaf(e, e, s_one)
+                        : s_one + exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
+            const float p = exp2_fast(fmaf(t.v[i], per_tau, t_tau_off));
+            t_tau += p;
+            t_diff = fmaf(p, t.v[i] - s.v[i], t_diff);
+            t_mean = fmaf(p, t.v[i], t_mean);
+        }
+    }
+};
+
+// What the second pass needs: exponents are s * log2(e) / tau + offset, and so on.
+struct kd_grad {
+    float hard, soft; // weights of the cross-entropy and of the divergence
+    float per_tau, s_one_off, s_tau_off, t_tau_off;
+    float square; // KD_TAU_TWO: softmax(s) = softmax(s/2)^2 square
+    int target;
+
+    template <int MODE, typename V_T>
+    __device__ __forceinline__ void apply(V_T &s, const V_T &t, int c, int V) const
+    {
+#pragma unroll
+        for (int i = 0; i < V_T::N; i++) {
+            if (MODE == KD_NONE) {
+                s.v[i] = hard * exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
+                continue;
+            }
+            const float q = exp2_fast(fmaf(s.v[i], per_tau, s_tau_off));
+            const float p = exp2_fast(fmaf(t.v[i], per_tau, t_tau_off));
+            const float one = MODE == KD_TAU_TWO
+                                  ? q * q * square
+                                  : exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
+            s.v[i] = hard * one + soft * (q - p);
+        }
+        if (target >= c && target < c + V_T::N)
+#pragma unroll
+            for (int i = 0; i < V_T::N; i++)
+                s.v[i] -= c + i == target ? hard : 0.0f;
+        if (c + V_T::N > V)
+#pragma unroll
+            for (int i = 0; i < V_T::N; i++)
+                s.v[i] = c + i < V ? s.v[i] : 0.0f;
+    }
+};
+
+// Sums K values over the block, the same in every thread. All threads must call it.
+template <int K> static __device__ __forceinline__ void block_sums(float (&x)[K])
+{
+    constexpr int WARPS = NJ_THREADS / 32;
+    __shared__ float part[K][WARPS];
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        x[k] = warp_sum(x[k]);
+        if (lane == 0)
+            part[k][threadIdx.x / 32] = x[k];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < K; k++)
+        x[k] = warp_sum(lane < WARPS ? part[k][lane] : 0.0f);
+}
+
+template <typename T, int MODE>
+static __device__ __forceinline__ kd_sums kd_scan(const T *s, const T *t, int V, float tau)
+{
+    constexpr int N = vec<T>::N, STEP = NJ_THREADS * N;
+    const float margin = 16 * fminf(1, tau); // exp(16) times the number of columns is far from overflow
+    kd_sums sums;
+    for (int first = threadIdx.x * N; first < V; first += KD_BATCH * STEP) {
+        typename vec<T>::raw s_raw[KD_BATCH], t_raw[KD_BATCH];
+#pragma unroll
+        for (int k = 0; k < KD_BATCH; k++)
+            if (first + k * STEP < V) {
+                s_raw[k] = vec<T>::read(s + first + k * STEP);
+                if (MODE != KD_NONE)
+                    t_raw[k] = vec<T>::read(t + first + k * STEP);
+            }
+#pragma unroll
+        for (int k = 0; k < KD_BATCH; k++)
+            if (first + k * STEP < V) {
+                vec<T> a, b;
+                a.set(s_raw[k]);
+                if (MODE != KD_NONE)
+                    b.set(t_raw[k]);
+                sums.take<MODE>(a, b, first + k * STEP, V, tau, margin);
+            }
+    }
+    return sums;
+}
+
+template <typename T, int MODE>
+static __device__ __forceinline__ void kd_write(T *s, const T *t, const kd_grad &grad, int V, int Vs)
+{
+    constexpr int N = vec<T>::N, STEP = NJ_THREADS * N;
+    const int begin = threadIdx.x * N, turns = begin < Vs ? (Vs - 1 - begin) / STEP + 1 : 0;
+    for (int last = turns - 1; last >= 0; last -= KD_BATCH) {
+        typename vec<T>::raw s_raw[KD_BATCH], t_raw[KD_BATCH];
+#pragma unroll
+        for (int k = 0; k < KD_BATCH; k++) {
+            const int c = begin + (last - k) * STEP;
+            s_raw[k] = t_raw[k] = {};
+            if (last >= k && c < V) {
+                s_raw[k] = vec<T>::read(s + c);
+                if (MODE != KD_NONE)
+                    t_raw[k] = vec<T>::read(t + c);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < KD_BATCH; k++)
+            if (last >= k) {
+                const int c = begin + (last - k) * STEP;
+                vec<T> a, b;
+                a.set(s_raw[k]);
+                b.set(t_raw[k]);
+                grad.apply<MODE>(a, b, c, V);
+                __stcs(reinterpret_cast<typename vec<T>::raw *>(s + c), a.bits());
+            }
+    }
+}
+
+template <typename T, int MODE>
+static __device__ __forceinline__ void kd_row(T *s, float *kd, float *ce, float *entropy,
+                                              float *agree, const T *t, int target, float scale,
+                                              int V, int Vs, float tau, float ratio)
+{
+    const float s_target = to_f32(s[target]); // read before the first barrier, written after it
+    kd_sums sums = kd_scan<T, MODE>(s, t, V, tau);
+    float s_top, t_top = 0;
+    const int s_best = block_argmax(sums.s_max, s, V, s_top);
+    const int t_best = MODE == KD_NONE ? -1 : block_argmax(sums.t_max, t, V, t_top);
+    sums.shift_student(s_top, tau);
+    sums.shift_teacher(t_top, tau);
+    float all[5] = {sums.s_one, sums.s_tau, sums.t_tau, sums.t_diff, sums.t_mean};
+    block_sums(all);
+    const float s_one = all[0], s_tau = all[1], t_tau = all[2], t_diff = all[3], t_mean = all[4];
+
+    kd_grad grad = {};
+    grad.hard = scale * (MODE == KD_NONE ? 1 : 1 - ratio);
+    grad.soft = scale * ratio * tau;
+    grad.target = target;
+    grad.s_one_off = -s_top * KD_LOG2E - log2f(s_one);
+    if (MODE != KD_NONE) {
+        grad.per_tau = KD_LOG2E / tau;
+        grad.s_tau_off = -s_top * grad.per_tau - log2f(s_tau);
+        grad.t_tau_off = -t_top * grad.per_tau - log2f(t_tau);
+        grad.square = s_tau * s_tau / s_one;
+    }
+    kd_write<T, MODE>(s, t, grad, V, Vs);
+
+    if (threadIdx.x == 0) {
+        const float gap = (t_top - s_top) / tau + (logf(t_tau) - logf(s_tau));
+        *ce = s_top - s_target + logf(s_one);
+        *kd = MODE == KD_NONE ? 0.0f : t_diff / (t_tau * tau) - gap;
+        *entropy = MODE == KD_NONE ? 0.0f : (t_top - t_mean / t_tau) / tau + logf(t_tau);
+        *agree = s_best == t_best ? 1.0f : 0.0f;
+    }
+}
+
+template <typename T>
+static __device__ __forceinline__ void kd_head(T *s, float *kd, float *ce, float *entropy,
+                                               float *agree, const T *t, const int *target,
+                                               const float *state, int M, int V, int Vs, int Vt,
+                                               float tau, float ratio)
+{
+    constexpr int N = vec<T>::N;
+    const int64_t m = blockIdx.x;
+    s += m * Vs;
+    if (t)
+        t += m * Vt;
+    const int hot = target[m];
+    const float scale = state[NJ_STEP_INV_VALID] * state[NJ_STEP_LOSS_SCALE];
+    if (hot < 0) {
+        vec<T> zero;
+        zero.set({});
+        for (int c = threadIdx.x * N; c < Vs; c += NJ_THREADS * N)
+            zero.store(s + c);
+        if (threadIdx.x == 0)
+            kd[m] = ce[m] = entropy[m] = agree[m] = 0;
+        return;
+    }
+    if (!t)
+        kd_row<T, KD_NONE>(s, kd + m, ce + m, entropy + m, agree + m, t, hot, scale, V, Vs, tau,
+                           ratio);
+    else if (tau == 2)
+        kd_row<T, KD_TAU_TWO>(s, kd + m, ce + m, entropy + m, agree + m, t, hot, scale, V, Vs, tau,
+                              ratio);
+    else
+        kd_row<T, KD_ANY_TAU>(s, kd + m, ce + m, entropy + m, agree + m, t, hot, scale, V, Vs, tau,
+                              ratio);
+}

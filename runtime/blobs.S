@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * blobs.S: puts what pack and gen wrote into sections of the binary. Assembled by the C compiler with -I of the
- * folders that hold the three files. They are prerequisites that no compiler reports: list them in the make rule.
+ * blobs.S: puts what pack and gen wrote into sections of the binary. Assembled by the C compiler
+ * with -I of the folders that hold the three files, which no compiler reports as prerequisites:
+ * list them in the make rule.
  */
 .macro embed name, file
     .section .nojit.\name, "a", %progbits

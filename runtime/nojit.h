@@ -2,16 +2,18 @@
  *
  * nojit.h: load and run kernels that were compiled before the program started.
  *
- * A program links libnojit.a with the objects that `gen` and `pack` made from its kernel contracts. Those bring
- * the kernel table (nj_kernels), typed launchers (nojit_ops.h) and machine code, in sections of the binary.
- * nj_context_create() opens a device and loads and resolves every kernel; after that nothing is ever compiled or
- * loaded, and a missing kernel is an error, not a wait.
+ * A program links libnojit.a with the objects that `gen` and `pack` made from its kernel contracts.
+ * Those bring the kernel table (nj_kernels), typed launchers (nojit_ops.h) and machine code, in
+ * sections of the binary. nj_context_create() opens a device and loads and resolves every kernel;
+ * after that nothing is ever compiled or loaded, and a missing kernel is an error, not a wait.
  *
- * Errors. Functions that can fail return 0 or a negative NJ_E_ code; nj_context_error() gives the sentence: what,
- * where, what to do. Nothing here exits, aborts or prints (except through nj_options.log).
- * Threads. A context and its streams belong to one thread at a time.
- * Streams. Functions that take a stream enqueue on it and return; results are there after nj_stream_sync().
- * On the CPU backend work is done when the call returns.
+ * Errors:  functions that can fail return 0 or a negative NJ_E_ code; nj_context_error() gives the
+ *          sentence: what, where, what to do. Nothing here exits, aborts or prints (except through
+ *          nj_options.log).
+ * Threads: a context and its streams belong to one thread at a time.
+ * Streams: functions that take a stream enqueue on it and return; results are there after
+ *          nj_stream_sync(). On the CPU backend work is done when the call returns. A context
+ *          outlives its streams, events, graphs and memory.
  */
 #ifndef NOJIT_H
 #define NOJIT_H
@@ -48,7 +50,8 @@ enum nj_error {
 #undef NJ_ENUM
 };
 
-/* Text of a code ("unknown error" for one that is not listed); name is "NJ_E_ARG" and so on. Never NULL. */
+/* Text of a code ("unknown error" for one that is not listed); name is "NJ_E_ARG" and so on.
+ * Never NULL. */
 const char *nj_error_text(int code);
 const char *nj_error_name(int code);
 
@@ -65,16 +68,17 @@ enum nj_dtype { NJ_F32 = 0, NJ_LP = 1 };
  * The library never does it by itself. Returns 0 or NJ_E_ARG if the environment cannot be set. */
 int nj_forbid_jit(void);
 
-/* ---- context -------------------------------------------------------------------------------------------- */
+/* ---- context --------------------------------------------------------------------------------- */
 
 enum nj_device_kind { NJ_DEVICE_AUTO = 0, NJ_DEVICE_CPU = 1, NJ_DEVICE_CUDA = 2 };
 
 struct nj_options {
-    enum nj_device_kind device; /* AUTO: CUDA if it works, else CPU (nj_device_info.fallback says why) */
+    enum nj_device_kind device; /* AUTO: CUDA if it works, else CPU; device_info.fallback: why */
     int ordinal;                /* which GPU, counted as the driver does; default 0 */
     int verbose;                /* 1: a line per module loaded, through log */
-    int gemm_tune;              /* 1: nj_gemm_prepare() times several algorithms and keeps the fastest, which may be
-                                 * another one next time; 0: the library's first choice, always the same */
+    /* 1: nj_gemm_prepare() times several algorithms and keeps the fastest, which may be another one
+     * next time; 0: the library's first choice, always the same. */
+    int gemm_tune;
     void (*log)(void *user, const char *line); /* NULL: silent */
     void *log_user;
 };
@@ -91,44 +95,48 @@ struct nj_device_info {
     char gemm_library[512];  /* path of cuBLASLt or name of the BLAS */
     size_t gemm_version;     /* 130100 = 13.1.0; 0 if unknown */
     size_t memory_bytes;     /* in all */
-    size_t budget_bytes;     /* what may be allocated now: free memory; MemAvailable where shared with the host */
+    size_t budget_bytes;     /* what can be had now: free memory, or the host's MemAvailable */
     uint32_t kernels_loaded; /* on CUDA every kernel whose min_sm this GPU reaches; 0 on the CPU */
     uint32_t modules_loaded;
     int managed;             /* arenas come from managed memory */
     char fallback[1024];     /* AUTO took the CPU although a GPU was looked for: why; else "" */
 };
 
-/* Opens a device, loads and resolves every kernel. *out is set even on failure (unless NJ_E_NOMEM), so that
- * nj_context_error() can be read; destroy it in both cases. options may be NULL (all zero).
- * Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE,
- * NJ_E_ARG (an option or NOJIT_MEMORY is not known). AUTO takes the CPU for NO_DEVICE, DRIVER, LIBRARY and NO_CODE;
- * other failures of a GPU are returned. */
+/* Opens a device, loads and resolves every kernel. *out is set even on failure (unless NJ_E_NOMEM),
+ * so that nj_context_error() can be read; destroy it in both cases. options may be NULL (all zero).
+ * Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX,
+ * NJ_E_DEVICE, NJ_E_ARG (an option or NOJIT_MEMORY is not known). AUTO takes the CPU for NO_DEVICE,
+ * DRIVER, LIBRARY and NO_CODE; other failures of a GPU are returned. */
 int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
-const char *nj_context_error(const nj_context *ctx); /* last sentence, "" if none; valid until the next failure */
+/* The last sentence, "" if none; valid until the next failure. */
+const char *nj_context_error(const nj_context *ctx);
 const struct nj_device_info *nj_context_device(const nj_context *ctx);
 /* Fresh value of budget_bytes. */
 size_t nj_context_budget(nj_context *ctx);
 
-/* ---- memory --------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 enum nj_memory { NJ_MEM_DEVICE = 0, NJ_MEM_HOST = 1 /* pinned, for copies */ };
 
-/* Zeroed memory, 256-byte aligned; 0 bytes is fine. NJ_E_NOMEM names size and budget. NOJIT_MEMORY=device|managed
- * overrides the choice made for the device. On the CPU backend both kinds are host memory. */
+/* Zeroed memory, 256-byte aligned; 0 bytes is fine. NJ_E_NOMEM names size and budget.
+ * NOJIT_MEMORY=device|managed overrides the choice made for the device. On the CPU backend both
+ * kinds are host memory. */
 int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
 void nj_free(nj_context *ctx, enum nj_memory kind, void *ptr); /* NULL is fine */
 
-/* Copies between any two of: memory from nj_alloc, other host memory (which must stay valid and unchanged until
- * the stream has passed; pageable host memory may make the call wait). */
+/* Copies between any two of: memory from nj_alloc, other host memory (which must stay valid and
+ * unchanged until the stream has passed; memory that is not pinned may make the call wait, and
+ * cannot be captured). */
 int nj_copy(nj_stream *s, void *dst, const void *src, size_t bytes);
 int nj_zero(nj_stream *s, void *dst, size_t bytes);
 
-/* ---- streams, events, graphs ---------------------------------------------------------------------------- */
+/* ---- streams, events, graphs ----------------------------------------------------------------- */
 
 int nj_stream_create(nj_context *ctx, nj_stream **out);
 void nj_stream_destroy(nj_stream *s);
-int nj_stream_sync(nj_stream *s); /* also reports errors of earlier asynchronous work: NJ_E_DEVICE */
+/* Also reports errors of earlier asynchronous work: NJ_E_DEVICE. */
+int nj_stream_sync(nj_stream *s);
 nj_context *nj_stream_context(nj_stream *s);
 
 int nj_event_create(nj_context *ctx, nj_event **out);
@@ -136,16 +144,16 @@ void nj_event_destroy(nj_event *e);
 int nj_event_record(nj_event *e, nj_stream *s);
 int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms); /* waits for both */
 
-/* Capture what is enqueued on s between begin and end. NJ_E_UNSUPPORTED on the CPU and with NOJIT_GRAPH=0: then
- * run the work directly; the bits are the same. */
+/* Capture what is enqueued on s between begin and end. NJ_E_UNSUPPORTED on the CPU and with
+ * NOJIT_GRAPH=0: then run the work directly; the bits are the same. */
 int nj_graph_begin(nj_stream *s);
 int nj_graph_end(nj_stream *s, nj_graph **out);
 int nj_graph_launch(nj_graph *g, nj_stream *s);
 void nj_graph_destroy(nj_graph *g);
 
-/* ---- matrix products ------------------------------------------------------------------------------------ */
+/* ---- matrix products ------------------------------------------------------------------------- */
 
-/* Row-major C[M,N] = op(A) op(B) + beta C, accumulated in float32. A, B have ab_dtype; C has c_dtype.
+/* Row-major C[M,N] = op(A) op(B) + beta C, accumulated in float32. A, B have ab_dtype; C c_dtype.
  *   NJ_GEMM_NT: A[M,K] B[N,K]^T  (forward: x W^T)      NJ_GEMM_NN: A[M,K] B[K,N]  (dx = dy W)
  *   NJ_GEMM_TN: A[K,M]^T B[K,N]  (dW = dy^T x)
  * ld*: elements from one row to the next of each array as stored. */
@@ -157,16 +165,18 @@ struct nj_gemm {
     int64_t lda, ldb, ldc;
     float beta; /* 0: C is not read; 1: accumulates */
 };
-/* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On CUDA that borrows
- * device memory of the largest operand plus the workspace: prepare before allocating the arena. The same shape again
- * costs nothing. NJ_E_ARG, NJ_E_UNSUPPORTED (NJ_LP on the CPU), NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
+/* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On
+ * CUDA that borrows device memory of the largest operand plus the workspace: prepare before
+ * allocating the arena. The same shape again costs nothing. NJ_E_ARG, NJ_E_UNSUPPORTED (NJ_LP on
+ * the CPU), NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
 /* c, a, b: 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);
-/* Device bytes of workspace that each stream keeps, taken by nj_stream_create() (counted in the plan). */
+/* Device bytes of workspace that each stream keeps, taken by nj_stream_create(); count them in the
+ * plan. */
 size_t nj_gemm_workspace_bytes(const nj_context *ctx);
 
-/* ---- kernels -------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 /* Parameter block layout as the kernel sees it; typed launchers fill it. */
 struct nj_param {
@@ -187,12 +197,13 @@ struct nj_kernel {
 extern const struct nj_kernel nj_kernels[];
 extern const uint32_t nj_kernel_count;
 
-/* Enqueue kernel `id` (an index of nj_kernels). Used by generated launchers; grid is in blocks, shared in bytes,
- * params points to param_bytes bytes that are copied before the call returns. An empty grid is no work. */
+/* Enqueue kernel `id` (an index of nj_kernels). Used by generated launchers; grid is in blocks,
+ * shared in bytes, params points to param_bytes bytes that are copied before the call returns. An
+ * empty grid is no work. */
 int nj_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
               const void *params);
-/* For launchers: record "op: condition does not hold (N=3, C=5)" and return NJ_E_ARG; record a missing variant
- * with all wanted fields and the nearest keys and return NJ_E_NO_KERNEL. */
+/* For launchers: record "op: condition does not hold (N=3, C=5)" and return NJ_E_ARG; record a
+ * missing variant with all wanted fields and the nearest keys and return NJ_E_NO_KERNEL. */
 int nj_refuse(nj_stream *s, const char *op, const char *condition, const char *values);
 int nj_no_kernel(nj_stream *s, const char *wanted_key);
 /* Index of a key in nj_kernels, or -1. */
@@ -208,7 +219,8 @@ struct nj_embedded {
 /* 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU alone). */
 int nj_embedded_read(struct nj_embedded *out);
 
-/* For `doctor`: where the driver and cuBLASLt were looked for and what was found, a line each through log. */
+/* For `doctor`: where the driver and cuBLASLt were looked for and what was found, a line each
+ * through log. */
 void nj_library_search(void (*log)(void *user, const char *line), void *user);
 
 #ifdef __cplusplus

@@ -3,7 +3,8 @@
  * test_cuda_abi.c: holds runtime/cuda/api.h against NVIDIA's headers: constants and layouts when it
  * is compiled, exported names when it runs. Parameter lists are not compared: handles are void * in
  * api.h. Without the headers
- * (-I of the toolkit's include folder) there is nothing to compare and the test is skipped.
+ * (-I of the toolkit's include folder) there is nothing to compare with and those tests are
+ * skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +23,24 @@
 #endif
 
 #include "cuda/api.h"
+
+static const char *const symbols[] = {
+#define ROW(result, name, symbol, params) symbol,
+    NJ_DRIVER_SYMBOLS(ROW) NJ_CUBLASLT_SYMBOLS(ROW)
+#undef ROW
+};
+
+static void test_symbols_are_listed_once(void **state)
+{
+    size_t count = sizeof symbols / sizeof *symbols;
+
+    (void)state;
+    assert_int_equal(count * sizeof(void (*)(void)),
+                     sizeof(struct nj_driver) + sizeof(struct nj_cublaslt));
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(symbols[i], symbols[j]);
+}
 
 #ifdef HAVE_CUDA_HEADERS
 
@@ -92,6 +111,7 @@ static void test_launch_parameters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_symbols_are_listed_once),
         cmocka_unit_test(test_exported_names),
         cmocka_unit_test(test_launch_parameters),
     };

@@ -503,7 +503,7 @@ int main(void)
         cmocka_unit_test(test_graphs_can_be_switched_off),
         cmocka_unit_test(test_every_kernel_is_loaded),
     };
-    int failed = cmocka_run_group_tests_name("CPU", tests, open_cpu, close_device);
+    int failed = cmocka_run_group_tests_name("GPU", tests, open_cuda, close_device);
 
-    return failed + cmocka_run_group_tests_name("GPU", tests, open_cuda, close_device);
+    return failed + cmocka_run_group_tests_name("CPU", tests, open_cpu, close_device);
 }

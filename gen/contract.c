@@ -9,8 +9,15 @@
 
 static void read_op(void *into, const struct node *n)
 {
+    /* nj_<op> would be a function of the runtime. */
+    static const char *const taken[] = {"alloc",  "free",      "copy",        "zero",     "launch",
+                                        "refuse", "no_kernel", "kernel_find", "gemm_run", "gemm"};
     struct contract *c = into;
     c->op_line = n->line;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(n->text, taken[i]) == 0)
+            problem(c->file, n->line, "nj_%s is a function of the runtime; choose another name",
+                    n->text);
     read_name(c->file, n, &c->op);
 }
 

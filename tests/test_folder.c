@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_folder.c: finding models in the Hugging Face cache, output folders that appear whole or not
+ * at all.
+ */
+#include "folder.h"
+#include "unit.h"
+
+static void make_path(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s", at(name));
+    for (char *slash = strchr(path + strlen(scratch) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+    assert_int_equal(mkdir(path, 0777), 0);
+}
+
+static int clear_environment(void **state)
+{
+    (void)state;
+    unsetenv("HF_HUB_CACHE");
+    unsetenv("HF_HOME");
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", scratch, 1);
+    return 0;
+}
+
+static void paths_are_taken_as_they_are(void **state)
+{
+    (void)state;
+    char found[512], tiny[8];
+    make_folder("model");
+    check_ok(folder_resolve(at("model"), found, sizeof found), "folder");
+    assert_string_equal(found, at("model"));
+    check_refused(folder_resolve(at("model"), tiny, sizeof tiny), NJ_E_IO, "too long", "tiny");
+}
+
+static void cache_is_searched(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variable, *value, *below;
+    } places[] = {
+        {"HF_HUB_CACHE", "c1", "c1"},
+        {"HF_HOME", "c2", "c2/hub"},
+        {"XDG_CACHE_HOME", "c3", "c3/huggingface/hub"},
+        {"HOME", "c4", "c4/.cache/huggingface/hub"},
+    };
+    for (int i = 0; i < 4; i++) {
+        char found[512], name[256];
+        clear_environment(state);
+        setenv(places[i].variable, at(places[i].value), 1);
+        check_refused(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), NJ_E_IO,
+                      "models--Qwen--Tiny-0.5B/refs/main was tried", "not there");
+        snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/refs", places[i].below);
+        make_path(name);
+        strcat(name, "/main");
+        write_text(at(name), "abc123\n");
+        check_refused(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), NJ_E_IO, "lacks",
+                      "no snapshot");
+        snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/snapshots/abc123", places[i].below);
+        make_path(name);
+        check_ok(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), name);
+        assert_string_equal(found, at(name));
+    }
+}
+
+static void names_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        int code;
+        const char *part;
+    } cases[] = {
+        {"m.gguf", NJ_E_UNSUPPORTED, "m.gguf: GGUF is not read"},
+        {"dir/m.APR", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
+        {"m.parquet", NJ_E_UNSUPPORTED, "Parquet holds data"},
+        {"x/pytorch_model.bin", NJ_E_UNSUPPORTED, "safe_serialization=True"},
+        {"x/model.safetensors", NJ_E_UNSUPPORTED, "give the folder that holds this file"},
+        {"nowhere", NJ_E_IO, "nowhere: no such folder"},
+        {"../Qwen", NJ_E_IO, "no such folder"},
+        {"a/b/c", NJ_E_IO, "no such folder"},
+        {"Qwen/..", NJ_E_IO, "no such folder"},
+        {"Qwen/x y", NJ_E_IO, "no such folder"},
+        {"", NJ_E_IO, "no such folder"},
+        {"Qwen/Missing", NJ_E_IO, "huggingface-cli download Qwen/Missing"},
+    };
+    char found[512];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_refused(folder_resolve(cases[i].model, found, sizeof found), cases[i].code,
+                      cases[i].part, cases[i].model);
+    write_text(at("file"), "x");
+    check_refused(folder_resolve(at("file"), found, sizeof found), NJ_E_IO, "a file; give", "file");
+}
+
+static void tokenizer_files_are_copied(void **state)
+{
+    (void)state;
+    char text[64] = "";
+    make_folder("from");
+    make_folder("to");
+    write_text(at("from/tokenizer.json"), "{\"a\": 1}");
+    write_text(at("from/merges.txt"), "");
+    write_text(at("from/model.safetensors"), "weights");
+    assert_int_equal(symlink("tokenizer.json", at("from/vocab.json")), 0);
+    check_ok(folder_copy_tokenizer(at("from"), at("to")), "copy");
+    FILE *file = fopen(at("to/vocab.json"), "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(text, 1, sizeof text, file), 8);
+    fclose(file);
+    assert_string_equal(text, "{\"a\": 1}");
+    assert_int_equal(access(at("to/merges.txt"), F_OK), 0);
+    assert_int_equal(access(at("to/model.safetensors"), F_OK), -1);
+    check_refused(folder_copy_tokenizer(at("from"), "/proc"), NJ_E_IO,
+                  "/proc/tokenizer.json: cannot write it", "unwritable");
+}
+
+static void folders_appear_whole(void **state)
+{
+    (void)state;
+    struct folder f;
+    char inside[4100];
+    check_ok(folder_begin(&f, at("runs/a/out/")), "begin");
+    assert_int_equal(access(at("runs/a/out"), F_OK), -1);
+    snprintf(inside, sizeof inside, "%s/sub", f.temp);
+    assert_int_equal(mkdir(inside, 0777), 0);
+    snprintf(inside, sizeof inside, "%s/sub/x", f.temp);
+    write_text(inside, "x");
+    check_ok(folder_commit(&f), "commit");
+    folder_abort(&f);
+    assert_int_equal(access(at("runs/a/out/sub/x"), F_OK), 0);
+    check_refused(folder_begin(&f, at("runs/a/out")), NJ_E_IO, "the folder is not empty", "again");
+    check_refused(folder_check_output(at("runs/a/out")), NJ_E_IO, "not empty", "check");
+    check_refused(folder_check_output(at("runs/a/out/sub/x")), NJ_E_IO, "Not a directory", "file");
+
+    /* An empty folder may be given. */
+    make_folder("empty");
+    check_ok(folder_check_output(at("empty")), "check");
+    check_ok(folder_begin(&f, at("empty")), "begin");
+    check_ok(folder_commit(&f), "commit");
+    assert_int_equal(access(at("empty"), F_OK), 0);
+
+    check_ok(folder_begin(&f, at("gone")), "begin");
+    snprintf(inside, sizeof inside, "%s/x", f.temp);
+    write_text(inside, "x");
+    snprintf(inside, sizeof inside, "%s", f.temp);
+    folder_abort(&f);
+    assert_int_equal(access(inside, F_OK), -1);
+    assert_int_equal(access(at("gone"), F_OK), -1);
+}
+
+/* Somebody else took the name meanwhile: theirs stays, ours goes. */
+static void taken_names_are_not_overwritten(void **state)
+{
+    (void)state;
+    struct folder f;
+    char temp[4100];
+    check_ok(folder_begin(&f, at("taken")), "begin");
+    snprintf(temp, sizeof temp, "%s", f.temp);
+    make_folder("taken");
+    write_text(at("taken/theirs"), "x");
+    check_refused(folder_commit(&f), NJ_E_IO, "taken: cannot publish the folder", "commit");
+    assert_int_equal(access(at("taken/theirs"), F_OK), 0);
+    assert_int_equal(access(temp, F_OK), -1);
+}
+
+static void unwritable_places_are_refused(void **state)
+{
+    (void)state;
+    write_text(at("plain"), "x");
+    check_refused(folder_check_output(at("plain/out")), NJ_E_IO, "plain", "below a file");
+    check_refused(folder_check_output("/proc/out"), NJ_E_IO, "/proc/out: cannot create it",
+                  "/proc");
+    check_refused(folder_check_output("/proc/a/b/out"), NJ_E_IO, "/proc/a: cannot create", "deep");
+    check_refused(folder_check_output(""), NJ_E_IO, "not usable as a folder name", "empty name");
+    check_ok(folder_check_output(at("new/deep/out")), "new");
+    assert_int_equal(access(at("new/deep/out"), F_OK), -1);
+}
+
+static void space_is_checked(void **state)
+{
+    (void)state;
+    check_ok(folder_check_space(at("not/there/yet"), 1), "one byte");
+    check_refused(folder_check_space(at("not/there/yet"), UINT64_MAX), NJ_E_IO, "GiB are needed",
+                  "all bytes");
+    check_ok(folder_check_space("relative", 1), "relative");
+    check_refused(folder_check_space("relative/x", UINT64_MAX), NJ_E_IO, "GiB are needed", "all");
+    check_refused(folder_check_space("/nowhere/x", UINT64_MAX), NJ_E_IO, "GiB are needed", "root");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(paths_are_taken_as_they_are, clear_environment),
+        cmocka_unit_test_setup(cache_is_searched, clear_environment),
+        cmocka_unit_test_setup(names_are_checked, clear_environment),
+        cmocka_unit_test(tokenizer_files_are_copied),
+        cmocka_unit_test(folders_appear_whole),
+        cmocka_unit_test(taken_names_are_not_overwritten),
+        cmocka_unit_test(unwritable_places_are_refused),
+        cmocka_unit_test(space_is_checked),
+    };
+    return cmocka_run_group_tests_name("folder", tests, scratch_begin, scratch_end);
+}

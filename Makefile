@@ -122,6 +122,12 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_OBJECTS) 
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
+# Brings its own kernel table.
+$(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(LIBRARY)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+$(B)/obj/tests/test_cuda_abi.o: CFLAGS += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
+
 ## test: set-up and everything that needs no GPU
 test: all $(HARNESS) $(TEST_PROGRAMS)
 	$(Q)BUILD=$(B) tests/run.sh all

@@ -2,9 +2,7 @@
  *
  * test_cuda_abi.c: holds runtime/cuda/api.h against NVIDIA's headers: constants and layouts when it
  * is compiled, exported names when it runs. Parameter lists are not compared: handles are void * in
- * api.h. Without the headers
- * (-I of the toolkit's include folder) there is nothing to compare with and those tests are
- * skipped.
+ * api.h. Without the headers (-I of the toolkit's include folder) those tests are skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -186,11 +186,11 @@ static void space_is_checked(void **state)
 {
     (void)state;
     check_ok(folder_check_space(at("not/there/yet"), 1), "one byte");
-    check_refused(folder_check_space(at("not/there/yet"), UINT64_MAX), NJ_E_IO, "GiB are needed",
+    check_refused(folder_check_space(at("not/there/yet"), UINT64_MAX), NJ_E_IO, "MiB are needed",
                   "all bytes");
     check_ok(folder_check_space("relative", 1), "relative");
-    check_refused(folder_check_space("relative/x", UINT64_MAX), NJ_E_IO, "GiB are needed", "all");
-    check_refused(folder_check_space("/nowhere/x", UINT64_MAX), NJ_E_IO, "GiB are needed", "root");
+    check_refused(folder_check_space("relative/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "all");
+    check_refused(folder_check_space("/nowhere/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "root");
 }
 
 int main(void)

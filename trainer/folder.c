@@ -336,7 +336,7 @@ int folder_check_space(const char *path, uint64_t bytes)
     }
     uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
     if (free_bytes < bytes)
-        return fail(NJ_E_IO, "%s: %.1f GiB are needed, %.1f GiB are free; choose another folder",
-                    path, (double)bytes / 0x1p30, (double)free_bytes / 0x1p30);
+        return fail(NJ_E_IO, "%s: %.0f MiB are needed, %.0f MiB are free; choose another folder",
+                    path, (double)bytes / 0x1p20, (double)free_bytes / 0x1p20);
     return NJ_OK;
 }

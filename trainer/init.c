@@ -190,11 +190,11 @@ int init_model(const char *dir, const struct model_config *c, uint64_t seed, enu
     int rc = config_check(c, dir);
     if (rc)
         return rc;
-    if ((rc = tensor_specs(c, &spec, &count)) || (rc = folder_begin(&folder, dir)))
+    const uint64_t bytes = (uint64_t)config_parameters(c) * st_dtype_bytes(dtype);
+    if ((rc = tensor_specs(c, &spec, &count)) ||
+        (rc = folder_check_space(dir, bytes + (bytes >> 6))) || (rc = folder_begin(&folder, dir)))
         goto done;
-    uint64_t bytes = (uint64_t)config_parameters(c) * st_dtype_bytes(dtype);
-    if ((rc = folder_check_space(folder.temp, bytes + (bytes >> 6))) ||
-        (rc = config_write(folder.temp, c, st_dtype_torch(dtype))) ||
+    if ((rc = config_write(folder.temp, c, st_dtype_torch(dtype))) ||
         (rc = write_generation_config(folder.temp, c)) ||
         (rc = write_weights(folder.temp, spec, count, seed, dtype, max_shard_bytes)))
         folder_abort(&folder);

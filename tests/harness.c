@@ -120,10 +120,15 @@ struct selection {
     uint32_t keys, keys_run, keys_off_device, keys_without_case;
 };
 
-static void select_key(struct selection *sel, uint32_t kernel, enum nj_device_kind device)
+int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu)
+{
+    return gpu ? k->min_sm <= gpu->sm : k->cpu != NULL;
+}
+
+static void select_key(struct selection *sel, uint32_t kernel, const struct nj_device_info *gpu)
 {
     const uint32_t before = sel->count;
-    if (device == NJ_DEVICE_CPU && !nj_kernels[kernel].cpu) {
+    if (!runs_on(&nj_kernels[kernel], gpu)) {
         sel->keys_off_device++;
         return;
     }
@@ -138,13 +143,14 @@ static void select_key(struct selection *sel, uint32_t kernel, enum nj_device_ki
     }
 }
 
-static void select_cases(struct selection *sel, const struct options *o)
+static void select_cases(struct selection *sel, const char *filter,
+                         const struct nj_device_info *gpu)
 {
     sel->subjects = allocate(nj_case_count, sizeof(*sel->subjects));
     for (uint32_t k = 0; k < nj_kernel_count; k++) {
-        if (fnmatch(o->filter, nj_kernels[k].key, 0) == 0) {
+        if (fnmatch(filter, nj_kernels[k].key, 0) == 0) {
             sel->keys++;
-            select_key(sel, k, o->device);
+            select_key(sel, k, gpu);
         }
     }
     sel->results = shared_results(sel->count);
@@ -161,13 +167,10 @@ static void run_on_cpu(struct selection *sel, uint64_t seed)
     }
 }
 
-static int run_on_gpu(struct selection *sel, uint64_t seed)
+static void run_on_gpu(struct selection *sel, nj_context *ctx, nj_stream *stream, uint64_t seed)
 {
-    nj_context *ctx = NULL;
-    nj_stream *stream = NULL;
     const char *lost = NULL;
-    const int rc = open_device(NJ_DEVICE_CUDA, &ctx, &stream);
-    for (uint32_t i = 0; i < sel->count && !rc; i++) {
+    for (uint32_t i = 0; i < sel->count; i++) {
         struct result *r = &sel->results[i];
         if (lost) {
             r->status = FAILED;
@@ -178,9 +181,6 @@ static int run_on_gpu(struct selection *sel, uint64_t seed)
         if (r->device_lost)
             lost = sel->subjects[i].key;
     }
-    nj_stream_destroy(stream);
-    nj_context_destroy(ctx);
-    return rc;
 }
 
 /* ---- the report -------------------------------------------------------------------------------
@@ -310,7 +310,8 @@ static int report(const struct selection *sel, const struct options *o)
                lines[i].cases, lines[i].worst, lines[i].tolerance);
     const int io = o->json ? write_json(sel, o, failed, lines, n) : 0;
     if (sel->keys_off_device)
-        printf("%u keys not on cpu\n", sel->keys_off_device);
+        printf("%u keys not on %s\n", sel->keys_off_device,
+               o->device == NJ_DEVICE_CPU ? "cpu" : "this GPU");
     printf("%u of %u keys, %u passed, %u failed (seed %llu)\n", sel->keys_run, sel->keys,
            sel->count + sel->keys_without_case - failed, failed, (unsigned long long)o->seed);
     free(lines);
@@ -320,20 +321,27 @@ static int report(const struct selection *sel, const struct options *o)
 static int run_tests(const struct options *o)
 {
     struct selection sel = {0};
-    int status = 0;
-    select_cases(&sel, o);
+    nj_context *ctx = NULL; /* stays NULL on the CPU: children have their own */
+    nj_stream *stream = NULL;
+    int status = 1;
+    if (o->device == NJ_DEVICE_CUDA && open_device(o->device, &ctx, &stream))
+        goto done;
+    select_cases(&sel, o->filter, ctx ? nj_context_device(ctx) : NULL);
     if (sel.keys == 0) {
         fprintf(stderr, "harness: no key matches '%s'; --list prints all\n", o->filter);
-        free(sel.subjects);
-        return 2;
+        status = 2;
+        goto done;
     }
-    if (o->device == NJ_DEVICE_CPU)
+    if (ctx)
+        run_on_gpu(&sel, ctx, stream, o->seed);
+    else
         run_on_cpu(&sel, o->seed);
-    else if (run_on_gpu(&sel, o->seed))
-        status = 1;
-    if (!status)
-        status = report(&sel, o);
-    munmap(sel.results, (sel.count + 1) * sizeof(*sel.results));
+    status = report(&sel, o);
+done:
+    nj_stream_destroy(stream);
+    nj_context_destroy(ctx);
+    if (sel.results)
+        munmap(sel.results, (sel.count + 1) * sizeof(*sel.results));
     free(sel.subjects);
     return status;
 }

@@ -83,6 +83,8 @@ int run_bench(const struct options *o);
 int run_self_test(void);
 
 /* ---- harness.c ---- */
+/* Whether a device has the key; gpu NULL: the CPU. */
+int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu);
 /* Runs cases[0..count) of one key in children, so that a crash is that case's failure. */
 void run_in_children(const struct subject *subjects, uint32_t count, uint64_t seed,
                      struct result *shared);

@@ -205,15 +205,16 @@ static void close_bench(struct bench *b)
 
 static int bench_all(struct bench *b, FILE *json)
 {
+    const struct nj_device_info *info = nj_context_device(b->ctx);
     int rc = 0;
-    printf("%s: copies %.0f GB/s (read and written); median of %d, caches %s\n",
-           nj_context_device(b->ctx)->name, b->copy_gbs, RUNS, b->flush ? "cold" : "warm");
+    printf("%s: copies %.0f GB/s (read and written); median of %d, caches %s\n", info->name,
+           b->copy_gbs, RUNS, b->flush ? "cold" : "warm");
     if (json)
         fprintf(json, "{\"device\": \"%s\", \"cold\": %d, \"copy_gbs\": %.5g, \"bench\": [",
-                nj_context_device(b->ctx)->name, b->flush != NULL, b->copy_gbs);
+                info->name, b->flush != NULL, b->copy_gbs);
     for (uint32_t i = 0; i < nj_case_count && !rc; i++) {
         const struct nj_kernel *k = &nj_kernels[nj_cases[i].kernel];
-        const int here = b->o->device == NJ_DEVICE_CUDA || k->cpu;
+        const int here = runs_on(k, b->o->device == NJ_DEVICE_CUDA ? info : NULL);
         if (nj_cases[i].bench && here && fnmatch(b->o->filter, k->key, 0) == 0)
             rc = bench_case(b, &nj_cases[i], json);
     }

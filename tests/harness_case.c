@@ -71,8 +71,8 @@ static int make_buffer(struct run *r, struct buffer *b, const void *values)
     const struct case_arg *a = b->spec;
     const size_t align = a->align;
     b->data_bytes = (size_t)a->elements * type_bytes(a->type);
-    b->bytes = GUARD + align + b->data_bytes + GUARD;
-    int rc = nj_alloc(r->ctx, NJ_MEM_DEVICE, b->bytes + align, &b->device);
+    b->bytes = GUARD + 2 * align + b->data_bytes + GUARD;
+    int rc = nj_alloc(r->ctx, NJ_MEM_DEVICE, b->bytes, &b->device);
     if (rc)
         return device_failed(r, "allocation", rc);
     /* Aligned to `align`, not to twice that. */
@@ -206,6 +206,7 @@ void run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint6
     if (out->status == NOT_RUN)
         out->status = PASSED;
 done:
+    (void)nj_stream_sync(stream); /* an upload may still read the images after a failed launch */
     free_buffers(&r);
     for (int i = 0; i < ARGS_MAX; i++)
         free(values[i]);

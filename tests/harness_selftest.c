@@ -233,12 +233,28 @@ static int check_types(void)
     return 1;
 }
 
+static int check_sorted(void)
+{
+    static const int32_t ids[5] = {3, 6, 3, 0, 3};
+    static const int32_t order[5] = {3, 0, 2, 4, 1}, runs[6] = {0, 1, 4, 5, 5, 5};
+    const struct case_arg order_arg = {.fill = CASE_FILL_ORDER, .elements = 5};
+    const struct case_arg runs_arg = {.fill = CASE_FILL_RUNS, .elements = 6};
+    int32_t got_order[5], got_runs[6];
+    fill_sorted(&order_arg, ids, 5, got_order);
+    fill_sorted(&runs_arg, ids, 5, got_runs);
+    if (!memcmp(got_order, order, sizeof(order)) && !memcmp(got_runs, runs, sizeof(runs)))
+        return 0;
+    printf("FAIL self-test: order and runs of five ids\n");
+    printf("RERUN harness --self-test\n");
+    return 1;
+}
+
 int run_self_test(void)
 {
     static struct kernel_case cases[OP_COUNT];
     static struct subject subjects[OP_COUNT];
     struct result *results = shared_results(OP_COUNT);
-    int failed = check_types();
+    int failed = check_types() + check_sorted();
     for (int i = 0; i < OP_COUNT; i++) {
         cases[i] = (struct kernel_case){.label = OPS[i].name,
                                         .args = ARGS,
@@ -267,6 +283,6 @@ int run_self_test(void)
             failed++;
         }
     }
-    printf("self-test: %d passed, %d failed\n", OP_COUNT + 1 - failed, failed);
+    printf("self-test: %d passed, %d failed\n", OP_COUNT + 2 - failed, failed);
     return failed ? 1 : 0;
 }

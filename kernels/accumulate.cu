@@ -7,18 +7,20 @@ static __device__ __forceinline__ void accumulate(float *dst, const T *src, int6
     constexpr int STEP = NJ_THREADS * 4; // two accesses a thread in flight for each array
     const int64_t step = (int64_t)gridDim.x * STEP * 2;
     for (int64_t i = (int64_t)blockIdx.x * STEP * 2 + threadIdx.x * 4; i < n; i += step) {
-        vec<T, 4> x[2];
+        typename vec<T, 4>::raw raw[2];
         vec<float> sum[2];
 #pragma unroll
         for (int k = 0; k < 2; k++) {
-            x[k].load(src + i + k * STEP, n - i - k * STEP);
+            raw[k] = vec<T, 4>::read(src + i + k * STEP, n - i - k * STEP);
             sum[k].load(dst + i + k * STEP, n - i - k * STEP);
         }
 #pragma unroll
         for (int k = 0; k < 2; k++) {
+            vec<T, 4> x;
+            x.set(raw[k]);
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                sum[k].v[j] += x[k].v[j];
+                sum[k].v[j] += x.v[j];
             sum[k].store(dst + i + k * STEP, n - i - k * STEP);
         }
     }

@@ -71,18 +71,19 @@ template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
     __device__ __forceinline__ void load(const T *p) { set(read(p)); }
     __device__ __forceinline__ void store(T *p) const { *reinterpret_cast<raw *>(p) = bits(); }
 
-    __device__ __forceinline__ void load(const T *p, int64_t count)
+    static __device__ __forceinline__ raw read(const T *p, int64_t count)
     {
+        if (count >= N)
+            return read(p);
         alignas(raw) T e[N];
-        if (count >= N) {
-            *reinterpret_cast<raw *>(e) = read(p);
-        } else {
+        *reinterpret_cast<raw *>(e) = {};
 #pragma unroll
-            for (int i = 0; i < N; i++)
-                e[i] = i < count ? p[i] : from_f32<T>(0);
-        }
-        set(*reinterpret_cast<const raw *>(e));
+        for (int i = 0; i < N; i++)
+            if (i < count)
+                e[i] = p[i];
+        return *reinterpret_cast<const raw *>(e);
     }
+    __device__ __forceinline__ void load(const T *p, int64_t count) { set(read(p, count)); }
     __device__ __forceinline__ void store(T *p, int64_t count) const
     {
         if (count >= N) {

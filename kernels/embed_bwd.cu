@@ -17,17 +17,20 @@ static __device__ __forceinline__ void embed_bwd(float *dw, const T *dy, const i
         total.load(out + c);
         float sum[4] = {};
         for (int first = begin; first < end; first += BATCH) {
-            vec<T, 4> g[BATCH];
+            typename vec<T, 4>::raw raw[BATCH];
 #pragma unroll
             for (int k = 0; k < BATCH; k++)
                 if (first + k < end)
-                    g[k].load(dy + (int64_t)order[first + k] * C + c);
+                    raw[k] = vec<T, 4>::read(dy + (int64_t)order[first + k] * C + c);
 #pragma unroll
             for (int k = 0; k < BATCH; k++)
-                if (first + k < end)
+                if (first + k < end) {
+                    vec<T, 4> g;
+                    g.set(raw[k]);
 #pragma unroll
                     for (int i = 0; i < 4; i++)
-                        sum[i] += g[k].v[i];
+                        sum[i] += g.v[i];
+                }
         }
 #pragma unroll
         for (int i = 0; i < 4; i++)

@@ -55,22 +55,26 @@ static __device__ __forceinline__ void rope_row(T *row, const T *bias, const flo
     const int i = lane % pieces * V;
     if (lane < step * pieces) {
         rotation<V> rot;
-        rot.set(pos, inv_freq + i, sign);
-#pragma unroll 2
         for (int h = lane / pieces; h < H + K; h += step) {
             const int at = h * D + i;
-            vec<T> lo, hi;
-            lo.load(row + at);
-            hi.load(row + at + half);
+            typename vec<T>::raw raw[4] = {};
+            raw[0] = vec<T>::read(row + at);
+            raw[1] = vec<T>::read(row + at + half);
             if (bias) {
-                vec<T> add_lo, add_hi;
-                add_lo.load(bias + at);
-                add_hi.load(bias + at + half);
+                raw[2] = vec<T>::read(bias + at);
+                raw[3] = vec<T>::read(bias + at + half);
+            }
+            if (h < step) // the first turn: here, so that the loads above are under way
+                rot.set(pos, inv_freq + i, sign);
+            vec<T> lo, hi, add_lo, add_hi;
+            lo.set(raw[0]);
+            hi.set(raw[1]);
+            add_lo.set(raw[2]);
+            add_hi.set(raw[3]);
 #pragma unroll
-                for (int j = 0; j < V; j++) {
-                    lo.v[j] += add_lo.v[j];
-                    hi.v[j] += add_hi.v[j];
-                }
+            for (int j = 0; j < V; j++) {
+                lo.v[j] += add_lo.v[j];
+                hi.v[j] += add_hi.v[j];
             }
             rot.apply(lo.v, hi.v);
             lo.store(row + at);

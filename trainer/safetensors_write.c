@@ -31,6 +31,7 @@ struct st_writer {
     FILE *file;
     uint64_t data_bytes, written; /* of tensor data: declared, so far */
     uint64_t file_bytes;          /* with the header */
+    int error;                    /* errno of a write that failed, or 0 */
     XXH3_state_t *hash;           /* of everything written */
 };
 
@@ -92,8 +93,10 @@ static int refuse_write(const struct st_writer *w, int error)
 static int put(struct st_writer *w, const void *data, size_t bytes)
 {
     errno = 0;
-    if (fwrite(data, 1, bytes, w->file) != bytes)
-        return refuse_write(w, errno ? errno : EIO);
+    if (fwrite(data, 1, bytes, w->file) != bytes) {
+        w->error = errno ? errno : EIO;
+        return refuse_write(w, w->error);
+    }
     XXH3_64bits_update(w->hash, data, bytes);
     w->file_bytes += bytes;
     return NJ_OK;
@@ -198,6 +201,8 @@ static void flush_folder_of(const char *path)
 
 static int finish(struct st_writer *w)
 {
+    if (w->error)
+        return refuse_write(w, w->error);
     if (w->written != w->data_bytes)
         return fail(NJ_E_ARG, "%s: %" PRIu64 " bytes of data were declared, %" PRIu64 " written",
                     w->path, w->data_bytes, w->written);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mma.cuh"
+
+#include <type_traits>
+
+// Adds the sums of the upper half of the block's warps to those of the lower half, through shared
+// memory.
+template <typename T, int D>
+static __device__ __forceinline__ void add_halves(acc16<T, D> &acc, float *shared)
+{
+    constexpr int HALF = NJ_THREADS / 2;
+    float *mine = shared + threadIdx.x % HALF;
+    __syncthreads();
+    if (threadIdx.x >= HALF) {
+#pragma unroll
+        for (int n = 0; n < D / 2; n++)
+            mine[n * HALF] = acc.c[n / 4][n % 4];
+    }
+    __syncthreads();
+    if (threadIdx.x < HALF) {
+#pragma unroll
+        for (int n = 0; n < D / 2; n++)
+            acc.c[n / 4][n % 4] += mine[n * HALF];
+    }
+}
+
+// What the queries of a tile have one of each.
+template <int N> struct query_columns {
+    float lse[N], delta[N];
+    int32_t start[N];
+};
+
+// One block takes 64 keys of one key head and goes through the query tiles of all query heads of
+// its group. Four warps own 16 keys each; four more own the same keys and take the other half of
+// each query tile, so that the few blocks there are keep the device busy. Scores are transposed:
+// rows are keys, columns queries.
+template <typename T, int D>
+static __device__ __forceinline__ void
+attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const T * /* o */, const float *lse,
+             const float *delta, const int32_t *doc_start, int B, int S, int H, int K, float scale)
+{
+    constexpr int BK = NJ_THREADS / 4, BQ = 8192 / D / sizeof(T), TILE = BQ * D, HALF = BQ / 2;
+    constexpr int STEP = sizeof(T) == 4 ? 8 : D == 64 ? 32 : 16;
+    constexpr bool V_SHARED = sizeof(T) == 2 && D == 128; // registers are short
+    // [2 buffers][query, dout][BQ][D]; values [BK][D] if V_SHARED; columns of the 2 buffers
+    extern __shared__ __align__(256) uint4 nj_shared[];
+    T *tiles = reinterpret_cast<T *>(nj_shared), *values = tiles + 4 * TILE;
+    auto columns = reinterpret_cast<query_columns<BQ> *>(values + (V_SHARED ? BK * D : 0));
+    const int b = blockIdx.y, key0 = blockIdx.z * BK, group = H / K, head0 = blockIdx.x * group;
+    const int warp = threadIdx.x / 32, key = key0 + warp % 4 * 16, half = warp / 4 * HALF;
+    const int g = lane_id() / 4, t = lane_id() % 4;
+    const heads<D> at(H, K, head0);
+    qkv += (int64_t)b * S * at.row;
+    dout += (int64_t)b * S * H * D;
+    const int32_t *starts = doc_start ? doc_start + (int64_t)b * S : NULL;
+
+    // Queries [key0, end) see these keys: document starts never decrease along a sequence.
+    int end = S;
+    if (starts) {
+        end = key0;
+        for (int i = key0 + threadIdx.x; end < S; i += NJ_THREADS) {
+            const int n = __syncthreads_count(i < S && starts[i] < key0 + BK);
+            end += n;
+            if (n < NJ_THREADS)
+                break;
+        }
+    }
+    const int tile_first = key0 / BQ, tiles_a_head = (end + BQ - 1) / BQ - tile_first;
+    const auto load = [&](int step) {
+        const int head = head0 + step / tiles_a_head, i0 = (tile_first + step % tiles_a_head) * BQ;
+        T *buffer = tiles + step % 2 * 2 * TILE;
+        tile_load<T, D, BQ>(buffer, qkv + head * D, at.row, i0, S);
+        tile_load<T, D, BQ>(buffer + TILE, dout + head * D, H * D, i0, S);
+        if (threadIdx.x < BQ) {
+            const int n = threadIdx.x, i = min(i0 + n, S - 1);
+            const int64_t at_row = ((int64_t)b * H + head) * S + i;
+            cp4(&columns[step % 2].lse[n], lse + at_row, i0 + n < S);
+            cp4(&columns[step % 2].delta[n], delta + at_row, i0 + n < S);
+            if (starts)
+                cp4(&columns[step % 2].start[n], starts + i, true);
+            else
+                columns[step % 2].start[n] = 0;
+        }
+    };
+
+    load(0);
+    rows16<T, D> k;
+    k.load(qkv + at.k, at.row, key, S);
+    std::conditional_t<V_SHARED, rows16_shared<T, D>, rows16<T, D>> v;
+    if constexpr (V_SHARED) {
+        tile_load<T, D, BK>(values, qkv + at.v, at.row, key0, S);
+        v.tile = values + (key - key0) * D;
+    } else {
+        v.load(qkv + at.v, at.row, key, S);
+    }
+    acc16<T, D> dk, dv;
+    dk.zero();
+    dv.zero();
+    const float log2_e = 1.4426950408889634f, scale_log2 = scale * log2_e;
+    for (int step = 0; step < group * tiles_a_head; step++) {
+        cp_wait();
+        __syncthreads(); // this tile is there, and nobody reads the other buffer any more
+        if (step + 1 < group * tiles_a_head)
+            load(step + 1);
+        const int i0 = (tile_first + step % tiles_a_head) * BQ, buffer = step % 2;
+#pragma unroll 1
+        for (int n0 = half; n0 < half + HALF; n0 += STEP) {
+            if (i0 + n0 + STEP <= key || i0 + n0 >= end)
+                continue;
+            const T *queries = tiles + buffer * 2 * TILE + n0 * D;
+            float p[STEP / 8][4], ds[STEP / 8][4];
+            scores<T, D, STEP>(p, k, queries);
+            scores<T, D, STEP>(ds, v, queries + TILE);
+            const bool mask = i0 + n0 < key + 15 || columns[buffer].start[n0 + STEP - 1] > key;
+#pragma unroll
+            for (int n = 0; n < STEP / 8; n++) {
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int c = n0 + 8 * n + 2 * t + e % 2, j = key + g + e / 2 * 8;
+                    const bool out = mask && (i0 + c < j || columns[buffer].start[c] > j);
+                    const float x = ex2(p[n][e] * scale_log2 - columns[buffer].lse[c] * log2_e);
+                    p[n][e] = out ? 0 : x;
+                    ds[n][e] = p[n][e] * (ds[n][e] - columns[buffer].delta[c]);
+                }
+            }
+            accumulate<T, D, STEP>(dv, p, queries + TILE);
+            accumulate<T, D, STEP>(dk, ds, queries);
+        }
+    }
+    add_halves<T, D>(dv, reinterpret_cast<float *>(nj_shared));
+    add_halves<T, D>(dk, reinterpret_cast<float *>(nj_shared));
+    if (threadIdx.x >= NJ_THREADS / 2)
+        return;
+    dk.multiply(scale, scale);
+    dqkv += (int64_t)b * S * at.row;
+    dk.store(dqkv + at.k, at.row, key, S);
+    dv.store(dqkv + at.v, at.row, key, S);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mma.cuh"
+
+// Laid out like attn_fwd: 128 query rows a block, key and value tiles through two buffers. The
+// probabilities of a few keys at a time live in registers.
+template <typename T, int D>
+static __device__ __forceinline__ void
+attn_bwd_dq(T *dqkv, const T *dout, const T *qkv, const T * /* o */, const float *lse,
+            const float *delta, const int32_t *doc_start, int B, int S, int H, int K, float scale)
+{
+    constexpr int BM = NJ_THREADS / 2, BN = 128 / sizeof(T), TILE = BN * D, STEP = 32 / sizeof(T);
+    extern __shared__ __align__(256) uint4 nj_shared[]; // [2 buffers][key, value][BN][D]
+    T *tiles = reinterpret_cast<T *>(nj_shared);
+    const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
+    const int row = first + threadIdx.x / 32 * 16, g = lane_id() / 4, t = lane_id() % 4;
+    const heads<D> at(H, K, head);
+    qkv += (int64_t)b * S * at.row;
+    const auto start_of = [=](int i) {
+        return doc_start ? doc_start[(int64_t)b * S + min(i, S - 1)] : 0;
+    };
+    const auto load = [&](int tile) {
+        T *buffer = tiles + tile % 2 * 2 * TILE;
+        tile_load<T, D, BN>(buffer, qkv + at.k, at.row, tile * BN, S);
+        tile_load<T, D, BN>(buffer + TILE, qkv + at.v, at.row, tile * BN, S);
+    };
+
+    const int tile_first = start_of(first) / BN, tile_end = (min(first + BM, S) + BN - 1) / BN;
+    load(tile_first);
+    rows16<T, D> q, dy;
+    q.load(qkv + at.q, at.row, row, S);
+    dy.load(dout + (int64_t)b * S * H * D + head * D, H * D, row, S);
+    const int start_min = start_of(row), start_max = start_of(row + 15);
+    const float log2_e = 1.4426950408889634f, scale_log2 = scale * log2_e;
+    int start[2];
+    float row_lse[2], row_delta[2];
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int64_t i = ((int64_t)b * H + head) * S + min(row + g + 8 * r, S - 1);
+        start[r] = start_of(row + g + 8 * r);
+        row_lse[r] = lse[i] * log2_e;
+        row_delta[r] = delta[i];
+    }
+    acc16<T, D> acc;
+    acc.zero();
+    for (int tile = tile_first; tile < tile_end; tile++) {
+        cp_wait();
+        __syncthreads(); // this tile is there, and nobody reads the other buffer any more
+        if (tile + 1 < tile_end)
+            load(tile + 1);
+        const T *keys = tiles + tile % 2 * 2 * TILE;
+#pragma unroll 1
+        for (int j0 = tile * BN; j0 < (tile + 1) * BN && j0 <= row + 15;
+             j0 += STEP, keys += STEP * D) {
+            if (j0 + STEP <= start_min)
+                continue;
+            float s[STEP / 8][4], dp[STEP / 8][4];
+            scores<T, D, STEP>(s, q, keys);
+            scores<T, D, STEP>(dp, dy, keys + TILE);
+            const bool mask = j0 + STEP - 1 > row || j0 < start_max;
+#pragma unroll
+            for (int n = 0; n < STEP / 8; n++) {
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int j = j0 + 8 * n + 2 * t + e % 2, i = row + g + e / 2 * 8;
+                    const float p = ex2(s[n][e] * scale_log2 - row_lse[e / 2]);
+                    const bool out = mask && (j > i || j < start[e / 2]);
+                    s[n][e] = out ? 0 : p * (dp[n][e] - row_delta[e / 2]);
+                }
+            }
+            accumulate<T, D, STEP>(acc, s, keys);
+        }
+    }
+    acc.multiply(scale, scale);
+    acc.store(dqkv + (int64_t)b * S * at.row + at.q, at.row, row, S);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ptx.cuh: the instructions that CUDA C has no word for. sm_75 lacks m16n8k16 and cp.async: their
+// stand-ins are here, and nowhere else does a kernel ask which arch it is built for.
+#ifndef NOJIT_PTX_CUH
+#define NOJIT_PTX_CUH
+
+#include "common.cuh"
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define NJ_SM75 1
+#else
+#define NJ_SM75 0
+#endif
+
+// 2^x; results below 2^-126 are 0.
+static __device__ __forceinline__ float ex2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Two values rounded to lp, the first in the low half.
+static __device__ __forceinline__ uint32_t pack2(float lo, float hi)
+{
+    uint32_t r;
+#if NJ_SM75
+    __half2 h = __floats2half2_rn(lo, hi);
+    r = *reinterpret_cast<uint32_t *>(&h);
+#else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+#endif
+    return r;
+}
+
+static __device__ __forceinline__ uint32_t shared_address(const void *p)
+{
+    return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+// Four 8x8 matrices of 16-bit elements; lane l gives the shared address of row l%8 of matrix l/8.
+// r[m] holds of matrix m row lane/4, columns 2*(lane%4) and the next; transposed: column lane/4,
+// rows 2*(lane%4) and the next.
+static __device__ __forceinline__ void ldmatrix4(uint32_t (&r)[4], uint32_t address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void ldmatrix4_trans(uint32_t (&r)[4], uint32_t address)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+// c[16x8] += a[16x16] b[16x8], float32 sums. With g = lane/4, t = lane%4 a lane holds
+//   a[0..3]: columns 2t, 2t+1 of row g, of row g+8, columns 2t+8, 2t+9 of row g, of row g+8
+//   b0, b1:  rows 2t, 2t+1 and rows 2t+8, 2t+9 of column g
+//   c[0..3]: columns 2t, 2t+1 of row g, then of row g+8
+static __device__ __forceinline__ void mma16816(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                uint32_t b1)
+{
+#if NJ_SM75
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, "
+        "%1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b0));
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, "
+        "%1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[2]), "r"(a[3]), "r"(b1));
+#else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+// Copies 16 bytes (4 bytes) to shared memory, zeros if not valid; src must be readable either way.
+// Done after cp_wait() by the same thread; others see it after the barrier that follows.
+static __device__ __forceinline__ void cp16(void *dst, const void *src, bool valid)
+{
+#if NJ_SM75
+    *static_cast<uint4 *>(dst) = valid ? *static_cast<const uint4 *>(src) : make_uint4(0, 0, 0, 0);
+#else
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)),
+                 "l"(src), "r"(valid ? 16 : 0)
+                 : "memory");
+#endif
+}
+
+static __device__ __forceinline__ void cp4(void *dst, const void *src, bool valid)
+{
+#if NJ_SM75
+    *static_cast<uint32_t *>(dst) = valid ? *static_cast<const uint32_t *>(src) : 0;
+#else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(dst)),
+                 "l"(src), "r"(valid ? 4 : 0)
+                 : "memory");
+#endif
+}
+
+// All copies of this thread so far have arrived.
+static __device__ __forceinline__ void cp_wait()
+{
+#if !NJ_SM75
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+#endif

@@ -50,7 +50,8 @@ static void put_params(struct text *t, const struct contract *c)
             p->arg && p->arg->optional ? ", may be NULL" : "", dtype_text(p->dtype));
         if (p->arg)
             put(t, "`%s`", shape_text(p->arg));
-        put(t, p->arg && p->arg->align ? ", aligned to %d" : "", p->arg ? p->arg->align : 0);
+        if (p->arg && p->arg->align > 0)
+            put(t, ", aligned to %d", p->arg->align);
         put(t, " | ");
         put_cell(t, p->doc);
         put(t, " |\n");

@@ -332,6 +332,7 @@ static const struct {
     {"wide.bin", NJ_E_FORMAT, "LLM.Q token file of version 2 with 2 bytes"},
     {"nomask.bin", NJ_E_FORMAT, "6 tokens are declared, which makes 1049 bytes; the file has 1048"},
     {"stub.bin", NJ_E_FORMAT, "LLM.Q token file of version 0"},
+    {"pipe.txt", NJ_E_IO, "pipe.txt: not a regular file"},
 };
 
 static void write_refused(void)
@@ -364,6 +365,7 @@ static void write_refused(void)
     write_bytes(at("nomask.bin"), file,
                 llmq_file(file, (const int32_t[]){2, 4, 6, 264, 1}, ids32, 6));
     write_text(at("stub.bin"), "BIN.TOK\n    ");
+    assert_int_equal(mkfifo(at("pipe.txt"), 0666), 0);
 }
 
 static void bad_data_is_refused(void **state)

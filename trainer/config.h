@@ -26,12 +26,14 @@ struct model_config {
     bool qk_norm;  /* by family */
 };
 
-/* Reads and checks DIR/config.json. Every refusal names the file, the field, its value and the remedy.
- * Returns 0, NJ_E_IO, NJ_E_FORMAT or NJ_E_UNSUPPORTED. */
+/* Reads and checks DIR/config.json. Every refusal names the file, the field, its value and the
+ * remedy. Returns 0, NJ_E_IO, NJ_E_FORMAT or NJ_E_UNSUPPORTED. */
 int config_read(const char *dir, struct model_config *out);
-/* Checks the relations between fields (heads % kv_heads, head size 64 or 128, ...). where: for the message. */
+/* Checks the relations between fields (heads % kv_heads, head size 64 or 128, ...). where: for the
+ * message. */
 int config_check(const struct model_config *c, const char *where);
-/* Writes DIR/config.json in the form transformers reads. dtype: "bfloat16", "float16", "float32". */
+/* Writes DIR/config.json in the form transformers reads. dtype: "bfloat16", "float16", "float32".
+ */
 int config_write(const char *dir, const struct model_config *c, const char *dtype);
 /* inv_freq[head_dim/2] in radians a position, scaling applied (Llama 3 rule). */
 void config_inv_freq(const struct model_config *c, float *inv_freq);

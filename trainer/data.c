@@ -11,6 +11,7 @@
 #include "data.h"
 
 #include "error.h"
+#include "random.h"
 #include "token_files.h"
 
 #include <inttypes.h>
@@ -39,13 +40,6 @@ enum { STARTS_DOCUMENT = 1, NO_LOSS = 2 };
 
 /* ---- order of the windows ---- */
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u; /* finaliser of SplitMix64 (Steele, Lea, Flood 2014) */
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 /* A permutation of [0, n): four Feistel rounds over the next even number of bits, walked until it
  * lands below n (Black and Rogaway 2002). */
 static uint64_t permute(uint64_t i, uint64_t n, uint64_t key)
@@ -57,7 +51,7 @@ static uint64_t permute(uint64_t i, uint64_t n, uint64_t key)
     do {
         uint64_t left = i >> half, right = i & low;
         for (uint64_t round = 0; round < 4; round++) {
-            uint64_t next = left ^ (mix(key + round + (right << 8)) & low);
+            uint64_t next = left ^ (random_mix(key + round + (right << 8)) & low);
             left = right;
             right = next;
         }
@@ -71,7 +65,7 @@ static int64_t window_at(const struct data *d, uint64_t epoch, uint64_t i)
 {
     if (d->seed == 0)
         return (int64_t)i;
-    return (int64_t)permute(i, (uint64_t)d->windows, mix(mix(d->seed) + epoch));
+    return (int64_t)permute(i, (uint64_t)d->windows, random_mix(random_mix(d->seed) + epoch));
 }
 
 /* ---- opening ---- */

@@ -13,12 +13,12 @@
 
 /* ---- tokenizer: bytes when the model folder has none ---- */
 struct tokenizer {
-    char kind[16];   /* "bytes", or "token files" */
-    int vocab_size;  /* ids it can produce: 257 for bytes (256 = end of text); 0: it cannot encode */
+    char kind[16];  /* "bytes", or "token files" */
+    int vocab_size; /* ids it can produce: 257 for bytes (256 = end of text); 0: it cannot encode */
     int end_of_text; /* ends a document, in token files, too; -1: only files end documents */
 };
-/* DIR without tokenizer.json: bytes. With one: "token files", whose end_of_text is eos_token_id of DIR/config.json;
- * encoding text is then NJ_E_UNSUPPORTED. */
+/* DIR without tokenizer.json: bytes. With one: "token files", whose end_of_text is eos_token_id of
+ * DIR/config.json; encoding text is then NJ_E_UNSUPPORTED. */
 int tokenizer_open(const char *dir, struct tokenizer *out);
 /* Appends the ids of text to *ids (grown with realloc). */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, int32_t **ids,
@@ -33,9 +33,11 @@ struct data_options {
     int seq_len, batch_size; /* S, B of a micro-batch */
     int vocab_size;          /* ids must lie below it */
     uint64_t seed;           /* order of the windows; 0 keeps the order of the files */
-    bool once;               /* evaluation: one pass; the last window and batch are padded with ignored positions */
+    bool once; /* evaluation: one pass; the last window and batch are padded with ignored positions
+                */
 };
-struct data; /* all tokens, mapped or encoded; windows of S+1 tokens, shuffled by seed anew each epoch */
+struct data; /* all tokens, mapped or encoded; windows of S+1 tokens, shuffled by seed anew each
+                epoch */
 
 struct batch { /* B x S, row-major; owned by data, valid until the next call */
     int B, S;
@@ -48,8 +50,8 @@ struct data_state {
     uint64_t epoch, window;
 };
 
-/* Reads and checks everything (empty input, ids beyond vocab_size, fewer tokens than one window, damaged files,
- * parquet and .apr by name). */
+/* Reads and checks everything (empty input, ids beyond vocab_size, fewer tokens than one window,
+ * damaged files, parquet and .apr by name). */
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
 void data_close(struct data *d);
 int64_t data_tokens(const struct data *d);

@@ -43,7 +43,7 @@ static int add_entry(struct path_list *list, const char *dir, const char *name, 
     if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
     if (stat(path, &info) != 0)
-        return fail(NJ_E_IO, "%s: %s; check the folder given to --data", path, strerror(errno));
+        return fail(NJ_E_IO, "%s: %s; check the folder", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
         return add_folder(list, path, depth + 1);
     return path_is_data(path) ? add_path(list, path) : NJ_OK;
@@ -56,7 +56,7 @@ static int add_folder(struct path_list *list, const char *dir, int depth)
         return fail(NJ_E_IO, "%s: folders lie more than 32 deep; check for links in a circle", dir);
     int count = scandir(dir, &entry, NULL, alphasort);
     if (count < 0)
-        return fail(NJ_E_IO, "%s: %s; check the folder given to --data", dir, strerror(errno));
+        return fail(NJ_E_IO, "%s: %s; check the folder", dir, strerror(errno));
     int rc = NJ_OK;
     for (int i = 0; i < count; i++) {
         if (!rc)
@@ -71,7 +71,7 @@ static int add_path_or_folder(struct path_list *list, const char *path)
 {
     struct stat info;
     if (stat(path, &info) != 0)
-        return fail(NJ_E_IO, "%s: %s; check the path given to --data", path, strerror(errno));
+        return fail(NJ_E_IO, "%s: %s; check the path", path, strerror(errno));
     if (!S_ISDIR(info.st_mode))
         return add_path(list, path);
     size_t before = list->count;
@@ -86,7 +86,7 @@ static int add_glob(struct path_list *list, const char *pattern)
     glob_t found;
     int rc = glob(pattern, GLOB_ERR, NULL, &found);
     if (rc == GLOB_NOMATCH)
-        return fail(NJ_E_IO, "%s: no file matches; check the pattern given to --data", pattern);
+        return fail(NJ_E_IO, "%s: no file matches; check the pattern", pattern);
     if (rc != 0)
         return fail(NJ_E_IO, "%s: the pattern cannot be resolved: %s", pattern,
                     rc == GLOB_NOSPACE ? "out of memory" : "a folder is not readable");

@@ -7,6 +7,7 @@
 
 #include "error.h"
 #include "folder.h"
+#include "random.h"
 #include "tensor_names.h"
 
 #include <errno.h>
@@ -70,17 +71,10 @@ const struct preset *preset_find(const char *name)
 
 /* ---- random numbers ---- */
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u; /* finaliser of SplitMix64 (Steele, Lea, Flood 2014) */
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 /* Two normal numbers with deviation 0.02 (Box and Muller 1958), a function of (key, i). */
 static void normal_pair(uint64_t key, uint64_t i, float out[2])
 {
-    const uint64_t bits = mix(key + (i + 1) * 0x9e3779b97f4a7c15u);
+    const uint64_t bits = random_mix(key + (i + 1) * 0x9e3779b97f4a7c15u);
     const double u = ((double)(bits >> 32) + 0.5) * 0x1p-32; /* in (0, 1) */
     const double angle = (double)(bits & 0xffffffffu) * (0x1p-32 * 6.283185307179586);
     const double radius = 0.02 * sqrt(-2.0 * log(u));

@@ -70,7 +70,8 @@ static const struct dtype_row *dtype_find(const char *name)
  * length. */
 static int map_file(const char *path, struct st_map *map, uint64_t *header_bytes)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Not blocking, so that a pipe is refused below instead of waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return fail(NJ_E_IO, "%s: %s; check the model folder", path, strerror(errno));
     struct stat info;

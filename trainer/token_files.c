@@ -29,9 +29,10 @@ static const char *extension_of(const char *path)
 /* Maps the file; an empty one has map NULL. */
 static int map_file(struct segment *s)
 {
-    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    /* Not blocking, so that a pipe is refused below instead of waited for. */
+    int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return fail(NJ_E_IO, "%s: %s; check the path given to --data", s->path, strerror(errno));
+        return fail(NJ_E_IO, "%s: %s; check the path", s->path, strerror(errno));
     struct stat info;
     int rc = NJ_OK;
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {

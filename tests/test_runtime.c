@@ -451,11 +451,11 @@ static void test_named_library_is_the_only_one_tried(void **state)
     char text[4096] = "";
 
     (void)state;
-    setenv("NOJIT_CUBLASLT", "/nowhere/", 1);
+    setenv("NOJIT_CUBLASLT", "/", 1);
     nj_library_search(collect, text);
     unsetenv("NOJIT_CUBLASLT");
     assert_non_null(strstr(text, "driver: "));
-    assert_non_null(strstr(text, "cuBLASLt: /nowhere/libcublasLt.so.13: "));
+    assert_non_null(strstr(text, "cuBLASLt: //libcublasLt.so.13: "));
     assert_non_null(strstr(text, "cuBLASLt: none found"));
 }
 

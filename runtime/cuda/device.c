@@ -111,7 +111,7 @@ static int read_device(nj_context *ctx, int ordinal)
         return nj_fail(ctx, NJ_E_NO_DEVICE,
                        "the driver sees no GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES");
     if (rc) {
-        nj_cuda_check(ctx, rc, "cuInit");
+        nj_cuda_check(ctx, rc, "starting the driver (does nvidia-smi work?)");
         return NJ_E_DRIVER;
     }
     rc = driver->cuDeviceGetCount(&count);

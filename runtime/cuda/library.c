@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend.h"
@@ -169,9 +170,10 @@ static void visit_places(visit_fn *visit, void *user)
     char path[4096];
 
     if (wanted && wanted[0]) { /* said outright: nothing else is tried */
-        size_t n = strlen(wanted);
+        struct stat info;
+        int folder = stat(wanted, &info) == 0 && S_ISDIR(info.st_mode);
 
-        snprintf(path, sizeof path, "%s%s", wanted, wanted[n - 1] == '/' ? CUBLASLT_NAME : "");
+        snprintf(path, sizeof path, "%s%s", wanted, folder ? "/" CUBLASLT_NAME : "");
         visit(user, path);
         return;
     }

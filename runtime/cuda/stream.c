@@ -4,53 +4,71 @@
  * stream.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "backend.h"
 
-/* cuMemGetInfo does not count page cache that the kernel would give back, which matters where the
- * GPU allocates from host memory. */
+/* A GPU that shares memory with the host counts page cache as used, although the system would give
+ * it back, and freezes the machine when nothing is left: take what the system says, and leave it a
+ * sixteenth of all memory. */
+static size_t shared_budget(void)
+{
+    size_t available = nj_meminfo("MemAvailable"), reserve = nj_meminfo("MemTotal") / 16;
+
+    return available > reserve ? available - reserve : 0;
+}
+
 size_t nj_cuda_budget(nj_context *ctx, enum nj_memory kind)
 {
     size_t available = 0, total = 0;
 
-    if (kind == NJ_MEM_HOST || ctx->info.integrated)
+    if (ctx->info.integrated)
+        return shared_budget();
+    if (kind == NJ_MEM_HOST)
         return nj_meminfo("MemAvailable");
     if (nj_cuda_enter(ctx) == 0)
         nj_cuda_of(ctx)->driver.cuMemGetInfo(&available, &total);
     return available;
 }
 
+static int alloc_host(nj_context *ctx, size_t bytes, void **out)
+{
+    char what[96];
+    int rc = nj_cuda_of(ctx)->driver.cuMemHostAlloc(out, bytes, 0);
+
+    if (rc) {
+        snprintf(what, sizeof what, "nj_alloc: %zu bytes of pinned host memory", bytes);
+        return nj_cuda_check(ctx, rc, what);
+    }
+    memset(*out, 0, bytes);
+    return 0;
+}
+
 int nj_cuda_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
 {
-    struct nj_cuda *cu = nj_cuda_of(ctx);
+    struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
     uint64_t ptr = 0;
     char what[96];
     int rc = nj_cuda_enter(ctx);
 
     if (rc)
         return rc;
+    if (kind == NJ_MEM_HOST)
+        return alloc_host(ctx, bytes, out);
     snprintf(what, sizeof what, "nj_alloc: %zu bytes of %s memory", bytes,
-             kind == NJ_MEM_HOST ? "pinned host"
-             : ctx->info.managed ? "managed"
-                                 : "device");
-    if (kind == NJ_MEM_HOST) {
-        rc = cu->driver.cuMemHostAlloc(out, bytes, 0);
-        ptr = (uintptr_t)*out;
-    } else if (ctx->info.managed) {
-        rc = cu->driver.cuMemAllocManaged(&ptr, bytes, NJ_CU_MEM_ATTACH_GLOBAL);
-    } else {
-        rc = cu->driver.cuMemAlloc(&ptr, bytes);
-    }
-    rc = nj_cuda_check(ctx, rc, what);
+             ctx->info.managed ? "managed" : "device");
+    if (ctx->info.managed)
+        rc = driver->cuMemAllocManaged(&ptr, bytes, NJ_CU_MEM_ATTACH_GLOBAL);
+    else
+        rc = driver->cuMemAlloc(&ptr, bytes);
     if (rc)
-        return rc;
-    rc = cu->driver.cuMemsetD8Async(ptr, 0, bytes, NULL);
+        return nj_cuda_check(ctx, rc, what);
+    rc = driver->cuMemsetD8Async(ptr, 0, bytes, NULL);
     if (rc == 0)
-        rc = cu->driver.cuStreamSynchronize(NULL); /* other streams do not wait for this one */
+        rc = driver->cuStreamSynchronize(NULL); /* other streams do not wait for this one */
     if (rc) {
         rc = nj_cuda_check(ctx, rc, what);
-        nj_cuda_free(ctx, kind, (void *)(uintptr_t)ptr);
-        *out = NULL;
+        driver->cuMemFree(ptr);
         return rc;
     }
     *out = (void *)(uintptr_t)ptr;

@@ -4,9 +4,9 @@
  * the index as it is read. Public functions check their arguments and then go through ctx->backend;
  * a backend never checks again and never sees a stream of another context.
  *
- *   context.c  choice of backend       index.c   embedded kernels       gemm.c  table of prepared
- * shapes stream.c   memory, streams, ...    launch.c  kernels by number      error.c codes and
- * sentences
+ *   context.c  choice of backend       index.c   embedded kernels    gemm.c   prepared products
+ *   stream.c   memory, streams, ...    launch.c  kernels by number   error.c  codes, sentences
+ *   process.c  environment, host memory
  */
 #ifndef NOJIT_INTERNAL_H
 #define NOJIT_INTERNAL_H
@@ -72,9 +72,8 @@ struct nj_context {
     void *state;                      /* of the backend */
     struct nj_device_info info;
     struct nj_gemm_table gemms;
-    const char
-        *last_key;  /* last kernel or product enqueued: where an asynchronous error is sought */
-    int graphs_off; /* NOJIT_GRAPH=0 */
+    const char *last_key; /* last enqueued: an asynchronous error came from it or before it */
+    int graphs_off;       /* NOJIT_GRAPH=0 */
     char error[NJ_SENTENCE_BYTES];
 };
 struct nj_stream {

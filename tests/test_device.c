@@ -488,6 +488,16 @@ static void test_every_kernel_is_loaded(void **state)
     assert_true(info->gemm_library[0] && info->name[0] && info->multiprocessors > 0);
 }
 
+static void test_the_binary_holds_every_kernel(void **state)
+{
+    struct nj_embedded embedded;
+
+    (void)state;
+    assert_int_equal(nj_embedded_read(&embedded), 0);
+    assert_int_equal(embedded.keys, nj_kernel_count);
+    assert_true(embedded.archs > 0 && embedded.code_bytes > 0 && embedded.toolkit[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,6 +512,7 @@ int main(void)
         cmocka_unit_test(test_graph),
         cmocka_unit_test(test_graphs_can_be_switched_off),
         cmocka_unit_test(test_every_kernel_is_loaded),
+        cmocka_unit_test(test_the_binary_holds_every_kernel),
     };
     int failed = cmocka_run_group_tests_name("GPU", tests, open_cuda, close_device);
 

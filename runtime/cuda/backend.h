@@ -4,7 +4,7 @@
  *
  *   library.c  finds and opens the driver and cuBLASLt     stream.c  memory, streams, events
  *   device.c   opens a GPU; errors of the driver           launch.c  kernels
- *   modules.c  loads and resolves every kernel             gemm.c    products       graph.c capture
+ *   modules.c  loads and resolves every kernel             gemm.c    products   graph.c  capture
  */
 #ifndef NOJIT_CUDA_BACKEND_H
 #define NOJIT_CUDA_BACKEND_H

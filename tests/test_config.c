@@ -131,6 +131,9 @@ static const struct {
      "rope_parameters is {\"rope_type\":\"linear\"}"},
     {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0}}", NJ_E_FORMAT,
      "low_freq_factor is missing"},
+    {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":4.0,"
+     "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":8192}}",
+     NJ_E_FORMAT, "high_freq_factor must be above low_freq_factor"},
     {"{" LLAMA ",\"rope_scaling\":\"yarn\"}", NJ_E_FORMAT, "rope_scaling is \"yarn\""},
     {"{\"model_type\":\"llama\",\"hidden_size\":100,\"intermediate_size\":256,"
      "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"vocab_size\":264,\"head_dim\":64}",

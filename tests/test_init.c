@@ -120,6 +120,28 @@ static void same_seed_gives_same_bytes(void **state)
     st_close(&w);
 }
 
+/* A tensor larger than the block that is filled at a time does not repeat it. */
+static void large_tensors_do_not_repeat(void **state)
+{
+    (void)state;
+    struct model_config c = preset_find("nojit-tiny")->config;
+    struct st_weights w;
+    c.vocab_size = 1 << 17;
+    hash_of(&c, 3, ST_BF16, INT64_MAX, &w);
+    const struct st_tensor *t = st_find(&w, "model.embed_tokens.weight");
+    assert_int_equal(t->bytes, 2 << 23);
+    for (int shift = 12; shift < 23; shift++) {
+        float x[256], y[256];
+        st_to_f32(t, 0, 256, x);
+        st_to_f32(t, (int64_t)1 << shift, 256, y);
+        int equal = 0;
+        for (int i = 0; i < 256; i++)
+            equal += x[i] == y[i];
+        assert_in_range(equal, 0, 32);
+    }
+    st_close(&w);
+}
+
 /* The types hold the same numbers, rounded. */
 static void types_agree(void **state)
 {
@@ -173,6 +195,7 @@ int main(void)
         cmocka_unit_test(folders_hold_what_the_list_says),
         cmocka_unit_test(values_are_as_declared),
         cmocka_unit_test(same_seed_gives_same_bytes),
+        cmocka_unit_test(large_tensors_do_not_repeat),
         cmocka_unit_test(types_agree),
         cmocka_unit_test(failures_leave_nothing),
     };

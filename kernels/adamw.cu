@@ -2,10 +2,9 @@
 #include "common.cuh"
 
 template <typename T>
-static __device__ __forceinline__ void adamw(T *p, float *w, float *m, float *v, float *g,
-                                             const float *state, int64_t n, int64_t n_decay,
-                                             float beta1, float beta2, float eps,
-                                             float weight_decay)
+static __device__ __forceinline__ void
+adamw(T *p, float *w, float *m, float *v, float *g, const float *state, int64_t n, int64_t n_decay,
+      float beta1, float beta2, float eps, float weight_decay)
 {
     const bool skip = state[NJ_STEP_SKIP] != 0;
     const float lr = state[NJ_STEP_LR], grad_scale = state[NJ_STEP_GRAD_SCALE];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// argmax.cuh: the largest element of a row and the lowest index that holds it. While a thread scans it only notes
-// which of its groups of elements held its maximum; the winner looks there again at the end.
+// argmax.cuh: the largest element of a row and the lowest index that holds it. While a thread scans
+// it only notes which of its groups of elements held its maximum; the winner looks there again at
+// the end.
 #ifndef NOJIT_ARGMAX_CUH
 #define NOJIT_ARGMAX_CUH
 
@@ -14,8 +15,7 @@ struct scan_max {
     int at = 0; // first element of the group that holds top
 
     // Takes the elements of the columns from c on; those from column V on become LOWEST.
-    template <typename V_T>
-    __device__ __forceinline__ float take(V_T &x, int c, int V)
+    template <typename V_T> __device__ __forceinline__ float take(V_T &x, int c, int V)
     {
         if (c + V_T::N > V)
 #pragma unroll
@@ -33,7 +33,8 @@ struct scan_max {
     }
 };
 
-// Index of the maximum of row, which the threads have scanned in ascending order of columns; sets top for all.
+// Index of the maximum of row, which the threads have scanned in ascending order of columns; sets
+// top for all.
 template <typename T>
 static __device__ __forceinline__ int block_argmax(const scan_max &mine, const T *row, int V,
                                                    float &top)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// common.cuh: what every kernel shares: the 16-bit type of the arch, 16-byte loads and stores, reductions.
-// Sums are float32 and run in a fixed order; no kernel uses floating-point atomics.
+// common.cuh: what every kernel shares: the 16-bit type of the arch, 16-byte loads and stores,
+// reductions. Sums are float32 and run in a fixed order; no kernel uses floating-point atomics.
 #ifndef NOJIT_COMMON_CUH
 #define NOJIT_COMMON_CUH
 
@@ -21,13 +21,28 @@ typedef __nv_bfloat16 lp;
 #define NJ_THREADS 256
 #endif
 
-static __device__ __forceinline__ float to_f32(float x) { return x; }
-static __device__ __forceinline__ float to_f32(__half x) { return __half2float(x); }
-static __device__ __forceinline__ float to_f32(__nv_bfloat16 x) { return __bfloat162float(x); }
+static __device__ __forceinline__ float to_f32(float x)
+{
+    return x;
+}
+static __device__ __forceinline__ float to_f32(__half x)
+{
+    return __half2float(x);
+}
+static __device__ __forceinline__ float to_f32(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
 
 template <typename T> static __device__ __forceinline__ T from_f32(float x);
-template <> __device__ __forceinline__ float from_f32<float>(float x) { return x; }
-template <> __device__ __forceinline__ __half from_f32<__half>(float x) { return __float2half_rn(x); }
+template <> __device__ __forceinline__ float from_f32<float>(float x)
+{
+    return x;
+}
+template <> __device__ __forceinline__ __half from_f32<__half>(float x)
+{
+    return __float2half_rn(x);
+}
 template <> __device__ __forceinline__ __nv_bfloat16 from_f32<__nv_bfloat16>(float x)
 {
     return __float2bfloat16_rn(x);
@@ -41,8 +56,9 @@ template <> struct words<8> {
     typedef uint2 type;
 };
 
-// Consecutive elements that one access moves, widened to float: by default 16 bytes, that is 8 elements of the
-// 16-bit type or 4 floats. With a count, elements from there on are neither read (they are 0) nor written.
+// Consecutive elements that one access moves, widened to float: by default 16 bytes, that is 8
+// elements of the 16-bit type or 4 floats. With a count, elements from there on are neither read
+// (they are 0) nor written.
 template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
     static constexpr int N = WIDTH;
     typedef typename words<N * sizeof(T)>::type raw;
@@ -68,8 +84,14 @@ template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
             e[i] = from_f32<T>(v[i]);
         return *reinterpret_cast<const raw *>(e);
     }
-    __device__ __forceinline__ void load(const T *p) { set(read(p)); }
-    __device__ __forceinline__ void store(T *p) const { *reinterpret_cast<raw *>(p) = bits(); }
+    __device__ __forceinline__ void load(const T *p)
+    {
+        set(read(p));
+    }
+    __device__ __forceinline__ void store(T *p) const
+    {
+        *reinterpret_cast<raw *>(p) = bits();
+    }
 
     static __device__ __forceinline__ raw read(const T *p, int64_t count)
     {
@@ -83,7 +105,10 @@ template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
                 e[i] = p[i];
         return *reinterpret_cast<const raw *>(e);
     }
-    __device__ __forceinline__ void load(const T *p, int64_t count) { set(read(p, count)); }
+    __device__ __forceinline__ void load(const T *p, int64_t count)
+    {
+        set(read(p, count));
+    }
     __device__ __forceinline__ void store(T *p, int64_t count) const
     {
         if (count >= N) {

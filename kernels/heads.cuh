@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// heads.cuh: normalised and rotated heads belong to groups of threads within a warp; a thread holds V elements of
-// the lower half of a head and their partners in the upper half.
+// heads.cuh: normalised and rotated heads belong to groups of threads within a warp; a thread holds
+// V elements of the lower half of a head and their partners in the upper half.
 #ifndef NOJIT_HEADS_CUH
 #define NOJIT_HEADS_CUH
 
@@ -9,11 +9,11 @@
 
 template <typename T> struct head_share {
     static constexpr int V = vec<T>::N;
-    int width;   // threads of a group, a power of two
-    int group;   // which group of the block the thread is in
-    int groups;  // of the block
-    bool used;   // the thread has elements: only D / (2 V) of a group have
-    int lo, hi;  // first element of the thread in each half; 0 and D/2 where it has none
+    int width;  // threads of a group, a power of two
+    int group;  // which group of the block the thread is in
+    int groups; // of the block
+    bool used;  // the thread has elements: only D / (2 V) of a group have
+    int lo, hi; // first element of the thread in each half; 0 and D/2 where it has none
 
     __device__ __forceinline__ explicit head_share(int D)
     {

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kd_head.cu: a block a row of logits. The first pass makes every sum that the losses and the gradient need; the
-// second writes the gradient. It runs backwards, so that it starts with what the caches still hold.
+// kd_head.cu: a block a row of logits. The first pass makes every sum that the losses and the
+// gradient need; the second writes the gradient. It runs backwards, so that it starts with what the
+// caches still hold.
 #include "argmax.cuh"
 
-enum kd_mode { KD_NONE, KD_ANY_TAU, KD_TAU_TWO }; // no teacher; any tau; tau = 2, where exp(s) = exp(s/2)^2
+enum kd_mode {
+    KD_NONE,    // no teacher
+    KD_ANY_TAU, // each exponential of its own
+    KD_TAU_TWO, // exp(s) = exp(s/2)^2
+};
 
 #define KD_LOG2E 1.44269504f
 #define KD_BATCH 2 // accesses in flight for each array
 
-// Sums over the columns that a thread has seen, relative to a shift at most the margin below the largest logit.
+// Sums over the columns that a thread has seen, relative to a shift at most the margin below the
+// largest logit.
 struct kd_sums {
     float s_shift = LOWEST, t_shift = LOWEST;
     float s_one = 0, s_tau = 0; // exp(s), exp(s/tau)
@@ -53,9 +59,8 @@ struct kd_sums {
             }
             const float e = exp2_fast(fmaf(s.v[i], per_tau, s_tau_off));
             s_tau += e;
-            s_one = MODE == KD_TAU_TWO
-                        ? fmaf(e, e, s_one)
-                        : s_one + exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
+            s_one = MODE == KD_TAU_TWO ? fmaf(e, e, s_one)
+                                       : s_one + exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
             const float p = exp2_fast(fmaf(t.v[i], per_tau, t_tau_off));
             t_tau += p;
             t_diff = fmaf(p, t.v[i] - s.v[i], t_diff);
@@ -82,9 +87,8 @@ struct kd_grad {
             }
             const float q = exp2_fast(fmaf(s.v[i], per_tau, s_tau_off));
             const float p = exp2_fast(fmaf(t.v[i], per_tau, t_tau_off));
-            const float one = MODE == KD_TAU_TWO
-                                  ? q * q * square
-                                  : exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
+            const float one =
+                MODE == KD_TAU_TWO ? q * q * square : exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
             s.v[i] = hard * one + soft * (q - p);
         }
         if (target >= c && target < c + V_T::N)
@@ -120,7 +124,8 @@ template <typename T, int MODE>
 static __device__ __forceinline__ kd_sums kd_scan(const T *s, const T *t, int V, float tau)
 {
     constexpr int N = vec<T>::N, STEP = NJ_THREADS * N;
-    const float margin = 16 * fminf(1, tau); // exp(16) times the number of columns is far from overflow
+    // exp(16) times the number of columns is far from overflow.
+    const float margin = 16 * fminf(1, tau);
     kd_sums sums;
     for (int first = threadIdx.x * N; first < V; first += KD_BATCH * STEP) {
         typename vec<T>::raw s_raw[KD_BATCH], t_raw[KD_BATCH];
@@ -145,7 +150,8 @@ static __device__ __forceinline__ kd_sums kd_scan(const T *s, const T *t, int V,
 }
 
 template <typename T, int MODE>
-static __device__ __forceinline__ void kd_write(T *s, const T *t, const kd_grad &grad, int V, int Vs)
+static __device__ __forceinline__ void kd_write(T *s, const T *t, const kd_grad &grad, int V,
+                                                int Vs)
 {
     constexpr int N = vec<T>::N, STEP = NJ_THREADS * N;
     const int begin = threadIdx.x * N, turns = begin < Vs ? (Vs - 1 - begin) / STEP + 1 : 0;
@@ -213,10 +219,9 @@ static __device__ __forceinline__ void kd_row(T *s, float *kd, float *ce, float 
 }
 
 template <typename T>
-static __device__ __forceinline__ void kd_head(T *s, float *kd, float *ce, float *entropy,
-                                               float *agree, const T *t, const int *target,
-                                               const float *state, int M, int V, int Vs, int Vt,
-                                               float tau, float ratio)
+static __device__ __forceinline__ void
+kd_head(T *s, float *kd, float *ce, float *entropy, float *agree, const T *t, const int *target,
+        const float *state, int M, int V, int Vs, int Vt, float tau, float ratio)
 {
     constexpr int N = vec<T>::N;
     const int64_t m = blockIdx.x;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// norm.cuh: a row of a norm belongs to a group of WIDTH threads, a warp or more; each keeps its share in registers,
-// so that a row is read once.
+// norm.cuh: a row of a norm belongs to a group of WIDTH threads, a warp or more; each keeps its
+// share in registers, so that a row is read once.
 #ifndef NOJIT_NORM_CUH
 #define NOJIT_NORM_CUH
 
@@ -32,7 +32,8 @@ template <int WIDTH> static __device__ __forceinline__ float group_sum(float x)
     return sum;
 }
 
-// Normalises the row x, or x + b where s takes the sum, which is what the norm sees. C <= 40 * WIDTH.
+// Normalises the row x, or x + b where s takes the sum, which is what the norm sees.
+// C <= 40 * WIDTH.
 template <typename T, int WIDTH, bool ADD>
 static __device__ __forceinline__ void norm_row(T *y, T *s, float *rstd, const T *x, const T *b,
                                                 const T *w, int C, float eps)
@@ -88,7 +89,8 @@ static __device__ __forceinline__ void norm_row(T *y, T *s, float *rstd, const T
     }
 }
 
-// A row belongs to a warp up to 1280 channels, to two up to 2560, to the block above: the grid of the contracts.
+// A row belongs to a warp up to 1280 channels, to two up to 2560, to the block above: the grid of
+// the contracts.
 template <typename T, bool ADD>
 static __device__ __forceinline__ void norm_rows(T *y, T *s, float *rstd, const T *x, const T *b,
                                                  const T *w, int N, int C, float eps)

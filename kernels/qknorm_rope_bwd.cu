@@ -8,9 +8,8 @@ template <int V> struct gain_sums {
 
 // Adds up the block's sums: groups of a warp by shuffles, then the warps in order.
 template <typename T>
-static __device__ __forceinline__ void reduce_gains(float *dwq, float *dwk,
-                                                    gain_sums<vec<T>::N> &dw,
-                                                    const head_share<T> &share, int D)
+static __device__ __forceinline__ void
+reduce_gains(float *dwq, float *dwk, gain_sums<vec<T>::N> &dw, const head_share<T> &share, int D)
 {
     constexpr int V = vec<T>::N, WARPS = NJ_THREADS / 32;
     extern __shared__ float part[]; // [warp][query or key][D]
@@ -34,7 +33,7 @@ static __device__ __forceinline__ void reduce_gains(float *dwq, float *dwk,
 #pragma unroll
         for (int k = 0; k < WARPS; k++)
             sum += part[k * 2 * D + c];
-        (c < D ? dwq : dwk - D)[c] = sum;
+        *(c < D ? dwq + c : dwk + c - D) = sum;
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heads.cuh"
 
-// A block a row, a group of threads a head; all threads make every turn, since sums need whole warps.
+// A block a row, a group of threads a head; all threads make every turn, since sums need whole
+// warps.
 template <typename T>
 static __device__ __forceinline__ void
 qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const float *inv_freq,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "norm.cuh"
 
-// A group of WIDTH threads a row: the block's groups take its rows p, p + P, ... in turn. A thread owns the same
-// columns of every row and sums dw for them in registers; at the end the groups add up in order. C <= 32 * WIDTH.
+// A group of WIDTH threads a row: the block's groups take its rows p, p + P, ... in turn. A thread
+// owns the same columns of every row and sums dw for them in registers; at the end the groups add
+// up in order. C <= 32 * WIDTH.
 template <typename T, int WIDTH>
 static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, const T *dy,
                                                         const T *x, const T *w, const float *rstd,

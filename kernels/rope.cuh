@@ -6,9 +6,10 @@
 
 #include "common.cuh"
 
-// Sine and cosine of the float32 product pos * inv_freq. The product is brought to [-pi, pi] by subtracting
-// multiples of 2 pi in three exact-enough pieces (the first has so few bits that the first step is exact), which
-// holds for angles below 2^17; the hardware functions then err by less than 5e-7. sincosf would need stack.
+// Sine and cosine of the float32 product pos * inv_freq. The product is brought to [-pi, pi] by
+// subtracting multiples of 2 pi in three exact-enough pieces (the first has so few bits that the
+// first step is exact), which holds for angles below 2^17; the hardware functions then err by less
+// than 5e-7. sincosf would need stack.
 static __device__ __forceinline__ void turn(float pos, float inv_freq, float &sin_a, float &cos_a)
 {
     const float angle = __fmul_rn(pos, inv_freq);
@@ -20,7 +21,8 @@ static __device__ __forceinline__ void turn(float pos, float inv_freq, float &si
     cos_a = __cosf(rest);
 }
 
-// What one thread turns: V elements of the lower half and their partners. A positive sign turns forward.
+// What one thread turns: V elements of the lower half and their partners. A positive sign turns
+// forward.
 template <int V> struct rotation {
     float sin_a[V], cos_a[V];
 
@@ -43,8 +45,8 @@ template <int V> struct rotation {
     }
 };
 
-// Turns the query and key heads of a row and adds the bias, if there is one, first; with a bias the values get
-// theirs. Called by `width` threads; `lane` counts them.
+// Turns the query and key heads of a row and adds the bias, if there is one, first; with a bias the
+// values get theirs. Called by `width` threads; `lane` counts them.
 template <typename T>
 static __device__ __forceinline__ void rope_row(T *row, const T *bias, const float *inv_freq,
                                                 int pos, float sign, int H, int K, int D, int lane,

@@ -8,6 +8,6 @@ static __device__ __forceinline__ void rope_fwd(T *qkv, const T *bias, const flo
 {
     const int64_t n = (int64_t)blockIdx.x * (NJ_THREADS / 64) + threadIdx.x / 64;
     if (n < N)
-        rope_row(qkv + n * (H + 2 * K) * D, bias, inv_freq, pos[n], 1.0f, H, K, D,
-                 threadIdx.x % 64, 64);
+        rope_row(qkv + n * (H + 2 * K) * D, bias, inv_freq, pos[n], 1.0f, H, K, D, threadIdx.x % 64,
+                 64);
 }

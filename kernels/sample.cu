@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "argmax.cuh"
 
-// Walks value(i) from begin to end, adding to sum, and returns the i whose value takes the sum above target, with
-// sum as it was before i. If rounding left the sum short: the last i that has a value above 0.
+// Walks value(i) from begin to end, adding to sum, and returns the i whose value takes the sum
+// above target, with sum as it was before i. If rounding left the sum short: the last i that has a
+// value above 0.
 template <typename F>
 static __device__ __forceinline__ int walk(int begin, int end, double target, double &sum, F value)
 {
@@ -23,8 +24,8 @@ static __device__ __forceinline__ int walk(int begin, int end, double target, do
     return last;
 }
 
-// A block a row. A thread sums a run of tokens in double; thread 0 adds the runs in order, finds the one in which
-// the target falls, and walks it.
+// A block a row. A thread sums a run of tokens in double; thread 0 adds the runs in order, finds
+// the one in which the target falls, and walks it.
 template <typename T>
 static __device__ __forceinline__ void sample(int *ids, const T *x, const float *u, int M, int V,
                                               int ld, float tau)
@@ -78,8 +79,8 @@ static __device__ __forceinline__ void sample(int *ids, const T *x, const float 
     const double target = u[blockIdx.x] * total;
     sum = 0;
     const int segment = walk(0, SEGMENTS, target, sum, [&](int i) { return segments[i]; });
-    const int run = walk(segment * RUNS, (segment + 1) * RUNS, target, sum,
-                         [&](int i) { return runs[i]; });
+    const int run =
+        walk(segment * RUNS, (segment + 1) * RUNS, target, sum, [&](int i) { return runs[i]; });
     ids[blockIdx.x] = walk(min(V - 1, run * length), min(V, (run + 1) * length), target, sum,
                            [&](int v) { return (double)expf((to_f32(row[v]) - top) / tau); });
 }

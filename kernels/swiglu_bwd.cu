@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.cuh"
 
-// Block (n, y): 2048 columns of row n. A thread reads gate and up before it writes either, so dgu may equal gu.
+// Block (n, y): 2048 columns of row n. A thread reads gate and up before it writes either, so dgu
+// may equal gu.
 template <typename T>
 static __device__ __forceinline__ void swiglu_bwd(T *dgu, const T *dy, const T *gu, int N, int I)
 {

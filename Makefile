@@ -70,7 +70,7 @@ ifneq ($(CUDA_DIR),)
 NJ_BUILD := $(B)
 NJ_CONTRACTS := contracts/kernels
 NJ_KERNELS := kernels
-NJ_INCLUDE := runtime
+NJ_INCLUDE := runtime tests
 NJ_GEN := $(GEN)
 NJ_PACK := $(PACK)
 NJ_BLOBS_S := runtime/blobs.S

@@ -38,6 +38,9 @@ $(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*
 		--archs "$(ARCHS)" $(if $(ONLY),--only '$(ONLY)') --out $(@D)
 
 include $(NJ_BUILD)/gen/list.mk
+ifneq ($(NJ_ARCHS),)
+$(call nj-stamp,$(NJ_BUILD)/stamp/archs,$(NJ_ARCHS))
+endif
 
 # The generator rewrites only what changed: the list is its target, the rest follows without a recipe of its own.
 $(NJ_GENERATED) $(NJ_KEYS:%=$(NJ_BUILD)/gen/inst/%.cu): $(NJ_BUILD)/gen/list.mk ;
@@ -48,16 +51,16 @@ $(NJ_BUILD)/ptx/%.ptx: $(NJ_BUILD)/gen/inst/$$(basename $$*).cu $(NJ_BUILD)/stam
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  PTX    $*")
 	$(Q)$(CUDA_DIR)/bin/nvcc -ptx -std=c++17 -arch=$(subst sm_,compute_,$(patsubst .%,%,$(suffix $*))) \
-		-MD -MP -MF $(@:.ptx=.d) -MT $@ -I$(NJ_KERNELS) -I$(NJ_INCLUDE) -o $@ $<
+		-MD -MP -MF $(@:.ptx=.d) -MT $@ $(addprefix -I,$(NJ_KERNELS) $(NJ_INCLUDE)) -o $@ $<
 
 $(NJ_BUILD)/cubin/%.cubin: $(NJ_BUILD)/ptx/%.ptx
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA_DIR)/bin/ptxas -v -arch=$(patsubst .%,%,$(suffix $*)) -o $@ $< 2> $(@:.cubin=.log) \
 		|| { cat $(@:.cubin=.log) >&2; exit 1; }
 
-$(NJ_BUILD)/fatbin/%.fatbin: $$(NJ_FATBIN_$$*_CUBINS)
+$(NJ_BUILD)/fatbin/%.fatbin: $$(NJ_FATBIN_$$*_CUBINS) $(NJ_BUILD)/stamp/archs
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CUDA_DIR)/bin/fatbinary -64 --compress-mode=none --create=$@ $(foreach c,$^,\
+	$(Q)$(CUDA_DIR)/bin/fatbinary -64 --compress-mode=none --create=$@ $(foreach c,$(filter %.cubin,$^),\
 		--image3=kind=elf,sm=$(patsubst .sm_%,%,$(suffix $(basename $c))),file=$c)
 
 NJ_FATBINS := $(NJ_KEYS:%=$(NJ_BUILD)/fatbin/%.fatbin)

@@ -321,6 +321,7 @@ static int check_binary(struct check *c, char why[WHY_BYTES])
     if (keys_parse(c->parts.keys, &c->keys, reason) ||
         index_read(c->parts.index, &c->index, &c->report, reason)) {
         report_add(&c->report, "", "", "%s", reason);
+        index_free(&c->index);
         return 0;
     }
     if (check_keys(c, why))

@@ -108,8 +108,9 @@ int index_read(struct span section, struct blob_index *out, struct report *r, ch
     out->strings =
         (struct span){copy + out->header.strings_off, section.bytes - out->header.strings_off};
     out->toolkit = index_string(out, out->header.toolkit_str);
-    if (!out->toolkit)
-        return fail(why, "the index does not record the toolkit");
+    if (!out->toolkit || strncmp(out->toolkit, "ptxas ", 6) != 0 ||
+        out->toolkit[6 + strspn(out->toolkit + 6, "0123456789.")])
+        return fail(why, "the index does not record the version of ptxas");
     if (hash_index(copy, section.bytes) != out->header.index_hash)
         report_add(r, "", "", "the hash of the index is not the recorded one");
     check_archs(out, r);

@@ -59,6 +59,8 @@ static uint32_t count_char(struct span text, char c)
 /* The entry symbol is nj_ + key, dots as underscores. */
 static bool entry_fits(const char *key, const char *entry)
 {
+    if (key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.")])
+        return false;
     if (strncmp(entry, "nj_", 3) != 0)
         return false;
     for (entry += 3; *key && *entry; key++, entry++)

@@ -16,6 +16,14 @@ int fail(char why[WHY_BYTES], const char *format, ...)
     return -1;
 }
 
+/* Names come from the file that is checked: nothing but printable ASCII leaves. */
+static void make_printable(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
 void report_add(struct report *r, const char *key, const char *arch, const char *format, ...)
 {
     if (r->count == r->capacity) {
@@ -35,6 +43,8 @@ void report_add(struct report *r, const char *key, const char *arch, const char 
     va_start(args, format);
     vsnprintf(p->text, sizeof(p->text), format, args);
     va_end(args);
+    make_printable(p->key);
+    make_printable(p->text);
 }
 
 uint32_t report_count(const struct report *r)

@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# blobcheck_damage.sh: blobcheck passes what is whole, and names every fault that damage plants. $BUILD holds nojit,
+# blobcheck and damage; NOJIT_BINARY checks another binary. FLIPS (default 300) is how many random bits are flipped.
+set -eu
+cd "$(dirname "$0")/.."
+. tests/lib.sh
+binary=${NOJIT_BINARY:-$BUILD/nojit}
+blobcheck=$BUILD/blobcheck
+: "${FLIPS:=300}"
+: "${SEED:=1}"
+key=rmsnorm_fwd.lp
+other=rmsnorm_fwd.f32
+
+read -ra archs <<<"$("$blobcheck" "$binary" | sed -n 's/^key .* shared  *//p')"
+sm=sm_90
+[[ " ${archs[*]} " == *" $sm "* ]] || sm=${archs[-1]}
+for other_sm in "${archs[@]}"; do [ "$other_sm" = "$sm" ] || break; done
+
+plant() { # NAME [EXTRA]: leaves the damaged binary in $scratch/damaged
+    "$BUILD/damage" "$1" "$binary" "$scratch/damaged" $key $other "${sm//[!0-9]/}" "${other_sm//[!0-9]/}" ${2+"$2"}
+}
+
+# catches FAULT REGEX [EXTRA]: blobcheck exits with 1 and says so in one of its lines.
+catches() {
+    local fault=$1 pattern=$2
+    shift 2
+    if plant "$fault" "$@" >"$scratch/planted" 2>&1; then
+        refuses "$fault" 1 "^blobcheck: .*$pattern" "$blobcheck" "$scratch/damaged"
+    else
+        not_ok "$fault" "cannot plant it: $(cat "$scratch/planted")"
+    fi
+}
+
+# passes NAME COMMAND...: exits with 0 and says nothing on stderr.
+passes() {
+    local name=$1
+    shift
+    if "$@" >"$scratch/out" 2>"$scratch/err" && [ ! -s "$scratch/err" ]; then
+        ok "$name"
+    else
+        not_ok "$name" "$(head -c 300 "$scratch/err")"
+    fi
+}
+
+# ---- what is whole ----
+passes "the binary" "$blobcheck" "$binary"
+strip -s -o "$scratch/stripped" "$binary" && passes "the binary, stripped" "$blobcheck" "$scratch/stripped"
+plant none
+passes "two keys of it, no fault" "$blobcheck" "$scratch/damaged"
+passes "--json" "$blobcheck" "$binary" --json
+passes "--arch" "$blobcheck" "$binary" --arch "$sm"
+
+# ---- what is no nojit binary ----
+: >"$scratch/empty"
+head -c 100000 "$binary" >"$scratch/head"
+refuses "an empty file" 2 "not an ELF file" "$blobcheck" "$scratch/empty"
+refuses "a text file" 2 "not an ELF file" "$blobcheck" LICENSE
+refuses "another program" 2 "holds no kernels" "$blobcheck" "$(type -P true)"
+refuses "a folder" 2 "not a regular file" "$blobcheck" tests
+refuses "no file" 2 "cannot open" "$blobcheck" "$scratch/none"
+refuses "half a file" 2 "past the end of the file" "$blobcheck" "$scratch/head"
+refuses "an unknown option" 2 "usage:" "$blobcheck" --frobnicate
+refuses "an arch that is not embedded" 1 "sm_88: the binary holds no code" "$blobcheck" "$binary" --arch sm_88
+refuses "a model without a config" 2 "config.json" "$blobcheck" "$binary" --model "$scratch"
+
+# ---- code that is missing, twice, or not asked for ----
+catches arch-removed "$key $sm: missing: no machine code"
+catches code-removed "$key $sm: missing: no machine code"
+catches record-removed "$key $sm: missing in the index"
+catches key-removed "$key: missing: not in the index"
+catches key-twice "$key: present twice in the index"
+catches key-order "the index is not sorted"
+catches key-unasked "$key: in the index, but no launcher asks for it"
+catches code-twice "$key $sm: present twice"
+catches label-unasked "$key sm_86: holds code for an arch that nobody asks for"
+catches ptx-added "$key sm_[0-9]+: holds PTX"
+
+# ---- the wrong code, its hash recorded as if it were right ----
+if [ "$other_sm" != "$sm" ]; then
+    catches wrong-sm "$key $sm: the code is for $other_sm"
+fi
+catches other-code "$key $sm: the kernel is nj_rmsnorm_fwd_f32, not nj_rmsnorm_fwd_lp"
+catches suffix-label "$key $sm: wrong suffix: the fatbin entry is labelled ${sm}a"
+catches suffix-note "$key $sm: wrong suffix or SM: ptxas assembled it for ${sm}a"
+catches suffix-mark "$key $sm: wrong suffix: the code is marked as for this exact chip"
+cuda=$(sed -n 's/^CUDA_DIR := *//p' "$BUILD/setup.mk" 2>/dev/null || true)
+ptxas=${cuda:+$cuda/bin/ptxas}
+if [ -x "$ptxas" ] && [ -f "$BUILD/ptx/$key.$sm.ptx" ] && "$ptxas" -arch="${sm}a" -o "$scratch/suffix.cubin" "$BUILD/ptx/$key.$sm.ptx"; then
+    catches code-of-file "$key $sm: wrong suffix: the code is marked as for this exact chip" "$scratch/suffix.cubin"
+fi
+catches lz4-label "$key: fatbin entry is compressed with LZ4"
+catches cubin-machine "$key $sm: the cubin is machine code for ELF machine 62"
+catches cubin-abi "$key $sm: the cubin has an unknown cubin ABI"
+catches virtual-sm "$key $sm: the code was compiled from PTX for compute_75"
+catches param-offset "$key $sm: parameter [0-9]+ is [0-9]+ bytes at 1024"
+catches param-bytes "$key $sm: the kernel takes 8 bytes of parameters"
+catches launch-bound "$key $sm: launch bound 32, launched with 256 threads"
+catches registers "$key $sm: 65535 registers"
+catches stack "$key $sm: registers, shared memory, stack or size are not the recorded ones"
+catches no-kernel "$key $sm: the cubin holds 0 kernels"
+catches undefined "$key $sm: symbol xnv.reservedSmem.* is not defined"
+catches ptx-text "$key $sm: the cubin carries PTX text"
+catches container-cut "$key: fatbin says"
+catches code-cut "$key: fatbin entry for sm_[0-9]+ is truncated"
+catches code-byte "$key: the hash of its container is not the recorded one"
+
+# ---- an index that does not fit ----
+catches toolkit "$key $sm: compiled by ptxas .*, the index says ptxas"
+catches min-sm "$key: the index says [0-9]+ as lowest SM, the launcher 75"
+catches index-threads "$key: the index says 128 threads, the launcher 256"
+catches index-param "$key: the index says parameter 1 is 8 bytes at 16, the launcher 8 at 8"
+catches index-entry "$key: the index names entry nj_smsnorm_fwd_lp"
+catches index-registers "$key sm_[0-9]+: registers, shared memory"
+catches index-reserved "$key: reserved fields"
+catches shared-limit "$key $sm: 32 static and 0 dynamic bytes of shared memory exceed 8"
+if [ ${#archs[@]} -gt 1 ]; then
+    catches arch-order "listed twice or out of order"
+fi
+catches index-hash "the hash of the index is not the recorded one"
+catches index-cut "the index says .* truncated"
+catches index-magic "does not begin with its magic"
+catches keys-cut "key list is empty or does not end"
+catches keys-zero "key list is empty or does not end"
+catches keys-param "the index says parameter [0-9]+ is 4 bytes"
+
+# ---- bytes that nobody accounts for ----
+catches padding "the padding before its container is not zero"
+catches blobs-tail "containers end at"
+catches blobs-cut "reaches past the end of the blobs"
+catches stray-section "section .nv_fatbin holds CUDA code of others"
+catches stray-fatbin "a fatbin lies outside"
+catches stray-cubin "a cubin lies outside"
+catches stray-ptx "PTX text lies outside"
+catches segment-writable "lies in a writable segment"
+catches segment-elsewhere "is not what the loader maps"
+
+# ---- any bit: caught; any bit with hashes made to fit: no crash ----
+missed=
+crashed=
+for ((i = 0; i < FLIPS; i++)); do
+    where=$(plant flip "$SEED-$i")
+    status=0
+    "$blobcheck" --quiet "$scratch/damaged" >/dev/null 2>&1 || status=$?
+    [ $status = 1 ] || missed="$SEED-$i ($where): status $status"
+    plant flip-deep "$SEED-$i"
+    status=0
+    "$blobcheck" --json "$scratch/damaged" >/dev/null 2>"$scratch/err" || status=$?
+    [ $status -le 1 ] && ! grep -q "Sanitizer\|runtime error" "$scratch/err" || crashed="$SEED-$i: status $status"
+done
+[ -z "$missed" ] && ok "$FLIPS flipped bits" || not_ok "$FLIPS flipped bits" "passed with seed $missed"
+[ -z "$crashed" ] && ok "$FLIPS deep flips" || not_ok "$FLIPS deep flips" "seed $crashed"
+finish

@@ -1,31 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * main.c: the commands, and what their results mean as an exit status.
+ * main.c: runs a command; what its result means as an exit status.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "error.h"
 #include "run.h"
-
-const struct command_info commands[] = {
-    {CMD_DISTILL, "distill", "--teacher DIR --student DIR --data PATH... --out DIR [OPTION...]",
-     "Train a student on a teacher's distribution and on the text", cmd_distill},
-    {CMD_TRAIN, "train", "--student DIR --data PATH... --out DIR [OPTION...]",
-     "Train a model on text alone (cross-entropy)", cmd_train},
-    {CMD_EVAL, "eval", "--model DIR --data PATH... [--teacher DIR] [OPTION...]",
-     "Measure held-out loss, and the divergence from a teacher", cmd_eval},
-    {CMD_GENERATE, "generate", "--model DIR [--prompt TEXT] [OPTION...]", "Continue a text",
-     cmd_generate},
-    {CMD_INIT, "init", "--preset NAME --out DIR [OPTION...]", "Write a model with random weights",
-     cmd_init},
-    {CMD_PLAN, "plan", "--student DIR [--teacher DIR] [OPTION...]",
-     "Print the memory that a run needs, without a GPU and without loading weights", cmd_plan},
-    {CMD_DOCTOR, "doctor", "[OPTION...]",
-     "Say what this machine has, what the binary holds, and whether they fit", cmd_doctor},
-    {CMD_VERSION, "version", "[--json]", "Print the version and what is embedded", cmd_version},
-    {0, NULL, NULL, NULL, NULL},
-};
 
 struct status {
     int code, status;

@@ -66,7 +66,7 @@ struct command_info {
     const char *name, *usage, *summary;
     int (*run)(const struct settings *s);
 };
-/* All commands, ended by a row whose name is NULL; in main.c. */
+/* All commands, ended by a row whose name is NULL; in commands.c. */
 extern const struct command_info commands[];
 
 /* Fills s with the defaults of the command, then with argv[0..argc). Returns 0, 1 for --help, or

@@ -128,11 +128,17 @@ $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(LIBRARY)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 $(B)/obj/tests/test_cuda_abi.o: CFLAGS += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
 
+# Plants faults that blobcheck must name.
+DAMAGE := $(B)/damage
+$(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefix tools/,elfbin.c fileio.c report.c))
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+$(call objects,tests/damage*.c): CFLAGS += -Itools
+
 ## test: set-up and everything that needs no GPU
-test: all $(HARNESS) $(TEST_PROGRAMS)
+test: all $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE)
 	$(Q)BUILD=$(B) tests/run.sh all
 ## check: the tests that take under two minutes
-check: $(B)/nojit $(BLOBCHECK) $(HARNESS) $(TEST_PROGRAMS)
+check: $(B)/nojit $(BLOBCHECK) $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE)
 	$(Q)BUILD=$(B) tests/run.sh quick
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
 check-gpu: all $(HARNESS) $(B)/cupti_modules.so

@@ -104,5 +104,5 @@ void backward(struct work *r, const struct net *n, struct acts *a, const struct 
         attention_bwd(r, n, a, rows, &n->p.layer[l], &v);
     }
     OP(r, nj_embed_bwd(r->s, n->T, n->grad + n->p.embed, a->dx, rows->ids, rows->order, rows->runs,
-                       acts_rows(a), c->vocab_size, c->hidden_size));
+                       acts_rows(a), c->hidden_size, c->vocab_size));
 }

@@ -6,6 +6,7 @@
 #include "engine_impl.h"
 
 #include "error.h"
+#include "folder.h"
 #include "safetensors.h"
 
 #include <jansson.h>
@@ -255,5 +256,7 @@ static int save_config(struct engine *e, const char *dir)
 int engine_save_model(struct engine *e, const char *dir)
 {
     int rc = save_tensors(e, dir);
-    return rc != 0 ? rc : save_config(e, dir);
+    if (rc == 0)
+        rc = save_config(e, dir);
+    return rc != 0 ? rc : folder_copy_tokenizer(e->student_dir, dir);
 }

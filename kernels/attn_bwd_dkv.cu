@@ -30,6 +30,44 @@ template <int N> struct query_columns {
     int32_t start[N];
 };
 
+// Queries [key0, result) see some of the keys: document starts never decrease along a sequence. All
+// threads must call it.
+static __device__ __forceinline__ int query_end(const int32_t *starts, int key0, int keys, int S)
+{
+    if (!starts)
+        return S;
+    int end = key0;
+    for (int i = key0 + threadIdx.x; end < S; i += NJ_THREADS) {
+        const int n = __syncthreads_count(i < S && starts[i] < key0 + keys);
+        end += n;
+        if (n < NJ_THREADS)
+            break;
+    }
+    return end;
+}
+
+// For keys from `key` and queries from i0 + n0, n0 counting within the tile: turns p from products
+// q.k into probabilities and ds from products dout.v into gradients of the scores.
+template <int N, int Q>
+static __device__ __forceinline__ void score_gradients(float (&p)[N][4], float (&ds)[N][4],
+                                                       const query_columns<Q> &columns, int i0,
+                                                       int n0, int key, float scale_log2)
+{
+    const int g = lane_id() / 4, t = lane_id() % 4;
+    const bool mask = i0 + n0 < key + 15 || columns.start[n0 + 8 * N - 1] > key;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int c = n0 + 8 * n + 2 * t + e % 2, j = key + g + e / 2 * 8;
+            const bool out = mask && (i0 + c < j || columns.start[c] > j);
+            const float x = ex2(p[n][e] * scale_log2 - columns.lse[c] * LOG2_E);
+            p[n][e] = out ? 0 : x;
+            ds[n][e] = p[n][e] * (ds[n][e] - columns.delta[c]);
+        }
+    }
+}
+
 // One block takes 64 keys of one key head and goes through the query tiles of all query heads of
 // its group. Four warps own 16 keys each; four more own the same keys and take the other half of
 // each query tile, so that the few blocks there are keep the device busy. Scores are transposed:
@@ -48,23 +86,12 @@ attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const T * /* o */, const floa
     auto columns = reinterpret_cast<query_columns<BQ> *>(values + (V_SHARED ? BK * D : 0));
     const int b = blockIdx.y, key0 = blockIdx.z * BK, group = H / K, head0 = blockIdx.x * group;
     const int warp = threadIdx.x / 32, key = key0 + warp % 4 * 16, half = warp / 4 * HALF;
-    const int g = lane_id() / 4, t = lane_id() % 4;
     const heads<D> at(H, K, head0);
     qkv += (int64_t)b * S * at.row;
     dout += (int64_t)b * S * H * D;
     const int32_t *starts = doc_start ? doc_start + (int64_t)b * S : NULL;
 
-    // Queries [key0, end) see these keys: document starts never decrease along a sequence.
-    int end = S;
-    if (starts) {
-        end = key0;
-        for (int i = key0 + threadIdx.x; end < S; i += NJ_THREADS) {
-            const int n = __syncthreads_count(i < S && starts[i] < key0 + BK);
-            end += n;
-            if (n < NJ_THREADS)
-                break;
-        }
-    }
+    const int end = query_end(starts, key0, BK, S);
     const int tile_first = key0 / BQ, tiles_a_head = (end + BQ - 1) / BQ - tile_first;
     const auto load = [&](int step) {
         const int head = head0 + step / tiles_a_head, i0 = (tile_first + step % tiles_a_head) * BQ;
@@ -96,7 +123,7 @@ attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const T * /* o */, const floa
     acc16<T, D> dk, dv;
     dk.zero();
     dv.zero();
-    const float log2_e = 1.4426950408889634f, scale_log2 = scale * log2_e;
+    const float scale_log2 = scale * LOG2_E;
     for (int step = 0; step < group * tiles_a_head; step++) {
         cp_wait();
         __syncthreads(); // this tile is there, and nobody reads the other buffer any more
@@ -111,18 +138,7 @@ attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const T * /* o */, const floa
             float p[STEP / 8][4], ds[STEP / 8][4];
             scores<T, D, STEP>(p, k, queries);
             scores<T, D, STEP>(ds, v, queries + TILE);
-            const bool mask = i0 + n0 < key + 15 || columns[buffer].start[n0 + STEP - 1] > key;
-#pragma unroll
-            for (int n = 0; n < STEP / 8; n++) {
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const int c = n0 + 8 * n + 2 * t + e % 2, j = key + g + e / 2 * 8;
-                    const bool out = mask && (i0 + c < j || columns[buffer].start[c] > j);
-                    const float x = ex2(p[n][e] * scale_log2 - columns[buffer].lse[c] * log2_e);
-                    p[n][e] = out ? 0 : x;
-                    ds[n][e] = p[n][e] * (ds[n][e] - columns[buffer].delta[c]);
-                }
-            }
+            score_gradients(p, ds, columns[buffer], i0, n0, key, scale_log2);
             accumulate<T, D, STEP>(dv, p, queries + TILE);
             accumulate<T, D, STEP>(dk, ds, queries);
         }

@@ -30,14 +30,14 @@ attn_bwd_dq(T *dqkv, const T *dout, const T *qkv, const T * /* o */, const float
     q.load(qkv + at.q, at.row, row, S);
     dy.load(dout + (int64_t)b * S * H * D + head * D, H * D, row, S);
     const int start_min = start_of(row), start_max = start_of(row + 15);
-    const float log2_e = 1.4426950408889634f, scale_log2 = scale * log2_e;
+    const float scale_log2 = scale * LOG2_E;
     int start[2];
     float row_lse[2], row_delta[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const int64_t i = ((int64_t)b * H + head) * S + min(row + g + 8 * r, S - 1);
         start[r] = start_of(row + g + 8 * r);
-        row_lse[r] = lse[i] * log2_e;
+        row_lse[r] = lse[i] * LOG2_E;
         row_delta[r] = delta[i];
     }
     acc16<T, D> acc;

@@ -13,7 +13,7 @@ static __device__ __forceinline__ void attn_decode(T *o, const T *qkv, int S, in
     const int column = threadIdx.x % LANES * N;
     const int64_t ld = (int64_t)(H + 2 * K) * D;
     const T *keys = qkv + (H + kv) * D + column, *values = keys + K * D;
-    const float scale_log2 = scale * 1.4426950408889634f;
+    const float scale_log2 = scale * LOG2_E;
     vec<T> q;
     q.load(qkv + (S - 1) * ld + head * D + column);
     float top = -INFINITY, sum = 0, acc[N] = {};

@@ -66,7 +66,7 @@ static __device__ __forceinline__ void attn_fwd(T *o, float *lse, const T *qkv,
     acc16<T, D> acc;
     acc.zero();
     softmax16 soft = {{-INFINITY, -INFINITY}, {0, 0}};
-    const float scale_log2 = scale * 1.4426950408889634f;
+    const float scale_log2 = scale * LOG2_E;
     for (int tile = tile_first; tile < tile_end; tile++) {
         cp_wait();
         __syncthreads(); // this tile is there, and nobody reads the other buffer any more

@@ -13,6 +13,8 @@
 #define NJ_SM75 0
 #endif
 
+constexpr float LOG2_E = 1.4426950408889634f;
+
 // 2^x; results below 2^-126 are 0.
 static __device__ __forceinline__ float ex2(float x)
 {

@@ -244,8 +244,12 @@ static int save_config(struct engine *e, const char *dir)
     json_t *config = json_load_file(from, 0, &error);
     if (!config)
         return fail(NJ_E_FORMAT, "%s: line %d: %s; restore the file", from, error.line, error.text);
-    const char *key = json_object_get(config, "dtype") ? "dtype" : "torch_dtype";
-    json_object_set_new(config, key, json_string(st_dtype_torch(saved_dtype(e))));
+    /* Older and newer spelling; some files have both. */
+    const char *dtype = st_dtype_torch(saved_dtype(e));
+    if (json_object_get(config, "dtype"))
+        json_object_set_new(config, "dtype", json_string(dtype));
+    if (json_object_get(config, "torch_dtype") || !json_object_get(config, "dtype"))
+        json_object_set_new(config, "torch_dtype", json_string(dtype));
     int rc = json_dump_file(config, to, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     json_decref(config);
     if (rc != 0)

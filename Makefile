@@ -114,7 +114,7 @@ $(shell mkdir -p $(B)/stamp; printf '%s\n' '$(CC) $(CFLAGS)' | cmp -s - $(B)/sta
 # ---- tests ----
 HARNESS := $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
-# BLOBS: machine code other than this build's (tests/foreign_build.sh).
+# BLOBS: machine code other than this build's (tests/foreign.sh).
 BLOBS ?= $(B)/obj/blobs.o
 $(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS) $(LIBRARY)
 	$(Q)$(CC) $(LDFLAGS) -static-libgcc -o $@ $^ $(LIBS)

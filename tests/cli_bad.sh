@@ -6,7 +6,8 @@
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
-d=$scratch
+d=$scratch/work
+mkdir "$d"
 
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
 "$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
@@ -68,7 +69,7 @@ printf '\377\377\377\377\377\377\377\177' | dd of="$d/bad/model.safetensors" con
 refuses "header length lies" 1 'model.safetensors.*header' train "$d/bad"
 copy
 sed -i 's/"dtype":"F32"/"dtype":"F99"/;s/"dtype":"BF16"/"dtype":"BF99"/' "$d/bad/model.safetensors"
-refuses "unknown dtype" 1 'dtype' train "$d/bad"
+refuses "unknown dtype" 1 'BF?99' train "$d/bad"
 config 's/"num_hidden_layers": *[0-9]+/"num_hidden_layers": 9/'
 refuses "tensor missing" 1 'model.layers' train "$d/bad"
 config 's/"intermediate_size": *[0-9]+/"intermediate_size": 320/'

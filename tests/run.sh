@@ -15,10 +15,15 @@ failed=0
 # count NAME STATUS: adds the counts found in NAME's log; prints the log of a failure.
 count() {
     local name=$1 status=$2 p f
-    p=$(sed -nE 's/^\[  PASSED  \] ([0-9]+) test.*/\1/p; s/.*[^0-9]?([0-9]+) passed, ([0-9]+) failed$/\1/p' "$log/$name" | tail -n 1)
-    f=$(sed -nE 's/^\[  FAILED  \] ([0-9]+) test.*/\1/p; s/.*[^0-9]([0-9]+) failed$/\1/p' "$log/$name" | tail -n 1)
-    p=${p:-0}
+    p=$(grep -oE '[0-9]+ passed, [0-9]+ failed' "$log/$name" | tail -n 1)
+    if [ -z "$p" ]; then # cmocka
+        p="$(sed -nE 's/^\[  PASSED  \] ([0-9]+) test.*/\1/p' "$log/$name" | tail -n 1) passed"
+        p="$p, $(sed -nE 's/^\[  FAILED  \] ([0-9]+) test.*/\1/p' "$log/$name" | tail -n 1) failed"
+    fi
+    f=$(echo "$p" | sed -nE 's/.*, ([0-9]+) failed/\1/p')
+    p=$(echo "$p" | sed -nE 's/^([0-9]+) passed.*/\1/p')
     f=${f:-0}
+    p=${p:-0}
     if [ "$status" != 0 ] && [ "$f" = 0 ]; then f=1; fi
     if [ "$status" = 0 ] && [ "$p" = 0 ]; then f=1; fi
     passed=$((passed + p))

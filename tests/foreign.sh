@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# foreign_build.sh TARGET ARCH...: the harness with the PTX of other archs, assembled for TARGET (for example sm_90), so
+# foreign.sh TARGET ARCH...: the harness with the PTX of other archs, assembled for TARGET (for example sm_90), so
 # that their code paths run on the GPU at hand: BUILD/foreign/ARCH/harness. The PTX of a newer arch has its .target line
 # changed; what ptxas makes for the arch itself stays unproven without that GPU.
 set -eu

@@ -95,7 +95,10 @@ ifeq ($(origin AR),default)
 AR := ar
 endif
 
-$(B)/nojit: $(B)/obj/trainer/main.o $(TRAINER_OBJECTS) $(NJ_OBJECTS) $(LIBRARY)
+# BLOBS: machine code other than this build's, for a NOJIT or HARNESS of another name (tests/foreign.sh).
+BLOBS ?= $(B)/obj/blobs.o
+NOJIT ?= $(B)/nojit
+$(NOJIT): $(B)/obj/trainer/main.o $(TRAINER_OBJECTS) $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS) $(LIBRARY)
 	$(if $(V),,@echo "  LINK   $@")
 	$(Q)$(CC) $(LDFLAGS) -static-libgcc -o $@ $^ $(LIBS)
 
@@ -112,10 +115,8 @@ $(shell mkdir -p $(B)/stamp; printf '%s\n' '$(CC) $(CFLAGS)' | cmp -s - $(B)/sta
 -include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d)
 
 # ---- tests ----
-HARNESS := $(B)/harness
+HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
-# BLOBS: machine code other than this build's (tests/foreign.sh).
-BLOBS ?= $(B)/obj/blobs.o
 $(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS) $(LIBRARY)
 	$(Q)$(CC) $(LDFLAGS) -static-libgcc -o $@ $^ $(LIBS)
 $(B)/tests/%: $(B)/obj/tests/%.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_OBJECTS) $(LIBRARY)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# foreign.sh TARGET ARCH...: the harness with the PTX of other archs, assembled for TARGET (for example sm_90), so
-# that their code paths run on the GPU at hand: BUILD/foreign/ARCH/harness. The PTX of a newer arch has its .target line
+# foreign.sh TARGET ARCH...: harness and trainer with the PTX of other archs, assembled for TARGET (for example sm_90), so
+# that their code paths run on the GPU at hand: BUILD/foreign/ARCH/{harness,nojit}. The PTX of a newer arch has its .target line
 # changed; what ptxas makes for the arch itself stays unproven without that GPU.
 set -eu
 : "${BUILD:=build}"
@@ -28,6 +28,7 @@ for arch in "$@"; do
     "$BUILD/pack-bin/pack" --keys "$BUILD/gen/keys.txt" --archs "$dir/archs.txt" --spills "$dir/spills.txt" \
         --fatbins "$dir/fatbin" --logs "$dir/cubin" --out "$dir/pack"
     "${CC:-cc}" -c -I"$dir/pack" -I"$BUILD/gen" -o "$dir/obj/blobs.o" runtime/blobs.S
-    make --no-print-directory -s B="$BUILD" HARNESS="$dir/harness" BLOBS="$dir/obj/blobs.o" "$dir/harness"
-    echo "$dir/harness"
+    make --no-print-directory -s B="$BUILD" HARNESS="$dir/harness" NOJIT="$dir/nojit" BLOBS="$dir/obj/blobs.o" \
+        "$dir/harness" "$dir/nojit"
+    echo "$dir: harness, nojit"
 done

@@ -26,6 +26,9 @@ step "harness" "$BUILD/harness" --device cuda
 for h in "$BUILD"/foreign/*/harness; do
     if [ -x "$h" ]; then step "harness with PTX of $(basename "$(dirname "$h")")" "$h" --device cuda; fi
 done
+if [ -x "$BUILD/tests/test_device" ]; then
+    step "memory, copies, products, graphs" env REQUIRE_GPU=1 "$BUILD/tests/test_device"
+fi
 if [ "$SANITIZE" = 1 ]; then
     step "memcheck" compute-sanitizer --tool memcheck --error-exitcode 9 "$BUILD/harness" --device cuda
 fi
@@ -38,6 +41,31 @@ for f in "$scratch"/text/*; do case $f in *.txt) ;; *) mv "$f" "$f.txt" ;; esac 
 "$nojit" init --preset nojit-tiny --seed 2 --out "$scratch/student" >/dev/null
 train=("$nojit" distill --teacher "$scratch/teacher" --student "$scratch/student" --data "$scratch/text"
     --device cuda --seq-len 256 --batch-size 8 --steps 60 --lr 1e-3)
+# sm_75 has float16 and loss scaling: its PTX on this GPU.
+if [ -x "$BUILD/foreign/sm_75/nojit" ]; then
+    step "float16 distillation" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --out "$scratch/f16"
+fi
+
+# While a run goes on, no JIT library is in its memory map.
+"${train[@]}" --steps 100000 --out "$scratch/mapped" >/dev/null 2>&1 &
+pid=$!
+for _ in $(seq 100); do
+    sleep 0.1
+    [ ! -s "$scratch/mapped/metrics.jsonl" ] || break
+done
+if [ -r "/proc/$pid/maps" ] && grep -q libcuda "/proc/$pid/maps" && ! grep -q ptxjitcompiler "/proc/$pid/maps"; then
+    ok "no JIT library is mapped"
+else
+    not_ok "no JIT library is mapped" "$(grep -o '[^/]*ptxjit.*' "/proc/$pid/maps" | head -1)"
+fi
+kill -INT "$pid"
+wait "$pid"
+if [ $? = 130 ] && ls "$scratch"/mapped/checkpoint-* >/dev/null 2>&1; then
+    ok "an interrupt saves and exits with 130"
+else
+    not_ok "an interrupt saves and exits with 130" "$(ls "$scratch/mapped")"
+fi
+
 counts=$scratch/counts
 : >"$counts"
 inject=()

@@ -123,10 +123,13 @@ static int allocate(struct engine *e)
     rc = check_budget(e);
     if (rc != 0)
         return rc;
-    if (nj_stream_create(e->ctx, &e->stream) != 0 ||
-        nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device) != 0 ||
-        nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host) != 0)
-        return engine_fail(e, NJ_E_NOMEM, "allocating the memory of the plan");
+    rc = nj_stream_create(e->ctx, &e->stream);
+    if (rc == 0)
+        rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
+    if (rc == 0)
+        rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
+    if (rc != 0)
+        return engine_fail(e, rc, "allocating the memory of the plan");
     plan_layout(&e->student.c, t, &e->student.p, &e->teacher.net.p, &e->o, e->device, e->host,
                 &e->mem, &again);
     e->micro = calloc((size_t)e->shape.chunks + 1, sizeof *e->micro);

@@ -155,6 +155,7 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
 {
     r->progress.first_step = first;
     r->progress.steps = r->options.steps;
+    r->progress.every = r->s->log_every;
     r->progress.teacher = r->teacher[0] != '\0';
     *o = (struct outcome){.step = first};
     int err = first == 0 ? evaluate(r, 0, &o->held_out) : 0;

@@ -91,6 +91,8 @@ const struct option options[] = {
      COUNT_MAX, "order of the data; random weights; sampling"},
     {"eval-every", "eval-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(eval_every), run, "N", "0", 0,
      COUNT_MAX, "steps between measurements of --eval-data; 0: start and end only"},
+    {"log-every", "logging-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(log_every), run, "N", "1",
+     1, COUNT_MAX, "steps between lines where the output is no terminal"},
     {"save-every", "save-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(save_every), run, "N", "0", 0,
      COUNT_MAX, "steps between checkpoints; 0: none but the final model"},
     {"keep", "save-total-limit", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(keep), run, "N", "2", 1,

@@ -95,6 +95,8 @@ void progress_say(struct progress *p, const char *format, ...)
 void progress_step(struct progress *p, int64_t step, const struct step_result *r,
                    double tokens_per_second)
 {
+    if (!p->terminal && step % p->every != 0 && step != p->steps)
+        return;
     char line[256], eta[32], kd[48] = "";
     const double done = (double)(step - p->first_step);
     const double left =

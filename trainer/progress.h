@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * progress.h: what a person sees while a run goes on: a line that is rewritten on a terminal, else
- * a line per step.
+ * a line every few steps.
  */
 #ifndef NOJIT_TRAINER_PROGRESS_H
 #define NOJIT_TRAINER_PROGRESS_H
@@ -19,6 +19,7 @@ struct progress {
     bool teacher;   /* a divergence is worth a column */
     bool open_line; /* the cursor stands on the rewritten line */
     int64_t first_step, steps;
+    int64_t every;  /* steps between lines where there is no terminal */
     double started; /* seconds, monotonic */
 };
 

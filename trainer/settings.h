@@ -33,7 +33,7 @@ struct settings {
     int64_t warmup_steps;
     int lr_schedule; /* enum schedule */
     /* run */
-    int64_t seed, eval_every, save_every, keep, head_chunk;
+    int64_t seed, eval_every, log_every, save_every, keep, head_chunk;
     const char *resume, *log;
     int device; /* enum nj_device_kind */
     int dtype;  /* enum dtype_choice */

@@ -158,7 +158,8 @@ static void splitting_changes_nothing(void **state)
         free(w[i]);
 }
 
-/* Both files differ in one token, which is nothing but a target; in the masked pair that target is ignored. */
+/* Both files differ in one token, which is nothing but a target; in the masked pair that target is
+ * ignored. */
 static void ignored_rows_do_nothing(void **state)
 {
     (void)state;

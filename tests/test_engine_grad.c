@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_engine_grad.c: the gradient that the engine computes is the derivative of the loss that it reports.
+ * test_engine_grad.c: the gradient that the engine computes is the derivative of the loss
+ * that it reports.
  */
 #include "engine_fixture.h"
 
-/* Larger weights give larger gradients, so that float32 differences can resolve them. Gains and biases, all equal
- * at first, become distinct. */
+/* Larger weights give larger gradients, so that float32 differences can resolve them. Gains and
+ * biases, all equal at first, become distinct. */
 static void spread_weights(struct engine *e)
 {
     uint32_t seed = 11;
@@ -52,7 +53,8 @@ static int64_t steepest(const float *grad, int64_t first, int64_t count)
     return best;
 }
 
-/* Central difference with one Richardson step: the error left is of order h^4 and float32 rounding. */
+/* Central difference with one Richardson step: the error left is of order h^4 and
+ * float32 rounding. */
 static double difference(struct engine *e, struct data *d, int64_t at)
 {
     const float h = 8e-3f, w = e->mem.master[at];

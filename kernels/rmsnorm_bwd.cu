@@ -2,8 +2,8 @@
 #include "norm.cuh"
 
 // A group of WIDTH threads a row: the block's groups take its rows p, p + P, ... in turn. A thread
-// owns the same columns of every row and sums dw for them in registers; at the end the groups add
-// up in order. C <= 32 * WIDTH.
+// owns the same columns of every row and sums dw for them in registers; at the end those of the
+// groups are added in order. C <= 32 * WIDTH.
 template <typename T, int WIDTH>
 static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, const T *dy,
                                                         const T *x, const T *w, const float *rstd,
@@ -64,21 +64,21 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
         }
     }
 
-    for (int turn = 0; turn < GROUPS; turn++) {
-        if (group == turn)
 #pragma unroll
-            for (int k = 0; k < KEEP; k++) {
-                const int c = (k * WIDTH + lane) * V;
-                if (c < C)
+    for (int k = 0; k < KEEP; k++) {
+        const int c = (k * WIDTH + lane) * V;
+        if (c < C)
 #pragma unroll
-                    for (int i = 0; i < V; i++)
-                        dw_sum[c + i] = turn == 0 ? dw[k][i] : dw_sum[c + i] + dw[k][i];
-            }
-        __syncthreads();
+            for (int i = 0; i < V; i++)
+                dw_sum[group * C + c + i] = dw[k][i];
     }
-    for (int c = threadIdx.x * 4; c < C; c += NJ_THREADS * 4)
-        *reinterpret_cast<float4 *>(dw_part + (int64_t)blockIdx.x * C + c) =
-            *reinterpret_cast<const float4 *>(dw_sum + c);
+    __syncthreads();
+    for (int c = threadIdx.x; c < C; c += NJ_THREADS) {
+        float sum = 0;
+        for (int g = 0; g < GROUPS; g++)
+            sum += dw_sum[g * C + c];
+        dw_part[(int64_t)blockIdx.x * C + c] = sum;
+    }
 }
 
 template <typename T>

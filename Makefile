@@ -7,6 +7,7 @@ ONLY ?=
 SAN ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
+CFLAGS ?= -O2 -g
 V ?=
 Q := $(if $(V),,@)
 VERSION := $(shell sed -n 's/^.define NOJIT_VERSION "\(.*\)"/\1/p' runtime/nojit.h)
@@ -29,20 +30,19 @@ $(error SAN=$(SAN) is unknown; use SAN=address, SAN=undefined or SAN=thread)
 endif
 B := $(B)-$(SAN)
 endif
-CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -ffile-prefix-map=$(CURDIR)=. $(WARNINGS) $(if $(CI),-Werror) \
-	$(SANITIZE_$(SAN)) $(EXTRA_CFLAGS)
-LDFLAGS := $(SANITIZE_$(SAN)) $(EXTRA_LDFLAGS)
+# Debug information names no folder of this machine: two build folders give the same bytes.
+NJ_CC := $(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(if $(CI),-Werror) $(SANITIZE_$(SAN)) \
+	-ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(abspath $(B))=build -ffile-prefix-map=$(B)=build
+LINK := $(CC) $(SANITIZE_$(SAN)) $(LDFLAGS)
 
-QUIET_GOALS := help clean lint
+QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
-ifneq ($(shell tools/setup.sh $(B) && echo ready),ready)
-$(error set-up did not finish)
+SETUP := $(shell CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(B))
+ifneq ($(SETUP),ready)
+$(error $(or $(SETUP),set-up did not finish))
 endif
 include $(B)/setup.mk
 endif
-
-## all: the binary for all archs, checked by blobcheck (default)
-all: $(B)/checked $(B)/tools
 
 # ---- programs that build the rest ----
 objects = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1))
@@ -52,18 +52,21 @@ BLOBCHECK := $(B)/blobcheck
 TOOL_SHARED := $(call objects,$(addprefix tools/,codecheck.c cubin.c elfbin.c fatbin.c fileio.c keyfile.c report.c))
 GEN_OBJECTS := $(call objects,gen/*.c)
 
-$(call objects,gen/*.c tools/*.c): CFLAGS += -Iruntime
-$(call objects,runtime/*.c runtime/*/*.c): CFLAGS += -Iruntime -Ikernels -fopenmp -I$(OPENBLAS_INCLUDE)
-OPENBLAS_INCLUDE = $(subst /lib/,/include/,$(OPENBLAS_DIR))
+OPENBLAS_INCLUDE := $(subst /lib/,/include/,$(OPENBLAS_DIR))
+$(call objects,gen/*.c tools/*.c): INCLUDES := -Iruntime
+$(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels -fopenmp -I$(OPENBLAS_INCLUDE)
 
 $(GEN): $(GEN_OBJECTS)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lyaml
+	$(Q)$(LINK) -o $@ $^ -lyaml
 $(PACK): $(B)/obj/tools/pack.o $(TOOL_SHARED)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lzstd
+	$(Q)$(LINK) -o $@ $^ -lzstd
 $(BLOBCHECK): $(call objects,$(addprefix tools/,blobcheck.c blobindex.c blobprint.c modelkeys.c)) $(TOOL_SHARED)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lzstd -ljansson
+	$(Q)$(LINK) -o $@ $^ -lzstd -ljansson
+
+## all: the binary for all archs, checked by blobcheck (default)
+all: $(B)/checked $(GEN) $(PACK) ; @:
 
 # ---- kernels ----
 ifneq ($(CUDA_DIR),)
@@ -82,7 +85,7 @@ endif
 # ---- library and trainer ----
 LIBRARY := $(B)/libnojit.a
 TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/main.o,$(call objects,trainer/*.c))
-$(call objects,trainer/*.c tests/*.c): CFLAGS += -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen -fopenmp
+$(call objects,trainer/*.c tests/*.c): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen -fopenmp
 $(call objects,trainer/*.c tests/*.c): $(B)/gen/nojit_ops.h
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
 LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash gomp,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
@@ -100,7 +103,7 @@ BLOBS ?= $(B)/obj/blobs.o
 NOJIT ?= $(B)/nojit
 $(NOJIT): $(B)/obj/trainer/main.o $(TRAINER_OBJECTS) $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS) $(LIBRARY)
 	$(if $(V),,@echo "  LINK   $@")
-	$(Q)$(CC) $(LDFLAGS) -static-libgcc -o $@ $^ $(LIBS)
+	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 
 # What ships is checked: every key has machine code for every arch.
 $(B)/checked: $(B)/nojit $(BLOBCHECK)
@@ -110,30 +113,31 @@ $(B)/checked: $(B)/nojit $(BLOBCHECK)
 $(B)/obj/%.o: %.c $(B)/stamp/cflags
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  CC     $<")
-	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
-$(shell mkdir -p $(B)/stamp; printf '%s\n' '$(CC) $(CFLAGS)' | cmp -s - $(B)/stamp/cflags || printf '%s\n' '$(CC) $(CFLAGS)' > $(B)/stamp/cflags)
+	$(Q)$(NJ_CC) $(CFLAGS) $(INCLUDES) -MMD -MP -c -o $@ $<
+$(call nj-stamp,$(B)/stamp/cflags,$(NJ_CC) $(CFLAGS) / $(LINK))
+$(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 -include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d)
 
 # ---- tests ----
 HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
 $(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS) $(LIBRARY)
-	$(Q)$(CC) $(LDFLAGS) -static-libgcc -o $@ $^ $(LIBS)
+	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 $(B)/tests/%: $(B)/obj/tests/%.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_OBJECTS) $(LIBRARY)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
 # Brings its own kernel table.
 $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(LIBRARY)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
-$(B)/obj/tests/test_cuda_abi.o: CFLAGS += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
+	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+$(B)/obj/tests/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
 
 # Plants faults that blobcheck must name.
 DAMAGE := $(B)/damage
 $(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefix tools/,elfbin.c fileio.c report.c))
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^
-$(call objects,tests/damage*.c): CFLAGS += -Itools
+	$(Q)$(LINK) -o $@ $^
+$(call objects,tests/damage*.c): INCLUDES += -Itools
 
 ## test: set-up and everything that needs no GPU
 test: all $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE)
@@ -152,9 +156,6 @@ $(B)/cupti_modules.so: tests/cupti_modules.c
 demo: $(B)/checked
 	$(Q)BUILD=$(B) tools/demo.sh
 
-$(B)/tools: $(BLOBCHECK) $(GEN) $(PACK)
-	$(Q)touch $@
-
 ## manifest: write blobs/MANIFEST from this build (all archs)
 manifest: $(B)/pack/MANIFEST
 	$(Q)cp $< blobs/MANIFEST
@@ -169,7 +170,7 @@ INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:r
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh \
 	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/ref.h:kernels/ref/ref.h
 
-$(B)/nojit.pc: tools/nojit.pc.in Makefile
+$(B)/nojit.pc: tools/nojit.pc.in $(B)/stamp/prefix
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@OPENBLAS_DIR@|$(OPENBLAS_DIR)|' $< > $@
 
 ## install: binary, library, header, man page and toolchain under PREFIX
@@ -191,6 +192,7 @@ help:
 	@echo "  ARCHS=\"sm_121\"     targets (default: five; an unknown one lists what is known)"
 	@echo "  ONLY='rmsnorm_*'   kernels of these ops only      SAN=address|undefined|thread"
 	@echo "  V=1                show commands                  CUDA_HOME=DIR   B=DIR (build folder)"
+	@echo "  CFLAGS='-O0 -g'    of C code; also CC, LDFLAGS"
 	@echo "  PREFIX=DIR DESTDIR=DIR   where install puts things"
 ## clean: remove the build folder
 clean:

@@ -6,17 +6,18 @@
 #   NJ_BUILD      folder for everything made here            NJ_CONTRACTS  folder of <op>.yaml
 #   NJ_KERNELS    folder of <op>.cu and ref/<op>.c           ARCHS         "default" or a list such as "sm_86 sm_90a"
 #   ONLY          pattern of ops, or empty                   CUDA_DIR      CUDA 13 (bin/nvcc, bin/ptxas, bin/fatbinary)
-# nojit's own build also sets NJ_SHARE (archs.yaml), NJ_INCLUDE, NJ_GEN, NJ_PACK; installed, they point beside this file.
+#   CC, CFLAGS    of launchers and references                 NJ_CC         the compiler with flags that CFLAGS keeps
+# nojit's own build also sets NJ_GEN and the rest of the first lines below; installed, they point beside this file.
 # Gives: NJ_OBJECTS (launchers, references, machine code), NJ_CFLAGS, NJ_GENERATED, and the goal $(NJ_BUILD)/pack/MANIFEST.
 
 NJ_HERE := $(dir $(lastword $(MAKEFILE_LIST)))
-NJ_SHARE ?= $(NJ_HERE)
 NJ_INCLUDE ?= $(NJ_HERE)include
 NJ_GEN ?= $(NJ_HERE)bin/gen
 NJ_PACK ?= $(NJ_HERE)bin/pack
 NJ_BLOBS_S ?= $(NJ_HERE)blobs.S
 NJ_ARCHS_YAML ?= $(NJ_HERE)archs.yaml
 NJ_REF_CFLAGS ?= -O3 -fopenmp
+NJ_CC ?= $(CC)
 CUDA_DIR ?= $(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))))
 ARCHS ?= default
 ONLY ?=
@@ -30,6 +31,7 @@ nj-stamp = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || print
 
 $(call nj-stamp,$(NJ_BUILD)/stamp/gen,$(ARCHS) / $(ONLY))
 $(call nj-stamp,$(NJ_BUILD)/stamp/nvcc,$(CUDA_DIR) $(shell $(CUDA_DIR)/bin/nvcc --version | tail -n 1))
+$(call nj-stamp,$(NJ_BUILD)/stamp/cc,$(NJ_CC) $(CFLAGS) $(NJ_REF_CFLAGS) $(NJ_CFLAGS))
 
 $(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*.yaml) $(NJ_CONTRACTS) \
 		$(NJ_BUILD)/stamp/gen | $(NJ_KERNELS)
@@ -75,17 +77,17 @@ $(NJ_BUILD)/obj/blobs.o: $(NJ_BLOBS_S) $(NJ_BUILD)/pack/MANIFEST $(NJ_BUILD)/gen
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -c -I$(NJ_BUILD)/pack -I$(NJ_BUILD)/gen -o $@ $<
 
-$(NJ_BUILD)/obj/gen/%.o: $(NJ_BUILD)/gen/%.c
+$(NJ_BUILD)/obj/gen/%.o: $(NJ_BUILD)/gen/%.c $(NJ_BUILD)/stamp/cc
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(NJ_CC) $(CFLAGS) $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
 
 NJ_REF_NAMES := $(notdir $(basename $(NJ_REFS)))
-$(NJ_BUILD)/obj/ref32/%.o: $(NJ_KERNELS)/ref/%.c
+$(NJ_BUILD)/obj/ref32/%.o: $(NJ_KERNELS)/ref/%.c $(NJ_BUILD)/stamp/cc
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(NJ_REF_CFLAGS) $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
-$(NJ_BUILD)/obj/ref64/%.o: $(NJ_KERNELS)/ref/%.c
+	$(Q)$(NJ_CC) $(CFLAGS) $(NJ_REF_CFLAGS) $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
+$(NJ_BUILD)/obj/ref64/%.o: $(NJ_KERNELS)/ref/%.c $(NJ_BUILD)/stamp/cc
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(NJ_REF_CFLAGS) -DNJ_REAL_DOUBLE $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(NJ_CC) $(CFLAGS) $(NJ_REF_CFLAGS) -DNJ_REAL_DOUBLE $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
 
 NJ_OBJECTS := $(NJ_BUILD)/obj/gen/ops.o $(NJ_BUILD)/obj/blobs.o $(NJ_REF_NAMES:%=$(NJ_BUILD)/obj/ref32/%.o)
 NJ_ORACLES := $(NJ_BUILD)/obj/gen/cases.o $(NJ_REF_NAMES:%=$(NJ_BUILD)/obj/ref64/%.o)

@@ -1,32 +1,32 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, CUDA_BIN).
-# Libraries come by apt; the CUDA compiler from PATH or $CUDA_HOME, else as pinned wheels unpacked under BUILD/cuda.
-# Silent when nothing is missing.
+# setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, OPENBLAS_DIR).
+# Libraries come by apt; the CUDA compiler from $CUDA_HOME or PATH, else as pinned wheels unpacked under BUILD/cuda.
+# Standard output is for make: "ready", or the one sentence that says why not. Progress goes to standard error.
 set -eu
 build=${1:?usage: setup.sh BUILD}
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}"
 
-packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libelf-dev libzstd-dev libcmocka-dev"
-wheel_packages="python3 python3-pip unzip"
-headers="xxhash.h yaml.h jansson.h libelf.h gelf.h zstd.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
+packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libcmocka-dev"
+wheel_packages="python3 python3-pip"
+headers="xxhash.h yaml.h jansson.h zstd.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
 archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a"
 
 say() { echo "setup: $*" >&2; }
 die() {
-    say "$*"
+    echo "$*"
     exit 1
 }
 
 libraries_present() {
-    command -v "$CC" >/dev/null 2>&1 && command -v g++ >/dev/null 2>&1 || return 1
+    command -v ${CC%% *} >/dev/null 2>&1 && command -v g++ >/dev/null 2>&1 || return 1
     local h
-    for h in $headers; do echo "#include <$h>"; done | "$CC" -E -o /dev/null - 2>/dev/null || return 1
+    for h in $headers; do echo "#include <$h>"; done | $CC -E -o /dev/null - 2>/dev/null || return 1
     local a
     for a in $archives; do
-        [ "$("$CC" -print-file-name="$a")" != "$a" ] || return 1
+        [ "$($CC -print-file-name="$a")" != "$a" ] || return 1
     done
     [ -n "$(openblas_dir)" ]
 }
@@ -34,7 +34,7 @@ libraries_present() {
 # Debian keeps each flavour of OpenBLAS in a folder of its own; ours is the OpenMP one, so that threads are shared.
 openblas_dir() {
     local triple
-    triple=$("$CC" -print-multiarch 2>/dev/null || true)
+    triple=$($CC -print-multiarch 2>/dev/null || true)
     local d
     for d in "/usr/lib/$triple/openblas-openmp" "/usr/lib/openblas-openmp"; do
         if [ -f "$d/libopenblas.a" ]; then
@@ -45,17 +45,15 @@ openblas_dir() {
 }
 
 apt_install() {
-    command -v apt-get >/dev/null 2>&1 ||
-        die "these packages (Debian's names) are needed and there is no apt-get: $*"
-    local sudo=""
+    local sudo="" install="apt-get install -y --no-install-recommends $*"
+    command -v apt-get >/dev/null 2>&1 || die "packages (Debian's names) are needed and there is no apt-get: $*"
     if [ "$(id -u)" != 0 ]; then
         sudo="sudo -n"
-        $sudo true 2>/dev/null ||
-            die "packages are missing and this user may not install them; run: sudo apt-get update && sudo apt-get install -y $*"
+        $sudo true 2>/dev/null || die "packages are missing and this user may not install them; run: sudo apt-get update && sudo $install"
     fi
     say "installing packages: $*"
-    { $sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq "$@"; } \
-        >"$build/apt.log" 2>&1 || die "apt-get failed; see $build/apt.log, or run: sudo apt-get install -y $*"
+    { $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive $install -qq; } >"$build/apt.log" 2>&1 ||
+        die "apt-get failed (see $build/apt.log); run: ${sudo:+sudo }apt-get update && ${sudo:+sudo }$install"
 }
 
 # A CUDA compiler is usable if it is release 13.0 or later 13.x: older ones lack sm_120 and sm_121.
@@ -64,12 +62,12 @@ usable_cuda() {
         "$1/bin/nvcc" --version 2>/dev/null | grep -q 'release 13\.'
 }
 
+# The folder of an earlier run counts too: under sudo, PATH and the environment are others.
 find_cuda() {
-    local nvcc candidates="${CUDA_HOME:-}"
+    local nvcc d candidates="${CUDA_HOME:-}"
     nvcc=$(command -v nvcc || true)
     [ -z "$nvcc" ] || candidates="$candidates $(dirname "$(dirname "$(readlink -f "$nvcc")")")"
-    local d
-    for d in $candidates "$build/cuda/nvidia/cu13"; do
+    for d in $candidates $(sed -n 's/^CUDA_DIR := //p' "$build/setup.mk" 2>/dev/null) "$build/cuda/nvidia/cu13"; do
         if usable_cuda "$d"; then
             (cd "$d" && pwd)
             return
@@ -79,25 +77,30 @@ find_cuda() {
 
 # The compiler alone: five wheels, their hashes pinned per machine type in cuda-wheels.txt.
 unpack_wheels() {
-    command -v unzip >/dev/null 2>&1 && python3 -m pip --version >/dev/null 2>&1 || apt_install $wheel_packages
     say "no CUDA 13 compiler on PATH or in \$CUDA_HOME: fetching its wheels (about 100 MB) into $build/cuda"
     local wheels=$build/cuda-wheels
-    rm -rf "$wheels" "$build/cuda"
+    rm -rf "$wheels" "$build/cuda" "$build/cuda.part"
     mkdir -p "$wheels"
     python3 -m pip download -q --no-deps --only-binary=:all: --require-hashes -d "$wheels" \
         -r "$here/cuda-wheels.txt" >"$build/wheels.log" 2>&1 ||
         die "the CUDA wheels could not be fetched or their hashes differ; see $build/wheels.log, or install CUDA 13.0 and set CUDA_HOME"
     local w
-    for w in "$wheels"/*.whl; do unzip -q -o "$w" -d "$build/cuda.part"; done
+    for w in "$wheels"/*.whl; do python3 -m zipfile -e "$w" "$build/cuda.part"; done
     chmod +x "$build"/cuda.part/nvidia/cu13/bin/* "$build"/cuda.part/nvidia/cu13/nvvm/bin/*
     mv "$build/cuda.part" "$build/cuda"
     rm -rf "$wheels"
 }
 
 mkdir -p "$build"
-libraries_present || apt_install $packages
-libraries_present || die "packages were installed, yet headers or static libraries are still missing: $packages"
+[ "$CC" = cc ] || command -v ${CC%% *} >/dev/null 2>&1 || die "CC=$CC: there is no such compiler"
 cuda=$(find_cuda)
+wanted=
+libraries_present || wanted=$packages
+[ -n "$cuda" ] || python3 -m pip --version >/dev/null 2>&1 || wanted="$wanted $wheel_packages"
+if [ -n "$wanted" ]; then
+    apt_install $wanted
+    libraries_present || die "packages were installed, yet headers or static libraries are still missing; wanted: $packages"
+fi
 if [ -z "$cuda" ]; then
     unpack_wheels
     cuda=$(find_cuda)
@@ -110,5 +113,7 @@ MK
 if cmp -s "$build/setup.mk.part" "$build/setup.mk"; then
     rm "$build/setup.mk.part"
 else
+    [ -z "${CUDA_HOME:-}" ] || usable_cuda "$CUDA_HOME" || say "CUDA_HOME=$CUDA_HOME holds no CUDA 13 compiler: using $cuda"
     mv "$build/setup.mk.part" "$build/setup.mk"
 fi
+echo ready

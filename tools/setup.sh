@@ -69,7 +69,7 @@ find_cuda() {
     [ -z "$nvcc" ] || candidates="$candidates $(dirname "$(dirname "$(readlink -f "$nvcc")")")"
     for d in $candidates $(sed -n 's/^CUDA_DIR := //p' "$build/setup.mk" 2>/dev/null) "$build/cuda/nvidia/cu13"; do
         if usable_cuda "$d"; then
-            (cd "$d" && pwd)
+            (cd "$d" && pwd -P)
             return
         fi
     done

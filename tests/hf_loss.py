@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Held-out loss by transformers, to compare with `nojit eval`: transformers.py MODEL TEXT SEQ [cuda]
+"""Held-out loss by transformers, to compare with `nojit eval`: hf_loss.py MODEL TEXT SEQ [cuda]
 
 Bytes as tokens, one document that ends with 256, windows of SEQ + 1 tokens that share their border token.
 Prints the mean cross-entropy in nats.

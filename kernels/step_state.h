@@ -11,15 +11,15 @@ enum nj_step_slot {
     NJ_STEP_LR = 0,        /* learning rate of this step */
     NJ_STEP_INV_VALID = 1, /* 1 / valid tokens of the whole optimiser step */
     NJ_STEP_HOST_SLOTS = 4,
-    NJ_STEP_UPDATES = 4,      /* optimiser updates applied so far, this one included (clip_scale) */
-    NJ_STEP_BIAS1 = 5,        /* 1 - beta1^updates */
-    NJ_STEP_BIAS2 = 6,        /* 1 - beta2^updates */
-    NJ_STEP_GRAD_SCALE = 7,   /* what adamw multiplies gradients by: clipping / loss scale */
-    NJ_STEP_GRAD_NORM = 8,    /* Euclidean norm of the unscaled gradient, before clipping */
-    NJ_STEP_LOSS_SCALE = 9,   /* 1 except on float16 */
-    NJ_STEP_SKIP = 10,        /* 1: the gradient was not finite, the update is skipped */
-    NJ_STEP_GOOD_STEPS = 11,  /* finite steps since the loss scale last changed */
-    NJ_STEP_SKIPPED = 12,     /* updates skipped so far */
+    NJ_STEP_UPDATES = 4,     /* optimiser updates applied so far, this one included (clip_scale) */
+    NJ_STEP_BIAS1 = 5,       /* 1 - beta1^updates */
+    NJ_STEP_BIAS2 = 6,       /* 1 - beta2^updates */
+    NJ_STEP_GRAD_SCALE = 7,  /* what adamw multiplies gradients by: clipping / loss scale */
+    NJ_STEP_GRAD_NORM = 8,   /* Euclidean norm of the unscaled gradient, before clipping */
+    NJ_STEP_LOSS_SCALE = 9,  /* 1 except on float16 */
+    NJ_STEP_SKIP = 10,       /* 1: the gradient was not finite, the update is skipped */
+    NJ_STEP_GOOD_STEPS = 11, /* finite steps since the loss scale last changed */
+    NJ_STEP_SKIPPED = 12,    /* updates skipped so far */
     NJ_STEP_SLOTS = 16
 };
 

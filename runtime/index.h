@@ -25,23 +25,23 @@ struct nji_header {
     uint64_t magic;
     uint32_t version;
     uint32_t entry_count;
-    uint32_t arch_count;    /* archs of the build */
-    uint32_t record_count;  /* arch records of all entries */
-    uint32_t entries_off;   /* struct nji_entry[entry_count], ascending key_hash */
-    uint32_t archs_off;     /* struct nji_arch[arch_count] */
-    uint32_t records_off;   /* struct nji_record[record_count] */
-    uint32_t params_off;    /* struct nji_param[], shared by all entries */
-    uint32_t strings_off;   /* NUL-terminated strings */
-    uint32_t index_bytes;   /* of the whole index */
-    uint32_t toolkit_str;   /* offset in strings: "ptxas 13.0.88" */
-    uint32_t param_count;   /* parameters of all entries */
-    uint64_t blobs_bytes;   /* of the whole .nojit.blobs section */
-    uint64_t index_hash;    /* XXH3-64 of the index with this field zero */
+    uint32_t arch_count;   /* archs of the build */
+    uint32_t record_count; /* arch records of all entries */
+    uint32_t entries_off;  /* struct nji_entry[entry_count], ascending key_hash */
+    uint32_t archs_off;    /* struct nji_arch[arch_count] */
+    uint32_t records_off;  /* struct nji_record[record_count] */
+    uint32_t params_off;   /* struct nji_param[], shared by all entries */
+    uint32_t strings_off;  /* NUL-terminated strings */
+    uint32_t index_bytes;  /* of the whole index */
+    uint32_t toolkit_str;  /* offset in strings: "ptxas 13.0.88" */
+    uint32_t param_count;  /* parameters of all entries */
+    uint64_t blobs_bytes;  /* of the whole .nojit.blobs section */
+    uint64_t index_hash;   /* XXH3-64 of the index with this field zero */
 };
 
 struct nji_arch {
-    uint16_t sm;      /* 90 */
-    uint8_t suffix;   /* 0, 'a' or 'f' */
+    uint16_t sm;    /* 90 */
+    uint8_t suffix; /* 0, 'a' or 'f' */
     uint8_t lp_is_f16;
     uint32_t shared_limit; /* bytes a block may use */
 };
@@ -63,10 +63,11 @@ struct nji_entry {
 struct nji_record {
     uint64_t code_hash; /* XXH3-64 of the cubin */
     uint32_t code_bytes;
-    uint16_t arch;      /* index into archs */
+    uint16_t arch; /* index into archs */
     uint16_t registers;
     uint32_t static_shared_bytes;
-    uint32_t stack_bytes, spill_bytes; /* of a thread; spill: what ptxas -v reported, stores or loads */
+    uint32_t stack_bytes,
+        spill_bytes; /* of a thread; spill: what ptxas -v reported, stores or loads */
     uint32_t reserved;
 };
 

@@ -98,8 +98,8 @@ struct nj_device_info {
     size_t budget_bytes;     /* what can be had now; nj_context_budget() asks again */
     uint32_t kernels_loaded; /* on CUDA every kernel whose min_sm this GPU reaches; 0 on the CPU */
     uint32_t modules_loaded;
-    int managed;             /* arenas come from managed memory */
-    char fallback[1024];     /* AUTO took the CPU although a GPU was looked for: why; else "" */
+    int managed;         /* arenas come from managed memory */
+    char fallback[1024]; /* AUTO took the CPU although a GPU was looked for: why; else "" */
 };
 
 /* Opens a device, loads and resolves every kernel. *out is set even on failure (unless NJ_E_NOMEM),

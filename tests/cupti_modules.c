@@ -19,7 +19,8 @@ static void on_event(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId i
     (void)data;
     if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_MODULE_LOADED)
         *(captured ? &after : &before) += 1;
-    if (domain == CUPTI_CB_DOMAIN_DRIVER_API && id == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2)
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API &&
+        id == CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2)
         captured = 1;
 }
 

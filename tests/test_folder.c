@@ -58,7 +58,7 @@ static void cache_is_searched(void **state)
                       "models--Qwen--Tiny-0.5B/refs/main was tried", "not there");
         snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/refs", places[i].below);
         make_path(name);
-        strcat(name, "/main");
+        snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/refs/main", places[i].below);
         write_text(at(name), "abc123\n");
         check_refused(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), NJ_E_IO, "lacks",
                       "no snapshot");

@@ -136,7 +136,7 @@ static void make_build(struct build *b)
 
         e->key_hash = XXH3_64bits(keys[i], strlen(keys[i]));
         e->key_str = e->entry_str = used;
-        strcpy(x->strings + used, keys[i]);
+        snprintf(x->strings + used, sizeof x->strings - used, "%s", keys[i]);
         used += (uint32_t)strlen(keys[i]) + 1;
         e->first_param = 0;
         e->param_count = PARAMS;
@@ -152,7 +152,7 @@ static void make_build(struct build *b)
         x->records[i] = (struct nji_record){.arch = (uint16_t)(i % ARCHS), .code_bytes = 10};
     qsort(x->entries, ENTRIES, sizeof *x->entries, by_hash);
     x->header.toolkit_str = used;
-    strcpy(x->strings + used, "ptxas 13.0.88");
+    snprintf(x->strings + used, sizeof x->strings - used, "ptxas 13.0.88");
     seal(x);
 }
 

@@ -299,7 +299,7 @@ static int entries(const char *dir)
     assert_non_null(pipe);
     assert_non_null(fgets(text, sizeof text, pipe));
     pclose(pipe);
-    return atoi(text);
+    return (int)strtol(text, NULL, 10);
 }
 
 static void writer_counts_bytes(void **state)

@@ -52,6 +52,9 @@ passes "the binary" "$blobcheck" "$binary"
 strip -s -o "$scratch/stripped" "$binary" && passes "the binary, stripped" "$blobcheck" "$scratch/stripped"
 plant none
 passes "two keys of it, no fault" "$blobcheck" "$scratch/damaged"
+plant other-host
+passes "two keys of it, for another host (aarch64, x86-64)" "$blobcheck" "$scratch/damaged"
+plant none
 mv "$scratch/damaged" "$scratch/two"
 source=$scratch/two # small: the faults go into this one
 passes "--json" "$blobcheck" "$binary" --json

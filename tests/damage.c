@@ -73,6 +73,12 @@ static void none(struct image *m)
     (void)m;
 }
 
+/* A host of the other kind; for blobcheck no fault. */
+static void other_host(struct image *m)
+{
+    m->machine = m->machine == EM_AARCH64 ? EM_X86_64 : EM_AARCH64;
+}
+
 static void record_removed(struct image *m)
 {
     struct nji_entry *e = &m->key->e;
@@ -366,6 +372,7 @@ static const struct {
     void (*after)(struct image *m);
 } faults[] = {
     {"none", none, NULL},
+    {"other-host", other_host, NULL},
     {"arch-removed", arch_removed, NULL},
     {"code-removed", code_removed, NULL},
     {"record-removed", record_removed, NULL},

@@ -3,73 +3,129 @@
 #
 # demo.sh: the whole product on text of this machine. Trains a small byte-level teacher, distils it into a student a
 # quarter its size, trains the same student without the teacher for as many steps, and compares on held-out files.
-#   SEED=1   order of the data and first weights            DEVICE=auto|cpu|cuda
+#   SEED=1   first weights, order of the data, samples      DEVICE=auto|cpu|cuda
+#   TEXT='a.txt b/*.txt'   other files than licence texts and copyright notices
+#   TEACHER_STEPS, STUDENT_STEPS   optimiser steps
 set -eu
-: "${BUILD:=build}" "${SEED:=1}" "${DEVICE:=auto}" "${TEACHER_STEPS:=260}" "${STUDENT_STEPS:=160}"
+: "${BUILD:=build}" "${SEED:=1}" "${DEVICE:=auto}" "${TEACHER_STEPS:=800}" "${STUDENT_STEPS:=600}"
+: "${TEXT:=/usr/share/common-licenses/* /usr/share/doc/*/copyright}"
 nojit=$BUILD/nojit
 out=$BUILD/demo
 started=$SECONDS
-rm -rf "$out"
-mkdir -p "$out/text" "$out/held-out"
-
-# Licence texts and copyright notices, each text once; every tenth file is held out.
-collect() {
-    local n=0 total=0 size f
-    local -A seen=()
-    for f in /usr/share/common-licenses/* /usr/share/doc/*/copyright; do
-        [ -f "$f" ] && [ ! -L "$f" ] || continue
-        size=$(wc -c <"$f")
-        local sum
-        sum=$(cksum <"$f")
-        [ -z "${seen[$sum]:-}" ] && [ "$size" -ge 2000 ] || continue
-        seen[$sum]=1
-        n=$((n + 1))
-        total=$((total + size))
-        if [ $((n % 10)) = 0 ]; then cp "$f" "$out/held-out/$n.txt"; else cp "$f" "$out/text/$n.txt"; fi
-        [ "$total" -lt 3000000 ] || break
-    done
-}
-collect
-echo "text: $(ls "$out/text" | wc -l) files, $(cat "$out"/text/* | wc -c) bytes; held out: $(ls "$out/held-out" | wc -l) files, $(cat "$out"/held-out/* | wc -c) bytes"
 
 say() { printf '\n%s\n' "$*"; }
-common=(--data "$out/text" --eval-data "$out/held-out" --device "$DEVICE" --seed "$SEED"
-    --seq-len 256 --batch-size 8 --warmup-steps 20 --lr 2e-3)
 
-"$nojit" init --preset nojit-small --seed "$SEED" --out "$out/teacher-start"
-"$nojit" init --preset nojit-tiny --seed "$((SEED + 1000))" --out "$out/student-start"
+# Copies paragraphs of the given files, each file into text/ or, every tenth, into held-out/. The same notices are in
+# many files with other names and line breaks; so a paragraph is left out if a third of its runs of eight words have
+# been seen in those kept before, on either side. A file gives at most 40 kB, all together 1 MB.
+select_text() {
+    LC_ALL=C awk -v out="$out" '
+        function end_paragraph(   words, runs, old, run, now, i, k) {
+            run = tolower(paragraph)
+            gsub(/[^a-z]+/, " ", run)
+            runs = split(run, words, " ") - 7
+            if (runs < 1)
+                runs = 1
+            for (i = 1; i <= runs; i++) {
+                run = words[i]
+                for (k = 1; k < 8; k++)
+                    run = run " " words[i + k]
+                now[i] = run
+                old += run in seen
+            }
+            if (3 * old < runs) {
+                for (i = 1; i <= runs; i++)
+                    seen[now[i]]
+                text = text paragraph "\n"
+            }
+            paragraph = ""
+        }
+        function end_file(   name) {
+            end_paragraph()
+            if (length(text) >= 500) {
+                name = out (++files % 10 == 0 ? "/held-out/" : "/text/") files ".txt"
+                printf "%s", text > name
+                close(name)
+                total += length(text)
+            }
+            text = ""
+        }
+        FNR == 1 { end_file() }
+        total > 1000000 { exit }
+        length(text) > 40000 { next }
+        /^[ .\t]*$/ { end_paragraph(); next }
+        { paragraph = paragraph $0 "\n" }
+        length(paragraph) > 4000 { end_paragraph() }
+        END { end_file() }' "$@"
+}
 
-say "1. teacher: nojit train, $TEACHER_STEPS steps"
-"$nojit" train --student "$out/teacher-start" --out "$out/teacher" --steps "$TEACHER_STEPS" "${common[@]}"
-say "2. student: nojit distill, $STUDENT_STEPS steps"
-"$nojit" distill --teacher "$out/teacher" --student "$out/student-start" --out "$out/distilled" \
-    --steps "$STUDENT_STEPS" "${common[@]}"
-say "3. the same student without the teacher: nojit train, $STUDENT_STEPS steps"
-"$nojit" train --student "$out/student-start" --out "$out/plain" --steps "$STUDENT_STEPS" "${common[@]}"
+bytes() { cat "$1"/* 2>/dev/null | wc -c; }
+count() { find "$1" -type f | wc -l; }
 
+collect() {
+    local f files=()
+    for f in $TEXT; do
+        if [ -f "$f" ] && [ ! -L "$f" ]; then files+=("$f"); fi
+    done
+    mkdir -p "$out/text" "$out/held-out"
+    [ ${#files[@]} = 0 ] || select_text "${files[@]}"
+    if [ "$(bytes "$out/text")" -lt 150000 ] || [ "$(bytes "$out/held-out")" -lt 10000 ]; then
+        echo "demo: too little text: $(bytes "$out/text") bytes to train on and $(bytes "$out/held-out") held out, of" \
+            "150000 and 10000; name more files: TEXT='notes/*.txt src/*.c' make demo" >&2
+        exit 1
+    fi
+    echo "text      $(count "$out/text") files, $(bytes "$out/text") bytes"
+    echo "held out  $(count "$out/held-out") other files, $(bytes "$out/held-out") bytes, near-duplicates left out"
+}
+
+# phase NAME STEPS COMMAND...: one run of nojit and what it took.
+phase() {
+    local name=$1 steps=$2 began=$SECONDS
+    shift 2
+    "$nojit" "$@" --out "$out/$name" --data "$out/text" --device "$DEVICE" --seed "$SEED" --seq-len 128 \
+        --batch-size 8 --steps "$steps" --warmup-steps 100 --beta2 0.99 --log-every $(((steps + 9) / 10))
+    took[$name]=$((SECONDS - began))
+}
 held_out() {
-    "$nojit" eval --model "$1" --data "$out/held-out" --device "$DEVICE" --seq-len 256 --batch-size 8 --json |
+    "$nojit" eval --model "$out/$1" --data "$out/held-out" --device "$DEVICE" --seq-len 128 --batch-size 8 --json |
         sed -E 's/.*"class_loss": ([0-9.]+).*/\1/'
 }
-parameters() { sed -n 's/.*"student_parameters": \([0-9]*\).*/\1/p' "$1/receipt.json"; }
-sample() {
-    "$nojit" generate --model "$1" --device "$DEVICE" --seq-len 256 --max-tokens 160 --seed "$SEED" --prompt "This software is "
-}
+parameters() { sed -n 's/.*"student_parameters": \([0-9]*\).*/\1/p' "$out/$1/receipt.json"; }
+row() { printf '  %-20s %10s %6s %8s %12.4f\n' "$1" "$(parameters "$2")" "$3" "${took[$2]} s" "$4"; }
 
-say "Held-out loss, nats a byte (lower is better)"
-teacher=$(held_out "$out/teacher")
-distilled=$(held_out "$out/distilled")
-plain=$(held_out "$out/plain")
-printf '  %-22s %10s %8s %8s\n' model parameters steps loss
-printf '  %-22s %10s %8s %8.4f\n' teacher "$(parameters "$out/teacher")" "$TEACHER_STEPS" "$teacher"
-printf '  %-22s %10s %8s %8.4f\n' 'student, distilled' "$(parameters "$out/distilled")" "$STUDENT_STEPS" "$distilled"
-printf '  %-22s %10s %8s %8.4f\n' 'student, plain' "$(parameters "$out/plain")" "$STUDENT_STEPS" "$plain"
-awk -v d="$distilled" -v p="$plain" 'BEGIN { if (d < p) printf "  the distilled student is %.1f %% better than the plain one\n", 100 * (p - d) / p
-    else printf "  the distilled student is NOT better than the plain one (%.4f against %.4f)\n", d, p }'
+rm -rf "$out"
+collect
+declare -A took
+"$nojit" init --preset nojit-demo-teacher --seed "$SEED" --out "$out/teacher-start" >"$out/init.log"
+"$nojit" init --preset nojit-demo-student --seed "$SEED" --out "$out/student-start" >>"$out/init.log"
+
+say "1. The teacher: nojit train, $TEACHER_STEPS steps"
+phase teacher "$TEACHER_STEPS" train --student "$out/teacher-start" --lr 1e-3
+say "2. The student: nojit distill, $STUDENT_STEPS steps"
+phase distilled "$STUDENT_STEPS" distill --teacher "$out/teacher" --student "$out/student-start" --lr 2e-3 \
+    --kd-ratio 0.8 --temperature 1
+say "3. The same student without the teacher: nojit train, $STUDENT_STEPS steps"
+phase plain "$STUDENT_STEPS" train --student "$out/student-start" --lr 2e-3
+
+teacher=$(held_out teacher)
+distilled=$(held_out distilled)
+plain=$(held_out plain)
 
 for m in teacher distilled plain; do
-    say "sample of $m:"
-    sample "$out/$m"
+    say "Sample of $m:"
+    "$nojit" generate --model "$out/$m" --device "$DEVICE" --seq-len 256 --max-tokens 200 --temperature 0.6 \
+        --seed "$SEED" --prompt "This software is "
 done
-say "models, metrics.jsonl and receipt.json: $out/{teacher,distilled,plain}; $((SECONDS - started)) s"
-awk -v d="$distilled" -v p="$plain" 'BEGIN { exit !(d < p) }'
+
+say "Held-out loss in nats a byte, lower is better (seed $SEED):"
+printf '  %-20s %10s %6s %8s %12s\n' model parameters steps time 'held-out loss'
+row teacher teacher "$TEACHER_STEPS" "$teacher"
+row 'student, distilled' distilled "$STUDENT_STEPS" "$distilled"
+row 'student, plain' plain "$STUDENT_STEPS" "$plain"
+say "Models, metrics.jsonl and receipt.json: $out/{teacher,distilled,plain}; text: $out/{text,held-out}"
+awk -v d="$distilled" -v p="$plain" -v s="$((SECONDS - started))" 'BEGIN {
+    better = d < p
+    printf "The distilled student is %.1f %% %s than the plain one. %d s in all.\n",
+        100 * (better ? p - d : d - p) / p, better ? "better" : "WORSE", s
+    exit !better
+}'

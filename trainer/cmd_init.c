@@ -12,7 +12,7 @@
 static void list_presets(void)
 {
     for (const struct preset *p = presets; p->name != NULL; p++)
-        printf("%-16s %8.1fM parameters  %s\n", p->name,
+        printf("%-18s %8.1fM parameters  %s\n", p->name,
                1e-6 * (double)config_parameters(&p->config), p->summary);
 }
 

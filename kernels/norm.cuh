@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // norm.cuh: a row of a norm belongs to a group of WIDTH threads, a warp or more; each keeps its
-// share in registers, so that a row is read once.
+// share in registers, so that a row is read once. The groups of a block go in step, those without a
+// row, too, so that a barrier of the block serves groups of several warps.
 #ifndef NOJIT_NORM_CUH
 #define NOJIT_NORM_CUH
 
 #include "common.cuh"
 
-// Waits for the threads of the group that the caller is in.
-template <int WIDTH> static __device__ __forceinline__ void group_barrier()
-{
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + threadIdx.x / WIDTH), "n"(WIDTH) : "memory");
-}
-
-// Sum over the group, the same in each of its threads, all of which must call it.
+// Sum over the group, the same in each of its threads. All threads of the block must call it.
 template <int WIDTH> static __device__ __forceinline__ float group_sum(float x)
 {
     x = warp_sum(x);
@@ -21,10 +16,10 @@ template <int WIDTH> static __device__ __forceinline__ float group_sum(float x)
         return x;
     __shared__ float part[NJ_THREADS / 32];
     const int first = threadIdx.x / WIDTH * (WIDTH / 32);
-    group_barrier<WIDTH>(); // part may still be read from an earlier call
+    __syncthreads(); // part may still be read from an earlier call
     if (threadIdx.x % 32 == 0)
         part[threadIdx.x / 32] = x;
-    group_barrier<WIDTH>();
+    __syncthreads();
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < WIDTH / 32; i++)
@@ -32,11 +27,11 @@ template <int WIDTH> static __device__ __forceinline__ float group_sum(float x)
     return sum;
 }
 
-// Normalises the row x, or x + b where s takes the sum, which is what the norm sees.
-// C <= 40 * WIDTH.
+// Normalises the row x, or x + b where s takes the sum, which is what the norm sees. A group without
+// a row of its own (live is false) computes another's and stores nothing. C <= 40 * WIDTH.
 template <typename T, int WIDTH, bool ADD>
 static __device__ __forceinline__ void norm_row(T *y, T *s, float *rstd, const T *x, const T *b,
-                                                const T *w, int C, float eps)
+                                                const T *w, int C, float eps, bool live)
 {
     constexpr int V = vec<T>::N, KEEP = 40 / V;
     const int lane = threadIdx.x % WIDTH;
@@ -63,7 +58,8 @@ static __device__ __forceinline__ void norm_row(T *y, T *s, float *rstd, const T
 #pragma unroll
             for (int i = 0; i < V; i++)
                 a.v[i] += branch.v[i];
-            a.store(s + c);
+            if (live)
+                a.store(s + c);
             keep[k] = a.bits();
             a.set(keep[k]);
         }
@@ -72,6 +68,8 @@ static __device__ __forceinline__ void norm_row(T *y, T *s, float *rstd, const T
             sum += a.v[i] * a.v[i];
     }
     const float r = rsqrtf(group_sum<WIDTH>(sum) / C + eps);
+    if (!live)
+        return;
     if (lane == 0)
         *rstd = r;
 #pragma unroll
@@ -97,15 +95,14 @@ static __device__ __forceinline__ void norm_rows(T *y, T *s, float *rstd, const 
 {
     const int width = C <= 1280 ? 32 : C <= 2560 ? 64 : NJ_THREADS;
     const int64_t row = (int64_t)blockIdx.x * (NJ_THREADS / width) + threadIdx.x / width;
-    if (row >= N)
-        return;
-    const int64_t at = row * C;
+    const bool live = row < N;
+    const int64_t from = live ? row : N - 1, at = from * C;
     if (width == 32)
-        norm_row<T, 32, ADD>(y + at, s + at, rstd + row, x + at, b + at, w, C, eps);
+        norm_row<T, 32, ADD>(y + at, s + at, rstd + from, x + at, b + at, w, C, eps, live);
     else if (width == 64)
-        norm_row<T, 64, ADD>(y + at, s + at, rstd + row, x + at, b + at, w, C, eps);
+        norm_row<T, 64, ADD>(y + at, s + at, rstd + from, x + at, b + at, w, C, eps, live);
     else
-        norm_row<T, NJ_THREADS, ADD>(y + at, s + at, rstd + row, x + at, b + at, w, C, eps);
+        norm_row<T, NJ_THREADS, ADD>(y + at, s + at, rstd + from, x + at, b + at, w, C, eps, live);
 }
 
 #endif

@@ -14,19 +14,20 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
     const int group = threadIdx.x / WIDTH, lane = threadIdx.x % WIDTH;
     float dw[KEEP][V] = {};
 
-    for (int64_t n = blockIdx.x + (int64_t)group * P; n < N; n += (int64_t)GROUPS * P) {
-        const int64_t row = n * C;
+    for (int64_t first = blockIdx.x; first < N; first += (int64_t)GROUPS * P) {
+        const int64_t n = first + (int64_t)group * P, row = n * C;
+        const int used = n < N ? C : 0; // columns of this group's row
         typename vec<T>::raw dy_raw[KEEP], x_raw[KEEP];
 #pragma unroll
         for (int k = 0; k < KEEP; k++) {
             const int c = (k * WIDTH + lane) * V;
             dy_raw[k] = x_raw[k] = {};
-            if (c < C) {
+            if (c < used) {
                 dy_raw[k] = vec<T>::read(dy + row + c);
                 x_raw[k] = vec<T>::read(x + row + c);
             }
         }
-        const float r = rstd[n];
+        const float r = n < N ? rstd[n] : 0;
         float dot = 0;
 #pragma unroll
         for (int k = 0; k < KEEP; k++) {
@@ -35,7 +36,7 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
             g.set(dy_raw[k]);
             a.set(x_raw[k]);
             gain.set({});
-            if (c < C)
+            if (c < used)
                 gain.load(w + c);
 #pragma unroll
             for (int i = 0; i < V; i++) {
@@ -48,7 +49,7 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
 #pragma unroll
         for (int k = 0; k < KEEP; k++) {
             const int c = (k * WIDTH + lane) * V;
-            if (c < C) {
+            if (c < used) {
                 vec<T> g, a, gain, out;
                 g.set(dy_raw[k]);
                 a.set(x_raw[k]);

@@ -21,8 +21,8 @@ export CC
 
 WARNINGS := -Wall -Wextra -Wshadow -Wundef -Wvla -Wcast-qual -Wstrict-prototypes -Wmissing-prototypes \
 	-Wconversion -Wno-sign-conversion
-SANITIZE_address := -fsanitize=address,undefined
-SANITIZE_undefined := -fsanitize=undefined
+SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SANITIZE_undefined := -fsanitize=undefined -fno-sanitize-recover=undefined
 SANITIZE_thread := -fsanitize=thread
 ifneq ($(SAN),)
 ifeq ($(SANITIZE_$(SAN)),)
@@ -78,7 +78,7 @@ NJ_GEN := $(GEN)
 NJ_PACK := $(PACK)
 NJ_BLOBS_S := runtime/blobs.S
 NJ_ARCHS_YAML := contracts/archs.yaml
-NJ_REF_CFLAGS = -O3 -fopenmp -I$(OPENBLAS_INCLUDE)
+NJ_REF_CFLAGS = -O3 -fno-trapping-math -fopenmp -I$(OPENBLAS_INCLUDE)
 include tools/nojit.mk
 endif
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ref.h"
+#include "sigmoid.h"
 
 void NJ_REF(swiglu_bwd)(real *dgu, const real *dy, const real *gu, int32_t N, int32_t I)
 {
@@ -8,9 +8,10 @@ void NJ_REF(swiglu_bwd)(real *dgu, const real *dy, const real *gu, int32_t N, in
         const real *gate = gu + (int64_t)n * 2 * I, *up = gate + I;
         const real *d = dy + (int64_t)n * I;
         real *dgate = dgu + (int64_t)n * 2 * I, *dup = dgate + I;
+#pragma omp simd
         for (int32_t i = 0; i < I; i++) {
             const real g = gate[i], u = up[i];
-            const real z = 1 / (1 + exp(-g));
+            const real z = sigmoid(g);
             dgate[i] = d[i] * u * z * (1 + g * (1 - z));
             dup[i] = d[i] * g * z;
         }

@@ -7,7 +7,7 @@
 #   TEXT='a.txt b/*.txt'   other files than licence texts and copyright notices
 #   TEACHER_STEPS, STUDENT_STEPS   optimiser steps
 set -eu
-: "${BUILD:=build}" "${SEED:=1}" "${DEVICE:=auto}" "${TEACHER_STEPS:=800}" "${STUDENT_STEPS:=600}"
+: "${BUILD:=build}" "${SEED:=1}" "${DEVICE:=auto}" "${TEACHER_STEPS:=680}" "${STUDENT_STEPS:=500}"
 : "${TEXT:=/usr/share/common-licenses/* /usr/share/doc/*/copyright}"
 nojit=$BUILD/nojit
 out=$BUILD/demo

@@ -19,6 +19,9 @@ NJ_ARCHS_YAML ?= $(NJ_HERE)archs.yaml
 NJ_REF_CFLAGS ?= -O3 -fopenmp
 NJ_CC ?= $(CC)
 CUDA_DIR ?= $(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))))
+ifeq ($(wildcard $(CUDA_DIR)/bin/nvcc),)
+$(error no CUDA 13 compiler on PATH or in CUDA_HOME)
+endif
 ARCHS ?= default
 ONLY ?=
 Q ?= $(if $(V),,@)

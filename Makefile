@@ -87,8 +87,17 @@ LIBRARY := $(B)/libnojit.a
 TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/main.o,$(call objects,trainer/*.c))
 $(call objects,trainer/*.c tests/*.c): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen -fopenmp
 $(call objects,trainer/*.c tests/*.c): $(B)/gen/nojit_ops.h
+# The page of `nojit report`, as strings of C.
+REPORT_PARTS := $(addprefix trainer/report.,html css js)
+$(B)/gen-page/report_parts.h: $(REPORT_PARTS) Makefile
+	$(Q)mkdir -p $(@D)
+	$(Q)for f in $(REPORT_PARTS); do \
+		echo "static const char report_$${f##*.}[] ="; \
+		sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $$f; echo ";"; done > $@
+$(B)/obj/trainer/report_page.o: $(B)/gen-page/report_parts.h
+$(B)/obj/trainer/report_page.o: CFLAGS += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
-LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash gomp,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
+LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash yaml gomp,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
 
 $(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
 	$(Q)rm -f $@
@@ -161,10 +170,13 @@ manifest: $(B)/pack/MANIFEST
 	$(Q)cp $< blobs/MANIFEST
 $(B)/nojit.1: $(B)/nojit
 	$(Q)$(B)/nojit help --man > $@
+$(B)/nojit.bash $(B)/nojit.zsh: $(B)/nojit.%: $(B)/nojit
+	$(Q)$(B)/nojit help --$* > $@
 
 # ---- installation and packages ----
 INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:runtime/nojit.h \
-	share/man/man1/nojit.1:$(B)/nojit.1 lib/pkgconfig/nojit.pc:$(B)/nojit.pc \
+	share/man/man1/nojit.1:$(B)/nojit.1 share/bash-completion/completions/nojit:$(B)/nojit.bash \
+	share/zsh/site-functions/_nojit:$(B)/nojit.zsh lib/pkgconfig/nojit.pc:$(B)/nojit.pc \
 	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
 	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh \
@@ -173,8 +185,8 @@ INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:r
 $(B)/nojit.pc: tools/nojit.pc.in $(B)/stamp/prefix
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@OPENBLAS_DIR@|$(OPENBLAS_DIR)|' $< > $@
 
-## install: binary, library, header, man page and toolchain under PREFIX
-install: all $(B)/nojit.1 $(B)/nojit.pc
+## install: binary, library, header, man page, completion and toolchain under PREFIX
+install: all $(B)/nojit.1 $(B)/nojit.bash $(B)/nojit.zsh $(B)/nojit.pc
 	$(Q)$(foreach f,$(INSTALL_FILES),install -D -m $(if $(filter bin/% lib/nojit/bin/%,$f),755,644) \
 		$(word 2,$(subst :, ,$f)) $(DESTDIR)$(PREFIX)/$(firstword $(subst :, ,$f)) &&) true
 ## uninstall: remove what install put there

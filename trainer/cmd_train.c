@@ -41,6 +41,8 @@ static int open_inputs(struct run *r, const char *command)
         err = run_open_data(r, &r->s->eval_data, c.vocab_size, true, &r->eval_data);
     if (!err && r->options.steps == 0)
         r->options.steps = steps_of_epochs(r);
+    if (!err && r->options.warmup_steps == 0)
+        r->options.warmup_steps = schedule_warmup(r->s->warmup_ratio, r->options.steps);
     if (!err && r->options.warmup_steps >= r->options.steps && r->options.warmup_steps > 0)
         err =
             fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld steps of this %s run",
@@ -186,7 +188,10 @@ static int start_or_resume(struct run *r, int64_t *first)
     r->metrics.echo = r->s->json;
     r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
     r->metrics.peak_flops = peak_flops(nj_context_device(r->ctx), r->options.dtype);
-    return metrics_open(&r->metrics, r->s->out, *first);
+    err = metrics_open(&r->metrics, r->s->out, *first);
+    if (!err && r->s->report_to == REPORT_TENSORBOARD)
+        err = events_open(&r->metrics.events, r->s->out, *first > 0 ? *first + 1 : 0);
+    return err;
 }
 
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)

@@ -19,7 +19,7 @@
 #include "data.h"
 #include "nojit.h"
 
-enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT };
+enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
 struct train_options {
     int batch_size, seq_len, grad_accum; /* B, S of a micro-batch; micro-batches a step */
@@ -35,6 +35,8 @@ struct train_options {
 
 /* Learning rate of step (counted from 1). */
 float schedule_lr(const struct train_options *o, int64_t step);
+/* Warm-up steps that are `ratio` of all steps, rounded up. */
+int64_t schedule_warmup(double ratio, int64_t steps);
 
 /* ---- plan ---- */
 enum plan_place {

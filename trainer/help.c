@@ -18,7 +18,10 @@ void help_overview(FILE *f)
     fprintf(f, "nojit %s: %s\n\nusage: nojit COMMAND [OPTION...]\n\n", NOJIT_VERSION, about);
     for (const struct command_info *c = commands; c->name != NULL; c++)
         fprintf(f, "  %-10s %s\n", c->name, c->summary);
-    fprintf(f, "\n`nojit COMMAND --help` lists the options of a command.\nExit status: %s.\n",
+    fprintf(f,
+            "\n`nojit COMMAND --help` lists the options of a command.\n"
+            "`nojit help --man`, `--bash` and `--zsh` print the man page and completion scripts.\n"
+            "Exit status: %s.\n",
             statuses);
 }
 

@@ -57,6 +57,27 @@ __attribute__((constructor(101))) static void let_idle_threads_sleep(void)
         setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
+struct help_page {
+    const char *flag;
+    void (*print)(FILE *f);
+};
+
+static const struct help_page help_pages[] = {
+    {"--man", help_man},
+    {"--bash", complete_bash},
+    {"--zsh", complete_zsh},
+};
+
+static void help_on(const char *flag)
+{
+    for (size_t i = 0; i < sizeof help_pages / sizeof help_pages[0]; i++)
+        if (strcmp(flag, help_pages[i].flag) == 0) {
+            help_pages[i].print(stdout);
+            return;
+        }
+    help_overview(stdout);
+}
+
 int main(int argc, char **argv)
 {
     if (nj_forbid_jit() != 0) {
@@ -65,10 +86,7 @@ int main(int argc, char **argv)
     }
     const char *word = argc > 1 ? argv[1] : "--help";
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
-        if (argc > 2 && strcmp(argv[2], "--man") == 0)
-            help_man(stdout);
-        else
-            help_overview(stdout);
+        help_on(argc > 2 ? argv[2] : "");
         return argc > 1 ? 0 : 2;
     }
     if (strcmp(word, "--version") == 0)

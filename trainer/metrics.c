@@ -69,15 +69,27 @@ int metrics_close(struct metrics *m)
 {
     FILE *f = m->file;
     m->file = NULL;
+    const int err = events_close(&m->events);
     if (f != NULL && fclose(f) != 0)
         return fail(NJ_E_IO, "%s: cannot be written: %s", m->path, strerror(errno));
-    return 0;
+    return err;
 }
 
 struct field {
     const char *name;
     double value; /* not finite: null */
 };
+
+static int put_events(struct events *e, int64_t step, const struct field *f, size_t count)
+{
+    int err = 0;
+    if (e->file == NULL)
+        return 0;
+    events_begin(e, step);
+    for (size_t i = 0; i < count && !err; i++)
+        err = events_scalar(e, f[i].name, f[i].value);
+    return err ? err : events_end(e);
+}
 
 static int put_row(struct metrics *m, int64_t step, const struct field *f, size_t count)
 {
@@ -95,7 +107,7 @@ static int put_row(struct metrics *m, int64_t step, const struct field *f, size_
     }
     if (fputs(row, m->file) < 0 || fflush(m->file) != 0)
         return fail(NJ_E_IO, "%s: cannot be written: %s", m->path, strerror(errno));
-    return 0;
+    return put_events(&m->events, step, f, count);
 }
 
 int metrics_step(struct metrics *m, int64_t step, const struct step_result *r, double student_flops,

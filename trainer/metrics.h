@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics.h: metrics.jsonl, a row per optimiser step and per evaluation.
+ * metrics.h: metrics.jsonl, a row per optimiser step and per evaluation, and the same as event files.
  */
 #ifndef NOJIT_TRAINER_METRICS_H
 #define NOJIT_TRAINER_METRICS_H
@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "engine.h"
+#include "events.h"
 
 struct metrics {
     FILE *file;
@@ -17,11 +18,13 @@ struct metrics {
     bool echo;             /* rows go to stdout too (--json) */
     double peak_flops;     /* of the device in the run's dtype; 0: unknown, then MFU is null */
     uint64_t memory_bytes; /* of the plan */
+    struct events events;  /* opened by the caller, or all zero */
 };
 
 /* Opens DIR/metrics.jsonl. Rows of steps after `resumed` (from a run that went further) are
  * dropped. */
 int metrics_open(struct metrics *m, const char *dir, int64_t resumed);
+/* Closes the event file, too. */
 int metrics_close(struct metrics *m);
 /* Each row is flushed; NJ_E_IO names the file. flops: of one step, student and teacher apart. */
 int metrics_step(struct metrics *m, int64_t step, const struct step_result *r, double student_flops,

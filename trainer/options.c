@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.c: the table of options and the parser that follows it.
+ * options.c: the table of options and the parser of the command line that follows it.
  */
 #include "options.h"
 
@@ -15,6 +15,7 @@
 #define AT(field) offsetof(struct settings, field)
 #define TRAINING (CMD_DISTILL | CMD_TRAIN | CMD_PLAN)
 #define RUNS (TRAINING | CMD_EVAL)
+#define SETTABLE (RUNS | CMD_GENERATE | CMD_INIT)
 #define COUNT_MAX 1e15
 
 static const char models[] = "Models and data";
@@ -38,6 +39,7 @@ const struct option options[] = {
      "held-out text, measured at the start, every --eval-every steps and at the end"},
     {"out", "output-dir", OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_INIT, AT(out), models, "DIR",
      NULL, 0, 0, "folder to write; it must not hold a model already"},
+    {"out", NULL, OPT_TEXT, CMD_REPORT, AT(out), run, "FILE", NULL, 0, 0, "HTML page to write"},
     {"allow-self-distillation", NULL, OPT_FLAG, CMD_DISTILL, AT(allow_self_distillation), models,
      NULL, NULL, 0, 0, "accept a teacher whose weights are the student's"},
     {"preset", NULL, OPT_TEXT, CMD_INIT, AT(preset), models, "NAME", NULL, 0, 0,
@@ -66,9 +68,13 @@ const struct option options[] = {
     {"lr", "learning-rate", OPT_REAL, TRAINING, AT(lr), optimiser, "X", "5e-5", 0, 1e3,
      "peak learning rate of AdamW"},
     {"lr-schedule", "lr-scheduler-type", OPT_CHOICE, TRAINING, AT(lr_schedule), optimiser,
-     "cosine|linear|constant", "cosine", 0, 0, "how the rate falls after the warm-up"},
+     "cosine|linear|constant|wsd", "cosine", 0, 0,
+     "how the rate falls after the warm-up; wsd: not before the last 10 % of the steps, then by "
+     "1 - sqrt(x), x from 0 to 1"},
     {"warmup-steps", NULL, OPT_INT, TRAINING, AT(warmup_steps), optimiser, "N", "0", 0, COUNT_MAX,
      "steps over which the rate rises from 0"},
+    {"warmup-ratio", NULL, OPT_REAL, TRAINING, AT(warmup_ratio), optimiser, "X", "0", 0, 0.99,
+     "the same as a part of all steps, rounded up, where --warmup-steps is 0"},
     {"min-lr-ratio", NULL, OPT_REAL, TRAINING, AT(min_lr_ratio), optimiser, "X", "0.1", 0, 1,
      "last rate over peak rate"},
     {"weight-decay", NULL, OPT_REAL, TRAINING, AT(weight_decay), optimiser, "X", "0.01", 0, 1e3,
@@ -101,8 +107,12 @@ const struct option options[] = {
      "auto|DIR", NULL, 0, 0, "go on from the newest checkpoint of --out, or from DIR"},
     {"head-chunk", NULL, OPT_INT, TRAINING, AT(head_chunk), run, "N", "0", 0, 65536,
      "rows of logits at a time; 0: chosen by the plan"},
+    {"report-to", NULL, OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(report_to), run, "none|tensorboard",
+     "none", 0, 0, "tensorboard: write the metrics as event files in OUT/runs too"},
     {"log", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(log), run, "FILE", NULL, 0, 0,
      "write the lines of the terminal to FILE too"},
+    {"config", NULL, OPT_TEXT, SETTABLE, AT(config), run, "FILE", NULL, 0, 0,
+     "YAML file of options, `name: value` or `name: [value, ...]`; the command line wins"},
     {"json", NULL, OPT_FLAG, RUNS | CMD_DOCTOR | CMD_VERSION, AT(json), run, NULL, NULL, 0, 0,
      "print JSON, a line each"},
     {"dry-run", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(dry_run), run, NULL, NULL, 0, 0,
@@ -140,6 +150,17 @@ static int edit_distance(const char *a, const char *b)
     return row[n];
 }
 
+static const struct option *option_named(unsigned command, const char *word)
+{
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & command))
+            continue;
+        if (strcmp(word, o->name) == 0 || (o->alias != NULL && strcmp(word, o->alias) == 0))
+            return o;
+    }
+    return NULL;
+}
+
 static const char *option_near(unsigned command, const char *word)
 {
     const char *best = NULL;
@@ -157,6 +178,13 @@ static const char *option_near(unsigned command, const char *word)
             best = o->alias;
         }
     }
+    for (const struct option_alias *a = option_aliases; a->word != NULL; a++) {
+        const int d = edit_distance(word, a->word);
+        if (d < least && option_named(command, a->name) != NULL) {
+            least = d;
+            best = a->word;
+        }
+    }
     return best;
 }
 
@@ -168,15 +196,39 @@ const char *command_near(const char *word)
     return NULL;
 }
 
-static const struct option *option_find(unsigned command, const char *word)
+static bool option_find(unsigned command, const char *word, struct option_match *out)
 {
-    for (const struct option *o = options; o->name != NULL; o++) {
-        if (!(o->commands & command))
-            continue;
-        if (strcmp(word, o->name) == 0 || (o->alias != NULL && strcmp(word, o->alias) == 0))
-            return o;
-    }
-    return NULL;
+    *out = (struct option_match){option_named(command, word), NULL};
+    for (const struct option_alias *a = option_aliases; a->word != NULL && out->o == NULL; a++)
+        if (strcmp(word, a->word) == 0)
+            *out = (struct option_match){option_named(command, a->name), a->value};
+    return out->o != NULL;
+}
+
+int option_match(const struct command_info *c, const char *word, size_t bytes,
+                 struct option_match *out)
+{
+    char name[64];
+    if (bytes >= sizeof name)
+        return fail(NJ_E_ARG, "unknown option --%.*s; see `nojit %s --help`", (int)sizeof name,
+                    word, c->name);
+    for (size_t k = 0; k < bytes; k++)
+        name[k] = word[k] == '_' ? '-' : word[k];
+    name[bytes] = '\0';
+    if (option_find(c->bit, name, out))
+        return 0;
+    for (const struct option_foreign *f = options_foreign; f->word != NULL; f++)
+        if (strcmp(name, f->word) == 0)
+            return fail(NJ_E_ARG, "--%s: %s", name, f->remedy);
+    const char *near = option_near(c->bit, name);
+    return near != NULL
+               ? fail(NJ_E_ARG, "unknown option --%s; did you mean --%s?", name, near)
+               : fail(NJ_E_ARG, "unknown option --%s; see `nojit %s --help`", name, c->name);
+}
+
+bool option_is_flag(const struct option_match *m)
+{
+    return m->o->kind == OPT_FLAG || m->value != NULL;
 }
 
 static int parse_number(const struct option *o, const char *value, void *field)
@@ -201,6 +253,9 @@ static int parse_number(const struct option *o, const char *value, void *field)
 static int parse_choice(const struct option *o, const char *value, int *field)
 {
     const char *p = o->value_name;
+    for (const struct option_alias *a = choice_aliases; a->word != NULL; a++)
+        if (strcmp(a->name, o->name) == 0 && strcmp(a->word, value) == 0)
+            value = a->value;
     for (int i = 0;; i++) {
         const size_t n = strcspn(p, "|");
         if (strlen(value) == n && strncmp(value, p, n) == 0) {
@@ -216,6 +271,10 @@ static int parse_choice(const struct option *o, const char *value, int *field)
 
 static int add_path(struct path_list *list, const char *path)
 {
+    if (list->from_file) {
+        list->count = 0;
+        list->from_file = false;
+    }
     const char **grown = realloc(list->path, (list->count + 1) * sizeof *grown);
     if (grown == NULL)
         return fail(NJ_E_NOMEM, "out of memory while reading the command line");
@@ -224,12 +283,22 @@ static int add_path(struct path_list *list, const char *path)
     return 0;
 }
 
+/* 1 or 0 for the words of YAML and Python, else -1. */
+static int truth(const char *word)
+{
+    static const char *const words[] = {"false", "true", "False", "True"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i % 2;
+    return -1;
+}
+
 static int set_value(const struct option *o, const char *value, struct settings *s)
 {
     void *field = (char *)s + o->offset;
     switch (o->kind) {
     case OPT_FLAG:
-        *(bool *)field = true;
+        *(bool *)field = value == NULL || truth(value) == 1;
         return 0;
     case OPT_INT:
     case OPT_REAL:
@@ -243,6 +312,18 @@ static int set_value(const struct option *o, const char *value, struct settings 
         return parse_choice(o, value, field);
     }
     return NJ_E_ARG;
+}
+
+int option_set(const struct option_match *m, const char *value, struct settings *s)
+{
+    if (!option_is_flag(m))
+        return set_value(m->o, value, s);
+    const int on = value == NULL ? 1 : truth(value);
+    if (on < 0)
+        return fail(NJ_E_ARG, "--%s %s: a flag; true or false, or no value", m->o->name, value);
+    if (m->o->kind == OPT_FLAG)
+        return set_value(m->o, value, s);
+    return on ? set_value(m->o, m->value, s) : 0;
 }
 
 static int set_defaults(unsigned command, struct settings *s)
@@ -263,57 +344,80 @@ static int set_defaults(unsigned command, struct settings *s)
 static int parse_option(const struct command_info *c, int argc, char **argv, int i,
                         struct settings *s)
 {
-    char name[64];
+    struct option_match m;
     const char *word = argv[i] + 2;
     const size_t n = strcspn(word, "=");
-    if (n >= sizeof name)
-        return fail(NJ_E_ARG, "unknown option %s; see `nojit %s --help`", argv[i], c->name);
-    for (size_t k = 0; k < n; k++)
-        name[k] = word[k] == '_' ? '-' : word[k];
-    name[n] = '\0';
-    const struct option *o = option_find(c->bit, name);
-    if (o == NULL) {
-        const char *near = option_near(c->bit, name);
-        return near != NULL
-                   ? fail(NJ_E_ARG, "unknown option --%s; did you mean --%s?", name, near)
-                   : fail(NJ_E_ARG, "unknown option --%s; see `nojit %s --help`", name, c->name);
-    }
-    if (o->kind == OPT_FLAG) {
-        if (word[n] == '=')
-            return fail(NJ_E_ARG, "--%s takes no value", o->name);
-        const int err = set_value(o, NULL, s);
-        return err ? err : 1;
-    }
+    int err = option_match(c, word, n, &m);
+    if (err)
+        return err;
     if (word[n] == '=') {
-        const int err = set_value(o, word + n + 1, s);
+        err = option_set(&m, word + n + 1, s);
         return err ? err : 1;
+    }
+    if (option_is_flag(&m)) {
+        const bool given = i + 1 < argc && truth(argv[i + 1]) >= 0;
+        err = option_set(&m, given ? argv[i + 1] : NULL, s);
+        return err ? err : 1 + given;
     }
     int used = 1;
-    while (i + used < argc && (used == 1 || o->kind == OPT_PATHS)) {
+    while (i + used < argc && (used == 1 || m.o->kind == OPT_PATHS)) {
         const char *value = argv[i + used];
         if (strncmp(value, "--", 2) == 0)
             break;
-        const int err = set_value(o, value, s);
+        err = option_set(&m, value, s);
         if (err)
             return err;
         used++;
     }
     if (used == 1)
-        return fail(NJ_E_ARG, "--%s needs a value (%s)", o->name, o->value_name);
+        return fail(NJ_E_ARG, "--%s needs a value (%s)", m.o->name, m.o->value_name);
     return used;
+}
+
+/* Files come before the command line, whichever is named first. */
+static int apply_files(const struct command_info *c, int argc, char **argv, struct settings *s)
+{
+    static const char name[] = "--config";
+    int err = 0;
+    if (!(c->bit & SETTABLE))
+        return 0;
+    for (int i = 0; i < argc && !err; i++) {
+        if (strncmp(argv[i], name, sizeof name - 1) != 0)
+            continue;
+        const char *rest = argv[i] + sizeof name - 1;
+        if (*rest == '=')
+            err = option_file_read(c, rest + 1, s);
+        else if (*rest == '\0' && i + 1 < argc)
+            err = option_file_read(c, argv[i + 1], s);
+    }
+    return err;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
 }
 
 int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s)
 {
     int err = set_defaults(c->bit, s);
+    if (asks_for_help(argc, argv))
+        return 1;
+    if (!err)
+        err = apply_files(c, argc, argv, s);
     for (int i = 0; i < argc && !err;) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return 1;
-        if (strncmp(argv[i], "--", 2) != 0)
+        int used = 1;
+        if (strncmp(argv[i], "--", 2) == 0)
+            used = parse_option(c, argc, argv, i, s);
+        else if (c->words != NULL)
+            err = add_path(&s->words, argv[i]);
+        else
             return fail(NJ_E_ARG,
                         "unexpected argument '%s'; options start with --, see `nojit %s --help`",
                         argv[i], c->name);
-        const int used = parse_option(c, argc, argv, i, s);
         if (used < 0)
             err = used;
         else
@@ -326,6 +430,10 @@ void settings_free(struct settings *s)
 {
     free(s->data.path);
     free(s->eval_data.path);
+    free(s->words.path);
+    for (size_t i = 0; i < s->kept_count; i++)
+        free(s->kept[i]);
+    free(s->kept);
 }
 
 static const char *choice_name(const struct option *o, int value, char *buffer, size_t bytes)

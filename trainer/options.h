@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.h: a row of the option table, shared by the parser (options.c) and the help (help.c).
+ * options.h: a row of the option table, shared by the parsers (options.c, option_file.c), the help
+ * (help.c) and the completion of shells (complete.c).
  */
 #ifndef NOJIT_TRAINER_OPTIONS_H
 #define NOJIT_TRAINER_OPTIONS_H
 
 #include <stddef.h>
+
+#include "settings.h"
 
 enum option_kind { OPT_FLAG, OPT_INT, OPT_REAL, OPT_TEXT, OPT_PATHS, OPT_CHOICE };
 
@@ -25,5 +28,38 @@ struct option {
 
 /* Ended by a row whose name is NULL. */
 extern const struct option options[];
+
+/* Further spellings, in option_aliases.c; both tables end with a row whose word is NULL. */
+struct option_alias {
+    const char *word;  /* what trainers of other projects call it */
+    const char *name;  /* ours; a word may have several, for different commands */
+    const char *value; /* NULL: the word takes the option's value; else it is a flag that sets this
+                          value */
+};
+extern const struct option_alias option_aliases[];
+struct option_foreign {
+    const char *word;
+    const char *remedy; /* why there is no such option, and what to do */
+};
+extern const struct option_foreign options_foreign[];
+/* Other names of a choice's values: word is the value, name the option, value ours. */
+extern const struct option_alias choice_aliases[];
+
+/* What a word that names an option stands for. */
+struct option_match {
+    const struct option *o;
+    const char *value; /* as in struct option_alias */
+};
+
+/* Finds word[0..bytes), in which '_' counts as '-'; NJ_E_ARG with the near miss. */
+int option_match(const struct command_info *c, const char *word, size_t bytes,
+                 struct option_match *out);
+/* Sets one value; a flag's is true or false, and NULL is true. */
+int option_set(const struct option_match *m, const char *value, struct settings *s);
+/* Whether the option, or this spelling of it, needs no value. */
+bool option_is_flag(const struct option_match *m);
+
+/* Applies a YAML file of options. */
+int option_file_read(const struct command_info *c, const char *path, struct settings *s);
 
 #endif

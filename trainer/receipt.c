@@ -45,7 +45,7 @@ static uint64_t binary_hash(void)
 
 static json_t *applied(const struct train_options *o)
 {
-    static const char *const schedules[] = {"cosine", "linear", "constant"};
+    static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
     return json_pack(
         "{s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:s}",
         "batch_size", o->batch_size, "seq_len", o->seq_len, "grad_accum", o->grad_accum, "steps",

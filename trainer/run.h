@@ -61,6 +61,7 @@ int cmd_generate(const struct settings *s);
 int cmd_init(const struct settings *s);
 int cmd_plan(const struct settings *s);
 int cmd_doctor(const struct settings *s);
+int cmd_report(const struct settings *s);
 int cmd_version(const struct settings *s);
 
 #endif

@@ -14,8 +14,9 @@
 #include "nojit.h"
 
 struct path_list {
-    const char **path; /* argv strings */
+    const char **path; /* strings of argv or of settings.kept */
     size_t count;
+    bool from_file; /* a --config file named them: the command line replaces them */
 };
 
 struct settings {
@@ -29,14 +30,15 @@ struct settings {
     int64_t steps, batch_size, grad_accum, seq_len;
     double epochs;
     /* optimiser */
-    double lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
+    double lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm, warmup_ratio;
     int64_t warmup_steps;
     int lr_schedule; /* enum schedule */
     /* run */
     int64_t seed, eval_every, log_every, save_every, keep, head_chunk;
-    const char *resume, *log;
-    int device; /* enum nj_device_kind */
-    int dtype;  /* enum dtype_choice */
+    const char *resume, *log, *config;
+    int report_to; /* enum report_to */
+    int device;    /* enum nj_device_kind */
+    int dtype;     /* enum dtype_choice */
     bool json, dry_run, verbose;
     /* generate */
     const char *prompt;
@@ -45,8 +47,14 @@ struct settings {
     /* init */
     const char *preset, *like;
     int64_t shard_bytes;
+    /* words that are no options, of a command that takes some */
+    struct path_list words;
+    /* values read from a --config file */
+    char **kept;
+    size_t kept_count;
 };
 
+enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
 
 /* Commands as bits, so that a row of the table can serve several. */
@@ -59,17 +67,20 @@ enum command {
     CMD_PLAN = 32,
     CMD_DOCTOR = 64,
     CMD_VERSION = 128,
+    CMD_REPORT = 256,
 };
 
 struct command_info {
     enum command bit;
     const char *name, *usage, *summary;
     int (*run)(const struct settings *s);
+    const char *words; /* what its arguments without dashes are, or NULL if it takes none */
 };
 /* All commands, ended by a row whose name is NULL; in commands.c. */
 extern const struct command_info commands[];
 
-/* Fills s with the defaults of the command, then with argv[0..argc). Returns 0, 1 for --help, or
+/* Fills s with the defaults of the command, then with the --config files that argv[0..argc) names,
+ * then with argv itself. Returns 0, 1 for --help, or
  * NJ_E_ARG with a sentence that names the argument and, for a misspelt one, the nearest. */
 int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s);
 void settings_free(struct settings *s);
@@ -79,6 +90,9 @@ const char *command_near(const char *word);
 void help_overview(FILE *f);
 void help_command(FILE *f, const struct command_info *c);
 void help_man(FILE *f);
+/* Completion scripts of two shells. */
+void complete_bash(FILE *f);
+void complete_zsh(FILE *f);
 
 /* Calls visit(user, name, value as text) for every option of the command, in table order. */
 void settings_visit(const struct command_info *c, const struct settings *s,

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_report.c: `nojit report`: one page of HTML that needs nothing else.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "report.h"
+#include "run.h"
+
+static int check_arguments(const struct settings *s)
+{
+    if (s->words.count == 0)
+        return fail(NJ_E_ARG, "nojit report needs the folder of a run; see `nojit report --help`");
+    const int err = need(s->out, "out", "report");
+    if (err)
+        return err;
+    const char *dot = strrchr(s->out, '.');
+    if (dot == NULL || (strcmp(dot, ".html") != 0 && strcmp(dot, ".htm") != 0))
+        return fail(NJ_E_ARG, "--out %s: must end in .html", s->out);
+    return 0;
+}
+
+static int read_runs(const struct settings *s, json_t *runs)
+{
+    int err = 0;
+    for (size_t i = 0; i < s->words.count && !err; i++) {
+        json_t *run;
+        err = report_read(s->words.path[i], &run);
+        if (!err && json_array_append_new(runs, run) != 0)
+            err = fail(NJ_E_NOMEM, "out of memory while reading %s", s->words.path[i]);
+    }
+    return err;
+}
+
+/* Runs whose folders have the same name are called by their paths. */
+static void name_apart(json_t *runs)
+{
+    const size_t n = json_array_size(runs);
+    for (size_t i = 0; i < n; i++) {
+        json_t *a = json_array_get(runs, i);
+        for (size_t j = i + 1; j < n; j++) {
+            json_t *b = json_array_get(runs, j);
+            if (!json_equal(json_object_get(a, "name"), json_object_get(b, "name")))
+                continue;
+            json_object_set(a, "name", json_object_get(a, "path"));
+            json_object_set(b, "name", json_object_get(b, "path"));
+        }
+    }
+}
+
+/* The page appears whole or not at all. */
+static int write_page(const char *path, const json_t *data)
+{
+    char temp[PATH_BYTES + 32];
+    snprintf(temp, sizeof temp, "%s.tmp-%ld", path, (long)getpid());
+    FILE *f = fopen(temp, "wb");
+    if (f == NULL)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    int err = report_page(f, data);
+    if (fclose(f) != 0 || (!err && rename(temp, path) != 0))
+        err = NJ_E_IO;
+    if (!err)
+        return 0;
+    const int why = errno;
+    unlink(temp);
+    return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(why));
+}
+
+int cmd_report(const struct settings *s)
+{
+    int err = check_arguments(s);
+    if (err)
+        return err;
+    json_t *runs = json_array();
+    json_t *data = json_pack("{s:s, s:O}", "version", NOJIT_VERSION, "runs", runs);
+    err = data == NULL ? fail(NJ_E_NOMEM, "out of memory") : read_runs(s, runs);
+    if (!err) {
+        name_apart(runs);
+        err = write_page(s->out, data);
+    }
+    json_decref(data);
+    json_decref(runs);
+    if (!err)
+        printf("%s: %zu run%s\n", s->out, s->words.count, s->words.count > 1 ? "s" : "");
+    return err;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * option_file.c: --config FILE: options from a YAML mapping. Names, bounds and near misses are those
+ * of the command line; every fault is told with file and line.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "error.h"
+#include "options.h"
+
+struct reader {
+    const struct command_info *c;
+    const char *path;
+    yaml_document_t doc;
+    struct settings *s;
+};
+
+static const char *text(const yaml_node_t *n)
+{
+    return (const char *)n->data.scalar.value;
+}
+
+/* Puts file and line before a sentence. */
+static int fail_at(const struct reader *r, const yaml_node_t *n, int code, const char *sentence)
+{
+    char what[512];
+    snprintf(what, sizeof what, "%s", sentence);
+    return fail(code, "%s:%zu: %s", r->path, n->start_mark.line + 1, what);
+}
+
+/* A copy of the value that lives as long as the settings. */
+static const char *keep(struct settings *s, const char *value)
+{
+    char **grown = realloc(s->kept, (s->kept_count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return NULL;
+    s->kept = grown;
+    char *copy = strdup(value);
+    if (copy != NULL)
+        s->kept[s->kept_count++] = copy;
+    return copy;
+}
+
+static int set_scalar(struct reader *r, const struct option_match *m, const yaml_node_t *n)
+{
+    if (n->type != YAML_SCALAR_NODE)
+        return fail_at(r, n, NJ_E_ARG, "a value is expected here, not a list or a mapping");
+    const bool plain = n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    if (plain && (*text(n) == '\0' || strcmp(text(n), "~") == 0 || strcmp(text(n), "null") == 0))
+        return fail_at(r, n, NJ_E_ARG, "the value is missing; leave the line out for the default");
+    const char *value = keep(r->s, text(n));
+    if (value == NULL)
+        return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
+    const int err = option_set(m, value, r->s);
+    return err ? fail_at(r, n, err, fail_text()) : 0;
+}
+
+static int set_list(struct reader *r, const struct option_match *m, const yaml_node_t *list)
+{
+    if (m->o->kind != OPT_PATHS)
+        return fail_at(r, list, NJ_E_ARG, "this option takes one value, not a list");
+    const yaml_node_item_t *i = list->data.sequence.items.start;
+    int err = 0;
+    for (; i < list->data.sequence.items.top && !err; i++)
+        err = set_scalar(r, m, yaml_document_get_node(&r->doc, *i));
+    return err;
+}
+
+static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t *value)
+{
+    struct option_match m;
+    if (key->type != YAML_SCALAR_NODE)
+        return fail_at(r, key, NJ_E_ARG, "the name of an option is expected here");
+    int err = option_match(r->c, text(key), strlen(text(key)), &m);
+    if (err)
+        return fail_at(r, key, err, fail_text());
+    if (strcmp(m.o->name, "config") == 0)
+        return fail_at(r, key, NJ_E_ARG, "a file of options cannot name another");
+    err = value->type == YAML_SEQUENCE_NODE ? set_list(r, &m, value) : set_scalar(r, &m, value);
+    if (!err && m.o->kind == OPT_PATHS)
+        ((struct path_list *)(void *)((char *)r->s + m.o->offset))->from_file = true;
+    return err;
+}
+
+static int check_twice(struct reader *r, const yaml_node_t *root, const yaml_node_pair_t *pair)
+{
+    const yaml_node_t *key = yaml_document_get_node(&r->doc, pair->key);
+    const yaml_node_pair_t *p = root->data.mapping.pairs.start;
+    for (; p < pair; p++) {
+        const yaml_node_t *other = yaml_document_get_node(&r->doc, p->key);
+        if (other->type == YAML_SCALAR_NODE && key->type == YAML_SCALAR_NODE &&
+            strcmp(text(other), text(key)) == 0)
+            return fail_at(r, key, NJ_E_ARG, "the option is named twice");
+    }
+    return 0;
+}
+
+static int apply(struct reader *r)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(&r->doc);
+    if (root == NULL)
+        return 0;
+    if (root->type != YAML_MAPPING_NODE)
+        return fail_at(r, root, NJ_E_ARG, "lines of `name: value` are expected");
+    const yaml_node_pair_t *p = root->data.mapping.pairs.start;
+    int err = 0;
+    for (; p < root->data.mapping.pairs.top && !err; p++) {
+        err = check_twice(r, root, p);
+        if (!err)
+            err = set_pair(r, yaml_document_get_node(&r->doc, p->key),
+                           yaml_document_get_node(&r->doc, p->value));
+    }
+    return err;
+}
+
+int option_file_read(const struct command_info *c, const char *path, struct settings *s)
+{
+    struct reader r = {.c = c, .path = path, .s = s};
+    yaml_parser_t parser;
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        return fail(NJ_E_ARG, "--config %s: %s", path, strerror(errno));
+    int err = 0;
+    if (!yaml_parser_initialize(&parser)) {
+        fclose(f);
+        return fail(NJ_E_NOMEM, "out of memory while reading %s", path);
+    }
+    yaml_parser_set_input_file(&parser, f);
+    if (!yaml_parser_load(&parser, &r.doc)) {
+        err = fail(NJ_E_ARG, "%s:%zu: not YAML: %s", path, parser.problem_mark.line + 1,
+                   parser.problem != NULL ? parser.problem : "cannot be read");
+    } else {
+        err = apply(&r);
+        yaml_document_delete(&r.doc);
+    }
+    yaml_parser_delete(&parser);
+    fclose(f);
+    return err;
+}

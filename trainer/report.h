@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * report.h: what a page of curves is made from: runs as JSON, and the page's fixed parts.
+ */
+#ifndef NOJIT_TRAINER_REPORT_H
+#define NOJIT_TRAINER_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Reads DIR/metrics.jsonl and, if they are there, receipt.json and samples.jsonl. The object has
+ * name, path, rows, steps, series {metric: {x: [step...], y: [...]}}, receipt (or null), samples,
+ * notes. Values that are no finite numbers are left out; of a long series the extremes of each
+ * stretch of steps are kept. */
+int report_read(const char *dir, json_t **out);
+
+/* Writes the page; every '<' of the data is escaped, so no text of a run can end its element. */
+int report_page(FILE *f, const json_t *data);
+
+#endif

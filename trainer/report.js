@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// report.js: draws the page from the JSON in #data. Plain SVG; a chart is drawn anew whenever its width or a control
+// changes.
+"use strict";
+(() => {
+const data = JSON.parse(document.getElementById("data").textContent);
+const runs = data.runs;
+const $ = (id) => document.getElementById(id);
+const escapes = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"};
+const esc = (s) => String(s).replace(/[&<>"']/g, (c) => escapes[c]);
+
+// ---- numbers as text
+function compact(v) {
+    const a = Math.abs(v);
+    if (v === 0) return "0";
+    if (a >= 1e15 || a < 1e-3) return v.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
+    for (const [size, suffix] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k"]])
+        if (a >= size) return +(v / (suffix === "k" ? 1e3 : size)).toPrecision(3) + suffix;
+    return String(+v.toPrecision(a >= 1000 ? 4 : 3));
+}
+const exact = (v) => Number.isInteger(v) && Math.abs(v) < 1e15 ? v.toLocaleString("en-GB") : String(+v.toPrecision(6));
+function bytes(v) {
+    const i = v > 0 ? Math.min(4, Math.floor(Math.log2(v) / 10)) : 0;
+    return +(v / 2 ** (10 * i)).toPrecision(3) + [" B", " KiB", " MiB", " GiB", " TiB"][i];
+}
+const percent = (v) => +(100 * v).toPrecision(3) + " %";
+
+// ---- what is drawn, in order: name of the metric, title, unit; plain: never smoothed
+const groups = [
+    ["Objective", [
+        ["loss", "Loss"], ["kd_loss", "KL divergence from the teacher", "nats"], ["class_loss", "Cross-entropy on the text", "nats"],
+        ["agreement", "Agreement with the teacher", "share of tokens", {text: percent}], ["teacher_entropy", "Entropy of the teacher", "nats"]]],
+    ["Held out", [
+        ["eval_loss", "Held-out loss"], ["eval_class_loss", "Held-out cross-entropy", "nats"], ["eval_kd_loss", "Held-out KL divergence", "nats"],
+        ["eval_perplexity", "Held-out perplexity"], ["eval_agreement", "Held-out agreement", "share of tokens", {text: percent}],
+        ["eval_teacher_entropy", "Held-out entropy of the teacher", "nats"]]],
+    ["Optimiser", [
+        ["lr", "Learning rate", "", {plain: true}], ["grad_norm", "Gradient norm", "before clipping"],
+        ["skipped_updates", "Skipped updates", "in all", {plain: true, ifNonzero: true}]]],
+    ["Speed and memory", [
+        ["tokens_per_second", "Throughput", "tokens/s"], ["step_ms", "Time of a step", "ms"],
+        ["mfu_student", "Model FLOP utilisation, student", "", {text: percent}], ["mfu_teacher", "Model FLOP utilisation, teacher", "", {text: percent}],
+        ["memory_bytes", "Memory", "", {plain: true, text: bytes, zero: true}]]],
+];
+const hidden = new Set(["tokens", "valid_tokens", "eval_tokens"]);
+const known = new Set(groups.flatMap(([, rows]) => rows.map((r) => r[0])));
+const others = new Set(runs.flatMap((r) => Object.keys(r.series)).filter((n) => !known.has(n) && !hidden.has(n)));
+if (others.size) groups.push(["Other", [...others].map((n) => [n, n.replaceAll("_", " ")])]);
+
+// ---- curves
+const state = {smooth: 0.6, log: false, shown: runs.map(() => true)};
+const colour = (i) => `--c:var(--c${i % 8})`;
+const dash = (i) => ["", "6 3", "2 3"][Math.floor(i / 8) % 3];
+const last = (run, name) => run.series[name] ? run.series[name].y.at(-1) : undefined;
+
+function smoothed(y, weight) {
+    let sum = 0, norm = 0;
+    return y.map((v) => {
+        sum = weight * sum + (1 - weight) * v;
+        norm = weight * norm + 1 - weight;
+        return sum / norm;
+    });
+}
+function ticks(lo, hi, want) {
+    const rough = (hi - lo) / want, size = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].find((m) => m * size >= rough) * size;
+    const out = [];
+    for (let k = Math.ceil(lo / step - 1e-9); k * step <= hi + step * 1e-9; k++) out.push(+(k * step).toPrecision(12));
+    return out;
+}
+function logTicks(lo, hi, want) {
+    const decades = Math.log10(hi / lo), out = [];
+    if (decades < 1) return ticks(lo, hi, want).filter((v) => v > 0);
+    const skip = Math.max(1, Math.ceil(decades / want));
+    for (let e = Math.floor(Math.log10(lo)); e <= Math.ceil(Math.log10(hi)); e++)
+        for (const m of decades < 3 ? [1, 2, 5] : [1])
+            if (e % skip === 0 && m * 10 ** e >= lo * 0.999 && m * 10 ** e <= hi * 1.001) out.push(+(m * 10 ** e).toPrecision(3));
+    return out;
+}
+
+const charts = [];
+const cursor = {x: null, chart: null};
+
+class Chart {
+    constructor(name, title, unit, how, parent) {
+        Object.assign(this, {name, title, unit: unit || "", how: how || {}});
+        this.text = this.how.text || compact;
+        this.box = document.createElement("div");
+        this.box.className = "chart";
+        this.box.innerHTML = `<h3>${esc(title)} <span>${esc(this.unit)}</span></h3><svg tabindex="0" role="img"></svg><div class="tip" hidden></div>`;
+        parent.append(this.box);
+        this.svg = this.box.querySelector("svg");
+        this.tip = this.box.querySelector(".tip");
+        this.svg.addEventListener("pointermove", (e) => this.point(e.clientX));
+        this.svg.addEventListener("pointerdown", (e) => this.point(e.clientX));
+        this.svg.addEventListener("pointerleave", () => moveCursor(null, null));
+        this.svg.addEventListener("blur", () => moveCursor(null, null));
+        this.svg.addEventListener("keydown", (e) => this.key(e));
+        new ResizeObserver(() => this.draw()).observe(this.svg);
+    }
+    // Curves that are shown, with the points a log scale cannot show left out.
+    curves() {
+        return runs.flatMap((run, i) => {
+            const s = run.series[this.name];
+            if (!s || !state.shown[i]) return [];
+            const keep = s.y.map((v) => !state.log || v > 0);
+            const x = s.x.filter((_, k) => keep[k]), raw = s.y.filter((_, k) => keep[k]);
+            const soft = state.smooth > 0 && !this.how.plain && raw.length >= 20;
+            return x.length ? [{i, x, raw, y: soft ? smoothed(raw, state.smooth) : raw, soft}] : [];
+        });
+    }
+    range(curves) {
+        let lo = Infinity, hi = -Infinity, x0 = Infinity, x1 = -Infinity;
+        for (const c of curves) {
+            for (const v of c.raw) { lo = Math.min(lo, v); hi = Math.max(hi, v); }
+            x0 = Math.min(x0, c.x[0]);
+            x1 = Math.max(x1, c.x.at(-1));
+        }
+        if (this.how.zero && !state.log) lo = Math.min(lo, 0);
+        if (state.log) {
+            const pad = Math.max((hi / lo) ** 0.05, 1.05);
+            lo /= pad;
+            hi *= pad;
+        } else {
+            const pad = hi > lo ? 0.05 * (hi - lo) : 0.1 * Math.abs(hi) || 1;
+            lo = lo >= 0 && lo < pad ? 0 : lo - pad;
+            hi += pad;
+        }
+        if (x1 === x0) { x0 -= 1; x1 += 1; }
+        return {lo, hi, x0, x1};
+    }
+    draw() {
+        const w = this.svg.clientWidth, h = this.svg.clientHeight;
+        if (!w) return;
+        this.drawn = this.curves();
+        this.svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
+        if (!this.drawn.length) {
+            this.svg.innerHTML = `<text x="${w / 2}" y="${h / 2}" text-anchor="middle">nothing to draw</text>`;
+            this.svg.setAttribute("aria-label", this.title + ": nothing to draw");
+            return;
+        }
+        const r = this.range(this.drawn), map = state.log ? Math.log : (v) => v;
+        const yt = state.log ? logTicks(r.lo, r.hi, 5) : ticks(r.lo, r.hi, 5);
+        const left = 10 + 6.6 * Math.max(...yt.map((v) => this.text(v).length)), right = w - 12, top = 10, bottom = h - 24;
+        this.px = (x) => left + (right - left) * (x - r.x0) / (r.x1 - r.x0);
+        this.py = (y) => bottom - (bottom - top) * (map(y) - map(r.lo)) / (map(r.hi) - map(r.lo));
+        this.step = (px) => r.x0 + (r.x1 - r.x0) * (px - left) / (right - left);
+        this.frame = {top, bottom, left, right};
+        const xt = ticks(r.x0, r.x1, Math.max(2, Math.floor(w / 90))).filter(Number.isInteger);
+        let out = yt.map((v) => `<line class="rule" x1="${left}" x2="${right}" y1="${this.py(v)}" y2="${this.py(v)}"/>` +
+            `<text x="${left - 7}" y="${this.py(v) + 4}" text-anchor="end">${this.text(v)}</text>`).join("");
+        out += `<line class="axis" x1="${left}" x2="${right}" y1="${bottom}" y2="${bottom}"/>`;
+        out += xt.map((v) => `<text x="${this.px(v)}" y="${bottom + 17}" text-anchor="middle">${compact(v)}</text>`).join("");
+        for (const c of this.drawn) out += this.curve(c);
+        this.svg.innerHTML = out + `<g></g>`;
+        this.svg.setAttribute("aria-label", `${this.title} by step: ` +
+            this.drawn.map((c) => `${runs[c.i].name} from ${this.text(c.raw[0])} to ${this.text(c.raw.at(-1))}`).join("; "));
+    }
+    curve(c) {
+        const line = (y) => "M" + y.map((v, k) => this.px(c.x[k]).toFixed(1) + " " + this.py(v).toFixed(1)).join("L");
+        const dots = c.x.length <= 40 && (this.name.startsWith("eval_") || c.x.length === 1)
+            ? c.x.map((x, k) => `<circle cx="${this.px(x).toFixed(1)}" cy="${this.py(c.y[k]).toFixed(1)}" r="3.5"/>`).join("") : "";
+        return `<g style="${colour(c.i)}">${c.soft ? `<path class="raw" d="${line(c.raw)}"/>` : ""}` +
+            `<path d="${line(c.y)}" stroke-dasharray="${dash(c.i)}"/>${dots}</g>`;
+    }
+    point(clientX) {
+        const box = this.svg.getBoundingClientRect();
+        if (this.drawn && this.drawn.length) moveCursor(this.step(clientX - box.left), this);
+    }
+    key(e) {
+        const way = {ArrowLeft: -1, ArrowRight: 1}[e.key];
+        if (!way || !this.drawn.length) return;
+        e.preventDefault();
+        const xs = this.drawn[0].x, from = cursor.x === null ? (way > 0 ? -1 : xs.length) : nearest(xs, cursor.x);
+        moveCursor(xs[Math.max(0, Math.min(xs.length - 1, from + way))], this);
+    }
+    // The cursor's line and points on every chart; the values only on the one that is pointed at.
+    mark() {
+        const layer = this.svg.querySelector("g:last-child");
+        const here = cursor.chart === this;
+        this.tip.hidden = !here;
+        if (!layer || !this.drawn || !this.drawn.length) return;
+        if (cursor.x === null) { layer.innerHTML = ""; return; }
+        const f = this.frame, hits = this.drawn.map((c) => ({c, k: nearest(c.x, cursor.x)}));
+        const main = hits.reduce((a, b) => Math.abs(b.c.x[b.k] - cursor.x) < Math.abs(a.c.x[a.k] - cursor.x) ? b : a);
+        const at = main.c.x[main.k], px = this.px(at);
+        if (px < f.left - 1 || px > f.right + 1) { layer.innerHTML = ""; return; }
+        layer.innerHTML = `<line class="cursor" x1="${px}" x2="${px}" y1="${f.top}" y2="${f.bottom}"/>` + hits.map(({c, k}) =>
+            `<circle style="${colour(c.i)}" cx="${this.px(c.x[k])}" cy="${this.py(c.y[k])}" r="4"/>`).join("");
+        if (!here) return;
+        this.tip.innerHTML = `<b>step ${exact(at)}</b>` + hits.map(({c, k}) => `<div style="${colour(c.i)}"><span><i></i>${esc(runs[c.i].name)}` +
+            `${c.x[k] === at ? "" : " at " + exact(c.x[k])}</span><b>${this.how.text ? this.text(c.raw[k]) : exact(c.raw[k])}</b></div>`).join("");
+        const width = this.tip.offsetWidth, x = px + this.svg.offsetLeft;
+        this.tip.style.left = Math.max(8, x + 14 + width > this.box.clientWidth - 8 ? x - 14 - width : x + 14) + "px";
+        this.tip.style.top = this.svg.offsetTop + 12 + "px";
+    }
+}
+
+function nearest(xs, x) {
+    let lo = 0, hi = xs.length - 1;
+    while (hi - lo > 1) {
+        const mid = (lo + hi) >> 1;
+        if (xs[mid] <= x) lo = mid; else hi = mid;
+    }
+    return Math.abs(xs[lo] - x) <= Math.abs(xs[hi] - x) ? lo : hi;
+}
+function moveCursor(x, chart) {
+    cursor.x = x;
+    cursor.chart = chart;
+    charts.forEach((c) => c.mark());
+}
+function redraw() {
+    charts.forEach((c) => c.draw());
+}
+
+// ---- the parts of the page
+function median(values) {
+    const sorted = [...values].sort((a, b) => a - b);
+    return sorted[sorted.length >> 1];
+}
+function stats(run) {
+    const speed = run.series.tokens_per_second, memory = last(run, "memory_bytes"), r = run.receipt || {};
+    const kd = last(run, "kd_loss"), teacher = r.teacher_parameters > 0;
+    return [
+        ["Steps", run.steps, exact], ["Loss", last(run, "loss"), compact], ["KL divergence", teacher || kd > 0 ? kd : undefined, compact],
+        ["Held-out CE", last(run, "eval_class_loss"), compact, "held"], ["Tokens/s", speed && median(speed.y), compact],
+        ["Memory", memory, bytes], ["Parameters", r.student_parameters, compact], ["Teacher", teacher ? r.teacher_parameters : undefined, compact],
+    ].filter(([, v]) => v !== undefined && v !== null);
+}
+function drawRuns() {
+    const held = runs.map((r) => last(r, "eval_class_loss")).filter((v) => v !== undefined);
+    const best = held.length > 1 && new Set(held).size > 1 ? Math.min(...held) : NaN;
+    $("runs").innerHTML = runs.map((run, i) => {
+        const r = run.receipt, d = r && r.device;
+        const line = [r && r.command, d && d.name, r && r.applied && r.applied.dtype].filter(Boolean).join(" · ");
+        return `<article class="card" style="${colour(i)}"><h3>${esc(run.name)}</h3><p class="muted">${esc(line || run.path)}</p>` +
+            run.notes.map((n) => `<p class="warn">${esc(n)}</p>`).join("") + `<dl class="stats">` + stats(run).map(([name, v, text, mark]) =>
+            `<div><dt>${name}</dt><dd>${text(v)}${mark && v === best ? '<span class="best">lowest</span>' : ""}</dd></div>`).join("") + `</dl></article>`;
+    }).join("");
+    $("about").textContent = `${runs.length} run${runs.length > 1 ? "s" : ""}, ` +
+        `${exact(runs.reduce((n, r) => n + r.rows, 0))} rows of metrics; written by nojit ${data.version}`;
+    document.title = runs.map((r) => r.name).join(", ") + " - nojit report";
+}
+function drawLegend() {
+    $("legend").innerHTML = runs.map((run, i) => `<button type="button" aria-pressed="true" style="${colour(i)}"><svg viewBox="0 0 22 8" aria-hidden="true">` +
+        `<path d="M1 4H21" stroke="var(--c)" stroke-width="3" stroke-dasharray="${dash(i)}"/></svg>${esc(run.name)}</button>`).join("");
+    [...$("legend").children].forEach((button, i) => button.addEventListener("click", () => {
+        state.shown[i] = !state.shown[i];
+        button.setAttribute("aria-pressed", state.shown[i]);
+        redraw();
+    }));
+}
+function drawCharts() {
+    for (const [heading, rows] of groups) {
+        const have = rows.filter(([name, , , how]) => runs.some((r) => {
+            const s = r.series[name];
+            return s && (!(how && how.ifNonzero) && !/(kd|agree|teacher)/.test(name) || s.y.some((v) => v !== 0));
+        }));
+        if (!have.length) continue;
+        const section = document.createElement("section"), grid = document.createElement("div");
+        section.innerHTML = `<h2>${heading}</h2>`;
+        grid.className = "grid";
+        section.append(grid);
+        $("charts").append(section);
+        for (const [name, title, unit, how] of have) charts.push(new Chart(name, title, unit, how, grid));
+    }
+}
+// A receipt as [group, name, value]; numbers and words of the top level are one group.
+function flat(receipt) {
+    const out = new Map();
+    for (const [key, value] of Object.entries(receipt || {})) {
+        if (value !== null && typeof value === "object" && !Array.isArray(value))
+            for (const [name, v] of Object.entries(value)) out.set(key + "\n" + name, v);
+        else out.set("run\n" + key, value);
+    }
+    return out;
+}
+const titles = {run: "Run", options: "Options", applied: "Applied by the engine", device: "Device"};
+function show(v) {
+    if (v === undefined) return "–";
+    if (v === "") return "";
+    if (Array.isArray(v) || (v !== null && typeof v === "object")) return JSON.stringify(v);
+    return typeof v === "number" ? exact(v) : String(v);
+}
+function drawReceipts() {
+    const maps = runs.map((r) => flat(r.receipt));
+    const keys = [...new Set(maps.flatMap((m) => [...m.keys()]))];
+    if (!keys.length) { $("receipts").hidden = true; return; }
+    const order = [...new Set(["run", ...keys.map((k) => k.split("\n")[0])])];
+    let body = "", differences = 0;
+    for (const group of order) {
+        const rows = keys.filter((k) => k.split("\n")[0] === group);
+        if (!rows.length) continue;
+        body += `<tr class="group"><th scope="rowgroup" colspan="${runs.length + 1}">${esc(titles[group] || group)}</th></tr>`;
+        for (const key of rows) {
+            const values = maps.map((m) => show(m.get(key)));
+            const differs = new Set(values.filter((_, i) => runs[i].receipt)).size > 1;
+            differences += differs;
+            body += `<tr${differs ? ' class="differs"' : ""}><th scope="row">${esc(key.split("\n")[1])}</th>` +
+                values.map((v) => `<td>${esc(v)}</td>`).join("") + "</tr>";
+        }
+    }
+    $("table").innerHTML = `<table><thead><tr><th></th>${runs.map((r) => `<th scope="col">${esc(r.name)}</th>`).join("")}</tr></thead><tbody>${body}</tbody></table>`;
+    if (runs.length > 1 && differences) {
+        $("only").hidden = false;
+        $("only").lastChild.textContent = ` Differences only (${differences})`;
+        $("only").firstChild.addEventListener("change", (e) => $("table").firstChild.classList.toggle("only", e.target.checked));
+    }
+}
+function drawSamples() {
+    const all = runs.flatMap((run, i) => run.samples.map((s) => ({s, i})));
+    if (!all.length) return;
+    $("samples").hidden = false;
+    $("samples").lastChild.innerHTML = all.map(({s, i}) => `<div class="sample" style="${colour(i)}"><p class="muted">${esc(runs[i].name)}` +
+        `${s.step === undefined ? "" : `, step ${exact(s.step)}`}</p><pre><mark>${esc(s.prompt || "")}</mark>${esc(s.text || "")}</pre></div>`).join("");
+}
+
+document.querySelector("main").hidden = false;
+drawRuns();
+drawLegend();
+drawCharts();
+drawReceipts();
+drawSamples();
+$("smooth").addEventListener("input", (e) => {
+    state.smooth = +e.target.value;
+    $("smoothed").textContent = state.smooth > 0 ? state.smooth.toFixed(2) : "off";
+    redraw();
+});
+$("log").addEventListener("change", (e) => {
+    state.log = e.target.checked;
+    redraw();
+});
+})();

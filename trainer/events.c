@@ -100,9 +100,11 @@ int events_open(struct events *e, const char *dir, int64_t first)
         return fail(NJ_E_IO, "%s: %s", e->path, strerror(errno));
     if (gethostname(host, sizeof host - 1) != 0)
         snprintf(host, sizeof host, "host");
-    snprintf(e->path, sizeof e->path, "%s/runs/events.out.tfevents.%lld.%s.%ld.0", dir,
-             (long long)time(NULL), host, (long)getpid());
-    e->file = fopen(e->path, "wb");
+    for (int n = 0; n < 100 && e->file == NULL && (n == 0 || errno == EEXIST); n++) {
+        snprintf(e->path, sizeof e->path, "%s/runs/events.out.tfevents.%lld.%s.%ld.%d", dir,
+                 (long long)time(NULL), host, (long)getpid(), n);
+        e->file = fopen(e->path, "wbx");
+    }
     if (e->file == NULL)
         return fail(NJ_E_IO, "%s: cannot be written: %s", e->path, strerror(errno));
     int err = put_event(e, first, EVENT_VERSION, version, sizeof version - 1);

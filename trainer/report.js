@@ -20,8 +20,9 @@ function compact(v) {
     return String(+v.toPrecision(a >= 1000 ? 4 : 3));
 }
 const exact = (v) => Number.isInteger(v) && Math.abs(v) < 1e15 ? v.toLocaleString("en-GB") : String(+v.toPrecision(6));
+const bytesPower = (v) => v > 0 ? Math.min(4, Math.floor(Math.log2(v) / 10)) : 0;
 function bytes(v) {
-    const i = v > 0 ? Math.min(4, Math.floor(Math.log2(v) / 10)) : 0;
+    const i = bytesPower(v);
     return +(v / 2 ** (10 * i)).toPrecision(3) + [" B", " KiB", " MiB", " GiB", " TiB"][i];
 }
 const percent = (v) => +(100 * v).toPrecision(3) + " %";
@@ -47,6 +48,11 @@ const hidden = new Set(["tokens", "valid_tokens", "eval_tokens"]);
 const known = new Set(groups.flatMap(([, rows]) => rows.map((r) => r[0])));
 const others = new Set(runs.flatMap((r) => Object.keys(r.series)).filter((n) => !known.has(n) && !hidden.has(n)));
 if (others.size) groups.push(["Other", [...others].map((n) => [n, n.replaceAll("_", " ")])]);
+
+// A run without a teacher has zeros for what only a teacher gives.
+for (const run of runs)
+    for (const [name, s] of Object.entries(run.series))
+        if (/kd|agreement|teacher/.test(name) && s.y.every((v) => v === 0)) delete run.series[name];
 
 // ---- curves
 const state = {smooth: 0.6, log: false, shown: runs.map(() => true)};
@@ -76,6 +82,14 @@ function logTicks(lo, hi, want) {
     for (let e = Math.floor(Math.log10(lo)); e <= Math.ceil(Math.log10(hi)); e++)
         for (const m of decades < 3 ? [1, 2, 5] : [1])
             if (e % skip === 0 && m * 10 ** e >= lo * 0.999 && m * 10 ** e <= hi * 1.001) out.push(+(m * 10 ** e).toPrecision(3));
+    return out;
+}
+
+// As many digits as make the labels of an axis differ.
+function labels(values, text) {
+    let out = values.map(text);
+    for (let digits = 4; digits < 10 && new Set(out).size < out.length && text === compact; digits++)
+        out = values.map((v) => String(+v.toPrecision(digits)));
     return out;
 }
 
@@ -123,7 +137,9 @@ class Chart {
             lo /= pad;
             hi *= pad;
         } else {
-            const pad = hi > lo ? 0.05 * (hi - lo) : 0.1 * Math.abs(hi) || 1;
+            // Rounding noise is not blown up to the height of the chart.
+            const least = 0.01 * Math.max(Math.abs(lo), Math.abs(hi)) || 1;
+            const pad = Math.max(0.05 * (hi - lo), (least - (hi - lo)) / 2);
             lo = lo >= 0 && lo < pad ? 0 : lo - pad;
             hi += pad;
         }
@@ -141,21 +157,23 @@ class Chart {
             return;
         }
         const r = this.range(this.drawn), map = state.log ? Math.log : (v) => v;
-        const yt = state.log ? logTicks(r.lo, r.hi, 5) : ticks(r.lo, r.hi, 5);
-        const left = 10 + 6.6 * Math.max(...yt.map((v) => this.text(v).length)), right = w - 12, top = 10, bottom = h - 24;
+        const unit = this.text === bytes ? 2 ** (10 * bytesPower(r.hi)) : 1;
+        const yt = (state.log ? logTicks : ticks)(r.lo / unit, r.hi / unit, 6).map((v) => v * unit), names = labels(yt, this.text);
+        const left = 10 + 6.6 * Math.max(...names.map((n) => n.length)), right = w - 12, top = 10, bottom = h - 24;
         this.px = (x) => left + (right - left) * (x - r.x0) / (r.x1 - r.x0);
         this.py = (y) => bottom - (bottom - top) * (map(y) - map(r.lo)) / (map(r.hi) - map(r.lo));
         this.step = (px) => r.x0 + (r.x1 - r.x0) * (px - left) / (right - left);
         this.frame = {top, bottom, left, right};
         const xt = ticks(r.x0, r.x1, Math.max(2, Math.floor(w / 90))).filter(Number.isInteger);
-        let out = yt.map((v) => `<line class="rule" x1="${left}" x2="${right}" y1="${this.py(v)}" y2="${this.py(v)}"/>` +
-            `<text x="${left - 7}" y="${this.py(v) + 4}" text-anchor="end">${this.text(v)}</text>`).join("");
+        let out = yt.map((v, k) => `<line class="rule" x1="${left}" x2="${right}" y1="${this.py(v)}" y2="${this.py(v)}"/>` +
+            `<text x="${left - 7}" y="${this.py(v) + 4}" text-anchor="end">${names[k]}</text>`).join("");
         out += `<line class="axis" x1="${left}" x2="${right}" y1="${bottom}" y2="${bottom}"/>`;
         out += xt.map((v) => `<text x="${this.px(v)}" y="${bottom + 17}" text-anchor="middle">${compact(v)}</text>`).join("");
         for (const c of this.drawn) out += this.curve(c);
         this.svg.innerHTML = out + `<g></g>`;
         this.svg.setAttribute("aria-label", `${this.title} by step: ` +
             this.drawn.map((c) => `${runs[c.i].name} from ${this.text(c.raw[0])} to ${this.text(c.raw.at(-1))}`).join("; "));
+        if (cursor.x !== null) this.mark();
     }
     curve(c) {
         const line = (y) => "M" + y.map((v, k) => this.px(c.x[k]).toFixed(1) + " " + this.py(v).toFixed(1)).join("L");
@@ -191,9 +209,10 @@ class Chart {
         if (!here) return;
         this.tip.innerHTML = `<b>step ${exact(at)}</b>` + hits.map(({c, k}) => `<div style="${colour(c.i)}"><span><i></i>${esc(runs[c.i].name)}` +
             `${c.x[k] === at ? "" : " at " + exact(c.x[k])}</span><b>${this.how.text ? this.text(c.raw[k]) : exact(c.raw[k])}</b></div>`).join("");
-        const width = this.tip.offsetWidth, x = px + this.svg.offsetLeft;
+        const box = this.box.getBoundingClientRect(), svg = this.svg.getBoundingClientRect();
+        const width = this.tip.offsetWidth, x = px + svg.left - box.left;
         this.tip.style.left = Math.max(8, x + 14 + width > this.box.clientWidth - 8 ? x - 14 - width : x + 14) + "px";
-        this.tip.style.top = this.svg.offsetTop + 12 + "px";
+        this.tip.style.top = svg.top - box.top + 12 + "px";
     }
 }
 
@@ -221,9 +240,9 @@ function median(values) {
 }
 function stats(run) {
     const speed = run.series.tokens_per_second, memory = last(run, "memory_bytes"), r = run.receipt || {};
-    const kd = last(run, "kd_loss"), teacher = r.teacher_parameters > 0;
+    const teacher = r.teacher_parameters > 0;
     return [
-        ["Steps", run.steps, exact], ["Loss", last(run, "loss"), compact], ["KL divergence", teacher || kd > 0 ? kd : undefined, compact],
+        ["Steps", run.steps, exact], ["Loss", last(run, "loss"), compact], ["KL divergence", last(run, "kd_loss"), compact],
         ["Held-out CE", last(run, "eval_class_loss"), compact, "held"], ["Tokens/s", speed && median(speed.y), compact],
         ["Memory", memory, bytes], ["Parameters", r.student_parameters, compact], ["Teacher", teacher ? r.teacher_parameters : undefined, compact],
     ].filter(([, v]) => v !== undefined && v !== null);
@@ -255,7 +274,7 @@ function drawCharts() {
     for (const [heading, rows] of groups) {
         const have = rows.filter(([name, , , how]) => runs.some((r) => {
             const s = r.series[name];
-            return s && (!(how && how.ifNonzero) && !/(kd|agree|teacher)/.test(name) || s.y.some((v) => v !== 0));
+            return s && (!(how && how.ifNonzero) || s.y.some((v) => v !== 0));
         }));
         if (!have.length) continue;
         const section = document.createElement("section"), grid = document.createElement("div");

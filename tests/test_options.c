@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_options.c: the option tables and both of their parsers: command line and --config file.
+ */
+#include "options.h"
+#include "unit.h"
+
+#include <stdbool.h>
+
+static const struct command_info *command(const char *name)
+{
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    fail_msg("no command %s", name);
+    return NULL;
+}
+
+/* Parses words that are separated by spaces. */
+static int parse(const char *name, const char *line, struct settings *s)
+{
+    static char copy[2048];
+    char *argv[64];
+    int argc = 0;
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *w = strtok(copy, " "); w != NULL; w = strtok(NULL, " "))
+        argv[argc++] = w;
+    return settings_parse(command(name), argc, argv, s);
+}
+
+static const char *file_of(const char *text)
+{
+    const char *path = at("run.yaml");
+    write_text(path, text);
+    return path;
+}
+
+static int parse_file(const char *name, const char *text, const char *line, struct settings *s)
+{
+    char words[1024];
+    snprintf(words, sizeof words, "--config %s %s", file_of(text), line);
+    return parse(name, words, s);
+}
+
+static void file_sets_everything(void **state)
+{
+    (void)state;
+    struct settings s;
+    check_ok(parse_file("distill",
+                        "# a run\nstudent: small\nteacher_model_name_or_path: 'big one'\n"
+                        "data: [a.txt, b.txt]\neval-data:\n  - c.txt\nlearning_rate: 2e-3\n"
+                        "steps: 12\nlr_scheduler_type: linear\njson: true\ndry-run: false\n"
+                        "bf16: true\nfp16: false\n",
+                        "", &s),
+             "file");
+    assert_string_equal(s.student, "small");
+    assert_string_equal(s.teacher, "big one");
+    assert_int_equal(s.data.count, 2);
+    assert_string_equal(s.data.path[1], "b.txt");
+    assert_int_equal(s.eval_data.count, 1);
+    assert_true(s.lr > 0.00199 && s.lr < 0.00201);
+    assert_int_equal(s.steps, 12);
+    assert_int_equal(s.lr_schedule, 1);
+    assert_true(s.json && !s.dry_run);
+    assert_int_equal(s.dtype, DTYPE_BF16);
+    settings_free(&s);
+}
+
+/* Wherever --config stands, what the command line says holds; its lists replace the file's. */
+static void command_line_wins(void **state)
+{
+    (void)state;
+    struct settings s;
+    char line[1024];
+    const char *path = file_of("steps: 5\ndata: [a, b]\njson: true\nlr: 1\n");
+    snprintf(line, sizeof line, "--steps 9 --data c --data d --json=false --config=%s", path);
+    check_ok(parse("train", line, &s), "parse");
+    assert_int_equal(s.steps, 9);
+    assert_int_equal(s.data.count, 2);
+    assert_string_equal(s.data.path[0], "c");
+    assert_string_equal(s.data.path[1], "d");
+    assert_false(s.json);
+    assert_true(s.lr > 0.9);
+    settings_free(&s);
+}
+
+static void file_faults(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *said;
+    } bad[] = {
+        {"steps: 3\nlearning_rat: 1\n", "run.yaml:2: unknown option --learning-rat; did you mean"},
+        {"lr: fast\n", "run.yaml:1: --lr fast: not a number"},
+        {"steps: 3\n\nsteps: 4\n", "run.yaml:3: the option is named twice"},
+        {"lr: [1, 2]\n", "run.yaml:1: this option takes one value"},
+        {"lr: {peak: 1}\n", "run.yaml:1: a value is expected"},
+        {"data: [[a]]\n", "run.yaml:1: a value is expected"},
+        {"lr:\n", "run.yaml:1: the value is missing"},
+        {"- lr\n", "run.yaml:1: lines of `name: value`"},
+        {"config: other.yaml\n", "run.yaml:1: a file of options cannot name another"},
+        {"json: maybe\n", "run.yaml:1: --json maybe: a flag"},
+        {"steps: 3\nlr: \"1\n", "not YAML"},
+        {"load_in_4bit: true\n", "run.yaml:1: --load-in-4bit: weights are"},
+        {"temperature: 2\n", "run.yaml:1: unknown option --temperature"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct settings s;
+        check_refused(parse_file("train", bad[i].text, "", &s), NJ_E_ARG, bad[i].said, bad[i].text);
+        settings_free(&s);
+    }
+    struct settings s;
+    check_refused(parse("train", "--config /nowhere/run.yaml", &s), NJ_E_ARG, "/nowhere/run.yaml",
+                  "missing file");
+    settings_free(&s);
+    check_ok(parse_file("train", "", "", &s), "an empty file");
+    settings_free(&s);
+}
+
+static void other_spellings(void **state)
+{
+    (void)state;
+    struct settings s;
+    check_ok(parse("distill",
+                   "--model_name_or_path m --teacher_model t --train_file d --max_seq_length 77 "
+                   "--lr_scheduler_type constant_with_warmup --bf16 True --num_warmup_steps 3 "
+                   "--gradient_clipping 2 --no_cuda --warmup_fraction 0.25",
+                   &s),
+             "parse");
+    assert_string_equal(s.student, "m");
+    assert_string_equal(s.teacher, "t");
+    assert_string_equal(s.data.path[0], "d");
+    assert_int_equal(s.seq_len, 77);
+    assert_int_equal(s.lr_schedule, 2);
+    assert_int_equal(s.dtype, DTYPE_BF16);
+    assert_int_equal(s.warmup_steps, 3);
+    assert_int_equal(s.device, NJ_DEVICE_CPU);
+    assert_true(s.max_grad_norm > 1.99 && s.warmup_ratio > 0.24);
+    settings_free(&s);
+    check_ok(parse("eval", "--model_name_or_path m", &s), "eval");
+    assert_string_equal(s.student, "m");
+    settings_free(&s);
+    check_refused(parse("train", "--gradient_checkpointing", &s), NJ_E_ARG, "--batch-size",
+                  "an option of others");
+    settings_free(&s);
+    check_refused(parse("train", "--bf16=perhaps", &s), NJ_E_ARG, "true or false", "no truth");
+    settings_free(&s);
+}
+
+static void words(void **state)
+{
+    (void)state;
+    struct settings s;
+    check_ok(parse("report", "a --out page.html b", &s), "report");
+    assert_int_equal(s.words.count, 2);
+    assert_string_equal(s.words.path[1], "b");
+    assert_string_equal(s.out, "page.html");
+    settings_free(&s);
+    check_refused(parse("train", "a", &s), NJ_E_ARG, "unexpected argument 'a'", "train");
+    settings_free(&s);
+    assert_int_equal(parse("train", "a --help", &s), 1);
+    settings_free(&s);
+}
+
+/* Every row of the tables of spellings can be reached and names an option that there is. */
+static void tables_agree(void **state)
+{
+    (void)state;
+    for (const struct option_alias *a = option_aliases; a->word != NULL; a++) {
+        bool found = false;
+        for (const struct command_info *c = commands; c->name != NULL; c++) {
+            struct option_match m;
+            found = found || (option_match(c, a->word, strlen(a->word), &m) == 0 &&
+                              strcmp(m.o->name, a->name) == 0);
+        }
+        if (!found)
+            fail_msg("--%s does not lead to --%s", a->word, a->name);
+        assert_null(strchr(a->word, '_'));
+    }
+    for (const struct option_foreign *f = options_foreign; f->word != NULL; f++)
+        for (const struct command_info *c = commands; c->name != NULL; c++) {
+            struct option_match m;
+            check_refused(option_match(c, f->word, strlen(f->word), &m), NJ_E_ARG, f->remedy,
+                          f->word);
+        }
+    for (const struct option_alias *a = choice_aliases; a->word != NULL; a++) {
+        struct settings s;
+        char line[128];
+        snprintf(line, sizeof line, "--%s %s", a->name, a->word);
+        check_ok(parse("train", line, &s), line);
+        settings_free(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(file_sets_everything),
+        cmocka_unit_test(command_line_wins),
+        cmocka_unit_test(file_faults),
+        cmocka_unit_test(other_spellings),
+        cmocka_unit_test(words),
+        cmocka_unit_test(tables_agree),
+    };
+    return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
+}

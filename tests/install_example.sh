@@ -9,7 +9,7 @@ set -eu
 prefix=$scratch/prefix
 cuda=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
 if make --no-print-directory B="$BUILD" PREFIX="$prefix" install >"$scratch/log" 2>&1 && [ -x "$prefix/bin/nojit" ] &&
-    [ -f "$prefix/share/man/man1/nojit.1" ]; then
+    [ -f "$prefix/share/man/man1/nojit.1" ] && [ -f "$prefix/share/bash-completion/completions/nojit" ]; then
     ok "install"
 else
     not_ok "install" "$(tail -n 3 "$scratch/log")"

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# report_page.sh: `nojit report`: a page that needs no network, holds every run's values, and cannot be broken by what
+# a run says. Where there is a Chromium, the page is opened in it.
+set -eu
+. tests/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+page=$scratch/page.html
+mkdir -p "$d"
+
+# run NAME LR STEPS: a folder as a run leaves it.
+run() {
+    mkdir -p "$d/$1"
+    awk -v n="$3" -v lr="$2" 'BEGIN { for (i = 1; i <= n; i++) {
+        printf "{\"step\": %d, \"loss\": %.6f, \"kd_loss\": %.6f, \"lr\": %s, \"mfu_student\": null, \"tokens_per_second\": %d}\n",
+            i, 5 / i + 1, 2 / i, lr, 1000 + i
+        if (i % 10 == 0) printf "{\"step\": %d, \"eval_loss\": %.6f, \"eval_class_loss\": %.6f}\n", i, 6 / i + 1, 6 / i + 1 } }' \
+        >"$d/$1/metrics.jsonl"
+    echo "{\"command\": \"distill\", \"options\": {\"lr\": \"$2\", \"seed\": \"1\"}, \"device\": {\"name\": \"test\"}}" >"$d/$1/receipt.json"
+}
+check() { # NAME CONDITION...
+    local name=$1
+    shift
+    if "$@"; then ok "$name"; else not_ok "$name" "$*"; fi
+}
+# The JSON of the page, with its escapes of '<' undone.
+page_data() { sed -n 's/.*id="data">\(.*\)<\/script>.*/\1/p' "$page" | sed 's/\\u003c/</g'; }
+
+run first 0.001 40
+run second 0.002 30
+check "a page of two runs" "$nojit" report "$d/first" "$d/second" --out "$page" >"$scratch/log"
+check "says what it wrote" grep -q 'page.html: 2 runs' "$scratch/log"
+check "nothing is fetched" test "$(grep -ciE 'https?:|src=|href=|@import|url\(|fetch\(|XMLHttp' "$page")" = 0
+check "a policy forbids fetching" grep -q "default-src 'none'" "$page"
+check "names of both runs" test "$(page_data | grep -o '"name":"\(first\|second\)"' | wc -l)" = 2
+check "40 values of the loss" test "$(page_data | grep -o '"loss":{"x":\[[^]]*\]' | head -1 | tr ',' '\n' | wc -l)" = 40
+check "null is left out" test "$(page_data | grep -c mfu_student)" = 0
+check "numbers without scripts" grep -q '<tr><th>first</th><td>40</td><td>1.125</td><td>0.05</td><td></td><td>1.15</td><td>1040</td></tr>' "$page"
+cp "$page" "$scratch/again.html"
+"$nojit" report "$d/first" "$d/second" --out "$page" >"$scratch/log"
+check "same runs, same bytes" cmp -s "$page" "$scratch/again.html"
+
+# A long run: extremes stay, and the page stays small.
+run long 0.001 40000
+sed -i 's/{"step": 23456, "loss": [0-9.]*/{"step": 23456, "loss": 98765/' "$d/long/metrics.jsonl"
+"$nojit" report "$d/long" --out "$page" >"$scratch/log"
+check "a spike is not lost" grep -q '98765' "$page"
+check "a long run makes a small page" test "$(wc -c <"$page")" -lt 600000
+
+# Text of a run stays text.
+run '<img onerror=x>' 0.001 5
+printf '%s\n' '{"step": 3, "prompt": "</script><script>alert(1)</script>", "text": "<!--<script>"}' >"$d/<img onerror=x>/samples.jsonl"
+"$nojit" report "$d/<img onerror=x>" --out "$page" >"$scratch/log"
+check "a sample cannot end the data" test "$(grep -o '</script>' "$page" | wc -l)" = 2
+check "markup in names is escaped" test "$(grep -c '<img' "$page")" = 0
+check "samples are there" grep -q 'u003c!--' "$page"
+
+# A run that goes on, and damage.
+run going 0.001 12
+rm "$d/going/receipt.json"
+printf '{"step": 13, "lo' >>"$d/going/metrics.jsonl"
+check "a run that goes on" "$nojit" report "$d/going" --out "$page" >"$scratch/log"
+check "says so" grep -q 'the run has not finished.*is not whole' "$page"
+refuses "no run" 2 'needs the folder of a run' "$nojit" report --out "$page"
+refuses "no page" 2 'needs --out' "$nojit" report "$d/first"
+refuses "not a page" 2 'must end in .html' "$nojit" report "$d/first" --out "$d/first/receipt.json"
+refuses "no folder" 1 'nowhere/metrics.jsonl' "$nojit" report "$d/nowhere" --out "$page"
+refuses "cannot be written" 1 'nowhere/page.html: cannot be written' "$nojit" report "$d/first" --out "$d/nowhere/page.html"
+run damaged 0.001 12
+sed -i '7s/"loss"/loss/' "$d/damaged/metrics.jsonl"
+refuses "damaged row" 1 'metrics.jsonl:7: ' "$nojit" report "$d/damaged" --out "$d/new.html"
+check "nothing half-written" test ! -e "$d/new.html"
+: >"$d/damaged/metrics.jsonl"
+refuses "no rows" 1 'no rows yet' "$nojit" report "$d/damaged" --out "$page"
+run bad-receipt 0.001 12
+echo '[1' >"$d/bad-receipt/receipt.json"
+refuses "damaged receipt" 1 'receipt.json:.*not a receipt' "$nojit" report "$d/bad-receipt" --out "$page"
+mkdir -p "$d/same/first"
+cp "$d/first"/* "$d/same/first/"
+"$nojit" report "$d/first" "$d/same/first" --out "$page" >"$scratch/log"
+check "runs of one name go by their paths" test "$(page_data | grep -o '"name":"[^"]*/first"' | sort -u | wc -l)" = 2
+
+# ---- in a browser
+browser=$(command -v chromium || command -v google-chrome || true)
+if [ -n "$browser" ]; then
+    "$nojit" report "$d/first" "$d/second" "$d/<img onerror=x>" --out "$page" >"$scratch/log"
+    "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=3000 --window-size=1280,1000 \
+        --user-data-dir="$scratch/profile" --dump-dom "file://$page" >"$scratch/dom" 2>"$scratch/log" || true
+    check "charts are drawn" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 6
+    check "each with its curves" test "$(grep -o '<path d="M' "$scratch/dom" | wc -l)" -ge 16
+    check "no value is NaN" test "$(grep -c 'NaN' "$scratch/dom")" = "$(grep -c 'NaN' "$page")"
+    check "differences are marked" grep -q 'class="differs"><th scope="row">lr' "$scratch/dom"
+    check "equal settings are not" grep -q '<tr><th scope="row">seed' "$scratch/dom"
+    check "a sample stays text in the browser" grep -q '&lt;/script&gt;&lt;script&gt;alert' "$scratch/dom"
+fi
+finish

@@ -22,7 +22,7 @@ offers() { # NAME WANTED WORDS...: completing the last word gives WANTED
 offers "commands" "distill" nojit dis
 offers "an option" "--teacher" nojit distill --tea
 offers "options of this command alone" "" nojit train --tea
-offers "choices" "cosine constant" nojit train --lr-schedule co
+offers "choices" "constant cosine" nojit train --lr-schedule co
 offers "no file where a number is due" "" nojit train --steps ""
 mkdir "$scratch/files"
 mkdir "$scratch/files/folder"

@@ -10,8 +10,8 @@
 
 /* Reads DIR/metrics.jsonl and, if they are there, receipt.json and samples.jsonl. The object has
  * name, path, rows, steps, series {metric: {x: [step...], y: [...]}}, receipt (or null), samples,
- * notes. Values that are no finite numbers are left out; of a long series the extremes of each
- * stretch of steps are kept. */
+ * notes. Values that are no finite numbers are left out; of a long series, x and y hold the extremes
+ * of each stretch of steps, at and mean its mean. */
 int report_read(const char *dir, json_t **out);
 
 /* Writes the page; every '<' of the data is escaped, so no text of a run can end its element. */

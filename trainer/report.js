@@ -25,23 +25,33 @@ function bytes(v) {
     const i = bytesPower(v);
     return +(v / 2 ** (10 * i)).toPrecision(3) + [" B", " KiB", " MiB", " GiB", " TiB"][i];
 }
+const four = (v) => Math.abs(v) >= 1e-3 && Math.abs(v) < 1e4 ? v.toPrecision(4) : compact(v);
 const percent = (v) => +(100 * v).toPrecision(3) + " %";
 
 // ---- what is drawn, in order: name of the metric, title, unit; plain: never smoothed
 const groups = [
     ["Objective", [
-        ["loss", "Loss"], ["kd_loss", "KL divergence from the teacher", "nats"], ["class_loss", "Cross-entropy on the text", "nats"],
-        ["agreement", "Agreement with the teacher", "share of tokens", {text: percent}], ["teacher_entropy", "Entropy of the teacher", "nats"]]],
+        ["loss", "Loss"],
+        ["kd_loss", "KL divergence from the teacher", "nats"],
+        ["class_loss", "Cross-entropy on the text", "nats"],
+        ["agreement", "Agreement with the teacher", "share of tokens", {text: percent}],
+        ["teacher_entropy", "Entropy of the teacher", "nats"]]],
     ["Held out", [
-        ["eval_loss", "Held-out loss"], ["eval_class_loss", "Held-out cross-entropy", "nats"], ["eval_kd_loss", "Held-out KL divergence", "nats"],
-        ["eval_perplexity", "Held-out perplexity"], ["eval_agreement", "Held-out agreement", "share of tokens", {text: percent}],
+        ["eval_loss", "Held-out loss"],
+        ["eval_class_loss", "Held-out cross-entropy", "nats"],
+        ["eval_kd_loss", "Held-out KL divergence", "nats"],
+        ["eval_perplexity", "Held-out perplexity"],
+        ["eval_agreement", "Held-out agreement", "share of tokens", {text: percent}],
         ["eval_teacher_entropy", "Held-out entropy of the teacher", "nats"]]],
     ["Optimiser", [
-        ["lr", "Learning rate", "", {plain: true}], ["grad_norm", "Gradient norm", "before clipping"],
+        ["lr", "Learning rate", "", {plain: true}],
+        ["grad_norm", "Gradient norm", "before clipping"],
         ["skipped_updates", "Skipped updates", "in all", {plain: true, ifNonzero: true}]]],
     ["Speed and memory", [
-        ["tokens_per_second", "Throughput", "tokens/s"], ["step_ms", "Time of a step", "ms"],
-        ["mfu_student", "Model FLOP utilisation, student", "", {text: percent}], ["mfu_teacher", "Model FLOP utilisation, teacher", "", {text: percent}],
+        ["tokens_per_second", "Throughput", "tokens/s"],
+        ["step_ms", "Time of a step", "ms"],
+        ["mfu_student", "Model FLOP utilisation, student", "", {text: percent}],
+        ["mfu_teacher", "Model FLOP utilisation, teacher", "", {text: percent}],
         ["memory_bytes", "Memory", "", {plain: true, text: bytes, zero: true}]]],
 ];
 const hidden = new Set(["tokens", "valid_tokens", "eval_tokens"]);
@@ -60,7 +70,9 @@ const colour = (i) => `--c:var(--c${i % 8})`;
 const dash = (i) => ["", "6 3", "2 3"][Math.floor(i / 8) % 3];
 const last = (run, name) => run.series[name] ? run.series[name].y.at(-1) : undefined;
 
-function smoothed(y, weight) {
+// Exponential mean over more points the more there are, so that a long run is smoothed as much as a short one.
+function smoothed(y, amount) {
+    const weight = 1 - 1 / Math.max(1 / (1 - amount), y.length * amount ** 3 / 30);
     let sum = 0, norm = 0;
     return y.map((v) => {
         sum = weight * sum + (1 - weight) * v;
@@ -80,8 +92,10 @@ function logTicks(lo, hi, want) {
     if (decades < 1) return ticks(lo, hi, want).filter((v) => v > 0);
     const skip = Math.max(1, Math.ceil(decades / want));
     for (let e = Math.floor(Math.log10(lo)); e <= Math.ceil(Math.log10(hi)); e++)
-        for (const m of decades < 3 ? [1, 2, 5] : [1])
-            if (e % skip === 0 && m * 10 ** e >= lo * 0.999 && m * 10 ** e <= hi * 1.001) out.push(+(m * 10 ** e).toPrecision(3));
+        for (const m of decades < 3 ? [1, 2, 5] : [1]) {
+            const v = +(m * 10 ** e).toPrecision(3);
+            if (e % skip === 0 && v >= lo * 0.999 && v <= hi * 1.001) out.push(v);
+        }
     return out;
 }
 
@@ -102,7 +116,8 @@ class Chart {
         this.text = this.how.text || compact;
         this.box = document.createElement("div");
         this.box.className = "chart";
-        this.box.innerHTML = `<h3>${esc(title)} <span>${esc(this.unit)}</span></h3><svg tabindex="0" role="img"></svg><div class="tip" hidden></div>`;
+        this.box.innerHTML = `<h3>${esc(title)} <span>${esc(this.unit)}</span></h3>` +
+            `<svg tabindex="0" role="img"></svg><div class="tip" hidden></div>`;
         parent.append(this.box);
         this.svg = this.box.querySelector("svg");
         this.tip = this.box.querySelector(".tip");
@@ -120,8 +135,11 @@ class Chart {
             if (!s || !state.shown[i]) return [];
             const keep = s.y.map((v) => !state.log || v > 0);
             const x = s.x.filter((_, k) => keep[k]), raw = s.y.filter((_, k) => keep[k]);
-            const soft = state.smooth > 0 && !this.how.plain && raw.length >= 20;
-            return x.length ? [{i, x, raw, y: soft ? smoothed(raw, state.smooth) : raw, soft}] : [];
+            if (!x.length) return [];
+            const soft = state.smooth > 0 && !this.how.plain && !this.name.startsWith("eval_") && raw.length >= 20;
+            if (!soft) return [{i, x, raw, sx: x, y: raw}];
+            return s.mean ? [{i, x, raw, sx: s.at, y: smoothed(s.mean, state.smooth), soft}] :
+                [{i, x, raw, sx: x, y: smoothed(raw, state.smooth), soft}];
         });
     }
     range(curves) {
@@ -158,29 +176,37 @@ class Chart {
         }
         const r = this.range(this.drawn), map = state.log ? Math.log : (v) => v;
         const unit = this.text === bytes ? 2 ** (10 * bytesPower(r.hi)) : 1;
-        const yt = (state.log ? logTicks : ticks)(r.lo / unit, r.hi / unit, 6).map((v) => v * unit), names = labels(yt, this.text);
-        const left = 10 + 6.6 * Math.max(...names.map((n) => n.length)), right = w - 12, top = 10, bottom = h - 24;
+        const yt = (state.log ? logTicks : ticks)(r.lo / unit, r.hi / unit, 6).map((v) => v * unit);
+        const names = labels(yt, this.text), left = 10 + 6.6 * Math.max(...names.map((n) => n.length));
+        const right = w - 12, top = 10, bottom = h - 24;
         this.px = (x) => left + (right - left) * (x - r.x0) / (r.x1 - r.x0);
         this.py = (y) => bottom - (bottom - top) * (map(y) - map(r.lo)) / (map(r.hi) - map(r.lo));
         this.step = (px) => r.x0 + (r.x1 - r.x0) * (px - left) / (right - left);
         this.frame = {top, bottom, left, right};
         const xt = ticks(r.x0, r.x1, Math.max(2, Math.floor(w / 90))).filter(Number.isInteger);
-        let out = yt.map((v, k) => `<line class="rule" x1="${left}" x2="${right}" y1="${this.py(v)}" y2="${this.py(v)}"/>` +
+        const across = (y, kind) => `<line class="${kind}" x1="${left}" x2="${right}" y1="${y}" y2="${y}"/>`;
+        let out = yt.map((v, k) => across(this.py(v), "rule") +
             `<text x="${left - 7}" y="${this.py(v) + 4}" text-anchor="end">${names[k]}</text>`).join("");
-        out += `<line class="axis" x1="${left}" x2="${right}" y1="${bottom}" y2="${bottom}"/>`;
-        out += xt.map((v) => `<text x="${this.px(v)}" y="${bottom + 17}" text-anchor="middle">${compact(v)}</text>`).join("");
+        out += across(bottom, "axis") + xt.map((v) =>
+            `<text x="${this.px(v)}" y="${bottom + 17}" text-anchor="middle">${compact(v)}</text>`).join("");
         for (const c of this.drawn) out += this.curve(c);
         this.svg.innerHTML = out + `<g></g>`;
-        this.svg.setAttribute("aria-label", `${this.title} by step: ` +
-            this.drawn.map((c) => `${runs[c.i].name} from ${this.text(c.raw[0])} to ${this.text(c.raw.at(-1))}`).join("; "));
+        this.svg.setAttribute("aria-label", `${this.title} by step: ` + this.drawn.map((c) =>
+            `${runs[c.i].name} from ${this.text(c.raw[0])} to ${this.text(c.raw.at(-1))}`).join("; "));
         if (cursor.x !== null) this.mark();
     }
     curve(c) {
-        const line = (y) => "M" + y.map((v, k) => this.px(c.x[k]).toFixed(1) + " " + this.py(v).toFixed(1)).join("L");
-        const dots = c.x.length <= 40 && (this.name.startsWith("eval_") || c.x.length === 1)
-            ? c.x.map((x, k) => `<circle cx="${this.px(x).toFixed(1)}" cy="${this.py(c.y[k]).toFixed(1)}" r="3.5"/>`).join("") : "";
-        return `<g style="${colour(c.i)}">${c.soft ? `<path class="raw" d="${line(c.raw)}"/>` : ""}` +
-            `<path d="${line(c.y)}" stroke-dasharray="${dash(c.i)}"/>${dots}</g>`;
+        const line = (x, y) => "M" + y.map((v, k) => this.px(x[k]).toFixed(1) + " " + this.py(v).toFixed(1)).join("L");
+        const few = c.x.length <= 40 && (this.name.startsWith("eval_") || c.x.length === 1);
+        const dots = few ? c.x.map((x, k) => this.dot(x, c.raw[k], 3.5)).join("") : "";
+        // Values that lie denser than pixels would cover what is below them.
+        const faint = Math.min(0.28, 0.2 * (this.frame.right - this.frame.left) / c.raw.length);
+        return `<g style="${colour(c.i)}">` +
+            (c.soft ? `<path class="raw" style="opacity:${faint.toFixed(2)}" d="${line(c.x, c.raw)}"/>` : "") +
+            `<path d="${line(c.sx, c.y)}" stroke-dasharray="${dash(c.i)}"/>${dots}</g>`;
+    }
+    dot(x, y, radius) {
+        return `<circle cx="${this.px(x).toFixed(1)}" cy="${this.py(y).toFixed(1)}" r="${radius}"/>`;
     }
     point(clientX) {
         const box = this.svg.getBoundingClientRect();
@@ -195,7 +221,7 @@ class Chart {
     }
     // The cursor's line and points on every chart; the values only on the one that is pointed at.
     mark() {
-        const layer = this.svg.querySelector("g:last-child");
+        const layer = this.svg.querySelector(":scope > g:last-child");
         const here = cursor.chart === this;
         this.tip.hidden = !here;
         if (!layer || !this.drawn || !this.drawn.length) return;
@@ -204,11 +230,13 @@ class Chart {
         const main = hits.reduce((a, b) => Math.abs(b.c.x[b.k] - cursor.x) < Math.abs(a.c.x[a.k] - cursor.x) ? b : a);
         const at = main.c.x[main.k], px = this.px(at);
         if (px < f.left - 1 || px > f.right + 1) { layer.innerHTML = ""; return; }
-        layer.innerHTML = `<line class="cursor" x1="${px}" x2="${px}" y1="${f.top}" y2="${f.bottom}"/>` + hits.map(({c, k}) =>
-            `<circle style="${colour(c.i)}" cx="${this.px(c.x[k])}" cy="${this.py(c.y[k])}" r="4"/>`).join("");
+        layer.innerHTML = `<line class="cursor" x1="${px}" x2="${px}" y1="${f.top}" y2="${f.bottom}"/>` +
+            hits.map(({c, k}) => `<g style="${colour(c.i)}">${this.dot(c.x[k], c.raw[k], 4)}</g>`).join("");
         if (!here) return;
-        this.tip.innerHTML = `<b>step ${exact(at)}</b>` + hits.map(({c, k}) => `<div style="${colour(c.i)}"><span><i></i>${esc(runs[c.i].name)}` +
-            `${c.x[k] === at ? "" : " at " + exact(c.x[k])}</span><b>${this.how.text ? this.text(c.raw[k]) : exact(c.raw[k])}</b></div>`).join("");
+        const value = this.how.text || exact;
+        this.tip.innerHTML = `<b>step ${exact(at)}</b>` + hits.map(({c, k}) => `<div style="${colour(c.i)}">` +
+            `<span><i></i>${esc(runs[c.i].name)}${c.x[k] === at ? "" : " at " + exact(c.x[k])}</span>` +
+            `<b>${value(c.raw[k])}</b></div>`).join("");
         const box = this.box.getBoundingClientRect(), svg = this.svg.getBoundingClientRect();
         const width = this.tip.offsetWidth, x = px + svg.left - box.left;
         this.tip.style.left = Math.max(8, x + 14 + width > this.box.clientWidth - 8 ? x - 14 - width : x + 14) + "px";
@@ -242,9 +270,14 @@ function stats(run) {
     const speed = run.series.tokens_per_second, memory = last(run, "memory_bytes"), r = run.receipt || {};
     const teacher = r.teacher_parameters > 0;
     return [
-        ["Steps", run.steps, exact], ["Loss", last(run, "loss"), compact], ["KL divergence", last(run, "kd_loss"), compact],
-        ["Held-out CE", last(run, "eval_class_loss"), compact, "held"], ["Tokens/s", speed && median(speed.y), compact],
-        ["Memory", memory, bytes], ["Parameters", r.student_parameters, compact], ["Teacher", teacher ? r.teacher_parameters : undefined, compact],
+        ["Steps", run.steps, exact],
+        ["Loss", last(run, "loss"), four],
+        ["KL divergence", last(run, "kd_loss"), four],
+        ["Held-out CE", last(run, "eval_class_loss"), four, "held"],
+        ["Tokens/s", speed && median(speed.y), compact],
+        ["Memory", memory, bytes],
+        ["Parameters", r.student_parameters, compact],
+        ["Teacher", teacher ? r.teacher_parameters : undefined, compact],
     ].filter(([, v]) => v !== undefined && v !== null);
 }
 function drawRuns() {
@@ -253,17 +286,21 @@ function drawRuns() {
     $("runs").innerHTML = runs.map((run, i) => {
         const r = run.receipt, d = r && r.device;
         const line = [r && r.command, d && d.name, r && r.applied && r.applied.dtype].filter(Boolean).join(" · ");
-        return `<article class="card" style="${colour(i)}"><h3>${esc(run.name)}</h3><p class="muted">${esc(line || run.path)}</p>` +
-            run.notes.map((n) => `<p class="warn">${esc(n)}</p>`).join("") + `<dl class="stats">` + stats(run).map(([name, v, text, mark]) =>
-            `<div><dt>${name}</dt><dd>${text(v)}${mark && v === best ? '<span class="best">lowest</span>' : ""}</dd></div>`).join("") + `</dl></article>`;
+        const values = stats(run).map(([name, v, text, mark]) => `<div><dt>${name}</dt><dd>${text(v)}` +
+            `${mark && v === best ? '<span class="best">lowest</span>' : ""}</dd></div>`).join("");
+        return `<article class="card" style="${colour(i)}"><h3>${esc(run.name)}</h3>` +
+            `<p class="muted">${esc(line || run.path)}</p>` +
+            run.notes.map((n) => `<p class="warn">${esc(n)}</p>`).join("") +
+            `<dl class="stats">${values}</dl></article>`;
     }).join("");
     $("about").textContent = `${runs.length} run${runs.length > 1 ? "s" : ""}, ` +
         `${exact(runs.reduce((n, r) => n + r.rows, 0))} rows of metrics; written by nojit ${data.version}`;
     document.title = runs.map((r) => r.name).join(", ") + " - nojit report";
 }
 function drawLegend() {
-    $("legend").innerHTML = runs.map((run, i) => `<button type="button" aria-pressed="true" style="${colour(i)}"><svg viewBox="0 0 22 8" aria-hidden="true">` +
-        `<path d="M1 4H21" stroke="var(--c)" stroke-width="3" stroke-dasharray="${dash(i)}"/></svg>${esc(run.name)}</button>`).join("");
+    $("legend").innerHTML = runs.map((run, i) => `<button type="button" aria-pressed="true" style="${colour(i)}">` +
+        `<svg viewBox="0 0 22 8" aria-hidden="true"><path d="M1 4H21" stroke="var(--c)" stroke-width="3" ` +
+        `stroke-dasharray="${dash(i)}"/></svg>${esc(run.name)}</button>`).join("");
     [...$("legend").children].forEach((button, i) => button.addEventListener("click", () => {
         state.shown[i] = !state.shown[i];
         button.setAttribute("aria-pressed", state.shown[i]);
@@ -311,7 +348,8 @@ function drawReceipts() {
     for (const group of order) {
         const rows = keys.filter((k) => k.split("\n")[0] === group);
         if (!rows.length) continue;
-        body += `<tr class="group"><th scope="rowgroup" colspan="${runs.length + 1}">${esc(titles[group] || group)}</th></tr>`;
+        body += `<tr class="group"><th scope="rowgroup" colspan="${runs.length + 1}">` +
+            `${esc(titles[group] || group)}</th></tr>`;
         for (const key of rows) {
             const values = maps.map((m) => show(m.get(key)));
             const differs = new Set(values.filter((_, i) => runs[i].receipt)).size > 1;
@@ -320,19 +358,24 @@ function drawReceipts() {
                 values.map((v) => `<td>${esc(v)}</td>`).join("") + "</tr>";
         }
     }
-    $("table").innerHTML = `<table><thead><tr><th></th>${runs.map((r) => `<th scope="col">${esc(r.name)}</th>`).join("")}</tr></thead><tbody>${body}</tbody></table>`;
+    const heads = runs.map((r) => `<th scope="col">${esc(r.name)}</th>`).join("");
+    $("table").innerHTML = `<table><thead><tr><th></th>${heads}</tr></thead><tbody>${body}</tbody></table>`;
     if (runs.length > 1 && differences) {
         $("only").hidden = false;
         $("only").lastChild.textContent = ` Differences only (${differences})`;
-        $("only").firstChild.addEventListener("change", (e) => $("table").firstChild.classList.toggle("only", e.target.checked));
+        $("only").firstChild.addEventListener("change", (e) =>
+            $("table").firstChild.classList.toggle("only", e.target.checked));
     }
 }
 function drawSamples() {
     const all = runs.flatMap((run, i) => run.samples.map((s) => ({s, i})));
     if (!all.length) return;
     $("samples").hidden = false;
-    $("samples").lastChild.innerHTML = all.map(({s, i}) => `<div class="sample" style="${colour(i)}"><p class="muted">${esc(runs[i].name)}` +
-        `${s.step === undefined ? "" : `, step ${exact(s.step)}`}</p><pre><mark>${esc(s.prompt || "")}</mark>${esc(s.text || "")}</pre></div>`).join("");
+    $("samples").lastChild.innerHTML = all.map(({s, i}) => {
+        const where = runs[i].name + (s.step === undefined ? "" : `, step ${exact(s.step)}`);
+        return `<div class="sample" style="${colour(i)}"><p class="muted">${esc(where)}</p>` +
+            `<pre><mark>${esc(s.prompt || "")}</mark>${esc(s.text || "")}</pre></div>`;
+    }).join("");
 }
 
 document.querySelector("main").hidden = false;

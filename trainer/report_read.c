@@ -12,7 +12,7 @@
 
 #include "error.h"
 
-enum { SERIES_MAX = 128, STRETCHES = 1500, PATH_MAX_BYTES = 4200 };
+enum { SERIES_MAX = 128, STRETCHES = 600, PATH_MAX_BYTES = 4200 };
 
 struct series {
     char *name;
@@ -139,21 +139,35 @@ static void put_extremes(json_t *x, json_t *y, const struct series *s, size_t fr
         put_point(x, y, s, low < high ? high : low);
 }
 
-/* The first and the last value always stay: the page calls them by that name. */
+static void put_mean(json_t *at, json_t *mean, const struct series *s, size_t from, size_t to)
+{
+    double sum = 0;
+    for (size_t i = from; i < to; i++)
+        sum += s->y[i];
+    json_array_append_new(at, json_integer((json_int_t)s->x[from + (to - from) / 2]));
+    json_array_append_new(mean, json_real(sum / (double)(to - from)));
+}
+
+/* Of a long series, the extremes of every stretch, and its mean, which is what smoothing starts
+ * from. The first and the last value always stay: the page calls them by that name. */
 static json_t *series_json(const struct series *s)
 {
     json_t *x = json_array(), *y = json_array();
     if (s->count <= 2 * STRETCHES) {
         for (size_t i = 0; i < s->count; i++)
             put_point(x, y, s, i);
-    } else {
-        const size_t inner = s->count - 2;
-        put_point(x, y, s, 0);
-        for (size_t k = 0; k < STRETCHES; k++)
-            put_extremes(x, y, s, 1 + inner * k / STRETCHES, 1 + inner * (k + 1) / STRETCHES);
-        put_point(x, y, s, s->count - 1);
+        return json_pack("{s:o, s:o}", "x", x, "y", y);
     }
-    return json_pack("{s:o, s:o}", "x", x, "y", y);
+    json_t *at = json_array(), *mean = json_array();
+    const size_t inner = s->count - 2;
+    put_point(x, y, s, 0);
+    for (size_t k = 0; k < STRETCHES; k++) {
+        const size_t from = 1 + inner * k / STRETCHES, to = 1 + inner * (k + 1) / STRETCHES;
+        put_extremes(x, y, s, from, to);
+        put_mean(at, mean, s, from, to);
+    }
+    put_point(x, y, s, s->count - 1);
+    return json_pack("{s:o, s:o, s:o, s:o}", "x", x, "y", y, "at", at, "mean", mean);
 }
 
 /* Rows of DIR/samples.jsonl that are objects; a file that is missing has none. */

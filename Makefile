@@ -95,7 +95,7 @@ $(B)/gen-page/report_parts.h: $(REPORT_PARTS) Makefile
 		echo "static const char report_$${f##*.}[] ="; \
 		sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $$f; echo ";"; done > $@
 $(B)/obj/trainer/report_page.o: $(B)/gen-page/report_parts.h
-$(B)/obj/trainer/report_page.o: CFLAGS += -I$(B)/gen-page
+$(B)/obj/trainer/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
 LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash yaml gomp,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
 

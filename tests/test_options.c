@@ -82,6 +82,12 @@ static void command_line_wins(void **state)
     assert_false(s.json);
     assert_true(s.lr > 0.9);
     settings_free(&s);
+    snprintf(line, sizeof line, "--config_file %s --lr 2", path);
+    check_ok(parse("train", line, &s), "another spelling");
+    assert_int_equal(s.steps, 5);
+    assert_string_equal(s.data.path[1], "b");
+    assert_true(s.lr > 1.9);
+    settings_free(&s);
 }
 
 static void file_faults(void **state)
@@ -159,6 +165,9 @@ static void words(void **state)
     check_refused(parse("train", "a", &s), NJ_E_ARG, "unexpected argument 'a'", "train");
     settings_free(&s);
     assert_int_equal(parse("train", "a --help", &s), 1);
+    settings_free(&s);
+    check_ok(parse("generate", "--prompt -h", &s), "a value may start with one dash");
+    assert_string_equal(s.prompt, "-h");
     settings_free(&s);
 }
 

@@ -374,29 +374,30 @@ static int parse_option(const struct command_info *c, int argc, char **argv, int
     return used;
 }
 
-/* Files come before the command line, whichever is named first. */
+/* Files come before the command line, whichever is named first. A fault of an option is left to the
+ * parser proper. */
 static int apply_files(const struct command_info *c, int argc, char **argv, struct settings *s)
 {
-    static const char name[] = "--config";
+    struct option_match m;
     int err = 0;
-    if (!(c->bit & SETTABLE))
-        return 0;
     for (int i = 0; i < argc && !err; i++) {
-        if (strncmp(argv[i], name, sizeof name - 1) != 0)
+        const char *word = argv[i] + 2;
+        const size_t n = strncmp(argv[i], "--", 2) == 0 ? strcspn(word, "=") : 0;
+        if (n == 0 || option_match(c, word, n, &m) != 0 || m.o->offset != AT(config))
             continue;
-        const char *rest = argv[i] + sizeof name - 1;
-        if (*rest == '=')
-            err = option_file_read(c, rest + 1, s);
-        else if (*rest == '\0' && i + 1 < argc)
+        if (word[n] == '=')
+            err = option_file_read(c, word + n + 1, s);
+        else if (i + 1 < argc)
             err = option_file_read(c, argv[i + 1], s);
     }
     return err;
 }
 
+/* No value starts with two dashes, so this one is no value. */
 static bool asks_for_help(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+        if (strcmp(argv[i], "--help") == 0)
             return true;
     return false;
 }
@@ -410,6 +411,8 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
         err = apply_files(c, argc, argv, s);
     for (int i = 0; i < argc && !err;) {
         int used = 1;
+        if (strcmp(argv[i], "-h") == 0)
+            return 1;
         if (strncmp(argv[i], "--", 2) == 0)
             used = parse_option(c, argc, argv, i, s);
         else if (c->words != NULL)

@@ -65,7 +65,11 @@ made B="$b" "${small[@]}" $refs
 touch "$scratch/mark"
 sleep 1
 made B="$b" "${small[@]}" CFLAGS=-O1 $refs "$pack"
-if [ -z "$(find $refs ! -newer "$scratch/mark")" ] && ! grep -q '^  PTX' "$scratch/made"; then ok "another CFLAGS"; else not_ok "another CFLAGS" "$(cat "$scratch/made")"; fi
+if [ -z "$(find $refs ! -newer "$scratch/mark")" ] && ! grep -q '^  PTX' "$scratch/made"; then
+    ok "another CFLAGS"
+else
+    not_ok "another CFLAGS" "$(cat "$scratch/made")"
+fi
 ln -s "$CUDA_HOME" "$scratch/cuda"
 makes "the same CUDA by another name" 0 0 B="$b" "${small[@]}" CFLAGS=-O1 CUDA_HOME="$scratch/cuda" "$pack"
 mkdir -p "$scratch/other-cuda/bin"

@@ -49,7 +49,8 @@ apt_install() {
     command -v apt-get >/dev/null 2>&1 || die "packages (Debian's names) are needed and there is no apt-get: $*"
     if [ "$(id -u)" != 0 ]; then
         sudo="sudo -n"
-        $sudo true 2>/dev/null || die "packages are missing and this user may not install them; run 'sudo apt-get update && sudo $install', then make again"
+        $sudo true 2>/dev/null ||
+            die "packages are missing and this user may not install them; run 'sudo apt-get update && sudo $install', then make again"
     fi
     say "installing packages: $*"
     { $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive $install -qq; } >"$build/apt.log" 2>&1 ||

@@ -1,44 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // kd_head.cu: a block a row of logits. The first pass makes every sum that the losses and the
-// gradient need; the second writes the gradient. It runs backwards, so that it starts with what the
-// caches still hold.
+// gradient need; the last writes the gradient. It runs backwards, so that it starts with what the
+// caches still hold. Between them the mixture (0 < beta < 1) needs one more pass: its divergences
+// take normalised probabilities.
 #include "argmax.cuh"
 
 enum kd_mode {
     KD_NONE,    // no teacher
-    KD_ANY_TAU, // each exponential of its own
-    KD_TAU_TWO, // exp(s) = exp(s/2)^2
+    KD_ANY_TAU, // KL(teacher || student), each exponential of its own
+    KD_TAU_TWO, // the same, exp(s) = exp(s/2)^2
+    KD_REVERSE, // KL(student || teacher)
+    KD_MIXED,   // both against their mixture
 };
 
 #define KD_LOG2E 1.44269504f
+#define KD_LN2 0.693147181f
 #define KD_BATCH 2 // accesses in flight for each array
 
 // Sums over the columns that a thread has seen, relative to a shift at most the margin below the
 // largest logit.
-struct kd_sums {
+template <int MODE> struct kd_sums {
+    static constexpr bool FORWARD = MODE == KD_ANY_TAU || MODE == KD_TAU_TWO;
     float s_shift = LOWEST, t_shift = LOWEST;
     float s_one = 0, s_tau = 0; // exp(s), exp(s/tau)
     float t_tau = 0;            // exp(t/tau)
-    float t_diff = 0;           // exp(t/tau) (t - s)
+    float diff = 0;             // (t - s) exp(t/tau), or exp(s/tau) for KD_REVERSE
     float t_mean = 0;           // exp(t/tau) t
     scan_max s_max, t_max;
 
     __device__ __forceinline__ void shift_student(float shift, float tau)
     {
         s_one *= exp2_fast((s_shift - shift) * KD_LOG2E);
-        s_tau *= exp2_fast((s_shift - shift) * (KD_LOG2E / tau));
+        const float factor = exp2_fast((s_shift - shift) * (KD_LOG2E / tau));
+        s_tau *= factor;
+        if (MODE == KD_REVERSE)
+            diff *= factor;
         s_shift = shift;
     }
     __device__ __forceinline__ void shift_teacher(float shift, float tau)
     {
         const float factor = exp2_fast((t_shift - shift) * (KD_LOG2E / tau));
         t_tau *= factor;
-        t_diff *= factor;
+        if (FORWARD)
+            diff *= factor;
         t_mean *= factor;
         t_shift = shift;
     }
-    template <int MODE, typename V_T>
+    template <typename V_T>
     __device__ __forceinline__ void take(V_T &s, V_T &t, int c, int V, float tau, float margin)
     {
         const float s_top = s_max.take(s, c, V);
@@ -63,18 +72,56 @@ struct kd_sums {
                                        : s_one + exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
             const float p = exp2_fast(fmaf(t.v[i], per_tau, t_tau_off));
             t_tau += p;
-            t_diff = fmaf(p, t.v[i] - s.v[i], t_diff);
+            if (FORWARD)
+                diff = fmaf(p, t.v[i] - s.v[i], diff);
+            if (MODE == KD_REVERSE)
+                diff = fmaf(e, t.v[i] - s.v[i], diff);
             t_mean = fmaf(p, t.v[i], t_mean);
         }
     }
 };
 
-// What the second pass needs: exponents are s * log2(e) / tau + offset, and so on.
+// A token's probabilities q of the student and p of the teacher against m = beta p + (1 - beta) q,
+// from log2(p / q). Where p or q underflows to 0, all logarithms stay finite.
+struct kd_mixture {
+    float q_log, p_log; // log2(q / m), log2(p / m)
+
+    __device__ __forceinline__ kd_mixture(float log_ratio, float small, float beta)
+    {
+        const float lighter = log_ratio > 0 ? 1 - beta : beta; // weight of the smaller of p, q
+        // m over the larger of p, q: 1 where they are equal, never below the larger one's weight
+        const float m = fmaxf(fmaf(lighter, small - 1, 1.0f), fminf(beta, 1 - beta));
+        const float m_log = __log2f(m);
+        q_log = fminf(-log_ratio, 0.0f) - m_log;
+        p_log = fminf(log_ratio, 0.0f) - m_log;
+    }
+};
+
+// What the later passes need: exponents are s * log2(e) / tau + offset, and so on.
 struct kd_grad {
     float hard, soft; // weights of the cross-entropy and of the divergence
     float per_tau, s_one_off, s_tau_off, t_tau_off;
     float square; // KD_TAU_TWO: softmax(s) = softmax(s/2)^2 square
+    float beta;
+    float mean; // KD_REVERSE, KD_MIXED: KL(student || teacher or mixture) in bits
     int target;
+
+    // log2 of the teacher's probability over the student's
+    __device__ __forceinline__ float log_ratio(float s, float t) const
+    {
+        return fmaf(t - s, per_tau, t_tau_off - s_tau_off);
+    }
+    // Derivative of the divergence by s / tau, over soft.
+    template <int MODE> __device__ __forceinline__ float slope(float q, float s, float t) const
+    {
+        if (MODE == KD_REVERSE)
+            return q * (-log_ratio(s, t) - mean);
+        if (MODE == KD_MIXED) {
+            const float d = log_ratio(s, t);
+            return q * (kd_mixture(d, exp2_fast(-fabsf(d)), beta).q_log - mean);
+        }
+        return q - exp2_fast(fmaf(t, per_tau, t_tau_off));
+    }
 
     template <int MODE, typename V_T>
     __device__ __forceinline__ void apply(V_T &s, const V_T &t, int c, int V) const
@@ -86,10 +133,9 @@ struct kd_grad {
                 continue;
             }
             const float q = exp2_fast(fmaf(s.v[i], per_tau, s_tau_off));
-            const float p = exp2_fast(fmaf(t.v[i], per_tau, t_tau_off));
             const float one =
                 MODE == KD_TAU_TWO ? q * q * square : exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
-            s.v[i] = hard * one + soft * (q - p);
+            s.v[i] = hard * one + soft * slope<MODE>(q, s.v[i], t.v[i]);
         }
         if (target >= c && target < c + V_T::N)
 #pragma unroll
@@ -120,13 +166,11 @@ template <int K> static __device__ __forceinline__ void block_sums(float (&x)[K]
         x[k] = warp_sum(lane < WARPS ? part[k][lane] : 0.0f);
 }
 
-template <typename T, int MODE>
-static __device__ __forceinline__ kd_sums kd_scan(const T *s, const T *t, int V, float tau)
+// Calls take(student's vec, teacher's vec, first column) over the thread's share of V columns.
+template <typename T, int MODE, typename F>
+static __device__ __forceinline__ void kd_each(const T *s, const T *t, int V, F take)
 {
     constexpr int N = vec<T>::N, STEP = NJ_THREADS * N;
-    // exp(16) times the number of columns is far from overflow.
-    const float margin = 16 * fminf(1, tau);
-    kd_sums sums;
     for (int first = threadIdx.x * N; first < V; first += KD_BATCH * STEP) {
         typename vec<T>::raw s_raw[KD_BATCH], t_raw[KD_BATCH];
 #pragma unroll
@@ -143,10 +187,40 @@ static __device__ __forceinline__ kd_sums kd_scan(const T *s, const T *t, int V,
                 a.set(s_raw[k]);
                 if (MODE != KD_NONE)
                     b.set(t_raw[k]);
-                sums.take<MODE>(a, b, first + k * STEP, V, tau, margin);
+                take(a, b, first + k * STEP);
             }
     }
+}
+
+template <typename T, int MODE>
+static __device__ __forceinline__ kd_sums<MODE> kd_scan(const T *s, const T *t, int V, float tau)
+{
+    // exp(16) times the number of columns is far from overflow.
+    const float margin = 16 * fminf(1, tau);
+    kd_sums<MODE> sums;
+    kd_each<T, MODE>(s, t, V,
+                     [&](vec<T> &a, vec<T> &b, int c) { sums.take(a, b, c, V, tau, margin); });
     return sums;
+}
+
+// KL(student || mixture) and KL(teacher || mixture) in bits, the same in every thread.
+template <typename T>
+static __device__ __forceinline__ void kd_mix(const T *s, const T *t, const kd_grad &grad, int V,
+                                              float (&kl)[2])
+{
+    kl[0] = kl[1] = 0;
+    kd_each<T, KD_MIXED>(s, t, V, [&](vec<T> &a, vec<T> &b, int c) {
+#pragma unroll
+        for (int i = 0; i < vec<T>::N; i++) {
+            const float d = grad.log_ratio(a.v[i], b.v[i]), small = exp2_fast(-fabsf(d));
+            const float q = exp2_fast(fmaf(a.v[i], grad.per_tau, grad.s_tau_off));
+            const float p = exp2_fast(fmaf(b.v[i], grad.per_tau, grad.t_tau_off));
+            const kd_mixture m(d, small, grad.beta);
+            kl[0] += c + i < V ? q * m.q_log : 0.0f;
+            kl[1] += c + i < V ? p * m.p_log : 0.0f;
+        }
+    });
+    block_sums(kl);
 }
 
 template <typename T, int MODE>
@@ -183,45 +257,60 @@ static __device__ __forceinline__ void kd_write(T *s, const T *t, const kd_grad 
 template <typename T, int MODE>
 static __device__ __forceinline__ void kd_row(T *s, float *kd, float *ce, float *entropy,
                                               float *agree, const T *t, int target, float scale,
-                                              int V, int Vs, float tau, float ratio)
+                                              int V, int Vs, float tau, float ratio, float beta)
 {
-    const float s_target = to_f32(s[target]); // read before the first barrier, written after it
-    kd_sums sums = kd_scan<T, MODE>(s, t, V, tau);
+    kd_sums<MODE> sums = kd_scan<T, MODE>(s, t, V, tau);
+    const float s_target = to_f32(s[target]); // read before a barrier, written after it
     float s_top, t_top = 0;
     const int s_best = block_argmax(sums.s_max, s, V, s_top);
     const int t_best = MODE == KD_NONE ? -1 : block_argmax(sums.t_max, t, V, t_top);
     sums.shift_student(s_top, tau);
     sums.shift_teacher(t_top, tau);
-    float all[5] = {sums.s_one, sums.s_tau, sums.t_tau, sums.t_diff, sums.t_mean};
+    float all[5] = {sums.s_one, sums.s_tau, sums.t_tau, sums.diff, sums.t_mean};
     block_sums(all);
-    const float s_one = all[0], s_tau = all[1], t_tau = all[2], t_diff = all[3], t_mean = all[4];
+    const float s_one = all[0], s_tau = all[1], t_tau = all[2], diff = all[3], t_mean = all[4];
 
+    if (threadIdx.x == 0) {
+        ce[blockIdx.x] = s_top - s_target + logf(s_one);
+        entropy[blockIdx.x] = MODE == KD_NONE ? 0.0f : (t_top - t_mean / t_tau) / tau + logf(t_tau);
+        agree[blockIdx.x] = s_best == t_best ? 1.0f : 0.0f;
+    }
     kd_grad grad = {};
     grad.hard = scale * (MODE == KD_NONE ? 1 : 1 - ratio);
     grad.soft = scale * ratio * tau;
     grad.target = target;
     grad.s_one_off = -s_top * KD_LOG2E - log2f(s_one);
+    float gap = 0, loss = 0;
     if (MODE != KD_NONE) {
         grad.per_tau = KD_LOG2E / tau;
         grad.s_tau_off = -s_top * grad.per_tau - log2f(s_tau);
         grad.t_tau_off = -t_top * grad.per_tau - log2f(t_tau);
         grad.square = s_tau * s_tau / s_one;
+        gap = (t_top - s_top) / tau + (logf(t_tau) - logf(s_tau));
+        loss = diff / (t_tau * tau) - gap;
     }
+    if (MODE == KD_REVERSE) {
+        loss = gap - diff / (s_tau * tau);
+        grad.mean = loss * KD_LOG2E;
+        grad.soft *= KD_LN2;
+    }
+    if (MODE == KD_MIXED) {
+        float kl[2];
+        grad.beta = beta;
+        kd_mix(s, t, grad, V, kl);
+        loss = KD_LN2 * (beta * kl[1] + (1 - beta) * kl[0]);
+        grad.mean = kl[0];
+        grad.soft *= KD_LN2 * (1 - beta);
+    }
+    if (threadIdx.x == 0)
+        kd[blockIdx.x] = loss;
     kd_write<T, MODE>(s, t, grad, V, Vs);
-
-    if (threadIdx.x == 0) {
-        const float gap = (t_top - s_top) / tau + (logf(t_tau) - logf(s_tau));
-        *ce = s_top - s_target + logf(s_one);
-        *kd = MODE == KD_NONE ? 0.0f : t_diff / (t_tau * tau) - gap;
-        *entropy = MODE == KD_NONE ? 0.0f : (t_top - t_mean / t_tau) / tau + logf(t_tau);
-        *agree = s_best == t_best ? 1.0f : 0.0f;
-    }
 }
 
 template <typename T>
 static __device__ __forceinline__ void
 kd_head(T *s, float *kd, float *ce, float *entropy, float *agree, const T *t, const int *target,
-        const float *state, int M, int V, int Vs, int Vt, float tau, float ratio)
+        const float *state, int M, int V, int Vs, int Vt, float tau, float ratio, float beta)
 {
     constexpr int N = vec<T>::N;
     const int64_t m = blockIdx.x;
@@ -240,12 +329,13 @@ kd_head(T *s, float *kd, float *ce, float *entropy, float *agree, const T *t, co
         return;
     }
     if (!t)
-        kd_row<T, KD_NONE>(s, kd + m, ce + m, entropy + m, agree + m, t, hot, scale, V, Vs, tau,
-                           ratio);
+        kd_row<T, KD_NONE>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
+    else if (beta >= 1)
+        kd_row<T, KD_REVERSE>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
+    else if (beta > 0)
+        kd_row<T, KD_MIXED>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
     else if (tau == 2)
-        kd_row<T, KD_TAU_TWO>(s, kd + m, ce + m, entropy + m, agree + m, t, hot, scale, V, Vs, tau,
-                              ratio);
+        kd_row<T, KD_TAU_TWO>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
     else
-        kd_row<T, KD_ANY_TAU>(s, kd + m, ce + m, entropy + m, agree + m, t, hot, scale, V, Vs, tau,
-                              ratio);
+        kd_row<T, KD_ANY_TAU>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
 }

@@ -36,6 +36,7 @@ config() { # SED-EXPRESSION: a student whose config.json is edited
 refuses "unknown command" 2 "unknown command 'distil'; did you mean 'distill'" "$nojit" distil
 refuses "unknown option" 2 'unknown option --learning-rat; did you mean --learning-rate' train "$d/student" --learning-rat 1
 refuses "batch size 0" 2 '--batch-size 0: must lie between 1' train "$d/student" --batch-size 0
+refuses "beta above 1" 2 '--beta 1.5: must lie between 0 and 1' "$nojit" distill --beta 1.5
 refuses "not a number" 2 '--lr abc: not a number' train "$d/student" --lr abc
 refuses "not whole" 2 '--steps 1.5: not a whole number' train "$d/student" --steps 1.5
 refuses "NaN is no number" 2 '--lr nan: not a number' train "$d/student" --lr nan

@@ -52,21 +52,30 @@ static void loss_falls(void **state)
 static void loss_is_its_parts(void **state)
 {
     (void)state;
-    struct train_options o = small_options;
-    o.kd_ratio = 0.3f;
-    o.temperature = 3.0f;
-    struct engine *e = open_engine("qwen3", "teacher", &o);
-    struct data *d = open_tokens("masked.bin", &o, false);
-    struct step_result r;
-    step_ok(e, d, &r);
-    double want = (1 - (double)o.kd_ratio) * r.class_loss + (double)o.kd_ratio * 9.0 * r.kd_loss;
-    assert_true(fabs(r.loss - want) < 1e-9);
-    assert_true(r.kd_loss > 1e-4);
-    assert_true(r.class_loss > 3.0 && r.class_loss < 5.5); /* log 61 = 4.1 */
-    assert_true(r.teacher_entropy > 3.0 && r.teacher_entropy < 4.2);
-    assert_true(r.valid_tokens > 0 && r.valid_tokens < r.tokens);
-    data_close(d);
-    engine_destroy(e);
+    static const float betas[] = {0, 0.3f, 1};
+    double kd[3];
+    for (int k = 0; k < 3; k++) {
+        struct train_options o = small_options;
+        o.kd_ratio = 0.3f;
+        o.temperature = 3.0f;
+        o.beta = betas[k];
+        struct engine *e = open_engine("qwen3", "teacher", &o);
+        struct data *d = open_tokens("masked.bin", &o, false);
+        struct step_result r;
+        step_ok(e, d, &r);
+        double ratio = (double)o.kd_ratio,
+               want = (1 - ratio) * r.class_loss + ratio * 9 * r.kd_loss;
+        kd[k] = r.kd_loss;
+        assert_true(fabs(r.loss - want) < 1e-9);
+        assert_true(r.kd_loss > 1e-5);
+        assert_true(r.class_loss > 3.0 && r.class_loss < 5.5); /* log 61 = 4.1 */
+        assert_true(r.teacher_entropy > 3.0 && r.teacher_entropy < 4.2);
+        assert_true(r.valid_tokens > 0 && r.valid_tokens < r.tokens);
+        data_close(d);
+        engine_destroy(e);
+    }
+    assert_true(kd[1] < 0.3 * kd[0] && kd[1] < 0.7 * kd[2]); /* the mixture lies between the two */
+    assert_true(kd[2] != kd[0]);
 }
 
 static void every_tensor_moves(void **state)
@@ -180,16 +189,20 @@ static void ignored_rows_do_nothing(void **state)
 static void same_model_has_no_divergence(void **state)
 {
     (void)state;
-    struct train_options o = small_options;
-    struct engine *e = open_engine("qwen3", "qwen3", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
-    struct step_result r;
-    assert_true(engine_student_hash(e) == engine_teacher_hash(e));
-    step_ok(e, d, &r);
-    assert_true(fabs(r.kd_loss) < 1e-6);
-    assert_true(r.agreement == 1.0);
-    data_close(d);
-    engine_destroy(e);
+    static const float betas[] = {0, 0.5f, 1};
+    for (int k = 0; k < 3; k++) {
+        struct train_options o = small_options;
+        o.beta = betas[k];
+        struct engine *e = open_engine("qwen3", "qwen3", &o);
+        struct data *d = open_tokens("tokens.bin", &o, false);
+        struct step_result r;
+        assert_true(engine_student_hash(e) == engine_teacher_hash(e));
+        step_ok(e, d, &r);
+        assert_true(fabs(r.kd_loss) < 1e-6);
+        assert_true(r.agreement == 1.0);
+        data_close(d);
+        engine_destroy(e);
+    }
 }
 
 static void resuming_continues_bit_for_bit(void **state)
@@ -351,6 +364,41 @@ static void evaluation_repeats(void **state)
     engine_destroy(f);
 }
 
+/* One batch holds all tokens, so that the values behind the percentiles are still there. */
+static void evaluation_compares_tokens(void **state)
+{
+    (void)state;
+    struct train_options o = small_options;
+    o.steps = 0;
+    o.batch_size = 12;
+    struct engine *e = open_engine("qwen2", "qwen3", &o), *alone = open_engine("qwen3", NULL, &o);
+    struct data *d = open_tokens("masked.bin", &o, true);
+    struct eval_result r, teacher;
+    ok(engine_eval(e, d, &r));
+    ok(engine_eval(alone, d, &teacher));
+    assert_true(fabs(r.teacher_class_loss - teacher.class_loss) < 1e-5);
+    assert_true(fabs(r.teacher_perplexity - teacher.perplexity) < 1e-3);
+
+    const double got[] = {r.kd_p50, r.kd_p90, r.kd_p99, r.kd_max};
+    const int share[] = {50, 90, 99, 100};
+    const int64_t n = r.valid_tokens;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)e->mem.token_kd[i];
+    assert_true(n > 100 && fabs(sum / (double)n - r.kd_loss) < 1e-6);
+    for (int k = 0; k < 4; k++) {
+        int64_t below = 0, upto = 0;
+        for (int64_t i = 0; i < n; i++) {
+            below += (double)e->mem.token_kd[i] < got[k];
+            upto += (double)e->mem.token_kd[i] <= got[k];
+        }
+        assert_true(100 * upto >= share[k] * n && 100 * below < share[k] * n);
+    }
+    data_close(d);
+    engine_destroy(e);
+    engine_destroy(alone);
+}
+
 static size_t arena_used(const struct engine *e, const struct plan *p)
 {
     struct plan again = {0};
@@ -445,6 +493,7 @@ int main(void)
         cmocka_unit_test(broken_weights_are_named_and_kept),
         cmocka_unit_test(generation_agrees_with_forward),
         cmocka_unit_test(evaluation_repeats),
+        cmocka_unit_test(evaluation_compares_tokens),
         cmocka_unit_test(plan_is_what_is_used),
         cmocka_unit_test(misfits_are_refused),
         cmocka_unit_test(schedules),

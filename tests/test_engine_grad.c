@@ -71,10 +71,11 @@ static double difference(struct engine *e, struct data *d, int64_t at)
     return (4.0 * slope[0] - slope[1]) / 3.0;
 }
 
-static void check_gradient(const char *student, const char *teacher, float kd_ratio)
+static void check_gradient(const char *student, const char *teacher, float kd_ratio, float beta)
 {
     struct train_options o = small_options;
     o.kd_ratio = kd_ratio;
+    o.beta = beta;
     struct engine *e = open_engine(student, teacher, &o);
     struct data *d = open_tokens("masked.bin", &o, true);
     spread_weights(e);
@@ -94,26 +95,38 @@ static void check_gradient(const char *student, const char *teacher, float kd_ra
 static void biased_tied_model(void **state)
 {
     (void)state;
-    check_gradient("qwen2", "teacher", 0.5f);
+    check_gradient("qwen2", "teacher", 0.5f, 0);
 }
 
 static void qk_norm_untied_model(void **state)
 {
     (void)state;
-    check_gradient("qwen3", "teacher", 0.7f);
+    check_gradient("qwen3", "teacher", 0.7f, 0);
+}
+
+static void reverse_divergence(void **state)
+{
+    (void)state;
+    check_gradient("qwen2", "teacher", 0.9f, 1);
+}
+
+static void mixed_divergence(void **state)
+{
+    (void)state;
+    check_gradient("qwen2", "teacher", 0.9f, 0.5f);
 }
 
 static void cross_entropy_only(void **state)
 {
     (void)state;
-    check_gradient("qwen2", NULL, 0.5f);
+    check_gradient("qwen2", NULL, 0.5f, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(biased_tied_model),
-        cmocka_unit_test(qk_norm_untied_model),
+        cmocka_unit_test(biased_tied_model),  cmocka_unit_test(qk_norm_untied_model),
+        cmocka_unit_test(reverse_divergence), cmocka_unit_test(mixed_divergence),
         cmocka_unit_test(cross_entropy_only),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

@@ -10,7 +10,7 @@
 
 void nj_ref_kd_head_f64(double *s, double *kd, double *ce, double *entropy, double *agree,
                         const double *t, const int32_t *target, const double *state, int32_t M,
-                        int32_t V, int32_t Vs, int32_t Vt, float tau, float ratio);
+                        int32_t V, int32_t Vs, int32_t Vt, float tau, float ratio, float beta);
 void nj_ref_adamw_f64(double *p, double *w, double *m, double *v, double *g, const double *state,
                       int64_t n, int64_t n_decay, float beta1, float beta2, float eps,
                       float weight_decay);
@@ -29,7 +29,7 @@ static const double HEAD_STATE[NJ_STEP_SLOTS] = {
 
 struct head_args {
     double *s, *t;
-    float tau, ratio;
+    float tau, ratio, beta;
     double kd[ROWS], ce[ROWS], entropy[ROWS], agree[ROWS];
 };
 
@@ -38,7 +38,7 @@ static void run_head(struct head_args *a, double *grad)
 {
     memcpy(grad, a->s, ROWS * VS * sizeof(*grad));
     nj_ref_kd_head_f64(grad, a->kd, a->ce, a->entropy, a->agree, a->t, TARGET, HEAD_STATE, ROWS, V,
-                       VS, VT, a->tau, a->ratio);
+                       VS, VT, a->tau, a->ratio, a->beta);
 }
 
 /* The printed loss, summed over rows (inv_valid times loss_scale is 1). */
@@ -57,11 +57,13 @@ static void head_gradient(void **state)
 {
     (void)state;
     static const float cases[][2] = {{2, 0.5f}, {1, 1}, {3, 0}, {0.5f, 0.25f}};
-    for (int k = 0; k < 8; k++) {
+    static const float betas[] = {0, 0.3f, 0.5f, 1};
+    for (int k = 0; k < 20; k++) {
         struct head_args a = {.s = random_values(ROWS * VS),
-                              .t = k < 4 ? random_values(ROWS * VT) : NULL,
+                              .t = k < 16 ? random_values(ROWS * VT) : NULL,
                               .tau = cases[k % 4][0],
-                              .ratio = cases[k % 4][1]};
+                              .ratio = cases[k % 4][1],
+                              .beta = betas[k / 4 % 4]};
         double *grad = zeros(ROWS * VS);
         run_head(&a, grad);
         check_gradient(head_loss, &a, a.s, grad, ROWS * VS);
@@ -81,7 +83,7 @@ static void head_results_equal_the_formulas(void **state)
 {
     (void)state;
     struct head_args a = {
-        random_values(ROWS * VS), random_values(ROWS * VT), 2, 0.5f, {0}, {0}, {0}, {0}};
+        random_values(ROWS * VS), random_values(ROWS * VT), 2, 0.5f, 0, {0}, {0}, {0}, {0}};
     run_head(&a, zeros(ROWS * VS));
     for (int m = 0; m < ROWS; m++) {
         double zs = 0, zt = 0, z1 = 0, kd = 0, entropy = 0;
@@ -108,21 +110,115 @@ static void head_results_equal_the_formulas(void **state)
     }
 }
 
+static double sum_p_log_p_over_q(const double *p, const double *q)
+{
+    double sum = 0;
+    for (int v = 0; v < V; v++)
+        sum += p[v] * log(p[v] / q[v]);
+    return sum;
+}
+
+static void softmax_at(double tau, const double *x, double *p)
+{
+    double z = 0;
+    for (int v = 0; v < V; v++)
+        z += exp(x[v] / tau);
+    for (int v = 0; v < V; v++)
+        p[v] = exp(x[v] / tau) / z;
+}
+
+static void head_divergence_follows_beta(void **state)
+{
+    (void)state;
+    static const float betas[] = {0, 0.1f, 0.3f, 0.5f, 0.9f, 1};
+    struct head_args a = {.s = random_values(ROWS * VS), .t = random_values(ROWS * VT), .tau = 2};
+    double p[V], q[V], mix[V];
+    for (int k = 0; k < 6 * ROWS; k++) {
+        const int m = k % ROWS;
+        if (TARGET[m] < 0)
+            continue;
+        const double b = (double)(a.beta = betas[k / ROWS]);
+        run_head(&a, zeros(ROWS * VS));
+        softmax_at(2, a.t + m * VT, p);
+        softmax_at(2, a.s + m * VS, q);
+        for (int v = 0; v < V; v++)
+            mix[v] = b * p[v] + (1 - b) * q[v];
+        double want = b * sum_p_log_p_over_q(p, mix) + (1 - b) * sum_p_log_p_over_q(q, mix);
+        if (b == 0)
+            want = sum_p_log_p_over_q(p, q);
+        if (b == 1)
+            want = sum_p_log_p_over_q(q, p);
+        assert_close(a.kd[m], want, 1e-13);
+        assert_true(a.kd[m] > 1e-3);
+    }
+}
+
+/* The Jensen-Shannon divergence over beta (1 - beta) tends to the Kullback-Leibler ones, and so do
+ * the gradients. */
+static void head_divergence_has_limits(void **state)
+{
+    (void)state;
+    static const float betas[][2] = {{0x1p-20f, 0}, {1 - 0x1p-20f, 1}};
+    struct head_args a = {.s = random_values(ROWS * VS), .t = random_values(ROWS * VT), .tau = 2};
+    a.ratio = 1;
+    for (int k = 0; k < 2; k++) {
+        const double near = (double)betas[k][0], factor = near * (1 - near);
+        struct head_args limit = a;
+        double *grad = zeros(ROWS * VS), *want = zeros(ROWS * VS);
+        a.beta = betas[k][0];
+        limit.beta = betas[k][1];
+        run_head(&a, grad);
+        run_head(&limit, want);
+        for (int m = 0; m < ROWS; m++)
+            assert_close(a.kd[m] / factor, limit.kd[m], 1e-5);
+        for (int i = 0; i < ROWS * VS; i++)
+            assert_close(grad[i] / factor, want[i], 1e-5);
+    }
+}
+
+/* Logits so far apart that one side's probabilities are 0 as numbers. */
+static void head_survives_underflow(void **state)
+{
+    (void)state;
+    static const float betas[] = {0, 0x1p-140f, 0.5f, 1 - 0x1p-24f, 1};
+    for (int k = 0; k < 5; k++) {
+        struct head_args a = {.s = zeros(ROWS * VS), .t = zeros(ROWS * VT), .tau = 1};
+        double *grad = zeros(ROWS * VS);
+        a.ratio = 0.5f;
+        a.beta = betas[k];
+        for (int m = 0; m < ROWS; m++) {
+            a.s[m * VS + 1] = 2000;
+            a.t[m * VT + 2] = 2000;
+        }
+        run_head(&a, grad);
+        for (int m = 0; m < ROWS; m++)
+            assert_true(isfinite(a.kd[m]) && a.kd[m] >= 0);
+        for (int i = 0; i < ROWS * VS; i++)
+            assert_true(isfinite(grad[i]));
+        if (k == 2)
+            assert_close(a.kd[0], log(2), 1e-13); /* nothing in common: the most there is */
+    }
+}
+
 static void head_agrees_with_itself(void **state)
 {
     (void)state;
+    static const float betas[] = {0, 0.3f, 0.5f, 1};
     struct head_args a = {.s = random_values(ROWS * VS), .t = zeros(ROWS * VT), .tau = 2};
     a.ratio = 1;
     for (int m = 0; m < ROWS; m++)
         memcpy(a.t + m * VT, a.s + m * VS, V * sizeof(*a.s));
-    double *grad = zeros(ROWS * VS);
-    run_head(&a, grad);
-    for (int m = 0; m < ROWS; m++) {
-        assert_true(a.kd[m] == 0);
-        assert_true(a.agree[m] == (TARGET[m] >= 0));
+    for (int k = 0; k < 4; k++) {
+        double *grad = zeros(ROWS * VS);
+        a.beta = betas[k];
+        run_head(&a, grad);
+        for (int m = 0; m < ROWS; m++) {
+            assert_true(a.kd[m] == 0);
+            assert_true(a.agree[m] == (TARGET[m] >= 0));
+        }
+        for (int i = 0; i < ROWS * VS; i++)
+            assert_true(grad[i] == 0);
     }
-    for (int i = 0; i < ROWS * VS; i++)
-        assert_true(grad[i] == 0);
 }
 
 static void head_breaks_ties_by_the_lowest_index(void **state)
@@ -235,6 +331,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(head_gradient, reset),
         cmocka_unit_test_setup(head_results_equal_the_formulas, reset),
+        cmocka_unit_test_setup(head_divergence_follows_beta, reset),
+        cmocka_unit_test_setup(head_divergence_has_limits, reset),
+        cmocka_unit_test_setup(head_survives_underflow, reset),
         cmocka_unit_test_setup(head_agrees_with_itself, reset),
         cmocka_unit_test_setup(head_breaks_ties_by_the_lowest_index, reset),
         cmocka_unit_test_setup(adamw_equals_the_formula, reset),

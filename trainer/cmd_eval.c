@@ -5,6 +5,33 @@
 #include "error.h"
 #include "run.h"
 
+static void print_json(const struct eval_result *e, bool teacher)
+{
+    printf("{\"class_loss\": %.9g, \"perplexity\": %.9g, \"tokens\": %lld", e->class_loss,
+           e->perplexity, (long long)e->valid_tokens);
+    if (teacher)
+        printf(", \"kd_loss\": %.9g, \"kd_p50\": %.9g, \"kd_p90\": %.9g, \"kd_p99\": %.9g, "
+               "\"kd_max\": %.9g, \"teacher_class_loss\": %.9g, \"teacher_perplexity\": %.9g, "
+               "\"teacher_entropy\": %.9g, \"agreement\": %.9g",
+               e->kd_loss, e->kd_p50, e->kd_p90, e->kd_p99, e->kd_max, e->teacher_class_loss,
+               e->teacher_perplexity, e->teacher_entropy, e->agreement);
+    puts("}");
+}
+
+static void print_text(const struct eval_result *e, bool teacher)
+{
+    printf("class_loss       %.6f nats\nperplexity       %.4f\ntokens           %lld\n",
+           e->class_loss, e->perplexity, (long long)e->valid_tokens);
+    if (!teacher)
+        return;
+    printf("teacher          class_loss %.6f nats, perplexity %.4f, entropy %.6f nats\n",
+           e->teacher_class_loss, e->teacher_perplexity, e->teacher_entropy);
+    printf("kd_loss          %.6f nats: KL(teacher || student) at temperature 1\n", e->kd_loss);
+    printf("  by token       p50 %.6f  p90 %.6f  p99 %.6f  max %.6f\n", e->kd_p50, e->kd_p90,
+           e->kd_p99, e->kd_max);
+    printf("agreement        %.4f of first choices\n", e->agreement);
+}
+
 static int evaluate(struct run *r)
 {
     struct model_config c;
@@ -25,21 +52,7 @@ static int evaluate(struct run *r)
         err = engine_eval(r->engine, r->data, &e);
     if (err)
         return err;
-    if (r->s->json) {
-        printf("{\"class_loss\": %.9g, \"perplexity\": %.9g, \"tokens\": %lld", e.class_loss,
-               e.perplexity, (long long)e.valid_tokens);
-        if (r->teacher[0] != '\0')
-            printf(", \"kd_loss\": %.9g, \"teacher_entropy\": %.9g, \"agreement\": %.9g", e.kd_loss,
-                   e.teacher_entropy, e.agreement);
-        puts("}");
-        return 0;
-    }
-    printf("class_loss       %.6f nats\nperplexity       %.4f\ntokens           %lld\n",
-           e.class_loss, e.perplexity, (long long)e.valid_tokens);
-    if (r->teacher[0] != '\0')
-        printf("kd_loss          %.6f nats (temperature 1)\nteacher_entropy  %.6f nats\nagreement  "
-               "      %.4f\n",
-               e.kd_loss, e.teacher_entropy, e.agreement);
+    (r->s->json ? print_json : print_text)(&e, r->teacher[0] != '\0');
     return 0;
 }
 

@@ -65,9 +65,20 @@ static int open_engine(struct run *r)
     return 0;
 }
 
+/* "KL(teacher || student)" */
+static const char *divergence_text(float beta, char *buffer, size_t bytes)
+{
+    if (beta <= 0)
+        return "KL(teacher || student)";
+    if (beta >= 1)
+        return "KL(student || teacher)";
+    snprintf(buffer, bytes, "JSD(%.3g)", beta);
+    return buffer;
+}
+
 static void say_start(struct run *r)
 {
-    char plan[32];
+    char plan[32], divergence[32];
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const struct train_options *o = &r->options;
     progress_say(&r->progress, "device %s (%s), %s; %u kernels loaded; %s in the plan", d->name,
@@ -83,9 +94,10 @@ static void say_start(struct run *r)
                  (long long)data_tokens(r->data), (long long)o->steps,
                  (long long)o->batch_size * o->grad_accum * o->seq_len);
     if (r->teacher[0] != '\0')
-        progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 KL",
+        progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
                      1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
-                     o->kd_ratio, o->temperature);
+                     o->kd_ratio, o->temperature,
+                     divergence_text(o->beta, divergence, sizeof divergence));
 }
 
 static int evaluate(struct run *r, int64_t step, double *loss)

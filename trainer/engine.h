@@ -25,6 +25,7 @@ struct train_options {
     int batch_size, seq_len, grad_accum; /* B, S of a micro-batch; micro-batches a step */
     int64_t steps;
     float temperature, kd_ratio; /* objective: docs/objective.md */
+    float beta;                  /* its divergence: 0 forward, 1 reverse, between: mixed */
     float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
     int64_t warmup_steps;
     enum schedule schedule;
@@ -94,6 +95,9 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out);
 struct eval_result {
     double loss, kd_loss, class_loss, teacher_entropy, agreement, perplexity;
     int64_t valid_tokens;
+    /* Token by token; only from an engine with a teacher and steps == 0. */
+    double kd_p50, kd_p90, kd_p99, kd_max; /* of the tokens' divergences */
+    double teacher_class_loss, teacher_perplexity;
 };
 /* One pass over d (opened with once). */
 int engine_eval(struct engine *e, struct data *d, struct eval_result *out);

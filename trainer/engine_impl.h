@@ -47,8 +47,9 @@ struct memory {
     size_t rows_bytes;
     struct acts student, teacher, decode; /* one after the other in the same memory */
     struct mailbox *mailbox;
-    char *batches;  /* pinned: rows_bytes a micro-batch */
-    char *transfer; /* pinned: weights on their way */
+    char *batches;              /* pinned: rows_bytes a micro-batch */
+    float *token_kd, *token_ce; /* pinned: each valid row's divergence, teacher's cross-entropy */
+    char *transfer;             /* pinned: weights on their way */
     size_t transfer_bytes;
 };
 
@@ -115,6 +116,9 @@ void micro_step(struct work *r, struct engine *e, int chunks, bool train);
 /* head.c: losses of the valid rows; with train also the gradient of the normed rows (in branch) and
  * of the head. */
 void head(struct work *r, struct engine *e, int chunks, bool train);
+/* evaluate.c: brings the divergences of a chunk's tokens and the teacher's cross-entropies to the
+ * host. The chunk's teacher logits are lost. */
+void compare_chunk(struct work *r, struct engine *e, int first);
 /* Pulls a batch into slot `micro` of the pinned batches. 1: the data is over. */
 int stage_next(struct engine *e, struct data *d, int micro);
 int send_batch(struct engine *e, int micro);

@@ -1,15 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * evaluate.c: held-out losses: the training pass without its backward half, summed over one pass of
- * the data.
+ * the data. An engine that only evaluates also compares student and teacher token by token.
  */
 #include "engine_impl.h"
 
 #include "error.h"
+#include "nojit_ops.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-static int add_batch(struct engine *e, double sums[4])
+/* Sums and values over the tokens of one pass. */
+struct tally {
+    double sums[4], teacher_ce;
+    float *kd; /* one a token; NULL where the engine does not compare */
+    size_t count, capacity;
+};
+
+void compare_chunk(struct work *r, struct engine *e, int first)
+{
+    const struct shape *s = &e->shape;
+    struct memory *m = &e->mem;
+    size_t bytes = (size_t)s->chunk * sizeof(float);
+    if (r->rc == 0)
+        r->rc = nj_copy(r->s, m->token_kd + first, m->kd, bytes);
+    /* The teacher's own cross-entropy: its logits are done with. */
+    OP(r, nj_kd_head(r->s, e->teacher.net.T, m->teacher_logits, m->kd, m->ce, m->entropy, m->agree,
+                     NULL, m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0,
+                     0));
+    if (r->rc == 0)
+        r->rc = nj_copy(r->s, m->token_ce + first, m->ce, bytes);
+}
+
+/* The batch's valid rows come first. */
+static int keep_tokens(const struct engine *e, struct tally *t, size_t valid)
+{
+    const struct memory *m = &e->mem;
+    if (!m->token_kd)
+        return 0;
+    if (t->count + valid > t->capacity) {
+        size_t capacity = 2 * (t->count + valid);
+        float *grown = realloc(t->kd, capacity * sizeof *grown);
+        if (!grown)
+            return fail(NJ_E_NOMEM, "out of memory for the divergences of %zu tokens", capacity);
+        t->kd = grown;
+        t->capacity = capacity;
+    }
+    for (size_t i = 0; i < valid; i++) {
+        t->kd[t->count++] = m->token_kd[i];
+        t->teacher_ce += (double)m->token_ce[i];
+    }
+    return 0;
+}
+
+static int add_batch(struct engine *e, struct tally *t, size_t valid)
 {
     struct work r = engine_work(e);
     r.rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.mailbox->sums);
@@ -18,37 +63,72 @@ static int add_batch(struct engine *e, double sums[4])
     micro_step(&r, e, e->chunks_of[0], false);
     if (r.rc == 0)
         r.rc = read_back(e);
+    if (r.rc != 0)
+        return engine_fail(e, r.rc, "evaluation");
     for (int i = 0; i < 4; i++)
-        sums[i] += (double)e->mem.mailbox->sums[i];
-    return r.rc;
+        t->sums[i] += (double)e->mem.mailbox->sums[i];
+    return keep_tokens(e, t, valid);
+}
+
+/* Ascending, NaN last. */
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    if (isnan(x) || isnan(y))
+        return !!isnan(x) - !!isnan(y);
+    return (x > y) - (x < y);
+}
+
+/* The smallest value that at least this share of the sorted values does not exceed. */
+static double percentile(const struct tally *t, int percent)
+{
+    size_t rank = (t->count * (size_t)percent + 99) / 100;
+    return (double)t->kd[rank - 1];
+}
+
+static void report(const struct engine *e, struct tally *t, struct eval_result *out)
+{
+    double n = (double)e->valid, r = e->has_teacher ? (double)e->o.kd_ratio : 0.0;
+    double T = (double)e->o.temperature;
+    *out = (struct eval_result){
+        .kd_loss = t->sums[0] / n,
+        .class_loss = t->sums[1] / n,
+        .teacher_entropy = t->sums[2] / n,
+        .agreement = t->sums[3] / n,
+        .perplexity = exp(t->sums[1] / n),
+        .valid_tokens = e->valid,
+    };
+    out->loss = (1.0 - r) * out->class_loss + r * T * T * out->kd_loss;
+    if (!t->kd)
+        return;
+    qsort(t->kd, t->count, sizeof *t->kd, by_value);
+    out->kd_p50 = percentile(t, 50);
+    out->kd_p90 = percentile(t, 90);
+    out->kd_p99 = percentile(t, 99);
+    out->kd_max = percentile(t, 100);
+    out->teacher_class_loss = t->teacher_ce / n;
+    out->teacher_perplexity = exp(t->teacher_ce / n);
 }
 
 int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
 {
-    double sums[4] = {0};
+    struct tally t = {0};
     int rc;
     *out = (struct eval_result){0};
     e->valid = 0;
     data_seek(d, &(struct data_state){0});
-    while ((rc = stage_next(e, d, 0)) == 0) {
-        rc = add_batch(e, sums);
+    for (;;) {
+        int64_t before = e->valid;
+        rc = stage_next(e, d, 0);
+        if (rc == 0)
+            rc = add_batch(e, &t, (size_t)(e->valid - before));
         if (rc != 0)
-            return engine_fail(e, rc, "evaluation");
+            break;
     }
-    if (rc < 0)
-        return rc;
-    if (e->valid == 0)
-        return fail(NJ_E_FORMAT, "no position of the evaluation data has a target; give more data");
-    double n = (double)e->valid, r = e->has_teacher ? (double)e->o.kd_ratio : 0.0;
-    double T = (double)e->o.temperature;
-    *out = (struct eval_result){
-        .kd_loss = sums[0] / n,
-        .class_loss = sums[1] / n,
-        .teacher_entropy = sums[2] / n,
-        .agreement = sums[3] / n,
-        .perplexity = exp(sums[1] / n),
-        .valid_tokens = e->valid,
-    };
-    out->loss = (1.0 - r) * out->class_loss + r * T * T * out->kd_loss;
-    return 0;
+    if (rc > 0 && e->valid == 0)
+        rc = fail(NJ_E_FORMAT, "no position of the evaluation data has a target; give more data");
+    if (rc > 0)
+        report(e, &t, out);
+    free(t.kd);
+    return rc > 0 ? 0 : rc;
 }

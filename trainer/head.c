@@ -16,7 +16,7 @@ static void chunk_losses(struct work *r, struct engine *e, int first)
         teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, teacher);
     OP(r, nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
                      m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
-                     e->o.temperature, e->o.kd_ratio));
+                     e->o.temperature, e->o.kd_ratio, e->o.beta));
     OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums, m->kd, m->ce, m->entropy, m->agree, s->chunk));
 }
 
@@ -35,6 +35,8 @@ void head(struct work *r, struct engine *e, int chunks, bool train)
         char *x = m->hidden + (size_t)first * (size_t)C * dtype_bytes(n->T);
         linear_fwd(r, &logits, m->logits, x, net_weight(n, n->p.head));
         chunk_losses(r, e, first);
+        if (m->token_kd)
+            compare_chunk(r, e, first);
         if (!train)
             continue;
         linear_dw(r, &logits, n->grad + n->p.head, m->logits, x);

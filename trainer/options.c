@@ -52,7 +52,9 @@ const struct option options[] = {
     {"temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(temperature), objective, "T", "2",
      1e-3, 1e3, "softens both distributions: softmax(logits / T)"},
     {"kd-ratio", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(kd_ratio), objective, "R", "0.5", 0, 1,
-     "loss = (1-R) CE + R T^2 KL(teacher || student)"},
+     "loss = (1-R) CE + R T^2 D, where --beta names the divergence D"},
+    {"beta", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(beta), objective, "X", "0", 0, 1,
+     "0: KL(teacher || student); 1: KL(student || teacher); between: Jensen-Shannon"},
 
     {"steps", "max-steps", OPT_INT, TRAINING, AT(steps), length, "N", "0", 0, COUNT_MAX,
      "optimiser steps; 0: as many as --epochs makes"},

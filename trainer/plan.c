@@ -169,6 +169,11 @@ void plan_layout(const struct model_config *student, const struct model_config *
     int micro = s.train ? o->grad_accum : 1;
     out->batches = host_region(&l, "host.batches", out->rows_bytes * (size_t)micro);
     out->mailbox = host_region(&l, "host.mailbox", sizeof *out->mailbox);
+    if (teacher && !s.train) {
+        size_t each = (size_t)s.chunk * (size_t)s.chunks * sizeof(float);
+        out->token_kd = host_region(&l, "host.token_kd", each);
+        out->token_ce = host_region(&l, "host.token_ce", each);
+    }
     out->transfer = host_region(&l, "host.transfer", TRANSFER_BYTES);
 }
 

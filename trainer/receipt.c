@@ -47,12 +47,12 @@ static json_t *applied(const struct train_options *o)
 {
     static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
     return json_pack(
-        "{s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:s}",
+        "{s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:s}",
         "batch_size", o->batch_size, "seq_len", o->seq_len, "grad_accum", o->grad_accum, "steps",
         (json_int_t)o->steps, "temperature", (double)o->temperature, "kd_ratio",
-        (double)o->kd_ratio, "lr", (double)o->lr, "min_lr_ratio", (double)o->min_lr_ratio,
-        "weight_decay", (double)o->weight_decay, "beta1", (double)o->beta1, "beta2",
-        (double)o->beta2, "eps", (double)o->eps, "max_grad_norm", (double)o->max_grad_norm,
+        (double)o->kd_ratio, "beta", (double)o->beta, "lr", (double)o->lr, "min_lr_ratio",
+        (double)o->min_lr_ratio, "weight_decay", (double)o->weight_decay, "beta1", (double)o->beta1,
+        "beta2", (double)o->beta2, "eps", (double)o->eps, "max_grad_norm", (double)o->max_grad_norm,
         "warmup_steps", (json_int_t)o->warmup_steps, "lr_schedule", schedules[o->schedule], "dtype",
         o->dtype == NJ_F32 ? "float32" : "16-bit");
 }

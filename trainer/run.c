@@ -119,6 +119,7 @@ void run_training_options(const struct settings *s, struct train_options *out)
         .steps = s->steps,
         .temperature = s->temperature > 0 ? (float)s->temperature : 1,
         .kd_ratio = s->teacher != NULL ? (float)s->kd_ratio : 0,
+        .beta = (float)s->beta,
         .lr = (float)s->lr,
         .min_lr_ratio = (float)s->min_lr_ratio,
         .weight_decay = (float)s->weight_decay,

@@ -25,7 +25,7 @@ struct settings {
     struct path_list data, eval_data;
     bool allow_self_distillation;
     /* objective */
-    double temperature, kd_ratio;
+    double temperature, kd_ratio, beta;
     /* length */
     int64_t steps, batch_size, grad_accum, seq_len;
     double epochs;

@@ -88,7 +88,7 @@ TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/main.o,$(call objects,trainer/*
 $(call objects,trainer/*.c tests/*.c): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen -fopenmp
 $(call objects,trainer/*.c tests/*.c): $(B)/gen/nojit_ops.h
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
-LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash gomp,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
+LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash gomp utf8proc pcre2-8,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
 
 $(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
 	$(Q)rm -f $@

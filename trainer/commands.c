@@ -13,6 +13,8 @@ const struct command_info commands[] = {
      "Measure held-out loss, and the divergence from a teacher", cmd_eval},
     {CMD_GENERATE, "generate", "--model DIR [--prompt TEXT] [OPTION...]", "Continue a text",
      cmd_generate},
+    {CMD_TOKENIZE, "tokenize", "--model DIR --data PATH... --out FILE",
+     "Write text as a token file, which trains without being encoded again", cmd_tokenize},
     {CMD_INIT, "init", "--preset NAME --out DIR [OPTION...]", "Write a model with random weights",
      cmd_init},
     {CMD_PLAN, "plan", "--student DIR [--teacher DIR] [OPTION...]",

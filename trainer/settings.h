@@ -59,6 +59,7 @@ enum command {
     CMD_PLAN = 32,
     CMD_DOCTOR = 64,
     CMD_VERSION = 128,
+    CMD_TOKENIZE = 256,
 };
 
 struct command_info {

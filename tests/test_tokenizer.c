@@ -162,6 +162,21 @@ static void cutting_changes_nothing(void **state)
     free(text);
 }
 
+/* Where only digits are cut out, a word goes on over spaces. */
+static void words_over_spaces_are_not_cut(void **state)
+{
+    (void)state;
+    static const char digits[] = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},"
+                                 "{\"type\":\"ByteLevel\"," PREFIX ",\"use_regex\":false}]}";
+    static const char text[] = "one two three four";
+    struct tokenizer t = open_golden("gpt2", BYTE_LEVEL, digits);
+    assert_int_equal(tokenizer_cut(&t, text, sizeof text - 1, 4), sizeof text - 1);
+    tokenizer_close(&t);
+    t = open_golden("gpt2", NULL, NULL);
+    assert_int_equal(tokenizer_cut(&t, text, sizeof text - 1, 4), 7);
+    tokenizer_close(&t);
+}
+
 /* ---- splitting ---- */
 
 static const char *const patterns[] = {
@@ -220,6 +235,7 @@ static void scanners_equal_pcre2(void **state)
         struct split scanner, pattern;
         char wrapped[512], text[256];
         uint32_t seed = 1;
+        struct pcre2_real_match_data_8 *match = NULL;
         snprintf(wrapped, sizeof wrapped, "(?:%s)", patterns[p]);
         check_ok(split_from_pattern(patterns[p], strlen(patterns[p]), &scanner), "scanner");
         check_ok(split_from_pattern(wrapped, strlen(wrapped), &pattern), "pattern");
@@ -228,14 +244,15 @@ static void scanners_equal_pcre2(void **state)
         for (int round = 0; round < 20000; round++) {
             const size_t bytes = odd_text(&seed, text);
             for (size_t at = 0; at < bytes;) {
-                const long got = split_next(&scanner, text, bytes, at);
-                const long want = split_next(&pattern, text, bytes, at);
+                const long got = split_next(&scanner, &match, text, bytes, at);
+                const long want = split_next(&pattern, &match, text, bytes, at);
                 if (got != want)
                     fail_msg("pattern %zu, '%.*s' at %zu: ends at %ld, PCRE2 at %ld", p, (int)bytes,
                              text, at, got, want);
                 at = (size_t)got;
             }
         }
+        split_free_match(match);
         split_free(&scanner);
         split_free(&pattern);
     }
@@ -258,9 +275,11 @@ static void bad_utf8_is_kept(void **state)
                                         "e\xcc",
                                         "\x80\x81 \xfe\n\xff",
                                         "e\xcc\x81\xff\xcc\x81"};
-    static const char *const golden[] = {"llama3", "gpt2"};
-    for (int g = 0; g < 2; g++) {
-        struct tokenizer t = open_golden(golden[g], NULL, NULL);
+    static const struct {
+        const char *golden, *from, *to;
+    } models[] = {{"llama3", NULL, NULL}, {"gpt2", NULL, NULL}, {"llama3", MARKS_FROM, MARKS_TO}};
+    for (int g = 0; g < 3; g++) {
+        struct tokenizer t = open_golden(models[g].golden, models[g].from, models[g].to);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             int32_t *ids = NULL;
             size_t count = 0, capacity = 0, at = 0;
@@ -399,10 +418,15 @@ static void what_is_not_supported_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_are_the_librarys),    cmocka_unit_test(texts_come_back),
-        cmocka_unit_test(cutting_changes_nothing), cmocka_unit_test(scanners_equal_pcre2),
-        cmocka_unit_test(bad_utf8_is_kept),        cmocka_unit_test(texts_begin_and_end),
-        cmocka_unit_test(tables_are_compared),     cmocka_unit_test(what_is_not_supported_is_named),
+        cmocka_unit_test(ids_are_the_librarys),
+        cmocka_unit_test(texts_come_back),
+        cmocka_unit_test(cutting_changes_nothing),
+        cmocka_unit_test(words_over_spaces_are_not_cut),
+        cmocka_unit_test(scanners_equal_pcre2),
+        cmocka_unit_test(bad_utf8_is_kept),
+        cmocka_unit_test(texts_begin_and_end),
+        cmocka_unit_test(tables_are_compared),
+        cmocka_unit_test(what_is_not_supported_is_named),
     };
     return cmocka_run_group_tests_name("tokenizer", tests, scratch_begin, scratch_end);
 }

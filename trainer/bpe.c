@@ -44,6 +44,7 @@ struct bpe_work {
     size_t pairs, word_capacity;
     char *text[2]; /* normalised; with a space before */
     size_t text_capacity[2];
+    struct pcre2_real_match_data_8 *match;
     /* the text that is being encoded */
     const struct bpe *bpe;
     struct span *span;
@@ -70,6 +71,7 @@ void bpe_work_free(struct bpe_work *w)
     free(w->heap);
     free(w->text[0]);
     free(w->text[1]);
+    split_free_match(w->match);
     free(w);
 }
 
@@ -259,7 +261,7 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
         return encode_words(w, stage + 1, w->text[1], bytes + 1);
     }
     for (size_t at = 0; at < bytes;) {
-        const long end = split_next(s, text, bytes, at);
+        const long end = split_next(s, &w->match, text, bytes, at);
         if (end < 0)
             return (int)end;
         int rc = encode_words(w, stage + 1, text + at, (size_t)end - at);

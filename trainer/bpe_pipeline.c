@@ -81,7 +81,11 @@ static int read_split(struct reading *r, const json_t *part)
     int rc = split_from_pattern(json_string_value(regex), json_string_length(regex), &stage);
     if (rc)
         return fail(rc, "%s: %s", r->path, fail_text());
-    rc = add_stage(r, part, &stage);
+    static const struct split valid = {.kind = SPLIT_VALID};
+    if (stage.kind == SPLIT_PATTERN)
+        rc = add_stage(r, part, &valid);
+    if (!rc)
+        rc = add_stage(r, part, &stage);
     if (rc)
         split_free(&stage);
     return rc;

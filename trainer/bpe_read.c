@@ -82,13 +82,13 @@ static int take_id(const struct reading *r, const char *name, const json_t *id, 
     return NJ_OK;
 }
 
-static int count_ids(struct reading *r, const json_t *vocab, const json_t *added)
+static int count_ids(struct reading *r, json_t *vocab, const json_t *added)
 {
     const char *text;
     json_t *id;
     size_t i;
     int32_t value;
-    json_object_foreach((json_t *)(uintptr_t)vocab, text, id)
+    json_object_foreach(vocab, text, id)
     {
         int rc = take_id(r, text, id, &value);
         if (rc)
@@ -105,7 +105,7 @@ static int count_ids(struct reading *r, const json_t *vocab, const json_t *added
     return NJ_OK;
 }
 
-static int add_token(struct reading *r, struct source *source, const json_t *vocab, json_t *entry)
+static int add_token(struct reading *r, struct source *source, json_t *vocab, json_t *entry)
 {
     json_t *content = json_object_get(entry, "content");
     int32_t id;
@@ -181,7 +181,7 @@ static int build_table(struct reading *r, const struct alphabet *a, const struct
 }
 
 /* The hash table of the vocabulary; tokens beyond the alphabet come from no text. */
-static int index_vocabulary(struct reading *r, const struct alphabet *a, const json_t *vocab)
+static int index_vocabulary(struct reading *r, const struct alphabet *a, json_t *vocab)
 {
     struct bpe *b = r->bpe;
     const char *text;
@@ -196,7 +196,7 @@ static int index_vocabulary(struct reading *r, const struct alphabet *a, const j
     }
     memset(b->by_text, 0xff, b->by_text_slots * sizeof *b->by_text);
     memset(b->of_byte, 0xff, sizeof b->of_byte);
-    json_object_foreach((json_t *)(uintptr_t)vocab, text, id)
+    json_object_foreach(vocab, text, id)
     {
         const long n = alphabet_bytes(a, text, strlen(text), bytes);
         if (n < 0)
@@ -218,7 +218,7 @@ static int index_vocabulary(struct reading *r, const struct alphabet *a, const j
     return NJ_OK;
 }
 
-static int read_tokens(struct reading *r, const struct alphabet *a, const json_t *vocab)
+static int read_tokens(struct reading *r, const struct alphabet *a, json_t *vocab)
 {
     const json_t *added = json_object_get(r->root, "added_tokens");
     const char *text;
@@ -230,7 +230,7 @@ static int read_tokens(struct reading *r, const struct alphabet *a, const json_t
     struct source *source = calloc((size_t)r->bpe->ids + 1, sizeof *source);
     if (!source)
         return no_memory(r);
-    json_object_foreach((json_t *)(uintptr_t)vocab, text, entry)
+    json_object_foreach(vocab, text, entry)
     {
         const size_t bytes = strlen(text);
         source[json_integer_value(entry)] = (struct source){text, bytes, false, false};
@@ -355,10 +355,14 @@ static int check_model(const struct reading *r, const json_t *model)
 static const char *find_cuts(const struct bpe *b)
 {
     const struct added_set *const sets[] = {&b->raw, &b->normalized};
-    bool space = b->stages > 0, line = b->stages > 0;
-    for (int i = 0; i < b->stages; i++)
-        if (!split_ends_words(&b->stage[i]))
+    bool words = false, space = true, line = true;
+    for (int i = 0; i < b->stages; i++) {
+        words = words || split_ends_words(&b->stage[i]);
+        if (!split_allows_cuts(&b->stage[i]))
             return "";
+    }
+    if (!words)
+        return "";
     for (int s = 0; s < 2; s++)
         for (size_t i = 0; i < sets[s]->count; i++) {
             const struct added_token *t = &sets[s]->token[i];

@@ -141,27 +141,44 @@ static size_t digits_end(const struct text *t, size_t i, int digits)
 /* ---- other patterns ---- */
 
 /* What stands between two matches is a piece of its own. */
-static long pattern_end(const struct split *s, const char *text, size_t bytes, size_t at)
+static long pattern_end(const struct split *s, pcre2_match_data **match, const struct text *t,
+                        size_t at)
 {
-    pcre2_match_data *match = pcre2_match_data_create(1, NULL);
-    if (!match)
+    uint32_t cp;
+    utf8_next(t->at, t->bytes, &cp);
+    if (cp == NOT_UTF8) /* all of it, after VALID */
+        return (long)t->bytes;
+    if (!*match)
+        *match = pcre2_match_data_create(1, NULL);
+    if (!*match)
         return fail(NJ_E_NOMEM, "out of memory for a match");
-    const int rc = pcre2_match(s->code, (PCRE2_SPTR)text, bytes, at, PCRE2_NOTEMPTY | PCRE2_NO_JIT,
-                               match, NULL);
-    long end = (long)bytes;
+    const uint32_t how = PCRE2_NOTEMPTY | PCRE2_NO_JIT | PCRE2_NO_UTF_CHECK;
+    const int rc = pcre2_match(s->code, t->at, t->bytes, at, how, *match, NULL);
     if (rc >= 0) {
-        const PCRE2_SIZE *place = pcre2_get_ovector_pointer(match);
-        end = (long)(place[0] > at ? place[0] : place[1]);
-    } else if (rc != PCRE2_ERROR_NOMATCH) {
-        PCRE2_UCHAR why[128];
-        pcre2_get_error_message(rc, why, sizeof why);
-        end = fail(NJ_E_UNSUPPORTED,
-                   "the pattern of tokenizer.json cannot be matched against the text: %s; make "
-                   "token files with another program",
-                   (const char *)why);
+        const PCRE2_SIZE *place = pcre2_get_ovector_pointer(*match);
+        return (long)(place[0] > at ? place[0] : place[1]);
     }
-    pcre2_match_data_free(match);
-    return end;
+    if (rc == PCRE2_ERROR_NOMATCH)
+        return (long)t->bytes;
+    PCRE2_UCHAR why[128];
+    pcre2_get_error_message(rc, why, sizeof why);
+    return fail(NJ_E_UNSUPPORTED,
+                "the pattern of tokenizer.json cannot be matched against the text: %s; make token "
+                "files with another program",
+                (const char *)why);
+}
+
+static size_t valid_end(const struct text *t, size_t i)
+{
+    uint32_t cp;
+    size_t n = utf8_next(t->at + i, t->bytes - i, &cp);
+    const bool valid = cp != NOT_UTF8;
+    while ((i += n) < t->bytes) {
+        n = utf8_next(t->at + i, t->bytes - i, &cp);
+        if ((cp != NOT_UTF8) != valid)
+            break;
+    }
+    return i;
 }
 
 /* \s is White_Space, which PCRE2's own is not quite. \w and \b differ, too, and have no such
@@ -198,8 +215,7 @@ static int compile(const char *pattern, size_t bytes, struct split *out)
     if (!rc) {
         *out = (struct split){.kind = SPLIT_PATTERN};
         out->code =
-            pcre2_compile((PCRE2_SPTR)text, count, PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF,
-                          &code, &where, NULL);
+            pcre2_compile((PCRE2_SPTR)text, count, PCRE2_UTF | PCRE2_UCP, &code, &where, NULL);
     }
     if (!rc && !out->code) {
         PCRE2_UCHAR why[128];
@@ -230,7 +246,13 @@ void split_free(struct split *s)
     s->code = NULL;
 }
 
-long split_next(const struct split *s, const char *text, size_t bytes, size_t at)
+void split_free_match(pcre2_match_data *match)
+{
+    pcre2_match_data_free(match);
+}
+
+long split_next(const struct split *s, pcre2_match_data **match, const char *text, size_t bytes,
+                size_t at)
 {
     const struct text t = {(const unsigned char *)text, bytes};
     switch (s->kind) {
@@ -240,12 +262,19 @@ long split_next(const struct split *s, const char *text, size_t bytes, size_t at
         return (long)words_end(&t, at, s->digits);
     case SPLIT_DIGITS:
         return (long)digits_end(&t, at, s->digits);
+    case SPLIT_VALID:
+        return (long)valid_end(&t, at);
     default:
-        return pattern_end(s, text, bytes, at);
+        return pattern_end(s, match, &t, at);
     }
 }
 
 bool split_ends_words(const struct split *s)
 {
-    return s->kind == SPLIT_GPT2 || s->kind == SPLIT_WORDS || s->kind == SPLIT_DIGITS;
+    return s->kind == SPLIT_GPT2 || s->kind == SPLIT_WORDS;
+}
+
+bool split_allows_cuts(const struct split *s)
+{
+    return split_ends_words(s) || s->kind == SPLIT_DIGITS;
 }

@@ -97,7 +97,7 @@ $(B)/gen-page/report_parts.h: $(REPORT_PARTS) Makefile
 $(B)/obj/trainer/report_page.o: $(B)/gen-page/report_parts.h
 $(B)/obj/trainer/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
-LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash yaml gomp,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
+LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash yaml gomp utf8proc pcre2-8,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
 
 $(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
 	$(Q)rm -f $@

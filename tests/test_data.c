@@ -317,8 +317,8 @@ static const struct {
      "most --seq-len 3"},
     {"x.parquet", NJ_E_UNSUPPORTED, "Parquet is not read; write its text column to .txt"},
     {"x.apr", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
-    {"x.JSONL", NJ_E_UNSUPPORTED, "JSON lines are not supported yet; convert them to .txt"},
-    {"mixed", NJ_E_UNSUPPORTED, "mixed/x.jsonl: JSON lines"},
+    {"x.JSONL", NJ_E_FORMAT, "x.JSONL:1: the object has neither text"},
+    {"mixed", NJ_E_FORMAT, "mixed/x.jsonl:2: column"},
     {"x.dat", NJ_E_UNSUPPORTED, "not a token file of llm.c or LLM.Q"},
     {"large.u16", NJ_E_FORMAT, "large.u16: token 2 is 264, the model's vocabulary ends at 263"},
     {"negative.u32", NJ_E_FORMAT, "token 1 is -1"},
@@ -343,7 +343,7 @@ static void write_refused(void)
     make_folder("nothing");
     make_folder("mixed");
     write_text(at("mixed/a.txt"), "hello");
-    write_text(at("mixed/x.jsonl"), "{}");
+    write_text(at("mixed/x.jsonl"), "{\"text\": \"a\"}\n{");
     write_text(at("empty.txt"), "");
     write_text(at("short.txt"), "abc");
     write_text(at("x.parquet"), "PAR1");
@@ -419,7 +419,8 @@ static void bytes_are_their_own_ids(void **state)
     (void)state;
     int32_t *ids = NULL;
     size_t count = 0, capacity = 0;
-    char all[256], out[8];
+    char all[256];
+    size_t bytes;
     for (int i = 0; i < 256; i++)
         all[i] = (char)i;
     for (int round = 0; round < 3; round++)
@@ -427,11 +428,14 @@ static void bytes_are_their_own_ids(void **state)
     assert_int_equal(count, 768);
     for (int i = 0; i < 768; i++) {
         assert_int_equal(ids[i], i % 256);
-        assert_int_equal(tokenizer_decode(&bytes_tokenizer, ids[i], out), 1);
-        assert_int_equal((unsigned char)out[0], i % 256);
+        const char *text = tokenizer_decode(&bytes_tokenizer, ids[i], &bytes);
+        assert_int_equal(bytes, 1);
+        assert_int_equal((unsigned char)text[0], i % 256);
     }
-    assert_int_equal(tokenizer_decode(&bytes_tokenizer, 256, out), 0);
-    assert_int_equal(tokenizer_decode(&bytes_tokenizer, -1, out), 0);
+    assert_string_equal(tokenizer_decode(&bytes_tokenizer, 256, &bytes), "");
+    assert_int_equal(bytes, 0);
+    assert_string_equal(tokenizer_decode(&bytes_tokenizer, -1, &bytes), "");
+    assert_int_equal(bytes, 0);
     free(ids);
 }
 

@@ -9,10 +9,10 @@ build=${1:?usage: setup.sh BUILD}
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}"
 
-packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libcmocka-dev"
+packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev libpcre2-dev libcmocka-dev"
 wheel_packages="python3 python3-pip"
-headers="xxhash.h yaml.h jansson.h zstd.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
-archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a"
+headers="xxhash.h yaml.h jansson.h zstd.h utf8proc.h pcre2.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
+archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a libutf8proc.a libpcre2-8.a"
 
 say() { echo "setup: $*" >&2; }
 die() {
@@ -23,7 +23,7 @@ die() {
 libraries_present() {
     command -v ${CC%% *} >/dev/null 2>&1 && command -v g++ >/dev/null 2>&1 || return 1
     local h
-    for h in $headers; do echo "#include <$h>"; done | $CC -E -o /dev/null - 2>/dev/null || return 1
+    for h in $headers; do echo "#include <$h>"; done | $CC -E -DPCRE2_CODE_UNIT_WIDTH=8 -o /dev/null - 2>/dev/null || return 1
     local a
     for a in $archives; do
         [ "$($CC -print-file-name="$a")" != "$a" ] || return 1

@@ -38,7 +38,7 @@ static int evaluate(struct run *r)
     struct eval_result e;
     int err = config_read(r->student, &c);
     if (!err)
-        err = tokenizer_open(r->student, &r->tokenizer);
+        err = run_open_tokenizer(r);
     if (!err)
         err = run_engine_options(r);
     if (err)

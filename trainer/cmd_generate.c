@@ -22,8 +22,9 @@ static float uniform(uint64_t seed, uint64_t position)
 
 static void put_token(const struct tokenizer *t, int32_t id)
 {
-    char bytes[8];
-    fwrite(bytes, 1, (size_t)tokenizer_decode(t, id, bytes), stdout);
+    size_t bytes;
+    const char *text = tokenizer_decode(t, id, &bytes);
+    fwrite(text, 1, bytes, stdout);
     fflush(stdout);
 }
 
@@ -42,7 +43,7 @@ static int continue_text(struct run *r, const int32_t *prompt, int64_t count)
             id = prompt[pos + 1];
             continue;
         }
-        if (next == r->tokenizer.end_of_text)
+        if (next == r->tokenizer.end_of_text || next == r->tokenizer.end_of_turn)
             break;
         put_token(&r->tokenizer, next);
         id = next;
@@ -51,18 +52,34 @@ static int continue_text(struct run *r, const int32_t *prompt, int64_t count)
     return 0;
 }
 
+/* The prompt after the token that begins texts; without either, after the one that ends them. */
+static int encode_prompt(struct run *r, int32_t **ids, size_t *count)
+{
+    const int32_t begin = tokenizer_begin_of_text(&r->tokenizer);
+    const int32_t start = begin >= 0 ? begin : r->tokenizer.end_of_text;
+    const char *prompt = r->s->prompt;
+    size_t capacity = 1;
+    *ids = malloc(sizeof **ids);
+    if (*ids == NULL)
+        return fail(NJ_E_NOMEM, "out of memory for the prompt");
+    if (begin >= 0 || prompt[0] == '\0')
+        (*ids)[(*count)++] = start;
+    if (start < 0 && prompt[0] == '\0')
+        return fail(NJ_E_ARG,
+                    "--prompt is empty and no token of the model begins a text; give one");
+    return tokenizer_encode(&r->tokenizer, prompt, strlen(prompt), ids, count, &capacity);
+}
+
 static int generate(struct run *r)
 {
     int32_t *ids = NULL;
-    size_t count = 0, capacity = 0;
+    size_t count = 0;
     int err = tokenizer_open(r->student, &r->tokenizer);
     if (!err)
         err = run_engine_options(r);
-    if (!err && r->s->prompt[0] != '\0')
-        err = tokenizer_encode(&r->tokenizer, r->s->prompt, strlen(r->s->prompt), &ids, &count,
-                               &capacity);
-    const int32_t start = r->tokenizer.end_of_text;
-    const int64_t needed = (int64_t)(count > 0 ? count : 1) + r->s->max_tokens;
+    if (!err)
+        err = encode_prompt(r, &ids, &count);
+    const int64_t needed = (int64_t)count + r->s->max_tokens;
     if (!err && needed > r->options.seq_len)
         err = fail(NJ_E_ARG,
                    "prompt and --max-tokens make %lld tokens, more than --seq-len %d; raise it",
@@ -72,7 +89,7 @@ static int generate(struct run *r)
     if (!err)
         err = engine_create(r->ctx, r->student, NULL, &r->options, run_say, r, &r->engine);
     if (!err)
-        err = continue_text(r, count > 0 ? ids : &start, count > 0 ? (int64_t)count : 1);
+        err = continue_text(r, ids, (int64_t)count);
     free(ids);
     return err;
 }

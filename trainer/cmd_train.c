@@ -32,7 +32,7 @@ static int open_inputs(struct run *r, const char *command)
     struct model_config c;
     int err = config_read(r->student, &c);
     if (!err)
-        err = tokenizer_open(r->student, &r->tokenizer);
+        err = run_open_tokenizer(r);
     if (!err)
         err = run_engine_options(r);
     if (!err)

@@ -9,26 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IGNORED (-100) /* target of a position that has no loss */
+#include "tokenizer.h"
 
-/* ---- tokenizer: bytes when the model folder has none ---- */
-struct tokenizer {
-    char kind[16];  /* "bytes", or "token files" */
-    int vocab_size; /* ids it can produce: 257 for bytes (256 = end of text); 0: it cannot encode */
-    int end_of_text; /* ends a document, in token files, too; -1: only files end documents */
-};
-/* DIR without tokenizer.json: bytes. With one: "token files", whose end_of_text is eos_token_id of
- * DIR/config.json; encoding text is then NJ_E_UNSUPPORTED. */
-int tokenizer_open(const char *dir, struct tokenizer *out);
-/* Appends the ids of text to *ids (grown with realloc). */
-int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, int32_t **ids,
-                     size_t *count, size_t *capacity);
-/* Bytes of one id into out[8]; returns how many (0 for special ids). */
-int tokenizer_decode(const struct tokenizer *t, int32_t id, char out[8]);
+#define IGNORED (-100) /* target of a position that has no loss */
 
 /* ---- token streams ---- */
 struct data_options {
-    const char *const *paths; /* files, folders of files or globs: .txt, token files */
+    const char *const *paths; /* files, folders of files or globs: .txt, .jsonl, token files */
     size_t path_count;
     int seq_len, batch_size; /* S, B of a micro-batch */
     int vocab_size;          /* ids must lie below it */

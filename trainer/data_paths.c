@@ -77,7 +77,8 @@ static int add_path_or_folder(struct path_list *list, const char *path)
     size_t before = list->count;
     int rc = add_folder(list, path, 0);
     if (!rc && list->count == before)
-        return fail(NJ_E_FORMAT, "%s: the folder holds no .txt, .bin, .u16 or .u32 file", path);
+        return fail(NJ_E_FORMAT, "%s: the folder holds no .txt, .jsonl, .bin, .u16 or .u32 file",
+                    path);
     return rc;
 }
 

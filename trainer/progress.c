@@ -109,3 +109,22 @@ void progress_step(struct progress *p, int64_t step, const struct step_result *r
              duration_text(left, eta, sizeof eta));
     put_line(p, line, step == p->steps);
 }
+
+void progress_bytes(struct progress *p, double done, double total)
+{
+    enum { WIDTH = 30 };
+    char line[256], eta[32], bar[WIDTH + 1], read[32], all[32];
+    const double now = seconds_now(), took = now - p->started;
+    const double part = total > 0 && done < total ? done / total : 1;
+    if (!p->terminal || now - p->shown < 0.1)
+        return;
+    p->shown = now;
+    memset(bar, '.', WIDTH);
+    memset(bar, '=', (size_t)(part * WIDTH));
+    bar[WIDTH] = '\0';
+    snprintf(line, sizeof line, "[%s] %s of %s  %.1f MB/s  ETA %s", bar,
+             bytes_text(done, read, sizeof read), bytes_text(total, all, sizeof all),
+             took > 0 ? 1e-6 * done / took : 0,
+             duration_text(part > 0 ? took * (1 - part) / part : 0, eta, sizeof eta));
+    put_line(p, line, false);
+}

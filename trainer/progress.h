@@ -21,6 +21,7 @@ struct progress {
     int64_t first_step, steps;
     int64_t every;  /* steps between lines where there is no terminal */
     double started; /* seconds, monotonic */
+    double shown;   /* when progress_bytes() last wrote */
 };
 
 double seconds_now(void); /* monotonic */
@@ -31,6 +32,8 @@ void progress_say(struct progress *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void progress_step(struct progress *p, int64_t step, const struct step_result *r,
                    double tokens_per_second);
+/* Bytes of text that are read, of all: a line on a terminal, ten times a second. */
+void progress_bytes(struct progress *p, double done, double total);
 /* "1h02m", "3m20s", "12 s" */
 const char *duration_text(double seconds, char *buffer, size_t bytes);
 /* "1.5 GiB" */

@@ -84,6 +84,7 @@ void run_close(struct run *r)
     engine_destroy(r->engine);
     data_close(r->data);
     data_close(r->eval_data);
+    tokenizer_close(&r->tokenizer);
     nj_context_destroy(r->ctx);
     metrics_close(&r->metrics);
     progress_close(&r->progress);
@@ -138,6 +139,33 @@ int run_engine_options(struct run *r)
 {
     run_training_options(r->s, &r->options);
     return choose_dtype(r, &r->options.dtype);
+}
+
+int run_open_tokenizer(struct run *r)
+{
+    struct tokenizer teacher;
+    int err = tokenizer_open(r->student, &r->tokenizer);
+    if (err || r->teacher[0] == '\0')
+        return err;
+    err = tokenizer_open(r->teacher, &teacher);
+    if (err)
+        return err;
+    const int32_t id = tokenizer_difference(&r->tokenizer, &teacher);
+    if (id >= 0) {
+        size_t bytes[2];
+        bool special;
+        const char *own = tokenizer_token(&r->tokenizer, id, &bytes[0], &special);
+        const char *other = tokenizer_token(&teacher, id, &bytes[1], &special);
+        err =
+            fail(NJ_E_UNSUPPORTED,
+                 "token %d is '%.*s' for the student (%s) and '%.*s' for the teacher (%s); use two "
+                 "models with one tokenizer, or copy the tokenizer files of the teacher to a "
+                 "student that has none",
+                 (int)id, (int)bytes[0], own ? own : "", r->tokenizer.kind, (int)bytes[1],
+                 other ? other : "", teacher.kind);
+    }
+    tokenizer_close(&teacher);
+    return err;
 }
 
 int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,

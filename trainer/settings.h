@@ -68,6 +68,7 @@ enum command {
     CMD_DOCTOR = 64,
     CMD_VERSION = 128,
     CMD_REPORT = 256,
+    CMD_TOKENIZE = 512,
 };
 
 struct command_info {

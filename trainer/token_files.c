@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * token_files.c: what one file of data holds. Text is encoded; token files are mapped and used as
- * they lie. The format follows from the first bytes where it has a magic number, else from the
+ * token_files.c: what one file of data holds. Text is encoded (text_files.c, jsonl.c); token files
+ * are mapped and used as they lie. The format follows from the first bytes where it has a magic number, else from the
  * extension.
  */
 #include "token_files.h"
@@ -119,62 +119,6 @@ static int open_u32(struct segment *s, const struct tokenizer *t)
     return open_raw(s, 4);
 }
 
-/* Appends ids to s->owned, two bytes each where id_bytes is 2. */
-static void store_ids(struct segment *s, const int32_t *ids, size_t count)
-{
-    if (s->id_bytes == 4) {
-        memcpy((int32_t *)s->owned + s->count, ids, count * sizeof *ids);
-    } else {
-        uint16_t *to = (uint16_t *)s->owned + s->count;
-        for (size_t i = 0; i < count; i++)
-            to[i] = (uint16_t)ids[i];
-    }
-    s->count += (int64_t)count;
-}
-
-/* Bytes may be cut anywhere, so a text is encoded a piece at a time and never lies in memory as
- * int32. */
-static int encode_pieces(struct segment *s, const struct tokenizer *t)
-{
-    const size_t piece = (size_t)1 << 20;
-    int32_t *ids = NULL;
-    size_t capacity = 0;
-    int rc = NJ_OK;
-    for (size_t at = 0; at < s->map_bytes && !rc; at += piece) {
-        size_t count = 0;
-        size_t bytes = s->map_bytes - at < piece ? s->map_bytes - at : piece;
-        rc = tokenizer_encode(t, (const char *)s->map + at, bytes, &ids, &count, &capacity);
-        if (!rc)
-            store_ids(s, ids, count);
-    }
-    free(ids);
-    return rc;
-}
-
-static int open_text(struct segment *s, const struct tokenizer *t)
-{
-    if (!t || t->vocab_size == 0)
-        return fail(NJ_E_UNSUPPORTED,
-                    "%s: text needs a tokenizer, and the model's tokenizer.json is not supported "
-                    "yet; give token files that it made",
-                    s->path);
-    s->id_bytes = t->vocab_size <= 65536 ? 2 : 4;
-    if (s->map_bytes == 0)
-        return NJ_OK;
-    s->owned = malloc((s->map_bytes + 1) * (size_t)s->id_bytes);
-    if (!s->owned)
-        return fail(NJ_E_NOMEM, "%s: out of memory for %zu tokens", s->path, s->map_bytes + 1);
-    int rc = encode_pieces(s, t);
-    if (rc)
-        return rc;
-    const int32_t end = t->end_of_text;
-    store_ids(s, &end, 1);
-    s->ids = s->owned;
-    munmap(s->map, s->map_bytes);
-    s->map = NULL;
-    return NJ_OK;
-}
-
 /* ---- which format ---- */
 
 static const struct format {
@@ -185,7 +129,7 @@ static const struct format {
     {".txt", open_text, NULL},
     {".u16", open_u16, NULL},
     {".u32", open_u32, NULL},
-    {".jsonl", NULL, "JSON lines are not supported yet; convert them to .txt, one text a file"},
+    {".jsonl", open_jsonl, NULL},
     {".parquet", NULL, "Parquet is not read; write its text column to .txt files, or tokenise it"},
     {".apr", NULL,
      "an .apr file is not read; export its tokens as .u16 or .u32, or its text as .txt"},
@@ -250,6 +194,7 @@ void segment_close(struct segment *s)
     if (s->map)
         munmap(s->map, s->map_bytes);
     free(s->owned);
+    free(s->owned_mask);
     free(s->path);
     memset(s, 0, sizeof *s);
 }

@@ -17,6 +17,8 @@ struct segment {
     void *map;           /* mapped file, or NULL */
     size_t map_bytes;
     void *owned; /* encoded ids, or NULL */
+    uint8_t *owned_mask;
+    size_t capacity; /* ids that owned and owned_mask have room for */
 };
 
 /* Opens s->path and fills the rest of s but first. A text file without a byte has count 0. */
@@ -24,6 +26,15 @@ int segment_open(struct segment *s, const struct tokenizer *t, int vocab_size);
 void segment_close(struct segment *s); /* path, too */
 int32_t segment_id(const struct segment *s, int64_t i);
 int segment_has_loss(const struct segment *s, int64_t i);
+
+/* ---- files of text: encoded from s->map on, which they unmap ---- */
+int open_text(struct segment *s, const struct tokenizer *t);
+int open_jsonl(struct segment *s, const struct tokenizer *t);
+/* What open_text() and open_jsonl() begin and end with. */
+int segment_begin_text(struct segment *s, const struct tokenizer *t);
+void segment_end_text(struct segment *s);
+/* Appends ids of an encoded text; loss: whether they have one as targets. */
+int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss);
 
 /* Paths of a list of files, folders and globs: sorted within each, in the order of the list. */
 struct path_list {

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_jsonl.c: documents from JSON lines: which ids they make, which of them have a loss, what is
+ * refused; and token files made from them, which give the same batches.
+ */
+#include "data.h"
+#include "tokenize.h"
+#include "tokenizer_fixture.h"
+
+static struct data *open_file(const char *path, const struct tokenizer *t, int seq_len)
+{
+    struct data *d = NULL;
+    const struct data_options o = {.paths = &path,
+                                   .path_count = 1,
+                                   .seq_len = seq_len,
+                                   .batch_size = 1,
+                                   .vocab_size = t->vocab_size,
+                                   .once = true};
+    check_ok(data_open(&o, t, &d), path);
+    return d;
+}
+
+/* What a file makes, as text: the tokens of all its ids; targets with a loss stand in braces. */
+static char *as_text(const char *path, const struct tokenizer *t, char *out, size_t room)
+{
+    struct data *d = open_file(path, t, 512);
+    struct batch b;
+    size_t n = 0, bytes;
+    bool special, open = false;
+    assert_int_equal(data_next(d, &b), 0);
+    const int tokens = (int)data_tokens(d);
+    assert_in_range(tokens, 2, 512);
+    for (int i = 0; i < tokens; i++) {
+        const bool loss = i > 0 && b.target[i - 1] != IGNORED;
+        /* The last token is a target only. */
+        const int32_t id = i < tokens - 1 ? b.ids[i] : t->end_of_text;
+        const char *text = tokenizer_token(t, id, &bytes, &special);
+        n += (size_t)snprintf(out + n, room - n, "%s%.*s",
+                              loss == open ? ""
+                              : loss       ? "{"
+                                           : "}",
+                              (int)bytes, text);
+        open = loss;
+        if (loss)
+            assert_int_equal(b.target[i - 1], id);
+    }
+    if (open)
+        snprintf(out + n, room - n, "}");
+    data_close(d);
+    return out;
+}
+
+static const struct {
+    const char *golden, *lines, *want;
+} documents[] = {
+    /* The first token of a document is no target. */
+    {"qwen2", "{\"text\": \"!a b\"}\n{\"text\": \"?\", \"other\": 1}\n",
+     "!{a b<|endoftext|>}?{<|endoftext|>}"},
+    {"llama3", "{\"text\": \"ab\"}\n\n  \t\n{\"text\": \"\"}",
+     "<|begin_of_text|>{ab<|end_of_text|>}"
+     "<|begin_of_text|>{<|end_of_text|>}"},
+    {"qwen2", "{\"prompt\": \"Why? \", \"completion\": \"So.\", \"text\": \"x\"}",
+     "Why? {So.<|endoftext|>}"},
+    {"qwen2", "{\"prompt\": \"\\u00e9\\n\", \"completion\": \"a\\u0000b\"}\r\n",
+     "\xc3\xa9\n{ab<|endoftext|>}"}, /* NUL is printed as nothing */
+    {"qwen2",
+     "{\"messages\": [{\"role\": \"system\", \"content\": \"Be.\"}, {\"role\": \"user\", "
+     "\"content\": \" hi \"}, {\"role\": \"assistant\", \"content\": \" yo \"}, {\"role\": "
+     "\"user\", \"content\": \"?\"}, {\"role\": \"assistant\", \"content\": \"\"}]}",
+     "<|im_start|>system\nBe.<|im_end|>\n<|im_start|>user\n hi <|im_end|>\n<|im_start|>assistant\n"
+     "{ yo <|im_end|>}\n<|im_start|>user\n?<|im_end|>\n<|im_start|>assistant\n{<|im_end|>}\n"
+     "<|endoftext|>"},
+    {"llama3",
+     "{\"messages\": [{\"role\": \"user\", \"content\": \" hi\\n\"}, {\"role\": \"assistant\", "
+     "\"content\": \" yo \"}], \"prompt\": \"x\"}",
+     "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nhi<|eot_id|>"
+     "<|start_header_id|>assistant<|end_header_id|>\n\n{yo<|eot_id|>}<|end_of_text|>"},
+};
+enum { DOCUMENTS = sizeof documents / sizeof *documents };
+
+static void documents_are_read(void **state)
+{
+    (void)state;
+    char text[2048];
+    for (int i = 0; i < DOCUMENTS; i++) {
+        struct tokenizer t = open_golden(documents[i].golden, NULL, NULL);
+        write_text(at("d.jsonl"), documents[i].lines);
+        assert_string_equal(as_text(at("d.jsonl"), &t, text, sizeof text), documents[i].want);
+        tokenizer_close(&t);
+    }
+}
+
+/* A token file holds what the lines hold: ids, documents and losses. */
+static void token_files_hold_the_same(void **state)
+{
+    (void)state;
+    char direct[2048], through[2048];
+    for (int i = 0; i < DOCUMENTS; i++) {
+        struct tokenizer t = open_golden(documents[i].golden, NULL, NULL);
+        struct tokenized done;
+        write_text(at("d.jsonl"), documents[i].lines);
+        const char *path = at("d.jsonl");
+        check_ok(tokenize(&path, 1, &t, at("d.bin"), &done), "tokenize");
+        as_text(path, &t, direct, sizeof direct);
+        assert_string_equal(as_text(at("d.bin"), &t, through, sizeof through), direct);
+        struct data *a = open_file(path, &t, 8), *b = open_file(at("d.bin"), &t, 8);
+        assert_int_equal(data_tokens(a), done.tokens);
+        assert_true(data_hash(a) == data_hash(b));
+        data_close(a);
+        data_close(b);
+        check_refused(tokenize(&path, 1, &t, at("d.bin"), &done), NJ_E_IO, "d.bin: exists",
+                      "twice");
+        assert_int_equal(unlink(at("d.bin")), 0);
+        tokenizer_close(&t);
+    }
+}
+
+static void failures_leave_nothing(void **state)
+{
+    (void)state;
+    struct tokenizer t = open_golden("qwen2", NULL, NULL);
+    struct tokenized done;
+    make_folder("out");
+    write_text(at("d.jsonl"), "{\"text\": \"a\"}\n{");
+    const char *path = at("d.jsonl");
+    check_refused(tokenize(&path, 1, &t, at("out/x.bin"), &done), NJ_E_FORMAT,
+                  "d.jsonl:2:", "line");
+    write_text(path, "\n");
+    check_refused(tokenize(&path, 1, &t, at("out/x.bin"), &done), NJ_E_FORMAT, "no text", "empty");
+    assert_int_equal(rmdir(at("out")), 0); /* it is empty */
+    check_refused(tokenize(&path, 1, &t, at("none/x.bin"), &done), NJ_E_IO, "none/x.bin", "folder");
+    tokenizer_close(&t);
+}
+
+static const struct {
+    const char *golden, *from, *to, *lines, *part;
+} refused[] = {
+    {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n{\"text\": 1}", "r.jsonl:2: text must be a string"},
+    {"qwen2", NULL, NULL, "\n\n[1]", "r.jsonl:3: a line must be an object"},
+    {"qwen2", NULL, NULL, "{\"prompt\": \"a\"}", "r.jsonl:1: the object has neither"},
+    {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n{\"text\": \"b\"", "r.jsonl:2: column"},
+    {"qwen2", NULL, NULL, "{\"text\": \"\xff\"}", "r.jsonl:1: column"},
+    {"qwen2", NULL, NULL, "{\"prompt\": [], \"completion\": \"a\"}", "r.jsonl:1: prompt and"},
+    {"qwen2", NULL, NULL, "{\"messages\": 1}", "r.jsonl:1: messages must be a list"},
+    {"qwen2", NULL, NULL, "{\"messages\": []}",
+     "r.jsonl:1: no turn of messages is the assistant's"},
+    {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"tool\", \"content\": \"a\"}]}",
+     "r.jsonl:1: a role of messages must be"},
+    {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"user\", \"content\": []}]}",
+     "r.jsonl:1: content of messages must be a string"},
+    {"gpt2", NULL, NULL, "{\"messages\": []}", "r.jsonl:1: messages: "},
+    {"gpt2", NULL, NULL, "{\"messages\": []}", "no tokens for conversations"},
+    {"qwen2", "\"content\":\"<|endoftext|>\"", "\"content\":\"<|other|>\"", "{\"messages\": []}",
+     "<|im_end|> ends a turn and is the only token"},
+};
+
+static void bad_lines_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct tokenizer t = open_golden(refused[i].golden, refused[i].from, refused[i].to);
+        struct data *d;
+        t.end_of_text = t.end_of_text < 0 ? t.end_of_turn : t.end_of_text;
+        write_text(at("r.jsonl"), refused[i].lines);
+        const char *path = at("r.jsonl");
+        const struct data_options o = {.paths = &path,
+                                       .path_count = 1,
+                                       .seq_len = 1,
+                                       .batch_size = 1,
+                                       .vocab_size = t.vocab_size};
+        const int rc = data_open(&o, &t, &d);
+        check_refused(rc, rc == NJ_E_UNSUPPORTED ? NJ_E_UNSUPPORTED : NJ_E_FORMAT, refused[i].part,
+                      refused[i].lines);
+        tokenizer_close(&t);
+    }
+}
+
+/* The chat template decides, wherever it is; one that is not known is refused. */
+static void templates_decide(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *text;
+        bool known;
+    } templates[] = {
+        {"tokenizer_config.json", "{\"chat_template\": \"{{ '<|im_start|>' + m }}\"}", true},
+        {"tokenizer_config.json",
+         "{\"chat_template\": [{\"name\": \"default\", \"template\": \"<|im_start|>\"}]}", true},
+        {"tokenizer_config.json", "{\"chat_template\": \"[INST] {{ m }} [/INST]\"}", false},
+        {"chat_template.jinja", "{{ '<|im_start|>' }}", true},
+        {"chat_template.jinja", "[INST]", false},
+    };
+    static const char line[] = "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}";
+    write_text(at("t.jsonl"), line);
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
+        char name[64];
+        struct tokenizer t = open_golden("qwen2", NULL, NULL);
+        struct tokenized done;
+        snprintf(name, sizeof name, "model/%s", templates[i].file);
+        write_text(at(name), templates[i].text);
+        const char *path = at("t.jsonl");
+        const int rc = tokenize(&path, 1, &t, at("t.bin"), &done);
+        if (templates[i].known)
+            check_ok(rc, templates[i].text);
+        else
+            check_refused(rc, NJ_E_UNSUPPORTED, "t.jsonl:1: messages: ", templates[i].text);
+        unlink(at("t.bin"));
+        tokenizer_close(&t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documents_are_read),     cmocka_unit_test(token_files_hold_the_same),
+        cmocka_unit_test(failures_leave_nothing), cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(templates_decide),
+    };
+    return cmocka_run_group_tests_name("jsonl", tests, scratch_begin, scratch_end);
+}

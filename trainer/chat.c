@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chat.c: the two formats of conversations that are known. Templates are programs and are not run:
+ * what they add of their own (a system message nobody wrote, a date, tools) is not in the text.
+ */
+#include "chat.h"
+
+#include "error.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct chat_format formats[] = {
+    {.name = "ChatML",
+     .mark = "<|im_start|>",
+     .before_role = "<|im_start|>",
+     .after_role = "\n",
+     .end = "<|im_end|>",
+     .after = "\n",
+     .tokens = {"<|im_start|>", "<|im_end|>", NULL}},
+    {.name = "Llama 3",
+     .mark = "<|start_header_id|>",
+     .before_role = "<|start_header_id|>",
+     .after_role = "<|end_header_id|>\n\n",
+     .end = "<|eot_id|>",
+     .after = "",
+     .tokens = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
+     .trims = true},
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+/* The text of a file, or NULL. */
+static char *read_file(const char *dir, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return NULL;
+    char *text = NULL;
+    size_t room = 0;
+    const ssize_t got = getdelim(&text, &room, '\0', file);
+    fclose(file);
+    if (got < 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* Whether a template, or one of a list of named ones, has the mark. */
+static bool has_mark(const json_t *template, const char *mark)
+{
+    const json_t *each;
+    size_t i;
+    if (json_is_string(template))
+        return strstr(json_string_value(template), mark) != NULL;
+    json_array_foreach(template, i, each)
+    {
+        const json_t *text = json_object_get(each, "template");
+        if (json_is_string(text) && strstr(json_string_value(text), mark))
+            return true;
+    }
+    return false;
+}
+
+static bool has_tokens(const struct tokenizer *t, const struct chat_format *f)
+{
+    for (int i = 0; i < 3 && f->tokens[i]; i++)
+        if (tokenizer_added(t, f->tokens[i]) < 0)
+            return false;
+    return true;
+}
+
+/* The template of DIR as JSON, NULL without one. */
+static json_t *find_template(const char *dir)
+{
+    char path[4096];
+    char *text = read_file(dir, "chat_template.jinja");
+    if (text) {
+        json_t *template = json_string(text);
+        free(text);
+        return template;
+    }
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", dir);
+    json_t *config = json_load_file(path, 0, NULL);
+    json_t *template = json_incref(json_object_get(config, "chat_template"));
+    json_decref(config);
+    return template;
+}
+
+int chat_find(const char *dir, const struct tokenizer *t, const struct chat_format **out)
+{
+    json_t *template = find_template(dir);
+    *out = NULL;
+    for (int i = 0; i < FORMATS && !*out; i++)
+        if (has_tokens(t, &formats[i]) && (!template || has_mark(template, formats[i].mark)))
+            *out = &formats[i];
+    const bool known = template != NULL;
+    json_decref(template);
+    if (!*out)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s; ChatML and Llama 3 are known: write conversations as prompt and "
+                    "completion",
+                    dir,
+                    known ? "its chat template is of no known format"
+                          : "its tokenizer has no tokens for conversations");
+    if (t->end_of_text == tokenizer_added(t, (*out)->end))
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s ends a turn and is the only token that could end a conversation; set "
+                    "eos_token_id of config.json to the one that ends documents",
+                    dir, (*out)->end);
+    return NJ_OK;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * jsonl.c: a file with a document as a JSON object in each line, in one of three forms:
+ *   messages: a conversation; what the assistant says, and the token that ends its turn, has a loss
+ *   prompt, completion: the completion has a loss
+ *   text: all of it has a loss
+ * Where several are there, the first of this list counts; other fields are not looked at. What has
+ * a loss is encoded apart from what stands before it, as it is when the model generates.
+ */
+#include "token_files.h"
+
+#include "bpe.h"
+#include "chat.h"
+#include "error.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH_BYTES = 1 << 22 };
+
+/* A stretch of a document. */
+struct part {
+    size_t begin, end;                 /* in reader.text */
+    bool loss, starts, ends, end_loss; /* starts, ends: a document; end_loss: end of text has one */
+};
+
+struct reader {
+    struct segment *segment;
+    const struct tokenizer *tokenizer;
+    const struct chat_format *chat; /* found when the first conversation comes */
+    long line;
+    char *text; /* of the parts, one after the other */
+    size_t bytes, capacity;
+    struct part *part;
+    size_t parts, part_capacity;
+};
+
+static int bad_line(const struct reader *r, const char *what)
+{
+    return fail(NJ_E_FORMAT, "%s:%ld: %s", r->segment->path, r->line, what);
+}
+
+static int no_memory(const struct reader *r)
+{
+    return fail(NJ_E_NOMEM, "%s:%ld: out of memory", r->segment->path, r->line);
+}
+
+/* ---- parts ---- */
+
+static int add_text(struct reader *r, const char *text, size_t bytes)
+{
+    if (r->capacity - r->bytes < bytes) {
+        const size_t grown = 2 * (r->bytes + bytes) + 4096;
+        char *more = realloc(r->text, grown);
+        if (!more)
+            return no_memory(r);
+        r->text = more;
+        r->capacity = grown;
+    }
+    if (bytes > 0)
+        memcpy(r->text + r->bytes, text, bytes);
+    r->bytes += bytes;
+    return NJ_OK;
+}
+
+/* Ends the part that began at `begin`. */
+static int add_part(struct reader *r, size_t begin, bool loss)
+{
+    if (r->parts == r->part_capacity) {
+        const size_t grown = 2 * r->part_capacity + 64;
+        struct part *more = realloc(r->part, grown * sizeof *more);
+        if (!more)
+            return no_memory(r);
+        r->part = more;
+        r->part_capacity = grown;
+    }
+    r->part[r->parts++] = (struct part){.begin = begin, .end = r->bytes, .loss = loss};
+    return NJ_OK;
+}
+
+static int add_value(struct reader *r, const json_t *value, bool loss)
+{
+    const size_t begin = r->bytes;
+    int rc = add_text(r, json_string_value(value), json_string_length(value));
+    return rc ? rc : add_part(r, begin, loss);
+}
+
+/* ---- the three forms ---- */
+
+static int add_plain(struct reader *r, const json_t *text)
+{
+    return json_is_string(text) ? add_value(r, text, true) : bad_line(r, "text must be a string");
+}
+
+static int add_pair(struct reader *r, const json_t *prompt, const json_t *completion)
+{
+    if (!json_is_string(prompt) || !json_is_string(completion))
+        return bad_line(r, "prompt and completion must be strings");
+    int rc = add_value(r, prompt, false);
+    return rc ? rc : add_value(r, completion, true);
+}
+
+/* The content without the white space around it, where the format wants that. */
+static void trim(const struct chat_format *f, const char **text, size_t *bytes)
+{
+    static const char white[] = " \t\n\r\v\f";
+    while (f->trims && *bytes > 0 && strchr(white, **text)) {
+        ++*text;
+        --*bytes;
+    }
+    while (f->trims && *bytes > 0 && strchr(white, (*text)[*bytes - 1]))
+        --*bytes;
+}
+
+/* Appends a turn. Everything up to what the assistant says is a part without a loss that began at
+ * *begin. */
+static int add_turn(struct reader *r, const json_t *turn, size_t *begin, bool *spoke)
+{
+    static const char *const roles[] = {"system", "user", "assistant"};
+    const struct chat_format *f = r->chat;
+    const char *role = json_string_value(json_object_get(turn, "role"));
+    const json_t *content = json_object_get(turn, "content");
+    int known = 0;
+    while (role && known < 3 && strcmp(role, roles[known]) != 0)
+        known++;
+    if (!role || known == 3)
+        return bad_line(r, "a role of messages must be system, user or assistant");
+    if (!json_is_string(content))
+        return bad_line(r, "content of messages must be a string");
+    const char *text = json_string_value(content);
+    size_t bytes = json_string_length(content);
+    trim(f, &text, &bytes);
+    const bool loss = known == 2;
+    int rc = add_text(r, f->before_role, strlen(f->before_role));
+    if (!rc)
+        rc = add_text(r, role, strlen(role));
+    if (!rc)
+        rc = add_text(r, f->after_role, strlen(f->after_role));
+    if (!rc && loss) {
+        rc = add_part(r, *begin, false);
+        *begin = r->bytes;
+        *spoke = true;
+    }
+    if (!rc)
+        rc = add_text(r, text, bytes);
+    if (!rc)
+        rc = add_text(r, f->end, strlen(f->end));
+    if (!rc && loss) {
+        rc = add_part(r, *begin, true);
+        *begin = r->bytes;
+    }
+    return rc ? rc : add_text(r, f->after, strlen(f->after));
+}
+
+static int add_messages(struct reader *r, const json_t *messages)
+{
+    const json_t *turn;
+    size_t i, begin = r->bytes;
+    bool spoke = false;
+    if (!json_is_array(messages))
+        return bad_line(r, "messages must be a list of {role, content}");
+    int rc = r->chat ? NJ_OK : chat_find(r->tokenizer->dir, r->tokenizer, &r->chat);
+    if (rc)
+        return fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text());
+    json_array_foreach(messages, i, turn)
+    {
+        rc = add_turn(r, turn, &begin, &spoke);
+        if (rc)
+            return rc;
+    }
+    if (!spoke)
+        return bad_line(r, "no turn of messages is the assistant's, so nothing has a loss");
+    return add_part(r, begin, false);
+}
+
+/* ---- lines ---- */
+
+static int add_document(struct reader *r, const json_t *object)
+{
+    const json_t *messages = json_object_get(object, "messages");
+    const json_t *completion = json_object_get(object, "completion");
+    const json_t *prompt = json_object_get(object, "prompt");
+    const json_t *text = json_object_get(object, "text");
+    const size_t first = r->parts;
+    int rc;
+    if (messages)
+        rc = add_messages(r, messages);
+    else if (prompt && completion)
+        rc = add_pair(r, prompt, completion);
+    else if (text)
+        rc = add_plain(r, text);
+    else
+        rc =
+            bad_line(r, json_is_object(object)
+                            ? "the object has neither text, nor prompt and completion, nor messages"
+                            : "a line must be an object with text, prompt and completion, or "
+                              "messages");
+    if (rc)
+        return rc;
+    r->part[first].starts = true;
+    r->part[r->parts - 1].ends = true;
+    r->part[r->parts - 1].end_loss = !messages;
+    return NJ_OK;
+}
+
+static int add_line(struct reader *r, const char *line, size_t bytes)
+{
+    json_error_t error;
+    size_t blank = 0;
+    while (blank < bytes && strchr(" \t\r", line[blank]))
+        blank++;
+    if (blank == bytes)
+        return NJ_OK;
+    json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL, &error);
+    if (!object)
+        return fail(NJ_E_FORMAT, "%s:%ld: column %d: %s", r->segment->path, r->line, error.column,
+                    error.text);
+    int rc = add_document(r, object);
+    json_decref(object);
+    return rc;
+}
+
+/* ---- encoding ---- */
+
+static int store_part(struct reader *r, const struct part *p, const struct span *ids)
+{
+    const int32_t begin = tokenizer_begin_of_text(r->tokenizer), end = r->tokenizer->end_of_text;
+    int rc = NJ_OK;
+    if (p->starts && begin >= 0)
+        rc = segment_add(r->segment, &begin, 1, true);
+    if (!rc)
+        rc = segment_add(r->segment, ids->ids, ids->count, p->loss);
+    if (!rc && p->ends)
+        rc = segment_add(r->segment, &end, 1, p->end_loss);
+    return rc;
+}
+
+/* Encodes the parts read so far and forgets them. */
+static int flush(struct reader *r)
+{
+    if (r->parts == 0)
+        return NJ_OK;
+    struct span *spans = calloc(r->parts, sizeof *spans);
+    if (!spans)
+        return no_memory(r);
+    for (size_t i = 0; i < r->parts; i++) {
+        spans[i].text = r->text + r->part[i].begin;
+        spans[i].bytes = r->part[i].end - r->part[i].begin;
+    }
+    int rc = tokenizer_encode_spans(r->tokenizer, spans, r->parts);
+    if (rc)
+        rc = fail(rc, "%s: up to line %ld: %s", r->segment->path, r->line, fail_text());
+    for (size_t i = 0; i < r->parts; i++) {
+        if (!rc)
+            rc = store_part(r, &r->part[i], &spans[i]);
+        free(spans[i].ids);
+    }
+    free(spans);
+    r->parts = r->bytes = 0;
+    return rc;
+}
+
+int open_jsonl(struct segment *s, const struct tokenizer *t)
+{
+    struct reader r = {.segment = s, .tokenizer = t};
+    size_t told = 0;
+    int rc = segment_begin_text(s, t);
+    for (size_t at = 0; at < s->map_bytes && !rc;) {
+        const char *line = (const char *)s->map + at;
+        const char *end = memchr(line, '\n', s->map_bytes - at);
+        const size_t bytes = end ? (size_t)(end - line) : s->map_bytes - at;
+        r.line++;
+        rc = add_line(&r, line, bytes);
+        at += bytes + (end != NULL);
+        if (!rc && (r.bytes >= BATCH_BYTES || at >= s->map_bytes)) {
+            rc = flush(&r);
+            if (t->encoded)
+                t->encoded(t->user, at - told);
+            told = at;
+        }
+    }
+    free(r.text);
+    free(r.part);
+    segment_end_text(s);
+    return rc;
+}

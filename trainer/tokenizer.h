@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tokenizer.h: text to ids and back.
+ */
+#ifndef NOJIT_TRAINER_TOKENIZER_H
+#define NOJIT_TRAINER_TOKENIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpe;
+struct span;
+
+struct tokenizer {
+    char kind[16];  /* "bytes", "bpe", or "token files" */
+    int vocab_size; /* ids it can produce: 257 for bytes (256 = end of text); 0: it cannot encode */
+    int end_of_text;   /* ends a document, in token files, too; -1: only files end documents */
+    int end_of_turn;   /* ends what one side of a chat says; -1: nothing does */
+    struct bpe *bpe;   /* NULL unless kind is "bpe" */
+    char dir[4096];    /* of the model */
+    char refusal[512]; /* "token files": why its tokenizer.json cannot be used */
+    /* Called with the bytes of each stretch of text that data_open() has encoded, or NULL. */
+    void (*encoded)(void *user, size_t bytes);
+    void *user;
+};
+
+/* DIR without tokenizer.json: bytes. With one: "bpe", or, if it asks for what is not supported,
+ * "token files": encoding is then NJ_E_UNSUPPORTED with the refusal. end_of_text is eos_token_id of
+ * DIR/config.json, or, if that ends a turn of a chat, the token that ends documents. */
+int tokenizer_open(const char *dir, struct tokenizer *out);
+void tokenizer_close(struct tokenizer *t);
+/* Begins every text; -1: nothing does. */
+int32_t tokenizer_begin_of_text(const struct tokenizer *t);
+/* The id of an added token, or -1. */
+int32_t tokenizer_added(const struct tokenizer *t, const char *text);
+
+/* Appends the ids of text, added tokens found in it included, to *ids (grown with realloc). What is
+ * no UTF-8 becomes the tokens of its bytes. One call at a time for a tokenizer; it uses all
+ * threads. */
+int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, int32_t **ids,
+                     size_t *count, size_t *capacity);
+/* Appends to each span (bpe.h) the ids of its text, by all threads. Not for "token files". */
+int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t count);
+/* First place from `wanted` on where a text may be cut with the same ids as a whole; bytes if there
+ * is none. */
+size_t tokenizer_cut(const struct tokenizer *t, const char *text, size_t bytes, size_t wanted);
+
+/* Bytes that an id stands for in a text: none for special ids and those beyond the table. Valid
+ * until tokenizer_close(). */
+const char *tokenizer_decode(const struct tokenizer *t, int32_t id, size_t *bytes);
+/* The same for every id of the table; NULL if no token has it. */
+const char *tokenizer_token(const struct tokenizer *t, int32_t id, size_t *bytes, bool *special);
+/* Over the table: ids, bytes and which are special. 0 for "token files". */
+uint64_t tokenizer_hash(const struct tokenizer *t);
+/* First id whose token differs, -1 if none does or one of them is "token files". */
+int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *b);
+
+#endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "merge.h"
 #include "run.h"
 
 static int check_arguments(const struct settings *s, const char *command, bool distill)
@@ -82,6 +83,10 @@ static void say_start(struct run *r)
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
                  (long long)data_tokens(r->data), (long long)o->steps,
                  (long long)o->batch_size * o->grad_accum * o->seq_len);
+    if (o->lora.rank > 0)
+        progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
+                     o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
+                     o->adapter_dir != NULL ? o->adapter_dir : "new");
     if (r->teacher[0] != '\0')
         progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 KL",
                      1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
@@ -194,11 +199,20 @@ static int start_or_resume(struct run *r, int64_t *first)
     return err;
 }
 
+static int write_merged(struct run *r)
+{
+    char path[PATH_BYTES + 8];
+    snprintf(path, sizeof path, "%s/merged", r->s->out);
+    return merge_adapters(r->student, r->s->out, path);
+}
+
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
 {
     int err = 0;
     if (!o->stopped)
         err = checkpoints_finish(&r->checkpoints, r->engine);
+    if (!err && !o->stopped && r->s->merge)
+        err = write_merged(r);
     if (!err)
         err = receipt_write(r->s->out, c, r, o->step);
     if (!err)

@@ -13,6 +13,8 @@ const struct command_info commands[] = {
      "Measure held-out loss, and the divergence from a teacher", cmd_eval, NULL},
     {CMD_GENERATE, "generate", "--model DIR [--prompt TEXT] [OPTION...]", "Continue a text",
      cmd_generate, NULL},
+    {CMD_MERGE, "merge", "--model DIR --adapter DIR --out DIR",
+     "Write the model with adapters in its weights", cmd_merge, NULL},
     {CMD_INIT, "init", "--preset NAME --out DIR [OPTION...]", "Write a model with random weights",
      cmd_init, NULL},
     {CMD_PLAN, "plan", "--student DIR [--teacher DIR] [OPTION...]",

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model.c: products with weights, and the memory that one pass through a transformer needs.
+ * model.c: the memory that one pass through a transformer needs.
  */
 #include "model.h"
+
+#include "lora.h"
 
 size_t dtype_bytes(enum nj_dtype T)
 {
@@ -17,62 +19,6 @@ void *net_weight(const struct net *n, int64_t first)
 int net_qkv(const struct model_config *c)
 {
     return (c->heads + 2 * c->kv_heads) * c->head_dim;
-}
-
-static void gemm(struct work *r, const struct nj_gemm *g, void *c, const void *a, const void *b)
-{
-    if (r->rc != 0)
-        return;
-    r->rc = r->prepare ? nj_gemm_prepare(r->ctx, g) : nj_gemm_run(r->s, g, c, a, b);
-}
-
-void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w)
-{
-    const struct nj_gemm g = {
-        .kind = NJ_GEMM_NT,
-        .ab_dtype = l->T,
-        .c_dtype = l->T,
-        .M = l->rows,
-        .N = l->out,
-        .K = l->in,
-        .lda = l->in,
-        .ldb = l->in,
-        .ldc = l->ldy,
-    };
-    gemm(r, &g, y, x, w);
-}
-
-void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w)
-{
-    const struct nj_gemm g = {
-        .kind = NJ_GEMM_NN,
-        .ab_dtype = l->T,
-        .c_dtype = l->T,
-        .M = l->rows,
-        .N = l->in,
-        .K = l->out,
-        .lda = l->ldy,
-        .ldb = l->in,
-        .ldc = l->in,
-    };
-    gemm(r, &g, dx, dy, w);
-}
-
-void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy, const void *x)
-{
-    const struct nj_gemm g = {
-        .kind = NJ_GEMM_TN,
-        .ab_dtype = l->T,
-        .c_dtype = NJ_F32,
-        .M = l->out,
-        .N = l->in,
-        .K = l->rows,
-        .lda = l->ldy,
-        .ldb = l->in,
-        .ldc = l->in,
-        .beta = 1.0f,
-    };
-    gemm(r, &g, dw, dy, x);
 }
 
 void *carve_take(struct carve *c, size_t bytes)
@@ -93,10 +39,10 @@ static size_t part_bytes(const struct model_config *c, int rows)
     return (size_t)partial_sums(rows) * (size_t)widest * sizeof(float);
 }
 
-static void carve_backward(const struct model_config *c, enum nj_dtype T, size_t N, struct carve *m,
-                           struct acts *a)
+static void carve_backward(const struct net *n, size_t N, struct carve *m, struct acts *a)
 {
-    size_t e = dtype_bytes(T), heads = (size_t)c->heads;
+    const struct model_config *c = &n->c;
+    size_t e = dtype_bytes(n->T), heads = (size_t)c->heads;
     a->dx = carve_take(m, N * (size_t)c->hidden_size * e);
     a->dact = carve_take(m, N * (size_t)c->intermediate_size * e);
     a->dqkv = carve_take(m, N * (size_t)net_qkv(c) * e);
@@ -106,10 +52,11 @@ static void carve_backward(const struct model_config *c, enum nj_dtype T, size_t
     a->part = carve_take(m, part_bytes(c, (int)N));
 }
 
-void acts_carve(const struct model_config *c, enum nj_dtype T, int B, int S, enum acts_mode mode,
-                struct carve *m, struct acts *out)
+void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
+                struct acts *out)
 {
-    size_t e = dtype_bytes(T), N = mode == ACTS_DECODE ? 1 : (size_t)B * (size_t)S;
+    const struct model_config *c = &n->c;
+    size_t e = dtype_bytes(n->T), N = mode == ACTS_DECODE ? 1 : (size_t)B * (size_t)S;
     size_t layers = mode == ACTS_TRAIN ? (size_t)c->layers : 1;
     size_t C = (size_t)c->hidden_size, I = (size_t)c->intermediate_size, QKV = (size_t)net_qkv(c);
     size_t cached = mode == ACTS_DECODE ? (size_t)c->layers * (size_t)S : layers * N;
@@ -132,7 +79,8 @@ void acts_carve(const struct model_config *c, enum nj_dtype T, int B, int S, enu
     out->branch = carve_take(m, N * C * e);
     out->act = carve_take(m, N * I * e);
     if (mode == ACTS_TRAIN)
-        carve_backward(c, T, N, m, out);
+        carve_backward(n, N, m, out);
+    lora_carve(n, (int)N, mode == ACTS_TRAIN, m, out);
 }
 
 int acts_rows(const struct acts *a)

@@ -22,6 +22,7 @@ static const char models[] = "Models and data";
 static const char objective[] = "Objective";
 static const char length[] = "Length";
 static const char optimiser[] = "Optimiser";
+static const char adapters[] = "Adapters (LoRA)";
 static const char run[] = "Run";
 static const char text[] = "Text";
 
@@ -30,15 +31,15 @@ const struct option options[] = {
      "model to train: a Hugging Face folder, or ORG/NAME in the local cache"},
     {"teacher", "teacher-model-name-or-path", OPT_TEXT, CMD_DISTILL | CMD_EVAL | CMD_PLAN,
      AT(teacher), models, "DIR", NULL, 0, 0, "model to learn from; it is never changed"},
-    {"model", "model-name-or-path", OPT_TEXT, CMD_EVAL | CMD_GENERATE, AT(student), models, "DIR",
-     NULL, 0, 0, "model: a Hugging Face folder, or ORG/NAME in the local cache"},
+    {"model", "model-name-or-path", OPT_TEXT, CMD_EVAL | CMD_GENERATE | CMD_MERGE, AT(student),
+     models, "DIR", NULL, 0, 0, "model: a Hugging Face folder, or ORG/NAME in the local cache"},
     {"data", "train-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN | CMD_EVAL, AT(data), models,
      "PATH...", NULL, 0, 0, "text (.txt), token files, folders or globs"},
     {"eval-data", "validation-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(eval_data), models,
      "PATH...", NULL, 0, 0,
      "held-out text, measured at the start, every --eval-every steps and at the end"},
-    {"out", "output-dir", OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_INIT, AT(out), models, "DIR",
-     NULL, 0, 0, "folder to write; it must not hold a model already"},
+    {"out", "output-dir", OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_INIT | CMD_MERGE, AT(out), models,
+     "DIR", NULL, 0, 0, "folder to write; it must not hold a model already"},
     {"out", NULL, OPT_TEXT, CMD_REPORT, AT(out), run, "FILE", NULL, 0, 0, "HTML page to write"},
     {"allow-self-distillation", NULL, OPT_FLAG, CMD_DISTILL, AT(allow_self_distillation), models,
      NULL, NULL, 0, 0, "accept a teacher whose weights are the student's"},
@@ -87,6 +88,22 @@ const struct option options[] = {
      "added to the root of the second moment"},
     {"max-grad-norm", NULL, OPT_REAL, TRAINING, AT(max_grad_norm), optimiser, "X", "1", 0, 1e9,
      "the gradient is scaled down to this norm; 0: never"},
+
+    {"lora-r", NULL, OPT_INT, TRAINING, AT(lora_r), adapters, "R", "0", 0, 65536,
+     "train adapters of this rank and freeze the model; 0: train the model"},
+    {"lora-alpha", NULL, OPT_REAL, TRAINING, AT(lora_alpha), adapters, "A", "32", 1e-9, 1e9,
+     "adapters are scaled by A / R"},
+    {"lora-dropout", NULL, OPT_REAL, TRAINING, AT(lora_dropout), adapters, "P", "0", 0, 0.999,
+     "share of an adapter's input that is dropped while training"},
+    {"lora-target-modules", NULL, OPT_PATHS, TRAINING, AT(lora_targets), adapters, "NAME...", NULL,
+     0, 0,
+     "matrices with an adapter: q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj or "
+     "all-linear (default all-linear)"},
+    {"adapter", "peft-model-id", OPT_TEXT,
+     CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_MERGE, AT(adapter), adapters, "DIR",
+     NULL, 0, 0, "adapters as PEFT or this program saved them; training goes on with them"},
+    {"merge", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(merge), adapters, NULL, NULL, 0, 0,
+     "write OUT/merged too, the model with the adapters in its weights"},
 
     {"device", NULL, OPT_CHOICE, RUNS | CMD_GENERATE | CMD_DOCTOR, AT(device), run, "auto|cpu|cuda",
      "auto", 0, 0, "auto takes the GPU if it can be used and says so if not"},
@@ -437,6 +454,7 @@ void settings_free(struct settings *s)
     for (size_t i = 0; i < s->kept_count; i++)
         free(s->kept[i]);
     free(s->kept);
+    free(s->lora_targets.path);
 }
 
 static const char *choice_name(const struct option *o, int value, char *buffer, size_t bytes)

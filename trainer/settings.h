@@ -33,6 +33,12 @@ struct settings {
     double lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm, warmup_ratio;
     int64_t warmup_steps;
     int lr_schedule; /* enum schedule */
+    /* adapters */
+    int64_t lora_r;
+    double lora_alpha, lora_dropout;
+    struct path_list lora_targets; /* names, not paths */
+    const char *adapter;
+    bool merge;
     /* run */
     int64_t seed, eval_every, log_every, save_every, keep, head_chunk;
     const char *resume, *log, *config;
@@ -68,6 +74,7 @@ enum command {
     CMD_DOCTOR = 64,
     CMD_VERSION = 128,
     CMD_REPORT = 256,
+    CMD_MERGE = 512,
 };
 
 struct command_info {

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct train_options lora_options(int rank, float dropout, const char *targets)
+static struct train_options lora_options(int rank, double dropout, const char *targets)
 {
     struct train_options o = small_options;
-    o.lora = (struct lora_config){.rank = rank, .alpha = 2.0f * (float)rank, .dropout = dropout};
+    o.lora = (struct lora_config){.rank = rank, .alpha = 2.0 * rank, .dropout = dropout};
     ok(lora_targets_add(&o.lora, targets));
     o.seed = 3;
     return o;
@@ -69,7 +69,7 @@ static double loss_with_masks(struct engine *e, struct data *d)
     return ((1 - r) * sum[1] + r * T * T * sum[0]) / (double)e->valid;
 }
 
-static void check_adapters(const char *student, float dropout, loss_fn *loss)
+static void check_adapters(const char *student, double dropout, loss_fn *loss)
 {
     struct train_options o = lora_options(3, dropout, "all-linear");
     struct engine *e = open_engine(student, "teacher", &o);
@@ -99,8 +99,8 @@ static void gradients_are_derivatives(void **state)
 static void gradients_with_dropout_are_derivatives(void **state)
 {
     (void)state;
-    check_adapters("qwen2", 0.3f, loss_with_masks);
-    check_adapters("qwen3", 0.3f, loss_with_masks);
+    check_adapters("qwen2", 0.3, loss_with_masks);
+    check_adapters("qwen3", 0.3, loss_with_masks);
 }
 
 /* B is zero at first: the very loss of the base. Later it falls, and the base is as it was. */
@@ -173,7 +173,7 @@ static void make_folder(const char *name)
 static void saved_adapters_load_again(void **state)
 {
     (void)state;
-    struct train_options o = lora_options(4, 0.1f, "q_proj,v_proj,up_proj,o_proj");
+    struct train_options o = lora_options(4, 0.1, "q_proj,v_proj,up_proj,o_proj");
     struct engine *e = open_engine("qwen2", "teacher", &o);
     struct data *d = open_tokens("tokens.bin", &o, false);
     struct data *held = open_tokens("masked.bin", &o, true);
@@ -204,7 +204,7 @@ static void saved_adapters_load_again(void **state)
 static void resuming_continues_bit_for_bit(void **state)
 {
     (void)state;
-    struct train_options o = lora_options(4, 0.2f, "all-linear");
+    struct train_options o = lora_options(4, 0.2, "all-linear");
     o.grad_accum = 2;
     struct engine *e = open_engine("qwen3", "teacher", &o), *f;
     struct data *d = open_tokens("tokens.bin", &o, false);
@@ -245,7 +245,7 @@ static void resuming_continues_bit_for_bit(void **state)
 static void masks_follow_the_seed(void **state)
 {
     (void)state;
-    const float dropout[3] = {0.5f, 0.5f, 0};
+    const double dropout[3] = {0.5, 0.5, 0};
     double loss[3][2];
     for (int i = 0; i < 3; i++) {
         for (int k = 0; k < 2; k++) {
@@ -298,7 +298,7 @@ static void masks_are_philox(void **state)
 static void plan_leaves_out_what_is_frozen(void **state)
 {
     (void)state;
-    struct train_options o = lora_options(4, 0.1f, "all-linear");
+    struct train_options o = lora_options(4, 0.1, "all-linear");
     o.dtype = NJ_LP;
     struct plan plan, whole;
     ok(plan_make(&qwen3, &teacher_config, &o, &plan));

@@ -151,7 +151,7 @@ static void drop(struct work *r, const struct net *n, const struct acts *a, cons
                  void *y, const void *x)
 {
     OP(r, nj_dropout(r->s, n->T, y, x, a->key, (int64_t)p->down.rows * p->ad->in,
-                     n->lora->o.dropout, p->mask));
+                     (float)n->lora->o.dropout, p->mask));
 }
 
 /* False: the target has no adapter, or another product. Fills a->dropped where elements drop. */
@@ -167,7 +167,7 @@ static bool begin(struct work *r, const struct net *n, const struct acts *a, int
         .ad = ad,
         .down = {n->T, product->rows, o->rank, ad->in, .ldy = o->rank},
         .up = {n->T, product->rows, ad->out, o->rank, .ldy = product->ldy,
-               .scale = o->alpha / (float)o->rank},
+               .scale = (float)(o->alpha / o->rank)},
         .a = weight(n, ad->a),
         .b = weight(n, ad->b),
         .x = x,

@@ -102,8 +102,8 @@ static int read_fields(const char *path, const json_t *root, struct lora_config 
     if (!(p >= 0 && p < 1))
         return fail(NJ_E_FORMAT, "%s: lora_dropout must lie in [0, 1)", path);
     out->rank = (int)json_integer_value(rank);
-    out->alpha = (float)json_number_value(alpha);
-    out->dropout = (float)p;
+    out->alpha = json_number_value(alpha);
+    out->dropout = p;
     return read_targets(path, json_object_get(root, "target_modules"), out);
 }
 
@@ -115,10 +115,11 @@ int lora_config_read(const char *dir, struct lora_config *out)
     if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
     json_t *root = json_load_file(path, 0, &error);
+    if (!root && error.line < 0)
+        return fail(NJ_E_IO, "%s: cannot be read; give a folder of adapters as PEFT saves them",
+                    path);
     if (!root)
-        return fail(error.line < 0 ? NJ_E_IO : NJ_E_FORMAT,
-                    "%s: line %d: %s; give a folder of adapters as PEFT saves them", path,
-                    error.line, error.text);
+        return fail(NJ_E_FORMAT, "%s: line %d: %s; restore the file", path, error.line, error.text);
     int rc = read_fields(path, root, out);
     json_decref(root);
     return rc;
@@ -138,10 +139,10 @@ int lora_config_write(const char *dir, const struct lora_config *c, const char *
     json_t *root =
         json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:o, s:s, s:b, s:b, s:b, s:b, s:b, s:n}",
                   "peft_type", "LORA", "task_type", "CAUSAL_LM", "base_model_name_or_path", base,
-                  "r", c->rank, "lora_alpha", (double)c->alpha, "lora_dropout", (double)c->dropout,
+                  "r", c->rank, "lora_alpha", c->alpha, "lora_dropout", c->dropout,
                   "target_modules", names, "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1,
                   "init_lora_weights", 1, "use_rslora", 0, "use_dora", 0, "modules_to_save");
-    int rc = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : -1;
+    int rc = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : -1;
     json_decref(root);
     if (rc != 0)
         return fail(NJ_E_IO, "%s: cannot be written; check space and permissions", path);

@@ -13,9 +13,9 @@
 enum lora_target { LORA_Q, LORA_K, LORA_V, LORA_O, LORA_GATE, LORA_UP, LORA_DOWN, LORA_TARGETS };
 
 struct lora_config {
-    int rank;      /* 0: no adapters */
-    float alpha;   /* products are scaled by alpha / rank */
-    float dropout; /* of an adapter's input, while training */
+    int rank;       /* 0: no adapters */
+    double alpha;   /* products are scaled by alpha / rank */
+    double dropout; /* of an adapter's input, while training */
     bool target[LORA_TARGETS];
 };
 

@@ -53,7 +53,7 @@ static void add_product(const struct merge *m, const struct adapter *ad, int64_t
                         int64_t rows)
 {
     const int rank = m->lora.o.rank;
-    const float scale = m->lora.o.alpha / (float)rank;
+    const float scale = (float)(m->lora.o.alpha / rank);
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < rows; row++) {
         float *w = m->block + row * ad->in;

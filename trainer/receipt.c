@@ -56,7 +56,7 @@ static json_t *applied(const struct train_options *o)
         (double)o->beta2, "eps", (double)o->eps, "max_grad_norm", (double)o->max_grad_norm,
         "warmup_steps", (json_int_t)o->warmup_steps, "lr_schedule", schedules[o->schedule], "dtype",
         o->dtype == NJ_F32 ? "float32" : "16-bit", "lora_r", o->lora.rank, "lora_alpha",
-        (double)o->lora.alpha, "lora_dropout", (double)o->lora.dropout);
+        o->lora.alpha, "lora_dropout", o->lora.dropout);
 }
 
 static json_t *device(const struct nj_device_info *d)

@@ -151,8 +151,8 @@ int run_adapters(const struct settings *s, struct lora_config *out)
     if (s->lora_r == 0)
         return 0;
     out->rank = (int)s->lora_r;
-    out->alpha = (float)s->lora_alpha;
-    out->dropout = (float)s->lora_dropout;
+    out->alpha = s->lora_alpha;
+    out->dropout = s->lora_dropout;
     int err = names->count == 0 ? lora_targets_add(out, "all-linear") : 0;
     for (size_t i = 0; i < names->count && !err; i++)
         err = lora_targets_add(out, names->path[i]);

@@ -2,7 +2,8 @@
  *
  * backward.c: one transformer, backward. dx is the gradient of the residual stream and is updated
  * in place; branch holds the gradient of the normed rows. Normed rows and SwiGLU outputs are
- * computed again from what forward kept; no product is. Gradients of weights are added to n->grad in
+ * computed again from what forward kept; products only where --recompute asks for it, by the code of
+ * forward.c. Gradients of weights are added to n->grad in
  * float32; without it only those of adapters are wanted.
  */
 #include "model.h"
@@ -97,6 +98,7 @@ void backward(struct work *r, const struct net *n, struct acts *a, const struct 
     norm_bwd(r, n, a, n->p.norm, last.s1_next, last.rstd1_next, NULL);
     for (int l = c->layers - 1; l >= 0; l--) {
         const struct layer_acts v = acts_layer(n, a, l);
+        forward_again(r, n, a, rows, l);
         mlp_bwd(r, n, a, l, &v);
         attention_bwd(r, n, a, rows, l, &v);
     }

@@ -224,6 +224,7 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->o = *o;
     e->graphs = o->use_graph != 0;
     e->student.T = e->teacher.net.T = o->dtype;
+    e->student.recompute = (enum recompute)o->recompute;
     int rc = read_models(e, student_dir, teacher_dir, say, user);
     if (rc == 0)
         rc = allocate(e);

@@ -38,6 +38,7 @@ struct train_options {
     enum nj_dtype dtype;     /* NJ_F32 or NJ_LP */
     int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
     int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
+    int recompute;           /* enum recompute */
     uint64_t seed;           /* of the first weights of adapters and of dropout */
     struct lora_config lora; /* rank 0: all weights are trained */
     const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */

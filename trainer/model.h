@@ -82,9 +82,17 @@ void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy
 
 /* ---- one network ---- */
 
+/* What backward computes again instead of reading what forward kept. */
+enum recompute {
+    RECOMPUTE_NONE,
+    RECOMPUTE_MLP,  /* the gate and up product */
+    RECOMPUTE_BLOCK /* all of a layer but its input */
+};
+
 struct net {
     struct model_config c;
     enum nj_dtype T;
+    enum recompute recompute;
     struct params p;
     char *w;                 /* device, parameters as T */
     float *grad;             /* device, float32; NULL: these weights have no gradients */
@@ -106,8 +114,8 @@ struct rows {
     int32_t *key;                   /* [2] random bits of the micro-batch */
 };
 
-/* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer; otherwise every
- * layer uses the same memory. */
+/* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer, of what is not
+ * computed again; otherwise every layer uses the same memory. */
 enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
 struct acts {
     enum acts_mode mode;
@@ -164,7 +172,10 @@ void product_bwd(struct work *r, const struct net *n, const struct acts *a, int 
 /* Columns of the widest x. */
 int product_widest_input(const struct model_config *c);
 
-/* forward.c: from ids to normed hidden rows in a->y. */
+/* forward.c: what backward needs of a layer and forward did not keep; a->branch is overwritten. */
+void forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
+                   int layer);
+/* From ids to normed hidden rows in a->y. */
 void forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
 /* backward.c: a->branch holds the gradient of the normed hidden rows; adds to n->grad. */
 void backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);

@@ -126,6 +126,8 @@ const struct option options[] = {
      "rows of logits at a time; 0: chosen by the plan"},
     {"report-to", NULL, OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(report_to), run, "none|tensorboard",
      "none", 0, 0, "tensorboard: write the metrics as event files in OUT/runs too"},
+    {"recompute", NULL, OPT_CHOICE, TRAINING, AT(recompute), run, "none|mlp|block", "none", 0, 0,
+     "what backward computes again instead of keeping: gate and up, or all but a layer's input"},
     {"log", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(log), run, "FILE", NULL, 0, 0,
      "write the lines of the terminal to FILE too"},
     {"config", NULL, OPT_TEXT, SETTABLE, AT(config), run, "FILE", NULL, 0, 0,

@@ -210,7 +210,8 @@ static int check_options(const struct train_options *o)
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out)
 {
-    struct net s = {.c = *student, .T = o->dtype}, t = {.T = o->dtype};
+    struct net s = {.c = *student, .T = o->dtype, .recompute = (enum recompute)o->recompute};
+    struct net t = {.T = o->dtype};
     struct lora lora = {0};
     struct memory unused;
     *out = (struct plan){0};

@@ -130,6 +130,7 @@ void run_training_options(const struct settings *s, struct train_options *out)
         .schedule = (enum schedule)s->lr_schedule,
         .head_chunk = (int)s->head_chunk,
         .use_graph = 1,
+        .recompute = s->recompute,
         .seed = (uint64_t)s->seed,
         .adapter_dir = s->adapter,
         .base_name = s->student,

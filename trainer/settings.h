@@ -45,6 +45,7 @@ struct settings {
     int report_to; /* enum report_to */
     int device;    /* enum nj_device_kind */
     int dtype;     /* enum dtype_choice */
+    int recompute; /* enum recompute */
     bool json, dry_run, verbose;
     /* generate */
     const char *prompt;

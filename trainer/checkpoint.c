@@ -132,12 +132,10 @@ int checkpoints_open(struct checkpoints *c, const char *out, int64_t keep, const
     return 0;
 }
 
-int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
-                     const struct data_state *data)
+static int save_folder(const char *path, struct engine *e, int64_t step,
+                       const struct data_state *data)
 {
-    char path[4200];
     struct folder f;
-    snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)step);
     int err = folder_begin(&f, path);
     if (err)
         return err;
@@ -148,11 +146,43 @@ int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
         folder_abort(&f);
         return err;
     }
-    err = folder_commit(&f);
+    return folder_commit(&f);
+}
+
+int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
+                     const struct data_state *data)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)step);
+    const int err = save_folder(path, e, step, data);
     if (err)
         return err;
     c->last = step;
     return prune(c);
+}
+
+/* At every moment the last best is there, as best or as best.old; leftovers of a run that was ended
+ * in between go first. */
+int checkpoints_save_best(const struct checkpoints *c, struct engine *e, int64_t step,
+                          const struct data_state *data)
+{
+    char path[4200], fresh[4200], old[4200];
+    snprintf(path, sizeof path, "%s/best", c->out);
+    snprintf(fresh, sizeof fresh, "%s/best.new", c->out);
+    snprintf(old, sizeof old, "%s/best.old", c->out);
+    remove_files(fresh);
+    const int err = save_folder(fresh, e, step, data);
+    if (err)
+        return err;
+    if (access(path, F_OK) == 0) {
+        remove_files(old);
+        if (rename(path, old) != 0)
+            return fail(NJ_E_IO, "%s: cannot be replaced: %s", path, strerror(errno));
+    }
+    if (rename(fresh, path) != 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    remove_files(old);
+    return 0;
 }
 
 /* What marks a folder goes last. */

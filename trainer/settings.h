@@ -40,13 +40,13 @@ struct settings {
     const char *adapter;
     bool merge;
     /* run */
-    int64_t seed, eval_every, log_every, save_every, keep, head_chunk;
+    int64_t seed, eval_every, log_every, save_every, keep, head_chunk, early_stop_patience;
     const char *resume, *log, *config;
     int report_to; /* enum report_to */
     int device;    /* enum nj_device_kind */
     int dtype;     /* enum dtype_choice */
     int recompute; /* enum recompute */
-    bool json, dry_run, verbose;
+    bool json, dry_run, verbose, keep_best;
     /* generate */
     const char *prompt;
     int64_t max_tokens;

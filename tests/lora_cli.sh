@@ -10,7 +10,7 @@ d=$scratch/work
 mkdir "$d"
 export OMP_WAIT_POLICY=passive
 
-"$nojit" init --preset nojit-tiny-qwen3 --out "$d/base" >/dev/null
+"$nojit" init --preset nojit-tiny-qwen3 --dtype float32 --out "$d/base" >/dev/null
 head -c 20000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
 head -c 3000 /usr/share/common-licenses/LGPL-3 >"$d/held.txt"
 fast=(--seq-len 64 --batch-size 2 --device cpu --data "$d/text.txt" --student "$d/base" --lr 1e-2)

@@ -451,6 +451,7 @@ static void foreign_adapters_are_refused(void **state)
          NJ_E_UNSUPPORTED},
         {", \"target_modules\": [\"q_proj\"], \"modules_to_save\": [\"lm_head\"]",
          "modules_to_save", NJ_E_UNSUPPORTED},
+        {", \"target_modules\": [\"model.layers.0.self_attn.q_proj\"]", NULL, 0},
         {", \"target_modules\": [\"lm_head\"]", "lm_head", NJ_E_UNSUPPORTED},
         {", \"target_modules\": \".*_proj\"", "patterns", NJ_E_UNSUPPORTED},
         {"", "target_modules", NJ_E_UNSUPPORTED},

@@ -54,7 +54,10 @@ static int read_targets(const char *path, const json_t *names, struct lora_confi
                     "%s: target_modules must be a list of names; patterns are not read", path);
     json_array_foreach(names, i, name)
     {
+        /* A path names one layer's matrix; if others lack theirs, loading says which. */
         const char *text = json_is_string(name) ? json_string_value(name) : "";
+        const char *dot = strrchr(text, '.');
+        text = dot ? dot + 1 : text;
         if (add_target(out, text, strlen(text)) != 0)
             return fail(NJ_E_UNSUPPORTED,
                         "%s: target_modules names '%s', which has no adapter here; train adapters "

@@ -16,24 +16,32 @@
 static const char *const kind_name[] = {"NT", "NN", "TN"};
 static const char *const dtype_name[] = {"f32", "lp"};
 
-/* "NT lp->f32 M=128 N=896 K=64 ld 64,64,896 beta 1" */
+float nj_gemm_scale(const struct nj_gemm *g)
+{
+    return g->scale == 0.0f ? 1.0f : g->scale;
+}
+
+/* "NT lp->f32 M=128 N=896 K=64 ld 64,64,896 beta 1 scale 1" */
 static void describe(const struct nj_gemm *g, char *out, size_t bytes)
 {
-    snprintf(out, bytes, "%s %s->%s M=%d N=%d K=%d ld %lld,%lld,%lld beta %g",
+    snprintf(out, bytes, "%s %s->%s M=%d N=%d K=%d ld %lld,%lld,%lld beta %g scale %g",
              (unsigned)g->kind < 3 ? kind_name[g->kind] : "?",
              (unsigned)g->ab_dtype < 2 ? dtype_name[g->ab_dtype] : "?",
              (unsigned)g->c_dtype < 2 ? dtype_name[g->c_dtype] : "?", g->M, g->N, g->K,
-             (long long)g->lda, (long long)g->ldb, (long long)g->ldc, (double)g->beta);
+             (long long)g->lda, (long long)g->ldb, (long long)g->ldc, (double)g->beta,
+             (double)nj_gemm_scale(g));
 }
 
 /* The fields one after another: the struct itself may hold padding. */
 static uint64_t hash_shape(const struct nj_gemm *g)
 {
-    int64_t field[10] = {g->kind, g->ab_dtype, g->c_dtype, g->M,  g->N,
+    int64_t field[11] = {g->kind, g->ab_dtype, g->c_dtype, g->M,  g->N,
                          g->K,    g->lda,      g->ldb,     g->ldc};
     float beta = g->beta + 0.0f; /* -0 is 0 */
+    float scale = nj_gemm_scale(g);
 
     memcpy(&field[9], &beta, sizeof beta);
+    memcpy(&field[10], &scale, sizeof scale);
     return XXH3_64bits(field, sizeof field);
 }
 
@@ -41,7 +49,7 @@ static int same_shape(const struct nj_gemm *a, const struct nj_gemm *b)
 {
     return a->kind == b->kind && a->ab_dtype == b->ab_dtype && a->c_dtype == b->c_dtype &&
            a->M == b->M && a->N == b->N && a->K == b->K && a->lda == b->lda && a->ldb == b->ldb &&
-           a->ldc == b->ldc && a->beta == b->beta;
+           a->ldc == b->ldc && a->beta == b->beta && nj_gemm_scale(a) == nj_gemm_scale(b);
 }
 
 /* The slot that holds the shape, or the empty one where it belongs. The table is never full. */
@@ -101,8 +109,8 @@ static const char *why_not(const struct nj_gemm *g)
         return "M, N and K must be at least 1";
     if (g->lda < a_columns || g->ldb < b_columns || g->ldc < g->N)
         return "a row does not fit its ld";
-    if (!(g->beta == g->beta))
-        return "beta is not a number";
+    if (!(g->beta == g->beta) || !(g->scale == g->scale))
+        return "beta or scale is not a number";
     return NULL;
 }
 

@@ -66,6 +66,8 @@ struct nj_gemm_table {
     size_t slots, count;
 };
 void nj_gemm_table_free(nj_context *ctx);
+/* What multiplies op(A) op(B). */
+float nj_gemm_scale(const struct nj_gemm *g);
 
 struct nj_context {
     const struct nj_backend *backend; /* NULL while none is open */

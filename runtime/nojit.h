@@ -154,7 +154,8 @@ void nj_graph_destroy(nj_graph *g);
 
 /* ---- matrix products ------------------------------------------------------------------------- */
 
-/* Row-major C[M,N] = op(A) op(B) + beta C, accumulated in float32. A, B have ab_dtype; C c_dtype.
+/* Row-major C[M,N] = scale op(A) op(B) + beta C, accumulated in float32. A, B have ab_dtype; C
+ * c_dtype.
  *   NJ_GEMM_NT: A[M,K] B[N,K]^T  (forward: x W^T)      NJ_GEMM_NN: A[M,K] B[K,N]  (dx = dy W)
  *   NJ_GEMM_TN: A[K,M]^T B[K,N]  (dW = dy^T x)
  * ld*: elements from one row to the next of each array as stored. */
@@ -164,7 +165,8 @@ struct nj_gemm {
     enum nj_dtype ab_dtype, c_dtype;
     int32_t M, N, K;
     int64_t lda, ldb, ldc;
-    float beta; /* 0: C is not read; 1: accumulates */
+    float beta;  /* 0: C is not read; 1: accumulates */
+    float scale; /* 0 counts as 1 */
 };
 /* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On
  * CUDA that borrows device memory of the largest operand plus the workspace: prepare before

@@ -280,6 +280,10 @@ static void check_element(const struct nj_gemm *g, const struct array *a, const 
         want += x * y;
         size += fabs(x * y);
     }
+    if (g->scale != 0) {
+        want *= (double)g->scale;
+        size *= fabs((double)g->scale);
+    }
     product = want;
     if (g->beta != 0) {
         want += (double)g->beta * (double)before;
@@ -354,6 +358,8 @@ static void test_products(void **state)
                 check_product(d, &g);
                 g.beta = 1;
                 check_product(d, &g);
+                g.scale = -0.75f;
+                check_product(d, &g);
             }
         }
     }
@@ -400,6 +406,7 @@ static void test_impossible_products_are_refused(void **state)
     REFUSED(c_dtype, NJ_LP);
     REFUSED(ab_dtype, (enum nj_dtype)2);
     REFUSED(beta, NAN);
+    REFUSED(scale, NAN);
 #undef REFUSED
     g = good;
     g.ab_dtype = NJ_LP;

@@ -399,12 +399,47 @@ static void evaluation_compares_tokens(void **state)
     engine_destroy(alone);
 }
 
+/* What is computed again has the bits of what was kept, so training does, too; less memory is used. */
+static void recomputing_changes_nothing(void **state)
+{
+    (void)state;
+    const char *const models[] = {"qwen2", "qwen3"};
+    const int rank[] = {0, 4};
+    for (int k = 0; k < 4; k++) {
+        float *want = NULL;
+        size_t bytes = SIZE_MAX;
+        for (int level = RECOMPUTE_NONE; level <= RECOMPUTE_BLOCK; level++) {
+            struct train_options o = small_options;
+            o.recompute = level;
+            o.lora = (struct lora_config){.rank = rank[k / 2], .alpha = 8, .dropout = 0.1};
+            ok(lora_targets_add(&o.lora, "all-linear"));
+            struct engine *e = open_engine(models[k % 2], "teacher", &o);
+            struct data *d = open_tokens("tokens.bin", &o, false);
+            struct step_result r;
+            train_some(e, d, 3, &r);
+            int64_t n = engine_trained(e)->count;
+            if (want)
+                assert_memory_equal(want, e->mem.master, (size_t)n * sizeof *want);
+            else
+                want = copy_of(e->mem.master, n);
+            struct carve c = {0};
+            struct acts a;
+            acts_carve(&e->student, o.batch_size, o.seq_len, ACTS_TRAIN, &c, &a);
+            assert_true(c.used < bytes || e->student.c.layers == 1);
+            bytes = c.used;
+            data_close(d);
+            engine_destroy(e);
+        }
+        free(want);
+    }
+}
+
 static size_t arena_used(const struct engine *e, const struct plan *p)
 {
     struct plan again = {0};
     struct memory m;
-    plan_layout(&e->student.c, engine_teacher(e), &e->student.p, &e->teacher.net.p, &e->o,
-                e->device, e->host, &m, &again);
+    plan_layout(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o, e->device, e->host, &m,
+                &again);
     assert_int_equal(again.total_bytes, p->total_bytes);
     return again.total_bytes;
 }
@@ -494,6 +529,7 @@ int main(void)
         cmocka_unit_test(generation_agrees_with_forward),
         cmocka_unit_test(evaluation_repeats),
         cmocka_unit_test(evaluation_compares_tokens),
+        cmocka_unit_test(recomputing_changes_nothing),
         cmocka_unit_test(plan_is_what_is_used),
         cmocka_unit_test(misfits_are_refused),
         cmocka_unit_test(schedules),

@@ -146,7 +146,7 @@ static void other_spellings(void **state)
     check_ok(parse("eval", "--model_name_or_path m", &s), "eval");
     assert_string_equal(s.student, "m");
     settings_free(&s);
-    check_refused(parse("train", "--gradient_checkpointing", &s), NJ_E_ARG, "--batch-size",
+    check_refused(parse("train", "--gradient_checkpointing", &s), NJ_E_ARG, "--recompute",
                   "an option of others");
     settings_free(&s);
     check_refused(parse("train", "--bf16=perhaps", &s), NJ_E_ARG, "true or false", "no truth");

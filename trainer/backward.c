@@ -2,8 +2,9 @@
  *
  * backward.c: one transformer, backward. dx is the gradient of the residual stream and is updated
  * in place; branch holds the gradient of the normed rows. Normed rows and SwiGLU outputs are
- * computed again from what forward kept; no product is. Weight gradients are added to n->grad in
- * float32.
+ * computed again from what forward kept; products only where --recompute asks for it, by the code of
+ * forward.c. Gradients of weights are added to n->grad in
+ * float32; without it only those of adapters are wanted.
  */
 #include "model.h"
 
@@ -11,9 +12,12 @@
 
 #include <math.h>
 
-static void add_columns(struct work *r, float *grad, const float *part, int rows, int columns)
+/* Adds partial sums to the gradient of a gain or bias. */
+static void add_columns(struct work *r, const struct net *n, int64_t first, const float *part,
+                        int rows, int columns)
 {
-    OP(r, nj_colsum(r->s, NJ_F32, grad, part, partial_sums(rows), columns));
+    if (n->grad)
+        OP(r, nj_colsum(r->s, NJ_F32, n->grad + first, part, partial_sums(rows), columns));
 }
 
 /* dx = dres + gradient through the norm of x; a->branch is the gradient of its output. */
@@ -23,7 +27,7 @@ static void norm_bwd(struct work *r, const struct net *n, struct acts *a, int64_
     int N = acts_rows(a), C = n->c.hidden_size;
     OP(r, nj_rmsnorm_bwd(r->s, n->T, a->dx, a->part, a->branch, x, net_weight(n, gain), rstd, dres,
                          N, C, partial_sums(N)));
-    add_columns(r, n->grad + gain, a->part, N, C);
+    add_columns(r, n, gain, a->part, N, C);
 }
 
 static void norm_again(struct work *r, const struct net *n, struct acts *a, int64_t gain,
@@ -33,18 +37,16 @@ static void norm_again(struct work *r, const struct net *n, struct acts *a, int6
                          n->c.hidden_size, n->c.rms_eps));
 }
 
-static void mlp_bwd(struct work *r, const struct net *n, struct acts *a,
-                    const struct layer_params *w, const struct layer_acts *v)
+static void mlp_bwd(struct work *r, const struct net *n, struct acts *a, int layer,
+                    const struct layer_acts *v)
 {
-    int N = acts_rows(a), C = n->c.hidden_size, I = n->c.intermediate_size;
-    const struct linear down = {n->T, N, C, I, C}, gate_up = {n->T, N, 2 * I, C, 2 * I};
+    const struct layer_params *w = &n->p.layer[layer];
+    int N = acts_rows(a), I = n->c.intermediate_size;
     OP(r, nj_swiglu_fwd(r->s, n->T, a->act, v->gu, N, I));
-    linear_dw(r, &down, n->grad + w->wd, a->dx, a->act);
-    linear_dx(r, &down, a->dact, a->dx, net_weight(n, w->wd));
+    product_bwd(r, n, a, layer, PRODUCT_DOWN, a->dact, a->dx, a->act);
     OP(r, nj_swiglu_bwd(r->s, n->T, v->gu, a->dact, v->gu, N, I));
     norm_again(r, n, a, w->ln2, v->s2, v->rstd2);
-    linear_dw(r, &gate_up, n->grad + w->wgu, v->gu, a->y);
-    linear_dx(r, &gate_up, a->branch, v->gu, net_weight(n, w->wgu));
+    product_bwd(r, n, a, layer, PRODUCT_GATE_UP, a->branch, v->gu, a->y);
     norm_bwd(r, n, a, w->ln2, v->s2, v->rstd2, a->dx);
 }
 
@@ -59,28 +61,25 @@ static void unrotate(struct work *r, const struct net *n, struct acts *a, const 
         OP(r, nj_qknorm_rope_bwd(r->s, n->T, a->dqkv, a->part, part_k, v->raw, v->rstd_qk,
                                  net_weight(n, w->qnorm), net_weight(n, w->knorm), n->inv_freq,
                                  rows->pos, N, c->heads, c->kv_heads, D, P));
-        add_columns(r, n->grad + w->qnorm, a->part, N, D);
-        add_columns(r, n->grad + w->knorm, part_k, N, D);
+        add_columns(r, n, w->qnorm, a->part, N, D);
+        add_columns(r, n, w->knorm, part_k, N, D);
         return;
     }
     OP(r, nj_rope_bwd(r->s, n->T, a->dqkv, n->inv_freq, rows->pos, N, c->heads, c->kv_heads, D));
-    if (w->bqkv < 0)
+    if (w->bqkv < 0 || !n->grad)
         return;
     OP(r, nj_bias_bwd(r->s, n->T, a->part, a->dqkv, N, net_qkv(c), P));
-    add_columns(r, n->grad + w->bqkv, a->part, N, net_qkv(c));
+    add_columns(r, n, w->bqkv, a->part, N, net_qkv(c));
 }
 
 static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
-                          const struct rows *rows, const struct layer_params *w,
-                          const struct layer_acts *v)
+                          const struct rows *rows, int layer, const struct layer_acts *v)
 {
+    const struct layer_params *w = &n->p.layer[layer];
     const struct model_config *c = &n->c;
-    int N = acts_rows(a), B = a->B, S = a->S, H = c->heads, K = c->kv_heads, D = c->head_dim;
-    int C = c->hidden_size, QKV = net_qkv(c);
+    int B = a->B, S = a->S, H = c->heads, K = c->kv_heads, D = c->head_dim;
     float scale = 1.0f / sqrtf((float)D);
-    const struct linear out = {n->T, N, C, H * D, C}, qkv = {n->T, N, QKV, C, QKV};
-    linear_dw(r, &out, n->grad + w->wo, a->dx, v->o);
-    linear_dx(r, &out, a->dout, a->dx, net_weight(n, w->wo));
+    product_bwd(r, n, a, layer, PRODUCT_O, a->dout, a->dx, v->o);
     OP(r, nj_attn_bwd_delta(r->s, n->T, a->delta, a->dout, v->o, B, S, H, D));
     OP(r, nj_attn_bwd_dq(r->s, n->T, D, a->dqkv, a->dout, v->qkv, v->o, v->lse, a->delta,
                          rows->doc_start, B, S, H, K, scale));
@@ -88,8 +87,7 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
                           rows->doc_start, B, S, H, K, scale));
     unrotate(r, n, a, rows, w, v);
     norm_again(r, n, a, w->ln1, v->s1, v->rstd1);
-    linear_dw(r, &qkv, n->grad + w->wqkv, a->dqkv, a->y);
-    linear_dx(r, &qkv, a->branch, a->dqkv, net_weight(n, w->wqkv));
+    product_bwd(r, n, a, layer, PRODUCT_QKV, a->branch, a->dqkv, a->y);
     norm_bwd(r, n, a, w->ln1, v->s1, v->rstd1, a->dx);
 }
 
@@ -100,9 +98,11 @@ void backward(struct work *r, const struct net *n, struct acts *a, const struct 
     norm_bwd(r, n, a, n->p.norm, last.s1_next, last.rstd1_next, NULL);
     for (int l = c->layers - 1; l >= 0; l--) {
         const struct layer_acts v = acts_layer(n, a, l);
-        mlp_bwd(r, n, a, &n->p.layer[l], &v);
-        attention_bwd(r, n, a, rows, &n->p.layer[l], &v);
+        forward_again(r, n, a, rows, l);
+        mlp_bwd(r, n, a, l, &v);
+        attention_bwd(r, n, a, rows, l, &v);
     }
-    OP(r, nj_embed_bwd(r->s, n->T, n->grad + n->p.embed, a->dx, rows->ids, rows->order, rows->runs,
-                       acts_rows(a), c->hidden_size, c->vocab_size));
+    if (n->grad)
+        OP(r, nj_embed_bwd(r->s, n->T, n->grad + n->p.embed, a->dx, rows->ids, rows->order,
+                           rows->runs, acts_rows(a), c->hidden_size, c->vocab_size));
 }

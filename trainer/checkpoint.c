@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,12 +82,22 @@ static int prune(const struct checkpoints *c)
     return 0;
 }
 
+/* With one of these a folder is a model, or adapters of one. */
+static const char *const marks[] = {"config.json", "adapter_config.json"};
+
+static bool is_mark(const char *name)
+{
+    return strcmp(name, marks[0]) == 0 || strcmp(name, marks[1]) == 0;
+}
+
 static int open_new(const char *out)
 {
     char path[4200];
-    snprintf(path, sizeof path, "%s/config.json", out);
-    if (access(path, F_OK) == 0)
-        return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        snprintf(path, sizeof path, "%s/%s", out, marks[i]);
+        if (access(path, F_OK) == 0)
+            return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
+    }
     if (newest(out) > 0)
         return fail(NJ_E_ARG,
                     "--out %s holds checkpoints of another run; go on with --resume auto or name "
@@ -121,12 +132,10 @@ int checkpoints_open(struct checkpoints *c, const char *out, int64_t keep, const
     return 0;
 }
 
-int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
-                     const struct data_state *data)
+static int save_folder(const char *path, struct engine *e, int64_t step,
+                       const struct data_state *data)
 {
-    char path[4200];
     struct folder f;
-    snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)step);
     int err = folder_begin(&f, path);
     if (err)
         return err;
@@ -137,14 +146,46 @@ int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
         folder_abort(&f);
         return err;
     }
-    err = folder_commit(&f);
+    return folder_commit(&f);
+}
+
+int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
+                     const struct data_state *data)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)step);
+    const int err = save_folder(path, e, step, data);
     if (err)
         return err;
     c->last = step;
     return prune(c);
 }
 
-/* config.json goes last: with it the folder is a model. */
+/* At every moment the last best is there, as best or as best.old; leftovers of a run that was ended
+ * in between go first. */
+int checkpoints_save_best(const struct checkpoints *c, struct engine *e, int64_t step,
+                          const struct data_state *data)
+{
+    char path[4200], fresh[4200], old[4200];
+    snprintf(path, sizeof path, "%s/best", c->out);
+    snprintf(fresh, sizeof fresh, "%s/best.new", c->out);
+    snprintf(old, sizeof old, "%s/best.old", c->out);
+    remove_files(fresh);
+    const int err = save_folder(fresh, e, step, data);
+    if (err)
+        return err;
+    if (access(path, F_OK) == 0) {
+        remove_files(old);
+        if (rename(path, old) != 0)
+            return fail(NJ_E_IO, "%s: cannot be replaced: %s", path, strerror(errno));
+    }
+    if (rename(fresh, path) != 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    remove_files(old);
+    return 0;
+}
+
+/* What marks a folder goes last. */
 static int move_files(const char *from, const char *to)
 {
     char source[8192], target[8192];
@@ -153,7 +194,7 @@ static int move_files(const char *from, const char *to)
         if (d == NULL)
             return fail(NJ_E_IO, "%s: %s", from, strerror(errno));
         for (const struct dirent *e; (e = readdir(d)) != NULL;) {
-            if (e->d_name[0] == '.' || (strcmp(e->d_name, "config.json") == 0) != last)
+            if (e->d_name[0] == '.' || is_mark(e->d_name) != last)
                 continue;
             snprintf(source, sizeof source, "%s/%s", from, e->d_name);
             snprintf(target, sizeof target, "%s/%s", to, e->d_name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * checkpoint.h: OUT/checkpoint-N, each a model folder that transformers opens plus state.bin. A
- * checkpoint appears under its name whole or not at all.
+ * checkpoint appears under its name whole or not at all. OUT/best is one more, outside the count.
  */
 #ifndef NOJIT_TRAINER_CHECKPOINT_H
 #define NOJIT_TRAINER_CHECKPOINT_H
@@ -24,6 +24,9 @@ int checkpoints_open(struct checkpoints *c, const char *out, int64_t keep, const
 /* Saves step N and removes what is older than the newest `keep`. */
 int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
                      const struct data_state *data);
+/* Saves step N as OUT/best, in place of what was there. */
+int checkpoints_save_best(const struct checkpoints *c, struct engine *e, int64_t step,
+                          const struct data_state *data);
 /* The final model: into a temporary folder, then file by file into OUT. */
 int checkpoints_finish(struct checkpoints *c, struct engine *e);
 

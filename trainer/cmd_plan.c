@@ -47,6 +47,9 @@ int cmd_plan(const struct settings *s)
     run_training_options(s, &r.options);
     r.options.steps = s->steps > 0 ? s->steps : 1;
     r.options.dtype = s->dtype == DTYPE_F32 ? NJ_F32 : NJ_LP;
+    err = run_adapters(s, &r.options.lora);
+    if (err)
+        return err;
     err = plan_make(&student, s->teacher != NULL ? &teacher : NULL, &r.options, &plan);
     if (err)
         return err;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "merge.h"
 #include "run.h"
 
 static int check_arguments(const struct settings *s, const char *command, bool distill)
@@ -17,6 +18,10 @@ static int check_arguments(const struct settings *s, const char *command, bool d
         err = need(s->data.path, "data", command);
     if (!err && !s->dry_run)
         err = need(s->out, "out", command);
+    if (!err && s->keep_best && s->eval_data.count == 0)
+        err = fail(NJ_E_ARG, "--keep-best needs --eval-data to measure on");
+    if (!err && s->early_stop_patience > 0 && (s->eval_data.count == 0 || s->eval_every == 0))
+        err = fail(NJ_E_ARG, "--early-stop-patience needs --eval-data and --eval-every");
     return err;
 }
 
@@ -93,6 +98,10 @@ static void say_start(struct run *r)
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
                  (long long)data_tokens(r->data), (long long)o->steps,
                  (long long)o->batch_size * o->grad_accum * o->seq_len);
+    if (o->lora.rank > 0)
+        progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
+                     o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
+                     o->adapter_dir != NULL ? o->adapter_dir : "new");
     if (r->teacher[0] != '\0')
         progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
                      1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
@@ -100,7 +109,7 @@ static void say_start(struct run *r)
                      divergence_text(o->beta, divergence, sizeof divergence));
 }
 
-static int evaluate(struct run *r, int64_t step, double *loss)
+static int evaluate(struct run *r, int64_t step)
 {
     if (r->eval_data == NULL)
         return 0;
@@ -110,7 +119,6 @@ static int evaluate(struct run *r, int64_t step, double *loss)
         err = metrics_eval(&r->metrics, step, &e);
     if (err)
         return err;
-    *loss = e.class_loss;
     if (r->teacher[0] != '\0')
         progress_say(&r->progress, "held out at step %lld: ce %.4f  perplexity %.2f  kd %.4f",
                      (long long)step, e.class_loss, e.perplexity, e.kd_loss);
@@ -127,10 +135,25 @@ static int save(struct run *r, int64_t step)
     return checkpoints_save(&r->checkpoints, r->engine, step, &where);
 }
 
+/* Held-out loss and what follows from it. The model of step 0 is --student: it is not kept again. */
+static int measure(struct run *r, int64_t step, bool *settled)
+{
+    const struct best *best = &r->metrics.best;
+    int err = evaluate(r, step);
+    if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
+        struct data_state where;
+        data_tell(r->data, &where);
+        err = checkpoints_save_best(&r->checkpoints, r->engine, step, &where);
+    }
+    *settled = r->s->early_stop_patience > 0 && best->worse >= r->s->early_stop_patience;
+    return err;
+}
+
 struct outcome {
-    double first_loss, last_loss, held_out;
+    double first_loss, last_loss;
     int64_t step; /* last one done */
-    bool stopped;
+    bool stopped; /* interrupted */
+    bool settled; /* the held-out loss no longer falls */
 };
 
 /* One step with its row, its line and what is due after it. */
@@ -158,8 +181,8 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     const struct settings *s = r->s;
     const bool last = step == r->options.steps;
     if ((s->eval_every > 0 && step % s->eval_every == 0) || last)
-        err = evaluate(r, step, &o->held_out);
-    o->stopped = interrupted() && !last;
+        err = measure(r, step, &o->settled);
+    o->stopped = interrupted() && !last && !o->settled;
     if (!err && (o->stopped || (s->save_every > 0 && step % s->save_every == 0)))
         err = save(r, step);
     return err;
@@ -172,9 +195,10 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
     r->progress.every = r->s->log_every;
     r->progress.teacher = r->teacher[0] != '\0';
     *o = (struct outcome){.step = first};
-    int err = first == 0 ? evaluate(r, 0, &o->held_out) : 0;
+    int err = first == 0 ? measure(r, 0, &o->settled) : 0;
     r->progress.started = seconds_now();
-    for (int64_t step = first + 1; step <= r->options.steps && !err && !o->stopped; step++)
+    for (int64_t step = first + 1; step <= r->options.steps && !err && !o->stopped && !o->settled;
+         step++)
         err = one_step(r, step, o);
     return err;
 }
@@ -206,11 +230,20 @@ static int start_or_resume(struct run *r, int64_t *first)
     return err;
 }
 
+static int write_merged(struct run *r)
+{
+    char path[PATH_BYTES + 8];
+    snprintf(path, sizeof path, "%s/merged", r->s->out);
+    return merge_adapters(r->student, r->s->out, path);
+}
+
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
 {
     int err = 0;
     if (!o->stopped)
         err = checkpoints_finish(&r->checkpoints, r->engine);
+    if (!err && !o->stopped && r->s->merge)
+        err = write_merged(r);
     if (!err)
         err = receipt_write(r->s->out, c, r, o->step);
     if (!err)
@@ -225,6 +258,12 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
                      (long long)o->step);
         return fail(NJ_INTERRUPTED, "interrupted after step %lld", (long long)o->step);
     }
+    if (o->settled)
+        progress_say(&r->progress,
+                     "ended at step %lld: the held-out loss has not fallen below %.4f, of step "
+                     "%lld, in %lld measurements",
+                     (long long)o->step, (double)r->metrics.best.loss,
+                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse);
     progress_say(&r->progress, "loss %.4f -> %.4f over %lld steps in %s; model in %s",
                  o->first_loss, o->last_loss, (long long)(o->step - r->progress.first_step), took,
                  r->s->out);

@@ -15,6 +15,8 @@ const struct command_info commands[] = {
      cmd_generate, NULL},
     {CMD_TOKENIZE, "tokenize", "--model DIR --data PATH... --out FILE",
      "Write text as a token file, which trains without being encoded again", cmd_tokenize, NULL},
+    {CMD_MERGE, "merge", "--model DIR --adapter DIR --out DIR",
+     "Write the model with adapters in its weights", cmd_merge, NULL},
     {CMD_INIT, "init", "--preset NAME --out DIR [OPTION...]", "Write a model with random weights",
      cmd_init, NULL},
     {CMD_PLAN, "plan", "--student DIR [--teacher DIR] [OPTION...]",

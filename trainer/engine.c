@@ -28,6 +28,11 @@ int engine_fail(const struct engine *e, int rc, const char *what)
     return fail_context(rc, e->ctx, what);
 }
 
+const struct params *engine_trained(const struct engine *e)
+{
+    return e->student.lora ? &e->lora.p : &e->student.p;
+}
+
 static int check_pair(const struct model_config *s, const struct model_config *t, say_fn *say,
                       void *user)
 {
@@ -72,7 +77,7 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     if (rc == 0)
         rc = check_positions(&e->student.c, &e->o, student_dir);
     if (rc == 0)
-        rc = params_layout(&e->student.c, &e->student.p);
+        rc = net_layout(&e->student, &e->o.lora, &e->lora);
     if (rc != 0 || !teacher_dir)
         return rc;
     rc = config_read(teacher_dir, &e->teacher.net.c);
@@ -130,8 +135,8 @@ static int allocate(struct engine *e)
         rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
     if (rc != 0)
         return engine_fail(e, rc, "allocating the memory of the plan");
-    plan_layout(&e->student.c, t, &e->student.p, &e->teacher.net.p, &e->o, e->device, e->host,
-                &e->mem, &again);
+    plan_layout(&e->student, t ? &e->teacher.net : NULL, &e->o, e->device, e->host, &e->mem,
+                &again);
     e->micro = calloc((size_t)e->shape.chunks + 1, sizeof *e->micro);
     e->chunks_of = calloc((size_t)(e->shape.train ? e->o.grad_accum : 1), sizeof *e->chunks_of);
     e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
@@ -143,13 +148,12 @@ static int allocate(struct engine *e)
 static void connect_nets(struct engine *e)
 {
     struct memory *m = &e->mem;
-    e->student.T = e->o.dtype;
     e->student.w = m->weights;
-    e->student.grad = m->grad;
     e->student.inv_freq = m->inv_freq;
+    *(e->student.lora ? &e->lora.grad : &e->student.grad) = m->grad;
+    e->lora.w = m->trained;
     if (!e->has_teacher)
         return;
-    e->teacher.net.T = e->o.dtype;
     e->teacher.net.w = m->teacher_weights;
     e->teacher.net.inv_freq = m->teacher_inv_freq;
     e->teacher.acts = m->teacher;
@@ -160,7 +164,7 @@ int weights_round(struct engine *e)
 {
     if (e->o.dtype == NJ_F32)
         return 0;
-    return nj_cast_to_lp(e->stream, NJ_LP, e->mem.weights, e->mem.master, e->student.p.count);
+    return nj_cast_to_lp(e->stream, NJ_LP, e->mem.trained, e->mem.master, engine_trained(e)->count);
 }
 
 static int send_inv_freq(struct engine *e, const struct net *n)
@@ -173,10 +177,12 @@ static int send_inv_freq(struct engine *e, const struct net *n)
 
 static int load(struct engine *e, const char *student_dir, const char *teacher_dir)
 {
-    bool train = e->shape.train;
+    bool train = e->shape.train, whole = train && !e->student.lora;
     float *state = e->mem.mailbox->state;
-    int rc = weights_load(e, student_dir, &e->student.p, train ? NJ_F32 : e->o.dtype,
-                          train ? (char *)e->mem.master : e->mem.weights, &e->student_hash);
+    int rc = weights_load(e, student_dir, &e->student.p, whole ? NJ_F32 : e->o.dtype,
+                          whole ? (char *)e->mem.master : e->mem.weights, &e->student_hash);
+    if (rc == 0 && e->student.lora)
+        rc = adapters_load(e, e->o.adapter_dir);
     if (rc == 0 && teacher_dir)
         rc = weights_load(e, teacher_dir, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights,
                           &e->teacher_hash);
@@ -217,6 +223,8 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->ctx = ctx;
     e->o = *o;
     e->graphs = o->use_graph != 0;
+    e->student.T = e->teacher.net.T = o->dtype;
+    e->student.recompute = (enum recompute)o->recompute;
     int rc = read_models(e, student_dir, teacher_dir, say, user);
     if (rc == 0)
         rc = allocate(e);
@@ -245,6 +253,7 @@ void engine_destroy(struct engine *e)
     nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
     nj_free(e->ctx, NJ_MEM_HOST, e->host);
     params_free(&e->student.p);
+    lora_free(&e->lora);
     params_free(&e->teacher.net.p);
     free(e->student_dir);
     free(e->micro);
@@ -261,6 +270,15 @@ const struct model_config *engine_student(const struct engine *e)
 const struct model_config *engine_teacher(const struct engine *e)
 {
     return e->has_teacher ? &e->teacher.net.c : NULL;
+}
+
+int64_t engine_trained_parameters(const struct engine *e)
+{
+    const struct params *p = engine_trained(e);
+    int64_t count = 0;
+    for (size_t i = 0; i < p->specs; i++)
+        count += tensor_elements(&p->spec[i]);
+    return count;
 }
 
 const struct plan *engine_plan(const struct engine *e)
@@ -280,20 +298,30 @@ uint64_t engine_teacher_hash(const struct engine *e)
 
 /* Forward: 2 operations a weight and token (the embedding table counts where it is the head, not
  * where it is looked up) and 4 H D a layer for each of the (S + 1) / 2 keys that a query sees on
- * average. Backward: twice that. */
-static double forward_flops(const struct net *n, double tokens, double seq_len)
+ * average. Backward: as much for what flows back, and again for weights that are trained. */
+struct flops {
+    double weights, attention; /* forward */
+};
+
+static struct flops forward_flops(const struct net *n, double tokens, double seq_len)
 {
     const struct model_config *c = &n->c;
     double weights = (double)config_parameters(c);
     if (!c->tied)
         weights -= (double)c->vocab_size * c->hidden_size;
     double attention = 2.0 * c->layers * c->heads * c->head_dim * (seq_len + 1.0);
-    return tokens * (2.0 * weights + attention);
+    return (struct flops){tokens * 2.0 * weights, tokens * attention};
 }
 
 void engine_flops(const struct engine *e, double *student, double *teacher)
 {
     double tokens = (double)e->shape.rows * e->o.grad_accum, S = (double)e->o.seq_len;
-    *student = 3.0 * forward_flops(&e->student, tokens, S);
-    *teacher = e->has_teacher ? forward_flops(&e->teacher.net, tokens, S) : 0.0;
+    struct flops s = forward_flops(&e->student, tokens, S), t = {0};
+    *student = 3.0 * (s.weights + s.attention);
+    if (e->student.lora)
+        *student = 2.0 * s.weights + 3.0 * s.attention +
+                   6.0 * tokens * (double)engine_trained_parameters(e);
+    if (e->has_teacher)
+        t = forward_flops(&e->teacher.net, tokens, S);
+    *teacher = t.weights + t.attention;
 }

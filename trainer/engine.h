@@ -4,19 +4,26 @@
  * knows nothing of options, files of metrics, progress or signals; commands (cmd_*.c) do.
  *
  *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
- *   plan.c      what memory a run needs, region by region, before anything is allocated
- *   params.c    which tensors a model has, where they lie in the arenas, what Hugging Face calls
- * them weights.c   weights from and to safetensors, through the arenas forward.c   one transformer,
- * forward             backward.c   and back teacher.c   a model that only runs forward: no
- * gradients, no optimiser, ping-pong buffers head.c      final norm, logits in chunks of rows,
- * objective, gradient step.c      an optimiser step: micro-batches, clip, update, graphs. Read it
- * first evaluate.c  held-out losses                      generate.c   text, one token at a time
+ *   plan.c        what memory a run needs, region by region, before anything is allocated
+ *   params.c      which tensors a model has, where they lie in the arenas, what Hugging Face calls
+ *                 them
+ *   weights.c     weights from and to safetensors, through the arenas
+ *   forward.c     one transformer, forward
+ *   backward.c    and back
+ *   product.c     the products of a layer
+ *   lora.c        and their adapters
+ *   teacher.c     a model that only runs forward: no gradients, no optimiser, ping-pong buffers
+ *   head.c        final norm, logits in chunks of rows, objective, gradient
+ *   step.c        an optimiser step: micro-batches, clip, update, graphs. Read it first
+ *   evaluate.c    held-out losses
+ *   generate.c    text, one token at a time
  */
 #ifndef NOJIT_TRAINER_ENGINE_H
 #define NOJIT_TRAINER_ENGINE_H
 
 #include "config.h"
 #include "data.h"
+#include "lora_config.h"
 #include "nojit.h"
 
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
@@ -29,9 +36,14 @@ struct train_options {
     float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
     int64_t warmup_steps;
     enum schedule schedule;
-    enum nj_dtype dtype; /* NJ_F32 or NJ_LP */
-    int head_chunk;      /* rows of logits at a time; 0: chosen by the plan */
-    int use_graph;       /* 1: a step as CUDA graphs where the backend has them */
+    enum nj_dtype dtype;     /* NJ_F32 or NJ_LP */
+    int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
+    int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
+    int recompute;           /* enum recompute */
+    uint64_t seed;           /* of the first weights of adapters and of dropout */
+    struct lora_config lora; /* rank 0: all weights are trained */
+    const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */
+    const char *base_name;   /* what saved adapters call their model; NULL: the student's folder */
 };
 
 /* Learning rate of step (counted from 1). */
@@ -73,6 +85,7 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
 void engine_destroy(struct engine *e);
 const struct model_config *engine_student(const struct engine *e);
 const struct model_config *engine_teacher(const struct engine *e); /* NULL without one */
+int64_t engine_trained_parameters(const struct engine *e); /* of the model or its adapters */
 const struct plan *engine_plan(const struct engine *e);
 uint64_t engine_student_hash(const struct engine *e); /* of the weights as loaded (st_hash) */
 uint64_t engine_teacher_hash(const struct engine *e);
@@ -108,7 +121,7 @@ int engine_generate(struct engine *e, int32_t id, int pos, float temperature, fl
                     int32_t *next);
 
 /* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
- * state.bin: master weights, moments, step state, data position, step. */
+ * With adapters they are what is saved. state.bin: master weights, moments, step state, data position, step. */
 int engine_save_model(struct engine *e, const char *dir);
 int engine_save_state(struct engine *e, const char *dir, int64_t step,
                       const struct data_state *data);

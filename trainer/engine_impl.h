@@ -6,7 +6,9 @@
 #define NOJIT_TRAINER_ENGINE_IMPL_H
 
 #include "engine.h"
+#include "lora.h"
 #include "model.h"
+#include "safetensors.h"
 
 #include "step_state.h"
 
@@ -32,8 +34,10 @@ struct mailbox {
 
 /* Every pointer into the two arenas. NULL where a run does not need it. */
 struct memory {
-    char *weights; /* student, as T; the master itself with NJ_F32 */
-    float *master, *m, *v, *grad;
+    char *weights; /* student, as T */
+    char *trained; /* what is trained, as T: the student's weights or its adapters */
+    float *master; /* the same in float32: with NJ_F32 the very same */
+    float *m, *v, *grad;
     float *inv_freq;
     char *teacher_weights;
     float *teacher_inv_freq;
@@ -55,10 +59,11 @@ struct memory {
 
 void plan_shape(const struct model_config *student, const struct model_config *teacher,
                 const struct train_options *o, struct shape *out);
-/* Lays out both arenas; lists each region in plan. With NULL bases it only counts. */
-void plan_layout(const struct model_config *student, const struct model_config *teacher,
-                 const struct params *ps, const struct params *pt, const struct train_options *o,
-                 char *device, char *host, struct memory *out, struct plan *plan);
+/* Lays out both arenas; lists each region in plan. With NULL bases it only counts. teacher: NULL
+ * without one. */
+void plan_layout(const struct net *student, const struct net *teacher,
+                 const struct train_options *o, char *device, char *host, struct memory *out,
+                 struct plan *plan);
 /* Appends a region. */
 void plan_add(struct plan *p, enum plan_place place, const char *name, size_t bytes);
 
@@ -95,6 +100,7 @@ struct engine {
     void *device, *host; /* the two arenas */
     struct memory mem;
     struct net student;
+    struct lora lora; /* rank 0: none */
     struct teacher teacher;
     bool has_teacher;
     uint64_t student_hash, teacher_hash;
@@ -108,6 +114,8 @@ struct engine {
 };
 
 struct work engine_work(struct engine *e);
+/* Parameters of what is trained: the student or its adapters. */
+const struct params *engine_trained(const struct engine *e);
 /* "while doing what", from the context's sentence. */
 int engine_fail(const struct engine *e, int rc, const char *what);
 /* Teacher, student, head, backward of the micro-batch in e->mem.rows; train = false leaves
@@ -132,10 +140,29 @@ void decode(struct work *r, struct engine *e, int pos);
 /* Reads a folder's weights into an arena of T. */
 int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
                  void *arena, uint64_t *hash);
+/* The same from opened files, with nothing missing and nothing left over. */
+int weights_read(struct engine *e, const char *dir, const struct st_weights *w,
+                 const struct params *p, enum nj_dtype T, void *arena);
+/* t, found under the name of spec (NULL: it was not), is what spec says. */
+int weights_check(const char *dir, const struct tensor_spec *spec, const struct st_tensor *t);
+/* T in files. */
+enum st_dtype weights_dtype(const struct engine *e);
+void weights_declare(const struct params *p, enum st_dtype dtype, struct st_declared *out);
+/* Hands a device array to put(), in pieces. */
+typedef int weights_put(void *file, const void *data, size_t bytes);
+int weights_download(struct engine *e, const char *from, size_t bytes, weights_put *put,
+                     void *file);
 /* 16-bit weights from the master; nothing to do in float32. */
 int weights_round(struct engine *e);
 /* *name: first tensor of an arena that holds a NaN or an infinity, or NULL. */
 int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,
                  const char **name);
+
+/* ---- adapters.c ---- */
+
+/* Reads adapters, or draws new ones if dir is NULL. */
+int adapters_load(struct engine *e, const char *dir);
+/* As PEFT saves them: DIR/adapter_config.json, DIR/adapter_model.safetensors. */
+int adapters_save(struct engine *e, const char *dir);
 
 #endif

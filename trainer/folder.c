@@ -171,6 +171,14 @@ done:
     return rc;
 }
 
+int folder_copy(const char *from, const char *to, const char *name)
+{
+    char source[PATH_BYTES], target[PATH_BYTES];
+    snprintf(source, sizeof source, "%s/%s", from, name);
+    snprintf(target, sizeof target, "%s/%s", to, name);
+    return access(source, F_OK) == 0 ? copy_file(source, target) : NJ_OK;
+}
+
 int folder_copy_tokenizer(const char *from, const char *to)
 {
     static const char *const names[] = {
@@ -178,12 +186,7 @@ int folder_copy_tokenizer(const char *from, const char *to)
         "merges.txt",          "special_tokens_map.json", "generation_config.json",
         "chat_template.jinja", "added_tokens.json"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char source[PATH_BYTES], target[PATH_BYTES];
-        snprintf(source, sizeof source, "%s/%s", from, names[i]);
-        snprintf(target, sizeof target, "%s/%s", to, names[i]);
-        if (access(source, F_OK) != 0)
-            continue;
-        int rc = copy_file(source, target);
+        int rc = folder_copy(from, to, names[i]);
         if (rc)
             return rc;
     }

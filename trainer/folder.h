@@ -14,6 +14,8 @@
  * what converts them. Returns 0, NJ_E_IO, NJ_E_UNSUPPORTED. */
 int folder_resolve(const char *model, char *out, size_t bytes);
 
+/* Copies a file of that name from one folder into another, if it is there. */
+int folder_copy(const char *from, const char *to, const char *name);
 /* Copies the tokenizer files and generation settings that `from` has into `to`. */
 int folder_copy_tokenizer(const char *from, const char *to);
 

@@ -13,7 +13,7 @@
 void decode(struct work *r, struct engine *e, int pos)
 {
     const struct net *n = &e->student;
-    const struct linear logits = {n->T, 1, e->shape.vocab, n->c.hidden_size, e->shape.ld};
+    const struct linear logits = {n->T, 1, e->shape.vocab, n->c.hidden_size, .ldy = e->shape.ld};
     e->mem.decode.decode_pos = pos;
     forward(r, n, &e->mem.decode, &e->mem.rows);
     linear_fwd(r, &logits, e->mem.logits, e->mem.decode.y, net_weight(n, n->p.head));

@@ -26,7 +26,7 @@ void head(struct work *r, struct engine *e, int chunks, bool train)
     const struct net *n = &e->student;
     struct memory *m = &e->mem;
     int C = n->c.hidden_size, padded = s->chunks * s->chunk;
-    const struct linear logits = {n->T, s->chunk, s->vocab, C, s->ld};
+    const struct linear logits = {n->T, s->chunk, s->vocab, C, .ldy = s->ld};
 
     if (chunks > 0)
         OP(r, nj_row_gather(r->s, n->T, m->hidden, m->student.y, m->rows.valid, chunks * s->chunk,
@@ -39,7 +39,8 @@ void head(struct work *r, struct engine *e, int chunks, bool train)
             compare_chunk(r, e, first);
         if (!train)
             continue;
-        linear_dw(r, &logits, n->grad + n->p.head, m->logits, x);
+        if (n->grad)
+            linear_dw(r, &logits, n->grad + n->p.head, m->logits, x);
         linear_dx(r, &logits, x, m->logits, net_weight(n, n->p.head)); /* the rows are done with */
     }
     if (train)

@@ -33,9 +33,19 @@ double peak_flops(const struct nj_device_info *d, enum nj_dtype dtype)
     return 0;
 }
 
+/* The loss as a row of the file gives it, so that a resumed run compares the same numbers. */
+static void best_add(struct best *b, int64_t step, double loss)
+{
+    const float x = (float)loss;
+    if (b->known && !(x < b->loss))
+        b->worse++;
+    else if (!isnan(x))
+        *b = (struct best){.step = step, .loss = x, .known = true};
+}
+
 /* Keeps the rows up to `resumed`. A row starts {"step": N, so no JSON reader is needed; a torn last
  * row goes. */
-static int drop_rows_after(const char *path, int64_t resumed)
+static int drop_rows_after(const char *path, int64_t resumed, struct best *best)
 {
     FILE *f = fopen(path, "r+");
     if (f == NULL)
@@ -43,11 +53,14 @@ static int drop_rows_after(const char *path, int64_t resumed)
     char line[2048];
     long keep = 0;
     long long step = 0;
+    double loss;
     while (fgets(line, sizeof line, f) != NULL) {
         const bool whole = strchr(line, '\n') != NULL;
         if (!whole || sscanf(line, "{\"step\": %lld", &step) != 1 || step > resumed)
             break;
         keep = ftell(f);
+        if (sscanf(line, "{\"step\": %lld, \"eval_loss\": %lf", &step, &loss) == 2)
+            best_add(best, step, loss);
     }
     const int failed = ftruncate(fileno(f), keep);
     fclose(f);
@@ -57,7 +70,7 @@ static int drop_rows_after(const char *path, int64_t resumed)
 int metrics_open(struct metrics *m, const char *dir, int64_t resumed)
 {
     snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", dir);
-    const int err = drop_rows_after(m->path, resumed);
+    const int err = drop_rows_after(m->path, resumed, &m->best);
     if (err)
         return err;
     m->file = fopen(m->path, "a");
@@ -137,6 +150,7 @@ int metrics_step(struct metrics *m, int64_t step, const struct step_result *r, d
 
 int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r)
 {
+    best_add(&m->best, step, r->loss);
     const struct field fields[] = {
         {"eval_loss", r->loss},
         {"eval_kd_loss", r->kd_loss},

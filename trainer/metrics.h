@@ -12,8 +12,16 @@
 #include "engine.h"
 #include "events.h"
 
+/* The lowest held-out loss so far. */
+struct best {
+    int64_t step, worse; /* where it was measured; measurements since */
+    float loss;
+    bool known;
+};
+
 struct metrics {
     FILE *file;
+    struct best best;
     char path[4096];
     bool echo;             /* rows go to stdout too (--json) */
     double peak_flops;     /* of the device in the run's dtype; 0: unknown, then MFU is null */
@@ -22,7 +30,7 @@ struct metrics {
 };
 
 /* Opens DIR/metrics.jsonl. Rows of steps after `resumed` (from a run that went further) are
- * dropped. */
+ * dropped; those that stay say what is best so far. */
 int metrics_open(struct metrics *m, const char *dir, int64_t resumed);
 /* Closes the event file, too. */
 int metrics_close(struct metrics *m);

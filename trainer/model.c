@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model.c: products with weights, and the memory that one pass through a transformer needs.
+ * model.c: the memory that one pass through a transformer needs.
  */
 #include "model.h"
+
+#include "lora.h"
 
 size_t dtype_bytes(enum nj_dtype T)
 {
@@ -17,62 +19,6 @@ void *net_weight(const struct net *n, int64_t first)
 int net_qkv(const struct model_config *c)
 {
     return (c->heads + 2 * c->kv_heads) * c->head_dim;
-}
-
-static void gemm(struct work *r, const struct nj_gemm *g, void *c, const void *a, const void *b)
-{
-    if (r->rc != 0)
-        return;
-    r->rc = r->prepare ? nj_gemm_prepare(r->ctx, g) : nj_gemm_run(r->s, g, c, a, b);
-}
-
-void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w)
-{
-    const struct nj_gemm g = {
-        .kind = NJ_GEMM_NT,
-        .ab_dtype = l->T,
-        .c_dtype = l->T,
-        .M = l->rows,
-        .N = l->out,
-        .K = l->in,
-        .lda = l->in,
-        .ldb = l->in,
-        .ldc = l->ldy,
-    };
-    gemm(r, &g, y, x, w);
-}
-
-void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w)
-{
-    const struct nj_gemm g = {
-        .kind = NJ_GEMM_NN,
-        .ab_dtype = l->T,
-        .c_dtype = l->T,
-        .M = l->rows,
-        .N = l->in,
-        .K = l->out,
-        .lda = l->ldy,
-        .ldb = l->in,
-        .ldc = l->in,
-    };
-    gemm(r, &g, dx, dy, w);
-}
-
-void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy, const void *x)
-{
-    const struct nj_gemm g = {
-        .kind = NJ_GEMM_TN,
-        .ab_dtype = l->T,
-        .c_dtype = NJ_F32,
-        .M = l->out,
-        .N = l->in,
-        .K = l->rows,
-        .lda = l->ldy,
-        .ldb = l->in,
-        .ldc = l->in,
-        .beta = 1.0f,
-    };
-    gemm(r, &g, dw, dy, x);
 }
 
 void *carve_take(struct carve *c, size_t bytes)
@@ -93,10 +39,10 @@ static size_t part_bytes(const struct model_config *c, int rows)
     return (size_t)partial_sums(rows) * (size_t)widest * sizeof(float);
 }
 
-static void carve_backward(const struct model_config *c, enum nj_dtype T, size_t N, struct carve *m,
-                           struct acts *a)
+static void carve_backward(const struct net *n, size_t N, struct carve *m, struct acts *a)
 {
-    size_t e = dtype_bytes(T), heads = (size_t)c->heads;
+    const struct model_config *c = &n->c;
+    size_t e = dtype_bytes(n->T), heads = (size_t)c->heads;
     a->dx = carve_take(m, N * (size_t)c->hidden_size * e);
     a->dact = carve_take(m, N * (size_t)c->intermediate_size * e);
     a->dqkv = carve_take(m, N * (size_t)net_qkv(c) * e);
@@ -106,33 +52,37 @@ static void carve_backward(const struct model_config *c, enum nj_dtype T, size_t
     a->part = carve_take(m, part_bytes(c, (int)N));
 }
 
-void acts_carve(const struct model_config *c, enum nj_dtype T, int B, int S, enum acts_mode mode,
-                struct carve *m, struct acts *out)
+void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
+                struct acts *out)
 {
-    size_t e = dtype_bytes(T), N = mode == ACTS_DECODE ? 1 : (size_t)B * (size_t)S;
+    const struct model_config *c = &n->c;
+    size_t e = dtype_bytes(n->T), N = mode == ACTS_DECODE ? 1 : (size_t)B * (size_t)S;
     size_t layers = mode == ACTS_TRAIN ? (size_t)c->layers : 1;
+    size_t kept = n->recompute == RECOMPUTE_BLOCK ? 1 : layers;
+    size_t kept_gu = n->recompute != RECOMPUTE_NONE ? 1 : layers;
     size_t C = (size_t)c->hidden_size, I = (size_t)c->intermediate_size, QKV = (size_t)net_qkv(c);
-    size_t cached = mode == ACTS_DECODE ? (size_t)c->layers * (size_t)S : layers * N;
+    size_t cached = mode == ACTS_DECODE ? (size_t)c->layers * (size_t)S : kept * N;
 
     *out = (struct acts){.mode = mode, .B = B, .S = S};
     out->s1 = carve_take(m, (mode == ACTS_TRAIN ? layers + 1 : 1) * N * C * e);
     out->rstd1 = carve_take(m, (mode == ACTS_TRAIN ? layers + 1 : 1) * N * sizeof(float));
     /* Without keeping, one buffer is the residual stream of the whole pass. */
-    out->s2 = mode == ACTS_TRAIN ? carve_take(m, layers * N * C * e) : out->s1;
-    out->rstd2 = mode == ACTS_TRAIN ? carve_take(m, layers * N * sizeof(float)) : out->rstd1;
+    out->s2 = mode == ACTS_TRAIN ? carve_take(m, kept * N * C * e) : out->s1;
+    out->rstd2 = mode == ACTS_TRAIN ? carve_take(m, kept * N * sizeof(float)) : out->rstd1;
     out->qkv = carve_take(m, cached * QKV * e);
     if (c->qk_norm) {
-        out->raw = carve_take(m, layers * N * QKV * e);
-        out->rstd_qk = carve_take(m, layers * N * (size_t)(c->heads + c->kv_heads) * sizeof(float));
+        out->raw = carve_take(m, kept * N * QKV * e);
+        out->rstd_qk = carve_take(m, kept * N * (size_t)(c->heads + c->kv_heads) * sizeof(float));
     }
-    out->o = carve_take(m, layers * N * (size_t)(c->heads * c->head_dim) * e);
-    out->lse = carve_take(m, layers * N * (size_t)c->heads * sizeof(float));
-    out->gu = carve_take(m, layers * N * 2 * I * e);
+    out->o = carve_take(m, kept * N * (size_t)(c->heads * c->head_dim) * e);
+    out->lse = carve_take(m, kept * N * (size_t)c->heads * sizeof(float));
+    out->gu = carve_take(m, kept_gu * N * 2 * I * e);
     out->y = carve_take(m, N * C * e);
     out->branch = carve_take(m, N * C * e);
     out->act = carve_take(m, N * I * e);
     if (mode == ACTS_TRAIN)
-        carve_backward(c, T, N, m, out);
+        carve_backward(n, N, m, out);
+    lora_carve(n, (int)N, mode == ACTS_TRAIN, m, out);
 }
 
 int acts_rows(const struct acts *a)
@@ -144,16 +94,19 @@ struct layer_acts acts_layer(const struct net *n, const struct acts *a, int laye
 {
     const struct model_config *c = &n->c;
     size_t e = dtype_bytes(n->T), N = (size_t)acts_rows(a), heads = (size_t)c->heads;
-    size_t l = a->mode == ACTS_TRAIN ? (size_t)layer : 0, next = a->mode == ACTS_TRAIN ? l + 1 : 0;
+    size_t input = a->mode == ACTS_TRAIN ? (size_t)layer : 0;
+    size_t next = a->mode == ACTS_TRAIN ? input + 1 : 0;
+    size_t l = n->recompute == RECOMPUTE_BLOCK ? 0 : input;
+    size_t gu = n->recompute != RECOMPUTE_NONE ? 0 : input;
     size_t C = (size_t)c->hidden_size, I = (size_t)c->intermediate_size, QKV = (size_t)net_qkv(c);
     struct layer_acts v = {
-        .s1 = a->s1 + l * N * C * e,
+        .s1 = a->s1 + input * N * C * e,
         .s1_next = a->s1 + next * N * C * e,
         .s2 = a->s2 + l * N * C * e,
         .qkv = a->qkv + l * N * QKV * e,
         .o = a->o + l * N * heads * (size_t)c->head_dim * e,
-        .gu = a->gu + l * N * 2 * I * e,
-        .rstd1 = a->rstd1 + l * N,
+        .gu = a->gu + gu * N * 2 * I * e,
+        .rstd1 = a->rstd1 + input * N,
         .rstd1_next = a->rstd1 + next * N,
         .rstd2 = a->rstd2 + l * N,
         .lse = a->lse + l * N * heads,

@@ -40,6 +40,12 @@ struct params {
 
 int params_layout(const struct model_config *c, struct params *out);
 void params_free(struct params *p);
+/* The matrices that a layer multiplies with. */
+enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS };
+/* First element of one. */
+int64_t params_product(const struct params *p, int layer, enum product which);
+/* Where the next parameter may start. */
+int64_t params_align(int64_t element);
 /* Name of the tensor that holds an element, or "padding". */
 const char *params_name_at(const struct params *p, int64_t element);
 
@@ -61,11 +67,13 @@ struct work {
             (run)->rc = (call);                                                                    \
     } while (0)
 
-/* Products with a weight w[out, in]. ldy: elements from one row of y or dy to the next. */
+/* Products with a weight w[out, in]. */
 struct linear {
     enum nj_dtype T;
     int rows, out, in;
-    int64_t ldy;
+    int64_t ldy; /* elements from one row of y or dy to the next */
+    bool add;    /* y and dx are added to */
+    float scale; /* of the product; 0 counts as 1 */
 };
 void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w);
 void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w);
@@ -74,13 +82,22 @@ void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy
 
 /* ---- one network ---- */
 
+/* What backward computes again instead of reading what forward kept. */
+enum recompute {
+    RECOMPUTE_NONE,
+    RECOMPUTE_MLP,  /* the gate and up product */
+    RECOMPUTE_BLOCK /* all of a layer but its input */
+};
+
 struct net {
     struct model_config c;
     enum nj_dtype T;
+    enum recompute recompute;
     struct params p;
-    char *w;         /* device, parameters as T */
-    float *grad;     /* device, float32; NULL: this net has no gradients */
-    float *inv_freq; /* device, [D/2] */
+    char *w;                 /* device, parameters as T */
+    float *grad;             /* device, float32; NULL: these weights have no gradients */
+    float *inv_freq;         /* device, [D/2] */
+    const struct lora *lora; /* NULL: no adapters */
 };
 
 size_t dtype_bytes(enum nj_dtype T);
@@ -94,10 +111,11 @@ struct rows {
     int32_t *valid;                 /* [chunks * chunk] row of each valid target, then -1 */
     int32_t *inverse;               /* [N] where a row went in valid, or -1 */
     int32_t *target;                /* [chunks * chunk] target of each valid row, then -1 */
+    int32_t *key;                   /* [2] random bits of the micro-batch */
 };
 
-/* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer; otherwise every
- * layer uses the same memory. */
+/* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer, of what is not
+ * computed again; otherwise every layer uses the same memory. */
 enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
 struct acts {
     enum acts_mode mode;
@@ -115,6 +133,9 @@ struct acts {
     char *dx, *dact, *dqkv,
         *dout; /* scratch of backward; the gradient of normed rows uses branch */
     float *delta, *part;
+    char *low, *dlow;   /* scratch of an adapter: [N, r] and its gradient */
+    char *dropped;      /* and its input after dropout */
+    const int32_t *key; /* of the masks of this pass; NULL: nothing drops */
 };
 
 /* Memory is carved from one arena. With base NULL it is only counted. */
@@ -128,9 +149,9 @@ void *carve_take(struct carve *c, size_t bytes);
 enum { PARTIAL_SUMS = 264, SUMSQ_PARTS = 1056 };
 int partial_sums(int rows);
 
-/* Carves acts for c out of m. With ACTS_DECODE one row is computed and S rows are cached. */
-void acts_carve(const struct model_config *c, enum nj_dtype T, int B, int S, enum acts_mode mode,
-                struct carve *m, struct acts *out);
+/* Carves acts for n out of m. With ACTS_DECODE one row is computed and S rows are cached. */
+void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
+                struct acts *out);
 
 /* What one layer reads and writes of it. */
 struct layer_acts {
@@ -142,7 +163,19 @@ struct layer_acts {
 int acts_rows(const struct acts *a);
 struct layer_acts acts_layer(const struct net *n, const struct acts *a, int layer);
 
-/* forward.c: from ids to normed hidden rows in a->y. */
+/* product.c: a product of a layer with its adapters. y = x W^T */
+void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+                 enum product which, void *y, const void *x);
+/* dx = dy W; adds to the gradient of what is trained of it. */
+void product_bwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+                 enum product which, void *dx, const void *dy, const void *x);
+/* Columns of the widest x. */
+int product_widest_input(const struct model_config *c);
+
+/* forward.c: what backward needs of a layer and forward did not keep; a->branch is overwritten. */
+void forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
+                   int layer);
+/* From ids to normed hidden rows in a->y. */
 void forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
 /* backward.c: a->branch holds the gradient of the normed hidden rows; adds to n->grad. */
 void backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);

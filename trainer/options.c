@@ -22,6 +22,7 @@ static const char models[] = "Models and data";
 static const char objective[] = "Objective";
 static const char length[] = "Length";
 static const char optimiser[] = "Optimiser";
+static const char adapters[] = "Adapters (LoRA)";
 static const char run[] = "Run";
 static const char text[] = "Text";
 
@@ -30,15 +31,16 @@ const struct option options[] = {
      "model to train: a Hugging Face folder, or ORG/NAME in the local cache"},
     {"teacher", "teacher-model-name-or-path", OPT_TEXT, CMD_DISTILL | CMD_EVAL | CMD_PLAN,
      AT(teacher), models, "DIR", NULL, 0, 0, "model to learn from; it is never changed"},
-    {"model", "model-name-or-path", OPT_TEXT, CMD_EVAL | CMD_GENERATE | CMD_TOKENIZE, AT(student),
-     models, "DIR", NULL, 0, 0, "model: a Hugging Face folder, or ORG/NAME in the local cache"},
+    {"model", "model-name-or-path", OPT_TEXT, CMD_EVAL | CMD_GENERATE | CMD_TOKENIZE | CMD_MERGE,
+     AT(student), models, "DIR", NULL, 0, 0,
+     "model: a Hugging Face folder, or ORG/NAME in the local cache"},
     {"data", "train-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_TOKENIZE, AT(data),
      models, "PATH...", NULL, 0, 0, "text (.txt, .jsonl), token files, folders or globs"},
     {"eval-data", "validation-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(eval_data), models,
      "PATH...", NULL, 0, 0,
      "held-out text, measured at the start, every --eval-every steps and at the end"},
-    {"out", "output-dir", OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_INIT, AT(out), models, "DIR",
-     NULL, 0, 0, "folder to write; it must not hold a model already"},
+    {"out", "output-dir", OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_INIT | CMD_MERGE, AT(out), models,
+     "DIR", NULL, 0, 0, "folder to write; it must not hold a model already"},
     {"out", NULL, OPT_TEXT, CMD_REPORT, AT(out), run, "FILE", NULL, 0, 0, "HTML page to write"},
     {"out", "output-file", OPT_TEXT, CMD_TOKENIZE, AT(out), models, "FILE", NULL, 0, 0,
      "token file to write (LLM.Q version 2); it must not exist"},
@@ -92,6 +94,22 @@ const struct option options[] = {
     {"max-grad-norm", NULL, OPT_REAL, TRAINING, AT(max_grad_norm), optimiser, "X", "1", 0, 1e9,
      "the gradient is scaled down to this norm; 0: never"},
 
+    {"lora-r", NULL, OPT_INT, TRAINING, AT(lora_r), adapters, "R", "0", 0, 65536,
+     "train adapters of this rank and freeze the model; 0: train the model"},
+    {"lora-alpha", NULL, OPT_REAL, TRAINING, AT(lora_alpha), adapters, "A", "32", 1e-9, 1e9,
+     "adapters are scaled by A / R"},
+    {"lora-dropout", NULL, OPT_REAL, TRAINING, AT(lora_dropout), adapters, "P", "0", 0, 0.999,
+     "share of an adapter's input that is dropped while training"},
+    {"lora-target-modules", NULL, OPT_PATHS, TRAINING, AT(lora_targets), adapters, "NAME...", NULL,
+     0, 0,
+     "matrices with an adapter: q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj or "
+     "all-linear (default all-linear)"},
+    {"adapter", "peft-model-id", OPT_TEXT,
+     CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_MERGE, AT(adapter), adapters, "DIR",
+     NULL, 0, 0, "adapters as PEFT or this program saved them; training goes on with them"},
+    {"merge", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(merge), adapters, NULL, NULL, 0, 0,
+     "write OUT/merged too, the model with the adapters in its weights"},
+
     {"device", NULL, OPT_CHOICE, RUNS | CMD_GENERATE | CMD_DOCTOR, AT(device), run, "auto|cpu|cuda",
      "auto", 0, 0, "auto takes the GPU if it can be used and says so if not"},
     {"dtype", "torch-dtype", OPT_CHOICE, RUNS | CMD_GENERATE | CMD_INIT, AT(dtype), run,
@@ -101,18 +119,25 @@ const struct option options[] = {
      COUNT_MAX, "order of the data; random weights; sampling"},
     {"eval-every", "eval-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(eval_every), run, "N", "0", 0,
      COUNT_MAX, "steps between measurements of --eval-data; 0: start and end only"},
+    {"early-stop-patience", "early-stopping-patience", OPT_INT, CMD_DISTILL | CMD_TRAIN,
+     AT(early_stop_patience), run, "N", "0", 0, COUNT_MAX,
+     "end after N measurements of --eval-data without a lower loss; 0: never"},
     {"log-every", "logging-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(log_every), run, "N", "1",
      1, COUNT_MAX, "steps between lines where the output is no terminal"},
     {"save-every", "save-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(save_every), run, "N", "0", 0,
      COUNT_MAX, "steps between checkpoints; 0: none but the final model"},
     {"keep", "save-total-limit", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(keep), run, "N", "2", 1,
      COUNT_MAX, "newest checkpoints that are kept"},
+    {"keep-best", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(keep_best), run, NULL, NULL, 0, 0,
+     "keep the checkpoint with the lowest loss on --eval-data as OUT/best"},
     {"resume", "resume-from-checkpoint", OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(resume), run,
      "auto|DIR", NULL, 0, 0, "go on from the newest checkpoint of --out, or from DIR"},
     {"head-chunk", NULL, OPT_INT, TRAINING, AT(head_chunk), run, "N", "0", 0, 65536,
      "rows of logits at a time; 0: chosen by the plan"},
     {"report-to", NULL, OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(report_to), run, "none|tensorboard",
      "none", 0, 0, "tensorboard: write the metrics as event files in OUT/runs too"},
+    {"recompute", NULL, OPT_CHOICE, TRAINING, AT(recompute), run, "none|mlp|block", "none", 0, 0,
+     "what backward computes again instead of keeping: gate and up, or all but a layer's input"},
     {"log", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(log), run, "FILE", NULL, 0, 0,
      "write the lines of the terminal to FILE too"},
     {"config", NULL, OPT_TEXT, SETTABLE, AT(config), run, "FILE", NULL, 0, 0,
@@ -441,6 +466,7 @@ void settings_free(struct settings *s)
     for (size_t i = 0; i < s->kept_count; i++)
         free(s->kept[i]);
     free(s->kept);
+    free(s->lora_targets.path);
 }
 
 static const char *choice_name(const struct option *o, int value, char *buffer, size_t bytes)

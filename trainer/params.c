@@ -39,7 +39,7 @@ static const struct role_place place_of[ROLE_COUNT] = {
     [ROLE_FINAL_NORM] = MODEL(norm), [ROLE_HEAD] = MODEL(head),
 };
 
-static int64_t align_up(int64_t n)
+int64_t params_align(int64_t n)
 {
     return (n + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
 }
@@ -54,13 +54,13 @@ static int64_t place_rank(struct params *p, int rank, int64_t at)
             continue;
         if (!place->continues) {
             char *owner = place->in_layer ? (char *)&p->layer[spec->layer] : (char *)p;
-            at = align_up(at);
+            at = params_align(at);
             *(int64_t *)(void *)(owner + place->field) = at;
         }
         p->first[i] = at;
         at += tensor_elements(spec);
     }
-    return align_up(at);
+    return params_align(at);
 }
 
 int params_layout(const struct model_config *c, struct params *out)
@@ -82,6 +82,18 @@ int params_layout(const struct model_config *c, struct params *out)
     if (c->tied)
         out->head = out->embed;
     return 0;
+}
+
+int64_t params_product(const struct params *p, int layer, enum product which)
+{
+    const struct layer_params *l = &p->layer[layer];
+    const int64_t first[PRODUCTS] = {
+        [PRODUCT_QKV] = l->wqkv,
+        [PRODUCT_O] = l->wo,
+        [PRODUCT_GATE_UP] = l->wgu,
+        [PRODUCT_DOWN] = l->wd,
+    };
+    return first[which];
 }
 
 void params_free(struct params *p)

@@ -80,32 +80,44 @@ static void *host_region(struct layout *l, const char *name, size_t bytes)
     return at;
 }
 
-static void layout_student(struct layout *l, const struct params *p, enum nj_dtype T, bool train,
-                           struct memory *m)
+static float *float_region(struct layout *l, const char *owner, const char *what, int64_t count)
 {
-    size_t n = (size_t)p->count;
-    m->weights = region(l, "student.weights", n * dtype_bytes(T));
+    char name[48];
+    snprintf(name, sizeof name, "%s.%s", owner, what);
+    return region(l, name, (size_t)count * sizeof(float));
+}
+
+/* Only what is trained has master weights, moments and gradients. */
+static void layout_student(struct layout *l, const struct net *n, bool train, struct memory *m)
+{
+    const char *owner = n->lora ? "adapters" : "student";
+    int64_t count = n->lora ? n->lora->p.count : n->p.count;
+    m->weights = region(l, "student.weights", (size_t)n->p.count * dtype_bytes(n->T));
+    m->trained = m->weights;
+    if (n->lora)
+        m->trained = region(l, "adapters.weights", (size_t)count * dtype_bytes(n->T));
     if (!train)
         return;
-    m->master =
-        T == NJ_F32 ? (float *)(void *)m->weights : region(l, "student.master", n * sizeof(float));
-    m->m = region(l, "student.moment1", n * sizeof(float));
-    m->v = region(l, "student.moment2", n * sizeof(float));
-    m->grad = region(l, "student.gradients", n * sizeof(float));
+    m->master = (float *)(void *)m->trained;
+    if (n->T != NJ_F32)
+        m->master = float_region(l, owner, "master", count);
+    m->m = float_region(l, owner, "moment1", count);
+    m->v = float_region(l, owner, "moment2", count);
+    m->grad = float_region(l, owner, "gradients", count);
 }
 
 /* Student, teacher and generation never need theirs at the same time. */
-static void layout_activations(struct layout *l, const struct model_config *student,
-                               const struct model_config *teacher, const struct train_options *o,
+static void layout_activations(struct layout *l, const struct net *student,
+                               const struct net *teacher, const struct train_options *o,
                                struct memory *m)
 {
     enum acts_mode mode = o->steps > 0 ? ACTS_TRAIN : ACTS_INFER;
     open_region(l);
     struct carve a = l->device, b = l->device, c = l->device;
-    acts_carve(student, o->dtype, o->batch_size, o->seq_len, mode, &a, &m->student);
+    acts_carve(student, o->batch_size, o->seq_len, mode, &a, &m->student);
     if (teacher)
-        acts_carve(teacher, o->dtype, o->batch_size, o->seq_len, ACTS_INFER, &b, &m->teacher);
-    acts_carve(student, o->dtype, o->batch_size, o->seq_len, ACTS_DECODE, &c, &m->decode);
+        acts_carve(teacher, o->batch_size, o->seq_len, ACTS_INFER, &b, &m->teacher);
+    acts_carve(student, o->batch_size, o->seq_len, ACTS_DECODE, &c, &m->decode);
     size_t used = a.used > b.used ? a.used : b.used;
     l->device.used = used > c.used ? used : c.used;
     close_region(l, "activations");
@@ -151,21 +163,22 @@ static void layout_small(struct layout *l, const struct model_config *student,
     close_region(l, "step.state");
 }
 
-void plan_layout(const struct model_config *student, const struct model_config *teacher,
-                 const struct params *ps, const struct params *pt, const struct train_options *o,
-                 char *device, char *host, struct memory *out, struct plan *plan)
+void plan_layout(const struct net *student, const struct net *teacher,
+                 const struct train_options *o, char *device, char *host, struct memory *out,
+                 struct plan *plan)
 {
+    const struct model_config *cs = &student->c, *ct = teacher ? &teacher->c : NULL;
     struct shape s;
     struct layout l = {.plan = plan, .device = {device, 0}, .host = {host, 0}};
-    plan_shape(student, teacher, o, &s);
+    plan_shape(cs, ct, o, &s);
     *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
-    layout_student(&l, ps, o->dtype, s.train, out);
+    layout_student(&l, student, s.train, out);
     if (teacher)
         out->teacher_weights =
-            region(&l, "teacher.weights", (size_t)pt->count * dtype_bytes(o->dtype));
+            region(&l, "teacher.weights", (size_t)teacher->p.count * dtype_bytes(o->dtype));
     layout_activations(&l, student, teacher, o, out);
-    layout_head(&l, student, teacher, &s, o->dtype, out);
-    layout_small(&l, student, teacher, &s, out);
+    layout_head(&l, cs, ct, &s, o->dtype, out);
+    layout_small(&l, cs, ct, &s, out);
     int micro = s.train ? o->grad_accum : 1;
     out->batches = host_region(&l, "host.batches", out->rows_bytes * (size_t)micro);
     out->mailbox = host_region(&l, "host.mailbox", sizeof *out->mailbox);
@@ -202,17 +215,22 @@ static int check_options(const struct train_options *o)
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out)
 {
-    struct params ps = {0}, pt = {0};
+    struct net s = {.c = *student, .T = o->dtype, .recompute = (enum recompute)o->recompute};
+    struct net t = {.T = o->dtype};
+    struct lora lora = {0};
     struct memory unused;
     *out = (struct plan){0};
     int rc = check_options(o);
     if (rc == 0)
-        rc = params_layout(student, &ps);
-    if (rc == 0 && teacher)
-        rc = params_layout(teacher, &pt);
+        rc = net_layout(&s, &o->lora, &lora);
+    if (rc == 0 && teacher) {
+        t.c = *teacher;
+        rc = params_layout(teacher, &t.p);
+    }
     if (rc == 0)
-        plan_layout(student, teacher, &ps, &pt, o, NULL, NULL, &unused, out);
-    params_free(&ps);
-    params_free(&pt);
+        plan_layout(&s, teacher ? &t : NULL, o, NULL, NULL, &unused, out);
+    params_free(&s.p);
+    params_free(&t.p);
+    lora_free(&lora);
     return rc;
 }

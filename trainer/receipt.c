@@ -47,14 +47,16 @@ static json_t *applied(const struct train_options *o)
 {
     static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
     return json_pack(
-        "{s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:s}",
+        "{s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:s, "
+        "s:i, s:f, s:f}",
         "batch_size", o->batch_size, "seq_len", o->seq_len, "grad_accum", o->grad_accum, "steps",
         (json_int_t)o->steps, "temperature", (double)o->temperature, "kd_ratio",
         (double)o->kd_ratio, "beta", (double)o->beta, "lr", (double)o->lr, "min_lr_ratio",
         (double)o->min_lr_ratio, "weight_decay", (double)o->weight_decay, "beta1", (double)o->beta1,
         "beta2", (double)o->beta2, "eps", (double)o->eps, "max_grad_norm", (double)o->max_grad_norm,
         "warmup_steps", (json_int_t)o->warmup_steps, "lr_schedule", schedules[o->schedule], "dtype",
-        o->dtype == NJ_F32 ? "float32" : "16-bit");
+        o->dtype == NJ_F32 ? "float32" : "16-bit", "lora_r", o->lora.rank, "lora_alpha",
+        o->lora.alpha, "lora_dropout", o->lora.dropout);
 }
 
 static json_t *device(const struct nj_device_info *d)
@@ -77,7 +79,7 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
     settings_visit(c, r->s, add_option, options);
     const struct model_config *teacher = engine_teacher(r->engine);
     json_t *root = json_pack(
-        "{s:s, s:s, s:I, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "nojit",
+        "{s:s, s:s, s:I, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "nojit",
         NOJIT_VERSION, "command", c->name, "steps_done", (json_int_t)steps_done, "options", options,
         "applied", applied(&r->options), "device", device(nj_context_device(r->ctx)), "toolkit",
         e.toolkit, "binary_hash", hex(binary_hash()), "student_hash",
@@ -85,7 +87,8 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
         (json_int_t)data_tokens(r->data), "student_parameters",
         (json_int_t)config_parameters(engine_student(r->engine)), "teacher_parameters",
         (json_int_t)(teacher != NULL ? config_parameters(teacher) : 0), "plan_bytes",
-        (json_int_t)engine_plan(r->engine)->total_bytes, "fallbacks", (json_int_t)r->fallbacks);
+        (json_int_t)engine_plan(r->engine)->total_bytes, "fallbacks", (json_int_t)r->fallbacks,
+        "trained_parameters", (json_int_t)engine_trained_parameters(r->engine));
     if (root != NULL && teacher != NULL)
         json_object_set_new(root, "teacher_hash", hex(engine_teacher_hash(r->engine)));
     snprintf(path, sizeof path, "%s/receipt.json", dir);

@@ -132,13 +132,41 @@ void run_training_options(const struct settings *s, struct train_options *out)
         .schedule = (enum schedule)s->lr_schedule,
         .head_chunk = (int)s->head_chunk,
         .use_graph = 1,
+        .recompute = s->recompute,
+        .seed = (uint64_t)s->seed,
+        .adapter_dir = s->adapter,
+        .base_name = s->student,
     };
+}
+
+int run_adapters(const struct settings *s, struct lora_config *out)
+{
+    const struct path_list *names = &s->lora_targets;
+    *out = (struct lora_config){0};
+    if (s->adapter != NULL && s->lora_r > 0)
+        return fail(NJ_E_ARG, "--adapter %s brings its own rank; leave --lora-r out", s->adapter);
+    if (s->adapter != NULL)
+        return lora_config_read(s->adapter, out);
+    if (s->merge && s->lora_r == 0)
+        return fail(NJ_E_ARG, "--merge needs adapters; add --lora-r or --adapter");
+    if (names->count > 0 && s->lora_r == 0)
+        return fail(NJ_E_ARG, "--lora-target-modules needs --lora-r");
+    if (s->lora_r == 0)
+        return 0;
+    out->rank = (int)s->lora_r;
+    out->alpha = s->lora_alpha;
+    out->dropout = s->lora_dropout;
+    int err = names->count == 0 ? lora_targets_add(out, "all-linear") : 0;
+    for (size_t i = 0; i < names->count && !err; i++)
+        err = lora_targets_add(out, names->path[i]);
+    return err;
 }
 
 int run_engine_options(struct run *r)
 {
     run_training_options(r->s, &r->options);
-    return choose_dtype(r, &r->options.dtype);
+    const int err = run_adapters(r->s, &r->options.lora);
+    return err ? err : choose_dtype(r, &r->options.dtype);
 }
 
 int run_open_tokenizer(struct run *r)

@@ -39,6 +39,8 @@ void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
 /* Opens the student's tokenizer; a teacher's must have the same tokens. */
 int run_open_tokenizer(struct run *r);
+/* The adapters that --adapter or --lora-r asks for. */
+int run_adapters(const struct settings *s, struct lora_config *out);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation. */
 int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
                   struct data **out);
@@ -62,6 +64,7 @@ int cmd_eval(const struct settings *s);
 int cmd_generate(const struct settings *s);
 int cmd_tokenize(const struct settings *s);
 int cmd_init(const struct settings *s);
+int cmd_merge(const struct settings *s);
 int cmd_plan(const struct settings *s);
 int cmd_doctor(const struct settings *s);
 int cmd_report(const struct settings *s);

@@ -425,13 +425,13 @@ static int open_index(const char *dir, struct st_weights *w)
     return rc;
 }
 
-static int open_single(const char *dir, const char *path, struct st_weights *w)
+static int open_single(const char *path, struct st_weights *w)
 {
     w->map = calloc(1, sizeof *w->map);
     if (!w->map)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
     int rc = open_file(path, w);
-    return rc ? rc : sort_names(dir, w);
+    return rc ? rc : sort_names(path, w);
 }
 
 int st_open(const char *dir, struct st_weights *out)
@@ -441,7 +441,16 @@ int st_open(const char *dir, struct st_weights *out)
     if (strlen(dir) > PATH_BYTES - 512)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
-    int rc = access(path, F_OK) == 0 ? open_single(dir, path, out) : open_index(dir, out);
+    int rc = access(path, F_OK) == 0 ? open_single(path, out) : open_index(dir, out);
+    if (rc)
+        st_close(out);
+    return rc;
+}
+
+int st_open_file(const char *path, struct st_weights *out)
+{
+    memset(out, 0, sizeof *out);
+    int rc = open_single(path, out);
     if (rc)
         st_close(out);
     return rc;

@@ -32,6 +32,8 @@ struct st_weights {
  * names. Nothing stays open on failure. Returns 0, NJ_E_IO, NJ_E_FORMAT, NJ_E_UNSUPPORTED,
  * NJ_E_NOMEM. */
 int st_open(const char *dir, struct st_weights *out);
+/* The same of one file. */
+int st_open_file(const char *path, struct st_weights *out);
 void st_close(struct st_weights *w);
 const struct st_tensor *st_find(const struct st_weights *w, const char *name); /* NULL: absent */
 /* XXH3-64 over names, dtypes, shapes and the hashes of 4 MiB chunks of the data, in name order: the

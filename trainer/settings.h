@@ -33,13 +33,20 @@ struct settings {
     double lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm, warmup_ratio;
     int64_t warmup_steps;
     int lr_schedule; /* enum schedule */
+    /* adapters */
+    int64_t lora_r;
+    double lora_alpha, lora_dropout;
+    struct path_list lora_targets; /* names, not paths */
+    const char *adapter;
+    bool merge;
     /* run */
-    int64_t seed, eval_every, log_every, save_every, keep, head_chunk;
+    int64_t seed, eval_every, log_every, save_every, keep, head_chunk, early_stop_patience;
     const char *resume, *log, *config;
     int report_to; /* enum report_to */
     int device;    /* enum nj_device_kind */
     int dtype;     /* enum dtype_choice */
-    bool json, dry_run, verbose;
+    int recompute; /* enum recompute */
+    bool json, dry_run, verbose, keep_best;
     /* generate */
     const char *prompt;
     int64_t max_tokens;
@@ -69,6 +76,7 @@ enum command {
     CMD_VERSION = 128,
     CMD_REPORT = 256,
     CMD_TOKENIZE = 512,
+    CMD_MERGE = 1024,
 };
 
 struct command_info {

@@ -6,6 +6,7 @@
 #include "engine_impl.h"
 
 #include "error.h"
+#include "random.h"
 
 #include <string.h>
 
@@ -20,6 +21,7 @@ void rows_carve(int rows, int padded, struct carve *c, struct rows *out)
     out->valid = carve_take(c, p);
     out->inverse = carve_take(c, n);
     out->target = carve_take(c, p);
+    out->key = carve_take(c, 2 * sizeof(int32_t));
 }
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
@@ -118,6 +120,9 @@ int stage_next(struct engine *e, struct data *d, int micro)
     int chunks = stage_batch(&e->shape, &b, &rows, e->scratch);
     if (chunks < 0)
         return chunks;
+    const uint64_t place = (uint64_t)e->step * (uint64_t)e->o.grad_accum + (uint64_t)micro;
+    const uint64_t key = random_mix(random_mix(e->o.seed) + place);
+    memcpy(rows.key, &key, sizeof key);
     e->chunks_of[micro] = chunks;
     e->valid += b.valid;
     return 0;

@@ -39,10 +39,16 @@ struct state_file {
     char path[4096];
 };
 
-static uint64_t layout_hash(const struct params *p)
+/* Adapters belong to one model and are scaled in one way. */
+static uint64_t layout_hash(const struct engine *e)
 {
+    const struct params *p = engine_trained(e);
     XXH3_state_t h;
     XXH3_64bits_reset(&h);
+    if (e->student.lora) {
+        XXH3_64bits_update(&h, &e->student_hash, sizeof e->student_hash);
+        XXH3_64bits_update(&h, &e->lora.o.alpha, sizeof e->lora.o.alpha);
+    }
     for (size_t i = 0; i < p->specs; i++) {
         XXH3_64bits_update(&h, p->spec[i].name, strlen(p->spec[i].name) + 1);
         XXH3_64bits_update(&h, p->spec[i].shape, sizeof p->spec[i].shape);
@@ -89,7 +95,7 @@ static int io_failed(const struct state_file *s, const char *doing)
 /* Moves one array between device and file in pieces, and hashes it. */
 static int move_section(struct engine *e, struct state_file *s, int i, bool writing, uint64_t *hash)
 {
-    size_t bytes = (size_t)e->student.p.count * sizeof(float), room = e->mem.transfer_bytes;
+    size_t bytes = (size_t)engine_trained(e)->count * sizeof(float), room = e->mem.transfer_bytes;
     char *device = (char *)section(e, i), *piece = e->mem.transfer;
     XXH3_state_t h;
     XXH3_64bits_reset(&h);
@@ -136,8 +142,8 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
     struct state_header h = {
         .version = STATE_VERSION,
         .dtype = (uint32_t)e->o.dtype,
-        .layout = layout_hash(&e->student.p),
-        .elements = e->student.p.count,
+        .layout = layout_hash(e),
+        .elements = engine_trained(e)->count,
         .step = step,
         .epoch = data->epoch,
         .window = data->window,
@@ -166,8 +172,9 @@ static int check_header(const struct engine *e, const char *path, const struct s
     if (h->version != STATE_VERSION)
         return fail(NJ_E_UNSUPPORTED, "%s: version %u, this program reads %d", path, h->version,
                     STATE_VERSION);
-    if (h->layout != layout_hash(&e->student.p) || h->elements != e->student.p.count)
-        return fail(NJ_E_FORMAT, "%s: belongs to a model of another shape than %s", path,
+    if (h->layout != layout_hash(e) || h->elements != engine_trained(e)->count)
+        return fail(NJ_E_FORMAT,
+                    "%s: belongs to another model than %s, or to adapters of another form", path,
                     e->student_dir);
     if (h->dtype != (uint32_t)e->o.dtype)
         return fail(NJ_E_ARG, "%s: was saved by a run in %s; resume with the same dtype", path,

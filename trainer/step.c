@@ -22,6 +22,7 @@ void micro_step(struct work *r, struct engine *e, int chunks, bool train)
 {
     if (e->has_teacher)
         teacher_forward(r, &e->teacher, &e->mem.rows, e->shape.chunk * e->shape.chunks);
+    e->mem.student.key = train ? e->mem.rows.key : NULL;
     forward(r, &e->student, &e->mem.student, &e->mem.rows);
     head(r, e, chunks, train);
     if (train)
@@ -39,8 +40,8 @@ static void update(struct work *r, struct engine *e)
 {
     struct memory *m = &e->mem;
     const struct train_options *o = &e->o;
-    const struct params *p = &e->student.p;
-    void *weights = o->dtype == NJ_F32 ? NULL : m->weights;
+    const struct params *p = engine_trained(e);
+    void *weights = o->dtype == NJ_F32 ? NULL : m->trained;
     OP(r, nj_grad_sumsq(r->s, NJ_F32, m->sumsq, m->grad, p->count, SUMSQ_PARTS));
     OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, SUMSQ_PARTS, o->max_grad_norm, o->beta1,
                         o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
@@ -153,21 +154,24 @@ static void report(const struct engine *e, struct step_result *out)
  * slow. */
 static int name_nonfinite(struct engine *e, struct step_result *out)
 {
+    const struct params *p = engine_trained(e);
     const char *name = NULL, *what = "weight of the teacher";
     int rc = 0;
     if (e->has_teacher)
         rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, &name);
     if (rc == 0 && !name) {
         what = "weight of the student";
-        rc = weights_scan(e, &e->student.p, NJ_F32, e->mem.master, &name);
+        rc = weights_scan(e, p, NJ_F32, e->mem.master, &name);
+        if (rc == 0 && !name && e->student.lora)
+            rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, &name);
     }
     if (rc == 0 && !name) {
         what = "gradient of";
         rc = accumulate(e);
         if (rc == 0)
-            rc = weights_scan(e, &e->student.p, NJ_F32, e->mem.grad, &name);
+            rc = weights_scan(e, p, NJ_F32, e->mem.grad, &name);
         if (rc == 0)
-            rc = nj_zero(e->stream, e->mem.grad, (size_t)e->student.p.count * sizeof(float));
+            rc = nj_zero(e->stream, e->mem.grad, (size_t)p->count * sizeof(float));
     }
     if (rc != 0)
         return engine_fail(e, rc, "searching for the tensor that is not finite");

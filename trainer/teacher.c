@@ -20,6 +20,6 @@ void teacher_logits(struct work *r, const struct teacher *t, int first, int rows
     const struct net *n = &t->net;
     int C = n->c.hidden_size;
     const char *x = t->hidden + (size_t)first * (size_t)C * dtype_bytes(n->T);
-    const struct linear head = {n->T, rows, vocab, C, ld};
+    const struct linear head = {n->T, rows, vocab, C, .ldy = ld};
     linear_fwd(r, &head, logits, x, net_weight(n, n->p.head));
 }

@@ -30,7 +30,7 @@ static void shape_text(int rank, const int64_t *shape, char out[64])
         snprintf(out + used, 64 - used, "]");
 }
 
-static int check_tensor(const char *dir, const struct tensor_spec *spec, const struct st_tensor *t)
+int weights_check(const char *dir, const struct tensor_spec *spec, const struct st_tensor *t)
 {
     if (!t)
         return fail(
@@ -112,6 +112,20 @@ static int upload(struct engine *e, const struct st_tensor *t, int64_t elements,
     return 0;
 }
 
+int weights_read(struct engine *e, const char *dir, const struct st_weights *w,
+                 const struct params *p, enum nj_dtype T, void *arena)
+{
+    int rc = check_extra(dir, p, w);
+    for (size_t i = 0; rc == 0 && i < p->specs; i++) {
+        const struct st_tensor *t = st_find(w, p->spec[i].name);
+        rc = weights_check(dir, &p->spec[i], t);
+        if (rc == 0)
+            rc = upload(e, t, tensor_elements(&p->spec[i]), T,
+                        (char *)arena + (size_t)p->first[i] * dtype_bytes(T));
+    }
+    return rc;
+}
+
 int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
                  void *arena, uint64_t *hash)
 {
@@ -119,14 +133,7 @@ int weights_load(struct engine *e, const char *dir, const struct params *p, enum
     int rc = st_open(dir, &w);
     if (rc != 0)
         return rc;
-    rc = check_extra(dir, p, &w);
-    for (size_t i = 0; rc == 0 && i < p->specs; i++) {
-        const struct st_tensor *t = st_find(&w, p->spec[i].name);
-        rc = check_tensor(dir, &p->spec[i], t);
-        if (rc == 0)
-            rc = upload(e, t, tensor_elements(&p->spec[i]), T,
-                        (char *)arena + (size_t)p->first[i] * dtype_bytes(T));
-    }
+    rc = weights_read(e, dir, &w, p, T, arena);
     *hash = st_hash(&w);
     st_close(&w);
     return rc;
@@ -178,18 +185,15 @@ int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, cons
 
 /* ---- writing ---- */
 
-static enum st_dtype saved_dtype(const struct engine *e)
+enum st_dtype weights_dtype(const struct engine *e)
 {
     if (e->o.dtype == NJ_F32)
         return ST_F32;
     return nj_context_device(e->ctx)->lp_is_f16 ? ST_F16 : ST_BF16;
 }
 
-static int download(struct engine *e, struct st_folder_writer *w, size_t spec)
+int weights_download(struct engine *e, const char *from, size_t bytes, weights_put *put, void *file)
 {
-    const struct params *p = &e->student.p;
-    size_t size = dtype_bytes(e->o.dtype), bytes = (size_t)tensor_elements(&p->spec[spec]) * size;
-    const char *from = e->mem.weights + (size_t)p->first[spec] * size;
     for (size_t at = 0; at < bytes; at += e->mem.transfer_bytes) {
         size_t n = bytes - at < e->mem.transfer_bytes ? bytes - at : e->mem.transfer_bytes;
         int rc = nj_copy(e->stream, e->mem.transfer, from + at, n);
@@ -197,32 +201,44 @@ static int download(struct engine *e, struct st_folder_writer *w, size_t spec)
             rc = nj_stream_sync(e->stream);
         if (rc != 0)
             return engine_fail(e, rc, "saving weights");
-        rc = st_folder_data(w, e->mem.transfer, n);
+        rc = put(file, e->mem.transfer, n);
         if (rc != 0)
             return rc;
     }
     return 0;
 }
 
+static int put(void *file, const void *data, size_t bytes)
+{
+    return st_folder_data(file, data, bytes);
+}
+
+void weights_declare(const struct params *p, enum st_dtype dtype, struct st_declared *out)
+{
+    for (size_t i = 0; i < p->specs; i++)
+        out[i] = (struct st_declared){
+            .name = p->spec[i].name,
+            .dtype = dtype,
+            .rank = p->spec[i].rank,
+            .shape = {p->spec[i].shape[0], p->spec[i].shape[1]},
+        };
+}
+
 static int save_tensors(struct engine *e, const char *dir)
 {
     const struct params *p = &e->student.p;
+    const size_t size = dtype_bytes(e->o.dtype);
     struct st_folder_writer *w = NULL;
     struct st_declared *declared = calloc(p->specs, sizeof *declared);
     if (!declared)
         return fail(NJ_E_NOMEM, "no host memory to list %zu tensors; free some", p->specs);
-    for (size_t i = 0; i < p->specs; i++)
-        declared[i] = (struct st_declared){
-            .name = p->spec[i].name,
-            .dtype = saved_dtype(e),
-            .rank = p->spec[i].rank,
-            .shape = {p->spec[i].shape[0], p->spec[i].shape[1]},
-        };
+    weights_declare(p, weights_dtype(e), declared);
     int rc = st_folder_begin(dir, declared, p->specs, SHARD_BYTES, &w);
     if (rc != 0)
         goto done;
     for (size_t i = 0; rc == 0 && i < p->specs; i++)
-        rc = download(e, w, i);
+        rc = weights_download(e, e->mem.weights + (size_t)p->first[i] * size,
+                              (size_t)tensor_elements(&p->spec[i]) * size, put, w);
     if (rc == 0)
         rc = st_folder_end(w);
     else
@@ -245,7 +261,7 @@ static int save_config(struct engine *e, const char *dir)
     if (!config)
         return fail(NJ_E_FORMAT, "%s: line %d: %s; restore the file", from, error.line, error.text);
     /* Older and newer spelling; some files have both. */
-    const char *dtype = st_dtype_torch(saved_dtype(e));
+    const char *dtype = st_dtype_torch(weights_dtype(e));
     if (json_object_get(config, "dtype"))
         json_object_set_new(config, "dtype", json_string(dtype));
     if (json_object_get(config, "torch_dtype") || !json_object_get(config, "dtype"))
@@ -259,6 +275,8 @@ static int save_config(struct engine *e, const char *dir)
 
 int engine_save_model(struct engine *e, const char *dir)
 {
+    if (e->student.lora)
+        return adapters_save(e, dir);
     int rc = save_tensors(e, dir);
     if (rc == 0)
         rc = save_config(e, dir);

@@ -199,8 +199,8 @@ static int cpu_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, void *c, 
 
     (void)s;
     cblas_sgemm(CblasRowMajor, g->kind == NJ_GEMM_TN ? CblasTrans : CblasNoTrans,
-                g->kind == NJ_GEMM_NT ? CblasTrans : CblasNoTrans, g->M, g->N, g->K, 1.0f, a,
-                (int)g->lda, b, (int)g->ldb, g->beta, c, (int)g->ldc);
+                g->kind == NJ_GEMM_NT ? CblasTrans : CblasNoTrans, g->M, g->N, g->K,
+                nj_gemm_scale(g), a, (int)g->lda, b, (int)g->ldb, g->beta, c, (int)g->ldc);
     return 0;
 }
 

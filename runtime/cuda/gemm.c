@@ -255,7 +255,7 @@ int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
     plan->state = p = calloc(1, sizeof *p);
     if (!p)
         return nj_fail(ctx, NJ_E_NOMEM, "out of host memory");
-    p->alpha = 1.0f;
+    p->alpha = nj_gemm_scale(&plan->shape);
     p->beta = plan->shape.beta;
     rc = resolve(ctx, &plan->shape, p);
     if (rc)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_merge.c: `nojit merge`: a model with trained adapters as a model of its own.
+ */
+#include "error.h"
+#include "folder.h"
+#include "merge.h"
+#include "run.h"
+
+int cmd_merge(const struct settings *s)
+{
+    char base[PATH_BYTES];
+    int err = need(s->student, "model", "merge");
+    if (!err)
+        err = need(s->adapter, "adapter", "merge");
+    if (!err)
+        err = need(s->out, "out", "merge");
+    if (!err)
+        err = folder_resolve(s->student, base, sizeof base);
+    return err ? err : merge_adapters(base, s->adapter, s->out);
+}

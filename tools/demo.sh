@@ -95,6 +95,10 @@ row() { printf '  %-20s %10s %6s %8s %12.4f\n' "$1" "$(parameters "$2")" "$3" "$
 
 rm -rf "$out"
 collect
+if [ "$DEVICE" = auto ] && ! "$nojit" doctor --device cuda >"$out/doctor.log" 2>&1; then
+    DEVICE=cpu
+    echo "device    CPU; no GPU can be used: $(sed -n 's/^nojit doctor: //p' "$out/doctor.log")"
+fi
 declare -A took
 "$nojit" init --preset nojit-demo-teacher --seed "$SEED" --out "$out/teacher-start" >"$out/init.log"
 "$nojit" init --preset nojit-demo-student --seed "$SEED" --out "$out/student-start" >>"$out/init.log"

@@ -86,13 +86,15 @@ static void say_start(struct run *r)
     char plan[32], divergence[32];
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const struct train_options *o = &r->options;
-    progress_say(&r->progress, "device %s (%s), %s; %u kernels loaded; %s in the plan", d->name,
-                 d->backend,
+    progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
                  o->dtype == NJ_F32 ? "float32"
                  : d->lp_is_f16     ? "float16"
                                     : "bfloat16",
-                 d->kernels_loaded,
                  bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
+    if (d->kernels_loaded > 0)
+        progress_say(&r->progress,
+                     "%u of %u kernels loaded; nothing is compiled or loaded from here on",
+                     d->kernels_loaded, nj_kernel_count);
     progress_say(&r->progress,
                  "student %.1fM parameters; %lld tokens of text; %lld steps of %lld tokens",
                  1e-6 * (double)config_parameters(engine_student(r->engine)),

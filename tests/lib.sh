@@ -17,12 +17,12 @@ not_ok() {
     echo "RERUN BUILD=$BUILD V=1 bash $0"
 }
 
-# refuses NAME STATUS REGEX COMMAND...: the command exits with STATUS and says one sentence that matches REGEX.
+# refuses NAME STATUS REGEX COMMAND...: the command exits with STATUS (a pattern) and says one sentence that matches REGEX.
 refuses() {
     local name=$1 want=$2 pattern=$3 got=0
     shift 3
     "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
-    if [ "$got" != "$want" ]; then
+    if ! [[ "$got" == $want ]]; then
         not_ok "$name" "exit status $got, expected $want: $(head -c 300 "$scratch/err")"
     elif ! grep -qE -- "$pattern" "$scratch/err"; then
         not_ok "$name" "no '$pattern' in: $(head -c 300 "$scratch/err")"

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# device_misfit.sh: what is said of a GPU without embedded code, a driver too old and a missing cuBLASLt, on a stub of
+# the driver: the GPU is refused by name, and auto takes the CPU and says so once.
+set -eu
+. tests/lib.sh
+nojit=$BUILD/nojit
+stub=$scratch/stub
+mkdir "$stub"
+"${CC:-cc}" -shared -fPIC -O1 -o "$stub/libcuda.so.1" tests/stub_driver.c
+on() { # SETTING=VALUE... COMMAND...: with the stub as the driver
+    env LD_LIBRARY_PATH="$stub" "$@"
+}
+
+refuses "GPU without embedded code" 4 'Stub GPU.*sm_86.*sm_90.*make ARCHS=sm_86' \
+    on STUB_SM=86 "$nojit" doctor --device cuda
+refuses "GPU of a later generation" 4 'sm_130' on STUB_SM=130 "$nojit" doctor --device cuda
+refuses "driver too old" 1 '12\.[0-9].*(13\.0|580)' on STUB_CUDA=12040 "$nojit" doctor --device cuda
+refuses "cuBLASLt missing" 1 'cuBLASLt|cublasLt' on NOJIT_CUBLASLT=/nonexistent "$nojit" doctor --device cuda
+
+"$nojit" init --preset nojit-tiny --out "$scratch/model" >/dev/null
+head -c 5000 LICENSE >"$scratch/text.txt"
+train=("$nojit" train --student "$scratch/model" --data "$scratch/text.txt" --seq-len 32 --batch-size 2 --steps 2)
+for case in STUB_SM=86 STUB_CUDA=12040 NOJIT_CUBLASLT=/nonexistent; do
+    name="auto takes the CPU and says so once ($case)"
+    if on "$case" "${train[@]}" --out "$scratch/run-${case%%=*}" >"$scratch/log" 2>&1 &&
+        [ "$(grep -c 'running on the CPU' "$scratch/log")" = 1 ]; then
+        ok "$name"
+    else
+        not_ok "$name" "$(head -n 3 "$scratch/log")"
+    fi
+    refuses "cuda fails ($case)" '[14]' '.' on "$case" "${train[@]}" --device cuda --out "$scratch/none"
+done
+if [ -e "$scratch/none" ]; then not_ok "nothing is written" "$(ls "$scratch/none")"; else ok "nothing is written"; fi
+finish

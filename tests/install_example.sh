@@ -6,7 +6,7 @@
 # which runs; uninstall leaves nothing.
 set -eu
 . tests/lib.sh
-unset MAKEFLAGS MAKELEVEL MFLAGS # of a make that runs this
+unset MAKEFLAGS MAKELEVEL MFLAGS B # of a make that runs this
 prefix=$scratch/prefix
 cuda=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
 if make --no-print-directory B="$BUILD" PREFIX="$prefix" install >"$scratch/log" 2>&1 && [ -x "$prefix/bin/nojit" ] &&

@@ -42,7 +42,7 @@ refuses "not whole" 2 '--steps 1.5: not a whole number' train "$d/student" --ste
 refuses "NaN is no number" 2 '--lr nan: not a number' train "$d/student" --lr nan
 refuses "choice" 2 'must be one of cosine\|linear\|constant' train "$d/student" --lr-schedule step
 refuses "value missing" 2 '--lr needs a value' train "$d/student" --lr
-refuses "option missing" 2 'needs --teacher' "$nojit" distill --student "$d/student" --data "$d/text.txt" --out "$d/out"
+refuses "option missing" 2 '--teacher is needed' "$nojit" distill --student "$d/student" --data "$d/text.txt" --out "$d/out"
 refuses "stray word" 2 "unexpected argument 'x'" "$nojit" eval x
 refuses "warm-up too long" 2 '--warmup-steps 2: must be fewer' train "$d/student" --warmup-steps 2
 nothing_written "usage"

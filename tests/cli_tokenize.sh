@@ -32,7 +32,7 @@ OMP_NUM_THREADS=1 "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/
 if cmp -s "$d/q.bin" "$d/one.bin"; then ok "one thread, the same file"; else not_ok "one thread, the same file" "they differ"; fi
 
 refuses "output exists" 1 "q.bin: exists" "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/q.bin"
-refuses "no --out" 2 'needs --out' "$nojit" tokenize --model "$d/qwen2" --data "$data"
+refuses "no --out" 2 '--out is needed' "$nojit" tokenize --model "$d/qwen2" --data "$data"
 sed 's/"type":"BPE"/"type":"Unigram"/' "$d/qwen2/tokenizer.json" >"$d/unigram.json"
 mkdir "$d/unigram"
 mv "$d/unigram.json" "$d/unigram/tokenizer.json"

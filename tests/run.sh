@@ -6,7 +6,7 @@
 set -u
 tier=${1:-all}
 : "${BUILD:=build}"
-export BUILD
+export BUILD OMP_WAIT_POLICY=passive # threads that wait leave the cores to others
 log=$BUILD/test-logs
 mkdir -p "$log"
 passed=0

@@ -95,7 +95,7 @@ int cmd_doctor(const struct settings *s)
         print_gpu(d);
     if (d != NULL && strcmp(d->backend, "cpu") == 0)
         print_cpu(d);
-    puts("cublasLt is looked for in");
+    puts("libraries looked for");
     nj_library_search(print_line, NULL);
     if (d != NULL && d->fallback[0] != '\0')
         printf("gpu       none: %s\n", d->fallback);

@@ -80,6 +80,8 @@ static int generate(struct run *r)
     if (!err)
         err = encode_prompt(r, &ids, &count);
     const int64_t needed = (int64_t)count + r->s->max_tokens;
+    if (r->options.seq_len == 0)
+        r->options.seq_len = (int)needed;
     if (!err && needed > r->options.seq_len)
         err = fail(NJ_E_ARG,
                    "prompt and --max-tokens make %lld tokens, more than --seq-len %d; raise it",

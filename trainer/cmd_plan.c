@@ -10,7 +10,8 @@
 
 static void print_json(const struct plan *p)
 {
-    printf("{\"total_bytes\": %zu, \"regions\": {", p->total_bytes);
+    printf("{\"total_bytes\": %zu, \"host_bytes\": %zu, \"regions\": {", p->total_bytes,
+           p->host_bytes);
     for (int i = 0; i < p->count; i++)
         printf("%s\"%s\": %zu", i ? ", " : "", p->region[i].name, p->region[i].bytes);
     puts("}}");
@@ -22,7 +23,8 @@ static void print_table(const struct plan *p)
     for (int i = 0; i < p->count; i++)
         printf("%-32s %12s\n", p->region[i].name,
                bytes_text((double)p->region[i].bytes, size, sizeof size));
-    printf("%-32s %12s\n", "total", bytes_text((double)p->total_bytes, size, sizeof size));
+    printf("%-32s %12s\n", "device total", bytes_text((double)p->total_bytes, size, sizeof size));
+    printf("%-32s %12s\n", "host total", bytes_text((double)p->host_bytes, size, sizeof size));
 }
 
 int cmd_plan(const struct settings *s)
@@ -42,11 +44,15 @@ int cmd_plan(const struct settings *s)
         err = config_read(r.student, &student);
     if (!err && s->teacher != NULL)
         err = config_read(r.teacher, &teacher);
+    if (!err)
+        err = config_check_length(&student, (int)s->seq_len, r.student);
     if (err)
         return err;
+    const bool float32 =
+        s->dtype == DTYPE_F32 || (s->dtype == DTYPE_AUTO && s->device == (int)NJ_DEVICE_CPU);
     run_training_options(s, &r.options);
     r.options.steps = s->steps > 0 ? s->steps : 1;
-    r.options.dtype = s->dtype == DTYPE_F32 ? NJ_F32 : NJ_LP;
+    r.options.dtype = float32 ? NJ_F32 : NJ_LP;
     err = run_adapters(s, &r.options.lora);
     if (err)
         return err;

@@ -18,6 +18,8 @@ static int check_arguments(const struct settings *s, const char *command, bool d
         err = need(s->data.path, "data", command);
     if (!err && !s->dry_run)
         err = need(s->out, "out", command);
+    if (!err && s->eval_every > 0 && s->eval_data.count == 0)
+        err = fail(NJ_E_ARG, "--eval-every needs --eval-data to measure on");
     if (!err && s->keep_best && s->eval_data.count == 0)
         err = fail(NJ_E_ARG, "--keep-best needs --eval-data to measure on");
     if (!err && s->early_stop_patience > 0 && (s->eval_data.count == 0 || s->eval_every == 0))
@@ -266,6 +268,11 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
                      "%lld, in %lld measurements",
                      (long long)o->step, (double)r->metrics.best.loss,
                      (long long)r->metrics.best.step, (long long)r->metrics.best.worse);
+    if (o->step == r->progress.first_step) {
+        progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
+                     (long long)o->step, (long long)r->options.steps, r->s->out);
+        return 0;
+    }
     progress_say(&r->progress, "loss %.4f -> %.4f over %lld steps in %s; model in %s",
                  o->first_loss, o->last_loss, (long long)(o->step - r->progress.first_step), took,
                  r->s->out);

@@ -421,6 +421,16 @@ static json_t *config_object(const struct model_config *c, const struct family *
     return root;
 }
 
+int config_check_length(const struct model_config *c, int seq_len, const char *where)
+{
+    if (seq_len <= c->max_positions)
+        return 0;
+    return fail(NJ_E_ARG,
+                "%s: max_position_embeddings is %d, the sequence length is %d; pass --seq-len %d "
+                "or less",
+                where, c->max_positions, seq_len, c->max_positions);
+}
+
 int config_write(const char *dir, const struct model_config *c, const char *dtype)
 {
     char path[PATH_BYTES];

@@ -32,6 +32,8 @@ int config_read(const char *dir, struct model_config *out);
 /* Checks the relations between fields (heads % kv_heads, head size 64 or 128, ...). where: for the
  * message. */
 int config_check(const struct model_config *c, const char *where);
+/* Refuses sequences longer than the positions that the model knows. where: for the message. */
+int config_check_length(const struct model_config *c, int seq_len, const char *where);
 /* Writes DIR/config.json in the form transformers reads. dtype: "bfloat16", "float16", "float32".
  */
 int config_write(const char *dir, const struct model_config *c, const char *dtype);

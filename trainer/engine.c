@@ -57,15 +57,6 @@ static int check_pair(const struct model_config *s, const struct model_config *t
     return 0;
 }
 
-static int check_positions(const struct model_config *c, const struct train_options *o,
-                           const char *dir)
-{
-    if (o->seq_len <= c->max_positions)
-        return 0;
-    return fail(NJ_E_ARG, "%s: max_position_embeddings is %d, the sequence length is %d; lower it",
-                dir, c->max_positions, o->seq_len);
-}
-
 static int read_models(struct engine *e, const char *student_dir, const char *teacher_dir,
                        say_fn *say, void *user)
 {
@@ -75,14 +66,14 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
         return fail(NJ_E_NOMEM, "no host memory for a path; free some");
     int rc = config_read(student_dir, &e->student.c);
     if (rc == 0)
-        rc = check_positions(&e->student.c, &e->o, student_dir);
+        rc = config_check_length(&e->student.c, e->o.seq_len, student_dir);
     if (rc == 0)
         rc = net_layout(&e->student, &e->o.lora, &e->lora);
     if (rc != 0 || !teacher_dir)
         return rc;
     rc = config_read(teacher_dir, &e->teacher.net.c);
     if (rc == 0)
-        rc = check_positions(&e->teacher.net.c, &e->o, teacher_dir);
+        rc = config_check_length(&e->teacher.net.c, e->o.seq_len, teacher_dir);
     if (rc == 0)
         rc = check_pair(&e->student.c, &e->teacher.net.c, say, user);
     return rc == 0 ? params_layout(&e->teacher.net.c, &e->teacher.net.p) : rc;

@@ -68,8 +68,8 @@ const struct option options[] = {
      1, 65535, "sequences of a micro-batch"},
     {"grad-accum", "gradient-accumulation-steps", OPT_INT, TRAINING, AT(grad_accum), length, "N",
      "1", 1, 1e6, "micro-batches of a step; the loss is the mean over the tokens of all of them"},
-    {"seq-len", "max-length", OPT_INT, RUNS | CMD_GENERATE, AT(seq_len), length, "S", "1024", 1,
-     1048576, "tokens of a sequence"},
+    {"seq-len", "max-length", OPT_INT, RUNS, AT(seq_len), length, "S", "1024", 1, 1048576,
+     "tokens of a sequence"},
 
     {"lr", "learning-rate", OPT_REAL, TRAINING, AT(lr), optimiser, "X", "5e-5", 0, 1e3,
      "peak learning rate of AdamW"},
@@ -151,6 +151,8 @@ const struct option options[] = {
 
     {"prompt", NULL, OPT_TEXT, CMD_GENERATE, AT(prompt), text, "TEXT", "", 0, 0,
      "text to continue"},
+    {"seq-len", "max-length", OPT_INT, CMD_GENERATE, AT(seq_len), text, "S", "0", 0, 1048576,
+     "longest text in tokens; 0: the prompt and --max-tokens"},
     {"max-tokens", "max-new-tokens", OPT_INT, CMD_GENERATE, AT(max_tokens), text, "N", "200", 1,
      1048576, "tokens to write"},
     {"temperature", NULL, OPT_REAL, CMD_GENERATE, AT(sample_temperature), text, "T", "0.8", 0, 1e3,

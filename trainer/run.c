@@ -37,7 +37,7 @@ int need(const void *value, const char *name, const char *command)
 {
     if (value != NULL)
         return 0;
-    return fail(NJ_E_ARG, "nojit %s needs --%s; see `nojit %s --help`", command, name, command);
+    return fail(NJ_E_ARG, "--%s is needed; see `nojit %s --help`", name, command);
 }
 
 void run_say(void *run, const char *line)

@@ -104,6 +104,12 @@ refuses "folder cannot be made" 1 'text.txt' "$nojit" train --student "$d/studen
     --out "$d/text.txt/out" "${fast[@]}"
 refuses "folder holds a model" 2 'student' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/student" "${fast[@]}"
+go_on() { train "$d/student" --save-every 1 "$@"; }
+go_on >/dev/null 2>&1
+refuses "resumed with another seed" 2 'seed 1, this run has seed 7' go_on --resume auto --steps 4 --seed 7
+refuses "resumed with another length" 2 'seq-len 32, this run has seq-len 16' go_on --resume auto --steps 4 --seq-len 16
+if go_on --resume auto --steps 4 >/dev/null 2>&1; then ok "resumed with the same options"; else not_ok "resumed with the same options" "exit status $?"; fi
+rm -rf "$d/out"
 small_disk() { (ulimit -f 64 && trap '' XFSZ && train "$d/student" --save-every 1); }
 refuses "disk full" 1 "$d/out" small_disk
 if ls "$d"/out/checkpoint-* "$d"/out/model.safetensors >/dev/null 2>&1; then

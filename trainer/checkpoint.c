@@ -113,10 +113,33 @@ static int open_new(const char *out)
     return 0;
 }
 
-int checkpoints_open(struct checkpoints *c, const char *out, int64_t keep, const char *resume,
-                     char *resume_dir, size_t bytes)
+/* A checkpoint's settings against those of this run, line by line. A folder without them is left to
+ * the reader of its state. */
+static int check_settings(const char *dir, const char *wanted)
 {
-    *c = (struct checkpoints){.keep = keep};
+    char path[8192], line[256];
+    snprintf(path, sizeof path, "%s/settings.txt", dir);
+    FILE *f = fopen(path, "r");
+    if (f == NULL)
+        return 0;
+    int err = 0;
+    while (!err && fgets(line, sizeof line, f) != NULL) {
+        const size_t length = strcspn(line, "\n"), now = strcspn(wanted, "\n");
+        if (length != now || strncmp(line, wanted, length) != 0)
+            err =
+                fail(NJ_E_ARG,
+                     "%s was made with %.*s, this run has %.*s; repeat the options of the run, or "
+                     "name another --out",
+                     dir, (int)length, line, (int)now, wanted);
+        wanted += now + (wanted[now] == '\n');
+    }
+    fclose(f);
+    return err;
+}
+
+int checkpoints_open(struct checkpoints *c, const char *out, const char *resume, char *resume_dir,
+                     size_t bytes)
+{
     resume_dir[0] = '\0';
     if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
         return fail(NJ_E_ARG, "--out: the path is too long");
@@ -129,11 +152,22 @@ int checkpoints_open(struct checkpoints *c, const char *out, int64_t keep, const
         snprintf(resume_dir, bytes, "%s/checkpoint-%lld", out, (long long)c->last);
     else
         return open_new(out); /* nothing to resume yet: auto starts */
+    return check_settings(resume_dir, c->settings);
+}
+
+static int write_settings(const char *dir, const char *settings)
+{
+    char path[8192];
+    snprintf(path, sizeof path, "%s/settings.txt", dir);
+    FILE *f = fopen(path, "w");
+    const int failed = f == NULL || fputs(settings, f) < 0;
+    if ((f != NULL && fclose(f) != 0) || failed)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
     return 0;
 }
 
-static int save_folder(const char *path, struct engine *e, int64_t step,
-                       const struct data_state *data)
+static int save_folder(const struct checkpoints *c, const char *path, struct engine *e,
+                       int64_t step, const struct data_state *data)
 {
     struct folder f;
     int err = folder_begin(&f, path);
@@ -142,6 +176,8 @@ static int save_folder(const char *path, struct engine *e, int64_t step,
     err = engine_save_model(e, f.temp);
     if (!err)
         err = engine_save_state(e, f.temp, step, data);
+    if (!err)
+        err = write_settings(f.temp, c->settings);
     if (err) {
         folder_abort(&f);
         return err;
@@ -154,7 +190,7 @@ int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)step);
-    const int err = save_folder(path, e, step, data);
+    const int err = save_folder(c, path, e, step, data);
     if (err)
         return err;
     c->last = step;
@@ -171,7 +207,7 @@ int checkpoints_save_best(const struct checkpoints *c, struct engine *e, int64_t
     snprintf(fresh, sizeof fresh, "%s/best.new", c->out);
     snprintf(old, sizeof old, "%s/best.old", c->out);
     remove_files(fresh);
-    const int err = save_folder(fresh, e, step, data);
+    const int err = save_folder(c, fresh, e, step, data);
     if (err)
         return err;
     if (access(path, F_OK) == 0) {

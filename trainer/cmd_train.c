@@ -207,11 +207,27 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
     return err;
 }
 
+/* What decides which numbers come next, beside the state itself. Lengths and rates may change. */
+static void put_settings(const struct run *r, char *out, size_t bytes)
+{
+    const struct train_options *o = &r->options;
+    const bool teacher = r->teacher[0] != '\0';
+    snprintf(out, bytes,
+             "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
+             "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\n",
+             teacher ? "distill" : "train",
+             teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
+             (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size,
+             o->grad_accum, o->seq_len, (double)o->temperature, (double)o->kd_ratio,
+             (double)o->beta, o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank);
+}
+
 static int start_or_resume(struct run *r, int64_t *first)
 {
     char resume[PATH_BYTES];
-    int err = checkpoints_open(&r->checkpoints, r->s->out, r->s->keep, r->s->resume, resume,
-                               sizeof resume);
+    r->checkpoints.keep = r->s->keep;
+    put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
+    int err = checkpoints_open(&r->checkpoints, r->s->out, r->s->resume, resume, sizeof resume);
     if (!err && resume[0] != '\0') {
         struct data_state where;
         err = engine_load_state(r->engine, resume, first, &where);

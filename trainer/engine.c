@@ -18,16 +18,6 @@ enum { PADDING_ALWAYS = 127, PADDING_MOST = 1024, PADDING_PERCENT = 2 };
 
 typedef void say_fn(void *user, const char *line);
 
-struct work engine_work(struct engine *e)
-{
-    return (struct work){.ctx = e->ctx, .s = e->stream};
-}
-
-int engine_fail(const struct engine *e, int rc, const char *what)
-{
-    return fail_context(rc, e->ctx, what);
-}
-
 const struct params *engine_trained(const struct engine *e)
 {
     return e->student.lora ? &e->lora.p : &e->student.p;

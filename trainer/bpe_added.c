@@ -82,18 +82,6 @@ static size_t spaces_before(const unsigned char *s, size_t at)
     return at;
 }
 
-static size_t spaces_after(const unsigned char *s, size_t bytes, size_t at)
-{
-    uint32_t cp;
-    while (at < bytes) {
-        const size_t n = utf8_next(s + at, bytes - at, &cp);
-        if (!(unicode_class[cp] & UNICODE_SPACE))
-            break;
-        at += n;
-    }
-    return at;
-}
-
 int added_split(const struct added_set *set, const char *text, size_t bytes,
                 const struct added_visitor *v)
 {
@@ -114,7 +102,7 @@ int added_split(const struct added_set *set, const char *text, size_t bytes,
         if (t->lstrip)
             start = spaces_before(s, start);
         if (t->rstrip)
-            end = spaces_after(s, bytes, end);
+            end = unicode_run(s, bytes, end, UNICODE_SPACE);
         start = start > done ? start : done;
         if (start > done)
             rc = v->each(v->user, text + done, start - done);

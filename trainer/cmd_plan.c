@@ -17,16 +17,6 @@ static void print_json(const struct plan *p)
     puts("}}");
 }
 
-static void print_table(const struct plan *p)
-{
-    char size[32];
-    for (int i = 0; i < p->count; i++)
-        printf("%-32s %12s\n", p->region[i].name,
-               bytes_text((double)p->region[i].bytes, size, sizeof size));
-    printf("%-32s %12s\n", "device total", bytes_text((double)p->total_bytes, size, sizeof size));
-    printf("%-32s %12s\n", "host total", bytes_text((double)p->host_bytes, size, sizeof size));
-}
-
 int cmd_plan(const struct settings *s)
 {
     struct run r;
@@ -62,6 +52,6 @@ int cmd_plan(const struct settings *s)
     if (s->json)
         print_json(&plan);
     else
-        print_table(&plan);
+        run_print_plan(&r, &plan);
     return 0;
 }

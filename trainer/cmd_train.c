@@ -295,17 +295,6 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     return 0;
 }
 
-static void print_plan(struct run *r)
-{
-    char size[32];
-    const struct plan *p = engine_plan(r->engine);
-    for (int i = 0; i < p->count; i++)
-        progress_say(&r->progress, "  %-28s %12s", p->region[i].name,
-                     bytes_text((double)p->region[i].bytes, size, sizeof size));
-    progress_say(&r->progress, "  %-28s %12s", "total",
-                 bytes_text((double)p->total_bytes, size, sizeof size));
-}
-
 static int train(const struct settings *s, const struct command_info *c)
 {
     struct run r;
@@ -323,7 +312,7 @@ static int train(const struct settings *s, const struct command_info *c)
         goto done;
     say_start(&r);
     if (s->dry_run) {
-        print_plan(&r);
+        run_print_plan(&r, engine_plan(r.engine));
         goto done;
     }
     interrupts_catch();

@@ -40,6 +40,20 @@ int need(const void *value, const char *name, const char *command)
     return fail(NJ_E_ARG, "--%s is needed; see `nojit %s --help`", name, command);
 }
 
+static void print_bytes(struct run *r, const char *name, size_t bytes)
+{
+    char size[32];
+    progress_say(&r->progress, "%-32s %12s", name, bytes_text((double)bytes, size, sizeof size));
+}
+
+void run_print_plan(struct run *r, const struct plan *p)
+{
+    for (int i = 0; i < p->count; i++)
+        print_bytes(r, p->region[i].name, p->region[i].bytes);
+    print_bytes(r, "device total", p->total_bytes);
+    print_bytes(r, "host total", p->host_bytes);
+}
+
 void run_say(void *run, const char *line)
 {
     progress_say(&((struct run *)run)->progress, "%s", line);

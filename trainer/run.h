@@ -44,6 +44,8 @@ int run_adapters(const struct settings *s, struct lora_config *out);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation. */
 int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
                   struct data **out);
+/* A line for each region of the plan, then the sums. */
+void run_print_plan(struct run *r, const struct plan *p);
 /* Says a line; the engine's `say`. */
 void run_say(void *run, const char *line);
 /* "name" is an option that the command needs. */

@@ -159,13 +159,12 @@ static size_t next_move(const unsigned char *s, size_t bytes, size_t at, size_t 
     return at;
 }
 
-/* End of the stretch that moves: the first code point that neither moves nor joins. */
-static size_t moves_end(const unsigned char *s, size_t bytes, size_t at)
+size_t unicode_run(const unsigned char *s, size_t bytes, size_t at, int wanted)
 {
     uint32_t cp;
     while (at < bytes) {
         const size_t n = utf8_next(s + at, bytes - at, &cp);
-        if (!(unicode_class[cp] & UNICODE_MOVES))
+        if (!(unicode_class[cp] & wanted))
             break;
         at += n;
     }
@@ -193,7 +192,7 @@ int unicode_nfc(const char *text, size_t bytes, char **out, size_t *count, size_
         return 0;
     int rc = NJ_OK;
     while (at < bytes && !rc) {
-        const size_t end = moves_end(s, bytes, at);
+        const size_t end = unicode_run(s, bytes, at, UNICODE_MOVES);
         rc = put(&b, s + copied, start - copied);
         if (!rc)
             rc = put_composed(&b, s + start, end - start);

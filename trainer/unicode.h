@@ -59,6 +59,9 @@ static inline size_t utf8_before(const unsigned char *s, size_t at, uint32_t *cp
     return 1;
 }
 
+/* End of the stretch from `at` on whose code points all have a wanted class. */
+size_t unicode_run(const unsigned char *s, size_t bytes, size_t at, int wanted);
+
 /* NFC of text into *out (grown with realloc); bytes that are not UTF-8 stay as they are. Returns
  * 1 with *out filled, 0 if text is NFC already, or NJ_E_NOMEM. */
 int unicode_nfc(const char *text, size_t bytes, char **out, size_t *count, size_t *capacity);

@@ -80,13 +80,38 @@ if [ -s "$counts" ] && grep -q 'after: 0$' "$counts"; then
 else
     not_ok "no module load after start-up" "$(cat "$counts") (needs CUPTI)"
 fi
-step "the same without graphs" env NOJIT_GRAPH=0 "${train[@]}" --out "$scratch/plain"
 losses() { sed -E 's/.*"loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2/' "$1/metrics.jsonl"; }
-if [ "$(losses "$scratch/graph")" = "$(losses "$scratch/plain")" ] && cmp -s "$scratch/graph/model.safetensors" "$scratch/plain/model.safetensors"; then
-    ok "graphs and no graphs give the same bits"
-else
-    not_ok "graphs and no graphs give the same bits" "$(diff <(losses "$scratch/graph") <(losses "$scratch/plain") | head -3)"
-fi
+weights() { cat "$1"/*model.safetensors; }
+same_bits() { # NAME RUN RUN
+    if [ "$(losses "$2")" = "$(losses "$3")" ] && cmp -s <(weights "$2") <(weights "$3"); then
+        ok "$1"
+    else
+        not_ok "$1" "$(diff <(losses "$2") <(losses "$3") | head -3)"
+    fi
+}
+step "the same without graphs" env NOJIT_GRAPH=0 "${train[@]}" --out "$scratch/plain"
+same_bits "graphs and no graphs give the same bits" "$scratch/graph" "$scratch/plain"
+# NAME OPTION...: a shorter run of its own, with and without graphs.
+variant() {
+    local name=$1 dir=$scratch/variant-$1
+    shift
+    step "$name" "${train[@]}" --steps 20 "$@" --out "$dir"
+    NOJIT_GRAPH=0 "${train[@]}" --steps 20 "$@" --out "$dir-plain" >"$scratch/log" 2>&1
+    same_bits "$name: graphs and no graphs give the same bits" "$dir" "$dir-plain"
+}
+variant none
+variant mlp --recompute mlp
+variant block --recompute block
+same_bits "recomputing the MLP changes no bit" "$scratch/variant-none" "$scratch/variant-mlp"
+same_bits "recomputing blocks changes no bit" "$scratch/variant-none" "$scratch/variant-block"
+variant jensen-shannon --beta 0.5
+variant reverse --beta 1
+variant float32 --dtype float32
+variant accumulated --batch-size 2 --grad-accum 4
+variant adapters --lora-r 8 --lora-dropout 0.1
+variant adapters-of-odd-rank --lora-r 5 --lora-target-modules q_proj,down_proj --recompute block
+step "divergence percentiles" "$nojit" eval --model "$scratch/graph" --teacher "$scratch/teacher" --data "$scratch/text" \
+    --device cuda --seq-len 256 --batch-size 8
 first=$(losses "$scratch/graph" | head -n 1 | cut -d' ' -f1)
 last=$(losses "$scratch/graph" | tail -n 1 | cut -d' ' -f1)
 if awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a) }'; then ok "loss falls ($first -> $last)"; else not_ok "loss falls" "$first -> $last"; fi

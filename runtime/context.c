@@ -21,6 +21,7 @@ static void close_backend(nj_context *ctx)
     if (!ctx->backend)
         return;
     nj_gemm_table_free(ctx);
+    nj_gemm_choices_free(ctx);
     ctx->backend->close(ctx);
     ctx->backend = NULL;
     ctx->state = NULL;

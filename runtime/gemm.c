@@ -117,8 +117,9 @@ static const char *why_not(const struct nj_gemm *g)
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
 {
     struct nj_gemm_plan *plan, **slot;
+    const unsigned char *known;
     const char *reason;
-    char text[160];
+    char text[NJ_GEMM_TEXT_BYTES];
     int rc;
 
     if (!ctx || !shape)
@@ -138,11 +139,18 @@ int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
     if (!plan)
         return nj_fail(ctx, NJ_E_NOMEM, "matrix product %s: out of host memory", text);
     plan->shape = *shape;
+    known = nj_gemm_choice(ctx, text);
+    if (known)
+        memcpy(plan->choice, known, sizeof plan->choice);
+    plan->chosen = known != NULL;
     rc = ctx->backend->gemm_prepare(ctx, plan);
+    if (rc == 0 && plan->chosen)
+        rc = nj_gemm_choose(ctx, text, plan->choice);
     if (rc) {
         char why[NJ_SENTENCE_BYTES];
 
         snprintf(why, sizeof why, "%s", ctx->error);
+        ctx->backend->gemm_release(ctx, plan);
         free(plan);
         return nj_fail(ctx, rc, "matrix product %s: %.800s", text, why);
     }
@@ -154,7 +162,7 @@ int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b)
 {
     const struct nj_gemm_plan *plan;
-    char text[160];
+    char text[NJ_GEMM_TEXT_BYTES];
 
     if (!s || !shape)
         return NJ_E_ARG;

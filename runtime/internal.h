@@ -6,7 +6,7 @@
  *
  *   context.c  choice of backend       index.c   embedded kernels    gemm.c   prepared products
  *   stream.c   memory, streams, ...    launch.c  kernels by number   error.c  codes, sentences
- *   process.c  environment, host memory
+ *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file
  */
 #ifndef NOJIT_INTERNAL_H
 #define NOJIT_INTERNAL_H
@@ -55,10 +55,14 @@ struct nj_backend {
 extern const struct nj_backend nj_backend_cpu;
 extern const struct nj_backend nj_backend_cuda;
 
-/* A prepared shape; state belongs to the backend. */
+/* A prepared shape; state belongs to the backend. chosen: choice is what the backend is to take, or
+ * has taken by timing; what the bytes mean is its own business. */
+enum { NJ_GEMM_TEXT_BYTES = 160, NJ_GEMM_CHOICE_BYTES = 64 };
 struct nj_gemm_plan {
     struct nj_gemm shape;
     void *state;
+    unsigned char choice[NJ_GEMM_CHOICE_BYTES];
+    int chosen;
 };
 /* Open addressing; slots is a power of two and at most half full. */
 struct nj_gemm_table {
@@ -66,6 +70,18 @@ struct nj_gemm_table {
     size_t slots, count;
 };
 void nj_gemm_table_free(nj_context *ctx);
+/* Choices by shape as text: read from a file or made by timing. */
+struct nj_gemm_choice_row {
+    char shape[NJ_GEMM_TEXT_BYTES];
+    unsigned char choice[NJ_GEMM_CHOICE_BYTES];
+};
+struct nj_gemm_choices {
+    struct nj_gemm_choice_row *row;
+    size_t count;
+};
+const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape); /* or NULL */
+int nj_gemm_choose(nj_context *ctx, const char *shape, const unsigned char *choice);
+void nj_gemm_choices_free(nj_context *ctx);
 /* What multiplies op(A) op(B). */
 float nj_gemm_scale(const struct nj_gemm *g);
 
@@ -74,6 +90,7 @@ struct nj_context {
     void *state;                      /* of the backend */
     struct nj_device_info info;
     struct nj_gemm_table gemms;
+    struct nj_gemm_choices choices;
     const char *last_key; /* last enqueued: an asynchronous error came from it or before it */
     int graphs_off;       /* NOJIT_GRAPH=0 */
     char error[NJ_SENTENCE_BYTES];

@@ -76,8 +76,8 @@ struct nj_options {
     enum nj_device_kind device; /* AUTO: CUDA if it works, else CPU; device_info.fallback: why */
     int ordinal;                /* which GPU, counted as the driver does; default 0 */
     int verbose;                /* 1: a line per module loaded, through log */
-    /* 1: nj_gemm_prepare() times several algorithms and keeps the fastest, which may be another one
-     * next time; 0: the library's first choice, always the same. */
+    /* 1: nj_gemm_prepare() times several algorithms for a shape that is not in a table read before,
+     * and takes the fastest, which may be another one next time; 0: the library's first choice. */
     int gemm_tune;
     void (*log)(void *user, const char *line); /* NULL: silent */
     void *log_user;
@@ -94,6 +94,7 @@ struct nj_device_info {
     char driver[64];         /* kernel driver release, "580.159.04", or "" */
     char gemm_library[512];  /* path of cuBLASLt or name of the BLAS */
     size_t gemm_version;     /* 130100 = 13.1.0; 0 if unknown */
+    uint32_t gemms_timed;    /* shapes whose algorithm was chosen by timing in this context */
     size_t memory_bytes;     /* in all */
     size_t budget_bytes;     /* what can be had now; nj_context_budget() asks again */
     uint32_t kernels_loaded; /* on CUDA every kernel whose min_sm this GPU reaches; 0 on the CPU */
@@ -175,6 +176,13 @@ struct nj_gemm {
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
 /* c, a, b: 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);
+/* Algorithms that timing chose, for one kind of GPU and one version of the library. Read before
+ * nj_gemm_prepare() they are taken again, without timing: the same file gives the same bits. read
+ * adds to what is known (the first to say something about a shape counts) and returns how many were
+ * added: 0 if there is no such file or it is for another GPU or version; else NJ_E_IO, NJ_E_NOMEM.
+ * write replaces the file at once by all that is known, or leaves it if nothing is; NJ_E_IO. */
+int nj_gemm_table_read(nj_context *ctx, const char *path);
+int nj_gemm_table_write(nj_context *ctx, const char *path);
 /* Device bytes of workspace that each stream keeps, taken by nj_stream_create(); count them in the
  * plan. */
 size_t nj_gemm_workspace_bytes(const nj_context *ctx);

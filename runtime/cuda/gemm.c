@@ -5,14 +5,19 @@
  *
  * Determinism: only algorithms that sum in one fixed order are taken (no split of K, or one whose
  * parts are combined in float32 by a second pass), each stream has a workspace of its own, and an
- * algorithm once taken is kept.
+ * algorithm once taken is kept: in the plan, and by gemm_table.c from run to run.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend.h"
 
-enum { CANDIDATES = 8, TIMED_RUNS = 5, POINTER_ALIGN = 16 };
+enum { CANDIDATES = 16, TIMED_RUNS = 5, POINTER_ALIGN = 16 };
+/* One whose first timed run takes this many times the best is not timed further. */
+#define HOPELESS 1.25f
+
+_Static_assert(sizeof(struct nj_lt_algo) == NJ_GEMM_CHOICE_BYTES, "a choice is an algorithm");
 
 struct product {
     void *desc, *a, *b, *c; /* a, b, c: layouts as the library counts operands */
@@ -159,21 +164,20 @@ static int run_and_wait(nj_context *ctx, const struct product *p, const struct p
                          "first run of a matrix product");
 }
 
-/* Milliseconds of TIMED_RUNS runs after one that loads what it needs. */
-static int measure(nj_context *ctx, const struct product *p, const struct place *at, void *event[2],
-                   float *ms)
+/* Milliseconds a run, of `runs`. */
+static int time_runs(nj_context *ctx, const struct product *p, const struct place *at,
+                     void *event[2], int runs, float *ms)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
-    int rc = run_and_wait(ctx, p, at), result;
+    int rc = 0, result = driver->cuEventRecord(event[0], at->stream);
 
-    if (rc)
-        return rc;
-    result = driver->cuEventRecord(event[0], at->stream);
-    for (int i = 0; i < TIMED_RUNS && rc == 0; i++)
+    *ms = 0;
+    for (int i = 0; i < runs && rc == 0; i++)
         rc = enqueue(ctx, p, at);
     result = result ? result : driver->cuEventRecord(event[1], at->stream);
     result = result ? result : driver->cuEventSynchronize(event[1]);
     result = result ? result : driver->cuEventElapsedTime(ms, event[0], event[1]);
+    *ms /= (float)runs;
     return rc ? rc : nj_cuda_check(ctx, result, "timing a matrix product");
 }
 
@@ -190,7 +194,11 @@ static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt
     rc = nj_cuda_check(ctx, rc, "timing a matrix product");
     for (int i = 0; i < count && rc == 0; i++) {
         p->algo = list[i].algo;
-        rc = measure(ctx, p, at, event, &ms);
+        rc = run_and_wait(ctx, p, at); /* loads what the algorithm needs */
+        rc = rc ? rc : time_runs(ctx, p, at, event, 1, &ms);
+        if (rc == 0 && best >= 0 && ms > HOPELESS * best_ms)
+            continue;
+        rc = rc ? rc : time_runs(ctx, p, at, event, TIMED_RUNS, &ms);
         if (rc == 0 && (best < 0 || ms < best_ms)) {
             best = i;
             best_ms = ms;
@@ -204,44 +212,85 @@ static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt
     return rc;
 }
 
-/* Bytes of the largest array. The first run may let all three share memory: nobody reads the
- * result. */
-static size_t largest_operand(const struct nj_gemm *g)
-{
-    size_t element = g->ab_dtype == NJ_F32 ? 4 : 2;
-    size_t a = (size_t)(g->kind == NJ_GEMM_TN ? g->K : g->M) * (size_t)g->lda * element;
-    size_t b = (size_t)(g->kind == NJ_GEMM_NT ? g->N : g->K) * (size_t)g->ldb * element;
-    size_t c = (size_t)g->M * (size_t)g->ldc * (g->c_dtype == NJ_F32 ? 4 : 2);
+/* Memory for runs whose result nobody reads. */
+struct scratch {
+    char *memory;
+    struct place at;
+};
 
-    a = a > b ? a : b;
-    return a > c ? a : c;
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 255) & ~(size_t)255;
 }
 
-static int resolve(nj_context *ctx, const struct nj_gemm *g, struct product *p)
+/* The arrays lie apart, as they will, so that timing sees what they cost; where memory is short, one
+ * on top of the other. */
+static int take_scratch(nj_context *ctx, const struct nj_gemm *g, struct scratch *out)
 {
-    struct nj_lt_result list[CANDIDATES];
-    char *scratch = NULL;
-    struct place at = {0};
-    int count, rc;
+    const size_t element = g->ab_dtype == NJ_F32 ? 4 : 2;
+    const size_t workspace = NJ_CUDA_WORKSPACE_BYTES;
+    size_t a = aligned((size_t)(g->kind == NJ_GEMM_TN ? g->K : g->M) * (size_t)g->lda * element);
+    size_t b = aligned((size_t)(g->kind == NJ_GEMM_NT ? g->N : g->K) * (size_t)g->ldb * element);
+    size_t c = aligned((size_t)g->M * (size_t)g->ldc * (g->c_dtype == NJ_F32 ? 4 : 2));
+    size_t largest = a > b ? a : b;
+    int rc = nj_alloc(ctx, NJ_MEM_DEVICE, workspace + a + b + c, (void **)&out->memory);
 
-    rc = make_desc(ctx, g, p);
-    rc = rc ? rc : make_layouts(ctx, g, p);
-    rc = rc ? rc : list_algorithms(ctx, p, list, &count);
+    if (rc == NJ_E_NOMEM) {
+        rc = nj_alloc(ctx, NJ_MEM_DEVICE, workspace + (largest > c ? largest : c),
+                      (void **)&out->memory);
+        a = b = 0;
+    }
     if (rc)
         return rc;
-    rc = nj_alloc(ctx, NJ_MEM_DEVICE, NJ_CUDA_WORKSPACE_BYTES + largest_operand(g),
-                  (void **)&scratch);
+    out->at = (struct place){
+        .workspace = out->memory,
+        .b = out->memory + workspace,
+        .a = out->memory + workspace + a,
+        .c = out->memory + workspace + a + b,
+    };
+    return 0;
+}
+
+/* The stored choice, if this library still has it for this shape. */
+static int takes_choice(nj_context *ctx, const struct nj_gemm_plan *plan, struct product *p)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    struct nj_lt_result result;
+
+    memcpy(&p->algo, plan->choice, sizeof p->algo);
+    memset(&result, 0, sizeof result);
+    if (!plan->chosen || cu->lt.cublasLtMatmulAlgoCheck(cu->lt_handle, p->desc, p->a, p->b, p->c,
+                                                        p->c, &p->algo, &result))
+        return 0;
+    result.algo = p->algo;
+    return is_allowed(&cu->lt, &result);
+}
+
+static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p)
+{
+    const int tune = nj_cuda_of(ctx)->gemm_tune;
+    struct nj_lt_result list[CANDIDATES];
+    struct scratch scratch;
+    int count = 0, rc;
+
+    rc = make_desc(ctx, &plan->shape, p);
+    rc = rc ? rc : make_layouts(ctx, &plan->shape, p);
+    if (rc == 0 && !takes_choice(ctx, plan, p)) {
+        plan->chosen = tune;
+        rc = list_algorithms(ctx, p, list, &count);
+        if (rc == 0)
+            p->algo = list[0].algo;
+    }
+    rc = rc ? rc : take_scratch(ctx, &plan->shape, &scratch);
     if (rc)
         return rc;
-    at.workspace = scratch;
-    at.c = scratch + NJ_CUDA_WORKSPACE_BYTES;
-    at.a = at.b = at.c;
-    p->algo = list[0].algo;
-    if (nj_cuda_of(ctx)->gemm_tune && count > 1)
-        rc = choose_fastest(ctx, p, list, count, &at);
+    if (tune && count > 0)
+        rc = choose_fastest(ctx, p, list, count, &scratch.at);
     else
-        rc = run_and_wait(ctx, p, &at);
-    nj_free(ctx, NJ_MEM_DEVICE, scratch);
+        rc = run_and_wait(ctx, p, &scratch.at);
+    ctx->info.gemms_timed += tune && count > 0;
+    memcpy(plan->choice, &p->algo, sizeof plan->choice);
+    nj_free(ctx, NJ_MEM_DEVICE, scratch.memory);
     return rc;
 }
 
@@ -257,7 +306,7 @@ int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
         return nj_fail(ctx, NJ_E_NOMEM, "out of host memory");
     p->alpha = nj_gemm_scale(&plan->shape);
     p->beta = plan->shape.beta;
-    rc = resolve(ctx, &plan->shape, p);
+    rc = resolve(ctx, plan, p);
     if (rc)
         nj_cuda_gemm_release(ctx, plan);
     return rc;

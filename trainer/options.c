@@ -134,6 +134,10 @@ const struct option options[] = {
      "auto|DIR", NULL, 0, 0, "go on from the newest checkpoint of --out, or from DIR"},
     {"head-chunk", NULL, OPT_INT, TRAINING, AT(head_chunk), run, "N", "0", 0, 65536,
      "rows of logits at a time; 0: chosen by the plan"},
+    {"gemm-table", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE,
+     AT(gemm_table), run, "auto|none|FILE", "auto", 0, 0,
+     "on a GPU: algorithms of matrix products, timed once and kept in FILE (auto: in the user's "
+     "cache folder), so that later runs give the same bits; none: cuBLASLt's first choice"},
     {"report-to", NULL, OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(report_to), run, "none|tensorboard",
      "none", 0, 0, "tensorboard: write the metrics as event files in OUT/runs too"},
     {"recompute", NULL, OPT_CHOICE, TRAINING, AT(recompute), run, "none|mlp|block", "none", 0, 0,

@@ -10,6 +10,7 @@
 
 #include "error.h"
 #include "folder.h"
+#include "gemm_cache.h"
 
 static volatile sig_atomic_t interrupt_count;
 
@@ -59,11 +60,52 @@ void run_say(void *run, const char *line)
     progress_say(&((struct run *)run)->progress, "%s", line);
 }
 
+static bool wants_gemm_table(const struct settings *s)
+{
+    return s->gemm_table != NULL && strcmp(s->gemm_table, "none") != 0;
+}
+
+/* What was chosen before is taken again. A table that cannot be read costs time, no more. */
+static void read_gemm_table(struct run *r)
+{
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    if (!wants_gemm_table(r->s) || d->sm == 0)
+        return;
+    if (strcmp(r->s->gemm_table, "auto") == 0)
+        gemm_cache_path(d, r->gemm_table, sizeof r->gemm_table);
+    else
+        snprintf(r->gemm_table, sizeof r->gemm_table, "%s", r->s->gemm_table);
+    if (r->gemm_table[0] != '\0' && nj_gemm_table_read(r->ctx, r->gemm_table) < 0)
+        progress_say(&r->progress, "algorithms of matrix products: %s",
+                     nj_context_error(r->ctx));
+}
+
+void run_keep_gemm_table(struct run *r)
+{
+    const unsigned timed = nj_context_device(r->ctx)->gemms_timed;
+    if (timed == 0)
+        return;
+    if (r->gemm_table[0] == '\0')
+        progress_say(&r->progress,
+                     "%u matrix products timed; there is no cache folder to keep the choices in, so "
+                     "another run may choose others: name one with --gemm-table FILE",
+                     timed);
+    else if (nj_gemm_table_write(r->ctx, r->gemm_table) != 0)
+        progress_say(&r->progress,
+                     "%u matrix products timed; the choices cannot be kept, so another run may "
+                     "choose others: %s",
+                     timed, nj_context_error(r->ctx));
+    else
+        progress_say(&r->progress, "%u matrix products timed; choices kept in %s", timed,
+                     r->gemm_table);
+}
+
 static int open_device(struct run *r)
 {
     const struct nj_options options = {
         .device = (enum nj_device_kind)r->s->device,
         .verbose = r->s->verbose,
+        .gemm_tune = wants_gemm_table(r->s),
         .log = run_say,
         .log_user = r,
     };
@@ -76,6 +118,7 @@ static int open_device(struct run *r)
         r->fallbacks++;
         progress_say(&r->progress, "no GPU: %s; running on the CPU", d->fallback);
     }
+    read_gemm_table(r);
     return 0;
 }
 

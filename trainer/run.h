@@ -21,6 +21,7 @@ struct run {
     nj_context *ctx;
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
+    char gemm_table[PATH_BYTES];                   /* "" for none */
     struct tokenizer tokenizer;
     struct data *data, *eval_data;
     struct engine *engine;
@@ -39,6 +40,8 @@ void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
 /* Opens the student's tokenizer; a teacher's must have the same tokens. */
 int run_open_tokenizer(struct run *r);
+/* Keeps algorithms that were timed while the engine was opened. */
+void run_keep_gemm_table(struct run *r);
 /* The adapters that --adapter or --lora-r asks for. */
 int run_adapters(const struct settings *s, struct lora_config *out);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation. */

@@ -179,9 +179,9 @@ static int fixture_open(void **state)
     snprintf(base, sizeof base, "%.32s/nojit-engine-XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(base));
     assert_int_equal(nj_context_create(&ctx, &options), 0);
-    ok(init_model(path_of("qwen2"), &qwen2, 1, ST_F32, 1 << 30));
-    ok(init_model(path_of("qwen3"), &qwen3, 2, ST_F32, 1 << 30));
-    ok(init_model(path_of("teacher"), &teacher_config, 3, ST_F32, 1 << 30));
+    ok(init_model(path_of("qwen2"), &qwen2, 1, ST_F32, 1 << 30, NULL));
+    ok(init_model(path_of("qwen3"), &qwen3, 2, ST_F32, 1 << 30, NULL));
+    ok(init_model(path_of("teacher"), &teacher_config, 3, ST_F32, 1 << 30, NULL));
     write_tokens("tokens.bin", 7, false, 1);
     write_tokens("masked.bin", 7, true, 1);
     write_tokens("masked_other.bin", 7, true, 2);

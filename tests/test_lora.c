@@ -381,7 +381,7 @@ static void merged_model_is_the_same_model(void **state)
 static void merging_rounds_once(void **state)
 {
     (void)state;
-    ok(init_model(path_of("half"), &qwen2, 1, ST_BF16, 1 << 30));
+    ok(init_model(path_of("half"), &qwen2, 1, ST_BF16, 1 << 30, NULL));
     trained_adapters("half", "half-apart");
     ok(merge_adapters(path_of("half"), path_of("half-apart"), path_of("half-merged")));
     struct st_weights from, to, ad;

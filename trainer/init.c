@@ -184,7 +184,7 @@ static int write_generation_config(const char *dir, const struct model_config *c
 }
 
 int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
-               int64_t max_shard_bytes)
+               int64_t max_shard_bytes, const char *tokenizer)
 {
     struct tensor_spec *spec = NULL;
     size_t count = 0;
@@ -198,6 +198,7 @@ int init_model(const char *dir, const struct model_config *c, uint64_t seed, enu
         goto done;
     if ((rc = config_write(folder.temp, c, st_dtype_torch(dtype))) ||
         (rc = write_generation_config(folder.temp, c)) ||
+        (tokenizer && (rc = folder_copy_tokenizer(tokenizer, folder.temp))) ||
         (rc = write_weights(folder.temp, spec, count, seed, dtype, max_shard_bytes)))
         folder_abort(&folder);
     else

@@ -49,7 +49,7 @@ const struct option options[] = {
     {"preset", NULL, OPT_TEXT, CMD_INIT, AT(preset), models, "NAME", NULL, 0, 0,
      "shape of the new model; `nojit init --preset list` lists them"},
     {"like", NULL, OPT_TEXT, CMD_INIT, AT(like), models, "DIR", NULL, 0, 0,
-     "take the shape from DIR/config.json instead"},
+     "take shape and tokenizer from DIR instead"},
     {"shard-bytes", "max-shard-size", OPT_INT, CMD_INIT, AT(shard_bytes), models, "N", "5000000000",
      1024, COUNT_MAX, "split the weights into files of at most N bytes"},
 

@@ -76,8 +76,7 @@ static void read_gemm_table(struct run *r)
     else
         snprintf(r->gemm_table, sizeof r->gemm_table, "%s", r->s->gemm_table);
     if (r->gemm_table[0] != '\0' && nj_gemm_table_read(r->ctx, r->gemm_table) < 0)
-        progress_say(&r->progress, "algorithms of matrix products: %s",
-                     nj_context_error(r->ctx));
+        progress_say(&r->progress, "algorithms of matrix products: %s", nj_context_error(r->ctx));
 }
 
 void run_keep_gemm_table(struct run *r)
@@ -86,10 +85,11 @@ void run_keep_gemm_table(struct run *r)
     if (timed == 0)
         return;
     if (r->gemm_table[0] == '\0')
-        progress_say(&r->progress,
-                     "%u matrix products timed; there is no cache folder to keep the choices in, so "
-                     "another run may choose others: name one with --gemm-table FILE",
-                     timed);
+        progress_say(
+            &r->progress,
+            "%u matrix products timed; there is no cache folder to keep the choices in, so "
+            "another run may choose others: name one with --gemm-table FILE",
+            timed);
     else if (nj_gemm_table_write(r->ctx, r->gemm_table) != 0)
         progress_say(&r->progress,
                      "%u matrix products timed; the choices cannot be kept, so another run may "

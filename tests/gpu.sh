@@ -46,6 +46,16 @@ if [ -x "$BUILD/foreign/sm_75/nojit" ]; then
     step "float16 distillation" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --out "$scratch/f16"
 fi
 
+# --verbose: a line for each kernel, of doctor and of whatever runs a model.
+loaded=$("$nojit" doctor --device cuda --json | grep -oE '"kernels_loaded": [0-9]+' | tr -dc 0-9)
+count_loaded() { "$@" 2>&1 | grep -cE 'loaded .*, [0-9]+ registers, ' || true; }
+counted="$(count_loaded "$nojit" doctor --device cuda --verbose) $(count_loaded "${train[@]}" --dry-run --verbose)"
+if [ "$counted $(count_loaded "${train[@]}" --dry-run)" = "$loaded $loaded 0" ]; then
+    ok "--verbose has a line for each kernel"
+else
+    not_ok "--verbose has a line for each kernel" "$counted lines of $loaded kernels"
+fi
+
 # While a run goes on, no JIT library is in its memory map.
 "${train[@]}" --steps 100000 --out "$scratch/mapped" >/dev/null 2>&1 &
 pid=$!

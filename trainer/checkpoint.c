@@ -6,6 +6,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <libgen.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,12 +41,13 @@ static size_t list_steps(const char *dir, int64_t *steps, size_t most)
     return count;
 }
 
-static int64_t newest(const char *dir)
+/* Newest checkpoint of a step below `before`, or 0. */
+static int64_t newest(const char *dir, int64_t before)
 {
     int64_t steps[4096], last = 0;
     const size_t count = list_steps(dir, steps, 4096);
     for (size_t i = 0; i < count; i++)
-        last = steps[i] > last ? steps[i] : last;
+        last = steps[i] > last && steps[i] < before ? steps[i] : last;
     return last;
 }
 
@@ -61,6 +64,36 @@ static int remove_files(const char *dir)
     }
     closedir(d);
     return rmdir(dir);
+}
+
+/* Whether it is a folder that a process left half-written: NAME.tmp-PID, and it lives no more. */
+static bool is_leftover(const char *name)
+{
+    static const char *const begins[] = {"checkpoint-", "best.new", "final"};
+    const char *temp = strstr(name, ".tmp-");
+    int pid;
+    if (temp == NULL || sscanf(temp, ".tmp-%d", &pid) != 1 || pid <= 0)
+        return false;
+    if (pid != getpid() && (kill(pid, 0) == 0 || errno != ESRCH))
+        return false;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
+}
+
+static void remove_leftovers(const char *out)
+{
+    char path[8192];
+    DIR *d = opendir(out);
+    if (d == NULL)
+        return;
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        snprintf(path, sizeof path, "%s/%s", out, e->d_name);
+        if (is_leftover(e->d_name))
+            remove_files(path);
+    }
+    closedir(d);
 }
 
 /* Removes the oldest checkpoints until `keep` are left. */
@@ -98,7 +131,7 @@ static int open_new(const char *out)
         if (access(path, F_OK) == 0)
             return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
     }
-    if (newest(out) > 0)
+    if (newest(out, INT64_MAX) > 0)
         return fail(NJ_E_ARG,
                     "--out %s holds checkpoints of another run; go on with --resume auto or name "
                     "another folder",
@@ -137,22 +170,61 @@ static int check_settings(const char *dir, const char *wanted)
     return err;
 }
 
+/* Whether dir is a folder in out, whatever both are called. */
+static bool lies_in(const char *dir, const char *out)
+{
+    char copy[4200], path[8400];
+    struct stat a, b;
+    snprintf(copy, sizeof copy, "%s", dir);
+    snprintf(path, sizeof path, "%s/%s", out, basename(copy));
+    return stat(dir, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
 int checkpoints_open(struct checkpoints *c, const char *out, const char *resume, char *resume_dir,
                      size_t bytes)
 {
     resume_dir[0] = '\0';
     if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
         return fail(NJ_E_ARG, "--out: the path is too long");
+    remove_leftovers(out);
     if (resume == NULL)
         return open_new(out);
-    c->last = newest(out);
+    const int64_t last = newest(out, INT64_MAX);
     if (strcmp(resume, "auto") != 0)
         snprintf(resume_dir, bytes, "%s", resume);
-    else if (c->last > 0)
-        snprintf(resume_dir, bytes, "%s/checkpoint-%lld", out, (long long)c->last);
+    else if (last > 0)
+        snprintf(resume_dir, bytes, "%s/checkpoint-%lld", out, (long long)last);
     else
         return open_new(out); /* nothing to resume yet: auto starts */
-    return check_settings(resume_dir, c->settings);
+    int err = check_settings(resume_dir, c->settings);
+    if (!err && !lies_in(resume_dir, out))
+        err = open_new(out);
+    return err;
+}
+
+/* The steps after it are done again, so their checkpoints would be in the way. */
+int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside)
+{
+    char path[4200], old[4300];
+    *aside = 0;
+    for (int64_t n; (n = newest(c->out, INT64_MAX)) > step; (*aside)++) {
+        snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)n);
+        snprintf(old, sizeof old, "%s.old", path);
+        remove_files(old);
+        if (rename(path, old) != 0)
+            return fail(NJ_E_IO, "%s: cannot be renamed: %s", path, strerror(errno));
+    }
+    c->last = newest(c->out, INT64_MAX);
+    return 0;
+}
+
+int64_t checkpoints_other(const struct checkpoints *c, const char *dir)
+{
+    char copy[4200];
+    snprintf(copy, sizeof copy, "%s", dir);
+    const int64_t step = step_of(basename(copy));
+    return newest(c->out, step > 0 ? step : INT64_MAX);
 }
 
 static int write_settings(const char *dir, const char *settings)

@@ -21,9 +21,15 @@ struct checkpoints {
 
 /* Takes OUT for a new run (made if absent, must not hold a run or a model) or, with resume ("auto"
  * or a folder), for one that goes on with c->settings. On return resume_dir is the checkpoint to
- * load, or "". The caller sets c->settings and c->keep. */
+ * load, or "". The caller sets c->settings and c->keep. Half-written folders of a process that was
+ * killed are removed. */
 int checkpoints_open(struct checkpoints *c, const char *out, const char *resume, char *resume_dir,
                      size_t bytes);
+/* Once the state of `step` is loaded: checkpoints of later steps become checkpoint-N.old; *aside is
+ * their number. */
+int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside);
+/* Step of the checkpoint in OUT before dir, the newest if dir is none of OUT's; 0: none. */
+int64_t checkpoints_other(const struct checkpoints *c, const char *dir);
 /* Saves step N and removes what is older than the newest `keep`. */
 int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
                      const struct data_state *data);

@@ -166,13 +166,11 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     struct step_result result;
     double student_flops, teacher_flops;
     int err = engine_step(r->engine, r->data, &result);
-    if (err) {
-        if (result.nonfinite[0] != '\0')
-            err = fail(err, "step %lld: %s; the weights of step %lld are untouched%s",
-                       (long long)step, result.nonfinite, (long long)step - 1,
-                       r->checkpoints.last > 0 ? " and the last checkpoint is good" : "");
+    if (err && result.nonfinite[0] != '\0' && r->checkpoints.last > 0)
+        return fail(err, "%s; checkpoint-%lld is good", fail_text(),
+                    (long long)r->checkpoints.last);
+    if (err)
         return err;
-    }
     engine_flops(r->engine, &student_flops, &teacher_flops);
     err = metrics_step(&r->metrics, step, &result, student_flops, teacher_flops);
     if (err)
@@ -222,23 +220,45 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
              (double)o->beta, o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank);
 }
 
+/* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. */
+static int refuse_checkpoint(const struct run *r, const char *dir, int err)
+{
+    const long long other = (long long)checkpoints_other(&r->checkpoints, dir);
+    if (other > 0)
+        return fail(err, "%s; another one is --resume %s/checkpoint-%lld", fail_text(), r->s->out,
+                    other);
+    return fail(err, "%s; --out holds none, so start again in another folder", fail_text());
+}
+
+static int go_on(struct run *r, const char *dir, int64_t *first)
+{
+    struct data_state where;
+    int64_t aside;
+    int err = engine_load_state(r->engine, dir, first, &where);
+    if (err)
+        return refuse_checkpoint(r, dir, err);
+    if (*first > r->options.steps)
+        return fail(NJ_E_ARG, "%s is at step %lld, past the %lld steps asked for; raise --steps",
+                    dir, (long long)*first, (long long)r->options.steps);
+    err = checkpoints_go_on(&r->checkpoints, *first, &aside);
+    if (err)
+        return err;
+    data_seek(r->data, &where);
+    progress_say(&r->progress, "going on from %s (step %lld)", dir, (long long)*first);
+    if (aside > 0)
+        progress_say(&r->progress, "checkpoints of later steps, set aside as *.old: %lld",
+                     (long long)aside);
+    return 0;
+}
+
 static int start_or_resume(struct run *r, int64_t *first)
 {
     char resume[PATH_BYTES];
     r->checkpoints.keep = r->s->keep;
     put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
     int err = checkpoints_open(&r->checkpoints, r->s->out, r->s->resume, resume, sizeof resume);
-    if (!err && resume[0] != '\0') {
-        struct data_state where;
-        err = engine_load_state(r->engine, resume, first, &where);
-        if (!err && *first > r->options.steps)
-            err = fail(NJ_E_ARG, "%s is at step %lld, past the %lld steps asked for; raise --steps",
-                       resume, (long long)*first, (long long)r->options.steps);
-        if (!err) {
-            data_seek(r->data, &where);
-            progress_say(&r->progress, "going on from %s (step %lld)", resume, (long long)*first);
-        }
-    }
+    if (!err && resume[0] != '\0')
+        err = go_on(r, resume, first);
     if (err)
         return err;
     r->metrics.echo = r->s->json;

@@ -43,8 +43,8 @@ static void best_add(struct best *b, int64_t step, double loss)
         *b = (struct best){.step = step, .loss = x, .known = true};
 }
 
-/* Keeps the rows up to `resumed`. A row starts {"step": N, so no JSON reader is needed; a torn last
- * row goes. */
+/* Keeps the rows up to `resumed`, none for 0: a run that starts writes the row of step 0 itself. A
+ * row starts {"step": N, so no JSON reader is needed; a torn last row goes. */
 static int drop_rows_after(const char *path, int64_t resumed, struct best *best)
 {
     FILE *f = fopen(path, "r+");
@@ -56,7 +56,7 @@ static int drop_rows_after(const char *path, int64_t resumed, struct best *best)
     double loss;
     while (fgets(line, sizeof line, f) != NULL) {
         const bool whole = strchr(line, '\n') != NULL;
-        if (!whole || sscanf(line, "{\"step\": %lld", &step) != 1 || step > resumed)
+        if (!whole || sscanf(line, "{\"step\": %lld", &step) != 1 || step > resumed || resumed == 0)
             break;
         keep = ftell(f);
         if (sscanf(line, "{\"step\": %lld, \"eval_loss\": %lf", &step, &loss) == 2)

@@ -105,7 +105,8 @@ static int fetch(struct engine *e, struct data *d)
     return 0;
 }
 
-static int accumulate(struct engine *e)
+/* Host values of the step; losses count from zero. */
+static int begin_step(struct engine *e)
 {
     float *slots = e->mem.mailbox->host_slots;
     memset(slots, 0, sizeof e->mem.mailbox->host_slots);
@@ -114,11 +115,20 @@ static int accumulate(struct engine *e)
     int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.mailbox->host_slots);
     if (rc == 0)
         rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.mailbox->sums);
-    for (int i = 0; rc == 0 && i < e->o.grad_accum; i++) {
-        rc = send_batch(e, i);
-        if (rc == 0)
-            rc = launch(e, e->chunks_of[i]);
-    }
+    return rc;
+}
+
+static int run_micro(struct engine *e, int micro)
+{
+    const int rc = send_batch(e, micro);
+    return rc != 0 ? rc : launch(e, e->chunks_of[micro]);
+}
+
+static int accumulate(struct engine *e)
+{
+    int rc = begin_step(e);
+    for (int i = 0; rc == 0 && i < e->o.grad_accum; i++)
+        rc = run_micro(e, i);
     return rc;
 }
 
@@ -149,38 +159,88 @@ static void report(const struct engine *e, struct step_result *out)
     out->loss_scale = state[NJ_STEP_LOSS_SCALE];
 }
 
+/* What is wrong with a step, for the sentence that ends the run. */
+struct fault {
+    const char *what, *name; /* name NULL: no tensor was found */
+    int micro;               /* first micro-batch that shows it */
+};
+
+static int scan_weights(struct engine *e, struct fault *f)
+{
+    int rc = 0;
+    f->what = "weight of the teacher";
+    if (e->has_teacher)
+        rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, &f->name);
+    if (rc != 0 || f->name)
+        return rc;
+    f->what = "weight of the student";
+    rc = weights_scan(e, engine_trained(e), NJ_F32, e->mem.master, &f->name);
+    if (rc == 0 && !f->name && e->student.lora)
+        rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, &f->name);
+    return rc;
+}
+
 /* The update has zeroed the gradients, but not moved the weights: the same batch gives the same
- * gradients again, which are searched for the first tensor that is not finite. Rare, so it may be
- * slow. */
-static int name_nonfinite(struct engine *e, struct step_result *out)
+ * gradients again. They are searched after every micro-batch until the first that breaks them. */
+static int repeat_step(struct engine *e, struct fault *f)
 {
     const struct params *p = engine_trained(e);
-    const char *name = NULL, *what = "weight of the teacher";
+    const char *gradient = NULL;
+    int rc = begin_step(e);
+    for (f->micro = 0; rc == 0; f->micro++) {
+        rc = run_micro(e, f->micro);
+        if (rc == 0)
+            rc = read_back(e);
+        if (rc == 0)
+            rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
+        const float *sums = e->mem.mailbox->sums;
+        if (gradient || !isfinite(sums[0] + sums[1]) || f->micro + 1 == e->o.grad_accum)
+            break;
+    }
+    if (!f->name) {
+        f->what = "gradient of";
+        f->name = gradient;
+    }
+    return rc != 0 ? rc : nj_zero(e->stream, e->mem.grad, (size_t)p->count * sizeof(float));
+}
+
+/* Where in the data a micro-batch of the step began; the stream stays where it is. */
+static int place_of(struct data *d, const struct data_state *step, int micro,
+                    struct data_state *out)
+{
+    struct data_state now;
+    struct batch b;
     int rc = 0;
-    if (e->has_teacher)
-        rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, &name);
-    if (rc == 0 && !name) {
-        what = "weight of the student";
-        rc = weights_scan(e, p, NJ_F32, e->mem.master, &name);
-        if (rc == 0 && !name && e->student.lora)
-            rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, &name);
-    }
-    if (rc == 0 && !name) {
-        what = "gradient of";
-        rc = accumulate(e);
-        if (rc == 0)
-            rc = weights_scan(e, p, NJ_F32, e->mem.grad, &name);
-        if (rc == 0)
-            rc = nj_zero(e->stream, e->mem.grad, (size_t)p->count * sizeof(float));
-    }
+    data_tell(d, &now);
+    data_seek(d, step);
+    for (int i = 0; i < micro && rc == 0; i++)
+        rc = data_next(d, &b);
+    data_tell(d, out);
+    data_seek(d, &now);
+    return rc;
+}
+
+/* Rare, so it may be slow. */
+static int name_nonfinite(struct engine *e, struct data *d, const struct data_state *start,
+                          struct step_result *out)
+{
+    struct fault f = {0};
+    struct data_state at = {0};
+    int rc = scan_weights(e, &f);
+    if (rc == 0)
+        rc = repeat_step(e, &f);
     if (rc != 0)
         return engine_fail(e, rc, "searching for the tensor that is not finite");
-    snprintf(out->nonfinite, sizeof out->nonfinite, "%s %s", what, name ? name : "the loss");
-    return fail(
-        NJ_E_FORMAT,
-        "step %lld: %s is not finite; the weights were not changed. Lower the learning rate "
-        "or check the weights and data",
-        (long long)e->step + 1, out->nonfinite);
+    rc = place_of(d, start, f.micro, &at);
+    if (rc < 0)
+        return rc;
+    snprintf(out->nonfinite, sizeof out->nonfinite, "%s %s", f.what, f.name ? f.name : "the loss");
+    return fail(NJ_E_FORMAT,
+                "step %lld: %s is not finite, in micro-batch %d of %d, which begins with window "
+                "%llu of epoch %llu; the weights were not changed: lower the learning rate or "
+                "check the weights and data",
+                (long long)e->step + 1, out->nonfinite, f.micro + 1, e->o.grad_accum,
+                (unsigned long long)at.window + 1, (unsigned long long)at.epoch + 1);
 }
 
 static bool is_broken(const struct engine *e, const struct step_result *out, float scale_before)
@@ -202,7 +262,9 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
 {
     double start = now_ms();
     float scale_before = e->mem.mailbox->state[NJ_STEP_LOSS_SCALE];
+    struct data_state from;
     *out = (struct step_result){0};
+    data_tell(d, &from);
     int rc = fetch(e, d);
     if (rc != 0)
         return rc;
@@ -216,7 +278,7 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
     report(e, out);
     out->step_ms = now_ms() - start;
     if (is_broken(e, out, scale_before))
-        return name_nonfinite(e, out);
+        return name_nonfinite(e, d, &from, out);
     e->step++;
     return 0;
 }

@@ -111,6 +111,8 @@ static int allocate(struct engine *e)
         return rc;
     rc = nj_stream_create(e->ctx, &e->stream);
     if (rc == 0)
+        rc = nj_event_create(e->ctx, &e->results);
+    if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
@@ -229,7 +231,9 @@ void engine_destroy(struct engine *e)
         return;
     for (int i = 0; e->micro && i <= e->shape.chunks; i++)
         nj_graph_destroy(e->micro[i]);
+    nj_graph_destroy(e->clip);
     nj_graph_destroy(e->update);
+    nj_event_destroy(e->results);
     nj_stream_destroy(e->stream);
     nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
     nj_free(e->ctx, NJ_MEM_HOST, e->host);

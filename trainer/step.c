@@ -36,29 +36,40 @@ static bool loss_scaling(const struct engine *e)
 
 /* Gradients of all micro-batches are summed when this starts; with several devices they would be
  * reduced here. */
+static void clip(struct work *r, struct engine *e)
+{
+    struct memory *m = &e->mem;
+    const struct train_options *o = &e->o;
+    const struct params *p = engine_trained(e);
+    OP(r, nj_grad_sumsq(r->s, NJ_F32, m->sumsq, m->grad, p->count, SUMSQ_PARTS));
+    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, SUMSQ_PARTS, o->max_grad_norm, o->beta1,
+                        o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
+}
+
 static void update(struct work *r, struct engine *e)
 {
     struct memory *m = &e->mem;
     const struct train_options *o = &e->o;
     const struct params *p = engine_trained(e);
     void *weights = o->dtype == NJ_F32 ? NULL : m->trained;
-    OP(r, nj_grad_sumsq(r->s, NJ_F32, m->sumsq, m->grad, p->count, SUMSQ_PARTS));
-    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, SUMSQ_PARTS, o->max_grad_norm, o->beta1,
-                        o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
     OP(r, nj_adamw(r->s, o->dtype, weights, m->master, m->m, m->v, m->grad, m->state, p->count,
                    p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
 }
 
-/* Work that a graph holds: a micro-step with this many chunks, or the update if negative. */
-static void enqueue(struct work *r, struct engine *e, int chunks)
+/* Work that a graph holds: a micro-step with as many head chunks, or one of these. */
+enum { CLIP = -1, UPDATE = -2 };
+
+static void enqueue(struct work *r, struct engine *e, int what)
 {
-    if (chunks < 0)
+    if (what == CLIP)
+        clip(r, e);
+    else if (what == UPDATE)
         update(r, e);
     else
-        micro_step(r, e, chunks, true);
+        micro_step(r, e, what, true);
 }
 
-static int capture(struct engine *e, int chunks, nj_graph **graph)
+static int capture(struct engine *e, int what, nj_graph **graph)
 {
     int rc = nj_graph_begin(e->stream);
     if (rc == NJ_E_UNSUPPORTED)
@@ -66,24 +77,24 @@ static int capture(struct engine *e, int chunks, nj_graph **graph)
     if (rc != 0)
         return rc == NJ_E_UNSUPPORTED ? 0 : rc;
     struct work r = engine_work(e);
-    enqueue(&r, e, chunks);
+    enqueue(&r, e, what);
     rc = nj_graph_end(e->stream, graph);
     return r.rc != 0 ? r.rc : rc;
 }
 
 /* Enqueues the work, as a graph if there are graphs; each is captured when it is first needed. */
-static int launch(struct engine *e, int chunks)
+static int launch(struct engine *e, int what)
 {
-    nj_graph **graph = chunks < 0 ? &e->update : &e->micro[chunks];
+    nj_graph **graph = what == CLIP ? &e->clip : what == UPDATE ? &e->update : &e->micro[what];
     if (e->graphs && !*graph) {
-        int rc = capture(e, chunks, graph);
+        int rc = capture(e, what, graph);
         if (rc != 0)
             return rc;
     }
     if (*graph)
         return nj_graph_launch(*graph, e->stream);
     struct work r = engine_work(e);
-    enqueue(&r, e, chunks);
+    enqueue(&r, e, what);
     return r.rc;
 }
 
@@ -132,13 +143,31 @@ static int accumulate(struct engine *e)
     return rc;
 }
 
-int read_back(struct engine *e)
+static int copy_results(struct engine *e)
 {
     struct mailbox *box = e->mem.mailbox;
     int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
-    if (rc == 0)
-        rc = nj_copy(e->stream, box->sums, e->mem.sums, sizeof box->sums);
+    return rc != 0 ? rc : nj_copy(e->stream, box->sums, e->mem.sums, sizeof box->sums);
+}
+
+int read_back(struct engine *e)
+{
+    int rc = copy_results(e);
     return rc != 0 ? rc : nj_stream_sync(e->stream);
+}
+
+/* Losses and norm are known before the weights move: the host goes on with them, and to the next
+ * batch, while the device is still at the update. */
+static int finish_step(struct engine *e)
+{
+    int rc = launch(e, CLIP);
+    if (rc == 0)
+        rc = copy_results(e);
+    if (rc == 0)
+        rc = nj_event_record(e->results, e->stream);
+    if (rc == 0)
+        rc = launch(e, UPDATE);
+    return rc != 0 ? rc : nj_event_sync(e->results);
 }
 
 static void report(const struct engine *e, struct step_result *out)
@@ -270,9 +299,7 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
         return rc;
     rc = accumulate(e);
     if (rc == 0)
-        rc = launch(e, -1);
-    if (rc == 0)
-        rc = read_back(e);
+        rc = finish_step(e);
     if (rc != 0)
         return engine_fail(e, rc, "training step");
     report(e, out);

@@ -43,6 +43,8 @@ static int open_inputs(struct run *r, const char *command)
     if (!err)
         err = run_engine_options(r);
     if (!err)
+        err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
+    if (!err)
         err = run_open_data(r, &r->s->data, c.vocab_size, false, &r->data);
     if (!err && r->s->eval_data.count > 0)
         err = run_open_data(r, &r->s->eval_data, c.vocab_size, true, &r->eval_data);
@@ -132,6 +134,19 @@ static int evaluate(struct run *r, int64_t step)
     return 0;
 }
 
+static int write_samples(struct run *r, int64_t step)
+{
+    const struct sampling how = {
+        .engine = r->engine,
+        .tokenizer = &r->tokenizer,
+        .temperature = (float)r->s->sample_temperature,
+        .seed = (uint64_t)r->s->seed,
+    };
+    if (step == 0 && r->eval_data == NULL)
+        return 0;
+    return sample_log_write(&r->samples, &how, step, &r->progress);
+}
+
 static int save(struct run *r, int64_t step)
 {
     struct data_state where;
@@ -139,11 +154,13 @@ static int save(struct run *r, int64_t step)
     return checkpoints_save(&r->checkpoints, r->engine, step, &where);
 }
 
-/* Held-out loss and what follows from it. The model of step 0 is --student: it is not kept again. */
+/* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is not kept again. */
 static int measure(struct run *r, int64_t step, bool *settled)
 {
     const struct best *best = &r->metrics.best;
     int err = evaluate(r, step);
+    if (!err)
+        err = write_samples(r, step);
     if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
         struct data_state where;
         data_tell(r->data, &where);
@@ -244,7 +261,10 @@ static int start_or_resume(struct run *r, int64_t *first)
     r->metrics.echo = r->s->json;
     r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
     r->metrics.peak_flops = peak_flops(nj_context_device(r->ctx), r->options.dtype);
-    err = metrics_open(&r->metrics, r->s->out, *first);
+    const int64_t keep = *first > 0 ? *first : -1;
+    err = metrics_open(&r->metrics, r->s->out, keep);
+    if (!err)
+        err = sample_log_open(&r->samples, r->s->out, keep);
     if (!err && r->s->report_to == REPORT_TENSORBOARD)
         err = events_open(&r->metrics.events, r->s->out, *first > 0 ? *first + 1 : 0);
     return err;

@@ -157,6 +157,14 @@ const struct option options[] = {
      1048576, "tokens to write"},
     {"temperature", NULL, OPT_REAL, CMD_GENERATE, AT(sample_temperature), text, "T", "0.8", 0, 1e3,
      "0 takes the likeliest token each time"},
+    {"sample-prompt", NULL, OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(sample_prompts), text, "TEXT...",
+     NULL, 0, 0,
+     "texts that the student continues, into OUT/samples.jsonl, whenever --eval-data is measured; "
+     "without it at the end"},
+    {"sample-tokens", NULL, OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(sample_tokens), text, "N", "100",
+     1, 1048576, "tokens of a sample, as far as --seq-len reaches"},
+    {"sample-temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_TRAIN, AT(sample_temperature), text,
+     "T", "0.8", 0, 1e3, "of a sample; 0 takes the likeliest token each time"},
     {NULL, NULL, OPT_FLAG, 0, 0, NULL, NULL, NULL, 0, 0, NULL},
 };
 
@@ -465,6 +473,7 @@ void settings_free(struct settings *s)
     free(s->data.path);
     free(s->eval_data.path);
     free(s->words.path);
+    free(s->sample_prompts.path);
     for (size_t i = 0; i < s->kept_count; i++)
         free(s->kept[i]);
     free(s->kept);

@@ -47,9 +47,10 @@ struct settings {
     int dtype;     /* enum dtype_choice */
     int recompute; /* enum recompute */
     bool json, dry_run, verbose, keep_best;
-    /* generate */
+    /* text that is written */
     const char *prompt;
-    int64_t max_tokens;
+    struct path_list sample_prompts; /* texts, not paths */
+    int64_t max_tokens, sample_tokens;
     double sample_temperature;
     /* init */
     const char *preset, *like;

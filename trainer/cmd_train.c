@@ -100,10 +100,10 @@ static void say_start(struct run *r)
                      "%u of %u kernels loaded; nothing is compiled or loaded from here on",
                      d->kernels_loaded, nj_kernel_count);
     progress_say(&r->progress,
-                 "student %.1fM parameters; %lld tokens of text; %lld steps of %lld tokens",
+                 "student %.1fM parameters; %lld token%s of text; %lld step%s of %lld tokens",
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
-                 (long long)data_tokens(r->data), (long long)o->steps,
-                 (long long)o->batch_size * o->grad_accum * o->seq_len);
+                 (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
+                 plural(o->steps), (long long)o->batch_size * o->grad_accum * o->seq_len);
     if (o->lora.rank > 0)
         progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
@@ -194,7 +194,7 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     err = metrics_step(&r->metrics, step, &result, student_flops, teacher_flops);
     if (err)
         return err;
-    progress_step(&r->progress, step, &result, (double)result.tokens / (result.step_ms * 1e-3));
+    progress_step(&r->progress, step, &result);
     if (o->step == r->progress.first_step)
         o->first_loss = result.loss;
     o->last_loss = result.loss;
@@ -209,12 +209,23 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     return err;
 }
 
+static void prepare_progress(struct run *r, int64_t first)
+{
+    struct progress *p = &r->progress;
+    double student_flops, teacher_flops;
+    engine_flops(r->engine, &student_flops, &teacher_flops);
+    p->first_step = first;
+    p->steps = r->options.steps;
+    p->every = r->s->log_every;
+    p->teacher = r->teacher[0] != '\0';
+    p->step_flops = student_flops + teacher_flops;
+    p->peak_flops = r->metrics.peak_flops;
+    p->memory_bytes = (double)r->metrics.memory_bytes;
+}
+
 static int loop(struct run *r, int64_t first, struct outcome *o)
 {
-    r->progress.first_step = first;
-    r->progress.steps = r->options.steps;
-    r->progress.every = r->s->log_every;
-    r->progress.teacher = r->teacher[0] != '\0';
+    prepare_progress(r, first);
     *o = (struct outcome){.step = first};
     int err = first == 0 ? measure(r, 0, &o->settled) : 0;
     r->progress.started = seconds_now();
@@ -301,17 +312,18 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     if (o->settled)
         progress_say(&r->progress,
                      "ended at step %lld: the held-out loss has not fallen below %.4f, of step "
-                     "%lld, in %lld measurements",
+                     "%lld, in %lld measurement%s",
                      (long long)o->step, (double)r->metrics.best.loss,
-                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse);
-    if (o->step == r->progress.first_step) {
+                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse,
+                     plural(r->metrics.best.worse));
+    const int64_t done = o->step - r->progress.first_step;
+    if (done == 0) {
         progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
                      (long long)o->step, (long long)r->options.steps, r->s->out);
         return 0;
     }
-    progress_say(&r->progress, "loss %.4f -> %.4f over %lld steps in %s; model in %s",
-                 o->first_loss, o->last_loss, (long long)(o->step - r->progress.first_step), took,
-                 r->s->out);
+    progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
+                 o->first_loss, o->last_loss, (long long)done, plural(done), took, r->s->out);
     return 0;
 }
 

@@ -84,7 +84,7 @@ struct command_info {
     enum command bit;
     const char *name, *usage, *summary;
     int (*run)(const struct settings *s);
-    const char *words; /* what its arguments without dashes are, or NULL if it takes none */
+    const char *words; /* "NAME: what it is" of its arguments without dashes; NULL: it takes none */
 };
 /* All commands, ended by a row whose name is NULL; in commands.c. */
 extern const struct command_info commands[];

@@ -15,9 +15,6 @@ static int check_arguments(const struct settings *s)
 {
     if (s->words.count == 0)
         return fail(NJ_E_ARG, "nojit report needs the folder of a run; see `nojit report --help`");
-    const int err = need(s->out, "out", "report");
-    if (err)
-        return err;
     const char *dot = strrchr(s->out, '.');
     if (dot == NULL || (strcmp(dot, ".html") != 0 && strcmp(dot, ".htm") != 0))
         return fail(NJ_E_ARG, "--out %s: must end in .html", s->out);

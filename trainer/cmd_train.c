@@ -43,6 +43,8 @@ static int open_inputs(struct run *r, const char *command)
     if (!err)
         err = run_engine_options(r);
     if (!err)
+        err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
+    if (!err)
         err = run_open_data(r, &r->s->data, c.vocab_size, false, &r->data);
     if (!err && r->s->eval_data.count > 0)
         err = run_open_data(r, &r->s->eval_data, c.vocab_size, true, &r->eval_data);
@@ -98,10 +100,10 @@ static void say_start(struct run *r)
                      "%u of %u kernels loaded; nothing is compiled or loaded from here on",
                      d->kernels_loaded, nj_kernel_count);
     progress_say(&r->progress,
-                 "student %.1fM parameters; %lld tokens of text; %lld steps of %lld tokens",
+                 "student %.1fM parameters; %lld token%s of text; %lld step%s of %lld tokens",
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
-                 (long long)data_tokens(r->data), (long long)o->steps,
-                 (long long)o->batch_size * o->grad_accum * o->seq_len);
+                 (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
+                 plural(o->steps), (long long)o->batch_size * o->grad_accum * o->seq_len);
     if (o->lora.rank > 0)
         progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
@@ -132,6 +134,19 @@ static int evaluate(struct run *r, int64_t step)
     return 0;
 }
 
+static int write_samples(struct run *r, int64_t step)
+{
+    const struct sampling how = {
+        .engine = r->engine,
+        .tokenizer = &r->tokenizer,
+        .temperature = (float)r->s->sample_temperature,
+        .seed = (uint64_t)r->s->seed,
+    };
+    if (step == 0 && r->eval_data == NULL)
+        return 0;
+    return sample_log_write(&r->samples, &how, step, &r->progress);
+}
+
 static int save(struct run *r, int64_t step)
 {
     struct data_state where;
@@ -139,11 +154,13 @@ static int save(struct run *r, int64_t step)
     return checkpoints_save(&r->checkpoints, r->engine, step, &where);
 }
 
-/* Held-out loss and what follows from it. The model of step 0 is --student: it is not kept again. */
+/* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is not kept again. */
 static int measure(struct run *r, int64_t step, bool *settled)
 {
     const struct best *best = &r->metrics.best;
     int err = evaluate(r, step);
+    if (!err)
+        err = write_samples(r, step);
     if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
         struct data_state where;
         data_tell(r->data, &where);
@@ -175,7 +192,7 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     err = metrics_step(&r->metrics, step, &result, student_flops, teacher_flops);
     if (err)
         return err;
-    progress_step(&r->progress, step, &result, (double)result.tokens / (result.step_ms * 1e-3));
+    progress_step(&r->progress, step, &result);
     if (o->step == r->progress.first_step)
         o->first_loss = result.loss;
     o->last_loss = result.loss;
@@ -190,12 +207,23 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     return err;
 }
 
+static void prepare_progress(struct run *r, int64_t first)
+{
+    struct progress *p = &r->progress;
+    double student_flops, teacher_flops;
+    engine_flops(r->engine, &student_flops, &teacher_flops);
+    p->first_step = first;
+    p->steps = r->options.steps;
+    p->every = r->s->log_every;
+    p->teacher = r->teacher[0] != '\0';
+    p->step_flops = student_flops + teacher_flops;
+    p->peak_flops = r->metrics.peak_flops;
+    p->memory_bytes = (double)r->metrics.memory_bytes;
+}
+
 static int loop(struct run *r, int64_t first, struct outcome *o)
 {
-    r->progress.first_step = first;
-    r->progress.steps = r->options.steps;
-    r->progress.every = r->s->log_every;
-    r->progress.teacher = r->teacher[0] != '\0';
+    prepare_progress(r, first);
     *o = (struct outcome){.step = first};
     int err = first == 0 ? measure(r, 0, &o->settled) : 0;
     r->progress.started = seconds_now();
@@ -264,7 +292,10 @@ static int start_or_resume(struct run *r, int64_t *first)
     r->metrics.echo = r->s->json;
     r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
     r->metrics.peak_flops = peak_flops(nj_context_device(r->ctx), r->options.dtype);
-    err = metrics_open(&r->metrics, r->s->out, *first);
+    const int64_t keep = *first > 0 ? *first : -1;
+    err = metrics_open(&r->metrics, r->s->out, keep);
+    if (!err)
+        err = sample_log_open(&r->samples, r->s->out, keep);
     if (!err && r->s->report_to == REPORT_TENSORBOARD)
         err = events_open(&r->metrics.events, r->s->out, *first > 0 ? *first + 1 : 0);
     return err;
@@ -301,17 +332,18 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     if (o->settled)
         progress_say(&r->progress,
                      "ended at step %lld: the held-out loss has not fallen below %.4f, of step "
-                     "%lld, in %lld measurements",
+                     "%lld, in %lld measurement%s",
                      (long long)o->step, (double)r->metrics.best.loss,
-                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse);
-    if (o->step == r->progress.first_step) {
+                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse,
+                     plural(r->metrics.best.worse));
+    const int64_t done = o->step - r->progress.first_step;
+    if (done == 0) {
         progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
                      (long long)o->step, (long long)r->options.steps, r->s->out);
         return 0;
     }
-    progress_say(&r->progress, "loss %.4f -> %.4f over %lld steps in %s; model in %s",
-                 o->first_loss, o->last_loss, (long long)(o->step - r->progress.first_step), took,
-                 r->s->out);
+    progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
+                 o->first_loss, o->last_loss, (long long)done, plural(done), took, r->s->out);
     return 0;
 }
 

@@ -41,7 +41,8 @@ const struct option options[] = {
      "held-out text, measured at the start, every --eval-every steps and at the end"},
     {"out", "output-dir", OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_INIT | CMD_MERGE, AT(out), models,
      "DIR", NULL, 0, 0, "folder to write; it must not hold a model already"},
-    {"out", NULL, OPT_TEXT, CMD_REPORT, AT(out), run, "FILE", NULL, 0, 0, "HTML page to write"},
+    {"out", NULL, OPT_TEXT, CMD_REPORT, AT(out), run, "FILE", "report.html", 0, 0,
+     "HTML page to write; one that is there is replaced"},
     {"out", "output-file", OPT_TEXT, CMD_TOKENIZE, AT(out), models, "FILE", NULL, 0, 0,
      "token file to write (LLM.Q version 2); it must not exist"},
     {"allow-self-distillation", NULL, OPT_FLAG, CMD_DISTILL, AT(allow_self_distillation), models,
@@ -161,6 +162,14 @@ const struct option options[] = {
      1048576, "tokens to write"},
     {"temperature", NULL, OPT_REAL, CMD_GENERATE, AT(sample_temperature), text, "T", "0.8", 0, 1e3,
      "0 takes the likeliest token each time"},
+    {"sample-prompt", NULL, OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(sample_prompts), text, "TEXT...",
+     NULL, 0, 0,
+     "texts that the student continues, into OUT/samples.jsonl, whenever --eval-data is measured; "
+     "without it at the end"},
+    {"sample-tokens", NULL, OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(sample_tokens), text, "N", "100",
+     1, 1048576, "tokens of a sample, as far as --seq-len reaches"},
+    {"sample-temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_TRAIN, AT(sample_temperature), text,
+     "T", "0.8", 0, 1e3, "of a sample; 0 takes the likeliest token each time"},
     {NULL, NULL, OPT_FLAG, 0, 0, NULL, NULL, NULL, 0, 0, NULL},
 };
 
@@ -469,6 +478,7 @@ void settings_free(struct settings *s)
     free(s->data.path);
     free(s->eval_data.path);
     free(s->words.path);
+    free(s->sample_prompts.path);
     for (size_t i = 0; i < s->kept_count; i++)
         free(s->kept[i]);
     free(s->kept);

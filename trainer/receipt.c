@@ -10,11 +10,12 @@
 #include <xxhash.h>
 
 #include "error.h"
+#include "json_text.h"
 #include "run.h"
 
 static void add_option(void *user, const char *name, const char *value)
 {
-    json_object_set_new(user, name, json_string(value));
+    json_object_set_new(user, name, json_text(value, strlen(value)));
 }
 
 static json_t *hex(uint64_t value)

@@ -144,6 +144,7 @@ void run_close(struct run *r)
     tokenizer_close(&r->tokenizer);
     nj_context_destroy(r->ctx);
     metrics_close(&r->metrics);
+    sample_log_close(&r->samples);
     progress_close(&r->progress);
 }
 

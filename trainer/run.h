@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "metrics.h"
 #include "progress.h"
+#include "sample_log.h"
 #include "settings.h"
 
 #define PATH_BYTES 4096
@@ -26,6 +27,7 @@ struct run {
     struct data *data, *eval_data;
     struct engine *engine;
     struct metrics metrics;
+    struct sample_log samples;
     struct checkpoints checkpoints;
     uint64_t fallbacks; /* announced fall-backs, for the receipt */
 };

@@ -47,9 +47,10 @@ struct settings {
     int dtype;     /* enum dtype_choice */
     int recompute; /* enum recompute */
     bool json, dry_run, verbose, keep_best;
-    /* generate */
+    /* text that is written */
     const char *prompt;
-    int64_t max_tokens;
+    struct path_list sample_prompts; /* texts, not paths */
+    int64_t max_tokens, sample_tokens;
     double sample_temperature;
     /* init */
     const char *preset, *like;
@@ -83,7 +84,7 @@ struct command_info {
     enum command bit;
     const char *name, *usage, *summary;
     int (*run)(const struct settings *s);
-    const char *words; /* what its arguments without dashes are, or NULL if it takes none */
+    const char *words; /* "NAME: what it is" of its arguments without dashes; NULL: it takes none */
 };
 /* All commands, ended by a row whose name is NULL; in commands.c. */
 extern const struct command_info commands[];

@@ -20,6 +20,7 @@ train() {
     shift
     "$nojit" "$@" --data "$WORK/train.bin" --eval-data "$WORK/held-out.bin" --out "$WORK/$name" --device "$DEVICE" \
         --batch-size "$BATCH" --seq-len "$SEQ" --lr-schedule cosine --warmup-ratio 0.05 --log-every 100 \
+        --sample-prompt "def read_" "This software is" --sample-tokens 60 \
         >"$WORK/logs/$name.log" 2>&1 || { tail -n 5 "$WORK/logs/$name.log"; exit 1; }
     tail -n 2 "$WORK/logs/$name.log"
 }

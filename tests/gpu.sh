@@ -7,6 +7,7 @@
 set -u
 : "${BUILD:=build}" "${SANITIZE:=0}"
 . tests/lib.sh
+export XDG_CACHE_HOME=$scratch/cache-home
 nojit=$BUILD/nojit
 
 step() { # NAME COMMAND...
@@ -28,6 +29,9 @@ for h in "$BUILD"/foreign/*/harness; do
 done
 if [ -x "$BUILD/tests/test_device" ]; then
     step "memory, copies, products, graphs" env REQUIRE_GPU=1 "$BUILD/tests/test_device"
+fi
+if [ -x "$BUILD/tests/test_gemm_table" ]; then
+    step "choices of products in a file" env REQUIRE_GPU=1 "$BUILD/tests/test_gemm_table"
 fi
 if [ "$SANITIZE" = 1 ]; then
     step "memcheck" compute-sanitizer --tool memcheck --error-exitcode 9 "$BUILD/harness" --device cuda

@@ -109,7 +109,7 @@ static void file_faults(void **state)
         {"json: maybe\n", "run.yaml:1: --json maybe: a flag"},
         {"steps: 3\nlr: \"1\n", "not YAML"},
         {"load_in_4bit: true\n", "run.yaml:1: --load_in_4bit: weights are"},
-        {"temperature: 2\n", "run.yaml:1: `nojit train` has no option --temperature; it "
+        {"temperature: 2\n", "run.yaml:1: no option --temperature here; it "
                              "belongs to `nojit distill`, `nojit generate`, `nojit plan`"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -169,11 +169,11 @@ static void messages(void **state)
         {"train", "--lr_scheduler_type step", "--lr_scheduler_type step: must be one of cosine"},
         {"train", "--bf16=maybe", "--bf16 maybe: a flag"},
         {"train", "--teacher x",
-         "has no option --teacher; it belongs to `nojit distill`, `nojit eval`"},
+         "no option --teacher here; it belongs to `nojit distill`, `nojit eval`"},
         {"train", "--teacher_model x",
-         "has no option --teacher_model; it belongs to `nojit distill`"},
-        {"init", "--steps 1", "`nojit init` has no option --steps; it belongs to `nojit distill`"},
-        {"merge", "--student x", "has no option --student; it belongs to `nojit distill`"},
+         "no option --teacher_model here; it belongs to `nojit distill`"},
+        {"init", "--steps 1", "no option --steps here; it belongs to `nojit distill`"},
+        {"merge", "--student x", "no option --student here; it belongs to `nojit distill`"},
         {"doctor", "--max_new_tokens 1", "it belongs to `nojit generate`"},
         {"train", "--tempratur 1", "unknown option --tempratur"},
     };

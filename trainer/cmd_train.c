@@ -34,6 +34,17 @@ static int64_t steps_of_epochs(const struct run *r)
     return steps < 1 ? 1 : (int64_t)steps;
 }
 
+/* Takes the folder to write, before anything that takes time. */
+static int open_output(struct run *r)
+{
+    int removed;
+    const int err = r->s->dry_run ? 0 : checkpoints_begin(&r->checkpoints, &removed);
+    if (!err && !r->s->dry_run && removed > 0)
+        progress_say(&r->progress, "%s: removed %d unfinished folder%s of a run that was killed",
+                     r->s->out, removed, plural(removed));
+    return err;
+}
+
 static int open_inputs(struct run *r, const char *command)
 {
     struct model_config c;
@@ -52,8 +63,9 @@ static int open_inputs(struct run *r, const char *command)
         r->options.warmup_steps = schedule_warmup(r->s->warmup_ratio, r->options.steps);
     if (!err && r->options.warmup_steps >= r->options.steps && r->options.warmup_steps > 0)
         err =
-            fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld steps of this %s run",
-                 (long long)r->options.warmup_steps, (long long)r->options.steps, command);
+            fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld step%s of this %s run",
+                 (long long)r->options.warmup_steps, (long long)r->options.steps,
+                 plural(r->options.steps), command);
     return err;
 }
 
@@ -88,6 +100,7 @@ static void say_start(struct run *r)
     char plan[32], divergence[32];
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const struct train_options *o = &r->options;
+    const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
     progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
                  o->dtype == NJ_F32 ? "float32"
                  : d->lp_is_f16     ? "float16"
@@ -95,13 +108,13 @@ static void say_start(struct run *r)
                  bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
     if (d->kernels_loaded > 0)
         progress_say(&r->progress,
-                     "%u of %u kernels loaded; nothing is compiled or loaded from here on",
-                     d->kernels_loaded, nj_kernel_count);
+                     "%u of %u kernel%s loaded; nothing is compiled or loaded from here on",
+                     d->kernels_loaded, nj_kernel_count, plural(nj_kernel_count));
     progress_say(&r->progress,
-                 "student %.1fM parameters; %lld tokens of text; %lld steps of %lld tokens",
+                 "student %.1fM parameters; %lld token%s of text; %lld step%s of %lld token%s",
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
-                 (long long)data_tokens(r->data), (long long)o->steps,
-                 (long long)o->batch_size * o->grad_accum * o->seq_len);
+                 (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
+                 plural(o->steps), per_step, plural(per_step));
     if (o->lora.rank > 0)
         progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
@@ -222,23 +235,27 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
              (double)o->beta, o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank);
 }
 
+static int resume(struct run *r, int64_t *first)
+{
+    struct data_state where;
+    const char *dir = r->checkpoints.resume;
+    const int err = engine_load_state(r->engine, dir, first, &where);
+    if (err)
+        return err;
+    if (*first > r->options.steps)
+        return fail(NJ_E_ARG, "%s is at step %lld, past the %lld step%s asked for; raise --steps",
+                    dir, (long long)*first, (long long)r->options.steps, plural(r->options.steps));
+    data_seek(r->data, &where);
+    progress_say(&r->progress, "going on from %s (step %lld)", dir, (long long)*first);
+    return 0;
+}
+
 static int start_or_resume(struct run *r, int64_t *first)
 {
-    char resume[PATH_BYTES];
-    r->checkpoints.keep = r->s->keep;
     put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
-    int err = checkpoints_open(&r->checkpoints, r->s->out, r->s->resume, resume, sizeof resume);
-    if (!err && resume[0] != '\0') {
-        struct data_state where;
-        err = engine_load_state(r->engine, resume, first, &where);
-        if (!err && *first > r->options.steps)
-            err = fail(NJ_E_ARG, "%s is at step %lld, past the %lld steps asked for; raise --steps",
-                       resume, (long long)*first, (long long)r->options.steps);
-        if (!err) {
-            data_seek(r->data, &where);
-            progress_say(&r->progress, "going on from %s (step %lld)", resume, (long long)*first);
-        }
-    }
+    int err = checkpoints_check(&r->checkpoints);
+    if (!err && r->checkpoints.resume[0] != '\0')
+        err = resume(r, first);
     if (err)
         return err;
     r->metrics.echo = r->s->json;
@@ -253,8 +270,13 @@ static int start_or_resume(struct run *r, int64_t *first)
 static int write_merged(struct run *r)
 {
     char path[PATH_BYTES + 8];
+    size_t merged;
     snprintf(path, sizeof path, "%s/merged", r->s->out);
-    return merge_adapters(r->student, r->s->out, path);
+    const int err = merge_adapters(r->student, r->s->out, path, &merged);
+    if (!err)
+        progress_say(&r->progress, "%zu adapter%s merged into the model: %s", merged,
+                     plural((long long)merged), path);
+    return err;
 }
 
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
@@ -281,17 +303,18 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     if (o->settled)
         progress_say(&r->progress,
                      "ended at step %lld: the held-out loss has not fallen below %.4f, of step "
-                     "%lld, in %lld measurements",
+                     "%lld, in %lld measurement%s",
                      (long long)o->step, (double)r->metrics.best.loss,
-                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse);
+                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse,
+                     plural(r->metrics.best.worse));
     if (o->step == r->progress.first_step) {
         progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
                      (long long)o->step, (long long)r->options.steps, r->s->out);
         return 0;
     }
-    progress_say(&r->progress, "loss %.4f -> %.4f over %lld steps in %s; model in %s",
-                 o->first_loss, o->last_loss, (long long)(o->step - r->progress.first_step), took,
-                 r->s->out);
+    const long long done = o->step - r->progress.first_step;
+    progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
+                 o->first_loss, o->last_loss, done, plural(done), took, r->s->out);
     return 0;
 }
 
@@ -299,11 +322,17 @@ static int train(const struct settings *s, const struct command_info *c)
 {
     struct run r;
     struct outcome o;
+    struct checkpoints checkpoints = {.keep = s->keep};
     int64_t first = 0;
     int err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
+    if (!err && s->out != NULL)
+        err = checkpoints_open(&checkpoints, s->out, s->resume);
     if (err)
         return err;
     err = run_open(&r, s);
+    r.checkpoints = checkpoints;
+    if (!err)
+        err = open_output(&r);
     if (!err)
         err = open_inputs(&r, c->name);
     if (!err)

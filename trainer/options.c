@@ -271,8 +271,7 @@ int option_match(const struct command_info *c, const char *word, size_t bytes,
         if (strcmp(name, f->word) == 0)
             return fail(NJ_E_ARG, "--%s: %s", out->word, f->remedy);
     if (owners(name, others, sizeof others)[0] != '\0')
-        return fail(NJ_E_ARG, "`nojit %s` has no option --%s; it belongs to %s", c->name, out->word,
-                    others);
+        return fail(NJ_E_ARG, "no option --%s here; it belongs to %s", out->word, others);
     const char *near = option_near(c->bit, name);
     return near != NULL
                ? fail(NJ_E_ARG, "unknown option --%s; did you mean --%s?", out->word, near)

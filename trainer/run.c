@@ -59,6 +59,11 @@ void run_say(void *run, const char *line)
     progress_say(&((struct run *)run)->progress, "%s", line);
 }
 
+const char *device_option(const struct settings *s)
+{
+    return s->device == (int)NJ_DEVICE_CUDA ? "--device cuda" : "device";
+}
+
 static int open_device(struct run *r)
 {
     const struct nj_options options = {
@@ -69,12 +74,12 @@ static int open_device(struct run *r)
     };
     const int err = nj_context_create(&r->ctx, &options);
     if (err)
-        return r->ctx != NULL ? fail_context(err, r->ctx, "device")
+        return r->ctx != NULL ? fail_context(err, r->ctx, device_option(r->s))
                               : fail(err, "%s", nj_error_text(err));
     const struct nj_device_info *d = nj_context_device(r->ctx);
     if (d->fallback[0] != '\0') {
         r->fallbacks++;
-        progress_say(&r->progress, "no GPU: %s; running on the CPU", d->fallback);
+        progress_say(&r->progress, "running on the CPU, as no GPU can be used: %s", d->fallback);
     }
     return 0;
 }
@@ -101,6 +106,7 @@ void run_close(struct run *r)
     tokenizer_close(&r->tokenizer);
     nj_context_destroy(r->ctx);
     metrics_close(&r->metrics);
+    checkpoints_close(&r->checkpoints);
     progress_close(&r->progress);
 }
 

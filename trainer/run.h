@@ -10,6 +10,7 @@
 #include "data.h"
 #include "engine.h"
 #include "metrics.h"
+#include "plural.h"
 #include "progress.h"
 #include "settings.h"
 
@@ -50,6 +51,8 @@ void run_print_plan(struct run *r, const struct plan *p);
 void run_say(void *run, const char *line);
 /* "name" is an option that the command needs. */
 int need(const void *value, const char *name, const char *command);
+/* What a sentence about the device is about: "--device cuda" or "device". */
+const char *device_option(const struct settings *s);
 
 /* Interrupts: the first SIGINT or SIGTERM asks the loop to stop after the step, the second ends the
  * process. */

@@ -47,16 +47,13 @@ static int open_output(struct run *r)
 
 static int open_inputs(struct run *r, const char *command)
 {
-    struct model_config c;
-    int err = config_read(r->student, &c);
-    if (!err)
-        err = run_open_tokenizer(r);
+    int err = run_open_tokenizer(r);
     if (!err)
         err = run_engine_options(r);
     if (!err)
-        err = run_open_data(r, &r->s->data, c.vocab_size, false, &r->data);
+        err = run_open_data(r, &r->s->data, false, &r->data);
     if (!err && r->s->eval_data.count > 0)
-        err = run_open_data(r, &r->s->eval_data, c.vocab_size, true, &r->eval_data);
+        err = run_open_data(r, &r->s->eval_data, true, &r->eval_data);
     if (!err && r->options.steps == 0)
         r->options.steps = steps_of_epochs(r);
     if (!err && r->options.warmup_steps == 0)
@@ -225,14 +222,15 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
 {
     const struct train_options *o = &r->options;
     const bool teacher = r->teacher[0] != '\0';
-    snprintf(out, bytes,
-             "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
-             "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\n",
-             teacher ? "distill" : "train",
-             teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
-             (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size,
-             o->grad_accum, o->seq_len, (double)o->temperature, (double)o->kd_ratio,
-             (double)o->beta, o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank);
+    snprintf(
+        out, bytes,
+        "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
+        "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\nvocab %d\n",
+        teacher ? "distill" : "train",
+        teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
+        (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
+        o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
+        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab);
 }
 
 static int resume(struct run *r, int64_t *first)

@@ -37,6 +37,7 @@ struct train_options {
     int64_t warmup_steps;
     enum schedule schedule;
     enum nj_dtype dtype;     /* NJ_F32 or NJ_LP */
+    int vocab;               /* tokens that take part at most; 0: those that both models have */
     int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
     int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
     int recompute;           /* enum recompute */

@@ -23,6 +23,7 @@ struct run {
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
     struct tokenizer tokenizer;
+    int vocab; /* ids below it are in the vocabularies of both models and, if known, their tokenizers */
     struct data *data, *eval_data;
     struct engine *engine;
     struct metrics metrics;
@@ -38,13 +39,13 @@ void run_close(struct run *r);
  * the device. */
 void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
-/* Opens the student's tokenizer; a teacher's must have the same tokens. */
+/* Opens the student's tokenizer; a teacher's must have the same tokens, but for added ones after
+ * them. Sets r->vocab. */
 int run_open_tokenizer(struct run *r);
 /* The adapters that --adapter or --lora-r asks for. */
 int run_adapters(const struct settings *s, struct lora_config *out);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation. */
-int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
-                  struct data **out);
+int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
 /* A line for each region of the plan, then the sums. */
 void run_print_plan(struct run *r, const struct plan *p);
 /* Says a line; the engine's `say`. */

@@ -191,6 +191,9 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     if (o->step == r->progress.first_step)
         o->first_loss = result.loss;
     o->last_loss = result.loss;
+    r->trained_tokens += result.tokens;
+    r->trained_targets += result.valid_tokens;
+    r->skipped_updates = result.skipped_updates;
     o->step = step;
     const struct settings *s = r->s;
     const bool last = step == r->options.steps;

@@ -254,6 +254,11 @@ const struct model_config *engine_teacher(const struct engine *e)
     return e->has_teacher ? &e->teacher.net.c : NULL;
 }
 
+int engine_head_chunk(const struct engine *e)
+{
+    return e->shape.chunk;
+}
+
 int64_t engine_trained_parameters(const struct engine *e)
 {
     const struct params *p = engine_trained(e);

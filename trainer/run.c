@@ -88,6 +88,8 @@ int run_open(struct run *r, const struct settings *s)
 {
     memset(r, 0, sizeof *r);
     r->s = s;
+    r->started = time(NULL);
+    r->opened = seconds_now();
     int err = progress_open(&r->progress, s->log, s->json);
     if (!err && s->student != NULL)
         err = folder_resolve(s->student, r->student, sizeof r->student);

@@ -6,6 +6,8 @@
 #ifndef NOJIT_TRAINER_RUN_H
 #define NOJIT_TRAINER_RUN_H
 
+#include <time.h>
+
 #include "checkpoint.h"
 #include "data.h"
 #include "engine.h"
@@ -28,7 +30,12 @@ struct run {
     struct engine *engine;
     struct metrics metrics;
     struct checkpoints checkpoints;
-    uint64_t fallbacks; /* announced fall-backs, for the receipt */
+    /* for the receipt, of this process alone */
+    uint64_t fallbacks;                      /* announced fall-backs */
+    int64_t trained_tokens, trained_targets; /* positions of the steps done; those with a target */
+    int64_t skipped_updates;                 /* float16, of the whole run */
+    time_t started;
+    double opened; /* seconds_now() then */
 };
 
 /* Opens terminal and device, and resolves the model folders. On failure everything is closed by

@@ -357,9 +357,9 @@ static void merged_model_is_the_same_model(void **state)
     (void)state;
     struct train_options o = small_options;
     o.steps = 0;
-    size_t merged;
+    size_t count;
     trained_adapters("qwen3", "apart");
-    ok(merge_adapters(path_of("qwen3"), path_of("apart"), path_of("merged"), &merged));
+    ok(merge_adapters(path_of("qwen3"), path_of("apart"), path_of("merged"), &count));
     struct engine *a = with_adapters("qwen3", "apart"), *b = open_engine("merged", NULL, &o);
     struct engine *plain = open_engine("qwen3", NULL, &o);
     struct data *held = open_tokens("masked.bin", &o, true);

@@ -34,7 +34,9 @@ fi
 before=$(held_out --model "$d/base") after=$(held_out --model "$d/base" --adapter "$d/one")
 if awk -v a="$after" -v b="$before" 'BEGIN { exit !(a < b - 0.05) }'; then ok "held-out loss falls"; else not_ok "held-out loss falls" "$before -> $after"; fi
 near "the merged model has the loss of base and adapters" "$after" "$(held_out --model "$d/one/merged")"
-"$nojit" merge --model "$d/base" --adapter "$d/one" --out "$d/merged"
+said=$("$nojit" merge --model "$d/base" --adapter "$d/one" --out "$d/merged")
+if [ "$said" = "$d/merged: $d/base with 8 adapters of $d/one in its weights" ]; then ok "merge says what it wrote"; else not_ok "merge says what it wrote" "$said"; fi
+if grep -q "^8 adapters merged into the model: $d/one/merged" "$scratch/out"; then ok "and so does --merge"; else not_ok "and so does --merge" "$(tail -n 2 "$scratch/out")"; fi
 if cmp -s "$d/merged/model.safetensors" "$d/one/merged/model.safetensors"; then ok "merge later is merge at once"; else not_ok "merge later is merge at once" "the weights differ"; fi
 cp -r "$d/one" "$d/two"
 rm -r "$d/two/merged" "$d"/two/adapter_* "$d/two/checkpoint-8"

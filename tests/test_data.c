@@ -313,14 +313,14 @@ static const struct {
     {"nothing", NJ_E_FORMAT, "the folder holds no .txt"},
     {"empty.txt", NJ_E_FORMAT, "there is no token in it"},
     {"short.txt", NJ_E_FORMAT,
-     "4 tokens are fewer than one window of 4 + 1; give more data or at "
+     "4 tokens, fewer than one window of 4 + 1; give more data or at "
      "most --seq-len 3"},
     {"x.parquet", NJ_E_UNSUPPORTED, "Parquet is not read; write its text column to .txt"},
     {"x.apr", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
     {"x.JSONL", NJ_E_FORMAT, "x.JSONL:1: the object has neither text"},
     {"mixed", NJ_E_FORMAT, "mixed/x.jsonl:2: column"},
     {"x.dat", NJ_E_UNSUPPORTED, "not a token file of llm.c or LLM.Q"},
-    {"large.u16", NJ_E_FORMAT, "large.u16: token 2 is 264, the model's vocabulary ends at 263"},
+    {"large.u16", NJ_E_FORMAT, "large.u16: token 2 is 264, the vocabulary of this run ends at 263"},
     {"negative.u32", NJ_E_FORMAT, "token 1 is -1"},
     {"odd.u16", NJ_E_FORMAT, "3 bytes are no whole number of 2-byte ids"},
     {"version.bin", NJ_E_FORMAT, "llm.c token file of version 7"},

@@ -27,14 +27,17 @@ static void presets_are_consistent(void **state)
     static const struct {
         const char *name;
         int64_t parameters;
-    } published[] = {
-        {"qwen2.5-0.5b", 494032768}, {"qwen2.5-1.5b", 1543714304}, {"qwen2.5-7b", 7615616512}};
+    } published[] = {{"qwen2.5-0.5b", 494032768},
+                     {"qwen2.5-1.5b", 1543714304},
+                     {"qwen2.5-7b", 7615616512},
+                     {"smollm2-135m", 134515008},
+                     {"mistral-7b-v0.3", 7248023552}};
     for (const struct preset *p = presets; p->name; p++) {
         check_ok(config_check(&p->config, p->name), p->name);
         assert_ptr_equal(preset_find(p->name), p);
     }
     assert_null(preset_find("qwen"));
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
         assert_int_equal(config_parameters(&preset_find(published[i].name)->config),
                          published[i].parameters);
 }
@@ -201,7 +204,7 @@ static void failures_leave_nothing(void **state)
 
     c.head_dim = 32;
     check_refused(init_model(at("bad"), &c, 1, ST_F32, INT64_MAX, NULL), NJ_E_UNSUPPORTED,
-                  "head size is 32", "bad configuration");
+                  "is 32; 64 and 128", "bad configuration");
     assert_int_equal(access(at("bad"), F_OK), -1);
 }
 

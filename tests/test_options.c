@@ -96,9 +96,10 @@ static void file_faults(void **state)
     static const struct {
         const char *text, *said;
     } bad[] = {
-        {"steps: 3\nlearning_rat: 1\n", "run.yaml:2: unknown option --learning-rat; did you mean"},
+        {"steps: 3\nlearning_rat: 1\n", "run.yaml:2: unknown option --learning_rat; did you mean"},
         {"lr: fast\n", "run.yaml:1: --lr fast: not a number"},
         {"steps: 3\n\nsteps: 4\n", "run.yaml:3: the option is named twice"},
+        {"learning_rate: fast\n", "run.yaml:1: --learning_rate fast: not a number"},
         {"lr: [1, 2]\n", "run.yaml:1: this option takes one value"},
         {"lr: {peak: 1}\n", "run.yaml:1: a value is expected"},
         {"data: [[a]]\n", "run.yaml:1: a value is expected"},
@@ -107,8 +108,9 @@ static void file_faults(void **state)
         {"config: other.yaml\n", "run.yaml:1: a file of options cannot name another"},
         {"json: maybe\n", "run.yaml:1: --json maybe: a flag"},
         {"steps: 3\nlr: \"1\n", "not YAML"},
-        {"load_in_4bit: true\n", "run.yaml:1: --load-in-4bit: weights are"},
-        {"temperature: 2\n", "run.yaml:1: unknown option --temperature"},
+        {"load_in_4bit: true\n", "run.yaml:1: --load_in_4bit: weights are"},
+        {"temperature: 2\n", "run.yaml:1: no option --temperature here; it "
+                             "belongs to `nojit distill`, `nojit generate`, `nojit plan`"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct settings s;
@@ -151,6 +153,35 @@ static void other_spellings(void **state)
     settings_free(&s);
     check_refused(parse("train", "--bf16=perhaps", &s), NJ_E_ARG, "true or false", "no truth");
     settings_free(&s);
+}
+
+/* A message names what was typed, and an option of another command leads to that command. */
+static void messages(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command, *line, *said;
+    } bad[] = {
+        {"train", "--learning_rate abc", "--learning_rate abc: not a number"},
+        {"train", "--learning_rate", "--learning_rate needs a value"},
+        {"train", "--max-steps=1.5", "--max-steps 1.5: not a whole number"},
+        {"train", "--per_device_train_batch_size 0", "--per_device_train_batch_size 0: must lie"},
+        {"train", "--lr_scheduler_type step", "--lr_scheduler_type step: must be one of cosine"},
+        {"train", "--bf16=maybe", "--bf16 maybe: a flag"},
+        {"train", "--teacher x",
+         "no option --teacher here; it belongs to `nojit distill`, `nojit eval`"},
+        {"train", "--teacher_model x",
+         "no option --teacher_model here; it belongs to `nojit distill`"},
+        {"init", "--steps 1", "no option --steps here; it belongs to `nojit distill`"},
+        {"merge", "--student x", "no option --student here; it belongs to `nojit distill`"},
+        {"doctor", "--max_new_tokens 1", "it belongs to `nojit generate`"},
+        {"train", "--tempratur 1", "unknown option --tempratur"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct settings s;
+        check_refused(parse(bad[i].command, bad[i].line, &s), NJ_E_ARG, bad[i].said, bad[i].line);
+        settings_free(&s);
+    }
 }
 
 static void words(void **state)
@@ -281,6 +312,7 @@ int main(void)
         cmocka_unit_test(command_line_wins),
         cmocka_unit_test(file_faults),
         cmocka_unit_test(other_spellings),
+        cmocka_unit_test(messages),
         cmocka_unit_test(words),
         cmocka_unit_test(tables_agree),
         cmocka_unit_test(every_spelling_sets_its_option),

@@ -37,8 +37,8 @@ static int generate(struct run *r)
         r->options.seq_len = (int)needed;
     if (!err && needed > r->options.seq_len)
         err = fail(NJ_E_ARG,
-                   "prompt and --max-tokens make %lld tokens, more than --seq-len %d; raise it",
-                   (long long)needed, r->options.seq_len);
+                   "prompt and --max-tokens make %lld token%s, more than --seq-len %d; raise it",
+                   (long long)needed, plural(needed), r->options.seq_len);
     r->options.batch_size = 1;
     r->options.steps = 0;
     if (!err)

@@ -82,6 +82,6 @@ int cmd_report(const struct settings *s)
     json_decref(data);
     json_decref(runs);
     if (!err)
-        printf("%s: %zu run%s\n", s->out, s->words.count, s->words.count > 1 ? "s" : "");
+        printf("%s: %zu run%s\n", s->out, s->words.count, plural((long long)s->words.count));
     return err;
 }

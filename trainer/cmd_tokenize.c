@@ -38,9 +38,9 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
         return err;
     const double seconds = seconds_now() - p->started;
     progress_say(
-        p, "%lld tokens (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
-        (long long)done.tokens, (long long)done.without_loss, done.files,
-        plural((int64_t)done.files), 1e-6 * done.bytes, duration_text(seconds, took, sizeof took),
+        p, "%lld token%s (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
+        (long long)done.tokens, plural(done.tokens), (long long)done.without_loss, done.files,
+        plural((long long)done.files), 1e-6 * done.bytes, duration_text(seconds, took, sizeof took),
         seconds > 0 ? 1e-6 * done.bytes / seconds : 0, s->out);
     return 0;
 }

@@ -34,28 +34,37 @@ static int64_t steps_of_epochs(const struct run *r)
     return steps < 1 ? 1 : (int64_t)steps;
 }
 
+/* Takes the folder to write, before anything that takes time. */
+static int open_output(struct run *r)
+{
+    int removed;
+    const int err = r->s->dry_run ? 0 : checkpoints_begin(&r->checkpoints, &removed);
+    if (!err && !r->s->dry_run && removed > 0)
+        progress_say(&r->progress, "%s: removed %d unfinished folder%s of a run that was killed",
+                     r->s->out, removed, plural(removed));
+    return err;
+}
+
 static int open_inputs(struct run *r, const char *command)
 {
-    struct model_config c;
-    int err = config_read(r->student, &c);
-    if (!err)
-        err = run_open_tokenizer(r);
+    int err = run_open_tokenizer(r);
     if (!err)
         err = run_engine_options(r);
     if (!err)
         err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
     if (!err)
-        err = run_open_data(r, &r->s->data, c.vocab_size, false, &r->data);
+        err = run_open_data(r, &r->s->data, false, &r->data);
     if (!err && r->s->eval_data.count > 0)
-        err = run_open_data(r, &r->s->eval_data, c.vocab_size, true, &r->eval_data);
+        err = run_open_data(r, &r->s->eval_data, true, &r->eval_data);
     if (!err && r->options.steps == 0)
         r->options.steps = steps_of_epochs(r);
     if (!err && r->options.warmup_steps == 0)
         r->options.warmup_steps = schedule_warmup(r->s->warmup_ratio, r->options.steps);
     if (!err && r->options.warmup_steps >= r->options.steps && r->options.warmup_steps > 0)
         err =
-            fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld steps of this %s run",
-                 (long long)r->options.warmup_steps, (long long)r->options.steps, command);
+            fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld step%s of this %s run",
+                 (long long)r->options.warmup_steps, (long long)r->options.steps,
+                 plural(r->options.steps), command);
     return err;
 }
 
@@ -90,6 +99,7 @@ static void say_start(struct run *r)
     char plan[32], divergence[32];
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const struct train_options *o = &r->options;
+    const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
     progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
                  o->dtype == NJ_F32 ? "float32"
                  : d->lp_is_f16     ? "float16"
@@ -97,13 +107,13 @@ static void say_start(struct run *r)
                  bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
     if (d->kernels_loaded > 0)
         progress_say(&r->progress,
-                     "%u of %u kernels loaded; nothing is compiled or loaded from here on",
-                     d->kernels_loaded, nj_kernel_count);
+                     "%u of %u kernel%s loaded; nothing is compiled or loaded from here on",
+                     d->kernels_loaded, nj_kernel_count, plural(nj_kernel_count));
     progress_say(&r->progress,
-                 "student %.1fM parameters; %lld token%s of text; %lld step%s of %lld tokens",
+                 "student %.1fM parameters; %lld token%s of text; %lld step%s of %lld token%s",
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
                  (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
-                 plural(o->steps), (long long)o->batch_size * o->grad_accum * o->seq_len);
+                 plural(o->steps), per_step, plural(per_step));
     if (o->lora.rank > 0)
         progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
@@ -196,6 +206,9 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     if (o->step == r->progress.first_step)
         o->first_loss = result.loss;
     o->last_loss = result.loss;
+    r->trained_tokens += result.tokens;
+    r->trained_targets += result.valid_tokens;
+    r->skipped_updates = result.skipped_updates;
     o->step = step;
     const struct settings *s = r->s;
     const bool last = step == r->options.steps;
@@ -238,36 +251,38 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
 {
     const struct train_options *o = &r->options;
     const bool teacher = r->teacher[0] != '\0';
-    snprintf(out, bytes,
-             "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
-             "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\n",
-             teacher ? "distill" : "train",
-             teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
-             (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size,
-             o->grad_accum, o->seq_len, (double)o->temperature, (double)o->kd_ratio,
-             (double)o->beta, o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank);
+    snprintf(
+        out, bytes,
+        "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
+        "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\nvocab %d\n",
+        teacher ? "distill" : "train",
+        teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
+        (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
+        o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
+        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab);
 }
 
 /* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. */
-static int refuse_checkpoint(const struct run *r, const char *dir, int err)
+static int refuse_checkpoint(const struct run *r, int err)
 {
-    const long long other = (long long)checkpoints_other(&r->checkpoints, dir);
+    const long long other = (long long)checkpoints_other(&r->checkpoints);
     if (other > 0)
         return fail(err, "%s; another one is --resume %s/checkpoint-%lld", fail_text(), r->s->out,
                     other);
     return fail(err, "%s; --out holds none, so start again in another folder", fail_text());
 }
 
-static int go_on(struct run *r, const char *dir, int64_t *first)
+static int go_on(struct run *r, int64_t *first)
 {
+    const char *dir = r->checkpoints.resume;
     struct data_state where;
     int64_t aside;
     int err = engine_load_state(r->engine, dir, first, &where);
     if (err)
-        return refuse_checkpoint(r, dir, err);
+        return refuse_checkpoint(r, err);
     if (*first > r->options.steps)
-        return fail(NJ_E_ARG, "%s is at step %lld, past the %lld steps asked for; raise --steps",
-                    dir, (long long)*first, (long long)r->options.steps);
+        return fail(NJ_E_ARG, "%s is at step %lld, past the %lld step%s asked for; raise --steps",
+                    dir, (long long)*first, (long long)r->options.steps, plural(r->options.steps));
     err = checkpoints_go_on(&r->checkpoints, *first, &aside);
     if (err)
         return err;
@@ -281,12 +296,10 @@ static int go_on(struct run *r, const char *dir, int64_t *first)
 
 static int start_or_resume(struct run *r, int64_t *first)
 {
-    char resume[PATH_BYTES];
-    r->checkpoints.keep = r->s->keep;
     put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
-    int err = checkpoints_open(&r->checkpoints, r->s->out, r->s->resume, resume, sizeof resume);
-    if (!err && resume[0] != '\0')
-        err = go_on(r, resume, first);
+    int err = checkpoints_check(&r->checkpoints);
+    if (!err && r->checkpoints.resume[0] != '\0')
+        err = go_on(r, first);
     if (err)
         return err;
     r->metrics.echo = r->s->json;
@@ -304,8 +317,13 @@ static int start_or_resume(struct run *r, int64_t *first)
 static int write_merged(struct run *r)
 {
     char path[PATH_BYTES + 8];
+    size_t merged;
     snprintf(path, sizeof path, "%s/merged", r->s->out);
-    return merge_adapters(r->student, r->s->out, path);
+    const int err = merge_adapters(r->student, r->s->out, path, &merged);
+    if (!err)
+        progress_say(&r->progress, "%zu adapter%s merged into the model: %s", merged,
+                     plural((long long)merged), path);
+    return err;
 }
 
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
@@ -351,11 +369,17 @@ static int train(const struct settings *s, const struct command_info *c)
 {
     struct run r;
     struct outcome o;
+    struct checkpoints checkpoints = {.keep = s->keep};
     int64_t first = 0;
     int err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
+    if (!err && s->out != NULL)
+        err = checkpoints_open(&checkpoints, s->out, s->resume);
     if (err)
         return err;
     err = run_open(&r, s);
+    r.checkpoints = checkpoints;
+    if (!err)
+        err = open_output(&r);
     if (!err)
         err = open_inputs(&r, c->name);
     if (!err)

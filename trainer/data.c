@@ -11,6 +11,7 @@
 #include "data.h"
 
 #include "error.h"
+#include "plural.h"
 #include "random.h"
 #include "token_files.h"
 
@@ -102,9 +103,10 @@ static int count_windows(struct data *d, const struct data_options *o)
                     path, more);
     if (o->once ? d->tokens < 2 : d->tokens < (int64_t)d->S + 1)
         return fail(NJ_E_FORMAT,
-                    "%s%s: %" PRId64 " tokens are fewer than one window of %d + 1; give more data "
+                    "%s%s: %" PRId64 " token%s, fewer than one window of %d + 1; give more data "
                     "or at most --seq-len %" PRId64,
-                    path, more, d->tokens, d->S, d->tokens > 1 ? d->tokens - 1 : 1);
+                    path, more, d->tokens, plural(d->tokens), d->S,
+                    d->tokens > 1 ? d->tokens - 1 : 1);
     d->windows = o->once ? (d->tokens - 1 + d->S - 1) / d->S : (d->tokens - 1) / d->S;
     return NJ_OK;
 }

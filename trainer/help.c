@@ -19,7 +19,7 @@ void help_overview(FILE *f)
     for (const struct command_info *c = commands; c->name != NULL; c++)
         fprintf(f, "  %-10s %s\n", c->name, c->summary);
     fprintf(f,
-            "\n`nojit COMMAND --help` lists the options of a command.\n"
+            "\n`nojit help COMMAND` or `nojit COMMAND --help` lists the options of a command.\n"
             "`nojit help --man`, `--bash` and `--zsh` print the man page and completion scripts.\n"
             "Exit status: %s.\n",
             statuses);

@@ -66,6 +66,14 @@ const struct preset presets[] = {
      "the shape of Qwen2.5-7B",
      {"qwen2", 3584, 18944, 28, 28, 4, 128, 152064, 131072, .eos_id = 151643, .rope_theta = 1e6,
       .qkv_bias = true, PRESET_COMMON}},
+    {"smollm2-135m",
+     "the shape of SmolLM2-135M",
+     {"llama", 576, 1536, 30, 9, 3, 64, 49152, 8192, .bos_id = 0, .eos_id = 0, .rms_eps = 1e-5f,
+      .rope_theta = 1e5, .tied = true}},
+    {"mistral-7b-v0.3",
+     "the shape of Mistral-7B-v0.3",
+     {"mistral", 4096, 14336, 32, 32, 8, 128, 32768, 32768, .bos_id = 1, .eos_id = 2,
+      .rms_eps = 1e-5f, .rope_theta = 1e6}},
     {.name = NULL},
 };
 

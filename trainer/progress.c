@@ -50,11 +50,6 @@ static FILE *screen(const struct progress *p)
     return p->json ? stderr : stdout;
 }
 
-const char *plural(int64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 int progress_open(struct progress *p, const char *log_path, bool json)
 {
     memset(p, 0, sizeof *p);

@@ -40,7 +40,5 @@ void progress_bytes(struct progress *p, double done, double total);
 const char *duration_text(double seconds, char *buffer, size_t bytes);
 /* "1.5 GiB" */
 const char *bytes_text(double bytes_count, char *buffer, size_t bytes);
-/* "s" but for one. */
-const char *plural(int64_t n);
 
 #endif

@@ -100,6 +100,11 @@ void run_keep_gemm_table(struct run *r)
                      r->gemm_table);
 }
 
+const char *device_option(const struct settings *s)
+{
+    return s->device == (int)NJ_DEVICE_CUDA ? "--device cuda" : "device";
+}
+
 static int open_device(struct run *r)
 {
     const struct nj_options options = {
@@ -111,12 +116,12 @@ static int open_device(struct run *r)
     };
     const int err = nj_context_create(&r->ctx, &options);
     if (err)
-        return r->ctx != NULL ? fail_context(err, r->ctx, "device")
+        return r->ctx != NULL ? fail_context(err, r->ctx, device_option(r->s))
                               : fail(err, "%s", nj_error_text(err));
     const struct nj_device_info *d = nj_context_device(r->ctx);
     if (d->fallback[0] != '\0') {
         r->fallbacks++;
-        progress_say(&r->progress, "no GPU: %s; running on the CPU", d->fallback);
+        progress_say(&r->progress, "running on the CPU, as no GPU can be used: %s", d->fallback);
     }
     read_gemm_table(r);
     return 0;
@@ -126,6 +131,8 @@ int run_open(struct run *r, const struct settings *s)
 {
     memset(r, 0, sizeof *r);
     r->s = s;
+    r->started = time(NULL);
+    r->opened = seconds_now();
     int err = progress_open(&r->progress, s->log, s->json);
     if (!err && s->student != NULL)
         err = folder_resolve(s->student, r->student, sizeof r->student);
@@ -145,6 +152,7 @@ void run_close(struct run *r)
     nj_context_destroy(r->ctx);
     metrics_close(&r->metrics);
     sample_log_close(&r->samples);
+    checkpoints_close(&r->checkpoints);
     progress_close(&r->progress);
 }
 
@@ -223,46 +231,75 @@ int run_adapters(const struct settings *s, struct lora_config *out)
 int run_engine_options(struct run *r)
 {
     run_training_options(r->s, &r->options);
+    r->options.vocab = r->vocab;
     const int err = run_adapters(r->s, &r->options.lora);
     return err ? err : choose_dtype(r, &r->options.dtype);
 }
 
+/* A sentence about the first token that differs. */
+static int refuse_token(const struct tokenizer *student, const struct tokenizer *teacher,
+                        int32_t id)
+{
+    size_t bytes[2];
+    bool special;
+    const char *own = tokenizer_token(student, id, &bytes[0], &special);
+    const char *other = tokenizer_token(teacher, id, &bytes[1], &special);
+    return fail(NJ_E_UNSUPPORTED,
+                "token %d is '%.*s' for the student (%s) and '%.*s' for the teacher (%s); use two "
+                "models with one tokenizer, or copy the tokenizer files of the teacher to a "
+                "student that has none",
+                (int)id, (int)bytes[0], own ? own : "", student->kind, (int)bytes[1],
+                other ? other : "", teacher->kind);
+}
+
+/* Where one table goes on with added tokens, those take no part. */
+static int compare_tokenizers(struct run *r, const struct tokenizer *teacher)
+{
+    const struct tokenizer *student = &r->tokenizer;
+    int common;
+    const int32_t id = tokenizer_difference(student, teacher, &common);
+    if (id >= 0)
+        return refuse_token(student, teacher, id);
+    if (common == 0 || student->vocab_size == teacher->vocab_size)
+        return 0;
+    r->vocab = common < r->vocab ? common : r->vocab;
+    progress_say(
+        &r->progress,
+        "the tokenizers have %d (student) and %d (teacher) tokens, the further ones added; "
+        "both models are restricted to the first %d",
+        student->vocab_size, teacher->vocab_size, r->vocab);
+    return 0;
+}
+
 int run_open_tokenizer(struct run *r)
 {
-    struct tokenizer teacher;
-    int err = tokenizer_open(r->student, &r->tokenizer);
+    struct model_config student, teacher;
+    struct tokenizer other;
+    int err = config_read(r->student, &student);
+    if (!err)
+        err = tokenizer_open(r->student, &r->tokenizer);
+    r->vocab = student.vocab_size;
     if (err || r->teacher[0] == '\0')
         return err;
-    err = tokenizer_open(r->teacher, &teacher);
+    err = config_read(r->teacher, &teacher);
+    if (!err)
+        err = tokenizer_open(r->teacher, &other);
     if (err)
         return err;
-    const int32_t id = tokenizer_difference(&r->tokenizer, &teacher);
-    if (id >= 0) {
-        size_t bytes[2];
-        bool special;
-        const char *own = tokenizer_token(&r->tokenizer, id, &bytes[0], &special);
-        const char *other = tokenizer_token(&teacher, id, &bytes[1], &special);
-        err =
-            fail(NJ_E_UNSUPPORTED,
-                 "token %d is '%.*s' for the student (%s) and '%.*s' for the teacher (%s); use two "
-                 "models with one tokenizer, or copy the tokenizer files of the teacher to a "
-                 "student that has none",
-                 (int)id, (int)bytes[0], own ? own : "", r->tokenizer.kind, (int)bytes[1],
-                 other ? other : "", teacher.kind);
-    }
-    tokenizer_close(&teacher);
+    r->vocab = teacher.vocab_size < r->vocab ? teacher.vocab_size : r->vocab;
+    err = compare_tokenizers(r, &other);
+    tokenizer_close(&other);
     return err;
 }
 
-int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
-                  struct data **out)
+int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out)
 {
     const struct data_options options = {
         .paths = paths->path,
         .path_count = paths->count,
         .seq_len = r->options.seq_len,
         .batch_size = r->options.batch_size,
-        .vocab_size = vocab_size,
+        .vocab_size = r->vocab,
         .seed = once ? 0 : (uint64_t)r->s->seed,
         .once = once,
     };

@@ -12,11 +12,13 @@
 #include "data.h"
 #include "engine.h"
 
+enum { SETTINGS_BYTES = 8192 };
+
 struct checkpoints {
-    char out[4096];      /* the run's folder */
-    int64_t keep;        /* newest ones that stay */
-    int64_t last;        /* step of the newest one, 0: none */
-    char settings[1024]; /* lines "name value" */
+    char out[4096];                /* the run's folder */
+    int64_t keep;                  /* newest ones that stay */
+    int64_t last;                  /* step of the newest one, 0: none */
+    char settings[SETTINGS_BYTES]; /* lines "name value" */
 };
 
 /* Takes OUT for a new run (made if absent, must not hold a run or a model) or, with resume ("auto"

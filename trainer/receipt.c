@@ -43,12 +43,26 @@ static uint64_t binary_hash(void)
     return hash;
 }
 
-static json_t *applied(const struct train_options *o)
+static json_t *sources(const struct data *d)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < data_sources(d); i++) {
+        struct data_source s;
+        data_source(d, i, &s);
+        json_array_append_new(list,
+                              json_pack("{s:s, s:f, s:I, s:I, s:I}", "path", s.name, "weight",
+                                        s.weight, "tokens", (json_int_t)s.tokens, "rows",
+                                        (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
+    }
+    return list;
+}
+
+static json_t *applied(const struct train_options *o, const struct data *d)
 {
     static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
     return json_pack(
         "{s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:s, "
-        "s:i, s:f, s:f}",
+        "s:i, s:f, s:f, s:s, s:f, s:o}",
         "batch_size", o->batch_size, "seq_len", o->seq_len, "grad_accum", o->grad_accum, "steps",
         (json_int_t)o->steps, "temperature", (double)o->temperature, "kd_ratio",
         (double)o->kd_ratio, "beta", (double)o->beta, "lr", (double)o->lr, "min_lr_ratio",
@@ -56,7 +70,8 @@ static json_t *applied(const struct train_options *o)
         "beta2", (double)o->beta2, "eps", (double)o->eps, "max_grad_norm", (double)o->max_grad_norm,
         "warmup_steps", (json_int_t)o->warmup_steps, "lr_schedule", schedules[o->schedule], "dtype",
         o->dtype == NJ_F32 ? "float32" : "16-bit", "lora_r", o->lora.rank, "lora_alpha",
-        o->lora.alpha, "lora_dropout", o->lora.dropout);
+        o->lora.alpha, "lora_dropout", o->lora.dropout, "packing", data_packing(d), "padding",
+        data_padding(d), "data_sources", sources(d));
 }
 
 static json_t *device(const struct nj_device_info *d)
@@ -81,8 +96,8 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
     json_t *root = json_pack(
         "{s:s, s:s, s:I, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "nojit",
         NOJIT_VERSION, "command", c->name, "steps_done", (json_int_t)steps_done, "options", options,
-        "applied", applied(&r->options), "device", device(nj_context_device(r->ctx)), "toolkit",
-        e.toolkit, "binary_hash", hex(binary_hash()), "student_hash",
+        "applied", applied(&r->options, r->data), "device", device(nj_context_device(r->ctx)),
+        "toolkit", e.toolkit, "binary_hash", hex(binary_hash()), "student_hash",
         hex(engine_student_hash(r->engine)), "data_hash", hex(data_hash(r->data)), "data_tokens",
         (json_int_t)data_tokens(r->data), "student_parameters",
         (json_int_t)config_parameters(engine_student(r->engine)), "teacher_parameters",

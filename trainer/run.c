@@ -4,7 +4,9 @@
  */
 #include "run.h"
 
+#include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -210,17 +212,65 @@ int run_open_tokenizer(struct run *r)
     return err;
 }
 
+/* Appends the numbers of one word, which commas may separate. */
+static int add_weights(const char *word, double *weights, size_t most, size_t *count)
+{
+    for (const char *at = word;; at++) {
+        char *end;
+        const double x = strtod(at, &end);
+        if (end == at || (*end != ',' && *end != '\0') || !(x >= 0 && x <= 1e9))
+            return fail(NJ_E_ARG,
+                        "--data-weights %s: '%.*s' is not a number between 0 and 1e9; give one for "
+                        "each --data",
+                        word, (int)strcspn(at, ","), at);
+        if (*count < most)
+            weights[*count] = x;
+        ++*count;
+        at = end;
+        if (*at == '\0')
+            return 0;
+    }
+}
+
+/* *out stays NULL without --data-weights. */
+static int read_weights(const struct settings *s, double **out)
+{
+    size_t count = 0;
+    int err = 0;
+    *out = NULL;
+    if (s->data_weights.count == 0)
+        return 0;
+    *out = calloc(s->data.count, sizeof **out);
+    if (*out == NULL)
+        return fail(NJ_E_NOMEM, "out of memory for %zu sources", s->data.count);
+    for (size_t i = 0; i < s->data_weights.count && !err; i++)
+        err = add_weights(s->data_weights.path[i], *out, s->data.count, &count);
+    if (!err && count != s->data.count)
+        err = fail(NJ_E_ARG,
+                   "--data-weights: %zu for %zu paths of --data; give each path one, and quote a "
+                   "pattern that is to be one source",
+                   count, s->data.count);
+    return err;
+}
+
 int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
                   struct data **out)
 {
+    double *weights = NULL;
+    int err = once ? 0 : read_weights(r->s, &weights);
     const struct data_options options = {
         .paths = paths->path,
         .path_count = paths->count,
+        .weights = weights,
+        .packing = once ? PACKING_WRAPPED : (enum packing)r->s->packing,
         .seq_len = r->options.seq_len,
         .batch_size = r->options.batch_size,
         .vocab_size = vocab_size,
         .seed = once ? 0 : (uint64_t)r->s->seed,
         .once = once,
     };
-    return data_open(&options, &r->tokenizer, out);
+    if (!err)
+        err = data_open(&options, &r->tokenizer, out);
+    free(weights);
+    return err;
 }

@@ -41,7 +41,8 @@ int run_engine_options(struct run *r);
 int run_open_tokenizer(struct run *r);
 /* The adapters that --adapter or --lora-r asks for. */
 int run_adapters(const struct settings *s, struct lora_config *out);
-/* Opens tokens for the engine's batch shape; once: one pass, for evaluation. */
+/* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and
+ * --data-weights do not apply. */
 int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
                   struct data **out);
 /* A line for each region of the plan, then the sums. */

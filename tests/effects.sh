@@ -270,6 +270,13 @@ dry() { go --dry-run && why="$(ls "$d")" && [ ! -e "$d/run" ] && grep -q '^devic
 effect "$both" dry-run dry
 effect "$both eval generate doctor" verbose elsewhere gpu.sh
 
+effect "$both" data-weights elsewhere cli_data.sh
+effect "$both" packing elsewhere cli_data.sh
+effect "$both" sample-prompt elsewhere cli_samples.sh
+effect "$both" sample-tokens elsewhere cli_samples.sh
+effect "$both" sample-temperature elsewhere cli_samples.sh
+effect "$both eval generate" gemm-table elsewhere gpu.sh
+
 # ---- text
 effect generate prompt is "$(write_text --prompt 'Some words' | head -c 10)" "Some words"
 room() {

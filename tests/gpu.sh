@@ -113,6 +113,24 @@ variant() {
     NOJIT_GRAPH=0 "${train[@]}" --steps 20 "$@" --out "$dir-plain" >"$scratch/log" 2>&1
     same_bits "$name: graphs and no graphs give the same bits" "$dir" "$dir-plain"
 }
+# Timed choices are kept in the file and in checkpoints: either gives the same bits again.
+table=$scratch/table
+chosen=("${train[@]}" --steps 10 --gemm-table "$table")
+step "choices of products" "${chosen[@]}" --save-every 5 --out "$scratch/chosen"
+if [ -s "$table" ] && cmp -s "$table" "$scratch/chosen/checkpoint-5/gemm.txt"; then
+    ok "choices are kept"
+else
+    not_ok "choices are kept" "$(ls "$scratch/chosen/checkpoint-5")"
+fi
+step "the same choices" "${chosen[@]}" --out "$scratch/chosen-again"
+same_bits "a table gives the same bits" "$scratch/chosen" "$scratch/chosen-again"
+rm "$table"
+step "choices of a checkpoint" "${chosen[@]}" --resume "$scratch/chosen/checkpoint-5" --out "$scratch/chosen-on"
+if ! grep -q ' timed;' "$scratch/log" && cmp -s "$scratch"/chosen{,-on}/model.safetensors; then
+    ok "a resumed run takes the choices of its checkpoint"
+else
+    not_ok "a resumed run takes the choices of its checkpoint" "$(grep timed "$scratch/log")"
+fi
 variant none
 variant mlp --recompute mlp
 variant block --recompute block

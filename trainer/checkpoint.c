@@ -147,7 +147,7 @@ static int check_resume(const char *dir)
  * the reader of its state. */
 static int check_settings(const char *dir, const char *wanted)
 {
-    char path[8192], line[256];
+    char path[8192], line[SETTINGS_BYTES];
     snprintf(path, sizeof path, "%s/settings.txt", dir);
     FILE *f = fopen(path, "r");
     if (f == NULL)

@@ -13,13 +13,15 @@
 #include "data.h"
 #include "engine.h"
 
+enum { SETTINGS_BYTES = 8192 };
+
 struct checkpoints {
-    char out[4096];      /* the run's folder */
-    int64_t keep;        /* newest ones that stay */
-    int64_t last;        /* step of the newest one, 0: none */
-    char settings[1024]; /* lines "name value" */
-    char resume[4200];   /* the one to go on from, or "" */
-    bool made;           /* by checkpoints_begin() */
+    char out[4096];                /* the run's folder */
+    int64_t keep;                  /* newest ones that stay */
+    int64_t last;                  /* step of the newest one, 0: none */
+    char settings[SETTINGS_BYTES]; /* lines "name value" */
+    char resume[4200];             /* the one to go on from, or "" */
+    bool made;                     /* by checkpoints_begin() */
 };
 
 /* Whether OUT may take a new run (it must not hold a run or a model) or, with resume ("auto" or a

@@ -43,8 +43,7 @@ static int evaluate(struct run *r)
     r->options.kd_ratio = r->teacher[0] != '\0' ? 0.5f : 0;
     err = run_open_data(r, &r->s->data, true, &r->data);
     if (!err)
-        err = engine_create(r->ctx, r->student, r->teacher[0] ? r->teacher : NULL, &r->options,
-                            run_say, r, &r->engine);
+        err = run_open_engine(r);
     if (!err)
         err = engine_eval(r->engine, r->data, &e);
     if (err)

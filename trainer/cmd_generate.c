@@ -42,7 +42,7 @@ static int generate(struct run *r)
     r->options.batch_size = 1;
     r->options.steps = 0;
     if (!err)
-        err = engine_create(r->ctx, r->student, NULL, &r->options, run_say, r, &r->engine);
+        err = run_open_engine(r);
     if (!err)
         err = print_text(r, ids, (int64_t)count);
     free(ids);

@@ -70,8 +70,7 @@ static int open_inputs(struct run *r, const char *command)
 
 static int open_engine(struct run *r)
 {
-    int err = engine_create(r->ctx, r->student, r->teacher[0] ? r->teacher : NULL, &r->options,
-                            run_say, r, &r->engine);
+    int err = run_open_engine(r);
     if (err || r->teacher[0] == '\0' || r->s->allow_self_distillation)
         return err;
     if (engine_student_hash(r->engine) == engine_teacher_hash(r->engine))
@@ -94,6 +93,22 @@ static const char *divergence_text(float beta, char *buffer, size_t bytes)
     return buffer;
 }
 
+/* What is worth a line where data is not one stream of documents one after the other. */
+static void say_data(struct run *r)
+{
+    const double rows = (double)data_windows(r->data);
+    struct data_source s;
+    for (size_t i = 0; i < data_sources(r->data); i++) {
+        data_source(r->data, i, &s);
+        progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",
+                     s.name, (long long)s.tokens, (long long)s.draws, rows,
+                     100 * (double)s.draws / rows);
+    }
+    if (r->s->packing != PACKING_WRAPPED)
+        progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
+                     data_packing(r->data), rows, r->options.seq_len, 100 * data_padding(r->data));
+}
+
 static void say_start(struct run *r)
 {
     char plan[32], divergence[32];
@@ -114,6 +129,7 @@ static void say_start(struct run *r)
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
                  (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
                  plural(o->steps), per_step, plural(per_step));
+    say_data(r);
     if (o->lora.rank > 0)
         progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
@@ -246,20 +262,35 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
     return err;
 }
 
+/* "0.7 0.3", or "none" */
+static void weights_text(const struct data *d, char *out, size_t bytes)
+{
+    struct data_source s;
+    size_t used = (size_t)snprintf(out, bytes, "%s", data_sources(d) > 0 ? "" : "none");
+    for (size_t i = 0; i < data_sources(d) && used < bytes; i++) {
+        data_source(d, i, &s);
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.9g", i ? " " : "", s.weight);
+    }
+}
+
 /* What decides which numbers come next, beside the state itself. Lengths and rates may change. */
 static void put_settings(const struct run *r, char *out, size_t bytes)
 {
     const struct train_options *o = &r->options;
     const bool teacher = r->teacher[0] != '\0';
+    char weights[SETTINGS_BYTES / 2];
+    weights_text(r->data, weights, sizeof weights);
     snprintf(
         out, bytes,
         "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
-        "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\nvocab %d\n",
+        "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\nvocab %d\n"
+        "packing %s\ndata-weights %s\n",
         teacher ? "distill" : "train",
         teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
         (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
         o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
-        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab);
+        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab, data_packing(r->data),
+        weights);
 }
 
 /* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. */

@@ -123,7 +123,9 @@ int engine_generate(struct engine *e, int32_t id, int pos, float temperature, fl
                     int32_t *next);
 
 /* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
- * With adapters they are what is saved. state.bin: master weights, moments, step state, data position, step. */
+ * With adapters they are what is saved. state.bin: master weights, moments, step state, data position,
+ * step; beside it the algorithms of matrix products. */
+#define ENGINE_GEMM_TABLE "gemm.txt"
 int engine_save_model(struct engine *e, const char *dir);
 int engine_save_state(struct engine *e, const char *dir, int64_t step,
                       const struct data_state *data);

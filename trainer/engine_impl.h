@@ -111,7 +111,7 @@ struct engine {
     nj_graph **micro; /* [chunks + 1] by chunks in use; NULL until first used */
     nj_graph *clip, *update;
     nj_event *results; /* of a step are in the mailbox */
-    bool graphs; /* the backend has them */
+    bool graphs;       /* the backend has them */
 };
 
 struct work engine_work(struct engine *e);

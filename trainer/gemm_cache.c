@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* "NVIDIA H200" as part of a file's name. */
@@ -19,7 +20,7 @@ static void plain_name(const char *name, char *out, size_t bytes)
     out[n] = '\0';
 }
 
-void gemm_cache_path(const struct nj_device_info *d, char *out, size_t bytes)
+static void cache_path(const struct nj_device_info *d, char *out, size_t bytes)
 {
     char folder[3072], name[128];
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -37,4 +38,20 @@ void gemm_cache_path(const struct nj_device_info *d, char *out, size_t bytes)
         return;
     plain_name(d->name, name, sizeof name);
     snprintf(out, bytes, "%s/gemm-%s-sm_%d-%zu.txt", folder, name, d->sm, d->gemm_version);
+}
+
+bool gemm_table_wanted(const char *wanted)
+{
+    return wanted != NULL && strcmp(wanted, "none") != 0;
+}
+
+void gemm_table_path(const char *wanted, const struct nj_device_info *d, char *out, size_t bytes)
+{
+    *out = '\0';
+    if (!gemm_table_wanted(wanted) || d->sm == 0)
+        return;
+    if (strcmp(wanted, "auto") == 0)
+        cache_path(d, out, bytes);
+    else
+        snprintf(out, bytes, "%s", wanted);
 }

@@ -36,6 +36,12 @@ const struct option options[] = {
      "model: a Hugging Face folder, or ORG/NAME in the local cache"},
     {"data", "train-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_TOKENIZE, AT(data),
      models, "PATH...", NULL, 0, 0, "text (.txt, .jsonl), token files, folders or globs"},
+    {"data-weights", NULL, OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(data_weights), models, "W...",
+     NULL, 0, 0, "each --data is a source that gives its share of every epoch, as 0.7,0.3"},
+    {"packing", "packing-strategy", OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(packing), models,
+     "wrapped|bfd|none", "wrapped", 0, 0,
+     "documents one after the other, cut where a row ends; whole where they fit (best-fit "
+     "decreasing); or each in rows of its own"},
     {"eval-data", "validation-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(eval_data), models,
      "PATH...", NULL, 0, 0,
      "held-out text, measured at the start, every --eval-every steps and at the end"},
@@ -499,6 +505,7 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
 void settings_free(struct settings *s)
 {
     free(s->data.path);
+    free(s->data_weights.path);
     free(s->eval_data.path);
     free(s->words.path);
     free(s->sample_prompts.path);

@@ -82,6 +82,20 @@ static void add_adapters(json_t *to, const struct train_options *o)
         json_object_set_new(to, "adapter", json_string(o->adapter_dir));
 }
 
+static json_t *sources(const struct data *d)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < data_sources(d); i++) {
+        struct data_source s;
+        data_source(d, i, &s);
+        json_array_append_new(list,
+                              json_pack("{s:s, s:f, s:I, s:I, s:I}", "path", s.name, "weight",
+                                        s.weight, "tokens", (json_int_t)s.tokens, "rows",
+                                        (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
+    }
+    return list;
+}
+
 /* Options as the engine has them: rounded to its types, with what a run decides filled in. */
 static json_t *applied(const struct run *r)
 {
@@ -118,6 +132,9 @@ static json_t *applied(const struct run *r)
     json_object_set_new(to, "lr_schedule", json_string(schedules[o->schedule]));
     json_object_set_new(to, "recompute", json_string(recomputed[o->recompute]));
     json_object_set_new(to, "dtype", json_string(dtype_name(r)));
+    json_object_set_new(to, "packing", json_string(data_packing(r->data)));
+    json_object_set_new(to, "padding", json_real(data_padding(r->data)));
+    json_object_set_new(to, "data_sources", sources(r->data));
     add_adapters(to, o);
     return to;
 }

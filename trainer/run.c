@@ -4,7 +4,9 @@
  */
 #include "run.h"
 
+#include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,46 +62,6 @@ void run_say(void *run, const char *line)
     progress_say(&((struct run *)run)->progress, "%s", line);
 }
 
-static bool wants_gemm_table(const struct settings *s)
-{
-    return s->gemm_table != NULL && strcmp(s->gemm_table, "none") != 0;
-}
-
-/* What was chosen before is taken again. A table that cannot be read costs time, no more. */
-static void read_gemm_table(struct run *r)
-{
-    const struct nj_device_info *d = nj_context_device(r->ctx);
-    if (!wants_gemm_table(r->s) || d->sm == 0)
-        return;
-    if (strcmp(r->s->gemm_table, "auto") == 0)
-        gemm_cache_path(d, r->gemm_table, sizeof r->gemm_table);
-    else
-        snprintf(r->gemm_table, sizeof r->gemm_table, "%s", r->s->gemm_table);
-    if (r->gemm_table[0] != '\0' && nj_gemm_table_read(r->ctx, r->gemm_table) < 0)
-        progress_say(&r->progress, "algorithms of matrix products: %s", nj_context_error(r->ctx));
-}
-
-void run_keep_gemm_table(struct run *r)
-{
-    const unsigned timed = nj_context_device(r->ctx)->gemms_timed;
-    if (timed == 0)
-        return;
-    if (r->gemm_table[0] == '\0')
-        progress_say(
-            &r->progress,
-            "%u matrix products timed; there is no cache folder to keep the choices in, so "
-            "another run may choose others: name one with --gemm-table FILE",
-            timed);
-    else if (nj_gemm_table_write(r->ctx, r->gemm_table) != 0)
-        progress_say(&r->progress,
-                     "%u matrix products timed; the choices cannot be kept, so another run may "
-                     "choose others: %s",
-                     timed, nj_context_error(r->ctx));
-    else
-        progress_say(&r->progress, "%u matrix products timed; choices kept in %s", timed,
-                     r->gemm_table);
-}
-
 const char *device_option(const struct settings *s)
 {
     return s->device == (int)NJ_DEVICE_CUDA ? "--device cuda" : "device";
@@ -110,7 +72,7 @@ static int open_device(struct run *r)
     const struct nj_options options = {
         .device = (enum nj_device_kind)r->s->device,
         .verbose = r->s->verbose,
-        .gemm_tune = wants_gemm_table(r->s),
+        .gemm_tune = gemm_table_wanted(r->s->gemm_table),
         .log = run_say,
         .log_user = r,
     };
@@ -123,7 +85,6 @@ static int open_device(struct run *r)
         r->fallbacks++;
         progress_say(&r->progress, "running on the CPU, as no GPU can be used: %s", d->fallback);
     }
-    read_gemm_table(r);
     return 0;
 }
 
@@ -234,74 +195,4 @@ int run_engine_options(struct run *r)
     r->options.vocab = r->vocab;
     const int err = run_adapters(r->s, &r->options.lora);
     return err ? err : choose_dtype(r, &r->options.dtype);
-}
-
-/* A sentence about the first token that differs. */
-static int refuse_token(const struct tokenizer *student, const struct tokenizer *teacher,
-                        int32_t id)
-{
-    size_t bytes[2];
-    bool special;
-    const char *own = tokenizer_token(student, id, &bytes[0], &special);
-    const char *other = tokenizer_token(teacher, id, &bytes[1], &special);
-    return fail(NJ_E_UNSUPPORTED,
-                "token %d is '%.*s' for the student (%s) and '%.*s' for the teacher (%s); use two "
-                "models with one tokenizer, or copy the tokenizer files of the teacher to a "
-                "student that has none",
-                (int)id, (int)bytes[0], own ? own : "", student->kind, (int)bytes[1],
-                other ? other : "", teacher->kind);
-}
-
-/* Where one table goes on with added tokens, those take no part. */
-static int compare_tokenizers(struct run *r, const struct tokenizer *teacher)
-{
-    const struct tokenizer *student = &r->tokenizer;
-    int common;
-    const int32_t id = tokenizer_difference(student, teacher, &common);
-    if (id >= 0)
-        return refuse_token(student, teacher, id);
-    if (common == 0 || student->vocab_size == teacher->vocab_size)
-        return 0;
-    r->vocab = common < r->vocab ? common : r->vocab;
-    progress_say(
-        &r->progress,
-        "the tokenizers have %d (student) and %d (teacher) tokens, the further ones added; "
-        "both models are restricted to the first %d",
-        student->vocab_size, teacher->vocab_size, r->vocab);
-    return 0;
-}
-
-int run_open_tokenizer(struct run *r)
-{
-    struct model_config student, teacher;
-    struct tokenizer other;
-    int err = config_read(r->student, &student);
-    if (!err)
-        err = tokenizer_open(r->student, &r->tokenizer);
-    r->vocab = student.vocab_size;
-    if (err || r->teacher[0] == '\0')
-        return err;
-    err = config_read(r->teacher, &teacher);
-    if (!err)
-        err = tokenizer_open(r->teacher, &other);
-    if (err)
-        return err;
-    r->vocab = teacher.vocab_size < r->vocab ? teacher.vocab_size : r->vocab;
-    err = compare_tokenizers(r, &other);
-    tokenizer_close(&other);
-    return err;
-}
-
-int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out)
-{
-    const struct data_options options = {
-        .paths = paths->path,
-        .path_count = paths->count,
-        .seq_len = r->options.seq_len,
-        .batch_size = r->options.batch_size,
-        .vocab_size = r->vocab,
-        .seed = once ? 0 : (uint64_t)r->s->seed,
-        .once = once,
-    };
-    return data_open(&options, &r->tokenizer, out);
 }

@@ -25,7 +25,6 @@ struct run {
     nj_context *ctx;
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
-    char gemm_table[PATH_BYTES];                   /* "" for none */
     struct tokenizer tokenizer;
     int vocab; /* ids below it are in the vocabularies of both models and, if known, their tokenizers */
     struct data *data, *eval_data;
@@ -52,11 +51,12 @@ int run_engine_options(struct run *r);
 /* Opens the student's tokenizer; a teacher's must have the same tokens, but for added ones after
  * them. Sets r->vocab. */
 int run_open_tokenizer(struct run *r);
-/* Keeps algorithms that were timed while the engine was opened. */
-void run_keep_gemm_table(struct run *r);
+/* Opens the engine, with the algorithms of matrix products that --gemm-table keeps. */
+int run_open_engine(struct run *r);
 /* The adapters that --adapter or --lora-r asks for. */
 int run_adapters(const struct settings *s, struct lora_config *out);
-/* Opens tokens for the engine's batch shape; once: one pass, for evaluation. */
+/* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and
+ * --data-weights do not apply. */
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
 /* A line for each region of the plan, then the sums. */
 void run_print_plan(struct run *r, const struct plan *p);

@@ -23,6 +23,8 @@ struct settings {
     /* models and data */
     const char *student, *teacher, *out;
     struct path_list data, eval_data;
+    struct path_list data_weights; /* numbers, with commas between some */
+    int packing;                   /* enum packing */
     bool allow_self_distillation;
     /* objective */
     double temperature, kd_ratio, beta;

@@ -2,6 +2,7 @@
  *
  * test_progress.c: what the line of a step says. tests/cli_progress.sh looks at it in a terminal.
  */
+#include "plural.h"
 #include "progress.h"
 #include "unit.h"
 

@@ -40,6 +40,13 @@ check "the receipt has them" "$(grep sample "$d/a/receipt.json")" grep -q '"samp
 want=$("$nojit" generate --device cpu --model "$d/a" --prompt "The GNU" --max-tokens 12 | sed -e 's/^The GNU//' -e 's/"/\\"/g' -e ':a;N;$!ba;s/\n/\\n/g')
 check "the last sample is what the model generates" "$(text "$d/a" 120 "The GNU"), expected $want" test "$(text "$d/a" 120 "The GNU")" = "$want"
 
+# At temperature 0 the likeliest token is taken: as `nojit generate` does.
+"${run[@]}" --out "$d/cold" --steps 20 --sample-prompt "The GNU" --sample-tokens 12 --sample-temperature 0 >/dev/null 2>&1
+likeliest() { "$nojit" generate --device cpu --model "$d/cold" --prompt "The GNU" --max-tokens 12 --temperature "$1" | od -c; }
+wanted=$(likeliest 0)
+check "--sample-temperature 0 takes the likeliest" "$(text "$d/cold" 20 "The GNU")" \
+    test "$(printf 'The GNU%b\n' "$(text "$d/cold" 20 "The GNU" | sed 's/\\"/"/g')" | od -c)" = "$wanted" -a "$wanted" != "$(likeliest 0.8)"
+
 # A run that ended after step 70, whose last checkpoint is that of step 50.
 "${run[@]}" --out "$d/b" "${with[@]}" --steps 70 --save-every 50 >/dev/null 2>&1
 rm "$d/b/config.json" "$d/b/model.safetensors"

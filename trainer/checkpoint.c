@@ -192,7 +192,7 @@ int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
         snprintf(c->resume, sizeof c->resume, "%s/checkpoint-%lld", out, (long long)c->last);
     else if (snprintf(c->resume, sizeof c->resume, "%s", resume) >= (int)sizeof c->resume)
         return fail(NJ_E_ARG, "--resume: the path is too long; use a shorter one");
-    const int err = check_resume(c->resume);
+    const int err = automatic ? 0 : check_resume(c->resume);
     return err || lies_in(c->resume, out) ? err : check_new(out, false);
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gpu.sh: everything that needs a GPU: all kernels against their references (with SANITIZE=1 also under
-# compute-sanitizer), the PTX of other archs where BUILD/foreign has it, a training run that must load nothing after
+# compute-sanitizer), the PTX of other archs where BUILD/foreign has it, the trainer against PyTorch's numbers, a training run that must load nothing after
 # start-up. Ends with `N passed, N failed`.
 set -u
 : "${BUILD:=build}" "${SANITIZE:=0}"
@@ -33,6 +33,11 @@ fi
 if [ -x "$BUILD/tests/test_gemm_table" ]; then
     step "choices of products in a file" env REQUIRE_GPU=1 "$BUILD/tests/test_gemm_table"
 fi
+for dtype in float32 16-bit; do
+    if [ -x "$BUILD/tests/test_golden" ]; then
+        step "PyTorch's numbers in $dtype" env GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/test_golden"
+    fi
+done
 if [ "$SANITIZE" = 1 ]; then
     step "memcheck" compute-sanitizer --tool memcheck --error-exitcode 9 "$BUILD/harness" --device cuda
 fi

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_sums.c: the double references of ops that copy or add, against their definitions. Sizes are
+ * odd and outputs start with values that must be kept or go.
+ */
+#include "gradients.h"
+
+void nj_ref_accumulate_f64(double *dst, const double *src, int64_t n);
+void nj_ref_add_f64(double *y, const double *a, const double *b, int64_t n);
+void nj_ref_cast_to_f32_f64(double *dst, const double *src, int64_t n);
+void nj_ref_cast_to_lp_f64(double *dst, const double *src, int64_t n);
+void nj_ref_bias_bwd_f64(double *part, const double *dy, int32_t N, int32_t C, int32_t P);
+void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
+void nj_ref_grad_sumsq_f64(double *part, const double *g, int64_t n, int32_t P);
+void nj_ref_loss_reduce_f64(double *sums, const double *kd, const double *ce, const double *entropy,
+                            const double *agree, int32_t M);
+
+enum { N = 131 };
+
+static void elements_are_added(void **state)
+{
+    (void)state;
+    double *a = random_values(N), *b = random_values(N), *y = random_values(N), *sum = copy(a, N);
+    nj_ref_add_f64(y, a, b, N);
+    nj_ref_accumulate_f64(sum, b, N);
+    for (int i = 0; i < N; i++) {
+        assert_true(y[i] == a[i] + b[i]);
+        assert_true(sum[i] == a[i] + b[i]);
+    }
+}
+
+static void casts_keep_the_values(void **state)
+{
+    (void)state;
+    double *x = random_values(N), *y = random_values(N), *z = random_values(N);
+    nj_ref_cast_to_f32_f64(y, x, N);
+    nj_ref_cast_to_lp_f64(z, x, N);
+    assert_memory_equal(y, x, N * sizeof *x);
+    assert_memory_equal(z, x, N * sizeof *x);
+}
+
+static void losses_are_added_to_the_sums(void **state)
+{
+    (void)state;
+    double *rows[4], sums[4] = {1, 2, 3, 4};
+    for (int k = 0; k < 4; k++)
+        rows[k] = random_values(N);
+    nj_ref_loss_reduce_f64(sums, rows[0], rows[1], rows[2], rows[3], N);
+    for (int k = 0; k < 4; k++) {
+        double want = k + 1;
+        for (int i = 0; i < N; i++)
+            want += rows[k][i];
+        assert_close(sums[k], want, 1e-14);
+    }
+}
+
+/* Rows go to partial sums, these to the columns of dst: all in all each column is added once. */
+static void columns_are_added_once(void **state)
+{
+    (void)state;
+    enum { ROWS = 11, C = 70, P = 4 };
+    double *dy = random_values(ROWS * C), *part = random_values(P * C), *dst = random_values(C);
+    double *before = copy(dst, C);
+    nj_ref_bias_bwd_f64(part, dy, ROWS, C, P);
+    nj_ref_colsum_f64(dst, part, P, C);
+    for (int c = 0; c < C; c++) {
+        double want = before[c];
+        for (int n = 0; n < ROWS; n++)
+            want += dy[n * C + c];
+        assert_close(dst[c], want, 1e-14);
+    }
+}
+
+/* Also where the parts do not divide the elements, and where there are more parts. */
+static void every_square_is_in_one_part(void **state)
+{
+    (void)state;
+    double *g = random_values(N), *part = random_values(2 * N);
+    const double want = dot(g, g, N);
+    static const int32_t parts[] = {1, 7, N, 2 * N};
+    for (int k = 0; k < 4; k++) {
+        double sum = 0;
+        nj_ref_grad_sumsq_f64(part, g, N, parts[k]);
+        for (int p = 0; p < parts[k]; p++)
+            sum += part[p];
+        assert_close(sum, want, 1e-14);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(elements_are_added, reset),
+        cmocka_unit_test_setup(casts_keep_the_values, reset),
+        cmocka_unit_test_setup(losses_are_added_to_the_sums, reset),
+        cmocka_unit_test_setup(columns_are_added_once, reset),
+        cmocka_unit_test_setup(every_square_is_in_one_part, reset),
+    };
+    return cmocka_run_group_tests_name("sums", tests, NULL, NULL);
+}

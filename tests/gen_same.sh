@@ -49,7 +49,7 @@ check arch-order "the order of --archs matters" diff -r "$scratch/a" "$scratch/c
 mkdir "$scratch/contracts"
 cp "$CONTRACTS"/*.yaml "$scratch/contracts"
 cp -r "$KERNELS" "$scratch/kernels"
-sed 's/^op: add$/op: aaa/' "$CONTRACTS/add.yaml" >"$scratch/contracts/aaa.yaml"
+sed -e 's/^op: add$/op: aaa/' -e '/^falsifiers:/,$d' "$CONTRACTS/add.yaml" >"$scratch/contracts/aaa.yaml"
 echo 'min_arch: 80' >>"$scratch/contracts/aaa.yaml"
 cp "$KERNELS/add.cu" "$scratch/kernels/aaa.cu"
 cp "$KERNELS/ref/add.c" "$scratch/kernels/ref/aaa.c"

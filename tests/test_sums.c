@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sums.c: the double references of ops that copy or add, against their definitions. Sizes are
- * odd and outputs start with values that must be kept or go.
+ * test_sums.c: the references of ops that copy or add: in double against their definitions (sizes are odd,
+ * outputs start with values that must be kept or go), in float the same bits with any number of threads.
  */
+#include <omp.h>
+
 #include "gradients.h"
 
 void nj_ref_accumulate_f64(double *dst, const double *src, int64_t n);
@@ -14,6 +16,14 @@ void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
 void nj_ref_grad_sumsq_f64(double *part, const double *g, int64_t n, int32_t P);
 void nj_ref_loss_reduce_f64(double *sums, const double *kd, const double *ce, const double *entropy,
                             const double *agree, int32_t M);
+void nj_ref_bias_bwd_f32(float *part, const float *dy, int32_t N, int32_t C, int32_t P);
+void nj_ref_colsum_f32(float *dst, const float *part, int32_t P, int32_t C);
+void nj_ref_grad_sumsq_f32(float *part, const float *g, int64_t n, int32_t P);
+void nj_ref_loss_reduce_f32(float *sums, const float *kd, const float *ce, const float *entropy,
+                            const float *agree, int32_t M);
+void nj_ref_rmsnorm_bwd_f32(float *dx, float *dw_part, const float *dy, const float *x,
+                            const float *w, const float *rstd, const float *dres, int32_t N,
+                            int32_t C, int32_t P);
 
 enum { N = 131 };
 
@@ -87,6 +97,36 @@ static void every_square_is_in_one_part(void **state)
     }
 }
 
+/* Sums of all of them, in out[COUNT], of values whose order matters to float32. */
+enum { LONG = 4096, WIDE = 64, PARTS = 8, COUNT = 4 + PARTS + 3 * PARTS * WIDE };
+
+static void float_sums(const float *x, float *out)
+{
+    static float dx[LONG];
+    float *part = out + 4, *bias = part + PARTS, *gain = bias + PARTS * WIDE;
+    memset(out, 0, COUNT * sizeof *out);
+    nj_ref_loss_reduce_f32(out, x, x + 1, x + 2, x + 3, LONG - 3);
+    nj_ref_grad_sumsq_f32(part, x, LONG, PARTS);
+    nj_ref_bias_bwd_f32(bias, x, LONG / WIDE, WIDE, PARTS);
+    nj_ref_rmsnorm_bwd_f32(dx, gain, x, x, x, x, NULL, LONG / WIDE, WIDE, PARTS);
+    nj_ref_colsum_f32(gain + PARTS * WIDE, x, LONG / WIDE, WIDE);
+}
+
+static void sums_do_not_depend_on_the_threads(void **state)
+{
+    (void)state;
+    static float x[LONG], want[COUNT], got[COUNT];
+    for (int i = 0; i < LONG; i++)
+        x[i] = (float)(uniform() - 0.5);
+    omp_set_num_threads(1);
+    float_sums(x, want);
+    for (int threads = 2; threads <= 5; threads++) {
+        omp_set_num_threads(threads);
+        float_sums(x, got);
+        assert_memory_equal(got, want, sizeof got);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +135,7 @@ int main(void)
         cmocka_unit_test_setup(losses_are_added_to_the_sums, reset),
         cmocka_unit_test_setup(columns_are_added_once, reset),
         cmocka_unit_test_setup(every_square_is_in_one_part, reset),
+        cmocka_unit_test_setup(sums_do_not_depend_on_the_threads, reset),
     };
     return cmocka_run_group_tests_name("sums", tests, NULL, NULL);
 }

@@ -156,6 +156,16 @@ bad mutant-empty first.yaml:22 "'replace' of a falsifier is empty" '22s/"a \*"/"
 bad mutant-text first.yaml:22 "'mutant' must be a map" '22s/mutant: .*/mutant: no-scale}/'
 bad falsifier-twice first.yaml:23 "the falsifier F-1 is in .*first.yaml:22 already" '23s/F-2/F-1/'
 
+# ---- keys: "first" with an axis F of 32 is nj_first_lp_f32, as "first_lp" for f32 would be ----
+rm -rf "$scratch/bad"
+cp -r "$good" "$scratch/bad"
+sed -i 's/\bD\b/F/g;s/\[64, 128\]/[32, 128]/' "$scratch/bad/contracts/first.yaml"
+sed 's/^op: first/op: first_lp/;/^falsifiers/,$d' "$good/contracts/first.yaml" | sed 's/, D: \[64, 128\]//;s/, C % D == 0//' \
+    >"$scratch/bad/contracts/first_lp.yaml"
+cp "$good/kernels/first.cu" "$scratch/bad/kernels/first_lp.cu"
+cp "$good/kernels/ref/first.c" "$scratch/bad/kernels/ref/first_lp.c"
+refuses "two keys of one name" 2 "first_lp.f32 .*have the same entry symbol nj_first_lp_f32" generate "$scratch/bad" "$scratch/none"
+
 # ---- several problems, commands ----
 rm -rf "$scratch/bad"
 cp -r "$good" "$scratch/bad"

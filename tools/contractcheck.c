@@ -294,9 +294,10 @@ static int list(const struct claims *c, const struct command *cmd)
 {
     for (int i = 0; i < c->count; i++) {
         const struct falsifier *f = &c->of[i];
+        if (f->open != NULL || fnmatch(cmd->only, f->id, 0) != 0)
+            continue;
         const struct test_name t = name_of(f);
-        if (f->open == NULL && fnmatch(cmd->only, f->id, 0) == 0)
-            printf("%s\t%s\t%s\t%s\n", f->id, f->mutant.file, t.program, t.check);
+        printf("%s\t%s\t%s\t%s\n", f->id, f->mutant.file, t.program, t.check);
     }
     return problem_count() > 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stub_driver.c: a libcuda.so.1 that knows one GPU, $STUB_SM (86 for sm_86), part of the host's chip if
- * $STUB_INTEGRATED is 1, and the CUDA version $STUB_CUDA, and can open it but do nothing with it: enough to see what the program says
- * and decides at start-up. It refuses a process that has not forbidden the JIT. As libcublasLt.so.13 it can be opened, too.
+ * stub_driver.c: a libcuda.so.1 that knows one GPU, $STUB_SM (86 for sm_86), part of the host's chip
+ * if $STUB_INTEGRATED is 1, and the CUDA version $STUB_CUDA, and can open it but do nothing with
+ * it: enough to see what the program says and decides at start-up. It refuses a process that has
+ * not forbidden the JIT. As libcublasLt.so.13 it can be opened, too.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -209,6 +209,7 @@ static void resuming_continues_bit_for_bit(void **state)
 {
     (void)state;
     struct train_options o = small_options;
+    o.schedule = SCHEDULE_COSINE; /* the rate tells the steps apart */
     struct engine *e = open_engine("qwen2", "teacher", &o), *f;
     struct data *d = open_tokens("tokens.bin", &o, false);
     struct data_state at;

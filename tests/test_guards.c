@@ -171,6 +171,29 @@ static void batches_without_targets_are_refused(void **state)
     engine_destroy(e);
 }
 
+/* What is left in the gradients comes on top of what the step adds. */
+static void infinite_gradients_are_refused(void **state)
+{
+    (void)state;
+    struct train_options o = small_options;
+    struct engine *e = open_engine("qwen2", "teacher", &o);
+    struct data *d = open_tokens("tokens.bin", &o, false);
+    const size_t bytes = (size_t)e->student.p.count * sizeof(float);
+    void *before = malloc(bytes);
+    struct step_result r;
+    assert_non_null(before);
+    memcpy(before, e->mem.master, bytes);
+    e->mem.grad[3] = INFINITY;
+    assert_int_equal(engine_step(e, d, &r), NJ_E_FORMAT);
+    assert_true(isfinite(r.loss) && !isfinite(r.grad_norm));
+    assert_non_null(strstr(r.nonfinite, "gradient of"));
+    assert_memory_equal(before, e->mem.master, bytes);
+    ok(engine_step(e, d, &r)); /* nothing of it is left */
+    free(before);
+    data_close(d);
+    engine_destroy(e);
+}
+
 static void same_run_same_bits(void **state)
 {
     (void)state;
@@ -242,6 +265,7 @@ int main(void)
         cmocka_unit_test(teachers_pay_for_inference_only),
         cmocka_unit_test(plans_beyond_the_budget_are_refused),
         cmocka_unit_test(batches_without_targets_are_refused),
+        cmocka_unit_test(infinite_gradients_are_refused),
         cmocka_unit_test(same_run_same_bits),
         cmocka_unit_test(teachers_do_not_move),
         cmocka_unit_test(distilling_lowers_the_held_out_loss),

@@ -26,7 +26,7 @@ static const char USAGE[] =
     "       contractcheck --plant ID\n"
     "Checks the claims under contracts/ in this folder: each names a test that exists and a mutant "
     "that can be planted.\n"
-    "  --only GLOB     claims whose id matches\n"
+    "  --only GLOB     claims whose id matches (@(A|B)* works)\n"
     "  --results FILE  the tests have passed in this record of a test run (BUILD/test-results)\n"
     "  --mutants FILE  the mutants were killed in this record (BUILD/mutants)\n"
     "  --list          id, file of the mutant, program and check of the test; a line per bound "
@@ -257,7 +257,7 @@ static void check_claims(struct claims *c, const struct command *cmd)
         const struct falsifier *f = &c->of[i];
         const int before = problem_count();
         check_id(c, f);
-        if (f->open == NULL && fnmatch(cmd->only, f->id, 0) == 0) {
+        if (f->open == NULL && fnmatch(cmd->only, f->id, FNM_EXTMATCH) == 0) {
             check_test(f);
             check_mutant(f);
             if (results)
@@ -275,7 +275,7 @@ static int report(struct claims *c, const struct command *cmd)
     check_claims(c, cmd);
     int bound = 0, open = 0, held = 0;
     for (int i = 0; i < c->count; i++) {
-        if (fnmatch(cmd->only, c->of[i].id, 0) != 0)
+        if (fnmatch(cmd->only, c->of[i].id, FNM_EXTMATCH) != 0)
             continue;
         open += c->of[i].open != NULL;
         bound += c->of[i].open == NULL;
@@ -294,7 +294,7 @@ static int list(const struct claims *c, const struct command *cmd)
 {
     for (int i = 0; i < c->count; i++) {
         const struct falsifier *f = &c->of[i];
-        if (f->open != NULL || fnmatch(cmd->only, f->id, 0) != 0)
+        if (f->open != NULL || fnmatch(cmd->only, f->id, FNM_EXTMATCH) != 0)
             continue;
         const struct test_name t = name_of(f);
         printf("%s\t%s\t%s\t%s\n", f->id, f->mutant.file, t.program, t.check);

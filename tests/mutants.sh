@@ -74,11 +74,11 @@ try() { # TREE ID FILE PROGRAM CHECK
     fi
     restore "$tree"
 }
-work() { # JOB: every JOBS-th claim
+work() { # JOB: every JOBS-th claim. posix: tar's own format cuts times to seconds, and make would rebuild kernels
     local tree=$scratch/tree$1 n=0 id file program name
     mkdir -p "$tree/build"
-    tar -c --exclude=./.git --exclude='./build*' . | tar -x -C "$tree"
-    tar -C "$BUILD" -c --exclude=./{demo,foreign,harness,test-logs,tests} . | tar -x -C "$tree/build"
+    tar -c --format=posix --exclude=./.git --exclude='./build*' . | tar -x -C "$tree"
+    tar -C "$BUILD" -c --format=posix --exclude=./{demo,foreign,harness,test-logs,tests} . | tar -x -C "$tree/build"
     while IFS=$'\t' read -r id file program name; do
         if [ $((n++ % JOBS)) = "$1" ]; then try "$tree" "$id" "$file" "$program" "$name"; fi
     done <"$scratch/list"

@@ -161,7 +161,7 @@ test: all $(TESTED)
 ## check: the tests that take under two minutes
 check: $(B)/nojit $(BLOBCHECK) $(TESTED)
 	$(Q)BUILD=$(B) tests/run.sh quick
-## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-HEAD-*', JOBS=2)
+## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-KD-HEAD-*', JOBS=2)
 mutants: all $(TESTED)
 	$(Q)BUILD=$(B) tests/mutants.sh '$(MUTANTS)'
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU

@@ -49,11 +49,13 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1))
 GEN := $(B)/gen-bin/gen
 PACK := $(B)/pack-bin/pack
 BLOBCHECK := $(B)/blobcheck
+CONTRACTCHECK := $(B)/contractcheck
 TOOL_SHARED := $(call objects,$(addprefix tools/,codecheck.c cubin.c elfbin.c fatbin.c fileio.c keyfile.c report.c))
 GEN_OBJECTS := $(call objects,gen/*.c)
 
 OPENBLAS_INCLUDE := $(subst /lib/,/include/,$(OPENBLAS_DIR))
 $(call objects,gen/*.c tools/*.c): INCLUDES := -Iruntime
+$(B)/obj/tools/contractcheck.o: INCLUDES += -Igen
 $(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels -fopenmp -I$(OPENBLAS_INCLUDE)
 
 $(GEN): $(GEN_OBJECTS)
@@ -64,6 +66,9 @@ $(PACK): $(B)/obj/tools/pack.o $(TOOL_SHARED)
 	$(Q)$(LINK) -o $@ $^ -lzstd
 $(BLOBCHECK): $(call objects,$(addprefix tools/,blobcheck.c blobindex.c blobprint.c modelkeys.c)) $(TOOL_SHARED)
 	$(Q)$(LINK) -o $@ $^ -lzstd -ljansson
+
+$(CONTRACTCHECK): $(call objects,tools/contractcheck.c tools/fileio.c tools/report.c gen/falsifier.c gen/put.c gen/yaml.c)
+	$(Q)$(LINK) -o $@ $^ -lyaml
 
 ## all: the binary for all archs, checked by blobcheck (default)
 all: $(B)/checked $(GEN) $(PACK) ; @:
@@ -123,21 +128,22 @@ $(B)/obj/%.o: %.c $(B)/stamp/cflags
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  CC     $<")
 	$(Q)$(NJ_CC) $(CFLAGS) $(INCLUDES) -MMD -MP -c -o $@ $<
-$(call nj-stamp,$(B)/stamp/cflags,$(NJ_CC) $(CFLAGS) / $(LINK))
+$(call nj-stamp,$(B)/stamp/cflags,$(call nj-unmapped,$(NJ_CC)) $(CFLAGS) / $(LINK))
 $(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 -include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d)
 
 # ---- tests ----
+MUTANTS ?= *
 HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
 $(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
-$(B)/tests/%: $(B)/obj/tests/%.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_OBJECTS) $(LIBRARY)
+$(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/filter.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_OBJECTS) $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
 # Brings its own kernel table.
-$(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(LIBRARY)
+$(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(B)/obj/tests/filter.o $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 $(B)/obj/tests/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
@@ -148,12 +154,16 @@ $(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefi
 	$(Q)$(LINK) -o $@ $^
 $(call objects,tests/damage*.c): INCLUDES += -Itools
 
+TESTED := $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE) $(CONTRACTCHECK)
 ## test: set-up and everything that needs no GPU
-test: all $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE)
+test: all $(TESTED)
 	$(Q)BUILD=$(B) tests/run.sh all
 ## check: the tests that take under two minutes
-check: $(B)/nojit $(BLOBCHECK) $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE)
+check: $(B)/nojit $(BLOBCHECK) $(TESTED)
 	$(Q)BUILD=$(B) tests/run.sh quick
+## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-KD-HEAD-*', JOBS=2)
+mutants: all $(TESTED)
+	$(Q)BUILD=$(B) tests/mutants.sh '$(MUTANTS)'
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
 check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
@@ -213,4 +223,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all test check check-gpu demo manifest help clean lint
+.PHONY: install uninstall dist all test check mutants check-gpu demo manifest help clean lint

@@ -290,10 +290,6 @@ static void check_unique(const struct gen *g)
 static void check_falsifier(const struct gen *g, const struct contract *c,
                             const struct falsifier *f)
 {
-    const char *const texts[] = {f->id, f->claim, f->test, f->mutant};
-    for (int i = 0; i < 4; i++)
-        if (texts[i][0] == '\0')
-            problem(c->file, f->line, "a falsifier has an empty field");
     for (int i = 0; i < g->contract_count; i++) {
         const struct contract *d = g->contracts[i];
         for (int j = 0; j < d->falsifier_count; j++) {

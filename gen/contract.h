@@ -7,6 +7,7 @@
 #define GEN_CONTRACT_H
 
 #include "expr.h"
+#include "falsifier.h"
 #include "yaml.h"
 
 enum {
@@ -102,11 +103,6 @@ struct excuse {
     const char *variant, *arch; /* NULL: any */
     int line;
     int64_t bytes;
-};
-
-struct falsifier {
-    const char *id, *claim, *test, *mutant;
-    int line;
 };
 
 /* A parameter of the block: pointers, then dims, then scalars. */

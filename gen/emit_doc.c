@@ -80,7 +80,8 @@ static void put_facts(struct text *t, const struct contract *c)
     }
     for (int i = 0; i < c->falsifier_count; i++) {
         const struct falsifier *f = &c->falsifiers[i];
-        put(t, "- %s: %s. Test: `%s`; mutant: `%s`\n", f->id, f->claim, f->test, f->mutant);
+        put(t, "- %s: %s. %s: `%s`\n", f->id, f->claim, f->open ? "Open" : "Test",
+            f->open ? f->open : f->test);
     }
 }
 

@@ -70,7 +70,7 @@ void release(void)
 void problem(const char *file, int line, const char *format, ...)
 {
     if (problems++ == PROBLEMS_SHOWN)
-        fputs("gen: more problems follow; fix these first\n", stderr);
+        fputs("more problems follow; fix these first\n", stderr);
     if (problems > PROBLEMS_SHOWN)
         return;
     fputs(file, stderr);

@@ -103,32 +103,12 @@ void read_spills(void *into, const struct node *n)
     }
 }
 
-#define TEXT_READER(name)                                                                          \
-    static void falsifier_##name(void *into, const struct node *n)                                 \
-    {                                                                                              \
-        ((struct falsifier *)into)->name = n->text;                                                \
-    }
-TEXT_READER(id)
-TEXT_READER(claim)
-TEXT_READER(test)
-TEXT_READER(mutant)
-
 void read_falsifiers(void *into, const struct node *n)
 {
-    static const struct field fields[] = {
-        {"id", true, NODE_SCALAR, falsifier_id},
-        {"claim", true, NODE_SCALAR, falsifier_claim},
-        {"test", true, NODE_SCALAR, falsifier_test},
-        {"mutant", true, NODE_SCALAR, falsifier_mutant},
-    };
     struct contract *c = into;
     if (n->count > MAX_LINES)
         problem(c->file, n->line, "more than %d falsifiers", MAX_LINES);
-    for (int i = 0; i < n->count && i < MAX_LINES; i++) {
-        struct falsifier f = {.line = n->items[i]->line};
-        node_fields(c->file, n->items[i], "a falsifier", fields,
-                    (int)(sizeof fields / sizeof *fields), &f);
-        if (f.id != NULL && f.claim != NULL && f.test != NULL && f.mutant != NULL)
-            c->falsifiers[c->falsifier_count++] = f;
-    }
+    for (int i = 0; i < n->count && i < MAX_LINES; i++)
+        if (falsifier_read(c->file, n->items[i], &c->falsifiers[c->falsifier_count]))
+            c->falsifier_count++;
 }

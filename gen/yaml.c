@@ -154,6 +154,14 @@ done:
     return root;
 }
 
+const struct node *node_field(const struct node *map, const char *name)
+{
+    for (int i = 0; map->kind == NODE_MAP && i < map->count; i++)
+        if (strcmp(map->keys[i]->text, name) == 0)
+            return map->items[i];
+    return NULL;
+}
+
 bool node_is_null(const struct node *n)
 {
     return n->kind == NODE_SCALAR && n->plain &&
@@ -231,10 +239,7 @@ void node_fields(const char *file, const struct node *map, const char *what,
     }
     check_names(file, map, fields, count);
     for (int f = 0; f < count; f++) {
-        const struct node *value = NULL;
-        for (int i = 0; i < map->count && value == NULL; i++)
-            if (strcmp(map->keys[i]->text, fields[f].name) == 0)
-                value = map->items[i];
+        const struct node *value = node_field(map, fields[f].name);
         if (value == NULL) {
             if (fields[f].required)
                 problem(file, map->line, "%s lacks the field '%s'", what, fields[f].name);

@@ -24,6 +24,8 @@ struct node {
 /* NULL after problem() if the file cannot be read or is not YAML. */
 struct node *yaml_load(const char *path);
 
+/* A field of a map, or NULL. */
+const struct node *node_field(const struct node *map, const char *name);
 bool node_is_null(const struct node *n);
 /* A scalar as a number; false (nothing reported) if it is none. */
 bool node_int(const struct node *n, int64_t *out);

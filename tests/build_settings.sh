@@ -52,7 +52,7 @@ makes "touching one .cu rebuilds its keys only" 4 0 B="$b" "${small[@]}" "$pack"
 sed -i 's/- {n: 1}/- {n: 3}/' contracts/kernels/add.yaml
 if cmp -s contracts/kernels/add.yaml "$OLDPWD/contracts/kernels/add.yaml"; then not_ok "edit a test shape" "no shape was edited"; fi
 makes "another test shape rebuilds no kernel" 0 0 B="$b" "${small[@]}" "$pack"
-for f in contracts/kernels/add.yaml kernels/add.cu kernels/ref/add.c; do sed 's/\badd\b/aaa/g' $f >"${f/add/aaa}"; done
+for f in contracts/kernels/add.yaml kernels/add.cu kernels/ref/add.c; do sed 's/\badd\b/aaa/g;s/F-ADD/F-AAA/' $f >"${f/add/aaa}"; done
 makes "a contract in front builds its own keys only" 4 0 B="$b" "${small[@]}" ONLY='aaa add colsum cast_*_lp' "$pack"
 makes "another ARCHS and ONLY without clean" 1 0 B="$b" "${small[@]}" ONLY=colsum ARCHS=sm_120f "$pack"
 holds "and nothing else is packed" 1 '^colsum\..* sm_120f '

@@ -36,8 +36,8 @@ tests:
 bench: {N: 64, C: 1024}
 cost: {flops: N*C, bytes: 2*N*C*size(T)}
 falsifiers:
-  - {id: F-1, claim: it scales, test: harness first, mutant: no-scale}
-  - {id: F-2, claim: all rows, test: harness first, mutant: one-row}
+  - {id: F-1, claim: it scales, test: harness first, mutant: {file: first.c, replace: "a *", with: ""}}
+  - {id: F-2, claim: all rows, open: no test counts them yet}
 EOF
 cat >"$good/contracts/second.yaml" <<'EOF'
 op: second
@@ -148,9 +148,23 @@ bad test-none first.yaml:16 "tests is empty" '16s/$/ []/;17,18d'
 bad grid-limit first.yaml:19 "grid size 'N' is 70000; it must be 1 to 65535" '14s/"ceil_div(N, 8)"/1, N/;19s/64/70000/'
 
 # ---- falsifiers ----
-bad falsifier-field first.yaml:22 "a falsifier lacks the field 'mutant'" '22s/, mutant: no-scale//'
-bad falsifier-empty first.yaml:22 "a falsifier has an empty field" "22s/no-scale/''/"
+bad falsifier-field first.yaml:22 "a falsifier lacks the field 'mutant'" '22s/, mutant: .*/}/'
+bad falsifier-empty first.yaml:22 "'test' of a falsifier is empty" "22s/harness first/''/"
+bad falsifier-open first.yaml:22 "unknown field 'test'" '22s/claim:/open: both, claim:/'
+bad mutant-field first.yaml:22 "a mutant lacks the field 'replace'" '22s/ replace: "a \*",//'
+bad mutant-empty first.yaml:22 "'replace' of a falsifier is empty" '22s/"a \*"/""/'
+bad mutant-text first.yaml:22 "'mutant' must be a map" '22s/mutant: .*/mutant: no-scale}/'
 bad falsifier-twice first.yaml:23 "the falsifier F-1 is in .*first.yaml:22 already" '23s/F-2/F-1/'
+
+# ---- keys: "first" with an axis F of 32 is nj_first_lp_f32, as "first_lp" for f32 would be ----
+rm -rf "$scratch/bad"
+cp -r "$good" "$scratch/bad"
+sed -i 's/\bD\b/F/g;s/\[64, 128\]/[32, 128]/' "$scratch/bad/contracts/first.yaml"
+sed 's/^op: first/op: first_lp/;/^falsifiers/,$d' "$good/contracts/first.yaml" | sed 's/, D: \[64, 128\]//;s/, C % D == 0//' \
+    >"$scratch/bad/contracts/first_lp.yaml"
+cp "$good/kernels/first.cu" "$scratch/bad/kernels/first_lp.cu"
+cp "$good/kernels/ref/first.c" "$scratch/bad/kernels/ref/first_lp.c"
+refuses "two keys of one name" 2 "first_lp.f32 .*have the same entry symbol nj_first_lp_f32" generate "$scratch/bad" "$scratch/none"
 
 # ---- several problems, commands ----
 rm -rf "$scratch/bad"

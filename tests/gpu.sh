@@ -15,7 +15,7 @@ step() { # NAME COMMAND...
     shift
     if "$@" >"$scratch/log" 2>&1; then
         ok "$name"
-        echo "ok   $name ($((SECONDS - started)) s): $(tail -n 1 "$scratch/log")"
+        echo "     $((SECONDS - started)) s: $(tail -n 1 "$scratch/log")"
     else
         tail -n 25 "$scratch/log"
         not_ok "$name" "exit status $?: $*"

@@ -8,13 +8,13 @@ trap 'rm -rf "$scratch"' EXIT
 
 ok() {
     passed=$((passed + 1))
-    [ -z "${V:-}" ] || echo "ok $1"
+    echo "ok $1"
 }
 
 not_ok() {
     failed=$((failed + 1))
     echo "FAIL $1: $2"
-    echo "RERUN BUILD=$BUILD V=1 bash $0"
+    echo "RERUN BUILD=$BUILD bash $0"
 }
 
 # refuses NAME STATUS REGEX COMMAND...: the command exits with STATUS (a pattern) and says one sentence that matches REGEX.

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # run.sh quick|all: runs every test program and script, adds up what they count, and ends with `N passed, N failed`.
-# A test that dies or counts nothing is a failure. $BUILD is the build folder.
+# A test that dies or counts nothing is a failure. $BUILD is the build folder; $BUILD/test-results records each check, for
+# contractcheck.
 set -u
 tier=${1:-all}
 : "${BUILD:=build}"
 export BUILD OMP_WAIT_POLICY=passive # threads that wait leave the cores to others
 log=$BUILD/test-logs
+results=$BUILD/test-results
 mkdir -p "$log"
+: >"$results"
 passed=0
 failed=0
 
@@ -29,9 +32,11 @@ count() {
     passed=$((passed + p))
     failed=$((failed + f))
     if [ "$f" != 0 ]; then
-        grep -vE '^\[ +(OK|RUN) ' "$log/$name" | tail -n 40
+        grep -vE '^(\[ +(OK|RUN) |ok )' "$log/$name" | tail -n 40
         echo "RERUN BUILD=$BUILD $3"
     fi
+    awk -v program="$name" -f tests/results.awk "$log/$name" >>"$results"
+    printf '%s\t%s\t\n' "$([ "$f" = 0 ] && echo passed || echo failed)" "$name" >>"$results"
     printf '%-28s %4d passed %3d failed  %3d s\n' "$name" "$p" "$f" $((SECONDS - started))
 }
 
@@ -46,11 +51,15 @@ run() { # NAME COMMAND...
 for t in "$BUILD"/tests/test_*; do
     if [ -x "$t" ] && [ -f "tests/$(basename "$t").c" ]; then run "$(basename "$t")" "$t"; fi
 done
-run harness-cpu "$BUILD/harness" --device cpu
+run harness "$BUILD/harness" --device cpu
 run harness-selftest "$BUILD/harness" --self-test
 for t in tests/*_*.sh; do
     if [ "$tier" = quick ] && grep -q '^# tier: all' "$t"; then continue; fi
     run "$(basename "$t" .sh)" bash "$t"
 done
+contracts=()
+if [ "$tier" = all ]; then contracts=(--results "$results"); fi # else not every test ran
+run contracts "$BUILD/contractcheck" "${contracts[@]}"
+echo "$(grep -c '^open: ' "$log/contracts") claims are open; $BUILD/contractcheck prints them"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -205,6 +205,24 @@ static void qknorm_rope_gradient(void **state)
     check_gradient(qknorm_loss, &a, a.wk, summed(dwk, P, HEAD), HEAD);
 }
 
+/* Each head as rmsnorm, rope and no bias would have it; values pass as they are. */
+static void qknorm_rope_is_rmsnorm_then_rope(void **state)
+{
+    (void)state;
+    struct rope_args a = rope_inputs();
+    double *y = zeros(N * WIDTH), *rstd = zeros(N * (H + K)), *want = copy(a.x, N * WIDTH), r;
+    nj_ref_qknorm_rope_fwd_f64(y, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS);
+    for (int n = 0; n < N; n++) {
+        for (int h = 0; h < H + K; h++) {
+            double *head = want + n * WIDTH + h * HEAD;
+            nj_ref_rmsnorm_fwd_f64(head, &r, head, h < H ? a.wq : a.wk, 1, HEAD, EPS);
+            assert_close(rstd[n * (H + K) + h], r, 1e-14);
+        }
+    }
+    nj_ref_rope_fwd_f64(want, NULL, a.inv_freq, a.pos, N, H, K, HEAD);
+    assert_all_close(y, want, N * WIDTH, 1e-13);
+}
+
 static double swiglu_loss(void *args)
 {
     const struct norm_args *a = args;
@@ -372,6 +390,7 @@ int main(void)
         cmocka_unit_test_setup(rope_and_bias_gradient, reset),
         cmocka_unit_test_setup(rope_turns_pairs_by_the_angle, reset),
         cmocka_unit_test_setup(qknorm_rope_gradient, reset),
+        cmocka_unit_test_setup(qknorm_rope_is_rmsnorm_then_rope, reset),
         cmocka_unit_test_setup(swiglu_gradient, reset),
         cmocka_unit_test_setup(embedding_gradient, reset),
         cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),

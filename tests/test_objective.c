@@ -221,6 +221,39 @@ static void head_agrees_with_itself(void **state)
     }
 }
 
+static void head_of_ratio_0_is_cross_entropy(void **state)
+{
+    (void)state;
+    struct head_args alone = {.s = random_values(ROWS * VS), .tau = 1};
+    struct head_args both = {.s = alone.s, .t = random_values(ROWS * VT), .tau = 3, .ratio = 0};
+    double *want = zeros(ROWS * VS), *got = zeros(ROWS * VS);
+    run_head(&alone, want);
+    run_head(&both, got);
+    assert_all_close(got, want, ROWS * VS, 1e-15);
+    assert_all_close(both.ce, alone.ce, ROWS, 1e-15);
+}
+
+/* The further the student goes from the teacher along a line, the larger the divergence. */
+static void head_divergence_grows(void **state)
+{
+    (void)state;
+    static const float betas[] = {0, 0.5f, 1};
+    struct head_args a = {.s = zeros(ROWS * VS), .t = random_values(ROWS * VT), .tau = 2};
+    double *away = random_values(V), last[ROWS];
+    for (int k = 0; k < 3; k++) {
+        a.beta = betas[k];
+        memset(last, 0, sizeof last);
+        for (int step = 1; step <= 6; step++) {
+            for (int i = 0; i < ROWS * V; i++)
+                a.s[i / V * VS + i % V] = a.t[i / V * VT + i % V] + step * away[i % V];
+            run_head(&a, zeros(ROWS * VS));
+            for (int m = 0; m < ROWS; m++)
+                assert_true(TARGET[m] < 0 ? a.kd[m] == 0 : a.kd[m] > last[m] + 1e-3);
+            memcpy(last, a.kd, sizeof last);
+        }
+    }
+}
+
 static void head_breaks_ties_by_the_lowest_index(void **state)
 {
     (void)state;
@@ -335,6 +368,8 @@ int main(void)
         cmocka_unit_test_setup(head_divergence_has_limits, reset),
         cmocka_unit_test_setup(head_survives_underflow, reset),
         cmocka_unit_test_setup(head_agrees_with_itself, reset),
+        cmocka_unit_test_setup(head_of_ratio_0_is_cross_entropy, reset),
+        cmocka_unit_test_setup(head_divergence_grows, reset),
         cmocka_unit_test_setup(head_breaks_ties_by_the_lowest_index, reset),
         cmocka_unit_test_setup(adamw_equals_the_formula, reset),
         cmocka_unit_test_setup(adamw_skips, reset),

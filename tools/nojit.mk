@@ -31,10 +31,12 @@ NJ_GENERATED := $(addprefix $(NJ_BUILD)/gen/,nojit_ops.h ops.c cases.c keys.txt 
 
 # nj-stamp FILE TEXT: a file that changes only when TEXT does, so that a changed setting rebuilds what it should.
 nj-stamp = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || printf '%s\n' '$2' > $1)
+# Objects do not depend on the folder that they were built in, so a moved tree rebuilds nothing.
+nj-unmapped = $(filter-out -ffile-prefix-map=%,$1)
 
 $(call nj-stamp,$(NJ_BUILD)/stamp/gen,$(ARCHS) / $(ONLY))
 $(call nj-stamp,$(NJ_BUILD)/stamp/nvcc,$(CUDA_DIR) $(shell $(CUDA_DIR)/bin/nvcc --version | tail -n 1))
-$(call nj-stamp,$(NJ_BUILD)/stamp/cc,$(NJ_CC) $(CFLAGS) $(NJ_REF_CFLAGS) $(NJ_CFLAGS))
+$(call nj-stamp,$(NJ_BUILD)/stamp/cc,$(call nj-unmapped,$(NJ_CC)) $(CFLAGS) $(NJ_REF_CFLAGS) $(NJ_CFLAGS))
 
 $(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*.yaml) $(NJ_CONTRACTS) \
 		$(NJ_BUILD)/stamp/gen | $(NJ_KERNELS)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * falsifier.h: a claim of a contract, and what holds it. One reader for gen and for contractcheck;
+ * docs/contracts.md says what each field means.
+ */
+#ifndef GEN_FALSIFIER_H
+#define GEN_FALSIFIER_H
+
+#include "yaml.h"
+
+/* A planted fault: one edit of one file. */
+struct mutant {
+    const char *file, *replace, *with;
+    int line;
+};
+
+/* Either bound (test and mutant) or open (why nothing holds it yet). */
+struct falsifier {
+    const char *contract; /* the file that holds it */
+    int line;
+    const char *id, *claim, *test, *open;
+    struct mutant mutant;
+};
+
+/* Reads one item of `falsifiers`; false after problem(). */
+bool falsifier_read(const char *contract, const struct node *n, struct falsifier *out);
+
+#endif

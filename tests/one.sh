@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# one.sh PROGRAM [CHECK]: runs one test by the name that contracts give it. Exit status 0 if the check passed; whatever
+# else happens, a crash or a check that does not exist, is a failure, and the log is shown. $BUILD is the build folder.
+set -u
+cd "$(dirname "$0")/.."
+: "${BUILD:=build}"
+export BUILD OMP_WAIT_POLICY=passive
+program=${1:?usage: one.sh PROGRAM [CHECK]} check=${2-}
+case $program in
+harness) run=("$BUILD/harness" --device cpu --filter "${check:-*}.*") ;;
+harness-selftest) run=("$BUILD/harness" --self-test) ;;
+test_*) run=("$BUILD/tests/$program" ${check:+"$check"}) ;;
+*) run=(bash "tests/$program.sh") ;;
+esac
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+"${run[@]}" >"$log" 2>&1 </dev/null || status=$?
+if [ -n "$check" ]; then
+    awk -v program="$program" -f tests/results.awk "$log" | awk -F'\t' -v check="$check" '
+        $3 == check { n[$1]++ } END { exit !(n["passed"] && !n["failed"]) }' && status=0 || status=1
+fi
+[ "$status" = 0 ] || tail -n 40 "$log"
+exit "$status"

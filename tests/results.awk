@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# results.awk -v program=NAME LOG: what a log says of each check, as lines `passed|failed, tab, NAME, tab, check`. Knows
+# cmocka's lines, those of tests/lib.sh and, of the harness, its ops.
+function say(verdict, check) { print verdict "\t" program "\t" check }
+/^\[       OK \] / { say("passed", $4) }
+/^\[  FAILED  \] [^0-9]/ { say("failed", $4) }
+/^ok / { say("passed", substr($0, 4)) }
+/^FAIL / {
+    if (program == "harness") {
+        sub(/\..*/, "", $2)
+        bad[$2] = 1
+    } else {
+        sub(/: .*/, "")
+        say("failed", substr($0, 6))
+    }
+}
+program == "harness" && / cases, worst error / { ran[$1] = 1 }
+END { for (op in ran) say(op in bad ? "failed" : "passed", op) }

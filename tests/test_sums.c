@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_sums.c: the references of ops that copy or add: in double against their definitions (sizes are odd,
+ * outputs start with values that must be kept or go), in float the same bits with any number of threads.
+ */
+#include <omp.h>
+
+#include "gradients.h"
+
+void nj_ref_accumulate_f64(double *dst, const double *src, int64_t n);
+void nj_ref_add_f64(double *y, const double *a, const double *b, int64_t n);
+void nj_ref_cast_to_f32_f64(double *dst, const double *src, int64_t n);
+void nj_ref_cast_to_lp_f64(double *dst, const double *src, int64_t n);
+void nj_ref_bias_bwd_f64(double *part, const double *dy, int32_t N, int32_t C, int32_t P);
+void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
+void nj_ref_grad_sumsq_f64(double *part, const double *g, int64_t n, int32_t P);
+void nj_ref_loss_reduce_f64(double *sums, const double *kd, const double *ce, const double *entropy,
+                            const double *agree, int32_t M);
+void nj_ref_bias_bwd_f32(float *part, const float *dy, int32_t N, int32_t C, int32_t P);
+void nj_ref_colsum_f32(float *dst, const float *part, int32_t P, int32_t C);
+void nj_ref_grad_sumsq_f32(float *part, const float *g, int64_t n, int32_t P);
+void nj_ref_loss_reduce_f32(float *sums, const float *kd, const float *ce, const float *entropy,
+                            const float *agree, int32_t M);
+void nj_ref_rmsnorm_bwd_f32(float *dx, float *dw_part, const float *dy, const float *x,
+                            const float *w, const float *rstd, const float *dres, int32_t N,
+                            int32_t C, int32_t P);
+
+enum { N = 131 };
+
+static void elements_are_added(void **state)
+{
+    (void)state;
+    double *a = random_values(N), *b = random_values(N), *y = random_values(N), *sum = copy(a, N);
+    nj_ref_add_f64(y, a, b, N);
+    nj_ref_accumulate_f64(sum, b, N);
+    for (int i = 0; i < N; i++) {
+        assert_true(y[i] == a[i] + b[i]);
+        assert_true(sum[i] == a[i] + b[i]);
+    }
+}
+
+static void casts_keep_the_values(void **state)
+{
+    (void)state;
+    double *x = random_values(N), *y = random_values(N), *z = random_values(N);
+    nj_ref_cast_to_f32_f64(y, x, N);
+    nj_ref_cast_to_lp_f64(z, x, N);
+    assert_memory_equal(y, x, N * sizeof *x);
+    assert_memory_equal(z, x, N * sizeof *x);
+}
+
+static void losses_are_added_to_the_sums(void **state)
+{
+    (void)state;
+    double *rows[4], sums[4] = {1, 2, 3, 4};
+    for (int k = 0; k < 4; k++)
+        rows[k] = random_values(N);
+    nj_ref_loss_reduce_f64(sums, rows[0], rows[1], rows[2], rows[3], N);
+    for (int k = 0; k < 4; k++) {
+        double want = k + 1;
+        for (int i = 0; i < N; i++)
+            want += rows[k][i];
+        assert_close(sums[k], want, 1e-14);
+    }
+}
+
+/* Rows go to partial sums, these to the columns of dst: all in all each column is added once. */
+static void columns_are_added_once(void **state)
+{
+    (void)state;
+    enum { ROWS = 11, C = 70, P = 4 };
+    double *dy = random_values(ROWS * C), *part = random_values(P * C), *dst = random_values(C);
+    double *before = copy(dst, C);
+    nj_ref_bias_bwd_f64(part, dy, ROWS, C, P);
+    nj_ref_colsum_f64(dst, part, P, C);
+    for (int c = 0; c < C; c++) {
+        double want = before[c];
+        for (int n = 0; n < ROWS; n++)
+            want += dy[n * C + c];
+        assert_close(dst[c], want, 1e-14);
+    }
+}
+
+/* Also where the parts do not divide the elements, and where there are more parts. */
+static void every_square_is_in_one_part(void **state)
+{
+    (void)state;
+    double *g = random_values(N), *part = random_values(2 * N);
+    const double want = dot(g, g, N);
+    static const int32_t parts[] = {1, 7, N, 2 * N};
+    for (int k = 0; k < 4; k++) {
+        double sum = 0;
+        nj_ref_grad_sumsq_f64(part, g, N, parts[k]);
+        for (int p = 0; p < parts[k]; p++)
+            sum += part[p];
+        assert_close(sum, want, 1e-14);
+    }
+}
+
+/* Sums of all of them, in out[COUNT], of values whose order matters to float32. */
+enum { LONG = 4096, WIDE = 64, PARTS = 8, COUNT = 4 + PARTS + 3 * PARTS * WIDE };
+
+static void float_sums(const float *x, float *out)
+{
+    static float dx[LONG];
+    float *part = out + 4, *bias = part + PARTS, *gain = bias + PARTS * WIDE;
+    memset(out, 0, COUNT * sizeof *out);
+    nj_ref_loss_reduce_f32(out, x, x + 1, x + 2, x + 3, LONG - 3);
+    nj_ref_grad_sumsq_f32(part, x, LONG, PARTS);
+    nj_ref_bias_bwd_f32(bias, x, LONG / WIDE, WIDE, PARTS);
+    nj_ref_rmsnorm_bwd_f32(dx, gain, x, x, x, x, NULL, LONG / WIDE, WIDE, PARTS);
+    nj_ref_colsum_f32(gain + PARTS * WIDE, x, LONG / WIDE, WIDE);
+}
+
+static void sums_do_not_depend_on_the_threads(void **state)
+{
+    (void)state;
+    static float x[LONG], want[COUNT], got[COUNT];
+    for (int i = 0; i < LONG; i++)
+        x[i] = (float)(uniform() - 0.5);
+    omp_set_num_threads(1);
+    float_sums(x, want);
+    for (int threads = 2; threads <= 5; threads++) {
+        omp_set_num_threads(threads);
+        float_sums(x, got);
+        assert_memory_equal(got, want, sizeof got);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(elements_are_added, reset),
+        cmocka_unit_test_setup(casts_keep_the_values, reset),
+        cmocka_unit_test_setup(losses_are_added_to_the_sums, reset),
+        cmocka_unit_test_setup(columns_are_added_once, reset),
+        cmocka_unit_test_setup(every_square_is_in_one_part, reset),
+        cmocka_unit_test_setup(sums_do_not_depend_on_the_threads, reset),
+    };
+    return cmocka_run_group_tests_name("sums", tests, NULL, NULL);
+}

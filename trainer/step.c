@@ -159,6 +159,8 @@ static int name_nonfinite(struct engine *e, struct step_result *out)
     int rc = 0;
     if (e->has_teacher)
         rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, &name);
+    if (rc == 0 && !name && e->teacher.net.f8)
+        rc = f8_scan(e, &name);
     if (rc == 0 && !name) {
         what = "weight of the student";
         rc = weights_scan(e, p, NJ_F32, e->mem.master, &name);

@@ -214,12 +214,14 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
     const bool teacher = r->teacher[0] != '\0';
     snprintf(out, bytes,
              "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
-             "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\n",
+             "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nteacher-dtype %s\n"
+             "lora-r %d\n",
              teacher ? "distill" : "train",
              teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
              (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size,
              o->grad_accum, o->seq_len, (double)o->temperature, (double)o->kd_ratio,
-             (double)o->beta, o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank);
+             (double)o->beta, o->dtype == NJ_F32 ? "float32" : "16-bit",
+             o->teacher_f8 ? "fp8" : "as dtype", o->lora.rank);
 }
 
 static int start_or_resume(struct run *r, int64_t *first)
@@ -306,6 +308,8 @@ static int train(const struct settings *s, const struct command_info *c)
     err = run_open(&r, s);
     if (!err)
         err = open_inputs(&r, c->name);
+    if (!err && !s->dry_run)
+        err = run_check_teacher(&r);
     if (!err)
         err = open_engine(&r);
     if (err)

@@ -48,7 +48,7 @@ static json_t *applied(const struct train_options *o)
     static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
     return json_pack(
         "{s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:s, "
-        "s:i, s:f, s:f}",
+        "s:i, s:f, s:f, s:s}",
         "batch_size", o->batch_size, "seq_len", o->seq_len, "grad_accum", o->grad_accum, "steps",
         (json_int_t)o->steps, "temperature", (double)o->temperature, "kd_ratio",
         (double)o->kd_ratio, "beta", (double)o->beta, "lr", (double)o->lr, "min_lr_ratio",
@@ -56,7 +56,8 @@ static json_t *applied(const struct train_options *o)
         "beta2", (double)o->beta2, "eps", (double)o->eps, "max_grad_norm", (double)o->max_grad_norm,
         "warmup_steps", (json_int_t)o->warmup_steps, "lr_schedule", schedules[o->schedule], "dtype",
         o->dtype == NJ_F32 ? "float32" : "16-bit", "lora_r", o->lora.rank, "lora_alpha",
-        o->lora.alpha, "lora_dropout", o->lora.dropout);
+        o->lora.alpha, "lora_dropout", o->lora.dropout, "teacher_dtype",
+        o->teacher_f8 ? "fp8" : "as dtype");
 }
 
 static json_t *device(const struct nj_device_info *d)
@@ -78,6 +79,7 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
     json_t *options = json_object();
     settings_visit(c, r->s, add_option, options);
     const struct model_config *teacher = engine_teacher(r->engine);
+    const struct teacher_check *check = &r->teacher_check;
     json_t *root = json_pack(
         "{s:s, s:s, s:I, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "nojit",
         NOJIT_VERSION, "command", c->name, "steps_done", (json_int_t)steps_done, "options", options,
@@ -91,6 +93,10 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
         "trained_parameters", (json_int_t)engine_trained_parameters(r->engine));
     if (root != NULL && teacher != NULL)
         json_object_set_new(root, "teacher_hash", hex(engine_teacher_hash(r->engine)));
+    if (root != NULL && check->tokens > 0)
+        json_object_set_new(root, "teacher_check",
+                            json_pack("{s:f, s:f, s:I}", "kl", check->kl, "agreement",
+                                      check->agreement, "tokens", (json_int_t)check->tokens));
     snprintf(path, sizeof path, "%s/receipt.json", dir);
     const int failed = root == NULL || json_dump_file(root, path, JSON_INDENT(2)) != 0;
     json_decref(root);

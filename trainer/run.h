@@ -15,6 +15,12 @@
 
 #define PATH_BYTES 4096
 
+/* What e4m3 changes in the teacher's distribution. */
+struct teacher_check {
+    double kl, agreement; /* KL(as --dtype || fp8) in nats a token; share of equal first choices */
+    int64_t tokens;       /* 0: not measured */
+};
+
 struct run {
     const struct settings *s;
     struct progress progress;
@@ -26,6 +32,7 @@ struct run {
     struct engine *engine;
     struct metrics metrics;
     struct checkpoints checkpoints;
+    struct teacher_check teacher_check;
     uint64_t fallbacks; /* announced fall-backs, for the receipt */
 };
 
@@ -44,6 +51,9 @@ int run_adapters(const struct settings *s, struct lora_config *out);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation. */
 int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
                   struct data **out);
+/* teacher_check.c: measures it on the first batches and says so; with a teacher that is not fp8 there
+ * is nothing to do. Before the engine is opened, while its memory is free. */
+int run_check_teacher(struct run *r);
 /* A line for each region of the plan, then the sums. */
 void run_print_plan(struct run *r, const struct plan *p);
 /* Says a line; the engine's `say`. */

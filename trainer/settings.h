@@ -47,6 +47,7 @@ struct settings {
     int dtype;     /* enum dtype_choice */
     int recompute; /* enum recompute */
     bool json, dry_run, verbose, keep_best;
+    int teacher_dtype; /* enum teacher_dtype */
     /* generate */
     const char *prompt;
     int64_t max_tokens;
@@ -63,6 +64,7 @@ struct settings {
 
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
+enum teacher_dtype { TEACHER_AUTO, TEACHER_BF16, TEACHER_F8 };
 
 /* Commands as bits, so that a row of the table can serve several. */
 enum command {

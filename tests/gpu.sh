@@ -112,7 +112,7 @@ variant accumulated --batch-size 2 --grad-accum 4
 variant adapters --lora-r 8 --lora-dropout 0.1
 variant adapters-of-odd-rank --lora-r 5 --lora-target-modules q_proj,down_proj --recompute block
 # Where cuBLASLt has a scale for each row of e4m3, and a refusal elsewhere.
-if "$nojit" doctor --device cuda | grep -q 'sm_90'; then
+if "$nojit" doctor --device cuda | grep -q '^gpu .*sm_90'; then
     variant fp8 --teacher-dtype fp8
     grep -h "fp8 teacher" "$scratch/log"
     variant fp8-float32 --teacher-dtype fp8 --dtype float32

@@ -196,7 +196,7 @@ static void tables_agree(void **state)
         struct settings s;
         char line[128];
         snprintf(line, sizeof line, "--%s %s", a->name, a->word);
-        check_ok(parse("train", line, &s), line);
+        check_ok(parse("distill", line, &s), line);
         settings_free(&s);
     }
 }

@@ -155,7 +155,7 @@ test: all $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE)
 check: $(B)/nojit $(BLOBCHECK) $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE)
 	$(Q)BUILD=$(B) tests/run.sh quick
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
-check-gpu: all $(HARNESS) $(B)/cupti_modules.so
+check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
 # Optional: without CUPTI's headers the count of module loads is reported as missing.
 $(B)/cupti_modules.so: tests/cupti_modules.c

@@ -146,7 +146,7 @@ static void report(void)
     if (f == NULL)
         return;
     qsort(spans, count, sizeof *spans, by_start);
-    const int steps = steps_between(skip != NULL ? atoi(skip) : 5, &first, &last);
+    const int steps = steps_between(skip != NULL ? (int)strtol(skip, NULL, 10) : 5, &first, &last);
     if (steps > 0 && first > 0)
         write_table(f, steps, first, last);
     else

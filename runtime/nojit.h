@@ -146,6 +146,8 @@ nj_context *nj_stream_context(nj_stream *s);
 int nj_event_create(nj_context *ctx, nj_event **out);
 void nj_event_destroy(nj_event *e);
 int nj_event_record(nj_event *e, nj_stream *s);
+/* Waits until the stream has passed the event, not for what was enqueued after it. */
+int nj_event_sync(nj_event *e);
 int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms); /* waits for both */
 
 /* Capture what is enqueued on s between begin and end. NJ_E_UNSUPPORTED on the CPU and with

@@ -138,6 +138,11 @@ int nj_event_record(nj_event *e, nj_stream *s)
     return s->ctx->backend->event_record(e, s);
 }
 
+int nj_event_sync(nj_event *e)
+{
+    return e ? e->ctx->backend->event_sync(e) : NJ_E_ARG;
+}
+
 int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms)
 {
     if (!from || !to || !ms)

@@ -69,9 +69,19 @@ refuses "another program" 2 "holds no kernels" "$blobcheck" "$(type -P true)"
 refuses "a folder" 2 "not a regular file" "$blobcheck" tests
 refuses "no file" 2 "cannot open" "$blobcheck" "$scratch/none"
 refuses "half a file" 2 "past the end of the file" "$blobcheck" "$scratch/head"
-refuses "an unknown option" 2 "usage:" "$blobcheck" --frobnicate
-refuses "an arch that is not embedded" 1 "sm_88: the binary holds no code" "$blobcheck" "$binary" --arch sm_88
-refuses "a model without a config" 2 "config.json" "$blobcheck" "$binary" --model "$scratch"
+says() { # NAME STATUS SENTENCE COMMAND...: exits with STATUS and says that sentence, alone
+    local name=$1 want=$2 sentence=$3 got=0
+    shift 3
+    "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
+    if [ "$got" = "$want" ] && [ "$(cat "$scratch/err")" = "$sentence" ]; then ok "$name"; else not_ok "$name" "$got: $(head -c 300 "$scratch/err")"; fi
+}
+says "an unknown option" 2 "blobcheck: unknown option --frobnicate; see blobcheck --help" "$blobcheck" --frobnicate
+says "an option without its value" 2 "blobcheck: --arch needs a value" "$blobcheck" "$binary" --arch
+says "two binaries" 2 "blobcheck: unexpected argument b: one binary is checked at a time" "$blobcheck" a b
+says "an arch that is not embedded" 1 "blobcheck: sm_88: the binary holds no code for this arch, but for ${archs[*]}" \
+    "$blobcheck" "$binary" --arch sm_88
+says "a model without a config" 2 "blobcheck: $scratch/config.json: No such file or directory" \
+    "$blobcheck" "$binary" --model "$scratch"
 
 # ---- code that is missing, twice, or not asked for ----
 catches arch-removed "$key $sm: missing: no machine code"

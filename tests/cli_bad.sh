@@ -41,6 +41,12 @@ refuses "not a number" 2 '--lr abc: not a number' train "$d/student" --lr abc
 refuses "not whole" 2 '--steps 1.5: not a whole number' train "$d/student" --steps 1.5
 refuses "NaN is no number" 2 '--lr nan: not a number' train "$d/student" --lr nan
 refuses "choice" 2 'must be one of cosine\|linear\|constant' train "$d/student" --lr-schedule step
+refuses "another spelling" 2 '--learning_rate abc: not a number' train "$d/student" --learning_rate abc
+refuses "option of another command" 2 'no option --teacher here; it belongs to `nojit distill`' train "$d/student" --teacher x
+refuses "options file missing" 2 "$d/none.yaml: No such file" train "$d/student" --config "$d/none.yaml"
+refuses "help on an unknown command" 2 "unknown command 'trin'; did you mean 'train'" "$nojit" help trin
+if [ "$("$nojit" help train)" = "$("$nojit" train --help)" ]; then ok "help COMMAND"; else not_ok "help COMMAND" "$("$nojit" help train | head -2)"; fi
+if "$nojit" help eval | grep -q 'adapters.*training goes on'; then not_ok "--adapter of eval" "speaks of training"; else ok "--adapter of eval"; fi
 refuses "value missing" 2 '--lr needs a value' train "$d/student" --lr
 refuses "option missing" 2 '--teacher is needed' "$nojit" distill --student "$d/student" --data "$d/text.txt" --out "$d/out"
 refuses "stray word" 2 "unexpected argument 'x'" "$nojit" eval x
@@ -104,11 +110,40 @@ refuses "folder cannot be made" 1 'text.txt' "$nojit" train --student "$d/studen
     --out "$d/text.txt/out" "${fast[@]}"
 refuses "folder holds a model" 2 'student' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/student" "${fast[@]}"
+# Where it writes and what it goes on from are looked at before the text, which is missing here.
+early() { "$nojit" train --student "$d/student" --data "$d/nowhere.txt" "${fast[@]}" "$@"; }
+refuses "folder holds a model, said first" 2 'holds a model already' early --out "$d/student"
+refuses "folder cannot be made, said first" 1 'text.txt/out: cannot be an output folder' early --out "$d/text.txt/out"
+refuses "log cannot be written, said first" 1 '--log /nowhere/log: cannot be written' early --out "$d/out" --log /nowhere/log
+refuses "resume without a folder" 2 '--resume .*/none: no such folder; name a checkpoint' early --out "$d/out" --resume "$d/none"
+refuses "resume without a state" 2 'there is no state.bin in it' early --out "$d/out" --resume "$d/student"
+refuses "text missing, folder new" 1 'nowhere.txt' early --out "$d/out"
+if [ -e "$d/out" ]; then not_ok "a folder made for nothing goes" "$d/out is there"; else ok "a folder made for nothing goes"; fi
+train "$d/student" --out "$d/parents/of/out" >/dev/null 2>&1
+if [ -f "$d/parents/of/out/model.safetensors" ]; then ok "parents of --out are made"; else not_ok "parents of --out are made" "$(ls "$d")"; fi
+refuses "resume of a finished run" 2 'the run in .*/out is finished.*--student' early --out "$d/parents/of/out" --resume auto
+
 go_on() { train "$d/student" --save-every 1 "$@"; }
 go_on >/dev/null 2>&1
 refuses "resumed with another seed" 2 'seed 1, this run has seed 7' go_on --resume auto --steps 4 --seed 7
 refuses "resumed with another length" 2 'seq-len 32, this run has seq-len 16' go_on --resume auto --steps 4 --seq-len 16
-if go_on --resume auto --steps 4 >/dev/null 2>&1; then ok "resumed with the same options"; else not_ok "resumed with the same options" "exit status $?"; fi
+refuses "resumed by the folder of a run" 2 "name $d/out/checkpoint-2 in it" early --out "$d/new" --resume "$d/out"
+
+# What a run that was killed has left goes; what another one is writing, and what only looks like it, stays.
+sleep 1000 &
+living=$!
+(exit 0) &
+dead=$!
+wait $dead
+gone=(checkpoint-3.tmp-$dead final.tmp-$dead best.new.tmp-$dead merged.tmp-$dead)
+kept=(checkpoint-3.tmp-$living notes.tmp-$dead checkpoint-3.tmp-${dead}x checkpoint-x.tmp-$dead)
+for f in "${gone[@]}" "${kept[@]}" best.old; do mkdir "$d/out/$f" && touch "$d/out/$f/config.json"; done
+if go_on --resume auto --steps 4 >"$d/log" 2>&1; then ok "resumed with the same options"; else not_ok "resumed with the same options" "$(tail -n 1 "$d/log")"; fi
+for f in "${gone[@]}"; do [ ! -e "$d/out/$f" ] || not_ok "leftovers go" "$f is there"; done
+for f in "${kept[@]}"; do [ -e "$d/out/$f/config.json" ] || not_ok "others stay" "$f is gone"; done
+if [ -e "$d/out/best/config.json" ] && [ ! -e "$d/out/best.old" ]; then ok "the last best is back"; else not_ok "the last best is back" "$(ls "$d/out")"; fi
+if [ "$(grep -c 'removed 4 unfinished folders of a run that was killed' "$d/log")" = 1 ]; then ok "leftovers are said once"; else not_ok "leftovers are said once" "$(head -n 2 "$d/log")"; fi
+kill $living
 rm -rf "$d/out"
 small_disk() { (ulimit -f 64 && trap '' XFSZ && train "$d/student" --save-every 1); }
 refuses "disk full" 1 "$d/out" small_disk

@@ -24,6 +24,7 @@ offers "an option" "--teacher --teacher-dtype" nojit distill --tea
 offers "options of this command alone" "" nojit train --tea
 offers "choices" "constant cosine" nojit train --lr-schedule co
 offers "no file where a number is due" "" nojit train --steps ""
+offers "nor where a list of them is" "" nojit train --data-weights ""
 mkdir "$scratch/files"
 mkdir "$scratch/files/folder"
 touch "$scratch/files/file.yaml"

@@ -146,13 +146,15 @@ static void write_tokens(const char *name, uint32_t seed, bool masked, int last)
     assert_int_equal(fclose(f), 0);
 }
 
-static struct data *open_tokens(const char *name, const struct train_options *o, bool once)
+static struct data *open_rows(const char *name, const struct train_options *o, enum packing packing,
+                              bool once)
 {
     const struct tokenizer t = {.kind = "bytes", .vocab_size = VOCAB, .end_of_text = END_OF_TEXT};
     const char *path = path_of(name);
     const struct data_options options = {
         .paths = &path,
         .path_count = 1,
+        .packing = packing,
         .seq_len = o->seq_len,
         .batch_size = o->batch_size,
         .vocab_size = VOCAB,
@@ -161,6 +163,11 @@ static struct data *open_tokens(const char *name, const struct train_options *o,
     struct data *d;
     ok(data_open(&options, &t, &d));
     return d;
+}
+
+static inline struct data *open_tokens(const char *name, const struct train_options *o, bool once)
+{
+    return open_rows(name, o, PACKING_WRAPPED, once);
 }
 
 static struct engine *open_engine(const char *student, const char *teacher,
@@ -179,9 +186,9 @@ static int fixture_open(void **state)
     snprintf(base, sizeof base, "%.32s/nojit-engine-XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(base));
     assert_int_equal(nj_context_create(&ctx, &options), 0);
-    ok(init_model(path_of("qwen2"), &qwen2, 1, ST_F32, 1 << 30));
-    ok(init_model(path_of("qwen3"), &qwen3, 2, ST_F32, 1 << 30));
-    ok(init_model(path_of("teacher"), &teacher_config, 3, ST_F32, 1 << 30));
+    ok(init_model(path_of("qwen2"), &qwen2, 1, ST_F32, 1 << 30, NULL));
+    ok(init_model(path_of("qwen3"), &qwen3, 2, ST_F32, 1 << 30, NULL));
+    ok(init_model(path_of("teacher"), &teacher_config, 3, ST_F32, 1 << 30, NULL));
     write_tokens("tokens.bin", 7, false, 1);
     write_tokens("masked.bin", 7, true, 1);
     write_tokens("masked_other.bin", 7, true, 2);

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gpu.sh: everything that needs a GPU: all kernels against their references (with SANITIZE=1 also under
-# compute-sanitizer), the PTX of other archs where BUILD/foreign has it, a training run that must load nothing after
+# compute-sanitizer), the PTX of other archs where BUILD/foreign has it, the trainer against PyTorch's numbers, a training run that must load nothing after
 # start-up. Ends with `N passed, N failed`.
 set -u
 : "${BUILD:=build}" "${SANITIZE:=0}"
 . tests/lib.sh
+export XDG_CACHE_HOME=$scratch/cache-home
 nojit=$BUILD/nojit
 
 step() { # NAME COMMAND...
@@ -30,6 +31,14 @@ if [ -x "$BUILD/tests/test_device" ]; then
     step "memory, copies, products, graphs" env REQUIRE_GPU=1 "$BUILD/tests/test_device"
 fi
 if [ -x "$BUILD/tests/test_f8" ]; then step "rows and products of e4m3" env REQUIRE_GPU=1 "$BUILD/tests/test_f8"; fi
+if [ -x "$BUILD/tests/test_gemm_table" ]; then
+    step "choices of products in a file" env REQUIRE_GPU=1 "$BUILD/tests/test_gemm_table"
+fi
+for dtype in float32 16-bit; do
+    if [ -x "$BUILD/tests/test_golden" ]; then
+        step "PyTorch's numbers in $dtype" env GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/test_golden"
+    fi
+done
 if [ "$SANITIZE" = 1 ]; then
     step "memcheck" compute-sanitizer --tool memcheck --error-exitcode 9 "$BUILD/harness" --device cuda
 fi
@@ -45,6 +54,16 @@ train=("$nojit" distill --teacher "$scratch/teacher" --student "$scratch/student
 # sm_75 has float16 and loss scaling: its PTX on this GPU.
 if [ -x "$BUILD/foreign/sm_75/nojit" ]; then
     step "float16 distillation" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --out "$scratch/f16"
+fi
+
+# --verbose: a line for each kernel, of doctor and of whatever runs a model.
+loaded=$("$nojit" doctor --device cuda --json | grep -oE '"kernels_loaded": [0-9]+' | tr -dc 0-9)
+count_loaded() { "$@" 2>&1 | grep -cE 'loaded .*, [0-9]+ registers, ' || true; }
+counted="$(count_loaded "$nojit" doctor --device cuda --verbose) $(count_loaded "${train[@]}" --dry-run --verbose)"
+if [ "$counted $(count_loaded "${train[@]}" --dry-run)" = "$loaded $loaded 0" ]; then
+    ok "--verbose has a line for each kernel"
+else
+    not_ok "--verbose has a line for each kernel" "$counted lines of $loaded kernels"
 fi
 
 # While a run goes on, no JIT library is in its memory map.
@@ -100,6 +119,24 @@ variant() {
     NOJIT_GRAPH=0 "${train[@]}" --steps 20 "$@" --out "$dir-plain" >"$scratch/log" 2>&1
     same_bits "$name: graphs and no graphs give the same bits" "$dir" "$dir-plain"
 }
+# Timed choices are kept in the file and in checkpoints: either gives the same bits again.
+table=$scratch/table
+chosen=("${train[@]}" --steps 10 --gemm-table "$table")
+step "choices of products" "${chosen[@]}" --save-every 5 --out "$scratch/chosen"
+if [ -s "$table" ] && cmp -s "$table" "$scratch/chosen/checkpoint-5/gemm.txt"; then
+    ok "choices are kept"
+else
+    not_ok "choices are kept" "$(ls "$scratch/chosen/checkpoint-5")"
+fi
+step "the same choices" "${chosen[@]}" --out "$scratch/chosen-again"
+same_bits "a table gives the same bits" "$scratch/chosen" "$scratch/chosen-again"
+rm "$table"
+step "choices of a checkpoint" "${chosen[@]}" --resume "$scratch/chosen/checkpoint-5" --out "$scratch/chosen-on"
+if ! grep -q ' timed;' "$scratch/log" && cmp -s "$scratch"/chosen{,-on}/model.safetensors; then
+    ok "a resumed run takes the choices of its checkpoint"
+else
+    not_ok "a resumed run takes the choices of its checkpoint" "$(grep timed "$scratch/log")"
+fi
 variant none
 variant mlp --recompute mlp
 variant block --recompute block

@@ -34,7 +34,9 @@ fi
 before=$(held_out --model "$d/base") after=$(held_out --model "$d/base" --adapter "$d/one")
 if awk -v a="$after" -v b="$before" 'BEGIN { exit !(a < b - 0.05) }'; then ok "held-out loss falls"; else not_ok "held-out loss falls" "$before -> $after"; fi
 near "the merged model has the loss of base and adapters" "$after" "$(held_out --model "$d/one/merged")"
-"$nojit" merge --model "$d/base" --adapter "$d/one" --out "$d/merged"
+said=$("$nojit" merge --model "$d/base" --adapter "$d/one" --out "$d/merged")
+if [ "$said" = "$d/merged: $d/base with 8 adapters of $d/one in its weights" ]; then ok "merge says what it wrote"; else not_ok "merge says what it wrote" "$said"; fi
+if grep -q "^8 adapters merged into the model: $d/one/merged" "$scratch/out"; then ok "and so does --merge"; else not_ok "and so does --merge" "$(tail -n 2 "$scratch/out")"; fi
 if cmp -s "$d/merged/model.safetensors" "$d/one/merged/model.safetensors"; then ok "merge later is merge at once"; else not_ok "merge later is merge at once" "the weights differ"; fi
 cp -r "$d/one" "$d/two"
 rm -r "$d/two/merged" "$d"/two/adapter_* "$d/two/checkpoint-8"
@@ -58,13 +60,13 @@ refuses "an unknown target" 2 "lm_head" "$nojit" train "${fast[@]}" --out "$d/x"
 refuses "two ranks" 2 "its own rank" "$nojit" train "${fast[@]}" --out "$d/x" --steps 1 --lora-r 4 --adapter "$d/one"
 refuses "a folder without adapters" 1 "adapter_config.json" "$nojit" eval --model "$d/base" --adapter "$d/base" --data "$d/held.txt" --seq-len 64
 
-peft() { "${PYTHON:-python3}" -P tests/peft.py "$@" 2>"$scratch/err"; }
+client() { "${PYTHON:-python3}" tests/clients.py "$@" 2>"$scratch/err"; }
 if "${PYTHON:-python3}" -c 'import peft, torch, transformers' 2>/dev/null; then
-    near "PEFT has the loss of our adapters" "$after" "$(peft eval "$d/base" "$d/one" "$d/held.txt" 64 | cut -d' ' -f1)"
-    if peft names "$d/base" "$d/one" >/dev/null; then ok "names are PEFT's"; else not_ok "names are PEFT's" "$(tail -n 1 "$scratch/err")"; fi
-    if peft merge "$d/base" "$d/one" "$d/merged" >/dev/null; then ok "PEFT merges to the same weights"; else not_ok "PEFT merges to the same weights" "$(tail -n 1 "$scratch/err")"; fi
-    peft make "$d/base" "$d/theirs"
+    near "PEFT has the loss of our adapters" "$after" "$(client loss "$d/held.txt" 64 "$d/base:$d/one")"
+    if client peft-names "$d/base" "$d/one" >/dev/null; then ok "names are PEFT's"; else not_ok "names are PEFT's" "$(tail -n 1 "$scratch/err")"; fi
+    if client peft-merge "$d/base" "$d/one" "$d/merged" >/dev/null; then ok "PEFT merges to the same weights"; else not_ok "PEFT merges to the same weights" "$(tail -n 1 "$scratch/err")"; fi
+    client peft-make "$d/base" "$d/theirs"
     near "adapters of PEFT have their loss here" "$(held_out --model "$d/base" --adapter "$d/theirs")" \
-        "$(peft eval "$d/base" "$d/theirs" "$d/held.txt" 64 | cut -d' ' -f1)"
+        "$(client loss "$d/held.txt" 64 "$d/base:$d/theirs")"
 fi
 finish

@@ -51,11 +51,13 @@ check "a long run makes a small page" test "$(wc -c <"$page")" -lt 600000
 
 # Text of a run stays text.
 run '<img onerror=x>' 0.001 5
-printf '%s\n' '{"step": 3, "prompt": "</script><script>alert(1)</script>", "text": "<!--<script>"}' >"$d/<img onerror=x>/samples.jsonl"
+printf '%s\n' '{"step": 2, "prompt": "</script><script>alert(1)</script>", "text": "before\u0000"}' \
+    '{"step": 3, "prompt": "</script><script>alert(1)</script>", "text": "<!--<script>"}' >"$d/<img onerror=x>/samples.jsonl"
 "$nojit" report "$d/<img onerror=x>" --out "$page" >"$scratch/log"
 check "a sample cannot end the data" test "$(grep -o '</script>' "$page" | wc -l)" = 2
 check "markup in names is escaped" test "$(grep -c '<img' "$page")" = 0
 check "samples are there" grep -q 'u003c!--' "$page"
+check "a sample may hold a zero" grep -q '"text":"before.u0000"' "$page"
 
 # A run that goes on, and damage.
 run going 0.001 12
@@ -64,7 +66,14 @@ printf '{"step": 13, "lo' >>"$d/going/metrics.jsonl"
 check "a run that goes on" "$nojit" report "$d/going" --out "$page" >"$scratch/log"
 check "says so" grep -q 'the run has not finished.*is not whole' "$page"
 refuses "no run" 2 'needs the folder of a run' "$nojit" report --out "$page"
-refuses "no page" 2 '--out is needed' "$nojit" report "$d/first"
+program=$(realpath "$nojit")
+(cd "$d" && "$program" report first >"$scratch/log")
+check "without --out it is report.html" grep -q 'id="data"' "$d/report.html"
+"$nojit" report --help >"$scratch/log"
+check "help says what a RUN is" grep -q '^RUN: the --out folder of' "$scratch/log"
+check "and where the page goes" grep -q 'HTML page to write.*\[report.html\]' "$scratch/log"
+"$nojit" help --man >"$scratch/man"
+check "so does the manual" grep -q '^RUN: the' "$scratch/man"
 refuses "not a page" 2 'must end in .html' "$nojit" report "$d/first" --out "$d/first/receipt.json"
 refuses "no folder" 1 'nowhere/metrics.jsonl' "$nojit" report "$d/nowhere" --out "$page"
 refuses "cannot be written" 1 'nowhere/page.html: cannot be written' "$nojit" report "$d/first" --out "$d/nowhere/page.html"
@@ -94,5 +103,6 @@ if [ -n "$browser" ]; then
     check "differences are marked" grep -q 'class="differs"><th scope="row">lr' "$scratch/dom"
     check "equal settings are not" grep -q '<tr><th scope="row">seed' "$scratch/dom"
     check "a sample stays text in the browser" grep -q '&lt;/script&gt;&lt;script&gt;alert' "$scratch/dom"
+    check "the last sample of a prompt is shown first" test "$(grep -oE 'step [0-9]+</p><pre>|>1 earlier<' "$scratch/dom" | tr '\n' ' ')" = "step 3</p><pre> >1 earlier< step 2</p><pre> "
 fi
 finish

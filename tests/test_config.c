@@ -14,6 +14,7 @@
     "\"num_attention_heads\":2,\"vocab_size\":264"
 #define QWEN2 "\"model_type\":\"qwen2\"," SIZES ",\"num_key_value_heads\":1"
 #define QWEN3 "\"model_type\":\"qwen3\"," SIZES ",\"num_key_value_heads\":1"
+#define MISTRAL "\"model_type\":\"mistral\"," SIZES ",\"num_key_value_heads\":1"
 #define LLAMA "\"model_type\":\"llama\"," SIZES
 #define LLAMA3                                                                                     \
     "\"factor\":8.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"                             \
@@ -43,6 +44,62 @@ static void families_imply_their_switches(void **state)
     assert_true(!c.qkv_bias && !c.qk_norm);
     assert_int_equal(c.kv_heads, 2);
     assert_int_equal(c.max_positions, 2048);
+}
+
+/* A window that every key lies in is none; a file that is written says so. */
+static void windows_beyond_the_positions_are_none(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        "{" MISTRAL ",\"sliding_window\":null}",
+        "{" MISTRAL ",\"sliding_window\":4096,\"max_position_embeddings\":4096}",
+        "{" MISTRAL ",\"max_position_embeddings\":2048}",
+    };
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct model_config c, back;
+        check_ok(read_json(models[i], &c), models[i]);
+        assert_true(!c.qkv_bias && !c.qk_norm);
+        c.max_positions = 100000;
+        check_ok(config_write(scratch, &c, "bfloat16"), "write");
+        check_ok(config_read(scratch, &back), "read back");
+        assert_memory_equal(&c, &back, sizeof c);
+    }
+}
+
+/* Files as SmolLM2-135M and Mistral-7B-v0.3 have them. */
+static void published_files_are_read(void **state)
+{
+    (void)state;
+    struct model_config c;
+    check_ok(read_json("{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,"
+                       "\"attention_dropout\":0.0,\"bos_token_id\":0,\"eos_token_id\":0,"
+                       "\"hidden_act\":\"silu\",\"hidden_size\":576,\"initializer_range\":0.041,"
+                       "\"intermediate_size\":1536,\"is_llama_config\":true,"
+                       "\"max_position_embeddings\":8192,\"model_type\":\"llama\","
+                       "\"num_attention_heads\":9,\"num_hidden_layers\":30,"
+                       "\"num_key_value_heads\":3,\"pretraining_tp\":1,\"rms_norm_eps\":1e-05,"
+                       "\"rope_interleaved\":false,\"rope_scaling\":null,\"rope_theta\":100000,"
+                       "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\","
+                       "\"use_cache\":true,\"vocab_size\":49152}",
+                       &c),
+             "SmolLM2-135M");
+    assert_int_equal(c.head_dim, 64);
+    assert_true(c.tied && c.rope_theta == 1e5 && c.rms_eps == 1e-5f);
+    assert_int_equal(config_parameters(&c), 134515008);
+    check_ok(read_json("{\"architectures\":[\"MistralForCausalLM\"],\"attention_dropout\":0.0,"
+                       "\"bos_token_id\":1,\"eos_token_id\":2,\"hidden_act\":\"silu\","
+                       "\"hidden_size\":4096,\"initializer_range\":0.02,"
+                       "\"intermediate_size\":14336,\"max_position_embeddings\":32768,"
+                       "\"model_type\":\"mistral\",\"num_attention_heads\":32,"
+                       "\"num_hidden_layers\":32,\"num_key_value_heads\":8,"
+                       "\"rms_norm_eps\":1e-05,\"rope_theta\":1000000.0,"
+                       "\"sliding_window\":null,\"tie_word_embeddings\":false,"
+                       "\"torch_dtype\":\"bfloat16\",\"use_cache\":true,\"vocab_size\":32768}",
+                       &c),
+             "Mistral-7B-v0.3");
+    assert_int_equal(c.head_dim, 128);
+    assert_true(!c.tied && c.rope_theta == 1e6 && c.kv_heads == 8);
+    assert_int_equal(config_parameters(&c), 7248023552);
 }
 
 static void fields_are_read(void **state)
@@ -100,14 +157,37 @@ static const struct {
     {"[1]", NJ_E_FORMAT, "not a JSON object"},
     {"{" QWEN2 "," QWEN2 "}", NJ_E_FORMAT, "duplicate"},
     {"{" SIZES "}", NJ_E_FORMAT, "model_type is missing"},
-    {"{\"model_type\":\"gpt2\"," SIZES "}", NJ_E_UNSUPPORTED, "model_type is \"gpt2\"; llama"},
+    {"{\"model_type\":\"gpt2\"," SIZES "}", NJ_E_UNSUPPORTED,
+     "model_type is \"gpt2\"; llama, mistral, qwen2 and qwen3 are supported"},
+    {"{\"model_type\":\"qwen2_moe\"," SIZES "}", NJ_E_UNSUPPORTED,
+     "model_type is \"qwen2_moe\"; llama"},
+    {"{\"model_type\":\"mixtral\"," SIZES ",\"num_local_experts\":8}", NJ_E_UNSUPPORTED,
+     "model_type is \"mixtral\"; llama"},
+    {"{\"model_type\":\"llava\",\"text_config\":{" LLAMA "}}", NJ_E_UNSUPPORTED,
+     "text_config is {\"model_type\":\"llama\",\"hidden_size\":128,"},
+    {"{\"model_type\":\"llava\",\"text_config\":{" LLAMA "}}", NJ_E_UNSUPPORTED,
+     "...; models of more than text"},
+    {"{" QWEN2 ",\"vision_config\":{\"depth\":32}}", NJ_E_UNSUPPORTED,
+     "vision_config is {\"depth\":32}; models of more than text"},
+    {"{" QWEN3 ",\"num_experts\":128}", NJ_E_UNSUPPORTED,
+     "num_experts is 128; mixtures of experts"},
+    {"{" LLAMA ",\"num_local_experts\":8}", NJ_E_UNSUPPORTED, "num_local_experts is 8; mixtures"},
+    {"{" LLAMA ",\"n_routed_experts\":64}", NJ_E_UNSUPPORTED, "n_routed_experts is 64; mixtures"},
+    {"{" MISTRAL ",\"attention_bias\":true}", NJ_E_UNSUPPORTED,
+     "attention_bias is true; biases of this family"},
+    {"{" MISTRAL ",\"sliding_window\":4096,\"max_position_embeddings\":32768}", NJ_E_UNSUPPORTED,
+     "sliding_window is 4096; sliding windows are not supported; for sequences that stay within "
+     "it, set max_position_embeddings to 4096"},
+    {"{" MISTRAL "}", NJ_E_UNSUPPORTED, "sliding_window is missing, which means 4096"},
+    {"{" MISTRAL ",\"sliding_window\":\"x\"}", NJ_E_FORMAT, "sliding_window is \"x\""},
     {"{\"model_type\":\"llama\"}", NJ_E_FORMAT, "hidden_size is missing"},
     {"{\"model_type\":\"llama\",\"hidden_size\":\"x\"}", NJ_E_FORMAT, "hidden_size is \"x\""},
     {"{\"model_type\":\"llama\",\"hidden_size\":0}", NJ_E_FORMAT, "hidden_size is 0"},
     {"{\"model_type\":\"llama\",\"hidden_size\":12.5}", NJ_E_FORMAT, "hidden_size is 12.5"},
     {"{\"model_type\":\"llama\",\"hidden_size\":99999999999}", NJ_E_FORMAT, "is 99999999999"},
     {"{" LLAMA ",\"max_position_embeddings\":2000000000}", NJ_E_FORMAT, "2000000000"},
-    {"{" LLAMA ",\"head_dim\":80}", NJ_E_UNSUPPORTED, "the head size is 80"},
+    {"{" LLAMA ",\"head_dim\":80}", NJ_E_UNSUPPORTED,
+     "head_dim (or hidden_size / num_attention_heads) is 80; 64 and 128"},
     {"{" LLAMA ",\"num_key_value_heads\":3}", NJ_E_FORMAT, "no multiple of num_key_value_heads 3"},
     {"{" LLAMA ",\"rms_norm_eps\":0}", NJ_E_FORMAT, "rms_norm_eps is 0"},
     {"{" LLAMA ",\"rms_norm_eps\":\"1e-6\"}", NJ_E_FORMAT, "rms_norm_eps is \"1e-6\""},
@@ -126,9 +206,18 @@ static const struct {
      "quantization_config is {\"quant_method\":\"awq\"}; quantised weights"},
     {"{" LLAMA ",\"partial_rotary_factor\":0.5}", NJ_E_UNSUPPORTED, "partial_rotary_factor is 0.5"},
     {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0}}", NJ_E_UNSUPPORTED,
-     "rope_scaling is {\"rope_type\":\"yarn\",\"factor\":4.0}; types default and llama3"},
+     "rope_scaling.rope_type is \"yarn\"; default and llama3 are supported"},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2.0}}", NJ_E_UNSUPPORTED,
+     "rope_scaling.type is \"dynamic\"; default and llama3"},
+    {"{" LLAMA ",\"rope_scaling\":{\"long_factor\":[1.08,1.1,1.13,1.28],\"type\":\"longrope\"}}",
+     NJ_E_UNSUPPORTED, "rope_scaling.type is \"longrope\"; default"},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"su\"}}", NJ_E_UNSUPPORTED,
+     "rope_scaling.type is \"su\""},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":7}}", NJ_E_UNSUPPORTED, "rope_scaling.type is 7"},
+    {"{" LLAMA ",\"rope_parameters\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}}",
+     NJ_E_UNSUPPORTED, "partial_rotary_factor is 0.5; only 1 is supported"},
     {"{" LLAMA ",\"rope_parameters\":{\"rope_type\":\"linear\"}}", NJ_E_UNSUPPORTED,
-     "rope_parameters is {\"rope_type\":\"linear\"}"},
+     "rope_parameters.rope_type is \"linear\""},
     {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0}}", NJ_E_FORMAT,
      "low_freq_factor is missing"},
     {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":4.0,"
@@ -177,7 +266,8 @@ static void written_files_read_back(void **state)
     check_refused(config_write("/proc", &c, "float32"), NJ_E_IO, "/proc/config.json: cannot write",
                   "unwritable");
     c.head_dim = 63;
-    check_refused(config_write(scratch, &c, "float32"), NJ_E_UNSUPPORTED, "head size is 63", "bad");
+    check_refused(config_write(scratch, &c, "float32"), NJ_E_UNSUPPORTED, "is 63; 64 and 128",
+                  "bad");
 }
 
 static void written_files_say_what_transformers_reads(void **state)
@@ -265,6 +355,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(families_imply_their_switches),
+        cmocka_unit_test(windows_beyond_the_positions_are_none),
+        cmocka_unit_test(published_files_are_read),
         cmocka_unit_test(fields_are_read),
         cmocka_unit_test(both_spellings_of_rope_are_read),
         cmocka_unit_test(others_are_refused),

@@ -95,7 +95,9 @@ static void evaluation_reads_every_target_once(void **state)
                   12);
         check_row("target", b.target,
                   (const int32_t[]){'b', 'c', 'd', 'e', 'f', E, X, X, X, X, X, X}, 12);
-        check_row("pos", b.pos, (const int32_t[]){0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}, 12);
+        check_row("pos", b.pos, (const int32_t[]){0, 1, 2, 3, 0, 1, 2, 0, 0, 1, 2, 3}, 12);
+        check_row("doc_start", b.doc_start, (const int32_t[]){0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0},
+                  12);
         assert_int_equal(b.valid, 6);
         assert_int_equal(data_next(d, &b), 1);
         assert_int_equal(data_next(d, &b), 1);
@@ -222,6 +224,22 @@ static void each_epoch_is_a_permutation(void **state)
             assert_string_not_equal(order[i], order[j]);
 }
 
+/* Checkpoints of one version go on in the next: the order of a seed stays what it is. */
+static void order_is_a_promise(void **state)
+{
+    (void)state;
+    static const char *const want[] = {"JLYUGOKXEFD`VPcdReaBQbWS\\T]NZCIH[M^_A",
+                                       "NGR`OdB\\HAPWU^LS]KXIbZEMVT_QJcFDeCa[Y"};
+    write_letters(at("o.txt"), 37, 3);
+    struct data *d = open_one(at("o.txt"), 3, 1, 1, false);
+    for (int i = 0; i < 2 * 37; i++) {
+        struct batch b;
+        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(b.ids[0], want[i / 37][i % 37]);
+    }
+    data_close(d);
+}
+
 static void every_size_is_permuted(void **state)
 {
     (void)state;
@@ -313,14 +331,14 @@ static const struct {
     {"nothing", NJ_E_FORMAT, "the folder holds no .txt"},
     {"empty.txt", NJ_E_FORMAT, "there is no token in it"},
     {"short.txt", NJ_E_FORMAT,
-     "4 tokens are fewer than one window of 4 + 1; give more data or at "
+     "4 tokens, fewer than one window of 4 + 1; give more data or at "
      "most --seq-len 3"},
     {"x.parquet", NJ_E_UNSUPPORTED, "Parquet is not read; write its text column to .txt"},
     {"x.apr", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
     {"x.JSONL", NJ_E_FORMAT, "x.JSONL:1: the object has neither text"},
     {"mixed", NJ_E_FORMAT, "mixed/x.jsonl:2: column"},
     {"x.dat", NJ_E_UNSUPPORTED, "not a token file of llm.c or LLM.Q"},
-    {"large.u16", NJ_E_FORMAT, "large.u16: token 2 is 264, the model's vocabulary ends at 263"},
+    {"large.u16", NJ_E_FORMAT, "large.u16: token 2 is 264, the vocabulary of this run ends at 263"},
     {"negative.u32", NJ_E_FORMAT, "token 1 is -1"},
     {"odd.u16", NJ_E_FORMAT, "3 bytes are no whole number of 2-byte ids"},
     {"version.bin", NJ_E_FORMAT, "llm.c token file of version 7"},
@@ -468,6 +486,7 @@ int main(void)
         cmocka_unit_test(token_files_are_read),
         cmocka_unit_test(masks_ignore_targets),
         cmocka_unit_test(each_epoch_is_a_permutation),
+        cmocka_unit_test(order_is_a_promise),
         cmocka_unit_test(every_size_is_permuted),
         cmocka_unit_test(positions_resume),
         cmocka_unit_test(folders_and_globs_are_sorted),

@@ -168,10 +168,13 @@ static void test_events(void **state)
     assert_int_equal(nj_event_create(d->ctx, &to), 0);
     if (d->is_cpu)
         assert_int_equal(nj_event_elapsed_ms(from, to, &ms), NJ_E_ARG);
+    if (d->is_cpu)
+        assert_int_equal(nj_event_sync(from), NJ_E_ARG);
     assert_int_equal(nj_event_record(from, d->s), 0);
     assert_int_equal(nj_event_record(to, d->s), 0);
     assert_int_equal(nj_event_elapsed_ms(from, to, &ms), 0);
     assert_true(ms >= 0 && ms < 10000);
+    assert_int_equal(nj_event_sync(to), 0);
     nj_event_destroy(from);
     nj_event_destroy(to);
 }

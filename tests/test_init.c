@@ -15,7 +15,7 @@
 static uint64_t hash_of(const struct model_config *c, uint64_t seed, enum st_dtype dtype,
                         int64_t shard_bytes, struct st_weights *w)
 {
-    check_ok(init_model(at("m"), c, seed, dtype, shard_bytes), "init");
+    check_ok(init_model(at("m"), c, seed, dtype, shard_bytes, NULL), "init");
     check_ok(st_open(at("m"), w), "open");
     remove_tree(at("m"));
     return st_hash(w);
@@ -27,16 +27,36 @@ static void presets_are_consistent(void **state)
     static const struct {
         const char *name;
         int64_t parameters;
-    } published[] = {
-        {"qwen2.5-0.5b", 494032768}, {"qwen2.5-1.5b", 1543714304}, {"qwen2.5-7b", 7615616512}};
+    } published[] = {{"qwen2.5-0.5b", 494032768},
+                     {"qwen2.5-1.5b", 1543714304},
+                     {"qwen2.5-7b", 7615616512},
+                     {"smollm2-135m", 134515008},
+                     {"mistral-7b-v0.3", 7248023552}};
     for (const struct preset *p = presets; p->name; p++) {
         check_ok(config_check(&p->config, p->name), p->name);
         assert_ptr_equal(preset_find(p->name), p);
     }
     assert_null(preset_find("qwen"));
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
         assert_int_equal(config_parameters(&preset_find(published[i].name)->config),
                          published[i].parameters);
+}
+
+static void the_tokenizer_comes_along(void **state)
+{
+    (void)state;
+    char text[64] = "";
+    make_folder("shape");
+    write_text(at("shape/tokenizer.json"), "{}");
+    write_text(at("shape/generation_config.json"), "{\"top_k\": 7}");
+    const struct preset *p = preset_find("nojit-tiny");
+    check_ok(init_model(at("with"), &p->config, 1, ST_F32, INT64_MAX, at("shape")), "init");
+    assert_int_equal(access(at("with/tokenizer.json"), F_OK), 0);
+    FILE *f = fopen(at("with/generation_config.json"), "rb");
+    assert_non_null(f);
+    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    assert_string_equal(text, "{\"top_k\": 7}");
 }
 
 static void folders_hold_what_the_list_says(void **state)
@@ -49,7 +69,7 @@ static void folders_hold_what_the_list_says(void **state)
         size_t count;
         if (config_parameters(&p->config) > 1000000)
             continue;
-        check_ok(init_model(at("list"), &p->config, 1, ST_F32, INT64_MAX), p->name);
+        check_ok(init_model(at("list"), &p->config, 1, ST_F32, INT64_MAX, NULL), p->name);
         check_ok(config_read(at("list"), &back), "config");
         assert_memory_equal(&back, &p->config, sizeof back);
         assert_int_equal(access(at("list/generation_config.json"), F_OK), 0);
@@ -177,14 +197,14 @@ static void failures_leave_nothing(void **state)
     limit = before;
     limit.rlim_cur = 100000;
     setrlimit(RLIMIT_FSIZE, &limit);
-    int rc = init_model(at("fail/m"), &c, 1, ST_F32, INT64_MAX);
+    int rc = init_model(at("fail/m"), &c, 1, ST_F32, INT64_MAX, NULL);
     setrlimit(RLIMIT_FSIZE, &before);
     check_refused(rc, NJ_E_IO, "model.safetensors: cannot write it: File too large", "full");
     assert_int_equal(rmdir(at("fail")), 0); /* it is empty */
 
     c.head_dim = 32;
-    check_refused(init_model(at("bad"), &c, 1, ST_F32, INT64_MAX), NJ_E_UNSUPPORTED,
-                  "head size is 32", "bad configuration");
+    check_refused(init_model(at("bad"), &c, 1, ST_F32, INT64_MAX, NULL), NJ_E_UNSUPPORTED,
+                  "is 32; 64 and 128", "bad configuration");
     assert_int_equal(access(at("bad"), F_OK), -1);
 }
 
@@ -193,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets_are_consistent),
         cmocka_unit_test(folders_hold_what_the_list_says),
+        cmocka_unit_test(the_tokenizer_comes_along),
         cmocka_unit_test(values_are_as_declared),
         cmocka_unit_test(same_seed_gives_same_bytes),
         cmocka_unit_test(large_tensors_do_not_repeat),

@@ -357,8 +357,9 @@ static void merged_model_is_the_same_model(void **state)
     (void)state;
     struct train_options o = small_options;
     o.steps = 0;
+    size_t count;
     trained_adapters("qwen3", "apart");
-    ok(merge_adapters(path_of("qwen3"), path_of("apart"), path_of("merged")));
+    ok(merge_adapters(path_of("qwen3"), path_of("apart"), path_of("merged"), &count));
     struct engine *a = with_adapters("qwen3", "apart"), *b = open_engine("merged", NULL, &o);
     struct engine *plain = open_engine("qwen3", NULL, &o);
     struct data *held = open_tokens("masked.bin", &o, true);
@@ -381,9 +382,10 @@ static void merged_model_is_the_same_model(void **state)
 static void merging_rounds_once(void **state)
 {
     (void)state;
-    ok(init_model(path_of("half"), &qwen2, 1, ST_BF16, 1 << 30));
+    ok(init_model(path_of("half"), &qwen2, 1, ST_BF16, 1 << 30, NULL));
+    size_t merged;
     trained_adapters("half", "half-apart");
-    ok(merge_adapters(path_of("half"), path_of("half-apart"), path_of("half-merged")));
+    ok(merge_adapters(path_of("half"), path_of("half-apart"), path_of("half-merged"), &merged));
     struct st_weights from, to, ad;
     char file[160];
     snprintf(file, sizeof file, "%s/adapter_model.safetensors", path_of("half-apart"));
@@ -477,18 +479,20 @@ static void misfits_are_refused(void **state)
     (void)state;
     struct train_options o = small_options;
     struct engine *e;
+    size_t merged;
     trained_adapters("qwen3", "misfit");
     char *dir = strdup(path_of("misfit"));
     ok(lora_config_read(dir, &o.lora));
     o.adapter_dir = dir;
     assert_int_not_equal(engine_create(ctx, path_of("qwen2"), NULL, &o, NULL, NULL, &e), 0);
     assert_non_null(strstr(fail_text(), "lora_"));
-    assert_int_not_equal(merge_adapters(path_of("qwen2"), dir, path_of("no")), 0);
+    assert_int_not_equal(merge_adapters(path_of("qwen2"), dir, path_of("no"), &merged), 0);
     write_config("misfit", ", \"target_modules\": [\"q_proj\"]");
     ok(lora_config_read(dir, &o.lora));
     assert_int_equal(engine_create(ctx, path_of("qwen3"), NULL, &o, NULL, NULL, &e),
                      NJ_E_UNSUPPORTED);
-    assert_int_equal(merge_adapters(path_of("qwen3"), dir, path_of("no")), NJ_E_UNSUPPORTED);
+    assert_int_equal(merge_adapters(path_of("qwen3"), dir, path_of("no"), &merged),
+                     NJ_E_UNSUPPORTED);
     assert_int_not_equal(access(path_of("no"), F_OK), 0);
     free(dir);
 }

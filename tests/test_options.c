@@ -96,9 +96,10 @@ static void file_faults(void **state)
     static const struct {
         const char *text, *said;
     } bad[] = {
-        {"steps: 3\nlearning_rat: 1\n", "run.yaml:2: unknown option --learning-rat; did you mean"},
+        {"steps: 3\nlearning_rat: 1\n", "run.yaml:2: unknown option --learning_rat; did you mean"},
         {"lr: fast\n", "run.yaml:1: --lr fast: not a number"},
         {"steps: 3\n\nsteps: 4\n", "run.yaml:3: the option is named twice"},
+        {"learning_rate: fast\n", "run.yaml:1: --learning_rate fast: not a number"},
         {"lr: [1, 2]\n", "run.yaml:1: this option takes one value"},
         {"lr: {peak: 1}\n", "run.yaml:1: a value is expected"},
         {"data: [[a]]\n", "run.yaml:1: a value is expected"},
@@ -107,8 +108,9 @@ static void file_faults(void **state)
         {"config: other.yaml\n", "run.yaml:1: a file of options cannot name another"},
         {"json: maybe\n", "run.yaml:1: --json maybe: a flag"},
         {"steps: 3\nlr: \"1\n", "not YAML"},
-        {"load_in_4bit: true\n", "run.yaml:1: --load-in-4bit: weights are"},
-        {"temperature: 2\n", "run.yaml:1: unknown option --temperature"},
+        {"load_in_4bit: true\n", "run.yaml:1: --load_in_4bit: weights are"},
+        {"temperature: 2\n", "run.yaml:1: no option --temperature here; it "
+                             "belongs to `nojit distill`, `nojit generate`, `nojit plan`"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct settings s;
@@ -153,6 +155,35 @@ static void other_spellings(void **state)
     settings_free(&s);
 }
 
+/* A message names what was typed, and an option of another command leads to that command. */
+static void messages(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command, *line, *said;
+    } bad[] = {
+        {"train", "--learning_rate abc", "--learning_rate abc: not a number"},
+        {"train", "--learning_rate", "--learning_rate needs a value"},
+        {"train", "--max-steps=1.5", "--max-steps 1.5: not a whole number"},
+        {"train", "--per_device_train_batch_size 0", "--per_device_train_batch_size 0: must lie"},
+        {"train", "--lr_scheduler_type step", "--lr_scheduler_type step: must be one of cosine"},
+        {"train", "--bf16=maybe", "--bf16 maybe: a flag"},
+        {"train", "--teacher x",
+         "no option --teacher here; it belongs to `nojit distill`, `nojit eval`"},
+        {"train", "--teacher_model x",
+         "no option --teacher_model here; it belongs to `nojit distill`"},
+        {"init", "--steps 1", "no option --steps here; it belongs to `nojit distill`"},
+        {"merge", "--student x", "no option --student here; it belongs to `nojit distill`"},
+        {"doctor", "--max_new_tokens 1", "it belongs to `nojit generate`"},
+        {"train", "--tempratur 1", "unknown option --tempratur"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct settings s;
+        check_refused(parse(bad[i].command, bad[i].line, &s), NJ_E_ARG, bad[i].said, bad[i].line);
+        settings_free(&s);
+    }
+}
+
 static void words(void **state)
 {
     (void)state;
@@ -192,12 +223,85 @@ static void tables_agree(void **state)
             check_refused(option_match(c, f->word, strlen(f->word), &m), NJ_E_ARG, f->remedy,
                           f->word);
         }
+}
+
+struct text {
+    char bytes[8192];
+    size_t used;
+};
+
+static void add_setting(void *user, const char *name, const char *value)
+{
+    struct text *t = user;
+    t->used +=
+        (size_t)snprintf(t->bytes + t->used, sizeof t->bytes - t->used, "%s = %s\n", name, value);
+    assert_true(t->used < sizeof t->bytes);
+}
+
+/* All settings of a command after --word and a value, or --word alone. */
+static void settings_after(const struct command_info *c, const char *word, const char *value,
+                           struct text *out)
+{
+    struct settings s;
+    char line[700];
+    snprintf(line, sizeof line, "%s%s %s", *word ? "--" : "", word, value);
+    check_ok(parse(c->name, line, &s), line);
+    *out = (struct text){0};
+    settings_visit(c, &s, add_setting, out);
+    settings_free(&s);
+}
+
+/* A value that is no option's default. */
+static const char *another_value(const struct option *o, char *buffer, size_t bytes)
+{
+    const char *last = o->kind == OPT_CHOICE ? strrchr(o->value_name, '|') : NULL;
+    if (o->offset == offsetof(struct settings, config))
+        return file_of("");
+    if (o->kind == OPT_FLAG)
+        return "";
+    if (o->kind == OPT_INT)
+        snprintf(buffer, bytes, "%.0f", o->min > 7 ? o->min : 7);
+    else
+        snprintf(buffer, bytes, "%s", o->kind == OPT_REAL ? "0.25" : last ? last + 1 : "x");
+    return buffer;
+}
+
+/* word sets what `name` sets, to the value that follows it or, if it stands for one, to that. */
+static int sets_the_same(const struct command_info *c, const char *word, const char *name,
+                         const char *value)
+{
+    struct text by_word, by_name, initial;
+    struct option_match m;
+    char buffer[64];
+    if (option_match(c, word, strlen(word), &m) != 0 || strcmp(m.o->name, name) != 0)
+        return 0;
+    const char *given = value ? value : another_value(m.o, buffer, sizeof buffer);
+    settings_after(c, word, value ? "" : given, &by_word);
+    settings_after(c, name, given, &by_name);
+    settings_after(c, "", "", &initial);
+    assert_string_equal(by_word.bytes, by_name.bytes);
+    if (strcmp(by_name.bytes, initial.bytes) == 0)
+        fail_msg("--%s %s changes nothing", name, given);
+    return 1;
+}
+
+static void every_spelling_sets_its_option(void **state)
+{
+    (void)state;
+    int pairs = 0;
+    for (const struct command_info *c = commands; c->name != NULL; c++) {
+        for (const struct option *o = options; o->name != NULL; o++)
+            if (o->alias != NULL)
+                pairs += sets_the_same(c, o->alias, o->name, NULL);
+        for (const struct option_alias *a = option_aliases; a->word != NULL; a++)
+            pairs += sets_the_same(c, a->word, a->name, a->value);
+    }
+    assert_true(pairs > 200);
     for (const struct option_alias *a = choice_aliases; a->word != NULL; a++) {
-        struct settings s;
-        char line[128];
-        snprintf(line, sizeof line, "--%s %s", a->name, a->word);
-        check_ok(parse("distill", line, &s), line);
-        settings_free(&s);
+        struct text theirs, ours;
+        settings_after(command("distill"), a->name, a->word, &theirs);
+        settings_after(command("distill"), a->name, a->value, &ours);
+        assert_string_equal(theirs.bytes, ours.bytes);
     }
 }
 
@@ -208,8 +312,10 @@ int main(void)
         cmocka_unit_test(command_line_wins),
         cmocka_unit_test(file_faults),
         cmocka_unit_test(other_spellings),
+        cmocka_unit_test(messages),
         cmocka_unit_test(words),
         cmocka_unit_test(tables_agree),
+        cmocka_unit_test(every_spelling_sets_its_option),
     };
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

@@ -345,19 +345,52 @@ static void tables_are_compared(void **state)
 {
     (void)state;
     struct tokenizer a = open_golden("qwen2", NULL, NULL), b = open_golden("qwen2", NULL, NULL);
-    assert_int_equal(tokenizer_difference(&a, &b), -1);
+    int common;
+    assert_int_equal(tokenizer_difference(&a, &b, &common), -1);
+    assert_int_equal(common, a.vocab_size);
     assert_true(tokenizer_hash(&a) == tokenizer_hash(&b));
     tokenizer_close(&b);
     b = open_golden("qwen2", "\"content\":\"<|im_start|>\"", "\"content\":\"<|in_start|>\"");
-    assert_int_equal(tokenizer_difference(&a, &b), tokenizer_added(&a, "<|im_start|>"));
+    assert_int_equal(tokenizer_difference(&a, &b, &common), tokenizer_added(&a, "<|im_start|>"));
     assert_true(tokenizer_hash(&a) != tokenizer_hash(&b));
     tokenizer_close(&b);
     struct tokenizer bytes;
     make_folder("none");
     check_ok(tokenizer_open(at("none"), &bytes), "bytes");
-    assert_int_equal(tokenizer_difference(&a, &bytes), 0);
-    assert_int_equal(tokenizer_difference(&bytes, &bytes), -1);
+    assert_int_equal(tokenizer_difference(&a, &bytes, &common), 0);
+    assert_int_equal(tokenizer_difference(&bytes, &bytes, &common), -1);
     assert_true(tokenizer_hash(&bytes) != tokenizer_hash(&a));
+    tokenizer_close(&a);
+}
+
+/* Added tokens after the common ones are no difference; others are, and so is what comes before. */
+static void longer_tables(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to;
+        int difference, more;
+    } cases[] = {
+        {"\"added_tokens\":[", "\"added_tokens\":[{\"id\":1264,\"content\":\"<think>\"},", -1, 1},
+        {"\"added_tokens\":[", "\"added_tokens\":[{\"id\":1267,\"content\":\"<think>\"},", -1, 4},
+        {"\"vocab\":{", "\"vocab\":{\"zzq\":1264,", 1264, 1},
+        {"\"added_tokens\":[{\"id\":1256,\"content\":\"<|endoftext|>\"",
+         "\"added_tokens\":[{\"id\":1264,\"content\":\"<think>\"},{\"id\":1256,\"content\":\"<|end|"
+         ">\"",
+         1256, 1},
+    };
+    struct tokenizer a = open_golden("qwen2", NULL, NULL);
+    assert_int_equal(a.vocab_size, 1264);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tokenizer b = open_golden("qwen2", cases[i].from, cases[i].to);
+        int common[2];
+        assert_int_equal(b.vocab_size, a.vocab_size + cases[i].more);
+        assert_int_equal(tokenizer_difference(&a, &b, &common[0]), cases[i].difference);
+        assert_int_equal(tokenizer_difference(&b, &a, &common[1]), cases[i].difference);
+        assert_int_equal(common[0], a.vocab_size);
+        assert_int_equal(common[1], a.vocab_size);
+        tokenizer_close(&b);
+    }
     tokenizer_close(&a);
 }
 
@@ -418,6 +451,7 @@ static void what_is_not_supported_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(longer_tables),
         cmocka_unit_test(ids_are_the_librarys),
         cmocka_unit_test(texts_come_back),
         cmocka_unit_test(cutting_changes_nothing),

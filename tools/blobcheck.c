@@ -299,11 +299,17 @@ static void count_pairs(struct check *c)
 static void filter_arch(struct check *c)
 {
     bool embedded = false;
+    char archs[160] = "";
+    size_t used = 0;
     uint32_t kept = 0;
     if (!c->only_arch)
         return;
-    for (uint32_t a = 0; a < c->index.header.arch_count; a++)
+    for (uint32_t a = 0; a < c->index.header.arch_count; a++) {
         embedded = embedded || check_shows(c, a);
+        if (used < sizeof(archs))
+            used += (size_t)snprintf(archs + used, sizeof(archs) - used, " %s",
+                                     check_arch_name(c, a).text);
+    }
     for (uint32_t i = 0; i < c->report.count; i++) {
         const struct problem *p = &c->report.problems[i];
         if (!p->arch[0] || !strcmp(p->arch, c->only_arch))
@@ -311,7 +317,8 @@ static void filter_arch(struct check *c)
     }
     c->report.count = kept;
     if (!embedded)
-        report_add(&c->report, "", c->only_arch, "the binary holds no code for this arch");
+        report_add(&c->report, "", c->only_arch,
+                   "the binary holds no code for this arch, but for%s", archs);
 }
 
 /* Returns 0 or -1 with a sentence. What can be read is checked; problems are in the report. */
@@ -331,13 +338,16 @@ static int check_binary(struct check *c, char why[WHY_BYTES])
     return 0;
 }
 
-static bool parse_options(int argc, char **argv, struct options *o)
+/* Returns 0, or -1 with a sentence. */
+static int parse_options(int argc, char **argv, struct options *o, char why[WHY_BYTES])
 {
     for (int i = 1; i < argc; i++) {
         const char **value = !strcmp(argv[i], "--arch")    ? &o->arch
                              : !strcmp(argv[i], "--model") ? &o->model
                                                            : NULL;
-        if (value && i + 1 < argc)
+        if (value && i + 1 == argc)
+            return fail(why, "%s needs a value", argv[i]);
+        if (value)
             *value = argv[++i];
         else if (!strcmp(argv[i], "--json"))
             o->json = true;
@@ -345,12 +355,15 @@ static bool parse_options(int argc, char **argv, struct options *o)
             o->quiet = true;
         else if (!strcmp(argv[i], "--help"))
             o->help = true;
-        else if (argv[i][0] == '-' || o->binary)
-            return false;
+        else if (argv[i][0] == '-')
+            return fail(why, "unknown option %.100s; see blobcheck --help", argv[i]);
+        else if (o->binary)
+            return fail(why, "unexpected argument %.100s: one binary is checked at a time",
+                        argv[i]);
         else
             o->binary = argv[i];
     }
-    return true;
+    return 0;
 }
 
 static void check_free(struct check *c)
@@ -396,9 +409,13 @@ int main(int argc, char **argv)
     struct options o = {0};
     struct span file = {0};
     char why[WHY_BYTES];
-    if (!parse_options(argc, argv, &o) || o.help) {
-        fputs(usage, o.help ? stdout : stderr);
-        return o.help ? EXIT_SUCCESS : EXIT_USAGE;
+    if (parse_options(argc, argv, &o, why)) {
+        fprintf(stderr, "blobcheck: %s\n", why);
+        return EXIT_USAGE;
+    }
+    if (o.help) {
+        fputs(usage, stdout);
+        return EXIT_SUCCESS;
     }
     struct check c = {.path = o.binary ? o.binary : "build/nojit", .only_arch = o.arch};
     int status = EXIT_USAGE;

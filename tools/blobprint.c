@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "blobcheck.h"
+#include "plural.h"
 
 static int key_width(const struct check *c)
 {
@@ -66,12 +67,12 @@ void print_summary(const struct check *c)
     uint32_t archs = 0;
     for (uint32_t a = 0; a < c->index.header.arch_count; a++)
         archs += check_shows(c, a);
-    printf("blobcheck: %u keys x %u archs, %u of %u present, %u excluded, %u with spills, "
+    printf("blobcheck: %u key%s x %u arch%s, %u of %u present, %u excluded, %u with spills, "
            "%" PRIu64 " bytes of code, %s: ",
-           c->keys.count, archs, c->present, c->asked, c->excluded, c->spilled, c->code_bytes,
-           c->index.toolkit);
+           c->keys.count, plural(c->keys.count), archs, plural(archs), c->present, c->asked,
+           c->excluded, c->spilled, c->code_bytes, c->index.toolkit);
     if (report_count(&c->report))
-        printf("%u problems\n", report_count(&c->report));
+        printf("%u problem%s\n", report_count(&c->report), plural(report_count(&c->report)));
     else
         printf("no PTX, no problems\n");
 }
@@ -87,8 +88,8 @@ void print_model(const struct check *c, const struct model_keys *m)
         printf("  %s\n", c->keys.keys[i].key);
         used++;
     }
-    printf("%u of %u keys (.lp with 16-bit weights, .f32 with --dtype float32)\n", used,
-           c->keys.count);
+    printf("%u of %u key%s (.lp with 16-bit weights, .f32 with --dtype float32)\n", used,
+           c->keys.count, plural(c->keys.count));
 }
 
 /* ---- JSON ---- */

@@ -3,6 +3,7 @@
  * modelkeys.c: which keys a model uses. Most ops serve every model; the tables here say what
  * depends on a switch.
  */
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@ static const struct {
     int head_dim; /* when config.json leaves it out; 0: hidden_size / num_attention_heads */
 } families[] = {
     {"llama", false, false, 0},
+    {"mistral", false, false, 0},
     {"qwen2", true, false, 0},
     {"qwen3", false, true, 128},
 };
@@ -44,7 +46,7 @@ static int read_config(const json_t *config, struct model_keys *out, char why[WH
     while (i < count && (!type || strcmp(families[i].model_type, type) != 0))
         i++;
     if (i == count)
-        return fail(why, "model_type is %.40s; known are llama, qwen2, qwen3",
+        return fail(why, "model_type is %.40s; known are llama, mistral, qwen2, qwen3",
                     type ? type : "missing");
     snprintf(out->model_type, sizeof(out->model_type), "%s", type);
     out->qkv_bias = families[i].qkv_bias;
@@ -106,7 +108,7 @@ int model_keys_read(const char *dir, const struct key_table *keys, struct model_
     snprintf(path, sizeof(path), "%s/config.json", dir);
     json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (!config)
-        return fail(why, "%.100s: %.140s", path, error.text);
+        return fail(why, "%.100s: %.140s", path, error.line < 0 ? strerror(errno) : error.text);
     int rc = read_config(config, out, reason);
     json_decref(config);
     if (rc)

@@ -11,6 +11,7 @@
 
 #include "codecheck.h"
 #include "fileio.h"
+#include "plural.h"
 
 enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, BLOB_ALIGN = 64, PATH_BYTES = 4096 };
 
@@ -436,7 +437,8 @@ int main(int argc, char **argv)
     report_print(&p.report, stderr, "pack");
     status = EXIT_REFUSED;
     if (report_count(&p.report)) {
-        snprintf(why, sizeof(why), "%u problems; nothing is written", report_count(&p.report));
+        snprintf(why, sizeof(why), "%u problem%s; nothing is written", report_count(&p.report),
+                 plural(report_count(&p.report)));
         goto done;
     }
     if (write_blobs(&p, why) || write_index(&p, why) || write_manifest(&p, why))

@@ -6,6 +6,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <libgen.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,13 +41,19 @@ static size_t list_steps(const char *dir, int64_t *steps, size_t most)
     return count;
 }
 
-static int64_t newest(const char *dir)
+/* Newest checkpoint of a step below `before`, or 0. */
+static int64_t newest_before(const char *dir, int64_t before)
 {
     int64_t steps[4096], last = 0;
     const size_t count = list_steps(dir, steps, 4096);
     for (size_t i = 0; i < count; i++)
-        last = steps[i] > last ? steps[i] : last;
+        last = steps[i] > last && steps[i] < before ? steps[i] : last;
     return last;
+}
+
+static int64_t newest(const char *dir)
+{
+    return newest_before(dir, INT64_MAX);
 }
 
 static int remove_files(const char *dir)
@@ -90,34 +98,56 @@ static bool is_mark(const char *name)
     return strcmp(name, marks[0]) == 0 || strcmp(name, marks[1]) == 0;
 }
 
-static int open_new(const char *out)
+static bool holds(const char *dir, const char *name)
 {
-    char path[4200];
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        snprintf(path, sizeof path, "%s/%s", out, marks[i]);
-        if (access(path, F_OK) == 0)
-            return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
-    }
+    char path[8192];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+/* resume: auto was asked for, but there is no checkpoint; then it starts a new run. */
+static int check_new(const char *out, bool resume)
+{
+    const bool model = holds(out, marks[0]);
+    if (resume && (model || holds(out, marks[1])) && holds(out, "receipt.json"))
+        return fail(NJ_E_ARG,
+                    "--resume auto: the run in %s is finished and has no checkpoint to go on from; "
+                    "name another --out, and to train its %s further --%s %s",
+                    out, model ? "model" : "adapters", model ? "student" : "adapter", out);
+    if (model || holds(out, marks[1]))
+        return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
     if (newest(out) > 0)
         return fail(NJ_E_ARG,
                     "--out %s holds checkpoints of another run; go on with --resume auto or name "
                     "another folder",
                     out);
-    if (mkdir(out, 0777) != 0 && errno != EEXIST) {
-        /* folder_check_output() makes parents and says why not. */
-        const int err = folder_check_output(out);
-        return err ? err : fail(NJ_E_IO, "%s: cannot be made: %s", out, strerror(errno));
-    }
-    if (access(out, W_OK | X_OK) != 0)
-        return fail(NJ_E_IO, "--out %s: cannot be written: %s", out, strerror(errno));
     return 0;
+}
+
+static int check_resume(const char *dir)
+{
+    const int64_t inside = newest(dir);
+    if (access(dir, F_OK) != 0)
+        return fail(NJ_E_ARG,
+                    "--resume %s: no such folder; name a checkpoint (OUT/checkpoint-N, with its "
+                    "state.bin), or auto for the newest one of --out",
+                    dir);
+    if (holds(dir, "state.bin"))
+        return 0;
+    if (inside > 0)
+        return fail(NJ_E_ARG, "--resume %s: the folder of a run; name %s/checkpoint-%lld in it",
+                    dir, dir, (long long)inside);
+    return fail(NJ_E_ARG,
+                "--resume %s: there is no state.bin in it; name a checkpoint that --save-every "
+                "wrote (OUT/checkpoint-N), or auto for the newest one of --out",
+                dir);
 }
 
 /* A checkpoint's settings against those of this run, line by line. A folder without them is left to
  * the reader of its state. */
 static int check_settings(const char *dir, const char *wanted)
 {
-    char path[8192], line[256];
+    char path[8192], line[SETTINGS_BYTES];
     snprintf(path, sizeof path, "%s/settings.txt", dir);
     FILE *f = fopen(path, "r");
     if (f == NULL)
@@ -137,22 +167,143 @@ static int check_settings(const char *dir, const char *wanted)
     return err;
 }
 
-int checkpoints_open(struct checkpoints *c, const char *out, const char *resume, char *resume_dir,
-                     size_t bytes)
+/* Whether dir is a folder in out, whatever both are called. */
+static bool lies_in(const char *dir, const char *out)
 {
-    resume_dir[0] = '\0';
+    char copy[4200], path[8400];
+    struct stat a, b;
+    snprintf(copy, sizeof copy, "%s", dir);
+    snprintf(path, sizeof path, "%s/%s", out, basename(copy));
+    return stat(dir, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
+{
+    const bool automatic = resume != NULL && strcmp(resume, "auto") == 0;
+    c->resume[0] = '\0';
     if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
-        return fail(NJ_E_ARG, "--out: the path is too long");
-    if (resume == NULL)
-        return open_new(out);
-    c->last = newest(out);
-    if (strcmp(resume, "auto") != 0)
-        snprintf(resume_dir, bytes, "%s", resume);
-    else if (c->last > 0)
-        snprintf(resume_dir, bytes, "%s/checkpoint-%lld", out, (long long)c->last);
-    else
-        return open_new(out); /* nothing to resume yet: auto starts */
-    return check_settings(resume_dir, c->settings);
+        return fail(NJ_E_ARG, "--out: the path is too long; use a shorter one");
+    if (resume != NULL)
+        c->last = newest(out);
+    if (resume == NULL || (automatic && c->last == 0)) /* nothing to resume yet: auto starts */
+        return check_new(out, automatic);
+    if (automatic)
+        snprintf(c->resume, sizeof c->resume, "%s/checkpoint-%lld", out, (long long)c->last);
+    else if (snprintf(c->resume, sizeof c->resume, "%s", resume) >= (int)sizeof c->resume)
+        return fail(NJ_E_ARG, "--resume: the path is too long; use a shorter one");
+    const int err = automatic ? 0 : check_resume(c->resume);
+    return err || lies_in(c->resume, out) ? err : check_new(out, false);
+}
+
+int checkpoints_check(const struct checkpoints *c)
+{
+    return c->resume[0] != '\0' ? check_settings(c->resume, c->settings) : 0;
+}
+
+/* The steps after it are done again, so their checkpoints would be in the way. */
+int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside)
+{
+    char path[4200], old[4300];
+    *aside = 0;
+    for (int64_t n; (n = newest(c->out)) > step; (*aside)++) {
+        snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)n);
+        snprintf(old, sizeof old, "%s.old", path);
+        remove_files(old);
+        if (rename(path, old) != 0)
+            return fail(NJ_E_IO, "%s: cannot be renamed: %s", path, strerror(errno));
+    }
+    c->last = newest(c->out);
+    return 0;
+}
+
+int64_t checkpoints_other(const struct checkpoints *c)
+{
+    char copy[4200];
+    snprintf(copy, sizeof copy, "%s", c->resume);
+    const int64_t step = step_of(basename(copy));
+    return newest_before(c->out, step > 0 ? step : INT64_MAX);
+}
+
+/* ---- what a killed run left ---- */
+
+/* The number after "NAME.tmp-" if NAME is a folder of a run that is published whole, else 0. */
+static long writer_of(const char *entry)
+{
+    static const char *const names[] = {"best.new", "final", "merged"};
+    char name[256];
+    const char *dot = strstr(entry, ".tmp-");
+    if (dot == NULL || (size_t)(dot - entry) >= sizeof name)
+        return 0;
+    snprintf(name, sizeof name, "%.*s", (int)(dot - entry), entry);
+    bool known = step_of(name) > 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        known = known || strcmp(name, names[i]) == 0;
+    const char *digits = dot + strlen(".tmp-");
+    if (!known || *digits == '\0' || digits[strspn(digits, "0123456789")] != '\0')
+        return 0;
+    return strtol(digits, NULL, 10);
+}
+
+/* This process has no such folders yet, but in a container an earlier one may have had its number. */
+static bool is_running(long pid)
+{
+    return pid != (long)getpid() && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
+static int remove_leftovers(const char *out)
+{
+    char path[8192];
+    int removed = 0;
+    DIR *d = opendir(out);
+    if (d == NULL)
+        return 0;
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        const long pid = writer_of(e->d_name);
+        snprintf(path, sizeof path, "%s/%s", out, e->d_name);
+        if (pid > 0 && !is_running(pid))
+            removed += remove_files(path) == 0;
+    }
+    closedir(d);
+    return removed;
+}
+
+/* Ended between two renames: best.new is whole and the newer one. */
+static int settle_best(const char *out)
+{
+    char path[4200], fresh[4200], old[4200];
+    snprintf(path, sizeof path, "%s/best", out);
+    snprintf(fresh, sizeof fresh, "%s/best.new", out);
+    snprintf(old, sizeof old, "%s/best.old", out);
+    if (access(path, F_OK) != 0 && rename(fresh, path) != 0)
+        (void)rename(old, path);
+    return (remove_files(fresh) == 0) + (remove_files(old) == 0);
+}
+
+int checkpoints_begin(struct checkpoints *c, int *removed)
+{
+    *removed = 0;
+    c->made = mkdir(c->out, 0777) == 0;
+    if (!c->made && errno != EEXIST) {
+        /* folder_check_output() makes parents and says why not. */
+        const int err = folder_check_output(c->out);
+        if (err)
+            return err;
+        c->made = mkdir(c->out, 0777) == 0;
+        if (!c->made)
+            return fail(NJ_E_IO, "--out %s: cannot be made: %s", c->out, strerror(errno));
+    }
+    if (access(c->out, W_OK | X_OK) != 0)
+        return fail(NJ_E_IO, "--out %s: cannot be written: %s", c->out, strerror(errno));
+    *removed = remove_leftovers(c->out) + settle_best(c->out);
+    return 0;
+}
+
+void checkpoints_close(struct checkpoints *c)
+{
+    if (c->made)
+        (void)rmdir(c->out);
+    c->made = false;
 }
 
 static int write_settings(const char *dir, const char *settings)

@@ -7,23 +7,38 @@
 #ifndef NOJIT_TRAINER_CHECKPOINT_H
 #define NOJIT_TRAINER_CHECKPOINT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "data.h"
 #include "engine.h"
 
+enum { SETTINGS_BYTES = 8192 };
+
 struct checkpoints {
-    char out[4096];      /* the run's folder */
-    int64_t keep;        /* newest ones that stay */
-    int64_t last;        /* step of the newest one, 0: none */
-    char settings[1024]; /* lines "name value" */
+    char out[4096];                /* the run's folder */
+    int64_t keep;                  /* newest ones that stay */
+    int64_t last;                  /* step of the newest one, 0: none */
+    char settings[SETTINGS_BYTES]; /* lines "name value" */
+    char resume[4200];             /* the one to go on from, or "" */
+    bool made;                     /* by checkpoints_begin() */
 };
 
-/* Takes OUT for a new run (made if absent, must not hold a run or a model) or, with resume ("auto"
- * or a folder), for one that goes on with c->settings. On return resume_dir is the checkpoint to
- * load, or "". The caller sets c->settings and c->keep. */
-int checkpoints_open(struct checkpoints *c, const char *out, const char *resume, char *resume_dir,
-                     size_t bytes);
+/* Whether OUT may take a new run (it must not hold a run or a model) or, with resume ("auto" or a
+ * folder), one that goes on; sets c->resume. Writes nothing. */
+int checkpoints_open(struct checkpoints *c, const char *out, const char *resume);
+/* Makes OUT if it is absent, and removes what a run that was killed has left half-written in it; *removed says
+ * how many folders that were. */
+int checkpoints_begin(struct checkpoints *c, int *removed);
+/* Whether the run that c->resume belongs to had c->settings. */
+int checkpoints_check(const struct checkpoints *c);
+/* Once the state of `step` is loaded: checkpoints of later steps become checkpoint-N.old; *aside is
+ * their number. */
+int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside);
+/* Step of the checkpoint in OUT before c->resume, the newest if that is none of OUT's; 0: none. */
+int64_t checkpoints_other(const struct checkpoints *c);
+/* Removes OUT if checkpoints_begin() made it and nothing is in it. */
+void checkpoints_close(struct checkpoints *c);
 /* Saves step N and removes what is older than the newest `keep`. */
 int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
                      const struct data_state *data);

@@ -22,7 +22,7 @@ static int print_binary(void)
     const int err = nj_embedded_read(&e);
     if (err)
         return fail(err, "the embedded kernel index is damaged; rebuild or reinstall the binary");
-    printf("binary    nojit %s: %u kernels for", NOJIT_VERSION, e.keys);
+    printf("binary    nojit %s: %u kernel%s for", NOJIT_VERSION, e.keys, plural(e.keys));
     for (uint32_t i = 0; i < e.archs; i++)
         printf(" %s", e.arch[i]);
     printf("; %s of machine code by %s; no PTX\n",
@@ -33,7 +33,10 @@ static int print_binary(void)
 static void print_cpu(const struct nj_device_info *d)
 {
     char size[32];
-    printf("cpu       %s; %s available; matrix products by %s\n", d->name,
+    if (d->fallback[0] != '\0')
+        printf("gpu       none can be used: %s\n", d->fallback);
+    printf("cpu       %s, %d thread%s; %s of memory available; matrix products by %s\n", d->name,
+           d->multiprocessors, plural(d->multiprocessors),
            bytes_text((double)d->budget_bytes, size, sizeof size), d->gemm_library);
 }
 
@@ -49,8 +52,9 @@ static void print_gpu(const struct nj_device_info *d)
     printf("driver    %s, supports CUDA %d.%d\n", d->driver, d->driver_version / 1000,
            d->driver_version % 1000 / 10);
     printf("cublasLt  %s, version %zu\n", d->gemm_library, d->gemm_version);
-    printf("kernels   %u of %u loaded from %u modules, 16-bit type %s\n", d->kernels_loaded,
-           nj_kernel_count, d->modules_loaded, d->lp_is_f16 ? "float16" : "bfloat16");
+    printf("kernels   %u of %u loaded from %u module%s, 16-bit type %s\n", d->kernels_loaded,
+           nj_kernel_count, d->modules_loaded, plural(d->modules_loaded),
+           d->lp_is_f16 ? "float16" : "bfloat16");
 }
 
 static void doctor_json(const struct nj_embedded *e, const struct nj_device_info *d,
@@ -83,7 +87,8 @@ int cmd_doctor(const struct settings *s)
     }
     int err = nj_context_create(&ctx, &options);
     if (err)
-        err = ctx != NULL ? fail_context(err, ctx, "device") : fail(err, "%s", nj_error_text(err));
+        err = ctx != NULL ? fail_context(err, ctx, device_option(s))
+                          : fail(err, "%s", nj_error_text(err));
     const struct nj_device_info *d = err ? NULL : nj_context_device(ctx);
     if (s->json) {
         if (nj_embedded_read(&embedded) == 0)
@@ -95,13 +100,11 @@ int cmd_doctor(const struct settings *s)
         print_gpu(d);
     if (d != NULL && strcmp(d->backend, "cpu") == 0)
         print_cpu(d);
-    puts("libraries looked for");
+    puts("libraries of the GPU, where they were looked for");
     nj_library_search(print_line, NULL);
-    if (d != NULL && d->fallback[0] != '\0')
-        printf("gpu       none: %s\n", d->fallback);
     if (!err)
         printf("verdict   ready to train on the %s\n",
-               strcmp(d->backend, "cpu") == 0 ? "CPU" : "GPU");
+               strcmp(d->backend, "cpu") == 0 ? "CPU, in float32: for small models" : "GPU");
     nj_context_destroy(ctx);
     return err;
 }

@@ -34,20 +34,16 @@ static void print_text(const struct eval_result *e, bool teacher)
 
 static int evaluate(struct run *r)
 {
-    struct model_config c;
     struct eval_result e;
-    int err = config_read(r->student, &c);
-    if (!err)
-        err = run_open_tokenizer(r);
+    int err = run_open_tokenizer(r);
     if (!err)
         err = run_engine_options(r);
     if (err)
         return err;
     r->options.kd_ratio = r->teacher[0] != '\0' ? 0.5f : 0;
-    err = run_open_data(r, &r->s->data, c.vocab_size, true, &r->data);
+    err = run_open_data(r, &r->s->data, true, &r->data);
     if (!err)
-        err = engine_create(r->ctx, r->student, r->teacher[0] ? r->teacher : NULL, &r->options,
-                            run_say, r, &r->engine);
+        err = run_open_engine(r);
     if (!err)
         err = engine_eval(r->engine, r->data, &e);
     if (err)

@@ -16,12 +16,13 @@ static void list_presets(void)
                1e-6 * (double)config_parameters(&p->config), p->summary);
 }
 
-static int choose_shape(const struct settings *s, struct model_config *out)
+/* like: folder that the model is to resemble, "" for a preset. */
+static int choose_shape(const struct settings *s, struct model_config *out, char *like)
 {
+    *like = '\0';
     if (s->like != NULL) {
-        char dir[PATH_BYTES];
-        const int err = folder_resolve(s->like, dir, sizeof dir);
-        return err ? err : config_read(dir, out);
+        const int err = folder_resolve(s->like, like, PATH_BYTES);
+        return err ? err : config_read(like, out);
     }
     const int err = need(s->preset, "preset", "init");
     if (err)
@@ -39,15 +40,17 @@ int cmd_init(const struct settings *s)
     /* By enum dtype_choice; auto is what Hugging Face folders hold. */
     static const enum st_dtype stored[] = {ST_BF16, ST_F32, ST_BF16, ST_F16};
     struct model_config c;
+    char like[PATH_BYTES];
     if (s->preset != NULL && strcmp(s->preset, "list") == 0) {
         list_presets();
         return 0;
     }
-    int err = choose_shape(s, &c);
+    int err = choose_shape(s, &c, like);
     if (!err)
         err = need(s->out, "out", "init");
     if (!err)
-        err = init_model(s->out, &c, (uint64_t)s->seed, stored[s->dtype], s->shard_bytes);
+        err = init_model(s->out, &c, (uint64_t)s->seed, stored[s->dtype], s->shard_bytes,
+                         like[0] != '\0' ? like : NULL);
     if (!err)
         printf("%s: %s, %.1fM random parameters\n", s->out, c.model_type,
                1e-6 * (double)config_parameters(&c));

@@ -10,6 +10,7 @@
 int cmd_merge(const struct settings *s)
 {
     char base[PATH_BYTES];
+    size_t merged = 0;
     int err = need(s->student, "model", "merge");
     if (!err)
         err = need(s->adapter, "adapter", "merge");
@@ -17,5 +18,10 @@ int cmd_merge(const struct settings *s)
         err = need(s->out, "out", "merge");
     if (!err)
         err = folder_resolve(s->student, base, sizeof base);
-    return err ? err : merge_adapters(base, s->adapter, s->out);
+    if (!err)
+        err = merge_adapters(base, s->adapter, s->out, &merged);
+    if (!err)
+        printf("%s: %s with %zu adapter%s of %s in its weights\n", s->out, s->student, merged,
+               plural((long long)merged), s->adapter);
+    return err;
 }

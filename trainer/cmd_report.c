@@ -15,9 +15,6 @@ static int check_arguments(const struct settings *s)
 {
     if (s->words.count == 0)
         return fail(NJ_E_ARG, "nojit report needs the folder of a run; see `nojit report --help`");
-    const int err = need(s->out, "out", "report");
-    if (err)
-        return err;
     const char *dot = strrchr(s->out, '.');
     if (dot == NULL || (strcmp(dot, ".html") != 0 && strcmp(dot, ".htm") != 0))
         return fail(NJ_E_ARG, "--out %s: must end in .html", s->out);
@@ -85,6 +82,6 @@ int cmd_report(const struct settings *s)
     json_decref(data);
     json_decref(runs);
     if (!err)
-        printf("%s: %zu run%s\n", s->out, s->words.count, s->words.count > 1 ? "s" : "");
+        printf("%s: %zu run%s\n", s->out, s->words.count, plural((long long)s->words.count));
     return err;
 }

@@ -37,10 +37,11 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     if (err)
         return err;
     const double seconds = seconds_now() - p->started;
-    progress_say(p, "%lld tokens (%lld without a loss) of %zu files, %.1f MB in %s (%.1f MB/s): %s",
-                 (long long)done.tokens, (long long)done.without_loss, done.files,
-                 1e-6 * done.bytes, duration_text(seconds, took, sizeof took),
-                 seconds > 0 ? 1e-6 * done.bytes / seconds : 0, s->out);
+    progress_say(
+        p, "%lld token%s (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
+        (long long)done.tokens, plural(done.tokens), (long long)done.without_loss, done.files,
+        plural((long long)done.files), 1e-6 * done.bytes, duration_text(seconds, took, sizeof took),
+        seconds > 0 ? 1e-6 * done.bytes / seconds : 0, s->out);
     return 0;
 }
 

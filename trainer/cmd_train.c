@@ -34,33 +34,43 @@ static int64_t steps_of_epochs(const struct run *r)
     return steps < 1 ? 1 : (int64_t)steps;
 }
 
+/* Takes the folder to write, before anything that takes time. */
+static int open_output(struct run *r)
+{
+    int removed;
+    const int err = r->s->dry_run ? 0 : checkpoints_begin(&r->checkpoints, &removed);
+    if (!err && !r->s->dry_run && removed > 0)
+        progress_say(&r->progress, "%s: removed %d unfinished folder%s of a run that was killed",
+                     r->s->out, removed, plural(removed));
+    return err;
+}
+
 static int open_inputs(struct run *r, const char *command)
 {
-    struct model_config c;
-    int err = config_read(r->student, &c);
-    if (!err)
-        err = run_open_tokenizer(r);
+    int err = run_open_tokenizer(r);
     if (!err)
         err = run_engine_options(r);
     if (!err)
-        err = run_open_data(r, &r->s->data, c.vocab_size, false, &r->data);
+        err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
+    if (!err)
+        err = run_open_data(r, &r->s->data, false, &r->data);
     if (!err && r->s->eval_data.count > 0)
-        err = run_open_data(r, &r->s->eval_data, c.vocab_size, true, &r->eval_data);
+        err = run_open_data(r, &r->s->eval_data, true, &r->eval_data);
     if (!err && r->options.steps == 0)
         r->options.steps = steps_of_epochs(r);
     if (!err && r->options.warmup_steps == 0)
         r->options.warmup_steps = schedule_warmup(r->s->warmup_ratio, r->options.steps);
     if (!err && r->options.warmup_steps >= r->options.steps && r->options.warmup_steps > 0)
         err =
-            fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld steps of this %s run",
-                 (long long)r->options.warmup_steps, (long long)r->options.steps, command);
+            fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld step%s of this %s run",
+                 (long long)r->options.warmup_steps, (long long)r->options.steps,
+                 plural(r->options.steps), command);
     return err;
 }
 
 static int open_engine(struct run *r)
 {
-    int err = engine_create(r->ctx, r->student, r->teacher[0] ? r->teacher : NULL, &r->options,
-                            run_say, r, &r->engine);
+    int err = run_open_engine(r);
     if (err || r->teacher[0] == '\0' || r->s->allow_self_distillation)
         return err;
     if (engine_student_hash(r->engine) == engine_teacher_hash(r->engine))
@@ -83,11 +93,28 @@ static const char *divergence_text(float beta, char *buffer, size_t bytes)
     return buffer;
 }
 
+/* What is worth a line where data is not one stream of documents one after the other. */
+static void say_data(struct run *r)
+{
+    const double rows = (double)data_windows(r->data);
+    struct data_source s;
+    for (size_t i = 0; i < data_sources(r->data); i++) {
+        data_source(r->data, i, &s);
+        progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",
+                     s.name, (long long)s.tokens, (long long)s.draws, rows,
+                     100 * (double)s.draws / rows);
+    }
+    if (r->s->packing != PACKING_WRAPPED)
+        progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
+                     data_packing(r->data), rows, r->options.seq_len, 100 * data_padding(r->data));
+}
+
 static void say_start(struct run *r)
 {
     char plan[32], divergence[32];
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const struct train_options *o = &r->options;
+    const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
     progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
                  o->dtype == NJ_F32 ? "float32"
                  : d->lp_is_f16     ? "float16"
@@ -95,13 +122,14 @@ static void say_start(struct run *r)
                  bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
     if (d->kernels_loaded > 0)
         progress_say(&r->progress,
-                     "%u of %u kernels loaded; nothing is compiled or loaded from here on",
-                     d->kernels_loaded, nj_kernel_count);
+                     "%u of %u kernel%s loaded; nothing is compiled or loaded from here on",
+                     d->kernels_loaded, nj_kernel_count, plural(nj_kernel_count));
     progress_say(&r->progress,
-                 "student %.1fM parameters; %lld tokens of text; %lld steps of %lld tokens",
+                 "student %.1fM parameters; %lld token%s of text; %lld step%s of %lld token%s",
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
-                 (long long)data_tokens(r->data), (long long)o->steps,
-                 (long long)o->batch_size * o->grad_accum * o->seq_len);
+                 (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
+                 plural(o->steps), per_step, plural(per_step));
+    say_data(r);
     if (o->lora.rank > 0)
         progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
@@ -132,6 +160,19 @@ static int evaluate(struct run *r, int64_t step)
     return 0;
 }
 
+static int write_samples(struct run *r, int64_t step)
+{
+    const struct sampling how = {
+        .engine = r->engine,
+        .tokenizer = &r->tokenizer,
+        .temperature = (float)r->s->sample_temperature,
+        .seed = (uint64_t)r->s->seed,
+    };
+    if (step == 0 && r->eval_data == NULL)
+        return 0;
+    return sample_log_write(&r->samples, &how, step, &r->progress);
+}
+
 static int save(struct run *r, int64_t step)
 {
     struct data_state where;
@@ -139,11 +180,13 @@ static int save(struct run *r, int64_t step)
     return checkpoints_save(&r->checkpoints, r->engine, step, &where);
 }
 
-/* Held-out loss and what follows from it. The model of step 0 is --student: it is not kept again. */
+/* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is not kept again. */
 static int measure(struct run *r, int64_t step, bool *settled)
 {
     const struct best *best = &r->metrics.best;
     int err = evaluate(r, step);
+    if (!err)
+        err = write_samples(r, step);
     if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
         struct data_state where;
         data_tell(r->data, &where);
@@ -166,21 +209,22 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     struct step_result result;
     double student_flops, teacher_flops;
     int err = engine_step(r->engine, r->data, &result);
-    if (err) {
-        if (result.nonfinite[0] != '\0')
-            err = fail(err, "step %lld: %s; the weights of step %lld are untouched%s",
-                       (long long)step, result.nonfinite, (long long)step - 1,
-                       r->checkpoints.last > 0 ? " and the last checkpoint is good" : "");
+    if (err && result.nonfinite[0] != '\0' && r->checkpoints.last > 0)
+        return fail(err, "%s; checkpoint-%lld is good", fail_text(),
+                    (long long)r->checkpoints.last);
+    if (err)
         return err;
-    }
     engine_flops(r->engine, &student_flops, &teacher_flops);
     err = metrics_step(&r->metrics, step, &result, student_flops, teacher_flops);
     if (err)
         return err;
-    progress_step(&r->progress, step, &result, (double)result.tokens / (result.step_ms * 1e-3));
+    progress_step(&r->progress, step, &result);
     if (o->step == r->progress.first_step)
         o->first_loss = result.loss;
     o->last_loss = result.loss;
+    r->trained_tokens += result.tokens;
+    r->trained_targets += result.valid_tokens;
+    r->skipped_updates = result.skipped_updates;
     o->step = step;
     const struct settings *s = r->s;
     const bool last = step == r->options.steps;
@@ -192,12 +236,23 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     return err;
 }
 
+static void prepare_progress(struct run *r, int64_t first)
+{
+    struct progress *p = &r->progress;
+    double student_flops, teacher_flops;
+    engine_flops(r->engine, &student_flops, &teacher_flops);
+    p->first_step = first;
+    p->steps = r->options.steps;
+    p->every = r->s->log_every;
+    p->teacher = r->teacher[0] != '\0';
+    p->step_flops = student_flops + teacher_flops;
+    p->peak_flops = r->metrics.peak_flops;
+    p->memory_bytes = (double)r->metrics.memory_bytes;
+}
+
 static int loop(struct run *r, int64_t first, struct outcome *o)
 {
-    r->progress.first_step = first;
-    r->progress.steps = r->options.steps;
-    r->progress.every = r->s->log_every;
-    r->progress.teacher = r->teacher[0] != '\0';
+    prepare_progress(r, first);
     *o = (struct outcome){.step = first};
     int err = first == 0 ? measure(r, 0, &o->settled) : 0;
     r->progress.started = seconds_now();
@@ -207,46 +262,84 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
     return err;
 }
 
+/* "0.7 0.3", or "none" */
+static void weights_text(const struct data *d, char *out, size_t bytes)
+{
+    struct data_source s;
+    size_t used = (size_t)snprintf(out, bytes, "%s", data_sources(d) > 0 ? "" : "none");
+    for (size_t i = 0; i < data_sources(d) && used < bytes; i++) {
+        data_source(d, i, &s);
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.9g", i ? " " : "", s.weight);
+    }
+}
+
 /* What decides which numbers come next, beside the state itself. Lengths and rates may change. */
 static void put_settings(const struct run *r, char *out, size_t bytes)
 {
     const struct train_options *o = &r->options;
     const bool teacher = r->teacher[0] != '\0';
-    snprintf(out, bytes,
-             "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
-             "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nteacher-dtype %s\n"
-             "lora-r %d\n",
-             teacher ? "distill" : "train",
-             teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
-             (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size,
-             o->grad_accum, o->seq_len, (double)o->temperature, (double)o->kd_ratio,
-             (double)o->beta, o->dtype == NJ_F32 ? "float32" : "16-bit",
-             o->teacher_f8 ? "fp8" : "as dtype", o->lora.rank);
+    char weights[SETTINGS_BYTES / 2];
+    weights_text(r->data, weights, sizeof weights);
+    snprintf(
+        out, bytes,
+        "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
+        "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\nvocab %d\n"
+        "packing %s\ndata-weights %s\nteacher-dtype %s\n",
+        teacher ? "distill" : "train",
+        teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
+        (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
+        o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
+        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab, data_packing(r->data),
+        weights, o->teacher_f8 ? "fp8" : "as dtype");
+}
+
+/* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. */
+static int refuse_checkpoint(const struct run *r, int err)
+{
+    const long long other = (long long)checkpoints_other(&r->checkpoints);
+    if (other > 0)
+        return fail(err, "%s; another one is --resume %s/checkpoint-%lld", fail_text(), r->s->out,
+                    other);
+    return fail(err, "%s; --out holds none, so start again in another folder", fail_text());
+}
+
+static int go_on(struct run *r, int64_t *first)
+{
+    const char *dir = r->checkpoints.resume;
+    struct data_state where;
+    int64_t aside;
+    int err = engine_load_state(r->engine, dir, first, &where);
+    if (err)
+        return refuse_checkpoint(r, err);
+    if (*first > r->options.steps)
+        return fail(NJ_E_ARG, "%s is at step %lld, past the %lld step%s asked for; raise --steps",
+                    dir, (long long)*first, (long long)r->options.steps, plural(r->options.steps));
+    err = checkpoints_go_on(&r->checkpoints, *first, &aside);
+    if (err)
+        return err;
+    data_seek(r->data, &where);
+    progress_say(&r->progress, "going on from %s (step %lld)", dir, (long long)*first);
+    if (aside > 0)
+        progress_say(&r->progress, "checkpoints of later steps, set aside as *.old: %lld",
+                     (long long)aside);
+    return 0;
 }
 
 static int start_or_resume(struct run *r, int64_t *first)
 {
-    char resume[PATH_BYTES];
-    r->checkpoints.keep = r->s->keep;
     put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
-    int err = checkpoints_open(&r->checkpoints, r->s->out, r->s->resume, resume, sizeof resume);
-    if (!err && resume[0] != '\0') {
-        struct data_state where;
-        err = engine_load_state(r->engine, resume, first, &where);
-        if (!err && *first > r->options.steps)
-            err = fail(NJ_E_ARG, "%s is at step %lld, past the %lld steps asked for; raise --steps",
-                       resume, (long long)*first, (long long)r->options.steps);
-        if (!err) {
-            data_seek(r->data, &where);
-            progress_say(&r->progress, "going on from %s (step %lld)", resume, (long long)*first);
-        }
-    }
+    int err = checkpoints_check(&r->checkpoints);
+    if (!err && r->checkpoints.resume[0] != '\0')
+        err = go_on(r, first);
     if (err)
         return err;
     r->metrics.echo = r->s->json;
     r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
     r->metrics.peak_flops = peak_flops(nj_context_device(r->ctx), r->options.dtype);
-    err = metrics_open(&r->metrics, r->s->out, *first);
+    const int64_t keep = *first > 0 ? *first : -1;
+    err = metrics_open(&r->metrics, r->s->out, keep);
+    if (!err)
+        err = sample_log_open(&r->samples, r->s->out, keep);
     if (!err && r->s->report_to == REPORT_TENSORBOARD)
         err = events_open(&r->metrics.events, r->s->out, *first > 0 ? *first + 1 : 0);
     return err;
@@ -255,8 +348,13 @@ static int start_or_resume(struct run *r, int64_t *first)
 static int write_merged(struct run *r)
 {
     char path[PATH_BYTES + 8];
+    size_t merged;
     snprintf(path, sizeof path, "%s/merged", r->s->out);
-    return merge_adapters(r->student, r->s->out, path);
+    const int err = merge_adapters(r->student, r->s->out, path, &merged);
+    if (!err)
+        progress_say(&r->progress, "%zu adapter%s merged into the model: %s", merged,
+                     plural((long long)merged), path);
+    return err;
 }
 
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
@@ -283,17 +381,18 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     if (o->settled)
         progress_say(&r->progress,
                      "ended at step %lld: the held-out loss has not fallen below %.4f, of step "
-                     "%lld, in %lld measurements",
+                     "%lld, in %lld measurement%s",
                      (long long)o->step, (double)r->metrics.best.loss,
-                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse);
-    if (o->step == r->progress.first_step) {
+                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse,
+                     plural(r->metrics.best.worse));
+    const int64_t done = o->step - r->progress.first_step;
+    if (done == 0) {
         progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
                      (long long)o->step, (long long)r->options.steps, r->s->out);
         return 0;
     }
-    progress_say(&r->progress, "loss %.4f -> %.4f over %lld steps in %s; model in %s",
-                 o->first_loss, o->last_loss, (long long)(o->step - r->progress.first_step), took,
-                 r->s->out);
+    progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
+                 o->first_loss, o->last_loss, (long long)done, plural(done), took, r->s->out);
     return 0;
 }
 
@@ -301,15 +400,19 @@ static int train(const struct settings *s, const struct command_info *c)
 {
     struct run r;
     struct outcome o;
+    struct checkpoints checkpoints = {.keep = s->keep};
     int64_t first = 0;
     int err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
+    if (!err && s->out != NULL)
+        err = checkpoints_open(&checkpoints, s->out, s->resume);
     if (err)
         return err;
     err = run_open(&r, s);
+    r.checkpoints = checkpoints;
+    if (!err)
+        err = open_output(&r);
     if (!err)
         err = open_inputs(&r, c->name);
-    if (!err && !s->dry_run)
-        err = run_check_teacher(&r);
     if (!err)
         err = open_engine(&r);
     if (err)

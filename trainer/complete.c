@@ -17,7 +17,9 @@ static enum value_kind value_kind(const struct option *o)
         return VALUE_NONE;
     if (strstr(o->value_name, "DIR") != NULL)
         return VALUE_FOLDER;
-    return strstr(o->value_name, "FILE") != NULL || o->kind == OPT_PATHS ? VALUE_FILE : VALUE_NONE;
+    const bool file =
+        strstr(o->value_name, "FILE") != NULL || strstr(o->value_name, "PATH") != NULL;
+    return file ? VALUE_FILE : VALUE_NONE;
 }
 
 /* "a|b" as "a b" */

@@ -28,11 +28,14 @@ static const struct family {
     double rms_eps, rope_theta;
     bool tied;
     bool bias_refused; /* attention_bias true adds biases that the family's engine does not have */
+    int window;        /* sliding_window where it is always on; 0: use_sliding_window switches it */
 } families[] = {
-    {"llama", "LlamaForCausalLM", false, false, 0, 0, 2048, 1e-6, 1e4, false, true},
-    {"qwen2", "Qwen2ForCausalLM", true, false, 0, 32, 32768, 1e-6, 1e4, false, false},
-    {"qwen3", "Qwen3ForCausalLM", false, true, 128, 32, 32768, 1e-6, 1e4, false, true},
+    {"llama", "LlamaForCausalLM", false, false, 0, 0, 2048, 1e-6, 1e4, false, true, 0},
+    {"mistral", "MistralForCausalLM", false, false, 0, 8, 131072, 1e-6, 1e4, false, true, 4096},
+    {"qwen2", "Qwen2ForCausalLM", true, false, 0, 32, 32768, 1e-6, 1e4, false, false, 0},
+    {"qwen3", "Qwen3ForCausalLM", false, true, 128, 32, 32768, 1e-6, 1e4, false, true, 0},
 };
+static const char known_families[] = "llama, mistral, qwen2 and qwen3 are supported";
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static const struct family *family_find(const char *model_type)
@@ -62,7 +65,8 @@ static json_t *field(const struct fields *f, const char *name)
 static const char *value_text(const json_t *value, char *out, size_t bytes)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    snprintf(out, bytes, "%s", text ? text : "?");
+    if (snprintf(out, bytes, "%s", text ? text : "?") >= (int)bytes)
+        memcpy(out + bytes - 4, "...", 4);
     free(text);
     return out;
 }
@@ -135,6 +139,26 @@ static int read_token(const struct fields *f, const char *name, int *out)
 
 /* ---- rotary positions ---- */
 
+static int refuse_rope_type(const struct fields *f, const char *object_name, const json_t *object,
+                            const json_t *type)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s", object_name,
+             type == json_object_get(object, "rope_type") ? "rope_type" : "type");
+    return refuse_value(f, NJ_E_UNSUPPORTED, name, type,
+                        "default and llama3 are supported; without scaling, set rope_scaling to "
+                        "null and stay within the original positions");
+}
+
+static int refuse_partial_rotary(const struct fields *f)
+{
+    const json_t *part = field(f, "partial_rotary_factor");
+    if (!part || json_number_value(part) == 1.0)
+        return NJ_OK;
+    return refuse_value(f, NJ_E_UNSUPPORTED, "partial_rotary_factor", part,
+                        "only 1 is supported: use a model that rotates whole heads");
+}
+
 /* transformers 4 has rope_theta and rope_scaling side by side, 5 puts both into rope_parameters. */
 static int read_rope(const struct fields *f, const struct family *family, struct model_config *c)
 {
@@ -150,6 +174,8 @@ static int read_rope(const struct fields *f, const struct family *family, struct
         return rc;
     scaling.object = object;
     rc = read_number(&scaling, "rope_theta", c->rope_theta, &c->rope_theta);
+    if (!rc)
+        rc = refuse_partial_rotary(&scaling);
     if (rc)
         return rc;
 
@@ -160,9 +186,7 @@ static int read_rope(const struct fields *f, const struct family *family, struct
     if (type_name && strcmp(type_name, "default") == 0)
         return NJ_OK;
     if (!type_name || strcmp(type_name, "llama3") != 0)
-        return refuse_value(f, NJ_E_UNSUPPORTED, name, object,
-                            "types default and llama3 are supported; without scaling, set it to "
-                            "null and stay within the original positions");
+        return refuse_rope_type(f, name, object, type);
 
     double factor, low, high;
     if ((rc = read_number(&scaling, "factor", NAN, &factor)) ||
@@ -198,6 +222,44 @@ static int refuse_layer_types(const struct fields *f)
     return NJ_OK;
 }
 
+static int refuse_experts(const struct fields *f)
+{
+    static const char *const names[] = {"num_local_experts", "num_experts", "n_routed_experts"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *experts = field(f, names[i]);
+        if (experts && !(json_is_integer(experts) && json_integer_value(experts) <= 1))
+            return refuse_value(f, NJ_E_UNSUPPORTED, names[i], experts,
+                                "mixtures of experts are not supported; use a dense model");
+    }
+    return NJ_OK;
+}
+
+/* A family whose window is always on: every key must lie in it. Only null is no window; a field
+ * that is left out has the family's value. */
+static int refuse_window(const struct fields *f, const struct family *family,
+                         const struct model_config *c)
+{
+    const json_t *value = json_object_get(f->object, "sliding_window");
+    char remedy[160];
+    if (family->window == 0 || json_is_null(value))
+        return NJ_OK;
+    const json_int_t window = value ? json_integer_value(value) : family->window;
+    if (value && (!json_is_integer(value) || window < 1))
+        return refuse_value(f, NJ_E_FORMAT, "sliding_window", value,
+                            "it must be a whole number above 0, or null");
+    if (window >= c->max_positions)
+        return NJ_OK;
+    snprintf(remedy, sizeof remedy,
+             "sliding windows are not supported; for sequences that stay within it, set "
+             "max_position_embeddings to %lld",
+             (long long)window);
+    if (value)
+        return refuse_value(f, NJ_E_UNSUPPORTED, "sliding_window", value, remedy);
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: sliding_window is missing, which means %lld; null means none", f->path,
+                (long long)window);
+}
+
 /* Features that would change the computation and that nojit does not compute. */
 static int refuse_features(const struct fields *f, const struct family *family)
 {
@@ -230,11 +292,10 @@ static int refuse_features(const struct fields *f, const struct family *family)
         return refuse_value(f, NJ_E_UNSUPPORTED, "quantization_config", quantised,
                             "quantised weights are not supported; use the bfloat16 or float16 "
                             "release of the model");
-    json_t *partial = field(f, "partial_rotary_factor");
-    if (partial && json_number_value(partial) != 1.0)
-        return refuse_value(f, NJ_E_UNSUPPORTED, "partial_rotary_factor", partial,
-                            "only 1 is supported");
-    return refuse_layer_types(f);
+    int rc = refuse_partial_rotary(f);
+    if (!rc)
+        rc = refuse_experts(f);
+    return rc ? rc : refuse_layer_types(f);
 }
 
 /* ---- reading ---- */
@@ -259,16 +320,28 @@ static int read_sizes(const struct fields *f, const struct family *family, struc
     return read_int(f, "head_dim", head_dim, &c->head_dim);
 }
 
+/* Models of text and images or sound keep the text model's fields in an object of their own. */
+static int refuse_nested(const struct fields *f)
+{
+    static const char *const names[] = {"text_config", "vision_config", "audio_config"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *object = field(f, names[i]);
+        if (object)
+            return refuse_value(f, NJ_E_UNSUPPORTED, names[i], object,
+                                "models of more than text are not supported; save the text model "
+                                "alone, or use another");
+    }
+    return NJ_OK;
+}
+
 static int read_family(const struct fields *f, const struct family **out)
 {
     json_t *type = field(f, "model_type");
     if (!json_is_string(type))
-        return fail(NJ_E_FORMAT, "%s: model_type is missing; it must be llama, qwen2 or qwen3",
-                    f->path);
+        return fail(NJ_E_FORMAT, "%s: model_type is missing; %s", f->path, known_families);
     *out = family_find(json_string_value(type));
     if (!*out)
-        return refuse_value(f, NJ_E_UNSUPPORTED, "model_type", type,
-                            "llama, qwen2 and qwen3 are supported");
+        return refuse_value(f, NJ_E_UNSUPPORTED, "model_type", type, known_families);
     return NJ_OK;
 }
 
@@ -277,8 +350,9 @@ static int read_fields(const struct fields *f, struct model_config *c)
     const struct family *family;
     double eps;
     int rc;
-    if ((rc = read_family(f, &family)) || (rc = refuse_features(f, family)) ||
-        (rc = read_sizes(f, family, c)) ||
+    if ((rc = refuse_nested(f)) || (rc = read_family(f, &family)) ||
+        (rc = refuse_features(f, family)) || (rc = read_sizes(f, family, c)) ||
+        (rc = refuse_window(f, family, c)) ||
         (rc = read_number(f, "rms_norm_eps", family->rms_eps, &eps)) ||
         (rc = read_bool(f, "tie_word_embeddings", family->tied, &c->tied)) ||
         (rc = read_token(f, "bos_token_id", &c->bos_id)) ||
@@ -334,11 +408,12 @@ int config_check(const struct model_config *c, const char *where)
             return fail(NJ_E_FORMAT, "%s: %s is %d; it must lie between 1 and %d", where,
                         sizes[i].name, sizes[i].value, 1 << 24);
     if (!family_find(c->model_type))
-        return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; llama, qwen2 and qwen3 are supported",
-                    where, c->model_type);
+        return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
+                    known_families);
     if (c->head_dim != 64 && c->head_dim != 128)
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: the head size is %d; kernels exist for 64 and 128: use another model",
+                    "%s: head_dim (or hidden_size / num_attention_heads) is %d; 64 and 128 are "
+                    "supported: use another model",
                     where, c->head_dim);
     if (c->layers > 1024 || c->heads > 1024)
         return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most 1024 of each", where,
@@ -409,6 +484,8 @@ static json_t *config_object(const struct model_config *c, const struct family *
     rc |= json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
     rc |= json_object_set_new(root, "rope_theta", json_real(c->rope_theta));
     rc |= json_object_set_new(root, "rope_scaling", scaling_object(&c->rope_scaling));
+    if (family->window > 0)
+        rc |= json_object_set_new(root, "sliding_window", json_null());
     rc |= json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
     rc |= json_object_set_new(root, "bos_token_id", token_or_null(c->bos_id));
     rc |= json_object_set_new(root, "eos_token_id", token_or_null(c->eos_id));

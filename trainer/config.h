@@ -14,7 +14,7 @@ struct rope_scaling { /* Llama 3: factor > 0 */
 };
 
 struct model_config {
-    char model_type[32]; /* "qwen2", "qwen3", "llama": a row of the family table in config.c */
+    char model_type[32]; /* "qwen2", "llama", ...: a row of the family table in config.c */
     int hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, vocab_size;
     int max_positions;
     int bos_id, eos_id; /* -1: none */

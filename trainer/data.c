@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * data.c: the stream of tokens and the windows cut from it.
+ * data.c: the stream of tokens and the rows made of it.
  *
- * All files, one after the other, make one stream. Window w reads the tokens from w * S on: S of
- * them are ids, and each one's target is the token after it, unless that one belongs to another
- * document or has no loss. A document ends with end_of_text or with its file. Each epoch visits
- * every window once, in an order that is a function of (seed, epoch) alone; so a position is two
- * numbers and resuming is setting them.
+ * All files, one after the other, make one stream; with weights each source is a stretch of it. A
+ * row is a list of pieces of the stream (packing.h). The target of a token is the one after it,
+ * unless that one belongs to another document or has no loss. A document ends with end_of_text or
+ * with its file. Which row comes when is a function of (seed, epoch, position) alone (order.h); so
+ * resuming is setting two numbers.
  */
 #include "data.h"
 
 #include "error.h"
-#include "random.h"
-#include "token_files.h"
+#include "order.h"
+#include "packing.h"
+#include "plural.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,65 +23,45 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* What makes rows of its own: all files, or those of one path with a weight. */
+struct source {
+    char *name;
+    int64_t tokens;
+    struct packed packed;
+};
+
 struct data {
     struct segment *segment;
     size_t segment_count;
-    int64_t tokens, windows;
+    struct source *source; /* order.count of them */
+    struct order order;
+    int64_t tokens;
     int B, S;
-    uint64_t seed;
-    bool once;
+    bool once, weighted;
+    enum packing packing;
     int32_t end_of_text; /* -1: documents end with their files only */
     struct data_state at;
     int32_t *arrays;      /* ids, target, pos, doc_start: B * S each */
-    int32_t *window;      /* S + 1 tokens */
+    int32_t *window;      /* a piece and the token after it: S + 1 */
     unsigned char *flags; /* S + 1 */
 };
 
 enum { STARTS_DOCUMENT = 1, NO_LOSS = 2 };
-
-/* ---- order of the windows ---- */
-
-/* A permutation of [0, n): four Feistel rounds over the next even number of bits, walked until it
- * lands below n (Black and Rogaway 2002). */
-static uint64_t permute(uint64_t i, uint64_t n, uint64_t key)
-{
-    int half = 1;
-    while (half < 31 && (uint64_t)1 << 2 * half < n)
-        half++;
-    const uint64_t low = ((uint64_t)1 << half) - 1;
-    do {
-        uint64_t left = i >> half, right = i & low;
-        for (uint64_t round = 0; round < 4; round++) {
-            uint64_t next = left ^ (random_mix(key + round + (right << 8)) & low);
-            left = right;
-            right = next;
-        }
-        i = left << half | right;
-    } while (i >= n);
-    return i;
-}
-
-/* The window that the epoch visits at place i. */
-static int64_t window_at(const struct data *d, uint64_t epoch, uint64_t i)
-{
-    if (d->seed == 0)
-        return (int64_t)i;
-    return (int64_t)permute(i, (uint64_t)d->windows, random_mix(random_mix(d->seed) + epoch));
-}
 
 /* ---- opening ---- */
 
 static int open_segments(struct data *d, const struct data_options *o, const struct tokenizer *t,
                          struct path_list *list)
 {
-    d->segment = calloc(list->count ? list->count : 1, sizeof *d->segment);
-    if (!d->segment)
+    struct segment *grown =
+        realloc(d->segment, (d->segment_count + list->count + 1) * sizeof *grown);
+    if (!grown)
         return fail(NJ_E_NOMEM, "out of memory for %zu files", list->count);
+    d->segment = grown;
     for (size_t i = 0; i < list->count; i++) {
         struct segment *s = &d->segment[d->segment_count++];
-        s->path = list->path[i];
+        *s = (struct segment){.path = list->path[i], .first = d->tokens};
         list->path[i] = NULL;
-        s->first = d->tokens;
         int rc = segment_open(s, t, o->vocab_size);
         if (rc)
             return rc;
@@ -93,20 +74,70 @@ static int open_segments(struct data *d, const struct data_options *o, const str
     return NJ_OK;
 }
 
-static int count_windows(struct data *d, const struct data_options *o)
+static int check_rows(const struct source *s, const struct data_options *o, size_t paths)
 {
-    const char *path = o->path_count ? o->paths[0] : "--data";
-    const char *more = o->path_count > 1 ? " and the others" : "";
-    if (d->tokens == 0)
+    const char *more = paths > 1 ? " and the others" : "";
+    if (s->tokens == 0)
         return fail(NJ_E_FORMAT, "%s%s: there is no token in it; give files with text or tokens",
-                    path, more);
-    if (o->once ? d->tokens < 2 : d->tokens < (int64_t)d->S + 1)
+                    s->name, more);
+    if (s->packed.rows == 0 && o->packing != PACKING_WRAPPED)
         return fail(NJ_E_FORMAT,
-                    "%s%s: %" PRId64 " tokens are fewer than one window of %d + 1; give more data "
+                    "%s%s: no document has two tokens, so there is nothing to predict; give more "
+                    "data",
+                    s->name, more);
+    if (s->packed.rows == 0)
+        return fail(NJ_E_FORMAT,
+                    "%s%s: %" PRId64 " token%s, fewer than one window of %d + 1; give more data "
                     "or at most --seq-len %" PRId64,
-                    path, more, d->tokens, d->S, d->tokens > 1 ? d->tokens - 1 : 1);
-    d->windows = o->once ? (d->tokens - 1 + d->S - 1) / d->S : (d->tokens - 1) / d->S;
+                    s->name, more, s->tokens, plural(s->tokens), o->seq_len,
+                    s->tokens > 1 ? s->tokens - 1 : 1);
     return NJ_OK;
+}
+
+static int open_source(struct data *d, const struct data_options *o, const struct tokenizer *t,
+                       const char *const *paths, size_t count, double weight)
+{
+    struct source *s = &d->source[d->order.count];
+    struct share *share = &d->order.share[d->order.count++];
+    const size_t first = d->segment_count;
+    const int64_t tokens = d->tokens;
+    struct path_list list;
+    s->name = strdup(count ? paths[0] : "--data");
+    if (!s->name)
+        return fail(NJ_E_NOMEM, "out of memory");
+    int rc = paths_collect(paths, count, &list);
+    if (!rc)
+        rc = open_segments(d, o, t, &list);
+    paths_free(&list);
+    if (!rc)
+        rc = packed_make(d->segment + first, d->segment_count - first, d->end_of_text, o->seq_len,
+                         o->packing, o->once, &s->packed);
+    s->tokens = d->tokens - tokens;
+    share->weight = weight;
+    share->rows = s->packed.rows;
+    return rc ? rc : check_rows(s, o, count);
+}
+
+static int open_sources(struct data *d, const struct data_options *o, const struct tokenizer *t)
+{
+    double sum = 0;
+    int rc = NJ_OK;
+    d->source = calloc(o->path_count + 1, sizeof *d->source);
+    d->order.share = calloc(o->path_count + 1, sizeof *d->order.share);
+    if (!d->source || !d->order.share)
+        return fail(NJ_E_NOMEM, "out of memory for %zu sources", o->path_count);
+    for (size_t i = 0; i < o->path_count && o->weights; i++)
+        sum += o->weights[i];
+    if (!o->weights)
+        rc = open_source(d, o, t, o->paths, o->path_count, 1);
+    for (size_t i = 0; i < o->path_count && o->weights && !rc; i++)
+        if (o->weights[i] > 0)
+            rc = open_source(d, o, t, o->paths + i, 1, o->weights[i] / sum);
+    if (!rc && d->order.count == 0)
+        rc = fail(NJ_E_ARG, "--data-weights: all are 0; give at least one source a weight");
+    if (!rc)
+        order_divide(&d->order);
+    return rc;
 }
 
 static int allocate(struct data *d)
@@ -131,17 +162,13 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
         return fail(NJ_E_NOMEM, "out of memory");
     d->B = o->batch_size;
     d->S = o->seq_len;
-    d->seed = o->seed;
+    d->order.seed = o->seed;
     d->once = o->once;
+    d->packing = o->packing;
+    d->weighted = o->weights != NULL;
     d->end_of_text = t ? t->end_of_text : -1;
 
-    struct path_list list;
-    int rc = paths_collect(o->paths, o->path_count, &list);
-    if (!rc)
-        rc = open_segments(d, o, t, &list);
-    paths_free(&list);
-    if (!rc)
-        rc = count_windows(d, o);
+    int rc = open_sources(d, o, t);
     if (!rc)
         rc = allocate(d);
     if (rc) {
@@ -158,12 +185,20 @@ void data_close(struct data *d)
         return;
     for (size_t i = 0; i < d->segment_count; i++)
         segment_close(&d->segment[i]);
+    for (size_t i = 0; i < d->order.count; i++) {
+        packed_free(&d->source[i].packed);
+        free(d->source[i].name);
+    }
     free(d->segment);
+    free(d->source);
+    free(d->order.share);
     free(d->arrays);
     free(d->window);
     free(d->flags);
     free(d);
 }
+
+/* ---- what there is ---- */
 
 int64_t data_tokens(const struct data *d)
 {
@@ -172,7 +207,37 @@ int64_t data_tokens(const struct data *d)
 
 int64_t data_windows(const struct data *d)
 {
-    return d->windows;
+    return d->order.total;
+}
+
+const char *data_packing(const struct data *d)
+{
+    static const char *const names[] = {
+        [PACKING_WRAPPED] = "wrapped", [PACKING_BFD] = "bfd", [PACKING_NONE] = "none"};
+    return names[d->packing];
+}
+
+double data_padding(const struct data *d)
+{
+    double padding = 0;
+    for (size_t i = 0; i < d->order.count; i++) {
+        const struct packed *p = &d->source[i].packed;
+        const double filled = (double)p->inputs / ((double)p->rows * d->S);
+        padding += (1 - filled) * (double)d->order.share[i].draws / (double)d->order.total;
+    }
+    return padding;
+}
+
+size_t data_sources(const struct data *d)
+{
+    return d->weighted ? d->order.count : 0;
+}
+
+void data_source(const struct data *d, size_t i, struct data_source *out)
+{
+    const struct source *s = &d->source[i];
+    const struct share *share = &d->order.share[i];
+    *out = (struct data_source){s->name, share->weight, s->tokens, share->rows, share->draws};
 }
 
 /* ---- reading ---- */
@@ -191,12 +256,12 @@ static size_t segment_of(const struct data *d, int64_t at)
     return low;
 }
 
-/* Copies tokens from `at` on into d->window and d->flags; returns how many there were, at most S
- * + 1. */
-static int read_window(struct data *d, int64_t at)
+/* Copies n tokens from `at` on, or as many as there are, into d->window and d->flags; returns how
+ * many. */
+static int read_tokens(struct data *d, int64_t at, int n)
 {
-    int64_t left = d->tokens - at;
-    const int n = left < d->S + 1 ? (int)left : d->S + 1;
+    if (d->tokens - at < n)
+        n = (int)(d->tokens - at);
     size_t s = segment_of(d, at);
     for (int i = 0; i < n; i++) {
         while (at + i >= d->segment[s].first + d->segment[s].count)
@@ -213,39 +278,71 @@ static int read_window(struct data *d, int64_t at)
     return n;
 }
 
-/* Fills row b with a window; at < 0: with padding. Returns the number of targets. */
-static int64_t fill_row(struct data *d, int b, int64_t at)
+/* Fills a row from position `at` on with a piece; returns the number of targets. */
+static int64_t fill_piece(struct data *d, int32_t *ids, int at, const struct piece *p)
 {
-    const size_t n = (size_t)d->B * (size_t)d->S, row = (size_t)b * (size_t)d->S;
-    int32_t *ids = d->arrays + row, *target = ids + n, *pos = target + n, *doc_start = pos + n;
-    const int have = at < 0 ? 0 : read_window(d, at);
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    int32_t *target = ids + n, *pos = target + n, *doc_start = pos + n;
+    const int have = read_tokens(d, p->first, p->inputs + 1);
     int64_t valid = 0;
-    int document = 0;
-    for (int i = 0; i < d->S; i++) {
-        if (i > 0 && i < have && (d->flags[i] & STARTS_DOCUMENT))
-            document = i;
-        ids[i] = i < have ? d->window[i] : 0;
-        target[i] = i + 1 < have && !d->flags[i + 1] ? d->window[i + 1] : IGNORED;
-        pos[i] = i - document;
-        doc_start[i] = document;
-        valid += target[i] != IGNORED;
+    int document = at;
+    for (int i = 0; i < p->inputs; i++) {
+        const int to = at + i;
+        if (i > 0 && (d->flags[i] & STARTS_DOCUMENT))
+            document = to;
+        ids[to] = d->window[i];
+        target[to] = i + 1 < have && !d->flags[i + 1] ? d->window[i + 1] : IGNORED;
+        pos[to] = to - document;
+        doc_start[to] = document;
+        valid += target[to] != IGNORED;
     }
+    return valid;
+}
+
+/* Ends a row from position `at` on; what fills it is a document of its own. */
+static void fill_padding(const struct data *d, int32_t *ids, int at)
+{
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    int32_t *target = ids + n, *pos = target + n, *doc_start = pos + n;
+    for (int i = at; i < d->S; i++) {
+        ids[i] = 0;
+        target[i] = IGNORED;
+        pos[i] = i - at;
+        doc_start[i] = at;
+    }
+}
+
+static int64_t fill_row(struct data *d, int32_t *ids, const struct place *place)
+{
+    const struct packed *p = &d->source[place->source].packed;
+    const int count = packed_pieces(p, place->row);
+    int64_t valid = 0;
+    int at = 0;
+    for (int i = 0; i < count; i++) {
+        const struct piece piece = packed_piece(p, place->row, i);
+        valid += fill_piece(d, ids, at, &piece);
+        at += piece.inputs;
+    }
+    fill_padding(d, ids, at);
     return valid;
 }
 
 int data_next(struct data *d, struct batch *out)
 {
     const size_t n = (size_t)d->B * (size_t)d->S;
-    const uint64_t windows = (uint64_t)d->windows;
     if (d->once && d->at.epoch > 0)
         return 1;
     *out = (struct batch){
         d->B, d->S, d->arrays, d->arrays + n, d->arrays + 2 * n, d->arrays + 3 * n, 0};
     for (int b = 0; b < d->B; b++) {
-        const bool over = d->once && d->at.epoch > 0;
-        out->valid +=
-            fill_row(d, b, over ? -1 : window_at(d, d->at.epoch, d->at.window) * (int64_t)d->S);
-        if (!over && ++d->at.window >= windows)
+        int32_t *ids = d->arrays + (size_t)b * (size_t)d->S;
+        if (d->once && d->at.epoch > 0) {
+            fill_padding(d, ids, 0);
+            continue;
+        }
+        const struct place place = order_at(&d->order, d->at.epoch, d->at.window);
+        out->valid += fill_row(d, ids, &place);
+        if (++d->at.window >= (uint64_t)d->order.total)
             d->at = (struct data_state){d->at.epoch + 1, 0};
     }
     return 0;
@@ -259,24 +356,30 @@ void data_tell(const struct data *d, struct data_state *out)
 void data_seek(struct data *d, const struct data_state *s)
 {
     d->at = *s;
-    if (d->at.window >= (uint64_t)d->windows)
+    if (d->at.window >= (uint64_t)d->order.total)
         d->at = (struct data_state){s->epoch + 1, 0};
 }
 
+/* Ids are hashed as int32, 4,096 at a time, each group with the hash before it: the same stream
+ * gives the same value whatever its files are. A source begins a group. */
 uint64_t data_hash(const struct data *d)
 {
-    /* Ids are hashed as int32, 4,096 at a time, each group with the hash before it: the same stream
-     * gives the same value whatever its files are. */
     int32_t group[4096];
     uint64_t hash = 0;
-    size_t n = 0;
-    for (size_t s = 0; s < d->segment_count; s++)
-        for (int64_t i = 0; i < d->segment[s].count; i++) {
-            group[n++] = segment_id(&d->segment[s], i);
+    int64_t at = 0;
+    for (size_t i = 0; i < d->order.count; i++) {
+        size_t n = 0;
+        size_t s = segment_of(d, at);
+        for (const int64_t end = at + d->source[i].tokens; at < end; at++) {
+            while (at >= d->segment[s].first + d->segment[s].count)
+                s++;
+            group[n++] = segment_id(&d->segment[s], at - d->segment[s].first);
             if (n == sizeof group / sizeof *group) {
                 hash = XXH3_64bits_withSeed(group, sizeof group, hash);
                 n = 0;
             }
         }
-    return XXH3_64bits_withSeed(group, n * sizeof *group, hash);
+        hash = XXH3_64bits_withSeed(group, n * sizeof *group, hash);
+    }
+    return hash;
 }

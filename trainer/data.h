@@ -14,16 +14,24 @@
 #define IGNORED (-100) /* target of a position that has no loss */
 
 /* ---- token streams ---- */
+enum packing {                  /* how documents become rows of S positions */
+               PACKING_WRAPPED, /* one after the other, cut where a row ends */
+               PACKING_BFD, /* whole where they fit, as many in a row as go in: best-fit decreasing */
+               PACKING_NONE /* each in rows of its own, padded with ignored positions */
+};
+
 struct data_options {
     const char *const *paths; /* files, folders of files or globs: .txt, .jsonl, token files */
     size_t path_count;
+    const double *weights; /* NULL: all paths are one stream; else one each: sources of their own,
+                              of which 0 leaves one out; not with `once` */
+    enum packing packing;
     int seq_len, batch_size; /* S, B of a micro-batch */
     int vocab_size;          /* ids must lie below it */
-    uint64_t seed;           /* order of the windows; 0 keeps the order of the files */
-    bool once; /* evaluation: one pass; the last window and batch are padded with ignored positions
-                */
+    uint64_t seed;           /* order of the rows; 0 keeps the order of the files */
+    bool once; /* evaluation: one pass; the last row and batch are padded with ignored positions */
 };
-struct data; /* all tokens, mapped or encoded; windows of S+1 tokens, shuffled by seed anew each
+struct data; /* all tokens, mapped or encoded; rows of S positions, shuffled by seed anew each
                 epoch */
 
 struct batch { /* B x S, row-major; owned by data, valid until the next call */
@@ -42,8 +50,19 @@ struct data_state {
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
 void data_close(struct data *d);
 int64_t data_tokens(const struct data *d);
-int64_t data_windows(const struct data *d); /* of one epoch */
-uint64_t data_hash(const struct data *d);   /* over the token ids, however they are stored */
+int64_t data_windows(const struct data *d);     /* rows of one epoch */
+const char *data_packing(const struct data *d); /* as --packing says it */
+double data_padding(const struct data *d);      /* share of an epoch's positions without a token */
+uint64_t data_hash(const struct data *d); /* over each source's ids, however they are stored */
+
+struct data_source {
+    const char *name;     /* as in the options; valid until data_close() */
+    double weight;        /* of all weights, which sum to 1 */
+    int64_t tokens, rows; /* that it has */
+    int64_t draws;        /* rows that it gives to an epoch */
+};
+size_t data_sources(const struct data *d); /* 0 without weights */
+void data_source(const struct data *d, size_t i, struct data_source *out);
 /* Next micro-batch; with `once`, returns 1 when the pass is over (0: got one, negative: error). */
 int data_next(struct data *d, struct batch *out);
 void data_tell(const struct data *d, struct data_state *out);

@@ -23,8 +23,9 @@ const struct params *engine_trained(const struct engine *e)
     return e->student.lora ? &e->lora.p : &e->student.p;
 }
 
-static int check_pair(const struct model_config *s, const struct model_config *t, say_fn *say,
-                      void *user)
+/* vocab: a smaller restriction, which the caller has said; 0: none. */
+static int check_pair(const struct model_config *s, const struct model_config *t, int vocab,
+                      say_fn *say, void *user)
 {
     int larger = s->vocab_size > t->vocab_size ? s->vocab_size : t->vocab_size;
     int smaller = s->vocab_size < t->vocab_size ? s->vocab_size : t->vocab_size;
@@ -42,7 +43,7 @@ static int check_pair(const struct model_config *s, const struct model_config *t
         "vocabularies of %d (student) and %d (teacher) differ by padding; both are restricted to "
         "%d tokens",
         s->vocab_size, t->vocab_size, smaller);
-    if (apart > 0 && say)
+    if (apart > 0 && (vocab == 0 || vocab == smaller) && say)
         say(user, line);
     return 0;
 }
@@ -65,7 +66,7 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     if (rc == 0)
         rc = config_check_length(&e->teacher.net.c, e->o.seq_len, teacher_dir);
     if (rc == 0)
-        rc = check_pair(&e->student.c, &e->teacher.net.c, say, user);
+        rc = check_pair(&e->student.c, &e->teacher.net.c, e->o.vocab, say, user);
     if (rc != 0 || e->o.teacher_f8)
         return rc != 0 ? rc : f8_layout(&e->teacher.net);
     return params_layout(&e->teacher.net.c, false, &e->teacher.net.p);
@@ -112,6 +113,8 @@ static int allocate(struct engine *e)
     if (rc != 0)
         return rc;
     rc = nj_stream_create(e->ctx, &e->stream);
+    if (rc == 0)
+        rc = nj_event_create(e->ctx, &e->results);
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
     if (rc == 0)
@@ -234,7 +237,9 @@ void engine_destroy(struct engine *e)
         return;
     for (int i = 0; e->micro && i <= e->shape.chunks; i++)
         nj_graph_destroy(e->micro[i]);
+    nj_graph_destroy(e->clip);
     nj_graph_destroy(e->update);
+    nj_event_destroy(e->results);
     nj_stream_destroy(e->stream);
     nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
     nj_free(e->ctx, NJ_MEM_HOST, e->host);
@@ -257,6 +262,11 @@ const struct model_config *engine_student(const struct engine *e)
 const struct model_config *engine_teacher(const struct engine *e)
 {
     return e->has_teacher ? &e->teacher.net.c : NULL;
+}
+
+int engine_head_chunk(const struct engine *e)
+{
+    return e->shape.chunk;
 }
 
 int64_t engine_trained_parameters(const struct engine *e)

@@ -39,6 +39,7 @@ struct train_options {
     int64_t warmup_steps;
     enum schedule schedule;
     enum nj_dtype dtype;     /* NJ_F32 or NJ_LP */
+    int vocab;               /* tokens that take part at most; 0: those that both models have */
     int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
     int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
     int recompute;           /* enum recompute */
@@ -89,6 +90,7 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
 void engine_destroy(struct engine *e);
 const struct model_config *engine_student(const struct engine *e);
 const struct model_config *engine_teacher(const struct engine *e); /* NULL without one */
+int engine_head_chunk(const struct engine *e);                     /* rows of logits at a time */
 int64_t engine_trained_parameters(const struct engine *e); /* of the model or its adapters */
 const struct plan *engine_plan(const struct engine *e);
 uint64_t engine_student_hash(const struct engine *e); /* of the weights as loaded (st_hash) */
@@ -125,7 +127,9 @@ int engine_generate(struct engine *e, int32_t id, int pos, float temperature, fl
                     int32_t *next);
 
 /* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
- * With adapters they are what is saved. state.bin: master weights, moments, step state, data position, step. */
+ * With adapters they are what is saved. state.bin: master weights, moments, step state, data position,
+ * step; beside it the algorithms of matrix products. */
+#define ENGINE_GEMM_TABLE "gemm.txt"
 int engine_save_model(struct engine *e, const char *dir);
 int engine_save_state(struct engine *e, const char *dir, int64_t step,
                       const struct data_state *data);

@@ -113,8 +113,9 @@ struct engine {
     int64_t valid;    /* targets of the staged step */
     int32_t *scratch; /* [rows] for sorting */
     nj_graph **micro; /* [chunks + 1] by chunks in use; NULL until first used */
-    nj_graph *update;
-    bool graphs; /* the backend has them */
+    nj_graph *clip, *update;
+    nj_event *results; /* of a step are in the mailbox */
+    bool graphs;       /* the backend has them */
 };
 
 struct work engine_work(struct engine *e);

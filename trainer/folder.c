@@ -184,7 +184,8 @@ int folder_copy_tokenizer(const char *from, const char *to)
     static const char *const names[] = {
         "tokenizer.json",      "tokenizer_config.json",   "vocab.json",
         "merges.txt",          "special_tokens_map.json", "generation_config.json",
-        "chat_template.jinja", "added_tokens.json"};
+        "chat_template.jinja", "chat_template.json",      "added_tokens.json",
+        "tokenizer.model"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int rc = folder_copy(from, to, names[i]);
         if (rc)

@@ -19,7 +19,7 @@ void help_overview(FILE *f)
     for (const struct command_info *c = commands; c->name != NULL; c++)
         fprintf(f, "  %-10s %s\n", c->name, c->summary);
     fprintf(f,
-            "\n`nojit COMMAND --help` lists the options of a command.\n"
+            "\n`nojit help COMMAND` or `nojit COMMAND --help` lists the options of a command.\n"
             "`nojit help --man`, `--bash` and `--zsh` print the man page and completion scripts.\n"
             "Exit status: %s.\n",
             statuses);
@@ -42,6 +42,8 @@ static void print_option(FILE *f, const struct option *o)
 void help_command(FILE *f, const struct command_info *c)
 {
     fprintf(f, "usage: nojit %s %s\n\n%s.\n", c->name, c->usage, c->summary);
+    if (c->words != NULL)
+        fprintf(f, "%s.\n", c->words);
     const char *group = NULL;
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & c->bit))
@@ -102,6 +104,11 @@ void help_man(FILE *f)
         fputs("\n.PP\n", f);
         man_text(f, c->summary);
         fputs(".\n", f);
+        if (c->words != NULL) {
+            fputs(".PP\n", f);
+            man_text(f, c->words);
+            fputs(".\n", f);
+        }
         for (const struct option *o = options; o->name != NULL; o++)
             if (o->commands & c->bit)
                 man_option(f, o);

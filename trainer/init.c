@@ -66,6 +66,14 @@ const struct preset presets[] = {
      "the shape of Qwen2.5-7B",
      {"qwen2", 3584, 18944, 28, 28, 4, 128, 152064, 131072, .eos_id = 151643, .rope_theta = 1e6,
       .qkv_bias = true, PRESET_COMMON}},
+    {"smollm2-135m",
+     "the shape of SmolLM2-135M",
+     {"llama", 576, 1536, 30, 9, 3, 64, 49152, 8192, .bos_id = 0, .eos_id = 0, .rms_eps = 1e-5f,
+      .rope_theta = 1e5, .tied = true}},
+    {"mistral-7b-v0.3",
+     "the shape of Mistral-7B-v0.3",
+     {"mistral", 4096, 14336, 32, 32, 8, 128, 32768, 32768, .bos_id = 1, .eos_id = 2,
+      .rms_eps = 1e-5f, .rope_theta = 1e6}},
     {.name = NULL},
 };
 
@@ -184,7 +192,7 @@ static int write_generation_config(const char *dir, const struct model_config *c
 }
 
 int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
-               int64_t max_shard_bytes)
+               int64_t max_shard_bytes, const char *tokenizer)
 {
     struct tensor_spec *spec = NULL;
     size_t count = 0;
@@ -198,6 +206,7 @@ int init_model(const char *dir, const struct model_config *c, uint64_t seed, enu
         goto done;
     if ((rc = config_write(folder.temp, c, st_dtype_torch(dtype))) ||
         (rc = write_generation_config(folder.temp, c)) ||
+        (tokenizer && (rc = folder_copy_tokenizer(tokenizer, folder.temp))) ||
         (rc = write_weights(folder.temp, spec, count, seed, dtype, max_shard_bytes)))
         folder_abort(&folder);
     else

@@ -19,10 +19,11 @@ extern const struct preset presets[];
 const struct preset *preset_find(const char *name); /* NULL: none of that name */
 
 /* Writes a model folder: matrices and embeddings normal with deviation 0.02, gains 1, biases 0;
- * config.json and generation_config.json. The same seed gives the same bytes for any number of
+ * config.json and generation_config.json; the tokenizer files and generation settings of the folder
+ * `tokenizer`, if it is not NULL. The same seed gives the same bytes for any number of
  * cores. Weights are cut into shards of at most max_shard_bytes. dir must be new or empty and
  * appears whole or not at all. Returns 0, NJ_E_IO, NJ_E_NOMEM, NJ_E_FORMAT, NJ_E_UNSUPPORTED. */
 int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
-               int64_t max_shard_bytes);
+               int64_t max_shard_bytes, const char *tokenizer);
 
 #endif

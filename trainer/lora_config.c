@@ -41,6 +41,16 @@ int lora_targets_add(struct lora_config *c, const char *list)
     }
 }
 
+void lora_targets_text(const struct lora_config *c, char *out, size_t bytes)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (int t = 0; t < LORA_TARGETS && used < bytes; t++)
+        if (c->target[t])
+            used +=
+                (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", target_name[t]);
+}
+
 /* ---- reading ---- */
 
 static int read_targets(const char *path, const json_t *names, struct lora_config *out)

@@ -21,6 +21,8 @@ struct lora_config {
 
 /* Adds to c->target what a list names: "q_proj,down_proj", "all-linear". */
 int lora_targets_add(struct lora_config *c, const char *list);
+/* The same list of what is in c->target. */
+void lora_targets_text(const struct lora_config *c, char *out, size_t bytes);
 /* DIR/adapter_config.json. What this program cannot apply is refused by name. */
 int lora_config_read(const char *dir, struct lora_config *out);
 /* base: what the adapters call their model. */

@@ -68,14 +68,41 @@ static const struct help_page help_pages[] = {
     {"--zsh", complete_zsh},
 };
 
-static void help_on(const char *flag)
+static const struct command_info *command_named(const char *word)
 {
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        if (strcmp(word, c->name) == 0)
+            return c;
+    return NULL;
+}
+
+static int refuse_command(const char *word)
+{
+    const char *near = command_near(word);
+    if (near != NULL)
+        fprintf(stderr, "nojit: unknown command '%s'; did you mean '%s'?\n", word, near);
+    else
+        fprintf(stderr, "nojit: unknown command '%s'; `nojit --help` lists the commands\n", word);
+    return 2;
+}
+
+/* word: a command or a flag of help_pages; NULL: the overview. */
+static int help_on(const char *word)
+{
+    if (word == NULL) {
+        help_overview(stdout);
+        return 0;
+    }
     for (size_t i = 0; i < sizeof help_pages / sizeof help_pages[0]; i++)
-        if (strcmp(flag, help_pages[i].flag) == 0) {
+        if (strcmp(word, help_pages[i].flag) == 0) {
             help_pages[i].print(stdout);
-            return;
+            return 0;
         }
-    help_overview(stdout);
+    const struct command_info *c = command_named(word);
+    if (c == NULL)
+        return refuse_command(word);
+    help_command(stdout, c);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -86,18 +113,11 @@ int main(int argc, char **argv)
     }
     const char *word = argc > 1 ? argv[1] : "--help";
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
-        help_on(argc > 2 ? argv[2] : "");
-        return argc > 1 ? 0 : 2;
+        const int status = help_on(argc > 2 ? argv[2] : NULL);
+        return argc > 1 ? status : 2;
     }
     if (strcmp(word, "--version") == 0)
         word = "version";
-    for (const struct command_info *c = commands; c->name != NULL; c++)
-        if (strcmp(word, c->name) == 0)
-            return run_command(c, argc - 2, argv + 2);
-    const char *near = command_near(word);
-    if (near != NULL)
-        fprintf(stderr, "nojit: unknown command '%s'; did you mean '%s'?\n", word, near);
-    else
-        fprintf(stderr, "nojit: unknown command '%s'; `nojit --help` lists the commands\n", word);
-    return 2;
+    const struct command_info *c = command_named(word);
+    return c != NULL ? run_command(c, argc - 2, argv + 2) : refuse_command(word);
 }

@@ -151,11 +151,12 @@ static int open_inputs(struct merge *m)
     return rc;
 }
 
-int merge_adapters(const char *base, const char *adapters, const char *out)
+int merge_adapters(const char *base, const char *adapters, const char *out, size_t *merged)
 {
     struct merge m = {.base_dir = base, .adapter_dir = adapters};
     struct folder folder;
     int rc = open_inputs(&m);
+    *merged = m.lora.p.specs / 2; /* an A and a B each */
     if (rc == 0)
         rc = folder_begin(&folder, out);
     if (rc != 0)

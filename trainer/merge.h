@@ -5,9 +5,11 @@
 #ifndef NOJIT_TRAINER_MERGE_H
 #define NOJIT_TRAINER_MERGE_H
 
+#include <stddef.h>
+
 /* Writes the folder OUT, which must not exist: the model of `base` with W + alpha / r B A in place
  * of each W that has an adapter in `adapters`. The sum is made in float32 and rounded once, to what
- * W is stored as; all else is copied. */
-int merge_adapters(const char *base, const char *adapters, const char *out);
+ * W is stored as; all else is copied. *merged: how many adapters that were. */
+int merge_adapters(const char *base, const char *adapters, const char *out, size_t *merged);
 
 #endif

@@ -43,34 +43,41 @@ static void best_add(struct best *b, int64_t step, double loss)
         *b = (struct best){.step = step, .loss = x, .known = true};
 }
 
-/* Keeps the rows up to `resumed`. A row starts {"step": N, so no JSON reader is needed; a torn last
- * row goes. */
-static int drop_rows_after(const char *path, int64_t resumed, struct best *best)
+/* A row starts {"step": N, so no JSON reader is needed. */
+int rows_keep(const char *path, int64_t resumed, void (*kept)(void *user, const char *row),
+              void *user)
 {
     FILE *f = fopen(path, "r+");
     if (f == NULL)
         return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
-    char line[2048];
-    long keep = 0;
+    char *row = NULL;
+    size_t capacity = 0;
+    off_t keep = 0;
     long long step = 0;
-    double loss;
-    while (fgets(line, sizeof line, f) != NULL) {
-        const bool whole = strchr(line, '\n') != NULL;
-        if (!whole || sscanf(line, "{\"step\": %lld", &step) != 1 || step > resumed)
+    for (ssize_t n; (n = getline(&row, &capacity, f)) > 0; keep += n) {
+        if (row[n - 1] != '\n' || sscanf(row, "{\"step\": %lld", &step) != 1 || step > resumed)
             break;
-        keep = ftell(f);
-        if (sscanf(line, "{\"step\": %lld, \"eval_loss\": %lf", &step, &loss) == 2)
-            best_add(best, step, loss);
+        if (kept != NULL)
+            kept(user, row);
     }
+    free(row);
     const int failed = ftruncate(fileno(f), keep);
     fclose(f);
     return failed ? fail(NJ_E_IO, "%s: %s", path, strerror(errno)) : 0;
 }
 
+static void best_of_row(void *best, const char *row)
+{
+    long long step;
+    double loss;
+    if (sscanf(row, "{\"step\": %lld, \"eval_loss\": %lf", &step, &loss) == 2)
+        best_add(best, step, loss);
+}
+
 int metrics_open(struct metrics *m, const char *dir, int64_t resumed)
 {
     snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", dir);
-    const int err = drop_rows_after(m->path, resumed, &m->best);
+    const int err = rows_keep(m->path, resumed, best_of_row, &m->best);
     if (err)
         return err;
     m->file = fopen(m->path, "a");

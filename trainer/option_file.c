@@ -122,7 +122,8 @@ int option_file_read(const struct command_info *c, const char *path, struct sett
     yaml_parser_t parser;
     FILE *f = fopen(path, "rb");
     if (f == NULL)
-        return fail(NJ_E_ARG, "--config %s: %s", path, strerror(errno));
+        return fail(NJ_E_ARG, "--config %s: %s; name a YAML file of options", path,
+                    strerror(errno));
     int err = 0;
     if (!yaml_parser_initialize(&parser)) {
         fclose(f);

@@ -36,12 +36,19 @@ const struct option options[] = {
      "model: a Hugging Face folder, or ORG/NAME in the local cache"},
     {"data", "train-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_TOKENIZE, AT(data),
      models, "PATH...", NULL, 0, 0, "text (.txt, .jsonl), token files, folders or globs"},
+    {"data-weights", NULL, OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(data_weights), models, "W...",
+     NULL, 0, 0, "each --data is a source that gives its share of every epoch, as 0.7,0.3"},
+    {"packing", "packing-strategy", OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(packing), models,
+     "wrapped|bfd|none", "wrapped", 0, 0,
+     "documents one after the other, cut where a row ends; whole where they fit (best-fit "
+     "decreasing); or each in rows of its own"},
     {"eval-data", "validation-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(eval_data), models,
      "PATH...", NULL, 0, 0,
      "held-out text, measured at the start, every --eval-every steps and at the end"},
     {"out", "output-dir", OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_INIT | CMD_MERGE, AT(out), models,
      "DIR", NULL, 0, 0, "folder to write; it must not hold a model already"},
-    {"out", NULL, OPT_TEXT, CMD_REPORT, AT(out), run, "FILE", NULL, 0, 0, "HTML page to write"},
+    {"out", NULL, OPT_TEXT, CMD_REPORT, AT(out), run, "FILE", "report.html", 0, 0,
+     "HTML page to write; one that is there is replaced"},
     {"out", "output-file", OPT_TEXT, CMD_TOKENIZE, AT(out), models, "FILE", NULL, 0, 0,
      "token file to write (LLM.Q version 2); it must not exist"},
     {"allow-self-distillation", NULL, OPT_FLAG, CMD_DISTILL, AT(allow_self_distillation), models,
@@ -49,7 +56,7 @@ const struct option options[] = {
     {"preset", NULL, OPT_TEXT, CMD_INIT, AT(preset), models, "NAME", NULL, 0, 0,
      "shape of the new model; `nojit init --preset list` lists them"},
     {"like", NULL, OPT_TEXT, CMD_INIT, AT(like), models, "DIR", NULL, 0, 0,
-     "take the shape from DIR/config.json instead"},
+     "take shape and tokenizer from DIR instead"},
     {"shard-bytes", "max-shard-size", OPT_INT, CMD_INIT, AT(shard_bytes), models, "N", "5000000000",
      1024, COUNT_MAX, "split the weights into files of at most N bytes"},
 
@@ -104,9 +111,11 @@ const struct option options[] = {
      0, 0,
      "matrices with an adapter: q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj or "
      "all-linear (default all-linear)"},
-    {"adapter", "peft-model-id", OPT_TEXT,
-     CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_MERGE, AT(adapter), adapters, "DIR",
+    {"adapter", "peft-model-id", OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(adapter), adapters, "DIR",
      NULL, 0, 0, "adapters as PEFT or this program saved them; training goes on with them"},
+    {"adapter", "peft-model-id", OPT_TEXT, CMD_EVAL | CMD_GENERATE | CMD_MERGE, AT(adapter),
+     adapters, "DIR", NULL, 0, 0,
+     "adapters as PEFT or this program saved them, for the weights of --model"},
     {"merge", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(merge), adapters, NULL, NULL, 0, 0,
      "write OUT/merged too, the model with the adapters in its weights"},
 
@@ -137,6 +146,10 @@ const struct option options[] = {
      "auto|DIR", NULL, 0, 0, "go on from the newest checkpoint of --out, or from DIR"},
     {"head-chunk", NULL, OPT_INT, TRAINING, AT(head_chunk), run, "N", "0", 0, 65536,
      "rows of logits at a time; 0: chosen by the plan"},
+    {"gemm-table", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE,
+     AT(gemm_table), run, "auto|none|FILE", "auto", 0, 0,
+     "on a GPU: algorithms of matrix products, timed once and kept in FILE (auto: in the user's "
+     "cache folder), so that later runs give the same bits; none: cuBLASLt's first choice"},
     {"report-to", NULL, OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(report_to), run, "none|tensorboard",
      "none", 0, 0, "tensorboard: write the metrics as event files in OUT/runs too"},
     {"recompute", NULL, OPT_CHOICE, TRAINING, AT(recompute), run, "none|mlp|block", "none", 0, 0,
@@ -149,8 +162,8 @@ const struct option options[] = {
      "print JSON, a line each"},
     {"dry-run", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(dry_run), run, NULL, NULL, 0, 0,
      "check everything, print the plan, write nothing"},
-    {"verbose", NULL, OPT_FLAG, RUNS | CMD_GENERATE | CMD_DOCTOR, AT(verbose), run, NULL, NULL, 0,
-     0, "a line per kernel module loaded"},
+    {"verbose", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_DOCTOR,
+     AT(verbose), run, NULL, NULL, 0, 0, "a line per kernel module loaded"},
 
     {"prompt", NULL, OPT_TEXT, CMD_GENERATE, AT(prompt), text, "TEXT", "", 0, 0,
      "text to continue"},
@@ -160,6 +173,14 @@ const struct option options[] = {
      1048576, "tokens to write"},
     {"temperature", NULL, OPT_REAL, CMD_GENERATE, AT(sample_temperature), text, "T", "0.8", 0, 1e3,
      "0 takes the likeliest token each time"},
+    {"sample-prompt", NULL, OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(sample_prompts), text, "TEXT...",
+     NULL, 0, 0,
+     "texts that the student continues, into OUT/samples.jsonl, whenever --eval-data is measured; "
+     "without it at the end"},
+    {"sample-tokens", NULL, OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(sample_tokens), text, "N", "100",
+     1, 1048576, "tokens of a sample, as far as --seq-len reaches"},
+    {"sample-temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_TRAIN, AT(sample_temperature), text,
+     "T", "0.8", 0, 1e3, "of a sample; 0 takes the likeliest token each time"},
     {NULL, NULL, OPT_FLAG, 0, 0, NULL, NULL, NULL, 0, 0, NULL},
 };
 
@@ -232,32 +253,51 @@ const char *command_near(const char *word)
 
 static bool option_find(unsigned command, const char *word, struct option_match *out)
 {
-    *out = (struct option_match){option_named(command, word), NULL};
+    out->o = option_named(command, word);
+    out->value = NULL;
     for (const struct option_alias *a = option_aliases; a->word != NULL && out->o == NULL; a++)
-        if (strcmp(word, a->word) == 0)
-            *out = (struct option_match){option_named(command, a->name), a->value};
+        if (strcmp(word, a->word) == 0) {
+            out->o = option_named(command, a->name);
+            out->value = a->value;
+        }
     return out->o != NULL;
+}
+
+/* The commands that have this option, "`nojit eval`, `nojit plan`"; "" if there is none. */
+static const char *owners(const char *name, char *buffer, size_t bytes)
+{
+    struct option_match m;
+    size_t used = 0;
+    buffer[0] = '\0';
+    for (const struct command_info *c = commands; c->name != NULL && used < bytes; c++)
+        if (option_find(c->bit, name, &m))
+            used += (size_t)snprintf(buffer + used, bytes - used, "%s`nojit %s`", used ? ", " : "",
+                                     c->name);
+    return buffer;
 }
 
 int option_match(const struct command_info *c, const char *word, size_t bytes,
                  struct option_match *out)
 {
-    char name[64];
+    char name[sizeof out->word], others[256];
     if (bytes >= sizeof name)
         return fail(NJ_E_ARG, "unknown option --%.*s; see `nojit %s --help`", (int)sizeof name,
                     word, c->name);
     for (size_t k = 0; k < bytes; k++)
         name[k] = word[k] == '_' ? '-' : word[k];
     name[bytes] = '\0';
+    snprintf(out->word, sizeof out->word, "%.*s", (int)bytes, word);
     if (option_find(c->bit, name, out))
         return 0;
     for (const struct option_foreign *f = options_foreign; f->word != NULL; f++)
         if (strcmp(name, f->word) == 0)
-            return fail(NJ_E_ARG, "--%s: %s", name, f->remedy);
+            return fail(NJ_E_ARG, "--%s: %s", out->word, f->remedy);
+    if (owners(name, others, sizeof others)[0] != '\0')
+        return fail(NJ_E_ARG, "no option --%s here; it belongs to %s", out->word, others);
     const char *near = option_near(c->bit, name);
     return near != NULL
-               ? fail(NJ_E_ARG, "unknown option --%s; did you mean --%s?", name, near)
-               : fail(NJ_E_ARG, "unknown option --%s; see `nojit %s --help`", name, c->name);
+               ? fail(NJ_E_ARG, "unknown option --%s; did you mean --%s?", out->word, near)
+               : fail(NJ_E_ARG, "unknown option --%s; see `nojit %s --help`", out->word, c->name);
 }
 
 bool option_is_flag(const struct option_match *m)
@@ -265,17 +305,16 @@ bool option_is_flag(const struct option_match *m)
     return m->o->kind == OPT_FLAG || m->value != NULL;
 }
 
-static int parse_number(const struct option *o, const char *value, void *field)
+static int parse_number(const struct option *o, const char *word, const char *value, void *field)
 {
     char *end = NULL;
     errno = 0;
     const double x = strtod(value, &end);
     const bool whole = o->kind == OPT_INT;
     if (end == value || *end != '\0' || errno != 0 || !isfinite(x) || (whole && x != floor(x)))
-        return fail(NJ_E_ARG, "--%s %s: not a %s", o->name, value,
-                    whole ? "whole number" : "number");
+        return fail(NJ_E_ARG, "--%s %s: not a %s", word, value, whole ? "whole number" : "number");
     if (x < o->min || x > o->max)
-        return fail(NJ_E_ARG, "--%s %s: must lie between %.10g and %.10g", o->name, value, o->min,
+        return fail(NJ_E_ARG, "--%s %s: must lie between %.10g and %.10g", word, value, o->min,
                     o->max);
     if (whole)
         *(int64_t *)field = (int64_t)x;
@@ -284,8 +323,9 @@ static int parse_number(const struct option *o, const char *value, void *field)
     return 0;
 }
 
-static int parse_choice(const struct option *o, const char *value, int *field)
+static int parse_choice(const struct option *o, const char *word, const char *value, int *field)
 {
+    const char *said = value;
     const char *p = o->value_name;
     for (const struct option_alias *a = choice_aliases; a->word != NULL; a++)
         if (strcmp(a->name, o->name) == 0 && strcmp(a->word, value) == 0)
@@ -300,7 +340,7 @@ static int parse_choice(const struct option *o, const char *value, int *field)
             break;
         p += n + 1;
     }
-    return fail(NJ_E_ARG, "--%s %s: must be one of %s", o->name, value, o->value_name);
+    return fail(NJ_E_ARG, "--%s %s: must be one of %s", word, said, o->value_name);
 }
 
 static int add_path(struct path_list *list, const char *path)
@@ -327,7 +367,9 @@ static int truth(const char *word)
     return -1;
 }
 
-static int set_value(const struct option *o, const char *value, struct settings *s)
+/* word: what the user calls the option. */
+static int set_value(const struct option *o, const char *word, const char *value,
+                     struct settings *s)
 {
     void *field = (char *)s + o->offset;
     switch (o->kind) {
@@ -336,14 +378,14 @@ static int set_value(const struct option *o, const char *value, struct settings 
         return 0;
     case OPT_INT:
     case OPT_REAL:
-        return parse_number(o, value, field);
+        return parse_number(o, word, value, field);
     case OPT_TEXT:
         *(const char **)field = value;
         return 0;
     case OPT_PATHS:
         return add_path(field, value);
     case OPT_CHOICE:
-        return parse_choice(o, value, field);
+        return parse_choice(o, word, value, field);
     }
     return NJ_E_ARG;
 }
@@ -351,13 +393,13 @@ static int set_value(const struct option *o, const char *value, struct settings 
 int option_set(const struct option_match *m, const char *value, struct settings *s)
 {
     if (!option_is_flag(m))
-        return set_value(m->o, value, s);
+        return set_value(m->o, m->word, value, s);
     const int on = value == NULL ? 1 : truth(value);
     if (on < 0)
-        return fail(NJ_E_ARG, "--%s %s: a flag; true or false, or no value", m->o->name, value);
+        return fail(NJ_E_ARG, "--%s %s: a flag; true or false, or no value", m->word, value);
     if (m->o->kind == OPT_FLAG)
-        return set_value(m->o, value, s);
-    return on ? set_value(m->o, m->value, s) : 0;
+        return set_value(m->o, m->word, value, s);
+    return on ? set_value(m->o, m->word, m->value, s) : 0;
 }
 
 static int set_defaults(unsigned command, struct settings *s)
@@ -366,7 +408,7 @@ static int set_defaults(unsigned command, struct settings *s)
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & command) || o->initial == NULL)
             continue;
-        const int err = set_value(o, o->initial, s);
+        const int err = set_value(o, o->name, o->initial, s);
         if (err)
             return err;
     }
@@ -404,7 +446,7 @@ static int parse_option(const struct command_info *c, int argc, char **argv, int
         used++;
     }
     if (used == 1)
-        return fail(NJ_E_ARG, "--%s needs a value (%s)", m.o->name, m.o->value_name);
+        return fail(NJ_E_ARG, "--%s needs a value (%s)", m.word, m.o->value_name);
     return used;
 }
 
@@ -466,8 +508,10 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
 void settings_free(struct settings *s)
 {
     free(s->data.path);
+    free(s->data_weights.path);
     free(s->eval_data.path);
     free(s->words.path);
+    free(s->sample_prompts.path);
     for (size_t i = 0; i < s->kept_count; i++)
         free(s->kept[i]);
     free(s->kept);

@@ -49,9 +49,11 @@ extern const struct option_alias choice_aliases[];
 struct option_match {
     const struct option *o;
     const char *value; /* as in struct option_alias */
+    char word[64];     /* as the user spelt it, for messages */
 };
 
-/* Finds word[0..bytes), in which '_' counts as '-'; NJ_E_ARG with the near miss. */
+/* Finds word[0..bytes), in which '_' counts as '-'; NJ_E_ARG with the commands that have it, or with
+ * the near miss. */
 int option_match(const struct command_info *c, const char *word, size_t bytes,
                  struct option_match *out);
 /* Sets one value; a flag's is true or false, and NULL is true. */

@@ -23,6 +23,8 @@ void plan_shape(const struct model_config *student, const struct model_config *t
     int rows = o->batch_size * o->seq_len, vocab = student->vocab_size;
     if (teacher && teacher->vocab_size < vocab)
         vocab = teacher->vocab_size;
+    if (o->vocab > 0 && o->vocab < vocab)
+        vocab = o->vocab;
     /* Equal chunks: 3,000 rows are two of 1,504, not one of 2,048 and a rest. */
     int chunk = o->head_chunk;
     if (chunk <= 0)

@@ -6,11 +6,15 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "error.h"
+
+static const double REWRITE_SECONDS = 0.1;
 
 double seconds_now(void)
 {
@@ -41,11 +45,17 @@ const char *bytes_text(double bytes_count, char *buffer, size_t bytes)
     return buffer;
 }
 
+static FILE *screen(const struct progress *p)
+{
+    return p->json ? stderr : stdout;
+}
+
 int progress_open(struct progress *p, const char *log_path, bool json)
 {
     memset(p, 0, sizeof *p);
     p->json = json;
-    p->terminal = isatty(json ? STDERR_FILENO : STDOUT_FILENO);
+    const char *kind = getenv("TERM");
+    p->terminal = isatty(fileno(screen(p))) && (kind == NULL || strcmp(kind, "dumb") != 0);
     p->started = seconds_now();
     if (log_path == NULL)
         return 0;
@@ -58,16 +68,16 @@ int progress_open(struct progress *p, const char *log_path, bool json)
 void progress_close(struct progress *p)
 {
     if (p->open_line)
-        fputc('\n', p->json ? stderr : stdout);
+        fputc('\n', screen(p));
     p->open_line = false;
     if (p->log != NULL)
         fclose(p->log);
     p->log = NULL;
 }
 
-static void put_line(struct progress *p, const char *line, bool lasting)
+static void show_line(struct progress *p, const char *line, bool lasting)
 {
-    FILE *f = p->json ? stderr : stdout;
+    FILE *f = screen(p);
     const bool rewrite = p->terminal && !lasting;
     if (p->open_line)
         fputs("\r\033[K", f);
@@ -76,10 +86,57 @@ static void put_line(struct progress *p, const char *line, bool lasting)
         fputc('\n', f);
     fflush(f);
     p->open_line = rewrite;
-    if (p->log != NULL) {
-        fprintf(p->log, "%s\n", line);
-        fflush(p->log);
-    }
+}
+
+static void log_line(const struct progress *p, const char *line)
+{
+    if (p->log == NULL)
+        return;
+    fprintf(p->log, "%s\n", line);
+    fflush(p->log);
+}
+
+/* A line that is rewritten, in parts. */
+struct line {
+    struct part {
+        int rank; /* where there is no room for all, the highest goes first; 0 stays */
+        char text[80];
+    } part[10];
+    size_t count;
+};
+
+__attribute__((format(printf, 3, 4))) static void add(struct line *l, int rank, const char *format,
+                                                      ...)
+{
+    va_list args;
+    va_start(args, format);
+    l->part[l->count].rank = rank;
+    vsnprintf(l->part[l->count++].text, sizeof l->part->text, format, args);
+    va_end(args);
+}
+
+/* The parts of at most `rank`, two spaces between them. */
+static size_t join(const struct line *l, int rank, char *out, size_t bytes)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->part[i].rank <= rank)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? "  " : "",
+                                     l->part[i].text);
+    return used;
+}
+
+/* As much as has room. The width is asked for each time, as a window changes; its last column stays
+ * free, because some terminals go on to the next row when it is filled. */
+static void fit(const struct progress *p, const struct line *l, char *out, size_t bytes)
+{
+    struct winsize w = {0};
+    const bool known = ioctl(fileno(screen(p)), TIOCGWINSZ, &w) == 0 && w.ws_col > 1;
+    const size_t room = known ? w.ws_col - 1u : 79;
+    for (int rank = 9; join(l, rank, out, bytes) > room && rank > 0; rank--)
+        ;
+    if (room < bytes)
+        out[room] = '\0';
 }
 
 void progress_say(struct progress *p, const char *format, ...)
@@ -89,42 +146,71 @@ void progress_say(struct progress *p, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    put_line(p, line, true);
+    show_line(p, line, true);
+    log_line(p, line);
 }
 
-void progress_step(struct progress *p, int64_t step, const struct step_result *r,
-                   double tokens_per_second)
+static void step_parts(const struct progress *p, int64_t step, const struct step_result *r,
+                       struct line *out)
 {
-    if (!p->terminal && step % p->every != 0 && step != p->steps)
+    char text[32];
+    const double done = (double)(step - p->first_step), passed = seconds_now() - p->started;
+    const double left = done > 0 ? passed / done * (double)(p->steps - step) : 0;
+    const double seconds = r->step_ms * 1e-3;
+    add(out, 0, "step %lld/%lld", (long long)step, (long long)p->steps);
+    add(out, 1, "loss %.4f", r->loss);
+    if (p->teacher) {
+        add(out, 6, "kd %.4f", r->kd_loss);
+        add(out, 7, "ce %.4f", r->class_loss);
+    }
+    add(out, 8, "lr %.2e", r->lr);
+    add(out, 9, "norm %.2f", r->grad_norm);
+    add(out, 2, "%.0f tok/s", (double)r->tokens / seconds);
+    if (p->peak_flops > 0)
+        add(out, 4, "MFU %.1f %%", 100 * p->step_flops / (p->peak_flops * seconds));
+    add(out, 5, "%s", bytes_text(p->memory_bytes, text, sizeof text));
+    add(out, 3, "ETA %s", duration_text(left, text, sizeof text));
+}
+
+void progress_step(struct progress *p, int64_t step, const struct step_result *r)
+{
+    char text[1024];
+    struct line line = {0};
+    const bool last = step == p->steps, due = step % p->every == 0 || last;
+    const double now = seconds_now();
+    if (!due && !p->terminal)
         return;
-    char line[256], eta[32], kd[48] = "";
-    const double done = (double)(step - p->first_step);
-    const double left =
-        done > 0 ? (seconds_now() - p->started) / done * (double)(p->steps - step) : 0;
-    if (p->teacher)
-        snprintf(kd, sizeof kd, "  kd %.4f  ce %.4f", r->kd_loss, r->class_loss);
-    snprintf(line, sizeof line,
-             "step %lld/%lld  loss %.4f%s  lr %.2e  norm %.2f  %.0f tok/s  ETA %s", (long long)step,
-             (long long)p->steps, r->loss, kd, r->lr, r->grad_norm, tokens_per_second,
-             duration_text(left, eta, sizeof eta));
-    put_line(p, line, step == p->steps);
+    step_parts(p, step, r, &line);
+    join(&line, 9, text, sizeof text);
+    if (due)
+        log_line(p, text);
+    if (p->terminal && !last && now - p->shown < REWRITE_SECONDS)
+        return;
+    p->shown = now;
+    if (p->terminal && !last)
+        fit(p, &line, text, sizeof text);
+    show_line(p, text, last);
 }
 
 void progress_bytes(struct progress *p, double done, double total)
 {
     enum { WIDTH = 30 };
-    char line[256], eta[32], bar[WIDTH + 1], read[32], all[32];
+    char text[256], eta[32], bar[WIDTH + 1], read[32], all[32];
+    struct line line = {0};
     const double now = seconds_now(), took = now - p->started;
     const double part = total > 0 && done < total ? done / total : 1;
-    if (!p->terminal || now - p->shown < 0.1)
+    if (!p->terminal || now - p->shown < REWRITE_SECONDS)
         return;
     p->shown = now;
     memset(bar, '.', WIDTH);
     memset(bar, '=', (size_t)(part * WIDTH));
     bar[WIDTH] = '\0';
-    snprintf(line, sizeof line, "[%s] %s of %s  %.1f MB/s  ETA %s", bar,
-             bytes_text(done, read, sizeof read), bytes_text(total, all, sizeof all),
-             took > 0 ? 1e-6 * done / took : 0,
-             duration_text(part > 0 ? took * (1 - part) / part : 0, eta, sizeof eta));
-    put_line(p, line, false);
+    add(&line, 3, "[%s]", bar);
+    add(&line, 0, "%s of %s", bytes_text(done, read, sizeof read),
+        bytes_text(total, all, sizeof all));
+    add(&line, 2, "%.1f MB/s", took > 0 ? 1e-6 * done / took : 0);
+    add(&line, 1, "ETA %s",
+        duration_text(part > 0 ? took * (1 - part) / part : 0, eta, sizeof eta));
+    fit(p, &line, text, sizeof text);
+    show_line(p, text, false);
 }

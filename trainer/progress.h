@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * progress.h: what a person sees while a run goes on: a line that is rewritten on a terminal, else
- * a line every few steps.
+ * progress.h: what a person sees while a run goes on: a line that is rewritten on a terminal, ten
+ * times a second at most, else a line every few steps.
  */
 #ifndef NOJIT_TRAINER_PROGRESS_H
 #define NOJIT_TRAINER_PROGRESS_H
@@ -13,15 +13,17 @@
 #include "engine.h"
 
 struct progress {
-    FILE *log;      /* copy of every line, or NULL */
-    bool terminal;  /* stdout is one */
+    FILE *log;      /* copy of the lines, or NULL */
+    bool terminal;  /* people read one, that can rewrite a line */
     bool json;      /* stdout carries JSON: people read stderr */
     bool teacher;   /* a divergence is worth a column */
     bool open_line; /* the cursor stands on the rewritten line */
     int64_t first_step, steps;
-    int64_t every;  /* steps between lines where there is no terminal */
+    int64_t every;  /* steps between lines where there is no terminal, and in the log */
     double started; /* seconds, monotonic */
-    double shown;   /* when progress_bytes() last wrote */
+    double shown;   /* when a line was last rewritten */
+    double step_flops, peak_flops; /* of a step; of the device, 0: unknown */
+    double memory_bytes;           /* of the plan */
 };
 
 double seconds_now(void); /* monotonic */
@@ -30,9 +32,9 @@ void progress_close(struct progress *p);
 /* A lasting line. */
 void progress_say(struct progress *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void progress_step(struct progress *p, int64_t step, const struct step_result *r,
-                   double tokens_per_second);
-/* Bytes of text that are read, of all: a line on a terminal, ten times a second. */
+/* What has no room in the width of a terminal is left out there, but not in the log. */
+void progress_step(struct progress *p, int64_t step, const struct step_result *r);
+/* Bytes of text that are read, of all: a line on a terminal. */
 void progress_bytes(struct progress *p, double done, double total);
 /* "1h02m", "3m20s", "12 s" */
 const char *duration_text(double seconds, char *buffer, size_t bytes);

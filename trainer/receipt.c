@@ -6,15 +6,18 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <xxhash.h>
 
 #include "error.h"
+#include "json_text.h"
 #include "run.h"
 
 static void add_option(void *user, const char *name, const char *value)
 {
-    json_object_set_new(user, name, json_string(value));
+    json_object_set_new(user, name, json_text(value, strlen(value)));
 }
 
 static json_t *hex(uint64_t value)
@@ -43,62 +46,200 @@ static uint64_t binary_hash(void)
     return hash;
 }
 
-static json_t *applied(const struct train_options *o)
+struct whole {
+    const char *name;
+    int64_t value;
+};
+
+static void add_whole(json_t *to, const struct whole *rows, size_t count)
 {
-    static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
-    return json_pack(
-        "{s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:s, "
-        "s:i, s:f, s:f, s:s}",
-        "batch_size", o->batch_size, "seq_len", o->seq_len, "grad_accum", o->grad_accum, "steps",
-        (json_int_t)o->steps, "temperature", (double)o->temperature, "kd_ratio",
-        (double)o->kd_ratio, "beta", (double)o->beta, "lr", (double)o->lr, "min_lr_ratio",
-        (double)o->min_lr_ratio, "weight_decay", (double)o->weight_decay, "beta1", (double)o->beta1,
-        "beta2", (double)o->beta2, "eps", (double)o->eps, "max_grad_norm", (double)o->max_grad_norm,
-        "warmup_steps", (json_int_t)o->warmup_steps, "lr_schedule", schedules[o->schedule], "dtype",
-        o->dtype == NJ_F32 ? "float32" : "16-bit", "lora_r", o->lora.rank, "lora_alpha",
-        o->lora.alpha, "lora_dropout", o->lora.dropout, "teacher_dtype",
-        o->teacher_f8 ? "fp8" : "as dtype");
+    for (size_t i = 0; i < count; i++)
+        json_object_set_new(to, rows[i].name, json_integer((json_int_t)rows[i].value));
+}
+
+/* By enum schedule and enum recompute. */
+static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
+static const char *const recomputed[] = {"none", "mlp", "block"};
+
+static const char *dtype_name(const struct run *r)
+{
+    if (r->options.dtype == NJ_F32)
+        return "float32";
+    return nj_context_device(r->ctx)->lp_is_f16 ? "float16" : "bfloat16";
+}
+
+static void add_adapters(json_t *to, const struct train_options *o)
+{
+    char targets[128];
+    json_object_set_new(to, "lora_r", json_integer(o->lora.rank));
+    if (o->lora.rank == 0)
+        return;
+    json_object_set_new(to, "lora_alpha", json_real(o->lora.alpha));
+    json_object_set_new(to, "lora_dropout", json_real(o->lora.dropout));
+    lora_targets_text(&o->lora, targets, sizeof targets);
+    json_object_set_new(to, "lora_targets", json_string(targets));
+    if (o->adapter_dir != NULL)
+        json_object_set_new(to, "adapter", json_string(o->adapter_dir));
+}
+
+static json_t *sources(const struct data *d)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < data_sources(d); i++) {
+        struct data_source s;
+        data_source(d, i, &s);
+        json_array_append_new(list,
+                              json_pack("{s:s, s:f, s:I, s:I, s:I}", "path", s.name, "weight",
+                                        s.weight, "tokens", (json_int_t)s.tokens, "rows",
+                                        (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
+    }
+    return list;
+}
+
+/* Options as the engine has them: rounded to its types, with what a run decides filled in. */
+static json_t *applied(const struct run *r)
+{
+    const struct train_options *o = &r->options;
+    const struct whole wholes[] = {
+        {"batch_size", o->batch_size},
+        {"seq_len", o->seq_len},
+        {"grad_accum", o->grad_accum},
+        {"steps", o->steps},
+        {"warmup_steps", o->warmup_steps},
+        {"vocab", r->vocab},
+        {"head_chunk", engine_head_chunk(r->engine)},
+        {"seed", (int64_t)o->seed},
+    };
+    const struct {
+        const char *name;
+        float value;
+    } reals[] = {
+        {"temperature", o->temperature},
+        {"kd_ratio", o->kd_ratio},
+        {"beta", o->beta},
+        {"lr", o->lr},
+        {"min_lr_ratio", o->min_lr_ratio},
+        {"weight_decay", o->weight_decay},
+        {"beta1", o->beta1},
+        {"beta2", o->beta2},
+        {"eps", o->eps},
+        {"max_grad_norm", o->max_grad_norm},
+    };
+    json_t *to = json_object();
+    add_whole(to, wholes, sizeof wholes / sizeof *wholes);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        json_object_set_new(to, reals[i].name, json_real((double)reals[i].value));
+    json_object_set_new(to, "lr_schedule", json_string(schedules[o->schedule]));
+    json_object_set_new(to, "recompute", json_string(recomputed[o->recompute]));
+    json_object_set_new(to, "dtype", json_string(dtype_name(r)));
+    if (engine_teacher(r->engine) != NULL)
+        json_object_set_new(to, "teacher_dtype",
+                            json_string(o->teacher_f8 ? "fp8" : dtype_name(r)));
+    json_object_set_new(to, "packing", json_string(data_packing(r->data)));
+    json_object_set_new(to, "padding", json_real(data_padding(r->data)));
+    json_object_set_new(to, "data_sources", sources(r->data));
+    add_adapters(to, o);
+    return to;
 }
 
 static json_t *device(const struct nj_device_info *d)
 {
-    return json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:I, s:I, s:i, s:i}", "name", d->name,
-                     "backend", d->backend, "sm", d->sm, "driver", d->driver, "driver_cuda",
-                     d->driver_version, "gemm_library", d->gemm_library, "gemm_version",
-                     (json_int_t)d->gemm_version, "memory_bytes", (json_int_t)d->memory_bytes,
-                     "kernels_loaded", (int)d->kernels_loaded, "modules_loaded",
-                     (int)d->modules_loaded);
+    json_t *to = json_pack(
+        "{s:s, s:s, s:i, s:s, s:i, s:s, s:I, s:I, s:i, s:i, s:i}", "name", d->name, "backend",
+        d->backend, "sm", d->sm, "driver", d->driver, "driver_cuda", d->driver_version,
+        "gemm_library", d->gemm_library, "gemm_version", (json_int_t)d->gemm_version,
+        "memory_bytes", (json_int_t)d->memory_bytes, "kernels_loaded", (int)d->kernels_loaded,
+        "modules_loaded", (int)d->modules_loaded, "gemms_timed", (int)d->gemms_timed);
+    if (d->fallback[0] != '\0')
+        json_object_set_new(to, "fallback", json_string(d->fallback));
+    return to;
+}
+
+/* "2026-11-21T16:57:08Z" */
+static json_t *utc(time_t at)
+{
+    char text[32];
+    struct tm parts;
+    gmtime_r(&at, &parts);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return json_string(text);
+}
+
+static void add_hashes(json_t *to, const struct run *r)
+{
+    json_object_set_new(to, "binary_hash", hex(binary_hash()));
+    json_object_set_new(to, "student_hash", hex(engine_student_hash(r->engine)));
+    if (engine_teacher(r->engine) != NULL)
+        json_object_set_new(to, "teacher_hash", hex(engine_teacher_hash(r->engine)));
+    json_object_set_new(to, "data_hash", hex(data_hash(r->data)));
+    if (r->eval_data != NULL)
+        json_object_set_new(to, "eval_data_hash", hex(data_hash(r->eval_data)));
+    json_object_set_new(to, "tokenizer", json_string(r->tokenizer.kind));
+    json_object_set_new(to, "tokenizer_hash", hex(tokenizer_hash(&r->tokenizer)));
+}
+
+static void add_counts(json_t *to, const struct run *r)
+{
+    const struct model_config *teacher = engine_teacher(r->engine);
+    const struct whole rows[] = {
+        {"data_tokens", data_tokens(r->data)},
+        {"data_windows", data_windows(r->data)},
+        {"student_parameters", config_parameters(engine_student(r->engine))},
+        {"trained_parameters", engine_trained_parameters(r->engine)},
+        {"teacher_parameters", teacher != NULL ? config_parameters(teacher) : 0},
+        {"plan_bytes", (int64_t)engine_plan(r->engine)->total_bytes},
+        {"trained_tokens", r->trained_tokens},
+        {"trained_targets", r->trained_targets},
+        {"skipped_updates", r->skipped_updates},
+        {"fallbacks", (int64_t)r->fallbacks},
+    };
+    add_whole(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void add_teacher_check(json_t *to, const struct teacher_check *t)
+{
+    if (t->tokens > 0)
+        json_object_set_new(to, "teacher_check",
+                            json_pack("{s:f, s:f, s:I}", "kl", t->kl, "agreement", t->agreement,
+                                      "tokens", (json_int_t)t->tokens));
+}
+
+static json_t *receipt(const struct command_info *c, const struct run *r, int64_t steps_done)
+{
+    struct nj_embedded e = {0};
+    nj_embedded_read(&e);
+    json_t *options = json_object(), *root = json_object();
+    settings_visit(c, r->s, add_option, options);
+    json_object_set_new(root, "nojit", json_string(NOJIT_VERSION));
+    json_object_set_new(root, "command", json_string(c->name));
+    json_object_set_new(root, "started", utc(r->started));
+    json_object_set_new(root, "ended", utc(time(NULL)));
+    json_object_set_new(root, "seconds", json_real(seconds_now() - r->opened));
+    json_object_set_new(root, "first_step", json_integer((json_int_t)r->progress.first_step));
+    json_object_set_new(root, "steps_done", json_integer((json_int_t)steps_done));
+    json_object_set_new(root, "options", options);
+    json_object_set_new(root, "applied", applied(r));
+    json_object_set_new(root, "device", device(nj_context_device(r->ctx)));
+    json_object_set_new(root, "toolkit", json_string(e.toolkit));
+    add_hashes(root, r);
+    add_counts(root, r);
+    add_teacher_check(root, &r->teacher_check);
+    return root;
 }
 
 int receipt_write(const char *dir, const struct command_info *c, const struct run *r,
                   int64_t steps_done)
 {
     char path[PATH_BYTES + 16];
-    struct nj_embedded e = {0};
-    nj_embedded_read(&e);
-    json_t *options = json_object();
-    settings_visit(c, r->s, add_option, options);
-    const struct model_config *teacher = engine_teacher(r->engine);
-    const struct teacher_check *check = &r->teacher_check;
-    json_t *root = json_pack(
-        "{s:s, s:s, s:I, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "nojit",
-        NOJIT_VERSION, "command", c->name, "steps_done", (json_int_t)steps_done, "options", options,
-        "applied", applied(&r->options), "device", device(nj_context_device(r->ctx)), "toolkit",
-        e.toolkit, "binary_hash", hex(binary_hash()), "student_hash",
-        hex(engine_student_hash(r->engine)), "data_hash", hex(data_hash(r->data)), "data_tokens",
-        (json_int_t)data_tokens(r->data), "student_parameters",
-        (json_int_t)config_parameters(engine_student(r->engine)), "teacher_parameters",
-        (json_int_t)(teacher != NULL ? config_parameters(teacher) : 0), "plan_bytes",
-        (json_int_t)engine_plan(r->engine)->total_bytes, "fallbacks", (json_int_t)r->fallbacks,
-        "trained_parameters", (json_int_t)engine_trained_parameters(r->engine));
-    if (root != NULL && teacher != NULL)
-        json_object_set_new(root, "teacher_hash", hex(engine_teacher_hash(r->engine)));
-    if (root != NULL && check->tokens > 0)
-        json_object_set_new(root, "teacher_check",
-                            json_pack("{s:f, s:f, s:I}", "kl", check->kl, "agreement",
-                                      check->agreement, "tokens", (json_int_t)check->tokens));
-    snprintf(path, sizeof path, "%s/receipt.json", dir);
-    const int failed = root == NULL || json_dump_file(root, path, JSON_INDENT(2)) != 0;
+    json_t *root = receipt(c, r, steps_done);
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     json_decref(root);
+    if (text == NULL)
+        return fail(NJ_E_NOMEM, "%s: out of memory for receipt.json", dir);
+    snprintf(path, sizeof path, "%s/receipt.json", dir);
+    FILE *f = fopen(path, "w");
+    bool failed = f == NULL || fprintf(f, "%s\n", text) < 0;
+    failed = (f != NULL && fclose(f) != 0) || failed;
+    free(text);
     return failed ? fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno)) : 0;
 }

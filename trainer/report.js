@@ -183,7 +183,7 @@ class Chart {
         this.py = (y) => bottom - (bottom - top) * (map(y) - map(r.lo)) / (map(r.hi) - map(r.lo));
         this.step = (px) => r.x0 + (r.x1 - r.x0) * (px - left) / (right - left);
         this.frame = {top, bottom, left, right};
-        const xt = ticks(r.x0, r.x1, Math.max(2, Math.floor(w / 90))).filter(Number.isInteger);
+        const xt = ticks(r.x0, r.x1, Math.max(2, Math.floor(w / 70))).filter(Number.isInteger);
         const across = (y, kind) => `<line class="${kind}" x1="${left}" x2="${right}" y1="${y}" y2="${y}"/>`;
         let out = yt.map((v, k) => across(this.py(v), "rule") +
             `<text x="${left - 7}" y="${this.py(v) + 4}" text-anchor="end">${names[k]}</text>`).join("");
@@ -200,7 +200,7 @@ class Chart {
         const few = c.x.length <= 40 && (this.name.startsWith("eval_") || c.x.length === 1);
         const dots = few ? c.x.map((x, k) => this.dot(x, c.raw[k], 3.5)).join("") : "";
         // Values that lie denser than pixels would cover what is below them.
-        const faint = Math.min(0.28, 0.2 * (this.frame.right - this.frame.left) / c.raw.length);
+        const faint = Math.min(0.28, 0.2 * (this.px(c.x.at(-1)) - this.px(c.x[0])) / c.raw.length);
         return `<g style="${colour(c.i)}">` +
             (c.soft ? `<path class="raw" style="opacity:${faint.toFixed(2)}" d="${line(c.x, c.raw)}"/>` : "") +
             `<path d="${line(c.sx, c.y)}" stroke-dasharray="${dash(c.i)}"/>${dots}</g>`;
@@ -367,15 +367,21 @@ function drawReceipts() {
             $("table").firstChild.classList.toggle("only", e.target.checked));
     }
 }
+// A prompt's samples stand together: of each run the last one, and what it said before on demand.
 function drawSamples() {
-    const all = runs.flatMap((run, i) => run.samples.map((s) => ({s, i})));
-    if (!all.length) return;
-    $("samples").hidden = false;
-    $("samples").lastChild.innerHTML = all.map(({s, i}) => {
-        const where = runs[i].name + (s.step === undefined ? "" : `, step ${exact(s.step)}`);
-        return `<div class="sample" style="${colour(i)}"><p class="muted">${esc(where)}</p>` +
-            `<pre><mark>${esc(s.prompt || "")}</mark>${esc(s.text || "")}</pre></div>`;
-    }).join("");
+    const prompts = new Map();
+    runs.forEach((run, i) => run.samples.forEach((s) => {
+        const of = prompts.get(s.prompt) || prompts.set(s.prompt, runs.map(() => [])).get(s.prompt);
+        of[i].push(s);
+    }));
+    const one = (i, s) => `<p class="muted">${esc(runs[i].name)}${s.step === undefined ? "" : ", step " + exact(s.step)}</p>` +
+        `<pre>${esc(s.text || "")}</pre>`;
+    const card = (list, i) => list.length ? `<div class="sample" style="${colour(i)}">${one(i, list.at(-1))}` +
+        (list.length > 1 ? `<details><summary>${list.length - 1} earlier</summary>` +
+            list.slice(0, -1).reverse().map((s) => one(i, s)).join("") + "</details>" : "") + "</div>" : "";
+    $("samples").hidden = !prompts.size;
+    $("samples").lastChild.innerHTML = [...prompts].map(([prompt, of]) =>
+        `<h3>${esc(prompt || "")}</h3><div class="grid">${of.map(card).join("")}</div>`).join("");
 }
 
 document.querySelector("main").hidden = false;

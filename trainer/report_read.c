@@ -182,7 +182,7 @@ static json_t *read_samples(const char *dir)
     if (f == NULL)
         return out;
     for (ssize_t n; (n = getline(&line, &bytes, f)) > 0;) {
-        json_t *row = json_loadb(line, (size_t)n, 0, NULL);
+        json_t *row = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
         if (json_is_object(row))
             json_array_append(out, row);
         json_decref(row);

@@ -4,12 +4,15 @@
  */
 #include "run.h"
 
+#include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "error.h"
 #include "folder.h"
+#include "gemm_cache.h"
 
 static volatile sig_atomic_t interrupt_count;
 
@@ -59,22 +62,28 @@ void run_say(void *run, const char *line)
     progress_say(&((struct run *)run)->progress, "%s", line);
 }
 
+const char *device_option(const struct settings *s)
+{
+    return s->device == (int)NJ_DEVICE_CUDA ? "--device cuda" : "device";
+}
+
 static int open_device(struct run *r)
 {
     const struct nj_options options = {
         .device = (enum nj_device_kind)r->s->device,
         .verbose = r->s->verbose,
+        .gemm_tune = gemm_table_wanted(r->s->gemm_table),
         .log = run_say,
         .log_user = r,
     };
     const int err = nj_context_create(&r->ctx, &options);
     if (err)
-        return r->ctx != NULL ? fail_context(err, r->ctx, "device")
+        return r->ctx != NULL ? fail_context(err, r->ctx, device_option(r->s))
                               : fail(err, "%s", nj_error_text(err));
     const struct nj_device_info *d = nj_context_device(r->ctx);
     if (d->fallback[0] != '\0') {
         r->fallbacks++;
-        progress_say(&r->progress, "no GPU: %s; running on the CPU", d->fallback);
+        progress_say(&r->progress, "running on the CPU, as no GPU can be used: %s", d->fallback);
     }
     return 0;
 }
@@ -83,6 +92,8 @@ int run_open(struct run *r, const struct settings *s)
 {
     memset(r, 0, sizeof *r);
     r->s = s;
+    r->started = time(NULL);
+    r->opened = seconds_now();
     int err = progress_open(&r->progress, s->log, s->json);
     if (!err && s->student != NULL)
         err = folder_resolve(s->student, r->student, sizeof r->student);
@@ -101,6 +112,8 @@ void run_close(struct run *r)
     tokenizer_close(&r->tokenizer);
     nj_context_destroy(r->ctx);
     metrics_close(&r->metrics);
+    sample_log_close(&r->samples);
+    checkpoints_close(&r->checkpoints);
     progress_close(&r->progress);
 }
 
@@ -200,50 +213,9 @@ int run_adapters(const struct settings *s, struct lora_config *out)
 int run_engine_options(struct run *r)
 {
     run_training_options(r->s, &r->options);
+    r->options.vocab = r->vocab;
     int err = run_adapters(r->s, &r->options.lora);
     if (!err)
         err = choose_dtype(r, &r->options.dtype);
     return err ? err : check_teacher_dtype(r);
-}
-
-int run_open_tokenizer(struct run *r)
-{
-    struct tokenizer teacher;
-    int err = tokenizer_open(r->student, &r->tokenizer);
-    if (err || r->teacher[0] == '\0')
-        return err;
-    err = tokenizer_open(r->teacher, &teacher);
-    if (err)
-        return err;
-    const int32_t id = tokenizer_difference(&r->tokenizer, &teacher);
-    if (id >= 0) {
-        size_t bytes[2];
-        bool special;
-        const char *own = tokenizer_token(&r->tokenizer, id, &bytes[0], &special);
-        const char *other = tokenizer_token(&teacher, id, &bytes[1], &special);
-        err =
-            fail(NJ_E_UNSUPPORTED,
-                 "token %d is '%.*s' for the student (%s) and '%.*s' for the teacher (%s); use two "
-                 "models with one tokenizer, or copy the tokenizer files of the teacher to a "
-                 "student that has none",
-                 (int)id, (int)bytes[0], own ? own : "", r->tokenizer.kind, (int)bytes[1],
-                 other ? other : "", teacher.kind);
-    }
-    tokenizer_close(&teacher);
-    return err;
-}
-
-int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
-                  struct data **out)
-{
-    const struct data_options options = {
-        .paths = paths->path,
-        .path_count = paths->count,
-        .seq_len = r->options.seq_len,
-        .batch_size = r->options.batch_size,
-        .vocab_size = vocab_size,
-        .seed = once ? 0 : (uint64_t)r->s->seed,
-        .once = once,
-    };
-    return data_open(&options, &r->tokenizer, out);
 }

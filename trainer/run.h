@@ -6,11 +6,15 @@
 #ifndef NOJIT_TRAINER_RUN_H
 #define NOJIT_TRAINER_RUN_H
 
+#include <time.h>
+
 #include "checkpoint.h"
 #include "data.h"
 #include "engine.h"
 #include "metrics.h"
+#include "plural.h"
 #include "progress.h"
+#include "sample_log.h"
 #include "settings.h"
 
 #define PATH_BYTES 4096
@@ -28,12 +32,19 @@ struct run {
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
     struct tokenizer tokenizer;
+    int vocab; /* ids below it are in the vocabularies of both models and, if known, their tokenizers */
     struct data *data, *eval_data;
     struct engine *engine;
     struct metrics metrics;
+    struct sample_log samples;
     struct checkpoints checkpoints;
     struct teacher_check teacher_check;
-    uint64_t fallbacks; /* announced fall-backs, for the receipt */
+    /* for the receipt, of this process alone */
+    uint64_t fallbacks;                      /* announced fall-backs */
+    int64_t trained_tokens, trained_targets; /* positions of the steps done; those with a target */
+    int64_t skipped_updates;                 /* float16, of the whole run */
+    time_t started;
+    double opened; /* seconds_now() then */
 };
 
 /* Opens terminal and device, and resolves the model folders. On failure everything is closed by
@@ -44,22 +55,28 @@ void run_close(struct run *r);
  * the device. */
 void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
-/* Opens the student's tokenizer; a teacher's must have the same tokens. */
+/* Opens the student's tokenizer; a teacher's must have the same tokens, but for added ones after
+ * them. Sets r->vocab. */
 int run_open_tokenizer(struct run *r);
+/* Opens the engine, with the algorithms of matrix products that --gemm-table keeps. A run that trains
+ * with an fp8 teacher measures first what that changes. */
+int run_open_engine(struct run *r);
+/* teacher_check.c: that measurement, on the first batches, and the line that says it; 0 also where
+ * memory does not suffice for it. Before the engine is opened, while there is the most. */
+int run_check_teacher(struct run *r);
 /* The adapters that --adapter or --lora-r asks for. */
 int run_adapters(const struct settings *s, struct lora_config *out);
-/* Opens tokens for the engine's batch shape; once: one pass, for evaluation. */
-int run_open_data(struct run *r, const struct path_list *paths, int vocab_size, bool once,
-                  struct data **out);
-/* teacher_check.c: measures it on the first batches and says so; with a teacher that is not fp8 there
- * is nothing to do. Before the engine is opened, while its memory is free. */
-int run_check_teacher(struct run *r);
+/* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and
+ * --data-weights do not apply. */
+int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
 /* A line for each region of the plan, then the sums. */
 void run_print_plan(struct run *r, const struct plan *p);
 /* Says a line; the engine's `say`. */
 void run_say(void *run, const char *line);
 /* "name" is an option that the command needs. */
 int need(const void *value, const char *name, const char *command);
+/* What a sentence about the device is about: "--device cuda" or "device". */
+const char *device_option(const struct settings *s);
 
 /* Interrupts: the first SIGINT or SIGTERM asks the loop to stop after the step, the second ends the
  * process. */

@@ -23,6 +23,8 @@ struct settings {
     /* models and data */
     const char *student, *teacher, *out;
     struct path_list data, eval_data;
+    struct path_list data_weights; /* numbers, with commas between some */
+    int packing;                   /* enum packing */
     bool allow_self_distillation;
     /* objective */
     double temperature, kd_ratio, beta;
@@ -41,16 +43,17 @@ struct settings {
     bool merge;
     /* run */
     int64_t seed, eval_every, log_every, save_every, keep, head_chunk, early_stop_patience;
-    const char *resume, *log, *config;
+    const char *resume, *log, *config, *gemm_table;
     int report_to; /* enum report_to */
     int device;    /* enum nj_device_kind */
     int dtype;     /* enum dtype_choice */
     int recompute; /* enum recompute */
     bool json, dry_run, verbose, keep_best;
     int teacher_dtype; /* enum teacher_dtype */
-    /* generate */
+    /* text that is written */
     const char *prompt;
-    int64_t max_tokens;
+    struct path_list sample_prompts; /* texts, not paths */
+    int64_t max_tokens, sample_tokens;
     double sample_temperature;
     /* init */
     const char *preset, *like;
@@ -85,7 +88,7 @@ struct command_info {
     enum command bit;
     const char *name, *usage, *summary;
     int (*run)(const struct settings *s);
-    const char *words; /* what its arguments without dashes are, or NULL if it takes none */
+    const char *words; /* "NAME: what it is" of its arguments without dashes; NULL: it takes none */
 };
 /* All commands, ended by a row whose name is NULL; in commands.c. */
 extern const struct command_info commands[];

@@ -135,6 +135,14 @@ static int write_state(struct engine *e, struct state_file *s, struct state_head
     return 0;
 }
 
+static int save_choices(struct engine *e, const char *dir)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/" ENGINE_GEMM_TABLE, dir);
+    const int rc = nj_gemm_table_write(e->ctx, path);
+    return rc == 0 ? 0 : engine_fail(e, rc, "saving the algorithms of matrix products");
+}
+
 int engine_save_state(struct engine *e, const char *dir, int64_t step,
                       const struct data_state *data)
 {
@@ -162,7 +170,7 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
         rc = write_state(e, &s, &h);
     if (fclose(s.f) != 0 && rc == 0)
         rc = fail(NJ_E_IO, "%s: closing failed: %s", s.path, strerror(errno));
-    return rc;
+    return rc == 0 ? save_choices(e, dir) : rc;
 }
 
 static int check_header(const struct engine *e, const char *path, const struct state_header *h)

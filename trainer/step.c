@@ -36,29 +36,40 @@ static bool loss_scaling(const struct engine *e)
 
 /* Gradients of all micro-batches are summed when this starts; with several devices they would be
  * reduced here. */
+static void clip(struct work *r, struct engine *e)
+{
+    struct memory *m = &e->mem;
+    const struct train_options *o = &e->o;
+    const struct params *p = engine_trained(e);
+    OP(r, nj_grad_sumsq(r->s, NJ_F32, m->sumsq, m->grad, p->count, SUMSQ_PARTS));
+    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, SUMSQ_PARTS, o->max_grad_norm, o->beta1,
+                        o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
+}
+
 static void update(struct work *r, struct engine *e)
 {
     struct memory *m = &e->mem;
     const struct train_options *o = &e->o;
     const struct params *p = engine_trained(e);
     void *weights = o->dtype == NJ_F32 ? NULL : m->trained;
-    OP(r, nj_grad_sumsq(r->s, NJ_F32, m->sumsq, m->grad, p->count, SUMSQ_PARTS));
-    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, SUMSQ_PARTS, o->max_grad_norm, o->beta1,
-                        o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
     OP(r, nj_adamw(r->s, o->dtype, weights, m->master, m->m, m->v, m->grad, m->state, p->count,
                    p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
 }
 
-/* Work that a graph holds: a micro-step with this many chunks, or the update if negative. */
-static void enqueue(struct work *r, struct engine *e, int chunks)
+/* Work that a graph holds: a micro-step with as many head chunks, or one of these. */
+enum { CLIP = -1, UPDATE = -2 };
+
+static void enqueue(struct work *r, struct engine *e, int what)
 {
-    if (chunks < 0)
+    if (what == CLIP)
+        clip(r, e);
+    else if (what == UPDATE)
         update(r, e);
     else
-        micro_step(r, e, chunks, true);
+        micro_step(r, e, what, true);
 }
 
-static int capture(struct engine *e, int chunks, nj_graph **graph)
+static int capture(struct engine *e, int what, nj_graph **graph)
 {
     int rc = nj_graph_begin(e->stream);
     if (rc == NJ_E_UNSUPPORTED)
@@ -66,24 +77,24 @@ static int capture(struct engine *e, int chunks, nj_graph **graph)
     if (rc != 0)
         return rc == NJ_E_UNSUPPORTED ? 0 : rc;
     struct work r = engine_work(e);
-    enqueue(&r, e, chunks);
+    enqueue(&r, e, what);
     rc = nj_graph_end(e->stream, graph);
     return r.rc != 0 ? r.rc : rc;
 }
 
 /* Enqueues the work, as a graph if there are graphs; each is captured when it is first needed. */
-static int launch(struct engine *e, int chunks)
+static int launch(struct engine *e, int what)
 {
-    nj_graph **graph = chunks < 0 ? &e->update : &e->micro[chunks];
+    nj_graph **graph = what == CLIP ? &e->clip : what == UPDATE ? &e->update : &e->micro[what];
     if (e->graphs && !*graph) {
-        int rc = capture(e, chunks, graph);
+        int rc = capture(e, what, graph);
         if (rc != 0)
             return rc;
     }
     if (*graph)
         return nj_graph_launch(*graph, e->stream);
     struct work r = engine_work(e);
-    enqueue(&r, e, chunks);
+    enqueue(&r, e, what);
     return r.rc;
 }
 
@@ -105,7 +116,8 @@ static int fetch(struct engine *e, struct data *d)
     return 0;
 }
 
-static int accumulate(struct engine *e)
+/* Host values of the step; losses count from zero. */
+static int begin_step(struct engine *e)
 {
     float *slots = e->mem.mailbox->host_slots;
     memset(slots, 0, sizeof e->mem.mailbox->host_slots);
@@ -114,21 +126,48 @@ static int accumulate(struct engine *e)
     int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.mailbox->host_slots);
     if (rc == 0)
         rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.mailbox->sums);
-    for (int i = 0; rc == 0 && i < e->o.grad_accum; i++) {
-        rc = send_batch(e, i);
-        if (rc == 0)
-            rc = launch(e, e->chunks_of[i]);
-    }
     return rc;
+}
+
+static int run_micro(struct engine *e, int micro)
+{
+    const int rc = send_batch(e, micro);
+    return rc != 0 ? rc : launch(e, e->chunks_of[micro]);
+}
+
+static int accumulate(struct engine *e)
+{
+    int rc = begin_step(e);
+    for (int i = 0; rc == 0 && i < e->o.grad_accum; i++)
+        rc = run_micro(e, i);
+    return rc;
+}
+
+static int copy_results(struct engine *e)
+{
+    struct mailbox *box = e->mem.mailbox;
+    int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
+    return rc != 0 ? rc : nj_copy(e->stream, box->sums, e->mem.sums, sizeof box->sums);
 }
 
 int read_back(struct engine *e)
 {
-    struct mailbox *box = e->mem.mailbox;
-    int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
-    if (rc == 0)
-        rc = nj_copy(e->stream, box->sums, e->mem.sums, sizeof box->sums);
+    int rc = copy_results(e);
     return rc != 0 ? rc : nj_stream_sync(e->stream);
+}
+
+/* Losses and norm are known before the weights move: the host goes on with them, and to the next
+ * batch, while the device is still at the update. */
+static int finish_step(struct engine *e)
+{
+    int rc = launch(e, CLIP);
+    if (rc == 0)
+        rc = copy_results(e);
+    if (rc == 0)
+        rc = nj_event_record(e->results, e->stream);
+    if (rc == 0)
+        rc = launch(e, UPDATE);
+    return rc != 0 ? rc : nj_event_sync(e->results);
 }
 
 static void report(const struct engine *e, struct step_result *out)
@@ -149,40 +188,90 @@ static void report(const struct engine *e, struct step_result *out)
     out->loss_scale = state[NJ_STEP_LOSS_SCALE];
 }
 
+/* What is wrong with a step, for the sentence that ends the run. */
+struct fault {
+    const char *what, *name; /* name NULL: no tensor was found */
+    int micro;               /* first micro-batch that shows it */
+};
+
+static int scan_weights(struct engine *e, struct fault *f)
+{
+    int rc = 0;
+    f->what = "weight of the teacher";
+    if (e->has_teacher)
+        rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, &f->name);
+    if (rc == 0 && !f->name && e->teacher.net.f8)
+        rc = f8_scan(e, &f->name);
+    if (rc != 0 || f->name)
+        return rc;
+    f->what = "weight of the student";
+    rc = weights_scan(e, engine_trained(e), NJ_F32, e->mem.master, &f->name);
+    if (rc == 0 && !f->name && e->student.lora)
+        rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, &f->name);
+    return rc;
+}
+
 /* The update has zeroed the gradients, but not moved the weights: the same batch gives the same
- * gradients again, which are searched for the first tensor that is not finite. Rare, so it may be
- * slow. */
-static int name_nonfinite(struct engine *e, struct step_result *out)
+ * gradients again. They are searched after every micro-batch until the first that breaks them. */
+static int repeat_step(struct engine *e, struct fault *f)
 {
     const struct params *p = engine_trained(e);
-    const char *name = NULL, *what = "weight of the teacher";
+    const char *gradient = NULL;
+    int rc = begin_step(e);
+    for (f->micro = 0; rc == 0; f->micro++) {
+        rc = run_micro(e, f->micro);
+        if (rc == 0)
+            rc = read_back(e);
+        if (rc == 0)
+            rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
+        const float *sums = e->mem.mailbox->sums;
+        if (gradient || !isfinite(sums[0] + sums[1]) || f->micro + 1 == e->o.grad_accum)
+            break;
+    }
+    if (!f->name) {
+        f->what = "gradient of";
+        f->name = gradient;
+    }
+    return rc != 0 ? rc : nj_zero(e->stream, e->mem.grad, (size_t)p->count * sizeof(float));
+}
+
+/* Where in the data a micro-batch of the step began; the stream stays where it is. */
+static int place_of(struct data *d, const struct data_state *step, int micro,
+                    struct data_state *out)
+{
+    struct data_state now;
+    struct batch b;
     int rc = 0;
-    if (e->has_teacher)
-        rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, &name);
-    if (rc == 0 && !name && e->teacher.net.f8)
-        rc = f8_scan(e, &name);
-    if (rc == 0 && !name) {
-        what = "weight of the student";
-        rc = weights_scan(e, p, NJ_F32, e->mem.master, &name);
-        if (rc == 0 && !name && e->student.lora)
-            rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, &name);
-    }
-    if (rc == 0 && !name) {
-        what = "gradient of";
-        rc = accumulate(e);
-        if (rc == 0)
-            rc = weights_scan(e, p, NJ_F32, e->mem.grad, &name);
-        if (rc == 0)
-            rc = nj_zero(e->stream, e->mem.grad, (size_t)p->count * sizeof(float));
-    }
+    data_tell(d, &now);
+    data_seek(d, step);
+    for (int i = 0; i < micro && rc == 0; i++)
+        rc = data_next(d, &b);
+    data_tell(d, out);
+    data_seek(d, &now);
+    return rc;
+}
+
+/* Rare, so it may be slow. */
+static int name_nonfinite(struct engine *e, struct data *d, const struct data_state *start,
+                          struct step_result *out)
+{
+    struct fault f = {0};
+    struct data_state at = {0};
+    int rc = scan_weights(e, &f);
+    if (rc == 0)
+        rc = repeat_step(e, &f);
     if (rc != 0)
         return engine_fail(e, rc, "searching for the tensor that is not finite");
-    snprintf(out->nonfinite, sizeof out->nonfinite, "%s %s", what, name ? name : "the loss");
-    return fail(
-        NJ_E_FORMAT,
-        "step %lld: %s is not finite; the weights were not changed. Lower the learning rate "
-        "or check the weights and data",
-        (long long)e->step + 1, out->nonfinite);
+    rc = place_of(d, start, f.micro, &at);
+    if (rc < 0)
+        return rc;
+    snprintf(out->nonfinite, sizeof out->nonfinite, "%s %s", f.what, f.name ? f.name : "the loss");
+    return fail(NJ_E_FORMAT,
+                "step %lld: %s is not finite, in micro-batch %d of %d, which begins with window "
+                "%llu of epoch %llu; the weights were not changed: lower the learning rate or "
+                "check the weights and data",
+                (long long)e->step + 1, out->nonfinite, f.micro + 1, e->o.grad_accum,
+                (unsigned long long)at.window + 1, (unsigned long long)at.epoch + 1);
 }
 
 static bool is_broken(const struct engine *e, const struct step_result *out, float scale_before)
@@ -204,21 +293,21 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
 {
     double start = now_ms();
     float scale_before = e->mem.mailbox->state[NJ_STEP_LOSS_SCALE];
+    struct data_state from;
     *out = (struct step_result){0};
+    data_tell(d, &from);
     int rc = fetch(e, d);
     if (rc != 0)
         return rc;
     rc = accumulate(e);
     if (rc == 0)
-        rc = launch(e, -1);
-    if (rc == 0)
-        rc = read_back(e);
+        rc = finish_step(e);
     if (rc != 0)
         return engine_fail(e, rc, "training step");
     report(e, out);
     out->step_ms = now_ms() - start;
     if (is_broken(e, out, scale_before))
-        return name_nonfinite(e, out);
+        return name_nonfinite(e, d, &from, out);
     e->step++;
     return 0;
 }

@@ -36,8 +36,6 @@ int run_check_teacher(struct run *r)
     struct teacher_check *check = &r->teacher_check;
     struct eval_result e;
     struct data_state start;
-    if (!r->options.teacher_f8)
-        return 0;
     data_tell(r->data, &start);
     int err = measure(r, &e);
     data_seek(r->data, &start);

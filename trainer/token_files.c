@@ -176,8 +176,8 @@ static int check_ids(const struct segment *s, int vocab_size)
         int32_t id = segment_id(s, i);
         if (id < 0 || id >= vocab_size)
             return fail(NJ_E_FORMAT,
-                        "%s: token %" PRId64 " is %d, the model's vocabulary ends at %d; make the "
-                        "file with this model's tokenizer",
+                        "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; leave "
+                        "that token out, or make the file with this model's tokenizer",
                         s->path, i, id, vocab_size - 1);
     }
     return NJ_OK;

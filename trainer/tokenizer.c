@@ -262,12 +262,23 @@ uint64_t tokenizer_hash(const struct tokenizer *t)
     return hash;
 }
 
-int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *b)
+static bool is_added(const struct tokenizer *t, int32_t id)
 {
-    const int32_t most = a->vocab_size > b->vocab_size ? a->vocab_size : b->vocab_size;
-    if (a->vocab_size == 0 || b->vocab_size == 0)
+    const struct added_set *const sets[] = {&t->bpe->raw, &t->bpe->normalized};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < sets[k]->count; i++)
+            if (sets[k]->token[i].id == id)
+                return true;
+    return false;
+}
+
+int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *b, int *common)
+{
+    const struct tokenizer *longer = a->vocab_size > b->vocab_size ? a : b;
+    *common = longer == a ? b->vocab_size : a->vocab_size;
+    if (*common == 0)
         return -1;
-    for (int32_t id = 0; id < most; id++) {
+    for (int32_t id = 0; id < *common; id++) {
         bool special[2];
         size_t bytes[2];
         const char *x = tokenizer_token(a, id, &bytes[0], &special[0]);
@@ -275,5 +286,9 @@ int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *
         if (!x != !y || bytes[0] != bytes[1] || (x && memcmp(x, y, bytes[0]) != 0))
             return id;
     }
+    /* Tokens of the vocabulary proper would change how a text is cut; added ones stand alone. */
+    for (int32_t id = *common; id < longer->vocab_size; id++)
+        if (!longer->bpe || (longer->bpe->present[id] && !is_added(longer, id)))
+            return id;
     return -1;
 }

@@ -53,7 +53,8 @@ const char *tokenizer_decode(const struct tokenizer *t, int32_t id, size_t *byte
 const char *tokenizer_token(const struct tokenizer *t, int32_t id, size_t *bytes, bool *special);
 /* Over the table: ids, bytes and which are special. 0 for "token files". */
 uint64_t tokenizer_hash(const struct tokenizer *t);
-/* First id whose token differs, -1 if none does or one of them is "token files". */
-int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *b);
+/* First id whose token differs, -1 if none does or one of them is "token files". One table may have
+ * more ids, all of them added tokens. *common: ids that both have, 0 if one is "token files". */
+int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *b, int *common);
 
 #endif

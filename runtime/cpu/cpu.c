@@ -141,6 +141,13 @@ static int cpu_event_record(nj_event *e, nj_stream *s)
     return 0;
 }
 
+static int cpu_event_sync(nj_event *e)
+{
+    if (e->ns == 0)
+        return nj_fail(e->ctx, NJ_E_ARG, "nj_event_sync: the event was not recorded");
+    return 0;
+}
+
 static int cpu_event_elapsed_ms(nj_event *from, nj_event *to, float *ms)
 {
     if (from->ns == 0 || to->ns == 0)
@@ -285,6 +292,7 @@ const struct nj_backend nj_backend_cpu = {
     .event_create = cpu_event_create,
     .event_destroy = cpu_event_destroy,
     .event_record = cpu_event_record,
+    .event_sync = cpu_event_sync,
     .event_elapsed_ms = cpu_event_elapsed_ms,
     .graph_begin = cpu_graph_begin,
     .graph_end = cpu_graph_end,

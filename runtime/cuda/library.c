@@ -53,11 +53,9 @@ int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
     const char *missing;
 
     if (!library)
-        return nj_fail(
-            ctx, NJ_E_DRIVER,
-            "the NVIDIA driver is not here (%.300s); install driver 580 or newer, or use "
-            "the CPU",
-            dlerror());
+        return nj_fail(ctx, NJ_E_DRIVER,
+                       "the NVIDIA driver is not here (%.300s); install driver 580 or newer",
+                       dlerror());
     /* The version first: an old driver lacks functions, and its age is the better answer. */
     missing = resolve(library, driver_symbols, 1, out);
     if (!missing && out->cuDriverGetVersion(version) == 0 && *version < NJ_CUDA_MIN_DRIVER)

@@ -167,6 +167,16 @@ int nj_cuda_event_record(nj_event *e, nj_stream *s)
     return nj_cuda_check(s->ctx, rc, "nj_event_record");
 }
 
+int nj_cuda_event_sync(nj_event *e)
+{
+    int rc = nj_cuda_enter(e->ctx);
+
+    if (rc)
+        return rc;
+    rc = nj_cuda_of(e->ctx)->driver.cuEventSynchronize(e->handle);
+    return nj_cuda_check(e->ctx, rc, "waiting for the GPU");
+}
+
 int nj_cuda_event_elapsed_ms(nj_event *from, nj_event *to, float *ms)
 {
     struct nj_driver *driver = &nj_cuda_of(to->ctx)->driver;

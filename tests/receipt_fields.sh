@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# receipt_fields.sh: receipt.json says what ran: times, counters, hashes, options as applied, and docs/receipt.md names
+# every field.
+set -eu
+. tests/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+"$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
+head -c 4000 LICENSE >"$d/text.txt"
+for i in 1 2 3 4 5 6 7 8; do echo "{\"prompt\": \"What is $i and $i?\", \"completion\": \"It is twice $i.\"}"; done >"$d/pairs.jsonl"
+run() { # OUT OPTION...
+    "$nojit" train --student "$d/student" --out "$d/$1" --seq-len 32 --batch-size 2 --device cpu "${@:2}" >"$d/log" 2>&1
+}
+field() { # RUN NAME
+    sed -nE "s/^ *\"$2\": \"?([^\",]*)\"?,?$/\1/p" "$d/$1/receipt.json"
+}
+is() { # NAME GOT WANTED
+    if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "'$2', expected '$3'"; fi
+}
+
+before=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+run one --data "$d/text.txt" --steps 4 --save-every 2 --warmup-ratio 0.5 --lr 0.25
+after=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+is "ends with a newline" "$(tail -c 1 "$d/one/receipt.json" | od -An -c | tr -d ' ')" '\n'
+if [[ ! "$before" > "$(field one started)" && ! "$(field one started)" > "$(field one ended)" && ! "$(field one ended)" > "$after" ]]; then
+    ok "started and ended"
+else
+    not_ok "started and ended" "$before $(field one started) $(field one ended) $after"
+fi
+if awk -v s="$(field one seconds)" 'BEGIN { exit !(s > 0 && s < 600) }'; then ok "seconds"; else not_ok "seconds" "$(field one seconds)"; fi
+is "all positions have a target but where a text ends" "$(field one trained_tokens) $(field one trained_targets)" "256 256"
+is "steps" "$(field one first_step) $(field one steps_done)" "0 4"
+is "what the run decided" "$(field one warmup_steps) $(field one head_chunk) $(field one vocab) $(field one dtype | tail -n 1)" "2 64 264 float32"
+is "what was asked for" "$(field one warmup-ratio) $(field one lr | tail -n 1)" "0.5 0.25"
+is "no fall-back where the CPU was asked for" "$(field one fallbacks)$(field one fallback)" 0
+rm "$d/one/config.json" "$d/one/model.safetensors" "$d/one/receipt.json"
+rm -r "$d/one/checkpoint-4"
+run one --data "$d/text.txt" --steps 4 --resume auto --warmup-ratio 0.5 --lr 0.25
+is "a resumed run counts its own steps" "$(field one first_step) $(field one steps_done) $(field one trained_tokens)" "2 4 128"
+
+run two --data "$d/pairs.jsonl" --steps 2
+if [ "$(field two trained_targets)" -lt "$(field two trained_tokens)" ] && [ "$(field two trained_targets)" -gt 0 ]; then
+    ok "prompts have no target"
+else
+    not_ok "prompts have no target" "$(field two trained_targets) of $(field two trained_tokens)"
+fi
+is "one tokenizer, one hash" "$(field two tokenizer) $(field two tokenizer_hash)" "bytes $(field one tokenizer_hash)"
+sed 's/"vocab_size": 264/"vocab_size": 1264/' "$d/student/config.json" >"$d/config.json"
+mkdir "$d/shape" && cp "$d/config.json" "$d/shape"
+rm -r "$d/student"
+"$nojit" init --like "$d/shape" --out "$d/student" >/dev/null
+cp tests/golden/tokenizer-qwen2.json "$d/student/tokenizer.json"
+run three --data "$d/text.txt" --steps 1
+sed -i 's/<|im_start|>/<|in_start|>/' "$d/student/tokenizer.json"
+run four --data "$d/text.txt" --steps 1
+is "the same ids" "$(field three data_hash)" "$(field four data_hash)"
+if [ "$(field three tokenizer)" = bpe ] && [ "$(field three tokenizer_hash)" != "$(field four tokenizer_hash)" ]; then
+    ok "another table, another hash"
+else
+    not_ok "another table, another hash" "$(field three tokenizer_hash)"
+fi
+
+for name in $(sed -nE '/^  "(options)"/,/^  }/d; s/^ *"([a-z0-9_]+)":.*/\1/p' "$d/four/receipt.json"); do
+    if grep -q "\`$name\`" docs/receipt.md; then ok "docs: $name"; else not_ok "docs/receipt.md" "$name is missing"; fi
+done
+finish

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_engine_rows.c: rows without a target, and rows that are padded, in a training step.
+ */
+#include "engine_fixture.h"
+
+/* Two documents of a row each; the second one, or the first, has no loss. */
+static void write_pair(const char *name, bool reversed, int32_t S)
+{
+    int32_t head[256] = {0, 0, 2, 4, 2 * (S + 1), VOCAB, 1};
+    int32_t ids[64];
+    uint8_t mask[8] = {0};
+    memcpy(head, "BIN.TOK\n", 8);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i <= S; i++) {
+            const bool loss = (k == 1) == reversed;
+            const int at = k * (S + 1) + i;
+            ids[at] = i == S ? END_OF_TEXT : (loss ? 3 * i : 2 * i + 1) % END_OF_TEXT;
+            mask[at / 8] = (uint8_t)(mask[at / 8] | loss << at % 8);
+        }
+    FILE *f = fopen(path_of(name), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(head, sizeof head, 1, f), 1);
+    assert_int_equal(fwrite(ids, sizeof(int32_t), (size_t)head[4], f), head[4]);
+    assert_int_equal(fwrite(mask, ((size_t)head[4] + 7) / 8, 1, f), 1);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* A micro-batch without a single target adds nothing, first or last; so does padding. */
+static void empty_micro_batches_do_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        int accum, batch;
+        bool reversed;
+    } runs[] = {{1, 1, false}, {2, 1, false}, {2, 1, true}, {1, 2, true}};
+    struct train_options o = small_options;
+    float *w[4];
+    double loss[4];
+    size_t bytes = 0;
+    o.seq_len = 14;
+    o.eps = 1e-2f; /* an update must not amplify the rounding of gradients near zero */
+    for (int k = 0; k < 4; k++) {
+        o.grad_accum = runs[k].accum;
+        o.batch_size = runs[k].batch;
+        write_pair("pair.bin", runs[k].reversed, 12);
+        struct engine *e = open_engine("qwen2", "teacher", &o);
+        struct data *d = open_rows("pair.bin", &o, PACKING_NONE, false);
+        struct step_result r;
+        ok(engine_step(e, d, &r));
+        assert_int_equal(r.valid_tokens, 12);
+        loss[k] = r.loss;
+        bytes = (size_t)e->student.p.count * sizeof(float);
+        w[k] = malloc(bytes);
+        assert_non_null(w[k]);
+        memcpy(w[k], e->mem.master, bytes);
+        data_close(d);
+        engine_destroy(e);
+    }
+    for (int k = 1; k < 4; k++) {
+        assert_true(fabs(loss[k] - loss[0]) < 1e-6);
+        for (size_t i = 0; i < bytes / sizeof(float); i++)
+            assert_true(fabsf(w[k][i] - w[0][i]) < 1e-6f);
+        if (runs[k].batch == 1) /* the same products */
+            assert_memory_equal(w[k], w[0], bytes);
+    }
+    for (int k = 0; k < 4; k++)
+        free(w[k]);
+}
+
+/* Where every document fits into a row, each token sees what it sees alone: the losses are those of
+ * rows with one document each. Wrapped rows cut documents, so theirs differ. */
+static void packed_documents_do_not_meet(void **state)
+{
+    (void)state;
+    struct train_options o = small_options;
+    struct eval_result r[3];
+    o.seq_len = 64;
+    struct engine *e = open_engine("qwen3", "teacher", &o);
+    for (enum packing kind = PACKING_WRAPPED; kind <= PACKING_NONE; kind++) {
+        struct data *d = open_rows("tokens.bin", &o, kind, true);
+        ok(engine_eval(e, d, &r[kind]));
+        data_close(d);
+    }
+    const struct eval_result *none = &r[PACKING_NONE];
+    for (int kind = PACKING_WRAPPED; kind <= PACKING_BFD; kind++) {
+        const bool same = fabs(r[kind].class_loss - none->class_loss) < 1e-6 &&
+                          fabs(r[kind].kd_loss - none->kd_loss) < 1e-6;
+        assert_int_equal(r[kind].valid_tokens, none->valid_tokens);
+        assert_int_equal(same, kind == PACKING_BFD);
+    }
+    engine_destroy(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(empty_micro_batches_do_nothing),
+        cmocka_unit_test(packed_documents_do_not_meet),
+    };
+    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}

@@ -3,6 +3,7 @@
 #
 # distill.sh: a 1.5B teacher into a 0.5B student (Qwen2.5 shapes, random weights, text of this machine) on one GPU:
 # tokens a second, and the ratio to a PyTorch script in the same run.
+# Arguments go to nojit: bench/distill.sh --teacher-dtype fp8
 #   STEPS=50 BATCH=8 SEQ=1024   TORCH="python3 script.py ..." prints JSON with "tok_s"   WORK=DIR keeps the models
 set -eu
 : "${BUILD:=build}" "${STEPS:=50}" "${BATCH:=8}" "${SEQ:=1024}" "${WORK:=$BUILD/bench}" "${TORCH:=}"
@@ -16,7 +17,7 @@ done
 rm -rf "$WORK/out"
 started=$(date +%s%N)
 "$nojit" distill --teacher "$WORK/teacher" --student "$WORK/student" --data "$WORK/text" --out "$WORK/out" \
-    --device cuda --steps "$STEPS" --batch-size "$BATCH" --seq-len "$SEQ" --lr 1e-4 --warmup-steps 5
+    --device cuda --steps "$STEPS" --batch-size "$BATCH" --seq-len "$SEQ" --lr 1e-4 --warmup-steps 5 "$@"
 echo "whole run: $((($(date +%s%N) - started) / 1000000)) ms"
 ours=$(sed -E 's/.*"tokens_per_second": ([0-9.]+).*/\1/' "$WORK/out/metrics.jsonl" | tail -n +6 | sort -g |
     awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }')

@@ -321,7 +321,9 @@ enum dtype key_dtype(const struct key *k, enum dtype dtype)
 
 int dtype_bytes(enum dtype dtype)
 {
-    return dtype == DTYPE_LP ? 2 : dtype == DTYPE_I64 ? 8 : 4;
+    static const int bytes[] = {
+        [DTYPE_LP] = 2, [DTYPE_F32] = 4, [DTYPE_I32] = 4, [DTYPE_F8] = 1, [DTYPE_I64] = 8};
+    return bytes[dtype];
 }
 
 struct values key_values(const struct key *k, const struct test *test)

@@ -21,7 +21,7 @@ enum {
     MAX_ARCHS = 32
 };
 
-enum dtype { DTYPE_T, DTYPE_LP, DTYPE_F32, DTYPE_I32, DTYPE_I64 };
+enum dtype { DTYPE_T, DTYPE_LP, DTYPE_F32, DTYPE_I32, DTYPE_F8, DTYPE_I64 };
 enum dir { DIR_IN, DIR_OUT, DIR_INOUT };
 enum compare { COMPARE_ALL, COMPARE_SUM, COMPARE_NONE };
 enum fill_kind {

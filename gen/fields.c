@@ -118,10 +118,10 @@ static void arg_dir(void *into, const struct node *n)
 
 static void arg_dtype(void *into, const struct node *n)
 {
-    static const char *const words[] = {"T", "lp", "f32", "i32"};
+    static const char *const words[] = {"T", "lp", "f32", "i32", "f8"};
     struct item *it = into;
     int which = 0;
-    read_word(it->c->file, n, "dtype", words, 4, &which);
+    read_word(it->c->file, n, "dtype", words, 5, &which);
     ((struct arg *)it->of)->dtype = (enum dtype)which;
 }
 
@@ -266,6 +266,8 @@ void read_args(void *into, const struct node *n)
             continue;
         if (a.dtype == DTYPE_I32 && a.dir != DIR_OUT && !a.fill_given && a.fill_line == 0)
             problem(c->file, a.line, "the i32 argument '%s' needs a fill, such as 'id N'", a.name);
+        if (a.dtype == DTYPE_F8 && a.dir != DIR_OUT)
+            problem(c->file, a.line, "the f8 argument '%s' must be 'dir: out'", a.name);
         c->args[c->arg_count++] = a;
     }
 }

@@ -14,7 +14,13 @@
 #include "internal.h"
 
 static const char *const kind_name[] = {"NT", "NN", "TN"};
-static const char *const dtype_name[] = {"f32", "lp"};
+static const char *const dtype_name[] = {"f32", "lp", "f8"};
+static const size_t dtype_bytes[] = {4, 2, 1};
+
+size_t nj_dtype_bytes(enum nj_dtype dtype)
+{
+    return dtype_bytes[dtype];
+}
 
 float nj_gemm_scale(const struct nj_gemm *g)
 {
@@ -26,8 +32,8 @@ static void describe(const struct nj_gemm *g, char *out, size_t bytes)
 {
     snprintf(out, bytes, "%s %s->%s M=%d N=%d K=%d ld %lld,%lld,%lld beta %g scale %g",
              (unsigned)g->kind < 3 ? kind_name[g->kind] : "?",
-             (unsigned)g->ab_dtype < 2 ? dtype_name[g->ab_dtype] : "?",
-             (unsigned)g->c_dtype < 2 ? dtype_name[g->c_dtype] : "?", g->M, g->N, g->K,
+             (unsigned)g->ab_dtype < 3 ? dtype_name[g->ab_dtype] : "?",
+             (unsigned)g->c_dtype < 3 ? dtype_name[g->c_dtype] : "?", g->M, g->N, g->K,
              (long long)g->lda, (long long)g->ldb, (long long)g->ldc, (double)g->beta,
              (double)nj_gemm_scale(g));
 }
@@ -93,6 +99,17 @@ void nj_gemm_table_free(nj_context *ctx)
     memset(t, 0, sizeof *t);
 }
 
+static const char *why_not_f8(const struct nj_gemm *g)
+{
+    if (g->kind != NJ_GEMM_NT)
+        return "e4m3 operands have one scale for each row, so the kind must be NT";
+    if ((g->N | g->K | g->lda | g->ldb | g->ldc) % 16 != 0)
+        return "with e4m3 operands N, K and every ld must be multiples of 16";
+    if (g->beta != 0)
+        return "with e4m3 operands beta must be 0";
+    return NULL;
+}
+
 static const char *why_not(const struct nj_gemm *g)
 {
     /* Columns of A and B as stored. */
@@ -101,8 +118,10 @@ static const char *why_not(const struct nj_gemm *g)
 
     if ((unsigned)g->kind > NJ_GEMM_TN)
         return "the kind is not one of NT, NN, TN";
-    if ((unsigned)g->ab_dtype > NJ_LP || (unsigned)g->c_dtype > NJ_LP)
-        return "a dtype is not one of f32, lp";
+    if ((unsigned)g->ab_dtype > NJ_F8)
+        return "the dtype of the operands is not one of f32, lp, f8";
+    if ((unsigned)g->c_dtype > NJ_LP)
+        return "the dtype of the result is not one of f32, lp";
     if (g->ab_dtype == NJ_F32 && g->c_dtype != NJ_F32)
         return "float32 operands give a float32 result only";
     if (g->M < 1 || g->N < 1 || g->K < 1)
@@ -111,7 +130,7 @@ static const char *why_not(const struct nj_gemm *g)
         return "a row does not fit its ld";
     if (!(g->beta == g->beta) || !(g->scale == g->scale))
         return "beta or scale is not a number";
-    return NULL;
+    return g->ab_dtype == NJ_F8 ? why_not_f8(g) : NULL;
 }
 
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
@@ -159,8 +178,11 @@ int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
     return 0;
 }
 
-int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b)
+static int run(nj_stream *s, const struct nj_gemm *shape, const struct nj_gemm_operands *x)
 {
+    const int scaled = x->a_scale && x->b_scale;
+    const uintptr_t scales = (uintptr_t)x->a_scale | (uintptr_t)x->b_scale;
+    const uintptr_t bits = (uintptr_t)x->c | (uintptr_t)x->a | (uintptr_t)x->b | scales;
     const struct nj_gemm_plan *plan;
     char text[NJ_GEMM_TEXT_BYTES];
 
@@ -173,13 +195,30 @@ int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *
                        "matrix product %s was not prepared; call nj_gemm_prepare() before step 1",
                        text);
     }
-    if (!c || !a || !b || (((uintptr_t)c | (uintptr_t)a | (uintptr_t)b) & 15)) {
+    if (!x->c || !x->a || !x->b || (bits & 15)) {
         describe(shape, text, sizeof text);
         return nj_fail(s->ctx, NJ_E_ARG,
-                       "matrix product %s: C=%p A=%p B=%p must be set and 16-byte aligned", text, c,
-                       a, b);
+                       "matrix product %s: C=%p A=%p B=%p must be set and, like scales, 16-byte "
+                       "aligned",
+                       text, x->c, x->a, x->b);
     }
-    return s->ctx->backend->gemm_run(s, plan, c, a, b);
+    if (scaled != (shape->ab_dtype == NJ_F8)) {
+        describe(shape, text, sizeof text);
+        return nj_fail(s->ctx, NJ_E_ARG, "matrix product %s: scales of rows go with f8 operands",
+                       text);
+    }
+    return s->ctx->backend->gemm_run(s, plan, x);
+}
+
+int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b)
+{
+    return run(s, shape, &(struct nj_gemm_operands){.c = c, .a = a, .b = b});
+}
+
+int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a,
+                       const float *a_scale, const void *b, const float *b_scale)
+{
+    return run(s, shape, &(struct nj_gemm_operands){c, a, b, a_scale, b_scale});
 }
 
 size_t nj_gemm_workspace_bytes(const nj_context *ctx)

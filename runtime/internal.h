@@ -17,6 +17,11 @@
 #define NJ_SENTENCE_BYTES 1024
 
 struct nj_gemm_plan;
+struct nj_gemm_operands {
+    void *c;
+    const void *a, *b;
+    const float *a_scale, *b_scale; /* of rows; NULL but for NJ_F8 */
+};
 
 /* One function per concern. All are set; what a backend cannot do returns NJ_E_UNSUPPORTED with a
  * sentence. */
@@ -49,8 +54,8 @@ struct nj_backend {
     int (*launch)(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                   const void *params);
     int (*gemm_prepare)(nj_context *ctx, struct nj_gemm_plan *plan);
-    int (*gemm_run)(nj_stream *s, const struct nj_gemm_plan *plan, void *c, const void *a,
-                    const void *b);
+    int (*gemm_run)(nj_stream *s, const struct nj_gemm_plan *plan,
+                    const struct nj_gemm_operands *x);
     void (*gemm_release)(nj_context *ctx, struct nj_gemm_plan *plan);
 };
 extern const struct nj_backend nj_backend_cpu;
@@ -85,6 +90,7 @@ int nj_gemm_choose(nj_context *ctx, const char *shape, const unsigned char *choi
 void nj_gemm_choices_free(nj_context *ctx);
 /* What multiplies op(A) op(B). */
 float nj_gemm_scale(const struct nj_gemm *g);
+size_t nj_dtype_bytes(enum nj_dtype dtype);
 
 struct nj_context {
     const struct nj_backend *backend; /* NULL while none is open */

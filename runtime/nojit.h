@@ -60,8 +60,9 @@ typedef struct nj_stream nj_stream;   /* work in order on one context */
 typedef struct nj_event nj_event;     /* a point in a stream, with its time */
 typedef struct nj_graph nj_graph;     /* captured work, launched as one */
 
-/* Element types. NJ_LP is the 16-bit type of the device: bfloat16, or float16 on sm_75. */
-enum nj_dtype { NJ_F32 = 0, NJ_LP = 1 };
+/* Element types. NJ_LP is the 16-bit type of the device: bfloat16, or float16 on sm_75. NJ_F8 is
+ * e4m3, for operands of matrix products only. */
+enum nj_dtype { NJ_F32 = 0, NJ_LP = 1, NJ_F8 = 2 };
 
 /* Forbid the driver's JIT for this process: sets CUDA_DISABLE_PTX_JIT=1, CUDA_CACHE_DISABLE=1 and
  * CUDA_FORCE_PRELOAD_LIBRARIES=0. Call first thing in main(), before any thread or CUDA call.
@@ -88,6 +89,7 @@ struct nj_device_info {
     const char *backend;     /* "cuda" or "cpu" */
     int sm;                  /* 90 for sm_90; 0 on the CPU */
     int lp_is_f16;           /* 1: NJ_LP is float16 (sm_75), 0: bfloat16 */
+    int f8;                  /* 1: products of NJ_F8: sm_90, and the CPU, which widens them */
     int integrated;          /* GPU shares memory with the host */
     int multiprocessors;     /* CPU: threads */
     int driver_version;      /* CUDA version the driver supports, 13000 = 13.0; 0 on the CPU */
@@ -161,7 +163,9 @@ void nj_graph_destroy(nj_graph *g);
  * c_dtype.
  *   NJ_GEMM_NT: A[M,K] B[N,K]^T  (forward: x W^T)      NJ_GEMM_NN: A[M,K] B[K,N]  (dx = dy W)
  *   NJ_GEMM_TN: A[K,M]^T B[K,N]  (dW = dy^T x)
- * ld*: elements from one row to the next of each array as stored. */
+ * ld*: elements from one row to the next of each array as stored.
+ * NJ_F8 operands have a float32 scale for each row, which multiplies the row: NT only, beta 0, and
+ * N, K and every ld a multiple of 16. */
 enum nj_gemm_kind { NJ_GEMM_NT = 0, NJ_GEMM_NN = 1, NJ_GEMM_TN = 2 };
 struct nj_gemm {
     enum nj_gemm_kind kind;
@@ -174,10 +178,13 @@ struct nj_gemm {
 /* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On
  * CUDA that borrows device memory of the largest operand plus the workspace: prepare before
  * allocating the arena. The same shape again costs nothing. NJ_E_ARG, NJ_E_UNSUPPORTED (NJ_LP on
- * the CPU), NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
+ * the CPU, NJ_F8 without device_info.f8), NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
 /* c, a, b: 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);
+/* The same for NJ_F8 operands; a_scale[M] and b_scale[N] are 16-byte aligned, too. */
+int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a,
+                       const float *a_scale, const void *b, const float *b_scale);
 /* Algorithms that timing chose, for one kind of GPU and one version of the library. Read before
  * nj_gemm_prepare() they are taken again, without timing: the same file gives the same bits. read
  * adds to what is known (the first to say something about a shape counts) and returns how many were

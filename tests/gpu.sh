@@ -30,6 +30,7 @@ done
 if [ -x "$BUILD/tests/test_device" ]; then
     step "memory, copies, products, graphs" env REQUIRE_GPU=1 "$BUILD/tests/test_device"
 fi
+if [ -x "$BUILD/tests/test_f8" ]; then step "rows and products of e4m3" env REQUIRE_GPU=1 "$BUILD/tests/test_f8"; fi
 if [ -x "$BUILD/tests/test_gemm_table" ]; then
     step "choices of products in a file" env REQUIRE_GPU=1 "$BUILD/tests/test_gemm_table"
 fi
@@ -147,6 +148,21 @@ variant float32 --dtype float32
 variant accumulated --batch-size 2 --grad-accum 4
 variant adapters --lora-r 8 --lora-dropout 0.1
 variant adapters-of-odd-rank --lora-r 5 --lora-target-modules q_proj,down_proj --recompute block
+# Where cuBLASLt has a scale for each row of e4m3, and a refusal elsewhere.
+if "$nojit" doctor --device cuda | grep -q '^gpu .*sm_90'; then
+    variant fp8 --teacher-dtype fp8
+    grep -h "fp8 teacher" "$scratch/log"
+    variant fp8-float32 --teacher-dtype fp8 --dtype float32
+    kd=$("$nojit" eval --model "$scratch/graph" --teacher "$scratch/graph" --teacher-dtype fp8 --data "$scratch/text" \
+        --device cuda --seq-len 256 --batch-size 8 --json 2>"$scratch/log" | sed -E 's/.*"kd_loss": ([^,]+),.*/\1/')
+    if awk -v k="$kd" 'BEGIN { exit !(k > 1e-6 && k < 0.02) }'; then
+        ok "fp8 changes a model by $kd nats a token"
+    else
+        not_ok "fp8 changes a model by $kd nats a token" "$(tail -n 3 "$scratch/log")"
+    fi
+else
+    refuses "fp8 on this GPU" 2 "sm_90 only" "${train[@]}" --teacher-dtype fp8 --out "$scratch/fp8"
+fi
 step "divergence percentiles" "$nojit" eval --model "$scratch/graph" --teacher "$scratch/teacher" --data "$scratch/text" \
     --device cuda --seq-len 256 --batch-size 8
 first=$(losses "$scratch/graph" | head -n 1 | cut -d' ' -f1)

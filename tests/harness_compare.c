@@ -17,12 +17,14 @@ static const struct narrow BF16 = {7, -126, 127}, F16 = {10, -14, 15};
 
 size_t type_bytes(enum case_type type)
 {
-    return type == CASE_LP ? 2 : 4;
+    static const size_t bytes[] = {[CASE_F32] = 4, [CASE_LP] = 2, [CASE_I32] = 4, [CASE_F8] = 1};
+    return bytes[type];
 }
 
 const char *type_name(enum case_type type)
 {
-    static const char *const names[] = {[CASE_F32] = "f32", [CASE_LP] = "lp", [CASE_I32] = "i32"};
+    static const char *const names[] = {
+        [CASE_F32] = "f32", [CASE_LP] = "lp", [CASE_I32] = "i32", [CASE_F8] = "f8"};
     return names[type];
 }
 
@@ -65,6 +67,16 @@ static double narrow_value(uint16_t bits, const struct narrow *n)
     return sign * ldexp(lead + fraction, e - 1 + n->min_exponent - n->fraction_bits);
 }
 
+/* e4m3 has no infinity, and one NaN of each sign: all its digits. */
+static double e4m3_value(uint8_t bits)
+{
+    const int exponent = (bits & 0x7f) >> 3, fraction = bits & 7;
+    if ((bits & 0x7f) == 0x7f)
+        return (double)NAN;
+    return (bits & 0x80 ? -1 : 1) *
+           ldexp(exponent ? 8 + fraction : fraction, (exponent ? exponent : 1) - 10);
+}
+
 void encode(unsigned char *bytes, const void *values, int64_t elements, enum case_type type,
             int lp_is_f16)
 {
@@ -93,6 +105,8 @@ double decode(const unsigned char *bytes, int64_t index, enum case_type type, in
     case CASE_LP:
         memcpy(&b, bytes + 2 * index, sizeof(b));
         return narrow_value(b, lp_is_f16 ? &F16 : &BF16);
+    case CASE_F8:
+        return e4m3_value(bytes[index]);
     case CASE_F32:
         memcpy(&f, bytes + 4 * index, sizeof(f));
         return (double)f;
@@ -113,14 +127,23 @@ static int class_of(double x)
     return isnan(x) ? 3 : isinf(x) ? (x > 0 ? 2 : 1) : 0;
 }
 
-/* Error of one pair, relative to want and to size. */
-static double error_of(double got, double want, double size)
+/* Error of one pair beyond what storing may cost, relative to want and to size. */
+static double error_of(double got, double want, double size, double rounding)
 {
     if (class_of(got) != class_of(want))
         return INFINITY;
-    if (class_of(want) || got == want)
+    if (class_of(want) || fabs(got - want) <= rounding)
         return 0;
-    return fabs(got - want) / (fabs(want) + size);
+    return (fabs(got - want) - rounding) / (fabs(want) + size);
+}
+
+/* Half a unit of e4m3 at x, which the reference in double does not round to. Wider types are
+ * rounded within the tolerance. */
+static double rounding_of(double x, enum case_type type)
+{
+    if (type != CASE_F8 || !isfinite(x))
+        return 0;
+    return ldexp(1, (fabs(x) < 0x1p-6 ? -6 : ilogb(x)) - 4);
 }
 
 static double rms_of(const struct case_arg *a, const void *want)
@@ -145,7 +168,7 @@ static double compare_sum(const struct case_arg *a, const unsigned char *got, co
         g += decode(got, i, a->type, lp_is_f16);
         w += want_at(a, want, i);
     }
-    const double error = error_of(g, w, 0);
+    const double error = error_of(g, w, 0, 0);
     if (!(error <= tolerance))
         snprintf(message, message_bytes, "%s, sum: got %.9g, want %.9g, error %.3g, tolerance %.3g",
                  a->name, g, w, error, tolerance);
@@ -164,7 +187,9 @@ double compare_output(const struct case_arg *a, const unsigned char *got, const 
     double worst = 0;
     int64_t at = -1;
     for (int64_t i = 0; i < a->elements; i++) {
-        const double e = error_of(decode(got, i, a->type, lp_is_f16), want_at(a, want, i), size);
+        const double w = want_at(a, want, i);
+        const double e =
+            error_of(decode(got, i, a->type, lp_is_f16), w, size, rounding_of(w, a->type));
         if (!(e <= worst)) {
             worst = e;
             at = i;

@@ -218,6 +218,14 @@ static int wrong_bits(void)
         encode((unsigned char *)&f16, &known[i].x, 1, CASE_LP, 1);
         wrong += bf16 != known[i].bf16 || f16 != known[i].f16;
     }
+    static const struct {
+        uint8_t bits;
+        double x;
+    } e4m3[] = {{0, 0},        {1, 0x1p-9}, {7, 7 * 0x1p-9}, {0x08, 0x1p-6}, {0x38, 1},
+                {0x39, 1.125}, {0xc4, -3},  {0x7e, 448},     {0xfe, -448}};
+    for (size_t i = 0; i < sizeof(e4m3) / sizeof(e4m3[0]); i++)
+        wrong += decode(&e4m3[i].bits, 0, CASE_F8, 0) != e4m3[i].x;
+    wrong += !isnan(decode((const unsigned char[]){0x7f}, 0, CASE_F8, 0));
     return wrong + (round_to_type(65520, CASE_LP, 1) != (double)INFINITY) +
            (round_to_type(65519, CASE_LP, 1) != 65504);
 }
@@ -227,7 +235,7 @@ static int check_types(void)
     const int bf16 = broken_patterns(0), f16 = broken_patterns(1), bits = wrong_bits();
     if (!bf16 && !f16 && !bits)
         return 0;
-    printf("FAIL self-test: 16-bit types: %d bfloat16 and %d float16 patterns, %d known values\n",
+    printf("FAIL self-test: narrow types: %d bfloat16 and %d float16 patterns, %d known values\n",
            bf16, f16, bits);
     printf("RERUN harness --self-test\n");
     return 1;

@@ -407,7 +407,9 @@ static void test_impossible_products_are_refused(void **state)
     REFUSED(ldc, 15);
     REFUSED(kind, (enum nj_gemm_kind)3);
     REFUSED(c_dtype, NJ_LP);
-    REFUSED(ab_dtype, (enum nj_dtype)2);
+    REFUSED(ab_dtype, (enum nj_dtype)3);
+    REFUSED(ab_dtype, NJ_F8); /* TN */
+    REFUSED(c_dtype, NJ_F8);
     REFUSED(beta, NAN);
     REFUSED(scale, NAN);
 #undef REFUSED

@@ -299,8 +299,8 @@ static void every_spelling_sets_its_option(void **state)
     assert_true(pairs > 200);
     for (const struct option_alias *a = choice_aliases; a->word != NULL; a++) {
         struct text theirs, ours;
-        settings_after(command("train"), a->name, a->word, &theirs);
-        settings_after(command("train"), a->name, a->value, &ours);
+        settings_after(command("distill"), a->name, a->word, &theirs);
+        settings_after(command("distill"), a->name, a->value, &ours);
         assert_string_equal(theirs.bytes, ours.bytes);
     }
 }

@@ -284,13 +284,13 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
         out, bytes,
         "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
         "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\nvocab %d\n"
-        "packing %s\ndata-weights %s\n",
+        "packing %s\ndata-weights %s\nteacher-dtype %s\n",
         teacher ? "distill" : "train",
         teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
         (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
         o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
         o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab, data_packing(r->data),
-        weights);
+        weights, o->teacher_f8 ? "fp8" : "as dtype");
 }
 
 /* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. */

@@ -67,7 +67,9 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
         rc = config_check_length(&e->teacher.net.c, e->o.seq_len, teacher_dir);
     if (rc == 0)
         rc = check_pair(&e->student.c, &e->teacher.net.c, e->o.vocab, say, user);
-    return rc == 0 ? params_layout(&e->teacher.net.c, &e->teacher.net.p) : rc;
+    if (rc != 0 || e->o.teacher_f8)
+        return rc != 0 ? rc : f8_layout(&e->teacher.net);
+    return params_layout(&e->teacher.net.c, false, &e->teacher.net.p);
 }
 
 static size_t region_bytes(const struct plan *p, const char *name)
@@ -142,6 +144,7 @@ static void connect_nets(struct engine *e)
     e->teacher.net.inv_freq = m->teacher_inv_freq;
     e->teacher.acts = m->teacher;
     e->teacher.hidden = m->teacher_hidden;
+    e->teacher.x = m->teacher_x;
 }
 
 int weights_round(struct engine *e)
@@ -170,6 +173,8 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
     if (rc == 0 && teacher_dir)
         rc = weights_load(e, teacher_dir, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights,
                           &e->teacher_hash);
+    if (rc == 0 && e->teacher.net.f8)
+        rc = f8_load(e, teacher_dir);
     if (rc != 0)
         return rc;
     bool scaled = e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
@@ -241,6 +246,7 @@ void engine_destroy(struct engine *e)
     params_free(&e->student.p);
     lora_free(&e->lora);
     params_free(&e->teacher.net.p);
+    f8_free(&e->teacher.net);
     free(e->student_dir);
     free(e->micro);
     free(e->chunks_of);

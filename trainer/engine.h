@@ -12,6 +12,8 @@
  *   backward.c    and back
  *   product.c     the products of a layer
  *   lora.c        and their adapters
+ *   f8.c          a net that multiplies e4m3
+ *   f8_weights.c  and its weights
  *   teacher.c     a model that only runs forward: no gradients, no optimiser, ping-pong buffers
  *   head.c        final norm, logits in chunks of rows, objective, gradient
  *   step.c        an optimiser step: micro-batches, clip, update, graphs. Read it first
@@ -41,6 +43,8 @@ struct train_options {
     int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
     int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
     int recompute;           /* enum recompute */
+    int teacher_f8;          /* 1: the teacher multiplies e4m3 */
+    int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
     uint64_t seed;           /* of the first weights of adapters and of dropout */
     struct lora_config lora; /* rank 0: all weights are trained */
     const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */

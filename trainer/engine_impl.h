@@ -41,8 +41,9 @@ struct memory {
     float *inv_freq;
     char *teacher_weights;
     float *teacher_inv_freq;
-    char *teacher_hidden; /* [chunks chunk, C of the teacher] normed rows with a target */
-    char *hidden;         /* [chunks chunk, C] same of the student; after the head, its gradient */
+    char *teacher_hidden;       /* [chunks chunk, C of the teacher] normed rows with a target */
+    struct f8_matrix teacher_x; /* [chunk, C of the teacher] f8: those of a chunk */
+    char *hidden; /* [chunks chunk, C] same of the student; after the head, its gradient */
     char *logits, *teacher_logits;    /* [chunk, ld] */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
     float *state, *sums, *sumsq, *u;
@@ -55,6 +56,8 @@ struct memory {
     float *token_kd, *token_ce; /* pinned: each valid row's divergence, teacher's cross-entropy */
     char *transfer;             /* pinned: weights on their way */
     size_t transfer_bytes;
+    char *staging; /* device: the activations, while none are there */
+    size_t staging_bytes;
 };
 
 void plan_shape(const struct model_config *student, const struct model_config *teacher,
@@ -79,7 +82,8 @@ int stage_batch(const struct shape *s, const struct batch *b, struct rows *out, 
 struct teacher {
     struct net net;
     struct acts acts;
-    char *hidden; /* [chunks chunk, C] */
+    char *hidden;       /* [chunks chunk, C] */
+    struct f8_matrix x; /* f8: those of a chunk */
 };
 
 /* Leaves the normed rows that have a target in t->hidden. */
@@ -144,6 +148,9 @@ int weights_load(struct engine *e, const char *dir, const struct params *p, enum
 /* The same from opened files, with nothing missing and nothing left over. */
 int weights_read(struct engine *e, const char *dir, const struct st_weights *w,
                  const struct params *p, enum nj_dtype T, void *arena);
+/* Elements as T in the transfer buffer, on their way to the device. */
+void weights_convert(struct engine *e, const struct st_tensor *t, int64_t first, int64_t count,
+                     enum nj_dtype T);
 /* t, found under the name of spec (NULL: it was not), is what spec says. */
 int weights_check(const char *dir, const struct tensor_spec *spec, const struct st_tensor *t);
 /* T in files. */
@@ -158,6 +165,13 @@ int weights_round(struct engine *e);
 /* *name: first tensor of an arena that holds a NaN or an infinity, or NULL. */
 int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,
                  const char **name);
+
+/* ---- f8_weights.c ---- */
+
+/* Quantises the matrices of the teacher's folder, on the device. */
+int f8_load(struct engine *e, const char *dir);
+/* *name: first of its tensors with a row that has no finite scale, or NULL. */
+int f8_scan(struct engine *e, const char **name);
 
 /* ---- adapters.c ---- */
 

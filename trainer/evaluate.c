@@ -117,9 +117,10 @@ int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
     *out = (struct eval_result){0};
     e->valid = 0;
     data_seek(d, &(struct data_state){0});
-    for (;;) {
+    for (int64_t batch = 0;; batch++) {
         int64_t before = e->valid;
-        rc = stage_next(e, d, 0);
+        const bool enough = e->o.eval_batches > 0 && batch == e->o.eval_batches;
+        rc = enough ? 1 : stage_next(e, d, 0);
         if (rc == 0)
             rc = add_batch(e, &t, (size_t)(e->valid - before));
         if (rc != 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * forward.c: one transformer, forward. The residual stream s1 -> s2 -> s1 of the next layer passes
- * through add_rmsnorm, which adds a branch and normalises in one kernel; a->y always holds the
- * normed rows that the next product reads.
+ * through add_rmsnorm, which adds a branch and normalises in one kernel; a->y holds the normed rows
+ * that the next product reads. A net of e4m3 keeps what a product reads in a->x instead: norm and
+ * SwiGLU quantise what they make; the final norm is as always.
  */
 #include "model.h"
 
@@ -40,16 +41,29 @@ static void project_qkv(struct work *r, const struct net *n, struct acts *a,
                           c->heads, c->kv_heads, c->head_dim));
 }
 
+/* s_next = s + branch, and its norm. */
+static void add_norm(struct work *r, const struct net *n, struct acts *a, void *s_next, float *rstd,
+                     const void *s, int64_t gain, bool final)
+{
+    const int N = acts_rows(a), C = n->c.hidden_size;
+    const void *w = net_weight(n, gain);
+    if (n->f8 && !final)
+        OP(r, nj_add_rmsnorm_quantize(r->s, n->T, a->x.q, a->x.scale, s_next, s, a->branch, w, N, C,
+                                      n->c.rms_eps));
+    else
+        OP(r,
+           nj_add_rmsnorm_fwd(r->s, n->T, a->y, s_next, rstd, s, a->branch, w, N, C, n->c.rms_eps));
+}
+
 /* From the normed input in a->y to the normed rows that the MLP reads. */
 static void attention_half(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows, int layer, const struct layer_acts *v)
 {
     project_qkv(r, n, a, rows, layer, v);
     attention(r, n, a, rows, v);
+    f8_quantize(r, n, &a->x, v->o, acts_rows(a), n->c.heads * n->c.head_dim);
     product_fwd(r, n, a, layer, PRODUCT_O, a->branch, v->o);
-    OP(r, nj_add_rmsnorm_fwd(r->s, n->T, a->y, v->s2, v->rstd2, v->s1, a->branch,
-                             net_weight(n, n->p.layer[layer].ln2), acts_rows(a), n->c.hidden_size,
-                             n->c.rms_eps));
+    add_norm(r, n, a, v->s2, v->rstd2, v->s1, n->p.layer[layer].ln2, false);
 }
 
 static void norm(struct work *r, const struct net *n, struct acts *a, int64_t gain, const void *x,
@@ -75,20 +89,28 @@ void forward_again(struct work *r, const struct net *n, struct acts *a, const st
     product_fwd(r, n, a, layer, PRODUCT_GATE_UP, v.gu, a->y);
 }
 
+static void swiglu(struct work *r, const struct net *n, struct acts *a, const void *gu)
+{
+    const int N = acts_rows(a), I = n->c.intermediate_size;
+    if (n->f8)
+        OP(r, nj_swiglu_quantize(r->s, n->T, a->x.q, a->x.scale, gu, N, I));
+    else
+        OP(r, nj_swiglu_fwd(r->s, n->T, a->act, gu, N, I));
+}
+
 static void forward_layer(struct work *r, const struct net *n, struct acts *a,
                           const struct rows *rows, int layer)
 {
     const struct model_config *c = &n->c;
     const struct layer_acts v = acts_layer(n, a, layer);
-    int N = acts_rows(a), C = c->hidden_size;
-    int64_t next_norm = layer + 1 < c->layers ? n->p.layer[layer + 1].ln1 : n->p.norm;
+    const bool last = layer + 1 == c->layers;
 
     attention_half(r, n, a, rows, layer, &v);
     product_fwd(r, n, a, layer, PRODUCT_GATE_UP, v.gu, a->y);
-    OP(r, nj_swiglu_fwd(r->s, n->T, a->act, v.gu, N, c->intermediate_size));
+    swiglu(r, n, a, v.gu);
     product_fwd(r, n, a, layer, PRODUCT_DOWN, a->branch, a->act);
-    OP(r, nj_add_rmsnorm_fwd(r->s, n->T, a->y, v.s1_next, v.rstd1_next, v.s2, a->branch,
-                             net_weight(n, next_norm), N, C, c->rms_eps));
+    add_norm(r, n, a, v.s1_next, v.rstd1_next, v.s2, last ? n->p.norm : n->p.layer[layer + 1].ln1,
+             last);
 }
 
 void forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
@@ -98,6 +120,7 @@ void forward(struct work *r, const struct net *n, struct acts *a, const struct r
     OP(r, nj_row_gather(r->s, n->T, a->s1, net_weight(n, n->p.embed), rows->ids, N, c->vocab_size,
                         c->hidden_size));
     norm(r, n, a, n->p.layer[0].ln1, a->s1, a->rstd1);
+    f8_quantize(r, n, &a->x, a->y, N, c->hidden_size);
     for (int l = 0; l < c->layers; l++)
         forward_layer(r, n, a, rows, l);
 }

@@ -79,7 +79,10 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     out->gu = carve_take(m, kept_gu * N * 2 * I * e);
     out->y = carve_take(m, N * C * e);
     out->branch = carve_take(m, N * C * e);
-    out->act = carve_take(m, N * I * e);
+    if (n->f8)
+        out->x = f8_rows((int)N, product_widest_input(c), m);
+    else
+        out->act = carve_take(m, N * I * e);
     if (mode == ACTS_TRAIN)
         carve_backward(n, N, m, out);
     lora_carve(n, (int)N, mode == ACTS_TRAIN, m, out);

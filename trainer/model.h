@@ -33,12 +33,13 @@ struct params {
     struct tensor_spec *spec; /* Hugging Face tensors, canonical order */
     int64_t *first; /* of each spec, its first element: a row range of a fused parameter */
     size_t specs;
+    bool f8; /* matrices but the embedding lie elsewhere, as e4m3: their first is -1 */
     struct layer_params *layer;
     int64_t embed, head, norm; /* head == embed if tied */
     int64_t count, decayed;    /* elements in all; of those that decay */
 };
 
-int params_layout(const struct model_config *c, struct params *out);
+int params_layout(const struct model_config *c, bool f8, struct params *out);
 void params_free(struct params *p);
 /* The matrices that a layer multiplies with. */
 enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS };
@@ -76,6 +77,14 @@ struct linear {
     float scale; /* of the product; 0 counts as 1 */
 };
 void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w);
+/* x and w as e4m3, with a scale for each row. */
+struct f8_matrix {
+    int rows, columns;
+    char *q;
+    float *scale;
+};
+void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
+               const struct f8_matrix *w);
 void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w);
 /* dw (float32) += dy^T x */
 void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy, const void *x);
@@ -98,6 +107,8 @@ struct net {
     float *grad;             /* device, float32; NULL: these weights have no gradients */
     float *inv_freq;         /* device, [D/2] */
     const struct lora *lora; /* NULL: no adapters */
+    struct f8_matrix *f8;    /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
+                              * all of them are T, in w */
 };
 
 size_t dtype_bytes(enum nj_dtype T);
@@ -133,6 +144,7 @@ struct acts {
     char *dx, *dact, *dqkv,
         *dout; /* scratch of backward; the gradient of normed rows uses branch */
     float *delta, *part;
+    struct f8_matrix x; /* f8: what the next product reads */
     char *low, *dlow;   /* scratch of an adapter: [N, r] and its gradient */
     char *dropped;      /* and its input after dropout */
     const int32_t *key; /* of the masks of this pass; NULL: nothing drops */
@@ -169,8 +181,22 @@ void product_fwd(struct work *r, const struct net *n, const struct acts *a, int 
 /* dx = dy W; adds to the gradient of what is trained of it. */
 void product_bwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                  enum product which, void *dx, const void *dy, const void *x);
+/* Rows and columns of its matrix, for so many rows of x. */
+struct linear product_shape(const struct net *n, int rows, enum product which);
 /* Columns of the widest x. */
 int product_widest_input(const struct model_config *c);
+
+/* f8.c: places the parameters of a net whose matrices are to be e4m3. */
+int f8_layout(struct net *n);
+void f8_free(struct net *n);
+void f8_carve(const struct net *n, struct carve *m);
+/* Columns of logits that its head makes of a vocabulary; the last ones mean nothing. */
+int f8_logits(int vocab);
+/* Room for a matrix. */
+struct f8_matrix f8_rows(int rows, int columns, struct carve *m);
+/* Rows of x as e4m3; nothing to do for a net that is not. */
+void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
+                 int rows, int columns);
 
 /* forward.c: what backward needs of a layer and forward did not keep; a->branch is overwritten. */
 void forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,

@@ -218,6 +218,8 @@ const struct option_alias choice_aliases[] = {
     {"half", "dtype", "float16"},
     {"fp32", "dtype", "float32"},
     {"float", "dtype", "float32"},
+    {"bf16", "teacher-dtype", "bfloat16"},
+    {"float8", "teacher-dtype", "fp8"},
     {"torch.bfloat16", "dtype", "bfloat16"},
     {"torch.float16", "dtype", "float16"},
     {"torch.float32", "dtype", "float32"},

@@ -52,6 +52,10 @@ static int64_t place_rank(struct params *p, int rank, int64_t at)
         const struct role_place *place = &place_of[spec->role];
         if (spec->rank != rank)
             continue;
+        if (p->f8 && rank == 2 && spec->role != ROLE_EMBED) {
+            p->first[i] = -1;
+            continue;
+        }
         if (!place->continues) {
             char *owner = place->in_layer ? (char *)&p->layer[spec->layer] : (char *)p;
             at = params_align(at);
@@ -63,9 +67,9 @@ static int64_t place_rank(struct params *p, int rank, int64_t at)
     return params_align(at);
 }
 
-int params_layout(const struct model_config *c, struct params *out)
+int params_layout(const struct model_config *c, bool f8, struct params *out)
 {
-    *out = (struct params){.head = -1};
+    *out = (struct params){.head = -1, .f8 = f8};
     int rc = tensor_specs(c, &out->spec, &out->specs);
     if (rc != 0)
         return rc;
@@ -107,7 +111,8 @@ void params_free(struct params *p)
 const char *params_name_at(const struct params *p, int64_t element)
 {
     for (size_t i = 0; i < p->specs; i++)
-        if (element >= p->first[i] && element - p->first[i] < tensor_elements(&p->spec[i]))
+        if (p->first[i] >= 0 && element >= p->first[i] &&
+            element - p->first[i] < tensor_elements(&p->spec[i]))
             return p->spec[i].name;
     return "padding";
 }

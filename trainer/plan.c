@@ -36,7 +36,7 @@ void plan_shape(const struct model_config *student, const struct model_config *t
         .chunk = chunk,
         .chunks = ceil_div(rows, chunk),
         .vocab = vocab,
-        .ld = ceil_div(vocab, 8) * 8,
+        .ld = o->teacher_f8 ? f8_logits(vocab) : ceil_div(vocab, 8) * 8,
         .train = o->steps > 0,
     };
 }
@@ -108,6 +108,14 @@ static void layout_student(struct layout *l, const struct net *n, bool train, st
     m->grad = float_region(l, owner, "gradients", count);
 }
 
+static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
+{
+    open_region(l);
+    m->teacher_weights = carve_take(&l->device, (size_t)n->p.count * dtype_bytes(n->T));
+    f8_carve(n, &l->device);
+    close_region(l, "teacher.weights");
+}
+
 /* Student, teacher and generation never need theirs at the same time. */
 static void layout_activations(struct layout *l, const struct net *student,
                                const struct net *teacher, const struct train_options *o,
@@ -122,11 +130,24 @@ static void layout_activations(struct layout *l, const struct net *student,
     acts_carve(student, o->batch_size, o->seq_len, ACTS_DECODE, &c, &m->decode);
     size_t used = a.used > b.used ? a.used : b.used;
     l->device.used = used > c.used ? used : c.used;
+    m->staging = l->device.base ? l->device.base + l->from : NULL;
+    m->staging_bytes = l->device.used - l->from;
     close_region(l, "activations");
 }
 
+static void layout_teacher_rows(struct layout *l, const struct net *n, const struct shape *s,
+                                size_t padded, struct memory *m)
+{
+    int C = n->c.hidden_size;
+    open_region(l);
+    m->teacher_hidden = carve_take(&l->device, padded * (size_t)C * dtype_bytes(n->T));
+    if (n->f8)
+        m->teacher_x = f8_rows(s->chunk, C, &l->device);
+    close_region(l, "teacher.hidden");
+}
+
 static void layout_head(struct layout *l, const struct model_config *student,
-                        const struct model_config *teacher, const struct shape *s, enum nj_dtype T,
+                        const struct net *teacher, const struct shape *s, enum nj_dtype T,
                         struct memory *m)
 {
     size_t e = dtype_bytes(T), padded = (size_t)s->chunk * (size_t)s->chunks;
@@ -134,7 +155,7 @@ static void layout_head(struct layout *l, const struct model_config *student,
     m->hidden = region(l, "head.hidden", padded * (size_t)student->hidden_size * e);
     m->logits = region(l, "head.logits", logits);
     if (teacher) {
-        m->teacher_hidden = region(l, "teacher.hidden", padded * (size_t)teacher->hidden_size * e);
+        layout_teacher_rows(l, teacher, s, padded, m);
         m->teacher_logits = region(l, "teacher.logits", logits);
     }
     open_region(l);
@@ -176,10 +197,9 @@ void plan_layout(const struct net *student, const struct net *teacher,
     *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
     layout_student(&l, student, s.train, out);
     if (teacher)
-        out->teacher_weights =
-            region(&l, "teacher.weights", (size_t)teacher->p.count * dtype_bytes(o->dtype));
+        layout_teacher(&l, teacher, out);
     layout_activations(&l, student, teacher, o, out);
-    layout_head(&l, cs, ct, &s, o->dtype, out);
+    layout_head(&l, cs, teacher, &s, o->dtype, out);
     layout_small(&l, cs, ct, &s, out);
     int micro = s.train ? o->grad_accum : 1;
     out->batches = host_region(&l, "host.batches", out->rows_bytes * (size_t)micro);
@@ -227,12 +247,13 @@ int plan_make(const struct model_config *student, const struct model_config *tea
         rc = net_layout(&s, &o->lora, &lora);
     if (rc == 0 && teacher) {
         t.c = *teacher;
-        rc = params_layout(teacher, &t.p);
+        rc = o->teacher_f8 ? f8_layout(&t) : params_layout(teacher, false, &t.p);
     }
     if (rc == 0)
         plan_layout(&s, teacher ? &t : NULL, o, NULL, NULL, &unused, out);
     params_free(&s.p);
     params_free(&t.p);
+    f8_free(&t);
     lora_free(&lora);
     return rc;
 }

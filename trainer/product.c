@@ -31,6 +31,25 @@ void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, 
     gemm(r, &g, y, x, w);
 }
 
+void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
+               const struct f8_matrix *w)
+{
+    const struct nj_gemm g = {
+        .kind = NJ_GEMM_NT,
+        .ab_dtype = NJ_F8,
+        .c_dtype = l->T,
+        .M = l->rows,
+        .N = l->out,
+        .K = l->in,
+        .lda = l->in,
+        .ldb = l->in,
+        .ldc = l->ldy,
+    };
+    if (r->rc == 0)
+        r->rc = r->prepare ? nj_gemm_prepare(r->ctx, &g)
+                           : nj_gemm_run_scaled(r->s, &g, y, x->q, x->scale, w->q, w->scale);
+}
+
 void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w)
 {
     const struct nj_gemm g = {
@@ -69,7 +88,7 @@ void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy
 
 /* ---- the products of a layer ---- */
 
-static struct linear product_shape(const struct net *n, int rows, enum product which)
+struct linear product_shape(const struct net *n, int rows, enum product which)
 {
     const struct model_config *c = &n->c;
     int C = c->hidden_size, I = c->intermediate_size, HD = c->heads * c->head_dim;
@@ -95,6 +114,10 @@ void product_fwd(struct work *r, const struct net *n, const struct acts *a, int 
                  enum product which, void *y, const void *x)
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
+    if (n->f8) {
+        linear_f8(r, &l, y, &a->x, &n->f8[layer * PRODUCTS + (int)which]);
+        return;
+    }
     linear_fwd(r, &l, y, x, net_weight(n, params_product(&n->p, layer, which)));
     if (n->lora)
         lora_fwd(r, n, a, layer, which, &l, y, x);

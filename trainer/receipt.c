@@ -132,6 +132,9 @@ static json_t *applied(const struct run *r)
     json_object_set_new(to, "lr_schedule", json_string(schedules[o->schedule]));
     json_object_set_new(to, "recompute", json_string(recomputed[o->recompute]));
     json_object_set_new(to, "dtype", json_string(dtype_name(r)));
+    if (engine_teacher(r->engine) != NULL)
+        json_object_set_new(to, "teacher_dtype",
+                            json_string(o->teacher_f8 ? "fp8" : dtype_name(r)));
     json_object_set_new(to, "packing", json_string(data_packing(r->data)));
     json_object_set_new(to, "padding", json_real(data_padding(r->data)));
     json_object_set_new(to, "data_sources", sources(r->data));
@@ -193,6 +196,14 @@ static void add_counts(json_t *to, const struct run *r)
     add_whole(to, rows, sizeof rows / sizeof *rows);
 }
 
+static void add_teacher_check(json_t *to, const struct teacher_check *t)
+{
+    if (t->tokens > 0)
+        json_object_set_new(to, "teacher_check",
+                            json_pack("{s:f, s:f, s:I}", "kl", t->kl, "agreement", t->agreement,
+                                      "tokens", (json_int_t)t->tokens));
+}
+
 static json_t *receipt(const struct command_info *c, const struct run *r, int64_t steps_done)
 {
     struct nj_embedded e = {0};
@@ -212,6 +223,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "toolkit", json_string(e.toolkit));
     add_hashes(root, r);
     add_counts(root, r);
+    add_teacher_check(root, &r->teacher_check);
     return root;
 }
 

@@ -138,6 +138,26 @@ static int choose_dtype(const struct run *r, enum nj_dtype *out)
     return 0;
 }
 
+static int check_teacher_dtype(const struct run *r)
+{
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const int wanted = r->s->teacher_dtype;
+    if (wanted != TEACHER_AUTO && r->s->teacher == NULL)
+        return fail(NJ_E_ARG, "--teacher-dtype needs --teacher");
+    if (wanted == TEACHER_BF16 && (r->options.dtype == NJ_F32 || d->lp_is_f16))
+        return fail(
+            NJ_E_ARG,
+            "--teacher-dtype bfloat16: this run is in %s, and its teacher is in the same or "
+            "in fp8; leave --teacher-dtype out",
+            r->options.dtype == NJ_F32 ? "float32" : "float16");
+    if (wanted == TEACHER_F8 && !d->f8)
+        return fail(NJ_E_ARG,
+                    "--teacher-dtype fp8: cuBLASLt multiplies e4m3 with a scale for each row on "
+                    "sm_90 only, and %s is sm_%d; leave --teacher-dtype out",
+                    d->name, d->sm);
+    return 0;
+}
+
 void run_training_options(const struct settings *s, struct train_options *out)
 {
     *out = (struct train_options){
@@ -160,6 +180,7 @@ void run_training_options(const struct settings *s, struct train_options *out)
         .head_chunk = (int)s->head_chunk,
         .use_graph = 1,
         .recompute = s->recompute,
+        .teacher_f8 = s->teacher_dtype == TEACHER_F8,
         .seed = (uint64_t)s->seed,
         .adapter_dir = s->adapter,
         .base_name = s->student,
@@ -193,6 +214,8 @@ int run_engine_options(struct run *r)
 {
     run_training_options(r->s, &r->options);
     r->options.vocab = r->vocab;
-    const int err = run_adapters(r->s, &r->options.lora);
-    return err ? err : choose_dtype(r, &r->options.dtype);
+    int err = run_adapters(r->s, &r->options.lora);
+    if (!err)
+        err = choose_dtype(r, &r->options.dtype);
+    return err ? err : check_teacher_dtype(r);
 }

@@ -19,6 +19,12 @@
 
 #define PATH_BYTES 4096
 
+/* What e4m3 changes in the teacher's distribution. */
+struct teacher_check {
+    double kl, agreement; /* KL(as --dtype || fp8) in nats a token; share of equal first choices */
+    int64_t tokens;       /* 0: not measured */
+};
+
 struct run {
     const struct settings *s;
     struct progress progress;
@@ -32,6 +38,7 @@ struct run {
     struct metrics metrics;
     struct sample_log samples;
     struct checkpoints checkpoints;
+    struct teacher_check teacher_check;
     /* for the receipt, of this process alone */
     uint64_t fallbacks;                      /* announced fall-backs */
     int64_t trained_tokens, trained_targets; /* positions of the steps done; those with a target */
@@ -51,8 +58,12 @@ int run_engine_options(struct run *r);
 /* Opens the student's tokenizer; a teacher's must have the same tokens, but for added ones after
  * them. Sets r->vocab. */
 int run_open_tokenizer(struct run *r);
-/* Opens the engine, with the algorithms of matrix products that --gemm-table keeps. */
+/* Opens the engine, with the algorithms of matrix products that --gemm-table keeps. A run that trains
+ * with an fp8 teacher measures first what that changes. */
 int run_open_engine(struct run *r);
+/* teacher_check.c: that measurement, on the first batches, and the line that says it; 0 also where
+ * memory does not suffice for it. Before the engine is opened, while there is the most. */
+int run_check_teacher(struct run *r);
 /* The adapters that --adapter or --lora-r asks for. */
 int run_adapters(const struct settings *s, struct lora_config *out);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and

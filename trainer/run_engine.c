@@ -53,8 +53,12 @@ int run_open_engine(struct run *r)
     char path[PATH_BYTES];
     gemm_table_path(r->s->gemm_table, nj_context_device(r->ctx), path, sizeof path);
     read_tables(r, path);
-    const int err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
-                                  &r->options, run_say, r, &r->engine);
+    int err = 0;
+    if (r->options.teacher_f8 && r->options.steps > 0 && !r->s->dry_run)
+        err = run_check_teacher(r);
+    if (!err)
+        err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
+                            &r->options, run_say, r, &r->engine);
     if (!err)
         keep_table(r, path);
     return err;

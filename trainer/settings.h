@@ -49,6 +49,7 @@ struct settings {
     int dtype;     /* enum dtype_choice */
     int recompute; /* enum recompute */
     bool json, dry_run, verbose, keep_best;
+    int teacher_dtype; /* enum teacher_dtype */
     /* text that is written */
     const char *prompt;
     struct path_list sample_prompts; /* texts, not paths */
@@ -66,6 +67,7 @@ struct settings {
 
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
+enum teacher_dtype { TEACHER_AUTO, TEACHER_BF16, TEACHER_F8 };
 
 /* Commands as bits, so that a row of the table can serve several. */
 enum command {

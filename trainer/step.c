@@ -200,6 +200,8 @@ static int scan_weights(struct engine *e, struct fault *f)
     f->what = "weight of the teacher";
     if (e->has_teacher)
         rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, &f->name);
+    if (rc == 0 && !f->name && e->teacher.net.f8)
+        rc = f8_scan(e, &f->name);
     if (rc != 0 || f->name)
         return rc;
     f->what = "weight of the student";

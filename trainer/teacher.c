@@ -21,5 +21,11 @@ void teacher_logits(struct work *r, const struct teacher *t, int first, int rows
     int C = n->c.hidden_size;
     const char *x = t->hidden + (size_t)first * (size_t)C * dtype_bytes(n->T);
     const struct linear head = {n->T, rows, vocab, C, .ldy = ld};
+    if (n->f8) {
+        const struct linear wide = {n->T, rows, f8_logits(vocab), C, .ldy = ld};
+        f8_quantize(r, n, &t->x, x, rows, C);
+        linear_f8(r, &wide, logits, &t->x, &n->f8[n->c.layers * PRODUCTS]);
+        return;
+    }
     linear_fwd(r, &head, logits, x, net_weight(n, n->p.head));
 }

@@ -80,9 +80,11 @@ static int check_extra(const char *dir, const struct params *p, const struct st_
     return 0;
 }
 
-static void convert(const struct st_tensor *t, int64_t first, int64_t count, enum nj_dtype T,
-                    int to_f16, char *dst)
+void weights_convert(struct engine *e, const struct st_tensor *t, int64_t first, int64_t count,
+                     enum nj_dtype T)
 {
+    const int to_f16 = nj_context_device(e->ctx)->lp_is_f16;
+    char *dst = e->mem.transfer;
 #pragma omp parallel for schedule(static)
     for (int64_t at = 0; at < count; at += CONVERT_BLOCK) {
         int64_t n = count - at < CONVERT_BLOCK ? count - at : CONVERT_BLOCK;
@@ -97,11 +99,10 @@ static void convert(const struct st_tensor *t, int64_t first, int64_t count, enu
 static int upload(struct engine *e, const struct st_tensor *t, int64_t elements, enum nj_dtype T,
                   char *to)
 {
-    int to_f16 = nj_context_device(e->ctx)->lp_is_f16;
     int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
     for (int64_t at = 0; at < elements; at += room) {
         int64_t n = elements - at < room ? elements - at : room;
-        convert(t, at, n, T, to_f16, e->mem.transfer);
+        weights_convert(e, t, at, n, T);
         int rc = nj_copy(e->stream, to + (size_t)at * dtype_bytes(T), e->mem.transfer,
                          (size_t)n * dtype_bytes(T));
         if (rc == 0)
@@ -119,7 +120,7 @@ int weights_read(struct engine *e, const char *dir, const struct st_weights *w,
     for (size_t i = 0; rc == 0 && i < p->specs; i++) {
         const struct st_tensor *t = st_find(w, p->spec[i].name);
         rc = weights_check(dir, &p->spec[i], t);
-        if (rc == 0)
+        if (rc == 0 && p->first[i] >= 0)
             rc = upload(e, t, tensor_elements(&p->spec[i]), T,
                         (char *)arena + (size_t)p->first[i] * dtype_bytes(T));
     }
@@ -165,7 +166,7 @@ int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, cons
     int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
     *name = NULL;
     for (size_t i = 0; i < p->specs; i++) {
-        int64_t elements = tensor_elements(&p->spec[i]);
+        int64_t elements = p->first[i] < 0 ? 0 : tensor_elements(&p->spec[i]);
         for (int64_t at = 0; at < elements; at += room) {
             int64_t n = elements - at < room ? elements - at : room;
             const char *from = (const char *)arena + (size_t)(p->first[i] + at) * dtype_bytes(T);

@@ -2,8 +2,11 @@
  *
  * cpu.c: the backend without a GPU: references built in float32 (OpenMP) and OpenBLAS. Everything
  * is done when the call returns, so streams only carry their context and graphs do not exist.
+ * Products of e4m3 are there for tests, and to say what they would cost a model: operands are
+ * widened.
  */
 #include <cblas.h>
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +15,7 @@
 
 #include "../internal.h"
 
-enum { ALIGN = 256 };
+enum { ALIGN = 256, WIDENED_ROWS = 256 };
 
 /* x86 kernels name the processor; others often do not. */
 static void read_name(char *out, size_t bytes)
@@ -40,6 +43,7 @@ static int cpu_open(nj_context *ctx, const struct nj_options *options)
 {
     (void)options;
     read_name(ctx->info.name, sizeof ctx->info.name);
+    ctx->info.f8 = 1;
     ctx->info.multiprocessors = omp_get_max_threads();
     ctx->info.memory_bytes = nj_meminfo("MemTotal");
     snprintf(ctx->info.gemm_library, sizeof ctx->info.gemm_library, "%s", openblas_get_config());
@@ -188,33 +192,88 @@ static int cpu_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_
     return 0;
 }
 
+/* NJ_F8: A and a piece of B, widened. */
+static int32_t piece_rows(const struct nj_gemm *g)
+{
+    return g->N < WIDENED_ROWS ? g->N : WIDENED_ROWS;
+}
+
 static int cpu_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
 {
     const struct nj_gemm *g = &plan->shape;
 
-    if (g->ab_dtype != NJ_F32)
-        return nj_fail(ctx, NJ_E_UNSUPPORTED, "the CPU multiplies float32 only; choose dtype f32");
+    if (g->ab_dtype == NJ_LP || g->c_dtype == NJ_LP)
+        return nj_fail(ctx, NJ_E_UNSUPPORTED, "the CPU has no 16-bit products; choose dtype f32");
     if (g->lda > INT32_MAX || g->ldb > INT32_MAX || g->ldc > INT32_MAX)
         return nj_fail(ctx, NJ_E_GEMM, "a row of more than 2^31-1 elements");
-    return 0;
+    if (g->ab_dtype == NJ_F32)
+        return 0;
+    plan->state = calloc((size_t)g->M + (size_t)piece_rows(g), (size_t)g->K * sizeof(float));
+    return plan->state ? 0 : nj_fail(ctx, NJ_E_NOMEM, "out of host memory");
 }
 
-static int cpu_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, void *c, const void *a,
-                        const void *b)
+/* e4m3: 4 bits of exponent, 3 of fraction; all of them set are a NaN, and there is no infinity. */
+static float e4m3_value(unsigned bits)
+{
+    const unsigned exponent = bits >> 3 & 15, fraction = bits & 7;
+    const float size =
+        exponent ? ldexpf((float)(8 + fraction), (int)exponent - 10) : ldexpf((float)fraction, -9);
+
+    if ((bits & 0x7f) == 0x7f)
+        return NAN;
+    return bits & 0x80 ? -size : size;
+}
+
+static void widen(float *out, const uint8_t *x, const float *scale, int32_t rows, int32_t columns,
+                  int64_t ld)
+{
+    float value[256];
+
+    for (unsigned i = 0; i < 256; i++)
+        value[i] = e4m3_value(i);
+#pragma omp parallel for
+    for (int32_t r = 0; r < rows; r++)
+        for (int32_t c = 0; c < columns; c++)
+            out[(int64_t)r * columns + c] = scale[r] * value[x[r * ld + c]];
+}
+
+static void run_f8(const struct nj_gemm_plan *plan, const struct nj_gemm_operands *x)
+{
+    const struct nj_gemm *g = &plan->shape;
+    const int32_t most = piece_rows(g);
+    float *a = plan->state, *b = a + (size_t)g->M * (size_t)g->K, *c = x->c;
+
+    widen(a, x->a, x->a_scale, g->M, g->K, g->lda);
+    for (int32_t n = 0; n < g->N; n += most) {
+        const int32_t rows = g->N - n < most ? g->N - n : most;
+
+        widen(b, (const uint8_t *)x->b + n * g->ldb, x->b_scale + n, rows, g->K, g->ldb);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, g->M, rows, g->K, nj_gemm_scale(g), a,
+                    g->K, b, g->K, 0, c + n, (int)g->ldc);
+    }
+}
+
+static int cpu_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan,
+                        const struct nj_gemm_operands *x)
 {
     const struct nj_gemm *g = &plan->shape;
 
     (void)s;
-    cblas_sgemm(CblasRowMajor, g->kind == NJ_GEMM_TN ? CblasTrans : CblasNoTrans,
-                g->kind == NJ_GEMM_NT ? CblasTrans : CblasNoTrans, g->M, g->N, g->K,
-                nj_gemm_scale(g), a, (int)g->lda, b, (int)g->ldb, g->beta, c, (int)g->ldc);
+    if (g->ab_dtype == NJ_F8)
+        run_f8(plan, x);
+    else
+        cblas_sgemm(CblasRowMajor, g->kind == NJ_GEMM_TN ? CblasTrans : CblasNoTrans,
+                    g->kind == NJ_GEMM_NT ? CblasTrans : CblasNoTrans, g->M, g->N, g->K,
+                    nj_gemm_scale(g), x->a, (int)g->lda, x->b, (int)g->ldb, g->beta, x->c,
+                    (int)g->ldc);
     return 0;
 }
 
 static void cpu_gemm_release(nj_context *ctx, struct nj_gemm_plan *plan)
 {
     (void)ctx;
-    (void)plan;
+    free(plan->state);
+    plan->state = NULL;
 }
 
 const struct nj_backend nj_backend_cpu = {

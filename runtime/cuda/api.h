@@ -50,8 +50,15 @@
     X(CUDA_R_32F, 0)                                                                               \
     X(CUDA_R_16F, 2)                                                                               \
     X(CUDA_R_16BF, 14)                                                                             \
+    X(CUDA_R_8F_E4M3, 28)                                                                          \
     X(CUBLASLT_MATMUL_DESC_TRANSA, 3)                                                              \
     X(CUBLASLT_MATMUL_DESC_TRANSB, 4)                                                              \
+    X(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, 17)                                                    \
+    X(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, 18)                                                    \
+    X(CUBLASLT_MATMUL_DESC_FAST_ACCUM, 25)                                                         \
+    X(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, 31)                                                       \
+    X(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, 32)                                                       \
+    X(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F, 3)                                               \
     X(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)                                                 \
     X(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 3)                                               \
     X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5)                                               \

@@ -65,8 +65,8 @@ void nj_cuda_graph_destroy(nj_graph *g);
 int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                    const void *params);
 int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan);
-int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, void *c, const void *a,
-                     const void *b);
+int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan,
+                     const struct nj_gemm_operands *x);
 void nj_cuda_gemm_release(nj_context *ctx, struct nj_gemm_plan *plan);
 
 #endif

@@ -23,12 +23,14 @@ struct product {
     void *desc, *a, *b, *c; /* a, b, c: layouts as the library counts operands */
     struct nj_lt_algo algo;
     float alpha, beta;
+    int scaled; /* rows of both operands have scales */
 };
 
 /* What one run needs besides the product. */
 struct place {
     void *c;
     const void *a, *b; /* as the library counts operands */
+    const float *a_scale, *b_scale;
     void *workspace;
     void *stream;
 };
@@ -45,6 +47,8 @@ static int data_type(const nj_context *ctx, enum nj_dtype dtype)
 {
     if (dtype == NJ_F32)
         return NJ_CUDA_R_32F;
+    if (dtype == NJ_F8)
+        return NJ_CUDA_R_8F_E4M3;
     return ctx->info.lp_is_f16 ? NJ_CUDA_R_16F : NJ_CUDA_R_16BF;
 }
 
@@ -69,6 +73,43 @@ static int make_layouts(nj_context *ctx, const struct nj_gemm *g, struct product
     return check(ctx, status, "cublasLtMatrixLayoutCreate");
 }
 
+/* A descriptor is read when work is enqueued, or captured: the next product may set it anew. */
+static int set_scales(nj_context *ctx, const struct product *p, const struct place *at)
+{
+    struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
+    int status = 0;
+
+    if (p->scaled)
+        status = lt->cublasLtMatmulDescSetAttribute(
+            p->desc, NJ_CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &at->a_scale, sizeof at->a_scale);
+    if (p->scaled && status == 0)
+        status = lt->cublasLtMatmulDescSetAttribute(
+            p->desc, NJ_CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &at->b_scale, sizeof at->b_scale);
+    return status ? check(ctx, status, "cublasLtMatmulDescSetAttribute (scales)") : 0;
+}
+
+/* e4m3: a scale a row, and sums that stay in the tensor cores. */
+static int set_scaled(nj_context *ctx, const struct product *p)
+{
+    const int32_t mode = NJ_CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    const int8_t fast = 1;
+    const struct {
+        int attribute;
+        const void *value;
+        size_t bytes;
+    } set[] = {
+        {NJ_CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &mode, sizeof mode},
+        {NJ_CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &mode, sizeof mode},
+        {NJ_CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast},
+    };
+    int status = 0;
+
+    for (size_t i = 0; i < sizeof set / sizeof *set && status == 0; i++)
+        status = nj_cuda_of(ctx)->lt.cublasLtMatmulDescSetAttribute(p->desc, set[i].attribute,
+                                                                    set[i].value, set[i].bytes);
+    return check(ctx, status, "cublasLtMatmulDescSetAttribute (e4m3)");
+}
+
 static int make_desc(nj_context *ctx, const struct nj_gemm *g, struct product *p)
 {
     struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
@@ -83,7 +124,9 @@ static int make_desc(nj_context *ctx, const struct nj_gemm *g, struct product *p
     if (status == 0)
         status = lt->cublasLtMatmulDescSetAttribute(p->desc, NJ_CUBLASLT_MATMUL_DESC_TRANSB, &op_b,
                                                     sizeof op_b);
-    return check(ctx, status, "cublasLtMatmulDescCreate");
+    if (status || !p->scaled)
+        return check(ctx, status, "cublasLtMatmulDescCreate");
+    return set_scaled(ctx, p);
 }
 
 static int is_allowed(struct nj_cublaslt *lt, const struct nj_lt_result *r)
@@ -147,10 +190,13 @@ static int list_algorithms(nj_context *ctx, const struct product *p, struct nj_l
 static int enqueue(nj_context *ctx, const struct product *p, const struct place *at)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
-    int status = cu->lt.cublasLtMatmul(cu->lt_handle, p->desc, &p->alpha, at->a, p->a, at->b, p->b,
-                                       &p->beta, at->c, p->c, at->c, p->c, &p->algo, at->workspace,
-                                       NJ_CUDA_WORKSPACE_BYTES, at->stream);
+    int status, rc = set_scales(ctx, p, at);
 
+    if (rc)
+        return rc;
+    status = cu->lt.cublasLtMatmul(cu->lt_handle, p->desc, &p->alpha, at->a, p->a, at->b, p->b,
+                                   &p->beta, at->c, p->c, at->c, p->c, &p->algo, at->workspace,
+                                   NJ_CUDA_WORKSPACE_BYTES, at->stream);
     return status ? check(ctx, status, "cublasLtMatmul") : 0;
 }
 
@@ -227,11 +273,11 @@ static size_t aligned(size_t bytes)
  * on top of the other. */
 static int take_scratch(nj_context *ctx, const struct nj_gemm *g, struct scratch *out)
 {
-    const size_t element = g->ab_dtype == NJ_F32 ? 4 : 2;
+    const size_t element = nj_dtype_bytes(g->ab_dtype);
     const size_t workspace = NJ_CUDA_WORKSPACE_BYTES;
     size_t a = aligned((size_t)(g->kind == NJ_GEMM_TN ? g->K : g->M) * (size_t)g->lda * element);
     size_t b = aligned((size_t)(g->kind == NJ_GEMM_NT ? g->N : g->K) * (size_t)g->ldb * element);
-    size_t c = aligned((size_t)g->M * (size_t)g->ldc * (g->c_dtype == NJ_F32 ? 4 : 2));
+    size_t c = aligned((size_t)g->M * (size_t)g->ldc * nj_dtype_bytes(g->c_dtype));
     size_t largest = a > b ? a : b;
     int rc = nj_alloc(ctx, NJ_MEM_DEVICE, workspace + a + b + c, (void **)&out->memory);
 
@@ -248,6 +294,9 @@ static int take_scratch(nj_context *ctx, const struct nj_gemm *g, struct scratch
         .a = out->memory + workspace + a,
         .c = out->memory + workspace + a + b,
     };
+    /* A row of e4m3 is longer than its scale. */
+    out->at.a_scale = out->at.a;
+    out->at.b_scale = out->at.b;
     return 0;
 }
 
@@ -275,18 +324,19 @@ static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p
 
     rc = make_desc(ctx, &plan->shape, p);
     rc = rc ? rc : make_layouts(ctx, &plan->shape, p);
+    rc = rc ? rc : take_scratch(ctx, &plan->shape, &scratch);
+    if (rc)
+        return rc;
+    rc = set_scales(ctx, p, &scratch.at);
     if (rc == 0 && !takes_choice(ctx, plan, p)) {
         plan->chosen = tune;
         rc = list_algorithms(ctx, p, list, &count);
         if (rc == 0)
             p->algo = list[0].algo;
     }
-    rc = rc ? rc : take_scratch(ctx, &plan->shape, &scratch);
-    if (rc)
-        return rc;
-    if (tune && count > 0)
+    if (rc == 0 && tune && count > 0)
         rc = choose_fastest(ctx, p, list, count, &scratch.at);
-    else
+    else if (rc == 0)
         rc = run_and_wait(ctx, p, &scratch.at);
     ctx->info.gemms_timed += tune && count > 0;
     memcpy(plan->choice, &p->algo, sizeof plan->choice);
@@ -301,22 +351,33 @@ int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
 
     if (rc)
         return rc;
+    if (plan->shape.ab_dtype == NJ_F8 && !ctx->info.f8)
+        return nj_fail(ctx, NJ_E_UNSUPPORTED,
+                       "cuBLASLt multiplies e4m3 with a scale for each row on sm_90 only; %s is "
+                       "sm_%d",
+                       ctx->info.name, ctx->info.sm);
     plan->state = p = calloc(1, sizeof *p);
     if (!p)
         return nj_fail(ctx, NJ_E_NOMEM, "out of host memory");
     p->alpha = nj_gemm_scale(&plan->shape);
     p->beta = plan->shape.beta;
+    p->scaled = plan->shape.ab_dtype == NJ_F8;
     rc = resolve(ctx, plan, p);
     if (rc)
         nj_cuda_gemm_release(ctx, plan);
     return rc;
 }
 
-int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, void *c, const void *a,
-                     const void *b)
+int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan,
+                     const struct nj_gemm_operands *x)
 {
-    const struct place at = {
-        .c = c, .a = b, .b = a, .workspace = s->workspace, .stream = s->handle};
+    const struct place at = {.c = x->c,
+                             .a = x->b,
+                             .b = x->a,
+                             .a_scale = x->b_scale,
+                             .b_scale = x->a_scale,
+                             .workspace = s->workspace,
+                             .stream = s->handle};
     int rc = nj_cuda_enter(s->ctx);
 
     if (rc)

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// quantize.cuh: rows as e4m3, each with the float32 scale that gives it back: x = q scale, where
+// scale = max |x| / 448 and 448 is the largest e4m3 number.
+#ifndef NOJIT_QUANTIZE_CUH
+#define NOJIT_QUANTIZE_CUH
+
+#include <cuda_fp8.h>
+
+#include "norm.cuh"
+
+// The largest |x| is kept as its bits, which are ordered like the numbers, with NaN above infinity:
+// whatever is wrong in a row is in its scale. It starts at 2^-100, so that a row of zeros has a
+// scale that can be divided by.
+constexpr uint32_t LEAST_TOP = 0x0d800000;
+
+template <typename T, int N>
+static __device__ __forceinline__ uint32_t largest(const vec<T, N> &x, uint32_t top)
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        top = max(top, __float_as_uint(x.v[i]) & 0x7fffffffu);
+    return top;
+}
+
+// Largest of a group of WIDTH threads, the same in each. All threads of the block must call it.
+template <int WIDTH> static __device__ __forceinline__ uint32_t group_max(uint32_t x)
+{
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1)
+        x = max(x, __shfl_xor_sync(0xffffffffu, x, d));
+    if (WIDTH == 32)
+        return x;
+    __shared__ uint32_t part[NJ_THREADS / 32];
+    const int first = threadIdx.x / WIDTH * (WIDTH / 32);
+    __syncthreads(); // part may still be read from an earlier call
+    if (threadIdx.x % 32 == 0)
+        part[threadIdx.x / 32] = x;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < WIDTH / 32; i++)
+        x = max(x, part[first + i]);
+    return x;
+}
+
+static __device__ __forceinline__ float scale_of(uint32_t top)
+{
+    return __uint_as_float(top) / 448.0f;
+}
+
+static __device__ __forceinline__ float inverse_of(uint32_t top)
+{
+    return 448.0f / __uint_as_float(top);
+}
+
+// x times inverse, rounded to nearest even; what rounds beyond 448 is 448, a NaN stays one.
+template <typename T, int N>
+static __device__ __forceinline__ void store_e4m3(uint8_t *q, const vec<T, N> &x, float inverse)
+{
+    uint32_t word[N / 4];
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        const uint32_t pair = __nv_cvt_float2_to_fp8x2(
+            make_float2(x.v[i] * inverse, x.v[i + 1] * inverse), __NV_SATFINITE, __NV_E4M3);
+        word[i / 4] = i % 4 ? word[i / 4] | pair << 16 : pair;
+    }
+#pragma unroll
+    for (int i = 0; i < N / 4; i++)
+        reinterpret_cast<uint32_t *>(q)[i] = word[i];
+}
+
+#endif

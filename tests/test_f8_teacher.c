@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_f8_teacher.c: a teacher that multiplies e4m3, on the CPU, which widens operands: where its
+ * weights lie, what it changes and what it must not change.
+ */
+#include "engine_fixture.h"
+
+static struct train_options f8_options(void)
+{
+    struct train_options o = small_options;
+    o.teacher_f8 = 1;
+    return o;
+}
+
+static double value_of(char bits)
+{
+    const int b = (unsigned char)bits, exponent = b >> 3 & 15, fraction = b & 7;
+    const double size = exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
+    assert_true((b & 127) != 127);
+    return b & 128 ? -size : size;
+}
+
+/* Half a unit of e4m3, of what is normal or of the scale; a scale is rounded to float32. */
+static void check_matrix(const struct f8_matrix *m, const float *want, int rows, const char *what)
+{
+    for (int r = 0; r < m->rows; r++) {
+        const double scale = (double)m->scale[r];
+        for (int c = 0; c < m->columns; c++) {
+            const double got = scale * value_of(m->q[r * m->columns + c]);
+            const double w = r < rows ? (double)want[r * m->columns + c] : 0;
+            if (!(fabs(got - w) <= fmax(0x1p-4 * fabs(w), 0x1p-10 * scale) * (1 + 0x1p-20)))
+                fail_msg("%s, row %d, column %d: %g became %g", what, r, c, w, got);
+        }
+    }
+}
+
+/* Every matrix of the same teacher in float32, by the place that its own layout gives it. */
+static void weights_are_where_products_read_them(void **state)
+{
+    (void)state;
+    const char *const models[] = {"teacher", "qwen3", "tied"};
+    struct train_options o = f8_options();
+    for (int k = 0; k < 3; k++) {
+        struct engine *e = open_engine("qwen2", models[k], &o);
+        struct engine *plain = open_engine("qwen2", models[k], &small_options);
+        const struct net *n = &e->teacher.net, *p = &plain->teacher.net;
+        const float *all = (const float *)(void *)p->w;
+        for (int l = 0; l < n->c.layers; l++)
+            for (int w = 0; w < PRODUCTS; w++)
+                check_matrix(&n->f8[l * PRODUCTS + w],
+                             all + params_product(&p->p, l, (enum product)w),
+                             n->f8[l * PRODUCTS + w].rows, models[k]);
+        check_matrix(&n->f8[n->c.layers * PRODUCTS], all + p->p.head, n->c.vocab_size, "head");
+        for (size_t i = 0; i < n->p.specs; i++)
+            if (n->p.spec[i].rank == 1 || n->p.spec[i].role == ROLE_EMBED)
+                assert_memory_equal(net_weight(n, n->p.first[i]), net_weight(p, p->p.first[i]),
+                                    (size_t)tensor_elements(&n->p.spec[i]) * sizeof(float));
+        assert_true(engine_teacher_hash(e) == engine_teacher_hash(plain));
+        engine_destroy(e);
+        engine_destroy(plain);
+    }
+}
+
+/* The same student's losses with the teacher as it is and in e4m3. */
+static void eval_both(const char *student, const char *teacher, struct eval_result out[2])
+{
+    for (int f8 = 0; f8 < 2; f8++) {
+        struct train_options o = small_options;
+        o.teacher_f8 = f8;
+        o.steps = 0;
+        o.temperature = 1;
+        struct engine *e = open_engine(student, teacher, &o);
+        struct data *d = open_tokens("masked.bin", &o, true);
+        ok(engine_eval(e, d, &out[f8]));
+        data_close(d);
+        engine_destroy(e);
+    }
+}
+
+/* It differs, by far less than another model does. */
+static void the_teacher_changes_a_little(void **state)
+{
+    (void)state;
+    const char *const models[] = {"teacher", "qwen3", "tied"};
+    for (int k = 0; k < 3; k++) {
+        struct eval_result same[2], other[2];
+        eval_both(models[k], models[k], same);
+        eval_both("qwen2", models[k], other);
+        assert_true(fabs(same[0].kd_loss) < 1e-7);
+        assert_true(same[1].kd_loss > 1e-6 && same[1].kd_loss < 0.02 * other[0].kd_loss);
+        assert_true(same[1].class_loss == same[0].class_loss); /* the student's */
+        assert_true(other[1].kd_loss != other[0].kd_loss);
+        assert_true(fabs(other[1].kd_loss - other[0].kd_loss) < 0.1 * other[0].kd_loss);
+    }
+}
+
+/* Zeros are the same in e4m3, so a run must have the same bits: the teacher's pass leaves nothing in
+ * the memory that it shares with the student's. */
+static void a_teacher_of_zeros_is_the_same(void **state)
+{
+    (void)state;
+    float *want = NULL;
+    double loss = 0;
+    for (int f8 = 0; f8 < 2; f8++) {
+        struct train_options o = small_options;
+        o.teacher_f8 = f8;
+        struct engine *e = open_engine("qwen3", "zeros", &o);
+        struct data *d = open_tokens("tokens.bin", &o, false);
+        struct step_result r;
+        const size_t bytes = (size_t)e->student.p.count * sizeof *want;
+        for (int i = 0; i < 4; i++)
+            ok(engine_step(e, d, &r));
+        if (f8) {
+            assert_true(r.loss == loss);
+            assert_memory_equal(e->mem.master, want, bytes);
+        } else {
+            loss = r.loss;
+            want = malloc(bytes);
+            assert_non_null(want);
+            memcpy(want, e->mem.master, bytes);
+        }
+        data_close(d);
+        engine_destroy(e);
+    }
+    free(want);
+}
+
+static void the_student_learns(void **state)
+{
+    (void)state;
+    struct train_options o = f8_options();
+    struct engine *e = open_engine("qwen2", "teacher", &o);
+    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct step_result first, r;
+    ok(engine_step(e, d, &first));
+    for (int i = 1; i < 20; i++)
+        ok(engine_step(e, d, &r));
+    assert_true(r.loss < first.loss - 0.3);
+    data_close(d);
+    engine_destroy(e);
+}
+
+static void broken_weights_are_named(void **state)
+{
+    (void)state;
+    struct train_options o = f8_options();
+    struct engine *e = open_engine("qwen2", "teacher", &o);
+    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct step_result r;
+    const struct net *n = &e->teacher.net;
+    struct f8_matrix *gate_up = &n->f8[PRODUCTS + PRODUCT_GATE_UP];
+    gate_up->scale[n->c.intermediate_size + 3] = NAN;
+    assert_int_equal(engine_step(e, d, &r), NJ_E_FORMAT);
+    assert_string_equal(r.nonfinite, "weight of the teacher model.layers.1.mlp.up_proj.weight");
+    data_close(d);
+    engine_destroy(e);
+}
+
+static size_t region_bytes(const struct plan *p, const char *name)
+{
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(p->region[i].name, name) == 0)
+            return p->region[i].bytes;
+    fail_msg("no region %s", name);
+    return 0;
+}
+
+/* A byte an element and four a row, where float32 has four an element. */
+static void the_plan_is_smaller_and_used(void **state)
+{
+    (void)state;
+    struct train_options o = f8_options();
+    struct plan f8, plain;
+    ok(plan_make(&qwen3, &teacher_config, &o, &f8));
+    ok(plan_make(&qwen3, &teacher_config, &small_options, &plain));
+    const size_t less =
+        region_bytes(&plain, "teacher.weights") - region_bytes(&f8, "teacher.weights");
+    assert_true(f8.total_bytes < plain.total_bytes);
+    struct engine *e = open_engine("qwen3", "teacher", &o);
+    const struct net *n = &e->teacher.net;
+    size_t elements = 0;
+    for (int i = 0; i <= n->c.layers * PRODUCTS; i++)
+        elements += (size_t)n->f8[i].rows * (size_t)n->f8[i].columns;
+    assert_true(less > 2.8 * (double)elements && less < 3.0 * (double)elements);
+    assert_int_equal(engine_plan(e)->total_bytes, f8.total_bytes);
+    char *end = (char *)e->device + f8.total_bytes;
+    char *last = (char *)n->inv_freq + 64 / 2 * sizeof(float);
+    assert_true(last <= end && end - last < 256);
+    engine_destroy(e);
+}
+
+static void misfits_are_refused(void **state)
+{
+    (void)state;
+    struct train_options o = f8_options();
+    struct engine *e;
+    struct plan plan;
+    assert_int_equal(engine_create(ctx, path_of("qwen3"), path_of("qwen2"), &o, NULL, NULL, &e),
+                     NJ_E_UNSUPPORTED);
+    assert_non_null(strstr(fail_text(), "multiples of 16"));
+    assert_int_equal(plan_make(&qwen3, &qwen2, &o, &plan), NJ_E_UNSUPPORTED);
+}
+
+static void evaluation_may_stop_early(void **state)
+{
+    (void)state;
+    struct train_options o = f8_options();
+    struct eval_result r;
+    o.steps = 0;
+    o.eval_batches = 2;
+    struct engine *e = open_engine("teacher", "teacher", &o);
+    struct data *d = open_tokens("tokens.bin", &o, true);
+    ok(engine_eval(e, d, &r));
+    const int64_t batch = o.batch_size * o.seq_len; /* the ends of documents have no target */
+    assert_true(r.valid_tokens > batch && r.valid_tokens <= 2 * batch);
+    data_close(d);
+    engine_destroy(e);
+}
+
+/* A model whose file holds zeros behind its header. */
+static void make_zeros(void)
+{
+    uint64_t header;
+    ok(init_model(path_of("zeros"), &teacher_config, 3, ST_F32, 1 << 30, NULL));
+    FILE *f = fopen(path_of("zeros/model.safetensors"), "r+b");
+    assert_non_null(f);
+    assert_int_equal(fread(&header, sizeof header, 1, f), 1);
+    fseek(f, 0, SEEK_END);
+    const long end = ftell(f), start = (long)(sizeof header + header);
+    assert_true(end > start);
+    fseek(f, start, SEEK_SET);
+    for (long i = start; i < end; i++)
+        fputc(0, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int open_all(void **state)
+{
+    struct model_config tied = qwen3;
+    int rc = fixture_open(state);
+    tied.tied = true;
+    ok(init_model(path_of("tied"), &tied, 4, ST_F32, 1 << 30, NULL));
+    make_zeros();
+    return rc;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_where_products_read_them),
+        cmocka_unit_test(the_teacher_changes_a_little),
+        cmocka_unit_test(a_teacher_of_zeros_is_the_same),
+        cmocka_unit_test(the_student_learns),
+        cmocka_unit_test(broken_weights_are_named),
+        cmocka_unit_test(the_plan_is_smaller_and_used),
+        cmocka_unit_test(misfits_are_refused),
+        cmocka_unit_test(evaluation_may_stop_early),
+    };
+    return cmocka_run_group_tests(tests, open_all, fixture_close);
+}

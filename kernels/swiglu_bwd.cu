@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.cuh"
 
-// Block (n, y): 2048 columns of row n. A thread reads gate and up before it writes either, so dgu
-// may equal gu.
+// Block (n, y): 2048 columns of row n. A thread reads all that it needs before it writes, so dgu may
+// equal gu and y may equal dy.
 template <typename T>
-static __device__ __forceinline__ void swiglu_bwd(T *dgu, const T *dy, const T *gu, int N, int I)
+static __device__ __forceinline__ void swiglu_bwd(T *dgu, T *y, const T *dy, const T *gu,
+                                                  int N, int I)
 {
     constexpr int V = vec<T>::N;
     const int64_t n = blockIdx.x;
@@ -18,9 +19,12 @@ static __device__ __forceinline__ void swiglu_bwd(T *dgu, const T *dy, const T *
 #pragma unroll
         for (int i = 0; i < V; i++) {
             const float x = g.v[i], z = sigmoid(x);
-            g.v[i] = d.v[i] * u.v[i] * z * (1 + x * (1 - z));
-            u.v[i] = d.v[i] * x * z;
+            const float dy_i = d.v[i];
+            d.v[i] = x * z * u.v[i];
+            g.v[i] = dy_i * u.v[i] * z * (1 + x * (1 - z));
+            u.v[i] = dy_i * x * z;
         }
+        d.store(y + n * I + c);
         g.store(dgu + gate + c);
         u.store(dgu + up + c);
     }

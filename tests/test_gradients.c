@@ -41,7 +41,8 @@ void nj_ref_attn_bwd_dkv_f64(int D, double *dqkv, const double *dout, const doub
                              const int32_t *doc_start, int32_t B, int32_t S, int32_t H, int32_t K,
                              float scale);
 void nj_ref_swiglu_fwd_f64(double *y, const double *gu, int32_t N, int32_t I);
-void nj_ref_swiglu_bwd_f64(double *dgu, const double *dy, const double *gu, int32_t N, int32_t I);
+void nj_ref_swiglu_bwd_f64(double *dgu, double *y, const double *dy, const double *gu, int32_t N,
+                           int32_t I);
 void nj_ref_row_gather_f64(double *dst, const double *src, const int32_t *index, int32_t M,
                            int32_t R, int32_t C);
 void nj_ref_embed_bwd_f64(double *dw, const double *dy, const int32_t *ids, const int32_t *order,
@@ -235,9 +236,11 @@ static void swiglu_gradient(void **state)
 {
     (void)state;
     struct norm_args a = {.x = random_values(N * 2 * C), .dy = random_values(N * C)};
-    double *grad = copy(a.x, N * 2 * C);
-    nj_ref_swiglu_bwd_f64(grad, a.dy, grad, N, C); /* in place, as the contract allows */
+    double *grad = copy(a.x, N * 2 * C), *y = copy(a.dy, N * C), *want = zeros(N * C);
+    nj_ref_swiglu_fwd_f64(want, a.x, N, C);
+    nj_ref_swiglu_bwd_f64(grad, y, y, grad, N, C); /* in place, as the contract allows */
     check_gradient(swiglu_loss, &a, a.x, grad, N * 2 * C);
+    assert_all_close(y, want, N * C, 1e-15);
 }
 
 enum { TABLE = 7 };

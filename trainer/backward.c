@@ -42,11 +42,16 @@ static void mlp_bwd(struct work *r, const struct net *n, struct acts *a, int lay
 {
     const struct layer_params *w = &n->p.layer[layer];
     int N = acts_rows(a), I = n->c.intermediate_size;
-    OP(r, nj_swiglu_fwd(r->s, n->T, a->act, v->gu, N, I));
-    product_bwd(r, n, a, layer, PRODUCT_DOWN, a->dact, a->dx, a->act);
-    OP(r, nj_swiglu_bwd(r->s, n->T, v->gu, a->dact, v->gu, N, I));
+    /* The activation comes with the gradient of gate and up, in the place of its own gradient; but
+     * adapters read it before. */
+    if (n->lora)
+        OP(r, nj_swiglu_fwd(r->s, n->T, a->act, v->gu, N, I));
+    product_dx(r, n, a, layer, PRODUCT_DOWN, a->dact, a->dx, a->act);
+    OP(r, nj_swiglu_bwd(r->s, n->T, v->gu, a->dact, a->dact, v->gu, N, I));
+    product_dw(r, n, a, layer, PRODUCT_DOWN, a->dx, a->dact);
     norm_again(r, n, a, w->ln2, v->s2, v->rstd2);
-    product_bwd(r, n, a, layer, PRODUCT_GATE_UP, a->branch, v->gu, a->y);
+    product_dw(r, n, a, layer, PRODUCT_GATE_UP, v->gu, a->y);
+    product_dx(r, n, a, layer, PRODUCT_GATE_UP, a->branch, v->gu, a->y);
     norm_bwd(r, n, a, w->ln2, v->s2, v->rstd2, a->dx);
 }
 
@@ -79,7 +84,8 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
     const struct model_config *c = &n->c;
     int B = a->B, S = a->S, H = c->heads, K = c->kv_heads, D = c->head_dim;
     float scale = 1.0f / sqrtf((float)D);
-    product_bwd(r, n, a, layer, PRODUCT_O, a->dout, a->dx, v->o);
+    product_dw(r, n, a, layer, PRODUCT_O, a->dx, v->o);
+    product_dx(r, n, a, layer, PRODUCT_O, a->dout, a->dx, v->o);
     OP(r, nj_attn_bwd_delta(r->s, n->T, a->delta, a->dout, v->o, B, S, H, D));
     OP(r, nj_attn_bwd_dq(r->s, n->T, D, a->dqkv, a->dout, v->qkv, v->o, v->lse, a->delta,
                          rows->doc_start, B, S, H, K, scale));
@@ -87,7 +93,8 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
                           rows->doc_start, B, S, H, K, scale));
     unrotate(r, n, a, rows, w, v);
     norm_again(r, n, a, w->ln1, v->s1, v->rstd1);
-    product_bwd(r, n, a, layer, PRODUCT_QKV, a->branch, a->dqkv, a->y);
+    product_dw(r, n, a, layer, PRODUCT_QKV, a->dqkv, a->y);
+    product_dx(r, n, a, layer, PRODUCT_QKV, a->branch, a->dqkv, a->y);
     norm_bwd(r, n, a, w->ln1, v->s1, v->rstd1, a->dx);
 }
 

@@ -44,7 +44,8 @@ static void carve_backward(const struct net *n, size_t N, struct carve *m, struc
     const struct model_config *c = &n->c;
     size_t e = dtype_bytes(n->T), heads = (size_t)c->heads;
     a->dx = carve_take(m, N * (size_t)c->hidden_size * e);
-    a->dact = carve_take(m, N * (size_t)c->intermediate_size * e);
+    /* Without adapters nobody reads the activation any more when its gradient is written. */
+    a->dact = n->lora ? carve_take(m, N * (size_t)c->intermediate_size * e) : a->act;
     a->dqkv = carve_take(m, N * (size_t)net_qkv(c) * e);
     a->dout = carve_take(m, N * heads * (size_t)c->head_dim * e);
     a->delta = carve_take(m, N * heads * sizeof(float));

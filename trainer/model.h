@@ -178,11 +178,14 @@ struct layer_acts acts_layer(const struct net *n, const struct acts *a, int laye
 /* product.c: a product of a layer with its adapters. y = x W^T */
 void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                  enum product which, void *y, const void *x);
-/* dx = dy W; adds to the gradient of what is trained of it. */
-void product_bwd(struct work *r, const struct net *n, const struct acts *a, int layer,
-                 enum product which, void *dx, const void *dy, const void *x);
 /* Rows and columns of its matrix, for so many rows of x. */
 struct linear product_shape(const struct net *n, int rows, enum product which);
+/* Adds dy^T x to the gradient of W, if it is trained. */
+void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
+                enum product which, const void *dy, const void *x);
+/* dx = dy W; adds to the gradients of adapters, which alone read x. */
+void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
+                enum product which, void *dx, const void *dy, const void *x);
 /* Columns of the widest x. */
 int product_widest_input(const struct model_config *c);
 

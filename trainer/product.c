@@ -123,14 +123,19 @@ void product_fwd(struct work *r, const struct net *n, const struct acts *a, int 
         lora_fwd(r, n, a, layer, which, &l, y, x);
 }
 
-void product_bwd(struct work *r, const struct net *n, const struct acts *a, int layer,
-                 enum product which, void *dx, const void *dy, const void *x)
+void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
+                enum product which, const void *dy, const void *x)
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
-    int64_t first = params_product(&n->p, layer, which);
     if (n->grad)
-        linear_dw(r, &l, n->grad + first, dy, x);
-    linear_dx(r, &l, dx, dy, net_weight(n, first));
+        linear_dw(r, &l, n->grad + params_product(&n->p, layer, which), dy, x);
+}
+
+void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
+                enum product which, void *dx, const void *dy, const void *x)
+{
+    const struct linear l = product_shape(n, acts_rows(a), which);
+    linear_dx(r, &l, dx, dy, net_weight(n, params_product(&n->p, layer, which)));
     if (n->lora)
         lora_bwd(r, n, a, layer, which, &l, dx, dy, x);
 }

@@ -89,6 +89,12 @@ static void command_line_wins(void **state)
     assert_string_equal(s.data.path[1], "b");
     assert_true(s.lr > 1.9);
     settings_free(&s);
+    check_ok(parse_file("train", "bf16: true\ngradient_checkpointing: true\n",
+                        "--gradient_checkpointing false --fp16 false", &s),
+             "a flag of the file, taken back");
+    assert_int_equal(s.recompute, RECOMPUTE_NONE);
+    assert_int_equal(s.dtype, DTYPE_BF16);
+    settings_free(&s);
 }
 
 static void file_faults(void **state)

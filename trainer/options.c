@@ -407,6 +407,17 @@ static int set_value(const struct option *o, const char *word, const char *value
     return NJ_E_ARG;
 }
 
+/* A flag that stands for a choice is off: where that choice was made, in a file, the default is back. */
+static int unset_choice(const struct option_match *m, struct settings *s)
+{
+    int *field = (int *)(void *)((char *)s + m->o->offset);
+    int chosen;
+    const int err = parse_choice(m->o, m->word, m->value, &chosen);
+    if (err || *field != chosen)
+        return err;
+    return parse_choice(m->o, m->word, m->o->initial, field);
+}
+
 int option_set(const struct option_match *m, const char *value, struct settings *s)
 {
     if (!option_is_flag(m))
@@ -416,7 +427,7 @@ int option_set(const struct option_match *m, const char *value, struct settings 
         return fail(NJ_E_ARG, "--%s %s: a flag; true or false, or no value", m->word, value);
     if (m->o->kind == OPT_FLAG)
         return set_value(m->o, m->word, value, s);
-    return on ? set_value(m->o, m->word, m->value, s) : 0;
+    return on ? set_value(m->o, m->word, m->value, s) : unset_choice(m, s);
 }
 
 static int set_defaults(unsigned command, struct settings *s)

@@ -51,7 +51,7 @@ static void file_sets_everything(void **state)
                         "# a run\nstudent: small\nteacher_model_name_or_path: 'big one'\n"
                         "data: [a.txt, b.txt]\neval-data:\n  - c.txt\nlearning_rate: 2e-3\n"
                         "steps: 12\nlr_scheduler_type: linear\njson: true\ndry-run: false\n"
-                        "bf16: true\nfp16: false\n",
+                        "bf16: true\nfp16: false\nreport_to:\n- tensorboard\n",
                         "", &s),
              "file");
     assert_string_equal(s.student, "small");
@@ -63,6 +63,7 @@ static void file_sets_everything(void **state)
     assert_int_equal(s.steps, 12);
     assert_int_equal(s.lr_schedule, 1);
     assert_true(s.json && !s.dry_run);
+    assert_int_equal(s.report_to, REPORT_TENSORBOARD);
     assert_int_equal(s.dtype, DTYPE_BF16);
     settings_free(&s);
 }

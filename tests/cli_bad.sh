@@ -47,6 +47,10 @@ refuses "options file missing" 2 "$d/none.yaml: No such file" train "$d/student"
 refuses "help on an unknown command" 2 "unknown command 'trin'; did you mean 'train'" "$nojit" help trin
 if [ "$("$nojit" help train)" = "$("$nojit" train --help)" ]; then ok "help COMMAND"; else not_ok "help COMMAND" "$("$nojit" help train | head -2)"; fi
 if "$nojit" help eval | grep -q 'adapters.*training goes on'; then not_ok "--adapter of eval" "speaks of training"; else ok "--adapter of eval"; fi
+long=$(for c in $("$nojit" --help | awk '/^  [a-z]/ { print $1 }'); do "$nojit" "$c" --help; done | awk 'length > 100')
+if [ -z "$long" ]; then ok "help fits 100 columns"; else not_ok "help fits 100 columns" "$long"; fi
+refuses "init of nothing" 2 '--preset or --like is needed' "$nojit" init --out "$d/out"
+refuses "dropout without adapters" 2 '--lora-dropout needs --lora-r' train "$d/student" --lora-dropout 0.1
 refuses "value missing" 2 '--lr needs a value' train "$d/student" --lr
 refuses "option missing" 2 '--teacher is needed' "$nojit" distill --student "$d/student" --data "$d/text.txt" --out "$d/out"
 refuses "stray word" 2 "unexpected argument 'x'" "$nojit" eval x
@@ -57,6 +61,9 @@ nothing_written "usage"
 refuses "model folder missing" 1 "$d/none" train "$d/none"
 mkdir -p "$d/empty"
 refuses "no config.json" 1 'config.json' train "$d/empty"
+mkdir "$d/adapters"
+echo '{}' >"$d/adapters/adapter_config.json"
+refuses "adapters as a model" 1 'adapters: adapters, not a model; .* as --adapter' train "$d/adapters"
 config 's/"model_type": *"[^"]*"/"model_type": "gpt_bigcode"/'
 refuses "unknown family" 1 'config.json.*model_type.*gpt_bigcode' train "$d/bad"
 config 's/"num_key_value_heads": *[0-9]+/"num_key_value_heads": 3/'
@@ -101,6 +108,10 @@ refuses "data missing" 1 'nowhere.txt' with_data "$d/nowhere.txt"
 refuses "glob without match" 1 'nowhere' with_data "$d/nowhere*.txt"
 : >"$d/data.parquet"
 refuses "parquet" 1 'parquet' with_data "$d/data.parquet"
+echo '[]' >"$d/data.json"
+refuses "JSON that is not lines" 1 'data.json: .*JSON lines .jsonl' with_data "$d/data.json"
+echo '{"instruction": "a", "output": "b"}' >"$d/fields.jsonl"
+refuses "fields of others" 1 'fields.jsonl:1: .*; rename its fields' with_data "$d/fields.jsonl"
 printf '\001\000\377\377%.0s' $(seq 200) >"$d/ids.u16"
 refuses "ids beyond the vocabulary" 1 '65535' with_data "$d/ids.u16"
 nothing_written "data"
@@ -108,6 +119,8 @@ nothing_written "data"
 # ---- where it writes
 refuses "folder cannot be made" 1 'text.txt' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/text.txt/out" "${fast[@]}"
+refuses "a file as the folder" 1 '--out .*/text.txt: is a file; name a folder' "$nojit" train --student "$d/student" \
+    --data "$d/text.txt" --out "$d/text.txt" "${fast[@]}"
 refuses "folder holds a model" 2 'student' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/student" "${fast[@]}"
 # Where it writes and what it goes on from are looked at before the text, which is missing here.

@@ -20,6 +20,7 @@ offers() { # NAME WANTED WORDS...: completing the last word gives WANTED
     if [ "${got% }" = "$wanted" ]; then ok "$name"; else not_ok "$name" "offered '$got', expected '$wanted'"; fi
 }
 offers "commands" "distill" nojit dis
+offers "commands to be helped with" "report" nojit help rep
 offers "an option" "--teacher --teacher-dtype" nojit distill --tea
 offers "options of this command alone" "" nojit train --tea
 offers "choices" "constant cosine" nojit train --lr-schedule co

@@ -65,7 +65,7 @@ rm "$d/going/receipt.json"
 printf '{"step": 13, "lo' >>"$d/going/metrics.jsonl"
 check "a run that goes on" "$nojit" report "$d/going" --out "$page" >"$scratch/log"
 check "says so" grep -q 'the run has not finished.*is not whole' "$page"
-refuses "no run" 2 'needs the folder of a run' "$nojit" report --out "$page"
+refuses "no run" 2 '^nojit report: the folder of a run is needed' "$nojit" report --out "$page"
 program=$(realpath "$nojit")
 (cd "$d" && "$program" report first >"$scratch/log")
 check "without --out it is report.html" grep -q 'id="data"' "$d/report.html"

@@ -333,7 +333,7 @@ static const struct {
     {"short.txt", NJ_E_FORMAT,
      "4 tokens, fewer than one window of 4 + 1; give more data or at "
      "most --seq-len 3"},
-    {"x.parquet", NJ_E_UNSUPPORTED, "Parquet is not read; write its text column to .txt"},
+    {"x.parquet", NJ_E_UNSUPPORTED, "Parquet is not read; write it as .jsonl"},
     {"x.apr", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
     {"x.JSONL", NJ_E_FORMAT, "x.JSONL:1: the object has neither text"},
     {"mixed", NJ_E_FORMAT, "mixed/x.jsonl:2: column"},

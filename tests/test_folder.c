@@ -88,7 +88,7 @@ static void names_are_checked(void **state)
         {"Qwen/..", NJ_E_IO, "no such folder"},
         {"Qwen/x y", NJ_E_IO, "no such folder"},
         {"", NJ_E_IO, "no such folder"},
-        {"Qwen/Missing", NJ_E_IO, "huggingface-cli download Qwen/Missing"},
+        {"Qwen/Missing", NJ_E_IO, "hf download Qwen/Missing"},
     };
     char found[512];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -2,6 +2,7 @@
  *
  * test_options.c: the option tables and both of their parsers: command line and --config file.
  */
+#include "model.h"
 #include "options.h"
 #include "unit.h"
 
@@ -50,7 +51,7 @@ static void file_sets_everything(void **state)
                         "# a run\nstudent: small\nteacher_model_name_or_path: 'big one'\n"
                         "data: [a.txt, b.txt]\neval-data:\n  - c.txt\nlearning_rate: 2e-3\n"
                         "steps: 12\nlr_scheduler_type: linear\njson: true\ndry-run: false\n"
-                        "bf16: true\nfp16: false\n",
+                        "bf16: true\nfp16: false\nreport_to:\n- tensorboard\n",
                         "", &s),
              "file");
     assert_string_equal(s.student, "small");
@@ -62,6 +63,7 @@ static void file_sets_everything(void **state)
     assert_int_equal(s.steps, 12);
     assert_int_equal(s.lr_schedule, 1);
     assert_true(s.json && !s.dry_run);
+    assert_int_equal(s.report_to, REPORT_TENSORBOARD);
     assert_int_equal(s.dtype, DTYPE_BF16);
     settings_free(&s);
 }
@@ -87,6 +89,12 @@ static void command_line_wins(void **state)
     assert_int_equal(s.steps, 5);
     assert_string_equal(s.data.path[1], "b");
     assert_true(s.lr > 1.9);
+    settings_free(&s);
+    check_ok(parse_file("train", "bf16: true\ngradient_checkpointing: true\n",
+                        "--gradient_checkpointing false --fp16 false", &s),
+             "a flag of the file, taken back");
+    assert_int_equal(s.recompute, RECOMPUTE_NONE);
+    assert_int_equal(s.dtype, DTYPE_BF16);
     settings_free(&s);
 }
 
@@ -148,7 +156,16 @@ static void other_spellings(void **state)
     check_ok(parse("eval", "--model_name_or_path m", &s), "eval");
     assert_string_equal(s.student, "m");
     settings_free(&s);
-    check_refused(parse("train", "--gradient_checkpointing", &s), NJ_E_ARG, "--recompute",
+    check_ok(parse("train", "--gradient_checkpointing True --resume_from_checkpoint True", &s),
+             "flags of others");
+    assert_int_equal(s.recompute, RECOMPUTE_BLOCK);
+    assert_string_equal(s.resume, "auto");
+    settings_free(&s);
+    check_ok(parse("train", "--gradient_checkpointing false --resume mine", &s), "not set");
+    assert_int_equal(s.recompute, RECOMPUTE_NONE);
+    assert_string_equal(s.resume, "mine");
+    settings_free(&s);
+    check_refused(parse("train", "--load_in_4bit", &s), NJ_E_ARG, "see --dtype",
                   "an option of others");
     settings_free(&s);
     check_refused(parse("train", "--bf16=perhaps", &s), NJ_E_ARG, "true or false", "no truth");
@@ -176,6 +193,9 @@ static void messages(void **state)
         {"merge", "--student x", "no option --student here; it belongs to `nojit distill`"},
         {"doctor", "--max_new_tokens 1", "it belongs to `nojit generate`"},
         {"train", "--tempratur 1", "unknown option --tempratur"},
+        {"train", "--stpes 1", "did you mean --steps?"},
+        {"train", "--ddp 1", "unknown option --ddp; see `nojit train --help`"},
+        {"train", "--max_steps -1", "--max_steps -1: must be 0 or more"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct settings s;

@@ -282,6 +282,7 @@ static int settle_best(const char *out)
 
 int checkpoints_begin(struct checkpoints *c, int *removed)
 {
+    struct stat info;
     *removed = 0;
     c->made = mkdir(c->out, 0777) == 0;
     if (!c->made && errno != EEXIST) {
@@ -293,6 +294,8 @@ int checkpoints_begin(struct checkpoints *c, int *removed)
         if (!c->made)
             return fail(NJ_E_IO, "--out %s: cannot be made: %s", c->out, strerror(errno));
     }
+    if (stat(c->out, &info) == 0 && !S_ISDIR(info.st_mode))
+        return fail(NJ_E_IO, "--out %s: is a file; name a folder", c->out);
     if (access(c->out, W_OK | X_OK) != 0)
         return fail(NJ_E_IO, "--out %s: cannot be written: %s", c->out, strerror(errno));
     *removed = remove_leftovers(c->out) + settle_best(c->out);

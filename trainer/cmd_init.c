@@ -24,9 +24,8 @@ static int choose_shape(const struct settings *s, struct model_config *out, char
         const int err = folder_resolve(s->like, like, PATH_BYTES);
         return err ? err : config_read(like, out);
     }
-    const int err = need(s->preset, "preset", "init");
-    if (err)
-        return err;
+    if (s->preset == NULL)
+        return fail(NJ_E_ARG, "--preset or --like is needed; see `nojit init --help`");
     const struct preset *p = preset_find(s->preset);
     if (p == NULL)
         return fail(NJ_E_ARG, "--preset %s: unknown; `nojit init --preset list` lists them",

@@ -14,7 +14,7 @@
 static int check_arguments(const struct settings *s)
 {
     if (s->words.count == 0)
-        return fail(NJ_E_ARG, "nojit report needs the folder of a run; see `nojit report --help`");
+        return fail(NJ_E_ARG, "the folder of a run is needed; see `nojit report --help`");
     const char *dot = strrchr(s->out, '.');
     if (dot == NULL || (strcmp(dot, ".html") != 0 && strcmp(dot, ".htm") != 0))
         return fail(NJ_E_ARG, "--out %s: must end in .html", s->out);

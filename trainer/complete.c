@@ -46,18 +46,25 @@ static void bash_option(FILE *f, const struct command_info *c, const struct opti
     fputs("return ;;\n", f);
 }
 
+/* Offers the commands, after the words `first`, where `condition` holds. */
+static void bash_commands(FILE *f, const char *condition, const char *first)
+{
+    fprintf(f, "    if [ %s ]; then\n        words=\"%s", condition, first);
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        fprintf(f, " %s", c->name);
+    fputs("\"\n        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n        return\n    fi\n",
+          f);
+}
+
 void complete_bash(FILE *f)
 {
     fputs("# bash completion of nojit\n_nojit()\n{\n"
           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
-          "    COMPREPLY=()\n"
-          "    if [ \"$COMP_CWORD\" = 1 ]; then\n        words=\"help",
+          "    COMPREPLY=()\n",
           f);
-    for (const struct command_info *c = commands; c->name != NULL; c++)
-        fprintf(f, " %s", c->name);
-    fputs("\"\n        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n        return\n    fi\n"
-          "    case ${COMP_WORDS[1]}:$prev in\n",
-          f);
+    bash_commands(f, "\"$COMP_CWORD\" = 1", "help");
+    bash_commands(f, "\"${COMP_WORDS[1]}\" = help", "--man --bash --zsh");
+    fputs("    case ${COMP_WORDS[1]}:$prev in\n", f);
     for (const struct command_info *c = commands; c->name != NULL; c++)
         for (const struct option *o = options; o->name != NULL; o++)
             if (o->commands & c->bit)

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATH_BYTES 4096
 
@@ -365,6 +366,13 @@ static int read_fields(const struct fields *f, struct model_config *c)
     return config_check(c, f->path);
 }
 
+static bool holds_adapters(const char *dir)
+{
+    char path[PATH_BYTES];
+    return snprintf(path, sizeof path, "%s/adapter_config.json", dir) < (int)sizeof path &&
+           access(path, F_OK) == 0;
+}
+
 int config_read(const char *dir, struct model_config *out)
 {
     char path[PATH_BYTES];
@@ -372,6 +380,11 @@ int config_read(const char *dir, struct model_config *out)
     if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     FILE *file = fopen(path, "rb");
+    if (!file && holds_adapters(dir))
+        return fail(NJ_E_IO,
+                    "%s: adapters, not a model; name the model they were trained on, and this "
+                    "folder as --adapter",
+                    dir);
     if (!file)
         return fail(NJ_E_IO, "%s: %s; a model folder holds config.json and model.safetensors", path,
                     strerror(errno));

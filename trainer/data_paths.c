@@ -71,7 +71,8 @@ static int add_path_or_folder(struct path_list *list, const char *path)
 {
     struct stat info;
     if (stat(path, &info) != 0)
-        return fail(NJ_E_IO, "%s: %s; check the path", path, strerror(errno));
+        return fail(NJ_E_IO, "%s: %s; check the path, data is not downloaded", path,
+                    strerror(errno));
     if (!S_ISDIR(info.st_mode))
         return add_path(list, path);
     size_t before = list->count;

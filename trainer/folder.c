@@ -109,7 +109,7 @@ static int resolve_hub(const char *model, char *out, size_t bytes)
     if (!read_line(path, revision, sizeof revision) || strchr(revision, '/'))
         return fail(NJ_E_IO,
                     "%s: neither a folder here nor in the Hugging Face cache (%s was tried); fetch "
-                    "it with `huggingface-cli download %s`, nothing is downloaded here",
+                    "it with `hf download %s`, nothing is downloaded here",
                     model, path, model);
     int length = snprintf(path, sizeof path, "%s/snapshots/%s", base, revision);
     if (!is_folder(path))

@@ -25,18 +25,40 @@ void help_overview(FILE *f)
             statuses);
 }
 
+enum { HELP_INDENT = 30, HELP_COLUMNS = 100 };
+
+/* text from column HELP_INDENT on, broken between words. */
+static void print_wrapped(FILE *f, const char *text)
+{
+    size_t column = HELP_INDENT;
+    while (*text != '\0') {
+        const size_t n = strcspn(text, " ");
+        if (column > HELP_INDENT && column + 1 + n > HELP_COLUMNS) {
+            fprintf(f, "\n%*s", HELP_INDENT, "");
+            column = HELP_INDENT;
+        } else if (column > HELP_INDENT) {
+            fputc(' ', f);
+            column++;
+        }
+        fprintf(f, "%.*s", (int)n, text);
+        column += n;
+        text += n + strspn(text + n, " ");
+    }
+    fputc('\n', f);
+}
+
 static void print_option(FILE *f, const struct option *o)
 {
-    char left[96];
-    snprintf(left, sizeof left, "--%s%s%s", o->name, o->value_name ? " " : "",
+    char left[96], right[512];
+    const bool initial = o->initial != NULL && o->initial[0] != '\0';
+    snprintf(left, sizeof left, "  --%s%s%s", o->name, o->value_name ? " " : "",
              o->value_name ? o->value_name : "");
-    fprintf(f, "  %-26s", left);
-    if (strlen(left) > 26)
-        fprintf(f, "\n%28s", "");
-    fprintf(f, "  %s", o->help);
-    if (o->initial != NULL && o->initial[0] != '\0')
-        fprintf(f, " [%s]", o->initial);
-    fputc('\n', f);
+    fprintf(f, "%-*s", HELP_INDENT, left);
+    if (strlen(left) > HELP_INDENT - 2)
+        fprintf(f, "\n%*s", HELP_INDENT, "");
+    snprintf(right, sizeof right, "%s%s%s%s", o->help, initial ? " [" : "",
+             initial ? o->initial : "", initial ? "]" : "");
+    print_wrapped(f, right);
 }
 
 void help_command(FILE *f, const struct command_info *c)

@@ -96,7 +96,8 @@ static int add_plain(struct reader *r, const json_t *text)
 static int add_pair(struct reader *r, const json_t *prompt, const json_t *completion)
 {
     if (!json_is_string(prompt) || !json_is_string(completion))
-        return bad_line(r, "prompt and completion must be strings");
+        return bad_line(r,
+                        "prompt and completion must be strings; write a conversation as messages");
     int rc = add_value(r, prompt, false);
     return rc ? rc : add_value(r, completion, true);
 }
@@ -191,11 +192,11 @@ static int add_document(struct reader *r, const json_t *object)
     else if (text)
         rc = add_plain(r, text);
     else
-        rc =
-            bad_line(r, json_is_object(object)
-                            ? "the object has neither text, nor prompt and completion, nor messages"
-                            : "a line must be an object with text, prompt and completion, or "
-                              "messages");
+        rc = bad_line(r, json_is_object(object)
+                             ? "the object has neither text, nor prompt and completion, nor "
+                               "messages; rename its fields"
+                             : "a line must be an object with text, prompt and completion, or "
+                               "messages");
     if (rc)
         return rc;
     r->part[first].starts = true;

@@ -60,9 +60,9 @@ static int set_scalar(struct reader *r, const struct option_match *m, const yaml
 
 static int set_list(struct reader *r, const struct option_match *m, const yaml_node_t *list)
 {
-    if (m->o->kind != OPT_PATHS)
-        return fail_at(r, list, NJ_E_ARG, "this option takes one value, not a list");
     const yaml_node_item_t *i = list->data.sequence.items.start;
+    if (m->o->kind != OPT_PATHS && list->data.sequence.items.top - i != 1)
+        return fail_at(r, list, NJ_E_ARG, "this option takes one value, not a list");
     int err = 0;
     for (; i < list->data.sequence.items.top && !err; i++)
         err = set_scalar(r, m, yaml_document_get_node(&r->doc, *i));

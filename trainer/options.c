@@ -29,19 +29,21 @@ static const char text[] = "Text";
 const struct option options[] = {
     {"student", "model-name-or-path", OPT_TEXT, TRAINING, AT(student), models, "DIR", NULL, 0, 0,
      "model to train: a Hugging Face folder, or ORG/NAME in the local cache"},
-    {"teacher", "teacher-model-name-or-path", OPT_TEXT, CMD_DISTILL | CMD_EVAL | CMD_PLAN,
-     AT(teacher), models, "DIR", NULL, 0, 0, "model to learn from; it is never changed"},
+    {"teacher", "teacher-model-name-or-path", OPT_TEXT, CMD_DISTILL | CMD_PLAN, AT(teacher), models,
+     "DIR", NULL, 0, 0, "model to learn from; it is never changed"},
     {"model", "model-name-or-path", OPT_TEXT, CMD_EVAL | CMD_GENERATE | CMD_TOKENIZE | CMD_MERGE,
      AT(student), models, "DIR", NULL, 0, 0,
      "model: a Hugging Face folder, or ORG/NAME in the local cache"},
+    {"teacher", "teacher-model-name-or-path", OPT_TEXT, CMD_EVAL, AT(teacher), models, "DIR", NULL,
+     0, 0, "model to measure the divergence from"},
     {"data", "train-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_TOKENIZE, AT(data),
      models, "PATH...", NULL, 0, 0, "text (.txt, .jsonl), token files, folders or globs"},
     {"data-weights", NULL, OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(data_weights), models, "W...",
      NULL, 0, 0, "each --data is a source that gives its share of every epoch, as 0.7,0.3"},
     {"packing", "packing-strategy", OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(packing), models,
      "wrapped|bfd|none", "wrapped", 0, 0,
-     "documents one after the other, cut where a row ends; whole where they fit (best-fit "
-     "decreasing); or each in rows of its own"},
+     "wrapped: documents one after the other, cut where a row ends; bfd: whole where they fit "
+     "(best-fit decreasing); none: each in rows of its own"},
     {"eval-data", "validation-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(eval_data), models,
      "PATH...", NULL, 0, 0,
      "held-out text, measured at the start, every --eval-every steps and at the end"},
@@ -56,7 +58,7 @@ const struct option options[] = {
     {"preset", NULL, OPT_TEXT, CMD_INIT, AT(preset), models, "NAME", NULL, 0, 0,
      "shape of the new model; `nojit init --preset list` lists them"},
     {"like", NULL, OPT_TEXT, CMD_INIT, AT(like), models, "DIR", NULL, 0, 0,
-     "take shape and tokenizer from DIR instead"},
+     "instead of --preset: take shape and tokenizer from DIR"},
     {"shard-bytes", "max-shard-size", OPT_INT, CMD_INIT, AT(shard_bytes), models, "N", "5000000000",
      1024, COUNT_MAX, "split the weights into files of at most N bytes"},
 
@@ -119,11 +121,18 @@ const struct option options[] = {
     {"merge", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(merge), adapters, NULL, NULL, 0, 0,
      "write OUT/merged too, the model with the adapters in its weights"},
 
-    {"device", NULL, OPT_CHOICE, RUNS | CMD_GENERATE | CMD_DOCTOR, AT(device), run, "auto|cpu|cuda",
-     "auto", 0, 0, "auto takes the GPU if it can be used and says so if not"},
-    {"dtype", "torch-dtype", OPT_CHOICE, RUNS | CMD_GENERATE | CMD_INIT, AT(dtype), run,
-     "auto|float32|bfloat16|float16", "auto", 0, 0,
+    {"device", NULL, OPT_CHOICE, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_DOCTOR,
+     AT(device), run, "auto|cpu|cuda", "auto", 0, 0,
+     "auto takes the GPU if it can be used and says so if not"},
+    {"device", NULL, OPT_CHOICE, CMD_PLAN, AT(device), run, "auto|cpu|cuda", "auto", 0, 0,
+     "where the run is to be; auto: a GPU, also if there is none here"},
+    {"dtype", "torch-dtype", OPT_CHOICE, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE,
+     AT(dtype), run, "auto|float32|bfloat16|float16", "auto", 0, 0,
      "auto: float32 on a CPU; bfloat16 on a GPU (float16 on sm_75)"},
+    {"dtype", "torch-dtype", OPT_CHOICE, CMD_PLAN, AT(dtype), run, "auto|float32|bfloat16|float16",
+     "auto", 0, 0, "auto: 16 bits; with --device cpu float32"},
+    {"dtype", "torch-dtype", OPT_CHOICE, CMD_INIT, AT(dtype), run, "auto|float32|bfloat16|float16",
+     "auto", 0, 0, "of the weights in the file; auto: bfloat16"},
     {"teacher-dtype", NULL, OPT_CHOICE, CMD_DISTILL | CMD_EVAL | CMD_PLAN, AT(teacher_dtype), run,
      "auto|bfloat16|fp8", "auto", 0, 0,
      "auto: as --dtype; fp8: products of the teacher in e4m3, on sm_90 (and, slowly, on a CPU)"},
@@ -153,7 +162,8 @@ const struct option options[] = {
     {"report-to", NULL, OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(report_to), run, "none|tensorboard",
      "none", 0, 0, "tensorboard: write the metrics as event files in OUT/runs too"},
     {"recompute", NULL, OPT_CHOICE, TRAINING, AT(recompute), run, "none|mlp|block", "none", 0, 0,
-     "what backward computes again instead of keeping: gate and up, or all but a layer's input"},
+     "gradient checkpointing: what backward computes again instead of keeping; mlp: gate and up; "
+     "block: all but a layer's input"},
     {"log", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(log), run, "FILE", NULL, 0, 0,
      "write the lines of the terminal to FILE too"},
     {"config", NULL, OPT_TEXT, SETTABLE, AT(config), run, "FILE", NULL, 0, 0,
@@ -161,7 +171,7 @@ const struct option options[] = {
     {"json", NULL, OPT_FLAG, RUNS | CMD_DOCTOR | CMD_VERSION, AT(json), run, NULL, NULL, 0, 0,
      "print JSON, a line each"},
     {"dry-run", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(dry_run), run, NULL, NULL, 0, 0,
-     "check everything, print the plan, write nothing"},
+     "check models, data and options, print the plan, write nothing"},
     {"verbose", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_DOCTOR,
      AT(verbose), run, NULL, NULL, 0, 0, "a line per kernel module loaded"},
 
@@ -219,7 +229,8 @@ static const struct option *option_named(unsigned command, const char *word)
 static const char *option_near(unsigned command, const char *word)
 {
     const char *best = NULL;
-    int least = 4;
+    const size_t n = strlen(word);
+    int least = n < 5 ? 2 : n < 8 ? 3 : 4; /* a short word is near to too many */
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & command))
             continue;
@@ -313,6 +324,8 @@ static int parse_number(const struct option *o, const char *word, const char *va
     const bool whole = o->kind == OPT_INT;
     if (end == value || *end != '\0' || errno != 0 || !isfinite(x) || (whole && x != floor(x)))
         return fail(NJ_E_ARG, "--%s %s: not a %s", word, value, whole ? "whole number" : "number");
+    if (x < o->min && o->max >= COUNT_MAX)
+        return fail(NJ_E_ARG, "--%s %s: must be %.10g or more", word, value, o->min);
     if (x < o->min || x > o->max)
         return fail(NJ_E_ARG, "--%s %s: must lie between %.10g and %.10g", word, value, o->min,
                     o->max);
@@ -323,13 +336,20 @@ static int parse_number(const struct option *o, const char *word, const char *va
     return 0;
 }
 
+/* What we call a value that others call `value`. */
+static const char *our_value(const struct option *o, const char *value)
+{
+    for (const struct option_alias *a = choice_aliases; a->word != NULL; a++)
+        if (strcmp(a->name, o->name) == 0 && strcmp(a->word, value) == 0)
+            return a->value;
+    return value;
+}
+
 static int parse_choice(const struct option *o, const char *word, const char *value, int *field)
 {
     const char *said = value;
     const char *p = o->value_name;
-    for (const struct option_alias *a = choice_aliases; a->word != NULL; a++)
-        if (strcmp(a->name, o->name) == 0 && strcmp(a->word, value) == 0)
-            value = a->value;
+    value = our_value(o, value);
     for (int i = 0;; i++) {
         const size_t n = strcspn(p, "|");
         if (strlen(value) == n && strncmp(value, p, n) == 0) {
@@ -380,7 +400,7 @@ static int set_value(const struct option *o, const char *word, const char *value
     case OPT_REAL:
         return parse_number(o, word, value, field);
     case OPT_TEXT:
-        *(const char **)field = value;
+        *(const char **)field = our_value(o, value);
         return 0;
     case OPT_PATHS:
         return add_path(field, value);
@@ -388,6 +408,17 @@ static int set_value(const struct option *o, const char *word, const char *value
         return parse_choice(o, word, value, field);
     }
     return NJ_E_ARG;
+}
+
+/* A flag that stands for a choice is off: where that choice was made, in a file, the default is back. */
+static int unset_choice(const struct option_match *m, struct settings *s)
+{
+    int *field = (int *)(void *)((char *)s + m->o->offset);
+    int chosen;
+    const int err = parse_choice(m->o, m->word, m->value, &chosen);
+    if (err || *field != chosen)
+        return err;
+    return parse_choice(m->o, m->word, m->o->initial, field);
 }
 
 int option_set(const struct option_match *m, const char *value, struct settings *s)
@@ -399,7 +430,7 @@ int option_set(const struct option_match *m, const char *value, struct settings 
         return fail(NJ_E_ARG, "--%s %s: a flag; true or false, or no value", m->word, value);
     if (m->o->kind == OPT_FLAG)
         return set_value(m->o, m->word, value, s);
-    return on ? set_value(m->o, m->word, m->value, s) : 0;
+    return on ? set_value(m->o, m->word, m->value, s) : unset_choice(m, s);
 }
 
 static int set_defaults(unsigned command, struct settings *s)

@@ -127,7 +127,8 @@ static int choose_dtype(const struct run *r, enum nj_dtype *out)
         return 0;
     if (!gpu)
         return fail(NJ_E_ARG,
-                    "--dtype: a CPU runs float32 only; leave --dtype out or use --device cuda");
+                    "--dtype: a CPU runs float32 only; leave --dtype, --bf16 and --fp16 out or use "
+                    "--device cuda");
     if (wanted == DTYPE_BF16 && d->lp_is_f16)
         return fail(NJ_E_ARG,
                     "--dtype bfloat16: %s (sm_%d) has no bfloat16; use float16 or float32", d->name,
@@ -199,6 +200,8 @@ int run_adapters(const struct settings *s, struct lora_config *out)
         return fail(NJ_E_ARG, "--merge needs adapters; add --lora-r or --adapter");
     if (names->count > 0 && s->lora_r == 0)
         return fail(NJ_E_ARG, "--lora-target-modules needs --lora-r");
+    if (s->lora_dropout > 0 && s->lora_r == 0)
+        return fail(NJ_E_ARG, "--lora-dropout needs --lora-r");
     if (s->lora_r == 0)
         return 0;
     out->rank = (int)s->lora_r;

@@ -130,7 +130,7 @@ static const struct format {
     {".u16", open_u16, NULL},
     {".u32", open_u32, NULL},
     {".jsonl", open_jsonl, NULL},
-    {".parquet", NULL, "Parquet is not read; write its text column to .txt files, or tokenise it"},
+    {".parquet", NULL, "Parquet is not read; write it as .jsonl"},
     {".apr", NULL,
      "an .apr file is not read; export its tokens as .u16 or .u32, or its text as .txt"},
 };
@@ -165,9 +165,11 @@ static int open_format(struct segment *s, const struct tokenizer *t)
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (s->map_bytes >= 12 && memcmp(s->map, magics[i].magic, magics[i].bytes) == 0)
             return magics[i].open(s, t);
-    return fail(NJ_E_UNSUPPORTED,
-                "%s: not a token file of llm.c or LLM.Q; name text .txt and bare ids .u16 or .u32",
-                s->path);
+    return fail(
+        NJ_E_UNSUPPORTED,
+        "%s: not a token file of llm.c or LLM.Q; name text .txt, JSON lines .jsonl and bare "
+        "ids .u16 or .u32",
+        s->path);
 }
 
 static int check_ids(const struct segment *s, int vocab_size)

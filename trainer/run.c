@@ -4,7 +4,6 @@
  */
 #include "run.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,8 @@ static void on_interrupt(int sig)
 
 void interrupts_catch(void)
 {
-    struct sigaction action = {.sa_handler = on_interrupt};
+    /* A write that waits for its reader goes on: else what it had in its buffer would be lost. */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

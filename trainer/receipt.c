@@ -79,7 +79,7 @@ static void add_adapters(json_t *to, const struct train_options *o)
     lora_targets_text(&o->lora, targets, sizeof targets);
     json_object_set_new(to, "lora_targets", json_string(targets));
     if (o->adapter_dir != NULL)
-        json_object_set_new(to, "adapter", json_string(o->adapter_dir));
+        json_object_set_new(to, "adapter", json_text(o->adapter_dir, strlen(o->adapter_dir)));
 }
 
 static json_t *sources(const struct data *d)
@@ -88,10 +88,10 @@ static json_t *sources(const struct data *d)
     for (size_t i = 0; i < data_sources(d); i++) {
         struct data_source s;
         data_source(d, i, &s);
-        json_array_append_new(list,
-                              json_pack("{s:s, s:f, s:I, s:I, s:I}", "path", s.name, "weight",
-                                        s.weight, "tokens", (json_int_t)s.tokens, "rows",
-                                        (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
+        json_array_append_new(
+            list, json_pack("{s:o, s:f, s:I, s:I, s:I}", "path", json_text(s.name, strlen(s.name)),
+                            "weight", s.weight, "tokens", (json_int_t)s.tokens, "rows",
+                            (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
     }
     return list;
 }

@@ -47,5 +47,8 @@ int checkpoints_save_best(const struct checkpoints *c, struct engine *e, int64_t
                           const struct data_state *data);
 /* The final model: into a temporary folder, then file by file into OUT. */
 int checkpoints_finish(struct checkpoints *c, struct engine *e);
+/* The model of `base` with the final adapters in its weights as OUT/merged, in place of an earlier
+ * one; *merged: how many adapters that were. */
+int checkpoints_merge(const struct checkpoints *c, const char *base, size_t *merged);
 
 #endif

@@ -3,10 +3,9 @@
  * cmd_train.c: `nojit distill` and `nojit train`: the loop around engine_step().
  */
 #include <math.h>
-#include <string.h>
 
 #include "error.h"
-#include "merge.h"
+#include "folder.h"
 #include "run.h"
 
 static int check_arguments(const struct settings *s, const char *command, bool distill)
@@ -37,12 +36,21 @@ static int64_t steps_of_epochs(const struct run *r)
 /* Takes the folder to write, before anything that takes time. */
 static int open_output(struct run *r)
 {
+    char merged[PATH_BYTES + 8];
     int removed;
-    const int err = r->s->dry_run ? 0 : checkpoints_begin(&r->checkpoints, &removed);
-    if (!err && !r->s->dry_run && removed > 0)
+    if (r->s->dry_run)
+        return 0;
+    const int err = checkpoints_begin(&r->checkpoints, &removed);
+    if (err)
+        return err;
+    if (removed > 0)
         progress_say(&r->progress, "%s: removed %d unfinished folder%s of a run that was killed",
                      r->s->out, removed, plural(removed));
-    return err;
+    /* A run that goes on replaces its own; a new one has none, so what is there is not its own. */
+    if (!r->s->merge || r->checkpoints.last > 0)
+        return 0;
+    snprintf(merged, sizeof merged, "%s/merged", r->s->out);
+    return folder_check_output(merged);
 }
 
 static int open_inputs(struct run *r, const char *command)
@@ -347,13 +355,11 @@ static int start_or_resume(struct run *r, int64_t *first)
 
 static int write_merged(struct run *r)
 {
-    char path[PATH_BYTES + 8];
     size_t merged;
-    snprintf(path, sizeof path, "%s/merged", r->s->out);
-    const int err = merge_adapters(r->student, r->s->out, path, &merged);
+    const int err = checkpoints_merge(&r->checkpoints, r->student, &merged);
     if (!err)
-        progress_say(&r->progress, "%zu adapter%s merged into the model: %s", merged,
-                     plural((long long)merged), path);
+        progress_say(&r->progress, "%zu adapter%s merged into the model: %s/merged", merged,
+                     plural((long long)merged), r->s->out);
     return err;
 }
 

@@ -504,15 +504,17 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
 
 void settings_free(struct settings *s)
 {
-    free(s->data.path);
-    free(s->data_weights.path);
-    free(s->eval_data.path);
+    for (const struct option *o = options; o->name != NULL; o++) {
+        struct path_list *list = (void *)((char *)s + o->offset);
+        if (o->kind == OPT_PATHS) {
+            free(list->path);
+            *list = (struct path_list){0};
+        }
+    }
     free(s->words.path);
-    free(s->sample_prompts.path);
     for (size_t i = 0; i < s->kept_count; i++)
         free(s->kept[i]);
     free(s->kept);
-    free(s->lora_targets.path);
 }
 
 static const char *choice_name(const struct option *o, int value, char *buffer, size_t bytes)
@@ -522,6 +524,18 @@ static const char *choice_name(const struct option *o, int value, char *buffer, 
         p += strcspn(p, "|") + 1;
     snprintf(buffer, bytes, "%.*s", (int)strcspn(p, "|"), p);
     return buffer;
+}
+
+/* The words with a space between each two; NULL without memory. */
+static char *list_text(const struct path_list *list)
+{
+    size_t bytes = 1, used = 0;
+    for (size_t i = 0; i < list->count; i++)
+        bytes += strlen(list->path[i]) + 1;
+    char *joined = calloc(bytes, 1);
+    for (size_t i = 0; i < list->count && joined != NULL; i++)
+        used += (size_t)snprintf(joined + used, bytes - used, "%s%s", i ? " " : "", list->path[i]);
+    return joined;
 }
 
 static const char *value_text(const struct option *o, const void *field, char *buffer, size_t bytes)
@@ -542,19 +556,19 @@ static const char *value_text(const struct option *o, const void *field, char *b
     case OPT_PATHS:
         break;
     }
-    const struct path_list *list = field;
-    size_t used = 0;
-    buffer[0] = '\0';
-    for (size_t i = 0; i < list->count && used < bytes; i++)
-        used += (size_t)snprintf(buffer + used, bytes - used, "%s%s", i ? " " : "", list->path[i]);
-    return buffer;
+    return "";
 }
 
 void settings_visit(const struct command_info *c, const struct settings *s,
                     void (*visit)(void *user, const char *name, const char *value), void *user)
 {
-    char buffer[4096];
-    for (const struct option *o = options; o->name != NULL; o++)
-        if (o->commands & c->bit)
-            visit(user, o->name, value_text(o, (const char *)s + o->offset, buffer, sizeof buffer));
+    char buffer[128];
+    for (const struct option *o = options; o->name != NULL; o++) {
+        const void *field = (const char *)s + o->offset;
+        if (!(o->commands & c->bit))
+            continue;
+        char *list = o->kind == OPT_PATHS ? list_text(field) : NULL;
+        visit(user, o->name, list != NULL ? list : value_text(o, field, buffer, sizeof buffer));
+        free(list);
+    }
 }

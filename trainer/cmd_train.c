@@ -124,9 +124,7 @@ static void say_start(struct run *r)
     const struct train_options *o = &r->options;
     const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
     progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
-                 o->dtype == NJ_F32 ? "float32"
-                 : d->lp_is_f16     ? "float16"
-                                    : "bfloat16",
+                 run_dtype_name(r),
                  bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
     if (d->kernels_loaded > 0)
         progress_say(&r->progress,

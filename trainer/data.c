@@ -51,7 +51,7 @@ enum { STARTS_DOCUMENT = 1, NO_LOSS = 2 };
 /* ---- opening ---- */
 
 static int open_segments(struct data *d, const struct data_options *o, const struct tokenizer *t,
-                         struct path_list *list)
+                         struct file_list *list)
 {
     struct segment *grown =
         realloc(d->segment, (d->segment_count + list->count + 1) * sizeof *grown);
@@ -101,14 +101,14 @@ static int open_source(struct data *d, const struct data_options *o, const struc
     struct share *share = &d->order.share[d->order.count++];
     const size_t first = d->segment_count;
     const int64_t tokens = d->tokens;
-    struct path_list list;
+    struct file_list list;
     s->name = strdup(count ? paths[0] : "--data");
     if (!s->name)
         return fail(NJ_E_NOMEM, "out of memory");
-    int rc = paths_collect(paths, count, &list);
+    int rc = files_collect(paths, count, &list);
     if (!rc)
         rc = open_segments(d, o, t, &list);
-    paths_free(&list);
+    files_free(&list);
     if (!rc)
         rc = packed_make(d->segment + first, d->segment_count - first, d->end_of_text, o->seq_len,
                          o->packing, o->once, &s->packed);

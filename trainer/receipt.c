@@ -61,13 +61,6 @@ static void add_whole(json_t *to, const struct whole *rows, size_t count)
 static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
 static const char *const recomputed[] = {"none", "mlp", "block"};
 
-static const char *dtype_name(const struct run *r)
-{
-    if (r->options.dtype == NJ_F32)
-        return "float32";
-    return nj_context_device(r->ctx)->lp_is_f16 ? "float16" : "bfloat16";
-}
-
 static void add_adapters(json_t *to, const struct train_options *o)
 {
     char targets[128];
@@ -131,7 +124,7 @@ static json_t *applied(const struct run *r)
         json_object_set_new(to, reals[i].name, json_real((double)reals[i].value));
     json_object_set_new(to, "lr_schedule", json_string(schedules[o->schedule]));
     json_object_set_new(to, "recompute", json_string(recomputed[o->recompute]));
-    json_object_set_new(to, "dtype", json_string(dtype_name(r)));
+    json_object_set_new(to, "dtype", json_string(run_dtype_name(r)));
     json_object_set_new(to, "packing", json_string(data_packing(r->data)));
     json_object_set_new(to, "padding", json_real(data_padding(r->data)));
     json_object_set_new(to, "data_sources", sources(r->data));

@@ -5,7 +5,6 @@
 #include "run.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,6 +135,13 @@ static int choose_dtype(const struct run *r, enum nj_dtype *out)
         return fail(NJ_E_ARG, "--dtype float16: %s (sm_%d) uses bfloat16; use bfloat16 or float32",
                     d->name, d->sm);
     return 0;
+}
+
+const char *run_dtype_name(const struct run *r)
+{
+    if (r->options.dtype == NJ_F32)
+        return "float32";
+    return nj_context_device(r->ctx)->lp_is_f16 ? "float16" : "bfloat16";
 }
 
 void run_training_options(const struct settings *s, struct train_options *out)

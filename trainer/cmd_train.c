@@ -105,6 +105,7 @@ static const char *divergence_text(float beta, char *buffer, size_t bytes)
 static void say_data(struct run *r)
 {
     const double rows = (double)data_windows(r->data);
+    char packing[32];
     struct data_source s;
     for (size_t i = 0; i < data_sources(r->data); i++) {
         data_source(r->data, i, &s);
@@ -114,7 +115,8 @@ static void say_data(struct run *r)
     }
     if (r->s->packing != PACKING_WRAPPED)
         progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
-                     data_packing(r->data), rows, r->options.seq_len, 100 * data_padding(r->data));
+                     settings_choice("packing", r->s->packing, packing, sizeof packing), rows,
+                     r->options.seq_len, 100 * data_padding(r->data));
 }
 
 static void say_start(struct run *r)
@@ -284,7 +286,7 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
 {
     const struct train_options *o = &r->options;
     const bool teacher = r->teacher[0] != '\0';
-    char weights[SETTINGS_BYTES / 2];
+    char weights[SETTINGS_BYTES / 2], packing[32];
     weights_text(r->data, weights, sizeof weights);
     snprintf(
         out, bytes,
@@ -295,8 +297,8 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
         teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
         (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
         o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
-        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab, data_packing(r->data),
-        weights);
+        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab,
+        settings_choice("packing", r->s->packing, packing, sizeof packing), weights);
 }
 
 /* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. */

@@ -38,7 +38,6 @@ struct data {
     int64_t tokens;
     int B, S;
     bool once, weighted;
-    enum packing packing;
     int32_t end_of_text; /* -1: documents end with their files only */
     struct data_state at;
     int32_t *arrays;      /* ids, target, pos, doc_start: B * S each */
@@ -164,7 +163,6 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
     d->S = o->seq_len;
     d->order.seed = o->seed;
     d->once = o->once;
-    d->packing = o->packing;
     d->weighted = o->weights != NULL;
     d->end_of_text = t ? t->end_of_text : -1;
 
@@ -208,13 +206,6 @@ int64_t data_tokens(const struct data *d)
 int64_t data_windows(const struct data *d)
 {
     return d->order.total;
-}
-
-const char *data_packing(const struct data *d)
-{
-    static const char *const names[] = {
-        [PACKING_WRAPPED] = "wrapped", [PACKING_BFD] = "bfd", [PACKING_NONE] = "none"};
-    return names[d->packing];
 }
 
 double data_padding(const struct data *d)

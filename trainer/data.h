@@ -50,10 +50,9 @@ struct data_state {
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
 void data_close(struct data *d);
 int64_t data_tokens(const struct data *d);
-int64_t data_windows(const struct data *d);     /* rows of one epoch */
-const char *data_packing(const struct data *d); /* as --packing says it */
-double data_padding(const struct data *d);      /* share of an epoch's positions without a token */
-uint64_t data_hash(const struct data *d); /* over each source's ids, however they are stored */
+int64_t data_windows(const struct data *d); /* rows of one epoch */
+double data_padding(const struct data *d);  /* share of an epoch's positions without a token */
+uint64_t data_hash(const struct data *d);   /* over each source's ids, however they are stored */
 
 struct data_source {
     const char *name;     /* as in the options; valid until data_close() */

@@ -559,6 +559,14 @@ static const char *value_text(const struct option *o, const void *field, char *b
     return "";
 }
 
+const char *settings_choice(const char *name, int value, char *buffer, size_t bytes)
+{
+    const struct option *o = options;
+    while (strcmp(o->name, name) != 0)
+        o++;
+    return choice_name(o, value, buffer, bytes);
+}
+
 void settings_visit(const struct command_info *c, const struct settings *s,
                     void (*visit)(void *user, const char *name, const char *value), void *user)
 {

@@ -57,9 +57,11 @@ static void add_whole(json_t *to, const struct whole *rows, size_t count)
         json_object_set_new(to, rows[i].name, json_integer((json_int_t)rows[i].value));
 }
 
-/* By enum schedule and enum recompute. */
-static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
-static const char *const recomputed[] = {"none", "mlp", "block"};
+static json_t *choice(const char *name, int value)
+{
+    char text[32];
+    return json_string(settings_choice(name, value, text, sizeof text));
+}
 
 static void add_adapters(json_t *to, const struct train_options *o)
 {
@@ -122,10 +124,10 @@ static json_t *applied(const struct run *r)
     add_whole(to, wholes, sizeof wholes / sizeof *wholes);
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         json_object_set_new(to, reals[i].name, json_real((double)reals[i].value));
-    json_object_set_new(to, "lr_schedule", json_string(schedules[o->schedule]));
-    json_object_set_new(to, "recompute", json_string(recomputed[o->recompute]));
+    json_object_set_new(to, "lr_schedule", choice("lr-schedule", (int)o->schedule));
+    json_object_set_new(to, "recompute", choice("recompute", o->recompute));
     json_object_set_new(to, "dtype", json_string(run_dtype_name(r)));
-    json_object_set_new(to, "packing", json_string(data_packing(r->data)));
+    json_object_set_new(to, "packing", choice("packing", r->s->packing));
     json_object_set_new(to, "padding", json_real(data_padding(r->data)));
     json_object_set_new(to, "data_sources", sources(r->data));
     add_adapters(to, o);

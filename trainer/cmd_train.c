@@ -188,7 +188,8 @@ static int save(struct run *r, int64_t step)
     return checkpoints_save(&r->checkpoints, r->engine, step, &where);
 }
 
-/* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is not kept again. */
+/* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is
+ * not kept again. */
 static int measure(struct run *r, int64_t step, bool *settled)
 {
     const struct best *best = &r->metrics.best;

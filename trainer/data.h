@@ -14,10 +14,12 @@
 #define IGNORED (-100) /* target of a position that has no loss */
 
 /* ---- token streams ---- */
-enum packing {                  /* how documents become rows of S positions */
-               PACKING_WRAPPED, /* one after the other, cut where a row ends */
-               PACKING_BFD, /* whole where they fit, as many in a row as go in: best-fit decreasing */
-               PACKING_NONE /* each in rows of its own, padded with ignored positions */
+
+/* How documents become rows of S positions. */
+enum packing {
+    PACKING_WRAPPED, /* one after the other, cut where a row ends */
+    PACKING_BFD,     /* whole where they fit, as many in a row as go in: best-fit decreasing */
+    PACKING_NONE     /* each in rows of its own, padded with ignored positions */
 };
 
 struct data_options {

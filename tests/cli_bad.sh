@@ -117,6 +117,12 @@ refuses "ids beyond the vocabulary" 1 '65535' with_data "$d/ids.u16"
 nothing_written "data"
 
 # ---- where it writes
+if [ -c /dev/full ]; then
+    into_full() { "$@" >/dev/full; }
+    refuses "output of a run that is lost" 1 'standard output cannot be written' into_full train "$d/student" --json
+    rm -rf "$d/out"
+    refuses "help that is lost" 1 'standard output cannot be written' into_full "$nojit" help train
+fi
 refuses "folder cannot be made" 1 'text.txt' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/text.txt/out" "${fast[@]}"
 refuses "a file as the folder" 1 '--out .*/text.txt: is a file; name a folder' "$nojit" train --student "$d/student" \

@@ -42,6 +42,14 @@ cp -r "$d/one" "$d/two"
 rm -r "$d/two/merged" "$d"/two/adapter_* "$d/two/checkpoint-8"
 train "${lora[@]}" --out "$d/two" --steps 8 --resume auto
 if cmp -s "$d/one/adapter_model.safetensors" "$d/two/adapter_model.safetensors"; then ok "resumed bit for bit"; else not_ok "resumed bit for bit" "the adapters differ"; fi
+cp -r "$d/one" "$d/on"
+train "${lora[@]}" --out "$d/on" --steps 12 --resume auto --merge || true
+"$nojit" merge --model "$d/base" --adapter "$d/on" --out "$d/longer" >/dev/null
+if cmp -s "$d/longer/model.safetensors" "$d/on/merged/model.safetensors" && ! cmp -s "$d/longer/model.safetensors" "$d/merged/model.safetensors"; then
+    ok "a run that goes on merges anew"
+else
+    not_ok "a run that goes on merges anew" "$(tail -n 1 "$scratch/out")"
+fi
 train --adapter "$d/one" --out "$d/more" --steps 2
 if grep -q "adapters of rank 8" "$scratch/out"; then ok "training goes on with saved adapters"; else not_ok "training goes on with saved adapters" "$(cat "$scratch/out")"; fi
 if "$nojit" generate --device cpu --model "$d/base" --adapter "$d/one" --prompt "the" --max-tokens 8 --seq-len 64 --temperature 0 >"$d/a" 2>&1 &&
@@ -54,6 +62,9 @@ total() { "$nojit" plan --seq-len 128 --student "$d/base" --json "$@" | sed -E '
 if [ "$(total --lora-r 8)" -lt "$(total)" ]; then ok "the plan is smaller"; else not_ok "the plan is smaller" "$(total --lora-r 8)"; fi
 
 refuses "a folder that holds adapters" 2 "holds a model already" "$nojit" train "${fast[@]}" "${lora[@]}" --out "$d/one" --steps 1
+mkdir -p "$d/new/merged" && touch "$d/new/merged/theirs"
+refuses "a folder merged of something else" 1 "new/merged: the folder is not empty" "$nojit" train "${fast[@]}" "${lora[@]}" --out "$d/new" --steps 1 --merge
+if [ "$(find "$d/new" -type f)" = "$d/new/merged/theirs" ]; then ok "which stays, before a step is done"; else not_ok "which stays, before a step is done" "$(ls "$d/new")"; fi
 refuses "merging nothing" 2 "--merge needs adapters" "$nojit" train "${fast[@]}" --out "$d/x" --steps 1 --merge
 refuses "targets without a rank" 2 "needs --lora-r" "$nojit" train "${fast[@]}" --out "$d/x" --steps 1 --lora-target-modules q_proj
 refuses "an unknown target" 2 "lm_head" "$nojit" train "${fast[@]}" --out "$d/x" --steps 1 --lora-r 4 --lora-target-modules lm_head

@@ -114,6 +114,25 @@ else
 fi
 finish_run "and goes on from it" "$d/twice"
 
+# An interrupt that comes while a row waits for its reader.
+mkfifo "$d/pipe"
+"$nojit" init --preset nojit-tiny --out "$d/tiny" >/dev/null
+"$nojit" train --student "$d/tiny" --data "$d/text.txt" --seq-len 8 --batch-size 1 --steps 1000000 --device cpu --json \
+    --out "$d/piped" >"$d/pipe" 2>"$scratch/out" &
+pid=$!
+exec 3<"$d/pipe"
+waits() { # no row came for half a second
+    local before
+    before=$(wc -l <"$d/piped/metrics.jsonl") && sleep 0.5 && [ "$before" -gt 100 ] && [ "$before" = "$(wc -l <"$d/piped/metrics.jsonl")" ]
+} 2>/dev/null
+until_true $pid waits || true
+kill -INT $pid || true
+sleep 0.1
+cat <&3 >"$d/piped.jsonl"
+exec 3<&-
+ends_with "an interrupt while the reader is slow ends with 130" 130 $pid
+if cmp "$d/piped.jsonl" "$d/piped/metrics.jsonl" >"$scratch/err" 2>&1; then ok "and no row is lost"; else not_ok "and no row is lost" "$(cat "$scratch/err")"; fi
+
 # ---- kill -9, at random moments of the whole run and of its saves; each time the run goes on from what is there
 kills=0 within=0
 mkdir "$d/killed"

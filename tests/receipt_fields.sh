@@ -63,6 +63,11 @@ else
     not_ok "another table, another hash" "$(field three tokenizer_hash)"
 fi
 
+bad=$d/$(printf 'a\377').txt # a name that is not UTF-8
+cp "$d/text.txt" "$bad"
+run five --data "$bad" "$d/text.txt" --data-weights 1,2 --steps 1
+is "a source of any name is listed" "$(field five path)" "$d/a$(printf '\357\277\275').txt"$'\n'"$d/text.txt"
+
 for name in $(sed -nE '/^  "(options)"/,/^  }/d; s/^ *"([a-z0-9_]+)":.*/\1/p' "$d/four/receipt.json"); do
     if grep -q "\`$name\`" docs/receipt.md; then ok "docs: $name"; else not_ok "docs/receipt.md" "$name is missing"; fi
 done

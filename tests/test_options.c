@@ -222,6 +222,35 @@ static void words(void **state)
     settings_free(&s);
 }
 
+static void see_data(void *user, const char *name, const char *value)
+{
+    char **seen = user;
+    if (strcmp(name, "data") == 0)
+        *seen = strdup(value);
+}
+
+/* A shell may make many words of a pattern; what is told of them is all of them. */
+static void long_lists(void **state)
+{
+    (void)state;
+    static char words[1000][16];
+    static char *argv[1 + 1000] = {"--data"};
+    char *seen = NULL;
+    struct settings s;
+    for (int i = 0; i < 1000; i++) {
+        snprintf(words[i], sizeof words[i], "text/%04d.txt", i);
+        argv[1 + i] = words[i];
+    }
+    check_ok(settings_parse(command("train"), 1001, argv, &s), "a thousand files");
+    settings_visit(command("train"), &s, see_data, &seen);
+    assert_non_null(seen);
+    assert_int_equal(strlen(seen), 1000 * (strlen("text/0000.txt") + 1) - 1);
+    assert_string_equal(seen + strlen(seen) - strlen("text/0998.txt text/0999.txt"),
+                        "text/0998.txt text/0999.txt");
+    free(seen);
+    settings_free(&s);
+}
+
 /* Every row of the tables of spellings can be reached and names an option that there is. */
 static void tables_agree(void **state)
 {
@@ -334,6 +363,7 @@ int main(void)
         cmocka_unit_test(other_spellings),
         cmocka_unit_test(messages),
         cmocka_unit_test(words),
+        cmocka_unit_test(long_lists),
         cmocka_unit_test(tables_agree),
         cmocka_unit_test(every_spelling_sets_its_option),
     };

@@ -126,8 +126,8 @@ static void nothing_is_lost_or_torn(void **state)
                 /* All but the last token of each document, once an epoch. */
                 for (int t = 0; t < text.tokens; t++)
                     if (seen[t] != (text.place[t] < text.length[t] - 1 ? epoch : 0))
-                        fail_msg("S %d, %s: token %d came %d times in %d epochs", S,
-                                 data_packing(d), t, seen[t], epoch);
+                        fail_msg("S %d, packing %d: token %d came %d times in %d epochs", S, kind,
+                                 t, seen[t], epoch);
             }
             const double all = 2.0 * S * (double)data_windows(d);
             assert_true(fabs(data_padding(d) - (1 - (double)filled / all)) < 1e-12);

@@ -17,6 +17,7 @@
 
 #include "error.h"
 #include "folder.h"
+#include "merge.h"
 
 /* Step of a folder named checkpoint-N, or 0. */
 static int64_t step_of(const char *name)
@@ -410,4 +411,12 @@ int checkpoints_finish(struct checkpoints *c, struct engine *e)
         err = move_files(f.temp, c->out);
     folder_abort(&f);
     return err;
+}
+
+int checkpoints_merge(const struct checkpoints *c, const char *base, size_t *merged)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/merged", c->out);
+    remove_files(path);
+    return merge_adapters(base, c->out, path, merged);
 }

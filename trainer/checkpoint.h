@@ -27,8 +27,8 @@ struct checkpoints {
 /* Whether OUT may take a new run (it must not hold a run or a model) or, with resume ("auto" or a
  * folder), one that goes on; sets c->resume. Writes nothing. */
 int checkpoints_open(struct checkpoints *c, const char *out, const char *resume);
-/* Makes OUT if it is absent, and removes what a run that was killed has left half-written in it; *removed says
- * how many folders that were. */
+/* Makes OUT if it is absent, and removes what a run that was killed has left half-written in it;
+ * *removed: how many folders that were. */
 int checkpoints_begin(struct checkpoints *c, int *removed);
 /* Whether the run that c->resume belongs to had c->settings. */
 int checkpoints_check(const struct checkpoints *c);
@@ -47,5 +47,8 @@ int checkpoints_save_best(const struct checkpoints *c, struct engine *e, int64_t
                           const struct data_state *data);
 /* The final model: into a temporary folder, then file by file into OUT. */
 int checkpoints_finish(struct checkpoints *c, struct engine *e);
+/* The model of `base` with the final adapters in its weights as OUT/merged, in place of an earlier
+ * one; *merged: how many adapters that were. */
+int checkpoints_merge(const struct checkpoints *c, const char *base, size_t *merged);
 
 #endif

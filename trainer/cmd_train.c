@@ -3,10 +3,9 @@
  * cmd_train.c: `nojit distill` and `nojit train`: the loop around engine_step().
  */
 #include <math.h>
-#include <string.h>
 
 #include "error.h"
-#include "merge.h"
+#include "folder.h"
 #include "run.h"
 
 static int check_arguments(const struct settings *s, const char *command, bool distill)
@@ -37,12 +36,21 @@ static int64_t steps_of_epochs(const struct run *r)
 /* Takes the folder to write, before anything that takes time. */
 static int open_output(struct run *r)
 {
+    char merged[PATH_BYTES + 8];
     int removed;
-    const int err = r->s->dry_run ? 0 : checkpoints_begin(&r->checkpoints, &removed);
-    if (!err && !r->s->dry_run && removed > 0)
+    if (r->s->dry_run)
+        return 0;
+    const int err = checkpoints_begin(&r->checkpoints, &removed);
+    if (err)
+        return err;
+    if (removed > 0)
         progress_say(&r->progress, "%s: removed %d unfinished folder%s of a run that was killed",
                      r->s->out, removed, plural(removed));
-    return err;
+    /* A run that goes on replaces its own; a new one has none, so what is there is not its own. */
+    if (!r->s->merge || r->checkpoints.last > 0)
+        return 0;
+    snprintf(merged, sizeof merged, "%s/merged", r->s->out);
+    return folder_check_output(merged);
 }
 
 static int open_inputs(struct run *r, const char *command)
@@ -97,6 +105,7 @@ static const char *divergence_text(float beta, char *buffer, size_t bytes)
 static void say_data(struct run *r)
 {
     const double rows = (double)data_windows(r->data);
+    char packing[32];
     struct data_source s;
     for (size_t i = 0; i < data_sources(r->data); i++) {
         data_source(r->data, i, &s);
@@ -106,7 +115,8 @@ static void say_data(struct run *r)
     }
     if (r->s->packing != PACKING_WRAPPED)
         progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
-                     data_packing(r->data), rows, r->options.seq_len, 100 * data_padding(r->data));
+                     settings_choice("packing", r->s->packing, packing, sizeof packing), rows,
+                     r->options.seq_len, 100 * data_padding(r->data));
 }
 
 static void say_start(struct run *r)
@@ -116,9 +126,7 @@ static void say_start(struct run *r)
     const struct train_options *o = &r->options;
     const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
     progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
-                 o->dtype == NJ_F32 ? "float32"
-                 : d->lp_is_f16     ? "float16"
-                                    : "bfloat16",
+                 run_dtype_name(r),
                  bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
     if (d->kernels_loaded > 0)
         progress_say(&r->progress,
@@ -180,7 +188,8 @@ static int save(struct run *r, int64_t step)
     return checkpoints_save(&r->checkpoints, r->engine, step, &where);
 }
 
-/* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is not kept again. */
+/* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is
+ * not kept again. */
 static int measure(struct run *r, int64_t step, bool *settled)
 {
     const struct best *best = &r->metrics.best;
@@ -278,7 +287,7 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
 {
     const struct train_options *o = &r->options;
     const bool teacher = r->teacher[0] != '\0';
-    char weights[SETTINGS_BYTES / 2];
+    char weights[SETTINGS_BYTES / 2], packing[32];
     weights_text(r->data, weights, sizeof weights);
     snprintf(
         out, bytes,
@@ -289,8 +298,9 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
         teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
         (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
         o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
-        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab, data_packing(r->data),
-        weights, o->teacher_f8 ? "fp8" : "as dtype");
+        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab,
+        settings_choice("packing", r->s->packing, packing, sizeof packing), weights,
+        o->teacher_f8 ? "fp8" : "as dtype");
 }
 
 /* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. */
@@ -347,13 +357,11 @@ static int start_or_resume(struct run *r, int64_t *first)
 
 static int write_merged(struct run *r)
 {
-    char path[PATH_BYTES + 8];
     size_t merged;
-    snprintf(path, sizeof path, "%s/merged", r->s->out);
-    const int err = merge_adapters(r->student, r->s->out, path, &merged);
+    const int err = checkpoints_merge(&r->checkpoints, r->student, &merged);
     if (!err)
-        progress_say(&r->progress, "%zu adapter%s merged into the model: %s", merged,
-                     plural((long long)merged), path);
+        progress_say(&r->progress, "%zu adapter%s merged into the model: %s/merged", merged,
+                     plural((long long)merged), r->s->out);
     return err;
 }
 

@@ -38,7 +38,6 @@ struct data {
     int64_t tokens;
     int B, S;
     bool once, weighted;
-    enum packing packing;
     int32_t end_of_text; /* -1: documents end with their files only */
     struct data_state at;
     int32_t *arrays;      /* ids, target, pos, doc_start: B * S each */
@@ -51,7 +50,7 @@ enum { STARTS_DOCUMENT = 1, NO_LOSS = 2 };
 /* ---- opening ---- */
 
 static int open_segments(struct data *d, const struct data_options *o, const struct tokenizer *t,
-                         struct path_list *list)
+                         struct file_list *list)
 {
     struct segment *grown =
         realloc(d->segment, (d->segment_count + list->count + 1) * sizeof *grown);
@@ -101,14 +100,14 @@ static int open_source(struct data *d, const struct data_options *o, const struc
     struct share *share = &d->order.share[d->order.count++];
     const size_t first = d->segment_count;
     const int64_t tokens = d->tokens;
-    struct path_list list;
+    struct file_list list;
     s->name = strdup(count ? paths[0] : "--data");
     if (!s->name)
         return fail(NJ_E_NOMEM, "out of memory");
-    int rc = paths_collect(paths, count, &list);
+    int rc = files_collect(paths, count, &list);
     if (!rc)
         rc = open_segments(d, o, t, &list);
-    paths_free(&list);
+    files_free(&list);
     if (!rc)
         rc = packed_make(d->segment + first, d->segment_count - first, d->end_of_text, o->seq_len,
                          o->packing, o->once, &s->packed);
@@ -164,7 +163,6 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
     d->S = o->seq_len;
     d->order.seed = o->seed;
     d->once = o->once;
-    d->packing = o->packing;
     d->weighted = o->weights != NULL;
     d->end_of_text = t ? t->end_of_text : -1;
 
@@ -208,13 +206,6 @@ int64_t data_tokens(const struct data *d)
 int64_t data_windows(const struct data *d)
 {
     return d->order.total;
-}
-
-const char *data_packing(const struct data *d)
-{
-    static const char *const names[] = {
-        [PACKING_WRAPPED] = "wrapped", [PACKING_BFD] = "bfd", [PACKING_NONE] = "none"};
-    return names[d->packing];
 }
 
 double data_padding(const struct data *d)

@@ -14,10 +14,12 @@
 #define IGNORED (-100) /* target of a position that has no loss */
 
 /* ---- token streams ---- */
-enum packing {                  /* how documents become rows of S positions */
-               PACKING_WRAPPED, /* one after the other, cut where a row ends */
-               PACKING_BFD, /* whole where they fit, as many in a row as go in: best-fit decreasing */
-               PACKING_NONE /* each in rows of its own, padded with ignored positions */
+
+/* How documents become rows of S positions. */
+enum packing {
+    PACKING_WRAPPED, /* one after the other, cut where a row ends */
+    PACKING_BFD,     /* whole where they fit, as many in a row as go in: best-fit decreasing */
+    PACKING_NONE     /* each in rows of its own, padded with ignored positions */
 };
 
 struct data_options {
@@ -50,10 +52,9 @@ struct data_state {
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
 void data_close(struct data *d);
 int64_t data_tokens(const struct data *d);
-int64_t data_windows(const struct data *d);     /* rows of one epoch */
-const char *data_packing(const struct data *d); /* as --packing says it */
-double data_padding(const struct data *d);      /* share of an epoch's positions without a token */
-uint64_t data_hash(const struct data *d); /* over each source's ids, however they are stored */
+int64_t data_windows(const struct data *d); /* rows of one epoch */
+double data_padding(const struct data *d);  /* share of an epoch's positions without a token */
+uint64_t data_hash(const struct data *d);   /* over each source's ids, however they are stored */
 
 struct data_source {
     const char *name;     /* as in the options; valid until data_close() */

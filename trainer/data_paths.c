@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int add_path(struct path_list *list, const char *path)
+static int add_path(struct file_list *list, const char *path)
 {
     if (list->count == list->capacity) {
         size_t grown = 2 * list->capacity + 16;
@@ -31,10 +31,10 @@ static int add_path(struct path_list *list, const char *path)
     return NJ_OK;
 }
 
-static int add_folder(struct path_list *list, const char *dir, int depth);
+static int add_folder(struct file_list *list, const char *dir, int depth);
 
 /* What a folder holds: folders are walked, data files taken, hidden and other files left alone. */
-static int add_entry(struct path_list *list, const char *dir, const char *name, int depth)
+static int add_entry(struct file_list *list, const char *dir, const char *name, int depth)
 {
     char path[4096];
     struct stat info;
@@ -49,7 +49,7 @@ static int add_entry(struct path_list *list, const char *dir, const char *name, 
     return path_is_data(path) ? add_path(list, path) : NJ_OK;
 }
 
-static int add_folder(struct path_list *list, const char *dir, int depth)
+static int add_folder(struct file_list *list, const char *dir, int depth)
 {
     struct dirent **entry;
     if (depth > 32)
@@ -67,7 +67,7 @@ static int add_folder(struct path_list *list, const char *dir, int depth)
     return rc;
 }
 
-static int add_path_or_folder(struct path_list *list, const char *path)
+static int add_path_or_folder(struct file_list *list, const char *path)
 {
     struct stat info;
     if (stat(path, &info) != 0)
@@ -83,7 +83,7 @@ static int add_path_or_folder(struct path_list *list, const char *path)
     return rc;
 }
 
-static int add_glob(struct path_list *list, const char *pattern)
+static int add_glob(struct file_list *list, const char *pattern)
 {
     glob_t found;
     int rc = glob(pattern, GLOB_ERR, NULL, &found);
@@ -99,7 +99,7 @@ static int add_glob(struct path_list *list, const char *pattern)
     return rc;
 }
 
-int paths_collect(const char *const *given, size_t count, struct path_list *out)
+int files_collect(const char *const *given, size_t count, struct file_list *out)
 {
     struct stat info;
     memset(out, 0, sizeof *out);
@@ -108,14 +108,14 @@ int paths_collect(const char *const *given, size_t count, struct path_list *out)
         int is_glob = strpbrk(given[i], "*?[") && stat(given[i], &info) != 0;
         int rc = is_glob ? add_glob(out, given[i]) : add_path_or_folder(out, given[i]);
         if (rc) {
-            paths_free(out);
+            files_free(out);
             return rc;
         }
     }
     return NJ_OK;
 }
 
-void paths_free(struct path_list *list)
+void files_free(struct file_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         free(list->path[i]);

@@ -30,6 +30,14 @@ static int exit_status(int code)
     return 1;
 }
 
+/* A write that failed earlier has emptied the buffer, so that the last one may succeed. */
+static int check_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    return fail(NJ_E_IO, "standard output cannot be written");
+}
+
 static int run_command(const struct command_info *c, int argc, char **argv)
 {
     struct settings s;
@@ -41,8 +49,8 @@ static int run_command(const struct command_info *c, int argc, char **argv)
         err = c->run(&s);
     }
     settings_free(&s);
-    if (!err && fflush(stdout) != 0)
-        err = fail(NJ_E_IO, "standard output cannot be written");
+    if (!err)
+        err = check_output();
     if (err && err != NJ_INTERRUPTED)
         fprintf(stderr, "nojit %s: %s\n", c->name, fail_text());
     return exit_status(err);
@@ -114,6 +122,10 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : "--help";
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
         const int status = help_on(argc > 2 ? argv[2] : NULL);
+        if (status == 0 && check_output() != 0) {
+            fprintf(stderr, "nojit: %s\n", fail_text());
+            return 1;
+        }
         return argc > 1 ? status : 2;
     }
     if (strcmp(word, "--version") == 0)

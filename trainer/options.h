@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.h: a row of the option table, shared by the parsers (options.c, option_file.c), the help
+ * options.h: a row of the option table, shared by the parsers (option_parse.c, option_file.c), the help
  * (help.c) and the completion of shells (complete.c).
  */
 #ifndef NOJIT_TRAINER_OPTIONS_H
@@ -25,6 +25,9 @@ struct option {
     double min, max;     /* inclusive bounds of OPT_INT and OPT_REAL */
     const char *help;
 };
+
+/* Bound of counts that have none of their own. */
+#define OPTION_COUNT_MAX 1e15
 
 /* Ended by a row whose name is NULL. */
 extern const struct option options[];

@@ -57,15 +57,10 @@ static void add_whole(json_t *to, const struct whole *rows, size_t count)
         json_object_set_new(to, rows[i].name, json_integer((json_int_t)rows[i].value));
 }
 
-/* By enum schedule and enum recompute. */
-static const char *const schedules[] = {"cosine", "linear", "constant", "wsd"};
-static const char *const recomputed[] = {"none", "mlp", "block"};
-
-static const char *dtype_name(const struct run *r)
+static json_t *choice(const char *name, int value)
 {
-    if (r->options.dtype == NJ_F32)
-        return "float32";
-    return nj_context_device(r->ctx)->lp_is_f16 ? "float16" : "bfloat16";
+    char text[32];
+    return json_string(settings_choice(name, value, text, sizeof text));
 }
 
 static void add_adapters(json_t *to, const struct train_options *o)
@@ -79,7 +74,7 @@ static void add_adapters(json_t *to, const struct train_options *o)
     lora_targets_text(&o->lora, targets, sizeof targets);
     json_object_set_new(to, "lora_targets", json_string(targets));
     if (o->adapter_dir != NULL)
-        json_object_set_new(to, "adapter", json_string(o->adapter_dir));
+        json_object_set_new(to, "adapter", json_text(o->adapter_dir, strlen(o->adapter_dir)));
 }
 
 static json_t *sources(const struct data *d)
@@ -88,10 +83,10 @@ static json_t *sources(const struct data *d)
     for (size_t i = 0; i < data_sources(d); i++) {
         struct data_source s;
         data_source(d, i, &s);
-        json_array_append_new(list,
-                              json_pack("{s:s, s:f, s:I, s:I, s:I}", "path", s.name, "weight",
-                                        s.weight, "tokens", (json_int_t)s.tokens, "rows",
-                                        (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
+        json_array_append_new(
+            list, json_pack("{s:o, s:f, s:I, s:I, s:I}", "path", json_text(s.name, strlen(s.name)),
+                            "weight", s.weight, "tokens", (json_int_t)s.tokens, "rows",
+                            (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
     }
     return list;
 }
@@ -129,13 +124,13 @@ static json_t *applied(const struct run *r)
     add_whole(to, wholes, sizeof wholes / sizeof *wholes);
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         json_object_set_new(to, reals[i].name, json_real((double)reals[i].value));
-    json_object_set_new(to, "lr_schedule", json_string(schedules[o->schedule]));
-    json_object_set_new(to, "recompute", json_string(recomputed[o->recompute]));
-    json_object_set_new(to, "dtype", json_string(dtype_name(r)));
+    json_object_set_new(to, "lr_schedule", choice("lr-schedule", (int)o->schedule));
+    json_object_set_new(to, "recompute", choice("recompute", o->recompute));
+    json_object_set_new(to, "dtype", json_string(run_dtype_name(r)));
     if (engine_teacher(r->engine) != NULL)
         json_object_set_new(to, "teacher_dtype",
-                            json_string(o->teacher_f8 ? "fp8" : dtype_name(r)));
-    json_object_set_new(to, "packing", json_string(data_packing(r->data)));
+                            json_string(o->teacher_f8 ? "fp8" : run_dtype_name(r)));
+    json_object_set_new(to, "packing", choice("packing", r->s->packing));
     json_object_set_new(to, "padding", json_real(data_padding(r->data)));
     json_object_set_new(to, "data_sources", sources(r->data));
     add_adapters(to, o);

@@ -4,9 +4,7 @@
  */
 #include "run.h"
 
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,7 +23,8 @@ static void on_interrupt(int sig)
 
 void interrupts_catch(void)
 {
-    struct sigaction action = {.sa_handler = on_interrupt};
+    /* A write that waits for its reader goes on: else what it had in its buffer would be lost. */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -137,6 +136,13 @@ static int choose_dtype(const struct run *r, enum nj_dtype *out)
         return fail(NJ_E_ARG, "--dtype float16: %s (sm_%d) uses bfloat16; use bfloat16 or float32",
                     d->name, d->sm);
     return 0;
+}
+
+const char *run_dtype_name(const struct run *r)
+{
+    if (r->options.dtype == NJ_F32)
+        return "float32";
+    return nj_context_device(r->ctx)->lp_is_f16 ? "float16" : "bfloat16";
 }
 
 static int check_teacher_dtype(const struct run *r)

@@ -55,6 +55,8 @@ void run_close(struct run *r);
  * the device. */
 void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
+/* As --dtype says it. */
+const char *run_dtype_name(const struct run *r);
 /* Opens the student's tokenizer; a teacher's must have the same tokens, but for added ones after
  * them. Sets r->vocab. */
 int run_open_tokenizer(struct run *r);

@@ -7,7 +7,6 @@
 
 #include "error.h"
 #include "gemm_cache.h"
-#include "plural.h"
 
 static void read_table(struct run *r, const char *path)
 {

@@ -51,9 +51,11 @@ int run_open_tokenizer(struct run *r)
     int err = config_read(r->student, &student);
     if (!err)
         err = tokenizer_open(r->student, &r->tokenizer);
-    r->vocab = student.vocab_size;
-    if (err || r->teacher[0] == '\0')
+    if (err)
         return err;
+    r->vocab = student.vocab_size;
+    if (r->teacher[0] == '\0')
+        return 0;
     err = config_read(r->teacher, &teacher);
     if (!err)
         err = tokenizer_open(r->teacher, &other);

@@ -108,6 +108,9 @@ void help_man(FILE *f);
 void complete_bash(FILE *f);
 void complete_zsh(FILE *f);
 
+/* A value of the option `name`, one with choices, as the command line says it. */
+const char *settings_choice(const char *name, int value, char *buffer, size_t bytes);
+
 /* Calls visit(user, name, value as text) for every option of the command, in table order. */
 void settings_visit(const struct command_info *c, const struct settings *s,
                     void (*visit)(void *user, const char *name, const char *value), void *user);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * token_files.c: what one file of data holds. Text is encoded (text_files.c, jsonl.c); token files
- * are mapped and used as they lie. The format follows from the first bytes where it has a magic number, else from the
- * extension.
+ * are mapped and used as they lie. The format follows from the first bytes where it has a magic
+ * number, else from the extension.
  */
 #include "token_files.h"
 
@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -37,12 +37,12 @@ void segment_end_text(struct segment *s);
 int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss);
 
 /* Paths of a list of files, folders and globs: sorted within each, in the order of the list. */
-struct path_list {
+struct file_list {
     char **path;
     size_t count, capacity;
 };
-int paths_collect(const char *const *given, size_t count, struct path_list *out);
-void paths_free(struct path_list *list);
+int files_collect(const char *const *given, size_t count, struct file_list *out);
+void files_free(struct file_list *list);
 /* By extension: whether a file met in a folder belongs to the data (a format that is refused, too).
  */
 int path_is_data(const char *path);

@@ -116,12 +116,12 @@ static void end(struct writer *w)
 int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, const char *out,
              struct tokenized *done)
 {
-    struct path_list list;
+    struct file_list list;
     struct writer w = {.path = out, .done = done};
     memset(done, 0, sizeof *done);
     if (t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
-    int rc = paths_collect(paths, count, &list);
+    int rc = files_collect(paths, count, &list);
     if (!rc)
         rc = begin(&w);
     for (size_t i = 0; i < list.count && !rc; i++) {
@@ -138,18 +138,18 @@ int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, 
     if (!rc)
         rc = finish(&w, t);
     end(&w);
-    paths_free(&list);
+    files_free(&list);
     return rc;
 }
 
 int tokenize_bytes(const char *const *paths, size_t count, double *bytes)
 {
-    struct path_list list;
+    struct file_list list;
     struct stat info;
     *bytes = 0;
-    int rc = paths_collect(paths, count, &list);
+    int rc = files_collect(paths, count, &list);
     for (size_t i = 0; i < list.count && !rc; i++)
         *bytes += stat(list.path[i], &info) == 0 ? (double)info.st_size : 0;
-    paths_free(&list);
+    files_free(&list);
     return rc;
 }

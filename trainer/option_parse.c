@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * option_parse.c: a command line, by the table of options.
+ */
+#include "options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "settings.h"
+
+static int edit_distance(const char *a, const char *b)
+{
+    int row[64];
+    const int n = (int)strlen(b);
+    if (n >= 63)
+        return 99;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1] != '\0'; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            const int replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            const int shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = replaced < shorter ? replaced : shorter;
+        }
+    }
+    return row[n];
+}
+
+static const struct option *option_named(unsigned command, const char *word)
+{
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & command))
+            continue;
+        if (strcmp(word, o->name) == 0 || (o->alias != NULL && strcmp(word, o->alias) == 0))
+            return o;
+    }
+    return NULL;
+}
+
+static const char *option_near(unsigned command, const char *word)
+{
+    const char *best = NULL;
+    const size_t n = strlen(word);
+    int least = n < 5 ? 2 : n < 8 ? 3 : 4; /* a short word is near to too many */
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & command))
+            continue;
+        const int d = edit_distance(word, o->name);
+        if (d < least) {
+            least = d;
+            best = o->name;
+        }
+        if (o->alias != NULL && edit_distance(word, o->alias) < least) {
+            least = edit_distance(word, o->alias);
+            best = o->alias;
+        }
+    }
+    for (const struct option_alias *a = option_aliases; a->word != NULL; a++) {
+        const int d = edit_distance(word, a->word);
+        if (d < least && option_named(command, a->name) != NULL) {
+            least = d;
+            best = a->word;
+        }
+    }
+    return best;
+}
+
+const char *command_near(const char *word)
+{
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        if (edit_distance(word, c->name) <= 2)
+            return c->name;
+    return NULL;
+}
+
+static bool option_find(unsigned command, const char *word, struct option_match *out)
+{
+    out->o = option_named(command, word);
+    out->value = NULL;
+    for (const struct option_alias *a = option_aliases; a->word != NULL && out->o == NULL; a++)
+        if (strcmp(word, a->word) == 0) {
+            out->o = option_named(command, a->name);
+            out->value = a->value;
+        }
+    return out->o != NULL;
+}
+
+/* The commands that have this option, "`nojit eval`, `nojit plan`"; "" if there is none. */
+static const char *owners(const char *name, char *buffer, size_t bytes)
+{
+    struct option_match m;
+    size_t used = 0;
+    buffer[0] = '\0';
+    for (const struct command_info *c = commands; c->name != NULL && used < bytes; c++)
+        if (option_find(c->bit, name, &m))
+            used += (size_t)snprintf(buffer + used, bytes - used, "%s`nojit %s`", used ? ", " : "",
+                                     c->name);
+    return buffer;
+}
+
+int option_match(const struct command_info *c, const char *word, size_t bytes,
+                 struct option_match *out)
+{
+    char name[sizeof out->word], others[256];
+    if (bytes >= sizeof name)
+        return fail(NJ_E_ARG, "unknown option --%.*s; see `nojit %s --help`", (int)sizeof name,
+                    word, c->name);
+    for (size_t k = 0; k < bytes; k++)
+        name[k] = word[k] == '_' ? '-' : word[k];
+    name[bytes] = '\0';
+    snprintf(out->word, sizeof out->word, "%.*s", (int)bytes, word);
+    if (option_find(c->bit, name, out))
+        return 0;
+    for (const struct option_foreign *f = options_foreign; f->word != NULL; f++)
+        if (strcmp(name, f->word) == 0)
+            return fail(NJ_E_ARG, "--%s: %s", out->word, f->remedy);
+    if (owners(name, others, sizeof others)[0] != '\0')
+        return fail(NJ_E_ARG, "no option --%s here; it belongs to %s", out->word, others);
+    const char *near = option_near(c->bit, name);
+    return near != NULL
+               ? fail(NJ_E_ARG, "unknown option --%s; did you mean --%s?", out->word, near)
+               : fail(NJ_E_ARG, "unknown option --%s; see `nojit %s --help`", out->word, c->name);
+}
+
+bool option_is_flag(const struct option_match *m)
+{
+    return m->o->kind == OPT_FLAG || m->value != NULL;
+}
+
+static int parse_number(const struct option *o, const char *word, const char *value, void *field)
+{
+    char *end = NULL;
+    errno = 0;
+    const double x = strtod(value, &end);
+    const bool whole = o->kind == OPT_INT;
+    if (end == value || *end != '\0' || errno != 0 || !isfinite(x) || (whole && x != floor(x)))
+        return fail(NJ_E_ARG, "--%s %s: not a %s", word, value, whole ? "whole number" : "number");
+    if (x < o->min && o->max >= OPTION_COUNT_MAX)
+        return fail(NJ_E_ARG, "--%s %s: must be %.10g or more", word, value, o->min);
+    if (x < o->min || x > o->max)
+        return fail(NJ_E_ARG, "--%s %s: must lie between %.10g and %.10g", word, value, o->min,
+                    o->max);
+    if (whole)
+        *(int64_t *)field = (int64_t)x;
+    else
+        *(double *)field = x;
+    return 0;
+}
+
+/* What we call a value that others call `value`. */
+static const char *our_value(const struct option *o, const char *value)
+{
+    for (const struct option_alias *a = choice_aliases; a->word != NULL; a++)
+        if (strcmp(a->name, o->name) == 0 && strcmp(a->word, value) == 0)
+            return a->value;
+    return value;
+}
+
+static int parse_choice(const struct option *o, const char *word, const char *value, int *field)
+{
+    const char *said = value;
+    const char *p = o->value_name;
+    value = our_value(o, value);
+    for (int i = 0;; i++) {
+        const size_t n = strcspn(p, "|");
+        if (strlen(value) == n && strncmp(value, p, n) == 0) {
+            *field = i;
+            return 0;
+        }
+        if (p[n] == '\0')
+            break;
+        p += n + 1;
+    }
+    return fail(NJ_E_ARG, "--%s %s: must be one of %s", word, said, o->value_name);
+}
+
+static int add_path(struct path_list *list, const char *path)
+{
+    if (list->from_file) {
+        list->count = 0;
+        list->from_file = false;
+    }
+    const char **grown = realloc(list->path, (list->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return fail(NJ_E_NOMEM, "out of memory while reading the command line");
+    list->path = grown;
+    list->path[list->count++] = path;
+    return 0;
+}
+
+/* 1 or 0 for the words of YAML and Python, else -1. */
+static int truth(const char *word)
+{
+    static const char *const words[] = {"false", "true", "False", "True"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i % 2;
+    return -1;
+}
+
+/* word: what the user calls the option. */
+static int set_value(const struct option *o, const char *word, const char *value,
+                     struct settings *s)
+{
+    void *field = (char *)s + o->offset;
+    switch (o->kind) {
+    case OPT_FLAG:
+        *(bool *)field = value == NULL || truth(value) == 1;
+        return 0;
+    case OPT_INT:
+    case OPT_REAL:
+        return parse_number(o, word, value, field);
+    case OPT_TEXT:
+        *(const char **)field = our_value(o, value);
+        return 0;
+    case OPT_PATHS:
+        return add_path(field, value);
+    case OPT_CHOICE:
+        return parse_choice(o, word, value, field);
+    }
+    return NJ_E_ARG;
+}
+
+/* A flag that stands for a choice is off: where that choice was made, in a file, the default is back. */
+static int unset_choice(const struct option_match *m, struct settings *s)
+{
+    int *field = (int *)(void *)((char *)s + m->o->offset);
+    int chosen;
+    const int err = parse_choice(m->o, m->word, m->value, &chosen);
+    if (err || *field != chosen)
+        return err;
+    return parse_choice(m->o, m->word, m->o->initial, field);
+}
+
+int option_set(const struct option_match *m, const char *value, struct settings *s)
+{
+    if (!option_is_flag(m))
+        return set_value(m->o, m->word, value, s);
+    const int on = value == NULL ? 1 : truth(value);
+    if (on < 0)
+        return fail(NJ_E_ARG, "--%s %s: a flag; true or false, or no value", m->word, value);
+    if (m->o->kind == OPT_FLAG)
+        return set_value(m->o, m->word, value, s);
+    return on ? set_value(m->o, m->word, m->value, s) : unset_choice(m, s);
+}
+
+static int set_defaults(unsigned command, struct settings *s)
+{
+    memset(s, 0, sizeof *s);
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & command) || o->initial == NULL)
+            continue;
+        const int err = set_value(o, o->name, o->initial, s);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+/* One option and its values, starting at argv[i]; returns how many arguments it took, or a negative
+ * code. */
+static int parse_option(const struct command_info *c, int argc, char **argv, int i,
+                        struct settings *s)
+{
+    struct option_match m;
+    const char *word = argv[i] + 2;
+    const size_t n = strcspn(word, "=");
+    int err = option_match(c, word, n, &m);
+    if (err)
+        return err;
+    if (word[n] == '=') {
+        err = option_set(&m, word + n + 1, s);
+        return err ? err : 1;
+    }
+    if (option_is_flag(&m)) {
+        const bool given = i + 1 < argc && truth(argv[i + 1]) >= 0;
+        err = option_set(&m, given ? argv[i + 1] : NULL, s);
+        return err ? err : 1 + given;
+    }
+    int used = 1;
+    while (i + used < argc && (used == 1 || m.o->kind == OPT_PATHS)) {
+        const char *value = argv[i + used];
+        if (strncmp(value, "--", 2) == 0)
+            break;
+        err = option_set(&m, value, s);
+        if (err)
+            return err;
+        used++;
+    }
+    if (used == 1)
+        return fail(NJ_E_ARG, "--%s needs a value (%s)", m.word, m.o->value_name);
+    return used;
+}
+
+/* Files come before the command line, whichever is named first. A fault of an option is left to the
+ * parser proper. */
+static int apply_files(const struct command_info *c, int argc, char **argv, struct settings *s)
+{
+    struct option_match m;
+    int err = 0;
+    for (int i = 0; i < argc && !err; i++) {
+        const char *word = argv[i] + 2;
+        const size_t n = strncmp(argv[i], "--", 2) == 0 ? strcspn(word, "=") : 0;
+        if (n == 0 || option_match(c, word, n, &m) != 0 ||
+            m.o->offset != offsetof(struct settings, config))
+            continue;
+        if (word[n] == '=')
+            err = option_file_read(c, word + n + 1, s);
+        else if (i + 1 < argc)
+            err = option_file_read(c, argv[i + 1], s);
+    }
+    return err;
+}
+
+/* No value starts with two dashes, so this one is no value. */
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0)
+            return true;
+    return false;
+}
+
+int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s)
+{
+    int err = set_defaults(c->bit, s);
+    if (asks_for_help(argc, argv))
+        return 1;
+    if (!err)
+        err = apply_files(c, argc, argv, s);
+    for (int i = 0; i < argc && !err;) {
+        int used = 1;
+        if (strcmp(argv[i], "-h") == 0)
+            return 1;
+        if (strncmp(argv[i], "--", 2) == 0)
+            used = parse_option(c, argc, argv, i, s);
+        else if (c->words != NULL)
+            err = add_path(&s->words, argv[i]);
+        else
+            return fail(NJ_E_ARG,
+                        "unexpected argument '%s'; options start with --, see `nojit %s --help`",
+                        argv[i], c->name);
+        if (used < 0)
+            err = used;
+        else
+            i += used;
+    }
+    return err;
+}
+
+void settings_free(struct settings *s)
+{
+    for (const struct option *o = options; o->name != NULL; o++) {
+        struct path_list *list = (void *)((char *)s + o->offset);
+        if (o->kind == OPT_PATHS) {
+            free(list->path);
+            *list = (struct path_list){0};
+        }
+    }
+    free(s->words.path);
+    for (size_t i = 0; i < s->kept_count; i++)
+        free(s->kept[i]);
+    free(s->kept);
+}

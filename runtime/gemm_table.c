@@ -5,6 +5,7 @@
  * same bits come out. Three lines say for what the file holds, then a line a product: the shape,
  * as gemm.c describes it, and the bytes of the backend's choice.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,8 @@ static int read_hex(const char *text, unsigned char *out)
     for (int i = 0; i < NJ_GEMM_CHOICE_BYTES; i++) {
         unsigned value;
 
-        if (sscanf(text + 2 * i, "%2x", &value) != 1)
+        if (!isxdigit((unsigned char)text[2 * i]) || !isxdigit((unsigned char)text[2 * i + 1]) ||
+            sscanf(text + 2 * i, "%2x", &value) != 1)
             return 0;
         out[i] = (unsigned char)value;
     }
@@ -95,9 +97,18 @@ static int read_rows(nj_context *ctx, FILE *f)
     return count;
 }
 
-int nj_gemm_table_read(nj_context *ctx, const char *path)
+/* Reads the heading, and says whether it is this context's. */
+static int is_ours(const nj_context *ctx, FILE *f)
 {
     char wanted[512], have[512];
+
+    write_heading(ctx, wanted, sizeof wanted);
+    have[fread(have, 1, strlen(wanted), f)] = '\0';
+    return strcmp(have, wanted) == 0;
+}
+
+int nj_gemm_table_read(nj_context *ctx, const char *path)
+{
     FILE *f;
     int count = 0;
 
@@ -106,12 +117,28 @@ int nj_gemm_table_read(nj_context *ctx, const char *path)
     f = fopen(path, "re");
     if (!f)
         return errno == ENOENT ? 0 : nj_fail(ctx, NJ_E_IO, "%.600s: %s", path, strerror(errno));
-    write_heading(ctx, wanted, sizeof wanted);
-    have[fread(have, 1, strlen(wanted), f)] = '\0';
-    if (strcmp(have, wanted) == 0)
+    if (is_ours(ctx, f))
         count = read_rows(ctx, f);
     fclose(f);
     return count;
+}
+
+/* What somebody else needs is not replaced; an empty file is nobody's. */
+static int check_target(nj_context *ctx, const char *path)
+{
+    FILE *f = fopen(path, "re");
+    int free_to_take;
+
+    if (!f)
+        return 0;
+    free_to_take = is_ours(ctx, f) || (rewind(f), fgetc(f) == EOF);
+    fclose(f);
+    if (free_to_take)
+        return 0;
+    return nj_fail(ctx, NJ_E_FORMAT,
+                   "%.600s is no table of this GPU and this version of cuBLASLt; remove it or name "
+                   "another file",
+                   path);
 }
 
 static int write_rows(const nj_context *ctx, FILE *f)
@@ -141,11 +168,15 @@ int nj_gemm_table_write(nj_context *ctx, const char *path)
         return NJ_E_ARG;
     if (ctx->choices.count == 0)
         return 0;
+    failed = check_target(ctx, path);
+    if (failed)
+        return failed;
     if (snprintf(temp, sizeof temp, "%s.tmp-%ld", path, (long)getpid()) >= (int)sizeof temp)
         return nj_fail(ctx, NJ_E_ARG, "%.600s...: the path is too long", path);
     f = fopen(temp, "we");
     if (!f)
         return nj_fail(ctx, NJ_E_IO, "%.600s: cannot be written: %s", temp, strerror(errno));
+    errno = EIO; /* for a stream that only remembers that it failed */
     failed = write_rows(ctx, f);
     failed |= fclose(f) != 0;
     if (!failed && rename(temp, path) == 0)

@@ -189,7 +189,8 @@ int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const
  * nj_gemm_prepare() they are taken again, without timing: the same file gives the same bits. read
  * adds to what is known (the first to say something about a shape counts) and returns how many were
  * added: 0 if there is no such file or it is for another GPU or version; else NJ_E_IO, NJ_E_NOMEM.
- * write replaces the file at once by all that is known, or leaves it if nothing is; NJ_E_IO. */
+ * write replaces the file at once by all that is known, or leaves it if nothing is; NJ_E_IO, or
+ * NJ_E_FORMAT for a file that is not such a table. */
 int nj_gemm_table_read(nj_context *ctx, const char *path);
 int nj_gemm_table_write(nj_context *ctx, const char *path);
 /* Device bytes of workspace that each stream keeps, taken by nj_stream_create(); count them in the

@@ -146,6 +146,24 @@ static void test_nothing_known_leaves_the_file(void **state)
     nj_context_destroy(ctx);
 }
 
+static void test_what_is_of_others_is_left(void **state)
+{
+    unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
+    nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
+
+    (void)state;
+    assert_int_equal(nj_gemm_choose(ctx, "NT one", choice), 0);
+    write_two(at("others"));
+    change(at("others"), "device ", "device other ");
+    assert_int_equal(nj_gemm_table_write(ctx, at("others")), NJ_E_FORMAT);
+    assert_non_null(strstr(nj_context_error(ctx), "others is no table of this GPU"));
+    write_text(at("letter"), "Dear reader");
+    assert_int_equal(nj_gemm_table_write(ctx, at("letter")), NJ_E_FORMAT);
+    write_text(at("empty"), "");
+    assert_int_equal(nj_gemm_table_write(ctx, at("empty")), 0);
+    nj_context_destroy(ctx);
+}
+
 static void test_no_place_is_an_error(void **state)
 {
     unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
@@ -223,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_another_device_or_library_is_left),
         cmocka_unit_test(test_a_torn_file_gives_what_is_whole),
         cmocka_unit_test(test_nothing_known_leaves_the_file),
+        cmocka_unit_test(test_what_is_of_others_is_left),
         cmocka_unit_test(test_no_place_is_an_error),
         cmocka_unit_test(test_timing_is_not_repeated),
         cmocka_unit_test(test_a_bad_choice_is_made_again),

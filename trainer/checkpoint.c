@@ -408,6 +408,8 @@ int checkpoints_finish(struct checkpoints *c, struct engine *e)
     if (!err)
         err = engine_save_model(e, f.temp);
     if (!err)
+        err = folder_flush(&f);
+    if (!err)
         err = move_files(f.temp, c->out);
     folder_abort(&f);
     return err;

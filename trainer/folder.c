@@ -285,12 +285,19 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
     return remove(path);
 }
 
+int folder_flush(const struct folder *f)
+{
+    if (nftw(f->temp, flush_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", f->path, strerror(errno));
+    return NJ_OK;
+}
+
 int folder_commit(struct folder *f)
 {
     char parent[PATH_BYTES];
-    int rc = NJ_OK;
+    int rc = folder_flush(f);
     /* rename() also replaces an empty folder, which --out may be. */
-    if (nftw(f->temp, flush_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 || rename(f->temp, f->path) != 0)
+    if (!rc && rename(f->temp, f->path) != 0)
         rc = fail(NJ_E_IO, "%s: cannot publish the folder: %s", f->path, strerror(errno));
     if (rc) {
         folder_abort(f);

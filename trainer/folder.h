@@ -30,7 +30,9 @@ struct folder {
     char path[4000], temp[4032];
 };
 int folder_begin(struct folder *f, const char *path); /* nothing is left on failure */
-int folder_commit(struct folder *f); /* on failure the temporary folder is removed */
+/* Waits until its files lie on the disk. */
+int folder_flush(const struct folder *f);
+int folder_commit(struct folder *f); /* flushes; on failure the temporary folder is removed */
 void folder_abort(struct folder *f); /* removes it; fine after a commit, too */
 
 #endif

@@ -61,7 +61,7 @@ int rows_keep(const char *path, int64_t resumed, void (*kept)(void *user, const 
             kept(user, row);
     }
     free(row);
-    const int failed = ftruncate(fileno(f), keep);
+    const bool failed = ferror(f) || ftruncate(fileno(f), keep) != 0;
     fclose(f);
     return failed ? fail(NJ_E_IO, "%s: %s", path, strerror(errno)) : 0;
 }

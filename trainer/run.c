@@ -71,7 +71,7 @@ static int open_device(struct run *r)
     const struct nj_options options = {
         .device = (enum nj_device_kind)r->s->device,
         .verbose = r->s->verbose,
-        .gemm_tune = gemm_table_wanted(r->s->gemm_table),
+        .gemm_tune = gemm_table_wanted(r->s->gemm_table) && !r->s->dry_run,
         .log = run_say,
         .log_user = r,
     };

@@ -30,7 +30,7 @@ static void keep_table(struct run *r, const char *path)
 {
     const long long timed = nj_context_device(r->ctx)->gemms_timed;
     const char *s = plural(timed);
-    if (timed == 0)
+    if (timed == 0 || r->s->dry_run)
         return;
     if (path[0] == '\0')
         progress_say(&r->progress,

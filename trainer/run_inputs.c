@@ -9,6 +9,9 @@
 
 #include "error.h"
 
+/* Their weights are compared as text when a run goes on. */
+enum { SOURCES_MOST = 256 };
+
 /* A sentence about the first token that differs. */
 static int refuse_token(const struct tokenizer *student, const struct tokenizer *teacher,
                         int32_t id)
@@ -95,6 +98,11 @@ static int read_weights(const struct settings *s, double **out)
     *out = NULL;
     if (s->data_weights.count == 0)
         return 0;
+    if (s->data.count > SOURCES_MOST)
+        return fail(NJ_E_ARG,
+                    "--data-weights: %zu paths of --data, at most %d can have weights; put "
+                    "them into folders",
+                    s->data.count, SOURCES_MOST);
     *out = calloc(s->data.count, sizeof **out);
     if (*out == NULL)
         return fail(NJ_E_NOMEM, "out of memory for %zu sources", s->data.count);

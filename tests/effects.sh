@@ -189,6 +189,7 @@ effect doctor device elsewhere device_misfit.sh
 effect "$both" dtype fails 2 'CPU runs float32 only' --dtype bfloat16
 float32_only() { ! "$@" --dtype float16 >/dev/null && why="$(cat "$d/err")" && grep -q 'CPU runs float32 only' "$d/err"; }
 effect eval dtype float32_only eval_json
+effect "distill eval plan" teacher-dtype elsewhere teacher_dtype.sh
 effect generate dtype float32_only write_text
 effect plan dtype compare 'a > 1.8 * b' "$(region activations)" "$(region activations --dtype bfloat16)"
 stored() {

@@ -33,7 +33,7 @@ endif
 # Debug information names no folder of this machine: two build folders give the same bytes.
 NJ_CC := $(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(if $(CI),-Werror) $(SANITIZE_$(SAN)) \
 	-ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(abspath $(B))=build -ffile-prefix-map=$(B)=build
-LINK := $(CC) $(SANITIZE_$(SAN)) $(LDFLAGS)
+LINK := $(CC) $(SANITIZE_$(SAN)) $(if $(COVERAGE),--coverage) $(LDFLAGS)
 
 QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
@@ -55,6 +55,9 @@ GEN_OBJECTS := $(call objects,gen/*.c)
 OPENBLAS_INCLUDE := $(subst /lib/,/include/,$(OPENBLAS_DIR))
 $(call objects,gen/*.c tools/*.c): INCLUDES := -Iruntime
 $(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels -fopenmp -I$(OPENBLAS_INCLUDE)
+
+# tools/coverage.sh sets COVERAGE, in a build folder of its own.
+$(call objects,$(addsuffix /*.c,gen tools trainer runtime runtime/cpu runtime/cuda)): COUNTED := $(if $(COVERAGE),--coverage)
 
 $(GEN): $(GEN_OBJECTS)
 	$(Q)mkdir -p $(@D)
@@ -122,7 +125,7 @@ $(B)/checked: $(B)/nojit $(BLOBCHECK)
 $(B)/obj/%.o: %.c $(B)/stamp/cflags
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  CC     $<")
-	$(Q)$(NJ_CC) $(CFLAGS) $(INCLUDES) -MMD -MP -c -o $@ $<
+	$(Q)$(NJ_CC) $(CFLAGS) $(COUNTED) $(INCLUDES) -MMD -MP -c -o $@ $<
 $(call nj-stamp,$(B)/stamp/cflags,$(NJ_CC) $(CFLAGS) / $(LINK))
 $(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 -include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d)
@@ -148,12 +151,17 @@ $(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefi
 	$(Q)$(LINK) -o $@ $^
 $(call objects,tests/damage*.c): INCLUDES += -Itools
 
+programs: $(B)/checked $(GEN) $(PACK) $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE) ; @:
+
 ## test: set-up and everything that needs no GPU
-test: all $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE)
+test: programs
 	$(Q)BUILD=$(B) tests/run.sh all
 ## check: the tests that take under two minutes
 check: $(B)/nojit $(BLOBCHECK) $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE)
 	$(Q)BUILD=$(B) tests/run.sh quick
+## coverage: lines of C that the tests without a GPU run, by file; under 90 % of all fails
+coverage: all
+	$(Q)tools/coverage.sh $(B)
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
 check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
@@ -213,4 +221,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all test check check-gpu demo manifest help clean lint
+.PHONY: install uninstall dist all programs test check coverage check-gpu demo manifest help clean lint

@@ -143,6 +143,14 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_OBJECTS) 
 $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+# Stubs of the driver and of cuBLASLt, which it loads from beside itself.
+STUBS := $(B)/tests/libcuda.so.1 $(B)/tests/libcublasLt.so.13
+$(B)/tests/test_cuda_stub: | $(STUBS)
+$(B)/tests/libcuda.so.1: tests/stub_driver.c tests/stub_driver.h
+$(B)/tests/libcublasLt.so.13: tests/stub_cublaslt.c
+$(STUBS):
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -shared -fPIC -O1 -Wl,-soname,$(@F) -o $@ $<
 $(B)/obj/tests/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
 
 # Plants faults that blobcheck must name.

@@ -6,9 +6,7 @@
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
-stub=$scratch/stub
-mkdir "$stub"
-"${CC:-cc}" -shared -fPIC -O1 -o "$stub/libcuda.so.1" tests/stub_driver.c
+stub=$BUILD/tests
 on() { # SETTING=VALUE... COMMAND...: with the stub as the driver
     env LD_LIBRARY_PATH="$stub" "$@"
 }

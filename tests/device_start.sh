@@ -9,7 +9,8 @@ nojit=$BUILD/nojit
 stub=$scratch/stub
 mkdir "$stub"
 "${CC:-cc}" -shared -fPIC -O1 -o "$stub/libcuda.so.1" tests/stub_driver.c
-cp "$stub/libcuda.so.1" "$stub/libcublasLt.so.13"
+"${CC:-cc}" -shared -fPIC -O1 -o "$stub/libcublasLt.so.13" tests/stub_cublaslt.c
+export STUB_STRICT=1
 
 # says NAME PATTERN SETTING=VALUE...: doctor, with a GPU of an arch that this binary holds, says so.
 arch=$("$nojit" version | grep -oE 'sm_[0-9]+' | tail -n 1)

@@ -33,7 +33,7 @@ static void gradient(struct engine *e, struct data *d)
     }
 }
 
-static int64_t steepest(const float *grad, int64_t first, int64_t count)
+static inline int64_t steepest(const float *grad, int64_t first, int64_t count)
 {
     int64_t best = first;
     for (int64_t i = first; i < first + count; i++)
@@ -46,7 +46,7 @@ typedef double loss_fn(struct engine *e, struct data *d);
 
 /* Central difference with one Richardson step: the error left is of order h^4 and
  * float32 rounding. */
-static double difference(struct engine *e, struct data *d, int64_t at, loss_fn *loss)
+static inline double difference(struct engine *e, struct data *d, int64_t at, loss_fn *loss)
 {
     const float h = 8e-3f, w = e->mem.master[at];
     double slope[2];

@@ -363,24 +363,69 @@ static double attn_loss(void *args)
     return dot(o, a->dout, B * S * H * HEAD);
 }
 
+/* Writes every element of grad. */
+static void backward_of_attention(const struct attn_args *a, double *grad)
+{
+    double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S), *delta = zeros(B * H * S);
+    nj_ref_attn_fwd_f64(HEAD, o, lse, a->qkv, a->doc_start, B, S, H, K, SCALE);
+    nj_ref_attn_bwd_delta_f64(delta, a->dout, o, B, S, H, HEAD);
+    nj_ref_attn_bwd_dq_f64(HEAD, grad, a->dout, a->qkv, o, lse, delta, a->doc_start, B, S, H, K,
+                           SCALE);
+    nj_ref_attn_bwd_dkv_f64(HEAD, grad, a->dout, a->qkv, o, lse, delta, a->doc_start, B, S, H, K,
+                            SCALE);
+}
+
 static void attention_gradient(void **state)
 {
-    (void)state;
     int32_t start[B * S];
     document_starts(start);
     for (int k = 0; k < 2; k++) {
-        reset(NULL);
+        reset(state);
         struct attn_args a = {random_values(B * S * WIDTH), random_values(B * S * H * HEAD),
                               k ? start : NULL};
-        double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S), *delta = zeros(B * H * S);
-        double *grad = random_values(B * S * WIDTH); /* every element must be written */
-        nj_ref_attn_fwd_f64(HEAD, o, lse, a.qkv, a.doc_start, B, S, H, K, SCALE);
-        nj_ref_attn_bwd_delta_f64(delta, a.dout, o, B, S, H, HEAD);
-        nj_ref_attn_bwd_dq_f64(HEAD, grad, a.dout, a.qkv, o, lse, delta, a.doc_start, B, S, H, K,
-                               SCALE);
-        nj_ref_attn_bwd_dkv_f64(HEAD, grad, a.dout, a.qkv, o, lse, delta, a.doc_start, B, S, H, K,
-                                SCALE);
+        double *grad = random_values(B * S * WIDTH);
+        backward_of_attention(&a, grad);
         check_gradient(attn_loss, &a, a.qkv, grad, B * S * WIDTH);
+    }
+}
+
+/* The gradient by the formula, with all scores of a head at once: P the softmax of scale Q K^T, then
+ * dV = P^T dO, dS = P (dO V^T - rowsum(dO O)), dQ = scale dS K, dK = scale dS^T Q. */
+static void naive_backward(const struct attn_args *a, int b, int h, double *grad)
+{
+    const int kv = h / (H / K), q = h * HEAD, k = (H + kv) * HEAD, v = (H + K + kv) * HEAD;
+    const double *x = a->qkv + b * S * WIDTH;
+    double *dx = grad + b * S * WIDTH, o[HEAD], lse;
+    for (int i = 0; i < S; i++) {
+        const double *dout = a->dout + ((b * S + i) * H + h) * HEAD, *xi = x + i * WIDTH;
+        naive_row(a, b, h, i, o, &lse);
+        for (int j = a->doc_start ? a->doc_start[b * S + i] : 0; j <= i; j++) {
+            const double *xj = x + j * WIDTH;
+            const double p = exp((double)SCALE * dot(xi + q, xj + k, HEAD) - lse);
+            const double ds = p * (dot(dout, xj + v, HEAD) - dot(dout, o, HEAD));
+            for (int d = 0; d < HEAD; d++) {
+                dx[i * WIDTH + q + d] += (double)SCALE * ds * xj[k + d];
+                dx[j * WIDTH + k + d] += (double)SCALE * ds * xi[q + d];
+                dx[j * WIDTH + v + d] += p * dout[d];
+            }
+        }
+    }
+}
+
+static void attention_gradient_equals_the_formula(void **state)
+{
+    int32_t start[B * S];
+    document_starts(start);
+    for (int k = 0; k < 2; k++) {
+        reset(state);
+        const struct attn_args a = {random_values(B * S * WIDTH), random_values(B * S * H * HEAD),
+                                    k ? start : NULL};
+        double *grad = random_values(B * S * WIDTH), *want = zeros(B * S * WIDTH);
+        backward_of_attention(&a, grad);
+        for (int b = 0; b < B; b++)
+            for (int h = 0; h < H; h++)
+                naive_backward(&a, b, h, want);
+        assert_all_close(grad, want, B * S * WIDTH, 1e-11);
     }
 }
 
@@ -400,6 +445,7 @@ int main(void)
         cmocka_unit_test_setup(attention_equals_the_formula, reset),
         cmocka_unit_test_setup(decode_is_the_last_row, reset),
         cmocka_unit_test_setup(attention_gradient, reset),
+        cmocka_unit_test_setup(attention_gradient_equals_the_formula, reset),
     };
     return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);
 }

@@ -176,6 +176,44 @@ static void head_divergence_has_limits(void **state)
     }
 }
 
+/* Hot: tau^2 KL tends to half the variance of the differences of the logits, at every beta times
+ * beta (1 - beta), and its gradient to their deviations; cold: tau KL to how far the student's logit of the
+ * teacher's first choice lies under its own. */
+static void head_temperature_has_limits(void **state)
+{
+    (void)state;
+    static const float betas[] = {0, 0.25f, 1};
+    const float hot = 0x1p14f, cold = 0x1p-10f;
+    struct head_args a = {.s = random_values(ROWS * VS), .t = random_values(ROWS * VT), .ratio = 1};
+    for (int k = 0; k < 3 * ROWS; k++) {
+        const int m = k % ROWS;
+        const double *s = a.s + m * VS, *t = a.t + m * VT, b = (double)betas[k / ROWS];
+        const double share = b > 0 && b < 1 ? b * (1 - b) : 1;
+        double *grad = zeros(ROWS * VS), mean = 0, variance = 0;
+        int top_s = 0, top_t = 0;
+        if (TARGET[m] < 0)
+            continue;
+        for (int v = 0; v < V; v++) {
+            mean += (s[v] - t[v]) / V;
+            top_s = s[v] > s[top_s] ? v : top_s;
+            top_t = t[v] > t[top_t] ? v : top_t;
+        }
+        for (int v = 0; v < V; v++)
+            variance += pow(s[v] - t[v] - mean, 2) / V;
+        a.beta = betas[k / ROWS];
+        a.tau = hot;
+        run_head(&a, grad);
+        assert_close(a.kd[m] * (double)hot * (double)hot, share * variance / 2, 1e-3);
+        for (int v = 0; v < V; v++)
+            assert_close(grad[m * VS + v], share * (s[v] - t[v] - mean) / V, 1e-3);
+        if (b > 0)
+            continue; /* the others have other limits in the cold */
+        a.tau = cold;
+        run_head(&a, grad);
+        assert_close(a.kd[m] * (double)cold, s[top_s] - s[top_t], 1e-2);
+    }
+}
+
 /* Logits so far apart that one side's probabilities are 0 as numbers. */
 static void head_survives_underflow(void **state)
 {
@@ -366,6 +404,7 @@ int main(void)
         cmocka_unit_test_setup(head_results_equal_the_formulas, reset),
         cmocka_unit_test_setup(head_divergence_follows_beta, reset),
         cmocka_unit_test_setup(head_divergence_has_limits, reset),
+        cmocka_unit_test_setup(head_temperature_has_limits, reset),
         cmocka_unit_test_setup(head_survives_underflow, reset),
         cmocka_unit_test_setup(head_agrees_with_itself, reset),
         cmocka_unit_test_setup(head_of_ratio_0_is_cross_entropy, reset),

@@ -26,8 +26,9 @@ size_t nj_cuda_budget(nj_context *ctx, enum nj_memory kind)
         return shared_budget();
     if (kind == NJ_MEM_HOST)
         return nj_meminfo("MemAvailable");
-    if (nj_cuda_enter(ctx) == 0)
-        nj_cuda_of(ctx)->driver.cuMemGetInfo(&available, &total);
+    /* A GPU that does not answer is not one without memory: the allocation itself will say so. */
+    if (nj_cuda_enter(ctx) || nj_cuda_of(ctx)->driver.cuMemGetInfo(&available, &total))
+        return SIZE_MAX;
     return available;
 }
 

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_cuda_stub.c: the CUDA backend on stubs of the driver and of cuBLASLt, which lie beside this program:
+ * what it asks of them, what it says when one of their functions fails, and that nothing is left behind
+ * then. What a GPU computes is test_device.c's and the harness's.
+ */
+#include "unit.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "nojit.h"
+#include "nojit_ops.h"
+#include "stub_driver.h"
+
+static struct stub *stub;
+static int *lt_live;
+static char folder[4096];
+
+static void *load(const char *name, const char *symbol)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    void *library = dlopen(path, RTLD_NOW), *found = library ? dlsym(library, symbol) : NULL;
+    if (found == NULL)
+        fail_msg("%s", dlerror());
+    return found;
+}
+
+/* A library that is loaded already is the one that its name opens. */
+static int load_stubs(void **state)
+{
+    (void)state;
+    const ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    assert_true(n > 0);
+    *strrchr(folder, '/') = '\0';
+    stub = load("libcuda.so.1", STUB_SYMBOL);
+    lt_live = load("libcublasLt.so.13", "stub_lt_live");
+    setenv("NOJIT_CUBLASLT", folder, 1);
+    return 0;
+}
+
+static int afresh(void **state)
+{
+    static const char *const settings[] = {"STUB_SM",      "STUB_CODE_SM", "STUB_INTEGRATED",
+                                           "STUB_LT_FAIL", "STUB_LT_ONLY", "NOJIT_MEMORY"};
+    (void)state;
+    memset(stub, 0, sizeof *stub);
+    *lt_live = 0;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        unsetenv(settings[i]);
+    return 0;
+}
+
+static void fails(const char *function, int error)
+{
+    stub->fails = function;
+    stub->error = error;
+    stub->after = 0;
+}
+
+static const struct nj_options cuda = {.device = NJ_DEVICE_CUDA};
+
+static nj_context *open_context(const struct nj_options *o)
+{
+    nj_context *ctx;
+    if (nj_context_create(&ctx, o))
+        fail_msg("%s", nj_context_error(ctx));
+    return ctx;
+}
+
+static void count_line(void *user, const char *line)
+{
+    *(int *)user += strstr(line, ": sm_90, ") != NULL;
+}
+
+static void opening_loads_every_kernel(void **state)
+{
+    (void)state;
+    int lines = 0;
+    const struct nj_options o = {
+        .device = NJ_DEVICE_CUDA, .verbose = 1, .log = count_line, .log_user = &lines};
+    nj_context *ctx = open_context(&o);
+    const struct nj_device_info *info = nj_context_device(ctx);
+    assert_string_equal(info->name, "Stub GPU");
+    assert_int_equal(info->sm, 90);
+    assert_int_equal(info->kernels_loaded, nj_kernel_count);
+    assert_int_equal(lines, nj_kernel_count);
+    assert_int_equal(info->gemm_version, 130100);
+    assert_int_equal(info->lp_is_f16, 0);
+    nj_context_destroy(ctx);
+    setenv("STUB_SM", "75", 1);
+    ctx = open_context(&cuda);
+    assert_int_equal(nj_context_device(ctx)->lp_is_f16, 1);
+    nj_context_destroy(ctx);
+    assert_int_equal(stub->live, 0);
+    assert_int_equal(*lt_live, 0);
+}
+
+static void opening_says_what_fails(void **state)
+{
+    static const struct {
+        const char *function; /* of the driver, that fails with error */
+        int error;
+        const char *setting, *value; /* or an environment variable */
+        int ordinal, code;
+        const char *says;
+    } cases[] = {
+        {"cuInit", 100, NULL, NULL, 0, NJ_E_NO_DEVICE, "CUDA_VISIBLE_DEVICES"},
+        {"cuInit", 999, NULL, NULL, 0, NJ_E_DRIVER, "starting the driver"},
+        {"cuDeviceGetCount", 3, NULL, NULL, 0, NJ_E_DEVICE, "cuDeviceGetCount: CUDA_ERROR_OF_"},
+        {"cuDeviceGet", 3, NULL, NULL, 0, NJ_E_DEVICE, "properties of the GPU"},
+        {"cuDeviceGetName", 3, NULL, NULL, 0, NJ_E_DEVICE, "properties of the GPU"},
+        {"cuDeviceTotalMem_v2", 3, NULL, NULL, 0, NJ_E_DEVICE, "properties of the GPU"},
+        {"cuDeviceGetAttribute", 3, NULL, NULL, 0, NJ_E_DEVICE, "(3), as it was told"},
+        {"cuDevicePrimaryCtxRetain", 2, NULL, NULL, 0, NJ_E_NOMEM, "opening a context"},
+        {"cuCtxSetCurrent", 201, NULL, NULL, 0, NJ_E_DEVICE, "GPU context current"},
+        {"cuModuleLoadData", 209, NULL, NULL, 0, NJ_E_NO_CODE, "make ARCHS=sm_90"},
+        {"cuModuleLoadData", 200, NULL, NULL, 0, NJ_E_DEVICE, "accumulate"},
+        {"cuModuleGetFunction", 500, NULL, NULL, 0, NJ_E_DEVICE, "nj_"},
+        {"cuFuncLoad", 3, NULL, NULL, 0, NJ_E_DEVICE, "accumulate"},
+        {"cuFuncGetAttribute", 3, NULL, NULL, 0, NJ_E_DEVICE, "accumulate"},
+        {"cuFuncSetAttribute", 3, NULL, NULL, 0, NJ_E_DEVICE, "(3), as it was told"},
+        {NULL, 0, NULL, NULL, 3, NJ_E_NO_DEVICE, "GPU 3 wanted, the driver sees 1"},
+        {NULL, 0, NULL, NULL, -1, NJ_E_NO_DEVICE, "GPU -1 wanted"},
+        {NULL, 0, "STUB_SM", "86", 0, NJ_E_NO_CODE, "make ARCHS=sm_86"},
+        {NULL, 0, "STUB_CODE_SM", "75", 0, NJ_E_NO_CODE, "code of sm_75 on sm_90"},
+        {NULL, 0, "NOJIT_MEMORY", "fast", 0, NJ_E_ARG, "NOJIT_MEMORY=fast"},
+        {NULL, 0, "STUB_LT_FAIL", "cublasLtCreate", 0, NJ_E_LIBRARY, "CUBLAS_STATUS_OF_THE_STUB"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct nj_options o = {.device = NJ_DEVICE_CUDA, .ordinal = cases[i].ordinal};
+        nj_context *ctx;
+        afresh(state);
+        fails(cases[i].function, cases[i].error);
+        if (cases[i].setting)
+            setenv(cases[i].setting, cases[i].value, 1);
+        const int rc = nj_context_create(&ctx, &o);
+        if (rc != cases[i].code || strstr(nj_context_error(ctx), cases[i].says) == NULL)
+            fail_msg("case %zu: %s: %s", i, nj_error_name(rc), nj_context_error(ctx));
+        nj_context_destroy(ctx);
+        assert_int_equal(stub->live, 0);
+        assert_int_equal(*lt_live, 0);
+    }
+}
+
+/* ---- every call once ---- */
+
+struct things {
+    nj_context *ctx;
+    nj_stream *s;
+    nj_event *from, *to;
+    nj_graph *graph;
+    void *device, *host;
+};
+
+static int launch_add(struct things *t)
+{
+    char *p = t->device;
+    return nj_add(t->s, NJ_F32, p, p + 4096, p + 8192, 1000);
+}
+
+/* The first error, or 0. */
+static int use_everything(struct things *t)
+{
+    float ms;
+    int rc = nj_stream_create(t->ctx, &t->s);
+    rc = rc ? rc : nj_alloc(t->ctx, NJ_MEM_DEVICE, 12288, &t->device);
+    rc = rc ? rc : nj_alloc(t->ctx, NJ_MEM_HOST, 4096, &t->host);
+    rc = rc ? rc : nj_copy(t->s, t->device, t->host, 4096);
+    rc = rc ? rc : nj_zero(t->s, t->device, 4096);
+    rc = rc ? rc : nj_event_create(t->ctx, &t->from);
+    rc = rc ? rc : nj_event_create(t->ctx, &t->to);
+    rc = rc ? rc : nj_event_record(t->from, t->s);
+    rc = rc ? rc : nj_event_record(t->to, t->s);
+    rc = rc ? rc : nj_event_sync(t->to);
+    rc = rc ? rc : nj_event_elapsed_ms(t->from, t->to, &ms);
+    rc = rc ? rc : launch_add(t);
+    rc = rc ? rc : nj_graph_begin(t->s);
+    rc = rc ? rc : launch_add(t);
+    rc = rc ? rc : launch_add(t);
+    rc = rc ? rc : nj_graph_end(t->s, &t->graph);
+    rc = rc ? rc : nj_graph_launch(t->graph, t->s);
+    return rc ? rc : nj_stream_sync(t->s);
+}
+
+static void drop(struct things *t)
+{
+    nj_graph_destroy(t->graph);
+    nj_event_destroy(t->from);
+    nj_event_destroy(t->to);
+    nj_free(t->ctx, NJ_MEM_DEVICE, t->device);
+    nj_free(t->ctx, NJ_MEM_HOST, t->host);
+    nj_stream_destroy(t->s);
+    nj_context_destroy(t->ctx);
+    assert_int_equal(stub->live, 0);
+    assert_int_equal(*lt_live, 0);
+}
+
+static void launches_reach_the_driver(void **state)
+{
+    (void)state;
+    struct things t = {.ctx = open_context(&cuda)};
+    const int id = nj_kernel_find("add.f32");
+    void *first;
+    assert_true(id >= 0);
+    assert_int_equal(use_everything(&t), 0);
+    assert_int_equal(stub->launches, 1 + 2); /* those captured count when the graph runs */
+    assert_int_equal(nj_graph_launch(t.graph, t.s), 0);
+    assert_int_equal(stub->launches, 1 + 2 + 2);
+    assert_string_equal(stub->launch.entry, nj_kernels[id].entry);
+    assert_int_equal(stub->launch.threads, nj_kernels[id].threads);
+    assert_int_equal(stub->launch.param_bytes, nj_kernels[id].param_bytes);
+    assert_true(stub->launch.grid[0] >= 1 && stub->launch.grid[1] == 1);
+    memcpy(&first, stub->launch.params + nj_kernels[id].params[0].offset, sizeof first);
+    assert_ptr_equal(first, t.device);
+    drop(&t);
+}
+
+static void every_failure_is_told(void **state)
+{
+    static const struct {
+        const char *function;
+        int error, code;
+        const char *says;
+    } cases[] = {
+        {"cuStreamCreate", 3, NJ_E_DEVICE, "nj_stream_create"},
+        {"cuMemAlloc_v2", 2, NJ_E_NOMEM, "bytes of device memory: CUDA_ERROR_OUT_OF_MEMORY (2); "},
+        {"cuMemsetD8Async", 3, NJ_E_DEVICE, "bytes of device memory"},
+        {"cuMemHostAlloc", 2, NJ_E_NOMEM, "4096 bytes of pinned host memory"},
+        {"cuMemcpyAsync", 3, NJ_E_DEVICE, "nj_copy: CUDA_ERROR_OF_THE_STUB (3), as it was told"},
+        {"cuEventCreate", 3, NJ_E_DEVICE, "nj_event_create"},
+        {"cuEventRecord", 3, NJ_E_DEVICE, "nj_event_record"},
+        {"cuEventSynchronize", 3, NJ_E_DEVICE, "waiting for the GPU"},
+        {"cuEventElapsedTime_v2", 3, NJ_E_DEVICE, "nj_event_elapsed_ms"},
+        {"cuStreamBeginCapture_v2", 3, NJ_E_DEVICE, "nj_graph_begin"},
+        {"cuStreamEndCapture", 3, NJ_E_DEVICE, "nj_graph_end"},
+        {"cuGraphInstantiateWithFlags", 3, NJ_E_DEVICE, "making the graph executable"},
+        {"cuGraphLaunch", 3, NJ_E_DEVICE, "nj_graph_launch"},
+        {"cuLaunchKernel", 3, NJ_E_DEVICE, "add.f32"},
+        {"cuStreamSynchronize", 3, NJ_E_DEVICE, "bytes of device memory"},
+        {"cuMemGetInfo_v2", 3, 0, ""}, /* the allocation after it is tried */
+        {"cuCtxSetCurrent", 3, NJ_E_DEVICE, "GPU context current"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        afresh(state);
+        struct things t = {.ctx = open_context(&cuda)};
+        fails(cases[i].function, cases[i].error);
+        const int rc = use_everything(&t);
+        if (rc != cases[i].code || strstr(nj_context_error(t.ctx), cases[i].says) == NULL)
+            fail_msg("%s: %s: %s", cases[i].function, nj_error_name(rc), nj_context_error(t.ctx));
+        drop(&t);
+    }
+}
+
+/* Wherever the context cannot be made current, the call ends there; only the question for free memory
+ * goes on without an answer. */
+static void a_context_that_is_gone_is_told_by_every_call(void **state)
+{
+    enum { MOST = 40 };
+    int told = 0, last = 0;
+    for (int call = 0; call < MOST; call++) {
+        afresh(state);
+        struct things t = {.ctx = open_context(&cuda)};
+        fails("cuCtxSetCurrent", 201);
+        stub->after = call;
+        const int rc = use_everything(&t);
+        if (rc != 0) {
+            assert_int_equal(rc, NJ_E_DEVICE);
+            assert_non_null(strstr(nj_context_error(t.ctx), "GPU context current"));
+            told++;
+            last = call;
+        }
+        stub->fails = NULL;
+        drop(&t);
+    }
+    assert_true(told > 15 && last < MOST - 1);
+}
+
+static void a_lost_device_stays_lost(void **state)
+{
+    (void)state;
+    struct things t = {.ctx = open_context(&cuda)};
+    assert_int_equal(use_everything(&t), 0);
+    assert_int_equal(launch_add(&t), 0);
+    fails("cuStreamSynchronize", 700);
+    stub->lasts = 1;
+    assert_int_equal(nj_stream_sync(t.s), NJ_E_DEVICE);
+    assert_non_null(strstr(nj_context_error(t.ctx), "last enqueued was add.f32"));
+    assert_non_null(strstr(nj_context_error(t.ctx), "compute-sanitizer"));
+    fails("cuMemcpyAsync", 700);
+    assert_int_equal(nj_copy(t.s, t.device, t.host, 16), NJ_E_DEVICE);
+    assert_non_null(strstr(nj_context_error(t.ctx), "nj_copy: not possible since nj_stream_sync"));
+    stub->fails = NULL;
+    drop(&t);
+}
+
+static void memory_is_zeroed_wherever_it_is(void **state)
+{
+    static const struct {
+        const char *setting, *value;
+        int managed;
+    } cases[] = {
+        {"STUB_INTEGRATED", "0", 0}, {"STUB_INTEGRATED", "1", 1}, {"NOJIT_MEMORY", "managed", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        afresh(state);
+        setenv(cases[i].setting, cases[i].value, 1);
+        struct things t = {.ctx = open_context(&cuda)};
+        assert_int_equal(nj_context_device(t.ctx)->managed, cases[i].managed);
+        assert_int_equal(nj_alloc(t.ctx, NJ_MEM_DEVICE, 5000, &t.device), 0);
+        assert_int_equal(nj_alloc(t.ctx, NJ_MEM_HOST, 5000, &t.host), 0);
+        for (int k = 0; k < 5000; k++)
+            assert_int_equal(((char *)t.device)[k] | ((char *)t.host)[k], 0);
+        const size_t budget = nj_context_budget(t.ctx);
+        if (i == 0) /* what the driver says; the host's memory where it is shared */
+            assert_int_equal(budget, ((size_t)8 << 30) - 10000);
+        if (i == 1)
+            assert_int_not_equal(budget, ((size_t)8 << 30) - 10000);
+        drop(&t);
+    }
+}
+
+/* ---- products ---- */
+
+static struct nj_gemm product(enum nj_gemm_kind kind, float beta)
+{
+    struct nj_gemm g = {.kind = kind, .M = 5, .N = 7, .K = 3, .ldc = 9, .beta = beta};
+    g.lda = (kind == NJ_GEMM_TN ? g.M : g.K) + 1;
+    g.ldb = (kind == NJ_GEMM_NT ? g.K : g.N) + 2;
+    return g;
+}
+
+/* Rows and columns change places on their way to the library: whole numbers, so sums are exact. */
+static void products_are_asked_for_as_they_are_meant(void **state)
+{
+    (void)state;
+    struct things t = {.ctx = open_context(&cuda)};
+    float *a, *b, *c;
+    assert_int_equal(nj_stream_create(t.ctx, &t.s), 0);
+    assert_int_equal(nj_alloc(t.ctx, NJ_MEM_DEVICE, 12288, &t.device), 0);
+    a = t.device;
+    b = a + 1024;
+    c = a + 2048;
+    for (int i = 0; i < 1024; i++) {
+        a[i] = (float)(i % 11 - 5);
+        b[i] = (float)(i % 7 - 3);
+    }
+    for (int kind = 0; kind < 3; kind++) {
+        for (int beta = 0; beta < 2; beta++) {
+            const struct nj_gemm g = product((enum nj_gemm_kind)kind, (float)beta);
+            for (int i = 0; i < 1024; i++)
+                c[i] = 100;
+            assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
+            assert_int_equal(nj_gemm_run(t.s, &g, c, a, b), 0);
+            for (int m = 0; m < g.M; m++)
+                for (int n = 0; n < g.N; n++) {
+                    float want = beta ? 100 : 0;
+                    for (int k = 0; k < g.K; k++)
+                        want += a[kind == NJ_GEMM_TN ? k * g.lda + m : m * g.lda + k] *
+                                b[kind == NJ_GEMM_NT ? n * g.ldb + k : k * g.ldb + n];
+                    assert_true(c[m * g.ldc + n] == want);
+                }
+        }
+    }
+    drop(&t);
+}
+
+static void products_that_fail_are_told(void **state)
+{
+    static const char *const functions[] = {
+        "cublasLtMatmulDescCreate",
+        "cublasLtMatmulDescSetAttribute",
+        "cublasLtMatrixLayoutCreate",
+        "cublasLtMatmulPreferenceCreate",
+        "cublasLtMatmulAlgoGetHeuristic",
+        "cublasLtMatmulPreferenceSetAttribute",
+        "cublasLtMatmul",
+    };
+    static const char *const driver[] = {"cuEventCreate",       "cuEventRecord",
+                                         "cuEventSynchronize",  "cuEventElapsedTime_v2",
+                                         "cuStreamSynchronize", "cuCtxSetCurrent"};
+    const struct nj_options tuned = {.device = NJ_DEVICE_CUDA, .gemm_tune = 1};
+    const struct nj_gemm g = product(NJ_GEMM_NN, 0);
+    struct things t = {.ctx = open_context(&tuned)};
+    const int live = *lt_live;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        setenv("STUB_LT_FAIL", functions[i], 1);
+        assert_int_equal(nj_gemm_prepare(t.ctx, &g), NJ_E_GEMM);
+        assert_non_null(strstr(nj_context_error(t.ctx), "CUBLAS_STATUS_OF_THE_STUB"));
+        assert_int_equal(*lt_live, live);
+        unsetenv("STUB_LT_FAIL");
+    }
+    for (size_t i = 0; i < sizeof driver / sizeof *driver; i++) {
+        fails(driver[i], 3);
+        assert_int_equal(nj_gemm_prepare(t.ctx, &g), NJ_E_DEVICE);
+        assert_int_equal(*lt_live, live);
+    }
+    stub->fails = NULL;
+    setenv("STUB_LT_ONLY", "1", 1);
+    assert_int_equal(nj_gemm_prepare(t.ctx, &g), NJ_E_GEMM);
+    assert_non_null(strstr(nj_context_error(t.ctx), "fixed order of summation"));
+    unsetenv("STUB_LT_ONLY");
+    assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
+    drop(&t);
+    (void)state;
+}
+
+/* Where memory for all three arrays is short, timing goes on with less of it. */
+static void timing_works_in_little_memory(void **state)
+{
+    (void)state;
+    const struct nj_options tuned = {.device = NJ_DEVICE_CUDA, .gemm_tune = 1};
+    const struct nj_gemm g = product(NJ_GEMM_NT, 1);
+    struct things t = {.ctx = open_context(&tuned)};
+    fails("cuMemAlloc_v2", 2);
+    assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
+    assert_int_equal(nj_context_device(t.ctx)->gemms_timed, 1);
+    drop(&t);
+}
+
+static void a_choice_is_kept_in_a_file(void **state)
+{
+    (void)state;
+    const struct nj_options tuned = {.device = NJ_DEVICE_CUDA, .gemm_tune = 1};
+    const struct nj_gemm g = product(NJ_GEMM_TN, 0);
+    char path[] = "/tmp/nojit-choices-XXXXXX";
+    assert_true(close(mkstemp(path)) == 0);
+    for (unsigned run = 0; run < 2; run++) {
+        struct things t = {.ctx = open_context(&tuned)};
+        assert_int_equal(nj_gemm_table_read(t.ctx, path), run);
+        assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
+        assert_int_equal(nj_context_device(t.ctx)->gemms_timed, 1 - run);
+        assert_int_equal(nj_gemm_table_write(t.ctx, path), 0);
+        drop(&t);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(opening_loads_every_kernel, afresh),
+        cmocka_unit_test_setup(opening_says_what_fails, afresh),
+        cmocka_unit_test_setup(launches_reach_the_driver, afresh),
+        cmocka_unit_test_setup(every_failure_is_told, afresh),
+        cmocka_unit_test_setup(a_context_that_is_gone_is_told_by_every_call, afresh),
+        cmocka_unit_test_setup(a_lost_device_stays_lost, afresh),
+        cmocka_unit_test_setup(memory_is_zeroed_wherever_it_is, afresh),
+        cmocka_unit_test_setup(products_are_asked_for_as_they_are_meant, afresh),
+        cmocka_unit_test_setup(products_that_fail_are_told, afresh),
+        cmocka_unit_test_setup(timing_works_in_little_memory, afresh),
+        cmocka_unit_test_setup(a_choice_is_kept_in_a_file, afresh),
+    };
+    return cmocka_run_group_tests(tests, load_stubs, NULL);
+}

@@ -401,9 +401,14 @@ static int read_root(struct reading *r)
     rc = read_tokens(r, &a, json_object_get(model, "vocab"));
     if (!rc)
         rc = read_merges(r, &a, json_object_get(model, "merges"));
+    if (!rc && r->bpe->begin_of_text >= r->bpe->ids)
+        rc =
+            fail(NJ_E_UNSUPPORTED, "%s: post_processor begins texts with id %d, which no token has",
+                 r->path, r->bpe->begin_of_text);
     if (!rc)
         rc = make_work(r);
-    r->bpe->cut_at = find_cuts(r->bpe);
+    if (!rc)
+        r->bpe->cut_at = find_cuts(r->bpe);
     return rc;
 }
 

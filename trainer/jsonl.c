@@ -245,7 +245,7 @@ static int flush(struct reader *r)
     if (!spans)
         return no_memory(r);
     for (size_t i = 0; i < r->parts; i++) {
-        spans[i].text = r->text + r->part[i].begin;
+        spans[i].text = r->text ? r->text + r->part[i].begin : ""; /* no part has a byte */
         spans[i].bytes = r->part[i].end - r->part[i].begin;
     }
     int rc = tokenizer_encode_spans(r->tokenizer, spans, r->parts);

@@ -31,7 +31,8 @@ static int end_of_text_of(const char *dir)
     const json_t *id = json_object_get(root, "eos_token_id");
     if (json_is_array(id))
         id = json_array_get(id, 0);
-    int end = json_is_integer(id) ? (int)json_integer_value(id) : -1;
+    const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+    const int end = value <= INT32_MAX ? (int)(value < 0 ? -1 : value) : -1;
     json_decref(root);
     return end;
 }

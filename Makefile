@@ -39,6 +39,7 @@ LINK := $(CC) $(SANITIZE_$(SAN)) $(LDFLAGS)
 # clang without its own OpenMP takes gcc's header and library, and leaves the pragmas out: the code runs in one thread.
 OPENMP := -fopenmp$(if $(filter fuzz,$(SAN)),=libgomp -idirafter $(shell gcc -print-file-name=include) -Wno-source-uses-openmp)
 
+COMMA := ,
 QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
 SETUP := $(shell CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(B))
@@ -145,6 +146,9 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(L
 $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+# Refuses allocations: its own and those of the static libraries, but not OpenMP's, which would end the program.
+$(B)/tests/test_no_memory: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
+	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)
 $(B)/obj/tests/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
 
 # Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by
@@ -189,6 +193,12 @@ test: all $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS)
 ## check: the tests that take under two minutes
 check: $(B)/nojit $(BLOBCHECK) $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS)
 	$(Q)BUILD=$(B) tests/run.sh quick
+## sanitize: the unit tests and the corpus of damaged files under ASan with UBSan, and under TSan
+sanitize: $(BLOBS)
+	$(Q)for s in address thread; do \
+		$(MAKE) SAN=$$s CUDA_HOME=$(CUDA_DIR) BLOBS=$(abspath $(BLOBS)) CFLAGS="-O1 -g" sanitized || exit 1; done
+sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
+	$(Q)BUILD=$(B) $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1) tests/run.sh units
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
 check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
@@ -248,4 +258,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all test check fuzz fuzz-run check-gpu demo manifest help clean lint
+.PHONY: install uninstall dist all test check fuzz fuzz-run sanitize sanitized check-gpu demo manifest help clean lint

@@ -181,6 +181,7 @@ write_all("jsonl", {
     "content_is_a_list": '{"messages":[{"role":"assistant","content":["x"]}]}\n',
     "deep_nesting": '{"text":' + "[" * 4000 + "\n",
     "nul_byte_after_line": line[:-1].encode() + b"\0\n",
+    "parts_without_a_byte": '{"prompt":"","completion":""}\n',
     "one_token_each": '{"text":""}\n',
 })
 row = '{"step":%d,"loss":2.5,"lr":1e-4}\n'
@@ -396,6 +397,8 @@ write_all("tokens", {
     "q_mask_cut": llmq(24, ids, mask=b"\xff\x0f"),
     "q_id_negative": llmq(24, [-1] + ids[1:]),
     "q_header_cut": llmq(24, ids)[:40],
+    "u16_empty": b"2",
+    "u32_empty": b"4",
     "u16_odd": b"2" + bytes(33),
     "u32_not_whole": b"4" + bytes(35),
     "u16_id_beyond_vocabulary": b"2" + struct.pack("<24H", *ids[:-1], 1000),

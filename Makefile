@@ -24,17 +24,22 @@ WARNINGS := -Wall -Wextra -Wshadow -Wundef -Wvla -Wcast-qual -Wstrict-prototypes
 SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SANITIZE_undefined := -fsanitize=undefined -fno-sanitize-recover=undefined
 SANITIZE_thread := -fsanitize=thread
+SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 ifneq ($(SAN),)
 ifeq ($(SANITIZE_$(SAN)),)
 $(error SAN=$(SAN) is unknown; use SAN=address, SAN=undefined or SAN=thread)
 endif
+PLAIN := $(B)
 B := $(B)-$(SAN)
 endif
 # Debug information names no folder of this machine: two build folders give the same bytes.
 NJ_CC := $(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(if $(CI),-Werror) $(SANITIZE_$(SAN)) \
 	-ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(abspath $(B))=build -ffile-prefix-map=$(B)=build
 LINK := $(CC) $(SANITIZE_$(SAN)) $(if $(COVERAGE),--coverage) $(LDFLAGS)
+# clang without its own OpenMP takes gcc's header and library, and leaves the pragmas out: the code runs in one thread.
+OPENMP := -fopenmp$(if $(filter fuzz,$(SAN)),=libgomp -idirafter $(shell gcc -print-file-name=include) -Wno-source-uses-openmp)
 
+COMMA := ,
 QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
 SETUP := $(shell CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(B))
@@ -56,7 +61,7 @@ GEN_OBJECTS := $(call objects,gen/*.c)
 OPENBLAS_INCLUDE := $(subst /lib/,/include/,$(OPENBLAS_DIR))
 $(call objects,gen/*.c tools/*.c): INCLUDES := -Iruntime
 $(B)/obj/tools/contractcheck.o: INCLUDES += -Igen
-$(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels -fopenmp -I$(OPENBLAS_INCLUDE)
+$(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
 
 # tools/coverage.sh sets COVERAGE, in a build folder of its own.
 $(call objects,$(addsuffix /*.c,gen tools trainer runtime runtime/cpu runtime/cuda)): COUNTED := $(if $(COVERAGE),--coverage)
@@ -86,14 +91,14 @@ NJ_GEN := $(GEN)
 NJ_PACK := $(PACK)
 NJ_BLOBS_S := runtime/blobs.S
 NJ_ARCHS_YAML := contracts/archs.yaml
-NJ_REF_CFLAGS = -O3 -fno-trapping-math -fopenmp -I$(OPENBLAS_INCLUDE)
+NJ_REF_CFLAGS = -O3 -fno-trapping-math $(OPENMP) -I$(OPENBLAS_INCLUDE)
 include tools/nojit.mk
 endif
 
 # ---- library and trainer ----
 LIBRARY := $(B)/libnojit.a
 TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/main.o,$(call objects,trainer/*.c))
-$(call objects,trainer/*.c tests/*.c): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen -fopenmp
+$(call objects,trainer/*.c tests/*.c): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen $(OPENMP)
 $(call objects,trainer/*.c tests/*.c): $(B)/gen/nojit_ops.h
 # The page of `nojit report`, as strings of C.
 REPORT_PARTS := $(addprefix trainer/report.,html css js)
@@ -117,8 +122,9 @@ endif
 
 # BLOBS: machine code other than this build's, for a NOJIT or HARNESS of another name (tests/foreign.sh).
 BLOBS ?= $(B)/obj/blobs.o
+NJ_CODE = $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS)
 NOJIT ?= $(B)/nojit
-$(NOJIT): $(B)/obj/trainer/main.o $(TRAINER_OBJECTS) $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS) $(LIBRARY)
+$(NOJIT): $(B)/obj/trainer/main.o $(TRAINER_OBJECTS) $(NJ_CODE) $(LIBRARY)
 	$(if $(V),,@echo "  LINK   $@")
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 
@@ -139,9 +145,9 @@ $(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 MUTANTS ?= *
 HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
-$(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS) $(LIBRARY)
+$(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
-$(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/filter.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_OBJECTS) $(LIBRARY)
+$(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/filter.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
@@ -157,7 +163,40 @@ $(B)/tests/libcublasLt.so.13: tests/stub_cublaslt.c
 $(STUBS):
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -shared -fPIC -O1 -Wl,-soname,$(@F) -o $@ $<
+# Refuses allocations: its own and those of the static libraries, but not OpenMP's, which would end the program.
+$(B)/tests/test_no_memory: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
+	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)
 $(B)/obj/tests/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
+
+# Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by
+# the tests; grown by libFuzzer in `make fuzz`.
+FUZZ_SECONDS ?= 30
+FUZZ_trainer := config encode jsonl metrics options safetensors shards tokenizer tokens
+FUZZ_runtime := gemm_table index
+FUZZ_tools := elf fatbin keys
+FUZZ_gen := contract
+FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen)
+FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
+FUZZ_COMMON := $(call objects,tests/fuzz/fuzz.c $(if $(filter fuzz,$(SAN)),,tests/fuzz/replay.c))
+fuzz-programs = $(addprefix $(B)/fuzz/,$(FUZZ_$1)): $(B)/fuzz/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON)
+$(call fuzz-programs,trainer) $(call objects,tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
+$(call fuzz-programs,runtime) $(call objects,tests/fuzz/no_kernels.c) $(LIBRARY)
+$(call fuzz-programs,tools) $(call objects,tools/blobindex.c) $(TOOL_SHARED)
+$(call fuzz-programs,gen) $(filter-out %/main.o,$(GEN_OBJECTS))
+$(FUZZ_PROGRAMS):
+	$(Q)mkdir -p $(@D)
+	$(Q)$(LINK) $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer) -o $@ $^ $(LIBS) -lzstd
+$(B)/libtrainer.a: $(TRAINER_OBJECTS)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcsD $@ $^
+$(call objects,tests/fuzz/*.c): INCLUDES := -Iruntime -Itrainer
+$(FUZZ_tools:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Iruntime -Itools
+$(FUZZ_gen:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Igen
+## fuzz: every parser under libFuzzer, FUZZ_SECONDS (30) each; needs clang
+fuzz:
+	$(Q)$(MAKE) SAN=fuzz CC=clang CUDA_HOME=$(CUDA_DIR) CFLAGS="-O1 -g" fuzz-run
+fuzz-run: $(FUZZ_PROGRAMS)
+	$(Q)BUILD=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(FUZZ_TARGETS)
 
 # Plants faults that blobcheck must name.
 DAMAGE := $(B)/damage
@@ -165,7 +204,7 @@ $(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefi
 	$(Q)$(LINK) -o $@ $^
 $(call objects,tests/damage*.c): INCLUDES += -Itools
 
-TESTED := $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE) $(CONTRACTCHECK)
+TESTED := $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
 ## test: set-up and everything that needs no GPU
@@ -180,6 +219,12 @@ mutants: all $(TESTED)
 ## coverage: lines of C that the tests without a GPU run, by file; under 90 % of all fails
 coverage: all
 	$(Q)tools/coverage.sh $(B)
+## sanitize: the unit tests and the corpus of damaged files under ASan with UBSan, and under TSan
+sanitize: $(BLOBS)
+	$(Q)for s in address thread; do \
+		$(MAKE) SAN=$$s CUDA_HOME=$(CUDA_DIR) BLOBS=$(abspath $(BLOBS)) CFLAGS="-O1 -g" sanitized || exit 1; done
+sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
+	$(Q)BUILD=$(B) $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1) tests/run.sh units
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
 check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
@@ -239,4 +284,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all programs test check coverage mutants check-gpu demo manifest help clean lint
+.PHONY: install uninstall dist all programs test check coverage fuzz fuzz-run mutants sanitize sanitized check-gpu demo manifest help clean lint

@@ -5,7 +5,6 @@
  * same bits come out. Three lines say for what the file holds, then a line a product: the shape,
  * as gemm.c describes it, and the bytes of the backend's choice.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,12 +62,11 @@ void nj_gemm_choices_free(nj_context *ctx)
 static int read_hex(const char *text, unsigned char *out)
 {
     for (int i = 0; i < NJ_GEMM_CHOICE_BYTES; i++) {
-        unsigned value;
+        const char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
 
-        if (!isxdigit((unsigned char)text[2 * i]) || !isxdigit((unsigned char)text[2 * i + 1]) ||
-            sscanf(text + 2 * i, "%2x", &value) != 1)
+        if (strspn(digits, "0123456789abcdef") != 2)
             return 0;
-        out[i] = (unsigned char)value;
+        out[i] = (unsigned char)strtoul(digits, NULL, 16);
     }
     return text[2 * NJ_GEMM_CHOICE_BYTES] == '\n';
 }

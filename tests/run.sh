@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh quick|all: runs every test program and script, adds up what they count, and ends with `N passed, N failed`.
-# A test that dies or counts nothing is a failure. $BUILD is the build folder; $BUILD/test-results records each check, for
-# contractcheck.
+# run.sh units|quick|all: runs the test programs and the corpus of damaged files (units), or every test program and
+# script, adds up what they count, and ends with `N passed, N failed`. A test that dies or counts nothing is a failure.
+# $BUILD is the build folder; $BUILD/test-results records each check, for contractcheck.
 set -u
 tier=${1:-all}
 : "${BUILD:=build}"
@@ -51,6 +51,11 @@ run() { # NAME COMMAND...
 for t in "$BUILD"/tests/test_*; do
     if [ -x "$t" ] && [ -f "tests/$(basename "$t").c" ]; then run "$(basename "$t")" "$t"; fi
 done
+if [ "$tier" = units ]; then
+    run fuzz_corpus bash tests/fuzz_corpus.sh
+    echo "$passed passed, $failed failed"
+    exit $((failed != 0))
+fi
 run harness "$BUILD/harness" --device cpu
 run harness-selftest "$BUILD/harness" --self-test
 for t in tests/*_*.sh; do

@@ -153,7 +153,7 @@ static const struct {
     int code;
     const char *part;
 } refused[] = {
-    {"{" QWEN2 ",}", NJ_E_FORMAT, "config.json: line 1"},
+    {"{" QWEN2 ",}", NJ_E_FORMAT, "config.json:1: "},
     {"[1]", NJ_E_FORMAT, "not a JSON object"},
     {"{" QWEN2 "," QWEN2 "}", NJ_E_FORMAT, "duplicate"},
     {"{" SIZES "}", NJ_E_FORMAT, "model_type is missing"},

@@ -458,6 +458,30 @@ static void bytes_are_their_own_ids(void **state)
 }
 
 /* Text longer than the pieces in which it is encoded. */
+/* A model's end of text may lie beyond its tokenizer's table, and beyond 16 bits; one that is no id
+ * of 32 bits is none. */
+static void end_of_text_keeps_its_value(void **state)
+{
+    (void)state;
+    struct tokenizer t = bytes_tokenizer;
+    struct data *d;
+    struct batch b;
+    t.end_of_text = 70000;
+    write_text(at("end.txt"), "abcd");
+    const char *paths[] = {at("end.txt")};
+    struct data_options o = options(paths, 1, 4, 1);
+    o.vocab_size = 70001;
+    check_ok(data_open(&o, &t, &d), "text");
+    assert_int_equal(data_next(d, &b), 0);
+    check_row("target", b.target, (const int32_t[]){'b', 'c', 'd', 70000}, 4);
+    data_close(d);
+    make_folder("wide");
+    write_text(at("wide/tokenizer.json"), "{}");
+    write_text(at("wide/config.json"), "{\"eos_token_id\": 4294967297}");
+    check_ok(tokenizer_open(at("wide"), &t), "tokenizer");
+    assert_int_equal(t.end_of_text, -1);
+}
+
 static void long_texts_keep_every_byte(void **state)
 {
     (void)state;
@@ -481,6 +505,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_end_where_texts_end),
+        cmocka_unit_test(end_of_text_keeps_its_value),
         cmocka_unit_test(windows_overlap_by_the_target),
         cmocka_unit_test(evaluation_reads_every_target_once),
         cmocka_unit_test(token_files_are_read),

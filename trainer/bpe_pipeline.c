@@ -130,11 +130,12 @@ static int read_template(struct reading *r, const json_t *part)
         const char *name = text_of(json_object_get(piece, "SpecialToken"), "id");
         const json_t *ids =
             json_object_get(json_object_get(json_object_get(part, "special_tokens"), name), "ids");
-        const json_t *id = json_array_get(ids, 0);
-        if (r->bpe->begin_of_text >= 0 || json_array_size(ids) != 1 || !json_is_integer(id))
+        const json_int_t id = json_integer_value(json_array_get(ids, 0));
+        if (r->bpe->begin_of_text >= 0 || json_array_size(ids) != 1 ||
+            !json_is_integer(json_array_get(ids, 0)) || id < 0 || id > INT32_MAX)
             return bpe_refuse(r, "post_processor.single", piece,
                               "one token before the text is supported");
-        r->bpe->begin_of_text = (int32_t)json_integer_value(id);
+        r->bpe->begin_of_text = (int32_t)id;
     }
     return NJ_OK;
 }

@@ -7,6 +7,7 @@
 #include "bpe_read.h"
 
 #include "error.h"
+#include "json_text.h"
 #include "unicode.h"
 
 #include <limits.h>
@@ -401,25 +402,28 @@ static int read_root(struct reading *r)
     rc = read_tokens(r, &a, json_object_get(model, "vocab"));
     if (!rc)
         rc = read_merges(r, &a, json_object_get(model, "merges"));
+    if (!rc && r->bpe->begin_of_text >= r->bpe->ids)
+        rc =
+            fail(NJ_E_UNSUPPORTED, "%s: post_processor begins texts with id %d, which no token has",
+                 r->path, r->bpe->begin_of_text);
     if (!rc)
         rc = make_work(r);
-    r->bpe->cut_at = find_cuts(r->bpe);
+    if (!rc)
+        r->bpe->cut_at = find_cuts(r->bpe);
     return rc;
 }
 
 int bpe_read(const char *path, struct bpe **out)
 {
-    json_error_t error;
     struct reading r = {.path = path, .bpe = calloc(1, sizeof *r.bpe)};
     *out = NULL;
     if (!r.bpe)
         return no_memory(&r);
     unicode_prepare();
     r.bpe->begin_of_text = -1;
-    r.root = json_load_file(path, 0, &error);
-    int rc = r.root ? read_root(&r)
-                    : fail(NJ_E_FORMAT, "%s:%d: %s; fetch the model again", path, error.line,
-                           error.text);
+    int rc = json_read_file(path, 0, "fetch the model again", &r.root);
+    if (!rc)
+        rc = read_root(&r);
     json_decref(r.root);
     if (rc)
         bpe_free(r.bpe);

@@ -6,6 +6,7 @@
 #include "chat.h"
 
 #include "error.h"
+#include "json_text.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -75,26 +76,32 @@ static bool has_tokens(const struct tokenizer *t, const struct chat_format *f)
 }
 
 /* The template of DIR as JSON, NULL without one. */
-static json_t *find_template(const char *dir)
+static int find_template(const char *dir, json_t **out)
 {
     char path[4096];
+    json_t *config;
     char *text = read_file(dir, "chat_template.jinja");
     if (text) {
-        json_t *template = json_string(text);
+        *out = json_text(text, strlen(text));
         free(text);
-        return template;
+        return *out ? NJ_OK : fail(NJ_E_NOMEM, "%s: out of memory for its chat template", dir);
     }
     snprintf(path, sizeof path, "%s/tokenizer_config.json", dir);
-    json_t *config = json_load_file(path, 0, NULL);
-    json_t *template = json_incref(json_object_get(config, "chat_template"));
+    *out = NULL;
+    if (json_read_file(path, 0, "", &config) == NJ_E_NOMEM)
+        return NJ_E_NOMEM;
+    *out = json_incref(json_object_get(config, "chat_template"));
     json_decref(config);
-    return template;
+    return NJ_OK;
 }
 
 int chat_find(const char *dir, const struct tokenizer *t, const struct chat_format **out)
 {
-    json_t *template = find_template(dir);
+    json_t *template;
     *out = NULL;
+    int rc = find_template(dir, &template);
+    if (rc)
+        return rc;
     for (int i = 0; i < FORMATS && !*out; i++)
         if (has_tokens(t, &formats[i]) && (!template || has_mark(template, formats[i].mark)))
             *out = &formats[i];

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "error.h"
+#include "json_text.h"
 #include "tensor_names.h"
 
 #include <errno.h>
@@ -379,25 +380,20 @@ int config_read(const char *dir, struct model_config *out)
     memset(out, 0, sizeof *out);
     if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
-    FILE *file = fopen(path, "rb");
-    if (!file && holds_adapters(dir))
+    if (access(path, F_OK) != 0 && holds_adapters(dir))
         return fail(NJ_E_IO,
                     "%s: adapters, not a model; name the model they were trained on, and this "
                     "folder as --adapter",
                     dir);
-    if (!file)
-        return fail(NJ_E_IO, "%s: %s; a model folder holds config.json and model.safetensors", path,
-                    strerror(errno));
-    json_error_t error;
-    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
-    if (!root)
-        return fail(NJ_E_FORMAT, "%s: line %d: %s; repair the file or fetch it again", path,
-                    error.line, error.text);
+    json_t *root;
+    int rc = json_read_file(path, JSON_REJECT_DUPLICATES,
+                            "a model folder holds config.json and model.safetensors", &root);
+    if (rc)
+        return rc;
     const struct fields f = {path, root};
-    int rc = json_is_object(root)
-                 ? read_fields(&f, out)
-                 : fail(NJ_E_FORMAT, "%s: not a JSON object; fetch the file again", path);
+    rc = json_is_object(root)
+             ? read_fields(&f, out)
+             : fail(NJ_E_FORMAT, "%s: not a JSON object; fetch the file again", path);
     json_decref(root);
     return rc;
 }

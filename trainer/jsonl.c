@@ -12,6 +12,7 @@
 #include "bpe.h"
 #include "chat.h"
 #include "error.h"
+#include "json_text.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -207,17 +208,22 @@ static int add_document(struct reader *r, const json_t *object)
 
 static int add_line(struct reader *r, const char *line, size_t bytes)
 {
-    json_error_t error;
     size_t blank = 0;
     while (blank < bytes && strchr(" \t\r", line[blank]))
         blank++;
     if (blank == bytes)
         return NJ_OK;
+    json_error_t error;
+    json_memory_begin();
     json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL, &error);
-    if (!object)
-        return fail(NJ_E_FORMAT, "%s:%ld: column %d: %s", r->segment->path, r->line, error.column,
-                    error.text);
-    int rc = add_document(r, object);
+    int rc = NJ_OK;
+    if (json_memory_end())
+        rc = no_memory(r);
+    else if (!object)
+        rc = fail(NJ_E_FORMAT, "%s:%ld: column %d: %s", r->segment->path, r->line, error.column,
+                  error.text);
+    else
+        rc = add_document(r, object);
     json_decref(object);
     return rc;
 }
@@ -246,7 +252,7 @@ static int flush(struct reader *r)
     if (!spans)
         return no_memory(r);
     for (size_t i = 0; i < r->parts; i++) {
-        spans[i].text = r->text + r->part[i].begin;
+        spans[i].text = r->text ? r->text + r->part[i].begin : ""; /* no part has a byte */
         spans[i].bytes = r->part[i].end - r->part[i].begin;
     }
     int rc = tokenizer_encode_spans(r->tokenizer, spans, r->parts);

@@ -5,6 +5,7 @@
 #include "lora_config.h"
 
 #include "error.h"
+#include "json_text.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -123,17 +124,13 @@ static int read_fields(const char *path, const json_t *root, struct lora_config 
 int lora_config_read(const char *dir, struct lora_config *out)
 {
     char path[4096];
-    json_error_t error;
+    json_t *root;
     *out = (struct lora_config){0};
     if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
-    json_t *root = json_load_file(path, 0, &error);
-    if (!root && error.line < 0)
-        return fail(NJ_E_IO, "%s: cannot be read; give a folder of adapters as PEFT saves them",
-                    path);
-    if (!root)
-        return fail(NJ_E_FORMAT, "%s: line %d: %s; restore the file", path, error.line, error.text);
-    int rc = read_fields(path, root, out);
+    int rc = json_read_file(path, 0, "give a folder of adapters as PEFT saves them", &root);
+    if (!rc)
+        rc = read_fields(path, root, out);
     json_decref(root);
     return rc;
 }

@@ -130,9 +130,12 @@ int option_file_read(const struct command_info *c, const char *path, struct sett
         return fail(NJ_E_NOMEM, "out of memory while reading %s", path);
     }
     yaml_parser_set_input_file(&parser, f);
+    errno = 0;
     if (!yaml_parser_load(&parser, &r.doc)) {
-        err = fail(NJ_E_ARG, "%s:%zu: not YAML: %s", path, parser.problem_mark.line + 1,
-                   parser.problem != NULL ? parser.problem : "cannot be read");
+        err = errno == ENOMEM
+                  ? fail(NJ_E_NOMEM, "out of memory while reading %s", path)
+                  : fail(NJ_E_ARG, "%s:%zu: not YAML: %s", path, parser.problem_mark.line + 1,
+                         parser.problem != NULL ? parser.problem : "cannot be read");
     } else {
         err = apply(&r);
         yaml_document_delete(&r.doc);

@@ -9,8 +9,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "error.h"
+#include "json_text.h"
 
 enum { SERIES_MAX = 128, STRETCHES = 600, PATH_MAX_BYTES = 4200 };
 
@@ -83,9 +85,9 @@ static int add_row(struct log *g, json_t *row, const char *path)
             !isfinite(json_number_value(value)))
             continue;
         struct series *s = series_named(g, name);
-        if (s == NULL)
+        if (s == NULL && g->count == SERIES_MAX)
             return fail(NJ_E_FORMAT, "%s:%zu: more than %d metrics", path, g->rows + 1, SERIES_MAX);
-        if (series_add(s, json_number_value(step), json_number_value(value)) != 0)
+        if (s == NULL || series_add(s, json_number_value(step), json_number_value(value)) != 0)
             return fail(NJ_E_NOMEM, "out of memory while reading %s", path);
     }
     g->rows++;
@@ -101,9 +103,13 @@ static int read_rows(struct log *g, const char *path)
     FILE *f = fopen(path, "rb");
     if (f == NULL)
         return fail(NJ_E_IO, "%s: %s; a run's folder is expected", path, strerror(errno));
-    for (ssize_t n; !err && (n = getline(&line, &bytes, f)) > 0;) {
+    errno = 0;
+    for (ssize_t n; !err && (n = getline(&line, &bytes, f)) > 0; errno = 0) {
+        json_memory_begin();
         json_t *row = json_loadb(line, (size_t)n, 0, &why);
-        if (row == NULL && line[n - 1] != '\n')
+        if (json_memory_end())
+            err = fail(NJ_E_NOMEM, "out of memory while reading %s", path);
+        else if (row == NULL && line[n - 1] != '\n')
             g->torn = true;
         else if (row == NULL)
             err = fail(NJ_E_FORMAT, "%s:%zu: %s", path, g->rows + 1, why.text);
@@ -111,6 +117,8 @@ static int read_rows(struct log *g, const char *path)
             err = add_row(g, row, path);
         json_decref(row);
     }
+    if (!err && errno == ENOMEM)
+        err = fail(NJ_E_NOMEM, "out of memory while reading %s", path);
     if (!err && ferror(f))
         err = fail(NJ_E_IO, "%s: %s", path, strerror(errno));
     if (!err && g->rows == 0)
@@ -171,45 +179,43 @@ static json_t *series_json(const struct series *s)
 }
 
 /* Rows of DIR/samples.jsonl that are objects; a file that is missing has none. */
-static json_t *read_samples(const char *dir)
+static int read_samples(const char *dir, json_t *out)
 {
     char path[PATH_MAX_BYTES];
     char *line = NULL;
     size_t bytes = 0;
-    json_t *out = json_array();
     snprintf(path, sizeof path, "%s/samples.jsonl", dir);
     FILE *f = fopen(path, "rb");
     if (f == NULL)
-        return out;
-    for (ssize_t n; (n = getline(&line, &bytes, f)) > 0;) {
+        return 0;
+    errno = 0;
+    for (ssize_t n; (n = getline(&line, &bytes, f)) > 0; errno = 0) {
         json_t *row = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
         if (json_is_object(row))
             json_array_append(out, row);
         json_decref(row);
     }
+    const int err = errno == ENOMEM ? fail(NJ_E_NOMEM, "out of memory while reading %s", path) : 0;
     free(line);
     fclose(f);
-    return out;
+    return err;
 }
 
 static int read_receipt(const char *dir, json_t *notes, json_t **out)
 {
     char path[PATH_MAX_BYTES];
-    json_error_t why;
     snprintf(path, sizeof path, "%s/receipt.json", dir);
-    FILE *f = fopen(path, "rb");
-    if (f == NULL) {
+    if (access(path, F_OK) != 0) {
         json_array_append_new(notes, json_string("no receipt.json: the run has not finished"));
         *out = json_null();
         return 0;
     }
-    *out = json_loadf(f, 0, &why);
-    fclose(f);
-    if (json_is_object(*out))
-        return 0;
+    const int err = json_read_file(path, 0, "not a receipt", out);
+    if (err || json_is_object(*out))
+        return err;
     json_decref(*out);
     *out = NULL;
-    return fail(NJ_E_FORMAT, "%s:%d: not a receipt", path, why.line);
+    return fail(NJ_E_FORMAT, "%s: not a receipt", path);
 }
 
 /* The last part of the path. */
@@ -223,6 +229,30 @@ static json_t *name_of(const char *dir)
         begin--;
     json_t *name = json_stringn(dir + begin, end - begin);
     return name != NULL ? name : json_string("run");
+}
+
+static int make_run(const char *dir, struct log *g, json_t *receipt, json_t *notes, json_t *series,
+                    json_t **out)
+{
+    json_memory_begin();
+    json_t *samples = json_array();
+    int err = read_samples(dir, samples);
+    if (g->torn)
+        json_array_append_new(notes, json_string("the last row of metrics.jsonl is not whole"));
+    for (size_t i = 0; i < g->count; i++)
+        json_object_set_new(series, g->series[i].name, series_json(&g->series[i]));
+    *out = json_pack("{s:o, s:s, s:I, s:I, s:O, s:O, s:o, s:O}", "name", name_of(dir), "path", dir,
+                     "rows", (json_int_t)g->rows, "steps", (json_int_t)g->last_step, "series",
+                     series, "receipt", receipt, "samples", samples, "notes", notes);
+    if (*out == NULL && !err)
+        err = fail(NJ_E_FORMAT, "%s: the name is not UTF-8; rename the folder", dir);
+    if (json_memory_end())
+        err = fail(NJ_E_NOMEM, "out of memory while reading %s", dir);
+    if (err) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    return err;
 }
 
 int report_read(const char *dir, json_t **out)
@@ -240,18 +270,8 @@ int report_read(const char *dir, json_t **out)
         err = read_rows(g, path);
     if (!err)
         err = read_receipt(dir, notes, &receipt);
-    if (err)
-        goto done;
-    if (g->torn)
-        json_array_append_new(notes, json_string("the last row of metrics.jsonl is not whole"));
-    for (size_t i = 0; i < g->count; i++)
-        json_object_set_new(series, g->series[i].name, series_json(&g->series[i]));
-    *out = json_pack("{s:o, s:s, s:I, s:I, s:O, s:O, s:o, s:O}", "name", name_of(dir), "path", dir,
-                     "rows", (json_int_t)g->rows, "steps", (json_int_t)g->last_step, "series",
-                     series, "receipt", receipt, "samples", read_samples(dir), "notes", notes);
-    if (*out == NULL)
-        err = fail(NJ_E_FORMAT, "%s: the name is not UTF-8; rename the folder", dir);
-done:
+    if (!err)
+        err = make_run(dir, g, receipt, notes, series, out);
     json_decref(receipt);
     json_decref(series);
     json_decref(notes);

@@ -7,6 +7,7 @@
 #include "safetensors.h"
 
 #include "error.h"
+#include "json_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -259,16 +260,16 @@ static int open_file(const char *path, struct st_weights *w)
     int rc = map_file(path, map, &header_bytes);
     if (rc)
         return rc;
-    json_error_t error;
+    json_t *header;
+    char where[PATH_BYTES + 16];
+    snprintf(where, sizeof where, "%s: header", path);
     const char *text = (const char *)map->base + 8;
-    json_t *header = json_loadb(text, (size_t)header_bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!header || !json_is_object(header)) {
-        rc = fail(NJ_E_FORMAT, "%s: header: %s; fetch the file again", path,
-                  header ? "not a JSON object" : error.text);
-        json_decref(header);
-        return rc;
-    }
-    rc = append_tensors(path, header, map, header_bytes, w);
+    rc = json_read_text(where, text, (size_t)header_bytes, JSON_REJECT_DUPLICATES,
+                        "fetch the file again", &header);
+    if (!rc && !json_is_object(header))
+        rc = fail(NJ_E_FORMAT, "%s: header: not a JSON object; fetch the file again", path);
+    if (!rc)
+        rc = append_tensors(path, header, map, header_bytes, w);
     json_decref(header);
     return rc;
 }
@@ -415,12 +416,10 @@ static int open_index(const char *dir, struct st_weights *w)
     snprintf(path, sizeof path, "%s/" INDEX_NAME, dir);
     if (access(path, F_OK) != 0)
         return refuse_folder(dir);
-    json_error_t error;
-    json_t *index = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!index)
-        return fail(NJ_E_FORMAT, "%s: line %d: %s; fetch the index again", path, error.line,
-                    error.text);
-    int rc = open_shards(dir, path, index, w);
+    json_t *index;
+    int rc = json_read_file(path, JSON_REJECT_DUPLICATES, "fetch the index again", &index);
+    if (!rc)
+        rc = open_shards(dir, path, index, w);
     json_decref(index);
     return rc;
 }

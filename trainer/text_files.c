@@ -22,7 +22,8 @@ int segment_begin_text(struct segment *s, const struct tokenizer *t)
                     "%s: no token ends a text: eos_token_id is missing in the model's config.json; "
                     "add it",
                     s->path);
-    s->id_bytes = t->vocab_size <= 65536 ? 2 : 4;
+    /* A model's end of text may lie beyond its tokenizer's table. */
+    s->id_bytes = t->vocab_size <= 65536 && t->end_of_text < 65536 ? 2 : 4;
     return NJ_OK;
 }
 

@@ -103,6 +103,8 @@ static int open_raw(struct segment *s, int id_bytes)
     if (s->map_bytes % (size_t)id_bytes != 0)
         return fail(NJ_E_FORMAT, "%s: %zu bytes are no whole number of %d-byte ids; make it again",
                     s->path, s->map_bytes, id_bytes);
+    if (s->map_bytes == 0) /* nothing is mapped */
+        return NJ_OK;
     return take_ids(s, 0, (int64_t)(s->map_bytes / (size_t)id_bytes), id_bytes, 0);
 }
 

@@ -7,6 +7,7 @@
 
 #include "bpe.h"
 #include "error.h"
+#include "json_text.h"
 
 #include <jansson.h>
 #include <omp.h>
@@ -22,18 +23,23 @@ enum { BYTE_IDS = 256, BYTE_END = 256 };
 
 /* ---- opening ---- */
 
-/* eos_token_id of DIR/config.json, the first if it is a list; -1 if there is none. */
-static int end_of_text_of(const char *dir)
+/* eos_token_id of DIR/config.json, the first if it is a list; -1 if there is none, or no such file. */
+static int end_of_text_of(const char *dir, int *end)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/config.json", dir);
-    json_t *root = json_load_file(path, 0, NULL);
+    json_t *root;
+    *end = -1;
+    if (json_read_file(path, 0, "", &root) == NJ_E_NOMEM)
+        return NJ_E_NOMEM;
     const json_t *id = json_object_get(root, "eos_token_id");
     if (json_is_array(id))
         id = json_array_get(id, 0);
-    int end = json_is_integer(id) ? (int)json_integer_value(id) : -1;
+    const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+    if (value >= 0 && value <= INT32_MAX)
+        *end = (int)value;
     json_decref(root);
-    return end;
+    return NJ_OK;
 }
 
 /* Chat models name the end of a turn as eos; their documents still end with the other token. */
@@ -58,9 +64,10 @@ static void find_ends(struct tokenizer *t)
 
 static int open_json(const char *dir, const char *path, struct tokenizer *t)
 {
-    t->end_of_text = end_of_text_of(dir);
     t->end_of_turn = -1;
-    int rc = bpe_read(path, &t->bpe);
+    int rc = end_of_text_of(dir, &t->end_of_text);
+    if (!rc)
+        rc = bpe_read(path, &t->bpe);
     if (rc == NJ_E_NOMEM)
         return rc;
     if (rc) { /* token files can still be used */

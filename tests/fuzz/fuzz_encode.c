@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_encode.c: any bytes as text, for four tokenizers: GPT-2's, Llama 3's and Qwen2's words, and
+ * a pattern for PCRE2. Bytes become ids and the same bytes again, where no composition and no added
+ * token that takes spaces with it comes between. The ids of a text do not depend on where it was
+ * cut. Run from the root of the tree.
+ */
+#include "error.h"
+#include "fuzz.h"
+#include "tokenizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKENIZERS = 4, GOLDEN_BYTES = 1 << 16 };
+
+static struct tokenizer tokenizers[TOKENIZERS];
+
+/* Opens a tokenizer of tests/golden with the first `from` (of two of the same length) replaced. */
+static void open_golden(const char *name, const char *from, const char *to, struct tokenizer *out)
+{
+    static char text[GOLDEN_BYTES];
+    char path[256];
+    snprintf(path, sizeof path, "tests/golden/tokenizer-%s.json", name);
+    FILE *f = fopen(path, "rb");
+    FUZZ_CHECK(f);
+    const size_t bytes = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[bytes] = '\0';
+    char *place = from ? strstr(text, from) : NULL;
+    FUZZ_CHECK(!from || place);
+    if (from)
+        memcpy(place, to, strlen(to));
+    fuzz_file("tokenizer.json", text, bytes);
+    FUZZ_CHECK(tokenizer_open(fuzz_folder(), out) == 0 && out->bpe);
+}
+
+static void open_all(void)
+{
+    open_golden("gpt2", NULL, NULL, &tokenizers[0]);
+    open_golden("llama3", NULL, NULL, &tokenizers[1]);
+    open_golden("qwen2", NULL, NULL, &tokenizers[2]);
+    open_golden("llama3", "|\\\\s+\"", "|\\\\s*\"", &tokenizers[3]);
+}
+
+/* Whether the ids give back the text. */
+static void check_back(const struct tokenizer *t, const uint8_t *data, size_t bytes,
+                       const int32_t *ids, size_t count)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t n;
+        const char *text = tokenizer_token(t, ids[i], &n, &(bool){0});
+        FUZZ_CHECK(text && n > 0);
+        while (at < bytes && data[at] != (uint8_t)text[0])
+            at++; /* <left> and <right> take the spaces beside them */
+        FUZZ_CHECK(n <= bytes - at && memcmp(data + at, text, n) == 0);
+        at += n;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    if (!tokenizers[0].bpe)
+        open_all();
+    for (int k = 0; k < TOKENIZERS; k++) {
+        const struct tokenizer *t = &tokenizers[k];
+        const char *text = (const char *)data;
+        int32_t *ids = NULL, *parts = NULL;
+        size_t count = 0, capacity = 0, part_count = 0, part_capacity = 0;
+        const size_t cut = tokenizer_cut(t, text, bytes, bytes / 2);
+        FUZZ_CHECK(tokenizer_encode(t, text, bytes, &ids, &count, &capacity) == 0);
+        FUZZ_CHECK(tokenizer_encode(t, text, cut, &parts, &part_count, &part_capacity) == 0);
+        FUZZ_CHECK(
+            tokenizer_encode(t, text + cut, bytes - cut, &parts, &part_count, &part_capacity) == 0);
+        FUZZ_CHECK(count == part_count &&
+                   (count == 0 || memcmp(ids, parts, count * sizeof *ids) == 0));
+        if (k != 2) /* Qwen2's composes */
+            check_back(t, data, bytes, ids, count);
+        free(ids);
+        free(parts);
+    }
+    fuzz_verdict(1, "");
+    return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_jsonl.c: lines of text, prompts and completions, and conversations, with a tokenizer that
+ * has the tokens of ChatML. Run from the root of the tree.
+ */
+#include "data.h"
+#include "error.h"
+#include "fuzz.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { GOLDEN_BYTES = 1 << 16, ROW = 8 };
+
+static void open_qwen2(struct tokenizer *t)
+{
+    static char text[GOLDEN_BYTES];
+    FILE *f = fopen("tests/golden/tokenizer-qwen2.json", "rb");
+    FUZZ_CHECK(f);
+    const size_t bytes = fread(text, 1, sizeof text, f);
+    fclose(f);
+    fuzz_file("tokenizer.json", text, bytes);
+    FUZZ_CHECK(tokenizer_open(fuzz_folder(), t) == 0 && t->bpe && t->end_of_text >= 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static struct tokenizer t;
+    if (!t.bpe)
+        open_qwen2(&t);
+    const char *path = fuzz_file("lines.jsonl", data, bytes);
+    struct data_options o = {.paths = &path,
+                             .path_count = 1,
+                             .packing = PACKING_BFD,
+                             .seq_len = ROW,
+                             .batch_size = 2,
+                             .vocab_size = t.vocab_size,
+                             .once = true};
+    struct data *d;
+    struct batch b;
+    const int rc = data_open(&o, &t, &d);
+    fuzz_verdict(rc == 0, fail_text());
+    while (rc == 0 && data_next(d, &b) == 0)
+        for (int i = 0; i < b.B * b.S; i++)
+            FUZZ_CHECK(b.ids[i] >= 0 && b.ids[i] < t.vocab_size);
+    if (rc == 0)
+        data_close(d);
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_options.c: a YAML file of options, for `nojit distill`.
+ */
+#include "error.h"
+#include "fuzz.h"
+#include "options.h"
+
+/* In place of the table in commands.c, which would bring the commands along. */
+const struct command_info commands[] = {
+    {CMD_DISTILL, "distill", "", "", NULL, NULL},
+    {0, NULL, NULL, NULL, NULL, NULL},
+};
+
+static void visit(void *user, const char *name, const char *value)
+{
+    (void)user;
+    FUZZ_CHECK(name && value);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    const struct command_info *c = &commands[0];
+    struct settings s = {0};
+    const int rc = option_file_read(c, fuzz_file("options.yaml", data, bytes), &s);
+    fuzz_verdict(rc == 0, fail_text());
+    if (rc == 0)
+        settings_visit(c, &s, visit, NULL);
+    settings_free(&s);
+    return 0;
+}

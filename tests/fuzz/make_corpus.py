@@ -1,0 +1,587 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# make_corpus.py BUILD: writes tests/fuzz/corpus/FORMAT/DEFECT: a small sound file of each format (valid*), and the same with one
+# defect. BUILD holds the machine code that the fatbin and ELF files are made of (add.f32). Other files there, such as what the
+# fuzzers found, are left alone.
+import json
+import os
+import struct
+import sys
+
+build = sys.argv[1]
+root = os.path.join(os.path.dirname(__file__), "corpus")
+
+
+def write(target, name, data):
+    folder = os.path.join(root, target)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(data.encode() if isinstance(data, str) else data)
+
+
+def write_all(target, files):
+    for name, data in files.items():
+        write(target, name, data)
+
+
+# ---- safetensors ----
+def weights(header, data=bytes(16), length=None):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def tensor(dtype="F32", shape=(2,), offsets=(0, 8)):
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+
+
+A, B = tensor(), tensor("BF16", (2, 2), (8, 16))
+write_all("safetensors", {
+    "valid": weights({"__metadata__": {"format": "pt"}, "a": A, "b": B}),
+    "valid_unaligned": weights({"aaa": A, "b": B}),
+    "valid_empty_tensor": weights({"a": tensor(shape=(0, 3), offsets=(0, 0))}, b""),
+    "empty": b"",
+    "header_length_cut": b"\x20\0\0",
+    "header_length_beyond_file": weights({"a": A, "b": B}, length=1 << 20),
+    "header_length_beyond_format": weights({"a": A, "b": B}, length=1 << 40),
+    "header_length_wraps": weights({"a": A, "b": B}, length=(1 << 64) - 8),
+    "header_length_zero": weights(b"", length=0),
+    "header_cut": weights(b'{"a":{"dtype":"F3', b""),
+    "header_is_a_list": weights([A, B]),
+    "header_not_json": weights(b"\xff\xfe{}"),
+    "header_truncated_utf8": weights(b'{"a\xc3":1}'),
+    "header_nul": weights(b'{"a\\u0000b":{}}'),
+    "header_deep_nesting": weights(b'{"a":' + b"[" * 5000),
+    "duplicate_name": weights(b'{"a":' + json.dumps(A).encode() + b',"a":' + json.dumps(A).encode() + b"}"),
+    "entry_is_a_number": weights({"a": 1, "b": B}),
+    "dtype_missing": weights({"a": {"shape": [2], "data_offsets": [0, 8]}, "b": B}),
+    "dtype_unknown": weights({"a": tensor("I8", (8,)), "b": B}),
+    "shape_missing": weights({"a": {"dtype": "F32", "data_offsets": [0, 8]}, "b": B}),
+    "shape_negative": weights({"a": tensor(shape=(-2,)), "b": B}),
+    "shape_of_five": weights({"a": tensor(shape=(1, 1, 1, 1, 2)), "b": B}),
+    "shape_product_wraps": weights({"a": tensor(shape=(1 << 32, 1 << 32)), "b": B}),
+    "shape_bytes_wrap": weights({"a": tensor(shape=(1 << 62,), offsets=(0, 0)), "b": B}),
+    "shape_fraction": weights({"a": tensor(shape=(2.5,)), "b": B}),
+    "negative_offset": weights({"a": tensor(offsets=(-8, 0)), "b": B}),
+    "offsets_reversed": weights({"a": tensor(offsets=(8, 0)), "b": B}),
+    "offsets_of_three": weights({"a": tensor(offsets=(0, 8, 16)), "b": B}),
+    "offset_beyond_file": weights({"a": A, "b": tensor(offsets=(1 << 40, (1 << 40) + 8))}),
+    "overlapping_tensors": weights({"a": A, "b": tensor(offsets=(4, 12))}, bytes(12)),
+    "hole_between_tensors": weights({"a": A, "b": tensor(offsets=(12, 20))}, bytes(20)),
+    "bytes_after_last_tensor": weights({"a": A, "b": B}, bytes(17)),
+    "data_cut": weights({"a": A, "b": B}, bytes(15)),
+    "name_too_long": weights({"a" * 200: A, "b": B}),
+    "name_empty": weights({"": A, "b": B}),
+})
+good = {"x": "a.safetensors", "y": "a.safetensors", "z": "b.safetensors"}
+
+
+def index(change=None, total=24):
+    return json.dumps({"metadata": {"total_size": total}, "weight_map": {**good, **(change or {})}})
+
+
+write_all("shards", {
+    "valid": index(),
+    "valid_without_total": json.dumps({"weight_map": good}),
+    "empty": "",
+    "not_json": "{",
+    "weight_map_missing": "{}",
+    "weight_map_empty": '{"weight_map":{}}',
+    "weight_map_is_a_list": '{"weight_map":["a.safetensors"]}',
+    "shard_is_a_number": index({"z": 3}),
+    "shard_missing": index({"z": "c.safetensors"}),
+    "shard_in_another_folder": index({"z": "../b.safetensors"}),
+    "shard_name_empty": index({"z": ""}),
+    "shard_name_too_long": index({"z": "b" * 5000}),
+    "shard_is_the_index": index({"z": "model.safetensors.index.json"}),
+    "shard_is_the_folder": index({"z": "."}),
+    "tensor_in_another_shard": index({"z": "a.safetensors", "y": "b.safetensors"}),
+    "tensor_unknown": index({"w": "a.safetensors"}),
+    "tensor_not_in_the_index": json.dumps({"weight_map": {"x": "a.safetensors", "z": "b.safetensors"}}),
+    "total_size_wrong": index(total=25),
+    "total_size_negative": index(total=-24),
+})
+
+# ---- configurations ----
+model = {"model_type": "qwen2", "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "num_key_value_heads": 1, "vocab_size": 264, "eos_token_id": [5, 6], "rope_theta": 1e6}
+scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+           "original_max_position_embeddings": 8192}
+lora = {"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "model.layers.0.mlp.down_proj"]}
+
+
+def config(**change):
+    return json.dumps({**model, **change})
+
+
+write_all("config", {
+    "valid": config(),
+    "valid_llama3_scaling": config(model_type="llama", rope_scaling=scaling),
+    "valid_qwen3": config(model_type="qwen3", head_dim=64),
+    "valid_adapter": json.dumps(lora),
+    "valid_adapter_all_linear": json.dumps({**lora, "target_modules": "all-linear"}),
+    "empty": "",
+    "cut": config()[:-20],
+    "not_an_object": "[1,2]",
+    "truncated_utf8": b'{"model_type":"qwen2\xe2\x82"}',
+    "deep_nesting": "[" * 3000,
+    "field_twice": config()[:-1] + ',"vocab_size":3}',
+    "model_type_number": config(model_type=2),
+    "model_type_unknown": config(model_type="q" * 300),
+    "size_missing": json.dumps({k: v for k, v in model.items() if k != "hidden_size"}),
+    "size_zero": config(hidden_size=0),
+    "size_negative": config(num_hidden_layers=-1),
+    "size_beyond_int": config(vocab_size=1 << 40),
+    "size_beyond_int64": config()[:-1] + ',"head_dim":99999999999999999999}',
+    "size_is_text": config(hidden_size="128"),
+    "heads_more_than_channels": config(num_attention_heads=1024),
+    "kv_heads_do_not_divide": config(num_key_value_heads=3),
+    "eos_beyond_vocabulary": config(eos_token_id=264),
+    "eos_negative": config(eos_token_id=-1),
+    "eos_is_text": config(eos_token_id="5"),
+    "eps_zero": config(rms_norm_eps=0),
+    "eps_underflows_float": config(rms_norm_eps=1e-60),
+    "rope_scaling_is_a_list": config(rope_scaling=[1]),
+    "rope_type_unknown": config(rope_scaling={"rope_type": "yarn", "factor": 4}),
+    "rope_factors_reversed": config(rope_scaling={**scaling, "high_freq_factor": 0.5}),
+    "rope_factor_infinite": config(rope_scaling=scaling).replace("8.0", "1e400"),
+    "layer_types_of_objects": config(layer_types=[{}]),
+    "adapter_rank_zero": json.dumps({**lora, "r": 0}),
+    "adapter_rank_huge": json.dumps({**lora, "r": 1 << 40}),
+    "adapter_alpha_missing": json.dumps({k: v for k, v in lora.items() if k != "lora_alpha"}),
+    "adapter_target_is_a_number": json.dumps({**lora, "target_modules": [7]}),
+    "adapter_target_unknown": json.dumps({**lora, "target_modules": ["x" * 3000]}),
+})
+
+# ---- lines, rows, options, contracts ----
+turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello there, all of you"}]
+line = json.dumps({"text": "a line of text that has a few tokens"}) + "\n"
+write_all("jsonl", {
+    "valid_text": line * 3 + "\n  \n",
+    "valid_pair": json.dumps({"prompt": "one two", "completion": " three"}) + "\n",
+    "valid_messages": json.dumps({"messages": turns}) + "\n",
+    "valid_nul_in_text": '{"text":"a\\u0000b and more"}\n',
+    "valid_no_last_newline": line[:-1],
+    "empty": "",
+    "blank_lines": "\n \n\t\n",
+    "line_cut": line + '{"text":"a',
+    "line_is_a_list": "[]\n",
+    "line_is_a_number": line + "7\n",
+    "text_is_a_number": '{"text":7}\n',
+    "no_known_field": '{"body":"x"}\n',
+    "prompt_without_completion": '{"prompt":"x"}\n',
+    "completion_is_null": '{"prompt":"x","completion":null}\n',
+    "truncated_utf8": b'{"text":"\xe2\x82"}\n',
+    "lone_surrogate": '{"text":"\\ud800"}\n',
+    "messages_is_an_object": '{"messages":{}}\n',
+    "messages_empty": '{"messages":[]}\n',
+    "messages_without_assistant": json.dumps({"messages": turns[:1]}) + "\n",
+    "role_unknown": '{"messages":[{"role":"tool","content":"x"}]}\n',
+    "role_missing": '{"messages":[{"content":"x"}]}\n',
+    "content_is_a_list": '{"messages":[{"role":"assistant","content":["x"]}]}\n',
+    "deep_nesting": '{"text":' + "[" * 4000 + "\n",
+    "nul_byte_after_line": line[:-1].encode() + b"\0\n",
+    "parts_without_a_byte": '{"prompt":"","completion":""}\n',
+    "one_token_each": '{"text":""}\n',
+})
+row = '{"step":%d,"loss":2.5,"lr":1e-4}\n'
+write_all("metrics", {
+    "valid": "".join(row % i for i in range(8)),
+    "valid_last_row_torn": row % 1 + '{"step":2,"lo',
+    "valid_long": "".join('{"step":%d,"l":%d}\n' % (i, i % 7) for i in range(1300)),
+    "valid_no_number": row % 1 + '{"step":2,"loss":null}\n',
+    "empty": "",
+    "first_row_torn": '{"step"',
+    "step_missing": '{"loss":1}\n',
+    "step_is_text": '{"step":"1"}\n',
+    "row_is_a_list": "[1]\n",
+    "row_not_json_in_the_middle": row % 1 + "nonsense\n" + row % 2,
+    "number_overflows": '{"step":1,"loss":1e999}\n',
+    "number_beyond_int64": '{"step":99999999999999999999,"loss":1}\n',
+    "metrics_too_many": '{"step":1,' + ",".join('"m%d":1' % i for i in range(200)) + "}\n",
+    "truncated_utf8": b'{"step":1,"l\xc3":1}\n',
+    "nul_byte": b'{"step":1}\0\n',
+})
+write_all("options", {
+    "valid": "steps: 20\nbatch-size: 4\ndata: [a.txt, b.txt]\nlearning_rate: 1e-4\n",
+    "valid_empty": "",
+    "valid_flow": "{seed: 3, 'out': \"run\"}\n",
+    "not_yaml": "steps: [1\n",
+    "not_a_mapping": "- steps\n",
+    "name_unknown": "stepz: 3\n",
+    "name_too_long": "s" * 3000 + ": 3\n",
+    "name_is_a_list": "[steps]: 3\n",
+    "name_twice": "steps: 3\nsteps: 4\n",
+    "value_missing": "steps:\n",
+    "value_is_a_mapping": "steps: {a: 1}\n",
+    "value_not_a_number": "steps: many\n",
+    "value_beyond_bounds": "steps: 99999999999999999999\n",
+    "value_not_finite": "lr: .nan\n",
+    "list_for_one_value": "steps: [1, 2]\n",
+    "list_of_lists": "data: [[a]]\n",
+    "list_refers_to_itself": "data: &a [*a]\n",
+    "alias_unknown": "steps: *x\n",
+    "truncated_utf8": b"out: \xe2\x82\n",
+    "nul_byte": b"out: a\0b\n",
+    "deep_nesting": "data: " + "[" * 2000 + "\n",
+    "another_file": "config: other.yaml\n",
+    "tab_indent": "data:\n\t- a\n",
+})
+here = os.path.join(os.path.dirname(__file__), "..", "..")
+with open(os.path.join(here, "contracts/kernels/add.yaml")) as f:
+    add = f.read()
+
+
+def contract(old, new):
+    assert old in add
+    return add.replace(old, new, 1)
+
+
+write_all("contract", {
+    "valid": add,
+    "empty": "",
+    "cut": add[:400],
+    "not_a_map": "[1]\n",
+    "two_documents": add + "---\n" + add,
+    "field_twice": add + "op: add\n",
+    "field_unknown": add + "colour: red\n",
+    "field_missing": contract("cost:", "# cost:"),
+    "alias": contract("op: add", "op: &a add\nbackward_of: *a"),
+    "deep_nesting": "op: " + "[" * 1000,
+    "truncated_utf8": contract("Sum of", "Sum \xe2").encode("latin-1"),
+    "axis_value_unknown": contract("[lp, f32]", "[lp, f77]"),
+    "axis_values_too_many": contract("{T: [lp, f32]}", "{T: [f32], D: [%s]}" % ", ".join(map(str, range(1, 40)))),
+    "dims_too_many": contract("{n: {", "{%sn: {" % "".join("a%d: {type: i32, doc: x}, " % i for i in range(40))),
+    "shape_of_unknown_symbol": contract("shape: [n]", "shape: [m]"),
+    "shape_division_by_zero": contract("shape: [n]", 'shape: ["n / 0"]'),
+    "shape_overflows": contract("shape: [n]", 'shape: ["n * 9223372036854775807 * 4"]'),
+    "expression_deep": contract("n >= 1", "(" * 3000 + "n" + ")" * 3000 + " >= 1"),
+    "expression_cut": contract("n >= 1", "n >="),
+    "number_beyond_int64": contract("n >= 1", "n >= 99999999999999999999"),
+    "least_number_divided_by_minus_one": contract("n >= 1", "(0 - 9223372036854775807 - 1) / (0 - 1) >= n"),
+    "tolerance_negative": contract("8e-3", "-1"),
+    "tolerance_not_a_number": contract("8e-3", "nan"),
+    "threads_zero": contract("threads: 256", "threads: 0"),
+    "threads_huge": contract("threads: 256", "threads: 99999"),
+    "test_dim_negative": contract("{n: 1}", "{n: -1}"),
+    "test_dim_missing": contract("{n: 1}", "{}"),
+    "op_is_a_list": contract("op: add", "op: [add]"),
+    "op_is_another_file": contract("op: add", "op: addition"),
+})
+
+
+# ---- tokenizers ----
+def alphabet():
+    seen = list(range(0x21, 0x7F)) + list(range(0xA1, 0xAD)) + list(range(0xAE, 0x100))
+    return [chr(c) for c in seen] + [chr(256 + i) for i in range(256 - len(seen))]
+
+
+def tokenizer(**change):
+    vocab = {c: i for i, c in enumerate(alphabet() + ["in", "\u0120t", "the", "he"])}
+    out = {
+        "added_tokens": [{"id": 260, "content": "<|endoftext|>", "special": True},
+                         {"id": 261, "content": "<left>", "lstrip": True, "normalized": True}],
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": vocab, "merges": ["i n", ["h", "e"], "t he"]},
+    }
+    for path, value in change.items():
+        at = out
+        *parents, last = path.split("__")
+        for p in parents:
+            at = at[p]
+        at[last] = value
+    return json.dumps(out, ensure_ascii=False, separators=(",", ":"))
+
+
+def pipeline(**change):  # for what is refused before the vocabulary is read
+    return tokenizer(model__vocab={}, model__merges=[], **change)
+
+
+def template(token):
+    return {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}],
+            "special_tokens": {"<s>": {"ids": [token]}}}
+
+
+def split(pattern):
+    return {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"},
+                                                  {"type": "ByteLevel", "add_prefix_space": True, "use_regex": False}]}
+
+
+few = {c: i for i, c in enumerate(alphabet()[:200])}
+write_all("tokenizer", {
+    "valid": tokenizer(),
+    "valid_begin_of_text": tokenizer(post_processor=template(260)),
+    "valid_pattern": tokenizer(pre_tokenizer=split("\\s?\\p{L}+|\\d{1,2}|.")),
+    "valid_pattern_that_backtracks": tokenizer(pre_tokenizer=split("(([a-z]+)*)*!")),
+    "empty": "",
+    "cut": tokenizer()[:2000],
+    "truncated_utf8": tokenizer().encode().replace("\u0120t".encode(), b"\xc4t"),
+    "model_missing": "{}",
+    "model_unigram": tokenizer(model__type="Unigram"),
+    "vocab_is_a_list": tokenizer(model__vocab=[]),
+    "vocab_empty": tokenizer(model__vocab={}, added_tokens=[]),
+    "vocab_lacks_bytes": tokenizer(model__vocab=few, model__merges=[], added_tokens=[]),
+    "id_negative": tokenizer(model__vocab={"in": -1}),
+    "id_beyond_24_bits": tokenizer(model__vocab={"in": 1 << 24}),
+    "id_beyond_int32": tokenizer(model__vocab={"in": 1 << 32}),
+    "id_is_text": tokenizer(model__vocab={"in": "256"}),
+    "merge_of_one": tokenizer(model__merges=["in"]),
+    "merge_of_three": tokenizer(model__merges=["i n t"]),
+    "merge_of_numbers": tokenizer(model__merges=[[1, 2]]),
+    "merge_unknown": tokenizer(model__merges=["q q"]),
+    "merge_too_long": tokenizer(model__merges=["x" * 5000 + " y"]),
+    "merge_empty_side": tokenizer(model__merges=[" n"]),
+    "merges_is_an_object": tokenizer(model__merges={}),
+    "added_id_missing": pipeline(added_tokens=[{"content": "x"}]),
+    "added_content_is_a_number": pipeline(added_tokens=[{"id": 260, "content": 4}]),
+    "added_with_another_id": tokenizer(added_tokens=[{"id": 260, "content": "in"}]),
+    "begin_of_text_beyond_table": tokenizer(post_processor=template(1000000)),
+    "begin_of_text_beyond_int32": tokenizer(post_processor=template((1 << 32) + 1)),
+    "begin_of_text_negative": tokenizer(post_processor=template(-3)),
+    "two_begin_tokens": pipeline(post_processor={**template(260), "single": template(260)["single"][:1] * 2}),
+    "normalizer_unknown": pipeline(normalizer={"type": "NFKC"}),
+    "byte_level_missing": pipeline(pre_tokenizer={"type": "Digits"}),
+    "byte_level_twice": pipeline(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 2}),
+    "stages_too_many": pipeline(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}] * 20}),
+    "pattern_unbalanced": pipeline(pre_tokenizer=split("(a")),
+    "pattern_ends_in_backslash": pipeline(pre_tokenizer=split("a\\")),
+    "pattern_word_class": pipeline(pre_tokenizer=split("\\w+")),
+    "sequence_deep": pipeline(normalizer=json.loads('{"type":"Sequence","normalizers":[' * 300 + '{"type":"x"}' + "]}" * 300)),
+})
+write_all("encode", {
+    "valid_empty": "",
+    "valid_text": "It's 12345 words,  \n\n<|endoftext|> caf\u00e9 cafe\u0301 \u0e33\u0327\n",
+    "valid_not_utf8": bytes(range(256)),
+    "valid_truncated_utf8": b"abc \xf0\x9f\x98",
+    "valid_overlong_utf8": b"\xc0\x80 \xe0\x80\x80 \xf4\x90\x80\x80 \xed\xa0\x80",
+    "valid_added_tokens_touch": "<left><right> <left> <right>word words wordword <tool><\u00e9><|endoftext",
+    "valid_many_marks": "a" + "\u0301\u0323" * 400,
+    "valid_spaces": " \t\n\r\u2003\u00a0" * 40,
+    "valid_one_long_word": "the" * 700,
+    "valid_contractions": "'S'T'RE'VE'M'LL'D'\u017f 'x ''",
+})
+
+
+# ---- token files ----
+def llmc(count, ids, version=1):
+    return b"b" + struct.pack("<3i", 20240520, version, count).ljust(1024, b"\0") + struct.pack("<%dH" % len(ids), *ids)
+
+
+def llmq(count, ids, version=2, size=4, mask=None, vocabulary=1000):
+    head = b"BIN.TOK\n" + struct.pack("<5i", version, size, count, vocabulary, mask is not None)
+    return b"b" + head.ljust(1024, b"\0") + struct.pack("<%di" % len(ids), *ids) + (mask or b"")
+
+
+ids = list(range(1, 25))
+write_all("tokens", {
+    "valid_llmc": llmc(24, ids),
+    "valid_llmq": llmq(24, ids),
+    "valid_llmq_mask": llmq(24, ids, mask=b"\xff\x0f\xff"),
+    "valid_u16": b"2" + struct.pack("<24H", *ids),
+    "valid_u32": b"4" + struct.pack("<24I", *ids),
+    "empty": b"",
+    "empty_bin": b"b",
+    "magic_unknown": b"b" + bytes(2000),
+    "header_cut": llmc(24, ids)[:500],
+    "header_of_twelve_bytes": llmc(24, ids)[:13],
+    "version_unknown": llmc(24, ids, version=7),
+    "count_negative": llmc(-24, ids),
+    "count_beyond_file": llmc(25, ids),
+    "count_below_file": llmc(23, ids),
+    "count_wraps": llmq(-2147483648, ids),
+    "count_zero": llmc(0, []),
+    "q_version_unknown": llmq(24, ids, version=1),
+    "q_size_unknown": llmq(24, ids, size=2),
+    "q_mask_cut": llmq(24, ids, mask=b"\xff\x0f"),
+    "q_id_negative": llmq(24, [-1] + ids[1:]),
+    "q_header_cut": llmq(24, ids)[:40],
+    "u16_empty": b"2",
+    "u32_empty": b"4",
+    "u16_odd": b"2" + bytes(33),
+    "u32_not_whole": b"4" + bytes(35),
+    "u16_id_beyond_vocabulary": b"2" + struct.pack("<24H", *ids[:-1], 1000),
+    "u32_id_beyond_vocabulary": b"4" + struct.pack("<24I", *ids[:-1], 1 << 31),
+    "valid_fewer_tokens_than_a_row": b"2" + struct.pack("<5H", *ids[:5]),
+})
+
+# ---- tables of matrix products ----
+heading = "nojit-gemm 1\ndevice %s\nlibrary 0\n"
+heading = "nojit-gemm 1\ndevice fuzz sm_0 bfloat16\nlibrary 0\n"
+choice = "NT 128x64: " + "0a" * 64 + "\n"
+write_all("gemm_table", {
+    "valid": heading + choice + choice.replace("NT", "NN"),
+    "valid_last_row_torn": heading + choice + choice[:60],
+    "empty": "",
+    "heading_cut": heading[:30],
+    "another_device": heading.replace("fuzz", "other") + choice,
+    "no_rows": heading,
+    "row_without_colon": heading + choice.replace(":", ""),
+    "row_without_newline": heading + choice[:-1],
+    "shape_too_long": heading + "N" * 170 + choice,
+    "line_too_long": heading + "N" * 5000 + choice,
+    "hex_cut": heading + choice[:-9] + "\n",
+    "hex_longer": heading + choice[:-1] + "00\n",
+    "hex_not_hex": heading + choice.replace("0a", "0g"),
+    "hex_signs": heading + choice.replace("0a", "-a"),
+    "hex_spaces": heading + choice.replace("0a", " a"),
+    "nul_in_row": heading + choice.replace("128", "1\0008"),
+})
+
+
+# ---- the index of kernels: hashes of 0 are filled in by the target ----
+def make_index(pack="valid", **change):
+    strings = b"\0add.f32\0nj_add_f32\0ptxas 13.0.88\0"
+    archs = [(75, 0, 1, 65536), (90, ord("a"), 0, 232448)]
+    blob = bytes(range(64))
+    h = {"magic": 0x0031494454494A4E, "version": 1, "entry_count": 1, "arch_count": 2, "record_count": 2, "entries_off": 72 + 16,
+         "archs_off": 72, "records_off": 72 + 16 + 72, "params_off": 72 + 16 + 72 + 64, "strings_off": 72 + 16 + 72 + 64 + 8,
+         "index_bytes": 72 + 16 + 72 + 64 + 8 + len(strings), "toolkit_str": 20, "param_count": 2, "blobs_bytes": 64, "hash": 0}
+    e = {"key_hash": 0, "blob_off": 0, "blob_bytes": 64, "blob_hash": 0, "key_str": 1, "entry_str": 9, "threads": 256, "shared": 0,
+         "first_record": 0, "record_count": 2, "first_param": 0, "param_count": 2, "param_bytes": 16, "min_sm": 75}
+    arch_of_record = change.pop("record_arch", 1)
+    end = change.pop("end", b"")
+    for name, value in change.items():
+        table, field = name.split("__")
+        (h if table == "h" else e)[field] = value
+    out = struct.pack("<Q12I2Q", *h.values())
+    out += b"".join(struct.pack("<HBBI", *a) for a in archs)
+    out += struct.pack("<4Q7I3H6x", *e.values())
+    out += b"".join(struct.pack("<QIHHIIII", 1, 64, a, 32, 0, 0, 0, 0) for a in (0, arch_of_record))
+    out += struct.pack("<4H", 0, 8, 8, 8) + strings
+    return (out[:-len(end)] + end if end else out) + blob
+
+
+MAX = (1 << 32) - 1
+indexes = {
+    "valid": make_index(),
+    "empty": b"",
+    "header_cut": make_index()[:40],
+    "magic_wrong": make_index(h__magic=1),
+    "version_unknown": make_index(h__version=2),
+    "index_bytes_beyond_file": make_index(h__index_bytes=4096),
+    "index_bytes_zero": make_index(h__index_bytes=0),
+    "blobs_bytes_beyond_file": make_index(h__blobs_bytes=1 << 40),
+    "index_hash_wrong": make_index(h__hash=1),
+    "entries_beyond_index": make_index(h__entry_count=MAX),
+    "records_beyond_index": make_index(h__record_count=MAX),
+    "params_beyond_index": make_index(h__param_count=MAX),
+    "archs_beyond_index": make_index(h__arch_count=MAX),
+    "entries_unaligned": make_index(h__entries_off=89),
+    "entries_in_the_header": make_index(h__entries_off=0),
+    "strings_beyond_index": make_index(h__strings_off=MAX),
+    "strings_do_not_end": make_index(end=b"x"),
+    "toolkit_beyond_strings": make_index(h__toolkit_str=MAX),
+    "key_beyond_strings": make_index(e__key_str=MAX),
+    "entry_beyond_strings": make_index(e__entry_str=100),
+    "key_hash_wrong": make_index(e__key_hash=5),
+    "blob_hash_wrong": make_index(e__blob_hash=5),
+    "first_record_wraps": make_index(e__first_record=MAX),
+    "record_count_wraps": make_index(e__record_count=MAX),
+    "first_param_wraps": make_index(e__first_param=MAX),
+    "arch_of_record_unknown": make_index(record_arch=2),
+    "blob_beyond_section": make_index(e__blob_off=1),
+    "blob_offset_wraps": make_index(e__blob_off=(1 << 64) - 32),
+    "records_without_code": make_index(e__blob_bytes=0),
+    "code_without_records": make_index(e__record_count=0),
+}
+write_all("index", indexes)
+
+# ---- what blobcheck reads ----
+keys = "add.f32\tnj_add_f32\t256\t0\t75\t32\t0:8,8:8,16:8,24:8\n"
+write_all("keys", {
+    "valid_keys": keys,
+    "valid_archs": "sm_75\t75\t-\t65536\t1\nsm_90a\t90\ta\t232448\t0\n",
+    "valid_index": make_index()[:-64],
+    "empty": "",
+    "no_last_newline": keys[:-1],
+    "nul_byte": keys.replace("256", "2\0006"),
+    "key_twice": keys * 2,
+    "key_too_long": keys.replace("add", "a" * 100),
+    "entry_of_another_key": keys.replace("nj_add", "nj_sub"),
+    "field_missing": keys.replace("\t75", ""),
+    "leading_zero": keys.replace("256", "0256"),
+    "negative": keys.replace("256", "-256"),
+    "number_wraps": keys.replace("256", "4294967552"),
+    "params_overlap": keys.replace("8:8", "7:8"),
+    "params_beyond_their_size": keys.replace("24:8", "32:8"),
+    "params_of_no_bytes": keys.replace("24:8", "24:0"),
+    "archs_out_of_order": "sm_90\t90\t-\t232448\t0\nsm_75\t75\t-\t65536\t1\n",
+    "archs_too_many": "".join("sm_%d\t%d\t-\t65536\t1\n" % (i, i) for i in range(75, 110)),
+    **{"index_" + name: indexes[name][:-64] for name in
+       ("header_cut", "magic_wrong", "version_unknown", "archs_beyond_index", "strings_beyond_index", "toolkit_beyond_strings")},
+})
+
+
+def cubin(arch):
+    with open(os.path.join(build, "cubin", "add.f32.%s.cubin" % arch), "rb") as f:
+        return f.read()
+
+
+def damaged(data, at, form, value):
+    return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form):]
+
+
+elf = cubin("sm_75")
+sections = struct.unpack_from("<Q", elf, 40)[0]
+segments = struct.unpack_from("<Q", elf, 32)[0]
+while struct.unpack_from("<I", elf, segments)[0] != 1:  # one that is loaded
+    segments += 56
+write_all("elf", {
+    "valid": elf,
+    "empty": b"",
+    "header_cut": elf[:50],
+    "class_32": damaged(elf[:64], 4, "<B", 1),
+    "big_endian": damaged(elf[:64], 5, "<B", 2),
+    "machine_unknown": damaged(elf, 18, "<H", 62),
+    "sections_beyond_file": damaged(elf, 40, "<Q", len(elf) + 64),
+    "sections_offset_wraps": damaged(elf, 40, "<Q", (1 << 64) - 64),
+    "sections_too_many": damaged(elf, 60, "<H", 0xFFFF),
+    "section_size_wrong": damaged(elf, 58, "<H", 1),
+    "names_index_beyond_table": damaged(elf, 62, "<H", 0xFFF0),
+    "segments_beyond_file": damaged(elf, 32, "<Q", (1 << 64) - 8),
+    "name_beyond_names": damaged(elf, sections + 64, "<I", MAX),
+    "section_beyond_file": damaged(elf, sections + 64 + 24, "<Q", 1 << 50),
+    "section_offset_wraps": damaged(elf, sections + 64 + 24, "<Q", (1 << 64) - 4),
+    "section_bytes_wrap": damaged(elf, sections + 64 + 32, "<Q", (1 << 64) - 4),
+    "segment_beyond_file": damaged(elf, segments + 8, "<Q", 1 << 50),
+})
+
+
+def fatbin(entries):
+    body = b"".join(entries)
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+with open(os.path.join(build, "fatbin", "add.f32.fatbin"), "rb") as f:
+    whole = f.read()
+parts, at = {}, 16
+while at < len(whole):
+    header, payload = struct.unpack_from("<IQ", whole, at + 4)
+    parts[struct.unpack_from("<I", whole, at + 28)[0]] = whole[at:at + header + payload]
+    at += header + payload
+part, other = parts[75], parts[90]
+one = fatbin([part])
+short = fatbin([damaged(part[:72], 8, "<Q", 8)])  # for what is refused before the code is read
+write_all("fatbin", {
+    "valid": one,
+    "empty": b"",
+    "magic_wrong": damaged(fatbin([]), 0, "<I", 1),
+    "version_unknown": damaged(fatbin([]), 4, "<H", 9),
+    "container_bytes_beyond_file": damaged(fatbin([]), 8, "<Q", 1 << 40),
+    "container_bytes_wrap": damaged(fatbin([]), 8, "<Q", (1 << 64) - 16),
+    "container_cut": one[:4000],
+    "bytes_after_container": one + b"\0" * 8,
+    "entry_header_zero": damaged(short, 16 + 4, "<I", 0),
+    "entry_header_beyond_file": damaged(short, 16 + 4, "<I", MAX),
+    "entry_payload_wraps": damaged(short, 16 + 8, "<Q", (1 << 64) - 64),
+    "entry_is_ptx": damaged(short, 16, "<H", 1),
+    "entry_kind_unknown": damaged(short, 16, "<H", 77),
+    "arch_missing": fatbin([]),
+    "arch_twice": fatbin([part, part]),
+    "arch_nobody_asked_for": fatbin([damaged(part, 28, "<I", 90)]),
+    "code_of_another_arch": fatbin([damaged(other, 28, "<I", 75)]),
+    "code_damaged": fatbin([damaged(part, 64, "<I", 0)]),
+    "marked_as_compressed": fatbin([damaged(part, 40, "<Q", struct.unpack_from("<Q", part, 40)[0] | 1 << 15)]),
+})

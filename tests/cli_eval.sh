@@ -55,7 +55,7 @@ else
     not_ok "--like" "$(diff "$d/student/config.json" "$d/like/config.json" | head -3)"
 fi
 refuses "unknown preset" 2 '--preset nojit-tinny: unknown; .nojit init --preset list' "$nojit" init --preset nojit-tinny --out "$d/x"
-refuses "no preset" 2 '--preset is needed' "$nojit" init --out "$d/x"
+refuses "no preset" 2 '--preset or --like is needed' "$nojit" init --out "$d/x"
 refuses "no folder" 2 '--out is needed' "$nojit" init --preset nojit-tiny
 refuses "no model" 2 '--model is needed' "$nojit" eval --data "$d/text.txt"
 refuses "no text" 2 '--data is needed' "$nojit" eval --model "$d/student"

@@ -64,9 +64,9 @@ choices() {
         ok "$name"
     fi
 }
-choices "products are timed once" "kept in $scratch/cache/nojit/gemm-Stub-GPU-sm_90-130100.txt" some --
+choices "products are timed once" "kept in $scratch/cache/nojit/gemm-Stub-GPU-sm_90-bfloat16-130100.txt" some --
 choices "and then known" "" none --
-choices "another GPU times its own" "gemm-Stub-GPU-sm_75-130100.txt" some STUB_SM=75 --
+choices "another GPU times its own" "gemm-Stub-GPU-sm_75-float16-130100.txt" some STUB_SM=75 --
 mkdir "$scratch/home"
 choices "in HOME" "kept in $scratch/home/.cache/nojit/gemm" some -u XDG_CACHE_HOME HOME="$scratch/home" --
 choices "no cache folder" 'no cache folder for the choices' some -u XDG_CACHE_HOME -u HOME --

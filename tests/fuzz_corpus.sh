@@ -5,6 +5,7 @@
 # with a sentence, and nothing crashes. Every target has a folder and every folder a target.
 set -u
 : "${BUILD:=build}"
+mkdir -p "$BUILD/test-logs"
 passed=0
 failed=0
 for folder in tests/fuzz/corpus/*/; do

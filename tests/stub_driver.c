@@ -13,7 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOT_SUPPORTED = 801, OUT_OF_MEMORY = 2, MULTIPROCESSORS = 16, INTEGRATED = 18, MAJOR = 75, MINOR = 76 };
+enum {
+    NOT_SUPPORTED = 801,
+    OUT_OF_MEMORY = 2,
+    MULTIPROCESSORS = 16,
+    INTEGRATED = 18,
+    MAJOR = 75,
+    MINOR = 76
+};
 enum { FUNC_SHARED = 1, FUNC_VERSION = 6 };
 static const size_t MEMORY = (size_t)8 << 30;
 

@@ -37,7 +37,8 @@ static void cache_path(const struct nj_device_info *d, char *out, size_t bytes)
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return;
     plain_name(d->name, name, sizeof name);
-    snprintf(out, bytes, "%s/gemm-%s-sm_%d-%zu.txt", folder, name, d->sm, d->gemm_version);
+    snprintf(out, bytes, "%s/gemm-%s-sm_%d-%s-%zu.txt", folder, name, d->sm,
+             d->lp_is_f16 ? "float16" : "bfloat16", d->gemm_version);
 }
 
 bool gemm_table_wanted(const char *wanted)

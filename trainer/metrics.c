@@ -54,14 +54,16 @@ int rows_keep(const char *path, int64_t resumed, void (*kept)(void *user, const 
     size_t capacity = 0;
     off_t keep = 0;
     long long step = 0;
-    for (ssize_t n; (n = getline(&row, &capacity, f)) > 0; keep += n) {
+    ssize_t n;
+    for (; (n = getline(&row, &capacity, f)) > 0; keep += n) {
         if (row[n - 1] != '\n' || sscanf(row, "{\"step\": %lld", &step) != 1 || step > resumed)
             break;
         if (kept != NULL)
             kept(user, row);
     }
     free(row);
-    const bool failed = ferror(f) || ftruncate(fileno(f), keep) != 0;
+    /* A row that could not be read, for want of memory, say, is none to cut off. */
+    const int failed = (n < 0 && !feof(f)) || ftruncate(fileno(f), keep) != 0;
     fclose(f);
     return failed ? fail(NJ_E_IO, "%s: %s", path, strerror(errno)) : 0;
 }

@@ -76,8 +76,8 @@ static int add_row(struct log *g, json_t *row, const char *path)
     const char *name;
     json_t *value;
     const json_t *step = json_object_get(row, "step");
-    if (!json_is_number(step))
-        return fail(NJ_E_FORMAT, "%s:%zu: no \"step\"", path, g->rows + 1);
+    if (!json_is_number(step) || !(fabs(json_number_value(step)) < 1e15))
+        return fail(NJ_E_FORMAT, "%s:%zu: no \"step\" below 1e15", path, g->rows + 1);
     g->last_step = fmax(g->last_step, json_number_value(step));
     json_object_foreach(row, name, value)
     {

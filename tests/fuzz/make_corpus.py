@@ -193,6 +193,7 @@ write_all("metrics", {
     "empty": "",
     "first_row_torn": '{"step"',
     "step_missing": '{"loss":1}\n',
+    "step_beyond_int64": '{"step":1e44}\n',
     "step_is_text": '{"step":"1"}\n',
     "row_is_a_list": "[1]\n",
     "row_not_json_in_the_middle": row % 1 + "nonsense\n" + row % 2,

@@ -225,7 +225,7 @@ sanitize: $(BLOBS)
 	$(Q)for s in address thread; do \
 		$(MAKE) SAN=$$s CUDA_HOME=$(CUDA_DIR) BLOBS=$(abspath $(BLOBS)) CFLAGS="-O1 -g" sanitized || exit 1; done
 sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
-	$(Q)BUILD=$(B) $(if $(filter thread,$(SAN)),OMP_THREAD_LIMIT=1) tests/run.sh units
+	$(Q)BUILD=$(B) $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1) tests/run.sh units
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
 check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh

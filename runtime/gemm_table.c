@@ -22,24 +22,28 @@ static void write_heading(const nj_context *ctx, char *out, size_t bytes)
              ctx->info.sm, ctx->info.lp_is_f16 ? "float16" : "bfloat16", ctx->info.gemm_version);
 }
 
-const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape)
+static struct nj_gemm_choice_row *find_row(const nj_context *ctx, const char *shape)
 {
     const struct nj_gemm_choices *c = &ctx->choices;
 
     for (size_t i = 0; i < c->count; i++)
         if (strcmp(c->row[i].shape, shape) == 0)
-            return c->row[i].choice;
+            return &c->row[i];
     return NULL;
+}
+
+const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape)
+{
+    const struct nj_gemm_choice_row *row = find_row(ctx, shape);
+
+    return row ? row->choice : NULL;
 }
 
 int nj_gemm_choose(nj_context *ctx, const char *shape, const unsigned char *choice)
 {
     struct nj_gemm_choices *c = &ctx->choices;
-    struct nj_gemm_choice_row *row = NULL;
+    struct nj_gemm_choice_row *row = find_row(ctx, shape);
 
-    for (size_t i = 0; i < c->count; i++)
-        if (strcmp(c->row[i].shape, shape) == 0)
-            row = &c->row[i];
     if (!row) {
         row = realloc(c->row, (c->count + 1) * sizeof *row);
         if (!row)

@@ -13,11 +13,11 @@ static void gemm(struct work *r, const struct nj_gemm *g, void *c, const void *a
     r->rc = r->prepare ? nj_gemm_prepare(r->ctx, g) : nj_gemm_run(r->s, g, c, a, b);
 }
 
-void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w)
+static struct nj_gemm forward_shape(const struct linear *l, enum nj_dtype operands)
 {
-    const struct nj_gemm g = {
+    return (struct nj_gemm){
         .kind = NJ_GEMM_NT,
-        .ab_dtype = l->T,
+        .ab_dtype = operands,
         .c_dtype = l->T,
         .M = l->rows,
         .N = l->out,
@@ -28,23 +28,18 @@ void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, 
         .beta = l->add ? 1.0f : 0.0f,
         .scale = l->scale,
     };
+}
+
+void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w)
+{
+    const struct nj_gemm g = forward_shape(l, l->T);
     gemm(r, &g, y, x, w);
 }
 
 void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
                const struct f8_matrix *w)
 {
-    const struct nj_gemm g = {
-        .kind = NJ_GEMM_NT,
-        .ab_dtype = NJ_F8,
-        .c_dtype = l->T,
-        .M = l->rows,
-        .N = l->out,
-        .K = l->in,
-        .lda = l->in,
-        .ldb = l->in,
-        .ldc = l->ldy,
-    };
+    const struct nj_gemm g = forward_shape(l, NJ_F8);
     if (r->rc == 0)
         r->rc = r->prepare ? nj_gemm_prepare(r->ctx, &g)
                            : nj_gemm_run_scaled(r->s, &g, y, x->q, x->scale, w->q, w->scale);

@@ -156,7 +156,7 @@ static int check_teacher_dtype(const struct run *r)
             NJ_E_ARG,
             "--teacher-dtype bfloat16: this run is in %s, and its teacher is in the same or "
             "in fp8; leave --teacher-dtype out",
-            r->options.dtype == NJ_F32 ? "float32" : "float16");
+            run_dtype_name(r));
     if (wanted == TEACHER_F8 && !d->f8)
         return fail(NJ_E_ARG,
                     "--teacher-dtype fp8: cuBLASLt multiplies e4m3 with a scale for each row on "

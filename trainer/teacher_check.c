@@ -30,9 +30,6 @@ static int measure(struct run *r, struct eval_result *out)
 
 int run_check_teacher(struct run *r)
 {
-    const char *name = r->options.dtype == NJ_F32             ? "float32"
-                       : nj_context_device(r->ctx)->lp_is_f16 ? "float16"
-                                                              : "bfloat16";
     struct teacher_check *check = &r->teacher_check;
     struct eval_result e;
     struct data_state start;
@@ -49,6 +46,6 @@ int run_check_teacher(struct run *r)
     progress_say(&r->progress,
                  "fp8 teacher: KL(%s || fp8) %.6f nats a token, %.2f %% of first choices agree, on "
                  "the first %lld tokens",
-                 name, check->kl, 100 * check->agreement, (long long)check->tokens);
+                 run_dtype_name(r), check->kl, 100 * check->agreement, (long long)check->tokens);
     return 0;
 }

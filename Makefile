@@ -164,6 +164,7 @@ $(B)/tests/libcublasLt.so.13: tests/stub_cublaslt.c
 $(STUBS):
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -shared -fPIC -O1 -Wl,-soname,$(@F) -o $@ $<
+include tests/sim/sim.mk
 # Refuses allocations: its own and those of the static libraries, but not OpenMP's, which would end the program.
 $(B)/tests/test_no_memory: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
 	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)

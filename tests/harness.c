@@ -23,18 +23,6 @@ static const char USAGE[] =
     "               [--bench [--cold]] [--self-test]\n"
     "Runs the cases of every kernel key that GLOB matches and compares them with the references.\n";
 
-struct subject subject_of(const struct kernel_case *c)
-{
-    const struct nj_kernel *k = &nj_kernels[c->kernel];
-    return (struct subject){.key = k->key,
-                            .op = k->op,
-                            .params = k->params,
-                            .param_bytes = k->param_bytes,
-                            .param_count = k->param_count,
-                            .names = &nj_case_names[c->kernel],
-                            .c = c};
-}
-
 /* ---- children ---------------------------------------------------------------------------------
  */
 

@@ -35,7 +35,6 @@ struct subject {
     const struct case_names *names;
     const struct kernel_case *c;
 };
-struct subject subject_of(const struct kernel_case *c); /* of a case of the table */
 
 enum status { NOT_RUN, PASSED, FAILED };
 struct result {
@@ -74,6 +73,7 @@ int fill_case(const struct subject *s, uint64_t seed, int lp_is_f16, void **valu
 int arg_index(const struct kernel_case *c, const char *name); /* or -1 */
 
 /* ---- harness_case.c ---- */
+struct subject subject_of(const struct kernel_case *c); /* of a case of the table */
 void run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint64_t seed,
               struct result *out);
 void set_pointer(const struct subject *s, unsigned char *params, uint32_t arg, const void *ptr);

@@ -24,7 +24,6 @@
     MOVE(OP, ld_param_u64, "ld.param.u64", "l=Q", uint64_t) \
     MOVE(OP, cvta_to_global, "cvta.to.global.u64", "l=l", uint64_t) \
     OP(pack_b32, "mov.b32", "r={hh}", uint32_t, uint16_t, uint16_t, uint16_t, x | (uint32_t)y << 16) \
-    OP(pack_b64, "mov.b64", "l={rr}", uint64_t, uint32_t, uint32_t, uint32_t, x | (uint64_t)y << 32) \
     OP(selp_b32, "selp.b32", "r=rrp", uint32_t, uint32_t, uint32_t, uint32_t, z ? x : y) \
     OP(selp_u32, "selp.u32", "r=rrp", uint32_t, uint32_t, uint32_t, uint32_t, z ? x : y) \
     OP(selp_f32, "selp.f32", "r=rrp", uint32_t, uint32_t, uint32_t, uint32_t, z ? x : y) \
@@ -49,20 +48,7 @@ static void unpack_b32(struct warp *warp, const struct insn *insn)
     }
 }
 
-static void unpack_b64(struct warp *warp, const struct insn *insn)
-{
-    uint32_t *low = sim_slot(warp, insn->o[0]), *high = sim_slot(warp, insn->o[1]);
-    const uint64_t *source = sim_slot(warp, insn->o[2]);
-    EACH_LANE
-    {
-        const uint64_t value = source[lane];
-        low[lane] = warp->lanes[lane] ? (uint32_t)value : low[lane];
-        high[lane] = warp->lanes[lane] ? (uint32_t)(value >> 32) : high[lane];
-    }
-}
-
 static const struct sim_opcode rows[] = {
     MOVES(SIM_ROW){"mov.b32", "{hh}=r", unpack_b32, GUARD_LANES},
-    {"mov.b64", "{rr}=l", unpack_b64, GUARD_LANES},
 };
 SIM_TABLE(sim_move_opcodes, rows);

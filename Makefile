@@ -144,6 +144,7 @@ $(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 
 # ---- tests ----
 MUTANTS ?= *
+DEVICE ?= cpu
 HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
 $(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
@@ -214,9 +215,12 @@ test: programs
 ## check: the tests that take under two minutes
 check: $(B)/nojit $(BLOBCHECK) $(TESTED)
 	$(Q)BUILD=$(B) tests/run.sh quick
-## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-KD-HEAD-*', JOBS=2)
+## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-KD-HEAD-*', JOBS=2, DEVICE=cuda)
 mutants: all $(TESTED)
-	$(Q)BUILD=$(B) tests/mutants.sh '$(MUTANTS)'
+	$(Q)BUILD=$(B) DEVICE=$(DEVICE) tests/mutants.sh '$(MUTANTS)'
+## gpu-mutants: those that need a GPU, ready to run where there is no compiler (tests/gpumutants.sh run build/gpu-mutants.tar.xz)
+gpu-mutants: all $(CONTRACTCHECK) $(B)/cupti_modules.so
+	$(Q)BUILD=$(B) tests/gpumutants.sh prepare $(B)/gpu-mutants
 ## coverage: lines of C that the tests without a GPU run, by file; under 90 % of all fails
 coverage: all
 	$(Q)tools/coverage.sh $(B)
@@ -227,7 +231,7 @@ sanitize: $(BLOBS)
 sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)BUILD=$(B) $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1) tests/run.sh units
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
-check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device golden) $(B)/cupti_modules.so
+check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_table golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
 # Optional: without CUPTI's headers the count of module loads is reported as missing.
 $(B)/cupti_modules.so: tests/cupti_modules.c
@@ -285,4 +289,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all programs test check coverage fuzz fuzz-run mutants sanitize sanitized check-gpu demo manifest help clean lint
+.PHONY: install uninstall dist all programs test check coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint

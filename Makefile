@@ -177,7 +177,8 @@ FUZZ_trainer := config encode jsonl metrics options safetensors shards tokenizer
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin keys
 FUZZ_gen := contract
-FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen)
+FUZZ_engine := state
+FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen) $(FUZZ_engine)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
 FUZZ_COMMON := $(call objects,tests/fuzz/fuzz.c $(if $(filter fuzz,$(SAN)),,tests/fuzz/replay.c))
 fuzz-programs = $(addprefix $(B)/fuzz/,$(FUZZ_$1)): $(B)/fuzz/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON)
@@ -185,6 +186,7 @@ $(call fuzz-programs,trainer) $(call objects,tests/fuzz/no_kernels.c) $(B)/libtr
 $(call fuzz-programs,runtime) $(call objects,tests/fuzz/no_kernels.c) $(LIBRARY)
 $(call fuzz-programs,tools) $(call objects,tools/blobindex.c) $(TOOL_SHARED)
 $(call fuzz-programs,gen) $(filter-out %/main.o,$(GEN_OBJECTS))
+$(call fuzz-programs,engine) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
 $(FUZZ_PROGRAMS):
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer) -o $@ $^ $(LIBS) -lzstd
@@ -194,9 +196,11 @@ $(B)/libtrainer.a: $(TRAINER_OBJECTS)
 $(call objects,tests/fuzz/*.c): INCLUDES := -Iruntime -Itrainer
 $(FUZZ_tools:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Iruntime -Itools
 $(FUZZ_gen:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Igen
+$(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES += -Ikernels -I$(B)/gen
+$(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): $(B)/gen/nojit_ops.h
 ## fuzz: every parser under libFuzzer, FUZZ_SECONDS (30) each; needs clang
-fuzz:
-	$(Q)$(MAKE) SAN=fuzz CC=clang CUDA_HOME=$(CUDA_DIR) CFLAGS="-O1 -g" fuzz-run
+fuzz: $(BLOBS)
+	$(Q)$(MAKE) SAN=fuzz CC=clang CUDA_HOME=$(CUDA_DIR) BLOBS=$(abspath $(BLOBS)) CFLAGS="-O1 -g" fuzz-run
 fuzz-run: $(FUZZ_PROGRAMS)
 	$(Q)BUILD=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(FUZZ_TARGETS)
 

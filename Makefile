@@ -144,6 +144,7 @@ $(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 
 # ---- tests ----
 MUTANTS ?= *
+DEVICE ?= cpu
 HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
 $(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
@@ -177,7 +178,8 @@ FUZZ_trainer := config encode jsonl metrics options safetensors shards tokenizer
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin keys
 FUZZ_gen := contract
-FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen)
+FUZZ_engine := state
+FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen) $(FUZZ_engine)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
 FUZZ_COMMON := $(call objects,tests/fuzz/fuzz.c $(if $(filter fuzz,$(SAN)),,tests/fuzz/replay.c))
 fuzz-programs = $(addprefix $(B)/fuzz/,$(FUZZ_$1)): $(B)/fuzz/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON)
@@ -185,6 +187,7 @@ $(call fuzz-programs,trainer) $(call objects,tests/fuzz/no_kernels.c) $(B)/libtr
 $(call fuzz-programs,runtime) $(call objects,tests/fuzz/no_kernels.c) $(LIBRARY)
 $(call fuzz-programs,tools) $(call objects,tools/blobindex.c) $(TOOL_SHARED)
 $(call fuzz-programs,gen) $(filter-out %/main.o,$(GEN_OBJECTS))
+$(call fuzz-programs,engine) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
 $(FUZZ_PROGRAMS):
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer) -o $@ $^ $(LIBS) -lzstd
@@ -194,9 +197,11 @@ $(B)/libtrainer.a: $(TRAINER_OBJECTS)
 $(call objects,tests/fuzz/*.c): INCLUDES := -Iruntime -Itrainer
 $(FUZZ_tools:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Iruntime -Itools
 $(FUZZ_gen:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Igen
+$(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES += -Ikernels -I$(B)/gen
+$(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): $(B)/gen/nojit_ops.h
 ## fuzz: every parser under libFuzzer, FUZZ_SECONDS (30) each; needs clang
-fuzz:
-	$(Q)$(MAKE) SAN=fuzz CC=clang CUDA_HOME=$(CUDA_DIR) CFLAGS="-O1 -g" fuzz-run
+fuzz: $(BLOBS)
+	$(Q)$(MAKE) SAN=fuzz CC=clang CUDA_HOME=$(CUDA_DIR) BLOBS=$(abspath $(BLOBS)) CFLAGS="-O1 -g" fuzz-run
 fuzz-run: $(FUZZ_PROGRAMS)
 	$(Q)BUILD=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(FUZZ_TARGETS)
 
@@ -215,9 +220,12 @@ test: programs
 ## check: the tests that take under two minutes
 check: $(B)/nojit $(BLOBCHECK) $(TESTED)
 	$(Q)BUILD=$(B) tests/run.sh quick
-## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-KD-HEAD-*', JOBS=2)
+## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-KD-HEAD-*', JOBS=2, DEVICE=cuda)
 mutants: all $(TESTED)
-	$(Q)BUILD=$(B) tests/mutants.sh '$(MUTANTS)'
+	$(Q)BUILD=$(B) DEVICE=$(DEVICE) tests/mutants.sh '$(MUTANTS)'
+## gpu-mutants: those that need a GPU, ready to run where there is no compiler (tests/gpumutants.sh run build/gpu-mutants.tar.xz)
+gpu-mutants: all $(CONTRACTCHECK) $(B)/cupti_modules.so
+	$(Q)BUILD=$(B) tests/gpumutants.sh prepare $(B)/gpu-mutants
 ## coverage: lines of C that the tests without a GPU run, by file; under 90 % of all fails
 coverage: all
 	$(Q)tools/coverage.sh $(B)
@@ -228,7 +236,7 @@ sanitize: $(BLOBS)
 sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)BUILD=$(B) $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1) tests/run.sh units
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
-check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device golden) $(B)/cupti_modules.so
+check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_table golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
 # Optional: without CUPTI's headers the count of module loads is reported as missing.
 $(B)/cupti_modules.so: tests/cupti_modules.c
@@ -286,4 +294,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all programs test check coverage fuzz fuzz-run mutants sanitize sanitized check-gpu demo manifest help clean lint
+.PHONY: install uninstall dist all programs test check coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint

@@ -97,6 +97,7 @@ struct test {
     double scalars[MAX_SCALARS];
     bool scalar_given[MAX_SCALARS];
     bool null[MAX_ARGS];
+    int64_t first[MAX_ARGS]; /* of positions */
 };
 
 struct excuse {

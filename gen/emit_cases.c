@@ -52,9 +52,12 @@ static const char *label(const struct contract *c, const struct test *test)
     for (int i = 0; i < c->scalar_count; i++)
         if (test->scalar_given[i])
             s = keep_format("%s%s%s=%.9g", s, *s ? " " : "", c->scalars[i].name, test->scalars[i]);
-    for (int i = 0; i < c->arg_count; i++)
+    for (int i = 0; i < c->arg_count; i++) {
         if (test->null[i])
             s = keep_format("%s%s%s=null", s, *s ? " " : "", c->args[i].name);
+        if (test->first[i] > 0)
+            s = keep_format("%s%s%s=%" PRId64, s, *s ? " " : "", c->args[i].name, test->first[i]);
+    }
     return s;
 }
 
@@ -101,7 +104,7 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
         fills[a->dir == DIR_OUT ? FILL_ZERO : a->fill],
         a->fill_value ? evaluate(a->fill_value, v) : 0);
     put(t, a->fill_name ? "\"%s\"" : "NULL", a->fill_name);
-    put(t, ", %.9g, %s},\n", a->scale, compares[a->compare]);
+    put(t, ", %.9g, %s, %" PRId64 "},\n", a->scale, compares[a->compare], test->first[i]);
 }
 
 static void put_case_data(struct text *t, const struct key *k, const struct test *test, int n)

@@ -20,7 +20,7 @@ enum case_fill {
     CASE_FILL_ID,            /* fill_value: exclusive bound */
     CASE_FILL_ID_OR_IGNORED, /* fill_value: exclusive bound */
     CASE_FILL_ROW_OR_NONE,   /* fill_value: exclusive bound */
-    CASE_FILL_POSITION,      /* fill_value: modulus */
+    CASE_FILL_POSITION,      /* fill_value: modulus; first is added */
     CASE_FILL_DOC_START,     /* fill_value: rows of a sequence */
     CASE_FILL_ORDER,         /* fill_name: the id array */
     CASE_FILL_RUNS,          /* fill_name: the id array */
@@ -41,6 +41,7 @@ struct case_arg {
     const char *fill_name; /* or NULL */
     double scale;
     enum case_compare compare;
+    int64_t first; /* CASE_FILL_POSITION: what is added to each */
 };
 
 struct kernel_case {

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -190,11 +191,25 @@ static int check_header(const struct engine *e, const char *path, const struct s
     return 0;
 }
 
+/* What no run writes, whatever its hash says: the schedule and the update divide by these. */
+static int check_counts(const char *path, const struct state_header *h)
+{
+    const float updates = h->state[NJ_STEP_UPDATES], scale = h->state[NJ_STEP_LOSS_SCALE];
+    if (h->step >= 0 && updates >= 0 && isfinite(updates) && scale >= 1 && isfinite(scale))
+        return 0;
+    return fail(NJ_E_FORMAT,
+                "%s: step %lld, %g updates, loss scale %g: no run writes that; take another "
+                "checkpoint",
+                path, (long long)h->step, (double)updates, (double)scale);
+}
+
 static int read_state(struct engine *e, struct state_file *s, struct state_header *h)
 {
     if (fread(h, sizeof *h, 1, s->f) != 1)
         return io_failed(s, "reading");
     int rc = check_header(e, s->path, h);
+    if (rc == 0)
+        rc = check_counts(s->path, h);
     for (int i = 0; rc == 0 && i < SECTIONS; i++) {
         uint64_t hash = 0;
         rc = move_section(e, s, i, false, &hash);

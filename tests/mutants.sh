@@ -29,6 +29,7 @@ export OMP_NUM_THREADS=$((($(nproc) + JOBS - 1) / JOBS))
 targets() {
     case $1 in
     harness*) echo build/harness ;;
+    kbench*) echo build/kbench ;;
     test_*) echo "build/tests/$1" ;;
     gen_*) echo build/gen-bin/gen ;;
     *) echo build/nojit build/blobcheck build/damage build/contractcheck build/gen-bin/gen build/pack-bin/pack ;;
@@ -78,7 +79,7 @@ work() { # JOB: every JOBS-th claim. posix: tar's own format cuts times to secon
     local tree=$scratch/tree$1 n=0 id file program name
     mkdir -p "$tree/build"
     tar -c --format=posix --exclude=./.git --exclude='./build*' . | tar -x -C "$tree"
-    tar -C "$BUILD" -c --format=posix --exclude=./{demo,foreign,harness,test-logs,tests} . | tar -x -C "$tree/build"
+    tar -C "$BUILD" -c --format=posix --exclude=./{demo,foreign,harness,kbench,test-logs,tests} . | tar -x -C "$tree/build"
     while IFS=$'\t' read -r id file program name; do
         if [ $((n++ % JOBS)) = "$1" ]; then try "$tree" "$id" "$file" "$program" "$name"; fi
     done <"$scratch/list"

@@ -153,6 +153,15 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/filter.o $(TRAINER_OBJECTS) $(NJ
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
+# Its cases, and how arguments are made, are the harness's.
+KBENCH := $(B)/kbench
+KBENCH_OBJECTS := $(call objects,tools/kbench.c tools/kbench_time.c)
+$(KBENCH_OBJECTS): INCLUDES += -Itests -I$(B)/gen
+$(KBENCH_OBJECTS): $(B)/gen/nojit_ops.h
+$(KBENCH): $(KBENCH_OBJECTS) $(call objects,$(addprefix tests/harness_,case.c compare.c fill.c)) $(NJ_ORACLES) \
+		$(NJ_CODE) $(LIBRARY)
+	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
+
 # Brings its own kernel table.
 $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(B)/obj/tests/filter.o $(LIBRARY)
 	$(Q)mkdir -p $(@D)
@@ -211,7 +220,7 @@ $(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefi
 	$(Q)$(LINK) -o $@ $^
 $(call objects,tests/damage*.c): INCLUDES += -Itools
 
-TESTED := $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+TESTED := $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
 ## test: set-up and everything that needs no GPU

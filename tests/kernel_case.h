@@ -44,6 +44,12 @@ struct case_arg {
     int64_t first; /* CASE_FILL_POSITION: what is added to each */
 };
 
+/* What the contract's expressions come to: of each argument, and of the whole. */
+struct case_sizes {
+    int64_t elements[32], fill_value[32];
+    double flops, bytes;
+};
+
 struct kernel_case {
     uint32_t kernel;             /* index of nj_kernels */
     const char *label;           /* "N=37 C=896" */
@@ -57,6 +63,8 @@ struct kernel_case {
     /* The reference in double: same block layout, pointers to double and int32_t arrays; f32
      * scalars stay float. */
     void (*oracle)(const void *params);
+    /* For the dims in the block, whatever they are. */
+    void (*sizes)(const void *params, struct case_sizes *out);
 };
 
 extern const struct kernel_case nj_cases[];
@@ -79,7 +87,7 @@ extern const uint32_t nj_oracle_op_count;
  * like nj_kernels. */
 struct case_names {
     const char *const *params;
-    uint16_t axis_count;
+    uint16_t dim_count, axis_count;
     const char *const *axis_names;
     const int *axis_values;
 };

@@ -9,7 +9,7 @@ check=$BUILD/contractcheck
 copy_tree() { # TREE
     mkdir -p "$1/build"
     tar -c --format=posix --exclude=./.git --exclude='./build*' . | tar -x -C "$1"
-    tar -C "$BUILD" -c --format=posix --exclude=./{demo,foreign,gpu-mutants,harness,test-logs,tests} . | tar -x -C "$1/build"
+    tar -C "$BUILD" -c --format=posix --exclude=./{demo,foreign,gpu-mutants,harness,kbench,test-logs,tests} . | tar -x -C "$1/build"
 }
 plant() { # TREE ID
     touch -d '2 seconds ago' "$1.mark"

@@ -216,15 +216,13 @@ struct outcome {
 static int one_step(struct run *r, int64_t step, struct outcome *o)
 {
     struct step_result result;
-    double student_flops, teacher_flops;
     int err = engine_step(r->engine, r->data, &result);
     if (err && result.nonfinite[0] != '\0' && r->checkpoints.last > 0)
         return fail(err, "%s; checkpoint-%lld is good", fail_text(),
                     (long long)r->checkpoints.last);
     if (err)
         return err;
-    engine_flops(r->engine, &student_flops, &teacher_flops);
-    err = metrics_step(&r->metrics, step, &result, student_flops, teacher_flops);
+    err = metrics_step(&r->metrics, step, &result);
     if (err)
         return err;
     progress_step(&r->progress, step, &result);
@@ -248,14 +246,11 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
 static void prepare_progress(struct run *r, int64_t first)
 {
     struct progress *p = &r->progress;
-    double student_flops, teacher_flops;
-    engine_flops(r->engine, &student_flops, &teacher_flops);
     p->first_step = first;
     p->steps = r->options.steps;
     p->every = r->s->log_every;
     p->teacher = r->teacher[0] != '\0';
-    p->step_flops = student_flops + teacher_flops;
-    p->peak_flops = r->metrics.peak_flops;
+    p->ideal_seconds = r->metrics.ideal.student + r->metrics.ideal.teacher;
     p->memory_bytes = (double)r->metrics.memory_bytes;
 }
 
@@ -345,7 +340,8 @@ static int start_or_resume(struct run *r, int64_t *first)
         return err;
     r->metrics.echo = r->s->json;
     r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
-    r->metrics.peak_flops = peak_flops(nj_context_device(r->ctx), r->options.dtype);
+    const struct step_flops flops = engine_flops(r->engine);
+    r->metrics.ideal = mfu_ideal(nj_context_device(r->ctx), r->options.dtype, &flops);
     const int64_t keep = *first > 0 ? *first : -1;
     err = metrics_open(&r->metrics, r->s->out, keep);
     if (!err)

@@ -97,6 +97,14 @@ static int check_budget(const struct engine *e)
             gib);
 }
 
+size_t memory_taken(nj_context *ctx, size_t before)
+{
+    const struct nj_device_info *d = nj_context_device(ctx);
+    const size_t now = nj_context_budget(ctx);
+    const bool told = d->sm > 0 && !d->managed && !d->integrated && before != SIZE_MAX;
+    return told && now < before ? before - now : 0;
+}
+
 /* Both arenas as planned, and the pointers into them. */
 static int allocate(struct engine *e)
 {
@@ -112,11 +120,13 @@ static int allocate(struct engine *e)
     rc = check_budget(e);
     if (rc != 0)
         return rc;
+    const size_t before = nj_context_budget(e->ctx);
     rc = nj_stream_create(e->ctx, &e->stream);
     if (rc == 0)
         rc = nj_event_create(e->ctx, &e->results);
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
+    e->allocated_bytes = memory_taken(e->ctx, before);
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
     if (rc != 0)
@@ -310,15 +320,23 @@ static struct flops forward_flops(const struct net *n, double tokens, double seq
     return (struct flops){tokens * 2.0 * weights, tokens * attention};
 }
 
-void engine_flops(const struct engine *e, double *student, double *teacher)
+struct step_flops engine_flops(const struct engine *e)
 {
-    double tokens = (double)e->shape.rows * e->o.grad_accum, S = (double)e->o.seq_len;
-    struct flops s = forward_flops(&e->student, tokens, S), t = {0};
-    *student = 3.0 * (s.weights + s.attention);
+    const double tokens = (double)e->shape.rows * e->o.grad_accum, S = (double)e->o.seq_len;
+    const struct flops s = forward_flops(&e->student, tokens, S);
+    struct step_flops out = {.student = 3.0 * (s.weights + s.attention)};
     if (e->student.lora)
-        *student = 2.0 * s.weights + 3.0 * s.attention +
-                   6.0 * tokens * (double)engine_trained_parameters(e);
-    if (e->has_teacher)
-        t = forward_flops(&e->teacher.net, tokens, S);
-    *teacher = t.weights + t.attention;
+        out.student = 2.0 * s.weights + 3.0 * s.attention +
+                      6.0 * tokens * (double)engine_trained_parameters(e);
+    if (e->has_teacher) {
+        const struct flops t = forward_flops(&e->teacher.net, tokens, S);
+        *(e->o.teacher_f8 ? &out.teacher_f8 : &out.teacher) = t.weights;
+        out.teacher += t.attention;
+    }
+    return out;
+}
+
+size_t engine_allocated_bytes(const struct engine *e)
+{
+    return e->allocated_bytes;
 }

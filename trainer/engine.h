@@ -135,7 +135,15 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
                       const struct data_state *data);
 int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct data_state *data);
 
-/* FLOPs of one optimiser step, student (forward, backward) and teacher (forward) apart. */
-void engine_flops(const struct engine *e, double *student, double *teacher);
+/* Operations of one optimiser step: the student's, forward and backward; the teacher's forward, those
+ * of its products in e4m3 apart. */
+struct step_flops {
+    double student, teacher, teacher_f8;
+};
+struct step_flops engine_flops(const struct engine *e);
+/* By how much free device memory has fallen since there were `before` bytes; other programs count,
+ * too. 0: cannot be told (a CPU; managed memory, which is taken as it is used). */
+size_t memory_taken(nj_context *ctx, size_t before);
+size_t engine_allocated_bytes(const struct engine *e); /* the same, when the plan's was taken */
 
 #endif

@@ -176,6 +176,7 @@ static void add_hashes(json_t *to, const struct run *r)
 static void add_counts(json_t *to, const struct run *r)
 {
     const struct model_config *teacher = engine_teacher(r->engine);
+    const struct step_flops flops = engine_flops(r->engine);
     const struct whole rows[] = {
         {"data_tokens", data_tokens(r->data)},
         {"data_windows", data_windows(r->data)},
@@ -183,6 +184,11 @@ static void add_counts(json_t *to, const struct run *r)
         {"trained_parameters", engine_trained_parameters(r->engine)},
         {"teacher_parameters", teacher != NULL ? config_parameters(teacher) : 0},
         {"plan_bytes", (int64_t)engine_plan(r->engine)->total_bytes},
+        {"allocated_bytes", (int64_t)engine_allocated_bytes(r->engine)},
+        {"used_bytes", (int64_t)memory_taken(r->ctx, r->free_bytes)},
+        {"student_flops", (int64_t)flops.student},
+        {"teacher_flops", (int64_t)flops.teacher},
+        {"teacher_f8_flops", (int64_t)flops.teacher_f8},
         {"trained_tokens", r->trained_tokens},
         {"trained_targets", r->trained_targets},
         {"skipped_updates", r->skipped_updates},

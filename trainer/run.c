@@ -80,6 +80,7 @@ static int open_device(struct run *r)
         return r->ctx != NULL ? fail_context(err, r->ctx, device_option(r->s))
                               : fail(err, "%s", nj_error_text(err));
     const struct nj_device_info *d = nj_context_device(r->ctx);
+    r->free_bytes = d->budget_bytes;
     if (d->fallback[0] != '\0') {
         r->fallbacks++;
         progress_say(&r->progress, "running on the CPU, as no GPU can be used: %s", d->fallback);

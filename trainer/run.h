@@ -29,6 +29,7 @@ struct run {
     const struct settings *s;
     struct progress progress;
     nj_context *ctx;
+    size_t free_bytes; /* of the device when it was opened */
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
     struct tokenizer tokenizer;

@@ -45,9 +45,11 @@ static void fill(struct arrays *x, float w, float m, float v, float g)
 
 static void update(struct arrays *x, const struct numbers *o, float bias1, float bias2)
 {
-    const float state[NJ_STEP_SLOTS] = {
-        [NJ_STEP_LR] = o->lr,       [NJ_STEP_GRAD_SCALE] = 1, [NJ_STEP_BIAS1] = bias1,
-        [NJ_STEP_BIAS2] = bias2, [NJ_STEP_UPDATES] = o->updates};
+    const float state[NJ_STEP_SLOTS] = {[NJ_STEP_LR] = o->lr,
+                                        [NJ_STEP_GRAD_SCALE] = 1,
+                                        [NJ_STEP_BIAS1] = bias1,
+                                        [NJ_STEP_BIAS2] = bias2,
+                                        [NJ_STEP_UPDATES] = o->updates};
     assert_int_equal(nj_adamw_bf16(s, NJ_F32, x->w, x->m, x->v, x->g, state, o->n, o->n_decay,
                                    o->beta1, o->beta2, o->eps, o->decay, (int32_t)o->seed,
                                    (int32_t)(o->seed >> 32)),
@@ -112,8 +114,8 @@ static void skipped_updates_change_nothing(void **state)
     const float slots[NJ_STEP_SLOTS] = {[NJ_STEP_LR] = 1, [NJ_STEP_SKIP] = 1};
     fill(&a, 1.001f, 2, 3, NAN);
     b = a;
-    assert_int_equal(nj_adamw_bf16(s, NJ_F32, a.w, a.m, a.v, a.g, slots, N, N, 0.5f, 0.5f, 1, 1, 1, 0),
-                     0);
+    assert_int_equal(
+        nj_adamw_bf16(s, NJ_F32, a.w, a.m, a.v, a.g, slots, N, N, 0.5f, 0.5f, 1, 1, 1, 0), 0);
     for (int i = 0; i < N; i++)
         assert_true(a.w[i] == b.w[i] && a.m[i] == b.m[i] && a.v[i] == b.v[i] && a.g[i] == 0);
 }

@@ -37,8 +37,8 @@ static struct engine *trained(const char *student, const struct train_options *o
 
 static bool same_weights(const struct engine *a, const struct engine *b)
 {
-    return memcmp(a->mem.master, b->mem.master,
-                  (size_t)engine_trained(a)->count * sizeof(float)) == 0;
+    return memcmp(a->mem.master, b->mem.master, (size_t)engine_trained(a)->count * sizeof(float)) ==
+           0;
 }
 
 static void assert_same_state(const struct engine *a, const struct engine *b)

@@ -49,7 +49,7 @@ struct train_options {
     int optimizer_state;     /* enum optimizer_state */
     int teacher_f8;          /* 1: the teacher multiplies e4m3 */
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
-    uint64_t seed; /* of the first weights of adapters, of dropout and of rounding at random */
+    uint64_t seed;           /* of new adapters, of dropout and of rounding at random */
     struct lora_config lora; /* rank 0: all weights are trained */
     const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */
     const char *base_name;   /* what saved adapters call their model; NULL: the student's folder */

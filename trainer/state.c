@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * state.c: state.bin, what a run needs to go on bit for bit: a header, then weights as they are
- * updated (masters where there are some) and both moments, as they lie in the arenas. Every part carries its XXH3-64; nothing is believed unchecked.
+ * updated (masters where there are some) and both moments, as they lie in the arenas. Every part
+ * carries its XXH3-64; nothing is believed unchecked.
  */
 #include "engine_impl.h"
 

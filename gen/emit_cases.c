@@ -111,9 +111,10 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
     static const char *const types[] = {[DTYPE_LP] = "CASE_LP",
                                         [DTYPE_F32] = "CASE_F32",
                                         [DTYPE_I32] = "CASE_I32",
-                                        [DTYPE_F8] = "CASE_F8"};
+                                        [DTYPE_F8] = "CASE_F8",
+                                        [DTYPE_BF16] = "CASE_BF16"};
     static const char *const compares[] = {"CASE_COMPARE_ALL", "CASE_COMPARE_SUM",
-                                           "CASE_COMPARE_NONE"};
+                                           "CASE_COMPARE_NONE", "CASE_COMPARE_MOST"};
     static const char *const fills[] = {
         [FILL_NORMAL] = "CASE_FILL_NORMAL",
         [FILL_UNIFORM] = "CASE_FILL_UNIFORM",

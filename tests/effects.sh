@@ -134,6 +134,15 @@ effect "$both" beta2 adamw 0.7
 effect "$both" eps adamw 1e-3
 clipped() { adamw 0.125 && adamw 0; }
 effect "$both" max-grad-norm clipped
+rounded() { # weights are float32 on a CPU: bfloat16 numbers end in two bytes of 0
+    go --save-every 4 && local f32 memory && f32=$(stat -c %s "$d/run/checkpoint-4/state.bin") memory=$(first memory_bytes) &&
+        go --save-every 4 --optimizer-state bf16 && compare 'a < b' "$(first memory_bytes)" "$memory" &&
+        compare 'a > 0.66 * b && a < 0.68 * b' "$(stat -c %s "$d/run/checkpoint-4/state.bin")" "$f32" &&
+        is "$(field optimizer_state <"$d/run/receipt.json")" '"bf16"' &&
+        is "$(tail -c 4000 "$d/run/model.safetensors" | od -An -v -tx2 -w4 | awk '{ print $1 }' | sort -u)" 0000
+}
+effect "$both" optimizer-state rounded
+effect plan optimizer-state compare 'a > 0.49 * b && a < 0.51 * b' "$(region student.moment2 --optimizer-state bf16)" "$(region student.moment2)"
 for setting in temperature=3 kd-ratio=0.2 beta=1 steps=9 epochs=3 lr=1 lr-schedule=wsd warmup-steps=3 warmup-ratio=0.2 \
     min-lr-ratio=1 weight-decay=1 beta1=0 beta2=0 eps=1 max-grad-norm=0 seed=7; do
     effect plan "${setting%=*}" no_memory "${setting#*=}"

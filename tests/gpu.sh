@@ -69,6 +69,8 @@ train=("$nojit" distill --teacher "$scratch/teacher" --student "$scratch/student
 # sm_75 has float16 and loss scaling: its PTX on this GPU.
 if [ -x "$BUILD/foreign/sm_75/nojit" ]; then
     step "float16 distillation" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --out "$scratch/f16"
+    step "float16 distillation, bf16 state" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --optimizer-state bf16 \
+        --out "$scratch/f16-bf16"
 fi
 
 # --verbose: a line for each kernel, of doctor and of whatever runs a model.
@@ -169,6 +171,19 @@ variant jensen-shannon --beta 0.5
 variant reverse --beta 1
 variant float32 --dtype float32
 variant accumulated --batch-size 2 --grad-accum 4
+variant bf16-state --optimizer-state bf16
+variant bf16-state-float32 --optimizer-state bf16 --dtype float32
+variant bf16-state-adapters --optimizer-state bf16 --lora-r 8 --lora-dropout 0.1
+# A checkpoint holds all that rounding at random needs.
+kept=("${train[@]}" --steps 20 --optimizer-state bf16)
+step "bf16 state, from a checkpoint" "${kept[@]}" --save-every 10 --out "$scratch/kept"
+step "bf16 state, resumed" "${kept[@]}" --resume "$scratch/kept/checkpoint-10" --out "$scratch/kept-on"
+if cmp -s "$scratch"/kept{,-on}/model.safetensors; then
+    ok "bf16 state resumes bit for bit"
+else
+    not_ok "bf16 state resumes bit for bit" "$(tail -n 3 "$scratch/log")"
+fi
+refuses "another state" 2 "optimizer-state bf16; resume with the same" "${train[@]}" --resume "$scratch/kept/checkpoint-10" --out "$scratch/kept-f32"
 variant adapters --lora-r 8 --lora-dropout 0.1
 variant adapters-of-odd-rank --lora-r 5 --lora-target-modules q_proj,down_proj --recompute block
 # Where cuBLASLt has a scale for each row of e4m3, and a refusal elsewhere.

@@ -10,8 +10,8 @@
 #include "nojit.h"
 
 enum case_dir { CASE_IN, CASE_OUT, CASE_INOUT };
-enum case_type { CASE_F32, CASE_LP, CASE_I32, CASE_F8 };
-enum case_compare { CASE_COMPARE_ALL, CASE_COMPARE_SUM, CASE_COMPARE_NONE };
+enum case_type { CASE_F32, CASE_LP, CASE_I32, CASE_F8, CASE_BF16 };
+enum case_compare { CASE_COMPARE_ALL, CASE_COMPARE_SUM, CASE_COMPARE_NONE, CASE_COMPARE_MOST };
 enum case_fill {
     CASE_FILL_NORMAL,
     CASE_FILL_UNIFORM,

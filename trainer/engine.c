@@ -23,6 +23,13 @@ const struct params *engine_trained(const struct engine *e)
     return e->student.lora ? &e->lora.p : &e->student.p;
 }
 
+struct updated engine_updated(const struct engine *e)
+{
+    const struct memory *m = &e->mem;
+    return m->master ? (struct updated){(char *)m->master, NJ_F32}
+                     : (struct updated){m->trained, e->o.dtype};
+}
+
 /* vocab: a smaller restriction, which the caller has said; 0: none. */
 static int check_pair(const struct model_config *s, const struct model_config *t, int vocab,
                       say_fn *say, void *user)
@@ -159,7 +166,7 @@ static void connect_nets(struct engine *e)
 
 int weights_round(struct engine *e)
 {
-    if (e->o.dtype == NJ_F32)
+    if (engine_updated(e).w == e->mem.trained)
         return 0;
     return nj_cast_to_lp(e->stream, NJ_LP, e->mem.trained, e->mem.master, engine_trained(e)->count);
 }
@@ -176,8 +183,10 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
 {
     bool train = e->shape.train, whole = train && !e->student.lora;
     float *state = e->mem.mailbox->state;
-    int rc = weights_load(e, student_dir, &e->student.p, whole ? NJ_F32 : e->o.dtype,
-                          whole ? (char *)e->mem.master : e->mem.weights, &e->student_hash);
+    struct updated to = {e->mem.weights, e->o.dtype};
+    if (whole)
+        to = engine_updated(e);
+    int rc = weights_load(e, student_dir, &e->student.p, to.T, to.w, &e->student_hash);
     if (rc == 0 && e->student.lora)
         rc = adapters_load(e, e->o.adapter_dir);
     if (rc == 0 && teacher_dir)

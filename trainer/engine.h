@@ -28,6 +28,9 @@
 #include "lora_config.h"
 #include "nojit.h"
 
+/* Of weights that are trained and their moments. STATE_F32: float32, in 16-bit runs as masters of
+ * the weights that the model reads. STATE_BF16: bfloat16 numbers, rounded at random, no masters. */
+enum optimizer_state { STATE_F32, STATE_BF16 };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
 struct train_options {
@@ -43,9 +46,10 @@ struct train_options {
     int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
     int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
     int recompute;           /* enum recompute */
+    int optimizer_state;     /* enum optimizer_state */
     int teacher_f8;          /* 1: the teacher multiplies e4m3 */
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
-    uint64_t seed;           /* of the first weights of adapters and of dropout */
+    uint64_t seed;           /* of new adapters, of dropout and of rounding at random */
     struct lora_config lora; /* rank 0: all weights are trained */
     const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */
     const char *base_name;   /* what saved adapters call their model; NULL: the student's folder */
@@ -127,7 +131,7 @@ int engine_generate(struct engine *e, int32_t id, int pos, float temperature, fl
                     int32_t *next);
 
 /* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
- * With adapters they are what is saved. state.bin: master weights, moments, step state, data position,
+ * With adapters they are what is saved. state.bin: weights as they are updated, moments, step state, data position,
  * step; beside it the algorithms of matrix products. */
 #define ENGINE_GEMM_TABLE "gemm.txt"
 int engine_save_model(struct engine *e, const char *dir);

@@ -95,6 +95,10 @@ const struct option options[] = {
      "added to the root of the second moment"},
     {"max-grad-norm", NULL, OPT_REAL, TRAINING, AT(max_grad_norm), optimiser, "X", "1", 0, 1e9,
      "the gradient is scaled down to this norm; 0: never"},
+    {"optimizer-state", NULL, OPT_CHOICE, TRAINING, AT(optimizer_state), optimiser, "f32|bf16",
+     "f32", 0, 0,
+     "f32: float32 moments and master weights; bf16: moments and weights in bfloat16, rounded at "
+     "random, no masters: 6 bytes a parameter instead of 14 (docs/objective.md)"},
 
     {"lora-r", NULL, OPT_INT, TRAINING, AT(lora_r), adapters, "R", "0", 0, 65536,
      "train adapters of this rank and freeze the model; 0: train the model"},

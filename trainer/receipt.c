@@ -126,6 +126,7 @@ static json_t *applied(const struct run *r)
         json_object_set_new(to, reals[i].name, json_real((double)reals[i].value));
     json_object_set_new(to, "lr_schedule", choice("lr-schedule", (int)o->schedule));
     json_object_set_new(to, "recompute", choice("recompute", o->recompute));
+    json_object_set_new(to, "optimizer_state", choice("optimizer-state", o->optimizer_state));
     json_object_set_new(to, "dtype", json_string(run_dtype_name(r)));
     if (engine_teacher(r->engine) != NULL)
         json_object_set_new(to, "teacher_dtype",

@@ -188,6 +188,7 @@ void run_training_options(const struct settings *s, struct train_options *out)
         .head_chunk = (int)s->head_chunk,
         .use_graph = 1,
         .recompute = s->recompute,
+        .optimizer_state = s->optimizer_state,
         .teacher_f8 = s->teacher_dtype == TEACHER_F8,
         .seed = (uint64_t)s->seed,
         .adapter_dir = s->adapter,

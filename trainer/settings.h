@@ -34,7 +34,8 @@ struct settings {
     /* optimiser */
     double lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm, warmup_ratio;
     int64_t warmup_steps;
-    int lr_schedule; /* enum schedule */
+    int lr_schedule;     /* enum schedule */
+    int optimizer_state; /* enum optimizer_state */
     /* adapters */
     int64_t lora_r;
     double lora_alpha, lora_dropout;

@@ -61,6 +61,17 @@ doctor() {
         grep -q '^verdict   ready to train on the CPU' "$scratch/doctor" || { cat "$scratch/doctor" && return 1; }
 }
 check "doctor" doctor
+# The page shows what doctor says of a GB10; here it is a stub of the driver, and of cuBLASLt.
+for f in libcuda.so.1:stub_driver libcublasLt.so.13:stub_cublaslt; do
+    $host-gcc -std=c11 -D_GNU_SOURCE -shared -fPIC -O1 -o "$d/${f%%:*}" "tests/${f##*:}.c"
+done
+plain() { sed -E 's/(Stub GPU|NVIDIA GB10), /GPU, /; s/release unknown/0/; s|/[^ ,]*/lib|lib|; s/[0-9]+(\.[0-9]+)*/0/g'; }
+doctor_of_gb10() {
+    sed -n '/^## doctor/,/^## /{/^```/,/^```/p}' docs/dgx-spark.md | grep -v '^```' | plain >"$scratch/page"
+    env -i PATH="$PATH" $emulator -E LD_LIBRARY_PATH="$d" -E STUB_SM=121 -E STUB_INTEGRATED=1 "$cross/nojit" doctor --device cuda >"$scratch/doctor" &&
+        diff "$scratch/page" <(plain <"$scratch/doctor")
+}
+check "doctor of GB10, as docs/dgx-spark.md has it" doctor_of_gb10
 check "the help is the same" cmp <("$BUILD/nojit" help --man) <($emulator "$cross/nojit" help --man)
 
 # The demo's models from the same seed, on less text and in smaller steps.

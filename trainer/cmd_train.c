@@ -206,7 +206,6 @@ static int measure(struct run *r, int64_t step, bool *settled)
 }
 
 struct outcome {
-    double first_loss, last_loss;
     int64_t step; /* last one done */
     bool stopped; /* interrupted */
     bool settled; /* the held-out loss no longer falls */
@@ -229,8 +228,8 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
         return err;
     progress_step(&r->progress, step, &result);
     if (o->step == r->progress.first_step)
-        o->first_loss = result.loss;
-    o->last_loss = result.loss;
+        r->first_loss = result.loss;
+    r->last_loss = result.loss;
     r->trained_tokens += result.tokens;
     r->trained_targets += result.valid_tokens;
     r->skipped_updates = result.skipped_updates;
@@ -400,7 +399,7 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
         return 0;
     }
     progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
-                 o->first_loss, o->last_loss, (long long)done, plural(done), took, r->s->out);
+                 r->first_loss, r->last_loss, (long long)done, plural(done), took, r->s->out);
     return 0;
 }
 

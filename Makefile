@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make help` lists the goals and settings.
 
-B ?= build
+HOST ?=
+# Empty where HOST is the machine that builds, whatever it is called.
+CROSS := $(if $(HOST),$(filter-out $(shell uname -m)-linux-gnu,$(HOST)))
+B ?= build$(addprefix -,$(CROSS))
 ARCHS ?= default
 ONLY ?=
 SAN ?=
@@ -16,6 +19,25 @@ VERSION := $(shell sed -n 's/^.define NOJIT_VERSION "\(.*\)"/\1/p' runtime/nojit
 MAKEFLAGS += -r --no-print-directory
 ifeq ($(origin CC),default)
 CC := cc
+endif
+NATIVE_CC := $(CC)
+ifneq ($(CROSS),)
+# What runs on the machine that builds (gen, pack, blobcheck), and PTX and cubins, which are the same for every host, are those of
+# its own build folder. CC goes on to mean that machine's compiler.
+NATIVE ?= build
+AR := $(CROSS)-ar
+override CC := $(CROSS)-gcc $(addprefix -isystem $(B)/host/usr/,include include/$(CROSS)) -B$(B)/host/usr/lib/$(CROSS)
+ifneq ($(SAN),)
+$(error SAN=$(SAN) is for the machine that builds; leave HOST=$(HOST) out)
+endif
+ifneq ($(filter-out all dist help clean lint $(B)/%,$(MAKECMDGOALS)),)
+$(error HOST=$(HOST) goes with 'all', 'dist' and files in $(B); leave HOST out for the others)
+endif
+else
+override NATIVE = $(B)
+endif
+ifeq ($(origin AR),default)
+AR := ar
 endif
 export CC
 
@@ -43,23 +65,28 @@ OPENMP := -fopenmp$(if $(filter fuzz,$(SAN)),=libgomp -idirafter $(shell gcc -pr
 COMMA := ,
 QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
-SETUP := $(shell CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(B))
-ifneq ($(SETUP),ready)
-$(error $(or $(SETUP),set-up did not finish))
-endif
+need-ready = $(if $(filter-out ready,$(or $1,nothing)),$(error $(or $1,set-up did not finish)))
+$(call need-ready,$(shell CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(NATIVE)))
+include $(NATIVE)/setup.mk
+ifneq ($(CROSS),)
+$(call need-ready,$(shell tools/setup_host.sh $(CROSS) $(B)))
 include $(B)/setup.mk
 endif
+endif
+
+include tools/stamp.mk
 
 # ---- programs that build the rest ----
 objects = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1))
-GEN := $(B)/gen-bin/gen
-PACK := $(B)/pack-bin/pack
+GEN := $(NATIVE)/gen-bin/gen
+PACK := $(NATIVE)/pack-bin/pack
+CHECKER := $(NATIVE)/blobcheck
 BLOBCHECK := $(B)/blobcheck
 CONTRACTCHECK := $(B)/contractcheck
 TOOL_SHARED := $(call objects,$(addprefix tools/,codecheck.c cubin.c elfbin.c fatbin.c fileio.c keyfile.c report.c))
 GEN_OBJECTS := $(call objects,gen/*.c)
 
-OPENBLAS_INCLUDE := $(subst /lib/,/include/,$(OPENBLAS_DIR))
+OPENBLAS_INCLUDE := $(subst /usr/lib/,/usr/include/,$(OPENBLAS_DIR))
 $(call objects,gen/*.c tools/*.c): INCLUDES := -Iruntime
 $(B)/obj/tools/contractcheck.o: INCLUDES += -Igen
 $(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
@@ -67,12 +94,19 @@ $(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels $(OPE
 # tools/coverage.sh sets COVERAGE, in a build folder of its own.
 $(call objects,$(addsuffix /*.c,gen tools trainer runtime runtime/cpu runtime/cuda)): COUNTED := $(if $(COVERAGE),--coverage)
 
+ifeq ($(CROSS),)
 $(GEN): $(GEN_OBJECTS)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ -lyaml
 $(PACK): $(B)/obj/tools/pack.o $(TOOL_SHARED)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ -lzstd
+else
+$(GEN) $(PACK) $(CHECKER): native-programs ;
+native-programs:
+	$(Q)$(MAKE) -s HOST= B=$(NATIVE) CC='$(NATIVE_CC)' CUDA_HOME=$(CUDA_DIR) $(GEN) $(PACK) $(CHECKER)
+.PHONY: native-programs
+endif
 $(BLOBCHECK): $(call objects,$(addprefix tools/,blobcheck.c blobindex.c blobprint.c modelkeys.c)) $(TOOL_SHARED)
 	$(Q)$(LINK) -o $@ $^ -lzstd -ljansson
 
@@ -83,8 +117,10 @@ $(CONTRACTCHECK): $(call objects,tools/contractcheck.c tools/fileio.c tools/repo
 all: $(B)/checked $(GEN) $(PACK) ; @:
 
 # ---- kernels ----
-ifneq ($(CUDA_DIR),)
+# The programs above need none, so that making them in NATIVE leaves its kernels as they are.
+ifneq ($(and $(CUDA_DIR),$(filter-out $(GEN) $(PACK) $(CHECKER),$(or $(MAKECMDGOALS),all))),)
 NJ_BUILD := $(B)
+NJ_SHARED := $(NATIVE)
 NJ_CONTRACTS := contracts/kernels
 NJ_KERNELS := kernels
 NJ_INCLUDE := runtime tests
@@ -116,10 +152,6 @@ LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash yaml gomp utf8pr
 $(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
-AR ?= ar
-ifeq ($(origin AR),default)
-AR := ar
-endif
 
 # BLOBS: machine code other than this build's, for a NOJIT or HARNESS of another name (tests/foreign.sh).
 BLOBS ?= $(B)/obj/blobs.o
@@ -130,8 +162,8 @@ $(NOJIT): $(B)/obj/trainer/main.o $(TRAINER_OBJECTS) $(NJ_CODE) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 
 # What ships is checked: every key has machine code for every arch.
-$(B)/checked: $(B)/nojit $(BLOBCHECK)
-	$(Q)$(BLOBCHECK) $(B)/nojit --quiet
+$(B)/checked: $(B)/nojit $(CHECKER)
+	$(Q)$(CHECKER) $(B)/nojit --quiet
 	$(Q)touch $@
 
 $(B)/obj/%.o: %.c $(B)/stamp/cflags
@@ -259,16 +291,16 @@ demo: $(B)/checked
 manifest: $(B)/pack/MANIFEST
 	$(Q)cp $< blobs/MANIFEST
 $(B)/nojit.1: $(B)/nojit
-	$(Q)$(B)/nojit help --man > $@
+	$(Q)$(EMULATOR) $(B)/nojit help --man > $@
 $(B)/nojit.bash $(B)/nojit.zsh: $(B)/nojit.%: $(B)/nojit
-	$(Q)$(B)/nojit help --$* > $@
+	$(Q)$(EMULATOR) $(B)/nojit help --$* > $@
 
 # ---- installation and packages ----
 INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:runtime/nojit.h \
 	share/man/man1/nojit.1:$(B)/nojit.1 share/bash-completion/completions/nojit:$(B)/nojit.bash \
 	share/zsh/site-functions/_nojit:$(B)/nojit.zsh lib/pkgconfig/nojit.pc:$(B)/nojit.pc \
 	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
-	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
+	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh \
 	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/ref.h:kernels/ref/ref.h
 
@@ -285,7 +317,7 @@ uninstall:
 	$(Q)rm -rf $(DESTDIR)$(PREFIX)/lib/nojit
 ## dist: a tarball with the binary for ARCHS, its man page and checksums
 dist: $(B)/checked $(B)/nojit.1
-	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" tools/dist.sh
+	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" BLOBCHECK=$(CHECKER) STRIP=$(addsuffix -,$(CROSS))strip tools/dist.sh
 ## help: this text
 help:
 	@echo "nojit $(VERSION). Goals:"
@@ -295,6 +327,7 @@ help:
 	@echo "  ONLY='rmsnorm_*'   kernels of these ops only      SAN=address|undefined|thread"
 	@echo "  V=1                show commands                  CUDA_HOME=DIR   B=DIR (build folder)"
 	@echo "  CFLAGS='-O0 -g'    of C code; also CC, LDFLAGS"
+	@echo "  HOST=aarch64-linux-gnu   build for another machine (goals all and dist), in build-HOST"
 	@echo "  PREFIX=DIR DESTDIR=DIR   where install puts things"
 ## clean: remove the build folder
 clean:

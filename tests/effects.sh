@@ -101,6 +101,10 @@ tokens_of() { # TOKENS ARGUMENTS...
     go "$@" && is "$(first tokens)" "$want"
 }
 effect "$both" batch-size tokens_of 160 --batch-size 5
+too_large() { fails 3 'this run needs .* can be had' --memory-budget 0.001; }
+effect "$both" memory-budget too_large
+effect "$both" memory-budget go --memory-budget 0.1
+effect plan memory-budget is "$(plan_json --memory-budget 2 | field budget_bytes)" 2147483648
 effect "$both" seq-len tokens_of 48 --seq-len 24
 accumulate() {
     go --batch-size 4 && local loss && loss=$(column loss) && tokens_of 128 --grad-accum 2 &&
@@ -272,7 +276,7 @@ effect "$both" json echoed
 plain_eval() { "$nojit" eval --model "$d/model1" --data "$d/held.txt" "${small[@]}"; }
 eval_text() { compare '(a - b) ^ 2 < 1e-11' "$(plain_eval | sed -nE 's/^class_loss +([0-9.]+) nats/\1/p')" "$(eval_json | field class_loss)"; }
 effect eval json eval_text
-plan_sum() { is "$(plan_json | grep -oE '"[a-z]+\.?[a-z0-9_]*": [0-9]+' | awk '/_bytes/ { all += $2; next } { sum += $2 } END { print sum - all }')" 0; }
+plan_sum() { is "$(plan_json | grep -oE '"[a-z]+\.?[a-z0-9_]*": [0-9]+' | awk '/budget|batch_size/ { next } /_bytes/ { all += $2; next } { sum += $2 } END { print sum - all }')" 0; }
 effect plan json plan_sum
 effect doctor json is "$("$nojit" doctor --device cpu --json | grep -cE '^\{"version": .*"backend": "cpu".*"fits": true\}$')" 1
 effect version json is "$("$nojit" version --json | grep -cE '^\{"version": .*"keys": [0-9]+,.*\}$')" 1

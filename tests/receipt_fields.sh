@@ -32,6 +32,8 @@ else
 fi
 if awk -v s="$(field one seconds)" 'BEGIN { exit !(s > 0 && s < 600) }'; then ok "seconds"; else not_ok "seconds" "$(field one seconds)"; fi
 is "all positions have a target but where a text ends" "$(field one trained_tokens) $(field one trained_targets)" "256 256"
+losses=$(grep -oE '"loss": [^,]+' "$d/one/metrics.jsonl" | cut -d' ' -f2)
+is "losses of the first and last step" "$(field one initial_loss) $(field one final_loss)" "$(head -n 1 <<<"$losses") $(tail -n 1 <<<"$losses")"
 is "steps" "$(field one first_step) $(field one steps_done)" "0 4"
 is "what the run decided" "$(field one warmup_steps) $(field one head_chunk) $(field one vocab) $(field one dtype | tail -n 1)" "2 64 264 float32"
 is "what was asked for" "$(field one warmup-ratio) $(field one lr | tail -n 1)" "0.5 0.25"

@@ -91,13 +91,15 @@ static int check_budget(const struct engine *e)
 {
     const double gib = 1.0 / (1 << 30);
     size_t budget = nj_context_budget(e->ctx);
+    if (e->o.memory_bytes > 0 && e->o.memory_bytes < budget)
+        budget = e->o.memory_bytes;
     if (e->plan.total_bytes <= budget)
         return 0;
     return fail(
         NJ_E_NOMEM,
         "this run needs %.2f GiB of device memory and %.2f GiB can be had; activations take %.2f "
         "GiB and logits %.2f GiB: lower the batch size (and raise gradient accumulation), the "
-        "sequence length or the head chunk",
+        "sequence length or the head chunk; `nojit plan` says what fits",
         (double)e->plan.total_bytes * gib, (double)budget * gib,
         (double)region_bytes(&e->plan, "activations") * gib,
         (double)(region_bytes(&e->plan, "head.logits") + region_bytes(&e->plan, "teacher.logits")) *

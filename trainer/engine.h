@@ -5,6 +5,7 @@
  *
  *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
  *   plan.c        what memory a run needs, region by region, before anything is allocated
+ *   fit.c         the largest batch that fits
  *   params.c      which tensors a model has, where they lie in the arenas, what Hugging Face calls
  *                 them
  *   weights.c     weights from and to safetensors, through the arenas
@@ -44,6 +45,7 @@ struct train_options {
     enum nj_dtype dtype;     /* NJ_F32 or NJ_LP */
     int vocab;               /* tokens that take part at most; 0: those that both models have */
     int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
+    size_t memory_bytes;     /* device memory that may be used; 0: what can be had */
     int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
     int recompute;           /* enum recompute */
     int optimizer_state;     /* enum optimizer_state */
@@ -81,6 +83,10 @@ struct plan {
  * gradients. */
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out);
+/* fit.c: the largest batch whose plan takes no more than budget bytes; 0: not even one sequence does. */
+enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = INT32_MAX / 8 };
+int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
+                       const struct train_options *o, size_t budget, int *out);
 
 /* ---- engine ---- */
 struct engine;

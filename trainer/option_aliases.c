@@ -268,7 +268,7 @@ const struct option_foreign options_foreign[] = {
     {"disable-tqdm", "no bar is drawn where output is no terminal; leave it out"},
     {"per-device-eval-batch-size",
      "held-out text is measured in batches of --batch-size; leave it out"},
-    {"auto-find-batch-size", "`nojit plan` prints the memory that a --batch-size needs"},
+    {"auto-find-batch-size", "--batch-size auto takes the largest that fits"},
     {"gradient-checkpointing-kwargs", "--recompute mlp or block says what is kept; leave it out"},
     {"tf32", "matrix products are in the type of --dtype; leave it out"},
     {"completion-only-loss",

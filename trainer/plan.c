@@ -237,7 +237,7 @@ static int check_options(const struct train_options *o)
         if (needed[i].value < needed[i].least)
             return fail(NJ_E_ARG, "%s is %lld; it must be at least %lld", needed[i].name,
                         (long long)needed[i].value, (long long)needed[i].least);
-    if ((int64_t)o->batch_size * o->seq_len > INT32_MAX / 8)
+    if ((int64_t)o->batch_size * o->seq_len > PLAN_ROWS_MOST)
         return fail(NJ_E_ARG, "batch size %d times sequence length %d is too large; lower one",
                     o->batch_size, o->seq_len);
     return 0;

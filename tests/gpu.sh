@@ -174,6 +174,8 @@ variant accumulated --batch-size 2 --grad-accum 4
 variant bf16-state --optimizer-state bf16
 variant bf16-state-float32 --optimizer-state bf16 --dtype float32
 variant bf16-state-adapters --optimizer-state bf16 --lora-r 8 --lora-dropout 0.1
+step "adapters of 16 bits load again" "$nojit" eval --model "$scratch/student" --adapter "$scratch/variant-bf16-state-adapters" \
+    --data "$scratch/text" --device cuda --seq-len 256 --batch-size 8
 # A checkpoint holds all that rounding at random needs.
 kept=("${train[@]}" --steps 20 --optimizer-state bf16)
 step "bf16 state, from a checkpoint" "${kept[@]}" --save-every 10 --out "$scratch/kept"

@@ -45,6 +45,9 @@ static inline void kernel_text(const struct kernel_launch *launch, char *text)
     assert_true(used < KERNEL_TEXT_BYTES);
 }
 
+/* Where a test wants to see what was decoded. */
+static void (*kernel_seen)(const struct sim_module *module);
+
 /* 0, or -1 with the fault of the module or the launch. */
 static inline int kernel_run(const struct kernel_launch *launch, struct sim_fault *fault)
 {
@@ -53,6 +56,8 @@ static inline int kernel_run(const struct kernel_launch *launch, struct sim_faul
     kernel_text(launch, text);
     if (sim_module_create(text, strlen(text), &module, fault))
         return -1;
+    if (kernel_seen)
+        kernel_seen(module);
     const uint32_t grid[3] = {launch->grid ? launch->grid : 1, 1, 1};
     const uint32_t block[3] = {launch->block ? launch->block : 32, 1, 1};
     const int rc =

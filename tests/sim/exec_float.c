@@ -51,6 +51,8 @@ static inline float multiply_add_down(float x, float y, float z)
     const double part = sum - product;
     const double error = (product - (sum - part)) + (z - part);
     const float near = (float)sum;
+    if (sum == 0 && error == 0) /* -0, unless both are +0 */
+        return product == 0 && !signbit(product) && !signbit(z) ? 0.0f : -0.0f;
     const bool above = near > sum || ((double)near == sum && error < 0);
     return above && isfinite(sum) ? nextafterf(near, -INFINITY) : near;
 }

@@ -11,7 +11,8 @@ $(SIM_MACHINE_OBJECTS): INCLUDES := -O3 -fPIC -march=native -ffp-contract=off -f
 $(SIM_MACHINE): $(SIM_MACHINE_OBJECTS)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
-$(B)/tests/test_sim_machine: $(SIM_MACHINE)
+$(addprefix $(B)/tests/test_sim_,forms machine): $(SIM_MACHINE)
+$(B)/tests/test_sim_forms: $(call objects,tests/sim_forms.c)
 # The harness's cases on the machine: linked as the harness is, without the trainer.
 $(B)/tests/test_sim_kernels: $(call objects,tests/test_sim_kernels.c tests/filter.c \
 	$(addprefix tests/,harness_case.c harness_compare.c harness_fill.c)) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY) $(SIM_MACHINE)

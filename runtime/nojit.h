@@ -80,7 +80,7 @@ struct nj_options {
     /* 1: nj_gemm_prepare() times several algorithms for a shape that is not in a table read before,
      * and takes the fastest, which may be another one next time; 0: the library's first choice. */
     int gemm_tune;
-    void (*log)(void *user, const char *line); /* NULL: silent */
+    void (*log)(void *user, const char *line); /* what one should know, too; NULL: silent */
     void *log_user;
 };
 

@@ -131,7 +131,7 @@ static void select_cases(struct selection *sel, const char *filter,
 {
     sel->subjects = allocate(nj_case_count, sizeof(*sel->subjects));
     for (uint32_t k = 0; k < nj_kernel_count; k++) {
-        if (fnmatch(filter, nj_kernels[k].key, 0) == 0) {
+        if (fnmatch(filter, nj_kernels[k].key, FNM_EXTMATCH) == 0) {
             sel->keys++;
             select_key(sel, k, gpu);
         }
@@ -328,7 +328,7 @@ static int list_cases(const struct options *o)
 {
     for (uint32_t i = 0; i < nj_case_count; i++) {
         const char *key = nj_kernels[nj_cases[i].kernel].key;
-        if (fnmatch(o->filter, key, 0) == 0)
+        if (fnmatch(o->filter, key, FNM_EXTMATCH) == 0)
             printf("%s [%s]%s\n", key, nj_cases[i].label, nj_cases[i].bench ? " bench" : "");
     }
     return 0;
@@ -388,7 +388,7 @@ static int parse(int argc, char **argv, struct options *o)
 static int some_key_matches(const char *filter)
 {
     for (uint32_t k = 0; k < nj_kernel_count; k++)
-        if (fnmatch(filter, nj_kernels[k].key, 0) == 0)
+        if (fnmatch(filter, nj_kernels[k].key, FNM_EXTMATCH) == 0)
             return 1;
     fprintf(stderr, "harness: no key matches '%s'; --list prints all\n", filter);
     return 0;

@@ -27,7 +27,8 @@ fetch_packages() {
     rm -rf "$build/host" "$build/host.part" "${apt:?}"/*
     mkdir -p "$build/host.part" "$apt/state/lists/partial" "$apt/cache/archives/partial" "$apt/debs"
     : >"$apt/status"
-    { apt-get "${options[@]}" update && (cd "$apt/debs" && apt-get "${options[@]}" download $packages); } >"$build/apt.log" 2>&1 ||
+    # Sources that fail may be others than those of these packages.
+    { apt-get "${options[@]}" update; (cd "$apt/debs" && apt-get "${options[@]}" download $packages); } >"$build/apt.log" 2>&1 ||
         die "packages of $arch could not be fetched (see $build/apt.log); the sources of apt must have $arch, as Debian's do"
     for p in "$apt"/debs/*.deb; do dpkg-deb -x "$p" "$build/host.part"; done
     find "$build/host.part" -name '*.so' -delete # of shared libraries that are not there

@@ -79,6 +79,7 @@ static int read_options(const struct settings *s, struct train_options *o)
     run_training_options(s, o);
     o->steps = s->steps > 0 ? s->steps : 1;
     o->dtype = float32 ? NJ_F32 : NJ_LP;
+    o->workspace_bytes = s->device == (int)NJ_DEVICE_CPU ? 0 : NJ_CUDA_WORKSPACE_BYTES;
     return run_adapters(s, &o->lora);
 }
 

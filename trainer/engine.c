@@ -119,13 +119,12 @@ static int allocate(struct engine *e)
 {
     const struct model_config *t = engine_teacher(e);
     struct plan again = {0};
+    e->o.workspace_bytes = nj_gemm_workspace_bytes(e->ctx);
     int rc = plan_make(&e->student.c, t, &e->o, &e->plan);
     if (rc != 0)
         return rc;
     plan_shape(&e->student.c, t, &e->o, &e->shape);
-    size_t arena_bytes = e->plan.total_bytes, workspace = nj_gemm_workspace_bytes(e->ctx);
-    if (workspace > 0)
-        plan_add(&e->plan, PLAN_LIBRARY, "gemm.workspace", workspace);
+    size_t arena_bytes = e->plan.total_bytes - e->o.workspace_bytes;
     rc = check_budget(e);
     if (rc != 0)
         return rc;

@@ -46,6 +46,7 @@ struct train_options {
     int vocab;               /* tokens that take part at most; 0: those that both models have */
     int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
     size_t memory_bytes;     /* device memory that may be used; 0: what can be had */
+    size_t workspace_bytes;  /* of it, what products keep: the device's; counted in the plan */
     int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
     int recompute;           /* enum recompute */
     int optimizer_state;     /* enum optimizer_state */

@@ -96,11 +96,10 @@ int run_fit_batch(struct run *r)
     if (err)
         return err;
     size_t budget = nj_context_budget(r->ctx), wanted = r->options.memory_bytes;
-    const size_t workspace = nj_gemm_workspace_bytes(r->ctx);
+    r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
     budget -= budget / SPARE_PART;
     if (wanted > 0 && wanted < budget)
         budget = wanted;
-    budget = budget > workspace ? budget - workspace : 0;
     return fit_batch(r, &student, has_teacher ? &teacher : NULL, budget);
 }
 

@@ -260,6 +260,8 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     }
     if (rc == 0)
         plan_layout(&s, teacher ? &t : NULL, o, NULL, NULL, &unused, out);
+    if (rc == 0 && o->workspace_bytes > 0)
+        plan_add(out, PLAN_LIBRARY, "gemm.workspace", o->workspace_bytes);
     params_free(&s.p);
     params_free(&t.p);
     f8_free(&t);

@@ -76,7 +76,7 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
 /* fit.c. --batch-size auto: the batch of the checkpoint that the run goes on from, else the largest that
  * fits; said, and put into r->options. */
 int run_fit_batch(struct run *r);
-/* The same, for a budget of the arena's bytes. */
+/* The same, for a budget in bytes. */
 int fit_batch(struct run *r, const struct model_config *student, const struct model_config *teacher,
               size_t budget);
 /* A line for each change to the options that takes fewer bytes than `now`, and whether it fits. */

@@ -279,10 +279,15 @@ sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
 check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_table golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
-# Optional: without CUPTI's headers the count of module loads is reported as missing.
+# Optional: without CUPTI's headers what they measure is reported as missing.
 $(B)/cupti_modules.so: tests/cupti_modules.c
+$(B)/cupti_kernels.so: bench/cupti_kernels.c
+$(B)/cupti_%.so:
 	$(Q)$(CC) -shared -fPIC -O2 -I$(CUDA_DIR)/include -o $@ $< -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib \
-		-l:libcupti.so.13 || echo "no CUPTI here: module loads are not counted" >&2
+		-l:libcupti.so.13 || echo "no CUPTI here: $@ is left out" >&2
+## bench-gpu: speed and memory on a GPU beside its roofs and, with TORCH=COMMAND, PyTorch; a table and JSON (bench/gpu.sh --help)
+bench-gpu: all $(KBENCH) $(B)/cupti_kernels.so
+	$(Q)BUILD=$(B) bench/gpu.sh
 ## demo: a language model distilled from text of this machine, in minutes on a CPU, seconds on a GPU
 demo: $(B)/checked
 	$(Q)BUILD=$(B) tools/demo.sh
@@ -336,4 +341,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all programs test check coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint
+.PHONY: install uninstall dist all programs test check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint

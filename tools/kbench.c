@@ -124,6 +124,8 @@ static void print_table(const struct bench *b, const struct table *t)
            info->name, b->copy_gbs, b->product_dim, b->product_gflops[NJ_F32] * 1e-3);
     if (b->product_gflops[NJ_LP] > 0)
         printf(", 16-bit %.3g TFLOP/s", b->product_gflops[NJ_LP] * 1e-3);
+    if (b->product_gflops[NJ_F8] > 0)
+        printf(", e4m3 %.3g TFLOP/s", b->product_gflops[NJ_F8] * 1e-3);
     for (int i = 0; i < t->count; i++) {
         const int k = (int)strlen(nj_kernels[t->rows[i].s.c.kernel].key);
         const int l = (int)strlen(t->rows[i].s.label);
@@ -168,7 +170,8 @@ static void write_rows(FILE *f, const struct bench *b, const struct table *t)
     fprintf(f, "\"gemm_version\": %zu, \"toolkit\": \"%s\",\n", info->gemm_version, e.toolkit);
     fprintf(f, " \"copy_gbs\": %.5g, \"product_dim\": %d, \"product_f32_gflops\": %.5g, ",
             b->copy_gbs, b->product_dim, b->product_gflops[NJ_F32]);
-    fprintf(f, "\"product_lp_gflops\": %.5g,\n \"rows\": [", b->product_gflops[NJ_LP]);
+    fprintf(f, "\"product_lp_gflops\": %.5g, \"product_f8_gflops\": %.5g,\n \"rows\": [",
+            b->product_gflops[NJ_LP], b->product_gflops[NJ_F8]);
     for (int i = 0; i < t->count; i++) {
         const struct row *r = &t->rows[i];
         const struct subject s = subject_of(&r->s.c);

@@ -22,13 +22,15 @@ struct work {
     const struct kernel_case *c;
     const unsigned char *params;
     const struct nj_gemm *product;
-    void *dst, *a, *b;
+    void *dst, *a, *b, *scale; /* scale: of rows in e4m3 */
 };
 
 static int run_once(struct bench *b, const struct work *w)
 {
     if (w->c)
         return w->c->launch(b->stream, w->params);
+    if (w->scale)
+        return nj_gemm_run_scaled(b->stream, w->product, w->dst, w->a, w->scale, w->b, w->scale);
     return w->product ? nj_gemm_run(b->stream, w->product, w->dst, w->a, w->b)
                       : nj_copy(b->stream, w->dst, w->a, COPY_BYTES);
 }
@@ -278,38 +280,43 @@ double bench_floor(const struct bench *b, const struct kernel_case *c, int *by_b
     return fmax(moving, computing);
 }
 
-/* Times w on operands of these sizes. */
-static int time_roof(struct bench *b, struct work *w, const size_t bytes[3], struct timing *t)
+/* Times w on operands of these sizes; 0: it has none. */
+static int time_roof(struct bench *b, struct work *w, const size_t bytes[4], struct timing *t)
 {
-    void **const operands[3] = {&w->dst, &w->a, &w->b};
+    void **const operands[4] = {&w->dst, &w->a, &w->b, &w->scale};
     int rc = 0;
-    for (int i = 0; i < 3 && !rc; i++)
+    for (int i = 0; i < 4 && !rc && bytes[i] > 0; i++)
         rc = nj_alloc(b->ctx, NJ_MEM_DEVICE, bytes[i], operands[i]);
     if (!rc)
         rc = time_work(b, w, 0, t);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         nj_free(b->ctx, NJ_MEM_DEVICE, *operands[i]);
     return rc;
 }
 
 static int measure_product(struct bench *b, enum nj_dtype dtype)
 {
+    static const size_t type_size[] = {[NJ_F32] = 4, [NJ_LP] = 2, [NJ_F8] = 1};
     const int32_t n = b->product_dim;
     const struct nj_gemm g = {.kind = NJ_GEMM_NT,
                               .ab_dtype = dtype,
-                              .c_dtype = dtype,
+                              .c_dtype = dtype == NJ_F32 ? NJ_F32 : NJ_LP,
                               .M = n,
                               .N = n,
                               .K = n,
                               .lda = n,
                               .ldb = n,
                               .ldc = n};
-    const size_t bytes = (size_t)n * (size_t)n * (dtype == NJ_LP ? 2 : 4);
+    const size_t elements = (size_t)n * (size_t)n;
     struct work w = {.product = &g};
     struct timing t;
     int rc = nj_gemm_prepare(b->ctx, &g);
     if (!rc)
-        rc = time_roof(b, &w, (const size_t[3]){bytes, bytes, bytes}, &t);
+        rc = time_roof(b, &w,
+                       (const size_t[4]){elements * type_size[g.c_dtype],
+                                         elements * type_size[dtype], elements * type_size[dtype],
+                                         dtype == NJ_F8 ? (size_t)n * sizeof(float) : 0},
+                       &t);
     if (!rc)
         b->product_gflops[dtype] = 2 * pow(n, 3) / t.median * 1e-3;
     return rc;
@@ -317,16 +324,19 @@ static int measure_product(struct bench *b, enum nj_dtype dtype)
 
 static int measure_roofs(struct bench *b)
 {
-    const int gpu = nj_context_device(b->ctx)->sm > 0;
+    const struct nj_device_info *info = nj_context_device(b->ctx);
+    const int gpu = info->sm > 0;
     struct work copy = {0};
     struct timing t;
-    int rc = time_roof(b, &copy, (const size_t[3]){COPY_BYTES, COPY_BYTES, 0}, &t);
+    int rc = time_roof(b, &copy, (const size_t[4]){COPY_BYTES, COPY_BYTES}, &t);
     if (rc)
         return rc;
     b->copy_gbs = 2 * (double)COPY_BYTES / t.median * 1e-3;
     b->product_dim = gpu ? 8192 : 1024;
     rc = measure_product(b, NJ_F32);
-    return !rc && gpu ? measure_product(b, NJ_LP) : rc;
+    if (!rc && gpu)
+        rc = measure_product(b, NJ_LP);
+    return !rc && gpu && info->f8 ? measure_product(b, NJ_F8) : rc;
 }
 
 int bench_open(struct bench *b, enum nj_device_kind device)

@@ -196,6 +196,8 @@ int nj_gemm_table_write(nj_context *ctx, const char *path);
 /* Device bytes of workspace that each stream keeps, taken by nj_stream_create(); count them in the
  * plan. */
 size_t nj_gemm_workspace_bytes(const nj_context *ctx);
+/* The same on any GPU, for plans without one: two streams may multiply at the same time. */
+enum { NJ_CUDA_WORKSPACE_BYTES = 32 << 20 };
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 

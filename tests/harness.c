@@ -20,20 +20,8 @@ enum { CASE_SECONDS = 300 }; /* a case that takes longer hangs */
 
 static const char USAGE[] =
     "usage: harness [--device cpu|cuda] [--filter GLOB] [--seed N] [--list] [--json FILE]\n"
-    "               [--bench [--cold]] [--self-test]\n"
+    "               [--self-test]\n"
     "Runs the cases of every kernel key that GLOB matches and compares them with the references.\n";
-
-struct subject subject_of(const struct kernel_case *c)
-{
-    const struct nj_kernel *k = &nj_kernels[c->kernel];
-    return (struct subject){.key = k->key,
-                            .op = k->op,
-                            .params = k->params,
-                            .param_bytes = k->param_bytes,
-                            .param_count = k->param_count,
-                            .names = &nj_case_names[c->kernel],
-                            .c = c};
-}
 
 /* ---- children ---------------------------------------------------------------------------------
  */
@@ -119,11 +107,6 @@ struct selection {
     uint32_t count;
     uint32_t keys, keys_run, keys_off_device, keys_without_case;
 };
-
-int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu)
-{
-    return gpu ? k->min_sm <= gpu->sm : k->cpu != NULL;
-}
 
 static void select_key(struct selection *sel, uint32_t kernel, const struct nj_device_info *gpu)
 {
@@ -372,10 +355,7 @@ static int parse(int argc, char **argv, struct options *o)
     const struct {
         const char *name;
         int *flag;
-    } flags[] = {{"--list", &o->list},
-                 {"--bench", &o->bench},
-                 {"--cold", &o->cold},
-                 {"--self-test", &o->self_test}};
+    } flags[] = {{"--list", &o->list}, {"--self-test", &o->self_test}};
     const size_t flag_count = sizeof(flags) / sizeof(flags[0]);
     for (int i = 1; i < argc; i++) {
         size_t f = 0;
@@ -425,5 +405,5 @@ int main(int argc, char **argv)
         return 2;
     if (o.list)
         return list_cases(&o);
-    return o.bench ? run_bench(&o) : run_tests(&o);
+    return run_tests(&o);
 }

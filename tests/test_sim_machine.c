@@ -125,6 +125,8 @@ static const struct {
     {".shared .align 4 .b8 late[16]; mov.u32 %r0, late; .shared .b8 later[16];",
      "a shared variable outside of a kernel's declarations"},
     {"{ add.s32 %r0, %r1, %r2;", "\"\" stands where a statement should"},
+    {"mov.u32 %r1, 3;\nmov.u32 %r2, 4;\nbra.uni on;\nmov.u32 %r3, 5;\non: add.s32 %r0, %r1, %r3;",
+     "line 13 of the PTX: add.s32 reads a register that nothing before it writes"},
     {"mov.b32 %r0, {%h0, %h1, %h2};", "\"{\" is no register"},
 };
 
@@ -180,7 +182,8 @@ static const struct planted {
     {"unwritten", AT(1) "ld.global.f32 %r1, [%d2];",
      AT(1) "st.global.f32 [%d2], %r0; ld.global.f32 %r1, [%d2];", NULL, 32, SIM_UNWRITTEN,
      "thread (16, 0, 0): ld.global.f32 4 bytes at 0x"},
-    {"unwritten by half", AT(1) "st.global.u16 [%d0+64], %h0; ld.global.u32 %r1, [%d0+64];",
+    {"unwritten by half",
+     AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+64], %h0; ld.global.u32 %r1, [%d0+64];",
      AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+64], %h0; st.global.u16 [%d0+66], %h0;"
            "ld.global.u32 %r1, [%d0+64];",
      NULL, 1, SIM_UNWRITTEN, "byte 64 of an allocation of 128 bytes"},

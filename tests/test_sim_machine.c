@@ -46,12 +46,9 @@ static void note_used(const struct sim_opcode *opcode)
 static void test_decodes_the_build(void **state)
 {
     (void)state;
-    const char *build = getenv("BUILD");
-    char pattern[512];
     glob_t files;
-    snprintf(pattern, sizeof pattern, "%s/ptx/*.ptx", build ? build : "build");
-    if (glob(pattern, 0, NULL, &files) != 0)
-        fail_msg("%s: no such file", pattern);
+    if (glob(PTX_FOLDER "/*.ptx", 0, NULL, &files) != 0)
+        fail_msg(PTX_FOLDER ": no PTX");
     for (size_t i = 0; i < files.gl_pathc; i++) {
         char *text;
         size_t bytes;

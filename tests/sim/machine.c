@@ -172,6 +172,7 @@ static void run_one_block(struct core *core, uint64_t number)
     block->index[0] = (uint32_t)(number % grid[0]);
     block->index[1] = (uint32_t)(number / grid[0] % grid[1]);
     block->index[2] = (uint32_t)(number / grid[0] / grid[1]);
+    block->writer = (uint64_t)core->launch->number << 32 | (number & WRITER_BLOCKS) << 2;
     fill_constants(core, true);
     sim_shared_barrier(block);
     block->begin_at = block->now;
@@ -377,7 +378,7 @@ int sim_launch(const struct sim_entry *entry, const uint32_t grid[3], const uint
         check_resources(&launch, limits, dynamic_shared_bytes, param_bytes))
         return -1;
     pthread_mutex_lock(&counts_lock);
-    counts.launches++;
+    launch.number = (uint32_t)++counts.launches;
     pthread_mutex_unlock(&counts_lock);
     return run_grid(&launch);
 }

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make help` lists the goals and settings.
 
-HOST ?=
+# Some shells export the name of the machine as HOST.
+ifneq ($(origin HOST),command line)
+override HOST :=
+endif
 # Empty where HOST is the machine that builds, whatever it is called.
 CROSS := $(if $(HOST),$(filter-out $(shell uname -m)-linux-gnu,$(HOST)))
 B ?= build$(addprefix -,$(CROSS))

@@ -7,13 +7,13 @@
 # makes one differ from itself. Exit status 1 if so.
 # Needs Python with torch and transformers. Under two minutes on a GPU with the models that are meant.
 #   TEACHER=DIR STUDENT=DIR   folders (default: random weights, PAIR='qwen2.5-1.5b qwen2.5-0.5b')   DATA='FILE...' text
-#   STEPS=200 BATCH=4 SEQ=512 LR=1e-4 WARMUP=20   DEVICE=cuda   DTYPE=auto   PYTHON=python3
+#   STEPS=200 BATCH=4 SEQ=256 LR=1e-4 WARMUP=20   DEVICE=cuda   DTYPE=auto   PYTHON=python3
 #   BUILD=build   WORK=BUILD/curve   OUT=WORK/curve   NOISE=2   how many times the noise the difference may be
 # Arguments go to nojit.
 set -eu
 : "${BUILD:=build}" "${WORK:=$BUILD/curve}" "${OUT:=$WORK/curve}" "${PYTHON:=python3}" "${DEVICE:=cuda}" "${DTYPE:=auto}" "${NOISE:=2}"
 : "${PAIR:=qwen2.5-1.5b qwen2.5-0.5b}" "${TEACHER:=}" "${STUDENT:=}" "${DATA:=}"
-: "${STEPS:=200}" "${BATCH:=4}" "${SEQ:=512}" "${LR:=1e-4}" "${WARMUP:=20}"
+: "${STEPS:=200}" "${BATCH:=4}" "${SEQ:=256}" "${LR:=1e-4}" "${WARMUP:=20}"
 nojit=$BUILD/nojit
 if [ $((BATCH % 2)) != 0 ]; then
     echo "curve.sh: BATCH=$BATCH cannot be halved; give an even one" >&2

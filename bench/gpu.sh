@@ -207,7 +207,7 @@ print_table() {
         ' "$WORK/rows"
     cat <<TEXT
 
-floor: tokens a second if all operations of a step ran at the rate of one product of 8192^3 (e4m3 ones at theirs), measured here.
+floor: tokens a second if all operations of a step ran at the rate of one large product of their type, measured here.
 first s: seconds from the start of the process to the end of the first step; the first row times its matrix products before it,
   with their table it takes ${warm_start:--} s. plan, taken, in all: GiB; taken is what free memory fell by for the plan, in all: with
   code and graphs. GPU idle in a step of the first row: ${idle:-not measured (no CUPTI)}${idle:+ %; $WORK/kernels.txt}.

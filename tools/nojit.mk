@@ -52,13 +52,17 @@ endif
 # The generator rewrites only what changed: the list is its target, the rest follows without a recipe of its own.
 $(NJ_GENERATED) $(NJ_KEYS:%=$(NJ_BUILD)/gen/inst/%.cu): $(NJ_BUILD)/gen/list.mk ;
 
-# A stem is KEY.ARCH: attn_fwd.lp.d64.sm_90
+# A stem is KEY.ARCH: attn_fwd.lp.d64.sm_90a. A source in the folder of its arch stands in for the common one.
+nj-arch = $(patsubst .%,%,$(suffix $1))
+nj-op = $(firstword $(subst ., ,$1))
 .SECONDEXPANSION:
-$(NJ_BUILD)/ptx/%.ptx: $(NJ_BUILD)/gen/inst/$$(basename $$*).cu $(NJ_BUILD)/stamp/nvcc
+$(NJ_BUILD)/ptx/%.ptx: $(NJ_BUILD)/gen/inst/$$(basename $$*).cu $(NJ_BUILD)/stamp/nvcc \
+		$$(wildcard $(NJ_KERNELS)/$$(call nj-arch,$$*)/$$(call nj-op,$$*).cu)
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  PTX    $*")
-	$(Q)$(CUDA_DIR)/bin/nvcc -ptx -std=c++17 -arch=$(subst sm_,compute_,$(patsubst .%,%,$(suffix $*))) \
-		-MD -MP -MF $(@:.ptx=.d) -MT $@ $(addprefix -I,$(NJ_KERNELS) $(NJ_INCLUDE)) -o $@ $<
+	$(Q)$(CUDA_DIR)/bin/nvcc -ptx -std=c++17 -arch=$(subst sm_,compute_,$(call nj-arch,$*)) \
+		-MD -MP -MF $(@:.ptx=.d) -MT $@ \
+		$(addprefix -I,$(NJ_KERNELS)/$(call nj-arch,$*) $(NJ_KERNELS) $(NJ_INCLUDE)) -o $@ $<
 
 $(NJ_BUILD)/cubin/%.cubin: $(NJ_BUILD)/ptx/%.ptx
 	$(Q)mkdir -p $(@D)

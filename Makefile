@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make help` lists the goals and settings.
 
-B ?= build
+HOST ?=
+# Empty where HOST is the machine that builds, whatever it is called.
+CROSS := $(if $(HOST),$(filter-out $(shell uname -m)-linux-gnu,$(HOST)))
+B ?= build$(addprefix -,$(CROSS))
 ARCHS ?= default
 ONLY ?=
 SAN ?=
@@ -16,6 +19,25 @@ VERSION := $(shell sed -n 's/^.define NOJIT_VERSION "\(.*\)"/\1/p' runtime/nojit
 MAKEFLAGS += -r --no-print-directory
 ifeq ($(origin CC),default)
 CC := cc
+endif
+NATIVE_CC := $(CC)
+ifneq ($(CROSS),)
+# What runs on the machine that builds (gen, pack, blobcheck), and PTX and cubins, which are the same for every host, are those of
+# its own build folder. CC goes on to mean that machine's compiler.
+NATIVE ?= build
+AR := $(CROSS)-ar
+override CC := $(CROSS)-gcc $(addprefix -isystem $(B)/host/usr/,include include/$(CROSS)) -B$(B)/host/usr/lib/$(CROSS)
+ifneq ($(SAN),)
+$(error SAN=$(SAN) is for the machine that builds; leave HOST=$(HOST) out)
+endif
+ifneq ($(filter-out all dist help clean lint $(B)/%,$(MAKECMDGOALS)),)
+$(error HOST=$(HOST) goes with 'all', 'dist' and files in $(B); leave HOST out for the others)
+endif
+else
+override NATIVE = $(B)
+endif
+ifeq ($(origin AR),default)
+AR := ar
 endif
 export CC
 
@@ -43,23 +65,28 @@ OPENMP := -fopenmp$(if $(filter fuzz,$(SAN)),=libgomp -idirafter $(shell gcc -pr
 COMMA := ,
 QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
-SETUP := $(shell CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(B))
-ifneq ($(SETUP),ready)
-$(error $(or $(SETUP),set-up did not finish))
-endif
+need-ready = $(if $(filter-out ready,$(or $1,nothing)),$(error $(or $1,set-up did not finish)))
+$(call need-ready,$(shell CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(NATIVE)))
+include $(NATIVE)/setup.mk
+ifneq ($(CROSS),)
+$(call need-ready,$(shell tools/setup_host.sh $(CROSS) $(B)))
 include $(B)/setup.mk
 endif
+endif
+
+include tools/stamp.mk
 
 # ---- programs that build the rest ----
 objects = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1))
-GEN := $(B)/gen-bin/gen
-PACK := $(B)/pack-bin/pack
+GEN := $(NATIVE)/gen-bin/gen
+PACK := $(NATIVE)/pack-bin/pack
+CHECKER := $(NATIVE)/blobcheck
 BLOBCHECK := $(B)/blobcheck
 CONTRACTCHECK := $(B)/contractcheck
 TOOL_SHARED := $(call objects,$(addprefix tools/,codecheck.c cubin.c elfbin.c fatbin.c fileio.c keyfile.c report.c))
 GEN_OBJECTS := $(call objects,gen/*.c)
 
-OPENBLAS_INCLUDE := $(subst /lib/,/include/,$(OPENBLAS_DIR))
+OPENBLAS_INCLUDE := $(subst /usr/lib/,/usr/include/,$(OPENBLAS_DIR))
 $(call objects,gen/*.c tools/*.c): INCLUDES := -Iruntime
 $(B)/obj/tools/contractcheck.o: INCLUDES += -Igen
 $(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
@@ -67,12 +94,19 @@ $(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels $(OPE
 # tools/coverage.sh sets COVERAGE, in a build folder of its own.
 $(call objects,$(addsuffix /*.c,gen tools trainer runtime runtime/cpu runtime/cuda)): COUNTED := $(if $(COVERAGE),--coverage)
 
+ifeq ($(CROSS),)
 $(GEN): $(GEN_OBJECTS)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ -lyaml
 $(PACK): $(B)/obj/tools/pack.o $(TOOL_SHARED)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ -lzstd
+else
+$(GEN) $(PACK) $(CHECKER): native-programs ;
+native-programs:
+	$(Q)$(MAKE) -s HOST= B=$(NATIVE) CC='$(NATIVE_CC)' CUDA_HOME=$(CUDA_DIR) $(GEN) $(PACK) $(CHECKER)
+.PHONY: native-programs
+endif
 $(BLOBCHECK): $(call objects,$(addprefix tools/,blobcheck.c blobindex.c blobprint.c modelkeys.c)) $(TOOL_SHARED)
 	$(Q)$(LINK) -o $@ $^ -lzstd -ljansson
 
@@ -83,8 +117,10 @@ $(CONTRACTCHECK): $(call objects,tools/contractcheck.c tools/fileio.c tools/repo
 all: $(B)/checked $(GEN) $(PACK) ; @:
 
 # ---- kernels ----
-ifneq ($(CUDA_DIR),)
+# The programs above need none, so that making them in NATIVE leaves its kernels as they are.
+ifneq ($(and $(CUDA_DIR),$(filter-out $(GEN) $(PACK) $(CHECKER),$(or $(MAKECMDGOALS),all))),)
 NJ_BUILD := $(B)
+NJ_SHARED := $(NATIVE)
 NJ_CONTRACTS := contracts/kernels
 NJ_KERNELS := kernels
 NJ_INCLUDE := runtime tests
@@ -116,10 +152,6 @@ LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash yaml gomp utf8pr
 $(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
-AR ?= ar
-ifeq ($(origin AR),default)
-AR := ar
-endif
 
 # BLOBS: machine code other than this build's, for a NOJIT or HARNESS of another name (tests/foreign.sh).
 BLOBS ?= $(B)/obj/blobs.o
@@ -130,8 +162,8 @@ $(NOJIT): $(B)/obj/trainer/main.o $(TRAINER_OBJECTS) $(NJ_CODE) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 
 # What ships is checked: every key has machine code for every arch.
-$(B)/checked: $(B)/nojit $(BLOBCHECK)
-	$(Q)$(BLOBCHECK) $(B)/nojit --quiet
+$(B)/checked: $(B)/nojit $(CHECKER)
+	$(Q)$(CHECKER) $(B)/nojit --quiet
 	$(Q)touch $@
 
 $(B)/obj/%.o: %.c $(B)/stamp/cflags
@@ -144,6 +176,7 @@ $(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 
 # ---- tests ----
 MUTANTS ?= *
+DEVICE ?= cpu
 HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
 $(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
@@ -151,6 +184,15 @@ $(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 $(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/filter.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+
+# Its cases, and how arguments are made, are the harness's.
+KBENCH := $(B)/kbench
+KBENCH_OBJECTS := $(call objects,tools/kbench.c tools/kbench_time.c)
+$(KBENCH_OBJECTS): INCLUDES += -Itests -I$(B)/gen
+$(KBENCH_OBJECTS): $(B)/gen/nojit_ops.h
+$(KBENCH): $(KBENCH_OBJECTS) $(call objects,$(addprefix tests/harness_,case.c compare.c fill.c)) $(NJ_ORACLES) \
+		$(NJ_CODE) $(LIBRARY)
+	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 
 # Brings its own kernel table.
 $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(B)/obj/tests/filter.o $(LIBRARY)
@@ -164,6 +206,7 @@ $(B)/tests/libcublasLt.so.13: tests/stub_cublaslt.c
 $(STUBS):
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -shared -fPIC -O1 -Wl,-soname,$(@F) -o $@ $<
+include tests/sim/sim.mk
 # Refuses allocations: its own and those of the static libraries, but not OpenMP's, which would end the program.
 $(B)/tests/test_no_memory: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
 	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)
@@ -176,7 +219,8 @@ FUZZ_trainer := config encode jsonl metrics options safetensors shards tokenizer
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin keys
 FUZZ_gen := contract
-FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen)
+FUZZ_engine := state
+FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen) $(FUZZ_engine)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
 FUZZ_COMMON := $(call objects,tests/fuzz/fuzz.c $(if $(filter fuzz,$(SAN)),,tests/fuzz/replay.c))
 fuzz-programs = $(addprefix $(B)/fuzz/,$(FUZZ_$1)): $(B)/fuzz/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON)
@@ -184,6 +228,7 @@ $(call fuzz-programs,trainer) $(call objects,tests/fuzz/no_kernels.c) $(B)/libtr
 $(call fuzz-programs,runtime) $(call objects,tests/fuzz/no_kernels.c) $(LIBRARY)
 $(call fuzz-programs,tools) $(call objects,tools/blobindex.c) $(TOOL_SHARED)
 $(call fuzz-programs,gen) $(filter-out %/main.o,$(GEN_OBJECTS))
+$(call fuzz-programs,engine) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
 $(FUZZ_PROGRAMS):
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer) -o $@ $^ $(LIBS) -lzstd
@@ -193,9 +238,11 @@ $(B)/libtrainer.a: $(TRAINER_OBJECTS)
 $(call objects,tests/fuzz/*.c): INCLUDES := -Iruntime -Itrainer
 $(FUZZ_tools:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Iruntime -Itools
 $(FUZZ_gen:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Igen
+$(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES += -Ikernels -I$(B)/gen
+$(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): $(B)/gen/nojit_ops.h
 ## fuzz: every parser under libFuzzer, FUZZ_SECONDS (30) each; needs clang
-fuzz:
-	$(Q)$(MAKE) SAN=fuzz CC=clang CUDA_HOME=$(CUDA_DIR) CFLAGS="-O1 -g" fuzz-run
+fuzz: $(BLOBS)
+	$(Q)$(MAKE) SAN=fuzz CC=clang CUDA_HOME=$(CUDA_DIR) BLOBS=$(abspath $(BLOBS)) CFLAGS="-O1 -g" fuzz-run
 fuzz-run: $(FUZZ_PROGRAMS)
 	$(Q)BUILD=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run.sh $(FUZZ_TARGETS)
 
@@ -205,7 +252,7 @@ $(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefi
 	$(Q)$(LINK) -o $@ $^
 $(call objects,tests/damage*.c): INCLUDES += -Itools
 
-TESTED := $(HARNESS) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+TESTED := $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
 ## test: set-up and everything that needs no GPU
@@ -214,9 +261,12 @@ test: programs
 ## check: the tests that take under two minutes
 check: $(B)/nojit $(BLOBCHECK) $(TESTED)
 	$(Q)BUILD=$(B) tests/run.sh quick
-## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-KD-HEAD-*', JOBS=2)
+## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-KD-HEAD-*', JOBS=2, DEVICE=cuda)
 mutants: all $(TESTED)
-	$(Q)BUILD=$(B) tests/mutants.sh '$(MUTANTS)'
+	$(Q)BUILD=$(B) DEVICE=$(DEVICE) tests/mutants.sh '$(MUTANTS)'
+## gpu-mutants: those that need a GPU, ready to run where there is no compiler (tests/gpumutants.sh run build/gpu-mutants.tar.xz)
+gpu-mutants: all $(CONTRACTCHECK) $(B)/cupti_modules.so
+	$(Q)BUILD=$(B) tests/gpumutants.sh prepare $(B)/gpu-mutants
 ## coverage: lines of C that the tests without a GPU run, by file; under 90 % of all fails
 coverage: all
 	$(Q)tools/coverage.sh $(B)
@@ -227,12 +277,17 @@ sanitize: $(BLOBS)
 sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)BUILD=$(B) $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1) tests/run.sh units
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
-check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device golden) $(B)/cupti_modules.so
+check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_table golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
-# Optional: without CUPTI's headers the count of module loads is reported as missing.
+# Optional: without CUPTI's headers what they measure is reported as missing.
 $(B)/cupti_modules.so: tests/cupti_modules.c
+$(B)/cupti_kernels.so: bench/cupti_kernels.c
+$(B)/cupti_%.so:
 	$(Q)$(CC) -shared -fPIC -O2 -I$(CUDA_DIR)/include -o $@ $< -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib \
-		-l:libcupti.so.13 || echo "no CUPTI here: module loads are not counted" >&2
+		-l:libcupti.so.13 || echo "no CUPTI here: $@ is left out" >&2
+## bench-gpu: speed and memory on a GPU beside its roofs and, with TORCH=COMMAND, PyTorch; a table and JSON (bench/gpu.sh --help)
+bench-gpu: all $(KBENCH) $(B)/cupti_kernels.so
+	$(Q)BUILD=$(B) bench/gpu.sh
 ## demo: a language model distilled from text of this machine, in minutes on a CPU, seconds on a GPU
 demo: $(B)/checked
 	$(Q)BUILD=$(B) tools/demo.sh
@@ -241,16 +296,16 @@ demo: $(B)/checked
 manifest: $(B)/pack/MANIFEST
 	$(Q)cp $< blobs/MANIFEST
 $(B)/nojit.1: $(B)/nojit
-	$(Q)$(B)/nojit help --man > $@
+	$(Q)$(EMULATOR) $(B)/nojit help --man > $@
 $(B)/nojit.bash $(B)/nojit.zsh: $(B)/nojit.%: $(B)/nojit
-	$(Q)$(B)/nojit help --$* > $@
+	$(Q)$(EMULATOR) $(B)/nojit help --$* > $@
 
 # ---- installation and packages ----
 INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:runtime/nojit.h \
 	share/man/man1/nojit.1:$(B)/nojit.1 share/bash-completion/completions/nojit:$(B)/nojit.bash \
 	share/zsh/site-functions/_nojit:$(B)/nojit.zsh lib/pkgconfig/nojit.pc:$(B)/nojit.pc \
 	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
-	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
+	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh \
 	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/ref.h:kernels/ref/ref.h
 
@@ -267,7 +322,7 @@ uninstall:
 	$(Q)rm -rf $(DESTDIR)$(PREFIX)/lib/nojit
 ## dist: a tarball with the binary for ARCHS, its man page and checksums
 dist: $(B)/checked $(B)/nojit.1
-	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" tools/dist.sh
+	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" BLOBCHECK=$(CHECKER) STRIP=$(addsuffix -,$(CROSS))strip tools/dist.sh
 ## help: this text
 help:
 	@echo "nojit $(VERSION). Goals:"
@@ -277,6 +332,7 @@ help:
 	@echo "  ONLY='rmsnorm_*'   kernels of these ops only      SAN=address|undefined|thread"
 	@echo "  V=1                show commands                  CUDA_HOME=DIR   B=DIR (build folder)"
 	@echo "  CFLAGS='-O0 -g'    of C code; also CC, LDFLAGS"
+	@echo "  HOST=aarch64-linux-gnu   build for another machine (goals all and dist), in build-HOST"
 	@echo "  PREFIX=DIR DESTDIR=DIR   where install puts things"
 ## clean: remove the build folder
 clean:
@@ -285,4 +341,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all programs test check coverage fuzz fuzz-run mutants sanitize sanitized check-gpu demo manifest help clean lint
+.PHONY: install uninstall dist all programs test check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint

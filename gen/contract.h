@@ -21,9 +21,9 @@ enum {
     MAX_ARCHS = 32
 };
 
-enum dtype { DTYPE_T, DTYPE_LP, DTYPE_F32, DTYPE_I32, DTYPE_F8, DTYPE_I64 };
+enum dtype { DTYPE_T, DTYPE_LP, DTYPE_F32, DTYPE_I32, DTYPE_F8, DTYPE_BF16, DTYPE_I64 };
 enum dir { DIR_IN, DIR_OUT, DIR_INOUT };
-enum compare { COMPARE_ALL, COMPARE_SUM, COMPARE_NONE };
+enum compare { COMPARE_ALL, COMPARE_SUM, COMPARE_NONE, COMPARE_MOST };
 enum fill_kind {
     FILL_NORMAL,
     FILL_UNIFORM,
@@ -97,6 +97,7 @@ struct test {
     double scalars[MAX_SCALARS];
     bool scalar_given[MAX_SCALARS];
     bool null[MAX_ARGS];
+    int64_t first[MAX_ARGS]; /* of positions */
 };
 
 struct excuse {

@@ -42,6 +42,42 @@ static void put_oracle(struct text *t, const struct key *k)
     put(t, ");\n}\n");
 }
 
+/* The numbers that a case has worked out, for any dims: kbench times shapes that no case has. */
+static void put_sizes(struct text *t, const struct key *k, uint32_t *used)
+{
+    const struct contract *c = k->c;
+    put(t, "static void %s_sizes(const void *params, struct case_sizes *out)\n{\n", key_symbol(k));
+    put(t, "    const struct %s_block *p = params;\n", c->op);
+    put(t, "    const enum nj_dtype T = %s;\n",
+        key_dtype(k, DTYPE_T) == DTYPE_LP ? "NJ_LP" : "NJ_F32");
+    for (int i = 0; i < c->dim_count; i++)
+        put(t, "    const int64_t %s = p->%s;\n", c->dims[i].name, c->dims[i].name);
+    for (int a = 1; a < c->axis_count; a++)
+        put(t, "    const int64_t %s = %d;\n", c->axes[a].name, c->axes[a].number[k->value[a]]);
+    put(t, "    (void)T;\n");
+    for (int i = 0; i < c->scope.count; i++)
+        put(t, "    (void)%s;\n", c->scope.names[i]);
+    for (int i = 0; i < c->arg_count; i++) {
+        const struct arg *a = &c->args[i];
+        put(t, "    out->elements[%d] = 1;\n", i);
+        for (int s = 0; s < a->rank; s++) {
+            *used |= 1u << EXPR_MUL;
+            put(t, "    out->elements[%d] = i64_mul(out->elements[%d], ", i, i);
+            expr_print(t, a->shape[s], &c->scope, used);
+            put(t, ");\n");
+        }
+        put(t, "    out->fill_value[%d] = ", i);
+        if (a->fill_value != NULL)
+            expr_print(t, a->fill_value, &c->scope, used);
+        put(t, a->fill_value != NULL ? ";\n" : "0;\n");
+    }
+    put(t, "    out->flops = (double)");
+    expr_print(t, c->flops, &c->scope, used);
+    put(t, ";\n    out->bytes = (double)");
+    expr_print(t, c->bytes, &c->scope, used);
+    put(t, ";\n}\n");
+}
+
 /* ---- one case ---- */
 
 static const char *label(const struct contract *c, const struct test *test)
@@ -52,9 +88,12 @@ static const char *label(const struct contract *c, const struct test *test)
     for (int i = 0; i < c->scalar_count; i++)
         if (test->scalar_given[i])
             s = keep_format("%s%s%s=%.9g", s, *s ? " " : "", c->scalars[i].name, test->scalars[i]);
-    for (int i = 0; i < c->arg_count; i++)
+    for (int i = 0; i < c->arg_count; i++) {
         if (test->null[i])
             s = keep_format("%s%s%s=null", s, *s ? " " : "", c->args[i].name);
+        if (test->first[i] > 0)
+            s = keep_format("%s%s%s=%" PRId64, s, *s ? " " : "", c->args[i].name, test->first[i]);
+    }
     return s;
 }
 
@@ -72,9 +111,10 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
     static const char *const types[] = {[DTYPE_LP] = "CASE_LP",
                                         [DTYPE_F32] = "CASE_F32",
                                         [DTYPE_I32] = "CASE_I32",
-                                        [DTYPE_F8] = "CASE_F8"};
+                                        [DTYPE_F8] = "CASE_F8",
+                                        [DTYPE_BF16] = "CASE_BF16"};
     static const char *const compares[] = {"CASE_COMPARE_ALL", "CASE_COMPARE_SUM",
-                                           "CASE_COMPARE_NONE"};
+                                           "CASE_COMPARE_NONE", "CASE_COMPARE_MOST"};
     static const char *const fills[] = {
         [FILL_NORMAL] = "CASE_FILL_NORMAL",
         [FILL_UNIFORM] = "CASE_FILL_UNIFORM",
@@ -101,7 +141,7 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
         fills[a->dir == DIR_OUT ? FILL_ZERO : a->fill],
         a->fill_value ? evaluate(a->fill_value, v) : 0);
     put(t, a->fill_name ? "\"%s\"" : "NULL", a->fill_name);
-    put(t, ", %.9g, %s},\n", a->scale, compares[a->compare]);
+    put(t, ", %.9g, %s, %" PRId64 "},\n", a->scale, compares[a->compare], test->first[i]);
 }
 
 static void put_case_data(struct text *t, const struct key *k, const struct test *test, int n)
@@ -132,7 +172,7 @@ static void put_case(struct text *t, const struct key *k, const struct test *tes
     put(t, "    {%d, \"%s\", %d, args_%d, %d, (const unsigned char *)&block_%d, %.9g,", k->id,
         label(c, test), test->bench, n, c->arg_count, n, c->tolerance[k->value[0]]);
     put(t, " %" PRId64 ".0, %" PRId64 ".0,\n", evaluate(c->flops, &v), evaluate(c->bytes, &v));
-    put(t, "     %s_launch, %s_oracle},\n", key_symbol(k), key_symbol(k));
+    put(t, "     %s_launch, %s_oracle, %s_sizes},\n", key_symbol(k), key_symbol(k), key_symbol(k));
 }
 
 /* ---- references that fills name ---- */
@@ -199,7 +239,7 @@ static void put_case_names(struct text *t, const struct gen *g)
         const struct contract *c = k->c;
         if (k->id < 0)
             continue;
-        put(t, "    {%s_names, %d, ", c->op, c->axis_count - 1);
+        put(t, "    {%s_names, %d, %d, ", c->op, c->dim_count, c->axis_count - 1);
         if (c->axis_count > 1)
             put(t, "%s_names + %d, %s_axes},\n", c->op, c->param_count, key_symbol(k));
         else
@@ -221,31 +261,36 @@ static void put_op(struct text *t, const struct gen *g, const struct contract *c
 
 int emit_cases(const struct gen *g, const char *out)
 {
-    struct text t = {0}, table = {0};
+    struct text t = {0}, body = {0}, table = {0};
+    uint32_t used = 0;
     int n = 0;
-    put(&t, "/* SPDX-License-Identifier: Apache-2.0\n *\n"
-            " * Written by gen from the kernel contracts. Do not edit.\n */\n");
-    put(&t, "#include \"kernel_case.h\"\n#include \"%s\"\n\n", g->header);
     for (int i = 0; i < g->contract_count; i++)
         if (op_selected(g, g->contracts[i]) || op_fills(g, g->contracts[i]))
-            put_op(&t, g, g->contracts[i]);
+            put_op(&body, g, g->contracts[i]);
     for (int i = 0; i < g->key_count; i++) {
         const struct key *k = &g->keys[i];
         if (k->id < 0)
             continue;
-        put_launch(&t, k);
-        put_oracle(&t, k);
-        put_axes(&t, k);
+        put_launch(&body, k);
+        put_oracle(&body, k);
+        put_sizes(&body, k, &used);
+        put_axes(&body, k);
         for (int j = 0; j < k->c->test_count; j++, n++) {
-            put_case_data(&t, k, &k->c->tests[j], n);
+            put_case_data(&body, k, &k->c->tests[j], n);
             put_case(&table, k, &k->c->tests[j], n);
         }
-        put(&t, "\n");
+        put(&body, "\n");
     }
-    put(&t, "const struct kernel_case nj_cases[] = {\n%s};\n", table.s);
-    put(&t, "const uint32_t nj_case_count = %d;\n\n", n);
+    put(&body, "const struct kernel_case nj_cases[] = {\n%s};\n", table.s);
+    put(&body, "const uint32_t nj_case_count = %d;\n\n", n);
     free(table.s);
-    put_oracle_ops(&t, g);
-    put_case_names(&t, g);
+    put_oracle_ops(&body, g);
+    put_case_names(&body, g);
+    put(&t, "/* SPDX-License-Identifier: Apache-2.0\n *\n"
+            " * Written by gen from the kernel contracts. Do not edit.\n */\n");
+    put(&t, "#include \"kernel_case.h\"\n#include \"%s\"\n\n", g->header);
+    expr_helpers(&t, used);
+    put(&t, "%s", body.s);
+    free(body.s);
     return put_file(out, "cases.c", &t, false);
 }

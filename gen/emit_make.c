@@ -66,7 +66,7 @@ int emit_lists(const struct gen *g, const char *out)
 int emit_make(const struct gen *g, const char *out)
 {
     struct text t = {0}, all = {0}, sources = {0};
-    put(&t, "# Written by gen. NJ_BUILD is the build folder.\nNJ_ARCHS :=");
+    put(&t, "# Written by gen. NJ_SHARED is the folder of cubins.\nNJ_ARCHS :=");
     for (int i = 0; i < g->arch_count; i++)
         put(&t, " %s", g->archs[i].name);
     put(&t, "\nNJ_OPS :=");
@@ -93,8 +93,8 @@ int emit_make(const struct gen *g, const char *out)
         for (int a = 0; a < g->arch_count; a++) {
             if (!key_on_arch(k, &g->archs[a]))
                 continue;
-            put(&all, " \\\n  $(NJ_BUILD)/cubin/%s.%s.cubin", k->key, g->archs[a].name);
-            put(&sources, " \\\n  $(NJ_BUILD)/cubin/%s.%s.cubin", k->key, g->archs[a].name);
+            put(&all, " \\\n  $(NJ_SHARED)/cubin/%s.%s.cubin", k->key, g->archs[a].name);
+            put(&sources, " \\\n  $(NJ_SHARED)/cubin/%s.%s.cubin", k->key, g->archs[a].name);
         }
         put(&sources, "\n");
     }

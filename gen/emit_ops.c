@@ -221,9 +221,7 @@ static void put_checks(struct checks *k)
             continue;
         }
         put(k->t, "misaligned(%s, %s)", a->name,
-            a->dtype == DTYPE_T    ? "i64_size(T)"
-            : a->dtype == DTYPE_LP ? "2"
-                                   : "4");
+            a->dtype == DTYPE_T ? "i64_size(T)" : keep_format("%d", dtype_bytes(a->dtype)));
         *k->used |= a->dtype == DTYPE_T ? 1u << EXPR_SIZE : 0;
         put_then(k, keep_format("%s is aligned to its element", a->name));
     }

@@ -118,10 +118,10 @@ static void arg_dir(void *into, const struct node *n)
 
 static void arg_dtype(void *into, const struct node *n)
 {
-    static const char *const words[] = {"T", "lp", "f32", "i32", "f8"};
+    static const char *const words[] = {"T", "lp", "f32", "i32", "f8", "bf16"};
     struct item *it = into;
     int which = 0;
-    read_word(it->c->file, n, "dtype", words, 5, &which);
+    read_word(it->c->file, n, "dtype", words, COUNT(words), &which);
     ((struct arg *)it->of)->dtype = (enum dtype)which;
 }
 
@@ -170,10 +170,10 @@ static void arg_scale(void *into, const struct node *n)
 
 static void arg_compare(void *into, const struct node *n)
 {
-    static const char *const words[] = {"true", "sum", "false"};
+    static const char *const words[] = {"true", "sum", "false", "most"};
     struct item *it = into;
     int which = 0;
-    read_word(it->c->file, n, "compare", words, 3, &which);
+    read_word(it->c->file, n, "compare", words, COUNT(words), &which);
     ((struct arg *)it->of)->compare = (enum compare)which;
 }
 

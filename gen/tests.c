@@ -9,6 +9,24 @@
 
 /* ---- tests ---- */
 
+/* The first position, or null. */
+static void read_test_arg(struct contract *c, struct test *t, int i, const struct node *value)
+{
+    const struct arg *a = &c->args[i];
+    if (a->fill == FILL_POSITION && node_int(value, &t->first[i])) {
+        if (t->first[i] < 0 || t->first[i] > INT32_MAX)
+            problem(c->file, value->line, "'%s' is no position; it must be from 0 to %d", a->name,
+                    INT32_MAX);
+        return;
+    }
+    t->null[i] = true;
+    if (!node_is_null(value))
+        problem(c->file, value->line, "argument '%s' can only be given as %s", a->name,
+                a->fill == FILL_POSITION ? "its first position" : "null");
+    else if (!a->optional)
+        problem(c->file, value->line, "argument '%s' is null but not optional", a->name);
+}
+
 static void read_test_value(struct contract *c, struct test *t, bool *given,
                             const struct node *name, const struct node *value)
 {
@@ -22,11 +40,7 @@ static void read_test_value(struct contract *c, struct test *t, bool *given,
     } else if ((i = scalar_find(c, name->text)) >= 0) {
         t->scalar_given[i] = read_scalar_value(c, &c->scalars[i], value, &t->scalars[i]);
     } else if ((i = arg_find(c, name->text)) >= 0) {
-        t->null[i] = true;
-        if (!node_is_null(value))
-            problem(c->file, value->line, "argument '%s' can only be given as null", name->text);
-        else if (!c->args[i].optional)
-            problem(c->file, value->line, "argument '%s' is null but not optional", name->text);
+        read_test_arg(c, t, i, value);
     } else {
         const char *names[MAX_DIMS], *known = "";
         for (int d = 0; d < c->dim_count; d++) {

@@ -1,18 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.cuh"
-
-// Philox4x32-10 (Salmon et al. 2011): four random words, a function of counter and key.
-static __device__ __forceinline__ uint4 philox(uint4 c, uint2 k)
-{
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
-        c = make_uint4(__umulhi(0xCD9E8D57u, c.z) ^ c.y ^ k.x, 0xCD9E8D57u * c.z,
-                       __umulhi(0xD2511F53u, c.x) ^ c.w ^ k.y, 0xD2511F53u * c.x);
-        k.x += 0x9E3779B9u;
-        k.y += 0xBB67AE85u;
-    }
-    return c;
-}
+#include "philox.cuh"
 
 template <typename T>
 static __device__ __forceinline__ void dropout(T *y, const T *x, const int32_t *key, int64_t n,

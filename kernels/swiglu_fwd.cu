@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common.cuh"
+#include "swiglu.cuh"
 
 // Block (n, y): 2048 columns of row n.
 template <typename T>
@@ -10,12 +10,7 @@ static __device__ __forceinline__ void swiglu_fwd(T *y, const T *gu, int N, int 
     const int begin = blockIdx.y * 2048, end = min(I, begin + 2048);
     const T *gate = gu + n * 2 * I, *up = gate + I;
     for (int c = begin + threadIdx.x * V; c < end; c += NJ_THREADS * V) {
-        vec<T> g, u;
-        g.load(gate + c);
-        u.load(up + c);
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            g.v[i] = g.v[i] * sigmoid(g.v[i]) * u.v[i];
-        g.store(y + n * I + c);
+        const vec<T> a = swiglu(gate + c, up + c);
+        a.store(y + n * I + c);
     }
 }

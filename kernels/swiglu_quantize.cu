@@ -1,17 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize.cuh"
-
-template <typename T>
-static __device__ __forceinline__ vec<T> swiglu_part(const T *gate, const T *up)
-{
-    vec<T> g, u;
-    g.load(gate);
-    u.load(up);
-#pragma unroll
-    for (int i = 0; i < vec<T>::N; i++)
-        g.v[i] = g.v[i] * sigmoid(g.v[i]) * u.v[i];
-    return g;
-}
+#include "swiglu.cuh"
 
 // A block a row. What it makes waits in shared memory for the row's scale, and each thread reads back
 // what it wrote itself; float32, which has no room there, is made again.
@@ -27,7 +16,7 @@ static __device__ __forceinline__ void swiglu_quantize(uint8_t *q, float *scale,
     T *kept = reinterpret_cast<T *>(shared_row);
     uint32_t top = LEAST_TOP;
     for (int c = threadIdx.x * V; c < I; c += NJ_THREADS * V) {
-        vec<T> a = swiglu_part(gate + c, up + c);
+        vec<T> a = swiglu(gate + c, up + c);
         if (KEPT) {
             a.store(kept + c);
             a.load(kept + c);
@@ -43,7 +32,7 @@ static __device__ __forceinline__ void swiglu_quantize(uint8_t *q, float *scale,
         if (KEPT)
             a.load(kept + c);
         else
-            a = swiglu_part(gate + c, up + c);
+            a = swiglu(gate + c, up + c);
         store_e4m3(q + n * I + c, a, inverse);
     }
 }

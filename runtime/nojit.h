@@ -80,7 +80,7 @@ struct nj_options {
     /* 1: nj_gemm_prepare() times several algorithms for a shape that is not in a table read before,
      * and takes the fastest, which may be another one next time; 0: the library's first choice. */
     int gemm_tune;
-    void (*log)(void *user, const char *line); /* NULL: silent */
+    void (*log)(void *user, const char *line); /* what one should know, too; NULL: silent */
     void *log_user;
 };
 
@@ -196,6 +196,8 @@ int nj_gemm_table_write(nj_context *ctx, const char *path);
 /* Device bytes of workspace that each stream keeps, taken by nj_stream_create(); count them in the
  * plan. */
 size_t nj_gemm_workspace_bytes(const nj_context *ctx);
+/* The same on any GPU, for plans without one: two streams may multiply at the same time. */
+enum { NJ_CUDA_WORKSPACE_BYTES = 32 << 20 };
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 

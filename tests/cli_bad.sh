@@ -35,6 +35,10 @@ config() { # SED-EXPRESSION: a student whose config.json is edited
 # ---- the command line
 refuses "unknown command" 2 "unknown command 'distil'; did you mean 'distill'" "$nojit" distil
 refuses "unknown option" 2 'unknown option --learning-rat; did you mean --learning-rate' train "$d/student" --learning-rat 1
+refuses "alpha without adapters" 2 '--lora-alpha needs --lora-r$' train "$d/student" --lora-alpha 16
+refuses "alpha of adapters that have one" 2 '--lora-alpha needs --lora-r; --adapter brings its own' \
+    train "$d/student" --lora-alpha 16 --adapter "$d/student"
+refuses "a batch of eval is a number" 2 '--batch-size auto: not a whole number' "$nojit" eval --batch-size auto
 refuses "batch size 0" 2 '--batch-size 0: must lie between 1' train "$d/student" --batch-size 0
 refuses "beta above 1" 2 '--beta 1.5: must lie between 0 and 1' "$nojit" distill --beta 1.5
 refuses "not a number" 2 '--lr abc: not a number' train "$d/student" --lr abc
@@ -136,9 +140,16 @@ refuses "folder cannot be made, said first" 1 'text.txt/out: cannot be an output
 refuses "log cannot be written, said first" 1 '--log /nowhere/log: cannot be written' early --out "$d/out" --log /nowhere/log
 refuses "resume without a folder" 2 '--resume .*/none: no such folder; name a checkpoint' early --out "$d/out" --resume "$d/none"
 refuses "resume without a state" 2 'there is no state.bin in it' early --out "$d/out" --resume "$d/student"
+refuses "dry run, folder holds a model" 2 'holds a model already' early --dry-run --out "$d/student"
+refuses "dry run, folder cannot be made" 1 'text.txt/out: .*text.txt is a file' early --dry-run --out "$d/text.txt/out"
+refuses "dry run, folder cannot be written" 1 '/proc/out: cannot be written' early --dry-run --out /proc/out
+refuses "dry run makes none" 1 'nowhere.txt' early --dry-run --out "$d/parents/of/none"
+if [ -e "$d/parents" ]; then not_ok "a dry run leaves nothing" "$d/parents is there"; else ok "a dry run leaves nothing"; fi
 refuses "text missing, folder new" 1 'nowhere.txt' early --out "$d/out"
 if [ -e "$d/out" ]; then not_ok "a folder made for nothing goes" "$d/out is there"; else ok "a folder made for nothing goes"; fi
 train "$d/student" --out "$d/parents/of/out" >/dev/null 2>&1
+train "$d/student" --out "$d/logged" --log "$d/logged/log" >"$d/log" 2>&1 || true
+if cmp "$d/log" "$d/logged/log"; then ok "--log in a new --out"; else not_ok "--log in a new --out" "$(tail -n 1 "$d/log")"; fi
 if [ -f "$d/parents/of/out/model.safetensors" ]; then ok "parents of --out are made"; else not_ok "parents of --out are made" "$(ls "$d")"; fi
 refuses "resume of a finished run" 2 'the run in .*/out is finished.*--student' early --out "$d/parents/of/out" --resume auto
 

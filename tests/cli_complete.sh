@@ -45,6 +45,8 @@ for c in $("$nojit" --help | awk '/^  [a-z]/ { print $1 }'); do
     for o in $want; do grep -q -- "'\**$o\[" "$scratch/_nojit" || missing=1; done
     if [ "$missing" = 0 ]; then ok "$c in zsh"; else not_ok "$c in zsh" "an option is missing"; fi
 done
+words=$(sed -n '/^        help)/,/;;$/s/.*1:command:(\(.*\)).*/\1/p' "$scratch/_nojit" | tr ' ' '\n' | sort)
+if [ "$words" = "$("$nojit" --help | awk '/^  [a-z]/ { print $1 }' | sort)" ]; then ok "commands to be helped with, in zsh"; else not_ok "commands to be helped with, in zsh" "$words"; fi
 if command -v zsh >/dev/null; then
     if zsh -n "$scratch/_nojit"; then ok "zsh reads it"; else not_ok "zsh reads it" "see above"; fi
 fi

@@ -28,9 +28,11 @@ summary: Bad words are refused.
 falsifiers:
   - {id: F-WORD-001, claim: one is refused, test: scale_bad a bad word, mutant: {file: src/scale.c, replace: return, with: ''}}
   - {id: F-WORD-002, claim: all are refused, open: who knows them all}
+  - {id: F-WORD-003, claim: it doubles on a GPU, test: gpu-test_scale doubles, mutant: {file: src/scale.c, replace: return, with: ''}}
 EOF
 printf 'passed\ttest_scale\tdoubles\npassed\tscale_bad\ta bad word\npassed\ttest_scale\t\n' >"$good/results"
-printf 'killed\tF-SCALE-001\nkilled\tF-WORD-001\n' >"$good/mutants"
+printf 'killed\tF-SCALE-001\nkilled\tF-WORD-001\nkilled\tF-WORD-003\n' >"$good/mutants"
+printf 'tree\tabc\npassed\tgpu-test_scale\tdoubles\npassed\tgpu-test_scale\t\n' >"$good/gpu"
 
 run() { # ARGUMENT...: in $scratch/tree
     (cd "$scratch/tree" && "$check" "$@")
@@ -48,10 +50,16 @@ bad() { # NAME FILE SED-SCRIPT REGEX: after the edit of that file contractcheck 
 }
 
 fresh
-says "what is held passes" '^contracts: 2 passed, 0 failed, 1 open$' --results results
+says "what is held passes" '^contracts: 2 passed, 0 failed, 1 need a GPU, 1 open$' --results results
 says "what is open is said" '^open: F-WORD-002: who knows them all$'
-says "mutants are counted" '^2 killed of 2$' --mutants mutants
-says "ids can be chosen" '^contracts: 1 passed, 0 failed, 0 open$' --only 'F-SCALE*'
+says "mutants are counted" '^3 killed of 3$' --mutants mutants
+says "those without a GPU, too" '^2 killed of 2$' --device cpu --mutants mutants
+says "ids can be chosen" '^contracts: 1 passed, 0 failed, 0 need a GPU, 0 open$' --only 'F-SCALE*'
+says "what needs a GPU is said" '^needs a GPU: F-WORD-003: it doubles on a GPU \(gpu-test_scale doubles\)$'
+says "a run on a GPU holds it" '^contracts: 3 passed, 0 failed, 0 need a GPU, 1 open$' --gpu gpu --tree abc
+says "one of another tree does not" '^contracts: 2 passed, 0 failed, 1 need a GPU, 1 open$' --gpu gpu --tree abd
+says "nor one that is not there" '^contracts: 2 passed, 0 failed, 1 need a GPU, 1 open$' --gpu none --tree abc
+says "its mutants are listed apart" $'^F-WORD-003\tsrc/scale.c\tgpu-test_scale\tdoubles$' --device cuda --list
 says "mutants are listed" $'^F-WORD-001\tsrc/scale.c\tscale_bad\ta bad word$' --list
 
 kernel=contracts/kernels/scale.yaml system=contracts/system/words.yaml
@@ -75,6 +83,17 @@ refuses "no record" 1 '^none: cannot be read: .*make test writes it' run --resul
 rm -r "$scratch/tree/contracts"
 refuses "no contracts" 1 '^contracts/kernels/\*.yaml: there is no such file here' run
 refuses "an option of another name" 2 'usage: contractcheck' run --frobnicate
+refuses "a device of another name" 2 'usage: contractcheck' run --device tpu
+
+# ---- records of a GPU
+fresh
+on_gpu() { run --gpu gpu --tree abc; }
+sed -i '/doubles/s/passed/failed/' "$scratch/tree/gpu"
+refuses "what failed on a GPU" 1 "^$system:6: .*'gpu-test_scale doubles' failed \(gpu\)" on_gpu
+sed -i '/doubles/d' "$scratch/tree/gpu"
+refuses "what did not run there" 1 "^$system:6: .*'gpu-test_scale doubles' did not run \(gpu\)" on_gpu
+sed -i '$s/passed/skipped/' "$scratch/tree/gpu"
+says "what the machine had no tool for" '^contracts: 2 passed, 0 failed, 1 need a GPU, 1 open$' --gpu gpu --tree abc
 
 fresh
 run --plant F-SCALE-001

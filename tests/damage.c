@@ -5,6 +5,10 @@
  * file with the result. `none` plants none.
  *
  *   damage NAME BINARY OUT KEY OTHER_KEY SM OTHER_SM [SEED or FILE]
+ *
+ * Or leaves the binary as it is, but for the entry of a key, which loses its code:
+ *
+ *   damage entry-emptied BINARY OUT KEY
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -426,8 +430,17 @@ int main(int argc, char **argv)
     struct span file;
     char why[WHY_BYTES];
     size_t f = 0;
-    if (argc < 8 || argc > 9)
-        die("usage: damage NAME BINARY OUT KEY OTHER_KEY SM OTHER_SM [SEED or FILE]");
+    const bool empties = argc == 5 && strcmp(argv[1], "entry-emptied") == 0;
+    if (!empties && (argc < 8 || argc > 9))
+        die("usage: damage NAME BINARY OUT KEY OTHER_KEY SM OTHER_SM [SEED or FILE]\n"
+            "       damage entry-emptied BINARY OUT KEY");
+    if (empties) {
+        if (file_read(argv[2], &file, why))
+            die(why);
+        binary_empty_entry(file, argv[4], argv[3]);
+        file_free(&file);
+        return EXIT_SUCCESS;
+    }
     m.sm = (uint32_t)strtoul(argv[6], NULL, 10);
     m.other_sm = (uint32_t)strtoul(argv[7], NULL, 10);
     m.extra = argv[8];

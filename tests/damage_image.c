@@ -287,3 +287,37 @@ void image_free(struct image *m)
     free(m->blobs.data);
     free(m->keys.data);
 }
+
+void binary_empty_entry(struct span file, const char *key, const char *path)
+{
+    char why[WHY_BYTES];
+    struct elf e;
+    struct elf_section s;
+    struct nji_header h;
+    struct nji_entry entry;
+    uint32_t i = 0;
+    uint8_t *copy = allocate(file.bytes), *index;
+    if (elf_open(file, &e, why))
+        die(why);
+    if (elf_find(&e, ".nojit.index", &s) != 1)
+        die("the binary lacks an index");
+    memcpy(copy, file.data, file.bytes);
+    index = copy + s.off;
+    memcpy(&h, index, sizeof(h));
+    do {
+        if (i == h.entry_count)
+            die("the binary lacks that key");
+        memcpy(&entry, index + h.entries_off + i * sizeof(entry), sizeof(entry));
+        i++;
+    } while (strcmp(span_string(s.data, h.strings_off + entry.key_str), key) != 0);
+    entry.blob_bytes = 0;
+    entry.record_count = 0;
+    memcpy(index + h.entries_off + (i - 1) * sizeof(entry), &entry, sizeof(entry));
+    h.index_hash = 0;
+    memcpy(index, &h, sizeof(h));
+    h.index_hash = XXH3_64bits(index, h.index_bytes);
+    memcpy(index, &h, sizeof(h));
+    if (file_write(path, (struct span){copy, file.bytes}, why))
+        die(why);
+    free(copy);
+}

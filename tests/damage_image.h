@@ -61,5 +61,7 @@ void image_build(struct image *m);
 /* One read-only segment that maps everything, four or five sections. */
 void image_write(const struct image *m, const char *path);
 void image_free(struct image *m);
+/* The whole binary as it is, but for a key whose entry has no code, with an index hash that fits. */
+void binary_empty_entry(struct span file, const char *key, const char *path);
 
 #endif

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_misfit.sh: what is said of a GPU without embedded code, a driver too old and a missing cuBLASLt, on a stub of
-# the driver: the GPU is refused by name, and auto takes the CPU and says so once.
+# device_misfit.sh: what is said of a GPU without embedded code, a kernel without any, a driver too old and a missing cuBLASLt, on a
+# stub of the driver: what is missing is named, and auto takes the CPU and says so once.
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
@@ -30,5 +30,19 @@ for case in STUB_SM=86 STUB_CUDA=12040 NOJIT_CUBLASLT=/nonexistent; do
     fi
     refuses "cuda fails ($case)" '[14]' '.' on "$case" "${train[@]}" --device cuda --out "$scratch/none"
 done
+
+# A key whose entry in the index is empty: the binary holds code for this GPU, but not that kernel's.
+arch=$("$nojit" version | grep -oE 'sm_[0-9]+' | tail -n 1)
+key=$(cut -f1 "$BUILD/gen/keys.txt" | head -n 1)
+"$BUILD/damage" entry-emptied "$nojit" "$scratch/emptied" "$key"
+chmod +x "$scratch/emptied"
+emptied() { on STUB_SM="${arch#sm_}" "$scratch/emptied" "${train[@]:1}" --out "$scratch/$1" "${@:2}"; }
+said="$key has no machine code for $arch; build it with: make ARCHS=$arch"
+refuses "an emptied index entry" 4 "^nojit train: --device cuda: $said\$" emptied none --device cuda
+if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU, as no GPU can be used: $said" "$scratch/log")" = 1 ]; then
+    ok "auto takes the CPU and says so once (an emptied index entry)"
+else
+    not_ok "auto takes the CPU and says so once (an emptied index entry)" "$(head -n 3 "$scratch/log")"
+fi
 if [ -e "$scratch/none" ]; then not_ok "nothing is written" "$(ls "$scratch/none")"; else ok "nothing is written"; fi
 finish

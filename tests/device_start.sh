@@ -27,6 +27,7 @@ says() {
 }
 
 says "the JIT is forbidden before the driver starts" 'ready to train on the GPU' CUDA_DISABLE_PTX_JIT=0
+says "the release of a driver may be unknown" '^driver +(release unknown|[0-9.]+), supports CUDA 13\.0$'
 keys=$("$nojit" version | sed -nE 's/.*: ([0-9]+) kernels for.*/\1/p')
 says "every embedded kernel is loaded" "^kernels +$keys of $keys loaded from $keys modules"
 says "a GPU of its own gets device memory" 'arenas in device memory'

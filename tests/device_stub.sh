@@ -44,6 +44,15 @@ refuses "no bfloat16 on sm_75" 2 'sm_75\) has no bfloat16; use float16' train ST
 refuses "no float16 on sm_90" 2 'sm_90\) uses bfloat16' train -- --steps 1 --dtype float16
 refuses "16 bits on a CPU" 2 'a CPU runs float32 only' train -- --steps 1 --dtype bfloat16 --device cpu
 
+# The stub gives what is asked for: what the device says has gone is the plan, and that at the end of a run is no less.
+bytes() { sed -nE "s/.*\"$1\": ([0-9]+).*/\1/p" "$scratch/run/receipt.json"; }
+train XDG_CACHE_HOME="$scratch/other" -- --steps 1 >"$scratch/log" 2>&1
+if [ "$(bytes allocated_bytes)" = "$(bytes plan_bytes)" ] && [ "$(bytes used_bytes)" -ge "$(bytes plan_bytes)" ]; then
+    ok "the plan is what is taken"
+else
+    not_ok "the plan is what is taken" "plan $(bytes plan_bytes), taken $(bytes allocated_bytes), in all $(bytes used_bytes)"
+fi
+
 timed() { sed -nE 's/.*"gemms_timed": ([0-9]+).*/\1/p' "$scratch/run/receipt.json"; }
 # choices NAME WHERE TIMED SETTING=VALUE... -- OPTION...: how many products were timed (some or none) and what is said of it.
 choices() {

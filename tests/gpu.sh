@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# gpu.sh: everything that needs a GPU: all kernels against their references (with SANITIZE=1 also under
-# compute-sanitizer), the PTX of other archs where BUILD/foreign has it, the trainer against PyTorch's numbers, a training run that must load nothing after
-# start-up. Ends with `N passed, N failed`.
+# gpu.sh [run]: everything that needs a GPU: all kernels against their references (with SANITIZE=1 also under
+# compute-sanitizer), the PTX of other archs where BUILD/foreign has it, the trainer against PyTorch's numbers, training runs that must load
+# nothing after start-up and repeat their bits. Ends with `N passed, N failed`, and leaves what held in BUILD/check-gpu.results, with the GPU
+# and the tree, for contractcheck. `run` is the first run alone, without a record: what it maps, loads and repeats.
 set -u
+part=${1:-all}
 : "${BUILD:=build}" "${SANITIZE:=0}"
 . tests/lib.sh
 export XDG_CACHE_HOME=$scratch/cache-home
 nojit=$BUILD/nojit
+said=$scratch/said
+results=$scratch/results
 
 step() { # NAME COMMAND...
     local name=$1 started=$SECONDS
@@ -17,30 +21,41 @@ step() { # NAME COMMAND...
         ok "$name"
         echo "     $((SECONDS - started)) s: $(tail -n 1 "$scratch/log")"
     else
+        status=$?
         tail -n 25 "$scratch/log"
-        not_ok "$name" "exit status $?: $*"
+        not_ok "$name" "exit status $status: $*"
     fi
+}
+program() { # NAME PROGRAM COMMAND...: a step with checks of its own, which are recorded
+    local status=0
+    step "$1" "${@:3}"
+    awk -v program="gpu-$2" -v status="$status" -f tests/results.awk "$scratch/log" >>"$results"
+    printf '%s\tgpu-%s\t\n' "$([ "$status" = 0 ] && echo passed || echo failed)" "$2" >>"$results"
 }
 
 step "doctor" "$nojit" doctor --device cuda
-step "harness" "$BUILD/harness" --device cuda
-for h in "$BUILD"/foreign/*/harness; do
-    if [ -x "$h" ]; then step "harness with PTX of $(basename "$(dirname "$h")")" "$h" --device cuda; fi
-done
-if [ -x "$BUILD/tests/test_device" ]; then
-    step "memory, copies, products, graphs" env REQUIRE_GPU=1 "$BUILD/tests/test_device"
-fi
-if [ -x "$BUILD/tests/test_f8" ]; then step "rows and products of e4m3" env REQUIRE_GPU=1 "$BUILD/tests/test_f8"; fi
-if [ -x "$BUILD/tests/test_gemm_table" ]; then
-    step "choices of products in a file" env REQUIRE_GPU=1 "$BUILD/tests/test_gemm_table"
-fi
-for dtype in float32 16-bit; do
-    if [ -x "$BUILD/tests/test_golden" ]; then
-        step "PyTorch's numbers in $dtype" env GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/test_golden"
-    fi
-done
-if [ "$SANITIZE" = 1 ]; then
-    step "memcheck" compute-sanitizer --tool memcheck --error-exitcode 9 "$BUILD/harness" --device cuda
+sed -nE 's/^(gpu|driver|cublasLt) +/\1\t/p' "$scratch/log" >"$scratch/machine"
+if [ "$part" = all ]; then
+    program "harness" harness "$BUILD/harness" --device cuda
+    for h in "$BUILD"/foreign/*/harness; do
+        if [ -x "$h" ]; then step "harness with PTX of $(basename "$(dirname "$h")")" "$h" --device cuda; fi
+    done
+    for t in test_device:"memory, copies, products, graphs" test_f8:"rows and products of e4m3" \
+        test_gemm_table:"choices of products in a file"; do
+        if [ -x "$BUILD/tests/${t%%:*}" ]; then program "${t#*:}" "${t%%:*}" env REQUIRE_GPU=1 "$BUILD/tests/${t%%:*}"; fi
+    done
+    for dtype in float32 16-bit; do
+        if [ -x "$BUILD/tests/test_golden" ]; then
+            program "PyTorch's numbers in $dtype" test_golden env GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/test_golden"
+        fi
+    done
+    for tool in memcheck racecheck initcheck; do
+        if [ "$SANITIZE" = 1 ]; then
+            program "$tool" $tool compute-sanitizer --tool $tool --error-exitcode 9 "$BUILD/harness" --device cuda
+        else
+            printf 'skipped\tgpu-%s\t\n' $tool >>"$results"
+        fi
+    done
 fi
 
 # A run must finish with a lower loss, an empty JIT cache and no JIT library mapped.
@@ -54,6 +69,8 @@ train=("$nojit" distill --teacher "$scratch/teacher" --student "$scratch/student
 # sm_75 has float16 and loss scaling: its PTX on this GPU.
 if [ -x "$BUILD/foreign/sm_75/nojit" ]; then
     step "float16 distillation" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --out "$scratch/f16"
+    step "float16 distillation, bf16 state" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --optimizer-state bf16 \
+        --out "$scratch/f16-bf16"
 fi
 
 # --verbose: a line for each kernel, of doctor and of whatever runs a model.
@@ -69,7 +86,7 @@ fi
 # While a run goes on, no JIT library is in its memory map.
 "${train[@]}" --steps 100000 --out "$scratch/mapped" >/dev/null 2>&1 &
 pid=$!
-for _ in $(seq 100); do
+for _ in $(seq 300); do
     sleep 0.1
     [ ! -s "$scratch/mapped/metrics.jsonl" ] || break
 done
@@ -90,10 +107,14 @@ counts=$scratch/counts
 : >"$counts"
 inject=()
 if [ -f "$BUILD/cupti_modules.so" ]; then
-    inject=("CUDA_INJECTION64_PATH=$PWD/$BUILD/cupti_modules.so" "MODULE_COUNTS=$counts")
+    inject=("CUDA_INJECTION64_PATH=$(realpath "$BUILD/cupti_modules.so")" "MODULE_COUNTS=$counts")
 fi
 step "distillation" env "${inject[@]}" CUDA_CACHE_PATH="$scratch/cache" "${train[@]}" --out "$scratch/graph"
-if [ -z "$(ls -A "$scratch/cache")" ]; then ok "JIT cache stays empty"; else not_ok "JIT cache stays empty" "$(ls "$scratch/cache")"; fi
+if [ -s "$scratch/graph/metrics.jsonl" ] && [ -z "$(ls -A "$scratch/cache")" ]; then
+    ok "JIT cache stays empty"
+else
+    not_ok "JIT cache stays empty" "$(ls "$scratch/cache")"
+fi
 if [ -s "$counts" ] && grep -q 'after: 0$' "$counts"; then
     ok "no module load after start-up"
     echo "     $(cat "$counts")"
@@ -103,7 +124,7 @@ fi
 losses() { sed -E 's/.*"loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2/' "$1/metrics.jsonl"; }
 weights() { cat "$1"/*model.safetensors; }
 same_bits() { # NAME RUN RUN
-    if [ "$(losses "$2")" = "$(losses "$3")" ] && cmp -s <(weights "$2") <(weights "$3"); then
+    if [ -s "$2/metrics.jsonl" ] && [ "$(losses "$2")" = "$(losses "$3")" ] && cmp -s <(weights "$2") <(weights "$3"); then
         ok "$1"
     else
         not_ok "$1" "$(diff <(losses "$2") <(losses "$3") | head -3)"
@@ -111,6 +132,10 @@ same_bits() { # NAME RUN RUN
 }
 step "the same without graphs" env NOJIT_GRAPH=0 "${train[@]}" --out "$scratch/plain"
 same_bits "graphs and no graphs give the same bits" "$scratch/graph" "$scratch/plain"
+if [ "$part" = run ]; then
+    finish
+    exit
+fi
 # NAME OPTION...: a shorter run of its own, with and without graphs.
 variant() {
     local name=$1 dir=$scratch/variant-$1
@@ -146,6 +171,21 @@ variant jensen-shannon --beta 0.5
 variant reverse --beta 1
 variant float32 --dtype float32
 variant accumulated --batch-size 2 --grad-accum 4
+variant bf16-state --optimizer-state bf16
+variant bf16-state-float32 --optimizer-state bf16 --dtype float32
+variant bf16-state-adapters --optimizer-state bf16 --lora-r 8 --lora-dropout 0.1
+step "adapters of 16 bits load again" "$nojit" eval --model "$scratch/student" --adapter "$scratch/variant-bf16-state-adapters" \
+    --data "$scratch/text" --device cuda --seq-len 256 --batch-size 8
+# A checkpoint holds all that rounding at random needs.
+kept=("${train[@]}" --steps 20 --optimizer-state bf16)
+step "bf16 state, from a checkpoint" "${kept[@]}" --save-every 10 --out "$scratch/kept"
+step "bf16 state, resumed" "${kept[@]}" --resume "$scratch/kept/checkpoint-10" --out "$scratch/kept-on"
+if cmp -s "$scratch"/kept{,-on}/model.safetensors; then
+    ok "bf16 state resumes bit for bit"
+else
+    not_ok "bf16 state resumes bit for bit" "$(tail -n 3 "$scratch/log")"
+fi
+refuses "another state" 2 "optimizer-state bf16; resume with the same" "${train[@]}" --resume "$scratch/kept/checkpoint-10" --out "$scratch/kept-f32"
 variant adapters --lora-r 8 --lora-dropout 0.1
 variant adapters-of-odd-rank --lora-r 5 --lora-target-modules q_proj,down_proj --recompute block
 # Where cuBLASLt has a scale for each row of e4m3, and a refusal elsewhere.
@@ -168,4 +208,10 @@ step "divergence percentiles" "$nojit" eval --model "$scratch/graph" --teacher "
 first=$(losses "$scratch/graph" | head -n 1 | cut -d' ' -f1)
 last=$(losses "$scratch/graph" | tail -n 1 | cut -d' ' -f1)
 if awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a) }'; then ok "loss falls ($first -> $last)"; else not_ok "loss falls" "$first -> $last"; fi
+
+{
+    printf 'tree\t%s\ncommit\t%s\n' "$(tests/treehash.sh)" "$(git rev-parse HEAD 2>/dev/null || echo unknown)"
+    cat "$scratch/machine" "$results"
+    awk -v program=gpu-run -f tests/results.awk "$said"
+} >"$BUILD/check-gpu.results"
 finish

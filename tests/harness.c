@@ -20,20 +20,8 @@ enum { CASE_SECONDS = 300 }; /* a case that takes longer hangs */
 
 static const char USAGE[] =
     "usage: harness [--device cpu|cuda] [--filter GLOB] [--seed N] [--list] [--json FILE]\n"
-    "               [--bench [--cold]] [--self-test]\n"
+    "               [--self-test]\n"
     "Runs the cases of every kernel key that GLOB matches and compares them with the references.\n";
-
-struct subject subject_of(const struct kernel_case *c)
-{
-    const struct nj_kernel *k = &nj_kernels[c->kernel];
-    return (struct subject){.key = k->key,
-                            .op = k->op,
-                            .params = k->params,
-                            .param_bytes = k->param_bytes,
-                            .param_count = k->param_count,
-                            .names = &nj_case_names[c->kernel],
-                            .c = c};
-}
 
 /* ---- children ---------------------------------------------------------------------------------
  */
@@ -120,11 +108,6 @@ struct selection {
     uint32_t keys, keys_run, keys_off_device, keys_without_case;
 };
 
-int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu)
-{
-    return gpu ? k->min_sm <= gpu->sm : k->cpu != NULL;
-}
-
 static void select_key(struct selection *sel, uint32_t kernel, const struct nj_device_info *gpu)
 {
     const uint32_t before = sel->count;
@@ -148,7 +131,7 @@ static void select_cases(struct selection *sel, const char *filter,
 {
     sel->subjects = allocate(nj_case_count, sizeof(*sel->subjects));
     for (uint32_t k = 0; k < nj_kernel_count; k++) {
-        if (fnmatch(filter, nj_kernels[k].key, 0) == 0) {
+        if (fnmatch(filter, nj_kernels[k].key, FNM_EXTMATCH) == 0) {
             sel->keys++;
             select_key(sel, k, gpu);
         }
@@ -345,7 +328,7 @@ static int list_cases(const struct options *o)
 {
     for (uint32_t i = 0; i < nj_case_count; i++) {
         const char *key = nj_kernels[nj_cases[i].kernel].key;
-        if (fnmatch(o->filter, key, 0) == 0)
+        if (fnmatch(o->filter, key, FNM_EXTMATCH) == 0)
             printf("%s [%s]%s\n", key, nj_cases[i].label, nj_cases[i].bench ? " bench" : "");
     }
     return 0;
@@ -372,10 +355,7 @@ static int parse(int argc, char **argv, struct options *o)
     const struct {
         const char *name;
         int *flag;
-    } flags[] = {{"--list", &o->list},
-                 {"--bench", &o->bench},
-                 {"--cold", &o->cold},
-                 {"--self-test", &o->self_test}};
+    } flags[] = {{"--list", &o->list}, {"--self-test", &o->self_test}};
     const size_t flag_count = sizeof(flags) / sizeof(flags[0]);
     for (int i = 1; i < argc; i++) {
         size_t f = 0;
@@ -408,7 +388,7 @@ static int parse(int argc, char **argv, struct options *o)
 static int some_key_matches(const char *filter)
 {
     for (uint32_t k = 0; k < nj_kernel_count; k++)
-        if (fnmatch(filter, nj_kernels[k].key, 0) == 0)
+        if (fnmatch(filter, nj_kernels[k].key, FNM_EXTMATCH) == 0)
             return 1;
     fprintf(stderr, "harness: no key matches '%s'; --list prints all\n", filter);
     return 0;
@@ -425,5 +405,5 @@ int main(int argc, char **argv)
         return 2;
     if (o.list)
         return list_cases(&o);
-    return o.bench ? run_bench(&o) : run_tests(&o);
+    return run_tests(&o);
 }

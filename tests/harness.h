@@ -7,7 +7,6 @@
  *   harness_case.c      one case: guarded buffers, launch, what must not have changed
  *   harness_fill.c      inputs from the fill rules of docs/contracts.md
  *   harness_compare.c   stored types, comparison of outputs
- *   harness_bench.c     benchmark cases
  *   harness_selftest.c  wrong ops, each of which must fail
  */
 #ifndef NOJIT_HARNESS_H
@@ -23,7 +22,7 @@ struct options {
     enum nj_device_kind device;
     const char *filter; /* glob on keys */
     uint64_t seed;
-    int list, bench, cold, self_test;
+    int list, self_test;
     const char *json; /* file, or NULL */
 };
 
@@ -35,7 +34,6 @@ struct subject {
     const struct case_names *names;
     const struct kernel_case *c;
 };
-struct subject subject_of(const struct kernel_case *c); /* of a case of the table */
 
 enum status { NOT_RUN, PASSED, FAILED };
 struct result {
@@ -74,17 +72,17 @@ int fill_case(const struct subject *s, uint64_t seed, int lp_is_f16, void **valu
 int arg_index(const struct kernel_case *c, const char *name); /* or -1 */
 
 /* ---- harness_case.c ---- */
+struct subject subject_of(const struct kernel_case *c); /* of a case of the table */
 void run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint64_t seed,
               struct result *out);
 void set_pointer(const struct subject *s, unsigned char *params, uint32_t arg, const void *ptr);
+/* Whether a device has the key; gpu NULL: the CPU. */
+int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu);
 
-/* ---- harness_bench.c, harness_selftest.c: exit status ---- */
-int run_bench(const struct options *o);
+/* ---- harness_selftest.c: exit status ---- */
 int run_self_test(void);
 
 /* ---- harness.c ---- */
-/* Whether a device has the key; gpu NULL: the CPU. */
-int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu);
 /* Runs cases[0..count) of one key in children, so that a crash is that case's failure. */
 void run_in_children(const struct subject *subjects, uint32_t count, uint64_t seed,
                      struct result *shared);

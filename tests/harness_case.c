@@ -32,6 +32,23 @@ struct run {
     struct buffer buffer[ARGS_MAX];
 };
 
+struct subject subject_of(const struct kernel_case *c)
+{
+    const struct nj_kernel *k = &nj_kernels[c->kernel];
+    return (struct subject){.key = k->key,
+                            .op = k->op,
+                            .params = k->params,
+                            .param_bytes = k->param_bytes,
+                            .param_count = k->param_count,
+                            .names = &nj_case_names[c->kernel],
+                            .c = c};
+}
+
+int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu)
+{
+    return gpu ? k->min_sm <= gpu->sm : k->cpu != NULL;
+}
+
 void set_pointer(const struct subject *s, unsigned char *params, uint32_t arg, const void *ptr)
 {
     memcpy(params + s->params[arg].offset, &ptr, sizeof(ptr));

@@ -122,7 +122,7 @@ static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements
             out[i] = rare ? -1 : value;
             break;
         case CASE_FILL_POSITION:
-            out[i] = row;
+            out[i] = (int32_t)a->first + row;
             break;
         case CASE_FILL_DOC_START:
             if (row == 0)

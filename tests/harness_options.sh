@@ -31,10 +31,8 @@ for seed in 1 2; do
 done
 errors() { sed -nE 's/.*"worst_error": ([^,]*),.*/\1/p' "$1"; }
 if [ "$(errors "$scratch/json1")" != "$(errors "$scratch/json2")" ]; then ok "another seed, other inputs"; else not_ok "another seed, other inputs" "$(errors "$scratch/json1")"; fi
-"$harness" --device cpu --bench --filter "$key" >"$scratch/log"
-if grep -qE "^$key +[0-9.]+ us " "$scratch/log"; then ok "--bench"; else not_ok "--bench" "$(cat "$scratch/log")"; fi
 
-for what in "" --bench --list; do
+for what in "" --list; do
     refuses "no such key $what" 2 "no key matches 'nothing.\*'; --list" "$harness" --device cpu $what --filter 'nothing.*'
 done
 refuses "a seed that is none" 2 "cannot use '--seed'" "$harness" --seed 1x

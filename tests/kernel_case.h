@@ -10,8 +10,8 @@
 #include "nojit.h"
 
 enum case_dir { CASE_IN, CASE_OUT, CASE_INOUT };
-enum case_type { CASE_F32, CASE_LP, CASE_I32, CASE_F8 };
-enum case_compare { CASE_COMPARE_ALL, CASE_COMPARE_SUM, CASE_COMPARE_NONE };
+enum case_type { CASE_F32, CASE_LP, CASE_I32, CASE_F8, CASE_BF16 };
+enum case_compare { CASE_COMPARE_ALL, CASE_COMPARE_SUM, CASE_COMPARE_NONE, CASE_COMPARE_MOST };
 enum case_fill {
     CASE_FILL_NORMAL,
     CASE_FILL_UNIFORM,
@@ -20,7 +20,7 @@ enum case_fill {
     CASE_FILL_ID,            /* fill_value: exclusive bound */
     CASE_FILL_ID_OR_IGNORED, /* fill_value: exclusive bound */
     CASE_FILL_ROW_OR_NONE,   /* fill_value: exclusive bound */
-    CASE_FILL_POSITION,      /* fill_value: modulus */
+    CASE_FILL_POSITION,      /* fill_value: modulus; first is added */
     CASE_FILL_DOC_START,     /* fill_value: rows of a sequence */
     CASE_FILL_ORDER,         /* fill_name: the id array */
     CASE_FILL_RUNS,          /* fill_name: the id array */
@@ -41,6 +41,13 @@ struct case_arg {
     const char *fill_name; /* or NULL */
     double scale;
     enum case_compare compare;
+    int64_t first; /* CASE_FILL_POSITION: what is added to each */
+};
+
+/* What the contract's expressions come to: of each argument, and of the whole. */
+struct case_sizes {
+    int64_t elements[32], fill_value[32];
+    double flops, bytes;
 };
 
 struct kernel_case {
@@ -56,6 +63,8 @@ struct kernel_case {
     /* The reference in double: same block layout, pointers to double and int32_t arrays; f32
      * scalars stay float. */
     void (*oracle)(const void *params);
+    /* For the dims in the block, whatever they are. */
+    void (*sizes)(const void *params, struct case_sizes *out);
 };
 
 extern const struct kernel_case nj_cases[];
@@ -78,7 +87,7 @@ extern const uint32_t nj_oracle_op_count;
  * like nj_kernels. */
 struct case_names {
     const char *const *params;
-    uint16_t axis_count;
+    uint16_t dim_count, axis_count;
     const char *const *axis_names;
     const int *axis_values;
 };

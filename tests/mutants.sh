@@ -3,15 +3,16 @@
 #
 # mutants.sh [GLOB]: plants the mutant of every claim whose id matches, one at a time, in a copy of the tree and of its build, and
 # runs the claim's test there: it must fail. Before that the test must pass without the mutant. A mutant that does not build was not
-# tried, and counts as such. Ends with `N killed of M`; fails unless they are equal. $BUILD is the build folder, RECORD (default BUILD/mutants) what was found, JOBS (default: the
-# processors) the number of copies, LIMIT (default 120) the seconds a test may take: one that hangs has failed.
+# tried, and counts as such. Ends with `N killed of M`; fails unless they are equal. DEVICE=cuda takes the claims that need a GPU, which
+# must be here (else tests/gpumutants.sh). $BUILD is the build folder, RECORD (default BUILD/mutants, BUILD/mutants-cuda) what was found,
+# JOBS (default: the processors) the number of copies, LIMIT (default 120) the seconds a test may take: one that hangs has failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${BUILD:=build}" "${JOBS:=$(nproc)}" "${LIMIT:=120}"
-BUILD=$(realpath "$BUILD")
-: "${RECORD:=$BUILD/mutants}"
+: "${JOBS:=$(nproc)}" "${LIMIT:=120}" "${DEVICE:=cpu}"
+. tests/planted.sh
+: "${RECORD:=$BUILD/mutants$([ "$DEVICE" = cpu ] || echo "-$DEVICE")}"
 only=${1:-*}
-check=$BUILD/contractcheck
+claims=("$check" --only "$only" --device "$DEVICE")
 scratch=$(mktemp -d)
 mkdir "$scratch/sound"
 trap 'rm -rf "$scratch"' EXIT
@@ -19,18 +20,21 @@ unset MAKEFLAGS MAKELEVEL MFLAGS CI # a mutant may leave something unused
 export FLIPS=10 # of blobcheck_damage: no claim is about them
 export OMP_NUM_THREADS=$((($(nproc) + JOBS - 1) / JOBS))
 
-"$check" --only "$only" --list >"$scratch/list"
+"${claims[@]}" --list >"$scratch/list"
 [ -s "$scratch/list" ] || {
-    echo "mutants: no claim matches '$only'" >&2
+    echo "mutants: no claim of $DEVICE matches '$only'" >&2
     exit 1
 }
 
 # targets PROGRAM: what make has to bring up to date.
 targets() {
     case $1 in
-    harness*) echo build/harness ;;
-    test_*) echo "build/tests/$1" ;;
+    harness* | gpu-harness | gpu-*check) echo build/harness ;;
+    test_* | gpu-test_*) echo "build/tests/${1#gpu-}" ;;
+    gpu-run) echo build/nojit build/cupti_modules.so ;;
+    kbench*) echo build/kbench ;;
     gen_*) echo build/gen-bin/gen ;;
+    fuzz_corpus) for t in tests/fuzz/corpus/*/; do echo "build/fuzz/$(basename "$t")"; done ;;
     *) echo build/nojit build/blobcheck build/damage build/contractcheck build/gen-bin/gen build/pack-bin/pack ;;
     esac
 }
@@ -41,15 +45,6 @@ test_in() { # TREE BUILD PROGRAM CHECK
 sound() { # PROGRAM CHECK LOG
     local known=$scratch/sound/${1}_${2//\//_}
     [ -e "$known" ] || { test_in . "$BUILD" "$1" "$2" >"$3" 2>&1 && touch "$known"; }
-}
-# What changed in the copy since the mark becomes what it was: contents and times.
-restore() {
-    local f from
-    while IFS= read -r f; do
-        from=${f#"$1"/}
-        case $from in build/*) from=$BUILD/${from#build/} ;; esac
-        if [ -e "$from" ]; then cp -p "$from" "$f"; else rm -f "$f"; fi
-    done < <(find "$1" -newer "$1.mark" ! -type d)
 }
 verdict() { # ID WORD TEST [LOG]
     printf '%s\t%s\n' "$2" "$1" >>"$scratch/record"
@@ -63,8 +58,7 @@ try() { # TREE ID FILE PROGRAM CHECK
         verdict "$id" "untried" "$name fails without the mutant" "$log"
         return
     fi
-    touch -d '2 seconds ago' "$tree.mark"
-    if ! (cd "$tree" && "$check" --plant "$id") >"$log" 2>&1 ||
+    if ! plant "$tree" "$id" >"$log" 2>&1 ||
         ! make --no-print-directory -C "$tree" B=build $(targets "$4") >"$log" 2>&1; then
         verdict "$id" "untried" "it does not build" "$log"
     elif test_in "$tree" build "$4" "$5" >"$log" 2>&1; then
@@ -74,11 +68,9 @@ try() { # TREE ID FILE PROGRAM CHECK
     fi
     restore "$tree"
 }
-work() { # JOB: every JOBS-th claim. posix: tar's own format cuts times to seconds, and make would rebuild kernels
+work() { # JOB: every JOBS-th claim
     local tree=$scratch/tree$1 n=0 id file program name
-    mkdir -p "$tree/build"
-    tar -c --format=posix --exclude=./.git --exclude='./build*' . | tar -x -C "$tree"
-    tar -C "$BUILD" -c --format=posix --exclude=./{demo,foreign,harness,test-logs,tests} . | tar -x -C "$tree/build"
+    copy_tree "$tree"
     while IFS=$'\t' read -r id file program name; do
         if [ $((n++ % JOBS)) = "$1" ]; then try "$tree" "$id" "$file" "$program" "$name"; fi
     done <"$scratch/list"
@@ -87,4 +79,4 @@ work() { # JOB: every JOBS-th claim. posix: tar's own format cuts times to secon
 for ((job = 0; job < JOBS; job++)); do work $job & done
 wait
 mv "$scratch/record" "$RECORD"
-"$check" --only "$only" --mutants "$RECORD" | tail -n 1
+"${claims[@]}" --mutants "$RECORD" | tail -n 1

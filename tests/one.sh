@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# one.sh PROGRAM [CHECK]: runs one test by the name that contracts give it. Exit status 0 if the check passed; whatever
+# one.sh PROGRAM [CHECK]: runs one test by the name that contracts give it (gpu-PROGRAM: on a GPU). Exit status 0 if the check passed; whatever
 # else happens, a crash or a check that does not exist, is a failure, and the log is shown. $BUILD is the build folder.
 set -u
 cd "$(dirname "$0")/.."
@@ -12,6 +12,12 @@ case $program in
 harness) run=("$BUILD/harness" --device cpu --filter "${check:-*}.*") ;;
 harness-selftest) run=("$BUILD/harness" --self-test) ;;
 test_*) run=("$BUILD/tests/$program" ${check:+"$check"}) ;;
+gpu-harness) run=("$BUILD/harness" --device cuda --filter "${check:-*}.*") ;;
+gpu-*check)
+    run=(compute-sanitizer --tool "${program#gpu-}" --error-exitcode 9 "$BUILD/harness" --device cuda --filter "${check:-*}.*")
+    ;;
+gpu-test_*) run=(env REQUIRE_GPU=1 "$BUILD/tests/${program#gpu-}" ${check:+"$check"}) ;;
+gpu-run) run=(bash tests/gpu.sh run) ;;
 *) run=(bash "tests/$program.sh") ;;
 esac
 log=$(mktemp)
@@ -19,7 +25,7 @@ trap 'rm -f "$log"' EXIT
 status=0
 "${run[@]}" >"$log" 2>&1 </dev/null || status=$?
 if [ -n "$check" ]; then
-    awk -v program="$program" -f tests/results.awk "$log" | awk -F'\t' -v check="$check" '
+    awk -v program="$program" -v status="$status" -f tests/results.awk "$log" | awk -F'\t' -v check="$check" '
         $3 == check { n[$1]++ } END { exit !(n["passed"] && !n["failed"]) }' && status=0 || status=1
 fi
 [ "$status" = 0 ] || tail -n 40 "$log"

@@ -53,7 +53,7 @@ fails() { # STATUS REGEX ARGUMENTS...: as go, but refused
     is $status "$want" && why="no '$pattern' in $(cat "$d/err")" && grep -qE -- "$pattern" "$d/err"
 }
 eval_json() { "$nojit" eval --model "$d/model1" --data "$d/held.txt" "${small[@]}" --json "$@" 2>"$d/err"; }
-plan_json() { "$nojit" plan --student "$d/model1" --teacher "$d/model2" "${small[@]}" --json "$@" 2>"$d/err"; }
+plan_json() { "$nojit" plan --student "$d/model1" --teacher "$d/model2" "${small[@]}" --memory-budget 9 --json "$@" 2>"$d/err"; }
 region() { # NAME ARGUMENTS...: its bytes in the plan
     local name=$1
     shift

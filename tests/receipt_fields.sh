@@ -32,10 +32,25 @@ else
 fi
 if awk -v s="$(field one seconds)" 'BEGIN { exit !(s > 0 && s < 600) }'; then ok "seconds"; else not_ok "seconds" "$(field one seconds)"; fi
 is "all positions have a target but where a text ends" "$(field one trained_tokens) $(field one trained_targets)" "256 256"
+losses=$(grep -oE '"loss": [^,]+' "$d/one/metrics.jsonl" | cut -d' ' -f2)
+is "losses of the first and last step" "$(field one initial_loss) $(field one final_loss)" "$(head -n 1 <<<"$losses") $(tail -n 1 <<<"$losses")"
 is "steps" "$(field one first_step) $(field one steps_done)" "0 4"
 is "what the run decided" "$(field one warmup_steps) $(field one head_chunk) $(field one vocab) $(field one dtype | tail -n 1)" "2 64 264 float32"
 is "what was asked for" "$(field one warmup-ratio) $(field one lr | tail -n 1)" "0.5 0.25"
 is "no fall-back where the CPU was asked for" "$(field one fallbacks)$(field one fallback)" 0
+# 64 tokens a step in rows of 32; 2 layers of 1 head of 64.
+is "operations of a step" "$(field one student_flops) $(field one teacher_flops) $(field one teacher_f8_flops)" \
+    "$((3 * (2 * 64 * $(field one student_parameters) + 64 * 2 * 2 * 1 * 64 * 33))) 0 0"
+"$nojit" init --preset nojit-tiny-qwen3 --out "$d/teacher" >/dev/null # untied; 2 layers of 2 heads of 64
+distil() { # OUT OPTION...
+    "$nojit" distill --teacher "$d/teacher" --student "$d/student" --out "$d/$1" --seq-len 32 --batch-size 2 --device cpu --data \
+        "$d/text.txt" --steps 1 "${@:2}" >"$d/log" 2>&1
+}
+distil plain
+distil rounded --teacher-dtype fp8
+once=$((2 * 64 * ($(field plain teacher_parameters) - 264 * 128))) scores=$((64 * 2 * 2 * 2 * 64 * 33))
+is "a teacher's operations" "$(field plain teacher_flops) $(field plain teacher_f8_flops)" "$((once + scores)) 0"
+is "those in e4m3 are apart" "$(field rounded teacher_flops) $(field rounded teacher_f8_flops)" "$scores $once"
 rm "$d/one/config.json" "$d/one/model.safetensors" "$d/one/receipt.json"
 rm -r "$d/one/checkpoint-4"
 run one --data "$d/text.txt" --steps 4 --resume auto --warmup-ratio 0.5 --lr 0.25

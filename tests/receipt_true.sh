@@ -26,9 +26,10 @@ differs() { # NAME FIELD: of the runs a and b
 }
 
 distil a "$d/teacher" "$d/text.txt" --steps 3 --batch-size 3 --seq-len 24 --grad-accum 2 --lr 5e-4 --min-lr-ratio 0.25 --weight-decay 0.125 \
-    --beta1 0.75 --beta2 0.5 --eps 0.0625 --max-grad-norm 0.375 --temperature 3 --kd-ratio 0.625 --beta 0.5 --lr-schedule linear
+    --beta1 0.75 --beta2 0.5 --eps 0.0625 --max-grad-norm 0.375 --temperature 3 --kd-ratio 0.625 --beta 0.5 --lr-schedule linear \
+    --optimizer-state bf16
 for pair in steps:3 batch_size:3 seq_len:24 grad_accum:2 min_lr_ratio:0.25 weight_decay:0.125 beta1:0.75 beta2:0.5 \
-    eps:0.0625 max_grad_norm:0.375 temperature:3.0 kd_ratio:0.625 beta:0.5 lr_schedule:linear dtype:float32 steps_done:3; do
+    eps:0.0625 max_grad_norm:0.375 temperature:3.0 kd_ratio:0.625 beta:0.5 lr_schedule:linear optimizer_state:bf16 dtype:float32 steps_done:3; do
     is "applied: ${pair%:*}" a "${pair%:*}" "${pair#*:}"
 done
 is "applied: lr" a lr '0.0005|0.00049999[0-9]*|0.000500000[0-9]*'

@@ -113,7 +113,7 @@ static void padding_stays_zero(void **state)
     for (int64_t i = 0; i < e->student.p.count; i++) {
         if (strcmp(params_name_at(&e->student.p, i), "padding") != 0)
             continue;
-        assert_true(e->mem.master[i] == 0.0f && e->mem.m[i] == 0.0f);
+        assert_true(e->mem.master[i] == 0.0f && ((float *)e->mem.m)[i] == 0.0f);
         checked++;
     }
     assert_int_equal(checked,

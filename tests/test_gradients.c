@@ -175,8 +175,9 @@ static void rope_turns_pairs_by_the_angle(void **state)
             if (c < (H + K) * HEAD) {
                 const int low = i < HEAD / 2, pair = low ? i : i - HEAD / 2;
                 const double re = low ? x[0] : x[-HEAD / 2], im = low ? x[HEAD / 2] : x[0];
-                const double angle = a.pos[n] * a.inv_freq[pair] + atan2(im, re);
-                want = hypot(re, im) * (low ? cos(angle) : sin(angle));
+                const double angle = (double)((float)a.pos[n] * (float)a.inv_freq[pair]);
+                const double turned = angle + atan2(im, re);
+                want = hypot(re, im) * (low ? cos(turned) : sin(turned));
             }
             assert_close(y[n * WIDTH + c], want, 1e-11);
         }

@@ -25,9 +25,8 @@ static float *weights_after(const struct train_options *o, const char *tokens, i
 }
 
 /* One option is not its usual value. */
-static struct train_options with(int option)
+static struct train_options with(struct train_options o, int option)
 {
-    struct train_options o = small_options;
     struct {
         float *value;
         float other;
@@ -51,17 +50,16 @@ static struct train_options with(int option)
     return o;
 }
 
-static void every_option_reaches_the_weights(void **state)
+static void check_every_option(const struct train_options *plain)
 {
-    (void)state;
     enum { OPTIONS = 14 };
     size_t bytes;
-    float *usual = weights_after(&small_options, "tokens.bin", 3, &bytes);
-    struct train_options cosine = small_options;
+    float *usual = weights_after(plain, "tokens.bin", 3, &bytes);
+    struct train_options cosine = *plain;
     cosine.schedule = SCHEDULE_COSINE;
     float *on_cosine = weights_after(&cosine, "tokens.bin", 3, &bytes);
     for (int k = 0; k < OPTIONS; k++) {
-        const struct train_options o = with(k);
+        const struct train_options o = with(*plain, k);
         float *other = weights_after(&o, "tokens.bin", 3, &bytes);
         if (memcmp(other, o.schedule == SCHEDULE_COSINE ? on_cosine : usual, bytes) == 0)
             fail_msg("option %d changes nothing", k);
@@ -69,6 +67,15 @@ static void every_option_reaches_the_weights(void **state)
     }
     free(usual);
     free(on_cosine);
+}
+
+static void every_option_reaches_the_weights(void **state)
+{
+    (void)state;
+    struct train_options o = small_options;
+    check_every_option(&o);
+    o.optimizer_state = STATE_BF16;
+    check_every_option(&o);
 }
 
 static void rates_are_those_of_the_schedule(void **state)

@@ -2,7 +2,8 @@
  *
  * contractcheck.c: whether the claims of the contracts are held. Run in the root of the tree; reads
  * contracts/kernels and contracts/system. Every claim is bound to a test and to a mutant, a planted
- * fault that makes the test fail, or says that it is open. docs/contracts.md has the format.
+ * fault that makes the test fail, or says that it is open. What needs a GPU is held by the record of a
+ * run on one, if that was of this tree, and counted apart without. docs/contracts.md has the format.
  *
  * Exit status: 0 all bound claims are held, 1 one is not, 2 usage.
  */
@@ -21,13 +22,19 @@
 enum { MAX_CLAIMS = 1024 };
 
 static const char USAGE[] =
-    "usage: contractcheck [--only GLOB] [--results FILE] [--mutants FILE]\n"
-    "       contractcheck [--only GLOB] --list\n"
+    "usage: contractcheck [--only GLOB] [--device cpu|cuda] [--results FILE] [--gpu FILE --tree "
+    "HASH]\n"
+    "                     [--mutants FILE]\n"
+    "       contractcheck [--only GLOB] [--device cpu|cuda] --list\n"
     "       contractcheck --plant ID\n"
     "Checks the claims under contracts/ in this folder: each names a test that exists and a mutant "
     "that can be planted.\n"
     "  --only GLOB     claims whose id matches (@(A|B)* works)\n"
+    "  --device D      claims whose test needs a GPU (cuda), or none (cpu)\n"
     "  --results FILE  the tests have passed in this record of a test run (BUILD/test-results)\n"
+    "  --gpu FILE      those on a GPU have in this one (BUILD/check-gpu.results); left aside "
+    "unless it is there\n"
+    "  --tree HASH     and of the tree with this hash (tests/treehash.sh)\n"
     "  --mutants FILE  the mutants were killed in this record (BUILD/mutants)\n"
     "  --list          id, file of the mutant, program and check of the test; a line per bound "
     "claim\n"
@@ -35,14 +42,21 @@ static const char USAGE[] =
 
 struct claims {
     struct falsifier of[MAX_CLAIMS];
-    bool failed[MAX_CLAIMS];
+    enum verdict { HELD, FAILED, NEEDS_GPU, OPEN } verdict[MAX_CLAIMS];
     int count;
 };
 
-/* A test as tests/run.sh records it. */
+/* A test as tests/run.sh or, if it needs a GPU, tests/gpu.sh records it. */
 struct test_name {
     const char *program, *check; /* check "": the whole program */
 };
+
+static const char GPU_PROGRAM[] = "gpu-";
+
+static bool needs_gpu(const struct falsifier *f)
+{
+    return f->open == NULL && strncmp(f->test, GPU_PROGRAM, strlen(GPU_PROGRAM)) == 0;
+}
 
 static struct test_name name_of(const struct falsifier *f)
 {
@@ -153,19 +167,37 @@ static bool holds_word(const char *text, const char *word)
     return false;
 }
 
+/* The harness, on a GPU also under the tools that watch it: its checks are ops. */
+static bool is_harness(const char *program)
+{
+    static const char *const names[] = {"harness", "gpu-harness", "gpu-memcheck", "gpu-racecheck",
+                                        "gpu-initcheck"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(program, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The file that must hold the name of a test. */
+static const char *source_of(const struct test_name *t)
+{
+    const char *program = t->program;
+    if (strcmp(program, "harness-selftest") == 0)
+        return "tests/harness_selftest.c";
+    if (is_harness(program))
+        return keep_format("contracts/kernels/%s.yaml", t->check);
+    if (strcmp(program, "gpu-run") == 0)
+        return "tests/gpu.sh";
+    if (strncmp(program, GPU_PROGRAM, strlen(GPU_PROGRAM)) == 0)
+        program += strlen(GPU_PROGRAM);
+    return keep_format("tests/%s.%s", program, strncmp(program, "test_", 5) == 0 ? "c" : "sh");
+}
+
 static void check_test(const struct falsifier *f)
 {
     const struct test_name t = name_of(f);
-    const char *path =
-        keep_format("tests/%s.%s", t.program, strncmp(t.program, "test_", 5) == 0 ? "c" : "sh");
-    const char *word = t.check;
-    if (strcmp(t.program, "harness-selftest") == 0) {
-        path = "tests/harness_selftest.c";
-    } else if (strcmp(t.program, "harness") == 0) { /* its checks are ops */
-        path = keep_format("contracts/kernels/%s.yaml", t.check);
-        word = "";
-    }
-    const char *source = text_of(path);
+    const char *path = source_of(&t), *source = text_of(path);
+    const char *word = is_harness(t.program) ? "" : t.check;
     if (source == NULL)
         problem(f->contract, f->line, "%s names the test '%s', but there is no %s", f->id, f->test,
                 path);
@@ -237,9 +269,16 @@ static void check_killed(const struct falsifier *f, const char *record, const ch
 /* ---- commands --------------------------------------------------------------------------------- */
 
 struct command {
-    const char *only, *results, *mutants, *plant;
+    const char *only, *device, *results, *gpu, *tree, *mutants, *plant;
     int list;
 };
+
+static bool is_chosen(const struct falsifier *f, const struct command *cmd)
+{
+    const char *device = f->open ? "" : needs_gpu(f) ? "cuda" : "cpu";
+    return fnmatch(cmd->only, f->id, FNM_EXTMATCH) == 0 &&
+           (cmd->device == NULL || strcmp(cmd->device, device) == 0);
+}
 
 static const char *record_of(const char *path)
 {
@@ -250,43 +289,66 @@ static const char *record_of(const char *path)
     return text;
 }
 
+/* The record of a run on a GPU, or NULL if there is none of this tree. */
+static const char *gpu_record_of(const struct command *cmd)
+{
+    const char *text = cmd->gpu ? text_of(cmd->gpu) : NULL;
+    return text && cmd->tree && recorded(text, "tree", cmd->tree) ? text : NULL;
+}
+
+/* A tool that is not on the machine, or was not asked for, leaves its claims as they were. */
+static bool was_skipped(const struct falsifier *f, const char *record)
+{
+    return recorded(record, "skipped", keep_format("%s\t", name_of(f).program));
+}
+
 static void check_claims(struct claims *c, const struct command *cmd)
 {
     const char *results = record_of(cmd->results), *mutants = record_of(cmd->mutants);
+    const char *gpu = gpu_record_of(cmd);
     for (int i = 0; i < c->count; i++) {
         const struct falsifier *f = &c->of[i];
         const int before = problem_count();
+        const bool on_gpu = needs_gpu(f);
+        const bool unknown = on_gpu && (gpu == NULL || was_skipped(f, gpu));
         check_id(c, f);
-        if (f->open == NULL && fnmatch(cmd->only, f->id, FNM_EXTMATCH) == 0) {
+        if (f->open == NULL && is_chosen(f, cmd)) {
             check_test(f);
             check_mutant(f);
-            if (results)
+            if (on_gpu && !unknown)
+                check_result(f, gpu, cmd->gpu);
+            if (!on_gpu && results)
                 check_result(f, results, cmd->results);
             if (mutants)
                 check_killed(f, mutants, cmd->mutants);
         }
-        c->failed[i] = problem_count() > before;
+        c->verdict[i] = problem_count() > before ? FAILED
+                        : f->open != NULL        ? OPEN
+                        : unknown && !mutants    ? NEEDS_GPU
+                                                 : HELD;
     }
 }
 
 static int report(struct claims *c, const struct command *cmd)
 {
     const int others = problem_count(); /* faults of no claim that could be read */
+    int count[OPEN + 1] = {0};
     check_claims(c, cmd);
-    int bound = 0, open = 0, held = 0;
     for (int i = 0; i < c->count; i++) {
-        if (fnmatch(cmd->only, c->of[i].id, FNM_EXTMATCH) != 0)
+        const struct falsifier *f = &c->of[i];
+        if (!is_chosen(f, cmd))
             continue;
-        open += c->of[i].open != NULL;
-        bound += c->of[i].open == NULL;
-        held += c->of[i].open == NULL && !c->failed[i];
-        if (c->of[i].open != NULL)
-            printf("open: %s: %s\n", c->of[i].id, c->of[i].open);
+        count[c->verdict[i]]++;
+        if (c->verdict[i] == OPEN)
+            printf("open: %s: %s\n", f->id, f->open);
+        if (c->verdict[i] == NEEDS_GPU)
+            printf("needs a GPU: %s: %s (%s)\n", f->id, f->claim, f->test);
     }
     if (cmd->mutants)
-        printf("%d killed of %d\n", held, bound);
+        printf("%d killed of %d\n", count[HELD], count[HELD] + count[FAILED]);
     else
-        printf("contracts: %d passed, %d failed, %d open\n", held, bound - held + others, open);
+        printf("contracts: %d passed, %d failed, %d need a GPU, %d open\n", count[HELD],
+               count[FAILED] + others, count[NEEDS_GPU], count[OPEN]);
     return problem_count() > 0;
 }
 
@@ -294,7 +356,7 @@ static int list(const struct claims *c, const struct command *cmd)
 {
     for (int i = 0; i < c->count; i++) {
         const struct falsifier *f = &c->of[i];
-        if (f->open != NULL || fnmatch(cmd->only, f->id, FNM_EXTMATCH) != 0)
+        if (f->open != NULL || !is_chosen(f, cmd))
             continue;
         const struct test_name t = name_of(f);
         printf("%s\t%s\t%s\t%s\n", f->id, f->mutant.file, t.program, t.check);
@@ -329,27 +391,33 @@ static int plant(const struct claims *c, const char *id)
 
 static int parse(int argc, char **argv, struct command *cmd)
 {
-    const struct option options[] = {{"only", required_argument, NULL, 'o'},
-                                     {"results", required_argument, NULL, 'r'},
-                                     {"mutants", required_argument, NULL, 'm'},
-                                     {"plant", required_argument, NULL, 'p'},
-                                     {"list", no_argument, &cmd->list, 1},
-                                     {"help", no_argument, NULL, 'h'},
-                                     {0}};
+    static const struct option options[] = {
+        {"only", required_argument, NULL, 'o'},    {"device", required_argument, NULL, 'd'},
+        {"results", required_argument, NULL, 'r'}, {"gpu", required_argument, NULL, 'g'},
+        {"tree", required_argument, NULL, 't'},    {"mutants", required_argument, NULL, 'm'},
+        {"plant", required_argument, NULL, 'p'},   {"list", no_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},          {0}};
+    const struct {
+        int option;
+        const char **into;
+    } texts[] = {{'o', &cmd->only}, {'d', &cmd->device},  {'r', &cmd->results}, {'g', &cmd->gpu},
+                 {'t', &cmd->tree}, {'m', &cmd->mutants}, {'p', &cmd->plant}};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        const char **into = c == 'o'   ? &cmd->only
-                            : c == 'r' ? &cmd->results
-                            : c == 'm' ? &cmd->mutants
-                            : c == 'p' ? &cmd->plant
-                                       : NULL;
-        if (c != 0 && into == NULL) {
+        bool known = c == 'l';
+        cmd->list |= known;
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+            if (texts[i].option == c) {
+                *texts[i].into = optarg;
+                known = true;
+            }
+        if (!known) {
             fputs(USAGE, c == 'h' ? stdout : stderr);
             return c == 'h' ? 0 : 2;
         }
-        if (into)
-            *into = optarg;
     }
-    if (optind == argc)
+    const bool device_known =
+        !cmd->device || strcmp(cmd->device, "cpu") == 0 || strcmp(cmd->device, "cuda") == 0;
+    if (optind == argc && device_known)
         return -1;
     fputs(USAGE, stderr);
     return 2;

@@ -7,10 +7,13 @@
 #   NJ_KERNELS    folder of <op>.cu and ref/<op>.c           ARCHS         "default" or a list such as "sm_86 sm_90a"
 #   ONLY          pattern of ops, or empty                   CUDA_DIR      CUDA 13 (bin/nvcc, bin/ptxas, bin/fatbinary)
 #   CC, CFLAGS    of launchers and references                 NJ_CC         the compiler with flags that CFLAGS keeps
+#   NJ_SHARED       folder of instances, PTX and cubins; builds for several hosts can share one (NJ_BUILD)
 # nojit's own build also sets NJ_GEN and the rest of the first lines below; installed, they point beside this file.
 # Gives: NJ_OBJECTS (launchers, references, machine code), NJ_CFLAGS, NJ_GENERATED, and the goal $(NJ_BUILD)/pack/MANIFEST.
 
+NJ_SHARED ?= $(NJ_BUILD)
 NJ_HERE := $(dir $(lastword $(MAKEFILE_LIST)))
+include $(NJ_HERE)stamp.mk
 NJ_INCLUDE ?= $(NJ_HERE)include
 NJ_GEN ?= $(NJ_HERE)bin/gen
 NJ_PACK ?= $(NJ_HERE)bin/pack
@@ -29,13 +32,8 @@ Q ?= $(if $(V),,@)
 NJ_CFLAGS := $(addprefix -I,$(NJ_BUILD)/gen $(NJ_INCLUDE) $(NJ_KERNELS) $(NJ_KERNELS)/ref)
 NJ_GENERATED := $(addprefix $(NJ_BUILD)/gen/,nojit_ops.h ops.c cases.c keys.txt archs.txt spills.txt KERNELS.md)
 
-# nj-stamp FILE TEXT: a file that changes only when TEXT does, so that a changed setting rebuilds what it should.
-nj-stamp = $(shell mkdir -p $(dir $1); printf '%s\n' '$2' | cmp -s - $1 || printf '%s\n' '$2' > $1)
-# Objects do not depend on the folder that they were built in, so a moved tree rebuilds nothing.
-nj-unmapped = $(filter-out -ffile-prefix-map=%,$1)
-
 $(call nj-stamp,$(NJ_BUILD)/stamp/gen,$(ARCHS) / $(ONLY))
-$(call nj-stamp,$(NJ_BUILD)/stamp/nvcc,$(CUDA_DIR) $(shell $(CUDA_DIR)/bin/nvcc --version | tail -n 1))
+$(call nj-stamp,$(NJ_SHARED)/stamp/nvcc,$(CUDA_DIR) $(shell $(CUDA_DIR)/bin/nvcc --version | tail -n 1))
 $(call nj-stamp,$(NJ_BUILD)/stamp/cc,$(call nj-unmapped,$(NJ_CC)) $(CFLAGS) $(NJ_REF_CFLAGS) $(NJ_CFLAGS))
 
 $(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*.yaml) $(NJ_CONTRACTS) \
@@ -52,19 +50,25 @@ endif
 # The generator rewrites only what changed: the list is its target, the rest follows without a recipe of its own.
 $(NJ_GENERATED) $(NJ_KEYS:%=$(NJ_BUILD)/gen/inst/%.cu): $(NJ_BUILD)/gen/list.mk ;
 
+ifneq ($(NJ_SHARED),$(NJ_BUILD))
+$(NJ_KEYS:%=$(NJ_SHARED)/gen/inst/%.cu): $(NJ_SHARED)/%: $(NJ_BUILD)/%
+	$(Q)mkdir -p $(@D)
+	$(Q)cmp -s $< $@ || cp $< $@
+endif
+
 # A stem is KEY.ARCH: attn_fwd.lp.d64.sm_90a. A source in the folder of its arch stands in for the common one.
 nj-arch = $(patsubst .%,%,$(suffix $1))
-nj-op = $(firstword $(subst ., ,$1))
+nj-arch-source = $(NJ_KERNELS)/$(nj-arch)/$(firstword $(subst ., ,$1)).cu
 .SECONDEXPANSION:
-$(NJ_BUILD)/ptx/%.ptx: $(NJ_BUILD)/gen/inst/$$(basename $$*).cu $(NJ_BUILD)/stamp/nvcc \
-		$$(wildcard $(NJ_KERNELS)/$$(call nj-arch,$$*)/$$(call nj-op,$$*).cu)
+$(NJ_SHARED)/ptx/%.ptx: $(NJ_SHARED)/gen/inst/$$(basename $$*).cu $(NJ_SHARED)/stamp/nvcc \
+		$$(wildcard $$(call nj-arch-source,$$*))
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  PTX    $*")
 	$(Q)$(CUDA_DIR)/bin/nvcc -ptx -std=c++17 -arch=$(subst sm_,compute_,$(call nj-arch,$*)) \
 		-MD -MP -MF $(@:.ptx=.d) -MT $@ \
 		$(addprefix -I,$(NJ_KERNELS)/$(call nj-arch,$*) $(NJ_KERNELS) $(NJ_INCLUDE)) -o $@ $<
 
-$(NJ_BUILD)/cubin/%.cubin: $(NJ_BUILD)/ptx/%.ptx
+$(NJ_SHARED)/cubin/%.cubin: $(NJ_SHARED)/ptx/%.ptx
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CUDA_DIR)/bin/ptxas -v -arch=$(patsubst .%,%,$(suffix $*)) -o $@ $< 2> $(@:.cubin=.log) \
 		|| { cat $(@:.cubin=.log) >&2; exit 1; }
@@ -79,7 +83,7 @@ $(NJ_BUILD)/pack/MANIFEST: $(NJ_FATBINS) $(NJ_PACK) $(addprefix $(NJ_BUILD)/gen/
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  PACK   $(words $(NJ_KEYS)) keys for $(NJ_ARCHS)")
 	$(Q)$(NJ_PACK) --keys $(NJ_BUILD)/gen/keys.txt --archs $(NJ_BUILD)/gen/archs.txt \
-		--spills $(NJ_BUILD)/gen/spills.txt --fatbins $(NJ_BUILD)/fatbin --logs $(NJ_BUILD)/cubin --out $(@D)
+		--spills $(NJ_BUILD)/gen/spills.txt --fatbins $(NJ_BUILD)/fatbin --logs $(NJ_SHARED)/cubin --out $(@D)
 	$(Q)touch $@
 
 $(NJ_BUILD)/obj/blobs.o: $(NJ_BLOBS_S) $(NJ_BUILD)/pack/MANIFEST $(NJ_BUILD)/gen/keys.txt
@@ -103,4 +107,4 @@ NJ_ORACLES := $(NJ_BUILD)/obj/gen/cases.o $(NJ_REF_NAMES:%=$(NJ_BUILD)/obj/ref64
 
 .SECONDARY:
 .DELETE_ON_ERROR:
--include $(wildcard $(NJ_BUILD)/ptx/*.d $(NJ_BUILD)/obj/gen/*.d $(NJ_BUILD)/obj/ref32/*.d $(NJ_BUILD)/obj/ref64/*.d)
+-include $(wildcard $(NJ_SHARED)/ptx/*.d $(NJ_BUILD)/obj/gen/*.d $(NJ_BUILD)/obj/ref32/*.d $(NJ_BUILD)/obj/ref64/*.d)

@@ -8,17 +8,12 @@ set -eu
 build=${1:?usage: setup.sh BUILD}
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}"
+. "$here/apt.sh"
 
 packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev libpcre2-dev libcmocka-dev"
 wheel_packages="python3 python3-pip"
 headers="xxhash.h yaml.h jansson.h zstd.h utf8proc.h pcre2.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
 archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a libutf8proc.a libpcre2-8.a"
-
-say() { echo "setup: $*" >&2; }
-die() {
-    echo "$*"
-    exit 1
-}
 
 libraries_present() {
     command -v ${CC%% *} >/dev/null 2>&1 && command -v g++ >/dev/null 2>&1 || return 1
@@ -42,19 +37,6 @@ openblas_dir() {
             return
         fi
     done
-}
-
-apt_install() {
-    local sudo="" install="apt-get install -y --no-install-recommends $*"
-    command -v apt-get >/dev/null 2>&1 || die "packages (Debian's names) are needed and there is no apt-get: $*"
-    if [ "$(id -u)" != 0 ]; then
-        sudo="sudo -n"
-        $sudo true 2>/dev/null ||
-            die "packages are missing and this user may not install them; run 'sudo apt-get update && sudo $install', then make again"
-    fi
-    say "installing packages: $*"
-    { $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive $install -qq; } >"$build/apt.log" 2>&1 ||
-        die "apt-get failed (see $build/apt.log); run '${sudo:+sudo }apt-get update && ${sudo:+sudo }$install', then make again"
 }
 
 # A CUDA compiler is usable if it is release 13.0 or later 13.x: older ones lack sm_120 and sm_121.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * adapters.c: adapters between the files of PEFT and the arenas, and merged into their model.
- * Saved adapters are the master weights, in float32: loaded again they are the same bits.
+ * Saved adapters are the weights that are updated, in their type: loaded again they are the same
+ * bits.
  */
 #include "engine_impl.h"
 
@@ -21,20 +22,24 @@ static int adapter_file(const char *dir, char *path, size_t bytes)
 
 /* ---- reading ---- */
 
-static int draw(struct engine *e, enum nj_dtype T, char *arena)
+/* Half of the transfer buffer is for new numbers, the other half for them as they are updated. */
+static int draw(struct engine *e, struct updated to)
 {
     const struct params *p = &e->lora.p;
-    const int64_t room = (int64_t)(e->mem.transfer_bytes / sizeof(float));
-    float *piece = (float *)(void *)e->mem.transfer;
-    if (T != NJ_F32)
+    const size_t half = e->mem.transfer_bytes / 2, each = dtype_bytes(to.T);
+    const int64_t room = (int64_t)(half / sizeof(float));
+    float *piece = (float *)(void *)(e->mem.transfer + half);
+    const struct st_tensor drawn = {.dtype = ST_F32, .data = piece};
+    if (!e->shape.train)
         return fail(NJ_E_ARG, "new adapters are for training; name a folder of trained ones");
     for (size_t i = 0; i < p->specs; i++) {
         const int64_t elements = tensor_elements(&p->spec[i]);
         for (int64_t at = 0; at < elements; at += room) {
             const int64_t n = elements - at < room ? elements - at : room;
             lora_fill(&e->lora, e->o.seed, i, at, n, piece);
-            int rc = nj_copy(e->stream, arena + (size_t)(p->first[i] + at) * sizeof *piece, piece,
-                             (size_t)n * sizeof *piece);
+            weights_convert(e, &drawn, 0, n, to.T);
+            int rc = nj_copy(e->stream, to.w + (size_t)(p->first[i] + at) * each, e->mem.transfer,
+                             (size_t)n * each);
             if (rc == 0)
                 rc = nj_stream_sync(e->stream);
             if (rc != 0)
@@ -46,18 +51,17 @@ static int draw(struct engine *e, enum nj_dtype T, char *arena)
 
 int adapters_load(struct engine *e, const char *dir)
 {
-    const bool train = e->shape.train;
-    const enum nj_dtype T = train ? NJ_F32 : e->o.dtype;
-    char path[4096], *arena = train ? (char *)e->mem.master : e->mem.trained;
+    const struct updated to = engine_updated(e);
+    char path[4096];
     struct st_weights w;
     if (!dir)
-        return draw(e, T, arena);
+        return draw(e, to);
     int rc = adapter_file(dir, path, sizeof path);
     if (rc == 0)
         rc = st_open_file(path, &w);
     if (rc != 0)
         return rc;
-    rc = weights_read(e, dir, &w, &e->lora.p, T, arena);
+    rc = weights_read(e, dir, &w, &e->lora.p, to.T, to.w);
     st_close(&w);
     return rc;
 }
@@ -72,6 +76,8 @@ static int put(void *file, const void *data, size_t bytes)
 int adapters_save(struct engine *e, const char *dir)
 {
     const struct params *p = &e->lora.p;
+    const struct updated from = engine_updated(e);
+    const size_t each = dtype_bytes(from.T);
     struct st_writer *w = NULL;
     char path[4096];
     if (!e->shape.train)
@@ -82,13 +88,13 @@ int adapters_save(struct engine *e, const char *dir)
     struct st_declared *declared = calloc(p->specs, sizeof *declared);
     if (!declared)
         return fail(NJ_E_NOMEM, "no host memory to list %zu tensors; free some", p->specs);
-    weights_declare(p, ST_F32, declared);
+    weights_declare(p, from.T == NJ_F32 ? ST_F32 : weights_dtype(e), declared);
     rc = st_write_begin(path, declared, p->specs, &w);
     if (rc != 0)
         goto done;
     for (size_t i = 0; rc == 0 && i < p->specs; i++)
-        rc = weights_download(e, (const char *)(e->mem.master + p->first[i]),
-                              (size_t)tensor_elements(&p->spec[i]) * sizeof(float), put, w);
+        rc = weights_download(e, from.w + (size_t)p->first[i] * each,
+                              (size_t)tensor_elements(&p->spec[i]) * each, put, w);
     if (rc == 0)
         rc = st_write_end(w);
     else

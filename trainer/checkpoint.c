@@ -197,6 +197,25 @@ int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
     return err || lies_in(c->resume, out) ? err : check_new(out, false);
 }
 
+bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes)
+{
+    char path[8192], line[SETTINGS_BYTES];
+    const size_t length = strlen(name);
+    bool found = false;
+    if (c->resume[0] == '\0')
+        return false;
+    snprintf(path, sizeof path, "%s/settings.txt", c->resume);
+    FILE *f = fopen(path, "r");
+    while (f != NULL && !found && fgets(line, sizeof line, f) != NULL) {
+        found = strncmp(line, name, length) == 0 && line[length] == ' ';
+        if (found)
+            snprintf(out, bytes, "%.*s", (int)strcspn(line + length + 1, "\n"), line + length + 1);
+    }
+    if (f != NULL)
+        fclose(f);
+    return found;
+}
+
 int checkpoints_check(const struct checkpoints *c)
 {
     return c->resume[0] != '\0' ? check_settings(c->resume, c->settings) : 0;

@@ -30,6 +30,8 @@ int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
 /* Makes OUT if it is absent, and removes what a run that was killed has left half-written in it;
  * *removed: how many folders that were. */
 int checkpoints_begin(struct checkpoints *c, int *removed);
+/* What c->resume has under NAME in its settings; false without one or without it. */
+bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes);
 /* Whether the run that c->resume belongs to had c->settings. */
 int checkpoints_check(const struct checkpoints *c);
 /* Once the state of `step` is loaded: checkpoints of later steps become checkpoint-N.old; *aside is

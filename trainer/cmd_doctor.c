@@ -49,7 +49,8 @@ static void print_gpu(const struct nj_device_info *d)
            bytes_text((double)d->memory_bytes, size, sizeof size),
            bytes_text((double)d->budget_bytes, budget, sizeof budget),
            d->managed ? "managed" : "device");
-    printf("driver    %s, supports CUDA %d.%d\n", d->driver, d->driver_version / 1000,
+    printf("driver    %s, supports CUDA %d.%d\n",
+           d->driver[0] != '\0' ? d->driver : "release unknown", d->driver_version / 1000,
            d->driver_version % 1000 / 10);
     printf("cublasLt  %s, version %zu\n", d->gemm_library, d->gemm_version);
     printf("kernels   %u of %u loaded from %u module%s, 16-bit type %s\n", d->kernels_loaded,

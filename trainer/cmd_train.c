@@ -33,19 +33,24 @@ static int64_t steps_of_epochs(const struct run *r)
     return steps < 1 ? 1 : (int64_t)steps;
 }
 
-/* Takes the folder to write, before anything that takes time. */
-static int open_output(struct run *r)
+/* Takes the folder to write, before anything that takes time, and before --log, which may lie in it;
+ * *removed: unfinished folders that were in it. */
+static int take_output(struct checkpoints *c, const struct settings *s, int *removed)
 {
-    char merged[PATH_BYTES + 8];
-    int removed;
-    if (r->s->dry_run)
+    *removed = 0;
+    if (s->out == NULL)
         return 0;
-    const int err = checkpoints_begin(&r->checkpoints, &removed);
+    const int err = checkpoints_open(c, s->out, s->resume);
     if (err)
         return err;
-    if (removed > 0)
-        progress_say(&r->progress, "%s: removed %d unfinished folder%s of a run that was killed",
-                     r->s->out, removed, plural(removed));
+    return s->dry_run ? folder_check_place(s->out) : checkpoints_begin(c, removed);
+}
+
+static int check_merged(const struct run *r)
+{
+    char merged[PATH_BYTES + 8];
+    if (r->s->dry_run)
+        return 0;
     /* A run that goes on replaces its own; a new one has none, so what is there is not its own. */
     if (!r->s->merge || r->checkpoints.last > 0)
         return 0;
@@ -58,6 +63,8 @@ static int open_inputs(struct run *r, const char *command)
     int err = run_open_tokenizer(r);
     if (!err)
         err = run_engine_options(r);
+    if (!err && r->s->batch_size == BATCH_AUTO)
+        err = run_fit_batch(r);
     if (!err)
         err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
     if (!err)
@@ -206,7 +213,6 @@ static int measure(struct run *r, int64_t step, bool *settled)
 }
 
 struct outcome {
-    double first_loss, last_loss;
     int64_t step; /* last one done */
     bool stopped; /* interrupted */
     bool settled; /* the held-out loss no longer falls */
@@ -216,21 +222,19 @@ struct outcome {
 static int one_step(struct run *r, int64_t step, struct outcome *o)
 {
     struct step_result result;
-    double student_flops, teacher_flops;
     int err = engine_step(r->engine, r->data, &result);
     if (err && result.nonfinite[0] != '\0' && r->checkpoints.last > 0)
         return fail(err, "%s; checkpoint-%lld is good", fail_text(),
                     (long long)r->checkpoints.last);
     if (err)
         return err;
-    engine_flops(r->engine, &student_flops, &teacher_flops);
-    err = metrics_step(&r->metrics, step, &result, student_flops, teacher_flops);
+    err = metrics_step(&r->metrics, step, &result);
     if (err)
         return err;
     progress_step(&r->progress, step, &result);
     if (o->step == r->progress.first_step)
-        o->first_loss = result.loss;
-    o->last_loss = result.loss;
+        r->first_loss = result.loss;
+    r->last_loss = result.loss;
     r->trained_tokens += result.tokens;
     r->trained_targets += result.valid_tokens;
     r->skipped_updates = result.skipped_updates;
@@ -248,14 +252,11 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
 static void prepare_progress(struct run *r, int64_t first)
 {
     struct progress *p = &r->progress;
-    double student_flops, teacher_flops;
-    engine_flops(r->engine, &student_flops, &teacher_flops);
     p->first_step = first;
     p->steps = r->options.steps;
     p->every = r->s->log_every;
     p->teacher = r->teacher[0] != '\0';
-    p->step_flops = student_flops + teacher_flops;
-    p->peak_flops = r->metrics.peak_flops;
+    p->ideal_seconds = r->metrics.ideal.student + r->metrics.ideal.teacher;
     p->memory_bytes = (double)r->metrics.memory_bytes;
 }
 
@@ -345,7 +346,8 @@ static int start_or_resume(struct run *r, int64_t *first)
         return err;
     r->metrics.echo = r->s->json;
     r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
-    r->metrics.peak_flops = peak_flops(nj_context_device(r->ctx), r->options.dtype);
+    const struct step_flops flops = engine_flops(r->engine);
+    r->metrics.ideal = mfu_ideal(nj_context_device(r->ctx), r->options.dtype, &flops);
     const int64_t keep = *first > 0 ? *first : -1;
     err = metrics_open(&r->metrics, r->s->out, keep);
     if (!err)
@@ -400,7 +402,7 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
         return 0;
     }
     progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
-                 o->first_loss, o->last_loss, (long long)done, plural(done), took, r->s->out);
+                 r->first_loss, r->last_loss, (long long)done, plural(done), took, r->s->out);
     return 0;
 }
 
@@ -410,15 +412,19 @@ static int train(const struct settings *s, const struct command_info *c)
     struct outcome o;
     struct checkpoints checkpoints = {.keep = s->keep};
     int64_t first = 0;
+    int removed;
     int err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
-    if (!err && s->out != NULL)
-        err = checkpoints_open(&checkpoints, s->out, s->resume);
+    if (!err)
+        err = take_output(&checkpoints, s, &removed);
     if (err)
         return err;
     err = run_open(&r, s);
     r.checkpoints = checkpoints;
+    if (removed > 0)
+        progress_say(&r.progress, "%s: removed %d unfinished folder%s of a run that was killed",
+                     s->out, removed, plural(removed));
     if (!err)
-        err = open_output(&r);
+        err = check_merged(&r);
     if (!err)
         err = open_inputs(&r, c->name);
     if (!err)

@@ -138,5 +138,12 @@ void complete_zsh(FILE *f)
                 zsh_option(f, o);
         fputs("            '--help[list the options]' '*:file:_files' ;;\n", f);
     }
+    fputs("        help)\n            _arguments '(- *)--man[print the man page]' "
+          "'(- *)--bash[print the completion of bash]' '(- *)--zsh[print that of zsh]' \\\n"
+          "            '1:command:(",
+          f);
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        fprintf(f, "%s%s", c == commands ? "" : " ", c->name);
+    fputs(")' ;;\n", f);
     fputs("        esac ;;\n    esac\n}\n_nojit \"$@\"\n", f);
 }

@@ -23,6 +23,13 @@ const struct params *engine_trained(const struct engine *e)
     return e->student.lora ? &e->lora.p : &e->student.p;
 }
 
+struct updated engine_updated(const struct engine *e)
+{
+    const struct memory *m = &e->mem;
+    return m->master ? (struct updated){(char *)m->master, NJ_F32}
+                     : (struct updated){m->trained, e->o.dtype};
+}
+
 /* vocab: a smaller restriction, which the caller has said; 0: none. */
 static int check_pair(const struct model_config *s, const struct model_config *t, int vocab,
                       say_fn *say, void *user)
@@ -84,17 +91,27 @@ static int check_budget(const struct engine *e)
 {
     const double gib = 1.0 / (1 << 30);
     size_t budget = nj_context_budget(e->ctx);
+    if (e->o.memory_bytes > 0 && e->o.memory_bytes < budget)
+        budget = e->o.memory_bytes;
     if (e->plan.total_bytes <= budget)
         return 0;
     return fail(
         NJ_E_NOMEM,
         "this run needs %.2f GiB of device memory and %.2f GiB can be had; activations take %.2f "
         "GiB and logits %.2f GiB: lower the batch size (and raise gradient accumulation), the "
-        "sequence length or the head chunk",
+        "sequence length or the head chunk; `nojit plan` says what fits",
         (double)e->plan.total_bytes * gib, (double)budget * gib,
         (double)region_bytes(&e->plan, "activations") * gib,
         (double)(region_bytes(&e->plan, "head.logits") + region_bytes(&e->plan, "teacher.logits")) *
             gib);
+}
+
+size_t memory_taken(nj_context *ctx, size_t before)
+{
+    const struct nj_device_info *d = nj_context_device(ctx);
+    const size_t now = nj_context_budget(ctx);
+    const bool told = d->sm > 0 && !d->managed && !d->integrated && before != SIZE_MAX;
+    return told && now < before ? before - now : 0;
 }
 
 /* Both arenas as planned, and the pointers into them. */
@@ -102,21 +119,22 @@ static int allocate(struct engine *e)
 {
     const struct model_config *t = engine_teacher(e);
     struct plan again = {0};
+    e->o.workspace_bytes = nj_gemm_workspace_bytes(e->ctx);
     int rc = plan_make(&e->student.c, t, &e->o, &e->plan);
     if (rc != 0)
         return rc;
     plan_shape(&e->student.c, t, &e->o, &e->shape);
-    size_t arena_bytes = e->plan.total_bytes, workspace = nj_gemm_workspace_bytes(e->ctx);
-    if (workspace > 0)
-        plan_add(&e->plan, PLAN_LIBRARY, "gemm.workspace", workspace);
+    size_t arena_bytes = e->plan.total_bytes - e->o.workspace_bytes;
     rc = check_budget(e);
     if (rc != 0)
         return rc;
+    const size_t before = nj_context_budget(e->ctx);
     rc = nj_stream_create(e->ctx, &e->stream);
     if (rc == 0)
         rc = nj_event_create(e->ctx, &e->results);
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
+    e->allocated_bytes = memory_taken(e->ctx, before);
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
     if (rc != 0)
@@ -149,7 +167,7 @@ static void connect_nets(struct engine *e)
 
 int weights_round(struct engine *e)
 {
-    if (e->o.dtype == NJ_F32)
+    if (engine_updated(e).w == e->mem.trained)
         return 0;
     return nj_cast_to_lp(e->stream, NJ_LP, e->mem.trained, e->mem.master, engine_trained(e)->count);
 }
@@ -166,8 +184,10 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
 {
     bool train = e->shape.train, whole = train && !e->student.lora;
     float *state = e->mem.mailbox->state;
-    int rc = weights_load(e, student_dir, &e->student.p, whole ? NJ_F32 : e->o.dtype,
-                          whole ? (char *)e->mem.master : e->mem.weights, &e->student_hash);
+    struct updated to = {e->mem.weights, e->o.dtype};
+    if (whole)
+        to = engine_updated(e);
+    int rc = weights_load(e, student_dir, &e->student.p, to.T, to.w, &e->student_hash);
     if (rc == 0 && e->student.lora)
         rc = adapters_load(e, e->o.adapter_dir);
     if (rc == 0 && teacher_dir)
@@ -310,15 +330,23 @@ static struct flops forward_flops(const struct net *n, double tokens, double seq
     return (struct flops){tokens * 2.0 * weights, tokens * attention};
 }
 
-void engine_flops(const struct engine *e, double *student, double *teacher)
+struct step_flops engine_flops(const struct engine *e)
 {
-    double tokens = (double)e->shape.rows * e->o.grad_accum, S = (double)e->o.seq_len;
-    struct flops s = forward_flops(&e->student, tokens, S), t = {0};
-    *student = 3.0 * (s.weights + s.attention);
+    const double tokens = (double)e->shape.rows * e->o.grad_accum, S = (double)e->o.seq_len;
+    const struct flops s = forward_flops(&e->student, tokens, S);
+    struct step_flops out = {.student = 3.0 * (s.weights + s.attention)};
     if (e->student.lora)
-        *student = 2.0 * s.weights + 3.0 * s.attention +
-                   6.0 * tokens * (double)engine_trained_parameters(e);
-    if (e->has_teacher)
-        t = forward_flops(&e->teacher.net, tokens, S);
-    *teacher = t.weights + t.attention;
+        out.student = 2.0 * s.weights + 3.0 * s.attention +
+                      6.0 * tokens * (double)engine_trained_parameters(e);
+    if (e->has_teacher) {
+        const struct flops t = forward_flops(&e->teacher.net, tokens, S);
+        *(e->o.teacher_f8 ? &out.teacher_f8 : &out.teacher) = t.weights;
+        out.teacher += t.attention;
+    }
+    return out;
+}
+
+size_t engine_allocated_bytes(const struct engine *e)
+{
+    return e->allocated_bytes;
 }

@@ -5,6 +5,7 @@
  *
  *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
  *   plan.c        what memory a run needs, region by region, before anything is allocated
+ *   fit.c         the largest batch that fits
  *   params.c      which tensors a model has, where they lie in the arenas, what Hugging Face calls
  *                 them
  *   weights.c     weights from and to safetensors, through the arenas
@@ -28,6 +29,9 @@
 #include "lora_config.h"
 #include "nojit.h"
 
+/* Of weights that are trained and their moments. STATE_F32: float32, in 16-bit runs as masters of
+ * the weights that the model reads. STATE_BF16: bfloat16 numbers, rounded at random, no masters. */
+enum optimizer_state { STATE_F32, STATE_BF16 };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
 struct train_options {
@@ -41,11 +45,14 @@ struct train_options {
     enum nj_dtype dtype;     /* NJ_F32 or NJ_LP */
     int vocab;               /* tokens that take part at most; 0: those that both models have */
     int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
+    size_t memory_bytes;     /* device memory that may be used; 0: what can be had */
+    size_t workspace_bytes;  /* of it, what products keep: the device's; counted in the plan */
     int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
     int recompute;           /* enum recompute */
+    int optimizer_state;     /* enum optimizer_state */
     int teacher_f8;          /* 1: the teacher multiplies e4m3 */
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
-    uint64_t seed;           /* of the first weights of adapters and of dropout */
+    uint64_t seed;           /* of new adapters, of dropout and of rounding at random */
     struct lora_config lora; /* rank 0: all weights are trained */
     const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */
     const char *base_name;   /* what saved adapters call their model; NULL: the student's folder */
@@ -77,6 +84,10 @@ struct plan {
  * gradients. */
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out);
+/* fit.c: the largest batch whose plan takes no more than budget bytes; 0: not even one sequence does. */
+enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = INT32_MAX / 8 };
+int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
+                       const struct train_options *o, size_t budget, int *out);
 
 /* ---- engine ---- */
 struct engine;
@@ -127,7 +138,7 @@ int engine_generate(struct engine *e, int32_t id, int pos, float temperature, fl
                     int32_t *next);
 
 /* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
- * With adapters they are what is saved. state.bin: master weights, moments, step state, data position,
+ * With adapters they are what is saved. state.bin: weights as they are updated, moments, step state, data position,
  * step; beside it the algorithms of matrix products. */
 #define ENGINE_GEMM_TABLE "gemm.txt"
 int engine_save_model(struct engine *e, const char *dir);
@@ -135,7 +146,15 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
                       const struct data_state *data);
 int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct data_state *data);
 
-/* FLOPs of one optimiser step, student (forward, backward) and teacher (forward) apart. */
-void engine_flops(const struct engine *e, double *student, double *teacher);
+/* Operations of one optimiser step: the student's, forward and backward; the teacher's forward, those
+ * of its products in e4m3 apart. */
+struct step_flops {
+    double student, teacher, teacher_f8;
+};
+struct step_flops engine_flops(const struct engine *e);
+/* By how much free device memory has fallen since there were `before` bytes; other programs count,
+ * too. 0: cannot be told (a CPU; managed memory, which is taken as it is used). */
+size_t memory_taken(nj_context *ctx, size_t before);
+size_t engine_allocated_bytes(const struct engine *e); /* the same, when the plan's was taken */
 
 #endif

@@ -36,8 +36,9 @@ struct mailbox {
 struct memory {
     char *weights; /* student, as T */
     char *trained; /* what is trained, as T: the student's weights or its adapters */
-    float *master; /* the same in float32: with NJ_F32 the very same */
-    float *m, *v, *grad;
+    float *master; /* the same in float32: with NJ_F32 the very same; NULL: none is kept */
+    void *m, *v;   /* float32 or bfloat16: enum optimizer_state */
+    float *grad;
     float *inv_freq;
     char *teacher_weights;
     float *teacher_inv_freq;
@@ -67,6 +68,8 @@ void plan_shape(const struct model_config *student, const struct model_config *t
 void plan_layout(const struct net *student, const struct net *teacher,
                  const struct train_options *o, char *device, char *host, struct memory *out,
                  struct plan *plan);
+/* Of a moment. */
+size_t optimizer_state_bytes(enum optimizer_state kept);
 /* Appends a region. */
 void plan_add(struct plan *p, enum plan_place place, const char *name, size_t bytes);
 
@@ -102,6 +105,7 @@ struct engine {
     struct shape shape;
     struct plan plan;
     void *device, *host; /* the two arenas */
+    size_t allocated_bytes;
     struct memory mem;
     struct net student;
     struct lora lora; /* rank 0: none */
@@ -121,6 +125,12 @@ struct engine {
 struct work engine_work(struct engine *e);
 /* Parameters of what is trained: the student or its adapters. */
 const struct params *engine_trained(const struct engine *e);
+/* What the optimiser updates of them: the master, or the 16-bit weights where there is none. */
+struct updated {
+    char *w;
+    enum nj_dtype T;
+};
+struct updated engine_updated(const struct engine *e);
 /* "while doing what", from the context's sentence. */
 int engine_fail(const struct engine *e, int rc, const char *what);
 /* Teacher, student, head, backward of the micro-batch in e->mem.rows; train = false leaves
@@ -160,7 +170,7 @@ void weights_declare(const struct params *p, enum st_dtype dtype, struct st_decl
 typedef int weights_put(void *file, const void *data, size_t bytes);
 int weights_download(struct engine *e, const char *from, size_t bytes, weights_put *put,
                      void *file);
-/* 16-bit weights from the master; nothing to do in float32. */
+/* 16-bit weights from the master; nothing to do where they are one. */
 int weights_round(struct engine *e);
 /* *name: first tensor of an arena that holds a NaN or an infinity, or NULL. */
 int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,

@@ -329,22 +329,49 @@ int folder_check_output(const char *path)
     return rc;
 }
 
+/* The nearest folder at or above path that exists. */
+static int nearest(const char *path, char *place, size_t bytes)
+{
+    struct stat info;
+    snprintf(place, bytes, "%s", path);
+    while (stat(place, &info) != 0) {
+        char *slash = strrchr(place, '/');
+        if ((errno != ENOENT && errno != ENOTDIR) || strcmp(place, ".") == 0)
+            return fail(NJ_E_IO, "%s: cannot be looked up: %s", path, strerror(errno));
+        if (!slash)
+            snprintf(place, bytes, ".");
+        else
+            slash[slash == place] = '\0';
+    }
+    if (!S_ISDIR(info.st_mode))
+        return fail(NJ_E_IO, "%s: %s is a file; name a folder", path, place);
+    return NJ_OK;
+}
+
+int folder_check_place(const char *path)
+{
+    char place[PATH_BYTES], probe[PATH_BYTES + 32];
+    const int rc = nearest(path, place, sizeof place);
+    if (rc != NJ_OK)
+        return rc;
+    snprintf(probe, sizeof probe, "%s/probe.tmp-%ld", place, (long)getpid());
+    if (mkdir(probe, 0777) != 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    rmdir(probe);
+    return NJ_OK;
+}
+
 int folder_check_space(const char *path, uint64_t bytes)
 {
     char place[PATH_BYTES];
     struct statvfs info;
-    snprintf(place, sizeof place, "%s", path);
-    /* The nearest folder above that exists is on the same file system. */
-    while (statvfs(place, &info) != 0) {
-        char *slash = strrchr(place, '/');
-        if (errno != ENOENT || strcmp(place, ".") == 0)
-            return fail(NJ_E_IO, "%s: its file system cannot be asked for free space: %s", path,
-                        strerror(errno));
-        if (!slash)
-            snprintf(place, sizeof place, ".");
-        else
-            slash[slash == place] = '\0';
-    }
+    /* On the same file system. */
+    const int rc = nearest(path, place, sizeof place);
+    if (rc != NJ_OK)
+        return rc;
+    if (statvfs(place, &info) != 0)
+        return fail(NJ_E_IO, "%s: its file system cannot be asked for free space: %s", path,
+                    strerror(errno));
     uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
     if (free_bytes < bytes)
         return fail(NJ_E_IO, "%s: %.0f MiB are needed, %.0f MiB are free; choose another folder",

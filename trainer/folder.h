@@ -22,6 +22,8 @@ int folder_copy_tokenizer(const char *from, const char *to);
 /* Refuses an output folder that exists and is not empty, or that cannot be written. Parents are
  * created. */
 int folder_check_output(const char *path);
+/* Whether the folder could be made, or written where it is there; leaves nothing. */
+int folder_check_place(const char *path);
 /* Refuses if the file system of `path` (which need not exist yet) has less than `bytes` free. */
 int folder_check_space(const char *path, uint64_t bytes);
 

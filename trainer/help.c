@@ -61,6 +61,20 @@ static void print_option(FILE *f, const struct option *o)
     print_wrapped(f, right);
 }
 
+/* As engine_flops() and mfu_ideal() count. */
+static const char utilisation[] =
+    "MFU: (student_flops / P + teacher_flops / P + teacher_f8_flops / P8) / seconds of the step.\n"
+    "For N tokens a step in rows of S, a forward pass takes\n"
+    "  2 N W                  W: parameters; a table of embeddings counts once, as the head\n"
+    "  2 N L H D (S + 1)      attention: L layers, H query heads of D, on average (S + 1)/2 keys\n"
+    "operations. Student: 3 times both (forward, and twice that backward); with adapters of A\n"
+    "parameters 2 times the first, 3 times the second, and 6 N A. Teacher: once; of an fp8 "
+    "teacher\n"
+    "the first term counts as teacher_f8_flops. What --recompute does again does not count. P: "
+    "the\n"
+    "data sheet's dense peak of the GPU in 16 bits (H100, H200: 989e12), P8: in e4m3 (1979e12);\n"
+    "without a known one there is no MFU. receipt.json has the operations.\n";
+
 void help_command(FILE *f, const struct command_info *c)
 {
     fprintf(f, "usage: nojit %s %s\n\n%s.\n", c->name, c->usage, c->summary);
@@ -75,6 +89,8 @@ void help_command(FILE *f, const struct command_info *c)
         group = o->group;
         print_option(f, o);
     }
+    if (c->bit & (CMD_DISTILL | CMD_TRAIN))
+        fprintf(f, "\n%s", utilisation);
     fprintf(f, "\nDefaults stand in brackets. Hugging Face spellings (--learning_rate, "
                "--max_steps, ...) work too.\n");
 }
@@ -134,6 +150,11 @@ void help_man(FILE *f)
         for (const struct option *o = options; o->name != NULL; o++)
             if (o->commands & c->bit)
                 man_option(f, o);
+        if (c->bit & (CMD_DISTILL | CMD_TRAIN)) {
+            fputs(".PP\n.nf\n", f);
+            man_text(f, utilisation);
+            fputs(".fi\n", f);
+        }
     }
     fputs(".SH EXIT STATUS\n", f);
     man_text(f, statuses);

@@ -12,27 +12,6 @@
 
 #include "error.h"
 
-struct peak {
-    const char *name;
-    double tflops;
-};
-
-/* More specific names first: the first one that the device's name contains counts. */
-static const struct peak peaks[] = {
-    {"H200", 989}, {"H100 PCIe", 756}, {"H100", 989}, {"A100", 312},     {"L40S", 362},
-    {"L4", 121},   {"RTX 4090", 165},  {"T4", 65},    {"RTX 5090", 209},
-};
-
-double peak_flops(const struct nj_device_info *d, enum nj_dtype dtype)
-{
-    if (dtype != NJ_LP)
-        return 0;
-    for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++)
-        if (strstr(d->name, peaks[i].name) != NULL)
-            return peaks[i].tflops * 1e12;
-    return 0;
-}
-
 /* The loss as a row of the file gives it, so that a resumed run compares the same numbers. */
 static void best_add(struct best *b, int64_t step, double loss)
 {
@@ -132,11 +111,9 @@ static int put_row(struct metrics *m, int64_t step, const struct field *f, size_
     return put_events(&m->events, step, f, count);
 }
 
-int metrics_step(struct metrics *m, int64_t step, const struct step_result *r, double student_flops,
-                 double teacher_flops)
+int metrics_step(struct metrics *m, int64_t step, const struct step_result *r)
 {
     const double seconds = r->step_ms * 1e-3;
-    const double whole = m->peak_flops > 0 ? m->peak_flops * seconds : (double)NAN;
     const struct field fields[] = {
         {"loss", r->loss},
         {"kd_loss", r->kd_loss},
@@ -149,8 +126,8 @@ int metrics_step(struct metrics *m, int64_t step, const struct step_result *r, d
         {"valid_tokens", (double)r->valid_tokens},
         {"tokens_per_second", (double)r->tokens / seconds},
         {"step_ms", r->step_ms},
-        {"mfu_student", student_flops / whole},
-        {"mfu_teacher", teacher_flops / whole},
+        {"mfu_student", m->ideal.student / seconds},
+        {"mfu_teacher", m->ideal.teacher / seconds},
         {"memory_bytes", (double)m->memory_bytes},
         {"skipped_updates", (double)r->skipped_updates},
     };

@@ -11,6 +11,7 @@
 
 #include "engine.h"
 #include "events.h"
+#include "mfu.h"
 
 /* The lowest held-out loss so far. */
 struct best {
@@ -23,10 +24,10 @@ struct metrics {
     FILE *file;
     struct best best;
     char path[4096];
-    bool echo;             /* rows go to stdout too (--json) */
-    double peak_flops;     /* of the device in the run's dtype; 0: unknown, then MFU is null */
-    uint64_t memory_bytes; /* of the plan */
-    struct events events;  /* opened by the caller, or all zero */
+    bool echo;                  /* rows go to stdout too (--json) */
+    struct ideal_seconds ideal; /* of a step; NaN: MFU is null */
+    uint64_t memory_bytes;      /* of the plan */
+    struct events events;       /* opened by the caller, or all zero */
 };
 
 /* Cuts a file of rows {"step": N, ...} off at the first row of a step after `resumed` (from a run
@@ -39,13 +40,8 @@ int rows_keep(const char *path, int64_t resumed, void (*kept)(void *user, const 
 int metrics_open(struct metrics *m, const char *dir, int64_t resumed);
 /* Closes the event file, too. */
 int metrics_close(struct metrics *m);
-/* Each row is flushed; NJ_E_IO names the file. flops: of one step, student and teacher apart. */
-int metrics_step(struct metrics *m, int64_t step, const struct step_result *r, double student_flops,
-                 double teacher_flops);
+/* Each row is flushed; NJ_E_IO names the file. */
+int metrics_step(struct metrics *m, int64_t step, const struct step_result *r);
 int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r);
-
-/* Dense 16-bit tensor throughput of a GPU by name in FLOP/s, from the vendors' data sheets; 0:
- * unknown. */
-double peak_flops(const struct nj_device_info *d, enum nj_dtype dtype);
 
 #endif

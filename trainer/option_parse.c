@@ -134,12 +134,21 @@ bool option_is_flag(const struct option_match *m)
     return m->o->kind == OPT_FLAG || m->value != NULL;
 }
 
+bool option_or_auto(const struct option *o)
+{
+    return o->kind == OPT_INT && strstr(o->value_name, "|auto") != NULL;
+}
+
 static int parse_number(const struct option *o, const char *word, const char *value, void *field)
 {
     char *end = NULL;
     errno = 0;
     const double x = strtod(value, &end);
     const bool whole = o->kind == OPT_INT;
+    if (option_or_auto(o) && strcmp(value, "auto") == 0) {
+        *(int64_t *)field = 0;
+        return 0;
+    }
     if (end == value || *end != '\0' || errno != 0 || !isfinite(x) || (whole && x != floor(x)))
         return fail(NJ_E_ARG, "--%s %s: not a %s", word, value, whole ? "whole number" : "number");
     if (x < o->min && o->max >= OPTION_COUNT_MAX)

@@ -36,6 +36,8 @@ static const char *value_text(const struct option *o, const void *field, char *b
     case OPT_FLAG:
         return *(const bool *)field ? "true" : "false";
     case OPT_INT:
+        if (option_or_auto(o) && *(const int64_t *)field == 0)
+            return "auto";
         snprintf(buffer, bytes, "%lld", (long long)*(const int64_t *)field);
         return buffer;
     case OPT_REAL:

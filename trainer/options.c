@@ -4,6 +4,7 @@
  */
 #include "options.h"
 
+#include "engine.h"
 #include "settings.h"
 
 #define AT(field) offsetof(struct settings, field)
@@ -66,8 +67,14 @@ const struct option options[] = {
      "optimiser steps; 0: as many as --epochs makes"},
     {"epochs", "num-train-epochs", OPT_REAL, TRAINING, AT(epochs), length, "N", "1", 1e-9, 1e6,
      "passes over the data, where --steps is 0"},
-    {"batch-size", "per-device-train-batch-size", OPT_INT, RUNS, AT(batch_size), length, "B", "8",
-     1, 65535, "sequences of a micro-batch"},
+    {"batch-size", "per-device-train-batch-size", OPT_INT, TRAINING, AT(batch_size), length,
+     "B|auto", "8", 1, BATCH_MOST,
+     "sequences of a micro-batch; auto: as many as fit into memory, or as the run had that goes "
+     "on"},
+    {"batch-size", "per-device-eval-batch-size", OPT_INT, CMD_EVAL, AT(batch_size), length, "B",
+     "8", 1, BATCH_MOST, "sequences of a batch"},
+    {"memory-budget", NULL, OPT_REAL, TRAINING, AT(memory_budget), length, "GIB", "0", 0, 1e6,
+     "device memory that the run may take; 0: what can be had"},
     {"grad-accum", "gradient-accumulation-steps", OPT_INT, TRAINING, AT(grad_accum), length, "N",
      "1", 1, 1e6, "micro-batches of a step; the loss is the mean over the tokens of all of them"},
     {"seq-len", "max-length", OPT_INT, RUNS, AT(seq_len), length, "S", "1024", 1, 1048576,
@@ -95,11 +102,15 @@ const struct option options[] = {
      "added to the root of the second moment"},
     {"max-grad-norm", NULL, OPT_REAL, TRAINING, AT(max_grad_norm), optimiser, "X", "1", 0, 1e9,
      "the gradient is scaled down to this norm; 0: never"},
+    {"optimizer-state", NULL, OPT_CHOICE, TRAINING, AT(optimizer_state), optimiser, "f32|bf16",
+     "f32", 0, 0,
+     "f32: float32 moments and master weights; bf16: moments and weights in bfloat16, rounded at "
+     "random, no masters: 6 bytes a parameter instead of 14 (docs/objective.md)"},
 
     {"lora-r", NULL, OPT_INT, TRAINING, AT(lora_r), adapters, "R", "0", 0, 65536,
      "train adapters of this rank and freeze the model; 0: train the model"},
-    {"lora-alpha", NULL, OPT_REAL, TRAINING, AT(lora_alpha), adapters, "A", "32", 1e-9, 1e9,
-     "adapters are scaled by A / R"},
+    {"lora-alpha", NULL, OPT_REAL, TRAINING, AT(lora_alpha), adapters, "A", NULL, 1e-9, 1e9,
+     "adapters are scaled by A / R (default 32)"},
     {"lora-dropout", NULL, OPT_REAL, TRAINING, AT(lora_dropout), adapters, "P", "0", 0, 0.999,
      "share of an adapter's input that is dropped while training"},
     {"lora-target-modules", NULL, OPT_PATHS, TRAINING, AT(lora_targets), adapters, "NAME...", NULL,

@@ -26,6 +26,9 @@ struct option {
     const char *help;
 };
 
+/* An OPT_INT that takes the word auto too, kept as 0: its value_name is "N|auto". */
+bool option_or_auto(const struct option *o);
+
 /* Bound of counts that have none of their own. */
 #define OPTION_COUNT_MAX 1e15
 

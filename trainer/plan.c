@@ -82,30 +82,39 @@ static void *host_region(struct layout *l, const char *name, size_t bytes)
     return at;
 }
 
-static float *float_region(struct layout *l, const char *owner, const char *what, int64_t count)
+static void *state_region(struct layout *l, const char *owner, const char *what, int64_t count,
+                          size_t each)
 {
     char name[48];
     snprintf(name, sizeof name, "%s.%s", owner, what);
-    return region(l, name, (size_t)count * sizeof(float));
+    return region(l, name, (size_t)count * each);
+}
+
+size_t optimizer_state_bytes(enum optimizer_state kept)
+{
+    return kept == STATE_BF16 ? sizeof(uint16_t) : sizeof(float);
 }
 
 /* Only what is trained has master weights, moments and gradients. */
-static void layout_student(struct layout *l, const struct net *n, bool train, struct memory *m)
+static void layout_student(struct layout *l, const struct net *n, bool train,
+                           enum optimizer_state kept, struct memory *m)
 {
     const char *owner = n->lora ? "adapters" : "student";
     int64_t count = n->lora ? n->lora->p.count : n->p.count;
+    const size_t moment = optimizer_state_bytes(kept);
     m->weights = region(l, "student.weights", (size_t)n->p.count * dtype_bytes(n->T));
     m->trained = m->weights;
     if (n->lora)
         m->trained = region(l, "adapters.weights", (size_t)count * dtype_bytes(n->T));
     if (!train)
         return;
-    m->master = (float *)(void *)m->trained;
-    if (n->T != NJ_F32)
-        m->master = float_region(l, owner, "master", count);
-    m->m = float_region(l, owner, "moment1", count);
-    m->v = float_region(l, owner, "moment2", count);
-    m->grad = float_region(l, owner, "gradients", count);
+    if (n->T == NJ_F32)
+        m->master = (float *)(void *)m->trained;
+    else if (kept == STATE_F32)
+        m->master = state_region(l, owner, "master", count, sizeof(float));
+    m->m = state_region(l, owner, "moment1", count, moment);
+    m->v = state_region(l, owner, "moment2", count, moment);
+    m->grad = state_region(l, owner, "gradients", count, sizeof(float));
 }
 
 static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
@@ -195,7 +204,7 @@ void plan_layout(const struct net *student, const struct net *teacher,
     struct layout l = {.plan = plan, .device = {device, 0}, .host = {host, 0}};
     plan_shape(cs, ct, o, &s);
     *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
-    layout_student(&l, student, s.train, out);
+    layout_student(&l, student, s.train, (enum optimizer_state)o->optimizer_state, out);
     if (teacher)
         layout_teacher(&l, teacher, out);
     layout_activations(&l, student, teacher, o, out);
@@ -228,7 +237,7 @@ static int check_options(const struct train_options *o)
         if (needed[i].value < needed[i].least)
             return fail(NJ_E_ARG, "%s is %lld; it must be at least %lld", needed[i].name,
                         (long long)needed[i].value, (long long)needed[i].least);
-    if ((int64_t)o->batch_size * o->seq_len > INT32_MAX / 8)
+    if ((int64_t)o->batch_size * o->seq_len > PLAN_ROWS_MOST)
         return fail(NJ_E_ARG, "batch size %d times sequence length %d is too large; lower one",
                     o->batch_size, o->seq_len);
     return 0;
@@ -251,6 +260,8 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     }
     if (rc == 0)
         plan_layout(&s, teacher ? &t : NULL, o, NULL, NULL, &unused, out);
+    if (rc == 0 && o->workspace_bytes > 0)
+        plan_add(out, PLAN_LIBRARY, "gemm.workspace", o->workspace_bytes);
     params_free(&s.p);
     params_free(&t.p);
     f8_free(&t);

@@ -5,6 +5,7 @@
 #include "progress.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,8 +167,8 @@ static void step_parts(const struct progress *p, int64_t step, const struct step
     add(out, 8, "lr %.2e", r->lr);
     add(out, 9, "norm %.2f", r->grad_norm);
     add(out, 2, "%.0f tok/s", (double)r->tokens / seconds);
-    if (p->peak_flops > 0)
-        add(out, 4, "MFU %.1f %%", 100 * p->step_flops / (p->peak_flops * seconds));
+    if (isfinite(p->ideal_seconds))
+        add(out, 4, "MFU %.1f %%", 100 * p->ideal_seconds / seconds);
     add(out, 5, "%s", bytes_text(p->memory_bytes, text, sizeof text));
     add(out, 3, "ETA %s", duration_text(left, text, sizeof text));
 }

@@ -19,11 +19,11 @@ struct progress {
     bool teacher;   /* a divergence is worth a column */
     bool open_line; /* the cursor stands on the rewritten line */
     int64_t first_step, steps;
-    int64_t every;  /* steps between lines where there is no terminal, and in the log */
-    double started; /* seconds, monotonic */
-    double shown;   /* when a line was last rewritten */
-    double step_flops, peak_flops; /* of a step; of the device, 0: unknown */
-    double memory_bytes;           /* of the plan */
+    int64_t every;        /* steps between lines where there is no terminal, and in the log */
+    double started;       /* seconds, monotonic */
+    double shown;         /* when a line was last rewritten */
+    double ideal_seconds; /* of a step at the device's peak, for MFU; NaN: unknown */
+    double memory_bytes;  /* of the plan */
 };
 
 double seconds_now(void); /* monotonic */

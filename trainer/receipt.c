@@ -126,6 +126,7 @@ static json_t *applied(const struct run *r)
         json_object_set_new(to, reals[i].name, json_real((double)reals[i].value));
     json_object_set_new(to, "lr_schedule", choice("lr-schedule", (int)o->schedule));
     json_object_set_new(to, "recompute", choice("recompute", o->recompute));
+    json_object_set_new(to, "optimizer_state", choice("optimizer-state", o->optimizer_state));
     json_object_set_new(to, "dtype", json_string(run_dtype_name(r)));
     if (engine_teacher(r->engine) != NULL)
         json_object_set_new(to, "teacher_dtype",
@@ -176,6 +177,7 @@ static void add_hashes(json_t *to, const struct run *r)
 static void add_counts(json_t *to, const struct run *r)
 {
     const struct model_config *teacher = engine_teacher(r->engine);
+    const struct step_flops flops = engine_flops(r->engine);
     const struct whole rows[] = {
         {"data_tokens", data_tokens(r->data)},
         {"data_windows", data_windows(r->data)},
@@ -183,6 +185,11 @@ static void add_counts(json_t *to, const struct run *r)
         {"trained_parameters", engine_trained_parameters(r->engine)},
         {"teacher_parameters", teacher != NULL ? config_parameters(teacher) : 0},
         {"plan_bytes", (int64_t)engine_plan(r->engine)->total_bytes},
+        {"allocated_bytes", (int64_t)engine_allocated_bytes(r->engine)},
+        {"used_bytes", (int64_t)memory_taken(r->ctx, r->free_bytes)},
+        {"student_flops", (int64_t)flops.student},
+        {"teacher_flops", (int64_t)flops.teacher},
+        {"teacher_f8_flops", (int64_t)flops.teacher_f8},
         {"trained_tokens", r->trained_tokens},
         {"trained_targets", r->trained_targets},
         {"skipped_updates", r->skipped_updates},
@@ -216,6 +223,10 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "applied", applied(r));
     json_object_set_new(root, "device", device(nj_context_device(r->ctx)));
     json_object_set_new(root, "toolkit", json_string(e.toolkit));
+    if (r->trained_tokens > 0) {
+        json_object_set_new(root, "initial_loss", json_real(r->first_loss));
+        json_object_set_new(root, "final_loss", json_real(r->last_loss));
+    }
     add_hashes(root, r);
     add_counts(root, r);
     add_teacher_check(root, &r->teacher_check);

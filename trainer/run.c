@@ -80,6 +80,7 @@ static int open_device(struct run *r)
         return r->ctx != NULL ? fail_context(err, r->ctx, device_option(r->s))
                               : fail(err, "%s", nj_error_text(err));
     const struct nj_device_info *d = nj_context_device(r->ctx);
+    r->free_bytes = d->budget_bytes;
     if (d->fallback[0] != '\0') {
         r->fallbacks++;
         progress_say(&r->progress, "running on the CPU, as no GPU can be used: %s", d->fallback);
@@ -185,8 +186,10 @@ void run_training_options(const struct settings *s, struct train_options *out)
         .warmup_steps = s->warmup_steps,
         .schedule = (enum schedule)s->lr_schedule,
         .head_chunk = (int)s->head_chunk,
+        .memory_bytes = (size_t)(s->memory_budget * (1 << 30)),
         .use_graph = 1,
         .recompute = s->recompute,
+        .optimizer_state = s->optimizer_state,
         .teacher_f8 = s->teacher_dtype == TEACHER_F8,
         .seed = (uint64_t)s->seed,
         .adapter_dir = s->adapter,
@@ -194,10 +197,15 @@ void run_training_options(const struct settings *s, struct train_options *out)
     };
 }
 
+enum { LORA_ALPHA = 32 }; /* where --lora-alpha does not say another */
+
 int run_adapters(const struct settings *s, struct lora_config *out)
 {
     const struct path_list *names = &s->lora_targets;
     *out = (struct lora_config){0};
+    if (s->lora_alpha > 0 && s->lora_r == 0)
+        return fail(NJ_E_ARG, "--lora-alpha needs --lora-r%s",
+                    s->adapter != NULL ? "; --adapter brings its own" : "");
     if (s->adapter != NULL && s->lora_r > 0)
         return fail(NJ_E_ARG, "--adapter %s brings its own rank; leave --lora-r out", s->adapter);
     if (s->adapter != NULL)
@@ -211,7 +219,7 @@ int run_adapters(const struct settings *s, struct lora_config *out)
     if (s->lora_r == 0)
         return 0;
     out->rank = (int)s->lora_r;
-    out->alpha = s->lora_alpha;
+    out->alpha = s->lora_alpha > 0 ? s->lora_alpha : LORA_ALPHA;
     out->dropout = s->lora_dropout;
     int err = names->count == 0 ? lora_targets_add(out, "all-linear") : 0;
     for (size_t i = 0; i < names->count && !err; i++)

@@ -29,6 +29,7 @@ struct run {
     const struct settings *s;
     struct progress progress;
     nj_context *ctx;
+    size_t free_bytes; /* of the device when it was opened */
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
     struct tokenizer tokenizer;
@@ -43,6 +44,7 @@ struct run {
     uint64_t fallbacks;                      /* announced fall-backs */
     int64_t trained_tokens, trained_targets; /* positions of the steps done; those with a target */
     int64_t skipped_updates;                 /* float16, of the whole run */
+    double first_loss, last_loss;            /* of the first and the last step done */
     time_t started;
     double opened; /* seconds_now() then */
 };
@@ -71,6 +73,15 @@ int run_adapters(const struct settings *s, struct lora_config *out);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and
  * --data-weights do not apply. */
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
+/* fit.c. --batch-size auto: the batch of the checkpoint that the run goes on from, else the largest that
+ * fits; said, and put into r->options. */
+int run_fit_batch(struct run *r);
+/* The same, for a budget in bytes. */
+int fit_batch(struct run *r, const struct model_config *student, const struct model_config *teacher,
+              size_t budget);
+/* A line for each change to the options that takes fewer bytes than `now`, and whether it fits. */
+int fit_advise(struct run *r, const struct model_config *student,
+               const struct model_config *teacher, size_t now, size_t budget);
 /* A line for each region of the plan, then the sums. */
 void run_print_plan(struct run *r, const struct plan *p);
 /* Says a line; the engine's `say`. */

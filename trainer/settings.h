@@ -30,11 +30,12 @@ struct settings {
     double temperature, kd_ratio, beta;
     /* length */
     int64_t steps, batch_size, grad_accum, seq_len;
-    double epochs;
+    double epochs, memory_budget; /* GiB */
     /* optimiser */
     double lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm, warmup_ratio;
     int64_t warmup_steps;
-    int lr_schedule; /* enum schedule */
+    int lr_schedule;     /* enum schedule */
+    int optimizer_state; /* enum optimizer_state */
     /* adapters */
     int64_t lora_r;
     double lora_alpha, lora_dropout;
@@ -65,6 +66,7 @@ struct settings {
     size_t kept_count;
 };
 
+enum { BATCH_AUTO = 0 }; /* settings.batch_size */
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
 enum teacher_dtype { TEACHER_AUTO, TEACHER_BF16, TEACHER_F8 };

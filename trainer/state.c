@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * state.c: state.bin, what a run needs to go on bit for bit: a header, then master weights and both
- * moments as they lie in the arenas. Every part carries its XXH3-64; nothing is believed unchecked.
+ * state.c: state.bin, what a run needs to go on bit for bit: a header, then weights as they are
+ * updated (masters where there are some) and both moments, as they lie in the arenas. Every part
+ * carries its XXH3-64; nothing is believed unchecked.
  */
 #include "engine_impl.h"
 
@@ -11,20 +12,21 @@
 #include <xxhash.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { STATE_VERSION = 1, SECTIONS = 3 };
 static const char state_magic[8] = "NJSTATE";
-static const char *const section_name[SECTIONS] = {"master weights", "first moments",
-                                                   "second moments"};
+static const char *const section_name[SECTIONS] = {"weights", "first moments", "second moments"};
 
-/* Little-endian, no padding: every field is 4 or 8 bytes at a multiple of its size. */
+/* Little-endian, no padding: every field lies at a multiple of its size. */
 struct state_header {
     char magic[8];
     uint32_t version;
-    uint32_t dtype;  /* enum nj_dtype of the run */
+    uint16_t dtype;  /* enum nj_dtype of the run */
+    uint16_t kept;   /* 0: all in float32; else moments in bfloat16, weights as kept_code() says */
     uint64_t layout; /* XXH3 of tensor names and places */
     int64_t elements;
     int64_t step;
@@ -62,10 +64,24 @@ static uint64_t header_hash(const struct state_header *h)
     return XXH3_64bits(h, offsetof(struct state_header, header_hash));
 }
 
-static float *section(const struct engine *e, int i)
+static uint16_t kept_code(const struct engine *e)
 {
-    float *const arrays[SECTIONS] = {e->mem.master, e->mem.m, e->mem.v};
-    return arrays[i];
+    return e->o.optimizer_state == STATE_F32 ? 0 : (uint16_t)(1 + weights_dtype(e));
+}
+
+struct section {
+    char *at;
+    size_t bytes;
+};
+
+static struct section section(const struct engine *e, int i)
+{
+    const size_t count = (size_t)engine_trained(e)->count;
+    const struct updated u = engine_updated(e);
+    const size_t moment = optimizer_state_bytes((enum optimizer_state)e->o.optimizer_state);
+    const struct section sections[SECTIONS] = {
+        {u.w, count * dtype_bytes(u.T)}, {e->mem.m, count * moment}, {e->mem.v, count * moment}};
+    return sections[i];
 }
 
 static int need_training(const struct engine *e, const char *what)
@@ -95,17 +111,18 @@ static int io_failed(const struct state_file *s, const char *doing)
 /* Moves one array between device and file in pieces, and hashes it. */
 static int move_section(struct engine *e, struct state_file *s, int i, bool writing, uint64_t *hash)
 {
-    size_t bytes = (size_t)engine_trained(e)->count * sizeof(float), room = e->mem.transfer_bytes;
-    char *device = (char *)section(e, i), *piece = e->mem.transfer;
+    const struct section of = section(e, i);
+    const size_t room = e->mem.transfer_bytes;
+    char *piece = e->mem.transfer;
     XXH3_state_t h;
     XXH3_64bits_reset(&h);
-    for (size_t at = 0; at < bytes; at += room) {
-        size_t n = bytes - at < room ? bytes - at : room;
+    for (size_t at = 0; at < of.bytes; at += room) {
+        size_t n = of.bytes - at < room ? of.bytes - at : room;
         int rc = 0;
         if (!writing && fread(piece, 1, n, s->f) != n)
             return io_failed(s, "reading");
-        rc = writing ? nj_copy(e->stream, piece, device + at, n)
-                     : nj_copy(e->stream, device + at, piece, n);
+        rc = writing ? nj_copy(e->stream, piece, of.at + at, n)
+                     : nj_copy(e->stream, of.at + at, piece, n);
         if (rc == 0)
             rc = nj_stream_sync(e->stream);
         if (rc != 0)
@@ -149,7 +166,8 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
     struct state_file s;
     struct state_header h = {
         .version = STATE_VERSION,
-        .dtype = (uint32_t)e->o.dtype,
+        .dtype = (uint16_t)e->o.dtype,
+        .kept = kept_code(e),
         .layout = layout_hash(e),
         .elements = engine_trained(e)->count,
         .step = step,
@@ -184,10 +202,31 @@ static int check_header(const struct engine *e, const char *path, const struct s
         return fail(NJ_E_FORMAT,
                     "%s: belongs to another model than %s, or to adapters of another form", path,
                     e->student_dir);
-    if (h->dtype != (uint32_t)e->o.dtype)
+    if (h->dtype != (uint16_t)e->o.dtype)
         return fail(NJ_E_ARG, "%s: was saved by a run in %s; resume with the same dtype", path,
                     h->dtype == NJ_F32 ? "float32" : "16 bits");
+    const uint16_t kept = kept_code(e);
+    if ((h->kept == 0) != (kept == 0))
+        return fail(NJ_E_ARG, "%s: was saved with --optimizer-state %s; resume with the same", path,
+                    h->kept == 0 ? "f32" : "bf16");
+    if (h->kept != kept)
+        return fail(NJ_E_ARG,
+                    "%s: holds weights in another 16-bit type than this device's; resume on a "
+                    "device of the same kind",
+                    path);
     return 0;
+}
+
+/* What no run writes, whatever its hash says: the schedule and the update divide by these. */
+static int check_counts(const char *path, const struct state_header *h)
+{
+    const float updates = h->state[NJ_STEP_UPDATES], scale = h->state[NJ_STEP_LOSS_SCALE];
+    if (h->step >= 0 && updates >= 0 && isfinite(updates) && scale >= 1 && isfinite(scale))
+        return 0;
+    return fail(NJ_E_FORMAT,
+                "%s: step %lld, %g updates, loss scale %g: no run writes that; take another "
+                "checkpoint",
+                path, (long long)h->step, (double)updates, (double)scale);
 }
 
 static int read_state(struct engine *e, struct state_file *s, struct state_header *h)
@@ -195,6 +234,8 @@ static int read_state(struct engine *e, struct state_file *s, struct state_heade
     if (fread(h, sizeof *h, 1, s->f) != 1)
         return io_failed(s, "reading");
     int rc = check_header(e, s->path, h);
+    if (rc == 0)
+        rc = check_counts(s->path, h);
     for (int i = 0; rc == 0 && i < SECTIONS; i++) {
         uint64_t hash = 0;
         rc = move_section(e, s, i, false, &hash);

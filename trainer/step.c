@@ -52,6 +52,12 @@ static void update(struct work *r, struct engine *e)
     const struct train_options *o = &e->o;
     const struct params *p = engine_trained(e);
     void *weights = o->dtype == NJ_F32 ? NULL : m->trained;
+    if (o->optimizer_state == STATE_BF16) {
+        OP(r, nj_adamw_bf16(r->s, o->dtype, m->trained, m->m, m->v, m->grad, m->state, p->count,
+                            p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay,
+                            (int32_t)o->seed, (int32_t)(o->seed >> 32)));
+        return;
+    }
     OP(r, nj_adamw(r->s, o->dtype, weights, m->master, m->m, m->v, m->grad, m->state, p->count,
                    p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
 }
@@ -205,7 +211,8 @@ static int scan_weights(struct engine *e, struct fault *f)
     if (rc != 0 || f->name)
         return rc;
     f->what = "weight of the student";
-    rc = weights_scan(e, engine_trained(e), NJ_F32, e->mem.master, &f->name);
+    const struct updated u = engine_updated(e);
+    rc = weights_scan(e, engine_trained(e), u.T, u.w, &f->name);
     if (rc == 0 && !f->name && e->student.lora)
         rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, &f->name);
     return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ref.h"
+#include "rope.h"
 
 enum { HALF_MAX = 128 }; /* D <= 256 */
 
@@ -41,8 +41,8 @@ void NJ_REF(qknorm_rope_bwd)(real *dqkv, real *dwq_part, real *dwk_part, const r
         for (int64_t n = p; n < N; n += P) {
             real co[HALF_MAX], si[HALF_MAX];
             for (int32_t i = 0; i < D / 2; i++) {
-                co[i] = cos((real)pos[n] * inv_freq[i]);
-                si[i] = sin((real)pos[n] * inv_freq[i]);
+                co[i] = cos(rope_angle(pos[n], inv_freq[i]));
+                si[i] = sin(rope_angle(pos[n], inv_freq[i]));
             }
             for (int32_t h = 0; h < H + K; h++)
                 back_norm_rotate(dqkv + n * width + h * D, h < H ? dwq : dwk, x + n * width + h * D,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ref.h"
+#include "rope.h"
 
 enum { HALF_MAX = 128 }; /* D <= 256 */
 
@@ -33,8 +33,8 @@ void NJ_REF(qknorm_rope_fwd)(real *y, real *rstd, const real *x, const real *wq,
         real *out = y + (int64_t)n * width;
         real co[HALF_MAX], si[HALF_MAX];
         for (int32_t i = 0; i < D / 2; i++) {
-            co[i] = cos((real)pos[n] * inv_freq[i]);
-            si[i] = sin((real)pos[n] * inv_freq[i]);
+            co[i] = cos(rope_angle(pos[n], inv_freq[i]));
+            si[i] = sin(rope_angle(pos[n], inv_freq[i]));
         }
         for (int32_t h = 0; h < H + K; h++)
             rstd[(int64_t)n * (H + K) + h] =

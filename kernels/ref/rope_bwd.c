@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ref.h"
+#include "rope.h"
 
 void NJ_REF(rope_bwd)(real *dqkv, const real *inv_freq, const int32_t *pos, int32_t N, int32_t H,
                       int32_t K, int32_t D)
@@ -9,7 +9,7 @@ void NJ_REF(rope_bwd)(real *dqkv, const real *inv_freq, const int32_t *pos, int3
     for (int32_t n = 0; n < N; n++) {
         real *row = dqkv + (int64_t)n * width;
         for (int32_t i = 0; i < half; i++) {
-            const real angle = (real)pos[n] * inv_freq[i];
+            const real angle = rope_angle(pos[n], inv_freq[i]);
             const real co = cos(angle), si = sin(angle);
             for (int32_t h = 0; h < H + K; h++) {
                 real *lo = row + h * D + i, *hi = lo + half;

@@ -14,8 +14,6 @@
 
 enum {
     NJ_CUDA_MIN_DRIVER = 13000,
-    NJ_CUDA_WORKSPACE_BYTES =
-        32 << 20, /* of each stream: two streams may multiply at the same time */
 };
 
 struct nj_cuda {

@@ -86,13 +86,24 @@ static void read_driver_release(char *out, size_t bytes)
     }
 }
 
-static int choose_memory(nj_context *ctx)
+/* A GPU that does not tell whether it shares memory with the host is taken for one that does not. */
+static int choose_memory(nj_context *ctx, const struct nj_options *options)
 {
+    struct nj_cuda *cu = nj_cuda_of(ctx);
     const char *wanted = getenv("NOJIT_MEMORY");
+    int unknown = cu->driver.cuDeviceGetAttribute(&ctx->info.integrated,
+                                                  NJ_CU_DEVICE_ATTRIBUTE_INTEGRATED, cu->device);
 
+    if (unknown)
+        ctx->info.integrated = 0;
     ctx->info.managed = ctx->info.integrated;
-    if (!wanted || !wanted[0])
+    if (!wanted || !wanted[0]) {
+        if (unknown && options->log)
+            options->log(options->log_user,
+                         "the GPU does not tell whether it shares memory with the host: arenas are "
+                         "in device memory; NOJIT_MEMORY=managed puts them into managed memory");
         return 0;
+    }
     if (strcmp(wanted, "device") != 0 && strcmp(wanted, "managed") != 0)
         return nj_fail(ctx, NJ_E_ARG, "NOJIT_MEMORY=%.40s: must be device or managed", wanted);
     ctx->info.managed = wanted[0] == 'm';
@@ -128,9 +139,6 @@ static int read_device(nj_context *ctx, int ordinal)
                                            cu->device);
     rc = rc ? rc
             : driver->cuDeviceGetAttribute(&minor, NJ_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                           cu->device);
-    rc = rc ? rc
-            : driver->cuDeviceGetAttribute(&info->integrated, NJ_CU_DEVICE_ATTRIBUTE_INTEGRATED,
                                            cu->device);
     rc = rc ? rc
             : driver->cuDeviceGetAttribute(&info->multiprocessors,
@@ -171,7 +179,7 @@ static int cuda_open(nj_context *ctx, const struct nj_options *options)
     rc = read_device(ctx, options->ordinal);
     if (rc)
         return rc;
-    rc = choose_memory(ctx);
+    rc = choose_memory(ctx, options);
     if (rc)
         return rc;
     rc = cu->driver.cuDevicePrimaryCtxRetain(&cu->context, cu->device);

@@ -16,6 +16,7 @@
 
 #define DRIVER_NAME "libcuda.so.1"
 #define CUBLASLT_NAME "libcublasLt.so.13"
+enum { CUBLASLT_MAJOR = 13 };
 
 struct symbol {
     const char *name;
@@ -44,6 +45,26 @@ static const char *resolve(void *library, const struct symbol *list, size_t coun
         memcpy((char *)table + list[i].offset, &function, sizeof function);
     }
     return NULL;
+}
+
+/* Fills the table from cuBLASLt. False, and why not, if a function is missing or it is of another
+ * major version, whose numbers for types and attributes may differ. */
+static int resolve_cublaslt(void *library, struct nj_cublaslt *out, char *why, size_t bytes)
+{
+    const char *missing =
+        resolve(library, cublaslt_symbols, sizeof cublaslt_symbols / sizeof *cublaslt_symbols, out);
+    size_t version;
+
+    if (missing) {
+        snprintf(why, bytes, "has no function %s", missing);
+        return 0;
+    }
+    version = out->cublasLtGetVersion();
+    if (version / 10000 == CUBLASLT_MAJOR)
+        return 1;
+    snprintf(why, bytes, "is version %zu.%zu.%zu, not %d", version / 10000, version % 10000 / 100,
+             version % 100, CUBLASLT_MAJOR);
+    return 0;
 }
 
 int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
@@ -202,16 +223,14 @@ static int try_place(void *user, const char *path)
 {
     struct search *search = user;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const char *missing;
+    char why[96];
 
     if (!library) {
         snprintf(search->reason, sizeof search->reason, "%s", dlerror());
         return 0;
     }
-    missing = resolve(library, cublaslt_symbols, sizeof cublaslt_symbols / sizeof *cublaslt_symbols,
-                      search->out);
-    if (missing) {
-        snprintf(search->reason, sizeof search->reason, "%.300s has no function %s", path, missing);
+    if (!resolve_cublaslt(library, search->out, why, sizeof why)) {
+        snprintf(search->reason, sizeof search->reason, "%.300s %s", path, why);
         dlclose(library);
         return 0;
     }
@@ -246,8 +265,7 @@ static int report_place(void *user, const char *path)
     struct report *report = user;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     struct nj_cublaslt table;
-    const char *missing;
-    char line[4400];
+    char line[4400], why[96];
 
     if (!library) {
         const char *reason = dlerror();
@@ -256,10 +274,8 @@ static int report_place(void *user, const char *path)
         report->log(report->user, line);
         return 0;
     }
-    missing = resolve(library, cublaslt_symbols, sizeof cublaslt_symbols / sizeof *cublaslt_symbols,
-                      &table);
-    if (missing) {
-        snprintf(line, sizeof line, "cuBLASLt: %.4000s: has no function %s", path, missing);
+    if (!resolve_cublaslt(library, &table, why, sizeof why)) {
+        snprintf(line, sizeof line, "cuBLASLt: %.4000s: %s", path, why);
     } else {
         size_t version = table.cublasLtGetVersion();
 

@@ -12,15 +12,41 @@
 
 enum { SHARED_WITHOUT_OPT_IN = 48 << 10 };
 
+/* Of several GPUs the first is taken; another one may have code. Writes how to choose it, or "". */
+static void name_another(nj_context *ctx, const struct nj_index *index, char *out, size_t bytes)
+{
+    struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
+    int count = 0;
+
+    out[0] = '\0';
+    if (driver->cuDeviceGetCount(&count))
+        return;
+    for (int i = 0; i < count && !out[0]; i++) {
+        int device, major, minor;
+
+        if (driver->cuDeviceGet(&device, i) ||
+            driver->cuDeviceGetAttribute(&major, NJ_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                         device) ||
+            driver->cuDeviceGetAttribute(&minor, NJ_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                         device))
+            continue;
+        if (nj_index_arch_for(index, 10 * major + minor) >= 0)
+            snprintf(out, bytes,
+                     "; GPU %d of this machine is sm_%d: choose it by CUDA_VISIBLE_DEVICES=%d", i,
+                     10 * major + minor, i);
+    }
+}
+
 static int no_code(nj_context *ctx, const struct nj_index *index)
 {
-    char held[400];
+    char held[400], another[120];
 
     nj_arch_list(index, held, sizeof held);
+    name_another(ctx, index, another, sizeof another);
     return nj_fail(ctx, NJ_E_NO_CODE,
                    "%s is sm_%d and this program holds machine code for %s only; build it with: "
-                   "make ARCHS=sm_%d",
-                   ctx->info.name, ctx->info.sm, held, ctx->info.sm);
+                   "make ARCHS=sm_%d%s",
+                   ctx->info.name, ctx->info.sm, held, ctx->info.sm, another);
 }
 
 /* Launchers and machine code come out of one build; a block laid out for another kernel would be

@@ -586,3 +586,48 @@ write_all("fatbin", {
     "code_damaged": fatbin([damaged(part, 64, "<I", 0)]),
     "marked_as_compressed": fatbin([damaged(part, 40, "<Q", struct.unpack_from("<Q", part, 40)[0] | 1 << 15)]),
 })
+
+
+# ---- state.bin of a checkpoint: 128 elements; a layout or hash of 0 is filled in by the target ----
+def state(magic=b"NJSTATE\0", version=1, dtype=0, layout=0, elements=128, step=3, place=(0, 0), updates=3.0, scale=1.0,
+          sections=(0, 0, 0), header=0, data=bytes(3 * 4 * 128)):
+    slots = [0.0] * 16
+    slots[4], slots[9] = updates, scale
+    return magic + struct.pack("<IIQqqQQ16f3QQ", version, dtype, layout, elements, step, *place, *slots, *sections, header) + data
+
+
+NAN, INF = float("nan"), float("inf")
+write_all("state", {
+    "valid": state(),
+    "valid_before_the_first_step": state(step=0, updates=0.0),
+    "valid_place_beyond_the_data": state(place=((1 << 64) - 1, (1 << 64) - 1)),
+    "valid_weights_not_finite": state(data=struct.pack("<f", NAN) * 384),
+    "empty": b"",
+    "header_cut": state()[:151],
+    "header_alone": state(data=b""),
+    "magic_wrong": state(magic=b"NJSTATF\0"),
+    "version_unknown": state(version=2),
+    "version_zero": state(version=0),
+    "dtype_of_another_run": state(dtype=1),
+    "dtype_unknown": state(dtype=77),
+    "layout_of_another_model": state(layout=1),
+    "elements_zero": state(elements=0),
+    "elements_negative": state(elements=-1),
+    "elements_of_another_model": state(elements=129),
+    "elements_wrap": state(elements=1 << 62),
+    "step_negative": state(step=-1),
+    "step_least": state(step=-(1 << 63)),
+    "updates_negative": state(updates=-1.0),
+    "updates_not_a_number": state(updates=NAN),
+    "updates_infinite": state(updates=INF),
+    "loss_scale_zero": state(scale=0.0),
+    "loss_scale_infinite": state(scale=INF),
+    "loss_scale_not_a_number": state(scale=NAN),
+    "header_hash_wrong": state(header=1),
+    "master_hash_wrong": state(sections=(1, 0, 0)),
+    "first_moments_hash_wrong": state(sections=(0, 1, 0)),
+    "second_moments_hash_wrong": state(sections=(0, 0, 1)),
+    "master_cut": state(data=bytes(511)),
+    "second_moments_cut": state(data=bytes(3 * 512 - 1)),
+    "bytes_after_the_end": state(data=bytes(3 * 512 + 1)),
+})

@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gpu.sh: how fast this machine trains: one table, and the same as JSON. `make bench-gpu` builds and calls it; it needs the built
+# programs alone (nojit, kbench; cupti_kernels.so for the share of time the GPU is idle). A row that fails is said, the
+# others go on, and the exit status is 1. Arguments go to every run of nojit.
+#
+#   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds: distill, fp8 (the same, an e4m3 teacher), train (the student alone),
+#                               qwen3 (the other pair)       STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
+#   PAIR='qwen2.5-1.5b qwen2.5-0.5b' PAIR3='qwen3-1.7b qwen3-0.6b'   presets of teacher and student, random weights
+#   TORCH=COMMAND               PyTorch's time: called as COMMAND BATCH TOKENS STEPS qwen2.5|qwen2.5-ce|qwen3, prints JSON with
+#                               "tok_s"; without it its columns stay empty
+#   BENCH_TORCH='8x1024 train:8x1024'   rows that it runs for, a minute or two each (default: the first); KIND is distill if left out
+#   KBENCH='attn_* kd_head ...' SHAPES='...'   kernels that kbench times; KBENCH_TORCH=1: beside PyTorch's operations
+#   LIMIT=150                   seconds for a run; COMMIT=... where there is no git
+set -u
+: "${BUILD:=build}" "${DEVICE:=cuda}" "${STEPS:=30}" "${WORK:=$BUILD/bench}" "${TORCH:=}" "${LIMIT:=150}" "${KBENCH_TORCH:=}"
+: "${OUT:=$WORK/bench.json}" "${PAIR:=qwen2.5-1.5b qwen2.5-0.5b}" "${PAIR3:=qwen3-1.7b qwen3-0.6b}"
+: "${ROWS=distill:8x1024 fp8:8x1024 distill:8x2048 fp8:8x2048 distill:1x512 fp8:1x512 distill:4x512 fp8:4x512 distill:4x4096
+    fp8:4x4096 train:8x1024 qwen3:8x1024}"
+: "${BENCH_TORCH:=8x1024}" "${COMMIT:=$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
+: "${KBENCH=attn_* kd_head adamw add* swiglu_* rmsnorm_* rope_* qknorm_* cast_* grad_sumsq embed_bwd row_gather}"
+nojit=$BUILD/nojit
+extra=("$@")
+failed=0
+case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac
+mkdir -p "$WORK/text" "$WORK/logs" && rm -f "$WORK"/logs/* "$WORK/kbench.json" "$WORK/rows" "$OUT" || exit 1
+: >"$WORK/rows"
+
+note() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
+fails() { # WHAT LOG
+    failed=$((failed + 1))
+    note "FAILED: $1: $(grep -v '^ *$' "$2" 2>/dev/null | tail -n 2 | tr '\n' ' ' | cut -c1-300)"
+}
+number() { sed -nE "s/.*\"$1\": ([-0-9.e+]+).*/\1/p" "$2" 2>/dev/null | head -n 1; }
+text() { sed -nE "s/.*\"$1\": \"([^\"]*)\".*/\1/p" "$2" 2>/dev/null | head -n 1; }
+# median FIELD FROM FILE: of the steps after the first FROM
+median() {
+    sed -nE "s/.*\"$1\": ([0-9.e+-]+).*/\1/p" "$3" 2>/dev/null | tail -n +$(($2 + 1)) | sort -g |
+        awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
+}
+quotient() { awk -v a="${1:-0}" -v b="${2:-0}" -v d="${3:-2}" 'BEGIN { if (a > 0 && b > 0) printf "%.*f", d, a / b }'; }
+
+init() { # PRESET SEED
+    [ -s "$WORK/$1-$2/config.json" ] || timeout "$LIMIT" "$nojit" init --preset "$1" --seed "$2" --out "$WORK/$1-$2" \
+        >"$WORK/logs/init-$1" 2>&1 || fails "random weights of $1" "$WORK/logs/init-$1"
+}
+prepare() {
+    local f
+    [ -n "$(ls -A "$WORK/text")" ] || for f in /usr/share/common-licenses/* /usr/share/doc/*/copyright; do
+        [ -f "$f" ] && cp "$f" "$WORK/text/${f//\//_}.txt"
+    done
+    [ -n "$(ls -A "$WORK/text")" ] || cp README.md "$WORK/text/README.txt"
+    local three=no
+    case "$ROWS" in *qwen3:*) three=yes ;; esac
+    init "${PAIR% *}" 2
+    init "${PAIR#* }" 1
+    if [ $three = yes ]; then
+        init "${PAIR3% *}" 2
+        init "${PAIR3#* }" 1
+    fi
+}
+
+# command KIND: the words of nojit that make such a row
+command_of() {
+    case $1 in
+    train) command=(train --student "$WORK/${PAIR#* }-1") torch_pair=qwen2.5-ce ;;
+    qwen3) command=(distill --teacher "$WORK/${PAIR3% *}-2" --student "$WORK/${PAIR3#* }-1") torch_pair=qwen3 ;;
+    *) command=(distill --teacher "$WORK/${PAIR% *}-2" --student "$WORK/${PAIR#* }-1") torch_pair=qwen2.5 ;;
+    esac
+    if [ "$1" = fp8 ]; then command+=(--teacher-dtype fp8); fi
+    command+=(--data "$WORK/text" --device "$DEVICE" --lr 1e-4 --warmup-steps 1 --gemm-table "$WORK/gemm.txt" --out "$WORK/run" --json)
+}
+# run LOG STEPS BATCH SEQ: trains, and prints how many seconds after its start the first step was done.
+run() {
+    local started
+    rm -rf "$WORK/run"
+    started=$(date +%s%N)
+    timeout "$LIMIT" "$nojit" "${command[@]}" --steps "$2" --batch-size "$3" --seq-len "$4" ${extra[@]+"${extra[@]}"} \
+        2>"$1" | {
+        read -r _ && echo $(($(date +%s%N) - started)) | awk '{ printf "%.2f\n", $1 * 1e-9 }'
+        cat >/dev/null
+    }
+    [ "${PIPESTATUS[0]}" = 0 ]
+}
+
+# PyTorch's tokens a second for a kind and shape, measured once: fp8 has the same counterpart as distill.
+torch_rate() { # KIND BATCH SEQ
+    local kind=${1/fp8/distill} wanted
+    wanted=" $(for w in $BENCH_TORCH; do case $w in *:*) echo "$w" ;; *) echo "distill:$w" ;; esac done | tr '\n' ' ')"
+    case "$wanted" in *" $kind:$2x$3 "*) ;; *) return ;; esac
+    [ -n "$TORCH" ] || return
+    local log=$WORK/logs/torch-$kind-$2x$3
+    if ! [ -e "$log" ]; then
+        # shellcheck disable=SC2086 # a command and its words
+        timeout "$((2 * LIMIT))" $TORCH "$2" "$3" "$STEPS" "$torch_pair" >"$log" 2>"$log.err" || : >"$log"
+    fi
+    number tok_s "$log"
+}
+
+# Seconds that all operations of a step would take at the rate of one large product of their type.
+floor_seconds() {
+    awk -v s="$(number student_flops "$1")" -v t="$(number teacher_flops "$1")" -v e="$(number teacher_f8_flops "$1")" \
+        -v lp="$(number product_lp_gflops "$WORK/kbench.json")" -v f32="$(number product_f32_gflops "$WORK/kbench.json")" \
+        -v f8="$(number product_f8_gflops "$WORK/kbench.json")" 'BEGIN {
+            rate = lp > 0 ? lp : f32
+            if (f8 <= 0) f8 = rate
+            if (rate > 0) printf "%.6f", ((s + t) / rate + e / f8) * 1e-9 }'
+}
+
+row() { # KIND:BATCHxSEQ
+    local kind=${1%%:*} shape=${1#*:}
+    local batch=${shape%x*} seq=${shape#*x} log=$WORK/logs/${1/:/-} first receipt=$WORK/run/receipt.json skip=5 command torch_pair
+    command_of "$kind"
+    if ! first=$(run "$log" "$STEPS" "$batch" "$seq"); then
+        fails "$1" "$log"
+        return
+    fi
+    if [ "$STEPS" -le 10 ]; then skip=1; fi
+    cp "$receipt" "$log.receipt.json"
+    local ours ms theirs floor
+    ours=$(median tokens_per_second $skip "$WORK/run/metrics.jsonl")
+    ms=$(median step_ms $skip "$WORK/run/metrics.jsonl")
+    theirs=$(torch_rate "$kind" "$batch" "$seq")
+    if [ -z "$theirs" ] && [ -e "$WORK/logs/torch-${kind/fp8/distill}-$shape" ]; then
+        fails "PyTorch for $1" "$WORK/logs/torch-${kind/fp8/distill}-$shape.err"
+    fi
+    floor=$(quotient $((batch * seq)) "$(floor_seconds "$receipt")" 0)
+    printf '%s|%s|%s|%s|%s|%s|%s|%s|%s|%s|%s\n' "$1" "$ours" "$ms" "$theirs" "$(quotient "$ours" "$theirs")" "$floor" \
+        "$(quotient "$ours" "$floor")" "$first" "$(number plan_bytes "$receipt")" "$(number allocated_bytes "$receipt")" \
+        "$(number used_bytes "$receipt")" >>"$WORK/rows"
+    note "$1: $ours tokens/s${theirs:+, PyTorch $theirs}"
+    write_json
+}
+
+# The first row again, three steps, with the table of products that now is there; and with CUPTI.
+start_up() {
+    local first log=$WORK/logs/start command torch_pair shape=${1#*:}
+    command_of "${1%%:*}"
+    if first=$(run "$log" 3 "${shape%x*}" "${shape#*x}"); then warm_start=$first; else fails "start-up" "$log"; fi
+}
+idle_share() {
+    local log=$WORK/logs/idle command torch_pair shape=${1#*:}
+    [ "$DEVICE" = cuda ] && [ -f "$BUILD/cupti_kernels.so" ] || return
+    command_of "${1%%:*}"
+    export CUDA_INJECTION64_PATH=$BUILD/cupti_kernels.so KERNEL_TABLE=$WORK/kernels.txt
+    rm -f "$KERNEL_TABLE"
+    run "$log" 20 "${shape%x*}" "${shape#*x}" >/dev/null || fails "kernels of a step" "$log"
+    unset CUDA_INJECTION64_PATH
+    idle=$(sed -nE 's/.*GPU idle ([0-9.]+) %.*/\1/p' "$KERNEL_TABLE" 2>/dev/null)
+}
+kernels() {
+    [ -n "$KBENCH" ] || return
+    local shapes=() s log=$WORK/logs/kbench
+    while IFS= read -r s; do if [ -n "$s" ]; then shapes+=(--shape "$s"); fi; done <<<"${SHAPES-}"
+    set -f # patterns are kbench's, not the shell's
+    # shellcheck disable=SC2086 # a list of patterns
+    timeout "$LIMIT" "$BUILD/kbench" $KBENCH --device "$DEVICE" ${shapes[@]+"${shapes[@]}"} --json "$WORK/kbench.json" \
+        ${KBENCH_TORCH:+--torch} >"$log.table" 2>"$log" || fails kbench "$log"
+    set +f
+    cat "$log.table"
+}
+
+a_receipt() { find "$WORK/logs" -name '*.receipt.json' | head -n 1 | grep . || echo /dev/null; }
+torch_line() { # ROW: all that the script said
+    local kind=${1%%:*}
+    grep -h '^{.*"tok_s".*}$' "$WORK/logs/torch-${kind/fp8/distill}-${1#*:}" 2>/dev/null | tail -n 1 | grep . || echo null
+}
+# Numbers as they are, nothing as null.
+field() { printf '"%s": %s' "$1" "${2:-null}"; }
+write_json() {
+    local about sep='' name ours ms theirs ratio floor share first plan taken used
+    about=$(a_receipt)
+    {
+        printf '{"commit": "%s", "date": "%s", ' "$COMMIT" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+        printf '"device": "%s", "driver": "%s", ' "$(sed -n '/"device": {/,/}/p' "$about" | text name /dev/stdin)" "$(text driver "$about")"
+        printf '%s, "toolkit": "%s",\n' "$(field gemm_version "$(number gemm_version "$about")")" "$(text toolkit "$about")"
+        printf ' %s, %s,\n "rows": [' "$(field warm_start_s "$warm_start")" "$(field idle_percent "$idle")"
+        while IFS='|' read -r name ours ms theirs ratio floor share first plan taken used; do
+            printf '%s\n  {"row": "%s", ' "$sep" "$name"
+            printf '%s, %s, %s, %s, ' "$(field tokens_per_second "$ours")" "$(field step_ms "$ms")" \
+                "$(field torch_tokens_per_second "$theirs")" "$(field ratio "$ratio")"
+            printf '%s, %s, ' "$(field floor_tokens_per_second "$floor")" "$(field first_step_s "$first")"
+            printf '"torch": %s, ' "$(torch_line "$name")"
+            printf '%s, %s, %s}' "$(field plan_bytes "$plan")" "$(field allocated_bytes "$taken")" "$(field used_bytes "$used")"
+            sep=,
+        done <"$WORK/rows"
+        printf '\n ],\n "kernels": '
+        if [ -s "$WORK/kbench.json" ]; then cat "$WORK/kbench.json"; else echo null; fi
+        printf '}\n'
+    } >"$OUT.tmp" && mv "$OUT.tmp" "$OUT"
+}
+print_table() {
+    local about
+    about=$(a_receipt)
+    printf '\n%s, driver %s, cuBLASLt %s, %s, commit %s\n\n' "$(sed -n '/"device": {/,/}/p' "$about" | text name /dev/stdin)" \
+        "$(text driver "$about")" "$(number gemm_version "$about")" "$(text toolkit "$about")" "${COMMIT:0:12}"
+    awk -F'|' -v gib=$((1 << 30)) '
+        function size(x) { return x > 0 ? sprintf("%.2f", x / gib) : "-" }
+        function or(x) { return x == "" ? "-" : x }
+        BEGIN { f = "%-16s %10s %9s %9s %6s %9s %6s %8s %8s %8s %8s\n"
+            printf f, "row", "tokens/s", "ms", "PyTorch", "ratio", "floor", "of it", "first s", "plan", "taken", "in all" }
+        { printf f, $1, sprintf("%.0f", $2), sprintf("%.2f", $3), or($4), or($5), or($6), or($7), or($8), size($9), size($10), size($11) }
+        ' "$WORK/rows"
+    cat <<TEXT
+
+floor: tokens a second if all operations of a step ran at the rate of one product of 8192^3 (e4m3 ones at theirs), measured here.
+first s: seconds from the start of the process to the end of the first step; the first row times its matrix products before it,
+  with their table it takes ${warm_start:--} s. plan, taken, in all: GiB; taken is what free memory fell by for the plan, in all: with
+  code and graphs. GPU idle in a step of the first row: ${idle:-not measured (no CUPTI)}${idle:+ %; $WORK/kernels.txt}.
+PyTorch: ${TORCH:-no TORCH is given, so its columns are empty}${TORCH:+ (rows of BENCH_TORCH: $BENCH_TORCH)}
+JSON: $OUT; $SECONDS s in all$([ "$failed" = 0 ] || echo "; FAILED: $failed")
+TEXT
+}
+
+warm_start='' idle=''
+prepare
+rm -f "$WORK/gemm.txt"
+note "models are there"
+kernels
+first_row=
+for r in $ROWS; do
+    row "$r"
+    if [ -z "$first_row" ]; then
+        first_row=$r
+        start_up "$r"
+        idle_share "$r"
+    fi
+done
+write_json
+print_table
+rm -rf "$WORK/run"
+[ "$failed" = 0 ]

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rope.h: the angle of a rotation, part of its specification: the product of position and frequency
+ * rounded to float32, as kernels and transformers compute it, also where everything after it is
+ * double. At position 32767 the rounding is 1e-3 radians, and a model knows the rounded angles.
+ */
+#ifndef NOJIT_REF_ROPE_H
+#define NOJIT_REF_ROPE_H
+
+#include "ref.h"
+
+static inline real rope_angle(int32_t pos, real inv_freq)
+{
+    return (float)pos * (float)inv_freq;
+}
+
+#endif

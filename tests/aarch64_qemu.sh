@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tier: all
+#
+# aarch64_qemu.sh: the build for an aarch64 host, with the machine code of GB10 (sm_121), and that binary under qemu-user: doctor,
+# blobcheck, and the first steps of the demo on the CPU backend, which must give what this machine's own binary gives.
+# Needs Debian's cross compiler and qemu-user, which set-up installs where it may.
+set -eu
+. tests/lib.sh
+unset MAKEFLAGS MAKELEVEL MFLAGS B # of a make that runs this
+export OMP_WAIT_POLICY=passive LC_ALL=C
+host=aarch64-linux-gnu
+cross=$BUILD/$host
+d=$scratch/work
+mkdir "$d"
+CUDA_HOME=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
+export CUDA_HOME
+made() { make --no-print-directory HOST=$host ARCHS=sm_121 NATIVE="$BUILD" B="$cross" "$@"; }
+
+refuses "unknown HOST" 2 "HOST=riscv64-linux-gnu is unknown; use HOST=$host" make HOST=riscv64-linux-gnu NATIVE="$BUILD" B="$d/none" all
+refuses "tests of another machine" 2 "HOST=$host goes with 'all', 'dist'" make HOST=$host test
+if [ "$(uname -m)-linux-gnu" = $host ]; then
+    echo "this machine is an $host: nothing is emulated here"
+    finish
+    exit
+fi
+ready=$(tools/setup_host.sh $host "$cross" 2>"$scratch/err" || true)
+if [ "$ready" != ready ] && ! { command -v $host-gcc && command -v qemu-aarch64; } >/dev/null; then
+    echo "left out, as the cross compiler or qemu-user is not here: $ready"
+    finish
+    exit
+fi
+emulator=$(sed -n 's/^EMULATOR := //p' "$cross/setup.mk")
+
+parsers=$(printf "$cross/fuzz/%s " $(ls tests/fuzz/corpus))
+if made -j2 "$cross/checked" "$cross/blobcheck" $parsers >"$scratch/log" 2>&1 && made "$cross/checked" >"$scratch/again" 2>&1; then
+    ok "it builds"
+else
+    not_ok "it builds" "$(tail -n 3 "$scratch/log" "$scratch/again")"
+    finish
+    exit
+fi
+check() { # NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >"$scratch/out" 2>&1; then ok "$name"; else not_ok "$name" "$(tail -n 3 "$scratch/out")"; fi
+}
+is_aarch64() { [ "$(od -An -tx1 -j18 -N2 "$1" | tr -d ' ')" = b700 ]; } # e_machine
+same_code() { # what both versions of blobcheck print of the binary
+    "$BUILD/blobcheck" "$cross/nojit" >"$scratch/native" && $emulator "$cross/blobcheck" "$cross/nojit" >"$scratch/emulated" &&
+        cmp "$scratch/native" "$scratch/emulated" && grep -q ' 0 excluded.*no problems' "$scratch/native"
+}
+check "the binary is of aarch64" is_aarch64 "$cross/nojit"
+check "both versions of blobcheck accept it" same_code
+cp "$cross/nojit" "$d/damaged"
+at=$(grep -obUaP '\x7fELF' "$d/damaged" | sed -n '2s/:.*//p') # the first cubin
+printf '\0' | dd of="$d/damaged" bs=1 seek="$at" conv=notrunc 2>/dev/null
+refuses "and see damage in it" 1 ELF $emulator "$cross/blobcheck" "$d/damaged"
+doctor() {
+    $emulator "$cross/nojit" doctor >"$scratch/doctor" &&
+        grep -qE '^binary +nojit .* kernels for sm_121; .*no PTX$' "$scratch/doctor" &&
+        grep -q '^verdict   ready to train on the CPU' "$scratch/doctor" || { cat "$scratch/doctor" && return 1; }
+}
+check "doctor" doctor
+# The page shows what doctor says of a GB10; here it is a stub of the driver, and of cuBLASLt.
+for f in libcuda.so.1:stub_driver libcublasLt.so.13:stub_cublaslt; do
+    $host-gcc -std=c11 -D_GNU_SOURCE -shared -fPIC -O1 -o "$d/${f%%:*}" "tests/${f##*:}.c"
+done
+plain() { sed -E 's/(Stub GPU|NVIDIA GB10), /GPU, /; s/release unknown/0/; s|/[^ ,]*/lib|lib|; s/[0-9]+(\.[0-9]+)*/0/g'; }
+doctor_of_gb10() {
+    sed -n '/^## doctor/,/^## /{/^```/,/^```/p}' docs/dgx-spark.md | grep -v '^```' | plain >"$scratch/page"
+    env -i PATH="$PATH" $emulator -E LD_LIBRARY_PATH="$d" -E STUB_SM=121 -E STUB_INTEGRATED=1 "$cross/nojit" doctor --device cuda >"$scratch/doctor" &&
+        diff "$scratch/page" <(plain <"$scratch/doctor")
+}
+check "doctor of GB10, as docs/dgx-spark.md has it" doctor_of_gb10
+check "the help is the same" cmp <("$BUILD/nojit" help --man) <($emulator "$cross/nojit" help --man)
+
+# char has no sign there: what parsers make of bytes above 127 is seen on damaged files.
+check "parsers on damaged files" env BUILD="$cross" EMULATOR="$emulator" bash tests/fuzz_corpus.sh
+
+# The demo's models from the same seed, on less text and in smaller steps.
+head -c 6000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
+head -c 1500 /usr/share/common-licenses/LGPL-3 >"$d/held.txt"
+for m in teacher student; do
+    "$BUILD/nojit" init --preset nojit-demo-$m --out "$d/$m" >/dev/null
+    $emulator "$cross/nojit" init --preset nojit-demo-$m --out "$d/emulated-$m" >/dev/null
+    check "the same first weights: $m" cmp "$d/$m/model.safetensors" "$d/emulated-$m/model.safetensors"
+done
+first_steps() { # OUT COMMAND...
+    local out=$1
+    shift
+    "$@" distill --teacher "$d/teacher" --student "$d/student" --data "$d/text.txt" --eval-data "$d/held.txt" --out "$out" --device cpu \
+        --seq-len 64 --batch-size 2 --steps 4 --lr 2e-3 --warmup-steps 1 --beta2 0.99 --kd-ratio 0.8 --temperature 1 >"$scratch/log" 2>&1
+}
+check "first steps of the demo, here" first_steps "$d/here" "$BUILD/nojit"
+check "and emulated" first_steps "$d/emulated" $emulator "$cross/nojit"
+# Sums of float32 in another order: the bound is that of our float32 against float64 (tests/test_golden.c).
+numbers() { # FILE: every loss and norm, a line each
+    grep -oE '"(loss|kd_loss|class_loss|teacher_entropy|grad_norm|eval_class_loss|eval_kd_loss)": [^,}]+' "$1"
+}
+same_numbers() {
+    numbers "$d/here/metrics.jsonl" >"$scratch/here"
+    numbers "$d/emulated/metrics.jsonl" >"$scratch/emulated"
+    paste -d' ' "$scratch/here" "$scratch/emulated" | awk '
+        $1 != $3 || ($2 - $4) ^ 2 > (1e-5 * $2) ^ 2 + 1e-16 { print; bad = 1 }
+        END { exit bad || NR < 20 }'
+}
+check "losses and norms of every step agree within 1e-5" same_numbers
+held_out() { "$BUILD/nojit" eval --model "$1" --data "$d/held.txt" --device cpu --seq-len 64 --batch-size 2 --json | grep -oE '"class_loss": [^,]+' | cut -d' ' -f2; }
+same_model() { awk -v a="$(held_out "$d/here")" -v b="$(held_out "$d/emulated")" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-5 * a) ^ 2) }'; }
+check "its model has the same held-out loss here" same_model
+finish

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cublaslt_multiply.c: a product, by OpenBLAS in float32: operands widened, the sum scaled, beta times
+ * what was there added, all rounded once, to nearest, ties to even.
+ */
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cublaslt.h"
+
+enum { CUDA_OUT_OF_MEMORY = 2, CUDA_ILLEGAL_ADDRESS = 700 };
+
+size_t lt_type_bytes(int type)
+{
+    return type == LT_F32 ? 4 : type == LT_F16 || type == LT_BF16 ? 2 : type == LT_E4M3 ? 1 : 0;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* A number of `exponent` and `mantissa` bits; e4m3 has no infinity. */
+static float widen(uint32_t bits, int exponent, int mantissa, int has_infinity)
+{
+    const uint32_t e = bits >> mantissa & ((1u << exponent) - 1), m = bits & ((1u << mantissa) - 1);
+    const int bias = (1 << (exponent - 1)) - 1;
+    const float sign = bits >> (exponent + mantissa) ? -1 : 1;
+    if (e == (1u << exponent) - 1 && (has_infinity || m == (1u << mantissa) - 1))
+        return m ? NAN : sign * INFINITY;
+    if (e == 0)
+        return sign * ldexpf((float)m, 1 - bias - mantissa);
+    return sign * ldexpf((float)(m | 1u << mantissa), (int)e - bias - mantissa);
+}
+
+static float read_f32(const void *at)
+{
+    float x;
+    memcpy(&x, at, sizeof x);
+    return x;
+}
+
+static float read_f16(const void *at)
+{
+    uint16_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return widen(bits, 5, 10, 1);
+}
+
+static float read_bf16(const void *at)
+{
+    uint16_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return from_bits((uint32_t)bits << 16);
+}
+
+static float read_e4m3(const void *at)
+{
+    return widen(*(const uint8_t *)at, 4, 3, 0);
+}
+
+static void write_f32(void *at, float x)
+{
+    memcpy(at, &x, sizeof x);
+}
+
+/* rintf rounds to nearest, ties to even, in the mode that a process starts in. */
+static void write_f16(void *at, float x)
+{
+    const uint16_t sign = signbit(x) ? 0x8000 : 0;
+    const float size = fabsf(x);
+    uint16_t bits;
+    if (isnan(x))
+        bits = 0x7fff;
+    else if (size >= 65520)
+        bits = 0x7c00;
+    else if (size < 0x1p-14f)
+        bits = (uint16_t)rintf(size * 0x1p24f); /* steps of the smallest number */
+    else {
+        int exponent;
+        const float fraction = frexpf(size, &exponent); /* 0.5 and above */
+        bits = (uint16_t)(((exponent + 13) << 10) + (int)rintf(fraction * 2048));
+    }
+    bits |= isnan(x) ? 0 : sign;
+    memcpy(at, &bits, sizeof bits);
+}
+
+static void write_bf16(void *at, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = isnan(x) ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    const uint16_t out = (uint16_t)bits;
+    memcpy(at, &out, sizeof out);
+}
+
+typedef float read_fn(const void *at);
+typedef void write_fn(void *at, float x);
+
+static read_fn *reader(int type)
+{
+    return type == LT_F32    ? read_f32
+           : type == LT_F16  ? read_f16
+           : type == LT_BF16 ? read_bf16
+                             : read_e4m3;
+}
+
+static write_fn *writer(int type)
+{
+    return type == LT_F32 ? write_f32 : type == LT_F16 ? write_f16 : write_bf16;
+}
+
+/* A matrix in float32 without gaps, to be freed; NULL with *error. Gaps between columns need not be
+ * written. */
+static float *load(const struct lt_product *p, const struct lt_layout *l, uint64_t at, int *error)
+{
+    const size_t element = lt_type_bytes(l->type);
+    read_fn *const read = reader(l->type);
+    float *out = malloc(l->rows * l->columns * sizeof *out);
+    if (!out)
+        *error = CUDA_OUT_OF_MEMORY;
+    for (uint64_t j = 0; out && j < l->columns; j++) {
+        const uint64_t column = at + j * (uint64_t)l->ld * element;
+        const char *from = p->hook->bytes(column, l->rows * element, 0, "a matrix product");
+        if (!from) {
+            free(out);
+            *error = CUDA_ILLEGAL_ADDRESS;
+            return NULL;
+        }
+        for (uint64_t i = 0; i < l->rows; i++)
+            out[j * l->rows + i] = read(from + i * element);
+    }
+    return out;
+}
+
+/* The scale of each row of the result (first operand) and of each column (second), or NULL. */
+static int load_scales(const struct lt_product *p, const float *scale[2])
+{
+    const uint64_t count[2] = {p->d.rows, p->d.columns};
+    for (int i = 0; i < 2; i++) {
+        scale[i] = NULL;
+        if (p->desc.mode[i] != LT_OUTER_VECTOR)
+            continue;
+        scale[i] = p->hook->bytes(p->desc.scale[i], count[i] * sizeof(float), 0,
+                                  "scales of a matrix product");
+        if (!scale[i])
+            return CUDA_ILLEGAL_ADDRESS;
+    }
+    return 0;
+}
+
+static int store(const struct lt_product *p, const float *sum)
+{
+    const struct lt_layout *d = &p->d;
+    const size_t element = lt_type_bytes(d->type);
+    read_fn *const read = reader(d->type);
+    write_fn *const write = writer(d->type);
+    const float *scale[2];
+    if (load_scales(p, scale))
+        return CUDA_ILLEGAL_ADDRESS;
+    for (uint64_t j = 0; j < d->columns; j++) {
+        const uint64_t column = p->at_d + j * (uint64_t)d->ld * element;
+        char *to = p->hook->bytes(column, d->rows * element, 0 == p->beta, "a matrix product");
+        to = to ? p->hook->bytes(column, d->rows * element, 1, "a matrix product") : NULL;
+        if (!to)
+            return CUDA_ILLEGAL_ADDRESS;
+        for (uint64_t i = 0; i < d->rows; i++) {
+            float x = p->alpha * sum[j * d->rows + i];
+            x *= scale[0] ? scale[0][i] : 1;
+            x *= scale[1] ? scale[1][j] : 1;
+            if (p->beta != 0)
+                x += p->beta * read(to + i * element);
+            write(to + i * element, x);
+        }
+    }
+    return 0;
+}
+
+int lt_multiply(void *argument)
+{
+    const struct lt_product *p = argument;
+    const int ta = p->desc.trans[0], tb = p->desc.trans[1];
+    const int m = (int)p->d.rows, n = (int)p->d.columns;
+    const int k = (int)(ta ? p->a.rows : p->a.columns);
+    int error = p->hook->product();
+    float *a = error ? NULL : load(p, &p->a, p->at_a, &error);
+    float *b = a ? load(p, &p->b, p->at_b, &error) : NULL;
+    float *sum = b ? calloc((size_t)m * (size_t)n, sizeof *sum) : NULL;
+    if (b && !sum)
+        error = CUDA_OUT_OF_MEMORY;
+    if (sum) {
+        cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+                    m, n, k, 1, a, (int)p->a.rows, b, (int)p->b.rows, 0, sum, m);
+        error = store(p, sum);
+    }
+    free(a);
+    free(b);
+    free(sum);
+    return error;
+}

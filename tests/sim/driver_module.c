@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * driver_module.c: modules are machine code that fits the device, or are refused; a launch is checked
+ * against what the machine code says of itself and executed from the PTX that it was made of.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../tools/cubin.h"
+#include "../../tools/elfbin.h"
+#include "../../tools/fatbin.h"
+#include "driver.h"
+#include "machine.h"
+
+enum { SHARED_WITHOUT_OPT_IN = 48 << 10, REGISTER_UNIT = 256, WARP = 32 };
+
+struct sim_loaded {
+    struct sim_loaded *next;
+    struct cubin cubin;
+    void *code; /* that the strings of cubin point into */
+    size_t code_bytes;
+    uint32_t max_dynamic_shared;
+    bool exempt; /* its PTX is not there */
+    bool decoded;
+    struct sim_module *machine; /* NULL before the first launch */
+    const struct sim_entry *entry;
+};
+
+/* ---- images ---- */
+
+/* How long an ELF file is that lies somewhere in memory, as its tables say. */
+static size_t elf_bytes(const unsigned char *image)
+{
+    enum { HEADER = 64, SECTION = 64, SEGMENT = 56 };
+    const struct span header = {image, HEADER};
+    const uint64_t segments = span_u64(header, 32), sections = span_u64(header, 40);
+    const uint16_t segment_count = span_u16(header, 56), section_count = span_u16(header, 60);
+    uint64_t end = sections + (uint64_t)section_count * SECTION;
+    if (segments + (uint64_t)segment_count * SEGMENT > end)
+        end = segments + (uint64_t)segment_count * SEGMENT;
+    for (uint16_t i = 0; i < section_count; i++) {
+        const struct span s = {image + sections + (size_t)i * SECTION, SECTION};
+        const uint64_t last = span_u64(s, 24) + span_u64(s, 32);
+        if (span_u32(s, 4) != ELF_SECTION_NOBITS && last > end)
+            end = last;
+    }
+    return end;
+}
+
+/* Machine code of an `a` target runs on that chip only, of an `f` target within its family; other code
+ * on this and later minors. */
+static bool fits(const struct cubin *c, int sm)
+{
+    const size_t length = strlen(c->target);
+    if (length && c->target[length - 1] == 'a')
+        return (int)c->sm == sm;
+    return (int)c->sm / 10 == sm / 10 && (int)c->sm <= sm;
+}
+
+static int keep_code(struct span code, struct sim_loaded *out)
+{
+    char why[WHY_BYTES];
+    out->code = malloc(code.bytes);
+    if (!out->code)
+        return CUDA_OUT_OF_MEMORY;
+    memcpy(out->code, code.data, code.bytes);
+    out->code_bytes = code.bytes;
+    if (cubin_parse((struct span){out->code, code.bytes}, &out->cubin, why) == 0 &&
+        out->cubin.entry)
+        return CUDA_SUCCESS;
+    sim_say("cuModuleLoadData: machine code %s", out->cubin.entry ? why : "without a kernel");
+    return CUDA_INVALID_IMAGE;
+}
+
+/* The newest machine code of a container that fits; there may be PTX instead. */
+static int choose_entry(struct span container, int sm, struct sim_loaded *out)
+{
+    char why[WHY_BYTES];
+    struct fatbin f;
+    struct fatbin_entry e;
+    struct cubin best = {0}, cubin;
+    struct span code, chosen = {0};
+    void *owned = NULL;
+    int more = -1, ptx = 0;
+    if (fatbin_open(container, &f, why) == 0)
+        while ((more = fatbin_next(&f, &e, why)) == 1) {
+            if (e.kind == FATBIN_PTX) {
+                ptx = 1;
+                continue;
+            }
+            if (fatbin_code(&e, &code, &owned, why) || owned || cubin_parse(code, &cubin, why)) {
+                more = -1;
+                break;
+            }
+            if (fits(&cubin, sm) && cubin.sm >= best.sm) {
+                best = cubin;
+                chosen = code;
+            }
+        }
+    if (more < 0) {
+        free(owned);
+        sim_say("cuModuleLoadData: %s", why);
+        return CUDA_INVALID_IMAGE;
+    }
+    if (chosen.bytes)
+        return keep_code(chosen, out);
+    sim_control_state.ptx_refused += ptx;
+    return ptx ? CUDA_JIT_DISABLED : CUDA_NO_BINARY_FOR_GPU;
+}
+
+static int read_image(const unsigned char *image, int sm, struct sim_loaded *out)
+{
+    static const unsigned char elf[] = {0x7f, 'E', 'L', 'F'}, fatbin[] = {0x50, 0xed, 0x55, 0xba};
+    const struct span header = {image, 16};
+    if (memcmp(image, fatbin, sizeof fatbin) == 0)
+        return choose_entry((struct span){image, (size_t)(span_u64(header, 8) + 16)}, sm, out);
+    if (memcmp(image, elf, sizeof elf) == 0) {
+        const int result = keep_code((struct span){image, elf_bytes(image)}, out);
+        return result || fits(&out->cubin, sm) ? result : CUDA_NO_BINARY_FOR_GPU;
+    }
+    if (image[0] == '/' || image[0] == '.') { /* text of PTX begins with a comment or a directive */
+        sim_control_state.ptx_refused++;
+        return CUDA_JIT_DISABLED;
+    }
+    return CUDA_INVALID_IMAGE;
+}
+
+static void free_module(struct sim_loaded *m)
+{
+    if (m->machine)
+        sim_module_destroy(m->machine);
+    free(m->code);
+    free(m);
+}
+
+void sim_modules_free(struct sim_device *device)
+{
+    while (device->modules) {
+        struct sim_loaded *m = device->modules;
+        device->modules = m->next;
+        free_module(m);
+    }
+}
+
+/* The module of a handle, which is also that of its one function. */
+static struct sim_loaded *module_of(const void *handle)
+{
+    struct sim_loaded *m = sim_current->modules;
+    while (m && m != handle)
+        m = m->next;
+    return m;
+}
+
+SIM_CALL(cuModuleLoadData, SIM_CONTEXT | SIM_UNSAFE, (void **out, const void *image), (out, image))
+{
+    struct sim_loaded *m = calloc(1, sizeof *m);
+    if (!m || !image) {
+        free(m);
+        return m ? CUDA_INVALID_VALUE : CUDA_OUT_OF_MEMORY;
+    }
+    const int result = read_image(image, sim_current->profile.sm, m);
+    if (result) {
+        free_module(m);
+        return result;
+    }
+    const uint32_t own = m->cubin.static_shared_bytes;
+    m->max_dynamic_shared = own < SHARED_WITHOUT_OPT_IN ? SHARED_WITHOUT_OPT_IN - own : 0;
+    m->next = sim_current->modules;
+    sim_current->modules = m;
+    sim_control_state.live++;
+    sim_control_state.modules++;
+    sim_control_state.late += sim_control_state.launches > 0;
+    *out = m;
+    return CUDA_SUCCESS;
+}
+
+SIM_CALL(cuModuleUnload, SIM_STARTED | SIM_UNSAFE, (void *module), (module))
+{
+    struct sim_loaded *m = sim_current ? module_of(module) : NULL, **at;
+    if (!m)
+        return CUDA_INVALID_HANDLE;
+    sim_drain_all(sim_current);
+    for (at = &sim_current->modules; *at != m; at = &(*at)->next)
+        ;
+    *at = m->next;
+    free_module(m);
+    sim_control_state.live--;
+    return sim_current->lost;
+}
+
+/* ---- functions ---- */
+
+SIM_CALL(cuModuleGetFunction, SIM_CONTEXT, (void **out, void *module, const char *name),
+         (out, module, name))
+{
+    struct sim_loaded *m = module_of(module);
+    if (!m)
+        return CUDA_INVALID_HANDLE;
+    *out = m;
+    return strcmp(name, m->cubin.entry) == 0 ? CUDA_SUCCESS : CUDA_NOT_FOUND;
+}
+
+SIM_CALL(cuFuncLoad, SIM_CONTEXT, (void *function), (function))
+{
+    return module_of(function) ? CUDA_SUCCESS : CUDA_INVALID_HANDLE;
+}
+
+SIM_CALL(cuFuncGetAttribute, SIM_CONTEXT, (int *out, int attribute, void *function),
+         (out, attribute, function))
+{
+    const struct sim_loaded *m = module_of(function);
+    if (!m)
+        return CUDA_INVALID_HANDLE;
+    const struct cubin *c = &m->cubin;
+    const uint32_t value[] = {
+        c->max_threads,
+        c->static_shared_bytes,
+        0, /* constants */
+        c->stack_bytes,
+        c->registers,
+        c->virtual_sm,
+        sim_control_state.code_sm ? (uint32_t)sim_control_state.code_sm : c->sm,
+        0,
+        m->max_dynamic_shared,
+    };
+    if (attribute < 0 || attribute >= (int)(sizeof value / sizeof *value))
+        return CUDA_INVALID_VALUE;
+    *out = (int)value[attribute];
+    return CUDA_SUCCESS;
+}
+
+SIM_CALL(cuFuncSetAttribute, SIM_CONTEXT, (void *function, int attribute, int value),
+         (function, attribute, value))
+{
+    enum { MAX_DYNAMIC_SHARED = 8 };
+    struct sim_loaded *m = module_of(function);
+    if (!m)
+        return CUDA_INVALID_HANDLE;
+    if (attribute != MAX_DYNAMIC_SHARED || value < 0 ||
+        (uint32_t)value + m->cubin.static_shared_bytes > sim_current->profile.shared_bytes)
+        return CUDA_INVALID_VALUE;
+    m->max_dynamic_shared = (uint32_t)value;
+    return CUDA_SUCCESS;
+}
+
+/* ---- launches ---- */
+
+struct launch {
+    struct sim_loaded *module;
+    uint32_t grid[3], block[3], shared_bytes, param_bytes;
+    unsigned char params[]; /* copied: the caller's may change */
+};
+
+/* Parameters as the machine code lists them are those that the PTX declares. */
+static bool same_params(const struct sim_loaded *m)
+{
+    const struct cubin *c = &m->cubin;
+    if (sim_entry_param_count(m->entry) != (int)c->param_count)
+        return false;
+    for (uint32_t i = 0; i < c->param_count; i++) {
+        size_t offset, bytes;
+        sim_entry_param(m->entry, (int)i, &offset, &bytes);
+        if (offset != c->params[i].offset || bytes != c->params[i].bytes)
+            return false;
+    }
+    return sim_entry_shared_bytes(m->entry) <= c->static_shared_bytes;
+}
+
+/* The PTX is read when a module is first launched: most runs use few of what they load. */
+static int decode(struct sim_loaded *m)
+{
+    char why[256] = "";
+    struct sim_fault fault = {0};
+    size_t bytes;
+    const char *name = m->cubin.entry;
+    if (m->decoded)
+        return m->entry ? CUDA_SUCCESS : CUDA_INVALID_SOURCE;
+    m->decoded = true;
+    char *text = sim_ptx_of(m->code, m->code_bytes, &bytes, why);
+    if (!text || m->cubin.arch_specific == 1) {
+        sim_control_state.exempt++;
+        sim_say("%s: exempt: %s", name, text ? "an architecture-specific target" : why);
+        m->decoded = false;
+        free(text);
+        return CUDA_NOT_SUPPORTED;
+    }
+    if (sim_module_create(text, bytes, &m->machine, &fault))
+        sim_say("%s: %s", name, fault.text);
+    else if (!(m->entry = sim_module_entry(m->machine, name)))
+        sim_say("%s: is not in its PTX", name);
+    else if (!same_params(m)) {
+        sim_say("%s: parameters or shared memory of the PTX are not those of .nv.info", name);
+        m->entry = NULL;
+    }
+    free(text);
+    return m->entry ? CUDA_SUCCESS : CUDA_INVALID_SOURCE;
+}
+
+/* What the driver refuses at once. */
+static int check_launch(const struct sim_loaded *m, const struct launch *l)
+{
+    const struct sim_profile *p = &sim_current->profile;
+    const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+    const uint32_t most = m->cubin.max_threads ? m->cubin.max_threads : p->threads_per_block;
+    const uint64_t warps = (threads + WARP - 1) / WARP;
+    const uint64_t registers =
+        (m->cubin.registers * WARP + REGISTER_UNIT - 1) / REGISTER_UNIT * REGISTER_UNIT * warps;
+    const char *why = NULL;
+    if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > INT32_MAX ||
+        l->grid[1] > UINT16_MAX || l->grid[2] > UINT16_MAX)
+        why = "a grid of a size that there is not";
+    else if (threads == 0 || threads > most)
+        why = "more threads than a block may have";
+    else if (l->shared_bytes > m->max_dynamic_shared)
+        why = "more shared memory than was asked for";
+    else if (l->param_bytes != m->cubin.param_bytes)
+        why = "parameters of another size";
+    if (why) {
+        sim_say("%s: %s: grid %u x %u x %u, %llu threads, %u bytes shared, %u of parameters",
+                m->cubin.entry, why, l->grid[0], l->grid[1], l->grid[2],
+                (unsigned long long)threads, l->shared_bytes, l->param_bytes);
+        return CUDA_INVALID_VALUE;
+    }
+    if (registers <= p->registers)
+        return CUDA_SUCCESS;
+    sim_say("%s: a block needs %llu registers, a multiprocessor has %u", m->cubin.entry,
+            (unsigned long long)registers, p->registers);
+    return CUDA_LAUNCH_OUT_OF_RESOURCES;
+}
+
+/* What the hardware would report; it does not see what is no error there. */
+static int result_of(enum sim_fault_kind kind)
+{
+    static const int results[] = {
+        [SIM_OK] = CUDA_SUCCESS,
+        [SIM_NO_MEMORY] = CUDA_OUT_OF_MEMORY,
+        [SIM_BAD_PTX] = CUDA_INVALID_SOURCE,
+        [SIM_BAD_LAUNCH] = CUDA_LAUNCH_OUT_OF_RESOURCES,
+        [SIM_ILLEGAL_ADDRESS] = CUDA_ILLEGAL_ADDRESS,
+        [SIM_MISALIGNED] = CUDA_MISALIGNED_ADDRESS,
+        [SIM_UNWRITTEN] = CUDA_LAUNCH_FAILED,
+        [SIM_SHARED_RACE] = CUDA_LAUNCH_FAILED,
+        [SIM_DIVERGENT_BARRIER] = CUDA_LAUNCH_FAILED,
+        [SIM_TRAP] = CUDA_LAUNCH_FAILED,
+    };
+    return results[kind];
+}
+
+static int run_launch(void *argument)
+{
+    const struct launch *l = argument;
+    const struct sim_profile *p = &sim_current->profile;
+    const struct sim_limits limits = {p->sm, p->threads_per_block, p->registers, p->shared_bytes,
+                                      l->module->cubin.registers};
+    struct sim_fault fault = {0};
+    const int told = sim_told("launch");
+    sim_control_state.launches++;
+    if (told)
+        return told;
+    if (sim_launch(l->module->entry, l->grid, l->block, l->shared_bytes, l->params, l->param_bytes,
+                   sim_current->memory, &limits, &fault) == 0)
+        return CUDA_SUCCESS;
+    sim_say("%s", fault.text);
+    return result_of(fault.kind);
+}
+
+static void note(const struct launch *l)
+{
+    struct sim_launched *to = &sim_control_state.launch;
+    *to = (struct sim_launched){.entry = l->module->cubin.entry,
+                                .grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                .threads = l->block[0],
+                                .shared_bytes = l->shared_bytes,
+                                .param_bytes = l->param_bytes};
+    memcpy(to->params, l->params,
+           l->param_bytes < sizeof to->params ? l->param_bytes : sizeof to->params);
+}
+
+SIM_CALL(cuLaunchKernel, SIM_CONTEXT,
+         (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+          unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **params,
+          void **extra),
+         (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params,
+          extra))
+{
+    struct sim_loaded *m = module_of(function);
+    /* Parameters come as one block: pointer and size between their marks. */
+    if (!m || params || !extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])
+        return m ? CUDA_INVALID_VALUE : CUDA_INVALID_HANDLE;
+    size_t bytes = *(const size_t *)extra[3];
+    struct launch *l = malloc(sizeof *l + bytes);
+    if (!l)
+        return CUDA_OUT_OF_MEMORY;
+    *l = (struct launch){
+        m, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, (uint32_t)bytes};
+    memcpy(l->params, extra[1], bytes);
+    int result = check_launch(m, l);
+    result = result ? result : decode(m);
+    if (result == CUDA_SUCCESS)
+        note(l);
+    result = result ? result : sim_enqueue(stream, run_launch, l, sizeof *l + bytes);
+    free(l);
+    return result;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exec_float.c: float32 and float64. The exact operations round as IEEE says, to the nearest unless
+ * they say otherwise; the approximations are libm's. Subnormal numbers count, but for .ftz.
+ */
+#include "exec.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SAME(OP, name, text, operands, T, value) OP(name, text, operands, T, T, T, T, value)
+#define COMPARE(OP, name, text, operands, T, value)                                                \
+    OP(name, text, operands, uint32_t, T, T, T, (value) ? UINT32_MAX : 0)
+
+static inline float flushed(float x)
+{
+    return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
+}
+
+static inline uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* A NaN gives way to a number; -0 is below +0. */
+static inline float least(float x, float y)
+{
+    const float equal = float_of(bits_of(x) | bits_of(y));
+    return x != x ? y : y != y ? x : x < y ? x : y < x ? y : x == 0 ? equal : x;
+}
+static inline float greatest(float x, float y)
+{
+    const float equal = float_of(bits_of(x) & bits_of(y));
+    return x != x ? y : y != y ? x : x > y ? x : y > x ? y : x == 0 ? equal : x;
+}
+
+/* x * y + z, rounded down. The product is exact in double, the sum's error is what two-sum says:
+ * the sum rounded to float is one step too high if it lies above the exact sum. */
+static inline float multiply_add_down(float x, float y, float z)
+{
+    const double product = (double)x * y, sum = product + z;
+    const double part = sum - product;
+    const double error = (product - (sum - part)) + (z - part);
+    const float near = (float)sum;
+    if (sum == 0 && error == 0) /* -0, unless both are +0 */
+        return product == 0 && !signbit(product) && !signbit(z) ? 0.0f : -0.0f;
+    const bool above = near > sum || ((double)near == sum && error < 0);
+    return above && isfinite(sum) ? nextafterf(near, -INFINITY) : near;
+}
+
+/* As the PTX text says: a divisor above 2^126 has a subnormal inverse, which counts as zero. */
+static inline float divide_approximately(float x, float y)
+{
+    return fabsf(y) > 0x1p126f && fabsf(y) <= 0x1.fffffep127f ? x * copysignf(0, y) : x / y;
+}
+
+/* clang-format off */
+#define FLOATS(OP) \
+    SAME(OP, add_f32, "add.f32", "r=rr", float, x + y) \
+    SAME(OP, add_f64, "add.f64", "l=ll", double, x + y) \
+    SAME(OP, sub_f32, "sub.f32", "r=rr", float, x - y) \
+    SAME(OP, sub_f64, "sub.f64", "l=ll", double, x - y) \
+    SAME(OP, mul_f32, "mul.f32", "r=rr", float, x * y) \
+    SAME(OP, mul_rn_f32, "mul.rn.f32", "r=rr", float, x * y) \
+    SAME(OP, mul_f64, "mul.f64", "l=ll", double, x * y) \
+    SAME(OP, fma_rn_f32, "fma.rn.f32", "r=rrr", float, __builtin_fmaf(x, y, z)) \
+    SAME(OP, fma_rm_f32, "fma.rm.f32", "r=rrr", float, multiply_add_down(x, y, z)) \
+    SAME(OP, div_rn_f32, "div.rn.f32", "r=rr", float, x / y) \
+    SAME(OP, rcp_rn_f32, "rcp.rn.f32", "r=r", float, 1 / x) \
+    SAME(OP, sqrt_rn_f32, "sqrt.rn.f32", "r=r", float, sqrtf(x)) \
+    SAME(OP, sqrt_rn_f64, "sqrt.rn.f64", "l=l", double, sqrt(x)) \
+    SAME(OP, min_f32, "min.f32", "r=rr", float, least(x, y)) \
+    SAME(OP, max_f32, "max.f32", "r=rr", float, greatest(x, y)) \
+    SAME(OP, neg_f32, "neg.f32", "r=r", uint32_t, x ^ 0x80000000u) \
+    SAME(OP, abs_f32, "abs.f32", "r=r", uint32_t, x & 0x7fffffffu) \
+    SAME(OP, div_approx, "div.approx.f32", "r=rr", float, divide_approximately(x, y)) \
+    SAME(OP, ex2_approx, "ex2.approx.f32", "r=r", float, exp2f(x)) \
+    SAME(OP, ex2_approx_ftz, "ex2.approx.ftz.f32", "r=r", float, flushed(exp2f(flushed(x)))) \
+    SAME(OP, lg2_approx, "lg2.approx.f32", "r=r", float, log2f(x)) \
+    SAME(OP, sin_approx, "sin.approx.f32", "r=r", float, sinf(x)) \
+    SAME(OP, cos_approx, "cos.approx.f32", "r=r", float, cosf(x)) \
+    SAME(OP, rsqrt_approx, "rsqrt.approx.f32", "r=r", float, (float)(1 / sqrt(x))) \
+    COMPARE(OP, eq_f32, "setp.eq.f32", "p=rr", float, x == y) \
+    COMPARE(OP, equ_f32, "setp.equ.f32", "p=rr", float, !(x < y || x > y)) \
+    COMPARE(OP, ne_f32, "setp.ne.f32", "p=rr", float, x < y || x > y) \
+    COMPARE(OP, neu_f32, "setp.neu.f32", "p=rr", float, x != y) \
+    COMPARE(OP, lt_f32, "setp.lt.f32", "p=rr", float, x < y) \
+    COMPARE(OP, ltu_f32, "setp.ltu.f32", "p=rr", float, !(x >= y)) \
+    COMPARE(OP, leu_f32, "setp.leu.f32", "p=rr", float, !(x > y)) \
+    COMPARE(OP, leu_f64, "setp.leu.f64", "p=ll", double, !(x > y)) \
+    COMPARE(OP, gt_f32, "setp.gt.f32", "p=rr", float, x > y) \
+    COMPARE(OP, gt_f64, "setp.gt.f64", "p=ll", double, x > y) \
+    COMPARE(OP, geu_f32, "setp.geu.f32", "p=rr", float, !(x < y))
+/* clang-format on */
+
+FLOATS(SIM_FUNCTION)
+
+static const struct sim_opcode rows[] = {FLOATS(SIM_ROW)};
+SIM_TABLE(sim_float_opcodes, rows);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exec_global.c: loads and stores of global memory, each checked against the allocation it falls
+ * into: bounds, alignment and, where the allocation keeps record, whether the bytes were ever
+ * written. Two blocks that race for a byte are not found.
+ */
+#include "exec.h"
+
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Where the lanes of one access fall on the host; lanes that take no part fall where the first that
+ * does falls. */
+struct span {
+    uint64_t at[LANES];
+    unsigned char *host[LANES];
+    unsigned char *marks[LANES]; /* NULL: not kept */
+    bool marked;                 /* none is NULL */
+};
+
+INLINE bool is_written(const unsigned char *marks, uint32_t bytes)
+{
+    uint64_t part[2] = {0x0101010101010101, 0x0101010101010101};
+    memcpy(part, marks, bytes);
+    return (part[0] & part[1]) == 0x0101010101010101;
+}
+
+static void report_outside(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
+                           uint32_t bytes)
+{
+    const struct sim_allocation *near = sim_memory_nearest(warp->block->launch->memory, address);
+    if (!near)
+        sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS,
+                     "%u bytes at %#llx, and nothing is allocated", bytes,
+                     (unsigned long long)address);
+    else
+        sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS,
+                     "%u bytes at %#llx, which is byte %lld of an allocation of %zu bytes at %#llx",
+                     bytes, (unsigned long long)address, (long long)(address - near->address),
+                     near->bytes, (unsigned long long)near->address);
+}
+
+/* The allocation that holds a lane's access, or NULL after a fault. */
+static const struct sim_allocation *allocation_of(struct warp *warp, const struct insn *insn,
+                                                  int lane, uint64_t address, uint32_t bytes,
+                                                  uint32_t align)
+{
+    if (address % align) {
+        sim_fault_at(warp, insn, lane, SIM_MISALIGNED, "%u bytes at %#llx, no multiple of %u",
+                     bytes, (unsigned long long)address, align);
+        return NULL;
+    }
+    const struct sim_allocation *found =
+        sim_memory_find(warp->block->launch->memory, address, bytes);
+    if (!found)
+        report_outside(warp, insn, lane, address, bytes);
+    return found;
+}
+
+static void report_unwritten(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
+                             uint32_t bytes)
+{
+    const struct sim_allocation *in = sim_memory_nearest(warp->block->launch->memory, address);
+    sim_fault_at(warp, insn, lane, SIM_UNWRITTEN,
+                 "%u bytes at %#llx, byte %lld of an allocation of %zu bytes at %#llx, which "
+                 "nothing wrote",
+                 bytes, (unsigned long long)address, (long long)(address - in->address), in->bytes,
+                 (unsigned long long)in->address);
+}
+
+bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
+                     uint32_t bytes, uint32_t align, void *to)
+{
+    const struct sim_allocation *in = allocation_of(warp, insn, lane, address, bytes, align);
+    if (!in)
+        return false;
+    const uint64_t into = address - in->address;
+    for (uint32_t i = 0; in->written && i < bytes; i++) {
+        if (!in->written[into + i]) {
+            report_unwritten(warp, insn, lane, address, bytes);
+            return false;
+        }
+    }
+    memcpy(to, in->host + into, bytes);
+    return true;
+}
+
+/* All lanes in the allocation that the warp used last. */
+INLINE bool locate_together(const struct warp *warp, uint32_t bytes, struct span *span)
+{
+    const struct sim_allocation *recent = warp->recent;
+    uint64_t low = UINT64_MAX, high = 0, any = 0;
+    for (int lane = 0; lane < LANES; lane++) {
+        low = span->at[lane] < low ? span->at[lane] : low;
+        high = span->at[lane] > high ? span->at[lane] : high;
+        any |= span->at[lane];
+    }
+    if (!recent || low < recent->address || any % bytes || bytes > recent->bytes ||
+        high - recent->address > recent->bytes - bytes)
+        return false;
+    span->marked = recent->written != NULL;
+    for (int lane = 0; lane < LANES; lane++) {
+        const uint64_t into = span->at[lane] - recent->address;
+        span->host[lane] = recent->host + into;
+        span->marks[lane] = span->marked ? recent->written + into : NULL;
+    }
+    return true;
+}
+
+static bool locate_each(struct warp *warp, const struct insn *insn, uint32_t bytes,
+                        struct span *span)
+{
+    span->marked = true;
+    for (int i = 0; i < LANES; i++) {
+        const int lane = warp->lanes[i] ? i : __builtin_ctz(warp->mask);
+        const struct sim_allocation *in =
+            allocation_of(warp, insn, lane, span->at[lane], bytes, bytes);
+        if (!in)
+            return false;
+        const uint64_t into = span->at[lane] - in->address;
+        span->host[i] = in->host + into;
+        span->marks[i] = in->written ? in->written + into : NULL;
+        span->marked &= in->written != NULL;
+        warp->recent = in;
+    }
+    return true;
+}
+
+INLINE bool locate(struct warp *warp, const struct insn *insn, sim_place address, uint32_t bytes,
+                   struct span *span)
+{
+    const uint64_t *base = sim_slot(warp, address);
+    const uint64_t offset = (uint64_t)(int64_t)insn->integer[0];
+    const uint64_t first = base[__builtin_ctz(warp->mask)];
+    for (int lane = 0; lane < LANES; lane++)
+        span->at[lane] = (warp->lanes[lane] ? base[lane] : first) + offset;
+    return locate_together(warp, bytes, span) || locate_each(warp, insn, bytes, span);
+}
+
+INLINE bool check_written(struct warp *warp, const struct insn *insn, uint32_t bytes,
+                          const struct span *span)
+{
+    bool all = span->marked;
+    if (span->marked)
+        for (int lane = 0; lane < LANES; lane++)
+            all &= is_written(span->marks[lane], bytes);
+    for (int i = 0; i < LANES && !all; i++) {
+        if (span->marks[i] && !is_written(span->marks[i], bytes)) {
+            const int lane = warp->lanes[i] ? i : __builtin_ctz(warp->mask);
+            report_unwritten(warp, insn, lane, span->at[lane], bytes);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* R: what a T becomes in its register. */
+#define LOAD(name, T, R, count)                                                                    \
+    static void name(struct warp *warp, const struct insn *insn)                                   \
+    {                                                                                              \
+        const uint32_t bytes = count * sizeof(T);                                                  \
+        struct span span;                                                                          \
+        if (!locate(warp, insn, insn->o[count], bytes, &span) ||                                   \
+            !check_written(warp, insn, bytes, &span))                                              \
+            return;                                                                                \
+        for (int i = 0; i < count; i++) {                                                          \
+            R *result = sim_slot(warp, insn->o[i]);                                                \
+            EACH_LANE                                                                              \
+            {                                                                                      \
+                const R value = ((const T *)span.host[lane])[i];                                   \
+                result[lane] = warp->lanes[lane] ? value : result[lane];                           \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+#define STORE(name, T, count)                                                                      \
+    static void name(struct warp *warp, const struct insn *insn)                                   \
+    {                                                                                              \
+        const uint32_t bytes = count * sizeof(T);                                                  \
+        struct span span;                                                                          \
+        if (!locate(warp, insn, insn->o[0], bytes, &span))                                         \
+            return;                                                                                \
+        for (int i = 0; i < count; i++) {                                                          \
+            const T *source = sim_slot(warp, insn->o[1 + i]);                                      \
+            for (uint32_t left = warp->mask; left; left &= left - 1) {                             \
+                const int lane = __builtin_ctz(left);                                              \
+                ((T *)span.host[lane])[i] = source[lane];                                          \
+            }                                                                                      \
+        }                                                                                          \
+        for (int lane = 0; lane < LANES; lane++)                                                   \
+            if (span.marks[lane])                                                                  \
+                memset(span.marks[lane], 1, bytes);                                                \
+    }
+
+LOAD(load_16, uint16_t, uint16_t, 1)
+LOAD(load_16_4, uint16_t, uint16_t, 4)
+LOAD(load_32, uint32_t, uint32_t, 1)
+LOAD(load_s32, int32_t, int64_t, 1)
+LOAD(load_32_2, uint32_t, uint32_t, 2)
+LOAD(load_32_4, uint32_t, uint32_t, 4)
+STORE(store_16, uint16_t, 1)
+STORE(store_16_4, uint16_t, 4)
+STORE(store_32, uint32_t, 1)
+STORE(store_32_4, uint32_t, 4)
+
+static const struct sim_opcode rows[] = {
+    {"ld.global.u16", "h=G", load_16, GUARD_LANES},
+    {"ld.global.v4.u16", "{hhhh}=G", load_16_4, GUARD_LANES},
+    {"ld.global.u32", "r=G", load_32, GUARD_LANES},
+    {"ld.global.s32", "l=G", load_s32, GUARD_LANES},
+    {"ld.global.f32", "r=G", load_32, GUARD_LANES},
+    {"ld.global.v2.u32", "{rr}=G", load_32_2, GUARD_LANES},
+    {"ld.global.v2.f32", "{rr}=G", load_32_2, GUARD_LANES},
+    {"ld.global.v4.b32", "{rrrr}=G", load_32_4, GUARD_LANES},
+    {"ld.global.v4.u32", "{rrrr}=G", load_32_4, GUARD_LANES},
+    {"ld.global.v4.f32", "{rrrr}=G", load_32_4, GUARD_LANES},
+    {"st.global.u16", "=Gh", store_16, GUARD_LANES},
+    {"st.global.v4.u16", "=G{hhhh}", store_16_4, GUARD_LANES},
+    {"st.global.u32", "=Gr", store_32, GUARD_LANES},
+    {"st.global.f32", "=Gr", store_32, GUARD_LANES},
+    {"st.global.v4.u32", "=G{rrrr}", store_32_4, GUARD_LANES},
+    {"st.global.v4.f32", "=G{rrrr}", store_32_4, GUARD_LANES},
+    {"st.global.cs.v4.u32", "=G{rrrr}", store_32_4, GUARD_LANES},
+};
+SIM_TABLE(sim_global_opcodes, rows);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exec_lane.c: values that go from lane to lane. Every lane that a member mask names must come to
+ * the same instruction, but for those that have ended, from which nothing may be taken.
+ */
+#include "exec.h"
+
+/* The lane that each lane takes from, or its own where the segment ends. */
+enum shuffle { SHUFFLE_BFLY, SHUFFLE_IDX };
+
+/* True once all lanes that the member masks name are here. */
+static bool gather_members(struct warp *warp, const struct insn *insn, const uint32_t *members)
+{
+    uint32_t named = 0;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        if (!(members[lane] >> lane & 1)) {
+            sim_fault_at(warp, insn, lane, SIM_DIVERGENT_BARRIER,
+                         "lane %d is not in its own member mask %08x", lane, members[lane]);
+            return false;
+        }
+        named |= members[lane];
+    }
+    return sim_gather(warp, insn, named);
+}
+
+static inline __attribute__((always_inline)) void shuffle(struct warp *warp,
+                                                          const struct insn *insn, enum shuffle how)
+{
+    uint32_t *result = sim_slot(warp, insn->o[0]), *in_range = sim_slot(warp, insn->o[1]);
+    const uint32_t *source = sim_slot(warp, insn->o[2]), *by = sim_slot(warp, insn->o[3]);
+    const uint32_t *clamp = sim_slot(warp, insn->o[4]);
+    uint32_t from[LANES], good[LANES], taken[LANES], missing = 0;
+    if (!gather_members(warp, insn, sim_slot(warp, insn->o[5])))
+        return;
+    for (uint32_t lane = 0; lane < LANES; lane++) {
+        const uint32_t segment = clamp[lane] >> 8 & 31;
+        const uint32_t last = (lane & segment) | (clamp[lane] & 31 & ~segment);
+        const uint32_t other = how == SHUFFLE_BFLY ? lane ^ (by[lane] & 31)
+                                                   : (lane & segment) | (by[lane] & 31 & ~segment);
+        good[lane] = other <= last ? UINT32_MAX : 0;
+        from[lane] = other <= last ? other : lane;
+        missing |= warp->lanes[lane] & ~warp->lanes[from[lane]];
+        taken[lane] = source[from[lane]];
+    }
+    for (int lane = 0; lane < LANES && missing; lane++) {
+        if (warp->lanes[lane] && !warp->lanes[from[lane]]) {
+            sim_fault_at(warp, insn, lane, SIM_UNWRITTEN, "takes from lane %u, which is not here",
+                         from[lane]);
+            return;
+        }
+    }
+    EACH_LANE
+    {
+        result[lane] = warp->lanes[lane] ? taken[lane] : result[lane];
+        in_range[lane] = warp->lanes[lane] ? good[lane] : in_range[lane];
+    }
+}
+
+static void shuffle_bfly(struct warp *warp, const struct insn *insn)
+{
+    shuffle(warp, insn, SHUFFLE_BFLY);
+}
+
+static void shuffle_idx(struct warp *warp, const struct insn *insn)
+{
+    shuffle(warp, insn, SHUFFLE_IDX);
+}
+
+static const struct sim_opcode rows[] = {
+    {"shfl.sync.bfly.b32", "r|p=rrrr", shuffle_bfly, GUARD_REFUSED},
+    {"shfl.sync.idx.b32", "r|p=rrrr", shuffle_idx, GUARD_REFUSED},
+};
+SIM_TABLE(sim_lane_opcodes, rows);

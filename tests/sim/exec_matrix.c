@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exec_matrix.c: ldmatrix and mma. Lane l of a fragment stands in row l / 4 at columns 2 (l % 4)
+ * and the next (of B: in column l / 4, at those rows); further registers are 8 rows or 8 of k on.
+ */
+#include "exec.h"
+#include "narrow.h"
+
+#include <string.h>
+
+/* All lanes must take part. */
+static bool is_whole(struct warp *warp, const struct insn *insn)
+{
+    if (!sim_gather(warp, insn, UINT32_MAX))
+        return false;
+    if (warp->full)
+        return true;
+    sim_fault_at(warp, insn, __builtin_ctz(warp->mask), SIM_DIVERGENT_BARRIER,
+                 "needs all lanes of the warp, has %08x", warp->mask);
+    return false;
+}
+
+/* Four matrices of 8 rows of 16 bytes; lane 8 i + r says where row r of matrix i lies. */
+static bool read_matrices(struct warp *warp, const struct insn *insn, uint16_t (*rows)[8])
+{
+    const uint32_t *base = sim_slot(warp, insn->o[4]);
+    for (int lane = 0; lane < LANES; lane++) {
+        const uint32_t at = base[lane] + (uint32_t)insn->integer[0];
+        if (!sim_shared_at(warp, insn, lane, at, 16) ||
+            !sim_shared_read_together(warp, insn, lane, at, 16))
+            return false;
+        memcpy(rows[lane], warp->block->shared + at, 16);
+    }
+    return true;
+}
+
+static void ldmatrix(struct warp *warp, const struct insn *insn)
+{
+    uint16_t rows[LANES][8];
+    if (!is_whole(warp, insn) || !read_matrices(warp, insn, rows))
+        return;
+    for (int i = 0; i < 4; i++) {
+        uint32_t *result = sim_slot(warp, insn->o[i]);
+        for (int lane = 0; lane < LANES; lane++)
+            memcpy(&result[lane], &rows[8 * i + lane / 4][2 * (lane % 4)], sizeof *result);
+    }
+}
+
+static void ldmatrix_transposed(struct warp *warp, const struct insn *insn)
+{
+    uint16_t rows[LANES][8];
+    if (!is_whole(warp, insn) || !read_matrices(warp, insn, rows))
+        return;
+    for (int i = 0; i < 4; i++) {
+        uint32_t *result = sim_slot(warp, insn->o[i]);
+        for (int lane = 0; lane < LANES; lane++) {
+            const int row = 8 * i + 2 * (lane % 4), column = lane / 4;
+            result[lane] = rows[row][column] | (uint32_t)rows[row + 1][column] << 16;
+        }
+    }
+}
+
+/* C (16 x 8) += A (16 x k) B (k x 8). */
+static inline __attribute__((always_inline)) void
+multiply(struct warp *warp, const struct insn *insn, int depth, float (*decode)(uint32_t))
+{
+    float a[16][16], b[16][8], c[16][8];
+    if (!is_whole(warp, insn))
+        return;
+    const sim_place *at_a = insn->o + 4, *at_b = at_a + depth / 4, *at_c = at_b + depth / 8;
+    for (int i = 0; i < depth / 4; i++) { /* rows from 8 (i % 2), k from 8 (i / 2) */
+        const uint32_t *source = sim_slot(warp, at_a[i]);
+        for (int lane = 0; lane < LANES; lane++) {
+            float *to = &a[8 * (i % 2) + lane / 4][8 * (i / 2) + 2 * (lane % 4)];
+            to[0] = decode(source[lane] & 0xffff);
+            to[1] = decode(source[lane] >> 16);
+        }
+    }
+    for (int i = 0; i < depth / 8; i++) {
+        const uint32_t *source = sim_slot(warp, at_b[i]);
+        for (int lane = 0; lane < LANES; lane++) {
+            b[8 * i + 2 * (lane % 4)][lane / 4] = decode(source[lane] & 0xffff);
+            b[8 * i + 2 * (lane % 4) + 1][lane / 4] = decode(source[lane] >> 16);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        const float *source = sim_slot(warp, at_c[i]);
+        for (int lane = 0; lane < LANES; lane++)
+            c[8 * (i / 2) + lane / 4][2 * (lane % 4) + i % 2] = source[lane];
+    }
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < depth; k++)
+            for (int column = 0; column < 8; column++)
+                c[row][column] = __builtin_fmaf(a[row][k], b[k][column], c[row][column]);
+    for (int i = 0; i < 4; i++) {
+        float *result = sim_slot(warp, insn->o[i]);
+        for (int lane = 0; lane < LANES; lane++)
+            result[lane] = c[8 * (i / 2) + lane / 4][2 * (lane % 4) + i % 2];
+    }
+}
+
+static void mma_k16_bf16(struct warp *warp, const struct insn *insn)
+{
+    multiply(warp, insn, 16, float_of_bf16);
+}
+
+static void mma_k8_f16(struct warp *warp, const struct insn *insn)
+{
+    multiply(warp, insn, 8, float_of_f16);
+}
+
+static const struct sim_opcode rows[] = {
+    {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", "{rrrr}=S", ldmatrix, GUARD_REFUSED},
+    {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", "{rrrr}=S", ldmatrix_transposed,
+     GUARD_REFUSED},
+    {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "{rrrr}={rrrr}{rr}{rrrr}", mma_k16_bf16,
+     GUARD_REFUSED},
+    {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "{rrrr}={rr}{r}{rrrr}", mma_k8_f16,
+     GUARD_REFUSED},
+};
+SIM_TABLE(sim_matrix_opcodes, rows);

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * machine.c: launches. Each core of the host takes the next block of the grid, and has registers,
+ * shared memory and constants of its own.
+ */
+#include "exec.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CORES_MAX = 64, REGISTER_GRAIN = 8 };
+
+static struct sim_counts counts;
+static pthread_mutex_t counts_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* What one core of the host needs to run blocks of a launch. */
+struct core {
+    pthread_t thread;
+    struct launch *launch;
+    unsigned char *registers, *constants, *shared;
+    uint32_t *stamps;
+    struct warp *warps;
+    struct block block;
+};
+
+int sim_fault_set(struct sim_fault *fault, enum sim_fault_kind kind, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fault->kind = kind;
+    vsnprintf(fault->text, sizeof fault->text, format, args);
+    va_end(args);
+    return -1;
+}
+
+void sim_fault_at(struct warp *warp, const struct insn *insn, int lane, enum sim_fault_kind kind,
+                  const char *format, ...)
+{
+    const struct block *block = warp->block;
+    struct launch *launch = block->launch;
+    warp->block->stop = true;
+    warp->leave_at = 0;
+    if (__atomic_exchange_n(&launch->faulted, 1, __ATOMIC_RELAXED))
+        return;
+    const uint32_t thread = warp->first_thread + (uint32_t)lane;
+    const uint32_t x = launch->block[0], y = launch->block[1];
+    struct sim_fault *fault = launch->fault;
+    fault->kind = kind;
+    const int used =
+        snprintf(fault->text, sizeof fault->text,
+                 "%s, line %u of the PTX, block (%u, %u, %u), thread (%u, %u, %u): %s ",
+                 launch->entry->name, insn->line, block->index[0], block->index[1], block->index[2],
+                 thread % x, thread / x % y, thread / x / y, insn->opcode->text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(fault->text + used, sizeof fault->text - (size_t)used, format, args);
+    va_end(args);
+}
+
+const struct sim_entry *sim_module_entry(const struct sim_module *module, const char *name)
+{
+    for (size_t i = 0; i < module->count; i++)
+        if (strcmp(module->entries[i]->name, name) == 0)
+            return module->entries[i];
+    return NULL;
+}
+
+const char *sim_entry_name(const struct sim_entry *entry)
+{
+    return entry->name;
+}
+
+int sim_entry_param_count(const struct sim_entry *entry)
+{
+    return entry->param_count;
+}
+
+void sim_entry_param(const struct sim_entry *entry, int index, size_t *offset, size_t *bytes)
+{
+    *offset = entry->params[index].offset;
+    *bytes = entry->params[index].bytes;
+}
+
+size_t sim_entry_shared_bytes(const struct sim_entry *entry)
+{
+    return entry->shared_bytes;
+}
+
+struct sim_counts sim_counted(void)
+{
+    pthread_mutex_lock(&counts_lock);
+    const struct sim_counts now = counts;
+    pthread_mutex_unlock(&counts_lock);
+    return now;
+}
+
+/* Writes one value into all lanes of a register or constant. */
+static void spread(unsigned char *to, char class, uint64_t value)
+{
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        memcpy(to + lane * class_lane_bytes(class), &value, class_lane_bytes(class));
+}
+
+static uint64_t constant_value(const struct core *core, const struct constant *constant)
+{
+    const struct launch *launch = core->launch;
+    uint64_t value = 0;
+    switch (constant->kind) {
+    case CONSTANT_LITERAL:
+        return constant->value;
+    case CONSTANT_PARAM:
+        memcpy(&value, launch->params + constant->value, class_lane_bytes(constant->class));
+        return value;
+    case CONSTANT_CTAID:
+        return core->block.index[constant->value];
+    case CONSTANT_NCTAID:
+        return launch->grid[constant->value];
+    case CONSTANT_NTID:
+        return launch->block[constant->value];
+    }
+    return 0;
+}
+
+/* blocks: only what differs between blocks. */
+static void fill_constants(struct core *core, bool blocks)
+{
+    const struct sim_entry *entry = core->launch->entry;
+    for (uint32_t i = 0; i < entry->constant_count; i++) {
+        const struct constant *c = &entry->constants[i];
+        if (!blocks || c->kind == CONSTANT_CTAID)
+            spread(core->constants + c->at, c->class, constant_value(core, c));
+    }
+}
+
+static void fill_specials(const struct launch *launch, struct warp *warp)
+{
+    uint32_t *registers = (uint32_t *)warp->base[0];
+    for (uint32_t lane = 0; lane < LANES; lane++) {
+        const uint32_t thread = warp->first_thread + lane;
+        registers[LANES * SPECIAL_TID_X + lane] = thread % launch->block[0];
+        registers[LANES * SPECIAL_TID_Y + lane] = thread / launch->block[0] % launch->block[1];
+        registers[LANES * SPECIAL_TID_Z + lane] = thread / launch->block[0] / launch->block[1];
+        registers[LANES * SPECIAL_LANEID + lane] = lane;
+    }
+}
+
+static void start_warp(struct core *core, uint32_t index)
+{
+    struct warp *warp = &core->warps[index];
+    const uint32_t lanes = core->launch->threads - index * LANES;
+    warp->exists = lanes >= LANES ? UINT32_MAX : (UINT32_C(1) << lanes) - 1;
+    warp->live = warp->exists;
+    warp->pc = 0;
+    warp->leave_at = UINT32_MAX;
+    warp->group_count = 0;
+    warp->state = WARP_READY;
+    warp->synced_at = 0;
+    warp->transfer_count = 0;
+    warp->left = JUMPS_MAX;
+    sim_set_mask(warp, warp->exists);
+}
+
+static void run_one_block(struct core *core, uint64_t number)
+{
+    struct block *block = &core->block;
+    const uint32_t *grid = core->launch->grid;
+    block->index[0] = (uint32_t)(number % grid[0]);
+    block->index[1] = (uint32_t)(number / grid[0] % grid[1]);
+    block->index[2] = (uint32_t)(number / grid[0] / grid[1]);
+    fill_constants(core, true);
+    sim_shared_barrier(block);
+    block->begin_at = block->now;
+    for (uint32_t i = 0; i < core->launch->warps; i++)
+        start_warp(core, i);
+    sim_run_block(block);
+}
+
+static void *run_core(void *argument)
+{
+    struct core *core = argument;
+    struct launch *launch = core->launch;
+    for (;;) {
+        const uint64_t number = __atomic_fetch_add(&launch->next_block, 1, __ATOMIC_RELAXED);
+        if (number >= launch->blocks || __atomic_load_n(&launch->faulted, __ATOMIC_RELAXED))
+            return NULL;
+        run_one_block(core, number);
+    }
+}
+
+static size_t round_up(size_t value, size_t align)
+{
+    return (value + align - 1) & ~(align - 1);
+}
+
+static int prepare_core(struct core *core, struct launch *launch)
+{
+    const struct sim_entry *entry = launch->entry;
+    const size_t warp_bytes = round_up(entry->register_bytes, SLOT_BYTES);
+    const size_t words = launch->shared_bytes / 4 + 1;
+    core->launch = launch;
+    core->registers = aligned_alloc(SLOT_BYTES, warp_bytes * launch->warps);
+    core->constants = aligned_alloc(SLOT_BYTES, round_up(entry->constant_bytes + 1, SLOT_BYTES));
+    core->shared = aligned_alloc(SLOT_BYTES, round_up(launch->shared_bytes + 1, SLOT_BYTES));
+    core->stamps = calloc(2 * words, sizeof *core->stamps);
+    core->warps = aligned_alloc(SLOT_BYTES, launch->warps * sizeof *core->warps);
+    if (core->warps)
+        memset(core->warps, 0, launch->warps * sizeof *core->warps);
+    if (!core->registers || !core->constants || !core->shared || !core->stamps || !core->warps)
+        return -1;
+    core->block = (struct block){.launch = launch,
+                                 .shared = core->shared,
+                                 .wrote = core->stamps,
+                                 .read = core->stamps + words,
+                                 .warps = core->warps};
+    for (uint32_t i = 0; i < launch->warps; i++) {
+        struct warp *warp = &core->warps[i];
+        warp->base[0] = (uintptr_t)core->registers + warp_bytes * i;
+        warp->base[1] = (uintptr_t)core->constants - 1;
+        warp->first_thread = i * LANES;
+        warp->block = &core->block;
+        fill_specials(launch, warp);
+    }
+    fill_constants(core, false);
+    return 0;
+}
+
+static void release_core(struct core *core)
+{
+    pthread_mutex_lock(&counts_lock);
+    for (uint32_t i = 0; core->warps && i < core->launch->warps; i++) {
+        counts.warp_instructions += core->warps[i].instructions;
+        counts.thread_instructions += core->warps[i].thread_instructions;
+        free(core->warps[i].transfers);
+    }
+    pthread_mutex_unlock(&counts_lock);
+    free(core->registers);
+    free(core->constants);
+    free(core->shared);
+    free(core->stamps);
+    free(core->warps);
+}
+
+/* Cores that this process may use; OMP_NUM_THREADS, which the tests set, is a limit too. */
+static uint32_t core_count(uint64_t blocks)
+{
+    cpu_set_t set;
+    const char *limit = getenv("OMP_NUM_THREADS");
+    long cores = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+    if (limit && strtol(limit, NULL, 10) > 0 && strtol(limit, NULL, 10) < cores)
+        cores = strtol(limit, NULL, 10);
+    cores = cores < CORES_MAX ? cores : CORES_MAX;
+    return blocks < (uint64_t)cores ? (uint32_t)blocks : (uint32_t)cores;
+}
+
+/* The first core is the caller; a core without memory or thread is done without. */
+static int run_grid(struct launch *launch)
+{
+    struct core *cores = calloc(CORES_MAX, sizeof *cores);
+    if (!cores || prepare_core(&cores[0], launch)) {
+        if (cores)
+            release_core(&cores[0]);
+        free(cores);
+        return sim_fault_set(launch->fault, SIM_NO_MEMORY, "%s: no memory to run a block",
+                             launch->entry->name);
+    }
+    const uint32_t wanted = core_count(launch->blocks);
+    uint32_t running = 1;
+    for (; running < wanted; running++) {
+        struct core *core = &cores[running];
+        if (prepare_core(core, launch) || pthread_create(&core->thread, NULL, run_core, core)) {
+            release_core(core);
+            break;
+        }
+    }
+    run_core(&cores[0]);
+    for (uint32_t i = 1; i < running; i++)
+        pthread_join(cores[i].thread, NULL);
+    for (uint32_t i = 0; i < running; i++)
+        release_core(&cores[i]);
+    free(cores);
+    return launch->faulted ? -1 : 0;
+}
+
+static int check_size(const struct launch *launch, const struct sim_limits *limits)
+{
+    static const uint32_t grid_max[3] = {INT32_MAX, 65535, 65535}, block_max[3] = {1024, 1024, 64};
+    const struct sim_entry *entry = launch->entry;
+    for (int i = 0; i < 3; i++)
+        if (launch->grid[i] == 0 || launch->grid[i] > grid_max[i] || launch->block[i] == 0 ||
+            launch->block[i] > block_max[i])
+            return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
+                                 "%s: %u blocks of %u threads along axis %d, at most %u and %u",
+                                 entry->name, launch->grid[i], launch->block[i], i, grid_max[i],
+                                 block_max[i]);
+    if (launch->threads > limits->threads_per_block || launch->threads > LANES * WARPS_MAX)
+        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
+                             "%s: %u threads a block, sm_%d has at most %u", entry->name,
+                             launch->threads, limits->arch, limits->threads_per_block);
+    if (entry->threads_max && launch->threads > entry->threads_max)
+        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
+                             "%s: %u threads a block, it is compiled for at most %u", entry->name,
+                             launch->threads, entry->threads_max);
+    return 0;
+}
+
+static int check_resources(const struct launch *launch, const struct sim_limits *limits,
+                           uint32_t dynamic_shared_bytes, size_t param_bytes)
+{
+    const struct sim_entry *entry = launch->entry;
+    const uint64_t registers =
+        round_up(limits->registers, REGISTER_GRAIN) * (uint64_t)launch->warps * LANES;
+    const uint64_t shared = entry->dynamic_at + (uint64_t)dynamic_shared_bytes;
+    if (registers > limits->registers_per_block)
+        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
+                             "%s: %u threads of %u registers, a block of sm_%d has %u", entry->name,
+                             launch->threads, limits->registers, limits->arch,
+                             limits->registers_per_block);
+    if (shared > limits->shared_bytes_per_block)
+        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
+                             "%s: %llu bytes of shared memory, a block of sm_%d has %u",
+                             entry->name, (unsigned long long)shared, limits->arch,
+                             limits->shared_bytes_per_block);
+    if (param_bytes != entry->param_bytes)
+        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
+                             "%s: %zu bytes of parameters, the PTX declares %zu", entry->name,
+                             param_bytes, entry->param_bytes);
+    return 0;
+}
+
+int sim_launch(const struct sim_entry *entry, const uint32_t grid[3], const uint32_t block[3],
+               uint32_t dynamic_shared_bytes, const void *params, size_t param_bytes,
+               const struct sim_memory *memory, const struct sim_limits *limits,
+               struct sim_fault *fault)
+{
+    struct launch launch = {.entry = entry,
+                            .grid = {grid[0], grid[1], grid[2]},
+                            .block = {block[0], block[1], block[2]},
+                            .threads = block[0] * block[1] * block[2],
+                            .params = params,
+                            .memory = memory,
+                            .fault = fault,
+                            .blocks = (uint64_t)grid[0] * grid[1] * grid[2]};
+    *fault = (struct sim_fault){SIM_OK, ""};
+    launch.warps = (launch.threads + LANES - 1) / LANES;
+    launch.shared_bytes = (uint32_t)entry->dynamic_at + dynamic_shared_bytes;
+    if (check_size(&launch, limits) ||
+        check_resources(&launch, limits, dynamic_shared_bytes, param_bytes))
+        return -1;
+    pthread_mutex_lock(&counts_lock);
+    counts.launches++;
+    pthread_mutex_unlock(&counts_lock);
+    return run_grid(&launch);
+}

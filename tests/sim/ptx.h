@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ptx.h: a decoded program. PTX text becomes instructions of one size whose operands are places:
+ * bytes into the warp's registers, or into the constants of the launch. A register holds its value
+ * for all 32 lanes, one after the other: 2, 4 or 8 bytes each, and 4 bytes (all bits set, or none)
+ * for a predicate.
+ */
+#ifndef NOJIT_SIM_PTX_H
+#define NOJIT_SIM_PTX_H
+
+#include "machine.h"
+
+enum { LANES = 32, OPERANDS_MAX = 14, SLOT_BYTES = 64 };
+
+struct warp;
+struct insn;
+typedef void (*sim_run)(struct warp *warp, const struct insn *insn);
+
+/* A form that the machine executes. operands: results, '=', sources, each one letter:
+ *   p h r l  register of 1, 16, 32 or 64 bits; as a source also a literal or a special register
+ *   i        integer in the text          L  label
+ *   G        [64-bit register + integer]: global memory
+ *   S        [32-bit register or shared variable + integer]: shared memory
+ *   P Q      [parameter + integer], of which 32 or 64 bits are read
+ *   {rr}     vector                        |  second result */
+struct sim_opcode {
+    const char *text;
+    const char *operands;
+    sim_run run;
+    enum {
+        GUARD_LANES,
+        GUARD_OWN,
+        GUARD_REFUSED
+    } guard; /* who obeys @p: the caller, which leaves
+                                                             only its lanes; run itself; nobody */
+};
+
+/* Every exec_*.c has a table of its own. */
+struct sim_opcode_table {
+    const struct sim_opcode *rows;
+    size_t count;
+};
+extern const struct sim_opcode_table sim_convert_opcodes, sim_float_opcodes, sim_integer_opcodes,
+    sim_move_opcodes, sim_global_opcodes, sim_shared_opcodes, sim_async_opcodes, sim_flow_opcodes,
+    sim_lane_opcodes, sim_matrix_opcodes;
+
+/* The first row of that text at or after *from (0 at first), or NULL; *from becomes the one after. */
+const struct sim_opcode *sim_opcode_find(const char *text, size_t length, size_t *from);
+
+/* A place: even: into the registers of the warp; odd: one more than the place in the constants. */
+typedef uint32_t sim_place;
+
+struct insn {
+    sim_run run;
+    const struct sim_opcode *opcode;
+    int32_t integer[3]; /* i, and those of G and S, in order */
+    uint32_t target;    /* L: index of an instruction */
+    uint32_t line;
+    sim_place guard; /* of @p */
+    bool guarded, guard_inverted;
+    sim_place o[OPERANDS_MAX]; /* in the order of the operands, those of i and L left out */
+};
+
+/* What the constants of a launch hold. */
+enum constant_kind {
+    CONSTANT_LITERAL, /* value */
+    CONSTANT_PARAM,   /* bytes at value in the parameter block */
+    CONSTANT_CTAID,   /* value: 0 to 2 for x to z */
+    CONSTANT_NCTAID,
+    CONSTANT_NTID
+};
+
+struct constant {
+    enum constant_kind kind;
+    char class; /* p h r l */
+    uint64_t value;
+    uint32_t at; /* byte in the constants */
+};
+
+/* The first registers of a warp are its special ones. */
+enum special { SPECIAL_TID_X, SPECIAL_TID_Y, SPECIAL_TID_Z, SPECIAL_LANEID, SPECIAL_COUNT };
+
+struct param {
+    size_t offset, bytes;
+};
+
+struct sim_entry {
+    char *name;
+    struct insn *code;
+    uint32_t code_count;
+    struct constant *constants;
+    uint32_t constant_count, constant_bytes;
+    struct param *params;
+    int param_count;
+    size_t param_bytes;
+    size_t shared_bytes;     /* of its own variables */
+    size_t dynamic_at;       /* where dynamic shared memory begins */
+    uint32_t register_bytes; /* of a warp */
+    uint32_t threads_max;    /* .maxntid, 0: none */
+};
+
+struct sim_module {
+    struct sim_entry **entries;
+    size_t count;
+};
+
+/* Bytes of one lane and of a whole register of a class. */
+static inline uint32_t class_lane_bytes(char class)
+{
+    return class == 'h' ? 2 : class == 'l' ? 8 : 4;
+}
+static inline uint32_t class_bytes(char class)
+{
+    return LANES * class_lane_bytes(class);
+}
+
+/* Gives the registers of a decoded entry their places: places are then numbers of registers, times
+ * two, and classes[] says what they hold. Returns 0, or -1 without memory. */
+int sim_assign_registers(struct sim_entry *entry, const char *classes, uint32_t count);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim_kernel.h: small kernels written for a test, on the simulated machine.
+ */
+#ifndef NOJIT_TESTS_SIM_KERNEL_H
+#define NOJIT_TESTS_SIM_KERNEL_H
+
+#include "unit.h"
+
+#include "sim/machine.h"
+
+enum { KERNEL_PARAMS_MAX = 6, KERNEL_TEXT_BYTES = 8192 };
+
+/* A launch of a kernel `k` of 64-bit parameters k_0, k_1, ... */
+struct kernel_launch {
+    const char *declarations, *body; /* the body need not end */
+    uint32_t grid, block, dynamic_shared_bytes;
+    uint64_t params[KERNEL_PARAMS_MAX];
+    int param_count;
+    struct sim_limits limits;
+    struct sim_memory *memory;
+};
+
+static const struct sim_limits plenty = {.arch = 90,
+                                         .threads_per_block = 1024,
+                                         .registers_per_block = 65536,
+                                         .shared_bytes_per_block = 227 << 10,
+                                         .registers = 32};
+
+/* Registers that every kernel has. */
+#define KERNEL_REGISTERS                                                                           \
+    ".reg .pred %p<10>; .reg .b16 %h<20>; .reg .b32 %r<60>; .reg .b64 %d<20>;\n"
+
+static inline void kernel_text(const struct kernel_launch *launch, char *text)
+{
+    int used = snprintf(text, KERNEL_TEXT_BYTES,
+                        ".version 9.0\n.target sm_90\n.address_size 64\n"
+                        ".extern .shared .align 16 .b8 dynamic[];\n.visible .entry k(");
+    for (int i = 0; i < launch->param_count; i++)
+        used += snprintf(text + used, KERNEL_TEXT_BYTES - (size_t)used, "%s.param .u64 k_%d",
+                         i ? ", " : "", i);
+    used +=
+        snprintf(text + used, KERNEL_TEXT_BYTES - (size_t)used, ")\n{\n%s%s\n%s\nret;\n}\n",
+                 KERNEL_REGISTERS, launch->declarations ? launch->declarations : "", launch->body);
+    assert_true(used < KERNEL_TEXT_BYTES);
+}
+
+/* Where a test wants to see what was decoded. */
+static void (*kernel_seen)(const struct sim_module *module);
+
+/* 0, or -1 with the fault of the module or the launch. */
+static inline int kernel_run(const struct kernel_launch *launch, struct sim_fault *fault)
+{
+    char text[KERNEL_TEXT_BYTES];
+    struct sim_module *module;
+    kernel_text(launch, text);
+    if (sim_module_create(text, strlen(text), &module, fault))
+        return -1;
+    if (kernel_seen)
+        kernel_seen(module);
+    const uint32_t grid[3] = {launch->grid ? launch->grid : 1, 1, 1};
+    const uint32_t block[3] = {launch->block ? launch->block : 32, 1, 1};
+    const int rc =
+        sim_launch(sim_module_entry(module, "k"), grid, block, launch->dynamic_shared_bytes,
+                   launch->params, (size_t)launch->param_count * 8, launch->memory,
+                   launch->limits.arch ? &launch->limits : &plenty, fault);
+    sim_module_destroy(module);
+    return rc;
+}
+
+static inline void kernel_must_run(const struct kernel_launch *launch)
+{
+    struct sim_fault fault;
+    if (kernel_run(launch, &fault))
+        fail_msg("%s\nin: %s", fault.text, launch->body);
+}
+
+/* New memory of the device with these bytes, or with none written. */
+static inline uint64_t put(struct sim_memory *memory, const void *data, size_t bytes)
+{
+    const uint64_t address = sim_memory_add(memory, bytes, false);
+    assert_true(address != 0);
+    const struct sim_allocation *allocation = sim_memory_find(memory, address, bytes);
+    assert_non_null(allocation);
+    if (data) {
+        memcpy(allocation->host, data, bytes);
+        sim_memory_mark(allocation, address, bytes);
+    }
+    return address;
+}
+
+/* The bytes at an address, on the host. */
+static inline void *look(const struct sim_memory *memory, uint64_t address)
+{
+    const struct sim_allocation *allocation = sim_memory_find(memory, address, 1);
+    assert_non_null(allocation);
+    return allocation->host + (address - allocation->address);
+}
+
+#endif

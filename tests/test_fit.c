@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_fit.c: the batch that --batch-size auto takes, against a search through all of them; and a run whose
+ * memory other trainers got wrong.
+ */
+#include "engine.h"
+#include "init.h"
+#include "unit.h"
+
+static const struct model_config *shape(const char *name)
+{
+    const struct preset *p = preset_find(name);
+    assert_non_null(p);
+    return &p->config;
+}
+
+static const struct train_options training = {.batch_size = 1,
+                                              .seq_len = 2048,
+                                              .grad_accum = 1,
+                                              .steps = 1,
+                                              .dtype = NJ_LP,
+                                              .workspace_bytes = NJ_CUDA_WORKSPACE_BYTES};
+
+static size_t planned(const struct model_config *s, const struct model_config *t,
+                      const struct train_options *o, int batch)
+{
+    struct train_options one = *o;
+    struct plan p;
+    one.batch_size = batch;
+    check_ok(plan_make(s, t, &one, &p), "plan");
+    return p.total_bytes;
+}
+
+/* Memory that follows the model's limit of 32,768 tokens instead of the run's 2,048 is several times this. */
+static void half_a_billion_at_2048_needs_13_gb(void **state)
+{
+    (void)state;
+    const struct model_config *c = shape("qwen2.5-0.5b");
+    assert_int_equal(c->max_positions, 32768);
+    assert_true(planned(c, c, &training, 1) <= 13000000000u);
+}
+
+/* The plan is not monotone in the batch, as the chunks of the head are equal: 2,049 rows are two of
+ * 1,032. So the search is held against all batches, at budgets around each plan. */
+static void largest_is_the_largest(void **state)
+{
+    (void)state;
+    enum { BATCHES = 40 };
+    struct model_config wide = *shape("nojit-tiny");
+    wide.vocab_size = 60000;
+    struct train_options o = training;
+    o.seq_len = 512;
+    size_t bytes[BATCHES + 1] = {0};
+    bool falls = false;
+    for (int b = 1; b <= BATCHES; b++) {
+        bytes[b] = planned(&wide, NULL, &o, b);
+        falls = falls || bytes[b] < bytes[b - 1];
+    }
+    assert_true(falls);
+    for (int at = 1; at < BATCHES / 2; at++)
+        for (int off = -1; off <= 1; off++) {
+            const size_t budget = bytes[at] + (size_t)off;
+            int largest = 0, got;
+            for (int b = 1; b <= BATCHES; b++)
+                largest = bytes[b] <= budget ? b : largest;
+            assert_in_range(largest, 0, BATCHES - 1);
+            check_ok(plan_largest_batch(&wide, NULL, &o, budget, &got), "plan");
+            assert_int_equal(got, largest);
+        }
+}
+
+static void limits_of_a_batch_hold(void **state)
+{
+    (void)state;
+    struct train_options o = training;
+    int batch;
+    o.seq_len = 8192;
+    check_ok(plan_largest_batch(shape("nojit-tiny"), NULL, &o, SIZE_MAX, &batch), "plan");
+    assert_int_equal(batch, PLAN_ROWS_MOST / 8192);
+    o.seq_len = 1;
+    check_ok(plan_largest_batch(shape("nojit-tiny"), NULL, &o, SIZE_MAX, &batch), "plan");
+    assert_int_equal(batch, BATCH_MOST);
+    check_ok(plan_largest_batch(shape("qwen2.5-0.5b"), NULL, &training, 1000000, &batch), "plan");
+    assert_int_equal(batch, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(half_a_billion_at_2048_needs_13_gb),
+        cmocka_unit_test(largest_is_the_largest),
+        cmocka_unit_test(limits_of_a_batch_hold),
+    };
+    return cmocka_run_group_tests_name("fit", tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_sim_kernels.c: kernels of this build, as PTX, on the simulated GPU's machine: the cases of
+ * the harness, through the runtime, on a backend whose memory and launches are the machine's.
+ */
+#include "unit.h"
+
+#include "../runtime/internal.h"
+#include "harness.h"
+#include "sim/machine.h"
+
+#include <fnmatch.h>
+
+static struct {
+    int arch;
+    struct sim_memory *memory;
+    struct sim_module *module; /* of the kernel in hand */
+    uint32_t kernel;
+} device;
+
+static int sim_backend_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
+{
+    (void)kind;
+    *out = (void *)(uintptr_t)sim_memory_add(device.memory, bytes, false);
+    return *out ? 0 : nj_fail(ctx, NJ_E_NOMEM, "no memory");
+}
+
+static void sim_backend_free(nj_context *ctx, enum nj_memory kind, void *ptr)
+{
+    (void)ctx;
+    (void)kind;
+    if (ptr)
+        assert_true(sim_memory_remove(device.memory, (uint64_t)(uintptr_t)ptr));
+}
+
+static int sim_backend_copy(nj_stream *s, void *dst, const void *src, size_t bytes)
+{
+    const uint64_t to = (uint64_t)(uintptr_t)dst, from = (uint64_t)(uintptr_t)src;
+    const struct sim_allocation *write = sim_memory_find(device.memory, to, bytes);
+    const struct sim_allocation *read = sim_memory_find(device.memory, from, bytes);
+    (void)s;
+    memcpy(write ? write->host + (to - write->address) : dst,
+           read ? read->host + (from - read->address) : src, bytes);
+    if (write)
+        sim_memory_mark(write, to, bytes);
+    return 0;
+}
+
+static char *read_ptx(const char *key, size_t *bytes)
+{
+    const char *build = getenv("BUILD");
+    char path[512];
+    snprintf(path, sizeof path, "%s/ptx/%s.sm_%d.ptx", build ? build : "build", key, device.arch);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        fail_msg("%s: cannot be opened", path);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *bytes = (size_t)ftell(file);
+    rewind(file);
+    char *text = malloc(*bytes);
+    assert_non_null(text);
+    assert_int_equal(fread(text, 1, *bytes, file), *bytes);
+    fclose(file);
+    return text;
+}
+
+static int sim_backend_launch(nj_stream *s, uint32_t id, const uint32_t grid[3],
+                              uint32_t shared_bytes, const void *params)
+{
+    const struct nj_kernel *kernel = &nj_kernels[id];
+    struct sim_fault fault = {SIM_OK, ""};
+    if (!device.module || device.kernel != id) {
+        size_t bytes;
+        char *text = read_ptx(kernel->key, &bytes);
+        sim_module_destroy(device.module);
+        const int rc = sim_module_create(text, bytes, &device.module, &fault);
+        free(text);
+        device.kernel = id;
+        if (rc)
+            return nj_fail(s->ctx, NJ_E_DRIVER, "%s", fault.text);
+    }
+    const uint32_t block[3] = {kernel->threads, 1, 1};
+    const struct sim_limits limits = {.arch = device.arch,
+                                      .threads_per_block = 1024,
+                                      .registers_per_block = 65536,
+                                      .shared_bytes_per_block = 227 << 10,
+                                      .registers = 0};
+    const int rc =
+        sim_launch(sim_module_entry(device.module, kernel->entry), grid, block, shared_bytes,
+                   params, kernel->param_bytes, device.memory, &limits, &fault);
+    return rc ? nj_fail(s->ctx, NJ_E_DEVICE, "%s", fault.text) : 0;
+}
+
+static void run_cases(int arch, const char *keys)
+{
+    struct nj_backend backend = nj_backend_cpu;
+    backend.alloc = sim_backend_alloc;
+    backend.free = sim_backend_free;
+    backend.copy = sim_backend_copy;
+    backend.launch = sim_backend_launch;
+    const struct nj_options options = {.device = NJ_DEVICE_CPU};
+    nj_context *ctx = NULL;
+    nj_stream *stream = NULL;
+    assert_int_equal(nj_context_create(&ctx, &options), 0);
+    assert_int_equal(nj_stream_create(ctx, &stream), 0);
+    ctx->backend = &backend;
+    ctx->info.lp_is_f16 = arch < 80;
+    device.arch = arch;
+    device.memory = sim_memory_create();
+    uint32_t ran = 0, failed = 0;
+    for (uint32_t i = 0; i < nj_case_count; i++) {
+        const struct subject subject = subject_of(&nj_cases[i]);
+        struct result result;
+        if (nj_cases[i].bench || fnmatch(keys, subject.key, 0) != 0)
+            continue;
+        run_case(ctx, stream, &subject, 1, &result);
+        ran++;
+        if (result.status == PASSED)
+            continue;
+        failed++;
+        print_error("sm_%d %s %s: %s\n", arch, subject.key, nj_cases[i].label, result.message);
+    }
+    sim_module_destroy(device.module);
+    device.module = NULL;
+    sim_memory_destroy(device.memory);
+    ctx->backend = &nj_backend_cpu;
+    nj_stream_destroy(stream);
+    nj_context_destroy(ctx);
+    assert_true(ran > 0);
+    assert_int_equal(failed, 0);
+}
+
+/* Rows, warps that reduce, matrices of float16 and bfloat16, sums over a vocabulary: the ways in
+ * which the kernels differ. All keys on all archs run in the harness, on the simulated driver. */
+static const char *const keys[] = {
+    "rmsnorm_fwd.*",       "adamw.*",    "attn_fwd.lp.d64",
+    "attn_bwd_dkv.lp.d64", "kd_head.lp", "embed_bwd.*",
+};
+
+static void test_kernels_of_sm_75(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        run_cases(75, keys[i]);
+}
+
+static void test_kernels_of_sm_90(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        run_cases(90, keys[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kernels_of_sm_75),
+        cmocka_unit_test(test_kernels_of_sm_90),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

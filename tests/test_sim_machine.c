@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_sim_machine.c: the machine that executes PTX: what it decodes, and the faults it finds.
+ * Every fault is planted in a small kernel whose twin differs in that alone and runs.
+ */
+#include "sim_kernel.h"
+
+#include "sim/ptx.h"
+
+#include <glob.h>
+
+/* ---- every PTX file of the build ---- */
+
+static void read_file(const char *path, char **text, size_t *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        fail_msg("%s: cannot be opened", path);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *bytes = (size_t)ftell(file);
+    rewind(file);
+    *text = malloc(*bytes + 1);
+    assert_non_null(*text);
+    assert_int_equal(fread(*text, 1, *bytes, file), *bytes);
+    fclose(file);
+}
+
+/* Forms that no kernel of the build has; test_sim_forms.c runs them. */
+static const char *const unused_forms[] = {
+    "bar.warp.sync =r", "cp.async.commit_group =", "cp.async.wait_group =i", "exit =", "trap =",
+};
+
+enum { USED_MAX = 512 };
+static const struct sim_opcode *used[USED_MAX];
+static size_t used_count;
+
+static void note_used(const struct sim_opcode *opcode)
+{
+    for (size_t i = 0; i < used_count; i++)
+        if (used[i] == opcode)
+            return;
+    assert_true(used_count < USED_MAX);
+    used[used_count++] = opcode;
+}
+
+static void test_decodes_the_build(void **state)
+{
+    (void)state;
+    const char *build = getenv("BUILD");
+    char pattern[512];
+    glob_t files;
+    snprintf(pattern, sizeof pattern, "%s/ptx/*.ptx", build ? build : "build");
+    if (glob(pattern, 0, NULL, &files) != 0)
+        fail_msg("%s: no such file", pattern);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        char *text;
+        size_t bytes;
+        struct sim_module *module;
+        struct sim_fault fault;
+        read_file(files.gl_pathv[i], &text, &bytes);
+        if (sim_module_create(text, bytes, &module, &fault))
+            fail_msg("%s: %s", files.gl_pathv[i], fault.text);
+        for (size_t e = 0; e < module->count; e++)
+            for (uint32_t c = 0; c < module->entries[e]->code_count; c++)
+                note_used(module->entries[e]->code[c].opcode);
+        sim_module_destroy(module);
+        free(text);
+    }
+    globfree(&files);
+}
+
+static bool is_listed(const struct sim_opcode *row)
+{
+    char spelled[128];
+    snprintf(spelled, sizeof spelled, "%s %s", row->text, row->operands);
+    for (size_t i = 0; i < sizeof unused_forms / sizeof *unused_forms; i++)
+        if (strcmp(unused_forms[i], spelled) == 0)
+            return true;
+    return false;
+}
+
+/* Every row of the table is of use to a kernel of the build, but for those listed. */
+static void test_no_dead_rows(void **state)
+{
+    (void)state;
+    const char *const *texts;
+    const size_t count = sim_opcodes(&texts);
+    for (size_t i = 0; i < count; i++) {
+        size_t from = 0;
+        const struct sim_opcode *row;
+        while ((row = sim_opcode_find(texts[i], strlen(texts[i]), &from))) {
+            bool is_used = false;
+            for (size_t u = 0; u < used_count; u++)
+                is_used |= used[u] == row;
+            if (is_used == is_listed(row))
+                fail_msg("%s \"%s\" is %s", row->text, row->operands,
+                         is_used ? "used and listed as unused" : "used by no kernel");
+        }
+    }
+    print_message("%zu opcodes\n", count);
+}
+
+/* ---- text that must be refused ---- */
+
+static const struct {
+    const char *body, *says;
+} refused[] = {
+    {"wgmma.fence.sync.aligned;", "line 9 of the PTX: opcode wgmma.fence.sync.aligned"},
+    {"add.f16 %h0, %h1, %h2;", "opcode add.f16"},
+    {"add.s32 %r0, %r1, %d2;", "\"%d2\" is no register of this operand's size"},
+    {"add.s32 %r0, %r1;", "\";\" stands where \",\" should"},
+    {"add.s32 %r0, %r1, %r2, %r3;", "\",\" stands where \";\" should"},
+    {"add.s32 %r0, %r1, %r99;", "\"%r99\" is no register"},
+    {"add.s32 %tid.x, %r1, %r2;", "\"%tid.x\" is no register"},
+    {"add.f32 %r0, %r1, 0d3FF0000000000000;", "no literal of this operand's size"},
+    {"add.f32 %r0, %r1, 0f3F80;", "\"0f3F80\" is no register"},
+    {"mov.u32 %r0, %clock;", "\"%clock\" is no register"},
+    {"bra nowhere;", "no instruction has label nowhere, which line 9 jumps to"},
+    {"@%r1 bra out;", "\"%r1\" is no register of this operand's size"},
+    {"@%p1 bar.sync 0;", "bar.sync under a predicate"},
+    {"ld.param.u64 %d0, [k_0+4];", "8 bytes at byte 4 of a parameter of 8 bytes"},
+    {"ld.param.u64 %d0, [k_1];", "\"k_1\" is no parameter"},
+    {"ld.global.u32 %r0, [%r1];", "\"%r1\" is no register of this operand's size"},
+    {".local .align 4 .b8 depot[16];", "directive .local"},
+    {".shared .align 4 .b8 late[16]; mov.u32 %r0, late; .shared .b8 later[16];",
+     "a shared variable outside of a kernel's declarations"},
+    {"{ add.s32 %r0, %r1, %r2;", "\"\" stands where a statement should"},
+    {"mov.b32 %r0, {%h0, %h1, %h2};", "\"{\" is no register"},
+};
+
+static void test_refuses(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct sim_fault fault;
+        const struct kernel_launch launch = {.body = refused[i].body, .param_count = 1};
+        assert_int_equal(kernel_run(&launch, &fault), -1);
+        if (fault.kind != SIM_BAD_PTX || !strstr(fault.text, refused[i].says))
+            fail_msg("%s: %d \"%s\", expected \"%s\"", refused[i].body, fault.kind, fault.text,
+                     refused[i].says);
+    }
+}
+
+/* ---- planted faults ---- */
+
+/* k_0: 32 floats, written. k_1: 32 floats, of which the first 16 are written. */
+#define AT(buffer)                                                                                 \
+    "mov.u32 %r0, %tid.x; ld.param.u64 %d0, [k_" #buffer "];"                                      \
+    "mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;\n"
+#define SHARED ".shared .align 16 .b8 s[256];"
+/* %r1: the byte of s that is the thread's own word; %r2 that of its neighbour in the next warp. */
+#define OWN                                                                                        \
+    "mov.u32 %r0, %tid.x; shl.b32 %r3, %r0, 2; mov.u32 %r4, s; add.s32 %r1, %r4, %r3;"             \
+    "xor.b32 %r5, %r3, 128; add.s32 %r2, %r4, %r5; xor.b32 %r6, %r3, 4; add.s32 %r7, %r4, %r6;\n"
+
+static const struct planted {
+    const char *name, *wrong, *right; /* bodies */
+    const char *declarations;
+    uint32_t block;
+    enum sim_fault_kind kind;
+    const char *says;
+} planted[] = {
+    {"read past the end", AT(0) "ld.global.f32 %r1, [%d2+4];", AT(0) "ld.global.f32 %r1, [%d2+0];",
+     NULL, 32, SIM_ILLEGAL_ADDRESS,
+     "k, line 10 of the PTX, block (0, 0, 0), thread (31, 0, 0): ld.global.f32 4 bytes at 0x"},
+    {"how far past the end", AT(0) "ld.global.f32 %r1, [%d2+8];", AT(0) "ret;", NULL, 32,
+     SIM_ILLEGAL_ADDRESS, "which is byte 128 of an allocation of 128 bytes at 0x"},
+    {"write before the start", AT(0) "st.global.f32 [%d2+-4], %r0;",
+     AT(0) "st.global.f32 [%d2], %r0;", NULL, 32, SIM_ILLEGAL_ADDRESS,
+     "thread (0, 0, 0): st.global.f32"},
+    {"vector past the end",
+     AT(0) "setp.lt.s32 %p0, %r0, 30; @%p0 bra in; bra.uni out;\n"
+           "in: ld.global.v4.f32 {%r1, %r2, %r3, %r4}, [%d0+120]; out:",
+     AT(0) "ld.global.v4.f32 {%r1, %r2, %r3, %r4}, [%d0+112];", NULL, 32, SIM_MISALIGNED,
+     "16 bytes at 0x"},
+    {"misaligned", AT(0) "ld.global.f32 %r1, [%d0+2];", AT(0) "ld.global.f32 %r1, [%d0+4];", NULL,
+     32, SIM_MISALIGNED, "no multiple of 4"},
+    {"null", AT(0) "mov.u64 %d3, 0; ld.global.f32 %r1, [%d3];", AT(0) "ret;", NULL, 32,
+     SIM_ILLEGAL_ADDRESS, "4 bytes at 0, "},
+    {"unwritten", AT(1) "ld.global.f32 %r1, [%d2];",
+     AT(1) "st.global.f32 [%d2], %r0; ld.global.f32 %r1, [%d2];", NULL, 32, SIM_UNWRITTEN,
+     "thread (16, 0, 0): ld.global.f32 4 bytes at 0x"},
+    {"unwritten by half", AT(1) "st.global.u16 [%d0+64], %h0; ld.global.u32 %r1, [%d0+64];",
+     AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+64], %h0; st.global.u16 [%d0+66], %h0;"
+           "ld.global.u32 %r1, [%d0+64];",
+     NULL, 1, SIM_UNWRITTEN, "byte 64 of an allocation of 128 bytes"},
+    {"shared out of bounds", OWN "st.shared.u32 [%r1+132], %r0;",
+     OWN "st.shared.u32 [%r1+128], %r0;", SHARED, 32, SIM_ILLEGAL_ADDRESS,
+     "thread (31, 0, 0): st.shared.u32 4 bytes at byte 256"},
+    {"shared misaligned", OWN "st.shared.v4.u32 [%r1], {%r0, %r0, %r0, %r0};",
+     OWN "shl.b32 %r8, %r0, 4; st.shared.v4.u32 [%r8], {%r0, %r0, %r0, %r0};", SHARED, 16,
+     SIM_MISALIGNED, "thread (1, 0, 0): st.shared.v4.u32 16 bytes at byte 4"},
+    {"shared unwritten", OWN "ld.shared.u32 %r9, [%r1];",
+     OWN "st.shared.u32 [%r1], %r0; ld.shared.u32 %r9, [%r1];", SHARED, 32, SIM_UNWRITTEN,
+     "reads byte 0 of shared memory, which nothing wrote"},
+    {"shared of another block",
+     OWN "mov.u32 %r9, %ctaid.x; setp.ne.s32 %p0, %r9, 0;"
+         "@%p0 bra later; st.shared.u32 [%r1], %r0;"
+         "later: ld.shared.u32 %r9, [%r1];",
+     OWN "st.shared.u32 [%r1], %r0; ld.shared.u32 %r9, [%r1];", SHARED, 32, SIM_UNWRITTEN,
+     "block (1, 0, 0), thread (0, 0, 0): ld.shared.u32 reads byte 0"},
+    {"race: read after write", OWN "st.shared.u32 [%r1], %r0; ld.shared.u32 %r9, [%r2];",
+     OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [%r2];", SHARED, 64,
+     SIM_UNWRITTEN, "which nothing wrote"},
+    {"race: read after write, seen",
+     OWN "st.shared.u32 [%r1], %r0; setp.lt.s32 %p0, %r0, 32;"
+         "@%p0 bra out; ld.shared.u32 %r9, [%r2]; out:",
+     OWN "st.shared.u32 [%r1], %r0; bar.sync 0; setp.lt.s32 %p0, %r0, 32;"
+         "@%p0 bra out; ld.shared.u32 %r9, [%r2]; out:",
+     SHARED, 64, SIM_SHARED_RACE,
+     "thread (32, 0, 0): ld.shared.u32 reads byte 0 of shared memory, which thread 0 wrote, "
+     "without a barrier between"},
+    {"race: write after read",
+     OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [%r1];"
+         "setp.lt.s32 %p0, %r0, 32; @%p0 bra out; st.shared.u32 [%r2], %r0; out:",
+     OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [%r1]; bar.sync 0;"
+         "setp.lt.s32 %p0, %r0, 32; @%p0 bra out; st.shared.u32 [%r2], %r0; out:",
+     SHARED, 64, SIM_SHARED_RACE,
+     "thread (32, 0, 0): st.shared.u32 writes byte 0 of shared memory, which thread 0 read"},
+    {"race: write after many reads",
+     OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [s];"
+         "setp.ne.s32 %p0, %r0, 63; @%p0 bra out; st.shared.u32 [s], %r0; out:",
+     OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [s]; bar.sync 0;"
+         "setp.ne.s32 %p0, %r0, 63; @%p0 bra out; st.shared.u32 [s], %r0; out:",
+     SHARED, 64, SIM_SHARED_RACE, "and others read"},
+    {"race: two writes", OWN "st.shared.u32 [s], %r0;",
+     OWN "setp.ne.s32 %p0, %r0, 0; @%p0 bra out; st.shared.u32 [s], %r0; out:", SHARED, 32,
+     SIM_SHARED_RACE, "thread (1, 0, 0): st.shared.u32 writes byte 0"},
+    {"race within a warp: lock-step is no order",
+     OWN "st.shared.u32 [%r1], %r0; ld.shared.u32 %r9, [%r7];",
+     OWN "st.shared.u32 [%r1], %r0; bar.warp.sync -1; ld.shared.u32 %r9, [%r7];", SHARED, 32,
+     SIM_SHARED_RACE, "thread (0, 0, 0): ld.shared.u32 reads byte 4"},
+    {"race within a warp: nor is a shuffle",
+     OWN "st.shared.u32 [%r1], %r0; shfl.sync.bfly.b32 %r9|%p1, %r0, 1, 31, -1;"
+         "ld.shared.u32 %r9, [%r7];",
+     OWN "st.shared.u32 [%r1], %r0; shfl.sync.bfly.b32 %r9|%p1, %r0, 1, 31, -1;"
+         "bar.warp.sync -1; ld.shared.u32 %r9, [%r7];",
+     SHARED, 32, SIM_SHARED_RACE, "without a barrier between"},
+    {"bar.warp.sync orders one warp only",
+     OWN "st.shared.u32 [%r1], %r0; bar.warp.sync -1; setp.lt.s32 %p0, %r0, 32;"
+         "@%p0 bra out; ld.shared.u32 %r9, [%r2]; out:",
+     OWN "st.shared.u32 [%r1], %r0; bar.sync 0; setp.lt.s32 %p0, %r0, 32;"
+         "@%p0 bra out; ld.shared.u32 %r9, [%r2]; out:",
+     SHARED, 64, SIM_SHARED_RACE, "which thread 0 wrote"},
+    {"race: atomic and plain", OWN "st.shared.u32 [s], 5; atom.shared.min.s32 %r9, [s], %r0;",
+     OWN "setp.ne.s32 %p0, %r0, 0; @%p0 bra on; st.shared.u32 [s], 5; on: bar.sync 0;"
+         "atom.shared.min.s32 %r9, [s], %r0;",
+     SHARED, 32, SIM_SHARED_RACE, "byte 0 of shared memory"},
+    {"race: ldmatrix",
+     OWN "shl.b32 %r8, %r0, 4; and.b32 %r8, %r8, 127; st.shared.u32 [%r1], %r0;"
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r9, %r10, %r11, %r12}, [%r8];",
+     OWN "shl.b32 %r8, %r0, 4; and.b32 %r8, %r8, 127; st.shared.u32 [%r1], %r0; bar.sync 0;"
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r9, %r10, %r11, %r12}, [%r8];",
+     SHARED, 32, SIM_SHARED_RACE, "ldmatrix"},
+    {"cp.async not waited for",
+     OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4;"
+               "bar.sync 0; ld.shared.u32 %r9, [%r1];",
+     OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; cp.async.wait_all;"
+               "bar.sync 0; ld.shared.u32 %r9, [%r1];",
+     SHARED, 32, SIM_UNWRITTEN, "which a cp.async that nothing waited for writes"},
+    {"cp.async without a barrier",
+     OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; cp.async.wait_all;"
+               "ld.shared.u32 %r9, [%r7];",
+     OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; cp.async.wait_all; bar.sync 0;"
+               "ld.shared.u32 %r9, [%r7];",
+     SHARED, 32, SIM_SHARED_RACE, "thread 1 wrote"},
+    {"cp.async out of bounds", OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2+4], 4, 4;",
+     OWN AT(0) "mov.u32 %r9, 31; sub.s32 %r9, %r9, %r0; min.s32 %r9, %r9, 1; shl.b32 %r9, %r9, 2;"
+               "cp.async.ca.shared.global [%r1], [%d2+4], 4, %r9;",
+     SHARED, 32, SIM_ILLEGAL_ADDRESS, "thread (31, 0, 0): cp.async"},
+    {"barrier in a branch of some lanes",
+     OWN "setp.lt.s32 %p0, %r0, 16; @%p0 bra low; bar.sync 0; bra.uni out; low: bar.sync 0; out:",
+     OWN "setp.lt.s32 %p0, %r0, 16; @%p0 bra low; bra.uni out; low: out: bar.sync 0;", SHARED, 32,
+     SIM_DIVERGENT_BARRIER, "of the warp wait here for lanes that wait elsewhere"},
+    {"barrier after some lanes have ended",
+     OWN "setp.lt.s32 %p0, %r0, 16; @%p0 bra out; bar.sync 0; out:",
+     OWN "bar.sync 0; setp.lt.s32 %p0, %r0, 16; @%p0 bra out; out:", SHARED, 32,
+     SIM_DIVERGENT_BARRIER, "thread (0, 0, 0): bar.sync the thread has ended"},
+    {"barrier after a warp has ended",
+     OWN "setp.lt.s32 %p0, %r0, 32; @%p0 bra out; bar.sync 0; out:",
+     OWN "bar.sync 0; setp.lt.s32 %p0, %r0, 32; @%p0 bra out; out:", SHARED, 64,
+     SIM_DIVERGENT_BARRIER, "threads from 0 on have ended"},
+    {"shuffle without its lanes",
+     OWN "setp.lt.s32 %p0, %r0, 16; @%p0 bra out;"
+         "shfl.sync.bfly.b32 %r9|%p1, %r0, 16, 31, -1; out:",
+     OWN "setp.lt.s32 %p0, %r0, 16; @%p0 bra out;"
+         "shfl.sync.bfly.b32 %r9|%p1, %r0, 8, 31, -65536; out:",
+     SHARED, 32, SIM_UNWRITTEN, "takes from lane 0, which is not here"},
+    {"shuffle of a lane that is not in its mask",
+     OWN "shfl.sync.bfly.b32 %r9|%p1, %r0, 1, 31, 65535;",
+     OWN "shfl.sync.bfly.b32 %r9|%p1, %r0, 1, 31, -1;", SHARED, 32, SIM_DIVERGENT_BARRIER,
+     "lane 16 is not in its own member mask 0000ffff"},
+    {"endless loop", OWN "again: bra again;", OWN "again: setp.lt.s32 %p0, %r0, 0; @%p0 bra again;",
+     SHARED, 32, SIM_TRAP, "without an end"},
+    {"trap", OWN "setp.eq.s32 %p0, %r0, 7; @%p0 trap;", OWN "setp.eq.s32 %p0, %r0, 77; @%p0 trap;",
+     SHARED, 32, SIM_TRAP, "thread (7, 0, 0): trap the thread traps"},
+};
+
+static int run_planted(const struct planted *p, const char *body, struct sim_fault *fault)
+{
+    const uint32_t data[32] = {1, 2, 3};
+    struct kernel_launch launch = {.declarations = p->declarations,
+                                   .body = body,
+                                   .grid = 2,
+                                   .block = p->block,
+                                   .param_count = 2,
+                                   .memory = sim_memory_create()};
+    assert_non_null(launch.memory);
+    launch.params[0] = put(launch.memory, data, sizeof data);
+    launch.params[1] = put(launch.memory, NULL, sizeof data);
+    const struct sim_allocation *half = sim_memory_find(launch.memory, launch.params[1], 128);
+    sim_memory_mark(half, half->address, 64);
+    const int rc = kernel_run(&launch, fault);
+    sim_memory_destroy(launch.memory);
+    return rc;
+}
+
+static void test_finds_planted_faults(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
+        struct sim_fault fault;
+        const int rc = run_planted(&planted[i], planted[i].wrong, &fault);
+        if (rc == 0 || fault.kind != planted[i].kind || !strstr(fault.text, planted[i].says))
+            fail_msg("%s: %d \"%s\", expected %d \"%s\"", planted[i].name, fault.kind, fault.text,
+                     planted[i].kind, planted[i].says);
+        if (run_planted(&planted[i], planted[i].right, &fault))
+            fail_msg("%s, its twin: %d \"%s\"", planted[i].name, fault.kind, fault.text);
+    }
+    print_message("%zu faults and their twins\n", sizeof planted / sizeof *planted);
+}
+
+/* ---- launches that cannot be ---- */
+
+static const struct {
+    const char *name, *declarations;
+    uint32_t block, dynamic, registers;
+    size_t extra_params;
+    const char *says; /* NULL: it runs */
+} launches[] = {
+    {"as it should be", SHARED, 256, 1024, 32, 0, NULL},
+    {"threads", SHARED, 513, 0, 32, 0, "513 threads a block, sm_75 has at most 512"},
+    {"registers", SHARED, 512, 0, 136, 0,
+     "512 threads of 136 registers, a block of sm_75 has 65536"},
+    {"registers, all of them", SHARED, 512, 0, 128, 0, NULL},
+    {"shared", SHARED, 32, 48 << 10, 32, 0,
+     "49408 bytes of shared memory, a block of sm_75 has 49152"},
+    {"shared, all of it", SHARED, 32, (48 << 10) - 256, 32, 0, NULL},
+    {"parameters", SHARED, 32, 0, 32, 1, "24 bytes of parameters, the PTX declares 16"},
+};
+
+static void test_limits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
+        struct kernel_launch launch = {.declarations = launches[i].declarations,
+                                       .body = "mov.u32 %r0, s;",
+                                       .block = launches[i].block,
+                                       .dynamic_shared_bytes = launches[i].dynamic,
+                                       .param_count = 2};
+        char text[KERNEL_TEXT_BYTES];
+        struct sim_module *module;
+        struct sim_fault fault;
+        const uint32_t grid[3] = {1, 1, 1}, block[3] = {launch.block, 1, 1};
+        const struct sim_limits limits = {75, 512, 65536, 48 << 10, launches[i].registers};
+        kernel_text(&launch, text);
+        assert_int_equal(sim_module_create(text, strlen(text), &module, &fault), 0);
+        const int rc =
+            sim_launch(sim_module_entry(module, "k"), grid, block, launches[i].dynamic,
+                       launch.params, 16 + 8 * launches[i].extra_params, NULL, &limits, &fault);
+        sim_module_destroy(module);
+        if (launches[i].says
+                ? rc == 0 || fault.kind != SIM_BAD_LAUNCH || !strstr(fault.text, launches[i].says)
+                : rc != 0)
+            fail_msg("%s: %d \"%s\"", launches[i].name, fault.kind, fault.text);
+    }
+}
+
+/* What a kernel declares itself is a limit too, and is what the launcher of a module can ask. */
+static void test_declared(void **state)
+{
+    (void)state;
+    static const char text[] =
+        ".version 9.0\n.target sm_75\n.address_size 64\n"
+        ".visible .entry first(.param .u32 a, .param .u64 .ptr .align 16 b, .param .f32 c)\n"
+        ".maxntid 64, 2, 1\n.minnctapersm 2\n"
+        "{ .shared .align 8 .b8 x[12]; .shared .align 16 .b8 y[16]; ret; }\n"
+        ".visible .entry second() { ret; }\n";
+    struct sim_module *module;
+    struct sim_fault fault;
+    assert_int_equal(sim_module_create(text, sizeof text - 1, &module, &fault), 0);
+    const struct sim_entry *entry = sim_module_entry(module, "first");
+    assert_non_null(entry);
+    assert_null(sim_module_entry(module, "third"));
+    assert_string_equal(sim_entry_name(entry), "first");
+    assert_int_equal(sim_entry_shared_bytes(entry), 32);
+    assert_int_equal(sim_entry_param_count(entry), 3);
+    const size_t offsets[3] = {0, 8, 16}, sizes[3] = {4, 8, 4};
+    for (int i = 0; i < 3; i++) {
+        size_t offset, bytes;
+        sim_entry_param(entry, i, &offset, &bytes);
+        assert_int_equal(offset, offsets[i]);
+        assert_int_equal(bytes, sizes[i]);
+    }
+    const uint32_t grid[3] = {1, 1, 1}, fits[3] = {128, 1, 1}, over[3] = {129, 1, 1};
+    const char params[20] = {0};
+    const struct sim_counts before = sim_counted();
+    assert_int_equal(sim_launch(entry, grid, fits, 0, params, 20, NULL, &plenty, &fault), 0);
+    assert_int_equal(sim_launch(entry, grid, over, 0, params, 20, NULL, &plenty, &fault), -1);
+    assert_non_null(strstr(fault.text, "it is compiled for at most 128"));
+    const struct sim_counts after = sim_counted();
+    assert_int_equal(after.launches - before.launches, 1);
+    assert_int_equal(after.warp_instructions - before.warp_instructions, 4);
+    assert_int_equal(after.thread_instructions - before.thread_instructions, 128);
+    sim_module_destroy(module);
+}
+
+/* ---- memory ---- */
+
+static void test_memory(void **state)
+{
+    (void)state;
+    struct sim_memory *memory = sim_memory_create();
+    assert_non_null(memory);
+    assert_null(sim_memory_nearest(memory, 5));
+    const uint64_t a = sim_memory_add(memory, 1000, false), b = sim_memory_add(memory, 8, false);
+    const uint64_t c = sim_memory_add(memory, 64, true);
+    assert_true(a && b && c && a % 256 == 0 && b % 256 == 0 && c % 256 == 0);
+    assert_non_null(sim_memory_find(memory, a, 1000));
+    assert_non_null(sim_memory_find(memory, a + 999, 1));
+    assert_null(sim_memory_find(memory, a + 999, 2));
+    assert_null(sim_memory_find(memory, a - 1, 1));
+    assert_null(sim_memory_find(memory, a, SIZE_MAX));
+    assert_true(b - a >= 1000 + 256);
+    /* managed: the same bytes on both sides */
+    const struct sim_allocation *managed = sim_memory_find(memory, c, 64);
+    assert_ptr_equal(managed->host, (void *)(uintptr_t)c);
+    assert_null(managed->written);
+    const struct sim_allocation *first = sim_memory_find(memory, a, 1);
+    assert_int_equal(first->written[10], 0);
+    sim_memory_mark(first, a + 10, 2);
+    assert_int_equal(first->written[9] + first->written[12], 0);
+    assert_true(first->written[10] && first->written[11]);
+    assert_ptr_equal(sim_memory_nearest(memory, a + 5000), first);
+    assert_false(sim_memory_remove(memory, a + 1));
+    assert_true(sim_memory_remove(memory, a));
+    assert_false(sim_memory_remove(memory, a));
+    assert_null(sim_memory_find(memory, a, 1));
+    assert_true(sim_memory_add(memory, 1000, false) > b);
+    sim_memory_destroy(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_decodes_the_build),
+        cmocka_unit_test(test_no_dead_rows),
+        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_finds_planted_faults),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_declared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kbench.c: options and output of kbench: which kernels are timed at which shapes, the table, the
+ * JSON, and the PyTorch script that reads it.
+ *
+ * Exit status: 0, 1 where something could not be timed, 2 usage; with --torch that of the script.
+ */
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kbench.h"
+
+enum { SHAPES = 32 };
+
+static const char USAGE[] =
+    "usage: kbench [PATTERN...] [--shape 'NAME=N ...']... [--device auto|cpu|cuda]\n"
+    "              [--json FILE] [--torch]\n"
+    "Times every kernel whose key or op a PATTERN matches (default: all), alone on the device.\n"
+    "\n"
+    "  --shape S   instead of the benchmark's shape; names are the contract's dims, in any order,\n"
+    "              those that an op lacks do not concern it, those left out stay as they are;\n"
+    "              NAME=null leaves out an optional argument; each --shape is a row of its own\n"
+    "  --json F    rows, device and versions to a file\n"
+    "  --torch     then bench/torch_ops.py times the same work in PyTorch, with $PYTHON (python3)\n"
+    "\n"
+    "us         median of up to 50 runs, with the values below which 10 and 90 % of them lie\n"
+    "cold       the same after 256 MiB were written: operands come from memory\n"
+    "rate       bytes that must move or operations that must be done (the contract's cost) over\n"
+    "           the median, whichever takes longer at the measured roofs\n"
+    "roof       that longer time over the median. Roofs, measured first: a copy of 1 GiB, and a\n"
+    "           product of 8192 x 8192 x 8192 (1024 on the CPU) in the type of the key\n"
+    "kbench 'attn_*' --shape 'B=1 S=4096 H=16 K=8' times attention at another shape.\n";
+
+struct request {
+    const char *pattern[SHAPES], *shape[SHAPES], *json;
+    int patterns, shapes, torch;
+    enum nj_device_kind device;
+};
+
+struct row {
+    struct shaped s;
+    struct timing warm, cold;
+    double floor; /* microseconds */
+    int by_bytes;
+};
+
+struct table {
+    struct row *rows;
+    int count, failed;
+};
+
+/* ---- measuring --------------------------------------------------------------------------------
+ */
+
+static int wanted(const struct request *r, const struct kernel_case *c)
+{
+    const struct nj_kernel *k = &nj_kernels[c->kernel];
+    int matches = r->patterns == 0;
+    for (int i = 0; i < r->patterns && !matches; i++)
+        matches = fnmatch(r->pattern[i], k->key, 0) == 0 || fnmatch(r->pattern[i], k->op, 0) == 0;
+    return matches && c->bench;
+}
+
+/* A failure that another case need not share: it is said, and the others go on. */
+static int left_out(struct table *t, const char *key, const char *why)
+{
+    fprintf(stderr, "kbench: %s is left out: %s\n", key, why);
+    t->failed++;
+    return 0;
+}
+
+static int measure(struct bench *b, const struct kernel_case *c, const char *shape, struct table *t)
+{
+    struct row *row = &t->rows[t->count];
+    char why[256];
+    const char *key = nj_kernels[c->kernel].key;
+    if (shape_case(c, shape, &row->s, why, sizeof(why)))
+        return left_out(t, key, why);
+    row->s.c.label = row->s.label;
+    const int rc = bench_case(b, &row->s, &row->warm, &row->cold);
+    if (rc == NJ_E_NOMEM || rc == NJ_E_ARG)
+        return left_out(t, key, nj_context_error(b->ctx));
+    row->floor = bench_floor(b, &row->s.c, &row->by_bytes);
+    t->count += !rc;
+    return rc;
+}
+
+static int measure_all(struct bench *b, const struct request *r, struct table *t)
+{
+    const struct nj_device_info *info = nj_context_device(b->ctx);
+    const int shapes = r->shapes > 0 ? r->shapes : 1;
+    int rc = 0;
+    t->rows = allocate((size_t)nj_case_count * (size_t)shapes, sizeof(*t->rows));
+    for (uint32_t i = 0; i < nj_case_count && !rc; i++)
+        if (wanted(r, &nj_cases[i]) &&
+            runs_on(&nj_kernels[nj_cases[i].kernel], info->sm > 0 ? info : NULL))
+            for (int s = 0; s < shapes && !rc; s++)
+                rc = measure(b, &nj_cases[i], r->shapes > 0 ? r->shape[s] : "", t);
+    if (rc)
+        fprintf(stderr, "kbench: %s: %s\n", nj_error_name(rc), nj_context_error(b->ctx));
+    return rc;
+}
+
+/* ---- output -----------------------------------------------------------------------------------
+ */
+
+static void print_rate(const struct row *r)
+{
+    if (r->by_bytes)
+        printf("%9.1f GB/s   ", r->s.c.bytes / r->warm.median * 1e-3);
+    else
+        printf("%9.3f TFLOP/s", r->s.c.flops / r->warm.median * 1e-6);
+}
+
+static void print_table(const struct bench *b, const struct table *t)
+{
+    const struct nj_device_info *info = nj_context_device(b->ctx);
+    int key = 3, label = 5;
+    printf("%s: copies %.1f GB/s (read and written); products of %d^3: float32 %.3g TFLOP/s",
+           info->name, b->copy_gbs, b->product_dim, b->product_gflops[NJ_F32] * 1e-3);
+    if (b->product_gflops[NJ_LP] > 0)
+        printf(", 16-bit %.3g TFLOP/s", b->product_gflops[NJ_LP] * 1e-3);
+    if (b->product_gflops[NJ_F8] > 0)
+        printf(", e4m3 %.3g TFLOP/s", b->product_gflops[NJ_F8] * 1e-3);
+    for (int i = 0; i < t->count; i++) {
+        const int k = (int)strlen(nj_kernels[t->rows[i].s.c.kernel].key);
+        const int l = (int)strlen(t->rows[i].s.label);
+        key = k > key ? k : key;
+        label = l > label ? l : label;
+    }
+    printf("\n\n%-*s  %-*s %10s %10s %10s %17s %6s %10s %6s\n", key, "key", label, "shape", "us",
+           "p10", "p90", "rate", "roof", "cold us", "roof");
+    for (int i = 0; i < t->count; i++) {
+        const struct row *r = &t->rows[i];
+        printf("%-*s  %-*s %10.1f %10.1f %10.1f ", key, nj_kernels[r->s.c.kernel].key, label,
+               r->s.label, r->warm.median, r->warm.p10, r->warm.p90);
+        print_rate(r);
+        printf(" %4.0f %% %10.1f %4.0f %%\n", 100 * r->floor / r->warm.median, r->cold.median,
+               100 * r->floor / r->cold.median);
+    }
+}
+
+static void write_shape(FILE *f, const struct subject *s, const struct row *r)
+{
+    const char *comma = "";
+    char name[32], value[32];
+    for (const char *at = r->s.label; shape_next(&at, name, value) > 0; comma = ", ")
+        fprintf(f, "%s\"%s\": %s", comma, name, value);
+    for (int a = 0; a < s->names->axis_count; a++, comma = ", ")
+        fprintf(f, "%s\"%s\": %d", comma, s->names->axis_names[a], s->names->axis_values[a]);
+}
+
+static void write_timing(FILE *f, const char *name, const struct timing *t)
+{
+    fprintf(f, "\"%s\": {\"us\": %.5g, \"p10\": %.5g, \"p90\": %.5g}", name, t->median, t->p10,
+            t->p90);
+}
+
+static void write_rows(FILE *f, const struct bench *b, const struct table *t)
+{
+    const struct nj_device_info *info = nj_context_device(b->ctx);
+    struct nj_embedded e = {.keys = 0};
+    (void)nj_embedded_read(&e); /* a binary for the CPU alone has no toolkit to name */
+    fprintf(f, "{\"device\": \"%s\", \"backend\": \"%s\", \"driver\": \"%s\", ", info->name,
+            info->backend, info->driver);
+    fprintf(f, "\"gemm_version\": %zu, \"toolkit\": \"%s\",\n", info->gemm_version, e.toolkit);
+    fprintf(f, " \"copy_gbs\": %.5g, \"product_dim\": %d, \"product_f32_gflops\": %.5g, ",
+            b->copy_gbs, b->product_dim, b->product_gflops[NJ_F32]);
+    fprintf(f, "\"product_lp_gflops\": %.5g, \"product_f8_gflops\": %.5g,\n \"rows\": [",
+            b->product_gflops[NJ_LP], b->product_gflops[NJ_F8]);
+    for (int i = 0; i < t->count; i++) {
+        const struct row *r = &t->rows[i];
+        const struct subject s = subject_of(&r->s.c);
+        fprintf(f, "%s\n  {\"key\": \"%s\", \"op\": \"%s\", \"shape\": {", i ? "," : "", s.key,
+                s.op);
+        write_shape(f, &s, r);
+        fputs("}, ", f);
+        write_timing(f, "warm", &r->warm);
+        fputs(", ", f);
+        write_timing(f, "cold", &r->cold);
+        fprintf(f, ", \"bytes\": %.0f, \"flops\": %.0f, \"floor_us\": %.5g}", r->s.c.bytes,
+                r->s.c.flops, r->floor);
+    }
+    fputs("\n]}\n", f);
+}
+
+/* The file, open at its start, or NULL after a message. */
+static FILE *write_json(const struct bench *b, const struct table *t, const char *path)
+{
+    FILE *f = path ? fopen(path, "w+") : tmpfile();
+    if (f) {
+        write_rows(f, b, t);
+        if (fflush(f) == 0 && fseek(f, 0, SEEK_SET) == 0)
+            return f;
+        fclose(f);
+    }
+    perror(path ? path : "kbench: a temporary file");
+    return NULL;
+}
+
+/* Becomes the script, with the rows as its standard input. */
+static int become_torch(FILE *json)
+{
+    const char *given = getenv("PYTHON"), *python = given ? given : "python3";
+    fflush(stdout);
+    if (dup2(fileno(json), STDIN_FILENO) >= 0)
+        execlp(python, python, "bench/torch_ops.py", (char *)NULL);
+    perror(python);
+    return 1;
+}
+
+/* ---- options ----------------------------------------------------------------------------------
+ */
+
+static int parse_device(const char *s, enum nj_device_kind *out)
+{
+    static const char *const names[] = {
+        [NJ_DEVICE_AUTO] = "auto", [NJ_DEVICE_CPU] = "cpu", [NJ_DEVICE_CUDA] = "cuda"};
+    for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
+        if (strcmp(s, names[i]) == 0) {
+            *out = (enum nj_device_kind)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static int parse(int argc, char **argv, struct request *r)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        int bad = 0;
+        if (strcmp(name, "--torch") == 0) {
+            r->torch = 1;
+        } else if (name[0] != '-') {
+            bad = r->patterns == SHAPES;
+            r->pattern[bad ? 0 : r->patterns++] = name;
+        } else if (value && strcmp(name, "--device") == 0) {
+            bad = parse_device(argv[++i], &r->device);
+        } else if (value && strcmp(name, "--json") == 0) {
+            r->json = argv[++i];
+        } else if (value && strcmp(name, "--shape") == 0 && r->shapes < SHAPES) {
+            r->shape[r->shapes++] = argv[++i];
+        } else {
+            bad = 1;
+        }
+        if (bad) {
+            fprintf(stderr, "kbench: cannot use '%s'; see kbench --help\n", name);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Whether a wanted op has what a shape names. */
+static int name_is_known(const struct request *r, const char *name)
+{
+    for (uint32_t i = 0; i < nj_case_count; i++) {
+        const struct subject s = subject_of(&nj_cases[i]);
+        if (wanted(r, &nj_cases[i]) && shape_param(&s, name) >= 0)
+            return 1;
+    }
+    return 0;
+}
+
+static int check(const struct request *r)
+{
+    char name[32] = "", value[32];
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < nj_case_count; i++)
+        found += (uint32_t)wanted(r, &nj_cases[i]);
+    for (int i = 0; i < r->patterns && !found; i++)
+        fprintf(stderr, "kbench: no key matches '%s'; harness --list prints all\n", r->pattern[i]);
+    for (int i = 0; i < r->shapes && found; i++) {
+        int more = 0;
+        for (const char *at = r->shape[i]; (more = shape_next(&at, name, value)) > 0;) {
+            if (!name_is_known(r, name)) {
+                fprintf(stderr, "kbench: --shape: no op that is timed has '%s'\n", name);
+                return -1;
+            }
+        }
+        if (more < 0) {
+            fprintf(stderr, "kbench: --shape '%s': write 'NAME=NUMBER ...'\n", r->shape[i]);
+            return -1;
+        }
+    }
+    return found ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct request r = {.device = NJ_DEVICE_AUTO};
+    struct bench b = {.seed = 1};
+    struct table t = {.count = 0};
+    FILE *json = NULL;
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return fputs(USAGE, stdout) < 0;
+    if (nj_forbid_jit() || parse(argc, argv, &r) || check(&r))
+        return 2;
+    int rc = bench_open(&b, r.device);
+    if (rc)
+        fprintf(stderr, "kbench: %s: %s\n", nj_error_name(rc),
+                b.ctx ? nj_context_error(b.ctx) : nj_error_text(rc));
+    else if (nj_context_device(b.ctx)->fallback[0])
+        fprintf(stderr, "kbench: on the CPU: %s\n", nj_context_device(b.ctx)->fallback);
+    if (!rc)
+        rc = measure_all(&b, &r, &t);
+    if (!rc) {
+        print_table(&b, &t);
+        if (r.json || r.torch)
+            rc = (json = write_json(&b, &t, r.json)) ? 0 : NJ_E_IO;
+    }
+    bench_close(&b);
+    free(t.rows);
+    if (!rc && r.torch)
+        return become_torch(json);
+    if (json && fclose(json))
+        rc = NJ_E_IO;
+    return rc || t.failed ? 1 : 0;
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kbench_time.c: the clock of kbench: events on the stream around each run, at most RUNS of them,
+ * fewer where they are long. A case is timed warm, its operands as the last run left the caches, and
+ * cold, after FLUSH_BYTES were written.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kbench.h"
+
+enum { WARM_UPS = 3, RUNS = 50, RUNS_LEAST = 5 };
+static const double SECONDS_MOST = 0.5;
+static const int64_t TILE = 1 << 20; /* values made for an argument; longer ones repeat them */
+static const size_t FLUSH_BYTES = (size_t)256 << 20, COPY_BYTES = (size_t)1 << 30;
+
+/* What is timed: a case, a product, or a copy. */
+struct work {
+    const struct kernel_case *c;
+    const unsigned char *params;
+    const struct nj_gemm *product;
+    void *dst, *a, *b, *scale; /* scale: of rows in e4m3 */
+};
+
+static int run_once(struct bench *b, const struct work *w)
+{
+    if (w->c)
+        return w->c->launch(b->stream, w->params);
+    if (w->scale)
+        return nj_gemm_run_scaled(b->stream, w->product, w->dst, w->a, w->scale, w->b, w->scale);
+    return w->product ? nj_gemm_run(b->stream, w->product, w->dst, w->a, w->b)
+                      : nj_copy(b->stream, w->dst, w->a, COPY_BYTES);
+}
+
+static int time_once(struct bench *b, const struct work *w, int cold, float *ms)
+{
+    int rc = cold ? nj_zero(b->stream, b->flush, FLUSH_BYTES) : 0;
+    if (!rc)
+        rc = nj_event_record(b->from, b->stream);
+    if (!rc)
+        rc = run_once(b, w);
+    if (!rc)
+        rc = nj_event_record(b->to, b->stream);
+    return rc ? rc : nj_event_elapsed_ms(b->from, b->to, ms);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The value below which a share of n sorted ones lies, between neighbours. */
+static double at_share(const float *sorted, int n, double share)
+{
+    const double at = share * (n - 1);
+    const int below = (int)at, above = below + 1 < n ? below + 1 : below;
+    return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
+}
+
+static int time_work(struct bench *b, const struct work *w, int cold, struct timing *out)
+{
+    float ms[RUNS];
+    int rc = 0, n = 0;
+    double started = seconds();
+    for (int i = 0; i < WARM_UPS && !rc && (i == 0 || seconds() - started < SECONDS_MOST); i++) {
+        rc = run_once(b, w);
+        if (!rc)
+            rc = nj_stream_sync(b->stream);
+    }
+    started = seconds();
+    while (!rc && n < RUNS && (n < RUNS_LEAST || seconds() - started < SECONDS_MOST))
+        rc = time_once(b, w, cold, &ms[n++]);
+    if (rc)
+        return rc;
+    qsort(ms, (size_t)n, sizeof(ms[0]), ascending);
+    *out = (struct timing){1e3 * at_share(ms, n, 0.5), 1e3 * at_share(ms, n, 0.1),
+                           1e3 * at_share(ms, n, 0.9)};
+    return 0;
+}
+
+/* ---- arguments --------------------------------------------------------------------------------
+ */
+
+/* Nothing is left out where a test may leave out: a row without a target costs nothing, and its bytes
+ * would be counted. */
+static struct case_arg without_gaps(const struct case_arg *a)
+{
+    struct case_arg whole = *a;
+    if (whole.fill == CASE_FILL_ID_OR_IGNORED || whole.fill == CASE_FILL_ROW_OR_NONE)
+        whole.fill = CASE_FILL_ID;
+    return whole;
+}
+
+/* The first n stored values of an argument. */
+static unsigned char *make_tile(const struct bench *b, const struct subject *s,
+                                const struct case_arg *a, int64_t n)
+{
+    const int lp_is_f16 = nj_context_device(b->ctx)->lp_is_f16;
+    const uint64_t stream = stream_of(b->seed, s->key, s->c->label, a->name);
+    unsigned char *bytes = allocate((size_t)n, type_bytes(a->type));
+    void *values = allocate((size_t)n, sizeof(double));
+    if (a->fill == CASE_FILL_ORDER || a->fill == CASE_FILL_RUNS) {
+        const struct case_arg *ids = &s->c->args[arg_index(s->c, a->fill_name)];
+        int32_t *id_values = allocate((size_t)ids->elements, sizeof(*id_values));
+        fill_plain(ids, stream_of(b->seed, s->key, s->c->label, ids->name), ids->elements,
+                   id_values);
+        fill_sorted(a, id_values, ids->elements, values);
+        free(id_values);
+    } else {
+        const struct case_arg whole = without_gaps(a);
+        fill_plain(&whole, stream, n, values); /* of `ref OP`: any numbers take as long */
+    }
+    for (int64_t i = 0; a->type != CASE_I32 && i < n; i++)
+        ((double *)values)[i] = round_to_type(((double *)values)[i], a->type, lp_is_f16);
+    if (a->type != CASE_F8) /* which is only written */
+        encode(bytes, values, n, a->type, lp_is_f16);
+    free(values);
+    return bytes;
+}
+
+static int make_argument(struct bench *b, const struct subject *s, const struct case_arg *a,
+                         void **out)
+{
+    const int whole = a->fill == CASE_FILL_ORDER || a->fill == CASE_FILL_RUNS;
+    const int64_t n = whole || a->elements < TILE ? a->elements : TILE;
+    const size_t size = type_bytes(a->type);
+    int rc = nj_alloc(b->ctx, NJ_MEM_DEVICE, (size_t)a->elements * size, out);
+    if (rc)
+        return rc;
+    unsigned char *tile = make_tile(b, s, a, n);
+    for (int64_t i = 0; i < a->elements && !rc; i += n) {
+        const int64_t part = a->elements - i < n ? a->elements - i : n;
+        rc = nj_copy(b->stream, (char *)*out + (size_t)i * size, tile, (size_t)part * size);
+    }
+    const int sync = nj_stream_sync(b->stream);
+    free(tile);
+    return rc ? rc : sync;
+}
+
+int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm,
+               struct timing *cold)
+{
+    const struct kernel_case *c = &shaped->c;
+    const struct subject s = subject_of(c);
+    _Alignas(16) unsigned char params[BENCH_BLOCK];
+    void *args[BENCH_ARGS] = {NULL};
+    int rc = 0;
+    memcpy(params, c->params, s.param_bytes);
+    for (uint32_t i = 0; i < c->arg_count && !rc; i++) {
+        if (!c->args[i].null)
+            rc = make_argument(b, &s, &c->args[i], &args[i]);
+        set_pointer(&s, params, i, args[i]);
+    }
+    const struct work w = {.c = c, .params = params};
+    if (!rc)
+        rc = time_work(b, &w, 0, warm);
+    if (!rc)
+        rc = time_work(b, &w, 1, cold);
+    for (uint32_t i = 0; i < c->arg_count; i++)
+        nj_free(b->ctx, NJ_MEM_DEVICE, args[i]);
+    return rc;
+}
+
+/* ---- shapes -----------------------------------------------------------------------------------
+ */
+
+int shape_next(const char **at, char name[32], char value[32])
+{
+    int used = 0;
+    *at += strspn(*at, " ,");
+    if (!**at)
+        return 0;
+    if (sscanf(*at, "%31[A-Za-z0-9_]=%31[A-Za-z0-9_]%n", name, value, &used) != 2 ||
+        !strchr(" ,", (*at)[used]))
+        return -1;
+    *at += used;
+    return 1;
+}
+
+int shape_param(const struct subject *s, const char *name)
+{
+    const int dims_end = (int)s->c->arg_count + s->names->dim_count;
+    for (int i = 0; i < dims_end; i++)
+        if (strcmp(s->names->params[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static int64_t read_dim(const struct subject *s, int param, const unsigned char *block)
+{
+    const struct nj_param *p = &s->params[param];
+    int64_t wide = 0;
+    int32_t narrow = 0;
+    memcpy(p->bytes == 8 ? (void *)&wide : &narrow, block + p->offset, p->bytes);
+    return p->bytes == 8 ? wide : narrow;
+}
+
+/* 0, or what is wrong with the value. */
+static const char *set_param(const struct subject *s, int param, const char *value,
+                             struct shaped *out)
+{
+    const struct nj_param *p = &s->params[param];
+    char *end;
+    if (param < (int)s->c->arg_count) {
+        out->args[param].null = 1;
+        return strcmp(value, "null") == 0 ? NULL : "an argument can only be null";
+    }
+    const long long wide = strtoll(value, &end, 10);
+    const int32_t narrow = (int32_t)wide;
+    if (*end || (p->bytes == 4 && narrow != wide))
+        return "a dim must be a whole number that fits";
+    memcpy(out->params + p->offset, p->bytes == 8 ? (const void *)&wide : &narrow, p->bytes);
+    return NULL;
+}
+
+/* As gen labels cases. */
+static void write_label(const struct subject *s, struct shaped *out)
+{
+    const int dims_end = (int)s->c->arg_count + s->names->dim_count;
+    int n = 0;
+    for (int i = (int)s->c->arg_count; i < dims_end && n < LABEL_BYTES; i++)
+        n += snprintf(out->label + n, (size_t)(LABEL_BYTES - n), "%s%s=%lld", n ? " " : "",
+                      s->names->params[i], (long long)read_dim(s, i, out->params));
+    for (uint32_t i = 0; i < s->c->arg_count && n < LABEL_BYTES; i++)
+        if (out->args[i].null)
+            n += snprintf(out->label + n, (size_t)(LABEL_BYTES - n), "%s%s=null", n ? " " : "",
+                          s->names->params[i]);
+}
+
+int shape_case(const struct kernel_case *c, const char *shape, struct shaped *out, char *why,
+               size_t why_bytes)
+{
+    const struct subject s = subject_of(c);
+    struct case_sizes sizes;
+    char name[32], value[32];
+    if (c->arg_count > BENCH_ARGS || s.param_bytes > BENCH_BLOCK) {
+        snprintf(why, why_bytes, "%s: more parameters than kbench knows", s.key);
+        return NJ_E_ARG;
+    }
+    *out = (struct shaped){.c = *c};
+    memcpy(out->args, c->args, c->arg_count * sizeof(c->args[0]));
+    memcpy(out->params, c->params, s.param_bytes);
+    for (const char *at = shape; shape_next(&at, name, value) > 0;) {
+        const int param = shape_param(&s, name);
+        const char *fault = param >= 0 ? set_param(&s, param, value, out) : NULL;
+        if (fault) {
+            snprintf(why, why_bytes, "%s: %s=%s: %s", s.key, name, value, fault);
+            return NJ_E_ARG;
+        }
+    }
+    c->sizes(out->params, &sizes);
+    for (uint32_t i = 0; i < c->arg_count; i++) {
+        out->args[i].elements = sizes.elements[i];
+        out->args[i].fill_value = sizes.fill_value[i];
+        if (sizes.elements[i] < 1 || sizes.elements[i] > INT64_MAX / 16) {
+            snprintf(why, why_bytes, "%s: with '%s' %s would have %lld elements", s.key, shape,
+                     c->args[i].name, (long long)sizes.elements[i]);
+            return NJ_E_ARG;
+        }
+    }
+    write_label(&s, out);
+    out->c.label = out->label;
+    out->c.args = out->args;
+    out->c.params = out->params;
+    out->c.flops = sizes.flops;
+    out->c.bytes = sizes.bytes;
+    return 0;
+}
+
+/* ---- roofs ------------------------------------------------------------------------------------
+ */
+
+double bench_floor(const struct bench *b, const struct kernel_case *c, int *by_bytes)
+{
+    const char *type = strchr(nj_kernels[c->kernel].key, '.');
+    const double product = b->product_gflops[type && strncmp(type, ".lp", 3) == 0 ? NJ_LP : NJ_F32];
+    const double moving = c->bytes / b->copy_gbs * 1e-3;
+    const double computing = product > 0 ? c->flops / product * 1e-3 : 0;
+    *by_bytes = moving >= computing;
+    return fmax(moving, computing);
+}
+
+/* Times w on operands of these sizes; 0: it has none. */
+static int time_roof(struct bench *b, struct work *w, const size_t bytes[4], struct timing *t)
+{
+    void **const operands[4] = {&w->dst, &w->a, &w->b, &w->scale};
+    int rc = 0;
+    for (int i = 0; i < 4 && !rc && bytes[i] > 0; i++)
+        rc = nj_alloc(b->ctx, NJ_MEM_DEVICE, bytes[i], operands[i]);
+    if (!rc)
+        rc = time_work(b, w, 0, t);
+    for (int i = 0; i < 4; i++)
+        nj_free(b->ctx, NJ_MEM_DEVICE, *operands[i]);
+    return rc;
+}
+
+static int measure_product(struct bench *b, enum nj_dtype dtype)
+{
+    static const size_t type_size[] = {[NJ_F32] = 4, [NJ_LP] = 2, [NJ_F8] = 1};
+    const int32_t n = b->product_dim;
+    const struct nj_gemm g = {.kind = NJ_GEMM_NT,
+                              .ab_dtype = dtype,
+                              .c_dtype = dtype == NJ_F32 ? NJ_F32 : NJ_LP,
+                              .M = n,
+                              .N = n,
+                              .K = n,
+                              .lda = n,
+                              .ldb = n,
+                              .ldc = n};
+    const size_t elements = (size_t)n * (size_t)n;
+    struct work w = {.product = &g};
+    struct timing t;
+    int rc = nj_gemm_prepare(b->ctx, &g);
+    if (!rc)
+        rc = time_roof(b, &w,
+                       (const size_t[4]){elements * type_size[g.c_dtype],
+                                         elements * type_size[dtype], elements * type_size[dtype],
+                                         dtype == NJ_F8 ? (size_t)n * sizeof(float) : 0},
+                       &t);
+    if (!rc)
+        b->product_gflops[dtype] = 2 * pow(n, 3) / t.median * 1e-3;
+    return rc;
+}
+
+static int measure_roofs(struct bench *b)
+{
+    const struct nj_device_info *info = nj_context_device(b->ctx);
+    const int gpu = info->sm > 0;
+    struct work copy = {0};
+    struct timing t;
+    int rc = time_roof(b, &copy, (const size_t[4]){COPY_BYTES, COPY_BYTES}, &t);
+    if (rc)
+        return rc;
+    b->copy_gbs = 2 * (double)COPY_BYTES / t.median * 1e-3;
+    b->product_dim = gpu ? 8192 : 1024;
+    rc = measure_product(b, NJ_F32);
+    if (!rc && gpu)
+        rc = measure_product(b, NJ_LP);
+    return !rc && gpu && info->f8 ? measure_product(b, NJ_F8) : rc;
+}
+
+int bench_open(struct bench *b, enum nj_device_kind device)
+{
+    const struct nj_options options = {.device = device, .gemm_tune = 1};
+    int rc = nj_context_create(&b->ctx, &options);
+    if (!rc)
+        rc = nj_stream_create(b->ctx, &b->stream);
+    if (!rc)
+        rc = nj_event_create(b->ctx, &b->from);
+    if (!rc)
+        rc = nj_event_create(b->ctx, &b->to);
+    if (!rc)
+        rc = measure_roofs(b);
+    if (!rc)
+        rc = nj_alloc(b->ctx, NJ_MEM_DEVICE, FLUSH_BYTES, &b->flush);
+    return rc;
+}
+
+void bench_close(struct bench *b)
+{
+    nj_free(b->ctx, NJ_MEM_DEVICE, b->flush);
+    nj_event_destroy(b->from);
+    nj_event_destroy(b->to);
+    nj_stream_destroy(b->stream);
+    nj_context_destroy(b->ctx);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fit.c: which batch fits into memory, and what else would make a run fit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "model.h"
+#include "run.h"
+
+/* Of what a device has free, the part that --batch-size auto leaves: for the graphs of the driver, and
+ * for what else runs there. */
+enum { SPARE_PART = 32 };
+
+/* Logits and losses go in chunks of rows whose size follows the batch up and down; the rest only grows. */
+static size_t without_chunks(const struct plan *p)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < p->count; i++) {
+        const struct plan_region *r = &p->region[i];
+        if (r->place == PLAN_DEVICE && strncmp(r->name, "head.", 5) != 0 &&
+            strcmp(r->name, "teacher.logits") != 0 && strcmp(r->name, "teacher.hidden") != 0)
+            bytes += r->bytes;
+    }
+    return bytes;
+}
+
+int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
+                       const struct train_options *o, size_t budget, int *out)
+{
+    struct train_options tried = *o;
+    struct plan p;
+    *out = 0;
+    for (tried.batch_size = 1; tried.batch_size <= BATCH_MOST; tried.batch_size++) {
+        if ((int64_t)tried.batch_size * o->seq_len > PLAN_ROWS_MOST)
+            break;
+        const int err = plan_make(student, teacher, &tried, &p);
+        if (err)
+            return err;
+        if (p.total_bytes <= budget)
+            *out = tried.batch_size;
+        else if (without_chunks(&p) > budget)
+            break;
+    }
+    return 0;
+}
+
+/* "12.3 GiB" of one of several sizes in a sentence. */
+struct size_text {
+    char s[32];
+};
+
+static const char *in_words(size_t bytes, struct size_text *buffer)
+{
+    return bytes_text((double)bytes, buffer->s, sizeof buffer->s);
+}
+
+int fit_batch(struct run *r, const struct model_config *student, const struct model_config *teacher,
+              size_t budget)
+{
+    struct train_options *o = &r->options;
+    struct train_options planned = *o;
+    struct size_text size, had;
+    struct plan p;
+    planned.steps = 1; /* training, however many there will be */
+    int err = plan_largest_batch(student, teacher, &planned, budget, &planned.batch_size);
+    if (err)
+        return err;
+    o->batch_size = planned.batch_size > 0 ? planned.batch_size : 1;
+    planned.batch_size = o->batch_size;
+    err = plan_make(student, teacher, &planned, &p);
+    if (!err && p.total_bytes > budget)
+        return 0; /* for those who compare plan and budget to refuse */
+    if (!err)
+        progress_say(&r->progress,
+                     "batch size %d, the largest that fits: %s of the %s that can be had",
+                     o->batch_size, in_words(p.total_bytes, &size), in_words(budget, &had));
+    return err;
+}
+
+int run_fit_batch(struct run *r)
+{
+    struct model_config student, teacher;
+    const bool has_teacher = r->teacher[0] != '\0';
+    char before[32];
+    if (checkpoints_setting(&r->checkpoints, "batch-size", before, sizeof before)) {
+        r->options.batch_size = (int)strtol(before, NULL, 10);
+        progress_say(&r->progress, "batch size %d, as in %s", r->options.batch_size,
+                     r->checkpoints.resume);
+        return 0;
+    }
+    int err = config_read(r->student, &student);
+    if (!err && has_teacher)
+        err = config_read(r->teacher, &teacher);
+    if (err)
+        return err;
+    size_t budget = nj_context_budget(r->ctx), wanted = r->options.memory_bytes;
+    r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
+    budget -= budget / SPARE_PART;
+    if (wanted > 0 && wanted < budget)
+        budget = wanted;
+    return fit_batch(r, &student, has_teacher ? &teacher : NULL, budget);
+}
+
+/* ---- what would make a run fit ---- */
+
+struct change {
+    const char *text;
+    int recompute, head_chunk, rank; /* 0: as it is */
+    bool lp, largest_batch;
+};
+static const struct change changes[] = {
+    {"", .largest_batch = true},
+    {"--recompute mlp", .recompute = RECOMPUTE_MLP},
+    {"--recompute block", .recompute = RECOMPUTE_BLOCK},
+    {"--head-chunk 256", .head_chunk = 256},
+    {"--dtype bfloat16", .lp = true},
+    {"--lora-r 16", .rank = 16},
+    {"--recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, .largest_batch = true},
+    {"--lora-r 16 --recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, 16,
+     .largest_batch = true},
+};
+
+/* False where the run has it already, or it cannot be had. */
+static bool apply(const struct change *c, struct train_options *o, bool gpu)
+{
+    if ((c->lp && (o->dtype != NJ_F32 || !gpu)) || (c->rank > 0 && o->lora.rank > 0))
+        return false;
+    if (c->recompute > 0)
+        o->recompute = c->recompute;
+    if (c->head_chunk > 0)
+        o->head_chunk = c->head_chunk;
+    if (c->lp)
+        o->dtype = NJ_LP;
+    if (c->rank == 0)
+        return true;
+    o->lora.rank = c->rank;
+    return lora_targets_add(&o->lora, "all-linear") == 0;
+}
+
+static int advise(struct run *r, const struct model_config *student,
+                  const struct model_config *teacher, const struct change *c, size_t now,
+                  size_t budget)
+{
+    struct train_options o = r->options;
+    struct size_text size;
+    struct plan p;
+    char name[80];
+    int err = 0, batch = o.batch_size;
+    if (!apply(c, &o, r->s->device != (int)NJ_DEVICE_CPU))
+        return 0;
+    if (c->largest_batch)
+        err = plan_largest_batch(student, teacher, &o, budget, &batch);
+    o.batch_size = batch > 0 ? batch : 1;
+    if (!err)
+        err = plan_make(student, teacher, &o, &p);
+    if (err || p.total_bytes >= now)
+        return err;
+    if (c->largest_batch)
+        snprintf(name, sizeof name, "%s%s--batch-size %d", c->text, c->text[0] != '\0' ? " " : "",
+                 o.batch_size);
+    else
+        snprintf(name, sizeof name, "%s", c->text);
+    progress_say(&r->progress, "  %-62s %12s%s", name, in_words(p.total_bytes, &size),
+                 p.total_bytes <= budget ? "  fits" : "");
+    return 0;
+}
+
+int fit_advise(struct run *r, const struct model_config *student,
+               const struct model_config *teacher, size_t now, size_t budget)
+{
+    int err = 0;
+    progress_say(&r->progress, "too large; what would change that, a line each:");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes && !err; i++)
+        err = advise(r, student, teacher, &changes[i], now, budget);
+    return err;
+}

@@ -74,7 +74,7 @@ static nj_context *open_context(const struct nj_options *o)
 
 static void count_line(void *user, const char *line)
 {
-    *(int *)user += strstr(line, ": sm_90, ") != NULL;
+    *(int *)user += strstr(line, ": sm_90a, ") != NULL;
 }
 
 static void opening_loads_every_kernel(void **state)

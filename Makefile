@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make help` lists the goals and settings.
 
-HOST ?=
+# Some shells export the name of the machine as HOST.
+ifneq ($(origin HOST),command line)
+override HOST :=
+endif
 # Empty where HOST is the machine that builds, whatever it is called.
 CROSS := $(if $(HOST),$(filter-out $(shell uname -m)-linux-gnu,$(HOST)))
 B ?= build$(addprefix -,$(CROSS))
@@ -199,8 +202,13 @@ $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(B)/obj/tests/filter.o $
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 include tests/sim/sim.mk
+# Of tools, whose sentences come from a function of the trainer's name.
+$(B)/tests/test_no_memory_tools: $(call objects,tests/test_no_memory_tools.c tests/filter.c tools/modelkeys.c) $(TOOL_SHARED)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(LINK) -o $@ $^ $(LIBS) -lzstd -lcmocka
+$(B)/obj/tests/test_no_memory_tools.o: INCLUDES += -Itools
 # Refuses allocations: its own and those of the static libraries, but not OpenMP's, which would end the program.
-$(B)/tests/test_no_memory: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
+$(B)/tests/test_no_memory $(B)/tests/test_no_memory_tools: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
 	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)
 $(B)/obj/tests/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
 

@@ -20,6 +20,8 @@ made() { make --no-print-directory HOST=$host ARCHS=sm_121 NATIVE="$BUILD" B="$c
 
 refuses "unknown HOST" 2 "HOST=riscv64-linux-gnu is unknown; use HOST=$host" make HOST=riscv64-linux-gnu NATIVE="$BUILD" B="$d/none" all
 refuses "tests of another machine" 2 "HOST=$host goes with 'all', 'dist'" make HOST=$host test
+shells_host() { [ "$(HOST=riscv64-linux-gnu make -n clean)" = "rm -rf build" ]; }
+if shells_host; then ok "the HOST of a shell is another"; else not_ok "the HOST of a shell is another" "it decides"; fi
 if [ "$(uname -m)-linux-gnu" = $host ]; then
     echo "this machine is an $host: nothing is emulated here"
     finish
@@ -54,6 +56,10 @@ same_code() { # what both versions of blobcheck print of the binary
 }
 check "the binary is of aarch64" is_aarch64 "$cross/nojit"
 check "both versions of blobcheck accept it" same_code
+same_machine_code() { # where this machine's build has it too
+    grep ' sm_121 ' "$cross/pack/MANIFEST" >"$d/cross" && { grep ' sm_121 ' "$BUILD/pack/MANIFEST" || cat "$d/cross"; } | cmp - "$d/cross"
+}
+check "its machine code is that of this machine's build" same_machine_code
 cp "$cross/nojit" "$d/damaged"
 at=$(grep -obUaP '\x7fELF' "$d/damaged" | sed -n '2s/:.*//p') # the first cubin
 printf '\0' | dd of="$d/damaged" bs=1 seek="$at" conv=notrunc 2>/dev/null
@@ -75,6 +81,13 @@ doctor_of_gb10() {
 }
 check "doctor of GB10, as docs/dgx-spark.md has it" doctor_of_gb10
 check "the help is the same" cmp <("$BUILD/nojit" help --man) <($emulator "$cross/nojit" help --man)
+
+package() ( # in a shell of its own, for cd
+    local file=$cross/dist/nojit-$("$BUILD/nojit" version | sed -E 's/^binary +nojit ([^:]+):.*/\1/')-aarch64-sm_121
+    made dist && mkdir "$d/package" && tar -xzf "$file.tar.gz" -C "$d/package" --strip-components=1 && cd "$d/package" &&
+        sha256sum -c SHA256SUMS && [ -s dgx-spark.md ] && [ -s nojit.1 ] && $emulator ./nojit version
+)
+check "the package for a DGX Spark" package
 
 # char has no sign there: what parsers make of bytes above 127 is seen on damaged files.
 check "parsers on damaged files" env BUILD="$cross" EMULATOR="$emulator" bash tests/fuzz_corpus.sh

@@ -14,7 +14,7 @@ key=rmsnorm_fwd.lp
 other=rmsnorm_fwd.f32
 
 read -ra archs <<<"$("$blobcheck" "$binary" | sed -n 's/^key .* shared  *//p')"
-sm=sm_90
+sm=sm_90a
 [[ " ${archs[*]} " == *" $sm "* ]] || sm=${archs[-1]}
 for other_sm in "${archs[@]}"; do [ "$other_sm" = "$sm" ] || break; done
 

@@ -6,6 +6,7 @@
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
+needs sm_75 sm_90
 export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache
 says() { # NAME REGEX FILE
     if grep -qE -- "$2" "$3"; then ok "$1"; else not_ok "$1" "no '$2' in: $(head -c 400 "$3")"; fi

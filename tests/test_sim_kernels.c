@@ -48,9 +48,8 @@ static int sim_backend_copy(nj_stream *s, void *dst, const void *src, size_t byt
 
 static char *read_ptx(const char *key, size_t *bytes)
 {
-    const char *build = getenv("BUILD");
     char path[512];
-    snprintf(path, sizeof path, "%s/ptx/%s.sm_%d.ptx", build ? build : "build", key, device.arch);
+    snprintf(path, sizeof path, PTX_FOLDER "/%s.sm_%d.ptx", key, device.arch);
     FILE *file = fopen(path, "rb");
     if (!file)
         fail_msg("%s: cannot be opened", path);

@@ -56,13 +56,17 @@ $(NJ_KEYS:%=$(NJ_SHARED)/gen/inst/%.cu): $(NJ_SHARED)/%: $(NJ_BUILD)/%
 	$(Q)cmp -s $< $@ || cp $< $@
 endif
 
-# A stem is KEY.ARCH: attn_fwd.lp.d64.sm_90
+# A stem is KEY.ARCH: attn_fwd.lp.d64.sm_90a. A source in the folder of its arch stands in for the common one.
+nj-arch = $(patsubst .%,%,$(suffix $1))
+nj-arch-source = $(NJ_KERNELS)/$(nj-arch)/$(firstword $(subst ., ,$1)).cu
 .SECONDEXPANSION:
-$(NJ_SHARED)/ptx/%.ptx: $(NJ_SHARED)/gen/inst/$$(basename $$*).cu $(NJ_SHARED)/stamp/nvcc
+$(NJ_SHARED)/ptx/%.ptx: $(NJ_SHARED)/gen/inst/$$(basename $$*).cu $(NJ_SHARED)/stamp/nvcc \
+		$$(wildcard $$(call nj-arch-source,$$*))
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  PTX    $*")
-	$(Q)$(CUDA_DIR)/bin/nvcc -ptx -std=c++17 -arch=$(subst sm_,compute_,$(patsubst .%,%,$(suffix $*))) \
-		-MD -MP -MF $(@:.ptx=.d) -MT $@ $(addprefix -I,$(NJ_KERNELS) $(NJ_INCLUDE)) -o $@ $<
+	$(Q)$(CUDA_DIR)/bin/nvcc -ptx -std=c++17 -arch=$(subst sm_,compute_,$(call nj-arch,$*)) \
+		-MD -MP -MF $(@:.ptx=.d) -MT $@ \
+		$(addprefix -I,$(NJ_KERNELS)/$(call nj-arch,$*) $(NJ_KERNELS) $(NJ_INCLUDE)) -o $@ $<
 
 $(NJ_SHARED)/cubin/%.cubin: $(NJ_SHARED)/ptx/%.ptx
 	$(Q)mkdir -p $(@D)

@@ -71,7 +71,7 @@ const struct option options[] = {
      "B|auto", "8", 1, BATCH_MOST,
      "sequences of a micro-batch; auto: as many as fit into memory, or as the run had that goes "
      "on"},
-    {"batch-size", "per-device-eval-batch-size", OPT_INT, CMD_EVAL, AT(batch_size), length, "B",
+    {"batch-size", "per-device-train-batch-size", OPT_INT, CMD_EVAL, AT(batch_size), length, "B",
      "8", 1, BATCH_MOST, "sequences of a batch"},
     {"memory-budget", NULL, OPT_REAL, TRAINING, AT(memory_budget), length, "GIB", "0", 0, 1e6,
      "device memory that the run may take; 0: what can be had"},

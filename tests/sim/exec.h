@@ -16,6 +16,8 @@
 #include "ptx.h"
 
 enum { WARPS_MAX = 32, MASK_ALL = -1 };
+/* Of a block's number in struct block's writer: more blocks than that share numbers. */
+enum { WRITER_BLOCKS = (1 << 30) - 1 };
 /* Jumps of one warp after which a kernel is taken to hang. */
 enum { JUMPS_MAX = 1 << 24 };
 
@@ -28,6 +30,7 @@ struct launch {
     struct sim_fault *fault;     /* the first, kept by sim_fault_at() */
     int faulted;                 /* atomic */
     uint64_t next_block, blocks; /* next_block: atomic */
+    uint32_t number;             /* counts launches */
 };
 
 enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_DONE };
@@ -69,6 +72,7 @@ struct warp {
 struct block {
     struct launch *launch;
     uint32_t index[3];
+    uint64_t writer; /* what it notes of its writes to global memory: see exec_global.c */
     unsigned char *shared;
     uint32_t *wrote, *read; /* a stamp for each word of shared memory: see exec_shared.c */
     uint32_t now, barrier_at, begin_at;

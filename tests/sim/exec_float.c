@@ -4,9 +4,9 @@
  * they say otherwise; the approximations are libm's. Subnormal numbers count, but for .ftz.
  */
 #include "exec.h"
+#include "narrow.h"
 
 #include <math.h>
-#include <string.h>
 
 #define SAME(OP, name, text, operands, T, value) OP(name, text, operands, T, T, T, T, value)
 #define COMPARE(OP, name, text, operands, T, value)                                                \
@@ -17,29 +17,15 @@ static inline float flushed(float x)
     return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
 }
 
-static inline uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* A NaN gives way to a number; -0 is below +0. */
 static inline float least(float x, float y)
 {
-    const float equal = float_of(bits_of(x) | bits_of(y));
+    const float equal = float_of_bits(bits_of_float(x) | bits_of_float(y));
     return x != x ? y : y != y ? x : x < y ? x : y < x ? y : x == 0 ? equal : x;
 }
 static inline float greatest(float x, float y)
 {
-    const float equal = float_of(bits_of(x) & bits_of(y));
+    const float equal = float_of_bits(bits_of_float(x) & bits_of_float(y));
     return x != x ? y : y != y ? x : x > y ? x : y > x ? y : x == 0 ? equal : x;
 }
 

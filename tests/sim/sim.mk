@@ -7,10 +7,12 @@
 SIM_MACHINE := $(B)/libsimmachine.a
 SIM_MACHINE_OBJECTS := $(call objects,$(addprefix tests/sim/,exec_*.c machine.c memory.c ptx_*.c))
 $(SIM_MACHINE_OBJECTS): INCLUDES := -O3 -fPIC $(if $(CROSS),,-march=native) -ffp-contract=off -fno-math-errno \
-	-fno-trapping-math -fno-strict-aliasing -Wno-conversion -Wno-cast-qual
+	-fno-trapping-math -fno-strict-aliasing
 $(SIM_MACHINE): $(SIM_MACHINE_OBJECTS)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
+# Instrumented builds take the PTX of the plain one.
+$(call objects,$(addprefix tests/test_sim_,kernels.c machine.c)): INCLUDES += -DPTX_FOLDER='"$(or $(PLAIN),$(B))/ptx"'
 $(addprefix $(B)/tests/test_sim_,forms machine): $(SIM_MACHINE)
 $(B)/tests/test_sim_forms: $(call objects,tests/sim_forms.c)
 # The harness's cases on the machine: linked as the harness is, without the trainer.

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../attn_bwd_dq.cu"
+#include "wgmma.cuh"
+
+// b once more, where keeping it would cost a register too many.
+static __device__ __forceinline__ int block_y()
+{
+    int y;
+    asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(y));
+    return y;
+}
+
+// As in the common source a block takes 128 query rows of one head; a warpgroup takes 64 of them.
+template <int D>
+static __device__ __forceinline__ void
+attn_bwd_dq_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
+                  const int32_t *doc_start, int B, int S, int H, int K, float scale)
+{
+    constexpr int BM = NJ_THREADS / 2, BN = 64, TILE = BN * D;
+    extern __shared__ __align__(1024) lp tiles[];  // [2 buffers][keys, values][BN][D]
+    __shared__ __align__(1024) lp rows[2][BM * D]; // of queries, of dout
+    const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
+    const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
+    const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
+    const heads<D> at(H, K, head);
+    qkv += (int64_t)b * S * at.row;
+    const auto start_of = [=](int i) {
+        return doc_start ? doc_start[(int64_t)b * S + min(i, S - 1)] : 0;
+    };
+    const auto key_tile = [&](int tile) { return tiles + (tile & 1) * 2 * TILE; };
+    const int tile_first = start_of(first) / BN, tile_end = (min(first + BM, S) + BN - 1) / BN;
+    const int mine_first = start_of(row64) / BN; // of this warpgroup
+    const auto load = [&](int tile) {
+        const lp *keys = qkv + at.k + (int64_t)(tile * BN) * at.row;
+        panels_load<D, BN>(key_tile(tile), keys, at.row, S - tile * BN);
+        panels_load<D, BN>(key_tile(tile) + TILE, keys + (at.v - at.k), at.row, S - tile * BN);
+    };
+
+    panels_load<D, BM>(rows[0], qkv + at.q + (int64_t)first * at.row, at.row, S - first);
+    panels_load<D, BM>(rows[1], dout + (((int64_t)b * S + first) * H + head) * D, H * D, S - first);
+    load(tile_first);
+    const uint32_t q = panels<BM>(rows[0] + (row64 - first) * PANEL);
+    const uint32_t dy = q + (sizeof(rows[0]) >> 4);
+    const int start_max = start_of(row + 15);
+    const float scale_log2 = scale * LOG2_E;
+    float row_lse[2], row_delta[2];
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int64_t i = ((int64_t)b * H + head) * S + min(row + g + 8 * r, S - 1);
+        row_lse[r] = lse[i] * LOG2_E;
+        row_delta[r] = delta[i];
+    }
+    acc16<lp, D> acc;
+    acc.zero();
+    for (int tile = tile_first; tile < tile_end; tile++) {
+        panels_wait();
+        __syncthreads(); // this tile is there, and nobody reads the other buffers any more
+        if (tile + 1 < tile_end)
+            load(tile + 1);
+        if (tile < mine_first || tile * BN >= row64 + 64)
+            continue;
+        const uint32_t keys = panels<BN>(key_tile(tile));
+        const uint32_t values = panels<BN>(key_tile(tile) + TILE);
+        float s[BN / 8][4], dp[BN / 8][4];
+        uint32_t a[BN / 16][4];
+        wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < D / 16; k++)
+            wgmma<0>(s, columns16<BM>(q, k), columns16<BN>(keys, k), k > 0);
+        wgmma_commit();
+#pragma unroll
+        for (int k = 0; k < D / 16; k++)
+            wgmma<0>(dp, columns16<BM>(dy, k), columns16<BN>(values, k), k > 0);
+        wgmma_commit();
+        wgmma_wait<1>();
+        keep(s);
+        const int j0 = tile * BN;
+        if (j0 + BN - 1 > row || j0 < start_max) {
+            const int from[2] = {start_of(row + g) - j0, start_of(row + g + 8) - j0};
+            const int to[2] = {row + g - j0, row + g + 8 - j0};
+            mask(s, from, to);
+        }
+#pragma unroll
+        for (int n = 0; n < BN / 8; n++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[n][e] = ex2(s[n][e] * scale_log2 - row_lse[e / 2]);
+        }
+        keep(s);
+        wgmma_wait<0>();
+        keep(dp);
+#pragma unroll
+        for (int n = 0; n < BN / 8; n++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[n][e] *= dp[n][e] - row_delta[e / 2];
+        }
+        pack(a, s);
+        wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < BN / 16; k++)
+            wgmma<1>(acc.c, a[k], rows16_of(keys, k), true);
+        wgmma_commit();
+        wgmma_wait<0>();
+        keep(acc.c);
+    }
+    acc.multiply(scale, scale);
+    acc.store(dqkv + (int64_t)block_y() * S * at.row + at.q, at.row, row, S);
+}
+
+template <>
+__device__ __forceinline__ void attn_bwd_dq<lp, 64>(lp *dqkv, const lp *dout, const lp *qkv,
+                                                    const lp * /* o */, const float *lse,
+                                                    const float *delta, const int32_t *doc_start,
+                                                    int B, int S, int H, int K, float scale)
+{
+    attn_bwd_dq_wgmma<64>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, scale);
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../attn_fwd.cu"
+#include "wgmma.cuh"
+
+// In 16 bits 128 registers are enough here for heads of 128 too: two blocks on a multiprocessor.
+#undef NJ_MIN_BLOCKS
+#define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2))
+
+// Softmax as in the common source, except that the maximum that scores are taken relative to stays
+// while they exceed it by little: then nothing has to be scaled again.
+struct lazy_softmax {
+    float top[2], sum[2];
+
+    // Whether what was accumulated before must be multiplied by the factors; the same in a warp.
+    template <int N>
+    __device__ __forceinline__ bool raise(const float (&s)[N][4], float scale_log2,
+                                          float (&factor)[2])
+    {
+        constexpr float SLACK = 8; // in powers of two
+        float next[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            next[r] = fmaxf(s[0][2 * r], s[0][2 * r + 1]);
+#pragma unroll
+            for (int n = 1; n < N; n++)
+                next[r] = fmaxf(next[r], fmaxf(s[n][2 * r], s[n][2 * r + 1]));
+            next[r] = quad_max(next[r]);
+        }
+        if (!__any_sync(0xffffffffu, (next[0] - top[0]) * scale_log2 > SLACK ||
+                                         (next[1] - top[1]) * scale_log2 > SLACK))
+            return false;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            next[r] = fmaxf(top[r], next[r]);
+            factor[r] = next[r] == -INFINITY ? 1 : ex2((top[r] - next[r]) * scale_log2);
+            sum[r] *= factor[r];
+            top[r] = next[r];
+        }
+        return true;
+    }
+    // Turns scores into exp(scale * (s - top)).
+    template <int N>
+    __device__ __forceinline__ void exponentials(float (&s)[N][4], float scale_log2)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float base = top[r] == -INFINITY ? 0 : top[r] * scale_log2; // nothing allowed yet
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+#pragma unroll
+                for (int e = 2 * r; e < 2 * r + 2; e++) {
+                    s[n][e] = ex2(s[n][e] * scale_log2 - base);
+                    sum[r] += s[n][e];
+                }
+            }
+        }
+    }
+};
+
+// As in the common source a block takes 128 query rows of one head, here 64 a warpgroup. While one
+// block of a multiprocessor multiplies, the other works out exponentials.
+template <int D>
+static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const lp *qkv,
+                                                      const int32_t *doc_start, int B, int S, int H,
+                                                      int K, float scale)
+{
+    constexpr int BM = NJ_THREADS / 2, BN = 64, TILE = BN * D;
+    extern __shared__ __align__(1024) lp tiles[]; // [2 buffers][keys, values][BN][D]
+    __shared__ __align__(1024) lp queries[BM * D];
+    const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
+    const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
+    const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
+    const heads<D> at(H, K, head);
+    qkv += (int64_t)b * S * at.row;
+    const auto start_of = [=](int i) {
+        return doc_start ? doc_start[(int64_t)b * S + min(i, S - 1)] : 0;
+    };
+    const int tile_first = start_of(first) / BN, tile_end = (min(first + BM, S) + BN - 1) / BN;
+    const int mine_first = start_of(row64) / BN; // of this warpgroup
+    const auto key_tile = [&](int tile) { return tiles + (tile & 1) * 2 * TILE; };
+    const lp *next = qkv + at.k + (int64_t)tile_first * BN * at.row;
+    const auto load = [&](int tile) {
+        panels_load<D, BN>(key_tile(tile), next, at.row, S - tile * BN);
+        panels_load<D, BN>(key_tile(tile) + TILE, next + (at.v - at.k), at.row, S - tile * BN);
+        next += (int64_t)BN * at.row;
+    };
+
+    panels_load<D, BM>(queries, qkv + at.q + (int64_t)first * at.row, at.row, S - first);
+    load(tile_first);
+    const uint32_t q = panels<BM>(queries + (row64 - first) * PANEL);
+    const int start_max = start_of(row + 15);
+    const float scale_log2 = scale * LOG2_E;
+    acc16<lp, D> acc;
+    acc.zero();
+    lazy_softmax soft = {{-INFINITY, -INFINITY}, {0, 0}};
+    for (int tile = tile_first; tile < tile_end; tile++) {
+        panels_wait();
+        __syncthreads(); // this tile is there, and nobody reads the one before any more
+        if (tile + 1 < tile_end)
+            load(tile + 1);
+        if (tile < mine_first || tile * BN >= row64 + 64)
+            continue;
+        const uint32_t keys = panels<BN>(key_tile(tile));
+        const uint32_t values = panels<BN>(key_tile(tile) + TILE);
+        float s[BN / 8][4];
+        uint32_t p[BN / 16][4];
+        wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < D / 16; k++)
+            wgmma<0>(s, columns16<BM>(q, k), columns16<BN>(keys, k), k > 0);
+        wgmma_commit();
+        wgmma_wait<0>();
+        keep(s);
+        const int j0 = tile * BN;
+        if (j0 + BN - 1 > row || j0 < start_max) {
+            const int from[2] = {start_of(row + g) - j0, start_of(row + g + 8) - j0};
+            const int to[2] = {row + g - j0, row + g + 8 - j0};
+            mask(s, from, to);
+        }
+        float factor[2];
+        if (soft.raise(s, scale_log2, factor))
+            acc.multiply(factor[0], factor[1]);
+        soft.exponentials(s, scale_log2);
+        pack(p, s);
+        wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < BN / 16; k++)
+            wgmma<1>(acc.c, p[k], rows16_of(values, k), true);
+        wgmma_commit();
+        wgmma_wait<0>();
+        keep(acc.c);
+    }
+    const float sum[2] = {quad_sum(soft.sum[0]), quad_sum(soft.sum[1])};
+    acc.multiply(1 / sum[0], 1 / sum[1]);
+    acc.store(o + (int64_t)b * S * H * D + head * D, H * D, row, S);
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int i = row + g + 8 * r;
+        if (lane_id() % 4 == 0 && i < S)
+            lse[((int64_t)b * H + head) * S + i] = soft.top[r] * scale + logf(sum[r]);
+    }
+}
+
+template <>
+__device__ __forceinline__ void attn_fwd<lp, 64>(lp *o, float *lse, const lp *qkv,
+                                                 const int32_t *doc_start, int B, int S, int H,
+                                                 int K, float scale)
+{
+    attn_fwd_wgmma<64>(o, lse, qkv, doc_start, B, S, H, K, scale);
+}
+
+template <>
+__device__ __forceinline__ void attn_fwd<lp, 128>(lp *o, float *lse, const lp *qkv,
+                                                  const int32_t *doc_start, int B, int S, int H,
+                                                  int K, float scale)
+{
+    attn_fwd_wgmma<128>(o, lse, qkv, doc_start, B, S, H, K, scale);
+}

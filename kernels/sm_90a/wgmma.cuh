@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// wgmma.cuh: products of a warpgroup, four warps that own 64 rows together: d += a b. As in
+// mma.cuh a lane works on rows g and g+8 of its warp's 16, with g = lane/4, t = lane%4: d[n][0..1]
+// are columns 8n+2t, 8n+2t+1 of row g, d[n][2..3] of row g+8, and two neighbouring d[n] rounded to
+// lp are the a of a next product.
+//
+// Factors in shared memory lie in panels of 64 columns, a row of a panel is 128 bytes, and its
+// 16-byte chunks are exchanged by row so that neither way of reading them meets a bank twice.
+// Panels begin at multiples of 1024 bytes.
+//
+// Products run beside the code after them: what they read and write is left alone until
+// wgmma_wait().
+#ifndef NOJIT_WGMMA_CUH
+#define NOJIT_WGMMA_CUH
+
+#include "../mma.cuh"
+
+constexpr int PANEL = 64, WARPGROUP = 128;
+
+// Which of the block's warpgroups this is, known to the compiler to be the same in a warp.
+static __device__ __forceinline__ int warpgroup_id()
+{
+    return __shfl_sync(0xffffffffu, threadIdx.x / WARPGROUP, 0);
+}
+
+// Starts the copy of ROWS rows from src on into panels; those from `rows` on become zero. THREADS
+// of the block work on it, which are all of it or a warpgroup.
+template <int D, int ROWS, int THREADS = NJ_THREADS>
+static __device__ __forceinline__ void panels_load(lp *tile, const lp *src, int ld, int rows)
+{
+    constexpr int CHUNKS = D / 8, STEP = THREADS / CHUNKS;
+    static_assert(ROWS % STEP == 0, "a tile is a whole number of copies for every thread");
+    const int chunk = threadIdx.x % CHUNKS, row = threadIdx.x % THREADS / CHUNKS;
+    tile += chunk / 8 * ROWS * PANEL + tile_at<lp, PANEL>(row, chunk % 8);
+    src += (int64_t)row * ld + chunk * 8;
+#pragma unroll
+    for (int i = 0; i < ROWS; i += STEP)
+        cp16(tile + i * PANEL, src + (int64_t)i * ld, row + i < rows);
+}
+
+// Copies of this thread have arrived, and products may read them after the next barrier.
+static __device__ __forceinline__ void panels_wait()
+{
+    cp_wait();
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Describes panels of ROWS rows from a given row (a multiple of 8) on, for products along their
+// columns (a row is a row of a, or a column of b) ...
+template <int ROWS> static __device__ __forceinline__ uint32_t panels(const lp *tile)
+{
+    return shared_address(tile) >> 4 | (ROWS * 128 >> 4) << 16;
+}
+// ... of which the k-th takes 16 columns, ...
+template <int ROWS> static __device__ __forceinline__ uint32_t columns16(uint32_t panels, int k)
+{
+    return panels + ((k / 4 * ROWS * 128 + k % 4 * 32) >> 4);
+}
+// ... or along their rows (a row is a row of b), of which the k-th takes 16.
+static __device__ __forceinline__ uint32_t rows16_of(uint32_t panels, int k)
+{
+    return panels + (k * 16 * 128 >> 4);
+}
+
+// Sets the columns of rows g and g+8 that lie outside [from[0], to[0]] and [from[1], to[1]] to
+// minus infinity.
+template <int N>
+static __device__ __forceinline__ void mask(float (&d)[N][4], const int (&from)[2],
+                                            const int (&to)[2])
+{
+    const int t2 = lane_id() % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int column = 8 * n + e % 2;
+            if (column < from[e / 2] - t2 || column > to[e / 2] - t2)
+                d[n][e] = -INFINITY;
+        }
+    }
+}
+
+// A barrier of one warpgroup.
+static __device__ __forceinline__ void warpgroup_sync(int warpgroup)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + warpgroup), "n"(WARPGROUP) : "memory");
+}
+
+// Two neighbouring d[n] as a of a next product.
+template <int N>
+static __device__ __forceinline__ void pack(uint32_t (&a)[N / 2][4], const float (&d)[N][4])
+{
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        a[n / 2][n % 2 * 2] = pack2(d[n][0], d[n][1]);
+        a[n / 2][n % 2 * 2 + 1] = pack2(d[n][2], d[n][3]);
+    }
+}
+
+static __device__ __forceinline__ void wgmma_fence()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ void wgmma_commit()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Keeps the compiler from moving the use of sums across this place.
+template <int N> static __device__ __forceinline__ void keep(float (&d)[N][4])
+{
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            asm volatile("" : "+f"(d[n][e])::"memory");
+    }
+}
+
+// All products but those of the last PENDING commits are done.
+template <int PENDING> static __device__ __forceinline__ void wgmma_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+#define NJ_D4(n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
+#define NJ_D16(n) NJ_D4(n), NJ_D4(n + 1), NJ_D4(n + 2), NJ_D4(n + 3)
+#define NJ_D32(n) NJ_D16(n), NJ_D16(n + 4)
+#define NJ_D64(n) NJ_D32(n), NJ_D32(n + 8)
+#define NJ_R16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define NJ_R32                                                                                     \
+    NJ_R16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define NJ_R64                                                                                     \
+    NJ_R32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "    \
+           "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+
+// d = a b, or d += a b, N columns wide, over 16 columns of a, which are in panels or in registers.
+// B_ROWS: 1 where a row of the panels of b is a row of b, 0 where it is a column. X0 to X6: the
+// operands after the sums.
+#define NJ_WGMMA(N, D, R, X0, X1, X2, X3, X4, X5, X6)                                              \
+    template <int B_ROWS>                                                                          \
+    static __device__ __forceinline__ void wgmma(float(&d)[N / 8][4], uint32_t a, uint32_t b,      \
+                                                 bool add)                                         \
+    {                                                                                              \
+        asm volatile("{\n.reg .pred p;\n.reg .b64 a, b;\nsetp.ne.b32 p, " X2 ", 0;\n"              \
+                     "mov.b64 a, {" X0 ", 0x40000040};\nmov.b64 b, {" X1 ", 0x40000040};\n"        \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 "                   \
+                     "{" R "}, a, b, p, 1, 1, 0, " X3 ";\n}\n"                                     \
+                     : D                                                                           \
+                     : "r"(a), "r"(b), "r"((int)add), "n"(B_ROWS));                                \
+    }                                                                                              \
+    template <int B_ROWS>                                                                          \
+    static __device__ __forceinline__ void wgmma(float(&d)[N / 8][4], const uint32_t(&a)[4],       \
+                                                 uint32_t b, bool add)                             \
+    {                                                                                              \
+        asm volatile("{\n.reg .pred p;\n.reg .b64 b;\nsetp.ne.b32 p, " X5 ", 0;\n"                 \
+                     "mov.b64 b, {" X4 ", 0x40000040};\n"                                          \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 "                   \
+                     "{" R "}, {" X0 ", " X1 ", " X2 ", " X3 "}, b, p, 1, 1, " X6 ";\n}\n"         \
+                     : D                                                                           \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"((int)add),          \
+                       "n"(B_ROWS));                                                               \
+    }
+NJ_WGMMA(32, NJ_D16(0), NJ_R16, "%16", "%17", "%18", "%19", "%20", "%21", "%22")
+NJ_WGMMA(64, NJ_D32(0), NJ_R32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
+NJ_WGMMA(128, NJ_D64(0), NJ_R64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
+
+#endif

@@ -15,7 +15,7 @@
 
 #include "ptx.h"
 
-enum { WARPS_MAX = 32, MASK_ALL = -1 };
+enum { WARPS_MAX = 32 };
 /* Of a block's number in struct block's writer: more blocks than that share numbers. */
 enum { WRITER_BLOCKS = (1 << 30) - 1 };
 /* Jumps of one warp after which a kernel is taken to hang. */
@@ -137,7 +137,7 @@ void sim_run_guarded(struct warp *warp, const struct insn *insn);
 /* Lanes whose predicate is set, active or not. */
 uint32_t sim_lanes_set(const struct warp *warp, sim_place predicate);
 /* True if all of those lanes that live are here; if not, the group waits for them. */
-bool sim_gather(struct warp *warp, const struct insn *insn, uint32_t lanes);
+bool sim_gather(struct warp *warp, uint32_t lanes);
 void sim_run_warp(struct warp *warp);
 void sim_run_block(struct block *block);
 

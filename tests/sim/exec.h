@@ -145,7 +145,12 @@ void sim_run_block(struct block *block);
  * their count. Returns false after a fault. */
 bool sim_shared_at(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
                    uint32_t bytes);
-enum sim_shared_use { USE_PLAIN, USE_ATOMIC, USE_IN_FLIGHT };
+enum sim_shared_use {
+    USE_PLAIN,
+    USE_ATOMIC,
+    USE_IN_FLIGHT, /* a cp.async that is not waited for */
+    USE_ARRIVED    /* its end; kept as USE_PLAIN */
+};
 /* Note accesses of words, and find races and reads of what was not written. */
 bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                      uint32_t bytes);

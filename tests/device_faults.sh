@@ -11,7 +11,8 @@ set -eu
 : "${EVERY:=0}"
 nojit=$BUILD/nojit
 export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive
-export NOJIT_SIM_LOG=$scratch/sim.log
+export NOJIT_SIM_LOG=$scratch/sim.log NOJIT_SIM_DEVICE=rtx4090
+needs sm_89
 d=$scratch/work
 mkdir "$d"
 
@@ -142,9 +143,9 @@ without "no cuBLASLt" 1 'cuBLASLt 13 cannot be opened .*NOJIT_CUBLASLT' NOJIT_CU
 without "cuBLASLt of another major" 1 'is version 12.9.1, not 13' NOJIT_SIM_LT_VERSION=120901
 without "no GPU" 1 'the driver sees no GPU; check nvidia-smi' NOJIT_SIM_DEVICE=none
 without "a GPU without code" 4 'is sm_86 and this program holds .*make ARCHS=sm_86$' NOJIT_SIM_DEVICE=sm_86
-without "two GPUs, the second has code" 4 'sm_86.*; GPU 1 of this machine is sm_90: .*CUDA_VISIBLE_DEVICES=1$' NOJIT_SIM_DEVICE=sm_86,h100
+without "two GPUs, the second has code" 4 'sm_86.*; GPU 1 of this machine is sm_89: .*CUDA_VISIBLE_DEVICES=1$' NOJIT_SIM_DEVICE=sm_86,rtx4090
 begin
-if NOJIT_SIM_DEVICE=sm_86,h100 CUDA_VISIBLE_DEVICES=1 same_end; then ok "two GPUs, the second chosen"; else not_ok "two GPUs, the second chosen" "$why"; fi
+if NOJIT_SIM_DEVICE=sm_86,rtx4090 CUDA_VISIBLE_DEVICES=1 same_end; then ok "two GPUs, the second chosen"; else not_ok "two GPUs, the second chosen" "$why"; fi
 
 # Exactly the functions that the runtime looks for.
 if [ "$(echo "$functions" | sort)" = "$(nm -D --defined-only "$BUILD/sim/libcuda.so.1" | awk '$3 ~ /^cu/ { print $3 }' | sort)" ]; then

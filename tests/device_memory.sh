@@ -8,6 +8,7 @@ set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
 export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache NOJIT_SIM_LOG=$scratch/sim.log
+needs sm_89 sm_121
 export LD_PRELOAD=$PWD/$BUILD/sim/meminfo.so NOJIT_SIM_MEMINFO=$scratch/meminfo
 [ -f "$LD_PRELOAD" ] || LD_PRELOAD=$BUILD/sim/meminfo.so
 meminfo() { # GIB of MemTotal, MemFree, MemAvailable
@@ -52,8 +53,8 @@ trains() { # NAME SETTING=VALUE...
 trains "managed memory goes on where cuMemAlloc stops" NOJIT_SIM_DEVICE=gb10 NOJIT_SIM_STOP=20000000
 refuses "device memory does not" 3 'bytes of device memory: CUDA_ERROR_OUT_OF_MEMORY' \
     train NOJIT_SIM_DEVICE=gb10 NOJIT_SIM_STOP=20000000 NOJIT_MEMORY=device
-refuses "a GPU too small" 3 'GiB|MiB|bytes' train NOJIT_SIM_DEVICE=h100 NOJIT_SIM_MEMORY=20000000
+refuses "a GPU too small" 3 'GiB|MiB|bytes' train NOJIT_SIM_DEVICE=rtx4090 NOJIT_SIM_MEMORY=20000000
 meminfo 120 100 7
 refuses "a host without memory left, whatever is free" 3 'GiB|MiB|bytes' train NOJIT_SIM_DEVICE=gb10
-trains "which is no matter to a GPU of its own" NOJIT_SIM_DEVICE=h100
+trains "which is no matter to a GPU of its own" NOJIT_SIM_DEVICE=rtx4090
 finish

@@ -6,16 +6,17 @@
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
-needs sm_75 sm_90
+needs sm_75 sm_89 sm_121
 export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache
+export NOJIT_SIM_DEVICE=rtx4090
 says() { # NAME REGEX FILE
     if grep -qE -- "$2" "$3"; then ok "$1"; else not_ok "$1" "no '$2' in: $(head -c 400 "$3")"; fi
 }
 
 "$nojit" doctor --device cuda >"$scratch/doctor"
 keys=$("$nojit" version --json | sed -E 's/.*"keys": ([0-9]+).*/\1/')
-says "doctor: the GPU" '^gpu +NVIDIA H100 80GB HBM3, sm_90, 132 multiprocessors$' "$scratch/doctor"
-says "doctor: its memory" '^memory +79.19 GiB, 78.68 GiB may be used; arenas in device memory' "$scratch/doctor"
+says "doctor: the GPU" '^gpu +NVIDIA GeForce RTX 4090, sm_89, 128 multiprocessors$' "$scratch/doctor"
+says "doctor: its memory" '^memory +23.64 GiB, 23.24 GiB may be used; arenas in device memory' "$scratch/doctor"
 says "doctor: kernels" "^kernels +$keys of $keys loaded from $keys modules, 16-bit type bfloat16" "$scratch/doctor"
 says "doctor: cuBLASLt" '^cublasLt .*libcublasLt.so.13, version 130100' "$scratch/doctor"
 says "doctor: verdict" '^verdict +ready to train on the GPU' "$scratch/doctor"
@@ -25,7 +26,7 @@ NOJIT_SIM_DEVICE=gb10 "$nojit" doctor >"$scratch/doctor"
 says "doctor: shared memory" 'memory shared with the host' "$scratch/doctor"
 says "doctor: managed memory" 'arenas in managed memory' "$scratch/doctor"
 "$nojit" doctor --json >"$scratch/doctor"
-says "doctor --json" '"backend": "cuda", "device": "NVIDIA H100 80GB HBM3", "sm": 90,.*"fits": true' "$scratch/doctor"
+says "doctor --json" '"backend": "cuda", "device": "NVIDIA GeForce RTX 4090", "sm": 89,.*"fits": true' "$scratch/doctor"
 NOJIT_SIM_DEVICE=sm_86 "$nojit" doctor --json --device cuda >"$scratch/doctor" 2>/dev/null || true
 says "doctor --json: no fit" '"fits": false' "$scratch/doctor"
 
@@ -43,7 +44,7 @@ train() { # SETTING=VALUE... -- OPTION...
         --device cuda --out "$scratch/run" "$@"
 }
 refuses "no bfloat16 on sm_75" 2 'sm_75\) has no bfloat16; use float16' train NOJIT_SIM_DEVICE=t4 -- --steps 1 --dtype bfloat16
-refuses "no float16 on sm_90" 2 'sm_90\) uses bfloat16' train -- --steps 1 --dtype float16
+refuses "no float16 on sm_89" 2 'sm_89\) uses bfloat16' train -- --steps 1 --dtype float16
 refuses "16 bits on a CPU" 2 'a CPU runs float32 only' train -- --steps 1 --dtype bfloat16 --device cpu
 
 # The simulated driver gives what is asked for: what the device says has gone is the plan, and that at the end of a run is no less.
@@ -75,7 +76,7 @@ choices() {
         ok "$name"
     fi
 }
-choices "products are timed once" "kept in $scratch/cache/nojit/gemm-NVIDIA-H100-80GB-HBM3-sm_90-bfloat16-130100.txt" some --
+choices "products are timed once" "kept in $scratch/cache/nojit/gemm-NVIDIA-GeForce-RTX-4090-sm_89-bfloat16-130100.txt" some --
 choices "and then known" "" none --
 choices "another GPU times its own" "gemm-Tesla-T4-sm_75-float16-130100.txt" some NOJIT_SIM_DEVICE=t4 --
 mkdir "$scratch/home"

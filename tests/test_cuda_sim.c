@@ -561,5 +561,5 @@ int main(void)
         cmocka_unit_test_setup(a_choice_is_kept_in_a_file, afresh),
     };
     return has_code_for_the_simulation() ? cmocka_run_group_tests(tests, load_libraries, NULL)
-                                   : cmocka_run_group_tests(none, NULL, NULL);
+                                         : cmocka_run_group_tests(none, NULL, NULL);
 }

@@ -99,10 +99,10 @@ static void machine_code_must_fit(void **state)
         const char *device, *code;
         int result;
     } cases[] = {
-        {"h100", "sm_90", 0},     {"h100", "sm_89", 209},     {"h100", "sm_75", 209},
+        {"h100", "sm_90a", 0},    {"h100", "sm_89", 209},     {"h100", "sm_75", 209},
         {"gb10", "sm_121", 0},    {"gb10", "sm_120", 0}, /* a lower minor runs on a higher one */
         {"rtx5090", "sm_120", 0}, {"rtx5090", "sm_121", 209}, {"t4", "sm_75", 0},
-        {"rtx4090", "sm_89", 0},  {"rtx4090", "sm_90", 209},  {"sm_86", "sm_89", 209},
+        {"rtx4090", "sm_89", 0},  {"rtx4090", "sm_90a", 209}, {"sm_86", "sm_89", 209},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -74,11 +74,13 @@ static inline float divide_approximately(float x, float y)
     SAME(OP, lg2_approx, "lg2.approx.f32", "r=r", float, log2f(x)) \
     SAME(OP, sin_approx, "sin.approx.f32", "r=r", float, sinf(x)) \
     SAME(OP, cos_approx, "cos.approx.f32", "r=r", float, cosf(x)) \
+    SAME(OP, sqrt_approx, "sqrt.approx.f32", "r=r", float, sqrtf(x)) \
     SAME(OP, rsqrt_approx, "rsqrt.approx.f32", "r=r", float, (float)(1 / sqrt(x))) \
     COMPARE(OP, eq_f32, "setp.eq.f32", "p=rr", float, x == y) \
     COMPARE(OP, equ_f32, "setp.equ.f32", "p=rr", float, !(x < y || x > y)) \
     COMPARE(OP, ne_f32, "setp.ne.f32", "p=rr", float, x < y || x > y) \
     COMPARE(OP, neu_f32, "setp.neu.f32", "p=rr", float, x != y) \
+    COMPARE(OP, num_f32, "setp.num.f32", "p=rr", float, x == x && y == y) \
     COMPARE(OP, lt_f32, "setp.lt.f32", "p=rr", float, x < y) \
     COMPARE(OP, ltu_f32, "setp.ltu.f32", "p=rr", float, !(x >= y)) \
     COMPARE(OP, leu_f32, "setp.leu.f32", "p=rr", float, !(x > y)) \

@@ -144,18 +144,18 @@ static void test_kernels_of_sm_75(void **state)
         run_cases(75, keys[i]);
 }
 
-static void test_kernels_of_sm_90(void **state)
+static void test_kernels_of_sm_89(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        run_cases(90, keys[i]);
+        run_cases(89, keys[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_of_sm_75),
-        cmocka_unit_test(test_kernels_of_sm_90),
+        cmocka_unit_test(test_kernels_of_sm_89),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

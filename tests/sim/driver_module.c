@@ -277,15 +277,17 @@ static int decode(struct sim_loaded *m)
         return m->entry ? CUDA_SUCCESS : CUDA_INVALID_SOURCE;
     m->decoded = true;
     char *text = sim_ptx_of(m->code, m->code_bytes, &bytes, why);
-    if (!text || m->cubin.arch_specific == 1) {
+    if (text && sim_module_create(text, bytes, &m->machine, &fault))
+        snprintf(why, sizeof why, "%s", fault.text);
+    if (!text || (!m->machine && m->cubin.arch_specific == 1)) {
         sim_control_state.exempt++;
-        sim_say("%s: exempt: %s", name, text ? "an architecture-specific target" : why);
+        sim_say("%s: exempt: %s", name, why);
         m->decoded = false;
         free(text);
         return CUDA_NOT_SUPPORTED;
     }
-    if (sim_module_create(text, bytes, &m->machine, &fault))
-        sim_say("%s: %s", name, fault.text);
+    if (!m->machine)
+        sim_say("%s: %s", name, why);
     else if (!(m->entry = sim_module_entry(m->machine, name)))
         sim_say("%s: is not in its PTX", name);
     else if (!same_params(m)) {

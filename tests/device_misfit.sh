@@ -41,9 +41,9 @@ key=$(cut -f1 "$BUILD/gen/keys.txt" | head -n 1)
 "$BUILD/damage" entry-emptied "$nojit" "$scratch/emptied" "$key"
 chmod +x "$scratch/emptied"
 emptied() { on NOJIT_SIM_DEVICE="$arch" "$scratch/emptied" "${train[@]:1}" --out "$scratch/$1" "${@:2}"; }
-said="$key has no machine code for $arch; build it with: make ARCHS=$arch"
-refuses "an emptied index entry" 4 "^nojit train: --device cuda: $said\$" emptied none --device cuda
-if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU, as no GPU can be used: $said" "$scratch/log")" = 1 ]; then
+sentence="$key has no machine code for $arch; build it with: make ARCHS=$arch"
+refuses "an emptied index entry" 4 "^nojit train: --device cuda: $sentence\$" emptied none --device cuda
+if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU, as no GPU can be used: $sentence" "$scratch/log")" = 1 ]; then
     ok "auto takes the CPU and says so once (an emptied index entry)"
 else
     not_ok "auto takes the CPU and says so once (an emptied index entry)" "$(head -n 3 "$scratch/log")"

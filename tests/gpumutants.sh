@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gpumutants.sh prepare DIR [ARCH]: builds what shows that the tests on a GPU notice planted faults: programs with the machine code of ARCH
-# (default sm_90), sound and with each mutant of a claim that needs a GPU, in DIR and DIR.tar.xz. A faulty kernel is built alone, and its
+# (default sm_90a), sound and with each mutant of a claim that needs a GPU, in DIR and DIR.tar.xz. A faulty kernel is built alone, and its
 # PTX must differ from the sound one; one harness holds a mutant of each op at most, and its test runs that op alone.
 # gpumutants.sh run DIR|DIR.tar.xz: on a machine with a GPU, without a compiler: each test must pass with the sound program and fail with
 # the faulty one. Ends with `N killed of M`; fails unless they are equal. RECORD (default BUILD/mutants-cuda) has what was found; JOBS (8) run
@@ -53,7 +53,7 @@ prepare() {
     local line id file program name sound=()
     . tests/planted.sh
     . tests/relink.sh
-    arch=${2:-sm_90} tree=$scratch/tree
+    arch=${2:-sm_90a} tree=$scratch/tree
     unset MAKEFLAGS MAKELEVEL MFLAGS CI
     line=$(grep -P "^$arch\t" "$BUILD/gen/archs.txt") || {
         echo "gpumutants: $BUILD has no machine code for $arch" >&2

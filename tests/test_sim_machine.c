@@ -152,6 +152,10 @@ static void test_refuses(void **state)
     "mov.u32 %r0, %tid.x; shl.b32 %r3, %r0, 2; mov.u32 %r4, s; add.s32 %r1, %r4, %r3;"             \
     "xor.b32 %r5, %r3, 128; add.s32 %r2, %r4, %r5; xor.b32 %r6, %r3, 4; add.s32 %r7, %r4, %r6;\n"
 
+#define MILLION_BARRIERS                                                                           \
+    "st.shared.u32 [%r1], %r0; mov.u32 %r9, 0; again: bar.sync 0; add.s32 %r9, %r9, 1;"            \
+    "setp.lt.s32 %p0, %r9, 1100000; @%p0 bra again;"
+
 static const struct planted {
     const char *name, *wrong, *right; /* bodies */
     const char *declarations;
@@ -236,6 +240,10 @@ static const struct planted {
      OWN "st.shared.u32 [%r1], %r0; bar.sync 0; setp.lt.s32 %p0, %r0, 32;"
          "@%p0 bra out; ld.shared.u32 %r9, [%r2]; out:",
      SHARED, 64, SIM_SHARED_RACE, "which thread 0 wrote"},
+    {"race: after so many barriers that the count of time begins anew",
+     OWN MILLION_BARRIERS "ld.shared.u32 %r10, [%r7]; st.shared.u32 [%r1], %r0;",
+     OWN MILLION_BARRIERS "ld.shared.u32 %r10, [%r7]; bar.sync 0; st.shared.u32 [%r1], %r0;",
+     SHARED, 32, SIM_SHARED_RACE, "thread (0, 0, 0): st.shared.u32 writes byte 0"},
     {"race: atomic and plain", OWN "st.shared.u32 [s], 5; atom.shared.min.s32 %r9, [s], %r0;",
      OWN "setp.ne.s32 %p0, %r0, 0; @%p0 bra on; st.shared.u32 [s], 5; on: bar.sync 0;"
          "atom.shared.min.s32 %r9, [s], %r0;",
@@ -252,6 +260,12 @@ static const struct planted {
      OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; cp.async.wait_all;"
                "bar.sync 0; ld.shared.u32 %r9, [%r1];",
      SHARED, 32, SIM_UNWRITTEN, "which a cp.async that nothing waited for writes"},
+    {"cp.async overtaken",
+     OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; bar.sync 0;"
+               "st.shared.u32 [%r1], %r0; cp.async.wait_all;",
+     OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; bar.sync 0;"
+               "cp.async.wait_all; st.shared.u32 [%r1], %r0;",
+     SHARED, 32, SIM_SHARED_RACE, "which thread 0 still writes by cp.async"},
     {"cp.async without a barrier",
      OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; cp.async.wait_all;"
                "ld.shared.u32 %r9, [%r7];",

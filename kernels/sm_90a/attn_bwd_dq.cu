@@ -2,6 +2,10 @@
 #include "../attn_bwd_dq.cu"
 #include "wgmma.cuh"
 
+// In 16 bits 128 registers are enough here for heads of 128 too: two blocks on a multiprocessor.
+#undef NJ_MIN_BLOCKS
+#define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2))
+
 // b once more, where keeping it would cost a register too many.
 static __device__ __forceinline__ int block_y()
 {
@@ -10,15 +14,30 @@ static __device__ __forceinline__ int block_y()
     return y;
 }
 
+// Turns scores into probabilities; lse is in powers of two.
+template <int N>
+static __device__ __forceinline__ void probabilities(float (&s)[N][4], float scale_log2,
+                                                     const float (&lse)[2])
+{
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            s[n][e] = ex2(s[n][e] * scale_log2 - lse[e / 2]);
+    }
+}
+
 // As in the common source a block takes 128 query rows of one head; a warpgroup takes 64 of them.
 template <int D>
 static __device__ __forceinline__ void
 attn_bwd_dq_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
                   const int32_t *doc_start, int B, int S, int H, int K, float scale)
 {
-    constexpr int BM = NJ_THREADS / 2, BN = 64, TILE = BN * D;
-    extern __shared__ __align__(1024) lp tiles[];  // [2 buffers][keys, values][BN][D]
-    __shared__ __align__(1024) lp rows[2][BM * D]; // of queries, of dout
+    constexpr int BM = NJ_THREADS / 2, BN = 4096 / D, TILE = BN * D;
+    // [2 buffers][keys, values][BN][D]; heads of 128: query rows
+    extern __shared__ __align__(1024) lp tiles[];
+    __shared__ __align__(1024) lp rows[D == 64 ? 2 : 1][BM * D]; // heads of 64: of queries; of dout
+    lp *queries = D == 64 ? rows[0] : tiles + 4 * TILE, *douts = rows[D == 64];
     const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
     const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
     const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
@@ -36,11 +55,11 @@ attn_bwd_dq_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, con
         panels_load<D, BN>(key_tile(tile) + TILE, keys + (at.v - at.k), at.row, S - tile * BN);
     };
 
-    panels_load<D, BM>(rows[0], qkv + at.q + (int64_t)first * at.row, at.row, S - first);
-    panels_load<D, BM>(rows[1], dout + (((int64_t)b * S + first) * H + head) * D, H * D, S - first);
+    panels_load<D, BM>(queries, qkv + at.q + (int64_t)first * at.row, at.row, S - first);
+    panels_load<D, BM>(douts, dout + (((int64_t)b * S + first) * H + head) * D, H * D, S - first);
     load(tile_first);
-    const uint32_t q = panels<BM>(rows[0] + (row64 - first) * PANEL);
-    const uint32_t dy = q + (sizeof(rows[0]) >> 4);
+    const uint32_t q = panels<BM>(queries + (row64 - first) * PANEL);
+    const uint32_t dy = panels<BM>(douts + (row64 - first) * PANEL);
     const int start_max = start_of(row + 15);
     const float scale_log2 = scale * LOG2_E;
     float row_lse[2], row_delta[2];
@@ -64,14 +83,8 @@ attn_bwd_dq_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, con
         float s[BN / 8][4], dp[BN / 8][4];
         uint32_t a[BN / 16][4];
         wgmma_fence();
-#pragma unroll
-        for (int k = 0; k < D / 16; k++)
-            wgmma<0>(s, columns16<BM>(q, k), columns16<BN>(keys, k), k > 0);
-        wgmma_commit();
-#pragma unroll
-        for (int k = 0; k < D / 16; k++)
-            wgmma<0>(dp, columns16<BM>(dy, k), columns16<BN>(values, k), k > 0);
-        wgmma_commit();
+        start_product<D, BM, BN>(s, q, keys);
+        start_product<D, BM, BN>(dp, dy, values);
         wgmma_wait<1>();
         keep(s);
         const int j0 = tile * BN;
@@ -80,12 +93,7 @@ attn_bwd_dq_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, con
             const int to[2] = {row + g - j0, row + g + 8 - j0};
             mask(s, from, to);
         }
-#pragma unroll
-        for (int n = 0; n < BN / 8; n++) {
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                s[n][e] = ex2(s[n][e] * scale_log2 - row_lse[e / 2]);
-        }
+        probabilities(s, scale_log2, row_lse);
         keep(s);
         wgmma_wait<0>();
         keep(dp);
@@ -97,10 +105,7 @@ attn_bwd_dq_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, con
         }
         pack(a, s);
         wgmma_fence();
-#pragma unroll
-        for (int k = 0; k < BN / 16; k++)
-            wgmma<1>(acc.c, a[k], rows16_of(keys, k), true);
-        wgmma_commit();
+        start_sum(acc.c, a, keys);
         wgmma_wait<0>();
         keep(acc.c);
     }
@@ -115,4 +120,13 @@ __device__ __forceinline__ void attn_bwd_dq<lp, 64>(lp *dqkv, const lp *dout, co
                                                     int B, int S, int H, int K, float scale)
 {
     attn_bwd_dq_wgmma<64>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, scale);
+}
+
+template <>
+__device__ __forceinline__ void attn_bwd_dq<lp, 128>(lp *dqkv, const lp *dout, const lp *qkv,
+                                                     const lp * /* o */, const float *lse,
+                                                     const float *delta, const int32_t *doc_start,
+                                                     int B, int S, int H, int K, float scale)
+{
+    attn_bwd_dq_wgmma<128>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, scale);
 }

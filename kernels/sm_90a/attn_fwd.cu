@@ -105,10 +105,7 @@ static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const l
         float s[BN / 8][4];
         uint32_t p[BN / 16][4];
         wgmma_fence();
-#pragma unroll
-        for (int k = 0; k < D / 16; k++)
-            wgmma<0>(s, columns16<BM>(q, k), columns16<BN>(keys, k), k > 0);
-        wgmma_commit();
+        start_product<D, BM, BN>(s, q, keys);
         wgmma_wait<0>();
         keep(s);
         const int j0 = tile * BN;
@@ -123,10 +120,7 @@ static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const l
         soft.exponentials(s, scale_log2);
         pack(p, s);
         wgmma_fence();
-#pragma unroll
-        for (int k = 0; k < BN / 16; k++)
-            wgmma<1>(acc.c, p[k], rows16_of(values, k), true);
-        wgmma_commit();
+        start_sum(acc.c, p, values);
         wgmma_wait<0>();
         keep(acc.c);
     }

@@ -81,10 +81,13 @@ static __device__ __forceinline__ void mask(float (&d)[N][4], const int (&from)[
     }
 }
 
-// A barrier of one warpgroup.
+// A barrier of one of two warpgroups.
 static __device__ __forceinline__ void warpgroup_sync(int warpgroup)
 {
-    asm volatile("bar.sync %0, %1;" ::"r"(1 + warpgroup), "n"(WARPGROUP) : "memory");
+    if (warpgroup == 0)
+        asm volatile("bar.sync 1, %0;" ::"n"(WARPGROUP) : "memory");
+    else
+        asm volatile("bar.sync 2, %0;" ::"n"(WARPGROUP) : "memory");
 }
 
 // Two neighbouring d[n] as a of a next product.
@@ -166,5 +169,26 @@ template <int PENDING> static __device__ __forceinline__ void wgmma_wait()
 NJ_WGMMA(32, NJ_D16(0), NJ_R16, "%16", "%17", "%18", "%19", "%20", "%21", "%22")
 NJ_WGMMA(64, NJ_D32(0), NJ_R32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
 NJ_WGMMA(128, NJ_D64(0), NJ_R64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
+
+// Starts d = a b^T over D columns of panels of ROWS_A and ROWS_B rows.
+template <int D, int ROWS_A, int ROWS_B, int N>
+static __device__ __forceinline__ void start_product(float (&d)[N][4], uint32_t a, uint32_t b)
+{
+#pragma unroll
+    for (int k = 0; k < D / 16; k++)
+        wgmma<0>(d, columns16<ROWS_A>(a, k), columns16<ROWS_B>(b, k), k > 0);
+    wgmma_commit();
+}
+
+// Starts d += a b over as many rows of b as a has columns.
+template <int N, int M>
+static __device__ __forceinline__ void start_sum(float (&d)[M][4], const uint32_t (&a)[N][4],
+                                                 uint32_t b)
+{
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        wgmma<1>(d, a[k], rows16_of(b, k), true);
+    wgmma_commit();
+}
 
 #endif

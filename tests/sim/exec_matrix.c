@@ -11,7 +11,7 @@
 /* All lanes must take part. */
 static bool is_whole(struct warp *warp, const struct insn *insn)
 {
-    if (!sim_gather(warp, insn, UINT32_MAX))
+    if (!sim_gather(warp, UINT32_MAX))
         return false;
     if (warp->full)
         return true;

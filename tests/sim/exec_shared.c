@@ -96,6 +96,11 @@ static bool write_word(struct warp *warp, const struct insn *insn, int lane, uin
     const uint32_t thread = warp->first_thread + (uint32_t)lane;
     const uint32_t wrote = block->wrote[word], read = block->read[word];
     const bool both_atomic = use == USE_ATOMIC && kind_of(wrote) == USE_ATOMIC;
+    const bool in_flight = time_of(wrote) >= block->begin_at && kind_of(wrote) == USE_IN_FLIGHT;
+    if (in_flight && use != USE_ARRIVED) {
+        report_race(warp, insn, lane, word, wrote, "writes", "still writes by cp.async");
+        return false;
+    }
     if (!both_atomic && !is_ordered(warp, wrote, true, thread)) {
         report_race(warp, insn, lane, word, wrote, "writes", "wrote");
         return false;
@@ -106,7 +111,8 @@ static bool write_word(struct warp *warp, const struct insn *insn, int lane, uin
                     kind_of(read) == READ_BY_ONE ? "read" : "and others read");
         return false;
     }
-    block->wrote[word] = block->now << TIME_SHIFT | (uint32_t)use << KIND_SHIFT | thread;
+    const uint32_t kind = use == USE_ARRIVED ? USE_PLAIN : use;
+    block->wrote[word] = block->now << TIME_SHIFT | kind << KIND_SHIFT | thread;
     return true;
 }
 

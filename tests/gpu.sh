@@ -11,7 +11,7 @@ part=${1:-all}
 . tests/lib.sh
 export XDG_CACHE_HOME=$scratch/cache-home
 nojit=$BUILD/nojit
-said=$scratch/said
+verdicts=$scratch/verdicts
 results=$scratch/results
 
 step() { # NAME COMMAND...
@@ -213,6 +213,6 @@ if awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a) }'; then ok "loss falls
 {
     printf 'tree\t%s\ncommit\t%s\n' "$(tests/treehash.sh)" "$(git rev-parse HEAD 2>/dev/null || echo unknown)"
     cat "$scratch/machine" "$results"
-    awk -v program=gpu-run -f tests/results.awk "$said"
+    awk -v program=gpu-run -f tests/results.awk "$verdicts"
 } >"$BUILD/check-gpu.results"
 finish

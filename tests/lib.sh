@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by every script test: counts, and prints the command that repeats a failure. $said is a file that gets the verdicts, too.
-: "${BUILD:=build}" "${said:=/dev/null}"
+# Sourced by every script test: counts, and prints the command that repeats a failure. $verdicts is a file that gets the verdicts, too.
+: "${BUILD:=build}" "${verdicts:=/dev/null}"
 passed=0
 failed=0
 scratch=$(mktemp -d)
@@ -8,12 +8,12 @@ trap 'rm -rf "$scratch"' EXIT
 
 ok() {
     passed=$((passed + 1))
-    echo "ok $1" | tee -a "$said"
+    echo "ok $1" | tee -a "$verdicts"
 }
 
 not_ok() {
     failed=$((failed + 1))
-    echo "FAIL $1: $2" | tee -a "$said"
+    echo "FAIL $1: $2" | tee -a "$verdicts"
     echo "RERUN BUILD=$BUILD bash $0"
 }
 

@@ -15,12 +15,12 @@ plant() { # TREE ID
     touch -d '2 seconds ago' "$1.mark"
     (cd "$1" && "$check" --plant "$2")
 }
-# What changed in the copy since plant becomes what it was: contents and times.
+# What changed in the copy since plant becomes what it was: contents and times. A program that hangs may still be running.
 restore() { # TREE
     local f from
     while IFS= read -r f; do
         from=${f#"$1"/}
         case $from in build/*) from=$BUILD/${from#build/} ;; esac
-        if [ -e "$from" ]; then cp -p "$from" "$f"; else rm -f "$f"; fi
+        if [ -e "$from" ]; then cp -p --remove-destination "$from" "$f"; else rm -f "$f"; fi
     done < <(find "$1" -newer "$1.mark" ! -type d)
 }

@@ -13,7 +13,7 @@ losses() { sed -E 's/.*"loss": ([^,]+),.*/\1/' "$scratch/$1/metrics.jsonl"; }
 train() { # OUT SETTING=VALUE...
     local out=$1
     shift
-    env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT "$@" timeout -s KILL 60 "$nojit" train --student "$scratch/model" --data "$scratch/text.txt" \
+    env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT "$@" timeout -s KILL 30 "$nojit" train --student "$scratch/model" --data "$scratch/text.txt" \
         --seq-len 128 --batch-size 4 --steps 3 --device cpu --out "$scratch/$out" >"$scratch/log" 2>&1
 }
 train free OMP_NUM_THREADS=1

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make help` lists the goals and settings.
 
-HOST ?=
+# Some shells export the name of the machine as HOST.
+ifneq ($(origin HOST),command line)
+override HOST :=
+endif
 # Empty where HOST is the machine that builds, whatever it is called.
 CROSS := $(if $(HOST),$(filter-out $(shell uname -m)-linux-gnu,$(HOST)))
 B ?= build$(addprefix -,$(CROSS))
@@ -198,19 +201,17 @@ $(KBENCH): $(KBENCH_OBJECTS) $(call objects,$(addprefix tests/harness_,case.c co
 $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(B)/obj/tests/filter.o $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
-# Stubs of the driver and of cuBLASLt, which it loads from beside itself.
-STUBS := $(B)/tests/libcuda.so.1 $(B)/tests/libcublasLt.so.13
-$(B)/tests/test_cuda_stub: | $(STUBS)
-$(B)/tests/libcuda.so.1: tests/stub_driver.c tests/stub_driver.h
-$(B)/tests/libcublasLt.so.13: tests/stub_cublaslt.c
-$(STUBS):
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -shared -fPIC -O1 -Wl,-soname,$(@F) -o $@ $<
 include tests/sim/sim.mk
+# Of tools, whose sentences come from a function of the trainer's name.
+$(B)/tests/test_no_memory_tools: $(call objects,tests/test_no_memory_tools.c tests/filter.c tools/modelkeys.c) $(TOOL_SHARED)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(LINK) -o $@ $^ $(LIBS) -lzstd -lcmocka
+$(B)/obj/tests/test_no_memory_tools.o: INCLUDES += -Itools
 # Refuses allocations: its own and those of the static libraries, but not OpenMP's, which would end the program.
-$(B)/tests/test_no_memory: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
+$(B)/tests/test_no_memory $(B)/tests/test_no_memory_tools: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
 	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)
 $(B)/obj/tests/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
+
 
 # Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by
 # the tests; grown by libFuzzer in `make fuzz`.
@@ -252,12 +253,15 @@ $(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefi
 	$(Q)$(LINK) -o $@ $^
 $(call objects,tests/damage*.c): INCLUDES += -Itools
 
-TESTED := $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+TESTED := $(SIM_ALL) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
 ## test: set-up and everything that needs no GPU
 test: programs
 	$(Q)BUILD=$(B) tests/run.sh all
+## test-long: what takes longer: every kernel and PyTorch's numbers on each simulated GPU, every call failing in turn
+test-long: programs
+	$(Q)BUILD=$(B) tests/run.sh long
 ## check: the tests that take under two minutes
 check: $(B)/nojit $(BLOBCHECK) $(TESTED)
 	$(Q)BUILD=$(B) tests/run.sh quick
@@ -341,4 +345,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all programs test check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint
+.PHONY: install uninstall dist all programs test test-long check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint

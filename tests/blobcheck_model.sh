@@ -4,6 +4,7 @@
 # blobcheck_model.sh: blobcheck --model lists the kernels that a model uses, from its config.json, and says what there is none for.
 set -eu
 . tests/lib.sh
+needs rope_fwd.lp rope_bwd.f32 bias_bwd.lp add.f32 qknorm_rope_fwd.lp qknorm_rope_bwd.f32 {attn_fwd,attn_bwd_dq}.lp.d{64,128}
 model=$scratch/model
 mkdir "$model"
 check() { "$BUILD/blobcheck" "$BUILD/nojit" --model "$model" "$@"; }

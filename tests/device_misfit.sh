@@ -2,25 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # device_misfit.sh: what is said of a GPU without embedded code, a kernel without any, a driver too old and a missing cuBLASLt, on a
-# stub of the driver: what is missing is named, and auto takes the CPU and says so once.
+# simulated driver: what is missing is named, and auto takes the CPU and says so once.
 set -eu
 . tests/lib.sh
+needs adamw.f32
 nojit=$BUILD/nojit
-stub=$BUILD/tests
-on() { # SETTING=VALUE... COMMAND...: with the stub as the driver
-    env LD_LIBRARY_PATH="$stub" "$@"
+sim=$BUILD/sim
+on() { # SETTING=VALUE... COMMAND...: with the simulated driver
+    env LD_LIBRARY_PATH="$sim" "$@"
 }
 
-refuses "GPU without embedded code" 4 'Stub GPU.*sm_86.*sm_90.*make ARCHS=sm_86' \
-    on STUB_SM=86 "$nojit" doctor --device cuda
-refuses "GPU of a later generation" 4 'sm_130' on STUB_SM=130 "$nojit" doctor --device cuda
-refuses "driver too old" 1 '12\.[0-9].*(13\.0|580)' on STUB_CUDA=12040 "$nojit" doctor --device cuda
+arch=$(cut -f1 "$BUILD/gen/archs.txt" | tail -n 1)
+for absent in 86 100 75; do # one that no code here runs on: same major, equal or lower minor
+    awk -F'\t' -v sm=$absent 'int($2 / 10) == int(sm / 10) && $2 <= sm { found = 1 } END { exit !found }' "$BUILD/gen/archs.txt" || break
+done
+refuses "GPU without embedded code" 4 "Simulated GPU.*sm_$absent.*$arch.*make ARCHS=sm_$absent" \
+    on NOJIT_SIM_DEVICE=sm_$absent "$nojit" doctor --device cuda
+refuses "GPU of a later generation" 4 'sm_130' on NOJIT_SIM_DEVICE=sm_130 "$nojit" doctor --device cuda
+refuses "driver too old" 1 '12\.[0-9].*(13\.0|580)' on NOJIT_SIM_CUDA=12040 "$nojit" doctor --device cuda
 refuses "cuBLASLt missing" 1 'cuBLASLt|cublasLt' on NOJIT_CUBLASLT=/nonexistent "$nojit" doctor --device cuda
 
 "$nojit" init --preset nojit-tiny --out "$scratch/model" >/dev/null
 head -c 5000 LICENSE >"$scratch/text.txt"
 train=("$nojit" train --student "$scratch/model" --data "$scratch/text.txt" --seq-len 32 --batch-size 2 --steps 2)
-for case in STUB_SM=86 STUB_CUDA=12040 NOJIT_CUBLASLT=/nonexistent; do
+for case in NOJIT_SIM_DEVICE=sm_$absent NOJIT_SIM_CUDA=12040 NOJIT_CUBLASLT=/nonexistent; do
     name="auto takes the CPU and says so once ($case)"
     if on "$case" "${train[@]}" --out "$scratch/run-${case%%=*}" >"$scratch/log" 2>&1 &&
         [ "$(grep -c 'running on the CPU' "$scratch/log")" = 1 ]; then
@@ -32,14 +37,13 @@ for case in STUB_SM=86 STUB_CUDA=12040 NOJIT_CUBLASLT=/nonexistent; do
 done
 
 # A key whose entry in the index is empty: the binary holds code for this GPU, but not that kernel's.
-arch=$("$nojit" version | grep -oE 'sm_[0-9]+' | tail -n 1)
 key=$(cut -f1 "$BUILD/gen/keys.txt" | head -n 1)
 "$BUILD/damage" entry-emptied "$nojit" "$scratch/emptied" "$key"
 chmod +x "$scratch/emptied"
-emptied() { on STUB_SM="${arch#sm_}" "$scratch/emptied" "${train[@]:1}" --out "$scratch/$1" "${@:2}"; }
-said="$key has no machine code for $arch; build it with: make ARCHS=$arch"
-refuses "an emptied index entry" 4 "^nojit train: --device cuda: $said\$" emptied none --device cuda
-if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU, as no GPU can be used: $said" "$scratch/log")" = 1 ]; then
+emptied() { on NOJIT_SIM_DEVICE="$arch" "$scratch/emptied" "${train[@]:1}" --out "$scratch/$1" "${@:2}"; }
+sentence="$key has no machine code for $arch; build it with: make ARCHS=$arch"
+refuses "an emptied index entry" 4 "^nojit train: --device cuda: $sentence\$" emptied none --device cuda
+if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU, as no GPU can be used: $sentence" "$scratch/log")" = 1 ]; then
     ok "auto takes the CPU and says so once (an emptied index entry)"
 else
     not_ok "auto takes the CPU and says so once (an emptied index entry)" "$(head -n 3 "$scratch/log")"

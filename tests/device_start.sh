@@ -1,24 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_start.sh: what start-up decides on a GPU, on stubs of the driver and of cuBLASLt: the JIT is forbidden before the
+# device_start.sh: what start-up decides on a GPU, on the simulated driver and cuBLASLt: the JIT is forbidden before the
 # driver starts, every embedded kernel that fits is loaded, the kind of memory follows the chip or NOJIT_MEMORY.
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
-stub=$scratch/stub
-mkdir "$stub"
-"${CC:-cc}" -shared -fPIC -O1 -o "$stub/libcuda.so.1" tests/stub_driver.c
-"${CC:-cc}" -shared -fPIC -O1 -o "$stub/libcublasLt.so.13" tests/stub_cublaslt.c
-export STUB_STRICT=1
+sim=$BUILD/sim
+export NOJIT_SIM_STRICT=1
 
 # says NAME PATTERN SETTING=VALUE...: doctor, with a GPU of an arch that this binary holds, says so.
 arch=$("$nojit" version | grep -oE 'sm_[0-9]+' | tail -n 1)
 says() {
     local name=$1 pattern=$2
     shift 2
-    if env -u CUDA_DISABLE_PTX_JIT -u CUDA_CACHE_DISABLE -u CUDA_FORCE_PRELOAD_LIBRARIES -u NOJIT_MEMORY LD_LIBRARY_PATH="$stub" \
-        NOJIT_CUBLASLT="$stub" STUB_SM="${arch#sm_}" "$@" "$nojit" doctor --device cuda >"$scratch/out" 2>&1 &&
+    if env -u CUDA_DISABLE_PTX_JIT -u CUDA_CACHE_DISABLE -u CUDA_FORCE_PRELOAD_LIBRARIES -u NOJIT_MEMORY LD_LIBRARY_PATH="$sim" \
+        NOJIT_CUBLASLT="$sim" NOJIT_SIM_DEVICE="$arch" "$@" "$nojit" doctor --device cuda >"$scratch/out" 2>&1 &&
         grep -qE -- "$pattern" "$scratch/out"; then
         ok "$name"
     else
@@ -31,9 +28,9 @@ says "the release of a driver may be unknown" '^driver +(release unknown|[0-9.]+
 keys=$("$nojit" version | sed -nE 's/.*: ([0-9]+) kernels for.*/\1/p')
 says "every embedded kernel is loaded" "^kernels +$keys of $keys loaded from $keys modules"
 says "a GPU of its own gets device memory" 'arenas in device memory'
-says "a GPU that shares the host's memory gets managed memory" 'arenas in managed memory' STUB_INTEGRATED=1
+says "a GPU that shares the host's memory gets managed memory" 'arenas in managed memory' NOJIT_SIM_DEVICE="$arch-shared"
 says "NOJIT_MEMORY=managed wins" 'arenas in managed memory' NOJIT_MEMORY=managed
-says "NOJIT_MEMORY=device wins" 'arenas in device memory' NOJIT_MEMORY=device STUB_INTEGRATED=1
-refuses "another NOJIT_MEMORY" 2 'NOJIT_MEMORY=half: must be device or managed' env LD_LIBRARY_PATH="$stub" \
-    NOJIT_CUBLASLT="$stub" NOJIT_MEMORY=half "$nojit" doctor --device cuda
+says "NOJIT_MEMORY=device wins" 'arenas in device memory' NOJIT_MEMORY=device NOJIT_SIM_DEVICE="$arch-shared"
+refuses "another NOJIT_MEMORY" 2 'NOJIT_MEMORY=half: must be device or managed' env LD_LIBRARY_PATH="$sim" \
+    NOJIT_CUBLASLT="$sim" NOJIT_MEMORY=half "$nojit" doctor --device cuda
 finish

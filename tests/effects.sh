@@ -228,6 +228,7 @@ measured() {
 effect "$both" eval-every measured
 effect "$both" early-stop-patience elsewhere best_model.sh
 effect "$both" keep-best elsewhere best_model.sh
+effect "$both" first-step-timeout elsewhere device_faults.sh
 effect "$both" resume elsewhere nothing_lost.sh
 lines() { is "$(grep -c '^step ' "$d/$cmd.log")" 4 && go --log-every 3 && is "$(grep -oE '^step [0-9]+' "$d/log" | tr '\n' ' ')" "step 3 step 4 "; }
 effect "$both" log-every lines

@@ -37,6 +37,7 @@ step "doctor" "$nojit" doctor --device cuda
 sed -nE 's/^(gpu|driver|cublasLt) +/\1\t/p' "$scratch/log" >"$scratch/machine"
 if [ "$part" = all ]; then
     program "harness" harness "$BUILD/harness" --device cuda
+    sed -nE 's|^([a-z0-9_]+) +(lp\|f32) +[0-9]+ cases, worst error +(\S+) of +(\S+)$|worst\t\1\t\2\t\3\t\4|p' "$scratch/log" >>"$scratch/machine"
     for h in "$BUILD"/foreign/*/harness; do
         if [ -x "$h" ]; then step "harness with PTX of $(basename "$(dirname "$h")")" "$h" --device cuda; fi
     done

@@ -31,6 +31,18 @@ refuses() {
     fi
 }
 
+# needs KEY|ARCH...: in a build without one of them (ONLY, ARCHS) the script says so and ends.
+needs() {
+    local what lacks=""
+    for what; do
+        grep -q "^$what	" "$BUILD/gen/keys.txt" "$BUILD/gen/archs.txt" || lacks="$lacks $what"
+    done
+    [ -z "$lacks" ] && return
+    ok "not tried, since this build lacks$lacks"
+    finish
+    exit
+}
+
 finish() {
     echo "$(basename "$0" .sh): $passed passed, $failed failed"
     [ "$failed" = 0 ]

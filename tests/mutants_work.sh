@@ -31,5 +31,5 @@ tried "one survives, one does not build" 1 "1 killed of 3" 'M-[KSB]*'
 for line in "^killed +M-KILLED" "^survived +M-SURVIVES" "^untried +M-BROKEN .*it does not build"; do
     if grep -qE "$line" "$scratch/out"; then ok "$line"; else not_ok "$line" "$(cat "$scratch/out")"; fi
 done
-tried "no claim of that name" 1 "mutants: no claim matches 'M-NONE'" M-NONE
+tried "no claim of that name" 1 "mutants: no claim of cpu matches 'M-NONE'" M-NONE
 finish

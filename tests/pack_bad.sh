@@ -5,6 +5,7 @@
 # by name and without writing anything. It packs three keys of $BUILD.
 set -eu
 . tests/lib.sh
+needs accumulate.f32 add.f32
 pack=$BUILD/pack-bin/pack
 spilling=$(cut -f1 "$BUILD/gen/spills.txt" | head -n 1)
 names="accumulate.f32 add.f32 $spilling"
@@ -77,8 +78,10 @@ edit archs '1s/^sm_/sm-/'
 bad "an arch by another name" 2 'arch list, line 1: malformed'
 edit archs '1s/\t-\t/\tx\t/'
 bad "an unknown suffix" 2 'arch list, line 1: malformed'
-edit archs '1{h;d};2{G}'
-bad "archs out of order" 2 'arch list, line 2: sm_[0-9]+ is not in order'
+if [ "$(wc -l <"$d/archs")" -gt 1 ]; then
+    edit archs '1{h;d};2{G}'
+    bad "archs out of order" 2 'arch list, line 2: sm_[0-9]+ is not in order'
+fi
 rm "$d/spills"
 bad "no list of spills" 2 'cannot open .*/spills'
 rm "$d/add.f32.fatbin"

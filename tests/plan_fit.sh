@@ -72,16 +72,16 @@ else
     not_ok "in the same batches, to the same bits" "$(batch_of resumed), $planned"
 fi
 check "and says that" grep -q "^batch size $planned, as in .*/checkpoint-2" "$d/resumed.log"
-# On a stub of the driver and of cuBLASLt: memory is the GPU's, and the workspace of products is in the plan, here and there.
+# On a simulated GPU: memory is the GPU's, and the workspace of products is in the plan, here and there.
 arch=$("$nojit" version | grep -oE 'sm_[0-9]+' | tail -n 1)
-stub() { env LD_LIBRARY_PATH="$BUILD/tests" STUB_SM="${arch#sm_}" "$@"; }
+sim() { env LD_LIBRARY_PATH="$BUILD/sim" NOJIT_CUBLASLT="$BUILD/sim" NOJIT_SIM_DEVICE="$arch" NOJIT_SIM_MEMORY=$((8 << 30)) "$@"; }
 gpu=(--student "$d/student" --seq-len 32 --device cuda --batch-size auto)
-stub "$nojit" plan "${gpu[@]}" --memory-budget 0.05 >"$scratch/plan"
-stub "$nojit" train "${gpu[@]}" --memory-budget 0.05 --data "$d/text.txt" --steps 1 --dry-run >"$scratch/run"
+sim "$nojit" plan "${gpu[@]}" --memory-budget 0.05 >"$scratch/plan"
+sim "$nojit" train "${gpu[@]}" --memory-budget 0.05 --data "$d/text.txt" --steps 1 --dry-run >"$scratch/run"
 regions() { grep -E '^(batch size .*|[a-z0-9._ ]+ +[0-9.]+ ([KMG]i)?B)$' "$1"; }
 check "a GPU: plan and run have the same regions" diff <(regions "$scratch/plan") <(regions "$scratch/run")
 check "with the workspace" grep -q '^gemm.workspace  *32.00 MiB$' "$scratch/run"
-stub "$nojit" plan "${gpu[@]}" >"$scratch/plan"
-check "the memory of a GPU is the budget" grep -q '^budget  *8.00 GiB  (Stub GPU)$' "$scratch/plan"
+sim "$nojit" plan "${gpu[@]}" >"$scratch/plan"
+check "the memory of a GPU is the budget" grep -q '^budget  *8.00 GiB  (Simulated GPU)$' "$scratch/plan"
 refuses "too little memory for one sequence" 3 'this run needs' "$nojit" train "${same[@]}" --data "$d/text.txt" --steps 1 --out "$d/none" --memory-budget 0.001
 finish

@@ -5,8 +5,8 @@
 # tool says so by its exit status.
 function say(verdict, check) { print verdict "\t" program "\t" check }
 BEGIN { has_ops = program == "harness" || program ~ /^gpu-(harness|memcheck|racecheck|initcheck)$/ }
-/^\[       OK \] / { say("passed", $4) }
-/^\[  FAILED  \] [^0-9]/ { say("failed", $4) }
+/^\[       OK \] / { say("passed", substr($0, 14)) }
+/^\[  FAILED  \] [^0-9]/ { say("failed", substr($0, 14)) }
 /^ok / { say("passed", substr($0, 4)) }
 /^FAIL / {
     if (has_ops) {

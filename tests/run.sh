@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh units|quick|all: runs the test programs and the corpus of damaged files (units), or every test program and
-# script, adds up what they count, and ends with `N passed, N failed`. A test that dies or counts nothing is a failure.
+# run.sh units|quick|all|long: runs the test programs and the corpus of damaged files (units), every test program and
+# script (all; quick: those of under two minutes together), or what takes long: scripts with EVERY=1. Adds up what they count, and ends with `N passed, N failed`. A test that dies or counts nothing is a failure.
 # $BUILD is the build folder; $BUILD/test-results records each check, for contractcheck.
 set -u
 tier=${1:-all}
@@ -48,6 +48,12 @@ run() { # NAME COMMAND...
     count "$name" $? "$*"
 }
 
+if [ "$tier" = long ]; then
+    export EVERY=1
+    for t in $(grep -l '^: "${EVERY:=0}"' tests/*_*.sh); do run "$(basename "$t" .sh)" bash "$t"; done
+    echo "$passed passed, $failed failed"
+    exit $((failed != 0))
+fi
 for t in "$BUILD"/tests/test_*; do
     if [ -x "$t" ] && [ -f "tests/$(basename "$t").c" ]; then run "$(basename "$t")" "$t"; fi
 done

@@ -66,6 +66,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
 #define FORMS(ROW) \
     ROW(add_s32, "add.s32", 'i', 'b', a + b) \
     ROW(add_s64, "add.s64", 'i', 'b', A + B) \
+    ROW(add_s16, "add.s16", 'i', 'b', (uint16_t)(a + b)) \
     ROW(sub_s16, "sub.s16", 'i', 'b', (uint16_t)(a - b)) \
     ROW(sub_s32, "sub.s32", 'i', 'b', a - b) \
     ROW(sub_s64, "sub.s64", 'i', 'b', A - B) \
@@ -90,6 +91,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(max_s64, "max.s64", 'i', 'b', (int64_t)A < (int64_t)B ? B : A) \
     ROW(max_u32, "max.u32", 'i', 'b', a < b ? b : a) \
     ROW(max_u64, "max.u64", 'i', 'b', A < B ? B : A) \
+    ROW(and_b16, "and.b16", 'i', 'b', (uint16_t)(a & b)) \
     ROW(and_b32, "and.b32", 'i', 'b', a & b) \
     ROW(and_b64, "and.b64", 'i', 'b', A & B) \
     ROW(and_pred, "and.pred", 'i', 'b', a & b & 1) \
@@ -108,6 +110,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(popc, "popc.b32", 'i', 'b', __builtin_popcount(a)) \
     ROW(bfi, "bfi.b32", 'i', 'b', insert_bits(a, b, c, e)) \
     ROW(eq_b32, "setp.eq.b32", 'i', 'b', a == b) \
+    ROW(eq_b16, "setp.eq.b16", 'i', 'b', (uint16_t)a == (uint16_t)b) \
     ROW(eq_s16, "setp.eq.s16", 'i', 'b', (uint16_t)a == (uint16_t)b) \
     ROW(eq_s32, "setp.eq.s32", 'i', 'b', a == b) \
     ROW(eq_s64, "setp.eq.s64", 'i', 'b', A == B) \
@@ -140,6 +143,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(selp_b32, "selp.b32", 'i', 'b', c & 1 ? a : b) \
     ROW(selp_u32, "selp.u32", 'i', 'b', c & 1 ? a : b) \
     ROW(selp_f32, "selp.f32", 'i', 'b', c & 1 ? a : b) \
+    ROW(selp_b16, "selp.b16", 'i', 'b', (uint16_t)(c & 1 ? a : b)) \
     ROW(selp_u16, "selp.u16", 'i', 'b', (uint16_t)(c & 1 ? a : b)) \
     ROW(selp_b64, "selp.b64", 'i', 'b', c & 1 ? A : B) \
     ROW(selp_u64, "selp.u64", 'i', 'b', c & 1 ? A : B) \
@@ -168,11 +172,13 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(lg2_approx, "lg2.approx.f32", 'f', 'a', of_float((float)log2(f[0]))) \
     ROW(sin_approx, "sin.approx.f32", 'f', 'a', of_float((float)sin(f[0]))) \
     ROW(cos_approx, "cos.approx.f32", 'f', 'a', of_float((float)cos(f[0]))) \
+    ROW(sqrt_approx, "sqrt.approx.f32", 'f', 'a', of_float(sqrtf(f[0]))) \
     ROW(rsqrt_approx, "rsqrt.approx.f32", 'f', 'a', of_float((float)(1 / sqrt(f[0])))) \
     ROW(eq_f32, "setp.eq.f32", 'f', 'b', !isunordered(f[0], f[1]) && f[0] == f[1]) \
     ROW(equ_f32, "setp.equ.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] == f[1]) \
     ROW(ne_f32, "setp.ne.f32", 'f', 'b', islessgreater(f[0], f[1])) \
     ROW(neu_f32, "setp.neu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] != f[1]) \
+    ROW(num_f32, "setp.num.f32", 'f', 'b', !isnan(f[0]) && !isnan(f[1])) \
     ROW(lt_f32, "setp.lt.f32", 'f', 'b', isless(f[0], f[1])) \
     ROW(ltu_f32, "setp.ltu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] < f[1]) \
     ROW(leu_f32, "setp.leu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] <= f[1]) \

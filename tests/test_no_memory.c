@@ -2,9 +2,8 @@
  *
  * test_no_memory.c: every loader, with its first allocation refused, then its second, and so on
  * until it succeeds. Each time it must return NJ_E_NOMEM with a sentence and give back what it had.
- * The linker sends the allocations of this program and of its static libraries (Jansson, libyaml,
- * PCRE2) here (--wrap); those inside libc (but getline) and libgomp, which are shared, do not count.
  */
+#include "chat.h"
 #include "config.h"
 #include "data.h"
 #include "engine_fixture.h"
@@ -12,123 +11,12 @@
 #include "lora_config.h"
 #include "metrics.h"
 #include "options.h"
+#include "refused_memory.h"
 #include "report.h"
 #include "tokenizer.h"
 
-#include <errno.h>
 #include <omp.h>
 #include <sys/stat.h>
-
-/* ---- the allocator ---- */
-
-static bool armed;
-static bool for_good; /* memory that has run out stays so; else one allocation fails */
-static long until;    /* allocations that still succeed */
-static long live;     /* blocks made and not given back while armed */
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *old, size_t bytes);
-void *__real_aligned_alloc(size_t align, size_t bytes);
-int __real_posix_memalign(void **out, size_t align, size_t bytes);
-char *__real_strdup(const char *text);
-ssize_t __real_getdelim(char **line, size_t *room, int end, FILE *f);
-void __real_free(void *block);
-
-ssize_t __wrap___getdelim(char **line, size_t *room, int end, FILE *f);
-ssize_t __wrap_getdelim(char **line, size_t *room, int end, FILE *f);
-ssize_t __wrap_getline(char **line, size_t *room, FILE *f);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *old, size_t bytes);
-void *__wrap_aligned_alloc(size_t align, size_t bytes);
-int __wrap_posix_memalign(void **out, size_t align, size_t bytes);
-char *__wrap_strdup(const char *text);
-void __wrap_free(void *block);
-
-static bool refused(void)
-{
-    if (!armed)
-        return false;
-    until--;
-    if (until == -1 || (for_good && until < 0)) {
-        errno = ENOMEM;
-        return true;
-    }
-    return false;
-}
-
-static void *counted(void *block)
-{
-    live += armed && block;
-    return block;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return refused() ? NULL : counted(__real_malloc(bytes));
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    return refused() ? NULL : counted(__real_calloc(count, bytes));
-}
-
-void *__wrap_realloc(void *old, size_t bytes)
-{
-    if (refused())
-        return NULL;
-    void *block = __real_realloc(old, bytes);
-    live += armed && block && !old;
-    return block;
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t bytes)
-{
-    return refused() ? NULL : counted(__real_aligned_alloc(align, bytes));
-}
-
-int __wrap_posix_memalign(void **out, size_t align, size_t bytes)
-{
-    if (refused())
-        return ENOMEM;
-    const int rc = __real_posix_memalign(out, align, bytes);
-    live += armed && rc == 0;
-    return rc;
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return refused() ? NULL : counted(__real_strdup(text));
-}
-
-/* libc makes the line; a line that fits into the one there is counts as an allocation, too. */
-ssize_t __wrap_getdelim(char **line, size_t *room, int end, FILE *f)
-{
-    const bool none = *line == NULL;
-    if (refused())
-        return -1;
-    const ssize_t got = __real_getdelim(line, room, end, f);
-    live += armed && none && *line;
-    return got;
-}
-
-/* What the headers of glibc make of getline(). */
-ssize_t __wrap___getdelim(char **line, size_t *room, int end, FILE *f)
-{
-    return __wrap_getdelim(line, room, end, f);
-}
-
-ssize_t __wrap_getline(char **line, size_t *room, FILE *f)
-{
-    return __wrap_getdelim(line, room, '\n', f);
-}
-
-void __wrap_free(void *block)
-{
-    live -= armed && block;
-    __real_free(block);
-}
 
 /* ---- the loop ---- */
 
@@ -139,10 +27,7 @@ static void refuse_each(int (*load)(void), const char *what, bool stays_so)
     ok(load()); /* what is made once for the program is made now */
     for (long n = 0; n < MOST; n++) {
         (fail)(0, "%s", "(no sentence)");
-        live = 0;
-        until = n;
-        for_good = stays_so;
-        armed = true;
+        refuse_from(n, stays_so);
         const int rc = load();
         armed = false;
         if (live != 0)
@@ -240,6 +125,18 @@ static int load_jsonl(void)
     return load_data("lines.jsonl", &chat, PACKING_NONE);
 }
 
+static int load_chat(void)
+{
+    const struct chat_format *f;
+    return chat_find(path_of("chat"), &chat, &f);
+}
+
+static int load_chat_template(void)
+{
+    const struct chat_format *f;
+    return chat_find(path_of("jinja"), &chat, &f);
+}
+
 static int load_options(void)
 {
     struct settings s = {0};
@@ -283,6 +180,31 @@ static int load_engine(void)
     return rc;
 }
 
+/* Made while nothing fails. */
+static struct engine *saved;
+static const struct lora_config saved_lora = {.rank = 2, .alpha = 4, .target = {[LORA_Q] = true}};
+
+static void remove_folder(const char *path)
+{
+    assert_true(nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT);
+}
+
+static int save_model(void)
+{
+    return engine_save_model(saved, path_of("saved"));
+}
+
+static int save_shards(void)
+{
+    remove_folder(path_of("new"));
+    return init_model(path_of("new"), &qwen3, 2, ST_F32, 20000, NULL);
+}
+
+static int save_adapters(void)
+{
+    return lora_config_write(path_of("saved"), &saved_lora, "base");
+}
+
 static const struct {
     const char *name;
     int (*load)(void);
@@ -295,10 +217,15 @@ static const struct {
     {"token file", load_token_file},
     {"text", load_text},
     {"jsonl", load_jsonl},
+    {"chat template in JSON", load_chat},
+    {"chat template", load_chat_template},
     {"options", load_options},
     {"run of a report", load_report},
     {"GEMM table", load_gemm_table},
     {"engine and state", load_engine},
+    {"saved model", save_model},
+    {"new model in shards", save_shards},
+    {"saved adapter config", save_adapters},
 };
 enum { LOADERS = sizeof loaders / sizeof *loaders };
 
@@ -317,8 +244,7 @@ static void unread_rows_stay(void **state)
     struct stat before, after;
     const char *path = path_of("run/metrics.jsonl");
     assert_int_equal(stat(path, &before), 0);
-    until = 0;
-    armed = true;
+    refuse_from(0, false);
     const int rc = rows_keep(path, 100, NULL, NULL);
     armed = false;
     assert_int_equal(rc, NJ_E_IO);
@@ -388,6 +314,10 @@ static int open_files(void **state)
     write_tokenizer("chat", "tests/golden/tokenizer-qwen2.json");
     put("chat/tokenizer_config.json", "{\"chat_template\":\"<|im_start|>\"}");
     ok(tokenizer_open(path_of("chat"), &chat));
+    assert_int_equal(mkdir(path_of("jinja"), 0777), 0);
+    put("jinja/chat_template.jinja", "{{ '<|im_start|>' }}");
+    assert_int_equal(mkdir(path_of("saved"), 0777), 0);
+    saved = open_engine("qwen2", NULL, &small_options);
     write_table();
     write_state();
     return rc;
@@ -396,6 +326,7 @@ static int open_files(void **state)
 static int close_files(void **state)
 {
     tokenizer_close(&chat);
+    engine_destroy(saved);
     return fixture_close(state);
 }
 

@@ -46,12 +46,9 @@ static void note_used(const struct sim_opcode *opcode)
 static void test_decodes_the_build(void **state)
 {
     (void)state;
-    const char *build = getenv("BUILD");
-    char pattern[512];
     glob_t files;
-    snprintf(pattern, sizeof pattern, "%s/ptx/*.ptx", build ? build : "build");
-    if (glob(pattern, 0, NULL, &files) != 0)
-        fail_msg("%s: no such file", pattern);
+    if (glob(PTX_FOLDER "/*.ptx", 0, NULL, &files) != 0)
+        fail_msg(PTX_FOLDER ": no PTX");
     for (size_t i = 0; i < files.gl_pathc; i++) {
         char *text;
         size_t bytes;
@@ -125,6 +122,8 @@ static const struct {
     {".shared .align 4 .b8 late[16]; mov.u32 %r0, late; .shared .b8 later[16];",
      "a shared variable outside of a kernel's declarations"},
     {"{ add.s32 %r0, %r1, %r2;", "\"\" stands where a statement should"},
+    {"mov.u32 %r1, 3;\nmov.u32 %r2, 4;\nbra.uni on;\nmov.u32 %r3, 5;\non: add.s32 %r0, %r1, %r3;",
+     "line 13 of the PTX: add.s32 reads a register that nothing before it writes"},
     {"mov.b32 %r0, {%h0, %h1, %h2};", "\"{\" is no register"},
 };
 
@@ -153,6 +152,10 @@ static void test_refuses(void **state)
     "mov.u32 %r0, %tid.x; shl.b32 %r3, %r0, 2; mov.u32 %r4, s; add.s32 %r1, %r4, %r3;"             \
     "xor.b32 %r5, %r3, 128; add.s32 %r2, %r4, %r5; xor.b32 %r6, %r3, 4; add.s32 %r7, %r4, %r6;\n"
 
+#define MILLION_BARRIERS                                                                           \
+    "st.shared.u32 [%r1], %r0; mov.u32 %r9, 0; again: bar.sync 0; add.s32 %r9, %r9, 1;"            \
+    "setp.lt.s32 %p0, %r9, 1100000; @%p0 bra again;"
+
 static const struct planted {
     const char *name, *wrong, *right; /* bodies */
     const char *declarations;
@@ -180,7 +183,8 @@ static const struct planted {
     {"unwritten", AT(1) "ld.global.f32 %r1, [%d2];",
      AT(1) "st.global.f32 [%d2], %r0; ld.global.f32 %r1, [%d2];", NULL, 32, SIM_UNWRITTEN,
      "thread (16, 0, 0): ld.global.f32 4 bytes at 0x"},
-    {"unwritten by half", AT(1) "st.global.u16 [%d0+64], %h0; ld.global.u32 %r1, [%d0+64];",
+    {"unwritten by half",
+     AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+64], %h0; ld.global.u32 %r1, [%d0+64];",
      AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+64], %h0; st.global.u16 [%d0+66], %h0;"
            "ld.global.u32 %r1, [%d0+64];",
      NULL, 1, SIM_UNWRITTEN, "byte 64 of an allocation of 128 bytes"},
@@ -193,12 +197,6 @@ static const struct planted {
     {"shared unwritten", OWN "ld.shared.u32 %r9, [%r1];",
      OWN "st.shared.u32 [%r1], %r0; ld.shared.u32 %r9, [%r1];", SHARED, 32, SIM_UNWRITTEN,
      "reads byte 0 of shared memory, which nothing wrote"},
-    {"shared of another block",
-     OWN "mov.u32 %r9, %ctaid.x; setp.ne.s32 %p0, %r9, 0;"
-         "@%p0 bra later; st.shared.u32 [%r1], %r0;"
-         "later: ld.shared.u32 %r9, [%r1];",
-     OWN "st.shared.u32 [%r1], %r0; ld.shared.u32 %r9, [%r1];", SHARED, 32, SIM_UNWRITTEN,
-     "block (1, 0, 0), thread (0, 0, 0): ld.shared.u32 reads byte 0"},
     {"race: read after write", OWN "st.shared.u32 [%r1], %r0; ld.shared.u32 %r9, [%r2];",
      OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [%r2];", SHARED, 64,
      SIM_UNWRITTEN, "which nothing wrote"},
@@ -242,6 +240,10 @@ static const struct planted {
      OWN "st.shared.u32 [%r1], %r0; bar.sync 0; setp.lt.s32 %p0, %r0, 32;"
          "@%p0 bra out; ld.shared.u32 %r9, [%r2]; out:",
      SHARED, 64, SIM_SHARED_RACE, "which thread 0 wrote"},
+    {"race: after so many barriers that the count of time begins anew",
+     OWN MILLION_BARRIERS "ld.shared.u32 %r10, [%r7]; st.shared.u32 [%r1], %r0;",
+     OWN MILLION_BARRIERS "ld.shared.u32 %r10, [%r7]; bar.sync 0; st.shared.u32 [%r1], %r0;",
+     SHARED, 32, SIM_SHARED_RACE, "thread (0, 0, 0): st.shared.u32 writes byte 0"},
     {"race: atomic and plain", OWN "st.shared.u32 [s], 5; atom.shared.min.s32 %r9, [s], %r0;",
      OWN "setp.ne.s32 %p0, %r0, 0; @%p0 bra on; st.shared.u32 [s], 5; on: bar.sync 0;"
          "atom.shared.min.s32 %r9, [s], %r0;",
@@ -258,6 +260,12 @@ static const struct planted {
      OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; cp.async.wait_all;"
                "bar.sync 0; ld.shared.u32 %r9, [%r1];",
      SHARED, 32, SIM_UNWRITTEN, "which a cp.async that nothing waited for writes"},
+    {"cp.async overtaken",
+     OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; bar.sync 0;"
+               "st.shared.u32 [%r1], %r0; cp.async.wait_all;",
+     OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; bar.sync 0;"
+               "cp.async.wait_all; st.shared.u32 [%r1], %r0;",
+     SHARED, 32, SIM_SHARED_RACE, "which thread 0 still writes by cp.async"},
     {"cp.async without a barrier",
      OWN AT(0) "cp.async.ca.shared.global [%r1], [%d2], 4, 4; cp.async.wait_all;"
                "ld.shared.u32 %r9, [%r7];",
@@ -296,12 +304,47 @@ static const struct planted {
      SHARED, 32, SIM_TRAP, "thread (7, 0, 0): trap the thread traps"},
 };
 
-static int run_planted(const struct planted *p, const char *body, struct sim_fault *fault)
+/* The same in a grid of two blocks. */
+static const struct planted planted_in_two[] = {
+    {"two blocks write", AT(1) "st.global.u32 [%d2], %r0;",
+     AT(1) "mov.u32 %r1, %ctaid.x; shl.b32 %r1, %r1, 2; add.s32 %r1, %r1, %r0;"
+           "mul.wide.u32 %d1, %r1, 4; add.s64 %d2, %d0, %d1; st.global.u32 [%d2], %r0;",
+     NULL, 4, SIM_SHARED_RACE,
+     "byte 0 of an allocation of 128 bytes at 0x10000000020000, which block (0, 0, 0) of the same "
+     "launch wrote"},
+    {"two blocks write halves of a word", AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+2], %h0;",
+     AT(1) "mov.u16 %h0, 1; mov.u32 %r1, %ctaid.x; mul.wide.u32 %d1, %r1, 2;"
+           "add.s64 %d2, %d0, %d1; st.global.u16 [%d2], %h0;",
+     NULL, 1, SIM_SHARED_RACE, "st.global.u16 at 0x"},
+    {"a block reads what another writes",
+     AT(0) "mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra on; st.global.u32 [%d2], %r0;"
+           "on: ld.global.u32 %r1, [%d2];",
+     AT(0) "mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra on; st.global.u32 [%d2], %r0;"
+           "ld.global.u32 %r1, [%d2]; on:",
+     NULL, 32, SIM_SHARED_RACE, "block (1, 0, 0), thread (0, 0, 0): ld.global.u32 at 0x"},
+    {"a block fetches what another writes",
+     OWN AT(0) "mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra on;"
+               "st.global.u32 [%d2], %r0; bra.uni out;"
+               "on: cp.async.ca.shared.global [s], [%d2], 4, 4; out:",
+     OWN AT(0) "mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra on;"
+               "st.global.u32 [%d2], %r0; bra.uni out;"
+               "on: cp.async.ca.shared.global [s], [%d2+4], 4, 4; out:",
+     SHARED, 1, SIM_SHARED_RACE, "cp.async.ca.shared.global at 0x"},
+    {"shared of another block",
+     OWN "mov.u32 %r9, %ctaid.x; setp.ne.s32 %p0, %r9, 0;"
+         "@%p0 bra later; st.shared.u32 [%r1], %r0;"
+         "later: ld.shared.u32 %r9, [%r1];",
+     OWN "st.shared.u32 [%r1], %r0; ld.shared.u32 %r9, [%r1];", SHARED, 32, SIM_UNWRITTEN,
+     "block (1, 0, 0), thread (0, 0, 0): ld.shared.u32 reads byte 0"},
+};
+
+static int run_planted(const struct planted *p, uint32_t grid, const char *body,
+                       struct sim_fault *fault)
 {
     const uint32_t data[32] = {1, 2, 3};
     struct kernel_launch launch = {.declarations = p->declarations,
                                    .body = body,
-                                   .grid = 2,
+                                   .grid = grid,
                                    .block = p->block,
                                    .param_count = 2,
                                    .memory = sim_memory_create()};
@@ -315,19 +358,27 @@ static int run_planted(const struct planted *p, const char *body, struct sim_fau
     return rc;
 }
 
+static void check_planted(const struct planted *p, uint32_t grid)
+{
+    struct sim_fault fault;
+    const int rc = run_planted(p, grid, p->wrong, &fault);
+    if (rc == 0 || fault.kind != p->kind || !strstr(fault.text, p->says))
+        fail_msg("%s: %d \"%s\", expected %d \"%s\"", p->name, fault.kind, fault.text, p->kind,
+                 p->says);
+    if (run_planted(p, grid, p->right, &fault))
+        fail_msg("%s, its twin: %d \"%s\"", p->name, fault.kind, fault.text);
+}
+
 static void test_finds_planted_faults(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
-        struct sim_fault fault;
-        const int rc = run_planted(&planted[i], planted[i].wrong, &fault);
-        if (rc == 0 || fault.kind != planted[i].kind || !strstr(fault.text, planted[i].says))
-            fail_msg("%s: %d \"%s\", expected %d \"%s\"", planted[i].name, fault.kind, fault.text,
-                     planted[i].kind, planted[i].says);
-        if (run_planted(&planted[i], planted[i].right, &fault))
-            fail_msg("%s, its twin: %d \"%s\"", planted[i].name, fault.kind, fault.text);
-    }
-    print_message("%zu faults and their twins\n", sizeof planted / sizeof *planted);
+    const size_t one = sizeof planted / sizeof *planted;
+    const size_t two = sizeof planted_in_two / sizeof *planted_in_two;
+    for (size_t i = 0; i < one; i++)
+        check_planted(&planted[i], 1);
+    for (size_t i = 0; i < two; i++)
+        check_planted(&planted_in_two[i], 2);
+    print_message("%zu faults and their twins\n", one + two);
 }
 
 /* ---- launches that cannot be ---- */

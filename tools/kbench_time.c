@@ -123,8 +123,10 @@ static unsigned char *make_tile(const struct bench *b, const struct subject *s,
     }
     for (int64_t i = 0; a->type != CASE_I32 && i < n; i++)
         ((double *)values)[i] = round_to_type(((double *)values)[i], a->type, lp_is_f16);
-    if (a->type != CASE_F8) /* which is only written */
+    if (a->type != CASE_F8)
         encode(bytes, values, n, a->type, lp_is_f16);
+    for (int64_t i = 0; a->type == CASE_F8 && i < n; i++) /* any below 2, and so no NaN */
+        bytes[i] = (unsigned char)(lrint(((double *)values)[i] * 64) & 0xbf);
     free(values);
     return bytes;
 }
@@ -291,13 +293,18 @@ double bench_floor(const struct bench *b, const struct kernel_case *c, int *by_b
     return fmax(moving, computing);
 }
 
-/* Times w on operands of these sizes; 0: it has none. */
-static int time_roof(struct bench *b, struct work *w, const size_t bytes[4], struct timing *t)
+/* Times w on operands of these kinds (result, two inputs, scales): random ones, since a GPU that
+ * multiplies zeros runs faster. */
+static int time_roof(struct bench *b, struct work *w, const struct case_arg kinds[4],
+                     struct timing *t)
 {
     void **const operands[4] = {&w->dst, &w->a, &w->b, &w->scale};
+    const struct kernel_case c = {.label = ""};
+    const struct subject s = {.key = "roof", .c = &c};
     int rc = 0;
-    for (int i = 0; i < 4 && !rc && bytes[i] > 0; i++)
-        rc = nj_alloc(b->ctx, NJ_MEM_DEVICE, bytes[i], operands[i]);
+    for (int i = 0; i < 4 && !rc; i++)
+        if (kinds[i].elements > 0)
+            rc = make_argument(b, &s, &kinds[i], operands[i]);
     if (!rc)
         rc = time_work(b, w, 0, t);
     for (int i = 0; i < 4; i++)
@@ -307,27 +314,30 @@ static int time_roof(struct bench *b, struct work *w, const size_t bytes[4], str
 
 static int measure_product(struct bench *b, enum nj_dtype dtype)
 {
-    static const size_t type_size[] = {[NJ_F32] = 4, [NJ_LP] = 2, [NJ_F8] = 1};
+    static const enum case_type types[] = {
+        [NJ_F32] = CASE_F32, [NJ_LP] = CASE_LP, [NJ_F8] = CASE_F8};
     const int32_t n = b->product_dim;
+    const enum nj_dtype result = dtype == NJ_F32 ? NJ_F32 : NJ_LP;
     const struct nj_gemm g = {.kind = NJ_GEMM_NT,
                               .ab_dtype = dtype,
-                              .c_dtype = dtype == NJ_F32 ? NJ_F32 : NJ_LP,
+                              .c_dtype = result,
                               .M = n,
                               .N = n,
                               .K = n,
                               .lda = n,
                               .ldb = n,
                               .ldc = n};
-    const size_t elements = (size_t)n * (size_t)n;
+    const int64_t all = (int64_t)n * n;
+    const struct case_arg kinds[4] = {
+        {.name = "c", .type = types[result], .elements = all, .scale = 1},
+        {.name = "a", .type = types[dtype], .elements = all, .scale = 1},
+        {.name = "b", .type = types[dtype], .elements = all, .scale = 1},
+        {.name = "scale", .elements = dtype == NJ_F8 ? n : 0, .scale = 1}};
     struct work w = {.product = &g};
     struct timing t;
     int rc = nj_gemm_prepare(b->ctx, &g);
     if (!rc)
-        rc = time_roof(b, &w,
-                       (const size_t[4]){elements * type_size[g.c_dtype],
-                                         elements * type_size[dtype], elements * type_size[dtype],
-                                         dtype == NJ_F8 ? (size_t)n * sizeof(float) : 0},
-                       &t);
+        rc = time_roof(b, &w, kinds, &t);
     if (!rc)
         b->product_gflops[dtype] = 2 * pow(n, 3) / t.median * 1e-3;
     return rc;
@@ -337,9 +347,12 @@ static int measure_roofs(struct bench *b)
 {
     const struct nj_device_info *info = nj_context_device(b->ctx);
     const int gpu = info->sm > 0;
+    const int64_t floats = (int64_t)(COPY_BYTES / sizeof(float));
+    const struct case_arg kinds[4] = {{.name = "to", .elements = floats, .scale = 1},
+                                      {.name = "from", .elements = floats, .scale = 1}};
     struct work copy = {0};
     struct timing t;
-    int rc = time_roof(b, &copy, (const size_t[4]){COPY_BYTES, COPY_BYTES}, &t);
+    int rc = time_roof(b, &copy, kinds, &t);
     if (rc)
         return rc;
     b->copy_gbs = 2 * (double)COPY_BYTES / t.median * 1e-3;

@@ -99,16 +99,41 @@ static void mark_keys(struct model_keys *m, const struct key_table *keys, struct
     }
 }
 
+/* Jansson does not say when memory runs out, and trips over some of what it could not store: after
+ * the first refusal come others. */
+static bool refused;
+static void *allocate(size_t bytes)
+{
+    void *block = refused ? NULL : malloc(bytes);
+    refused = !block;
+    return block;
+}
+
+static json_t *load_config(const char *path, char why[WHY_BYTES])
+{
+    json_error_t error;
+    refused = false;
+    json_set_alloc_funcs(allocate, free);
+    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (refused) {
+        json_decref(config);
+        config = NULL;
+        fail(why, "%.100s: no memory to read it", path);
+    } else if (!config) {
+        fail(why, "%.100s: %.140s", path, error.line < 0 ? strerror(errno) : error.text);
+    }
+    return config;
+}
+
 int model_keys_read(const char *dir, const struct key_table *keys, struct model_keys *out,
                     struct report *r, char why[WHY_BYTES])
 {
     char path[4096], reason[WHY_BYTES];
-    json_error_t error;
     *out = (struct model_keys){0};
     snprintf(path, sizeof(path), "%s/config.json", dir);
-    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_t *config = load_config(path, why);
     if (!config)
-        return fail(why, "%.100s: %.140s", path, error.line < 0 ? strerror(errno) : error.text);
+        return -1;
     int rc = read_config(config, out, reason);
     json_decref(config);
     if (rc)

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "json_text.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,23 +33,25 @@ static const struct chat_format formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-/* The text of a file, or NULL. */
-static char *read_file(const char *dir, const char *name)
+/* The text of a file; NULL where there is none, or nothing in it. */
+static int read_file(const char *dir, const char *name, char **out)
 {
     char path[4096];
+    size_t room = 0;
+    int rc = NJ_OK;
+    *out = NULL;
     snprintf(path, sizeof path, "%s/%s", dir, name);
     FILE *file = fopen(path, "rb");
     if (!file)
-        return NULL;
-    char *text = NULL;
-    size_t room = 0;
-    const ssize_t got = getdelim(&text, &room, '\0', file);
-    fclose(file);
-    if (got < 0) {
-        free(text);
-        return NULL;
+        return NJ_OK;
+    if (getdelim(out, &room, '\0', file) < 0) {
+        if (!feof(file))
+            rc = fail(errno == ENOMEM ? NJ_E_NOMEM : NJ_E_IO, "%s: %s", path, strerror(errno));
+        free(*out);
+        *out = NULL;
     }
-    return text;
+    fclose(file);
+    return rc;
 }
 
 /* Whether a template, or one of a list of named ones, has the mark. */
@@ -80,14 +83,17 @@ static int find_template(const char *dir, json_t **out)
 {
     char path[4096];
     json_t *config;
-    char *text = read_file(dir, "chat_template.jinja");
+    char *text;
+    *out = NULL;
+    const int rc = read_file(dir, "chat_template.jinja", &text);
+    if (rc)
+        return rc;
     if (text) {
         *out = json_text(text, strlen(text));
         free(text);
         return *out ? NJ_OK : fail(NJ_E_NOMEM, "%s: out of memory for its chat template", dir);
     }
     snprintf(path, sizeof path, "%s/tokenizer_config.json", dir);
-    *out = NULL;
     if (json_read_file(path, 0, "", &config) == NJ_E_NOMEM)
         return NJ_E_NOMEM;
     *out = json_incref(json_object_get(config, "chat_template"));

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "deadline.h"
 #include "error.h"
 #include "folder.h"
 #include "run.h"
@@ -222,7 +223,10 @@ struct outcome {
 static int one_step(struct run *r, int64_t step, struct outcome *o)
 {
     struct step_result result;
+    if (step == r->progress.first_step + 1 && nj_context_device(r->ctx)->sm > 0)
+        deadline_begin(step, r->s->first_step_timeout);
     int err = engine_step(r->engine, r->data, &result);
+    deadline_end();
     if (err && result.nonfinite[0] != '\0' && r->checkpoints.last > 0)
         return fail(err, "%s; checkpoint-%lld is good", fail_text(),
                     (long long)r->checkpoints.last);

@@ -486,24 +486,17 @@ static json_t *config_object(const struct model_config *c, const struct family *
                   c->intermediate_size, "num_hidden_layers", c->layers, "num_attention_heads",
                   c->heads, "num_key_value_heads", c->kv_heads, "head_dim", c->head_dim,
                   "vocab_size", c->vocab_size, "max_position_embeddings", c->max_positions);
-    if (!root)
-        return NULL;
-    int rc = 0;
-    rc |= json_object_set_new(root, "dtype", json_string(dtype));
-    rc |= json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
-    rc |= json_object_set_new(root, "rope_theta", json_real(c->rope_theta));
-    rc |= json_object_set_new(root, "rope_scaling", scaling_object(&c->rope_scaling));
+    json_object_set_new(root, "dtype", json_string(dtype));
+    json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
+    json_object_set_new(root, "rope_theta", json_real(c->rope_theta));
+    json_object_set_new(root, "rope_scaling", scaling_object(&c->rope_scaling));
     if (family->window > 0)
-        rc |= json_object_set_new(root, "sliding_window", json_null());
-    rc |= json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
-    rc |= json_object_set_new(root, "bos_token_id", token_or_null(c->bos_id));
-    rc |= json_object_set_new(root, "eos_token_id", token_or_null(c->eos_id));
-    rc |= json_object_set_new(root, "initializer_range", json_real(0.02));
-    rc |= json_object_set_new(root, "use_cache", json_true());
-    if (rc) {
-        json_decref(root);
-        return NULL;
-    }
+        json_object_set_new(root, "sliding_window", json_null());
+    json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
+    json_object_set_new(root, "bos_token_id", token_or_null(c->bos_id));
+    json_object_set_new(root, "eos_token_id", token_or_null(c->eos_id));
+    json_object_set_new(root, "initializer_range", json_real(0.02));
+    json_object_set_new(root, "use_cache", json_true());
     return root;
 }
 
@@ -525,14 +518,16 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
     int rc = config_check(c, path);
     if (rc)
         return rc;
+    json_memory_begin();
     json_t *root = config_object(c, family_find(c->model_type), dtype);
-    if (!root)
-        return fail(NJ_E_NOMEM, "%s: out of memory while writing it", path);
     errno = 0;
-    if (json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(10)) != 0)
+    rc = json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(10));
+    json_decref(root);
+    if (json_memory_end())
+        return fail(NJ_E_NOMEM, "%s: out of memory while writing it", path);
+    if (rc != 0)
         rc = fail(NJ_E_IO, "%s: cannot write it: %s; check the folder and its free space", path,
                   errno ? strerror(errno) : "the write failed");
-    json_decref(root);
     return rc;
 }
 

@@ -208,9 +208,12 @@ int init_model(const char *dir, const struct model_config *c, uint64_t seed, enu
     int rc = config_check(c, dir);
     if (rc)
         return rc;
-    const uint64_t bytes = (uint64_t)config_parameters(c) * st_dtype_bytes(dtype);
-    if ((rc = tensor_specs(c, &spec, &count)) ||
-        (rc = folder_check_space(dir, bytes + (bytes >> 6))) || (rc = folder_begin(&folder, dir)))
+    rc = tensor_specs(c, &spec, &count);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += (uint64_t)tensor_elements(&spec[i]) * st_dtype_bytes(dtype);
+    if (rc || (rc = folder_check_space(dir, bytes + (bytes >> 6))) ||
+        (rc = folder_begin(&folder, dir)))
         goto done;
     if ((rc = config_write(folder.temp, c, st_dtype_torch(dtype))) ||
         (rc = write_generation_config(folder.temp, c)) ||

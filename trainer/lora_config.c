@@ -142,6 +142,7 @@ int lora_config_write(const char *dir, const struct lora_config *c, const char *
     char path[4096];
     if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
+    json_memory_begin();
     json_t *names = json_array();
     for (int t = 0; t < LORA_TARGETS; t++)
         if (c->target[t])
@@ -154,6 +155,8 @@ int lora_config_write(const char *dir, const struct lora_config *c, const char *
                   "init_lora_weights", 1, "use_rslora", 0, "use_dora", 0, "modules_to_save");
     int rc = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : -1;
     json_decref(root);
+    if (json_memory_end())
+        return fail(NJ_E_NOMEM, "%s: out of memory", path);
     if (rc != 0)
         return fail(NJ_E_IO, "%s: cannot be written; check space and permissions", path);
     return 0;

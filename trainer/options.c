@@ -71,7 +71,7 @@ const struct option options[] = {
      "B|auto", "8", 1, BATCH_MOST,
      "sequences of a micro-batch; auto: as many as fit into memory, or as the run had that goes "
      "on"},
-    {"batch-size", "per-device-eval-batch-size", OPT_INT, CMD_EVAL, AT(batch_size), length, "B",
+    {"batch-size", "per-device-train-batch-size", OPT_INT, CMD_EVAL, AT(batch_size), length, "B",
      "8", 1, BATCH_MOST, "sequences of a batch"},
     {"memory-budget", NULL, OPT_REAL, TRAINING, AT(memory_budget), length, "GIB", "0", 0, 1e6,
      "device memory that the run may take; 0: what can be had"},
@@ -157,6 +157,9 @@ const struct option options[] = {
      "keep the checkpoint with the lowest loss on --eval-data as OUT/best"},
     {"resume", "resume-from-checkpoint", OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(resume), run,
      "auto|DIR", NULL, 0, 0, "go on from the newest checkpoint of --out, or from DIR"},
+    {"first-step-timeout", NULL, OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(first_step_timeout), run,
+     "SECONDS", "600", 0, 86400,
+     "on a GPU: end the run if its first step takes longer, as on a GPU that hangs; 0: never"},
     {"head-chunk", NULL, OPT_INT, TRAINING, AT(head_chunk), run, "N", "0", 0, 65536,
      "rows of logits at a time; 0: chosen by the plan"},
     {"gemm-table", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE,

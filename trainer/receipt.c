@@ -237,9 +237,14 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
                   int64_t steps_done)
 {
     char path[PATH_BYTES + 16];
+    json_memory_begin();
     json_t *root = receipt(c, r, steps_done);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     json_decref(root);
+    if (json_memory_end()) {
+        free(text);
+        text = NULL;
+    }
     if (text == NULL)
         return fail(NJ_E_NOMEM, "%s: out of memory for receipt.json", dir);
     snprintf(path, sizeof path, "%s/receipt.json", dir);

@@ -7,6 +7,7 @@
 #include "safetensors.h"
 
 #include "error.h"
+#include "json_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,17 +59,19 @@ static json_t *entry_of(const struct st_declared *t, uint64_t begin)
 static char *header_text(const struct st_declared *tensors, size_t count, size_t *bytes,
                          uint64_t *data_bytes)
 {
+    json_memory_begin(); /* else a shape may lack a number */
     json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     *data_bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        if (json_object_set_new(root, tensors[i].name, entry_of(&tensors[i], *data_bytes))) {
-            json_decref(root);
-            return NULL;
-        }
+        json_object_set_new(root, tensors[i].name, entry_of(&tensors[i], *data_bytes));
         *data_bytes += st_declared_bytes(&tensors[i]);
     }
     char *text = json_dumps(root, JSON_COMPACT);
     json_decref(root);
+    if (json_memory_end()) {
+        free(text);
+        text = NULL;
+    }
     if (!text)
         return NULL;
     size_t length = strlen(text);
@@ -362,26 +365,26 @@ static int write_index(const struct st_folder_writer *w)
 {
     char path[PATH_BYTES], name[64];
     uint64_t total = 0;
+    json_memory_begin();
     json_t *map = json_object();
-    int bad = map == NULL;
     for (size_t s = 0; s < w->shards; s++) {
         shard_name(w, s, name, sizeof name);
         for (size_t i = w->first[s]; i < w->first[s + 1]; i++) {
-            bad |= json_object_set_new(map, w->tensor[i].name, json_string(name));
+            json_object_set_new(map, w->tensor[i].name, json_string(name));
             total += st_declared_bytes(&w->tensor[i]);
         }
     }
     json_t *root =
         json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
     snprintf(path, sizeof path, "%s/model.safetensors.index.json", w->dir);
-    int rc = NJ_OK;
-    if (!root || bad)
+    int rc = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS) : -1;
+    json_decref(root);
+    if (json_memory_end())
         rc = fail(NJ_E_NOMEM, "%s: out of memory for the index", path);
-    else if (json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS) != 0)
+    else if (rc)
         rc = fail(NJ_E_IO, "%s: cannot write it; check the folder and its free space", path);
     if (rc)
         unlink(path);
-    json_decref(root);
     return rc;
 }
 

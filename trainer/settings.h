@@ -44,6 +44,7 @@ struct settings {
     bool merge;
     /* run */
     int64_t seed, eval_every, log_every, save_every, keep, head_chunk, early_stop_patience;
+    int64_t first_step_timeout;
     const char *resume, *log, *config, *gemm_table;
     int report_to; /* enum report_to */
     int device;    /* enum nj_device_kind */

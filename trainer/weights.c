@@ -7,6 +7,7 @@
 
 #include "error.h"
 #include "folder.h"
+#include "json_text.h"
 #include "safetensors.h"
 
 #include <jansson.h>
@@ -254,21 +255,24 @@ done:
 static int save_config(struct engine *e, const char *dir)
 {
     char from[4096], to[4096];
-    json_error_t error;
+    json_t *config;
     if (snprintf(from, sizeof from, "%s/config.json", e->student_dir) >= (int)sizeof from ||
         snprintf(to, sizeof to, "%s/config.json", dir) >= (int)sizeof to)
         return fail(NJ_E_ARG, "%s: path too long; use a shorter one", dir);
-    json_t *config = json_load_file(from, 0, &error);
-    if (!config)
-        return fail(NJ_E_FORMAT, "%s: line %d: %s; restore the file", from, error.line, error.text);
+    int rc = json_read_file(from, 0, "restore the file", &config);
+    if (rc != 0)
+        return rc;
+    json_memory_begin();
     /* Older and newer spelling; some files have both. */
     const char *dtype = st_dtype_torch(weights_dtype(e));
     if (json_object_get(config, "dtype"))
         json_object_set_new(config, "dtype", json_string(dtype));
     if (json_object_get(config, "torch_dtype") || !json_object_get(config, "dtype"))
         json_object_set_new(config, "torch_dtype", json_string(dtype));
-    int rc = json_dump_file(config, to, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    rc = json_dump_file(config, to, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     json_decref(config);
+    if (json_memory_end())
+        return fail(NJ_E_NOMEM, "%s: out of memory", to);
     if (rc != 0)
         return fail(NJ_E_IO, "%s: cannot be written; check space and permissions", to);
     return 0;

@@ -39,9 +39,18 @@ static void read_name(char *out, size_t bytes)
     fclose(f);
 }
 
+/* OpenBLAS waits for as many threads as OpenMP would start, although it gets no more than
+ * OMP_THREAD_LIMIT: for ever. What OpenMP would start is a setting of the thread that asks. */
+static void keep_to_thread_limit(void)
+{
+    if (omp_get_max_threads() > omp_get_thread_limit())
+        omp_set_num_threads(omp_get_thread_limit());
+}
+
 static int cpu_open(nj_context *ctx, const struct nj_options *options)
 {
     (void)options;
+    keep_to_thread_limit();
     read_name(ctx->info.name, sizeof ctx->info.name);
     ctx->info.f8 = 1;
     ctx->info.multiprocessors = omp_get_max_threads();
@@ -259,6 +268,7 @@ static int cpu_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan,
     const struct nj_gemm *g = &plan->shape;
 
     (void)s;
+    keep_to_thread_limit();
     if (g->ab_dtype == NJ_F8)
         run_f8(plan, x);
     else

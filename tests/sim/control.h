@@ -3,8 +3,9 @@
  * control.h: what a test that has loaded the simulated driver may ask of it and set, by
  * dlsym(SIM_CONTROL). Programs that only open it are told by environment variables:
  *
- *   NOJIT_SIM_DEVICE   the GPUs, by name (t4, rtx4090, h100, rtx5090, gb10) or arch (sm_86), a comma
- *                      between two; h100 if it is not set
+ *   NOJIT_SIM_DEVICE   the GPUs, by name (t4, rtx4090, h100, rtx5090, gb10) or arch (sm_86;
+ *                      sm_86-shared: with the host's memory), a comma between two; none; h100 if it
+ *                      is not set
  *   NOJIT_SIM_FAIL     NAME:N:ERROR: the N-th call (from 1) of the function NAME answers with ERROR,
  *                      with + behind it the later ones, too. NAME may be launch, copy or product:
  *                      the N-th that is executed then fails, and the context is lost; ERROR may be
@@ -12,6 +13,7 @@
  *   NOJIT_SIM_LOG      a file to which sentences go; standard error if it is not set
  *   NOJIT_SIM_PTX      the table of machine code and its PTX; ptx.txt beside the library else
  *   NOJIT_SIM_MEMORY   bytes of memory of each GPU
+ *   NOJIT_SIM_STOP     bytes that cuMemAlloc gives at most
  *   NOJIT_SIM_CUDA     the CUDA version of the driver, such as 12040
  *   NOJIT_SIM_STRICT   1: a process that has not forbidden the JIT is refused
  */

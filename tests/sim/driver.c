@@ -89,18 +89,33 @@ static bool jit_is_forbidden(void)
     return true;
 }
 
+/* CUDA_VISIBLE_DEVICES: which of the list there are, and in which order. */
+static bool next_visible(char list[][32], int count, char **rest, char **word)
+{
+    if (!*rest)
+        return false;
+    const long at = strtol(strsep(rest, ","), NULL, 10);
+    *word = list[at];
+    return at >= 0 && at < count;
+}
+
 /* A device that is retained stays as it is. */
 static int read_devices(void)
 {
-    char list[256], *rest = list, *word;
+    char text[256], list[SIM_MAX_DEVICES][32], visible[64] = "0,1,2,3,4,5,6,7", *rest = text, *word;
+    int count = 0;
     const char *memory = sim_setting("NOJIT_SIM_MEMORY", NULL);
-    snprintf(list, sizeof list, "%s", sim_setting("NOJIT_SIM_DEVICE", "h100"));
+    snprintf(text, sizeof text, "%s", sim_setting("NOJIT_SIM_DEVICE", "h100"));
+    while ((word = strsep(&rest, ",")) != NULL && count < SIM_MAX_DEVICES)
+        if (strcmp(word, "none") != 0)
+            snprintf(list[count++], sizeof list[0], "%s", word);
+    if (getenv("CUDA_VISIBLE_DEVICES"))
+        snprintf(visible, sizeof visible, "%s", getenv("CUDA_VISIBLE_DEVICES"));
+    rest = visible;
     sim.devices = 0;
-    while ((word = strsep(&rest, ",")) != NULL && sim.devices < SIM_MAX_DEVICES) {
+    while (sim.devices < SIM_MAX_DEVICES && next_visible(list, count, &rest, &word)) {
         struct sim_device *d = &sim.device[sim.devices];
         struct sim_profile *p = &d->profile;
-        if (strcmp(word, "none") == 0)
-            continue;
         sim.devices++;
         if (d->retained)
             continue;
@@ -108,6 +123,8 @@ static int read_devices(void)
             sim_say("NOJIT_SIM_DEVICE: no GPU is called %s", word);
             return CUDA_NO_DEVICE;
         }
+        if (sim_setting("NOJIT_SIM_STOP", NULL))
+            p->device_bytes = strtoull(getenv("NOJIT_SIM_STOP"), NULL, 10);
         if (memory)
             p->memory_bytes = p->free_bytes = p->device_bytes = strtoull(memory, NULL, 10);
     }

@@ -20,8 +20,8 @@ struct sim_loaded {
     void *code; /* that the strings of cubin point into */
     size_t code_bytes;
     uint32_t max_dynamic_shared;
-    bool exempt; /* its PTX is not there */
     bool decoded;
+    bool exempt;                /* loads, and does not launch */
     struct sim_module *machine; /* NULL before the first launch */
     const struct sim_entry *entry;
 };
@@ -266,28 +266,38 @@ static bool same_params(const struct sim_loaded *m)
     return sim_entry_shared_bytes(m->entry) <= c->static_shared_bytes;
 }
 
-/* The PTX is read when a module is first launched: most runs use few of what they load. */
+static int exempt(struct sim_loaded *m, const char *why)
+{
+    if (!m->exempt)
+        sim_control_state.exempt++;
+    m->exempt = true;
+    sim_say("%s: exempt: %s", m->cubin.entry, why);
+    return CUDA_NOT_SUPPORTED;
+}
+
+/* The PTX is read when a module is first launched: most runs use few of what they load. What an `a`
+ * target has of its own (wgmma) the machine does not know: that is no fault of the kernel. */
 static int decode(struct sim_loaded *m)
 {
     char why[256] = "";
     struct sim_fault fault = {0};
     size_t bytes;
     const char *name = m->cubin.entry;
+    if (m->exempt)
+        return CUDA_NOT_SUPPORTED;
     if (m->decoded)
         return m->entry ? CUDA_SUCCESS : CUDA_INVALID_SOURCE;
     m->decoded = true;
     char *text = sim_ptx_of(m->code, m->code_bytes, &bytes, why);
-    if (text && sim_module_create(text, bytes, &m->machine, &fault))
-        snprintf(why, sizeof why, "%s", fault.text);
-    if (!text || (!m->machine && m->cubin.arch_specific == 1)) {
-        sim_control_state.exempt++;
-        sim_say("%s: exempt: %s", name, why);
-        m->decoded = false;
+    if (!text)
+        return exempt(m, why);
+    const bool refused = sim_module_create(text, bytes, &m->machine, &fault) != 0;
+    if (refused && m->cubin.arch_specific == 1) {
         free(text);
-        return CUDA_NOT_SUPPORTED;
+        return exempt(m, fault.text);
     }
-    if (!m->machine)
-        sim_say("%s: %s", name, why);
+    if (refused)
+        sim_say("%s: %s", name, fault.text);
     else if (!(m->entry = sim_module_entry(m->machine, name)))
         sim_say("%s: is not in its PTX", name);
     else if (!same_params(m)) {

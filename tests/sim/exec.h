@@ -15,7 +15,9 @@
 
 #include "ptx.h"
 
-enum { WARPS_MAX = 32, MASK_ALL = -1 };
+enum { WARPS_MAX = 32 };
+/* Of a block's number in struct block's writer: more blocks than that share numbers. */
+enum { WRITER_BLOCKS = (1 << 30) - 1 };
 /* Jumps of one warp after which a kernel is taken to hang. */
 enum { JUMPS_MAX = 1 << 24 };
 
@@ -28,6 +30,7 @@ struct launch {
     struct sim_fault *fault;     /* the first, kept by sim_fault_at() */
     int faulted;                 /* atomic */
     uint64_t next_block, blocks; /* next_block: atomic */
+    uint32_t number;             /* counts launches */
 };
 
 enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_DONE };
@@ -69,6 +72,7 @@ struct warp {
 struct block {
     struct launch *launch;
     uint32_t index[3];
+    uint64_t writer; /* what it notes of its writes to global memory: see exec_global.c */
     unsigned char *shared;
     uint32_t *wrote, *read; /* a stamp for each word of shared memory: see exec_shared.c */
     uint32_t now, barrier_at, begin_at;
@@ -133,7 +137,7 @@ void sim_run_guarded(struct warp *warp, const struct insn *insn);
 /* Lanes whose predicate is set, active or not. */
 uint32_t sim_lanes_set(const struct warp *warp, sim_place predicate);
 /* True if all of those lanes that live are here; if not, the group waits for them. */
-bool sim_gather(struct warp *warp, const struct insn *insn, uint32_t lanes);
+bool sim_gather(struct warp *warp, uint32_t lanes);
 void sim_run_warp(struct warp *warp);
 void sim_run_block(struct block *block);
 
@@ -141,7 +145,12 @@ void sim_run_block(struct block *block);
  * their count. Returns false after a fault. */
 bool sim_shared_at(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
                    uint32_t bytes);
-enum sim_shared_use { USE_PLAIN, USE_ATOMIC, USE_IN_FLIGHT };
+enum sim_shared_use {
+    USE_PLAIN,
+    USE_ATOMIC,
+    USE_IN_FLIGHT, /* a cp.async that is not waited for */
+    USE_ARRIVED    /* its end; kept as USE_PLAIN */
+};
 /* Note accesses of words, and find races and reads of what was not written. */
 bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                      uint32_t bytes);

@@ -63,7 +63,7 @@ static void finish(struct warp *warp, const struct insn *insn, bool all, uint32_
             continue;
         }
         if (!sim_shared_write(warp, insn, (int)transfer.lane, transfer.to, transfer.bytes,
-                              USE_PLAIN))
+                              USE_ARRIVED))
             return;
         memcpy(warp->block->shared + transfer.to, transfer.data, transfer.bytes);
     }

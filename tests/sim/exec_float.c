@@ -4,9 +4,9 @@
  * they say otherwise; the approximations are libm's. Subnormal numbers count, but for .ftz.
  */
 #include "exec.h"
+#include "narrow.h"
 
 #include <math.h>
-#include <string.h>
 
 #define SAME(OP, name, text, operands, T, value) OP(name, text, operands, T, T, T, T, value)
 #define COMPARE(OP, name, text, operands, T, value)                                                \
@@ -17,29 +17,15 @@ static inline float flushed(float x)
     return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
 }
 
-static inline uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* A NaN gives way to a number; -0 is below +0. */
 static inline float least(float x, float y)
 {
-    const float equal = float_of(bits_of(x) | bits_of(y));
+    const float equal = float_of_bits(bits_of_float(x) | bits_of_float(y));
     return x != x ? y : y != y ? x : x < y ? x : y < x ? y : x == 0 ? equal : x;
 }
 static inline float greatest(float x, float y)
 {
-    const float equal = float_of(bits_of(x) & bits_of(y));
+    const float equal = float_of_bits(bits_of_float(x) & bits_of_float(y));
     return x != x ? y : y != y ? x : x > y ? x : y > x ? y : x == 0 ? equal : x;
 }
 
@@ -88,11 +74,13 @@ static inline float divide_approximately(float x, float y)
     SAME(OP, lg2_approx, "lg2.approx.f32", "r=r", float, log2f(x)) \
     SAME(OP, sin_approx, "sin.approx.f32", "r=r", float, sinf(x)) \
     SAME(OP, cos_approx, "cos.approx.f32", "r=r", float, cosf(x)) \
+    SAME(OP, sqrt_approx, "sqrt.approx.f32", "r=r", float, sqrtf(x)) \
     SAME(OP, rsqrt_approx, "rsqrt.approx.f32", "r=r", float, (float)(1 / sqrt(x))) \
     COMPARE(OP, eq_f32, "setp.eq.f32", "p=rr", float, x == y) \
     COMPARE(OP, equ_f32, "setp.equ.f32", "p=rr", float, !(x < y || x > y)) \
     COMPARE(OP, ne_f32, "setp.ne.f32", "p=rr", float, x < y || x > y) \
     COMPARE(OP, neu_f32, "setp.neu.f32", "p=rr", float, x != y) \
+    COMPARE(OP, num_f32, "setp.num.f32", "p=rr", float, x == x && y == y) \
     COMPARE(OP, lt_f32, "setp.lt.f32", "p=rr", float, x < y) \
     COMPARE(OP, ltu_f32, "setp.ltu.f32", "p=rr", float, !(x >= y)) \
     COMPARE(OP, leu_f32, "setp.leu.f32", "p=rr", float, !(x > y)) \

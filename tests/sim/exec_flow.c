@@ -84,9 +84,8 @@ static void wake_groups(struct warp *warp)
         warp->groups[i].waits = false;
 }
 
-bool sim_gather(struct warp *warp, const struct insn *insn, uint32_t lanes)
+bool sim_gather(struct warp *warp, uint32_t lanes)
 {
-    (void)insn;
     if ((lanes & warp->live & ~warp->mask) == 0)
         return true;
     warp->pc--;
@@ -175,7 +174,7 @@ static bool arrive(struct warp *warp, const struct insn *insn)
                      insn->integer[0]);
         return false;
     }
-    if (!sim_gather(warp, insn, warp->exists))
+    if (!sim_gather(warp, warp->exists))
         return false;
     if (warp->mask != warp->exists) {
         sim_fault_at(warp, insn, __builtin_ctz(warp->exists & ~warp->mask), SIM_DIVERGENT_BARRIER,
@@ -203,7 +202,7 @@ static void run_barrier_count(struct warp *warp, const struct insn *insn)
 static void run_warp_barrier(struct warp *warp, const struct insn *insn)
 {
     const uint32_t *member = sim_slot(warp, insn->o[0]);
-    if (sim_gather(warp, insn, member[__builtin_ctz(warp->mask)]))
+    if (sim_gather(warp, member[__builtin_ctz(warp->mask)]))
         sim_shared_warp_barrier(warp);
 }
 

@@ -2,7 +2,10 @@
  *
  * exec_global.c: loads and stores of global memory, each checked against the allocation it falls
  * into: bounds, alignment and, where the allocation keeps record, whether the bytes were ever
- * written. Two blocks that race for a byte are not found.
+ * written, and whether another block of the launch wrote them: nothing in the table orders blocks.
+ * That a block writes what another has read before is not found.
+ *
+ * A writer is noted as launch (32 bits), block (30) and which halves of the word it wrote (2).
  */
 #include "exec.h"
 
@@ -16,6 +19,7 @@ struct span {
     uint64_t at[LANES];
     unsigned char *host[LANES];
     unsigned char *marks[LANES]; /* NULL: not kept */
+    uint64_t *writers[LANES];    /* NULL: not kept */
     bool marked;                 /* none is NULL */
 };
 
@@ -69,23 +73,6 @@ static void report_unwritten(struct warp *warp, const struct insn *insn, int lan
                  (unsigned long long)in->address);
 }
 
-bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
-                     uint32_t bytes, uint32_t align, void *to)
-{
-    const struct sim_allocation *in = allocation_of(warp, insn, lane, address, bytes, align);
-    if (!in)
-        return false;
-    const uint64_t into = address - in->address;
-    for (uint32_t i = 0; in->written && i < bytes; i++) {
-        if (!in->written[into + i]) {
-            report_unwritten(warp, insn, lane, address, bytes);
-            return false;
-        }
-    }
-    memcpy(to, in->host + into, bytes);
-    return true;
-}
-
 /* All lanes in the allocation that the warp used last. */
 INLINE bool locate_together(const struct warp *warp, uint32_t bytes, struct span *span)
 {
@@ -104,6 +91,7 @@ INLINE bool locate_together(const struct warp *warp, uint32_t bytes, struct span
         const uint64_t into = span->at[lane] - recent->address;
         span->host[lane] = recent->host + into;
         span->marks[lane] = span->marked ? recent->written + into : NULL;
+        span->writers[lane] = recent->writers ? recent->writers + into / 4 : NULL;
     }
     return true;
 }
@@ -121,6 +109,7 @@ static bool locate_each(struct warp *warp, const struct insn *insn, uint32_t byt
         const uint64_t into = span->at[lane] - in->address;
         span->host[i] = in->host + into;
         span->marks[i] = in->written ? in->written + into : NULL;
+        span->writers[i] = in->writers ? in->writers + into / 4 : NULL;
         span->marked &= in->written != NULL;
         warp->recent = in;
     }
@@ -155,6 +144,86 @@ INLINE bool check_written(struct warp *warp, const struct insn *insn, uint32_t b
     return true;
 }
 
+/* Halves of a word that an access of so many bytes takes. */
+INLINE uint64_t halves_of(uint64_t address, uint32_t bytes)
+{
+    return bytes >= 4 ? 3 : UINT64_C(1) << (address >> 1 & 1);
+}
+
+/* True if another block of this launch wrote to what is accessed. */
+INLINE bool is_foreign(const struct warp *warp, uint64_t writer, uint64_t halves)
+{
+    const uint64_t differ = writer ^ warp->block->writer;
+    return differ >> 32 == 0 && differ >> 2 != 0 && (writer & halves) != 0;
+}
+
+static void report_foreign(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
+                           uint64_t writer)
+{
+    const struct sim_allocation *in = sim_memory_nearest(warp->block->launch->memory, address);
+    const uint32_t *grid = warp->block->launch->grid;
+    const uint32_t number = (uint32_t)writer >> 2;
+    sim_fault_at(warp, insn, lane, SIM_SHARED_RACE,
+                 "at %#llx, byte %lld of an allocation of %zu bytes at %#llx, which block (%u, %u, "
+                 "%u) of the same launch wrote",
+                 (unsigned long long)address, (long long)(address - in->address), in->bytes,
+                 (unsigned long long)in->address, number % grid[0], number / grid[0] % grid[1],
+                 number / grid[0] / grid[1]);
+}
+
+/* False after a fault: another block of the launch wrote some of the bytes. */
+INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t bytes,
+                          const struct span *span)
+{
+    const uint32_t words = (bytes + 3) / 4;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        const uint64_t halves = halves_of(span->at[lane], bytes);
+        for (uint32_t i = 0; span->writers[lane] && i < words; i++) {
+            if (is_foreign(warp, span->writers[lane][i], halves)) {
+                report_foreign(warp, insn, lane, span->at[lane] + 4 * i, span->writers[lane][i]);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+INLINE void note_writers(struct warp *warp, uint32_t bytes, const struct span *span)
+{
+    const uint32_t words = (bytes + 3) / 4;
+    for (int lane = 0; lane < LANES; lane++) {
+        const uint64_t mine = warp->block->writer | halves_of(span->at[lane], bytes);
+        for (uint32_t i = 0; span->writers[lane] && i < words; i++) {
+            uint64_t *writer = &span->writers[lane][i];
+            *writer = (*writer ^ mine) >> 2 ? mine : *writer | mine;
+        }
+    }
+}
+
+bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
+                     uint32_t bytes, uint32_t align, void *to)
+{
+    const struct sim_allocation *in = allocation_of(warp, insn, lane, address, bytes, align);
+    if (!in)
+        return false;
+    const uint64_t into = address - in->address;
+    for (uint32_t i = 0; in->written && i < bytes; i++) {
+        if (!in->written[into + i]) {
+            report_unwritten(warp, insn, lane, address, bytes);
+            return false;
+        }
+    }
+    for (uint64_t word = into / 4; in->writers && word < (into + bytes + 3) / 4; word++) {
+        if (is_foreign(warp, in->writers[word], 3)) {
+            report_foreign(warp, insn, lane, in->address + 4 * word, in->writers[word]);
+            return false;
+        }
+    }
+    memcpy(to, in->host + into, bytes);
+    return true;
+}
+
 /* R: what a T becomes in its register. */
 #define LOAD(name, T, R, count)                                                                    \
     static void name(struct warp *warp, const struct insn *insn)                                   \
@@ -162,7 +231,7 @@ INLINE bool check_written(struct warp *warp, const struct insn *insn, uint32_t b
         const uint32_t bytes = count * sizeof(T);                                                  \
         struct span span;                                                                          \
         if (!locate(warp, insn, insn->o[count], bytes, &span) ||                                   \
-            !check_written(warp, insn, bytes, &span))                                              \
+            !check_written(warp, insn, bytes, &span) || !check_writers(warp, insn, bytes, &span))  \
             return;                                                                                \
         for (int i = 0; i < count; i++) {                                                          \
             R *result = sim_slot(warp, insn->o[i]);                                                \
@@ -179,7 +248,8 @@ INLINE bool check_written(struct warp *warp, const struct insn *insn, uint32_t b
     {                                                                                              \
         const uint32_t bytes = count * sizeof(T);                                                  \
         struct span span;                                                                          \
-        if (!locate(warp, insn, insn->o[0], bytes, &span))                                         \
+        if (!locate(warp, insn, insn->o[0], bytes, &span) ||                                       \
+            !check_writers(warp, insn, bytes, &span))                                              \
             return;                                                                                \
         for (int i = 0; i < count; i++) {                                                          \
             const T *source = sim_slot(warp, insn->o[1 + i]);                                      \
@@ -191,6 +261,7 @@ INLINE bool check_written(struct warp *warp, const struct insn *insn, uint32_t b
         for (int lane = 0; lane < LANES; lane++)                                                   \
             if (span.marks[lane])                                                                  \
                 memset(span.marks[lane], 1, bytes);                                                \
+        note_writers(warp, bytes, &span);                                                          \
     }
 
 LOAD(load_16, uint16_t, uint16_t, 1)

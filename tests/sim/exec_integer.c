@@ -31,6 +31,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
 #define INTEGERS(OP) \
     SAME(OP, add_s32, "add.s32", "r=rr", uint32_t, x + y) \
     SAME(OP, add_s64, "add.s64", "l=ll", uint64_t, x + y) \
+    SAME(OP, add_s16, "add.s16", "h=hh", uint16_t, x + y) \
     SAME(OP, sub_s16, "sub.s16", "h=hh", uint16_t, x - y) \
     SAME(OP, sub_s32, "sub.s32", "r=rr", uint32_t, x - y) \
     SAME(OP, sub_s64, "sub.s64", "l=ll", uint64_t, x - y) \
@@ -55,6 +56,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, max_s64, "max.s64", "l=ll", int64_t, x > y ? x : y) \
     SAME(OP, max_u32, "max.u32", "r=rr", uint32_t, x > y ? x : y) \
     SAME(OP, max_u64, "max.u64", "l=ll", uint64_t, x > y ? x : y) \
+    SAME(OP, and_b16, "and.b16", "h=hh", uint16_t, x & y) \
     SAME(OP, and_b32, "and.b32", "r=rr", uint32_t, x & y) \
     SAME(OP, and_b64, "and.b64", "l=ll", uint64_t, x & y) \
     SAME(OP, and_pred, "and.pred", "p=pp", uint32_t, x & y) \
@@ -72,6 +74,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     OP(shr_s64, "shr.s64", "l=lr", int64_t, int64_t, uint32_t, uint32_t, x >> shift_of(y, 63)) \
     SAME(OP, popc_b32, "popc.b32", "r=r", uint32_t, __builtin_popcount(x)) \
     COMPARE(OP, eq_b32, "setp.eq.b32", "p=rr", uint32_t, x == y) \
+    COMPARE(OP, eq_b16, "setp.eq.b16", "p=hh", uint16_t, x == y) \
     COMPARE(OP, eq_s16, "setp.eq.s16", "p=hh", uint16_t, x == y) \
     COMPARE(OP, eq_s32, "setp.eq.s32", "p=rr", uint32_t, x == y) \
     COMPARE(OP, eq_s64, "setp.eq.s64", "p=ll", uint64_t, x == y) \

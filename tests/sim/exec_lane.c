@@ -5,7 +5,7 @@
  */
 #include "exec.h"
 
-/* The lane that each lane takes from, or its own where the segment ends. */
+/* How a lane finds the one that it takes from; past its segment's end it keeps its own value. */
 enum shuffle { SHUFFLE_BFLY, SHUFFLE_IDX };
 
 /* True once all lanes that the member masks name are here. */
@@ -21,7 +21,7 @@ static bool gather_members(struct warp *warp, const struct insn *insn, const uin
         }
         named |= members[lane];
     }
-    return sim_gather(warp, insn, named);
+    return sim_gather(warp, named);
 }
 
 static inline __attribute__((always_inline)) void shuffle(struct warp *warp,

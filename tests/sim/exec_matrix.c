@@ -11,7 +11,7 @@
 /* All lanes must take part. */
 static bool is_whole(struct warp *warp, const struct insn *insn)
 {
-    if (!sim_gather(warp, insn, UINT32_MAX))
+    if (!sim_gather(warp, UINT32_MAX))
         return false;
     if (warp->full)
         return true;
@@ -60,43 +60,52 @@ static void ldmatrix_transposed(struct warp *warp, const struct insn *insn)
     }
 }
 
-/* C (16 x 8) += A (16 x k) B (k x 8). */
+/* A row of C. */
+typedef float eight __attribute__((vector_size(8 * sizeof(float))));
+
+/* The halves of a register, in the order of lanes: 8 rows of 8. */
+static inline __attribute__((always_inline)) void
+read_halves(const struct warp *warp, sim_place place, float (*decode)(uint32_t), float *to)
+{
+    const uint16_t *halves = sim_slot(warp, place);
+    for (int i = 0; i < 64; i++)
+        to[i] = decode(halves[i]);
+}
+
+/* C (16 x 8) += A (16 x k) B (k x 8). Columns of C and B stand in the order 0, 2, 4, 6, 1, 3, 5, 7
+ * here: four lanes then hold four neighbours. Products of these formats are exact in a float. */
 static inline __attribute__((always_inline)) void
 multiply(struct warp *warp, const struct insn *insn, int depth, float (*decode)(uint32_t))
 {
-    float a[16][16], b[16][8], c[16][8];
+    float a[4][64], columns[64], b[16][8], c[16][8];
     if (!is_whole(warp, insn))
         return;
     const sim_place *at_a = insn->o + 4, *at_b = at_a + depth / 4, *at_c = at_b + depth / 8;
-    for (int i = 0; i < depth / 4; i++) { /* rows from 8 (i % 2), k from 8 (i / 2) */
-        const uint32_t *source = sim_slot(warp, at_a[i]);
-        for (int lane = 0; lane < LANES; lane++) {
-            float *to = &a[8 * (i % 2) + lane / 4][8 * (i / 2) + 2 * (lane % 4)];
-            to[0] = decode(source[lane] & 0xffff);
-            to[1] = decode(source[lane] >> 16);
-        }
-    }
+    for (int i = 0; i < depth / 4; i++) /* rows from 8 (i % 2), k from 8 (i / 2) */
+        read_halves(warp, at_a[i], decode, a[i]);
     for (int i = 0; i < depth / 8; i++) {
-        const uint32_t *source = sim_slot(warp, at_b[i]);
-        for (int lane = 0; lane < LANES; lane++) {
-            b[8 * i + 2 * (lane % 4)][lane / 4] = decode(source[lane] & 0xffff);
-            b[8 * i + 2 * (lane % 4) + 1][lane / 4] = decode(source[lane] >> 16);
-        }
-    }
-    for (int i = 0; i < 4; i++) {
-        const float *source = sim_slot(warp, at_c[i]);
-        for (int lane = 0; lane < LANES; lane++)
-            c[8 * (i / 2) + lane / 4][2 * (lane % 4) + i % 2] = source[lane];
-    }
-    for (int row = 0; row < 16; row++)
-        for (int k = 0; k < depth; k++)
+        read_halves(warp, at_b[i], decode, columns);
+        for (int k = 0; k < 8; k++)
             for (int column = 0; column < 8; column++)
-                c[row][column] = __builtin_fmaf(a[row][k], b[k][column], c[row][column]);
-    for (int i = 0; i < 4; i++) {
-        float *result = sim_slot(warp, insn->o[i]);
-        for (int lane = 0; lane < LANES; lane++)
-            result[lane] = c[8 * (i / 2) + lane / 4][2 * (lane % 4) + i % 2];
+                b[8 * i + k][4 * (column % 2) + column / 2] = columns[8 * column + k];
     }
+    for (int i = 0; i < 4; i++)
+        for (int row = 0; row < 8; row++)
+            memcpy(&c[8 * (i / 2) + row][4 * (i % 2)],
+                   (const float *)sim_slot(warp, at_c[i]) + 4 * row, 4 * sizeof(float));
+    for (int row = 0; row < 16; row++) {
+        eight sum, factor;
+        memcpy(&sum, c[row], sizeof sum);
+        for (int k = 0; k < depth; k++) {
+            memcpy(&factor, b[k], sizeof factor);
+            sum += a[2 * (k / 8) + row / 8][8 * (row % 8) + k % 8] * factor;
+        }
+        memcpy(c[row], &sum, sizeof sum);
+    }
+    for (int i = 0; i < 4; i++)
+        for (int row = 0; row < 8; row++)
+            memcpy((float *)sim_slot(warp, insn->o[i]) + 4 * row,
+                   &c[8 * (i / 2) + row][4 * (i % 2)], 4 * sizeof(float));
 }
 
 static void mma_k16_bf16(struct warp *warp, const struct insn *insn)

@@ -27,6 +27,7 @@
     OP(selp_b32, "selp.b32", "r=rrp", uint32_t, uint32_t, uint32_t, uint32_t, z ? x : y) \
     OP(selp_u32, "selp.u32", "r=rrp", uint32_t, uint32_t, uint32_t, uint32_t, z ? x : y) \
     OP(selp_f32, "selp.f32", "r=rrp", uint32_t, uint32_t, uint32_t, uint32_t, z ? x : y) \
+    OP(selp_b16, "selp.b16", "h=hhp", uint16_t, uint16_t, uint16_t, uint32_t, z ? x : y) \
     OP(selp_u16, "selp.u16", "h=hhp", uint16_t, uint16_t, uint16_t, uint32_t, z ? x : y) \
     OP(selp_b64, "selp.b64", "l=llp", uint64_t, uint64_t, uint64_t, uint32_t, z ? x : y) \
     OP(selp_u64, "selp.u64", "l=llp", uint64_t, uint64_t, uint64_t, uint32_t, z ? x : y) \

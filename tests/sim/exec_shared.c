@@ -96,6 +96,11 @@ static bool write_word(struct warp *warp, const struct insn *insn, int lane, uin
     const uint32_t thread = warp->first_thread + (uint32_t)lane;
     const uint32_t wrote = block->wrote[word], read = block->read[word];
     const bool both_atomic = use == USE_ATOMIC && kind_of(wrote) == USE_ATOMIC;
+    const bool in_flight = time_of(wrote) >= block->begin_at && kind_of(wrote) == USE_IN_FLIGHT;
+    if (in_flight && use != USE_ARRIVED) {
+        report_race(warp, insn, lane, word, wrote, "writes", "still writes by cp.async");
+        return false;
+    }
     if (!both_atomic && !is_ordered(warp, wrote, true, thread)) {
         report_race(warp, insn, lane, word, wrote, "writes", "wrote");
         return false;
@@ -106,7 +111,8 @@ static bool write_word(struct warp *warp, const struct insn *insn, int lane, uin
                     kind_of(read) == READ_BY_ONE ? "read" : "and others read");
         return false;
     }
-    block->wrote[word] = block->now << TIME_SHIFT | (uint32_t)use << KIND_SHIFT | thread;
+    const uint32_t kind = use == USE_ARRIVED ? USE_PLAIN : use;
+    block->wrote[word] = block->now << TIME_SHIFT | kind << KIND_SHIFT | thread;
     return true;
 }
 
@@ -222,16 +228,57 @@ INLINE bool locate(struct warp *warp, const struct insn *insn, sim_place address
     return true;
 }
 
+/* What a stamp of reads becomes by a read of `mine`, where no bar.warp.sync came since the last
+ * barrier. */
+INLINE uint32_t stamp_after_read(uint32_t read, uint32_t mine, uint32_t limit)
+{
+    const bool same_warp = ((read ^ mine) & THREAD_MASK) < LANES;
+    const uint32_t shared = mine | (same_warp ? READ_BY_WARP : READ_BY_MANY) << KIND_SHIFT;
+    const bool kept = read == mine || kind_of(read) == READ_BY_MANY;
+    return read < limit ? mine : kept ? read : shared;
+}
+
+/* Notes the reads of all active lanes if nothing is wrong with them, which is nearly always so.
+ * Returns false, with at most some reads noted, if a lane must be looked at closely. */
+INLINE bool read_quickly(struct warp *warp, const uint32_t *at, int words)
+{
+    struct block *block = warp->block;
+    const uint32_t begin = block->begin_at << TIME_SHIFT, limit = block->barrier_at << TIME_SHIFT;
+    if (warp->synced_at > block->barrier_at)
+        return false;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        const uint32_t mine = block->now << TIME_SHIFT | (warp->first_thread + (uint32_t)lane);
+        const uint32_t *wrote = block->wrote + at[lane] / 4;
+        uint32_t *read = block->read + at[lane] / 4, odd = 0;
+        for (int i = 0; i < words; i++) {
+            odd |= wrote[i] < begin || wrote[i] >= limit || kind_of(wrote[i]) == USE_IN_FLIGHT;
+            read[i] = stamp_after_read(read[i], mine, limit);
+        }
+        if (odd)
+            return false;
+    }
+    return true;
+}
+
+INLINE bool read_lanes(struct warp *warp, const struct insn *insn, const uint32_t *at,
+                       uint32_t bytes)
+{
+    if (read_quickly(warp, at, (int)bytes / 4))
+        return true;
+    for (uint32_t left = warp->mask; left; left &= left - 1)
+        if (!sim_shared_read(warp, insn, __builtin_ctz(left), at[__builtin_ctz(left)], bytes))
+            return false;
+    return true;
+}
+
 #define LOAD(name, T, count)                                                                       \
     static void name(struct warp *warp, const struct insn *insn)                                   \
     {                                                                                              \
         const uint32_t bytes = count * sizeof(T);                                                  \
         uint32_t at[LANES];                                                                        \
-        if (!locate(warp, insn, insn->o[count], bytes, at))                                        \
+        if (!locate(warp, insn, insn->o[count], bytes, at) || !read_lanes(warp, insn, at, bytes))  \
             return;                                                                                \
-        for (uint32_t left = warp->mask; left; left &= left - 1)                                   \
-            if (!sim_shared_read(warp, insn, __builtin_ctz(left), at[__builtin_ctz(left)], bytes)) \
-                return;                                                                            \
         for (int i = 0; i < count; i++) {                                                          \
             T *result = sim_slot(warp, insn->o[i]);                                                \
             EACH_LANE                                                                              \

@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { CORES_MAX = 64, REGISTER_GRAIN = 8 };
+enum { CORES_MAX = 64, REGISTER_GRAIN = 8, ALONE_NS = 200000 };
 
 static struct sim_counts counts;
 static pthread_mutex_t counts_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -171,6 +172,7 @@ static void run_one_block(struct core *core, uint64_t number)
     block->index[0] = (uint32_t)(number % grid[0]);
     block->index[1] = (uint32_t)(number / grid[0] % grid[1]);
     block->index[2] = (uint32_t)(number / grid[0] / grid[1]);
+    block->writer = (uint64_t)core->launch->number << 32 | (number & WRITER_BLOCKS) << 2;
     fill_constants(core, true);
     sim_shared_barrier(block);
     block->begin_at = block->now;
@@ -179,16 +181,30 @@ static void run_one_block(struct core *core, uint64_t number)
     sim_run_block(block);
 }
 
-static void *run_core(void *argument)
+static uint64_t now_ns(void)
 {
-    struct core *core = argument;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Runs blocks until none is left, or, if until_ns is not 0, until then: true if some are left. */
+static bool run_blocks(struct core *core, uint64_t until_ns)
+{
     struct launch *launch = core->launch;
-    for (;;) {
+    while (!until_ns || now_ns() < until_ns) {
         const uint64_t number = __atomic_fetch_add(&launch->next_block, 1, __ATOMIC_RELAXED);
         if (number >= launch->blocks || __atomic_load_n(&launch->faulted, __ATOMIC_RELAXED))
-            return NULL;
+            return false;
         run_one_block(core, number);
     }
+    return true;
+}
+
+static void *run_core(void *core)
+{
+    run_blocks(core, 0);
+    return NULL;
 }
 
 static size_t round_up(size_t value, size_t align)
@@ -256,7 +272,23 @@ static uint32_t core_count(uint64_t blocks)
     return blocks < (uint64_t)cores ? (uint32_t)blocks : (uint32_t)cores;
 }
 
-/* The first core is the caller; a core without memory or thread is done without. */
+/* Starts as many cores beside the first as there is work for; one without memory or thread is done
+ * without. Returns how many run. */
+static uint32_t start_cores(struct core *cores, struct launch *launch)
+{
+    const uint32_t wanted = core_count(launch->blocks);
+    uint32_t running = 1;
+    for (; running < wanted; running++) {
+        struct core *core = &cores[running];
+        if (prepare_core(core, launch) || pthread_create(&core->thread, NULL, run_core, core)) {
+            release_core(core);
+            break;
+        }
+    }
+    return running;
+}
+
+/* The first core is the caller, alone unless the grid takes a while. */
 static int run_grid(struct launch *launch)
 {
     struct core *cores = calloc(CORES_MAX, sizeof *cores);
@@ -267,16 +299,11 @@ static int run_grid(struct launch *launch)
         return sim_fault_set(launch->fault, SIM_NO_MEMORY, "%s: no memory to run a block",
                              launch->entry->name);
     }
-    const uint32_t wanted = core_count(launch->blocks);
     uint32_t running = 1;
-    for (; running < wanted; running++) {
-        struct core *core = &cores[running];
-        if (prepare_core(core, launch) || pthread_create(&core->thread, NULL, run_core, core)) {
-            release_core(core);
-            break;
-        }
+    if (run_blocks(&cores[0], now_ns() + ALONE_NS)) {
+        running = start_cores(cores, launch);
+        run_blocks(&cores[0], 0);
     }
-    run_core(&cores[0]);
     for (uint32_t i = 1; i < running; i++)
         pthread_join(cores[i].thread, NULL);
     for (uint32_t i = 0; i < running; i++)
@@ -351,7 +378,7 @@ int sim_launch(const struct sim_entry *entry, const uint32_t grid[3], const uint
         check_resources(&launch, limits, dynamic_shared_bytes, param_bytes))
         return -1;
     pthread_mutex_lock(&counts_lock);
-    counts.launches++;
+    launch.number = (uint32_t)++counts.launches;
     pthread_mutex_unlock(&counts_lock);
     return run_grid(&launch);
 }

@@ -21,7 +21,8 @@ enum sim_fault_kind {
                               memory or of the parameters */
     SIM_MISALIGNED,        /* an address that is no multiple of the access */
     SIM_UNWRITTEN,         /* a read of bytes that nothing wrote */
-    SIM_SHARED_RACE,       /* two threads, one of them writing, without a barrier between */
+    SIM_SHARED_RACE,       /* two threads, one of them writing, without a barrier between: in shared
+                              memory, or, of two blocks of a launch, in global memory */
     SIM_DIVERGENT_BARRIER, /* a barrier that not all of its threads reach */
     SIM_TRAP               /* trap, or a loop that outlasts the limit of instructions */
 };

@@ -36,6 +36,7 @@ static void free_holding(struct holding *holding)
 {
     free(holding->host);
     free(holding->allocation.written);
+    free(holding->allocation.writers);
     free(holding);
 }
 
@@ -76,6 +77,7 @@ static struct holding *make_holding(size_t bytes, bool managed)
                                              ~(uintptr_t)(ALIGNMENT - 1));
     if (!managed)
         allocation->written = calloc(1, bytes + 1);
+    allocation->writers = calloc(bytes / 4 + 1, sizeof *allocation->writers); /* or done without */
     if (!holding->host || (!managed && !allocation->written)) {
         free_holding(holding);
         return NULL;

@@ -23,6 +23,8 @@ struct sim_allocation {
     size_t bytes;
     unsigned char *host;    /* the same bytes */
     unsigned char *written; /* one byte for each byte: 0 until something wrote it; NULL: not kept */
+    uint64_t *writers;      /* one for each 4 bytes: the block that wrote them last, as the machine
+                               notes it; NULL: not kept */
 };
 
 /* An empty memory, to be destroyed by the caller, or NULL. */

@@ -25,7 +25,7 @@ static const struct sim_profile profiles[] = {
 enum { PROFILES = sizeof profiles / sizeof *profiles };
 
 /* A GPU that no profile describes has the memory of a block of the nearest arch below. */
-static void make_up(int sm, struct sim_profile *out)
+static void make_up(int sm, int shared, struct sim_profile *out)
 {
     *out = profiles[0];
     for (int i = 1; i < PROFILES; i++)
@@ -34,6 +34,7 @@ static void make_up(int sm, struct sim_profile *out)
     out->id = "made up";
     out->name = "Simulated GPU";
     out->sm = sm;
+    out->integrated = shared;
 }
 
 int sim_profile_find(const char *id, struct sim_profile *out)
@@ -45,9 +46,11 @@ int sim_profile_find(const char *id, struct sim_profile *out)
         }
     if (strncmp(id, "sm_", 3) != 0)
         return -1;
-    const long sm = strtol(id + 3, NULL, 10);
-    if (sm < 10 || sm > 999)
+    char *end;
+    const long sm = strtol(id + 3, &end, 10);
+    const int shared = strcmp(end, "-shared") == 0;
+    if (sm < 10 || sm > 999 || (*end && !shared))
         return -1;
-    make_up((int)sm, out);
+    make_up((int)sm, shared, out);
     return 0;
 }

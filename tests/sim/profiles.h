@@ -18,7 +18,8 @@ struct sim_profile {
     uint32_t threads_per_block; /* at most */
 };
 
-/* Fills *out by name ("gb10") or arch ("sm_86"). Returns 0, or -1: neither. */
+/* Fills *out by name ("gb10") or arch ("sm_86", and "sm_86-shared" for one that shares the
+ * host's memory). Returns 0, or -1: neither. */
 int sim_profile_find(const char *id, struct sim_profile *out);
 
 #endif

@@ -114,8 +114,10 @@ static inline uint32_t class_bytes(char class)
     return LANES * class_lane_bytes(class);
 }
 
-/* Gives the registers of a decoded entry their places: places are then numbers of registers, times
- * two, and classes[] says what they hold. Returns 0, or -1 without memory. */
-int sim_assign_registers(struct sim_entry *entry, const char *classes, uint32_t count);
+/* Gives the registers of a decoded entry their places: places are numbers of registers, times two,
+ * until then, and classes[] says what they hold. *unmade becomes the first instruction that reads a
+ * register which nothing can have written, or UINT32_MAX. Returns 0, or -1 without memory. */
+int sim_assign_registers(struct sim_entry *entry, const char *classes, uint32_t count,
+                         uint32_t *unmade);
 
 #endif

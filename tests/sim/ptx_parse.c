@@ -441,8 +441,14 @@ static int read_entry(struct parser *parser)
     begin_code(parser);
     if (resolve_jumps(parser))
         return -1;
-    if (sim_assign_registers(entry, parser->classes, parser->class_count))
+    uint32_t unmade = UINT32_MAX;
+    if (sim_assign_registers(entry, parser->classes, parser->class_count, &unmade))
         return parse_no_memory(parser);
+    if (unmade != UINT32_MAX) {
+        parser->lexer.token.line = entry->code[unmade].line;
+        return parse_bad(parser, "%s reads a register that nothing before it writes",
+                         entry->code[unmade].opcode->text);
+    }
     parser->entry = NULL;
     parser->symbol_count = outer;
     return 0;

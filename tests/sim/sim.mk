@@ -6,11 +6,13 @@
 # Code that only tests run, on the machine that builds it: it may use all that this CPU has.
 SIM_MACHINE := $(B)/libsimmachine.a
 SIM_MACHINE_OBJECTS := $(call objects,$(addprefix tests/sim/,exec_*.c machine.c memory.c ptx_*.c))
-$(SIM_MACHINE_OBJECTS): INCLUDES := -O3 -fPIC -march=native -ffp-contract=off -fno-math-errno \
-	-fno-trapping-math -fno-strict-aliasing -Wno-conversion -Wno-cast-qual
+$(SIM_MACHINE_OBJECTS): INCLUDES := -O3 -fPIC $(if $(CROSS),,-march=native) -ffp-contract=off -fno-math-errno \
+	-fno-trapping-math -fno-strict-aliasing
 $(SIM_MACHINE): $(SIM_MACHINE_OBJECTS)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
+# Instrumented builds take the PTX of the plain one.
+$(call objects,$(addprefix tests/test_sim_,kernels.c machine.c)): INCLUDES += -DPTX_FOLDER='"$(or $(PLAIN),$(B))/ptx"'
 $(addprefix $(B)/tests/test_sim_,forms machine): $(SIM_MACHINE)
 $(B)/tests/test_sim_forms: $(call objects,tests/sim_forms.c)
 # The harness's cases on the machine: linked as the harness is, without the trainer.
@@ -19,3 +21,31 @@ $(B)/tests/test_sim_kernels: $(call objects,tests/test_sim_kernels.c tests/filte
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 # ---- end of the machine ----
+
+# ---- the driver and cuBLASLt: libraries that the runtime opens by their names, in a folder of their own ----
+SIM := $(B)/sim
+SIM_ALL := $(addprefix $(SIM)/,libcuda.so.1 libcublasLt.so.13 meminfo.so ptx.txt)
+sim-objects = $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard $1))
+
+$(SIM)/obj/%.o: %.c $(B)/stamp/cflags
+	$(Q)mkdir -p $(@D)
+	$(if $(V),,@echo "  CC     $<")
+	$(Q)$(NJ_CC) -O2 -g -fPIC -fvisibility=hidden $(OPENMP) -I$(OPENBLAS_INCLUDE) -MMD -MP -c -o $@ $<
+$(SIM)/libcuda.so.1: $(call sim-objects,tests/sim/driver*.c tests/sim/profiles.c \
+		$(addprefix tools/,cubin.c elfbin.c fatbin.c report.c)) $(SIM_MACHINE)
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ -lzstd -lgomp -lpthread -ldl -lm
+$(SIM)/libcublasLt.so.13: $(call sim-objects,tests/sim/cublaslt*.c)
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ $(OPENBLAS_DIR)/libopenblas.a -lgomp -lpthread -ldl -lm
+$(SIM)/meminfo.so: $(call sim-objects,tests/sim/meminfo.c)
+	$(Q)$(LINK) -shared -o $@ $^ -ldl
+$(SIM)/ptx_table: $(call sim-objects,tests/sim/ptx_table.c)
+	$(Q)$(LINK) -o $@ $^
+# The machine code may be another build's (BLOBS).
+SIM_BUILT = $(patsubst %/obj/blobs.o,%,$(abspath $(BLOBS)))
+$(SIM)/ptx.txt: $(BLOBS) $(SIM)/ptx_table
+	$(Q)cd $(@D) && ./ptx_table $$(realpath --relative-to=. $(SIM_BUILT))/ptx $(SIM_BUILT)/cubin/*.cubin > $(@F).new
+	$(Q)mv $@.new $@
+# These open them from there.
+$(B)/tests/test_cuda_sim $(B)/tests/test_sim_driver: | $(SIM_ALL)
+-include $(wildcard $(SIM)/obj/*/*.d $(SIM)/obj/*/*/*.d)
+# ---- end of the driver ----

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_cuda_stub.c: the CUDA backend on stubs of the driver and of cuBLASLt, which lie beside this program:
- * what it asks of them, what it says when one of their functions fails, and that nothing is left behind
- * then. What a GPU computes is test_device.c's and the harness's.
+ * test_cuda_sim.c: the CUDA backend on the simulated driver and cuBLASLt: what it asks of them, what it
+ * says when one of their functions fails, and that nothing is left behind then. What a GPU computes is
+ * test_device.c's and the harness's.
  */
 #include "unit.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <unistd.h>
 
-#include "nojit.h"
+#include "internal.h"
 #include "nojit_ops.h"
-#include "stub_driver.h"
+#include "sim/control.h"
 
-static struct stub *stub;
+static struct sim_control *sim;
 static int *lt_live;
 static char folder[4096];
 
@@ -28,24 +29,26 @@ static void *load(const char *name, const char *symbol)
 }
 
 /* A library that is loaded already is the one that its name opens. */
-static int load_stubs(void **state)
+static int load_libraries(void **state)
 {
     (void)state;
     const ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
     assert_true(n > 0);
     *strrchr(folder, '/') = '\0';
-    stub = load("libcuda.so.1", STUB_SYMBOL);
-    lt_live = load("libcublasLt.so.13", "stub_lt_live");
+    snprintf(strrchr(folder, '/'), sizeof "/sim", "/sim");
+    sim = load("libcuda.so.1", SIM_CONTROL);
+    lt_live = load("libcublasLt.so.13", "sim_lt_live");
     setenv("NOJIT_CUBLASLT", folder, 1);
     return 0;
 }
 
 static int afresh(void **state)
 {
-    static const char *const settings[] = {"STUB_SM",      "STUB_CODE_SM", "STUB_INTEGRATED",
-                                           "STUB_LT_FAIL", "STUB_LT_ONLY", "NOJIT_MEMORY"};
+    static const char *const settings[] = {
+        "NOJIT_SIM_DEVICE", "NOJIT_SIM_LT_FAIL",    "NOJIT_SIM_LT_ONLY", "NOJIT_SIM_LT_VERSION",
+        "NOJIT_SIM_STOP",   "CUDA_VISIBLE_DEVICES", "NOJIT_MEMORY"};
     (void)state;
-    memset(stub, 0, sizeof *stub);
+    memset(sim, 0, sizeof *sim);
     *lt_live = 0;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         unsetenv(settings[i]);
@@ -54,9 +57,9 @@ static int afresh(void **state)
 
 static void fails(const char *function, int error)
 {
-    stub->fails = function;
-    stub->error = error;
-    stub->after = 0;
+    sim->fails = function;
+    sim->error = error;
+    sim->after = 0;
 }
 
 static const struct nj_options cuda = {.device = NJ_DEVICE_CUDA};
@@ -82,18 +85,18 @@ static void opening_loads_every_kernel(void **state)
         .device = NJ_DEVICE_CUDA, .verbose = 1, .log = count_line, .log_user = &lines};
     nj_context *ctx = open_context(&o);
     const struct nj_device_info *info = nj_context_device(ctx);
-    assert_string_equal(info->name, "Stub GPU");
+    assert_string_equal(info->name, "NVIDIA H100 80GB HBM3");
     assert_int_equal(info->sm, 90);
     assert_int_equal(info->kernels_loaded, nj_kernel_count);
     assert_int_equal(lines, nj_kernel_count);
     assert_int_equal(info->gemm_version, 130100);
     assert_int_equal(info->lp_is_f16, 0);
     nj_context_destroy(ctx);
-    setenv("STUB_SM", "75", 1);
+    setenv("NOJIT_SIM_DEVICE", "t4", 1);
     ctx = open_context(&cuda);
     assert_int_equal(nj_context_device(ctx)->lp_is_f16, 1);
     nj_context_destroy(ctx);
-    assert_int_equal(stub->live, 0);
+    assert_int_equal(sim->live, 0);
     assert_int_equal(*lt_live, 0);
 }
 
@@ -108,11 +111,12 @@ static void opening_says_what_fails(void **state)
     } cases[] = {
         {"cuInit", 100, NULL, NULL, 0, NJ_E_NO_DEVICE, "CUDA_VISIBLE_DEVICES"},
         {"cuInit", 999, NULL, NULL, 0, NJ_E_DRIVER, "starting the driver"},
-        {"cuDeviceGetCount", 3, NULL, NULL, 0, NJ_E_DEVICE, "cuDeviceGetCount: CUDA_ERROR_OF_"},
+        {"cuDeviceGetCount", 3, NULL, NULL, 0, NJ_E_DEVICE,
+         "cuDeviceGetCount: CUDA_ERROR_NOT_INITIALIZED"},
         {"cuDeviceGet", 3, NULL, NULL, 0, NJ_E_DEVICE, "properties of the GPU"},
         {"cuDeviceGetName", 3, NULL, NULL, 0, NJ_E_DEVICE, "properties of the GPU"},
         {"cuDeviceTotalMem_v2", 3, NULL, NULL, 0, NJ_E_DEVICE, "properties of the GPU"},
-        {"cuDeviceGetAttribute", 3, NULL, NULL, 0, NJ_E_DEVICE, "(3), as it was told"},
+        {"cuDeviceGetAttribute", 3, NULL, NULL, 0, NJ_E_DEVICE, "(3), initialization error"},
         {"cuDevicePrimaryCtxRetain", 2, NULL, NULL, 0, NJ_E_NOMEM, "opening a context"},
         {"cuCtxSetCurrent", 201, NULL, NULL, 0, NJ_E_DEVICE, "GPU context current"},
         {"cuModuleLoadData", 209, NULL, NULL, 0, NJ_E_NO_CODE, "make ARCHS=sm_90"},
@@ -120,13 +124,14 @@ static void opening_says_what_fails(void **state)
         {"cuModuleGetFunction", 500, NULL, NULL, 0, NJ_E_DEVICE, "nj_"},
         {"cuFuncLoad", 3, NULL, NULL, 0, NJ_E_DEVICE, "accumulate"},
         {"cuFuncGetAttribute", 3, NULL, NULL, 0, NJ_E_DEVICE, "accumulate"},
-        {"cuFuncSetAttribute", 3, NULL, NULL, 0, NJ_E_DEVICE, "(3), as it was told"},
+        {"cuFuncSetAttribute", 3, NULL, NULL, 0, NJ_E_DEVICE, "(3), initialization error"},
         {NULL, 0, NULL, NULL, 3, NJ_E_NO_DEVICE, "GPU 3 wanted, the driver sees 1"},
         {NULL, 0, NULL, NULL, -1, NJ_E_NO_DEVICE, "GPU -1 wanted"},
-        {NULL, 0, "STUB_SM", "86", 0, NJ_E_NO_CODE, "make ARCHS=sm_86"},
-        {NULL, 0, "STUB_CODE_SM", "75", 0, NJ_E_NO_CODE, "code of sm_75 on sm_90"},
+        {NULL, 0, "NOJIT_SIM_DEVICE", "sm_86", 0, NJ_E_NO_CODE, "make ARCHS=sm_86"},
         {NULL, 0, "NOJIT_MEMORY", "fast", 0, NJ_E_ARG, "NOJIT_MEMORY=fast"},
-        {NULL, 0, "STUB_LT_FAIL", "cublasLtCreate", 0, NJ_E_LIBRARY, "CUBLAS_STATUS_OF_THE_STUB"},
+        {NULL, 0, "NOJIT_SIM_LT_FAIL", "cublasLtCreate", 0, NJ_E_LIBRARY,
+         "CUBLAS_STATUS_INVALID_VALUE"},
+        {NULL, 0, "NOJIT_SIM_LT_VERSION", "120304", 0, NJ_E_LIBRARY, "is version 12.3.4, not 13"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct nj_options o = {.device = NJ_DEVICE_CUDA, .ordinal = cases[i].ordinal};
@@ -139,9 +144,58 @@ static void opening_says_what_fails(void **state)
         if (rc != cases[i].code || strstr(nj_context_error(ctx), cases[i].says) == NULL)
             fail_msg("case %zu: %s: %s", i, nj_error_name(rc), nj_context_error(ctx));
         nj_context_destroy(ctx);
-        assert_int_equal(stub->live, 0);
+        assert_int_equal(sim->live, 0);
         assert_int_equal(*lt_live, 0);
     }
+}
+
+static void code_that_is_not_for_the_gpu_is_refused(void **state)
+{
+    (void)state;
+    nj_context *ctx;
+    sim->code_sm = 75;
+    assert_int_equal(nj_context_create(&ctx, &cuda), NJ_E_NO_CODE);
+    assert_non_null(strstr(nj_context_error(ctx), "code of sm_75 on sm_90"));
+    nj_context_destroy(ctx);
+    assert_int_equal(sim->live, 0);
+}
+
+/* Several GPUs: the first is taken; if it has no code, the sentence names one that has. */
+static void another_gpu_that_fits_is_named(void **state)
+{
+    (void)state;
+    nj_context *ctx;
+    setenv("NOJIT_SIM_DEVICE", "sm_86,rtx4090", 1);
+    assert_int_equal(nj_context_create(&ctx, &cuda), NJ_E_NO_CODE);
+    assert_non_null(strstr(nj_context_error(ctx), "GPU 1 of this machine is sm_89: choose it by "
+                                                  "CUDA_VISIBLE_DEVICES=1"));
+    nj_context_destroy(ctx);
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    ctx = open_context(&cuda);
+    assert_int_equal(nj_context_device(ctx)->sm, 89);
+    nj_context_destroy(ctx);
+}
+
+static void count_any_line(void *user, const char *line)
+{
+    *(int *)user += strstr(line, "whether it shares memory with the host") != NULL;
+}
+
+static void a_gpu_that_does_not_tell_gets_device_memory(void **state)
+{
+    enum { ARCH_AND_SIZE = 3 }; /* attributes asked for before */
+    int lines = 0;
+    const struct nj_options o = {
+        .device = NJ_DEVICE_CUDA, .log = count_any_line, .log_user = &lines};
+    (void)state;
+    setenv("NOJIT_SIM_DEVICE", "gb10", 1);
+    fails("cuDeviceGetAttribute", 1);
+    sim->after = ARCH_AND_SIZE;
+    nj_context *ctx = open_context(&o);
+    assert_int_equal(nj_context_device(ctx)->managed, 0);
+    assert_int_equal(nj_context_device(ctx)->integrated, 0);
+    assert_int_equal(lines, 1);
+    nj_context_destroy(ctx);
 }
 
 /* ---- every call once ---- */
@@ -187,13 +241,13 @@ static int use_everything(struct things *t)
 static void drop(struct things *t)
 {
     nj_graph_destroy(t->graph);
+    nj_stream_destroy(t->s); /* ends a capture, in which nothing may be freed */
     nj_event_destroy(t->from);
     nj_event_destroy(t->to);
     nj_free(t->ctx, NJ_MEM_DEVICE, t->device);
     nj_free(t->ctx, NJ_MEM_HOST, t->host);
-    nj_stream_destroy(t->s);
     nj_context_destroy(t->ctx);
-    assert_int_equal(stub->live, 0);
+    assert_int_equal(sim->live, 0);
     assert_int_equal(*lt_live, 0);
 }
 
@@ -205,14 +259,16 @@ static void launches_reach_the_driver(void **state)
     void *first;
     assert_true(id >= 0);
     assert_int_equal(use_everything(&t), 0);
-    assert_int_equal(stub->launches, 1 + 2); /* those captured count when the graph runs */
+    assert_int_equal(sim->launches, 1 + 2); /* those captured count when the graph runs */
     assert_int_equal(nj_graph_launch(t.graph, t.s), 0);
-    assert_int_equal(stub->launches, 1 + 2 + 2);
-    assert_string_equal(stub->launch.entry, nj_kernels[id].entry);
-    assert_int_equal(stub->launch.threads, nj_kernels[id].threads);
-    assert_int_equal(stub->launch.param_bytes, nj_kernels[id].param_bytes);
-    assert_true(stub->launch.grid[0] >= 1 && stub->launch.grid[1] == 1);
-    memcpy(&first, stub->launch.params + nj_kernels[id].params[0].offset, sizeof first);
+    assert_int_equal(sim->launches, 1 + 2); /* nobody waited yet */
+    assert_int_equal(nj_stream_sync(t.s), 0);
+    assert_int_equal(sim->launches, 1 + 2 + 2);
+    assert_string_equal(sim->launch.entry, nj_kernels[id].entry);
+    assert_int_equal(sim->launch.threads, nj_kernels[id].threads);
+    assert_int_equal(sim->launch.param_bytes, nj_kernels[id].param_bytes);
+    assert_true(sim->launch.grid[0] >= 1 && sim->launch.grid[1] == 1);
+    memcpy(&first, sim->launch.params + nj_kernels[id].params[0].offset, sizeof first);
     assert_ptr_equal(first, t.device);
     drop(&t);
 }
@@ -228,7 +284,8 @@ static void every_failure_is_told(void **state)
         {"cuMemAlloc_v2", 2, NJ_E_NOMEM, "bytes of device memory: CUDA_ERROR_OUT_OF_MEMORY (2); "},
         {"cuMemsetD8Async", 3, NJ_E_DEVICE, "bytes of device memory"},
         {"cuMemHostAlloc", 2, NJ_E_NOMEM, "4096 bytes of pinned host memory"},
-        {"cuMemcpyAsync", 3, NJ_E_DEVICE, "nj_copy: CUDA_ERROR_OF_THE_STUB (3), as it was told"},
+        {"cuMemcpyAsync", 3, NJ_E_DEVICE,
+         "nj_copy: CUDA_ERROR_NOT_INITIALIZED (3), initialization error"},
         {"cuEventCreate", 3, NJ_E_DEVICE, "nj_event_create"},
         {"cuEventRecord", 3, NJ_E_DEVICE, "nj_event_record"},
         {"cuEventSynchronize", 3, NJ_E_DEVICE, "waiting for the GPU"},
@@ -263,7 +320,7 @@ static void a_context_that_is_gone_is_told_by_every_call(void **state)
         afresh(state);
         struct things t = {.ctx = open_context(&cuda)};
         fails("cuCtxSetCurrent", 201);
-        stub->after = call;
+        sim->after = call;
         const int rc = use_everything(&t);
         if (rc != 0) {
             assert_int_equal(rc, NJ_E_DEVICE);
@@ -271,7 +328,7 @@ static void a_context_that_is_gone_is_told_by_every_call(void **state)
             told++;
             last = call;
         }
-        stub->fails = NULL;
+        sim->fails = NULL;
         drop(&t);
     }
     assert_true(told > 15 && last < MOST - 1);
@@ -284,14 +341,14 @@ static void a_lost_device_stays_lost(void **state)
     assert_int_equal(use_everything(&t), 0);
     assert_int_equal(launch_add(&t), 0);
     fails("cuStreamSynchronize", 700);
-    stub->lasts = 1;
+    sim->lasts = 1;
     assert_int_equal(nj_stream_sync(t.s), NJ_E_DEVICE);
     assert_non_null(strstr(nj_context_error(t.ctx), "last enqueued was add.f32"));
     assert_non_null(strstr(nj_context_error(t.ctx), "compute-sanitizer"));
     fails("cuMemcpyAsync", 700);
     assert_int_equal(nj_copy(t.s, t.device, t.host, 16), NJ_E_DEVICE);
     assert_non_null(strstr(nj_context_error(t.ctx), "nj_copy: not possible since nj_stream_sync"));
-    stub->fails = NULL;
+    sim->fails = NULL;
     drop(&t);
 }
 
@@ -300,22 +357,51 @@ static void memory_is_zeroed_wherever_it_is(void **state)
     static const struct {
         const char *setting, *value;
         int managed;
-    } cases[] = {
-        {"STUB_INTEGRATED", "0", 0}, {"STUB_INTEGRATED", "1", 1}, {"NOJIT_MEMORY", "managed", 1}};
+    } cases[] = {{"NOJIT_SIM_DEVICE", "h100", 0},
+                 {"NOJIT_SIM_DEVICE", "gb10", 1},
+                 {"NOJIT_MEMORY", "managed", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         afresh(state);
         setenv(cases[i].setting, cases[i].value, 1);
         struct things t = {.ctx = open_context(&cuda)};
         assert_int_equal(nj_context_device(t.ctx)->managed, cases[i].managed);
+        assert_int_equal(nj_stream_create(t.ctx, &t.s), 0);
+        const size_t before = nj_context_budget(t.ctx);
         assert_int_equal(nj_alloc(t.ctx, NJ_MEM_DEVICE, 5000, &t.device), 0);
         assert_int_equal(nj_alloc(t.ctx, NJ_MEM_HOST, 5000, &t.host), 0);
         for (int k = 0; k < 5000; k++)
-            assert_int_equal(((char *)t.device)[k] | ((char *)t.host)[k], 0);
-        const size_t budget = nj_context_budget(t.ctx);
-        if (i == 0) /* what the driver says; the host's memory where it is shared */
-            assert_int_equal(budget, ((size_t)8 << 30) - 10000);
+            assert_int_equal(((char *)t.host)[k], 0);
+        memset(t.host, 1, 5000);
+        assert_int_equal(nj_copy(t.s, t.host, t.device, 5000), 0);
+        assert_int_equal(nj_stream_sync(t.s), 0);
+        for (int k = 0; k < 5000; k++)
+            assert_int_equal(((char *)t.host)[k], 0);
+        if (i != 1) /* what the driver says; the host's memory where it is shared */
+            assert_int_equal(nj_context_budget(t.ctx), before - 5000);
+        drop(&t);
+    }
+}
+
+/* Managed memory goes on where cuMemAlloc stops (here at once). Nothing touches what is only zeroed, so
+ * the host need not have as much. */
+static void a_gb10_gives_40_gb(void **state)
+{
+    enum { PIECES = 10 };
+    (void)state;
+    setenv("NOJIT_SIM_DEVICE", "gb10", 1);
+    setenv("NOJIT_SIM_STOP", "1000", 1);
+    for (int i = 0; i < 2; i++) {
+        void *piece[PIECES] = {NULL};
+        int given = 0;
         if (i == 1)
-            assert_int_not_equal(budget, ((size_t)8 << 30) - 10000);
+            setenv("NOJIT_MEMORY", "device", 1);
+        struct things t = {.ctx = open_context(&cuda)};
+        while (given < PIECES &&
+               nj_alloc(t.ctx, NJ_MEM_DEVICE, (size_t)4 << 30, &piece[given]) == 0)
+            given++;
+        assert_int_equal(given, i == 0 ? PIECES : 0);
+        while (given > 0)
+            nj_free(t.ctx, NJ_MEM_DEVICE, piece[--given]);
         drop(&t);
     }
 }
@@ -334,6 +420,7 @@ static struct nj_gemm product(enum nj_gemm_kind kind, float beta)
 static void products_are_asked_for_as_they_are_meant(void **state)
 {
     (void)state;
+    setenv("NOJIT_MEMORY", "managed", 1); /* which the host sees, too */
     struct things t = {.ctx = open_context(&cuda)};
     float *a, *b, *c;
     assert_int_equal(nj_stream_create(t.ctx, &t.s), 0);
@@ -352,6 +439,7 @@ static void products_are_asked_for_as_they_are_meant(void **state)
                 c[i] = 100;
             assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
             assert_int_equal(nj_gemm_run(t.s, &g, c, a, b), 0);
+            assert_int_equal(nj_stream_sync(t.s), 0);
             for (int m = 0; m < g.M; m++)
                 for (int n = 0; n < g.N; n++) {
                     float want = beta ? 100 : 0;
@@ -384,22 +472,22 @@ static void products_that_fail_are_told(void **state)
     struct things t = {.ctx = open_context(&tuned)};
     const int live = *lt_live;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        setenv("STUB_LT_FAIL", functions[i], 1);
+        setenv("NOJIT_SIM_LT_FAIL", functions[i], 1);
         assert_int_equal(nj_gemm_prepare(t.ctx, &g), NJ_E_GEMM);
-        assert_non_null(strstr(nj_context_error(t.ctx), "CUBLAS_STATUS_OF_THE_STUB"));
+        assert_non_null(strstr(nj_context_error(t.ctx), "CUBLAS_STATUS_INVALID_VALUE"));
         assert_int_equal(*lt_live, live);
-        unsetenv("STUB_LT_FAIL");
+        unsetenv("NOJIT_SIM_LT_FAIL");
     }
     for (size_t i = 0; i < sizeof driver / sizeof *driver; i++) {
         fails(driver[i], 3);
         assert_int_equal(nj_gemm_prepare(t.ctx, &g), NJ_E_DEVICE);
         assert_int_equal(*lt_live, live);
     }
-    stub->fails = NULL;
-    setenv("STUB_LT_ONLY", "1", 1);
+    sim->fails = NULL;
+    setenv("NOJIT_SIM_LT_ONLY", "1", 1);
     assert_int_equal(nj_gemm_prepare(t.ctx, &g), NJ_E_GEMM);
     assert_non_null(strstr(nj_context_error(t.ctx), "fixed order of summation"));
-    unsetenv("STUB_LT_ONLY");
+    unsetenv("NOJIT_SIM_LT_ONLY");
     assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
     drop(&t);
     (void)state;
@@ -436,20 +524,42 @@ static void a_choice_is_kept_in_a_file(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* The simulation is a GPU of sm_90, and once of sm_75; builds with other ARCHS or with ONLY have no code
+ * for it. */
+static bool has_code_for_the_simulation(void)
+{
+    char why[NJ_SENTENCE_BYTES];
+    struct nj_index index;
+    return nj_index_embedded(&index, why) == 0 && nj_index_arch_for(&index, 90) >= 0 &&
+           nj_index_arch_for(&index, 75) >= 0 && nj_kernel_find("add.f32") >= 0 &&
+           nj_kernel_find("accumulate.f32") >= 0;
+}
+
+static void not_tried_without_code_for_sm_75_and_sm_90(void **state)
+{
+    (void)state;
+}
+
 int main(void)
 {
+    const struct CMUnitTest none[] = {cmocka_unit_test(not_tried_without_code_for_sm_75_and_sm_90)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(opening_loads_every_kernel, afresh),
         cmocka_unit_test_setup(opening_says_what_fails, afresh),
+        cmocka_unit_test_setup(code_that_is_not_for_the_gpu_is_refused, afresh),
+        cmocka_unit_test_setup(another_gpu_that_fits_is_named, afresh),
+        cmocka_unit_test_setup(a_gpu_that_does_not_tell_gets_device_memory, afresh),
         cmocka_unit_test_setup(launches_reach_the_driver, afresh),
         cmocka_unit_test_setup(every_failure_is_told, afresh),
         cmocka_unit_test_setup(a_context_that_is_gone_is_told_by_every_call, afresh),
         cmocka_unit_test_setup(a_lost_device_stays_lost, afresh),
         cmocka_unit_test_setup(memory_is_zeroed_wherever_it_is, afresh),
+        cmocka_unit_test_setup(a_gb10_gives_40_gb, afresh),
         cmocka_unit_test_setup(products_are_asked_for_as_they_are_meant, afresh),
         cmocka_unit_test_setup(products_that_fail_are_told, afresh),
         cmocka_unit_test_setup(timing_works_in_little_memory, afresh),
         cmocka_unit_test_setup(a_choice_is_kept_in_a_file, afresh),
     };
-    return cmocka_run_group_tests(tests, load_stubs, NULL);
+    return has_code_for_the_simulation() ? cmocka_run_group_tests(tests, load_libraries, NULL)
+                                         : cmocka_run_group_tests(none, NULL, NULL);
 }

@@ -1,30 +1,33 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_stub.sh: what the program does with a GPU besides computing, on stubs of the driver and of cuBLASLt: what doctor says,
-# which 16-bit types are refused, and where choices of matrix products are kept. Losses are 0: nothing is computed there.
+# device_sim.sh: what the program does with a GPU besides computing, on simulated GPUs: what doctor says,
+# which 16-bit types are refused, and where choices of matrix products are kept.
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
-export LD_LIBRARY_PATH=$BUILD/tests NOJIT_CUBLASLT=$BUILD/tests XDG_CACHE_HOME=$scratch/cache
+needs sm_75 sm_89 sm_121
+export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache
+export NOJIT_SIM_DEVICE=rtx4090
 says() { # NAME REGEX FILE
     if grep -qE -- "$2" "$3"; then ok "$1"; else not_ok "$1" "no '$2' in: $(head -c 400 "$3")"; fi
 }
 
 "$nojit" doctor --device cuda >"$scratch/doctor"
 keys=$("$nojit" version --json | sed -E 's/.*"keys": ([0-9]+).*/\1/')
-says "doctor: the GPU" '^gpu +Stub GPU, sm_90, 4 multiprocessors$' "$scratch/doctor"
-says "doctor: its memory" '^memory +8.00 GiB, 8.00 GiB may be used; arenas in device memory' "$scratch/doctor"
+says "doctor: the GPU" '^gpu +NVIDIA GeForce RTX 4090, sm_89, 128 multiprocessors$' "$scratch/doctor"
+says "doctor: its memory" '^memory +23.64 GiB, 23.24 GiB may be used; arenas in device memory' "$scratch/doctor"
 says "doctor: kernels" "^kernels +$keys of $keys loaded from $keys modules, 16-bit type bfloat16" "$scratch/doctor"
 says "doctor: cuBLASLt" '^cublasLt .*libcublasLt.so.13, version 130100' "$scratch/doctor"
 says "doctor: verdict" '^verdict +ready to train on the GPU' "$scratch/doctor"
-STUB_SM=75 STUB_INTEGRATED=1 "$nojit" doctor >"$scratch/doctor"
+NOJIT_SIM_DEVICE=t4 "$nojit" doctor >"$scratch/doctor"
 says "doctor: float16 on sm_75" '16-bit type float16' "$scratch/doctor"
+NOJIT_SIM_DEVICE=gb10 "$nojit" doctor >"$scratch/doctor"
 says "doctor: shared memory" 'memory shared with the host' "$scratch/doctor"
 says "doctor: managed memory" 'arenas in managed memory' "$scratch/doctor"
 "$nojit" doctor --json >"$scratch/doctor"
-says "doctor --json" '"backend": "cuda", "device": "Stub GPU", "sm": 90,.*"fits": true' "$scratch/doctor"
-STUB_SM=86 "$nojit" doctor --json --device cuda >"$scratch/doctor" 2>/dev/null || true
+says "doctor --json" '"backend": "cuda", "device": "NVIDIA GeForce RTX 4090", "sm": 89,.*"fits": true' "$scratch/doctor"
+NOJIT_SIM_DEVICE=sm_86 "$nojit" doctor --json --device cuda >"$scratch/doctor" 2>/dev/null || true
 says "doctor --json: no fit" '"fits": false' "$scratch/doctor"
 
 "$nojit" init --preset nojit-tiny --out "$scratch/model" >/dev/null
@@ -40,11 +43,11 @@ train() { # SETTING=VALUE... -- OPTION...
     env "${settings[@]}" "$nojit" train --student "$scratch/model" --data "$scratch/text.txt" --seq-len 32 --batch-size 2 \
         --device cuda --out "$scratch/run" "$@"
 }
-refuses "no bfloat16 on sm_75" 2 'sm_75\) has no bfloat16; use float16' train STUB_SM=75 -- --steps 1 --dtype bfloat16
-refuses "no float16 on sm_90" 2 'sm_90\) uses bfloat16' train -- --steps 1 --dtype float16
+refuses "no bfloat16 on sm_75" 2 'sm_75\) has no bfloat16; use float16' train NOJIT_SIM_DEVICE=t4 -- --steps 1 --dtype bfloat16
+refuses "no float16 on sm_89" 2 'sm_89\) uses bfloat16' train -- --steps 1 --dtype float16
 refuses "16 bits on a CPU" 2 'a CPU runs float32 only' train -- --steps 1 --dtype bfloat16 --device cpu
 
-# The stub gives what is asked for: what the device says has gone is the plan, and that at the end of a run is no less.
+# The simulated driver gives what is asked for: what the device says has gone is the plan, and that at the end of a run is no less.
 bytes() { sed -nE "s/.*\"$1\": ([0-9]+).*/\1/p" "$scratch/run/receipt.json"; }
 train XDG_CACHE_HOME="$scratch/other" -- --steps 1 >"$scratch/log" 2>&1
 if [ "$(bytes allocated_bytes)" = "$(bytes plan_bytes)" ] && [ "$(bytes used_bytes)" -ge "$(bytes plan_bytes)" ]; then
@@ -73,9 +76,9 @@ choices() {
         ok "$name"
     fi
 }
-choices "products are timed once" "kept in $scratch/cache/nojit/gemm-Stub-GPU-sm_90-bfloat16-130100.txt" some --
+choices "products are timed once" "kept in $scratch/cache/nojit/gemm-NVIDIA-GeForce-RTX-4090-sm_89-bfloat16-130100.txt" some --
 choices "and then known" "" none --
-choices "another GPU times its own" "gemm-Stub-GPU-sm_75-float16-130100.txt" some STUB_SM=75 --
+choices "another GPU times its own" "gemm-Tesla-T4-sm_75-float16-130100.txt" some NOJIT_SIM_DEVICE=t4 --
 mkdir "$scratch/home"
 choices "in HOME" "kept in $scratch/home/.cache/nojit/gemm" some -u XDG_CACHE_HOME HOME="$scratch/home" --
 choices "no cache folder" 'no cache folder for the choices' some -u XDG_CACHE_HOME -u HOME --

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gpumutants_run.sh: gpumutants.sh run tells faulty programs that their tests notice from those that survive, hang, or whose test fails
+# without the fault. With programs that only say what a harness would.
+set -eu
+. tests/lib.sh
+d=$scratch/prepared
+harness() { # FOLDER CASES: a harness whose ops pass, but for what CASES (of a shell) do
+    mkdir -p "$d/$1"
+    printf '#!/bin/sh\nop=${4%%%%.*}\ncase $op in\n%s\nesac\necho "$op f32 1 cases, worst error 0.00e+00 of 1.00e-05"\n' "$2" >"$d/$1/harness"
+    chmod +x "$d/$1/harness"
+}
+fails='echo "FAIL $op.f32 [N=1]: y[0]: got 1, want 2"; echo "$op f32 1 cases, worst error 1.00e+00 of 1.00e-05"; exit 1 ;;'
+harness sound "broken) $fails"
+harness faulty "add) $fails
+hangs) exec sleep 60 ;;
+crashes) kill -SEGV \$\$ ;;"
+list() { # OP...
+    for op; do printf 'M-%s\tfaulty\tgpu-harness\t%s\n' "$op" "$op"; done >"$d/list"
+}
+tried() { # NAME STATUS LAST-LINE [PLACE]
+    local got=0
+    RECORD="$scratch/record" LIMIT=2 JOBS=4 tests/gpumutants.sh run "${4:-$d}" >"$scratch/out" 2>&1 || got=$?
+    if [ "$got" = "$2" ] && [ "$(tail -n 1 "$scratch/out")" = "$3" ]; then ok "$1"; else not_ok "$1" "$got: $(cat "$scratch/out")"; fi
+}
+list add hangs crashes
+tried "one that is wrong, one that hangs and one that crashes are killed" 0 "3 killed of 3"
+tar -C "$d" -cJf "$scratch/prepared.tar.xz" .
+tried "from the archive" 0 "3 killed of 3" "$scratch/prepared.tar.xz"
+list add colsum broken
+tried "one survives, one fails without the fault" 1 "1 killed of 3"
+for line in $'killed\tM-add' $'survived\tM-colsum' $'untried\tM-broken'; do
+    if grep -qxF "$line" "$scratch/record"; then ok "the record says ${line/$'\t'/ }"; else not_ok "the record says ${line/$'\t'/ }" "$(cat "$scratch/record")"; fi
+done
+finish

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * refused_memory.h: an allocator that refuses on demand. The linker sends the allocations of a
+ * program and of its static libraries (Jansson, libyaml, PCRE2) here (--wrap); those inside libc
+ * (but getline) and libgomp, which are shared, do not count.
+ */
+#ifndef NOJIT_TESTS_REFUSED_MEMORY_H
+#define NOJIT_TESTS_REFUSED_MEMORY_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool armed;
+static bool for_good; /* memory that has run out stays so; else one allocation fails */
+static long until;    /* allocations that still succeed */
+static long live;     /* blocks made and not given back while armed */
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void *__real_aligned_alloc(size_t align, size_t bytes);
+int __real_posix_memalign(void **out, size_t align, size_t bytes);
+char *__real_strdup(const char *text);
+ssize_t __real_getdelim(char **line, size_t *room, int end, FILE *f);
+void __real_free(void *block);
+
+ssize_t __wrap___getdelim(char **line, size_t *room, int end, FILE *f);
+ssize_t __wrap_getdelim(char **line, size_t *room, int end, FILE *f);
+ssize_t __wrap_getline(char **line, size_t *room, FILE *f);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+void *__wrap_aligned_alloc(size_t align, size_t bytes);
+int __wrap_posix_memalign(void **out, size_t align, size_t bytes);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *block);
+
+static bool refused(void)
+{
+    if (!armed)
+        return false;
+    until--;
+    if (until == -1 || (for_good && until < 0)) {
+        errno = ENOMEM;
+        return true;
+    }
+    return false;
+}
+
+static void *counted(void *block)
+{
+    live += armed && block;
+    return block;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return refused() ? NULL : counted(__real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return refused() ? NULL : counted(__real_calloc(count, bytes));
+}
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+    if (refused())
+        return NULL;
+    void *block = __real_realloc(old, bytes);
+    live += armed && block && !old;
+    return block;
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t bytes)
+{
+    return refused() ? NULL : counted(__real_aligned_alloc(align, bytes));
+}
+
+int __wrap_posix_memalign(void **out, size_t align, size_t bytes)
+{
+    if (refused())
+        return ENOMEM;
+    const int rc = __real_posix_memalign(out, align, bytes);
+    live += armed && rc == 0;
+    return rc;
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return refused() ? NULL : counted(__real_strdup(text));
+}
+
+/* libc makes the line; a line that fits into the one there is counts as an allocation, too. */
+ssize_t __wrap_getdelim(char **line, size_t *room, int end, FILE *f)
+{
+    const bool none = *line == NULL;
+    if (refused())
+        return -1;
+    const ssize_t got = __real_getdelim(line, room, end, f);
+    live += armed && none && *line;
+    return got;
+}
+
+/* What the headers of glibc make of getline(). */
+ssize_t __wrap___getdelim(char **line, size_t *room, int end, FILE *f)
+{
+    return __wrap_getdelim(line, room, end, f);
+}
+
+ssize_t __wrap_getline(char **line, size_t *room, FILE *f)
+{
+    return __wrap_getdelim(line, room, '\n', f);
+}
+
+void __wrap_free(void *block)
+{
+    live -= armed && block;
+    __real_free(block);
+}
+
+/* Refuses allocation n, counted from 0, and every later one if stays_so; from now to the end. */
+static void refuse_from(long n, bool stays_so)
+{
+    live = 0;
+    until = n;
+    for_good = stays_so;
+    armed = true;
+}
+
+#endif

@@ -92,7 +92,7 @@ catches key-twice "$key: present twice in the index"
 catches key-order "the index is not sorted"
 catches key-unasked "$key: in the index, but no launcher asks for it"
 catches code-twice "$key $sm: present twice"
-catches label-unasked "$key sm_86: holds code for an arch that nobody asks for"
+catches label-unasked "$key sm_86a?: holds code for an arch that nobody asks for"
 catches ptx-added "$key sm_[0-9]+: holds PTX"
 
 # ---- the wrong code, its hash recorded as if it were right ----

@@ -42,7 +42,7 @@ check untouched "a file was written again" cmp -s "$scratch/before" "$scratch/af
 check list-is-new "list.mk was not written" [ "$scratch/a/list.mk" -nt "$scratch/a/ops.c" ]
 check no-temporary "a temporary file is left" [ -z "$(find "$scratch/a" -name '*.tmp.*')" ]
 check no-paths "the output names a folder of this machine" ! grep -rqF -e "$PWD" -e "$scratch" "$scratch/a"
-generate "$CONTRACTS" "$KERNELS" "$scratch/c" --archs "sm_121 sm_90 sm_89 sm_120 sm_75"
+generate "$CONTRACTS" "$KERNELS" "$scratch/c" --archs "sm_121 sm_90a sm_89 sm_120 sm_75"
 check arch-order "the order of --archs matters" diff -r "$scratch/a" "$scratch/c"
 
 # A contract in front of all others.

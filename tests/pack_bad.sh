@@ -109,8 +109,8 @@ bad "a spill without excuse" 1 'accumulate.f32 *'"$arch"'.* 12 bytes spilled; th
 # Containers whose code is compressed are read, too.
 cuda=$(sed -n 's/^CUDA_DIR := *//p' "$BUILD/setup.mk")
 images=()
-while IFS=$'\t' read -r name sm _; do
-    images+=("--image3=kind=elf,sm=$sm,file=$BUILD/cubin/add.f32.$name.cubin")
+while IFS=$'\t' read -r name _; do
+    images+=("--image3=kind=elf,sm=${name#sm_},file=$BUILD/cubin/add.f32.$name.cubin")
 done <"$d/archs"
 "$cuda/bin/fatbinary" -64 --compress-mode=size --compress-all --create="$d/add.f32.fatbin" "${images[@]}"
 run

@@ -57,11 +57,15 @@ $(NJ_KEYS:%=$(NJ_SHARED)/gen/inst/%.cu): $(NJ_SHARED)/%: $(NJ_BUILD)/%
 endif
 
 # A stem is KEY.ARCH: attn_fwd.lp.d64.sm_90a. A source in the folder of its arch stands in for the common one.
+# A stamp for each that there is or was: make does not rebuild what included a file that is gone.
 nj-arch = $(patsubst .%,%,$(suffix $1))
-nj-arch-source = $(NJ_KERNELS)/$(nj-arch)/$(firstword $(subst ., ,$1)).cu
+nj-arch-stamp = $(NJ_SHARED)/stamp/$(nj-arch)/$(firstword $(subst ., ,$1))
+NJ_ARCH_STAMPS := $(sort $(shell ls -d $(NJ_SHARED)/stamp/sm_*/* 2>/dev/null) \
+	$(patsubst $(NJ_KERNELS)/%.cu,$(NJ_SHARED)/stamp/%,$(wildcard $(NJ_KERNELS)/sm_*/*.cu)))
+$(foreach s,$(NJ_ARCH_STAMPS),$(call nj-stamp,$s,$(wildcard $(s:$(NJ_SHARED)/stamp/%=$(NJ_KERNELS)/%.cu))))
 .SECONDEXPANSION:
 $(NJ_SHARED)/ptx/%.ptx: $(NJ_SHARED)/gen/inst/$$(basename $$*).cu $(NJ_SHARED)/stamp/nvcc \
-		$$(wildcard $$(call nj-arch-source,$$*))
+		$$(filter $$(call nj-arch-stamp,$$*),$(NJ_ARCH_STAMPS))
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  PTX    $*")
 	$(Q)$(CUDA_DIR)/bin/nvcc -ptx -std=c++17 -arch=$(subst sm_,compute_,$(call nj-arch,$*)) \

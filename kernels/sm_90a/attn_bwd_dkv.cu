@@ -153,7 +153,7 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
     keep(dv.c);
     keep(dk.c);
     add_halves<lp, D>(dv, reinterpret_cast<float *>(chunks_of_0));
-    add_halves<lp, D>(dk, reinterpret_cast<float *>(chunks_of_0));
+    add_halves<lp, D>(dk, reinterpret_cast<float *>(chunks_of_1));
     if (warpgroup != 0)
         return;
     dk.multiply(scale, scale);

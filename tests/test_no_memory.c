@@ -197,7 +197,7 @@ static int save_model(void)
 static int save_shards(void)
 {
     remove_folder(path_of("new"));
-    return init_model(path_of("new"), &qwen3, 2, ST_F32, 20000, NULL);
+    return init_model(path_of("new"), &qwen2, 2, ST_BF16, 60000, NULL);
 }
 
 static int save_adapters(void)

@@ -59,16 +59,6 @@ holds "and nothing else is packed" 1 '^colsum\..* sm_120f '
 makes "and back again" 0 0 B="$b" "${small[@]}" "$pack"
 rm contracts/kernels/aaa.yaml
 
-# A source for one arch.
-mkdir kernels/sm_90
-echo '// SPDX-License-Identifier: Apache-2.0
-#include "../add.cu"' >kernels/sm_90/add.cu
-makes "a source for one arch rebuilds its keys there" 2 0 B="$b" "${small[@]}" "$pack"
-in_use=$(cd "$b/ptx" && grep -l 'kernels/sm_90/add.cu' ./*.d | tr '\n' ' ')
-if [ "$in_use" = "./add.f32.sm_90.d ./add.lp.sm_90.d " ]; then ok "and is taken there alone"; else not_ok "and is taken there alone" "$in_use"; fi
-rm -r kernels/sm_90
-makes "without it the common one is back" 2 0 B="$b" "${small[@]}" "$pack"
-
 # Reference and launcher objects follow CFLAGS too, kernels do not.
 refs="$b/obj/ref32/add.o $b/obj/gen/ops.o"
 made B="$b" "${small[@]}" $refs

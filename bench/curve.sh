@@ -3,9 +3,9 @@
 #
 # curve.sh: does nojit learn what PyTorch learns? Distils the same weights on the same tokens in the same order with nojit and with
 # bench/torch_distill.py, each twice: with whole batches and with halves, so that rounding differs and nothing else; in 16
-# bits PyTorch once more in float32. Draws the curves (OUT.svg) and says whether the two programs differ by more than rounding
-# makes one differ from itself. Exit status 1 if so.
-# Needs Python with torch and transformers. Under two minutes on a GPU with the models that are meant.
+# bits PyTorch once more in float32, to show what those cost. Draws the curves (OUT.svg) and says whether the two programs
+# differ by more than rounding makes one differ from itself. Exit status 1 if so.
+# Needs Python with torch and transformers. Three minutes on an H200 with the models that are meant.
 #   TEACHER=DIR STUDENT=DIR   folders (default: random weights, PAIR='qwen2.5-1.5b qwen2.5-0.5b')   DATA='FILE...' text
 #   STEPS=200 BATCH=4 SEQ=256 LR=1e-4 WARMUP=20   DEVICE=cuda   DTYPE=auto   PYTHON=python3
 #   BUILD=build   WORK=BUILD/curve   OUT=WORK/curve   NOISE=2   how many times the noise the difference may be

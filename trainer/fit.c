@@ -46,6 +46,11 @@ int plan_largest_batch(const struct model_config *student, const struct model_co
     return 0;
 }
 
+size_t fit_part(size_t budget)
+{
+    return budget - budget / SPARE_PART;
+}
+
 /* "12.3 GiB" of one of several sizes in a sentence. */
 struct size_text {
     char s[32];
@@ -95,9 +100,9 @@ int run_fit_batch(struct run *r)
         err = config_read(r->teacher, &teacher);
     if (err)
         return err;
-    size_t budget = nj_context_budget(r->ctx), wanted = r->options.memory_bytes;
+    size_t budget = fit_part(nj_context_budget(r->ctx));
+    const size_t wanted = r->options.memory_bytes;
     r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
-    budget -= budget / SPARE_PART;
     if (wanted > 0 && wanted < budget)
         budget = wanted;
     return fit_batch(r, &student, has_teacher ? &teacher : NULL, budget);

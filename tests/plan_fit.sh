@@ -37,7 +37,7 @@ while IFS='|' read -r way total; do
     grep -qE "^device total +${total%%iB*}iB\$" "$scratch/plan" && [ "${says// /}" = "$fits" ] ||
         wrong="$way: said '$total', the plan: $(grep total "$scratch/plan" | head -n 1)"
 done <"$scratch/ways"
-if [ "$(wc -l <"$scratch/ways")" = 7 ] && [ -z "$wrong" ]; then ok "each way does what is said of it"; else not_ok "each way does what is said of it" "$wrong"; fi
+if [ "$(wc -l <"$scratch/ways")" = 8 ] && [ -z "$wrong" ]; then ok "each way does what is said of it"; else not_ok "each way does what is said of it" "$wrong"; fi
 auto=$(plan --batch-size auto --memory-budget 16 --json | field batch_size)
 plan --batch-size "$auto" --memory-budget 16 >/dev/null || not_ok "the automatic batch fits" "$auto"
 refuses "and one more does not" 3 'budget' plan --batch-size $((auto + 1)) --memory-budget 16

@@ -113,7 +113,7 @@ int run_fit_batch(struct run *r)
 struct change {
     const char *text;
     int recompute, head_chunk, rank; /* 0: as it is */
-    bool lp, largest_batch;
+    bool lp, state16, largest_batch;
 };
 static const struct change changes[] = {
     {"", .largest_batch = true},
@@ -121,6 +121,7 @@ static const struct change changes[] = {
     {"--recompute block", .recompute = RECOMPUTE_BLOCK},
     {"--head-chunk 256", .head_chunk = 256},
     {"--dtype bfloat16", .lp = true},
+    {"--optimizer-state bf16", .state16 = true},
     {"--lora-r 16", .rank = 16},
     {"--recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, .largest_batch = true},
     {"--lora-r 16 --recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, 16,
@@ -130,7 +131,8 @@ static const struct change changes[] = {
 /* False where the run has it already, or it cannot be had. */
 static bool apply(const struct change *c, struct train_options *o, bool gpu)
 {
-    if ((c->lp && (o->dtype != NJ_F32 || !gpu)) || (c->rank > 0 && o->lora.rank > 0))
+    if ((c->lp && (o->dtype != NJ_F32 || !gpu)) || (c->rank > 0 && o->lora.rank > 0) ||
+        (c->state16 && o->optimizer_state == STATE_BF16))
         return false;
     if (c->recompute > 0)
         o->recompute = c->recompute;
@@ -138,6 +140,8 @@ static bool apply(const struct change *c, struct train_options *o, bool gpu)
         o->head_chunk = c->head_chunk;
     if (c->lp)
         o->dtype = NJ_LP;
+    if (c->state16)
+        o->optimizer_state = STATE_BF16;
     if (c->rank == 0)
         return true;
     o->lora.rank = c->rank;

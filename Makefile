@@ -212,7 +212,6 @@ $(B)/tests/test_no_memory $(B)/tests/test_no_memory_tools: LIBS := $(filter-out 
 	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)
 $(B)/obj/tests/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
 
-
 # Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by
 # the tests; grown by libFuzzer in `make fuzz`.
 FUZZ_SECONDS ?= 30

@@ -8,13 +8,7 @@
 set -eu
 . tests/lib.sh
 : "${EVERY:=0}"
-nojit=$BUILD/nojit
-export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive
-export NOJIT_SIM_LOG=$scratch/sim.log
-d=$scratch/work
-mkdir "$d"
-profiles="t4:75 rtx4090:89 h100:90 rtx5090:120 gb10:121"
-held=" $("$nojit" version | grep -oE 'sm_[0-9]+[af]?' | sort -u | tr '\n' ' ')"
+. tests/simulated.sh
 
 # What the table of machine code says of each key and arch, with the hash of its PTX's body.
 bodies() {
@@ -29,9 +23,6 @@ bodies() {
 bodies >"$d/bodies"
 # Keys of an arch that have a body of their own: no arch before has run it under that key.
 fresh() { awk -v arch="$1" -v every="$EVERY" '!(($1, $3) in seen) || every == 1 { if ($2 == arch) print $1 } { seen[$1, $3] = 1 }' "$d/bodies"; }
-# What the simulation counted in the run just made.
-counted() { tail -n 1 "$NOJIT_SIM_LOG" | sed -E 's/^sim: end: //'; }
-clean() { [[ $(counted) == *"0 after the first launch, 0 of PTX refused, 0 exempt;"*"; 0 objects left" ]]; }
 
 # Keys of an `a` target that no simulation executes, which must say so.
 exempt() { # PROFILE ARCH

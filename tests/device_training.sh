@@ -8,17 +8,7 @@
 set -eu
 . tests/lib.sh
 : "${EVERY:=0}"
-nojit=$BUILD/nojit
-export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive
-export NOJIT_SIM_LOG=$scratch/sim.log
-d=$scratch/work
-mkdir "$d"
-profiles="t4:75 rtx4090:89 h100:90 rtx5090:120 gb10:121"
-held=" $("$nojit" version | grep -oE 'sm_[0-9]+[af]?' | sort -u | tr '\n' ' ')"
-
-# What the simulation counted in the run just made.
-counted() { tail -n 1 "$NOJIT_SIM_LOG" | sed -E 's/^sim: end: //'; }
-clean() { [[ $(counted) == *"0 after the first launch, 0 of PTX refused, 0 exempt;"*"; 0 objects left" ]]; }
+. tests/simulated.sh
 
 for form in tiny tiny-llama; do
     "$nojit" init --preset nojit-$form --out "$d/$form" >/dev/null

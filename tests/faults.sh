@@ -2,12 +2,9 @@
 #
 # faults.sh: sourced by device_faults.sh and device_broken.sh: a run on a simulated GPU, what it leaves, and the same run going
 # on after something failed.
-nojit=$BUILD/nojit
-export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive
-export NOJIT_SIM_LOG=$scratch/sim.log NOJIT_SIM_DEVICE=rtx4090
+. tests/simulated.sh
+export NOJIT_SIM_DEVICE=rtx4090
 needs sm_89
-d=$scratch/work
-mkdir "$d"
 
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
 "$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null

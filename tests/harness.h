@@ -26,6 +26,9 @@ struct options {
     const char *json; /* file, or NULL */
 };
 
+/* Bounds of what harness and kbench hold: arguments, and bytes of a block of parameters. */
+enum { ARGS_MAX = 32, BLOCK_MAX = 512 };
+
 /* A case with what is known of its key. */
 struct subject {
     const char *key, *op;

@@ -11,7 +11,7 @@
 
 #include "harness.h"
 
-enum { ARGS_MAX = 32, GUARD = 256, GUARD_BYTE = 0xa5, POISON_BYTE = 0xff, BLOCK_MAX = 512 };
+enum { GUARD = 256, GUARD_BYTE = 0xa5, POISON_BYTE = 0xff };
 
 /* An argument on the device: [guard][data][guard], and what the reference makes of it. */
 struct buffer {

@@ -37,7 +37,7 @@ while IFS='|' read -r way total; do
     grep -qE "^device total +${total%%iB*}iB\$" "$scratch/plan" && [ "${says// /}" = "$fits" ] ||
         wrong="$way: said '$total', the plan: $(grep total "$scratch/plan" | head -n 1)"
 done <"$scratch/ways"
-if [ "$(wc -l <"$scratch/ways")" = 7 ] && [ -z "$wrong" ]; then ok "each way does what is said of it"; else not_ok "each way does what is said of it" "$wrong"; fi
+if [ "$(wc -l <"$scratch/ways")" = 8 ] && [ -z "$wrong" ]; then ok "each way does what is said of it"; else not_ok "each way does what is said of it" "$wrong"; fi
 auto=$(plan --batch-size auto --memory-budget 16 --json | field batch_size)
 plan --batch-size "$auto" --memory-budget 16 >/dev/null || not_ok "the automatic batch fits" "$auto"
 refuses "and one more does not" 3 'budget' plan --batch-size $((auto + 1)) --memory-budget 16
@@ -82,6 +82,11 @@ regions() { grep -E '^(batch size .*|[a-z0-9._ ]+ +[0-9.]+ ([KMG]i)?B)$' "$1"; }
 check "a GPU: plan and run have the same regions" diff <(regions "$scratch/plan") <(regions "$scratch/run")
 check "with the workspace" grep -q '^gemm.workspace  *32.00 MiB$' "$scratch/run"
 sim "$nojit" plan "${gpu[@]}" >"$scratch/plan"
+# That batch leaves no room to try products in: the run says it, and ends.
+small() { sim env NOJIT_SIM_MEMORY=$((200 << 20)) "$nojit" "$@" "${gpu[@]}" 2>/dev/null | grep '^batch size'; }
+small plan >"$scratch/planned-batch"
+small train --data "$d/text.txt" --steps 1 --dry-run >"$scratch/batch"
+check "without a budget: plan and run take the same batch" cmp "$scratch/planned-batch" "$scratch/batch"
 check "the memory of a GPU is the budget" grep -q '^budget  *8.00 GiB  (Simulated GPU)$' "$scratch/plan"
 refuses "too little memory for one sequence" 3 'this run needs' "$nojit" train "${same[@]}" --data "$d/text.txt" --steps 1 --out "$d/none" --memory-budget 0.001
 finish

@@ -174,6 +174,12 @@ static void another_gpu_that_fits_is_named(void **state)
     ctx = open_context(&cuda);
     assert_int_equal(nj_context_device(ctx)->sm, 89);
     nj_context_destroy(ctx);
+    /* The second of what is left is not GPU 1 of the machine. */
+    setenv("NOJIT_SIM_DEVICE", "sm_86,sm_86,rtx4090", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "0,2", 1);
+    assert_int_equal(nj_context_create(&ctx, &cuda), NJ_E_NO_CODE);
+    assert_null(strstr(nj_context_error(ctx), "CUDA_VISIBLE_DEVICES"));
+    nj_context_destroy(ctx);
 }
 
 static void count_any_line(void *user, const char *line)

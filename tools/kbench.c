@@ -80,7 +80,6 @@ static int measure(struct bench *b, const struct kernel_case *c, const char *sha
     const char *key = nj_kernels[c->kernel].key;
     if (shape_case(c, shape, &row->s, why, sizeof(why)))
         return left_out(t, key, why);
-    row->s.c.label = row->s.label;
     const int rc = bench_case(b, &row->s, &row->warm, &row->cold);
     if (rc == NJ_E_NOMEM || rc == NJ_E_ARG)
         return left_out(t, key, nj_context_error(b->ctx));

@@ -7,17 +7,17 @@
 
 #include "harness.h"
 
-enum { BENCH_ARGS = 32, BENCH_BLOCK = 512, LABEL_BYTES = 256 };
+enum { LABEL_BYTES = 256 };
 
 /* A benchmark case of a contract, with other dims where a shape says so. */
 struct shaped {
     struct kernel_case c; /* points into what follows */
-    struct case_arg args[BENCH_ARGS];
-    _Alignas(16) unsigned char params[BENCH_BLOCK];
+    struct case_arg args[ARGS_MAX];
+    _Alignas(16) unsigned char params[BLOCK_MAX];
     char label[LABEL_BYTES];
 };
 
-/* Microseconds; not a number: not measured. */
+/* Microseconds. */
 struct timing {
     double median, p10, p90;
 };

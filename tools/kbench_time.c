@@ -155,8 +155,8 @@ int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm
 {
     const struct kernel_case *c = &shaped->c;
     const struct subject s = subject_of(c);
-    _Alignas(16) unsigned char params[BENCH_BLOCK];
-    void *args[BENCH_ARGS] = {NULL};
+    _Alignas(16) unsigned char params[BLOCK_MAX];
+    void *args[ARGS_MAX] = {NULL};
     int rc = 0;
     memcpy(params, c->params, s.param_bytes);
     for (uint32_t i = 0; i < c->arg_count && !rc; i++) {
@@ -246,7 +246,7 @@ int shape_case(const struct kernel_case *c, const char *shape, struct shaped *ou
     const struct subject s = subject_of(c);
     struct case_sizes sizes;
     char name[32], value[32];
-    if (c->arg_count > BENCH_ARGS || s.param_bytes > BENCH_BLOCK) {
+    if (c->arg_count > ARGS_MAX || s.param_bytes > BLOCK_MAX) {
         snprintf(why, why_bytes, "%s: more parameters than kbench knows", s.key);
         return NJ_E_ARG;
     }

@@ -127,7 +127,8 @@ int cmd_plan(const struct settings *s)
     if (s->batch_size == BATCH_AUTO && budget.bytes == 0)
         return fail(NJ_E_ARG, "--batch-size auto: no GPU can be used here, so its memory is not "
                               "known; name it by --memory-budget GIB");
-    if (s->batch_size == BATCH_AUTO)
-        err = fit_batch(&r, &student, other, budget.bytes);
+    if (s->batch_size == BATCH_AUTO) /* as a run would */
+        err = fit_batch(&r, &student, other,
+                        r.options.memory_bytes > 0 ? budget.bytes : fit_part(budget.bytes));
     return err ? err : show(&r, &student, other, &budget);
 }

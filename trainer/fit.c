@@ -46,6 +46,11 @@ int plan_largest_batch(const struct model_config *student, const struct model_co
     return 0;
 }
 
+size_t fit_part(size_t budget)
+{
+    return budget - budget / SPARE_PART;
+}
+
 /* "12.3 GiB" of one of several sizes in a sentence. */
 struct size_text {
     char s[32];
@@ -95,9 +100,9 @@ int run_fit_batch(struct run *r)
         err = config_read(r->teacher, &teacher);
     if (err)
         return err;
-    size_t budget = nj_context_budget(r->ctx), wanted = r->options.memory_bytes;
+    size_t budget = fit_part(nj_context_budget(r->ctx));
+    const size_t wanted = r->options.memory_bytes;
     r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
-    budget -= budget / SPARE_PART;
     if (wanted > 0 && wanted < budget)
         budget = wanted;
     return fit_batch(r, &student, has_teacher ? &teacher : NULL, budget);
@@ -108,7 +113,7 @@ int run_fit_batch(struct run *r)
 struct change {
     const char *text;
     int recompute, head_chunk, rank; /* 0: as it is */
-    bool lp, largest_batch;
+    bool lp, state16, largest_batch;
 };
 static const struct change changes[] = {
     {"", .largest_batch = true},
@@ -116,6 +121,7 @@ static const struct change changes[] = {
     {"--recompute block", .recompute = RECOMPUTE_BLOCK},
     {"--head-chunk 256", .head_chunk = 256},
     {"--dtype bfloat16", .lp = true},
+    {"--optimizer-state bf16", .state16 = true},
     {"--lora-r 16", .rank = 16},
     {"--recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, .largest_batch = true},
     {"--lora-r 16 --recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, 16,
@@ -125,7 +131,8 @@ static const struct change changes[] = {
 /* False where the run has it already, or it cannot be had. */
 static bool apply(const struct change *c, struct train_options *o, bool gpu)
 {
-    if ((c->lp && (o->dtype != NJ_F32 || !gpu)) || (c->rank > 0 && o->lora.rank > 0))
+    if ((c->lp && (o->dtype != NJ_F32 || !gpu)) || (c->rank > 0 && o->lora.rank > 0) ||
+        (c->state16 && o->optimizer_state == STATE_BF16))
         return false;
     if (c->recompute > 0)
         o->recompute = c->recompute;
@@ -133,6 +140,8 @@ static bool apply(const struct change *c, struct train_options *o, bool gpu)
         o->head_chunk = c->head_chunk;
     if (c->lp)
         o->dtype = NJ_LP;
+    if (c->state16)
+        o->optimizer_state = STATE_BF16;
     if (c->rank == 0)
         return true;
     o->lora.rank = c->rank;

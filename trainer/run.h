@@ -79,6 +79,8 @@ int run_fit_batch(struct run *r);
 /* The same, for a budget in bytes. */
 int fit_batch(struct run *r, const struct model_config *student, const struct model_config *teacher,
               size_t budget);
+/* Of what a device can give, the part that such a batch may fill. */
+size_t fit_part(size_t budget);
 /* A line for each change to the options that takes fewer bytes than `now`, and whether it fits. */
 int fit_advise(struct run *r, const struct model_config *student,
                const struct model_config *teacher, size_t now, size_t budget);

@@ -12,14 +12,15 @@
 
 enum { SHARED_WITHOUT_OPT_IN = 48 << 10 };
 
-/* Of several GPUs the first is taken; another one may have code. Writes how to choose it, or "". */
+/* Of several GPUs the first is taken; another one may have code. Writes how to choose it, or "": where
+ * some are hidden already, numbers here are not those that the variable takes. */
 static void name_another(nj_context *ctx, const struct nj_index *index, char *out, size_t bytes)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
     int count = 0;
 
     out[0] = '\0';
-    if (driver->cuDeviceGetCount(&count))
+    if (getenv("CUDA_VISIBLE_DEVICES") || driver->cuDeviceGetCount(&count))
         return;
     for (int i = 0; i < count && !out[0]; i++) {
         int device, major, minor;

@@ -89,14 +89,18 @@ static bool jit_is_forbidden(void)
     return true;
 }
 
-/* CUDA_VISIBLE_DEVICES: which of the list there are, and in which order. */
+/* CUDA_VISIBLE_DEVICES: which of the list there are, and in which order, up to the first word that is
+ * no number of one. */
 static bool next_visible(char list[][32], int count, char **rest, char **word)
 {
     if (!*rest)
         return false;
-    const long at = strtol(strsep(rest, ","), NULL, 10);
+    char *text = strsep(rest, ","), *end;
+    const long at = strtol(text, &end, 10);
+    if (end == text || at < 0 || at >= count)
+        return false;
     *word = list[at];
-    return at >= 0 && at < count;
+    return true;
 }
 
 /* A device that is retained stays as it is. */

@@ -65,17 +65,17 @@ static int keep_code(struct span code, struct sim_loaded *out)
         return CUDA_OUT_OF_MEMORY;
     memcpy(out->code, code.data, code.bytes);
     out->code_bytes = code.bytes;
-    if (cubin_parse((struct span){out->code, code.bytes}, &out->cubin, why) == 0 &&
-        out->cubin.entry)
+    const int bad = cubin_parse((struct span){out->code, code.bytes}, &out->cubin, why);
+    if (!bad && out->cubin.entry)
         return CUDA_SUCCESS;
-    sim_say("cuModuleLoadData: machine code %s", out->cubin.entry ? why : "without a kernel");
+    sim_say("cuModuleLoadData: machine code %s", bad ? why : "without a kernel");
     return CUDA_INVALID_IMAGE;
 }
 
 /* The newest machine code of a container that fits; there may be PTX instead. */
 static int choose_entry(struct span container, int sm, struct sim_loaded *out)
 {
-    char why[WHY_BYTES];
+    char why[WHY_BYTES] = "compressed machine code";
     struct fatbin f;
     struct fatbin_entry e;
     struct cubin best = {0}, cubin;
@@ -153,11 +153,9 @@ static struct sim_loaded *module_of(const void *handle)
 
 SIM_CALL(cuModuleLoadData, SIM_CONTEXT | SIM_UNSAFE, (void **out, const void *image), (out, image))
 {
-    struct sim_loaded *m = calloc(1, sizeof *m);
-    if (!m || !image) {
-        free(m);
-        return m ? CUDA_INVALID_VALUE : CUDA_OUT_OF_MEMORY;
-    }
+    struct sim_loaded *m = image ? calloc(1, sizeof *m) : NULL;
+    if (!m)
+        return image ? CUDA_OUT_OF_MEMORY : CUDA_INVALID_VALUE;
     const int result = read_image(image, sim_current->profile.sm, m);
     if (result) {
         free_module(m);

@@ -44,7 +44,7 @@ static char *read_text(const char *path, size_t *bytes)
 char *sim_ptx_of(const void *code, size_t bytes, size_t *text_bytes, char why[256])
 {
     static char *table; /* read once: it does not change while a program runs */
-    char path[1024], name[1300], hash[18], *line, *text;
+    char path[1024], name[1300], hash[18], *line, *text, *slash;
     size_t table_bytes;
     table_path(path, sizeof path);
     if (!table)
@@ -60,8 +60,9 @@ char *sim_ptx_of(const void *code, size_t bytes, size_t *text_bytes, char why[25
         return NULL;
     }
     line += strlen(hash);
-    *strrchr(path, '/') = '\0';
-    snprintf(name, sizeof name, "%s/%.*s", path, (int)strcspn(line, "\n"), line);
+    slash = strrchr(path, '/');
+    snprintf(name, sizeof name, "%.*s%.*s", slash ? (int)(slash + 1 - path) : 0, path,
+             (int)strcspn(line, "\n"), line);
     text = read_text(name, text_bytes);
     if (!text)
         snprintf(why, 256, "%.220s cannot be read", name);

@@ -299,12 +299,12 @@ SIM_CALL(cuStreamBeginCapture_v2, SIM_CONTEXT, (void *stream, int mode), (stream
 SIM_CALL(cuStreamEndCapture, SIM_CONTEXT, (void *stream, void **graph), (stream, graph))
 {
     struct sim_stream *s = stream_of(stream);
-    struct queue *q = calloc(1, sizeof *q);
     *graph = NULL;
-    if (!s || !s->capturing || !q) {
-        free(q);
-        return q ? CUDA_ILLEGAL_STATE : CUDA_OUT_OF_MEMORY;
-    }
+    if (!s || !s->capturing)
+        return CUDA_ILLEGAL_STATE;
+    struct queue *q = calloc(1, sizeof *q);
+    if (!q)
+        return CUDA_OUT_OF_MEMORY;
     const bool spoilt = s->spoilt;
     *q = s->captured;
     s->captured = (struct queue){0};
@@ -326,9 +326,15 @@ SIM_CALL(cuGraphInstantiateWithFlags, SIM_CONTEXT,
     struct queue *q = flags == 0 ? calloc(1, sizeof *q) : NULL;
     if (!q)
         return flags ? CUDA_INVALID_VALUE : CUDA_OUT_OF_MEMORY;
+    const int result = append_all(q, graph);
+    if (result) {
+        clear(q);
+        free(q);
+        return result;
+    }
     *exec = q;
     sim_control_state.live++;
-    return append_all(q, graph);
+    return CUDA_SUCCESS;
 }
 
 SIM_CALL(cuGraphLaunch, SIM_CONTEXT, (void *exec, void *stream), (exec, stream))

@@ -51,7 +51,6 @@ struct warp {
     uint32_t pc, mask; /* of the group that runs */
     uint32_t leave_at; /* the group looks up from its code once pc is not below this */
     bool full, waits;  /* mask is all lanes; as in struct group */
-    uint32_t active;   /* lanes in mask */
     _Alignas(64) uint32_t lanes[LANES]; /* mask, a word for each lane: all bits or none */
     struct group groups[LANES];         /* those that do not run */
     uint32_t group_count;
@@ -63,7 +62,7 @@ struct warp {
     struct transfer *transfers;
     uint32_t transfer_count, transfer_room;
     uint32_t batches[LANES]; /* cp.async.commit_group, by lane */
-    uint64_t instructions, thread_instructions;
+    uint64_t instructions;
     uint32_t left; /* jumps until it is taken to hang */
     const struct sim_allocation *recent;
     struct block *block;

@@ -10,7 +10,6 @@ void sim_set_mask(struct warp *warp, uint32_t mask)
 {
     warp->mask = mask;
     warp->full = mask == UINT32_MAX;
-    warp->active = (uint32_t)__builtin_popcount(mask);
     for (int lane = 0; lane < LANES; lane++)
         warp->lanes[lane] = 0 - (mask >> lane & 1);
 }
@@ -108,15 +107,13 @@ void sim_run_warp(struct warp *warp)
 {
     const struct insn *code = warp->block->launch->entry->code;
     while (warp->state == WARP_READY && !warp->block->stop) {
-        uint64_t instructions = 0, thread_instructions = 0;
+        uint64_t instructions = 0;
         while (warp->pc < warp->leave_at) {
             const struct insn *insn = &code[warp->pc++];
             instructions++;
-            thread_instructions += warp->active;
             insn->run(warp, insn);
         }
         warp->instructions += instructions;
-        warp->thread_instructions += thread_instructions;
         if (warp->state != WARP_READY)
             return;
         push_group(warp, warp->pc, warp->mask, warp->waits);

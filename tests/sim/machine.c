@@ -70,11 +70,6 @@ const struct sim_entry *sim_module_entry(const struct sim_module *module, const 
     return NULL;
 }
 
-const char *sim_entry_name(const struct sim_entry *entry)
-{
-    return entry->name;
-}
-
 int sim_entry_param_count(const struct sim_entry *entry)
 {
     return entry->param_count;
@@ -249,7 +244,6 @@ static void release_core(struct core *core)
     pthread_mutex_lock(&counts_lock);
     for (uint32_t i = 0; core->warps && i < core->launch->warps; i++) {
         counts.warp_instructions += core->warps[i].instructions;
-        counts.thread_instructions += core->warps[i].thread_instructions;
         free(core->warps[i].transfers);
     }
     pthread_mutex_unlock(&counts_lock);

@@ -41,7 +41,7 @@ struct sim_limits {
 
 /* Counters of everything executed so far in this process. */
 struct sim_counts {
-    uint64_t launches, warp_instructions, thread_instructions;
+    uint64_t launches, warp_instructions;
 };
 
 struct sim_module;
@@ -55,7 +55,6 @@ void sim_module_destroy(struct sim_module *module);
 
 /* Returns the entry named so, valid until the module is destroyed, or NULL. */
 const struct sim_entry *sim_module_entry(const struct sim_module *module, const char *name);
-const char *sim_entry_name(const struct sim_entry *entry);
 /* The layout of the entry's parameters, as PTX declares it. */
 int sim_entry_param_count(const struct sim_entry *entry);
 void sim_entry_param(const struct sim_entry *entry, int index, size_t *offset, size_t *bytes);

@@ -20,7 +20,6 @@ $(B)/tests/test_sim_kernels: $(call objects,tests/test_sim_kernels.c tests/filte
 	$(addprefix tests/,harness_case.c harness_compare.c harness_fill.c)) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY) $(SIM_MACHINE)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
-# ---- end of the machine ----
 
 # ---- the driver and cuBLASLt: libraries that the runtime opens by their names, in a folder of their own ----
 SIM := $(B)/sim
@@ -48,4 +47,3 @@ $(SIM)/ptx.txt: $(BLOBS) $(SIM)/ptx_table
 # These open them from there.
 $(B)/tests/test_cuda_sim $(B)/tests/test_sim_driver: | $(SIM_ALL)
 -include $(wildcard $(SIM)/obj/*/*.d $(SIM)/obj/*/*/*.d)
-# ---- end of the driver ----

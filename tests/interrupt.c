@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * interrupt.c: interrupt.so, for LD_PRELOAD: counts the system calls that change files under a folder, and at one of
- * them ends the process, lets the call fail, or lets the disk be full. A filter of the kernel hands each such call over
- * as SIGSYS, so that also those are seen which libc makes by itself (fclose, fflush, remove).
+ * interrupt.c: interrupt.so, for LD_PRELOAD: counts the system calls that change files in a folder,
+ * and before one of them ends the process, lets it fail, or lets the disk be full. A filter in the
+ * kernel hands each such call over as SIGSYS, so that those are seen, too, which libc makes within
+ * itself (fclose, fflush, remove).
  *
- *   INTERRUPT_IN=FOLDER   calls on files in it count, from 1
- *   INTERRUPT_LOG=FILE    gets a line for each: number, bytes written before, bytes to write, name of the call, path, its new name
- *   INTERRUPT_AT=N        before call N the process gets the signal INTERRUPT_WITH; 0: the call fails with ENOSPC
- *   INTERRUPT_FULL=BYTES  what would be written beyond so many bytes, in all files together, fails with ENOSPC
+ * INTERRUPT_IN=FOLDER: calls on files in it count, from 1.
+ * INTERRUPT_LOG=FILE gets a line for each: number, bytes written before, bytes to write, name, path,
+ *     new path; with tabs between them.
+ * INTERRUPT_AT=N: before call N the process gets the signal INTERRUPT_WITH (SIGKILL); with 0 the
+ *     call fails with ENOSPC.
+ * INTERRUPT_FULL=BYTES: what would be written beyond so many bytes, in all files together, fails
+ *     with ENOSPC.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,11 +41,10 @@
 /* A sixth argument, which none of the calls has, marks those of this file: the filter lets them pass. */
 enum { PASS = 0x6e6f6a69, PATH_BYTES = 4096 };
 
-/* What a call has as its first path: the path at argument `path`, or the file behind the descriptor at 0. */
 static const struct call {
     int number;
     const char *name;
-    int path, new_path; /* arguments; 0 as `path`: the descriptor, see is_descriptor() */
+    int path, new_path; /* their arguments, or -1; without a path it is of the descriptor */
     int flags;          /* argument with those of open, or -1 */
     int bytes;          /* argument with the bytes to write, or -1 */
 } calls[] = {
@@ -86,16 +89,16 @@ static long number_of(const char *name, long absent)
 }
 
 /* The file that a call is about, if that lies in the folder. */
-static const char *file_of(const struct call *c, const ucontext_t *u, char *room_for_it)
+static const char *file_of(const struct call *c, const ucontext_t *u, char *buffer)
 {
-    const char *path = room_for_it;
+    const char *path = buffer;
     if (c->path >= 0) {
         path = (const char *)(uintptr_t)ARGUMENT(u, c->path);
     } else {
         char link[64];
         snprintf(link, sizeof link, "/proc/self/fd/%d", (int)ARGUMENT(u, 0));
-        const ssize_t n = readlink(link, room_for_it, PATH_BYTES - 1);
-        room_for_it[n > 0 ? n : 0] = '\0';
+        const ssize_t n = readlink(link, buffer, PATH_BYTES - 1);
+        buffer[n > 0 ? n : 0] = '\0';
     }
     const size_t length = strlen(folder);
     const bool inside = strncmp(path, folder, length) == 0 && strchr("/", path[length]) != NULL;
@@ -112,8 +115,7 @@ static long make_call(const struct call *c, const ucontext_t *u, long third)
 static void note(const struct call *c, const ucontext_t *u, const char *path, long bytes)
 {
     char line[3 * PATH_BYTES];
-    const char *to =
-        c->new_path >= 0 ? (const char *)(uintptr_t)ARGUMENT(u, c->new_path) : "";
+    const char *to = c->new_path >= 0 ? (const char *)(uintptr_t)ARGUMENT(u, c->new_path) : "";
     const int n = snprintf(line, sizeof line, "%ld\t%ld\t%ld\t%s\t%s\t%s\n", count, written, bytes,
                            c->name, path, to);
     if (log_file >= 0)
@@ -122,11 +124,11 @@ static void note(const struct call *c, const ucontext_t *u, const char *path, lo
 
 static long disturbed(const struct call *c, const ucontext_t *u)
 {
-    char room_for_path[PATH_BYTES];
+    char buffer[PATH_BYTES];
     const long third = ARGUMENT(u, 2);
     const bool reads =
         c->flags >= 0 && (ARGUMENT(u, c->flags) & (O_ACCMODE | O_CREAT | O_TRUNC)) == O_RDONLY;
-    const char *path = reads ? NULL : file_of(c, u, room_for_path);
+    const char *path = reads ? NULL : file_of(c, u, buffer);
     if (path == NULL)
         return make_call(c, u, third);
     const long bytes = c->bytes >= 0 ? ARGUMENT(u, c->bytes) : 0;

@@ -425,8 +425,8 @@ static int train(const struct settings *s, const struct command_info *c)
     err = run_open(&r, s);
     r.checkpoints = checkpoints;
     if (removed > 0)
-        progress_say(&r.progress, "%s: removed %d leftover%s of a run that was killed",
-                     s->out, removed, plural(removed));
+        progress_say(&r.progress, "%s: removed %d leftover%s of a run that was killed", s->out,
+                     removed, plural(removed));
     if (!err)
         err = check_merged(&r);
     if (!err)

@@ -252,7 +252,12 @@ $(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefi
 	$(Q)$(LINK) -o $@ $^
 $(call objects,tests/damage*.c): INCLUDES += -Itools
 
-TESTED := $(SIM_ALL) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+# Loaded before nojit, disturbs it at a system call.
+INTERRUPT := $(B)/interrupt.so
+$(INTERRUPT): tests/interrupt.c $(B)/stamp/cflags
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
+
+TESTED := $(SIM_ALL) $(INTERRUPT) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
 ## test: set-up and everything that needs no GPU

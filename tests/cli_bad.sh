@@ -172,7 +172,7 @@ if go_on --resume auto --steps 4 >"$d/log" 2>&1; then ok "resumed with the same 
 for f in "${gone[@]}"; do [ ! -e "$d/out/$f" ] || not_ok "leftovers go" "$f is there"; done
 for f in "${kept[@]}"; do [ -e "$d/out/$f/config.json" ] || not_ok "others stay" "$f is gone"; done
 if [ -e "$d/out/best/config.json" ] && [ ! -e "$d/out/best.old" ]; then ok "the last best is back"; else not_ok "the last best is back" "$(ls "$d/out")"; fi
-if [ "$(grep -c 'removed 4 unfinished folders of a run that was killed' "$d/log")" = 1 ]; then ok "leftovers are said once"; else not_ok "leftovers are said once" "$(head -n 2 "$d/log")"; fi
+if [ "$(grep -c 'removed 4 leftovers of a run that was killed' "$d/log")" = 1 ]; then ok "leftovers are said once"; else not_ok "leftovers are said once" "$(head -n 2 "$d/log")"; fi
 kill $living
 rm -rf "$d/out"
 small_disk() { (ulimit -f 64 && trap '' XFSZ && train "$d/student" --save-every 1); }

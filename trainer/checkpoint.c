@@ -57,25 +57,29 @@ static int64_t newest(const char *dir)
     return newest_before(dir, INT64_MAX);
 }
 
+/* A folder with its files, or a file. */
 static int remove_files(const char *dir)
 {
     char path[8192];
+    int error = 0;
     DIR *d = opendir(dir);
     if (d == NULL)
-        return -1;
+        return errno == ENOTDIR ? unlink(dir) : -1;
     for (const struct dirent *e; (e = readdir(d)) != NULL;) {
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            unlink(path);
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlink(path) != 0)
+            error = errno;
     }
     closedir(d);
-    return rmdir(dir);
+    errno = error;
+    return error == 0 ? rmdir(dir) : -1;
 }
 
-/* Removes the oldest checkpoints until `keep` are left. */
+/* Removes the oldest checkpoints until `keep` are left. Each gives up its name first: what is half
+ * removed is no checkpoint, and goes with the leftovers of a run that was killed. */
 static int prune(const struct checkpoints *c)
 {
-    char path[4200];
+    char path[4200], leaving[4300];
     int64_t steps[4096];
     size_t count = list_steps(c->out, steps, 4096);
     for (; (int64_t)count > c->keep; count--) {
@@ -83,7 +87,8 @@ static int prune(const struct checkpoints *c)
         for (size_t i = 1; i < count; i++)
             oldest = steps[i] < steps[oldest] ? i : oldest;
         snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)steps[oldest]);
-        if (remove_files(path) != 0)
+        snprintf(leaving, sizeof leaving, "%s.tmp-%d", path, (int)getpid());
+        if (rename(path, leaving) != 0 || remove_files(leaving) != 0)
             return fail(NJ_E_IO, "%s: an old checkpoint cannot be removed: %s", path,
                         strerror(errno));
         steps[oldest] = steps[count - 1];
@@ -247,10 +252,10 @@ int64_t checkpoints_other(const struct checkpoints *c)
 
 /* ---- what a killed run left ---- */
 
-/* The number after "NAME.tmp-" if NAME is a folder of a run that is published whole, else 0. */
+/* The number after "NAME.tmp-" if NAME is what a run publishes whole, else 0. */
 static long writer_of(const char *entry)
 {
-    static const char *const names[] = {"best.new", "final", "merged"};
+    static const char *const names[] = {"best.new", "final", "merged", "receipt.json", "probe"};
     char name[256];
     const char *dot = strstr(entry, ".tmp-");
     if (dot == NULL || (size_t)(dot - entry) >= sizeof name)

@@ -28,7 +28,7 @@ struct checkpoints {
  * folder), one that goes on; sets c->resume. Writes nothing. */
 int checkpoints_open(struct checkpoints *c, const char *out, const char *resume);
 /* Makes OUT if it is absent, and removes what a run that was killed has left half-written in it;
- * *removed: how many folders that were. */
+ * *removed: how many folders and files that were. */
 int checkpoints_begin(struct checkpoints *c, int *removed);
 /* What c->resume has under NAME in its settings; false without one or without it. */
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes);

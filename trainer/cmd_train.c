@@ -35,7 +35,7 @@ static int64_t steps_of_epochs(const struct run *r)
 }
 
 /* Takes the folder to write, before anything that takes time, and before --log, which may lie in it;
- * *removed: unfinished folders that were in it. */
+ * *removed: leftovers that were in it. */
 static int take_output(struct checkpoints *c, const struct settings *s, int *removed)
 {
     *removed = 0;
@@ -425,8 +425,8 @@ static int train(const struct settings *s, const struct command_info *c)
     err = run_open(&r, s);
     r.checkpoints = checkpoints;
     if (removed > 0)
-        progress_say(&r.progress, "%s: removed %d unfinished folder%s of a run that was killed",
-                     s->out, removed, plural(removed));
+        progress_say(&r.progress, "%s: removed %d leftover%s of a run that was killed", s->out,
+                     removed, plural(removed));
     if (!err)
         err = check_merged(&r);
     if (!err)

@@ -195,7 +195,8 @@ static int write_generation_config(const char *dir, const struct model_config *c
     fputs("  \"do_sample\": false\n}\n", file);
     int bad = ferror(file);
     if (fclose(file) != 0 || bad)
-        return fail(NJ_E_IO, "%s: cannot write it; check the free space", path);
+        return fail(NJ_E_IO, "%s: cannot write it: %s; check the free space", path,
+                    strerror(errno));
     return NJ_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "error.h"
 #include "json_text.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -154,10 +155,11 @@ int lora_config_write(const char *dir, const struct lora_config *c, const char *
                   "target_modules", names, "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1,
                   "init_lora_weights", 1, "use_rslora", 0, "use_dora", 0, "modules_to_save");
     int rc = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : -1;
+    const int error = errno;
     json_decref(root);
     if (json_memory_end())
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
     if (rc != 0)
-        return fail(NJ_E_IO, "%s: cannot be written; check space and permissions", path);
+        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(error));
     return 0;
 }

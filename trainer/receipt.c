@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "error.h"
@@ -236,7 +237,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
 int receipt_write(const char *dir, const struct command_info *c, const struct run *r,
                   int64_t steps_done)
 {
-    char path[PATH_BYTES + 16];
+    char path[PATH_BYTES + 16], temp[PATH_BYTES + 48];
     json_memory_begin();
     json_t *root = receipt(c, r, steps_done);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -248,9 +249,14 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
     if (text == NULL)
         return fail(NJ_E_NOMEM, "%s: out of memory for receipt.json", dir);
     snprintf(path, sizeof path, "%s/receipt.json", dir);
-    FILE *f = fopen(path, "w");
+    snprintf(temp, sizeof temp, "%s.tmp-%d", path, (int)getpid());
+    FILE *f = fopen(temp, "w");
     bool failed = f == NULL || fprintf(f, "%s\n", text) < 0;
     failed = (f != NULL && fclose(f) != 0) || failed;
     free(text);
-    return failed ? fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno)) : 0;
+    if (!failed && rename(temp, path) == 0)
+        return 0;
+    const int error = errno;
+    unlink(temp);
+    return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(error));
 }

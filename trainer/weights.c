@@ -10,6 +10,7 @@
 #include "json_text.h"
 #include "safetensors.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -270,11 +271,12 @@ static int save_config(struct engine *e, const char *dir)
     if (json_object_get(config, "torch_dtype") || !json_object_get(config, "dtype"))
         json_object_set_new(config, "torch_dtype", json_string(dtype));
     rc = json_dump_file(config, to, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    const int error = errno;
     json_decref(config);
     if (json_memory_end())
         return fail(NJ_E_NOMEM, "%s: out of memory", to);
     if (rc != 0)
-        return fail(NJ_E_IO, "%s: cannot be written; check space and permissions", to);
+        return fail(NJ_E_IO, "%s: cannot be written: %s", to, strerror(error));
     return 0;
 }
 

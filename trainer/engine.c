@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine.c: opens and closes an engine: which pairs of models fit together, one allocation,
- * weights, and every matrix product prepared before the first step.
+ * engine.c: opens and closes an engine: which pairs of models fit together, every matrix product
+ * prepared, one allocation, weights.
  */
 #include "engine_impl.h"
 
@@ -114,41 +114,6 @@ size_t memory_taken(nj_context *ctx, size_t before)
     return told && now < before ? before - now : 0;
 }
 
-/* Both arenas as planned, and the pointers into them. */
-static int allocate(struct engine *e)
-{
-    const struct model_config *t = engine_teacher(e);
-    struct plan again = {0};
-    e->o.workspace_bytes = nj_gemm_workspace_bytes(e->ctx);
-    int rc = plan_make(&e->student.c, t, &e->o, &e->plan);
-    if (rc != 0)
-        return rc;
-    plan_shape(&e->student.c, t, &e->o, &e->shape);
-    size_t arena_bytes = e->plan.total_bytes - e->o.workspace_bytes;
-    rc = check_budget(e);
-    if (rc != 0)
-        return rc;
-    const size_t before = nj_context_budget(e->ctx);
-    rc = nj_stream_create(e->ctx, &e->stream);
-    if (rc == 0)
-        rc = nj_event_create(e->ctx, &e->results);
-    if (rc == 0)
-        rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
-    e->allocated_bytes = memory_taken(e->ctx, before);
-    if (rc == 0)
-        rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
-    if (rc != 0)
-        return engine_fail(e, rc, "allocating the memory of the plan");
-    plan_layout(&e->student, t ? &e->teacher.net : NULL, &e->o, e->device, e->host, &e->mem,
-                &again);
-    e->micro = calloc((size_t)e->shape.chunks + 1, sizeof *e->micro);
-    e->chunks_of = calloc((size_t)(e->shape.train ? e->o.grad_accum : 1), sizeof *e->chunks_of);
-    e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
-    if (!e->micro || !e->chunks_of || !e->scratch)
-        return fail(NJ_E_NOMEM, "no host memory to sort %d tokens; free some", e->shape.rows);
-    return 0;
-}
-
 static void connect_nets(struct engine *e)
 {
     struct memory *m = &e->mem;
@@ -163,6 +128,67 @@ static void connect_nets(struct engine *e)
     e->teacher.acts = m->teacher;
     e->teacher.hidden = m->teacher_hidden;
     e->teacher.x = m->teacher_x;
+}
+
+/* The pointers into both arenas. */
+static void lay_out(struct engine *e, void *device, void *host)
+{
+    struct plan again = {0};
+    plan_layout(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o, device, host, &e->mem,
+                &again);
+    connect_nets(e);
+}
+
+/* The code that will run says which products it needs. Trying them takes memory, as much as their
+ * operands at most: less than the arena, so they are tried before it is taken. Nothing is read or
+ * written at the addresses of this layout; they say which arrays there are. */
+static int prepare(struct engine *e)
+{
+    static char nowhere[1];
+    struct work w = engine_work(e);
+    w.prepare = true;
+    lay_out(e, nowhere, nowhere);
+    micro_step(&w, e, 1, e->shape.train);
+    decode(&w, e, 0);
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
+}
+
+/* Both arenas as planned. */
+static int allocate(struct engine *e)
+{
+    const size_t arena_bytes = e->plan.total_bytes - e->o.workspace_bytes;
+    const size_t before = nj_context_budget(e->ctx);
+    int rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
+    e->allocated_bytes = memory_taken(e->ctx, before) + e->o.workspace_bytes;
+    if (rc == 0)
+        rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
+    if (rc != 0)
+        return engine_fail(e, rc, "allocating the memory of the plan");
+    lay_out(e, e->device, e->host);
+    e->micro = calloc((size_t)e->shape.chunks + 1, sizeof *e->micro);
+    e->chunks_of = calloc((size_t)(e->shape.train ? e->o.grad_accum : 1), sizeof *e->chunks_of);
+    e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
+    if (!e->micro || !e->chunks_of || !e->scratch)
+        return fail(NJ_E_NOMEM, "no host memory to sort %d tokens; free some", e->shape.rows);
+    return 0;
+}
+
+/* The plan, which has to fit, and what work is enqueued on. */
+static int plan_run(struct engine *e)
+{
+    const struct model_config *t = engine_teacher(e);
+    e->o.workspace_bytes = nj_gemm_workspace_bytes(e->ctx);
+    int rc = plan_make(&e->student.c, t, &e->o, &e->plan);
+    if (rc != 0)
+        return rc;
+    plan_shape(&e->student.c, t, &e->o, &e->shape);
+    rc = check_budget(e);
+    if (rc != 0)
+        return rc;
+    rc = nj_stream_create(e->ctx, &e->stream);
+    if (rc == 0)
+        rc = nj_event_create(e->ctx, &e->results);
+    return rc == 0 ? 0 : engine_fail(e, rc, "allocating the memory of the plan");
 }
 
 int weights_round(struct engine *e)
@@ -211,16 +237,6 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing the weights");
 }
 
-/* The code that will run says which products it needs. */
-static int prepare(struct engine *e)
-{
-    struct work w = engine_work(e);
-    w.prepare = true;
-    micro_step(&w, e, 1, e->shape.train);
-    decode(&w, e, 0);
-    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
-}
-
 int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_dir,
                   const struct train_options *o, void (*say)(void *user, const char *line),
                   void *user, struct engine **out)
@@ -236,14 +252,13 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->student.recompute = (enum recompute)o->recompute;
     int rc = read_models(e, student_dir, teacher_dir, say, user);
     if (rc == 0)
-        rc = allocate(e);
-    if (rc != 0)
-        goto done;
-    connect_nets(e);
-    rc = load(e, student_dir, teacher_dir);
+        rc = plan_run(e);
     if (rc == 0)
         rc = prepare(e);
-done:
+    if (rc == 0)
+        rc = allocate(e);
+    if (rc == 0)
+        rc = load(e, student_dir, teacher_dir);
     if (rc != 0)
         engine_destroy(e);
     else

@@ -23,14 +23,12 @@ void compare_chunk(struct work *r, struct engine *e, int first)
     const struct shape *s = &e->shape;
     struct memory *m = &e->mem;
     size_t bytes = (size_t)s->chunk * sizeof(float);
-    if (r->rc == 0)
-        r->rc = nj_copy(r->s, m->token_kd + first, m->kd, bytes);
+    OP(r, nj_copy(r->s, m->token_kd + first, m->kd, bytes));
     /* The teacher's own cross-entropy: its logits are done with. */
     OP(r, nj_kd_head(r->s, e->teacher.net.T, m->teacher_logits, m->kd, m->ce, m->entropy, m->agree,
                      NULL, m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0,
                      0));
-    if (r->rc == 0)
-        r->rc = nj_copy(r->s, m->token_ce + first, m->ce, bytes);
+    OP(r, nj_copy(r->s, m->token_ce + first, m->ce, bytes));
 }
 
 /* The batch's valid rows come first. */

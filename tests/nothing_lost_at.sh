@@ -76,7 +76,7 @@ one_sentence() {
     [ "$status" = 1 ] && [ "$(wc -l <"$scratch/err")" = 1 ] && grep -qE "^nojit train: $d/run.*: (No space left on device|free space)" "$scratch/err"
 }
 no_leftovers() {
-    why="left: $(find "$d/run" -name '*.tmp-*')"
+    why="left: $(find "$d/run" -name '*.tmp-*' 2>/dev/null)"
     [ "$why" = "left: " ]
 }
 # disturb VARIABLE=VALUE...: runs so, from the start; then $status and $scratch/err are set.
@@ -109,7 +109,8 @@ failing() {
     local what
     what=$(sed -n "$1p" "$d/all-calls" | sed -E 's/\.tmp-[0-9]+/.tmp/g' | cut -f 3-4)
     case $status:$what in
-    0:mkdir?$d/run | 0:flush?$d/run | 0:flush*.tmp | 0:remove*/best.old* | 0:remove*/final.tmp | 0:rename?$d/run/best.*) ;;
+    0:mkdir?$d/run | 0:flush?$d/run | 0:remove?$d/run | 0:remove*/best.old* | 0:remove*/final.tmp | \
+        0:flush?$d/run/checkpoint-?.tmp | 0:flush?$d/run/best.new.tmp | 0:flush?$d/run/final.tmp | 0:rename?$d/run/best.*) ;;
     1:remove*) one_sentence ;;
     *) one_sentence && no_leftovers ;;
     esac

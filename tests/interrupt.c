@@ -6,15 +6,16 @@
  * itself (fclose, fflush, remove).
  *
  * INTERRUPT_IN=FOLDER: calls on files in it count, from 1.
- * INTERRUPT_LOG=FILE gets a line for each: number, bytes written before, bytes to write, name, path,
+ * INTERRUPT_LOG=FILE gets a line for each: number, bytes to write, name, path, its
  *     new path; with tabs between them.
  * INTERRUPT_AT=N: before call N the process gets the signal INTERRUPT_WITH (SIGKILL); with 0 the
  *     call fails with ENOSPC.
- * INTERRUPT_FULL=BYTES: what would be written beyond so many bytes, in all files together, fails
- *     with ENOSPC.
+ * INTERRUPT_FULL=BYTES: what would be written from call N on beyond so many bytes, in all files
+ *     together, fails with ENOSPC.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -116,8 +117,8 @@ static void note(const struct call *c, const ucontext_t *u, const char *path, lo
 {
     char line[3 * PATH_BYTES];
     const char *to = c->new_path >= 0 ? (const char *)(uintptr_t)ARGUMENT(u, c->new_path) : "";
-    const int n = snprintf(line, sizeof line, "%ld\t%ld\t%ld\t%s\t%s\t%s\n", count, written, bytes,
-                           c->name, path, to);
+    const int n =
+        snprintf(line, sizeof line, "%ld\t%ld\t%s\t%s\t%s\n", count, bytes, c->name, path, to);
     if (log_file >= 0)
         (void)syscall(SYS_write, (long)log_file, line, (long)n, 0L, 0L, (long)PASS);
 }
@@ -134,11 +135,12 @@ static long disturbed(const struct call *c, const ucontext_t *u)
     const long bytes = c->bytes >= 0 ? ARGUMENT(u, c->bytes) : 0;
     count++;
     note(c, u, path, bytes);
-    if (count == at && with == 0)
-        return -ENOSPC;
-    if (count == at)
+    if (room == LONG_MAX && count == at) {
+        if (with == 0)
+            return -ENOSPC;
         raise((int)with);
-    if (c->bytes < 0)
+    }
+    if (c->bytes < 0 || count < at)
         return make_call(c, u, third);
     /* As a disk does it, the part that has room is written. */
     if (bytes > 0 && written == room)
@@ -188,7 +190,7 @@ __attribute__((constructor)) static void begin(void)
     folder = getenv("INTERRUPT_IN");
     at = number_of("INTERRUPT_AT", 0);
     with = number_of("INTERRUPT_WITH", SIGKILL);
-    room = number_of("INTERRUPT_FULL", INT64_MAX);
+    room = number_of("INTERRUPT_FULL", LONG_MAX);
     if (log != NULL)
         log_file = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (folder == NULL || (log != NULL && log_file < 0)) {

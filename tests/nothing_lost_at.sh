@@ -41,15 +41,15 @@ if is_end && ! grep -q unknown "$d/calls"; then ok "counted, the run has the sam
 
 # ---- the order of the calls: every file is flushed after its last byte, and its folder, before that has the name of a checkpoint
 why=$(awk -F'\t' '
-    $4 == "write" { unflushed[$5] = 1 }
-    $4 == "flush" { delete unflushed[$5]; delete unnamed[$5] }
-    $4 == "open" || $4 == "mkdir" || $4 == "rename" { at = $4 == "rename" ? $6 : $5; sub("/[^/]*$", "", at); unnamed[at] = 1 }
-    $4 == "rename" && $5 in unflushed { unflushed[$6] = 1; delete unflushed[$5] }
-    $4 == "rename" && $5 ~ /[.]tmp-[0-9]+$/ && $6 ~ /(checkpoint-[0-9]+|best[.]new)$/ {
+    $3 == "write" { unflushed[$4] = 1 }
+    $3 == "flush" { delete unflushed[$4]; delete unnamed[$4] }
+    $3 == "open" || $3 == "mkdir" || $3 == "rename" { at = $3 == "rename" ? $5 : $4; sub("/[^/]*$", "", at); unnamed[at] = 1 }
+    $3 == "rename" && $4 in unflushed { unflushed[$5] = 1; delete unflushed[$4] }
+    $3 == "rename" && $4 ~ /[.]tmp-[0-9]+$/ && $5 ~ /(checkpoint-[0-9]+|best[.]new)$/ {
         published++
-        for (f in unflushed) if (index(f, $5 "/") == 1) print f " is not on the disk at call " $1
-        if ($5 in unnamed) print "the names in " $5 " are not on the disk at call " $1
-        if ((getline) <= 0 || $4 != "flush") print "the new name is not on the disk at call " $1
+        for (f in unflushed) if (index(f, $4 "/") == 1) print f " is not on the disk at call " $1
+        if ($4 in unnamed) print "the names in " $4 " are not on the disk at call " $1
+        if ((getline) <= 0 || $3 != "flush") print "the new name is not on the disk at call " $1
     }
     END { if (published != 8) print published + 0 " folders were published, not 8" }' "$d/all-calls")
 if [ -z "$why" ]; then ok "flushed, then named"; else not_ok "flushed, then named" "$why"; fi
@@ -76,7 +76,7 @@ one_sentence() {
     [ "$status" = 1 ] && [ "$(wc -l <"$scratch/err")" = 1 ] && grep -qE "^nojit train: $d/run.*: (No space left on device|free space)" "$scratch/err"
 }
 no_leftovers() {
-    why="left: $(find "$d/run" -name '*.tmp-*')"
+    why="left: $(find "$d/run" -name '*.tmp-*' 2>/dev/null)"
     [ "$why" = "left: " ]
 }
 # disturb VARIABLE=VALUE...: runs so, from the start; then $status and $scratch/err are set.
@@ -103,19 +103,20 @@ killed() {
     why="exit status $status"
     [ "$status" = 137 ]
 }
-# A call that fails ends the run; but a folder may be there already, or not be one that can be flushed, and what cannot be removed stays.
+# A call that fails ends the run; but a folder may be there already, or not be one that can be flushed, and what cannot be removed stays until the next start.
 failing() {
     disturb INTERRUPT_AT="$1" INTERRUPT_WITH=0
     local what
-    what=$(sed -n "$1p" "$d/all-calls" | sed -E 's/\.tmp-[0-9]+/.tmp/g' | cut -f 4-5)
+    what=$(sed -n "$1p" "$d/all-calls" | sed -E 's/\.tmp-[0-9]+/.tmp/g' | cut -f 3-4)
     case $status:$what in
-    0:mkdir?$d/run | 0:flush?$d/run | 0:flush*.tmp | 0:remove*/best.old* | 0:rename?$d/run/best.*) ;;
+    0:mkdir?$d/run | 0:flush?$d/run | 0:remove?$d/run | 0:remove*/best.old* | 0:remove*/final.tmp | \
+        0:flush?$d/run/checkpoint-?.tmp | 0:flush?$d/run/best.new.tmp | 0:flush?$d/run/final.tmp | 0:rename?$d/run/best.*) ;;
     1:remove*) one_sentence ;;
     *) one_sentence && no_leftovers ;;
     esac
 }
-full() {
-    disturb INTERRUPT_FULL="$1"
+full() { # CALL:BYTES
+    disturb INTERRUPT_AT="${1%:*}" INTERRUPT_FULL="${1#*:}"
     one_sentence && no_leftovers
 }
 ended() { # SIGNAL N: where steps are left, they are not done, and there is a checkpoint; the last step ends the run
@@ -131,23 +132,24 @@ terminated() { ended 15 "$1"; }
 interrupted() { ended 2 "$1"; }
 
 # Calls by number: of the first one of a kind, and of a window those that differ in kind, with the first, a middle and the last of a file.
-call() { awk -F'\t' -v name="$1" -v path="$2" '$4 == name && $5 ~ path { print $1; exit }' "$d/all-calls"; }
+call() { awk -F'\t' -v name="$1" -v path="$2" '$3 == name && $4 ~ path { print $1; exit }' "$d/all-calls"; }
 kinds() { # FIRST LAST EVERY-NTH
     awk -F'\t' -v first="$1" -v last="$2" -v nth="$3" -v every="$EVERY" '
         function give() { if (n++ % nth == 0) points = points " " held }
         $1 < first || $1 > last { next }
         every { points = points " " $1; next }
-        { at = $5; if ($4 != "write") sub("/[^/]*$", "", at) }
-        $4 " " at != kind { if (same > 1) give(); kind = $4 " " at; same = 0 }
+        { at = $4; if ($3 != "write") sub("/[^/]*$", "", at) }
+        $3 " " at != kind { if (same > 1) give(); kind = $3 " " at; same = 0 }
         { held = $1; if (same++ == 0 || same == 12) give() }
         END { if (same > 1) give(); print points }' "$d/all-calls"
 }
-bytes() { # FIRST LAST: the first, a middle and the last byte of each file
+bytes() { # FIRST LAST: the first, a middle and the last byte of each file; a receipt and a row may be shorter the next time
     awk -F'\t' -v first="$1" -v last="$2" '
-        $1 < first || $1 > last || $4 != "write" { next }
-        $5 != file { if (file != "") print from, int((from + to) / 2), to - 1; file = $5; from = $2 }
-        { to = $2 + $3 }
-        END { print from, int((from + to) / 2), to - 1 }' "$d/all-calls"
+        function give() { if (file != "") print from ":0", from ":" int(size / 2), from ":" size - (file ~ /json(l|.tmp-[0-9]+)$/ ? 100 : 1) }
+        $1 < first || $1 > last || $3 != "write" { next }
+        $4 != file { give(); file = $4; from = $1; size = 0 }
+        { size += $2 }
+        END { give() }' "$d/all-calls"
 }
 calls=$(wc -l <"$d/all-calls")
 start=$(call open "$d/run/metrics.jsonl\$")     # signals are caught from here on
@@ -156,8 +158,8 @@ final=$(call mkdir "$d/run/final.tmp-")
 if [ "$EVERY" = 1 ]; then
     begin=1 end=$calls
 else # from best of step 3 to its checkpoint and what that removes
-    begin=$(awk -F'\t' -v to=$last_step '$1 < to && $4 == "mkdir" && $5 ~ /best.new.tmp-/ { n = $1 } END { print n }' "$d/all-calls")
-    end=$(awk -F'\t' -v from=$last_step '$1 > from && $5 ~ /metrics.jsonl$/ { print $1; exit }' "$d/all-calls")
+    begin=$(awk -F'\t' -v to=$last_step '$1 < to && $3 == "mkdir" && $4 ~ /best.new.tmp-/ { n = $1 } END { print n }' "$d/all-calls")
+    end=$(awk -F'\t' -v from=$last_step '$1 > from && $4 ~ /metrics.jsonl$/ { print $1; exit }' "$d/all-calls")
 fi
 final() { [ "$EVERY" = 1 ] || "$1" "$final" "$calls" "${@:2}"; } # a window of its own
 # The first calls make the folder and look for leftovers; a signal there ends the process as it ends any.

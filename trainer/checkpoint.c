@@ -239,7 +239,7 @@ int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside)
             return fail(NJ_E_IO, "%s: cannot be renamed: %s", path, strerror(errno));
     }
     c->last = newest(c->out);
-    return 0;
+    return prune(c); /* a kill may have come before that */
 }
 
 int64_t checkpoints_other(const struct checkpoints *c)

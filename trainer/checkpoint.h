@@ -35,7 +35,7 @@ bool checkpoints_setting(const struct checkpoints *c, const char *name, char *ou
 /* Whether the run that c->resume belongs to had c->settings. */
 int checkpoints_check(const struct checkpoints *c);
 /* Once the state of `step` is loaded: checkpoints of later steps become checkpoint-N.old; *aside is
- * their number. */
+ * their number. Removes what is older than the newest `keep`. */
 int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside);
 /* Step of the checkpoint in OUT before c->resume, the newest if that is none of OUT's; 0: none. */
 int64_t checkpoints_other(const struct checkpoints *c);

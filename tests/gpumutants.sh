@@ -13,6 +13,11 @@ cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+refuse() { # SENTENCE
+    echo "gpumutants: $1" >&2
+    exit 2
+}
+
 # ---- prepare
 program_of() { # PROGRAM: its file in a build folder
     case $1 in
@@ -51,6 +56,9 @@ kernel() {
 }
 prepare() {
     local line id file program name sound=()
+    if [ -e "$1" ] && [ ! -f "$1/list" ] && [ -n "$(ls -A "$1")" ]; then
+        refuse "$1 exists and holds no list of mutants, so it is not replaced; name a new or empty folder"
+    fi
     . tests/planted.sh
     . tests/relink.sh
     arch=${2:-sm_90a} tree=$scratch/tree
@@ -115,8 +123,9 @@ run() {
     if [ -f "$dir" ]; then
         dir=$scratch/prepared
         mkdir "$dir"
-        tar -xJf "$1" -C "$dir"
+        tar -xJf "$1" -C "$dir" 2>/dev/null || refuse "$1 is no archive of \`prepare\`; give its DIR or DIR.tar.xz"
     fi
+    [ -f "$dir/list" ] || refuse "$1 holds no list of mutants; give the DIR or DIR.tar.xz of \`prepare\`"
     dir=$(realpath "$dir")
     export OMP_NUM_THREADS=2
     while IFS=$'\t' read -r id folder program name; do
@@ -131,8 +140,8 @@ run() {
     [ "$killed" = "$(wc -l <"$dir/list")" ]
 }
 
-case ${1-} in
-prepare | run) "$@" ;;
+case ${1-}:${2-} in
+prepare:?* | run:?*) "$@" ;;
 *)
     echo "usage: gpumutants.sh prepare DIR [ARCH] | run DIR|DIR.tar.xz" >&2
     exit 2

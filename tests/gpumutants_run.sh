@@ -39,6 +39,7 @@ refuses "a folder of something else is not replaced" 2 'kept exists and holds no
 refuses "nor a file" 2 'file exists and holds no list' tests/gpumutants.sh prepare "$scratch/kept/file"
 if [ "$(cat "$scratch/kept/file")" = text ]; then ok "it is as it was"; else not_ok "it is as it was" "$(ls -l "$scratch/kept")"; fi
 refuses "prepare what" 2 '^usage: ' tests/gpumutants.sh prepare
+refuses "no claim of that name" 2 "no claim of cuda matches .F-NONE" env MUTANTS=F-NONE tests/gpumutants.sh prepare "$scratch/new"
 refuses "a folder without a list" 2 'kept holds no list of mutants' tests/gpumutants.sh run "$scratch/kept"
 refuses "no archive" 2 'file is no archive' tests/gpumutants.sh run "$scratch/kept/file"
 refuses "nothing there" 2 'absent holds no list of mutants' tests/gpumutants.sh run "$scratch/absent"

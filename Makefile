@@ -274,7 +274,7 @@ mutants: all $(TESTED)
 	$(Q)BUILD=$(B) DEVICE=$(DEVICE) tests/mutants.sh '$(MUTANTS)'
 ## gpu-mutants: those that need a GPU, ready to run where there is no compiler (tests/gpumutants.sh run build/gpu-mutants.tar.xz)
 gpu-mutants: all $(CONTRACTCHECK) $(B)/cupti_modules.so
-	$(Q)BUILD=$(B) tests/gpumutants.sh prepare $(B)/gpu-mutants
+	$(Q)BUILD=$(B) MUTANTS='$(MUTANTS)' tests/gpumutants.sh prepare $(B)/gpu-mutants
 ## coverage: lines of C that the tests without a GPU run, by file; under 90 % of all fails
 coverage: all
 	$(Q)tools/coverage.sh $(B)

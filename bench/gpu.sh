@@ -3,7 +3,7 @@
 #
 # gpu.sh: how fast this machine trains: one table, and the same as JSON. `make bench-gpu` builds and calls it; it needs the built
 # programs alone (nojit, kbench; cupti_kernels.so for the share of time the GPU is idle). A row that fails is said, the
-# others go on, and the exit status is 1. Arguments go to every run of nojit.
+# others go on, and the exit status is 1; what cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds: distill, fp8 (the same, an e4m3 teacher), train (the student alone),
 #                               qwen3 (the other pair)       STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
@@ -26,6 +26,35 @@ nojit=$BUILD/nojit
 extra=("$@")
 failed=0
 case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac
+refuse() { # SENTENCE
+    echo "gpu.sh: $1" >&2
+    exit 2
+}
+# accepts WORD...: nojit takes these words and the arguments, with models of a moment.
+accepts() {
+    "$nojit" "$@" --data "$try/text.txt" --device "$DEVICE" --steps 1 --batch-size 1 --seq-len 16 --out "$try/run" --dry-run \
+        ${extra[@]+"${extra[@]}"} >/dev/null 2>"$try/log" || refuse "$(tail -n 1 "$try/log")"
+}
+before() {
+    local r try trained='' distilled=''
+    try=$(mktemp -d)
+    cp README.md "$try/text.txt"
+    # shellcheck disable=SC2064 # the folder of now
+    trap "rm -rf '$try'" EXIT
+    for r in $ROWS; do
+        [[ $r =~ ^(distill|fp8|train|qwen3):[1-9][0-9]*x[1-9][0-9]*$ ]] ||
+            refuse "ROWS: $r is not KIND:BATCHxTOKENS with KIND distill, fp8, train or qwen3"
+        case $r in train:*) trained=yes ;; *) distilled=yes ;; esac
+    done
+    "$nojit" doctor --device "$DEVICE" >/dev/null 2>"$try/log" ||
+        refuse "$(tail -n 1 "$try/log" | grep . || echo "DEVICE=$DEVICE cannot be used; see $nojit doctor --device $DEVICE")"
+    for r in 1 2; do "$nojit" init --preset nojit-tiny --seed $r --out "$try/$r" >/dev/null || exit 2; done
+    if [ -n "$trained" ]; then accepts train --student "$try/1"; fi
+    if [ -n "$distilled" ]; then accepts distill --teacher "$try/2" --student "$try/1"; fi
+    rm -rf "$try"
+    trap - EXIT
+}
+before
 mkdir -p "$WORK/text" "$WORK/logs" && rm -f "$WORK"/logs/* "$WORK/kbench.json" "$WORK/rows" "$OUT" || exit 1
 : >"$WORK/rows"
 

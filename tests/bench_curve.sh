@@ -42,6 +42,10 @@ fi
 head -n 20 "$scratch/a/metrics.jsonl" >"$scratch/b/metrics.jsonl"
 refuses "runs of other lengths" 1 'the runs have 40, 20, 40, 40 steps' plot "$scratch/a" "$scratch/b" "$scratch/c" "$scratch/c"
 refuses "a batch that cannot be halved" 2 'cannot be halved' env WORK="$scratch/w" BATCH=3 bench/curve.sh
+refuses "a Python without torch" 2 'PYTHON=false does not import torch' env WORK="$scratch/w" PYTHON=false bench/curve.sh
+refuses "a GPU that is not there" 2 '^curve.sh: .*doctor' env WORK="$scratch/w" PYTHON=true NOJIT_CUBLASLT=/absent bench/curve.sh
+if [ -e "$scratch/w" ]; then not_ok "before anything is made" "$(ls "$scratch/w")"; else ok "before anything is made"; fi
+if bench/curve.sh --help | grep -q '^curve.sh: does nojit learn'; then ok "help"; else not_ok "help" "$(bench/curve.sh --help 2>&1)"; fi
 
 if ! "$PYTHON" -c 'import torch, transformers' 2>/dev/null; then
     ok "curve.sh is not tried: $PYTHON lacks torch or transformers"

@@ -57,4 +57,12 @@ check "no TORCH is said" grep -q 'no TORCH is given' "$scratch/log"
 check "no kbench, no floor" [ "$(value train:2x32 floor_tokens_per_second)" = null ]
 ROWS=train:2x32 STEPS=4 KBENCH='' bench/gpu.sh >"$scratch/log" 2>&1 && got=0 || got=$?
 check "all is well" [ "$got" = 0 ]
+
+rm -rf "$WORK"
+refuses "a row of no kind" 2 'ROWS: eval:2x32 is not' env ROWS='train:2x32 eval:2x32' bench/gpu.sh
+refuses "a row of no size" 2 'ROWS: train:2x is not' env ROWS=train:2x bench/gpu.sh
+refuses "an argument that nojit does not know" 2 'unknown option --sed' env ROWS=train:2x32 bench/gpu.sh --sed 3
+refuses "one that a kind of row does not take" 2 'no option --kd-ratio here' env ROWS='distill:2x32 train:2x32' bench/gpu.sh --kd-ratio 0.3
+refuses "a GPU that is not there" 2 '^gpu.sh: .*doctor' env NOJIT_CUBLASLT=/absent DEVICE=cuda ROWS=train:2x32 bench/gpu.sh
+if [ -e "$WORK" ]; then not_ok "before anything is made" "$(ls "$WORK")"; else ok "before anything is made"; fi
 finish

@@ -3,7 +3,8 @@
 #
 # gpumutants.sh prepare DIR [ARCH]: builds what shows that the tests on a GPU notice planted faults: programs with the machine code of ARCH
 # (default sm_90a), sound and with each mutant of a claim that needs a GPU, in DIR and DIR.tar.xz. A faulty kernel is built alone, and its
-# PTX must differ from the sound one; one harness holds a mutant of each op at most, and its test runs that op alone.
+# PTX must differ from the sound one; one harness holds a mutant of each op at most, and its test runs that op alone. MUTANTS (a pattern) takes the
+# claims whose id matches.
 # gpumutants.sh run DIR|DIR.tar.xz: on a machine with a GPU, without a compiler: each test must pass with the sound program and fail with
 # the faulty one. Ends with `N killed of M`; fails unless they are equal. RECORD (default BUILD/mutants-cuda) has what was found; JOBS (8) run
 # at a time, LIMIT (120) is the seconds a test may take.
@@ -12,6 +13,11 @@ cd "$(dirname "$0")/.."
 : "${BUILD:=build}" "${JOBS:=8}" "${LIMIT:=120}"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+
+refuse() { # SENTENCE
+    echo "gpumutants: $1" >&2
+    exit 2
+}
 
 # ---- prepare
 program_of() { # PROGRAM: its file in a build folder
@@ -51,10 +57,15 @@ kernel() {
 }
 prepare() {
     local line id file program name sound=()
+    if [ -e "$1" ] && [ ! -f "$1/list" ] && [ -n "$(ls -A "$1")" ]; then
+        refuse "$1 exists and holds no list of mutants, so it is not replaced; name a new or empty folder"
+    fi
     . tests/planted.sh
     . tests/relink.sh
     arch=${2:-sm_90a} tree=$scratch/tree
     unset MAKEFLAGS MAKELEVEL MFLAGS CI
+    "$check" --only "${MUTANTS:-*}" --device cuda --list >"$scratch/list"
+    [ -s "$scratch/list" ] || refuse "no claim of cuda matches '$MUTANTS'"
     line=$(grep -P "^$arch\t" "$BUILD/gen/archs.txt") || {
         echo "gpumutants: $BUILD has no machine code for $arch" >&2
         exit 1
@@ -62,7 +73,6 @@ prepare() {
     rm -rf "$1" "$1.tar.xz"
     mkdir -p "$1" "$scratch/sound/cubin"
     dir=$(realpath "$1")
-    "$check" --device cuda --list >"$scratch/list"
     cp "$BUILD"/cubin/*."$arch".{cubin,log} "$scratch/sound/cubin"
     relink "$scratch/sound" "$arch" "$line"
     for name in $(cut -f3 "$scratch/list" | while read -r program; do program_of "$program"; done | sort -u); do
@@ -84,6 +94,7 @@ prepare() {
         printf '%s\t%s\t%s\t%s\n' "$id" "$into" "$program" "$name" >>"$dir/list"
     done <"$scratch/list"
     for name in "$scratch"/harness-*; do
+        [ -e "$name" ] || continue
         relink "$name" "$arch" "$line"
         link_in "$(basename "$name")" "$name/obj/blobs.o" harness
     done
@@ -115,8 +126,9 @@ run() {
     if [ -f "$dir" ]; then
         dir=$scratch/prepared
         mkdir "$dir"
-        tar -xJf "$1" -C "$dir"
+        tar -xJf "$1" -C "$dir" 2>/dev/null || refuse "$1 is no archive of \`prepare\`; give its DIR or DIR.tar.xz"
     fi
+    [ -f "$dir/list" ] || refuse "$1 holds no list of mutants; give the DIR or DIR.tar.xz of \`prepare\`"
     dir=$(realpath "$dir")
     export OMP_NUM_THREADS=2
     while IFS=$'\t' read -r id folder program name; do
@@ -131,8 +143,8 @@ run() {
     [ "$killed" = "$(wc -l <"$dir/list")" ]
 }
 
-case ${1-} in
-prepare | run) "$@" ;;
+case ${1-}:${2-} in
+prepare:?* | run:?*) "$@" ;;
 *)
     echo "usage: gpumutants.sh prepare DIR [ARCH] | run DIR|DIR.tar.xz" >&2
     exit 2

@@ -33,4 +33,14 @@ tried "one survives, one fails without the fault" 1 "1 killed of 3"
 for line in $'killed\tM-add' $'survived\tM-colsum' $'untried\tM-broken'; do
     if grep -qxF "$line" "$scratch/record"; then ok "the record says ${line/$'\t'/ }"; else not_ok "the record says ${line/$'\t'/ }" "$(cat "$scratch/record")"; fi
 done
+mkdir "$scratch/kept"
+echo text >"$scratch/kept/file"
+refuses "a folder of something else is not replaced" 2 'kept exists and holds no list' tests/gpumutants.sh prepare "$scratch/kept"
+refuses "nor a file" 2 'file exists and holds no list' tests/gpumutants.sh prepare "$scratch/kept/file"
+if [ "$(cat "$scratch/kept/file")" = text ]; then ok "it is as it was"; else not_ok "it is as it was" "$(ls -l "$scratch/kept")"; fi
+refuses "prepare what" 2 '^usage: ' tests/gpumutants.sh prepare
+refuses "no claim of that name" 2 "no claim of cuda matches .F-NONE" env MUTANTS=F-NONE tests/gpumutants.sh prepare "$scratch/new"
+refuses "a folder without a list" 2 'kept holds no list of mutants' tests/gpumutants.sh run "$scratch/kept"
+refuses "no archive" 2 'file is no archive' tests/gpumutants.sh run "$scratch/kept/file"
+refuses "nothing there" 2 'absent holds no list of mutants' tests/gpumutants.sh run "$scratch/absent"
 finish

@@ -157,6 +157,8 @@ go_on() { train "$d/student" --save-every 1 "$@"; }
 go_on >/dev/null 2>&1
 refuses "resumed with another seed" 2 'seed 1, this run has seed 7' go_on --resume auto --steps 4 --seed 7
 refuses "resumed with another length" 2 'seq-len 32, this run has seq-len 16' go_on --resume auto --steps 4 --seq-len 16
+refuses "resumed with another state" 2 'saved with --optimizer-state f32; resume with the same$' \
+    go_on --resume auto --steps 4 --optimizer-state bf16
 refuses "resumed by the folder of a run" 2 "name $d/out/checkpoint-2 in it" early --out "$d/new" --resume "$d/out"
 
 # What a run that was killed has left goes; what another one is writing, and what only looks like it, stays.

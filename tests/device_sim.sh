@@ -15,7 +15,7 @@ says() { # NAME REGEX FILE
 
 "$nojit" doctor --device cuda >"$scratch/doctor"
 keys=$("$nojit" version --json | sed -E 's/.*"keys": ([0-9]+).*/\1/')
-says "doctor: the GPU" '^gpu +NVIDIA GeForce RTX 4090, sm_89, 128 multiprocessors$' "$scratch/doctor"
+says "doctor: the GPU" '^gpu +Simulated NVIDIA GeForce RTX 4090, sm_89, 128 multiprocessors$' "$scratch/doctor"
 says "doctor: its memory" '^memory +23.64 GiB, 23.24 GiB may be used; arenas in device memory' "$scratch/doctor"
 says "doctor: kernels" "^kernels +$keys of $keys loaded from $keys modules, 16-bit type bfloat16" "$scratch/doctor"
 says "doctor: cuBLASLt" '^cublasLt .*libcublasLt.so.13, version 130100' "$scratch/doctor"
@@ -26,7 +26,7 @@ NOJIT_SIM_DEVICE=gb10 "$nojit" doctor >"$scratch/doctor"
 says "doctor: shared memory" 'memory shared with the host' "$scratch/doctor"
 says "doctor: managed memory" 'arenas in managed memory' "$scratch/doctor"
 "$nojit" doctor --json >"$scratch/doctor"
-says "doctor --json" '"backend": "cuda", "device": "NVIDIA GeForce RTX 4090", "sm": 89,.*"fits": true' "$scratch/doctor"
+says "doctor --json" '"backend": "cuda", "device": "Simulated NVIDIA GeForce RTX 4090", "sm": 89,.*"fits": true' "$scratch/doctor"
 NOJIT_SIM_DEVICE=sm_86 "$nojit" doctor --json --device cuda >"$scratch/doctor" 2>/dev/null || true
 says "doctor --json: no fit" '"fits": false' "$scratch/doctor"
 
@@ -76,9 +76,9 @@ choices() {
         ok "$name"
     fi
 }
-choices "products are timed once" "kept in $scratch/cache/nojit/gemm-NVIDIA-GeForce-RTX-4090-sm_89-bfloat16-130100.txt" some --
+choices "products are timed once" "kept in $scratch/cache/nojit/gemm-Simulated-NVIDIA-GeForce-RTX-4090-sm_89-bfloat16-130100.txt" some --
 choices "and then known" "" none --
-choices "another GPU times its own" "gemm-Tesla-T4-sm_75-float16-130100.txt" some NOJIT_SIM_DEVICE=t4 --
+choices "another GPU times its own" "gemm-Simulated-Tesla-T4-sm_75-float16-130100.txt" some NOJIT_SIM_DEVICE=t4 --
 mkdir "$scratch/home"
 choices "in HOME" "kept in $scratch/home/.cache/nojit/gemm" some -u XDG_CACHE_HOME HOME="$scratch/home" --
 choices "no cache folder" 'no cache folder for the choices' some -u XDG_CACHE_HOME -u HOME --

@@ -85,7 +85,7 @@ static void opening_loads_every_kernel(void **state)
         .device = NJ_DEVICE_CUDA, .verbose = 1, .log = count_line, .log_user = &lines};
     nj_context *ctx = open_context(&o);
     const struct nj_device_info *info = nj_context_device(ctx);
-    assert_string_equal(info->name, "NVIDIA H100 80GB HBM3");
+    assert_string_equal(info->name, "Simulated NVIDIA H100 80GB HBM3");
     assert_int_equal(info->sm, 90);
     assert_int_equal(info->kernels_loaded, nj_kernel_count);
     assert_int_equal(lines, nj_kernel_count);

@@ -5,6 +5,7 @@
  *
  * Exit status: 0, 1 where something could not be timed, 2 usage; with --torch that of the script.
  */
+#include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ enum { SHAPES = 32 };
 
 static const char USAGE[] =
     "usage: kbench [PATTERN...] [--shape 'NAME=N ...']... [--device auto|cpu|cuda]\n"
-    "              [--json FILE] [--torch]\n"
+    "              [--json FILE] [--torch] [--list]\n"
     "Times every kernel whose key or op a PATTERN matches (default: all), alone on the device.\n"
     "\n"
     "  --shape S   instead of the benchmark's shape; names are the contract's dims, in any order,\n"
@@ -26,6 +27,7 @@ static const char USAGE[] =
     "              NAME=null leaves out an optional argument; each --shape is a row of its own\n"
     "  --json F    rows, device and versions to a file\n"
     "  --torch     then bench/torch_ops.py times the same work in PyTorch, with $PYTHON (python3)\n"
+    "  --list      only prints the keys\n"
     "\n"
     "us         median of up to 50 runs, with the values below which 10 and 90 % of them lie\n"
     "cold       the same after 256 MiB were written: operands come from memory\n"
@@ -37,7 +39,7 @@ static const char USAGE[] =
 
 struct request {
     const char *pattern[SHAPES], *shape[SHAPES], *json;
-    int patterns, shapes, torch;
+    int patterns, shapes, torch, list;
     enum nj_device_kind device;
 };
 
@@ -56,13 +58,18 @@ struct table {
 /* ---- measuring --------------------------------------------------------------------------------
  */
 
-static int wanted(const struct request *r, const struct kernel_case *c)
+static int matches(const char *pattern, const struct kernel_case *c)
 {
     const struct nj_kernel *k = &nj_kernels[c->kernel];
-    int matches = r->patterns == 0;
-    for (int i = 0; i < r->patterns && !matches; i++)
-        matches = fnmatch(r->pattern[i], k->key, 0) == 0 || fnmatch(r->pattern[i], k->op, 0) == 0;
-    return matches && c->bench;
+    return c->bench && (fnmatch(pattern, k->key, 0) == 0 || fnmatch(pattern, k->op, 0) == 0);
+}
+
+static int wanted(const struct request *r, const struct kernel_case *c)
+{
+    int found = r->patterns == 0 && c->bench;
+    for (int i = 0; i < r->patterns && !found; i++)
+        found = matches(r->pattern[i], c);
+    return found;
 }
 
 /* A failure that another case need not share: it is said, and the others go on. */
@@ -187,18 +194,23 @@ static void write_rows(FILE *f, const struct bench *b, const struct table *t)
     fputs("\n]}\n", f);
 }
 
-/* The file, open at its start, or NULL after a message. */
-static FILE *write_json(const struct bench *b, const struct table *t, const char *path)
+/* Before anything is measured; NULL after a message. */
+static FILE *open_json(const char *path)
 {
     FILE *f = path ? fopen(path, "w+") : tmpfile();
-    if (f) {
-        write_rows(f, b, t);
-        if (fflush(f) == 0 && fseek(f, 0, SEEK_SET) == 0)
-            return f;
-        fclose(f);
-    }
-    perror(path ? path : "kbench: a temporary file");
-    return NULL;
+    if (!f)
+        fprintf(stderr, "kbench: %s: %s\n", path ? path : "a temporary file", strerror(errno));
+    return f;
+}
+
+/* The file is at its start afterwards. */
+static int write_json(const struct bench *b, const struct table *t, FILE *f)
+{
+    write_rows(f, b, t);
+    if (fflush(f) == 0 && fseek(f, 0, SEEK_SET) == 0)
+        return 0;
+    fprintf(stderr, "kbench: the JSON cannot be written: %s\n", strerror(errno));
+    return NJ_E_IO;
 }
 
 /* Becomes the script, with the rows as its standard input. */
@@ -228,31 +240,58 @@ static int parse_device(const char *s, enum nj_device_kind *out)
     return -1;
 }
 
+/* An option that has a value; 1 after a message. */
+static int parse_value(const char *name, const char *value, struct request *r)
+{
+    const int device = strcmp(name, "--device") == 0, json = strcmp(name, "--json") == 0;
+    const int shape = strcmp(name, "--shape") == 0;
+    if (!device && !json && !shape)
+        fprintf(stderr, "kbench: unknown option %s; see kbench --help\n", name);
+    else if (!value)
+        fprintf(stderr, "kbench: %s needs a value; see kbench --help\n", name);
+    else if (device && parse_device(value, &r->device))
+        fprintf(stderr, "kbench: --device %s: must be one of auto|cpu|cuda\n", value);
+    else if (shape && r->shapes == SHAPES)
+        fprintf(stderr, "kbench: --shape '%s': more than %d shapes; give fewer\n", value, SHAPES);
+    else {
+        if (json)
+            r->json = value;
+        if (shape)
+            r->shape[r->shapes++] = value;
+        return 0;
+    }
+    return 1;
+}
+
+static int parse_pattern(const char *pattern, struct request *r)
+{
+    if (strchr(pattern, '='))
+        fprintf(stderr, "kbench: '%s' is no key; quote the shape: --shape 'N=64 C=128'\n", pattern);
+    else if (r->patterns == SHAPES)
+        fprintf(stderr, "kbench: '%s': more than %d patterns; give fewer\n", pattern, SHAPES);
+    else {
+        r->pattern[r->patterns++] = pattern;
+        return 0;
+    }
+    return 1;
+}
+
 static int parse(int argc, char **argv, struct request *r)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        int bad = 0;
-        if (strcmp(name, "--torch") == 0) {
+    int bad = 0;
+    for (int i = 1; i < argc && !bad; i++) {
+        if (strcmp(argv[i], "--torch") == 0)
             r->torch = 1;
-        } else if (name[0] != '-') {
-            bad = r->patterns == SHAPES;
-            r->pattern[bad ? 0 : r->patterns++] = name;
-        } else if (value && strcmp(name, "--device") == 0) {
-            bad = parse_device(argv[++i], &r->device);
-        } else if (value && strcmp(name, "--json") == 0) {
-            r->json = argv[++i];
-        } else if (value && strcmp(name, "--shape") == 0 && r->shapes < SHAPES) {
-            r->shape[r->shapes++] = argv[++i];
-        } else {
-            bad = 1;
-        }
-        if (bad) {
-            fprintf(stderr, "kbench: cannot use '%s'; see kbench --help\n", name);
-            return -1;
+        else if (strcmp(argv[i], "--list") == 0)
+            r->list = 1;
+        else if (argv[i][0] != '-')
+            bad = parse_pattern(argv[i], r);
+        else {
+            bad = parse_value(argv[i], argv[i + 1], r);
+            i++;
         }
     }
-    return 0;
+    return bad;
 }
 
 /* Whether a wanted op has what a shape names. */
@@ -266,15 +305,25 @@ static int name_is_known(const struct request *r, const char *name)
     return 0;
 }
 
-static int check(const struct request *r)
+static int check_patterns(const struct request *r)
+{
+    for (int i = 0; i < r->patterns; i++) {
+        int found = 0;
+        for (uint32_t c = 0; c < nj_case_count && !found; c++)
+            found = matches(r->pattern[i], &nj_cases[c]);
+        if (!found) {
+            fprintf(stderr, "kbench: no key matches '%s'; kbench --list prints all\n",
+                    r->pattern[i]);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_shapes(const struct request *r)
 {
     char name[32] = "", value[32];
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < nj_case_count; i++)
-        found += (uint32_t)wanted(r, &nj_cases[i]);
-    for (int i = 0; i < r->patterns && !found; i++)
-        fprintf(stderr, "kbench: no key matches '%s'; harness --list prints all\n", r->pattern[i]);
-    for (int i = 0; i < r->shapes && found; i++) {
+    for (int i = 0; i < r->shapes; i++) {
         int more = 0;
         for (const char *at = r->shape[i]; (more = shape_next(&at, name, value)) > 0;) {
             if (!name_is_known(r, name)) {
@@ -287,7 +336,15 @@ static int check(const struct request *r)
             return -1;
         }
     }
-    return found ? 0 : -1;
+    return 0;
+}
+
+static int list_keys(const struct request *r)
+{
+    for (uint32_t i = 0; i < nj_case_count; i++)
+        if (wanted(r, &nj_cases[i]))
+            puts(nj_kernels[nj_cases[i].kernel].key);
+    return fflush(stdout) != 0;
 }
 
 int main(int argc, char **argv)
@@ -298,8 +355,12 @@ int main(int argc, char **argv)
     FILE *json = NULL;
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
         return fputs(USAGE, stdout) < 0;
-    if (nj_forbid_jit() || parse(argc, argv, &r) || check(&r))
+    if (nj_forbid_jit() || parse(argc, argv, &r) || check_patterns(&r) || check_shapes(&r))
         return 2;
+    if (r.list)
+        return list_keys(&r);
+    if ((r.json || r.torch) && !(json = open_json(r.json)))
+        return 1;
     int rc = bench_open(&b, r.device);
     if (rc)
         fprintf(stderr, "kbench: %s: %s\n", nj_error_name(rc),
@@ -310,8 +371,8 @@ int main(int argc, char **argv)
         rc = measure_all(&b, &r, &t);
     if (!rc) {
         print_table(&b, &t);
-        if (r.json || r.torch)
-            rc = (json = write_json(&b, &t, r.json)) ? 0 : NJ_E_IO;
+        if (json)
+            rc = write_json(&b, &t, json);
     }
     bench_close(&b);
     free(t.rows);

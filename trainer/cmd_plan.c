@@ -67,6 +67,8 @@ static int read_models(const struct settings *s, struct run *r, struct model_con
         err = config_read(r->student, student);
     if (!err && s->teacher != NULL)
         err = config_read(r->teacher, teacher);
+    if (!err && s->teacher != NULL)
+        err = config_check_pair(student, teacher);
     if (!err)
         err = config_check_length(student, (int)s->seq_len, r->student);
     return err;

@@ -308,9 +308,12 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
         o->teacher_f8 ? "fp8" : "as dtype");
 }
 
-/* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. */
+/* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. Where the
+ * options are not its own, another one would not help. */
 static int refuse_checkpoint(const struct run *r, int err)
 {
+    if (err == NJ_E_ARG)
+        return err;
     const long long other = (long long)checkpoints_other(&r->checkpoints);
     if (other > 0)
         return fail(err, "%s; another one is --resume %s/checkpoint-%lld", fail_text(), r->s->out,

@@ -510,6 +510,23 @@ int config_check_length(const struct model_config *c, int seq_len, const char *w
                 where, c->max_positions, seq_len, c->max_positions);
 }
 
+/* Vocabularies of one family differ by padding at most: the next multiple of 128, or what large
+ * models add. */
+enum { PADDING_ALWAYS = 127, PADDING_MOST = 1024, PADDING_PERCENT = 2 };
+
+int config_check_pair(const struct model_config *student, const struct model_config *teacher)
+{
+    const int s = student->vocab_size, t = teacher->vocab_size;
+    const int larger = s > t ? s : t, apart = abs(s - t);
+    if (apart <= PADDING_ALWAYS ||
+        (apart <= PADDING_MOST && apart * 100LL <= PADDING_PERCENT * (int64_t)larger))
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "vocab_size is %d for the student and %d for the teacher, which is more than "
+                "padding; use two models with one tokenizer",
+                s, t);
+}
+
 int config_write(const char *dir, const struct model_config *c, const char *dtype)
 {
     char path[PATH_BYTES];

@@ -34,6 +34,8 @@ int config_read(const char *dir, struct model_config *out);
 int config_check(const struct model_config *c, const char *where);
 /* Refuses sequences longer than the positions that the model knows. where: for the message. */
 int config_check_length(const struct model_config *c, int seq_len, const char *where);
+/* Refuses two models whose vocabularies differ by more than padding. */
+int config_check_pair(const struct model_config *student, const struct model_config *teacher);
 /* Writes DIR/config.json in the form transformers reads. dtype: "bfloat16", "float16", "float32".
  */
 int config_write(const char *dir, const struct model_config *c, const char *dtype);

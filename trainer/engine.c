@@ -12,10 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Vocabularies of one family differ by padding at most: the next multiple of 128, or what large
- * models add. */
-enum { PADDING_ALWAYS = 127, PADDING_MOST = 1024, PADDING_PERCENT = 2 };
-
 typedef void say_fn(void *user, const char *line);
 
 const struct params *engine_trained(const struct engine *e)
@@ -34,23 +30,17 @@ struct updated engine_updated(const struct engine *e)
 static int check_pair(const struct model_config *s, const struct model_config *t, int vocab,
                       say_fn *say, void *user)
 {
-    int larger = s->vocab_size > t->vocab_size ? s->vocab_size : t->vocab_size;
     int smaller = s->vocab_size < t->vocab_size ? s->vocab_size : t->vocab_size;
-    int apart = larger - smaller;
     char line[160];
-    if (apart > PADDING_MOST ||
-        (apart > PADDING_ALWAYS && apart * 100LL > PADDING_PERCENT * (int64_t)larger))
-        return fail(
-            NJ_E_UNSUPPORTED,
-            "vocab_size is %d for the student and %d for the teacher, which is more than padding; "
-            "use two models with one tokenizer",
-            s->vocab_size, t->vocab_size);
+    const int err = config_check_pair(s, t);
+    if (err)
+        return err;
     snprintf(
         line, sizeof line,
         "vocabularies of %d (student) and %d (teacher) differ by padding; both are restricted to "
         "%d tokens",
         s->vocab_size, t->vocab_size, smaller);
-    if (apart > 0 && (vocab == 0 || vocab == smaller) && say)
+    if (s->vocab_size != t->vocab_size && (vocab == 0 || vocab == smaller) && say)
         say(user, line);
     return 0;
 }

@@ -69,8 +69,8 @@ const struct option options[] = {
      "passes over the data, where --steps is 0"},
     {"batch-size", "per-device-train-batch-size", OPT_INT, TRAINING, AT(batch_size), length,
      "B|auto", "8", 1, BATCH_MOST,
-     "sequences of a micro-batch; auto: as many as fit into memory, or as the run had that goes "
-     "on"},
+     "sequences of a micro-batch; auto: as many as fit into memory; with --resume, what the "
+     "resumed run had"},
     {"batch-size", "per-device-train-batch-size", OPT_INT, CMD_EVAL, AT(batch_size), length, "B",
      "8", 1, BATCH_MOST, "sequences of a batch"},
     {"memory-budget", NULL, OPT_REAL, TRAINING, AT(memory_budget), length, "GIB", "0", 0, 1e6,

@@ -199,7 +199,7 @@ static int check_header(const struct engine *e, const char *path, const struct s
         return fail(NJ_E_UNSUPPORTED, "%s: version %u, this program reads %d", path, h->version,
                     STATE_VERSION);
     if (h->layout != layout_hash(e) || h->elements != engine_trained(e)->count)
-        return fail(NJ_E_FORMAT,
+        return fail(NJ_E_ARG,
                     "%s: belongs to another model than %s, or to adapters of another form", path,
                     e->student_dir);
     if (h->dtype != (uint16_t)e->o.dtype)

@@ -2,7 +2,8 @@
  *
  * profiles.c: the GPUs that can be simulated, with the figures that deviceQuery prints for them. A
  * GB10 shares memory with the host: what counts as free is MemFree, without the page cache, and
- * cuMemAlloc stops long before the pool is used up.
+ * cuMemAlloc stops long before the pool is used up. The names are not those of real ones: what is
+ * timed on a GPU is kept under its name.
  */
 #include "profiles.h"
 
@@ -13,14 +14,15 @@
 #define MIB(n) ((uint64_t)(n) << 20)
 
 static const struct sim_profile profiles[] = {
-    {"t4", "Tesla T4", 75, 40, 0, MIB(15109), MIB(15006), MIB(15006), 65536, 65536, 1024},
-    {"rtx4090", "NVIDIA GeForce RTX 4090", 89, 128, 0, MIB(24209), MIB(23795), MIB(23795), 101376,
-     65536, 1024},
-    {"h100", "NVIDIA H100 80GB HBM3", 90, 132, 0, MIB(81090), MIB(80570), MIB(80570), 232448, 65536,
+    {"t4", "Simulated Tesla T4", 75, 40, 0, MIB(15109), MIB(15006), MIB(15006), 65536, 65536, 1024},
+    {"rtx4090", "Simulated NVIDIA GeForce RTX 4090", 89, 128, 0, MIB(24209), MIB(23795), MIB(23795),
+     101376, 65536, 1024},
+    {"h100", "Simulated NVIDIA H100 80GB HBM3", 90, 132, 0, MIB(81090), MIB(80570), MIB(80570),
+     232448, 65536, 1024},
+    {"rtx5090", "Simulated NVIDIA GeForce RTX 5090", 120, 170, 0, MIB(32607), MIB(32110),
+     MIB(32110), 101376, 65536, 1024},
+    {"gb10", "Simulated NVIDIA GB10", 121, 48, 1, MIB(122571), MIB(9216), MIB(30720), 101376, 65536,
      1024},
-    {"rtx5090", "NVIDIA GeForce RTX 5090", 120, 170, 0, MIB(32607), MIB(32110), MIB(32110), 101376,
-     65536, 1024},
-    {"gb10", "NVIDIA GB10", 121, 48, 1, MIB(122571), MIB(9216), MIB(30720), 101376, 65536, 1024},
 };
 enum { PROFILES = sizeof profiles / sizeof *profiles };
 

@@ -277,6 +277,7 @@ static void work_is_done_when_somebody_waits(void **state)
     expect(&x, 0.5f, 1);
     assert_int_equal(cu.cuEventElapsedTime(&ms, event, event), 0);
     assert_int_equal(sim->launches, 1);
+    assert_int_equal(cu.cuEventDestroy(event), 0);
     end();
 }
 

@@ -392,6 +392,7 @@ static void memory_that_nothing_wrote_is_not_read(void **state)
 /* ---- memory ---- */
 
 /* A GB10: cuMemGetInfo tells MemFree, cuMemAlloc stops near 30 GB, managed memory reaches the pool. */
+#ifndef __SANITIZE_THREAD__
 static void a_gb10_has_three_answers(void **state)
 {
     const size_t piece = (size_t)4 << 30;
@@ -410,6 +411,7 @@ static void a_gb10_has_three_answers(void **state)
     assert_int_equal(pieces + managed, 29);
     end();
 }
+#endif
 
 int main(void)
 {
@@ -424,7 +426,9 @@ int main(void)
         cmocka_unit_test(what_cannot_be_captured_spoils_the_capture),
         cmocka_unit_test(a_fault_stays_until_the_context_is_gone),
         cmocka_unit_test(memory_that_nothing_wrote_is_not_read),
+#ifndef __SANITIZE_THREAD__ /* which shadows every mapped byte with more than this machine has */
         cmocka_unit_test(a_gb10_has_three_answers),
+#endif
     };
     return cmocka_run_group_tests(tests, load_driver, NULL);
 }

@@ -3,39 +3,36 @@
 
 template <typename T>
 static __device__ __forceinline__ void
-adamw(T *p, float *w, float *m, float *v, float *g, const float *state, int64_t n, int64_t n_decay,
-      float beta1, float beta2, float eps, float weight_decay)
+adamw(T *p, float *w, float *m, float *v, const float *g, const float *state, int64_t n,
+      int64_t n_decay, float beta1, float beta2, float eps, float weight_decay)
 {
-    const bool skip = state[NJ_STEP_SKIP] != 0;
+    if (state[NJ_STEP_SKIP] != 0)
+        return;
     const float lr = state[NJ_STEP_LR], grad_scale = state[NJ_STEP_GRAD_SCALE];
     const float bias1 = state[NJ_STEP_BIAS1], bias2 = state[NJ_STEP_BIAS2];
     const int64_t step = (int64_t)gridDim.x * NJ_THREADS * 4;
     for (int64_t i = ((int64_t)blockIdx.x * NJ_THREADS + threadIdx.x) * 4; i < n; i += step) {
-        vec<float> grad, zero;
-        zero.set({});
-        if (!skip) {
-            vec<float> weight, first, second;
-            grad.load(g + i, n - i);
-            weight.load(w + i, n - i);
-            first.load(m + i, n - i);
-            second.load(v + i, n - i);
-            vec<T, 4> low;
+        vec<float> grad;
+        vec<float> weight, first, second;
+        grad.load(g + i, n - i);
+        weight.load(w + i, n - i);
+        first.load(m + i, n - i);
+        second.load(v + i, n - i);
+        vec<T, 4> low;
 #pragma unroll
-            for (int k = 0; k < 4; k++) {
-                const float h = grad.v[k] * grad_scale;
-                const float decay = i + k < n_decay ? weight_decay : 0.0f;
-                first.v[k] = beta1 * first.v[k] + (1 - beta1) * h;
-                second.v[k] = beta2 * second.v[k] + (1 - beta2) * h * h;
-                weight.v[k] -= lr * (first.v[k] / bias1 / (sqrtf(second.v[k] / bias2) + eps) +
-                                     decay * weight.v[k]);
-                low.v[k] = weight.v[k];
-            }
-            weight.store(w + i, n - i);
-            first.store(m + i, n - i);
-            second.store(v + i, n - i);
-            if (p)
-                low.store(p + i, n - i);
+        for (int k = 0; k < 4; k++) {
+            const float h = grad.v[k] * grad_scale;
+            const float decay = i + k < n_decay ? weight_decay : 0.0f;
+            first.v[k] = beta1 * first.v[k] + (1 - beta1) * h;
+            second.v[k] = beta2 * second.v[k] + (1 - beta2) * h * h;
+            weight.v[k] -= lr * (first.v[k] / bias1 / (sqrtf(second.v[k] / bias2) + eps) +
+                                 decay * weight.v[k]);
+            low.v[k] = weight.v[k];
         }
-        zero.store(g + i, n - i);
+        weight.store(w + i, n - i);
+        first.store(m + i, n - i);
+        second.store(v + i, n - i);
+        if (p)
+            low.store(p + i, n - i);
     }
 }

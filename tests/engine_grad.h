@@ -25,8 +25,9 @@ static void gradient(struct engine *e, struct data *d)
         valid += b.valid;
     data_seek(d, &(struct data_state){0});
     e->mem.state[NJ_STEP_INV_VALID] = 1.0f / (float)valid;
-    while (stage_next(e, d, 0) == 0) {
+    for (int i = 0; stage_next(e, d, 0) == 0; i++) {
         struct work w = engine_work(e);
+        w.add = i > 0;
         ok(send_batch(e, 0));
         micro_step(&w, e, e->chunks_of[0], true);
         ok(w.rc);

@@ -102,7 +102,6 @@ static void update_is_that_of_adamw(void **state)
         check_near((double)a.w[i], w, "w", i);
         check_near((double)f32_from_bf16(a.m[i]), m, "m", i);
         check_near((double)f32_from_bf16(a.v[i]), v, "v", i);
-        assert_true(a.g[i] == 0);
     }
     for (int64_t i = o.n; i < N; i++)
         assert_true(a.w[i] == b.w[i] && a.m[i] == b.m[i] && a.v[i] == b.v[i] && a.g[i] == b.g[i]);
@@ -117,7 +116,7 @@ static void skipped_updates_change_nothing(void **state)
     assert_int_equal(
         nj_adamw_bf16(s, NJ_F32, a.w, a.m, a.v, a.g, slots, N, N, 0.5f, 0.5f, 1, 1, 1, 0), 0);
     for (int i = 0; i < N; i++)
-        assert_true(a.w[i] == b.w[i] && a.m[i] == b.m[i] && a.v[i] == b.v[i] && a.g[i] == 0);
+        assert_true(a.w[i] == b.w[i] && a.m[i] == b.m[i] && a.v[i] == b.v[i]);
 }
 
 /* ---- rounding ------------------------------------------------------------------------------- */

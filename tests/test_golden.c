@@ -410,6 +410,7 @@ static void accumulate_first_step(struct golden *g)
     for (int i = 0; i < g->o.grad_accum; i++) {
         struct work w = engine_work(e);
         check_ok(send_batch(e, i), "first step");
+        w.add = i > 0;
         micro_step(&w, e, e->chunks_of[i], true);
         check_ok(w.rc, "first step");
     }

@@ -27,6 +27,7 @@ static const struct {
     {"with-other-words", 9, {0, 1, 2, OTHER_WORDS, 3, 4, 5, 6, 7}},
     {"one-less", 7, {0, 1, 2, 3, 4, 5, 6}},
     {"twins", 2, {5, 5}},
+    {"no-loss-first", 9, {NO_LOSS, 0, 1, 2, 3, 4, 5, 6, 7}},
 };
 
 static void put_token(int32_t *ids, uint8_t *mask, int *n, int id, bool loss)
@@ -122,6 +123,7 @@ static struct engine *open_way(const char *student, const struct way *way, struc
     o.seq_len = way->seq;
     o.head_chunk = way->chunk;
     o.recompute = way->recompute;
+    o.grad_accum = 2; /* gradient() adds, too */
     *d = open_rows(way->file, &o, way->packing, true);
     return open_engine(student, "teacher", &o);
 }
@@ -195,6 +197,33 @@ static void gradients_do_not_depend_on(void **state)
         params_free(&same);
         free(a);
         free(b);
+    }
+}
+
+/* What an arena of gradients holds before the first micro-batch has no effect, not even a NaN. */
+static void old_gradients_are_gone(void **state)
+{
+    static const char *const models[] = {"qwen2", "qwen3"};
+    static const struct way ways[] = {PLAIN, ALONE("no-loss-first", 1, 32, 8)};
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        struct data *d;
+        struct engine *e = open_way(models[k % 2], &ways[k / 2], &d);
+        const struct params *p = &e->student.p;
+        const size_t bytes = (size_t)p->count * sizeof(float);
+        float *fresh = malloc(bytes);
+        assert_non_null(fresh);
+        gradient(e, d);
+        memcpy(fresh, e->mem.grad, bytes);
+        for (size_t i = 0; i < p->specs; i++)
+            for (int64_t j = 0; j < tensor_elements(&p->spec[i]); j++)
+                e->mem.grad[p->first[i] + j] = NAN;
+        gradient(e, d);
+        if (memcmp(fresh, e->mem.grad, bytes) != 0)
+            fail_msg("%s: what the gradients were before shows", models[k % 2]);
+        free(fresh);
+        data_close(d);
+        engine_destroy(e);
     }
 }
 
@@ -302,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_do_not_depend_on),
+        cmocka_unit_test(old_gradients_are_gone),
         cmocka_unit_test(opposite_rows_cancel),
         cmocka_unit_test(the_seed_decides_the_bits),
     };

@@ -323,7 +323,7 @@ static void adamw_equals_the_formula(void **state)
         assert_close(w[i], want, 1e-15);
         assert_close(m[i], m1, 1e-15);
         assert_close(v[i], v1, 1e-15);
-        assert_true(p[i] == w[i] && g[i] == 0);
+        assert_true(p[i] == w[i] && g[i] == g0[i]);
     }
 }
 
@@ -333,9 +333,9 @@ static void adamw_skips(void **state)
     const double st[NJ_STEP_SLOTS] = {[NJ_STEP_LR] = 1, [NJ_STEP_SKIP] = 1};
     double w = 1, m = 2, v = 3, g = NAN, p = 4;
     nj_ref_adamw_f64(&p, &w, &m, &v, &g, st, 1, 1, 0.5f, 0.5f, 1, 1);
-    assert_true(p == 4 && w == 1 && m == 2 && v == 3 && g == 0);
+    assert_true(p == 4 && w == 1 && m == 2 && v == 3);
     nj_ref_adamw_f64(NULL, &w, &m, &v, &g, st, 1, 1, 0.5f, 0.5f, 1, 1);
-    assert_true(w == 1 && g == 0);
+    assert_true(w == 1);
 }
 
 static void clipping_limits_the_norm(void **state)

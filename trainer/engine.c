@@ -138,7 +138,10 @@ static int prepare(struct engine *e)
     struct work w = engine_work(e);
     w.prepare = true;
     lay_out(e, nowhere, nowhere);
-    micro_step(&w, e, 1, e->shape.train);
+    micro_step(&w, e, e->shape.chunks > 1 ? 2 : 1, e->shape.train);
+    w.add = true;
+    if (e->shape.train && e->o.grad_accum > 1)
+        micro_step(&w, e, 1, true);
     decode(&w, e, 0);
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
 }
@@ -155,7 +158,7 @@ static int allocate(struct engine *e)
     if (rc != 0)
         return engine_fail(e, rc, "allocating the memory of the plan");
     lay_out(e, e->device, e->host);
-    e->micro = calloc((size_t)e->shape.chunks + 1, sizeof *e->micro);
+    e->micro = calloc(2 * ((size_t)e->shape.chunks + 1), sizeof *e->micro);
     e->chunks_of = calloc((size_t)(e->shape.train ? e->o.grad_accum : 1), sizeof *e->chunks_of);
     e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
     if (!e->micro || !e->chunks_of || !e->scratch)
@@ -260,7 +263,7 @@ void engine_destroy(struct engine *e)
 {
     if (!e)
         return;
-    for (int i = 0; e->micro && i <= e->shape.chunks; i++)
+    for (int i = 0; e->micro && i < 2 * (e->shape.chunks + 1); i++)
         nj_graph_destroy(e->micro[i]);
     nj_graph_destroy(e->clip);
     nj_graph_destroy(e->update);

@@ -204,9 +204,9 @@ void lora_bwd(struct work *r, const struct net *n, const struct acts *a, int lay
         if (!begin(r, n, a, layer, t, which, product, x, &p))
             continue;
         const char *dy_columns = (const char *)dy + p.column_bytes;
-        linear_dw(r, &p.up, grad + p.ad->b, dy_columns, a->low);
+        linear_dw(r, &p.up, grad + p.ad->b, dy_columns, a->low, r->add);
         linear_dx(r, &p.up, a->dlow, dy_columns, p.b);
-        linear_dw(r, &p.down, grad + p.ad->a, a->dlow, p.x);
+        linear_dw(r, &p.down, grad + p.ad->a, a->dlow, p.x, r->add);
         if (drops(n, a)) {
             linear_dx(r, &p.down, a->dropped, a->dlow, p.a);
             drop(r, n, a, &p, a->dropped, a->dropped);

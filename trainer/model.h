@@ -60,6 +60,7 @@ struct work {
     nj_stream *s;
     int rc;
     bool prepare;
+    bool add; /* gradients of weights are added to what is there, not written over it */
 };
 
 #define OP(run, call)                                                                              \
@@ -86,8 +87,9 @@ struct f8_matrix {
 void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
                const struct f8_matrix *w);
 void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w);
-/* dw (float32) += dy^T x */
-void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy, const void *x);
+/* dw (float32) = dy^T x, or += */
+void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy, const void *x,
+               bool add);
 
 /* ---- one network ---- */
 
@@ -180,10 +182,10 @@ void product_fwd(struct work *r, const struct net *n, const struct acts *a, int 
                  enum product which, void *y, const void *x);
 /* Rows and columns of its matrix, for so many rows of x. */
 struct linear product_shape(const struct net *n, int rows, enum product which);
-/* Adds dy^T x to the gradient of W, if it is trained. */
+/* Gradient of W, if it is trained: dy^T x. */
 void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
                 enum product which, const void *dy, const void *x);
-/* dx = dy W; adds to the gradients of adapters, which alone read x. */
+/* dx = dy W; also the gradients of adapters, which alone read x. */
 void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
                 enum product which, void *dx, const void *dy, const void *x);
 /* Columns of the widest x. */
@@ -206,7 +208,8 @@ void forward_again(struct work *r, const struct net *n, struct acts *a, const st
                    int layer);
 /* From ids to normed hidden rows in a->y. */
 void forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
-/* backward.c: a->branch holds the gradient of the normed hidden rows; adds to n->grad. */
+/* backward.c: a->branch holds the gradient of the normed hidden rows. Gradients of gains,
+ * biases and embedding are added to what is there, those of matrices are as r->add says. */
 void backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
 
 #endif

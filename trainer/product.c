@@ -63,7 +63,8 @@ void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy,
     gemm(r, &g, dx, dy, w);
 }
 
-void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy, const void *x)
+void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy, const void *x,
+               bool add)
 {
     const struct nj_gemm g = {
         .kind = NJ_GEMM_TN,
@@ -75,7 +76,7 @@ void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy
         .lda = l->ldy,
         .ldb = l->in,
         .ldc = l->in,
-        .beta = 1.0f,
+        .beta = add ? 1.0f : 0.0f,
         .scale = l->scale,
     };
     gemm(r, &g, dw, dy, x);
@@ -123,7 +124,7 @@ void product_dw(struct work *r, const struct net *n, const struct acts *a, int l
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
     if (n->grad)
-        linear_dw(r, &l, n->grad + params_product(&n->p, layer, which), dy, x);
+        linear_dw(r, &l, n->grad + params_product(&n->p, layer, which), dy, x, r->add);
 }
 
 void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * step.c: one optimiser step. All micro-batches are fetched first, so that every one is normalised
- * by the valid tokens of the whole step; then each runs forward and backward, adding to the
- * gradients; then one update. Micro-step and update are CUDA graphs where the backend has them;
+ * by the valid tokens of the whole step; then each runs forward and backward: the first writes the
+ * gradients, the others add to them; then one update. Micro-step and update are CUDA graphs where the backend has them;
  * what changes from step to step lies in the step state on the device (step_state.h).
  */
 #include "engine_impl.h"
@@ -62,7 +62,7 @@ static void update(struct work *r, struct engine *e)
                    p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
 }
 
-/* Work that a graph holds: a micro-step with as many head chunks, or one of these. */
+/* Work that a graph holds: one of these, or the place in e->micro of a micro-step. */
 enum { CLIP = -1, UPDATE = -2 };
 
 static void enqueue(struct work *r, struct engine *e, int what)
@@ -71,8 +71,11 @@ static void enqueue(struct work *r, struct engine *e, int what)
         clip(r, e);
     else if (what == UPDATE)
         update(r, e);
-    else
-        micro_step(r, e, what, true);
+    else {
+        const int kinds = e->shape.chunks + 1;
+        r->add = what >= kinds;
+        micro_step(r, e, what % kinds, true);
+    }
 }
 
 static int capture(struct engine *e, int what, nj_graph **graph)
@@ -138,7 +141,8 @@ static int begin_step(struct engine *e)
 static int run_micro(struct engine *e, int micro)
 {
     const int rc = send_batch(e, micro);
-    return rc != 0 ? rc : launch(e, e->chunks_of[micro]);
+    const int later = micro > 0 ? e->shape.chunks + 1 : 0;
+    return rc != 0 ? rc : launch(e, later + e->chunks_of[micro]);
 }
 
 static int accumulate(struct engine *e)
@@ -218,8 +222,7 @@ static int scan_weights(struct engine *e, struct fault *f)
     return rc;
 }
 
-/* The update has zeroed the gradients, but not moved the weights: the same batch gives the same
- * gradients again. They are searched after every micro-batch until the first that breaks them. */
+/* The update has not moved the weights: the same batch gives the same gradients again. They are searched after every micro-batch until the first that breaks them. */
 static int repeat_step(struct engine *e, struct fault *f)
 {
     const struct params *p = engine_trained(e);
@@ -239,7 +242,7 @@ static int repeat_step(struct engine *e, struct fault *f)
         f->what = "gradient of";
         f->name = gradient;
     }
-    return rc != 0 ? rc : nj_zero(e->stream, e->mem.grad, (size_t)p->count * sizeof(float));
+    return rc;
 }
 
 /* Where in the data a micro-batch of the step began; the stream stays where it is. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bf16.h"
 
-void NJ_REF(adamw_bf16)(real *w, bf16 *m, bf16 *v, real *g, const real *state, int64_t n,
+void NJ_REF(adamw_bf16)(real *w, bf16 *m, bf16 *v, const real *g, const real *state, int64_t n,
                         int64_t n_decay, float beta1, float beta2, float eps, float weight_decay,
                         int32_t seed_low, int32_t seed_high)
 {
@@ -10,7 +10,8 @@ void NJ_REF(adamw_bf16)(real *w, bf16 *m, bf16 *v, real *g, const real *state, i
     const real b1 = (real)beta1, b2 = (real)beta2;
     const uint32_t update = (uint32_t)state[NJ_STEP_UPDATES];
     const uint32_t key[2] = {(uint32_t)seed_low, (uint32_t)seed_high};
-    const int skip = state[NJ_STEP_SKIP] != 0;
+    if (state[NJ_STEP_SKIP] != 0)
+        return;
 #pragma omp parallel for
     for (int64_t block = 0; block < (n + 3) / 4; block++) {
         uint32_t of_both[4], of_second[4];
@@ -19,9 +20,6 @@ void NJ_REF(adamw_bf16)(real *w, bf16 *m, bf16 *v, real *g, const real *state, i
         for (int64_t i = 4 * block; i < 4 * block + 4 && i < n; i++) {
             const int64_t k = i % 4;
             const real h = g[i] * grad_scale;
-            g[i] = 0;
-            if (skip)
-                continue;
             const real decay = i < n_decay ? (real)weight_decay : 0;
             const real m1 = b1 * from_bf16(m[i]) + (1 - b1) * h;
             const real v1 = b2 * from_bf16(v[i]) + (1 - b2) * h * h;

@@ -17,10 +17,11 @@ check() { # NAME CONDITION...
 keys=$(sed -nE 's/^ +\{"key": "([^"]+)".*/\1/p' "$scratch/json" | uniq -c | awk '{ printf "%s %s ", $1, $2 }')
 want="2 add.f32 2 add_rmsnorm_fwd.f32 2 add_rmsnorm_quantize.f32 2 attn_decode.f32.d128 2 attn_decode.f32.d64 "
 check "keys and ops, a row for each shape" [ "$keys" = "$want" ]
-check "the shape is in the table" grep -qE '^add.f32 +n=1000 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ GB/s +[0-9]+ % +[0-9.]+ +[0-9]+ %$' "$scratch/log"
+check "the shape is in the table" grep -qE '^add.f32 +n=1000 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ GB/s +[0-9]+ % +[0-9.]+ +[0-9.]+ +[0-9]+ %$' "$scratch/log"
 check "a dim that an op lacks does not concern it" grep -qE '^add_rmsnorm_fwd.f32 +N=16 C=64 ' "$scratch/log"
 check "a dim that is left out stays" grep -qE '^attn_decode.f32.d64 +S=32 H=14 K=2 ' "$scratch/log"
 check "bytes follow the shape" grep -q '"key": "add.f32", .*"n": 2000}.*"bytes": 24000,' "$scratch/json"
+check "a copy of as many bytes" grep -q '"copy": {"us": [0-9]' "$scratch/json"
 check "operations follow axes and shape" \
     grep -qE '"key": "attn_decode.f32.d128".*"S": 16, .*"D": 128.*"flops": '$((4 * 16 * 14 * 128))',' "$scratch/json"
 check "quantiles in order" awk '

@@ -33,6 +33,8 @@ static const char USAGE[] =
     "cold       the same after 256 MiB were written: operands come from memory\n"
     "rate       bytes that must move or operations that must be done (the contract's cost) over\n"
     "           the median, whichever takes longer at the measured roofs\n"
+    "copy       how long a copy takes that moves as many bytes: what starting and ending cost "
+    "alike\n"
     "roof       that longer time over the median. Roofs, measured first: a copy of 1 GiB, and a\n"
     "           product of 8192 x 8192 x 8192 (1024 on the CPU) in the type of the key\n"
     "kbench 'attn_*' --shape 'B=1 S=4096 H=16 K=8' times attention at another shape.\n";
@@ -45,7 +47,7 @@ struct request {
 
 struct row {
     struct shaped s;
-    struct timing warm, cold;
+    struct timing warm, cold, copy;
     double floor; /* microseconds */
     int by_bytes;
 };
@@ -87,7 +89,7 @@ static int measure(struct bench *b, const struct kernel_case *c, const char *sha
     const char *key = nj_kernels[c->kernel].key;
     if (shape_case(c, shape, &row->s, why, sizeof(why)))
         return left_out(t, key, why);
-    const int rc = bench_case(b, &row->s, &row->warm, &row->cold);
+    const int rc = bench_case(b, &row->s, &row->warm, &row->cold, &row->copy);
     if (rc == NJ_E_NOMEM || rc == NJ_E_ARG)
         return left_out(t, key, nj_context_error(b->ctx));
     row->floor = bench_floor(b, &row->s.c, &row->by_bytes);
@@ -138,15 +140,19 @@ static void print_table(const struct bench *b, const struct table *t)
         key = k > key ? k : key;
         label = l > label ? l : label;
     }
-    printf("\n\n%-*s  %-*s %10s %10s %10s %17s %6s %10s %6s\n", key, "key", label, "shape", "us",
-           "p10", "p90", "rate", "roof", "cold us", "roof");
+    printf("\n\n%-*s  %-*s %10s %10s %10s %17s %6s %8s %10s %6s\n", key, "key", label, "shape",
+           "us", "p10", "p90", "rate", "roof", "copy us", "cold us", "roof");
     for (int i = 0; i < t->count; i++) {
         const struct row *r = &t->rows[i];
         printf("%-*s  %-*s %10.1f %10.1f %10.1f ", key, nj_kernels[r->s.c.kernel].key, label,
                r->s.label, r->warm.median, r->warm.p10, r->warm.p90);
         print_rate(r);
-        printf(" %4.0f %% %10.1f %4.0f %%\n", 100 * r->floor / r->warm.median, r->cold.median,
-               100 * r->floor / r->cold.median);
+        printf(" %4.0f %% ", 100 * r->floor / r->warm.median);
+        if (r->by_bytes)
+            printf("%8.1f", r->copy.median);
+        else
+            printf("%8s", "");
+        printf(" %10.1f %4.0f %%\n", r->cold.median, 100 * r->floor / r->cold.median);
     }
 }
 
@@ -188,6 +194,8 @@ static void write_rows(FILE *f, const struct bench *b, const struct table *t)
         write_timing(f, "warm", &r->warm);
         fputs(", ", f);
         write_timing(f, "cold", &r->cold);
+        fputs(", ", f);
+        write_timing(f, "copy", &r->copy);
         fprintf(f, ", \"bytes\": %.0f, \"flops\": %.0f, \"floor_us\": %.5g}", r->s.c.bytes,
                 r->s.c.flops, r->floor);
     }

@@ -23,6 +23,7 @@ struct work {
     const unsigned char *params;
     const struct nj_gemm *product;
     void *dst, *a, *b, *scale; /* scale: of rows in e4m3 */
+    size_t copied_bytes;
 };
 
 static int run_once(struct bench *b, const struct work *w)
@@ -32,7 +33,7 @@ static int run_once(struct bench *b, const struct work *w)
     if (w->scale)
         return nj_gemm_run_scaled(b->stream, w->product, w->dst, w->a, w->scale, w->b, w->scale);
     return w->product ? nj_gemm_run(b->stream, w->product, w->dst, w->a, w->b)
-                      : nj_copy(b->stream, w->dst, w->a, COPY_BYTES);
+                      : nj_copy(b->stream, w->dst, w->a, w->copied_bytes);
 }
 
 static int time_once(struct bench *b, const struct work *w, int cold, float *ms)
@@ -150,8 +151,37 @@ static int make_argument(struct bench *b, const struct subject *s, const struct 
     return rc ? rc : sync;
 }
 
+/* Times w on operands of these kinds (result, two inputs, scales): random ones, since a GPU that
+ * multiplies zeros runs faster. */
+static int time_roof(struct bench *b, struct work *w, const struct case_arg kinds[4],
+                     struct timing *t)
+{
+    void **const operands[4] = {&w->dst, &w->a, &w->b, &w->scale};
+    const struct kernel_case c = {.label = ""};
+    const struct subject s = {.key = "roof", .c = &c};
+    int rc = 0;
+    for (int i = 0; i < 4 && !rc; i++)
+        if (kinds[i].elements > 0)
+            rc = make_argument(b, &s, &kinds[i], operands[i]);
+    if (!rc)
+        rc = time_work(b, w, 0, t);
+    for (int i = 0; i < 4; i++)
+        nj_free(b->ctx, NJ_MEM_DEVICE, *operands[i]);
+    return rc;
+}
+
+/* Reading and writing take half of the bytes each. */
+static int time_copy(struct bench *b, double moved_bytes, struct timing *t)
+{
+    const int64_t floats = (int64_t)fmax(1, moved_bytes / 2 / (double)sizeof(float));
+    const struct case_arg kinds[4] = {{.name = "to", .elements = floats, .scale = 1},
+                                      {.name = "from", .elements = floats, .scale = 1}};
+    struct work copy = {.copied_bytes = (size_t)floats * sizeof(float)};
+    return time_roof(b, &copy, kinds, t);
+}
+
 int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm,
-               struct timing *cold)
+               struct timing *cold, struct timing *copy)
 {
     const struct kernel_case *c = &shaped->c;
     const struct subject s = subject_of(c);
@@ -171,7 +201,7 @@ int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm
         rc = time_work(b, &w, 1, cold);
     for (uint32_t i = 0; i < c->arg_count; i++)
         nj_free(b->ctx, NJ_MEM_DEVICE, args[i]);
-    return rc;
+    return rc ? rc : time_copy(b, fmin(c->bytes, 2 * (double)COPY_BYTES), copy);
 }
 
 /* ---- shapes -----------------------------------------------------------------------------------
@@ -293,25 +323,6 @@ double bench_floor(const struct bench *b, const struct kernel_case *c, int *by_b
     return fmax(moving, computing);
 }
 
-/* Times w on operands of these kinds (result, two inputs, scales): random ones, since a GPU that
- * multiplies zeros runs faster. */
-static int time_roof(struct bench *b, struct work *w, const struct case_arg kinds[4],
-                     struct timing *t)
-{
-    void **const operands[4] = {&w->dst, &w->a, &w->b, &w->scale};
-    const struct kernel_case c = {.label = ""};
-    const struct subject s = {.key = "roof", .c = &c};
-    int rc = 0;
-    for (int i = 0; i < 4 && !rc; i++)
-        if (kinds[i].elements > 0)
-            rc = make_argument(b, &s, &kinds[i], operands[i]);
-    if (!rc)
-        rc = time_work(b, w, 0, t);
-    for (int i = 0; i < 4; i++)
-        nj_free(b->ctx, NJ_MEM_DEVICE, *operands[i]);
-    return rc;
-}
-
 static int measure_product(struct bench *b, enum nj_dtype dtype)
 {
     static const enum case_type types[] = {
@@ -347,12 +358,8 @@ static int measure_roofs(struct bench *b)
 {
     const struct nj_device_info *info = nj_context_device(b->ctx);
     const int gpu = info->sm > 0;
-    const int64_t floats = (int64_t)(COPY_BYTES / sizeof(float));
-    const struct case_arg kinds[4] = {{.name = "to", .elements = floats, .scale = 1},
-                                      {.name = "from", .elements = floats, .scale = 1}};
-    struct work copy = {0};
     struct timing t;
-    int rc = time_roof(b, &copy, kinds, &t);
+    int rc = time_copy(b, 2 * (double)COPY_BYTES, &t);
     if (rc)
         return rc;
     b->copy_gbs = 2 * (double)COPY_BYTES / t.median * 1e-3;

@@ -397,17 +397,20 @@ static const struct {
     const char *name, *declarations;
     uint32_t block, dynamic, registers;
     size_t extra_params;
-    const char *says; /* NULL: it runs */
+    enum sim_fault_kind kind;
+    const char *says;
 } launches[] = {
-    {"as it should be", SHARED, 256, 1024, 32, 0, NULL},
-    {"threads", SHARED, 513, 0, 32, 0, "513 threads a block, sm_75 has at most 512"},
-    {"registers", SHARED, 512, 0, 136, 0,
+    {"as it should be", SHARED, 256, 1024, 32, 0, SIM_OK, ""},
+    {"threads", SHARED, 513, 0, 32, 0, SIM_BAD_LAUNCH,
+     "513 threads a block, sm_75 has at most 512"},
+    {"registers", SHARED, 512, 0, 136, 0, SIM_NO_REGISTERS,
      "512 threads of 136 registers, a block of sm_75 has 65536"},
-    {"registers, all of them", SHARED, 512, 0, 128, 0, NULL},
-    {"shared", SHARED, 32, 48 << 10, 32, 0,
+    {"registers, all of them", SHARED, 512, 0, 128, 0, SIM_OK, ""},
+    {"shared", SHARED, 32, 48 << 10, 32, 0, SIM_BAD_LAUNCH,
      "49408 bytes of shared memory, a block of sm_75 has 49152"},
-    {"shared, all of it", SHARED, 32, (48 << 10) - 256, 32, 0, NULL},
-    {"parameters", SHARED, 32, 0, 32, 1, "24 bytes of parameters, the PTX declares 16"},
+    {"shared, all of it", SHARED, 32, (48 << 10) - 256, 32, 0, SIM_OK, ""},
+    {"parameters", SHARED, 32, 0, 32, 1, SIM_BAD_LAUNCH,
+     "24 bytes of parameters, the PTX declares 16"},
 };
 
 static void test_limits(void **state)
@@ -430,9 +433,8 @@ static void test_limits(void **state)
             sim_launch(sim_module_entry(module, "k"), grid, block, launches[i].dynamic,
                        launch.params, 16 + 8 * launches[i].extra_params, NULL, &limits, &fault);
         sim_module_destroy(module);
-        if (launches[i].says
-                ? rc == 0 || fault.kind != SIM_BAD_LAUNCH || !strstr(fault.text, launches[i].says)
-                : rc != 0)
+        if ((rc == 0) != (launches[i].kind == SIM_OK) || fault.kind != launches[i].kind ||
+            !strstr(fault.text, launches[i].says))
             fail_msg("%s: %d \"%s\"", launches[i].name, fault.kind, fault.text);
     }
 }

@@ -38,11 +38,16 @@ while IFS='|' read -r way total; do
         wrong="$way: said '$total', the plan: $(grep total "$scratch/plan" | head -n 1)"
 done <"$scratch/ways"
 if [ "$(wc -l <"$scratch/ways")" = 8 ] && [ -z "$wrong" ]; then ok "each way does what is said of it"; else not_ok "each way does what is said of it" "$wrong"; fi
-mkdir "$d/other" "$d/padded"
+mkdir "$d/other" "$d/padded" "$d/short"
 sed 's/151936/50304/' "$d/half/config.json" >"$d/other/config.json"
 sed 's/151936/152064/' "$d/half/config.json" >"$d/padded/config.json"
 refuses "vocabularies that differ" 1 'vocab_size is 151936 .* 50304 .*more than padding; use two models' plan --batch-size 1 --teacher "$d/other"
 check "vocabularies that differ by padding" plan --batch-size 1 --memory-budget 16 --teacher "$d/padded"
+sed 's/32768/1024/' "$d/half/config.json" >"$d/short/config.json"
+for one in student teacher; do
+    refuses "a sequence longer than the $one's limit" 2 "short: max_position_embeddings is 1024, .* 2048; pass --seq-len 1024" \
+        plan --batch-size 1 "--$one" "$d/short"
+done
 auto=$(plan --batch-size auto --memory-budget 16 --json | field batch_size)
 plan --batch-size "$auto" --memory-budget 16 >/dev/null || not_ok "the automatic batch fits" "$auto"
 refuses "and one more does not" 3 'budget' plan --batch-size $((auto + 1)) --memory-budget 16

@@ -97,6 +97,11 @@ small plan | grep '^batch size' >"$scratch/planned-batch"
 starts() { small train --data "$d/text.txt" --steps 1 --dry-run >"$scratch/run"; }
 check "products are tried before the memory is taken: the batch starts" starts
 grep '^batch size' "$scratch/run" >"$scratch/batch" || true
+fixed=(--student "$d/student" --seq-len 256 --batch-size 16 --device cuda)
+takes=$(sim "$nojit" plan "${fixed[@]}" --json | field total_bytes)
+exactly() { sim env NOJIT_SIM_MEMORY=$((takes + $1)) "$nojit" train "${fixed[@]}" --data "$d/text.txt" --steps 1 --dry-run; }
+check "a batch whose plan is all that there is starts" exactly 0
+refuses "a byte less" 3 'this run needs' exactly -1
 check "without a budget: plan and run take the same batch" cmp "$scratch/planned-batch" "$scratch/batch"
 check "the memory of a GPU is the budget" grep -q '^budget  *8.00 GiB  (Simulated GPU)$' "$scratch/plan"
 refuses "too little memory for one sequence" 3 'this run needs' "$nojit" train "${same[@]}" --data "$d/text.txt" --steps 1 --out "$d/none" --memory-budget 0.001

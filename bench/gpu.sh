@@ -3,7 +3,8 @@
 #
 # gpu.sh: how fast this machine trains: one table, and the same as JSON. `make bench-gpu` builds and calls it; it needs the built
 # programs alone (nojit, kbench; cupti_kernels.so for the share of time the GPU is idle). A row that fails is said, the
-# others go on, and the exit status is 1; what cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit.
+# others go on, and the exit status is 1; what cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit;
+# batch, tokens and steps are those of the row.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds: distill, fp8 (the same, an e4m3 teacher), train (the student alone),
 #                               qwen3 (the other pair)       STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
@@ -19,7 +20,7 @@ set -u
 : "${ROWS=distill:8x1024 fp8:8x1024 distill:8x2048 fp8:8x2048 distill:1x512 fp8:1x512 distill:4x512 fp8:4x512 distill:4x4096
     fp8:4x4096 train:8x1024 qwen3:8x1024}"
 : "${BENCH_TORCH:=8x1024}" "${COMMIT:=$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
-if [ "$DEVICE" = cpu ]; then type=f32; else type=lp; fi
+if [ "$DEVICE" = cpu ]; then type='f32'; else type='lp'; fi
 : "${KBENCH=attn_*.$type* kd_head.$type adamw.$type add*.$type swiglu_*.$type *norm*.$type rope_*.$type *_quantize.$type cast_*
     grad_sumsq embed_bwd.$type row_gather.$type}"
 nojit=$BUILD/nojit
@@ -32,8 +33,8 @@ refuse() { # SENTENCE
 }
 # accepts WORD...: nojit takes these words and the arguments, with models of a moment.
 accepts() {
-    "$nojit" "$@" --data "$try/text.txt" --device "$DEVICE" --steps 1 --batch-size 1 --seq-len 16 --out "$try/run" --dry-run \
-        ${extra[@]+"${extra[@]}"} >/dev/null 2>"$try/log" || refuse "$(tail -n 1 "$try/log")"
+    "$nojit" "$@" --data "$try/text.txt" --device "$DEVICE" --out "$try/run" ${extra[@]+"${extra[@]}"} --steps 1 --batch-size 1 \
+        --seq-len 16 --dry-run >/dev/null 2>"$try/log" || refuse "$(tail -n 1 "$try/log")"
 }
 before() {
     local r try trained='' distilled=''
@@ -107,8 +108,7 @@ run() {
     local started
     rm -rf "$WORK/run"
     started=$(date +%s%N)
-    timeout "$LIMIT" "$nojit" "${command[@]}" --steps "$2" --batch-size "$3" --seq-len "$4" ${extra[@]+"${extra[@]}"} \
-        2>"$1" | {
+    timeout "$LIMIT" "$nojit" "${command[@]}" ${extra[@]+"${extra[@]}"} --steps "$2" --batch-size "$3" --seq-len "$4" 2>"$1" | {
         read -r _ && echo $(($(date +%s%N) - started)) | awk '{ printf "%.2f\n", $1 * 1e-9 }'
         cat >/dev/null
     }
@@ -201,14 +201,14 @@ torch_line() { # ROW: all that the script said
 # Numbers as they are, nothing as null.
 field() { printf '"%s": %s' "$1" "${2:-null}"; }
 write_json() {
-    local about sep='' name ours ms theirs ratio floor share first plan taken used
+    local about sep='' name ours ms theirs ratio floor first plan taken used
     about=$(a_receipt)
     {
         printf '{"commit": "%s", "date": "%s", ' "$COMMIT" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
         printf '"device": "%s", "driver": "%s", ' "$(sed -n '/"device": {/,/}/p' "$about" | text name /dev/stdin)" "$(text driver "$about")"
         printf '%s, "toolkit": "%s",\n' "$(field gemm_version "$(number gemm_version "$about")")" "$(text toolkit "$about")"
         printf ' %s, %s,\n "rows": [' "$(field warm_start_s "$warm_start")" "$(field idle_percent "$idle")"
-        while IFS='|' read -r name ours ms theirs ratio floor share first plan taken used; do
+        while IFS='|' read -r name ours ms theirs ratio floor _ first plan taken used; do
             printf '%s\n  {"row": "%s", ' "$sep" "$name"
             printf '%s, %s, %s, %s, ' "$(field tokens_per_second "$ours")" "$(field step_ms "$ms")" \
                 "$(field torch_tokens_per_second "$theirs")" "$(field ratio "$ratio")"

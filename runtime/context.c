@@ -93,8 +93,5 @@ const struct nj_device_info *nj_context_device(const nj_context *ctx)
 
 size_t nj_context_budget(nj_context *ctx)
 {
-    if (!ctx->backend)
-        return 0;
-    ctx->info.budget_bytes = ctx->backend->budget(ctx, NJ_MEM_DEVICE);
-    return ctx->info.budget_bytes;
+    return ctx->backend ? ctx->backend->budget(ctx, NJ_MEM_DEVICE) : 0;
 }

@@ -98,7 +98,7 @@ struct nj_device_info {
     size_t gemm_version;     /* 130100 = 13.1.0; 0 if unknown */
     uint32_t gemms_timed;    /* shapes whose algorithm was chosen by timing in this context */
     size_t memory_bytes;     /* in all */
-    size_t budget_bytes;     /* what can be had now; nj_context_budget() asks again */
+    size_t budget_bytes;     /* what could be had when it was opened */
     uint32_t kernels_loaded; /* on CUDA every kernel whose min_sm this GPU reaches; 0 on the CPU */
     uint32_t modules_loaded;
     int managed;         /* arenas come from managed memory */
@@ -115,7 +115,7 @@ void nj_context_destroy(nj_context *ctx); /* NULL is fine */
 /* The last sentence, "" if none; valid until the next failure. */
 const char *nj_context_error(const nj_context *ctx);
 const struct nj_device_info *nj_context_device(const nj_context *ctx);
-/* Fresh value of budget_bytes: free device memory; the host's MemAvailable on the CPU, and on a GPU
+/* What can be had now: free device memory; the host's MemAvailable on the CPU, and on a GPU
  * that shares it less a sixteenth of all memory, since a host without any freezes. */
 size_t nj_context_budget(nj_context *ctx);
 

@@ -7,13 +7,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . tests/lib.sh
-unset MAKEFLAGS MAKELEVEL MFLAGS # of a make that runs this
-CUDA_HOME=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
-export CUDA_HOME
-tree=$scratch/tree
-mkdir "$tree"
-cp -r Makefile LICENSE contracts gen kernels runtime tests tools trainer "$tree"
-cd "$tree"
+apart
 # builds NAME PTX: make succeeds and compiles these.
 builds() {
     local got

@@ -29,7 +29,7 @@ holds() { awk "BEGIN { exit !($1) }"; }
 
 got=0
 ROWS='distill:2x32 fp8:2x32 train:2x32 qwen3:2x32 distill:1x32' TORCH=$scratch/torch BENCH_TORCH='2x32 qwen3:2x32 1x32' \
-    bench/gpu.sh --seed 3 >"$scratch/log" 2>&1 || got=$?
+    bench/gpu.sh --seed 3 --seq-len 4096 >"$scratch/log" 2>&1 || got=$?
 check "a row that fails is said" grep -q 'FAILED: PyTorch for distill:1x32' "$scratch/log"
 check "and is the exit status" [ "$got" = 1 ]
 check "the others go on" [ "$(grep -c '^[a-z0-9]*:[12]x32 *[0-9]* ' "$scratch/log")" = 5 ]
@@ -46,6 +46,7 @@ check "the floor is all operations at the rate of a product" holds "($floor * ($
 check "the first step is timed" holds "$(value distill:2x32 first_step_s) > 0"
 check "start-up again" holds "$(sed -nE 's/.*"warm_start_s": ([0-9.]+),.*/\1/p' "$WORK/bench.json") > 0"
 check "arguments reach nojit" grep -q '"seed": "3"' "$WORK/logs/distill-2x32.receipt.json"
+check "but the row has its own" grep -q '"seq-len": "32"' "$WORK/logs/distill-2x32.receipt.json"
 check "the commit" grep -q '"commit": "0123456789abcdef"' "$WORK/bench.json"
 if command -v python3 >/dev/null; then check "the file is JSON" python3 -m json.tool "$WORK/bench.json" /dev/null; fi
 

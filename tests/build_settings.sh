@@ -8,13 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . tests/lib.sh
 : "${JOBS:=32}" "${ROUNDS:=3}"
-unset MAKEFLAGS MAKELEVEL MFLAGS # of a make that runs this
-CUDA_HOME=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
-export CUDA_HOME
-tree=$scratch/tree
-mkdir "$tree"
-cp -r Makefile LICENSE contracts gen kernels runtime tests tools trainer "$tree"
-cd "$tree"
+apart
 
 b=$scratch/b
 pack=$b/pack/MANIFEST

@@ -96,6 +96,9 @@ refuses "tensor of another shape" 1 'mlp' train "$d/bad"
 refuses ".apr model" 1 '\.apr' train "$d/model.apr"
 refuses "teacher is the student" 2 'same weights' "$nojit" distill --teacher "$d/student" --student "$d/student" \
     --data "$d/text.txt" --out "$d/out" "${fast[@]}"
+config 's/"max_position_embeddings": *[0-9]+/"max_position_embeddings": 16/'
+refuses "teacher of shorter sequences" 2 "$d/bad: max_position_embeddings is 16, the sequence length is 32; pass --seq-len 16" \
+    "$nojit" distill --teacher "$d/bad" --student "$d/student" --data "$d/text.txt" --out "$d/out" "${fast[@]}"
 nothing_written "models"
 
 # ---- data
@@ -159,6 +162,10 @@ refuses "resumed with another seed" 2 'seed 1, this run has seed 7' go_on --resu
 refuses "resumed with another length" 2 'seq-len 32, this run has seq-len 16' go_on --resume auto --steps 4 --seq-len 16
 refuses "resumed with another state" 2 'saved with --optimizer-state f32; resume with the same$' \
     go_on --resume auto --steps 4 --optimizer-state bf16
+cp -r "$d/out" "$d/newer"
+printf '\002' | dd of="$d/newer/checkpoint-2/state.bin" bs=1 seek=8 conv=notrunc status=none
+refuses "resumed by an older program" 1 'state.bin: format version 2, and this program reads version 1; go on with the nojit that wrote it$' \
+    go_on --out "$d/newer" --resume auto --steps 4
 refuses "resumed by the folder of a run" 2 "name $d/out/checkpoint-2 in it" early --out "$d/new" --resume "$d/out"
 
 # What a run that was killed has left goes; what another one is writing, and what only looks like it, stays.

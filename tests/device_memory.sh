@@ -3,16 +3,17 @@
 #
 # device_memory.sh: where memory comes from and how much there is: on a GPU of its own the driver's answer, on a GB10 the
 # host's MemAvailable whatever cuMemGetInfo says, from managed memory, which goes on where cuMemAlloc stops; NOJIT_MEMORY
-# changes the kind. On simulated GPUs, with a /proc/meminfo of this script.
+# changes the kind. On simulated GPUs, with a /proc/meminfo of this script. And what a CPU is called.
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
 export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache NOJIT_SIM_LOG=$scratch/sim.log
 needs sm_89 sm_121
-export LD_PRELOAD=$PWD/$BUILD/sim/meminfo.so NOJIT_SIM_MEMINFO=$scratch/meminfo
-[ -f "$LD_PRELOAD" ] || LD_PRELOAD=$BUILD/sim/meminfo.so
+export LD_PRELOAD=$PWD/$BUILD/sim/proc.so NOJIT_SIM_PROC=$scratch/proc
+mkdir "$NOJIT_SIM_PROC"
+[ -f "$LD_PRELOAD" ] || LD_PRELOAD=$BUILD/sim/proc.so
 meminfo() { # GIB of MemTotal, MemFree, MemAvailable
-    printf 'MemTotal: %d kB\nMemFree: %d kB\nMemAvailable: %d kB\n' $(($1 << 20)) $(($2 << 20)) $(($3 << 20)) >"$scratch/meminfo"
+    printf 'MemTotal: %d kB\nMemFree: %d kB\nMemAvailable: %d kB\n' $(($1 << 20)) $(($2 << 20)) $(($3 << 20)) >"$NOJIT_SIM_PROC/meminfo"
 }
 says() { # NAME REGEX SETTING=VALUE...: doctor says so
     local name=$1 pattern=$2
@@ -57,4 +58,14 @@ refuses "a GPU too small" 3 'GiB|MiB|bytes' train NOJIT_SIM_DEVICE=rtx4090 NOJIT
 meminfo 120 100 7
 refuses "a host without memory left, whatever is free" 3 'GiB|MiB|bytes' train NOJIT_SIM_DEVICE=gb10
 trains "which is no matter to a GPU of its own" NOJIT_SIM_DEVICE=rtx4090
+
+for line in 'model name : Some CPU @ 1 GHz' 'CPU implementer : 0x41'; do
+    printf 'processor : 0\n%s\n' "$line" >"$NOJIT_SIM_PROC/cpuinfo"
+    "$nojit" doctor --device cpu | sed -n 's/^cpu *\([^,]*\),.*/\1/p' >>"$scratch/names"
+done
+if printf 'Some CPU @ 1 GHz\n%s CPU\n' "$(uname -m)" | diff - "$scratch/names" >"$scratch/out"; then
+    ok "a CPU has its name, or that of its architecture"
+else
+    not_ok "a CPU has its name, or that of its architecture" "$(cat "$scratch/out")"
+fi
 finish

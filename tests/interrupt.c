@@ -8,8 +8,8 @@
  * INTERRUPT_IN=FOLDER: calls on files in it count, from 1.
  * INTERRUPT_LOG=FILE gets a line for each: number, bytes to write, name, path, its
  *     new path; with tabs between them.
- * INTERRUPT_AT=N: before call N the process gets the signal INTERRUPT_WITH (SIGKILL); with 0 the
- *     call fails with ENOSPC.
+ * INTERRUPT_AT=N: before call N the process gets the signal INTERRUPT_WITH (SIGKILL); if that is
+ *     negative, the call fails with this error (-28 is ENOSPC).
  * INTERRUPT_FULL=BYTES: what would be written from call N on beyond so many bytes, in all files
  *     together, fails with ENOSPC.
  */
@@ -136,8 +136,8 @@ static long disturbed(const struct call *c, const ucontext_t *u)
     count++;
     note(c, u, path, bytes);
     if (room == LONG_MAX && count == at) {
-        if (with == 0)
-            return -ENOSPC;
+        if (with < 0)
+            return with;
         raise((int)with);
     }
     if (c->bytes < 0 || count < at)

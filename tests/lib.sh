@@ -43,6 +43,17 @@ needs() {
     exit
 }
 
+# apart: goes into $tree, a copy of the tree, from where `make` of the CUDA of this build works, called from within a make or not.
+apart() {
+    unset MAKEFLAGS MAKELEVEL MFLAGS
+    CUDA_HOME=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
+    export CUDA_HOME
+    tree=$scratch/tree
+    mkdir "$tree"
+    cp -r Makefile LICENSE contracts gen kernels runtime tests tools trainer "$tree"
+    cd "$tree"
+}
+
 finish() {
     echo "$(basename "$0" .sh): $passed passed, $failed failed"
     [ "$failed" = 0 ]

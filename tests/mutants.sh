@@ -32,7 +32,7 @@ targets() {
     harness* | gpu-harness | gpu-*check) echo build/harness ;;
     test_* | gpu-test_*) echo "build/tests/${1#gpu-}" ;;
     gpu-run) echo build/nojit build/cupti_modules.so ;;
-    device_*) echo build/nojit build/harness build/sim/{libcuda.so.1,libcublasLt.so.13,meminfo.so,ptx.txt} ;;
+    device_*) echo build/nojit build/harness build/sim/{libcuda.so.1,libcublasLt.so.13,proc.so,ptx.txt} ;;
     kbench*) echo build/kbench ;;
     gen_*) echo build/gen-bin/gen ;;
     fuzz_corpus) for t in tests/fuzz/corpus/*/; do echo "build/fuzz/$(basename "$t")"; done ;;

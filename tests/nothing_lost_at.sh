@@ -103,16 +103,23 @@ killed() {
     why="exit status $status"
     [ "$status" = 137 ]
 }
-# A call that fails ends the run; but a folder may be there already, or not be one that can be flushed, and what cannot be removed stays until the next start.
+# A call that fails ends the run; but a folder may be there already, and what cannot be removed stays until the next start.
 failing() {
-    disturb INTERRUPT_AT="$1" INTERRUPT_WITH=0
+    disturb INTERRUPT_AT="$1" INTERRUPT_WITH=-28 # ENOSPC
     local what
     what=$(sed -n "$1p" "$d/all-calls" | sed -E 's/\.tmp-[0-9]+/.tmp/g' | cut -f 3-4)
     case $status:$what in
-    0:mkdir?$d/run | 0:flush?$d/run | 0:remove?$d/run | 0:remove*/best.old* | 0:remove*/final.tmp | \
-        0:flush?$d/run/checkpoint-?.tmp | 0:flush?$d/run/best.new.tmp | 0:flush?$d/run/final.tmp | 0:rename?$d/run/best.*) ;;
+    0:mkdir?$d/run | 0:remove?$d/run | 0:remove*/best.old* | 0:remove*/final.tmp | 0:rename?$d/run/best.*) ;;
     1:remove*) one_sentence ;;
     *) one_sentence && no_leftovers ;;
+    esac
+}
+unflushed() { # CALL:ERROR
+    disturb INTERRUPT_AT="${1%:*}" INTERRUPT_WITH="-${1#*:}"
+    why="exit status $status: $(cat "$scratch/err")"
+    case ${1#*:} in
+    5) [ "$status" = 1 ] && grep -q "^nojit train: $d/run.*: Input/output error" "$scratch/err" && no_leftovers ;;
+    *) [ "$status" = 0 ] && [ ! -s "$scratch/err" ] ;;
     esac
 }
 full() { # CALL:BYTES
@@ -167,5 +174,12 @@ try "SIGKILL before a call" killed "$(kinds "$begin" "$end" 1) $(final kinds 1)"
 try "SIGTERM before a call" terminated "$(kinds $((begin > start ? begin : start)) "$end" 8) $(final kinds 8)"
 try "SIGINT before a call" interrupted "$(kinds $((begin > start ? begin : start)) "$end" 9) $(final kinds 9)"
 try "a call that fails" failing "$(kinds "$begin" "$end" 3) $(final kinds 3)"
+# Of a folder within that is to be published, of the one that it is published in, of the one that gets the model: EIO ends
+# the run; EINVAL and ENOTSUP are those of a file system that has no such call.
+first_within=$(awk -F'\t' '$3 == "flush" && $4 ~ /(checkpoint-[0-9]+|best[.]new)[.]tmp-[0-9]+$/ { print $1; exit }' "$d/all-calls")
+last_of_all=$(awk -F'\t' -v path="$d/run" '$3 == "flush" && $4 == path { n = $1 } END { print n }' "$d/all-calls")
+try "a folder that cannot be flushed" unflushed "$(for at in "$first_within" "$(call flush "^$d/run\$")" "$last_of_all"; do
+    echo "$at:5" "$at:22" "$at:95"
+done)"
 try "a disk full at a byte" full "$(bytes "$([ "$EVERY" = 1 ] && echo 1 || echo "$last_step")" "$end") $(final bytes)"
 finish

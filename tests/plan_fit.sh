@@ -38,11 +38,16 @@ while IFS='|' read -r way total; do
         wrong="$way: said '$total', the plan: $(grep total "$scratch/plan" | head -n 1)"
 done <"$scratch/ways"
 if [ "$(wc -l <"$scratch/ways")" = 8 ] && [ -z "$wrong" ]; then ok "each way does what is said of it"; else not_ok "each way does what is said of it" "$wrong"; fi
-mkdir "$d/other" "$d/padded"
+mkdir "$d/other" "$d/padded" "$d/short"
 sed 's/151936/50304/' "$d/half/config.json" >"$d/other/config.json"
 sed 's/151936/152064/' "$d/half/config.json" >"$d/padded/config.json"
 refuses "vocabularies that differ" 1 'vocab_size is 151936 .* 50304 .*more than padding; use two models' plan --batch-size 1 --teacher "$d/other"
 check "vocabularies that differ by padding" plan --batch-size 1 --memory-budget 16 --teacher "$d/padded"
+sed 's/32768/1024/' "$d/half/config.json" >"$d/short/config.json"
+for one in student teacher; do
+    refuses "a sequence longer than the $one's limit" 2 "short: max_position_embeddings is 1024, .* 2048; pass --seq-len 1024" \
+        plan --batch-size 1 "--$one" "$d/short"
+done
 auto=$(plan --batch-size auto --memory-budget 16 --json | field batch_size)
 plan --batch-size "$auto" --memory-budget 16 >/dev/null || not_ok "the automatic batch fits" "$auto"
 refuses "and one more does not" 3 'budget' plan --batch-size $((auto + 1)) --memory-budget 16
@@ -92,6 +97,11 @@ small plan | grep '^batch size' >"$scratch/planned-batch"
 starts() { small train --data "$d/text.txt" --steps 1 --dry-run >"$scratch/run"; }
 check "products are tried before the memory is taken: the batch starts" starts
 grep '^batch size' "$scratch/run" >"$scratch/batch" || true
+fixed=(--student "$d/student" --seq-len 256 --batch-size 16 --device cuda)
+takes=$(sim "$nojit" plan "${fixed[@]}" --json | field total_bytes)
+exactly() { sim env NOJIT_SIM_MEMORY=$((takes + $1)) "$nojit" train "${fixed[@]}" --data "$d/text.txt" --steps 1 --dry-run; }
+check "a batch whose plan is all that there is starts" exactly 0
+refuses "a byte less" 3 'this run needs' exactly -1
 check "without a budget: plan and run take the same batch" cmp "$scratch/planned-batch" "$scratch/batch"
 check "the memory of a GPU is the budget" grep -q '^budget  *8.00 GiB  (Simulated GPU)$' "$scratch/plan"
 refuses "too little memory for one sequence" 3 'this run needs' "$nojit" train "${same[@]}" --data "$d/text.txt" --steps 1 --out "$d/none" --memory-budget 0.001

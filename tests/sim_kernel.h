@@ -8,6 +8,7 @@
 #include "unit.h"
 
 #include "sim/machine.h"
+#include "sim/ptx.h"
 
 enum { KERNEL_PARAMS_MAX = 6, KERNEL_TEXT_BYTES = 8192 };
 
@@ -43,6 +44,30 @@ static inline void kernel_text(const struct kernel_launch *launch, char *text)
         snprintf(text + used, KERNEL_TEXT_BYTES - (size_t)used, ")\n{\n%s%s\n%s\nret;\n}\n",
                  KERNEL_REGISTERS, launch->declarations ? launch->declarations : "", launch->body);
     assert_true(used < KERNEL_TEXT_BYTES);
+}
+
+/* Rows of the table of opcodes that modules held. */
+static const struct sim_opcode *met[512];
+static size_t met_count;
+
+static inline bool is_met(const struct sim_opcode *row)
+{
+    for (size_t i = 0; i < met_count; i++)
+        if (met[i] == row)
+            return true;
+    return false;
+}
+
+static inline void note_met(const struct sim_module *module)
+{
+    for (size_t e = 0; e < module->count; e++)
+        for (uint32_t i = 0; i < module->entries[e]->code_count; i++) {
+            const struct sim_opcode *row = module->entries[e]->code[i].opcode;
+            if (is_met(row))
+                continue;
+            assert_true(met_count < sizeof met / sizeof *met);
+            met[met_count++] = row;
+        }
 }
 
 /* Where a test wants to see what was decoded. */

@@ -370,6 +370,7 @@ static void memory_is_zeroed_wherever_it_is(void **state)
         afresh(state);
         setenv(cases[i].setting, cases[i].value, 1);
         struct things t = {.ctx = open_context(&cuda)};
+        const size_t at_first = nj_context_device(t.ctx)->budget_bytes;
         assert_int_equal(nj_context_device(t.ctx)->managed, cases[i].managed);
         assert_int_equal(nj_stream_create(t.ctx, &t.s), 0);
         const size_t before = nj_context_budget(t.ctx);
@@ -382,8 +383,10 @@ static void memory_is_zeroed_wherever_it_is(void **state)
         assert_int_equal(nj_stream_sync(t.s), 0);
         for (int k = 0; k < 5000; k++)
             assert_int_equal(((char *)t.host)[k], 0);
-        if (i != 1) /* what the driver says; the host's memory where it is shared */
+        if (i != 1) { /* what the driver says; the host's memory where it is shared */
             assert_int_equal(nj_context_budget(t.ctx), before - 5000);
+            assert_int_equal(nj_context_device(t.ctx)->budget_bytes, at_first);
+        }
         drop(&t);
     }
 }

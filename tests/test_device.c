@@ -7,76 +7,9 @@
  * A product is held against a loop in double with the bound that any order of summation meets:
  * |got - want| <= (K + 2) u sum |a b| + rounding of the result.
  */
+#include "device_fixture.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "nojit.h"
-
-struct device {
-    nj_context *ctx;
-    nj_stream *s;
-    int lp_is_f16, is_cpu;
-};
-
-static int open_device(void **state, enum nj_device_kind kind)
-{
-    const struct nj_options options = {.device = kind};
-    struct device *d = calloc(1, sizeof *d);
-    int rc;
-
-    if (!d)
-        return -1;
-    *state = d;
-    rc = nj_context_create(&d->ctx, &options);
-    if (rc) {
-        int absent = rc == NJ_E_NO_DEVICE || rc == NJ_E_DRIVER;
-
-        print_message("%s: %s\n", nj_error_name(rc), nj_context_error(d->ctx));
-        nj_context_destroy(d->ctx);
-        d->ctx = NULL;
-        return kind == NJ_DEVICE_CUDA && absent && !getenv("REQUIRE_GPU") ? 0 : -1;
-    }
-    d->is_cpu = kind == NJ_DEVICE_CPU;
-    d->lp_is_f16 = nj_context_device(d->ctx)->lp_is_f16;
-    return nj_stream_create(d->ctx, &d->s);
-}
-
-static int open_cpu(void **state)
-{
-    return open_device(state, NJ_DEVICE_CPU);
-}
-
-static int open_cuda(void **state)
-{
-    return open_device(state, NJ_DEVICE_CUDA);
-}
-
-static int close_device(void **state)
-{
-    struct device *d = *state;
-
-    nj_stream_destroy(d->s);
-    nj_context_destroy(d->ctx);
-    free(d);
-    return 0;
-}
-
-static struct device *need(void **state)
-{
-    struct device *d = *state;
-
-    if (!d->ctx)
-        skip();
-    return d;
-}
 
 /* ---- memory ---- */
 
@@ -528,7 +461,5 @@ int main(void)
         cmocka_unit_test(test_every_kernel_is_loaded),
         cmocka_unit_test(test_the_binary_holds_every_kernel),
     };
-    int failed = cmocka_run_group_tests_name("GPU", tests, open_cuda, close_device);
-
-    return failed + cmocka_run_group_tests_name("CPU", tests, open_cpu, close_device);
+    return RUN_ON_DEVICES(tests);
 }

@@ -150,11 +150,8 @@ static void read_event(struct file *f, struct message m)
 
 static void read_file(const char *path, struct file *f)
 {
-    static uint8_t bytes[65536];
-    FILE *in = fopen(path, "rb");
-    assert_non_null(in);
-    const size_t size = fread(bytes, 1, sizeof bytes, in);
-    fclose(in);
+    size_t size;
+    uint8_t *bytes = (uint8_t *)read_bytes(path, &size);
     memset(f, 0, sizeof *f);
     f->restart = -1;
     for (size_t at = 0; at < size; f->records++) {
@@ -167,6 +164,7 @@ static void read_file(const char *path, struct file *f)
         read_event(f, (struct message){bytes + at + 12, bytes + at + 12 + n});
         at += 16 + n;
     }
+    free(bytes);
 }
 
 /* Path of the newest file in NAME/runs. */

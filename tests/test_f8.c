@@ -8,65 +8,16 @@
  * even an accumulator of 14 bits holds each sum exactly in any order. What is left is the product
  * with two scales and the rounding of the result.
  */
-#include "unit.h"
-
-#include "nojit.h"
+#include "device_fixture.h"
 #include "nojit_ops.h"
 #include "safetensors.h"
 
 #include <math.h>
 
-struct device {
-    nj_context *ctx;
-    nj_stream *s;
-    enum nj_dtype T; /* of rows and results */
-    int lp_is_f16;
-};
-
-static int open_device(void **state, enum nj_device_kind kind)
+/* Of rows and results. */
+static enum nj_dtype dtype_of(const struct device *d)
 {
-    const struct nj_options options = {.device = kind};
-    struct device *d = calloc(1, sizeof *d);
-    if (!d)
-        return -1;
-    *state = d;
-    int rc = nj_context_create(&d->ctx, &options);
-    if (rc != 0) {
-        print_message("%s: %s\n", nj_error_name(rc), nj_context_error(d->ctx));
-        nj_context_destroy(d->ctx);
-        d->ctx = NULL;
-        return kind == NJ_DEVICE_CUDA && !getenv("REQUIRE_GPU") ? 0 : -1;
-    }
-    d->T = kind == NJ_DEVICE_CPU ? NJ_F32 : NJ_LP;
-    d->lp_is_f16 = nj_context_device(d->ctx)->lp_is_f16;
-    return nj_stream_create(d->ctx, &d->s);
-}
-
-static int open_cpu(void **state)
-{
-    return open_device(state, NJ_DEVICE_CPU);
-}
-
-static int open_cuda(void **state)
-{
-    return open_device(state, NJ_DEVICE_CUDA);
-}
-
-static int close_device(void **state)
-{
-    struct device *d = *state;
-    nj_stream_destroy(d->s);
-    nj_context_destroy(d->ctx);
-    free(d);
-    return 0;
-}
-
-static struct device *need(void **state)
-{
-    struct device *d = *state;
-    if (!d->ctx)
-        skip();
-    return d;
+    return d->is_cpu ? NJ_F32 : NJ_LP;
 }
 
 static double decode(uint8_t bits)
@@ -129,9 +80,9 @@ static void receive(struct device *d, void *to, void *p, size_t bytes)
 static void quantize(struct device *d, float *x, int rows, int columns, uint8_t *q, float *scale)
 {
     const size_t count = (size_t)rows * (size_t)columns;
-    void *dx = send(d, d->T, x, count), *dq = on_device(d, count);
+    void *dx = send(d, dtype_of(d), x, count), *dq = on_device(d, count);
     void *ds = on_device(d, (size_t)rows * sizeof *scale);
-    if (nj_quantize_rows(d->s, d->T, dq, ds, dx, rows, columns) != 0)
+    if (nj_quantize_rows(d->s, dtype_of(d), dq, ds, dx, rows, columns) != 0)
         fail_msg("%s", nj_context_error(d->ctx));
     receive(d, q, dq, count);
     receive(d, scale, ds, (size_t)rows * sizeof *scale);
@@ -368,7 +319,7 @@ static void test_products(void **state)
     struct device *d = need_f8(state);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         check_product(d, shapes[i].M, shapes[i].N, shapes[i].K, shapes[i].pad, NJ_F32);
-        if (d->T == NJ_LP)
+        if (dtype_of(d) == NJ_LP)
             check_product(d, shapes[i].M, shapes[i].N, shapes[i].K, shapes[i].pad, NJ_LP);
     }
 }
@@ -481,6 +432,5 @@ int main(void)
         cmocka_unit_test(test_a_broken_row_is_seen),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
-    int failed = cmocka_run_group_tests_name("GPU", tests, open_cuda, close_device);
-    return failed + cmocka_run_group_tests_name("CPU", tests, open_cpu, close_device);
+    return RUN_ON_DEVICES(tests);
 }

@@ -5,6 +5,7 @@
  */
 #include "unit.h"
 
+#include "device_fixture.h"
 #include "internal.h"
 
 #include <sys/stat.h>
@@ -20,7 +21,7 @@ static nj_context *open_context(enum nj_device_kind kind, int tune)
     if (rc == 0)
         return ctx;
     nj_context_destroy(ctx);
-    if (kind == NJ_DEVICE_CUDA && !getenv("REQUIRE_GPU"))
+    if (may_be_absent(kind, rc))
         skip();
     fail_msg("%s", nj_error_name(rc));
     return NULL;

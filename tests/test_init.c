@@ -44,18 +44,13 @@ static void presets_are_consistent(void **state)
 static void the_tokenizer_comes_along(void **state)
 {
     (void)state;
-    char text[64] = "";
     make_folder("shape");
     write_text(at("shape/tokenizer.json"), "{}");
     write_text(at("shape/generation_config.json"), "{\"top_k\": 7}");
     const struct preset *p = preset_find("nojit-tiny");
     check_ok(init_model(at("with"), &p->config, 1, ST_F32, INT64_MAX, at("shape")), "init");
     assert_int_equal(access(at("with/tokenizer.json"), F_OK), 0);
-    FILE *f = fopen(at("with/generation_config.json"), "rb");
-    assert_non_null(f);
-    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
-    fclose(f);
-    assert_string_equal(text, "{\"top_k\": 7}");
+    check_text(at("with/generation_config.json"), "{\"top_k\": 7}");
 }
 
 static void folders_hold_what_the_list_says(void **state)

@@ -51,17 +51,7 @@ static char *read_ptx(const char *key, size_t *bytes)
 {
     char path[512];
     snprintf(path, sizeof path, PTX_FOLDER "/%s.sm_%d.ptx", key, device.arch);
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        fail_msg("%s: cannot be opened", path);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    *bytes = (size_t)ftell(file);
-    rewind(file);
-    char *text = calloc(1, *bytes + 1);
-    assert_non_null(text);
-    assert_int_equal(fread(text, 1, *bytes, file), *bytes);
-    fclose(file);
-    return text;
+    return read_bytes(path, bytes);
 }
 
 /* Overwrites every statement that begins so. */

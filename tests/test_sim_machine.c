@@ -5,43 +5,14 @@
  */
 #include "sim_kernel.h"
 
-#include "sim/ptx.h"
-
 #include <glob.h>
 
 /* ---- every PTX file of the build ---- */
-
-static void read_file(const char *path, char **text, size_t *bytes)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        fail_msg("%s: cannot be opened", path);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    *bytes = (size_t)ftell(file);
-    rewind(file);
-    *text = malloc(*bytes + 1);
-    assert_non_null(*text);
-    assert_int_equal(fread(*text, 1, *bytes, file), *bytes);
-    fclose(file);
-}
 
 /* Forms that no kernel of the build has; test_sim_forms.c runs them. */
 static const char *const unused_forms[] = {
     "bar.warp.sync =r", "cp.async.commit_group =", "cp.async.wait_group =i", "exit =", "trap =",
 };
-
-enum { USED_MAX = 512 };
-static const struct sim_opcode *used[USED_MAX];
-static size_t used_count;
-
-static void note_used(const struct sim_opcode *opcode)
-{
-    for (size_t i = 0; i < used_count; i++)
-        if (used[i] == opcode)
-            return;
-    assert_true(used_count < USED_MAX);
-    used[used_count++] = opcode;
-}
 
 /* What an `a` target has of its own is left to a GPU. */
 static bool is_exempt(const char *path, const char *text)
@@ -57,18 +28,16 @@ static void test_decodes_the_build(void **state)
     if (glob(PTX_FOLDER "/*.ptx", 0, NULL, &files) != 0)
         fail_msg(PTX_FOLDER ": no PTX");
     for (size_t i = 0; i < files.gl_pathc; i++) {
-        char *text;
         size_t bytes;
         struct sim_module *module;
         struct sim_fault fault;
-        read_file(files.gl_pathv[i], &text, &bytes);
+        char *text = read_bytes(files.gl_pathv[i], &bytes);
         const bool refused = sim_module_create(text, bytes, &module, &fault) != 0;
         if (refused && !is_exempt(files.gl_pathv[i], text))
             fail_msg("%s: %s", files.gl_pathv[i], fault.text);
         exempt += refused;
-        for (size_t e = 0; !refused && e < module->count; e++)
-            for (uint32_t c = 0; c < module->entries[e]->code_count; c++)
-                note_used(module->entries[e]->code[c].opcode);
+        if (!refused)
+            note_met(module);
         sim_module_destroy(module);
         free(text);
     }
@@ -96,12 +65,9 @@ static void test_no_dead_rows(void **state)
         size_t from = 0;
         const struct sim_opcode *row;
         while ((row = sim_opcode_find(texts[i], strlen(texts[i]), &from))) {
-            bool is_used = false;
-            for (size_t u = 0; u < used_count; u++)
-                is_used |= used[u] == row;
-            if (is_used == is_listed(row))
+            if (is_met(row) == is_listed(row))
                 fail_msg("%s \"%s\" is %s", row->text, row->operands,
-                         is_used ? "used and listed as unused" : "used by no kernel");
+                         is_met(row) ? "used and listed as unused" : "used by no kernel");
         }
     }
     print_message("%zu opcodes\n", count);
@@ -397,17 +363,20 @@ static const struct {
     const char *name, *declarations;
     uint32_t block, dynamic, registers;
     size_t extra_params;
-    const char *says; /* NULL: it runs */
+    enum sim_fault_kind kind;
+    const char *says;
 } launches[] = {
-    {"as it should be", SHARED, 256, 1024, 32, 0, NULL},
-    {"threads", SHARED, 513, 0, 32, 0, "513 threads a block, sm_75 has at most 512"},
-    {"registers", SHARED, 512, 0, 136, 0,
+    {"as it should be", SHARED, 256, 1024, 32, 0, SIM_OK, ""},
+    {"threads", SHARED, 513, 0, 32, 0, SIM_BAD_LAUNCH,
+     "513 threads a block, sm_75 has at most 512"},
+    {"registers", SHARED, 512, 0, 136, 0, SIM_NO_REGISTERS,
      "512 threads of 136 registers, a block of sm_75 has 65536"},
-    {"registers, all of them", SHARED, 512, 0, 128, 0, NULL},
-    {"shared", SHARED, 32, 48 << 10, 32, 0,
+    {"registers, all of them", SHARED, 512, 0, 128, 0, SIM_OK, ""},
+    {"shared", SHARED, 32, 48 << 10, 32, 0, SIM_BAD_LAUNCH,
      "49408 bytes of shared memory, a block of sm_75 has 49152"},
-    {"shared, all of it", SHARED, 32, (48 << 10) - 256, 32, 0, NULL},
-    {"parameters", SHARED, 32, 0, 32, 1, "24 bytes of parameters, the PTX declares 16"},
+    {"shared, all of it", SHARED, 32, (48 << 10) - 256, 32, 0, SIM_OK, ""},
+    {"parameters", SHARED, 32, 0, 32, 1, SIM_BAD_LAUNCH,
+     "24 bytes of parameters, the PTX declares 16"},
 };
 
 static void test_limits(void **state)
@@ -430,9 +399,8 @@ static void test_limits(void **state)
             sim_launch(sim_module_entry(module, "k"), grid, block, launches[i].dynamic,
                        launch.params, 16 + 8 * launches[i].extra_params, NULL, &limits, &fault);
         sim_module_destroy(module);
-        if (launches[i].says
-                ? rc == 0 || fault.kind != SIM_BAD_LAUNCH || !strstr(fault.text, launches[i].says)
-                : rc != 0)
+        if ((rc == 0) != (launches[i].kind == SIM_OK) || fault.kind != launches[i].kind ||
+            !strstr(fault.text, launches[i].says))
             fail_msg("%s: %d \"%s\"", launches[i].name, fault.kind, fault.text);
     }
 }

@@ -82,6 +82,30 @@ static inline void write_text(const char *path, const char *text)
     write_bytes(path, text, strlen(text));
 }
 
+/* The bytes of a file, and a zero after them; to be freed. */
+static inline char *read_bytes(const char *path, size_t *bytes)
+{
+    struct stat info;
+    FILE *file = fopen(path, "rb");
+    if (!file || fstat(fileno(file), &info) != 0)
+        fail_msg("%s: cannot be opened", path);
+    char *data = calloc(1, (size_t)info.st_size + 1);
+    assert_non_null(data);
+    *bytes = fread(data, 1, (size_t)info.st_size, file);
+    assert_int_equal(*bytes, info.st_size);
+    fclose(file);
+    return data;
+}
+
+/* A file holds this text. */
+static inline void check_text(const char *path, const char *text)
+{
+    size_t bytes;
+    char *found = read_bytes(path, &bytes);
+    assert_string_equal(found, text);
+    free(found);
+}
+
 /* rc is `code` and the sentence holds `part`; prints what was said instead. */
 static inline void check_refused(int rc, int code, const char *part, const char *where)
 {

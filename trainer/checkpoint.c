@@ -435,6 +435,8 @@ int checkpoints_finish(struct checkpoints *c, struct engine *e)
         err = folder_flush(&f);
     if (!err)
         err = move_files(f.temp, c->out);
+    if (!err)
+        err = folder_flush_names(c->out);
     folder_abort(&f);
     return err;
 }

@@ -71,6 +71,8 @@ static int read_models(const struct settings *s, struct run *r, struct model_con
         err = config_check_pair(student, teacher);
     if (!err)
         err = config_check_length(student, (int)s->seq_len, r->student);
+    if (!err && s->teacher != NULL)
+        err = config_check_length(teacher, (int)s->seq_len, r->teacher);
     return err;
 }
 

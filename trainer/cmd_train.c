@@ -308,11 +308,11 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
         o->teacher_f8 ? "fp8" : "as dtype");
 }
 
-/* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. Where the
- * options are not its own, another one would not help. */
+/* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. Where options
+ * or program are not its own, another one would not help. */
 static int refuse_checkpoint(const struct run *r, int err)
 {
-    if (err == NJ_E_ARG)
+    if (err == NJ_E_ARG || err == NJ_E_UNSUPPORTED)
         return err;
     const long long other = (long long)checkpoints_other(&r->checkpoints);
     if (other > 0)

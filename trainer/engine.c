@@ -129,9 +129,9 @@ static void lay_out(struct engine *e, void *device, void *host)
     connect_nets(e);
 }
 
-/* The code that will run says which products it needs. Trying them takes memory, as much as their
- * operands at most: less than the arena, so they are tried before it is taken. Nothing is read or
- * written at the addresses of this layout; they say which arrays there are. */
+/* The code that will run says which products it needs. Trying them takes memory, a workspace and as much
+ * as their operands at most: less than the stream and the arena, so they are tried before those are
+ * taken. Nothing is read or written at the addresses of this layout; they say which arrays there are. */
 static int prepare(struct engine *e)
 {
     static char nowhere[1];
@@ -146,13 +146,17 @@ static int prepare(struct engine *e)
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
 }
 
-/* Both arenas as planned. */
+/* What work is enqueued on, which keeps the workspace, and both arenas as planned. */
 static int allocate(struct engine *e)
 {
     const size_t arena_bytes = e->plan.total_bytes - e->o.workspace_bytes;
     const size_t before = nj_context_budget(e->ctx);
-    int rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
-    e->allocated_bytes = memory_taken(e->ctx, before) + e->o.workspace_bytes;
+    int rc = nj_stream_create(e->ctx, &e->stream);
+    if (rc == 0)
+        rc = nj_event_create(e->ctx, &e->results);
+    if (rc == 0)
+        rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
+    e->allocated_bytes = memory_taken(e->ctx, before);
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
     if (rc != 0)
@@ -166,7 +170,7 @@ static int allocate(struct engine *e)
     return 0;
 }
 
-/* The plan, which has to fit, and what work is enqueued on. */
+/* The plan, which has to fit. */
 static int plan_run(struct engine *e)
 {
     const struct model_config *t = engine_teacher(e);
@@ -175,13 +179,7 @@ static int plan_run(struct engine *e)
     if (rc != 0)
         return rc;
     plan_shape(&e->student.c, t, &e->o, &e->shape);
-    rc = check_budget(e);
-    if (rc != 0)
-        return rc;
-    rc = nj_stream_create(e->ctx, &e->stream);
-    if (rc == 0)
-        rc = nj_event_create(e->ctx, &e->results);
-    return rc == 0 ? 0 : engine_fail(e, rc, "allocating the memory of the plan");
+    return check_budget(e);
 }
 
 int weights_round(struct engine *e)

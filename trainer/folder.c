@@ -258,22 +258,25 @@ int folder_begin(struct folder *f, const char *path)
     return rc;
 }
 
-/* Called by nftw: flushes one file or folder. */
+/* A file or folder: 0, or -1 with errno. Some file systems cannot flush a folder (EINVAL, ENOTSUP): then
+ * there is nothing to wait for. */
+static int flush(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    const int rc = fsync(fd), error = errno;
+    close(fd);
+    errno = error;
+    return rc != 0 && (error == EINVAL || error == ENOTSUP) ? 0 : rc;
+}
+
+/* Called by nftw. */
 static int flush_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
     (void)info;
     (void)walk;
-    if (type != FTW_F && type != FTW_DP)
-        return 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    int rc = fsync(fd);
-    /* Some file systems cannot flush a folder (EINVAL): then there is nothing to wait for. */
-    if (rc != 0 && errno == EINVAL)
-        rc = 0;
-    close(fd);
-    return rc;
+    return type == FTW_F || type == FTW_DP ? flush(path) : 0;
 }
 
 /* Called by nftw. */
@@ -292,6 +295,15 @@ int folder_flush(const struct folder *f)
     return NJ_OK;
 }
 
+int folder_flush_names(const char *dir)
+{
+    /* One that may be written but not read cannot be opened to be flushed. */
+    if (flush(dir) == 0 || errno == EACCES)
+        return NJ_OK;
+    return fail(NJ_E_IO, "%s: its new names may not outlast a loss of power: %s; check the disk",
+                dir, strerror(errno));
+}
+
 int folder_commit(struct folder *f)
 {
     char parent[PATH_BYTES];
@@ -305,12 +317,7 @@ int folder_commit(struct folder *f)
     }
     f->temp[0] = '\0';
     snprintf(parent, sizeof parent, "%s", f->path);
-    int fd = open(dirname(parent), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
-    return NJ_OK;
+    return folder_flush_names(dirname(parent));
 }
 
 void folder_abort(struct folder *f)

@@ -34,7 +34,11 @@ struct folder {
 int folder_begin(struct folder *f, const char *path); /* nothing is left on failure */
 /* Waits until its files lie on the disk. */
 int folder_flush(const struct folder *f);
-int folder_commit(struct folder *f); /* flushes; on failure the temporary folder is removed */
+/* Waits until the names of the files in dir lie there, too. */
+int folder_flush_names(const char *dir);
+/* Flushes; on failure the temporary folder is removed. But where the new name alone cannot be flushed, the
+ * folder is there, whole. */
+int folder_commit(struct folder *f);
 void folder_abort(struct folder *f); /* removes it; fine after a commit, too */
 
 #endif

@@ -2,7 +2,7 @@
  *
  * safetensors_write.c: weights to disk. A file is written under a temporary name beside its place,
  * flushed, read back and compared by length and hash before it takes its name: what has the name is
- * whole.
+ * whole. That the name lies on the disk is for whoever publishes the folder (folder.c).
  */
 #include "safetensors.h"
 
@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,6 @@
 #include <xxhash.h>
 
 #define PATH_BYTES 4096
-#define BUFFER_BYTES ((size_t)1 << 20)
 
 struct st_writer {
     char path[PATH_BYTES], temp[PATH_BYTES];
@@ -116,7 +114,6 @@ static int begin(struct st_writer *w, const struct st_declared *tensors, size_t 
         close(fd);
     if (!w->file || !w->hash)
         return fail(NJ_E_NOMEM, "%s: out of memory", w->path);
-    setvbuf(w->file, NULL, _IOFBF, BUFFER_BYTES);
     XXH3_64bits_reset(w->hash);
 
     size_t bytes;
@@ -189,19 +186,6 @@ done:
     return rc;
 }
 
-/* The name itself must reach the disk, too. Some file systems cannot flush folders; that is no
- * failure. */
-static void flush_folder_of(const char *path)
-{
-    char copy[PATH_BYTES];
-    snprintf(copy, sizeof copy, "%s", path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    (void)fsync(fd);
-    close(fd);
-}
-
 static int finish(struct st_writer *w)
 {
     if (w->error)
@@ -220,7 +204,6 @@ static int finish(struct st_writer *w)
         return rc;
     if (rename(w->temp, w->path) != 0)
         return refuse_write(w, errno);
-    flush_folder_of(w->path);
     w->temp[0] = '\0';
     return NJ_OK;
 }

@@ -193,11 +193,16 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
 
 static int check_header(const struct engine *e, const char *path, const struct state_header *h)
 {
-    if (memcmp(h->magic, state_magic, sizeof h->magic) != 0 || h->header_hash != header_hash(h))
+    const bool ours = memcmp(h->magic, state_magic, sizeof h->magic) == 0;
+    /* Before the hash, which another version may keep elsewhere. */
+    if (ours && h->version != STATE_VERSION)
+        return fail(
+            NJ_E_UNSUPPORTED,
+            "%s: format version %u, and this program reads version %d; go on with the nojit "
+            "that wrote it",
+            path, h->version, STATE_VERSION);
+    if (!ours || h->header_hash != header_hash(h))
         return fail(NJ_E_FORMAT, "%s: not a whole training state; take another checkpoint", path);
-    if (h->version != STATE_VERSION)
-        return fail(NJ_E_UNSUPPORTED, "%s: version %u, this program reads %d", path, h->version,
-                    STATE_VERSION);
     if (h->layout != layout_hash(e) || h->elements != engine_trained(e)->count)
         return fail(NJ_E_ARG,
                     "%s: belongs to another model than %s, or to adapters of another form", path,

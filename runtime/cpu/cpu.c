@@ -11,19 +11,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #include "../internal.h"
 
 enum { ALIGN = 256, WIDENED_ROWS = 256 };
 
-/* x86 kernels name the processor; others often do not. */
+/* x86 kernels name the processor; others often do not, and then its architecture has to do. */
 static void read_name(char *out, size_t bytes)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
+    struct utsname machine;
     char line[256];
 
-    snprintf(out, bytes, "CPU");
+    if (uname(&machine) == 0)
+        snprintf(out, bytes, "%s CPU", machine.machine);
     if (!f)
         return;
     while (fgets(line, sizeof line, f)) {

@@ -1,28 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# make_corpus.py BUILD: writes tests/fuzz/corpus/FORMAT/DEFECT: a small sound file of each format (valid*), and the same with one
-# defect. BUILD holds the machine code that the fatbin and ELF files are made of (add.f32). Other files there, such as what the
+# make_corpus.py BUILD: writes tests/fuzz/corpus/FORMAT/DEFECT: a small sound file of each format (valid*), the same with one
+# defect, and an empty one. BUILD holds the machine code that the fatbin and ELF files are made of (add.f32). Other files there, such as what the
 # fuzzers found, are left alone.
+import functools
 import json
 import os
 import struct
 import sys
 
-build = sys.argv[1]
-root = os.path.join(os.path.dirname(__file__), "corpus")
+here = os.path.dirname(__file__)
+MAX = (1 << 32) - 1
 
 
-def write(target, name, data):
-    folder = os.path.join(root, target)
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, name), "wb") as f:
-        f.write(data.encode() if isinstance(data, str) else data)
+def read(*path):
+    with open(os.path.join(*path), "rb") as f:
+        return f.read()
 
 
 def write_all(target, files):
-    for name, data in files.items():
-        write(target, name, data)
+    folder = os.path.join(here, "corpus", target)
+    os.makedirs(folder, exist_ok=True)
+    for name, data in (files if "valid_empty" in files else {"empty": "", **files}).items():
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(data.encode() if isinstance(data, str) else data)
 
 
 # ---- safetensors ----
@@ -40,7 +42,6 @@ write_all("safetensors", {
     "valid": weights({"__metadata__": {"format": "pt"}, "a": A, "b": B}),
     "valid_unaligned": weights({"aaa": A, "b": B}),
     "valid_empty_tensor": weights({"a": tensor(shape=(0, 3), offsets=(0, 0))}, b""),
-    "empty": b"",
     "header_length_cut": b"\x20\0\0",
     "header_length_beyond_file": weights({"a": A, "b": B}, length=1 << 20),
     "header_length_beyond_format": weights({"a": A, "b": B}, length=1 << 40),
@@ -83,7 +84,6 @@ def index(change=None, total=24):
 write_all("shards", {
     "valid": index(),
     "valid_without_total": json.dumps({"weight_map": good}),
-    "empty": "",
     "not_json": "{",
     "weight_map_missing": "{}",
     "weight_map_empty": '{"weight_map":{}}',
@@ -120,7 +120,6 @@ write_all("config", {
     "valid_qwen3": config(model_type="qwen3", head_dim=64),
     "valid_adapter": json.dumps(lora),
     "valid_adapter_all_linear": json.dumps({**lora, "target_modules": "all-linear"}),
-    "empty": "",
     "cut": config()[:-20],
     "not_an_object": "[1,2]",
     "truncated_utf8": b'{"model_type":"qwen2\xe2\x82"}',
@@ -155,14 +154,13 @@ write_all("config", {
 
 # ---- lines, rows, options, contracts ----
 turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello there, all of you"}]
-line = json.dumps({"text": "a line of text that has a few tokens"}) + "\n"
+line = '{"text": "a line of text that has a few tokens"}\n'
 write_all("jsonl", {
     "valid_text": line * 3 + "\n  \n",
     "valid_pair": json.dumps({"prompt": "one two", "completion": " three"}) + "\n",
     "valid_messages": json.dumps({"messages": turns}) + "\n",
     "valid_nul_in_text": '{"text":"a\\u0000b and more"}\n',
     "valid_no_last_newline": line[:-1],
-    "empty": "",
     "blank_lines": "\n \n\t\n",
     "line_cut": line + '{"text":"a',
     "line_is_a_list": "[]\n",
@@ -190,7 +188,6 @@ write_all("metrics", {
     "valid_last_row_torn": row % 1 + '{"step":2,"lo',
     "valid_long": "".join('{"step":%d,"l":%d}\n' % (i, i % 7) for i in range(1300)),
     "valid_no_number": row % 1 + '{"step":2,"loss":null}\n',
-    "empty": "",
     "first_row_torn": '{"step"',
     "step_missing": '{"loss":1}\n',
     "step_beyond_int64": '{"step":1e44}\n',
@@ -228,9 +225,7 @@ write_all("options", {
     "another_file": "config: other.yaml\n",
     "tab_indent": "data:\n\t- a\n",
 })
-here = os.path.join(os.path.dirname(__file__), "..", "..")
-with open(os.path.join(here, "contracts/kernels/add.yaml")) as f:
-    add = f.read()
+add = read(here, "../../contracts/kernels/add.yaml").decode()
 
 
 def contract(old, new):
@@ -240,7 +235,6 @@ def contract(old, new):
 
 write_all("contract", {
     "valid": add,
-    "empty": "",
     "cut": add[:400],
     "not_a_map": "[1]\n",
     "two_documents": add + "---\n" + add,
@@ -288,11 +282,8 @@ def tokenizer(**change):
         "model": {"type": "BPE", "vocab": vocab, "merges": ["i n", ["h", "e"], "t he"]},
     }
     for path, value in change.items():
-        at = out
         *parents, last = path.split("__")
-        for p in parents:
-            at = at[p]
-        at[last] = value
+        functools.reduce(dict.get, parents, out)[last] = value
     return json.dumps(out, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -310,20 +301,18 @@ def split(pattern):
                                                   {"type": "ByteLevel", "add_prefix_space": True, "use_regex": False}]}
 
 
-few = {c: i for i, c in enumerate(alphabet()[:200])}
 write_all("tokenizer", {
     "valid": tokenizer(),
     "valid_begin_of_text": tokenizer(post_processor=template(260)),
     "valid_pattern": tokenizer(pre_tokenizer=split("\\s?\\p{L}+|\\d{1,2}|.")),
     "valid_pattern_that_backtracks": tokenizer(pre_tokenizer=split("(([a-z]+)*)*!")),
-    "empty": "",
     "cut": tokenizer()[:2000],
     "truncated_utf8": tokenizer().encode().replace("\u0120t".encode(), b"\xc4t"),
     "model_missing": "{}",
     "model_unigram": tokenizer(model__type="Unigram"),
     "vocab_is_a_list": tokenizer(model__vocab=[]),
     "vocab_empty": tokenizer(model__vocab={}, added_tokens=[]),
-    "vocab_lacks_bytes": tokenizer(model__vocab=few, model__merges=[], added_tokens=[]),
+    "vocab_lacks_bytes": tokenizer(model__vocab={c: i for i, c in enumerate(alphabet()[:200])}, model__merges=[], added_tokens=[]),
     "id_negative": tokenizer(model__vocab={"in": -1}),
     "id_beyond_24_bits": tokenizer(model__vocab={"in": 1 << 24}),
     "id_beyond_int32": tokenizer(model__vocab={"in": 1 << 32}),
@@ -382,7 +371,6 @@ write_all("tokens", {
     "valid_llmq_mask": llmq(24, ids, mask=b"\xff\x0f\xff"),
     "valid_u16": b"2" + struct.pack("<24H", *ids),
     "valid_u32": b"4" + struct.pack("<24I", *ids),
-    "empty": b"",
     "empty_bin": b"b",
     "magic_unknown": b"b" + bytes(2000),
     "header_cut": llmc(24, ids)[:500],
@@ -408,13 +396,11 @@ write_all("tokens", {
 })
 
 # ---- tables of matrix products ----
-heading = "nojit-gemm 1\ndevice %s\nlibrary 0\n"
 heading = "nojit-gemm 1\ndevice fuzz sm_0 bfloat16\nlibrary 0\n"
 choice = "NT 128x64: " + "0a" * 64 + "\n"
 write_all("gemm_table", {
     "valid": heading + choice + choice.replace("NT", "NN"),
     "valid_last_row_torn": heading + choice + choice[:60],
-    "empty": "",
     "heading_cut": heading[:30],
     "another_device": heading.replace("fuzz", "other") + choice,
     "no_rows": heading,
@@ -432,32 +418,26 @@ write_all("gemm_table", {
 
 
 # ---- the index of kernels: hashes of 0 are filled in by the target ----
-def make_index(pack="valid", **change):
+def make_index(record_arch=1, end=b"", **change):
     strings = b"\0add.f32\0nj_add_f32\0ptxas 13.0.88\0"
-    archs = [(75, 0, 1, 65536), (90, ord("a"), 0, 232448)]
-    blob = bytes(range(64))
     h = {"magic": 0x0031494454494A4E, "version": 1, "entry_count": 1, "arch_count": 2, "record_count": 2, "entries_off": 72 + 16,
          "archs_off": 72, "records_off": 72 + 16 + 72, "params_off": 72 + 16 + 72 + 64, "strings_off": 72 + 16 + 72 + 64 + 8,
          "index_bytes": 72 + 16 + 72 + 64 + 8 + len(strings), "toolkit_str": 20, "param_count": 2, "blobs_bytes": 64, "hash": 0}
     e = {"key_hash": 0, "blob_off": 0, "blob_bytes": 64, "blob_hash": 0, "key_str": 1, "entry_str": 9, "threads": 256, "shared": 0,
          "first_record": 0, "record_count": 2, "first_param": 0, "param_count": 2, "param_bytes": 16, "min_sm": 75}
-    arch_of_record = change.pop("record_arch", 1)
-    end = change.pop("end", b"")
     for name, value in change.items():
         table, field = name.split("__")
         (h if table == "h" else e)[field] = value
     out = struct.pack("<Q12I2Q", *h.values())
-    out += b"".join(struct.pack("<HBBI", *a) for a in archs)
+    out += struct.pack("<HBBIHBBI", 75, 0, 1, 65536, 90, ord("a"), 0, 232448)
     out += struct.pack("<4Q7I3H6x", *e.values())
-    out += b"".join(struct.pack("<QIHHIIII", 1, 64, a, 32, 0, 0, 0, 0) for a in (0, arch_of_record))
+    out += b"".join(struct.pack("<QIHHIIII", 1, 64, a, 32, 0, 0, 0, 0) for a in (0, record_arch))
     out += struct.pack("<4H", 0, 8, 8, 8) + strings
-    return (out[:-len(end)] + end if end else out) + blob
+    return (out[:-len(end)] + end if end else out) + bytes(range(64))
 
 
-MAX = (1 << 32) - 1
 indexes = {
     "valid": make_index(),
-    "empty": b"",
     "header_cut": make_index()[:40],
     "magic_wrong": make_index(h__magic=1),
     "version_unknown": make_index(h__version=2),
@@ -495,7 +475,6 @@ write_all("keys", {
     "valid_keys": keys,
     "valid_archs": "sm_75\t75\t-\t65536\t1\nsm_90a\t90\ta\t232448\t0\n",
     "valid_index": make_index()[:-64],
-    "empty": "",
     "no_last_newline": keys[:-1],
     "nul_byte": keys.replace("256", "2\0006"),
     "key_twice": keys * 2,
@@ -515,23 +494,16 @@ write_all("keys", {
 })
 
 
-def cubin(arch):
-    with open(os.path.join(build, "cubin", "add.f32.%s.cubin" % arch), "rb") as f:
-        return f.read()
-
-
 def damaged(data, at, form, value):
     return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form):]
 
 
-elf = cubin("sm_75")
-sections = struct.unpack_from("<Q", elf, 40)[0]
-segments = struct.unpack_from("<Q", elf, 32)[0]
+elf = read(sys.argv[1], "cubin", "add.f32.sm_75.cubin")
+segments, sections = struct.unpack_from("<QQ", elf, 32)
 while struct.unpack_from("<I", elf, segments)[0] != 1:  # one that is loaded
     segments += 56
 write_all("elf", {
     "valid": elf,
-    "empty": b"",
     "header_cut": elf[:50],
     "class_32": damaged(elf[:64], 4, "<B", 1),
     "big_endian": damaged(elf[:64], 5, "<B", 2),
@@ -555,19 +527,16 @@ def fatbin(entries):
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
-with open(os.path.join(build, "fatbin", "add.f32.fatbin"), "rb") as f:
-    whole = f.read()
+whole = read(sys.argv[1], "fatbin", "add.f32.fatbin")
 parts, at = {}, 16
 while at < len(whole):
     header, payload = struct.unpack_from("<IQ", whole, at + 4)
     parts[struct.unpack_from("<I", whole, at + 28)[0]] = whole[at:at + header + payload]
     at += header + payload
-part, other = parts[75], parts[90]
-one = fatbin([part])
+part, one = parts[75], fatbin([parts[75]])
 short = fatbin([damaged(part[:72], 8, "<Q", 8)])  # for what is refused before the code is read
 write_all("fatbin", {
     "valid": one,
-    "empty": b"",
     "magic_wrong": damaged(fatbin([]), 0, "<I", 1),
     "version_unknown": damaged(fatbin([]), 4, "<H", 9),
     "container_bytes_beyond_file": damaged(fatbin([]), 8, "<Q", 1 << 40),
@@ -582,7 +551,7 @@ write_all("fatbin", {
     "arch_missing": fatbin([]),
     "arch_twice": fatbin([part, part]),
     "arch_nobody_asked_for": fatbin([damaged(part, 28, "<I", 90)]),
-    "code_of_another_arch": fatbin([damaged(other, 28, "<I", 75)]),
+    "code_of_another_arch": fatbin([damaged(parts[90], 28, "<I", 75)]),
     "code_damaged": fatbin([damaged(part, 64, "<I", 0)]),
     "marked_as_compressed": fatbin([damaged(part, 40, "<Q", struct.unpack_from("<Q", part, 40)[0] | 1 << 15)]),
 })
@@ -591,18 +560,15 @@ write_all("fatbin", {
 # ---- state.bin of a checkpoint: 128 elements; a layout or hash of 0 is filled in by the target ----
 def state(magic=b"NJSTATE\0", version=1, dtype=0, layout=0, elements=128, step=3, place=(0, 0), updates=3.0, scale=1.0,
           sections=(0, 0, 0), header=0, data=bytes(3 * 4 * 128)):
-    slots = [0.0] * 16
-    slots[4], slots[9] = updates, scale
+    slots = [0.0] * 4 + [updates] + [0.0] * 4 + [scale] + [0.0] * 6
     return magic + struct.pack("<IIQqqQQ16f3QQ", version, dtype, layout, elements, step, *place, *slots, *sections, header) + data
 
 
-NAN, INF = float("nan"), float("inf")
 write_all("state", {
     "valid": state(),
     "valid_before_the_first_step": state(step=0, updates=0.0),
     "valid_place_beyond_the_data": state(place=((1 << 64) - 1, (1 << 64) - 1)),
-    "valid_weights_not_finite": state(data=struct.pack("<f", NAN) * 384),
-    "empty": b"",
+    "valid_weights_not_finite": state(data=struct.pack("<f", float("nan")) * 384),
     "header_cut": state()[:151],
     "header_alone": state(data=b""),
     "magic_wrong": state(magic=b"NJSTATF\0"),
@@ -618,11 +584,11 @@ write_all("state", {
     "step_negative": state(step=-1),
     "step_least": state(step=-(1 << 63)),
     "updates_negative": state(updates=-1.0),
-    "updates_not_a_number": state(updates=NAN),
-    "updates_infinite": state(updates=INF),
+    "updates_not_a_number": state(updates=float("nan")),
+    "updates_infinite": state(updates=float("inf")),
     "loss_scale_zero": state(scale=0.0),
-    "loss_scale_infinite": state(scale=INF),
-    "loss_scale_not_a_number": state(scale=NAN),
+    "loss_scale_infinite": state(scale=float("inf")),
+    "loss_scale_not_a_number": state(scale=float("nan")),
     "header_hash_wrong": state(header=1),
     "master_hash_wrong": state(sections=(1, 0, 0)),
     "first_moments_hash_wrong": state(sections=(0, 1, 0)),

@@ -263,6 +263,16 @@ static int begin_product(void)
     return sim_told("product");
 }
 
+/* Called by threads of the program; the others within work, where the lock is held, or of what never changes. */
+static int enqueue_as_a_call(void *stream, sim_work_fn *run, const void *argument, size_t bytes)
+{
+    int result = sim_enter("sim_enqueue", SIM_CONTEXT);
+    if (result == CUDA_SUCCESS)
+        result = sim_enqueue(stream, run, argument, bytes);
+    sim_leave();
+    return result;
+}
+
 extern const struct sim_hook sim_hook_table;
-SIM_EXPORT const struct sim_hook sim_hook_table = {sim_enqueue, sim_bytes, begin_product,
+SIM_EXPORT const struct sim_hook sim_hook_table = {enqueue_as_a_call, sim_bytes, begin_product,
                                                    arch_of_current};

@@ -12,7 +12,7 @@
 #include "driver.h"
 #include "machine.h"
 
-enum { SHARED_WITHOUT_OPT_IN = 48 << 10, REGISTER_UNIT = 256, WARP = 32 };
+enum { SHARED_WITHOUT_OPT_IN = 48 << 10 };
 
 struct sim_loaded {
     struct sim_loaded *next;
@@ -306,46 +306,15 @@ static int decode(struct sim_loaded *m)
     return m->entry ? CUDA_SUCCESS : CUDA_INVALID_SOURCE;
 }
 
-/* What the driver refuses at once. */
-static int check_launch(const struct sim_loaded *m, const struct launch *l)
-{
-    const struct sim_profile *p = &sim_current->profile;
-    const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
-    const uint32_t most = m->cubin.max_threads ? m->cubin.max_threads : p->threads_per_block;
-    const uint64_t warps = (threads + WARP - 1) / WARP;
-    const uint64_t registers =
-        (m->cubin.registers * WARP + REGISTER_UNIT - 1) / REGISTER_UNIT * REGISTER_UNIT * warps;
-    const char *why = NULL;
-    if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > INT32_MAX ||
-        l->grid[1] > UINT16_MAX || l->grid[2] > UINT16_MAX)
-        why = "a grid of a size that there is not";
-    else if (threads == 0 || threads > most)
-        why = "more threads than a block may have";
-    else if (l->shared_bytes > m->max_dynamic_shared)
-        why = "more shared memory than was asked for";
-    else if (l->param_bytes != m->cubin.param_bytes)
-        why = "parameters of another size";
-    if (why) {
-        sim_say("%s: %s: grid %u x %u x %u, %llu threads, %u bytes shared, %u of parameters",
-                m->cubin.entry, why, l->grid[0], l->grid[1], l->grid[2],
-                (unsigned long long)threads, l->shared_bytes, l->param_bytes);
-        return CUDA_INVALID_VALUE;
-    }
-    if (registers <= p->registers)
-        return CUDA_SUCCESS;
-    sim_say("%s: a block needs %llu registers, a multiprocessor has %u", m->cubin.entry,
-            (unsigned long long)registers, p->registers);
-    return CUDA_LAUNCH_OUT_OF_RESOURCES;
-}
-
-/* What the hardware would report; it does not see what is no error there. */
+/* What CUDA reports. */
 static int result_of(enum sim_fault_kind kind)
 {
     static const int results[] = {
         [SIM_OK] = CUDA_SUCCESS,
         [SIM_NO_MEMORY] = CUDA_OUT_OF_MEMORY,
         [SIM_BAD_PTX] = CUDA_INVALID_SOURCE,
-        [SIM_BAD_LAUNCH] = CUDA_LAUNCH_OUT_OF_RESOURCES,
+        [SIM_BAD_LAUNCH] = CUDA_INVALID_VALUE,
+        [SIM_NO_REGISTERS] = CUDA_LAUNCH_OUT_OF_RESOURCES,
         [SIM_ILLEGAL_ADDRESS] = CUDA_ILLEGAL_ADDRESS,
         [SIM_MISALIGNED] = CUDA_MISALIGNED_ADDRESS,
         [SIM_UNWRITTEN] = CUDA_LAUNCH_FAILED,
@@ -356,13 +325,35 @@ static int result_of(enum sim_fault_kind kind)
     return results[kind];
 }
 
+static struct sim_limits limits_of(const struct sim_loaded *m)
+{
+    const struct sim_profile *p = &sim_current->profile;
+    return (struct sim_limits){p->sm, p->threads_per_block, p->registers, p->shared_bytes,
+                               m->cubin.registers};
+}
+
+/* What the driver refuses at once. */
+static int check_launch(const struct launch *l)
+{
+    const struct sim_limits limits = limits_of(l->module);
+    struct sim_fault fault;
+    if (l->shared_bytes > l->module->max_dynamic_shared) {
+        sim_say("%s: %u bytes of shared memory, where %u were asked for", l->module->cubin.entry,
+                l->shared_bytes, l->module->max_dynamic_shared);
+        return CUDA_INVALID_VALUE;
+    }
+    if (sim_check_launch(l->module->entry, l->grid, l->block, l->shared_bytes, l->param_bytes,
+                         &limits, &fault) == 0)
+        return CUDA_SUCCESS;
+    sim_say("%s", fault.text);
+    return result_of(fault.kind);
+}
+
 static int run_launch(void *argument)
 {
     const struct launch *l = argument;
-    const struct sim_profile *p = &sim_current->profile;
-    const struct sim_limits limits = {p->sm, p->threads_per_block, p->registers, p->shared_bytes,
-                                      l->module->cubin.registers};
-    struct sim_fault fault = {0};
+    const struct sim_limits limits = limits_of(l->module);
+    struct sim_fault fault;
     const int told = sim_told("launch");
     sim_control_state.launches++;
     if (told)
@@ -404,8 +395,8 @@ SIM_CALL(cuLaunchKernel, SIM_CONTEXT,
     *l = (struct launch){
         m, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, (uint32_t)bytes};
     memcpy(l->params, extra[1], bytes);
-    int result = check_launch(m, l);
-    result = result ? result : decode(m);
+    int result = decode(m);
+    result = result ? result : check_launch(l);
     if (result == CUDA_SUCCESS)
         note(l);
     result = result ? result : sim_enqueue(stream, run_launch, l, sizeof *l + bytes);

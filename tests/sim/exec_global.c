@@ -171,6 +171,11 @@ static void report_foreign(struct warp *warp, const struct insn *insn, int lane,
                  number / grid[0] / grid[1]);
 }
 
+INLINE uint64_t writer_of(const uint64_t *writer)
+{
+    return __atomic_load_n(writer, __ATOMIC_RELAXED);
+}
+
 /* False after a fault: another block of the launch wrote some of the bytes. */
 INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t bytes,
                           const struct span *span)
@@ -180,8 +185,9 @@ INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t b
         const int lane = __builtin_ctz(left);
         const uint64_t halves = halves_of(span->at[lane], bytes);
         for (uint32_t i = 0; span->writers[lane] && i < words; i++) {
-            if (is_foreign(warp, span->writers[lane][i], halves)) {
-                report_foreign(warp, insn, lane, span->at[lane] + 4 * i, span->writers[lane][i]);
+            const uint64_t writer = writer_of(&span->writers[lane][i]);
+            if (is_foreign(warp, writer, halves)) {
+                report_foreign(warp, insn, lane, span->at[lane] + 4 * i, writer);
                 return false;
             }
         }
@@ -189,16 +195,30 @@ INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t b
     return true;
 }
 
-INLINE void note_writers(struct warp *warp, uint32_t bytes, const struct span *span)
+/* The same, and notes that the warp's block writes them: of two blocks that do so in one instant, one
+ * finds the other. */
+INLINE bool claim_writers(struct warp *warp, const struct insn *insn, uint32_t bytes,
+                          const struct span *span)
 {
     const uint32_t words = (bytes + 3) / 4;
-    for (int lane = 0; lane < LANES; lane++) {
-        const uint64_t mine = warp->block->writer | halves_of(span->at[lane], bytes);
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        const uint64_t halves = halves_of(span->at[lane], bytes);
+        const uint64_t mine = warp->block->writer | halves;
         for (uint32_t i = 0; span->writers[lane] && i < words; i++) {
-            uint64_t *writer = &span->writers[lane][i];
-            *writer = (*writer ^ mine) >> 2 ? mine : *writer | mine;
+            uint64_t *writer = &span->writers[lane][i], before = writer_of(writer), after;
+            do {
+                if (is_foreign(warp, before, halves)) {
+                    report_foreign(warp, insn, lane, span->at[lane] + 4 * i, before);
+                    return false;
+                }
+                after = (before ^ mine) >> 2 ? mine : before | mine;
+            } while (after != before &&
+                     !__atomic_compare_exchange_n(writer, &before, after, true, __ATOMIC_RELAXED,
+                                                  __ATOMIC_RELAXED));
         }
     }
+    return true;
 }
 
 bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
@@ -215,8 +235,9 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
         }
     }
     for (uint64_t word = into / 4; in->writers && word < (into + bytes + 3) / 4; word++) {
-        if (is_foreign(warp, in->writers[word], 3)) {
-            report_foreign(warp, insn, lane, in->address + 4 * word, in->writers[word]);
+        const uint64_t writer = writer_of(&in->writers[word]);
+        if (is_foreign(warp, writer, 3)) {
+            report_foreign(warp, insn, lane, in->address + 4 * word, writer);
             return false;
         }
     }
@@ -249,7 +270,7 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
         const uint32_t bytes = count * sizeof(T);                                                  \
         struct span span;                                                                          \
         if (!locate(warp, insn, insn->o[0], bytes, &span) ||                                       \
-            !check_writers(warp, insn, bytes, &span))                                              \
+            !claim_writers(warp, insn, bytes, &span))                                              \
             return;                                                                                \
         for (int i = 0; i < count; i++) {                                                          \
             const T *source = sim_slot(warp, insn->o[1 + i]);                                      \
@@ -261,7 +282,6 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
         for (int lane = 0; lane < LANES; lane++)                                                   \
             if (span.marks[lane])                                                                  \
                 memset(span.marks[lane], 1, bytes);                                                \
-        note_writers(warp, bytes, &span);                                                          \
     }
 
 LOAD(load_16, uint16_t, uint16_t, 1)

@@ -336,7 +336,7 @@ static int check_resources(const struct launch *launch, const struct sim_limits 
         round_up(limits->registers, REGISTER_GRAIN) * (uint64_t)launch->warps * LANES;
     const uint64_t shared = entry->dynamic_at + (uint64_t)dynamic_shared_bytes;
     if (registers > limits->registers_per_block)
-        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
+        return sim_fault_set(launch->fault, SIM_NO_REGISTERS,
                              "%s: %u threads of %u registers, a block of sm_%d has %u", entry->name,
                              launch->threads, limits->registers, limits->arch,
                              limits->registers_per_block);
@@ -352,25 +352,42 @@ static int check_resources(const struct launch *launch, const struct sim_limits 
     return 0;
 }
 
-int sim_launch(const struct sim_entry *entry, const uint32_t grid[3], const uint32_t block[3],
-               uint32_t dynamic_shared_bytes, const void *params, size_t param_bytes,
-               const struct sim_memory *memory, const struct sim_limits *limits,
-               struct sim_fault *fault)
+static struct launch describe(const struct sim_entry *entry, const uint32_t grid[3],
+                              const uint32_t block[3], uint32_t dynamic_shared_bytes,
+                              struct sim_fault *fault)
 {
     struct launch launch = {.entry = entry,
                             .grid = {grid[0], grid[1], grid[2]},
                             .block = {block[0], block[1], block[2]},
                             .threads = block[0] * block[1] * block[2],
-                            .params = params,
-                            .memory = memory,
                             .fault = fault,
                             .blocks = (uint64_t)grid[0] * grid[1] * grid[2]};
-    *fault = (struct sim_fault){SIM_OK, ""};
     launch.warps = (launch.threads + LANES - 1) / LANES;
     launch.shared_bytes = (uint32_t)entry->dynamic_at + dynamic_shared_bytes;
-    if (check_size(&launch, limits) ||
-        check_resources(&launch, limits, dynamic_shared_bytes, param_bytes))
+    return launch;
+}
+
+int sim_check_launch(const struct sim_entry *entry, const uint32_t grid[3], const uint32_t block[3],
+                     uint32_t dynamic_shared_bytes, size_t param_bytes,
+                     const struct sim_limits *limits, struct sim_fault *fault)
+{
+    const struct launch launch = describe(entry, grid, block, dynamic_shared_bytes, fault);
+    *fault = (struct sim_fault){SIM_OK, ""};
+    if (check_size(&launch, limits))
         return -1;
+    return check_resources(&launch, limits, dynamic_shared_bytes, param_bytes);
+}
+
+int sim_launch(const struct sim_entry *entry, const uint32_t grid[3], const uint32_t block[3],
+               uint32_t dynamic_shared_bytes, const void *params, size_t param_bytes,
+               const struct sim_memory *memory, const struct sim_limits *limits,
+               struct sim_fault *fault)
+{
+    struct launch launch = describe(entry, grid, block, dynamic_shared_bytes, fault);
+    if (sim_check_launch(entry, grid, block, dynamic_shared_bytes, param_bytes, limits, fault))
+        return -1;
+    launch.params = params;
+    launch.memory = memory;
     pthread_mutex_lock(&counts_lock);
     launch.number = (uint32_t)++counts.launches;
     pthread_mutex_unlock(&counts_lock);

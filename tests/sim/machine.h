@@ -15,8 +15,9 @@ enum sim_fault_kind {
     SIM_OK,
     SIM_NO_MEMORY,         /* of the host */
     SIM_BAD_PTX,           /* text that does not parse, an opcode or operand that is not known */
-    SIM_BAD_LAUNCH,        /* more threads, registers or shared memory than there are; parameters of
+    SIM_BAD_LAUNCH,        /* more blocks, threads or shared memory than there are; parameters of
                               another size */
+    SIM_NO_REGISTERS,      /* a block needs more than there are */
     SIM_ILLEGAL_ADDRESS,   /* outside of every allocation, of the block's shared memory, of local
                               memory or of the parameters */
     SIM_MISALIGNED,        /* an address that is no multiple of the access */
@@ -61,7 +62,11 @@ void sim_entry_param(const struct sim_entry *entry, int index, size_t *offset, s
 /* Shared memory that the entry declares itself, in bytes; dynamic memory comes on top. */
 size_t sim_entry_shared_bytes(const struct sim_entry *entry);
 
-/* Runs a grid to its end, on all cores. Blocks run in no order that a kernel could count on.
+/* Returns 0 if a grid may be launched so, or -1 with the fault. */
+int sim_check_launch(const struct sim_entry *entry, const uint32_t grid[3], const uint32_t block[3],
+                     uint32_t dynamic_shared_bytes, size_t param_bytes,
+                     const struct sim_limits *limits, struct sim_fault *fault);
+/* Does that, then runs the grid to its end, on all cores. Blocks run in no order that a kernel could count on.
  * Returns 0, or -1 with the first fault; memory then holds what was written up to there. */
 int sim_launch(const struct sim_entry *entry, const uint32_t grid[3], const uint32_t block[3],
                uint32_t dynamic_shared_bytes, const void *params, size_t param_bytes,

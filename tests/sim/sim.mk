@@ -23,7 +23,7 @@ $(B)/tests/test_sim_kernels: $(call objects,tests/test_sim_kernels.c tests/filte
 
 # ---- the driver and cuBLASLt: libraries that the runtime opens by their names, in a folder of their own ----
 SIM := $(B)/sim
-SIM_ALL := $(addprefix $(SIM)/,libcuda.so.1 libcublasLt.so.13 meminfo.so ptx.txt)
+SIM_ALL := $(addprefix $(SIM)/,libcuda.so.1 libcublasLt.so.13 proc.so ptx.txt)
 sim-objects = $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard $1))
 
 $(SIM)/obj/%.o: %.c $(B)/stamp/cflags
@@ -35,7 +35,7 @@ $(SIM)/libcuda.so.1: $(call sim-objects,tests/sim/driver*.c tests/sim/profiles.c
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ -lzstd -lgomp -lpthread -ldl -lm
 $(SIM)/libcublasLt.so.13: $(call sim-objects,tests/sim/cublaslt*.c)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ $(OPENBLAS_DIR)/libopenblas.a -lgomp -lpthread -ldl -lm
-$(SIM)/meminfo.so: $(call sim-objects,tests/sim/meminfo.c)
+$(SIM)/proc.so: $(call sim-objects,tests/sim/proc.c)
 	$(Q)$(LINK) -shared -o $@ $^ -ldl
 $(SIM)/ptx_table: $(call sim-objects,tests/sim/ptx_table.c)
 	$(Q)$(LINK) -o $@ $^

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device_fixture.h: tests that run on every device that works here: on the CPU, and on a GPU if there is
+ * one. A GPU that is there and cannot be opened is a failure, and so is none where REQUIRE_GPU is set.
+ */
+#ifndef NOJIT_TESTS_DEVICE_FIXTURE_H
+#define NOJIT_TESTS_DEVICE_FIXTURE_H
+
+#include "nojit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct device {
+    nj_context *ctx;
+    nj_stream *s;
+    int lp_is_f16, is_cpu;
+};
+
+/* Whether this failure to open a device is no failure of a test. */
+static inline bool may_be_absent(enum nj_device_kind kind, int rc)
+{
+    return kind == NJ_DEVICE_CUDA && (rc == NJ_E_NO_DEVICE || rc == NJ_E_DRIVER) &&
+           !getenv("REQUIRE_GPU");
+}
+
+static inline int open_device(void **state, enum nj_device_kind kind)
+{
+    const struct nj_options options = {.device = kind};
+    struct device *d = calloc(1, sizeof *d);
+    if (!d)
+        return -1;
+    *state = d;
+    const int rc = nj_context_create(&d->ctx, &options);
+    if (rc) {
+        print_message("%s: %s\n", nj_error_name(rc), nj_context_error(d->ctx));
+        nj_context_destroy(d->ctx);
+        d->ctx = NULL;
+        return may_be_absent(kind, rc) ? 0 : -1;
+    }
+    d->is_cpu = kind == NJ_DEVICE_CPU;
+    d->lp_is_f16 = nj_context_device(d->ctx)->lp_is_f16;
+    return nj_stream_create(d->ctx, &d->s);
+}
+
+static inline int open_cpu(void **state)
+{
+    return open_device(state, NJ_DEVICE_CPU);
+}
+
+static inline int open_cuda(void **state)
+{
+    return open_device(state, NJ_DEVICE_CUDA);
+}
+
+static inline int close_device(void **state)
+{
+    struct device *d = *state;
+    nj_stream_destroy(d->s);
+    nj_context_destroy(d->ctx);
+    free(d);
+    return 0;
+}
+
+static inline struct device *need(void **state)
+{
+    struct device *d = *state;
+    if (!d->ctx)
+        skip();
+    return d;
+}
+
+/* The number of tests that failed. */
+#define RUN_ON_DEVICES(tests)                                                                      \
+    (cmocka_run_group_tests_name("GPU", tests, open_cuda, close_device) +                          \
+     cmocka_run_group_tests_name("CPU", tests, open_cpu, close_device))
+
+#endif

@@ -22,9 +22,9 @@ refuse() { # SENTENCE
 # ---- prepare
 program_of() { # PROGRAM: its file in a build folder
     case $1 in
-    gpu-run) echo nojit ;;
+    gpu-harness | gpu-*check) echo harness ;;
     gpu-test_*) echo "tests/${1#gpu-}" ;;
-    *) echo harness ;;
+    *) echo nojit ;;
     esac
 }
 keep() { # FILE FOLDER NAME: without debug information

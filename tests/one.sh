@@ -18,6 +18,7 @@ gpu-*check)
     ;;
 gpu-test_*) run=(env REQUIRE_GPU=1 "$BUILD/tests/${program#gpu-}" ${check:+"$check"}) ;;
 gpu-run) run=(bash tests/gpu.sh run) ;;
+gpu-*) run=(env DEVICE=cuda bash "tests/${program#gpu-}.sh") ;;
 *) run=(bash "tests/$program.sh") ;;
 esac
 log=$(mktemp)

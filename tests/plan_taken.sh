@@ -12,6 +12,7 @@ export XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive
 if [ "$DEVICE" = simulated ]; then
     needs sm_89
     export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim NOJIT_SIM_DEVICE=rtx4090
+    export NOJIT_SIM_CODE=50000000
     : "${SHAPES:=tiny}"
 fi
 : "${SHAPES:=tiny base half-billion}"
@@ -30,12 +31,12 @@ try() { # SHAPE PRESET BATCH SEQ: distils a model into itself
         return
     fi
     rm "$scratch/run/model.safetensors"
-    local plan taken library during figures
-    plan=$(bytes plan_bytes) taken=$(bytes allocated_bytes) library=$(bytes library_bytes) during=$(($(bytes used_bytes) - $(bytes library_bytes)))
-    figures="$1: plan $plan, taken $taken, with graphs $during; beside it libraries $library, context $(bytes context_bytes) bytes"
+    plan=$(bytes plan_bytes) taken=$(bytes allocated_bytes) library=$(bytes library_bytes) context=$(bytes context_bytes)
+    during=$(($(bytes used_bytes) - library))
+    figures="$1: plan $plan, taken $taken, with graphs $during; beside it libraries $library, context $context bytes"
     echo "     $figures"
     # Graphs and what a driver takes at a launch may be more than 2 % of a small plan.
-    if ! within "$taken" "$plan" || [ "$(bytes context_bytes)" = 0 ] || { [ "$plan" -gt $((1 << 30)) ] && ! within "$during" "$plan"; }; then
+    if ! within "$taken" "$plan" || [ "$context" = 0 ] || { [ "$plan" -gt $((1 << 30)) ] && ! within "$during" "$plan"; }; then
         wrong+="$figures; "
     fi
     tried=$((${tried:-0} + 1))
@@ -47,5 +48,13 @@ if [ -z "$wrong" ] && [ "${tried:-0}" -gt 0 ]; then
     ok "free memory falls by the plan"
 else
     not_ok "free memory falls by the plan" "${wrong:-no shape of '$SHAPES'}"
+fi
+if [ "$DEVICE" = simulated ]; then # where it is known to the byte
+    before=$("$nojit" doctor --device cuda --json | sed -E 's/.*"memory_bytes": ([0-9]+), "budget_bytes": ([0-9]+),.*/\1 - \2/')
+    if [ "$plan $during $library $context" = "$taken $taken $NOJIT_SIM_CODE $((before))" ]; then
+        ok "context and libraries are told apart"
+    else
+        not_ok "context and libraries are told apart" "$figures"
+    fi
 fi
 finish

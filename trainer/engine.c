@@ -152,7 +152,8 @@ static int allocate(struct engine *e, size_t free_bytes)
     const size_t gone = memory_taken(e->ctx, free_bytes);
     e->library_bytes = gone > e->o.workspace_bytes ? gone - e->o.workspace_bytes : 0;
     int rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
-    e->allocated_bytes = memory_taken(e->ctx, before) + e->o.workspace_bytes;
+    const size_t taken = memory_taken(e->ctx, before);
+    e->allocated_bytes = taken > 0 ? taken + e->o.workspace_bytes : 0;
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
     if (rc != 0)

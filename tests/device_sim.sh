@@ -56,6 +56,13 @@ else
     not_ok "the plan is what is taken" "plan $(bytes plan_bytes), taken $(bytes allocated_bytes), in all $(bytes used_bytes)"
 fi
 
+train NOJIT_SIM_DEVICE=gb10 -- --steps 1 >"$scratch/log" 2>&1
+if [ "$(bytes context_bytes) $(bytes library_bytes) $(bytes allocated_bytes) $(bytes used_bytes)" = "0 0 0 0" ]; then
+    ok "managed memory tells nothing"
+else
+    not_ok "managed memory tells nothing" "$(grep _bytes "$scratch/run/receipt.json")"
+fi
+
 timed() { sed -nE 's/.*"gemms_timed": ([0-9]+).*/\1/p' "$scratch/run/receipt.json"; }
 # choices NAME WHERE TIMED SETTING=VALUE... -- OPTION...: how many products were timed (some or none) and what is said of it.
 choices() {

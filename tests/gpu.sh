@@ -3,7 +3,7 @@
 #
 # gpu.sh [run]: everything that needs a GPU: all kernels against their references (with SANITIZE=1 also under
 # compute-sanitizer), the PTX of other archs where BUILD/foreign has it, the trainer against PyTorch's numbers, training runs that must load
-# nothing after start-up and repeat their bits. Ends with `N passed, N failed`, and leaves what held in BUILD/check-gpu.results, with the GPU
+# nothing after start-up, repeat their bits, take the memory that was planned and survive kills. Ends with `N passed, N failed`, and leaves what held in BUILD/check-gpu.results, with the GPU
 # and the tree, for contractcheck. `run` is the first run alone, without a record: what it maps, loads and repeats.
 set -u
 part=${1:-all}
@@ -29,12 +29,14 @@ step() { # NAME COMMAND...
 program() { # NAME PROGRAM COMMAND...: a step with checks of its own, which are recorded
     local status=0
     step "$1" "${@:3}"
+    grep '^     ' "$scratch/log" # what it measured
     awk -v program="gpu-$2" -v status="$status" -f tests/results.awk "$scratch/log" >>"$results"
     printf '%s\tgpu-%s\t\n' "$([ "$status" = 0 ] && echo passed || echo failed)" "$2" >>"$results"
 }
 
 step "doctor" "$nojit" doctor --device cuda
 sed -nE 's/^(gpu|driver|cublasLt) +/\1\t/p' "$scratch/log" >"$scratch/machine"
+told=$(grep -c 'arenas in device memory' "$scratch/log")
 if [ "$part" = all ]; then
     program "harness" harness "$BUILD/harness" --device cuda
     sed -nE 's|^([a-z0-9_]+) +(lp\|f32) +[0-9]+ cases, worst error +(\S+) of +(\S+)$|worst\t\1\t\2\t\3\t\4|p' "$scratch/log" >>"$scratch/machine"
@@ -84,21 +86,27 @@ else
     not_ok "--verbose has a line for each kernel" "$counted lines of $loaded kernels"
 fi
 
-# While a run goes on, no JIT library is in its memory map.
-"${train[@]}" --steps 100000 --out "$scratch/mapped" >/dev/null 2>&1 &
+# While a run goes on, no JIT library is in its memory map; the loader's record of the whole run shows those that are opened and closed again.
+LD_DEBUG=files LD_DEBUG_OUTPUT=$scratch/opened "${train[@]}" --steps 100000 --out "$scratch/mapped" >/dev/null 2>&1 &
 pid=$!
 for _ in $(seq 300); do
     sleep 0.1
     [ ! -s "$scratch/mapped/metrics.jsonl" ] || break
 done
-if [ -r "/proc/$pid/maps" ] && grep -q libcuda "/proc/$pid/maps" && ! grep -q ptxjitcompiler "/proc/$pid/maps"; then
-    ok "no JIT library is mapped"
-else
-    not_ok "no JIT library is mapped" "$(grep -o '[^/]*ptxjit.*' "/proc/$pid/maps" | head -1)"
-fi
+cat "/proc/$pid/maps" >"$scratch/maps"
 kill -INT "$pid"
 wait "$pid"
-if [ $? = 130 ] && ls "$scratch"/mapped/checkpoint-* >/dev/null 2>&1; then
+ended=$?
+lacks() { # NAME LIBRARIES: in the map, with the driver, and in the record
+    if grep -q libcuda "$scratch/maps" && grep -q libcuda "$scratch/opened.$pid" && ! grep -qE "$2" "$scratch/maps" "$scratch/opened.$pid"; then
+        ok "$1"
+    else
+        not_ok "$1" "$(grep -hoE "[^/ ]*($2).*" "$scratch/maps" "$scratch/opened.$pid" | head -n 1)"
+    fi
+}
+lacks "no JIT library is mapped" 'ptxjitcompiler|nvJitLink|nvptxcompiler'
+lacks "no compiler of CUDA C is opened" 'nvrtc|nvidia-nvvm'
+if [ $ended = 130 ] && ls "$scratch"/mapped/checkpoint-* >/dev/null 2>&1; then
     ok "an interrupt saves and exits with 130"
 else
     not_ok "an interrupt saves and exits with 130" "$(ls "$scratch/mapped")"
@@ -136,6 +144,12 @@ same_bits "graphs and no graphs give the same bits" "$scratch/graph" "$scratch/p
 if [ "$part" = run ]; then
     finish
     exit
+fi
+program "a run killed at random moments" resume_killed env DEVICE=cuda STEPS=200 bash tests/resume_killed.sh
+if [ "$told" = 1 ]; then
+    program "the plan is what is taken" plan_taken env DEVICE=cuda bash tests/plan_taken.sh
+else # memory is taken as it is used
+    printf 'skipped\tgpu-plan_taken\t\n' >>"$results"
 fi
 # NAME OPTION...: a shorter run of its own, with and without graphs.
 variant() {

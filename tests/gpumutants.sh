@@ -22,9 +22,9 @@ refuse() { # SENTENCE
 # ---- prepare
 program_of() { # PROGRAM: its file in a build folder
     case $1 in
-    gpu-run) echo nojit ;;
+    gpu-harness | gpu-*check) echo harness ;;
     gpu-test_*) echo "tests/${1#gpu-}" ;;
-    *) echo harness ;;
+    *) echo nojit ;;
     esac
 }
 keep() { # FILE FOLDER NAME: without debug information
@@ -120,6 +120,7 @@ try() { # ID FOLDER PROGRAM CHECK
     printf '%-9s %-36s %s (%d s)\n' "$word" "$1" "$3 $4" $((SECONDS - started))
     if [ "$word" = untried ]; then cat "$log.why"; fi
 }
+is_alone() { [ "$1" = gpu-plan_taken ]; } # other programs on the device take memory, too
 run() {
     local id folder program name killed
     dir=$1
@@ -132,10 +133,14 @@ run() {
     dir=$(realpath "$dir")
     export OMP_NUM_THREADS=2
     while IFS=$'\t' read -r id folder program name; do
+        if is_alone "$program"; then continue; fi
         while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n; done
         try "$id" "$folder" "$program" "$name" &
     done <"$dir/list"
     wait
+    while IFS=$'\t' read -r id folder program name; do
+        if is_alone "$program"; then try "$id" "$folder" "$program" "$name" </dev/null; fi
+    done <"$dir/list"
     mkdir -p "$BUILD"
     cp "$scratch/record" "${RECORD:-$BUILD/mutants-cuda}"
     killed=$(grep -c '^killed' "$scratch/record" || true)

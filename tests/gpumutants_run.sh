@@ -33,6 +33,12 @@ tried "one survives, one fails without the fault" 1 "1 killed of 3"
 for line in $'killed\tM-add' $'survived\tM-colsum' $'untried\tM-broken'; do
     if grep -qxF "$line" "$scratch/record"; then ok "the record says ${line/$'\t'/ }"; else not_ok "the record says ${line/$'\t'/ }" "$(cat "$scratch/record")"; fi
 done
+# What measures free memory runs when all others have ended.
+list hangs
+printf 'M-plan\tfaulty\tgpu-plan_taken\tfree memory falls by the plan\n' | cat - "$d/list" >"$scratch/list"
+cp "$scratch/list" "$d/list"
+tried "a program that is not there was not tried" 1 "1 killed of 2"
+if [ "$(tail -n 1 "$scratch/record")" = $'untried\tM-plan' ]; then ok "alone, at the end"; else not_ok "alone, at the end" "$(cat "$scratch/record")"; fi
 mkdir "$scratch/kept"
 echo text >"$scratch/kept/file"
 refuses "a folder of something else is not replaced" 2 'kept exists and holds no list' tests/gpumutants.sh prepare "$scratch/kept"

@@ -14,7 +14,7 @@ ok() {
 not_ok() {
     failed=$((failed + 1))
     echo "FAIL $1: $2" | tee -a "$verdicts"
-    echo "RERUN BUILD=$BUILD bash $0"
+    echo "RERUN ${DEVICE:+DEVICE=$DEVICE }${SEED:+SEED=$SEED }BUILD=$BUILD bash $0"
 }
 
 # refuses NAME STATUS REGEX COMMAND...: the command exits with STATUS (a pattern) and says one sentence that matches REGEX.

@@ -5,10 +5,11 @@
 # runs the claim's test there: it must fail. Before that the test must pass without the mutant. A mutant that does not build was not
 # tried, and counts as such. Ends with `N killed of M`; fails unless they are equal. DEVICE=cuda takes the claims that need a GPU, which
 # must be here (else tests/gpumutants.sh). $BUILD is the build folder, RECORD (default BUILD/mutants, BUILD/mutants-cuda) what was found,
-# JOBS (default: the processors) the number of copies, LIMIT (default 120) the seconds a test may take: one that hangs has failed.
+# JOBS (default: the processors; 1 on a GPU) the number of copies, LIMIT (default 120) the seconds a test may take: one that hangs has failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${JOBS:=$(nproc)}" "${LIMIT:=120}" "${DEVICE:=cpu}"
+: "${LIMIT:=120}" "${DEVICE:=cpu}"
+: "${JOBS:=$([ "$DEVICE" = cpu ] && nproc || echo 1)}" # a test on a GPU measures free memory, so it runs alone
 . tests/planted.sh
 : "${RECORD:=$BUILD/mutants$([ "$DEVICE" = cpu ] || echo "-$DEVICE")}"
 only=${1:-*}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# nothing_lost.sh: however a run ends (interrupts, kills at random moments and within saves, a full disk, numbers that
-# are not finite, a damaged checkpoint), what was saved is whole, and going on reaches the bits of a run left alone.
+# nothing_lost.sh: however a run ends (interrupts, a full disk, numbers that are not finite, a damaged checkpoint; kills: resume_killed.sh),
+# what was saved is whole, and going on reaches the bits of a run left alone.
 # tier: all
 set -eu
 . tests/lib.sh
@@ -10,7 +10,6 @@ nojit=$BUILD/nojit
 d=$scratch/work
 mkdir "$d"
 export OMP_WAIT_POLICY=passive
-RANDOM=7
 
 "$nojit" init --preset nojit-demo-teacher --dtype float32 --out "$d/student" >/dev/null
 "$nojit" init --preset nojit-tiny --seed 2 --dtype float32 --out "$d/teacher" >/dev/null
@@ -21,50 +20,8 @@ run=("$nojit" distill --teacher "$d/teacher" --student "$d/student" --data "$d/t
     --seq-len 64 --batch-size 2 --grad-accum 2 --steps $steps --lr 2e-2 --warmup-steps 2 --eval-every 3 --device cpu
     --save-every 2 --keep 2 --keep-best)
 
-# What a run leaves that must repeat: rows without their times, weights, the best model, names.
-rows() { sed -E 's/"(tokens_per_second|step_ms)": [^,]+, //g' "$1/metrics.jsonl"; }
-names() { (cd "$1" && find . -type f ! -path './checkpoint-*.old/*' | sort); }
-same_end() { # NAME FOLDER
-    if ! diff <(rows "$d/whole") <(rows "$2") >"$scratch/diff"; then
-        not_ok "$1" "rows differ: $(head -c 300 "$scratch/diff")"
-    elif ! diff <(names "$d/whole") <(names "$2") >"$scratch/diff"; then
-        not_ok "$1" "files differ: $(head -c 300 "$scratch/diff")"
-    elif ! cmp "$d/whole/model.safetensors" "$2/model.safetensors" >"$scratch/diff" 2>&1 ||
-        ! cmp "$d/whole/best/state.bin" "$2/best/state.bin" >"$scratch/diff" 2>&1; then
-        not_ok "$1" "$(cat "$scratch/diff")"
-    else
-        ok "$1"
-    fi
-}
-finish_run() { # NAME FOLDER: the run goes on to its end, which is that of the run left alone
-    if "${run[@]}" --out "$2" --resume auto >"$scratch/out" 2>&1; then
-        same_end "$1" "$2"
-    else
-        not_ok "$1" "exit status $?: $(tail -n 1 "$scratch/out")"
-    fi
-}
-# Every folder named as a checkpoint is one; a half-written one has another name.
-whole_checkpoints() { # FOLDER
-    local c f
-    for c in "$1"/checkpoint-* "$1"/best; do
-        case $c in *.tmp-* | *'*') continue ;; esac
-        [ -d "$c" ] || continue
-        for f in config.json model.safetensors settings.txt state.bin; do
-            if [ ! -s "$c/$f" ]; then
-                echo "$c lacks $f"
-                return 1
-            fi
-        done
-    done
-}
-newest() { find "$1" -maxdepth 1 -name 'checkpoint-*' ! -name '*.*' | sort -t- -k2 -V | tail -n 1; }
+. tests/runs.sh
 row_of_step() { grep -qs "^{\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
-saving() { compgen -G "$1/*.tmp-*" >/dev/null; }
-until_true() { # PID COMMAND...: waits; fails if the process ends before
-    local pid=$1
-    shift
-    until "$@"; do kill -0 "$pid" 2>/dev/null || return 1; done
-}
 ends_with() { # NAME STATUS PID
     local status=0
     wait "$3" || status=$?
@@ -132,32 +89,6 @@ cat <&3 >"$d/piped.jsonl"
 exec 3<&-
 ends_with "an interrupt while the reader is slow ends with 130" 130 $pid
 if cmp "$d/piped.jsonl" "$d/piped/metrics.jsonl" >"$scratch/err" 2>&1; then ok "and no row is lost"; else not_ok "and no row is lost" "$(cat "$scratch/err")"; fi
-
-# ---- kill -9, at random moments of the whole run and of its saves; each time the run goes on from what is there
-kills=0 within=0
-mkdir "$d/killed"
-for moment in any save any save any save any save; do
-    "${run[@]}" --out "$d/killed" --resume auto >"$scratch/out" 2>&1 &
-    pid=$!
-    if [ $moment = save ]; then until_true $pid saving "$d/killed" || true; fi
-    sleep "$(awk -v r=$RANDOM -v s=$moment 'BEGIN { print r / 32768 * (s == "save" ? 0.02 : 0.4) }')"
-    kill -KILL $pid 2>/dev/null || true
-    status=0
-    wait $pid 2>/dev/null || status=$?
-    kills=$((kills + (status == 137)))
-    ! saving "$d/killed" || within=$((within + 1))
-    if whole_checkpoints "$d/killed" >"$scratch/err"; then
-        ok "kill $kills leaves whole checkpoints"
-    else
-        not_ok "kill $kills leaves whole checkpoints" "$(cat "$scratch/err")"
-    fi
-done
-if [ $kills -ge 6 ] && [ $within -ge 1 ]; then
-    ok "$kills kills, $within of them within a save"
-else
-    not_ok "kills that landed" "$kills, $within of them within a save"
-fi
-finish_run "a run killed $kills times reaches the same end" "$d/killed"
 
 # ---- the disk is full: while weights are written, while the state is
 interrupt "a run to fill the disk" "$d/full"

@@ -18,7 +18,8 @@ gpu-*check)
     ;;
 gpu-test_*) run=(env REQUIRE_GPU=1 "$BUILD/tests/${program#gpu-}" ${check:+"$check"}) ;;
 gpu-run) run=(bash tests/gpu.sh run) ;;
-*) run=(bash "tests/$program.sh") ;;
+gpu-*) run=(env DEVICE=cuda bash "tests/${program#gpu-}.sh") ;;
+*) run=(env -u DEVICE bash "tests/$program.sh") ;; # mutants.sh has a DEVICE of its own
 esac
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -6,7 +6,7 @@
  *
  * Elsewhere: ten steps instead of one gradient (test_engine.c: splitting, ignored targets, resuming;
  * test_engine_rows.c: empty micro-batches), every parameter moves (test_engine.c, test_lora.c), resuming
- * after kills (nothing_lost.sh).
+ * after kills (resume_killed.sh).
  */
 #include "engine_grad.h"
 

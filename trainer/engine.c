@@ -146,17 +146,21 @@ static int prepare(struct engine *e)
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
 }
 
-/* What work is enqueued on, which keeps the workspace, and both arenas as planned. */
-static int allocate(struct engine *e)
+/* What work is enqueued on, which keeps the workspace, and both arenas as planned. free_bytes: of the
+ * device before the engine took anything; what has gone since is code that the libraries loaded to try
+ * products. */
+static int allocate(struct engine *e, size_t free_bytes)
 {
     const size_t arena_bytes = e->plan.total_bytes - e->o.workspace_bytes;
-    const size_t before = nj_context_budget(e->ctx);
+    e->library_bytes = memory_taken(e->ctx, free_bytes);
     int rc = nj_stream_create(e->ctx, &e->stream);
     if (rc == 0)
         rc = nj_event_create(e->ctx, &e->results);
+    const size_t before = nj_context_budget(e->ctx);
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
-    e->allocated_bytes = memory_taken(e->ctx, before);
+    const size_t taken = memory_taken(e->ctx, before);
+    e->allocated_bytes = taken > 0 ? taken + e->o.workspace_bytes : 0;
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
     if (rc != 0)
@@ -241,13 +245,14 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->graphs = o->use_graph != 0;
     e->student.T = e->teacher.net.T = o->dtype;
     e->student.recompute = (enum recompute)o->recompute;
+    const size_t free_bytes = nj_context_budget(ctx);
     int rc = read_models(e, student_dir, teacher_dir, say, user);
     if (rc == 0)
         rc = plan_run(e);
     if (rc == 0)
         rc = prepare(e);
     if (rc == 0)
-        rc = allocate(e);
+        rc = allocate(e, free_bytes);
     if (rc == 0)
         rc = load(e, student_dir, teacher_dir);
     if (rc != 0)
@@ -355,4 +360,9 @@ struct step_flops engine_flops(const struct engine *e)
 size_t engine_allocated_bytes(const struct engine *e)
 {
     return e->allocated_bytes;
+}
+
+size_t engine_library_bytes(const struct engine *e)
+{
+    return e->library_bytes;
 }

@@ -156,5 +156,6 @@ struct step_flops engine_flops(const struct engine *e);
  * too. 0: cannot be told (a CPU; managed memory, which is taken as it is used). */
 size_t memory_taken(nj_context *ctx, size_t before);
 size_t engine_allocated_bytes(const struct engine *e); /* the same, when the plan's was taken */
+size_t engine_library_bytes(const struct engine *e);   /* before that, beside the plan */
 
 #endif

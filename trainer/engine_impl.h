@@ -105,7 +105,7 @@ struct engine {
     struct shape shape;
     struct plan plan;
     void *device, *host; /* the two arenas */
-    size_t allocated_bytes;
+    size_t library_bytes, allocated_bytes;
     struct memory mem;
     struct net student;
     struct lora lora; /* rank 0: none */

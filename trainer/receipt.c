@@ -175,6 +175,20 @@ static void add_hashes(json_t *to, const struct run *r)
     json_object_set_new(to, "tokenizer_hash", hex(tokenizer_hash(&r->tokenizer)));
 }
 
+static void add_memory(json_t *to, const struct run *r)
+{
+    const size_t used = memory_taken(r->ctx, r->free_bytes);
+    const size_t all = memory_taken(r->ctx, nj_context_device(r->ctx)->memory_bytes);
+    const struct whole rows[] = {
+        {"plan_bytes", (int64_t)engine_plan(r->engine)->total_bytes},
+        {"context_bytes", all > used ? (int64_t)(all - used) : 0},
+        {"library_bytes", (int64_t)engine_library_bytes(r->engine)},
+        {"allocated_bytes", (int64_t)engine_allocated_bytes(r->engine)},
+        {"used_bytes", (int64_t)used},
+    };
+    add_whole(to, rows, sizeof rows / sizeof *rows);
+}
+
 static void add_counts(json_t *to, const struct run *r)
 {
     const struct model_config *teacher = engine_teacher(r->engine);
@@ -185,9 +199,6 @@ static void add_counts(json_t *to, const struct run *r)
         {"student_parameters", config_parameters(engine_student(r->engine))},
         {"trained_parameters", engine_trained_parameters(r->engine)},
         {"teacher_parameters", teacher != NULL ? config_parameters(teacher) : 0},
-        {"plan_bytes", (int64_t)engine_plan(r->engine)->total_bytes},
-        {"allocated_bytes", (int64_t)engine_allocated_bytes(r->engine)},
-        {"used_bytes", (int64_t)memory_taken(r->ctx, r->free_bytes)},
         {"student_flops", (int64_t)flops.student},
         {"teacher_flops", (int64_t)flops.teacher},
         {"teacher_f8_flops", (int64_t)flops.teacher_f8},
@@ -230,6 +241,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     }
     add_hashes(root, r);
     add_counts(root, r);
+    add_memory(root, r);
     add_teacher_check(root, &r->teacher_check);
     return root;
 }

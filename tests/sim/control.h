@@ -14,6 +14,7 @@
  *   NOJIT_SIM_PTX      the table of machine code and its PTX; ptx.txt beside the library else
  *   NOJIT_SIM_MEMORY   bytes of memory of each GPU
  *   NOJIT_SIM_STOP     bytes that cuMemAlloc gives at most
+ *   NOJIT_SIM_CODE     bytes of device memory that the first product takes, as code of a library does
  *   NOJIT_SIM_CUDA     the CUDA version of the driver, such as 12040
  *   NOJIT_SIM_STRICT   1: a process that has not forbidden the JIT is refused
  */

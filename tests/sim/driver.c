@@ -239,6 +239,7 @@ SIM_CALL(cuDevicePrimaryCtxRelease_v2, SIM_STARTED, (int device), (device))
     sim_memory_free_all(d);
     sim_memory_destroy(d->memory);
     d->memory = NULL;
+    d->device_used = 0; /* what begin_product() took, too */
     d->lost = 0;
     return CUDA_SUCCESS;
 }
@@ -259,7 +260,9 @@ static int arch_of_current(void)
 
 static int begin_product(void)
 {
-    sim_control_state.products++;
+    const char *code = sim_setting("NOJIT_SIM_CODE", NULL);
+    if (sim_control_state.products++ == 0 && code && sim_current)
+        sim_current->device_used += strtoull(code, NULL, 10);
     return sim_told("product");
 }
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gpu.sh [run]: everything that needs a GPU: all kernels against their references (with SANITIZE=1 also under
-# compute-sanitizer), the PTX of other archs where BUILD/foreign has it, the trainer against PyTorch's numbers, training runs that must load
-# nothing after start-up, repeat their bits, take the memory that was planned and survive kills. Ends with `N passed, N failed`, and leaves what held in BUILD/check-gpu.results, with the GPU
-# and the tree, for contractcheck. `run` is the first run alone, without a record: what it maps, loads and repeats.
+# compute-sanitizer), the PTX of other archs where BUILD/foreign has it, the trainer against PyTorch's numbers, training runs that must
+# load nothing after start-up, repeat their bits, take the memory that was planned and go on after kills. Ends with `N passed, N failed`,
+# and leaves what held in BUILD/check-gpu.results, with the GPU and the tree, for contractcheck. `run` is the first run alone, without a
+# record: what it maps, loads and repeats.
 set -u
 part=${1:-all}
 : "${BUILD:=build}" "${SANITIZE:=0}"

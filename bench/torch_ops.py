@@ -183,7 +183,7 @@ def kd_head(s, make):
 # What is compared: the ops of nojit whose times are summed, PyTorch's name for it, how to do it there.
 COMPARISONS = (
     (("attn_fwd",), "scaled_dot_product_attention", attn_fwd),
-    (("attn_bwd_dq", "attn_bwd_dkv", "attn_bwd_delta"), "gradient of attention", attn_bwd),
+    (("attn_bwd_dq", "attn_bwd_dkv"), "gradient of attention", attn_bwd),
     (("attn_decode",), "scaled_dot_product_attention", attn_decode),
     (("kd_head",), "kl_div + cross_entropy + gradient", kd_head),
     (("rmsnorm_fwd",), "rms_norm", rmsnorm_fwd),

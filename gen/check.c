@@ -187,7 +187,46 @@ static bool has_name(const struct contract *c, const char *name)
     return dim_find(c, name) >= 0 || scalar_find(c, name) >= 0 || axis_find(c, name) >= 0;
 }
 
-/* What the reference of op reads must be there under the same name. */
+static bool has_output(const struct contract *c, const char *name)
+{
+    int i = arg_find(c, name);
+    return i >= 0 && c->args[i].dir != DIR_IN;
+}
+
+/* The op whose derivative r is, if it makes the argument: its reference is run where a case lacks
+ * that. */
+static const struct contract *maker(const struct gen *g, const struct contract *r, const char *name)
+{
+    const struct contract *f = r->backward_of ? contract_find(g, r->backward_of) : NULL;
+    return f != NULL && has_output(f, name) ? f : NULL;
+}
+
+/* What the reference of r reads must be there under the same name, or be made from what is there.
+ */
+static void check_reads(const struct gen *g, const struct contract *c, const struct arg *a,
+                        const struct contract *r, bool direct)
+{
+    for (int i = 0; i < r->arg_count; i++) {
+        const struct arg *read = &r->args[i];
+        if (read->dir == DIR_OUT || read->optional || arg_find(c, read->name) >= 0)
+            continue;
+        const struct contract *by = direct ? maker(g, r, read->name) : NULL;
+        if (by != NULL)
+            check_reads(g, c, a, by, false);
+        else
+            problem(c->file, a->fill_line, "fill 'ref %s' needs an argument '%s' here", r->op,
+                    read->name);
+    }
+    for (int i = r->arg_count; i < r->param_count; i++)
+        if (!has_name(c, r->params[i].name))
+            problem(c->file, a->fill_line, "fill 'ref %s' needs a dim or scalar '%s' here", r->op,
+                    r->params[i].name);
+    for (int i = 1; i < r->axis_count; i++)
+        if (!has_name(c, r->axes[i].name))
+            problem(c->file, a->fill_line, "fill 'ref %s' needs an axis or dim '%s' here", r->op,
+                    r->axes[i].name);
+}
+
 static void check_ref(const struct gen *g, const struct contract *c, const struct arg *a)
 {
     const struct contract *r = contract_find(g, a->fill_name);
@@ -197,22 +236,10 @@ static void check_ref(const struct gen *g, const struct contract *c, const struc
                     a->fill_name, a->name);
         return;
     }
-    int same = arg_find(r, a->name);
-    if (same < 0 || r->args[same].dir == DIR_IN)
+    if (!has_output(r, a->name))
         problem(c->file, a->fill_line, "fill 'ref %s': that op has no output named '%s'", r->op,
                 a->name);
-    for (int i = 0; i < r->arg_count; i++)
-        if (r->args[i].dir != DIR_OUT && !r->args[i].optional && arg_find(c, r->args[i].name) < 0)
-            problem(c->file, a->fill_line, "fill 'ref %s' needs an argument '%s' here", r->op,
-                    r->args[i].name);
-    for (int i = r->arg_count; i < r->param_count; i++)
-        if (!has_name(c, r->params[i].name))
-            problem(c->file, a->fill_line, "fill 'ref %s' needs a dim or scalar '%s' here", r->op,
-                    r->params[i].name);
-    for (int i = 1; i < r->axis_count; i++)
-        if (!has_name(c, r->axes[i].name))
-            problem(c->file, a->fill_line, "fill 'ref %s' needs an axis or dim '%s' here", r->op,
-                    r->axes[i].name);
+    check_reads(g, c, a, r, true);
 }
 
 static void check_array(const struct contract *c, const struct arg *a)
@@ -226,24 +253,34 @@ static void check_array(const struct contract *c, const struct arg *a)
                 a->name, a->fill_name);
 }
 
-/* Whether filling arg `from` needs arg `to`, directly or through others. `left` bounds the depth.
- */
+static bool depends(const struct gen *g, const struct contract *c, int from, int to, int left);
+
+/* Whether the reference of an op, run here, needs arg `to`. `left` bounds the depth. */
+static bool reads(const struct gen *g, const struct contract *c, const struct contract *r, int to,
+                  int left)
+{
+    for (int j = 0; r != NULL && left > 0 && j < r->arg_count; j++) {
+        const struct arg *a = &r->args[j];
+        int i = arg_find(c, a->name);
+        if (a->dir == DIR_OUT)
+            continue;
+        if (i < 0 ? reads(g, c, maker(g, r, a->name), to, left - 1)
+                  : i == to || depends(g, c, i, to, left - 1))
+            return true;
+    }
+    return false;
+}
+
+/* Whether filling arg `from` needs arg `to`, directly or through others. */
 static bool depends(const struct gen *g, const struct contract *c, int from, int to, int left)
 {
     const struct arg *a = &c->args[from];
     if (a->fill_name == NULL || left == 0)
         return false;
-    if (a->fill != FILL_REF) {
-        int i = arg_find(c, a->fill_name);
-        return i >= 0 && (i == to || depends(g, c, i, to, left - 1));
-    }
-    const struct contract *r = contract_find(g, a->fill_name);
-    for (int j = 0; r != NULL && j < r->arg_count; j++) {
-        int i = r->args[j].dir == DIR_OUT ? -1 : arg_find(c, r->args[j].name);
-        if (i >= 0 && (i == to || depends(g, c, i, to, left - 1)))
-            return true;
-    }
-    return false;
+    if (a->fill == FILL_REF)
+        return reads(g, c, contract_find(g, a->fill_name), to, left);
+    int i = arg_find(c, a->fill_name);
+    return i >= 0 && (i == to || depends(g, c, i, to, left - 1));
 }
 
 static void check_fills(const struct gen *g, const struct contract *c)

@@ -64,6 +64,7 @@ struct arg {
     const struct expr *fill_value; /* or NULL */
     const char *fill_name;         /* or NULL */
     double scale;
+    double tolerance; /* 0: the op's */
     enum compare compare;
 };
 

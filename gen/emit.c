@@ -93,12 +93,19 @@ const char *key_symbol(const struct key *k)
     return k->entry + strlen("nj_");
 }
 
+/* Whether c is the op, or the one whose derivative it is: that may make what it reads. */
+static bool makes(const struct gen *g, const struct contract *c, const char *op)
+{
+    const struct contract *r = contract_find(g, op);
+    return c == r || (r != NULL && r->backward_of && strcmp(r->backward_of, c->op) == 0);
+}
+
 bool op_fills(const struct gen *g, const struct contract *c)
 {
     for (int i = 0; i < g->contract_count; i++) {
         const struct contract *d = g->contracts[i];
         for (int a = 0; a < d->arg_count && op_selected(g, d); a++)
-            if (d->args[a].fill == FILL_REF && strcmp(d->args[a].fill_name, c->op) == 0)
+            if (d->args[a].fill == FILL_REF && makes(g, c, d->args[a].fill_name))
                 return true;
     }
     return false;

@@ -42,30 +42,43 @@ static void put_oracle(struct text *t, const struct key *k)
     put(t, ");\n}\n");
 }
 
+/* What expressions read. k: the key whose axes they are; NULL: those that the function is given. */
+static void put_scope(struct text *t, const struct contract *c, const struct key *k)
+{
+    put(t, "    const struct %s_block *p = params;\n", c->op);
+    for (int i = 0; i < c->dim_count; i++)
+        put(t, "    const int64_t %s = p->%s;\n", c->dims[i].name, c->dims[i].name);
+    for (int a = 1; a < c->axis_count; a++)
+        put(t, k ? "    const int64_t %s = %d;\n" : "    const int64_t %s = axes[%d];\n",
+            c->axes[a].name, k ? c->axes[a].number[k->value[a]] : a - 1);
+    for (int i = 0; i < c->scope.count; i++)
+        put(t, "    (void)%s;\n", c->scope.names[i]);
+}
+
+static void put_elements(struct text *t, const struct contract *c, int arg, const char *to,
+                         uint32_t *used)
+{
+    const struct arg *a = &c->args[arg];
+    put(t, "    %s[%d] = 1;\n", to, arg);
+    for (int s = 0; s < a->rank; s++) {
+        *used |= 1u << EXPR_MUL;
+        put(t, "    %s[%d] = i64_mul(%s[%d], ", to, arg, to, arg);
+        expr_print(t, a->shape[s], &c->scope, used);
+        put(t, ");\n");
+    }
+}
+
 /* The numbers that a case has worked out, for any dims: kbench times shapes that no case has. */
 static void put_sizes(struct text *t, const struct key *k, uint32_t *used)
 {
     const struct contract *c = k->c;
     put(t, "static void %s_sizes(const void *params, struct case_sizes *out)\n{\n", key_symbol(k));
-    put(t, "    const struct %s_block *p = params;\n", c->op);
-    put(t, "    const enum nj_dtype T = %s;\n",
+    put(t, "    const enum nj_dtype T = %s;\n    (void)T;\n",
         key_dtype(k, DTYPE_T) == DTYPE_LP ? "NJ_LP" : "NJ_F32");
-    for (int i = 0; i < c->dim_count; i++)
-        put(t, "    const int64_t %s = p->%s;\n", c->dims[i].name, c->dims[i].name);
-    for (int a = 1; a < c->axis_count; a++)
-        put(t, "    const int64_t %s = %d;\n", c->axes[a].name, c->axes[a].number[k->value[a]]);
-    put(t, "    (void)T;\n");
-    for (int i = 0; i < c->scope.count; i++)
-        put(t, "    (void)%s;\n", c->scope.names[i]);
+    put_scope(t, c, k);
     for (int i = 0; i < c->arg_count; i++) {
         const struct arg *a = &c->args[i];
-        put(t, "    out->elements[%d] = 1;\n", i);
-        for (int s = 0; s < a->rank; s++) {
-            *used |= 1u << EXPR_MUL;
-            put(t, "    out->elements[%d] = i64_mul(out->elements[%d], ", i, i);
-            expr_print(t, a->shape[s], &c->scope, used);
-            put(t, ");\n");
-        }
+        put_elements(t, c, i, "out->elements", used);
         put(t, "    out->fill_value[%d] = ", i);
         if (a->fill_value != NULL)
             expr_print(t, a->fill_value, &c->scope, used);
@@ -141,7 +154,8 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
         fills[a->dir == DIR_OUT ? FILL_ZERO : a->fill],
         a->fill_value ? evaluate(a->fill_value, v) : 0);
     put(t, a->fill_name ? "\"%s\"" : "NULL", a->fill_name);
-    put(t, ", %.9g, %s, %" PRId64 "},\n", a->scale, compares[a->compare], test->first[i]);
+    put(t, ", %.9g, %.9g, %s, %" PRId64 "},\n", a->scale, a->tolerance, compares[a->compare],
+        test->first[i]);
 }
 
 static void put_case_data(struct text *t, const struct key *k, const struct test *test, int n)
@@ -187,7 +201,7 @@ static void put_op_names(struct text *t, const struct contract *c)
     put(t, "};\n");
 }
 
-static void put_oracle_op(struct text *t, const struct contract *c)
+static void put_oracle_op(struct text *t, const struct contract *c, uint32_t *used)
 {
     put(t, "static const struct nj_param %s_params[] = {", c->op);
     for (int i = 0; i < c->param_count; i++)
@@ -199,7 +213,14 @@ static void put_oracle_op(struct text *t, const struct contract *c)
     for (int a = 1; a < c->axis_count; a++)
         put_word(t, 8, keep_format("axes[%d],", a - 1));
     put_block_values(t, 8, c, c->axis_count == 1);
-    put(t, ");\n}\n");
+    put(t, ");\n}\nstatic void %s_outputs(const void *params, const int *axes, int64_t *out)\n{\n",
+        c->op);
+    put(t, "    (void)axes;\n    const enum nj_dtype T = NJ_F32;\n    (void)T;\n");
+    put_scope(t, c, NULL);
+    for (int i = 0; i < c->arg_count; i++)
+        if (c->args[i].dir == DIR_OUT)
+            put_elements(t, c, i, "out", used);
+    put(t, "}\n");
 }
 
 static void put_oracle_ops(struct text *t, const struct gen *g)
@@ -210,8 +231,10 @@ static void put_oracle_ops(struct text *t, const struct gen *g)
         const struct contract *c = g->contracts[i];
         if (!op_fills(g, c))
             continue;
-        put(t, "    {\"%s\", %d, %d, %d, %s_params, %s_names, %d, %s_call},\n", c->op,
-            c->param_bytes, c->param_count, c->arg_count, c->op, c->op, c->axis_count - 1, c->op);
+        put(t, "    {\"%s\", %d, %d, %d, %s_params, %s_names, %d, %s_call, %s_outputs, ", c->op,
+            c->param_bytes, c->param_count, c->arg_count, c->op, c->op, c->axis_count - 1, c->op,
+            c->op);
+        put(t, c->backward_of ? "\"%s\"},\n" : "NULL},\n", c->backward_of);
         count++;
     }
     if (count == 0)
@@ -248,14 +271,14 @@ static void put_case_names(struct text *t, const struct gen *g)
     put(t, "};\n");
 }
 
-static void put_op(struct text *t, const struct gen *g, const struct contract *c)
+static void put_op(struct text *t, const struct gen *g, const struct contract *c, uint32_t *used)
 {
     put(t, "/* ---- %s ---- */\n\n", c->op);
     put_block(t, c);
     put_op_names(t, c);
     put_ref_prototype(t, c, STYLE_REF_F64);
     if (op_fills(g, c))
-        put_oracle_op(t, c);
+        put_oracle_op(t, c, used);
     put(t, "\n");
 }
 
@@ -266,7 +289,7 @@ int emit_cases(const struct gen *g, const char *out)
     int n = 0;
     for (int i = 0; i < g->contract_count; i++)
         if (op_selected(g, g->contracts[i]) || op_fills(g, g->contracts[i]))
-            put_op(&body, g, g->contracts[i]);
+            put_op(&body, g, g->contracts[i], &used);
     for (int i = 0; i < g->key_count; i++) {
         const struct key *k = &g->keys[i];
         if (k->id < 0)

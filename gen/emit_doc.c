@@ -71,6 +71,9 @@ static void put_facts(struct text *t, const struct contract *c)
     put(t, "\n- Tolerance: ");
     for (int v = 0; v < c->axes[0].count; v++)
         put(t, "%s%s %.9g", v ? ", " : "", c->axes[0].text[v], c->tolerance[v]);
+    for (int i = 0; i < c->arg_count; i++)
+        if (c->args[i].tolerance > 0)
+            put(t, ", `%s` %.9g", c->args[i].name, c->args[i].tolerance);
     put(t, "\n- Cost: `%s` operations, `%s` bytes\n", c->flops->source, c->bytes->source);
     put(t, "- Lowest architecture: sm_%" PRId64 "\n", c->min_arch);
     for (int i = 0; i < c->excuse_count; i++) {

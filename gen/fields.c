@@ -177,6 +177,15 @@ static void arg_compare(void *into, const struct node *n)
     ((struct arg *)it->of)->compare = (enum compare)which;
 }
 
+static void arg_tolerance(void *into, const struct node *n)
+{
+    struct item *it = into;
+    double *tolerance = &((struct arg *)it->of)->tolerance;
+    if (!node_double(n, tolerance) || !(*tolerance > 0))
+        problem(it->c->file, n->line, "an argument's tolerance must be a number above 0, not '%s'",
+                n->text);
+}
+
 enum takes { TAKES_NOTHING, TAKES_EXPR, TAKES_NAME };
 enum wants { WANTS_ANY, WANTS_FLOAT, WANTS_I32 };
 static const char *const fill_names[] = {
@@ -248,7 +257,8 @@ static const struct field arg_fields[] = {
     {"dtype", true, NODE_SCALAR, arg_dtype},      {"shape", true, NODE_LIST, arg_shape},
     {"align", false, NODE_SCALAR, arg_align},     {"optional", false, NODE_SCALAR, arg_optional},
     {"fill", false, NODE_SCALAR, arg_fill},       {"scale", false, NODE_SCALAR, arg_scale},
-    {"compare", false, NODE_SCALAR, arg_compare}, {"doc", true, NODE_SCALAR, arg_doc},
+    {"compare", false, NODE_SCALAR, arg_compare}, {"tolerance", false, NODE_SCALAR, arg_tolerance},
+    {"doc", true, NODE_SCALAR, arg_doc},
 };
 
 void read_args(void *into, const struct node *n)

@@ -74,8 +74,8 @@ static __device__ __forceinline__ void score_gradients(float (&p)[N][4], float (
 // rows are keys, columns queries.
 template <typename T, int D>
 static __device__ __forceinline__ void
-attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const T * /* o */, const float *lse,
-             const float *delta, const int32_t *doc_start, int B, int S, int H, int K, float scale)
+attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const float *lse, const float *delta,
+             const int32_t *doc_start, int B, int S, int H, int K, float scale)
 {
     constexpr int BK = NJ_THREADS / 4, BQ = 8192 / D / sizeof(T), TILE = BQ * D, HALF = BQ / 2;
     constexpr int STEP = sizeof(T) == 4 ? 8 : D == 64 ? 32 : 16;

@@ -1,12 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mma.cuh"
 
+// Works out delta for a lane's two rows of one head, and stores it. The four lanes of a row, which take
+// every fourth 16 bytes, get the same. Rows beyond S repeat the last one.
+template <typename T, int D>
+static __device__ __forceinline__ void row_deltas(float (&row_delta)[2], float *delta,
+                                                  const T *dout, const T *o, int ld, int row, int S)
+{
+    constexpr int N = vec<T>::N;
+    const int g = lane_id() / 4, t = lane_id() % 4;
+    __syncwarp(); // ptxas lets the copies of tiles, which come before, wait for these loads otherwise
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int64_t at = (int64_t)min(row + g + 8 * r, S - 1) * ld + t * N;
+        row_delta[r] = 0;
+#pragma unroll 4
+        for (int d = 0; d < D; d += 4 * N) {
+            vec<T> x, y;
+            x.load(dout + at + d);
+            y.load(o + at + d);
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                row_delta[r] += x.v[i] * y.v[i];
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        row_delta[r] = quad_sum(row_delta[r]);
+        if (t == 0 && row + g + 8 * r < S)
+            delta[row + g + 8 * r] = row_delta[r];
+    }
+}
+
 // Laid out like attn_fwd: 128 query rows a block, key and value tiles through two buffers. The
-// probabilities of a few keys at a time live in registers.
+// probabilities of a few keys at a time live in registers. delta, which attn_bwd_dkv reads, is
+// worked out while the first tiles are on their way.
 template <typename T, int D>
 static __device__ __forceinline__ void
-attn_bwd_dq(T *dqkv, const T *dout, const T *qkv, const T * /* o */, const float *lse,
-            const float *delta, const int32_t *doc_start, int B, int S, int H, int K, float scale)
+attn_bwd_dq(T *dqkv, float *delta, const T *dout, const T *qkv, const T *o, const float *lse,
+            const int32_t *doc_start, int B, int S, int H, int K, float scale)
 {
     constexpr int BM = NJ_THREADS / 2, BN = 128 / sizeof(T), TILE = BN * D, STEP = 32 / sizeof(T);
     extern __shared__ __align__(256) uint4 nj_shared[]; // [2 buffers][key, value][BN][D]
@@ -28,18 +60,21 @@ attn_bwd_dq(T *dqkv, const T *dout, const T *qkv, const T * /* o */, const float
     load(tile_first);
     rows16<T, D> q, dy;
     q.load(qkv + at.q, at.row, row, S);
-    dy.load(dout + (int64_t)b * S * H * D + head * D, H * D, row, S);
+    dout += ((int64_t)b * S * H + head) * D;
+    o += ((int64_t)b * S * H + head) * D;
+    dy.load(dout, H * D, row, S);
     const int start_min = start_of(row), start_max = start_of(row + 15);
     const float scale_log2 = scale * LOG2_E;
+    lse += ((int64_t)b * H + head) * S;
+    delta += ((int64_t)b * H + head) * S;
     int start[2];
     float row_lse[2], row_delta[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const int64_t i = ((int64_t)b * H + head) * S + min(row + g + 8 * r, S - 1);
         start[r] = start_of(row + g + 8 * r);
-        row_lse[r] = lse[i] * LOG2_E;
-        row_delta[r] = delta[i];
+        row_lse[r] = lse[min(row + g + 8 * r, S - 1)] * LOG2_E;
     }
+    row_deltas<T, D>(row_delta, delta, dout, o, H * D, row, S);
     acc16<T, D> acc;
     acc.zero();
     for (int tile = tile_first; tile < tile_end; tile++) {

@@ -113,6 +113,7 @@ bad fill-none first.yaml:9 "the i32 argument 'k' needs a fill" '9s/fill: id N, /
 bad fill-no-value first.yaml:9 "fill 'id' needs a number or an expression" '9s/id N/id/'
 bad fill-ref-op second.yaml:9 "names an op that is not there" '9s/ref first/ref frist/'
 bad fill-ref-output second.yaml:10 "has no output named 'x'" '10s/doc/fill: ref first, doc/'
+bad fill-ref-input second.yaml:9 "fill 'ref first' needs an argument 'x' here" 10d
 bad fill-ref-cycle second.yaml:9 "a cycle" '9s/ref first/ref second/;8s/dir: out/dir: inout/'
 bad fill-order second.yaml:11 "names 'idx', an argument that is not there" '11s/order ids/order idx/'
 bad fill-order-cycle second.yaml:11 "needs 'order' itself: a cycle" '12s/id 7/runs order/'
@@ -135,6 +136,7 @@ bad case-unknown second.yaml:17 "'D=32' is not a value of an axis" '17s/D=64/D=3
 bad smem-limit first.yaml:19 "needs 98304 bytes of shared memory \(line 14\); sm_75 has 65536" '14s/C \* 4/C * 96/'
 bad tolerance first.yaml:15 "tolerance is missing for T = f32" '15s/, f32: 1e-5//'
 bad tolerance-negative first.yaml:15 "tolerance must be a number, 0 or more" '15s/1e-5/-1e-5/'
+bad tolerance-argument first.yaml:7 "an argument's tolerance must be a number above 0, not '0'" '7s/align: 16/tolerance: 0/'
 bad min-arch first.yaml:2 "min_arch must be a number such as 80" '2i min_arch: sm_80'
 bad spill-variant first.yaml:2 "first has no such variant" '2i allow_spill: {"lp.d96 sm_75": 16}'
 

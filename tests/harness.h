@@ -56,7 +56,8 @@ double round_to_type(double x, enum case_type type, int lp_is_f16);
 void encode(unsigned char *bytes, const void *values, int64_t elements, enum case_type type,
             int lp_is_f16);
 double decode(const unsigned char *bytes, int64_t index, enum case_type type, int lp_is_f16);
-/* Compares an output with want. Returns its error; above the tolerance, or where a NaN or an
+/* Compares an output with want. Returns its error, that of an output with a tolerance of its own as
+ * the same share of the case's; above the tolerance, or where a NaN or an
  * infinity does not match, writes where into message, else leaves it alone. */
 double compare_output(const struct case_arg *a, const unsigned char *got, const void *want,
                       double tolerance, int lp_is_f16, char *message, size_t message_bytes);

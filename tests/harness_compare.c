@@ -205,7 +205,7 @@ static void compare_most(const struct case_arg *a, const unsigned char *got, con
                  differ, (long long)a->elements, may);
 }
 
-double compare_output(const struct case_arg *a, const unsigned char *got, const void *want,
+static double compare(const struct case_arg *a, const unsigned char *got, const void *want,
                       double tolerance, int lp_is_f16, char *message, size_t message_bytes)
 {
     if (a->compare == CASE_COMPARE_NONE)
@@ -233,4 +233,12 @@ double compare_output(const struct case_arg *a, const unsigned char *got, const 
     else if (a->compare == CASE_COMPARE_MOST)
         compare_most(a, got, want, lp_is_f16, message, message_bytes);
     return worst;
+}
+
+double compare_output(const struct case_arg *a, const unsigned char *got, const void *want,
+                      double tolerance, int lp_is_f16, char *message, size_t message_bytes)
+{
+    const double own = a->tolerance > 0 ? a->tolerance : tolerance;
+    const double error = compare(a, got, want, own, lp_is_f16, message, message_bytes);
+    return own == tolerance ? error : error / own * tolerance;
 }

@@ -230,59 +230,91 @@ static int copy_argument(const struct subject *s, void **values, const char *nam
 
 enum { REF_ARGS_MAX = 32, REF_AXES_MAX = 4, PARAM_BYTES_MAX = 512 };
 
-/* The op's block from the case; copies[i] is what its pointer i points to. Returns the name that
- * the case lacks. */
-static const char *bind(const struct subject *s, const struct oracle_op *op, void **values,
-                        unsigned char *params, void **copies, int *axes)
+static void *ref_value(const struct subject *s, const char *fill, const char *name, void **values,
+                       char *message, size_t message_bytes);
+
+/* The op's numbers from the case. Returns the name that it lacks. */
+static const char *bind_numbers(const struct subject *s, const struct oracle_op *op,
+                                unsigned char *params, int *axes)
 {
-    for (uint16_t i = 0; i < op->param_count; i++) {
-        const struct nj_param p = op->params[i];
-        if (i < op->pointer_count) {
-            if (copy_argument(s, values, op->names[i], &copies[i]))
-                return op->names[i];
-            memcpy(params + p.offset, &copies[i], sizeof(void *));
-        } else if (copy_number(s, op->names[i], params + p.offset, p.bytes)) {
-            return op->names[i];
-        }
-    }
     for (uint16_t k = 0; k < op->axis_count; k++)
         if (copy_number(s, op->names[op->param_count + k], &axes[k], sizeof(axes[k])))
             return op->names[op->param_count + k];
+    for (uint16_t i = op->pointer_count; i < op->param_count; i++)
+        if (copy_number(s, op->names[i], params + op->params[i].offset, op->params[i].bytes))
+            return op->names[i];
     return NULL;
+}
+
+/* The op's block from the case; copies[i] is what its pointer i points to. What the case lacks of
+ * its outputs nobody sees; what it lacks of its inputs the op makes whose derivative this is. */
+static int bind(const struct subject *s, const struct oracle_op *op, void **values,
+                unsigned char *params, void **copies, int *axes, char *message,
+                size_t message_bytes)
+{
+    int64_t outputs[REF_ARGS_MAX] = {0};
+    const char *missing = bind_numbers(s, op, params, axes);
+    if (!missing)
+        op->outputs(params, axes, outputs);
+    for (uint16_t i = 0; i < op->pointer_count && !missing; i++) {
+        if (copy_argument(s, values, op->names[i], &copies[i])) {
+            if (outputs[i] > 0)
+                copies[i] = allocate((size_t)outputs[i], sizeof(double));
+            else if (!op->backward_of)
+                missing = op->names[i];
+            else if (!(copies[i] = ref_value(s, op->backward_of, op->names[i], values, message,
+                                             message_bytes)))
+                return -1;
+        }
+        memcpy(params + op->params[i].offset, &copies[i], sizeof(void *));
+    }
+    if (missing)
+        snprintf(message, message_bytes, "fill 'ref %s' needs '%s', which the case lacks", op->op,
+                 missing);
+    return missing ? -1 : 0;
+}
+
+/* What the reference of op `fill` makes of the case for its argument `name`, allocated; or NULL with
+ * a message. */
+static void *ref_value(const struct subject *s, const char *fill, const char *name, void **values,
+                       char *message, size_t message_bytes)
+{
+    _Alignas(16) unsigned char params[PARAM_BYTES_MAX] = {0};
+    void *copies[REF_ARGS_MAX] = {NULL}, *value = NULL;
+    int axes[REF_AXES_MAX] = {0};
+    const struct oracle_op *op = find_oracle(fill);
+    if (!op || op->param_bytes > sizeof(params) || op->pointer_count > REF_ARGS_MAX ||
+        op->axis_count > REF_AXES_MAX) {
+        snprintf(message, message_bytes, "%s: fill 'ref %s' names no reference that fits", name,
+                 fill);
+        return NULL;
+    }
+    if (bind(s, op, values, params, copies, axes, message, message_bytes))
+        goto done;
+    op->call(params, axes);
+    for (uint16_t i = 0; i < op->pointer_count; i++) {
+        if (strcmp(op->names[i], name) == 0) {
+            value = copies[i];
+            copies[i] = NULL;
+        }
+    }
+    if (!value)
+        snprintf(message, message_bytes, "%s: '%s' does not compute it", name, fill);
+done:
+    for (int i = 0; i < REF_ARGS_MAX; i++)
+        free(copies[i]);
+    return value;
 }
 
 static int fill_ref(const struct subject *s, const struct case_arg *a, void **values, void *out,
                     char *message, size_t message_bytes)
 {
-    _Alignas(16) unsigned char params[PARAM_BYTES_MAX] = {0};
-    void *copies[REF_ARGS_MAX] = {NULL};
-    int axes[REF_AXES_MAX] = {0}, rc = -1;
-    const struct oracle_op *op = find_oracle(a->fill_name);
-    if (!op || op->param_bytes > sizeof(params) || op->pointer_count > REF_ARGS_MAX ||
-        op->axis_count > REF_AXES_MAX) {
-        snprintf(message, message_bytes, "%s: fill 'ref %s' names no reference that fits", a->name,
-                 a->fill_name);
+    void *value = ref_value(s, a->fill_name, a->name, values, message, message_bytes);
+    if (!value)
         return -1;
-    }
-    const char *missing = bind(s, op, values, params, copies, axes);
-    if (missing) {
-        snprintf(message, message_bytes, "%s: fill 'ref %s' needs '%s', which the case lacks",
-                 a->name, a->fill_name, missing);
-        goto done;
-    }
-    op->call(params, axes);
-    for (uint16_t i = 0; i < op->pointer_count; i++) {
-        if (strcmp(op->names[i], a->name) == 0) {
-            memcpy(out, copies[i], value_bytes(a));
-            rc = 0;
-        }
-    }
-    if (rc)
-        snprintf(message, message_bytes, "%s: '%s' does not compute it", a->name, a->fill_name);
-done:
-    for (int i = 0; i < REF_ARGS_MAX; i++)
-        free(copies[i]);
-    return rc;
+    memcpy(out, value, value_bytes(a));
+    free(value);
+    return 0;
 }
 
 /* ---- a case -----------------------------------------------------------------------------------

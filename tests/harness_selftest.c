@@ -282,12 +282,34 @@ static int check_most(void)
     return 1;
 }
 
+/* An output's own tolerance counts, not the case's, and its error is the same share of that. */
+static int check_own_tolerance(void)
+{
+    const float got = 1.001f;
+    const double want = 1;
+    int wrong = 0;
+    for (int own = 0; own < 2; own++) {
+        const struct case_arg a = {
+            .name = "y", .type = CASE_F32, .elements = 1, .tolerance = own ? 1e-4 : 0};
+        char message[200] = "";
+        const double error = compare_output(&a, (const unsigned char *)&got, &want, 0.01, 0,
+                                            message, sizeof message);
+        wrong += own ? !strstr(message, "tolerance 0.0001") : *message;
+        wrong += fabs(error - (own ? 0.05 : 0.0005)) > 1e-5;
+    }
+    if (!wrong)
+        return 0;
+    printf("FAIL self-test: an output with a tolerance of its own\n");
+    printf("RERUN harness --self-test\n");
+    return 1;
+}
+
 int run_self_test(void)
 {
     static struct kernel_case cases[OP_COUNT];
     static struct subject subjects[OP_COUNT];
     struct result *results = shared_results(OP_COUNT);
-    int failed = check_types() + check_sorted() + check_most();
+    int failed = check_types() + check_sorted() + check_most() + check_own_tolerance();
     for (int i = 0; i < OP_COUNT; i++) {
         cases[i] = (struct kernel_case){.label = OPS[i].name,
                                         .args = ARGS,
@@ -316,6 +338,6 @@ int run_self_test(void)
             failed++;
         }
     }
-    printf("self-test: %d passed, %d failed\n", OP_COUNT + 3 - failed, failed);
+    printf("self-test: %d passed, %d failed\n", OP_COUNT + 4 - failed, failed);
     return failed ? 1 : 0;
 }

@@ -40,6 +40,7 @@ struct case_arg {
     int64_t fill_value;
     const char *fill_name; /* or NULL */
     double scale;
+    double tolerance; /* 0: the case's */
     enum case_compare compare;
     int64_t first; /* CASE_FILL_POSITION: what is added to each */
 };
@@ -80,6 +81,9 @@ struct oracle_op {
         *names;          /* of all params: arguments, dims, scalars, and axes as "D" after them */
     uint16_t axis_count; /* integer axes, passed as int */
     void (*call)(const void *params, const int *axes);
+    /* Elements of each `dir: out` argument; the others of out[] are left alone. */
+    void (*outputs)(const void *params, const int *axes, int64_t *out);
+    const char *backward_of; /* or NULL */
 };
 extern const struct oracle_op nj_oracle_ops[];
 extern const uint32_t nj_oracle_op_count;

@@ -30,16 +30,13 @@ void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const
                          int32_t B, int32_t S, int32_t H, int32_t K, float scale);
 void nj_ref_attn_decode_f64(int D, double *o, const double *qkv, int32_t S, int32_t H, int32_t K,
                             float scale);
-void nj_ref_attn_bwd_delta_f64(double *delta, const double *dout, const double *o, int32_t B,
-                               int32_t S, int32_t H, int32_t D);
-void nj_ref_attn_bwd_dq_f64(int D, double *dqkv, const double *dout, const double *qkv,
-                            const double *o, const double *lse, const double *delta,
+void nj_ref_attn_bwd_dq_f64(int D, double *dqkv, double *delta, const double *dout,
+                            const double *qkv, const double *o, const double *lse,
                             const int32_t *doc_start, int32_t B, int32_t S, int32_t H, int32_t K,
                             float scale);
 void nj_ref_attn_bwd_dkv_f64(int D, double *dqkv, const double *dout, const double *qkv,
-                             const double *o, const double *lse, const double *delta,
-                             const int32_t *doc_start, int32_t B, int32_t S, int32_t H, int32_t K,
-                             float scale);
+                             const double *lse, const double *delta, const int32_t *doc_start,
+                             int32_t B, int32_t S, int32_t H, int32_t K, float scale);
 void nj_ref_swiglu_fwd_f64(double *y, const double *gu, int32_t N, int32_t I);
 void nj_ref_swiglu_bwd_f64(double *dgu, double *y, const double *dy, const double *gu, int32_t N,
                            int32_t I);
@@ -369,10 +366,9 @@ static void backward_of_attention(const struct attn_args *a, double *grad)
 {
     double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S), *delta = zeros(B * H * S);
     nj_ref_attn_fwd_f64(HEAD, o, lse, a->qkv, a->doc_start, B, S, H, K, SCALE);
-    nj_ref_attn_bwd_delta_f64(delta, a->dout, o, B, S, H, HEAD);
-    nj_ref_attn_bwd_dq_f64(HEAD, grad, a->dout, a->qkv, o, lse, delta, a->doc_start, B, S, H, K,
+    nj_ref_attn_bwd_dq_f64(HEAD, grad, delta, a->dout, a->qkv, o, lse, a->doc_start, B, S, H, K,
                            SCALE);
-    nj_ref_attn_bwd_dkv_f64(HEAD, grad, a->dout, a->qkv, o, lse, delta, a->doc_start, B, S, H, K,
+    nj_ref_attn_bwd_dkv_f64(HEAD, grad, a->dout, a->qkv, lse, delta, a->doc_start, B, S, H, K,
                             SCALE);
 }
 

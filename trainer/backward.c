@@ -86,10 +86,9 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
     float scale = 1.0f / sqrtf((float)D);
     product_dw(r, n, a, layer, PRODUCT_O, a->dx, v->o);
     product_dx(r, n, a, layer, PRODUCT_O, a->dout, a->dx, v->o);
-    OP(r, nj_attn_bwd_delta(r->s, n->T, a->delta, a->dout, v->o, B, S, H, D));
-    OP(r, nj_attn_bwd_dq(r->s, n->T, D, a->dqkv, a->dout, v->qkv, v->o, v->lse, a->delta,
+    OP(r, nj_attn_bwd_dq(r->s, n->T, D, a->dqkv, a->delta, a->dout, v->qkv, v->o, v->lse,
                          rows->doc_start, B, S, H, K, scale));
-    OP(r, nj_attn_bwd_dkv(r->s, n->T, D, a->dqkv, a->dout, v->qkv, v->o, v->lse, a->delta,
+    OP(r, nj_attn_bwd_dkv(r->s, n->T, D, a->dqkv, a->dout, v->qkv, v->lse, a->delta,
                           rows->doc_start, B, S, H, K, scale));
     unrotate(r, n, a, rows, w, v);
     norm_again(r, n, a, w->ln1, v->s1, v->rstd1);

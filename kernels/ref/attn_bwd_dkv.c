@@ -25,11 +25,10 @@ static void clear(real *x, int ld, int rows, int D)
             x[(int64_t)r * ld + d] = 0;
 }
 
-void NJ_REF(attn_bwd_dkv)(int D, real *dqkv, const real *dout, const real *qkv, const real *o,
-                          const real *lse, const real *delta, const int32_t *doc_start, int32_t B,
-                          int32_t S, int32_t H, int32_t K, float scale)
+void NJ_REF(attn_bwd_dkv)(int D, real *dqkv, const real *dout, const real *qkv, const real *lse,
+                          const real *delta, const int32_t *doc_start, int32_t B, int32_t S,
+                          int32_t H, int32_t K, float scale)
 {
-    (void)o; /* enters through delta */
     const int width = (H + 2 * K) * D, group = H / K;
 #pragma omp parallel for collapse(3) schedule(dynamic)
     for (int32_t b = 0; b < B; b++) {

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attn_tile.h"
 
-void NJ_REF(attn_bwd_dq)(int D, real *dqkv, const real *dout, const real *qkv, const real *o,
-                         const real *lse, const real *delta, const int32_t *doc_start, int32_t B,
+static real dot(const real *x, const real *y, int D)
+{
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int d = 0; d < D; d++)
+        sum += x[d] * y[d];
+    return sum;
+}
+
+void NJ_REF(attn_bwd_dq)(int D, real *dqkv, real *delta, const real *dout, const real *qkv,
+                         const real *o, const real *lse, const int32_t *doc_start, int32_t B,
                          int32_t S, int32_t H, int32_t K, float scale)
 {
-    (void)o; /* enters through delta */
     const int width = (H + 2 * K) * D;
 #pragma omp parallel for collapse(3) schedule(dynamic)
     for (int32_t b = 0; b < B; b++) {
@@ -15,9 +23,12 @@ void NJ_REF(attn_bwd_dq)(int D, real *dqkv, const real *dout, const real *qkv, c
                 const struct attn_head a = attn_head_of(
                     qkv + seq * width, doc_start ? doc_start + seq : NULL, h, H, K, D, scale);
                 const int rows = min_i32(TILE_Q, S - i0);
-                const real *d = dout + (seq + i0) * H * D + (int64_t)h * D;
+                const int64_t out = (seq + i0) * H * D + (int64_t)h * D;
+                const real *d = dout + out;
                 real *dq = dqkv + (seq + i0) * width + (int64_t)h * D;
                 real p[TILE_Q * TILE_K], ds[TILE_Q * TILE_K], beta = 0;
+                for (int r = 0; r < rows; r++)
+                    delta[at + r] = dot(d + r * H * D, o + out + r * H * D, D);
                 for (int32_t j0 = first_key(i0, rows, a.doc_start); j0 < i0 + rows; j0 += TILE_K) {
                     const int keys = min_i32(TILE_K, i0 + rows - j0);
                     tile_probabilities(&a, i0, rows, j0, keys, d, H * D, lse + at, delta + at, p,

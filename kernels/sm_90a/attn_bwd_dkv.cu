@@ -163,19 +163,17 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
 }
 
 template <>
-__device__ __forceinline__ void attn_bwd_dkv<lp, 64>(lp *dqkv, const lp *dout, const lp *qkv,
-                                                     const lp * /* o */, const float *lse,
-                                                     const float *delta, const int32_t *doc_start,
-                                                     int B, int S, int H, int K, float scale)
+__device__ __forceinline__ void
+attn_bwd_dkv<lp, 64>(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
+                     const int32_t *doc_start, int B, int S, int H, int K, float scale)
 {
     attn_bwd_dkv_wgmma<64>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, scale);
 }
 
 template <>
-__device__ __forceinline__ void attn_bwd_dkv<lp, 128>(lp *dqkv, const lp *dout, const lp *qkv,
-                                                      const lp * /* o */, const float *lse,
-                                                      const float *delta, const int32_t *doc_start,
-                                                      int B, int S, int H, int K, float scale)
+__device__ __forceinline__ void
+attn_bwd_dkv<lp, 128>(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
+                      const int32_t *doc_start, int B, int S, int H, int K, float scale)
 {
     attn_bwd_dkv_wgmma<128>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, scale);
 }

@@ -29,9 +29,10 @@ static __device__ __forceinline__ void probabilities(float (&s)[N][4], float sca
 
 // As in the common source a block takes 128 query rows of one head; a warpgroup takes 64 of them.
 template <int D>
-static __device__ __forceinline__ void
-attn_bwd_dq_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
-                  const int32_t *doc_start, int B, int S, int H, int K, float scale)
+static __device__ __forceinline__ void attn_bwd_dq_wgmma(lp *dqkv, float *delta, const lp *dout,
+                                                         const lp *qkv, const lp *o,
+                                                         const float *lse, const int32_t *doc_start,
+                                                         int B, int S, int H, int K, float scale)
 {
     constexpr int BM = NJ_THREADS / 2, BN = 4096 / D, TILE = BN * D;
     // [2 buffers][keys, values][BN][D]; heads of 128: query rows
@@ -56,19 +57,21 @@ attn_bwd_dq_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, con
     };
 
     panels_load<D, BM>(queries, qkv + at.q + (int64_t)first * at.row, at.row, S - first);
-    panels_load<D, BM>(douts, dout + (((int64_t)b * S + first) * H + head) * D, H * D, S - first);
+    dout += ((int64_t)b * S * H + head) * D;
+    o += ((int64_t)b * S * H + head) * D;
+    panels_load<D, BM>(douts, dout + (int64_t)first * H * D, H * D, S - first);
     load(tile_first);
     const uint32_t q = panels<BM>(queries + (row64 - first) * PANEL);
     const uint32_t dy = panels<BM>(douts + (row64 - first) * PANEL);
     const int start_max = start_of(row + 15);
     const float scale_log2 = scale * LOG2_E;
+    lse += ((int64_t)b * H + head) * S;
+    delta += ((int64_t)b * H + head) * S;
     float row_lse[2], row_delta[2];
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int64_t i = ((int64_t)b * H + head) * S + min(row + g + 8 * r, S - 1);
-        row_lse[r] = lse[i] * LOG2_E;
-        row_delta[r] = delta[i];
-    }
+    for (int r = 0; r < 2; r++)
+        row_lse[r] = lse[min(row + g + 8 * r, S - 1)] * LOG2_E;
+    row_deltas<lp, D>(row_delta, delta, dout, o, H * D, row, S);
     acc16<lp, D> acc;
     acc.zero();
     for (int tile = tile_first; tile < tile_end; tile++) {
@@ -114,19 +117,19 @@ attn_bwd_dq_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, con
 }
 
 template <>
-__device__ __forceinline__ void attn_bwd_dq<lp, 64>(lp *dqkv, const lp *dout, const lp *qkv,
-                                                    const lp * /* o */, const float *lse,
-                                                    const float *delta, const int32_t *doc_start,
-                                                    int B, int S, int H, int K, float scale)
+__device__ __forceinline__ void attn_bwd_dq<lp, 64>(lp *dqkv, float *delta, const lp *dout,
+                                                    const lp *qkv, const lp *o, const float *lse,
+                                                    const int32_t *doc_start, int B, int S, int H,
+                                                    int K, float scale)
 {
-    attn_bwd_dq_wgmma<64>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, scale);
+    attn_bwd_dq_wgmma<64>(dqkv, delta, dout, qkv, o, lse, doc_start, B, S, H, K, scale);
 }
 
 template <>
-__device__ __forceinline__ void attn_bwd_dq<lp, 128>(lp *dqkv, const lp *dout, const lp *qkv,
-                                                     const lp * /* o */, const float *lse,
-                                                     const float *delta, const int32_t *doc_start,
-                                                     int B, int S, int H, int K, float scale)
+__device__ __forceinline__ void attn_bwd_dq<lp, 128>(lp *dqkv, float *delta, const lp *dout,
+                                                     const lp *qkv, const lp *o, const float *lse,
+                                                     const int32_t *doc_start, int B, int S, int H,
+                                                     int K, float scale)
 {
-    attn_bwd_dq_wgmma<128>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, scale);
+    attn_bwd_dq_wgmma<128>(dqkv, delta, dout, qkv, o, lse, doc_start, B, S, H, K, scale);
 }

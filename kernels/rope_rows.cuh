@@ -71,29 +71,38 @@ static __device__ __forceinline__ float4 first_four(const float *x)
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-// The heads from column `first` on that a group of threads covers, and the thread's place in them.
+// a / b, rounded down, of numbers below 2^20; a third of what an integer division takes.
+static __device__ __forceinline__ int quotient(int a, int b)
+{
+    return (unsigned)__fdividef((float)a + 0.5f, (float)b);
+}
+
+// The heads from `first` on that a group of threads covers, and the thread's place in them.
 template <typename T> struct head_range {
     static constexpr int V = vec<T>::N;
     static constexpr int SHARED = NJ_THREADS * 2 * V; // floats: a thread's elements
-    unsigned half, columns, groups;
-    unsigned group, column, piece; // column: of the thread in the row, piece: in its head
+    int half, kept;                     // kept: heads, or angles of rows, that fill `shared`
+    int heads, groups;                  // heads of a group
+    int in_block, group, piece, column; // head counted in the block, place in head and row
 
     __device__ __forceinline__ head_range(int first, int last, int D) : half(D / 2)
     {
-        const int pieces = D / (2 * V), heads = min((last - first) / D, NJ_THREADS / pieces);
-        columns = heads * D;
-        const unsigned lane = threadIdx.x;
-        groups = NJ_THREADS / (heads * pieces);
-        group = lane / (heads * pieces);
-        piece = lane % pieces * V;
-        column = first + lane / pieces % heads * D + piece;
+        const int lane = threadIdx.x, pieces = half / V;
+        kept = quotient(NJ_THREADS, pieces);
+        heads = min(last - first, kept);
+        groups = quotient(kept, heads);
+        in_block = quotient(lane, pieces);
+        group = quotient(in_block, heads);
+        piece = (lane - in_block * pieces) * V;
+        column = (first + in_block - group * heads) * D + piece;
     }
     // Adds up the groups' sums, in order, to the block's.
-    __device__ __forceinline__ void add_groups(float *part, int first, float *shared,
+    __device__ __forceinline__ void add_groups(float *part, float *shared,
                                                const float (&sum)[2][V]) const
     {
+        const int columns = heads * 2 * half;
+        float *own = shared + in_block * 2 * half + piece;
         __syncthreads(); // shared may still be read
-        float *own = shared + group * columns + column - first;
         if (group < groups)
 #pragma unroll
             for (int i = 0; i < V; i += 4) {
@@ -101,11 +110,11 @@ template <typename T> struct head_range {
                 *reinterpret_cast<float4 *>(own + half + i) = first_four(sum[1] + i);
             }
         __syncthreads();
-        for (unsigned c = threadIdx.x; c < columns; c += NJ_THREADS) {
+        for (int c = threadIdx.x; c < columns; c += NJ_THREADS) {
             float total = 0;
-            for (unsigned g = 0; g < groups; g++)
+            for (int g = 0; g < groups; g++)
                 total += shared[g * columns + c];
-            part[first + c] = total;
+            part[c] = total;
         }
     }
 };
@@ -116,36 +125,49 @@ struct row_turns {
     const int *pos;
     float sign;
 
-    // Cosines and sines of `count` rows from row n on: D floats a row.
-    __device__ __forceinline__ void compute(float *turns, int64_t n, int N, int P, int count,
-                                            unsigned half) const
+    // Cosines and sines of as many rows, from row n on, as are kept: D floats a row.
+    template <typename T>
+    __device__ __forceinline__ void compute(float *turns, const head_range<T> &own, int64_t n,
+                                            int N, int P) const
     {
-        const unsigned i = threadIdx.x % half, lanes = NJ_THREADS / half;
-        const float frequency = inv_freq[i];
-        if (threadIdx.x >= lanes * half)
+        constexpr int V = vec<T>::N, BATCH = 4; // positions under way
+        const int half = own.half, lanes = own.kept / V, i = threadIdx.x - own.in_block / V * half;
+        if (own.in_block >= lanes * V)
             return;
-        for (int r = threadIdx.x / half; r < count && n + (int64_t)r * P < N; r += lanes) {
-            float sin_a, cos_a;
-            turn((float)pos[n + (int64_t)r * P], frequency, sin_a, cos_a);
-            turns[r * 2 * half + i] = cos_a;
-            turns[r * 2 * half + half + i] = sign * sin_a;
+        const float frequency = inv_freq[i];
+        for (int first = own.in_block / V; first < own.kept; first += BATCH * lanes) {
+            int at[BATCH];
+#pragma unroll
+            for (int k = 0; k < BATCH; k++) {
+                const int64_t row = n + (int64_t)(first + k * lanes) * P;
+                at[k] = row < N ? pos[row] : 0;
+            }
+#pragma unroll
+            for (int k = 0; k < BATCH; k++) {
+                const int r = first + k * lanes;
+                if (r < own.kept && n + (int64_t)r * P < N) {
+                    float sin_a, cos_a;
+                    turn((float)at[k], frequency, sin_a, cos_a);
+                    turns[r * 2 * half + i] = cos_a;
+                    turns[r * 2 * half + half + i] = sign * sin_a;
+                }
+            }
         }
     }
 };
 
-// Turns the query and key heads among those of `own`, which begin at column `first`.
+// Turns the heads of `own` that end before column `turned`: queries and keys. `part` is that of its
+// first head.
 template <typename T>
-static __device__ __forceinline__ void rope_range(const head_range<T> &own, int first, int turned,
-                                                  T *x, const T *bias, float *part,
-                                                  const row_turns &by, int N, int width, int P)
+static __device__ __forceinline__ void rope_range(const head_range<T> &own, int turned, T *x,
+                                                  const T *bias, float *part, const row_turns &by,
+                                                  int N, int width, int P)
 {
     constexpr int V = vec<T>::N, AHEAD = 2; // pieces of a thread under way
     __shared__ __align__(16) float shared[head_range<T>::SHARED];
-    const unsigned half = own.half, D = 2 * half;
-    const int kept = head_range<T>::SHARED / D;
-    const int step = own.groups * P; // rows
-    int left = own.group < own.groups ? N - blockIdx.x - own.group * P : 0;
+    const int half = own.half, step = own.groups * P; // rows
     const int64_t stride = (int64_t)step * width;
+    int left = own.group < own.groups ? (int)(N - blockIdx.x) - own.group * P : 0;
     T *row = x + (blockIdx.x + (int64_t)own.group * P) * width + own.column;
     float sum[2][V] = {}, offset[2][V] = {};
     head_piece<T> next[AHEAD];
@@ -159,11 +181,11 @@ static __device__ __forceinline__ void rope_range(const head_range<T> &own, int 
         b.add_to(offset);
     }
     int r = own.group;
-    for (int64_t n = blockIdx.x; n < N; n += (int64_t)kept * P, r -= kept) {
+    for (int64_t n = blockIdx.x; n < N; n += (int64_t)own.kept * P, r -= own.kept) {
         __syncthreads(); // shared may still be read
-        by.compute(shared, n, N, P, kept, half);
+        by.compute(shared, own, n, N, P);
         __syncthreads();
-        for (; r < kept && left > 0; r += own.groups, left -= step, row += stride) {
+        for (; r < own.kept && left > 0; r += own.groups, left -= step, row += stride) {
             head_piece<T> now = next[0];
 #pragma unroll
             for (int k = 1; k < AHEAD; k++)
@@ -180,7 +202,7 @@ static __device__ __forceinline__ void rope_range(const head_range<T> &own, int 
                 }
                 if (own.column < turned) {
                     rotation<V> angle;
-                    angle.load(shared + r * D + own.piece, half);
+                    angle.load(shared + r * 2 * half + own.piece, half);
                     angle.apply(y[0], y[1]);
                 }
                 now.lo = narrow(y[0]);
@@ -192,7 +214,7 @@ static __device__ __forceinline__ void rope_range(const head_range<T> &own, int 
         }
     }
     if (part)
-        own.add_groups(part, first, shared, sum);
+        own.add_groups(part, shared, sum);
 }
 
 // Turns the query and key heads of rows p, p + P, ... in block p. A bias is added first; sums of
@@ -202,12 +224,12 @@ template <typename T>
 static __device__ __forceinline__ void
 rope_rows(T *x, const T *bias, float *part, const row_turns &by, int N, int H, int K, int D, int P)
 {
-    const int width = (H + 2 * K) * D, turned = (H + K) * D, last = bias || part ? width : turned;
+    const int width = (H + 2 * K) * D, last = bias || part ? H + 2 * K : H + K;
     float *sums = part ? part + (int64_t)blockIdx.x * width : nullptr;
     for (int first = 0; first < last;) {
         const head_range<T> own(first, last, D);
-        rope_range(own, first, turned, x, bias, sums, by, N, width, P);
-        first += own.columns;
+        rope_range(own, (H + K) * D, x, bias, sums ? sums + first * D : nullptr, by, N, width, P);
+        first += own.heads;
     }
 }
 

@@ -150,11 +150,6 @@ def embed_bwd(s, make):
     return lambda: torch.autograd.grad(out, table, gradient, retain_graph=True)
 
 
-def bias_bwd(s, make):
-    x = make(s["N"], s["C"])
-    return lambda: x.sum(0, dtype=torch.float32)
-
-
 def grad_sumsq(s, make):
     x = make(s["n"], dtype=torch.float32)
     return lambda: torch.linalg.vector_norm(x)
@@ -194,7 +189,6 @@ COMPARISONS = (
     (("rope_fwd",), "rotation by halves", rope_fwd),
     (("row_gather",), "index_select", row_gather),
     (("embed_bwd",), "gradient of embedding", embed_bwd),
-    (("bias_bwd",), "sum over rows", bias_bwd),
     (("grad_sumsq",), "vector_norm", grad_sumsq),
     (("adamw",), "AdamW(fused), float32 alone", adamw),
     (("add",), "add", of_two(torch.add)),

@@ -34,6 +34,17 @@ template <int V> struct rotation {
             sin_a[i] *= sign;
         }
     }
+    // Of D/2 cosines, followed by as many sines, from the thread's own on; 16-byte aligned.
+    __device__ __forceinline__ void load(const float *turns, int half)
+    {
+#pragma unroll
+        for (int i = 0; i < V; i += 4) {
+            const float4 c = *reinterpret_cast<const float4 *>(turns + i);
+            const float4 s = *reinterpret_cast<const float4 *>(turns + half + i);
+            cos_a[i] = c.x, cos_a[i + 1] = c.y, cos_a[i + 2] = c.z, cos_a[i + 3] = c.w;
+            sin_a[i] = s.x, sin_a[i + 1] = s.y, sin_a[i + 2] = s.z, sin_a[i + 3] = s.w;
+        }
+    }
     __device__ __forceinline__ void apply(float (&lo)[V], float (&hi)[V]) const
     {
 #pragma unroll
@@ -44,55 +55,5 @@ template <int V> struct rotation {
         }
     }
 };
-
-// Turns the query and key heads of a row and adds the bias, if there is one, first; with a bias the
-// values get theirs. Called by `width` threads; `lane` counts them.
-template <typename T>
-static __device__ __forceinline__ void rope_row(T *row, const T *bias, const float *inv_freq,
-                                                int pos, float sign, int H, int K, int D, int lane,
-                                                int width)
-{
-    constexpr int V = vec<T>::N;
-    const int half = D / 2, pieces = half / V, step = width / pieces;
-    const int i = lane % pieces * V;
-    if (lane < step * pieces) {
-        rotation<V> rot;
-        for (int h = lane / pieces; h < H + K; h += step) {
-            const int at = h * D + i;
-            typename vec<T>::raw raw[4] = {};
-            raw[0] = vec<T>::read(row + at);
-            raw[1] = vec<T>::read(row + at + half);
-            if (bias) {
-                raw[2] = vec<T>::read(bias + at);
-                raw[3] = vec<T>::read(bias + at + half);
-            }
-            if (h < step) // the first turn: here, so that the loads above are under way
-                rot.set(pos, inv_freq + i, sign);
-            vec<T> lo, hi, add_lo, add_hi;
-            lo.set(raw[0]);
-            hi.set(raw[1]);
-            add_lo.set(raw[2]);
-            add_hi.set(raw[3]);
-#pragma unroll
-            for (int j = 0; j < V; j++) {
-                lo.v[j] += add_lo.v[j];
-                hi.v[j] += add_hi.v[j];
-            }
-            rot.apply(lo.v, hi.v);
-            lo.store(row + at);
-            hi.store(row + at + half);
-        }
-    }
-    if (bias)
-        for (int at = (H + K) * D + lane * V; at < (H + 2 * K) * D; at += width * V) {
-            vec<T> x, add;
-            x.load(row + at);
-            add.load(bias + at);
-#pragma unroll
-            for (int j = 0; j < V; j++)
-                x.v[j] += add.v[j];
-            x.store(row + at);
-        }
-}
 
 #endif

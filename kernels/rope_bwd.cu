@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rope.cuh"
+#include "rope_rows.cuh"
 
-// 64 threads a row. The transpose of a rotation turns back.
+// The transpose of a rotation turns back.
 template <typename T>
-static __device__ __forceinline__ void rope_bwd(T *dqkv, const float *inv_freq, const int *pos,
-                                                int N, int H, int K, int D)
+static __device__ __forceinline__ void rope_bwd(T *dqkv, float *dbias_part, const float *inv_freq,
+                                                const int *pos, int N, int H, int K, int D, int P)
 {
-    const int64_t n = (int64_t)blockIdx.x * (NJ_THREADS / 64) + threadIdx.x / 64;
-    if (n < N)
-        rope_row(dqkv + n * (H + 2 * K) * D, (const T *)nullptr, inv_freq, pos[n], -1.0f, H, K, D,
-                 threadIdx.x % 64, 64);
+    rope_rows(dqkv, (const T *)nullptr, dbias_part, {inv_freq, pos, -1.0f}, N, H, K, D, P);
 }

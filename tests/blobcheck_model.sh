@@ -4,7 +4,7 @@
 # blobcheck_model.sh: blobcheck --model lists the kernels that a model uses, from its config.json, and says what there is none for.
 set -eu
 . tests/lib.sh
-needs rope_fwd.lp rope_bwd.f32 bias_bwd.lp add.f32 qknorm_rope_fwd.lp qknorm_rope_bwd.f32 {attn_fwd,attn_bwd_dq}.lp.d{64,128}
+needs rope_fwd.lp rope_bwd.f32 add.f32 qknorm_rope_fwd.lp qknorm_rope_bwd.f32 {attn_fwd,attn_bwd_dq}.lp.d{64,128}
 model=$scratch/model
 mkdir "$model"
 check() { "$BUILD/blobcheck" "$BUILD/nojit" --model "$model" "$@"; }
@@ -22,12 +22,12 @@ uses() {
 }
 
 config '"model_type": "qwen2", "hidden_size": 896, "num_attention_heads": 14'
-uses qwen2 "rope_fwd.lp rope_bwd.f32 bias_bwd.lp attn_fwd.lp.d64 add.f32" "qknorm_rope_fwd.lp attn_fwd.lp.d128"
+uses qwen2 "rope_fwd.lp rope_bwd.f32 attn_fwd.lp.d64 add.f32" "qknorm_rope_fwd.lp attn_fwd.lp.d128"
 config '"model_type": "qwen3", "hidden_size": 1024, "num_attention_heads": 16'
-uses qwen3 "qknorm_rope_fwd.lp qknorm_rope_bwd.f32 attn_fwd.lp.d128" "rope_fwd.lp bias_bwd.lp attn_fwd.lp.d64"
+uses qwen3 "qknorm_rope_fwd.lp qknorm_rope_bwd.f32 attn_fwd.lp.d128" "rope_fwd.lp attn_fwd.lp.d64"
 for family in llama mistral; do
     config "\"model_type\": \"$family\", \"hidden_size\": 2048, \"num_attention_heads\": 16, \"head_dim\": 64"
-    uses $family "rope_fwd.lp attn_bwd_dq.lp.d64" "bias_bwd.lp qknorm_rope_fwd.lp attn_bwd_dq.lp.d128"
+    uses $family "rope_fwd.lp attn_bwd_dq.lp.d64" "qknorm_rope_fwd.lp attn_bwd_dq.lp.d128"
 done
 check --json >"$scratch/json"
 if grep -q '"attn_fwd.lp.d64"' "$scratch/json" && grep -q '"model_type": *"mistral"' "$scratch/json"; then ok "--json"; else not_ok "--json" "$(tail -c 300 "$scratch/json")"; fi

@@ -15,9 +15,8 @@ void nj_ref_add_rmsnorm_fwd_f64(double *y, double *s, double *rstd, const double
                                 const double *b, const double *w, int32_t N, int32_t C, float eps);
 void nj_ref_rope_fwd_f64(double *qkv, const double *bias, const double *inv_freq,
                          const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D);
-void nj_ref_rope_bwd_f64(double *dqkv, const double *inv_freq, const int32_t *pos, int32_t N,
-                         int32_t H, int32_t K, int32_t D);
-void nj_ref_bias_bwd_f64(double *part, const double *dy, int32_t N, int32_t C, int32_t P);
+void nj_ref_rope_bwd_f64(double *dqkv, double *dbias_part, const double *inv_freq,
+                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D, int32_t P);
 void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
 void nj_ref_qknorm_rope_fwd_f64(double *y, double *rstd, const double *x, const double *wq,
                                 const double *wk, const double *inv_freq, const int32_t *pos,
@@ -149,12 +148,15 @@ static void rope_and_bias_gradient(void **state)
     (void)state;
     struct rope_args a = rope_inputs();
     double *dx = copy(a.dy, N * WIDTH), *part = random_values(P * WIDTH);
-    nj_ref_rope_bwd_f64(dx, a.inv_freq, a.pos, N, H, K, HEAD);
+    nj_ref_rope_bwd_f64(dx, part, a.inv_freq, a.pos, N, H, K, HEAD, P);
     check_gradient(rope_loss, &a, a.x, dx, N * WIDTH);
-    nj_ref_bias_bwd_f64(part, dx, N, WIDTH, P);
     check_gradient(rope_loss, &a, a.bias, summed(part, P, WIDTH), WIDTH);
     a.bias = NULL;
     check_gradient(rope_loss, &a, a.x, dx, N * WIDTH);
+
+    double *alone = copy(a.dy, N * WIDTH);
+    nj_ref_rope_bwd_f64(alone, NULL, a.inv_freq, a.pos, N, H, K, HEAD, P);
+    assert_memory_equal(alone, dx, N * WIDTH * sizeof(*dx));
 }
 
 /* (x[i], x[i + D/2]) as a complex number times exp(i a), as the papers write it. */

@@ -73,6 +73,9 @@ static const struct {
     {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1]; st.shared.v4.u32 [%r1], {%r3, %r4, %r5, %r6};"
      "ld.shared.v4.f32 {%r7, %r8, %r9, %r10}, [%r1];",
      "st.global.v4.u32 [%d2], {%r7, %r8, %r9, %r10};", 16},
+    {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1]; st.shared.v4.f32 [%r1], {%r3, %r4, %r5, %r6};"
+     "ld.shared.v4.u32 {%r7, %r8, %r9, %r10}, [%r1];",
+     "st.global.v4.u32 [%d2], {%r7, %r8, %r9, %r10};", 16},
     {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1]; st.shared.v4.u32 [%r1], {%r3, %r4, %r5, %r6};"
      "ld.shared.v4.u32 {%r7, %r8, %r9, %r10}, [%r1];",
      "st.global.v4.u32 [%d2], {%r7, %r8, %r9, %r10};", 16},

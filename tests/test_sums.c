@@ -11,12 +11,14 @@ void nj_ref_accumulate_f64(double *dst, const double *src, int64_t n);
 void nj_ref_add_f64(double *y, const double *a, const double *b, int64_t n);
 void nj_ref_cast_to_f32_f64(double *dst, const double *src, int64_t n);
 void nj_ref_cast_to_lp_f64(double *dst, const double *src, int64_t n);
-void nj_ref_bias_bwd_f64(double *part, const double *dy, int32_t N, int32_t C, int32_t P);
+void nj_ref_rope_bwd_f64(double *dqkv, double *dbias_part, const double *inv_freq,
+                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D, int32_t P);
 void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
 void nj_ref_grad_sumsq_f64(double *part, const double *g, int64_t n, int32_t P);
 void nj_ref_loss_reduce_f64(double *sums, const double *kd, const double *ce, const double *entropy,
                             const double *agree, int32_t M);
-void nj_ref_bias_bwd_f32(float *part, const float *dy, int32_t N, int32_t C, int32_t P);
+void nj_ref_rope_bwd_f32(float *dqkv, float *dbias_part, const float *inv_freq, const int32_t *pos,
+                         int32_t N, int32_t H, int32_t K, int32_t D, int32_t P);
 void nj_ref_colsum_f32(float *dst, const float *part, int32_t P, int32_t C);
 void nj_ref_grad_sumsq_f32(float *part, const float *g, int64_t n, int32_t P);
 void nj_ref_loss_reduce_f32(float *sums, const float *kd, const float *ce, const float *entropy,
@@ -68,10 +70,11 @@ static void losses_are_added_to_the_sums(void **state)
 static void columns_are_added_once(void **state)
 {
     (void)state;
-    enum { ROWS = 11, C = 70, P = 4 };
+    enum { ROWS = 11, H = 3, K = 1, D = 14, C = (H + 2 * K) * D, P = 4 };
+    static const int32_t unturned[ROWS];
     double *dy = random_values(ROWS * C), *part = random_values(P * C), *dst = random_values(C);
     double *before = copy(dst, C);
-    nj_ref_bias_bwd_f64(part, dy, ROWS, C, P);
+    nj_ref_rope_bwd_f64(dy, part, random_values(D / 2), unturned, ROWS, H, K, D, P);
     nj_ref_colsum_f64(dst, part, P, C);
     for (int c = 0; c < C; c++) {
         double want = before[c];
@@ -99,15 +102,18 @@ static void every_square_is_in_one_part(void **state)
 
 /* Sums of all of them, in out[COUNT], of values whose order matters to float32. */
 enum { LONG = 4096, WIDE = 64, PARTS = 8, COUNT = 4 + PARTS + 3 * PARTS * WIDE };
+enum { QUERIES = 2, KEYS = 1, HEAD = WIDE / (QUERIES + 2 * KEYS) };
 
 static void float_sums(const float *x, float *out)
 {
     static float dx[LONG];
+    static const int32_t pos[LONG / WIDE] = {0, 7, 1000};
     float *part = out + 4, *bias = part + PARTS, *gain = bias + PARTS * WIDE;
     memset(out, 0, COUNT * sizeof *out);
     nj_ref_loss_reduce_f32(out, x, x + 1, x + 2, x + 3, LONG - 3);
     nj_ref_grad_sumsq_f32(part, x, LONG, PARTS);
-    nj_ref_bias_bwd_f32(bias, x, LONG / WIDE, WIDE, PARTS);
+    memcpy(dx, x, sizeof dx);
+    nj_ref_rope_bwd_f32(dx, bias, x, pos, LONG / WIDE, QUERIES, KEYS, HEAD, PARTS);
     nj_ref_rmsnorm_bwd_f32(dx, gain, x, x, x, x, NULL, LONG / WIDE, WIDE, PARTS);
     nj_ref_colsum_f32(gain + PARTS * WIDE, x, LONG / WIDE, WIDE);
 }

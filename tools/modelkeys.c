@@ -20,15 +20,16 @@ static const struct {
     {"qwen3", false, true, 128},
 };
 
-enum op_condition { WITH_BIAS, WITH_QK_NORM, WITHOUT_QK_NORM };
+enum op_condition { WITH_QK_NORM, WITHOUT_QK_NORM };
 
 /* Ops that only some models use. */
 static const struct {
     const char *op;
     enum op_condition when;
 } conditional_ops[] = {
-    {"bias_bwd", WITH_BIAS},           {"qknorm_rope_bwd", WITH_QK_NORM},
-    {"qknorm_rope_fwd", WITH_QK_NORM}, {"rope_bwd", WITHOUT_QK_NORM},
+    {"qknorm_rope_bwd", WITH_QK_NORM},
+    {"qknorm_rope_fwd", WITH_QK_NORM},
+    {"rope_bwd", WITHOUT_QK_NORM},
     {"rope_fwd", WITHOUT_QK_NORM},
 };
 
@@ -64,8 +65,7 @@ static int read_config(const json_t *config, struct model_keys *out, char why[WH
 
 static bool op_applies(const struct model_keys *m, const char *op, size_t op_bytes)
 {
-    const bool holds[] = {
-        [WITH_BIAS] = m->qkv_bias, [WITH_QK_NORM] = m->qk_norm, [WITHOUT_QK_NORM] = !m->qk_norm};
+    const bool holds[] = {[WITH_QK_NORM] = m->qk_norm, [WITHOUT_QK_NORM] = !m->qk_norm};
     for (size_t i = 0; i < sizeof(conditional_ops) / sizeof(*conditional_ops); i++)
         if (strlen(conditional_ops[i].op) == op_bytes &&
             !memcmp(conditional_ops[i].op, op, op_bytes))

@@ -70,11 +70,11 @@ static void unrotate(struct work *r, const struct net *n, struct acts *a, const 
         add_columns(r, n, w->knorm, part_k, N, D);
         return;
     }
-    OP(r, nj_rope_bwd(r->s, n->T, a->dqkv, n->inv_freq, rows->pos, N, c->heads, c->kv_heads, D));
-    if (w->bqkv < 0 || !n->grad)
-        return;
-    OP(r, nj_bias_bwd(r->s, n->T, a->part, a->dqkv, N, net_qkv(c), P));
-    add_columns(r, n, w->bqkv, a->part, N, net_qkv(c));
+    float *part = w->bqkv < 0 || !n->grad ? NULL : a->part;
+    OP(r, nj_rope_bwd(r->s, n->T, a->dqkv, part, n->inv_freq, rows->pos, N, c->heads, c->kv_heads,
+                      D, P));
+    if (part)
+        add_columns(r, n, w->bqkv, part, N, net_qkv(c));
 }
 
 static void attention_bwd(struct work *r, const struct net *n, struct acts *a,

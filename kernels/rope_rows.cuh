@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// rope_rows.cuh: rows of query, key and value heads, whose queries and keys are turned in place.
+// Block p has the rows p, p + P, ...; groups of its threads take them in turn, and a thread keeps
+// its place in the row. Heads share the angles of a row, so these lie in shared memory.
+#ifndef NOJIT_ROPE_ROWS_CUH
+#define NOJIT_ROPE_ROWS_CUH
+
+#include "ptx.cuh"
+#include "rope.cuh"
+
+// What one access moves: 4 floats or 8 of the 16-bit type, these two by two.
+static __device__ __forceinline__ void widen(float (&v)[4], uint4 bits)
+{
+    v[0] = __uint_as_float(bits.x);
+    v[1] = __uint_as_float(bits.y);
+    v[2] = __uint_as_float(bits.z);
+    v[3] = __uint_as_float(bits.w);
+}
+static __device__ __forceinline__ void widen(float (&v)[8], uint4 bits)
+{
+    unpack2(v[0], v[1], bits.x);
+    unpack2(v[2], v[3], bits.y);
+    unpack2(v[4], v[5], bits.z);
+    unpack2(v[6], v[7], bits.w);
+}
+static __device__ __forceinline__ uint4 narrow(const float (&v)[4])
+{
+    return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                      __float_as_uint(v[3]));
+}
+static __device__ __forceinline__ uint4 narrow(const float (&v)[8])
+{
+    return make_uint4(pack2(v[0], v[1]), pack2(v[2], v[3]), pack2(v[4], v[5]), pack2(v[6], v[7]));
+}
+template <int V> static __device__ __forceinline__ void add(float (&sum)[V], const float (&x)[V])
+{
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        sum[i] += x[i];
+}
+
+// A thread's elements of one head: V of the lower half and their partners in
+// the upper half.
+template <typename T> struct head_piece {
+    static constexpr int V = vec<T>::N;
+    uint4 lo, hi;
+
+    __device__ __forceinline__ void read(const T *at, unsigned half)
+    {
+        lo = vec<T>::read(at);
+        hi = vec<T>::read(at + half);
+    }
+    __device__ __forceinline__ void write(T *at, unsigned half) const
+    {
+        *reinterpret_cast<uint4 *>(at) = lo;
+        *reinterpret_cast<uint4 *>(at + half) = hi;
+    }
+    __device__ __forceinline__ void add_to(float (&sum)[2][V]) const
+    {
+        float x[2][V];
+        widen(x[0], lo);
+        widen(x[1], hi);
+        add(sum[0], x[0]);
+        add(sum[1], x[1]);
+    }
+};
+
+static __device__ __forceinline__ float4 first_four(const float *x)
+{
+    return make_float4(x[0], x[1], x[2], x[3]);
+}
+
+// a / b, rounded down, of numbers below 2^20; a third of what an integer division takes.
+static __device__ __forceinline__ int quotient(int a, int b)
+{
+    return (unsigned)__fdividef((float)a + 0.5f, (float)b);
+}
+
+// The heads from `first` on that a group of threads covers, and the thread's place in them.
+template <typename T> struct head_range {
+    static constexpr int V = vec<T>::N;
+    static constexpr int SHARED = NJ_THREADS * 2 * V; // floats: a thread's elements
+    int half, kept;                     // kept: heads, or angles of rows, that fill `shared`
+    int heads, groups;                  // heads of a group
+    int in_block, group, piece, column; // head counted in the block, place in head and row
+
+    __device__ __forceinline__ head_range(int first, int last, int D) : half(D / 2)
+    {
+        const int lane = threadIdx.x, pieces = half / V;
+        kept = quotient(NJ_THREADS, pieces);
+        heads = min(last - first, kept);
+        groups = quotient(kept, heads);
+        in_block = quotient(lane, pieces);
+        group = quotient(in_block, heads);
+        piece = (lane - in_block * pieces) * V;
+        column = (first + in_block - group * heads) * D + piece;
+    }
+    // Adds up the groups' sums, in order, to the block's.
+    __device__ __forceinline__ void add_groups(float *part, float *shared,
+                                               const float (&sum)[2][V]) const
+    {
+        const int columns = heads * 2 * half;
+        float *own = shared + in_block * 2 * half + piece;
+        __syncthreads(); // shared may still be read
+        if (group < groups)
+#pragma unroll
+            for (int i = 0; i < V; i += 4) {
+                *reinterpret_cast<float4 *>(own + i) = first_four(sum[0] + i);
+                *reinterpret_cast<float4 *>(own + half + i) = first_four(sum[1] + i);
+            }
+        __syncthreads();
+        for (int c = threadIdx.x; c < columns; c += NJ_THREADS) {
+            float total = 0;
+            for (int g = 0; g < groups; g++)
+                total += shared[g * columns + c];
+            part[c] = total;
+        }
+    }
+};
+
+// Rotations of the block's rows: angles pos inv_freq, backward where the sign is negative.
+struct row_turns {
+    const float *inv_freq;
+    const int *pos;
+    float sign;
+
+    // Cosines and sines of as many rows, from row n on, as are kept: D floats a row.
+    template <typename T>
+    __device__ __forceinline__ void compute(float *turns, const head_range<T> &own, int64_t n,
+                                            int N, int P) const
+    {
+        constexpr int V = vec<T>::N, BATCH = 4; // positions under way
+        const int half = own.half, lanes = own.kept / V, i = threadIdx.x - own.in_block / V * half;
+        if (own.in_block >= lanes * V)
+            return;
+        const float frequency = inv_freq[i];
+        for (int first = own.in_block / V; first < own.kept; first += BATCH * lanes) {
+            int at[BATCH];
+#pragma unroll
+            for (int k = 0; k < BATCH; k++) {
+                const int64_t row = n + (int64_t)(first + k * lanes) * P;
+                at[k] = row < N ? pos[row] : 0;
+            }
+#pragma unroll
+            for (int k = 0; k < BATCH; k++) {
+                const int r = first + k * lanes;
+                if (r < own.kept && n + (int64_t)r * P < N) {
+                    float sin_a, cos_a;
+                    turn((float)at[k], frequency, sin_a, cos_a);
+                    turns[r * 2 * half + i] = cos_a;
+                    turns[r * 2 * half + half + i] = sign * sin_a;
+                }
+            }
+        }
+    }
+};
+
+// Turns the heads of `own` that end before column `turned`: queries and keys. `part` is that of its
+// first head.
+template <typename T>
+static __device__ __forceinline__ void rope_range(const head_range<T> &own, int turned, T *x,
+                                                  const T *bias, float *part, const row_turns &by,
+                                                  int N, int width, int P)
+{
+    constexpr int V = vec<T>::N, AHEAD = 2; // pieces of a thread under way
+    __shared__ __align__(16) float shared[head_range<T>::SHARED];
+    const int half = own.half, step = own.groups * P; // rows
+    const int64_t stride = (int64_t)step * width;
+    int left = own.group < own.groups ? (int)(N - blockIdx.x) - own.group * P : 0;
+    T *row = x + (blockIdx.x + (int64_t)own.group * P) * width + own.column;
+    float sum[2][V] = {}, offset[2][V] = {};
+    head_piece<T> next[AHEAD];
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++)
+        if (left > k * step)
+            next[k].read(row + k * stride, half);
+    if (bias) {
+        head_piece<T> b;
+        b.read(bias + own.column, half);
+        b.add_to(offset);
+    }
+    int r = own.group;
+    for (int64_t n = blockIdx.x; n < N; n += (int64_t)own.kept * P, r -= own.kept) {
+        __syncthreads(); // shared may still be read
+        by.compute(shared, own, n, N, P);
+        __syncthreads();
+        for (; r < own.kept && left > 0; r += own.groups, left -= step, row += stride) {
+            head_piece<T> now = next[0];
+#pragma unroll
+            for (int k = 1; k < AHEAD; k++)
+                next[k - 1] = next[k];
+            if (left > AHEAD * step)
+                next[AHEAD - 1].read(row + AHEAD * stride, half);
+            if (own.column < turned || bias) {
+                float y[2][V];
+                widen(y[0], now.lo);
+                widen(y[1], now.hi);
+                if (bias) {
+                    add(y[0], offset[0]);
+                    add(y[1], offset[1]);
+                }
+                if (own.column < turned) {
+                    rotation<V> angle;
+                    angle.load(shared + r * 2 * half + own.piece, half);
+                    angle.apply(y[0], y[1]);
+                }
+                now.lo = narrow(y[0]);
+                now.hi = narrow(y[1]);
+                now.write(row, half);
+            }
+            if (part)
+                now.add_to(sum);
+        }
+    }
+    if (part)
+        own.add_groups(part, shared, sum);
+}
+
+// Turns the query and key heads of rows p, p + P, ... in block p. A bias is added first; sums of
+// the rows as they then are, in the element type, go to row p of `part`. Without both, values are
+// not touched. What a thread reads of its next rows is under way while it works on one.
+template <typename T>
+static __device__ __forceinline__ void
+rope_rows(T *x, const T *bias, float *part, const row_turns &by, int N, int H, int K, int D, int P)
+{
+    const int width = (H + 2 * K) * D, last = bias || part ? H + 2 * K : H + K;
+    float *sums = part ? part + (int64_t)blockIdx.x * width : nullptr;
+    for (int first = 0; first < last;) {
+        const head_range<T> own(first, last, D);
+        rope_range(own, (H + K) * D, x, bias, sums ? sums + first * D : nullptr, by, N, width, P);
+        first += own.heads;
+    }
+}
+
+#endif

@@ -1,39 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// heads.cuh: normalised and rotated heads belong to groups of threads within a warp; a thread holds
-// V elements of the lower half of a head and their partners in the upper half.
+// heads.cuh: normalised and rotated heads. A warp takes a row, groups of its threads a head each; a
+// thread holds V elements of the lower half of a head and their partners in the upper half, the
+// same columns of every head that it takes, so that it needs their sines once a row.
 #ifndef NOJIT_HEADS_CUH
 #define NOJIT_HEADS_CUH
 
 #include "rope.cuh"
 
+// The halves of a word in one instruction each; the conversion of the type takes two for the upper.
+template <> __device__ __forceinline__ void vec<__nv_bfloat16>::set(uint4 bits)
+{
+    const uint32_t word[4] = {bits.x, bits.y, bits.z, bits.w};
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        v[i] = __uint_as_float(word[i / 2] << 16);
+        v[i + 1] = __uint_as_float(word[i / 2] & 0xffff0000u);
+    }
+}
+
 template <typename T> struct head_share {
     static constexpr int V = vec<T>::N;
+    static constexpr int WARPS = NJ_THREADS / 32;
     int width;  // threads of a group, a power of two
-    int group;  // which group of the block the thread is in
-    int groups; // of the block
+    int group;  // which group of the warp the thread is in
+    int groups; // of the warp
     bool used;  // the thread has elements: only D / (2 V) of a group have
-    int lo, hi; // first element of the thread in each half; 0 and D/2 where it has none
+    int column; // its first element in the lower half; 0 where it has none
 
     __device__ __forceinline__ explicit head_share(int D)
     {
         const int pieces = D / (2 * V);
-        width = 4;
-        while (width < pieces)
-            width *= 2;
-        const int lane = threadIdx.x % width;
-        group = threadIdx.x / width;
-        groups = NJ_THREADS / width;
+        int bits = 2;
+        while (1 << bits < pieces)
+            bits++;
+        width = 1 << bits;
+        const int lane = threadIdx.x & (width - 1);
+        group = threadIdx.x % 32 >> bits;
+        groups = 32 >> bits;
         used = lane < pieces;
-        lo = used ? lane * V : 0;
-        hi = lo + D / 2;
+        column = used ? lane * V : 0;
     }
-    // Sum over the group, the same in each of its threads. The whole warp must call it.
-    __device__ __forceinline__ float sum(float x) const
+    // Sums over the group, the same in each of its threads. The whole warp must call it.
+    template <int COUNT> __device__ __forceinline__ void sum(float (&x)[COUNT]) const
     {
         for (int d = width / 2; d > 0; d >>= 1)
-            x += __shfl_xor_sync(0xffffffffu, x, d);
-        return x;
+#pragma unroll
+            for (int i = 0; i < COUNT; i++)
+                x[i] += __shfl_xor_sync(0xffffffffu, x[i], d);
     }
 };
 

@@ -1,53 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heads.cuh"
 
-// A block a row, a group of threads a head; all threads make every turn, since sums need whole
-// warps.
+// Copies a row's values, four accesses under way.
+template <typename T>
+static __device__ __forceinline__ void copy_values(T *y, const T *x, int count)
+{
+    constexpr int V = vec<T>::N, UNDER_WAY = 4;
+#pragma unroll 1
+    for (int first = threadIdx.x % 32 * V; first < count; first += UNDER_WAY * 32 * V) {
+        typename vec<T>::raw raw[UNDER_WAY] = {};
+#pragma unroll
+        for (int u = 0; u < UNDER_WAY; u++)
+            if (first + u * 32 * V < count)
+                raw[u] = vec<T>::read(x + first + u * 32 * V);
+#pragma unroll
+        for (int u = 0; u < UNDER_WAY; u++)
+            if (first + u * 32 * V < count)
+                *reinterpret_cast<typename vec<T>::raw *>(y + first + u * 32 * V) = raw[u];
+    }
+}
+
+// A warp a row. Each turn takes HEADS heads a group, all queries or all keys; all threads make
+// every turn, since sums need whole warps. The heads of a turn are read during the one before.
 template <typename T>
 static __device__ __forceinline__ void
 qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const float *inv_freq,
                 const int *pos, int N, int H, int K, int D, float eps)
 {
-    constexpr int V = vec<T>::N;
+    constexpr int V = vec<T>::N, HEADS = 2;
     const head_share<T> share(D);
-    const int64_t n = blockIdx.x, row = n * (H + 2 * K) * D;
-    rotation<V> rot;
-    for (int first = 0; first < H + 2 * K; first += share.groups) {
-        const int h = first + share.group;
-        const bool active = share.used && h < H + 2 * K;
-        const int64_t at = row + (int64_t)h * D;
-        typename vec<T>::raw lo_raw = {}, hi_raw = {};
-        if (active) {
-            lo_raw = vec<T>::read(x + at + share.lo);
-            hi_raw = vec<T>::read(x + at + share.hi);
-        }
-        if (first == 0) // here, so that the loads above are under way
-            rot.set(pos[n], inv_freq + share.lo, 1.0f);
-        vec<T> lo, hi;
-        lo.set(lo_raw);
-        hi.set(hi_raw);
-        float sum = 0;
+    const int64_t n = (int64_t)blockIdx.x * share.WARPS + threadIdx.x / 32;
+    if (n >= N)
+        return;
+    x += n * (H + 2 * K) * D;
+    y += n * (H + 2 * K) * D;
+    rstd += n * (H + K);
+    const int half = D / 2, rotated = H + K;
+    const float per_element = __fdividef(1.0f, D);
+    typename vec<T>::raw raw[HEADS][2];
+    const auto turn_end = [&](int first) {
+        return min(first + HEADS * share.groups, first < H ? H : rotated);
+    };
+    const auto read = [&](int first, int end) {
 #pragma unroll
-        for (int i = 0; i < V; i++)
-            sum += lo.v[i] * lo.v[i] + hi.v[i] * hi.v[i];
-        const float r = rsqrtf(share.sum(sum) / D + eps);
-        if (!active)
-            continue;
-        if (h < H + K) {
-            const T *w = h < H ? wq : wk;
-            vec<T> gain_lo, gain_hi;
-            gain_lo.load(w + share.lo);
-            gain_hi.load(w + share.hi);
+        for (int u = 0; u < HEADS; u++) {
+            const int h = first + u * share.groups + share.group;
+            raw[u][0] = raw[u][1] = {};
+            if (share.used && h < end) {
+                raw[u][0] = vec<T>::read(x + h * D + share.column);
+                raw[u][1] = vec<T>::read(x + h * D + share.column + half);
+            }
+        }
+    };
+    int end = turn_end(0);
+    read(0, end);
+    if (y != x)
+        copy_values(y + rotated * D, x + rotated * D, K * D);
+    rotation<V> rot;
+    rot.set(pos[n], inv_freq + share.column, 1.0f);
+    typename vec<T>::raw gain_raw[2];
+    for (int first = 0; first < rotated;) {
+        if (first == 0 || first == H) { // before the loads below, which take longer
+            const T *w = (first < H ? wq : wk) + share.column;
+            gain_raw[0] = vec<T>::read(w);
+            gain_raw[1] = vec<T>::read(w + half);
+        }
+        vec<T> lo[HEADS], hi[HEADS], gain_lo, gain_hi;
+        float sum[HEADS] = {};
+#pragma unroll
+        for (int u = 0; u < HEADS; u++) {
+            lo[u].set(raw[u][0]);
+            hi[u].set(raw[u][1]);
+        }
+        const int next_end = turn_end(end);
+        read(end, next_end);
+        gain_lo.set(gain_raw[0]);
+        gain_hi.set(gain_raw[1]);
+#pragma unroll
+        for (int u = 0; u < HEADS; u++)
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                sum[u] += lo[u].v[i] * lo[u].v[i] + hi[u].v[i] * hi[u].v[i];
+        share.sum(sum);
+#pragma unroll
+        for (int u = 0; u < HEADS; u++) {
+            const int h = first + u * share.groups + share.group;
+            const float r = rsqrtf(sum[u] * per_element + eps);
 #pragma unroll
             for (int i = 0; i < V; i++) {
-                lo.v[i] = lo.v[i] * r * gain_lo.v[i];
-                hi.v[i] = hi.v[i] * r * gain_hi.v[i];
+                lo[u].v[i] = lo[u].v[i] * r * gain_lo.v[i];
+                hi[u].v[i] = hi[u].v[i] * r * gain_hi.v[i];
             }
-            rot.apply(lo.v, hi.v);
-            if (share.lo == 0)
-                rstd[n * (H + K) + h] = r;
+            rot.apply(lo[u].v, hi[u].v);
+            if (!share.used || h >= end)
+                continue;
+            if (share.column == 0)
+                rstd[h] = r;
+            lo[u].store(y + h * D + share.column);
+            hi[u].store(y + h * D + share.column + half);
         }
-        lo.store(y + at + share.lo);
-        hi.store(y + at + share.hi);
+        first = end;
+        end = next_end;
     }
 }

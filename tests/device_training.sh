@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_training.sh: distillations of Qwen2 and Llama form on a T4, an RTX 4090, an RTX 5090 and a GB10, simulated, and an H100 in a build for sm_90:
+# device_training.sh: distillations of Qwen2, Llama and Qwen3 form on a T4, an RTX 4090, an RTX 5090 and a GB10, simulated, and an H100 in a build for sm_90:
 # the figures are those of the CPU but for what 16 bits round. With EVERY=1 PyTorch's numbers (tests/golden) too, in both
 # precisions.
 # tier: all
@@ -10,7 +10,7 @@ set -eu
 : "${EVERY:=0}"
 . tests/simulated.sh
 
-for form in tiny tiny-llama; do
+for form in tiny tiny-llama tiny-qwen3; do
     "$nojit" init --preset nojit-$form --out "$d/$form" >/dev/null
     "$nojit" init --preset nojit-$form --seed 2 --out "$d/$form-teacher" >/dev/null
 done
@@ -31,7 +31,7 @@ close() { # U A B
         { if (NF != 8 || far($1, $5, u) || far($3, $7, u) || far($2, $6, 8 * u) || far($4, $8, 8 * u)) { print NR ": " $0; bad = 1 } }
         END { exit bad || NR != 4 }'
 }
-for form in tiny tiny-llama; do
+for form in tiny tiny-llama tiny-qwen3; do
     distill $form "$d/cpu" --device cpu
     figures "$d/cpu" >"$d/$form.cpu"
 done
@@ -50,7 +50,7 @@ for p in $profiles; do
     name=${p%:*} arch=${p#*:}
     [[ $held == *" sm_$arch "* ]] || continue # sm_90a: its attention is exempt (device_kernels.sh)
     tested=$((tested + 1))
-    for form in tiny tiny-llama; do distillation "$name" "$arch" $form; done
+    for form in tiny tiny-llama tiny-qwen3; do distillation "$name" "$arch" $form; done
     [ "$EVERY" = 1 ] || continue
     for dtype in float32 16-bit; do
         if NOJIT_SIM_DEVICE=$name GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/test_golden" >"$d/log" 2>&1; then

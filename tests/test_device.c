@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_device.c: memory, copies, events, graphs and matrix products on every device that works
- * here: the CPU, and a GPU if there is one. Link it as a program is linked: generated objects,
- * blobs.o, libnojit.a.
+ * test_device.c: memory, copies, events, graphs, matrix products and heads normed in place on
+ * every device that works here: the CPU, and a GPU if there is one. Link it as a program is linked:
+ * generated objects, blobs.o, libnojit.a.
  *
  * A product is held against a loop in double with the bound that any order of summation meets:
  * |got - want| <= (K + 2) u sum |a b| + rounding of the result.
  */
 #include "device_fixture.h"
+
+#include "nojit_ops.h"
 
 #include <math.h>
 
@@ -405,6 +407,45 @@ static void test_graph(void **state)
     array_free(d, &want);
 }
 
+/* Heads normed and rotated where they lie have the bits of those written elsewhere. */
+static void check_heads_in_place(struct device *d, enum nj_dtype T)
+{
+    enum { N = 5, H = 4, K = 2, D = 128, WIDTH = (H + 2 * K) * D };
+    static const int32_t pos[N] = {0, 1, 7, 1000, 32767};
+    struct array x = array_make(d, T, N * WIDTH), y = array_make(d, T, N * WIDTH);
+    struct array wq = array_make(d, T, D), wk = array_make(d, T, D);
+    struct array rstd = array_make(d, NJ_F32, N * (H + K)),
+                 again = array_make(d, NJ_F32, N * (H + K));
+    struct array inv_freq = array_make(d, NJ_F32, D / 2);
+    void *at;
+
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, sizeof pos, &at), 0);
+    assert_int_equal(nj_copy(d->s, at, pos, sizeof pos), 0);
+    assert_int_equal(nj_qknorm_rope_fwd(d->s, T, y.device, rstd.device, x.device, wq.device,
+                                        wk.device, inv_freq.device, at, N, H, K, D, 1e-6f),
+                     0);
+    assert_int_equal(nj_qknorm_rope_fwd(d->s, T, x.device, again.device, x.device, wq.device,
+                                        wk.device, inv_freq.device, at, N, H, K, D, 1e-6f),
+                     0);
+    struct array *all[] = {&x, &y, &rstd, &again, &wq, &wk, &inv_freq};
+    for (size_t i = 0; i < 4; i++)
+        array_download(d, all[i]);
+    assert_memory_equal(x.raw, y.raw, y.bytes);
+    assert_memory_equal(again.raw, rstd.raw, rstd.bytes);
+    nj_free(d->ctx, NJ_MEM_DEVICE, at);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        array_free(d, all[i]);
+}
+
+static void test_heads_in_place(void **state)
+{
+    struct device *d = need(state);
+
+    check_heads_in_place(d, NJ_F32);
+    if (!d->is_cpu)
+        check_heads_in_place(d, NJ_LP);
+}
+
 static void test_graphs_can_be_switched_off(void **state)
 {
     const struct nj_options options = {.device =
@@ -457,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_impossible_products_are_refused),
         cmocka_unit_test(test_many_shapes),
         cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_heads_in_place),
         cmocka_unit_test(test_graphs_can_be_switched_off),
         cmocka_unit_test(test_every_kernel_is_loaded),
         cmocka_unit_test(test_the_binary_holds_every_kernel),

@@ -40,6 +40,21 @@ static void half_a_billion_at_2048_needs_13_gb(void **state)
     assert_true(planned(c, c, &training, 1) <= 13000000000u);
 }
 
+/* Heads are normed where the product wrote them if nobody reads them afterwards: what norms need then
+ * are their gains and a root a row and head, not another 134 MB. */
+static void evaluation_norms_heads_in_place(void **state)
+{
+    (void)state;
+    const struct model_config *normed = shape("qwen3-0.6b");
+    struct model_config plain = *normed;
+    struct train_options o = training;
+    plain.qk_norm = false;
+    const size_t rows = 8 * (size_t)o.seq_len;
+    const size_t roots = rows * (size_t)(plain.heads + plain.kv_heads) * sizeof(float);
+    o.steps = 0;
+    assert_in_range(planned(normed, NULL, &o, 8) - planned(&plain, NULL, &o, 8), roots, 2 * roots);
+}
+
 /* The plan is not monotone in the batch, as the chunks of the head are equal: 2,049 rows are two of
  * 1,032. So the search is held against all batches, at budgets around each plan. */
 static void largest_is_the_largest(void **state)
@@ -88,6 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(half_a_billion_at_2048_needs_13_gb),
+        cmocka_unit_test(evaluation_norms_heads_in_place),
         cmocka_unit_test(largest_is_the_largest),
         cmocka_unit_test(limits_of_a_batch_hold),
     };

@@ -224,6 +224,18 @@ static void qknorm_rope_is_rmsnorm_then_rope(void **state)
     assert_all_close(y, want, N * WIDTH, 1e-13);
 }
 
+static void qknorm_rope_in_place(void **state)
+{
+    (void)state;
+    struct rope_args a = rope_inputs();
+    double *want = zeros(N * WIDTH), *rstd = zeros(N * (H + K)), *y = copy(a.x, N * WIDTH);
+    double *in_place = zeros(N * (H + K));
+    nj_ref_qknorm_rope_fwd_f64(want, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS);
+    nj_ref_qknorm_rope_fwd_f64(y, in_place, y, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS);
+    assert_memory_equal(y, want, N * WIDTH * sizeof(*y));
+    assert_memory_equal(in_place, rstd, N * (H + K) * sizeof(*rstd));
+}
+
 static double swiglu_loss(void *args)
 {
     const struct norm_args *a = args;
@@ -438,6 +450,7 @@ int main(void)
         cmocka_unit_test_setup(rope_turns_pairs_by_the_angle, reset),
         cmocka_unit_test_setup(qknorm_rope_gradient, reset),
         cmocka_unit_test_setup(qknorm_rope_is_rmsnorm_then_rope, reset),
+        cmocka_unit_test_setup(qknorm_rope_in_place, reset),
         cmocka_unit_test_setup(swiglu_gradient, reset),
         cmocka_unit_test_setup(embedding_gradient, reset),
         cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),

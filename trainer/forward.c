@@ -24,14 +24,14 @@ static void attention(struct work *r, const struct net *n, struct acts *a, const
                           a->S, c->heads, c->kv_heads, scale));
 }
 
-/* qkv = rotate(norm(y Wqkv^T + bias)) */
+/* qkv = rotate(norm(y Wqkv^T + bias)); in place where no backward pass needs the product. */
 static void project_qkv(struct work *r, const struct net *n, struct acts *a,
                         const struct rows *rows, int layer, const struct layer_acts *v)
 {
     const struct model_config *c = &n->c;
     const struct layer_params *w = &n->p.layer[layer];
     int N = acts_rows(a);
-    product_fwd(r, n, a, layer, PRODUCT_QKV, c->qk_norm ? v->raw : v->qkv, a->y);
+    product_fwd(r, n, a, layer, PRODUCT_QKV, v->raw, a->y);
     if (c->qk_norm)
         OP(r, nj_qknorm_rope_fwd(r->s, n->T, v->qkv, v->rstd_qk, v->raw, net_weight(n, w->qnorm),
                                  net_weight(n, w->knorm), n->inv_freq, rows->pos, N, c->heads,

@@ -72,7 +72,8 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     out->rstd2 = mode == ACTS_TRAIN ? carve_take(m, kept * N * sizeof(float)) : out->rstd1;
     out->qkv = carve_take(m, cached * QKV * e);
     if (c->qk_norm) {
-        out->raw = carve_take(m, kept * N * QKV * e);
+        if (mode == ACTS_TRAIN) /* otherwise rows are normed and rotated in place */
+            out->raw = carve_take(m, kept * N * QKV * e);
         out->rstd_qk = carve_take(m, kept * N * (size_t)(c->heads + c->kv_heads) * sizeof(float));
     }
     out->o = carve_take(m, kept * N * (size_t)(c->heads * c->head_dim) * e);
@@ -115,13 +116,12 @@ struct layer_acts acts_layer(const struct net *n, const struct acts *a, int laye
         .rstd2 = a->rstd2 + l * N,
         .lse = a->lse + l * N * heads,
     };
-    if (c->qk_norm) {
-        v.raw = a->raw + l * N * QKV * e;
-        v.rstd_qk = a->rstd_qk + l * N * (heads + (size_t)c->kv_heads);
-    }
     if (a->mode == ACTS_DECODE) {
         v.cache = a->qkv + (size_t)layer * (size_t)a->S * QKV * e;
         v.qkv = v.cache + (size_t)a->decode_pos * QKV * e;
     }
+    v.raw = a->raw ? a->raw + l * N * QKV * e : v.qkv;
+    if (c->qk_norm)
+        v.rstd_qk = a->rstd_qk + l * N * (heads + (size_t)c->kv_heads);
     return v;
 }

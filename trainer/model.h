@@ -137,7 +137,7 @@ struct acts {
     char *s1, *s2;        /* [layers + 1] and [layers] residual stream before each norm, [N, C] */
     float *rstd1, *rstd2; /* [N] each */
     char *qkv;      /* [N, (H + 2K) D] after rotation; ACTS_DECODE: a cache of S rows a layer */
-    char *raw;      /* before norm and rotation; only with qk_norm */
+    char *raw;      /* before norm and rotation; only ACTS_TRAIN with qk_norm: else in qkv */
     float *rstd_qk; /* [N, H + K] */
     char *o;        /* [N, H D] */
     float *lse;     /* [B, H, S] */

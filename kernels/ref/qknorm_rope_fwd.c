@@ -39,6 +39,7 @@ void NJ_REF(qknorm_rope_fwd)(real *y, real *rstd, const real *x, const real *wq,
         for (int32_t h = 0; h < H + K; h++)
             rstd[(int64_t)n * (H + K) + h] =
                 norm_rotate(out + h * D, in + h * D, h < H ? wq : wk, co, si, D, (real)eps);
-        memcpy(out + rotated, in + rotated, (size_t)(width - rotated) * sizeof(real));
+        if (out != in)
+            memcpy(out + rotated, in + rotated, (size_t)(width - rotated) * sizeof(real));
     }
 }

@@ -15,7 +15,8 @@ bodies() {
     cut -f2 "$BUILD/sim/ptx.txt" | while read -r path; do
         name=${path##*/}
         name=${name%.ptx}
-        [[ $held == *" sm_${name##*.sm_} "* ]] || continue # of an earlier build
+        # Others are of an earlier build.
+        [[ $held == *" sm_${name##*.sm_} "* ]] && grep -q "^${name%.sm_*}	" "$BUILD/gen/keys.txt" || continue
         printf '%s %s %s\n' "${name%.sm_*}" "${name##*.sm_}" \
             "$(sed -E '/^\.target /d; /^\/\//d; /^[[:space:]]*\.file/d' "$BUILD/sim/$path" | sha256sum | cut -c1-32)"
     done | sort -t' ' -k2,2n -k1,1

@@ -163,7 +163,7 @@ static __device__ __forceinline__ void rope_range(const head_range<T> &own, int 
                                                   const T *bias, float *part, const row_turns &by,
                                                   int N, int width, int P)
 {
-    constexpr int V = vec<T>::N, AHEAD = 2; // pieces of a thread under way
+    constexpr int V = vec<T>::N, AHEAD = 3; // pieces of a thread under way
     __shared__ __align__(16) float shared[head_range<T>::SHARED];
     const int half = own.half, step = own.groups * P; // rows
     const int64_t stride = (int64_t)step * width;

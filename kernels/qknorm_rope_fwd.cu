@@ -52,19 +52,23 @@ qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const f
             }
         }
     };
+    // All of these are under way before anything waits.
     int end = turn_end(0);
     read(0, end);
+    const int position = pos[n];
+    typename vec<T>::raw gain_raw[2];
+    const auto read_gain = [&](const T *w) {
+        gain_raw[0] = vec<T>::read(w + share.column);
+        gain_raw[1] = vec<T>::read(w + share.column + half);
+    };
+    read_gain(wq);
     if (y != x)
         copy_values(y + rotated * D, x + rotated * D, K * D);
     rotation<V> rot;
-    rot.set(pos[n], inv_freq + share.column, 1.0f);
-    typename vec<T>::raw gain_raw[2];
+    rot.set(position, inv_freq + share.column, 1.0f);
     for (int first = 0; first < rotated;) {
-        if (first == 0 || first == H) { // before the loads below, which take longer
-            const T *w = (first < H ? wq : wk) + share.column;
-            gain_raw[0] = vec<T>::read(w);
-            gain_raw[1] = vec<T>::read(w + half);
-        }
+        if (first == H)
+            read_gain(wk); // before the loads below, which take longer
         vec<T> lo[HEADS], hi[HEADS], gain_lo, gain_hi;
         float sum[HEADS] = {};
 #pragma unroll

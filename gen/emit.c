@@ -15,7 +15,9 @@ static const char *const elements[][6] = {
     [STYLE_REF_F64] = {"double", "double", "double", "int32_t", "double", "double"},
 };
 
-const char *param_declaration(const struct param *p, enum style style, const struct key *k)
+/* The declaration of p, without what separates it from the next; k may be NULL except for
+ * STYLE_KERNEL. */
+static const char *param_declaration(const struct param *p, enum style style, const struct key *k)
 {
     static const char *const values[] = {
         [DTYPE_F32] = "float", [DTYPE_I32] = "int32_t", [DTYPE_I64] = "int64_t"};

@@ -16,9 +16,6 @@ enum style {
     STYLE_REF_F32,  /* the references */
     STYLE_REF_F64
 };
-/* The declaration of p, without what separates it from the next; k may be NULL except for
- * STYLE_KERNEL. */
-const char *param_declaration(const struct param *p, enum style style, const struct key *k);
 /* All declarations as words, separated by commas, up to but without the closing parenthesis. */
 void put_declarations(struct text *t, int indent, const struct contract *c, enum style style,
                       const struct key *k);

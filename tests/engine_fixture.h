@@ -178,6 +178,16 @@ static struct engine *open_engine(const char *student, const char *teacher,
     return e;
 }
 
+/* Name of the tensor that holds an element, or "padding". */
+static inline const char *params_name_at(const struct params *p, int64_t element)
+{
+    for (size_t i = 0; i < p->specs; i++)
+        if (p->first[i] >= 0 && element >= p->first[i] &&
+            element - p->first[i] < tensor_elements(&p->spec[i]))
+            return p->spec[i].name;
+    return "padding";
+}
+
 static int fixture_open(void **state)
 {
     (void)state;

@@ -48,7 +48,6 @@ struct result {
 
 /* ---- harness_compare.c ---- */
 size_t type_bytes(enum case_type type);
-const char *type_name(enum case_type type);
 /* The nearest value that the stored type holds. */
 double round_to_type(double x, enum case_type type, int lp_is_f16);
 /* Between host values (double[], or int32_t[] for CASE_I32) and bytes as stored. Values must be

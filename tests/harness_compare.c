@@ -22,16 +22,6 @@ size_t type_bytes(enum case_type type)
     return bytes[type];
 }
 
-const char *type_name(enum case_type type)
-{
-    static const char *const names[] = {[CASE_F32] = "f32",
-                                        [CASE_LP] = "lp",
-                                        [CASE_I32] = "i32",
-                                        [CASE_F8] = "f8",
-                                        [CASE_BF16] = "bf16"};
-    return names[type];
-}
-
 static double round_narrow(double x, const struct narrow *n)
 {
     if (x == 0 || !isfinite(x))

@@ -178,7 +178,6 @@ static void check_toolkit(struct check *c, const struct checked_key *k)
 static void check_key(struct check *c, struct checked_key *k)
 {
     const struct nji_entry *e = k->entry;
-    struct span container = {0};
     if (!e) {
         report_add(&c->report, k->key->key, "", "missing: not in the index");
         return;
@@ -189,7 +188,7 @@ static void check_key(struct check *c, struct checked_key *k)
     } else if (!span_has(c->parts.blobs, e->blob_off, e->blob_bytes)) {
         report_add(&c->report, k->key->key, "", "its container reaches past the end of the blobs");
     } else {
-        container = span_part(c->parts.blobs, e->blob_off, e->blob_bytes);
+        const struct span container = span_part(c->parts.blobs, e->blob_off, e->blob_bytes);
         if (XXH3_64bits(container.data, container.bytes) != e->blob_hash)
             report_add(&c->report, k->key->key, "",
                        "the hash of its container is not the recorded one");

@@ -70,14 +70,10 @@ void plan_layout(const struct net *student, const struct net *teacher,
                  struct plan *plan);
 /* Of a moment. */
 size_t optimizer_state_bytes(enum optimizer_state kept);
-/* Appends a region. */
-void plan_add(struct plan *p, enum plan_place place, const char *name, size_t bytes);
 
 /* ---- stage.c ---- */
 
 void rows_carve(int rows, int padded, struct carve *c, struct rows *out);
-/* Host side of a micro-batch: sorted ids, valid rows. scratch: rows ints. */
-int stage_batch(const struct shape *s, const struct batch *b, struct rows *out, int32_t *scratch);
 
 /* ---- teacher.c ---- */
 

@@ -47,8 +47,6 @@ enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS }
 int64_t params_product(const struct params *p, int layer, enum product which);
 /* Where the next parameter may start. */
 int64_t params_align(int64_t element);
-/* Name of the tensor that holds an element, or "padding". */
-const char *params_name_at(const struct params *p, int64_t element);
 
 /* ---- issuing work ---- */
 

@@ -129,7 +129,8 @@ int option_match(const struct command_info *c, const char *word, size_t bytes,
                : fail(NJ_E_ARG, "unknown option --%s; see `nojit %s --help`", out->word, c->name);
 }
 
-bool option_is_flag(const struct option_match *m)
+/* Whether the option, or this spelling of it, needs no value. */
+static bool is_flag(const struct option_match *m)
 {
     return m->o->kind == OPT_FLAG || m->value != NULL;
 }
@@ -250,7 +251,7 @@ static int unset_choice(const struct option_match *m, struct settings *s)
 
 int option_set(const struct option_match *m, const char *value, struct settings *s)
 {
-    if (!option_is_flag(m))
+    if (!is_flag(m))
         return set_value(m->o, m->word, value, s);
     const int on = value == NULL ? 1 : truth(value);
     if (on < 0)
@@ -288,7 +289,7 @@ static int parse_option(const struct command_info *c, int argc, char **argv, int
         err = option_set(&m, word + n + 1, s);
         return err ? err : 1;
     }
-    if (option_is_flag(&m)) {
+    if (is_flag(&m)) {
         const bool given = i + 1 < argc && truth(argv[i + 1]) >= 0;
         err = option_set(&m, given ? argv[i + 1] : NULL, s);
         return err ? err : 1 + given;

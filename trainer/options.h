@@ -64,8 +64,6 @@ int option_match(const struct command_info *c, const char *word, size_t bytes,
                  struct option_match *out);
 /* Sets one value; a flag's is true or false, and NULL is true. */
 int option_set(const struct option_match *m, const char *value, struct settings *s);
-/* Whether the option, or this spelling of it, needs no value. */
-bool option_is_flag(const struct option_match *m);
 
 /* Applies a YAML file of options. */
 int option_file_read(const struct command_info *c, const char *path, struct settings *s);

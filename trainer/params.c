@@ -107,12 +107,3 @@ void params_free(struct params *p)
     free(p->layer);
     *p = (struct params){0};
 }
-
-const char *params_name_at(const struct params *p, int64_t element)
-{
-    for (size_t i = 0; i < p->specs; i++)
-        if (p->first[i] >= 0 && element >= p->first[i] &&
-            element - p->first[i] < tensor_elements(&p->spec[i]))
-            return p->spec[i].name;
-    return "padding";
-}

@@ -41,7 +41,7 @@ void plan_shape(const struct model_config *student, const struct model_config *t
     };
 }
 
-void plan_add(struct plan *p, enum plan_place place, const char *name, size_t bytes)
+static void plan_add(struct plan *p, enum plan_place place, const char *name, size_t bytes)
 {
     struct plan_region *r = &p->region[p->count++];
     *r = (struct plan_region){.place = place, .bytes = bytes};

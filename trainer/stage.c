@@ -81,8 +81,10 @@ static int compact(const struct shape *s, const struct batch *b, struct rows *ou
     return used;
 }
 
-/* Returns how many chunks of the head hold its valid rows, or a negative code. */
-int stage_batch(const struct shape *s, const struct batch *b, struct rows *out, int32_t *scratch)
+/* Host side of a micro-batch: sorted ids, valid rows. scratch: rows ints. Returns how many chunks of the
+ * head hold its valid rows, or a negative code. */
+static int stage_batch(const struct shape *s, const struct batch *b, struct rows *out,
+                       int32_t *scratch)
 {
     size_t bytes = (size_t)s->rows * sizeof(int32_t);
     if ((int64_t)b->B * b->S != s->rows)

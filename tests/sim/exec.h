@@ -126,18 +126,12 @@ static inline void *sim_slot(const struct warp *warp, sim_place place)
 /* Keeps the launch's first fault, as a sentence with kernel, line, block and thread, and stops. */
 void sim_fault_at(struct warp *warp, const struct insn *insn, int lane, enum sim_fault_kind kind,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* The same for a launch that has not begun; returns -1. */
-int sim_fault_set(struct sim_fault *fault, enum sim_fault_kind kind, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 void sim_set_mask(struct warp *warp, uint32_t mask);
 /* What obeys @p for instructions of GUARD_LANES. */
 void sim_run_guarded(struct warp *warp, const struct insn *insn);
-/* Lanes whose predicate is set, active or not. */
-uint32_t sim_lanes_set(const struct warp *warp, sim_place predicate);
 /* True if all of those lanes that live are here; if not, the group waits for them. */
 bool sim_gather(struct warp *warp, uint32_t lanes);
-void sim_run_warp(struct warp *warp);
 void sim_run_block(struct block *block);
 
 /* Shared memory. The address of lane's access: its bytes must lie in shared memory, aligned to
@@ -150,9 +144,7 @@ enum sim_shared_use {
     USE_IN_FLIGHT, /* a cp.async that is not waited for */
     USE_ARRIVED    /* its end; kept as USE_PLAIN */
 };
-/* Note accesses of words, and find races and reads of what was not written. */
-bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
-                     uint32_t bytes);
+/* Notes accesses of words, and finds races and reads of what was not written. */
 bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                       uint32_t bytes, enum sim_shared_use use);
 /* A read by which a word reaches several lanes, as ldmatrix does. */

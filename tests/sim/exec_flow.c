@@ -14,7 +14,8 @@ void sim_set_mask(struct warp *warp, uint32_t mask)
         warp->lanes[lane] = 0 - (mask >> lane & 1);
 }
 
-uint32_t sim_lanes_set(const struct warp *warp, sim_place predicate)
+/* Lanes whose predicate is set, active or not. */
+static uint32_t lanes_set(const struct warp *warp, sim_place predicate)
 {
     const uint32_t *set = sim_slot(warp, predicate);
     uint32_t mask = 0;
@@ -27,7 +28,7 @@ static uint32_t guard_mask(const struct warp *warp, const struct insn *insn)
 {
     if (!insn->guarded)
         return warp->mask;
-    const uint32_t set = sim_lanes_set(warp, insn->guard);
+    const uint32_t set = lanes_set(warp, insn->guard);
     return warp->mask & (insn->guard_inverted ? ~set : set);
 }
 
@@ -103,7 +104,7 @@ static void report_stuck(struct warp *warp)
                  group->mask, warp->live, warp->exists);
 }
 
-void sim_run_warp(struct warp *warp)
+static void run_warp(struct warp *warp)
 {
     const struct insn *code = warp->block->launch->entry->code;
     while (warp->state == WARP_READY && !warp->block->stop) {
@@ -193,7 +194,7 @@ static void run_barrier_count(struct warp *warp, const struct insn *insn)
 {
     if (arrive(warp, insn))
         warp->block->barrier_sum +=
-            (uint32_t)__builtin_popcount(warp->mask & sim_lanes_set(warp, insn->o[1]));
+            (uint32_t)__builtin_popcount(warp->mask & lanes_set(warp, insn->o[1]));
 }
 
 static void run_warp_barrier(struct warp *warp, const struct insn *insn)
@@ -241,7 +242,7 @@ void sim_run_block(struct block *block)
 {
     while (!block->stop) {
         for (uint32_t i = 0; i < block->launch->warps && !block->stop; i++)
-            sim_run_warp(&block->warps[i]);
+            run_warp(&block->warps[i]);
         if (block->stop || block_ended(block))
             return;
         release(block);

@@ -135,8 +135,8 @@ bool sim_shared_at(struct warp *warp, const struct insn *insn, int lane, uint64_
     return true;
 }
 
-bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
-                     uint32_t bytes)
+static bool note_read(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
+                      uint32_t bytes)
 {
     for (uint32_t word = at / 4; word < (at + bytes) / 4; word++)
         if (!read_word(warp, insn, lane, word))
@@ -267,7 +267,7 @@ INLINE bool read_lanes(struct warp *warp, const struct insn *insn, const uint32_
     if (read_quickly(warp, at, (int)bytes / 4))
         return true;
     for (uint32_t left = warp->mask; left; left &= left - 1)
-        if (!sim_shared_read(warp, insn, __builtin_ctz(left), at[__builtin_ctz(left)], bytes))
+        if (!note_read(warp, insn, __builtin_ctz(left), at[__builtin_ctz(left)], bytes))
             return false;
     return true;
 }

@@ -28,7 +28,9 @@ struct core {
     struct block block;
 };
 
-int sim_fault_set(struct sim_fault *fault, enum sim_fault_kind kind, const char *format, ...)
+/* The fault of a launch that has not begun; returns -1. */
+__attribute__((format(printf, 3, 4))) static int
+fault_set(struct sim_fault *fault, enum sim_fault_kind kind, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -290,8 +292,8 @@ static int run_grid(struct launch *launch)
         if (cores)
             release_core(&cores[0]);
         free(cores);
-        return sim_fault_set(launch->fault, SIM_NO_MEMORY, "%s: no memory to run a block",
-                             launch->entry->name);
+        return fault_set(launch->fault, SIM_NO_MEMORY, "%s: no memory to run a block",
+                         launch->entry->name);
     }
     uint32_t running = 1;
     if (run_blocks(&cores[0], now_ns() + ALONE_NS)) {
@@ -313,18 +315,18 @@ static int check_size(const struct launch *launch, const struct sim_limits *limi
     for (int i = 0; i < 3; i++)
         if (launch->grid[i] == 0 || launch->grid[i] > grid_max[i] || launch->block[i] == 0 ||
             launch->block[i] > block_max[i])
-            return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
-                                 "%s: %u blocks of %u threads along axis %d, at most %u and %u",
-                                 entry->name, launch->grid[i], launch->block[i], i, grid_max[i],
-                                 block_max[i]);
+            return fault_set(launch->fault, SIM_BAD_LAUNCH,
+                             "%s: %u blocks of %u threads along axis %d, at most %u and %u",
+                             entry->name, launch->grid[i], launch->block[i], i, grid_max[i],
+                             block_max[i]);
     if (launch->threads > limits->threads_per_block || launch->threads > LANES * WARPS_MAX)
-        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
-                             "%s: %u threads a block, sm_%d has at most %u", entry->name,
-                             launch->threads, limits->arch, limits->threads_per_block);
+        return fault_set(launch->fault, SIM_BAD_LAUNCH,
+                         "%s: %u threads a block, sm_%d has at most %u", entry->name,
+                         launch->threads, limits->arch, limits->threads_per_block);
     if (entry->threads_max && launch->threads > entry->threads_max)
-        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
-                             "%s: %u threads a block, it is compiled for at most %u", entry->name,
-                             launch->threads, entry->threads_max);
+        return fault_set(launch->fault, SIM_BAD_LAUNCH,
+                         "%s: %u threads a block, it is compiled for at most %u", entry->name,
+                         launch->threads, entry->threads_max);
     return 0;
 }
 
@@ -336,19 +338,18 @@ static int check_resources(const struct launch *launch, const struct sim_limits 
         round_up(limits->registers, REGISTER_GRAIN) * (uint64_t)launch->warps * LANES;
     const uint64_t shared = entry->dynamic_at + (uint64_t)dynamic_shared_bytes;
     if (registers > limits->registers_per_block)
-        return sim_fault_set(launch->fault, SIM_NO_REGISTERS,
-                             "%s: %u threads of %u registers, a block of sm_%d has %u", entry->name,
-                             launch->threads, limits->registers, limits->arch,
-                             limits->registers_per_block);
+        return fault_set(launch->fault, SIM_NO_REGISTERS,
+                         "%s: %u threads of %u registers, a block of sm_%d has %u", entry->name,
+                         launch->threads, limits->registers, limits->arch,
+                         limits->registers_per_block);
     if (shared > limits->shared_bytes_per_block)
-        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
-                             "%s: %llu bytes of shared memory, a block of sm_%d has %u",
-                             entry->name, (unsigned long long)shared, limits->arch,
-                             limits->shared_bytes_per_block);
+        return fault_set(launch->fault, SIM_BAD_LAUNCH,
+                         "%s: %llu bytes of shared memory, a block of sm_%d has %u", entry->name,
+                         (unsigned long long)shared, limits->arch, limits->shared_bytes_per_block);
     if (param_bytes != entry->param_bytes)
-        return sim_fault_set(launch->fault, SIM_BAD_LAUNCH,
-                             "%s: %zu bytes of parameters, the PTX declares %zu", entry->name,
-                             param_bytes, entry->param_bytes);
+        return fault_set(launch->fault, SIM_BAD_LAUNCH,
+                         "%s: %zu bytes of parameters, the PTX declares %zu", entry->name,
+                         param_bytes, entry->param_bytes);
     return 0;
 }
 

@@ -26,7 +26,7 @@ int parse_bad(struct parser *parser, const char *format, ...)
     return -1;
 }
 
-int parse_no_memory(struct parser *parser)
+static int no_memory(struct parser *parser)
 {
     parser->fault->kind = SIM_NO_MEMORY;
     snprintf(parser->fault->text, sizeof parser->fault->text, "no memory to decode PTX");
@@ -41,7 +41,7 @@ int parse_grow(struct parser *parser, void *array, uint32_t count, size_t bytes)
     memcpy(&old, array, sizeof old);
     grown = realloc(old, (count ? 2 * (size_t)count : 2) * bytes);
     if (!grown)
-        return parse_no_memory(parser);
+        return no_memory(parser);
     memcpy(array, &grown, sizeof grown);
     return 0;
 }
@@ -416,14 +416,14 @@ static int add_entry(struct parser *parser)
         return -1;
     struct sim_entry *entry = calloc(1, sizeof *entry);
     if (!entry)
-        return parse_no_memory(parser);
+        return no_memory(parser);
     module->entries[module->count++] = entry;
     parser->entry = entry;
     struct token name;
     if (read_name(parser, &name))
         return -1;
     entry->name = strndup(name.text, name.length);
-    return entry->name ? 0 : parse_no_memory(parser);
+    return entry->name ? 0 : no_memory(parser);
 }
 
 /* .entry name(params) bounds { ... } */
@@ -443,7 +443,7 @@ static int read_entry(struct parser *parser)
         return -1;
     uint32_t unmade = UINT32_MAX;
     if (sim_assign_registers(entry, parser->classes, parser->class_count, &unmade))
-        return parse_no_memory(parser);
+        return no_memory(parser);
     if (unmade != UINT32_MAX) {
         parser->lexer.token.line = entry->code[unmade].line;
         return parse_bad(parser, "%s reads a register that nothing before it writes",
@@ -479,7 +479,7 @@ int sim_module_create(const char *text, size_t bytes, struct sim_module **out,
     *fault = (struct sim_fault){SIM_OK, ""};
     *out = NULL;
     parser.module = calloc(1, sizeof *parser.module);
-    int rc = parser.module ? 0 : parse_no_memory(&parser);
+    int rc = parser.module ? 0 : no_memory(&parser);
     lexer_start(&parser.lexer, text, bytes);
     while (!rc && parser.lexer.token.kind != TOKEN_END)
         rc = read_module_statement(&parser);

@@ -42,7 +42,6 @@ struct parser {
 
 /* Fills the fault with a sentence about the line at hand. Returns -1. */
 int parse_bad(struct parser *parser, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int parse_no_memory(struct parser *parser);
 
 /* Makes room for one more; returns -1 without memory. */
 int parse_grow(struct parser *parser, void *array, uint32_t count, size_t bytes);

@@ -4,8 +4,8 @@
  * knows nothing of options, files of metrics, progress or signals; commands (cmd_*.c) do.
  *
  *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
- *   plan.c        what memory a run needs, region by region, before anything is allocated
- *   fit.c         the largest batch that fits
+ *   plan.c        what memory a run needs, region by region, before anything is allocated; the largest batch
+ *                 that fits
  *   params.c      which tensors a model has, where they lie in the arenas, what Hugging Face calls
  *                 them
  *   weights.c     weights from and to safetensors, through the arenas
@@ -84,7 +84,7 @@ struct plan {
  * gradients. */
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out);
-/* fit.c: the largest batch whose plan takes no more than budget bytes; 0: not even one sequence does. */
+/* The largest batch whose plan takes no more than budget bytes; 0: not even one sequence does. */
 enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = INT32_MAX / 8 };
 int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
                        const struct train_options *o, size_t budget, int *out);

@@ -1,50 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fit.c: which batch fits into memory, and what else would make a run fit.
+ * fit.c: --batch-size auto, and what else would make a run fit.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "error.h"
 #include "model.h"
 #include "run.h"
+
+#include <stdlib.h>
 
 /* Of what a device has free, the part that --batch-size auto leaves: for the graphs of the driver, and
  * for what else runs there. */
 enum { SPARE_PART = 32 };
-
-/* Logits and losses go in chunks of rows whose size follows the batch up and down; the rest only grows. */
-static size_t without_chunks(const struct plan *p)
-{
-    size_t bytes = 0;
-    for (int i = 0; i < p->count; i++) {
-        const struct plan_region *r = &p->region[i];
-        if (r->place == PLAN_DEVICE && strncmp(r->name, "head.", 5) != 0 &&
-            strcmp(r->name, "teacher.logits") != 0 && strcmp(r->name, "teacher.hidden") != 0)
-            bytes += r->bytes;
-    }
-    return bytes;
-}
-
-int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
-                       const struct train_options *o, size_t budget, int *out)
-{
-    struct train_options tried = *o;
-    struct plan p;
-    *out = 0;
-    for (tried.batch_size = 1; tried.batch_size <= BATCH_MOST; tried.batch_size++) {
-        if ((int64_t)tried.batch_size * o->seq_len > PLAN_ROWS_MOST)
-            break;
-        const int err = plan_make(student, teacher, &tried, &p);
-        if (err)
-            return err;
-        if (p.total_bytes <= budget)
-            *out = tried.batch_size;
-        else if (without_chunks(&p) > budget)
-            break;
-    }
-    return 0;
-}
 
 size_t fit_part(size_t budget)
 {

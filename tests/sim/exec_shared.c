@@ -341,6 +341,7 @@ static const struct sim_opcode rows[] = {
     {"st.shared.u32", "=Sr", store_32, GUARD_LANES},
     {"st.shared.f32", "=Sr", store_32, GUARD_LANES},
     {"st.shared.v4.u32", "=S{rrrr}", store_32_4, GUARD_LANES},
+    {"st.shared.v4.f32", "=S{rrrr}", store_32_4, GUARD_LANES},
     {"st.shared.f64", "=Sl", store_64, GUARD_LANES},
     {"atom.shared.min.s32", "r=Sr", atom_min_s32, GUARD_LANES},
 };

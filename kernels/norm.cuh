@@ -8,15 +8,11 @@
 
 #include "common.cuh"
 
-// Sum over the group, the same in each of its threads. All threads of the block must call it.
-template <int WIDTH> static __device__ __forceinline__ float group_sum(float x)
+// Sum over a group of warps, the same in each of its threads; x is that of the thread's warp.
+template <int WIDTH>
+static __device__ __forceinline__ float sum_of_warps(float x, float (&part)[NJ_THREADS / 32])
 {
-    x = warp_sum(x);
-    if (WIDTH == 32)
-        return x;
-    __shared__ float part[NJ_THREADS / 32];
     const int first = threadIdx.x / WIDTH * (WIDTH / 32);
-    __syncthreads(); // part may still be read from an earlier call
     if (threadIdx.x % 32 == 0)
         part[threadIdx.x / 32] = x;
     __syncthreads();
@@ -27,10 +23,60 @@ template <int WIDTH> static __device__ __forceinline__ float group_sum(float x)
     return sum;
 }
 
-// A thread's share of a row of C <= 40 * WIDTH channels.
-template <typename T, int WIDTH> struct norm_share {
-    static constexpr int V = vec<T>::N, KEEP = 40 / V;
-    typename vec<T>::raw keep[KEEP];
+// Sum over the group, the same in each of its threads. All threads of the block must call it.
+template <int WIDTH> static __device__ __forceinline__ float group_sum(float x)
+{
+    x = warp_sum(x);
+    if (WIDTH == 32)
+        return x;
+    __shared__ float part[NJ_THREADS / 32];
+    __syncthreads(); // part may still be read from an earlier call
+    return sum_of_warps<WIDTH>(x, part);
+}
+
+// The same in a loop that counts its turns: every other turn has places of its own, so that one
+// barrier is enough.
+template <int WIDTH>
+static __device__ __forceinline__ float group_sum_in_turn(float x, unsigned turn)
+{
+    x = warp_sum(x);
+    if (WIDTH == 32)
+        return x;
+    __shared__ __align__(16) float parts[2][NJ_THREADS / 32];
+    return sum_of_warps<WIDTH>(x, parts[turn % 2]);
+}
+
+// What vec::set does, for bfloat16 in fewer instructions: one cuts out the upper half of a word.
+template <typename T> static __device__ __forceinline__ vec<T> widened(uint4 bits)
+{
+    vec<T> a;
+    a.set(bits);
+    return a;
+}
+template <> __device__ __forceinline__ vec<__nv_bfloat16> widened<__nv_bfloat16>(uint4 bits)
+{
+    const uint32_t word[4] = {bits.x, bits.y, bits.z, bits.w};
+    vec<__nv_bfloat16> a;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        a.v[2 * i] = __uint_as_float(word[i] << 16);
+        a.v[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
+    }
+    return a;
+}
+
+// Keeps 16 bytes as they are: without it the compiler widens them where they are read, and holds
+// twice the registers for as long as they wait.
+static __device__ __forceinline__ void hold(uint4 &x)
+{
+    asm("" : "+r"(x.x), "+r"(x.y), "+r"(x.z), "+r"(x.w));
+}
+
+// A thread's share of a row of C <= MOST * WIDTH channels, and of the gain.
+template <typename T, int WIDTH, int MOST> struct norm_share {
+    static constexpr int V = vec<T>::N, KEEP = MOST / V;
+    static constexpr bool GAIN_EARLY = MOST <= 32; // beside the sum, where there are registers
+    typename vec<T>::raw keep[KEEP], gain[KEEP];
 
     static __device__ __forceinline__ int column(int k)
     {
@@ -41,8 +87,10 @@ template <typename T, int WIDTH> struct norm_share {
     // reciprocal root. A group without a row of its own (live is false) computes another's and
     // stores nothing.
     template <bool ADD>
-    __device__ __forceinline__ float read(T *s, const T *x, const T *b, int C, float eps, bool live)
+    __device__ __forceinline__ float read(T *s, const T *x, const T *b, const T *w, int C,
+                                          float eps, bool live)
     {
+        const float per_channel = 1.0f / C;
         typename vec<T>::raw branch_raw[KEEP];
 #pragma unroll
         for (int k = 0; k < KEEP; k++) {
@@ -58,32 +106,44 @@ template <typename T, int WIDTH> struct norm_share {
 #pragma unroll
         for (int k = 0; k < KEEP; k++) {
             const int c = column(k);
-            vec<T> a;
-            a.set(keep[k]);
+            hold(keep[k]), hold(branch_raw[k]);
+            vec<T> a = widened<T>(keep[k]);
             if (ADD && c < C) {
-                vec<T> branch;
-                branch.set(branch_raw[k]);
+                const vec<T> branch = widened<T>(branch_raw[k]);
 #pragma unroll
                 for (int i = 0; i < V; i++)
                     a.v[i] += branch.v[i];
                 if (live)
                     a.store(s + c);
                 keep[k] = a.bits();
-                a.set(keep[k]);
+                hold(keep[k]);
+                a = widened<T>(keep[k]);
             }
 #pragma unroll
             for (int i = 0; i < V; i++)
                 sum += a.v[i] * a.v[i];
         }
-        return rsqrtf(group_sum<WIDTH>(sum) / C + eps);
+#pragma unroll
+        for (int k = 0; k < KEEP; k++) {
+            gain[k] = {};
+            if (GAIN_EARLY && column(k) < C)
+                gain[k] = vec<T>::read(w + column(k));
+        }
+        const float r = rsqrtf(group_sum<WIDTH>(sum) * per_channel + eps);
+#pragma unroll
+        for (int k = 0; k < KEEP; k++) {
+            hold(keep[k]);
+            if (GAIN_EARLY)
+                hold(gain[k]);
+        }
+        return r;
     }
 
     // Part k, normalised.
     __device__ __forceinline__ vec<T> normed(int k, float r, const T *w) const
     {
-        vec<T> a, g;
-        a.set(keep[k]);
-        g.load(w + column(k));
+        const vec<T> g = widened<T>(GAIN_EARLY ? gain[k] : vec<T>::read(w + column(k)));
+        vec<T> a = widened<T>(keep[k]);
 #pragma unroll
         for (int i = 0; i < V; i++)
             a.v[i] = a.v[i] * r * g.v[i];
@@ -91,12 +151,12 @@ template <typename T, int WIDTH> struct norm_share {
     }
 };
 
-template <typename T, int WIDTH, bool ADD>
+template <typename T, int WIDTH, int MOST, bool ADD>
 static __device__ __forceinline__ void norm_row(T *y, T *s, float *rstd, const T *x, const T *b,
                                                 const T *w, int C, float eps, bool live)
 {
-    norm_share<T, WIDTH> row;
-    const float r = row.template read<ADD>(s, x, b, C, eps, live);
+    norm_share<T, WIDTH, MOST> row;
+    const float r = row.template read<ADD>(s, x, b, w, C, eps, live);
     if (!live)
         return;
     if (threadIdx.x % WIDTH == 0)
@@ -107,24 +167,30 @@ static __device__ __forceinline__ void norm_row(T *y, T *s, float *rstd, const T
             row.normed(k, r, w).store(y + row.column(k));
 }
 
-template <int W> struct norm_width {
-    static constexpr int value = W;
+template <int W, int M> struct norm_width {
+    static constexpr int value = W, most = M;
 };
 
-// Calls row(width, n, live) for the row of this thread. A row belongs to a warp up to 1280
-// channels, to two up to 2560, to the block above: the grid of the contracts.
+template <int WIDTH, int MOST, typename F>
+static __device__ __forceinline__ void norm_row_of_width(int N, F row)
+{
+    const int64_t n = (int64_t)blockIdx.x * (NJ_THREADS / WIDTH) + threadIdx.x / WIDTH;
+    const bool live = WIDTH == NJ_THREADS || n < N; // a block without a row is not there
+    row(norm_width<WIDTH, MOST>(), live ? n : N - 1, live);
+}
+
+// Calls row(width, n, live) for the row of this thread. A row belongs to a warp up to 1024
+// channels, to two up to 2048, to four up to 4096, to the block above: the grid of the contracts.
 template <typename F> static __device__ __forceinline__ void each_norm_row(int N, int C, F row)
 {
-    const int width = C <= 1280 ? 32 : C <= 2560 ? 64 : NJ_THREADS;
-    const int64_t n = (int64_t)blockIdx.x * (NJ_THREADS / width) + threadIdx.x / width;
-    const bool live = n < N;
-    const int64_t from = live ? n : N - 1;
-    if (width == 32)
-        row(norm_width<32>(), from, live);
-    else if (width == 64)
-        row(norm_width<64>(), from, live);
+    if (C <= 1024)
+        norm_row_of_width<32, 32>(N, row);
+    else if (C <= 2048)
+        norm_row_of_width<64, 32>(N, row);
+    else if (C <= 4096)
+        norm_row_of_width<128, 32>(N, row);
     else
-        row(norm_width<NJ_THREADS>(), from, live);
+        norm_row_of_width<NJ_THREADS, 40>(N, row);
 }
 
 template <typename T, bool ADD>
@@ -133,7 +199,8 @@ static __device__ __forceinline__ void norm_rows(T *y, T *s, float *rstd, const 
 {
     each_norm_row(N, C, [&](auto width, int64_t n, bool live) {
         const int64_t at = n * C;
-        norm_row<T, width.value, ADD>(y + at, s + at, rstd + n, x + at, b + at, w, C, eps, live);
+        norm_row<T, width.value, width.most, ADD>(y + at, s + at, rstd + n, x + at, b + at, w, C,
+                                                  eps, live);
     });
 }
 

@@ -53,20 +53,23 @@ static __device__ __forceinline__ float inverse_of(uint32_t top)
     return 448.0f / __uint_as_float(top);
 }
 
+template <> struct words<4> {
+    typedef uint32_t type;
+};
+
 // x times inverse, rounded to nearest even; what rounds beyond 448 is 448, a NaN stays one.
 template <typename T, int N>
 static __device__ __forceinline__ void store_e4m3(uint8_t *q, const vec<T, N> &x, float inverse)
 {
-    uint32_t word[N / 4];
+    typedef typename words<N>::type raw;
+    alignas(raw) uint32_t word[N / 4];
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
         const uint32_t pair = __nv_cvt_float2_to_fp8x2(
             make_float2(x.v[i] * inverse, x.v[i + 1] * inverse), __NV_SATFINITE, __NV_E4M3);
         word[i / 4] = i % 4 ? word[i / 4] | pair << 16 : pair;
     }
-#pragma unroll
-    for (int i = 0; i < N / 4; i++)
-        reinterpret_cast<uint32_t *>(q)[i] = word[i];
+    *reinterpret_cast<raw *>(q) = *reinterpret_cast<const raw *>(word);
 }
 
 #endif

@@ -60,6 +60,7 @@ static const struct {
      8},
     {"ld.global.v2.f32 {%r3, %r4}, [%d1];", "st.global.f32 [%d2], %r3; st.global.f32 [%d2+4], %r4;",
      8},
+    {"ld.global.v2.u32 {%r3, %r4}, [%d1];", "st.global.v2.u32 [%d2], {%r3, %r4};", 8},
     {"ld.global.v4.b32 {%r3, %r4, %r5, %r6}, [%d1];",
      "st.global.v4.u32 [%d2], {%r3, %r4, %r5, %r6};", 16},
     {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1];",
@@ -77,6 +78,9 @@ static const struct {
      "ld.shared.v4.u32 {%r7, %r8, %r9, %r10}, [%r1];",
      "st.global.v4.u32 [%d2], {%r7, %r8, %r9, %r10};", 16},
     {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1]; st.shared.v4.u32 [%r1], {%r3, %r4, %r5, %r6};"
+     "ld.shared.v4.u32 {%r7, %r8, %r9, %r10}, [%r1];",
+     "st.global.v4.u32 [%d2], {%r7, %r8, %r9, %r10};", 16},
+    {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1]; st.shared.v4.f32 [%r1], {%r3, %r4, %r5, %r6};"
      "ld.shared.v4.u32 {%r7, %r8, %r9, %r10}, [%r1];",
      "st.global.v4.u32 [%d2], {%r7, %r8, %r9, %r10};", 16},
     {"ld.global.v2.u32 {%r3, %r4}, [%d1]; st.shared.u32 [%r1], %r3; st.shared.u32 [%r1+4], %r4;"

@@ -293,6 +293,7 @@ LOAD(load_32_4, uint32_t, uint32_t, 4)
 STORE(store_16, uint16_t, 1)
 STORE(store_16_4, uint16_t, 4)
 STORE(store_32, uint32_t, 1)
+STORE(store_32_2, uint32_t, 2)
 STORE(store_32_4, uint32_t, 4)
 
 static const struct sim_opcode rows[] = {
@@ -310,6 +311,7 @@ static const struct sim_opcode rows[] = {
     {"st.global.v4.u16", "=G{hhhh}", store_16_4, GUARD_LANES},
     {"st.global.u32", "=Gr", store_32, GUARD_LANES},
     {"st.global.f32", "=Gr", store_32, GUARD_LANES},
+    {"st.global.v2.u32", "=G{rr}", store_32_2, GUARD_LANES},
     {"st.global.v4.u32", "=G{rrrr}", store_32_4, GUARD_LANES},
     {"st.global.v4.f32", "=G{rrrr}", store_32_4, GUARD_LANES},
     {"st.global.cs.v4.u32", "=G{rrrr}", store_32_4, GUARD_LANES},

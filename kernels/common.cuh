@@ -48,6 +48,37 @@ template <> __device__ __forceinline__ __nv_bfloat16 from_f32<__nv_bfloat16>(flo
     return __float2bfloat16_rn(x);
 }
 
+// The elements of a 32-bit word, to floats and back. A bfloat16 is the upper half of one.
+static __device__ __forceinline__ void widen(float (&v)[1], uint32_t word, float)
+{
+    v[0] = __uint_as_float(word);
+}
+static __device__ __forceinline__ void widen(float (&v)[2], uint32_t word, __half)
+{
+    const float2 f = __half22float2(*reinterpret_cast<const __half2 *>(&word));
+    v[0] = f.x;
+    v[1] = f.y;
+}
+static __device__ __forceinline__ void widen(float (&v)[2], uint32_t word, __nv_bfloat16)
+{
+    v[0] = __uint_as_float(word << 16);
+    v[1] = __uint_as_float(word & 0xffff0000u);
+}
+static __device__ __forceinline__ uint32_t narrow(const float (&v)[1], float)
+{
+    return __float_as_uint(v[0]);
+}
+static __device__ __forceinline__ uint32_t narrow(const float (&v)[2], __half)
+{
+    const __half2 x = __floats2half2_rn(v[0], v[1]);
+    return *reinterpret_cast<const uint32_t *>(&x);
+}
+static __device__ __forceinline__ uint32_t narrow(const float (&v)[2], __nv_bfloat16)
+{
+    const __nv_bfloat162 x = __floats2bfloat162_rn(v[0], v[1]);
+    return *reinterpret_cast<const uint32_t *>(&x);
+}
+
 template <int BYTES> struct words;
 template <> struct words<16> {
     typedef uint4 type;
@@ -60,7 +91,7 @@ template <> struct words<8> {
 // elements of the 16-bit type or 4 floats. With a count, elements from there on are neither read
 // (they are 0) nor written.
 template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
-    static constexpr int N = WIDTH;
+    static constexpr int N = WIDTH, IN_WORD = 4 / sizeof(T), WORDS = N / IN_WORD;
     typedef typename words<N * sizeof(T)>::type raw;
     float v[N];
 
@@ -70,19 +101,35 @@ template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
     }
     __device__ __forceinline__ void set(raw bits)
     {
-        alignas(raw) T e[N];
-        *reinterpret_cast<raw *>(e) = bits;
+        alignas(raw) uint32_t w[WORDS];
+        *reinterpret_cast<raw *>(w) = bits;
 #pragma unroll
-        for (int i = 0; i < N; i++)
-            v[i] = to_f32(e[i]);
+        for (int i = 0; i < WORDS; i++) {
+            float x[IN_WORD];
+            widen(x, w[i], T());
+#pragma unroll
+            for (int k = 0; k < IN_WORD; k++)
+                v[i * IN_WORD + k] = x[k];
+        }
+    }
+    static __device__ __forceinline__ vec of(raw bits)
+    {
+        vec x;
+        x.set(bits);
+        return x;
     }
     __device__ __forceinline__ raw bits() const
     {
-        alignas(raw) T e[N];
+        alignas(raw) uint32_t w[WORDS];
 #pragma unroll
-        for (int i = 0; i < N; i++)
-            e[i] = from_f32<T>(v[i]);
-        return *reinterpret_cast<const raw *>(e);
+        for (int i = 0; i < WORDS; i++) {
+            float x[IN_WORD];
+#pragma unroll
+            for (int k = 0; k < IN_WORD; k++)
+                x[k] = v[i * IN_WORD + k];
+            w[i] = narrow(x, T());
+        }
+        return *reinterpret_cast<const raw *>(w);
     }
     __device__ __forceinline__ void load(const T *p)
     {

@@ -8,17 +8,6 @@
 
 #include "rope.cuh"
 
-// The halves of a word in one instruction each; the conversion of the type takes two for the upper.
-template <> __device__ __forceinline__ void vec<__nv_bfloat16>::set(uint4 bits)
-{
-    const uint32_t word[4] = {bits.x, bits.y, bits.z, bits.w};
-#pragma unroll
-    for (int i = 0; i < N; i += 2) {
-        v[i] = __uint_as_float(word[i / 2] << 16);
-        v[i + 1] = __uint_as_float(word[i / 2] & 0xffff0000u);
-    }
-}
-
 template <typename T> struct head_share {
     static constexpr int V = vec<T>::N;
     static constexpr int WARPS = NJ_THREADS / 32;

@@ -46,25 +46,6 @@ static __device__ __forceinline__ float group_sum_in_turn(float x, unsigned turn
     return sum_of_warps<WIDTH>(x, parts[turn % 2]);
 }
 
-// What vec::set does, for bfloat16 in fewer instructions: one cuts out the upper half of a word.
-template <typename T> static __device__ __forceinline__ vec<T> widened(uint4 bits)
-{
-    vec<T> a;
-    a.set(bits);
-    return a;
-}
-template <> __device__ __forceinline__ vec<__nv_bfloat16> widened<__nv_bfloat16>(uint4 bits)
-{
-    const uint32_t word[4] = {bits.x, bits.y, bits.z, bits.w};
-    vec<__nv_bfloat16> a;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        a.v[2 * i] = __uint_as_float(word[i] << 16);
-        a.v[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
-    }
-    return a;
-}
-
 // Keeps 16 bytes as they are: without it the compiler widens them where they are read, and holds
 // twice the registers for as long as they wait.
 static __device__ __forceinline__ void hold(uint4 &x)
@@ -107,9 +88,9 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
         for (int k = 0; k < KEEP; k++) {
             const int c = column(k);
             hold(keep[k]), hold(branch_raw[k]);
-            vec<T> a = widened<T>(keep[k]);
+            vec<T> a = vec<T>::of(keep[k]);
             if (ADD && c < C) {
-                const vec<T> branch = widened<T>(branch_raw[k]);
+                const vec<T> branch = vec<T>::of(branch_raw[k]);
 #pragma unroll
                 for (int i = 0; i < V; i++)
                     a.v[i] += branch.v[i];
@@ -117,7 +98,7 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
                     a.store(s + c);
                 keep[k] = a.bits();
                 hold(keep[k]);
-                a = widened<T>(keep[k]);
+                a.set(keep[k]);
             }
 #pragma unroll
             for (int i = 0; i < V; i++)
@@ -142,8 +123,8 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
     // Part k, normalised.
     __device__ __forceinline__ vec<T> normed(int k, float r, const T *w) const
     {
-        const vec<T> g = widened<T>(GAIN_EARLY ? gain[k] : vec<T>::read(w + column(k)));
-        vec<T> a = widened<T>(keep[k]);
+        const vec<T> g = vec<T>::of(GAIN_EARLY ? gain[k] : vec<T>::read(w + column(k)));
+        vec<T> a = vec<T>::of(keep[k]);
 #pragma unroll
         for (int i = 0; i < V; i++)
             a.v[i] = a.v[i] * r * g.v[i];

@@ -25,7 +25,7 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
         if (HELD && c + k * STEP < C)
             gain_raw[k] = vec<T>::read(w + c + k * STEP);
     const auto gain_at = [&](int k) {
-        return widened<T>(HELD ? gain_raw[k] : vec<T>::read(w + c + k * STEP));
+        return vec<T>::of(HELD ? gain_raw[k] : vec<T>::read(w + c + k * STEP));
     };
 
     for (int64_t first = blockIdx.x; first < N; first += apart, at += apart * C) {
@@ -48,7 +48,7 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
 #pragma unroll
         for (int k = 0; k < KEEP; k++)
             if (c + k * STEP < used) {
-                const vec<T> g = widened<T>(dy_raw[k]), a = widened<T>(x_raw[k]), gain = gain_at(k);
+                const vec<T> g = vec<T>::of(dy_raw[k]), a = vec<T>::of(x_raw[k]), gain = gain_at(k);
 #pragma unroll
                 for (int i = 0; i < V; i++) {
                     const float ga = g.v[i] * a.v[i];
@@ -60,8 +60,8 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
 #pragma unroll
         for (int k = 0; k < KEEP; k++)
             if (c + k * STEP < used) {
-                const vec<T> g = widened<T>(dy_raw[k]), a = widened<T>(x_raw[k]), gain = gain_at(k);
-                vec<T> out = widened<T>(dres_raw[k]);
+                const vec<T> g = vec<T>::of(dy_raw[k]), a = vec<T>::of(x_raw[k]), gain = gain_at(k);
+                vec<T> out = vec<T>::of(dres_raw[k]);
 #pragma unroll
                 for (int i = 0; i < V; i++)
                     out.v[i] += r * (g.v[i] * gain.v[i] - a.v[i] * slope);

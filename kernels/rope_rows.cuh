@@ -9,30 +9,6 @@
 #include "ptx.cuh"
 #include "rope.cuh"
 
-// What one access moves: 4 floats or 8 of the 16-bit type, these two by two.
-static __device__ __forceinline__ void widen(float (&v)[4], uint4 bits)
-{
-    v[0] = __uint_as_float(bits.x);
-    v[1] = __uint_as_float(bits.y);
-    v[2] = __uint_as_float(bits.z);
-    v[3] = __uint_as_float(bits.w);
-}
-static __device__ __forceinline__ void widen(float (&v)[8], uint4 bits)
-{
-    unpack2(v[0], v[1], bits.x);
-    unpack2(v[2], v[3], bits.y);
-    unpack2(v[4], v[5], bits.z);
-    unpack2(v[6], v[7], bits.w);
-}
-static __device__ __forceinline__ uint4 narrow(const float (&v)[4])
-{
-    return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
-                      __float_as_uint(v[3]));
-}
-static __device__ __forceinline__ uint4 narrow(const float (&v)[8])
-{
-    return make_uint4(pack2(v[0], v[1]), pack2(v[2], v[3]), pack2(v[4], v[5]), pack2(v[6], v[7]));
-}
 template <int V> static __device__ __forceinline__ void add(float (&sum)[V], const float (&x)[V])
 {
 #pragma unroll
@@ -58,11 +34,11 @@ template <typename T> struct head_piece {
     }
     __device__ __forceinline__ void add_to(float (&sum)[2][V]) const
     {
-        float x[2][V];
-        widen(x[0], lo);
-        widen(x[1], hi);
-        add(sum[0], x[0]);
-        add(sum[1], x[1]);
+        vec<T> x[2];
+        x[0].set(lo);
+        x[1].set(hi);
+        add(sum[0], x[0].v);
+        add(sum[1], x[1].v);
     }
 };
 
@@ -193,20 +169,20 @@ static __device__ __forceinline__ void rope_range(const head_range<T> &own, int 
             if (left > AHEAD * step)
                 next[AHEAD - 1].read(row + AHEAD * stride, half);
             if (own.column < turned || bias) {
-                float y[2][V];
-                widen(y[0], now.lo);
-                widen(y[1], now.hi);
+                vec<T> y[2];
+                y[0].set(now.lo);
+                y[1].set(now.hi);
                 if (bias) {
-                    add(y[0], offset[0]);
-                    add(y[1], offset[1]);
+                    add(y[0].v, offset[0]);
+                    add(y[1].v, offset[1]);
                 }
                 if (own.column < turned) {
                     rotation<V> angle;
                     angle.load(shared + r * 2 * half + own.piece, half);
-                    angle.apply(y[0], y[1]);
+                    angle.apply(y[0].v, y[1].v);
                 }
-                now.lo = narrow(y[0]);
-                now.hi = narrow(y[1]);
+                now.lo = y[0].bits();
+                now.hi = y[1].bits();
                 now.write(row, half);
             }
             if (part)

@@ -222,7 +222,8 @@ static int scan_weights(struct engine *e, struct fault *f)
     return rc;
 }
 
-/* The update has not moved the weights: the same batch gives the same gradients again. They are searched after every micro-batch until the first that breaks them. */
+/* The update has not moved the weights: the same batch gives the same gradients again. They are
+ * searched after every micro-batch until the first that breaks them. */
 static int repeat_step(struct engine *e, struct fault *f)
 {
     const struct params *p = engine_trained(e);

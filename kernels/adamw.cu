@@ -12,8 +12,7 @@ adamw(T *p, float *w, float *m, float *v, const float *g, const float *state, in
     const float bias1 = state[NJ_STEP_BIAS1], bias2 = state[NJ_STEP_BIAS2];
     const int64_t step = (int64_t)gridDim.x * NJ_THREADS * 4;
     for (int64_t i = ((int64_t)blockIdx.x * NJ_THREADS + threadIdx.x) * 4; i < n; i += step) {
-        vec<float> grad;
-        vec<float> weight, first, second;
+        vec<float> grad, weight, first, second;
         grad.load(g + i, n - i);
         weight.load(w + i, n - i);
         first.load(m + i, n - i);

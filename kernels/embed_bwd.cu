@@ -16,8 +16,7 @@ static __device__ __forceinline__ void add_rows(float (&sum)[vec<T>::N], const T
 #pragma unroll
         for (int k = 0; k < BATCH; k++)
             if (first + STEP * k < end) {
-                vec<T> g;
-                g.set(raw[k]);
+                const vec<T> g = vec<T>::of(raw[k]);
 #pragma unroll
                 for (int i = 0; i < vec<T>::N; i++)
                     sum[i] += g.v[i];

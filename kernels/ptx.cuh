@@ -36,18 +36,6 @@ static __device__ __forceinline__ uint32_t pack2(float lo, float hi)
     return r;
 }
 
-static __device__ __forceinline__ void unpack2(float &lo, float &hi, uint32_t bits)
-{
-#if NJ_SM75
-    const float2 f = __half22float2(*reinterpret_cast<const __half2 *>(&bits));
-    lo = f.x;
-    hi = f.y;
-#else
-    lo = __uint_as_float(bits << 16);
-    hi = __uint_as_float(bits & 0xffff0000u);
-#endif
-}
-
 static __device__ __forceinline__ uint32_t shared_address(const void *p)
 {
     return static_cast<uint32_t>(__cvta_generic_to_shared(p));

@@ -6,7 +6,6 @@
 #ifndef NOJIT_ROPE_ROWS_CUH
 #define NOJIT_ROPE_ROWS_CUH
 
-#include "ptx.cuh"
 #include "rope.cuh"
 
 template <int V> static __device__ __forceinline__ void add(float (&sum)[V], const float (&x)[V])
@@ -34,18 +33,10 @@ template <typename T> struct head_piece {
     }
     __device__ __forceinline__ void add_to(float (&sum)[2][V]) const
     {
-        vec<T> x[2];
-        x[0].set(lo);
-        x[1].set(hi);
-        add(sum[0], x[0].v);
-        add(sum[1], x[1].v);
+        add(sum[0], vec<T>::of(lo).v);
+        add(sum[1], vec<T>::of(hi).v);
     }
 };
-
-static __device__ __forceinline__ float4 first_four(const float *x)
-{
-    return make_float4(x[0], x[1], x[2], x[3]);
-}
 
 // a / b, rounded down, of numbers below 2^20; a third of what an integer division takes.
 static __device__ __forceinline__ int quotient(int a, int b)
@@ -82,8 +73,10 @@ template <typename T> struct head_range {
         if (group < groups)
 #pragma unroll
             for (int i = 0; i < V; i += 4) {
-                *reinterpret_cast<float4 *>(own + i) = first_four(sum[0] + i);
-                *reinterpret_cast<float4 *>(own + half + i) = first_four(sum[1] + i);
+                *reinterpret_cast<float4 *>(own + i) =
+                    make_float4(sum[0][i], sum[0][i + 1], sum[0][i + 2], sum[0][i + 3]);
+                *reinterpret_cast<float4 *>(own + half + i) =
+                    make_float4(sum[1][i], sum[1][i + 1], sum[1][i + 2], sum[1][i + 3]);
             }
         __syncthreads();
         for (int c = threadIdx.x; c < columns; c += NJ_THREADS) {

@@ -164,7 +164,7 @@ refuses "resumed with another state" 2 'saved with --optimizer-state f32; resume
     go_on --resume auto --steps 4 --optimizer-state bf16
 cp -r "$d/out" "$d/newer"
 printf '\002' | dd of="$d/newer/checkpoint-2/state.bin" bs=1 seek=8 conv=notrunc status=none
-refuses "resumed by an older program" 1 'state.bin: format version 2, and this program reads version 1; go on with the nojit that wrote it$' \
+refuses "resumed by an older program" 1 'state.bin: format version 2, and this program reads version 1; go on with the nojit that wrote it; if that is this one, the file is damaged$' \
     go_on --out "$d/newer" --resume auto --steps 4
 refuses "resumed by the folder of a run" 2 "name $d/out/checkpoint-2 in it" early --out "$d/new" --resume "$d/out"
 

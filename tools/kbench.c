@@ -89,10 +89,12 @@ static int measure(struct bench *b, const struct kernel_case *c, const char *sha
     const char *key = nj_kernels[c->kernel].key;
     if (shape_case(c, shape, &row->s, why, sizeof(why)))
         return left_out(t, key, why);
-    const int rc = bench_case(b, &row->s, &row->warm, &row->cold, &row->copy);
+    row->floor = bench_floor(b, &row->s.c, &row->by_bytes);
+    int rc = bench_case(b, &row->s, &row->warm, &row->cold);
+    if (!rc && row->by_bytes)
+        rc = bench_copy(b, &row->s.c, &row->copy);
     if (rc == NJ_E_NOMEM || rc == NJ_E_ARG)
         return left_out(t, key, nj_context_error(b->ctx));
-    row->floor = bench_floor(b, &row->s.c, &row->by_bytes);
     t->count += !rc;
     return rc;
 }
@@ -194,8 +196,10 @@ static void write_rows(FILE *f, const struct bench *b, const struct table *t)
         write_timing(f, "warm", &r->warm);
         fputs(", ", f);
         write_timing(f, "cold", &r->cold);
-        fputs(", ", f);
-        write_timing(f, "copy", &r->copy);
+        if (r->by_bytes) {
+            fputs(", ", f);
+            write_timing(f, "copy", &r->copy);
+        }
         fprintf(f, ", \"bytes\": %.0f, \"flops\": %.0f, \"floor_us\": %.5g}", r->s.c.bytes,
                 r->s.c.flops, r->floor);
     }

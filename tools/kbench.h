@@ -46,9 +46,9 @@ int shape_next(const char **at, char name[32], char value[32]);
 /* Index of a dim or an argument among the parameters of a key, or -1. */
 int shape_param(const struct subject *s, const char *name);
 
-/* copy: of as many bytes as the case moves (2 GiB at most). */
-int bench_case(struct bench *b, const struct shaped *s, struct timing *warm, struct timing *cold,
-               struct timing *copy);
+int bench_case(struct bench *b, const struct shaped *s, struct timing *warm, struct timing *cold);
+/* A copy of as many bytes as the case moves (2 GiB at most). */
+int bench_copy(struct bench *b, const struct kernel_case *c, struct timing *t);
 /* The least time that the roofs allow, in microseconds; whether bytes are what takes it. */
 double bench_floor(const struct bench *b, const struct kernel_case *c, int *by_bytes);
 

@@ -180,8 +180,13 @@ static int time_copy(struct bench *b, double moved_bytes, struct timing *t)
     return time_roof(b, &copy, kinds, t);
 }
 
+int bench_copy(struct bench *b, const struct kernel_case *c, struct timing *t)
+{
+    return time_copy(b, fmin(c->bytes, 2 * (double)COPY_BYTES), t);
+}
+
 int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm,
-               struct timing *cold, struct timing *copy)
+               struct timing *cold)
 {
     const struct kernel_case *c = &shaped->c;
     const struct subject s = subject_of(c);
@@ -201,7 +206,7 @@ int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm
         rc = time_work(b, &w, 1, cold);
     for (uint32_t i = 0; i < c->arg_count; i++)
         nj_free(b->ctx, NJ_MEM_DEVICE, args[i]);
-    return rc ? rc : time_copy(b, fmin(c->bytes, 2 * (double)COPY_BYTES), copy);
+    return rc;
 }
 
 /* ---- shapes -----------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
  * backward.c: one transformer, backward. dx is the gradient of the residual stream and is updated
  * in place; branch holds the gradient of the normed rows. Normed rows and SwiGLU outputs are
  * computed again from what forward kept; products only where --recompute asks for it, by the code of
- * forward.c. Gradients of weights are added to n->grad in
- * float32; without it only those of adapters are wanted.
+ * forward.c. Gradients of weights go to n->grad in float32; without it only those of adapters are
+ * wanted.
  */
 #include "model.h"
 

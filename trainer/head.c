@@ -20,26 +20,6 @@ static void chunk_losses(struct work *r, struct engine *e, int first)
     OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums, m->kd, m->ce, m->entropy, m->agree, s->chunk));
 }
 
-/* What no product of the first micro-batch writes starts from zero: gains and biases, rows of the
- * head beyond the shared vocabulary, an embedding that is not the head. */
-static void clear_gradients(struct work *r, const struct engine *e, int chunks)
-{
-    const struct params *p = &e->student.p;
-    const int64_t table = (int64_t)e->student.c.vocab_size * e->student.c.hidden_size;
-    const int64_t written = chunks > 0 ? (int64_t)e->shape.vocab * e->student.c.hidden_size : 0;
-    float *grad = e->student.grad;
-    const struct {
-        int64_t first, count;
-    } part[] = {
-        {p->decayed, p->count - p->decayed},
-        {p->head + written, table - written},
-        {p->embed, p->embed == p->head ? 0 : table},
-    };
-    for (int i = 0; i < 3; i++)
-        if (part[i].count > 0)
-            OP(r, nj_zero(r->s, grad + part[i].first, (size_t)part[i].count * sizeof *grad));
-}
-
 void head(struct work *r, struct engine *e, int chunks, bool train)
 {
     const struct shape *s = &e->shape;
@@ -48,8 +28,6 @@ void head(struct work *r, struct engine *e, int chunks, bool train)
     int C = n->c.hidden_size, padded = s->chunks * s->chunk;
     const struct linear logits = {n->T, s->chunk, s->vocab, C, .ldy = s->ld};
 
-    if (train && n->grad && !r->add)
-        clear_gradients(r, e, chunks);
     if (chunks > 0)
         OP(r, nj_row_gather(r->s, n->T, m->hidden, m->student.y, m->rows.valid, chunks * s->chunk,
                             s->rows, C));

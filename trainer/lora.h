@@ -36,7 +36,7 @@ void lora_fill(const struct lora *l, uint64_t seed, size_t i, int64_t first, int
 /* Adds the adapters of a product to y. */
 void lora_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
               enum product which, const struct linear *product, void *y, const void *x);
-/* Adds to their gradients and to dx. */
+/* Their gradients, as r->add says; adds to dx. */
 void lora_bwd(struct work *r, const struct net *n, const struct acts *a, int layer,
               enum product which, const struct linear *product, void *dx, const void *dy,
               const void *x);

@@ -199,7 +199,7 @@ static int check_header(const struct engine *e, const char *path, const struct s
         return fail(
             NJ_E_UNSUPPORTED,
             "%s: format version %u, and this program reads version %d; go on with the nojit "
-            "that wrote it",
+            "that wrote it; if that is this one, the file is damaged",
             path, h->version, STATE_VERSION);
     if (!ours || h->header_hash != header_hash(h))
         return fail(NJ_E_FORMAT, "%s: not a whole training state; take another checkpoint", path);

@@ -18,12 +18,34 @@
 /* Finite steps before float16's loss scale doubles. */
 enum { LOSS_SCALE_GROWTH = 2000 };
 
+/* What no product of the first micro-batch writes starts from zero: gains and biases, rows of the
+ * head beyond the shared vocabulary, an embedding that is not the head. */
+static void clear_gradients(struct work *r, const struct engine *e, int chunks)
+{
+    const struct params *p = &e->student.p;
+    const int64_t table = (int64_t)e->student.c.vocab_size * e->student.c.hidden_size;
+    const int64_t written = chunks > 0 ? (int64_t)e->shape.vocab * e->student.c.hidden_size : 0;
+    float *grad = e->student.grad;
+    const struct {
+        int64_t first, count;
+    } part[] = {
+        {p->decayed, p->count - p->decayed},
+        {p->head + written, table - written},
+        {p->embed, p->embed == p->head ? 0 : table},
+    };
+    for (int i = 0; i < 3; i++)
+        if (part[i].count > 0)
+            OP(r, nj_zero(r->s, grad + part[i].first, (size_t)part[i].count * sizeof *grad));
+}
+
 void micro_step(struct work *r, struct engine *e, int chunks, bool train)
 {
     if (e->has_teacher)
         teacher_forward(r, &e->teacher, &e->mem.rows, e->shape.chunk * e->shape.chunks);
     e->mem.student.key = train ? e->mem.rows.key : NULL;
     forward(r, &e->student, &e->mem.student, &e->mem.rows);
+    if (train && e->student.grad && !r->add)
+        clear_gradients(r, e, chunks);
     head(r, e, chunks, train);
     if (train)
         backward(r, &e->student, &e->mem.student, &e->mem.rows);

@@ -11,7 +11,10 @@
 
 /* Forms that no kernel of the build has; test_sim_forms.c runs them. */
 static const char *const unused_forms[] = {
-    "bar.warp.sync =r", "cp.async.commit_group =", "cp.async.wait_group =i", "exit =", "trap =",
+    "cp.async.commit_group =",
+    "cp.async.wait_group =i",
+    "exit =",
+    "trap =",
 };
 
 /* What an `a` target has of its own is left to a GPU. */

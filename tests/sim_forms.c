@@ -71,7 +71,6 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(sub_s32, "sub.s32", 'i', 'b', a - b) \
     ROW(sub_s64, "sub.s64", 'i', 'b', A - B) \
     ROW(neg_s32, "neg.s32", 'i', 'b', ~a + 1) \
-    ROW(neg_s64, "neg.s64", 'i', 'b', ~A + 1) \
     ROW(mul_lo_s32, "mul.lo.s32", 'i', 'b', (uint32_t)(A * B)) \
     ROW(mul_lo_s64, "mul.lo.s64", 'i', 'b', A * B) \
     ROW(mul_hi_u32, "mul.hi.u32", 'i', 'b', ((uint64_t)a * b) >> 32) \
@@ -80,17 +79,13 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(mad_lo_s32, "mad.lo.s32", 'i', 'b', (uint32_t)(A * B + C)) \
     ROW(mad_lo_s64, "mad.lo.s64", 'i', 'b', A * B + C) \
     ROW(div_s32, "div.s32", 'i', 'b', b == 0 ? UINT32_MAX : (uint32_t)((int64_t)(int32_t)a / (int32_t)b)) \
-    ROW(div_s64, "div.s64", 'i', 'b', B == 0 ? UINT64_MAX : (uint64_t)((__int128)(int64_t)A / (int64_t)B)) \
     ROW(div_u32, "div.u32", 'i', 'b', b == 0 ? UINT32_MAX : a / b) \
     ROW(div_u64, "div.u64", 'i', 'b', B == 0 ? UINT64_MAX : A / B) \
     ROW(rem_s32, "rem.s32", 'i', 'b', b == 0 ? a : (uint32_t)((int64_t)(int32_t)a % (int32_t)b)) \
-    ROW(rem_s64, "rem.s64", 'i', 'b', B == 0 ? A : (uint64_t)((__int128)(int64_t)A % (int64_t)B)) \
-    ROW(rem_u32, "rem.u32", 'i', 'b', b == 0 ? a : a % b) \
     ROW(min_s32, "min.s32", 'i', 'b', (int32_t)a < (int32_t)b ? a : b) \
     ROW(max_s32, "max.s32", 'i', 'b', (int32_t)a < (int32_t)b ? b : a) \
     ROW(max_s64, "max.s64", 'i', 'b', (int64_t)A < (int64_t)B ? B : A) \
     ROW(max_u32, "max.u32", 'i', 'b', a < b ? b : a) \
-    ROW(max_u64, "max.u64", 'i', 'b', A < B ? B : A) \
     ROW(and_b16, "and.b16", 'i', 'b', (uint16_t)(a & b)) \
     ROW(and_b32, "and.b32", 'i', 'b', a & b) \
     ROW(and_b64, "and.b64", 'i', 'b', A & B) \
@@ -107,7 +102,6 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(shr_u64, "shr.u64", 'i', 'b', b > 63 ? 0 : A >> b) \
     ROW(shr_s32, "shr.s32", 'i', 'b', (uint32_t)((int32_t)a >> (b > 31 ? 31 : b))) \
     ROW(shr_s64, "shr.s64", 'i', 'b', (uint64_t)((int64_t)A >> (b > 63 ? 63 : b))) \
-    ROW(popc, "popc.b32", 'i', 'b', __builtin_popcount(a)) \
     ROW(bfi, "bfi.b32", 'i', 'b', insert_bits(a, b, c, e)) \
     ROW(eq_b32, "setp.eq.b32", 'i', 'b', a == b) \
     ROW(eq_b16, "setp.eq.b16", 'i', 'b', (uint16_t)a == (uint16_t)b) \

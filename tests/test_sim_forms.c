@@ -48,7 +48,8 @@ static const struct {
     uint32_t bytes;           /* of a lane */
 } passages[] = {
     {"ld.global.u16 %h0, [%d1];", "st.global.u16 [%d2], %h0;", 2},
-    {"ld.global.v4.u16 {%h0, %h1, %h2, %h3}, [%d1];",
+    {"ld.global.u16 %h0, [%d1]; ld.global.u16 %h1, [%d1+2]; ld.global.u16 %h2, [%d1+4]; "
+     "ld.global.u16 %h3, [%d1+6];",
      "st.global.v4.u16 [%d2], {%h0, %h1, %h2, %h3};", 8},
     {"ld.global.u32 %r3, [%d1];", "st.global.u32 [%d2], %r3;", 4},
     {"ld.global.f32 %r3, [%d1];", "st.global.f32 [%d2], %r3;", 4},
@@ -61,7 +62,7 @@ static const struct {
     {"ld.global.v2.f32 {%r3, %r4}, [%d1];", "st.global.f32 [%d2], %r3; st.global.f32 [%d2+4], %r4;",
      8},
     {"ld.global.v2.u32 {%r3, %r4}, [%d1];", "st.global.v2.u32 [%d2], {%r3, %r4};", 8},
-    {"ld.global.v4.b32 {%r3, %r4, %r5, %r6}, [%d1];",
+    {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1];",
      "st.global.v4.u32 [%d2], {%r3, %r4, %r5, %r6};", 16},
     {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1];",
      "st.global.v4.f32 [%d2], {%r3, %r4, %r5, %r6};", 16},

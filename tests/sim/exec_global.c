@@ -285,7 +285,6 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
     }
 
 LOAD(load_16, uint16_t, uint16_t, 1)
-LOAD(load_16_4, uint16_t, uint16_t, 4)
 LOAD(load_32, uint32_t, uint32_t, 1)
 LOAD(load_s32, int32_t, int64_t, 1)
 LOAD(load_32_2, uint32_t, uint32_t, 2)
@@ -298,13 +297,11 @@ STORE(store_32_4, uint32_t, 4)
 
 static const struct sim_opcode rows[] = {
     {"ld.global.u16", "h=G", load_16, GUARD_LANES},
-    {"ld.global.v4.u16", "{hhhh}=G", load_16_4, GUARD_LANES},
     {"ld.global.u32", "r=G", load_32, GUARD_LANES},
     {"ld.global.s32", "l=G", load_s32, GUARD_LANES},
     {"ld.global.f32", "r=G", load_32, GUARD_LANES},
     {"ld.global.v2.u32", "{rr}=G", load_32_2, GUARD_LANES},
     {"ld.global.v2.f32", "{rr}=G", load_32_2, GUARD_LANES},
-    {"ld.global.v4.b32", "{rrrr}=G", load_32_4, GUARD_LANES},
     {"ld.global.v4.u32", "{rrrr}=G", load_32_4, GUARD_LANES},
     {"ld.global.v4.f32", "{rrrr}=G", load_32_4, GUARD_LANES},
     {"st.global.u16", "=Gh", store_16, GUARD_LANES},

@@ -10,17 +10,14 @@
     OP(name, text, operands, uint32_t, T, T, T, (value) ? UINT32_MAX : 0)
 
 /* Division that never traps; INT_MIN / -1 wraps. */
-#define DIVIDE(T, U)                                                                               \
-    static inline T divide_##T(T x, T y)                                                           \
-    {                                                                                              \
-        return y == 0 ? -1 : y == -1 ? (T)(0 - (U)x) : x / y;                                      \
-    }                                                                                              \
-    static inline T modulo_##T(T x, T y)                                                           \
-    {                                                                                              \
-        return y == 0 ? x : y == -1 ? 0 : x % y;                                                   \
-    }
-DIVIDE(int32_t, uint32_t)
-DIVIDE(int64_t, uint64_t)
+static inline int32_t divide(int32_t x, int32_t y)
+{
+    return y == 0 ? -1 : y == -1 ? (int32_t)(0 - (uint32_t)x) : x / y;
+}
+static inline int32_t modulo(int32_t x, int32_t y)
+{
+    return y == 0 ? x : y == -1 ? 0 : x % y;
+}
 
 static inline uint32_t shift_of(uint32_t by, uint32_t most)
 {
@@ -36,7 +33,6 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, sub_s32, "sub.s32", "r=rr", uint32_t, x - y) \
     SAME(OP, sub_s64, "sub.s64", "l=ll", uint64_t, x - y) \
     SAME(OP, neg_s32, "neg.s32", "r=r", uint32_t, 0 - x) \
-    SAME(OP, neg_s64, "neg.s64", "l=l", uint64_t, 0 - x) \
     SAME(OP, mul_lo_s32, "mul.lo.s32", "r=rr", uint32_t, x * y) \
     SAME(OP, mul_lo_s64, "mul.lo.s64", "l=ll", uint64_t, x * y) \
     SAME(OP, mul_hi_u32, "mul.hi.u32", "r=rr", uint32_t, (uint64_t)x * y >> 32) \
@@ -44,18 +40,14 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     OP(mul_wide_u32, "mul.wide.u32", "l=rr", uint64_t, uint32_t, uint32_t, uint32_t, (uint64_t)x * y) \
     SAME(OP, mad_lo_s32, "mad.lo.s32", "r=rrr", uint32_t, x * y + z) \
     SAME(OP, mad_lo_s64, "mad.lo.s64", "l=lll", uint64_t, x * y + z) \
-    SAME(OP, div_s32, "div.s32", "r=rr", int32_t, divide_int32_t(x, y)) \
-    SAME(OP, div_s64, "div.s64", "l=ll", int64_t, divide_int64_t(x, y)) \
+    SAME(OP, div_s32, "div.s32", "r=rr", int32_t, divide(x, y)) \
     SAME(OP, div_u32, "div.u32", "r=rr", uint32_t, y ? x / y : UINT32_MAX) \
     SAME(OP, div_u64, "div.u64", "l=ll", uint64_t, y ? x / y : UINT64_MAX) \
-    SAME(OP, rem_s32, "rem.s32", "r=rr", int32_t, modulo_int32_t(x, y)) \
-    SAME(OP, rem_s64, "rem.s64", "l=ll", int64_t, modulo_int64_t(x, y)) \
-    SAME(OP, rem_u32, "rem.u32", "r=rr", uint32_t, y ? x % y : x) \
+    SAME(OP, rem_s32, "rem.s32", "r=rr", int32_t, modulo(x, y)) \
     SAME(OP, min_s32, "min.s32", "r=rr", int32_t, x < y ? x : y) \
     SAME(OP, max_s32, "max.s32", "r=rr", int32_t, x > y ? x : y) \
     SAME(OP, max_s64, "max.s64", "l=ll", int64_t, x > y ? x : y) \
     SAME(OP, max_u32, "max.u32", "r=rr", uint32_t, x > y ? x : y) \
-    SAME(OP, max_u64, "max.u64", "l=ll", uint64_t, x > y ? x : y) \
     SAME(OP, and_b16, "and.b16", "h=hh", uint16_t, x & y) \
     SAME(OP, and_b32, "and.b32", "r=rr", uint32_t, x & y) \
     SAME(OP, and_b64, "and.b64", "l=ll", uint64_t, x & y) \
@@ -72,7 +64,6 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     OP(shr_u64, "shr.u64", "l=lr", uint64_t, uint64_t, uint32_t, uint32_t, y < 64 ? x >> (y & 63) : 0) \
     OP(shr_s32, "shr.s32", "r=rr", int32_t, int32_t, uint32_t, uint32_t, x >> shift_of(y, 31)) \
     OP(shr_s64, "shr.s64", "l=lr", int64_t, int64_t, uint32_t, uint32_t, x >> shift_of(y, 63)) \
-    SAME(OP, popc_b32, "popc.b32", "r=r", uint32_t, __builtin_popcount(x)) \
     COMPARE(OP, eq_b32, "setp.eq.b32", "p=rr", uint32_t, x == y) \
     COMPARE(OP, eq_b16, "setp.eq.b16", "p=hh", uint16_t, x == y) \
     COMPARE(OP, eq_s16, "setp.eq.s16", "p=hh", uint16_t, x == y) \

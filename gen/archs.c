@@ -118,13 +118,34 @@ void archs_read(struct gen *g, const char *path, const char *wanted)
             if (known[i].by_default)
                 wanted = keep_format("%s %s", wanted, known[i].name);
     }
+    g->known = known;
+    g->known_count = root->count;
     select_named(g, known, root->count, wanted);
     if (g->arch_count == 0 && problem_count() == before)
         problem("--archs", 0, "no architecture is named; expected some such as 'sm_90 sm_120'");
     qsort(g->archs, (size_t)g->arch_count, sizeof *g->archs, by_sm);
 }
 
+const struct arch *arch_find(const struct gen *g, const char *name)
+{
+    for (int i = 0; i < g->known_count; i++)
+        if (strcmp(g->known[i].name, name) == 0)
+            return &g->known[i];
+    return NULL;
+}
+
 bool key_on_arch(const struct key *k, const struct arch *a)
 {
-    return a->sm >= k->c->min_arch;
+    return k->c->only ? strcmp(a->name, k->c->only) == 0 : a->sm >= k->c->min_arch;
+}
+
+const char *kernel_source(const struct gen *g, const struct contract *c)
+{
+    return c->only ? keep_format("%s/%s/%s.cu", g->kernels_dir, c->only, c->op)
+                   : keep_format("%s/%s.cu", g->kernels_dir, c->op);
+}
+
+const char *exclusion_text(const struct contract *c)
+{
+    return c->only ? keep_format("only %s", c->only) : keep_format("min_arch %d", (int)c->min_arch);
 }

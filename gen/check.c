@@ -18,9 +18,23 @@ static const char *dims_text(const struct contract *c, const struct test *t)
     return s;
 }
 
+/* Its lowest SM is that of the one architecture. */
+static void check_only(const struct gen *g, struct contract *c)
+{
+    const struct arch *a = c->only ? arch_find(g, c->only) : NULL;
+    if (c->only == NULL || g->known == NULL)
+        return;
+    if (a == NULL)
+        problem(c->file, c->only_line, "only names '%s', no architecture of the list", c->only);
+    else if (c->min_arch_given)
+        problem(c->file, c->only_line, "only and min_arch exclude each other; leave one out");
+    else
+        c->min_arch = a->sm;
+}
+
 static void check_sources(const struct gen *g, const struct contract *c)
 {
-    const char *const paths[] = {keep_format("%s/%s.cu", g->kernels_dir, c->op),
+    const char *const paths[] = {kernel_source(g, c),
                                  keep_format("%s/ref/%s.c", g->kernels_dir, c->op)};
     for (int i = 0; i < 2; i++)
         if (access(paths[i], R_OK) != 0)
@@ -343,8 +357,9 @@ static void check_falsifier(const struct gen *g, const struct contract *c,
 void check_all(struct gen *g)
 {
     for (int i = 0; i < g->contract_count; i++) {
-        const struct contract *c = g->contracts[i];
+        struct contract *c = g->contracts[i];
         check_names(g, c);
+        check_only(g, c);
         check_sources(g, c);
         check_fills(g, c);
         check_excuses(g, c);

@@ -199,10 +199,18 @@ static void read_cost(void *into, const struct node *n)
 static void read_min_arch(void *into, const struct node *n)
 {
     struct contract *c = into;
+    c->min_arch_given = true;
     if (!node_int(n, &c->min_arch) || c->min_arch < 75 || c->min_arch > 999) {
         problem(c->file, n->line, "min_arch must be a number such as 80, not '%s'", n->text);
         c->min_arch = 75;
     }
+}
+
+static void read_only(void *into, const struct node *n)
+{
+    struct contract *c = into;
+    c->only = n->text;
+    c->only_line = n->line;
 }
 
 static const struct field contract_fields[] = {
@@ -222,6 +230,7 @@ static const struct field contract_fields[] = {
     {"bench", false, NODE_MAP, read_bench},
     {"cost", true, NODE_MAP, read_cost},
     {"min_arch", false, NODE_SCALAR, read_min_arch},
+    {"only", false, NODE_SCALAR, read_only},
     {"allow_spill", false, NODE_MAP, read_spills},
     {"falsifiers", false, NODE_LIST, read_falsifiers},
 };

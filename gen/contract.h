@@ -119,7 +119,7 @@ struct contract {
     const char *file;
     bool sound; /* its own fields have no problems */
     const char *op, *summary, *source, *backward_of;
-    int op_line, backward_line, tolerance_line;
+    int op_line, backward_line, tolerance_line, only_line;
     int equation_count, axis_count, arg_count, dim_count, scalar_count, require_count, test_count;
     int excuse_count, falsifier_count, param_count, param_bytes;
     const char *equations[MAX_LINES];
@@ -133,6 +133,8 @@ struct contract {
     struct test tests[MAX_LINES];
     const struct expr *flops, *bytes;
     int64_t min_arch;
+    bool min_arch_given;
+    const char *only; /* the one architecture that has it, or NULL */
     struct excuse excuses[MAX_LINES];
     struct falsifier falsifiers[MAX_LINES];
     struct param params[MAX_ARGS + MAX_DIMS + MAX_SCALARS];
@@ -163,6 +165,8 @@ struct gen {
     const char *kernels_dir, *header;
     struct contract **contracts;
     int contract_count;
+    const struct arch *known; /* all of the list; NULL if it could not be read */
+    int known_count;
     bool all_read; /* else names that are not found may be in a file that could not be read */
     struct key *keys;
     int key_count, selected_count;
@@ -208,6 +212,11 @@ void check_all(struct gen *g);
 
 /* archs.c: the selected architectures ("default", or names separated by spaces). */
 void archs_read(struct gen *g, const char *path, const char *wanted);
+const struct arch *arch_find(const struct gen *g, const char *name); /* of all known, or NULL */
 bool key_on_arch(const struct key *k, const struct arch *a);
+/* Where the kernel of an op is: in the folder of its one architecture, if it has only one. */
+const char *kernel_source(const struct gen *g, const struct contract *c);
+/* Why an architecture lacks an op: "min_arch 80", "only sm_90a". */
+const char *exclusion_text(const struct contract *c);
 
 #endif

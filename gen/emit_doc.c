@@ -75,7 +75,10 @@ static void put_facts(struct text *t, const struct contract *c)
         if (c->args[i].tolerance > 0)
             put(t, ", `%s` %.9g", c->args[i].name, c->args[i].tolerance);
     put(t, "\n- Cost: `%s` operations, `%s` bytes\n", c->flops->source, c->bytes->source);
-    put(t, "- Lowest architecture: sm_%" PRId64 "\n", c->min_arch);
+    if (c->only)
+        put(t, "- Only architecture: %s\n", c->only);
+    else
+        put(t, "- Lowest architecture: sm_%" PRId64 "\n", c->min_arch);
     for (int i = 0; i < c->excuse_count; i++) {
         const struct excuse *x = &c->excuses[i];
         put(t, "- May spill %" PRId64 " bytes: %s%s%s\n", x->bytes, x->variant ? x->variant : "",

@@ -14,8 +14,8 @@ static void put_keys(struct text *t, const struct gen *g)
         const struct key *k = &g->keys[i];
         if (k->id < 0)
             continue;
-        put(t, "%s\t%s\t%d\t%" PRId64 "\t%" PRId64 "\t%d\t", k->key, k->entry, k->threads,
-            k->max_shared, k->c->min_arch, k->c->param_bytes);
+        put(t, "%s\t%s\t%d\t%" PRId64 "\t%s\t%d\t", k->key, k->entry, k->threads, k->max_shared,
+            k->c->only ? k->c->only : keep_format("%" PRId64, k->c->min_arch), k->c->param_bytes);
         for (int p = 0; p < k->c->param_count; p++)
             put(t, "%s%d:%d", p ? "," : "", k->c->params[p].offset, k->c->params[p].bytes);
         put(t, "\n");
@@ -88,8 +88,8 @@ int emit_make(const struct gen *g, const char *out)
         const struct key *k = &g->keys[i];
         if (k->id < 0)
             continue;
-        put(&sources, "NJ_SRC_%s := %s/%s.cu\nNJ_FATBIN_%s_CUBINS :=", k->key, g->kernels_dir,
-            k->c->op, k->key);
+        put(&sources, "NJ_SRC_%s := %s\nNJ_FATBIN_%s_CUBINS :=", k->key, kernel_source(g, k->c),
+            k->key);
         for (int a = 0; a < g->arch_count; a++) {
             if (!key_on_arch(k, &g->archs[a]))
                 continue;

@@ -324,6 +324,7 @@ static void put_table(struct text *t, const struct gen *g)
             k->max_shared);
         put(t, "     .param_bytes = %d,\n     .param_count = %d,\n     .min_sm = %" PRId64 ",\n",
             c->param_bytes, c->param_count, c->min_arch);
+        put(t, c->only ? "     .only = \"%s\",\n" : "     .only = NULL,\n", c->only);
         put(t, "     .params = %s_params,\n", c->op);
         put(t, has_cpu(k) ? "     .cpu = %s_cpu},\n" : "     .cpu = NULL},\n", key_symbol(k));
     }

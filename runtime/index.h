@@ -12,6 +12,7 @@
  *
  * A line of .nojit.keys, tab-separated, lines sorted by key, final newline:
  *   key  entry  threads  max_shared_bytes  min_sm  param_bytes  offset:bytes,offset:bytes,...
+ * In the place of min_sm: the name of an arch (sm_90a) that has the key alone; its SM is min_sm then.
  */
 #ifndef NOJIT_INDEX_H
 #define NOJIT_INDEX_H

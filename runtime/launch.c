@@ -27,6 +27,13 @@ int nj_kernel_find(const char *key)
     return -1;
 }
 
+int nj_kernel_available(const nj_context *ctx, const char *key)
+{
+    int id = key ? nj_kernel_find(key) : -1;
+
+    return ctx && ctx->backend && id >= 0 && ctx->backend->has_kernel(ctx, (uint32_t)id);
+}
+
 int nj_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
               const void *params)
 {

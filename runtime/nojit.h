@@ -99,10 +99,11 @@ struct nj_device_info {
     uint32_t gemms_timed;    /* shapes whose algorithm was chosen by timing in this context */
     size_t memory_bytes;     /* in all */
     size_t budget_bytes;     /* what could be had when it was opened */
-    uint32_t kernels_loaded; /* on CUDA every kernel whose min_sm this GPU reaches; 0 on the CPU */
+    uint32_t kernels_loaded; /* on CUDA every kernel that nj_kernels has for arch; 0 on the CPU */
     uint32_t modules_loaded;
     int managed;         /* arenas come from managed memory */
     char fallback[1024]; /* AUTO took the CPU although a GPU was looked for: why; else "" */
+    char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 };
 
 /* Opens a device, loads and resolves every kernel. *out is set even on failure (unless NJ_E_NOMEM),
@@ -213,7 +214,8 @@ struct nj_kernel {
     uint32_t threads;
     uint32_t max_shared_bytes; /* dynamic shared memory it may ask for */
     uint16_t param_bytes, param_count;
-    uint16_t min_sm; /* lowest SM that has it */
+    uint16_t min_sm;  /* lowest SM that has it */
+    const char *only; /* the one arch that has it ("sm_90a"), or NULL */
     const struct nj_param *params;
     void (*cpu)(const void *params);
 };
@@ -231,6 +233,8 @@ int nj_refuse(nj_stream *s, const char *op, const char *condition, const char *v
 int nj_no_kernel(nj_stream *s, const char *wanted_key);
 /* Index of a key in nj_kernels, or -1. */
 int nj_kernel_find(const char *key);
+/* 1 if the kernel can be launched here: it is for this GPU; on the CPU, it has a CPU function. Else 0. */
+int nj_kernel_available(const nj_context *ctx, const char *key);
 
 /* What the binary holds, read from its own index: usable without any GPU. */
 struct nj_embedded {

@@ -95,6 +95,21 @@ catches code-twice "$key $sm: present twice"
 catches label-unasked "$key sm_86a?: holds code for an arch that nobody asks for"
 catches ptx-added "$key sm_[0-9]+: holds PTX"
 
+# ---- a key for one arch alone ----
+plant only-here
+passes "a key for $sm alone" "$blobcheck" "$scratch/damaged"
+if [ "$("$blobcheck" "$scratch/damaged" | grep -c "^excluded: $key on .*, its contract asks for $sm alone")" = $((${#archs[@]} - 1)) ]; then
+    ok "its exclusions are printed"
+else
+    not_ok "its exclusions are printed" "$("$blobcheck" "$scratch/damaged" | grep excluded | head -n 3)"
+fi
+if [ "$other_sm" != "$sm" ]; then
+    catches only-elsewhere "$key $other_sm: holds code for an arch that nobody asks for"
+    catches only-elsewhere "$key $other_sm: recorded in the index, but nobody asks for it"
+    catches only-lost "$key $sm: missing: no machine code"
+    catches only-lost "$key $sm: missing in the index"
+fi
+
 # ---- the wrong code, its hash recorded as if it were right ----
 if [ "$other_sm" != "$sm" ]; then
     catches wrong-sm "$key $sm: the code is for ${other_sm%[af]}"

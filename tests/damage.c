@@ -106,6 +106,46 @@ static void arch_removed(struct image *m)
     record_removed(m);
 }
 
+/* The launcher asks for the key on one arch alone, whose SM is its lowest. */
+static void ask_for_one(struct image *m)
+{
+    const struct nji_arch *a = &m->archs[arch_of(m, m->sm)];
+    const char *at = (const char *)m->keys.data, *end = at + m->keys.bytes;
+    struct bytes keys = {allocate(m->keys.bytes + 16), 0};
+    while (strncmp(at, m->key->key, strlen(m->key->key)) != 0 || at[strlen(m->key->key)] != '\t')
+        at = strchr(at, '\n') + 1;
+    for (int tabs = 0; tabs < 4; at++)
+        tabs += *at == '\t';
+    keys.bytes = (size_t)(at - (const char *)m->keys.data);
+    memcpy(keys.data, m->keys.data, keys.bytes);
+    keys.bytes += (size_t)snprintf((char *)keys.data + keys.bytes, 16, "sm_%u%.1s", a->sm,
+                                   (const char[]){(char)a->suffix, 0});
+    at = strchr(at, '\t');
+    memcpy(keys.data + keys.bytes, at, (size_t)(end - at));
+    keys.bytes += (size_t)(end - at);
+    free(m->keys.data);
+    m->keys = keys;
+    m->key->e.min_sm = a->sm;
+}
+
+static void only_here(struct image *m)
+{
+    const uint32_t sm = m->sm;
+    ask_for_one(m);
+    for (uint32_t a = 0; a < m->arch_count; a++) {
+        m->sm = m->archs[a].sm;
+        if (m->sm != sm)
+            arch_removed(m);
+    }
+    m->sm = sm;
+}
+
+static void only_lost(struct image *m)
+{
+    ask_for_one(m);
+    arch_removed(m);
+}
+
 static void key_removed(struct image *m)
 {
     free(m->key->container);
@@ -380,6 +420,9 @@ static const struct {
     {"arch-removed", arch_removed, NULL},
     {"code-removed", code_removed, NULL},
     {"record-removed", record_removed, NULL},
+    {"only-here", only_here, NULL},
+    {"only-elsewhere", ask_for_one, NULL},
+    {"only-lost", only_lost, NULL},
     {"key-removed", key_removed, NULL},
     {"key-twice", key_twice, NULL},
     {"key-order", key_order, NULL},

@@ -3,7 +3,7 @@
 #
 # foreign.sh TARGET ARCH...: harness and trainer with the PTX of other archs, assembled for TARGET (for example sm_90), so
 # that their code paths run on the GPU at hand: BUILD/foreign/ARCH/{harness,nojit}. The PTX of a newer arch has its .target line
-# changed; what ptxas makes for the arch itself stays unproven without that GPU.
+# changed; what ptxas makes for the arch itself stays unproven without that GPU. Keys for one arch alone are left out.
 set -eu
 : "${BUILD:=build}"
 . tests/relink.sh
@@ -16,7 +16,7 @@ for arch in "$@"; do
     mkdir -p "$dir/cubin"
     f16=$(awk -F'\t' -v a="$arch" '$1 == a { print $5 }' "$BUILD/gen/archs.txt")
     shared=$(awk -F'\t' -v a="$arch" '$1 == a { print $4 }' "$BUILD/gen/archs.txt")
-    for key in $(cut -f1 "$BUILD/gen/keys.txt"); do
+    for key in $(keys_of "$arch"); do
         sed "s/^\.target .*/.target $target/" "$BUILD/ptx/$key.$arch.ptx" >"$dir/cubin/$key.ptx"
         "$cuda/bin/ptxas" -v -arch="$target" -o "$dir/cubin/$key.$target.cubin" "$dir/cubin/$key.ptx" \
             2>"$dir/cubin/$key.$target.log"

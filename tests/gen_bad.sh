@@ -138,6 +138,9 @@ bad tolerance first.yaml:15 "tolerance is missing for T = f32" '15s/, f32: 1e-5/
 bad tolerance-negative first.yaml:15 "tolerance must be a number, 0 or more" '15s/1e-5/-1e-5/'
 bad tolerance-argument first.yaml:7 "an argument's tolerance must be a number above 0, not '0'" '7s/align: 16/tolerance: 0/'
 bad min-arch first.yaml:2 "min_arch must be a number such as 80" '2i min_arch: sm_80'
+bad only-unknown first.yaml:2 "only names 'sm_91', no architecture of the list" '2i only: sm_91'
+bad only-source first.yaml:1 "kernels/sm_90a/first.cu is missing" '2i only: sm_90a'
+bad only-and-lowest first.yaml:2 "only and min_arch exclude each other" '2i only: sm_90a\nmin_arch: 80'
 bad spill-variant first.yaml:2 "first has no such variant" '2i allow_spill: {"lp.d96 sm_75": 16}'
 
 # ---- tests ----

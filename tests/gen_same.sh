@@ -62,6 +62,23 @@ check excluded-said "the exclusion is not printed once" \
 check excluded-made "a cubin of an excluded pair is listed" ! grep -q 'aaa.*sm_75' "$scratch/d/list.mk"
 check excluded-kept "min_sm is not in keys.txt" [ "$(awk '$1 == "aaa.lp" { print $5 }' "$scratch/d/keys.txt")" = 80 ]
 
+# The same op for one arch alone: its source is in that arch's folder, and nothing is asked for elsewhere.
+mkdir -p "$scratch/kernels/sm_90a"
+mv "$scratch/kernels/aaa.cu" "$scratch/kernels/sm_90a/aaa.cu"
+sed -i 's/^min_arch: 80$/only: sm_90a/' "$scratch/contracts/aaa.yaml"
+generate "$scratch/contracts" "$scratch/kernels" "$scratch/f" >"$scratch/said"
+check only-said "the exclusions are not these" [ "$(cat "$scratch/said")" = "$(for key in aaa.f32 aaa.lp; do
+    for arch in 75 89 120 121; do echo "excluded: $key on sm_$arch (only sm_90a)"; done
+done)" ]
+check only-made "other cubins are listed" \
+    [ "$(grep -o 'aaa.lp.sm_[0-9a-z]*' "$scratch/f/list.mk" | sort -u)" = aaa.lp.sm_90a ]
+check only-source "the source is another" grep -q '^NJ_SRC_aaa.lp := .*/sm_90a/aaa.cu$' "$scratch/f/list.mk"
+check only-kept "the arch is not in keys.txt" [ "$(awk '$1 == "aaa.lp" { print $5 }' "$scratch/f/keys.txt")" = sm_90a ]
+check only-table "the arch is not in nj_kernels" [ "$(grep -c '\.only = "sm_90a"' "$scratch/f/ops.c")" = 2 ]
+check only-doc "KERNELS.md does not say it" grep -q '^- Only architecture: sm_90a$' "$scratch/f/KERNELS.md"
+generate "$scratch/contracts" "$scratch/kernels" "$scratch/g" --archs sm_90 >"$scratch/said"
+check only-family "sm_90 has what is for sm_90a alone" ! grep -q 'aaa.*cubin' "$scratch/g/list.mk"
+
 # A selection keeps every launcher and only its own keys.
 generate "$CONTRACTS" "$KERNELS" "$scratch/e" --only 'rmsnorm_*'
 check only-header "launchers are missing" cmp -s "$scratch/a/nojit_ops.h" "$scratch/e/nojit_ops.h"

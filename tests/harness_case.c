@@ -46,7 +46,9 @@ struct subject subject_of(const struct kernel_case *c)
 
 int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu)
 {
-    return gpu ? k->min_sm <= gpu->sm : k->cpu != NULL;
+    if (gpu)
+        return k->only ? strcmp(k->only, gpu->arch) == 0 : k->min_sm <= gpu->sm;
+    return k->cpu != NULL;
 }
 
 void set_pointer(const struct subject *s, unsigned char *params, uint32_t arg, const void *ptr)

@@ -2,13 +2,16 @@
 #
 # Sourced by foreign.sh and gpumutants.sh. relink DIR ARCH ARCHS-LINE GOAL...: packs the cubins and logs of every key in DIR/cubin as
 # the only machine code, of ARCH, and links programs with it: `NOJIT=...`, `HARNESS=...` and what to make of them.
+keys_of() { # ARCH: the keys that are not for another arch alone
+    awk -F'\t' -v arch="$1" '$5 == arch || $5 !~ /^sm_/ { print $1 }' "$BUILD/gen/keys.txt"
+}
 relink() {
     local dir=$1 arch=$2 line=$3 key cuda
     shift 3
     cuda=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
     mkdir -p "$dir/fatbin" "$dir/pack" "$dir/obj"
     printf '%s\n' "$line" >"$dir/archs.txt"
-    for key in $(cut -f1 "$BUILD/gen/keys.txt"); do
+    for key in $(keys_of "$arch"); do
         "$cuda/bin/fatbinary" -64 --compress-mode=none --create="$dir/fatbin/$key.fatbin" \
             --image3=kind=elf,sm="${arch#sm_}",file="$dir/cubin/$key.$arch.cubin"
     done

@@ -376,6 +376,17 @@ static void test_kernel_find(void **state)
     assert_int_equal(nj_kernel_find(""), -1);
 }
 
+static void test_the_cpu_has_what_has_a_function(void **state)
+{
+    nj_context *ctx = nj_stream_context(*state);
+
+    assert_int_equal(nj_kernel_available(ctx, "rmsnorm_fwd.f32"), 1);
+    assert_int_equal(nj_kernel_available(ctx, "attn_fwd.lp.d64"), 0);
+    assert_int_equal(nj_kernel_available(ctx, "attn_fwd"), 0);
+    assert_int_equal(nj_kernel_available(ctx, NULL), 0);
+    assert_int_equal(nj_kernel_available(NULL, "rmsnorm_fwd.f32"), 0);
+}
+
 /* ---- process and choice of device ---- */
 
 static void test_forbid_jit(void **state)
@@ -407,6 +418,7 @@ static void test_gpu_cannot_be_used(void **state)
     assert_int_equal(nj_alloc(ctx, NJ_MEM_DEVICE, 4, &ptr), NJ_E_ARG);
     assert_int_equal(nj_stream_create(ctx, &s), NJ_E_ARG);
     assert_int_equal(nj_context_budget(ctx), 0);
+    assert_int_equal(nj_kernel_available(ctx, "rmsnorm_fwd.f32"), 0);
     nj_context_destroy(ctx);
 }
 
@@ -474,6 +486,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_launch_refuses, open_cpu, close_cpu),
         cmocka_unit_test_setup_teardown(test_no_kernel_names_the_nearest, open_cpu, close_cpu),
         cmocka_unit_test(test_kernel_find),
+        cmocka_unit_test_setup_teardown(test_the_cpu_has_what_has_a_function, open_cpu, close_cpu),
         cmocka_unit_test(test_forbid_jit),
         cmocka_unit_test(test_gpu_cannot_be_used),
         cmocka_unit_test(test_auto_falls_back_and_says_why),

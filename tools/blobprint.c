@@ -33,6 +33,14 @@ static void print_cell(const struct check *c, const struct checked_key *k, uint3
     printf("  %9s", text);
 }
 
+static void print_excluded(const struct key *k, const char *arch)
+{
+    if (k->only)
+        printf("excluded: %s on %s, its contract asks for %s alone\n", k->key, arch, k->only);
+    else
+        printf("excluded: %s on %s, its contract asks for sm_%u\n", k->key, arch, k->min_sm);
+}
+
 void print_table(const struct check *c)
 {
     int width = key_width(c);
@@ -58,8 +66,7 @@ void print_table(const struct check *c)
     for (uint32_t i = 0; i < c->keys.count; i++)
         for (uint32_t a = 0; a < c->index.header.arch_count; a++)
             if (check_shows(c, a) && !key_applies(&c->keys.keys[i], &c->index.archs[a]))
-                printf("excluded: %s on %s, its contract asks for sm_%u\n", c->keys.keys[i].key,
-                       check_arch_name(c, a).text, c->keys.keys[i].min_sm);
+                print_excluded(&c->keys.keys[i], check_arch_name(c, a).text);
 }
 
 void print_summary(const struct check *c)
@@ -127,11 +134,11 @@ static json_t *json_key(const struct check *c, uint32_t i)
         else
             json_object_set_new(code, name.text, json_code(k, a));
     }
-    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "key", k->key->key,
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:s?, s:i, s:o, s:o, s:o, s:o}", "key", k->key->key,
                      "entry", k->key->entry, "threads", (int)k->key->threads, "max_shared_bytes",
-                     (int)k->key->max_shared_bytes, "min_sm", k->key->min_sm, "param_bytes",
-                     k->key->param_bytes, "params", params, "code", code, "excluded", excluded,
-                     "missing", missing);
+                     (int)k->key->max_shared_bytes, "min_sm", k->key->min_sm, "only", k->key->only,
+                     "param_bytes", k->key->param_bytes, "params", params, "code", code, "excluded",
+                     excluded, "missing", missing);
 }
 
 static json_t *json_archs(const struct check *c)

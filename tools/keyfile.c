@@ -93,19 +93,41 @@ static bool parse_params(char *list, struct key *k, struct nji_param *params)
     return end <= k->param_bytes;
 }
 
+/* "75": the lowest SM. "sm_90a": the one arch. */
+static bool parse_archs(char *text, struct key *k)
+{
+    uint32_t sm;
+    if (!text)
+        return false;
+    if (strncmp(text, "sm_", 3) != 0) {
+        bool known = parse_number(text, 255, &sm);
+        k->min_sm = known ? (uint16_t)sm : 0;
+        return known;
+    }
+    char number[8], suffix = 0;
+    size_t digits = strspn(text + 3, "0123456789");
+    if (text[3 + digits] == 'a' || text[3 + digits] == 'f')
+        suffix = text[3 + digits];
+    snprintf(number, sizeof(number), "%.*s", (int)digits, text + 3);
+    if (!parse_number(number, 255, &sm) || strcmp(text, arch_name(sm, suffix).text) != 0)
+        return false;
+    k->min_sm = (uint16_t)sm;
+    k->only = text;
+    return true;
+}
+
 static bool parse_key(char *line, struct key *k, struct nji_param *params)
 {
-    uint32_t min_sm, param_bytes;
+    uint32_t param_bytes;
     k->key = cut(&line, '\t');
     k->entry = cut(&line, '\t');
     if (!k->key || !k->entry || !k->key[0] || strlen(k->key) >= 64 || !entry_fits(k->key, k->entry))
         return false;
     if (!parse_number(cut(&line, '\t'), 1024, &k->threads) || k->threads == 0 ||
         !parse_number(cut(&line, '\t'), 1 << 20, &k->max_shared_bytes) ||
-        !parse_number(cut(&line, '\t'), 255, &min_sm) ||
+        !parse_archs(cut(&line, '\t'), k) ||
         !parse_number(cut(&line, '\t'), UINT16_MAX, &param_bytes))
         return false;
-    k->min_sm = (uint16_t)min_sm;
     k->param_bytes = (uint16_t)param_bytes;
     return line && parse_params(line, k, params);
 }

@@ -14,6 +14,7 @@ struct key {
     const char *key, *entry;
     uint32_t threads, max_shared_bytes;
     uint16_t min_sm, param_bytes, param_count;
+    const char *only; /* the one arch that has it, or NULL: all from min_sm on */
     const struct nji_param *params;
 };
 

@@ -82,7 +82,8 @@ $(NJ_BUILD)/fatbin/%.fatbin: $$(NJ_FATBIN_$$*_CUBINS) $(NJ_BUILD)/stamp/archs
 	$(Q)$(CUDA_DIR)/bin/fatbinary -64 --compress-mode=none --create=$@ $(foreach c,$(filter %.cubin,$^),\
 		--image3=kind=elf,sm=$(patsubst .sm_%,%,$(suffix $(basename $c))),file=$c)
 
-NJ_FATBINS := $(NJ_KEYS:%=$(NJ_BUILD)/fatbin/%.fatbin)
+# A key that none of the archs has needs none.
+NJ_FATBINS := $(foreach k,$(NJ_KEYS),$(if $(NJ_FATBIN_$k_CUBINS),$(NJ_BUILD)/fatbin/$k.fatbin))
 $(NJ_BUILD)/pack/MANIFEST: $(NJ_FATBINS) $(NJ_PACK) $(addprefix $(NJ_BUILD)/gen/,keys.txt archs.txt spills.txt)
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  PACK   $(words $(NJ_KEYS)) keys for $(NJ_ARCHS)")

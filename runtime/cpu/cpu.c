@@ -190,6 +190,12 @@ static void cpu_graph_destroy(nj_graph *g)
     (void)g;
 }
 
+static int cpu_has_kernel(const nj_context *ctx, uint32_t id)
+{
+    (void)ctx;
+    return nj_kernels[id].cpu != NULL;
+}
+
 static int cpu_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                       const void *params)
 {
@@ -311,6 +317,7 @@ const struct nj_backend nj_backend_cpu = {
     .graph_end = cpu_graph_end,
     .graph_launch = cpu_graph_launch,
     .graph_destroy = cpu_graph_destroy,
+    .has_kernel = cpu_has_kernel,
     .launch = cpu_launch,
     .gemm_prepare = cpu_gemm_prepare,
     .gemm_run = cpu_gemm_run,

@@ -7,6 +7,20 @@
 
 #include "backend.h"
 
+int nj_cuda_has_kernel(const nj_context *ctx, uint32_t id)
+{
+    return nj_cuda_of(ctx)->functions[id] != NULL;
+}
+
+static int not_for_this_gpu(nj_context *ctx, const struct nj_kernel *kernel)
+{
+    if (kernel->only)
+        return nj_fail(ctx, NJ_E_NO_KERNEL, "%s is for %s alone; %s runs code of %s", kernel->key,
+                       kernel->only, ctx->info.name, ctx->info.arch);
+    return nj_fail(ctx, NJ_E_NO_KERNEL, "%s needs sm_%u or newer; %s is sm_%d", kernel->key,
+                   kernel->min_sm, ctx->info.name, ctx->info.sm);
+}
+
 int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                    const void *params)
 {
@@ -18,8 +32,7 @@ int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t s
     int rc;
 
     if (!cu->functions[id])
-        return nj_fail(s->ctx, NJ_E_NO_KERNEL, "%s needs sm_%u or newer; %s is sm_%d", kernel->key,
-                       kernel->min_sm, s->ctx->info.name, s->ctx->info.sm);
+        return not_for_this_gpu(s->ctx, kernel);
     rc = nj_cuda_enter(s->ctx);
     if (rc)
         return rc;

@@ -147,6 +147,11 @@ static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t i
     return set_up_function(ctx, kernel, cu->functions[id]);
 }
 
+static int is_for(const struct nj_kernel *kernel, const struct nj_device_info *info)
+{
+    return kernel->only ? strcmp(kernel->only, info->arch) == 0 : kernel->min_sm <= info->sm;
+}
+
 int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
@@ -160,6 +165,7 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
     if (arch < 0)
         return no_code(ctx, &index);
     ctx->info.lp_is_f16 = index.archs[arch].lp_is_f16;
+    nj_arch_name(&index.archs[arch], ctx->info.arch);
     cu->modules = calloc(nj_kernel_count, sizeof *cu->modules);
     cu->functions = calloc(nj_kernel_count, sizeof *cu->functions);
     if (!cu->modules || !cu->functions)
@@ -168,7 +174,7 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
         const struct nj_kernel *kernel = &nj_kernels[id];
         const struct nji_entry *entry = nj_index_find(&index, kernel->key);
 
-        if (kernel->min_sm > ctx->info.sm)
+        if (!is_for(kernel, &ctx->info))
             continue; /* a launch says so */
         rc = check_entry(ctx, &index, kernel, entry);
         if (rc == 0)

@@ -134,6 +134,12 @@ const struct arch *arch_find(const struct gen *g, const char *name)
     return NULL;
 }
 
+/* pack compares what follows from it with the machine code. */
+int arch_param_base(const struct arch *a)
+{
+    return a->sm >= 100 ? 0x380 : a->sm >= 90 ? 0x210 : 0x160;
+}
+
 bool key_on_arch(const struct key *k, const struct arch *a)
 {
     return k->c->only ? strcmp(a->name, k->c->only) == 0 : a->sm >= k->c->min_arch;

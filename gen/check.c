@@ -10,6 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool has_name(const struct contract *c, const char *name)
+{
+    return dim_find(c, name) >= 0 || scalar_find(c, name) >= 0 || axis_find(c, name) >= 0;
+}
+
 static const char *dims_text(const struct contract *c, const struct test *t)
 {
     const char *s = "";
@@ -28,8 +33,29 @@ static void check_only(const struct gen *g, struct contract *c)
         problem(c->file, c->only_line, "only names '%s', no architecture of the list", c->only);
     else if (c->min_arch_given)
         problem(c->file, c->only_line, "only and min_arch exclude each other; leave one out");
-    else
+    else {
         c->min_arch = a->sm;
+        contract_add_maps(c, arch_param_base(a));
+    }
+}
+
+/* What sm_90 brought: tensor maps, clusters. A common source would need another way without them. */
+static void check_sm_90(const struct gen *g, const struct contract *c)
+{
+    const struct arch *a = c->only ? arch_find(g, c->only) : NULL;
+    const bool has = g->known == NULL || (a != NULL && a->sm >= 90);
+    if (c->cluster > 1 && !has)
+        problem(c->file, c->cluster_line, "cluster needs 'only:' with sm_90 or a later one");
+    for (int i = 0; i < c->arg_count; i++) {
+        const char *map = keep_format("%s_tiles", c->args[i].name);
+        if (c->args[i].tile_rows == 0)
+            continue;
+        if (!has)
+            problem(c->file, c->args[i].tile_line, "tile needs 'only:' with sm_90 or a later one");
+        if (arg_find(c, map) >= 0 || has_name(c, map))
+            problem(c->file, c->args[i].tile_line,
+                    "the name '%s' is that of the tensor map; choose another", map);
+    }
 }
 
 static void check_sources(const struct gen *g, const struct contract *c)
@@ -137,6 +163,13 @@ static bool check_grid(const struct key *k, const struct test *t)
         int64_t blocks;
         if (!value_of(k, t, grid->e[i], &blocks))
             return false;
+        if (i == 0 && blocks % k->c->cluster != 0) {
+            problem(k->c->file, t->line,
+                    "with %s the grid size '%s' is %" PRId64
+                    "; it must be a multiple of the cluster",
+                    dims_text(k->c, t), grid->e[i]->source, blocks);
+            return false;
+        }
         if (blocks >= 1 && blocks <= limits[i])
             continue;
         problem(k->c->file, t->line,
@@ -195,11 +228,6 @@ static void check_keys(const struct gen *g, const struct contract *c)
 }
 
 /* ---- fills that refer to others ---- */
-
-static bool has_name(const struct contract *c, const char *name)
-{
-    return dim_find(c, name) >= 0 || scalar_find(c, name) >= 0 || axis_find(c, name) >= 0;
-}
 
 static bool has_output(const struct contract *c, const char *name)
 {
@@ -360,6 +388,7 @@ void check_all(struct gen *g)
         struct contract *c = g->contracts[i];
         check_names(g, c);
         check_only(g, c);
+        check_sm_90(g, c);
         check_sources(g, c);
         check_fills(g, c);
         check_excuses(g, c);

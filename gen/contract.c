@@ -235,30 +235,48 @@ static const struct field contract_fields[] = {
     {"falsifiers", false, NODE_LIST, read_falsifiers},
 };
 
-static void add_param(struct contract *c, struct param p)
+/* align: of the place in the constant bank of the kernel, where parameters begin at `base`. */
+static void add_param(struct contract *c, struct param p, int align, int base)
+{
+    p.offset = (base + c->param_bytes + align - 1) / align * align - base;
+    c->param_bytes = p.offset + p.bytes;
+    c->params[c->block_count++] = p;
+}
+
+static void add_value(struct contract *c, struct param p)
 {
     static const int bytes[] = {[DTYPE_F32] = 4, [DTYPE_I32] = 4, [DTYPE_I64] = 8};
     p.bytes = p.arg ? 8 : bytes[p.dtype];
-    p.offset = (c->param_bytes + p.bytes - 1) / p.bytes * p.bytes;
-    c->param_bytes = p.offset + p.bytes;
-    c->params[c->param_count++] = p;
+    add_param(c, p, p.bytes, 0);
+    c->param_count++;
 }
 
 static void make_params(struct contract *c)
 {
     for (int i = 0; i < c->arg_count; i++)
-        add_param(c, (struct param){.name = c->args[i].name,
+        add_value(c, (struct param){.name = c->args[i].name,
                                     .doc = c->args[i].doc,
                                     .arg = &c->args[i],
                                     .dtype = c->args[i].dtype});
     for (int i = 0; i < c->dim_count; i++)
-        add_param(c, (struct param){.name = c->dims[i].name,
+        add_value(c, (struct param){.name = c->dims[i].name,
                                     .doc = c->dims[i].doc,
                                     .dtype = c->dims[i].wide ? DTYPE_I64 : DTYPE_I32});
     for (int i = 0; i < c->scalar_count; i++)
-        add_param(c, (struct param){.name = c->scalars[i].name,
+        add_value(c, (struct param){.name = c->scalars[i].name,
                                     .doc = c->scalars[i].doc,
                                     .dtype = c->scalars[i].dtype});
+}
+
+void contract_add_maps(struct contract *c, int base)
+{
+    for (int i = 0; i < c->arg_count; i++)
+        if (c->args[i].tile_rows > 0)
+            add_param(c,
+                      (struct param){.name = keep_format("%s_tiles", c->args[i].name),
+                                     .tiled = &c->args[i],
+                                     .bytes = MAP_BYTES},
+                      MAP_ALIGN, base);
 }
 
 struct contract *contract_read(const char *path)
@@ -271,6 +289,7 @@ struct contract *contract_read(const char *path)
     c->file = path;
     c->scope.file = c->axis_scope.file = path;
     c->min_arch = 75;
+    c->cluster = 1;
     node_fields(path, root, "a contract", contract_fields,
                 sizeof contract_fields / sizeof *contract_fields, c);
     if (c->op == NULL || c->axis_count == 0) {

@@ -56,7 +56,8 @@ struct arg {
     enum dtype dtype;
     int rank;
     const struct expr *shape[MAX_RANK];
-    int align; /* 0: the element's size */
+    int align;                              /* 0: the element's size */
+    int tile_line, tile_rows, tile_columns; /* 0: no tensor map */
     bool optional;
     enum fill_kind fill;
     bool fill_given;
@@ -107,10 +108,13 @@ struct excuse {
     int64_t bytes;
 };
 
-/* A parameter of the block: pointers, then dims, then scalars. */
+/* A parameter of the block: pointers, then dims, then scalars, then tensor maps, which the launcher
+ * makes. */
+enum { MAP_BYTES = 128, MAP_ALIGN = 64 };
 struct param {
     const char *name, *doc;
-    const struct arg *arg; /* or NULL */
+    const struct arg *arg;   /* or NULL */
+    const struct arg *tiled; /* of a tensor map; else NULL */
     enum dtype dtype;
     int offset, bytes;
 };
@@ -121,7 +125,10 @@ struct contract {
     const char *op, *summary, *source, *backward_of;
     int op_line, backward_line, tolerance_line, only_line;
     int equation_count, axis_count, arg_count, dim_count, scalar_count, require_count, test_count;
-    int excuse_count, falsifier_count, param_count, param_bytes;
+    int excuse_count, falsifier_count;
+    int param_count;              /* that a caller gives */
+    int block_count, param_bytes; /* with the tensor maps */
+    int cluster, cluster_line;    /* blocks along the grid's first size; 1: none */
     const char *equations[MAX_LINES];
     struct axis axes[MAX_AXES];
     struct arg args[MAX_ARGS];
@@ -137,7 +144,7 @@ struct contract {
     const char *only; /* the one architecture that has it, or NULL */
     struct excuse excuses[MAX_LINES];
     struct falsifier falsifiers[MAX_LINES];
-    struct param params[MAX_ARGS + MAX_DIMS + MAX_SCALARS];
+    struct param params[2 * MAX_ARGS + MAX_DIMS + MAX_SCALARS];
     struct scope scope;      /* dims, then integer axes */
     struct scope axis_scope; /* integer axes only */
 };
@@ -177,6 +184,8 @@ struct gen {
 /* contract.c: reads one file; NULL if not even its op and axes could be read. Problems go to
  * problem(). */
 struct contract *contract_read(const char *path);
+/* Parameters more, for the arguments that have tiles. base: arch_param_base() of the one arch. */
+void contract_add_maps(struct contract *c, int base);
 const struct contract *contract_find(const struct gen *g, const char *op);
 int arg_find(const struct contract *c, const char *name);
 int dim_find(const struct contract *c, const char *name);
@@ -213,6 +222,8 @@ void check_all(struct gen *g);
 /* archs.c: the selected architectures ("default", or names separated by spaces). */
 void archs_read(struct gen *g, const char *path, const char *wanted);
 const struct arch *arch_find(const struct gen *g, const char *name); /* of all known, or NULL */
+/* Where parameters begin in the constant bank of its kernels; ptxas aligns them there. */
+int arch_param_base(const struct arch *a);
 bool key_on_arch(const struct key *k, const struct arch *a);
 /* Where the kernel of an op is: in the folder of its one architecture, if it has only one. */
 const char *kernel_source(const struct gen *g, const struct contract *c);

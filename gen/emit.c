@@ -19,6 +19,9 @@ static const char *const elements[][6] = {
  * STYLE_KERNEL. */
 static const char *param_declaration(const struct param *p, enum style style, const struct key *k)
 {
+    if (p->tiled != NULL)
+        return style == STYLE_KERNEL ? keep_format("const __grid_constant__ nj_tiles %s", p->name)
+                                     : keep_format("unsigned char %s[%d]", p->name, p->bytes);
     static const char *const values[] = {
         [DTYPE_F32] = "float", [DTYPE_I32] = "int32_t", [DTYPE_I64] = "int64_t"};
     if (p->arg == NULL)
@@ -31,17 +34,24 @@ static const char *param_declaration(const struct param *p, enum style style, co
 void put_declarations(struct text *t, int indent, const struct contract *c, enum style style,
                       const struct key *k)
 {
-    for (int i = 0; i < c->param_count; i++)
+    const int count = style == STYLE_KERNEL ? c->block_count : c->param_count;
+    for (int i = 0; i < count; i++)
         put_word(t, indent,
                  keep_format("%s%s", param_declaration(&c->params[i], style, k),
-                             i + 1 < c->param_count ? "," : ""));
+                             i + 1 < count ? "," : ""));
 }
 
 void put_block(struct text *t, const struct contract *c)
 {
     put(t, "struct %s_block {\n", c->op);
-    for (int i = 0; i < c->param_count; i++)
-        put(t, "    %s;\n", param_declaration(&c->params[i], STYLE_BLOCK, NULL));
+    int end = 0;
+    for (int i = 0; i < c->block_count; i++) {
+        const struct param *p = &c->params[i];
+        if (p->tiled != NULL && p->offset > end) /* no alignment that C knows */
+            put(t, "    unsigned char before_%s[%d];\n", p->name, p->offset - end);
+        put(t, "    %s;\n", param_declaration(p, STYLE_BLOCK, NULL));
+        end = p->offset + p->bytes;
+    }
     put(t, "};\n");
 }
 

@@ -194,7 +194,7 @@ static void put_case(struct text *t, const struct key *k, const struct test *tes
 static void put_op_names(struct text *t, const struct contract *c)
 {
     put(t, "static const char *const %s_names[] = {", c->op);
-    for (int i = 0; i < c->param_count; i++)
+    for (int i = 0; i < c->block_count; i++)
         put_word(t, 4, keep_format("\"%s\",", c->params[i].name));
     for (int a = 1; a < c->axis_count; a++)
         put_word(t, 4, keep_format("\"%s\",", c->axes[a].name));
@@ -204,7 +204,7 @@ static void put_op_names(struct text *t, const struct contract *c)
 static void put_oracle_op(struct text *t, const struct contract *c, uint32_t *used)
 {
     put(t, "static const struct nj_param %s_params[] = {", c->op);
-    for (int i = 0; i < c->param_count; i++)
+    for (int i = 0; i < c->block_count; i++)
         put_word(t, 4, keep_format("{%d, %d},", c->params[i].offset, c->params[i].bytes));
     put(t, "};\nstatic void %s_call(const void *params, const int *axes)\n{\n", c->op);
     put(t, "    const struct %s_block *p = params;\n", c->op);
@@ -232,7 +232,7 @@ static void put_oracle_ops(struct text *t, const struct gen *g)
         if (!op_fills(g, c))
             continue;
         put(t, "    {\"%s\", %d, %d, %d, %s_params, %s_names, %d, %s_call, %s_outputs, ", c->op,
-            c->param_bytes, c->param_count, c->arg_count, c->op, c->op, c->axis_count - 1, c->op,
+            c->param_bytes, c->block_count, c->arg_count, c->op, c->op, c->axis_count - 1, c->op,
             c->op);
         put(t, c->backward_of ? "\"%s\"},\n" : "NULL},\n", c->backward_of);
         count++;
@@ -264,7 +264,7 @@ static void put_case_names(struct text *t, const struct gen *g)
             continue;
         put(t, "    {%s_names, %d, %d, ", c->op, c->dim_count, c->axis_count - 1);
         if (c->axis_count > 1)
-            put(t, "%s_names + %d, %s_axes},\n", c->op, c->param_count, key_symbol(k));
+            put(t, "%s_names + %d, %s_axes},\n", c->op, c->block_count, key_symbol(k));
         else
             put(t, "NULL, NULL},\n");
     }

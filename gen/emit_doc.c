@@ -52,6 +52,8 @@ static void put_params(struct text *t, const struct contract *c)
             put(t, "`%s`", shape_text(p->arg));
         if (p->arg && p->arg->align > 0)
             put(t, ", aligned to %d", p->arg->align);
+        if (p->arg && p->arg->tile_rows > 0)
+            put(t, ", tiles of %d x %d", p->arg->tile_rows, p->arg->tile_columns);
         put(t, " | ");
         put_cell(t, p->doc);
         put(t, " |\n");
@@ -68,6 +70,8 @@ static void put_facts(struct text *t, const struct contract *c)
     put_choices(t, c, "; blocks", &c->grid);
     put_choices(t, c, "; shared bytes", &c->smem);
     put_choices(t, c, "; blocks on a multiprocessor at least", &c->min_blocks);
+    if (c->cluster > 1)
+        put(t, "; clusters of %d blocks", c->cluster);
     put(t, "\n- Tolerance: ");
     for (int v = 0; v < c->axes[0].count; v++)
         put(t, "%s%s %.9g", v ? ", " : "", c->axes[0].text[v], c->tolerance[v]);

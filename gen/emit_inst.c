@@ -14,16 +14,21 @@ static void put_instance(struct text *t, const struct key *k)
     put(t, "#define NJ_THREADS %d\n", k->threads);
     if (k->min_blocks > 0) /* which the source for one arch may redefine */
         put(t, "#define NJ_T %s\n#define NJ_MIN_BLOCKS %d\n", type, k->min_blocks);
+    if (c->block_count > c->param_count)
+        put(t, "#include \"tiles.cuh\"\n");
     put(t, "#include \"%s.cu\"\n\n", c->op);
-    put(t, "extern \"C\" __global__ void __launch_bounds__(%d%s)\n    %s(", k->threads,
+    put(t, "extern \"C\" __global__ void ");
+    if (c->cluster > 1)
+        put(t, "__cluster_dims__(%d, 1, 1) ", c->cluster);
+    put(t, "__launch_bounds__(%d%s)\n    %s(", k->threads,
         k->min_blocks > 0 ? ", NJ_MIN_BLOCKS" : "", k->entry);
     put_declarations(t, 8, c, STYLE_KERNEL, k);
     put(t, ")\n{\n    %s<%s", c->op, type);
     for (int a = 1; a < c->axis_count; a++)
         put(t, ", %d", c->axes[a].number[k->value[a]]);
     put(t, ">(");
-    for (int i = 0; i < c->param_count; i++)
-        put_word(t, 8, keep_format("%s%s", c->params[i].name, i + 1 < c->param_count ? "," : ""));
+    for (int i = 0; i < c->block_count; i++)
+        put_word(t, 8, keep_format("%s%s", c->params[i].name, i + 1 < c->block_count ? "," : ""));
     put(t, ");\n}\n");
 }
 

@@ -53,16 +53,16 @@ static const char helper_code[] =
 static void put_layout(struct text *t, const struct contract *c, bool selected)
 {
     put_block(t, c);
-    for (int i = 0; i < c->param_count; i++)
+    for (int i = 0; i < c->block_count; i++)
         put(t, "_Static_assert(offsetof(struct %s_block, %s) == %d, \"layout\");\n", c->op,
             c->params[i].name, c->params[i].offset);
     if (!selected)
         return;
     put(t, "static const struct nj_param %s_params[] = {", c->op);
-    for (int i = 0; i < c->param_count; i++)
+    for (int i = 0; i < c->block_count; i++)
         put_word(t, 4,
                  keep_format("{%d, %d}%s", c->params[i].offset, c->params[i].bytes,
-                             i + 1 < c->param_count ? "," : "};\n"));
+                             i + 1 < c->block_count ? "," : "};\n"));
 }
 
 /* The float reference of an f32 key; none where an argument is 16-bit regardless of T. */
@@ -228,6 +228,11 @@ static void put_checks(struct checks *k)
     put_if(k);
     put(k->t, "!grid_fits(blocks)");
     put_then(k, "the grid fits the device: at most 2147483647, 65535, 65535 blocks");
+    if (c->cluster > 1) {
+        put_if(k);
+        put(k->t, "blocks[0] %% %d != 0", c->cluster);
+        put_then(k, keep_format("the grid is a multiple of the cluster of %d blocks", c->cluster));
+    }
     const char *shared = shared_by_dims(c);
     if (shared != NULL) {
         put_if(k);
@@ -279,6 +284,36 @@ static void put_missing(struct text *t, const struct contract *c)
     put(t, ");\n        return nj_no_kernel(stream, wanted);\n    }\n");
 }
 
+/* Rows of an array: all of its sizes but the last, which is its columns. */
+static void put_tile_maps(struct text *t, const struct contract *c, uint32_t *used)
+{
+    put(t, "    int rc = 0;\n");
+    for (int i = c->param_count; i < c->block_count; i++) {
+        const struct arg *a = c->params[i].tiled;
+        put(t, "    if (rc == 0)\n        rc = nj_tile_map(stream, (uint32_t)id, block.%s,\n",
+            c->params[i].name);
+        put(t, "            &(struct nj_tiling){.name = \"%s\", .array = %s, .rows = ", a->name,
+            a->name);
+        for (int s = 0; s + 2 < a->rank; s++) {
+            *used |= 1u << EXPR_MUL;
+            put(t, "i64_mul(");
+            expr_print(t, a->shape[s], &c->scope, used);
+            put(t, ", ");
+        }
+        if (a->rank > 1)
+            expr_print(t, a->shape[a->rank - 2], &c->scope, used);
+        else
+            put(t, "1");
+        for (int s = 0; s + 2 < a->rank; s++)
+            put(t, ")");
+        put(t, ", .columns = ");
+        expr_print(t, a->shape[a->rank - 1], &c->scope, used);
+        put(t, ",\n                .tile_rows = %d, .tile_columns = %d});\n", a->tile_rows,
+            a->tile_columns);
+    }
+    put(t, "    if (rc != 0)\n        return rc;\n");
+}
+
 static void put_launcher(struct text *t, const struct gen *g, const struct contract *c,
                          uint32_t *used)
 {
@@ -286,10 +321,12 @@ static void put_launcher(struct text *t, const struct gen *g, const struct contr
     put_signature(t, c);
     put(t, "\n{\n");
     put_variants(t, g, c);
-    put(t, "    const struct %s_block block = {", c->op);
+    const bool tiled = c->block_count > c->param_count;
+    put(t, "    %sstruct %s_block block = {", tiled ? "" : "const ", c->op);
     for (int i = 0; i < c->param_count; i++)
         put_word(t, 8,
-                 keep_format("%s%s", c->params[i].name, i + 1 < c->param_count ? "," : "};\n"));
+                 keep_format(".%s = %s%s", c->params[i].name, c->params[i].name,
+                             i + 1 < c->param_count ? "," : "};\n"));
     put(t, "    const int64_t blocks[3] = {");
     for (int i = 0; i < 3; i++) {
         put_choice(t, c, &c->grid, i, used);
@@ -307,6 +344,8 @@ static void put_launcher(struct text *t, const struct gen *g, const struct contr
     put_missing(t, c);
     put_checks(&checks);
     put_refusal(t, c);
+    if (tiled)
+        put_tile_maps(t, c, used);
     put(t, "    return launch(stream, id, blocks, shared, &block);\n}\n\n");
 }
 
@@ -323,7 +362,7 @@ static void put_table(struct text *t, const struct gen *g)
         put(t, "     .threads = %d,\n     .max_shared_bytes = %" PRId64 ",\n", k->threads,
             k->max_shared);
         put(t, "     .param_bytes = %d,\n     .param_count = %d,\n     .min_sm = %" PRId64 ",\n",
-            c->param_bytes, c->param_count, c->min_arch);
+            c->param_bytes, c->block_count, c->min_arch);
         put(t, c->only ? "     .only = \"%s\",\n" : "     .only = NULL,\n", c->only);
         put(t, "     .params = %s_params,\n", c->op);
         put(t, has_cpu(k) ? "     .cpu = %s_cpu},\n" : "     .cpu = NULL},\n", key_symbol(k));

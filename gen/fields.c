@@ -155,6 +155,22 @@ static void arg_align(void *into, const struct node *n)
         ((struct arg *)it->of)->align = (int)bytes;
 }
 
+static void arg_tile(void *into, const struct node *n)
+{
+    struct item *it = into;
+    struct arg *a = it->of;
+    int64_t rows, columns;
+    a->tile_line = n->line;
+    if (n->count != 2 || !node_int(n->items[0], &rows) || !node_int(n->items[1], &columns) ||
+        rows < 1 || rows > 256 || columns != 64) {
+        problem(it->c->file, n->line,
+                "tile must be [ROWS, 64]: 1 to 256 rows of 128 bytes of 16-bit numbers");
+        return;
+    }
+    a->tile_rows = (int)rows;
+    a->tile_columns = (int)columns;
+}
+
 static void arg_optional(void *into, const struct node *n)
 {
     struct item *it = into;
@@ -258,8 +274,24 @@ static const struct field arg_fields[] = {
     {"align", false, NODE_SCALAR, arg_align},     {"optional", false, NODE_SCALAR, arg_optional},
     {"fill", false, NODE_SCALAR, arg_fill},       {"scale", false, NODE_SCALAR, arg_scale},
     {"compare", false, NODE_SCALAR, arg_compare}, {"tolerance", false, NODE_SCALAR, arg_tolerance},
-    {"doc", true, NODE_SCALAR, arg_doc},
+    {"tile", false, NODE_LIST, arg_tile},         {"doc", true, NODE_SCALAR, arg_doc},
 };
+
+/* A tensor map is of 16-bit numbers and of an address that is a multiple of 16. */
+static void check_tile(const struct contract *c, const struct arg *a)
+{
+    bool narrow = a->dtype == DTYPE_LP;
+    if (a->dtype == DTYPE_T) {
+        narrow = true;
+        for (int v = 0; v < c->axes[0].count; v++)
+            narrow = narrow && c->axes[0].number[v] == DTYPE_LP;
+    }
+    if (!narrow)
+        problem(c->file, a->tile_line, "the argument '%s' has a tile, so it must be lp", a->name);
+    if (a->align < 16)
+        problem(c->file, a->tile_line, "the argument '%s' has a tile and needs 'align: 16'",
+                a->name);
+}
 
 void read_args(void *into, const struct node *n)
 {
@@ -278,6 +310,8 @@ void read_args(void *into, const struct node *n)
             problem(c->file, a.line, "the i32 argument '%s' needs a fill, such as 'id N'", a.name);
         if (a.dtype == DTYPE_F8 && a.dir != DIR_OUT)
             problem(c->file, a.line, "the f8 argument '%s' must be 'dir: out'", a.name);
+        if (a.tile_rows > 0)
+            check_tile(c, &a);
         c->args[c->arg_count++] = a;
     }
 }
@@ -488,6 +522,17 @@ static void launch_smem(void *into, const struct node *n)
     read_choices(c, &c->scope, &c->smem, n);
 }
 
+static void launch_cluster(void *into, const struct node *n)
+{
+    struct contract *c = into;
+    int64_t blocks;
+    c->cluster_line = n->line;
+    if (!node_int(n, &blocks) || blocks < 1 || blocks > 8)
+        problem(c->file, n->line, "cluster must be a number of blocks, 1 to 8, not '%s'", n->text);
+    else
+        c->cluster = (int)blocks;
+}
+
 void read_launch(void *into, const struct node *n)
 {
     static const struct field fields[] = {
@@ -495,6 +540,7 @@ void read_launch(void *into, const struct node *n)
         {"grid", true, NODE_LIST | NODE_MAP, launch_grid},
         {"smem", true, NODE_SCALAR | NODE_MAP, launch_smem},
         {"min_blocks", false, NODE_SCALAR | NODE_MAP, launch_min_blocks},
+        {"cluster", false, NODE_SCALAR, launch_cluster},
     };
     struct contract *c = into;
     node_fields(c->file, n, "launch", fields, COUNT(fields), c);

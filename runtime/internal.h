@@ -51,6 +51,7 @@ struct nj_backend {
     int (*graph_launch)(nj_graph *g, nj_stream *s);
     void (*graph_destroy)(nj_graph *g);
 
+    int (*tile_map)(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of);
     int (*has_kernel)(const nj_context *ctx, uint32_t id);
     int (*launch)(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                   const void *params);

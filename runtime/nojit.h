@@ -231,6 +231,16 @@ int nj_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared
  * missing variant with all wanted fields and the nearest keys and return NJ_E_NO_KERNEL. */
 int nj_refuse(nj_stream *s, const char *op, const char *condition, const char *values);
 int nj_no_kernel(nj_stream *s, const char *wanted_key);
+/* For launchers: the tensor map of an array of rows, of which kernel `id` copies tiles into shared memory with a
+ * swizzle of 128 bytes. map has 128 bytes; they stay zero without rows, columns or array, and where
+ * the kernel cannot be launched, which nj_launch() says. NJ_E_DEVICE names kernel and array. */
+struct nj_tiling {
+    const char *name; /* of the array */
+    const void *array;
+    int64_t rows, columns; /* 16-bit elements, columns of a row adjacent */
+    int tile_rows, tile_columns;
+};
+int nj_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of);
 /* Index of a key in nj_kernels, or -1. */
 int nj_kernel_find(const char *key);
 /* 1 if the kernel can be launched here: it is for this GPU; on the CPU, it has a CPU function. Else 0. */

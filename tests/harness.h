@@ -27,7 +27,7 @@ struct options {
 };
 
 /* Bounds of what harness and kbench hold: arguments, and bytes of a block of parameters. */
-enum { ARGS_MAX = 32, BLOCK_MAX = 512 };
+enum { ARGS_MAX = 32, BLOCK_MAX = 4096 };
 
 /* A case with what is known of its key. */
 struct subject {

@@ -228,12 +228,12 @@ static int copy_argument(const struct subject *s, void **values, const char *nam
     return 0;
 }
 
-enum { REF_ARGS_MAX = 32, REF_AXES_MAX = 4, PARAM_BYTES_MAX = 512 };
+enum { REF_ARGS_MAX = 32, REF_AXES_MAX = 4, PARAM_BYTES_MAX = 4096, NUMBER_BYTES_MAX = 8 };
 
 static void *ref_value(const struct subject *s, const char *fill, const char *name, void **values,
                        char *message, size_t message_bytes);
 
-/* The op's numbers from the case. Returns the name that it lacks. */
+/* The op's numbers from the case; no reference reads a tensor map. Returns the name that it lacks. */
 static const char *bind_numbers(const struct subject *s, const struct oracle_op *op,
                                 unsigned char *params, int *axes)
 {
@@ -241,7 +241,8 @@ static const char *bind_numbers(const struct subject *s, const struct oracle_op 
         if (copy_number(s, op->names[op->param_count + k], &axes[k], sizeof(axes[k])))
             return op->names[op->param_count + k];
     for (uint16_t i = op->pointer_count; i < op->param_count; i++)
-        if (copy_number(s, op->names[i], params + op->params[i].offset, op->params[i].bytes))
+        if (op->params[i].bytes <= NUMBER_BYTES_MAX &&
+            copy_number(s, op->names[i], params + op->params[i].offset, op->params[i].bytes))
             return op->names[i];
     return NULL;
 }

@@ -387,6 +387,18 @@ static void test_the_cpu_has_what_has_a_function(void **state)
     assert_int_equal(nj_kernel_available(NULL, "rmsnorm_fwd.f32"), 0);
 }
 
+static void test_the_cpu_has_no_tensor_maps(void **state)
+{
+    const struct nj_tiling of = {
+        .name = "x", .array = "x", .rows = 3, .columns = 5, .tile_rows = 8, .tile_columns = 64};
+    unsigned char map[128], zero[128] = {0};
+
+    memset(map, 1, sizeof map);
+    assert_int_equal(nj_tile_map(*state, 0, map, &of), 0);
+    assert_memory_equal(map, zero, sizeof map);
+    assert_int_equal(nj_tile_map(*state, 0, map, NULL), NJ_E_ARG);
+}
+
 /* ---- process and choice of device ---- */
 
 static void test_forbid_jit(void **state)
@@ -487,6 +499,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_kernel_names_the_nearest, open_cpu, close_cpu),
         cmocka_unit_test(test_kernel_find),
         cmocka_unit_test_setup_teardown(test_the_cpu_has_what_has_a_function, open_cpu, close_cpu),
+        cmocka_unit_test_setup_teardown(test_the_cpu_has_no_tensor_maps, open_cpu, close_cpu),
         cmocka_unit_test(test_forbid_jit),
         cmocka_unit_test(test_gpu_cannot_be_used),
         cmocka_unit_test(test_auto_falls_back_and_says_why),

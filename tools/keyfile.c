@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+enum { MOST_PARAM_BYTES = 128 }; /* of one: a tensor map */
+
 /* Cuts the string at `stop` and returns what was before it, or NULL if there is no such character.
  */
 static char *cut(char **at, char stop)
@@ -82,7 +84,8 @@ static bool parse_params(char *list, struct key *k, struct nji_param *params)
         if (!bytes_text)
             return false;
         *bytes_text++ = 0;
-        if (!parse_number(at, UINT16_MAX, &offset) || !parse_number(bytes_text, 8, &bytes))
+        if (!parse_number(at, UINT16_MAX, &offset) ||
+            !parse_number(bytes_text, MOST_PARAM_BYTES, &bytes))
             return false;
         if (offset < end || bytes == 0)
             return false;

@@ -190,6 +190,16 @@ static void cpu_graph_destroy(nj_graph *g)
     (void)g;
 }
 
+/* References read arrays as they are. */
+static int cpu_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of)
+{
+    (void)s;
+    (void)id;
+    (void)map;
+    (void)of;
+    return 0;
+}
+
 static int cpu_has_kernel(const nj_context *ctx, uint32_t id)
 {
     (void)ctx;
@@ -317,6 +327,7 @@ const struct nj_backend nj_backend_cpu = {
     .graph_end = cpu_graph_end,
     .graph_launch = cpu_graph_launch,
     .graph_destroy = cpu_graph_destroy,
+    .tile_map = cpu_tile_map,
     .has_kernel = cpu_has_kernel,
     .launch = cpu_launch,
     .gemm_prepare = cpu_gemm_prepare,

@@ -40,7 +40,13 @@
     X(CU_MEM_ATTACH_GLOBAL, 1)                                                                     \
     X(CU_STREAM_NON_BLOCKING, 1)                                                                   \
     X(CU_EVENT_DEFAULT, 0)                                                                         \
-    X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)
+    X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                                      \
+    X(CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 6)                                                          \
+    X(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 9)                                                         \
+    X(CU_TENSOR_MAP_INTERLEAVE_NONE, 0)                                                            \
+    X(CU_TENSOR_MAP_SWIZZLE_128B, 3)                                                               \
+    X(CU_TENSOR_MAP_L2_PROMOTION_L2_256B, 3)                                                       \
+    X(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, 0)
 
 #define NJ_CUBLASLT_CONSTANTS(X)                                                                   \
     X(CUBLAS_STATUS_SUCCESS, 0)                                                                    \
@@ -138,6 +144,10 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
     X(int, cuFuncLoad, "cuFuncLoad", (void *function))                                             \
     X(int, cuFuncGetAttribute, "cuFuncGetAttribute", (int *out, int attribute, void *function))    \
     X(int, cuFuncSetAttribute, "cuFuncSetAttribute", (void *function, int attribute, int value))   \
+    X(int, cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                       \
+      (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,                   \
+       const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,        \
+       int swizzle, int promotion, int fill))                                                      \
     X(int, cuLaunchKernel, "cuLaunchKernel",                                                       \
       (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,        \
        unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **params,     \

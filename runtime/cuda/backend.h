@@ -60,6 +60,7 @@ int nj_cuda_graph_begin(nj_stream *s);
 int nj_cuda_graph_end(nj_stream *s, nj_graph *g);
 int nj_cuda_graph_launch(nj_graph *g, nj_stream *s);
 void nj_cuda_graph_destroy(nj_graph *g);
+int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of);
 int nj_cuda_has_kernel(const nj_context *ctx, uint32_t id);
 int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                    const void *params);

@@ -237,6 +237,7 @@ const struct nj_backend nj_backend_cuda = {
     .graph_end = nj_cuda_graph_end,
     .graph_launch = nj_cuda_graph_launch,
     .graph_destroy = nj_cuda_graph_destroy,
+    .tile_map = nj_cuda_tile_map,
     .has_kernel = nj_cuda_has_kernel,
     .launch = nj_cuda_launch,
     .gemm_prepare = nj_cuda_gemm_prepare,

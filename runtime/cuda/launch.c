@@ -4,12 +4,41 @@
  * out as the kernel sees it.
  */
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "backend.h"
 
 int nj_cuda_has_kernel(const nj_context *ctx, uint32_t id)
 {
     return nj_cuda_of(ctx)->functions[id] != NULL;
+}
+
+int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of)
+{
+    const uint64_t sizes[2] = {(uint64_t)of->columns, (uint64_t)of->rows};
+    const uint64_t row_bytes[1] = {2 * (uint64_t)of->columns};
+    const uint32_t box[2] = {(uint32_t)of->tile_columns, (uint32_t)of->tile_rows};
+    const uint32_t steps[2] = {1, 1};
+    /* As the driver wants it; in the block it lies where the kernel has it. */
+    _Alignas(128) unsigned char made[128];
+    nj_context *ctx = s->ctx;
+    char what[200];
+    int rc = nj_cuda_of(ctx)->driver.cuTensorMapEncodeTiled(
+        made,
+        ctx->info.lp_is_f16 ? NJ_CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                            : NJ_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        2, (void *)(uintptr_t)of->array, sizes, row_bytes, box, steps,
+        NJ_CU_TENSOR_MAP_INTERLEAVE_NONE, NJ_CU_TENSOR_MAP_SWIZZLE_128B,
+        NJ_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, NJ_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+
+    if (rc == 0) {
+        memcpy(map, made, sizeof made);
+        return 0;
+    }
+    snprintf(what, sizeof what, "%.60s: tensor map of %.40s, %lld rows of %lld elements",
+             nj_kernels[id].key, of->name, (long long)of->rows, (long long)of->columns);
+    return nj_cuda_check(ctx, rc, what);
 }
 
 static int not_for_this_gpu(nj_context *ctx, const struct nj_kernel *kernel)

@@ -31,6 +31,15 @@ struct sim_launched {
     unsigned char params[256];
 };
 
+/* What the simulated driver makes of a tensor map: what it was asked for. */
+struct sim_tensor_map {
+    unsigned long long address, sizes[2], row_bytes;
+    unsigned box[2], steps[2];
+    int type, rank, interleave, swizzle, promotion, fill;
+    unsigned char unused[56];
+};
+_Static_assert(sizeof(struct sim_tensor_map) == 128, "a tensor map has 128 bytes");
+
 enum { SIM_HANG = -1 };
 
 struct sim_control {

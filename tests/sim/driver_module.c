@@ -241,6 +241,46 @@ SIM_CALL(cuFuncSetAttribute, SIM_CONTEXT, (void *function, int attribute, int va
     return CUDA_SUCCESS;
 }
 
+/* ---- tensor maps ---- */
+
+static bool map_fits(const struct sim_tensor_map *m)
+{
+    enum { SWIZZLE_128B = 3, SWIZZLED_BYTES = 128, ELEMENT = 2 };
+    for (int i = 0; i < 2; i++)
+        if (m->sizes[i] == 0 || m->sizes[i] > 1ull << 32 || m->box[i] == 0 || m->box[i] > 256 ||
+            m->steps[i] != 1)
+            return false;
+    return m->rank == 2 && m->address % 16 == 0 && m->row_bytes % 16 == 0 &&
+           m->row_bytes >= m->sizes[0] * ELEMENT && m->swizzle == SWIZZLE_128B &&
+           m->box[0] * ELEMENT <= SWIZZLED_BYTES;
+}
+
+SIM_CALL(cuTensorMapEncodeTiled, SIM_STARTED,
+         (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,
+          const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+          int swizzle, int promotion, int fill),
+         (map, type, rank, address, sizes, strides, box, steps, interleave, swizzle, promotion,
+          fill))
+{
+    if (rank != 2 || (uintptr_t)map % 64 != 0)
+        return CUDA_INVALID_VALUE;
+    const struct sim_tensor_map m = {.address = (uint64_t)(uintptr_t)address,
+                                     .sizes = {sizes[0], sizes[1]},
+                                     .row_bytes = strides[0],
+                                     .box = {box[0], box[1]},
+                                     .steps = {steps[0], steps[1]},
+                                     .type = type,
+                                     .rank = (int)rank,
+                                     .interleave = interleave,
+                                     .swizzle = swizzle,
+                                     .promotion = promotion,
+                                     .fill = fill};
+    if (!map_fits(&m))
+        return CUDA_INVALID_VALUE;
+    memcpy(map, &m, sizeof m);
+    return CUDA_SUCCESS;
+}
+
 /* ---- launches ---- */
 
 struct launch {

@@ -45,5 +45,5 @@ $(SIM)/ptx.txt: $(BLOBS) $(SIM)/ptx_table
 	$(Q)cd $(@D) && ./ptx_table $$(realpath --relative-to=. $(SIM_BUILT))/ptx $(SIM_BUILT)/cubin/*.cubin > $(@F).new
 	$(Q)mv $@.new $@
 # These open them from there.
-$(B)/tests/test_cuda_sim $(B)/tests/test_sim_driver: | $(SIM_ALL)
+$(addprefix $(B)/tests/test_,cuda_sim sim_driver tile_map): | $(SIM_ALL)
 -include $(wildcard $(SIM)/obj/*/*.d $(SIM)/obj/*/*/*.d)

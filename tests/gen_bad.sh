@@ -143,6 +143,31 @@ bad only-source first.yaml:1 "kernels/sm_90a/first.cu is missing" '2i only: sm_9
 bad only-and-lowest first.yaml:2 "only and min_arch exclude each other" '2i only: sm_90a\nmin_arch: 80'
 bad spill-variant first.yaml:2 "first has no such variant" '2i allow_spill: {"lp.d96 sm_75": 16}'
 
+# ---- what sm_90 brought: first, for sm_90a and 16 bits alone, with a tensor map of x and clusters ----
+sm90='1s/$/\nonly: sm_90a/;5s/lp, f32/lp/;8s/align: 16/align: 16, tile: [128, 64]/;14s/grid: \[.*\]/cluster: 2, grid: [2 * N]/;15s/, f32: 1e-5//'
+cp -r "$good" "$scratch/sm90"
+mkdir "$scratch/sm90/kernels/sm_90a"
+mv "$scratch/sm90/kernels/first.cu" "$scratch/sm90/kernels/sm_90a"
+sed -i "$sm90" "$scratch/sm90/contracts/first.yaml"
+sed -i '6s/lp, f32/lp/;18s/, f32: 1e-5//' "$scratch/sm90/contracts/second.yaml"
+generate "$scratch/sm90" "$scratch/fine90" --archs sm_90a && ok "tiles and clusters" || not_ok "tiles and clusters" "refused"
+good=$scratch/sm90
+for tile in '[128]' '[0, 64]' '[257, 64]' '[128, 32]' '[128, 64, 1]' '[x, 64]'; do
+    bad "tile $tile" first.yaml:9 "tile must be \[ROWS, 64\]: 1 to 256 rows of 128 bytes" "9s/\[128, 64\]/$tile/"
+done
+bad tile-word first.yaml:9 "'tile' must be a list" '9s/\[128, 64\]/128/'
+bad tile-f32 first.yaml:9 "the argument 'x' has a tile, so it must be lp" '9s/dtype: T/dtype: f32/'
+bad tile-T first.yaml:9 "the argument 'x' has a tile, so it must be lp" '6s/lp/lp, f32/;16s/1e-2/1e-2, f32: 1e-5/'
+bad tile-align first.yaml:9 "the argument 'x' has a tile and needs 'align: 16'" '9s/align: 16/align: 8/'
+bad tile-name first.yaml:9 "the name 'x_tiles' is that of the tensor map" '10s/name: k/name: x_tiles/;19s/k: null/x_tiles: null/'
+bad tile-everywhere first.yaml:9 "tile needs 'only:' with sm_90 or a later one" '2s/only: sm_90a/min_arch: 90/'
+bad tile-early first.yaml:9 "tile needs 'only:' with sm_90 or a later one" '2s/sm_90a/sm_89/'
+bad cluster-everywhere first.yaml:15 "cluster needs 'only:' with sm_90 or a later one" '2s/only: sm_90a/min_arch: 90/'
+bad cluster-many first.yaml:15 "cluster must be a number of blocks, 1 to 8, not '9'" '15s/cluster: 2/cluster: 9/'
+bad cluster-none first.yaml:15 "cluster must be a number of blocks, 1 to 8, not '0'" '15s/cluster: 2/cluster: 0/'
+bad cluster-grid first.yaml:18 "the grid size 'N' is 3; it must be a multiple of the cluster" '15s/2 \* N/N/'
+good=$scratch/good
+
 # ---- tests ----
 bad test-lacks first.yaml:17 "a test lacks the dim 'C'" '17s/, C: 128//'
 bad test-unknown first.yaml:17 "names the unknown dim 'Q'; known: N, C" '17s/C: 128/C: 128, Q: 1/'

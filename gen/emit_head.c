@@ -58,6 +58,16 @@ static void put_prototype(struct text *t, const struct contract *c)
     put(t, ");\n\n");
 }
 
+/* For an op that only some GPUs have. */
+static void put_available(struct text *t, const struct contract *c)
+{
+    put(t, "/* 1 if nj_%s of these types runs on this device, else 0. */\n", c->op);
+    put(t, "int nj_%s_available(const nj_context *ctx, enum nj_dtype T", c->op);
+    for (int a = 1; a < c->axis_count; a++)
+        put(t, ", int %s", c->axes[a].name);
+    put(t, ");\n\n");
+}
+
 static const char *guard(const char *header)
 {
     char *s = keep_format("NJ_GENERATED_%s", header);
@@ -87,6 +97,8 @@ int emit_head(const struct gen *g, const char *out)
     for (int i = 0; i < g->contract_count; i++) {
         put_description(&t, g->contracts[i]);
         put_prototype(&t, g->contracts[i]);
+        if (g->contracts[i]->only)
+            put_available(&t, g->contracts[i]);
     }
     put(&t, "#ifdef __cplusplus\n}\n#endif\n#endif\n");
     return put_file(out, g->header, &t, false);

@@ -284,6 +284,16 @@ static void put_missing(struct text *t, const struct contract *c)
     put(t, ");\n        return nj_no_kernel(stream, wanted);\n    }\n");
 }
 
+static void put_find(struct text *t, const struct contract *c)
+{
+    put(t, "    const int axes[] = {");
+    for (int a = 1; a < c->axis_count; a++)
+        put(t, "%s%s", a > 1 ? ", " : "", c->axes[a].name);
+    put(t, "%s};\n", c->axis_count > 1 ? "" : "0");
+    put(t, "    const int id = find_variant(variants, sizeof variants / sizeof *variants, T, "
+           "axes);\n");
+}
+
 /* Rows of an array: all of its sizes but the last, which is its columns. */
 static void put_tile_maps(struct text *t, const struct contract *c, uint32_t *used)
 {
@@ -334,19 +344,26 @@ static void put_launcher(struct text *t, const struct gen *g, const struct contr
     }
     put(t, "    const int64_t shared = ");
     put_choice(t, c, &c->smem, 0, used);
-    put(t, ";\n    const int axes[] = {");
-    for (int a = 1; a < c->axis_count; a++)
-        put(t, "%s%s", a > 1 ? ", " : "", c->axes[a].name);
-    put(t, "%s};\n", c->axis_count > 1 ? "" : "0");
-    put(t,
-        "    const int id = find_variant(variants, sizeof variants / sizeof *variants, T, axes);\n"
-        "    const char *broken = NULL;\n\n");
+    put(t, ";\n");
+    put_find(t, c);
+    put(t, "    const char *broken = NULL;\n\n");
     put_missing(t, c);
     put_checks(&checks);
     put_refusal(t, c);
     if (tiled)
         put_tile_maps(t, c, used);
     put(t, "    return launch(stream, id, blocks, shared, &block);\n}\n\n");
+}
+
+static void put_available(struct text *t, const struct gen *g, const struct contract *c)
+{
+    put(t, "int nj_%s_available(const nj_context *ctx, enum nj_dtype T", c->op);
+    for (int a = 1; a < c->axis_count; a++)
+        put(t, ", int %s", c->axes[a].name);
+    put(t, ")\n{\n");
+    put_variants(t, g, c);
+    put_find(t, c);
+    put(t, "\n    return id >= 0 && nj_kernel_available(ctx, nj_kernels[id].key);\n}\n\n");
 }
 
 static void put_table(struct text *t, const struct gen *g)
@@ -384,6 +401,8 @@ int emit_ops(const struct gen *g, const char *out)
         put_cpu(&body, g, c);
         put(&body, "\n");
         put_launcher(&body, g, c, &used);
+        if (c->only)
+            put_available(&body, g, c);
     }
     put(&t, "/* SPDX-License-Identifier: Apache-2.0\n *\n"
             " * Written by gen from the kernel contracts. Do not edit.\n */\n");

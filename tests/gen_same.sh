@@ -67,14 +67,17 @@ mkdir -p "$scratch/kernels/sm_90a"
 mv "$scratch/kernels/aaa.cu" "$scratch/kernels/sm_90a/aaa.cu"
 sed -i 's/^min_arch: 80$/only: sm_90a/' "$scratch/contracts/aaa.yaml"
 generate "$scratch/contracts" "$scratch/kernels" "$scratch/f" >"$scratch/said"
-check only-said "the exclusions are not these" [ "$(cat "$scratch/said")" = "$(for key in aaa.f32 aaa.lp; do
+check only-said "the exclusions are not these" [ "$(grep ' aaa' "$scratch/said")" = "$(for key in aaa.f32 aaa.lp; do
     for arch in 75 89 120 121; do echo "excluded: $key on sm_$arch (only sm_90a)"; done
 done)" ]
 check only-made "other cubins are listed" \
     [ "$(grep -o 'aaa.lp.sm_[0-9a-z]*' "$scratch/f/list.mk" | sort -u)" = aaa.lp.sm_90a ]
 check only-source "the source is another" grep -q '^NJ_SRC_aaa.lp := .*/sm_90a/aaa.cu$' "$scratch/f/list.mk"
 check only-kept "the arch is not in keys.txt" [ "$(awk '$1 == "aaa.lp" { print $5 }' "$scratch/f/keys.txt")" = sm_90a ]
-check only-table "the arch is not in nj_kernels" [ "$(grep -c '\.only = "sm_90a"' "$scratch/f/ops.c")" = 2 ]
+check only-table "the arch is not in nj_kernels" \
+    [ "$(grep -A 8 '\.key = "aaa\.' "$scratch/f/ops.c" | grep -c '\.only = "sm_90a"')" = 2 ]
+check only-asked "whether the op is there cannot be asked" grep -q '^int nj_aaa_available(const nj_context \*ctx' "$scratch/f/nojit_ops.h"
+check others-asked "it can be asked of ops that every arch has" ! grep -q 'nj_add_available' "$scratch/f/nojit_ops.h"
 check only-doc "KERNELS.md does not say it" grep -q '^- Only architecture: sm_90a$' "$scratch/f/KERNELS.md"
 generate "$scratch/contracts" "$scratch/kernels" "$scratch/g" --archs sm_90 >"$scratch/said"
 check only-family "sm_90 has what is for sm_90a alone" ! grep -q 'aaa.*cubin' "$scratch/g/list.mk"

@@ -73,6 +73,23 @@ static void norm(struct work *r, const struct net *n, struct acts *a, int64_t ga
                          n->c.hidden_size, n->c.rms_eps));
 }
 
+/* The gate and up product of a->y; where one kernel does both (on sm_90), a->act with it, which is
+ * said. The product itself is written then if a backward pass will read it. Wherever it is computed it
+ * is done by this, so that its bits are the same. */
+static bool gate_up(struct work *r, const struct net *n, struct acts *a, int layer, char *gu)
+{
+    const struct model_config *c = &n->c;
+    const bool plain = !n->f8 && !n->lora && a->mode != ACTS_DECODE;
+    if (!plain || !nj_gemm_swiglu_available(r->ctx, n->T)) {
+        product_fwd(r, n, a, layer, PRODUCT_GATE_UP, gu, a->y);
+        return false;
+    }
+    OP(r, nj_gemm_swiglu(r->s, n->T, a->act, a->mode == ACTS_TRAIN ? gu : NULL, a->y,
+                         net_weight(n, n->p.layer[layer].wgu), acts_rows(a), c->intermediate_size,
+                         c->hidden_size, nj_context_device(r->ctx)->multiprocessors / 2 * 2));
+    return true;
+}
+
 void forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
                    int layer)
 {
@@ -86,7 +103,7 @@ void forward_again(struct work *r, const struct net *n, struct acts *a, const st
     } else {
         norm(r, n, a, w->ln2, v.s2, v.rstd2);
     }
-    product_fwd(r, n, a, layer, PRODUCT_GATE_UP, v.gu, a->y);
+    gate_up(r, n, a, layer, v.gu);
 }
 
 static void swiglu(struct work *r, const struct net *n, struct acts *a, const void *gu)
@@ -106,8 +123,8 @@ static void forward_layer(struct work *r, const struct net *n, struct acts *a,
     const bool last = layer + 1 == c->layers;
 
     attention_half(r, n, a, rows, layer, &v);
-    product_fwd(r, n, a, layer, PRODUCT_GATE_UP, v.gu, a->y);
-    swiglu(r, n, a, v.gu);
+    if (!gate_up(r, n, a, layer, v.gu))
+        swiglu(r, n, a, v.gu);
     product_fwd(r, n, a, layer, PRODUCT_DOWN, a->branch, a->act);
     add_norm(r, n, a, v.s1_next, v.rstd1_next, v.s2, last ? n->p.norm : n->p.layer[layer + 1].ln1,
              last);

@@ -132,12 +132,19 @@ template <int PENDING> static __device__ __forceinline__ void wgmma_wait()
 #define NJ_D16(n) NJ_D4(n), NJ_D4(n + 1), NJ_D4(n + 2), NJ_D4(n + 3)
 #define NJ_D32(n) NJ_D16(n), NJ_D16(n + 4)
 #define NJ_D64(n) NJ_D32(n), NJ_D32(n + 8)
+#define NJ_D128(n) NJ_D64(n), NJ_D64(n + 16)
 #define NJ_R16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define NJ_R32                                                                                     \
     NJ_R16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define NJ_R64                                                                                     \
     NJ_R32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "    \
            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define NJ_R128                                                                                    \
+    NJ_R64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "    \
+           "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "      \
+           "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, "      \
+           "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, "  \
+           "%124, %125, %126, %127"
 
 // d = a b, or d += a b, N columns wide, over 16 columns of a, which are in panels or in registers.
 // B_ROWS: 1 where a row of the panels of b is a row of b, 0 where it is a column. X0 to X6: the
@@ -169,6 +176,7 @@ template <int PENDING> static __device__ __forceinline__ void wgmma_wait()
 NJ_WGMMA(32, NJ_D16(0), NJ_R16, "%16", "%17", "%18", "%19", "%20", "%21", "%22")
 NJ_WGMMA(64, NJ_D32(0), NJ_R32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
 NJ_WGMMA(128, NJ_D64(0), NJ_R64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
+NJ_WGMMA(256, NJ_D128(0), NJ_R128, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 
 // Starts d = a b^T over D columns of panels of ROWS_A and ROWS_B rows.
 template <int D, int ROWS_A, int ROWS_B, int N>

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gemm.cuh: products whose results are worked on before they are stored. One warpgroup copies tiles
+// of both factors to shared memory with the copy engine, two multiply them, 64 rows each. Blocks
+// come in clusters of two, one above the other: each fetches half of the tile of b for both. Blocks
+// stay, and take one tile of the result after the other.
+//
+// Shared memory is a ring of stages. A full stage goes to both warpgroups, an empty one back to the
+// first.
+#ifndef NOJIT_GEMM_CUH
+#define NOJIT_GEMM_CUH
+
+#include "../tiles.cuh"
+#include "wgmma.cuh"
+
+constexpr int TILE_M = 128, TILE_N = 256, TILE_K = PANEL, STAGES = 4;
+constexpr int A_BYTES = TILE_M * TILE_K * 2, STAGE_BYTES = A_BYTES + TILE_N * TILE_K * 2;
+
+// ---- barriers in shared memory ----
+
+static __device__ __forceinline__ void barrier_init(uint32_t barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+
+// Arrives, and makes the phase last until so many bytes have been copied.
+static __device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t phase)
+{
+    asm volatile("{\n.reg .pred done;\n"
+                 "again:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n}\n" ::"r"(barrier),
+                 "r"(phase)
+                 : "memory");
+}
+
+// Arrives at the same barrier of a block of the cluster. What has to be seen there was read by
+// products that are done, not written: no fence beyond the block is needed, and one would cost as
+// much as a stage.
+static __device__ __forceinline__ void barrier_arrive(uint32_t barrier, int block)
+{
+    asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}\n" ::"r"(barrier),
+                 "r"(block)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void cluster_sync()
+{
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+}
+
+static __device__ __forceinline__ int cluster_block()
+{
+    int rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+// ---- the copy engine ----
+
+// Starts the copy of the tile at (row, column) of an array; what lies outside of it becomes zero.
+static __device__ __forceinline__ void tile_copy(uint32_t to, const nj_tiles &array, int row,
+                                                 int column, uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+                 "l"(&array), "r"(column), "r"(row), "r"(barrier)
+                 : "memory");
+}
+
+// The same to both blocks of the cluster.
+static __device__ __forceinline__ void tile_copy_both(uint32_t to, const nj_tiles &array, int row,
+                                                      int column, uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+                 "l"(&array), "r"(column), "r"(row), "r"(barrier), "h"((uint16_t)3)
+                 : "memory");
+}
+
+// ---- the ring ----
+
+struct ring {
+    uint32_t base; // of the stages; full and empty barriers lie behind them
+    int stage;
+    uint32_t phase; // that a wait of this warpgroup ends with
+
+    __device__ __forceinline__ ring(const unsigned char *shared, bool producer)
+        : base(shared_address(shared) + 1023 & ~1023u), stage(0), phase(producer)
+    {
+    }
+    __device__ __forceinline__ uint32_t full() const
+    {
+        return base + STAGES * STAGE_BYTES + 8 * stage;
+    }
+    __device__ __forceinline__ uint32_t empty() const { return full() + 8 * STAGES; }
+    __device__ __forceinline__ uint32_t a() const { return base + stage * STAGE_BYTES; }
+    __device__ __forceinline__ uint32_t b() const { return a() + A_BYTES; }
+    __device__ __forceinline__ void next()
+    {
+        if (++stage == STAGES) {
+            stage = 0;
+            phase ^= 1;
+        }
+    }
+    // By one thread, before anything else. A warpgroup gives a stage back to both blocks, since
+    // both write to it.
+    __device__ __forceinline__ void init()
+    {
+        for (int s = 0; s < STAGES; s++) {
+            barrier_init(base + STAGES * STAGE_BYTES + 8 * s, 1);
+            barrier_init(base + STAGES * STAGE_BYTES + 8 * (STAGES + s), 4);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+};
+
+// A warpgroup that multiplies has read a stage.
+static __device__ __forceinline__ void stage_release(uint32_t empty)
+{
+    if (threadIdx.x % WARPGROUP < 2)
+        barrier_arrive(empty, threadIdx.x % 2);
+}
+
+// Which tiles a cluster works on: two tiles of rows, one of columns, in an order in which what runs
+// at a time shares rows and columns in the L2 cache.
+struct tile_order {
+    int pairs, columns;
+
+    __device__ __forceinline__ tile_order(int rows, int columns, int width)
+        : pairs((rows + 2 * TILE_M - 1) / (2 * TILE_M)), columns((columns + width - 1) / width)
+    {
+    }
+    // The i-th, or false if there are not so many.
+    __device__ __forceinline__ bool at(int i, int &pair, int &column) const
+    {
+        constexpr int GROUP = 16;
+        if (i >= pairs * columns)
+            return false;
+        const int group = i / (GROUP * columns), first = group * GROUP;
+        const int size = min(GROUP, pairs - first);
+        i -= first * columns;
+        pair = first + i % size;
+        column = i / size;
+        return true;
+    }
+};
+
+// d = a b^T over `steps` stages.
+static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &r, int steps)
+{
+    constexpr uint32_t SHARED = 0x3ffff; // an address in a cluster has its block above
+    const int rows64 = (warpgroup_id() - 1) * (A_BYTES / 2);
+    uint32_t before = 0;
+    for (int k = 0; k < steps; k++) {
+        barrier_wait(r.full(), r.phase);
+        wgmma_fence();
+#pragma unroll
+        for (int i = 0; i < TILE_K / 16; i++) {
+            const uint32_t a = (r.a() + rows64 + i * 32 & SHARED) >> 4;
+            const uint32_t b = (r.b() + i * 32 & SHARED) >> 4;
+            wgmma<0>(d, a, b, k + i > 0);
+        }
+        wgmma_commit();
+        wgmma_wait<1>();
+        if (k > 0)
+            stage_release(before);
+        before = r.empty();
+        r.next();
+    }
+    wgmma_wait<0>();
+    keep(d);
+    stage_release(before);
+}
+
+// As sigmoid(), in the fewest instructions: there is no idle time to hide them in.
+static __device__ __forceinline__ float sigmoid_fast(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1 + ex2(-LOG2_E * x)));
+    return y;
+}
+
+// In one access; the compiler makes four of some.
+static __device__ __forceinline__ void global_store16(lp *to, const uint32_t (&w)[4])
+{
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
+                 "r"(w[2]), "r"(w[3])
+                 : "memory");
+}
+
+// Exchanges b of the lanes without this bit with a of those with it.
+static __device__ __forceinline__ void exchange(uint32_t &a, uint32_t &b, int bit)
+{
+    const bool mine = lane_id() & bit;
+    const uint32_t other = __shfl_xor_sync(0xffffffffu, mine ? a : b, bit);
+    a = mine ? other : a;
+    b = mine ? b : other;
+}
+
+// Four words of each of four neighbouring lanes, of which lane t gets the t-th of each.
+static __device__ __forceinline__ void quad_transpose(uint32_t (&w)[4])
+{
+    exchange(w[0], w[2], 2);
+    exchange(w[1], w[3], 2);
+    exchange(w[0], w[1], 1);
+    exchange(w[2], w[3], 1);
+}
+
+static __device__ __forceinline__ void registers_fewer()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+}
+
+static __device__ __forceinline__ void registers_more()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+}
+
+#endif

@@ -310,6 +310,20 @@ static void put_launcher(struct text *t, const struct gen *g, const struct contr
     put(t, "    return launch(stream, id, blocks, shared, &block);\n}\n\n");
 }
 
+static void put_arch_shared(struct text *t, const struct gen *g, const struct key *k)
+{
+    int count = 0;
+    for (int i = 0; i < g->arch_count; i++) {
+        const struct arch *a = &g->archs[i];
+        const int64_t bytes = arch_bytes_of(&k->c->arch_smem, k, a);
+        if (bytes == 0 || !key_on_arch(k, a))
+            continue;
+        put(t, count++ ? ", " : "     .arch_shared = (const struct nj_arch_shared[]){");
+        put(t, "{%d, %d, %" PRId64 "}", a->sm, a->suffix, bytes);
+    }
+    put(t, count ? ", {0, 0, 0}},\n" : "");
+}
+
 static void put_table(struct text *t, const struct gen *g)
 {
     put(t, "const struct nj_kernel nj_kernels[] = {\n");
@@ -324,6 +338,7 @@ static void put_table(struct text *t, const struct gen *g)
             k->max_shared);
         put(t, "     .param_bytes = %d,\n     .param_count = %d,\n     .min_sm = %" PRId64 ",\n",
             c->param_bytes, c->param_count, c->min_arch);
+        put_arch_shared(t, g, k);
         put(t, "     .params = %s_params,\n", c->op);
         put(t, has_cpu(k) ? "     .cpu = %s_cpu},\n" : "     .cpu = NULL},\n", key_symbol(k));
     }

@@ -138,6 +138,8 @@ bad tolerance first.yaml:15 "tolerance is missing for T = f32" '15s/, f32: 1e-5/
 bad tolerance-negative first.yaml:15 "tolerance must be a number, 0 or more" '15s/1e-5/-1e-5/'
 bad tolerance-argument first.yaml:7 "an argument's tolerance must be a number above 0, not '0'" '7s/align: 16/tolerance: 0/'
 bad min-arch first.yaml:2 "min_arch must be a number such as 80" '2i min_arch: sm_80'
+bad arch-smem-variant first.yaml:2 "arch_smem names 'lp.d96'; first has no such variant" '2i arch_smem: {"lp.d96 sm_75": 16}'
+bad arch-smem-limit first.yaml:2 "arch_smem gives 65537 bytes of shared memory; sm_75 has 65536" '2i arch_smem: {"lp.d64 sm_75": 65537}'
 bad spill-variant first.yaml:2 "first has no such variant" '2i allow_spill: {"lp.d96 sm_75": 16}'
 
 # ---- tests ----

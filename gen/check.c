@@ -343,16 +343,32 @@ static void check_fills(const struct gen *g, const struct contract *c)
 
 /* ---- names across files ---- */
 
-static void check_excuses(const struct gen *g, const struct contract *c)
+static void check_arch_list(const struct gen *g, const struct contract *c,
+                            const struct arch_list *list, const char *field)
 {
-    for (int e = 0; e < c->excuse_count; e++) {
-        const struct excuse *x = &c->excuses[e];
+    for (int e = 0; e < list->count; e++) {
+        const struct arch_bytes *x = &list->of[e];
         bool found = x->variant == NULL;
         for (int i = 0; i < g->key_count && !found; i++)
             found = g->keys[i].c == c && strcmp(g->keys[i].variant, x->variant) == 0;
         if (!found)
-            problem(c->file, x->line, "allow_spill names '%s'; %s has no such variant", x->variant,
+            problem(c->file, x->line, "%s names '%s'; %s has no such variant", field, x->variant,
                     c->op);
+    }
+}
+
+static void check_arch_smem(const struct gen *g, const struct contract *c)
+{
+    check_arch_list(g, c, &c->arch_smem, "arch_smem");
+    for (int e = 0; e < c->arch_smem.count; e++) {
+        const struct arch_bytes *x = &c->arch_smem.of[e];
+        for (int i = 0; i < g->arch_count; i++) {
+            const struct arch *a = &g->archs[i];
+            if ((x->arch == NULL || strcmp(x->arch, a->name) == 0) && x->bytes > a->shared)
+                problem(c->file, x->line,
+                        "arch_smem gives %" PRId64 " bytes of shared memory; %s has %" PRId64,
+                        x->bytes, a->name, a->shared);
+        }
     }
 }
 
@@ -391,7 +407,8 @@ void check_all(struct gen *g)
         check_sm_90(g, c);
         check_sources(g, c);
         check_fills(g, c);
-        check_excuses(g, c);
+        check_arch_list(g, c, &c->spills, "allow_spill");
+        check_arch_smem(g, c);
         for (int f = 0; f < c->falsifier_count; f++)
             check_falsifier(g, c, &c->falsifiers[f]);
         if (c->sound)

@@ -232,6 +232,7 @@ static const struct field contract_fields[] = {
     {"min_arch", false, NODE_SCALAR, read_min_arch},
     {"only", false, NODE_SCALAR, read_only},
     {"allow_spill", false, NODE_MAP, read_spills},
+    {"arch_smem", false, NODE_MAP, read_arch_smem},
     {"falsifiers", false, NODE_LIST, read_falsifiers},
 };
 
@@ -373,4 +374,16 @@ const struct choice *choice_of(const struct choices *list, const struct key *k)
         if (list->of[i].axis < 0 || k->value[list->of[i].axis] == list->of[i].value)
             return &list->of[i];
     return NULL;
+}
+
+int64_t arch_bytes_of(const struct arch_list *list, const struct key *k, const struct arch *a)
+{
+    int64_t most = 0;
+    for (int i = 0; i < list->count; i++) {
+        const struct arch_bytes *x = &list->of[i];
+        if ((x->variant == NULL || strcmp(x->variant, k->variant) == 0) &&
+            (x->arch == NULL || strcmp(x->arch, a->name) == 0) && x->bytes > most)
+            most = x->bytes;
+    }
+    return most;
 }

@@ -102,10 +102,15 @@ struct test {
     int64_t first[MAX_ARGS]; /* of positions */
 };
 
-struct excuse {
+/* Bytes for a variant on an arch. */
+struct arch_bytes {
     const char *variant, *arch; /* NULL: any */
     int line;
     int64_t bytes;
+};
+struct arch_list {
+    int count;
+    struct arch_bytes of[MAX_LINES];
 };
 
 /* A parameter of the block: pointers, then dims, then scalars, then tensor maps, which the launcher
@@ -125,7 +130,7 @@ struct contract {
     const char *op, *summary, *source, *backward_of;
     int op_line, backward_line, tolerance_line, only_line;
     int equation_count, axis_count, arg_count, dim_count, scalar_count, require_count, test_count;
-    int excuse_count, falsifier_count;
+    int falsifier_count;
     int param_count;              /* that a caller gives */
     int block_count, param_bytes; /* with the tensor maps */
     int cluster, cluster_line;    /* blocks along the grid's first size; 1: none */
@@ -142,7 +147,7 @@ struct contract {
     int64_t min_arch;
     bool min_arch_given;
     const char *only; /* the one architecture that has it, or NULL */
-    struct excuse excuses[MAX_LINES];
+    struct arch_list spills, arch_smem;
     struct falsifier falsifiers[MAX_LINES];
     struct param params[2 * MAX_ARGS + MAX_DIMS + MAX_SCALARS];
     struct scope scope;      /* dims, then integer axes */
@@ -194,6 +199,8 @@ int axis_find(const struct contract *c, const char *name);
 /* Values of dims and axes of one test of one key; test may be NULL (axes only). */
 struct values key_values(const struct key *k, const struct test *test);
 const struct choice *choice_of(const struct choices *list, const struct key *k);
+/* The most that an entry of the list gives the key on the arch, 0 if none does. */
+int64_t arch_bytes_of(const struct arch_list *list, const struct key *k, const struct arch *a);
 enum dtype key_dtype(const struct key *k, enum dtype dtype); /* T resolved */
 int dtype_bytes(enum dtype dtype);
 
@@ -205,6 +212,7 @@ void read_launch(void *c, const struct node *n);
 void read_tests(void *c, const struct node *n);
 void read_bench(void *c, const struct node *n);
 void read_spills(void *c, const struct node *n);
+void read_arch_smem(void *c, const struct node *n);
 void read_falsifiers(void *c, const struct node *n);
 bool read_name(const char *file, const struct node *n, const char **out);
 bool read_scalar_value(const struct contract *c, const struct scalar *s, const struct node *n,

@@ -60,6 +60,15 @@ static void put_params(struct text *t, const struct contract *c)
     }
 }
 
+static void put_arch_list(struct text *t, const struct arch_list *list, const char *what)
+{
+    for (int i = 0; i < list->count; i++) {
+        const struct arch_bytes *x = &list->of[i];
+        put(t, "- %s %" PRId64 " bytes: %s%s%s\n", what, x->bytes, x->variant ? x->variant : "",
+            x->variant && x->arch ? " " : "", x->arch ? x->arch : "");
+    }
+}
+
 static void put_facts(struct text *t, const struct contract *c)
 {
     put(t, "\n- Variants: %s\n", axes_text(c));
@@ -83,11 +92,8 @@ static void put_facts(struct text *t, const struct contract *c)
         put(t, "- Only architecture: %s\n", c->only);
     else
         put(t, "- Lowest architecture: sm_%" PRId64 "\n", c->min_arch);
-    for (int i = 0; i < c->excuse_count; i++) {
-        const struct excuse *x = &c->excuses[i];
-        put(t, "- May spill %" PRId64 " bytes: %s%s%s\n", x->bytes, x->variant ? x->variant : "",
-            x->variant && x->arch ? " " : "", x->arch ? x->arch : "");
-    }
+    put_arch_list(t, &c->arch_smem, "Dynamic shared memory, at least");
+    put_arch_list(t, &c->spills, "May spill");
     for (int i = 0; i < c->falsifier_count; i++) {
         const struct falsifier *f = &c->falsifiers[i];
         put(t, "- %s: %s. %s: `%s`\n", f->id, f->claim, f->open ? "Open" : "Test",

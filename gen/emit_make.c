@@ -37,13 +37,7 @@ static void put_spills(struct text *t, const struct gen *g)
     for (int i = 0; i < g->key_count; i++) {
         const struct key *k = &g->keys[i];
         for (int a = 0; k->id >= 0 && a < g->arch_count; a++) {
-            int64_t most = 0;
-            for (int e = 0; e < k->c->excuse_count; e++) {
-                const struct excuse *x = &k->c->excuses[e];
-                bool covers = (x->variant == NULL || strcmp(x->variant, k->variant) == 0) &&
-                              (x->arch == NULL || strcmp(x->arch, g->archs[a].name) == 0);
-                most = covers && x->bytes > most ? x->bytes : most;
-            }
+            const int64_t most = arch_bytes_of(&k->c->spills, k, &g->archs[a]);
             if (most > 0 && key_on_arch(k, &g->archs[a]))
                 put(t, "%s\t%s\t%" PRId64 "\n", k->key, g->archs[a].name, most);
         }

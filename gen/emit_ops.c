@@ -366,6 +366,20 @@ static void put_available(struct text *t, const struct gen *g, const struct cont
     put(t, "\n    return id >= 0 && nj_kernel_available(ctx, nj_kernels[id].key);\n}\n\n");
 }
 
+static void put_arch_shared(struct text *t, const struct gen *g, const struct key *k)
+{
+    int count = 0;
+    for (int i = 0; i < g->arch_count; i++) {
+        const struct arch *a = &g->archs[i];
+        const int64_t bytes = arch_bytes_of(&k->c->arch_smem, k, a);
+        if (bytes == 0 || !key_on_arch(k, a))
+            continue;
+        put(t, count++ ? ", " : "     .arch_shared = (const struct nj_arch_shared[]){");
+        put(t, "{%d, %d, %" PRId64 "}", a->sm, a->suffix, bytes);
+    }
+    put(t, count ? ", {0, 0, 0}},\n" : "");
+}
+
 static void put_table(struct text *t, const struct gen *g)
 {
     put(t, "const struct nj_kernel nj_kernels[] = {\n");
@@ -381,6 +395,7 @@ static void put_table(struct text *t, const struct gen *g)
         put(t, "     .param_bytes = %d,\n     .param_count = %d,\n     .min_sm = %" PRId64 ",\n",
             c->param_bytes, c->block_count, c->min_arch);
         put(t, c->only ? "     .only = \"%s\",\n" : "     .only = NULL,\n", c->only);
+        put_arch_shared(t, g, k);
         put(t, "     .params = %s_params,\n", c->op);
         put(t, has_cpu(k) ? "     .cpu = %s_cpu},\n" : "     .cpu = NULL},\n", key_symbol(k));
     }

@@ -93,15 +93,16 @@ void read_bench(void *into, const struct node *n)
     read_test(into, n, true);
 }
 
-/* ---- spill excuses and falsifiers ---- */
+/* ---- bytes by arch, and falsifiers ---- */
 
-void read_spills(void *into, const struct node *n)
+/* Keys such as "lp.d128 sm_75", "lp.d128" or "sm_75". */
+static void read_arch_list(const struct contract *c, struct arch_list *list, const char *field,
+                           const struct node *n)
 {
-    struct contract *c = into;
     if (n->count > MAX_LINES)
-        problem(c->file, n->line, "more than %d spill excuses", MAX_LINES);
+        problem(c->file, n->line, "more than %d entries of %s", MAX_LINES, field);
     for (int i = 0; i < n->count && i < MAX_LINES; i++) {
-        struct excuse *x = &c->excuses[c->excuse_count++];
+        struct arch_bytes *x = &list->of[list->count++];
         const char *s = n->keys[i]->text, *space = strchr(s, ' ');
         x->line = n->keys[i]->line;
         if (space != NULL) {
@@ -113,8 +114,20 @@ void read_spills(void *into, const struct node *n)
             x->variant = s;
         }
         if (!node_int(n->items[i], &x->bytes) || x->bytes < 1)
-            problem(c->file, n->items[i]->line, "allow_spill '%s' must be a number of bytes", s);
+            problem(c->file, n->items[i]->line, "%s '%s' must be a number of bytes", field, s);
     }
+}
+
+void read_spills(void *into, const struct node *n)
+{
+    struct contract *c = into;
+    read_arch_list(c, &c->spills, "allow_spill", n);
+}
+
+void read_arch_smem(void *into, const struct node *n)
+{
+    struct contract *c = into;
+    read_arch_list(c, &c->arch_smem, "arch_smem", n);
 }
 
 void read_falsifiers(void *into, const struct node *n)

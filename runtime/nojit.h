@@ -206,6 +206,12 @@ enum { NJ_CUDA_WORKSPACE_BYTES = 32 << 20 };
 struct nj_param {
     uint16_t offset, bytes;
 };
+/* Dynamic shared memory on one arch, where its code wants more than the launcher asks for. */
+struct nj_arch_shared {
+    uint16_t sm;    /* 90; 0 ends a list */
+    uint8_t suffix; /* 0, 'a' or 'f' */
+    uint32_t bytes;
+};
 /* One entry per key, sorted by key; made by gen. cpu: the reference built in float, or NULL. */
 struct nj_kernel {
     const char *key;   /* "attn_fwd.lp.d64" */
@@ -217,6 +223,7 @@ struct nj_kernel {
     uint16_t min_sm;  /* lowest SM that has it */
     const char *only; /* the one arch that has it ("sm_90a"), or NULL */
     const struct nj_param *params;
+    const struct nj_arch_shared *arch_shared; /* or NULL */
     void (*cpu)(const void *params);
 };
 extern const struct nj_kernel nj_kernels[];

@@ -141,6 +141,8 @@ bad min-arch first.yaml:2 "min_arch must be a number such as 80" '2i min_arch: s
 bad only-unknown first.yaml:2 "only names 'sm_91', no architecture of the list" '2i only: sm_91'
 bad only-source first.yaml:1 "kernels/sm_90a/first.cu is missing" '2i only: sm_90a'
 bad only-and-lowest first.yaml:2 "only and min_arch exclude each other" '2i only: sm_90a\nmin_arch: 80'
+bad arch-smem-variant first.yaml:2 "arch_smem names 'lp.d96'; first has no such variant" '2i arch_smem: {"lp.d96 sm_75": 16}'
+bad arch-smem-limit first.yaml:2 "arch_smem gives 65537 bytes of shared memory; sm_75 has 65536" '2i arch_smem: {"lp.d64 sm_75": 65537}'
 bad spill-variant first.yaml:2 "first has no such variant" '2i allow_spill: {"lp.d96 sm_75": 16}'
 
 # ---- what sm_90 brought: first, for sm_90a and 16 bits alone, with a tensor map of x and clusters ----

@@ -224,6 +224,26 @@ static void launches_reach_the_driver(void **state)
     drop(&t);
 }
 
+/* The simulation does not know the code of sm_90a, but what it is launched with. */
+static void code_of_one_arch_gets_the_shared_memory_it_wants(void **state)
+{
+    const int id = nj_kernel_find("attn_bwd_dkv.lp.d64");
+    const struct nj_arch_shared *more = id < 0 ? NULL : nj_kernels[id].arch_shared;
+    for (int wgmma = 0; more != NULL && wgmma < 2; wgmma++) {
+        afresh(state);
+        setenv("NOJIT_SIM_DEVICE", wgmma ? "h100" : "t4", 1);
+        struct things t = {.ctx = open_context(&cuda)};
+        assert_int_equal(use_everything(&t), 0);
+        char *p = t.device;
+        const int rc = nj_attn_bwd_dkv(t.s, NJ_LP, 64, p, p + 4096, p + 8192, t.device, t.device,
+                                       NULL, 1, 1, 1, 1, 1);
+        assert_int_equal(rc != 0, wgmma);
+        assert_int_equal(sim->launch.shared_bytes,
+                         wgmma ? more->bytes : nj_kernels[id].max_shared_bytes);
+        drop(&t);
+    }
+}
+
 static void every_failure_is_told(void **state)
 {
     static const struct {
@@ -506,6 +526,7 @@ int main(void)
         cmocka_unit_test_setup(another_gpu_that_fits_is_named, afresh),
         cmocka_unit_test_setup(a_gpu_that_does_not_tell_gets_device_memory, afresh),
         cmocka_unit_test_setup(launches_reach_the_driver, afresh),
+        cmocka_unit_test_setup(code_of_one_arch_gets_the_shared_memory_it_wants, afresh),
         cmocka_unit_test_setup(every_failure_is_told, afresh),
         cmocka_unit_test_setup(a_context_that_is_gone_is_told_by_every_call, afresh),
         cmocka_unit_test_setup(a_lost_device_stays_lost, afresh),

@@ -2,43 +2,99 @@
 #include "../attn_bwd_dkv.cu"
 #include "wgmma.cuh"
 
-// What a warpgroup has in shared memory: two chunks of BQ queries, the next on its way while one is
-// used.
+// What a warpgroup has in shared memory. Of its chunks of BQ queries one is summed while the next is
+// multiplied, and two are on their way.
+constexpr int BUFFERS = 4;
 template <int D> struct query_chunks {
     static constexpr int BQ = 4096 / D;
     lp keys[64 * D]; // of the first warpgroup; of the second: values
-    lp query[2][BQ * D], dout[2][BQ * D];
+    lp query[BUFFERS][BQ * D], dout[BUFFERS][BQ * D];
 };
 
-// Starts the copy of what queries from i0 on have one of each.
-template <int BQ>
-static __device__ __forceinline__ void columns_load(query_columns<BQ> &columns, const float *lse,
-                                                    const float *delta, const int32_t *starts,
-                                                    int i0, int S)
-{
-    const int thread = threadIdx.x % WARPGROUP, i = min(i0 + thread, S - 1);
-    if (thread >= BQ)
-        return;
-    cp4(&columns.lse[thread], lse + i, i0 + thread < S);
-    cp4(&columns.delta[thread], delta + i, i0 + thread < S);
-    if (starts)
-        cp4(&columns.start[thread], starts + i, true);
-    else
-        columns.start[thread] = 0;
-}
+template <int D> struct block_memory {
+    query_chunks<D> chunks[2]; // of the two warpgroups
+    query_columns<query_chunks<D>::BQ> columns[2][BUFFERS];
+};
+static_assert(sizeof(block_memory<64>) == 153600 && sizeof(block_memory<128>) == 166912,
+              "these are arch_smem in the contract");
+
+// Where the next chunk of a warpgroup comes from. All queries of all heads of the group are one row
+// of chunks, of which a warpgroup takes every second one.
+template <int D> struct query_source {
+    static constexpr int BQ = query_chunks<D>::BQ, ROWS = WARPGROUP / (D / 8);
+    const lp *query, *dout; // this thread's 16 bytes of the first of its rows
+    const float *column;    // lse or delta of one query
+    const int32_t *starts;
+    int i0, end, length, S,
+        left; // end, length: of the queries of a head that see keys; left: chunks
+    int query_row, dout_row;
+
+    __device__ __forceinline__ void load(query_chunks<D> &to, query_columns<BQ> (&columns)[BUFFERS],
+                                         int buffer)
+    {
+        const int thread = threadIdx.x % WARPGROUP, row = thread / (D / 8), n = thread % BQ;
+        if (left > 0) {
+            left--;
+            for (; i0 >= end; i0 -= length) {
+                query += D - (int64_t)length * query_row;
+                dout += D - (int64_t)length * dout_row;
+                column += S - length;
+            }
+            const int at = thread % (D / 8) / 8 * BQ * PANEL + tile_at<lp, PANEL>(row, thread % 8);
+#pragma unroll
+            for (int i = 0; i < BQ; i += ROWS)
+                cp16(to.query[buffer] + at + i * PANEL, query + (int64_t)i * query_row,
+                     i0 + row + i < S);
+#pragma unroll
+            for (int i = 0; i < BQ; i += ROWS)
+                cp16(to.dout[buffer] + at + i * PANEL, dout + (int64_t)i * dout_row,
+                     i0 + row + i < S);
+            if (thread < 2 * BQ)
+                cp4((thread < BQ ? columns[buffer].lse : columns[buffer].delta) + n,
+                    column - max(i0 + n - (S - 1), 0), i0 + n < S);
+            if (starts && thread >= WARPGROUP - BQ)
+                cp4(&columns[buffer].start[n], starts + min(i0 + n, S - 1), true);
+            i0 += 2 * BQ;
+            query += (int64_t)2 * BQ * query_row;
+            dout += (int64_t)2 * BQ * dout_row;
+            column += 2 * BQ;
+        }
+        panels_commit(); // an empty group at the end, so that counting them goes on
+    }
+};
+
+// What a lane's columns of a chunk have one of each.
+template <int BQ> struct lane_columns {
+    float lse[BQ / 4], delta[BQ / 4];
+    int last_start;
+
+    __device__ __forceinline__ void load(const query_columns<BQ> &columns, bool starts)
+    {
+        const int t = lane_id() % 4;
+#pragma unroll
+        for (int n = 0; n < BQ / 8; n++) {
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                lse[2 * n + e] = columns.lse[8 * n + 2 * t + e];
+                delta[2 * n + e] = columns.delta[8 * n + 2 * t + e];
+            }
+        }
+        last_start = starts ? columns.start[BQ - 1] : 0;
+    }
+};
 
 // Products of keys from `key` on with queries from i0 on become probabilities.
 template <int BQ>
-static __device__ __forceinline__ void probabilities(float (&p)[BQ / 8][4],
-                                                     const query_columns<BQ> &columns, int i0,
-                                                     int key, float scale_log2)
+static __device__ __forceinline__ void
+probabilities(float (&p)[BQ / 8][4], const lane_columns<BQ> &lane, const query_columns<BQ> &columns,
+              int i0, int key, float scale_log2)
 {
     const int g = lane_id() / 4, t = lane_id() % 4;
     if (i0 < key + 15) {
         const int from[2] = {key + g - i0, key + g + 8 - i0}, to[2] = {BQ, BQ};
         mask(p, from, to);
     }
-    if (columns.start[BQ - 1] > key) {
+    if (lane.last_start > key) {
 #pragma unroll
         for (int n = 0; n < BQ / 8; n++) {
 #pragma unroll
@@ -52,27 +108,136 @@ static __device__ __forceinline__ void probabilities(float (&p)[BQ / 8][4],
     for (int n = 0; n < BQ / 8; n++) {
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            p[n][e] = ex2(p[n][e] * scale_log2 - columns.lse[8 * n + 2 * t + e % 2] * LOG2_E);
+            p[n][e] = ex2(p[n][e] * scale_log2 - lane.lse[2 * n + e % 2] * LOG2_E);
     }
 }
 
 // Products of dout and values become gradients of the scores.
 template <int BQ>
 static __device__ __forceinline__ void
-gradients(float (&ds)[BQ / 8][4], const float (&p)[BQ / 8][4], const query_columns<BQ> &columns)
+gradients(float (&ds)[BQ / 8][4], const float (&p)[BQ / 8][4], const lane_columns<BQ> &lane)
 {
-    const int t = lane_id() % 4;
 #pragma unroll
     for (int n = 0; n < BQ / 8; n++) {
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            ds[n][e] = p[n][e] * (ds[n][e] - columns.delta[8 * n + 2 * t + e % 2]);
+            ds[n][e] = p[n][e] * (ds[n][e] - lane.delta[2 * n + e % 2]);
     }
+}
+
+// Leaves sums for the other warpgroup, ...
+template <int D> static __device__ __forceinline__ void leave(lp *shared, const acc16<lp, D> &acc)
+{
+    float *mine = reinterpret_cast<float *>(shared) + threadIdx.x % WARPGROUP;
+#pragma unroll
+    for (int n = 0; n < D / 2; n++)
+        mine[n * WARPGROUP] = acc.c[n / 4][n % 4];
+}
+// ... which adds them to its own.
+template <int D> static __device__ __forceinline__ void add(acc16<lp, D> &acc, const lp *shared)
+{
+    const float *mine = reinterpret_cast<const float *>(shared) + threadIdx.x % WARPGROUP;
+#pragma unroll
+    for (int n = 0; n < D / 2; n++)
+        acc.c[n / 4][n % 4] += mine[n * WARPGROUP];
+}
+
+// Stores a warp's rows row + 0..15 that lie below the limit, through shared memory, so that lanes
+// write 16 bytes each.
+template <int D>
+static __device__ __forceinline__ void store_rows(const acc16<lp, D> &acc, lp *shared, lp *dst,
+                                                  int ld, int row, int limit)
+{
+    const int g = lane_id() / 4, t = lane_id() % 4;
+    lp *rows = shared + threadIdx.x % WARPGROUP / 32 * 16 * D;
+#pragma unroll
+    for (int n = 0; n < D / 8; n++) {
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            *reinterpret_cast<uint32_t *>(rows + tile_at<lp, D>(g + 8 * r, n) + 2 * t) =
+                pack2(acc.c[n][2 * r], acc.c[n][2 * r + 1]);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = lane_id(); i < 2 * D; i += 32) {
+        const int r = i / (D / 8), chunk = i % (D / 8);
+        if (row + r < limit)
+            *reinterpret_cast<uint4 *>(dst + (int64_t)(row + r) * ld + 8 * chunk) =
+                *reinterpret_cast<const uint4 *>(rows + tile_at<lp, D>(r, chunk));
+    }
+}
+
+// Adds what `count` chunks of queries, the first of them from i0 on, give keys and values. Three of
+// them are on their way, and keys and values are there. While this warpgroup works out
+// probabilities of one chunk, tensor cores add up the one before.
+template <int D>
+static __device__ __forceinline__ void
+sum_chunks(acc16<lp, D> &dk, acc16<lp, D> &dv, uint32_t k, uint32_t v, query_chunks<D> &mine,
+           query_columns<query_chunks<D>::BQ> (&columns)[BUFFERS], query_source<D> &source,
+           int warpgroup, int count, int i0, int key, float scale_log2)
+{
+    constexpr int BK = 64, BQ = query_chunks<D>::BQ;
+    constexpr uint32_t STEP = sizeof mine.query[0] >> 4; // from buffer to buffer
+    const uint32_t query = panels<BQ>(mine.query[0]), dout = panels<BQ>(mine.dout[0]);
+    float p[BQ / 8][4], ds[BQ / 8][4];
+    uint32_t a[BQ / 16][4], c[BQ / 16][4];
+    lane_columns<BQ> lane;
+    int buffer = 0;
+    const auto prepare = [&] {
+        for (; i0 >= source.end; i0 -= source.length)
+            continue;
+        lane.load(columns[buffer], source.starts != NULL);
+    };
+    const auto to_probabilities = [&] {
+        probabilities<BQ>(p, lane, columns[buffer], i0, key, scale_log2);
+        i0 += 2 * BQ;
+    };
+    const auto to_factors = [&] {
+        gradients<BQ>(ds, p, lane);
+        pack(a, p);
+        pack(c, ds);
+    };
+    wgmma_fence();
+    start_product<D, BK, BQ>(p, k, query);
+    start_product<D, BK, BQ>(ds, v, dout);
+    prepare();
+    wgmma_wait<0>();
+    keep(p);
+    keep(ds);
+    to_probabilities();
+    to_factors();
+    for (int n = 1; n < count; n++) {
+        const uint32_t before = buffer * STEP;
+        buffer = (buffer + 1) % BUFFERS;
+        panels_wait_for<BUFFERS - 3>();
+        warpgroup_sync(warpgroup); // this chunk is there, and nobody reads the one two before
+        wgmma_fence();
+        start_product<D, BK, BQ>(p, k, query + buffer * STEP);
+        start_sum(dv.c, a, dout + before);
+        start_sum(dk.c, c, query + before);
+        start_product<D, BK, BQ>(ds, v, dout + buffer * STEP);
+        prepare();
+        wgmma_wait<3>();
+        keep(p);
+        to_probabilities();
+        keep(p);
+        // Its branches also keep ptxas from moving exponentials behind the wait for all products.
+        source.load(mine, columns, (buffer + BUFFERS - 2) % BUFFERS);
+        wgmma_wait<0>();
+        keep(ds);
+        keep(dv.c);
+        keep(dk.c);
+        to_factors();
+    }
+    wgmma_fence();
+    start_sum(dv.c, a, dout + buffer * STEP);
+    start_sum(dk.c, c, query + buffer * STEP);
 }
 
 // As in the common source a block takes 64 keys of one key head. Both of its warpgroups own all of
 // them and take turns at the chunks of queries of all heads of the group, each at its own pace, so
-// that one multiplies while the other works out exponentials. Sums of the two are added at the end.
+// that one multiplies while the other works out exponentials. At the end the first adds the sums of
+// both for values, the second those for keys.
 // K and V stay in shared memory: a left factor in registers through the whole loop was overwritten
 // by ptxas 13.0.
 template <int D>
@@ -81,85 +246,68 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
                    const int32_t *doc_start, int B, int S, int H, int K, float scale)
 {
     constexpr int BK = 64, BQ = query_chunks<D>::BQ;
-    // One each for the two warpgroups; behind the first: columns[warpgroup][buffer].
-    extern __shared__ __align__(1024) unsigned char chunks_of_0[];
-    __shared__ __align__(1024) unsigned char chunks_of_1[sizeof(query_chunks<D>)];
-    const int b = blockIdx.y, key0 = blockIdx.z * BK, group = H / K, head0 = blockIdx.x * group;
-    const int warpgroup = warpgroup_id(), key = key0 + threadIdx.x % WARPGROUP / 32 * 16;
-    auto &mine = *reinterpret_cast<query_chunks<D> *>(warpgroup == 0 ? chunks_of_0 : chunks_of_1);
-    auto columns =
-        reinterpret_cast<query_columns<BQ> *>(chunks_of_0 + sizeof(mine)) + 2 * warpgroup;
-    const heads<D> at(H, K, head0);
+    extern __shared__ __align__(1024) unsigned char nj_dynamic[];
+    auto &memory = *reinterpret_cast<block_memory<D> *>(nj_dynamic);
+    const int b = blockIdx.y, key0 = blockIdx.z * BK, group = H / K;
+    // ptxas knows votes and maxima to be the same in a warp: counters and descriptors of the loop
+    // stay in uniform registers, which wgmma takes without a copy.
+    const int warpgroup = __any_sync(0xffffffffu, threadIdx.x >= WARPGROUP);
+    const int key = key0 + threadIdx.x % WARPGROUP / 32 * 16;
+    auto &mine = memory.chunks[warpgroup];
+    auto &columns = memory.columns[warpgroup];
+    const heads<D> at(H, K, blockIdx.x * group);
     qkv += (int64_t)b * S * at.row;
-    dout += (int64_t)b * S * H * D;
+    dqkv += (int64_t)b * S * at.row;
     const int32_t *starts = doc_start ? doc_start + (int64_t)b * S : NULL;
 
-    const int end = query_end(starts, key0, BK, S);
-    const int length = (end - key0 + BQ - 1) / BQ * BQ, head_end = head0 + group;
-    int head = head0, i0 = key0 + (warpgroup - 2) * BQ;
-    const auto load_next = [&](int buffer) {
-        for (i0 += 2 * BQ; i0 >= key0 + length; i0 -= length)
-            head++;
-        if (head >= head_end)
-            return;
-        panels_load<D, BQ, WARPGROUP>(mine.query[buffer], qkv + (int64_t)i0 * at.row + head * D,
-                                      at.row, S - i0);
-        panels_load<D, BQ, WARPGROUP>(mine.dout[buffer], dout + ((int64_t)i0 * H + head) * D, H * D,
-                                      S - i0);
-        columns_load(columns[buffer], lse + ((int64_t)b * H + head) * S,
-                     delta + ((int64_t)b * H + head) * S, starts, i0, S);
-    };
+    const int end = __reduce_max_sync(0xffffffffu, query_end(starts, key0, BK, S));
+    const int length = (end - key0 + BQ - 1) / BQ * BQ;
+    const int count = (group * (length / BQ) + 1 - warpgroup) / 2, i0 = key0 + warpgroup * BQ;
+    const int thread = threadIdx.x % WARPGROUP, row = i0 + thread / (D / 8);
+    query_source<D> source = {
+        .query = qkv + (int64_t)row * at.row + at.q + thread % (D / 8) * 8,
+        .dout = dout + ((int64_t)b * S + row) * H * D + at.q + thread % (D / 8) * 8,
+        .column = (thread < BQ ? lse : delta) + ((int64_t)b * H + blockIdx.x * group) * S + i0 +
+                  thread % BQ,
+        .starts = starts,
+        .i0 = i0,
+        .end = key0 + length,
+        .length = length,
+        .S = S,
+        .left = count,
+        .query_row = at.row,
+        .dout_row = H * D};
 
-    const auto &chunks_0 = *reinterpret_cast<query_chunks<D> *>(chunks_of_0);
-    const auto &chunks_1 = *reinterpret_cast<query_chunks<D> *>(chunks_of_1);
     panels_load<D, BK, WARPGROUP>(
         mine.keys, qkv + (warpgroup == 0 ? at.k : at.v) + (int64_t)key0 * at.row, at.row, S - key0);
-    const uint32_t k = panels<BK>(chunks_0.keys), v = panels<BK>(chunks_1.keys);
     acc16<lp, D> dk, dv;
     dk.zero();
     dv.zero();
-    load_next(0);
-    panels_wait();
-    __syncthreads(); // keys and values are there
-    for (int buffer = 0; head < head_end; buffer ^= 1) {
-        const int first = i0;
-        panels_wait();
-        warpgroup_sync(warpgroup); // this chunk is there, and the other is not used any more
-        load_next(buffer ^ 1);
-        const uint32_t queries = panels<BQ>(mine.query[buffer]);
-        const uint32_t douts = panels<BQ>(mine.dout[buffer]);
-        float p[BQ / 8][4], ds[BQ / 8][4];
-        uint32_t a[BQ / 16][4], c[BQ / 16][4];
-        wgmma_fence();
-        start_product<D, BK, BQ>(p, k, queries);
-        start_product<D, BK, BQ>(ds, v, douts);
-        wgmma_wait<1>();
-        keep(p);
-        probabilities<BQ>(p, columns[buffer], first, key, scale * LOG2_E);
-        keep(p);
-        wgmma_wait<0>();
-        keep(ds);
-        gradients<BQ>(ds, p, columns[buffer]);
-        pack(a, p);
-        pack(c, ds);
-        wgmma_fence();
-        start_sum(dv.c, a, douts);
-        start_sum(dk.c, c, queries);
-        wgmma_wait<0>();
-        keep(dv.c);
-        keep(dk.c);
-    }
+#pragma unroll
+    for (int n = 0; n < BUFFERS - 1; n++)
+        source.load(mine, columns, n);
+    panels_wait_for<BUFFERS - 2>();
+    __syncthreads(); // keys and values are there, and the first chunk
+    if (count > 0)
+        sum_chunks<D>(dk, dv, panels<BK>(memory.chunks[0].keys), panels<BK>(memory.chunks[1].keys),
+                      mine, columns, source, warpgroup, count, i0, key, scale * LOG2_E);
     wgmma_wait<0>();
     keep(dv.c);
     keep(dk.c);
-    add_halves<lp, D>(dv, reinterpret_cast<float *>(chunks_of_0));
-    add_halves<lp, D>(dk, reinterpret_cast<float *>(chunks_of_1));
-    if (warpgroup != 0)
-        return;
-    dk.multiply(scale, scale);
-    dqkv += (int64_t)b * S * at.row;
-    dk.store(dqkv + at.k, at.row, key, S);
-    dv.store(dqkv + at.v, at.row, key, S);
+    warpgroup_sync(warpgroup); // nobody reads the chunks of this warpgroup any more
+    if (warpgroup == 0)
+        leave<D>(mine.query[0], dk);
+    else
+        leave<D>(mine.query[0], dv);
+    __syncthreads();
+    if (warpgroup == 0) {
+        add<D>(dv, memory.chunks[1].query[0]);
+        store_rows<D>(dv, mine.dout[0], dqkv + at.v, at.row, key, S);
+    } else {
+        add<D>(dk, memory.chunks[0].query[0]);
+        dk.multiply(scale, scale);
+        store_rows<D>(dk, mine.dout[0], dqkv + at.k, at.row, key, S);
+    }
 }
 
 template <>

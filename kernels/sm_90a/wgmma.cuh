@@ -46,6 +46,19 @@ static __device__ __forceinline__ void panels_wait()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// The copies that this thread started since the last call are a group ...
+static __device__ __forceinline__ void panels_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// ... and the same for those of all groups but the last PENDING.
+template <int PENDING> static __device__ __forceinline__ void panels_wait_for()
+{
+    asm volatile("cp.async.wait_group %0;\n"
+                 "fence.proxy.async.shared::cta;" ::"n"(PENDING)
+                 : "memory");
+}
+
 // Describes panels of ROWS rows from a given row (a multiple of 8) on, for products along their
 // columns (a row is a row of a, or a column of b) ...
 template <int ROWS> static __device__ __forceinline__ uint32_t panels(const lp *tile)

@@ -25,6 +25,7 @@ struct nj_cuda {
     void *lt_handle;
     void **modules; /* by kernel number; NULL: not for this SM */
     void **functions;
+    uint32_t *least_shared;       /* bytes of dynamic shared memory, by kernel number */
     char lost[NJ_SENTENCE_BYTES]; /* first error after which the driver refuses everything */
 };
 

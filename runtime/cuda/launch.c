@@ -65,6 +65,8 @@ int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t s
     rc = nj_cuda_enter(s->ctx);
     if (rc)
         return rc;
+    if (shared_bytes < cu->least_shared[id])
+        shared_bytes = cu->least_shared[id];
     rc = cu->driver.cuLaunchKernel(cu->functions[id], grid[0], grid[1], grid[2], kernel->threads, 1,
                                    1, shared_bytes, s->handle, NULL, extra);
     return rc ? nj_cuda_check(s->ctx, rc, kernel->key) : 0;

@@ -81,9 +81,21 @@ static int check_entry(nj_context *ctx, const struct nj_index *index,
                    kernel->key, what);
 }
 
-static int set_up_function(nj_context *ctx, const struct nj_kernel *kernel, void *function)
+/* What the code of this arch wants as dynamic shared memory, where that is more than its launcher asks for. */
+static uint32_t arch_shared(const struct nj_kernel *kernel, const struct nji_arch *arch)
+{
+    for (const struct nj_arch_shared *s = kernel->arch_shared; s && s->sm; s++)
+        if (s->sm == arch->sm && s->suffix == arch->suffix)
+            return s->bytes;
+    return 0;
+}
+
+static int set_up_function(nj_context *ctx, const struct nj_kernel *kernel, void *function,
+                           uint32_t least_shared)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
+    const uint32_t dynamic =
+        least_shared > kernel->max_shared_bytes ? least_shared : kernel->max_shared_bytes;
     int version = 0, shared = 0;
     int rc = driver->cuFuncLoad(function); /* otherwise the first launch may load it */
 
@@ -96,10 +108,10 @@ static int set_up_function(nj_context *ctx, const struct nj_kernel *kernel, void
     if (version / 10 != ctx->info.sm / 10 || version > ctx->info.sm)
         return nj_fail(ctx, NJ_E_NO_CODE, "%s: the driver loaded code of sm_%d on sm_%d",
                        kernel->key, version, ctx->info.sm);
-    if ((uint32_t)shared + kernel->max_shared_bytes <= SHARED_WITHOUT_OPT_IN)
+    if ((uint32_t)shared + dynamic <= SHARED_WITHOUT_OPT_IN)
         return 0;
     rc = driver->cuFuncSetAttribute(function, NJ_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                    (int)kernel->max_shared_bytes);
+                                    (int)dynamic);
     return rc ? nj_cuda_check(ctx, rc, kernel->key) : 0;
 }
 
@@ -124,7 +136,7 @@ static void log_module(const struct nj_options *options, const struct nj_index *
 }
 
 static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t id,
-                       const struct nji_entry *entry)
+                       const struct nji_entry *entry, const struct nji_arch *arch)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
     const struct nj_kernel *kernel = &nj_kernels[id];
@@ -144,7 +156,8 @@ static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t i
     if (rc)
         return nj_cuda_check(ctx, rc, kernel->entry);
     ctx->info.kernels_loaded++;
-    return set_up_function(ctx, kernel, cu->functions[id]);
+    cu->least_shared[id] = arch_shared(kernel, arch);
+    return set_up_function(ctx, kernel, cu->functions[id], cu->least_shared[id]);
 }
 
 static int is_for(const struct nj_kernel *kernel, const struct nj_device_info *info)
@@ -168,7 +181,8 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
     nj_arch_name(&index.archs[arch], ctx->info.arch);
     cu->modules = calloc(nj_kernel_count, sizeof *cu->modules);
     cu->functions = calloc(nj_kernel_count, sizeof *cu->functions);
-    if (!cu->modules || !cu->functions)
+    cu->least_shared = calloc(nj_kernel_count, sizeof *cu->least_shared);
+    if (!cu->modules || !cu->functions || !cu->least_shared)
         return nj_fail(ctx, NJ_E_NOMEM, "loading kernels: out of host memory");
     for (uint32_t id = 0; id < nj_kernel_count; id++) {
         const struct nj_kernel *kernel = &nj_kernels[id];
@@ -178,7 +192,7 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
             continue; /* a launch says so */
         rc = check_entry(ctx, &index, kernel, entry);
         if (rc == 0)
-            rc = load_kernel(ctx, &index, id, entry);
+            rc = load_kernel(ctx, &index, id, entry, &index.archs[arch]);
         if (rc)
             return rc;
         log_module(options, &index, entry, arch);
@@ -195,4 +209,5 @@ void nj_cuda_unload_modules(nj_context *ctx)
             cu->driver.cuModuleUnload(cu->modules[id]);
     free(cu->modules);
     free(cu->functions);
+    free(cu->least_shared);
 }

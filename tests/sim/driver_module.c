@@ -435,10 +435,9 @@ SIM_CALL(cuLaunchKernel, SIM_CONTEXT,
     *l = (struct launch){
         m, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, (uint32_t)bytes};
     memcpy(l->params, extra[1], bytes);
+    note(l);
     int result = decode(m);
     result = result ? result : check_launch(l);
-    if (result == CUDA_SUCCESS)
-        note(l);
     result = result ? result : sim_enqueue(stream, run_launch, l, sizeof *l + bytes);
     free(l);
     return result;

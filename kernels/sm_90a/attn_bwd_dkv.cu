@@ -25,8 +25,8 @@ template <int D> struct query_source {
     const lp *query, *dout; // this thread's 16 bytes of the first of its rows
     const float *column;    // lse or delta of one query
     const int32_t *starts;
-    int i0, end, length, S,
-        left; // end, length: of the queries of a head that see keys; left: chunks
+    int i0, end, length; // its first query; of the queries of a head that see keys
+    int S, left;         // left: chunks still to load
     int query_row, dout_row;
 
     __device__ __forceinline__ void load(query_chunks<D> &to, query_columns<BQ> (&columns)[BUFFERS],
@@ -167,8 +167,8 @@ static __device__ __forceinline__ void store_rows(const acc16<lp, D> &acc, lp *s
     }
 }
 
-// Adds what `count` chunks of queries, the first of them from i0 on, give keys and values. Three of
-// them are on their way, and keys and values are there. While this warpgroup works out
+// Adds what `count` chunks of queries, the first of them from i0 on, give keys and values. It is
+// there, as keys and values are, and two more are on their way. While this warpgroup works out
 // probabilities of one chunk, tensor cores add up the one before.
 template <int D>
 static __device__ __forceinline__ void

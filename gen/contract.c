@@ -10,8 +10,9 @@
 static void read_op(void *into, const struct node *n)
 {
     /* nj_<op> would be a function of the runtime. */
-    static const char *const taken[] = {"alloc",  "free",      "copy",        "zero",     "launch",
-                                        "refuse", "no_kernel", "kernel_find", "gemm_run", "gemm"};
+    static const char *const taken[] = {
+        "alloc",     "free",        "copy",     "zero", "launch",           "refuse",
+        "no_kernel", "kernel_find", "gemm_run", "gemm", "kernel_available", "tile_map"};
     struct contract *c = into;
     c->op_line = n->line;
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)

@@ -52,23 +52,27 @@ if grep -q '^\.explicitcluster' "$project/a/ptx/tiled_copy.lp.sm_90a.ptx" && gre
 else
     not_ok "its clusters" "the PTX does not ask for clusters of 2"
 fi
+refused='tiled_copy: the grid is a multiple of the cluster of 2 blocks does not hold (T=lp, N=32, C=72)'
 maps='grid 2 x 1 x 1
 x: its address, 33 x 72, rows of 144 bytes, tiles of 32 x 64'
-is "maps on an H100" "$(says a h100 | head -n 7)" "available 1
+is "maps on an H100" "$(says a h100 | head -n 8)" "available 1
+$refused
 $maps
 z: its address, 66 x 80, rows of 160 bytes, tiles of 64 x 64
 $maps
 z: none"
-elsewhere='available 0
+elsewhere="available 0
+$refused
 grid 2 x 1 x 1
 x: none
 z: none
 grid 2 x 1 x 1
 x: none
 z: none
-tiled_copy.lp is for sm_90a alone; Simulated'
+tiled_copy.lp is for sm_90a alone; Simulated"
 is "a launch on a T4" "$(says a t4)" "$elsewhere Tesla T4 runs code of sm_75"
 is "a launch on the CPU" "$(says a h100 cpu)" "available 0
+$refused
 grid 2 x 1 x 1
 grid 2 x 1 x 1
 tiled_copy.lp: the CPU runs float32 kernels only; choose dtype f32"

@@ -216,6 +216,8 @@ static int read_inputs(struct pack *p, char why[WHY_BYTES])
             goto done;
         k->first_param = params;
         params += p->keys.keys[i].param_count;
+        if (k->records == 0)
+            continue; /* no arch of this build has it */
         k->blob_off = (p->blobs_bytes + BLOB_ALIGN - 1) / BLOB_ALIGN * BLOB_ALIGN;
         p->blobs_bytes = k->blob_off + k->container.bytes;
     }

@@ -53,9 +53,12 @@ static void print_gpu(const struct nj_device_info *d)
            d->driver[0] != '\0' ? d->driver : "release unknown", d->driver_version / 1000,
            d->driver_version % 1000 / 10);
     printf("cublasLt  %s, version %zu\n", d->gemm_library, d->gemm_version);
-    printf("kernels   %u of %u loaded from %u module%s, 16-bit type %s\n", d->kernels_loaded,
+    printf("kernels   %u of %u loaded from %u module%s, 16-bit type %s", d->kernels_loaded,
            nj_kernel_count, d->modules_loaded, plural(d->modules_loaded),
            d->lp_is_f16 ? "float16" : "bfloat16");
+    if (nj_kernel_count > d->kernels_loaded)
+        printf("; %u for other GPUs", nj_kernel_count - d->kernels_loaded);
+    printf("\n");
 }
 
 static void doctor_json(const struct nj_embedded *e, const struct nj_device_info *d,

@@ -58,6 +58,8 @@ int main(int argc, char **argv)
         return 1;
     }
     printf("available %d\n", nj_kernel_available(ctx, "tiled_copy.lp"));
+    if (nj_tiled_copy(s, NJ_LP, y, x, NULL, N - 1, C) == NJ_E_ARG)
+        printf("%s\n", nj_context_error(ctx));
     for (int with_z = 1; with_z >= 0; with_z--) {
         rc = nj_tiled_copy(s, NJ_LP, y, x, with_z ? z : NULL, N, C);
         if (strncmp(nj_context_device(ctx)->name, "Simulated", 9) == 0) {

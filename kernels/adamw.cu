@@ -9,7 +9,8 @@ adamw(T *p, float *w, float *m, float *v, const float *g, const float *state, in
     if (state[NJ_STEP_SKIP] != 0)
         return;
     const float lr = state[NJ_STEP_LR], grad_scale = state[NJ_STEP_GRAD_SCALE];
-    const float bias1 = state[NJ_STEP_BIAS1], bias2 = state[NJ_STEP_BIAS2];
+    const float unbias1 = __fdividef(1.0f, state[NJ_STEP_BIAS1]);
+    const float unbias2 = __fdividef(1.0f, state[NJ_STEP_BIAS2]);
     const int64_t step = (int64_t)gridDim.x * NJ_THREADS * 4;
     for (int64_t i = ((int64_t)blockIdx.x * NJ_THREADS + threadIdx.x) * 4; i < n; i += step) {
         vec<float> grad, weight, first, second;
@@ -24,8 +25,9 @@ adamw(T *p, float *w, float *m, float *v, const float *g, const float *state, in
             const float decay = i + k < n_decay ? weight_decay : 0.0f;
             first.v[k] = beta1 * first.v[k] + (1 - beta1) * h;
             second.v[k] = beta2 * second.v[k] + (1 - beta2) * h * h;
-            weight.v[k] -= lr * (first.v[k] / bias1 / (sqrtf(second.v[k] / bias2) + eps) +
-                                 decay * weight.v[k]);
+            const float ratio =
+                __fdividef(first.v[k] * unbias1, sqrt_fast(second.v[k] * unbias2) + eps);
+            weight.v[k] -= lr * (ratio + decay * weight.v[k]);
             low.v[k] = weight.v[k];
         }
         weight.store(w + i, n - i);

@@ -10,14 +10,6 @@ static __device__ __forceinline__ float round_at_random(float x, uint32_t random
     return x == x ? y : x; // a NaN must not carry into a number
 }
 
-// Within 2^-23 of the root; sqrtf() would take a third of the instructions of this kernel.
-static __device__ __forceinline__ float sqrt_fast(float x)
-{
-    float y;
-    asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
 template <typename T>
 static __device__ __forceinline__ void
 adamw_bf16(T *w, __nv_bfloat16 *m, __nv_bfloat16 *v, const float *g, const float *state, int64_t n,

@@ -177,9 +177,21 @@ static __device__ __forceinline__ float exp2_fast(float x)
     return y;
 }
 
+// 1 / (1 + e^-x), each step to 2 units in the last place. What waits for memory has no time to spare
+// for more instructions, either: they take power, and with it the clock of what comes after.
 static __device__ __forceinline__ float sigmoid(float x)
 {
-    return __fdividef(1.0f, 1.0f + __expf(-x));
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.0f + exp2_fast(-1.4426950408889634f * x)));
+    return y;
+}
+
+// Within 2^-23 of the root, in a fraction of the instructions of sqrtf().
+static __device__ __forceinline__ float sqrt_fast(float x)
+{
+    float y;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
 static __device__ __forceinline__ float warp_sum(float x)

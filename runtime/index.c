@@ -205,7 +205,8 @@ int nj_embedded_read(struct nj_embedded *out)
     rc = nj_index_embedded(&index, why);
     if (rc)
         return rc;
-    out->keys = index.header->entry_count;
+    for (uint32_t i = 0; i < index.header->entry_count; i++)
+        out->keys += index.entries[i].blob_bytes > 0;
     out->archs = index.header->arch_count;
     for (uint32_t i = 0; i < out->archs && i < sizeof out->arch / sizeof *out->arch; i++)
         nj_arch_name(&index.archs[i], out->arch[i]);

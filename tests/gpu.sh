@@ -183,6 +183,15 @@ variant mlp --recompute mlp
 variant block --recompute block
 same_bits "recomputing the MLP changes no bit" "$scratch/variant-none" "$scratch/variant-mlp"
 same_bits "recomputing blocks changes no bit" "$scratch/variant-none" "$scratch/variant-block"
+# A student in training and a teacher go through the same kernels.
+step "a teacher of itself" "$nojit" distill --teacher "$scratch/teacher" --student "$scratch/teacher" --allow-self-distillation --data "$scratch/text" \
+    --device cuda --seq-len 256 --batch-size 8 --steps 1 --out "$scratch/itself"
+if sed -nE 's/.*"kd_loss": ([^,]+),.*"agreement": ([^,]+),.*/\1 \2/p' "$scratch/itself/metrics.jsonl" |
+    awk '{ n++; bad += !($1 * $1 < 1e-16 && $2 == 1) } END { exit !(n == 1 && bad == 0) }'; then
+    ok "a model does not diverge from itself"
+else
+    not_ok "a model does not diverge from itself" "$(cat "$scratch/itself/metrics.jsonl")"
+fi
 variant jensen-shannon --beta 0.5
 variant reverse --beta 1
 variant float32 --dtype float32

@@ -161,7 +161,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(abs_f32, "abs.f32", 'f', 'f', of_float(fabsf(f[0]))) \
     ROW(div_approx, "div.approx.f32", 'f', 'a', of_float(isfinite(f[1]) && fabsf(f[1]) > 0x1p126f \
         ? (isinf(f[0]) ? NAN : copysignf(f[0], f[0] * f[1]) * 0) : f[0] / f[1])) \
-    ROW(ex2_approx, "ex2.approx.f32", 'f', 'a', of_float((float)exp2(f[0]))) \
+    ROW(rcp_approx_ftz, "rcp.approx.ftz.f32", 'f', 'a', of_float(flush(1 / flush(f[0])))) \
     ROW(ex2_approx_ftz, "ex2.approx.ftz.f32", 'f', 'a', of_float(flush((float)exp2(flush(f[0]))))) \
     ROW(lg2_approx, "lg2.approx.f32", 'f', 'a', of_float((float)log2(f[0]))) \
     ROW(sin_approx, "sin.approx.f32", 'f', 'a', of_float((float)sin(f[0]))) \

@@ -179,14 +179,6 @@ static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &
     stage_release(before);
 }
 
-// As sigmoid(), in the fewest instructions: there is no idle time to hide them in.
-static __device__ __forceinline__ float sigmoid_fast(float x)
-{
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1 + ex2(-LOG2_E * x)));
-    return y;
-}
-
 // In one access; the compiler makes four of some.
 static __device__ __forceinline__ void global_store16(lp *to, const uint32_t (&w)[4])
 {

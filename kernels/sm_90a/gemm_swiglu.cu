@@ -27,7 +27,7 @@ static __device__ __forceinline__ uint32_t swiglu2(uint32_t gate, uint32_t up)
     float g[2], u[2];
     widen(g, gate, lp());
     widen(u, up, lp());
-    return pack2(g[0] * sigmoid_fast(g[0]) * u[0], g[1] * sigmoid_fast(g[1]) * u[1]);
+    return pack2(g[0] * sigmoid(g[0]) * u[0], g[1] * sigmoid(g[1]) * u[1]);
 }
 
 // One thread fetches what the block multiplies.

@@ -69,7 +69,7 @@ static inline float divide_approximately(float x, float y)
     SAME(OP, neg_f32, "neg.f32", "r=r", uint32_t, x ^ 0x80000000u) \
     SAME(OP, abs_f32, "abs.f32", "r=r", uint32_t, x & 0x7fffffffu) \
     SAME(OP, div_approx, "div.approx.f32", "r=rr", float, divide_approximately(x, y)) \
-    SAME(OP, ex2_approx, "ex2.approx.f32", "r=r", float, exp2f(x)) \
+    SAME(OP, rcp_approx_ftz, "rcp.approx.ftz.f32", "r=r", float, flushed(1 / flushed(x))) \
     SAME(OP, ex2_approx_ftz, "ex2.approx.ftz.f32", "r=r", float, flushed(exp2f(flushed(x)))) \
     SAME(OP, lg2_approx, "lg2.approx.f32", "r=r", float, log2f(x)) \
     SAME(OP, sin_approx, "sin.approx.f32", "r=r", float, sinf(x)) \

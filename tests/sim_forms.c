@@ -150,7 +150,6 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(fma_rm_f32, "fma.rm.f32", 'f', 'f', fma_down(f[0], f[1], f[2])) \
     ROW(div_rn_f32, "div.rn.f32", 'f', 'f', of_float(f[0] / f[1])) \
     ROW(rcp_rn_f32, "rcp.rn.f32", 'f', 'f', of_float(1 / f[0])) \
-    ROW(sqrt_rn_f32, "sqrt.rn.f32", 'f', 'f', of_float(sqrtf(f[0]))) \
     ROW(add_f64, "add.f64", 'd', 'd', of_double(d[0] + d[1])) \
     ROW(sub_f64, "sub.f64", 'd', 'd', of_double(d[0] - d[1])) \
     ROW(mul_f64, "mul.f64", 'd', 'd', of_double(d[0] * d[1])) \

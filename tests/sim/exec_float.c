@@ -62,7 +62,6 @@ static inline float divide_approximately(float x, float y)
     SAME(OP, fma_rm_f32, "fma.rm.f32", "r=rrr", float, multiply_add_down(x, y, z)) \
     SAME(OP, div_rn_f32, "div.rn.f32", "r=rr", float, x / y) \
     SAME(OP, rcp_rn_f32, "rcp.rn.f32", "r=r", float, 1 / x) \
-    SAME(OP, sqrt_rn_f32, "sqrt.rn.f32", "r=r", float, sqrtf(x)) \
     SAME(OP, sqrt_rn_f64, "sqrt.rn.f64", "l=l", double, sqrt(x)) \
     SAME(OP, min_f32, "min.f32", "r=rr", float, least(x, y)) \
     SAME(OP, max_f32, "max.f32", "r=rr", float, greatest(x, y)) \

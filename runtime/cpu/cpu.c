@@ -16,7 +16,13 @@
 
 #include "../internal.h"
 
-enum { ALIGN = 256, WIDENED_ROWS = 256 };
+enum {
+    ALIGN = 256,
+    WIDENED_ROWS = 256,
+    TILE_ROWS = 256, /* of a product, for one thread */
+    TILE_COLUMNS = 256,
+    CALLERS = 64 /* OpenBLAS ends the program where twice as many call it at a time */
+};
 
 /* x86 kernels name the processor; others often do not, and then its architecture has to do. */
 static void read_name(char *out, size_t bytes)
@@ -265,36 +271,59 @@ static void widen(float *out, const uint8_t *x, const float *scale, int32_t rows
             out[(int64_t)r * columns + c] = scale[r] * value[x[r * ld + c]];
 }
 
+/* One tile of a product, of which `left` are what is left of its rows and columns. */
+static void run_tile(const struct nj_gemm *g, float *c, const float *a, const float *b,
+                     const int64_t left[2])
+{
+    const int rows = left[0] < TILE_ROWS ? (int)left[0] : TILE_ROWS;
+    const int columns = left[1] < TILE_COLUMNS ? (int)left[1] : TILE_COLUMNS;
+
+    cblas_sgemm(CblasRowMajor, g->kind == NJ_GEMM_TN ? CblasTrans : CblasNoTrans,
+                g->kind == NJ_GEMM_NT ? CblasTrans : CblasNoTrans, rows, columns, g->K,
+                nj_gemm_scale(g), a, (int)g->lda, b, (int)g->ldb, g->beta, c, (int)g->ldc);
+}
+
+/* Tiles of one size, each by one thread: left alone, OpenBLAS divides by the threads there are, and
+ * for some processors the bits of its sums depend on where. */
+static void run_f32(const struct nj_gemm *g, float *c, const float *a, const float *b)
+{
+    const int64_t a_step = g->kind == NJ_GEMM_TN ? 1 : g->lda;
+    const int64_t b_step = g->kind == NJ_GEMM_NT ? g->ldb : 1;
+    const int threads = omp_get_max_threads() < CALLERS ? omp_get_max_threads() : CALLERS;
+
+#pragma omp parallel for collapse(2) num_threads(threads)
+    for (int64_t m = 0; m < g->M; m += TILE_ROWS)
+        for (int64_t n = 0; n < g->N; n += TILE_COLUMNS)
+            run_tile(g, c + m * g->ldc + n, a + m * a_step, b + n * b_step,
+                     (const int64_t[]){g->M - m, g->N - n});
+}
+
 static void run_f8(const struct nj_gemm_plan *plan, const struct nj_gemm_operands *x)
 {
     const struct nj_gemm *g = &plan->shape;
     const int32_t most = piece_rows(g);
     float *a = plan->state, *b = a + (size_t)g->M * (size_t)g->K, *c = x->c;
+    struct nj_gemm piece = *g;
 
+    piece.lda = piece.ldb = g->K;
+    piece.beta = 0;
     widen(a, x->a, x->a_scale, g->M, g->K, g->lda);
     for (int32_t n = 0; n < g->N; n += most) {
-        const int32_t rows = g->N - n < most ? g->N - n : most;
-
-        widen(b, (const uint8_t *)x->b + n * g->ldb, x->b_scale + n, rows, g->K, g->ldb);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, g->M, rows, g->K, nj_gemm_scale(g), a,
-                    g->K, b, g->K, 0, c + n, (int)g->ldc);
+        piece.N = g->N - n < most ? g->N - n : most;
+        widen(b, (const uint8_t *)x->b + n * g->ldb, x->b_scale + n, piece.N, g->K, g->ldb);
+        run_f32(&piece, c + n, a, b);
     }
 }
 
 static int cpu_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan,
                         const struct nj_gemm_operands *x)
 {
-    const struct nj_gemm *g = &plan->shape;
-
     (void)s;
     keep_to_thread_limit();
-    if (g->ab_dtype == NJ_F8)
+    if (plan->shape.ab_dtype == NJ_F8)
         run_f8(plan, x);
     else
-        cblas_sgemm(CblasRowMajor, g->kind == NJ_GEMM_TN ? CblasTrans : CblasNoTrans,
-                    g->kind == NJ_GEMM_NT ? CblasTrans : CblasNoTrans, g->M, g->N, g->K,
-                    nj_gemm_scale(g), x->a, (int)g->lda, x->b, (int)g->ldb, g->beta, x->c,
-                    (int)g->ldc);
+        run_f32(&plan->shape, x->c, x->a, x->b);
     return 0;
 }
 

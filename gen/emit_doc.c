@@ -90,8 +90,6 @@ static void put_facts(struct text *t, const struct contract *c)
     put(t, "\n- Cost: `%s` operations, `%s` bytes\n", c->flops->source, c->bytes->source);
     if (c->only)
         put(t, "- Only architecture: %s\n", c->only);
-    else
-        put(t, "- Lowest architecture: sm_%" PRId64 "\n", c->min_arch);
     put_arch_list(t, &c->arch_smem, "Dynamic shared memory, at least");
     put_arch_list(t, &c->spills, "May spill");
     for (int i = 0; i < c->falsifier_count; i++) {

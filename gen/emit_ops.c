@@ -392,8 +392,8 @@ static void put_table(struct text *t, const struct gen *g)
             k->entry);
         put(t, "     .threads = %d,\n     .max_shared_bytes = %" PRId64 ",\n", k->threads,
             k->max_shared);
-        put(t, "     .param_bytes = %d,\n     .param_count = %d,\n     .min_sm = %" PRId64 ",\n",
-            c->param_bytes, c->block_count, c->min_arch);
+        put(t, "     .param_bytes = %d,\n     .param_count = %d,\n     .min_sm = %d,\n",
+            c->param_bytes, c->block_count, LOWEST_SM);
         put(t, c->only ? "     .only = \"%s\",\n" : "     .only = NULL,\n", c->only);
         put_arch_shared(t, g, k);
         put(t, "     .params = %s_params,\n", c->op);

@@ -220,7 +220,7 @@ struct nj_kernel {
     uint32_t threads;
     uint32_t max_shared_bytes; /* dynamic shared memory it may ask for */
     uint16_t param_bytes, param_count;
-    uint16_t min_sm;  /* lowest SM that has it */
+    uint16_t min_sm;  /* lowest SM that has it, where `only` is NULL */
     const char *only; /* the one arch that has it ("sm_90a"), or NULL */
     const struct nj_param *params;
     const struct nj_arch_shared *arch_shared; /* or NULL */

@@ -41,15 +41,6 @@ int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tilin
     return nj_cuda_check(ctx, rc, what);
 }
 
-static int not_for_this_gpu(nj_context *ctx, const struct nj_kernel *kernel)
-{
-    if (kernel->only)
-        return nj_fail(ctx, NJ_E_NO_KERNEL, "%s is for %s alone; %s runs code of %s", kernel->key,
-                       kernel->only, ctx->info.name, ctx->info.arch);
-    return nj_fail(ctx, NJ_E_NO_KERNEL, "%s needs sm_%u or newer; %s is sm_%d", kernel->key,
-                   kernel->min_sm, ctx->info.name, ctx->info.sm);
-}
-
 int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                    const void *params)
 {
@@ -61,7 +52,8 @@ int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t s
     int rc;
 
     if (!cu->functions[id])
-        return not_for_this_gpu(s->ctx, kernel);
+        return nj_fail(s->ctx, NJ_E_NO_KERNEL, "%s is for %s alone; %s runs code of %s",
+                       kernel->key, kernel->only, s->ctx->info.name, s->ctx->info.arch);
     rc = nj_cuda_enter(s->ctx);
     if (rc)
         return rc;

@@ -162,7 +162,7 @@ static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t i
 
 static int is_for(const struct nj_kernel *kernel, const struct nj_device_info *info)
 {
-    return kernel->only ? strcmp(kernel->only, info->arch) == 0 : kernel->min_sm <= info->sm;
+    return !kernel->only || strcmp(kernel->only, info->arch) == 0;
 }
 
 int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)

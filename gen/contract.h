@@ -56,8 +56,8 @@ struct arg {
     enum dtype dtype;
     int rank;
     const struct expr *shape[MAX_RANK];
-    int align;                              /* 0: the element's size */
-    int tile_line, tile_rows, tile_columns; /* 0: no tensor map */
+    int align;                /* 0: the element's size */
+    int tile_line, tile_rows; /* 0: no tensor map */
     bool optional;
     enum fill_kind fill;
     bool fill_given;

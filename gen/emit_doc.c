@@ -53,7 +53,7 @@ static void put_params(struct text *t, const struct contract *c)
         if (p->arg && p->arg->align > 0)
             put(t, ", aligned to %d", p->arg->align);
         if (p->arg && p->arg->tile_rows > 0)
-            put(t, ", tiles of %d x %d", p->arg->tile_rows, p->arg->tile_columns);
+            put(t, ", tiles of %d rows", p->arg->tile_rows);
         put(t, " | ");
         put_cell(t, p->doc);
         put(t, " |\n");

@@ -294,7 +294,6 @@ static void put_find(struct text *t, const struct contract *c)
            "axes);\n");
 }
 
-/* Rows of an array: all of its sizes but the last, which is its columns. */
 static void put_tile_maps(struct text *t, const struct contract *c, uint32_t *used)
 {
     put(t, "    int rc = 0;\n");
@@ -302,24 +301,13 @@ static void put_tile_maps(struct text *t, const struct contract *c, uint32_t *us
         const struct arg *a = c->params[i].tiled;
         put(t, "    if (rc == 0)\n        rc = nj_tile_map(stream, (uint32_t)id, block.%s,\n",
             c->params[i].name);
-        put(t, "            &(struct nj_tiling){.name = \"%s\", .array = %s, .rows = ", a->name,
-            a->name);
-        for (int s = 0; s + 2 < a->rank; s++) {
-            *used |= 1u << EXPR_MUL;
-            put(t, "i64_mul(");
-            expr_print(t, a->shape[s], &c->scope, used);
-            put(t, ", ");
-        }
-        if (a->rank > 1)
-            expr_print(t, a->shape[a->rank - 2], &c->scope, used);
-        else
-            put(t, "1");
-        for (int s = 0; s + 2 < a->rank; s++)
-            put(t, ")");
+        put(t, "            &(struct nj_tiling){.name = \"%s\", .array = %s, .tile_rows = %d,\n",
+            a->name, a->name, a->tile_rows);
+        put(t, "                .rows = ");
+        expr_print(t, a->shape[0], &c->scope, used);
         put(t, ", .columns = ");
-        expr_print(t, a->shape[a->rank - 1], &c->scope, used);
-        put(t, ",\n                .tile_rows = %d, .tile_columns = %d});\n", a->tile_rows,
-            a->tile_columns);
+        expr_print(t, a->shape[1], &c->scope, used);
+        put(t, "});\n");
     }
     put(t, "    if (rc != 0)\n        return rc;\n");
 }

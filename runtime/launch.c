@@ -7,7 +7,7 @@
 
 #include "internal.h"
 
-enum { KEY_MAX = 95, NEAREST = 3, MAP_BYTES = 128 };
+enum { KEY_MAX = 95, NEAREST = 3 };
 
 int nj_kernel_find(const char *key)
 {
@@ -38,7 +38,7 @@ int nj_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of
 {
     if (!s || !map || !of)
         return NJ_E_ARG;
-    memset(map, 0, MAP_BYTES);
+    memset(map, 0, NJ_TILE_MAP_BYTES);
     if (id >= nj_kernel_count || !s->ctx->backend->has_kernel(s->ctx, id) || !of->array ||
         of->rows == 0 || of->columns == 0)
         return 0;

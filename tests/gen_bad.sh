@@ -144,7 +144,7 @@ bad arch-smem-limit first.yaml:2 "arch_smem gives 65537 bytes of shared memory; 
 bad spill-variant first.yaml:2 "first has no such variant" '2i allow_spill: {"lp.d96 sm_75": 16}'
 
 # ---- what sm_90 brought: first, for sm_90a and 16 bits alone, with a tensor map of x and clusters ----
-sm90='1s/$/\nonly: sm_90a/;5s/lp, f32/lp/;8s/align: 16/align: 16, tile: [128, 64]/;14s/grid: \[.*\]/cluster: 2, grid: [2 * N]/;15s/, f32: 1e-5//'
+sm90='1s/$/\nonly: sm_90a/;5s/lp, f32/lp/;8s/align: 16/align: 16, tile: 128/;14s/grid: \[.*\]/cluster: 2, grid: [2 * N]/;15s/, f32: 1e-5//'
 cp -r "$good" "$scratch/sm90"
 mkdir "$scratch/sm90/kernels/sm_90a"
 mv "$scratch/sm90/kernels/first.cu" "$scratch/sm90/kernels/sm_90a"
@@ -152,10 +152,12 @@ sed -i "$sm90" "$scratch/sm90/contracts/first.yaml"
 sed -i '6s/lp, f32/lp/;18s/, f32: 1e-5//' "$scratch/sm90/contracts/second.yaml"
 generate "$scratch/sm90" "$scratch/fine90" --archs sm_90a && ok "tiles and clusters" || not_ok "tiles and clusters" "refused"
 good=$scratch/sm90
-for tile in '[128]' '[0, 64]' '[257, 64]' '[128, 32]' '[128, 64, 1]' '[x, 64]'; do
-    bad "tile $tile" first.yaml:9 "tile must be \[ROWS, 64\]: 1 to 256 rows of 128 bytes" "9s/\[128, 64\]/$tile/"
+for tile in 0 257 x; do
+    bad "tile $tile" first.yaml:9 "tile must be a number of rows, 1 to 256, not '$tile'" "9s/tile: 128/tile: $tile/"
 done
-bad tile-word first.yaml:9 "'tile' must be a list" '9s/\[128, 64\]/128/'
+for shape in '[N]' '[1, N, C]'; do
+    bad "tile of $shape" first.yaml:9 "the argument 'x' has a tile and needs rows and columns" "9s/\[N, C\]/$shape/"
+done
 bad tile-f32 first.yaml:9 "the argument 'x' has a tile, so it must be lp" '9s/dtype: T/dtype: f32/'
 bad tile-T first.yaml:9 "the argument 'x' has a tile, so it must be lp" '6s/lp/lp, f32/;16s/1e-2/1e-2, f32: 1e-5/'
 bad tile-align first.yaml:9 "the argument 'x' has a tile and needs 'align: 16'" '9s/align: 16/align: 8/'

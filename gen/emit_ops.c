@@ -363,9 +363,9 @@ static void put_arch_shared(struct text *t, const struct gen *g, const struct ke
         if (bytes == 0 || !key_on_arch(k, a))
             continue;
         put(t, count++ ? ", " : "     .arch_shared = (const struct nj_arch_shared[]){");
-        put(t, "{%d, %d, %" PRId64 "}", a->sm, a->suffix, bytes);
+        put(t, "{\"%s\", %" PRId64 "}", a->name, bytes);
     }
-    put(t, count ? ", {0, 0, 0}},\n" : "");
+    put(t, count ? ", {NULL, 0}},\n" : "");
 }
 
 static void put_table(struct text *t, const struct gen *g)

@@ -208,8 +208,7 @@ struct nj_param {
 };
 /* Dynamic shared memory on one arch, where its code wants more than the launcher asks for. */
 struct nj_arch_shared {
-    uint16_t sm;    /* 90; 0 ends a list */
-    uint8_t suffix; /* 0, 'a' or 'f' */
+    const char *arch; /* "sm_90a"; NULL ends a list */
     uint32_t bytes;
 };
 /* One entry per key, sorted by key; made by gen. cpu: the reference built in float, or NULL. */

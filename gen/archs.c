@@ -48,7 +48,7 @@ static void read_arch(const char *path, const struct node *n, struct arch *a)
         a->sm = (int)strtol(a->name + 3, &end, 10);
     if (end != NULL && (*end == 'a' || *end == 'f'))
         a->suffix = *end++;
-    if (end == NULL || *end != '\0' || a->sm < 10)
+    if (end == NULL || *end != '\0' || a->sm < LOWEST_SM)
         problem(path, n->line, "'%s' is no architecture; expected a name such as sm_90 or sm_90a",
                 a->name);
     if (a->shared < 0 || a->shared > INT32_MAX)
@@ -137,21 +137,16 @@ const struct arch *arch_find(const struct gen *g, const char *name)
 /* pack compares what follows from it with the machine code. */
 int arch_param_base(const struct arch *a)
 {
-    return a->sm >= 100 ? 0x380 : a->sm >= 90 ? 0x210 : 0x160;
+    return a->sm >= 100 ? 0x380 : 0x210;
 }
 
 bool key_on_arch(const struct key *k, const struct arch *a)
 {
-    return k->c->only ? strcmp(a->name, k->c->only) == 0 : a->sm >= k->c->min_arch;
+    return k->c->only == NULL || strcmp(a->name, k->c->only) == 0;
 }
 
 const char *kernel_source(const struct gen *g, const struct contract *c)
 {
     return c->only ? keep_format("%s/%s/%s.cu", g->kernels_dir, c->only, c->op)
                    : keep_format("%s/%s.cu", g->kernels_dir, c->op);
-}
-
-const char *exclusion_text(const struct contract *c)
-{
-    return c->only ? keep_format("only %s", c->only) : keep_format("min_arch %d", (int)c->min_arch);
 }

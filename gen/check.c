@@ -23,20 +23,14 @@ static const char *dims_text(const struct contract *c, const struct test *t)
     return s;
 }
 
-/* Its lowest SM is that of the one architecture. */
-static void check_only(const struct gen *g, struct contract *c)
+/* Where the tensor maps lie depends on the one architecture. */
+static void place_maps(const struct gen *g, struct contract *c)
 {
     const struct arch *a = c->only ? arch_find(g, c->only) : NULL;
-    if (c->only == NULL || g->known == NULL)
-        return;
-    if (a == NULL)
-        problem(c->file, c->only_line, "only names '%s', no architecture of the list", c->only);
-    else if (c->min_arch_given)
-        problem(c->file, c->only_line, "only and min_arch exclude each other; leave one out");
-    else {
-        c->min_arch = a->sm;
+    if (a != NULL)
         contract_add_maps(c, arch_param_base(a));
-    }
+    else if (c->only != NULL && g->known != NULL)
+        problem(c->file, c->only_line, "only names '%s', no architecture of the list", c->only);
 }
 
 /* What sm_90 brought: tensor maps, clusters. A common source would need another way without them. */
@@ -403,7 +397,7 @@ void check_all(struct gen *g)
     for (int i = 0; i < g->contract_count; i++) {
         struct contract *c = g->contracts[i];
         check_names(g, c);
-        check_only(g, c);
+        place_maps(g, c);
         check_sm_90(g, c);
         check_sources(g, c);
         check_fills(g, c);

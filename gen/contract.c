@@ -197,16 +197,6 @@ static void read_cost(void *into, const struct node *n)
     node_fields(c->file, n, "cost", fields, 2, c);
 }
 
-static void read_min_arch(void *into, const struct node *n)
-{
-    struct contract *c = into;
-    c->min_arch_given = true;
-    if (!node_int(n, &c->min_arch) || c->min_arch < 75 || c->min_arch > 999) {
-        problem(c->file, n->line, "min_arch must be a number such as 80, not '%s'", n->text);
-        c->min_arch = 75;
-    }
-}
-
 static void read_only(void *into, const struct node *n)
 {
     struct contract *c = into;
@@ -230,7 +220,6 @@ static const struct field contract_fields[] = {
     {"tests", true, NODE_LIST, read_tests},
     {"bench", false, NODE_MAP, read_bench},
     {"cost", true, NODE_MAP, read_cost},
-    {"min_arch", false, NODE_SCALAR, read_min_arch},
     {"only", false, NODE_SCALAR, read_only},
     {"allow_spill", false, NODE_MAP, read_spills},
     {"arch_smem", false, NODE_MAP, read_arch_smem},
@@ -290,7 +279,6 @@ struct contract *contract_read(const char *path)
     struct contract *c = keep(sizeof *c);
     c->file = path;
     c->scope.file = c->axis_scope.file = path;
-    c->min_arch = 75;
     c->cluster = 1;
     node_fields(path, root, "a contract", contract_fields,
                 sizeof contract_fields / sizeof *contract_fields, c);

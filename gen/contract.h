@@ -56,8 +56,8 @@ struct arg {
     enum dtype dtype;
     int rank;
     const struct expr *shape[MAX_RANK];
-    int align;                              /* 0: the element's size */
-    int tile_line, tile_rows, tile_columns; /* 0: no tensor map */
+    int align;                /* 0: the element's size */
+    int tile_line, tile_rows; /* 0: no tensor map */
     bool optional;
     enum fill_kind fill;
     bool fill_given;
@@ -144,8 +144,6 @@ struct contract {
     double tolerance[MAX_VALUES]; /* by value of T */
     struct test tests[MAX_LINES];
     const struct expr *flops, *bytes;
-    int64_t min_arch;
-    bool min_arch_given;
     const char *only; /* the one architecture that has it, or NULL */
     struct arch_list spills, arch_smem;
     struct falsifier falsifiers[MAX_LINES];
@@ -164,6 +162,8 @@ struct key {
     int id; /* index of nj_kernels, or -1: left out by --only */
 };
 
+/* What nvcc 13 knows begins here: the lowest SM of an op that every architecture has. */
+enum { LOWEST_SM = 75 };
 struct arch {
     const char *name;
     int line, sm;
@@ -235,7 +235,5 @@ int arch_param_base(const struct arch *a);
 bool key_on_arch(const struct key *k, const struct arch *a);
 /* Where the kernel of an op is: in the folder of its one architecture, if it has only one. */
 const char *kernel_source(const struct gen *g, const struct contract *c);
-/* Why an architecture lacks an op: "min_arch 80", "only sm_90a". */
-const char *exclusion_text(const struct contract *c);
 
 #endif

@@ -53,7 +53,7 @@ static void put_params(struct text *t, const struct contract *c)
         if (p->arg && p->arg->align > 0)
             put(t, ", aligned to %d", p->arg->align);
         if (p->arg && p->arg->tile_rows > 0)
-            put(t, ", tiles of %d x %d", p->arg->tile_rows, p->arg->tile_columns);
+            put(t, ", tiles of %d rows", p->arg->tile_rows);
         put(t, " | ");
         put_cell(t, p->doc);
         put(t, " |\n");
@@ -90,8 +90,6 @@ static void put_facts(struct text *t, const struct contract *c)
     put(t, "\n- Cost: `%s` operations, `%s` bytes\n", c->flops->source, c->bytes->source);
     if (c->only)
         put(t, "- Only architecture: %s\n", c->only);
-    else
-        put(t, "- Lowest architecture: sm_%" PRId64 "\n", c->min_arch);
     put_arch_list(t, &c->arch_smem, "Dynamic shared memory, at least");
     put_arch_list(t, &c->spills, "May spill");
     for (int i = 0; i < c->falsifier_count; i++) {

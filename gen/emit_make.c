@@ -15,7 +15,7 @@ static void put_keys(struct text *t, const struct gen *g)
         if (k->id < 0)
             continue;
         put(t, "%s\t%s\t%d\t%" PRId64 "\t%s\t%d\t", k->key, k->entry, k->threads, k->max_shared,
-            k->c->only ? k->c->only : keep_format("%" PRId64, k->c->min_arch), k->c->param_bytes);
+            k->c->only ? k->c->only : keep_format("%d", LOWEST_SM), k->c->param_bytes);
         for (int p = 0; p < k->c->block_count; p++)
             put(t, "%s%d:%d", p ? "," : "", k->c->params[p].offset, k->c->params[p].bytes);
         put(t, "\n");

@@ -294,7 +294,6 @@ static void put_find(struct text *t, const struct contract *c)
            "axes);\n");
 }
 
-/* Rows of an array: all of its sizes but the last, which is its columns. */
 static void put_tile_maps(struct text *t, const struct contract *c, uint32_t *used)
 {
     put(t, "    int rc = 0;\n");
@@ -302,24 +301,13 @@ static void put_tile_maps(struct text *t, const struct contract *c, uint32_t *us
         const struct arg *a = c->params[i].tiled;
         put(t, "    if (rc == 0)\n        rc = nj_tile_map(stream, (uint32_t)id, block.%s,\n",
             c->params[i].name);
-        put(t, "            &(struct nj_tiling){.name = \"%s\", .array = %s, .rows = ", a->name,
-            a->name);
-        for (int s = 0; s + 2 < a->rank; s++) {
-            *used |= 1u << EXPR_MUL;
-            put(t, "i64_mul(");
-            expr_print(t, a->shape[s], &c->scope, used);
-            put(t, ", ");
-        }
-        if (a->rank > 1)
-            expr_print(t, a->shape[a->rank - 2], &c->scope, used);
-        else
-            put(t, "1");
-        for (int s = 0; s + 2 < a->rank; s++)
-            put(t, ")");
+        put(t, "            &(struct nj_tiling){.name = \"%s\", .array = %s, .tile_rows = %d,\n",
+            a->name, a->name, a->tile_rows);
+        put(t, "                .rows = ");
+        expr_print(t, a->shape[0], &c->scope, used);
         put(t, ", .columns = ");
-        expr_print(t, a->shape[a->rank - 1], &c->scope, used);
-        put(t, ",\n                .tile_rows = %d, .tile_columns = %d});\n", a->tile_rows,
-            a->tile_columns);
+        expr_print(t, a->shape[1], &c->scope, used);
+        put(t, "});\n");
     }
     put(t, "    if (rc != 0)\n        return rc;\n");
 }
@@ -375,9 +363,9 @@ static void put_arch_shared(struct text *t, const struct gen *g, const struct ke
         if (bytes == 0 || !key_on_arch(k, a))
             continue;
         put(t, count++ ? ", " : "     .arch_shared = (const struct nj_arch_shared[]){");
-        put(t, "{%d, %d, %" PRId64 "}", a->sm, a->suffix, bytes);
+        put(t, "{\"%s\", %" PRId64 "}", a->name, bytes);
     }
-    put(t, count ? ", {0, 0, 0}},\n" : "");
+    put(t, count ? ", {NULL, 0}},\n" : "");
 }
 
 static void put_table(struct text *t, const struct gen *g)
@@ -392,8 +380,8 @@ static void put_table(struct text *t, const struct gen *g)
             k->entry);
         put(t, "     .threads = %d,\n     .max_shared_bytes = %" PRId64 ",\n", k->threads,
             k->max_shared);
-        put(t, "     .param_bytes = %d,\n     .param_count = %d,\n     .min_sm = %" PRId64 ",\n",
-            c->param_bytes, c->block_count, c->min_arch);
+        put(t, "     .param_bytes = %d,\n     .param_count = %d,\n     .min_sm = %d,\n",
+            c->param_bytes, c->block_count, LOWEST_SM);
         put(t, c->only ? "     .only = \"%s\",\n" : "     .only = NULL,\n", c->only);
         put_arch_shared(t, g, k);
         put(t, "     .params = %s_params,\n", c->op);

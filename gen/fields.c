@@ -159,16 +159,12 @@ static void arg_tile(void *into, const struct node *n)
 {
     struct item *it = into;
     struct arg *a = it->of;
-    int64_t rows, columns;
+    int64_t rows;
     a->tile_line = n->line;
-    if (n->count != 2 || !node_int(n->items[0], &rows) || !node_int(n->items[1], &columns) ||
-        rows < 1 || rows > 256 || columns != 64) {
-        problem(it->c->file, n->line,
-                "tile must be [ROWS, 64]: 1 to 256 rows of 128 bytes of 16-bit numbers");
-        return;
-    }
-    a->tile_rows = (int)rows;
-    a->tile_columns = (int)columns;
+    if (!node_int(n, &rows) || rows < 1 || rows > 256)
+        problem(it->c->file, n->line, "tile must be a number of rows, 1 to 256, not '%s'", n->text);
+    else
+        a->tile_rows = (int)rows;
 }
 
 static void arg_optional(void *into, const struct node *n)
@@ -274,7 +270,7 @@ static const struct field arg_fields[] = {
     {"align", false, NODE_SCALAR, arg_align},     {"optional", false, NODE_SCALAR, arg_optional},
     {"fill", false, NODE_SCALAR, arg_fill},       {"scale", false, NODE_SCALAR, arg_scale},
     {"compare", false, NODE_SCALAR, arg_compare}, {"tolerance", false, NODE_SCALAR, arg_tolerance},
-    {"tile", false, NODE_LIST, arg_tile},         {"doc", true, NODE_SCALAR, arg_doc},
+    {"tile", false, NODE_SCALAR, arg_tile},       {"doc", true, NODE_SCALAR, arg_doc},
 };
 
 /* A tensor map is of 16-bit numbers and of an address that is a multiple of 16. */
@@ -290,6 +286,9 @@ static void check_tile(const struct contract *c, const struct arg *a)
         problem(c->file, a->tile_line, "the argument '%s' has a tile, so it must be lp", a->name);
     if (a->align < 16)
         problem(c->file, a->tile_line, "the argument '%s' has a tile and needs 'align: 16'",
+                a->name);
+    if (a->rank != 2)
+        problem(c->file, a->tile_line, "the argument '%s' has a tile and needs rows and columns",
                 a->name);
 }
 

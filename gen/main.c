@@ -109,8 +109,8 @@ static void print_exclusions(const struct gen *g)
     for (int i = 0; i < g->key_count; i++)
         for (int a = 0; g->keys[i].id >= 0 && a < g->arch_count; a++)
             if (!key_on_arch(&g->keys[i], &g->archs[a]))
-                printf("excluded: %s on %s (%s)\n", g->keys[i].key, g->archs[a].name,
-                       exclusion_text(g->keys[i].c));
+                printf("excluded: %s on %s (only %s)\n", g->keys[i].key, g->archs[a].name,
+                       g->keys[i].c->only);
 }
 
 static int write_all(const struct gen *g, const char *out)

@@ -23,8 +23,8 @@ struct nj_gemm_operands {
     const float *a_scale, *b_scale; /* of rows; NULL but for NJ_F8 */
 };
 
-/* One function per concern. All are set; what a backend cannot do returns NJ_E_UNSUPPORTED with a
- * sentence. */
+/* One function per concern. All but tile_map are set; what a backend cannot do returns
+ * NJ_E_UNSUPPORTED with a sentence. */
 struct nj_backend {
     const char *name;
     int (*open)(nj_context *ctx,
@@ -51,7 +51,7 @@ struct nj_backend {
     int (*graph_launch)(nj_graph *g, nj_stream *s);
     void (*graph_destroy)(nj_graph *g);
 
-    int (*tile_map)(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of);
+    int (*tile_map)(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of); /* or NULL */
     int (*has_kernel)(const nj_context *ctx, uint32_t id);
     int (*launch)(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                   const void *params);

@@ -7,7 +7,7 @@
 
 #include "internal.h"
 
-enum { KEY_MAX = 95, NEAREST = 3, MAP_BYTES = 128 };
+enum { KEY_MAX = 95, NEAREST = 3 };
 
 int nj_kernel_find(const char *key)
 {
@@ -36,13 +36,16 @@ int nj_kernel_available(const nj_context *ctx, const char *key)
 
 int nj_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of)
 {
+    const struct nj_backend *backend;
+
     if (!s || !map || !of)
         return NJ_E_ARG;
-    memset(map, 0, MAP_BYTES);
-    if (id >= nj_kernel_count || !s->ctx->backend->has_kernel(s->ctx, id) || !of->array ||
-        of->rows == 0 || of->columns == 0)
+    backend = s->ctx->backend;
+    memset(map, 0, NJ_TILE_MAP_BYTES);
+    if (!backend->tile_map || id >= nj_kernel_count || !backend->has_kernel(s->ctx, id) ||
+        !of->array || of->rows == 0 || of->columns == 0)
         return 0;
-    return s->ctx->backend->tile_map(s, id, map, of);
+    return backend->tile_map(s, id, map, of);
 }
 
 int nj_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,

@@ -208,8 +208,7 @@ struct nj_param {
 };
 /* Dynamic shared memory on one arch, where its code wants more than the launcher asks for. */
 struct nj_arch_shared {
-    uint16_t sm;    /* 90; 0 ends a list */
-    uint8_t suffix; /* 0, 'a' or 'f' */
+    const char *arch; /* "sm_90a"; NULL ends a list */
     uint32_t bytes;
 };
 /* One entry per key, sorted by key; made by gen. cpu: the reference built in float, or NULL. */
@@ -220,7 +219,7 @@ struct nj_kernel {
     uint32_t threads;
     uint32_t max_shared_bytes; /* dynamic shared memory it may ask for */
     uint16_t param_bytes, param_count;
-    uint16_t min_sm;  /* lowest SM that has it */
+    uint16_t min_sm;  /* lowest SM that has it, where `only` is NULL */
     const char *only; /* the one arch that has it ("sm_90a"), or NULL */
     const struct nj_param *params;
     const struct nj_arch_shared *arch_shared; /* or NULL */
@@ -238,14 +237,16 @@ int nj_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared
  * missing variant with all wanted fields and the nearest keys and return NJ_E_NO_KERNEL. */
 int nj_refuse(nj_stream *s, const char *op, const char *condition, const char *values);
 int nj_no_kernel(nj_stream *s, const char *wanted_key);
-/* For launchers: the tensor map of an array of rows, of which kernel `id` copies tiles into shared memory with a
- * swizzle of 128 bytes. map has 128 bytes; they stay zero without rows, columns or array, and where
- * the kernel cannot be launched, which nj_launch() says. NJ_E_DEVICE names kernel and array. */
+/* For launchers: the tensor map of an array of rows, of which kernel `id` copies tiles of 64
+ * columns into shared memory with a swizzle of 128 bytes. map stays zero without rows, columns or
+ * array, and where the kernel cannot be launched, which nj_launch() says. NJ_E_DEVICE names kernel
+ * and array. */
+enum { NJ_TILE_MAP_BYTES = 128 };
 struct nj_tiling {
     const char *name; /* of the array */
     const void *array;
     int64_t rows, columns; /* 16-bit elements, columns of a row adjacent */
-    int tile_rows, tile_columns;
+    int tile_rows;
 };
 int nj_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of);
 /* Index of a key in nj_kernels, or -1. */

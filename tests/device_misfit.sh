@@ -36,11 +36,15 @@ for case in NOJIT_SIM_DEVICE=sm_$absent NOJIT_SIM_CUDA=12040 NOJIT_CUBLASLT=/non
     refuses "cuda fails ($case)" '[14]' '.' on "$case" "${train[@]}" --device cuda --out "$scratch/none"
 done
 
-# A key whose entry in the index is empty: the binary holds code for this GPU, but not that kernel's.
-key=$(cut -f1 "$BUILD/gen/keys.txt" | head -n 1)
+# A key whose entry in the index is empty: the binary holds code for this GPU, but not that kernel's. A key for one arch alone if there is
+# one: the arch is named, not the GPU.
+read -r key arch < <(
+    awk 'NR == FNR { here[$1] } NR > FNR && $5 in here { print $1, $5 }' "$BUILD"/gen/{archs,keys}.txt
+    awk -v arch="$arch" '{ print $1, arch }' "$BUILD/gen/keys.txt"
+)
 "$BUILD/damage" entry-emptied "$nojit" "$scratch/emptied" "$key"
 chmod +x "$scratch/emptied"
-emptied() { on NOJIT_SIM_DEVICE="$arch" "$scratch/emptied" "${train[@]:1}" --out "$scratch/$1" "${@:2}"; }
+emptied() { on NOJIT_SIM_DEVICE="${arch%[af]}" "$scratch/emptied" "${train[@]:1}" --out "$scratch/$1" "${@:2}"; }
 sentence="$key has no machine code for $arch; build it with: make ARCHS=$arch"
 refuses "an emptied index entry" 4 "^nojit train: --device cuda: $sentence\$" emptied none --device cuda
 if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU, as no GPU can be used: $sentence" "$scratch/log")" = 1 ]; then

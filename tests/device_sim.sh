@@ -19,7 +19,7 @@ keys=$("$nojit" version --json | sed -E 's/.*"keys": ([0-9]+).*/\1/')
 here=$(keys_of sm_89 | wc -l)
 says "doctor: the GPU" '^gpu +Simulated NVIDIA GeForce RTX 4090, sm_89, 128 multiprocessors$' "$scratch/doctor"
 says "doctor: its memory" '^memory +23.64 GiB, 23.24 GiB may be used; arenas in device memory' "$scratch/doctor"
-says "doctor: kernels" "^kernels +$here of $keys loaded from $here modules, 16-bit type bfloat16(; $((keys - here)) for other GPUs)?\$" "$scratch/doctor"
+says "doctor: kernels" "^kernels +$here of $keys loaded from $here modules, 16-bit type bfloat16(; $((keys - here)) for code of other archs)?\$" "$scratch/doctor"
 says "doctor: cuBLASLt" '^cublasLt .*libcublasLt.so.13, version 130100' "$scratch/doctor"
 says "doctor: verdict" '^verdict +ready to train on the GPU' "$scratch/doctor"
 NOJIT_SIM_DEVICE=t4 "$nojit" doctor >"$scratch/doctor"

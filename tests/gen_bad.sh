@@ -137,16 +137,14 @@ bad smem-limit first.yaml:19 "needs 98304 bytes of shared memory \(line 14\); sm
 bad tolerance first.yaml:15 "tolerance is missing for T = f32" '15s/, f32: 1e-5//'
 bad tolerance-negative first.yaml:15 "tolerance must be a number, 0 or more" '15s/1e-5/-1e-5/'
 bad tolerance-argument first.yaml:7 "an argument's tolerance must be a number above 0, not '0'" '7s/align: 16/tolerance: 0/'
-bad min-arch first.yaml:2 "min_arch must be a number such as 80" '2i min_arch: sm_80'
 bad only-unknown first.yaml:2 "only names 'sm_91', no architecture of the list" '2i only: sm_91'
 bad only-source first.yaml:1 "kernels/sm_90a/first.cu is missing" '2i only: sm_90a'
-bad only-and-lowest first.yaml:2 "only and min_arch exclude each other" '2i only: sm_90a\nmin_arch: 80'
 bad arch-smem-variant first.yaml:2 "arch_smem names 'lp.d96'; first has no such variant" '2i arch_smem: {"lp.d96 sm_75": 16}'
 bad arch-smem-limit first.yaml:2 "arch_smem gives 65537 bytes of shared memory; sm_75 has 65536" '2i arch_smem: {"lp.d64 sm_75": 65537}'
 bad spill-variant first.yaml:2 "first has no such variant" '2i allow_spill: {"lp.d96 sm_75": 16}'
 
 # ---- what sm_90 brought: first, for sm_90a and 16 bits alone, with a tensor map of x and clusters ----
-sm90='1s/$/\nonly: sm_90a/;5s/lp, f32/lp/;8s/align: 16/align: 16, tile: [128, 64]/;14s/grid: \[.*\]/cluster: 2, grid: [2 * N]/;15s/, f32: 1e-5//'
+sm90='1s/$/\nonly: sm_90a/;5s/lp, f32/lp/;8s/align: 16/align: 16, tile: 128/;14s/grid: \[.*\]/cluster: 2, grid: [2 * N]/;15s/, f32: 1e-5//'
 cp -r "$good" "$scratch/sm90"
 mkdir "$scratch/sm90/kernels/sm_90a"
 mv "$scratch/sm90/kernels/first.cu" "$scratch/sm90/kernels/sm_90a"
@@ -154,17 +152,19 @@ sed -i "$sm90" "$scratch/sm90/contracts/first.yaml"
 sed -i '6s/lp, f32/lp/;18s/, f32: 1e-5//' "$scratch/sm90/contracts/second.yaml"
 generate "$scratch/sm90" "$scratch/fine90" --archs sm_90a && ok "tiles and clusters" || not_ok "tiles and clusters" "refused"
 good=$scratch/sm90
-for tile in '[128]' '[0, 64]' '[257, 64]' '[128, 32]' '[128, 64, 1]' '[x, 64]'; do
-    bad "tile $tile" first.yaml:9 "tile must be \[ROWS, 64\]: 1 to 256 rows of 128 bytes" "9s/\[128, 64\]/$tile/"
+for tile in 0 257 x; do
+    bad "tile $tile" first.yaml:9 "tile must be a number of rows, 1 to 256, not '$tile'" "9s/tile: 128/tile: $tile/"
 done
-bad tile-word first.yaml:9 "'tile' must be a list" '9s/\[128, 64\]/128/'
+for shape in '[N]' '[1, N, C]'; do
+    bad "tile of $shape" first.yaml:9 "the argument 'x' has a tile and needs rows and columns" "9s/\[N, C\]/$shape/"
+done
 bad tile-f32 first.yaml:9 "the argument 'x' has a tile, so it must be lp" '9s/dtype: T/dtype: f32/'
 bad tile-T first.yaml:9 "the argument 'x' has a tile, so it must be lp" '6s/lp/lp, f32/;16s/1e-2/1e-2, f32: 1e-5/'
 bad tile-align first.yaml:9 "the argument 'x' has a tile and needs 'align: 16'" '9s/align: 16/align: 8/'
 bad tile-name first.yaml:9 "the name 'x_tiles' is that of the tensor map" '10s/name: k/name: x_tiles/;19s/k: null/x_tiles: null/'
-bad tile-everywhere first.yaml:9 "tile needs 'only:' with sm_90 or a later one" '2s/only: sm_90a/min_arch: 90/'
+bad tile-everywhere first.yaml:8 "tile needs 'only:' with sm_90 or a later one" 2d
 bad tile-early first.yaml:9 "tile needs 'only:' with sm_90 or a later one" '2s/sm_90a/sm_89/'
-bad cluster-everywhere first.yaml:15 "cluster needs 'only:' with sm_90 or a later one" '2s/only: sm_90a/min_arch: 90/'
+bad cluster-everywhere first.yaml:14 "cluster needs 'only:' with sm_90 or a later one" 2d
 bad cluster-many first.yaml:15 "cluster must be a number of blocks, 1 to 8, not '9'" '15s/cluster: 2/cluster: 9/'
 bad cluster-none first.yaml:15 "cluster must be a number of blocks, 1 to 8, not '0'" '15s/cluster: 2/cluster: 0/'
 bad cluster-grid first.yaml:18 "the grid size 'N' is 3; it must be a multiple of the cluster" '15s/2 \* N/N/'

@@ -108,10 +108,10 @@ struct selection {
     uint32_t keys, keys_run, keys_off_device, keys_without_case;
 };
 
-static void select_key(struct selection *sel, uint32_t kernel, const struct nj_device_info *gpu)
+static void select_key(struct selection *sel, uint32_t kernel, const nj_context *ctx)
 {
     const uint32_t before = sel->count;
-    if (!runs_on(&nj_kernels[kernel], gpu)) {
+    if (!nj_kernel_available(ctx, nj_kernels[kernel].key)) {
         sel->keys_off_device++;
         return;
     }
@@ -126,14 +126,13 @@ static void select_key(struct selection *sel, uint32_t kernel, const struct nj_d
     }
 }
 
-static void select_cases(struct selection *sel, const char *filter,
-                         const struct nj_device_info *gpu)
+static void select_cases(struct selection *sel, const char *filter, const nj_context *ctx)
 {
     sel->subjects = allocate(nj_case_count, sizeof(*sel->subjects));
     for (uint32_t k = 0; k < nj_kernel_count; k++) {
         if (fnmatch(filter, nj_kernels[k].key, FNM_EXTMATCH) == 0) {
             sel->keys++;
-            select_key(sel, k, gpu);
+            select_key(sel, k, ctx);
         }
     }
     sel->results = shared_results(sel->count);
@@ -304,13 +303,13 @@ static int report(const struct selection *sel, const struct options *o)
 static int run_tests(const struct options *o)
 {
     struct selection sel = {0};
-    nj_context *ctx = NULL; /* stays NULL on the CPU: children have their own */
+    nj_context *ctx = NULL; /* on the CPU children have their own, too */
     nj_stream *stream = NULL;
     int status = 1;
-    if (o->device == NJ_DEVICE_CUDA && open_device(o->device, &ctx, &stream))
+    if (open_device(o->device, &ctx, &stream))
         goto done;
-    select_cases(&sel, o->filter, ctx ? nj_context_device(ctx) : NULL);
-    if (ctx)
+    select_cases(&sel, o->filter, ctx);
+    if (o->device == NJ_DEVICE_CUDA)
         run_on_gpu(&sel, ctx, stream, o->seed);
     else
         run_on_cpu(&sel, o->seed);

@@ -26,9 +26,6 @@ struct options {
     const char *json; /* file, or NULL */
 };
 
-/* Bounds of what harness and kbench hold: arguments, and bytes of a block of parameters. */
-enum { ARGS_MAX = 32, BLOCK_MAX = 4096 };
-
 /* A case with what is known of its key. */
 struct subject {
     const char *key, *op;
@@ -79,8 +76,6 @@ struct subject subject_of(const struct kernel_case *c); /* of a case of the tabl
 void run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint64_t seed,
               struct result *out);
 void set_pointer(const struct subject *s, unsigned char *params, uint32_t arg, const void *ptr);
-/* Whether a device has the key; gpu NULL: the CPU. */
-int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu);
 
 /* ---- harness_selftest.c: exit status ---- */
 int run_self_test(void);

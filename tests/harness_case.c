@@ -44,13 +44,6 @@ struct subject subject_of(const struct kernel_case *c)
                             .c = c};
 }
 
-int runs_on(const struct nj_kernel *k, const struct nj_device_info *gpu)
-{
-    if (gpu)
-        return k->only ? strcmp(k->only, gpu->arch) == 0 : k->min_sm <= gpu->sm;
-    return k->cpu != NULL;
-}
-
 void set_pointer(const struct subject *s, unsigned char *params, uint32_t arg, const void *ptr)
 {
     memcpy(params + s->params[arg].offset, &ptr, sizeof(ptr));

@@ -228,7 +228,7 @@ static int copy_argument(const struct subject *s, void **values, const char *nam
     return 0;
 }
 
-enum { REF_ARGS_MAX = 32, REF_AXES_MAX = 4, PARAM_BYTES_MAX = 4096, NUMBER_BYTES_MAX = 8 };
+enum { REF_AXES_MAX = 4, NUMBER_BYTES_MAX = 8 };
 
 static void *ref_value(const struct subject *s, const char *fill, const char *name, void **values,
                        char *message, size_t message_bytes);
@@ -253,7 +253,7 @@ static int bind(const struct subject *s, const struct oracle_op *op, void **valu
                 unsigned char *params, void **copies, int *axes, char *message,
                 size_t message_bytes)
 {
-    int64_t outputs[REF_ARGS_MAX] = {0};
+    int64_t outputs[ARGS_MAX] = {0};
     const char *missing = bind_numbers(s, op, params, axes);
     if (!missing)
         op->outputs(params, axes, outputs);
@@ -280,11 +280,11 @@ static int bind(const struct subject *s, const struct oracle_op *op, void **valu
 static void *ref_value(const struct subject *s, const char *fill, const char *name, void **values,
                        char *message, size_t message_bytes)
 {
-    _Alignas(16) unsigned char params[PARAM_BYTES_MAX] = {0};
-    void *copies[REF_ARGS_MAX] = {NULL}, *value = NULL;
+    _Alignas(16) unsigned char params[BLOCK_MAX] = {0};
+    void *copies[ARGS_MAX] = {NULL}, *value = NULL;
     int axes[REF_AXES_MAX] = {0};
     const struct oracle_op *op = find_oracle(fill);
-    if (!op || op->param_bytes > sizeof(params) || op->pointer_count > REF_ARGS_MAX ||
+    if (!op || op->param_bytes > sizeof(params) || op->pointer_count > ARGS_MAX ||
         op->axis_count > REF_AXES_MAX) {
         snprintf(message, message_bytes, "%s: fill 'ref %s' names no reference that fits", name,
                  fill);
@@ -302,7 +302,7 @@ static void *ref_value(const struct subject *s, const char *fill, const char *na
     if (!value)
         snprintf(message, message_bytes, "%s: '%s' does not compute it", name, fill);
 done:
-    for (int i = 0; i < REF_ARGS_MAX; i++)
+    for (int i = 0; i < ARGS_MAX; i++)
         free(copies[i]);
     return value;
 }

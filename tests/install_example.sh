@@ -23,6 +23,33 @@ else
     not_ok "own kernel builds, passes blobcheck and runs" "$(tail -n 5 "$scratch/log")"
 fi
 if grep -q '2 keys x 3 archs' "$scratch/log"; then ok "blobcheck saw its keys"; else not_ok "blobcheck saw its keys" "$(tail -n 5 "$scratch/log")"; fi
+
+# Beside it an op for one arch alone, whose kernel takes a tensor map and runs in clusters.
+project=$scratch/one-arch
+cp -r examples/own-kernel "$project"
+mkdir "$project/kernels/sm_90a"
+tiled() { sed -e 's/softcap/tiled/' "${@:3}" "$project/$1" >"$project/$2"; }
+tiled kernels/softcap.cu kernels/sm_90a/tiled.cu -e 's/float cap)/float cap, const nj_tiles \&)/'
+tiled kernels/ref/softcap.c kernels/ref/tiled.c
+tiled contracts/softcap.yaml contracts/tiled.yaml -e '1s/$/\nonly: sm_90a/; s/\[lp, f32\]/[lp]/; s/, f32: 4e-6//; s/{threads/{cluster: 8, threads/' \
+    -e '/name: x/s/\[n\], align: 16/[1, n], align: 16, tile: 1/; s/^tests:/tests: [{n: 2000}]/; /^  - {n: 1/d; /^bench/d'
+sed -i 's/nj_softcap(s, NJ_F32/nj_tiled(s, NJ_LP/' "$project/main.c"
+says() { # NAME ARCHS SENTENCE: the project with code for ARCHS says so on a simulated H100; ARCHS are built and checked
+    if PKG_CONFIG_PATH=$prefix/lib/pkgconfig CUDA_HOME=$cuda make -C "$project" ARCHS="$2" >"$scratch/log" 2>&1; then
+        refuses "$1" 1 "^own-kernel: tiled$3" env LD_LIBRARY_PATH="$BUILD/sim" NOJIT_CUBLASLT="$BUILD/sim" "$project/build/own-kernel"
+    else
+        not_ok "$1" "$(tail -n 5 "$scratch/log")"
+    fi
+}
+says "its launcher asks for whole clusters" "sm_75 sm_90a" ": the grid is a multiple of the cluster of 8 blocks does not hold"
+if grep -q '5 of 5 present, 1 excluded' "$scratch/log" && grep -q '^\.reqnctapercluster 8' "$project/build/ptx/tiled.lp.sm_90a.ptx"; then
+    ok "built for its arch"
+else
+    not_ok "built for its arch" "$(tail -n 5 "$scratch/log")"
+fi
+sed -i 's/cluster: 8/cluster: 4/' "$project/contracts/tiled.yaml"
+says "the same GPU with code of sm_90" "sm_75 sm_90" ".lp is for sm_90a alone; Simulated NVIDIA H100 .* runs code of sm_90\$"
+
 if echo '#include "nojit.h"' | "${CC:-cc}" -std=c11 -Wall -Werror -I"$prefix/include" -fsyntax-only -x c - &&
     echo '#include "nojit.h"' | g++ -Wall -Werror -I"$prefix/include" -fsyntax-only -x c++ -; then
     ok "the header stands alone, in C and C++"

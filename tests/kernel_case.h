@@ -9,6 +9,9 @@
 
 #include "nojit.h"
 
+/* Bounds of what harness, kbench and tests hold: arguments, and bytes of a block of parameters. */
+enum { ARGS_MAX = 32, BLOCK_MAX = 4096 };
+
 enum case_dir { CASE_IN, CASE_OUT, CASE_INOUT };
 enum case_type { CASE_F32, CASE_LP, CASE_I32, CASE_F8, CASE_BF16 };
 enum case_compare { CASE_COMPARE_ALL, CASE_COMPARE_SUM, CASE_COMPARE_NONE, CASE_COMPARE_MOST };
@@ -47,7 +50,7 @@ struct case_arg {
 
 /* What the contract's expressions come to: of each argument, and of the whole. */
 struct case_sizes {
-    int64_t elements[32], fill_value[32];
+    int64_t elements[ARGS_MAX], fill_value[ARGS_MAX];
     double flops, bytes;
 };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sourced by foreign.sh and gpumutants.sh. relink DIR ARCH ARCHS-LINE GOAL...: packs the cubins and logs of every key in DIR/cubin as
+# Sourced by scripts. keys_of ARCH: its keys. relink DIR ARCH ARCHS-LINE GOAL...: packs the cubins and logs of every key in DIR/cubin as
 # the only machine code, of ARCH, and links programs with it: `NOJIT=...`, `HARNESS=...` and what to make of them.
 keys_of() { # ARCH: the keys that are not for another arch alone
     awk -F'\t' -v arch="$1" '$5 == arch || $5 !~ /^sm_/ { print $1 }' "$BUILD/gen/keys.txt"

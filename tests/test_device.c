@@ -470,8 +470,8 @@ static void test_every_kernel_is_loaded(void **state)
     uint32_t wanted = 0;
 
     for (uint32_t i = 0; i < nj_kernel_count; i++)
-        wanted += !d->is_cpu && (nj_kernels[i].only ? !strcmp(nj_kernels[i].only, info->arch)
-                                                    : nj_kernels[i].min_sm <= info->sm);
+        wanted += !d->is_cpu &&
+                  (nj_kernels[i].only == NULL || strcmp(nj_kernels[i].only, info->arch) == 0);
     assert_int_equal(info->kernels_loaded, wanted);
     assert_int_equal(info->modules_loaded, wanted);
     assert_true(info->gemm_library[0] && info->name[0] && info->multiprocessors > 0);

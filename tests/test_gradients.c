@@ -37,6 +37,8 @@ void nj_ref_attn_bwd_dkv_f64(int D, double *dqkv, const double *dout, const doub
                              const double *lse, const double *delta, const int32_t *doc_start,
                              int32_t B, int32_t S, int32_t H, int32_t K, float scale);
 void nj_ref_swiglu_fwd_f64(double *y, const double *gu, int32_t N, int32_t I);
+void nj_ref_gemm_swiglu_f64(double *act, double *gu, const double *x, const double *w, int32_t N,
+                            int32_t I, int32_t C, int32_t P);
 void nj_ref_swiglu_bwd_f64(double *dgu, double *y, const double *dy, const double *gu, int32_t N,
                            int32_t I);
 void nj_ref_row_gather_f64(double *dst, const double *src, const int32_t *index, int32_t M,
@@ -255,6 +257,24 @@ static void swiglu_gradient(void **state)
     assert_all_close(y, want, N * C, 1e-15);
 }
 
+static void gemm_swiglu_is_product_then_swiglu(void **state)
+{
+    (void)state;
+    enum { I = 7 };
+    const double *x = random_values(N * C), *w = random_values(2 * I * C);
+    double *gu = zeros(N * 2 * I), *act = zeros(N * I), *alone = zeros(N * I);
+    double *product = zeros(N * 2 * I), *want = zeros(N * I);
+    for (int n = 0; n < N; n++)
+        for (int j = 0; j < 2 * I; j++)
+            product[n * 2 * I + j] = dot(x + n * C, w + j * C, C);
+    nj_ref_swiglu_fwd_f64(want, product, N, I);
+    nj_ref_gemm_swiglu_f64(act, gu, x, w, N, I, C, 2);
+    nj_ref_gemm_swiglu_f64(alone, NULL, x, w, N, I, C, 2);
+    assert_all_close(gu, product, N * 2 * I, 1e-14);
+    assert_all_close(act, want, N * I, 1e-14);
+    assert_memory_equal(alone, act, N * I * sizeof(*act));
+}
+
 enum { TABLE = 7 };
 static const int32_t IDS[N] = {3, 6, 3, 0, 3};
 
@@ -452,6 +472,7 @@ int main(void)
         cmocka_unit_test_setup(qknorm_rope_is_rmsnorm_then_rope, reset),
         cmocka_unit_test_setup(qknorm_rope_in_place, reset),
         cmocka_unit_test_setup(swiglu_gradient, reset),
+        cmocka_unit_test_setup(gemm_swiglu_is_product_then_swiglu, reset),
         cmocka_unit_test_setup(embedding_gradient, reset),
         cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),
         cmocka_unit_test_setup(attention_equals_the_formula, reset),

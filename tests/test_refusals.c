@@ -16,7 +16,7 @@
 
 #include "kernel_case.h"
 
-enum { BLOCK_MAX = 4096, SOMEWHERE = 1 << 20 };
+enum { SOMEWHERE = 1 << 20 };
 
 static nj_context *ctx;
 static nj_stream *stream;

@@ -390,8 +390,8 @@ static void test_the_cpu_has_what_has_a_function(void **state)
 static void test_the_cpu_has_no_tensor_maps(void **state)
 {
     const struct nj_tiling of = {
-        .name = "x", .array = "x", .rows = 3, .columns = 5, .tile_rows = 8, .tile_columns = 64};
-    unsigned char map[128], zero[128] = {0};
+        .name = "x", .array = "x", .rows = 3, .columns = 5, .tile_rows = 8};
+    unsigned char map[NJ_TILE_MAP_BYTES], zero[NJ_TILE_MAP_BYTES] = {0};
 
     memset(map, 1, sizeof map);
     assert_int_equal(nj_tile_map(*state, 0, map, &of), 0);

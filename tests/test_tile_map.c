@@ -5,6 +5,7 @@
 #include "cuda_sim.h"
 
 #include "cuda/api.h"
+#include "nojit_ops.h"
 
 static void a_tensor_map_says_what_the_array_is(void **state)
 {
@@ -15,12 +16,8 @@ static void a_tensor_map_says_what_the_array_is(void **state)
     struct sim_tensor_map map;
     assert_int_equal(nj_stream_create(ctx, &s), 0);
     assert_int_equal(nj_alloc(ctx, NJ_MEM_DEVICE, 2 * 37 * 128, &array), 0);
-    struct nj_tiling of = {.name = "x",
-                           .array = array,
-                           .rows = 37,
-                           .columns = 128,
-                           .tile_rows = 96,
-                           .tile_columns = 64};
+    struct nj_tiling of = {
+        .name = "x", .array = array, .rows = 37, .columns = 128, .tile_rows = 96};
     assert_int_equal(nj_tile_map(s, 0, &map, &of), 0);
     const struct sim_tensor_map want = {.address = (uintptr_t)array,
                                         .sizes = {128, 37},
@@ -58,6 +55,38 @@ static void a_tensor_map_says_what_the_array_is(void **state)
     nj_context_destroy(ctx);
 }
 
+/* The launch itself is noted, whether or not the simulation knows the code of sm_90a. */
+static void a_launcher_makes_the_maps(void **state)
+{
+    (void)state;
+    enum { N = 37, I = 40, C = 104, BYTES = 1 << 16 };
+    nj_context *ctx = open_context(&cuda);
+    nj_stream *s;
+    void *act;
+    if (!nj_gemm_swiglu_available(ctx, NJ_LP)) { /* not in this build */
+        nj_context_destroy(ctx);
+        skip();
+    }
+    assert_int_equal(nj_stream_create(ctx, &s), 0);
+    assert_int_equal(nj_alloc(ctx, NJ_MEM_DEVICE, BYTES, &act), 0);
+    assert_int_equal(nj_zero(s, act, BYTES), 0);
+    const char *x = (char *)act + 4096, *w = (char *)act + 16384;
+    (void)nj_gemm_swiglu(s, NJ_LP, act, NULL, x, w, N, I, C, 7);
+    assert_int_equal(sim->launch.grid[0], 6);
+    const struct nj_kernel *k = &nj_kernels[nj_kernel_find("gemm_swiglu.lp")];
+    const struct nj_param *maps = k->params + k->param_count - 2;
+    const struct sim_tensor_map want[] = {
+        {.address = (uintptr_t)x, .sizes = {C, N}, .row_bytes = 2 * C, .box = {64, 128}},
+        {.address = (uintptr_t)w, .sizes = {C, 2 * I}, .row_bytes = 2 * C, .box = {64, 128}},
+    };
+    for (int i = 0; i < 2; i++)
+        assert_memory_equal(sim->launch.params + maps[i].offset, &want[i],
+                            offsetof(struct sim_tensor_map, steps));
+    nj_free(ctx, NJ_MEM_DEVICE, act);
+    nj_stream_destroy(s);
+    nj_context_destroy(ctx);
+}
+
 static void not_tried_without_code_for_sm_90(void **state)
 {
     (void)state;
@@ -70,6 +99,7 @@ int main(void)
     const struct CMUnitTest none[] = {cmocka_unit_test(not_tried_without_code_for_sm_90)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_tensor_map_says_what_the_array_is, afresh),
+        cmocka_unit_test_setup(a_launcher_makes_the_maps, afresh),
     };
     if (nj_index_embedded(&index, why) != 0 || nj_index_arch_for(&index, 90) < 0)
         return cmocka_run_group_tests(none, NULL, NULL);

@@ -101,13 +101,12 @@ static int measure(struct bench *b, const struct kernel_case *c, const char *sha
 
 static int measure_all(struct bench *b, const struct request *r, struct table *t)
 {
-    const struct nj_device_info *info = nj_context_device(b->ctx);
     const int shapes = r->shapes > 0 ? r->shapes : 1;
     int rc = 0;
     t->rows = allocate((size_t)nj_case_count * (size_t)shapes, sizeof(*t->rows));
     for (uint32_t i = 0; i < nj_case_count && !rc; i++)
         if (wanted(r, &nj_cases[i]) &&
-            runs_on(&nj_kernels[nj_cases[i].kernel], info->sm > 0 ? info : NULL))
+            nj_kernel_available(b->ctx, nj_kernels[nj_cases[i].kernel].key))
             for (int s = 0; s < shapes && !rc; s++)
                 rc = measure(b, &nj_cases[i], r->shapes > 0 ? r->shape[s] : "", t);
     if (rc)

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_PARAM_BYTES = 128 }; /* of one: a tensor map */
+#include "nojit.h"
 
 /* Cuts the string at `stop` and returns what was before it, or NULL if there is no such character.
  */
@@ -85,7 +85,7 @@ static bool parse_params(char *list, struct key *k, struct nji_param *params)
             return false;
         *bytes_text++ = 0;
         if (!parse_number(at, UINT16_MAX, &offset) ||
-            !parse_number(bytes_text, MOST_PARAM_BYTES, &bytes))
+            !parse_number(bytes_text, NJ_TILE_MAP_BYTES, &bytes)) /* at most a map */
             return false;
         if (offset < end || bytes == 0)
             return false;
@@ -99,24 +99,18 @@ static bool parse_params(char *list, struct key *k, struct nji_param *params)
 /* "75": the lowest SM. "sm_90a": the one arch. */
 static bool parse_archs(char *text, struct key *k)
 {
-    uint32_t sm;
-    if (!text)
-        return false;
-    if (strncmp(text, "sm_", 3) != 0) {
-        bool known = parse_number(text, 255, &sm);
-        k->min_sm = known ? (uint16_t)sm : 0;
-        return known;
+    uint32_t sm = 0;
+    bool known;
+    if (text && strncmp(text, "sm_", 3) == 0) {
+        char *suffix;
+        k->only = text;
+        sm = (uint32_t)strtoul(text + 3, &suffix, 10);
+        known = sm <= 255 && strchr("af", *suffix) && !strcmp(text, arch_name(sm, *suffix).text);
+    } else {
+        known = parse_number(text, 255, &sm);
     }
-    char number[8], suffix = 0;
-    size_t digits = strspn(text + 3, "0123456789");
-    if (text[3 + digits] == 'a' || text[3 + digits] == 'f')
-        suffix = text[3 + digits];
-    snprintf(number, sizeof(number), "%.*s", (int)digits, text + 3);
-    if (!parse_number(number, 255, &sm) || strcmp(text, arch_name(sm, suffix).text) != 0)
-        return false;
     k->min_sm = (uint16_t)sm;
-    k->only = text;
-    return true;
+    return known;
 }
 
 static bool parse_key(char *line, struct key *k, struct nji_param *params)

@@ -57,7 +57,7 @@ static void print_gpu(const struct nj_device_info *d)
            nj_kernel_count, d->modules_loaded, plural(d->modules_loaded),
            d->lp_is_f16 ? "float16" : "bfloat16");
     if (nj_kernel_count > d->kernels_loaded)
-        printf("; %u for other GPUs", nj_kernel_count - d->kernels_loaded);
+        printf("; %u for code of other archs", nj_kernel_count - d->kernels_loaded);
     printf("\n");
 }
 

@@ -112,7 +112,7 @@ struct engine {
     int *chunks_of;   /* [grad_accum] head chunks of each staged micro-batch */
     int64_t valid;    /* targets of the staged step */
     int32_t *scratch; /* [rows] for sorting */
-    nj_graph **micro; /* [2][chunks + 1] first or later, by chunks in use; NULL until first used */
+    nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */
     nj_graph *clip, *update;
     nj_event *results; /* of a step are in the mailbox */
     bool graphs;       /* the backend has them */

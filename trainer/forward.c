@@ -73,9 +73,10 @@ static void norm(struct work *r, const struct net *n, struct acts *a, int64_t ga
                          n->c.hidden_size, n->c.rms_eps));
 }
 
-/* The gate and up product of a->y; where one kernel does both (on sm_90), a->act with it, which is
- * said. The product itself is written then if a backward pass will read it. Wherever it is computed it
- * is done by this, so that its bits are the same. */
+/* Writes the product of a->y with the weights of gate and up to gu, and returns false. Where one
+ * kernel multiplies and activates, writes a->act, and gu only if a backward pass will read it, and
+ * returns true. Recomputation, and passes that keep nothing, go the same way as training, so their
+ * bits are the same. */
 static bool gate_up(struct work *r, const struct net *n, struct acts *a, int layer, char *gu)
 {
     const struct model_config *c = &n->c;
@@ -86,7 +87,7 @@ static bool gate_up(struct work *r, const struct net *n, struct acts *a, int lay
     }
     OP(r, nj_gemm_swiglu(r->s, n->T, a->act, a->mode == ACTS_TRAIN ? gu : NULL, a->y,
                          net_weight(n, n->p.layer[layer].wgu), acts_rows(a), c->intermediate_size,
-                         c->hidden_size, nj_context_device(r->ctx)->multiprocessors / 2 * 2));
+                         c->hidden_size, nj_context_device(r->ctx)->multiprocessors));
     return true;
 }
 

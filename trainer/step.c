@@ -84,7 +84,8 @@ static void update(struct work *r, struct engine *e)
                    p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
 }
 
-/* Work that a graph holds: one of these, or the place in e->micro of a micro-step. */
+/* Work that a graph holds: one of these, or the place in e->micro of a micro-step,
+ * 2 * chunks + later. */
 enum { CLIP = -1, UPDATE = -2 };
 
 static void enqueue(struct work *r, struct engine *e, int what)
@@ -94,9 +95,8 @@ static void enqueue(struct work *r, struct engine *e, int what)
     else if (what == UPDATE)
         update(r, e);
     else {
-        const int kinds = e->shape.chunks + 1;
-        r->add = what >= kinds;
-        micro_step(r, e, what % kinds, true);
+        r->add = what % 2;
+        micro_step(r, e, what / 2, true);
     }
 }
 
@@ -163,8 +163,7 @@ static int begin_step(struct engine *e)
 static int run_micro(struct engine *e, int micro)
 {
     const int rc = send_batch(e, micro);
-    const int later = micro > 0 ? e->shape.chunks + 1 : 0;
-    return rc != 0 ? rc : launch(e, later + e->chunks_of[micro]);
+    return rc != 0 ? rc : launch(e, 2 * e->chunks_of[micro] + (micro > 0));
 }
 
 static int accumulate(struct engine *e)

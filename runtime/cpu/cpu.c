@@ -196,16 +196,6 @@ static void cpu_graph_destroy(nj_graph *g)
     (void)g;
 }
 
-/* References read arrays as they are. */
-static int cpu_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of)
-{
-    (void)s;
-    (void)id;
-    (void)map;
-    (void)of;
-    return 0;
-}
-
 static int cpu_has_kernel(const nj_context *ctx, uint32_t id)
 {
     (void)ctx;
@@ -221,7 +211,8 @@ static int cpu_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_
     (void)shared_bytes;
     if (!kernel->cpu)
         return nj_fail(s->ctx, NJ_E_UNSUPPORTED,
-                       "%s: the CPU runs float32 kernels only; choose dtype f32", kernel->key);
+                       "%s: the CPU runs float32 kernels only; choose dtype f32 if the op has it",
+                       kernel->key);
     kernel->cpu(params);
     return 0;
 }
@@ -356,7 +347,6 @@ const struct nj_backend nj_backend_cpu = {
     .graph_end = cpu_graph_end,
     .graph_launch = cpu_graph_launch,
     .graph_destroy = cpu_graph_destroy,
-    .tile_map = cpu_tile_map,
     .has_kernel = cpu_has_kernel,
     .launch = cpu_launch,
     .gemm_prepare = cpu_gemm_prepare,

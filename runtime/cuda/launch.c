@@ -9,6 +9,8 @@
 
 #include "backend.h"
 
+enum { TILE_COLUMNS = 64 }; /* of 16 bits: as many bytes as are swizzled */
+
 int nj_cuda_has_kernel(const nj_context *ctx, uint32_t id)
 {
     return nj_cuda_of(ctx)->functions[id] != NULL;
@@ -18,10 +20,10 @@ int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tilin
 {
     const uint64_t sizes[2] = {(uint64_t)of->columns, (uint64_t)of->rows};
     const uint64_t row_bytes[1] = {2 * (uint64_t)of->columns};
-    const uint32_t box[2] = {(uint32_t)of->tile_columns, (uint32_t)of->tile_rows};
+    const uint32_t box[2] = {TILE_COLUMNS, (uint32_t)of->tile_rows};
     const uint32_t steps[2] = {1, 1};
-    /* As the driver wants it; in the block it lies where the kernel has it. */
-    _Alignas(128) unsigned char made[128];
+    /* Aligned as the driver wants it; in the block it lies where the kernel has it. */
+    _Alignas(128) unsigned char made[NJ_TILE_MAP_BYTES];
     nj_context *ctx = s->ctx;
     char what[200];
     int rc = nj_cuda_of(ctx)->driver.cuTensorMapEncodeTiled(
@@ -41,15 +43,6 @@ int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tilin
     return nj_cuda_check(ctx, rc, what);
 }
 
-static int not_for_this_gpu(nj_context *ctx, const struct nj_kernel *kernel)
-{
-    if (kernel->only)
-        return nj_fail(ctx, NJ_E_NO_KERNEL, "%s is for %s alone; %s runs code of %s", kernel->key,
-                       kernel->only, ctx->info.name, ctx->info.arch);
-    return nj_fail(ctx, NJ_E_NO_KERNEL, "%s needs sm_%u or newer; %s is sm_%d", kernel->key,
-                   kernel->min_sm, ctx->info.name, ctx->info.sm);
-}
-
 int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                    const void *params)
 {
@@ -61,7 +54,8 @@ int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t s
     int rc;
 
     if (!cu->functions[id])
-        return not_for_this_gpu(s->ctx, kernel);
+        return nj_fail(s->ctx, NJ_E_NO_KERNEL, "%s is for %s alone; %s runs code of %s",
+                       kernel->key, kernel->only, s->ctx->info.name, s->ctx->info.arch);
     rc = nj_cuda_enter(s->ctx);
     if (rc)
         return rc;

@@ -82,10 +82,10 @@ static int check_entry(nj_context *ctx, const struct nj_index *index,
 }
 
 /* What the code of this arch wants as dynamic shared memory, where that is more than its launcher asks for. */
-static uint32_t arch_shared(const struct nj_kernel *kernel, const struct nji_arch *arch)
+static uint32_t arch_shared(const struct nj_kernel *kernel, const char *arch)
 {
-    for (const struct nj_arch_shared *s = kernel->arch_shared; s && s->sm; s++)
-        if (s->sm == arch->sm && s->suffix == arch->suffix)
+    for (const struct nj_arch_shared *s = kernel->arch_shared; s && s->arch; s++)
+        if (strcmp(s->arch, arch) == 0)
             return s->bytes;
     return 0;
 }
@@ -136,7 +136,7 @@ static void log_module(const struct nj_options *options, const struct nj_index *
 }
 
 static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t id,
-                       const struct nji_entry *entry, const struct nji_arch *arch)
+                       const struct nji_entry *entry)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
     const struct nj_kernel *kernel = &nj_kernels[id];
@@ -146,9 +146,8 @@ static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t i
         rc = cu->driver.cuModuleLoadData(&cu->modules[id], index->blobs + entry->blob_off);
     if (rc == NJ_CUDA_ERROR_NO_BINARY_FOR_GPU)
         return nj_fail(ctx, NJ_E_NO_CODE,
-                       "%s has no machine code for sm_%d; build it with: "
-                       "make ARCHS=sm_%d",
-                       kernel->key, ctx->info.sm, ctx->info.sm);
+                       "%s has no machine code for %s; build it with: make ARCHS=%s", kernel->key,
+                       ctx->info.arch, ctx->info.arch);
     if (rc)
         return nj_cuda_check(ctx, rc, kernel->key);
     ctx->info.modules_loaded++;
@@ -156,13 +155,13 @@ static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t i
     if (rc)
         return nj_cuda_check(ctx, rc, kernel->entry);
     ctx->info.kernels_loaded++;
-    cu->least_shared[id] = arch_shared(kernel, arch);
+    cu->least_shared[id] = arch_shared(kernel, ctx->info.arch);
     return set_up_function(ctx, kernel, cu->functions[id], cu->least_shared[id]);
 }
 
 static int is_for(const struct nj_kernel *kernel, const struct nj_device_info *info)
 {
-    return kernel->only ? strcmp(kernel->only, info->arch) == 0 : kernel->min_sm <= info->sm;
+    return !kernel->only || strcmp(kernel->only, info->arch) == 0;
 }
 
 int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
@@ -192,7 +191,7 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
             continue; /* a launch says so */
         rc = check_entry(ctx, &index, kernel, entry);
         if (rc == 0)
-            rc = load_kernel(ctx, &index, id, entry, &index.archs[arch]);
+            rc = load_kernel(ctx, &index, id, entry);
         if (rc)
             return rc;
         log_module(options, &index, entry, arch);

@@ -245,14 +245,13 @@ SIM_CALL(cuFuncSetAttribute, SIM_CONTEXT, (void *function, int attribute, int va
 
 static bool map_fits(const struct sim_tensor_map *m)
 {
-    enum { SWIZZLE_128B = 3, SWIZZLED_BYTES = 128, ELEMENT = 2 };
     for (int i = 0; i < 2; i++)
         if (m->sizes[i] == 0 || m->sizes[i] > 1ull << 32 || m->box[i] == 0 || m->box[i] > 256 ||
             m->steps[i] != 1)
             return false;
-    return m->rank == 2 && m->address % 16 == 0 && m->row_bytes % 16 == 0 &&
-           m->row_bytes >= m->sizes[0] * ELEMENT && m->swizzle == SWIZZLE_128B &&
-           m->box[0] * ELEMENT <= SWIZZLED_BYTES;
+    return m->rank == MAP_RANK && m->address % 16 == 0 && m->row_bytes % 16 == 0 &&
+           m->row_bytes >= m->sizes[0] * MAP_ELEMENT_BYTES && m->swizzle == MAP_SWIZZLE_128B &&
+           m->box[0] * MAP_ELEMENT_BYTES <= MAP_SWIZZLED_BYTES;
 }
 
 SIM_CALL(cuTensorMapEncodeTiled, SIM_STARTED,
@@ -262,7 +261,7 @@ SIM_CALL(cuTensorMapEncodeTiled, SIM_STARTED,
          (map, type, rank, address, sizes, strides, box, steps, interleave, swizzle, promotion,
           fill))
 {
-    if (rank != 2 || (uintptr_t)map % 64 != 0)
+    if (rank != MAP_RANK || (uintptr_t)map % 64 != 0)
         return CUDA_INVALID_VALUE;
     const struct sim_tensor_map m = {.address = (uint64_t)(uintptr_t)address,
                                      .sizes = {sizes[0], sizes[1]},

@@ -67,8 +67,35 @@ static void shuffle_idx(struct warp *warp, const struct insn *insn)
     shuffle(warp, insn, SHUFFLE_IDX);
 }
 
+/* The member masks stand in operand 2. */
+static void vote_any(struct warp *warp, const struct insn *insn)
+{
+    uint32_t *result = sim_slot(warp, insn->o[0]), any = 0;
+    const uint32_t *source = sim_slot(warp, insn->o[1]);
+    if (!gather_members(warp, insn, sim_slot(warp, insn->o[2])))
+        return;
+    for (int lane = 0; lane < LANES; lane++)
+        any |= warp->lanes[lane] & source[lane];
+    EACH_LANE
+    result[lane] = warp->lanes[lane] ? any : result[lane];
+}
+
+static void reduce_max_s32(struct warp *warp, const struct insn *insn)
+{
+    int32_t *result = sim_slot(warp, insn->o[0]), most = INT32_MIN;
+    const int32_t *source = sim_slot(warp, insn->o[1]);
+    if (!gather_members(warp, insn, sim_slot(warp, insn->o[2])))
+        return;
+    for (int lane = 0; lane < LANES; lane++)
+        most = warp->lanes[lane] && source[lane] > most ? source[lane] : most;
+    EACH_LANE
+    result[lane] = warp->lanes[lane] ? most : result[lane];
+}
+
 static const struct sim_opcode rows[] = {
+    {"redux.sync.max.s32", "r=rr", reduce_max_s32, GUARD_REFUSED},
     {"shfl.sync.bfly.b32", "r|p=rrrr", shuffle_bfly, GUARD_REFUSED},
     {"shfl.sync.idx.b32", "r|p=rrrr", shuffle_idx, GUARD_REFUSED},
+    {"vote.sync.any.pred", "p=pr", vote_any, GUARD_REFUSED},
 };
 SIM_TABLE(sim_lane_opcodes, rows);

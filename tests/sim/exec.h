@@ -136,7 +136,7 @@ struct block {
     struct launch *launch;
     uint32_t index[3]; /* of the first of a cluster */
     unsigned char *shared;
-    uint32_t *wrote, *read;  /* a stamp for each word of shared memory: see exec_shared.c */
+    uint32_t *wrote, *read;  /* a stamp for each word of shared memory: see exec_record.c */
     uint32_t *products_read; /* words of each warpgroup: the group of products that read it last */
     uint32_t words;          /* of the shared memory of a cluster */
     bool plain;              /* the entry needs nothing */
@@ -243,7 +243,11 @@ enum sim_shared_use {
     USE_FENCED,    /* a plain one that wgmma may read, after fence.proxy.async */
     USE_ARRIVED    /* the end of a cp.async; kept as USE_PLAIN */
 };
+/* False after a fault: nothing wrote the word in this block, or what writes it is under way. */
+bool sim_shared_is_written(struct warp *warp, const struct insn *insn, int lane, uint32_t word);
 /* Notes accesses of words, and finds races and reads of what was not written. */
+bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
+                     uint32_t bytes);
 bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                       uint32_t bytes, enum sim_shared_use use);
 /* A read by which a word reaches several lanes, as ldmatrix does. */

@@ -67,29 +67,37 @@ static void shuffle_idx(struct warp *warp, const struct insn *insn)
     shuffle(warp, insn, SHUFFLE_IDX);
 }
 
-/* The member masks stand in operand 2. */
 static void vote_any(struct warp *warp, const struct insn *insn)
 {
-    uint32_t *result = sim_slot(warp, insn->o[0]), any = 0;
-    const uint32_t *source = sim_slot(warp, insn->o[1]);
-    if (!gather_members(warp, insn, sim_slot(warp, insn->o[2])))
+    uint32_t *result = sim_slot(warp, insn->o[0]), set = 0;
+    const uint32_t *source = sim_slot(warp, insn->o[1]), *members = sim_slot(warp, insn->o[2]);
+    if (!gather_members(warp, insn, members))
         return;
     for (int lane = 0; lane < LANES; lane++)
-        any |= warp->lanes[lane] & source[lane];
+        set |= warp->lanes[lane] & source[lane] & UINT32_C(1) << lane;
     EACH_LANE
-    result[lane] = warp->lanes[lane] ? any : result[lane];
+    {
+        const uint32_t any = set & members[lane] ? UINT32_MAX : 0;
+        result[lane] = warp->lanes[lane] ? any : result[lane];
+    }
 }
 
 static void reduce_max_s32(struct warp *warp, const struct insn *insn)
 {
-    int32_t *result = sim_slot(warp, insn->o[0]), most = INT32_MIN;
+    int32_t *result = sim_slot(warp, insn->o[0]), most[LANES];
     const int32_t *source = sim_slot(warp, insn->o[1]);
-    if (!gather_members(warp, insn, sim_slot(warp, insn->o[2])))
+    const uint32_t *members = sim_slot(warp, insn->o[2]);
+    if (!gather_members(warp, insn, members))
         return;
-    for (int lane = 0; lane < LANES; lane++)
-        most = warp->lanes[lane] && source[lane] > most ? source[lane] : most;
+    for (int lane = 0; lane < LANES; lane++) {
+        most[lane] = INT32_MIN;
+        for (uint32_t left = members[lane] & warp->mask; left; left &= left - 1) {
+            const int32_t value = source[__builtin_ctz(left)];
+            most[lane] = value > most[lane] ? value : most[lane];
+        }
+    }
     EACH_LANE
-    result[lane] = warp->lanes[lane] ? most : result[lane];
+    result[lane] = warp->lanes[lane] ? most[lane] : result[lane];
 }
 
 static const struct sim_opcode rows[] = {

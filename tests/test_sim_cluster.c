@@ -142,7 +142,7 @@ static const struct planted some_warps[] = {
      "waits for 32 threads at barrier 1, where others wait for 64"},
     {"a barrier that not all reach", OWN LOW(32) "bar.sync 2, 64; ret; low: bar.sync 1, 64;",
      OWN LOW(32) "bar.sync 2, 32; ret; low: bar.sync 1, 32;", WORDS, 64, SIM_DIVERGENT_BARRIER,
-     "the warp waits at barrier 1, which 32 of 64 threads have reached"},
+     "the warp waits at barrier 2, which 32 of 64 threads have reached"},
     {"a barrier that is not there", OWN "bar.sync 16, 64;", OWN "bar.sync 15, 64;", WORDS, 64,
      SIM_BAD_PTX, "barrier 16 is not there: 0 to 15 are"},
 };

@@ -77,11 +77,12 @@ static void push_group(struct warp *warp, uint32_t pc, uint32_t mask, enum group
         warp->groups[warp->group_count++] = (struct group){pc, mask, waits};
 }
 
-/* Lanes that wait for others look again. */
+/* Groups that wait look again. */
 static void wake_groups(struct warp *warp)
 {
     for (uint32_t i = 0; i < warp->group_count; i++)
         warp->groups[i].waits = WAITS_NOT;
+    warp->stuck = NULL;
 }
 
 void sim_wait(struct warp *warp, const struct insn *insn, sim_stuck *stuck)
@@ -89,6 +90,8 @@ void sim_wait(struct warp *warp, const struct insn *insn, sim_stuck *stuck)
     warp->pc--;
     warp->waits = WAITS_FOR_OTHERS;
     warp->leave_at = 0;
+    if (warp->stuck && warp->barrier < insn) /* another group's, which is further back */
+        return;
     warp->barrier = insn;
     warp->stuck = stuck;
     warp->stuck_lane = __builtin_ctz(warp->mask);
@@ -308,15 +311,16 @@ static bool release_barriers(struct block *block)
     return any;
 }
 
-/* Nothing goes on: what the first warp waits for that has not ended. */
+/* Nothing goes on: what the warp waits for that is furthest back. */
 static void report_deadlock(struct block *block)
 {
     struct warp *waiting = NULL, *ended = NULL;
     for (uint32_t i = block->launch->cluster_warps; i-- > 0;) {
-        if (block->warps[i].state != WARP_DONE)
-            waiting = &block->warps[i];
-        else
-            ended = &block->warps[i];
+        struct warp *warp = &block->warps[i];
+        if (warp->state == WARP_DONE)
+            ended = warp;
+        else if (!waiting || warp->barrier <= waiting->barrier)
+            waiting = warp;
     }
     if (waiting->state == WARP_WAITS) {
         waiting->stuck(waiting, waiting->barrier, waiting->stuck_lane);

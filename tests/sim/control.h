@@ -47,7 +47,7 @@ struct sim_control {
     int modules;     /* loaded so far */
     int late;        /* of these, after the first launch */
     int ptx_refused; /* modules that were, or held nothing fitting but, PTX */
-    int exempt; /* modules whose PTX is not there or has instructions of one chip: they do not launch */
+    int exempt;      /* modules whose PTX is not there: they do not launch */
     struct sim_launched launch;
 };
 #define SIM_CONTROL "sim_control_state"

@@ -303,17 +303,7 @@ static bool same_params(const struct sim_loaded *m)
     return sim_entry_shared_bytes(m->entry) <= c->static_shared_bytes;
 }
 
-static int exempt(struct sim_loaded *m, const char *why)
-{
-    if (!m->exempt)
-        sim_control_state.exempt++;
-    m->exempt = true;
-    sim_say("%s: exempt: %s", m->cubin.entry, why);
-    return CUDA_NOT_SUPPORTED;
-}
-
-/* The PTX is read when a module is first launched: most runs use few of what they load. What an `a`
- * target has of its own (wgmma) the machine does not know: that is no fault of the kernel. */
+/* The PTX is read when a module is first launched: most runs use few of what they load. */
 static int decode(struct sim_loaded *m)
 {
     char why[256] = "";
@@ -326,14 +316,13 @@ static int decode(struct sim_loaded *m)
         return m->entry ? CUDA_SUCCESS : CUDA_INVALID_SOURCE;
     m->decoded = true;
     char *text = sim_ptx_of(m->code, m->code_bytes, &bytes, why);
-    if (!text)
-        return exempt(m, why);
-    const bool refused = sim_module_create(text, bytes, &m->machine, &fault) != 0;
-    if (refused && m->cubin.arch_specific == 1) {
-        free(text);
-        return exempt(m, fault.text);
+    if (!text) {
+        m->exempt = true;
+        sim_control_state.exempt++;
+        sim_say("%s: exempt: %s", name, why);
+        return CUDA_NOT_SUPPORTED;
     }
-    if (refused)
+    if (sim_module_create(text, bytes, &m->machine, &fault))
         sim_say("%s: %s", name, fault.text);
     else if (!(m->entry = sim_module_entry(m->machine, name)))
         sim_say("%s: is not in its PTX", name);

@@ -37,7 +37,7 @@ for form in tiny tiny-llama tiny-qwen3; do
 done
 distillation() { # PROFILE ARCH FORM
     local u
-    u=$(awk -v f16="$(($2 == 75))" 'BEGIN { print f16 ? 2 ^ -12 : 2 ^ -9 }')
+    u=$(awk -v f16="$([[ $2 != 75 ]] || echo 1)" 'BEGIN { print f16 ? 2 ^ -12 : 2 ^ -9 }')
     if ! NOJIT_SIM_DEVICE=$1 distill "$3" "$d/run" --device cuda || ! clean; then
         not_ok "$3 on $1" "$(tail -n 1 "$d/log"); $(counted)"
         return

@@ -278,8 +278,7 @@ bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint
     for (uint32_t word = at / 4; word < (at + bytes) / 4; word++)
         if (!write_word(warp, insn, lane, word, use, warp->first_thread + (uint32_t)lane))
             return false;
-    return warp->block->plain || use == USE_IN_FLIGHT ||
-           add_unfenced(warp, insn, lane, at, bytes);
+    return warp->block->plain || use == USE_IN_FLIGHT || add_unfenced(warp, insn, lane, at, bytes);
 }
 
 bool sim_shared_read_together(struct warp *warp, const struct insn *insn, int lane, uint32_t at,

@@ -128,6 +128,21 @@ static bool fetch_rows(struct warp *warp, const struct insn *insn, const struct 
     return true;
 }
 
+/* Whether D is added to, in *add, which all lanes must say alike. */
+static bool read_predicate(struct warp *warp, const struct insn *insn, sim_place place, bool *add)
+{
+    const uint32_t *all = sim_slot(warp, place);
+    *add = all[0] != 0;
+    for (int lane = 1; lane < LANES; lane++) {
+        if (all[lane] != all[0]) {
+            sim_fault_at(warp, insn, lane, SIM_BAD_PTX,
+                         "has another predicate than the first lane");
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool fetch_b(struct warp *warp, const struct insn *insn, sim_place place, bool rows,
                     uint32_t n, float (*b)[COLUMNS_MAX])
 {
@@ -178,11 +193,12 @@ static void multiply(struct warp *warp, const struct insn *insn, uint32_t n, uin
                      const float (*a)[DEPTH])
 {
     const sim_place *sums = warp->block->launch->entry->wide + insn->target;
-    const uint32_t *add = sim_slot(warp, insn->o[at_b + 1]);
+    bool add;
     _Alignas(64) float b[DEPTH][COLUMNS_MAX], d[ROWS][COLUMNS_MAX];
-    if (!fetch_b(warp, insn, insn->o[at_b], insn->integer[0] != 0, n, b))
+    if (!read_predicate(warp, insn, insn->o[at_b + 1], &add) ||
+        !fetch_b(warp, insn, insn->o[at_b], insn->integer[0] != 0, n, b))
         return;
-    if (add[0])
+    if (add)
         move_sums(warp, sums, n, false, d);
     else
         memset(d, 0, sizeof d);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exec_lane.c: values that go from lane to lane, or that lanes make together. Every lane that a member mask names must come to
- * the same instruction, but for those that have ended, from which nothing may be taken.
+ * exec_lane.c: values that go from lane to lane, or that lanes make together. Every lane that a
+ * member mask names must come to the same instruction, but for those that have ended, from which
+ * nothing may be taken.
  */
 #include "exec.h"
 

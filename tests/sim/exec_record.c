@@ -177,12 +177,16 @@ static bool may_write_word(struct warp *warp, const struct insn *insn, int lane,
     return no_reads(warp, insn, lane, word);
 }
 
-/* True if a write finds nothing since the last barrier, which is nearly always so. */
-INLINE bool is_untouched(const struct block *block, uint32_t word)
+/* True if a write finds nothing since the last barrier, or ends the thread's own cp.async, which is
+ * nearly always so. */
+INLINE bool is_untouched(const struct block *block, uint32_t word, enum sim_shared_use use,
+                         uint32_t thread)
 {
     const uint32_t limit = block->barrier_at << TIME_SHIFT, wrote = block->wrote[word];
-    return block->plain && wrote < limit && block->read[word] < limit &&
-           kind_of(wrote) != USE_IN_FLIGHT;
+    const bool in_flight = kind_of(wrote) == USE_IN_FLIGHT;
+    const bool as_expected =
+        use == USE_ARRIVED ? in_flight && thread_of(wrote) == thread : !in_flight && wrote < limit;
+    return block->plain && as_expected && block->read[word] < limit;
 }
 
 /* as: the thread that the stamp names. */
@@ -190,7 +194,7 @@ INLINE bool write_word(struct warp *warp, const struct insn *insn, int lane, uin
                        enum sim_shared_use use, uint32_t as)
 {
     const uint32_t kind = use == USE_ARRIVED ? USE_PLAIN : use;
-    if (!is_untouched(warp->block, word) && !may_write_word(warp, insn, lane, word, use))
+    if (!is_untouched(warp->block, word, use, as) && !may_write_word(warp, insn, lane, word, use))
         return false;
     warp->block->wrote[word] = warp->block->now << TIME_SHIFT | kind << KIND_SHIFT | as;
     return true;
@@ -281,6 +285,26 @@ bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint
     return warp->block->plain || use == USE_IN_FLIGHT || add_unfenced(warp, insn, lane, at, bytes);
 }
 
+/* True if a word was written before the last barrier, which is nearly always so. */
+INLINE bool is_settled(const struct block *block, uint32_t word)
+{
+    const uint32_t wrote = block->wrote[word];
+    return block->plain && wrote >= block->begin_at << TIME_SHIFT &&
+           wrote < block->barrier_at << TIME_SHIFT && kind_of(wrote) != USE_IN_FLIGHT;
+}
+
+/* False after a fault: as is_readable_word(), for other lanes than the one that asks. */
+static bool may_read_together(struct warp *warp, const struct insn *insn, int lane, uint32_t word)
+{
+    const uint32_t wrote = warp->block->wrote[word];
+    if (!sim_shared_is_written(warp, insn, lane, word))
+        return false;
+    if (is_ordered(warp, wrote, false, 0))
+        return true;
+    report_race(warp, insn, lane, word, wrote, "reads", "wrote", no_barrier);
+    return false;
+}
+
 bool sim_shared_read_together(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                               uint32_t bytes)
 {
@@ -288,14 +312,9 @@ bool sim_shared_read_together(struct warp *warp, const struct insn *insn, int la
     const uint32_t mine = block->now << TIME_SHIFT | READ_BY_WARP << KIND_SHIFT |
                           (warp->first_thread + (uint32_t)lane);
     for (uint32_t word = at / 4; word < (at + bytes) / 4; word++) {
-        const uint32_t wrote = block->wrote[word];
         uint32_t *read = &block->read[warp->read_at + word];
-        if (!sim_shared_is_written(warp, insn, lane, word))
+        if (!is_settled(block, word) && !may_read_together(warp, insn, lane, word))
             return false;
-        if (!is_ordered(warp, wrote, false, thread_of(mine))) {
-            report_race(warp, insn, lane, word, wrote, "reads", "wrote", no_barrier);
-            return false;
-        }
         const bool others = time_of(*read) >= block->barrier_at &&
                             (kind_of(*read) == READ_BY_MANY || actor_of(*read) != actor_of(mine));
         *read = others ? mine ^ (READ_BY_WARP ^ READ_BY_MANY) << KIND_SHIFT : mine;
@@ -342,12 +361,8 @@ bool sim_shared_product(struct warp *warp, const struct insn *insn, uint32_t at,
         read[word] = warp->product_groups + 1;
         if (wrote[word] == good)
             continue;
-        if (!sim_shared_is_written(warp, insn, 0, word))
+        if (!may_read_together(warp, insn, 0, word))
             return false;
-        if (!is_ordered(warp, wrote[word], false, 0)) {
-            report_race(warp, insn, 0, word, wrote[word], "reads", "wrote", no_barrier);
-            return false;
-        }
         if (kind_of(wrote[word]) != USE_FENCED) {
             report_race(warp, insn, 0, word, wrote[word], "reads", "wrote", no_fence);
             return false;

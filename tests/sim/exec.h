@@ -85,8 +85,8 @@ struct warp {
     uint32_t exists, live; /* lanes that were launched; that have not ended */
     enum warp_state state;
     const struct insn *barrier; /* WARP_AT_BARRIER, WARP_WAITS */
-    uint32_t seen;              /* WARP_WAITS: the block's events when it began to */
-    sim_stuck *stuck;
+    uint32_t seen;              /* WARP_WAITS: the block's events when its first group began to */
+    sim_stuck *stuck;           /* says why; NULL: no group waits for others */
     int stuck_lane;
     uint32_t index, first_thread, rank; /* index and thread: in the cluster */
     uint32_t shared_at;                 /* where shared memory of its block begins */

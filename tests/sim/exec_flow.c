@@ -90,7 +90,9 @@ void sim_wait(struct warp *warp, const struct insn *insn, sim_stuck *stuck)
     warp->pc--;
     warp->waits = WAITS_FOR_OTHERS;
     warp->leave_at = 0;
-    if (warp->stuck && warp->barrier < insn) /* another group's, which is further back */
+    if (!warp->stuck) /* no other group waits, and nothing can have happened since */
+        warp->seen = warp->block->events;
+    else if (warp->barrier < insn) /* another group is further back */
         return;
     warp->barrier = insn;
     warp->stuck = stuck;
@@ -153,7 +155,6 @@ static void run_warp(struct warp *warp)
         push_group(warp, warp->pc, warp->mask, warp->waits);
         if (pick_group(warp))
             continue;
-        warp->seen = warp->block->events;
         warp->state = warp->group_count ? WARP_WAITS : WARP_DONE;
         if (warp->group_count && !waits_for_others(warp))
             report_stuck(warp);

@@ -3,7 +3,7 @@
 #
 # device_kernels.sh: every kernel against its reference on a T4, an RTX 4090, an H100, an RTX 5090 and a GB10, simulated. A
 # kernel whose PTX is, but for the line .target and comments, that of an arch before, is not run again: the proof is the
-# hash of the rest. With EVERY=1 all are run. Those of an `a` target with instructions of that chip alone (wgmma) are exempt.
+# hash of the rest. With EVERY=1 all are run.
 # tier: all
 set -eu
 . tests/lib.sh
@@ -24,33 +24,15 @@ bodies >"$d/bodies"
 # Keys of an arch that have a body of their own: no arch before has run it under that key.
 fresh() { awk -v arch="$1" -v every="$EVERY" '!(($1, $3) in seen) || every == 1 { if ($2 == arch) print $1 } { seen[$1, $3] = 1 }' "$d/bodies"; }
 
-# Keys of an `a` target that no simulation executes, which must say so.
-exempt() { # PROFILE ARCH
-    local key
-    [[ $2 == *a ]] || return 0
-    for key in $(awk -v arch="$2" '$2 == arch { print $1 }' "$d/bodies"); do
-        ! grep -q wgmma "$BUILD/ptx/$key.sm_$2.ptx" || echo "$key"
-    done
-}
 kernels() { # PROFILE ARCH
-    local keys all new count key
-    exempt "$1" "$2" >"$d/exempt"
-    count=$(grep -c . "$d/exempt" || true)
-    keys=$(fresh "$2" | grep -vxFf "$d/exempt")
-    while read -r key; do
-        NOJIT_SIM_DEVICE=$1 "$BUILD/harness" --device cuda --filter "$key" >"$d/log" 2>&1 || true
-        if [[ $(counted) == *" 1 exempt; 0 launches,"* ]]; then
-            ok "$key of sm_$2 is exempt"
-        else
-            not_ok "$key of sm_$2 is exempt" "$(counted)"
-        fi
-    done <"$d/exempt"
+    local keys all new
+    keys=$(fresh "$2")
     all=$(grep -c " $2 " "$d/bodies")
     new=$(echo "$keys" | wc -l)
     if NOJIT_SIM_DEVICE=$1 "$BUILD/harness" --device cuda --filter "@($(echo "$keys" | paste -sd'|'))" >"$d/log" 2>&1 && clean &&
         grep -qE "^$new of [0-9]+ keys, [0-9]+ passed, 0 failed" "$d/log"; then
         ok "kernels on $1"
-        echo "     $(tail -n 1 "$d/log"); the PTX of $((all - new - count)) is that of an arch before; $(counted)"
+        echo "     $(tail -n 1 "$d/log"); the PTX of $((all - new)) is that of an arch before; $(counted)"
     else
         grep -E '^FAIL|RERUN' "$d/log" | head -n 5
         not_ok "kernels on $1" "$(tail -n 1 "$d/log"); $(counted)"

@@ -108,6 +108,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(eq_s16, "setp.eq.s16", 'i', 'b', (uint16_t)a == (uint16_t)b) \
     ROW(eq_s32, "setp.eq.s32", 'i', 'b', a == b) \
     ROW(eq_s64, "setp.eq.s64", 'i', 'b', A == B) \
+    ROW(ne_b32, "setp.ne.b32", 'i', 'b', a != b) \
     ROW(ne_s32, "setp.ne.s32", 'i', 'b', a != b) \
     ROW(ne_u32, "setp.ne.u32", 'i', 'b', a != b) \
     ROW(ne_s64, "setp.ne.s64", 'i', 'b', A != B) \
@@ -134,6 +135,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(mov_u64, "mov.u64", 'i', 'b', A) \
     ROW(mov_f64, "mov.f64", 'i', 'b', A) \
     ROW(cvta, "cvta.to.global.u64", 'i', 'b', A) \
+    ROW(cvta_param, "cvta.param.u64", 'i', 'b', A) \
     ROW(selp_b32, "selp.b32", 'i', 'b', c & 1 ? a : b) \
     ROW(selp_u32, "selp.u32", 'i', 'b', c & 1 ? a : b) \
     ROW(selp_f32, "selp.f32", 'i', 'b', c & 1 ? a : b) \

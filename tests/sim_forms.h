@@ -15,6 +15,9 @@ struct sim_module;
 /* sim_forms.c: every form with plain operands, against C; seen is called for every module. */
 void run_plain_forms(void (*seen)(const struct sim_module *module));
 
+/* sim_forms_sm90.c: those that sm_90 has of its own. */
+void run_sm90_forms(void (*seen)(const struct sim_module *module));
+
 uint64_t next_random(void);
 
 static inline float to_float(uint64_t bits)

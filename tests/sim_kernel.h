@@ -9,15 +9,17 @@
 
 #include "sim/machine.h"
 #include "sim/ptx.h"
+#include "sim/tensor_map.h"
 
-enum { KERNEL_PARAMS_MAX = 6, KERNEL_TEXT_BYTES = 8192 };
+enum { KERNEL_PARAMS_MAX = 6, KERNEL_TEXT_BYTES = 16384 };
 
-/* A launch of a kernel `k` of 64-bit parameters k_0, k_1, ... */
+/* A launch of a kernel `k` of 64-bit parameters k_0, k_1, ... and a map k_map. */
 struct kernel_launch {
-    const char *declarations, *body; /* the body need not end */
+    const char *bounds, *declarations, *body; /* the body need not end */
     uint32_t grid, block, dynamic_shared_bytes;
     uint64_t params[KERNEL_PARAMS_MAX];
     int param_count;
+    const struct sim_tensor_map *map; /* or NULL */
     struct sim_limits limits;
     struct sim_memory *memory;
 };
@@ -40,9 +42,12 @@ static inline void kernel_text(const struct kernel_launch *launch, char *text)
     for (int i = 0; i < launch->param_count; i++)
         used += snprintf(text + used, KERNEL_TEXT_BYTES - (size_t)used, "%s.param .u64 k_%d",
                          i ? ", " : "", i);
-    used +=
-        snprintf(text + used, KERNEL_TEXT_BYTES - (size_t)used, ")\n{\n%s%s\n%s\nret;\n}\n",
-                 KERNEL_REGISTERS, launch->declarations ? launch->declarations : "", launch->body);
+    if (launch->map)
+        used += snprintf(text + used, KERNEL_TEXT_BYTES - (size_t)used,
+                         "%s.param .align 64 .b8 k_map[128]", launch->param_count ? ", " : "");
+    used += snprintf(text + used, KERNEL_TEXT_BYTES - (size_t)used, ")%s\n{\n%s%s\n%s\nret;\n}\n",
+                     launch->bounds ? launch->bounds : "", KERNEL_REGISTERS,
+                     launch->declarations ? launch->declarations : "", launch->body);
     assert_true(used < KERNEL_TEXT_BYTES);
 }
 
@@ -73,6 +78,20 @@ static inline void note_met(const struct sim_module *module)
 /* Where a test wants to see what was decoded. */
 static void (*kernel_seen)(const struct sim_module *module);
 
+/* Returns the bytes of the parameters, as they lie. */
+static inline size_t kernel_params(const struct kernel_launch *launch,
+                                   const struct sim_entry *entry, unsigned char *params)
+{
+    size_t offset, bytes = (size_t)launch->param_count * 8;
+    memcpy(params, launch->params, bytes);
+    if (!launch->map)
+        return bytes;
+    sim_entry_param(entry, launch->param_count, &offset, &bytes);
+    assert_int_equal(bytes, sizeof *launch->map);
+    memcpy(params + offset, launch->map, bytes);
+    return offset + bytes;
+}
+
 /* 0, or -1 with the fault of the module or the launch. */
 static inline int kernel_run(const struct kernel_launch *launch, struct sim_fault *fault)
 {
@@ -85,9 +104,11 @@ static inline int kernel_run(const struct kernel_launch *launch, struct sim_faul
         kernel_seen(module);
     const uint32_t grid[3] = {launch->grid ? launch->grid : 1, 1, 1};
     const uint32_t block[3] = {launch->block ? launch->block : 32, 1, 1};
+    const struct sim_entry *entry = sim_module_entry(module, "k");
+    unsigned char params[8 * KERNEL_PARAMS_MAX + 64 + sizeof *launch->map] = {0};
+    const size_t bytes = kernel_params(launch, entry, params);
     const int rc =
-        sim_launch(sim_module_entry(module, "k"), grid, block, launch->dynamic_shared_bytes,
-                   launch->params, (size_t)launch->param_count * 8, launch->memory,
+        sim_launch(entry, grid, block, launch->dynamic_shared_bytes, params, bytes, launch->memory,
                    launch->limits.arch ? &launch->limits : &plenty, fault);
     sim_module_destroy(module);
     return rc;
@@ -120,6 +141,48 @@ static inline void *look(const struct sim_memory *memory, uint64_t address)
     const struct sim_allocation *allocation = sim_memory_find(memory, address, 1);
     assert_non_null(allocation);
     return allocation->host + (address - allocation->address);
+}
+
+/* A fault in a kernel of two buffers, k_0: 32 words, written; k_1: 32 words, of which the first 16 are
+ * written. */
+struct planted {
+    const char *name, *wrong, *right; /* bodies: the twin runs */
+    const char *declarations;
+    uint32_t block;
+    enum sim_fault_kind kind;
+    const char *says;
+};
+
+/* base: what is no part of the row. */
+static inline int run_planted(const struct planted *p, struct kernel_launch base, const char *body,
+                              struct sim_fault *fault)
+{
+    const uint32_t data[32] = {1, 2, 3};
+    struct sim_memory *own = base.memory ? NULL : sim_memory_create();
+    base.memory = base.memory ? base.memory : own;
+    assert_non_null(base.memory);
+    base.declarations = p->declarations;
+    base.body = body;
+    base.block = p->block;
+    base.param_count = 2;
+    base.params[0] = put(base.memory, data, sizeof data);
+    base.params[1] = put(base.memory, NULL, sizeof data);
+    const struct sim_allocation *half = sim_memory_find(base.memory, base.params[1], 128);
+    sim_memory_mark(half, half->address, 64);
+    const int rc = kernel_run(&base, fault);
+    sim_memory_destroy(own);
+    return rc;
+}
+
+static inline void check_planted(const struct planted *p, const struct kernel_launch *base)
+{
+    struct sim_fault fault;
+    const int rc = run_planted(p, *base, p->wrong, &fault);
+    if (rc == 0 || fault.kind != p->kind || !strstr(fault.text, p->says))
+        fail_msg("%s: %d \"%s\", expected %d \"%s\"", p->name, fault.kind, fault.text, p->kind,
+                 p->says);
+    if (run_planted(p, *base, p->right, &fault))
+        fail_msg("%s, its twin: %d \"%s\"", p->name, fault.kind, fault.text);
 }
 
 #endif

@@ -66,6 +66,9 @@ static const struct {
      "st.global.v4.u32 [%d2], {%r3, %r4, %r5, %r6};", 16},
     {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1];",
      "st.global.v4.f32 [%d2], {%r3, %r4, %r5, %r6};", 16},
+    {"ld.global.v2.u32 {%r3, %r4}, [%d1]; st.shared.u32 [%r1], %r3; st.shared.u32 [%r1+4], %r4;"
+     "ld.shared.v2.u32 {%r5, %r6}, [%r1]; ld.shared.v2.f32 {%r7, %r8}, [%r1];",
+     "st.global.u32 [%d2], %r5; st.global.u32 [%d2+4], %r8;", 8},
     {"ld.global.v4.f32 {%r3, %r4, %r5, %r6}, [%d1];",
      "st.global.cs.v4.u32 [%d2], {%r3, %r4, %r5, %r6};", 16},
     {"ld.global.u32 %r3, [%d1]; st.shared.u32 [%r1], %r3; ld.shared.u32 %r4, [%r1];",
@@ -396,17 +399,19 @@ static void test_packing(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
-    const uint64_t out = put(memory, NULL, 8);
+    const uint64_t out = put(memory, NULL, 12);
     const struct kernel_launch launch = {
         .body = "mov.u32 %r0, 0x12348765; { .reg .b16 low, high; mov.b32 {low, high}, %r0;"
                 "mov.b32 %r1, {high, low}; mov.u16 %h0, 7; mov.b32 %r2, {%h0, low}; }"
-                "ld.param.u64 %d0, [k_0]; st.global.u32 [%d0], %r1; st.global.u32 [%d0+4], %r2;",
+                "mov.b64 %d1, {%r2, 0x40000040}; shr.u64 %d2, %d1, 32; cvt.u32.u64 %r2, %d1;"
+                "cvt.u32.u64 %r3, %d2; ld.param.u64 %d0, [k_0]; st.global.u32 [%d0], %r1;"
+                "st.global.u32 [%d0+4], %r2; st.global.u32 [%d0+8], %r3;",
         .block = 1,
         .params = {out},
         .param_count = 1,
         .memory = memory};
     kernel_must_run(&launch);
-    const uint32_t want[2] = {0x87651234, 0x87650007};
+    const uint32_t want[3] = {0x87651234, 0x87650007, 0x40000040};
     assert_memory_equal(look(memory, out), want, sizeof want);
     sim_memory_destroy(memory);
 }
@@ -415,6 +420,12 @@ static void test_plain_forms(void **state)
 {
     (void)state;
     run_plain_forms(note_met);
+}
+
+static void test_sm90_forms(void **state)
+{
+    (void)state;
+    run_sm90_forms(note_met);
 }
 
 /* ---- nothing was left out ---- */
@@ -437,12 +448,13 @@ int main(void)
 {
     kernel_seen = note_met;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_forms),  cmocka_unit_test(test_where_a_thread_is),
-        cmocka_unit_test(test_memory_forms), cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_shuffles),     cmocka_unit_test(test_shuffle_in_branches),
-        cmocka_unit_test(test_divergence),   cmocka_unit_test(test_block_forms),
-        cmocka_unit_test(test_ldmatrix),     cmocka_unit_test(test_mma),
-        cmocka_unit_test(test_packing),      cmocka_unit_test(test_every_row_ran),
+        cmocka_unit_test(test_plain_forms),   cmocka_unit_test(test_where_a_thread_is),
+        cmocka_unit_test(test_memory_forms),  cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_shuffles),      cmocka_unit_test(test_shuffle_in_branches),
+        cmocka_unit_test(test_divergence),    cmocka_unit_test(test_block_forms),
+        cmocka_unit_test(test_ldmatrix),      cmocka_unit_test(test_mma),
+        cmocka_unit_test(test_packing),       cmocka_unit_test(test_sm90_forms),
+        cmocka_unit_test(test_every_row_ran),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

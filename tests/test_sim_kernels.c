@@ -8,6 +8,7 @@
 #include "../runtime/internal.h"
 #include "harness.h"
 #include "sim/machine.h"
+#include "sim/tensor_map.h"
 
 #include <fnmatch.h>
 
@@ -50,8 +51,42 @@ static int sim_backend_copy(nj_stream *s, void *dst, const void *src, size_t byt
 static char *read_ptx(const char *key, size_t *bytes)
 {
     char path[512];
-    snprintf(path, sizeof path, PTX_FOLDER "/%s.sm_%d.ptx", key, device.arch);
+    snprintf(path, sizeof path, PTX_FOLDER "/%s.sm_%d%s.ptx", key, device.arch,
+             device.arch == 90 ? "a" : "");
     return read_bytes(path, bytes);
+}
+
+static int sim_backend_has_kernel(const nj_context *ctx, uint32_t id)
+{
+    (void)ctx;
+    (void)id;
+    return 1;
+}
+
+/* As a driver lays a map out. */
+static int sim_backend_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of)
+{
+    const struct sim_tensor_map made = {
+        .address = (uint64_t)(uintptr_t)of->array,
+        .sizes = {(uint64_t)of->columns, (uint64_t)of->rows},
+        .row_bytes = (uint64_t)of->columns * MAP_ELEMENT_BYTES,
+        .box = {(uint32_t)of->tile_columns, (uint32_t)of->tile_rows},
+        .steps = {1, 1},
+        .rank = MAP_RANK,
+        .swizzle = MAP_SWIZZLE_128B};
+    (void)s;
+    (void)id;
+    memcpy(map, &made, sizeof made);
+    return 0;
+}
+
+/* Dynamic shared memory that the kernel wants on this arch. */
+static uint32_t shared_bytes_of(const struct nj_kernel *kernel, uint32_t asked)
+{
+    for (const struct nj_arch_shared *more = kernel->arch_shared; more && more->sm; more++)
+        if (more->sm == device.arch && more->bytes > asked)
+            return more->bytes;
+    return asked;
 }
 
 /* Overwrites every statement that begins so. */
@@ -85,9 +120,9 @@ static int sim_backend_launch(nj_stream *s, uint32_t id, const uint32_t grid[3],
                                       .registers_per_block = 65536,
                                       .shared_bytes_per_block = 227 << 10,
                                       .registers = 0};
-    const int rc =
-        sim_launch(sim_module_entry(device.module, kernel->entry), grid, block, shared_bytes,
-                   params, kernel->param_bytes, device.memory, &limits, &fault);
+    const int rc = sim_launch(sim_module_entry(device.module, kernel->entry), grid, block,
+                              shared_bytes_of(kernel, shared_bytes), params, kernel->param_bytes,
+                              device.memory, &limits, &fault);
     return rc ? nj_fail(s->ctx, NJ_E_DEVICE, "%s", fault.text) : 0;
 }
 
@@ -99,6 +134,8 @@ static uint32_t run_cases(int arch, const char *keys, const char *says)
     backend.free = sim_backend_free;
     backend.copy = sim_backend_copy;
     backend.launch = sim_backend_launch;
+    backend.has_kernel = sim_backend_has_kernel;
+    backend.tile_map = sim_backend_tile_map;
     const struct nj_options options = {.device = NJ_DEVICE_CPU};
     nj_context *ctx = NULL;
     nj_stream *stream = NULL;
@@ -151,15 +188,36 @@ static void test_kernels_of_sm_89(void **state)
         assert_int_equal(run_cases(89, keys[i], NULL), 0);
 }
 
+/* Products of warpgroups, clusters and the copy engine. */
+static void test_kernels_of_sm_90(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"attn_fwd.lp.*", "attn_bwd_dq.lp.*", "attn_bwd_dkv.lp.d64",
+                                      "gemm_swiglu.lp"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        assert_int_equal(run_cases(90, own[i], NULL), 0);
+}
+
 /* What a kernel loses when it loses its barriers. */
 static const struct {
+    int arch;
     const char *key, *left_out, *says;
 } planted[] = {
-    {"grad_sumsq.f32", "bar.sync", "of shared memory, which nothing wrote"},
-    {"kd_head.lp", "bar.sync", "of shared memory, which nothing wrote"},
-    {"attn_fwd.lp.d64", "bar.sync", "without a barrier between"},
-    {"attn_fwd.lp.d64", "cp.async.wait_all", "which a cp.async that nothing waited for writes"},
-    {"attn_fwd.lp.d64", "shfl.sync", "reads a register that nothing before it writes"},
+    {89, "grad_sumsq.f32", "bar.sync", "of shared memory, which nothing wrote"},
+    {89, "kd_head.lp", "bar.sync", "of shared memory, which nothing wrote"},
+    {89, "attn_fwd.lp.d64", "bar.sync", "without a barrier between"},
+    {89, "attn_fwd.lp.d64", "cp.async.wait_all", "which a cp.async that nothing waited for writes"},
+    {89, "attn_fwd.lp.d64", "shfl.sync", "reads a register that nothing before it writes"},
+    {90, "attn_fwd.lp.d64", "bar.sync", "without a barrier between"},
+    {90, "attn_fwd.lp.d64", "fence.proxy.async", "without a fence.proxy.async between"},
+    {90, "attn_fwd.lp.d64", "wgmma.wait_group", "which a wgmma that nothing waited for reads"},
+    {90, "attn_bwd_dkv.lp.d64", "bar.sync 1", "which a cp.async that nothing waited for writes"},
+    {90, "attn_bwd_dkv.lp.d64", "bar.sync \t0", "of shared memory, which"},
+    {90, "gemm_swiglu.lp", "@!done bra again", "which nothing wrote"},
+    {90, "gemm_swiglu.lp", "wgmma.wait_group.sync.aligned 1", "which a wgmma that nothing waited"},
+    {90, "gemm_swiglu.lp", "mbarrier.arrive.shared::cluster", "lacks 1 arrivals and 0 bytes"},
+    {90, "gemm_swiglu.lp", "mbarrier.arrive.expect_tx", "lacks 1 arrivals and -49152 bytes"},
+    {90, "gemm_swiglu.lp", "barrier.cluster", "of shared memory, which nothing wrote"},
 };
 
 static void test_planted_in_kernels(void **state)
@@ -167,9 +225,9 @@ static void test_planted_in_kernels(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
         device.left_out = planted[i].left_out;
-        if (run_cases(89, planted[i].key, planted[i].says) == 0)
-            fail_msg("%s without its %s: no case said \"%s\"", planted[i].key, planted[i].left_out,
-                     planted[i].says);
+        if (run_cases(planted[i].arch, planted[i].key, planted[i].says) == 0)
+            fail_msg("%s of sm_%d without its %s: no case said \"%s\"", planted[i].key,
+                     planted[i].arch, planted[i].left_out, planted[i].says);
     }
     device.left_out = NULL;
 }
@@ -179,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_of_sm_75),
         cmocka_unit_test(test_kernels_of_sm_89),
+        cmocka_unit_test(test_kernels_of_sm_90),
         cmocka_unit_test(test_planted_in_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

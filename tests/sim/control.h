@@ -23,6 +23,8 @@
 
 #include <stddef.h>
 
+#include "tensor_map.h"
+
 /* The last cuLaunchKernel. */
 struct sim_launched {
     const char *entry;
@@ -30,15 +32,6 @@ struct sim_launched {
     size_t param_bytes;
     unsigned char params[256];
 };
-
-/* What the simulated driver makes of a tensor map: what it was asked for. */
-struct sim_tensor_map {
-    unsigned long long address, sizes[2], row_bytes;
-    unsigned box[2], steps[2];
-    int type, rank, interleave, swizzle, promotion, fill;
-    unsigned char unused[56];
-};
-_Static_assert(sizeof(struct sim_tensor_map) == 128, "a tensor map has 128 bytes");
 
 enum { SIM_HANG = -1 };
 
@@ -54,7 +47,7 @@ struct sim_control {
     int modules;     /* loaded so far */
     int late;        /* of these, after the first launch */
     int ptx_refused; /* modules that were, or held nothing fitting but, PTX */
-    int exempt; /* modules whose PTX is not there or has instructions of one chip: they do not launch */
+    int exempt;      /* modules whose PTX is not there: they do not launch */
     struct sim_launched launch;
 };
 #define SIM_CONTROL "sim_control_state"

@@ -245,14 +245,13 @@ SIM_CALL(cuFuncSetAttribute, SIM_CONTEXT, (void *function, int attribute, int va
 
 static bool map_fits(const struct sim_tensor_map *m)
 {
-    enum { SWIZZLE_128B = 3, SWIZZLED_BYTES = 128, ELEMENT = 2 };
     for (int i = 0; i < 2; i++)
         if (m->sizes[i] == 0 || m->sizes[i] > 1ull << 32 || m->box[i] == 0 || m->box[i] > 256 ||
             m->steps[i] != 1)
             return false;
-    return m->rank == 2 && m->address % 16 == 0 && m->row_bytes % 16 == 0 &&
-           m->row_bytes >= m->sizes[0] * ELEMENT && m->swizzle == SWIZZLE_128B &&
-           m->box[0] * ELEMENT <= SWIZZLED_BYTES;
+    return m->rank == MAP_RANK && m->address % 16 == 0 && m->row_bytes % 16 == 0 &&
+           m->row_bytes >= m->sizes[0] * MAP_ELEMENT_BYTES && m->swizzle == MAP_SWIZZLE_128B &&
+           m->box[0] * MAP_ELEMENT_BYTES <= MAP_SWIZZLED_BYTES;
 }
 
 SIM_CALL(cuTensorMapEncodeTiled, SIM_STARTED,
@@ -262,7 +261,7 @@ SIM_CALL(cuTensorMapEncodeTiled, SIM_STARTED,
          (map, type, rank, address, sizes, strides, box, steps, interleave, swizzle, promotion,
           fill))
 {
-    if (rank != 2 || (uintptr_t)map % 64 != 0)
+    if (rank != MAP_RANK || (uintptr_t)map % 64 != 0)
         return CUDA_INVALID_VALUE;
     const struct sim_tensor_map m = {.address = (uint64_t)(uintptr_t)address,
                                      .sizes = {sizes[0], sizes[1]},
@@ -304,17 +303,7 @@ static bool same_params(const struct sim_loaded *m)
     return sim_entry_shared_bytes(m->entry) <= c->static_shared_bytes;
 }
 
-static int exempt(struct sim_loaded *m, const char *why)
-{
-    if (!m->exempt)
-        sim_control_state.exempt++;
-    m->exempt = true;
-    sim_say("%s: exempt: %s", m->cubin.entry, why);
-    return CUDA_NOT_SUPPORTED;
-}
-
-/* The PTX is read when a module is first launched: most runs use few of what they load. What an `a`
- * target has of its own (wgmma) the machine does not know: that is no fault of the kernel. */
+/* The PTX is read when a module is first launched: most runs use few of what they load. */
 static int decode(struct sim_loaded *m)
 {
     char why[256] = "";
@@ -327,14 +316,13 @@ static int decode(struct sim_loaded *m)
         return m->entry ? CUDA_SUCCESS : CUDA_INVALID_SOURCE;
     m->decoded = true;
     char *text = sim_ptx_of(m->code, m->code_bytes, &bytes, why);
-    if (!text)
-        return exempt(m, why);
-    const bool refused = sim_module_create(text, bytes, &m->machine, &fault) != 0;
-    if (refused && m->cubin.arch_specific == 1) {
-        free(text);
-        return exempt(m, fault.text);
+    if (!text) {
+        m->exempt = true;
+        sim_control_state.exempt++;
+        sim_say("%s: exempt: %s", name, why);
+        return CUDA_NOT_SUPPORTED;
     }
-    if (refused)
+    if (sim_module_create(text, bytes, &m->machine, &fault))
         sim_say("%s: %s", name, fault.text);
     else if (!(m->entry = sim_module_entry(m->machine, name)))
         sim_say("%s: is not in its PTX", name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exec.h: execution. A block runs on one thread of the host, its warps one after the other from
- * barrier to barrier. A warp is a set of groups of lanes, each with a place in the code; the group
- * that is furthest back runs, and groups that meet become one.
+ * exec.h: execution. A block runs on one thread of the host, its warps one after the other, each
+ * until it has to wait. A warp is a set of groups of lanes, each with a place in the code; the group
+ * that is furthest back runs, and groups that meet become one. The blocks of a cluster are one block
+ * here, with a rank for each of them.
  *
  * Not bit for bit as a GPU: NaNs have the host's bits, not 7fffffff; the approximations (ex2, lg2,
  * sin, cos, rsqrt, div.approx) are those of libm, closer than a GPU's; mma adds products to a float
@@ -15,8 +16,8 @@
 
 #include "ptx.h"
 
-enum { WARPS_MAX = 32 };
-/* Of a block's number in struct block's writer: more blocks than that share numbers. */
+enum { WARPS_MAX = 32, NAMED_MAX = 16, MBARRIERS_MAX = 32, WARPGROUP = 4 };
+/* Of a block's number in struct warp's writer: more blocks than that share numbers. */
 enum { WRITER_BLOCKS = (1 << 30) - 1 };
 /* Jumps of one warp after which a kernel is taken to hang. */
 enum { JUMPS_MAX = 1 << 24 };
@@ -25,6 +26,8 @@ struct launch {
     const struct sim_entry *entry;
     uint32_t grid[3], block[3];
     uint32_t threads, warps, shared_bytes; /* of a block */
+    uint32_t cluster, cluster_warps;       /* blocks of a cluster, and their warps */
+    uint32_t shared_stride;                /* from block to block of a cluster */
     const unsigned char *params;
     const struct sim_memory *memory;
     struct sim_fault *fault;     /* the first, kept by sim_fault_at() */
@@ -33,11 +36,35 @@ struct launch {
     uint32_t number;             /* counts launches */
 };
 
-enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_DONE };
+typedef void sim_stuck(struct warp *warp, const struct insn *insn, int lane);
+
+enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_WAITS, WARP_DONE };
+
+/* What a group waits for at its instruction: lanes of other groups, or another warp or copy. */
+enum group_waits { WAITS_NOT, WAITS_FOR_LANES, WAITS_FOR_OTHERS };
 
 struct group {
     uint32_t pc, mask;
-    bool waits; /* at an instruction that needs lanes of other groups */
+    enum group_waits waits;
+};
+
+/* Who accesses shared memory: warps, copies of the copy engine that arrive at one mbarrier, and the
+ * products (wgmma) of a warpgroup. */
+enum {
+    ACTOR_COPIES = WARPS_MAX,
+    ACTOR_PRODUCTS = ACTOR_COPIES + MBARRIERS_MAX,
+    ACTORS = ACTOR_PRODUCTS + WARPS_MAX / WARPGROUP
+};
+
+/* What comes before: accesses of each actor at a time below this; of products, their groups up to
+ * this one. */
+struct order {
+    uint32_t before[ACTORS];
+};
+
+/* Words that a thread wrote since its warp last let others go on: a fence.proxy.async is due. */
+struct unfenced {
+    uint32_t word, words, lane;
 };
 
 /* Bytes that cp.async has fetched and that are not in shared memory yet. */
@@ -50,34 +77,80 @@ struct warp {
     uintptr_t base[2]; /* of registers; of constants, less one: see sim_slot() */
     uint32_t pc, mask; /* of the group that runs */
     uint32_t leave_at; /* the group looks up from its code once pc is not below this */
-    bool full, waits;  /* mask is all lanes; as in struct group */
+    bool full;         /* mask is all lanes */
+    enum group_waits waits;
     _Alignas(64) uint32_t lanes[LANES]; /* mask, a word for each lane: all bits or none */
     struct group groups[LANES];         /* those that do not run */
     uint32_t group_count;
     uint32_t exists, live; /* lanes that were launched; that have not ended */
     enum warp_state state;
-    const struct insn *barrier; /* WARP_AT_BARRIER */
-    uint32_t first_thread;
-    uint32_t synced_at; /* time of the last bar.warp.sync */
+    const struct insn *barrier; /* WARP_AT_BARRIER, WARP_WAITS */
+    uint32_t seen;              /* WARP_WAITS: the block's events when its first group began to */
+    sim_stuck *stuck;           /* says why; NULL: no group waits for others */
+    int stuck_lane;
+    uint32_t index, first_thread, rank; /* index and thread: in the cluster */
+    uint32_t shared_at;                 /* where shared memory of its block begins */
+    size_t read_at;                     /* in the block's read[] */
+    struct order order;                 /* its own entry: time of the last bar.warp.sync */
+    struct unfenced *unfenced;
+    uint32_t unfenced_count, unfenced_room;
+    uint32_t product_groups; /* wgmma.commit_group */
+    uint32_t tried;          /* lanes whose last mbarrier.try_wait came too early */
+    uint32_t at_cluster;     /* lanes that have arrived at the cluster's barrier */
+    uint32_t resized;        /* setmaxnreg */
     struct transfer *transfers;
     uint32_t transfer_count, transfer_room;
     uint32_t batches[LANES]; /* cp.async.commit_group, by lane */
     uint64_t instructions;
     uint32_t left; /* jumps until it is taken to hang */
     const struct sim_allocation *recent;
+    uint64_t writer; /* what it notes of its writes to global memory: see exec_global.c */
     struct block *block;
+};
+
+/* bar.sync of one number. */
+struct named {
+    uint32_t arrived, expected; /* threads */
+    uint32_t sum;               /* of bar.red */
+};
+
+struct mbarrier {
+    uint32_t at;    /* byte of shared memory of the cluster */
+    uint32_t count; /* arrivals of a phase */
+    uint32_t phase, missing;
+    int64_t bytes; /* that copies still have to bring in this phase */
+    struct order running, done;
+};
+
+/* barrier.cluster. */
+struct cluster_barrier {
+    struct order running, done;
+};
+
+/* A copy of the copy engine under way to one block. */
+struct copy {
+    uint32_t to, bytes, mbarrier;
 };
 
 struct block {
     struct launch *launch;
-    uint32_t index[3];
-    uint64_t writer; /* what it notes of its writes to global memory: see exec_global.c */
+    uint32_t index[3]; /* of the first of a cluster */
     unsigned char *shared;
-    uint32_t *wrote, *read; /* a stamp for each word of shared memory: see exec_shared.c */
+    uint32_t *wrote, *read;  /* a stamp for each word of shared memory: see exec_record.c */
+    uint32_t *products_read; /* words of each warpgroup: the group of products that read it last */
+    uint32_t words;          /* of the shared memory of a cluster */
+    bool plain;              /* the entry needs nothing */
+    uint32_t readers; /* for each word read[] has a stamp of all, or of each warp of a block */
     uint32_t now, barrier_at, begin_at;
-    uint32_t barrier_sum; /* of bar.red */
-    bool stop;            /* after a fault */
+    uint32_t events; /* counts what a warp can have waited for */
+    bool stop;       /* after a fault */
     struct warp *warps;
+    struct named (*named)[NAMED_MAX]; /* of each block */
+    struct mbarrier *mbarriers;
+    uint32_t mbarrier_count;
+    struct cluster_barrier at_cluster;
+    struct copy *copies;
+    uint32_t copy_count, copy_room;
 };
 
 /* The value of a place, for all lanes. */
@@ -132,24 +205,67 @@ void sim_set_mask(struct warp *warp, uint32_t mask);
 void sim_run_guarded(struct warp *warp, const struct insn *insn);
 /* True if all of those lanes that live are here; if not, the group waits for them. */
 bool sim_gather(struct warp *warp, uint32_t lanes);
+/* The same for a collective instruction: all lanes of the warp must be there. False after a fault,
+ * too. */
+bool sim_is_whole(struct warp *warp, const struct insn *insn);
+/* The active lanes do this instruction again once something has happened in the block. If nothing can,
+ * stuck says what is missing. */
+void sim_wait(struct warp *warp, const struct insn *insn, sim_stuck *stuck);
 void sim_run_block(struct block *block);
 
-/* Shared memory. The address of lane's access: its bytes must lie in shared memory, aligned to
- * their count. Returns false after a fault. */
+/* The first of the four warps of a warpgroup. */
+static inline struct warp *sim_warpgroup(const struct warp *warp)
+{
+    return &warp->block->warps[warp->index / WARPGROUP * WARPGROUP];
+}
+
+/* At the end: warps of a warpgroup have done the same collective instructions, or a fault. */
+void sim_products_end(struct block *block);
+/* Before a block begins: nothing waits, and no mbarrier is there. */
+void sim_cluster_start(struct block *block);
+/* Copies of the copy engine that are under way arrive. */
+void sim_copies_arrive(struct block *block);
+
+void sim_order_join(struct order *order, const struct order *other);
+/* Lets go on who acquires `to`: what the warp did, and what came before that, comes before them. */
+void sim_order_release(struct warp *warp, struct order *to);
+/* A new point in time. */
+uint32_t sim_tick(struct block *block);
+
+/* Shared memory. The byte of the cluster's shared memory of lane's access, in *at: its bytes must lie
+ * in the block's, aligned to their count. Returns false after a fault. */
 bool sim_shared_at(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
-                   uint32_t bytes);
+                   uint32_t bytes, uint32_t *at);
 enum sim_shared_use {
     USE_PLAIN,
     USE_ATOMIC,
-    USE_IN_FLIGHT, /* a cp.async that is not waited for */
-    USE_ARRIVED    /* its end; kept as USE_PLAIN */
+    USE_IN_FLIGHT, /* a copy that is not waited for */
+    USE_FENCED,    /* a plain one that wgmma may read, after fence.proxy.async */
+    USE_ARRIVED    /* the end of a cp.async; kept as USE_PLAIN */
 };
+/* False after a fault: nothing wrote the word in this block, or what writes it is under way. */
+bool sim_shared_is_written(struct warp *warp, const struct insn *insn, int lane, uint32_t word);
 /* Notes accesses of words, and finds races and reads of what was not written. */
+bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
+                     uint32_t bytes);
 bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                       uint32_t bytes, enum sim_shared_use use);
 /* A read by which a word reaches several lanes, as ldmatrix does. */
 bool sim_shared_read_together(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                               uint32_t bytes);
+/* A use of an mbarrier, which must have been written before. */
+bool sim_shared_touch(struct warp *warp, const struct insn *insn, int lane, uint32_t at);
+/* The copy engine: words that it begins to write for an mbarrier, and that have arrived. */
+bool sim_shared_copy(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
+                     uint32_t bytes, uint32_t mbarrier);
+void sim_shared_copied(struct block *block, uint32_t at, uint32_t bytes);
+/* Words that a warp's part of a product reads until its group is waited for. */
+bool sim_shared_product(struct warp *warp, const struct insn *insn, uint32_t at, uint32_t bytes);
+/* fence.proxy.async of the active lanes; and their coming to a barrier, from where on others may go on
+ * and it is too late for that. */
+void sim_shared_fence(struct warp *warp);
+void sim_shared_let_go(struct warp *warp);
+/* A barrier of all warps. */
 void sim_shared_barrier(struct block *block);
 /* A point in time that orders what came before it in this warp. */
 void sim_shared_warp_barrier(struct warp *warp);

@@ -31,7 +31,7 @@ static void copy_async(struct warp *warp, const struct insn *insn)
     const uint32_t bytes = (uint32_t)insn->integer[2];
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
-        const uint32_t at = to[lane] + (uint32_t)insn->integer[0];
+        uint32_t at = to[lane] + (uint32_t)insn->integer[0];
         const uint64_t source = from[lane] + (uint64_t)(int64_t)insn->integer[1];
         unsigned char data[16] = {0};
         if (bytes > sizeof data || fetch[lane] > bytes) {
@@ -39,7 +39,7 @@ static void copy_async(struct warp *warp, const struct insn *insn)
                          fetch[lane], bytes);
             return;
         }
-        if (!sim_shared_at(warp, insn, lane, at, bytes) ||
+        if (!sim_shared_at(warp, insn, lane, at, bytes, &at) ||
             (fetch[lane] && !sim_global_read(warp, insn, lane, source, fetch[lane], bytes, data)) ||
             !sim_shared_write(warp, insn, lane, at, bytes, USE_IN_FLIGHT))
             return;

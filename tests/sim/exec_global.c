@@ -153,7 +153,7 @@ INLINE uint64_t halves_of(uint64_t address, uint32_t bytes)
 /* True if another block of this launch wrote to what is accessed. */
 INLINE bool is_foreign(const struct warp *warp, uint64_t writer, uint64_t halves)
 {
-    const uint64_t differ = writer ^ warp->block->writer;
+    const uint64_t differ = writer ^ warp->writer;
     return differ >> 32 == 0 && differ >> 2 != 0 && (writer & halves) != 0;
 }
 
@@ -204,7 +204,7 @@ INLINE bool claim_writers(struct warp *warp, const struct insn *insn, uint32_t b
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         const uint64_t halves = halves_of(span->at[lane], bytes);
-        const uint64_t mine = warp->block->writer | halves;
+        const uint64_t mine = warp->writer | halves;
         for (uint32_t i = 0; span->writers[lane] && i < words; i++) {
             uint64_t *writer = &span->writers[lane][i], before = writer_of(writer), after;
             do {
@@ -310,6 +310,7 @@ static const struct sim_opcode rows[] = {
     {"st.global.f32", "=Gr", store_32, GUARD_LANES},
     {"st.global.v2.u32", "=G{rr}", store_32_2, GUARD_LANES},
     {"st.global.v4.u32", "=G{rrrr}", store_32_4, GUARD_LANES},
+    {"st.global.v4.b32", "=G{rrrr}", store_32_4, GUARD_LANES},
     {"st.global.v4.f32", "=G{rrrr}", store_32_4, GUARD_LANES},
     {"st.global.cs.v4.u32", "=G{rrrr}", store_32_4, GUARD_LANES},
 };

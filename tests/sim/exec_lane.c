@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exec_lane.c: values that go from lane to lane. Every lane that a member mask names must come to
- * the same instruction, but for those that have ended, from which nothing may be taken.
+ * exec_lane.c: values that go from lane to lane, or that lanes make together. Every lane that a
+ * member mask names must come to the same instruction, but for those that have ended, from which
+ * nothing may be taken.
  */
 #include "exec.h"
 
@@ -67,8 +68,43 @@ static void shuffle_idx(struct warp *warp, const struct insn *insn)
     shuffle(warp, insn, SHUFFLE_IDX);
 }
 
+static void vote_any(struct warp *warp, const struct insn *insn)
+{
+    uint32_t *result = sim_slot(warp, insn->o[0]), set = 0;
+    const uint32_t *source = sim_slot(warp, insn->o[1]), *members = sim_slot(warp, insn->o[2]);
+    if (!gather_members(warp, insn, members))
+        return;
+    for (int lane = 0; lane < LANES; lane++)
+        set |= warp->lanes[lane] & source[lane] & UINT32_C(1) << lane;
+    EACH_LANE
+    {
+        const uint32_t any = set & members[lane] ? UINT32_MAX : 0;
+        result[lane] = warp->lanes[lane] ? any : result[lane];
+    }
+}
+
+static void reduce_max_s32(struct warp *warp, const struct insn *insn)
+{
+    int32_t *result = sim_slot(warp, insn->o[0]), most[LANES];
+    const int32_t *source = sim_slot(warp, insn->o[1]);
+    const uint32_t *members = sim_slot(warp, insn->o[2]);
+    if (!gather_members(warp, insn, members))
+        return;
+    for (int lane = 0; lane < LANES; lane++) {
+        most[lane] = INT32_MIN;
+        for (uint32_t left = members[lane] & warp->mask; left; left &= left - 1) {
+            const int32_t value = source[__builtin_ctz(left)];
+            most[lane] = value > most[lane] ? value : most[lane];
+        }
+    }
+    EACH_LANE
+    result[lane] = warp->lanes[lane] ? most[lane] : result[lane];
+}
+
 static const struct sim_opcode rows[] = {
+    {"redux.sync.max.s32", "r=rr", reduce_max_s32, GUARD_REFUSED},
     {"shfl.sync.bfly.b32", "r|p=rrrr", shuffle_bfly, GUARD_REFUSED},
     {"shfl.sync.idx.b32", "r|p=rrrr", shuffle_idx, GUARD_REFUSED},
+    {"vote.sync.any.pred", "p=pr", vote_any, GUARD_REFUSED},
 };
 SIM_TABLE(sim_lane_opcodes, rows);

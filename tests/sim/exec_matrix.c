@@ -8,25 +8,13 @@
 
 #include <string.h>
 
-/* All lanes must take part. */
-static bool is_whole(struct warp *warp, const struct insn *insn)
-{
-    if (!sim_gather(warp, UINT32_MAX))
-        return false;
-    if (warp->full)
-        return true;
-    sim_fault_at(warp, insn, __builtin_ctz(warp->mask), SIM_DIVERGENT_BARRIER,
-                 "needs all lanes of the warp, has %08x", warp->mask);
-    return false;
-}
-
 /* Four matrices of 8 rows of 16 bytes; lane 8 i + r says where row r of matrix i lies. */
 static bool read_matrices(struct warp *warp, const struct insn *insn, uint16_t (*rows)[8])
 {
     const uint32_t *base = sim_slot(warp, insn->o[4]);
     for (int lane = 0; lane < LANES; lane++) {
-        const uint32_t at = base[lane] + (uint32_t)insn->integer[0];
-        if (!sim_shared_at(warp, insn, lane, at, 16) ||
+        uint32_t at = base[lane] + (uint32_t)insn->integer[0];
+        if (!sim_shared_at(warp, insn, lane, at, 16, &at) ||
             !sim_shared_read_together(warp, insn, lane, at, 16))
             return false;
         memcpy(rows[lane], warp->block->shared + at, 16);
@@ -37,7 +25,7 @@ static bool read_matrices(struct warp *warp, const struct insn *insn, uint16_t (
 static void ldmatrix(struct warp *warp, const struct insn *insn)
 {
     uint16_t rows[LANES][8];
-    if (!is_whole(warp, insn) || !read_matrices(warp, insn, rows))
+    if (!sim_is_whole(warp, insn) || !read_matrices(warp, insn, rows))
         return;
     for (int i = 0; i < 4; i++) {
         uint32_t *result = sim_slot(warp, insn->o[i]);
@@ -49,7 +37,7 @@ static void ldmatrix(struct warp *warp, const struct insn *insn)
 static void ldmatrix_transposed(struct warp *warp, const struct insn *insn)
 {
     uint16_t rows[LANES][8];
-    if (!is_whole(warp, insn) || !read_matrices(warp, insn, rows))
+    if (!sim_is_whole(warp, insn) || !read_matrices(warp, insn, rows))
         return;
     for (int i = 0; i < 4; i++) {
         uint32_t *result = sim_slot(warp, insn->o[i]);
@@ -78,7 +66,7 @@ static inline __attribute__((always_inline)) void
 multiply(struct warp *warp, const struct insn *insn, int depth, float (*decode)(uint32_t))
 {
     float a[4][64], columns[64], b[16][8], c[16][8];
-    if (!is_whole(warp, insn))
+    if (!sim_is_whole(warp, insn))
         return;
     const sim_place *at_a = insn->o + 4, *at_b = at_a + depth / 4, *at_c = at_b + depth / 8;
     for (int i = 0; i < depth / 4; i++) /* rows from 8 (i % 2), k from 8 (i / 2) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * exec_move.c: values moved, packed, unpacked and chosen. A parameter is a constant, so ld.param
- * is a move; a global address is a generic one.
+ * is a move; a global address is a generic one, and so is a parameter's.
  */
 #include "exec.h"
 
@@ -23,6 +23,8 @@
     MOVE(OP, ld_param_f32, "ld.param.f32", "r=P", uint32_t) \
     MOVE(OP, ld_param_u64, "ld.param.u64", "l=Q", uint64_t) \
     MOVE(OP, cvta_to_global, "cvta.to.global.u64", "l=l", uint64_t) \
+    MOVE(OP, cvta_param, "cvta.param.u64", "l=l", uint64_t) \
+    OP(pack_b64, "mov.b64", "l={rr}", uint64_t, uint32_t, uint32_t, uint32_t, x | (uint64_t)y << 32) \
     OP(pack_b32, "mov.b32", "r={hh}", uint32_t, uint16_t, uint16_t, uint16_t, x | (uint32_t)y << 16) \
     OP(selp_b32, "selp.b32", "r=rrp", uint32_t, uint32_t, uint32_t, uint32_t, z ? x : y) \
     OP(selp_u32, "selp.u32", "r=rrp", uint32_t, uint32_t, uint32_t, uint32_t, z ? x : y) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * machine.c: launches. Each core of the host takes the next block of the grid, and has registers,
- * shared memory and constants of its own.
+ * machine.c: launches. Each core of the host takes the next block of the grid, or the next cluster of
+ * them, and has registers, shared memory and constants of its own.
  */
 #include "exec.h"
 
@@ -13,17 +13,19 @@
 #include <string.h>
 #include <time.h>
 
-enum { CORES_MAX = 64, REGISTER_GRAIN = 8, ALONE_NS = 200000 };
+enum { CORES_MAX = 64, REGISTER_GRAIN = 8, SHARED_GRAIN = 1024, ALONE_NS = 200000 };
 
 static struct sim_counts counts;
 static pthread_mutex_t counts_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What one core of the host needs to run blocks of a launch. */
+/* What one core of the host needs to run blocks of a launch, or clusters of them. */
 struct core {
     pthread_t thread;
     struct launch *launch;
     unsigned char *registers, *constants, *shared;
     uint32_t *stamps;
+    struct named (*named)[NAMED_MAX];
+    struct mbarrier *mbarriers;
     struct warp *warps;
     struct block block;
 };
@@ -49,15 +51,16 @@ void sim_fault_at(struct warp *warp, const struct insn *insn, int lane, enum sim
     warp->leave_at = 0;
     if (__atomic_exchange_n(&launch->faulted, 1, __ATOMIC_RELAXED))
         return;
-    const uint32_t thread = warp->first_thread + (uint32_t)lane;
+    const uint32_t thread =
+        warp->first_thread - warp->rank * launch->warps * LANES + (uint32_t)lane;
     const uint32_t x = launch->block[0], y = launch->block[1];
     struct sim_fault *fault = launch->fault;
     fault->kind = kind;
     const int used =
         snprintf(fault->text, sizeof fault->text,
                  "%s, line %u of the PTX, block (%u, %u, %u), thread (%u, %u, %u): %s ",
-                 launch->entry->name, insn->line, block->index[0], block->index[1], block->index[2],
-                 thread % x, thread / x % y, thread / x / y, insn->opcode->text);
+                 launch->entry->name, insn->line, block->index[0] + warp->rank, block->index[1],
+                 block->index[2], thread % x, thread / x % y, thread / x / y, insn->opcode->text);
     va_list args;
     va_start(args, format);
     vsnprintf(fault->text + used, sizeof fault->text - (size_t)used, format, args);
@@ -103,7 +106,8 @@ static void spread(unsigned char *to, char class, uint64_t value)
         memcpy(to + lane * class_lane_bytes(class), &value, class_lane_bytes(class));
 }
 
-static uint64_t constant_value(const struct core *core, const struct constant *constant)
+static uint64_t constant_value(const struct core *core, const struct constant *constant,
+                               uint32_t rank)
 {
     const struct launch *launch = core->launch;
     uint64_t value = 0;
@@ -114,7 +118,9 @@ static uint64_t constant_value(const struct core *core, const struct constant *c
         memcpy(&value, launch->params + constant->value, class_lane_bytes(constant->class));
         return value;
     case CONSTANT_CTAID:
-        return core->block.index[constant->value];
+        return core->block.index[constant->value] + (constant->value == 0 ? rank : 0);
+    case CONSTANT_RANK:
+        return rank;
     case CONSTANT_NCTAID:
         return launch->grid[constant->value];
     case CONSTANT_NTID:
@@ -123,14 +129,28 @@ static uint64_t constant_value(const struct core *core, const struct constant *c
     return 0;
 }
 
+static size_t round_up(size_t value, size_t align)
+{
+    return (value + align - 1) & ~(align - 1);
+}
+
+/* Of one block of a cluster. */
+static size_t constant_stride(const struct sim_entry *entry)
+{
+    return round_up(entry->constant_bytes + 1, SLOT_BYTES);
+}
+
 /* blocks: only what differs between blocks. */
 static void fill_constants(struct core *core, bool blocks)
 {
     const struct sim_entry *entry = core->launch->entry;
-    for (uint32_t i = 0; i < entry->constant_count; i++) {
-        const struct constant *c = &entry->constants[i];
-        if (!blocks || c->kind == CONSTANT_CTAID)
-            spread(core->constants + c->at, c->class, constant_value(core, c));
+    for (uint32_t rank = 0; rank < core->launch->cluster; rank++) {
+        unsigned char *to = core->constants + rank * constant_stride(entry);
+        for (uint32_t i = 0; i < entry->constant_count; i++) {
+            const struct constant *c = &entry->constants[i];
+            if (!blocks || c->kind == CONSTANT_CTAID)
+                spread(to + c->at, c->class, constant_value(core, c, rank));
+        }
     }
 }
 
@@ -138,7 +158,7 @@ static void fill_specials(const struct launch *launch, struct warp *warp)
 {
     uint32_t *registers = (uint32_t *)warp->base[0];
     for (uint32_t lane = 0; lane < LANES; lane++) {
-        const uint32_t thread = warp->first_thread + lane;
+        const uint32_t thread = warp->first_thread - warp->rank * launch->warps * LANES + lane;
         registers[LANES * SPECIAL_TID_X + lane] = thread % launch->block[0];
         registers[LANES * SPECIAL_TID_Y + lane] = thread / launch->block[0] % launch->block[1];
         registers[LANES * SPECIAL_TID_Z + lane] = thread / launch->block[0] / launch->block[1];
@@ -146,35 +166,53 @@ static void fill_specials(const struct launch *launch, struct warp *warp)
     }
 }
 
-static void start_warp(struct core *core, uint32_t index)
+/* groups: of products that warps have begun in the blocks before. */
+static void start_warp(struct core *core, uint32_t index, uint32_t groups)
 {
     struct warp *warp = &core->warps[index];
-    const uint32_t lanes = core->launch->threads - index * LANES;
+    const uint32_t lanes = core->launch->threads - index % core->launch->warps * LANES;
     warp->exists = lanes >= LANES ? UINT32_MAX : (UINT32_C(1) << lanes) - 1;
     warp->live = warp->exists;
     warp->pc = 0;
     warp->leave_at = UINT32_MAX;
     warp->group_count = 0;
     warp->state = WARP_READY;
-    warp->synced_at = 0;
-    warp->transfer_count = 0;
+    warp->transfer_count = warp->unfenced_count = 0;
+    warp->order.before[index] = 0;
+    if (core->launch->entry->needs) {
+        memset(warp->order.before, 0, ACTOR_PRODUCTS * sizeof *warp->order.before);
+        for (int i = ACTOR_PRODUCTS; i < ACTORS; i++)
+            warp->order.before[i] = groups;
+        warp->product_groups = groups;
+        warp->tried = warp->at_cluster = warp->resized = 0;
+    }
     warp->left = JUMPS_MAX;
     sim_set_mask(warp, warp->exists);
 }
 
+/* number: of the block, or of the first of a cluster. */
 static void run_one_block(struct core *core, uint64_t number)
 {
     struct block *block = &core->block;
-    const uint32_t *grid = core->launch->grid;
+    const struct launch *launch = core->launch;
+    const uint32_t *grid = launch->grid;
+    uint32_t groups = 0;
     block->index[0] = (uint32_t)(number % grid[0]);
     block->index[1] = (uint32_t)(number / grid[0] % grid[1]);
     block->index[2] = (uint32_t)(number / grid[0] / grid[1]);
-    block->writer = (uint64_t)core->launch->number << 32 | (number & WRITER_BLOCKS) << 2;
     fill_constants(core, true);
     sim_shared_barrier(block);
     block->begin_at = block->now;
-    for (uint32_t i = 0; i < core->launch->warps; i++)
-        start_warp(core, i);
+    for (uint32_t i = 0; i < launch->cluster_warps; i++) {
+        struct warp *warp = &core->warps[i];
+        warp->writer = (uint64_t)launch->number << 32 | ((number + warp->rank) & WRITER_BLOCKS)
+                                                            << 2;
+        groups = warp->product_groups >= groups ? warp->product_groups + 1 : groups;
+    }
+    for (uint32_t i = 0; i < launch->cluster_warps; i++)
+        start_warp(core, i, groups);
+    if (launch->entry->needs)
+        sim_cluster_start(block);
     sim_run_block(block);
 }
 
@@ -193,7 +231,7 @@ static bool run_blocks(struct core *core, uint64_t until_ns)
         const uint64_t number = __atomic_fetch_add(&launch->next_block, 1, __ATOMIC_RELAXED);
         if (number >= launch->blocks || __atomic_load_n(&launch->faulted, __ATOMIC_RELAXED))
             return false;
-        run_one_block(core, number);
+        run_one_block(core, number * launch->cluster);
     }
     return true;
 }
@@ -204,39 +242,69 @@ static void *run_core(void *core)
     return NULL;
 }
 
-static size_t round_up(size_t value, size_t align)
+static void prepare_warp(struct core *core, uint32_t index, size_t register_bytes)
 {
-    return (value + align - 1) & ~(align - 1);
+    const struct launch *launch = core->launch;
+    struct warp *warp = &core->warps[index];
+    warp->index = index;
+    warp->first_thread = index * LANES;
+    warp->rank = index / launch->warps;
+    warp->shared_at = warp->rank * launch->shared_stride;
+    if (core->block.readers > 1)
+        warp->read_at = (size_t)(index - warp->rank) * (launch->shared_stride / 4);
+    warp->base[0] = (uintptr_t)core->registers + register_bytes * index;
+    warp->base[1] = (uintptr_t)core->constants + warp->rank * constant_stride(launch->entry) - 1;
+    warp->block = &core->block;
+    fill_specials(launch, warp);
+}
+
+/* What a block keeps of shared memory, of which it has so many words. */
+static int prepare_record(struct core *core, size_t words)
+{
+    const struct launch *launch = core->launch;
+    struct block *block = &core->block;
+    const bool order = launch->entry->needs & NEEDS_ORDER;
+    const bool products = launch->entry->needs & NEEDS_PRODUCTS;
+    const size_t readers = order ? launch->warps : 1;
+    const size_t groups = products ? launch->cluster_warps / WARPGROUP : 0;
+    core->stamps = calloc((1 + readers + groups) * words, sizeof *core->stamps);
+    core->named = calloc(launch->cluster, sizeof *core->named);
+    core->mbarriers = calloc(order ? MBARRIERS_MAX : 1, sizeof *core->mbarriers);
+    if (!core->stamps || !core->named || !core->mbarriers)
+        return -1;
+    *block = (struct block){.launch = core->launch,
+                            .shared = core->shared,
+                            .wrote = core->stamps,
+                            .read = core->stamps + words,
+                            .words = (uint32_t)words,
+                            .plain = launch->entry->needs == 0,
+                            .readers = (uint32_t)readers,
+                            .warps = core->warps,
+                            .named = core->named,
+                            .mbarriers = core->mbarriers};
+    if (products)
+        block->products_read = block->read + readers * words;
+    return 0;
 }
 
 static int prepare_core(struct core *core, struct launch *launch)
 {
     const struct sim_entry *entry = launch->entry;
-    const size_t warp_bytes = round_up(entry->register_bytes, SLOT_BYTES);
-    const size_t words = launch->shared_bytes / 4 + 1;
+    const size_t register_bytes = round_up(entry->register_bytes, SLOT_BYTES);
+    const size_t warps = launch->cluster_warps;
+    const size_t shared = (size_t)launch->cluster * launch->shared_stride;
     core->launch = launch;
-    core->registers = aligned_alloc(SLOT_BYTES, warp_bytes * launch->warps);
-    core->constants = aligned_alloc(SLOT_BYTES, round_up(entry->constant_bytes + 1, SLOT_BYTES));
-    core->shared = aligned_alloc(SLOT_BYTES, round_up(launch->shared_bytes + 1, SLOT_BYTES));
-    core->stamps = calloc(2 * words, sizeof *core->stamps);
-    core->warps = aligned_alloc(SLOT_BYTES, launch->warps * sizeof *core->warps);
+    core->registers = aligned_alloc(SLOT_BYTES, register_bytes * warps);
+    core->constants = aligned_alloc(SLOT_BYTES, constant_stride(entry) * launch->cluster);
+    core->shared = aligned_alloc(SLOT_BYTES, shared);
+    core->warps = aligned_alloc(SLOT_BYTES, round_up(warps * sizeof *core->warps, SLOT_BYTES));
     if (core->warps)
-        memset(core->warps, 0, launch->warps * sizeof *core->warps);
-    if (!core->registers || !core->constants || !core->shared || !core->stamps || !core->warps)
+        memset(core->warps, 0, warps * sizeof *core->warps);
+    if (!core->registers || !core->constants || !core->shared || !core->warps ||
+        prepare_record(core, shared / 4))
         return -1;
-    core->block = (struct block){.launch = launch,
-                                 .shared = core->shared,
-                                 .wrote = core->stamps,
-                                 .read = core->stamps + words,
-                                 .warps = core->warps};
-    for (uint32_t i = 0; i < launch->warps; i++) {
-        struct warp *warp = &core->warps[i];
-        warp->base[0] = (uintptr_t)core->registers + warp_bytes * i;
-        warp->base[1] = (uintptr_t)core->constants - 1;
-        warp->first_thread = i * LANES;
-        warp->block = &core->block;
-        fill_specials(launch, warp);
-    }
+    for (uint32_t i = 0; i < warps; i++)
+        prepare_warp(core, i, register_bytes);
     fill_constants(core, false);
     return 0;
 }
@@ -244,15 +312,19 @@ static int prepare_core(struct core *core, struct launch *launch)
 static void release_core(struct core *core)
 {
     pthread_mutex_lock(&counts_lock);
-    for (uint32_t i = 0; core->warps && i < core->launch->warps; i++) {
+    for (uint32_t i = 0; core->warps && i < core->launch->cluster_warps; i++) {
         counts.warp_instructions += core->warps[i].instructions;
         free(core->warps[i].transfers);
+        free(core->warps[i].unfenced);
     }
     pthread_mutex_unlock(&counts_lock);
     free(core->registers);
     free(core->constants);
     free(core->shared);
     free(core->stamps);
+    free(core->named);
+    free(core->mbarriers);
+    free(core->block.copies);
     free(core->warps);
 }
 
@@ -330,6 +402,24 @@ static int check_size(const struct launch *launch, const struct sim_limits *limi
     return 0;
 }
 
+static int check_cluster(const struct launch *launch)
+{
+    const struct sim_entry *entry = launch->entry;
+    if (launch->grid[0] % launch->cluster)
+        return fault_set(launch->fault, SIM_BAD_LAUNCH,
+                         "%s: %u blocks along axis 0, it is compiled for clusters of %u",
+                         entry->name, launch->grid[0], launch->cluster);
+    if (launch->cluster_warps > WARPS_MAX)
+        return fault_set(launch->fault, SIM_BAD_LAUNCH,
+                         "%s: %u threads a block, the machine keeps at most %d in a cluster",
+                         entry->name, launch->threads, WARPS_MAX * LANES);
+    if (entry->needs & NEEDS_PRODUCTS && launch->threads % (WARPGROUP * LANES))
+        return fault_set(launch->fault, SIM_BAD_LAUNCH,
+                         "%s: %u threads a block, which are no whole warpgroups", entry->name,
+                         launch->threads);
+    return 0;
+}
+
 static int check_resources(const struct launch *launch, const struct sim_limits *limits,
                            uint32_t dynamic_shared_bytes, size_t param_bytes)
 {
@@ -362,9 +452,12 @@ static struct launch describe(const struct sim_entry *entry, const uint32_t grid
                             .block = {block[0], block[1], block[2]},
                             .threads = block[0] * block[1] * block[2],
                             .fault = fault,
-                            .blocks = (uint64_t)grid[0] * grid[1] * grid[2]};
+                            .cluster = entry->cluster};
+    launch.blocks = (uint64_t)grid[0] * grid[1] * grid[2] / launch.cluster;
     launch.warps = (launch.threads + LANES - 1) / LANES;
+    launch.cluster_warps = launch.warps * launch.cluster;
     launch.shared_bytes = (uint32_t)entry->dynamic_at + dynamic_shared_bytes;
+    launch.shared_stride = (uint32_t)round_up(launch.shared_bytes + 1, SHARED_GRAIN);
     return launch;
 }
 
@@ -374,7 +467,7 @@ int sim_check_launch(const struct sim_entry *entry, const uint32_t grid[3], cons
 {
     const struct launch launch = describe(entry, grid, block, dynamic_shared_bytes, fault);
     *fault = (struct sim_fault){SIM_OK, ""};
-    if (check_size(&launch, limits))
+    if (check_size(&launch, limits) || check_cluster(&launch))
         return -1;
     return check_resources(&launch, limits, dynamic_shared_bytes, param_bytes);
 }

@@ -16,15 +16,16 @@ enum sim_fault_kind {
     SIM_NO_MEMORY,         /* of the host */
     SIM_BAD_PTX,           /* text that does not parse, an opcode or operand that is not known */
     SIM_BAD_LAUNCH,        /* more blocks, threads or shared memory than there are; parameters of
-                              another size */
+                              another size; blocks that are no whole clusters */
     SIM_NO_REGISTERS,      /* a block needs more than there are */
     SIM_ILLEGAL_ADDRESS,   /* outside of every allocation, of the block's shared memory, of local
                               memory or of the parameters */
     SIM_MISALIGNED,        /* an address that is no multiple of the access */
     SIM_UNWRITTEN,         /* a read of bytes that nothing wrote */
     SIM_SHARED_RACE,       /* two threads, one of them writing, without a barrier between: in shared
-                              memory, or, of two blocks of a launch, in global memory */
-    SIM_DIVERGENT_BARRIER, /* a barrier that not all of its threads reach */
+                              memory, or, of two blocks of a launch, in global memory; a thread and
+                              wgmma or the copy engine */
+    SIM_DIVERGENT_BARRIER, /* a barrier that not all of its threads reach, a wait that nothing ends */
     SIM_TRAP               /* trap, or a loop that outlasts the limit of instructions */
 };
 

@@ -16,23 +16,32 @@ struct warp;
 struct insn;
 typedef void (*sim_run)(struct warp *warp, const struct insn *insn);
 
+enum {
+    /* Who obeys @p: the caller, which leaves only its lanes; run itself; nobody. */
+    GUARD_LANES,
+    GUARD_OWN,
+    GUARD_REFUSED,
+    GUARD = 3,
+    /* What an entry with such an instruction needs the machine to keep, which costs time. */
+    NEEDS_ORDER = 4, /* what each warp is ordered after: it orders less than all warps of a block */
+    NEEDS_PRODUCTS = 8 /* what wgmma reads and has not read yet */
+};
+
 /* A form that the machine executes. operands: results, '=', sources, each one letter:
  *   p h r l  register of 1, 16, 32 or 64 bits; as a source also a literal or a special register
  *   i        integer in the text          L  label
  *   G        [64-bit register + integer]: global memory
  *   S        [32-bit register or shared variable + integer]: shared memory
+ *   T        [64-bit register, {32-bit register, 32-bit register}]: a tile of a tensor map
  *   P Q      [parameter + integer], of which 32 or 64 bits are read
- *   {rr}     vector                        |  second result */
+ *   {rr}     vector                        |  second result
+ *   {r*64}   vector of 64 results          +  before such: results that are sources, too
+ *   0 1 _    stand in the text */
 struct sim_opcode {
     const char *text;
     const char *operands;
     sim_run run;
-    enum {
-        GUARD_LANES,
-        GUARD_OWN,
-        GUARD_REFUSED
-    } guard; /* who obeys @p: the caller, which leaves
-                                                             only its lanes; run itself; nobody */
+    unsigned how; /* one of GUARD, and what it needs */
 };
 
 /* Every exec_*.c has a table of its own. */
@@ -42,7 +51,7 @@ struct sim_opcode_table {
 };
 extern const struct sim_opcode_table sim_convert_opcodes, sim_float_opcodes, sim_integer_opcodes,
     sim_move_opcodes, sim_global_opcodes, sim_shared_opcodes, sim_async_opcodes, sim_flow_opcodes,
-    sim_lane_opcodes, sim_matrix_opcodes;
+    sim_lane_opcodes, sim_matrix_opcodes, sim_cluster_opcodes, sim_wgmma_opcodes;
 
 /* The first row of that text at or after *from (0 at first), or NULL; *from becomes the one after. */
 const struct sim_opcode *sim_opcode_find(const char *text, size_t length, size_t *from);
@@ -54,7 +63,7 @@ struct insn {
     sim_run run;
     const struct sim_opcode *opcode;
     int32_t integer[3]; /* i, and those of G and S, in order */
-    uint32_t target;    /* L: index of an instruction */
+    uint32_t target;    /* L: index of an instruction; {r*64}: of the first in the entry's wide[] */
     uint32_t line;
     sim_place guard; /* of @p */
     bool guarded, guard_inverted;
@@ -67,8 +76,12 @@ enum constant_kind {
     CONSTANT_PARAM,   /* bytes at value in the parameter block */
     CONSTANT_CTAID,   /* value: 0 to 2 for x to z */
     CONSTANT_NCTAID,
-    CONSTANT_NTID
+    CONSTANT_NTID,
+    CONSTANT_RANK /* of the block in its cluster */
 };
+
+/* Where parameters lie whose address is taken. */
+#define PARAM_WINDOW UINT64_C(0x7000000000000000)
 
 struct constant {
     enum constant_kind kind;
@@ -88,6 +101,9 @@ struct sim_entry {
     char *name;
     struct insn *code;
     uint32_t code_count;
+    sim_place *wide; /* operands of instructions with many */
+    uint32_t wide_count;
+    unsigned needs; /* NEEDS_... of its instructions */
     struct constant *constants;
     uint32_t constant_count, constant_bytes;
     struct param *params;
@@ -97,6 +113,7 @@ struct sim_entry {
     size_t dynamic_at;       /* where dynamic shared memory begins */
     uint32_t register_bytes; /* of a warp */
     uint32_t threads_max;    /* .maxntid, 0: none */
+    uint32_t cluster;        /* blocks in a row that make a cluster */
 };
 
 struct sim_module {
@@ -112,6 +129,18 @@ static inline uint32_t class_lane_bytes(char class)
 static inline uint32_t class_bytes(char class)
 {
     return LANES * class_lane_bytes(class);
+}
+
+/* How many operands of one letter stand at `at` in a row's operands: of "*64", which it then passes,
+ * so many. */
+static inline uint32_t operand_count(const char **at)
+{
+    uint32_t count = 0;
+    if ((*at)[1] != '*')
+        return 1;
+    for (++*at; (*at)[1] >= '0' && (*at)[1] <= '9'; ++*at)
+        count = 10 * count + (uint32_t)((*at)[1] - '0');
+    return count;
 }
 
 /* Gives the registers of a decoded entry their places: places are numbers of registers, times two,

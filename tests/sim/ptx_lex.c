@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ptx_lex.c: PTX text as tokens. A word takes the dots and colons that opcodes hold; the colon of a
- * label stands alone.
+ * ptx_lex.c: PTX text as tokens. A word takes the dots and double colons that opcodes hold; the colon
+ * of a label stands alone.
  */
 #include "ptx_lex.h"
 
@@ -11,6 +11,14 @@
 static bool is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.' || c == '%';
+}
+
+/* Characters at `at` that go on with a word: 0, 1, or 2 for "::". */
+static int word_part(const char *at, const char *end)
+{
+    if (at < end && is_word(*at))
+        return 1;
+    return end - at > 2 && at[0] == ':' && at[1] == ':' && is_word(at[2]) ? 2 : 0;
 }
 
 static void skip_space(struct lexer *lexer)
@@ -93,8 +101,8 @@ void lexer_next(struct lexer *lexer)
         lex_number(lexer, first);
     } else if (is_word(*first)) {
         token->kind = TOKEN_WORD;
-        while (lexer->at < lexer->end && is_word(*lexer->at))
-            lexer->at++;
+        for (int part = 1; part; part = word_part(lexer->at, lexer->end))
+            lexer->at += part;
     } else if (*first == '"') {
         const char *stop = memchr(first + 1, '"', (size_t)(lexer->end - first - 1));
         token->kind = stop ? TOKEN_STRING : TOKEN_BAD;

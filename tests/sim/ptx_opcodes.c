@@ -12,7 +12,7 @@
 static const struct sim_opcode_table *const tables[] = {
     &sim_convert_opcodes, &sim_float_opcodes,  &sim_integer_opcodes, &sim_move_opcodes,
     &sim_global_opcodes,  &sim_shared_opcodes, &sim_async_opcodes,   &sim_flow_opcodes,
-    &sim_lane_opcodes,    &sim_matrix_opcodes,
+    &sim_lane_opcodes,    &sim_matrix_opcodes, &sim_cluster_opcodes, &sim_wgmma_opcodes,
 };
 
 enum { ROWS_MAX = 512 };

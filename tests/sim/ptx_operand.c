@@ -71,7 +71,7 @@ static const struct {
     {"%ctaid.y", -1, CONSTANT_CTAID, 1}, {"%nctaid.y", -1, CONSTANT_NCTAID, 1},
     {"%ctaid.z", -1, CONSTANT_CTAID, 2}, {"%nctaid.z", -1, CONSTANT_NCTAID, 2},
     {"%ntid.x", -1, CONSTANT_NTID, 0},   {"%ntid.y", -1, CONSTANT_NTID, 1},
-    {"%ntid.z", -1, CONSTANT_NTID, 2},
+    {"%ntid.z", -1, CONSTANT_NTID, 2},   {"%cluster_ctarank", -1, CONSTANT_RANK, 0},
 };
 
 /* Returns 1 if the token names no special register. */
@@ -130,6 +130,11 @@ static int source_place(struct parser *parser, char class, sim_place *place)
     if (is_shared(symbol) && class != 'p' && class != 'h') {
         lexer_next(&parser->lexer);
         return constant_place(parser, CONSTANT_LITERAL, class, shared_at(parser, symbol), place);
+    }
+    if (symbol && symbol->kind == SYMBOL_PARAM && class == 'l') {
+        lexer_next(&parser->lexer);
+        return constant_place(parser, CONSTANT_LITERAL, class,
+                              PARAM_WINDOW + parser->entry->params[symbol->first].offset, place);
     }
     return register_place(parser, class, place);
 }
@@ -214,14 +219,52 @@ static int read_label(struct parser *parser)
     return 0;
 }
 
+/* [map, {column, row}] */
+static int tile_address(struct parser *parser, sim_place *place)
+{
+    if (parse_mark(parser, "[") || register_place(parser, 'l', &place[0]) ||
+        parse_mark(parser, ",") || parse_mark(parser, "{") ||
+        source_place(parser, 'r', &place[1]) || parse_mark(parser, ",") ||
+        source_place(parser, 'r', &place[2]) || parse_mark(parser, "}"))
+        return -1;
+    return parse_mark(parser, "]");
+}
+
+/* So many results of 32 bits, which go to the entry's wide operands. */
+static int wide_results(struct parser *parser, struct insn *insn, uint32_t count)
+{
+    struct sim_entry *entry = parser->entry;
+    insn->target = entry->wide_count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i && parse_mark(parser, ","))
+            return -1;
+        if (parse_grow(parser, &entry->wide, entry->wide_count, sizeof *entry->wide) ||
+            register_place(parser, 'r', &entry->wide[entry->wide_count]))
+            return -1;
+        entry->wide_count++;
+    }
+    return 0;
+}
+
+/* The integer that the row asks for. */
+static int fixed_integer(struct parser *parser, char digit)
+{
+    const struct token *token = &parser->lexer.token;
+    if (token->kind != TOKEN_INTEGER || token->value != (uint64_t)(digit - '0'))
+        return wrong(parser,
+                     digit == '0' ? "0, the one that is known" : "1, the one that is known");
+    lexer_next(&parser->lexer);
+    return 0;
+}
+
 /* Operands as a row spells them, up to the semicolon. */
 static int read_row(struct parser *parser, struct insn *insn, const struct sim_opcode *row)
 {
     uint32_t places = 0, integers = 0;
     bool result = strchr(row->operands, '=') != NULL, apart = false;
     for (const char *c = row->operands; *c; c++) {
-        if (*c == '=') {
-            result = false;
+        if (*c == '=' || *c == '+') {
+            result = *c == '+';
             continue;
         }
         const bool closes = *c == '}' || *c == '|';
@@ -230,8 +273,14 @@ static int read_row(struct parser *parser, struct insn *insn, const struct sim_o
         apart = *c != '{' && *c != '|';
         sim_place *place = &insn->o[places];
         int rc;
-        if (strchr("{}|", *c))
+        if (strchr("{}|_", *c))
             rc = parse_mark(parser, (char[]){*c, 0});
+        else if (*c == '0' || *c == '1')
+            rc = fixed_integer(parser, *c);
+        else if (c[1] == '*')
+            rc = wide_results(parser, insn, operand_count(&c));
+        else if (*c == 'T')
+            places += 3, rc = tile_address(parser, place);
         else if (*c == 'i')
             rc = read_integer(parser, 0, &insn->integer[integers++]);
         else if (*c == 'L')
@@ -262,13 +311,14 @@ int parse_guard(struct parser *parser, struct insn *insn)
 int parse_operands(struct parser *parser, struct insn *insn, const struct token *text)
 {
     const struct lexer start = parser->lexer;
-    const uint32_t jumps = parser->jump_count;
+    const uint32_t jumps = parser->jump_count, wide = parser->entry->wide_count;
     size_t from = 0;
     const struct sim_opcode *row;
     int rc = 1;
     while (rc && (row = sim_opcode_find(text->text, text->length, &from))) {
         parser->lexer = start;
         parser->jump_count = jumps;
+        parser->entry->wide_count = wide;
         insn->opcode = row;
         rc = read_row(parser, insn, row);
         if (rc && parser->fault->kind == SIM_NO_MEMORY)
@@ -277,7 +327,7 @@ int parse_operands(struct parser *parser, struct insn *insn, const struct token 
     if (rc == 1)
         return parse_bad(parser, "opcode %.*s is not known to the machine",
                          (int)strcspn(text->text, " \t\r\n;"), text->text);
-    if (!rc && insn->guarded && insn->opcode->guard == GUARD_REFUSED)
+    if (!rc && insn->guarded && (insn->opcode->how & GUARD) == GUARD_REFUSED)
         return parse_bad(parser, "opcode %s under a predicate is not known to the machine",
                          insn->opcode->text);
     return rc;

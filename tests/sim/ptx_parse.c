@@ -222,12 +222,12 @@ static int read_shared(struct parser *parser, bool dynamic)
     return add_symbol(parser, symbol) || parse_mark(parser, ";") ? -1 : 0;
 }
 
-/* .param .TYPE [.ptr [.SPACE] .align N] name */
+/* .param .TYPE [.ptr [.SPACE] .align N] name, or .param .align N .b8 name[count] */
 static int read_param(struct parser *parser)
 {
     struct sim_entry *entry = parser->entry;
-    uint32_t align;
-    if (parse_mark(parser, ".param"))
+    uint32_t align, bytes_align, count = 1;
+    if (parse_mark(parser, ".param") || read_align(parser, &bytes_align))
         return -1;
     const int type = read_type(parser);
     if (type < 0)
@@ -242,13 +242,19 @@ static int read_param(struct parser *parser)
     struct token name;
     if (read_name(parser, &name))
         return -1;
-    if (types[type].bytes == 0 || token_is(&parser->lexer.token, "["))
+    if (bytes_align &&
+        (parse_mark(parser, "[") || read_count(parser, &count) || parse_mark(parser, "]")))
+        return -1;
+    if (types[type].bytes == 0 || (types[type].bytes == 1) != (bytes_align != 0))
         return parse_bad(parser, "a parameter that is no number is not known");
     if (parse_grow(parser, &entry->params, (uint32_t)entry->param_count, sizeof *entry->params))
         return -1;
-    const size_t offset = round_up(entry->param_bytes, types[type].bytes);
-    entry->params[entry->param_count] = (struct param){offset, types[type].bytes};
-    entry->param_bytes = offset + types[type].bytes;
+    const size_t bytes = (size_t)count * types[type].bytes;
+    align = bytes_align ? bytes_align : (uint32_t)bytes;
+    const size_t offset =
+        round_up(parser->params_at + entry->param_bytes, align) - parser->params_at;
+    entry->params[entry->param_count] = (struct param){offset, bytes};
+    entry->param_bytes = offset + bytes;
     return add_symbol(parser, (struct symbol){.name = name.text,
                                               .length = name.length,
                                               .kind = SYMBOL_PARAM,
@@ -268,24 +274,46 @@ static int read_params(struct parser *parser)
     return parse_mark(parser, ")");
 }
 
+/* x, y, z behind a directive; those that are not there are 1. */
+static int read_sizes(struct parser *parser, uint32_t sizes[3])
+{
+    int i = 0;
+    sizes[0] = sizes[1] = sizes[2] = 1;
+    do {
+        lexer_next(&parser->lexer);
+        if (i == 3 || read_count(parser, &sizes[i++]))
+            return -1;
+    } while (token_is(&parser->lexer.token, ","));
+    return 0;
+}
+
 /* .maxntid x, y, z and the like, up to the body. */
 static int read_bounds(struct parser *parser)
 {
+    struct sim_entry *entry = parser->entry;
+    entry->cluster = 1;
     while (!token_is(&parser->lexer.token, "{")) {
-        const bool threads = token_is(&parser->lexer.token, ".maxntid");
-        if (!threads && !token_is(&parser->lexer.token, ".minnctapersm"))
-            return parse_bad(parser, "directive %.*s is not known", (int)parser->lexer.token.length,
-                             parser->lexer.token.text);
-        uint32_t count = 0, product = 1;
-        do {
+        const struct token word = parser->lexer.token;
+        uint32_t sizes[3];
+        if (token_is(&word, ".explicitcluster")) {
             lexer_next(&parser->lexer);
-            if (read_count(parser, &count))
-                return -1;
-            product *= count;
-        } while (token_is(&parser->lexer.token, ","));
+            continue;
+        }
+        const bool threads = token_is(&word, ".maxntid");
+        const bool cluster = token_is(&word, ".reqnctapercluster");
+        if (!threads && !cluster && !token_is(&word, ".minnctapersm"))
+            return parse_bad(parser, "directive %.*s is not known", (int)word.length, word.text);
+        if (read_sizes(parser, sizes))
+            return -1;
         if (threads)
-            parser->entry->threads_max = product;
+            entry->threads_max = sizes[0] * sizes[1] * sizes[2];
+        if (cluster)
+            entry->cluster = sizes[0];
+        if (cluster && (sizes[0] == 0 || sizes[1] != 1 || sizes[2] != 1))
+            return parse_bad(parser, "a cluster of blocks that are no row");
     }
+    if (entry->cluster > 1)
+        entry->needs |= NEEDS_ORDER;
     return 0;
 }
 
@@ -310,11 +338,12 @@ static int read_instruction(struct parser *parser)
     struct token text;
     if (read_name(parser, &text) || parse_operands(parser, &insn, &text))
         return -1;
-    insn.run =
-        insn.guarded && insn.opcode->guard == GUARD_LANES ? sim_run_guarded : insn.opcode->run;
+    insn.run = insn.guarded && (insn.opcode->how & GUARD) == GUARD_LANES ? sim_run_guarded
+                                                                         : insn.opcode->run;
     if (parse_grow(parser, &entry->code, entry->code_count, sizeof *entry->code))
         return -1;
     entry->code[entry->code_count++] = insn;
+    entry->needs |= insn.opcode->how & ~(unsigned)GUARD;
     return 0;
 }
 
@@ -364,26 +393,6 @@ static int read_statement(struct parser *parser)
                     : skip_statement(parser);
 }
 
-/* { statements }: names declared within end with it. */
-static int read_body(struct parser *parser)
-{
-    uint32_t outer[16], depth = 0;
-    do {
-        if (token_is(&parser->lexer.token, "{")) {
-            if (depth == sizeof outer / sizeof *outer)
-                return parse_bad(parser, "braces nest too deeply");
-            outer[depth++] = parser->symbol_count;
-            lexer_next(&parser->lexer);
-        } else if (token_is(&parser->lexer.token, "}")) {
-            parser->symbol_count = outer[--depth];
-            lexer_next(&parser->lexer);
-        } else if (read_statement(parser)) {
-            return -1;
-        }
-    } while (depth);
-    return 0;
-}
-
 static int compare_labels(const void *left, const void *right)
 {
     const struct label *a = left, *b = right;
@@ -391,21 +400,58 @@ static int compare_labels(const void *left, const void *right)
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-static int resolve_jumps(struct parser *parser)
+/* What was declared before a brace opened. */
+struct scope {
+    uint32_t symbols, labels, jumps;
+};
+
+/* At the brace that closes a scope: jumps within it go to its labels, and then to outer ones. */
+static int close_scope(struct parser *parser, const struct scope *scope, bool outermost)
 {
-    if (parser->label_count)
-        qsort(parser->labels, parser->label_count, sizeof *parser->labels, compare_labels);
-    for (uint32_t i = 0; i < parser->jump_count; i++) {
-        const struct label *jump = &parser->jumps[i];
-        const struct label *label = parser->label_count
-                                        ? bsearch(jump, parser->labels, parser->label_count,
-                                                  sizeof *parser->labels, compare_labels)
-                                        : NULL;
-        if (!label || label->at >= parser->entry->code_count)
+    struct label *labels = parser->labels ? parser->labels + scope->labels : NULL;
+    const uint32_t count = parser->label_count - scope->labels;
+    uint32_t left = scope->jumps;
+    if (count)
+        qsort(labels, count, sizeof *labels, compare_labels);
+    for (uint32_t i = scope->jumps; i < parser->jump_count; i++) {
+        const struct label jump = parser->jumps[i];
+        const struct label *label =
+            count ? bsearch(&jump, labels, count, sizeof *labels, compare_labels) : NULL;
+        if (label ? label->at >= parser->entry->code_count : outermost)
             return parse_bad(parser, "no instruction has label %.*s, which line %u jumps to",
-                             (int)jump->length, jump->name, jump->line);
-        parser->entry->code[jump->at].target = label->at;
+                             (int)jump.length, jump.name, jump.line);
+        if (label)
+            parser->entry->code[jump.at].target = label->at;
+        else
+            parser->jumps[left++] = jump;
     }
+    parser->symbol_count = scope->symbols;
+    parser->label_count = scope->labels;
+    parser->jump_count = left;
+    return 0;
+}
+
+/* { statements }: names declared within end with it. */
+static int read_body(struct parser *parser)
+{
+    struct scope outer[16];
+    uint32_t depth = 0;
+    do {
+        if (token_is(&parser->lexer.token, "{")) {
+            if (depth == sizeof outer / sizeof *outer)
+                return parse_bad(parser, "braces nest too deeply");
+            outer[depth++] =
+                (struct scope){parser->symbol_count, parser->label_count, parser->jump_count};
+            lexer_next(&parser->lexer);
+        } else if (token_is(&parser->lexer.token, "}")) {
+            depth--;
+            if (close_scope(parser, &outer[depth], depth == 0))
+                return -1;
+            lexer_next(&parser->lexer);
+        } else if (read_statement(parser)) {
+            return -1;
+        }
+    } while (depth);
     return 0;
 }
 
@@ -439,8 +485,6 @@ static int read_entry(struct parser *parser)
     if (entry->code_count == 0)
         return parse_bad(parser, "a kernel without instructions");
     begin_code(parser);
-    if (resolve_jumps(parser))
-        return -1;
     uint32_t unmade = UINT32_MAX;
     if (sim_assign_registers(entry, parser->classes, parser->class_count, &unmade))
         return no_memory(parser);
@@ -454,6 +498,16 @@ static int read_entry(struct parser *parser)
     return 0;
 }
 
+/* sm_90a: where ptxas lets parameters begin in the bank of constants, by which it aligns them. */
+static void read_target(struct parser *parser, const struct token *target)
+{
+    int sm = 0;
+    for (size_t i = 0; i < target->length; i++)
+        if (target->text[i] >= '0' && target->text[i] <= '9')
+            sm = 10 * sm + (target->text[i] - '0');
+    parser->params_at = sm >= 100 ? 0x380 : sm >= 90 ? 0x210 : 0x160;
+}
+
 /* What stands outside of kernels. */
 static int read_module_statement(struct parser *parser)
 {
@@ -462,6 +516,8 @@ static int read_module_statement(struct parser *parser)
     if (token_is(&word, ".version") || token_is(&word, ".target") ||
         token_is(&word, ".address_size")) {
         /* one word, or a number with a point, which is none of PTX's numbers */
+        if (token_is(&word, ".target"))
+            read_target(parser, &parser->lexer.token);
         lexer_next(&parser->lexer);
         return 0;
     }
@@ -500,6 +556,7 @@ void sim_module_destroy(struct sim_module *module)
         struct sim_entry *entry = module->entries[i];
         free(entry->name);
         free(entry->code);
+        free(entry->wide);
         free(entry->constants);
         free(entry->params);
         free(entry);

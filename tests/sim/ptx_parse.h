@@ -35,7 +35,7 @@ struct parser {
     uint32_t class_count;
     struct label *labels, *jumps;
     uint32_t label_count, jump_count;
-    uint32_t dynamic_align;
+    uint32_t dynamic_align, params_at;
     bool has_code; /* of this entry: its shared variables are laid out */
     struct sim_fault *fault;
 };

@@ -44,15 +44,19 @@ static void each_register(struct flow *flow, uint32_t at, visit visitor, void *c
     const bool has_results = operands[0] != '=';
     for (int pass = 0; pass < 2; pass++) {
         bool result = has_results;
-        int o = 0;
+        const sim_place *place = insn->o;
         for (const char *c = operands; *c; c++) {
             if (*c == '=')
                 result = false;
-            if (!strchr("phrlGSPQ", *c))
+            if (!strchr("phrlGSPQT", *c))
                 continue;
-            const sim_place place = insn->o[o++];
-            if (result == (pass == 1) && !(place & 1))
-                visitor(flow, place / 2, at, result, context);
+            const bool wide = c[1] == '*';
+            const sim_place *from = wide ? flow->entry->wide + insn->target : place;
+            const uint32_t count = *c == 'T' ? 3 : operand_count(&c);
+            place += wide ? 0 : count;
+            for (uint32_t i = 0; i < count && result == (pass == 1); i++)
+                if (!(from[i] & 1))
+                    visitor(flow, from[i] / 2, at, result, context);
         }
         if (pass == 0 && insn->guarded)
             visitor(flow, insn->guard / 2, at, false, context);
@@ -111,12 +115,14 @@ static void add(uint64_t *set, uint32_t number)
     set[number / 64] |= UINT64_C(1) << number % 64;
 }
 
-/* A result under a predicate leaves what was there for some lanes: it wants it and makes nothing. */
+/* A result under a predicate leaves what was there for some lanes, one that products are added to for
+ * all: it wants it and makes nothing. */
 static void note_in_block(struct flow *flow, uint32_t number, uint32_t at, bool result,
                           void *context)
 {
     const size_t set = *(const uint32_t *)context * flow->words;
-    const bool makes = result && !flow->entry->code[at].guarded;
+    const struct insn *insn = &flow->entry->code[at];
+    const bool makes = result && !insn->guarded && insn->opcode->operands[0] != '+';
     if (!makes && !result && !has(flow->makes + set, number))
         add(flow->wants + set, number);
     if (makes)
@@ -218,6 +224,8 @@ static void place_registers(struct flow *flow, const char *classes, struct sim_e
 
 static void replace_places(const struct flow *flow, struct sim_entry *entry)
 {
+    for (uint32_t i = 0; i < entry->wide_count; i++)
+        entry->wide[i] = flow->at[entry->wide[i] / 2];
     for (uint32_t i = 0; i < entry->code_count; i++) {
         struct insn *insn = &entry->code[i];
         for (int o = 0; o < OPERANDS_MAX; o++)

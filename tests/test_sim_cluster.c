@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_sim_cluster.c: faults in what sm_90 has of its own, planted in small kernels whose twins run:
+ * products of warpgroups, barriers of some warps, mbarriers, the copy engine, clusters.
+ */
+#include "sim_kernel.h"
+
+static void check_all(const struct planted *rows, size_t count, const struct kernel_launch *base)
+{
+    for (size_t i = 0; i < count; i++)
+        check_planted(&rows[i], base);
+    print_message("%zu faults and their twins\n", count);
+}
+
+/* ---- products ---- */
+
+#define TILES ".shared .align 1024 .b8 s[16384]; .reg .b32 %a<32>;"
+/* %r1: 16 bytes of s that the thread owns, in each of 8 parts. FILL: all of s is zero. */
+#define OWN16                                                                                      \
+    "mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 127; shl.b32 %r1, %r1, 4; mov.u32 %r2, s;"             \
+    "add.s32 %r1, %r1, %r2; mov.u32 %r3, 0; setp.lt.s32 %p4, %r0, 128;\n"
+#define ZERO(at) "@%p4 st.shared.v4.u32 [%r1+" #at "], {%r3, %r3, %r3, %r3};"
+#define FILL                                                                                       \
+    OWN16 ZERO(0) ZERO(2048) ZERO(4096) ZERO(6144) ZERO(8192) ZERO(10240) ZERO(12288) ZERO(14336)
+#define FENCE "fence.proxy.async.shared::cta;"
+#define BARRIER "bar.sync 0;"
+#define A32                                                                                        \
+    "{%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7, %a8, %a9, %a10, %a11, %a12, %a13, %a14, %a15, %a16," \
+    "%a17, %a18, %a19, %a20, %a21, %a22, %a23, %a24, %a25, %a26, %a27, %a28, %a29, %a30, %a31}"
+/* Of 64 rows at s and 64 columns at s + 8192. */
+#define PRODUCT_BY(high)                                                                           \
+    "shr.u32 %r5, %r2, 4; mov.b64 %d5, {%r5, " high "}; add.s32 %r6, %r5, 512;"                    \
+    "mov.b64 %d6, {%r6, " high "}; setp.ne.b32 %p5, %r3, 0; wgmma.fence.sync.aligned;"             \
+    "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " A32 ", %d5, %d6, %p5, 1, 1, 0, 0;"     \
+    "wgmma.commit_group.sync.aligned;"
+#define PRODUCT PRODUCT_BY("0x40000040")
+#define WAIT "wgmma.wait_group.sync.aligned 0;"
+#define READY FILL FENCE BARRIER
+/* The second warpgroup, or the fourth warp, goes elsewhere. */
+#define FROM(thread) "setp.ge.s32 %p0, %r0, " #thread "; @%p0 bra there;"
+
+static const struct planted products[] = {
+    {"product of what nothing wrote", OWN16 PRODUCT WAIT, READY PRODUCT WAIT, TILES, 128,
+     SIM_UNWRITTEN, "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 reads byte 0 of"},
+    {"product without a fence", FILL BARRIER PRODUCT WAIT, READY PRODUCT WAIT, TILES, 128,
+     SIM_SHARED_RACE,
+     "reads byte 0 of shared memory, which thread 0 wrote, without a fence.proxy.async between"},
+    {"product, the fence behind the barrier", FILL BARRIER FENCE BARRIER PRODUCT WAIT,
+     FILL FENCE BARRIER BARRIER PRODUCT WAIT, TILES, 128, SIM_SHARED_RACE,
+     "without a fence.proxy.async between"},
+    {"product without a barrier", READY ZERO(0) FENCE PRODUCT WAIT,
+     READY ZERO(0) FENCE BARRIER PRODUCT WAIT, TILES, 128, SIM_SHARED_RACE,
+     "which thread 0 wrote, without a barrier between"},
+    {"product over a cp.async that is not waited for",
+     READY
+     "ld.param.u64 %d0, [k_0]; cp.async.cg.shared.global [%r1], [%d0], 16, 16;" BARRIER PRODUCT
+         WAIT,
+     READY "ld.param.u64 %d0, [k_0]; cp.async.cg.shared.global [%r1], [%d0], 16, 16;"
+           "cp.async.wait_all;" FENCE BARRIER PRODUCT WAIT,
+     TILES, 128, SIM_UNWRITTEN, "which a cp.async that nothing waited for writes"},
+    {"write while a product reads", READY PRODUCT ZERO(0) WAIT, READY PRODUCT WAIT ZERO(0), TILES,
+     128, SIM_SHARED_RACE,
+     "thread (0, 0, 0): st.shared.v4.u32 writes byte 0 of shared memory, which a wgmma that "
+     "nothing "
+     "waited for reads"},
+    {"a barrier does not wait for products", READY PRODUCT BARRIER ZERO(8192) WAIT,
+     READY PRODUCT WAIT ZERO(8192), TILES, 128, SIM_SHARED_RACE, "that nothing waited for reads"},
+    {"products of the last group still read",
+     READY PRODUCT PRODUCT "wgmma.wait_group.sync.aligned 1;" ZERO(0) WAIT,
+     READY PRODUCT "wgmma.fence.sync.aligned; wgmma.commit_group.sync.aligned;"
+                   "wgmma.wait_group.sync.aligned 1;" ZERO(0) WAIT,
+     TILES, 128, SIM_SHARED_RACE, "that nothing waited for reads"},
+    {"cp.async while a product reads",
+     READY PRODUCT "ld.param.u64 %d0, [k_0]; cp.async.cg.shared.global [%r1], [%d0], 16, 16;" WAIT
+                   "cp.async.wait_all;",
+     READY PRODUCT WAIT "ld.param.u64 %d0, [k_0];"
+                        "cp.async.cg.shared.global [%r1], [%d0], 16, 16; cp.async.wait_all;",
+     TILES, 128, SIM_SHARED_RACE, "that nothing waited for reads"},
+    {"write over what another warpgroup multiplied",
+     READY FROM(128) PRODUCT WAIT "bra.uni out; there: st.shared.u32 [s], %r0; out:",
+     READY FROM(128) PRODUCT WAIT BARRIER "bra.uni out; there:" BARRIER
+                                          "setp.eq.s32 %p1, %r0, 128; @%p1 st.shared.u32 [s], %r0; "
+                                          "out:",
+     TILES, 256, SIM_SHARED_RACE,
+     "thread (128, 0, 0): st.shared.u32 writes byte 0 of shared memory, which a wgmma read, "
+     "without "
+     "a barrier between"},
+    {"product of three warps", READY FROM(96) PRODUCT WAIT "there:", READY PRODUCT WAIT, TILES, 128,
+     SIM_DIVERGENT_BARRIER,
+     "waits for products of its warpgroup, of which warp 3 has begun 1 groups fewer"},
+    {"product of three warps that nothing waits for",
+     READY FROM(96) PRODUCT "there:", READY PRODUCT, TILES, 128, SIM_DIVERGENT_BARRIER,
+     "thread (96, 0, 0): ret ends a warp that has not done what the first of its warpgroup has: 1 "
+     "groups of wgmma and 0 setmaxnreg fewer"},
+    {"product of half a warp", READY FROM(16) PRODUCT "there:", READY PRODUCT, TILES, 128,
+     SIM_DIVERGENT_BARRIER, "wgmma.fence.sync.aligned needs all lanes of the warp, has 0000ffff"},
+    {"a swizzle that is not known", READY PRODUCT_BY("0x80000040") WAIT, READY PRODUCT WAIT, TILES,
+     128, SIM_BAD_PTX, "only a swizzle of 128 bytes"},
+    {"a predicate of some lanes", READY "and.b32 %r3, %r0, 8;" PRODUCT WAIT,
+     READY "mov.u32 %r3, 8;" PRODUCT WAIT, TILES, 128, SIM_BAD_PTX,
+     "thread (8, 0, 0): wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 has another "
+     "predicate"},
+    {"a descriptor of some lanes",
+     READY "setp.eq.s32 %p3, %r0, 5; @%p3 add.s32 %r2, %r2, 32;" PRODUCT WAIT,
+     READY "add.s32 %r2, %r2, 32;" PRODUCT WAIT, TILES, 128, SIM_BAD_PTX,
+     "thread (5, 0, 0): wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 has descriptor 0x"},
+    {"a matrix outside of shared memory", READY "add.s32 %r2, %r2, 8192;" PRODUCT WAIT,
+     READY "add.s32 %r2, %r2, 32;" PRODUCT WAIT, TILES, 128, SIM_ILLEGAL_ADDRESS,
+     "16 bytes at byte 16384 of shared memory, of which the block has 16384"},
+    {"registers of one warp", OWN16 FROM(96) "setmaxnreg.dec.sync.aligned.u32 40; there:",
+     OWN16 "setmaxnreg.dec.sync.aligned.u32 40;", TILES, 128, SIM_DIVERGENT_BARRIER,
+     "0 groups of wgmma and 1 setmaxnreg fewer"},
+    {"half a warpgroup", READY "ret;" PRODUCT, READY, TILES, 192, SIM_BAD_LAUNCH,
+     "192 threads a block, which are no whole warpgroups"},
+};
+
+static void test_products(void **state)
+{
+    (void)state;
+    check_all(products, sizeof products / sizeof *products, &(struct kernel_launch){.grid = 2});
+}
+
+/* ---- barriers of some warps ---- */
+
+#define WORDS ".shared .align 16 .b8 s[512];"
+/* %r1: the thread's word of s; %r2: that of its neighbour in the next warp. */
+#define OWN                                                                                        \
+    "mov.u32 %r0, %tid.x; shl.b32 %r3, %r0, 2; mov.u32 %r4, s; add.s32 %r1, %r4, %r3;"             \
+    "xor.b32 %r5, %r3, 128; add.s32 %r2, %r4, %r5; st.shared.u32 [%r1], %r0;\n"
+#define LOW(thread) "setp.lt.s32 %p0, %r0, " #thread "; @%p0 bra low;"
+
+static const struct planted some_warps[] = {
+    {"another barrier for each warp",
+     OWN LOW(32) "bar.sync 1, 32; ld.shared.u32 %r9, [%r2]; bra.uni out; low: bar.sync 2, 32; out:",
+     OWN LOW(32) "bar.sync 1, 64; ld.shared.u32 %r9, [%r2]; bra.uni out; low: bar.sync 1, 64; out:",
+     WORDS, 64, SIM_SHARED_RACE, "reads byte 0 of shared memory, which thread 0 wrote"},
+    {"a barrier that the writer does not take part in",
+     OWN LOW(64) "ret; low: bar.sync 1, 64; st.shared.u32 [%r1+256], %r0;",
+     OWN "bar.sync 0;" LOW(64) "ret; low: bar.sync 1, 64; st.shared.u32 [%r1+256], %r0;", WORDS,
+     128, SIM_SHARED_RACE, "writes byte 256 of shared memory, which thread 64 wrote"},
+    {"a read before it, and a write behind it, without all of the readers",
+     OWN "bar.sync 0; ld.shared.u32 %r9, [s];" LOW(
+         64) "ret; low: bar.sync 1, 64;"
+             "setp.eq.s32 %p1, %r0, 0; @%p1 st.shared.u32 [s], %r0;",
+     OWN "bar.sync 0; setp.lt.s32 %p2, %r0, 64; @%p2 ld.shared.u32 %r9, [s];" LOW(
+         64) "ret; low: bar.sync 1, 64; setp.eq.s32 %p1, %r0, 0; @%p1 st.shared.u32 [s], %r0;",
+     WORDS, 128, SIM_SHARED_RACE, "and others read"},
+    {"a barrier for different counts", OWN LOW(32) "bar.sync 1, 32; ret; low: bar.sync 1, 64;",
+     OWN LOW(32) "bar.sync 1, 64; ret; low: bar.sync 1, 64;", WORDS, 64, SIM_DIVERGENT_BARRIER,
+     "waits for 32 threads at barrier 1, where others wait for 64"},
+    {"a barrier that not all reach", OWN LOW(32) "bar.sync 2, 64; ret; low: bar.sync 1, 64;",
+     OWN LOW(32) "bar.sync 2, 32; ret; low: bar.sync 1, 32;", WORDS, 64, SIM_DIVERGENT_BARRIER,
+     "the warp waits at barrier 2, which 32 of 64 threads have reached"},
+    {"a barrier that is not there", OWN "bar.sync 16, 64;", OWN "bar.sync 15, 64;", WORDS, 64,
+     SIM_BAD_PTX, "barrier 16 is not there: 0 to 15 are"},
+};
+
+static void test_barriers_of_some_warps(void **state)
+{
+    (void)state;
+    check_all(some_warps, sizeof some_warps / sizeof *some_warps,
+              &(struct kernel_launch){.grid = 2});
+}
+
+/* ---- mbarriers ---- */
+
+/* Two warps; words of s from 16 on, an mbarrier at m that lasts for so many arrivals. */
+#define MBARRIER ".shared .align 16 .b8 m[16]; .shared .align 1024 .b8 s[16384];"
+#define INIT(arrivals)                                                                             \
+    "mov.u32 %r0, %tid.x; setp.ne.s32 %p1, %r0, 0; mov.u32 %r1, m; mov.u32 %r2, s;"                \
+    "setp.lt.s32 %p0, %r0, 32; mov.u32 %r3, 0; mov.u32 %r4, " #arrivals "; @%p1 bra made;"         \
+    "mbarrier.init.shared::cta.b64 [%r1], %r4; made: bar.sync 0;\n"
+#define ARRIVE "mapa.shared::cluster.u32 %r9, %r1, 0; mbarrier.arrive.shared::cluster.b64 _, [%r9];"
+#define ONE(what) "setp.eq.s32 %p2, %r0, 32; @!%p2 bra one;" what "one:"
+#define TRY "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], %r3;"
+#define AWAIT "{ again: " TRY "@!%p3 bra again; }"
+/* The first warp does this; the second that. */
+#define WARPS(first, second) "@%p0 bra first;" second "ret; first:" first
+
+static const struct planted mbarriers[] = {
+    {"a wait for what is no mbarrier", INIT(1) "add.s32 %r1, %r1, 8;" TRY, INIT(1) TRY, MBARRIER,
+     64, SIM_UNWRITTEN, "reads byte 8 of shared memory, which nothing wrote"},
+    {"words that are no mbarrier",
+     INIT(1) "setp.eq.s32 %p2, %r0, 0; @%p2 st.shared.f64 [m+8], 0d0000000000000000; bar.sync 0;"
+             "add.s32 %r1, %r1, 8;" TRY,
+     INIT(1) TRY, MBARRIER, 64, SIM_UNWRITTEN,
+     "byte 8 of shared memory, where no mbarrier was initialised"},
+    {"an arrival before the barrier behind init",
+     "mov.u32 %r0, %tid.x; setp.ne.s32 %p1, %r0, 0; mov.u32 %r1, m; mov.u32 %r4, 64; @%p1 bra made;"
+     "mbarrier.init.shared::cta.b64 [%r1], %r4; made:" ARRIVE,
+     INIT(64) ARRIVE, MBARRIER, 64, SIM_SHARED_RACE,
+     "reads byte 0 of shared memory, which thread 0 wrote, without a barrier between"},
+    {"an arrival too few", INIT(2) WARPS(AWAIT, ONE(ARRIVE)), INIT(1) WARPS(AWAIT, ONE(ARRIVE)),
+     MBARRIER, 64, SIM_DIVERGENT_BARRIER,
+     "waits for phase 0 of the mbarrier at byte 0 of shared memory, which lacks 1 arrivals and 0 "
+     "bytes, and no thread goes on"},
+    {"bytes that nothing copies",
+     INIT(1) WARPS(AWAIT, ONE("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 128;")),
+     INIT(1) WARPS(AWAIT, ONE("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 0;")), MBARRIER,
+     64, SIM_DIVERGENT_BARRIER, "which lacks 0 arrivals and 128 bytes"},
+    {"an arrival too many",
+     INIT(1) ONE("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 128;" ARRIVE),
+     INIT(2) ONE("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 128;" ARRIVE), MBARRIER, 64,
+     SIM_DIVERGENT_BARRIER,
+     "comes to the mbarrier at byte 0 of shared memory, whose phase has had its 1 arrivals"},
+    {"a wait that does not try again",
+     INIT(1) WARPS(TRY "ld.shared.u32 %r5, [s];", ONE("st.shared.u32 [s], %r0;" ARRIVE)),
+     INIT(1) WARPS(AWAIT "ld.shared.u32 %r5, [s];", ONE("st.shared.u32 [s], %r0;" ARRIVE)),
+     MBARRIER, 64, SIM_UNWRITTEN, "reads byte 1024 of shared memory, which nothing wrote"},
+    {"a write behind the arrival",
+     INIT(1) WARPS(AWAIT "ld.shared.u32 %r5, [s];", ONE(ARRIVE "st.shared.u32 [s], %r0;")),
+     INIT(1) WARPS(AWAIT "ld.shared.u32 %r5, [s];", ONE("st.shared.u32 [s], %r0;" ARRIVE)),
+     MBARRIER, 64, SIM_SHARED_RACE, "reads byte 1024 of shared memory, which thread 32 wrote"},
+    {"lanes of one warp that wait and arrive",
+     INIT(32) "@%p1 bra others;" AWAIT "bra.uni on; others:" ARRIVE "on: bar.sync 0;",
+     INIT(31) "@%p1 bra others;" AWAIT "bra.uni on; others:" ARRIVE "on: bar.sync 0;", MBARRIER, 32,
+     SIM_DIVERGENT_BARRIER, "which lacks 1 arrivals and 0 bytes"},
+    {"a wait for the phase before",
+     INIT(1) WARPS("mov.u32 %r3, 1;" AWAIT "ld.shared.u32 %r5, [s];",
+                   ONE("st.shared.u32 [s], %r0;" ARRIVE)),
+     INIT(1) WARPS("mov.u32 %r3, 1;" AWAIT "mov.u32 %r3, 0;" AWAIT "ld.shared.u32 %r5, [s];",
+                   ONE("st.shared.u32 [s], %r0;" ARRIVE)),
+     MBARRIER, 64, SIM_UNWRITTEN, "which nothing wrote"},
+};
+
+static void test_mbarriers(void **state)
+{
+    (void)state;
+    check_all(mbarriers, sizeof mbarriers / sizeof *mbarriers, &(struct kernel_launch){.grid = 1});
+}
+
+/* ---- the copy engine: tiles of 16 rows of 64 ---- */
+
+enum { MAP_ROWS = 20, MAP_COLUMNS = 72, TILE_BYTES = 16 * 128 };
+
+/* A map of an array in memory, all of whose bytes are written. */
+static struct sim_tensor_map map_in(struct sim_memory *memory)
+{
+    static const uint16_t data[MAP_ROWS * MAP_COLUMNS];
+    return (struct sim_tensor_map){.address = put(memory, data, sizeof data),
+                                   .sizes = {MAP_COLUMNS, MAP_ROWS},
+                                   .row_bytes = MAP_COLUMNS * 2,
+                                   .box = {64, 16},
+                                   .steps = {1, 1},
+                                   .rank = MAP_RANK,
+                                   .swizzle = MAP_SWIZZLE_128B};
+}
+
+#define EXPECT "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 2048;"
+#define COPY_OF(map)                                                                               \
+    "mov.b64 %d5, " map "; cvta.param.u64 %d6, %d5; mov.u32 %r7, 3;"                               \
+    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"                  \
+    " [%r2], [%d6, {%r7, %r7}], [%r1];"
+#define COPY COPY_OF("k_map")
+#define READ "ld.shared.u32 %r5, [s];"
+
+static const struct planted copies[] = {
+    {"a copy that is not waited for", INIT(1) ONE(EXPECT COPY) "bar.sync 0;" READ,
+     INIT(1) ONE(EXPECT COPY) AWAIT READ, MBARRIER, 64, SIM_SHARED_RACE,
+     "reads byte 1024 of shared memory, which a copy of the copy engine wrote, without a barrier"},
+    {"a copy that has not arrived", INIT(1) ONE(EXPECT COPY READ),
+     INIT(1) ONE(EXPECT COPY AWAIT READ), MBARRIER, 64, SIM_UNWRITTEN,
+     "which the copy engine still writes"},
+    {"a copy over a copy", INIT(1) ONE(EXPECT COPY COPY),
+     INIT(1) ONE(EXPECT COPY AWAIT EXPECT COPY), MBARRIER, 64, SIM_SHARED_RACE,
+     "which a copy of the copy engine still writes"},
+    {"a copy over what others read",
+     INIT(1) ONE(EXPECT COPY) AWAIT READ "setp.eq.s32 %p4, %r0, 0; @!%p4 bra out;" EXPECT COPY
+                                         "out:",
+     INIT(1) ONE(EXPECT COPY) AWAIT READ
+     "bar.sync 0; setp.eq.s32 %p4, %r0, 0; @!%p4 bra out;" EXPECT COPY "out:",
+     MBARRIER, 64, SIM_SHARED_RACE, "shared memory, which thread"},
+    {"a copy over what was written without a fence",
+     INIT(1) ONE("st.shared.u32 [s], %r0;" EXPECT COPY),
+     INIT(1) ONE("st.shared.u32 [s], %r0; fence.proxy.async.shared::cta;" EXPECT COPY), MBARRIER,
+     64, SIM_SHARED_RACE, "which thread 32 wrote, without a fence.proxy.async between"},
+    {"a copy out of shared memory", INIT(1) "add.s32 %r2, %r2, 14464;" ONE(EXPECT COPY),
+     INIT(1) "add.s32 %r2, %r2, 14336;" ONE(EXPECT COPY), MBARRIER, 64, SIM_ILLEGAL_ADDRESS,
+     "128 bytes at byte 17408 of shared memory, of which the block has 17408"},
+    {"a copy to a misaligned place", INIT(1) "add.s32 %r2, %r2, 64;" ONE(EXPECT COPY),
+     INIT(1) "add.s32 %r2, %r2, 128;" ONE(EXPECT COPY), MBARRIER, 64, SIM_MISALIGNED,
+     "no multiple of 128"},
+    {"a copy by what is no map", INIT(1) ONE(EXPECT COPY_OF("k_0")), INIT(1) ONE(EXPECT COPY),
+     MBARRIER, 64, SIM_ILLEGAL_ADDRESS, "is no map of tiles of 128 bytes a row"},
+    {"a copy by what is no parameter", INIT(1) ONE(EXPECT COPY_OF("5")), INIT(1) ONE(EXPECT COPY),
+     MBARRIER, 64, SIM_ILLEGAL_ADDRESS, "no parameter of 128 bytes at 0x5"},
+    {"a load through the address of a parameter",
+     INIT(1) "mov.b64 %d5, k_map; ld.global.u32 %r5, [%d5];",
+     INIT(1) "mov.b64 %d5, k_map; ld.param.u64 %d6, [k_0]; ld.global.u32 %r5, [%d6];", MBARRIER, 64,
+     SIM_ILLEGAL_ADDRESS, "4 bytes at 0x70"},
+};
+
+static void test_copies(void **state)
+{
+    (void)state;
+    struct sim_memory *memory = sim_memory_create();
+    const struct sim_tensor_map map = map_in(memory);
+    check_all(copies, sizeof copies / sizeof *copies,
+              &(struct kernel_launch){.grid = 1, .map = &map, .memory = memory});
+    /* An array of which nothing is written, and one that is not there. */
+    const struct planted unwritten = {
+        "", INIT(1) ONE(EXPECT COPY), "ret;", MBARRIER, 64, SIM_UNWRITTEN, "122 bytes at 0x"};
+    struct sim_tensor_map other = map;
+    other.address = put(memory, NULL, MAP_ROWS * MAP_COLUMNS * 2);
+    other.sizes[0] = 64;
+    check_planted(&unwritten, &(struct kernel_launch){.grid = 1, .map = &other, .memory = memory});
+    const struct planted absent = {"",
+                                   INIT(1) ONE(EXPECT COPY),
+                                   "ret;",
+                                   MBARRIER,
+                                   64,
+                                   SIM_ILLEGAL_ADDRESS,
+                                   "cp.async.bulk.tensor.2d"};
+    other.address = 4096;
+    check_planted(&absent, &(struct kernel_launch){.grid = 1, .map = &other, .memory = memory});
+    sim_memory_destroy(memory);
+}
+
+/* ---- clusters ---- */
+
+#define CLUSTER ".explicitcluster .reqnctapercluster 2, 1, 1"
+#define SYNC "barrier.cluster.arrive; barrier.cluster.wait;"
+/* %p0: the first block. */
+#define RANK                                                                                       \
+    "mov.u32 %r0, %tid.x; mov.u32 %r10, %cluster_ctarank; setp.eq.s32 %p0, %r10, 0;"               \
+    "mov.u32 %r1, m; mov.u32 %r2, s; mov.u32 %r3, 0; mov.u32 %r4, 32; setp.ne.s32 %p1, %r0, 0;\n"
+#define INIT_BOTH                                                                                  \
+    "@%p1 bra made; mbarrier.init.shared::cta.b64 [%r1], %r4; "                                    \
+    "fence.mbarrier_init.release.cluster;"                                                         \
+    "made:"
+#define ARRIVE_AT(rank)                                                                            \
+    "mapa.shared::cluster.u32 %r9, %r1, " #rank "; mbarrier.arrive.shared::cluster.b64 _, [%r9];"
+
+static const struct planted clusters[] = {
+    {"an arrival in another block before the barrier of the cluster",
+     RANK INIT_BOTH "bar.sync 0;" ARRIVE_AT(0),
+     RANK INIT_BOTH SYNC "@%p0 bra out;" ARRIVE_AT(0) "out:", MBARRIER, 32, SIM_SHARED_RACE,
+     "block (1, 0, 0), thread (0, 0, 0): mbarrier.arrive.shared::cluster.b64 reads byte 0 of "
+     "shared "
+     "memory, which thread 0 of block 0 of the cluster wrote"},
+    {"a block that is not there", RANK INIT_BOTH SYNC ARRIVE_AT(2),
+     RANK INIT_BOTH SYNC "@%p0 bra out;" ARRIVE_AT(1) "out:", MBARRIER, 32, SIM_ILLEGAL_ADDRESS,
+     "block 2 of a cluster of 2"},
+    {"a barrier of one block", RANK INIT_BOTH SYNC "@!%p0 bra on;" SYNC "ret; on:" AWAIT,
+     RANK INIT_BOTH SYNC "@!%p0 bra on;" ARRIVE_AT(1) SYNC "ret; on:" AWAIT SYNC, MBARRIER, 32,
+     SIM_DIVERGENT_BARRIER, "waits for 32 threads of the cluster, and no thread goes on"},
+    {"an arrival without its wait", RANK "barrier.cluster.arrive;" SYNC,
+     RANK "barrier.cluster.arrive; barrier.cluster.wait;" SYNC, MBARRIER, 32, SIM_DIVERGENT_BARRIER,
+     "comes to the barrier of the cluster twice"},
+    {"a store to another block",
+     RANK "mapa.shared::cluster.u32 %r9, %r1, 1; st.shared.u32 [%r9], %r0;",
+     RANK "setp.eq.s32 %p2, %r0, 0; @%p2 st.shared.u32 [%r1], %r0;", MBARRIER, 32,
+     SIM_ILLEGAL_ADDRESS, "4 bytes at byte 33554432 of shared memory"},
+    {"what the other block of a cluster wrote",
+     RANK "setp.eq.s32 %p2, %r0, 0; @!%p0 bra on; @%p2 st.shared.u32 [s], %r0; on: bar.sync 0;"
+          "ld.shared.u32 %r5, [s];",
+     RANK "setp.eq.s32 %p2, %r0, 0; @%p2 st.shared.u32 [s], %r0; bar.sync 0;"
+          "ld.shared.u32 %r5, [s];",
+     MBARRIER, 32, SIM_UNWRITTEN,
+     "block (1, 0, 0), thread (0, 0, 0): ld.shared.u32 reads byte 1024 of shared memory, which "
+     "nothing wrote"},
+    {"blocks of a cluster are blocks in global memory",
+     "ld.param.u64 %d0, [k_1]; mov.u32 %r0, %tid.x; st.global.u32 [%d0], %r0;",
+     "ld.param.u64 %d0, [k_1]; mov.u32 %r0, %ctaid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d0, %d0, "
+     "%d1;"
+     "st.global.u32 [%d0], %r0;",
+     MBARRIER, 1, SIM_SHARED_RACE, "which block (0, 0, 0) of the same launch wrote"},
+};
+
+static void test_clusters(void **state)
+{
+    (void)state;
+    check_all(clusters, sizeof clusters / sizeof *clusters,
+              &(struct kernel_launch){.grid = 4, .bounds = CLUSTER});
+}
+
+static void test_launches_of_clusters(void **state)
+{
+    (void)state;
+    struct kernel_launch launch = {.bounds = CLUSTER, .body = "ret;", .grid = 3};
+    struct sim_fault fault;
+    assert_int_equal(kernel_run(&launch, &fault), -1);
+    assert_int_equal(fault.kind, SIM_BAD_LAUNCH);
+    assert_non_null(strstr(fault.text, "3 blocks along axis 0, it is compiled for clusters of 2"));
+    launch.grid = 4;
+    launch.block = 544;
+    assert_int_equal(kernel_run(&launch, &fault), -1);
+    assert_non_null(strstr(fault.text, "544 threads a block, the machine keeps at most 1024 in a"));
+    launch.block = 512;
+    kernel_must_run(&launch);
+    launch.bounds = ".reqnctapercluster 1, 2, 1";
+    assert_int_equal(kernel_run(&launch, &fault), -1);
+    assert_non_null(strstr(fault.text, "a cluster of blocks that are no row"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products),  cmocka_unit_test(test_barriers_of_some_warps),
+        cmocka_unit_test(test_mbarriers), cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_clusters),  cmocka_unit_test(test_launches_of_clusters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -351,7 +351,7 @@ static void put_available(struct text *t, const struct gen *g, const struct cont
     put(t, ")\n{\n");
     put_variants(t, g, c);
     put_find(t, c);
-    put(t, "\n    return id >= 0 && nj_kernel_available(ctx, nj_kernels[id].key);\n}\n\n");
+    put(t, "\n    return nj_kernel_available(ctx, id);\n}\n\n");
 }
 
 static void put_arch_shared(struct text *t, const struct gen *g, const struct key *k)
@@ -380,8 +380,8 @@ static void put_table(struct text *t, const struct gen *g)
             k->entry);
         put(t, "     .threads = %d,\n     .max_shared_bytes = %" PRId64 ",\n", k->threads,
             k->max_shared);
-        put(t, "     .param_bytes = %d,\n     .param_count = %d,\n     .min_sm = %d,\n",
-            c->param_bytes, c->block_count, LOWEST_SM);
+        put(t, "     .param_bytes = %d,\n     .param_count = %d,\n", c->param_bytes,
+            c->block_count);
         put(t, c->only ? "     .only = \"%s\",\n" : "     .only = NULL,\n", c->only);
         put_arch_shared(t, g, k);
         put(t, "     .params = %s_params,\n", c->op);

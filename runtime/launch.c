@@ -27,11 +27,10 @@ int nj_kernel_find(const char *key)
     return -1;
 }
 
-int nj_kernel_available(const nj_context *ctx, const char *key)
+int nj_kernel_available(const nj_context *ctx, int id)
 {
-    int id = key ? nj_kernel_find(key) : -1;
-
-    return ctx && ctx->backend && id >= 0 && ctx->backend->has_kernel(ctx, (uint32_t)id);
+    return ctx && ctx->backend && id >= 0 && (uint32_t)id < nj_kernel_count &&
+           ctx->backend->has_kernel(ctx, (uint32_t)id);
 }
 
 int nj_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of)

@@ -219,7 +219,6 @@ struct nj_kernel {
     uint32_t threads;
     uint32_t max_shared_bytes; /* dynamic shared memory it may ask for */
     uint16_t param_bytes, param_count;
-    uint16_t min_sm;  /* lowest SM that has it, where `only` is NULL */
     const char *only; /* the one arch that has it ("sm_90a"), or NULL */
     const struct nj_param *params;
     const struct nj_arch_shared *arch_shared; /* or NULL */
@@ -251,8 +250,9 @@ struct nj_tiling {
 int nj_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of);
 /* Index of a key in nj_kernels, or -1. */
 int nj_kernel_find(const char *key);
-/* 1 if the kernel can be launched here: it is for this GPU; on the CPU, it has a CPU function. Else 0. */
-int nj_kernel_available(const nj_context *ctx, const char *key);
+/* 1 if kernel `id` can be launched here: it is for this GPU, or the CPU has a function for it. Else 0,
+ * as for -1. */
+int nj_kernel_available(const nj_context *ctx, int id);
 
 /* What the binary holds, read from its own index: usable without any GPU. */
 struct nj_embedded {

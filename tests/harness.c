@@ -111,7 +111,7 @@ struct selection {
 static void select_key(struct selection *sel, uint32_t kernel, const nj_context *ctx)
 {
     const uint32_t before = sel->count;
-    if (!nj_kernel_available(ctx, nj_kernels[kernel].key)) {
+    if (!nj_kernel_available(ctx, (int)kernel)) {
         sel->keys_off_device++;
         return;
     }

@@ -31,15 +31,14 @@ static void opening_loads_every_kernel(void **state)
     assert_int_equal(info->lp_is_f16, 0);
     assert_string_equal(info->arch, "sm_90a");
     for (uint32_t i = 0; i < nj_kernel_count; i++)
-        assert_int_equal(nj_kernel_available(ctx, nj_kernels[i].key), 1);
+        assert_int_equal(nj_kernel_available(ctx, (int)i), 1);
     nj_context_destroy(ctx);
     setenv("NOJIT_SIM_DEVICE", "t4", 1);
     ctx = open_context(&cuda);
     assert_int_equal(nj_context_device(ctx)->lp_is_f16, 1);
     assert_string_equal(nj_context_device(ctx)->arch, "sm_75");
     for (uint32_t i = 0; i < nj_kernel_count; i++)
-        assert_int_equal(nj_kernel_available(ctx, nj_kernels[i].key),
-                         nj_kernels[i].only == NULL && nj_kernels[i].min_sm <= 75);
+        assert_int_equal(nj_kernel_available(ctx, (int)i), nj_kernels[i].only == NULL);
     nj_context_destroy(ctx);
     assert_int_equal(sim->live, 0);
     assert_int_equal(*lt_live, 0);

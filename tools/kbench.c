@@ -105,8 +105,7 @@ static int measure_all(struct bench *b, const struct request *r, struct table *t
     int rc = 0;
     t->rows = allocate((size_t)nj_case_count * (size_t)shapes, sizeof(*t->rows));
     for (uint32_t i = 0; i < nj_case_count && !rc; i++)
-        if (wanted(r, &nj_cases[i]) &&
-            nj_kernel_available(b->ctx, nj_kernels[nj_cases[i].kernel].key))
+        if (wanted(r, &nj_cases[i]) && nj_kernel_available(b->ctx, (int)nj_cases[i].kernel))
             for (int s = 0; s < shapes && !rc; s++)
                 rc = measure(b, &nj_cases[i], r->shapes > 0 ? r->shape[s] : "", t);
     if (rc)

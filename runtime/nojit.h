@@ -236,11 +236,11 @@ int nj_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared
  * missing variant with all wanted fields and the nearest keys and return NJ_E_NO_KERNEL. */
 int nj_refuse(nj_stream *s, const char *op, const char *condition, const char *values);
 int nj_no_kernel(nj_stream *s, const char *wanted_key);
-/* For launchers: the tensor map of an array of rows, of which kernel `id` copies tiles of 64
- * columns into shared memory with a swizzle of 128 bytes. map stays zero without rows, columns or
- * array, and where the kernel cannot be launched, which nj_launch() says. NJ_E_DEVICE names kernel
- * and array. */
-enum { NJ_TILE_MAP_BYTES = 128 };
+/* For launchers: the tensor map of an array of rows, of which kernel `id` copies tiles of
+ * NJ_TILE_COLUMNS columns into shared memory with a swizzle of 128 bytes. map stays zero without
+ * rows, columns or array, and where the kernel cannot be launched, which nj_launch() says.
+ * NJ_E_DEVICE names kernel and array. */
+enum { NJ_TILE_MAP_BYTES = 128, NJ_TILE_COLUMNS = 64 };
 struct nj_tiling {
     const char *name; /* of the array */
     const void *array;

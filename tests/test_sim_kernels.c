@@ -48,11 +48,18 @@ static int sim_backend_copy(nj_stream *s, void *dst, const void *src, size_t byt
     return 0;
 }
 
+/* As contracts name it. */
+static const char *arch_name(void)
+{
+    static char name[16];
+    snprintf(name, sizeof name, "sm_%d%s", device.arch, device.arch == 90 ? "a" : "");
+    return name;
+}
+
 static char *read_ptx(const char *key, size_t *bytes)
 {
     char path[512];
-    snprintf(path, sizeof path, PTX_FOLDER "/%s.sm_%d%s.ptx", key, device.arch,
-             device.arch == 90 ? "a" : "");
+    snprintf(path, sizeof path, PTX_FOLDER "/%s.%s.ptx", key, arch_name());
     return read_bytes(path, bytes);
 }
 
@@ -66,14 +73,13 @@ static int sim_backend_has_kernel(const nj_context *ctx, uint32_t id)
 /* As a driver lays a map out. */
 static int sim_backend_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of)
 {
-    const struct sim_tensor_map made = {
-        .address = (uint64_t)(uintptr_t)of->array,
-        .sizes = {(uint64_t)of->columns, (uint64_t)of->rows},
-        .row_bytes = (uint64_t)of->columns * MAP_ELEMENT_BYTES,
-        .box = {(uint32_t)of->tile_columns, (uint32_t)of->tile_rows},
-        .steps = {1, 1},
-        .rank = MAP_RANK,
-        .swizzle = MAP_SWIZZLE_128B};
+    const struct sim_tensor_map made = {.address = (uint64_t)(uintptr_t)of->array,
+                                        .sizes = {(uint64_t)of->columns, (uint64_t)of->rows},
+                                        .row_bytes = (uint64_t)of->columns * MAP_ELEMENT_BYTES,
+                                        .box = {NJ_TILE_COLUMNS, (uint32_t)of->tile_rows},
+                                        .steps = {1, 1},
+                                        .rank = MAP_RANK,
+                                        .swizzle = MAP_SWIZZLE_128B};
     (void)s;
     (void)id;
     memcpy(map, &made, sizeof made);
@@ -83,8 +89,8 @@ static int sim_backend_tile_map(nj_stream *s, uint32_t id, void *map, const stru
 /* Dynamic shared memory that the kernel wants on this arch. */
 static uint32_t shared_bytes_of(const struct nj_kernel *kernel, uint32_t asked)
 {
-    for (const struct nj_arch_shared *more = kernel->arch_shared; more && more->sm; more++)
-        if (more->sm == device.arch && more->bytes > asked)
+    for (const struct nj_arch_shared *more = kernel->arch_shared; more && more->arch; more++)
+        if (strcmp(more->arch, arch_name()) == 0 && more->bytes > asked)
             return more->bytes;
     return asked;
 }

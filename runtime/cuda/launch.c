@@ -9,8 +9,6 @@
 
 #include "backend.h"
 
-enum { TILE_COLUMNS = 64 }; /* of 16 bits: as many bytes as are swizzled */
-
 int nj_cuda_has_kernel(const nj_context *ctx, uint32_t id)
 {
     return nj_cuda_of(ctx)->functions[id] != NULL;
@@ -20,7 +18,7 @@ int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tilin
 {
     const uint64_t sizes[2] = {(uint64_t)of->columns, (uint64_t)of->rows};
     const uint64_t row_bytes[1] = {2 * (uint64_t)of->columns};
-    const uint32_t box[2] = {TILE_COLUMNS, (uint32_t)of->tile_rows};
+    const uint32_t box[2] = {NJ_TILE_COLUMNS, (uint32_t)of->tile_rows};
     const uint32_t steps[2] = {1, 1};
     /* Aligned as the driver wants it; in the block it lies where the kernel has it. */
     _Alignas(128) unsigned char made[NJ_TILE_MAP_BYTES];

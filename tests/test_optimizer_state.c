@@ -5,6 +5,7 @@
  */
 #include "engine_fixture.h"
 
+#include <cblas.h>
 #include <omp.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -240,11 +241,18 @@ static void plan_is_smaller(void **state)
 }
 
 /* Starts again as on an old processor, for which the bits of OpenBLAS's sums depend on how it divides
- * a product; it looks when a program starts. Elsewhere than on x86 the name means nothing. */
+ * a product; it looks when a program starts. Elsewhere than on x86 there is none. */
 static void run_as_on_prescott(char **argv)
 {
-    if (!getenv("OPENBLAS_CORETYPE") && setenv("OPENBLAS_CORETYPE", "PRESCOTT", 0) == 0)
+#ifdef __x86_64__
+    const char *type = getenv("OPENBLAS_CORETYPE");
+    if ((!type || strcmp(type, "PRESCOTT")) && setenv("OPENBLAS_CORETYPE", "PRESCOTT", 1) == 0)
         execv("/proc/self/exe", argv);
+    if (strcmp(openblas_get_corename(), "Prescott") != 0)
+        fprintf(stderr, "OpenBLAS takes this processor for %s\n", openblas_get_corename()), exit(1);
+#else
+    (void)argv;
+#endif
 }
 
 int main(int argc, char **argv)

@@ -21,7 +21,7 @@ enum {
     WIDENED_ROWS = 256,
     TILE_ROWS = 256, /* of a product, for one thread */
     TILE_COLUMNS = 256,
-    CALLERS = 64 /* OpenBLAS ends the program where twice as many call it at a time */
+    CALLERS = 64 /* OpenBLAS ends the program where many more call it at a time */
 };
 
 /* x86 kernels name the processor; others often do not, and then its architecture has to do. */
@@ -275,13 +275,14 @@ static void run_tile(const struct nj_gemm *g, float *c, const float *a, const fl
 }
 
 /* Tiles of one size, each by one thread: left alone, OpenBLAS divides by the threads there are, and
- * for some processors the bits of its sums depend on where. */
+ * for some processors the bits of its sums depend on where. One product of the process at a time. */
 static void run_f32(const struct nj_gemm *g, float *c, const float *a, const float *b)
 {
     const int64_t a_step = g->kind == NJ_GEMM_TN ? 1 : g->lda;
     const int64_t b_step = g->kind == NJ_GEMM_NT ? g->ldb : 1;
     const int threads = omp_get_max_threads() < CALLERS ? omp_get_max_threads() : CALLERS;
 
+#pragma omp critical(nj_product)
 #pragma omp parallel for collapse(2) num_threads(threads)
     for (int64_t m = 0; m < g->M; m += TILE_ROWS)
         for (int64_t n = 0; n < g->N; n += TILE_COLUMNS)

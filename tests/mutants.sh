@@ -4,8 +4,9 @@
 # mutants.sh [GLOB]: plants the mutant of every claim whose id matches, one at a time, in a copy of the tree and of its build, and
 # runs the claim's test there: it must fail. Before that the test must pass without the mutant. A mutant that does not build was not
 # tried, and counts as such. Ends with `N killed of M`; fails unless they are equal. DEVICE=cuda takes the claims that need a GPU, which
-# must be here (else tests/gpumutants.sh). $BUILD is the build folder, RECORD (default BUILD/mutants, BUILD/mutants-cuda) what was found,
-# JOBS (default: the processors; 1 on a GPU) the number of copies, LIMIT (default 120) the seconds a test may take: one that hangs has failed.
+# must be here (else tests/gpumutants.sh) or, for gpu-harness, simulated (NOJIT_SIM_DEVICE). $BUILD is the build folder, RECORD (default
+# BUILD/mutants, BUILD/mutants-cuda) what was found, JOBS (default: the processors; 1 on a GPU) the number of copies, LIMIT (default 120)
+# the seconds a test may take: one that hangs has failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${LIMIT:=120}" "${DEVICE:=cpu}"
@@ -27,13 +28,14 @@ export OMP_NUM_THREADS=$((($(nproc) + JOBS - 1) / JOBS))
     exit 1
 }
 
+simulation=(build/sim/{libcuda.so.1,libcublasLt.so.13,ptx.txt})
 # targets PROGRAM: what make has to bring up to date.
 targets() {
     case $1 in
-    harness* | gpu-harness | gpu-*check) echo build/harness ;;
+    harness* | gpu-harness | gpu-*check) echo build/harness ${NOJIT_SIM_DEVICE:+"${simulation[@]}"} ;;
     test_* | gpu-test_*) echo "build/tests/${1#gpu-}" ;;
     gpu-run) echo build/nojit build/cupti_modules.so ;;
-    device_*) echo build/nojit build/harness build/sim/{libcuda.so.1,libcublasLt.so.13,proc.so,ptx.txt} ;;
+    device_*) echo build/nojit build/harness build/sim/proc.so "${simulation[@]}" ;;
     kbench*) echo build/kbench ;;
     gen_*) echo build/gen-bin/gen ;;
     fuzz_corpus) for t in tests/fuzz/corpus/*/; do echo "build/fuzz/$(basename "$t")"; done ;;

@@ -153,6 +153,8 @@ struct block {
     uint32_t copy_count, copy_room;
 };
 
+#define INLINE static inline __attribute__((always_inline))
+
 /* The value of a place, for all lanes. */
 static inline void *sim_slot(const struct warp *warp, sim_place place)
 {
@@ -199,6 +201,10 @@ static inline void *sim_slot(const struct warp *warp, sim_place place)
 /* Keeps the launch's first fault, as a sentence with kernel, line, block and thread, and stops. */
 void sim_fault_at(struct warp *warp, const struct insn *insn, int lane, enum sim_fault_kind kind,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Makes room for one more in an array of so many. False after a fault: no memory. */
+bool sim_grow(struct warp *warp, const struct insn *insn, int lane, void *array, uint32_t count,
+              uint32_t *room, size_t bytes);
 
 void sim_set_mask(struct warp *warp, uint32_t mask);
 /* What obeys @p for instructions of GUARD_LANES. */

@@ -11,7 +11,6 @@
 #include "exec.h"
 #include "tensor_map.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { RANK_SHIFT = 24, ADDRESS_MASK = (1 << RANK_SHIFT) - 1, MBARRIER_BYTES = 8 };
@@ -22,6 +21,12 @@ void sim_cluster_start(struct block *block)
     block->at_cluster = (struct cluster_barrier){0};
 }
 
+static void no_block(struct warp *warp, const struct insn *insn, int lane, uint32_t rank)
+{
+    sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS, "block %u of a cluster of %u", rank,
+                 warp->block->launch->cluster);
+}
+
 /* As sim_shared_at(), in whichever block of the cluster. */
 static bool cluster_at(struct warp *warp, const struct insn *insn, int lane, uint32_t address,
                        uint32_t bytes, uint32_t *at)
@@ -29,8 +34,7 @@ static bool cluster_at(struct warp *warp, const struct insn *insn, int lane, uin
     const struct launch *launch = warp->block->launch;
     const uint32_t rank = address >> RANK_SHIFT ? (address >> RANK_SHIFT) - 1 : warp->rank;
     if (rank >= launch->cluster) {
-        sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS, "block %u of a cluster of %u", rank,
-                     launch->cluster);
+        no_block(warp, insn, lane, rank);
         return false;
     }
     if (!sim_shared_at(warp, insn, lane, address & ADDRESS_MASK, bytes, at))
@@ -46,8 +50,7 @@ static void map_address(struct warp *warp, const struct insn *insn)
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         if (rank[lane] >= warp->block->launch->cluster) {
-            sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS, "block %u of a cluster of %u",
-                         rank[lane], warp->block->launch->cluster);
+            no_block(warp, insn, lane, rank[lane]);
             return;
         }
         result[lane] = (rank[lane] + 1) << RANK_SHIFT | (address[lane] & ADDRESS_MASK);
@@ -57,9 +60,9 @@ static void map_address(struct warp *warp, const struct insn *insn)
 /* ---- mbarriers ---- */
 
 /* As sentences give it. */
-static uint32_t byte_of(const struct block *block, const struct mbarrier *m)
+static uint32_t byte_of(const struct block *block, uint32_t at)
 {
-    return m->at % block->launch->shared_stride;
+    return at % block->launch->shared_stride;
 }
 
 /* Those of all blocks of a cluster are few. NULL: there is none. */
@@ -81,7 +84,7 @@ static struct mbarrier *mbarrier_at(struct warp *warp, const struct insn *insn, 
     if (!m)
         sim_fault_at(warp, insn, lane, SIM_UNWRITTEN,
                      "byte %u of shared memory, where no mbarrier was initialised",
-                     at % warp->block->launch->shared_stride);
+                     byte_of(warp->block, at));
     return m;
 }
 
@@ -129,7 +132,7 @@ static void arrive(struct warp *warp, const struct insn *insn, int lane, uint32_
         sim_fault_at(warp, insn, lane, SIM_DIVERGENT_BARRIER,
                      "comes to the mbarrier at byte %u of shared memory, whose phase has had its "
                      "%u arrivals",
-                     byte_of(warp->block, m), m->count);
+                     byte_of(warp->block, m->at), m->count);
         return;
     }
     sim_order_release(warp, &m->running);
@@ -168,7 +171,7 @@ static void wait_stuck(struct warp *warp, const struct insn *insn, int lane)
     sim_fault_at(warp, insn, lane, SIM_DIVERGENT_BARRIER,
                  "waits for phase %u of the mbarrier at byte %u of shared memory, which lacks %u "
                  "arrivals and %lld bytes, and no thread goes on",
-                 m->phase, byte_of(warp->block, m), m->missing, (long long)m->bytes);
+                 m->phase, byte_of(warp->block, m->at), m->missing, (long long)m->bytes);
 }
 
 static void try_wait(struct warp *warp, const struct insn *insn)
@@ -297,23 +300,6 @@ static void store_swizzled(unsigned char *shared, uint32_t at, const unsigned ch
         memcpy(shared + ((at + i) ^ at / MAP_SWIZZLED_BYTES % 8 * CHUNK), row + i, CHUNK);
 }
 
-static bool add_copy(struct warp *warp, const struct insn *insn, int lane, struct copy copy)
-{
-    struct block *block = warp->block;
-    if (block->copy_count == block->copy_room) {
-        const uint32_t room = block->copy_room ? 2 * block->copy_room : 16;
-        struct copy *grown = realloc(block->copies, room * sizeof *grown);
-        if (!grown) {
-            sim_fault_at(warp, insn, lane, SIM_NO_MEMORY, "no memory for its copies under way");
-            return false;
-        }
-        block->copies = grown;
-        block->copy_room = room;
-    }
-    block->copies[block->copy_count++] = copy;
-    return true;
-}
-
 /* Begins a copy of so many bytes to one block, at `to` of its shared memory. */
 static bool begin_copy(struct warp *warp, const struct insn *insn, int lane, uint32_t rank,
                        uint32_t to, uint32_t barrier, uint32_t bytes)
@@ -328,9 +314,14 @@ static bool begin_copy(struct warp *warp, const struct insn *insn, int lane, uin
     const struct mbarrier *m = mbarrier_at(warp, insn, lane, last);
     if (!m)
         return false;
-    const uint32_t number = (uint32_t)(m - warp->block->mbarriers);
-    return sim_shared_copy(warp, insn, lane, at, bytes, number) &&
-           add_copy(warp, insn, lane, (struct copy){at, bytes, number});
+    struct block *block = warp->block;
+    const uint32_t number = (uint32_t)(m - block->mbarriers);
+    if (!sim_shared_copy(warp, insn, lane, at, bytes, number) ||
+        !sim_grow(warp, insn, lane, &block->copies, block->copy_count, &block->copy_room,
+                  sizeof *block->copies))
+        return false;
+    block->copies[block->copy_count++] = (struct copy){at, bytes, number};
+    return true;
 }
 
 /* [shared], [map, {column, row}], [mbarrier]: for one lane, to the blocks of a mask. */

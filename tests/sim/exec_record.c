@@ -23,7 +23,6 @@
 #include "stamp.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* True if the access of that stamp is ordered before one by thread, which runs in warp: or it is
@@ -40,8 +39,7 @@ static bool is_ordered(const struct warp *warp, uint32_t stamp, bool by_one, uin
 /* As a sentence gives it: a byte of the shared memory of its block. */
 static uint32_t byte_of(const struct warp *warp, uint32_t word)
 {
-    return warp->block->launch->cluster > 1 ? 4 * word % warp->block->launch->shared_stride
-                                            : 4 * word;
+    return 4 * word % warp->block->launch->shared_stride;
 }
 
 static void report_race(struct warp *warp, const struct insn *insn, int lane, uint32_t word,
@@ -140,11 +138,9 @@ static bool no_reads(struct warp *warp, const struct insn *insn, int lane, uint3
 {
     const struct block *block = warp->block;
     const uint32_t thread = warp->first_thread + (uint32_t)lane;
-    const uint32_t rank = block->launch->cluster > 1 ? 4 * word / block->launch->shared_stride : 0;
-    const uint32_t *stamp =
-        &block->read[(size_t)rank * (block->readers - 1) * (block->launch->shared_stride / 4) +
-                     word];
-    for (uint32_t i = 0; i < block->readers; i++, stamp += block->launch->shared_stride / 4) {
+    const uint32_t words = block->launch->shared_stride / 4, rank = word / words;
+    const uint32_t *stamp = &block->read[(size_t)rank * (block->readers - 1) * words + word];
+    for (uint32_t i = 0; i < block->readers; i++, stamp += words) {
         const uint32_t read = *stamp;
         if (!is_ordered(warp, read, kind_of(read) == READ_BY_ONE, thread) ||
             (kind_of(read) == READ_BY_MANY && time_of(read) >= block->barrier_at)) {
@@ -233,16 +229,9 @@ bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint3
 static bool add_unfenced(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                          uint32_t bytes)
 {
-    if (warp->unfenced_count == warp->unfenced_room) {
-        const uint32_t room = warp->unfenced_room ? 2 * warp->unfenced_room : 256;
-        struct unfenced *grown = realloc(warp->unfenced, room * sizeof *grown);
-        if (!grown) {
-            sim_fault_at(warp, insn, lane, SIM_NO_MEMORY, "no memory to note what it writes");
-            return false;
-        }
-        warp->unfenced = grown;
-        warp->unfenced_room = room;
-    }
+    if (!sim_grow(warp, insn, lane, &warp->unfenced, warp->unfenced_count, &warp->unfenced_room,
+                  sizeof *warp->unfenced))
+        return false;
     warp->unfenced[warp->unfenced_count++] = (struct unfenced){at / 4, bytes / 4, (uint32_t)lane};
     return true;
 }

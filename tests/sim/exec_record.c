@@ -347,7 +347,8 @@ bool sim_shared_product(struct warp *warp, const struct insn *insn, uint32_t at,
     uint32_t *read = block->products_read + (size_t)(warp->index / WARPGROUP) * block->words;
     uint32_t good = UINT32_MAX; /* the stamp that was found so last: neighbours have the same */
     for (uint32_t word = at / 4; word < (at + bytes) / 4; word++) {
-        read[word] = warp->product_groups + 1;
+        if (read[word] <= warp->product_groups) /* another warp may be further on */
+            read[word] = warp->product_groups + 1;
         if (wrote[word] == good)
             continue;
         if (!may_read_together(warp, insn, 0, word))

@@ -42,12 +42,21 @@ static uint32_t byte_of(const struct warp *warp, uint32_t word)
     return 4 * word % warp->block->launch->shared_stride;
 }
 
+static const char no_barrier[] = "barrier between", no_fence[] = "fence.proxy.async between";
+
 static void report_race(struct warp *warp, const struct insn *insn, int lane, uint32_t word,
                         uint32_t other, const char *now, const char *before, const char *lacks)
 {
     const struct launch *launch = warp->block->launch;
     const uint32_t threads = launch->warps * LANES, thread = thread_of(other);
     char who[64] = "a copy of the copy engine";
+    if (lacks == no_barrier && warp->block->now >= TIME_MAX) {
+        sim_fault_at(warp, insn, lane, SIM_NO_MEMORY,
+                     "%s byte %u of shared memory: the record's time ran out, it holds %d barriers "
+                     "of some threads between two of all",
+                     now, byte_of(warp, word), TIME_MAX);
+        return;
+    }
     if (actor_of(other) < ACTOR_COPIES && launch->cluster == 1)
         snprintf(who, sizeof who, "thread %u", thread);
     else if (actor_of(other) < ACTOR_COPIES)
@@ -57,8 +66,6 @@ static void report_race(struct warp *warp, const struct insn *insn, int lane, ui
                  "%s byte %u of shared memory, which %s %s, without a %s", now, byte_of(warp, word),
                  who, before, lacks);
 }
-
-static const char no_barrier[] = "barrier between", no_fence[] = "fence.proxy.async between";
 
 bool sim_shared_is_written(struct warp *warp, const struct insn *insn, int lane, uint32_t word)
 {

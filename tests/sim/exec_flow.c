@@ -383,6 +383,8 @@ void sim_run_block(struct block *block)
     }
     if (!block->stop && block->products_read)
         sim_products_end(block);
+    if (!block->stop && block->launch->cluster > 1)
+        sim_cluster_end(block);
 }
 
 static const struct sim_opcode rows[] = {

@@ -42,7 +42,8 @@ static uint32_t byte_of(const struct warp *warp, uint32_t word)
     return 4 * word % warp->block->launch->shared_stride;
 }
 
-static const char no_barrier[] = "barrier between", no_fence[] = "fence.proxy.async between";
+static const char no_barrier[] = "barrier between", no_fence[] = "fence.proxy.async between",
+                  no_init_fence[] = "fence.mbarrier_init between";
 
 static void report_race(struct warp *warp, const struct insn *insn, int lane, uint32_t word,
                         uint32_t other, const char *now, const char *before, const char *lacks)
@@ -196,7 +197,7 @@ INLINE bool is_untouched(const struct block *block, uint32_t word, enum sim_shar
 INLINE bool write_word(struct warp *warp, const struct insn *insn, int lane, uint32_t word,
                        enum sim_shared_use use, uint32_t as)
 {
-    const uint32_t kind = use == USE_ARRIVED ? USE_PLAIN : use;
+    const uint32_t kind = use >= USE_ARRIVED ? USE_PLAIN : use;
     if (!is_untouched(warp->block, word, use, as) && !may_write_word(warp, insn, lane, word, use))
         return false;
     warp->block->wrote[word] = warp->block->now << TIME_SHIFT | kind << KIND_SHIFT | as;
@@ -234,22 +235,24 @@ bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint3
 
 /* Products may read these words once the lane has passed a fence. False without memory. */
 static bool add_unfenced(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
-                         uint32_t bytes)
+                         uint32_t bytes, bool init)
 {
     if (!sim_grow(warp, insn, lane, &warp->unfenced, warp->unfenced_count, &warp->unfenced_room,
                   sizeof *warp->unfenced))
         return false;
-    warp->unfenced[warp->unfenced_count++] = (struct unfenced){at / 4, bytes / 4, (uint32_t)lane};
+    warp->unfenced[warp->unfenced_count++] =
+        (struct unfenced){at / 4, bytes / 4, (uint32_t)lane, init};
     return true;
 }
 
-/* The active lanes pass a fence, or let others go on without one: what they wrote is as it is. */
-static void settle_unfenced(struct warp *warp, bool fenced)
+/* The active lanes pass a fence, for mbarriers alone or for all that they wrote, or let others go on
+ * without one: what they wrote is as it is. */
+static void settle_unfenced(struct warp *warp, bool fenced, bool inits)
 {
     uint32_t still = 0;
     for (uint32_t i = 0; i < warp->unfenced_count; i++) {
         const struct unfenced u = warp->unfenced[i];
-        if (!(warp->mask >> u.lane & 1)) {
+        if (!(warp->mask >> u.lane & 1) || (inits && !u.init)) {
             warp->unfenced[still++] = u;
             continue;
         }
@@ -264,12 +267,17 @@ static void settle_unfenced(struct warp *warp, bool fenced)
 
 void sim_shared_fence(struct warp *warp)
 {
-    settle_unfenced(warp, true);
+    settle_unfenced(warp, true, false);
+}
+
+void sim_shared_fence_inits(struct warp *warp)
+{
+    settle_unfenced(warp, true, true);
 }
 
 void sim_shared_let_go(struct warp *warp)
 {
-    settle_unfenced(warp, false);
+    settle_unfenced(warp, false, false);
 }
 
 bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
@@ -278,7 +286,8 @@ bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint
     for (uint32_t word = at / 4; word < (at + bytes) / 4; word++)
         if (!write_word(warp, insn, lane, word, use, warp->first_thread + (uint32_t)lane))
             return false;
-    return warp->block->plain || use == USE_IN_FLIGHT || add_unfenced(warp, insn, lane, at, bytes);
+    return warp->block->plain || use == USE_IN_FLIGHT ||
+           add_unfenced(warp, insn, lane, at, bytes, use == USE_INIT);
 }
 
 /* True if a word was written before the last barrier, which is nearly always so. */
@@ -322,6 +331,18 @@ bool sim_shared_touch(struct warp *warp, const struct insn *insn, int lane, uint
 {
     return is_readable_word(warp, insn, lane, at / 4) &&
            is_readable_word(warp, insn, lane, at / 4 + 1);
+}
+
+bool sim_shared_is_fenced(struct warp *warp, const struct insn *insn, int lane, uint32_t at)
+{
+    for (uint32_t word = at / 4; word < (at + 8) / 4; word++) {
+        const uint32_t wrote = warp->block->wrote[word];
+        if (kind_of(wrote) == USE_FENCED)
+            continue;
+        report_race(warp, insn, lane, word, wrote, "arrives at", "wrote", no_init_fence);
+        return false;
+    }
+    return true;
 }
 
 bool sim_shared_copy(struct warp *warp, const struct insn *insn, int lane, uint32_t at,

@@ -202,7 +202,7 @@ static void start_warp(struct core *core, uint32_t index, uint32_t groups)
         for (int i = ACTOR_PRODUCTS; i < ACTORS; i++)
             warp->order.before[i] = groups;
         warp->product_groups = groups;
-        warp->tried = warp->at_cluster = warp->resized = 0;
+        warp->tried = warp->at_cluster = warp->unawaited = warp->resized = 0;
     }
     warp->left = JUMPS_MAX;
     sim_set_mask(warp, warp->exists);

@@ -156,8 +156,9 @@ static void check_tile(const unsigned char *tile, int row, int column)
         }
 }
 
-/* The first block fetches a tile for both; the second one for itself, twice, at another place, in the
- * same and in the next phase. One thread of each waits in a loop, then all of them. */
+/* The first block fetches a tile for both; the second one two for itself, in the same and in the next
+ * phase, the former from before the first row and column of the array. One thread of each waits in a
+ * loop, then all of them. */
 static void check_copies(void)
 {
     uint16_t data[MAP_ROWS][MAP_COLUMNS];
@@ -171,7 +172,7 @@ static void check_copies(void)
                                        .steps = {1, 1},
                                        .rank = MAP_RANK,
                                        .swizzle = MAP_SWIZZLE_128B};
-    const uint64_t out = put(memory, NULL, 4 * TILE_BYTES);
+    const uint64_t out = put(memory, NULL, 6 * TILE_BYTES);
 #define COPY "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
 #define EXPECT "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r4;"
 #define AWAIT                                                                                      \
@@ -179,7 +180,7 @@ static void check_copies(void)
     const struct kernel_launch launch = {
         .bounds =
             ".maxntid 128, 1, 1\n.minnctapersm 1\n.explicitcluster\n.reqnctapercluster 2, 1, 1",
-        .declarations = ".shared .align 8 .b8 m[8]; .shared .align 1024 .b8 s[4096];",
+        .declarations = ".shared .align 8 .b8 m[8]; .shared .align 1024 .b8 s[6144];",
         .body =
             "mov.u32 %r0, %tid.x; mov.u32 %r1, m; mov.u32 %r2, s; mov.u32 %r3, %cluster_ctarank;"
             "mov.u32 %r12, %ctaid.x; setp.ne.s32 %p0, %r0, 0; mov.u32 %r4, 2; mov.u32 %r5, 0;"
@@ -187,7 +188,8 @@ static void check_copies(void)
             "fence.mbarrier_init.release.cluster;"
             "made: barrier.cluster.arrive; barrier.cluster.wait;"
             "mov.b64 %d0, k_map; cvta.param.u64 %d1, %d0; setp.eq.s32 %p1, %r3, 0;"
-            "add.s32 %r10, %r2, 2048; mov.u32 %r8, 8; mov.u32 %r9, 16; mov.u16 %h0, 3;"
+            "add.s32 %r10, %r2, 2048; add.s32 %r13, %r2, 4096; mov.u32 %r8, 8; mov.u32 %r9, 16; "
+            "mov.u16 %h0, 3;"
             "mov.u32 %r6, -4; mov.u32 %r7, -8; @%p0 bra all; @%p1 bra first;"
             "mov.u32 %r4, 4096;" EXPECT COPY " [%r10], [%d1, {%r7, %r6}], [%r1];"
             "bra.uni both;"
@@ -197,14 +199,16 @@ static void check_copies(void)
             "0; mbarrier.arrive.shared::cluster.b64 _, [there]; }" COPY
             ".multicast::cluster [%r2], [%d1, {%r9, %r8}], [%r1], %h0;"
             "both:" AWAIT "@%p1 bra all; mov.u32 %r4, 2048; mov.u32 %r5, 1;" EXPECT
-            "mov.u32 %r4, 0;" EXPECT COPY " [%r10], [%d1, {%r9, %r8}], [%r1];" AWAIT
+            "mov.u32 %r4, 0;" EXPECT COPY " [%r13], [%d1, {%r9, %r8}], [%r1];" AWAIT
             "mov.u32 %r5, 0; all: @%p1 bra wait; bar.sync 0; mov.u32 %r5, 1; wait:" AWAIT
-            "shl.b32 %r11, %r0, 4; add.s32 %r2, %r2, %r11; shl.b32 %r12, %r12, 12;"
+            "shl.b32 %r11, %r0, 4; add.s32 %r2, %r2, %r11; mul.lo.s32 %r12, %r12, 6144;"
             "add.s32 %r12, %r12, %r11; ld.param.u64 %d2, [k_0]; mul.wide.u32 %d3, %r12, 1;"
             "add.s64 %d2, %d2, %d3; ld.shared.v4.u32 {%r20, %r21, %r22, %r23}, [%r2];"
             "st.global.v4.b32 [%d2], {%r20, %r21, %r22, %r23}; @%p1 bra end;"
             "ld.shared.v4.u32 {%r20, %r21, %r22, %r23}, [%r2+2048];"
             "st.global.v4.b32 [%d2+2048], {%r20, %r21, %r22, %r23};"
+            "ld.shared.v4.u32 {%r20, %r21, %r22, %r23}, [%r2+4096];"
+            "st.global.v4.b32 [%d2+4096], {%r20, %r21, %r22, %r23};"
             "end: barrier.cluster.arrive; barrier.cluster.wait;",
         .grid = 2,
         .block = THREADS,
@@ -214,8 +218,9 @@ static void check_copies(void)
         .memory = memory};
     kernel_must_run(&launch);
     check_tile(look(memory, out), 8, 16);
-    check_tile(look(memory, out + 2 * TILE_BYTES), 8, 16);
     check_tile(look(memory, out + 3 * TILE_BYTES), 8, 16);
+    check_tile(look(memory, out + 4 * TILE_BYTES), -4, -8);
+    check_tile(look(memory, out + 5 * TILE_BYTES), 8, 16);
     sim_memory_destroy(memory);
 }
 

@@ -85,6 +85,14 @@ static const struct planted products[] = {
      "thread (128, 0, 0): st.shared.u32 writes byte 0 of shared memory, which a wgmma read, "
      "without "
      "a barrier between"},
+    {"a warp that is a product ahead of others",
+     READY FROM(32) PRODUCT PRODUCT "wgmma.wait_group.sync.aligned 1;" ZERO(
+         8192) "bar.sync 1, 128;" WAIT "ret; there:" PRODUCT "bar.sync 1, 128;" PRODUCT WAIT,
+     READY FROM(32) PRODUCT PRODUCT "wgmma.wait_group.sync.aligned 1; bar.sync 1, 128;" WAIT ZERO(
+         8192) "ret; there:" PRODUCT "bar.sync 1, 128;" PRODUCT WAIT,
+     TILES, 128, SIM_SHARED_RACE,
+     "thread (0, 0, 0): st.shared.v4.u32 writes byte 8192 of shared memory, which a wgmma that "
+     "nothing waited for reads"},
     {"product of three warps", READY FROM(96) PRODUCT WAIT "there:", READY PRODUCT WAIT, TILES, 128,
      SIM_DIVERGENT_BARRIER,
      "waits for products of its warpgroup, of which warp 3 has begun 1 groups fewer"},
@@ -166,18 +174,50 @@ static void test_barriers_of_some_warps(void **state)
 
 /* Two warps; words of s from 16 on, an mbarrier at m that lasts for so many arrivals. */
 #define MBARRIER ".shared .align 16 .b8 m[16]; .shared .align 1024 .b8 s[16384];"
-#define INIT(arrivals)                                                                             \
+#define INIT_AND(arrivals, fence)                                                                  \
     "mov.u32 %r0, %tid.x; setp.ne.s32 %p1, %r0, 0; mov.u32 %r1, m; mov.u32 %r2, s;"                \
     "setp.lt.s32 %p0, %r0, 32; mov.u32 %r3, 0; mov.u32 %r4, " #arrivals "; @%p1 bra made;"         \
-    "mbarrier.init.shared::cta.b64 [%r1], %r4; made: bar.sync 0;\n"
+    "mbarrier.init.shared::cta.b64 [%r1], %r4;" fence "made: bar.sync 0;\n"
+#define INIT_FENCE "fence.mbarrier_init.release.cluster;"
+#define INIT(arrivals) INIT_AND(arrivals, INIT_FENCE)
 #define ARRIVE "mapa.shared::cluster.u32 %r9, %r1, 0; mbarrier.arrive.shared::cluster.b64 _, [%r9];"
 #define ONE(what) "setp.eq.s32 %p2, %r0, 32; @!%p2 bra one;" what "one:"
 #define TRY "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], %r3;"
 #define AWAIT "{ again: " TRY "@!%p3 bra again; }"
+/* So many points in time, and no barrier of all. */
+#define TICKS(count)                                                                               \
+    "mov.u32 %r20, 0; mov.u32 %r21, -1; { again: bar.warp.sync %r21; add.s32 %r20, %r20, 1;"       \
+    "setp.lt.s32 %p4, %r20, " #count "; @%p4 bra again; }"
 /* The first warp does this; the second that. */
 #define WARPS(first, second) "@%p0 bra first;" second "ret; first:" first
 
+/* The first lane waits, the others join it there, and all go on since they have tried once more. */
+#define LANES_JOIN                                                                                 \
+    INIT(31)                                                                                       \
+    "mov.u32 %r4, 1; @%p1 bra also; mbarrier.init.shared::cta.b64 [%r1+8], %r4; also: bar.sync 0;" \
+    "mov.u32 %r12, 0; @%p1 bra others; again:" TRY "add.s32 %r12, %r12, 1;"                        \
+    "setp.lt.s32 %p5, %r12, 2; @%p5 bra again; bra.uni next; others: mov.u32 %r12, 1;"             \
+    "bra.uni again; next:"
+
 static const struct planted mbarriers[] = {
+    {"a wait behind one that others joined",
+     LANES_JOIN "{ again: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1+8], %r3;"
+                "@!%p3 bra again; }",
+     LANES_JOIN, MBARRIER, 32, SIM_DIVERGENT_BARRIER,
+     "waits for phase 0 of the mbarrier at byte 8 of shared memory, which lacks 1 arrivals"},
+    {"an mbarrier of no arrivals", INIT(0), INIT(1), MBARRIER, 64, SIM_BAD_PTX,
+     "mbarrier.init.shared::cta.b64 asks for 0 arrivals: 1 to 1048575 can be"},
+    {"an mbarrier of too many arrivals", INIT(1048576), INIT(1048575), MBARRIER, 64, SIM_BAD_PTX,
+     "asks for 1048576 arrivals"},
+    {"too many bytes", INIT(1) ONE("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 1048576;"),
+     INIT(1) ONE("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 1048575;"), MBARRIER, 64,
+     SIM_BAD_PTX, "expects 1048576 bytes at the mbarrier at byte 0 of shared memory: 1048575 can"},
+    {"more barriers of some threads than the record holds",
+     INIT(1) WARPS(AWAIT "ld.shared.u32 %r5, [s];",
+                   TICKS(524288) ONE("st.shared.u32 [s], %r0;" ARRIVE)),
+     INIT(1) WARPS(AWAIT "ld.shared.u32 %r5, [s];",
+                   TICKS(524200) ONE("st.shared.u32 [s], %r0;" ARRIVE)),
+     MBARRIER, 64, SIM_NO_MEMORY, "reads byte 1024 of shared memory: the record's time ran out"},
     {"a wait for what is no mbarrier", INIT(1) "add.s32 %r1, %r1, 8;" TRY, INIT(1) TRY, MBARRIER,
      64, SIM_UNWRITTEN, "reads byte 8 of shared memory, which nothing wrote"},
     {"words that are no mbarrier",
@@ -274,6 +314,20 @@ static const struct planted copies[] = {
      INIT(1) ONE("st.shared.u32 [s], %r0;" EXPECT COPY),
      INIT(1) ONE("st.shared.u32 [s], %r0; fence.proxy.async.shared::cta;" EXPECT COPY), MBARRIER,
      64, SIM_SHARED_RACE, "which thread 32 wrote, without a fence.proxy.async between"},
+    {"a copy for an mbarrier that is not fenced", INIT_AND(1, "") ONE(EXPECT COPY),
+     INIT(1) ONE(EXPECT COPY), MBARRIER, 64, SIM_SHARED_RACE,
+     "arrives at byte 0 of shared memory, which thread 0 wrote, without a fence.mbarrier_init "
+     "between"},
+    {"a fence for mbarriers alone", INIT(1) ONE("st.shared.u32 [s], %r0;" INIT_FENCE EXPECT COPY),
+     INIT_AND(1, "fence.proxy.async.shared::cta;")
+         ONE("st.shared.u32 [s], %r0; fence.proxy.async.shared::cta;" EXPECT COPY),
+     MBARRIER, 64, SIM_SHARED_RACE, "which thread 32 wrote, without a fence.proxy.async between"},
+    {"a copy to what mapa gives", INIT(1) ONE(EXPECT "mapa.shared::cluster.u32 %r2, %r2, 0;" COPY),
+     INIT(1) ONE(EXPECT COPY), MBARRIER, 64, SIM_ILLEGAL_ADDRESS,
+     "to 0x1000400 for the mbarrier at 0, which are not both of its own block"},
+    {"a copy for an mbarrier that mapa gives",
+     INIT(1) ONE(EXPECT "mapa.shared::cluster.u32 %r1, %r1, 0;" COPY), INIT(1) ONE(EXPECT COPY),
+     MBARRIER, 64, SIM_ILLEGAL_ADDRESS, "to 0x400 for the mbarrier at 0x1000000, which are not"},
     {"a copy out of shared memory", INIT(1) "add.s32 %r2, %r2, 14464;" ONE(EXPECT COPY),
      INIT(1) "add.s32 %r2, %r2, 14336;" ONE(EXPECT COPY), MBARRIER, 64, SIM_ILLEGAL_ADDRESS,
      "128 bytes at byte 17408 of shared memory, of which the block has 17408"},
@@ -313,6 +367,20 @@ static void test_copies(void **state)
                                    "cp.async.bulk.tensor.2d"};
     other.address = 4096;
     check_planted(&absent, &(struct kernel_launch){.grid = 1, .map = &other, .memory = memory});
+    /* Boxes that are too large, two of them by so much that their bytes seem few. */
+    static const unsigned boxes[][2] = {{64, 257}, {64, 1u << 25 | 16}, {1u << 31 | 64, 16}};
+    for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
+        const struct planted box = {"",
+                                    INIT(1) ONE(EXPECT COPY),
+                                    "ret;",
+                                    MBARRIER,
+                                    64,
+                                    SIM_ILLEGAL_ADDRESS,
+                                    "is no map of tiles of 128 bytes a row"};
+        other = map;
+        memcpy(other.box, boxes[i], sizeof other.box);
+        check_planted(&box, &(struct kernel_launch){.grid = 1, .map = &other, .memory = memory});
+    }
     sim_memory_destroy(memory);
 }
 
@@ -331,10 +399,67 @@ static void test_copies(void **state)
 #define ARRIVE_AT(rank)                                                                            \
     "mapa.shared::cluster.u32 %r9, %r1, " #rank "; mbarrier.arrive.shared::cluster.b64 _, [%r9];"
 
+/* One thread, to the blocks of a mask. */
+#define COPY_TO(ranks)                                                                             \
+    "mov.b64 %d5, k_map; cvta.param.u64 %d6, %d5; mov.u32 %r7, 3; mov.u16 %h0, " #ranks ";"        \
+    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"                  \
+    ".multicast::cluster [%r2], [%d6, {%r7, %r7}], [%r1], %h0;"
+/* The second block uses a tile in which the first one then puts another. */
+#define TILE_USED(use)                                                                             \
+    RANK "@%p1 bra made; mov.u32 %r4, 1; mbarrier.init.shared::cta.b64 [%r1], %r4;"                \
+         "mbarrier.init.shared::cta.b64 [%r1+8], %r4;" INIT_FENCE "made:" SYNC                     \
+         "@%p1 bra all;" EXPECT                                                                    \
+         "@!%p0 bra all;" COPY_TO(3) "all:" AWAIT "@%p1 bra out; @%p0 bra first;" use              \
+                                     "bra.uni out; first: { again: "                               \
+                                     "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1+8], %r3;" \
+                                     "@!%p3 bra again; }" COPY_TO(2) "out:" SYNC
+#define GIVE_BACK                                                                                  \
+    "mapa.shared::cluster.u32 %r9, %r1, 0; mbarrier.arrive.shared::cluster.b64 _, [%r9+8];"
+/* In the second block. */
+#define SECOND "setp.eq.s32 %p2, %r0, 0; @%p2 st.shared.u32 [s], %r0; bar.sync 0; @%p0 bra out;"
+
 static const struct planted clusters[] = {
+    {"an arrival in a block that may have ended",
+     RANK INIT_BOTH SYNC "@%p0 bra out;" ARRIVE_AT(0) "out:",
+     RANK INIT_BOTH SYNC "@%p0 bra out;" ARRIVE_AT(0) "out:" SYNC, MBARRIER, 32,
+     SIM_ILLEGAL_ADDRESS, "shared memory of block 0 of the cluster, which may have ended"},
+    {"a copy to a block that has ended",
+     RANK INIT_BOTH SYNC "@%p0 bra out; bar.sync 0; @%p1 bra out;" COPY_TO(3) "out:",
+     RANK INIT_BOTH SYNC "@%p0 bra out; bar.sync 0; @%p1 bra out;" COPY_TO(3) "out:" SYNC, MBARRIER,
+     32, SIM_ILLEGAL_ADDRESS, "shared memory of block 0 of the cluster, which has ended"},
+    {"a copy over what the other block still reads", TILE_USED(GIVE_BACK READ),
+     TILE_USED(READ GIVE_BACK), MBARRIER, 64, SIM_SHARED_RACE,
+     "writes byte 1024 of shared memory, which thread 0 of block 1 of the cluster read, without"},
+    {"a write over what another warp of the second block read",
+     RANK SECOND "setp.eq.s32 %p3, %r0, 32; @%p3 ld.shared.u32 %r5, [s];"
+                 "setp.eq.s32 %p4, %r0, 64; @%p4 st.shared.u32 [s], %r0; out:",
+     RANK SECOND "setp.eq.s32 %p3, %r0, 32; @%p3 ld.shared.u32 %r5, [s]; bar.sync 0;"
+                 "setp.eq.s32 %p4, %r0, 64; @%p4 st.shared.u32 [s], %r0; out:",
+     MBARRIER, 96, SIM_SHARED_RACE,
+     "block (1, 0, 0), thread (64, 0, 0): st.shared.u32 writes byte 1024 of shared memory, which "
+     "thread 32 of block 1 of the cluster read"},
+    {"a wait without an arrival", RANK "barrier.cluster.wait;", RANK SYNC, MBARRIER, 32,
+     SIM_DIVERGENT_BARRIER, "waits at the barrier of the cluster without having come to it"},
+    {"a second wait", RANK SYNC "barrier.cluster.wait;", RANK SYNC SYNC, MBARRIER, 32,
+     SIM_DIVERGENT_BARRIER, "waits at the barrier of the cluster without having come to it"},
+    {"two arrivals for one wait",
+     RANK "barrier.cluster.arrive; bar.sync 0; barrier.cluster.arrive; barrier.cluster.wait;",
+     RANK "barrier.cluster.arrive; bar.sync 0; barrier.cluster.wait;", MBARRIER, 32,
+     SIM_DIVERGENT_BARRIER, "comes to the barrier of the cluster twice without waiting"},
+    {"a barrier that a warp of the second block does not reach",
+     RANK SECOND "setp.ge.s32 %p2, %r0, 32; @%p2 bra out; bar.sync 0; out:",
+     RANK SECOND "bar.sync 0; out:", MBARRIER, 64, SIM_DIVERGENT_BARRIER,
+     "the warp waits at a barrier, threads from 32 on have ended"},
+    {"a barrier that a warp waits elsewhere for, the other block has ended",
+     RANK SECOND "setp.ge.s32 %p2, %r0, 32; @%p2 bra high; bar.sync 1, 64; bra.uni out;"
+                 "high: bar.sync 2, 64; out:",
+     RANK SECOND "setp.ge.s32 %p2, %r0, 32; @%p2 bra high; bar.sync 1, 64; bra.uni out;"
+                 "high: bar.sync 1, 64; out:",
+     MBARRIER, 64, SIM_DIVERGENT_BARRIER,
+     "the warp waits at barrier 1, which 32 of 64 threads have reached"},
     {"an arrival in another block before the barrier of the cluster",
-     RANK INIT_BOTH "bar.sync 0;" ARRIVE_AT(0),
-     RANK INIT_BOTH SYNC "@%p0 bra out;" ARRIVE_AT(0) "out:", MBARRIER, 32, SIM_SHARED_RACE,
+     RANK INIT_BOTH "bar.sync 0;" ARRIVE_AT(0) SYNC,
+     RANK INIT_BOTH SYNC "@%p0 bra out;" ARRIVE_AT(0) "out:" SYNC, MBARRIER, 32, SIM_SHARED_RACE,
      "block (1, 0, 0), thread (0, 0, 0): mbarrier.arrive.shared::cluster.b64 reads byte 0 of "
      "shared "
      "memory, which thread 0 of block 0 of the cluster wrote"},
@@ -370,8 +495,11 @@ static const struct planted clusters[] = {
 static void test_clusters(void **state)
 {
     (void)state;
+    struct sim_memory *memory = sim_memory_create();
+    const struct sim_tensor_map map = map_in(memory);
     check_all(clusters, sizeof clusters / sizeof *clusters,
-              &(struct kernel_launch){.grid = 4, .bounds = CLUSTER});
+              &(struct kernel_launch){.grid = 4, .bounds = CLUSTER, .map = &map, .memory = memory});
+    sim_memory_destroy(memory);
 }
 
 static void test_launches_of_clusters(void **state)

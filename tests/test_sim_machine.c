@@ -364,6 +364,34 @@ static void test_limits(void **state)
     }
 }
 
+/* A label at the end of braces stands for what follows them. */
+static void test_labels_at_the_end(void **state)
+{
+    (void)state;
+    kernel_must_run(&(struct kernel_launch){
+        .body = "mov.u32 %r0, 1; { bra.uni end; trap; end: } setp.eq.s32 %p0, %r0, 0; @%p0 trap;"});
+    static const struct {
+        const char *body, *says;
+    } last[] = {
+        {"{ ret; bra.uni end; { end: } }", "no instruction has label end, which line 1 jumps to"},
+        {"{ ret; { bra.uni end; { ret; } end: } }",
+         "no instruction follows the label that line 1 jumps to"},
+        {"{ ret; { bra.uni end; } end: }", "no instruction has label end, which line 1 jumps to"},
+    };
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
+        char text[200];
+        struct sim_module *module;
+        struct sim_fault fault;
+        snprintf(text, sizeof text,
+                 ".version 9.0 .target sm_90 .address_size 64 .visible .entry k() %s",
+                 last[i].body);
+        assert_int_equal(sim_module_create(text, strlen(text), &module, &fault), -1);
+        if (fault.kind != SIM_BAD_PTX || !strstr(fault.text, last[i].says))
+            fail_msg("%s: %d \"%s\", expected \"%s\"", last[i].body, fault.kind, fault.text,
+                     last[i].says);
+    }
+}
+
 /* What a kernel declares itself is a limit too, and is what the launcher of a module can ask. */
 static void test_declared(void **state)
 {
@@ -443,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_decodes_the_build),
         cmocka_unit_test(test_no_dead_rows),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_labels_at_the_end),
         cmocka_unit_test(test_finds_planted_faults),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_declared),

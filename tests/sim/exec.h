@@ -65,12 +65,19 @@ struct order {
 /* Words that a thread wrote since its warp last let others go on: a fence.proxy.async is due. */
 struct unfenced {
     uint32_t word, words, lane;
+    bool init; /* of an mbarrier */
 };
 
 /* Bytes that cp.async has fetched and that are not in shared memory yet. */
 struct transfer {
     uint32_t to, bytes, lane, batch;
     unsigned char data[16];
+};
+
+/* A warp's last arrival at an mbarrier of another block of the cluster. */
+struct reach {
+    const struct insn *insn;
+    uint32_t time, lane;
 };
 
 struct warp {
@@ -94,10 +101,12 @@ struct warp {
     struct order order;                 /* its own entry: time of the last bar.warp.sync */
     struct unfenced *unfenced;
     uint32_t unfenced_count, unfenced_room;
-    uint32_t product_groups; /* wgmma.commit_group */
-    uint32_t tried;          /* lanes whose last mbarrier.try_wait came too early */
-    uint32_t at_cluster;     /* lanes that have arrived at the cluster's barrier */
-    uint32_t resized;        /* setmaxnreg */
+    uint32_t product_groups;         /* wgmma.commit_group */
+    uint32_t tried;                  /* lanes whose last mbarrier.try_wait came too early */
+    uint32_t at_cluster;             /* lanes that have arrived at the cluster's barrier */
+    uint32_t unawaited;              /* those whose last arrival there no wait has followed */
+    uint32_t resized;                /* setmaxnreg */
+    struct reach reached[WARPS_MAX]; /* by rank; time 0: never */
     struct transfer *transfers;
     uint32_t transfer_count, transfer_room;
     uint32_t batches[LANES]; /* cp.async.commit_group, by lane */
@@ -153,6 +162,8 @@ struct block {
     uint32_t copy_count, copy_room;
 };
 
+#define INLINE static inline __attribute__((always_inline))
+
 /* The value of a place, for all lanes. */
 static inline void *sim_slot(const struct warp *warp, sim_place place)
 {
@@ -200,6 +211,10 @@ static inline void *sim_slot(const struct warp *warp, sim_place place)
 void sim_fault_at(struct warp *warp, const struct insn *insn, int lane, enum sim_fault_kind kind,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* Makes room for one more in an array of so many. False after a fault: no memory. */
+bool sim_grow(struct warp *warp, const struct insn *insn, int lane, void *array, uint32_t count,
+              uint32_t *room, size_t bytes);
+
 void sim_set_mask(struct warp *warp, uint32_t mask);
 /* What obeys @p for instructions of GUARD_LANES. */
 void sim_run_guarded(struct warp *warp, const struct insn *insn);
@@ -223,6 +238,8 @@ static inline struct warp *sim_warpgroup(const struct warp *warp)
 void sim_products_end(struct block *block);
 /* Before a block begins: nothing waits, and no mbarrier is there. */
 void sim_cluster_start(struct block *block);
+/* At the end: no block can have ended before others reached it, or a fault. */
+void sim_cluster_end(struct block *block);
 /* Copies of the copy engine that are under way arrive. */
 void sim_copies_arrive(struct block *block);
 
@@ -241,7 +258,9 @@ enum sim_shared_use {
     USE_ATOMIC,
     USE_IN_FLIGHT, /* a copy that is not waited for */
     USE_FENCED,    /* a plain one that wgmma may read, after fence.proxy.async */
-    USE_ARRIVED    /* the end of a cp.async; kept as USE_PLAIN */
+    /* These two are kept as USE_PLAIN. */
+    USE_ARRIVED, /* the end of a cp.async */
+    USE_INIT     /* mbarrier.init, for which fence.mbarrier_init does too */
 };
 /* False after a fault: nothing wrote the word in this block, or what writes it is under way. */
 bool sim_shared_is_written(struct warp *warp, const struct insn *insn, int lane, uint32_t word);
@@ -255,15 +274,18 @@ bool sim_shared_read_together(struct warp *warp, const struct insn *insn, int la
                               uint32_t bytes);
 /* A use of an mbarrier, which must have been written before. */
 bool sim_shared_touch(struct warp *warp, const struct insn *insn, int lane, uint32_t at);
+/* The same by the copy engine, which needs a fence behind the write. */
+bool sim_shared_is_fenced(struct warp *warp, const struct insn *insn, int lane, uint32_t at);
 /* The copy engine: words that it begins to write for an mbarrier, and that have arrived. */
 bool sim_shared_copy(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                      uint32_t bytes, uint32_t mbarrier);
 void sim_shared_copied(struct block *block, uint32_t at, uint32_t bytes);
 /* Words that a warp's part of a product reads until its group is waited for. */
 bool sim_shared_product(struct warp *warp, const struct insn *insn, uint32_t at, uint32_t bytes);
-/* fence.proxy.async of the active lanes; and their coming to a barrier, from where on others may go on
- * and it is too late for that. */
+/* fence.proxy.async of the active lanes; fence.mbarrier_init, which is for mbarriers alone; and their
+ * coming to a barrier, from where on others may go on and it is too late for that. */
 void sim_shared_fence(struct warp *warp);
+void sim_shared_fence_inits(struct warp *warp);
 void sim_shared_let_go(struct warp *warp);
 /* A barrier of all warps. */
 void sim_shared_barrier(struct block *block);

@@ -5,23 +5,7 @@
  */
 #include "exec.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static struct transfer *add_transfer(struct warp *warp, const struct insn *insn, int lane)
-{
-    if (warp->transfer_count == warp->transfer_room) {
-        const uint32_t room = warp->transfer_room ? 2 * warp->transfer_room : 256;
-        struct transfer *grown = realloc(warp->transfers, room * sizeof *grown);
-        if (!grown) {
-            sim_fault_at(warp, insn, lane, SIM_NO_MEMORY, "no memory for its copies under way");
-            return NULL;
-        }
-        warp->transfers = grown;
-        warp->transfer_room = room;
-    }
-    return &warp->transfers[warp->transfer_count++];
-}
 
 /* [shared], [global], bytes, bytes to fetch: the rest becomes zero. */
 static void copy_async(struct warp *warp, const struct insn *insn)
@@ -41,11 +25,11 @@ static void copy_async(struct warp *warp, const struct insn *insn)
         }
         if (!sim_shared_at(warp, insn, lane, at, bytes, &at) ||
             (fetch[lane] && !sim_global_read(warp, insn, lane, source, fetch[lane], bytes, data)) ||
-            !sim_shared_write(warp, insn, lane, at, bytes, USE_IN_FLIGHT))
+            !sim_shared_write(warp, insn, lane, at, bytes, USE_IN_FLIGHT) ||
+            !sim_grow(warp, insn, lane, &warp->transfers, warp->transfer_count,
+                      &warp->transfer_room, sizeof *warp->transfers))
             return;
-        struct transfer *transfer = add_transfer(warp, insn, lane);
-        if (!transfer)
-            return;
+        struct transfer *transfer = &warp->transfers[warp->transfer_count++];
         *transfer = (struct transfer){at, bytes, (uint32_t)lane, warp->batches[lane], {0}};
         memcpy(transfer->data, data, sizeof data);
     }

@@ -8,18 +8,62 @@
  * does when another warp has its turn. mbarrier.try_wait fails once where it comes too early, and
  * then waits: that a kernel must try again shows, and nothing spins.
  */
-#include "exec.h"
+#include "stamp.h"
 #include "tensor_map.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+/* Arrivals, and bytes, of a phase of an mbarrier. */
+enum { COUNT_MAX = (1 << 20) - 1 };
 enum { RANK_SHIFT = 24, ADDRESS_MASK = (1 << RANK_SHIFT) - 1, MBARRIER_BYTES = 8 };
 
 void sim_cluster_start(struct block *block)
 {
     block->mbarrier_count = block->copy_count = 0;
     block->at_cluster = (struct cluster_barrier){0};
+    for (uint32_t i = 0; i < block->launch->cluster_warps; i++)
+        memset(block->warps[i].reached, 0, sizeof block->warps[i].reached);
+}
+
+/* True if some thread of the block ends after that arrival in any case. */
+static bool outlasts(const struct block *block, uint32_t rank, const struct warp *other)
+{
+    const struct warp *warps = block->warps + rank * block->launch->warps;
+    for (uint32_t i = 0; i < block->launch->warps; i++)
+        if (other->reached[rank].time < warps[i].order.before[other->index])
+            return true;
+    return block->now >= TIME_MAX; /* the record cannot tell */
+}
+
+void sim_cluster_end(struct block *block)
+{
+    const struct launch *launch = block->launch;
+    for (uint32_t i = 0; i < launch->cluster_warps * launch->cluster; i++) {
+        const uint32_t rank = i % launch->cluster;
+        struct warp *warp = &block->warps[i / launch->cluster];
+        const struct reach *reach = &warp->reached[rank];
+        if (!reach->time || outlasts(block, rank, warp))
+            continue;
+        sim_fault_at(warp, reach->insn, (int)reach->lane, SIM_ILLEGAL_ADDRESS,
+                     "shared memory of block %u of the cluster, which may have ended", rank);
+        return;
+    }
+}
+
+static void no_block(struct warp *warp, const struct insn *insn, int lane, uint32_t rank)
+{
+    sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS, "block %u of a cluster of %u", rank,
+                 warp->block->launch->cluster);
+}
+
+/* Its shared memory is gone. */
+static bool has_ended(const struct block *block, uint32_t rank)
+{
+    const struct warp *warps = block->warps + rank * block->launch->warps;
+    for (uint32_t i = 0; i < block->launch->warps; i++)
+        if (warps[i].live)
+            return false;
+    return true;
 }
 
 /* As sim_shared_at(), in whichever block of the cluster. */
@@ -29,8 +73,12 @@ static bool cluster_at(struct warp *warp, const struct insn *insn, int lane, uin
     const struct launch *launch = warp->block->launch;
     const uint32_t rank = address >> RANK_SHIFT ? (address >> RANK_SHIFT) - 1 : warp->rank;
     if (rank >= launch->cluster) {
-        sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS, "block %u of a cluster of %u", rank,
-                     launch->cluster);
+        no_block(warp, insn, lane, rank);
+        return false;
+    }
+    if (rank != warp->rank && has_ended(warp->block, rank)) {
+        sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS,
+                     "shared memory of block %u of the cluster, which has ended", rank);
         return false;
     }
     if (!sim_shared_at(warp, insn, lane, address & ADDRESS_MASK, bytes, at))
@@ -46,8 +94,7 @@ static void map_address(struct warp *warp, const struct insn *insn)
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         if (rank[lane] >= warp->block->launch->cluster) {
-            sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS, "block %u of a cluster of %u",
-                         rank[lane], warp->block->launch->cluster);
+            no_block(warp, insn, lane, rank[lane]);
             return;
         }
         result[lane] = (rank[lane] + 1) << RANK_SHIFT | (address[lane] & ADDRESS_MASK);
@@ -57,9 +104,9 @@ static void map_address(struct warp *warp, const struct insn *insn)
 /* ---- mbarriers ---- */
 
 /* As sentences give it. */
-static uint32_t byte_of(const struct block *block, const struct mbarrier *m)
+static uint32_t byte_of(const struct block *block, uint32_t at)
 {
-    return m->at % block->launch->shared_stride;
+    return at % block->launch->shared_stride;
 }
 
 /* Those of all blocks of a cluster are few. NULL: there is none. */
@@ -81,7 +128,7 @@ static struct mbarrier *mbarrier_at(struct warp *warp, const struct insn *insn, 
     if (!m)
         sim_fault_at(warp, insn, lane, SIM_UNWRITTEN,
                      "byte %u of shared memory, where no mbarrier was initialised",
-                     at % warp->block->launch->shared_stride);
+                     byte_of(warp->block, at));
     return m;
 }
 
@@ -92,8 +139,13 @@ static void mbarrier_init(struct warp *warp, const struct insn *insn)
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         uint32_t at = address[lane] + (uint32_t)insn->integer[0];
+        if (count[lane] == 0 || count[lane] > COUNT_MAX) {
+            sim_fault_at(warp, insn, lane, SIM_BAD_PTX, "asks for %u arrivals: 1 to %d can be",
+                         count[lane], COUNT_MAX);
+            return;
+        }
         if (!sim_shared_at(warp, insn, lane, at, MBARRIER_BYTES, &at) ||
-            !sim_shared_write(warp, insn, lane, at, MBARRIER_BYTES, USE_PLAIN))
+            !sim_shared_write(warp, insn, lane, at, MBARRIER_BYTES, USE_INIT))
             return;
         struct mbarrier *m = find(block, at);
         if (!m && block->mbarrier_count == MBARRIERS_MAX) {
@@ -129,12 +181,18 @@ static void arrive(struct warp *warp, const struct insn *insn, int lane, uint32_
         sim_fault_at(warp, insn, lane, SIM_DIVERGENT_BARRIER,
                      "comes to the mbarrier at byte %u of shared memory, whose phase has had its "
                      "%u arrivals",
-                     byte_of(warp->block, m), m->count);
+                     byte_of(warp->block, m->at), m->count);
+        return;
+    }
+    m->bytes += bytes;
+    if (m->bytes > COUNT_MAX) {
+        sim_fault_at(warp, insn, lane, SIM_BAD_PTX,
+                     "expects %lld bytes at the mbarrier at byte %u of shared memory: %d can be",
+                     (long long)m->bytes, byte_of(warp->block, m->at), COUNT_MAX);
         return;
     }
     sim_order_release(warp, &m->running);
     m->missing--;
-    m->bytes += bytes;
     end_phase(warp->block, m);
 }
 
@@ -155,8 +213,12 @@ static void arrive_in_cluster(struct warp *warp, const struct insn *insn)
     for (uint32_t left = warp->mask; left && !warp->block->stop; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         uint32_t at = address[lane] + (uint32_t)insn->integer[0];
-        if (cluster_at(warp, insn, lane, at, MBARRIER_BYTES, &at))
-            arrive(warp, insn, lane, at, 0);
+        if (!cluster_at(warp, insn, lane, at, MBARRIER_BYTES, &at))
+            return;
+        const uint32_t rank = at / warp->block->launch->shared_stride;
+        if (rank != warp->rank)
+            warp->reached[rank] = (struct reach){insn, warp->block->now, (uint32_t)lane};
+        arrive(warp, insn, lane, at, 0);
     }
 }
 
@@ -168,7 +230,7 @@ static void wait_stuck(struct warp *warp, const struct insn *insn, int lane)
     sim_fault_at(warp, insn, lane, SIM_DIVERGENT_BARRIER,
                  "waits for phase %u of the mbarrier at byte %u of shared memory, which lacks %u "
                  "arrivals and %lld bytes, and no thread goes on",
-                 m->phase, byte_of(warp->block, m), m->missing, (long long)m->bytes);
+                 m->phase, byte_of(warp->block, m->at), m->missing, (long long)m->bytes);
 }
 
 static void try_wait(struct warp *warp, const struct insn *insn)
@@ -224,14 +286,15 @@ static void end_cluster_phase(struct block *block)
 
 static void cluster_arrive(struct warp *warp, const struct insn *insn)
 {
-    const uint32_t twice = warp->at_cluster & warp->mask;
+    const uint32_t twice = warp->unawaited & warp->mask;
     if (twice) {
         sim_fault_at(warp, insn, __builtin_ctz(twice), SIM_DIVERGENT_BARRIER,
-                     "comes to the barrier of the cluster twice");
+                     "comes to the barrier of the cluster twice without waiting");
         return;
     }
     sim_order_release(warp, &warp->block->at_cluster.running);
     warp->at_cluster |= warp->mask;
+    warp->unawaited |= warp->mask;
     end_cluster_phase(warp->block);
 }
 
@@ -244,11 +307,19 @@ static void cluster_stuck(struct warp *warp, const struct insn *insn, int lane)
 
 static void cluster_wait(struct warp *warp, const struct insn *insn)
 {
+    const uint32_t absent = warp->mask & ~warp->unawaited;
+    if (absent) {
+        sim_fault_at(warp, insn, __builtin_ctz(absent), SIM_DIVERGENT_BARRIER,
+                     "waits at the barrier of the cluster without having come to it");
+        return;
+    }
     end_cluster_phase(warp->block); /* threads may have ended since the last came */
-    if (warp->at_cluster & warp->mask)
+    if (warp->at_cluster & warp->mask) {
         sim_wait(warp, insn, cluster_stuck);
-    else
-        sim_order_join(&warp->order, &warp->block->at_cluster.done);
+        return;
+    }
+    warp->unawaited &= ~warp->mask;
+    sim_order_join(&warp->order, &warp->block->at_cluster.done);
 }
 
 /* ---- the copy engine ---- */
@@ -265,7 +336,8 @@ static bool read_map(struct warp *warp, const struct insn *insn, int lane, uint6
     }
     memcpy(map, launch->params + at, sizeof *map);
     if (map->rank == MAP_RANK && map->swizzle == MAP_SWIZZLE_128B && map->fill == 0 &&
-        map->box[0] * MAP_ELEMENT_BYTES == MAP_SWIZZLED_BYTES && map->box[1] > 0)
+        map->box[0] == MAP_SWIZZLED_BYTES / MAP_ELEMENT_BYTES && map->box[1] > 0 &&
+        map->box[1] <= MAP_BOX_MAX)
         return true;
     sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS,
                  "the parameter at %#llx is no map of tiles of %d bytes a row",
@@ -297,23 +369,6 @@ static void store_swizzled(unsigned char *shared, uint32_t at, const unsigned ch
         memcpy(shared + ((at + i) ^ at / MAP_SWIZZLED_BYTES % 8 * CHUNK), row + i, CHUNK);
 }
 
-static bool add_copy(struct warp *warp, const struct insn *insn, int lane, struct copy copy)
-{
-    struct block *block = warp->block;
-    if (block->copy_count == block->copy_room) {
-        const uint32_t room = block->copy_room ? 2 * block->copy_room : 16;
-        struct copy *grown = realloc(block->copies, room * sizeof *grown);
-        if (!grown) {
-            sim_fault_at(warp, insn, lane, SIM_NO_MEMORY, "no memory for its copies under way");
-            return false;
-        }
-        block->copies = grown;
-        block->copy_room = room;
-    }
-    block->copies[block->copy_count++] = copy;
-    return true;
-}
-
 /* Begins a copy of so many bytes to one block, at `to` of its shared memory. */
 static bool begin_copy(struct warp *warp, const struct insn *insn, int lane, uint32_t rank,
                        uint32_t to, uint32_t barrier, uint32_t bytes)
@@ -326,11 +381,16 @@ static bool begin_copy(struct warp *warp, const struct insn *insn, int lane, uin
         !cluster_at(warp, insn, lane, high | barrier, MBARRIER_BYTES, &last))
         return false;
     const struct mbarrier *m = mbarrier_at(warp, insn, lane, last);
-    if (!m)
+    if (!m || !sim_shared_is_fenced(warp, insn, lane, last))
         return false;
-    const uint32_t number = (uint32_t)(m - warp->block->mbarriers);
-    return sim_shared_copy(warp, insn, lane, at, bytes, number) &&
-           add_copy(warp, insn, lane, (struct copy){at, bytes, number});
+    struct block *block = warp->block;
+    const uint32_t number = (uint32_t)(m - block->mbarriers);
+    if (!sim_shared_copy(warp, insn, lane, at, bytes, number) ||
+        !sim_grow(warp, insn, lane, &block->copies, block->copy_count, &block->copy_room,
+                  sizeof *block->copies))
+        return false;
+    block->copies[block->copy_count++] = (struct copy){at, bytes, number};
+    return true;
 }
 
 /* [shared], [map, {column, row}], [mbarrier]: for one lane, to the blocks of a mask. */
@@ -340,13 +400,19 @@ static void copy_tile(struct warp *warp, const struct insn *insn, int lane, uint
     const uint32_t *tos = sim_slot(warp, insn->o[0]), *barriers = sim_slot(warp, insn->o[4]);
     const int32_t *columns = sim_slot(warp, insn->o[2]), *rows = sim_slot(warp, insn->o[3]);
     const uint32_t to = tos[lane] + (uint32_t)insn->integer[0];
+    const uint32_t barrier = barriers[lane] + (uint32_t)insn->integer[1];
     struct sim_tensor_map map;
     unsigned char row[MAP_SWIZZLED_BYTES];
+    if ((to | barrier) >> RANK_SHIFT) {
+        sim_fault_at(warp, insn, lane, SIM_ILLEGAL_ADDRESS,
+                     "to %#x for the mbarrier at %#x, which are not both of its own block", to,
+                     barrier);
+        return;
+    }
     if (!read_map(warp, insn, lane, ((const uint64_t *)sim_slot(warp, insn->o[1]))[lane], &map))
         return;
     for (uint32_t left = ranks; left; left &= left - 1)
-        if (!begin_copy(warp, insn, lane, (uint32_t)__builtin_ctz(left), to,
-                        barriers[lane] + (uint32_t)insn->integer[1],
+        if (!begin_copy(warp, insn, lane, (uint32_t)__builtin_ctz(left), to, barrier,
                         map.box[1] * MAP_SWIZZLED_BYTES))
             return;
     for (uint32_t i = 0; i < map.box[1]; i++) {
@@ -385,11 +451,12 @@ void sim_copies_arrive(struct block *block)
     block->copy_count = 0;
 }
 
-/* What mbarrier.init did is seen by others after the barrier that follows anyway. */
+/* Threads see what mbarrier.init did after the barrier that follows anyway; the copy engine needs
+ * this. */
 static void fence_init(struct warp *warp, const struct insn *insn)
 {
-    (void)warp;
     (void)insn;
+    sim_shared_fence_inits(warp);
 }
 
 #define COPY "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"

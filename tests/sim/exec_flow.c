@@ -42,6 +42,15 @@ void sim_run_guarded(struct warp *warp, const struct insn *insn)
     sim_set_mask(warp, mask);
 }
 
+/* True if some group waits for another warp or a copy. */
+static bool waits_for_others(const struct warp *warp)
+{
+    for (uint32_t i = 0; i < warp->group_count; i++)
+        if (warp->groups[i].waits == WAITS_FOR_OTHERS)
+            return true;
+    return false;
+}
+
 /* The next group to run: the one furthest back that need not wait, merged with all that stand at
  * the same instruction. Returns false if none can run. */
 static bool pick_group(struct warp *warp)
@@ -67,6 +76,8 @@ static bool pick_group(struct warp *warp)
     warp->group_count = kept;
     warp->pc = best;
     warp->waits = WAITS_NOT;
+    if (!waits_for_others(warp))
+        warp->stuck = NULL;
     sim_set_mask(warp, mask);
     return true;
 }
@@ -117,15 +128,6 @@ bool sim_is_whole(struct warp *warp, const struct insn *insn)
         return true;
     sim_fault_at(warp, insn, __builtin_ctz(warp->mask), SIM_DIVERGENT_BARRIER,
                  "needs all lanes of the warp, has %08x", warp->mask);
-    return false;
-}
-
-/* True if some group waits for another warp or a copy. */
-static bool waits_for_others(const struct warp *warp)
-{
-    for (uint32_t i = 0; i < warp->group_count; i++)
-        if (warp->groups[i].waits == WAITS_FOR_OTHERS)
-            return true;
     return false;
 }
 
@@ -315,12 +317,11 @@ static bool release_barriers(struct block *block)
 /* Nothing goes on: what the warp waits for that is furthest back. */
 static void report_deadlock(struct block *block)
 {
-    struct warp *waiting = NULL, *ended = NULL;
+    const uint32_t warps = block->launch->warps;
+    struct warp *waiting = NULL;
     for (uint32_t i = block->launch->cluster_warps; i-- > 0;) {
         struct warp *warp = &block->warps[i];
-        if (warp->state == WARP_DONE)
-            ended = warp;
-        else if (!waiting || warp->barrier <= waiting->barrier)
+        if (warp->state != WARP_DONE && (!waiting || warp->barrier <= waiting->barrier))
             waiting = warp;
     }
     if (waiting->state == WARP_WAITS) {
@@ -329,10 +330,13 @@ static void report_deadlock(struct block *block)
     }
     const struct insn *insn = waiting->barrier;
     const struct named *named = &block->named[waiting->rank][insn->integer[0]];
-    if (ended)
+    const struct warp *of = &block->warps[waiting->rank * warps];
+    uint32_t ended = 0;
+    while (ended < warps && of[ended].state != WARP_DONE)
+        ended++;
+    if (ended < warps)
         sim_fault_at(waiting, insn, 0, SIM_DIVERGENT_BARRIER,
-                     "the warp waits at a barrier, threads from %u on have ended",
-                     ended->first_thread);
+                     "the warp waits at a barrier, threads from %u on have ended", ended * LANES);
     else
         sim_fault_at(waiting, insn, 0, SIM_DIVERGENT_BARRIER,
                      "the warp waits at barrier %d, which %u of %u threads have reached",
@@ -379,6 +383,8 @@ void sim_run_block(struct block *block)
     }
     if (!block->stop && block->products_read)
         sim_products_end(block);
+    if (!block->stop && block->launch->cluster > 1)
+        sim_cluster_end(block);
 }
 
 static const struct sim_opcode rows[] = {

@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* Where the lanes of one access fall on the host; lanes that take no part fall where the first that
  * does falls. */
 struct span {

@@ -25,8 +25,7 @@ static bool gather_members(struct warp *warp, const struct insn *insn, const uin
     return sim_gather(warp, named);
 }
 
-static inline __attribute__((always_inline)) void shuffle(struct warp *warp,
-                                                          const struct insn *insn, enum shuffle how)
+INLINE void shuffle(struct warp *warp, const struct insn *insn, enum shuffle how)
 {
     uint32_t *result = sim_slot(warp, insn->o[0]), *in_range = sim_slot(warp, insn->o[1]);
     const uint32_t *source = sim_slot(warp, insn->o[2]), *by = sim_slot(warp, insn->o[3]);

@@ -52,8 +52,8 @@ static void ldmatrix_transposed(struct warp *warp, const struct insn *insn)
 typedef float eight __attribute__((vector_size(8 * sizeof(float))));
 
 /* The halves of a register, in the order of lanes: 8 rows of 8. */
-static inline __attribute__((always_inline)) void
-read_halves(const struct warp *warp, sim_place place, float (*decode)(uint32_t), float *to)
+INLINE void read_halves(const struct warp *warp, sim_place place, float (*decode)(uint32_t),
+                        float *to)
 {
     const uint16_t *halves = sim_slot(warp, place);
     for (int i = 0; i < 64; i++)
@@ -62,8 +62,8 @@ read_halves(const struct warp *warp, sim_place place, float (*decode)(uint32_t),
 
 /* C (16 x 8) += A (16 x k) B (k x 8). Columns of C and B stand in the order 0, 2, 4, 6, 1, 3, 5, 7
  * here: four lanes then hold four neighbours. Products of these formats are exact in a float. */
-static inline __attribute__((always_inline)) void
-multiply(struct warp *warp, const struct insn *insn, int depth, float (*decode)(uint32_t))
+INLINE void multiply(struct warp *warp, const struct insn *insn, int depth,
+                     float (*decode)(uint32_t))
 {
     float a[4][64], columns[64], b[16][8], c[16][8];
     if (!sim_is_whole(warp, insn))

@@ -23,7 +23,6 @@
 #include "stamp.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* True if the access of that stamp is ordered before one by thread, which runs in warp: or it is
@@ -40,9 +39,11 @@ static bool is_ordered(const struct warp *warp, uint32_t stamp, bool by_one, uin
 /* As a sentence gives it: a byte of the shared memory of its block. */
 static uint32_t byte_of(const struct warp *warp, uint32_t word)
 {
-    return warp->block->launch->cluster > 1 ? 4 * word % warp->block->launch->shared_stride
-                                            : 4 * word;
+    return 4 * word % warp->block->launch->shared_stride;
 }
+
+static const char no_barrier[] = "barrier between", no_fence[] = "fence.proxy.async between",
+                  no_init_fence[] = "fence.mbarrier_init between";
 
 static void report_race(struct warp *warp, const struct insn *insn, int lane, uint32_t word,
                         uint32_t other, const char *now, const char *before, const char *lacks)
@@ -50,6 +51,13 @@ static void report_race(struct warp *warp, const struct insn *insn, int lane, ui
     const struct launch *launch = warp->block->launch;
     const uint32_t threads = launch->warps * LANES, thread = thread_of(other);
     char who[64] = "a copy of the copy engine";
+    if (lacks == no_barrier && warp->block->now >= TIME_MAX) {
+        sim_fault_at(warp, insn, lane, SIM_NO_MEMORY,
+                     "%s byte %u of shared memory: the record's time ran out, it holds %d barriers "
+                     "of some threads between two of all",
+                     now, byte_of(warp, word), TIME_MAX);
+        return;
+    }
     if (actor_of(other) < ACTOR_COPIES && launch->cluster == 1)
         snprintf(who, sizeof who, "thread %u", thread);
     else if (actor_of(other) < ACTOR_COPIES)
@@ -59,8 +67,6 @@ static void report_race(struct warp *warp, const struct insn *insn, int lane, ui
                  "%s byte %u of shared memory, which %s %s, without a %s", now, byte_of(warp, word),
                  who, before, lacks);
 }
-
-static const char no_barrier[] = "barrier between", no_fence[] = "fence.proxy.async between";
 
 bool sim_shared_is_written(struct warp *warp, const struct insn *insn, int lane, uint32_t word)
 {
@@ -140,11 +146,9 @@ static bool no_reads(struct warp *warp, const struct insn *insn, int lane, uint3
 {
     const struct block *block = warp->block;
     const uint32_t thread = warp->first_thread + (uint32_t)lane;
-    const uint32_t rank = block->launch->cluster > 1 ? 4 * word / block->launch->shared_stride : 0;
-    const uint32_t *stamp =
-        &block->read[(size_t)rank * (block->readers - 1) * (block->launch->shared_stride / 4) +
-                     word];
-    for (uint32_t i = 0; i < block->readers; i++, stamp += block->launch->shared_stride / 4) {
+    const uint32_t words = block->launch->shared_stride / 4, rank = word / words;
+    const uint32_t *stamp = &block->read[(size_t)rank * (block->readers - 1) * words + word];
+    for (uint32_t i = 0; i < block->readers; i++, stamp += words) {
         const uint32_t read = *stamp;
         if (!is_ordered(warp, read, kind_of(read) == READ_BY_ONE, thread) ||
             (kind_of(read) == READ_BY_MANY && time_of(read) >= block->barrier_at)) {
@@ -193,7 +197,7 @@ INLINE bool is_untouched(const struct block *block, uint32_t word, enum sim_shar
 INLINE bool write_word(struct warp *warp, const struct insn *insn, int lane, uint32_t word,
                        enum sim_shared_use use, uint32_t as)
 {
-    const uint32_t kind = use == USE_ARRIVED ? USE_PLAIN : use;
+    const uint32_t kind = use >= USE_ARRIVED ? USE_PLAIN : use;
     if (!is_untouched(warp->block, word, use, as) && !may_write_word(warp, insn, lane, word, use))
         return false;
     warp->block->wrote[word] = warp->block->now << TIME_SHIFT | kind << KIND_SHIFT | as;
@@ -231,29 +235,24 @@ bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint3
 
 /* Products may read these words once the lane has passed a fence. False without memory. */
 static bool add_unfenced(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
-                         uint32_t bytes)
+                         uint32_t bytes, bool init)
 {
-    if (warp->unfenced_count == warp->unfenced_room) {
-        const uint32_t room = warp->unfenced_room ? 2 * warp->unfenced_room : 256;
-        struct unfenced *grown = realloc(warp->unfenced, room * sizeof *grown);
-        if (!grown) {
-            sim_fault_at(warp, insn, lane, SIM_NO_MEMORY, "no memory to note what it writes");
-            return false;
-        }
-        warp->unfenced = grown;
-        warp->unfenced_room = room;
-    }
-    warp->unfenced[warp->unfenced_count++] = (struct unfenced){at / 4, bytes / 4, (uint32_t)lane};
+    if (!sim_grow(warp, insn, lane, &warp->unfenced, warp->unfenced_count, &warp->unfenced_room,
+                  sizeof *warp->unfenced))
+        return false;
+    warp->unfenced[warp->unfenced_count++] =
+        (struct unfenced){at / 4, bytes / 4, (uint32_t)lane, init};
     return true;
 }
 
-/* The active lanes pass a fence, or let others go on without one: what they wrote is as it is. */
-static void settle_unfenced(struct warp *warp, bool fenced)
+/* The active lanes pass a fence, for mbarriers alone or for all that they wrote, or let others go on
+ * without one: what they wrote is as it is. */
+static void settle_unfenced(struct warp *warp, bool fenced, bool inits)
 {
     uint32_t still = 0;
     for (uint32_t i = 0; i < warp->unfenced_count; i++) {
         const struct unfenced u = warp->unfenced[i];
-        if (!(warp->mask >> u.lane & 1)) {
+        if (!(warp->mask >> u.lane & 1) || (inits && !u.init)) {
             warp->unfenced[still++] = u;
             continue;
         }
@@ -268,12 +267,17 @@ static void settle_unfenced(struct warp *warp, bool fenced)
 
 void sim_shared_fence(struct warp *warp)
 {
-    settle_unfenced(warp, true);
+    settle_unfenced(warp, true, false);
+}
+
+void sim_shared_fence_inits(struct warp *warp)
+{
+    settle_unfenced(warp, true, true);
 }
 
 void sim_shared_let_go(struct warp *warp)
 {
-    settle_unfenced(warp, false);
+    settle_unfenced(warp, false, false);
 }
 
 bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
@@ -282,7 +286,8 @@ bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint
     for (uint32_t word = at / 4; word < (at + bytes) / 4; word++)
         if (!write_word(warp, insn, lane, word, use, warp->first_thread + (uint32_t)lane))
             return false;
-    return warp->block->plain || use == USE_IN_FLIGHT || add_unfenced(warp, insn, lane, at, bytes);
+    return warp->block->plain || use == USE_IN_FLIGHT ||
+           add_unfenced(warp, insn, lane, at, bytes, use == USE_INIT);
 }
 
 /* True if a word was written before the last barrier, which is nearly always so. */
@@ -328,6 +333,18 @@ bool sim_shared_touch(struct warp *warp, const struct insn *insn, int lane, uint
            is_readable_word(warp, insn, lane, at / 4 + 1);
 }
 
+bool sim_shared_is_fenced(struct warp *warp, const struct insn *insn, int lane, uint32_t at)
+{
+    for (uint32_t word = at / 4; word < (at + 8) / 4; word++) {
+        const uint32_t wrote = warp->block->wrote[word];
+        if (kind_of(wrote) == USE_FENCED)
+            continue;
+        report_race(warp, insn, lane, word, wrote, "arrives at", "wrote", no_init_fence);
+        return false;
+    }
+    return true;
+}
+
 bool sim_shared_copy(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                      uint32_t bytes, uint32_t mbarrier)
 {
@@ -358,7 +375,8 @@ bool sim_shared_product(struct warp *warp, const struct insn *insn, uint32_t at,
     uint32_t *read = block->products_read + (size_t)(warp->index / WARPGROUP) * block->words;
     uint32_t good = UINT32_MAX; /* the stamp that was found so last: neighbours have the same */
     for (uint32_t word = at / 4; word < (at + bytes) / 4; word++) {
-        read[word] = warp->product_groups + 1;
+        if (read[word] <= warp->product_groups) /* another warp may be further on */
+            read[word] = warp->product_groups + 1;
         if (wrote[word] == good)
             continue;
         if (!may_read_together(warp, insn, 0, word))

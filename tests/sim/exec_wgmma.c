@@ -206,16 +206,14 @@ static void multiply(struct warp *warp, const struct insn *insn, uint32_t n, uin
     move_sums(warp, sums, n, true, d);
 }
 
-static inline __attribute__((always_inline)) void
-multiply_shared(struct warp *warp, const struct insn *insn, uint32_t n)
+INLINE void multiply_shared(struct warp *warp, const struct insn *insn, uint32_t n)
 {
     float a[ROWS][DEPTH];
     if (sim_is_whole(warp, insn) && fetch_a(warp, insn, insn->o[0], a))
         multiply(warp, insn, n, 1, (const float(*)[DEPTH])a);
 }
 
-static inline __attribute__((always_inline)) void
-multiply_registers(struct warp *warp, const struct insn *insn, uint32_t n)
+INLINE void multiply_registers(struct warp *warp, const struct insn *insn, uint32_t n)
 {
     float a[ROWS][DEPTH];
     if (!sim_is_whole(warp, insn))

@@ -67,6 +67,24 @@ void sim_fault_at(struct warp *warp, const struct insn *insn, int lane, enum sim
     va_end(args);
 }
 
+bool sim_grow(struct warp *warp, const struct insn *insn, int lane, void *array, uint32_t count,
+              uint32_t *room, size_t bytes)
+{
+    enum { FIRST = 64 };
+    void *old, *grown;
+    if (count < *room)
+        return true;
+    memcpy(&old, array, sizeof old);
+    grown = realloc(old, (*room ? 2 * (size_t)*room : FIRST) * bytes);
+    if (!grown) {
+        sim_fault_at(warp, insn, lane, SIM_NO_MEMORY, "no memory to note what it does");
+        return false;
+    }
+    memcpy(array, &grown, sizeof grown);
+    *room = *room ? 2 * *room : FIRST;
+    return true;
+}
+
 const struct sim_entry *sim_module_entry(const struct sim_module *module, const char *name)
 {
     for (size_t i = 0; i < module->count; i++)
@@ -184,7 +202,7 @@ static void start_warp(struct core *core, uint32_t index, uint32_t groups)
         for (int i = ACTOR_PRODUCTS; i < ACTORS; i++)
             warp->order.before[i] = groups;
         warp->product_groups = groups;
-        warp->tried = warp->at_cluster = warp->resized = 0;
+        warp->tried = warp->at_cluster = warp->unawaited = warp->resized = 0;
     }
     warp->left = JUMPS_MAX;
     sim_set_mask(warp, warp->exists);

@@ -417,7 +417,7 @@ static int close_scope(struct parser *parser, const struct scope *scope, bool ou
         const struct label jump = parser->jumps[i];
         const struct label *label =
             count ? bsearch(&jump, labels, count, sizeof *labels, compare_labels) : NULL;
-        if (label ? label->at >= parser->entry->code_count : outermost)
+        if (outermost && (!label || label->at >= parser->entry->code_count))
             return parse_bad(parser, "no instruction has label %.*s, which line %u jumps to",
                              (int)jump.length, jump.name, jump.line);
         if (label)
@@ -455,6 +455,19 @@ static int read_body(struct parser *parser)
     return 0;
 }
 
+/* Labels at the end of inner braces stand for what follows, which must be there. */
+static int check_jumps(struct parser *parser)
+{
+    const struct sim_entry *entry = parser->entry;
+    for (uint32_t i = 0; i < entry->code_count; i++) {
+        if (strchr(entry->code[i].opcode->operands, 'L') &&
+            entry->code[i].target >= entry->code_count)
+            return parse_bad(parser, "no instruction follows the label that line %u jumps to",
+                             entry->code[i].line);
+    }
+    return 0;
+}
+
 static int add_entry(struct parser *parser)
 {
     struct sim_module *module = parser->module;
@@ -479,7 +492,7 @@ static int read_entry(struct parser *parser)
     parser->class_count = parser->label_count = parser->jump_count = 0;
     parser->has_code = false;
     if (add_entry(parser) || add_classes(parser, 'r', SPECIAL_COUNT) || read_params(parser) ||
-        read_bounds(parser) || read_body(parser))
+        read_bounds(parser) || read_body(parser) || check_jumps(parser))
         return -1;
     struct sim_entry *entry = parser->entry;
     if (entry->code_count == 0)

@@ -115,15 +115,16 @@ static void add(uint64_t *set, uint32_t number)
     set[number / 64] |= UINT64_C(1) << number % 64;
 }
 
-/* A result under a predicate leaves what was there for some lanes, one that products are added to for
- * all: it wants it and makes nothing. */
+/* A result under a predicate leaves what was there for some lanes: it makes nothing. Nor do sums that
+ * products are added to; what was there they do not want either, since the first product may not
+ * add. */
 static void note_in_block(struct flow *flow, uint32_t number, uint32_t at, bool result,
                           void *context)
 {
     const size_t set = *(const uint32_t *)context * flow->words;
     const struct insn *insn = &flow->entry->code[at];
     const bool makes = result && !insn->guarded && insn->opcode->operands[0] != '+';
-    if (!makes && !result && !has(flow->makes + set, number))
+    if (!result && !has(flow->makes + set, number))
         add(flow->wants + set, number);
     if (makes)
         add(flow->makes + set, number);

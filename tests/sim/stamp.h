@@ -7,8 +7,6 @@
 
 #include "exec.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 enum { TIME_SHIFT = 13, KIND_SHIFT = 11, THREAD_MASK = 2047, TIME_MAX = (1 << 19) - 2 };
 enum { READ_BY_ONE, READ_BY_WARP, READ_BY_MANY }; /* kinds of read[]; of wrote[]: sim_shared_use */
 

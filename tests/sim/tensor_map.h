@@ -15,6 +15,12 @@ struct sim_tensor_map {
 _Static_assert(sizeof(struct sim_tensor_map) == 128, "a tensor map has 128 bytes");
 
 /* The only form of map that kernels of this tree take. */
-enum { MAP_RANK = 2, MAP_ELEMENT_BYTES = 2, MAP_SWIZZLE_128B = 3, MAP_SWIZZLED_BYTES = 128 };
+enum {
+    MAP_RANK = 2,
+    MAP_ELEMENT_BYTES = 2,
+    MAP_SWIZZLE_128B = 3,
+    MAP_SWIZZLED_BYTES = 128,
+    MAP_BOX_MAX = 256
+};
 
 #endif

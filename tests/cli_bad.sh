@@ -54,6 +54,8 @@ if "$nojit" help eval | grep -q 'adapters.*training goes on'; then not_ok "--ada
 long=$(for c in $("$nojit" --help | awk '/^  [a-z]/ { print $1 }'); do "$nojit" "$c" --help; done | awk 'length > 100')
 if [ -z "$long" ]; then ok "help fits 100 columns"; else not_ok "help fits 100 columns" "$long"; fi
 refuses "init of nothing" 2 '--preset or --like is needed' "$nojit" init --out "$d/out"
+refuses "init by preset and like another" 2 '--preset nojit-tiny and --like .*/student: .*; leave the other out' \
+    "$nojit" init --preset nojit-tiny --like "$d/student" --out "$d/out"
 refuses "dropout without adapters" 2 '--lora-dropout needs --lora-r' train "$d/student" --lora-dropout 0.1
 refuses "value missing" 2 '--lr needs a value' train "$d/student" --lr
 refuses "option missing" 2 '--teacher is needed' "$nojit" distill --student "$d/student" --data "$d/text.txt" --out "$d/out"

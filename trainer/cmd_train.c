@@ -24,7 +24,7 @@ static int check_arguments(const struct settings *s, const char *command, bool d
         err = fail(NJ_E_ARG, "--keep-best needs --eval-data to measure on");
     if (!err && s->early_stop_patience > 0 && (s->eval_data.count == 0 || s->eval_every == 0))
         err = fail(NJ_E_ARG, "--early-stop-patience needs --eval-data and --eval-every");
-    return err;
+    return err ? err : run_check_output(s);
 }
 
 static int64_t steps_of_epochs(const struct run *r)

@@ -219,6 +219,7 @@ static void space_is_checked(void **state)
     check_ok(folder_check_space("relative", 1), "relative");
     check_refused(folder_check_space("relative/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "all");
     check_refused(folder_check_space("/nowhere/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "root");
+    check_ok(folder_check_space("/proc", 1), "a file system that does not say");
 }
 
 int main(void)

@@ -402,7 +402,7 @@ int folder_check_space(const char *path, uint64_t bytes)
         return fail(NJ_E_IO, "%s: its file system cannot be asked for free space: %s", path,
                     strerror(errno));
     uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    if (free_bytes < bytes)
+    if (info.f_blocks > 0 && free_bytes < bytes) /* one without blocks does not say */
         return fail(NJ_E_IO, "%s: %.0f MiB are needed, %.0f MiB are free; choose another folder",
                     path, (double)bytes / 0x1p20, (double)free_bytes / 0x1p20);
     return NJ_OK;

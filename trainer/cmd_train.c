@@ -454,6 +454,8 @@ static int train(const struct settings *s, const struct command_info *c)
     if (!err)
         err = finish(&r, c, &o);
 done:
+    if (!err)
+        err = progress_check_log(&r.progress);
     run_close(&r);
     return err;
 }

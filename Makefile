@@ -260,10 +260,10 @@ $(INTERRUPT): tests/interrupt.c $(B)/stamp/cflags
 TESTED := $(SIM_ALL) $(INTERRUPT) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
-## test: set-up and everything that needs no GPU
+## test: set-up and the tests; they need no GPU (simulated ones serve)
 test: programs
 	$(Q)BUILD=$(B) tests/run.sh all
-## test-long: what takes longer: every kernel and PyTorch's numbers on each simulated GPU, every call failing in turn
+## test-long: in full what test does in part, without a GPU too: every kernel and PyTorch's numbers on each simulated GPU, every call failing in turn
 test-long: programs
 	$(Q)BUILD=$(B) tests/run.sh long
 ## check: the tests that take under two minutes
@@ -324,6 +324,7 @@ $(B)/nojit.pc: tools/nojit.pc.in $(B)/stamp/prefix
 install: all $(B)/nojit.1 $(B)/nojit.bash $(B)/nojit.zsh $(B)/nojit.pc
 	$(Q)$(foreach f,$(INSTALL_FILES),install -D -m $(if $(filter bin/% lib/nojit/bin/%,$f),755,644) \
 		$(word 2,$(subst :, ,$f)) $(DESTDIR)$(PREFIX)/$(firstword $(subst :, ,$f)) &&) true
+	@echo "nojit $(VERSION) is in $(DESTDIR)$(PREFIX): $(DESTDIR)$(PREFIX)/bin/nojit"
 ## uninstall: remove what install put there
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALL_FILES),$(DESTDIR)$(PREFIX)/$(firstword $(subst :, ,$f)))

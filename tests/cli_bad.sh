@@ -54,6 +54,8 @@ if "$nojit" help eval | grep -q 'adapters.*training goes on'; then not_ok "--ada
 long=$(for c in $("$nojit" --help | awk '/^  [a-z]/ { print $1 }'); do "$nojit" "$c" --help; done | awk 'length > 100')
 if [ -z "$long" ]; then ok "help fits 100 columns"; else not_ok "help fits 100 columns" "$long"; fi
 refuses "init of nothing" 2 '--preset or --like is needed' "$nojit" init --out "$d/out"
+refuses "init by preset and like another" 2 '--preset nojit-tiny and --like .*/student: .*; leave the other out' \
+    "$nojit" init --preset nojit-tiny --like "$d/student" --out "$d/out"
 refuses "dropout without adapters" 2 '--lora-dropout needs --lora-r' train "$d/student" --lora-dropout 0.1
 refuses "value missing" 2 '--lr needs a value' train "$d/student" --lr
 refuses "option missing" 2 '--teacher is needed' "$nojit" distill --student "$d/student" --data "$d/text.txt" --out "$d/out"
@@ -64,7 +66,7 @@ nothing_written "usage"
 # ---- models
 refuses "model folder missing" 1 "$d/none" train "$d/none"
 mkdir -p "$d/empty"
-refuses "no config.json" 1 'config.json' train "$d/empty"
+refuses "no config.json" 1 'config.json: No such file or directory; a model folder holds config.json' train "$d/empty"
 mkdir "$d/adapters"
 echo '{}' >"$d/adapters/adapter_config.json"
 refuses "adapters as a model" 1 'adapters: adapters, not a model; .* as --adapter' train "$d/adapters"
@@ -76,6 +78,12 @@ config 's/"hidden_size": *[0-9]+/"hidden_size": -4/'
 refuses "negative size" 1 'hidden_size' train "$d/bad"
 config '1s/^/x/'
 refuses "config is not JSON" 1 'config.json' train "$d/bad"
+copy
+truncate -s -10 "$d/bad/config.json"
+refuses "config is cut short" 1 'config.json:[0-9]+: .*; fetch the model again$' train "$d/bad"
+refuses "a preset is no folder" 1 'nojit-tiny: no such folder, but a preset; .*`nojit init --preset nojit-tiny --out DIR`$' \
+    "$nojit" plan --student nojit-tiny
+refuses "nor is what is no preset" 1 'nojit-tinier: no such folder; give' "$nojit" plan --student nojit-tinier
 copy
 rm "$d/bad/model.safetensors"
 refuses "weights missing" 1 'safetensors' train "$d/bad"
@@ -128,6 +136,10 @@ if [ -c /dev/full ]; then
     into_full() { "$@" >/dev/full; }
     refuses "output of a run that is lost" 1 'standard output cannot be written' into_full train "$d/student" --json
     rm -rf "$d/out"
+    refuses "log that is lost" 1 '^nojit train: --log /dev/full lacks lines: No space left on device; the run itself is whole$' \
+        train "$d/student" --log /dev/full
+    if [ -f "$d/out/model.safetensors" ]; then ok "but the run is not"; else not_ok "but the run is not" "$(ls "$d/out")"; fi
+    rm -rf "$d/out"
     refuses "help that is lost" 1 'standard output cannot be written' into_full "$nojit" help train
 fi
 refuses "folder cannot be made" 1 'text.txt' "$nojit" train --student "$d/student" --data "$d/text.txt" \
@@ -158,10 +170,15 @@ refuses "resume of a finished run" 2 'the run in .*/out is finished.*--student' 
 
 go_on() { train "$d/student" --save-every 1 "$@"; }
 go_on >/dev/null 2>&1
-refuses "resumed with another seed" 2 'seed 1, this run has seed 7' go_on --resume auto --steps 4 --seed 7
+refuses "resumed with another seed" 2 'seed 1, this run has seed 7; repeat the options of the run, or name another --out$' go_on --resume auto --steps 4 --seed 7
 refuses "resumed with another length" 2 'seq-len 32, this run has seq-len 16' go_on --resume auto --steps 4 --seq-len 16
 refuses "resumed with another state" 2 'saved with --optimizer-state f32; resume with the same$' \
     go_on --resume auto --steps 4 --optimizer-state bf16
+refuses "resumed elsewhere with another seed" 2 'seed 1, this run has seed 7; repeat the options of the run, or leave --resume out$' \
+    go_on --out "$d/elsewhere" --resume "$d/out/checkpoint-2" --steps 4 --seed 7
+cp -r "$d/out" "$d/begun"
+rm "$d/begun"/*.json "$d/begun/model.safetensors"
+refuses "checkpoints are there" 2 'holds checkpoints of a run that was begun; go on with --resume auto' go_on --out "$d/begun"
 cp -r "$d/out" "$d/newer"
 printf '\002' | dd of="$d/newer/checkpoint-2/state.bin" bs=1 seek=8 conv=notrunc status=none
 refuses "resumed by an older program" 1 'state.bin: format version 2, and this program reads version 1; go on with the nojit that wrote it; if that is this one, the file is damaged$' \

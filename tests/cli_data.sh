@@ -66,6 +66,32 @@ refused "NaN" "'nan' is not a number" "${two[@]}" nan 1
 refused "a number missing" "--data-weights 1,,2: '' is not a number" "${two[@]}" 1,,2
 refused "nothing but zeros" '--data-weights: all are 0' "${two[@]}" 0 0
 
+# ---- an output among the data would be read as data by the next run
+mkdir -p "$d/texts/deep" "$d/other"
+cp "$d/a.txt" "$d/texts"
+ln -s texts "$d/link"
+inside() { # NAME OPTION-IN-THE-SENTENCE OUT OPTIONS...
+    local name=$1 option=$2 out=$3
+    shift 3
+    for command in train distill; do
+        refuses "$command: $name" 2 "^nojit $command: --out $out lies in .*, which $option reads, so .*; name a place outside of it\$" \
+            "$nojit" $command --student "$d/student" --device cpu --seq-len 32 --steps 2 --out "$out" "$@" \
+            $([ $command = train ] || echo --teacher "$d/student")
+    done
+    if [ "$(find "$d/texts" "$d/other" | wc -l)" = 4 ]; then ok "$name: nothing is written"; else not_ok "$name: nothing is written" "$(find "$d/texts" "$d/other")"; fi
+}
+inside "--out is the folder of --data" --data "$d/texts" --data "$d/a.txt" "$d/texts"
+inside "--out lies in it" --data "$d/texts/deep/run" --data "$d/texts/"
+inside "and by another name" --data "$d/link/run" --data "$d/texts"
+inside "a folder of --eval-data" --eval-data "$d/other/run" --data "$d/a.txt" --eval-data "$d/other"
+inside "a folder that a pattern names" --data "$d/texts/run" --data "$d/text*"
+inside "a dry run says so" --data "$d/texts/run" --data "$d/texts" --dry-run
+refuses "tokens among the data" 2 '^nojit tokenize: --out .*/texts/t.bin lies in .*, which --data reads' \
+    "$nojit" tokenize --model "$d/student" --data "$d/texts" --out "$d/texts/t.bin"
+if [ -e "$d/texts/t.bin" ]; then not_ok "no tokens among the data" "they are there"; else ok "no tokens among the data"; fi
+train beside --steps 1 --data "$d/texts/a.txt" --out "$d/texts/run"
+if [ -f "$d/texts/run/model.safetensors" ]; then ok "beside a file of --data"; else not_ok "beside a file of --data" "$(cat "$scratch/said")"; fi
+
 # ---- packing: 1 to 46 letters, 2,115 in all; 27 of the 90 documents take two rows
 train wrapped --steps 3 --data "$d/c.jsonl"
 train bfd --steps 3 --data "$d/c.jsonl" --packing bfd

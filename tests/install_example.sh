@@ -12,6 +12,7 @@ cuda=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
 if make --no-print-directory B="$BUILD" PREFIX="$prefix" install >"$scratch/log" 2>&1 && [ -x "$prefix/bin/nojit" ] &&
     [ -f "$prefix/share/man/man1/nojit.1" ] && [ -f "$prefix/share/bash-completion/completions/nojit" ]; then
     ok "install"
+    if grep -qF "is in $prefix: $prefix/bin/nojit" "$scratch/log"; then ok "and where"; else not_ok "and where" "$(tail -n 1 "$scratch/log")"; fi
 else
     not_ok "install" "$(tail -n 3 "$scratch/log")"
 fi

@@ -109,7 +109,19 @@ small_disk() {
     unshare -rm bash -c 'mount -t tmpfs -o size=55m none "$0" && shift && { "$@"; s=$?; cp -r "$0/run" "$0.left"; exit $s; }' \
         "$d/disk" x "${run[@]}" --keep 9 --out "$d/disk/run"
 }
+full_state() { # the weights have room, the state has not
+    unshare -rm bash -c 'mount -t tmpfs -o size=10m none "$0" && "$@"' "$d/disk" "${run[@]}" --out "$d/disk/run"
+}
+no_room() { # for the final model, without checkpoints
+    unshare -rm bash -c 'mount -t tmpfs -o size=3m none "$0" && shift && { "$@"; s=$?; ls -A "$0" >"$0.left"; exit $s; }' \
+        "$d/disk" x "${run[@]}" --keep-best false --save-every 0 --out "$d/disk/run"
+}
 if unshare -rm mount -t tmpfs none "$d/disk" 2>/dev/null; then
+    refuses "no space for the state" 1 'state.bin: writing failed: No space left on device; free space, then go on with --resume auto$' full_state
+    rm -rf "$d/disk.left"
+    refuses "no space for the final model" 1 '/disk/run: 4 MiB are needed, 3 MiB are free' no_room
+    if [ ! -s "$d/disk.left" ]; then ok "is said before the first step"; else not_ok "is said before the first step" "$(cat "$d/disk.left")"; fi
+    rm -f "$d/disk.left"
     refuses "no space left" 1 "$d/disk/run/.*(No space left|free space)" small_disk
     if whole_checkpoints "$d/disk.left" >"$scratch/err" && ! saving "$d/disk.left" && [ "$(newest "$d/disk.left")" != "" ]; then
         ok "no space left: what was saved is whole"

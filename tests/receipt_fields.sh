@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # receipt_fields.sh: receipt.json says what ran: times, counters, hashes, options as applied, and docs/receipt.md names
-# every field.
+# every field, of metrics.jsonl too.
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
@@ -85,5 +85,10 @@ is "a source of any name is listed" "$(field five path)" "$d/a$(printf '\357\277
 
 for name in $(sed -nE '/^  "(options)"/,/^  }/d; s/^ *"([a-z0-9_]+)":.*/\1/p' "$d/four/receipt.json"); do
     if grep -q "\`$name\`" docs/receipt.md; then ok "docs: $name"; else not_ok "docs/receipt.md" "$name is missing"; fi
+done
+# A row of each kind, with all that it has.
+run six --data "$d/text.txt" --eval-data "$d/text.txt" --steps 1
+for name in $(grep -oE '"[a-z_]+":' "$d/six/metrics.jsonl" | tr -d '":' | sort -u); do
+    if sed -n '/^# metrics.jsonl/,$p' docs/receipt.md | grep -q "\`$name\`"; then ok "docs: $name"; else not_ok "docs/receipt.md" "$name of metrics.jsonl is missing"; fi
 done
 finish

@@ -177,6 +177,39 @@ static void unwritable_places_are_refused(void **state)
     assert_int_equal(access(at("new/deep/out"), F_OK), -1);
 }
 
+static void paths_in_a_folder_are_told(void **state)
+{
+    (void)state;
+    make_path("tree/data/deep");
+    make_path("tree/data2");
+    write_text(at("tree/data/file"), "x");
+    assert_int_equal(symlink(at("tree/data/deep"), at("tree/link")), 0);
+    const struct {
+        const char *dir, *path;
+        bool holds;
+    } pairs[] = {
+        {"tree/data", "tree/data", true},
+        {"tree/data", "tree/data/", true},
+        {"tree/data/", "tree/data/new/deeper", true},
+        {"tree/data", "tree/data2", false},
+        {"tree/data", "tree/data3/new", false},
+        {"tree/data", "tree", false},
+        {"tree/data/deep", "tree/data/new", false},
+        {"tree/data", "tree/data2/../data//deep/../new", true},
+        {"tree/data", "tree/link/new", true},
+        {"tree/link", "tree/data/deep/new", true},
+        {"tree/data", "tree/data/file", true},
+        {"tree/data/file", "tree/data/file", false},
+        {"tree/none", "tree/none/new", false},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (folder_holds(at(pairs[i].dir), at(pairs[i].path)) != pairs[i].holds)
+            fail_msg("%s in %s: not %d", pairs[i].path, pairs[i].dir, pairs[i].holds);
+    assert_true(folder_holds("/", "new"));
+    assert_true(folder_holds(".", "new"));
+    assert_false(folder_holds(at("tree"), "new"));
+}
+
 static void space_is_checked(void **state)
 {
     (void)state;
@@ -186,6 +219,7 @@ static void space_is_checked(void **state)
     check_ok(folder_check_space("relative", 1), "relative");
     check_refused(folder_check_space("relative/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "all");
     check_refused(folder_check_space("/nowhere/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "root");
+    check_ok(folder_check_space("/proc", 1), "a file system that does not say");
 }
 
 int main(void)
@@ -198,6 +232,7 @@ int main(void)
         cmocka_unit_test(folders_appear_whole),
         cmocka_unit_test(taken_names_are_not_overwritten),
         cmocka_unit_test(unwritable_places_are_refused),
+        cmocka_unit_test(paths_in_a_folder_are_told),
         cmocka_unit_test(space_is_checked),
     };
     return cmocka_run_group_tests_name("folder", tests, scratch_begin, scratch_end);

@@ -351,6 +351,36 @@ static void full_disk_leaves_nothing(void **state)
                   "missing folder");
 }
 
+/* A process that may grow by less than the file cannot read it back: no fault of the disk. */
+static void reading_back_needs_memory(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* they reserve more than any limit */
+#else
+    const struct st_declared big = {"a", ST_F32, 1, {1 << 22}};
+    static float data[1 << 22];
+    struct rlimit before, limit;
+    struct st_writer *w;
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld", &pages), 1);
+    fclose(f);
+    make_folder("memory");
+    check_ok(st_write_begin(at("memory/x.safetensors"), &big, 1, &w), "begin");
+    check_ok(st_write_data(w, data, sizeof data), "data");
+    getrlimit(RLIMIT_AS, &before);
+    limit = before;
+    limit.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (1 << 22);
+    setrlimit(RLIMIT_AS, &limit);
+    const int rc = st_write_end(w);
+    setrlimit(RLIMIT_AS, &before);
+    check_refused(rc, NJ_E_NOMEM, "x.safetensors: out of memory to read its", "read back");
+    assert_int_equal(entries(at("memory")), 0);
+#endif
+}
+
 static void aborted_shards_are_removed(void **state)
 {
     (void)state;
@@ -490,6 +520,7 @@ int main(void)
         cmocka_unit_test(broken_shards_are_refused),
         cmocka_unit_test(writer_counts_bytes),
         cmocka_unit_test(full_disk_leaves_nothing),
+        cmocka_unit_test(reading_back_needs_memory),
         cmocka_unit_test(aborted_shards_are_removed),
         cmocka_unit_test(all_patterns_survive),
         cmocka_unit_test(halfway_goes_to_even),

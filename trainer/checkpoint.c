@@ -123,10 +123,11 @@ static int check_new(const char *out, bool resume)
     if (model || holds(out, marks[1]))
         return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
     if (newest(out) > 0)
-        return fail(NJ_E_ARG,
-                    "--out %s holds checkpoints of another run; go on with --resume auto or name "
-                    "another folder",
-                    out);
+        return fail(
+            NJ_E_ARG,
+            "--out %s holds checkpoints of a run that was begun; go on with --resume auto or name "
+            "another folder",
+            out);
     return 0;
 }
 
@@ -151,7 +152,7 @@ static int check_resume(const char *dir)
 
 /* A checkpoint's settings against those of this run, line by line. A folder without them is left to
  * the reader of its state. */
-static int check_settings(const char *dir, const char *wanted)
+static int check_settings(const char *dir, const char *wanted, const char *otherwise)
 {
     char path[8192], line[SETTINGS_BYTES];
     snprintf(path, sizeof path, "%s/settings.txt", dir);
@@ -165,8 +166,8 @@ static int check_settings(const char *dir, const char *wanted)
             err =
                 fail(NJ_E_ARG,
                      "%s was made with %.*s, this run has %.*s; repeat the options of the run, or "
-                     "name another --out",
-                     dir, (int)length, line, (int)now, wanted);
+                     "%s",
+                     dir, (int)length, line, (int)now, wanted, otherwise);
         wanted += now + (wanted[now] == '\n');
     }
     fclose(f);
@@ -223,7 +224,10 @@ bool checkpoints_setting(const struct checkpoints *c, const char *name, char *ou
 
 int checkpoints_check(const struct checkpoints *c)
 {
-    return c->resume[0] != '\0' ? check_settings(c->resume, c->settings) : 0;
+    if (c->resume[0] == '\0')
+        return 0;
+    return check_settings(c->resume, c->settings,
+                          lies_in(c->resume, c->out) ? "name another --out" : "leave --resume out");
 }
 
 /* The steps after it are done again, so their checkpoints would be in the way. */

@@ -20,6 +20,11 @@ static void list_presets(void)
 static int choose_shape(const struct settings *s, struct model_config *out, char *like)
 {
     *like = '\0';
+    if (s->like != NULL && s->preset != NULL)
+        return fail(NJ_E_ARG,
+                    "--preset %s and --like %s: the shape is that of one of them; leave "
+                    "the other out",
+                    s->preset, s->like);
     if (s->like != NULL) {
         const int err = folder_resolve(s->like, like, PATH_BYTES);
         return err ? err : config_read(like, out);

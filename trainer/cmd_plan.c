@@ -3,9 +3,11 @@
  * cmd_plan.c: `nojit plan`: the memory of a run, from the shapes alone.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "error.h"
 #include "folder.h"
+#include "init.h"
 #include "run.h"
 
 /* What is known of the memory that the run will have. */
@@ -57,12 +59,24 @@ static void print_text(struct run *r, const struct plan *p, const struct budget 
                      "budget", "unknown");
 }
 
+/* out: PATH_BYTES. A preset has no folder yet. */
+static int find_model(const char *name, char *out)
+{
+    const int err = folder_resolve(name, out, PATH_BYTES);
+    if (err && access(name, F_OK) != 0 && preset_find(name) != NULL)
+        return fail(err,
+                    "%s: no such folder, but a preset; make the model first: `nojit init --preset "
+                    "%s --out DIR`",
+                    name, name);
+    return err;
+}
+
 static int read_models(const struct settings *s, struct run *r, struct model_config *student,
                        struct model_config *teacher)
 {
-    int err = folder_resolve(s->student, r->student, sizeof r->student);
+    int err = find_model(s->student, r->student);
     if (!err && s->teacher != NULL)
-        err = folder_resolve(s->teacher, r->teacher, sizeof r->teacher);
+        err = find_model(s->teacher, r->teacher);
     if (!err)
         err = config_read(r->student, student);
     if (!err && s->teacher != NULL)

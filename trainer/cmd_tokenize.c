@@ -55,6 +55,8 @@ int cmd_tokenize(const struct settings *s)
     if (!err)
         err = need(s->out, "out", "tokenize");
     if (!err)
+        err = run_check_output(s);
+    if (!err)
         err = progress_open(&p, NULL, false);
     if (err)
         return err;

@@ -24,7 +24,7 @@ static int check_arguments(const struct settings *s, const char *command, bool d
         err = fail(NJ_E_ARG, "--keep-best needs --eval-data to measure on");
     if (!err && s->early_stop_patience > 0 && (s->eval_data.count == 0 || s->eval_every == 0))
         err = fail(NJ_E_ARG, "--early-stop-patience needs --eval-data and --eval-every");
-    return err;
+    return err ? err : run_check_output(s);
 }
 
 static int64_t steps_of_epochs(const struct run *r)
@@ -349,6 +349,10 @@ static int start_or_resume(struct run *r, int64_t *first)
     int err = checkpoints_check(&r->checkpoints);
     if (!err && r->checkpoints.resume[0] != '\0')
         err = go_on(r, first);
+    /* What the final model has no room for is lost with it. */
+    const uint64_t bytes = engine_model_bytes(r->engine);
+    if (!err)
+        err = folder_check_space(r->s->out, bytes + (bytes >> 6));
     if (err)
         return err;
     r->metrics.echo = r->s->json;
@@ -450,6 +454,8 @@ static int train(const struct settings *s, const struct command_info *c)
     if (!err)
         err = finish(&r, c, &o);
 done:
+    if (!err)
+        err = progress_check_log(&r.progress);
     run_close(&r);
     return err;
 }

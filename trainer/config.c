@@ -385,9 +385,11 @@ int config_read(const char *dir, struct model_config *out)
                     "%s: adapters, not a model; name the model they were trained on, and this "
                     "folder as --adapter",
                     dir);
+    if (access(path, R_OK) != 0)
+        return fail(NJ_E_IO, "%s: %s; a model folder holds config.json and model.safetensors", path,
+                    strerror(errno));
     json_t *root;
-    int rc = json_read_file(path, JSON_REJECT_DUPLICATES,
-                            "a model folder holds config.json and model.safetensors", &root);
+    int rc = json_read_file(path, JSON_REJECT_DUPLICATES, "fetch the model again", &root);
     if (rc)
         return rc;
     const struct fields f = {path, root};

@@ -50,6 +50,8 @@ struct data_state {
 /* Reads and checks everything (empty input, ids beyond vocab_size, fewer tokens than one window,
  * damaged files, parquet and .apr by name). */
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
+/* Refuses an output in a folder, or in one that a pattern names, of these paths; option: whose they are. */
+int data_check_output(const char *const *given, size_t count, const char *option, const char *out);
 void data_close(struct data *d);
 int64_t data_tokens(const struct data *d);
 int64_t data_windows(const struct data *d); /* rows of one epoch */

@@ -4,6 +4,7 @@
  * that the stream of tokens does not depend on the file system.
  */
 #include "error.h"
+#include "folder.h"
 #include "token_files.h"
 
 #include <dirent.h>
@@ -83,6 +84,13 @@ static int add_path_or_folder(struct file_list *list, const char *path)
     return rc;
 }
 
+/* A name that exists is itself, even if it looks like a pattern. */
+static bool is_pattern(const char *path)
+{
+    struct stat info;
+    return strpbrk(path, "*?[") && stat(path, &info) != 0;
+}
+
 static int add_glob(struct file_list *list, const char *pattern)
 {
     glob_t found;
@@ -101,18 +109,40 @@ static int add_glob(struct file_list *list, const char *pattern)
 
 int files_collect(const char *const *given, size_t count, struct file_list *out)
 {
-    struct stat info;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < count; i++) {
-        /* A name that exists is itself, even if it looks like a pattern. */
-        int is_glob = strpbrk(given[i], "*?[") && stat(given[i], &info) != 0;
-        int rc = is_glob ? add_glob(out, given[i]) : add_path_or_folder(out, given[i]);
+        int rc = is_pattern(given[i]) ? add_glob(out, given[i]) : add_path_or_folder(out, given[i]);
         if (rc) {
             files_free(out);
             return rc;
         }
     }
     return NJ_OK;
+}
+
+static int check_apart(const char *dir, const char *option, const char *out)
+{
+    if (!folder_holds(dir, out))
+        return NJ_OK;
+    return fail(NJ_E_ARG,
+                "--out %s lies in %s, which %s reads, so a later run would take its files for "
+                "data; name a place outside of it",
+                out, dir, option);
+}
+
+int data_check_output(const char *const *given, size_t count, const char *option, const char *out)
+{
+    int rc = NJ_OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        glob_t found = {.gl_pathc = 0};
+        if (!is_pattern(given[i]))
+            rc = check_apart(given[i], option, out);
+        else if (glob(given[i], 0, NULL, &found) == 0)
+            for (size_t k = 0; k < found.gl_pathc && !rc; k++)
+                rc = check_apart(found.gl_pathv[k], option, out);
+        globfree(&found);
+    }
+    return rc;
 }
 
 void files_free(struct file_list *list)

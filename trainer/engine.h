@@ -142,6 +142,8 @@ int engine_generate(struct engine *e, int32_t id, int pos, float temperature, fl
  * step; beside it the algorithms of matrix products. */
 #define ENGINE_GEMM_TABLE "gemm.txt"
 int engine_save_model(struct engine *e, const char *dir);
+/* Of the weights in it. */
+uint64_t engine_model_bytes(const struct engine *e);
 int engine_save_state(struct engine *e, const char *dir, int64_t step,
                       const struct data_state *data);
 int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct data_state *data);

@@ -336,19 +336,41 @@ int folder_check_output(const char *path)
     return rc;
 }
 
+/* Takes the last name off a path. */
+static void go_up(char *place, size_t bytes)
+{
+    char *slash = strrchr(place, '/');
+    if (!slash)
+        snprintf(place, bytes, ".");
+    else
+        slash[slash == place] = '\0';
+}
+
+bool folder_holds(const char *dir, const char *path)
+{
+    char place[PATH_BYTES];
+    snprintf(place, sizeof place, "%s", path);
+    while (!is_folder(place) && strcmp(place, ".") != 0 && strcmp(place, "/") != 0)
+        go_up(place, sizeof place);
+    char *in = realpath(place, NULL), *above = realpath(dir, NULL);
+    size_t length = above ? strlen(above) : 0;
+    length -= length == 1; /* of / */
+    const bool holds = in && above && is_folder(above) && strncmp(in, above, length) == 0 &&
+                       (in[length] == '/' || in[length] == '\0');
+    free(in);
+    free(above);
+    return holds;
+}
+
 /* The nearest folder at or above path that exists. */
 static int nearest(const char *path, char *place, size_t bytes)
 {
     struct stat info;
     snprintf(place, bytes, "%s", path);
     while (stat(place, &info) != 0) {
-        char *slash = strrchr(place, '/');
         if ((errno != ENOENT && errno != ENOTDIR) || strcmp(place, ".") == 0)
             return fail(NJ_E_IO, "%s: cannot be looked up: %s", path, strerror(errno));
-        if (!slash)
-            snprintf(place, bytes, ".");
-        else
-            slash[slash == place] = '\0';
+        go_up(place, bytes);
     }
     if (!S_ISDIR(info.st_mode))
         return fail(NJ_E_IO, "%s: %s is a file; name a folder", path, place);
@@ -380,7 +402,7 @@ int folder_check_space(const char *path, uint64_t bytes)
         return fail(NJ_E_IO, "%s: its file system cannot be asked for free space: %s", path,
                     strerror(errno));
     uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    if (free_bytes < bytes)
+    if (info.f_blocks > 0 && free_bytes < bytes) /* one without blocks does not say */
         return fail(NJ_E_IO, "%s: %.0f MiB are needed, %.0f MiB are free; choose another folder",
                     path, (double)bytes / 0x1p20, (double)free_bytes / 0x1p20);
     return NJ_OK;

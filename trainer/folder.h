@@ -5,6 +5,7 @@
 #ifndef NOJIT_TRAINER_FOLDER_H
 #define NOJIT_TRAINER_FOLDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,8 @@ int folder_copy_tokenizer(const char *from, const char *to);
 int folder_check_output(const char *path);
 /* Whether the folder could be made, or written where it is there; leaves nothing. */
 int folder_check_place(const char *path);
+/* Whether path, which need not exist yet, is the folder dir or lies in it, whatever both are called. */
+bool folder_holds(const char *dir, const char *path);
 /* Refuses if the file system of `path` (which need not exist yet) has less than `bytes` free. */
 int folder_check_space(const char *path, uint64_t bytes);
 

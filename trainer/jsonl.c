@@ -220,8 +220,11 @@ static int add_line(struct reader *r, const char *line, size_t bytes)
     if (json_memory_end())
         rc = no_memory(r);
     else if (!object)
-        rc = fail(NJ_E_FORMAT, "%s:%ld: column %d: %s", r->segment->path, r->line, error.column,
-                  error.text);
+        rc = fail(NJ_E_FORMAT, "%s:%ld: column %d: %s; %s", r->segment->path, r->line, error.column,
+                  error.text,
+                  json_error_code(&error) == json_error_invalid_utf8
+                      ? "not UTF-8; convert it with iconv"
+                      : "each line must be one JSON object");
     else
         rc = add_document(r, object);
     json_decref(object);

@@ -60,10 +60,19 @@ int progress_open(struct progress *p, const char *log_path, bool json)
     p->started = seconds_now();
     if (log_path == NULL)
         return 0;
+    p->log_path = log_path;
     p->log = fopen(log_path, "a");
     if (p->log == NULL)
         return fail(NJ_E_IO, "--log %s: cannot be written: %s", log_path, strerror(errno));
     return 0;
+}
+
+int progress_check_log(const struct progress *p)
+{
+    if (p->log_error == 0)
+        return 0;
+    return fail(NJ_E_IO, "--log %s lacks lines: %s; the run itself is whole", p->log_path,
+                strerror(p->log_error));
 }
 
 void progress_close(struct progress *p)
@@ -89,12 +98,12 @@ static void show_line(struct progress *p, const char *line, bool lasting)
     p->open_line = rewrite;
 }
 
-static void log_line(const struct progress *p, const char *line)
+static void log_line(struct progress *p, const char *line)
 {
     if (p->log == NULL)
         return;
-    fprintf(p->log, "%s\n", line);
-    fflush(p->log);
+    if ((fprintf(p->log, "%s\n", line) < 0 || fflush(p->log) != 0) && p->log_error == 0)
+        p->log_error = errno;
 }
 
 /* A line that is rewritten, in parts. */

@@ -13,7 +13,9 @@
 #include "engine.h"
 
 struct progress {
-    FILE *log;      /* copy of the lines, or NULL */
+    FILE *log; /* copy of the lines, or NULL */
+    const char *log_path;
+    int log_error;  /* errno of the first line that --log lacks, or 0 */
     bool terminal;  /* people read one, that can rewrite a line */
     bool json;      /* stdout carries JSON: people read stderr */
     bool teacher;   /* a divergence is worth a column */
@@ -28,6 +30,8 @@ struct progress {
 
 double seconds_now(void); /* monotonic */
 int progress_open(struct progress *p, const char *log_path, bool json);
+/* Refuses where --log lacks a line. */
+int progress_check_log(const struct progress *p);
 void progress_close(struct progress *p);
 /* A lasting line. */
 void progress_say(struct progress *p, const char *format, ...)

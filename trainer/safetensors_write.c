@@ -166,14 +166,21 @@ static int verify(const struct st_writer *w)
         return refuse_write(w, errno);
     struct stat info;
     int rc = NJ_OK;
-    void *base = MAP_FAILED;
-    if (fstat(fd, &info) == 0 && (uint64_t)info.st_size == w->file_bytes)
-        base = mmap(NULL, (size_t)w->file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (base == MAP_FAILED) {
+    if (fstat(fd, &info) != 0 || (uint64_t)info.st_size != w->file_bytes) {
         rc = fail(NJ_E_IO,
                   "%s: read back, it does not have the %" PRIu64 " bytes that were "
                   "written; check the disk",
                   w->path, w->file_bytes);
+        goto done;
+    }
+    void *base = mmap(NULL, (size_t)w->file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (base == MAP_FAILED && errno == ENOMEM) {
+        rc = fail(NJ_E_NOMEM, "%s: out of memory to read its %" PRIu64 " bytes back; free some",
+                  w->path, w->file_bytes);
+        goto done;
+    }
+    if (base == MAP_FAILED) {
+        rc = fail(NJ_E_IO, "%s: cannot be read back: %s; check the disk", w->path, strerror(errno));
         goto done;
     }
     (void)madvise(base, (size_t)w->file_bytes, MADV_SEQUENTIAL);

@@ -105,7 +105,9 @@ static int io_failed(const struct state_file *s, const char *doing)
 {
     if (feof(s->f))
         return fail(NJ_E_FORMAT, "%s: ends too early; take another checkpoint", s->path);
-    return fail(NJ_E_IO, "%s: %s failed: %s", s->path, doing, strerror(errno));
+    const bool full = errno == ENOSPC || errno == EDQUOT;
+    return fail(NJ_E_IO, "%s: %s failed: %s%s", s->path, doing, strerror(errno),
+                full ? "; free space, then go on with --resume auto" : "");
 }
 
 /* Moves one array between device and file in pieces, and hashes it. */

@@ -280,6 +280,13 @@ static int save_config(struct engine *e, const char *dir)
     return 0;
 }
 
+uint64_t engine_model_bytes(const struct engine *e)
+{
+    const struct params *p = e->student.lora ? engine_trained(e) : &e->student.p;
+    const enum nj_dtype T = e->student.lora ? engine_updated(e).T : e->o.dtype;
+    return (uint64_t)p->count * dtype_bytes(T);
+}
+
 int engine_save_model(struct engine *e, const char *dir)
 {
     if (e->student.lora)

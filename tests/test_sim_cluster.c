@@ -344,6 +344,20 @@ static const struct planted copies[] = {
      SIM_ILLEGAL_ADDRESS, "4 bytes at 0x70"},
 };
 
+/* A copy by that map is a fault. */
+static void check_map(const struct sim_tensor_map *map, struct sim_memory *memory,
+                      enum sim_fault_kind kind, const char *says)
+{
+    const struct planted copy = {.name = "a copy",
+                                 .wrong = INIT(1) ONE(EXPECT COPY),
+                                 .right = "ret;",
+                                 .declarations = MBARRIER,
+                                 .block = 64,
+                                 .kind = kind,
+                                 .says = says};
+    check_planted(&copy, &(struct kernel_launch){.grid = 1, .map = map, .memory = memory});
+}
+
 static void test_copies(void **state)
 {
     (void)state;
@@ -352,34 +366,18 @@ static void test_copies(void **state)
     check_all(copies, sizeof copies / sizeof *copies,
               &(struct kernel_launch){.grid = 1, .map = &map, .memory = memory});
     /* An array of which nothing is written, and one that is not there. */
-    const struct planted unwritten = {
-        "", INIT(1) ONE(EXPECT COPY), "ret;", MBARRIER, 64, SIM_UNWRITTEN, "122 bytes at 0x"};
     struct sim_tensor_map other = map;
     other.address = put(memory, NULL, MAP_ROWS * MAP_COLUMNS * 2);
     other.sizes[0] = 64;
-    check_planted(&unwritten, &(struct kernel_launch){.grid = 1, .map = &other, .memory = memory});
-    const struct planted absent = {"",
-                                   INIT(1) ONE(EXPECT COPY),
-                                   "ret;",
-                                   MBARRIER,
-                                   64,
-                                   SIM_ILLEGAL_ADDRESS,
-                                   "cp.async.bulk.tensor.2d"};
+    check_map(&other, memory, SIM_UNWRITTEN, "122 bytes at 0x");
     other.address = 4096;
-    check_planted(&absent, &(struct kernel_launch){.grid = 1, .map = &other, .memory = memory});
+    check_map(&other, memory, SIM_ILLEGAL_ADDRESS, "cp.async.bulk.tensor.2d");
     /* Boxes that are too large, two of them by so much that their bytes seem few. */
     static const unsigned boxes[][2] = {{64, 257}, {64, 1u << 25 | 16}, {1u << 31 | 64, 16}};
     for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
-        const struct planted box = {"",
-                                    INIT(1) ONE(EXPECT COPY),
-                                    "ret;",
-                                    MBARRIER,
-                                    64,
-                                    SIM_ILLEGAL_ADDRESS,
-                                    "is no map of tiles of 128 bytes a row"};
         other = map;
         memcpy(other.box, boxes[i], sizeof other.box);
-        check_planted(&box, &(struct kernel_launch){.grid = 1, .map = &other, .memory = memory});
+        check_map(&other, memory, SIM_ILLEGAL_ADDRESS, "is no map of tiles of 128 bytes a row");
     }
     sim_memory_destroy(memory);
 }

@@ -350,9 +350,8 @@ static int start_or_resume(struct run *r, int64_t *first)
     if (!err && r->checkpoints.resume[0] != '\0')
         err = go_on(r, first);
     /* What the final model has no room for is lost with it. */
-    const uint64_t bytes = engine_model_bytes(r->engine);
     if (!err)
-        err = folder_check_space(r->s->out, bytes + (bytes >> 6));
+        err = folder_check_model_space(r->s->out, engine_model_bytes(r->engine));
     if (err)
         return err;
     r->metrics.echo = r->s->json;

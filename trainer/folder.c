@@ -407,3 +407,8 @@ int folder_check_space(const char *path, uint64_t bytes)
                     path, (double)bytes / 0x1p20, (double)free_bytes / 0x1p20);
     return NJ_OK;
 }
+
+int folder_check_model_space(const char *path, uint64_t weights)
+{
+    return folder_check_space(path, weights + (weights >> 6)); /* what lies beside them is less */
+}

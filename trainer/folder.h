@@ -29,6 +29,8 @@ int folder_check_place(const char *path);
 bool folder_holds(const char *dir, const char *path);
 /* Refuses if the file system of `path` (which need not exist yet) has less than `bytes` free. */
 int folder_check_space(const char *path, uint64_t bytes);
+/* The same for a model with so many bytes of weights. */
+int folder_check_model_space(const char *path, uint64_t weights);
 
 /* A folder that is published whole: written as PATH.tmp-PID, then flushed and renamed. */
 struct folder {

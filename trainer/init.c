@@ -213,8 +213,7 @@ int init_model(const char *dir, const struct model_config *c, uint64_t seed, enu
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += (uint64_t)tensor_elements(&spec[i]) * st_dtype_bytes(dtype);
-    if (rc || (rc = folder_check_space(dir, bytes + (bytes >> 6))) ||
-        (rc = folder_begin(&folder, dir)))
+    if (rc || (rc = folder_check_model_space(dir, bytes)) || (rc = folder_begin(&folder, dir)))
         goto done;
     if ((rc = config_write(folder.temp, c, st_dtype_torch(dtype))) ||
         (rc = write_generation_config(folder.temp, c)) ||

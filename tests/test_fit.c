@@ -5,6 +5,7 @@
  */
 #include "engine.h"
 #include "init.h"
+#include "lora.h"
 #include "unit.h"
 
 static const struct model_config *shape(const char *name)
@@ -53,6 +54,50 @@ static void evaluation_norms_heads_in_place(void **state)
     const size_t roots = rows * (size_t)(plain.heads + plain.kv_heads) * sizeof(float);
     o.steps = 0;
     assert_in_range(planned(normed, NULL, &o, 8) - planned(&plain, NULL, &o, 8), roots, 2 * roots);
+}
+
+static size_t region_of(const char *name, struct train_options o)
+{
+    struct plan p;
+    check_ok(plan_make(shape("qwen2.5-0.5b"), shape("qwen2.5-1.5b"), &o, &p), "plan");
+    for (int i = 0; i < p.count; i++)
+        if (strcmp(p.region[i].name, name) == 0)
+            return p.region[i].bytes;
+    return 0;
+}
+
+/* While the head runs, gradients of the layers hold nothing if a step is one micro-batch: the student's
+ * logits lie there, where they fit, and are no region of their own. Then chunks have twice the rows. */
+static void logits_lie_in_idle_gradients(void **state)
+{
+    (void)state;
+    const struct model_config *c = shape("qwen2.5-0.5b");
+    const int qkv = (c->heads + 2 * c->kv_heads) * c->head_dim;
+    const size_t matrices = (size_t)c->layers * (size_t)c->hidden_size *
+                            (size_t)(qkv + c->heads * c->head_dim + 3 * c->intermediate_size);
+    const size_t row = (size_t)c->vocab_size * sizeof(uint16_t);
+    const size_t most = matrices * sizeof(float) / row;
+    struct train_options o = training;
+    o.batch_size = 8;
+    o.seq_len = 1024;
+    assert_int_equal(region_of("head.logits", o), 0);
+    assert_int_equal(region_of("teacher.logits", o), 4096 * row);
+    o.head_chunk = (int)most;
+    assert_int_equal(region_of("head.logits", o), 0);
+    o.head_chunk = (int)most + 1;
+    assert_int_equal(region_of("head.logits", o), (most + 1) * row);
+
+    o.head_chunk = 0;
+    struct train_options several = o, adapters = o, none = o;
+    several.grad_accum = 2;
+    adapters.lora = (struct lora_config){.rank = 4, .alpha = 8};
+    check_ok(lora_targets_add(&adapters.lora, "all-linear"), "targets");
+    none.steps = 0;
+    const struct train_options *const without[] = {&several, &adapters, &none};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(region_of("head.logits", *without[i]), 2048 * row);
+        assert_int_equal(region_of("teacher.logits", *without[i]), 2048 * row);
+    }
 }
 
 /* The plan is not monotone in the batch, as the chunks of the head are equal: 2,049 rows are two of
@@ -104,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(half_a_billion_at_2048_needs_13_gb),
         cmocka_unit_test(evaluation_norms_heads_in_place),
+        cmocka_unit_test(logits_lie_in_idle_gradients),
         cmocka_unit_test(largest_is_the_largest),
         cmocka_unit_test(limits_of_a_batch_hold),
     };

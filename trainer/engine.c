@@ -182,7 +182,7 @@ static int plan_run(struct engine *e)
     int rc = plan_make(&e->student.c, t, &e->o, &e->plan);
     if (rc != 0)
         return rc;
-    plan_shape(&e->student.c, t, &e->o, &e->shape);
+    plan_shape(&e->student, t, &e->o, &e->shape);
     return check_budget(e);
 }
 

@@ -21,6 +21,7 @@ struct shape {
     int vocab;         /* tokens that student and teacher share: the columns of the logits */
     int ld;            /* elements from one row of logits to the next */
     bool train;
+    bool lent; /* the student's logits lie where gradients of the layers come after them */
 };
 
 /* What the host writes and reads while steps run: pinned. */
@@ -61,7 +62,7 @@ struct memory {
     size_t staging_bytes;
 };
 
-void plan_shape(const struct model_config *student, const struct model_config *teacher,
+void plan_shape(const struct net *student, const struct model_config *teacher,
                 const struct train_options *o, struct shape *out);
 /* Lays out both arenas; lists each region in plan. With NULL bases it only counts. teacher: NULL
  * without one. */

@@ -45,6 +45,8 @@ void params_free(struct params *p);
 enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS };
 /* First element of one. */
 int64_t params_product(const struct params *p, int layer, enum product which);
+/* The matrices of all layers lie together: how many elements, and where the first one is. */
+int64_t params_matrices(const struct params *p, int64_t *first);
 /* Where the next parameter may start. */
 int64_t params_align(int64_t element);
 

@@ -100,6 +100,12 @@ int64_t params_product(const struct params *p, int layer, enum product which)
     return first[which];
 }
 
+int64_t params_matrices(const struct params *p, int64_t *first)
+{
+    *first = p->layer[0].wqkv;
+    return (p->head > *first ? p->head : p->decayed) - *first;
+}
+
 void params_free(struct params *p)
 {
     free(p->spec);

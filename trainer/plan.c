@@ -17,27 +17,47 @@ static int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
-void plan_shape(const struct model_config *student, const struct model_config *teacher,
+/* Equal chunks: 3,000 rows are two of 1,504, not one of 2,048 and a rest. */
+static int equal_chunks(int rows, int most)
+{
+    return ceil_div(ceil_div(rows, ceil_div(rows, most)), 8) * 8;
+}
+
+/* Bytes of gradients that nothing is in yet while the head runs: those of the layers, where a step is one
+ * micro-batch. */
+static size_t idle_gradients(const struct net *student, const struct train_options *o)
+{
+    int64_t first;
+    if (o->steps == 0 || o->grad_accum != 1 || student->lora)
+        return 0;
+    return (size_t)params_matrices(&student->p, &first) * sizeof(float);
+}
+
+void plan_shape(const struct net *student, const struct model_config *teacher,
                 const struct train_options *o, struct shape *out)
 {
-    int rows = o->batch_size * o->seq_len, vocab = student->vocab_size;
+    const int rows = o->batch_size * o->seq_len;
+    int vocab = student->c.vocab_size, chunk = o->head_chunk;
     if (teacher && teacher->vocab_size < vocab)
         vocab = teacher->vocab_size;
     if (o->vocab > 0 && o->vocab < vocab)
         vocab = o->vocab;
-    /* Equal chunks: 3,000 rows are two of 1,504, not one of 2,048 and a rest. */
-    int chunk = o->head_chunk;
-    if (chunk <= 0)
-        chunk = ceil_div(ceil_div(rows, ceil_div(rows, HEAD_CHUNK_ROWS)), 8) * 8;
-    else if (chunk > rows)
+    const int ld = o->teacher_f8 ? f8_logits(vocab) : ceil_div(vocab, 8) * 8;
+    const size_t idle_rows = idle_gradients(student, o) / ((size_t)ld * dtype_bytes(o->dtype));
+    if (chunk <= 0) { /* twice as many take no more memory where half of the logits are lent it */
+        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS);
+        if ((size_t)chunk > idle_rows)
+            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS);
+    } else if (chunk > rows)
         chunk = rows;
     *out = (struct shape){
         .rows = rows,
         .chunk = chunk,
         .chunks = ceil_div(rows, chunk),
         .vocab = vocab,
-        .ld = o->teacher_f8 ? f8_logits(vocab) : ceil_div(vocab, 8) * 8,
+        .ld = ld,
         .train = o->steps > 0,
+        .lent = (size_t)chunk <= idle_rows,
     };
 }
 
@@ -155,14 +175,20 @@ static void layout_teacher_rows(struct layout *l, const struct net *n, const str
     close_region(l, "teacher.hidden");
 }
 
-static void layout_head(struct layout *l, const struct model_config *student,
-                        const struct net *teacher, const struct shape *s, enum nj_dtype T,
-                        struct memory *m)
+static char *idle_matrices(const struct net *student, const struct memory *m)
 {
-    size_t e = dtype_bytes(T), padded = (size_t)s->chunk * (size_t)s->chunks;
+    int64_t first;
+    params_matrices(&student->p, &first);
+    return m->grad ? (char *)(m->grad + first) : NULL;
+}
+
+static void layout_head(struct layout *l, const struct net *student, const struct net *teacher,
+                        const struct shape *s, struct memory *m)
+{
+    size_t e = dtype_bytes(student->T), padded = (size_t)s->chunk * (size_t)s->chunks;
     size_t logits = (size_t)s->chunk * (size_t)s->ld * e, each = (size_t)s->chunk * sizeof(float);
-    m->hidden = region(l, "head.hidden", padded * (size_t)student->hidden_size * e);
-    m->logits = region(l, "head.logits", logits);
+    m->hidden = region(l, "head.hidden", padded * (size_t)student->c.hidden_size * e);
+    m->logits = s->lent ? idle_matrices(student, m) : region(l, "head.logits", logits);
     if (teacher) {
         layout_teacher_rows(l, teacher, s, padded, m);
         m->teacher_logits = region(l, "teacher.logits", logits);
@@ -202,13 +228,13 @@ void plan_layout(const struct net *student, const struct net *teacher,
     const struct model_config *cs = &student->c, *ct = teacher ? &teacher->c : NULL;
     struct shape s;
     struct layout l = {.plan = plan, .device = {device, 0}, .host = {host, 0}};
-    plan_shape(cs, ct, o, &s);
+    plan_shape(student, ct, o, &s);
     *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
     layout_student(&l, student, s.train, (enum optimizer_state)o->optimizer_state, out);
     if (teacher)
         layout_teacher(&l, teacher, out);
     layout_activations(&l, student, teacher, o, out);
-    layout_head(&l, cs, teacher, &s, o->dtype, out);
+    layout_head(&l, student, teacher, &s, out);
     layout_small(&l, cs, ct, &s, out);
     int micro = s.train ? o->grad_accum : 1;
     out->batches = host_region(&l, "host.batches", out->rows_bytes * (size_t)micro);

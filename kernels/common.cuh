@@ -21,6 +21,13 @@ typedef __nv_bfloat16 lp;
 #define NJ_THREADS 256
 #endif
 
+// Number of the block, counted from the last: what the kernel before wrote last is still in the L2
+// cache, so the first blocks take the last rows, and leave the first rows there for the kernel after.
+static __device__ __forceinline__ int block_from_last()
+{
+    return gridDim.x - 1 - blockIdx.x;
+}
+
 static __device__ __forceinline__ float to_f32(float x)
 {
     return x;

@@ -155,7 +155,7 @@ template <int W, int M> struct norm_width {
 template <int WIDTH, int MOST, typename F>
 static __device__ __forceinline__ void norm_row_of_width(int N, F row)
 {
-    const int64_t n = (int64_t)blockIdx.x * (NJ_THREADS / WIDTH) + threadIdx.x / WIDTH;
+    const int64_t n = (int64_t)block_from_last() * (NJ_THREADS / WIDTH) + threadIdx.x / WIDTH;
     const bool live = WIDTH == NJ_THREADS || n < N; // a block without a row is not there
     row(norm_width<WIDTH, MOST>(), live ? n : N - 1, live);
 }

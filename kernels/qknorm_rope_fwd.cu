@@ -29,7 +29,7 @@ qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const f
 {
     constexpr int V = vec<T>::N, HEADS = 2;
     const head_share<T> share(D);
-    const int64_t n = (int64_t)blockIdx.x * share.WARPS + threadIdx.x / 32;
+    const int64_t n = (int64_t)block_from_last() * share.WARPS + threadIdx.x / 32;
     if (n >= N)
         return;
     x += n * (H + 2 * K) * D;

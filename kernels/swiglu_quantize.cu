@@ -11,7 +11,7 @@ static __device__ __forceinline__ void swiglu_quantize(uint8_t *q, float *scale,
     extern __shared__ uint4 shared_row[];
     constexpr int V = vec<T>::N;
     constexpr bool KEPT = sizeof(T) == 2;
-    const int64_t n = blockIdx.x;
+    const int64_t n = block_from_last();
     const T *gate = gu + n * 2 * I, *up = gate + I;
     T *kept = reinterpret_cast<T *>(shared_row);
     uint32_t top = LEAST_TOP;

@@ -129,7 +129,7 @@ static __device__ __forceinline__ void stage_release(uint32_t empty)
 }
 
 // Which tiles a cluster works on: two tiles of rows, one of columns, in an order in which what runs
-// at a time shares rows and columns in the L2 cache.
+// at a time shares rows and columns in the L2 cache, from the last to the first (block_from_last).
 struct tile_order {
     int pairs, columns;
 
@@ -143,6 +143,7 @@ struct tile_order {
         constexpr int GROUP = 16;
         if (i >= pairs * columns)
             return false;
+        i = pairs * columns - 1 - i;
         const int group = i / (GROUP * columns), first = group * GROUP;
         const int size = min(GROUP, pairs - first);
         i -= first * columns;

@@ -38,6 +38,12 @@ while IFS='|' read -r way total; do
         wrong="$way: said '$total', the plan: $(grep total "$scratch/plan" | head -n 1)"
 done <"$scratch/ways"
 if [ "$(wc -l <"$scratch/ways")" = 8 ] && [ -z "$wrong" ]; then ok "each way does what is said of it"; else not_ok "each way does what is said of it" "$wrong"; fi
+if ! "$nojit" plan --student "$d/half" --batch-size 8 --memory-budget 4 >"$scratch/out" 2>&1 && ! grep -q '^  --head-chunk' "$scratch/out" &&
+    grep -q '^  --recompute mlp' "$scratch/out"; then
+    ok "no way is named that saves nothing"
+else
+    not_ok "no way is named that saves nothing" "$(tail -n 9 "$scratch/out")"
+fi
 mkdir "$d/other" "$d/padded" "$d/short"
 sed 's/151936/50304/' "$d/half/config.json" >"$d/other/config.json"
 sed 's/151936/152064/' "$d/half/config.json" >"$d/padded/config.json"

@@ -22,7 +22,7 @@ static void spread_weights(struct engine *e)
 static void check_gradient(const char *student, const char *teacher, float kd_ratio, float beta)
 {
     struct train_options o = small_options;
-    o.grad_accum = 2; /* gradient() adds, too */
+    o.grad_accum = 2; /* gradient() adds, too, and no logits lie in gradients */
     o.kd_ratio = kd_ratio;
     o.beta = beta;
     struct engine *e = open_engine(student, teacher, &o);

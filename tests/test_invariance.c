@@ -123,7 +123,7 @@ static struct engine *open_way(const char *student, const struct way *way, struc
     o.seq_len = way->seq;
     o.head_chunk = way->chunk;
     o.recompute = way->recompute;
-    o.grad_accum = 2; /* gradient() adds, too */
+    o.grad_accum = 2; /* gradient() adds, too, and no logits lie in gradients */
     *d = open_rows(way->file, &o, way->packing, true);
     return open_engine(student, "teacher", &o);
 }

@@ -72,7 +72,7 @@ static double loss_with_masks(struct engine *e, struct data *d)
 static void check_adapters(const char *student, double dropout, loss_fn *loss)
 {
     struct train_options o = lora_options(3, dropout, "all-linear");
-    o.grad_accum = 2; /* gradient() adds, too */
+    o.grad_accum = 2; /* gradient() adds, too, and no logits lie in gradients */
     struct engine *e = open_engine(student, "teacher", &o);
     struct data *d = open_tokens("masked.bin", &o, true);
     const struct params *p = &e->lora.p;

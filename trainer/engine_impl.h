@@ -21,7 +21,8 @@ struct shape {
     int vocab;         /* tokens that student and teacher share: the columns of the logits */
     int ld;            /* elements from one row of logits to the next */
     bool train;
-    bool lent; /* the student's logits lie where gradients of the layers come after them */
+    bool logits_in_gradients; /* the student's, in the memory of the layers' gradients, which the
+                               * backward pass writes later */
 };
 
 /* What the host writes and reads while steps run: pinned. */
@@ -46,7 +47,7 @@ struct memory {
     char *teacher_hidden;       /* [chunks chunk, C of the teacher] normed rows with a target */
     struct f8_matrix teacher_x; /* [chunk, C of the teacher] f8: those of a chunk */
     char *hidden; /* [chunks chunk, C] same of the student; after the head, its gradient */
-    char *logits, *teacher_logits;    /* [chunk, ld] */
+    char *logits, *teacher_logits;    /* [chunk, ld]; logits may lie in grad */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
     float *state, *sums, *sumsq, *u;
     int32_t *next;
@@ -130,8 +131,8 @@ struct updated {
 struct updated engine_updated(const struct engine *e);
 /* "while doing what", from the context's sentence. */
 int engine_fail(const struct engine *e, int rc, const char *what);
-/* Teacher, student, head, backward of the micro-batch in e->mem.rows; train = false leaves
- * gradients alone. */
+/* Teacher, student, head, backward of the micro-batch in e->mem.rows; train = false makes no
+ * gradients, and may leave logits in those of the layers. */
 void micro_step(struct work *r, struct engine *e, int chunks, bool train);
 /* head.c: losses of the valid rows; with train also the gradient of the normed rows (in branch) and
  * of the head. */

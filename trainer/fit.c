@@ -129,7 +129,7 @@ static int advise(struct run *r, const struct model_config *student,
     o.batch_size = batch > 0 ? batch : 1;
     if (!err)
         err = plan_make(student, teacher, &o, &p);
-    if (err || p.total_bytes >= now)
+    if (err || p.total_bytes > now - now / 200) /* hardly less is no advice */
         return err;
     if (c->largest_batch)
         snprintf(name, sizeof name, "%s%s--batch-size %d", c->text, c->text[0] != '\0' ? " " : "",

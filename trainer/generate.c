@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * generate.c: text, one token at a time: the layers of forward.c on one row, with a cache of keys
- * and values. The cache lies in the activations, so a training step or an evaluation ends a text
- * that was being generated.
+ * and values. The cache lies in the activations, and logits may lie in gradients, so a training step
+ * or an evaluation ends a text that was being generated, and a text ends what is left of a step.
  */
 #include "engine_impl.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * head.c: logits, objective and its gradient, in chunks of rows that have a target. Two buffers of
- * logits are reused; the student's become their gradient in place (docs/objective.md).
+ * logits are reused; the student's, which may lie in gradients that are still idle (plan.c), become their
+ * gradient in place (docs/objective.md).
  */
 #include "engine_impl.h"
 

@@ -45,8 +45,9 @@ void params_free(struct params *p);
 enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS };
 /* First element of one. */
 int64_t params_product(const struct params *p, int layer, enum product which);
-/* The matrices of all layers lie together: how many elements, and where the first one is. */
-int64_t params_matrices(const struct params *p, int64_t *first);
+/* Elements of the matrices of all layers, which lie together from the first layer's PRODUCT_QKV on: the
+ * embedding comes before them, a head of its own after them. */
+int64_t params_matrices(const struct params *p);
 /* Where the next parameter may start. */
 int64_t params_align(int64_t element);
 

@@ -100,10 +100,10 @@ int64_t params_product(const struct params *p, int layer, enum product which)
     return first[which];
 }
 
-int64_t params_matrices(const struct params *p, int64_t *first)
+int64_t params_matrices(const struct params *p)
 {
-    *first = p->layer[0].wqkv;
-    return (p->head > *first ? p->head : p->decayed) - *first;
+    const int64_t first = params_product(p, 0, PRODUCT_QKV);
+    return (p->head > first ? p->head : p->decayed) - first;
 }
 
 void params_free(struct params *p)

@@ -17,7 +17,7 @@ static int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
-/* Equal chunks: 3,000 rows are two of 1,504, not one of 2,048 and a rest. */
+/* Equal chunks: 3,000 rows are two of 1,504 where 2,048 is the most, not one of 2,048 and a rest. */
 static int equal_chunks(int rows, int most)
 {
     return ceil_div(ceil_div(rows, ceil_div(rows, most)), 8) * 8;
@@ -27,10 +27,9 @@ static int equal_chunks(int rows, int most)
  * micro-batch. */
 static size_t idle_gradients(const struct net *student, const struct train_options *o)
 {
-    int64_t first;
     if (o->steps == 0 || o->grad_accum != 1 || student->lora)
         return 0;
-    return (size_t)params_matrices(&student->p, &first) * sizeof(float);
+    return (size_t)params_matrices(&student->p) * sizeof(float);
 }
 
 void plan_shape(const struct net *student, const struct model_config *teacher,
@@ -43,8 +42,8 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
     if (o->vocab > 0 && o->vocab < vocab)
         vocab = o->vocab;
     const int ld = o->teacher_f8 ? f8_logits(vocab) : ceil_div(vocab, 8) * 8;
-    const size_t idle_rows = idle_gradients(student, o) / ((size_t)ld * dtype_bytes(o->dtype));
-    if (chunk <= 0) { /* twice as many take no more memory where half of the logits are lent it */
+    const size_t idle_rows = idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
+    if (chunk <= 0) { /* twice as many where the student's logits take no memory of their own */
         chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS);
         if ((size_t)chunk > idle_rows)
             chunk = equal_chunks(rows, HEAD_CHUNK_ROWS);
@@ -57,7 +56,7 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .vocab = vocab,
         .ld = ld,
         .train = o->steps > 0,
-        .lent = (size_t)chunk <= idle_rows,
+        .logits_in_gradients = (size_t)chunk <= idle_rows,
     };
 }
 
@@ -175,11 +174,10 @@ static void layout_teacher_rows(struct layout *l, const struct net *n, const str
     close_region(l, "teacher.hidden");
 }
 
-static char *idle_matrices(const struct net *student, const struct memory *m)
+/* NULL while it is only counted. */
+static char *matrix_gradients(const struct net *student, const struct memory *m)
 {
-    int64_t first;
-    params_matrices(&student->p, &first);
-    return m->grad ? (char *)(m->grad + first) : NULL;
+    return m->grad ? (char *)(m->grad + params_product(&student->p, 0, PRODUCT_QKV)) : NULL;
 }
 
 static void layout_head(struct layout *l, const struct net *student, const struct net *teacher,
@@ -188,7 +186,8 @@ static void layout_head(struct layout *l, const struct net *student, const struc
     size_t e = dtype_bytes(student->T), padded = (size_t)s->chunk * (size_t)s->chunks;
     size_t logits = (size_t)s->chunk * (size_t)s->ld * e, each = (size_t)s->chunk * sizeof(float);
     m->hidden = region(l, "head.hidden", padded * (size_t)student->c.hidden_size * e);
-    m->logits = s->lent ? idle_matrices(student, m) : region(l, "head.logits", logits);
+    m->logits =
+        s->logits_in_gradients ? matrix_gradients(student, m) : region(l, "head.logits", logits);
     if (teacher) {
         layout_teacher_rows(l, teacher, s, padded, m);
         m->teacher_logits = region(l, "teacher.logits", logits);

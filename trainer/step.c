@@ -19,7 +19,8 @@
 enum { LOSS_SCALE_GROWTH = 2000 };
 
 /* What no product of the first micro-batch writes starts from zero: gains and biases, rows of the
- * head beyond the shared vocabulary, an embedding that is not the head. */
+ * head beyond the shared vocabulary, an embedding that is not the head. Nothing here is in the
+ * layers' matrices, where the head's logits may lie until the backward pass. */
 static void clear_gradients(struct work *r, const struct engine *e, int chunks)
 {
     const struct params *p = &e->student.p;

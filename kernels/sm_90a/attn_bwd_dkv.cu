@@ -262,7 +262,8 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
 
     const int end = __reduce_max_sync(0xffffffffu, query_end(starts, key0, BK, S));
     const int length = (end - key0 + BQ - 1) / BQ * BQ;
-    const int count = (group * (length / BQ) + 1 - warpgroup) / 2, i0 = key0 + warpgroup * BQ;
+    const int chunks = group * (length / BQ), count = (chunks + 1 - warpgroup) / 2;
+    const int i0 = key0 + warpgroup * BQ;
     const int thread = threadIdx.x % WARPGROUP, row = i0 + thread / (D / 8);
     query_source<D> source = {
         .query = qkv + (int64_t)row * at.row + at.q + thread % (D / 8) * 8,
@@ -296,7 +297,7 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
     keep(dk.c);
     // Both pass as many barriers, though the first may have had a chunk more: racecheck counts
     // them, and would report the exchange below.
-    if (count > 0 && count < (group * (length / BQ) + 1) / 2)
+    if (warpgroup == 1 && count > 0 && chunks % 2 == 1)
         warpgroup_sync(warpgroup);
     warpgroup_sync(warpgroup); // nobody reads the chunks of this warpgroup any more
     if (warpgroup == 0)

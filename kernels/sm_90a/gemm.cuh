@@ -129,7 +129,8 @@ static __device__ __forceinline__ void stage_release(uint32_t empty)
 }
 
 // Which tiles a cluster works on: two tiles of rows, one of columns, in an order in which what runs
-// at a time shares rows and columns in the L2 cache, from the last to the first (block_from_last).
+// at a time shares rows and columns in the L2 cache; from the last to the first, so that the first
+// rows are there when the next product starts.
 struct tile_order {
     int pairs, columns;
 

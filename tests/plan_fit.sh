@@ -37,13 +37,22 @@ while IFS='|' read -r way total; do
     grep -qE "^device total +${total%%iB*}iB\$" "$scratch/plan" && [ "${says// /}" = "$fits" ] ||
         wrong="$way: said '$total', the plan: $(grep total "$scratch/plan" | head -n 1)"
 done <"$scratch/ways"
-if [ "$(wc -l <"$scratch/ways")" = 8 ] && [ -z "$wrong" ]; then ok "each way does what is said of it"; else not_ok "each way does what is said of it" "$wrong"; fi
+if [ "$(wc -l <"$scratch/ways")" = 10 ] && [ -z "$wrong" ]; then ok "each way does what is said of it"; else not_ok "each way does what is said of it" "$wrong"; fi
 if ! "$nojit" plan --student "$d/half" --batch-size 8 --memory-budget 4 >"$scratch/out" 2>&1 && ! grep -q '^  --head-chunk' "$scratch/out" &&
     grep -q '^  --recompute mlp' "$scratch/out"; then
     ok "no way is named that saves nothing"
 else
     not_ok "no way is named that saves nothing" "$(tail -n 9 "$scratch/out")"
 fi
+if "$nojit" plan --student "$d/half" --batch-size 1 --seq-len 64 --memory-budget 8.35 2>&1 | grep -q '^  --recompute mlp .*  fits$'; then
+    ok "a way that saves little is named where it is enough"
+else
+    not_ok "a way that saves little is named where it is enough" ""
+fi
+one=(--student "$d/half" --teacher "$d/half" --seq-len 1024 --json)
+check "where logits lie" [ "$("$nojit" plan "${one[@]}" | grep -o '"within": .*')" = '"within": {"head.logits": "student.gradients"}}' ]
+check "logits in gradients" [ "$(plan --batch-size 1 | grep -c '^head.logits  *in student.gradients$')" = 1 ]
+check "and where nothing is shared" [ "$("$nojit" plan "${one[@]}" --grad-accum 2 | grep -o '"within": .*')" = '"within": {}}' ]
 mkdir "$d/other" "$d/padded" "$d/short"
 sed 's/151936/50304/' "$d/half/config.json" >"$d/other/config.json"
 sed 's/151936/152064/' "$d/half/config.json" >"$d/padded/config.json"
@@ -94,7 +103,7 @@ sim() { env LD_LIBRARY_PATH="$BUILD/sim" NOJIT_CUBLASLT="$BUILD/sim" NOJIT_SIM_D
 gpu=(--student "$d/student" --seq-len 32 --device cuda --batch-size auto)
 sim "$nojit" plan "${gpu[@]}" --memory-budget 0.05 >"$scratch/plan"
 sim "$nojit" train "${gpu[@]}" --memory-budget 0.05 --data "$d/text.txt" --steps 1 --dry-run >"$scratch/run"
-regions() { grep -E '^(batch size .*|[a-z0-9._ ]+ +[0-9.]+ ([KMG]i)?B)$' "$1"; }
+regions() { grep -E '^(batch size .*|[a-z0-9._ ]+ +([0-9.]+ ([KMG]i)?B|in [a-z.]+))$' "$1"; }
 check "a GPU: plan and run have the same regions" diff <(regions "$scratch/plan") <(regions "$scratch/run")
 check "with the workspace" grep -q '^gemm.workspace  *32.00 MiB$' "$scratch/run"
 sim "$nojit" plan "${gpu[@]}" >"$scratch/plan"

@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "init.h"
 #include "lora.h"
+#include "model.h"
 #include "unit.h"
 
 static const struct model_config *shape(const char *name)
@@ -56,18 +57,24 @@ static void evaluation_norms_heads_in_place(void **state)
     assert_in_range(planned(normed, NULL, &o, 8) - planned(&plain, NULL, &o, 8), roots, 2 * roots);
 }
 
-static size_t region_of(const char *name, struct train_options o)
+static struct plan_region find_region(const char *name, struct train_options o)
 {
     struct plan p;
     check_ok(plan_make(shape("qwen2.5-0.5b"), shape("qwen2.5-1.5b"), &o, &p), "plan");
     for (int i = 0; i < p.count; i++)
         if (strcmp(p.region[i].name, name) == 0)
-            return p.region[i].bytes;
-    return 0;
+            return p.region[i];
+    fail_msg("the plan has no %s", name);
+    return (struct plan_region){0};
+}
+
+static size_t region_of(const char *name, struct train_options o)
+{
+    return find_region(name, o).bytes;
 }
 
 /* While the head runs, gradients of the layers hold nothing if a step is one micro-batch: the student's
- * logits lie there, where they fit, and are no region of their own. Then chunks have twice the rows. */
+ * logits lie there, where they fit, which the plan says. Then chunks have twice the rows. */
 static void logits_lie_in_idle_gradients(void **state)
 {
     (void)state;
@@ -81,11 +88,13 @@ static void logits_lie_in_idle_gradients(void **state)
     o.batch_size = 8;
     o.seq_len = 1024;
     assert_int_equal(region_of("head.logits", o), 0);
+    assert_string_equal(find_region("head.logits", o).within, "student.gradients");
     assert_int_equal(region_of("teacher.logits", o), 4096 * row);
     o.head_chunk = (int)most;
     assert_int_equal(region_of("head.logits", o), 0);
     o.head_chunk = (int)most + 1;
     assert_int_equal(region_of("head.logits", o), (most + 1) * row);
+    assert_null(find_region("head.logits", o).within);
 
     o.head_chunk = 0;
     struct train_options several = o, adapters = o, none = o;
@@ -97,6 +106,29 @@ static void logits_lie_in_idle_gradients(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(region_of("head.logits", *without[i]), 2048 * row);
         assert_int_equal(region_of("teacher.logits", *without[i]), 2048 * row);
+    }
+}
+
+/* The run of gradients that logits may use is that of the layers' matrices: all of them, and neither the
+ * embedding nor a head of its own. */
+static void matrices_of_the_layers_lie_together(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct model_config c = *shape("nojit-tiny");
+        struct params p;
+        c.tied = tied != 0;
+        check_ok(params_layout(&c, false, &p), "layout");
+        const int64_t from = params_product(&p, 0, PRODUCT_QKV), to = from + params_matrices(&p);
+        int64_t inside = 0;
+        for (size_t i = 0; i < p.specs; i++) {
+            const struct tensor_spec *s = &p.spec[i];
+            const bool in = p.first[i] < to && p.first[i] + tensor_elements(s) > from;
+            assert_int_equal(in, s->rank == 2 && s->role != ROLE_EMBED && s->role != ROLE_HEAD);
+            inside += in ? tensor_elements(s) : 0;
+        }
+        assert_int_equal(to - from, inside);
+        params_free(&p);
     }
 }
 
@@ -157,6 +189,7 @@ int main(void)
         cmocka_unit_test(half_a_billion_at_2048_needs_13_gb),
         cmocka_unit_test(evaluation_norms_heads_in_place),
         cmocka_unit_test(logits_lie_in_idle_gradients),
+        cmocka_unit_test(matrices_of_the_layers_lie_together),
         cmocka_unit_test(largest_is_the_largest),
         cmocka_unit_test(limits_of_a_batch_hold),
     };

@@ -43,6 +43,10 @@ static void print_json(const struct run *r, const struct plan *p, const struct b
     printf("\"regions\": {");
     for (int i = 0; i < p->count; i++)
         printf("%s\"%s\": %zu", i ? ", " : "", p->region[i].name, p->region[i].bytes);
+    printf("}, \"within\": {");
+    for (int i = 0, told = 0; i < p->count; i++)
+        if (p->region[i].within)
+            printf("%s\"%s\": \"%s\"", told++ ? ", " : "", p->region[i].name, p->region[i].within);
     puts("}}");
 }
 

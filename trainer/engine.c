@@ -90,11 +90,10 @@ static int check_budget(const struct engine *e)
     return fail(
         NJ_E_NOMEM,
         "this run needs %.2f GiB of device memory and %.2f GiB can be had; activations take %.2f "
-        "GiB and logits %.2f GiB: lower the batch size (and raise gradient accumulation)%s the "
-        "sequence length%s; `nojit plan` says what fits",
+        "GiB and logits %.2f GiB: lower the batch size (and raise gradient accumulation), the "
+        "sequence length or, where logits take memory, the head chunk; `nojit plan` says what fits",
         (double)e->plan.total_bytes * gib, (double)budget * gib,
-        (double)region_bytes(&e->plan, "activations") * gib, (double)logits * gib,
-        logits > 0 ? "," : " or", logits > 0 ? " or the head chunk" : "");
+        (double)region_bytes(&e->plan, "activations") * gib, (double)logits * gib);
 }
 
 size_t memory_taken(nj_context *ctx, size_t before)

@@ -73,6 +73,7 @@ struct plan_region {
     char name[48]; /* "student.master", "teacher.weights", "activations", "head.logits", ... */
     enum plan_place place;
     size_t bytes;
+    const char *within; /* the region it lies in, where it has no bytes of its own; else NULL */
 };
 struct plan {
     struct plan_region region[64];

@@ -87,8 +87,11 @@ static const struct change changes[] = {
     {"--head-chunk 256", .head_chunk = 256},
     {"--dtype bfloat16", .lp = true},
     {"--optimizer-state bf16", .state16 = true},
+    {"--optimizer-state bf16 --recompute block", RECOMPUTE_BLOCK, .state16 = true},
     {"--lora-r 16", .rank = 16},
     {"--recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, .largest_batch = true},
+    {"--optimizer-state bf16 --recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256,
+     .state16 = true, .largest_batch = true},
     {"--lora-r 16 --recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, 16,
      .largest_batch = true},
 };
@@ -129,7 +132,8 @@ static int advise(struct run *r, const struct model_config *student,
     o.batch_size = batch > 0 ? batch : 1;
     if (!err)
         err = plan_make(student, teacher, &o, &p);
-    if (err || p.total_bytes > now - now / 200) /* hardly less is no advice */
+    const bool fits = p.total_bytes <= budget;
+    if (err || (!fits && p.total_bytes > now - now / 200)) /* hardly less is no advice */
         return err;
     if (c->largest_batch)
         snprintf(name, sizeof name, "%s%s--batch-size %d", c->text, c->text[0] != '\0' ? " " : "",
@@ -137,7 +141,7 @@ static int advise(struct run *r, const struct model_config *student,
     else
         snprintf(name, sizeof name, "%s", c->text);
     progress_say(&r->progress, "  %-62s %12s%s", name, in_words(p.total_bytes, &size),
-                 p.total_bytes <= budget ? "  fits" : "");
+                 fits ? "  fits" : "");
     return 0;
 }
 

@@ -46,7 +46,8 @@ enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS }
 /* First element of one. */
 int64_t params_product(const struct params *p, int layer, enum product which);
 /* Elements of the matrices of all layers, which lie together from the first layer's PRODUCT_QKV on: the
- * embedding comes before them, a head of its own after them. */
+ * embedding comes before them, a head of its own after them. There is no gap between them (heads have 64 or
+ * 128 elements): what lies in a gap of gradients would count in their norm. */
 int64_t params_matrices(const struct params *p);
 /* Where the next parameter may start. */
 int64_t params_align(int64_t element);

@@ -161,7 +161,8 @@ const struct option options[] = {
      "SECONDS", "600", 0, 86400,
      "on a GPU: end the run if its first step takes longer, as on a GPU that hangs; 0: never"},
     {"head-chunk", NULL, OPT_INT, TRAINING, AT(head_chunk), run, "N", "0", 0, 65536,
-     "rows of logits at a time; 0: chosen by the plan"},
+     "rows of logits at a time, fewer for less memory (last bits of losses may differ); 0: about "
+     "4096 where the student's logits fit into gradients that are idle then, else 2048"},
     {"gemm-table", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE,
      AT(gemm_table), run, "auto|none|FILE", "auto", 0, 0,
      "on a GPU: algorithms of matrix products, timed once and kept in FILE (auto: in the user's "

@@ -174,10 +174,15 @@ static void layout_teacher_rows(struct layout *l, const struct net *n, const str
     close_region(l, "teacher.hidden");
 }
 
-/* NULL while it is only counted. */
-static char *matrix_gradients(const struct net *student, const struct memory *m)
+static void *head_logits(struct layout *l, const struct net *student, const struct shape *s,
+                         size_t bytes, const struct memory *m)
 {
-    return m->grad ? (char *)(m->grad + params_product(&student->p, 0, PRODUCT_QKV)) : NULL;
+    if (!s->logits_in_gradients)
+        return region(l, "head.logits", bytes);
+    plan_add(l->plan, PLAN_DEVICE, "head.logits", 0);
+    l->plan->region[l->plan->count - 1].within = "student.gradients";
+    /* NULL while it is only counted. */
+    return m->grad ? m->grad + params_product(&student->p, 0, PRODUCT_QKV) : NULL;
 }
 
 static void layout_head(struct layout *l, const struct net *student, const struct net *teacher,
@@ -186,8 +191,7 @@ static void layout_head(struct layout *l, const struct net *student, const struc
     size_t e = dtype_bytes(student->T), padded = (size_t)s->chunk * (size_t)s->chunks;
     size_t logits = (size_t)s->chunk * (size_t)s->ld * e, each = (size_t)s->chunk * sizeof(float);
     m->hidden = region(l, "head.hidden", padded * (size_t)student->c.hidden_size * e);
-    m->logits =
-        s->logits_in_gradients ? matrix_gradients(student, m) : region(l, "head.logits", logits);
+    m->logits = head_logits(l, student, s, logits, m);
     if (teacher) {
         layout_teacher_rows(l, teacher, s, padded, m);
         m->teacher_logits = region(l, "teacher.logits", logits);

@@ -51,7 +51,11 @@ static void print_bytes(struct run *r, const char *name, size_t bytes)
 void run_print_plan(struct run *r, const struct plan *p)
 {
     for (int i = 0; i < p->count; i++)
-        print_bytes(r, p->region[i].name, p->region[i].bytes);
+        if (p->region[i].within)
+            progress_say(&r->progress, "%-32s %12s %s", p->region[i].name, "in",
+                         p->region[i].within);
+        else
+            print_bytes(r, p->region[i].name, p->region[i].bytes);
     print_bytes(r, "device total", p->total_bytes);
     print_bytes(r, "host total", p->host_bytes);
 }
@@ -94,7 +98,7 @@ int run_open(struct run *r, const struct settings *s)
     r->s = s;
     r->started = time(NULL);
     r->opened = seconds_now();
-    int err = progress_open(&r->progress, s->log, s->json);
+    int err = progress_open(&r->progress, s->dry_run ? NULL : s->log, s->json);
     if (!err && s->student != NULL)
         err = folder_resolve(s->student, r->student, sizeof r->student);
     if (!err && s->teacher != NULL)
@@ -113,8 +117,8 @@ void run_close(struct run *r)
     nj_context_destroy(r->ctx);
     metrics_close(&r->metrics);
     sample_log_close(&r->samples);
-    checkpoints_close(&r->checkpoints);
     progress_close(&r->progress);
+    checkpoints_close(&r->checkpoints); /* last: its folder may hold the files of the others */
 }
 
 static int choose_dtype(const struct run *r, enum nj_dtype *out)

@@ -124,7 +124,7 @@ refuses "glob without match" 1 'nowhere' with_data "$d/nowhere*.txt"
 : >"$d/data.parquet"
 refuses "parquet" 1 'parquet' with_data "$d/data.parquet"
 echo '[]' >"$d/data.json"
-refuses "JSON that is not lines" 1 'data.json: .*JSON lines .jsonl' with_data "$d/data.json"
+refuses "JSON that is not lines" 1 'data.json: .*[.]jsonl [(]JSON lines' with_data "$d/data.json"
 echo '{"instruction": "a", "output": "b"}' >"$d/fields.jsonl"
 refuses "fields of others" 1 'fields.jsonl:1: .*; rename its fields' with_data "$d/fields.jsonl"
 printf '\001\000\377\377%.0s' $(seq 200) >"$d/ids.u16"
@@ -144,24 +144,25 @@ if [ -c /dev/full ]; then
 fi
 refuses "folder cannot be made" 1 'text.txt' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/text.txt/out" "${fast[@]}"
-refuses "a file as the folder" 1 '--out .*/text.txt: is a file; name a folder' "$nojit" train --student "$d/student" \
+refuses "a file as the folder" 1 '/text.txt is a file; name a folder' "$nojit" train --student "$d/student" \
     --data "$d/text.txt" --out "$d/text.txt" "${fast[@]}"
+refuses "no folder" 1 "'': not usable as a folder name" "$nojit" train --student "$d/student" --data "$d/text.txt" --out '' "${fast[@]}"
 refuses "folder holds a model" 2 'student' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/student" "${fast[@]}"
 # Where it writes and what it goes on from are looked at before the text, which is missing here.
 early() { "$nojit" train --student "$d/student" --data "$d/nowhere.txt" "${fast[@]}" "$@"; }
 refuses "folder holds a model, said first" 2 'holds a model already' early --out "$d/student"
-refuses "folder cannot be made, said first" 1 'text.txt/out: cannot be an output folder' early --out "$d/text.txt/out"
+refuses "folder cannot be made, said first" 1 'text.txt/out: .*text.txt is a file; name a folder' early --out "$d/text.txt/out"
 refuses "log cannot be written, said first" 1 '--log /nowhere/log: cannot be written' early --out "$d/out" --log /nowhere/log
 refuses "resume without a folder" 2 '--resume .*/none: no such folder; name a checkpoint' early --out "$d/out" --resume "$d/none"
 refuses "resume without a state" 2 'there is no state.bin in it' early --out "$d/out" --resume "$d/student"
 refuses "dry run, folder holds a model" 2 'holds a model already' early --dry-run --out "$d/student"
 refuses "dry run, folder cannot be made" 1 'text.txt/out: .*text.txt is a file' early --dry-run --out "$d/text.txt/out"
 refuses "dry run, folder cannot be written" 1 '/proc/out: cannot be written' early --dry-run --out /proc/out
-refuses "dry run makes none" 1 'nowhere.txt' early --dry-run --out "$d/parents/of/none"
+refuses "dry run makes none" 1 'nowhere.txt' early --dry-run --out "$d/parents/of/none" --log "$d/parents/of/none/log"
 if [ -e "$d/parents" ]; then not_ok "a dry run leaves nothing" "$d/parents is there"; else ok "a dry run leaves nothing"; fi
-refuses "text missing, folder new" 1 'nowhere.txt' early --out "$d/out"
-if [ -e "$d/out" ]; then not_ok "a folder made for nothing goes" "$d/out is there"; else ok "a folder made for nothing goes"; fi
+refuses "text missing, folder new" 1 'nowhere.txt' early --out "$d/parents/of/none" --log "$d/parents/of/none/log"
+if [ -e "$d/parents" ]; then not_ok "folders made for nothing go" "$d/parents is there"; else ok "folders made for nothing go"; fi
 train "$d/student" --out "$d/parents/of/out" >/dev/null 2>&1
 train "$d/student" --out "$d/logged" --log "$d/logged/log" >"$d/log" 2>&1 || true
 if cmp "$d/log" "$d/logged/log"; then ok "--log in a new --out"; else not_ok "--log in a new --out" "$(tail -n 1 "$d/log")"; fi

@@ -147,6 +147,51 @@ static void folders_appear_whole(void **state)
     folder_abort(&f);
     assert_int_equal(access(inside, F_OK), -1);
     assert_int_equal(access(at("gone"), F_OK), -1);
+    check_ok(folder_begin(&f, at("gone/with/parents")), "begin");
+    folder_abort(&f);
+    assert_int_equal(access(at("gone"), F_OK), -1);
+}
+
+/* One process of the same number on another machine writes the same name: its folder is not ours to remove. */
+static void temporary_folders_of_others_stay(void **state)
+{
+    (void)state;
+    struct folder f;
+    char temp[64], theirs[80];
+    snprintf(temp, sizeof temp, "shared.tmp-%d", (int)getpid());
+    snprintf(theirs, sizeof theirs, "%s/theirs", temp);
+    make_folder(temp);
+    write_text(at(theirs), "x");
+    check_refused(folder_begin(&f, at("shared")), NJ_E_IO, "shared: cannot create it: File exists",
+                  "begin");
+    folder_abort(&f);
+    assert_int_equal(access(at(theirs), F_OK), 0);
+}
+
+/* Folders that were there stay, and so does what holds something. */
+static void made_folders_go_again(void **state)
+{
+    (void)state;
+    char before[4096];
+    make_folder("mine");
+    check_ok(folder_make(at("mine/a/b/"), before, sizeof before), "make");
+    assert_string_equal(before, at("mine"));
+    folder_unmake(at("mine/a/b/"), before);
+    assert_int_equal(access(at("mine/a"), F_OK), -1);
+    assert_int_equal(access(at("mine"), F_OK), 0);
+    check_ok(folder_make(at("mine/a/."), before, sizeof before), "make");
+    folder_unmake(at("mine/a/."), before);
+    assert_int_equal(access(at("mine/a"), F_OK), -1);
+    check_refused(folder_make("", before, sizeof before), NJ_E_IO, "not usable as a folder name",
+                  "");
+    check_ok(folder_make(at("mine/a/b"), before, sizeof before), "make");
+    write_text(at("mine/a/x"), "x");
+    folder_unmake(at("mine/a/b"), before);
+    assert_int_equal(access(at("mine/a/b"), F_OK), -1);
+    assert_int_equal(access(at("mine/a/x"), F_OK), 0);
+    check_ok(folder_make(at("mine"), before, sizeof before), "there");
+    folder_unmake(at("mine"), before);
+    assert_int_equal(access(at("mine"), F_OK), 0);
 }
 
 /* Somebody else took the name meanwhile: theirs stays, ours goes. */
@@ -174,7 +219,7 @@ static void unwritable_places_are_refused(void **state)
     check_refused(folder_check_output("/proc/a/b/out"), NJ_E_IO, "/proc/a: cannot create", "deep");
     check_refused(folder_check_output(""), NJ_E_IO, "not usable as a folder name", "empty name");
     check_ok(folder_check_output(at("new/deep/out")), "new");
-    assert_int_equal(access(at("new/deep/out"), F_OK), -1);
+    assert_int_equal(access(at("new"), F_OK), -1);
 }
 
 static void paths_in_a_folder_are_told(void **state)
@@ -230,6 +275,8 @@ int main(void)
         cmocka_unit_test_setup(names_are_checked, clear_environment),
         cmocka_unit_test(tokenizer_files_are_copied),
         cmocka_unit_test(folders_appear_whole),
+        cmocka_unit_test(temporary_folders_of_others_stay),
+        cmocka_unit_test(made_folders_go_again),
         cmocka_unit_test(taken_names_are_not_overwritten),
         cmocka_unit_test(unwritable_places_are_refused),
         cmocka_unit_test(paths_in_a_folder_are_told),

@@ -311,20 +311,10 @@ static int settle_best(const char *out)
 
 int checkpoints_begin(struct checkpoints *c, int *removed)
 {
-    struct stat info;
     *removed = 0;
-    c->made = mkdir(c->out, 0777) == 0;
-    if (!c->made && errno != EEXIST) {
-        /* folder_check_output() makes parents and says why not. */
-        const int err = folder_check_output(c->out);
-        if (err)
-            return err;
-        c->made = mkdir(c->out, 0777) == 0;
-        if (!c->made)
-            return fail(NJ_E_IO, "--out %s: cannot be made: %s", c->out, strerror(errno));
-    }
-    if (stat(c->out, &info) == 0 && !S_ISDIR(info.st_mode))
-        return fail(NJ_E_IO, "--out %s: is a file; name a folder", c->out);
+    const int err = folder_make(c->out, c->before, sizeof c->before);
+    if (err)
+        return err;
     if (access(c->out, W_OK | X_OK) != 0)
         return fail(NJ_E_IO, "--out %s: cannot be written: %s", c->out, strerror(errno));
     *removed = remove_leftovers(c->out) + settle_best(c->out);
@@ -333,9 +323,9 @@ int checkpoints_begin(struct checkpoints *c, int *removed)
 
 void checkpoints_close(struct checkpoints *c)
 {
-    if (c->made)
-        (void)rmdir(c->out);
-    c->made = false;
+    if (c->before[0] != '\0')
+        folder_unmake(c->out, c->before);
+    c->before[0] = '\0';
 }
 
 static int write_settings(const char *dir, const char *settings)

@@ -21,14 +21,14 @@ struct checkpoints {
     int64_t last;                  /* step of the newest one, 0: none */
     char settings[SETTINGS_BYTES]; /* lines "name value" */
     char resume[4200];             /* the one to go on from, or "" */
-    bool made;                     /* by checkpoints_begin() */
+    char before[4096];             /* folder that was there before checkpoints_begin(), or "" */
 };
 
 /* Whether OUT may take a new run (it must not hold a run or a model) or, with resume ("auto" or a
  * folder), one that goes on; sets c->resume. Writes nothing. */
 int checkpoints_open(struct checkpoints *c, const char *out, const char *resume);
-/* Makes OUT if it is absent, and removes what a run that was killed has left half-written in it;
- * *removed: how many folders and files that were. */
+/* Makes OUT and those above it where they are absent, and removes what a run that was killed has left
+ * half-written in it; *removed: how many folders and files that were. */
 int checkpoints_begin(struct checkpoints *c, int *removed);
 /* What c->resume has under NAME in its settings; false without one or without it. */
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes);
@@ -39,7 +39,7 @@ int checkpoints_check(const struct checkpoints *c);
 int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside);
 /* Step of the checkpoint in OUT before c->resume, the newest if that is none of OUT's; 0: none. */
 int64_t checkpoints_other(const struct checkpoints *c);
-/* Removes OUT if checkpoints_begin() made it and nothing is in it. */
+/* Removes what checkpoints_begin() made, if nothing is in it. */
 void checkpoints_close(struct checkpoints *c);
 /* Saves step N and removes what is older than the newest `keep`. */
 int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,

@@ -196,6 +196,31 @@ int folder_copy_tokenizer(const char *from, const char *to)
 
 /* ---- output folders ---- */
 
+/* Takes the last name off a path. */
+static void go_up(char *place, size_t bytes)
+{
+    char *slash = strrchr(place, '/');
+    if (!slash)
+        snprintf(place, bytes, ".");
+    else
+        slash[slash == place] = '\0';
+}
+
+/* The nearest folder at or above path that exists. */
+static int nearest(const char *path, char *place, size_t bytes)
+{
+    struct stat info;
+    snprintf(place, bytes, "%s", path);
+    while (stat(place, &info) != 0) {
+        if ((errno != ENOENT && errno != ENOTDIR) || strcmp(place, ".") == 0)
+            return fail(NJ_E_IO, "%s: cannot be looked up: %s", path, strerror(errno));
+        go_up(place, bytes);
+    }
+    if (!S_ISDIR(info.st_mode))
+        return fail(NJ_E_IO, "%s: %s is a file; name a folder", path, place);
+    return NJ_OK;
+}
+
 /* Creates the folders above path. */
 static int make_parents(const char *path)
 {
@@ -235,6 +260,42 @@ static int check_vacant(const char *path)
     return fail(NJ_E_IO, "%s: the folder is not empty; choose another or remove it", path);
 }
 
+void folder_unmake(const char *path, const char *before)
+{
+    char place[PATH_BYTES];
+    snprintf(place, sizeof place, "%s", path);
+    /* What is not there, and the end of "a/.", are names to take off. */
+    while (strcmp(place, before) != 0 && (rmdir(place) == 0 || errno == ENOENT || errno == EINVAL))
+        go_up(place, sizeof place);
+}
+
+/* Makes the folder; one that is there is a failure where it must be new. `said` is its name for users. */
+static int make(const char *path, const char *said, bool must_be_new, char *before, size_t bytes)
+{
+    char above[PATH_BYTES];
+    if (path[0] == '\0' || strlen(path) >= bytes)
+        return fail(NJ_E_IO, "'%.80s': not usable as a folder name; choose another", said);
+    int rc = nearest(path, before, bytes);
+    const bool there = rc == NJ_OK && strcmp(before, path) == 0;
+    if (rc || (there && !must_be_new))
+        return rc;
+    rc = make_parents(path);
+    if (!rc && mkdir(path, 0777) != 0 && (must_be_new || errno != EEXIST))
+        rc = fail(NJ_E_IO, "%s: cannot create it: %s; choose another output folder", said,
+                  strerror(errno));
+    if (rc && !there) {
+        snprintf(above, sizeof above, "%s", path);
+        go_up(above, sizeof above);
+        folder_unmake(above, before);
+    }
+    return rc;
+}
+
+int folder_make(const char *path, char *before, size_t bytes)
+{
+    return make(path, path, false, before, bytes);
+}
+
 int folder_begin(struct folder *f, const char *path)
 {
     size_t length = strlen(path);
@@ -242,19 +303,14 @@ int folder_begin(struct folder *f, const char *path)
     while (length > 1 && path[length - 1] == '/')
         length--;
     if (length == 0 || length >= sizeof f->path)
-        return fail(NJ_E_IO, "%.80s: not usable as a folder name; choose another", path);
+        return fail(NJ_E_IO, "'%.80s': not usable as a folder name; choose another", path);
     memcpy(f->path, path, length);
+    snprintf(f->temp, sizeof f->temp, "%s.tmp-%d", f->path, (int)getpid());
     int rc = check_vacant(f->path);
     if (!rc)
-        rc = make_parents(f->path);
+        rc = make(f->temp, f->path, true, f->before, sizeof f->before);
     if (rc)
-        return rc;
-    snprintf(f->temp, sizeof f->temp, "%s.tmp-%d", f->path, (int)getpid());
-    if (mkdir(f->temp, 0777) != 0) {
-        rc = fail(NJ_E_IO, "%s: cannot create it: %s; choose another output folder", f->path,
-                  strerror(errno));
         f->temp[0] = '\0';
-    }
     return rc;
 }
 
@@ -322,8 +378,10 @@ int folder_commit(struct folder *f)
 
 void folder_abort(struct folder *f)
 {
-    if (f->temp[0])
-        (void)nftw(f->temp, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (!f->temp[0])
+        return;
+    (void)nftw(f->temp, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    folder_unmake(f->temp, f->before);
     f->temp[0] = '\0';
 }
 
@@ -334,16 +392,6 @@ int folder_check_output(const char *path)
     int rc = folder_begin(&probe, path);
     folder_abort(&probe);
     return rc;
-}
-
-/* Takes the last name off a path. */
-static void go_up(char *place, size_t bytes)
-{
-    char *slash = strrchr(place, '/');
-    if (!slash)
-        snprintf(place, bytes, ".");
-    else
-        slash[slash == place] = '\0';
 }
 
 bool folder_holds(const char *dir, const char *path)
@@ -360,21 +408,6 @@ bool folder_holds(const char *dir, const char *path)
     free(in);
     free(above);
     return holds;
-}
-
-/* The nearest folder at or above path that exists. */
-static int nearest(const char *path, char *place, size_t bytes)
-{
-    struct stat info;
-    snprintf(place, bytes, "%s", path);
-    while (stat(place, &info) != 0) {
-        if ((errno != ENOENT && errno != ENOTDIR) || strcmp(place, ".") == 0)
-            return fail(NJ_E_IO, "%s: cannot be looked up: %s", path, strerror(errno));
-        go_up(place, bytes);
-    }
-    if (!S_ISDIR(info.st_mode))
-        return fail(NJ_E_IO, "%s: %s is a file; name a folder", path, place);
-    return NJ_OK;
 }
 
 int folder_check_place(const char *path)

@@ -20,9 +20,13 @@ int folder_copy(const char *from, const char *to, const char *name);
 /* Copies the tokenizer files and generation settings that `from` has into `to`. */
 int folder_copy_tokenizer(const char *from, const char *to);
 
-/* Refuses an output folder that exists and is not empty, or that cannot be written. Parents are
- * created. */
+/* Refuses an output folder that exists and is not empty, or that cannot be written; leaves nothing. */
 int folder_check_output(const char *path);
+/* Makes the folder, and those above it that are absent; before: the nearest that was there. Nothing is left
+ * on failure. */
+int folder_make(const char *path, char *before, size_t bytes);
+/* Removes path and those above it that lie below `before`, as far as they are empty. */
+void folder_unmake(const char *path, const char *before);
 /* Whether the folder could be made, or written where it is there; leaves nothing. */
 int folder_check_place(const char *path);
 /* Whether path, which need not exist yet, is the folder dir or lies in it, whatever both are called. */
@@ -35,6 +39,7 @@ int folder_check_model_space(const char *path, uint64_t weights);
 /* A folder that is published whole: written as PATH.tmp-PID, then flushed and renamed. */
 struct folder {
     char path[4000], temp[4032];
+    char before[4032]; /* the nearest folder that was there */
 };
 int folder_begin(struct folder *f, const char *path); /* nothing is left on failure */
 /* Waits until its files lie on the disk. */
@@ -44,6 +49,6 @@ int folder_flush_names(const char *dir);
 /* Flushes; on failure the temporary folder is removed. But where the new name alone cannot be flushed, the
  * folder is there, whole. */
 int folder_commit(struct folder *f);
-void folder_abort(struct folder *f); /* removes it; fine after a commit, too */
+void folder_abort(struct folder *f); /* removes what was made; fine after a commit, too */
 
 #endif

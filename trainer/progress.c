@@ -61,6 +61,7 @@ int progress_open(struct progress *p, const char *log_path, bool json)
     if (log_path == NULL)
         return 0;
     p->log_path = log_path;
+    p->log_new = access(log_path, F_OK) != 0;
     p->log = fopen(log_path, "a");
     if (p->log == NULL)
         return fail(NJ_E_IO, "--log %s: cannot be written: %s", log_path, strerror(errno));
@@ -80,9 +81,13 @@ void progress_close(struct progress *p)
     if (p->open_line)
         fputc('\n', screen(p));
     p->open_line = false;
-    if (p->log != NULL)
-        fclose(p->log);
+    if (p->log == NULL)
+        return;
+    const bool empty = fseek(p->log, 0, SEEK_END) == 0 && ftell(p->log) == 0;
+    fclose(p->log);
     p->log = NULL;
+    if (empty && p->log_new)
+        (void)remove(p->log_path);
 }
 
 static void show_line(struct progress *p, const char *line, bool lasting)

@@ -15,6 +15,7 @@
 struct progress {
     FILE *log; /* copy of the lines, or NULL */
     const char *log_path;
+    bool log_new;   /* made by this run */
     int log_error;  /* errno of the first line that --log lacks, or 0 */
     bool terminal;  /* people read one, that can rewrite a line */
     bool json;      /* stdout carries JSON: people read stderr */

@@ -168,8 +168,8 @@ static int open_format(struct segment *s, const struct tokenizer *t)
             return magics[i].open(s, t);
     return fail(
         NJ_E_UNSUPPORTED,
-        "%s: not a token file of llm.c or LLM.Q; name text .txt, JSON lines .jsonl and bare "
-        "ids .u16 or .u32",
+        "%s: not a token file of llm.c or LLM.Q, and its name does not say what else; end it "
+        "in .txt (text), .jsonl (JSON lines), .u16 or .u32 (bare ids)",
         s->path);
 }
 

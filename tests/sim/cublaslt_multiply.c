@@ -180,12 +180,25 @@ static int store(const struct lt_product *p, const float *sum)
     return 0;
 }
 
+/* cuBLASLt promises no order of a sum. Here it is by halves, so that a kernel of ours, which goes from the first
+ * factor to the last, differs from it in its last bits on every processor. */
+static void multiply(const struct lt_product *p, int k, const float *a, const float *b, float *sum)
+{
+    const int ta = p->desc.trans[0], tb = p->desc.trans[1];
+    const int m = (int)p->d.rows, n = (int)p->d.columns, bounds[] = {0, k / 2, k};
+    for (int i = 0; i < 2; i++) {
+        const size_t from = (size_t)bounds[i];
+        cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+                    m, n, bounds[i + 1] - bounds[i], 1, a + from * (ta ? 1 : p->a.rows),
+                    (int)p->a.rows, b + from * (tb ? p->b.rows : 1), (int)p->b.rows, 1, sum, m);
+    }
+}
+
 int lt_multiply(void *argument)
 {
     const struct lt_product *p = argument;
-    const int ta = p->desc.trans[0], tb = p->desc.trans[1];
     const int m = (int)p->d.rows, n = (int)p->d.columns;
-    const int k = (int)(ta ? p->a.rows : p->a.columns);
+    const int k = (int)(p->desc.trans[0] ? p->a.rows : p->a.columns);
     int error = p->hook->product();
     float *a = error ? NULL : load(p, &p->a, p->at_a, &error);
     float *b = a ? load(p, &p->b, p->at_b, &error) : NULL;
@@ -193,8 +206,7 @@ int lt_multiply(void *argument)
     if (b && !sum)
         error = CUDA_OUT_OF_MEMORY;
     if (sum) {
-        cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-                    m, n, k, 1, a, (int)p->a.rows, b, (int)p->b.rows, 0, sum, m);
+        multiply(p, k, a, b, sum);
         error = store(p, sum);
     }
     free(a);

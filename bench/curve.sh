@@ -15,7 +15,7 @@ set -eu
 : "${PAIR:=qwen2.5-1.5b qwen2.5-0.5b}" "${TEACHER:=}" "${STUDENT:=}" "${DATA:=}"
 : "${STEPS:=200}" "${BATCH:=4}" "${SEQ:=256}" "${LR:=1e-4}" "${WARMUP:=20}"
 nojit=$BUILD/nojit
-case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" && exit ;; esac
+case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac
 refuse() { # SENTENCE
     echo "curve.sh: $1" >&2
     exit 2

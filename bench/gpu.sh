@@ -12,7 +12,8 @@
 #   TORCH=COMMAND               PyTorch's time: called as COMMAND BATCH TOKENS STEPS qwen2.5|qwen2.5-ce|qwen3, prints JSON with
 #                               "tok_s"; without it its columns stay empty
 #   BENCH_TORCH='8x1024 train:8x1024'   rows that it runs for, a minute or two each (default: the first); KIND is distill if left out
-#   KBENCH='attn_* kd_head ...' SHAPES='...'   kernels that kbench times; KBENCH_TORCH=1: beside PyTorch's operations
+#   KBENCH='attn_* kd_head ...' SHAPES='...'   kernels that kbench times (none by default on a CPU, nor a floor then);
+#                               KBENCH_TORCH=1: beside PyTorch's operations
 #   LIMIT=150                   seconds for a run; COMMIT=... where there is no git
 set -u
 : "${BUILD:=build}" "${DEVICE:=cuda}" "${STEPS:=30}" "${WORK:=$BUILD/bench}" "${TORCH:=}" "${LIMIT:=150}" "${KBENCH_TORCH:=}"
@@ -20,12 +21,13 @@ set -u
 : "${ROWS=distill:8x1024 fp8:8x1024 distill:8x2048 fp8:8x2048 distill:1x512 fp8:1x512 distill:4x512 fp8:4x512 distill:4x4096
     fp8:4x4096 train:8x1024 qwen3:8x1024}"
 : "${BENCH_TORCH:=8x1024}" "${COMMIT:=$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
-if [ "$DEVICE" = cpu ]; then type='f32'; else type='lp'; fi
-: "${KBENCH=attn_*.$type* kd_head.$type adamw.$type add*.$type swiglu_*.$type *norm*.$type rope_*.$type *_quantize.$type cast_*
-    grad_sumsq embed_bwd.$type row_gather.$type}"
+if [ "$DEVICE" = cpu ]; then : "${KBENCH=}"; fi
+: "${KBENCH=attn_*.lp* kd_head.lp adamw.lp add*.lp swiglu_*.lp *norm*.lp rope_*.lp *_quantize.lp cast_* grad_sumsq embed_bwd.lp
+    row_gather.lp}"
 nojit=$BUILD/nojit
 extra=("$@")
 failed=0
+trap 'exit 130' INT
 case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac
 refuse() { # SENTENCE
     echo "gpu.sh: $1" >&2
@@ -36,16 +38,33 @@ accepts() {
     "$nojit" "$@" --data "$try/text.txt" --device "$DEVICE" --out "$try/run" ${extra[@]+"${extra[@]}"} --steps 1 --batch-size 1 \
         --seq-len 16 --dry-run >/dev/null 2>"$try/log" || refuse "$(tail -n 1 "$try/log")"
 }
+# limited SECONDS LOG COMMAND...: a command that takes longer is ended, and LOG says so.
+limited() {
+    local seconds=$1 log=$2 status=0
+    shift 2
+    timeout -k 10 "$seconds" "$@" & # with what it starts
+    # shellcheck disable=SC2064 # the process of now
+    trap "kill $!; wait $!; exit 130" INT
+    wait $! || status=$?
+    trap 'exit 130' INT
+    if [ $status = 124 ]; then echo "ended after $seconds s; LIMIT=$LIMIT, which may be raised" >>"$log"; fi
+    return $status
+}
 before() {
     local r try trained='' distilled=''
     try=$(mktemp -d)
     cp README.md "$try/text.txt"
     # shellcheck disable=SC2064 # the folder of now
     trap "rm -rf '$try'" EXIT
+    for r in STEPS LIMIT; do [[ ${!r} =~ ^[1-9][0-9]*$ ]] || refuse "$r=${!r}: give a number from 1 on"; done
     for r in $ROWS; do
         [[ $r =~ ^(distill|fp8|train|qwen3):[1-9][0-9]*x[1-9][0-9]*$ ]] ||
             refuse "ROWS: $r is not KIND:BATCHxTOKENS with KIND distill, fp8, train or qwen3"
         case $r in train:*) trained=yes ;; *) distilled=yes ;; esac
+    done
+    [ -x "$nojit" ] || refuse "BUILD=$BUILD holds no nojit; \`make\` builds it"
+    for r in $PAIR $PAIR3; do
+        "$nojit" init --preset list | grep -q "^ *$r " || refuse "PAIR: there is no preset $r; see $nojit init --preset list"
     done
     "$nojit" doctor --device "$DEVICE" >/dev/null 2>"$try/log" ||
         refuse "$(tail -n 1 "$try/log" | grep . || echo "DEVICE=$DEVICE cannot be used; see $nojit doctor --device $DEVICE")"
@@ -62,7 +81,7 @@ mkdir -p "$WORK/text" "$WORK/logs" && rm -f "$WORK"/logs/* "$WORK/kbench.json" "
 note() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
 fails() { # WHAT LOG
     failed=$((failed + 1))
-    note "FAILED: $1: $(grep -v '^ *$' "$2" 2>/dev/null | tail -n 2 | tr '\n' ' ' | cut -c1-300)"
+    note "FAILED: $1: $(grep -v '^ *$' "$2" 2>/dev/null | tail -n 2 | cut -c1-200 | tr '\n' ' ')"
 }
 number() { sed -nE "s/.*\"$1\": ([-0-9.e+]+).*/\1/p" "$2" 2>/dev/null | head -n 1; }
 text() { sed -nE "s/.*\"$1\": \"([^\"]*)\".*/\1/p" "$2" 2>/dev/null | head -n 1; }
@@ -74,8 +93,8 @@ median() {
 quotient() { awk -v a="${1:-0}" -v b="${2:-0}" -v d="${3:-2}" 'BEGIN { if (a > 0 && b > 0) printf "%.*f", d, a / b }'; }
 
 init() { # PRESET SEED
-    [ -s "$WORK/$1-$2/config.json" ] || timeout "$LIMIT" "$nojit" init --preset "$1" --seed "$2" --out "$WORK/$1-$2" \
-        >"$WORK/logs/init-$1" 2>&1 || fails "random weights of $1" "$WORK/logs/init-$1"
+    [ -s "$WORK/$1-$2/config.json" ] || limited "$LIMIT" "$WORK/logs/init-$1" "$nojit" init --preset "$1" --seed "$2" \
+        --out "$WORK/$1-$2" >"$WORK/logs/init-$1" 2>&1 || fails "random weights of $1" "$WORK/logs/init-$1"
 }
 prepare() {
     local f
@@ -108,7 +127,7 @@ run() {
     local started
     rm -rf "$WORK/run"
     started=$(date +%s%N)
-    timeout "$LIMIT" "$nojit" "${command[@]}" ${extra[@]+"${extra[@]}"} --steps "$2" --batch-size "$3" --seq-len "$4" 2>"$1" | {
+    limited "$LIMIT" "$1" "$nojit" "${command[@]}" ${extra[@]+"${extra[@]}"} --steps "$2" --batch-size "$3" --seq-len "$4" 2>"$1" | {
         read -r _ && echo $(($(date +%s%N) - started)) | awk '{ printf "%.2f\n", $1 * 1e-9 }'
         cat >/dev/null
     }
@@ -124,7 +143,7 @@ torch_rate() { # KIND BATCH SEQ
     local log=$WORK/logs/torch-$kind-$2x$3
     if ! [ -e "$log" ]; then
         # shellcheck disable=SC2086 # a command and its words
-        timeout "$((2 * LIMIT))" $TORCH "$2" "$3" "$STEPS" "$torch_pair" >"$log" 2>"$log.err" || : >"$log"
+        limited "$((2 * LIMIT))" "$log.err" $TORCH "$2" "$3" "$STEPS" "$torch_pair" >"$log" 2>"$log.err" || : >"$log"
     fi
     number tok_s "$log"
 }
@@ -187,7 +206,7 @@ kernels() {
     while IFS= read -r s; do if [ -n "$s" ]; then shapes+=(--shape "$s"); fi; done <<<"${SHAPES-}"
     set -f # patterns are kbench's, not the shell's
     # shellcheck disable=SC2086 # a list of patterns
-    timeout "$LIMIT" "$BUILD/kbench" $KBENCH --device "$DEVICE" ${shapes[@]+"${shapes[@]}"} --json "$WORK/kbench.json" \
+    limited "$LIMIT" "$log" "$BUILD/kbench" $KBENCH --device "$DEVICE" ${shapes[@]+"${shapes[@]}"} --json "$WORK/kbench.json" \
         ${KBENCH_TORCH:+--torch} >"$log.table" 2>"$log" || fails kbench "$log"
     set +f
     cat "$log.table"

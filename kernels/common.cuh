@@ -21,8 +21,8 @@ typedef __nv_bfloat16 lp;
 #define NJ_THREADS 256
 #endif
 
-// Number of the block, counted from the last. Products go from the first row on, so the last rows of
-// what one wrote are still in the L2 cache, and the first rows should be there when the next starts.
+// Number of the block, counted from the last. cuBLASLt's products go from the first row on, so the last
+// rows of what one wrote are still in the L2 cache, and the first rows should be there when the next starts.
 static __device__ __forceinline__ int block_from_last()
 {
     return gridDim.x - 1 - blockIdx.x;

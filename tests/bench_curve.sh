@@ -3,7 +3,7 @@
 # tier: all
 #
 # bench_curve.sh: bench/curve_plot.py tells a difference from noise; where $PYTHON has torch and transformers, bench/curve.sh
-# trains with both programs in float32, and a PyTorch run that does something else is noticed.
+# trains with both programs in float32, and a PyTorch run that does something else is noticed. And that scripts have help.
 set -eu
 . tests/lib.sh
 : "${PYTHON:=python3}"
@@ -45,7 +45,9 @@ refuses "a batch that cannot be halved" 2 'cannot be halved' env WORK="$scratch/
 refuses "a Python without torch" 2 'PYTHON=false does not import torch' env WORK="$scratch/w" PYTHON=false bench/curve.sh
 refuses "a GPU that is not there" 2 '^curve.sh: .*doctor' env WORK="$scratch/w" PYTHON=true NOJIT_CUBLASLT=/absent bench/curve.sh
 if [ -e "$scratch/w" ]; then not_ok "before anything is made" "$(ls "$scratch/w")"; else ok "before anything is made"; fi
-if bench/curve.sh --help | grep -q '^curve.sh: does nojit learn'; then ok "help"; else not_ok "help" "$(bench/curve.sh --help 2>&1)"; fi
+for script in bench/curve.sh bench/gpu.sh bench/quality.sh tools/demo.sh; do
+    if $script --help | grep -q "^$(basename $script): "; then ok "help of $script"; else not_ok "help of $script" "$($script --help 2>&1)"; fi
+done
 
 if ! "$PYTHON" -c 'import torch, transformers' 2>/dev/null; then
     ok "curve.sh is not tried: $PYTHON lacks torch or transformers"

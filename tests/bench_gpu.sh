@@ -58,8 +58,13 @@ check "no TORCH is said" grep -q 'no TORCH is given' "$scratch/log"
 check "no kbench, no floor" [ "$(value train:2x32 floor_tokens_per_second)" = null ]
 ROWS=train:2x32 STEPS=4 KBENCH='' bench/gpu.sh >"$scratch/log" 2>&1 && got=0 || got=$?
 check "all is well" [ "$got" = 0 ]
+ROWS=train:2x32 STEPS=1000000 LIMIT=1 KBENCH='' bench/gpu.sh >"$scratch/log" 2>&1 && got=0 || got=$?
+check "a run that takes too long is said" grep -q 'FAILED: train:2x32: .*ended after 1 s; LIMIT=1' "$scratch/log"
 
 rm -rf "$WORK"
+refuses "a preset that is not there" 2 'no preset nosuch' env PAIR='nojit-tiny nosuch' bench/gpu.sh
+refuses "a build that is not there" 2 'BUILD=/absent holds no nojit' env BUILD=/absent bench/gpu.sh
+refuses "no steps" 2 'STEPS=0: give a number from 1 on' env STEPS=0 bench/gpu.sh
 refuses "a row of no kind" 2 'ROWS: eval:2x32 is not' env ROWS='train:2x32 eval:2x32' bench/gpu.sh
 refuses "a row of no size" 2 'ROWS: train:2x is not' env ROWS=train:2x bench/gpu.sh
 refuses "an argument that nojit does not know" 2 'unknown option --sed' env ROWS=train:2x32 bench/gpu.sh --sed 3

@@ -10,10 +10,25 @@ set -eu
 : "${BUILD:=build}" "${SEED:=1}" "${DEVICE:=auto}" "${TEACHER_STEPS:=680}" "${STUDENT_STEPS:=500}"
 : "${TEXT:=/usr/share/common-licenses/* /usr/share/doc/*/copyright}"
 nojit=$BUILD/nojit
+case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac
 out=$BUILD/demo
 started=$SECONDS
 
 say() { printf '\n%s\n' "$*"; }
+
+refuse() { # SENTENCE
+    echo "demo: $1" >&2
+    exit 2
+}
+# Before the last demo is removed.
+before() {
+    local n found=
+    [[ $SEED =~ ^[0-9]+$ ]] || refuse "SEED=$SEED: give a whole number"
+    for n in TEACHER_STEPS STUDENT_STEPS; do [[ ${!n} =~ ^[1-9][0-9]*$ ]] || refuse "$n=${!n}: give a number from 1 on"; done
+    for n in $TEXT; do if [ -f "$n" ]; then found=yes; fi; done
+    [ -n "$found" ] || refuse "TEXT=$TEXT names no file"
+    if [ "$DEVICE" = cuda ]; then "$nojit" doctor --device cuda >/dev/null; fi
+}
 
 # Copies paragraphs of the given files, each file into text/ or, every tenth, into held-out/. The same notices are in
 # many files with other names and line breaks; so a paragraph is left out if a third of its runs of eight words have
@@ -93,6 +108,7 @@ held_out() {
 parameters() { sed -n 's/.*"student_parameters": \([0-9]*\).*/\1/p' "$out/$1/receipt.json"; }
 row() { printf '  %-20s %10s %6s %8s %12.4f\n' "$1" "$(parameters "$2")" "$3" "${took[$2]} s" "$4"; }
 
+before
 rm -rf "$out"
 collect
 if [ "$DEVICE" = auto ] && ! "$nojit" doctor --device cuda >"$out/doctor.log" 2>&1; then

@@ -15,20 +15,14 @@ set -eu
 : "${PAIR:=qwen2.5-1.5b qwen2.5-0.5b}" "${TEACHER:=}" "${STUDENT:=}" "${DATA:=}"
 : "${STEPS:=200}" "${BATCH:=4}" "${SEQ:=256}" "${LR:=1e-4}" "${WARMUP:=20}"
 nojit=$BUILD/nojit
-case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac
-refuse() { # SENTENCE
-    echo "curve.sh: $1" >&2
-    exit 2
-}
+. bench/lib.sh
+give_help "$@"
 if [ $((BATCH % 2)) != 0 ]; then
     refuse "BATCH=$BATCH cannot be halved; give an even one"
 fi
 "$PYTHON" -c 'import torch, transformers' >/dev/null 2>&1 ||
     refuse "PYTHON=$PYTHON does not import torch and transformers; name a Python that has them"
-if [ "$DEVICE" = cuda ]; then
-    said=$("$nojit" doctor --device cuda 2>&1 >/dev/null) ||
-        refuse "$(tail -n 1 <<<"$said" | grep . || echo "DEVICE=cuda cannot be used; see $nojit doctor --device cuda")"
-fi
+needs_device
 mkdir -p "$WORK"
 stage() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
 

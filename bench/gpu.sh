@@ -28,11 +28,8 @@ nojit=$BUILD/nojit
 extra=("$@")
 failed=0
 trap 'exit 130' INT
-case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac
-refuse() { # SENTENCE
-    echo "gpu.sh: $1" >&2
-    exit 2
-}
+. bench/lib.sh
+give_help "$@"
 # accepts WORD...: nojit takes these words and the arguments, with models of a moment.
 accepts() {
     "$nojit" "$@" --data "$try/text.txt" --device "$DEVICE" --out "$try/run" ${extra[@]+"${extra[@]}"} --steps 1 --batch-size 1 \
@@ -51,7 +48,7 @@ limited() {
     return $status
 }
 before() {
-    local r try trained='' distilled=''
+    local r try presets trained='' distilled=''
     try=$(mktemp -d)
     cp README.md "$try/text.txt"
     # shellcheck disable=SC2064 # the folder of now
@@ -63,11 +60,11 @@ before() {
         case $r in train:*) trained=yes ;; *) distilled=yes ;; esac
     done
     [ -x "$nojit" ] || refuse "BUILD=$BUILD holds no nojit; \`make\` builds it"
+    presets=$("$nojit" init --preset list)
     for r in $PAIR $PAIR3; do
-        "$nojit" init --preset list | grep -q "^ *$r " || refuse "PAIR: there is no preset $r; see $nojit init --preset list"
+        grep -q "^$r " <<<"$presets" || refuse "PAIR, PAIR3: there is no preset $r; see $nojit init --preset list"
     done
-    "$nojit" doctor --device "$DEVICE" >/dev/null 2>"$try/log" ||
-        refuse "$(tail -n 1 "$try/log" | grep . || echo "DEVICE=$DEVICE cannot be used; see $nojit doctor --device $DEVICE")"
+    needs_device
     for r in 1 2; do "$nojit" init --preset nojit-tiny --seed $r --out "$try/$r" >/dev/null || exit 2; done
     if [ -n "$trained" ]; then accepts train --student "$try/1"; fi
     if [ -n "$distilled" ]; then accepts distill --teacher "$try/2" --student "$try/1"; fi

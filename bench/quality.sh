@@ -11,14 +11,10 @@ set -eu
 : "${FOLDERS:=/usr/share/doc /usr/share/common-licenses /usr/lib/python3 /usr/include}" "${MEGABYTES:=160}" "${VOCABULARY:=16384}"
 : "${TEACHER_STEPS:=3000}" "${STUDENT_STEPS:=1200}" "${SEEDS:=1 2 3}" "${BATCH:=32}" "${SEQ:=512}"
 nojit=$BUILD/nojit
-case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac
-refuse() { # SENTENCE
-    echo "quality.sh: $1" >&2
-    exit 2
-}
+. bench/lib.sh
+give_help "$@"
 "$PYTHON" -c 'import tokenizers' >/dev/null 2>&1 || refuse "PYTHON=$PYTHON does not import tokenizers; name a Python that has it"
-said=$("$nojit" doctor --device "$DEVICE" 2>&1 >/dev/null) ||
-    refuse "$(tail -n 1 <<<"$said" | grep . || echo "DEVICE=$DEVICE cannot be used; see $nojit doctor --device $DEVICE")"
+needs_device
 mkdir -p "$WORK/logs"
 
 stage() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }

@@ -144,15 +144,15 @@ if [ -c /dev/full ]; then
 fi
 refuses "folder cannot be made" 1 'text.txt' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/text.txt/out" "${fast[@]}"
-refuses "a file as the folder" 1 '/text.txt is a file; name a folder' "$nojit" train --student "$d/student" \
+refuses "a file as the folder" 1 '--out .*/text.txt: is a file; name a folder' "$nojit" train --student "$d/student" \
     --data "$d/text.txt" --out "$d/text.txt" "${fast[@]}"
-refuses "no folder" 1 "'': not usable as a folder name" "$nojit" train --student "$d/student" --data "$d/text.txt" --out '' "${fast[@]}"
+refuses "no folder" 1 "--out '': not usable as a folder name" "$nojit" train --student "$d/student" --data "$d/text.txt" --out '' "${fast[@]}"
 refuses "folder holds a model" 2 'student' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/student" "${fast[@]}"
 # Where it writes and what it goes on from are looked at before the text, which is missing here.
 early() { "$nojit" train --student "$d/student" --data "$d/nowhere.txt" "${fast[@]}" "$@"; }
 refuses "folder holds a model, said first" 2 'holds a model already' early --out "$d/student"
-refuses "folder cannot be made, said first" 1 'text.txt/out: .*text.txt is a file; name a folder' early --out "$d/text.txt/out"
+refuses "folder cannot be made, said first" 1 '--out .*text.txt/out: .*text.txt is a file; name a folder' early --out "$d/text.txt/out"
 refuses "log cannot be written, said first" 1 '--log /nowhere/log: cannot be written' early --out "$d/out" --log /nowhere/log
 refuses "resume without a folder" 2 '--resume .*/none: no such folder; name a checkpoint' early --out "$d/out" --resume "$d/none"
 refuses "resume without a state" 2 'there is no state.bin in it' early --out "$d/out" --resume "$d/student"

@@ -316,7 +316,7 @@ int checkpoints_begin(struct checkpoints *c, int *removed)
     if (err)
         return err;
     if (access(c->out, W_OK | X_OK) != 0)
-        return fail(NJ_E_IO, "--out %s: cannot be written: %s", c->out, strerror(errno));
+        return fail(NJ_E_IO, "%s: cannot be written: %s", c->out, strerror(errno));
     *removed = remove_leftovers(c->out) + settle_best(c->out);
     return 0;
 }

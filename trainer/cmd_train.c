@@ -41,10 +41,11 @@ static int take_output(struct checkpoints *c, const struct settings *s, int *rem
     *removed = 0;
     if (s->out == NULL)
         return 0;
-    const int err = checkpoints_open(c, s->out, s->resume);
+    int err = checkpoints_open(c, s->out, s->resume);
     if (err)
         return err;
-    return s->dry_run ? folder_check_place(s->out) : checkpoints_begin(c, removed);
+    err = s->dry_run ? folder_check_place(s->out) : checkpoints_begin(c, removed);
+    return err ? fail(err, "--out %s", fail_text()) : 0;
 }
 
 static int check_merged(const struct run *r)

@@ -132,9 +132,11 @@ static int advise(struct run *r, const struct model_config *student,
     o.batch_size = batch > 0 ? batch : 1;
     if (!err)
         err = plan_make(student, teacher, &o, &p);
-    const bool fits = p.total_bytes <= budget;
-    if (err || (!fits && p.total_bytes > now - now / 200)) /* hardly less is no advice */
+    if (err)
         return err;
+    const bool fits = p.total_bytes <= budget;
+    if (!fits && p.total_bytes > now - now / 200) /* hardly less is no advice */
+        return 0;
     if (c->largest_batch)
         snprintf(name, sizeof name, "%s%s--batch-size %d", c->text, c->text[0] != '\0' ? " " : "",
                  o.batch_size);

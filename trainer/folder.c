@@ -216,9 +216,11 @@ static int nearest(const char *path, char *place, size_t bytes)
             return fail(NJ_E_IO, "%s: cannot be looked up: %s", path, strerror(errno));
         go_up(place, bytes);
     }
-    if (!S_ISDIR(info.st_mode))
-        return fail(NJ_E_IO, "%s: %s is a file; name a folder", path, place);
-    return NJ_OK;
+    if (S_ISDIR(info.st_mode))
+        return NJ_OK;
+    if (strcmp(place, path) == 0)
+        return fail(NJ_E_IO, "%s: is a file; name a folder", path);
+    return fail(NJ_E_IO, "%s: %s is a file; name a folder", path, place);
 }
 
 /* Creates the folders above path. */

@@ -429,6 +429,8 @@ static int train(const struct settings *s, const struct command_info *c)
         err = take_output(&checkpoints, s, &removed);
     if (err)
         return err;
+    if (!s->dry_run)
+        pipes_may_close();
     err = run_open(&r, s);
     r.checkpoints = checkpoints;
     if (removed > 0)
@@ -455,7 +457,7 @@ static int train(const struct settings *s, const struct command_info *c)
         err = finish(&r, c, &o);
 done:
     if (!err)
-        err = progress_check_log(&r.progress);
+        err = progress_check(&r.progress);
     run_close(&r);
     return err;
 }

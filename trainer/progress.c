@@ -68,12 +68,15 @@ int progress_open(struct progress *p, const char *log_path, bool json)
     return 0;
 }
 
-int progress_check_log(const struct progress *p)
+int progress_check(const struct progress *p)
 {
-    if (p->log_error == 0)
-        return 0;
-    return fail(NJ_E_IO, "--log %s lacks lines: %s; the run itself is whole", p->log_path,
-                strerror(p->log_error));
+    if (p->log_error != 0)
+        return fail(NJ_E_IO, "--log %s lacks lines: %s; the run itself is whole", p->log_path,
+                    strerror(p->log_error));
+    if (p->line_error != 0)
+        return fail(NJ_E_IO, "standard %s lacks lines: %s; the run itself is whole",
+                    p->json ? "error" : "output", strerror(p->line_error));
+    return 0;
 }
 
 void progress_close(struct progress *p)
@@ -96,10 +99,9 @@ static void show_line(struct progress *p, const char *line, bool lasting)
     const bool rewrite = p->terminal && !lasting;
     if (p->open_line)
         fputs("\r\033[K", f);
-    fputs(line, f);
-    if (!rewrite)
-        fputc('\n', f);
-    fflush(f);
+    if ((fputs(line, f) < 0 || (!rewrite && fputc('\n', f) < 0) || fflush(f) != 0) &&
+        p->line_error == 0)
+        p->line_error = errno;
     p->open_line = rewrite;
 }
 

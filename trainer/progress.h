@@ -17,6 +17,7 @@ struct progress {
     const char *log_path;
     bool log_new;   /* made by this run */
     int log_error;  /* errno of the first line that --log lacks, or 0 */
+    int line_error; /* the same of what people read */
     bool terminal;  /* people read one, that can rewrite a line */
     bool json;      /* stdout carries JSON: people read stderr */
     bool teacher;   /* a divergence is worth a column */
@@ -31,8 +32,8 @@ struct progress {
 
 double seconds_now(void); /* monotonic */
 int progress_open(struct progress *p, const char *log_path, bool json);
-/* Refuses where --log lacks a line. */
-int progress_check_log(const struct progress *p);
+/* Refuses where --log or what people read lacks a line. */
+int progress_check(const struct progress *p);
 void progress_close(struct progress *p);
 /* A lasting line. */
 void progress_say(struct progress *p, const char *format, ...)

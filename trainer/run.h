@@ -95,10 +95,12 @@ int need(const void *value, const char *name, const char *command);
 /* What a sentence about the device is about: "--device cuda" or "device". */
 const char *device_option(const struct settings *s);
 
-/* Interrupts: the first SIGINT or SIGTERM asks the loop to stop after the step, the second ends the
- * process. */
+/* Interrupts: the first SIGINT, SIGTERM or SIGHUP asks the loop to stop after the step, a further SIGINT
+ * or SIGTERM ends the process. */
 void interrupts_catch(void);
 bool interrupted(void);
+/* From here on a reader of the output who goes away does not end the process: writing fails. */
+void pipes_may_close(void);
 
 /* receipt.json in DIR: every option as applied, device, versions, hashes, counters. */
 int receipt_write(const char *dir, const struct command_info *c, const struct run *r,

@@ -24,7 +24,6 @@ fi
     refuse "PYTHON=$PYTHON does not import torch and transformers; name a Python that has them"
 needs_device
 mkdir -p "$WORK"
-stage() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
 
 if [ -z "$TEACHER" ]; then
     TEACHER=$WORK/teacher

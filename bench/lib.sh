@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sourced by the scripts of this folder, which set $nojit and $DEVICE: what they say before they begin.
+# Sourced by the scripts of this folder, which set $nojit and $DEVICE: what they say before they begin, and what more than one
+# of them does. Those that train on text of this machine also set $WORK, $PYTHON, $FOLDERS, $MEGABYTES and $VOCABULARY.
 # shellcheck shell=bash disable=SC2154
 
 give_help() { # ARGUMENT...: where one asks for it, the head of the script
@@ -14,4 +15,23 @@ needs_device() {
     local said
     said=$("$nojit" doctor --device "$DEVICE" 2>&1 >/dev/null) ||
         refuse "$(tail -n 1 <<<"$said" | grep . || echo "DEVICE=$DEVICE cannot be used; see $nojit doctor --device $DEVICE")"
+}
+needs_tokenizers() {
+    "$PYTHON" -c 'import tokenizers' >/dev/null 2>&1 || refuse "PYTHON=$PYTHON does not import tokenizers; name a Python that has it"
+}
+stage() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
+# Token files train.bin and held-out.bin, and the shapes of models (shape-NAME) with the tokenizer that made them.
+make_text() {
+    local side
+    # shellcheck disable=SC2086 # a list of folders
+    "$PYTHON" bench/quality_text.py "$WORK" "$VOCABULARY" "$MEGABYTES" $FOLDERS
+    for side in train held-out; do
+        "$nojit" tokenize --model "$WORK/shape-teacher" --data "$WORK/$side" --out "$WORK/$side.bin" 2>&1 | tail -n 1
+    done
+}
+# held_out FOLDER TEACHER OPTION...: cross-entropy, KL divergence from the teacher, share of tokens where both rank the same first
+held_out() {
+    local row
+    row=$("$nojit" eval --model "$1" --teacher "$2" --data "$WORK/held-out.bin" --device "$DEVICE" --json "${@:3}" 2>/dev/null) || return 1
+    sed -E 's/.*"class_loss": ([-0-9.e+]+).*"kd_loss": ([-0-9.e+]+).*"agreement": ([-0-9.e+]+).*/\1 \2 \3/' <<<"$row"
 }

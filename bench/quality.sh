@@ -13,11 +13,10 @@ set -eu
 nojit=$BUILD/nojit
 . bench/lib.sh
 give_help "$@"
-"$PYTHON" -c 'import tokenizers' >/dev/null 2>&1 || refuse "PYTHON=$PYTHON does not import tokenizers; name a Python that has it"
+needs_tokenizers
 needs_device
 mkdir -p "$WORK/logs"
 
-stage() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
 # train NAME COMMAND...: quiet but for the last lines; the whole log lies beside the run.
 train() {
     local name=$1
@@ -28,15 +27,10 @@ train() {
         >"$WORK/logs/$name.log" 2>&1 || { tail -n 5 "$WORK/logs/$name.log"; exit 1; }
     tail -n 2 "$WORK/logs/$name.log"
 }
-value() { sed -nE "s/.*\"$2\": ([-0-9.e+]+).*/\1/p" <<<"$1"; }
 
 stage "text and tokenizer"
 rm -rf "$WORK"/train* "$WORK"/held-out* "$WORK"/teacher* "$WORK"/distilled* "$WORK"/plain* "$WORK"/start*
-# shellcheck disable=SC2086 # a list of folders
-"$PYTHON" bench/quality_text.py "$WORK" "$VOCABULARY" "$MEGABYTES" $FOLDERS
-for side in train held-out; do
-    "$nojit" tokenize --model "$WORK/shape-teacher" --data "$WORK/$side" --out "$WORK/$side.bin" 2>&1 | tail -n 1
-done
+make_text
 
 stage "teacher, $TEACHER_STEPS steps"
 "$nojit" init --like "$WORK/shape-teacher" --out "$WORK/start-teacher"
@@ -51,19 +45,14 @@ for seed in $SEEDS; do
 done
 
 stage "held out"
-held_out() { # NAME: loss, divergence from the teacher
-    local row
-    row=$("$nojit" eval --model "$WORK/$1" --teacher "$WORK/teacher" --data "$WORK/held-out.bin" --device "$DEVICE" \
-        --batch-size "$BATCH" --seq-len "$SEQ" --json 2>/dev/null)
-    echo "$(value "$row" class_loss) $(value "$row" kd_loss) $(value "$row" agreement)"
-}
+rows=(--batch-size "$BATCH" --seq-len "$SEQ")
 printf '%-14s %5s %10s %12s %10s\n' model seed loss KL agreement
 printf '%-14s %5s %10.4f\n' teacher - "$("$nojit" eval --model "$WORK/teacher" --data "$WORK/held-out.bin" \
-    --device "$DEVICE" --batch-size "$BATCH" --seq-len "$SEQ" --json 2>/dev/null | sed -E 's/.*"class_loss": ([0-9.]+).*/\1/')"
+    --device "$DEVICE" "${rows[@]}" --json 2>/dev/null | sed -E 's/.*"class_loss": ([0-9.]+).*/\1/')"
 for kind in distilled plain; do
     for seed in $SEEDS; do
         # shellcheck disable=SC2046 # three words
-        printf '%-14s %5s %10.4f %12.4f %10.4f\n' "$kind" "$seed" $(held_out "$kind-$seed")
+        printf '%-14s %5s %10.4f %12.4f %10.4f\n' "$kind" "$seed" $(held_out "$WORK/$kind-$seed" "$WORK/teacher" "${rows[@]}")
     done
 done | tee "$WORK/table"
 awk '{ n[$1]++; loss[$1] += $3; square[$1] += $3 * $3; kl[$1] += $4 }

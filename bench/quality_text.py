@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Text and tokenizer for quality.sh: quality_text.py OUT VOCABULARY MEGABYTES FOLDER...
+"""Text and tokenizer for quality.sh and defaults.sh: quality_text.py OUT VOCABULARY MEGABYTES FOLDER...
 
 Collects documentation, source code and licence texts below the folders, writes OUT/train/*.txt and OUT/held-out/*.txt,
-trains a byte-level BPE on a sample of the former, and writes OUT/shape-{teacher,student}/{config,tokenizer}.json.
+trains a byte-level BPE on a sample of the former, and writes OUT/shape-NAME/{config,tokenizer}.json for each of SHAPES.
 
 A folder of files is held out as a whole (one in 40, by the hash of its path), so that what is held out is no neighbour
 of what is trained on. Files that are equal are taken once, and so are files that share most lines with one before.
@@ -17,9 +17,11 @@ import sys
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 KINDS = (".py", ".pyi", ".rst", ".md", ".txt", ".h", ".hpp", ".cuh", ".c", ".cpp", ".cu", ".html")
-SHAPES = {  # about 137 and 34 million parameters with 16,384 tokens
+SHAPES = {  # about 137 and 34, 35 and 9 million parameters with 16,384 tokens
     "teacher": dict(hidden_size=896, intermediate_size=2560, num_hidden_layers=14, num_attention_heads=14),
     "student": dict(hidden_size=512, intermediate_size=1408, num_hidden_layers=9, num_attention_heads=8),
+    "small-teacher": dict(hidden_size=512, intermediate_size=1408, num_hidden_layers=10, num_attention_heads=8),
+    "small-student": dict(hidden_size=256, intermediate_size=704, num_hidden_layers=6, num_attention_heads=4),
 }
 
 

@@ -45,7 +45,7 @@ refuses "a batch that cannot be halved" 2 'cannot be halved' env WORK="$scratch/
 refuses "a Python without torch" 2 'PYTHON=false does not import torch' env WORK="$scratch/w" PYTHON=false bench/curve.sh
 refuses "a GPU that is not there" 2 '^curve.sh: .*doctor' env WORK="$scratch/w" PYTHON=true NOJIT_CUBLASLT=/absent bench/curve.sh
 if [ -e "$scratch/w" ]; then not_ok "before anything is made" "$(ls "$scratch/w")"; else ok "before anything is made"; fi
-for script in bench/curve.sh bench/gpu.sh bench/quality.sh tools/demo.sh; do
+for script in bench/curve.sh bench/gpu.sh bench/quality.sh bench/defaults.sh tools/demo.sh; do
     if $script --help | grep -q "^$(basename $script): "; then ok "help of $script"; else not_ok "help of $script" "$($script --help 2>&1)"; fi
 done
 

@@ -21,3 +21,17 @@ embed blobs, "blobs.bin"
 embed keys, "keys.txt"
 
 .section .note.GNU-stack, "", %progbits
+
+/* No code, so nothing here hinders checks of branches and returns (NT_GNU_PROPERTY_TYPE_0: IBT and SHSTK, or BTI and PAC). */
+#if defined __x86_64__
+#define FEATURES 0xc0000002
+#elif defined __aarch64__
+#define FEATURES 0xc0000000
+#endif
+#ifdef FEATURES
+.section .note.gnu.property, "a", %note
+    .balign 8
+    .4byte 4, 16, 5
+    .asciz "GNU"
+    .4byte FEATURES, 4, 3, 0
+#endif

@@ -88,7 +88,7 @@ endif
 include tools/stamp.mk
 
 # ---- programs that build the rest ----
-objects = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1))
+objects = $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1)))
 GEN := $(NATIVE)/gen-bin/gen
 PACK := $(NATIVE)/pack-bin/pack
 CHECKER := $(NATIVE)/blobcheck

@@ -3,6 +3,7 @@
 # Sourced by the scripts of this folder, which set $nojit and $DEVICE: what they say before they begin, and what more than one
 # of them does. Those that train on text of this machine also set $WORK, $PYTHON, $FOLDERS, $MEGABYTES and $VOCABULARY.
 # shellcheck shell=bash disable=SC2154
+export LC_ALL=C # numbers with a point
 
 give_help() { # ARGUMENT...: where one asks for it, the head of the script
     case " $* " in *" --help "* | *" -h "*) sed -n '3,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac

@@ -10,7 +10,7 @@ set -eu
 . tests/lib.sh
 . tests/relink.sh
 unset MAKEFLAGS MAKELEVEL MFLAGS B # of a make that runs this
-export OMP_WAIT_POLICY=passive LC_ALL=C
+export OMP_WAIT_POLICY=passive
 host=aarch64-linux-gnu
 cross=$BUILD/$host
 d=$scratch/work

@@ -5,6 +5,7 @@
 # that their code paths run on the GPU at hand: BUILD/foreign/ARCH/{harness,nojit}. The PTX of a newer arch has its .target line
 # changed; what ptxas makes for the arch itself stays unproven without that GPU. Keys for one arch alone are left out.
 set -eu
+export LC_ALL=C
 : "${BUILD:=build}"
 . tests/relink.sh
 target=$1

@@ -5,6 +5,7 @@
 # with a sentence, and nothing crashes. Every target has a folder and every folder a target. $EMULATOR runs programs of
 # another machine.
 set -u
+export LC_ALL=C
 : "${BUILD:=build}" "${EMULATOR:=}"
 mkdir -p "$BUILD/test-logs"
 passed=0

@@ -9,6 +9,7 @@
 # the faulty one. Ends with `N killed of M`; fails unless they are equal. RECORD (default BUILD/mutants-cuda) has what was found; JOBS (8) run
 # at a time, LIMIT (120) is the seconds a test may take.
 set -euo pipefail
+export LC_ALL=C
 cd "$(dirname "$0")/.."
 : "${BUILD:=build}" "${JOBS:=8}" "${LIMIT:=120}"
 scratch=$(mktemp -d)

@@ -5,7 +5,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 . tests/lib.sh
-export LC_ALL=C
 
 lacks() { # FILE: prints what a program lacks
     local -a want=('no PIE' 'FLAGS_1.*PIE' 'no BIND_NOW' 'FLAGS_1.*NOW' 'no RELRO' 'GNU_RELRO' 'an executable stack' 'GNU_STACK.* RW  *0x')

@@ -8,6 +8,7 @@
 # BUILD/mutants, BUILD/mutants-cuda) what was found, JOBS (default: the processors; 1 on a GPU) the number of copies, LIMIT (default 120)
 # the seconds a test may take: one that hangs has failed.
 set -euo pipefail
+export LC_ALL=C
 cd "$(dirname "$0")/.."
 : "${LIMIT:=120}" "${DEVICE:=cpu}"
 : "${JOBS:=$([ "$DEVICE" = cpu ] && nproc || echo 1)}" # a test on a GPU measures free memory, so it runs alone

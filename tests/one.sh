@@ -4,6 +4,7 @@
 # one.sh PROGRAM [CHECK]: runs one test by the name that contracts give it (gpu-PROGRAM: on a GPU). Exit status 0 if the check passed; whatever
 # else happens, a crash or a check that does not exist, is a failure, and the log is shown. $BUILD is the build folder.
 set -u
+export LC_ALL=C
 cd "$(dirname "$0")/.."
 : "${BUILD:=build}"
 export BUILD OMP_WAIT_POLICY=passive

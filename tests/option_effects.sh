@@ -10,7 +10,7 @@ set -eu
 nojit=$BUILD/nojit
 d=$scratch/work
 mkdir "$d"
-export OMP_WAIT_POLICY=passive LC_ALL=C
+export OMP_WAIT_POLICY=passive
 
 for seed in 1 2; do "$nojit" init --preset nojit-tiny --seed $seed --dtype float32 --out "$d/model$seed" >/dev/null; done
 "$nojit" init --preset nojit-tiny-qwen3 --dtype float32 --out "$d/larger" >/dev/null

@@ -5,6 +5,7 @@
 # script (all; quick: those of under two minutes together), or what takes long: scripts with EVERY=1. Adds up what they count, and ends with `N passed, N failed`. A test that dies or counts nothing is a failure.
 # $BUILD is the build folder; $BUILD/test-results records each check, for contractcheck.
 set -u
+export LC_ALL=C
 tier=${1:-all}
 : "${BUILD:=build}"
 export BUILD OMP_WAIT_POLICY=passive # threads that wait leave the cores to others

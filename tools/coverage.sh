@@ -5,6 +5,7 @@
 # BUILD-coverage, with the machine code of BUILD, runs tests/run.sh quick there, prints lines run by file (lowest first) and by
 # folder, and fails under MINIMUM percent of all, or if a test fails. What cannot run without a GPU counts as not run.
 set -eu
+export LC_ALL=C
 : "${MINIMUM:=90}"
 from=${1:?usage: coverage.sh BUILD}
 build=$from-coverage

@@ -7,6 +7,7 @@
 #   TEXT='a.txt b/*.txt'   other files than licence texts and copyright notices
 #   TEACHER_STEPS, STUDENT_STEPS   optimiser steps
 set -eu
+export LC_ALL=C
 : "${BUILD:=build}" "${SEED:=1}" "${DEVICE:=auto}" "${TEACHER_STEPS:=680}" "${STUDENT_STEPS:=500}"
 : "${TEXT:=/usr/share/common-licenses/* /usr/share/doc/*/copyright}"
 nojit=$BUILD/nojit
@@ -23,8 +24,9 @@ refuse() { # SENTENCE
 # Before the last demo is removed.
 before() {
     local n found=
-    [[ $SEED =~ ^[0-9]+$ ]] || refuse "SEED=$SEED: give a whole number"
-    for n in TEACHER_STEPS STUDENT_STEPS; do [[ ${!n} =~ ^[1-9][0-9]*$ ]] || refuse "$n=${!n}: give a number from 1 on"; done
+    [[ $SEED =~ ^[0-9]{1,18}$ ]] || refuse "SEED=$SEED: give a whole number of up to 18 digits"
+    for n in TEACHER_STEPS STUDENT_STEPS; do [[ ${!n} =~ ^[1-9][0-9]{0,6}$ ]] || refuse "$n=${!n}: give a number from 1 to 9999999"; done
+    [[ $DEVICE =~ ^(auto|cpu|cuda)$ ]] || refuse "DEVICE=$DEVICE: give auto, cpu or cuda"
     for n in $TEXT; do if [ -f "$n" ]; then found=yes; fi; done
     [ -n "$found" ] || refuse "TEXT=$TEXT names no file"
     if [ "$DEVICE" = cuda ]; then "$nojit" doctor --device cuda >/dev/null; fi
@@ -34,7 +36,7 @@ before() {
 # many files with other names and line breaks; so a paragraph is left out if a third of its runs of eight words have
 # been seen in those kept before, on either side. A file gives at most 40 kB, all together 1 MB.
 select_text() {
-    LC_ALL=C awk -v out="$out" '
+    awk -v out="$out" '
         function end_paragraph(   words, runs, old, run, now, i, k) {
             run = tolower(paragraph)
             gsub(/[^a-z]+/, " ", run)
@@ -82,6 +84,7 @@ collect() {
     for f in $TEXT; do
         if [ -f "$f" ] && [ ! -L "$f" ]; then files+=("$f"); fi
     done
+    rm -rf "$out"
     mkdir -p "$out/text" "$out/held-out"
     [ ${#files[@]} = 0 ] || select_text "${files[@]}"
     if [ "$(bytes "$out/text")" -lt 150000 ] || [ "$(bytes "$out/held-out")" -lt 10000 ]; then
@@ -93,12 +96,13 @@ collect() {
     echo "held out  $(count "$out/held-out") other files, $(bytes "$out/held-out") bytes, near-duplicates left out"
 }
 
-# phase NAME STEPS COMMAND...: one run of nojit and what it took.
+# phase NAME STEPS COMMAND...: one run of nojit and what it took. A short one has a fifth of its steps as warm-up.
 phase() {
     local name=$1 steps=$2 began=$SECONDS
+    local warmup=$((steps < 500 ? steps / 5 : 100))
     shift 2
     "$nojit" "$@" --out "$out/$name" --data "$out/text" --device "$DEVICE" --seed "$SEED" --seq-len 128 \
-        --batch-size 8 --steps "$steps" --warmup-steps 100 --beta2 0.99 --log-every $(((steps + 9) / 10))
+        --batch-size 8 --steps "$steps" --warmup-steps "$warmup" --beta2 0.99 --log-every $(((steps + 9) / 10))
     took[$name]=$((SECONDS - began))
 }
 held_out() {
@@ -109,8 +113,13 @@ parameters() { sed -n 's/.*"student_parameters": \([0-9]*\).*/\1/p' "$out/$1/rec
 row() { printf '  %-20s %10s %6s %8s %12.4f\n' "$1" "$(parameters "$2")" "$3" "${took[$2]} s" "$4"; }
 
 before
-rm -rf "$out"
+# The last demo stays until there is text for another.
+out=$BUILD/demo.new
+trap 'rm -rf "$BUILD/demo.new"' EXIT
 collect
+out=$BUILD/demo
+rm -rf "$out"
+mv "$BUILD/demo.new" "$out"
 if [ "$DEVICE" = auto ] && ! "$nojit" doctor --device cuda >"$out/doctor.log" 2>&1; then
     DEVICE=cpu
     echo "device    CPU; no GPU can be used: $(sed -n 's/^nojit doctor: //p' "$out/doctor.log")"

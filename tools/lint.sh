@@ -3,6 +3,7 @@
 #
 # lint.sh: what the tree must keep to: sizes, layers, banned calls, white space, licence lines. A line per fault.
 set -u
+export LC_ALL=C
 cd "$(dirname "$0")/.."
 faults=0
 say() {
@@ -20,6 +21,8 @@ each "trailing white space" < <(grep -nE '[[:blank:]]+$' $code /dev/null | cut -
 each "tab in C" < <(grep -nP '\t' $(files '*.c' '*.h' '*.cu' '*.cuh') /dev/null | cut -d: -f1,2)
 each "no newline at the end" < <(for f in $code; do [ -z "$(tail -c 1 "$f")" ] || echo "$f"; done)
 each "no SPDX line" < <(grep -LE 'SPDX-License-Identifier: Apache-2.0' $code)
+each "a script that follows the locale (export LC_ALL=C, or a lib.sh that does)" < <(
+    grep -lE '^#!.*sh' $(files '*.sh' .ci/run) | xargs grep -LE '^(export LC_ALL=C|\. (tests|bench)/lib\.sh)')
 each "over 600 lines" < <(wc -l $code | awk '$1 > 600 && $2 != "total" { print $2 " has " $1 }')
 each "line over 120 columns" < <(awk 'length($0) > 120 { print FILENAME ":" FNR }' $(files '*.c' '*.h' '*.cu' '*.cuh'))
 each "function over 80 lines" < <(awk '

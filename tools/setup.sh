@@ -5,6 +5,7 @@
 # Libraries come by apt; the CUDA compiler from $CUDA_HOME or PATH, else as pinned wheels unpacked under BUILD/cuda.
 # Standard output is for make: "ready", or the one sentence that says why not. Progress goes to standard error.
 set -eu
+export LC_ALL=C
 build=${1:?usage: setup.sh BUILD}
 here=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}"

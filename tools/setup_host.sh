@@ -6,6 +6,7 @@
 # packages, whose signatures apt checks with lists of its own under BUILD/apt: this machine stays of one type.
 # Writes BUILD/setup.mk. Standard output is for make, as that of setup.sh.
 set -eu
+export LC_ALL=C
 host=${1:?usage: setup_host.sh HOST BUILD}
 build=${2:?usage: setup_host.sh HOST BUILD}
 . "$(dirname "$0")/apt.sh"

@@ -4,6 +4,7 @@
 # run.sh TARGET...: $FUZZ_SECONDS of libFuzzer for each target, from tests/fuzz/corpus on. What it found stays in $BUILD/fuzz/found;
 # what grew there serves as a start the next time. Prints executions; ends with 1 if anything was found.
 set -u
+export LC_ALL=C
 : "${BUILD:=build-fuzz}" "${FUZZ_SECONDS:=30}"
 found=$BUILD/fuzz/found
 mkdir -p "$found"

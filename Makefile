@@ -148,13 +148,14 @@ LIBRARY := $(B)/libnojit.a
 TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/main.o,$(call objects,trainer/*.c))
 $(call objects,trainer/*.c tests/*.c): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen $(OPENMP)
 $(call objects,trainer/*.c tests/*.c): $(B)/gen/nojit_ops.h
-# The page of `nojit report`, as strings of C.
+# The page of `nojit report`, as strings of C. Its policy names style and script by their hashes.
 REPORT_PARTS := $(addprefix trainer/report.,html css js)
 $(B)/gen-page/report_parts.h: $(REPORT_PARTS) Makefile
 	$(Q)mkdir -p $(@D)
-	$(Q)for f in $(REPORT_PARTS); do \
+	$(Q)hash() { echo "s,HASH.$$1,sha256-$$(sha256sum trainer/report.$$1 | head -c 64 | tr a-f A-F | basenc --base16 -d | base64),"; }; \
+		for f in $(REPORT_PARTS); do \
 		echo "static const char report_$${f##*.}[] ="; \
-		sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $$f; echo ";"; done > $@
+		sed -e "$$(hash css)" -e "$$(hash js)" -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $$f; echo ";"; done > $@
 $(B)/obj/trainer/report_page.o: $(B)/gen-page/report_parts.h
 $(B)/obj/trainer/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.

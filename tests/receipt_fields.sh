@@ -83,6 +83,18 @@ cp "$d/text.txt" "$bad"
 run five --data "$bad" "$d/text.txt" --data-weights 1,2 --steps 1
 is "a source of any name is listed" "$(field five path)" "$d/a$(printf '\357\277\275').txt"$'\n'"$d/text.txt"
 
+# Lists keep the borders of what is in them, so that the run can be repeated.
+items() { # RUN NAME: a list, as its items one after the other
+    awk -v name="$2" '$0 ~ "^ *\"" name "\": \\[" { on = 1; next } on && /^ *\]/ { exit } on' "$d/$1/receipt.json" | sed -E 's/^ *//; s/,$//' | tr '\n' '|'
+}
+run lists --data "$d/text.txt" --steps 1 --sample-prompt 'two words' 'a "quote"' --sample-tokens 1 --lr 0.25
+is "a list of options is a list" "$(items lists sample-prompt)" '"two words"|"a \"quote\""|'
+is "a list of one is a list" "$(items lists data)" "\"$d/text.txt\"|"
+is "an empty list is a list" "$(grep -c '"eval-data": \[\]' "$d/lists/receipt.json")" 1
+is "the command line, word by word" "$(items lists command_line | sed 's/.*"--steps"/"--steps"/')" \
+    '"--steps"|"1"|"--sample-prompt"|"two words"|"a \"quote\""|"--sample-tokens"|"1"|"--lr"|"0.25"|'
+is "from the program on" "$(items lists command_line | cut -d'|' -f1-3)" '"nojit"|"train"|"--student"'
+
 for name in $(sed -nE '/^  "(options)"/,/^  }/d; s/^ *"([a-z0-9_]+)":.*/\1/p' "$d/four/receipt.json"); do
     if grep -q "\`$name\`" docs/receipt.md; then ok "docs: $name"; else not_ok "docs/receipt.md" "$name is missing"; fi
 done

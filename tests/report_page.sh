@@ -18,7 +18,7 @@ run() {
             i, 5 / i + 1, 2 / i, lr, 1000 + i
         if (i % 10 == 0) printf "{\"step\": %d, \"eval_loss\": %.6f, \"eval_class_loss\": %.6f}\n", i, 6 / i + 1, 6 / i + 1 } }' \
         >"$d/$1/metrics.jsonl"
-    echo "{\"command\": \"distill\", \"options\": {\"lr\": \"$2\", \"seed\": \"1\"}, \"device\": {\"name\": \"test\"}}" >"$d/$1/receipt.json"
+    echo "{\"command\": \"distill\", \"command_line\": [\"nojit\", \"distill\", \"it's\"], \"started\": \"2026-11-22T16:57:08Z\", \"options\": {\"lr\": \"$2\", \"seed\": \"1\"}, \"device\": {\"name\": \"test\"}}" >"$d/$1/receipt.json"
 }
 check() { # NAME CONDITION...
     local name=$1
@@ -38,6 +38,18 @@ check "names of both runs" test "$(page_data | grep -o '"name":"\(first\|second\
 check "40 values of the loss" test "$(page_data | grep -o '"loss":{"x":\[[^]]*\]' | head -1 | tr ',' '\n' | wc -l)" = 40
 check "null is left out" test "$(page_data | grep -c mfu_student)" = 0
 check "numbers without scripts" grep -q '<tr><th>first</th><td>40</td><td>1.125</td><td>0.05</td><td></td><td>1.15</td><td>1040</td></tr>' "$page"
+# The policy names this very script and style, so nothing else runs; a style attribute would not be allowed either.
+allowed() { # script or style
+    local text content hash
+    text=$(cat "$page")
+    content=${text#*"<$1>"}
+    hash=$(printf %s "${content%%"</$1>"*}" | sha256sum | head -c 64 | tr a-f A-F | basenc --base16 -d | base64)
+    grep -q "Content-Security-Policy.*$1-src 'sha256-$hash'[;\"]" "$page"
+}
+check "the policy allows this script alone" allowed script
+check "the policy allows this style alone" allowed style
+check "no inline style or handler" test "$(grep -cE 'unsafe-inline|style=| on[a-z]+=' "$page")" = 0
+check "date and command line are there" grep -q '"started":"2026-11-22T16:57:08Z"' "$page"
 cp "$page" "$scratch/again.html"
 "$nojit" report "$d/first" "$d/second" --out "$page" >"$scratch/log"
 check "same runs, same bytes" cmp -s "$page" "$scratch/again.html"
@@ -58,6 +70,21 @@ check "a sample cannot end the data" test "$(grep -o '</script>' "$page" | wc -l
 check "markup in names is escaped" test "$(grep -c '<img' "$page")" = 0
 check "samples are there" grep -q 'u003c!--' "$page"
 check "a sample may hold a zero" grep -q '"text":"before.u0000"' "$page"
+
+# A run whose values are of other types is drawn without them, and says so.
+run odd 0.001 5
+echo '{"command": [], "command_line": ["nojit", 1], "started": 5, "student_parameters": "x", "teacher_parameters": {}, "applied": 1,
+    "device": {"name": null}, "options": {"data": ["a b", "c"], "old": "a b"}}' >"$d/odd/receipt.json"
+printf '%s\n' '{"step": null, "text": "no step"}' '[1]' '{"step": 1, "prompt": 5}' '{"step": 1, "prompt": "p", "text": "kept"}' >"$d/odd/samples.jsonl"
+echo '{"step": 6, "constructor": 1.5, "__proto__": 2.5, "loss": "x"}' >>"$d/odd/metrics.jsonl"
+"$nojit" report "$d/odd" "$d/first" --out "$page" >"$scratch/log"
+for field in 'command is not text' 'command_line is not a list of texts' 'started is not text' 'student_parameters is not a number' \
+    'teacher_parameters is not a number' 'applied is not an object' 'device.name is not text'; do
+    check "receipt: $field" grep -q "receipt.json: $field and is left out" "$page"
+done
+check "values of another type are left out" test "$(page_data | grep -o '"receipt":{"device":{},"options"' | wc -l)" = 1
+check "samples of another type are counted" grep -q 'samples.jsonl: left out 3 rows that are not whole' "$page"
+check "the sample beside them stays" test "$(page_data | grep -o '"text":"[^"]*"')" = '"text":"kept"'
 
 # A run that goes on, and damage.
 run going 0.001 12
@@ -95,14 +122,26 @@ check "runs of one name go by their paths" test "$(page_data | grep -o '"name":"
 browser=$(command -v chromium || command -v google-chrome || true)
 if [ -n "$browser" ]; then
     "$nojit" report "$d/first" "$d/second" "$d/<img onerror=x>" --out "$page" >"$scratch/log"
-    "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=3000 --window-size=1280,1000 \
-        --user-data-dir="$scratch/profile" --dump-dom "file://$page" >"$scratch/dom" 2>"$scratch/log" || true
+    render() {
+        "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=3000 --window-size=1280,1000 --enable-logging=stderr \
+            --user-data-dir="$scratch/profile" --dump-dom "file://$page" >"$scratch/dom" 2>"$scratch/log" || true
+    }
+    render
     check "charts are drawn" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 6
     check "each with its curves" test "$(grep -o '<path d="M' "$scratch/dom" | wc -l)" -ge 16
     check "no value is NaN" test "$(grep -c 'NaN' "$scratch/dom")" = "$(grep -c 'NaN' "$page")"
     check "differences are marked" grep -q 'class="differs"><th scope="row">lr' "$scratch/dom"
     check "equal settings are not" grep -q '<tr><th scope="row">seed' "$scratch/dom"
     check "a sample stays text in the browser" grep -q '&lt;/script&gt;&lt;script&gt;alert' "$scratch/dom"
+    check "the script and style are allowed" test "$(grep -c 'Content Security Policy' "$scratch/log")" = 0
+    check "the command line, as for a shell" grep -q "nojit distill 'it'...s'" "$scratch/dom"
+    check "the date" grep -q '2026-11-22 16:57 UTC' "$scratch/dom"
     check "the last sample of a prompt is shown first" test "$(grep -oE 'step [0-9]+</p><pre>|>1 earlier<' "$scratch/dom" | tr '\n' ' ')" = "step 3</p><pre> >1 earlier< step 2</p><pre> "
+    "$nojit" report "$d/odd" "$d/first" --out "$page" >"$scratch/log"
+    render
+    check "a run of odd values leaves the others their charts" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 8
+    check "with a metric of any name" grep -q '<h3>constructor</h3>' "$scratch/dom"
+else
+    ok "charts: not tried, since there is no Chromium"
 fi
 finish

@@ -102,6 +102,7 @@ phase() {
     local warmup=$((steps < 500 ? steps / 5 : 100))
     shift 2
     "$nojit" "$@" --out "$out/$name" --data "$out/text" --device "$DEVICE" --seed "$SEED" --seq-len 128 \
+        --eval-data "$out/held-out" --eval-every $(((steps + 4) / 5)) \
         --batch-size 8 --steps "$steps" --warmup-steps "$warmup" --beta2 0.99 --log-every $(((steps + 9) / 10))
     took[$name]=$((SECONDS - began))
 }

@@ -341,6 +341,8 @@ static bool asks_for_help(int argc, char **argv)
 int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s)
 {
     int err = set_defaults(c->bit, s);
+    s->argc = argc;
+    s->argv = argv;
     if (asks_for_help(argc, argv))
         return 1;
     if (!err)

@@ -4,7 +4,6 @@
  */
 #include "options.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "settings.h"
@@ -16,18 +15,6 @@ static const char *choice_name(const struct option *o, int value, char *buffer, 
         p += strcspn(p, "|") + 1;
     snprintf(buffer, bytes, "%.*s", (int)strcspn(p, "|"), p);
     return buffer;
-}
-
-/* The words with a space between each two; NULL without memory. */
-static char *list_text(const struct path_list *list)
-{
-    size_t bytes = 1, used = 0;
-    for (size_t i = 0; i < list->count; i++)
-        bytes += strlen(list->path[i]) + 1;
-    char *joined = calloc(bytes, 1);
-    for (size_t i = 0; i < list->count && joined != NULL; i++)
-        used += (size_t)snprintf(joined + used, bytes - used, "%s%s", i ? " " : "", list->path[i]);
-    return joined;
 }
 
 static const char *value_text(const struct option *o, const void *field, char *buffer, size_t bytes)
@@ -62,15 +49,18 @@ const char *settings_choice(const char *name, int value, char *buffer, size_t by
 }
 
 void settings_visit(const struct command_info *c, const struct settings *s,
-                    void (*visit)(void *user, const char *name, const char *value), void *user)
+                    void (*visit)(void *user, const struct setting *setting), void *user)
 {
     char buffer[128];
     for (const struct option *o = options; o->name != NULL; o++) {
         const void *field = (const char *)s + o->offset;
         if (!(o->commands & c->bit))
             continue;
-        char *list = o->kind == OPT_PATHS ? list_text(field) : NULL;
-        visit(user, o->name, list != NULL ? list : value_text(o, field, buffer, sizeof buffer));
-        free(list);
+        const struct path_list *list = field;
+        const char *text = value_text(o, field, buffer, sizeof buffer);
+        struct setting setting = {.name = o->name, .value = &text, .count = 1};
+        if (o->kind == OPT_PATHS)
+            setting = (struct setting){o->name, list->path, list->count, true};
+        visit(user, &setting);
     }
 }

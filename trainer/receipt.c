@@ -16,9 +16,29 @@
 #include "json_text.h"
 #include "run.h"
 
-static void add_option(void *user, const char *name, const char *value)
+static json_t *texts(const char *const *text, size_t count)
 {
-    json_object_set_new(user, name, json_text(value, strlen(value)));
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, json_text(text[i], strlen(text[i])));
+    return list;
+}
+
+static void add_option(void *user, const struct setting *s)
+{
+    json_object_set_new(user, s->name,
+                        s->list ? texts(s->value, s->count)
+                                : json_text(s->value[0], strlen(s->value[0])));
+}
+
+/* The words that started the run, from the program's name on. */
+static json_t *command_line(const struct command_info *c, const struct settings *s)
+{
+    json_t *words = texts((const char *const[]){"nojit", c->name}, 2);
+    json_t *rest = texts((const char *const *)s->argv, (size_t)s->argc);
+    json_array_extend(words, rest);
+    json_decref(rest);
+    return words;
 }
 
 static json_t *hex(uint64_t value)
@@ -226,6 +246,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     settings_visit(c, r->s, add_option, options);
     json_object_set_new(root, "nojit", json_string(NOJIT_VERSION));
     json_object_set_new(root, "command", json_string(c->name));
+    json_object_set_new(root, "command_line", command_line(c, r->s));
     json_object_set_new(root, "started", utc(r->started));
     json_object_set_new(root, "ended", utc(time(NULL)));
     json_object_set_new(root, "seconds", json_real(seconds_now() - r->opened));

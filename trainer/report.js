@@ -28,47 +28,49 @@ function bytes(v) {
 const four = (v) => Math.abs(v) >= 1e-3 && Math.abs(v) < 1e4 ? v.toPrecision(4) : compact(v);
 const percent = (v) => +(100 * v).toPrecision(3) + " %";
 
-// ---- what is drawn, in order: name of the metric, title, unit; plain: never smoothed
+// ---- what is drawn, in order: name of the metric, title, unit; plain: never smoothed; log: always on a log scale
 const groups = [
     ["Objective", [
-        ["loss", "Loss"],
+        ["loss", "Loss", "nats"],
         ["kd_loss", "KL divergence from the teacher", "nats"],
         ["class_loss", "Cross-entropy on the text", "nats"],
         ["agreement", "Agreement with the teacher", "share of tokens", {text: percent}],
         ["teacher_entropy", "Entropy of the teacher", "nats"]]],
     ["Held out", [
-        ["eval_loss", "Held-out loss"],
+        ["eval_loss", "Held-out loss", "nats"],
         ["eval_class_loss", "Held-out cross-entropy", "nats"],
         ["eval_kd_loss", "Held-out KL divergence", "nats"],
-        ["eval_perplexity", "Held-out perplexity"],
+        ["eval_perplexity", "Held-out perplexity", "perplexity", {log: true}],
         ["eval_agreement", "Held-out agreement", "share of tokens", {text: percent}],
         ["eval_teacher_entropy", "Held-out entropy of the teacher", "nats"]]],
     ["Optimiser", [
-        ["lr", "Learning rate", "", {plain: true}],
-        ["grad_norm", "Gradient norm", "before clipping"],
-        ["skipped_updates", "Skipped updates", "in all", {plain: true, ifNonzero: true}]]],
+        ["lr", "Learning rate", "learning rate", {plain: true}],
+        ["grad_norm", "Gradient norm", "norm before clipping"],
+        ["skipped_updates", "Skipped updates", "updates so far", {plain: true, ifNonzero: true}]]],
     ["Speed and memory", [
         ["tokens_per_second", "Throughput", "tokens/s"],
-        ["step_ms", "Time of a step", "ms"],
-        ["mfu_student", "Model FLOP utilisation, student", "", {text: percent}],
-        ["mfu_teacher", "Model FLOP utilisation, teacher", "", {text: percent}],
-        ["memory_bytes", "Memory", "", {plain: true, text: bytes, zero: true}]]],
+        ["step_ms", "Time per step", "ms"],
+        ["mfu_student", "Model FLOP utilisation, student", "share of peak", {text: percent}],
+        ["mfu_teacher", "Model FLOP utilisation, teacher", "share of peak", {text: percent}],
+        ["memory_bytes", "Memory", "bytes", {plain: true, text: bytes, zero: true}]]],
 ];
 const hidden = new Set(["tokens", "valid_tokens", "eval_tokens"]);
 const known = new Set(groups.flatMap(([, rows]) => rows.map((r) => r[0])));
-const others = new Set(runs.flatMap((r) => Object.keys(r.series)).filter((n) => !known.has(n) && !hidden.has(n)));
-if (others.size) groups.push(["Other", [...others].map((n) => [n, n.replaceAll("_", " ")])]);
+// A metric may have the name of something that every object has; a map has nothing of its own.
+for (const run of runs) run.series = new Map(Object.entries(run.series));
+const others = new Set(runs.flatMap((r) => [...r.series.keys()]).filter((n) => !known.has(n) && !hidden.has(n)));
+if (others.size) groups.push(["Other", [...others].map((n) => [n, n.replaceAll("_", " "), "value"])]);
 
 // A run without a teacher has zeros for what only a teacher gives.
 for (const run of runs)
-    for (const [name, s] of Object.entries(run.series))
-        if (/kd|agreement|teacher/.test(name) && s.y.every((v) => v === 0)) delete run.series[name];
+    for (const [name, s] of run.series)
+        if (/kd|agreement|teacher/.test(name) && s.y.every((v) => v === 0)) run.series.delete(name);
 
 // ---- curves
 const state = {smooth: 0.6, log: false, shown: runs.map(() => true)};
-const colour = (i) => `--c:var(--c${i % 8})`;
+const colour = (i) => `c${i % 8}`;
 const dash = (i) => ["", "6 3", "2 3"][Math.floor(i / 8) % 3];
-const last = (run, name) => run.series[name] ? run.series[name].y.at(-1) : undefined;
+const last = (run, name) => run.series.has(name) ? run.series.get(name).y.at(-1) : undefined;
 
 // Exponential mean over more points the more there are, so that a long run is smoothed as much as a short one.
 function smoothed(y, amount) {
@@ -112,11 +114,11 @@ const cursor = {x: null, chart: null};
 
 class Chart {
     constructor(name, title, unit, how, parent) {
-        Object.assign(this, {name, title, unit: unit || "", how: how || {}});
+        Object.assign(this, {name, title, unit, how: how || {}});
         this.text = this.how.text || compact;
         this.box = document.createElement("div");
         this.box.className = "chart";
-        this.box.innerHTML = `<h3>${esc(title)} <span>${esc(this.unit)}</span></h3>` +
+        this.box.innerHTML = `<h3>${esc(title)}</h3>` +
             `<svg tabindex="0" role="img"></svg><div class="tip" hidden></div>`;
         parent.append(this.box);
         this.svg = this.box.querySelector("svg");
@@ -128,12 +130,13 @@ class Chart {
         this.svg.addEventListener("keydown", (e) => this.key(e));
         new ResizeObserver(() => this.draw()).observe(this.svg);
     }
+    get log() { return state.log || this.how.log; }
     // Curves that are shown, with the points a log scale cannot show left out.
     curves() {
         return runs.flatMap((run, i) => {
-            const s = run.series[this.name];
+            const s = run.series.get(this.name);
             if (!s || !state.shown[i]) return [];
-            const keep = s.y.map((v) => !state.log || v > 0);
+            const keep = s.y.map((v) => !this.log || v > 0);
             const x = s.x.filter((_, k) => keep[k]), raw = s.y.filter((_, k) => keep[k]);
             if (!x.length) return [];
             const soft = state.smooth > 0 && !this.how.plain && !this.name.startsWith("eval_") && raw.length >= 20;
@@ -149,8 +152,8 @@ class Chart {
             x0 = Math.min(x0, c.x[0]);
             x1 = Math.max(x1, c.x.at(-1));
         }
-        if (this.how.zero && !state.log) lo = Math.min(lo, 0);
-        if (state.log) {
+        if (this.how.zero && !this.log) lo = Math.min(lo, 0);
+        if (this.log) {
             const pad = Math.max((hi / lo) ** 0.05, 1.05);
             lo /= pad;
             hi *= pad;
@@ -174,11 +177,11 @@ class Chart {
             this.svg.setAttribute("aria-label", this.title + ": nothing to draw");
             return;
         }
-        const r = this.range(this.drawn), map = state.log ? Math.log : (v) => v;
+        const r = this.range(this.drawn), map = this.log ? Math.log : (v) => v;
         const unit = this.text === bytes ? 2 ** (10 * bytesPower(r.hi)) : 1;
-        const yt = (state.log ? logTicks : ticks)(r.lo / unit, r.hi / unit, 6).map((v) => v * unit);
-        const names = labels(yt, this.text), left = 10 + 6.6 * Math.max(...names.map((n) => n.length));
-        const right = w - 12, top = 10, bottom = h - 24;
+        const yt = (this.log ? logTicks : ticks)(r.lo / unit, r.hi / unit, 6).map((v) => v * unit);
+        const names = labels(yt, this.text), left = 26 + 6.6 * Math.max(...names.map((n) => n.length));
+        const right = w - 12, top = 10, bottom = h - 40, middle = (top + bottom) / 2;
         this.px = (x) => left + (right - left) * (x - r.x0) / (r.x1 - r.x0);
         this.py = (y) => bottom - (bottom - top) * (map(y) - map(r.lo)) / (map(r.hi) - map(r.lo));
         this.step = (px) => r.x0 + (r.x1 - r.x0) * (px - left) / (right - left);
@@ -189,6 +192,9 @@ class Chart {
             `<text x="${left - 7}" y="${this.py(v) + 4}" text-anchor="end">${names[k]}</text>`).join("");
         out += across(bottom, "axis") + xt.map((v) =>
             `<text x="${this.px(v)}" y="${bottom + 17}" text-anchor="middle">${compact(v)}</text>`).join("");
+        out += `<text x="${(left + right) / 2}" y="${h - 5}" text-anchor="middle">step</text>` +
+            `<text transform="translate(11 ${middle}) rotate(-90)" text-anchor="middle">` +
+            `${esc(this.unit)}${this.log ? ", log scale" : ""}</text>`;
         for (const c of this.drawn) out += this.curve(c);
         this.svg.innerHTML = out + `<g></g>`;
         this.svg.setAttribute("aria-label", `${this.title} by step: ` + this.drawn.map((c) =>
@@ -201,8 +207,8 @@ class Chart {
         const dots = few ? c.x.map((x, k) => this.dot(x, c.raw[k], 3.5)).join("") : "";
         // Values that lie denser than pixels would cover what is below them.
         const faint = Math.min(0.28, 0.2 * (this.px(c.x.at(-1)) - this.px(c.x[0])) / c.raw.length);
-        return `<g style="${colour(c.i)}">` +
-            (c.soft ? `<path class="raw" style="opacity:${faint.toFixed(2)}" d="${line(c.x, c.raw)}"/>` : "") +
+        return `<g class="${colour(c.i)}">` +
+            (c.soft ? `<path class="raw" opacity="${faint.toFixed(2)}" d="${line(c.x, c.raw)}"/>` : "") +
             `<path d="${line(c.sx, c.y)}" stroke-dasharray="${dash(c.i)}"/>${dots}</g>`;
     }
     dot(x, y, radius) {
@@ -231,10 +237,10 @@ class Chart {
         const at = main.c.x[main.k], px = this.px(at);
         if (px < f.left - 1 || px > f.right + 1) { layer.innerHTML = ""; return; }
         layer.innerHTML = `<line class="cursor" x1="${px}" x2="${px}" y1="${f.top}" y2="${f.bottom}"/>` +
-            hits.map(({c, k}) => `<g style="${colour(c.i)}">${this.dot(c.x[k], c.raw[k], 4)}</g>`).join("");
+            hits.map(({c, k}) => `<g class="${colour(c.i)}">${this.dot(c.x[k], c.raw[k], 4)}</g>`).join("");
         if (!here) return;
         const value = this.how.text || exact;
-        this.tip.innerHTML = `<b>step ${exact(at)}</b>` + hits.map(({c, k}) => `<div style="${colour(c.i)}">` +
+        this.tip.innerHTML = `<b>step ${exact(at)}</b>` + hits.map(({c, k}) => `<div class="${colour(c.i)}">` +
             `<span><i></i>${esc(runs[c.i].name)}${c.x[k] === at ? "" : " at " + exact(c.x[k])}</span>` +
             `<b>${value(c.raw[k])}</b></div>`).join("");
         const box = this.box.getBoundingClientRect(), svg = this.svg.getBoundingClientRect();
@@ -262,16 +268,29 @@ function redraw() {
 }
 
 // ---- the parts of the page
+// What a run minimises, as its receipt says; runs without one are taken to minimise the same.
+function objective({receipt: r}) {
+    if (!r || !r.command) return null;
+    if (r.command !== "distill") return "cross-entropy";
+    const a = r.applied || {};
+    return ["distill", a.kd_ratio, a.temperature, a.beta].join(" ");
+}
+const oneObjective = new Set(runs.map(objective).filter(Boolean)).size <= 1;
+const when = (text) => text.replace("T", " ").replace(/:\d\d(\.\d+)?Z$/, " UTC");
+// A word as a shell reads it.
+const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
+
 function median(values) {
     const sorted = [...values].sort((a, b) => a - b);
     return sorted[sorted.length >> 1];
 }
 function stats(run) {
-    const speed = run.series.tokens_per_second, memory = last(run, "memory_bytes"), r = run.receipt || {};
-    const teacher = r.teacher_parameters > 0;
+    const speed = run.series.get("tokens_per_second"), memory = last(run, "memory_bytes"), r = run.receipt || {};
+    const teacher = r.teacher_parameters > 0, loss = last(run, "loss"), onText = last(run, "class_loss");
     return [
         ["Steps", run.steps, exact],
-        ["Loss", last(run, "loss"), four],
+        [oneObjective ? "Loss" : "Its own loss", loss === onText ? undefined : loss, four],
+        ["Cross-entropy", onText, four],
         ["KL divergence", last(run, "kd_loss"), four],
         ["Held-out CE", last(run, "eval_class_loss"), four, "held"],
         ["Tokens/s", speed && median(speed.y), compact],
@@ -285,20 +304,23 @@ function drawRuns() {
     const best = held.length > 1 && new Set(held).size > 1 ? Math.min(...held) : NaN;
     $("runs").innerHTML = runs.map((run, i) => {
         const r = run.receipt, d = r && r.device;
-        const line = [r && r.command, d && d.name, r && r.applied && r.applied.dtype].filter(Boolean).join(" · ");
+        const line = [r && r.command, d && d.name, r && r.applied && r.applied.dtype,
+            r && r.started && when(r.started)].filter(Boolean).join(" · ");
+        const words = r && r.command_line ? `<details class="words"><summary>Command line</summary><pre>` +
+            `${esc(r.command_line.map(quoted).join(" "))}</pre></details>` : "";
         const values = stats(run).map(([name, v, text, mark]) => `<div><dt>${name}</dt><dd>${text(v)}` +
             `${mark && v === best ? '<span class="best">lowest</span>' : ""}</dd></div>`).join("");
-        return `<article class="card" style="${colour(i)}"><h3>${esc(run.name)}</h3>` +
+        return `<article class="card ${colour(i)}"><h3>${esc(run.name)}</h3>` +
             `<p class="muted">${esc(line || run.path)}</p>` +
             run.notes.map((n) => `<p class="warn">${esc(n)}</p>`).join("") +
-            `<dl class="stats">${values}</dl></article>`;
+            `<dl class="stats">${values}</dl>${words}</article>`;
     }).join("");
     $("about").textContent = `${runs.length} run${runs.length > 1 ? "s" : ""}, ` +
         `${exact(runs.reduce((n, r) => n + r.rows, 0))} rows of metrics; written by nojit ${data.version}`;
     document.title = runs.map((r) => r.name).join(", ") + " - nojit report";
 }
 function drawLegend() {
-    $("legend").innerHTML = runs.map((run, i) => `<button type="button" aria-pressed="true" style="${colour(i)}">` +
+    $("legend").innerHTML = runs.map((run, i) => `<button type="button" aria-pressed="true" class="${colour(i)}">` +
         `<svg viewBox="0 0 22 8" aria-hidden="true"><path d="M1 4H21" stroke="var(--c)" stroke-width="3" ` +
         `stroke-dasharray="${dash(i)}"/></svg>${esc(run.name)}</button>`).join("");
     [...$("legend").children].forEach((button, i) => button.addEventListener("click", () => {
@@ -310,33 +332,37 @@ function drawLegend() {
 function drawCharts() {
     for (const [heading, rows] of groups) {
         const have = rows.filter(([name, , , how]) => runs.some((r) => {
-            const s = r.series[name];
+            const s = r.series.get(name);
             return s && (!(how && how.ifNonzero) || s.y.some((v) => v !== 0));
         }));
         if (!have.length) continue;
         const section = document.createElement("section"), grid = document.createElement("div");
         section.innerHTML = `<h2>${heading}</h2>`;
+        if (heading === "Objective" && !oneObjective)
+            section.innerHTML += `<p class="note">These runs minimise different losses, so their losses cannot be ` +
+                `compared. The cross-entropy on the text means the same in all of them.</p>`;
         grid.className = "grid";
         section.append(grid);
         $("charts").append(section);
         for (const [name, title, unit, how] of have) charts.push(new Chart(name, title, unit, how, grid));
     }
 }
-// A receipt as [group, name, value]; numbers and words of the top level are one group.
+// A receipt as [group, name, value]; numbers and words of the top level are one group. The command line is on the card.
 function flat(receipt) {
     const out = new Map();
     for (const [key, value] of Object.entries(receipt || {})) {
         if (value !== null && typeof value === "object" && !Array.isArray(value))
             for (const [name, v] of Object.entries(value)) out.set(key + "\n" + name, v);
-        else out.set("run\n" + key, value);
+        else if (key !== "command_line") out.set("run\n" + key, value);
     }
     return out;
 }
-const titles = {run: "Run", options: "Options", applied: "Applied by the engine", device: "Device"};
+const titles = new Map([["run", "Run"], ["options", "Options"], ["applied", "Applied by the engine"], ["device", "Device"]]);
 function show(v) {
     if (v === undefined) return "–";
     if (v === "") return "";
-    if (Array.isArray(v) || (v !== null && typeof v === "object")) return JSON.stringify(v);
+    if (Array.isArray(v)) return v.map(show).join("\n");
+    if (v !== null && typeof v === "object") return JSON.stringify(v);
     return typeof v === "number" ? exact(v) : String(v);
 }
 function drawReceipts() {
@@ -349,7 +375,7 @@ function drawReceipts() {
         const rows = keys.filter((k) => k.split("\n")[0] === group);
         if (!rows.length) continue;
         body += `<tr class="group"><th scope="rowgroup" colspan="${runs.length + 1}">` +
-            `${esc(titles[group] || group)}</th></tr>`;
+            `${esc(titles.get(group) || group)}</th></tr>`;
         for (const key of rows) {
             const values = maps.map((m) => show(m.get(key)));
             const differs = new Set(values.filter((_, i) => runs[i].receipt)).size > 1;
@@ -376,7 +402,7 @@ function drawSamples() {
     }));
     const one = (i, s) => `<p class="muted">${esc(runs[i].name)}${s.step === undefined ? "" : ", step " + exact(s.step)}</p>` +
         `<pre>${esc(s.text || "")}</pre>`;
-    const card = (list, i) => list.length ? `<div class="sample" style="${colour(i)}">${one(i, list.at(-1))}` +
+    const card = (list, i) => list.length ? `<div class="sample ${colour(i)}">${one(i, list.at(-1))}` +
         (list.length > 1 ? `<details><summary>${list.length - 1} earlier</summary>` +
             list.slice(0, -1).reverse().map((s) => one(i, s)).join("") + "</details>" : "") + "</div>" : "";
     $("samples").hidden = !prompts.size;
@@ -388,8 +414,8 @@ document.querySelector("main").hidden = false;
 drawRuns();
 drawLegend();
 drawCharts();
-drawReceipts();
 drawSamples();
+drawReceipts();
 $("smooth").addEventListener("input", (e) => {
     state.smooth = +e.target.value;
     $("smoothed").textContent = state.smooth > 0 ? state.smooth.toFixed(2) : "off";

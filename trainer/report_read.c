@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "error.h"
 #include "json_text.h"
+#include "plural.h"
 
 enum { SERIES_MAX = 128, STRETCHES = 600, PATH_MAX_BYTES = 4200 };
 
@@ -178,12 +180,90 @@ static json_t *series_json(const struct series *s)
     return json_pack("{s:o, s:o, s:o, s:o}", "x", x, "y", y, "at", at, "mean", mean);
 }
 
-/* Rows of DIR/samples.jsonl that are objects; a file that is missing has none. */
-static int read_samples(const char *dir, json_t *out)
+static void add_note(json_t *notes, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    json_array_append_new(notes, json_vsprintf(format, args));
+    va_end(args);
+}
+
+/* What the page's script takes for granted. */
+enum shape { TEXT, NUMBER, TEXTS, GROUP };
+static const char *const shape_names[] = {"text", "a number", "a list of texts", "an object"};
+
+static bool has_shape(const json_t *value, enum shape shape)
+{
+    size_t i;
+    const json_t *item;
+    switch (shape) {
+    case TEXT:
+        return json_is_string(value);
+    case NUMBER:
+        return json_is_number(value);
+    case GROUP:
+        return json_is_object(value);
+    case TEXTS:
+        break;
+    }
+    json_array_foreach(value, i, item)
+    {
+        if (!json_is_string(item))
+            return false;
+    }
+    return json_is_array(value);
+}
+
+/* Takes the fields of another shape out of a receipt, which anybody may have edited. */
+static void check_receipt(json_t *receipt, json_t *notes)
+{
+    static const struct {
+        const char *group, *name;
+        enum shape shape;
+    } fields[] = {
+        {NULL, "command", TEXT},
+        {NULL, "command_line", TEXTS},
+        {NULL, "started", TEXT},
+        {NULL, "student_parameters", NUMBER},
+        {NULL, "teacher_parameters", NUMBER},
+        {NULL, "applied", GROUP},
+        {"applied", "dtype", TEXT},
+        {NULL, "device", GROUP},
+        {"device", "name", TEXT},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const char *group = fields[i].group, *name = fields[i].name;
+        json_t *in = group != NULL ? json_object_get(receipt, group) : receipt;
+        const json_t *value = json_object_get(in, name);
+        if (value == NULL || has_shape(value, fields[i].shape))
+            continue;
+        add_note(notes, "receipt.json: %s%s%s is not %s and is left out",
+                 group != NULL ? group : "", group != NULL ? "." : "", name,
+                 shape_names[fields[i].shape]);
+        json_object_del(in, name);
+    }
+}
+
+static bool is_sample(const json_t *row)
+{
+    static const struct {
+        const char *name;
+        enum shape shape;
+    } fields[] = {{"step", NUMBER}, {"prompt", TEXT}, {"text", TEXT}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const json_t *value = json_object_get(row, fields[i].name);
+        if (value != NULL && !has_shape(value, fields[i].shape))
+            return false;
+    }
+    return json_is_object(row);
+}
+
+/* Rows of DIR/samples.jsonl; a file that is missing has none. */
+static int read_samples(const char *dir, json_t *notes, json_t *out)
 {
     char path[PATH_MAX_BYTES];
     char *line = NULL;
-    size_t bytes = 0;
+    size_t bytes = 0, others = 0;
     snprintf(path, sizeof path, "%s/samples.jsonl", dir);
     FILE *f = fopen(path, "rb");
     if (f == NULL)
@@ -191,11 +271,16 @@ static int read_samples(const char *dir, json_t *out)
     errno = 0;
     for (ssize_t n; (n = getline(&line, &bytes, f)) > 0; errno = 0) {
         json_t *row = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
-        if (json_is_object(row))
+        if (is_sample(row))
             json_array_append(out, row);
+        else
+            others++;
         json_decref(row);
     }
     const int err = errno == ENOMEM ? fail(NJ_E_NOMEM, "out of memory while reading %s", path) : 0;
+    if (others > 0)
+        add_note(notes, "samples.jsonl: left out %zu row%s that %s not whole", others,
+                 plural((long long)others), others == 1 ? "is" : "are");
     free(line);
     fclose(f);
     return err;
@@ -236,7 +321,8 @@ static int make_run(const char *dir, struct log *g, json_t *receipt, json_t *not
 {
     json_memory_begin();
     json_t *samples = json_array();
-    int err = read_samples(dir, samples);
+    int err = read_samples(dir, notes, samples);
+    check_receipt(receipt, notes);
     if (g->torn)
         json_array_append_new(notes, json_string("the last row of metrics.jsonl is not whole"));
     for (size_t i = 0; i < g->count; i++)

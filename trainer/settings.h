@@ -62,6 +62,9 @@ struct settings {
     int64_t shard_bytes;
     /* words that are no options, of a command that takes some */
     struct path_list words;
+    /* as settings_parse() got them */
+    int argc;
+    char **argv;
     /* values read from a --config file */
     char **kept;
     size_t kept_count;
@@ -114,8 +117,15 @@ void complete_zsh(FILE *f);
 /* A value of the option `name`, one with choices, as the command line says it. */
 const char *settings_choice(const char *name, int value, char *buffer, size_t bytes);
 
-/* Calls visit(user, name, value as text) for every option of the command, in table order. */
+/* An option's value as text; of one that takes a list, all of them. */
+struct setting {
+    const char *name;
+    const char **value;
+    size_t count;
+    bool list;
+};
+/* Calls visit(user, setting) for every option of the command, in table order. */
 void settings_visit(const struct command_info *c, const struct settings *s,
-                    void (*visit)(void *user, const char *name, const char *value), void *user);
+                    void (*visit)(void *user, const struct setting *setting), void *user);
 
 #endif

@@ -12,10 +12,11 @@ const struct command_info commands[] = {
     {0, NULL, NULL, NULL, NULL, NULL},
 };
 
-static void visit(void *user, const char *name, const char *value)
+static void visit(void *user, const struct setting *s)
 {
     (void)user;
-    FUZZ_CHECK(name && value);
+    for (size_t i = 0; i < s->count; i++)
+        FUZZ_CHECK(s->name && s->value[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -228,7 +228,7 @@ FUZZ_trainer := config encode jsonl metrics options safetensors shards tokenizer
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin keys
 FUZZ_gen := contract
-FUZZ_engine := state
+FUZZ_engine := plan state
 FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen) $(FUZZ_engine)
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
 FUZZ_COMMON := $(call objects,tests/fuzz/fuzz.c $(if $(filter fuzz,$(SAN)),,tests/fuzz/replay.c))

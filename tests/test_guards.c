@@ -152,7 +152,7 @@ static void plans_beyond_the_budget_are_refused(void **state)
     (void)state;
     struct train_options o = small_options;
     struct engine *e;
-    o.batch_size = 1 << 23; /* a terabyte of activations */
+    o.memory_bytes = 4096;
     assert_int_equal(engine_create(ctx, path_of("qwen2"), NULL, &o, NULL, NULL, &e), NJ_E_NOMEM);
     assert_null(e);
     assert_non_null(strstr(fail_text(), "this run needs"));

@@ -35,6 +35,16 @@ each "runtime must not exit, print or assert" < <(grep -nE '\b(exit|abort|printf
 each "unbounded string call" < <(grep -nE '\b(strcpy|strcat|sprintf|gets|atoi|atof)\(' $(files '*.c') /dev/null)
 each "runtime includes the trainer" < <(grep -nE '#include "(engine|options|settings|data|config)\.h"' $(files 'runtime/*') /dev/null)
 each "gen includes the runtime" < <(grep -nE '#include "(nojit|internal)\.h"' $(files 'gen/*') /dev/null)
+each "bare arithmetic where memory is carved (use checked.h)" < <(awk '
+    /^\{/ { inside = 1; carves = 0; found = "" }
+    /^\}/ { if (inside && carves) printf "%s", found; inside = 0 }
+    inside {
+        line = comment ? "" : $0
+        comment = comment ? !/\*\// : /\/\*/ && !/\*\//
+        sub(/\/\*.*/, "", line)
+        if (line ~ /(carve_take|plan_add|f8_rows|host_region|[^_a-z]region)\(/) carves = 1
+        if (line ~ / [-+*]=? /) found = found FILENAME ":" FNR "\n"
+    }' $(files 'trainer/*.c'))
 each "left to do" < <(grep -nE '\b(TODO|FIXME|XXX)\b|^#if 0' $code /dev/null | grep -v '^tools/lint.sh')
 each "a kernel key outside the contracts" < <(grep -nE '"[a-z_0-9]+\.(lp|f32)(\.d[0-9]+)?"' $(files 'trainer/*.c' 'runtime/*.c' 'runtime/**/*.c') /dev/null)
 if command -v clang-format-14 >/dev/null 2>&1; then

@@ -5,12 +5,15 @@
  */
 #include "engine_impl.h"
 
+#include "checked.h"
 #include "error.h"
 #include "nojit_ops.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef void say_fn(void *user, const char *line);
 
@@ -131,18 +134,27 @@ static void lay_out(struct engine *e, void *device, void *host)
 
 /* The code that will run says which products it needs. Trying them takes memory, a workspace and as much
  * as their operands at most: less than the stream and the arena, so they are tried before those are
- * taken. Nothing is read or written at the addresses of this layout; they say which arrays there are. */
+ * taken. The layout says which arrays there are; its addresses have no memory, as nothing is read or
+ * written there. */
 static int prepare(struct engine *e)
 {
-    static char nowhere[1];
+    const size_t bytes = size_add(e->plan.total_bytes, e->plan.host_bytes);
+    char *nowhere =
+        mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (nowhere == MAP_FAILED)
+        return fail(
+            NJ_E_NOMEM,
+            "%zu bytes of address space cannot be reserved: %s; raise the limit (ulimit -v)", bytes,
+            strerror(errno));
     struct work w = engine_work(e);
     w.prepare = true;
-    lay_out(e, nowhere, nowhere);
+    lay_out(e, nowhere, nowhere + e->plan.total_bytes);
     micro_step(&w, e, e->shape.chunks > 1 ? 2 : 1, e->shape.train);
     w.add = true;
     if (e->shape.train && e->o.grad_accum > 1)
         micro_step(&w, e, 1, true);
     decode(&w, e, 0);
+    munmap(nowhere, bytes);
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
 }
 

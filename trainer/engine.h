@@ -75,8 +75,9 @@ struct plan_region {
     size_t bytes;
     const char *within; /* the region it lies in, where it has no bytes of its own; else NULL */
 };
+enum { PLAN_REGIONS = 32 };
 struct plan {
-    struct plan_region region[64];
+    struct plan_region region[PLAN_REGIONS];
     int count;
     size_t total_bytes; /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
     size_t host_bytes;  /* PLAN_HOST */
@@ -86,7 +87,7 @@ struct plan {
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out);
 /* The largest batch whose plan takes no more than budget bytes; 0: not even one sequence does. */
-enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = INT32_MAX / 8 };
+enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24 };
 int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
                        const struct train_options *o, size_t budget, int *out);
 

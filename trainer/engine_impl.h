@@ -18,6 +18,7 @@
 struct shape {
     int rows;          /* N = B S */
     int chunk, chunks; /* rows of logits at a time; how many of them hold N rows */
+    int padded;        /* chunk chunks */
     int vocab;         /* tokens that student and teacher share: the columns of the logits */
     int ld;            /* elements from one row of logits to the next */
     bool train;

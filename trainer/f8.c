@@ -6,6 +6,7 @@
  */
 #include "model.h"
 
+#include "checked.h"
 #include "error.h"
 #include "nojit_ops.h"
 
@@ -32,9 +33,15 @@ static int check(const struct model_config *c)
                 MULTIPLE, WIDEST_SWIGLU, C, I);
 }
 
+/* Of the layers; the head comes after them. */
+static int layer_matrices(const struct net *n)
+{
+    return n->c.layers * PRODUCTS;
+}
+
 int f8_layout(struct net *n)
 {
-    const int products = n->c.layers * PRODUCTS;
+    const int products = layer_matrices(n);
     int rc = check(&n->c);
     if (rc == 0)
         rc = params_layout(&n->c, true, &n->p);
@@ -62,14 +69,14 @@ void f8_free(struct net *n)
 struct f8_matrix f8_rows(int rows, int columns, struct carve *m)
 {
     struct f8_matrix out = {.rows = rows, .columns = columns};
-    out.q = carve_take(m, (size_t)rows * (size_t)columns);
-    out.scale = carve_take(m, (size_t)rows * sizeof *out.scale);
+    out.q = carve_take(m, size_mul((size_t)rows, (size_t)columns));
+    out.scale = carve_take(m, size_mul((size_t)rows, sizeof *out.scale));
     return out;
 }
 
 void f8_carve(const struct net *n, struct carve *m)
 {
-    for (int i = 0; n->f8 && i <= n->c.layers * PRODUCTS; i++)
+    for (int i = 0; n->f8 && i <= layer_matrices(n); i++)
         n->f8[i] = f8_rows(n->f8[i].rows, n->f8[i].columns, m);
 }
 

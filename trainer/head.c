@@ -26,7 +26,7 @@ void head(struct work *r, struct engine *e, int chunks, bool train)
     const struct shape *s = &e->shape;
     const struct net *n = &e->student;
     struct memory *m = &e->mem;
-    int C = n->c.hidden_size, padded = s->chunks * s->chunk;
+    int C = n->c.hidden_size, padded = s->padded;
     const struct linear logits = {n->T, s->chunk, s->vocab, C, .ldy = s->ld};
 
     if (chunks > 0)

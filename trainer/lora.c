@@ -6,6 +6,7 @@
  */
 #include "lora.h"
 
+#include "checked.h"
 #include "error.h"
 #include "nojit_ops.h"
 #include "random.h"
@@ -222,11 +223,12 @@ void lora_carve(const struct net *n, int rows, bool train, struct carve *m, stru
 {
     if (!n->lora)
         return;
-    size_t e = dtype_bytes(n->T), low = (size_t)rows * (size_t)n->lora->o.rank * e;
+    const size_t N = (size_t)rows, e = dtype_bytes(n->T);
+    const size_t low = size_product(N, (size_t)n->lora->o.rank, e);
     out->low = carve_take(m, low);
     if (!train)
         return;
     out->dlow = carve_take(m, low);
     if (n->lora->o.dropout > 0)
-        out->dropped = carve_take(m, (size_t)rows * (size_t)product_widest_input(&n->c) * e);
+        out->dropped = carve_take(m, size_product(N, (size_t)product_widest_input(&n->c), e));
 }

@@ -154,7 +154,9 @@ struct acts {
     const int32_t *key; /* of the masks of this pass; NULL: nothing drops */
 };
 
-/* Memory is carved from one arena. With base NULL it is only counted. */
+/* Memory is carved from one arena. With base NULL it is only counted, by checked.h: SIZE_MAX is more than
+ * can be addressed. */
+enum { CARVE_ALIGN = 256 };
 struct carve {
     char *base;
     size_t used;

@@ -5,6 +5,7 @@
  */
 #include "engine_impl.h"
 
+#include "checked.h"
 #include "error.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ static size_t idle_gradients(const struct net *student, const struct train_optio
 {
     if (o->steps == 0 || o->grad_accum != 1 || student->lora)
         return 0;
-    return (size_t)params_matrices(&student->p) * sizeof(float);
+    return size_mul((size_t)params_matrices(&student->p), sizeof(float));
 }
 
 void plan_shape(const struct net *student, const struct model_config *teacher,
@@ -49,10 +50,12 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
             chunk = equal_chunks(rows, HEAD_CHUNK_ROWS);
     } else if (chunk > rows)
         chunk = rows;
+    const int chunks = ceil_div(rows, chunk);
     *out = (struct shape){
         .rows = rows,
         .chunk = chunk,
-        .chunks = ceil_div(rows, chunk),
+        .chunks = chunks,
+        .padded = chunks * chunk,
         .vocab = vocab,
         .ld = ld,
         .train = o->steps > 0,
@@ -60,12 +63,18 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
     };
 }
 
-static void plan_add(struct plan *p, enum plan_place place, const char *name, size_t bytes)
+/* within: as in struct plan_region. A region that the plan has no room for makes it too large. */
+static void plan_add(struct plan *p, enum plan_place place, const char *name, const char *within,
+                     size_t bytes)
 {
+    size_t *sum = place == PLAN_HOST ? &p->host_bytes : &p->total_bytes;
+    const bool room = p->count < PLAN_REGIONS;
+    *sum = size_add(*sum, room ? bytes : SIZE_MAX);
+    if (!room)
+        return;
     struct plan_region *r = &p->region[p->count++];
-    *r = (struct plan_region){.place = place, .bytes = bytes};
+    *r = (struct plan_region){.place = place, .bytes = bytes, .within = within};
     snprintf(r->name, sizeof r->name, "%s", name);
-    *(place == PLAN_HOST ? &p->host_bytes : &p->total_bytes) += bytes;
 }
 
 /* One region under construction: arrays are carved between open and close. */
@@ -82,7 +91,7 @@ static void open_region(struct layout *l)
 
 static void close_region(struct layout *l, const char *name)
 {
-    plan_add(l->plan, PLAN_DEVICE, name, l->device.used - l->from);
+    plan_add(l->plan, PLAN_DEVICE, name, NULL, size_sub(l->device.used, l->from));
 }
 
 static void *region(struct layout *l, const char *name, size_t bytes)
@@ -97,7 +106,7 @@ static void *host_region(struct layout *l, const char *name, size_t bytes)
 {
     size_t from = l->host.used;
     void *at = carve_take(&l->host, bytes);
-    plan_add(l->plan, PLAN_HOST, name, l->host.used - from);
+    plan_add(l->plan, PLAN_HOST, name, NULL, size_sub(l->host.used, from));
     return at;
 }
 
@@ -106,7 +115,7 @@ static void *state_region(struct layout *l, const char *owner, const char *what,
 {
     char name[48];
     snprintf(name, sizeof name, "%s.%s", owner, what);
-    return region(l, name, (size_t)count * each);
+    return region(l, name, size_mul((size_t)count, each));
 }
 
 size_t optimizer_state_bytes(enum optimizer_state kept)
@@ -121,10 +130,10 @@ static void layout_student(struct layout *l, const struct net *n, bool train,
     const char *owner = n->lora ? "adapters" : "student";
     int64_t count = n->lora ? n->lora->p.count : n->p.count;
     const size_t moment = optimizer_state_bytes(kept);
-    m->weights = region(l, "student.weights", (size_t)n->p.count * dtype_bytes(n->T));
+    m->weights = region(l, "student.weights", size_mul((size_t)n->p.count, dtype_bytes(n->T)));
     m->trained = m->weights;
     if (n->lora)
-        m->trained = region(l, "adapters.weights", (size_t)count * dtype_bytes(n->T));
+        m->trained = region(l, "adapters.weights", size_mul((size_t)count, dtype_bytes(n->T)));
     if (!train)
         return;
     if (n->T == NJ_F32)
@@ -139,7 +148,7 @@ static void layout_student(struct layout *l, const struct net *n, bool train,
 static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
 {
     open_region(l);
-    m->teacher_weights = carve_take(&l->device, (size_t)n->p.count * dtype_bytes(n->T));
+    m->teacher_weights = carve_take(&l->device, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
     f8_carve(n, &l->device);
     close_region(l, "teacher.weights");
 }
@@ -158,17 +167,18 @@ static void layout_activations(struct layout *l, const struct net *student,
     acts_carve(student, o->batch_size, o->seq_len, ACTS_DECODE, &c, &m->decode);
     size_t used = a.used > b.used ? a.used : b.used;
     l->device.used = used > c.used ? used : c.used;
-    m->staging = l->device.base ? l->device.base + l->from : NULL;
-    m->staging_bytes = l->device.used - l->from;
+    m->staging = l->device.base ? &l->device.base[l->from] : NULL;
+    m->staging_bytes = size_sub(l->device.used, l->from);
     close_region(l, "activations");
 }
 
 static void layout_teacher_rows(struct layout *l, const struct net *n, const struct shape *s,
-                                size_t padded, struct memory *m)
+                                struct memory *m)
 {
-    int C = n->c.hidden_size;
+    const int C = n->c.hidden_size;
     open_region(l);
-    m->teacher_hidden = carve_take(&l->device, padded * (size_t)C * dtype_bytes(n->T));
+    m->teacher_hidden =
+        carve_take(&l->device, size_product((size_t)s->padded, (size_t)C, dtype_bytes(n->T)));
     if (n->f8)
         m->teacher_x = f8_rows(s->chunk, C, &l->device);
     close_region(l, "teacher.hidden");
@@ -179,21 +189,21 @@ static void *head_logits(struct layout *l, const struct net *student, const stru
 {
     if (!s->logits_in_gradients)
         return region(l, "head.logits", bytes);
-    plan_add(l->plan, PLAN_DEVICE, "head.logits", 0);
-    l->plan->region[l->plan->count - 1].within = "student.gradients";
+    plan_add(l->plan, PLAN_DEVICE, "head.logits", "student.gradients", 0);
     /* NULL while it is only counted. */
-    return m->grad ? m->grad + params_product(&student->p, 0, PRODUCT_QKV) : NULL;
+    return m->grad ? &m->grad[params_product(&student->p, 0, PRODUCT_QKV)] : NULL;
 }
 
 static void layout_head(struct layout *l, const struct net *student, const struct net *teacher,
                         const struct shape *s, struct memory *m)
 {
-    size_t e = dtype_bytes(student->T), padded = (size_t)s->chunk * (size_t)s->chunks;
-    size_t logits = (size_t)s->chunk * (size_t)s->ld * e, each = (size_t)s->chunk * sizeof(float);
-    m->hidden = region(l, "head.hidden", padded * (size_t)student->c.hidden_size * e);
+    const size_t e = dtype_bytes(student->T), C = (size_t)student->c.hidden_size;
+    const size_t logits = size_product((size_t)s->chunk, (size_t)s->ld, e);
+    const size_t each = size_mul((size_t)s->chunk, sizeof(float));
+    m->hidden = region(l, "head.hidden", size_product((size_t)s->padded, C, e));
     m->logits = head_logits(l, student, s, logits, m);
     if (teacher) {
-        layout_teacher_rows(l, teacher, s, padded, m);
+        layout_teacher_rows(l, teacher, s, m);
         m->teacher_logits = region(l, "teacher.logits", logits);
     }
     open_region(l);
@@ -209,18 +219,19 @@ static void layout_small(struct layout *l, const struct model_config *student,
                          struct memory *m)
 {
     open_region(l);
-    rows_carve(s->rows, s->chunk * s->chunks, &l->device, &m->rows);
+    rows_carve(s->rows, s->padded, &l->device, &m->rows);
     close_region(l, "batch");
-    m->rows_bytes = l->device.used - l->from;
+    m->rows_bytes = size_sub(l->device.used, l->from);
     open_region(l);
-    m->state = carve_take(&l->device, NJ_STEP_SLOTS * sizeof(float));
-    m->sums = carve_take(&l->device, 8 * sizeof(float));
-    m->sumsq = carve_take(&l->device, SUMSQ_PARTS * sizeof(float));
+    m->state = carve_take(&l->device, size_mul(NJ_STEP_SLOTS, sizeof(float)));
+    m->sums = carve_take(&l->device, size_mul(8, sizeof(float)));
+    m->sumsq = carve_take(&l->device, size_mul(SUMSQ_PARTS, sizeof(float)));
     m->u = carve_take(&l->device, sizeof(float));
     m->next = carve_take(&l->device, sizeof(int32_t));
-    m->inv_freq = carve_take(&l->device, (size_t)student->head_dim / 2 * sizeof(float));
+    m->inv_freq = carve_take(&l->device, size_mul((size_t)student->head_dim / 2, sizeof(float)));
     if (teacher)
-        m->teacher_inv_freq = carve_take(&l->device, (size_t)teacher->head_dim / 2 * sizeof(float));
+        m->teacher_inv_freq =
+            carve_take(&l->device, size_mul((size_t)teacher->head_dim / 2, sizeof(float)));
     close_region(l, "step.state");
 }
 
@@ -239,11 +250,11 @@ void plan_layout(const struct net *student, const struct net *teacher,
     layout_activations(&l, student, teacher, o, out);
     layout_head(&l, student, teacher, &s, out);
     layout_small(&l, cs, ct, &s, out);
-    int micro = s.train ? o->grad_accum : 1;
-    out->batches = host_region(&l, "host.batches", out->rows_bytes * (size_t)micro);
+    const int micro = s.train ? o->grad_accum : 1;
+    out->batches = host_region(&l, "host.batches", size_mul(out->rows_bytes, (size_t)micro));
     out->mailbox = host_region(&l, "host.mailbox", sizeof *out->mailbox);
     if (teacher && !s.train) {
-        size_t each = (size_t)s.chunk * (size_t)s.chunks * sizeof(float);
+        const size_t each = size_mul((size_t)s.padded, sizeof(float));
         out->token_kd = host_region(&l, "host.token_kd", each);
         out->token_ce = host_region(&l, "host.token_ce", each);
     }
@@ -290,7 +301,11 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     if (rc == 0)
         plan_layout(&s, teacher ? &t : NULL, o, NULL, NULL, &unused, out);
     if (rc == 0 && o->workspace_bytes > 0)
-        plan_add(out, PLAN_LIBRARY, "gemm.workspace", o->workspace_bytes);
+        plan_add(out, PLAN_LIBRARY, "gemm.workspace", NULL, o->workspace_bytes);
+    if (rc == 0 && (out->total_bytes == SIZE_MAX || out->host_bytes == SIZE_MAX))
+        rc = fail(NJ_E_NOMEM,
+                  "this run needs more memory than can be addressed; lower the batch size or the "
+                  "sequence length, and check the sizes in config.json");
     params_free(&s.p);
     params_free(&t.p);
     f8_free(&t);
@@ -306,7 +321,7 @@ static size_t without_chunks(const struct plan *p)
         const struct plan_region *r = &p->region[i];
         if (r->place == PLAN_DEVICE && strncmp(r->name, "head.", 5) != 0 &&
             strcmp(r->name, "teacher.logits") != 0 && strcmp(r->name, "teacher.hidden") != 0)
-            bytes += r->bytes;
+            bytes = size_add(bytes, r->bytes);
     }
     return bytes;
 }

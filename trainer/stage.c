@@ -5,6 +5,7 @@
  */
 #include "engine_impl.h"
 
+#include "checked.h"
 #include "error.h"
 #include "random.h"
 
@@ -12,16 +13,17 @@
 
 void rows_carve(int rows, int padded, struct carve *c, struct rows *out)
 {
-    size_t n = (size_t)rows * sizeof(int32_t), p = (size_t)padded * sizeof(int32_t);
+    const size_t n = size_mul((size_t)rows, sizeof(int32_t));
+    const size_t p = size_mul((size_t)padded, sizeof(int32_t));
     out->ids = carve_take(c, n);
     out->pos = carve_take(c, n);
     out->doc_start = carve_take(c, n);
     out->order = carve_take(c, n);
-    out->runs = carve_take(c, n + sizeof(int32_t));
+    out->runs = carve_take(c, size_add(n, sizeof(int32_t)));
     out->valid = carve_take(c, p);
     out->inverse = carve_take(c, n);
     out->target = carve_take(c, p);
-    out->key = carve_take(c, 2 * sizeof(int32_t));
+    out->key = carve_take(c, size_mul(2, sizeof(int32_t)));
 }
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
@@ -76,7 +78,7 @@ static int compact(const struct shape *s, const struct batch *b, struct rows *ou
         out->target[found++] = b->target[i];
     }
     int used = (found + s->chunk - 1) / s->chunk;
-    for (int i = found; i < s->chunks * s->chunk; i++)
+    for (int i = found; i < s->padded; i++)
         out->valid[i] = out->target[i] = -1;
     return used;
 }
@@ -108,7 +110,7 @@ static struct rows host_rows(const struct engine *e, int micro)
 {
     struct rows rows;
     struct carve c = {e->mem.batches + (size_t)micro * e->mem.rows_bytes, 0};
-    rows_carve(e->shape.rows, e->shape.chunk * e->shape.chunks, &c, &rows);
+    rows_carve(e->shape.rows, e->shape.padded, &c, &rows);
     return rows;
 }
 

@@ -42,7 +42,7 @@ static void clear_gradients(struct work *r, const struct engine *e, int chunks)
 void micro_step(struct work *r, struct engine *e, int chunks, bool train)
 {
     if (e->has_teacher)
-        teacher_forward(r, &e->teacher, &e->mem.rows, e->shape.chunk * e->shape.chunks);
+        teacher_forward(r, &e->teacher, &e->mem.rows, e->shape.padded);
     e->mem.student.key = train ? e->mem.rows.key : NULL;
     forward(r, &e->student, &e->mem.student, &e->mem.rows);
     if (train && e->student.grad && !r->add)

@@ -603,3 +603,40 @@ write_all("state", {
     "second_moments_cut": state(data=bytes(3 * 512 - 1)),
     "bytes_after_the_end": state(data=bytes(3 * 512 + 1)),
 })
+
+
+# ---- plan ----
+MODEL = dict(hidden=64, intermediate=192, layers=2, heads=2, kv_heads=1, head_dim=64, vocab=264, tied=1, qkv_bias=1, qk_norm=0)
+OPTIONS = dict(batch_size=2, seq_len=32, grad_accum=1, steps=1, f32=1, head_chunk=0, recompute=0, state16=0, rank=0,
+               targets=127, dropout=0, vocab=0, workspace=0, teacher_f8=0, has_teacher=0)
+
+
+def plan(student=None, teacher=None, **options):
+    numbers = [*{**MODEL, **(student or {})}.values(),
+               *{**OPTIONS, "has_teacher": int(teacher is not None), **options}.values(),
+               *{**MODEL, **(teacher or {})}.values()]
+    return struct.pack(f"<{len(numbers)}i", *numbers)
+
+
+widest = dict(hidden=1 << 24, intermediate=1 << 24, layers=1024, vocab=1 << 24, heads=1024, kv_heads=1024, head_dim=128)
+most = dict(batch_size=1 << 12, seq_len=1 << 12)
+write_all("plan", {
+    "valid": plan(),
+    "valid_16_bits": plan(f32=0, workspace=32 << 20),
+    "valid_untied_odd_vocabulary": plan(dict(tied=0, vocab=263, qk_norm=1, qkv_bias=0, hidden=72)),
+    "valid_adapters": plan(rank=5, dropout=1, recompute=1),
+    "valid_some_adapters": plan(rank=65536, targets=9, recompute=2, grad_accum=3),
+    "valid_16_bit_state": plan(f32=0, state16=1, grad_accum=7),
+    "valid_evaluation": plan(steps=0, teacher={}),
+    "valid_teacher": plan(teacher=dict(hidden=128, layers=5, vocab=272), head_chunk=7),
+    "valid_teacher_f8": plan(teacher=dict(hidden=128, vocab=272), teacher_f8=1, f32=0),
+    "valid_largest_model": plan(widest, f32=0, state16=1, recompute=2),
+    "valid_most_rows": plan(**most),
+    "valid_most_activations": plan(widest, rank=1, **most),
+    "training_wraps": plan(widest, **most),
+    "teacher_wraps": plan(widest, teacher=widest, f32=0, **most),
+    "rows_too_many": plan(batch_size=1 << 12, seq_len=(1 << 12) + 1),
+    "teacher_f8_too_wide": plan(teacher=dict(intermediate=30736), teacher_f8=1),
+    "layers_too_many": plan(dict(layers=1025)),
+    "rank_of_odd_width": plan(dict(hidden=12)),
+})

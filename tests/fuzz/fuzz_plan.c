@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_plan.c: the plan of two models and the options of a run, as numbers. What it comes to is held
+ * against a sum in 128 bits, written down a second time: equal where that can be addressed, refused
+ * where it cannot.
+ */
+#include "engine_impl.h"
+#include "error.h"
+#include "fuzz.h"
+
+#include <string.h>
+
+typedef unsigned __int128 wide;
+
+/* What an input holds, all int32; make_corpus.py writes them by these names. */
+struct model {
+    int32_t hidden, intermediate, layers, heads, kv_heads, head_dim, vocab, tied, qkv_bias, qk_norm;
+};
+struct input {
+    struct model student;
+    int32_t batch_size, seq_len, grad_accum, steps, f32, head_chunk, recompute, state16;
+    int32_t rank, targets, dropout, vocab, workspace, teacher_f8, has_teacher;
+    struct model teacher;
+};
+
+static struct model_config config_of(const struct model *m)
+{
+    return (struct model_config){
+        .model_type = "qwen2",
+        .hidden_size = m->hidden,
+        .intermediate_size = m->intermediate,
+        .layers = m->layers,
+        .heads = m->heads,
+        .kv_heads = m->kv_heads,
+        .head_dim = m->head_dim,
+        .vocab_size = m->vocab,
+        .max_positions = 1 << 24,
+        .bos_id = -1,
+        .eos_id = -1,
+        .rms_eps = 1e-6f,
+        .rope_theta = 1e4,
+        .tied = m->tied != 0,
+        .qkv_bias = m->qkv_bias != 0,
+        .qk_norm = m->qk_norm != 0,
+    };
+}
+
+static struct train_options options_of(const struct input *in)
+{
+    struct train_options o = {
+        .batch_size = in->batch_size,
+        .seq_len = in->seq_len,
+        .grad_accum = in->grad_accum,
+        .steps = in->steps,
+        .dtype = in->f32 ? NJ_F32 : NJ_LP,
+        .head_chunk = in->head_chunk,
+        .recompute = (int)((uint32_t)in->recompute % 3),
+        .optimizer_state = in->state16 ? STATE_BF16 : STATE_F32,
+        .vocab = in->vocab,
+        .workspace_bytes = (size_t)(uint32_t)in->workspace,
+        .teacher_f8 = in->teacher_f8 != 0,
+        .lora = {.rank = (int)((uint32_t)in->rank % 65537), .dropout = in->dropout ? 0.5 : 0},
+    };
+    for (int t = 0; t < LORA_TARGETS; t++)
+        o.lora.target[t] = (in->targets >> t & 1) != 0;
+    return o;
+}
+
+/* ---- the sum ---- */
+
+static wide up(wide n, wide multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+static wide array(wide bytes)
+{
+    return up(bytes, 256);
+}
+
+static wide larger(wide a, wide b)
+{
+    return a > b ? a : b;
+}
+
+/* Sizes of a model as wide numbers. */
+struct sizes {
+    wide C, I, L, H, HD, KD, QKV, V, D, heads;
+};
+
+static struct sizes sizes_of(const struct model_config *c)
+{
+    const wide H = (wide)c->heads, K = (wide)c->kv_heads, D = (wide)c->head_dim;
+    return (struct sizes){(wide)c->hidden_size,
+                          (wide)c->intermediate_size,
+                          (wide)c->layers,
+                          H,
+                          H * D,
+                          K * D,
+                          (H + 2 * K) * D,
+                          (wide)c->vocab_size,
+                          D,
+                          H + K};
+}
+
+static wide matrices(const struct sizes *s)
+{
+    return s->L * s->C * (s->QKV + s->HD + 3 * s->I);
+}
+
+static wide elements(const struct model_config *c, bool f8)
+{
+    const struct sizes s = sizes_of(c);
+    const wide table = up(s.V * s.C, 64), gains = 2 * s.L + 1;
+    wide sum = f8 ? table : table + matrices(&s) + (c->tied ? 0 : table);
+    sum += gains * up(s.C, 64) + (c->qk_norm ? 2 * s.L * s.D : 0);
+    return sum + (c->qkv_bias ? s.L * s.QKV : 0);
+}
+
+static wide adapter_elements(const struct model_config *c, const struct lora_config *o)
+{
+    const struct sizes s = sizes_of(c);
+    const wide shape[LORA_TARGETS][2] = {
+        [LORA_Q] = {s.HD, s.C},   [LORA_K] = {s.KD, s.C},   [LORA_V] = {s.KD, s.C},
+        [LORA_O] = {s.C, s.HD},   [LORA_GATE] = {s.I, s.C}, [LORA_UP] = {s.I, s.C},
+        [LORA_DOWN] = {s.C, s.I},
+    };
+    const wide r = (wide)o->rank;
+    wide sum = 0;
+    for (int t = 0; t < LORA_TARGETS; t++)
+        if (o->target[t])
+            sum += s.L * (up(r * shape[t][0], 64) + up(r * shape[t][1], 64));
+    return sum;
+}
+
+static wide f8_bytes(wide rows, wide columns)
+{
+    return array(rows * columns) + array(rows * sizeof(float));
+}
+
+static wide acts_bytes(const struct model_config *c, const struct train_options *o,
+                       enum acts_mode mode, bool f8)
+{
+    const struct sizes s = sizes_of(c);
+    const bool train = mode == ACTS_TRAIN, lora = !f8 && o->lora.rank > 0;
+    const wide e = dtype_bytes(o->dtype), f = sizeof(float), S = (wide)o->seq_len;
+    const wide N = mode == ACTS_DECODE ? 1 : (wide)o->batch_size * S;
+    const wide kept = train && o->recompute != RECOMPUTE_BLOCK ? s.L : 1;
+    const wide kept_gu = train && o->recompute == RECOMPUTE_NONE ? s.L : 1;
+    const wide inputs = train ? s.L + 1 : 1, widest_x = larger(larger(s.HD, s.C), s.I);
+    wide sum = array(inputs * N * s.C * e) + array(inputs * N * f) + 2 * array(N * s.C * e);
+    sum += array((mode == ACTS_DECODE ? s.L * S : kept * N) * s.QKV * e);
+    sum +=
+        array(kept * N * s.HD * e) + array(kept * N * s.H * f) + array(kept_gu * N * 2 * s.I * e);
+    sum += c->qk_norm ? array(kept * N * s.heads * f) : 0;
+    sum += f8 ? f8_bytes(N, widest_x) : array(N * s.I * e);
+    sum += lora ? array(N * (wide)o->lora.rank * e) : 0;
+    if (!train)
+        return sum;
+    sum += array(kept * N * s.C * e) + array(kept * N * f);
+    sum += c->qk_norm ? array(kept * N * s.QKV * e) : 0;
+    sum += array(N * s.C * e) + array(N * s.QKV * e) + array(N * s.HD * e) + array(N * s.H * f);
+    sum += array((wide)partial_sums((int)N) * larger(s.QKV, s.C) * f);
+    if (lora)
+        sum += array(N * s.I * e) + array(N * (wide)o->lora.rank * e) +
+               (o->lora.dropout > 0 ? array(N * widest_x * e) : 0);
+    return sum;
+}
+
+static wide trained_bytes(const struct model_config *c, const struct train_options *o)
+{
+    const bool lora = o->lora.rank > 0, f32 = o->dtype == NJ_F32;
+    const wide e = dtype_bytes(o->dtype), whole = elements(c, false);
+    const wide count = lora ? adapter_elements(c, &o->lora) : whole;
+    const wide moment = optimizer_state_bytes((enum optimizer_state)o->optimizer_state);
+    wide sum = array(whole * e) + (lora ? array(count * e) : 0);
+    if (o->steps == 0)
+        return sum;
+    sum += !f32 && o->optimizer_state == STATE_F32 ? array(count * sizeof(float)) : 0;
+    return sum + 2 * array(count * moment) + array(count * sizeof(float));
+}
+
+static wide teacher_bytes(const struct model_config *c, const struct train_options *o)
+{
+    const struct sizes s = sizes_of(c);
+    wide sum = array(elements(c, o->teacher_f8) * dtype_bytes(o->dtype));
+    if (o->teacher_f8)
+        sum += s.L * (f8_bytes(s.QKV, s.C) + f8_bytes(s.C, s.HD) + f8_bytes(2 * s.I, s.C) +
+                      f8_bytes(s.C, s.I)) +
+               f8_bytes(up(s.V, 16), s.C);
+    return sum;
+}
+
+static wide rows_bytes(const struct shape *s)
+{
+    const wide n = (wide)s->rows * 4, p = (wide)s->padded * 4;
+    return 5 * array(n) + array(n + 4) + 2 * array(p) + array(8);
+}
+
+static wide device_bytes(const struct model_config *s, const struct model_config *t,
+                         const struct train_options *o, const struct shape *shape)
+{
+    const wide e = dtype_bytes(o->dtype), f = sizeof(float), chunk = (wide)shape->chunk;
+    const wide padded = (wide)shape->padded, logits = array(chunk * (wide)shape->ld * e);
+    const struct train_options plain = {
+        .batch_size = o->batch_size, .seq_len = o->seq_len, .dtype = o->dtype};
+    wide acts = acts_bytes(s, o, o->steps > 0 ? ACTS_TRAIN : ACTS_INFER, false);
+    acts = larger(acts, acts_bytes(s, o, ACTS_DECODE, false));
+    wide sum = trained_bytes(s, o) + rows_bytes(shape) + 4 * array(chunk * f);
+    sum += array(padded * (wide)s->hidden_size * e) + (shape->logits_in_gradients ? 0 : logits);
+    sum += array(NJ_STEP_SLOTS * f) + array(8 * f) + array(SUMSQ_PARTS * f) + 3 * array(f);
+    if (!t)
+        return sum + acts;
+    sum += teacher_bytes(t, o) + logits + array(padded * (wide)t->hidden_size * e) + array(f);
+    sum += o->teacher_f8 ? f8_bytes(chunk, (wide)t->hidden_size) : 0;
+    return sum + larger(acts, acts_bytes(t, &plain, ACTS_INFER, o->teacher_f8));
+}
+
+static wide host_bytes(bool teacher, const struct train_options *o, const struct shape *shape)
+{
+    const wide micro = o->steps > 0 ? (wide)o->grad_accum : 1;
+    const wide tokens = array((wide)shape->padded * sizeof(float));
+    return array(rows_bytes(shape) * micro) + array(sizeof(struct mailbox)) + array(32 << 20) +
+           (teacher && o->steps == 0 ? 2 * tokens : 0);
+}
+
+/* ---- the target ---- */
+
+/* The shape that the plan is made of; its numbers are small. */
+static struct shape shape_of(const struct model_config *s, const struct model_config *t,
+                             const struct train_options *o)
+{
+    struct net n = {.c = *s, .T = o->dtype};
+    struct lora lora = {0};
+    struct shape shape;
+    FUZZ_CHECK(net_layout(&n, &o->lora, &lora) == 0);
+    plan_shape(&n, t, o, &shape);
+    params_free(&n.p);
+    lora_free(&lora);
+    return shape;
+}
+
+static void check_plan(int rc, const struct plan *p, const struct model_config *s,
+                       const struct model_config *t, const struct train_options *o)
+{
+    const struct shape shape = shape_of(s, t, o);
+    const wide device = device_bytes(s, t, o, &shape) + o->workspace_bytes;
+    const wide host = host_bytes(t != NULL, o, &shape);
+    wide sum = 0;
+    FUZZ_CHECK((rc == 0) == (device < SIZE_MAX && host < SIZE_MAX));
+    if (rc)
+        return;
+    for (int i = 0; i < p->count; i++)
+        sum += p->region[i].bytes;
+    FUZZ_CHECK(p->total_bytes == device && p->host_bytes == host && sum == device + host);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct input in = {0};
+    struct plan plan;
+    memcpy(&in, data, bytes < sizeof in ? bytes : sizeof in);
+    const struct model_config s = config_of(&in.student), t = config_of(&in.teacher);
+    const struct model_config *teacher = in.has_teacher ? &t : NULL;
+    const struct train_options o = options_of(&in);
+    int rc = config_check(&s, "student");
+    if (rc == 0 && teacher)
+        rc = config_check(teacher, "teacher");
+    if (rc == 0) {
+        rc = plan_make(&s, teacher, &o, &plan);
+        if (rc == 0 || rc == NJ_E_NOMEM)
+            check_plan(rc, &plan, &s, teacher, &o);
+    }
+    fuzz_verdict(rc == 0, fail_text());
+    return 0;
+}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# signals_kept.sh: a terminal that closes and a reader that goes away cost a run nothing; other commands end with their reader.
+# signals_kept.sh: a terminal that closes, a reader that goes away and data that become shorter cost a run nothing; other commands end with
+# their reader.
 set -eu
 . tests/lib.sh
 nojit=$BUILD/nojit
@@ -19,14 +20,15 @@ ends_with() { # NAME STATUS PID
     wait "$3" || status=$?
     if [ "$status" = "$2" ]; then ok "$1"; else not_ok "$1" "exit status $status, expected $2: $(tail -n 2 "$scratch/said")"; fi
 }
-saved() { # NAME FOLDER: it holds a checkpoint from which the run goes on
-    local at
-    at=$(newest "$2")
-    if [ -n "$at" ] && whole_checkpoints "$2" &&
-        "${run[@]}" --out "$2" --resume auto --steps $((${at##*-} + 1)) >"$scratch/resumed" 2>&1; then
-        ok "$1"
+saved() { # NAME FOLDER OPTIONS...: it holds a checkpoint from which the run goes on
+    local at name=$1 out=$2
+    shift 2
+    at=$(newest "$out")
+    if [ -n "$at" ] && whole_checkpoints "$out" &&
+        "${run[@]}" "$@" --out "$out" --resume auto --steps $((${at##*-} + 1)) >"$scratch/resumed" 2>&1; then
+        ok "$name"
     else
-        not_ok "$1" "$(ls "$2"; tail -n 1 "$scratch/resumed")"
+        not_ok "$name" "$(ls "$out"; tail -n 1 "$scratch/resumed")"
     fi
 }
 
@@ -71,4 +73,24 @@ ends_quietly() { # NAME COMMAND...
 ends_quietly "help ends with its reader" "$nojit" help train
 ends_quietly "generate ends with its reader" "$nojit" generate --model "$d/student" --prompt a --max-tokens 20 --device cpu
 ends_quietly "a dry run ends with its reader" "${run[@]}" --dry-run
+
+# ---- data that become shorter under a run
+"$nojit" tokenize --model "$d/student" --data "$d/text.txt" --out "$d/whole.bin" >/dev/null
+cut() { # NAME FILE OPTIONS...: FILE loses its last tokens after step 3
+    local name=$1 file=$2 out=$d/cut-${2##*/}
+    shift 2
+    cp "$d/whole.bin" "$file"
+    "${run[@]}" --steps 1000000 --out "$out" "$@" >"$scratch/said" 2>&1 &
+    pid=$!
+    until_true $pid row_of_step "$out" 3 && truncate -s -9000 "$file" || true
+    ends_with "$name ends a run with 1" 1 $pid
+    at=$(newest "$out")
+    if grep -qE "^nojit train: $file: byte [0-9]+ of [0-9]+ can no longer be read: .*; ${at##*/} is saved: mend the data and go on with --resume auto\$" \
+        "$scratch/said"; then ok "and says what is saved"; else not_ok "and says what is saved" "$(tail -n 1 "$scratch/said")"; fi
+    cp "$d/whole.bin" "$file"
+    saved "and is" "$out" "$@"
+}
+run=("$nojit" train --student "$d/student" --seq-len 16 --batch-size 1 --grad-accum 2 --device cpu)
+cut "a token file that is cut" "$d/tokens.bin" --data "$d/tokens.bin"
+cut "held-out tokens that are cut" "$d/held.bin" --data "$d/text.txt" --eval-data "$d/held.bin" --eval-every 1
 finish

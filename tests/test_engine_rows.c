@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_engine_rows.c: rows without a target, and rows that are padded, in a training step.
+ * test_engine_rows.c: rows without a target, rows that are padded, and rows that cannot be read, in a
+ * training step.
  */
 #include "engine_fixture.h"
+
+#include <unistd.h>
 
 /* Two documents of a row each; the second one, or the first, has no loss. */
 static void write_pair(const char *name, bool reversed, int32_t S)
@@ -92,11 +95,43 @@ static void packed_documents_do_not_meet(void **state)
     engine_destroy(e);
 }
 
+/* Data that fail in the second micro-batch of the second step. Once they can be read again, that step is
+ * the one that it would have been. */
+static void unread_rows_leave_the_step_before(void **state)
+{
+    (void)state;
+    struct train_options o = small_options;
+    struct step_result r[2];
+    struct data_state before, after;
+    o.grad_accum = 3;
+    for (int disturbed = 0; disturbed < 2; disturbed++) {
+        write_tokens("cut.bin", 7, false, 1);
+        struct engine *e = open_engine("qwen3", NULL, &o);
+        struct data *d = open_tokens("cut.bin", &o, false);
+        ok(engine_step(e, d, &r[disturbed]));
+        assert_false(engine_data_failed(e));
+        if (disturbed) {
+            data_tell(d, &before);
+            assert_int_equal(truncate(path_of("cut.bin"), 1024 + 9 * 16 * 4), 0);
+            assert_int_equal(engine_step(e, d, &r[1]), NJ_E_IO);
+            assert_true(engine_data_failed(e));
+            data_tell(d, &after);
+            assert_memory_equal(&before, &after, sizeof after);
+            write_tokens("cut.bin", 7, false, 1);
+        }
+        ok(engine_step(e, d, &r[disturbed]));
+        data_close(d);
+        engine_destroy(e);
+    }
+    assert_true(r[0].loss == r[1].loss && r[0].grad_norm == r[1].grad_norm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_micro_batches_do_nothing),
         cmocka_unit_test(packed_documents_do_not_meet),
+        cmocka_unit_test(unread_rows_leave_the_step_before),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

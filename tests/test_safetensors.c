@@ -351,8 +351,8 @@ static void full_disk_leaves_nothing(void **state)
                   "missing folder");
 }
 
-/* A process that may grow by less than the file cannot read it back: no fault of the disk. */
-static void reading_back_needs_memory(void **state)
+/* A process that may grow by less than the file can read it back. */
+static void reading_back_needs_no_memory(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -376,8 +376,8 @@ static void reading_back_needs_memory(void **state)
     setrlimit(RLIMIT_AS, &limit);
     const int rc = st_write_end(w);
     setrlimit(RLIMIT_AS, &before);
-    check_refused(rc, NJ_E_NOMEM, "x.safetensors: out of memory to read its", "read back");
-    assert_int_equal(entries(at("memory")), 0);
+    check_ok(rc, "read back");
+    assert_int_equal(entries(at("memory")), 1);
 #endif
 }
 
@@ -520,7 +520,7 @@ int main(void)
         cmocka_unit_test(broken_shards_are_refused),
         cmocka_unit_test(writer_counts_bytes),
         cmocka_unit_test(full_disk_leaves_nothing),
-        cmocka_unit_test(reading_back_needs_memory),
+        cmocka_unit_test(reading_back_needs_no_memory),
         cmocka_unit_test(aborted_shards_are_removed),
         cmocka_unit_test(all_patterns_survive),
         cmocka_unit_test(halfway_goes_to_even),

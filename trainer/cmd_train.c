@@ -254,6 +254,21 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     return err;
 }
 
+/* Where the data failed, what was trained is good. */
+static int save_the_rest(struct run *r, int err, int64_t step)
+{
+    char why[1024];
+    if (!engine_data_failed(r->engine) || step == 0)
+        return err;
+    snprintf(why, sizeof why, "%s", fail_text());
+    const int failed = step == r->checkpoints.last ? 0 : save(r, step);
+    if (failed)
+        return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step,
+                    fail_text());
+    return fail(err, "%s; checkpoint-%lld is saved: mend the data and go on with --resume auto",
+                why, (long long)step);
+}
+
 static void prepare_progress(struct run *r, int64_t first)
 {
     struct progress *p = &r->progress;
@@ -274,7 +289,7 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
     for (int64_t step = first + 1; step <= r->options.steps && !err && !o->stopped && !o->settled;
          step++)
         err = one_step(r, step, o);
-    return err;
+    return err ? save_the_rest(r, err, o->step) : 0;
 }
 
 /* "0.7 0.3", or "none" */

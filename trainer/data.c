@@ -43,11 +43,36 @@ struct data {
     int32_t *arrays;      /* ids, target, pos, doc_start: B * S each */
     int32_t *window;      /* a piece and the token after it: S + 1 */
     unsigned char *flags; /* S + 1 */
+    struct hasher {       /* over each source's ids */
+        uint64_t hash;
+        size_t count;
+        int32_t group[4096]; /* not hashed yet */
+    } hasher;
 };
 
 enum { STARTS_DOCUMENT = 1, NO_LOSS = 2 };
 
 /* ---- opening ---- */
+
+/* Ids are hashed as int32, 4,096 at a time, each group with the hash before it: the same stream
+ * gives the same value whatever its files are. A source begins a group. */
+static void end_group(struct hasher *h)
+{
+    h->hash = XXH3_64bits_withSeed(h->group, h->count * sizeof *h->group, h->hash);
+    h->count = 0;
+}
+
+static int hash_ids(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
+{
+    struct hasher *h = user;
+    (void)loss;
+    for (size_t i = 0; i < n; i++) {
+        h->group[h->count++] = ids[i];
+        if (h->count == sizeof h->group / sizeof *h->group)
+            end_group(h);
+    }
+    return NJ_OK;
+}
 
 static int open_segments(struct data *d, const struct data_options *o, const struct tokenizer *t,
                          struct file_list *list)
@@ -61,7 +86,9 @@ static int open_segments(struct data *d, const struct data_options *o, const str
         struct segment *s = &d->segment[d->segment_count++];
         *s = (struct segment){.path = list->path[i], .first = d->tokens};
         list->path[i] = NULL;
-        int rc = segment_open(s, t, o->vocab_size);
+        int rc = segment_open(s, t);
+        if (!rc)
+            rc = segment_scan(s, o->vocab_size, hash_ids, &d->hasher);
         if (rc)
             return rc;
         d->tokens += s->count;
@@ -111,6 +138,7 @@ static int open_source(struct data *d, const struct data_options *o, const struc
     if (!rc)
         rc = packed_make(d->segment + first, d->segment_count - first, d->end_of_text, o->seq_len,
                          o->packing, o->once, &s->packed);
+    end_group(&d->hasher);
     s->tokens = d->tokens - tokens;
     share->weight = weight;
     share->rows = s->packed.rows;
@@ -247,35 +275,37 @@ static size_t segment_of(const struct data *d, int64_t at)
     return low;
 }
 
-/* Copies n tokens from `at` on, or as many as there are, into d->window and d->flags; returns how
- * many. */
+/* Copies n tokens from `at` on into d->window and d->flags. */
 static int read_tokens(struct data *d, int64_t at, int n)
 {
-    if (d->tokens - at < n)
-        n = (int)(d->tokens - at);
     size_t s = segment_of(d, at);
-    for (int i = 0; i < n; i++) {
-        while (at + i >= d->segment[s].first + d->segment[s].count)
-            s++;
+    for (int done = 0; done < n; s++) {
         const struct segment *seg = &d->segment[s];
-        const int64_t k = at + i - seg->first;
-        d->window[i] = segment_id(seg, k);
-        d->flags[i] = 0;
-        if (k == 0 || (i > 0 && d->window[i - 1] == d->end_of_text))
-            d->flags[i] |= STARTS_DOCUMENT;
-        if (!segment_has_loss(seg, k))
-            d->flags[i] |= NO_LOSS;
+        const int64_t first = at + done - seg->first, left = seg->count - first;
+        const int count = left < n - done ? (int)left : n - done;
+        const int rc = segment_read(seg, first, (size_t)count, d->window + done, d->flags + done);
+        if (rc)
+            return rc;
+        for (int i = done; i < done + count; i++) {
+            d->flags[i] = d->flags[i] ? 0 : NO_LOSS;
+            if ((i == done && first == 0) || (i > 0 && d->window[i - 1] == d->end_of_text))
+                d->flags[i] |= STARTS_DOCUMENT;
+        }
+        done += count;
     }
-    return n;
+    return NJ_OK;
 }
 
-/* Fills a row from position `at` on with a piece; returns the number of targets. */
-static int64_t fill_piece(struct data *d, int32_t *ids, int at, const struct piece *p)
+/* Fills a row from position `at` on with a piece; *valid grows by the number of targets. */
+static int fill_piece(struct data *d, int32_t *ids, int at, const struct piece *p, int64_t *valid)
 {
     const size_t n = (size_t)d->B * (size_t)d->S;
+    const int64_t left = d->tokens - p->first;
     int32_t *target = ids + n, *pos = target + n, *doc_start = pos + n;
-    const int have = read_tokens(d, p->first, p->inputs + 1);
-    int64_t valid = 0;
+    const int have = left < p->inputs + 1 ? (int)left : p->inputs + 1;
+    const int rc = read_tokens(d, p->first, have);
+    if (rc)
+        return rc;
     int document = at;
     for (int i = 0; i < p->inputs; i++) {
         const int to = at + i;
@@ -285,9 +315,9 @@ static int64_t fill_piece(struct data *d, int32_t *ids, int at, const struct pie
         target[to] = i + 1 < have && !d->flags[i + 1] ? d->window[i + 1] : IGNORED;
         pos[to] = to - document;
         doc_start[to] = document;
-        valid += target[to] != IGNORED;
+        *valid += target[to] != IGNORED;
     }
-    return valid;
+    return NJ_OK;
 }
 
 /* Ends a row from position `at` on; what fills it is a document of its own. */
@@ -303,19 +333,20 @@ static void fill_padding(const struct data *d, int32_t *ids, int at)
     }
 }
 
-static int64_t fill_row(struct data *d, int32_t *ids, const struct place *place)
+static int fill_row(struct data *d, int32_t *ids, const struct place *place, int64_t *valid)
 {
     const struct packed *p = &d->source[place->source].packed;
     const int count = packed_pieces(p, place->row);
-    int64_t valid = 0;
     int at = 0;
     for (int i = 0; i < count; i++) {
         const struct piece piece = packed_piece(p, place->row, i);
-        valid += fill_piece(d, ids, at, &piece);
+        const int rc = fill_piece(d, ids, at, &piece, valid);
+        if (rc)
+            return rc;
         at += piece.inputs;
     }
     fill_padding(d, ids, at);
-    return valid;
+    return NJ_OK;
 }
 
 int data_next(struct data *d, struct batch *out)
@@ -332,7 +363,9 @@ int data_next(struct data *d, struct batch *out)
             continue;
         }
         const struct place place = order_at(&d->order, d->at.epoch, d->at.window);
-        out->valid += fill_row(d, ids, &place);
+        const int rc = fill_row(d, ids, &place, &out->valid);
+        if (rc)
+            return rc;
         if (++d->at.window >= (uint64_t)d->order.total)
             d->at = (struct data_state){d->at.epoch + 1, 0};
     }
@@ -351,26 +384,7 @@ void data_seek(struct data *d, const struct data_state *s)
         d->at = (struct data_state){s->epoch + 1, 0};
 }
 
-/* Ids are hashed as int32, 4,096 at a time, each group with the hash before it: the same stream
- * gives the same value whatever its files are. A source begins a group. */
 uint64_t data_hash(const struct data *d)
 {
-    int32_t group[4096];
-    uint64_t hash = 0;
-    int64_t at = 0;
-    for (size_t i = 0; i < d->order.count; i++) {
-        size_t n = 0;
-        size_t s = segment_of(d, at);
-        for (const int64_t end = at + d->source[i].tokens; at < end; at++) {
-            while (at >= d->segment[s].first + d->segment[s].count)
-                s++;
-            group[n++] = segment_id(&d->segment[s], at - d->segment[s].first);
-            if (n == sizeof group / sizeof *group) {
-                hash = XXH3_64bits_withSeed(group, sizeof group, hash);
-                n = 0;
-            }
-        }
-        hash = XXH3_64bits_withSeed(group, n * sizeof *group, hash);
-    }
-    return hash;
+    return d->hasher.hash;
 }

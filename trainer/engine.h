@@ -133,6 +133,9 @@ struct eval_result {
 };
 /* One pass over d (opened with once). */
 int engine_eval(struct engine *e, struct data *d, struct eval_result *out);
+/* Whether a step or an evaluation failed for want of a batch: the state is that of the step before, to
+ * which d stands, too. */
+bool engine_data_failed(const struct engine *e);
 
 /* One token: feeds `id` at position `pos` of the cache, draws the next with u in [0,1). Positions
  * run from 0 to seq_len - 1 of the engine's options. */

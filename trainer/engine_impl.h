@@ -119,6 +119,7 @@ struct engine {
     nj_graph *clip, *update;
     nj_event *results; /* of a step are in the mailbox */
     bool graphs;       /* the backend has them */
+    bool data_failed;  /* the last batch asked for */
 };
 
 struct work engine_work(struct engine *e);

@@ -35,6 +35,7 @@ struct reader {
     size_t bytes, capacity;
     struct part *part;
     size_t parts, part_capacity;
+    size_t told; /* bytes of the file that were said to be encoded */
 };
 
 static int bad_line(const struct reader *r, const char *what)
@@ -268,30 +269,51 @@ static int flush(struct reader *r)
     }
     free(spans);
     r->parts = r->bytes = 0;
+    const size_t read = r->segment->file.at - r->segment->file.have;
+    if (!rc && r->tokenizer->encoded)
+        r->tokenizer->encoded(r->tokenizer->user, read - r->told);
+    r->told = read;
     return rc;
+}
+
+/* The next line of the file, without its end; f->have is 0 if there is none. */
+static int next_line(struct data_file *f, size_t *bytes)
+{
+    const char *end = NULL;
+    int rc = f->have > 0 ? NJ_OK : data_file_fill(f, BATCH_BYTES);
+    while (!rc && f->have > 0) {
+        end = memchr(f->text, '\n', f->have);
+        if (end || f->at == f->bytes)
+            break;
+        rc = data_file_fill(f, f->have + (f->have > BATCH_BYTES ? f->have : BATCH_BYTES));
+    }
+    *bytes = end ? (size_t)(end - f->text) : f->have;
+    return rc;
+}
+
+static int read_lines(struct reader *r, struct data_file *f)
+{
+    size_t bytes;
+    int rc = next_line(f, &bytes);
+    while (!rc && f->have > 0) {
+        r->line++;
+        rc = add_line(r, f->text, bytes);
+        data_file_skip(f, bytes + (bytes < f->have));
+        if (!rc && r->bytes >= BATCH_BYTES)
+            rc = flush(r);
+        if (!rc)
+            rc = next_line(f, &bytes);
+    }
+    return rc ? rc : flush(r);
 }
 
 int open_jsonl(struct segment *s, const struct tokenizer *t)
 {
     struct reader r = {.segment = s, .tokenizer = t};
-    size_t told = 0;
     int rc = segment_begin_text(s, t);
-    for (size_t at = 0; at < s->map_bytes && !rc;) {
-        const char *line = (const char *)s->map + at;
-        const char *end = memchr(line, '\n', s->map_bytes - at);
-        const size_t bytes = end ? (size_t)(end - line) : s->map_bytes - at;
-        r.line++;
-        rc = add_line(&r, line, bytes);
-        at += bytes + (end != NULL);
-        if (!rc && (r.bytes >= BATCH_BYTES || at >= s->map_bytes)) {
-            rc = flush(&r);
-            if (t->encoded)
-                t->encoded(t->user, at - told);
-            told = at;
-        }
-    }
+    if (!rc)
+        rc = read_lines(&r, &s->file);
     free(r.text);
     free(r.part);
-    segment_end_text(s);
     return rc;
 }

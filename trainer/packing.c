@@ -41,14 +41,22 @@ static int add_document(struct packed *p, int64_t first, int64_t last)
     return rc;
 }
 
-static int cut_documents(struct packed *p, const struct segment *s, int32_t end_of_text)
+/* A file that is being cut into documents. */
+struct cutter {
+    struct packed *packed;
+    int64_t begin, at, last; /* of the document; next token; last one of the file */
+    int32_t end_of_text;
+};
+
+static int cut_documents(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
 {
-    int64_t begin = 0;
+    struct cutter *c = user;
     int rc = NJ_OK;
-    for (int64_t i = 0; i < s->count && !rc; i++)
-        if (i + 1 == s->count || segment_id(s, i) == end_of_text) {
-            rc = add_document(p, s->first + begin, s->first + i);
-            begin = i + 1;
+    (void)loss;
+    for (size_t i = 0; i < n && !rc; i++, c->at++)
+        if (c->at == c->last || ids[i] == c->end_of_text) {
+            rc = add_document(c->packed, c->begin, c->at);
+            c->begin = c->at + 1;
         }
     return rc;
 }
@@ -209,8 +217,11 @@ int packed_make(const struct segment *segments, size_t count, int32_t end_of_tex
     int rc = NJ_OK;
     if (kind == PACKING_WRAPPED)
         wrap(out, once);
-    for (size_t i = 0; i < count && kind != PACKING_WRAPPED && !rc; i++)
-        rc = cut_documents(out, &segments[i], end_of_text);
+    for (size_t i = 0; i < count && kind != PACKING_WRAPPED && !rc; i++) {
+        const struct segment *s = &segments[i];
+        struct cutter cutter = {out, s->first, s->first, s->first + s->count - 1, end_of_text};
+        rc = segment_scan(s, INT32_MAX, cut_documents, &cutter);
+    }
     if (kind == PACKING_NONE)
         out->rows = (int64_t)out->count;
     if (kind == PACKING_BFD && out->count > 0 && !rc)

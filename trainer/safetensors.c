@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "json_text.h"
+#include "mapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,19 +87,15 @@ static int map_file(const char *path, struct st_map *map, uint64_t *header_bytes
                   path, (long long)info.st_size);
         goto done;
     }
-    void *base = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (base == MAP_FAILED) {
-        rc = fail(NJ_E_IO, "%s: cannot map %lld bytes: %s", path, (long long)info.st_size,
-                  strerror(errno));
+    rc = mapped_begin(path, fd, (size_t)info.st_size, &map->base);
+    if (rc)
         goto done;
-    }
     /* Hints only: a refusal changes nothing but the speed. */
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    (void)madvise(base, (size_t)info.st_size, MADV_WILLNEED);
-    map->base = base;
+    (void)madvise(map->base, (size_t)info.st_size, MADV_WILLNEED);
     map->bytes = (size_t)info.st_size;
 
-    memcpy(header_bytes, base, sizeof *header_bytes);
+    memcpy(header_bytes, map->base, sizeof *header_bytes);
     if (*header_bytes > HEADER_MOST || *header_bytes > map->bytes - 8)
         rc = fail(NJ_E_FORMAT,
                   "%s: a header of %" PRIu64 " bytes is declared, the file has %zu and the format "
@@ -458,8 +455,7 @@ int st_open_file(const char *path, struct st_weights *out)
 void st_close(struct st_weights *w)
 {
     for (size_t i = 0; i < w->map_count; i++)
-        if (w->map[i].base)
-            munmap(w->map[i].base, w->map[i].bytes);
+        mapped_end(w->map[i].base);
     free(w->map);
     free(w->tensor);
     memset(w, 0, sizeof *w);

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -158,6 +157,20 @@ int st_write_data(struct st_writer *w, const void *data, size_t bytes)
     return put(w, data, bytes);
 }
 
+/* Of all that the file holds; -1 with errno. */
+static int hash_file(int fd, uint64_t *hash)
+{
+    XXH3_state_t state;
+    char block[1 << 16];
+    ssize_t n;
+    XXH3_INITSTATE(&state);
+    XXH3_64bits_reset(&state);
+    while ((n = read(fd, block, sizeof block)) > 0)
+        XXH3_64bits_update(&state, block, (size_t)n);
+    *hash = XXH3_64bits_digest(&state);
+    return n < 0 ? -1 : 0;
+}
+
 /* Reads the file back and compares it with what was written. */
 static int verify(const struct st_writer *w)
 {
@@ -165,6 +178,7 @@ static int verify(const struct st_writer *w)
     if (fd < 0)
         return refuse_write(w, errno);
     struct stat info;
+    uint64_t hash;
     int rc = NJ_OK;
     if (fstat(fd, &info) != 0 || (uint64_t)info.st_size != w->file_bytes) {
         rc = fail(NJ_E_IO,
@@ -173,21 +187,11 @@ static int verify(const struct st_writer *w)
                   w->path, w->file_bytes);
         goto done;
     }
-    void *base = mmap(NULL, (size_t)w->file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (base == MAP_FAILED && errno == ENOMEM) {
-        rc = fail(NJ_E_NOMEM, "%s: out of memory to read its %" PRIu64 " bytes back; free some",
-                  w->path, w->file_bytes);
-        goto done;
-    }
-    if (base == MAP_FAILED) {
+    if (hash_file(fd, &hash) != 0)
         rc = fail(NJ_E_IO, "%s: cannot be read back: %s; check the disk", w->path, strerror(errno));
-        goto done;
-    }
-    (void)madvise(base, (size_t)w->file_bytes, MADV_SEQUENTIAL);
-    if (XXH3_64bits(base, (size_t)w->file_bytes) != XXH3_64bits_digest(w->hash))
+    else if (hash != XXH3_64bits_digest(w->hash))
         rc = fail(NJ_E_IO, "%s: read back, it differs from what was written; check the disk",
                   w->path);
-    munmap(base, (size_t)w->file_bytes);
 done:
     close(fd);
     return rc;

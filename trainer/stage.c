@@ -118,10 +118,12 @@ int stage_next(struct engine *e, struct data *d, int micro)
 {
     struct batch b;
     int rc = data_next(d, &b);
+    e->data_failed = rc < 0;
     if (rc != 0)
         return rc;
     struct rows rows = host_rows(e, micro);
     int chunks = stage_batch(&e->shape, &b, &rows, e->scratch);
+    e->data_failed = chunks < 0;
     if (chunks < 0)
         return chunks;
     const uint64_t place = (uint64_t)e->step * (uint64_t)e->o.grad_accum + (uint64_t)micro;
@@ -130,6 +132,11 @@ int stage_next(struct engine *e, struct data *d, int micro)
     e->chunks_of[micro] = chunks;
     e->valid += b.valid;
     return 0;
+}
+
+bool engine_data_failed(const struct engine *e)
+{
+    return e->data_failed;
 }
 
 int send_batch(struct engine *e, int micro)

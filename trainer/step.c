@@ -330,8 +330,10 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
     *out = (struct step_result){0};
     data_tell(d, &from);
     int rc = fetch(e, d);
-    if (rc != 0)
+    if (rc != 0) {
+        data_seek(d, &from);
         return rc;
+    }
     rc = accumulate(e);
     if (rc == 0)
         rc = finish_step(e);

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 int segment_begin_text(struct segment *s, const struct tokenizer *t)
 {
@@ -79,43 +78,45 @@ int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss)
     return NJ_OK;
 }
 
-void segment_end_text(struct segment *s)
+/* A stretch of the text of about `piece` bytes, that ends where it may be cut; 0: there is no more. */
+static int next_piece(struct data_file *f, const struct tokenizer *t, size_t *bytes)
 {
-    s->ids = s->owned;
-    s->mask = s->owned_mask;
-    if (s->map)
-        munmap(s->map, s->map_bytes);
-    s->map = NULL;
+    const size_t piece = (size_t)1 << 23;
+    int rc = data_file_fill(f, piece + piece / 8);
+    for (;;) {
+        *bytes = tokenizer_cut(t, f->text, f->have, piece);
+        if (rc || *bytes < f->have || f->at == f->bytes)
+            return rc;
+        rc = data_file_fill(f, 2 * f->have);
+    }
 }
 
 int open_text(struct segment *s, const struct tokenizer *t)
 {
-    const size_t piece = (size_t)1 << 23;
     int32_t *ids = NULL;
-    size_t capacity = 0;
+    size_t capacity = 0, bytes = 0;
     int rc = segment_begin_text(s, t);
-    if (rc || s->map_bytes == 0)
+    if (rc || s->file.bytes == 0)
         return rc;
     const int32_t begin = tokenizer_begin_of_text(t), end = t->end_of_text;
     if (begin >= 0)
         rc = segment_add(s, &begin, 1, true);
+    if (!rc)
+        rc = next_piece(&s->file, t, &bytes);
     /* A piece at a time, so that a long text never lies in memory as int32. */
-    for (size_t at = 0; at < s->map_bytes && !rc;) {
-        const char *text = (const char *)s->map + at;
-        const size_t bytes = tokenizer_cut(t, text, s->map_bytes - at, piece);
+    while (!rc && bytes > 0) {
         size_t count = 0;
-        rc = tokenizer_encode(t, text, bytes, &ids, &count, &capacity);
+        rc = tokenizer_encode(t, s->file.text, bytes, &ids, &count, &capacity);
         if (rc)
             rc = fail(rc, "%s: %s", s->path, fail_text());
         else
             rc = segment_add(s, ids, count, true);
-        at += bytes;
+        data_file_skip(&s->file, bytes);
         if (!rc && t->encoded)
             t->encoded(t->user, bytes);
+        if (!rc)
+            rc = next_piece(&s->file, t, &bytes);
     }
     free(ids);
-    if (!rc)
-        rc = segment_add(s, &end, 1, true);
-    segment_end_text(s);
-    return rc;
+    return rc ? rc : segment_add(s, &end, 1, true);
 }

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * token_files.c: what one file of data holds. Text is encoded (text_files.c, jsonl.c); token files
- * are mapped and used as they lie. The format follows from the first bytes where it has a magic
+ * are read where a row wants them. The format follows from the first bytes where it has a magic
  * number, else from the extension.
  */
 #include "token_files.h"
 
 #include "error.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define HEADER_BYTES 1024
+enum {
+    HEADER_BYTES = 1024,
+    MAGIC_BYTES = 12, /* of the shortest header */
+    BLOCK = 4096      /* ids that are read at once */
+};
 
 static const char *extension_of(const char *path)
 {
@@ -25,45 +24,20 @@ static const char *extension_of(const char *path)
     return dot && (!slash || dot > slash) ? dot : "";
 }
 
-/* Maps the file; an empty one has map NULL. */
-static int map_file(struct segment *s)
-{
-    /* Not blocking, so that a pipe is refused below instead of waited for. */
-    int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return fail(NJ_E_IO, "%s: %s; check the path", s->path, strerror(errno));
-    struct stat info;
-    int rc = NJ_OK;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        rc = fail(NJ_E_IO, "%s: not a regular file; give files, folders or globs", s->path);
-    } else if (info.st_size > 0) {
-        void *base = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (base == MAP_FAILED) {
-            rc = fail(NJ_E_IO, "%s: cannot read it: %s", s->path, strerror(errno));
-        } else {
-            s->map = base;
-            s->map_bytes = (size_t)info.st_size;
-        }
-    }
-    close(fd);
-    return rc;
-}
-
-/* Points s at count ids from byte offset on, mask bits after them if asked for; the file must hold
- * just that. */
+/* s has count ids from byte offset on, mask bits after them if asked for; the file must hold just that. */
 static int take_ids(struct segment *s, size_t offset, int64_t count, int id_bytes, int has_mask)
 {
     const size_t ids = (size_t)count * (size_t)id_bytes;
     const size_t want = offset + ids + (has_mask ? ((size_t)count + 7) / 8 : 0);
-    if (count < 0 || s->map_bytes != want)
+    if (count < 0 || s->file.bytes != want)
         return fail(NJ_E_FORMAT,
                     "%s: %" PRId64 " tokens are declared, which makes %zu bytes; the file has %zu: "
                     "make it again",
-                    s->path, count, want, s->map_bytes);
+                    s->path, count, want, s->file.bytes);
     s->count = count;
     s->id_bytes = id_bytes;
-    s->ids = (const char *)s->map + offset;
-    s->mask = has_mask ? (const uint8_t *)s->map + offset + ids : NULL;
+    s->ids_at = offset;
+    s->mask_at = has_mask ? offset + ids : 0;
     return NJ_OK;
 }
 
@@ -74,8 +48,10 @@ static int open_llmc(struct segment *s, const struct tokenizer *t)
 {
     (void)t;
     int32_t head[3];
-    memcpy(head, s->map, sizeof head);
-    if (s->map_bytes < HEADER_BYTES || head[1] != 1)
+    const int err = data_file_read(&s->file, 0, head, sizeof head);
+    if (err)
+        return err;
+    if (s->file.bytes < HEADER_BYTES || head[1] != 1)
         return fail(NJ_E_FORMAT,
                     "%s: llm.c token file of version %d; version 1 is supported: make it again",
                     s->path, head[1]);
@@ -88,8 +64,10 @@ static int open_llmq(struct segment *s, const struct tokenizer *t)
 {
     (void)t;
     int32_t head[5] = {0};
-    if (s->map_bytes >= HEADER_BYTES)
-        memcpy(head, (const char *)s->map + 8, sizeof head);
+    const int err =
+        s->file.bytes < HEADER_BYTES ? NJ_OK : data_file_read(&s->file, 8, head, sizeof head);
+    if (err)
+        return err;
     if (head[0] != 2 || head[1] != 4)
         return fail(NJ_E_FORMAT,
                     "%s: LLM.Q token file of version %d with %d bytes a token; version 2 with 4 is "
@@ -100,12 +78,10 @@ static int open_llmq(struct segment *s, const struct tokenizer *t)
 
 static int open_raw(struct segment *s, int id_bytes)
 {
-    if (s->map_bytes % (size_t)id_bytes != 0)
+    if (s->file.bytes % (size_t)id_bytes != 0)
         return fail(NJ_E_FORMAT, "%s: %zu bytes are no whole number of %d-byte ids; make it again",
-                    s->path, s->map_bytes, id_bytes);
-    if (s->map_bytes == 0) /* nothing is mapped */
-        return NJ_OK;
-    return take_ids(s, 0, (int64_t)(s->map_bytes / (size_t)id_bytes), id_bytes, 0);
+                    s->path, s->file.bytes, id_bytes);
+    return take_ids(s, 0, (int64_t)(s->file.bytes / (size_t)id_bytes), id_bytes, 0);
 }
 
 static int open_u16(struct segment *s, const struct tokenizer *t)
@@ -158,14 +134,19 @@ static int open_format(struct segment *s, const struct tokenizer *t)
     const struct format *format = format_find(extension_of(s->path));
     if (format && format->refusal)
         return fail(NJ_E_UNSUPPORTED, "%s: %s", s->path, format->refusal);
-    int rc = map_file(s);
-    if (rc)
-        return rc;
+    char magic[MAGIC_BYTES] = "";
+    int err = data_file_open(&s->file, s->path);
+    if (err)
+        return err;
     if (format)
         return format->open(s, t);
-    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
-        if (s->map_bytes >= 12 && memcmp(s->map, magics[i].magic, magics[i].bytes) == 0)
+    if (s->file.bytes >= sizeof magic)
+        err = data_file_read(&s->file, 0, magic, sizeof magic);
+    for (size_t i = 0; i < sizeof magics / sizeof *magics && !err; i++)
+        if (memcmp(magic, magics[i].magic, magics[i].bytes) == 0)
             return magics[i].open(s, t);
+    if (err)
+        return err;
     return fail(
         NJ_E_UNSUPPORTED,
         "%s: not a token file of llm.c or LLM.Q, and its name does not say what else; end it "
@@ -173,43 +154,101 @@ static int open_format(struct segment *s, const struct tokenizer *t)
         s->path);
 }
 
-static int check_ids(const struct segment *s, int vocab_size)
+int segment_open(struct segment *s, const struct tokenizer *t)
 {
-    for (int64_t i = 0; i < s->count; i++) {
-        int32_t id = segment_id(s, i);
-        if (id < 0 || id >= vocab_size)
-            return fail(NJ_E_FORMAT,
-                        "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; leave "
-                        "that token out, or make the file with this model's tokenizer",
-                        s->path, i, id, vocab_size - 1);
-    }
-    return NJ_OK;
-}
-
-int segment_open(struct segment *s, const struct tokenizer *t, int vocab_size)
-{
-    int rc = open_format(s, t);
-    return rc ? rc : check_ids(s, vocab_size);
+    const int err = open_format(s, t);
+    if (s->owned || err)
+        data_file_close(&s->file);
+    return err;
 }
 
 void segment_close(struct segment *s)
 {
-    if (s->map)
-        munmap(s->map, s->map_bytes);
+    data_file_close(&s->file);
     free(s->owned);
     free(s->owned_mask);
     free(s->path);
     memset(s, 0, sizeof *s);
 }
 
-int32_t segment_id(const struct segment *s, int64_t i)
+/* ---- reading ---- */
+
+/* 16-bit ids lie in the upper half of where they go, so that none is written before it is read. */
+static void widen(int32_t *ids, size_t n)
 {
-    return s->id_bytes == 2 ? ((const uint16_t *)s->ids)[i] : ((const int32_t *)s->ids)[i];
+    const char *from = (const char *)ids + n * sizeof(uint16_t);
+    for (size_t i = 0; i < n; i++) {
+        uint16_t id;
+        memcpy(&id, from + i * sizeof id, sizeof id);
+        ids[i] = id;
+    }
 }
 
-int segment_has_loss(const struct segment *s, int64_t i)
+static int read_ids(const struct segment *s, int64_t first, size_t n, int32_t *ids)
 {
-    return !s->mask || (s->mask[i / 8] >> (i % 8) & 1);
+    const size_t size = (size_t)s->id_bytes, from = (size_t)first * size;
+    char *to = (char *)ids + n * (sizeof *ids - size);
+    int err = NJ_OK;
+    if (s->owned)
+        memcpy(to, (const char *)s->owned + from, n * size);
+    else
+        err = data_file_read(&s->file, s->ids_at + from, to, n * size);
+    if (!err && size == sizeof(uint16_t))
+        widen(ids, n);
+    return err;
+}
+
+static int read_loss(const struct segment *s, int64_t first, size_t n, unsigned char *loss)
+{
+    unsigned char buffer[BLOCK / 8 + 1];
+    const unsigned char *bits = s->owned_mask + first / 8;
+    if (!s->owned_mask && s->mask_at == 0) {
+        memset(loss, 1, n);
+        return NJ_OK;
+    }
+    if (!s->owned_mask) {
+        const size_t bytes = ((size_t)(first % 8) + n + 7) / 8;
+        const int err = data_file_read(&s->file, s->mask_at + (size_t)first / 8, buffer, bytes);
+        if (err)
+            return err;
+        bits = buffer;
+    }
+    for (size_t i = 0, bit = (size_t)(first % 8); i < n; i++, bit++)
+        loss[i] = bits[bit / 8] >> (bit % 8) & 1;
+    return NJ_OK;
+}
+
+int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
+                 unsigned char *loss)
+{
+    int err = NJ_OK;
+    for (size_t at = 0; at < n && !err; at += BLOCK) {
+        const size_t count = n - at < BLOCK ? n - at : BLOCK;
+        err = read_ids(s, first + (int64_t)at, count, ids + at);
+        if (!err)
+            err = read_loss(s, first + (int64_t)at, count, loss + at);
+    }
+    return err;
+}
+
+int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, void *user)
+{
+    int32_t ids[BLOCK];
+    unsigned char loss[BLOCK];
+    int err = NJ_OK;
+    for (int64_t at = 0; at < s->count && !err; at += BLOCK) {
+        const size_t n = s->count - at < BLOCK ? (size_t)(s->count - at) : BLOCK;
+        err = segment_read(s, at, n, ids, loss);
+        for (size_t i = 0; i < n && !err; i++)
+            if (ids[i] < 0 || ids[i] >= vocab_size)
+                err = fail(NJ_E_FORMAT,
+                           "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; "
+                           "leave that token out, or make the file with this model's tokenizer",
+                           s->path, at + (int64_t)i, ids[i], vocab_size - 1);
+        if (!err)
+            err = visit(user, ids, loss, n);
+    }
+    return err;
 }
 
 int path_is_data(const char *path)

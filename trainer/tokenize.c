@@ -69,20 +69,18 @@ static int put_loss(struct writer *w, bool loss)
     return NJ_OK;
 }
 
-static int put_segment(struct writer *w, const struct segment *s)
+static int put_ids(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
 {
-    if (s->count > INT_MAX - w->done->tokens)
+    struct writer *w = user;
+    if ((int64_t)n > INT_MAX - w->done->tokens)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: a token file holds 2,147,483,647 tokens at most; write several", w->path);
-    for (int64_t i = 0; i < s->count; i++) {
-        const int32_t id = segment_id(s, i);
-        if (fwrite(&id, sizeof id, 1, w->file) != 1)
-            return write_failed(w);
-        int rc = put_loss(w, segment_has_loss(s, i));
-        if (rc)
-            return rc;
-    }
-    return NJ_OK;
+    if (fwrite(ids, sizeof *ids, n, w->file) != n)
+        return write_failed(w);
+    int rc = NJ_OK;
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = put_loss(w, loss[i]);
+    return rc;
 }
 
 /* Writes mask and header and gives the file its name. */
@@ -129,9 +127,9 @@ int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, 
         struct stat info;
         list.path[i] = NULL;
         done->bytes += stat(s.path, &info) == 0 ? (double)info.st_size : 0;
-        rc = segment_open(&s, t, t->vocab_size);
+        rc = segment_open(&s, t);
         if (!rc)
-            rc = put_segment(&w, &s);
+            rc = segment_scan(&s, t->vocab_size, put_ids, &w);
         done->files += s.count > 0;
         segment_close(&s);
     }

@@ -9,7 +9,8 @@
 #   round 4   the KEEP best now, and those of ALWAYS, at the learning rate that was best for each: the other seeds
 # Results are kept in WORK/results.tsv: called again, the script goes on where it was ended. After LIMIT_S seconds no run begins.
 # Needs a GPU, and Python with `tokenizers` where WORK holds no train.bin and held-out.bin; ends with tables, best first.
-#   PAIRS='small-teacher:small-student teacher:student'   shapes of bench/quality_text.py, or presets
+#   PAIRS='small-teacher:small-student teacher:student'   TEACHER:STUDENT, shapes of bench/quality_text.py or presets; a student
+#                               0,2,4 is those layers of its teacher (LAYER_RATES='4e-4 2e-4 8e-4' for them)
 #   RATES='2e-3 1e-3 4e-3'   TEMPERATURES='1 1.5 2 4'   RATIOS='0.3 0.5 0.8 1'   BETAS='0.5 1'   SEEDS='1 2 3'   KEEP=3
 #   ALWAYS='2,0.5,0 1,0.8,0 1,0,0'   temperature, ratio, beta; a ratio of 0 is cross-entropy alone
 #   TEACHER_STEPS=2500 STEPS=400     of BATCH=16 sequences of SEQ=512 tokens       TEACHER_RATE=1e-3
@@ -18,7 +19,7 @@ set -eu
 : "${BUILD:=build}" "${WORK:=$BUILD/defaults}" "${PYTHON:=python3}" "${DEVICE:=cuda}" "${LIMIT_S:=480}"
 : "${FOLDERS:=/usr/share/doc /usr/share/common-licenses /usr/lib/python3 /usr/include}" "${MEGABYTES:=60}" "${VOCABULARY:=16384}"
 : "${PAIRS:=small-teacher:small-student teacher:student}" "${ALWAYS:=2,0.5,0 1,0.8,0 1,0,0}" "${KEEP:=3}" "${SEEDS:=1 2 3}"
-: "${RATES:=2e-3 1e-3 4e-3}" "${TEMPERATURES:=1 1.5 2 4}" "${RATIOS:=0.3 0.5 0.8 1}" "${BETAS=0.5 1}"
+: "${RATES:=2e-3 1e-3 4e-3}" "${LAYER_RATES:=4e-4 2e-4 8e-4}" "${TEMPERATURES:=1 1.5 2 4}" "${RATIOS:=0.3 0.5 0.8 1}" "${BETAS=0.5 1}"
 : "${TEACHER_STEPS:=2500}" "${TEACHER_RATE:=1e-3}" "${STEPS:=400}" "${BATCH:=16}" "${SEQ:=512}"
 nojit=$BUILD/nojit
 . bench/lib.sh
@@ -41,18 +42,27 @@ train() {
     rm -rf "$1"
     mv "$WORK/run" "$1"
 }
-# start SHAPE SEED FOLDER: random weights
+# start SHAPE SEED: random weights, in WORK/start
 start() {
     local shape=(--preset "$1")
     if [ -d "$WORK/shape-$1" ]; then shape=(--like "$WORK/shape-$1"); fi
-    rm -rf "$3"
-    quietly "$nojit" init "${shape[@]}" --seed "$2" --out "$3"
+    rm -rf "${WORK:?}/start"
+    quietly "$nojit" init "${shape[@]}" --seed "$2" --out "$WORK/start"
 }
 make_teacher() { # SHAPE
     if [ -d "$WORK/$1" ]; then return; fi
-    start "$1" 1 "$WORK/start"
+    start "$1" 1
     train "$WORK/$1" train --student "$WORK/start" --steps "$TEACHER_STEPS" --lr "$TEACHER_RATE"
     stage "teacher $1: held-out loss $(held_out "$WORK/$1" "$WORK/$1" "${sequences[@]}" | cut -d' ' -f1)"
+}
+
+start_student() { # PAIR SEED
+    if ! [[ ${1#*:} =~ ^[0-9,]+$ ]]; then
+        start "${1#*:}" "$2"
+        return
+    fi
+    rm -rf "${WORK:?}/start"
+    quietly "$nojit" init --like "$WORK/${1%%:*}" --layers "${1#*:}" --out "$WORK/start"
 }
 
 # measure PAIR TEMPERATURE,RATIO,BETA RATE SEED: a row of results.tsv, unless there is one
@@ -64,7 +74,7 @@ measure() {
         left_out=$((left_out + 1))
         return
     fi
-    start "${1#*:}" "$4" "$WORK/start"
+    start_student "$1" "$4"
     train "$WORK/student" distill --teacher "$teacher" --student "$WORK/start" --steps "$STEPS" --seed "$4" --lr "$3" \
         --temperature "$temperature" --kd-ratio "$ratio" --beta "$beta"
     row=$(held_out "$WORK/student" "$teacher" "${sequences[@]}")
@@ -105,6 +115,7 @@ ranking() {
             for (s in count) if (count[s] == wanted) print "all", behind[s], s, "-", seeds[s], "-", farther[s], "-"
         }' "$results" | sort -t '	' -k1,1 -k2,2g
 }
+rates_of() { if [[ ${1#*:} =~ ^[0-9,]+$ ]]; then echo "$LAYER_RATES"; else echo "$RATES"; fi; } # PAIR
 best() { ranking | awk -F'\t' -v keep="$1" '$1 == "all" && n++ < keep { print $3 }'; } # HOW-MANY
 rate_of() { ranking | awk -F'\t' -v pair="$1" -v setting="$2" '$1 == pair && $3 == setting { print $4 }'; } # PAIR SETTING
 with_always() { { best "$KEEP" && tr ' ' '\n' <<<"$ALWAYS"; } | awk '!seen[$0]++'; }
@@ -115,26 +126,26 @@ if ! [ -e "$WORK/held-out.bin" ]; then
 fi
 for pair in $PAIRS; do make_teacher "${pair%%:*}"; done
 
-first_rate=${RATES%% *} first_seed=${SEEDS%% *}
+first_seed=${SEEDS%% *}
+# Every pair with every of its rates, or with its first alone.
+at_rates() { # SETTING [first]
+    local pair rate
+    for pair in $PAIRS; do
+        for rate in $(rates_of "$pair"); do
+            measure "$pair" "$1" "$rate" "$first_seed"
+            if [ "${2-}" = first ]; then break; fi
+        done
+    done
+}
 stage "temperatures and ratios"
 for t in $TEMPERATURES; do
-    for r in $RATIOS; do
-        for pair in $PAIRS; do measure "$pair" "$t,$r,0" "$first_rate" "$first_seed"; done
-    done
+    for r in $RATIOS; do at_rates "$t,$r,0" first; done
 done
 stage "learning rates"
-for setting in $(with_always); do
-    for rate in $RATES; do
-        for pair in $PAIRS; do measure "$pair" "$setting" "$rate" "$first_seed"; done
-    done
-done
+for setting in $(with_always); do at_rates "$setting"; done
 stage "divergences"
 winner=$(best 1)
-for beta in $BETAS; do
-    for rate in $RATES; do
-        for pair in $PAIRS; do measure "$pair" "${winner%,*},$beta" "$rate" "$first_seed"; done
-    done
-done
+for beta in $BETAS; do at_rates "${winner%,*},$beta"; done
 stage "seeds"
 finalists=$(with_always)
 for seed in $SEEDS; do

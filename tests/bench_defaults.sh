@@ -6,7 +6,7 @@
 # compares each setting at the learning rate that was best for it, and ranks by the mean over pairs.
 set -eu
 . tests/lib.sh
-export WORK=$scratch/work DEVICE=cpu PAIRS='nojit-demo-teacher:nojit-tiny nojit-tiny:nojit-demo-student' RATES='1e-3 1e-2' \
+export WORK=$scratch/work DEVICE=cpu PAIRS='nojit-demo-teacher:nojit-tiny nojit-demo-teacher:0,2' RATES='1e-3 1e-2' LAYER_RATES='1e-3 1e-2' \
     TEMPERATURES='1 2' RATIOS='0.5 1' BETAS=1 SEEDS='1 2' KEEP=1 ALWAYS='2,0.5,0' TEACHER_STEPS=20 STEPS=6 BATCH=2 SEQ=32
 results=$WORK/results.tsv
 check() { # NAME CONDITION...

@@ -64,6 +64,9 @@ like() {
         cmp "$d/new/config.json" "$d/larger/config.json"
 }
 effect init like like
+for option in layers hidden-size intermediate-size num-layers heads kv-heads head-dim vocab-size tie-embeddings; do
+    effect init $option elsewhere init_layers.sh
+done
 shards() {
     init --shard-bytes 200000 && why="$(ls -l "$d/new")" &&
         [ "$(ls "$d"/new/model-*.safetensors | wc -l)" -gt 1 ] && [ -f "$d/new/model.safetensors.index.json" ] &&

@@ -180,6 +180,93 @@ static void types_agree(void **state)
     st_close(&half[1]);
 }
 
+/* Layer k of the new model is layer layers[k] of the old one, whatever its type and shards; what is outside the
+ * layers stays. */
+static void layers_are_taken_over(void **state)
+{
+    (void)state;
+    static const int layers[] = {6, 0, 3};
+    const char *const untied = "lm_head.weight";
+    for (int dtype = ST_F32; dtype <= ST_F16; dtype++) {
+        struct model_config c = preset_find("nojit-tiny-qwen3")->config, back;
+        struct st_weights from, to;
+        c.layers = 7;
+        check_ok(init_model(at("old"), &c, 5, (enum st_dtype)dtype, 100000, NULL), "old");
+        check_ok(st_open(at("old"), &from), "open old");
+        assert_true(from.map_count > 1);
+        c.layers = 3;
+        check_ok(init_from_layers(at("new"), &c, at("old"), layers, NULL, INT64_MAX), "new");
+        check_ok(st_open(at("new"), &to), "open new");
+        check_ok(config_read(at("new"), &back), "config");
+        assert_memory_equal(&back, &c, sizeof c);
+        for (size_t i = 0; i < to.count; i++) {
+            int layer, used = 0;
+            char name[128];
+            snprintf(name, sizeof name, "%s", to.tensor[i].name);
+            if (sscanf(name, "model.layers.%d%n", &layer, &used) == 1)
+                snprintf(name, sizeof name, "model.layers.%d%s", layers[layer],
+                         to.tensor[i].name + used);
+            const struct st_tensor *t = st_find(&from, name);
+            assert_non_null(t);
+            assert_int_equal(to.tensor[i].dtype, dtype);
+            assert_int_equal(to.tensor[i].bytes, t->bytes);
+            assert_memory_equal(to.tensor[i].data, t->data, t->bytes);
+        }
+        assert_non_null(st_find(&to, untied));
+        assert_int_equal(from.count - to.count, 4 * (from.count - 3) / 7);
+        st_close(&to);
+        st_close(&from);
+        remove_tree(at("new"));
+        remove_tree(at("old"));
+    }
+}
+
+/* With another type they are rounded to it. */
+static void layers_are_converted(void **state)
+{
+    (void)state;
+    const struct model_config *c = &preset_find("nojit-tiny")->config;
+    static const enum st_dtype to_type[] = {ST_F16, ST_F32};
+    static const int layers[] = {0, 1};
+    struct st_weights from, to;
+    check_ok(init_model(at("old"), c, 5, ST_BF16, INT64_MAX, NULL), "old");
+    check_ok(st_open(at("old"), &from), "open old");
+    for (int k = 0; k < 2; k++) {
+        check_ok(init_from_layers(at("new"), c, at("old"), layers, &to_type[k], INT64_MAX), "new");
+        check_ok(st_open(at("new"), &to), "open new");
+        for (size_t i = 0; i < to.count; i++) {
+            const int64_t n = (int64_t)from.tensor[i].bytes / 2;
+            assert_int_equal(to.tensor[i].dtype, to_type[k]);
+            for (int64_t j = 0; j < n; j++) {
+                uint16_t x, y;
+                st_to_16(&from.tensor[i], j, 1, 1, &x);
+                st_to_16(&to.tensor[i], j, 1, 1, &y);
+                assert_int_equal(x, y);
+            }
+        }
+        st_close(&to);
+        remove_tree(at("new"));
+    }
+    st_close(&from);
+    remove_tree(at("old"));
+}
+
+/* A model that lacks a tensor of its config.json gives none. */
+static void missing_layers_are_refused(void **state)
+{
+    (void)state;
+    struct model_config c = preset_find("nojit-tiny")->config;
+    static const int layers[] = {0, 2};
+    check_ok(init_model(at("old"), &c, 5, ST_BF16, INT64_MAX, NULL), "old");
+    check_refused(init_from_layers(at("new"), &c, at("old"), layers, NULL, INT64_MAX), NJ_E_FORMAT,
+                  "tensor model.layers.2.input_layernorm.weight is missing", "a layer");
+    c.vocab_size += 8;
+    check_refused(init_from_layers(at("new"), &c, at("old"), layers, NULL, INT64_MAX), NJ_E_FORMAT,
+                  "model.embed_tokens.weight has shape [264, 64]", "a shape");
+    assert_int_equal(access(at("new"), F_OK), -1);
+    remove_tree(at("old"));
+}
+
 static void failures_leave_nothing(void **state)
 {
     (void)state;
@@ -212,6 +299,9 @@ int main(void)
         cmocka_unit_test(same_seed_gives_same_bytes),
         cmocka_unit_test(large_tensors_do_not_repeat),
         cmocka_unit_test(types_agree),
+        cmocka_unit_test(layers_are_taken_over),
+        cmocka_unit_test(layers_are_converted),
+        cmocka_unit_test(missing_layers_are_refused),
         cmocka_unit_test(failures_leave_nothing),
     };
     return cmocka_run_group_tests_name("init", tests, scratch_begin, scratch_end);

@@ -200,6 +200,15 @@ static int save_shards(void)
     return init_model(path_of("new"), &qwen2, 2, ST_BF16, 60000, NULL);
 }
 
+static int take_layers(void)
+{
+    static const int layers[] = {1};
+    struct model_config c = qwen3;
+    remove_folder(path_of("new"));
+    c.layers = 1;
+    return init_from_layers(path_of("new"), &c, path_of("sharded"), layers, NULL, 20000);
+}
+
 static int save_adapters(void)
 {
     return lora_config_write(path_of("saved"), &saved_lora, "base");
@@ -225,6 +234,7 @@ static const struct {
     {"engine and state", load_engine},
     {"saved model", save_model},
     {"new model in shards", save_shards},
+    {"new model of layers", take_layers},
     {"saved adapter config", save_adapters},
 };
 enum { LOADERS = sizeof loaders / sizeof *loaders };

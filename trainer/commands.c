@@ -18,7 +18,7 @@ const struct command_info commands[] = {
     {CMD_MERGE, "merge", "--model DIR --adapter DIR --out DIR",
      "Write the model with adapters in its weights", cmd_merge, NULL},
     {CMD_INIT, "init", "--preset NAME|--like DIR --out DIR [OPTION...]",
-     "Write a model with random weights", cmd_init, NULL},
+     "Write a new model, with random weights or with layers of another", cmd_init, NULL},
     {CMD_PLAN, "plan", "--student DIR [--teacher DIR] [OPTION...]",
      "Print the memory that a run needs, without a GPU and without loading weights", cmd_plan,
      NULL},

@@ -161,8 +161,6 @@ int weights_read(struct engine *e, const char *dir, const struct st_weights *w,
 /* Elements as T in the transfer buffer, on their way to the device. */
 void weights_convert(struct engine *e, const struct st_tensor *t, int64_t first, int64_t count,
                      enum nj_dtype T);
-/* t, found under the name of spec (NULL: it was not), is what spec says. */
-int weights_check(const char *dir, const struct tensor_spec *spec, const struct st_tensor *t);
 /* T in files. */
 enum st_dtype weights_dtype(const struct engine *e);
 void weights_declare(const struct params *p, enum st_dtype dtype, struct st_declared *out);

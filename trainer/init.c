@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * init.c: random weights. Each element is a function of seed, tensor name and its own number, so
- * threads may fill any part in any order and sharding changes nothing.
+ * init.c: new models. A random element is a function of seed, tensor name and its own number, so
+ * threads may fill any part in any order and sharding changes nothing. Weights that are taken over go
+ * from the mapped file to the new one, a tensor at a time.
  */
 #include "init.h"
 
@@ -144,39 +145,92 @@ static void fill_block(void *block, int64_t first, int64_t count, enum fill fill
     }
 }
 
-static int write_weights(const char *dir, const struct tensor_spec *spec, size_t count,
-                         uint64_t seed, enum st_dtype dtype, int64_t max_shard_bytes)
+/* ---- where weights come from ---- */
+
+struct source {
+    enum st_dtype dtype;           /* in the file */
+    bool as_they_are;              /* weights that are taken over keep their own */
+    uint64_t seed;                 /* of random ones */
+    const struct st_weights *from; /* those that are taken over; NULL: random */
+    const char *dir;               /* whose they are */
+    const int *layers;             /* layer of `from` that each becomes */
+};
+
+/* The tensor that becomes spec. */
+static int find_taken(const struct source *s, const struct tensor_spec *spec,
+                      const struct st_tensor **out)
+{
+    struct tensor_spec old = *spec;
+    if (spec->layer >= 0) {
+        const char *part = strchr(spec->name + strlen("model.layers."), '.');
+        snprintf(old.name, sizeof old.name, "model.layers.%d%s", s->layers[spec->layer], part);
+    }
+    *out = st_find(s->from, old.name);
+    return weights_check(s->dir, &old, *out);
+}
+
+static int declare(const struct source *s, const struct tensor_spec *spec, size_t count,
+                   struct st_declared *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct st_tensor *t = NULL;
+        const int rc = s->from ? find_taken(s, &spec[i], &t) : NJ_OK;
+        if (rc)
+            return rc;
+        out[i] = (struct st_declared){spec[i].name,
+                                      t && s->as_they_are ? t->dtype : s->dtype,
+                                      spec[i].rank,
+                                      {spec[i].shape[0], spec[i].shape[1]}};
+    }
+    return NJ_OK;
+}
+
+static void convert_block(void *block, const struct st_tensor *t, int64_t first, int64_t count,
+                          enum st_dtype dtype)
+{
+    if (dtype == ST_F32)
+        st_to_f32(t, first, count, block);
+    else
+        st_to_16(t, first, count, dtype == ST_F16, block);
+}
+
+/* block: room for BLOCK elements. */
+static int write_tensor(struct st_folder_writer *w, const struct source *s,
+                        const struct tensor_spec *spec, enum st_dtype dtype, void *block)
+{
+    const uint64_t key = XXH3_64bits_withSeed(spec->name, strlen(spec->name), s->seed);
+    const int64_t elements = tensor_elements(spec);
+    const struct st_tensor *t = NULL;
+    int rc = s->from ? find_taken(s, spec, &t) : NJ_OK;
+    if (!rc && t && t->dtype == dtype)
+        return st_folder_data(w, t->data, t->bytes);
+    for (int64_t at = 0; at < elements && !rc; at += BLOCK) {
+        const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;
+        if (t)
+            convert_block(block, t, at, n, dtype);
+        else
+            fill_block(block, at, n, fill_of(spec->role), key, dtype);
+        rc = st_folder_data(w, block, (size_t)n * st_dtype_bytes(dtype));
+    }
+    return rc;
+}
+
+static int write_weights(const char *dir, const struct source *s, const struct tensor_spec *spec,
+                         const struct st_declared *declared, size_t count, int64_t max_shard_bytes)
 {
     struct st_folder_writer *w = NULL;
-    struct st_declared *declared = calloc(count, sizeof *declared);
-    void *block = malloc((size_t)BLOCK * st_dtype_bytes(dtype));
-    int rc = NJ_OK;
-    if (!declared || !block) {
-        rc = fail(NJ_E_NOMEM, "%s: out of memory for a block of weights", dir);
-        goto done;
-    }
-    for (size_t i = 0; i < count; i++)
-        declared[i] = (struct st_declared){
-            spec[i].name, dtype, spec[i].rank, {spec[i].shape[0], spec[i].shape[1]}};
-    rc = st_folder_begin(dir, declared, count, max_shard_bytes, &w);
-
-    for (size_t i = 0; i < count && !rc; i++) {
-        const uint64_t key = XXH3_64bits_withSeed(spec[i].name, strlen(spec[i].name), seed);
-        const int64_t elements = tensor_elements(&spec[i]);
-        for (int64_t at = 0; at < elements && !rc; at += BLOCK) {
-            const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;
-            fill_block(block, at, n, fill_of(spec[i].role), key, dtype);
-            rc = st_folder_data(w, block, (size_t)n * st_dtype_bytes(dtype));
-        }
-    }
+    void *block = malloc((size_t)BLOCK * sizeof(float));
+    if (!block)
+        return fail(NJ_E_NOMEM, "%s: out of memory for a block of weights", dir);
+    int rc = st_folder_begin(dir, declared, count, max_shard_bytes, &w);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = write_tensor(w, s, &spec[i], declared[i].dtype, block);
     if (!rc) {
         rc = st_folder_end(w);
         w = NULL;
     }
-done:
     st_folder_abort(w);
     free(block);
-    free(declared);
     return rc;
 }
 
@@ -200,29 +254,57 @@ static int write_generation_config(const char *dir, const struct model_config *c
     return NJ_OK;
 }
 
-int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
-               int64_t max_shard_bytes, const char *tokenizer)
+static int write_model(const char *dir, const struct model_config *c, const struct source *s,
+                       int64_t max_shard_bytes, const char *tokenizer)
 {
     struct tensor_spec *spec = NULL;
+    struct st_declared *declared = NULL;
     size_t count = 0;
     struct folder folder;
     int rc = config_check(c, dir);
-    if (rc)
+    if (rc || (rc = tensor_specs(c, &spec, &count)))
         return rc;
-    rc = tensor_specs(c, &spec, &count);
+    declared = calloc(count, sizeof *declared);
+    rc = declared ? declare(s, spec, count, declared)
+                  : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", dir, count);
     uint64_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        bytes += (uint64_t)tensor_elements(&spec[i]) * st_dtype_bytes(dtype);
+    for (size_t i = 0; i < count && !rc; i++)
+        bytes += st_declared_bytes(&declared[i]);
     if (rc || (rc = folder_check_model_space(dir, bytes)) || (rc = folder_begin(&folder, dir)))
         goto done;
-    if ((rc = config_write(folder.temp, c, st_dtype_torch(dtype))) ||
+    if ((rc = config_write(folder.temp, c, st_dtype_torch(declared[0].dtype))) ||
         (rc = write_generation_config(folder.temp, c)) ||
         (tokenizer && (rc = folder_copy_tokenizer(tokenizer, folder.temp))) ||
-        (rc = write_weights(folder.temp, spec, count, seed, dtype, max_shard_bytes)))
+        (rc = write_weights(folder.temp, s, spec, declared, count, max_shard_bytes)))
         folder_abort(&folder);
     else
         rc = folder_commit(&folder);
 done:
+    free(declared);
     free(spec);
+    return rc;
+}
+
+int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
+               int64_t max_shard_bytes, const char *tokenizer)
+{
+    const struct source s = {.seed = seed, .dtype = dtype};
+    return write_model(dir, c, &s, max_shard_bytes, tokenizer);
+}
+
+int init_from_layers(const char *dir, const struct model_config *c, const char *from,
+                     const int *layers, const enum st_dtype *dtype, int64_t max_shard_bytes)
+{
+    struct st_weights w;
+    int rc = st_open(from, &w);
+    if (rc)
+        return rc;
+    const struct source s = {.dtype = dtype ? *dtype : ST_F32,
+                             .as_they_are = !dtype,
+                             .from = &w,
+                             .dir = from,
+                             .layers = layers};
+    rc = write_model(dir, c, &s, max_shard_bytes, from);
+    st_close(&w);
     return rc;
 }

@@ -241,6 +241,8 @@ const struct option_alias choice_aliases[] = {
     {"cuda:0", "device", "cuda"},
     {"true", "resume", "auto"},
     {"True", "resume", "auto"},
+    {"True", "tie-embeddings", "true"},
+    {"False", "tie-embeddings", "false"},
     {NULL, NULL, NULL},
 };
 

@@ -13,6 +13,8 @@
 #define SETTABLE (RUNS | CMD_GENERATE | CMD_INIT)
 
 static const char models[] = "Models and data";
+static const char shape[] =
+    "Shape (weights are random; what is not given is as in --like or --preset)";
 static const char objective[] = "Objective";
 static const char length[] = "Length";
 static const char optimiser[] = "Optimiser";
@@ -53,8 +55,29 @@ const struct option options[] = {
      "shape of the new model; `nojit init --preset list` lists them"},
     {"like", NULL, OPT_TEXT, CMD_INIT, AT(like), models, "DIR", NULL, 0, 0,
      "instead of --preset: take shape and tokenizer from DIR"},
+    {"layers", NULL, OPT_PATHS, CMD_INIT, AT(layers), models, "N...", NULL, 0, 0,
+     "keep these layers of --like, as 0,2,4, counted from 0, and all its weights outside the "
+     "layers; "
+     "without it every weight is random"},
     {"shard-bytes", "max-shard-size", OPT_INT, CMD_INIT, AT(shard_bytes), models, "N", "5000000000",
      1024, OPTION_COUNT_MAX, "split the weights into files of at most N bytes"},
+
+    {"hidden-size", NULL, OPT_INT, CMD_INIT, AT(hidden_size), shape, "N", NULL, 8, 1 << 24,
+     "width of the model, a multiple of 8"},
+    {"intermediate-size", NULL, OPT_INT, CMD_INIT, AT(intermediate_size), shape, "N", NULL, 8,
+     1 << 24, "width of the MLP, a multiple of 8"},
+    {"num-layers", "num-hidden-layers", OPT_INT, CMD_INIT, AT(num_layers), shape, "N", NULL, 1,
+     1024, "number of layers"},
+    {"heads", "num-attention-heads", OPT_INT, CMD_INIT, AT(heads), shape, "N", NULL, 1, 1024,
+     "number of query heads"},
+    {"kv-heads", "num-key-value-heads", OPT_INT, CMD_INIT, AT(kv_heads), shape, "N", NULL, 1, 1024,
+     "number of key-value heads, a divisor of the number of query heads"},
+    {"head-dim", NULL, OPT_INT, CMD_INIT, AT(head_dim), shape, "N", NULL, 64, 128,
+     "64 or 128 (default --hidden-size / --heads, in models where the heads make up the width)"},
+    {"vocab-size", NULL, OPT_INT, CMD_INIT, AT(vocab_size), shape, "N", NULL, 1, 1 << 24,
+     "rows of the embedding table; the teacher of a student has as many, but for padding"},
+    {"tie-embeddings", "tie-word-embeddings", OPT_CHOICE, CMD_INIT, AT(tie_embeddings), shape,
+     "auto|true|false", "auto", 0, 0, "whether the embedding table is the LM head, too"},
 
     {"temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(temperature), objective, "T", "2",
      1e-3, 1e3, "softens both distributions: softmax(logits / T)"},
@@ -136,7 +159,7 @@ const struct option options[] = {
     {"dtype", "torch-dtype", OPT_CHOICE, CMD_PLAN, AT(dtype), run, "auto|float32|bfloat16|float16",
      "auto", 0, 0, "auto: 16 bits; with --device cpu float32"},
     {"dtype", "torch-dtype", OPT_CHOICE, CMD_INIT, AT(dtype), run, "auto|float32|bfloat16|float16",
-     "auto", 0, 0, "of the weights in the file; auto: bfloat16"},
+     "auto", 0, 0, "of the weights in the file; auto: bfloat16, with --layers as they are"},
     {"teacher-dtype", NULL, OPT_CHOICE, CMD_DISTILL | CMD_EVAL | CMD_PLAN, AT(teacher_dtype), run,
      "auto|bfloat16|fp8", "auto", 0, 0,
      "auto: as --dtype; fp8: products of the teacher in e4m3, on sm_90 (and, slowly, on a CPU)"},

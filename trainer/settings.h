@@ -59,6 +59,10 @@ struct settings {
     double sample_temperature;
     /* init */
     const char *preset, *like;
+    struct path_list layers; /* numbers, with commas between some */
+    int64_t hidden_size, intermediate_size, num_layers, heads, kv_heads, head_dim,
+        vocab_size;     /* 0: as --like */
+    int tie_embeddings; /* enum tie_embeddings */
     int64_t shard_bytes;
     /* words that are no options, of a command that takes some */
     struct path_list words;
@@ -74,6 +78,7 @@ enum { BATCH_AUTO = 0 }; /* settings.batch_size */
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
 enum teacher_dtype { TEACHER_AUTO, TEACHER_BF16, TEACHER_F8 };
+enum tie_embeddings { TIE_AUTO, TIE_TRUE, TIE_FALSE };
 
 /* Commands as bits, so that a row of the table can serve several. */
 enum command {

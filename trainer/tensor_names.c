@@ -5,6 +5,7 @@
 #include "tensor_names.h"
 
 #include "error.h"
+#include "safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,4 +104,37 @@ int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t 
 int64_t tensor_elements(const struct tensor_spec *s)
 {
     return s->shape[0] * s->shape[1];
+}
+
+static void shape_text(int rank, const int64_t *shape, char out[64])
+{
+    size_t used = (size_t)snprintf(out, 64, "[");
+    for (int i = 0; i < rank && used < 64; i++)
+        used +=
+            (size_t)snprintf(out + used, 64 - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
+    if (used < 64)
+        snprintf(out + used, 64 - used, "]");
+}
+
+int weights_check(const char *dir, const struct tensor_spec *spec, const struct st_tensor *t)
+{
+    if (!t)
+        return fail(
+            NJ_E_FORMAT,
+            "%s: tensor %s is missing; the folder does not hold the model that its config.json "
+            "describes",
+            dir, spec->name);
+    bool same = t->rank == spec->rank;
+    for (int i = 0; same && i < spec->rank; i++)
+        same = t->shape[i] == spec->shape[i];
+    if (same)
+        return 0;
+    char found[64], wanted[64];
+    shape_text(t->rank, t->shape, found);
+    shape_text(spec->rank, spec->shape, wanted);
+    return fail(
+        NJ_E_FORMAT,
+        "%s: tensor %s has shape %s, config.json asks for %s; use weights and config.json of "
+        "one model",
+        dir, spec->name, found, wanted);
 }

@@ -42,6 +42,8 @@ $(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*
 	$(Q)$(NJ_GEN) --contracts $(NJ_CONTRACTS) --kernels $(NJ_KERNELS) --archs-file $(NJ_ARCHS_YAML) \
 		--archs "$(ARCHS)" $(if $(ONLY),--only '$(ONLY)') --out $(@D)
 
+# Empty and old at first: after what gen refuses, make would go on about a file that is not there.
+$(if $(wildcard $(NJ_BUILD)/gen/list.mk),,$(shell mkdir -p $(NJ_BUILD)/gen && touch -d @0 $(NJ_BUILD)/gen/list.mk))
 include $(NJ_BUILD)/gen/list.mk
 ifneq ($(NJ_ARCHS),)
 $(call nj-stamp,$(NJ_BUILD)/stamp/archs,$(NJ_ARCHS))

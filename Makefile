@@ -165,7 +165,11 @@ $(B)/gen-page/report_parts.h: $(REPORT_PARTS) Makefile
 $(B)/obj/trainer/report_page.o: $(B)/gen-page/report_parts.h
 $(B)/obj/trainer/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
-LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,jansson xxhash yaml gomp utf8proc pcre2-8,$(shell $(CC) -print-file-name=lib$l.a)) -lpthread -ldl -lm
+# What `nojit version --verbose` and the SBOM name (trainer/libraries.c) is this list, with libgcc.
+STATIC := openblas jansson xxhash yaml gomp utf8proc pcre2-8
+LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,$(filter-out openblas,$(STATIC)),$(shell $(CC) -print-file-name=lib$l.a)) \
+	-lpthread -ldl -lm
+$(B)/obj/trainer/libraries.o: INCLUDES += -I$(OPENBLAS_INCLUDE)
 
 $(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
 	$(Q)rm -f $@
@@ -344,9 +348,10 @@ install: all $(B)/nojit.1 $(B)/nojit.bash $(B)/nojit.zsh $(B)/nojit.pc
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALL_FILES),$(DESTDIR)$(PREFIX)/$(firstword $(subst :, ,$f)))
 	$(Q)rm -rf $(DESTDIR)$(PREFIX)/lib/nojit
-## dist: a tarball with the binary for ARCHS, its man page and checksums
+## dist: a tarball with the binary for ARCHS, its man page, SBOM and licences, and its checksum
 dist: $(B)/checked $(B)/nojit.1
-	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" BLOBCHECK=$(CHECKER) STRIP=$(addsuffix -,$(CROSS))strip tools/dist.sh
+	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" BLOBCHECK=$(CHECKER) STRIP=$(addsuffix -,$(CROSS))strip STATIC='$(STATIC)' \
+		EMULATOR='$(EMULATOR)' DOC=$(if $(CROSS),$(B)/host)/usr/share/doc tools/dist.sh
 ## help: this text
 help:
 	@echo "nojit $(VERSION). Goals:"

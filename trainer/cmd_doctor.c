@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "libraries.h"
 #include "progress.h"
 #include "run.h"
 
@@ -113,14 +114,37 @@ int cmd_doctor(const struct settings *s)
     return err;
 }
 
+static void print_libraries(void)
+{
+    char version[LIBRARY_VERSION_BYTES];
+    printf("compiler  %s\n", compiler_name());
+    for (const struct library *l = libraries; l->name != NULL; l++)
+        printf("library   %s %s, %s\n", l->name, l->version(version), l->licence);
+}
+
+static void libraries_json(void)
+{
+    char version[LIBRARY_VERSION_BYTES];
+    printf("{\"compiler\": \"%s\", \"libraries\": {", compiler_name());
+    for (const struct library *l = libraries; l->name != NULL; l++)
+        printf("%s\"%s\": \"%s\"", l != libraries ? ", " : "", l->name, l->version(version));
+    puts("}}");
+}
+
 int cmd_version(const struct settings *s)
 {
-    if (!s->json)
-        return print_binary();
+    if (!s->json) {
+        const int damaged = print_binary();
+        if (!damaged && s->verbose)
+            print_libraries();
+        return damaged;
+    }
     struct nj_embedded e;
     const int err = nj_embedded_read(&e);
     if (err)
         return fail(err, "the embedded kernel index is damaged; rebuild or reinstall the binary");
     doctor_json(&e, NULL, NULL);
+    if (s->verbose)
+        libraries_json();
     return 0;
 }

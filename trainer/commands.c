@@ -27,7 +27,7 @@ const struct command_info commands[] = {
     {CMD_REPORT, "report", "RUN... [--out FILE.html]",
      "Draw the curves and compare the settings of runs on one page of HTML", cmd_report,
      "RUN: the --out folder of a `nojit distill` or `nojit train`, finished or not"},
-    {CMD_VERSION, "version", "[--json]", "Print the version and what is embedded", cmd_version,
-     NULL},
+    {CMD_VERSION, "version", "[--json] [--verbose]", "Print the version and what is embedded",
+     cmd_version, NULL},
     {0, NULL, NULL, NULL, NULL, NULL},
 };

@@ -203,8 +203,9 @@ const struct option options[] = {
      "print JSON, a line each"},
     {"dry-run", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(dry_run), run, NULL, NULL, 0, 0,
      "check models, data and options, print the plan, write nothing"},
-    {"verbose", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_DOCTOR,
-     AT(verbose), run, NULL, NULL, 0, 0, "a line per kernel module loaded"},
+    {"verbose", NULL, OPT_FLAG,
+     CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_DOCTOR | CMD_VERSION, AT(verbose), run,
+     NULL, NULL, 0, 0, "a line per kernel module loaded (version: per library linked)"},
 
     {"prompt", NULL, OPT_TEXT, CMD_GENERATE, AT(prompt), text, "TEXT", "", 0, 0,
      "text to continue"},

@@ -194,7 +194,8 @@ dead=$!
 wait $dead
 gone=(checkpoint-3.tmp-$dead final.tmp-$dead best.new.tmp-$dead merged.tmp-$dead)
 kept=(checkpoint-3.tmp-$living notes.tmp-$dead checkpoint-3.tmp-${dead}x checkpoint-x.tmp-$dead)
-for f in "${gone[@]}" "${kept[@]}" best.old; do mkdir "$d/out/$f" && touch "$d/out/$f/config.json"; done
+for f in "${gone[@]}" "${kept[@]}"; do mkdir "$d/out/$f" && touch "$d/out/$f/config.json"; done
+cp -r "$d/out/checkpoint-2" "$d/out/best.old"
 if go_on --resume auto --steps 4 >"$d/log" 2>&1; then ok "resumed with the same options"; else not_ok "resumed with the same options" "$(tail -n 1 "$d/log")"; fi
 for f in "${gone[@]}"; do [ ! -e "$d/out/$f" ] || not_ok "leftovers go" "$f is there"; done
 for f in "${kept[@]}"; do [ -e "$d/out/$f/config.json" ] || not_ok "others stay" "$f is gone"; done

@@ -89,18 +89,34 @@ static long number_of(const char *name, long absent)
     return text != NULL ? strtol(text, NULL, 10) : absent;
 }
 
+static size_t path_of_descriptor(long fd, char *buffer)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", (int)fd);
+    const ssize_t n = readlink(link, buffer, PATH_BYTES - 1);
+    buffer[n > 0 ? n : 0] = '\0';
+    return strlen(buffer);
+}
+
+/* The path that is argument i; before it there may be the descriptor of the folder that it begins at. */
+static const char *path_of(const ucontext_t *u, int i, char *buffer)
+{
+    const char *path = (const char *)(uintptr_t)ARGUMENT(u, i);
+    if (path[0] == '/' || i == 0 || (int)ARGUMENT(u, i - 1) == AT_FDCWD)
+        return path;
+    const size_t n = path_of_descriptor(ARGUMENT(u, i - 1), buffer);
+    snprintf(buffer + n, PATH_BYTES - n, "/%s", path);
+    return buffer;
+}
+
 /* The file that a call is about, if that lies in the folder. */
 static const char *file_of(const struct call *c, const ucontext_t *u, char *buffer)
 {
     const char *path = buffer;
-    if (c->path >= 0) {
-        path = (const char *)(uintptr_t)ARGUMENT(u, c->path);
-    } else {
-        char link[64];
-        snprintf(link, sizeof link, "/proc/self/fd/%d", (int)ARGUMENT(u, 0));
-        const ssize_t n = readlink(link, buffer, PATH_BYTES - 1);
-        buffer[n > 0 ? n : 0] = '\0';
-    }
+    if (c->path >= 0)
+        path = path_of(u, c->path, buffer);
+    else
+        path_of_descriptor(ARGUMENT(u, 0), buffer);
     const size_t length = strlen(folder);
     const bool inside = strncmp(path, folder, length) == 0 && strchr("/", path[length]) != NULL;
     return inside ? path : NULL;
@@ -115,8 +131,8 @@ static long make_call(const struct call *c, const ucontext_t *u, long third)
 
 static void note(const struct call *c, const ucontext_t *u, const char *path, long bytes)
 {
-    char line[3 * PATH_BYTES];
-    const char *to = c->new_path >= 0 ? (const char *)(uintptr_t)ARGUMENT(u, c->new_path) : "";
+    char line[3 * PATH_BYTES], buffer[PATH_BYTES];
+    const char *to = c->new_path >= 0 ? path_of(u, c->new_path, buffer) : "";
     const int n =
         snprintf(line, sizeof line, "%ld\t%ld\t%s\t%s\t%s\n", count, bytes, c->name, path, to);
     if (log_file >= 0)

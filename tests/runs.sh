@@ -4,7 +4,7 @@
 # command in `run`, which lacks --out and --resume.
 # What must repeat: rows without their times, weights, states, names.
 rows() { sed -E 's/"(tokens_per_second|step_ms|mfu_student|mfu_teacher)": [^,]+, //g' "$1/metrics.jsonl"; }
-names() { (cd "$1" && find . -type f ! -path './checkpoint-*.old/*' | sort); }
+names() { (cd "$1" && find . -type f ! -path './checkpoint-*.old/*' ! -name metrics.jsonl.old | sort); }
 bits() { (cd "$1" && cat model.safetensors checkpoint-*[0-9]/{model.safetensors,state.bin} best/state.bin | cksum); }
 same_end() { # NAME FOLDER
     if ! diff <(rows "$d/whole") <(rows "$2") >"$scratch/diff"; then

@@ -254,12 +254,16 @@ static void unread_rows_stay(void **state)
     struct stat before, after;
     const char *path = path_of("run/metrics.jsonl");
     assert_int_equal(stat(path, &before), 0);
-    refuse_from(0, false);
-    const int rc = rows_keep(path, 100, NULL, NULL);
-    armed = false;
-    assert_int_equal(rc, NJ_E_IO);
-    assert_int_equal(stat(path, &after), 0);
-    assert_int_equal(after.st_size, before.st_size);
+    struct rows_done done;
+    int rc = -1;
+    for (int i = 0; rc != 0; i++) {
+        refuse_from(i, false);
+        rc = rows_open(path, 100, NULL, NULL, &done, NULL);
+        armed = false;
+        assert_true(i < 20);
+        assert_int_equal(stat(path, &after), 0);
+        assert_int_equal(after.st_size, before.st_size);
+    }
 }
 
 /* ---- files ---- */

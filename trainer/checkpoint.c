@@ -6,11 +6,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <libgen.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,261 +17,107 @@
 #include "error.h"
 #include "folder.h"
 #include "merge.h"
+#include "own.h"
+#include "plural.h"
 
-/* Step of a folder named checkpoint-N, or 0. */
-static int64_t step_of(const char *name)
+void checkpoints_listen(struct checkpoints *c, void (*say)(void *user, const char *line),
+                        void *user)
 {
-    long long step = 0;
-    char rest = '\0';
-    return sscanf(name, "checkpoint-%lld%c", &step, &rest) == 1 && step > 0 ? step : 0;
+    char *line, *rest = c->notes;
+    c->say = say;
+    c->user = user;
+    while ((line = strsep(&rest, "\n")) != NULL)
+        if (*line != '\0')
+            say(user, line);
+    c->notes[0] = '\0';
 }
 
-/* Steps of all checkpoints in dir; returns how many were stored (at most `most`). */
-static size_t list_steps(const char *dir, int64_t *steps, size_t most)
+/* A line for whoever listens; before that it is kept. */
+static void note(struct checkpoints *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void note(struct checkpoints *c, const char *format, ...)
 {
-    size_t count = 0;
-    DIR *d = opendir(dir);
-    if (d == NULL)
+    char line[1200];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(line, sizeof line, format, ap);
+    va_end(ap);
+    const size_t used = strlen(c->notes);
+    if (c->say != NULL)
+        c->say(c->user, line);
+    else
+        snprintf(c->notes + used, sizeof c->notes - used, "%s\n", line);
+}
+
+/* Removes the oldest checkpoints until `keep` are left. One that cannot be removed stays and does not count
+ * from then on. */
+static void prune(struct checkpoints *c)
+{
+    char name[64];
+    int64_t oldest;
+    while ((int64_t)own_steps(c->out, c->stuck, &oldest) > c->keep) {
+        snprintf(name, sizeof name, "checkpoint-%lld", (long long)oldest);
+        if (own_remove(c->out, name, NULL) == 0)
+            continue;
+        c->stuck = oldest;
+        note(c, "%s", fail_text());
+    }
+}
+
+/* Whether OUT/NAME is there, be it a link to nothing. */
+static bool is_there(const char *out, const char *name)
+{
+    char path[4300];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", out, name);
+    return lstat(path, &info) == 0;
+}
+
+static int give_name(const char *out, const char *from, const char *to)
+{
+    char source[4300], target[4300];
+    snprintf(source, sizeof source, "%s/%s", out, from);
+    snprintf(target, sizeof target, "%s/%s", out, to);
+    if (rename(source, target) == 0)
         return 0;
-    for (const struct dirent *e; (e = readdir(d)) != NULL && count < most;) {
-        steps[count] = step_of(e->d_name);
-        count += steps[count] > 0;
-    }
-    closedir(d);
-    return count;
+    return fail(NJ_E_IO, "%s: cannot be renamed to %s: %s", source, to, strerror(errno));
 }
 
-/* Newest checkpoint of a step below `before`, or 0. */
-static int64_t newest_before(const char *dir, int64_t before)
+/* OUT/NAME is free afterwards: what is a run's own is removed, else it gets another name. */
+static int make_way(struct checkpoints *c, const char *name)
 {
-    int64_t steps[4096], last = 0;
-    const size_t count = list_steps(dir, steps, 4096);
-    for (size_t i = 0; i < count; i++)
-        last = steps[i] > last && steps[i] < before ? steps[i] : last;
-    return last;
-}
-
-static int64_t newest(const char *dir)
-{
-    return newest_before(dir, INT64_MAX);
-}
-
-/* A folder with its files, or a file. */
-static int remove_files(const char *dir)
-{
-    char path[8192];
-    int error = 0;
-    DIR *d = opendir(dir);
-    if (d == NULL)
-        return errno == ENOTDIR ? unlink(dir) : -1;
-    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
-        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlink(path) != 0)
-            error = errno;
-    }
-    closedir(d);
-    errno = error;
-    return error == 0 ? rmdir(dir) : -1;
-}
-
-/* Removes the oldest checkpoints until `keep` are left. Each gives up its name first: what is half
- * removed is no checkpoint, and goes with the leftovers of a run that was killed. */
-static int prune(const struct checkpoints *c)
-{
-    char path[4200], leaving[4300];
-    int64_t steps[4096];
-    size_t count = list_steps(c->out, steps, 4096);
-    for (; (int64_t)count > c->keep; count--) {
-        size_t oldest = 0;
-        for (size_t i = 1; i < count; i++)
-            oldest = steps[i] < steps[oldest] ? i : oldest;
-        snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)steps[oldest]);
-        snprintf(leaving, sizeof leaving, "%s.tmp-%d", path, (int)getpid());
-        if (rename(path, leaving) != 0 || remove_files(leaving) != 0)
-            return fail(NJ_E_IO, "%s: an old checkpoint cannot be removed: %s", path,
-                        strerror(errno));
-        steps[oldest] = steps[count - 1];
-    }
-    return 0;
-}
-
-/* With one of these a folder is a model, or adapters of one. */
-static const char *const marks[] = {"config.json", "adapter_config.json"};
-
-static bool is_mark(const char *name)
-{
-    return strcmp(name, marks[0]) == 0 || strcmp(name, marks[1]) == 0;
-}
-
-static bool holds(const char *dir, const char *name)
-{
-    char path[8192];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return access(path, F_OK) == 0;
-}
-
-/* resume: auto was asked for, but there is no checkpoint; then it starts a new run. */
-static int check_new(const char *out, bool resume)
-{
-    const bool model = holds(out, marks[0]);
-    if (resume && (model || holds(out, marks[1])) && holds(out, "receipt.json"))
-        return fail(NJ_E_ARG,
-                    "--resume auto: the run in %s is finished and has no checkpoint to go on from; "
-                    "name another --out, and to train its %s further --%s %s",
-                    out, model ? "model" : "adapters", model ? "student" : "adapter", out);
-    if (model || holds(out, marks[1]))
-        return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
-    if (newest(out) > 0)
-        return fail(
-            NJ_E_ARG,
-            "--out %s holds checkpoints of a run that was begun; go on with --resume auto or name "
-            "another folder",
-            out);
-    return 0;
-}
-
-static int check_resume(const char *dir)
-{
-    const int64_t inside = newest(dir);
-    if (access(dir, F_OK) != 0)
-        return fail(NJ_E_ARG,
-                    "--resume %s: no such folder; name a checkpoint (OUT/checkpoint-N, with its "
-                    "state.bin), or auto for the newest one of --out",
-                    dir);
-    if (holds(dir, "state.bin"))
+    char other[80];
+    if (own_remove(c->out, name, NULL) == 0)
         return 0;
-    if (inside > 0)
-        return fail(NJ_E_ARG, "--resume %s: the folder of a run; name %s/checkpoint-%lld in it",
-                    dir, dir, (long long)inside);
-    return fail(NJ_E_ARG,
-                "--resume %s: there is no state.bin in it; name a checkpoint that --save-every "
-                "wrote (OUT/checkpoint-N), or auto for the newest one of --out",
-                dir);
-}
-
-/* A checkpoint's settings against those of this run, line by line. A folder without them is left to
- * the reader of its state. */
-static int check_settings(const char *dir, const char *wanted, const char *otherwise)
-{
-    char path[8192], line[SETTINGS_BYTES];
-    snprintf(path, sizeof path, "%s/settings.txt", dir);
-    FILE *f = fopen(path, "r");
-    if (f == NULL)
-        return 0;
-    int err = 0;
-    while (!err && fgets(line, sizeof line, f) != NULL) {
-        const size_t length = strcspn(line, "\n"), now = strcspn(wanted, "\n");
-        if (length != now || strncmp(line, wanted, length) != 0)
-            err =
-                fail(NJ_E_ARG,
-                     "%s was made with %.*s, this run has %.*s; repeat the options of the run, or "
-                     "%s",
-                     dir, (int)length, line, (int)now, wanted, otherwise);
-        wanted += now + (wanted[now] == '\n');
-    }
-    fclose(f);
-    return err;
-}
-
-/* Whether dir is a folder in out, whatever both are called. */
-static bool lies_in(const char *dir, const char *out)
-{
-    char copy[4200], path[8400];
-    struct stat a, b;
-    snprintf(copy, sizeof copy, "%s", dir);
-    snprintf(path, sizeof path, "%s/%s", out, basename(copy));
-    return stat(dir, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
-int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
-{
-    const bool automatic = resume != NULL && strcmp(resume, "auto") == 0;
-    c->resume[0] = '\0';
-    if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
-        return fail(NJ_E_ARG, "--out: the path is too long; use a shorter one");
-    if (resume != NULL)
-        c->last = newest(out);
-    if (resume == NULL || (automatic && c->last == 0)) /* nothing to resume yet: auto starts */
-        return check_new(out, automatic);
-    if (automatic)
-        snprintf(c->resume, sizeof c->resume, "%s/checkpoint-%lld", out, (long long)c->last);
-    else if (snprintf(c->resume, sizeof c->resume, "%s", resume) >= (int)sizeof c->resume)
-        return fail(NJ_E_ARG, "--resume: the path is too long; use a shorter one");
-    const int err = automatic ? 0 : check_resume(c->resume);
-    return err || lies_in(c->resume, out) ? err : check_new(out, false);
-}
-
-bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes)
-{
-    char path[8192], line[SETTINGS_BYTES];
-    const size_t length = strlen(name);
-    bool found = false;
-    if (c->resume[0] == '\0')
-        return false;
-    snprintf(path, sizeof path, "%s/settings.txt", c->resume);
-    FILE *f = fopen(path, "r");
-    while (f != NULL && !found && fgets(line, sizeof line, f) != NULL) {
-        found = strncmp(line, name, length) == 0 && line[length] == ' ';
-        if (found)
-            snprintf(out, bytes, "%.*s", (int)strcspn(line + length + 1, "\n"), line + length + 1);
-    }
-    if (f != NULL)
-        fclose(f);
-    return found;
-}
-
-int checkpoints_check(const struct checkpoints *c)
-{
-    if (c->resume[0] == '\0')
-        return 0;
-    return check_settings(c->resume, c->settings,
-                          lies_in(c->resume, c->out) ? "name another --out" : "leave --resume out");
+    int n = 1;
+    do
+        snprintf(other, sizeof other, "%s.kept%d", name, n);
+    while (is_there(c->out, other) && ++n < 1000);
+    note(c, "%s; it is now %s", fail_text(), other);
+    return give_name(c->out, name, other);
 }
 
 /* The steps after it are done again, so their checkpoints would be in the way. */
 int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside)
 {
-    char path[4200], old[4300];
+    char name[64], old[80];
+    int err = 0;
     *aside = 0;
-    for (int64_t n; (n = newest(c->out)) > step; (*aside)++) {
-        snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)n);
-        snprintf(old, sizeof old, "%s.old", path);
-        remove_files(old);
-        if (rename(path, old) != 0)
-            return fail(NJ_E_IO, "%s: cannot be renamed: %s", path, strerror(errno));
+    for (int64_t n; !err && (n = own_newest(c->out, INT64_MAX)) > step; *aside += !err) {
+        snprintf(name, sizeof name, "checkpoint-%lld", (long long)n);
+        snprintf(old, sizeof old, "%s.old", name);
+        err = make_way(c, old);
+        if (!err)
+            err = give_name(c->out, name, old);
     }
-    c->last = newest(c->out);
-    return prune(c); /* a kill may have come before that */
-}
-
-int64_t checkpoints_other(const struct checkpoints *c)
-{
-    char copy[4200];
-    snprintf(copy, sizeof copy, "%s", c->resume);
-    const int64_t step = step_of(basename(copy));
-    return newest_before(c->out, step > 0 ? step : INT64_MAX);
+    if (err)
+        return err;
+    c->last = own_newest(c->out, INT64_MAX);
+    prune(c); /* a kill may have come before that */
+    return 0;
 }
 
 /* ---- what a killed run left ---- */
-
-/* The number after "NAME.tmp-" if NAME is what a run publishes whole, else 0. */
-static long writer_of(const char *entry)
-{
-    static const char *const names[] = {"best.new", "final", "merged", "receipt.json", "probe"};
-    char name[256];
-    const char *dot = strstr(entry, ".tmp-");
-    if (dot == NULL || (size_t)(dot - entry) >= sizeof name)
-        return 0;
-    snprintf(name, sizeof name, "%.*s", (int)(dot - entry), entry);
-    bool known = step_of(name) > 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        known = known || strcmp(name, names[i]) == 0;
-    const char *digits = dot + strlen(".tmp-");
-    if (!known || *digits == '\0' || digits[strspn(digits, "0123456789")] != '\0')
-        return 0;
-    return strtol(digits, NULL, 10);
-}
 
 /* This process has no such folders yet, but in a container an earlier one may have had its number. */
 static bool is_running(long pid)
@@ -280,44 +125,49 @@ static bool is_running(long pid)
     return pid != (long)getpid() && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
 }
 
-static int remove_leftovers(const char *out)
+struct leftovers {
+    struct checkpoints *c;
+    int removed;
+};
+
+static void remove_leftover(void *user, const char *name, long pid)
 {
-    char path[8192];
-    int removed = 0;
-    DIR *d = opendir(out);
-    if (d == NULL)
-        return 0;
-    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
-        const long pid = writer_of(e->d_name);
-        snprintf(path, sizeof path, "%s/%s", out, e->d_name);
-        if (pid > 0 && !is_running(pid))
-            removed += remove_files(path) == 0;
-    }
-    closedir(d);
-    return removed;
+    struct leftovers *l = user;
+    if (!is_running(pid) && own_remove(l->c->out, name, &l->removed) != 0)
+        note(l->c, "%s", fail_text());
+}
+
+static void remove_old(struct leftovers *l, const char *name)
+{
+    if (own_remove(l->c->out, name, &l->removed) != 0)
+        note(l->c, "%s", fail_text());
 }
 
 /* Ended between two renames: best.new is whole and the newer one. */
-static int settle_best(const char *out)
+static void settle_best(struct leftovers *l)
 {
-    char path[4200], fresh[4200], old[4200];
-    snprintf(path, sizeof path, "%s/best", out);
-    snprintf(fresh, sizeof fresh, "%s/best.new", out);
-    snprintf(old, sizeof old, "%s/best.old", out);
-    if (access(path, F_OK) != 0 && rename(fresh, path) != 0)
-        (void)rename(old, path);
-    return (remove_files(fresh) == 0) + (remove_files(old) == 0);
+    static const char *const whole[] = {"best.new", "best.old"};
+    const char *out = l->c->out;
+    for (int i = 0; i < 2 && !is_there(out, "best"); i++)
+        if (own_is_checkpoint(out, whole[i]))
+            (void)give_name(out, whole[i], "best");
+    for (int i = 0; i < 2; i++)
+        remove_old(l, whole[i]);
 }
 
-int checkpoints_begin(struct checkpoints *c, int *removed)
+int checkpoints_begin(struct checkpoints *c)
 {
-    *removed = 0;
+    struct leftovers l = {.c = c};
     const int err = folder_make(c->out, c->before, sizeof c->before);
     if (err)
         return err;
     if (access(c->out, W_OK | X_OK) != 0)
         return fail(NJ_E_IO, "%s: cannot be written: %s", c->out, strerror(errno));
-    *removed = remove_leftovers(c->out) + settle_best(c->out);
+    own_each_partial(c->out, remove_leftover, &l);
+    settle_best(&l);
+    if (l.removed > 0)
+        note(c, "%s: removed %d leftover%s of a run that was killed", c->out, l.removed,
+             plural(l.removed));
     return 0;
 }
 
@@ -332,7 +182,7 @@ static int write_settings(const char *dir, const char *settings)
 {
     char path[8192];
     snprintf(path, sizeof path, "%s/settings.txt", dir);
-    FILE *f = fopen(path, "w");
+    FILE *f = fopen(path, "wx");
     const int failed = f == NULL || fputs(settings, f) < 0;
     if ((f != NULL && fclose(f) != 0) || failed)
         return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
@@ -367,31 +217,36 @@ int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
     if (err)
         return err;
     c->last = step;
-    return prune(c);
+    prune(c);
+    return 0;
 }
 
 /* At every moment the last best is there, as best or as best.old; leftovers of a run that was ended
  * in between go first. */
-int checkpoints_save_best(const struct checkpoints *c, struct engine *e, int64_t step,
+int checkpoints_save_best(struct checkpoints *c, struct engine *e, int64_t step,
                           const struct data_state *data)
 {
-    char path[4200], fresh[4200], old[4200];
-    snprintf(path, sizeof path, "%s/best", c->out);
+    char fresh[4200];
     snprintf(fresh, sizeof fresh, "%s/best.new", c->out);
-    snprintf(old, sizeof old, "%s/best.old", c->out);
-    remove_files(fresh);
-    const int err = save_folder(c, fresh, e, step, data);
-    if (err)
-        return err;
-    if (access(path, F_OK) == 0) {
-        remove_files(old);
-        if (rename(path, old) != 0)
-            return fail(NJ_E_IO, "%s: cannot be replaced: %s", path, strerror(errno));
+    int err = make_way(c, "best.new");
+    if (!err)
+        err = save_folder(c, fresh, e, step, data);
+    if (!err && is_there(c->out, "best")) {
+        err = make_way(c, "best.old");
+        if (!err)
+            err = give_name(c->out, "best", "best.old");
     }
-    if (rename(fresh, path) != 0)
-        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-    remove_files(old);
-    return 0;
+    if (!err)
+        err = give_name(c->out, "best.new", "best");
+    if (!err && own_remove(c->out, "best.old", NULL) != 0)
+        note(c, "%s", fail_text());
+    return err;
+}
+
+/* With one of these a folder is a model, or adapters of one. */
+static bool is_mark(const char *name)
+{
+    return strcmp(name, "config.json") == 0 || strcmp(name, "adapter_config.json") == 0;
 }
 
 /* What marks a folder goes last. */
@@ -435,10 +290,10 @@ int checkpoints_finish(struct checkpoints *c, struct engine *e)
     return err;
 }
 
-int checkpoints_merge(const struct checkpoints *c, const char *base, size_t *merged)
+int checkpoints_merge(struct checkpoints *c, const char *base, size_t *merged)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/merged", c->out);
-    remove_files(path);
-    return merge_adapters(base, c->out, path, merged);
+    const int err = make_way(c, "merged");
+    return err ? err : merge_adapters(base, c->out, path, merged);
 }

@@ -22,14 +22,22 @@ struct checkpoints {
     char settings[SETTINGS_BYTES]; /* lines "name value" */
     char resume[4200];             /* the one to go on from, or "" */
     char before[4096];             /* folder that was there before checkpoints_begin(), or "" */
+    bool again;                    /* OUT holds a run that this one goes on with, or starts over */
+    int64_t stuck;                 /* checkpoints up to this step cannot be removed */
+    char notes[4096];              /* lines that nobody has heard yet */
+    void (*say)(void *user, const char *line);
+    void *user;
 };
 
 /* Whether OUT may take a new run (it must not hold a run or a model) or, with resume ("auto" or a
  * folder), one that goes on; sets c->resume. Writes nothing. */
 int checkpoints_open(struct checkpoints *c, const char *out, const char *resume);
 /* Makes OUT and those above it where they are absent, and removes what a run that was killed has left
- * half-written in it; *removed: how many folders and files that were. */
-int checkpoints_begin(struct checkpoints *c, int *removed);
+ * half-written in it. */
+int checkpoints_begin(struct checkpoints *c);
+/* Who hears of what is removed, or cannot be; what was to be said before that is said at once. */
+void checkpoints_listen(struct checkpoints *c, void (*say)(void *user, const char *line),
+                        void *user);
 /* What c->resume has under NAME in its settings; false without one or without it. */
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes);
 /* Whether the run that c->resume belongs to had c->settings. */
@@ -44,13 +52,14 @@ void checkpoints_close(struct checkpoints *c);
 /* Saves step N and removes what is older than the newest `keep`. */
 int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
                      const struct data_state *data);
-/* Saves step N as OUT/best, in place of what was there. */
-int checkpoints_save_best(const struct checkpoints *c, struct engine *e, int64_t step,
+/* Saves step N as OUT/best, in place of what was there. What has a name of these and is no run's is not
+ * removed, but gets another name. */
+int checkpoints_save_best(struct checkpoints *c, struct engine *e, int64_t step,
                           const struct data_state *data);
 /* The final model: into a temporary folder, then file by file into OUT. */
 int checkpoints_finish(struct checkpoints *c, struct engine *e);
 /* The model of `base` with the final adapters in its weights as OUT/merged, in place of an earlier
  * one; *merged: how many adapters that were. */
-int checkpoints_merge(const struct checkpoints *c, const char *base, size_t *merged);
+int checkpoints_merge(struct checkpoints *c, const char *base, size_t *merged);
 
 #endif

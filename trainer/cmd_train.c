@@ -34,30 +34,16 @@ static int64_t steps_of_epochs(const struct run *r)
     return steps < 1 ? 1 : (int64_t)steps;
 }
 
-/* Takes the folder to write, before anything that takes time, and before --log, which may lie in it;
- * *removed: leftovers that were in it. */
-static int take_output(struct checkpoints *c, const struct settings *s, int *removed)
+/* Takes the folder to write, before anything that takes time, and before --log, which may lie in it. */
+static int take_output(struct checkpoints *c, const struct settings *s)
 {
-    *removed = 0;
     if (s->out == NULL)
         return 0;
     int err = checkpoints_open(c, s->out, s->resume);
     if (err)
         return err;
-    err = s->dry_run ? folder_check_place(s->out) : checkpoints_begin(c, removed);
+    err = s->dry_run ? folder_check_place(s->out) : checkpoints_begin(c);
     return err ? fail(err, "--out %s", fail_text()) : 0;
-}
-
-static int check_merged(const struct run *r)
-{
-    char merged[PATH_BYTES + 8];
-    if (r->s->dry_run)
-        return 0;
-    /* A run that goes on replaces its own; a new one has none, so what is there is not its own. */
-    if (!r->s->merge || r->checkpoints.last > 0)
-        return 0;
-    snprintf(merged, sizeof merged, "%s/merged", r->s->out);
-    return folder_check_output(merged);
 }
 
 static int open_inputs(struct run *r, const char *command)
@@ -359,6 +345,22 @@ static int go_on(struct run *r, int64_t *first)
     return 0;
 }
 
+/* Those of a run in OUT, which this one goes on with or starts over, are kept. */
+static int open_rows(struct run *r, int64_t first)
+{
+    char text[2 * PATH_BYTES + 200];
+    struct rows_done done;
+    const int64_t keep = !r->checkpoints.again ? ROWS_NEW : first > 0 ? first : ROWS_NONE;
+    int err = metrics_open(&r->metrics, r->s->out, keep, &done);
+    if (!err && *rows_text(r->metrics.path, &done, text, sizeof text) != '\0')
+        progress_say(&r->progress, "%s", text);
+    if (!err)
+        err = sample_log_open(&r->samples, r->s->out, keep, &done);
+    if (!err && *rows_text(r->samples.path, &done, text, sizeof text) != '\0')
+        progress_say(&r->progress, "%s", text);
+    return err;
+}
+
 static int start_or_resume(struct run *r, int64_t *first)
 {
     put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
@@ -374,10 +376,7 @@ static int start_or_resume(struct run *r, int64_t *first)
     r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
     const struct step_flops flops = engine_flops(r->engine);
     r->metrics.ideal = mfu_ideal(nj_context_device(r->ctx), r->options.dtype, &flops);
-    const int64_t keep = *first > 0 ? *first : -1;
-    err = metrics_open(&r->metrics, r->s->out, keep);
-    if (!err)
-        err = sample_log_open(&r->samples, r->s->out, keep);
+    err = open_rows(r, *first);
     if (!err && r->s->report_to == REPORT_TENSORBOARD)
         err = events_open(&r->metrics.events, r->s->out, *first > 0 ? *first + 1 : 0);
     return err;
@@ -438,21 +437,16 @@ static int train(const struct settings *s, const struct command_info *c)
     struct outcome o;
     struct checkpoints checkpoints = {.keep = s->keep};
     int64_t first = 0;
-    int removed;
     int err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
     if (!err)
-        err = take_output(&checkpoints, s, &removed);
+        err = take_output(&checkpoints, s);
     if (err)
         return err;
     if (!s->dry_run)
         pipes_may_close();
     err = run_open(&r, s);
     r.checkpoints = checkpoints;
-    if (removed > 0)
-        progress_say(&r.progress, "%s: removed %d leftover%s of a run that was killed", s->out,
-                     removed, plural(removed));
-    if (!err)
-        err = check_merged(&r);
+    checkpoints_listen(&r.checkpoints, run_say, &r);
     if (!err)
         err = open_inputs(&r, c->name);
     if (!err)

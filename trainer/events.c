@@ -6,6 +6,7 @@
 #include "events.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -89,6 +90,30 @@ static int put_event(struct events *e, int64_t step, int field, const void *data
     return written ? 0 : fail(NJ_E_IO, "%s: cannot be written: %s", e->path, strerror(errno));
 }
 
+/* A file of a new name in e->path, a folder and no link to one; e->path is that of the file then. */
+static int open_new(struct events *e, const char *host)
+{
+    const size_t length = strlen(e->path);
+    const int at = open(e->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = -1;
+    if (at < 0)
+        return fail(NJ_E_IO, "%s: not a folder, or a link to one: %s; move it away", e->path,
+                    strerror(errno));
+    for (int n = 0; n < 100 && fd < 0 && (n == 0 || errno == EEXIST); n++) {
+        snprintf(e->path + length, sizeof e->path - length, "/events.out.tfevents.%lld.%s.%ld.%d",
+                 (long long)time(NULL), host, (long)getpid(), n);
+        fd = openat(at, e->path + length + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    const int error = errno;
+    close(at);
+    if (fd < 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", e->path, strerror(error));
+    e->file = fdopen(fd, "wb");
+    if (e->file == NULL)
+        close(fd);
+    return e->file != NULL ? 0 : fail(NJ_E_NOMEM, "out of memory for %s", e->path);
+}
+
 int events_open(struct events *e, const char *dir, int64_t first)
 {
     static const char version[] = "brain.Event:2";
@@ -100,14 +125,10 @@ int events_open(struct events *e, const char *dir, int64_t first)
         return fail(NJ_E_IO, "%s: %s", e->path, strerror(errno));
     if (gethostname(host, sizeof host - 1) != 0)
         snprintf(host, sizeof host, "host");
-    for (int n = 0; n < 100 && e->file == NULL && (n == 0 || errno == EEXIST); n++) {
-        snprintf(e->path, sizeof e->path, "%s/runs/events.out.tfevents.%lld.%s.%ld.%d", dir,
-                 (long long)time(NULL), host, (long)getpid(), n);
-        e->file = fopen(e->path, "wbx");
-    }
-    if (e->file == NULL)
-        return fail(NJ_E_IO, "%s: cannot be written: %s", e->path, strerror(errno));
-    int err = put_event(e, first, EVENT_VERSION, version, sizeof version - 1);
+    int err = open_new(e, host);
+    if (err)
+        return err;
+    err = put_event(e, first, EVENT_VERSION, version, sizeof version - 1);
     size_t n = put_key(start, SESSION_STATUS, WIRE_VARINT);
     n += put_varint(start + n, SESSION_START);
     if (!err && first > 0)

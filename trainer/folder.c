@@ -179,15 +179,24 @@ int folder_copy(const char *from, const char *to, const char *name)
     return access(source, F_OK) == 0 ? copy_file(source, target) : NJ_OK;
 }
 
+static const char *const side_files[] = {
+    "tokenizer.json",      "tokenizer_config.json",   "vocab.json",
+    "merges.txt",          "special_tokens_map.json", "generation_config.json",
+    "chat_template.jinja", "chat_template.json",      "added_tokens.json",
+    "tokenizer.model"};
+
+bool folder_is_side_file(const char *name)
+{
+    for (size_t i = 0; i < sizeof side_files / sizeof *side_files; i++)
+        if (strcmp(name, side_files[i]) == 0)
+            return true;
+    return false;
+}
+
 int folder_copy_tokenizer(const char *from, const char *to)
 {
-    static const char *const names[] = {
-        "tokenizer.json",      "tokenizer_config.json",   "vocab.json",
-        "merges.txt",          "special_tokens_map.json", "generation_config.json",
-        "chat_template.jinja", "chat_template.json",      "added_tokens.json",
-        "tokenizer.model"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        int rc = folder_copy(from, to, names[i]);
+    for (size_t i = 0; i < sizeof side_files / sizeof *side_files; i++) {
+        int rc = folder_copy(from, to, side_files[i]);
         if (rc)
             return rc;
     }

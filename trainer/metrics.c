@@ -6,9 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "error.h"
 
@@ -22,31 +20,6 @@ static void best_add(struct best *b, int64_t step, double loss)
         *b = (struct best){.step = step, .loss = x, .known = true};
 }
 
-/* A row starts {"step": N, so no JSON reader is needed. */
-int rows_keep(const char *path, int64_t resumed, void (*kept)(void *user, const char *row),
-              void *user)
-{
-    FILE *f = fopen(path, "r+");
-    if (f == NULL)
-        return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
-    char *row = NULL;
-    size_t capacity = 0;
-    off_t keep = 0;
-    long long step = 0;
-    ssize_t n;
-    for (; (n = getline(&row, &capacity, f)) > 0; keep += n) {
-        if (row[n - 1] != '\n' || sscanf(row, "{\"step\": %lld", &step) != 1 || step > resumed)
-            break;
-        if (kept != NULL)
-            kept(user, row);
-    }
-    free(row);
-    /* A row that could not be read, for want of memory, say, is none to cut off. */
-    const int failed = (n < 0 && !feof(f)) || ftruncate(fileno(f), keep) != 0;
-    fclose(f);
-    return failed ? fail(NJ_E_IO, "%s: %s", path, strerror(errno)) : 0;
-}
-
 static void best_of_row(void *best, const char *row)
 {
     long long step;
@@ -55,15 +28,10 @@ static void best_of_row(void *best, const char *row)
         best_add(best, step, loss);
 }
 
-int metrics_open(struct metrics *m, const char *dir, int64_t resumed)
+int metrics_open(struct metrics *m, const char *dir, int64_t resumed, struct rows_done *done)
 {
     snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", dir);
-    const int err = rows_keep(m->path, resumed, best_of_row, &m->best);
-    if (err)
-        return err;
-    m->file = fopen(m->path, "a");
-    return m->file == NULL ? fail(NJ_E_IO, "%s: cannot be written: %s", m->path, strerror(errno))
-                           : 0;
+    return rows_open(m->path, resumed, best_of_row, &m->best, done, &m->file);
 }
 
 int metrics_close(struct metrics *m)

@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "events.h"
 #include "mfu.h"
+#include "rows.h"
 
 /* The lowest held-out loss so far. */
 struct best {
@@ -30,14 +31,8 @@ struct metrics {
     struct events events;       /* opened by the caller, or all zero */
 };
 
-/* Cuts a file of rows {"step": N, ...} off at the first row of a step after `resumed` (from a run
- * that went further; -1: all go), or that is not whole. kept, if not NULL, sees the rows that stay.
- * No file is as good as an empty one. */
-int rows_keep(const char *path, int64_t resumed, void (*kept)(void *user, const char *row),
-              void *user);
-
-/* Opens DIR/metrics.jsonl and keeps its rows up to `resumed`; they say what is best so far. */
-int metrics_open(struct metrics *m, const char *dir, int64_t resumed);
+/* Opens DIR/metrics.jsonl and keeps its rows up to `resumed` (rows.h); they say what is best so far. */
+int metrics_open(struct metrics *m, const char *dir, int64_t resumed, struct rows_done *done);
 /* Closes the event file, too. */
 int metrics_close(struct metrics *m);
 /* Each row is flushed; NJ_E_IO names the file. */

@@ -5,15 +5,18 @@
 #include "progress.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "error.h"
+#include "own.h"
 
 static const double REWRITE_SECONDS = 0.1;
 
@@ -51,6 +54,23 @@ static FILE *screen(const struct progress *p)
     return p->json ? stderr : stdout;
 }
 
+/* A character device, /dev/null for one, holds nothing that could be lost. */
+static int open_log(struct progress *p)
+{
+    struct stat info;
+    int fd, err = 0;
+    if (stat(p->log_path, &info) != 0 || !S_ISCHR(info.st_mode))
+        err = own_open(p->log_path, O_WRONLY | O_APPEND | O_CREAT, &fd);
+    else if ((fd = open(p->log_path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC)) < 0)
+        err = fail(NJ_E_IO, "%s: cannot be written: %s", p->log_path, strerror(errno));
+    if (err)
+        return fail(err, "--log %s", fail_text());
+    p->log = fdopen(fd, "a");
+    if (p->log == NULL)
+        close(fd);
+    return p->log != NULL ? 0 : fail(NJ_E_NOMEM, "out of memory for --log %s", p->log_path);
+}
+
 int progress_open(struct progress *p, const char *log_path, bool json)
 {
     memset(p, 0, sizeof *p);
@@ -62,10 +82,7 @@ int progress_open(struct progress *p, const char *log_path, bool json)
         return 0;
     p->log_path = log_path;
     p->log_new = access(log_path, F_OK) != 0;
-    p->log = fopen(log_path, "a");
-    if (p->log == NULL)
-        return fail(NJ_E_IO, "--log %s: cannot be written: %s", log_path, strerror(errno));
-    return 0;
+    return open_log(p);
 }
 
 int progress_check(const struct progress *p)

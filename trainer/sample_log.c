@@ -10,7 +10,6 @@
 
 #include "error.h"
 #include "json_text.h"
-#include "metrics.h"
 #include "unicode.h"
 
 int sample_log_prompts(struct sample_log *l, const struct settings *s, const struct tokenizer *t,
@@ -37,15 +36,12 @@ int sample_log_prompts(struct sample_log *l, const struct settings *s, const str
     return 0;
 }
 
-int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed)
+int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed, struct rows_done *done)
 {
     snprintf(l->path, sizeof l->path, "%s/samples.jsonl", dir);
-    const int err = rows_keep(l->path, resumed, NULL, NULL);
-    if (err || l->count == 0)
-        return err;
-    l->file = fopen(l->path, "a");
-    return l->file != NULL ? 0
-                           : fail(NJ_E_IO, "%s: cannot be written: %s", l->path, strerror(errno));
+    const int err = rows_open(l->path, resumed, NULL, NULL, done, l->count > 0 ? &l->file : NULL);
+    done->missing = 0; /* not every step has a sample */
+    return err;
 }
 
 /* The first `most` code points of a text on one line: what is no sign of its own is a space, and

@@ -7,6 +7,7 @@
 #define NOJIT_TRAINER_SAMPLE_LOG_H
 
 #include "progress.h"
+#include "rows.h"
 #include "sample.h"
 #include "settings.h"
 
@@ -26,8 +27,8 @@ struct sample_log {
 /* Encodes the prompts, so that one that cannot be continued ends the run before it starts. */
 int sample_log_prompts(struct sample_log *l, const struct settings *s, const struct tokenizer *t,
                        int seq_len);
-/* Opens DIR/samples.jsonl; rows of steps after `resumed` are dropped. */
-int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed);
+/* Opens DIR/samples.jsonl and keeps its rows up to `resumed` (rows.h). */
+int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed, struct rows_done *done);
 /* A row and a line of the terminal for each prompt. */
 int sample_log_write(struct sample_log *l, const struct sampling *how, int64_t step,
                      struct progress *p);

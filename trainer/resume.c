@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * resume.c: whether OUT takes a new run, or one that goes on, and from which checkpoint; see checkpoint.h.
+ */
+#include "checkpoint.h"
+
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "own.h"
+
+static bool holds(const char *dir, const char *name)
+{
+    char path[8192];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+/* resume: auto was asked for, but there is no checkpoint; then it starts a new run. */
+static int check_model(const char *out, bool resume)
+{
+    const bool model = holds(out, "config.json"), adapters = holds(out, "adapter_config.json");
+    if (resume && (model || adapters) && holds(out, "receipt.json"))
+        return fail(NJ_E_ARG,
+                    "--resume auto: the run in %s is finished and has no checkpoint to go on from; "
+                    "name another --out, and to train its %s further --%s %s",
+                    out, model ? "model" : "adapters", model ? "student" : "adapter", out);
+    if (model || adapters)
+        return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
+    if (own_newest(out, INT64_MAX) > 0)
+        return fail(
+            NJ_E_ARG,
+            "--out %s holds checkpoints of a run that was begun; go on with --resume auto or name "
+            "another folder",
+            out);
+    return 0;
+}
+
+static int check_resume(const char *dir)
+{
+    const int64_t inside = own_newest(dir, INT64_MAX);
+    if (access(dir, F_OK) != 0)
+        return fail(NJ_E_ARG,
+                    "--resume %s: no such folder; name a checkpoint (OUT/checkpoint-N, with its "
+                    "state.bin), or auto for the newest one of --out",
+                    dir);
+    if (holds(dir, "state.bin"))
+        return 0;
+    if (inside > 0)
+        return fail(NJ_E_ARG, "--resume %s: the folder of a run; name %s/checkpoint-%lld in it",
+                    dir, dir, (long long)inside);
+    return fail(NJ_E_ARG,
+                "--resume %s: there is no state.bin in it; name a checkpoint that --save-every "
+                "wrote (OUT/checkpoint-N), or auto for the newest one of --out",
+                dir);
+}
+
+/* A checkpoint's settings against those of this run, line by line. A folder without them is left to
+ * the reader of its state. */
+static int check_settings(const char *dir, const char *wanted, const char *otherwise)
+{
+    char path[8192], line[SETTINGS_BYTES];
+    snprintf(path, sizeof path, "%s/settings.txt", dir);
+    FILE *f = fopen(path, "r");
+    if (f == NULL)
+        return 0;
+    int err = 0;
+    while (!err && fgets(line, sizeof line, f) != NULL) {
+        const size_t length = strcspn(line, "\n"), now = strcspn(wanted, "\n");
+        if (length != now || strncmp(line, wanted, length) != 0)
+            err =
+                fail(NJ_E_ARG,
+                     "%s was made with %.*s, this run has %.*s; repeat the options of the run, or "
+                     "%s",
+                     dir, (int)length, line, (int)now, wanted, otherwise);
+        wanted += now + (wanted[now] == '\n');
+    }
+    fclose(f);
+    return err;
+}
+
+/* Whether dir is a folder in out, whatever both are called. */
+static bool lies_in(const char *dir, const char *out)
+{
+    char copy[4200], path[8400];
+    struct stat a, b;
+    snprintf(copy, sizeof copy, "%s", dir);
+    snprintf(path, sizeof path, "%s/%s", out, basename(copy));
+    return stat(dir, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
+{
+    const bool automatic = resume != NULL && strcmp(resume, "auto") == 0;
+    c->resume[0] = '\0';
+    if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
+        return fail(NJ_E_ARG, "--out: the path is too long; use a shorter one");
+    if (resume != NULL)
+        c->last = own_newest(out, INT64_MAX);
+    if (resume == NULL || (automatic && c->last == 0)) { /* nothing to resume yet: auto starts */
+        c->again = automatic && own_is_begun(out);
+        const int err = check_model(out, automatic);
+        return err ? err : c->again ? own_check_again(out) : own_check_new(out);
+    }
+    if (automatic)
+        snprintf(c->resume, sizeof c->resume, "%s/checkpoint-%lld", out, (long long)c->last);
+    else if (snprintf(c->resume, sizeof c->resume, "%s", resume) >= (int)sizeof c->resume)
+        return fail(NJ_E_ARG, "--resume: the path is too long; use a shorter one");
+    int err = automatic ? 0 : check_resume(c->resume);
+    if (err)
+        return err;
+    c->again = lies_in(c->resume, out);
+    if (c->again)
+        return own_check_again(out);
+    err = check_model(out, false);
+    return err ? err : own_check_new(out);
+}
+
+bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes)
+{
+    char path[8192], line[SETTINGS_BYTES];
+    const size_t length = strlen(name);
+    bool found = false;
+    if (c->resume[0] == '\0')
+        return false;
+    snprintf(path, sizeof path, "%s/settings.txt", c->resume);
+    FILE *f = fopen(path, "r");
+    while (f != NULL && !found && fgets(line, sizeof line, f) != NULL) {
+        found = strncmp(line, name, length) == 0 && line[length] == ' ';
+        if (found)
+            snprintf(out, bytes, "%.*s", (int)strcspn(line + length + 1, "\n"), line + length + 1);
+    }
+    if (f != NULL)
+        fclose(f);
+    return found;
+}
+
+int checkpoints_check(const struct checkpoints *c)
+{
+    if (c->resume[0] == '\0')
+        return 0;
+    return check_settings(c->resume, c->settings,
+                          lies_in(c->resume, c->out) ? "name another --out" : "leave --resume out");
+}
+
+int64_t checkpoints_other(const struct checkpoints *c)
+{
+    char copy[4200];
+    snprintf(copy, sizeof copy, "%s", c->resume);
+    const int64_t step = own_step(basename(copy));
+    return own_newest(c->out, step > 0 ? step : INT64_MAX);
+}

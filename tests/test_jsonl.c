@@ -75,6 +75,21 @@ static const struct {
      "\"content\": \" yo \"}], \"prompt\": \"x\"}",
      "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nhi<|eot_id|>"
      "<|start_header_id|>assistant<|end_header_id|>\n\n{yo<|eot_id|>}<|end_of_text|>"},
+    /* What no field asks for may be beyond any type. */
+    {"qwen2",
+     "{\"id\": 18446744073709551615, \"text\": \"a\", \"x\": [-9e999, 1e-999, "
+     "123456789012345678901234567890, "
+     "\"1e999\"]}",
+     "a{<|endoftext|>}"},
+    {"qwen2", "\xef\xbb\xbf{\"text\": \"ab\"}\n{\"text\": \"\xef\xbb\xbf\"}",
+     "ab{<|endoftext|>}\xef{\xbb\xbf<|endoftext|>}"},
+    {"qwen2", "\xef\xbb\xbf\n{\"text\": \"ab\"}", "ab{<|endoftext|>}"},
+    /* Halves of a pair, alone, in the wrong order and before other escapes; a backslash before a u. */
+    {"qwen2", "{\"prompt\": \"a\", \"completion\": \"\\ud800b\\udc00\\ud83d\\n\"}",
+     "a{\xef\xbf\xbd"
+     "b\xef\xbf\xbd\xef\xbf\xbd\n<|endoftext|>}"},
+    {"qwen2", "{\"prompt\": \"\\uD83D\\uDE00\", \"completion\": \"\\udbff\\\\ud800\\\"\"}",
+     "\xf0\x9f\x98\x80{\xef\xbf\xbd\\ud800\"<|endoftext|>}"},
 };
 enum { DOCUMENTS = sizeof documents / sizeof *documents };
 
@@ -148,6 +163,12 @@ static const struct {
      "r.jsonl:1: no turn of messages is the assistant's"},
     {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"tool\", \"content\": \"a\"}]}",
      "r.jsonl:1: a role of messages must be"},
+    {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"assistant\\u0000x\", \"content\": \"a\"}]}",
+     "r.jsonl:1: a role of messages must be"},
+    {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n\xef\xbb\xbf{\"text\": \"a\"}", "r.jsonl:2: column"},
+    {"qwen2", NULL, NULL, "{\"text\": 18446744073709551615}", "r.jsonl:1: text must be a string"},
+    {"qwen2", NULL, NULL, "{\"text\": \"\\ud80\"}", "r.jsonl:1: column"},
+    {"qwen2", NULL, NULL, "{\"text\": \"a\", \"x\": 1e}", "r.jsonl:1: column"},
     {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"user\", \"content\": []}]}",
      "r.jsonl:1: content of messages must be a string"},
     {"gpt2", NULL, NULL, "{\"messages\": []}", "r.jsonl:1: messages: "},

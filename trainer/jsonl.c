@@ -14,7 +14,11 @@
 #include "error.h"
 #include "json_text.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <float.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,9 +127,11 @@ static int add_turn(struct reader *r, const json_t *turn, size_t *begin, bool *s
     static const char *const roles[] = {"system", "user", "assistant"};
     const struct chat_format *f = r->chat;
     const char *role = json_string_value(json_object_get(turn, "role"));
+    const size_t role_bytes = json_string_length(json_object_get(turn, "role"));
     const json_t *content = json_object_get(turn, "content");
     int known = 0;
-    while (role && known < 3 && strcmp(role, roles[known]) != 0)
+    while (role && known < 3 &&
+           (strlen(roles[known]) != role_bytes || memcmp(role, roles[known], role_bytes) != 0))
         known++;
     if (!role || known == 3)
         return bad_line(r, "a role of messages must be system, user or assistant");
@@ -207,16 +213,84 @@ static int add_document(struct reader *r, const json_t *object)
     return NJ_OK;
 }
 
+/* What Python reads and Jansson refuses: a number that is too large, of which 0 stays, as no field that
+ * counts is a number; half of a surrogate pair, in whose place U+FFFD comes. Lengths stay. */
+static void mend_number(char *text, size_t bytes)
+{
+    errno = 0;
+    const bool whole = strspn(text, "+-0123456789") >= bytes;
+    const double value = strtod(text, NULL);
+    if (whole)
+        (void)strtoll(text, NULL, 10);
+    if (whole ? errno != ERANGE : fabs(value) <= DBL_MAX)
+        return;
+    memset(text, ' ', bytes);
+    text[0] = '0';
+}
+
+/* The value of \uXXXX, or -1. */
+static long escaped(const char *text)
+{
+    char digits[5] = "", *end;
+    if (text[0] != '\\' || text[1] != 'u')
+        return -1;
+    strncpy(digits, text + 2, 4);
+    const long value = strtol(digits, &end, 16);
+    return end == digits + 4 && isxdigit((unsigned char)digits[0]) ? value : -1;
+}
+
+/* text: at a backslash within a string. Returns how many bytes belong together. */
+static size_t mend_escape(char *text)
+{
+    const long first = escaped(text);
+    const bool high = first >= 0xd800 && first < 0xdc00;
+    const long second = high ? escaped(text + 6) : -1;
+    if (second >= 0xdc00 && second < 0xe000)
+        return 12;
+    if (first >= 0xd800 && first < 0xe000)
+        memcpy(text + 2, "fffd", 4);
+    return text[1] == '\0' ? 1 : 2;
+}
+
+static void mend(char *line)
+{
+    bool string = false;
+    for (size_t i = 0; line[i] != '\0';) {
+        const size_t number = string ? 0 : strspn(line + i, "0123456789+-.eE");
+        if (number > 0)
+            mend_number(line + i, number);
+        string = string != (line[i] == '"');
+        i += number > 0 ? number : string && line[i] == '\\' ? mend_escape(line + i) : 1;
+    }
+}
+
+/* A line that Jansson refuses is mended and read again. */
+static json_t *read_object(const char *line, size_t bytes, json_error_t *error)
+{
+    json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL, error);
+    char *copy = object ? NULL : malloc(bytes + 1);
+    if (!copy)
+        return object;
+    memcpy(copy, line, bytes);
+    copy[bytes] = '\0';
+    mend(copy);
+    object = json_loadb(copy, bytes, JSON_ALLOW_NUL, error);
+    free(copy);
+    return object;
+}
+
 static int add_line(struct reader *r, const char *line, size_t bytes)
 {
-    size_t blank = 0;
+    static const char mark[] = "\xef\xbb\xbf"; /* of byte order, which Windows puts before a text */
+    const size_t marked = r->line == 1 && bytes >= 3 && memcmp(line, mark, 3) == 0 ? 3 : 0;
+    size_t blank = marked;
     while (blank < bytes && strchr(" \t\r", line[blank]))
         blank++;
     if (blank == bytes)
         return NJ_OK;
     json_error_t error;
     json_memory_begin();
-    json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL, &error);
+    json_t *object = read_object(line + marked, bytes - marked, &error);
     int rc = NJ_OK;
     if (json_memory_end())
         rc = no_memory(r);

@@ -76,12 +76,12 @@ effect init shard-bytes shards
 
 # ---- objective
 temperature() {
-    loss_of_parts 0.5 2 && go --temperature 4 && loss_of_parts 0.5 4 &&
+    go && loss_of_parts 0.8 1 && go --temperature 4 && loss_of_parts 0.8 4 &&
         compare 'a < 0.5 * b' "$(first kd_loss)" "$(first kd_loss "$d/distill")"
 }
 effect distill temperature temperature
 share() {
-    go --kd-ratio 0.2 && loss_of_parts 0.2 2 && go --kd-ratio 0 && loss_of_parts 0 2 &&
+    go --kd-ratio 0.2 && loss_of_parts 0.2 1 && go --kd-ratio 0 && loss_of_parts 0 1 &&
         is "$(weights_of "$d/run")" "$(weights_of "$d/train")"
 }
 effect distill kd-ratio share

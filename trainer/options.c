@@ -79,9 +79,9 @@ const struct option options[] = {
     {"tie-embeddings", "tie-word-embeddings", OPT_CHOICE, CMD_INIT, AT(tie_embeddings), shape,
      "auto|true|false", "auto", 0, 0, "whether the embedding table is the LM head, too"},
 
-    {"temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(temperature), objective, "T", "2",
+    {"temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(temperature), objective, "T", "1",
      1e-3, 1e3, "softens both distributions: softmax(logits / T)"},
-    {"kd-ratio", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(kd_ratio), objective, "R", "0.5", 0, 1,
+    {"kd-ratio", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(kd_ratio), objective, "R", "0.8", 0, 1,
      "loss = (1-R) CE + R T^2 D, where --beta names the divergence D"},
     {"beta", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(beta), objective, "X", "0", 0, 1,
      "0: KL(teacher || student); 1: KL(student || teacher); between: Jensen-Shannon"},

@@ -111,6 +111,20 @@ train default --steps 3 --data "$d/c.jsonl" --packing wrapped
 same "wrapped is the default" yes wrapped default
 refused "another packing" 'must be one of wrapped\|bfd\|none' --data "$d/c.jsonl" --packing tight
 
+# ---- what a folder holds beside data
+mkdir "$d/heap"
+cp "$d/a.txt" "$d/heap"
+for name in README.md notes.md run.py LICENSE .hidden; do echo text >"$d/heap/$name"; done
+over='^4 files passed over \(without an ending 1, [.]md 2, [.]py 1\); name a file to have it read as text$'
+train folder --steps 1 --data "$d/heap"
+says "files that are passed over are said" "$over"
+"$nojit" tokenize --model "$d/student" --data "$d/heap" --out "$d/heap.bin" >"$scratch/said" 2>&1
+says "in tokenize, too" "$over"
+"$nojit" eval --model "$d/student" --data "$d/heap" --device cpu --seq-len 32 >"$scratch/said" 2>&1
+says "and in eval" "$over"
+train named --steps 1 --data "$d/heap/a.txt" "$d/heap/LICENSE" "$d/heap/notes.md" "$d/heap/run.py"
+says "what is named is read" '; 6019 tokens of text;'
+
 # ---- going on
 both=(--data "$d/c.jsonl" "$d/b.txt" --packing bfd --data-weights 2,1 --lr-schedule constant)
 train whole --steps 6 "${both[@]}"

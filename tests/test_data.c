@@ -337,7 +337,15 @@ static const struct {
     {"x.apr", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
     {"x.JSONL", NJ_E_FORMAT, "x.JSONL:1: the object has neither text"},
     {"mixed", NJ_E_FORMAT, "mixed/x.jsonl:2: column"},
-    {"x.dat", NJ_E_UNSUPPORTED, "not a token file of llm.c or LLM.Q"},
+    {"x.dat", NJ_E_UNSUPPORTED, "neither a token file of llm.c or LLM.Q nor text in UTF-8"},
+    {"nul.dat", NJ_E_UNSUPPORTED, "neither a token file of llm.c or LLM.Q nor text in UTF-8"},
+    {"text.bin", NJ_E_UNSUPPORTED, "not a token file of llm.c or LLM.Q; call bare ids .u16"},
+    {"x.jsonl.gz", NJ_E_UNSUPPORTED, "compressed data are not read; unpack them"},
+    {"x.csv", NJ_E_UNSUPPORTED, "not read as it is; write a line of .jsonl for each row"},
+    {"docs-only", NJ_E_FORMAT,
+     "holds no .txt, .jsonl, .bin, .u16 or .u32 file; 3 files passed over (.MD 2, "
+     "without an ending 1); name a file to have it read as text"},
+    {"-", NJ_E_ARG, "-: standard input is not read"},
     {"large.u16", NJ_E_FORMAT, "large.u16: token 2 is 264, the vocabulary of this run ends at 263"},
     {"negative.u32", NJ_E_FORMAT, "token 1 is -1"},
     {"odd.u16", NJ_E_FORMAT, "3 bytes are no whole number of 2-byte ids"},
@@ -367,7 +375,17 @@ static void write_refused(void)
     write_text(at("x.parquet"), "PAR1");
     write_text(at("x.apr"), "APR");
     write_text(at("x.JSONL"), "{}");
-    write_text(at("x.dat"), "0123456789012345");
+    write_text(at("x.dat"), "0123456789\xff"
+                            "012345");
+    write_bytes(at("nul.dat"), "a\0", 2);
+    write_text(at("text.bin"), "0123456789012345");
+    write_text(at("x.jsonl.gz"), "{}");
+    write_text(at("x.csv"), "a,b");
+    make_folder("docs-only");
+    write_text(at("docs-only/1.MD"), "a");
+    write_text(at("docs-only/2.md"), "a");
+    write_text(at("docs-only/LICENSE"), "a");
+    write_text(at("docs-only/.hidden"), "a");
     write_bytes(at("large.u16"), large, sizeof large);
     write_bytes(at("negative.u32"), negative, sizeof negative);
     write_text(at("odd.u16"), "abc");
@@ -391,7 +409,8 @@ static void bad_data_is_refused(void **state)
     (void)state;
     write_refused();
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const char *paths[] = {at(refused[i].path)};
+        const bool input = strcmp(refused[i].path, "-") == 0;
+        const char *paths[] = {input ? "-" : at(refused[i].path)};
         struct data_options o = options(paths, 1, 4, 1);
         struct data *d;
         check_refused(data_open(&o, &bytes_tokenizer, &d), refused[i].code, refused[i].part,
@@ -457,6 +476,24 @@ static void bytes_are_their_own_ids(void **state)
     free(ids);
 }
 
+/* Text by any other name, if somebody names it; a character may lie across the bytes that are looked at. */
+static void named_files_are_text(void **state)
+{
+    static char text[(1 << 16) + 8];
+    (void)state;
+    memset(text, 'a', sizeof text);
+    memcpy(text + (1 << 16) - 1, "\xe2\x82\xac", 3);
+    write_bytes(at("README.md"), text, sizeof text);
+    write_text(at("b.py"), "print(1)");
+    struct data *d = open_one(at("README.md"), 4, 1, 0, false);
+    assert_int_equal(data_tokens(d), sizeof text + 1);
+    data_close(d);
+    d = open_one(at("b.py"), 4, 1, 0, false);
+    assert_int_equal(data_tokens(d), 9);
+    assert_int_equal(data_passed_over(d)->files, 0);
+    data_close(d);
+}
+
 /* Text longer than the pieces in which it is encoded. */
 /* A model's end of text may lie beyond its tokenizer's table, and beyond 16 bits; one that is no id
  * of 32 bits is none. */
@@ -519,6 +556,7 @@ int main(void)
         cmocka_unit_test(text_needs_a_tokenizer),
         cmocka_unit_test(bytes_are_their_own_ids),
         cmocka_unit_test(long_texts_keep_every_byte),
+        cmocka_unit_test(named_files_are_text),
     };
     return cmocka_run_group_tests_name("data", tests, begin, scratch_end);
 }

@@ -37,6 +37,7 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     if (err)
         return err;
     const double seconds = seconds_now() - p->started;
+    progress_passed_over(p, &done.passed);
     progress_say(
         p, "%lld token%s (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
         (long long)done.tokens, plural(done.tokens), (long long)done.without_loss, done.files,

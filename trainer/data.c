@@ -43,7 +43,8 @@ struct data {
     int32_t *arrays;      /* ids, target, pos, doc_start: B * S each */
     int32_t *window;      /* a piece and the token after it: S + 1 */
     unsigned char *flags; /* S + 1 */
-    struct hasher {       /* over each source's ids */
+    struct passed_over passed;
+    struct hasher { /* over each source's ids */
         uint64_t hash;
         size_t count;
         int32_t group[4096]; /* not hashed yet */
@@ -131,7 +132,7 @@ static int open_source(struct data *d, const struct data_options *o, const struc
     s->name = strdup(count ? paths[0] : "--data");
     if (!s->name)
         return fail(NJ_E_NOMEM, "out of memory");
-    int rc = files_collect(paths, count, &list);
+    int rc = files_collect(paths, count, &list, &d->passed);
     if (!rc)
         rc = open_segments(d, o, t, &list);
     files_free(&list);
@@ -245,6 +246,11 @@ double data_padding(const struct data *d)
         padding += (1 - filled) * (double)d->order.share[i].draws / (double)d->order.total;
     }
     return padding;
+}
+
+const struct passed_over *data_passed_over(const struct data *d)
+{
+    return &d->passed;
 }
 
 size_t data_sources(const struct data *d)

@@ -50,6 +50,17 @@ struct data_state {
 /* Reads and checks everything (empty input, ids beyond vocab_size, fewer tokens than one window,
  * damaged files, parquet and .apr by name). */
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
+/* Files of folders that are no data, by the endings of their names. */
+struct passed_over {
+    size_t files, kinds;
+    struct {
+        char ending[16];
+        size_t files;
+    } kind[8];
+};
+const struct passed_over *data_passed_over(const struct data *d);
+/* "2 files passed over (.md 1, .py 1); name a file to have it read as text"; NULL if there is none. */
+const char *passed_over_text(const struct passed_over *p, char *out, size_t bytes);
 /* Refuses an output in a folder, or in one that a pattern names, of these paths; option: whose they are. */
 int data_check_output(const char *const *given, size_t count, const char *option, const char *out);
 void data_close(struct data *d);

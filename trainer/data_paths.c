@@ -5,6 +5,7 @@
  */
 #include "error.h"
 #include "folder.h"
+#include "plural.h"
 #include "token_files.h"
 
 #include <dirent.h>
@@ -32,10 +33,45 @@ static int add_path(struct file_list *list, const char *path)
     return NJ_OK;
 }
 
-static int add_folder(struct file_list *list, const char *dir, int depth);
+static void pass_over(struct passed_over *p, const char *path)
+{
+    const char *ending = extension_of(path);
+    size_t k = 0;
+    p->files++;
+    while (k < p->kinds && strncasecmp(p->kind[k].ending, ending, sizeof p->kind->ending - 1) != 0)
+        k++;
+    if (k == sizeof p->kind / sizeof *p->kind)
+        return;
+    if (k == p->kinds)
+        snprintf(p->kind[p->kinds++].ending, sizeof p->kind->ending, "%s", ending);
+    p->kind[k].files++;
+}
 
-/* What a folder holds: folders are walked, data files taken, hidden and other files left alone. */
-static int add_entry(struct file_list *list, const char *dir, const char *name, int depth)
+const char *passed_over_text(const struct passed_over *p, char *out, size_t bytes)
+{
+    if (p->files == 0)
+        return NULL;
+    size_t n = (size_t)snprintf(out, bytes, "%zu file%s passed over", p->files,
+                                plural((long long)p->files));
+    for (size_t k = 0; k < p->kinds && n < bytes; k++)
+        n += (size_t)snprintf(out + n, bytes - n, "%s%s %zu", k > 0 ? ", " : " (",
+                              p->kind[k].ending[0] ? p->kind[k].ending : "without an ending",
+                              p->kind[k].files);
+    if (n < bytes)
+        snprintf(out + n, bytes - n, "%s); name a file to have it read as text",
+                 p->kinds == sizeof p->kind / sizeof *p->kind ? ", ..." : "");
+    return out;
+}
+
+struct walk {
+    struct file_list *list;
+    struct passed_over *passed;
+};
+
+static int add_folder(const struct walk *w, const char *dir, int depth);
+
+/* What a folder holds: folders are walked, data files taken, others counted, hidden ones left alone. */
+static int add_entry(const struct walk *w, const char *dir, const char *name, int depth)
 {
     char path[4096];
     struct stat info;
@@ -46,11 +82,14 @@ static int add_entry(struct file_list *list, const char *dir, const char *name, 
     if (stat(path, &info) != 0)
         return fail(NJ_E_IO, "%s: %s; check the folder", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return add_folder(list, path, depth + 1);
-    return path_is_data(path) ? add_path(list, path) : NJ_OK;
+        return add_folder(w, path, depth + 1);
+    if (path_is_data(path))
+        return add_path(w->list, path);
+    pass_over(w->passed, path);
+    return NJ_OK;
 }
 
-static int add_folder(struct file_list *list, const char *dir, int depth)
+static int add_folder(const struct walk *w, const char *dir, int depth)
 {
     struct dirent **entry;
     if (depth > 32)
@@ -61,27 +100,33 @@ static int add_folder(struct file_list *list, const char *dir, int depth)
     int rc = NJ_OK;
     for (int i = 0; i < count; i++) {
         if (!rc)
-            rc = add_entry(list, dir, entry[i]->d_name, depth);
+            rc = add_entry(w, dir, entry[i]->d_name, depth);
         free(entry[i]);
     }
     free(entry);
     return rc;
 }
 
-static int add_path_or_folder(struct file_list *list, const char *path)
+static int add_path_or_folder(const struct walk *w, const char *path)
 {
     struct stat info;
+    char passed[256];
+    if (strcmp(path, "-") == 0)
+        return fail(NJ_E_ARG,
+                    "-: standard input is not read, since a run goes through its data more "
+                    "than once; write it to a file");
     if (stat(path, &info) != 0)
         return fail(NJ_E_IO, "%s: %s; check the path, data is not downloaded", path,
                     strerror(errno));
     if (!S_ISDIR(info.st_mode))
-        return add_path(list, path);
-    size_t before = list->count;
-    int rc = add_folder(list, path, 0);
-    if (!rc && list->count == before)
-        return fail(NJ_E_FORMAT, "%s: the folder holds no .txt, .jsonl, .bin, .u16 or .u32 file",
-                    path);
-    return rc;
+        return add_path(w->list, path);
+    const size_t before = w->list->count;
+    const int rc = add_folder(w, path, 0);
+    if (rc || w->list->count > before)
+        return rc;
+    return fail(NJ_E_FORMAT, "%s: the folder holds no .txt, .jsonl, .bin, .u16 or .u32 file%s%s",
+                path, w->passed->files > 0 ? "; " : "",
+                w->passed->files > 0 ? passed_over_text(w->passed, passed, sizeof passed) : "");
 }
 
 /* A name that exists is itself, even if it looks like a pattern. */
@@ -91,7 +136,7 @@ static bool is_pattern(const char *path)
     return strpbrk(path, "*?[") && stat(path, &info) != 0;
 }
 
-static int add_glob(struct file_list *list, const char *pattern)
+static int add_glob(const struct walk *w, const char *pattern)
 {
     glob_t found;
     int rc = glob(pattern, GLOB_ERR, NULL, &found);
@@ -102,16 +147,20 @@ static int add_glob(struct file_list *list, const char *pattern)
                     rc == GLOB_NOSPACE ? "out of memory" : "a folder is not readable");
     rc = NJ_OK;
     for (size_t i = 0; i < found.gl_pathc && !rc; i++)
-        rc = add_path_or_folder(list, found.gl_pathv[i]);
+        rc = add_path_or_folder(w, found.gl_pathv[i]);
     globfree(&found);
     return rc;
 }
 
-int files_collect(const char *const *given, size_t count, struct file_list *out)
+int files_collect(const char *const *given, size_t count, struct file_list *out,
+                  struct passed_over *passed)
 {
+    struct passed_over unasked = {0};
+    const struct walk w = {out, passed ? passed : &unasked};
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < count; i++) {
-        int rc = is_pattern(given[i]) ? add_glob(out, given[i]) : add_path_or_folder(out, given[i]);
+        const int rc =
+            is_pattern(given[i]) ? add_glob(&w, given[i]) : add_path_or_folder(&w, given[i]);
         if (rc) {
             files_free(out);
             return rc;

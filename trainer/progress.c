@@ -184,6 +184,13 @@ void progress_say(struct progress *p, const char *format, ...)
     log_line(p, line);
 }
 
+void progress_passed_over(struct progress *p, const struct passed_over *passed)
+{
+    char text[256];
+    if (passed_over_text(passed, text, sizeof text) != NULL)
+        progress_say(p, "%s", text);
+}
+
 static void step_parts(const struct progress *p, int64_t step, const struct step_result *r,
                        struct line *out)
 {

@@ -38,6 +38,8 @@ void progress_close(struct progress *p);
 /* A lasting line. */
 void progress_say(struct progress *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* A line about the files of folders that are no data, if there are any. */
+void progress_passed_over(struct progress *p, const struct passed_over *passed);
 /* What has no room in the width of a terminal is left out there, but not in the log. */
 void progress_step(struct progress *p, int64_t step, const struct step_result *r);
 /* Bytes of text that are read, of all: a line on a terminal. */

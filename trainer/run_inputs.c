@@ -143,5 +143,7 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
     if (!err)
         err = data_open(&options, &r->tokenizer, out);
     free(weights);
+    if (!err)
+        progress_passed_over(&r->progress, data_passed_over(*out));
     return err;
 }

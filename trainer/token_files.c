@@ -7,6 +7,7 @@
 #include "token_files.h"
 
 #include "error.h"
+#include "unicode.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ enum {
     BLOCK = 4096      /* ids that are read at once */
 };
 
-static const char *extension_of(const char *path)
+const char *extension_of(const char *path)
 {
     const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
     return dot && (!slash || dot > slash) ? dot : "";
@@ -96,22 +97,6 @@ static int open_u32(struct segment *s, const struct tokenizer *t)
     return open_raw(s, 4);
 }
 
-/* ---- which format ---- */
-
-static const struct format {
-    const char *extension;
-    int (*open)(struct segment *s, const struct tokenizer *t);
-    const char *refusal; /* for those that are known but not read */
-} formats[] = {
-    {".txt", open_text, NULL},
-    {".u16", open_u16, NULL},
-    {".u32", open_u32, NULL},
-    {".jsonl", open_jsonl, NULL},
-    {".parquet", NULL, "Parquet is not read; write it as .jsonl"},
-    {".apr", NULL,
-     "an .apr file is not read; export its tokens as .u16 or .u32, or its text as .txt"},
-};
-
 static const struct {
     const char *magic;
     size_t bytes;
@@ -119,6 +104,92 @@ static const struct {
 } magics[] = {
     {"\x88\xd8\x34\x01", 4, open_llmc}, /* 20240520 */
     {"BIN.TOK\n", 8, open_llmq},
+};
+
+static int open_magic(struct segment *s, const struct tokenizer *t, bool *known)
+{
+    char magic[MAGIC_BYTES] = "";
+    *known = false;
+    if (s->file.bytes < sizeof magic)
+        return NJ_OK;
+    const int err = data_file_read(&s->file, 0, magic, sizeof magic);
+    for (size_t i = 0; i < sizeof magics / sizeof *magics && !err; i++)
+        if (memcmp(magic, magics[i].magic, magics[i].bytes) == 0) {
+            *known = true;
+            return magics[i].open(s, t);
+        }
+    return err;
+}
+
+static int open_tokens(struct segment *s, const struct tokenizer *t)
+{
+    bool known;
+    const int err = open_magic(s, t, &known);
+    return err || known ? err
+                        : fail(NJ_E_UNSUPPORTED,
+                               "%s: not a token file of llm.c or LLM.Q; call bare ids .u16 or .u32",
+                               s->path);
+}
+
+/* Whether the first bytes of a file are UTF-8 without a NUL. */
+static int looks_like_text(struct data_file *f, bool *text)
+{
+    const int err = data_file_fill(f, 1 << 16);
+    const unsigned char *bytes = (const unsigned char *)f->text;
+    uint32_t cp = 0;
+    size_t at = 0;
+    while (!err && at < f->have && cp != NOT_UTF8)
+        at += utf8_next(bytes + at, f->have - at, &cp);
+    /* The last one may go on in the next bytes. */
+    *text = cp != NOT_UTF8 || (f->at < f->bytes && at + 3 > f->have);
+    *text = *text && (f->have == 0 || memchr(bytes, '\0', f->have) == NULL);
+    return err;
+}
+
+/* A file whose name does not say what it holds: tokens, or text that somebody named. */
+static int open_unnamed(struct segment *s, const struct tokenizer *t)
+{
+    bool known, text = false;
+    int err = open_magic(s, t, &known);
+    if (err || known)
+        return err;
+    err = looks_like_text(&s->file, &text);
+    if (err || text)
+        return err ? err : open_text(s, t);
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: neither a token file of llm.c or LLM.Q nor text in UTF-8; convert it, or call "
+                "bare ids .u16 or .u32",
+                s->path);
+}
+
+/* ---- which format ---- */
+
+static const char packed[] = "compressed data are not read; unpack them and give what comes out";
+static const char table[] =
+    "not read as it is; write a line of .jsonl for each row, or call it .txt to train on its text";
+
+static const struct format {
+    const char *extension;
+    int (*open)(struct segment *s, const struct tokenizer *t);
+    const char *refusal; /* for those that are known but not read */
+    bool in_folders;     /* is data wherever it lies */
+} formats[] = {
+    {".txt", open_text, NULL, true},
+    {".u16", open_u16, NULL, true},
+    {".u32", open_u32, NULL, true},
+    {".jsonl", open_jsonl, NULL, true},
+    {".bin", open_tokens, NULL, true},
+    {".parquet", NULL, "Parquet is not read; write it as .jsonl", true},
+    {".apr", NULL,
+     "an .apr file is not read; export its tokens as .u16 or .u32, or its text as .txt", true},
+    {".gz", NULL, packed, false},
+    {".zst", NULL, packed, false},
+    {".xz", NULL, packed, false},
+    {".bz2", NULL, packed, false},
+    {".zip", NULL, packed, false},
+    {".json", NULL, table, false},
+    {".csv", NULL, table, false},
+    {".tsv", NULL, table, false},
 };
 
 static const struct format *format_find(const char *extension)
@@ -134,24 +205,10 @@ static int open_format(struct segment *s, const struct tokenizer *t)
     const struct format *format = format_find(extension_of(s->path));
     if (format && format->refusal)
         return fail(NJ_E_UNSUPPORTED, "%s: %s", s->path, format->refusal);
-    char magic[MAGIC_BYTES] = "";
-    int err = data_file_open(&s->file, s->path);
+    const int err = data_file_open(&s->file, s->path);
     if (err)
         return err;
-    if (format)
-        return format->open(s, t);
-    if (s->file.bytes >= sizeof magic)
-        err = data_file_read(&s->file, 0, magic, sizeof magic);
-    for (size_t i = 0; i < sizeof magics / sizeof *magics && !err; i++)
-        if (memcmp(magic, magics[i].magic, magics[i].bytes) == 0)
-            return magics[i].open(s, t);
-    if (err)
-        return err;
-    return fail(
-        NJ_E_UNSUPPORTED,
-        "%s: not a token file of llm.c or LLM.Q, and its name does not say what else; end it "
-        "in .txt (text), .jsonl (JSON lines), .u16 or .u32 (bare ids)",
-        s->path);
+    return format ? format->open(s, t) : open_unnamed(s, t);
 }
 
 int segment_open(struct segment *s, const struct tokenizer *t)
@@ -253,6 +310,6 @@ int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, 
 
 int path_is_data(const char *path)
 {
-    const char *extension = extension_of(path);
-    return strcasecmp(extension, ".bin") == 0 || format_find(extension) != NULL;
+    const struct format *format = format_find(extension_of(path));
+    return format && format->in_folders;
 }

@@ -44,10 +44,13 @@ struct file_list {
     char **path;
     size_t count, capacity;
 };
-int files_collect(const char *const *given, size_t count, struct file_list *out);
+/* passed (or NULL) grows by the files of folders that are not data. */
+int files_collect(const char *const *given, size_t count, struct file_list *out,
+                  struct passed_over *passed);
 void files_free(struct file_list *list);
 /* By extension: whether a file met in a folder belongs to the data (a format that is refused, too).
  */
 int path_is_data(const char *path);
+const char *extension_of(const char *path); /* ".txt", or "" */
 
 #endif

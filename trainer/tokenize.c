@@ -119,7 +119,7 @@ int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, 
     memset(done, 0, sizeof *done);
     if (t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
-    int rc = files_collect(paths, count, &list);
+    int rc = files_collect(paths, count, &list, &done->passed);
     if (!rc)
         rc = begin(&w);
     for (size_t i = 0; i < list.count && !rc; i++) {
@@ -145,7 +145,7 @@ int tokenize_bytes(const char *const *paths, size_t count, double *bytes)
     struct file_list list;
     struct stat info;
     *bytes = 0;
-    int rc = files_collect(paths, count, &list);
+    int rc = files_collect(paths, count, &list, NULL);
     for (size_t i = 0; i < list.count && !rc; i++)
         *bytes += stat(list.path[i], &info) == 0 ? (double)info.st_size : 0;
     files_free(&list);

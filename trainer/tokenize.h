@@ -5,12 +5,13 @@
 #ifndef NOJIT_TRAINER_TOKENIZE_H
 #define NOJIT_TRAINER_TOKENIZE_H
 
-#include "tokenizer.h"
+#include "data.h"
 
 struct tokenized {
     size_t files;
     int64_t tokens, without_loss;
     double bytes; /* read */
+    struct passed_over passed;
 };
 
 /* Bytes of all files that the paths name. */

@@ -39,7 +39,7 @@ if "$nojit" distill --teacher "$d/teacher" --student "$d/half" --data "$d/text.t
 
 # ---- shapes
 init own --like "$d/teacher" --hidden-size 192 --intermediate-size 256 --num-layers 3 --heads 3 --kv-heads 3 --vocab-size 272
-same "a shape of one's own" "$(shape own)" \
+same "sizes that are given" "$(shape own)" \
     "head_dim=64 hidden_size=192 intermediate_size=256 num_attention_heads=3 num_hidden_layers=3 num_key_value_heads=3 vocab_size=272"
 same "it is measured" "$(measured "$d/own" | grep -c class_loss)" 1
 init wide --preset nojit-tiny --hidden_size 128

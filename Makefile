@@ -39,7 +39,7 @@ override CC := $(CROSS)-gcc $(addprefix -isystem $(B)/host/usr/,include include/
 ifneq ($(SAN),)
 $(error SAN=$(SAN) is for the machine that builds; leave HOST=$(HOST) out)
 endif
-ifneq ($(filter-out all dist help clean lint $(B)/%,$(MAKECMDGOALS)),)
+ifneq ($(filter-out all dist help clean lint setup $(B)/%,$(MAKECMDGOALS)),)
 $(error HOST=$(HOST) goes with 'all', 'dist' and files in $(B); leave HOST out for the others)
 endif
 else
@@ -83,10 +83,10 @@ COMMA := ,
 QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
 need-ready = $(if $(filter-out ready,$(or $1,nothing)),$(error $(or $1,set-up did not finish)))
-$(call need-ready,$(shell CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(NATIVE)))
+$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(NATIVE)))
 include $(NATIVE)/setup.mk
 ifneq ($(CROSS),)
-$(call need-ready,$(shell tools/setup_host.sh $(CROSS) $(B)))
+$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' tools/setup_host.sh $(CROSS) $(B)))
 include $(B)/setup.mk
 endif
 endif
@@ -130,12 +130,14 @@ $(BLOBCHECK): $(call objects,$(addprefix tools/,blobcheck.c blobindex.c blobprin
 $(CONTRACTCHECK): $(call objects,tools/contractcheck.c tools/fileio.c tools/report.c gen/falsifier.c gen/put.c gen/yaml.c)
 	$(Q)$(LINK) -o $@ $^ -lyaml
 
+## setup: install the packages that the build needs (by apt, with sudo) and the CUDA compiler; the other goals ask root alone
+setup: ; @:
 ## all: the binary for all archs, checked by blobcheck (default)
 all: $(B)/checked $(GEN) $(PACK) ; @:
 
 # ---- kernels ----
 # The programs above need none, so that making them in NATIVE leaves its kernels as they are.
-ifneq ($(and $(CUDA_DIR),$(filter-out $(GEN) $(PACK) $(CHECKER),$(or $(MAKECMDGOALS),all))),)
+ifneq ($(and $(CUDA_DIR),$(filter-out setup $(GEN) $(PACK) $(CHECKER),$(or $(MAKECMDGOALS),all))),)
 NJ_BUILD := $(B)
 NJ_SHARED := $(NATIVE)
 NJ_CONTRACTS := contracts/kernels
@@ -209,12 +211,16 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/filter.o $(TRAINER_OBJECTS) $(NJ
 
 # Its cases, and how arguments are made, are the harness's.
 KBENCH := $(B)/kbench
-KBENCH_OBJECTS := $(call objects,tools/kbench.c tools/kbench_time.c)
-$(KBENCH_OBJECTS): INCLUDES += -Itests -I$(B)/gen
-$(KBENCH_OBJECTS): $(B)/gen/nojit_ops.h
-$(KBENCH): $(KBENCH_OBJECTS) $(call objects,$(addprefix tests/harness_,case.c compare.c fill.c)) $(NJ_ORACLES) \
-		$(NJ_CODE) $(LIBRARY)
+KBENCH_OBJECTS := $(call objects,tools/kbench*.c $(addprefix tests/harness_,case.c compare.c fill.c))
+$(call objects,tools/kbench*.c): INCLUDES += -Itests
+$(KBENCH): $(KBENCH_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
+# For kernels of other projects, which link them with references of their own.
+$(B)/libharness.a: $(call objects,tests/harness*.c)
+$(B)/libkbench.a: $(KBENCH_OBJECTS)
+$(B)/libharness.a $(B)/libkbench.a:
+	$(Q)rm -f $@
+	$(Q)$(AR) rcsD $@ $^
 
 # Brings its own kernel table.
 $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(B)/obj/tests/filter.o $(LIBRARY)
@@ -334,13 +340,15 @@ INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:r
 	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
 	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh lib/nojit/include/tiles.cuh:kernels/tiles.cuh \
-	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/ref.h:kernels/ref/ref.h
+	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/ref.h:kernels/ref/ref.h \
+	lib/nojit/include/kernel_case.h:tests/kernel_case.h \
+	lib/nojit/libharness.a:$(B)/libharness.a lib/nojit/libkbench.a:$(B)/libkbench.a
 
 $(B)/nojit.pc: tools/nojit.pc.in $(B)/stamp/prefix
 	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@OPENBLAS_DIR@|$(OPENBLAS_DIR)|' $< > $@
 
 ## install: binary, library, header, man page, completion and toolchain under PREFIX
-install: all $(B)/nojit.1 $(B)/nojit.bash $(B)/nojit.zsh $(B)/nojit.pc
+install: all $(B)/nojit.1 $(B)/nojit.bash $(B)/nojit.zsh $(B)/nojit.pc $(B)/libharness.a $(B)/libkbench.a
 	$(Q)$(foreach f,$(INSTALL_FILES),install -D -m $(if $(filter bin/% lib/nojit/bin/%,$f),755,644) \
 		$(word 2,$(subst :, ,$f)) $(DESTDIR)$(PREFIX)/$(firstword $(subst :, ,$f)) &&) true
 	@echo "nojit $(VERSION) is in $(DESTDIR)$(PREFIX): $(DESTDIR)$(PREFIX)/bin/nojit"
@@ -370,4 +378,4 @@ clean:
 lint:
 	$(Q)tools/lint.sh
 
-.PHONY: install uninstall dist all programs test test-long check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint
+.PHONY: setup install uninstall dist all programs test test-long check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint

@@ -25,6 +25,28 @@ else
 fi
 if grep -q '2 keys x 3 archs' "$scratch/log"; then ok "blobcheck saw its keys"; else not_ok "blobcheck saw its keys" "$(tail -n 5 "$scratch/log")"; fi
 
+own() { PKG_CONFIG_PATH=$prefix/lib/pkgconfig CUDA_HOME=$cuda make -C "$scratch/project" ARCHS="sm_75 sm_90 sm_121" "$@" >"$scratch/log" 2>&1; }
+if own check && grep -qE '^softcap .*cases, worst error' "$scratch/log"; then
+    ok "own kernel against its reference"
+else
+    not_ok "own kernel against its reference" "$(tail -n 5 "$scratch/log")"
+fi
+if own build/kbench && "$scratch/project/build/kbench" --device cpu --shape n=5000 >"$scratch/log" 2>&1 && grep -q '^softcap\.f32 ' "$scratch/log"; then
+    ok "own kernel is timed"
+else
+    not_ok "own kernel is timed" "$(tail -n 5 "$scratch/log")"
+fi
+# Its .cu on a simulated T4, which knows no tanh and finds the PTX by a table beside the project; then with a fault in it.
+sed -i 's/tanhf\?(/(/' "$scratch/project/kernels/softcap.cu" "$scratch/project/kernels/ref/softcap.c"
+on_t4() {
+    own build/harness && "$BUILD/sim/ptx_table" project/build/ptx "$scratch"/project/build/cubin/*.cubin >"$scratch/ptx.txt" &&
+        env LD_LIBRARY_PATH="$BUILD/sim" NOJIT_CUBLASLT="$BUILD/sim" NOJIT_SIM_DEVICE=t4 NOJIT_SIM_PTX="$scratch/ptx.txt" \
+            "$scratch/project/build/harness" --device cuda >"$scratch/log" 2>&1
+}
+if on_t4; then ok "its .cu, too"; else not_ok "its .cu, too" "$(tail -n 5 "$scratch/log")"; fi
+sed -i 's#/ cap)#/ (cap + 1))#' "$scratch/project/kernels/softcap.cu"
+if ! on_t4 && grep -q '^FAIL softcap' "$scratch/log"; then ok "a wrong .cu fails"; else not_ok "a wrong .cu fails" "$(tail -n 5 "$scratch/log")"; fi
+
 # Beside it an op for one arch alone, whose kernel takes a tensor map and runs in clusters.
 project=$scratch/one-arch
 cp -r examples/own-kernel "$project"

@@ -173,6 +173,25 @@ static const struct {
      "r.jsonl:1: content of messages must be a string"},
     {"gpt2", NULL, NULL, "{\"messages\": []}", "r.jsonl:1: messages: "},
     {"gpt2", NULL, NULL, "{\"messages\": []}", "no tokens for conversations"},
+    {"qwen2", NULL, NULL, "{\"messages\": [], \"tools\": [{\"type\": \"function\"}]}",
+     "r.jsonl:1: tools cannot be written"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": [{}, {}]}]}",
+     "r.jsonl:1: tool_calls of messages cannot be written"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": null, \"function_call\": {\"name\": "
+     "1}}]}",
+     "r.jsonl:1: function_call of messages cannot be written"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"reasoning_content\": "
+     "\"b\"}]}",
+     "r.jsonl:1: reasoning_content of messages has no place"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0.5}]}",
+     "r.jsonl:1: weight of messages must be 0 (no loss) or 1"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0}]}",
+     "r.jsonl:1: no turn of messages is the assistant's with a weight above 0"},
     {"qwen2", "\"content\":\"<|endoftext|>\"", "\"content\":\"<|other|>\"", "{\"messages\": []}",
      "<|im_end|> ends a turn and is the only token"},
 };
@@ -194,6 +213,82 @@ static void bad_lines_are_named(void **state)
         const int rc = data_open(&o, &t, &d);
         check_refused(rc, rc == NJ_E_UNSUPPORTED ? NJ_E_UNSUPPORTED : NJ_E_FORMAT, refused[i].part,
                       refused[i].lines);
+        tokenizer_close(&t);
+    }
+}
+
+#define SYSTEM "{\"role\": \"system\", \"content\": \" s \"}, "
+#define USER(text) "{\"role\": \"user\", \"content\": \"" text "\"}, "
+#define ASSISTANT(text, more) "{\"role\": \"assistant\", \"content\": \"" text "\"" more "}"
+/* What the templates of published models have that shows which they are. */
+#define BRIEF                                                                                      \
+    "{{ '<|im_start|>system\\n' + m }}{{ '<|im_start|>system\\nBe \"brief\", it\\'s "              \
+    "{1}.<|im_end|>\\n' }}"
+#define PLAIN_BRIEF "{% if x %}<|im_start|>system\nBe brief.<|im_end|>\n{% endif %}<|im_start|>"
+#define THINKING                                                                                   \
+    "{{ '<|im_start|>' }}{% if i > ns.last_query_index %}{{ '\\n<think>\\n' }}{% endif %}"
+#define DATED "{{ '<|start_header_id|>' }}{{ 'Cutting Knowledge Date: December 2023\\n' }}"
+#define ASKED "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n"
+#define DATE                                                                                       \
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"                              \
+    "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
+
+static const struct {
+    const char *golden, *template, *messages, *want;
+} rendered[] = {
+    {"qwen2", BRIEF, USER("q") ASSISTANT("a", ""),
+     "<|im_start|>system\nBe \"brief\", it's {1}.<|im_end|>\n" ASKED "{a<|im_end|>}\n"},
+    {"qwen2", PLAIN_BRIEF, USER("q") ASSISTANT("a", ""),
+     "<|im_start|>system\nBe brief.<|im_end|>\n" ASKED "{a<|im_end|>}\n"},
+    {"qwen2", BRIEF, SYSTEM USER("q") ASSISTANT("a", ""),
+     "<|im_start|>system\n s <|im_end|>\n" ASKED "{a<|im_end|>}\n"},
+    {"qwen2", THINKING, USER("q") ASSISTANT("a", ""),
+     ASKED "{<think>\n\n</think>\n\na<|im_end|>}\n"},
+    {"qwen2", THINKING, USER("q") ASSISTANT("<think>\\nh\\n</think>\\n\\na", ""),
+     ASKED "{<think>\nh\n</think>\n\na<|im_end|>}\n"},
+    {"qwen2", THINKING, USER("q") ASSISTANT("a", ", \"reasoning_content\": \"h\\n\""),
+     ASKED "{<think>\nh\n</think>\n\na<|im_end|>}\n"},
+    {"qwen2", THINKING,
+     USER("q") ASSISTANT("<think>h</think>a", "") ", " USER("q") ASSISTANT("b", ""),
+     ASKED "{a<|im_end|>}\n" ASKED "{<think>\n\n</think>\n\nb<|im_end|>}\n"},
+    {"qwen2", THINKING,
+     USER("q") ASSISTANT("a", "") ", " USER("<tool_response>1</tool_response>")
+         ASSISTANT("<think>h</think>b", "") ", " ASSISTANT("c", ""),
+     ASKED "{a<|im_end|>}\n<|im_start|>user\n<tool_response>1</tool_response><|im_end|>\n"
+           "<|im_start|>assistant\n{<think>\nh\n</think>\n\nb<|im_end|>}\n"
+           "<|im_start|>assistant\n{<think>\n\n</think>\n\nc<|im_end|>}\n"},
+    {"qwen2", THINKING, ASSISTANT("a", ""), "<|im_start|>assistant\n{a<|im_end|>}\n"},
+    {"qwen2", "{{ '<|im_start|>' }}", USER("q") ASSISTANT("<think>h</think>a", ""),
+     ASKED "{<think>h</think>a<|im_end|>}\n"},
+    {"llama3", DATED, USER(" q ") ASSISTANT("a", ""),
+     DATE "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nq<|eot_id|>"
+          "<|start_header_id|>assistant<|end_header_id|>\n\n{a<|eot_id|>}"},
+    {"llama3", DATED, SYSTEM ASSISTANT("a", ""),
+     DATE "s<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n{a<|eot_id|>}"},
+    /* Weight 0 takes the loss away; null, [] and "" say nothing. */
+    {"qwen2", "<|im_start|>",
+     USER("q") ASSISTANT("a", ", \"weight\": 0") ", " USER("q") ASSISTANT("b", ", \"weight\": 1"),
+     ASKED "a<|im_end|>\n" ASKED "{b<|im_end|>}\n"},
+    {"qwen2", "<|im_start|>",
+     USER("q") ASSISTANT("a", ", \"tool_calls\": [], \"function_call\": null, \"weight\": null, "
+                              "\"reasoning_content\": \"\""),
+     ASKED "{a<|im_end|>}\n"},
+};
+
+/* Conversations are written as the model's own template writes them. */
+static void conversations_are_as_in_the_template(void **state)
+{
+    (void)state;
+    char text[2048], line[1024], want[2048];
+    for (size_t i = 0; i < sizeof rendered / sizeof *rendered; i++) {
+        struct tokenizer t = open_golden(rendered[i].golden, NULL, NULL);
+        snprintf(line, sizeof line, "{\"tools\": null, \"messages\": [%s]}", rendered[i].messages);
+        snprintf(want, sizeof want, "%s%s", rendered[i].want,
+                 rendered[i].golden[0] == 'q' ? "<|endoftext|>" : "<|end_of_text|>");
+        write_text(at("model/chat_template.jinja"), rendered[i].template);
+        write_text(at("c.jsonl"), line);
+        assert_string_equal(as_text(at("c.jsonl"), &t, text, sizeof text), want);
+        unlink(at("model/chat_template.jinja"));
         tokenizer_close(&t);
     }
 }
@@ -235,8 +330,11 @@ static void templates_decide(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents_are_read),     cmocka_unit_test(token_files_hold_the_same),
-        cmocka_unit_test(failures_leave_nothing), cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(documents_are_read),
+        cmocka_unit_test(token_files_hold_the_same),
+        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(conversations_are_as_in_the_template),
         cmocka_unit_test(templates_decide),
     };
     return cmocka_run_group_tests_name("jsonl", tests, scratch_begin, scratch_end);

@@ -125,16 +125,22 @@ static int load_jsonl(void)
     return load_data("lines.jsonl", &chat, PACKING_NONE);
 }
 
+static int find_chat(const char *dir)
+{
+    struct chat found;
+    const int rc = chat_find(path_of(dir), &chat, &found);
+    chat_free(&found);
+    return rc;
+}
+
 static int load_chat(void)
 {
-    const struct chat_format *f;
-    return chat_find(path_of("chat"), &chat, &f);
+    return find_chat("chat");
 }
 
 static int load_chat_template(void)
 {
-    const struct chat_format *f;
-    return chat_find(path_of("jinja"), &chat, &f);
+    return find_chat("jinja");
 }
 
 static int load_options(void)
@@ -326,7 +332,8 @@ static int open_files(void **state)
     write_tokenizer("small", "tests/fuzz/corpus/tokenizer/valid");
     put("small/config.json", "{\"eos_token_id\":[5, 6]}");
     write_tokenizer("chat", "tests/golden/tokenizer-qwen2.json");
-    put("chat/tokenizer_config.json", "{\"chat_template\":\"<|im_start|>\"}");
+    put("chat/tokenizer_config.json",
+        "{\"chat_template\":\"'<|im_start|>system\\\\nA<|im_end|>'\"}");
     ok(tokenizer_open(path_of("chat"), &chat));
     assert_int_equal(mkdir(path_of("jinja"), 0777), 0);
     put("jinja/chat_template.jinja", "{{ '<|im_start|>' }}");

@@ -184,10 +184,24 @@ write_all("jsonl", {
     "role_unknown": '{"messages":[{"role":"tool","content":"x"}]}\n',
     "role_missing": '{"messages":[{"content":"x"}]}\n',
     "content_is_a_list": '{"messages":[{"role":"assistant","content":["x"]}]}\n',
+    "tools_given": json.dumps({"messages": turns, "tools": [{}]}) + "\n",
+    "tool_calls_given": json.dumps({"messages": [{**turns[1], "tool_calls": [{}]}]}) + "\n",
+    "weight_of_a_half": json.dumps({"messages": [{**turns[1], "weight": 0.5}]}) + "\n",
+    "valid_weight_zero": json.dumps({"messages": [{**turns[1], "weight": 0}, turns[1]], "tools": None}) + "\n",
     "deep_nesting": '{"text":' + "[" * 4000 + "\n",
     "nul_byte_after_line": line[:-1].encode() + b"\0\n",
     "parts_without_a_byte": '{"prompt":"","completion":""}\n',
     "one_token_each": '{"text":""}\n',
+})
+write_all("chat", {
+    "valid_system": "{{ '<|im_start|>system\\nBe \\'brief\\'.<|im_end|>\\n' }}",
+    "valid_system_as_it_is": "{% if x %}<|im_start|>system\nBe brief.<|im_end|>\n{% endif %}",
+    "valid_system_without_end": "{{ '<|im_start|>system\\nBe brief.",
+    "valid_many_begins": "<|im_start|>system\n" * 500 + "<|im_end|>",
+    "valid_escape_at_the_end": "'<|im_start|>system\n\\<|im_end|>",
+    "valid_thinks": "<|im_start|> last_query_index <think>\n a </think> b </think>\n\n",
+    "valid_empty": "",
+    "no_format": "[INST] {{ m }} [/INST]",
 })
 row = '{"step":%d,"loss":2.5,"lr":1e-4}\n'
 write_all("metrics", {

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_chat.c: chat templates, and what an assistant says with think blocks in it. Run from the root
+ * of the tree.
+ */
+#include "chat.h"
+#include "error.h"
+#include "fuzz.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { GOLDEN_BYTES = 1 << 16 };
+
+static void open_qwen2(struct tokenizer *t)
+{
+    static char text[GOLDEN_BYTES];
+    FILE *f = fopen("tests/golden/tokenizer-qwen2.json", "rb");
+    FUZZ_CHECK(f);
+    const size_t bytes = fread(text, 1, sizeof text, f);
+    fclose(f);
+    fuzz_file("tokenizer.json", text, bytes);
+    FUZZ_CHECK(tokenizer_open(fuzz_folder(), t) == 0 && t->end_of_text >= 0);
+}
+
+static void split(const uint8_t *data, size_t bytes)
+{
+    const char *text = (const char *)data;
+    struct chat_text content = {text, bytes}, thought;
+    chat_split(&content, &thought);
+    FUZZ_CHECK(content.text >= text && content.text + content.bytes == text + bytes);
+    FUZZ_CHECK(thought.text >= text && thought.text + thought.bytes <= text + bytes);
+    FUZZ_CHECK(thought.bytes == 0 || thought.text + thought.bytes < content.text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static struct tokenizer t;
+    struct chat chat;
+    if (!t.bpe)
+        open_qwen2(&t);
+    fuzz_file("chat_template.jinja", data, bytes);
+    const int rc = chat_find(fuzz_folder(), &t, &chat);
+    fuzz_verdict(rc == 0, fail_text());
+    if (rc == 0)
+        FUZZ_CHECK(chat.format && chat.opening && (!chat.system || strlen(chat.system) < bytes));
+    chat_free(&chat);
+    split(data, bytes);
+    return 0;
+}

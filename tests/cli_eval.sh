@@ -45,6 +45,24 @@ sed -i -E 's/p([0-9]+) /\1:/g' "$scratch/text"
 sed -i -E '/by token/s/(50|90|99)://g' "$scratch/text"
 line "by token" 'by token' kd_p50 kd_p90 kd_p99 kd_max
 
+cp -r "$d/student" "$d/short"
+sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 96/' "$d/short/config.json"
+short() { "$nojit" eval --json --model "$1" --teacher "$2" --data "$d/text.txt" --device cpu "${@:3}"; }
+takes_96() { # NAME MODEL TEACHER
+    if [ "$(short "$d/$2" "$d/$3")" = "$(short "$d/$2" "$d/$3" --seq-len 96)" ]; then ok "$1"; else not_ok "$1" "other figures"; fi
+}
+takes_96 "a short teacher" student short
+takes_96 "a short model" short student
+refuses "longer than the model takes" 2 'pass --seq-len 96 or less' short "$d/short" "$d/short" --seq-len 97
+
+cp -r "$d/student" "$d/nan"
+printf '\0\0\300\177' | dd of="$d/nan/model.safetensors" bs=1 conv=notrunc status=none \
+    seek=$(($(stat -c %s "$d/nan/model.safetensors") - 4))
+broken() { "$nojit" eval --model "$1" --data "$d/text.txt" --seq-len 64 --device cpu "${@:2}"; }
+refuses "weights that are not finite" 1 'not finite, as weight of the student [a-z0-9._]+ is not' broken "$d/nan" --json
+if [ -s "$scratch/out" ]; then not_ok "no figures of it" "$(cat "$scratch/out")"; else ok "no figures of it"; fi
+refuses "a teacher that is not finite" 1 'as weight of the teacher' broken "$d/student" --teacher "$d/nan"
+
 "$nojit" init --preset list >"$scratch/presets"
 if grep -qE '^nojit-tiny +[0-9.]+M parameters' "$scratch/presets"; then ok "presets"; else not_ok "presets" "$(cat "$scratch/presets")"; fi
 "$nojit" init --like "$d/student" --seed 9 --out "$d/like" >"$scratch/said"

@@ -27,6 +27,8 @@ void nj_ref_rmsnorm_bwd_f32(float *dx, float *dw_part, const float *dy, const fl
                             const float *w, const float *rstd, const float *dres, int32_t N,
                             int32_t C, int32_t P);
 
+void nj_ref_swiglu_fwd_f32(float *y, const float *gu, int32_t N, int32_t I);
+
 enum { N = 131 };
 
 static void elements_are_added(void **state)
@@ -133,6 +135,24 @@ static void sums_do_not_depend_on_the_threads(void **state)
     }
 }
 
+/* gate, up and what comes out; the sanitizers see that no NaN is converted to an integer. */
+static void gates_keep_what_is_not_finite(void **state)
+{
+    (void)state;
+    const float gates[] = {NAN, -NAN, INFINITY, -INFINITY, 200, -200, 0};
+    enum { I = sizeof gates / sizeof *gates };
+    float gu[2 * I], y[I];
+    for (int i = 0; i < I; i++) {
+        gu[i] = gates[i];
+        gu[I + i] = 2;
+    }
+    nj_ref_swiglu_fwd_f32(y, gu, 1, I);
+    for (int i = 0; i < 2; i++)
+        assert_true(isnan(y[i]));
+    assert_true(y[2] == INFINITY && y[4] == 400 && y[6] == 0);
+    assert_true(fabsf(y[5]) < 1e-30f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +162,7 @@ int main(void)
         cmocka_unit_test_setup(columns_are_added_once, reset),
         cmocka_unit_test_setup(every_square_is_in_one_part, reset),
         cmocka_unit_test_setup(sums_do_not_depend_on_the_threads, reset),
+        cmocka_unit_test_setup(gates_keep_what_is_not_finite, reset),
     };
     return cmocka_run_group_tests_name("sums", tests, NULL, NULL);
 }

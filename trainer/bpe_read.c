@@ -421,7 +421,7 @@ int bpe_read(const char *path, struct bpe **out)
         return no_memory(&r);
     unicode_prepare();
     r.bpe->begin_of_text = -1;
-    int rc = json_read_file(path, 0, "fetch the model again", &r.root);
+    int rc = json_read_table(path, 0, "fetch the model again", &r.root);
     if (!rc)
         rc = read_root(&r);
     json_decref(r.root);

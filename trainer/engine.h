@@ -133,6 +133,8 @@ struct eval_result {
 };
 /* One pass over d (opened with once). */
 int engine_eval(struct engine *e, struct data *d, struct eval_result *out);
+/* Refuses losses that are not finite: NJ_E_FORMAT with the weights that are to blame, if some are. */
+int engine_check_eval(struct engine *e, const struct eval_result *r);
 /* Whether a step or an evaluation failed for want of a batch: the state is that of the step before, to
  * which d stands, too. */
 bool engine_data_failed(const struct engine *e);

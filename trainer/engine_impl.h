@@ -136,6 +136,8 @@ int engine_fail(const struct engine *e, int rc, const char *what);
 /* Teacher, student, head, backward of the micro-batch in e->mem.rows; train = false makes no
  * gradients, and may leave logits in those of the layers. */
 void micro_step(struct work *r, struct engine *e, int chunks, bool train);
+/* The first tensor of the models that holds a NaN or an infinity, and what it is; *name NULL: none does. */
+int scan_weights(struct engine *e, const char **what, const char **name);
 /* head.c: losses of the valid rows; with train also the gradient of the normed rows (in branch) and
  * of the head. */
 void head(struct work *r, struct engine *e, int chunks, bool train);

@@ -131,3 +131,19 @@ int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
     free(t.kd);
     return rc > 0 ? 0 : rc;
 }
+
+int engine_check_eval(struct engine *e, const struct eval_result *r)
+{
+    const char *what, *name;
+    if (isfinite(r->class_loss) && isfinite(r->kd_loss) && isfinite(r->teacher_class_loss))
+        return 0;
+    const int rc = scan_weights(e, &what, &name);
+    if (rc != 0)
+        return engine_fail(e, rc, "searching for the tensor that is not finite");
+    if (name)
+        return fail(NJ_E_FORMAT, "the loss is not finite, as %s %s is not; use an intact model",
+                    what, name);
+    return fail(NJ_E_FORMAT,
+                "the loss is not finite, though all weights are: activations overflow; use %s",
+                e->o.dtype == NJ_F32 ? "another model" : "--dtype float32");
+}

@@ -12,9 +12,12 @@
 /* Each byte that is no part of UTF-8 becomes U+FFFD. NULL without memory. */
 json_t *json_text(const char *text, size_t bytes);
 
-/* Reads a file, or text that lies in memory; where: its name in the sentence, which ends with the remedy. Returns 0,
- * NJ_E_IO, NJ_E_FORMAT, or NJ_E_NOMEM, which Jansson itself tells as a fault of the text. */
+/* Reads a regular file of at most 16 MiB, one of at most 256 MiB (a tokenizer, the index of many tensors), or
+ * text that lies in memory; where: its name in the sentence, which ends with the remedy. What takes much more
+ * memory than text does is refused. Returns 0, NJ_E_IO, NJ_E_FORMAT, or NJ_E_NOMEM, which Jansson itself
+ * tells as a fault of the text. */
 int json_read_file(const char *path, size_t flags, const char *remedy, json_t **out);
+int json_read_table(const char *path, size_t flags, const char *remedy, json_t **out);
 int json_read_text(const char *where, const char *text, size_t bytes, size_t flags,
                    const char *remedy, json_t **out);
 /* Around calls of Jansson in one thread: end says whether any was refused memory. Jansson leaves some

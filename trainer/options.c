@@ -100,8 +100,10 @@ const struct option options[] = {
      "device memory that the run may take; 0: what can be had"},
     {"grad-accum", "gradient-accumulation-steps", OPT_INT, TRAINING, AT(grad_accum), length, "N",
      "1", 1, 1e6, "micro-batches of a step; the loss is the mean over the tokens of all of them"},
-    {"seq-len", "max-length", OPT_INT, RUNS, AT(seq_len), length, "S", "1024", 1, 1048576,
+    {"seq-len", "max-length", OPT_INT, TRAINING, AT(seq_len), length, "S", "1024", 1, 1048576,
      "tokens of a sequence"},
+    {"seq-len", "max-length", OPT_INT, CMD_EVAL, AT(seq_len), length, "S", "0", 0, 1048576,
+     "tokens of a sequence; 0: 1024, or as many as the models take"},
 
     {"lr", "learning-rate", OPT_REAL, TRAINING, AT(lr), optimiser, "X", "5e-5", 0, 1e3,
      "peak learning rate of AdamW"},

@@ -15,6 +15,7 @@
 #include "error.h"
 #include "json_text.h"
 #include "plural.h"
+#include "regular.h"
 
 enum { SERIES_MAX = 128, STRETCHES = 600, PATH_MAX_BYTES = 4200 };
 
@@ -101,10 +102,10 @@ static int read_rows(struct log *g, const char *path)
     json_error_t why;
     char *line = NULL;
     size_t bytes = 0;
-    int err = 0;
-    FILE *f = fopen(path, "rb");
-    if (f == NULL)
-        return fail(NJ_E_IO, "%s: %s; a run's folder is expected", path, strerror(errno));
+    FILE *f;
+    int err = regular_open(path, 0, "a run's folder is expected", &f);
+    if (err)
+        return err;
     errno = 0;
     for (ssize_t n; !err && (n = getline(&line, &bytes, f)) > 0; errno = 0) {
         json_memory_begin();
@@ -265,9 +266,12 @@ static int read_samples(const char *dir, json_t *notes, json_t *out)
     char *line = NULL;
     size_t bytes = 0, others = 0;
     snprintf(path, sizeof path, "%s/samples.jsonl", dir);
-    FILE *f = fopen(path, "rb");
-    if (f == NULL)
+    FILE *f;
+    if (access(path, F_OK) != 0)
         return 0;
+    int err = regular_open(path, 0, "remove it", &f);
+    if (err)
+        return err;
     errno = 0;
     for (ssize_t n; (n = getline(&line, &bytes, f)) > 0; errno = 0) {
         json_t *row = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
@@ -277,7 +281,8 @@ static int read_samples(const char *dir, json_t *notes, json_t *out)
             others++;
         json_decref(row);
     }
-    const int err = errno == ENOMEM ? fail(NJ_E_NOMEM, "out of memory while reading %s", path) : 0;
+    if (errno == ENOMEM)
+        err = fail(NJ_E_NOMEM, "out of memory while reading %s", path);
     if (others > 0)
         add_note(notes, "samples.jsonl: left out %zu row%s that %s not whole", others,
                  plural((long long)others), others == 1 ? "is" : "are");

@@ -226,21 +226,22 @@ struct fault {
     int micro;               /* first micro-batch that shows it */
 };
 
-static int scan_weights(struct engine *e, struct fault *f)
+int scan_weights(struct engine *e, const char **what, const char **name)
 {
     int rc = 0;
-    f->what = "weight of the teacher";
+    *what = "weight of the teacher";
+    *name = NULL;
     if (e->has_teacher)
-        rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, &f->name);
-    if (rc == 0 && !f->name && e->teacher.net.f8)
-        rc = f8_scan(e, &f->name);
-    if (rc != 0 || f->name)
+        rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, name);
+    if (rc == 0 && !*name && e->teacher.net.f8)
+        rc = f8_scan(e, name);
+    if (rc != 0 || *name)
         return rc;
-    f->what = "weight of the student";
+    *what = "weight of the student";
     const struct updated u = engine_updated(e);
-    rc = weights_scan(e, engine_trained(e), u.T, u.w, &f->name);
-    if (rc == 0 && !f->name && e->student.lora)
-        rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, &f->name);
+    rc = weights_scan(e, engine_trained(e), u.T, u.w, name);
+    if (rc == 0 && !*name && e->student.lora)
+        rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, name);
     return rc;
 }
 
@@ -290,7 +291,7 @@ static int name_nonfinite(struct engine *e, struct data *d, const struct data_st
 {
     struct fault f = {0};
     struct data_state at = {0};
-    int rc = scan_weights(e, &f);
+    int rc = scan_weights(e, &f.what, &f.name);
     if (rc == 0)
         rc = repeat_step(e, &f);
     if (rc != 0)

@@ -24,7 +24,9 @@ static inline real sigmoid(real x)
     const float round = 0x1.8p23f; /* a float this large has no fraction left */
     float t = x < -87 ? -87 : x;
     t = t > 87 ? -87 : -t;
-    const float n = (t * 0x1.715476p0f + round) - round;          /* t / ln(2) */
+    const float shifted =
+        t * 0x1.715476p0f + round; /* t / ln(2) as a whole number in the last bits */
+    const float n = shifted - round;
     const float r = (t - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f; /* ln(2) in two parts */
     float e = 1 + r * (1.0f / 7);
     e = 1 + r * (1.0f / 6) * e;
@@ -33,8 +35,11 @@ static inline real sigmoid(real x)
     e = 1 + r * (1.0f / 3) * e;
     e = 1 + r * (1.0f / 2) * e;
     e = 1 + r * e;
-    const int32_t bits = ((int32_t)n + 127) << 23;
+    /* Bits, as NaN has no whole number that it could be converted to; e is NaN then. */
+    uint32_t bits;
     float power;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 127) << 23;
     memcpy(&power, &bits, sizeof power);
     return 1 / (1 + power * e);
 }

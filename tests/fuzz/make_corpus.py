@@ -126,6 +126,7 @@ write_all("config", {
     "deep_nesting": "[" * 3000,
     "field_twice": config()[:-1] + ',"vocab_size":3}',
     "model_type_number": config(model_type=2),
+    "model_type_with_nul": config(model_type="qwen2\0"),
     "model_type_unknown": config(model_type="q" * 300),
     "size_missing": json.dumps({k: v for k, v in model.items() if k != "hidden_size"}),
     "size_zero": config(hidden_size=0),

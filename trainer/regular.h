@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * regular.h: opens what must be a regular file, to read it.
+ */
+#ifndef NOJIT_TRAINER_REGULAR_H
+#define NOJIT_TRAINER_REGULAR_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Pipes, devices and folders are refused, not waited for, and so is a file of more than `most` bytes (0:
+ * any size). The sentence ends with the remedy. Returns 0, NJ_E_IO or, where it is too large,
+ * NJ_E_FORMAT. */
+int regular_open(const char *path, size_t most, const char *remedy, FILE **out);
+
+#endif

@@ -6,14 +6,24 @@
  * as gemm.c describes it, and the bytes of the backend's choice.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
 
-enum { LINE_BYTES = NJ_GEMM_TEXT_BYTES + 2 * NJ_GEMM_CHOICE_BYTES + 8 };
+enum {
+    LINE_BYTES = NJ_GEMM_TEXT_BYTES + 2 * NJ_GEMM_CHOICE_BYTES + 8,
+    TABLE_BYTES = 16 << 20, /* a run has some hundred shapes of 200 bytes each */
+    LOCK_TRIES = 250,
+    LOCK_WAIT_MS = 20,
+};
 
 /* Choices hold for one kind of GPU and one version of the library. */
 static void write_heading(const nj_context *ctx, char *out, size_t bytes)
@@ -22,14 +32,17 @@ static void write_heading(const nj_context *ctx, char *out, size_t bytes)
              ctx->info.sm, ctx->info.lp_is_f16 ? "float16" : "bfloat16", ctx->info.gemm_version);
 }
 
+/* Rows begin with their shape. */
+static int compare_shapes(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
 static struct nj_gemm_choice_row *find_row(const nj_context *ctx, const char *shape)
 {
-    const struct nj_gemm_choices *c = &ctx->choices;
+    struct nj_gemm_choice_row *const *found = tfind(shape, &ctx->choices.by_shape, compare_shapes);
 
-    for (size_t i = 0; i < c->count; i++)
-        if (strcmp(c->row[i].shape, shape) == 0)
-            return &c->row[i];
-    return NULL;
+    return found ? *found : NULL;
 }
 
 const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape)
@@ -39,27 +52,58 @@ const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape)
     return row ? row->choice : NULL;
 }
 
+/* Room for one row more, in steps that double. */
+static int grow(struct nj_gemm_choices *c)
+{
+    const size_t capacity = c->capacity ? 2 * c->capacity : 64;
+    struct nj_gemm_choice_row **grown;
+
+    if (c->count < c->capacity)
+        return 0;
+    grown = realloc(c->row, capacity * sizeof *grown);
+    if (!grown)
+        return NJ_E_NOMEM;
+    c->row = grown;
+    c->capacity = capacity;
+    return 0;
+}
+
+static struct nj_gemm_choice_row *add_row(struct nj_gemm_choices *c, const char *shape)
+{
+    struct nj_gemm_choice_row *row = grow(c) ? NULL : calloc(1, sizeof *row);
+
+    if (!row)
+        return NULL;
+    snprintf(row->shape, sizeof row->shape, "%s", shape);
+    if (!tsearch(row, &c->by_shape, compare_shapes)) {
+        free(row);
+        return NULL;
+    }
+    return c->row[c->count++] = row;
+}
+
 int nj_gemm_choose(nj_context *ctx, const char *shape, const unsigned char *choice)
 {
-    struct nj_gemm_choices *c = &ctx->choices;
     struct nj_gemm_choice_row *row = find_row(ctx, shape);
 
-    if (!row) {
-        row = realloc(c->row, (c->count + 1) * sizeof *row);
-        if (!row)
-            return nj_fail(ctx, NJ_E_NOMEM, "matrix product %s: out of host memory", shape);
-        c->row = row;
-        row = &c->row[c->count++];
-        snprintf(row->shape, sizeof row->shape, "%s", shape);
-    }
+    if (!row)
+        row = add_row(&ctx->choices, shape);
+    if (!row)
+        return nj_fail(ctx, NJ_E_NOMEM, "matrix product %s: out of host memory", shape);
     memcpy(row->choice, choice, sizeof row->choice);
     return 0;
 }
 
 void nj_gemm_choices_free(nj_context *ctx)
 {
-    free(ctx->choices.row);
-    memset(&ctx->choices, 0, sizeof ctx->choices);
+    struct nj_gemm_choices *c = &ctx->choices;
+
+    for (size_t i = 0; i < c->count; i++) {
+        tdelete(c->row[i], &c->by_shape, compare_shapes);
+        free(c->row[i]);
+    }
+    free(c->row);
+    memset(c, 0, sizeof *c);
 }
 
 /* Both digits of each byte, and nothing after them but the end of the line. */
@@ -109,38 +153,114 @@ static int is_ours(const nj_context *ctx, FILE *f)
     return strcmp(have, wanted) == 0;
 }
 
+/* *out stays NULL where there is no such file. */
+static int open_table(nj_context *ctx, const char *path, FILE **out)
+{
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat info;
+
+    *out = NULL;
+    if (fd < 0)
+        return errno == ENOENT ? 0 : nj_fail(ctx, NJ_E_IO, "%.600s: %s", path, strerror(errno));
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > TABLE_BYTES) {
+        close(fd);
+        return nj_fail(ctx, NJ_E_FORMAT,
+                       "%.600s is no table of algorithms, which is a file of at most %d MiB; name "
+                       "another file",
+                       path, TABLE_BYTES >> 20);
+    }
+    *out = fdopen(fd, "r");
+    if (*out)
+        return 0;
+    close(fd);
+    return nj_fail(ctx, NJ_E_NOMEM, "%.600s: out of host memory", path);
+}
+
 int nj_gemm_table_read(nj_context *ctx, const char *path)
 {
     FILE *f;
-    int count = 0;
+    int count = 0, rc;
 
     if (!ctx || !path)
         return NJ_E_ARG;
-    f = fopen(path, "re");
+    rc = open_table(ctx, path, &f);
     if (!f)
-        return errno == ENOENT ? 0 : nj_fail(ctx, NJ_E_IO, "%.600s: %s", path, strerror(errno));
+        return rc;
     if (is_ours(ctx, f))
         count = read_rows(ctx, f);
     fclose(f);
     return count;
 }
 
-/* What somebody else needs is not replaced; an empty file is nobody's. */
-static int check_target(nj_context *ctx, const char *path)
+/* Takes over what others have added since it was read. What somebody else needs is not replaced; an
+ * empty file is nobody's. */
+static int merge(nj_context *ctx, const char *path)
 {
-    FILE *f = fopen(path, "re");
-    int free_to_take;
+    FILE *f;
+    int rc = open_table(ctx, path, &f);
 
     if (!f)
-        return 0;
-    free_to_take = is_ours(ctx, f) || (rewind(f), fgetc(f) == EOF);
+        return rc;
+    if (is_ours(ctx, f))
+        rc = read_rows(ctx, f);
+    else if (rewind(f), fgetc(f) != EOF)
+        rc = nj_fail(ctx, NJ_E_FORMAT,
+                     "%.600s is no table of this GPU and this version of cuBLASLt; remove it or "
+                     "name another file",
+                     path);
     fclose(f);
-    if (free_to_take)
+    return rc < 0 ? rc : 0;
+}
+
+/* The table is its own lock: it is made if there is none, and held until it has been replaced. */
+struct lock {
+    int fd, made;
+    struct stat info;
+};
+
+static int open_lock(const char *path, struct lock *out)
+{
+    const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+
+    out->made = 0;
+    out->fd = open(path, flags);
+    if (out->fd < 0 && errno == ENOENT) {
+        out->fd = open(path, flags | O_CREAT | O_EXCL, 0666);
+        out->made = out->fd >= 0;
+    }
+    return out->fd < 0 ? -1 : 0;
+}
+
+/* False while another holds it, or has replaced the file by now. A file system that knows no locks
+ * gives none. */
+static int holds(const char *path, struct lock *l)
+{
+    struct stat now;
+
+    if (flock(l->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return 0;
-    return nj_fail(ctx, NJ_E_FORMAT,
-                   "%.600s is no table of this GPU and this version of cuBLASLt; remove it or name "
-                   "another file",
-                   path);
+    return fstat(l->fd, &l->info) == 0 && stat(path, &now) == 0 && now.st_ino == l->info.st_ino &&
+           now.st_dev == l->info.st_dev;
+}
+
+static int take_lock(nj_context *ctx, const char *path, struct lock *out)
+{
+    const struct timespec wait = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
+
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (open_lock(path, out) == 0) {
+            if (holds(path, out))
+                return 0;
+            close(out->fd);
+        } else if (errno != EEXIST) { /* made by another in between, or a link to nothing */
+            return nj_fail(ctx, NJ_E_IO, "%.600s: cannot be written: %s", path, strerror(errno));
+        }
+        nanosleep(&wait, NULL);
+    }
+    return nj_fail(
+        ctx, NJ_E_IO,
+        "%.600s: cannot be written: another process keeps it locked, or it is a link to nothing",
+        path);
 }
 
 static int write_rows(const nj_context *ctx, FILE *f)
@@ -150,7 +270,7 @@ static int write_rows(const nj_context *ctx, FILE *f)
     write_heading(ctx, heading, sizeof heading);
     fputs(heading, f);
     for (size_t i = 0; i < ctx->choices.count; i++) {
-        const struct nj_gemm_choice_row *row = &ctx->choices.row[i];
+        const struct nj_gemm_choice_row *row = ctx->choices.row[i];
 
         fprintf(f, "%s: ", row->shape);
         for (int k = 0; k < NJ_GEMM_CHOICE_BYTES; k++)
@@ -160,30 +280,54 @@ static int write_rows(const nj_context *ctx, FILE *f)
     return ferror(f);
 }
 
-int nj_gemm_table_write(nj_context *ctx, const char *path)
+/* By a file that nobody could have put there before, whole on the disk before it has the name. */
+static int replace(nj_context *ctx, const char *path, mode_t mode)
 {
     char temp[4096];
-    FILE *f;
-    int failed;
+    FILE *f = NULL;
+    int fd, failed;
 
-    if (!ctx || !path)
-        return NJ_E_ARG;
-    if (ctx->choices.count == 0)
-        return 0;
-    failed = check_target(ctx, path);
-    if (failed)
-        return failed;
-    if (snprintf(temp, sizeof temp, "%s.tmp-%ld", path, (long)getpid()) >= (int)sizeof temp)
+    if (snprintf(temp, sizeof temp, "%s.tmp-XXXXXX", path) >= (int)sizeof temp)
         return nj_fail(ctx, NJ_E_ARG, "%.600s...: the path is too long", path);
-    f = fopen(temp, "we");
-    if (!f)
-        return nj_fail(ctx, NJ_E_IO, "%.600s: cannot be written: %s", temp, strerror(errno));
+    fd = mkostemp(temp, O_CLOEXEC);
+    if (fd >= 0)
+        f = fdopen(fd, "w");
+    if (!f) {
+        failed = errno;
+        if (fd >= 0) {
+            close(fd);
+            unlink(temp);
+        }
+        return nj_fail(ctx, NJ_E_IO, "%.600s: cannot be written: %s", temp, strerror(failed));
+    }
+    (void)fchmod(fd, mode & 0777);
     errno = EIO; /* for a stream that only remembers that it failed */
-    failed = write_rows(ctx, f);
+    failed = write_rows(ctx, f) || fflush(f) != 0 || fsync(fd) != 0;
     failed |= fclose(f) != 0;
     if (!failed && rename(temp, path) == 0)
         return 0;
     failed = errno;
     unlink(temp);
     return nj_fail(ctx, NJ_E_IO, "%.600s: cannot be written: %s", path, strerror(failed));
+}
+
+int nj_gemm_table_write(nj_context *ctx, const char *path)
+{
+    struct lock lock;
+    int rc;
+
+    if (!ctx || !path)
+        return NJ_E_ARG;
+    if (ctx->choices.count == 0)
+        return 0;
+    rc = take_lock(ctx, path, &lock);
+    if (rc)
+        return rc;
+    rc = merge(ctx, path);
+    if (rc == 0)
+        rc = replace(ctx, path, lock.info.st_mode);
+    if (rc && lock.made)
+        unlink(path);
+    close(lock.fd);
+    return rc;
 }

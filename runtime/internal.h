@@ -84,8 +84,9 @@ struct nj_gemm_choice_row {
     unsigned char choice[NJ_GEMM_CHOICE_BYTES];
 };
 struct nj_gemm_choices {
-    struct nj_gemm_choice_row *row;
-    size_t count;
+    struct nj_gemm_choice_row **row; /* as they came */
+    size_t count, capacity;
+    void *by_shape; /* the same rows, as a tree of search.h */
 };
 const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape); /* or NULL */
 int nj_gemm_choose(nj_context *ctx, const char *shape, const unsigned char *choice);

@@ -95,6 +95,7 @@ struct nj_device_info {
     int driver_version;      /* CUDA version the driver supports, 13000 = 13.0; 0 on the CPU */
     char driver[64];         /* kernel driver release, "580.159.04", or "" */
     char gemm_library[512];  /* path of cuBLASLt or name of the BLAS */
+    char gemm_build[65];     /* build id of cuBLASLt in hexadecimal; "" if it has none */
     size_t gemm_version;     /* 130100 = 13.1.0; 0 if unknown */
     uint32_t gemms_timed;    /* shapes whose algorithm was chosen by timing in this context */
     size_t memory_bytes;     /* in all */
@@ -189,9 +190,11 @@ int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const
 /* Algorithms that timing chose, for one kind of GPU and one version of the library. Read before
  * nj_gemm_prepare() they are taken again, without timing: the same file gives the same bits. read
  * adds to what is known (the first to say something about a shape counts) and returns how many were
- * added: 0 if there is no such file or it is for another GPU or version; else NJ_E_IO, NJ_E_NOMEM.
- * write replaces the file at once by all that is known, or leaves it if nothing is; NJ_E_IO, or
- * NJ_E_FORMAT for a file that is not such a table. */
+ * added: 0 if there is no such file or it is for another GPU or version; else NJ_E_IO, NJ_E_NOMEM,
+ * or NJ_E_FORMAT for what is no file or too large. write adds what the file has come to hold since
+ * (under a lock, so that runs which write at the same time all keep their rows) and replaces it at
+ * once by all that is known, or leaves it if nothing is; NJ_E_IO, or NJ_E_FORMAT for a file that is
+ * not such a table. */
 int nj_gemm_table_read(nj_context *ctx, const char *path);
 int nj_gemm_table_write(nj_context *ctx, const char *path);
 /* Device bytes of workspace that each stream keeps, taken by nj_stream_create(); count them in the
@@ -265,7 +268,8 @@ struct nj_embedded {
 int nj_embedded_read(struct nj_embedded *out);
 
 /* For `doctor`: where the driver and cuBLASLt were looked for and what was found, a line each
- * through log. */
+ * through log. Opens what a run would, and no more: without a driver, and beyond the first cuBLASLt
+ * that will do, only files are read. */
 void nj_library_search(void (*log)(void *user, const char *line), void *user);
 
 #ifdef __cplusplus

@@ -498,6 +498,30 @@ static void a_choice_is_kept_in_a_file(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* What a file holds selects among the algorithms that the library lists, and is otherwise as if it were
+ * not there. */
+static void a_choice_that_is_not_listed_is_made_again(void **state)
+{
+    (void)state;
+    static const char *const listed[] = {"2", "3"};
+    const struct nj_options tuned = {.device = NJ_DEVICE_CUDA, .gemm_tune = 1};
+    const struct nj_gemm g = product(NJ_GEMM_TN, 0);
+    char path[] = "/tmp/nojit-choices-XXXXXX";
+    assert_true(close(mkstemp(path)) == 0);
+    for (int run = 0; run < 2; run++) {
+        struct things t = {.ctx = open_context(&tuned)};
+        setenv("NOJIT_SIM_LT_ONLY", listed[run], 1);
+        assert_int_equal(nj_gemm_table_read(t.ctx, path), run);
+        assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
+        assert_int_equal(nj_context_device(t.ctx)->gemms_timed, 1);
+        assert_int_equal(t.ctx->choices.row[0]->choice[0], 2 + run);
+        assert_int_equal(nj_gemm_table_write(t.ctx, path), 0);
+        unsetenv("NOJIT_SIM_LT_ONLY");
+        drop(&t);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
 /* The simulation is a GPU of sm_90, and once of sm_75; builds with other ARCHS or with ONLY have no code
  * for it. */
 static bool has_code_for_the_simulation(void)
@@ -536,6 +560,7 @@ int main(void)
         cmocka_unit_test_setup(products_that_fail_are_told, afresh),
         cmocka_unit_test_setup(timing_works_in_little_memory, afresh),
         cmocka_unit_test_setup(a_choice_is_kept_in_a_file, afresh),
+        cmocka_unit_test_setup(a_choice_that_is_not_listed_is_made_again, afresh),
     };
     return has_code_for_the_simulation() ? cmocka_run_group_tests(tests, load_libraries, NULL)
                                          : cmocka_run_group_tests(none, NULL, NULL);

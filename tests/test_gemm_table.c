@@ -8,9 +8,37 @@
 #include "device_fixture.h"
 #include "internal.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
-enum { RUNS = 2 };
+enum { RUNS = 2, WRITERS = 6, ROWS = 1000 };
+
+/* Calls of the runtime pass through here: shapes compared, and what had been flushed when a file got
+ * its name. */
+static size_t compared;
+static int flushed, flushed_before_rename;
+
+int strcmp(const char *a, const char *b)
+{
+    compared++;
+    for (; *a && *a == *b; a++)
+        b++;
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+int fsync(int fd)
+{
+    flushed++;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    flushed_before_rename = flushed;
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
 
 static nj_context *open_context(enum nj_device_kind kind, int tune)
 {
@@ -178,6 +206,110 @@ static void test_no_place_is_an_error(void **state)
     nj_context_destroy(ctx);
 }
 
+/* Writes a table of so many rows, and returns how many shapes are compared when it is read. */
+static size_t comparisons_of(int rows)
+{
+    unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
+    nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
+    char shape[32];
+
+    unlink(at("long"));
+    for (int i = 0; i < rows; i++) {
+        snprintf(shape, sizeof shape, "NT %d", i);
+        assert_int_equal(nj_gemm_choose(ctx, shape, choice), 0);
+    }
+    assert_int_equal(nj_gemm_table_write(ctx, at("long")), 0);
+    nj_context_destroy(ctx);
+    ctx = open_context(NJ_DEVICE_CPU, 0);
+    compared = 0;
+    assert_int_equal(nj_gemm_table_read(ctx, at("long")), rows);
+    const size_t n = compared;
+    nj_context_destroy(ctx);
+    return n;
+}
+
+static void test_twice_the_rows_take_twice_as_long(void **state)
+{
+    const size_t once = comparisons_of(ROWS), twice = comparisons_of(2 * ROWS);
+
+    (void)state;
+    assert_in_range(once, ROWS, 60 * ROWS);
+    assert_in_range(twice, once, once * 5 / 2);
+}
+
+static void test_no_table_is_refused(void **state)
+{
+    nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
+    static const char *const names[] = {"huge", "pipe", "."};
+
+    (void)state;
+    write_two(at("huge"));
+    assert_int_equal(truncate(at("huge"), (16 << 20) + 1), 0);
+    assert_int_equal(mkfifo(at("pipe"), 0600), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
+
+        assert_int_equal(nj_gemm_table_read(ctx, at(names[i])), NJ_E_FORMAT);
+        assert_non_null(strstr(nj_context_error(ctx), "a file of at most 16 MiB"));
+        assert_int_equal(nj_gemm_choose(ctx, "NT one", choice), 0);
+        assert_int_equal(nj_gemm_table_write(ctx, at(names[i])), NJ_E_FORMAT);
+        nj_gemm_choices_free(ctx);
+    }
+    nj_context_destroy(ctx);
+}
+
+/* As runs do that begin together. */
+static void test_writers_keep_each_others_rows(void **state)
+{
+    nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
+    unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
+    char shape[32];
+    int status;
+
+    (void)state;
+    write_two(at("shared"));
+    for (int i = 0; i < WRITERS; i++) {
+        if (fork() != 0)
+            continue;
+        snprintf(shape, sizeof shape, "NT writer %d", i);
+        nj_gemm_choose(ctx, shape, choice);
+        _exit(nj_gemm_table_write(ctx, at("shared")) != 0);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(nj_gemm_table_read(ctx, at("shared")), 2 + WRITERS);
+    nj_context_destroy(ctx);
+}
+
+static void test_a_table_is_replaced_whole(void **state)
+{
+    nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
+    unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
+    char link[4200], text[16] = "";
+    struct stat info;
+    FILE *f;
+
+    (void)state;
+    write_text(at("victim"), "of others");
+    snprintf(link, sizeof link, "%s.tmp-%ld", at("whole"), (long)getpid());
+    assert_int_equal(symlink(at("victim"), link), 0);
+    write_text(at("whole"), "");
+    assert_int_equal(chmod(at("whole"), 0640), 0);
+    assert_int_equal(nj_gemm_choose(ctx, "NT one", choice), 0);
+    flushed = flushed_before_rename = 0;
+    assert_int_equal(nj_gemm_table_write(ctx, at("whole")), 0);
+    assert_int_equal(flushed_before_rename, 1);
+    assert_int_equal(stat(at("whole"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+    f = fopen(at("victim"), "re");
+    assert_non_null(fgets(text, sizeof text, f));
+    fclose(f);
+    assert_string_equal(text, "of others");
+    nj_context_destroy(ctx);
+}
+
 static void test_timing_is_not_repeated(void **state)
 {
     const struct nj_gemm g = {.kind = NJ_GEMM_NT,
@@ -199,7 +331,7 @@ static void test_timing_is_not_repeated(void **state)
         assert_int_equal(nj_gemm_prepare(ctx, &g), 0);
         assert_int_equal(nj_context_device(ctx)->gemms_timed, 1 - run);
         assert_int_equal(ctx->choices.count, 1);
-        memcpy(choice[run], ctx->choices.row[0].choice, sizeof choice[run]);
+        memcpy(choice[run], ctx->choices.row[0]->choice, sizeof choice[run]);
         assert_int_equal(nj_gemm_table_write(ctx, at("gpu")), 0);
         nj_context_destroy(ctx);
     }
@@ -224,14 +356,14 @@ static void test_a_bad_choice_is_made_again(void **state)
     (void)state;
     assert_int_equal(nj_gemm_prepare(ctx, &g), 0);
     memset(bad, 0xee, sizeof bad);
-    memcpy(ctx->choices.row[0].choice, bad, sizeof bad);
+    memcpy(ctx->choices.row[0]->choice, bad, sizeof bad);
     assert_int_equal(nj_gemm_table_write(ctx, at("bad")), 0);
     nj_context_destroy(ctx);
     ctx = open_context(NJ_DEVICE_CUDA, 1);
     assert_int_equal(nj_gemm_table_read(ctx, at("bad")), 1);
     assert_int_equal(nj_gemm_prepare(ctx, &g), 0);
     assert_int_equal(nj_context_device(ctx)->gemms_timed, 1);
-    assert_memory_not_equal(ctx->choices.row[0].choice, bad, sizeof bad);
+    assert_memory_not_equal(ctx->choices.row[0]->choice, bad, sizeof bad);
     nj_context_destroy(ctx);
 }
 
@@ -245,6 +377,10 @@ int main(void)
         cmocka_unit_test(test_nothing_known_leaves_the_file),
         cmocka_unit_test(test_what_is_of_others_is_left),
         cmocka_unit_test(test_no_place_is_an_error),
+        cmocka_unit_test(test_twice_the_rows_take_twice_as_long),
+        cmocka_unit_test(test_no_table_is_refused),
+        cmocka_unit_test(test_writers_keep_each_others_rows),
+        cmocka_unit_test(test_a_table_is_replaced_whole),
         cmocka_unit_test(test_timing_is_not_repeated),
         cmocka_unit_test(test_a_bad_choice_is_made_again),
     };

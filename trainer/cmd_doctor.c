@@ -16,19 +16,22 @@ static void print_line(void *user, const char *line)
     printf("  %s\n", line);
 }
 
-static int print_binary(void)
+static int read_binary(struct nj_embedded *e)
 {
-    struct nj_embedded e;
-    char size[32];
-    const int err = nj_embedded_read(&e);
+    const int err = nj_embedded_read(e);
     if (err)
         return fail(err, "the embedded kernel index is damaged; rebuild or reinstall the binary");
-    printf("binary    nojit %s: %u kernel%s for", NOJIT_VERSION, e.keys, plural(e.keys));
-    for (uint32_t i = 0; i < e.archs; i++)
-        printf(" %s", e.arch[i]);
-    printf("; %s of machine code by %s; no PTX\n",
-           bytes_text((double)e.code_bytes, size, sizeof size), e.toolkit);
     return 0;
+}
+
+static void print_binary(const struct nj_embedded *e)
+{
+    char size[32];
+    printf("binary    nojit %s: %u kernel%s for", NOJIT_VERSION, e->keys, plural(e->keys));
+    for (uint32_t i = 0; i < e->archs; i++)
+        printf(" %s", e->arch[i]);
+    printf("; %s of machine code by %s; no PTX\n",
+           bytes_text((double)e->code_bytes, size, sizeof size), e->toolkit);
 }
 
 static void print_cpu(const struct nj_device_info *d)
@@ -79,37 +82,41 @@ static void doctor_json(const struct nj_embedded *e, const struct nj_device_info
     printf(", \"fits\": %s}\n", problem == NULL ? "true" : "false");
 }
 
+static void print_device(const struct settings *s, const struct nj_device_info *d)
+{
+    const bool cpu = d != NULL && strcmp(d->backend, "cpu") == 0;
+    if (d != NULL)
+        (cpu ? print_cpu : print_gpu)(d);
+    puts("libraries of the GPU, where they were looked for");
+    nj_library_search(print_line, NULL);
+    if (d == NULL)
+        printf("verdict   not ready to train on the %s\n",
+               s->device == NJ_DEVICE_CPU ? "CPU" : "GPU");
+    else
+        printf("verdict   ready to train on the %s\n",
+               cpu ? "CPU, in float32: for small models" : "GPU");
+}
+
 int cmd_doctor(const struct settings *s)
 {
     const struct nj_options options = {
         .device = (enum nj_device_kind)s->device, .verbose = s->verbose, .log = print_line};
     nj_context *ctx = NULL;
     struct nj_embedded embedded;
-    if (!s->json) {
-        const int damaged = print_binary();
-        if (damaged)
-            return damaged;
-    }
-    int err = nj_context_create(&ctx, &options);
+    int err = read_binary(&embedded);
+    if (err)
+        return err;
+    if (!s->json)
+        print_binary(&embedded);
+    err = nj_context_create(&ctx, &options);
     if (err)
         err = ctx != NULL ? fail_context(err, ctx, device_option(s))
                           : fail(err, "%s", nj_error_text(err));
     const struct nj_device_info *d = err ? NULL : nj_context_device(ctx);
-    if (s->json) {
-        if (nj_embedded_read(&embedded) == 0)
-            doctor_json(&embedded, d, err ? fail_text() : NULL);
-        nj_context_destroy(ctx);
-        return err;
-    }
-    if (d != NULL && strcmp(d->backend, "cpu") != 0)
-        print_gpu(d);
-    if (d != NULL && strcmp(d->backend, "cpu") == 0)
-        print_cpu(d);
-    puts("libraries of the GPU, where they were looked for");
-    nj_library_search(print_line, NULL);
-    if (!err)
-        printf("verdict   ready to train on the %s\n",
-               strcmp(d->backend, "cpu") == 0 ? "CPU, in float32: for small models" : "GPU");
+    if (s->json)
+        doctor_json(&embedded, d, err ? fail_text() : NULL);
+    else
+        print_device(s, d);
     nj_context_destroy(ctx);
     return err;
 }
@@ -133,18 +140,15 @@ static void libraries_json(void)
 
 int cmd_version(const struct settings *s)
 {
-    if (!s->json) {
-        const int damaged = print_binary();
-        if (!damaged && s->verbose)
-            print_libraries();
-        return damaged;
-    }
     struct nj_embedded e;
-    const int err = nj_embedded_read(&e);
+    const int err = read_binary(&e);
     if (err)
-        return fail(err, "the embedded kernel index is damaged; rebuild or reinstall the binary");
-    doctor_json(&e, NULL, NULL);
+        return err;
+    if (s->json)
+        doctor_json(&e, NULL, NULL);
+    else
+        print_binary(&e);
     if (s->verbose)
-        libraries_json();
+        (s->json ? libraries_json : print_libraries)();
     return 0;
 }

@@ -161,12 +161,13 @@ static json_t *applied(const struct run *r)
 
 static json_t *device(const struct nj_device_info *d)
 {
-    json_t *to = json_pack(
-        "{s:s, s:s, s:i, s:s, s:i, s:s, s:I, s:I, s:i, s:i, s:i}", "name", d->name, "backend",
-        d->backend, "sm", d->sm, "driver", d->driver, "driver_cuda", d->driver_version,
-        "gemm_library", d->gemm_library, "gemm_version", (json_int_t)d->gemm_version,
-        "memory_bytes", (json_int_t)d->memory_bytes, "kernels_loaded", (int)d->kernels_loaded,
-        "modules_loaded", (int)d->modules_loaded, "gemms_timed", (int)d->gemms_timed);
+    json_t *to =
+        json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:s, s:I, s:I, s:i, s:i, s:i}", "name", d->name,
+                  "backend", d->backend, "sm", d->sm, "driver", d->driver, "driver_cuda",
+                  d->driver_version, "gemm_library", d->gemm_library, "gemm_build", d->gemm_build,
+                  "gemm_version", (json_int_t)d->gemm_version, "memory_bytes",
+                  (json_int_t)d->memory_bytes, "kernels_loaded", (int)d->kernels_loaded,
+                  "modules_loaded", (int)d->modules_loaded, "gemms_timed", (int)d->gemms_timed);
     if (d->fallback[0] != '\0')
         json_object_set_new(to, "fallback", json_string(d->fallback));
     return to;

@@ -175,9 +175,6 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
        struct nj_lt_result *out, int *found))                                                      \
     X(int, cublasLtMatmulAlgoConfigGetAttribute, "cublasLtMatmulAlgoConfigGetAttribute",           \
       (const struct nj_lt_algo *algo, int attribute, void *out, size_t bytes, size_t *written))    \
-    X(int, cublasLtMatmulAlgoCheck, "cublasLtMatmulAlgoCheck",                                     \
-      (void *handle, void *desc, void *a_layout, void *b_layout, void *c_layout, void *d_layout,   \
-       const struct nj_lt_algo *algo, struct nj_lt_result *result))                                \
     X(int, cublasLtMatmul, "cublasLtMatmul",                                                       \
       (void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b,  \
        void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout,   \

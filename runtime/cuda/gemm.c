@@ -300,19 +300,18 @@ static int take_scratch(nj_context *ctx, const struct nj_gemm *g, struct scratch
     return 0;
 }
 
-/* The stored choice, if this library still has it for this shape. */
-static int takes_choice(nj_context *ctx, const struct nj_gemm_plan *plan, struct product *p)
+/* The stored choice, if it is among those that the library lists for this shape: bytes of a file
+ * select, and never reach the library, which does not promise to survive foreign ones. */
+static int takes_choice(const struct nj_gemm_plan *plan, const struct nj_lt_result *list, int count,
+                        struct product *p)
 {
-    struct nj_cuda *cu = nj_cuda_of(ctx);
-    struct nj_lt_result result;
-
-    memcpy(&p->algo, plan->choice, sizeof p->algo);
-    memset(&result, 0, sizeof result);
-    if (!plan->chosen || cu->lt.cublasLtMatmulAlgoCheck(cu->lt_handle, p->desc, p->a, p->b, p->c,
-                                                        p->c, &p->algo, &result))
-        return 0;
-    result.algo = p->algo;
-    return is_allowed(&cu->lt, &result);
+    for (int i = 0; i < count && plan->chosen; i++) {
+        if (memcmp(&list[i].algo, plan->choice, sizeof plan->choice) != 0)
+            continue;
+        p->algo = list[i].algo;
+        return 1;
+    }
+    return 0;
 }
 
 static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p)
@@ -320,7 +319,7 @@ static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p
     const int tune = nj_cuda_of(ctx)->gemm_tune;
     struct nj_lt_result list[CANDIDATES];
     struct scratch scratch;
-    int count = 0, rc;
+    int count = 0, known = 0, rc;
 
     rc = make_desc(ctx, &plan->shape, p);
     rc = rc ? rc : make_layouts(ctx, &plan->shape, p);
@@ -328,17 +327,17 @@ static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p
     if (rc)
         return rc;
     rc = set_scales(ctx, p, &scratch.at);
-    if (rc == 0 && !takes_choice(ctx, plan, p)) {
-        plan->chosen = tune;
-        rc = list_algorithms(ctx, p, list, &count);
-        if (rc == 0)
-            p->algo = list[0].algo;
+    rc = rc ? rc : list_algorithms(ctx, p, list, &count);
+    if (rc == 0) {
+        p->algo = list[0].algo;
+        known = takes_choice(plan, list, count, p);
+        plan->chosen = known || tune;
+        if (tune && !known)
+            rc = choose_fastest(ctx, p, list, count, &scratch.at);
+        else
+            rc = run_and_wait(ctx, p, &scratch.at);
+        ctx->info.gemms_timed += tune && !known;
     }
-    if (rc == 0 && tune && count > 0)
-        rc = choose_fastest(ctx, p, list, count, &scratch.at);
-    else if (rc == 0)
-        rc = run_and_wait(ctx, p, &scratch.at);
-    ctx->info.gemms_timed += tune && count > 0;
     memcpy(plan->choice, &p->algo, sizeof plan->choice);
     nj_free(ctx, NJ_MEM_DEVICE, scratch.memory);
     return rc;

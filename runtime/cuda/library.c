@@ -2,10 +2,12 @@
  *
  * library.c: where the driver and cuBLASLt come from. Neither is linked, so that a binary starts
  * anywhere and can say what is missing. Neither is closed again: both keep threads and exit
- * handlers of their own.
+ * handlers of their own. To open a library is to run it, so each is looked at first
+ * (library_file.c).
  */
 #include <dlfcn.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@
 
 #define DRIVER_NAME "libcuda.so.1"
 #define CUBLASLT_NAME "libcublasLt.so.13"
-enum { CUBLASLT_MAJOR = 13 };
+enum { CUBLASLT_MAJOR = 13, WHY_BYTES = 900 };
 
 struct symbol {
     const char *name;
@@ -67,16 +69,26 @@ static int resolve_cublaslt(void *library, struct nj_cublaslt *out, char *why, s
     return 0;
 }
 
+static void *open_driver(char *why, size_t bytes)
+{
+    void *library =
+        nj_loader_is_safe(why, bytes) ? dlopen(DRIVER_NAME, RTLD_NOW | RTLD_LOCAL) : NULL;
+
+    if (!library && !why[0])
+        snprintf(why, bytes, "%s", dlerror());
+    return library;
+}
+
 int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
 {
-    void *library = dlopen(DRIVER_NAME, RTLD_NOW | RTLD_LOCAL);
+    char why[WHY_BYTES] = "";
+    void *library = open_driver(why, sizeof why);
     int *version = &ctx->info.driver_version;
     const char *missing;
 
     if (!library)
         return nj_fail(ctx, NJ_E_DRIVER,
-                       "the NVIDIA driver is not here (%.300s); install driver 580 or newer",
-                       dlerror());
+                       "the NVIDIA driver is not here (%.300s); install driver 580 or newer", why);
     /* The version first: an old driver lacks functions, and its age is the better answer. */
     missing = resolve(library, driver_symbols, 1, out);
     if (!missing && out->cuDriverGetVersion(version) == 0 && *version < NJ_CUDA_MIN_DRIVER)
@@ -101,6 +113,13 @@ int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
  * loader. */
 typedef int visit_fn(void *user, const char *path);
 
+static const char *named_by_user(void)
+{
+    const char *named = getenv("NOJIT_CUBLASLT");
+
+    return named && named[0] ? named : NULL;
+}
+
 static int visit_pattern(const char *pattern, visit_fn *visit, void *user)
 {
     glob_t found;
@@ -116,9 +135,10 @@ static int visit_pattern(const char *pattern, visit_fn *visit, void *user)
 
 static int visit_beside_binary(visit_fn *visit, void *user)
 {
-    static const char *const folder[] = {"", "lib/", "../lib/"};
+    static const char *const folder[] = {"", "lib/", "../lib/"}; /* the last for PREFIX/bin alone */
     char binary[3072], path[4096];
     ssize_t n = readlink("/proc/self/exe", binary, sizeof binary - 1);
+    size_t count = sizeof folder / sizeof *folder;
     char *slash;
 
     if (n <= 0)
@@ -128,7 +148,9 @@ static int visit_beside_binary(visit_fn *visit, void *user)
     if (!slash)
         return 0;
     slash[1] = '\0';
-    for (size_t i = 0; i < sizeof folder / sizeof *folder; i++) {
+    if (slash - binary < 4 || strncmp(slash - 4, "/bin/", 5) != 0)
+        count--;
+    for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s%s" CUBLASLT_NAME, binary, folder[i]);
         if (access(path, F_OK) == 0 && visit(user, path))
             return 1;
@@ -185,10 +207,10 @@ static int visit_wheels(visit_fn *visit, void *user)
 
 static void visit_places(visit_fn *visit, void *user)
 {
-    const char *wanted = getenv("NOJIT_CUBLASLT");
+    const char *wanted = named_by_user();
     char path[4096];
 
-    if (wanted && wanted[0]) { /* said outright: nothing else is tried */
+    if (wanted) { /* said outright: nothing else is tried */
         struct stat info;
         int folder = stat(wanted, &info) == 0 && S_ISDIR(info.st_mode);
 
@@ -202,41 +224,75 @@ static void visit_places(visit_fn *visit, void *user)
     visit_wheels(visit, user);
 }
 
+/* ---- what is there ---- */
+
+/* False, and why, for what is not to be opened. Nothing of the library runs. *out is what it says of
+ * itself, of a path that is not the loader's to find. */
+static int may_open(const char *path, struct nj_library_file *out, char *why, size_t bytes)
+{
+    memset(out, 0, sizeof *out);
+    if (!strchr(path, '/'))
+        return nj_loader_is_safe(why, bytes);
+    if (!nj_library_is_safe(path, named_by_user() != NULL, why, bytes))
+        return 0;
+    if (!nj_library_describe(path, out))
+        return snprintf(why, bytes, "no library for this machine"), 0;
+    if (strcmp(out->soname, CUBLASLT_NAME) == 0)
+        return 1;
+    return snprintf(why, bytes, "calls itself '%s'", out->soname), 0;
+}
+
+static void *open_cublaslt(const char *path, struct nj_cublaslt *out, char *why, size_t bytes)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+    if (!library) {
+        snprintf(why, bytes, "%s", dlerror());
+        return NULL;
+    }
+    if (resolve_cublaslt(library, out, why, bytes))
+        return library;
+    dlclose(library);
+    return NULL;
+}
+
 struct search {
     nj_context *ctx;
     struct nj_cublaslt *out;
     int found;
-    char reason[400]; /* why the last one did not do */
+    char reason[WHY_BYTES + 320]; /* why the last one that is there did not do */
 };
 
-/* What the loader chose for a bare name. */
-static void record_path(struct search *search, const void *function, const char *path)
+/* What the loader chose for a bare name, and which build it is. */
+static void record(struct search *search, const void *function, const char *path)
 {
-    Dl_info info;
+    struct nj_device_info *info = &search->ctx->info;
+    struct nj_library_file file;
+    Dl_info at;
 
-    if (dladdr(function, &info) && info.dli_fname)
-        path = info.dli_fname;
-    snprintf(search->ctx->info.gemm_library, sizeof search->ctx->info.gemm_library, "%s", path);
+    if (dladdr(function, &at) && at.dli_fname)
+        path = at.dli_fname;
+    snprintf(info->gemm_library, sizeof info->gemm_library, "%s", path);
+    nj_library_describe(path, &file);
+    snprintf(info->gemm_build, sizeof info->gemm_build, "%s", file.build);
 }
 
 static int try_place(void *user, const char *path)
 {
     struct search *search = user;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    char why[96];
+    struct nj_library_file file;
+    char why[WHY_BYTES] = "";
+    void *library = NULL;
 
-    if (!library) {
-        snprintf(search->reason, sizeof search->reason, "%s", dlerror());
-        return 0;
+    if (may_open(path, &file, why, sizeof why))
+        library = open_cublaslt(path, search->out, why, sizeof why);
+    if (library) {
+        record(search, dlsym(library, cublaslt_symbols[0].name), path);
+        search->found = 1;
+    } else if (strchr(path, '/') || !search->reason[0]) {
+        snprintf(search->reason, sizeof search->reason, "%.300s: %s", path, why);
     }
-    if (!resolve_cublaslt(library, search->out, why, sizeof why)) {
-        snprintf(search->reason, sizeof search->reason, "%.300s %s", path, why);
-        dlclose(library);
-        return 0;
-    }
-    record_path(search, dlsym(library, cublaslt_symbols[0].name), path);
-    search->found = 1;
-    return 1;
+    return search->found;
 }
 
 int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out)
@@ -247,8 +303,8 @@ int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out)
     if (search.found)
         return 0;
     return nj_fail(ctx, NJ_E_LIBRARY,
-                   "cuBLASLt 13 cannot be opened (%s); install it (pip package nvidia-cublas, or "
-                   "CUDA 13) and set NOJIT_CUBLASLT to the path of " CUBLASLT_NAME,
+                   "cuBLASLt 13 cannot be opened (%.700s); install it (pip package nvidia-cublas, "
+                   "or CUDA 13) and set NOJIT_CUBLASLT to the path of " CUBLASLT_NAME,
                    search.reason);
 }
 
@@ -257,32 +313,51 @@ int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out)
 struct report {
     void (*log)(void *user, const char *line);
     void *user;
-    int found;
+    int driver, found, there; /* the driver; a cuBLASLt that is used; one that could be */
 };
+
+/* Of a library that is not opened: its version, as far as the name of its file tells, and its build. */
+static void describe(const char *path, const struct nj_library_file *file, char *out, size_t bytes)
+{
+    char real[PATH_MAX];
+    const char *version = realpath(path, real) ? strstr(real, ".so.") : NULL;
+
+    snprintf(out, bytes, "version %.40s%s%s", version ? version + 4 : "13",
+             file->build[0] ? ", build " : "", file->build);
+}
+
+static void judge(struct report *report, const char *path, char *out, size_t bytes)
+{
+    struct nj_library_file file;
+    struct nj_cublaslt table;
+    char known[160];
+    size_t version;
+
+    if (!may_open(path, &file, out, bytes))
+        return;
+    if (!strchr(path, '/'))
+        snprintf(known, sizeof known, "where the loader finds it");
+    else
+        describe(path, &file, known, sizeof known);
+    report->there |= strchr(path, '/') != NULL;
+    if (!report->driver || report->found) {
+        snprintf(out, bytes, "%s; not opened, %s", known,
+                 report->found ? "since one is used" : "without a driver");
+    } else if (open_cublaslt(path, &table, out, bytes)) {
+        version = table.cublasLtGetVersion();
+        report->found = 1;
+        snprintf(out, bytes, "%zu.%zu.%zu, used", version / 10000, version % 10000 / 100,
+                 version % 100);
+    }
+}
 
 static int report_place(void *user, const char *path)
 {
     struct report *report = user;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    struct nj_cublaslt table;
-    char line[4400], why[96];
+    char line[PATH_MAX + WHY_BYTES + 16], what[WHY_BYTES] = "";
 
-    if (!library) {
-        const char *reason = dlerror();
-
-        snprintf(line, sizeof line, "cuBLASLt: %.4000s: %.300s", path, reason);
-        report->log(report->user, line);
-        return 0;
-    }
-    if (!resolve_cublaslt(library, &table, why, sizeof why)) {
-        snprintf(line, sizeof line, "cuBLASLt: %.4000s: %s", path, why);
-    } else {
-        size_t version = table.cublasLtGetVersion();
-
-        snprintf(line, sizeof line, "cuBLASLt: %.4000s: %zu.%zu.%zu%s", path, version / 10000,
-                 version % 10000 / 100, version % 100, report->found ? "" : ", used");
-        report->found = 1;
-    }
+    judge(report, path, what, sizeof what);
+    snprintf(line, sizeof line, "cuBLASLt: %.*s: %s", PATH_MAX, path, what);
     report->log(report->user, line);
     return 0;
 }
@@ -290,13 +365,14 @@ static int report_place(void *user, const char *path)
 void nj_library_search(void (*log)(void *user, const char *line), void *user)
 {
     struct report report = {.log = log, .user = user};
-    void *driver = dlopen(DRIVER_NAME, RTLD_NOW | RTLD_LOCAL);
+    char line[WHY_BYTES + 16], why[WHY_BYTES] = "";
+    void *driver = open_driver(why, sizeof why);
     struct nj_driver table;
-    char line[400];
     int version = 0;
 
+    report.driver = driver != NULL;
     if (!driver)
-        snprintf(line, sizeof line, "driver: %.300s", dlerror());
+        snprintf(line, sizeof line, "driver: %s", why);
     else if (resolve(driver, driver_symbols, 1, &table) || table.cuDriverGetVersion(&version))
         snprintf(line, sizeof line, "driver: " DRIVER_NAME ": does not tell its version");
     else
@@ -304,6 +380,6 @@ void nj_library_search(void (*log)(void *user, const char *line), void *user)
                  version % 1000 / 10, version < NJ_CUDA_MIN_DRIVER ? ", too old" : "");
     log(user, line);
     visit_places(report_place, &report);
-    if (!report.found)
+    if (!(report.driver ? report.found : report.there))
         log(user, "cuBLASLt: none found; set NOJIT_CUBLASLT to the path of " CUBLASLT_NAME);
 }

@@ -245,20 +245,6 @@ static int knows(const struct nj_lt_algo *algo)
     return algo->data[0] >= 1 && algo->data[0] <= ALGORITHMS;
 }
 
-LT_CALL(cublasLtMatmulAlgoCheck,
-        (const struct sim_hook *hook, struct lt_desc *desc, struct lt_layout *a,
-         struct lt_layout *b, struct lt_layout *c, struct lt_layout *d,
-         const struct nj_lt_algo *algo, struct nj_lt_result *result),
-        (hook, desc, a, b, c, d, algo, result))
-{
-    const struct lt_product p = product_of(desc, a, b, d);
-    const int status = knows(algo) ? check_product(&p, c, hook->arch()) : INVALID_VALUE;
-    memset(result, 0, sizeof *result);
-    result->algo = *algo;
-    result->state = status;
-    return status;
-}
-
 LT_CALL(cublasLtMatmul,
         (const struct sim_hook *hook, const struct lt_desc *desc, const float *alpha, uint64_t a,
          const struct lt_layout *la, uint64_t b, const struct lt_layout *lb, const float *beta,

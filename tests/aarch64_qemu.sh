@@ -63,7 +63,7 @@ same_machine_code() { # where this machine's build has it too
 }
 check "its machine code is that of this machine's build" same_machine_code
 cp "$cross/nojit" "$d/damaged"
-at=$(grep -obUaP '\x7fELF' "$d/damaged" | sed -n '2s/:.*//p') # the first cubin
+at=$(grep -obUaP '\x7fELF' "$d/damaged" | sed -n '$s/:.*//p') # the last cubin
 printf '\0' | dd of="$d/damaged" bs=1 seek="$at" conv=notrunc 2>/dev/null
 refuses "and see damage in it" 1 ELF $emulator "$cross/blobcheck" "$d/damaged"
 doctor() {

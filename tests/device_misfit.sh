@@ -52,5 +52,18 @@ if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU
 else
     not_ok "auto takes the CPU and says so once (an emptied index entry)" "$(head -n 3 "$scratch/log")"
 fi
+# What doctor says of a GPU that is not there, and of a binary of which one byte has changed.
+"$nojit" doctor --device cuda >"$scratch/verdict" 2>/dev/null || true
+if grep -qx 'verdict   not ready to train on the GPU' "$scratch/verdict"; then
+    ok "doctor without a GPU ends in a verdict"
+else
+    not_ok "doctor without a GPU ends in a verdict" "$(tail -n 1 "$scratch/verdict")"
+fi
+cp "$nojit" "$scratch/damaged"
+at=$(LC_ALL=C grep -obUaP '\x7fELF' "$scratch/damaged" | sed -n '$s/:.*//p') # the last cubin
+printf '\0' | dd of="$scratch/damaged" bs=1 seek="$at" conv=notrunc 2>/dev/null
+refuses "doctor of a damaged binary" 1 'index is damaged; rebuild or reinstall' "$scratch/damaged" doctor --device cpu
+refuses "doctor --json of a damaged binary" 1 'index is damaged; rebuild or reinstall' "$scratch/damaged" doctor --device cpu --json
+
 if [ -e "$scratch/none" ]; then not_ok "nothing is written" "$(ls "$scratch/none")"; else ok "nothing is written"; fi
 finish

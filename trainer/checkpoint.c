@@ -119,7 +119,9 @@ int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside)
 
 /* ---- what a killed run left ---- */
 
-/* This process has no such folders yet, but in a container an earlier one may have had its number. */
+/* Who writes into a run's folder has its lock, but another program may write beside it, as `nojit merge --out
+ * OUT/merged` does. This process has no such folders yet: in a container an earlier one may have had its
+ * number. */
 static bool is_running(long pid)
 {
     return pid != (long)getpid() && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
@@ -155,24 +157,25 @@ static void settle_best(struct leftovers *l)
         remove_old(l, whole[i]);
 }
 
-int checkpoints_begin(struct checkpoints *c)
+void checkpoints_settle(struct checkpoints *c)
 {
     struct leftovers l = {.c = c};
-    const int err = folder_make(c->out, c->before, sizeof c->before);
-    if (err)
-        return err;
-    if (access(c->out, W_OK | X_OK) != 0)
-        return fail(NJ_E_IO, "%s: cannot be written: %s", c->out, strerror(errno));
-    own_each_partial(c->out, remove_leftover, &l);
+    if (c->lock.held)
+        own_each_partial(c->out, remove_leftover, &l);
+    else
+        note(c,
+             "%s/lock: this file system has no locks (%s), so see to it that no other run has this "
+             "--out",
+             c->out, c->lock.why);
     settle_best(&l);
     if (l.removed > 0)
         note(c, "%s: removed %d leftover%s of a run that was killed", c->out, l.removed,
              plural(l.removed));
-    return 0;
 }
 
 void checkpoints_close(struct checkpoints *c)
 {
+    lock_release(&c->lock);
     if (c->before[0] != '\0')
         folder_unmake(c->out, c->before);
     c->before[0] = '\0';

@@ -12,6 +12,7 @@
 
 #include "data.h"
 #include "engine.h"
+#include "lock.h"
 
 enum { SETTINGS_BYTES = 8192 };
 
@@ -21,10 +22,11 @@ struct checkpoints {
     int64_t last;                  /* step of the newest one, 0: none */
     char settings[SETTINGS_BYTES]; /* lines "name value" */
     char resume[4200];             /* the one to go on from, or "" */
-    char before[4096];             /* folder that was there before checkpoints_begin(), or "" */
-    bool again;                    /* OUT holds a run that this one goes on with, or starts over */
-    int64_t stuck;                 /* checkpoints up to this step cannot be removed */
-    char notes[4096];              /* lines that nobody has heard yet */
+    struct lock lock;
+    char before[4096]; /* folder that was there before checkpoints_begin(), or "" */
+    bool again;        /* OUT holds a run that this one goes on with, or starts over */
+    int64_t stuck;     /* checkpoints up to this step cannot be removed */
+    char notes[4096];  /* lines that nobody has heard yet */
     void (*say)(void *user, const char *line);
     void *user;
 };
@@ -32,12 +34,15 @@ struct checkpoints {
 /* Whether OUT may take a new run (it must not hold a run or a model) or, with resume ("auto" or a
  * folder), one that goes on; sets c->resume. Writes nothing. */
 int checkpoints_open(struct checkpoints *c, const char *out, const char *resume);
-/* Makes OUT and those above it where they are absent, and removes what a run that was killed has left
- * half-written in it. */
-int checkpoints_begin(struct checkpoints *c);
+/* Makes OUT and those above it where they are absent, locks it, asks again what checkpoints_open() asked, as
+ * another run may have been there meanwhile, and removes what a run that was killed has left half-written.
+ * On failure checkpoints_close() is still to be called. */
+int checkpoints_begin(struct checkpoints *c, const char *resume);
 /* Who hears of what is removed, or cannot be; what was to be said before that is said at once. */
 void checkpoints_listen(struct checkpoints *c, void (*say)(void *user, const char *line),
                         void *user);
+/* The part of it that removes. */
+void checkpoints_settle(struct checkpoints *c);
 /* What c->resume has under NAME in its settings; false without one or without it. */
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes);
 /* Whether the run that c->resume belongs to had c->settings. */
@@ -47,7 +52,7 @@ int checkpoints_check(const struct checkpoints *c);
 int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside);
 /* Step of the checkpoint in OUT before c->resume, the newest if that is none of OUT's; 0: none. */
 int64_t checkpoints_other(const struct checkpoints *c);
-/* Removes what checkpoints_begin() made, if nothing is in it. */
+/* Gives the lock back, and removes what checkpoints_begin() made, if nothing is in it. */
 void checkpoints_close(struct checkpoints *c);
 /* Saves step N and removes what is older than the newest `keep`. */
 int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,

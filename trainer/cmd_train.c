@@ -42,7 +42,9 @@ static int take_output(struct checkpoints *c, const struct settings *s)
     int err = checkpoints_open(c, s->out, s->resume);
     if (err)
         return err;
-    err = s->dry_run ? folder_check_place(s->out) : checkpoints_begin(c);
+    if (!s->dry_run)
+        return checkpoints_begin(c, s->resume);
+    err = folder_check_place(s->out);
     return err ? fail(err, "--out %s", fail_text()) : 0;
 }
 
@@ -440,8 +442,10 @@ static int train(const struct settings *s, const struct command_info *c)
     int err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
     if (!err)
         err = take_output(&checkpoints, s);
-    if (err)
+    if (err) {
+        checkpoints_close(&checkpoints);
         return err;
+    }
     if (!s->dry_run)
         pipes_may_close();
     err = run_open(&r, s);

@@ -205,10 +205,32 @@ int64_t own_newest(const char *out, int64_t before)
     return s.newest;
 }
 
+/* Reads the start of a regular file; its bytes, or -1. */
+static ssize_t read_start(int at, const char *name, char *start, size_t bytes)
+{
+    struct stat info;
+    const int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool regular = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    const ssize_t n = regular ? read(fd, start, bytes) : -1;
+    if (fd >= 0)
+        close(fd);
+    return n;
+}
+
+/* Empty ones count: a run that was killed may have made the file alone. */
+static bool starts_with(int at, const char *name, const char *text)
+{
+    char start[16];
+    const ssize_t n = read_start(at, name, start, strlen(text));
+    return n == 0 || (n == (ssize_t)strlen(text) && memcmp(start, text, strlen(text)) == 0);
+}
+
 static int refuse_name(void *out, int at, const char *name)
 {
     char plain[256];
     (void)at;
+    if (strcmp(name, "lock") == 0 && starts_with(at, name, "nojit run: "))
+        return 0; /* of this run, or of one that was killed before it wrote anything else */
     if (form_of(name) < 0 && (partial_of(name, plain, sizeof plain) == 0 || form_of(plain) < 0))
         return 0;
     return fail(NJ_E_ARG,
@@ -286,31 +308,10 @@ int own_open(const char *path, int flags, int *fd)
     return err;
 }
 
-/* Reads the start of a regular file; its bytes, or -1. */
-static ssize_t read_start(int at, const char *name, char *start, size_t bytes)
-{
-    struct stat info;
-    const int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    const bool regular = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-    const ssize_t n = regular ? read(fd, start, bytes) : -1;
-    if (fd >= 0)
-        close(fd);
-    return n;
-}
-
-/* Empty ones count: a run that was killed may have made the file alone. */
-static bool starts_with(int at, const char *name, const char *text)
-{
-    char start[16];
-    const ssize_t n = read_start(at, name, start, strlen(text));
-    return n == 0 || (n == (ssize_t)strlen(text) && memcmp(start, text, strlen(text)) == 0);
-}
-
 bool own_is_begun(const char *out)
 {
     const int at = open_out(out);
-    const bool begun = at >= 0 && (starts_with(at, "lock", "nojit ") ||
-                                   starts_with(at, "metrics.jsonl", "{\"step\": "));
+    const bool begun = at >= 0 && starts_with(at, "metrics.jsonl", "{\"step\": ");
     if (at >= 0)
         close(at);
     return begun;

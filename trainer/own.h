@@ -22,7 +22,7 @@ int64_t own_newest(const char *out, int64_t before);
 int own_check_new(const char *out);
 /* Refuses a folder in which a name that a run writes in place is of another form. */
 int own_check_again(const char *out);
-/* Whether a run began in the folder: its lock was left, or rows of metrics. */
+/* Whether the folder has rows of metrics, as a run has that began. */
 bool own_is_begun(const char *out);
 
 /* Opens a file to write it in place; flags: O_RDWR and the like. It must be a regular file with one name,

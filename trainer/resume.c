@@ -4,6 +4,7 @@
  */
 #include "checkpoint.h"
 
+#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "folder.h"
 #include "own.h"
 
 static bool holds(const char *dir, const char *name)
@@ -94,31 +96,55 @@ static bool lies_in(const char *dir, const char *out)
            a.st_ino == b.st_ino;
 }
 
-int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
+/* left: there is the lock of a run that has ended */
+static int look(struct checkpoints *c, const char *resume, bool left)
 {
+    const char *out = c->out;
     const bool automatic = resume != NULL && strcmp(resume, "auto") == 0;
+    int err = 0;
     c->resume[0] = '\0';
-    if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
-        return fail(NJ_E_ARG, "--out: the path is too long; use a shorter one");
-    if (resume != NULL)
-        c->last = own_newest(out, INT64_MAX);
+    c->last = resume != NULL ? own_newest(out, INT64_MAX) : 0;
     if (resume == NULL || (automatic && c->last == 0)) { /* nothing to resume yet: auto starts */
-        c->again = automatic && own_is_begun(out);
-        const int err = check_model(out, automatic);
-        return err ? err : c->again ? own_check_again(out) : own_check_new(out);
-    }
-    if (automatic)
+        c->again = automatic && (left || own_is_begun(out));
+        err = check_model(out, automatic);
+    } else if (automatic) {
         snprintf(c->resume, sizeof c->resume, "%s/checkpoint-%lld", out, (long long)c->last);
-    else if (snprintf(c->resume, sizeof c->resume, "%s", resume) >= (int)sizeof c->resume)
-        return fail(NJ_E_ARG, "--resume: the path is too long; use a shorter one");
-    int err = automatic ? 0 : check_resume(c->resume);
+        c->again = true;
+    } else {
+        if (snprintf(c->resume, sizeof c->resume, "%s", resume) >= (int)sizeof c->resume)
+            return fail(NJ_E_ARG, "--resume: the path is too long; use a shorter one");
+        err = check_resume(c->resume);
+        c->again = !err && lies_in(c->resume, out);
+        if (!err && !c->again)
+            err = check_model(out, false);
+    }
     if (err)
         return err;
-    c->again = lies_in(c->resume, out);
-    if (c->again)
-        return own_check_again(out);
-    err = check_model(out, false);
-    return err ? err : own_check_new(out);
+    return c->again ? own_check_again(out) : own_check_new(out);
+}
+
+int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
+{
+    bool left;
+    if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
+        return fail(NJ_E_ARG, "--out: the path is too long; use a shorter one");
+    const int err = lock_check(out, &left);
+    return err ? fail(err, "--out %s", fail_text()) : look(c, resume, left);
+}
+
+int checkpoints_begin(struct checkpoints *c, const char *resume)
+{
+    int err = folder_make(c->out, c->before, sizeof c->before);
+    if (!err && access(c->out, W_OK | X_OK) != 0)
+        err = fail(NJ_E_IO, "%s: cannot be written: %s", c->out, strerror(errno));
+    if (!err)
+        err = lock_take(&c->lock, c->out);
+    if (err)
+        return fail(err, "--out %s", fail_text());
+    err = look(c, resume, c->lock.left);
+    if (!err)
+        checkpoints_settle(c);
+    return err;
 }
 
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes)

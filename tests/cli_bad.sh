@@ -67,11 +67,19 @@ nothing_written "usage"
 refuses "model folder missing" 1 "$d/none" train "$d/none"
 mkdir -p "$d/empty"
 refuses "no config.json" 1 'config.json: No such file or directory; a model folder holds config.json' train "$d/empty"
+mkdir "$d/gguf"
+: >"$d/gguf/model-Q4_K_M.gguf"
+refuses "a folder of GGUF" 1 "$d/gguf/model-Q4_K_M.gguf: GGUF, llama.cpp's format, is not read; .* transformers makes of it" train "$d/gguf"
 mkdir "$d/adapters"
 echo '{}' >"$d/adapters/adapter_config.json"
 refuses "adapters as a model" 1 'adapters: adapters, not a model; .* as --adapter' train "$d/adapters"
 config 's/"model_type": *"[^"]*"/"model_type": "gpt_bigcode"/'
 refuses "unknown family" 1 'config.json.*model_type.*gpt_bigcode' train "$d/bad"
+if CUDA_VISIBLE_DEVICES='' "$nojit" train --student "$d/bad" --data "$d/text.txt" --out "$d/out" 2>&1 | grep -q 'running on the CPU'; then
+    not_ok "before the device is spoken of" "it is"
+else
+    ok "before the device is spoken of"
+fi
 config 's/"num_key_value_heads": *[0-9]+/"num_key_value_heads": 3/'
 refuses "heads do not divide" 1 'num_key_value_heads' train "$d/bad"
 config 's/"hidden_size": *[0-9]+/"hidden_size": -4/'

@@ -39,6 +39,19 @@ fi
 if [ "$(grep -c '^step' "$d/log")" = 2 ] && grep -q '^step 60/60 .*norm' "$d/log"; then ok "the log has what is due, whole"; else not_ok "the log has what is due, whole" "$(grep -c '^step' "$d/log") lines"; fi
 in_terminal 60 dumb
 if grep -q $'\x1b' "$d/raw"; then not_ok "a dumb terminal gets plain lines" "$(head -n 6 "$d/raw" | cat -v)"; else ok "a dumb terminal gets plain lines"; fi
+TERM=xterm script -qec "stty cols 60; $nojit eval --model $d/student --data $d/text.txt --seq-len 64 --batch-size 4 --device cpu >$d/results" \
+    /dev/null </dev/null | tr -d '\r' >"$d/raw"
+if grep -q '^held out: 0 of 47 rows' "$d/raw" && ! grep -q 'held out' "$d/results" && grep -q '^class_loss' "$d/results"; then
+    ok "an evaluation is seen"
+else
+    not_ok "an evaluation is seen" "$(cat -v "$d/raw") $(cat "$d/results")"
+fi
+CUDA_VISIBLE_DEVICES='' "$nojit" generate --model "$d/student" --prompt ab --max-tokens 2 >"$d/results" 2>"$d/said"
+if grep -q '^running on the CPU' "$d/said" && [ "$(head -c 2 "$d/results")" = ab ] && ! grep -aq 'running on' "$d/results"; then
+    ok "standard output has the text alone"
+else
+    not_ok "standard output has the text alone" "$(head -n 2 "$d/results") $(cat "$d/said")"
+fi
 out=$("$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 64 --batch-size 4 --steps 1 --device cpu --out "$d/one")
 if grep -q '; 1 step of 256 tokens' <<<"$out" && grep -q 'over 1 step in' <<<"$out"; then ok "one step"; else not_ok "one step" "$out"; fi
 finish

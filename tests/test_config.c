@@ -217,7 +217,9 @@ static const struct {
     {"{" LLAMA ",\"rope_parameters\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}}",
      NJ_E_UNSUPPORTED, "partial_rotary_factor is 0.5; only 1 is supported"},
     {"{" LLAMA ",\"rope_parameters\":{\"rope_type\":\"linear\"}}", NJ_E_UNSUPPORTED,
-     "rope_parameters.rope_type is \"linear\""},
+     "rope_parameters.rope_type is \"linear\"; default and llama3 are supported; without scaling, "
+     "set it "
+     "to default"},
     {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0}}", NJ_E_FORMAT,
      "low_freq_factor is missing"},
     {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":4.0,"

@@ -77,7 +77,7 @@ static void names_are_checked(void **state)
         int code;
         const char *part;
     } cases[] = {
-        {"m.gguf", NJ_E_UNSUPPORTED, "m.gguf: GGUF is not read"},
+        {"m.gguf", NJ_E_UNSUPPORTED, "m.gguf: GGUF, llama.cpp's format, is not read"},
         {"dir/m.APR", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
         {"m.parquet", NJ_E_UNSUPPORTED, "Parquet holds data"},
         {"x/pytorch_model.bin", NJ_E_UNSUPPORTED, "safe_serialization=True"},

@@ -61,6 +61,37 @@ static void logs_what_is_due(void **state)
     assert_ptr_equal(strchr(second, '\n') + 1, text + strlen(text));
 }
 
+/* After ten seconds, and whenever twice the time has passed. */
+static void long_evaluations_are_told(void **state)
+{
+    static const struct {
+        int64_t rows;
+        double passed; /* seconds since the start */
+    } calls[] = {{0, 0},   {70, 9},  {80, 11}, {81, 12}, {82, 19},
+                 {85, 21}, {86, 39}, {90, 41}, {0, 0},   {9, 9}};
+    (void)state;
+    size_t bytes;
+    fflush(stderr);
+    const int before = dup(STDERR_FILENO);
+    struct progress p;
+    check_ok(progress_open(&p, NULL, true), "open");
+    assert_non_null(freopen(at("said"), "w", stderr));
+    p.terminal = false;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        p.rows_started = seconds_now() - calls[i].passed;
+        progress_rows(&p, calls[i].rows, 100);
+    }
+    progress_close(&p);
+    fflush(stderr);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    char *said = read_bytes(at("said"), &bytes);
+    assert_string_equal(said, "held out: 80 of 100 rows  ETA 3 s\n"
+                              "held out: 85 of 100 rows  ETA 4 s\n"
+                              "held out: 90 of 100 rows  ETA 5 s\n");
+    free(said);
+}
+
 static void words(void **state)
 {
     (void)state;
@@ -79,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_is_known),
         cmocka_unit_test(logs_what_is_due),
+        cmocka_unit_test(long_evaluations_are_told),
         cmocka_unit_test(words),
     };
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);

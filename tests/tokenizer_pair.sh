@@ -62,6 +62,6 @@ if awk -v a="$whole" -v b="$restricted" 'BEGIN { exit !(a - b > 0.011 && a - b <
 else
     not_ok "further tokens and padding take no part" "entropy $whole, restricted $restricted"
 fi
-refuses "a token that differs" 1 "token 1257 is '<.in_start.>' for the student \(bpe\) and '<.im_start.>' for the teacher" \
+refuses "a token that differs" 1 "token 1257 is '<.in_start.>' for the student and '<.im_start.>' for the teacher" \
     distill other long text.txt --out "$d/six"
 finish

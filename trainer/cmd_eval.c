@@ -90,8 +90,11 @@ static int evaluate(struct run *r)
     err = run_open_data(r, &r->s->data, true, &r->data);
     if (!err)
         err = run_open_engine(r);
-    if (!err)
-        err = engine_eval(r->engine, r->data, &e);
+    if (err)
+        return err;
+    engine_watch(r->engine, progress_rows, &r->progress);
+    err = engine_eval(r->engine, r->data, &e);
+    progress_clear(&r->progress);
     if (!err)
         err = engine_check_eval(r->engine, &e);
     if (err)
@@ -108,7 +111,7 @@ int cmd_eval(const struct settings *s)
         err = need(s->data.path, "data", "eval");
     if (err)
         return err;
-    err = run_open(&r, s);
+    err = run_open(&r, s, true);
     if (!err)
         err = evaluate(&r);
     run_close(&r);

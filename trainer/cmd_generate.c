@@ -55,7 +55,7 @@ int cmd_generate(const struct settings *s)
     int err = need(s->student, "model", "generate");
     if (err)
         return err;
-    err = run_open(&r, s);
+    err = run_open(&r, s, true);
     if (!err)
         err = generate(&r);
     run_close(&r);

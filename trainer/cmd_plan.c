@@ -138,7 +138,7 @@ int cmd_plan(const struct settings *s)
         return err;
     memset(&r, 0, sizeof r);
     r.s = s;
-    r.progress.json = s->json;
+    r.progress.aside = s->json;
     err = read_models(s, &r, &student, &teacher);
     if (!err)
         err = read_options(s, &r.options);

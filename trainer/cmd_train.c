@@ -271,6 +271,7 @@ static void prepare_progress(struct run *r, int64_t first)
 static int loop(struct run *r, int64_t first, struct outcome *o)
 {
     prepare_progress(r, first);
+    engine_watch(r->engine, progress_rows, &r->progress);
     *o = (struct outcome){.step = first};
     int err = first == 0 ? measure(r, 0, &o->settled) : 0;
     r->progress.started = seconds_now();
@@ -448,7 +449,7 @@ static int train(const struct settings *s, const struct command_info *c)
     }
     if (!s->dry_run)
         pipes_may_close();
-    err = run_open(&r, s);
+    err = run_open(&r, s, false);
     r.checkpoints = checkpoints;
     checkpoints_listen(&r.checkpoints, run_say, &r);
     if (!err)

@@ -147,9 +147,13 @@ static int refuse_rope_type(const struct fields *f, const char *object_name, con
     char name[64];
     snprintf(name, sizeof name, "%s.%s", object_name,
              type == json_object_get(object, "rope_type") ? "rope_type" : "type");
-    return refuse_value(f, NJ_E_UNSUPPORTED, name, type,
-                        "default and llama3 are supported; without scaling, set rope_scaling to "
-                        "null and stay within the original positions");
+    return refuse_value(
+        f, NJ_E_UNSUPPORTED, name, type,
+        strcmp(object_name, "rope_parameters") == 0
+            ? "default and llama3 are supported; without scaling, set it to default "
+              "and stay within the original positions"
+            : "default and llama3 are supported; without scaling, set rope_scaling "
+              "to null and stay within the original positions");
 }
 
 static int refuse_partial_rotary(const struct fields *f)

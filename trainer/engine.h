@@ -135,6 +135,9 @@ struct eval_result {
 int engine_eval(struct engine *e, struct data *d, struct eval_result *out);
 /* Refuses losses that are not finite: NJ_E_FORMAT with the weights that are to blame, if some are. */
 int engine_check_eval(struct engine *e, const struct eval_result *r);
+/* From here on `seen` is told how many rows of an evaluation are done, from 0 on. */
+void engine_watch(struct engine *e, void (*seen)(void *user, int64_t rows, int64_t total),
+                  void *user);
 /* Whether a step or an evaluation failed for want of a batch: the state is that of the step before, to
  * which d stands, too. */
 bool engine_data_failed(const struct engine *e);

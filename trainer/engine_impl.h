@@ -117,9 +117,11 @@ struct engine {
     int32_t *scratch; /* [rows] for sorting */
     nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */
     nj_graph *clip, *update;
-    nj_event *results; /* of a step are in the mailbox */
-    bool graphs;       /* the backend has them */
-    bool data_failed;  /* the last batch asked for */
+    nj_event *results;                                     /* of a step are in the mailbox */
+    bool graphs;                                           /* the backend has them */
+    void (*seen)(void *user, int64_t rows, int64_t total); /* NULL, or told of each evaluation */
+    void *seen_user;
+    bool data_failed; /* the last batch asked for */
 };
 
 struct work engine_work(struct engine *e);

@@ -108,6 +108,20 @@ static void report(const struct engine *e, struct tally *t, struct eval_result *
     out->teacher_perplexity = exp(t->teacher_ce / n);
 }
 
+void engine_watch(struct engine *e, void (*seen)(void *user, int64_t rows, int64_t total),
+                  void *user)
+{
+    e->seen = seen;
+    e->seen_user = user;
+}
+
+static void tell(const struct engine *e, const struct data *d, int64_t batches)
+{
+    const int64_t total = data_windows(d), rows = batches * e->o.batch_size;
+    if (e->seen != NULL)
+        e->seen(e->seen_user, rows < total ? rows : total, total);
+}
+
 int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
 {
     struct tally t = {0};
@@ -117,6 +131,7 @@ int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
     data_seek(d, &(struct data_state){0});
     for (int64_t batch = 0;; batch++) {
         int64_t before = e->valid;
+        tell(e, d, batch);
         const bool enough = e->o.eval_batches > 0 && batch == e->o.eval_batches;
         rc = enough ? 1 : stage_next(e, d, 0);
         if (rc == 0)

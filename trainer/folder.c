@@ -32,7 +32,10 @@ static int is_folder(const char *path)
 static const struct {
     const char *ending, *remedy;
 } foreign[] = {
-    {".gguf", "GGUF is not read; use the Hugging Face folder it was made from (safetensors)"},
+    {".gguf",
+     "GGUF, llama.cpp's format, is not read; use the Hugging Face folder it was made from, or "
+     "one that transformers makes of it (from_pretrained(DIR, gguf_file=NAME), then "
+     "save_pretrained)"},
     {".apr", "an .apr file is not read; export the model to a Hugging Face folder (safetensors)"},
     {".parquet", "Parquet holds data, not a model; give a model folder"},
     {".bin", "PyTorch pickles are not read; save the model with safetensors "
@@ -50,6 +53,25 @@ static int refuse_foreign(const char *model)
             return fail(NJ_E_UNSUPPORTED, "%s: %s", model, foreign[i].remedy);
     }
     return NJ_OK;
+}
+
+/* Says what a folder without config.json holds instead, if that is a model of another format. */
+static int check_folder(const char *dir)
+{
+    char path[PATH_BYTES];
+    const struct dirent *entry;
+    int rc = NJ_OK;
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    DIR *d = access(path, F_OK) == 0 ? NULL : opendir(dir);
+    while (d && !rc && (entry = readdir(d)) != NULL) {
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        const char *dot = strrchr(entry->d_name, '.');
+        if (dot && (strcasecmp(dot, ".gguf") == 0 || strcasecmp(dot, ".apr") == 0))
+            rc = refuse_foreign(path);
+    }
+    if (d)
+        closedir(d);
+    return rc;
 }
 
 /* ORG/NAME: one slash, with letters, digits, '.', '_' and '-' around it, starting with a letter or
@@ -118,7 +140,7 @@ static int resolve_hub(const char *model, char *out, size_t bytes)
     if (length >= (int)bytes)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
     memcpy(out, path, (size_t)length + 1);
-    return NJ_OK;
+    return check_folder(out);
 }
 
 int folder_resolve(const char *model, char *out, size_t bytes)
@@ -126,7 +148,7 @@ int folder_resolve(const char *model, char *out, size_t bytes)
     if (is_folder(model)) {
         if (snprintf(out, bytes, "%s", model) >= (int)bytes)
             return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", model);
-        return NJ_OK;
+        return check_folder(out);
     }
     int rc = refuse_foreign(model);
     if (rc)

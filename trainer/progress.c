@@ -19,6 +19,7 @@
 #include "own.h"
 
 static const double REWRITE_SECONDS = 0.1;
+static const double FIRST_ROWS_SECONDS = 10;
 
 double seconds_now(void)
 {
@@ -51,7 +52,7 @@ const char *bytes_text(double bytes_count, char *buffer, size_t bytes)
 
 static FILE *screen(const struct progress *p)
 {
-    return p->json ? stderr : stdout;
+    return p->aside ? stderr : stdout;
 }
 
 /* A character device, /dev/null for one, holds nothing that could be lost. */
@@ -71,10 +72,10 @@ static int open_log(struct progress *p)
     return p->log != NULL ? 0 : fail(NJ_E_NOMEM, "out of memory for --log %s", p->log_path);
 }
 
-int progress_open(struct progress *p, const char *log_path, bool json)
+int progress_open(struct progress *p, const char *log_path, bool aside)
 {
     memset(p, 0, sizeof *p);
-    p->json = json;
+    p->aside = aside;
     const char *kind = getenv("TERM");
     p->terminal = isatty(fileno(screen(p))) && (kind == NULL || strcmp(kind, "dumb") != 0);
     p->started = seconds_now();
@@ -92,7 +93,7 @@ int progress_check(const struct progress *p)
                     strerror(p->log_error));
     if (p->line_error != 0)
         return fail(NJ_E_IO, "standard %s lacks lines: %s; the run itself is whole",
-                    p->json ? "error" : "output", strerror(p->line_error));
+                    p->aside ? "error" : "output", strerror(p->line_error));
     return 0;
 }
 
@@ -182,6 +183,41 @@ void progress_say(struct progress *p, const char *format, ...)
     va_end(args);
     show_line(p, line, true);
     log_line(p, line);
+}
+
+void progress_rows(void *progress, int64_t rows, int64_t total)
+{
+    struct progress *p = progress;
+    char text[256], eta[32];
+    struct line line = {0};
+    const double now = seconds_now();
+    if (rows == 0) {
+        p->rows_started = now;
+        p->rows_due = FIRST_ROWS_SECONDS;
+    }
+    const double took = now - p->rows_started;
+    if (p->terminal ? now - p->shown < REWRITE_SECONDS : took < p->rows_due)
+        return;
+    add(&line, 0, "held out: %lld of %lld rows", (long long)rows, (long long)total);
+    if (rows > 0)
+        add(&line, 1, "ETA %s",
+            duration_text(took / (double)rows * (double)(total - rows), eta, sizeof eta));
+    if (p->terminal) {
+        p->shown = now;
+        fit(p, &line, text, sizeof text);
+    } else {
+        p->rows_due *= 2;
+        join(&line, 9, text, sizeof text);
+    }
+    show_line(p, text, !p->terminal);
+}
+
+void progress_clear(struct progress *p)
+{
+    if (p->open_line)
+        fputs("\r\033[K", screen(p));
+    p->open_line = false;
+    fflush(screen(p));
 }
 
 void progress_passed_over(struct progress *p, const struct passed_over *passed)

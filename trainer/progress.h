@@ -19,25 +19,32 @@ struct progress {
     int log_error;  /* errno of the first line that --log lacks, or 0 */
     int line_error; /* the same of what people read */
     bool terminal;  /* people read one, that can rewrite a line */
-    bool json;      /* stdout carries JSON: people read stderr */
+    bool aside;     /* stdout carries results: people read stderr */
     bool teacher;   /* a divergence is worth a column */
     bool open_line; /* the cursor stands on the rewritten line */
     int64_t first_step, steps;
     int64_t every;        /* steps between lines where there is no terminal, and in the log */
     double started;       /* seconds, monotonic */
     double shown;         /* when a line was last rewritten */
+    double rows_started;  /* an evaluation */
+    double rows_due;      /* seconds after which it has a line where there is no terminal */
     double ideal_seconds; /* of a step at the device's peak, for MFU; NaN: unknown */
     double memory_bytes;  /* of the plan */
 };
 
 double seconds_now(void); /* monotonic */
-int progress_open(struct progress *p, const char *log_path, bool json);
+int progress_open(struct progress *p, const char *log_path, bool aside);
 /* Refuses where --log or what people read lacks a line. */
 int progress_check(const struct progress *p);
 void progress_close(struct progress *p);
 /* A lasting line. */
 void progress_say(struct progress *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Rows of held-out text that are measured, of all: a line on a terminal; elsewhere one after ten seconds,
+ * and whenever twice the time has passed. */
+void progress_rows(void *progress, int64_t rows, int64_t total);
+/* Takes a line that is rewritten away. */
+void progress_clear(struct progress *p);
 /* A line about the files of folders that are no data, if there are any. */
 void progress_passed_over(struct progress *p, const struct passed_over *passed);
 /* What has no room in the width of a terminal is left out there, but not in the log. */

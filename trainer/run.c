@@ -101,17 +101,27 @@ static int open_device(struct run *r)
     return 0;
 }
 
-int run_open(struct run *r, const struct settings *s)
+/* What cannot be trained is refused before anything is said of the device. */
+static int resolve_model(const char *given, char *dir, size_t bytes)
+{
+    struct model_config config;
+    if (given == NULL)
+        return 0;
+    const int err = folder_resolve(given, dir, bytes);
+    return err ? err : config_read(dir, &config);
+}
+
+int run_open(struct run *r, const struct settings *s, bool results)
 {
     memset(r, 0, sizeof *r);
     r->s = s;
     r->started = time(NULL);
     r->opened = seconds_now();
-    int err = progress_open(&r->progress, s->dry_run ? NULL : s->log, s->json);
-    if (!err && s->student != NULL)
-        err = folder_resolve(s->student, r->student, sizeof r->student);
-    if (!err && s->teacher != NULL)
-        err = folder_resolve(s->teacher, r->teacher, sizeof r->teacher);
+    int err = progress_open(&r->progress, s->dry_run ? NULL : s->log, s->json || results);
+    if (!err)
+        err = resolve_model(s->student, r->student, sizeof r->student);
+    if (!err)
+        err = resolve_model(s->teacher, r->teacher, sizeof r->teacher);
     if (!err)
         err = open_device(r);
     return err;

@@ -49,9 +49,9 @@ struct run {
     double opened; /* seconds_now() then */
 };
 
-/* Opens terminal and device, and resolves the model folders. On failure everything is closed by
- * run_close(). */
-int run_open(struct run *r, const struct settings *s);
+/* Opens terminal and device, and resolves the model folders; results: standard output carries some, so
+ * that what people read goes to standard error. On failure everything is closed by run_close(). */
+int run_open(struct run *r, const struct settings *s, bool results);
 void run_close(struct run *r);
 /* Options of the engine as the command line says them; run_engine_options() adds the precision of
  * the device. */

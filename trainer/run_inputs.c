@@ -12,20 +12,34 @@
 /* Their weights are compared as text when a run goes on. */
 enum { SOURCES_MOST = 256 };
 
+/* One model has a tokenizer, the other none, and so reads bytes. */
+static int refuse_bytes(const struct tokenizer *without, const char *whose,
+                        const struct tokenizer *with, const char *other)
+{
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: the %s has no tokenizer.json and so reads bytes, while the %s has a tokenizer "
+                "of %d tokens; copy tokenizer.json and its side files into that folder, if both "
+                "models were made with it",
+                without->dir, whose, other, with->vocab_size);
+}
+
 /* A sentence about the first token that differs. */
 static int refuse_token(const struct tokenizer *student, const struct tokenizer *teacher,
                         int32_t id)
 {
     size_t bytes[2];
     bool special;
+    if (!student->bpe && teacher->bpe)
+        return refuse_bytes(student, "student", teacher, "teacher");
+    if (student->bpe && !teacher->bpe)
+        return refuse_bytes(teacher, "teacher", student, "student");
     const char *own = tokenizer_token(student, id, &bytes[0], &special);
     const char *other = tokenizer_token(teacher, id, &bytes[1], &special);
-    return fail(NJ_E_UNSUPPORTED,
-                "token %d is '%.*s' for the student (%s) and '%.*s' for the teacher (%s); use two "
-                "models with one tokenizer, or copy the tokenizer files of the teacher to a "
-                "student that has none",
-                (int)id, (int)bytes[0], own ? own : "", student->kind, (int)bytes[1],
-                other ? other : "", teacher->kind);
+    return fail(
+        NJ_E_UNSUPPORTED,
+        "token %d is '%.*s' for the student and '%.*s' for the teacher; use two models with "
+        "one tokenizer",
+        (int)id, (int)bytes[0], own ? own : "", (int)bytes[1], other ? other : "");
 }
 
 /* Where one table goes on with added tokens, those take no part. */

@@ -97,6 +97,19 @@ else
     not_ok "in the same batches, to the same bits" "$(batch_of resumed), $planned"
 fi
 check "and says that" grep -q "^batch size $planned, as in .*/checkpoint-2" "$d/resumed.log"
+check "without a budget" run small
+rows=$(grep -oE '"data_windows": [0-9]+' "$d/small/receipt.json" | cut -d' ' -f2)
+if [ "$(batch_of small)" = "$rows" ] && [ "$rows" -gt 100 ]; then ok "no more rows than the data have"; else not_ok "no more rows than the data have" "$(batch_of small), $rows"; fi
+check "and says that it is all of them" grep -q "^batch size $rows, all rows of the data: " "$d/small.log"
+check "several micro-batches" run parts --grad-accum 3
+if [ "$(batch_of parts)" = $(((rows + 2) / 3)) ]; then ok "share them"; else not_ok "share them" "$(batch_of parts), $rows"; fi
+plan --batch-size auto --device cpu --dtype float32 --json >"$scratch/plan" 2>/dev/null || true
+if awk -v total="$(field total_bytes <"$scratch/plan")" -v budget="$(field budget_bytes <"$scratch/plan")" -v batch="$(field batch_size <"$scratch/plan")" \
+    'BEGIN { exit !(batch == 1 || (total > 0 && total <= 0.75 * budget)) }'; then
+    ok "a CPU leaves a quarter to others"
+else
+    not_ok "a CPU leaves a quarter to others" "$(cat "$scratch/plan")"
+fi
 # On a simulated GPU: memory is the GPU's, and the workspace of products is in the plan, here and there.
 arch=$("$nojit" version | grep -oE 'sm_[0-9]+' | tail -n 1)
 sim() { env LD_LIBRARY_PATH="$BUILD/sim" NOJIT_CUBLASLT="$BUILD/sim" NOJIT_SIM_DEVICE="$arch" NOJIT_SIM_MEMORY=$((8 << 30)) "$@"; }
@@ -109,7 +122,8 @@ check "with the workspace" grep -q '^gemm.workspace  *32.00 MiB$' "$scratch/run"
 sim "$nojit" plan "${gpu[@]}" >"$scratch/plan"
 small() { sim env NOJIT_SIM_MEMORY=$((200 << 20)) "$nojit" "$@" "${gpu[@]}"; }
 small plan | grep '^batch size' >"$scratch/planned-batch"
-starts() { small train --data "$d/text.txt" --steps 1 --dry-run >"$scratch/run"; }
+for _ in $(seq 30); do cat LICENSE; done >"$d/long.txt"
+starts() { small train --data "$d/long.txt" --steps 1 --dry-run >"$scratch/run"; }
 check "products are tried before the memory is taken: the batch starts" starts
 grep '^batch size' "$scratch/run" >"$scratch/batch" || true
 fixed=(--student "$d/student" --seq-len 256 --batch-size 16 --device cuda)

@@ -155,7 +155,7 @@ static void check_largest(int vocab, bool must_fall)
             for (int b = 1; b <= BATCHES; b++)
                 largest = bytes[b] <= budget ? b : largest;
             assert_in_range(largest, 0, BATCHES - 1);
-            check_ok(plan_largest_batch(&c, NULL, &o, budget, &got), "plan");
+            check_ok(plan_largest_batch(&c, NULL, &o, budget, BATCH_MOST, &got), "plan");
             assert_int_equal(got, largest);
         }
 }
@@ -174,12 +174,16 @@ static void limits_of_a_batch_hold(void **state)
     struct train_options o = training;
     int batch;
     o.seq_len = 8192;
-    check_ok(plan_largest_batch(shape("nojit-tiny"), NULL, &o, SIZE_MAX, &batch), "plan");
+    check_ok(plan_largest_batch(shape("nojit-tiny"), NULL, &o, SIZE_MAX, BATCH_MOST, &batch),
+             "plan");
     assert_int_equal(batch, PLAN_ROWS_MOST / 8192);
     o.seq_len = 1;
-    check_ok(plan_largest_batch(shape("nojit-tiny"), NULL, &o, SIZE_MAX, &batch), "plan");
+    check_ok(plan_largest_batch(shape("nojit-tiny"), NULL, &o, SIZE_MAX, BATCH_MOST, &batch),
+             "plan");
     assert_int_equal(batch, BATCH_MOST);
-    check_ok(plan_largest_batch(shape("qwen2.5-0.5b"), NULL, &training, 1000000, &batch), "plan");
+    check_ok(
+        plan_largest_batch(shape("qwen2.5-0.5b"), NULL, &training, 1000000, BATCH_MOST, &batch),
+        "plan");
     assert_int_equal(batch, 0);
 }
 

@@ -151,6 +151,9 @@ int cmd_plan(const struct settings *s)
                               "known; name it by --memory-budget GIB");
     if (s->batch_size == BATCH_AUTO) /* as a run would */
         err = fit_batch(&r, &student, other,
-                        r.options.memory_bytes > 0 ? budget.bytes : fit_part(budget.bytes));
+                        r.options.memory_bytes > 0
+                            ? budget.bytes
+                            : fit_part(budget.bytes, s->device != (int)NJ_DEVICE_CPU),
+                        BATCH_MOST);
     return err ? err : show(&r, &student, other, &budget);
 }

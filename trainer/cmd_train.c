@@ -53,12 +53,12 @@ static int open_inputs(struct run *r, const char *command)
     int err = run_open_tokenizer(r);
     if (!err)
         err = run_engine_options(r);
-    if (!err && r->s->batch_size == BATCH_AUTO)
-        err = run_fit_batch(r);
     if (!err)
         err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
     if (!err)
         err = run_open_data(r, &r->s->data, false, &r->data);
+    if (!err && r->s->batch_size == BATCH_AUTO)
+        err = run_fit_batch(r);
     if (!err && r->s->eval_data.count > 0)
         err = run_open_data(r, &r->s->eval_data, true, &r->eval_data);
     if (!err && r->options.steps == 0)

@@ -10,6 +10,7 @@
  */
 #include "data.h"
 
+#include "checked.h"
 #include "error.h"
 #include "order.h"
 #include "packing.h"
@@ -168,15 +169,28 @@ static int open_sources(struct data *d, const struct data_options *o, const stru
     return rc;
 }
 
-static int allocate(struct data *d)
+static int no_memory(int batch_size, int seq_len)
 {
-    const size_t n = (size_t)d->B * (size_t)d->S;
-    d->arrays = calloc(4 * n, sizeof *d->arrays);
+    return fail(NJ_E_NOMEM, "out of memory for batches of %d x %d", batch_size, seq_len);
+}
+
+int data_set_batch(struct data *d, int batch_size)
+{
+    const size_t n = size_product(4, (size_t)batch_size, (size_t)d->S);
+    int32_t *arrays = calloc(n, sizeof *arrays);
+    if (!arrays)
+        return no_memory(batch_size, d->S);
+    free(d->arrays);
+    d->arrays = arrays;
+    d->B = batch_size;
+    return NJ_OK;
+}
+
+static int allocate(struct data *d, int batch_size)
+{
     d->window = calloc((size_t)d->S + 1, sizeof *d->window);
     d->flags = calloc((size_t)d->S + 1, 1);
-    if (!d->arrays || !d->window || !d->flags)
-        return fail(NJ_E_NOMEM, "out of memory for batches of %d x %d", d->B, d->S);
-    return NJ_OK;
+    return d->window && d->flags ? data_set_batch(d, batch_size) : no_memory(batch_size, d->S);
 }
 
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out)
@@ -188,7 +202,6 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
     struct data *d = calloc(1, sizeof *d);
     if (!d)
         return fail(NJ_E_NOMEM, "out of memory");
-    d->B = o->batch_size;
     d->S = o->seq_len;
     d->order.seed = o->seed;
     d->once = o->once;
@@ -197,7 +210,7 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
 
     int rc = open_sources(d, o, t);
     if (!rc)
-        rc = allocate(d);
+        rc = allocate(d, o->batch_size);
     if (rc) {
         data_close(d);
         return rc;

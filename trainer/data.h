@@ -64,6 +64,8 @@ const char *passed_over_text(const struct passed_over *p, char *out, size_t byte
 /* Refuses an output in a folder, or in one that a pattern names, of these paths; option: whose they are. */
 int data_check_output(const char *const *given, size_t count, const char *option, const char *out);
 void data_close(struct data *d);
+/* Batches of another size from here on; the position stays. */
+int data_set_batch(struct data *d, int batch_size);
 int64_t data_tokens(const struct data *d);
 int64_t data_windows(const struct data *d); /* rows of one epoch */
 double data_padding(const struct data *d);  /* share of an epoch's positions without a token */

@@ -86,10 +86,11 @@ struct plan {
  * gradients. */
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out);
-/* The largest batch whose plan takes no more than budget bytes; 0: not even one sequence does. */
+/* The largest batch of at most `most` whose plan takes no more than budget bytes; 0: not even one sequence
+ * does. */
 enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24 };
 int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
-                       const struct train_options *o, size_t budget, int *out);
+                       const struct train_options *o, size_t budget, int most, int *out);
 
 /* ---- engine ---- */
 struct engine;

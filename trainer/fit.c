@@ -6,14 +6,16 @@
 #include "run.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* Of what a device has free, the part that --batch-size auto leaves: for the graphs of the driver, and
- * for what else runs there. */
-enum { SPARE_PART = 32 };
+/* Of what is free, the part that --batch-size auto leaves. Of a GPU: for the graphs of the driver, and for
+ * what else runs there. Of a machine: for files, for all other programs, and because its kernel ends a
+ * program that takes too much. */
+enum { SPARE_OF_GPU = 32, SPARE_OF_MACHINE = 4 };
 
-size_t fit_part(size_t budget)
+size_t fit_part(size_t budget, bool gpu)
 {
-    return budget - budget / SPARE_PART;
+    return budget - budget / (gpu ? SPARE_OF_GPU : SPARE_OF_MACHINE);
 }
 
 /* "12.3 GiB" of one of several sizes in a sentence. */
@@ -27,32 +29,42 @@ static const char *in_words(size_t bytes, struct size_text *buffer)
 }
 
 int fit_batch(struct run *r, const struct model_config *student, const struct model_config *teacher,
-              size_t budget)
+              size_t budget, int most)
 {
     struct train_options *o = &r->options;
     struct train_options planned = *o;
     struct size_text size, had;
     struct plan p;
     planned.steps = 1; /* training, however many there will be */
-    int err = plan_largest_batch(student, teacher, &planned, budget, &planned.batch_size);
+    int err = plan_largest_batch(student, teacher, &planned, budget, most, &planned.batch_size);
     if (err)
         return err;
     o->batch_size = planned.batch_size > 0 ? planned.batch_size : 1;
+    const bool all = o->batch_size == most && most < BATCH_MOST;
     planned.batch_size = o->batch_size;
     err = plan_make(student, teacher, &planned, &p);
     if (!err && p.total_bytes > budget)
         return 0; /* for those who compare plan and budget to refuse */
     if (!err)
-        progress_say(&r->progress,
-                     "batch size %d, the largest that fits: %s of the %s that can be had",
-                     o->batch_size, in_words(p.total_bytes, &size), in_words(budget, &had));
+        progress_say(&r->progress, "batch size %d, %s: %s of the %s that can be had", o->batch_size,
+                     all ? "all rows of the data" : "the largest that fits",
+                     in_words(p.total_bytes, &size), in_words(budget, &had));
     return err;
 }
 
-int run_fit_batch(struct run *r)
+/* Rows of an epoch for each micro-batch of a step. */
+static int rows_of_data(const struct run *r)
+{
+    const int64_t accum = r->options.grad_accum;
+    const int64_t rows = (data_windows(r->data) + accum - 1) / accum;
+    return rows < BATCH_MOST ? (int)rows : BATCH_MOST;
+}
+
+static int choose_batch(struct run *r)
 {
     struct model_config student, teacher;
     const bool has_teacher = r->teacher[0] != '\0';
+    const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
     char before[32];
     if (checkpoints_setting(&r->checkpoints, "batch-size", before, sizeof before)) {
         r->options.batch_size = (int)strtol(before, NULL, 10);
@@ -65,12 +77,18 @@ int run_fit_batch(struct run *r)
         err = config_read(r->teacher, &teacher);
     if (err)
         return err;
-    size_t budget = fit_part(nj_context_budget(r->ctx));
+    size_t budget = fit_part(nj_context_budget(r->ctx), gpu);
     const size_t wanted = r->options.memory_bytes;
     r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
     if (wanted > 0 && wanted < budget)
         budget = wanted;
-    return fit_batch(r, &student, has_teacher ? &teacher : NULL, budget);
+    return fit_batch(r, &student, has_teacher ? &teacher : NULL, budget, rows_of_data(r));
+}
+
+int run_fit_batch(struct run *r)
+{
+    const int err = choose_batch(r);
+    return err ? err : data_set_batch(r->data, r->options.batch_size);
 }
 
 /* ---- what would make a run fit ---- */
@@ -128,7 +146,7 @@ static int advise(struct run *r, const struct model_config *student,
     if (!apply(c, &o, r->s->device != (int)NJ_DEVICE_CPU))
         return 0;
     if (c->largest_batch)
-        err = plan_largest_batch(student, teacher, &o, budget, &batch);
+        err = plan_largest_batch(student, teacher, &o, budget, BATCH_MOST, &batch);
     o.batch_size = batch > 0 ? batch : 1;
     if (!err)
         err = plan_make(student, teacher, &o, &p);

@@ -327,12 +327,12 @@ static size_t without_chunks(const struct plan *p)
 }
 
 int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
-                       const struct train_options *o, size_t budget, int *out)
+                       const struct train_options *o, size_t budget, int most, int *out)
 {
     struct train_options tried = *o;
     struct plan p;
     *out = 0;
-    for (tried.batch_size = 1; tried.batch_size <= BATCH_MOST; tried.batch_size++) {
+    for (tried.batch_size = 1; tried.batch_size <= most; tried.batch_size++) {
         if ((int64_t)tried.batch_size * o->seq_len > PLAN_ROWS_MOST)
             break;
         const int err = plan_make(student, teacher, &tried, &p);

@@ -74,13 +74,13 @@ int run_adapters(const struct settings *s, struct lora_config *out);
  * --data-weights do not apply. */
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
 /* fit.c. --batch-size auto: the batch of the checkpoint that the run goes on from, else the largest that
- * fits; said, and put into r->options. */
+ * fits and has no more rows than an epoch of r->data; said, and put into r->options and r->data. */
 int run_fit_batch(struct run *r);
-/* The same, for a budget in bytes. */
+/* The same, for a budget in bytes and at most so many rows. */
 int fit_batch(struct run *r, const struct model_config *student, const struct model_config *teacher,
-              size_t budget);
-/* Of what a device can give, the part that such a batch may fill. */
-size_t fit_part(size_t budget);
+              size_t budget, int most);
+/* Of what a GPU, or the memory of a machine, can give, the part that such a batch may fill. */
+size_t fit_part(size_t budget, bool gpu);
 /* A line for each change to the options that takes fewer bytes than `now`, and whether it fits. */
 int fit_advise(struct run *r, const struct model_config *student,
                const struct model_config *teacher, size_t now, size_t budget);

@@ -41,6 +41,11 @@ refuses "alpha of adapters that have one" 2 '--lora-alpha needs --lora-r; --adap
 refuses "a batch of eval is a number" 2 '--batch-size auto: not a whole number' "$nojit" eval --batch-size auto
 refuses "batch size 0" 2 '--batch-size 0: must lie between 1' train "$d/student" --batch-size 0
 refuses "beta above 1" 2 '--beta 1.5: must lie between 0 and 1' "$nojit" distill --beta 1.5
+refuses "beta that rounds to 1" 2 '--beta 0.99999999999: is 1 in single precision' "$nojit" distill --beta 0.99999999999
+refuses "a norm that rounds to 0" 2 '--max-grad-norm 1e-46: is 0 in single precision' train "$d/student" --max-grad-norm 1e-46
+refuses "a temperature that blurs the divergence" 2 '--temperature 101: at most 100; .*the divergence' \
+    "$nojit" distill --student "$d/student" --teacher "$d/student" --data "$d" --out "$d/hot" --temperature 101
+refuses "less than a byte" 3 'this run needs .* can be had' train "$d/student" --memory-budget 1e-10
 refuses "not a number" 2 '--lr abc: not a number' train "$d/student" --lr abc
 refuses "not whole" 2 '--steps 1.5: not a whole number' train "$d/student" --steps 1.5
 refuses "NaN is no number" 2 '--lr nan: not a number' train "$d/student" --lr nan

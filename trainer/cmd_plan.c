@@ -134,6 +134,8 @@ int cmd_plan(const struct settings *s)
     struct model_config student, teacher;
     struct budget budget;
     int err = need(s->student, "student", "plan");
+    if (!err)
+        err = run_check_temperature(s);
     if (err)
         return err;
     memset(&r, 0, sizeof r);

@@ -24,6 +24,8 @@ static int check_arguments(const struct settings *s, const char *command, bool d
         err = fail(NJ_E_ARG, "--keep-best needs --eval-data to measure on");
     if (!err && s->early_stop_patience > 0 && (s->eval_data.count == 0 || s->eval_every == 0))
         err = fail(NJ_E_ARG, "--early-stop-patience needs --eval-data and --eval-every");
+    if (!err)
+        err = run_check_temperature(s);
     return err ? err : run_check_output(s);
 }
 

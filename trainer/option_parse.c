@@ -157,6 +157,14 @@ static int parse_number(const struct option *o, const char *word, const char *va
     if (x < o->min || x > o->max)
         return fail(NJ_E_ARG, "--%s %s: must lie between %.10g and %.10g", word, value, o->min,
                     o->max);
+    /* A run computes with floats: there 1e-46 is 0, which stands for never, and 0.99999999999 is 1. */
+    const float kept = (float)x;
+    if (!whole && ((x != 0 && kept == 0) || (x < o->max && (double)kept >= o->max)))
+        return fail(
+            NJ_E_ARG,
+            "--%s %s: is %.9g in single precision; give that, or a number that differs from "
+            "it there",
+            word, value, (double)kept);
     if (whole)
         *(int64_t *)field = (int64_t)x;
     else

@@ -90,6 +90,8 @@ void run_print_plan(struct run *r, const struct plan *p);
 void run_say(void *run, const char *line);
 /* Refuses an --out in a folder of --data or --eval-data: what it holds would be read as data. */
 int run_check_output(const struct settings *s);
+/* Refuses temperatures at which the divergence that is printed would be wrong. */
+int run_check_temperature(const struct settings *s);
 /* "name" is an option that the command needs. */
 int need(const void *value, const char *name, const char *command);
 /* What a sentence about the device is about: "--device cuda" or "device". */

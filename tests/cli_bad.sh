@@ -51,6 +51,8 @@ refuses "not whole" 2 '--steps 1.5: not a whole number' train "$d/student" --ste
 refuses "NaN is no number" 2 '--lr nan: not a number' train "$d/student" --lr nan
 refuses "choice" 2 'must be one of cosine\|linear\|constant' train "$d/student" --lr-schedule step
 refuses "another spelling" 2 '--learning_rate abc: not a number' train "$d/student" --learning_rate abc
+refuses "all that is wrong at once" 2 '^nojit train: --lr abc: not a number$' train "$d/student" --lr abc --stpes 1 --optim sgd
+if [ "$(wc -l <"$scratch/err")" = 3 ]; then ok "a line for each"; else not_ok "a line for each" "$(cat "$scratch/err")"; fi
 refuses "option of another command" 2 'no option --teacher here; it belongs to `nojit distill`' train "$d/student" --teacher x
 refuses "options file missing" 2 "$d/none.yaml: No such file" train "$d/student" --config "$d/none.yaml"
 refuses "help on an unknown command" 2 "unknown command 'trin'; did you mean 'train'" "$nojit" help trin

@@ -172,6 +172,50 @@ static void other_spellings(void **state)
     settings_free(&s);
 }
 
+/* Settings of other trainers that ask for what is done anyway are passed over; all others are told at once. */
+static void settings_of_others(void **state)
+{
+    (void)state;
+    static const char same[] =
+        "save_strategy: \"no\"\neval_strategy: steps\noptim: adamw_torch_fused\nlmbda: 0.0\n"
+        "ddp_backend: nccl\nfsdp: null\ndeepspeed:\ndataloader_num_workers: "
+        "4\nlabel_smoothing_factor: 0\n"
+        "gradient_checkpointing_kwargs: {use_reentrant: false}\npush_to_hub: False\nlocal_rank: "
+        "-1\n"
+        "warmup_steps: 0.25\n";
+    struct settings s;
+    check_ok(parse_file("distill", same,
+                        "--optim=adamw_torch --save_strategy no --do_train --tf32 false", &s),
+             "what is done anyway");
+    assert_int_equal(s.warmup_steps, 0);
+    assert_true(s.warmup_ratio > 0.24 && s.warmup_ratio < 0.26);
+    settings_free(&s);
+    check_ok(parse("distill", "--warmup_ratio 0.5 --warmup_steps 0.25 --warmup_steps 7", &s),
+             "steps");
+    assert_int_equal(s.warmup_steps, 7);
+    settings_free(&s);
+    check_refused(
+        parse_file(
+            "distill",
+            "save_strategy: epoch\nlr: fast\nsteps: 3\nlmbda: 0.5\nlmbda: 0\noptim: {a: 1}\n",
+            "--push_to_hub --stpes 1 2 --beta 2 --seed 5", &s),
+        NJ_E_ARG, "--beta 2: must lie between 0 and 1", "the last of all");
+    static const char *const said[] = {"run.yaml:1: --save_strategy: --save-every",
+                                       "run.yaml:2: --lr fast: not a number",
+                                       "run.yaml:4: --lmbda: the student",
+                                       "run.yaml:5: the option is named twice",
+                                       "run.yaml:6: --optim: AdamW",
+                                       "--push_to_hub: nothing is sent",
+                                       "did you mean --steps?",
+                                       "--beta 2: must lie"};
+    assert_int_equal(s.refused_count, sizeof said / sizeof *said);
+    for (size_t i = 0; i < s.refused_count; i++)
+        assert_non_null(strstr(s.refused[i], said[i]));
+    assert_int_equal(s.steps, 3);
+    assert_int_equal(s.seed, 5);
+    settings_free(&s);
+}
+
 /* A message names what was typed, and an option of another command leads to that command. */
 static void messages(void **state)
 {
@@ -363,6 +407,7 @@ int main(void)
         cmocka_unit_test(command_line_wins),
         cmocka_unit_test(file_faults),
         cmocka_unit_test(other_spellings),
+        cmocka_unit_test(settings_of_others),
         cmocka_unit_test(messages),
         cmocka_unit_test(words),
         cmocka_unit_test(long_lists),

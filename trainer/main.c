@@ -48,6 +48,8 @@ static int run_command(const struct command_info *c, int argc, char **argv)
     } else if (!err) {
         err = c->run(&s);
     }
+    for (size_t i = 0; i + 1 < s.refused_count; i++)
+        fprintf(stderr, "nojit %s: %s\n", c->name, s.refused[i]);
     settings_free(&s);
     if (!err)
         err = check_output();

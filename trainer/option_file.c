@@ -44,12 +44,18 @@ static const char *keep(struct settings *s, const char *value)
     return copy;
 }
 
+/* A value that is missing asks for the default. */
+static bool is_null(const yaml_node_t *n)
+{
+    return n->type == YAML_SCALAR_NODE && n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+           (*text(n) == '\0' || strcmp(text(n), "~") == 0 || strcmp(text(n), "null") == 0);
+}
+
 static int set_scalar(struct reader *r, const struct option_match *m, const yaml_node_t *n)
 {
     if (n->type != YAML_SCALAR_NODE)
         return fail_at(r, n, NJ_E_ARG, "a value is expected here, not a list or a mapping");
-    const bool plain = n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    if (plain && (*text(n) == '\0' || strcmp(text(n), "~") == 0 || strcmp(text(n), "null") == 0))
+    if (is_null(n))
         return fail_at(r, n, NJ_E_ARG, "the value is missing; leave the line out for the default");
     const char *value = keep(r->s, text(n));
     if (value == NULL)
@@ -69,12 +75,21 @@ static int set_list(struct reader *r, const struct option_match *m, const yaml_n
     return err;
 }
 
+/* Whether an option of others, with this value, may be passed over. */
+static bool is_same(const struct reader *r, const yaml_node_t *key, const yaml_node_t *value)
+{
+    const char *given = is_null(value) ? NULL : value->type == YAML_SCALAR_NODE ? text(value) : "";
+    return option_same(r->c, text(key), strlen(text(key)), given);
+}
+
 static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t *value)
 {
     struct option_match m;
     if (key->type != YAML_SCALAR_NODE)
         return fail_at(r, key, NJ_E_ARG, "the name of an option is expected here");
     int err = option_match(r->c, text(key), strlen(text(key)), &m);
+    if (err && is_same(r, key, value))
+        return 0;
     if (err)
         return fail_at(r, key, err, fail_text());
     if (strcmp(m.o->name, "config") == 0)
@@ -112,6 +127,7 @@ static int apply(struct reader *r)
         if (!err)
             err = set_pair(r, yaml_document_get_node(&r->doc, p->key),
                            yaml_document_get_node(&r->doc, p->value));
+        err = option_refused(r->s, err);
     }
     return err;
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "error.h"
 #include "settings.h"
@@ -103,6 +104,53 @@ static const char *owners(const char *name, char *buffer, size_t bytes)
             used += (size_t)snprintf(buffer + used, bytes - used, "%s`nojit %s`", used ? ", " : "",
                                      c->name);
     return buffer;
+}
+
+/* Whether `value` is one of "a|b", as a word of any case or as the same number. */
+static bool is_among(const char *list, const char *value)
+{
+    char *end;
+    const double x = strtod(value, &end);
+    const bool number = end != value && *end == '\0';
+    for (size_t n; *list != '\0'; list += n + (list[n] == '|')) {
+        n = strcspn(list, "|");
+        if (strlen(value) == n && strncasecmp(list, value, n) == 0)
+            return true;
+        if (number && strtod(list, &end) == x && end == list + n)
+            return true;
+    }
+    return false;
+}
+
+bool option_same(const struct command_info *c, const char *word, size_t bytes, const char *value)
+{
+    char name[64];
+    struct option_match m;
+    if (bytes >= sizeof name)
+        return false;
+    for (size_t k = 0; k < bytes; k++)
+        name[k] = word[k] == '_' ? '-' : word[k];
+    name[bytes] = '\0';
+    for (const struct option_foreign *f = options_foreign; f->word != NULL; f++)
+        if (strcmp(name, f->word) == 0 && !option_find(c->bit, name, &m))
+            return value == NULL ||
+                   (f->same != NULL && (strcmp(f->same, "*") == 0 || is_among(f->same, value)));
+    return false;
+}
+
+int option_refused(struct settings *s, int err)
+{
+    if (err != NJ_E_ARG)
+        return err;
+    char **grown = realloc(s->refused, (s->refused_count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return fail(NJ_E_NOMEM, "out of memory while reading the options");
+    s->refused = grown;
+    grown[s->refused_count] = strdup(fail_text());
+    if (grown[s->refused_count] == NULL)
+        return fail(NJ_E_NOMEM, "out of memory while reading the options");
+    s->refused_count++;
+    return 0;
 }
 
 int option_match(const struct command_info *c, const char *word, size_t bytes,
@@ -223,6 +271,24 @@ static int truth(const char *word)
     return -1;
 }
 
+/* transformers 5 reads --warmup_steps below 1 as a share of all steps: ours is --warmup-ratio. */
+static bool is_share_of_steps(const struct option *o, const char *value)
+{
+    char *end;
+    const double x = strtod(value, &end);
+    return o->offset == offsetof(struct settings, warmup_steps) && end != value && *end == '\0' &&
+           x > 0 && x < 1;
+}
+
+static int set_share_of_steps(const char *word, const char *value, struct settings *s)
+{
+    const struct option *o = options;
+    while (strcmp(o->name, "warmup-ratio") != 0)
+        o++;
+    s->warmup_steps = 0;
+    return parse_number(o, word, value, &s->warmup_ratio);
+}
+
 /* word: what the user calls the option. */
 static int set_value(const struct option *o, const char *word, const char *value,
                      struct settings *s)
@@ -234,7 +300,8 @@ static int set_value(const struct option *o, const char *word, const char *value
         return 0;
     case OPT_INT:
     case OPT_REAL:
-        return parse_number(o, word, value, field);
+        return is_share_of_steps(o, value) ? set_share_of_steps(word, value, s)
+                                           : parse_number(o, word, value, field);
     case OPT_TEXT:
         *(const char **)field = our_value(o, value);
         return 0;
@@ -282,6 +349,24 @@ static int set_defaults(unsigned command, struct settings *s)
     return 0;
 }
 
+/* How many arguments from argv[i] on no option begins with. */
+static int values_at(int argc, char **argv, int i)
+{
+    int n = 0;
+    while (i + n < argc && strncmp(argv[i + n], "--", 2) != 0)
+        n++;
+    return n;
+}
+
+/* An option that the command lacks; returns as parse_option() does. */
+static int parse_foreign(const struct command_info *c, int argc, char **argv, int i, size_t n)
+{
+    const char *word = argv[i] + 2;
+    const int values = word[n] == '=' ? 0 : values_at(argc, argv, i + 1);
+    const char *value = word[n] == '=' ? word + n + 1 : values > 0 ? argv[i + 1] : "true";
+    return values <= 1 && option_same(c, word, n, value) ? 1 + values : NJ_E_ARG;
+}
+
 /* One option and its values, starting at argv[i]; returns how many arguments it took, or a negative
  * code. */
 static int parse_option(const struct command_info *c, int argc, char **argv, int i,
@@ -292,7 +377,7 @@ static int parse_option(const struct command_info *c, int argc, char **argv, int
     const size_t n = strcspn(word, "=");
     int err = option_match(c, word, n, &m);
     if (err)
-        return err;
+        return parse_foreign(c, argc, argv, i, n);
     if (word[n] == '=') {
         err = option_set(&m, word + n + 1, s);
         return err ? err : 1;
@@ -330,9 +415,9 @@ static int apply_files(const struct command_info *c, int argc, char **argv, stru
             m.o->offset != offsetof(struct settings, config))
             continue;
         if (word[n] == '=')
-            err = option_file_read(c, word + n + 1, s);
+            err = option_refused(s, option_file_read(c, word + n + 1, s));
         else if (i + 1 < argc)
-            err = option_file_read(c, argv[i + 1], s);
+            err = option_refused(s, option_file_read(c, argv[i + 1], s));
     }
     return err;
 }
@@ -362,16 +447,19 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
         if (strncmp(argv[i], "--", 2) == 0)
             used = parse_option(c, argc, argv, i, s);
         else if (c->words != NULL)
-            err = add_path(&s->words, argv[i]);
+            used = add_path(&s->words, argv[i]) ? NJ_E_NOMEM : 1;
         else
-            return fail(NJ_E_ARG,
+            used = fail(NJ_E_ARG,
                         "unexpected argument '%s'; options start with --, see `nojit %s --help`",
                         argv[i], c->name);
-        if (used < 0)
-            err = used;
-        else
-            i += used;
+        if (used < 0) {
+            err = option_refused(s, used);
+            used = 1 + values_at(argc, argv, i + 1);
+        }
+        i += used;
     }
+    if (!err && s->refused_count > 0)
+        err = fail(NJ_E_ARG, "%s", s->refused[s->refused_count - 1]);
     return err;
 }
 
@@ -388,4 +476,7 @@ void settings_free(struct settings *s)
     for (size_t i = 0; i < s->kept_count; i++)
         free(s->kept[i]);
     free(s->kept);
+    for (size_t i = 0; i < s->refused_count; i++)
+        free(s->refused[i]);
+    free(s->refused);
 }

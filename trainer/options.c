@@ -112,7 +112,7 @@ const struct option options[] = {
      "how the rate falls after the warm-up; wsd: not before the last 10 % of the steps, then by "
      "1 - sqrt(x), x from 0 to 1"},
     {"warmup-steps", NULL, OPT_INT, TRAINING, AT(warmup_steps), optimiser, "N", "0", 0,
-     OPTION_COUNT_MAX, "steps over which the rate rises from 0"},
+     OPTION_COUNT_MAX, "steps over which the rate rises from 0; below 1: a share of all steps"},
     {"warmup-ratio", NULL, OPT_REAL, TRAINING, AT(warmup_ratio), optimiser, "X", "0", 0, 0.99,
      "the same as a part of all steps, rounded up, where --warmup-steps is 0"},
     {"min-lr-ratio", NULL, OPT_REAL, TRAINING, AT(min_lr_ratio), optimiser, "X", "0.1", 0, 1,

@@ -46,6 +46,7 @@ extern const struct option_alias option_aliases[];
 struct option_foreign {
     const char *word;
     const char *remedy; /* why there is no such option, and what to do */
+    const char *same;   /* values that ask for what is done anyway, "a|b"; "*": any; NULL: none */
 };
 extern const struct option_foreign options_foreign[];
 /* Other names of a choice's values: word is the value, name the option, value ours. */
@@ -62,10 +63,15 @@ struct option_match {
  * the near miss. */
 int option_match(const struct command_info *c, const char *word, size_t bytes,
                  struct option_match *out);
+/* Whether a word of other projects asks, with this value, for what is done anyway: then it is passed over.
+ * NULL: a value that a file leaves unset, which asks for nothing. */
+bool option_same(const struct command_info *c, const char *word, size_t bytes, const char *value);
+/* Notes a refusal, NJ_E_ARG with its sentence, so that others are found too: returns 0. Other codes stay. */
+int option_refused(struct settings *s, int err);
 /* Sets one value; a flag's is true or false, and NULL is true. */
 int option_set(const struct option_match *m, const char *value, struct settings *s);
 
-/* Applies a YAML file of options. */
+/* Applies a YAML file of options; those that it may not hold are noted by option_refused(). */
 int option_file_read(const struct command_info *c, const char *path, struct settings *s);
 
 #endif

@@ -66,6 +66,9 @@ struct settings {
     int64_t shard_bytes;
     /* words that are no options, of a command that takes some */
     struct path_list words;
+    /* sentences about what was refused */
+    char **refused;
+    size_t refused_count;
     /* as settings_parse() got them */
     int argc;
     char **argv;
@@ -105,8 +108,8 @@ struct command_info {
 extern const struct command_info commands[];
 
 /* Fills s with the defaults of the command, then with the --config files that argv[0..argc) names,
- * then with argv itself. Returns 0, 1 for --help, or
- * NJ_E_ARG with a sentence that names the argument and, for a misspelt one, the nearest. */
+ * then with argv itself. Returns 0, 1 for --help, or NJ_E_ARG with a sentence that names the argument
+ * and, for a misspelt one, the nearest. Of several, s->refused has each, and that sentence is the last. */
 int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s);
 void settings_free(struct settings *s);
 /* Name of the nearest command, or NULL. */

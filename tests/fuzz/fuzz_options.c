@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     const struct command_info *c = &commands[0];
     struct settings s = {0};
     const int rc = option_file_read(c, fuzz_file("options.yaml", data, bytes), &s);
-    fuzz_verdict(rc == 0, fail_text());
+    fuzz_verdict(rc == 0 && s.refused_count == 0, fail_text());
     if (rc == 0)
         settings_visit(c, &s, visit, NULL);
     settings_free(&s);

@@ -272,10 +272,12 @@ int put_file(const char *dir, const char *name, struct text *t, bool always)
         rc = 0;
         goto done;
     }
-    f = fopen(temporary, "wb");
+    remove(temporary); /* of a process that was killed, or a link: neither is written to */
+    f = fopen(temporary, "wbx");
     if (f == NULL)
         goto done;
-    bool written = fwrite(t->s, 1, t->length, f) == t->length;
+    bool written =
+        fwrite(t->s, 1, t->length, f) == t->length && fflush(f) == 0 && fsync(fileno(f)) == 0;
     if (fclose(f) != 0 || !written || rename(temporary, path) != 0) {
         int saved = errno;
         remove(temporary);

@@ -109,7 +109,7 @@ failing() {
     local what
     what=$(sed -n "$1p" "$d/all-calls" | sed -E 's/\.tmp-[0-9]+/.tmp/g' | cut -f 3-4)
     case $status:$what in
-    0:mkdir?$d/run | 0:remove?$d/run | 0:remove*/final.tmp* | 0:rename?$d/run/best.*) ;;
+    0:mkdir?$d/run | 0:remove?$d/run | 0:remove?$d/run/lock | 0:remove*/final.tmp* | 0:rename?$d/run/best.*) ;;
     0:remove* | 0:rename?$d/run/checkpoint-[0-9]) # something old: a line, not the end
         why="no line says it"
         grep -qE "^$d/run/.* cannot be removed: No space left on device$" "$scratch/out"

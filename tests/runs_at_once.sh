@@ -73,7 +73,7 @@ for round in 1 2 3; do
         if [ $status = 0 ]; then
             good=$((good + 1)) winner=$seed
         else # one that comes too late finds the model, or what was there before it
-            grep -qE -- "$busy|holds a model already|holds (metrics.jsonl|checkpoints)" "$scratch/log$seed" || bad+="$(tail -n 1 "$scratch/log$seed"); "
+            grep -qE -- "$busy|another process trains there|holds a model already|holds (metrics.jsonl|checkpoints)" "$scratch/log$seed" || bad+="$(tail -n 1 "$scratch/log$seed"); "
         fi
     done
     seed=$(sed -nE 's/.*"seed": "([0-9]+)".*/\1/p' "$d/o$round/receipt.json")

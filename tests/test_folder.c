@@ -4,7 +4,9 @@
  * at all.
  */
 #include "folder.h"
+#include "side_files.h"
 #include "unit.h"
+#include "whole_file.h"
 
 static void make_path(const char *name)
 {
@@ -107,12 +109,98 @@ static void tokenizer_files_are_copied(void **state)
     write_text(at("from/merges.txt"), "");
     write_text(at("from/model.safetensors"), "weights");
     assert_int_equal(symlink("tokenizer.json", at("from/vocab.json")), 0);
-    check_ok(folder_copy_tokenizer(at("from"), at("to")), "copy");
+    check_ok(side_files_copy(at("from"), at("to")), "copy");
     check_text(at("to/vocab.json"), "{\"a\": 1}");
     assert_int_equal(access(at("to/merges.txt"), F_OK), 0);
     assert_int_equal(access(at("to/model.safetensors"), F_OK), -1);
-    check_refused(folder_copy_tokenizer(at("from"), "/proc"), NJ_E_IO,
+    check_refused(side_files_copy(at("from"), "/proc"), NJ_E_IO,
                   "/proc/tokenizer.json: cannot write it", "unwritable");
+}
+
+/* A link out of the model's folder may lead to a secret, which the copy would publish. */
+static void side_files_come_from_the_model(void **state)
+{
+    (void)state;
+    struct stat info;
+    make_folder("evil");
+    make_folder("taken-in");
+    write_text(at("secret"), "KEY");
+    assert_int_equal(symlink("../secret", at("evil/chat_template.jinja")), 0);
+    check_refused(side_files_copy(at("evil"), at("taken-in")), NJ_E_ARG,
+                  "chat_template.jinja: a link to ", "outside");
+    assert_non_null(strstr(fail_text(), "/secret, outside of the model's folder; put the file"));
+    check_refused(side_files_check(at("evil")), NJ_E_ARG, "outside of the model", "check");
+    assert_int_equal(access(at("taken-in/chat_template.jinja"), F_OK), -1);
+    unlink(at("evil/chat_template.jinja"));
+    assert_int_equal(mkfifo(at("evil/vocab.json"), 0666), 0);
+    check_refused(side_files_check(at("evil")), NJ_E_ARG, "not a regular file", "pipe");
+    unlink(at("evil/vocab.json"));
+    assert_int_equal(symlink("/dev/zero", at("evil/vocab.json")), 0);
+    check_refused(side_files_check(at("evil")), NJ_E_ARG, "a link to /dev/zero", "device");
+    unlink(at("evil/vocab.json"));
+    write_text(at("evil/merges.txt"), "a b");
+    assert_int_equal(truncate(at("evil/merges.txt"), (64 << 20) + 1), 0);
+    check_refused(side_files_check(at("evil")), NJ_E_UNSUPPORTED, "64 MiB", "size");
+    assert_int_equal(truncate(at("evil/merges.txt"), 64 << 20), 0);
+    check_ok(side_files_check(at("evil")), "size");
+    unlink(at("evil/merges.txt"));
+
+    /* The copy is for nobody who could not read the original. */
+    write_text(at("evil/vocab.json"), "{}");
+    assert_int_equal(chmod(at("evil/vocab.json"), 0640), 0);
+    const mode_t mask = umask(027);
+    check_ok(side_files_copy(at("evil"), at("taken-in")), "copy");
+    umask(mask);
+    assert_int_equal(stat(at("taken-in/vocab.json"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+    unlink(at("taken-in/vocab.json"));
+    assert_int_equal(chmod(at("evil/vocab.json"), 0666), 0);
+    umask(077);
+    check_ok(side_files_copy(at("evil"), at("taken-in")), "copy");
+    umask(mask);
+    assert_int_equal(stat(at("taken-in/vocab.json"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+
+    /* A snapshot of the cache is links to blobs of its model, and to no other's. */
+    make_path("hub/models--A--B/snapshots/abc");
+    make_path("hub/models--A--B/blobs");
+    make_path("hub/models--A--C/blobs");
+    make_folder("from-hub");
+    write_text(at("hub/models--A--B/blobs/1"), "blob");
+    write_text(at("hub/models--A--C/blobs/1"), "other");
+    char *link = at("hub/models--A--B/snapshots/abc/tokenizer.json");
+    assert_int_equal(symlink("../../blobs/1", link), 0);
+    check_ok(side_files_copy(at("hub/models--A--B/snapshots/abc"), at("from-hub")), "hub");
+    check_text(at("from-hub/tokenizer.json"), "blob");
+    link = at("hub/models--A--B/snapshots/abc/merges.txt");
+    assert_int_equal(symlink("../../../models--A--C/blobs/1", link), 0);
+    check_refused(side_files_check(at("hub/models--A--B/snapshots/abc")), NJ_E_ARG, "outside",
+                  "another model's");
+}
+
+/* Neither the file of a process of the same number that was killed nor a link is written to. */
+static void files_appear_whole(void **state)
+{
+    (void)state;
+    struct whole_file w;
+    char temp[64];
+    write_text(at("page"), "old");
+    write_text(at("theirs"), "theirs");
+    snprintf(temp, sizeof temp, "page.tmp-%ld", (long)getpid());
+    assert_int_equal(symlink("theirs", at(temp)), 0);
+    check_ok(whole_file_begin(&w, at("page")), "begin");
+    fputs("new", w.f);
+    check_text(at("page"), "old");
+    check_ok(whole_file_end(&w, 0), "end");
+    check_text(at("page"), "new");
+    check_text(at("theirs"), "theirs");
+    check_ok(whole_file_begin(&w, at("page")), "begin");
+    fputs("newer", w.f);
+    assert_int_equal(whole_file_end(&w, NJ_E_FORMAT), NJ_E_FORMAT);
+    assert_int_equal(access(w.temp, F_OK), -1);
+    check_text(at("page"), "new");
+    check_refused(whole_file_begin(&w, at("none/page")), NJ_E_IO, "none/page: cannot be written",
+                  "no folder");
 }
 
 static void folders_appear_whole(void **state)
@@ -217,6 +305,8 @@ static void unwritable_places_are_refused(void **state)
     check_refused(folder_check_output("/proc/out"), NJ_E_IO, "/proc/out: cannot create it",
                   "/proc");
     check_refused(folder_check_output("/proc/a/b/out"), NJ_E_IO, "/proc/a: cannot create", "deep");
+    check_refused(folder_check_output("/sys/a/b/out"), NJ_E_IO, "/sys/a: cannot create", "sys");
+    assert_null(strstr(fail_text(), "No such file")); /* it is a matter of rights */
     check_refused(folder_check_output(""), NJ_E_IO, "not usable as a folder name", "empty name");
     check_ok(folder_check_output(at("new/deep/out")), "new");
     assert_int_equal(access(at("new"), F_OK), -1);
@@ -274,6 +364,8 @@ int main(void)
         cmocka_unit_test_setup(cache_is_searched, clear_environment),
         cmocka_unit_test_setup(names_are_checked, clear_environment),
         cmocka_unit_test(tokenizer_files_are_copied),
+        cmocka_unit_test(side_files_come_from_the_model),
+        cmocka_unit_test(files_appear_whole),
         cmocka_unit_test(folders_appear_whole),
         cmocka_unit_test(temporary_folders_of_others_stay),
         cmocka_unit_test(made_folders_go_again),

@@ -71,10 +71,12 @@ int file_write(const char *path, struct span content, char why[WHY_BYTES])
     int length = snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid());
     if (length < 0 || (size_t)length >= sizeof(temporary))
         return fail(why, "the path %.100s... is too long", path);
-    FILE *f = fopen(temporary, "wb");
+    unlink(temporary); /* of a process that was killed, or a link: neither is written to */
+    FILE *f = fopen(temporary, "wbx");
     if (!f)
         return fail(why, "cannot create %s: %s", temporary, strerror(errno));
-    bool written = fwrite(content.data, 1, content.bytes, f) == content.bytes;
+    bool written = fwrite(content.data, 1, content.bytes, f) == content.bytes && !fflush(f) &&
+                   !fsync(fileno(f));
     written = !fclose(f) && written;
     if (written && !rename(temporary, path))
         return 0;

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "error.h"
 #include "report.h"
 #include "run.h"
+#include "whole_file.h"
 
 static int check_arguments(const struct settings *s)
 {
@@ -52,19 +52,13 @@ static void name_apart(json_t *runs)
 /* The page appears whole or not at all. */
 static int write_page(const char *path, const json_t *data)
 {
-    char temp[PATH_BYTES + 32];
-    snprintf(temp, sizeof temp, "%s.tmp-%ld", path, (long)getpid());
-    FILE *f = fopen(temp, "wb");
-    if (f == NULL)
-        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-    int err = report_page(f, data);
-    if (fclose(f) != 0 || (!err && rename(temp, path) != 0))
-        err = NJ_E_IO;
-    if (!err)
-        return 0;
-    const int why = errno;
-    unlink(temp);
-    return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(why));
+    struct whole_file file;
+    int err = whole_file_begin(&file, path);
+    if (err)
+        return err;
+    if (report_page(file.f, data) != 0)
+        err = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return whole_file_end(&file, err);
 }
 
 int cmd_report(const struct settings *s)

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "folder.h"
 #include "run.h"
+#include "side_files.h"
 
 static int check_arguments(const struct settings *s, const char *command, bool distill)
 {
@@ -53,6 +54,8 @@ static int take_output(struct checkpoints *c, const struct settings *s)
 static int open_inputs(struct run *r, const char *command)
 {
     int err = run_open_tokenizer(r);
+    if (!err) /* better now than when they are to be saved */
+        err = side_files_check(r->student);
     if (!err)
         err = run_engine_options(r);
     if (!err)

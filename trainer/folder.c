@@ -164,67 +164,6 @@ int folder_resolve(const char *model, char *out, size_t bytes)
         model);
 }
 
-/* ---- files ---- */
-
-static int copy_file(const char *from, const char *to)
-{
-    char buffer[1 << 16];
-    int rc = NJ_OK;
-    FILE *in = fopen(from, "rb");
-    if (!in)
-        return fail(NJ_E_IO, "%s: %s", from, strerror(errno));
-    FILE *out = fopen(to, "wb");
-    if (!out) {
-        rc = fail(NJ_E_IO, "%s: cannot write it: %s", to, strerror(errno));
-        goto done;
-    }
-    size_t got;
-    while (!rc && (got = fread(buffer, 1, sizeof buffer, in)) > 0)
-        if (fwrite(buffer, 1, got, out) != got)
-            rc = fail(NJ_E_IO, "%s: cannot write it: %s", to, strerror(errno));
-    if (!rc && ferror(in))
-        rc = fail(NJ_E_IO, "%s: cannot read it: %s", from, strerror(errno));
-    if (fclose(out) != 0 && !rc)
-        rc = fail(NJ_E_IO, "%s: cannot write it: %s", to, strerror(errno));
-    if (rc)
-        unlink(to);
-done:
-    fclose(in);
-    return rc;
-}
-
-int folder_copy(const char *from, const char *to, const char *name)
-{
-    char source[PATH_BYTES], target[PATH_BYTES];
-    snprintf(source, sizeof source, "%s/%s", from, name);
-    snprintf(target, sizeof target, "%s/%s", to, name);
-    return access(source, F_OK) == 0 ? copy_file(source, target) : NJ_OK;
-}
-
-static const char *const side_files[] = {
-    "tokenizer.json",      "tokenizer_config.json",   "vocab.json",
-    "merges.txt",          "special_tokens_map.json", "generation_config.json",
-    "chat_template.jinja", "chat_template.json",      "added_tokens.json",
-    "tokenizer.model"};
-
-bool folder_is_side_file(const char *name)
-{
-    for (size_t i = 0; i < sizeof side_files / sizeof *side_files; i++)
-        if (strcmp(name, side_files[i]) == 0)
-            return true;
-    return false;
-}
-
-int folder_copy_tokenizer(const char *from, const char *to)
-{
-    for (size_t i = 0; i < sizeof side_files / sizeof *side_files; i++) {
-        int rc = folder_copy(from, to, side_files[i]);
-        if (rc)
-            return rc;
-    }
-    return NJ_OK;
-}
-
 /* ---- output folders ---- */
 
 /* Takes the last name off a path. */
@@ -261,9 +200,10 @@ static int make_parents(const char *path)
     snprintf(copy, sizeof copy, "%s", path);
     for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(copy, 0777) != 0 && errno != EEXIST && !is_folder(copy))
+        const int error = mkdir(copy, 0777) != 0 ? errno : 0;
+        if (error != 0 && error != EEXIST && !is_folder(copy))
             return fail(NJ_E_IO, "%s: cannot create it: %s; choose another output folder", copy,
-                        strerror(errno));
+                        strerror(error));
         *slash = '/';
     }
     return NJ_OK;

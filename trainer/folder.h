@@ -15,13 +15,6 @@
  * what converts them. Returns 0, NJ_E_IO, NJ_E_UNSUPPORTED. */
 int folder_resolve(const char *model, char *out, size_t bytes);
 
-/* Copies a file of that name from one folder into another, if it is there. */
-int folder_copy(const char *from, const char *to, const char *name);
-/* Copies the tokenizer files and generation settings that `from` has into `to`. */
-int folder_copy_tokenizer(const char *from, const char *to);
-/* Whether it is the name of one of these files. */
-bool folder_is_side_file(const char *name);
-
 /* Refuses an output folder that exists and is not empty, or that cannot be written; leaves nothing. */
 int folder_check_output(const char *path);
 /* Makes the folder, and those above it that are absent; before: the nearest that was there. Nothing is left

@@ -9,6 +9,7 @@
 #include "error.h"
 #include "folder.h"
 #include "random.h"
+#include "side_files.h"
 #include "tensor_names.h"
 
 #include <errno.h>
@@ -274,7 +275,7 @@ static int write_model(const char *dir, const struct model_config *c, const stru
         goto done;
     if ((rc = config_write(folder.temp, c, st_dtype_torch(declared[0].dtype))) ||
         (rc = write_generation_config(folder.temp, c)) ||
-        (tokenizer && (rc = folder_copy_tokenizer(tokenizer, folder.temp))) ||
+        (tokenizer && (rc = side_files_copy(tokenizer, folder.temp))) ||
         (rc = write_weights(folder.temp, s, spec, declared, count, max_shard_bytes)))
         folder_abort(&folder);
     else

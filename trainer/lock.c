@@ -86,8 +86,10 @@ static int lock_open_file(struct lock *l, const char *dir, bool *again)
     if (!read_lock(l->fd, who, sizeof who))
         return fail(NJ_E_ARG, "%s: no lock of a run; move it away", l->path);
     l->held = fcntl(l->fd, F_OFD_SETLK, &wanted) == 0;
-    if (!l->held && (errno == EAGAIN || errno == EACCES))
+    if (!l->held && (errno == EAGAIN || errno == EACCES)) {
+        (void)read_lock(l->fd, who, sizeof who); /* it may just have been written */
         return refuse_busy(dir, who);
+    }
     if (!l->held)
         snprintf(l->why, sizeof l->why, "%s", strerror(errno));
     *again = !is_named(l);

@@ -7,6 +7,7 @@
 #include "engine_impl.h"
 #include "error.h"
 #include "folder.h"
+#include "side_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,9 +164,9 @@ int merge_adapters(const char *base, const char *adapters, const char *out, size
         goto done;
     rc = merge_tensors(&m, folder.temp);
     if (rc == 0)
-        rc = folder_copy(base, folder.temp, "config.json");
+        rc = side_file_copy(base, folder.temp, "config.json");
     if (rc == 0)
-        rc = folder_copy_tokenizer(base, folder.temp);
+        rc = side_files_copy(base, folder.temp);
     if (rc == 0)
         rc = folder_commit(&folder);
     else

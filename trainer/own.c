@@ -8,6 +8,7 @@
 #include "engine.h"
 #include "error.h"
 #include "folder.h"
+#include "side_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -69,7 +70,7 @@ static bool is_shard(const char *name)
 static bool is_model_file(const char *name)
 {
     return is_one_of(name, model_files, COUNT(model_files)) || is_shard(name) ||
-           folder_is_side_file(name);
+           side_file_name(name);
 }
 
 int64_t own_step(const char *name)

@@ -3,18 +3,17 @@
  * receipt.c: receipt.json: what ran, on what, with which values, read back from where they are
  * used.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "error.h"
 #include "json_text.h"
 #include "run.h"
+#include "whole_file.h"
 
 static json_t *texts(const char *const *text, size_t count)
 {
@@ -271,7 +270,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
 int receipt_write(const char *dir, const struct command_info *c, const struct run *r,
                   int64_t steps_done)
 {
-    char path[PATH_BYTES + 16], temp[PATH_BYTES + 48];
+    char path[PATH_BYTES + 16];
     json_memory_begin();
     json_t *root = receipt(c, r, steps_done);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -282,15 +281,13 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
     }
     if (text == NULL)
         return fail(NJ_E_NOMEM, "%s: out of memory for receipt.json", dir);
+    struct whole_file file;
     snprintf(path, sizeof path, "%s/receipt.json", dir);
-    snprintf(temp, sizeof temp, "%s.tmp-%d", path, (int)getpid());
-    FILE *f = fopen(temp, "w");
-    bool failed = f == NULL || fprintf(f, "%s\n", text) < 0;
-    failed = (f != NULL && fclose(f) != 0) || failed;
+    int err = whole_file_begin(&file, path);
+    if (!err) {
+        fprintf(file.f, "%s\n", text);
+        err = whole_file_end(&file, 0);
+    }
     free(text);
-    if (!failed && rename(temp, path) == 0)
-        return 0;
-    const int error = errno;
-    unlink(temp);
-    return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(error));
+    return err;
 }

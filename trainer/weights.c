@@ -9,6 +9,7 @@
 #include "folder.h"
 #include "json_text.h"
 #include "safetensors.h"
+#include "side_files.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -261,5 +262,5 @@ int engine_save_model(struct engine *e, const char *dir)
     int rc = save_tensors(e, dir);
     if (rc == 0)
         rc = save_config(e, dir);
-    return rc != 0 ? rc : folder_copy_tokenizer(e->student_dir, dir);
+    return rc != 0 ? rc : side_files_copy(e->student_dir, dir);
 }

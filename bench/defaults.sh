@@ -10,7 +10,7 @@
 # Results are kept in WORK/results.tsv: called again, the script goes on where it was ended. After LIMIT_S seconds no run begins.
 # Needs a GPU, and Python with `tokenizers` where WORK holds no train.bin and held-out.bin; ends with tables, best first.
 #   PAIRS='small-teacher:small-student teacher:student'   TEACHER:STUDENT, shapes of bench/quality_text.py or presets; a student
-#                               0,2,4 is those layers of its teacher (LAYER_RATES='4e-4 2e-4 8e-4' for them)
+#                               0,2,4 is those layers of its teacher (LAYER_RATES='8e-4 4e-4 16e-4' for them)
 #   RATES='2e-3 1e-3 4e-3'   TEMPERATURES='1 1.5 2 4'   RATIOS='0.3 0.5 0.8 1'   BETAS='0.5 1'   SEEDS='1 2 3'   KEEP=3
 #   ALWAYS='2,0.5,0 1,0.8,0 1,0,0'   temperature, ratio, beta; a ratio of 0 is cross-entropy alone
 #   TEACHER_STEPS=2500 STEPS=400     of BATCH=16 sequences of SEQ=512 tokens       TEACHER_RATE=1e-3
@@ -19,7 +19,7 @@ set -eu
 : "${BUILD:=build}" "${WORK:=$BUILD/defaults}" "${PYTHON:=python3}" "${DEVICE:=cuda}" "${LIMIT_S:=480}"
 : "${FOLDERS:=/usr/share/doc /usr/share/common-licenses /usr/lib/python3 /usr/include}" "${MEGABYTES:=60}" "${VOCABULARY:=16384}"
 : "${PAIRS:=small-teacher:small-student teacher:student}" "${ALWAYS:=2,0.5,0 1,0.8,0 1,0,0}" "${KEEP:=3}" "${SEEDS:=1 2 3}"
-: "${RATES:=2e-3 1e-3 4e-3}" "${LAYER_RATES:=4e-4 2e-4 8e-4}" "${TEMPERATURES:=1 1.5 2 4}" "${RATIOS:=0.3 0.5 0.8 1}" "${BETAS=0.5 1}"
+: "${RATES:=2e-3 1e-3 4e-3}" "${LAYER_RATES:=8e-4 4e-4 16e-4}" "${TEMPERATURES:=1 1.5 2 4}" "${RATIOS:=0.3 0.5 0.8 1}" "${BETAS=0.5 1}"
 : "${TEACHER_STEPS:=2500}" "${TEACHER_RATE:=1e-3}" "${STEPS:=400}" "${BATCH:=16}" "${SEQ:=512}"
 nojit=$BUILD/nojit
 . bench/lib.sh

@@ -52,6 +52,16 @@ if grep -q '^running on the CPU' "$d/said" && [ "$(head -c 2 "$d/results")" = ab
 else
     not_ok "standard output has the text alone" "$(head -n 2 "$d/results") $(cat "$d/said")"
 fi
+prompt=$'\x1b]52;c;AAAA\x07 \xc2\x9b2J'
+generate() { TERM=xterm script -qec "$nojit generate --model $d/student --prompt '$prompt' --max-tokens 300 --device cpu --temperature 3" /dev/null </dev/null; }
+generate | tr -d '\r' >"$d/raw"
+"$nojit" generate --model "$d/student" --prompt "$prompt" --max-tokens 300 --device cpu --temperature 3 >"$d/results"
+if ! LC_ALL=C grep -qaP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' "$d/raw" && grep -qaF '?]52;c;AAAA? ?2J' "$d/raw" &&
+    [ "$(head -c 16 "$d/results")" = "${prompt:0:16}" ]; then
+    ok "a terminal shows what a model says, a file gets it as it is"
+else
+    not_ok "a terminal shows what a model says, a file gets it as it is" "$(head -c 200 "$d/raw" | cat -v)"
+fi
 out=$("$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 64 --batch-size 4 --steps 1 --device cpu --out "$d/one")
 if grep -q '; 1 step of 256 tokens' <<<"$out" && grep -q 'over 1 step in' <<<"$out"; then ok "one step"; else not_ok "one step" "$out"; fi
 finish

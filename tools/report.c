@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "utf8.h"
+
 int fail(char why[WHY_BYTES], const char *format, ...)
 {
     va_list args;
@@ -14,14 +16,6 @@ int fail(char why[WHY_BYTES], const char *format, ...)
     vsnprintf(why, WHY_BYTES, format, args);
     va_end(args);
     return -1;
-}
-
-/* Names come from the file that is checked: nothing but printable ASCII leaves. */
-static void make_printable(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
 }
 
 void report_add(struct report *r, const char *key, const char *arch, const char *format, ...)

@@ -3,10 +3,12 @@
  * cmd_generate.c: `nojit generate`: continues a text, a token at a time.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "error.h"
 #include "run.h"
 #include "sample.h"
+#include "screen.h"
 
 static int print_text(struct run *r, const int32_t *prompt, int64_t count)
 {
@@ -16,8 +18,14 @@ static int print_text(struct run *r, const int32_t *prompt, int64_t count)
         .temperature = (float)r->s->sample_temperature,
         .seed = (uint64_t)r->s->seed,
     };
-    fputs(r->s->prompt, stdout);
-    const int err = sample_continue(&how, prompt, count, r->s->max_tokens, stdout);
+    const bool terminal = isatty(STDOUT_FILENO);
+    FILE *out = terminal ? screen_open(stdout) : stdout;
+    if (out == NULL)
+        return fail(NJ_E_NOMEM, "out of memory for the text");
+    fputs(r->s->prompt, out);
+    const int err = sample_continue(&how, prompt, count, r->s->max_tokens, out);
+    if (terminal)
+        fclose(out);
     if (!err)
         putchar('\n');
     return err;

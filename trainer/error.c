@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "utf8.h"
+
 static _Thread_local char sentence[1024];
 
 int fail(int code, const char *format, ...)
@@ -17,6 +19,7 @@ int fail(int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    make_printable(text);
     snprintf(sentence, sizeof sentence, "%s", text);
     return code;
 }

@@ -11,7 +11,7 @@
 #include "checked.h"
 #include "error.h"
 #include "regular.h"
-#include "unicode.h"
+#include "utf8.h"
 
 json_t *json_text(const char *text, size_t bytes)
 {

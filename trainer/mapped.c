@@ -6,6 +6,7 @@
 #include "mapped.h"
 
 #include "error.h"
+#include "utf8.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -61,6 +62,7 @@ int mapped_begin(const char *path, int fd, size_t bytes, void **base)
         free(copy);
         return err;
     }
+    make_printable(copy);
     *m = (struct mapping){at, bytes, copy, mappings};
     mappings = m;
     sigemptyset(&action.sa_mask);

@@ -17,6 +17,7 @@
 
 #include "error.h"
 #include "own.h"
+#include "utf8.h"
 
 static const double REWRITE_SECONDS = 0.1;
 static const double FIRST_ROWS_SECONDS = 10;
@@ -181,6 +182,7 @@ void progress_say(struct progress *p, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    make_printable(line);
     show_line(p, line, true);
     log_line(p, line);
 }

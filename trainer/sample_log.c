@@ -10,7 +10,7 @@
 
 #include "error.h"
 #include "json_text.h"
-#include "unicode.h"
+#include "utf8.h"
 
 int sample_log_prompts(struct sample_log *l, const struct settings *s, const struct tokenizer *t,
                        int seq_len)
@@ -52,7 +52,7 @@ static void shorten(const char *text, size_t most, char *out)
     for (size_t n = 0; left > 0 && n < most; text += length, left -= length) {
         uint32_t cp;
         length = utf8_next((const unsigned char *)text, left, &cp);
-        const bool blank = cp <= ' ' || (cp >= 0x7f && cp < 0xa0);
+        const bool blank = cp == ' ' || is_control(cp);
         if (blank && used > 0 && out[used - 1] == ' ')
             continue;
         memcpy(out + used, blank ? " " : text, blank ? 1 : length);

@@ -7,7 +7,7 @@
 #include "token_files.h"
 
 #include "error.h"
-#include "unicode.h"
+#include "utf8.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

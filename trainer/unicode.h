@@ -5,8 +5,7 @@
 #ifndef NOJIT_TRAINER_UNICODE_H
 #define NOJIT_TRAINER_UNICODE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "utf8.h"
 
 enum {
     UNICODE_LETTER = 1,   /* \p{L} */
@@ -18,36 +17,9 @@ enum {
     UNICODE_APART = 128   /* NFC neither changes nor joins nor moves it */
 };
 
-#define NOT_UTF8 0x110000u /* the code point of a byte that is no part of UTF-8; it has no class */
-
 /* Classes of all code points, NOT_UTF8 too; made by the first unicode_prepare(). */
 extern uint8_t unicode_class[NOT_UTF8 + 1];
 void unicode_prepare(void);
-
-/* Length of the code point at s, of which `left` > 0 bytes are there. A byte that starts no code
- * point stands alone. */
-static inline size_t utf8_next(const unsigned char *s, size_t left, uint32_t *cp)
-{
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    const uint32_t c = s[0];
-    *cp = c;
-    if (c < 0x80)
-        return 1;
-    const size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-    *cp = NOT_UTF8;
-    if (c < 0xc2 || c > 0xf4 || left < n)
-        return 1;
-    uint32_t value = c & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 1;
-        value = value << 6 | (s[i] & 0x3fu);
-    }
-    if (value < least[n] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
-        return 1;
-    *cp = value;
-    return n;
-}
 
 /* Length of the code point that ends at s + at, at > 0. */
 static inline size_t utf8_before(const unsigned char *s, size_t at, uint32_t *cp)

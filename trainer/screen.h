@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * screen.h: text of a model on a terminal.
+ */
+#ifndef NOJIT_TRAINER_SCREEN_H
+#define NOJIT_TRAINER_SCREEN_H
+
+#include <stdio.h>
+
+/* A stream that hands text on to `to`, in which what would control a terminal is a question mark; lines and
+ * tabs stay. A character may come in several writes. Closing it leaves `to` open. NULL: no memory. */
+FILE *screen_open(FILE *to);
+
+#endif

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -235,10 +236,13 @@ static int write_weights(const char *dir, const struct source *s, const struct t
     return rc;
 }
 
+/* Unless that of another model has come along. */
 static int write_generation_config(const char *dir, const struct model_config *c)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/generation_config.json", dir);
+    if (access(path, F_OK) == 0)
+        return NJ_OK;
     FILE *file = fopen(path, "w");
     if (!file)
         return fail(NJ_E_IO, "%s: cannot write it: %s", path, strerror(errno));
@@ -274,8 +278,8 @@ static int write_model(const char *dir, const struct model_config *c, const stru
     if (rc || (rc = folder_check_model_space(dir, bytes)) || (rc = folder_begin(&folder, dir)))
         goto done;
     if ((rc = config_write(folder.temp, c, st_dtype_torch(declared[0].dtype))) ||
-        (rc = write_generation_config(folder.temp, c)) ||
         (tokenizer && (rc = side_files_copy(tokenizer, folder.temp))) ||
+        (rc = write_generation_config(folder.temp, c)) ||
         (rc = write_weights(folder.temp, s, spec, declared, count, max_shard_bytes)))
         folder_abort(&folder);
     else

@@ -98,7 +98,7 @@ static int read_int(const struct fields *f, const char *name, int missing, int *
     return NJ_OK;
 }
 
-/* Number above 0; missing: used if the field is absent, or NAN if the field is required. */
+/* Number above 0, in float32 too; missing: used if the field is absent, or NAN if the field is required. */
 static int read_number(const struct fields *f, const char *name, double missing, double *out)
 {
     json_t *value = field(f, name);
@@ -109,8 +109,9 @@ static int read_number(const struct fields *f, const char *name, double missing,
         return fail(NJ_E_FORMAT, "%s: %s is missing; add it as the model's documentation gives it",
                     f->path, name);
     *out = json_number_value(value);
-    if (!json_is_number(value) || !(*out > 0))
-        return refuse_value(f, NJ_E_FORMAT, name, value, "it must be a number above 0");
+    if (!json_is_number(value) || !((float)*out > 0) || !isfinite((float)*out))
+        return refuse_value(f, NJ_E_FORMAT, name, value,
+                            "it must be a number above 0 that float32 can hold");
     return NJ_OK;
 }
 
@@ -419,20 +420,20 @@ int config_check(const struct model_config *c, const char *where)
         {"max_position_embeddings", c->max_positions},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i].value < 1 || sizes[i].value > 1 << 24)
+        if (sizes[i].value < 1 || sizes[i].value > CONFIG_SIZE_MOST)
             return fail(NJ_E_FORMAT, "%s: %s is %d; it must lie between 1 and %d", where,
-                        sizes[i].name, sizes[i].value, 1 << 24);
+                        sizes[i].name, sizes[i].value, CONFIG_SIZE_MOST);
     if (!family_find(c->model_type))
         return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
                     known_families);
-    if (c->head_dim != 64 && c->head_dim != 128)
+    if (c->head_dim != 64 && c->head_dim != CONFIG_HEAD_DIM_MOST)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: head_dim (or hidden_size / num_attention_heads) is %d; 64 and 128 are "
                     "supported: use another model",
                     where, c->head_dim);
-    if (c->layers > 1024 || c->heads > 1024)
-        return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most 1024 of each", where,
-                    c->layers, c->heads);
+    if (c->layers > CONFIG_LAYERS_MOST || c->heads > CONFIG_HEADS_MOST)
+        return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most %d and %d", where, c->layers,
+                    c->heads, CONFIG_LAYERS_MOST, CONFIG_HEADS_MOST);
     if (c->heads % c->kv_heads != 0)
         return fail(NJ_E_FORMAT,
                     "%s: num_attention_heads is %d, no multiple of num_key_value_heads %d; "

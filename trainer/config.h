@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What config_check() lets pass. */
+enum { CONFIG_SIZE_MOST = 1 << 24, CONFIG_LAYERS_MOST = 1024, CONFIG_HEADS_MOST = 1024 };
+enum { CONFIG_HEAD_DIM_MOST = 128 };
+
 struct rope_scaling { /* Llama 3: factor > 0 */
     float factor, low_freq_factor, high_freq_factor;
     int original_positions;

@@ -40,6 +40,14 @@ static const struct role_row {
     [ROLE_HEAD] = {"lm_head.weight", 0, 2, DIM_VOCAB, DIM_HIDDEN, UNTIED},
 };
 
+/* The matrices of all layers, embedding and head; norms and biases are a part of what is left to 2^60. So
+ * neither the elements of a model nor their bytes wrap in 64 bits, and place_rank() need not look. */
+_Static_assert((int64_t)CONFIG_LAYERS_MOST *CONFIG_SIZE_MOST *(
+                   3LL * CONFIG_SIZE_MOST + 4LL * CONFIG_HEADS_MOST * CONFIG_HEAD_DIM_MOST) +
+                       2LL * CONFIG_SIZE_MOST * CONFIG_SIZE_MOST <
+                   (int64_t)1 << 60,
+               "a model has fewer than 2^60 elements");
+
 static int64_t dim_size(const struct model_config *c, enum dim d)
 {
     const int64_t size[] = {

@@ -6,6 +6,7 @@
  */
 #include "token_files.h"
 
+#include "checked.h"
 #include "error.h"
 #include "utf8.h"
 
@@ -28,9 +29,10 @@ const char *extension_of(const char *path)
 /* s has count ids from byte offset on, mask bits after them if asked for; the file must hold just that. */
 static int take_ids(struct segment *s, size_t offset, int64_t count, int id_bytes, int has_mask)
 {
-    const size_t ids = (size_t)count * (size_t)id_bytes;
-    const size_t want = offset + ids + (has_mask ? ((size_t)count + 7) / 8 : 0);
-    if (count < 0 || s->file.bytes != want)
+    const size_t n = count < 0 ? SIZE_MAX : (size_t)count, ids = size_mul(n, (size_t)id_bytes);
+    const size_t mask = has_mask ? size_up(n, 8) / 8 : 0;
+    const size_t want = size_add(size_add(offset, ids), mask);
+    if (want == SIZE_MAX || s->file.bytes != want)
         return fail(NJ_E_FORMAT,
                     "%s: %" PRId64 " tokens are declared, which makes %zu bytes; the file has %zu: "
                     "make it again",

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "checked.h"
 
 enum { CANDIDATES = 16, TIMED_RUNS = 5, POINTER_ALIGN = 16 };
 /* One whose first timed run takes this many times the best is not timed further. */
@@ -264,25 +265,24 @@ struct scratch {
     struct place at;
 };
 
-static size_t aligned(size_t bytes)
+static size_t array_bytes(int64_t rows, int64_t ld, enum nj_dtype dtype)
 {
-    return (bytes + 255) & ~(size_t)255;
+    return size_up(size_product((size_t)rows, (size_t)ld, nj_dtype_bytes(dtype)), 256);
 }
 
 /* The arrays lie apart, as they will, so that timing sees what they cost; where memory is short, one
  * on top of the other. */
 static int take_scratch(nj_context *ctx, const struct nj_gemm *g, struct scratch *out)
 {
-    const size_t element = nj_dtype_bytes(g->ab_dtype);
     const size_t workspace = NJ_CUDA_WORKSPACE_BYTES;
-    size_t a = aligned((size_t)(g->kind == NJ_GEMM_TN ? g->K : g->M) * (size_t)g->lda * element);
-    size_t b = aligned((size_t)(g->kind == NJ_GEMM_NT ? g->N : g->K) * (size_t)g->ldb * element);
-    size_t c = aligned((size_t)g->M * (size_t)g->ldc * nj_dtype_bytes(g->c_dtype));
-    size_t largest = a > b ? a : b;
-    int rc = nj_alloc(ctx, NJ_MEM_DEVICE, workspace + a + b + c, (void **)&out->memory);
+    size_t a = array_bytes(g->kind == NJ_GEMM_TN ? g->K : g->M, g->lda, g->ab_dtype);
+    size_t b = array_bytes(g->kind == NJ_GEMM_NT ? g->N : g->K, g->ldb, g->ab_dtype);
+    const size_t c = array_bytes(g->M, g->ldc, g->c_dtype), most = a > b ? a : b;
+    const size_t apart = size_add(workspace, size_add(a, size_add(b, c)));
+    int rc = nj_alloc(ctx, NJ_MEM_DEVICE, apart, (void **)&out->memory);
 
     if (rc == NJ_E_NOMEM) {
-        rc = nj_alloc(ctx, NJ_MEM_DEVICE, workspace + (largest > c ? largest : c),
+        rc = nj_alloc(ctx, NJ_MEM_DEVICE, size_add(workspace, most > c ? most : c),
                       (void **)&out->memory);
         a = b = 0;
     }

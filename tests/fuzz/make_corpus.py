@@ -141,6 +141,7 @@ write_all("config", {
     "eos_is_text": config(eos_token_id="5"),
     "eps_zero": config(rms_norm_eps=0),
     "eps_underflows_float": config(rms_norm_eps=1e-60),
+    "eps_overflows_float": config(rms_norm_eps=1e60),
     "rope_scaling_is_a_list": config(rope_scaling=[1]),
     "rope_type_unknown": config(rope_scaling={"rope_type": "yarn", "factor": 4}),
     "rope_factors_reversed": config(rope_scaling={**scaling, "high_freq_factor": 0.5}),

@@ -55,6 +55,17 @@ refuses "all that is wrong at once" 2 '^nojit train: --lr abc: not a number$' tr
 if [ "$(wc -l <"$scratch/err")" = 3 ]; then ok "a line for each"; else not_ok "a line for each" "$(cat "$scratch/err")"; fi
 refuses "option of another command" 2 'no option --teacher here; it belongs to `nojit distill`' train "$d/student" --teacher x
 refuses "options file missing" 2 "$d/none.yaml: No such file" train "$d/student" --config "$d/none.yaml"
+options_file() { # NAME REGEX TEXT: a file of options that is refused
+    printf "$3" >"$d/options.yaml"
+    refuses "options file: $1" 2 "$2" train "$d/student" --config "$d/options.yaml"
+}
+options_file "two documents" 'options.yaml:2: a second document begins here' 'steps: 3\n---\nsteps: 4\n'
+options_file "a NUL in a value" 'options.yaml:1: a NUL character' 'out: "a\\0b"\n'
+options_file "too deep" 'options.yaml:1: lists or mappings lie too deep' "$(printf '[%.0s' {1..40000})"
+options_file "too many anchors" 'options.yaml:[0-9]+: too many anchors' "data: [$(printf '&a%d x, ' {1..20000})]\n"
+options_file "too large" 'options.yaml: .* more than the 1048576' "#%1048576s"
+mkfifo "$d/pipe.yaml"
+refuses "options file: a pipe" 2 'pipe.yaml: not a regular file; name a YAML file' train "$d/student" --config "$d/pipe.yaml"
 refuses "help on an unknown command" 2 "unknown command 'trin'; did you mean 'train'" "$nojit" help trin
 if [ "$("$nojit" help train)" = "$("$nojit" train --help)" ]; then ok "help COMMAND"; else not_ok "help COMMAND" "$("$nojit" help train | head -2)"; fi
 if "$nojit" help eval | grep -q 'adapters.*training goes on'; then not_ok "--adapter of eval" "speaks of training"; else ok "--adapter of eval"; fi

@@ -10,12 +10,17 @@
 
 #include "error.h"
 #include "options.h"
+#include "regular.h"
+
+/* libyaml takes time in the square of the depth and of the anchors. */
+enum { FILE_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_ANCHORS = 100 };
 
 struct reader {
     const struct command_info *c;
     const char *path;
     yaml_document_t doc;
     struct settings *s;
+    int depth, anchors, documents;
 };
 
 static const char *text(const yaml_node_t *n)
@@ -24,11 +29,16 @@ static const char *text(const yaml_node_t *n)
 }
 
 /* Puts file and line before a sentence. */
-static int fail_at(const struct reader *r, const yaml_node_t *n, int code, const char *sentence)
+static int fail_line(const struct reader *r, yaml_mark_t at, int code, const char *sentence)
 {
     char what[512];
     snprintf(what, sizeof what, "%s", sentence);
-    return fail(code, "%s:%zu: %s", r->path, n->start_mark.line + 1, what);
+    return fail(code, "%s:%zu: %s", r->path, at.line + 1, what);
+}
+
+static int fail_at(const struct reader *r, const yaml_node_t *n, int code, const char *sentence)
+{
+    return fail_line(r, n->start_mark, code, sentence);
 }
 
 /* A copy of the value that lives as long as the settings. */
@@ -132,31 +142,101 @@ static int apply(struct reader *r)
     return err;
 }
 
+/* ---- the file ---- */
+
+static bool has_anchor(const yaml_event_t *e)
+{
+    switch (e->type) {
+    case YAML_ALIAS_EVENT:
+        return true;
+    case YAML_SCALAR_EVENT:
+        return e->data.scalar.anchor != NULL;
+    case YAML_SEQUENCE_START_EVENT:
+        return e->data.sequence_start.anchor != NULL;
+    case YAML_MAPPING_START_EVENT:
+        return e->data.mapping_start.anchor != NULL;
+    default:
+        return false;
+    }
+}
+
+static int check_event(struct reader *r, const yaml_event_t *e)
+{
+    const int type = e->type;
+    r->depth += type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT;
+    r->depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
+    r->documents += type == YAML_DOCUMENT_START_EVENT;
+    r->anchors += has_anchor(e);
+    const bool nul = type == YAML_SCALAR_EVENT &&
+                     memchr(e->data.scalar.value, '\0', e->data.scalar.length) != NULL;
+    const char *sentence = r->depth > MAX_DEPTH ? "lists or mappings lie too deep in each other"
+                           : r->documents > 1
+                               ? "a second document begins here; put all options into one"
+                           : r->anchors > MAX_ANCHORS ? "too many anchors and aliases"
+                           : nul ? "a NUL character (\\0) cannot be part of an option"
+                                 : NULL;
+    return sentence != NULL ? fail_line(r, e->start_mark, NJ_E_ARG, sentence) : 0;
+}
+
+static int fail_yaml(const struct reader *r, const yaml_parser_t *p)
+{
+    if (errno == ENOMEM)
+        return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
+    return fail(NJ_E_ARG, "%s:%zu: not YAML: %s", r->path, p->problem_mark.line + 1,
+                p->problem != NULL ? p->problem : "cannot be read");
+}
+
+/* Before the document is built: what only its events show, and what takes long to build. */
+static int check_form(struct reader *r, yaml_parser_t *p)
+{
+    int err = 0, type = YAML_NO_EVENT;
+    while (!err && type != YAML_STREAM_END_EVENT) {
+        yaml_event_t e;
+        if (!yaml_parser_parse(p, &e))
+            return fail_yaml(r, p);
+        type = e.type;
+        err = check_event(r, &e);
+        yaml_event_delete(&e);
+    }
+    return err;
+}
+
+static int load(struct reader *r, yaml_parser_t *p)
+{
+    if (!yaml_parser_load(p, &r->doc))
+        return fail_yaml(r, p);
+    const int err = apply(r);
+    yaml_document_delete(&r->doc);
+    return err;
+}
+
+static int parse(struct reader *r, FILE *f, int (*with)(struct reader *, yaml_parser_t *))
+{
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser))
+        return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
+    rewind(f);
+    yaml_parser_set_input_file(&parser, f);
+    errno = 0;
+    const int err = with(r, &parser);
+    yaml_parser_delete(&parser);
+    return err;
+}
+
 int option_file_read(const struct command_info *c, const char *path, struct settings *s)
 {
     struct reader r = {.c = c, .path = path, .s = s};
-    yaml_parser_t parser;
-    FILE *f = fopen(path, "rb");
-    if (f == NULL)
-        return fail(NJ_E_ARG, "--config %s: %s; name a YAML file of options", path,
-                    strerror(errno));
-    int err = 0;
-    if (!yaml_parser_initialize(&parser)) {
-        fclose(f);
-        return fail(NJ_E_NOMEM, "out of memory while reading %s", path);
-    }
-    yaml_parser_set_input_file(&parser, f);
-    errno = 0;
-    if (!yaml_parser_load(&parser, &r.doc)) {
-        err = errno == ENOMEM
-                  ? fail(NJ_E_NOMEM, "out of memory while reading %s", path)
-                  : fail(NJ_E_ARG, "%s:%zu: not YAML: %s", path, parser.problem_mark.line + 1,
-                         parser.problem != NULL ? parser.problem : "cannot be read");
-    } else {
-        err = apply(&r);
-        yaml_document_delete(&r.doc);
-    }
-    yaml_parser_delete(&parser);
+    char what[512];
+    FILE *f;
+    int err = regular_open(path, FILE_BYTES, "name a YAML file of options", &f);
+    if (err == NJ_E_NOMEM)
+        return err;
+    snprintf(what, sizeof what, "%s", fail_text());
+    if (err)
+        return fail(NJ_E_ARG, "--config %s", what);
+    err = parse(&r, f, check_form);
+    if (!err)
+        err = parse(&r, f, load);
     fclose(f);
     return err;
 }

@@ -246,6 +246,13 @@ write_all("options", {
     "nul_byte": b"out: a\0b\n",
     "deep_nesting": "data: " + "[" * 2000 + "\n",
     "another_file": "config: other.yaml\n",
+    "valid_anchor": "steps: &n 20\nwarmup-steps: *n\n",
+    "valid_one_document": "---\nsteps: 20\n...\n",
+    "two_documents": "steps: 20\n---\nsteps: 30\n",
+    "escaped_nul_in_value": 'out: "a\\0b"\n',
+    "escaped_nul_in_name": '"steps\\0x": 3\n',
+    "anchors_many": "".join("? &a%d x\n" % i for i in range(2000)),
+    "mappings_deep": "".join(" " * i + "a:\n" for i in range(40)),
     "tab_indent": "data:\n\t- a\n",
 })
 add = read(here, "../../contracts/kernels/add.yaml").decode().split("falsifiers:")[0]

@@ -229,9 +229,11 @@ $(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(B)/obj/tests/filter.o $
 include tests/sim/sim.mk
 # Of tools, whose sentences come from a function of the trainer's name.
 $(B)/tests/test_no_memory_tools: $(call objects,tests/test_no_memory_tools.c tests/filter.c tools/modelkeys.c) $(TOOL_SHARED)
+$(B)/tests/test_tools_growth: $(call objects,tests/test_tools_growth.c tests/filter.c tools/blobindex.c) $(TOOL_SHARED)
+$(B)/tests/test_no_memory_tools $(B)/tests/test_tools_growth:
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lzstd -lcmocka
-$(B)/obj/tests/test_no_memory_tools.o: INCLUDES += -Itools
+$(B)/obj/tests/test_no_memory_tools.o $(B)/obj/tests/test_tools_growth.o: INCLUDES += -Itools
 # Refuses allocations: its own and those of the static libraries, but not OpenMP's, which would end the program.
 $(B)/tests/test_no_memory $(B)/tests/test_no_memory_tools: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
 	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)

@@ -57,13 +57,13 @@ refuses "option of another command" 2 'no option --teacher here; it belongs to `
 refuses "options file missing" 2 "$d/none.yaml: No such file" train "$d/student" --config "$d/none.yaml"
 options_file() { # NAME REGEX TEXT: a file of options that is refused
     printf "$3" >"$d/options.yaml"
-    refuses "options file: $1" 2 "$2" train "$d/student" --config "$d/options.yaml"
+    refuses "$1" 2 "$2" train "$d/student" --config "$d/options.yaml"
 }
-options_file "two documents" 'options.yaml:2: a second document begins here' 'steps: 3\n---\nsteps: 4\n'
-options_file "a NUL in a value" 'options.yaml:1: a NUL character' 'out: "a\\0b"\n'
-options_file "too deep" 'options.yaml:1: lists or mappings lie too deep' "$(printf '[%.0s' {1..40000})"
-options_file "too many anchors" 'options.yaml:[0-9]+: too many anchors' "data: [$(printf '&a%d x, ' {1..20000})]\n"
-options_file "too large" 'options.yaml: .* more than the 1048576' "#%1048576s"
+options_file "options file: two documents" 'options.yaml:2: a second document begins here' 'steps: 3\n---\nsteps: 4\n'
+options_file "options file: a NUL in a value" 'options.yaml:1: a NUL character' 'out: "a\\0b"\n'
+options_file "options file: too deep" 'options.yaml:1: lists or mappings lie too deep' "$(printf '[%.0s' {1..40000})"
+options_file "options file: too many anchors" 'options.yaml:[0-9]+: too many anchors' "data: [$(printf '&a%d x, ' {1..20000})]\n"
+options_file "options file: too large" 'options.yaml: .* more than the 1048576' "#%1048576s"
 mkfifo "$d/pipe.yaml"
 refuses "options file: a pipe" 2 'pipe.yaml: not a regular file; name a YAML file' train "$d/student" --config "$d/pipe.yaml"
 refuses "help on an unknown command" 2 "unknown command 'trin'; did you mean 'train'" "$nojit" help trin

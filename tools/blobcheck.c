@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * blobcheck: proves, on any machine and without CUDA, that a binary holds the machine code its
- * launchers will ask for, and no other. Reads the sections that index.h describes; believes nothing
- * that it can compute.
+ * launchers will ask for, and no other, and no mark of a compiler that could make some. Reads the
+ * sections that index.h describes; believes nothing that it can compute. It is against accidents: of a
+ * binary that was made to deceive it, it proves nothing.
  *
  * Exit status: 0 all holds; 1 something does not, a line each on stderr; 2 usage, or not a nojit
  * binary.
@@ -187,7 +188,11 @@ static void check_key(struct check *c, struct checked_key *k)
         code_check_absent(k->key, c->index.archs, c->index.header.arch_count, &c->report);
     } else if (!span_has(c->parts.blobs, e->blob_off, e->blob_bytes)) {
         report_add(&c->report, k->key->key, "", "its container reaches past the end of the blobs");
+    } else if (e->blob_bytes > c->unread_bytes) {
+        report_add(&c->report, k->key->key, "",
+                   "the containers of all keys are together larger than the blobs");
     } else {
+        c->unread_bytes -= e->blob_bytes;
         const struct span container = span_part(c->parts.blobs, e->blob_off, e->blob_bytes);
         if (XXH3_64bits(container.data, container.bytes) != e->blob_hash)
             report_add(&c->report, k->key->key, "",
@@ -247,10 +252,7 @@ static void check_unasked(struct check *c)
 {
     for (uint32_t i = 0; i < c->index.header.entry_count; i++) {
         const char *name = index_string(&c->index, c->index.entries[i].key_str);
-        bool asked = false;
-        for (uint32_t k = 0; name && k < c->keys.count && !asked; k++)
-            asked = !strcmp(c->keys.keys[k].key, name);
-        if (name && !asked)
+        if (name && !keys_find(&c->keys, name))
             report_add(&c->report, name, "", "in the index, but no launcher asks for it");
     }
 }
@@ -258,6 +260,7 @@ static void check_unasked(struct check *c)
 static int check_keys(struct check *c, char why[WHY_BYTES])
 {
     uint32_t archs = c->index.header.arch_count;
+    c->unread_bytes = c->parts.blobs.bytes;
     c->checked = calloc(c->keys.count, sizeof(*c->checked));
     if (!c->checked)
         return fail(why, "no memory for %u keys", c->keys.count);

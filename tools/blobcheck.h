@@ -27,6 +27,7 @@ struct check {
     struct checked_key *checked;                /* [keys.count] */
     uint32_t asked, present, excluded, spilled; /* pairs of key and arch */
     uint64_t code_bytes;
+    uint64_t unread_bytes; /* of the blobs: containers that overlap are not read again and again */
     struct report report;
 };
 

@@ -89,6 +89,26 @@ static void check_order(const struct blob_index *x, struct report *r)
         report_add(r, "", "", "the index holds records or parameters that belong to no key");
 }
 
+static int compare_hashes(const void *a, const void *b)
+{
+    const uint64_t x = (*(const struct nji_entry *const *)a)->key_hash;
+    const uint64_t y = (*(const struct nji_entry *const *)b)->key_hash;
+    return (x > y) - (x < y);
+}
+
+/* The order of the file is not relied on. */
+static int sort_entries(struct blob_index *x, char why[WHY_BYTES])
+{
+    const uint32_t count = x->header.entry_count;
+    x->by_hash = calloc(count + 1UL, sizeof(*x->by_hash));
+    if (!x->by_hash)
+        return fail(why, "no memory for %u entries", count);
+    for (uint32_t i = 0; i < count; i++)
+        x->by_hash[i] = &x->entries[i];
+    qsort(x->by_hash, count, sizeof(*x->by_hash), compare_hashes);
+    return 0;
+}
+
 int index_read(struct span section, struct blob_index *out, struct report *r, char why[WHY_BYTES])
 {
     *out = (struct blob_index){0};
@@ -115,11 +135,12 @@ int index_read(struct span section, struct blob_index *out, struct report *r, ch
         report_add(r, "", "", "the hash of the index is not the recorded one");
     check_archs(out, r);
     check_order(out, r);
-    return 0;
+    return sort_entries(out, why);
 }
 
 void index_free(struct blob_index *x)
 {
+    free(x->by_hash);
     free(x->copy);
     *x = (struct blob_index){0};
 }
@@ -131,11 +152,19 @@ const char *index_string(const struct blob_index *x, uint32_t off)
 
 const struct nji_entry *index_find(const struct blob_index *x, const char *key)
 {
-    uint64_t hash = XXH3_64bits(key, strlen(key));
-    for (uint32_t i = 0; i < x->header.entry_count; i++) {
-        const char *name = index_string(x, x->entries[i].key_str);
-        if (x->entries[i].key_hash == hash && name && !strcmp(name, key))
-            return &x->entries[i];
+    const uint64_t hash = XXH3_64bits(key, strlen(key));
+    uint32_t at = 0, high = x->header.entry_count;
+    while (at < high) {
+        const uint32_t middle = at + (high - at) / 2;
+        if (x->by_hash[middle]->key_hash < hash)
+            at = middle + 1;
+        else
+            high = middle;
+    }
+    for (; at < x->header.entry_count && x->by_hash[at]->key_hash == hash; at++) {
+        const char *name = index_string(x, x->by_hash[at]->key_str);
+        if (name && !strcmp(name, key))
+            return x->by_hash[at];
     }
     return NULL;
 }

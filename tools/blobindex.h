@@ -15,7 +15,8 @@ struct blob_index {
     const struct nji_param *params;
     struct span strings;
     const char *toolkit;
-    void *copy; /* aligned, what the pointers lead into */
+    void *copy;                       /* aligned, what the pointers lead into */
+    const struct nji_entry **by_hash; /* all entries, in the order that they should have */
 };
 
 /* Reads the index and checks it by itself: layout, hash, order, strings, archs. A problem that does

@@ -153,6 +153,16 @@ int keys_parse(struct span text, struct key_table *out, char why[WHY_BYTES])
     return 0;
 }
 
+static int compare_names(const void *name, const void *key)
+{
+    return strcmp(name, ((const struct key *)key)->key);
+}
+
+const struct key *keys_find(const struct key_table *t, const char *name)
+{
+    return bsearch(name, t->keys, t->count, sizeof(*t->keys), compare_names);
+}
+
 void keys_free(struct key_table *t)
 {
     free(t->keys);

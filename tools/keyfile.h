@@ -27,6 +27,8 @@ struct key_table {
 
 /* Returns 0 or -1 with a sentence; free in both cases. */
 int keys_parse(struct span text, struct key_table *out, char why[WHY_BYTES]);
+/* The key of that name, or NULL. */
+const struct key *keys_find(const struct key_table *t, const char *name);
 void keys_free(struct key_table *t);
 
 enum { MAX_ARCHS = 32 }; /* of one build */

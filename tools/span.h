@@ -56,10 +56,13 @@ static inline uint64_t span_u64(struct span s, uint64_t off)
     return span_uint(s, off, 8);
 }
 
-/* NUL-terminated string at off, or NULL if it does not end inside. */
+/* NUL-terminated string at off, or NULL if it does not end inside. None is longer than what any
+ * compiler writes: many that share one long string would take time in the square of the file. */
+enum { SPAN_STRING_BYTES = 4096 };
 static inline const char *span_string(struct span s, uint64_t off)
 {
-    if (off >= s.bytes || !memchr(s.data + off, 0, s.bytes - (size_t)off))
+    const size_t left = off < s.bytes ? s.bytes - (size_t)off : 0;
+    if (!memchr(s.data + (left ? off : 0), 0, left < SPAN_STRING_BYTES ? left : SPAN_STRING_BYTES))
         return NULL;
     return (const char *)s.data + off;
 }

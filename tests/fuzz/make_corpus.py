@@ -430,6 +430,7 @@ heading = "nojit-gemm 1\ndevice fuzz sm_0 bfloat16\nlibrary 0\n"
 choice = "NT 128x64: " + "0a" * 64 + "\n"
 write_all("gemm_table", {
     "valid": heading + choice + choice.replace("NT", "NN"),
+    "valid_shape_twice": heading + choice + choice.replace("0a", "0b"),
     "valid_last_row_torn": heading + choice + choice[:60],
     "heading_cut": heading[:30],
     "another_device": heading.replace("fuzz", "other") + choice,
@@ -530,16 +531,18 @@ write_all("keys", {
 })
 
 
-def damaged(data, at, form, value):
-    return data[:at] + struct.pack(form, value) + data[at + struct.calcsize(form):]
+def damaged(data, at, form, *values):
+    return data[:at] + struct.pack(form, *values) + data[at + struct.calcsize(form):]
 
 
 elf = read(sys.argv[1], "cubin", "add.f32.sm_75.cubin")
 segments, sections = struct.unpack_from("<QQ", elf, 32)
 while struct.unpack_from("<I", elf, segments)[0] != 1:  # one that is loaded
     segments += 56
+names = sections + 64 * struct.unpack_from("<H", elf, 62)[0]
 write_all("elf", {
     "valid": elf,
+    "names_too_long": damaged(elf, names + 24, "<2Q", len(elf), 8001) + b"x" * 8000 + b"\0",
     "header_cut": elf[:50],
     "class_32": damaged(elf[:64], 4, "<B", 1),
     "big_endian": damaged(elf[:64], 5, "<B", 2),

@@ -82,6 +82,7 @@ doctor_of_gb10() {
         diff "$scratch/page" <(plain <"$scratch/doctor")
 }
 check "doctor of GB10, as docs/dgx-spark.md has it" doctor_of_gb10
+check "programs are hardened" env BUILD="$cross" bash tests/hardening_elf.sh
 check "the help is the same" cmp <("$BUILD/nojit" help --man) <($emulator "$cross/nojit" help --man)
 
 package() ( # in a shell of its own, for cd

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL MFLAGS B PREFIX DESTDIR # of a make that runs this
 top=$PWD
 sentence="; use a folder whose name has no space and none of "
-for name in 'a b' 'a(b' 'a;touch PWNED;b' 'a&touch PWNED' "a'b" 'a$(touch PWNED)b' 'a#b' 'a%b'; do
+for name in 'a b' 'a(b' 'a;touch PWNED;b' 'a;>PWNED;b' 'a&>PWNED' "a'b" 'a$(>PWNED)b' 'a#b' 'a%b'; do
     mkdir "$scratch/$name"
     cp Makefile "$scratch/$name"
     refuses "built in '$name'" 2 "this folder is .*$sentence" make -C "$scratch/$name" all

@@ -9,7 +9,8 @@
 #   CC, CFLAGS    of launchers and references                 NJ_CC         the compiler with flags that CFLAGS keeps
 #   NJ_SHARED       folder of instances, PTX and cubins; builds for several hosts can share one (NJ_BUILD)
 # nojit's own build also sets NJ_GEN and the rest of the first lines below; installed, they point beside this file.
-# Gives: NJ_OBJECTS (launchers, references, machine code), NJ_CFLAGS, NJ_GENERATED, and the goal $(NJ_BUILD)/pack/MANIFEST.
+# Gives: NJ_OBJECTS (launchers, references, machine code), NJ_ORACLES (test cases, references in double: for libharness.a and
+# libkbench.a), NJ_CFLAGS, NJ_GENERATED, and the goal $(NJ_BUILD)/pack/MANIFEST.
 
 NJ_SHARED ?= $(NJ_BUILD)
 NJ_HERE := $(dir $(lastword $(MAKEFILE_LIST)))

@@ -113,6 +113,15 @@ refuses "no rows" 1 'no rows yet' "$nojit" report "$d/damaged" --out "$page"
 run bad-receipt 0.001 12
 echo '[1' >"$d/bad-receipt/receipt.json"
 refuses "damaged receipt" 1 'receipt.json:.*not a receipt' "$nojit" report "$d/bad-receipt" --out "$page"
+rm -f "$d/new.html"
+refuses "a broken run does not keep the others from the page" 1 '^nojit report: .*/bad-receipt/receipt.json:.*not a receipt' \
+    "$nojit" report "$d/first" "$d/bad-receipt" "$d/nowhere" "$d/second" --out "$d/new.html"
+check "which lacks them, in so many words" grep -q '^nojit report: .*new.html lacks 2 runs that cannot be read$' "$scratch/err"
+check "two runs are there" test "$(grep -o '"rows":' "$d/new.html" | wc -l)" = 2
+check "and why two are not" grep -q '"broken":."[^"]*not a receipt","[^"]*nowhere' "$d/new.html"
+rm -f "$d/new.html"
+refuses "no run at all" 1 '^nojit report: no run can be read$' "$nojit" report "$d/nowhere" "$d/bad-receipt" --out "$d/new.html"
+check "makes no page" test ! -e "$d/new.html"
 mkdir -p "$d/same/first"
 cp "$d/first"/* "$d/same/first/"
 "$nojit" report "$d/first" "$d/same/first" --out "$page" >"$scratch/log"

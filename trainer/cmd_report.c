@@ -3,10 +3,12 @@
  * cmd_report.c: `nojit report`: one page of HTML that needs nothing else.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "error.h"
+#include "json_text.h"
 #include "report.h"
 #include "run.h"
 #include "whole_file.h"
@@ -21,16 +23,29 @@ static int check_arguments(const struct settings *s)
     return 0;
 }
 
-static int read_runs(const struct settings *s, json_t *runs)
+/* The last sentence; it may name a folder in any bytes. */
+static json_t *fail_json(void)
+{
+    return json_text(fail_text(), strlen(fail_text()));
+}
+
+/* A run that cannot be read is told here and on the page, and takes nothing from the others. */
+static int read_runs(const struct settings *s, json_t *runs, json_t *broken)
 {
     int err = 0;
-    for (size_t i = 0; i < s->words.count && !err; i++) {
+    for (size_t i = 0; i < s->words.count && err != NJ_E_NOMEM; i++) {
         json_t *run;
         err = report_read(s->words.path[i], &run);
-        if (!err && json_array_append_new(runs, run) != 0)
+        const bool lost = err ? json_array_append_new(broken, fail_json()) != 0
+                              : json_array_append_new(runs, run) != 0;
+        if (lost)
             err = fail(NJ_E_NOMEM, "out of memory while reading %s", s->words.path[i]);
+        else if (err && s->words.count > 1)
+            fprintf(stderr, "nojit report: %s\n", fail_text());
     }
-    return err;
+    if (err == NJ_E_NOMEM || json_array_size(runs) > 0)
+        return err == NJ_E_NOMEM ? err : 0;
+    return s->words.count == 1 ? err : fail(NJ_E_FORMAT, "no run can be read");
 }
 
 /* Runs whose folders have the same name are called by their paths. */
@@ -66,16 +81,22 @@ int cmd_report(const struct settings *s)
     int err = check_arguments(s);
     if (err)
         return err;
-    json_t *runs = json_array();
-    json_t *data = json_pack("{s:s, s:O}", "version", NOJIT_VERSION, "runs", runs);
-    err = data == NULL ? fail(NJ_E_NOMEM, "out of memory") : read_runs(s, runs);
+    json_t *runs = json_array(), *broken = json_array();
+    json_t *data =
+        json_pack("{s:s, s:O, s:O}", "version", NOJIT_VERSION, "runs", runs, "broken", broken);
+    err = data == NULL ? fail(NJ_E_NOMEM, "out of memory") : read_runs(s, runs, broken);
     if (!err) {
         name_apart(runs);
         err = write_page(s->out, data);
     }
+    const size_t lacks = json_array_size(broken), has = json_array_size(runs);
     json_decref(data);
     json_decref(runs);
+    json_decref(broken);
     if (!err)
-        printf("%s: %zu run%s\n", s->out, s->words.count, plural((long long)s->words.count));
+        printf("%s: %zu run%s\n", s->out, has, plural((long long)has));
+    if (!err && lacks > 0)
+        err = fail(NJ_E_FORMAT, "%s lacks %zu run%s that cannot be read", s->out, lacks,
+                   plural((long long)lacks));
     return err;
 }

@@ -52,7 +52,7 @@ const groups = [
         ["step_ms", "Time per step", "ms"],
         ["mfu_student", "Model FLOP utilisation, student", "share of peak", {text: percent}],
         ["mfu_teacher", "Model FLOP utilisation, teacher", "share of peak", {text: percent}],
-        ["memory_bytes", "Memory", "bytes", {plain: true, text: bytes, zero: true}]]],
+        ["memory_bytes", "Memory", "device memory", {plain: true, text: bytes, zero: true}]]],
 ];
 const hidden = new Set(["tokens", "valid_tokens", "eval_tokens"]);
 const known = new Set(groups.flatMap(([, rows]) => rows.map((r) => r[0])));
@@ -317,6 +317,7 @@ function drawRuns() {
     }).join("");
     $("about").textContent = `${runs.length} run${runs.length > 1 ? "s" : ""}, ` +
         `${exact(runs.reduce((n, r) => n + r.rows, 0))} rows of metrics; written by nojit ${data.version}`;
+    $("broken").innerHTML = data.broken.map((why) => `<p class="note">Left out: ${esc(why)}</p>`).join("");
     document.title = runs.map((r) => r.name).join(", ") + " - nojit report";
 }
 function drawLegend() {

@@ -7,6 +7,7 @@
 #include "engine_impl.h"
 
 #include "error.h"
+#include "regular.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -91,11 +92,13 @@ static int need_training(const struct engine *e, const char *what)
     return fail(NJ_E_ARG, "%s needs an engine that trains (steps above 0)", what);
 }
 
-static int open_state(struct state_file *s, const char *dir, const char *mode)
+static int open_state(struct state_file *s, const char *dir, bool writing)
 {
     if (snprintf(s->path, sizeof s->path, "%s/state.bin", dir) >= (int)sizeof s->path)
         return fail(NJ_E_ARG, "%s: path too long; use a shorter one", dir);
-    s->f = fopen(s->path, mode);
+    if (!writing)
+        return regular_open(s->path, 0, "take another checkpoint", &s->f);
+    s->f = fopen(s->path, "wb");
     if (!s->f)
         return fail(NJ_E_IO, "%s: %s", s->path, strerror(errno));
     return 0;
@@ -179,7 +182,7 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
     memcpy(h.magic, state_magic, sizeof h.magic);
     int rc = need_training(e, "saving a state");
     if (rc == 0)
-        rc = open_state(&s, dir, "wb");
+        rc = open_state(&s, dir, true);
     if (rc != 0)
         return rc;
     rc = read_back(e);
@@ -272,7 +275,7 @@ int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct d
     struct state_header h;
     int rc = need_training(e, "resuming");
     if (rc == 0)
-        rc = open_state(&s, dir, "rb");
+        rc = open_state(&s, dir, false);
     if (rc != 0)
         return rc;
     rc = read_state(e, &s, &h);

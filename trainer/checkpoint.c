@@ -20,6 +20,9 @@
 #include "own.h"
 #include "plural.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 void checkpoints_listen(struct checkpoints *c, void (*say)(void *user, const char *line),
                         void *user)
 {
@@ -181,15 +184,24 @@ void checkpoints_close(struct checkpoints *c)
     c->before[0] = '\0';
 }
 
-static int write_settings(const char *dir, const char *settings)
+static int write_text(const char *dir, const char *name, const char *text)
 {
     char path[8192];
-    snprintf(path, sizeof path, "%s/settings.txt", dir);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
     FILE *f = fopen(path, "wx");
-    const int failed = f == NULL || fputs(settings, f) < 0;
+    const int failed = f == NULL || fputs(text, f) < 0;
     if ((f != NULL && fclose(f) != 0) || failed)
         return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
     return 0;
+}
+
+static int write_progress(const struct checkpoints *c, const char *dir)
+{
+    char text[sizeof c->progress + 32];
+    const size_t length = strlen(c->progress);
+    snprintf(text, sizeof text, "%shash %016llx\n", c->progress,
+             (unsigned long long)XXH3_64bits(c->progress, length));
+    return write_text(dir, "progress.txt", text);
 }
 
 static int save_folder(const struct checkpoints *c, const char *path, struct engine *e,
@@ -203,7 +215,9 @@ static int save_folder(const struct checkpoints *c, const char *path, struct eng
     if (!err)
         err = engine_save_state(e, f.temp, step, data);
     if (!err)
-        err = write_settings(f.temp, c->settings);
+        err = write_text(f.temp, "settings.txt", c->settings);
+    if (!err)
+        err = write_progress(c, f.temp);
     if (err) {
         folder_abort(&f);
         return err;

@@ -2,7 +2,8 @@
  *
  * checkpoint.h: OUT/checkpoint-N, each a model folder that transformers opens plus state.bin. A
  * checkpoint appears under its name whole or not at all. OUT/best is one more, outside the count.
- * settings.txt in each says what a run that goes on must repeat.
+ * settings.txt in each says what a run that goes on must repeat, progress.txt what it goes on with and may
+ * change. docs/run-folder.md promises that both, and state.bin, stay readable.
  */
 #ifndef NOJIT_TRAINER_CHECKPOINT_H
 #define NOJIT_TRAINER_CHECKPOINT_H
@@ -21,6 +22,8 @@ struct checkpoints {
     int64_t keep;                  /* newest ones that stay */
     int64_t last;                  /* step of the newest one, 0: none */
     char settings[SETTINGS_BYTES]; /* lines "name value" */
+    char progress[2048];           /* the same: what is so far, and what may change */
+    char found[2048];              /* progress of the one to go on from, or "" */
     char resume[4200];             /* the one to go on from, or "" */
     struct lock lock;
     char before[4096]; /* folder that was there before checkpoints_begin(), or "" */
@@ -45,8 +48,12 @@ void checkpoints_listen(struct checkpoints *c, void (*say)(void *user, const cha
 void checkpoints_settle(struct checkpoints *c);
 /* What c->resume has under NAME in its settings; false without one or without it. */
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes);
-/* Whether the run that c->resume belongs to had c->settings. */
-int checkpoints_check(const struct checkpoints *c);
+/* Whether the run that c->resume belongs to had c->settings; reads c->found. */
+int checkpoints_check(struct checkpoints *c);
+/* What c->found has under NAME. */
+bool checkpoints_progress(const struct checkpoints *c, const char *name, char *out, size_t bytes);
+/* Last step of the finished run whose model OUT holds, or 0. */
+int64_t checkpoints_done(const struct checkpoints *c);
 /* Once the state of `step` is loaded: checkpoints of later steps become checkpoint-N.old; *aside is
  * their number. Removes what is older than the newest `keep`. */
 int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside);

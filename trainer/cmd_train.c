@@ -187,6 +187,7 @@ static int save(struct run *r, int64_t step)
 {
     struct data_state where;
     data_tell(r->data, &where);
+    run_put_progress(r);
     return checkpoints_save(&r->checkpoints, r->engine, step, &where);
 }
 
@@ -201,6 +202,7 @@ static int measure(struct run *r, int64_t step, bool *settled)
     if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
         struct data_state where;
         data_tell(r->data, &where);
+        run_put_progress(r);
         err = checkpoints_save_best(&r->checkpoints, r->engine, step, &where);
     }
     *settled = r->s->early_stop_patience > 0 && best->worse >= r->s->early_stop_patience;
@@ -286,110 +288,6 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
     return err ? save_the_rest(r, err, o->step) : 0;
 }
 
-/* "0.7 0.3", or "none" */
-static void weights_text(const struct data *d, char *out, size_t bytes)
-{
-    struct data_source s;
-    size_t used = (size_t)snprintf(out, bytes, "%s", data_sources(d) > 0 ? "" : "none");
-    for (size_t i = 0; i < data_sources(d) && used < bytes; i++) {
-        data_source(d, i, &s);
-        used += (size_t)snprintf(out + used, bytes - used, "%s%.9g", i ? " " : "", s.weight);
-    }
-}
-
-/* What decides which numbers come next, beside the state itself. Lengths and rates may change. */
-static void put_settings(const struct run *r, char *out, size_t bytes)
-{
-    const struct train_options *o = &r->options;
-    const bool teacher = r->teacher[0] != '\0';
-    char weights[SETTINGS_BYTES / 2], packing[32];
-    weights_text(r->data, weights, sizeof weights);
-    snprintf(
-        out, bytes,
-        "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
-        "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\nvocab %d\n"
-        "packing %s\ndata-weights %s\nteacher-dtype %s\n",
-        teacher ? "distill" : "train",
-        teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
-        (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
-        o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
-        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab,
-        settings_choice("packing", r->s->packing, packing, sizeof packing), weights,
-        o->teacher_f8 ? "fp8" : "as dtype");
-}
-
-/* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. Where options
- * or program are not its own, another one would not help. */
-static int refuse_checkpoint(const struct run *r, int err)
-{
-    if (err == NJ_E_ARG || err == NJ_E_UNSUPPORTED)
-        return err;
-    const long long other = (long long)checkpoints_other(&r->checkpoints);
-    if (other > 0)
-        return fail(err, "%s; another one is --resume %s/checkpoint-%lld", fail_text(), r->s->out,
-                    other);
-    return fail(err, "%s; --out holds none, so start again in another folder", fail_text());
-}
-
-static int go_on(struct run *r, int64_t *first)
-{
-    const char *dir = r->checkpoints.resume;
-    struct data_state where;
-    int64_t aside;
-    int err = engine_load_state(r->engine, dir, first, &where);
-    if (err)
-        return refuse_checkpoint(r, err);
-    if (*first > r->options.steps)
-        return fail(NJ_E_ARG, "%s is at step %lld, past the %lld step%s asked for; raise --steps",
-                    dir, (long long)*first, (long long)r->options.steps, plural(r->options.steps));
-    err = checkpoints_go_on(&r->checkpoints, *first, &aside);
-    if (err)
-        return err;
-    data_seek(r->data, &where);
-    progress_say(&r->progress, "going on from %s (step %lld)", dir, (long long)*first);
-    if (aside > 0)
-        progress_say(&r->progress, "checkpoints of later steps, set aside as *.old: %lld",
-                     (long long)aside);
-    return 0;
-}
-
-/* Those of a run in OUT, which this one goes on with or starts over, are kept. */
-static int open_rows(struct run *r, int64_t first)
-{
-    char text[2 * PATH_BYTES + 200];
-    struct rows_done done;
-    const int64_t keep = !r->checkpoints.again ? ROWS_NEW : first > 0 ? first : ROWS_NONE;
-    int err = metrics_open(&r->metrics, r->s->out, keep, &done);
-    if (!err && *rows_text(r->metrics.path, &done, text, sizeof text) != '\0')
-        progress_say(&r->progress, "%s", text);
-    if (!err)
-        err = sample_log_open(&r->samples, r->s->out, keep, &done);
-    if (!err && *rows_text(r->samples.path, &done, text, sizeof text) != '\0')
-        progress_say(&r->progress, "%s", text);
-    return err;
-}
-
-static int start_or_resume(struct run *r, int64_t *first)
-{
-    put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
-    int err = checkpoints_check(&r->checkpoints);
-    if (!err && r->checkpoints.resume[0] != '\0')
-        err = go_on(r, first);
-    /* What the final model has no room for is lost with it. */
-    if (!err)
-        err = folder_check_model_space(r->s->out, engine_model_bytes(r->engine));
-    if (err)
-        return err;
-    r->metrics.echo = r->s->json;
-    r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
-    const struct step_flops flops = engine_flops(r->engine);
-    r->metrics.ideal = mfu_ideal(nj_context_device(r->ctx), r->options.dtype, &flops);
-    err = open_rows(r, *first);
-    if (!err && r->s->report_to == REPORT_TENSORBOARD)
-        err = events_open(&r->metrics.events, r->s->out, *first > 0 ? *first + 1 : 0);
-    return err;
-}
-
 static int write_merged(struct run *r)
 {
     size_t merged;
@@ -469,7 +367,9 @@ static int train(const struct settings *s, const struct command_info *c)
         goto done;
     }
     interrupts_catch();
-    err = start_or_resume(&r, &first);
+    err = run_begin(&r, &first);
+    if (!err && run_is_done(&r))
+        goto done;
     if (!err)
         err = loop(&r, first, &o);
     if (!err)

@@ -45,7 +45,8 @@ static const char *const model_files[] = {
     "config.json",         "model.safetensors",         "model.safetensors.index.json",
     "adapter_config.json", "adapter_model.safetensors",
 };
-static const char *const state_files[] = {"state.bin", "settings.txt", ENGINE_GEMM_TABLE};
+static const char *const state_files[] = {"state.bin", "settings.txt", "progress.txt",
+                                          ENGINE_GEMM_TABLE};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -13,7 +13,11 @@
 
 #include "error.h"
 #include "folder.h"
+#include "json_text.h"
 #include "own.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 static bool holds(const char *dir, const char *name)
 {
@@ -61,28 +65,72 @@ static int check_resume(const char *dir)
                 dir);
 }
 
-/* A checkpoint's settings against those of this run, line by line. A folder without them is left to
- * the reader of its state. */
+/* The value of a line "NAME VALUE". */
+static bool value_of(const char *text, const char *name, char *out, size_t bytes)
+{
+    const size_t length = strlen(name);
+    for (; *text != '\0'; text += strcspn(text, "\n"), text += *text == '\n') {
+        if (strncmp(text, name, length) != 0 || text[length] != ' ')
+            continue;
+        text += length + 1;
+        snprintf(out, bytes, "%.*s", (int)strcspn(text, "\n"), text);
+        return true;
+    }
+    return false;
+}
+
+/* DIR/NAME whole; "" where it is not there. */
+static int read_text(const char *dir, const char *name, char *out, size_t bytes)
+{
+    char path[8192];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    *out = '\0';
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
+    const size_t n = fread(out, 1, bytes - 1, f);
+    const bool bad = ferror(f) || n == bytes - 1;
+    out[n] = '\0';
+    fclose(f);
+    return bad ? fail(NJ_E_FORMAT, "%s: cannot be read; take another checkpoint", path) : 0;
+}
+
+/* A checkpoint's settings against those of this run, line by line. */
 static int check_settings(const char *dir, const char *wanted, const char *otherwise)
 {
-    char path[8192], line[SETTINGS_BYTES];
-    snprintf(path, sizeof path, "%s/settings.txt", dir);
-    FILE *f = fopen(path, "r");
-    if (f == NULL)
-        return 0;
-    int err = 0;
-    while (!err && fgets(line, sizeof line, f) != NULL) {
+    char text[SETTINGS_BYTES];
+    int err = read_text(dir, "settings.txt", text, sizeof text);
+    const char *line = text;
+    while (!err && *wanted != '\0') {
         const size_t length = strcspn(line, "\n"), now = strcspn(wanted, "\n");
-        if (length != now || strncmp(line, wanted, length) != 0)
+        if (line[length] == '\0')
+            err = fail(NJ_E_FORMAT, "%s/settings.txt: lacks '%.*s'; take another checkpoint", dir,
+                       (int)strcspn(wanted, " "), wanted);
+        else if (length != now || strncmp(line, wanted, length) != 0)
             err =
                 fail(NJ_E_ARG,
                      "%s was made with %.*s, this run has %.*s; repeat the options of the run, or "
                      "%s",
                      dir, (int)length, line, (int)now, wanted, otherwise);
+        line += length + (line[length] == '\n');
         wanted += now + (wanted[now] == '\n');
     }
-    fclose(f);
     return err;
+}
+
+/* Its last line is the hash of those before it. */
+static int check_progress(const char *dir, char *text)
+{
+    char hash[32];
+    char *last = strstr(text, "hash ");
+    if (*text == '\0') /* a checkpoint of an earlier nojit has none */
+        return 0;
+    if (last != NULL)
+        snprintf(hash, sizeof hash, "hash %016llx\n",
+                 (unsigned long long)XXH3_64bits(text, (size_t)(last - text)));
+    if (last == NULL || strcmp(last, hash) != 0)
+        return fail(NJ_E_FORMAT, "%s/progress.txt: is damaged; take another checkpoint", dir);
+    return 0;
 }
 
 /* Whether dir is a folder in out, whatever both are called. */
@@ -149,29 +197,40 @@ int checkpoints_begin(struct checkpoints *c, const char *resume)
 
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes)
 {
-    char path[8192], line[SETTINGS_BYTES];
-    const size_t length = strlen(name);
-    bool found = false;
-    if (c->resume[0] == '\0')
-        return false;
-    snprintf(path, sizeof path, "%s/settings.txt", c->resume);
-    FILE *f = fopen(path, "r");
-    while (f != NULL && !found && fgets(line, sizeof line, f) != NULL) {
-        found = strncmp(line, name, length) == 0 && line[length] == ' ';
-        if (found)
-            snprintf(out, bytes, "%.*s", (int)strcspn(line + length + 1, "\n"), line + length + 1);
-    }
-    if (f != NULL)
-        fclose(f);
-    return found;
+    char text[SETTINGS_BYTES];
+    return c->resume[0] != '\0' && read_text(c->resume, "settings.txt", text, sizeof text) == 0 &&
+           value_of(text, name, out, bytes);
 }
 
-int checkpoints_check(const struct checkpoints *c)
+bool checkpoints_progress(const struct checkpoints *c, const char *name, char *out, size_t bytes)
+{
+    return value_of(c->found, name, out, bytes);
+}
+
+int checkpoints_check(struct checkpoints *c)
 {
     if (c->resume[0] == '\0')
         return 0;
-    return check_settings(c->resume, c->settings,
-                          lies_in(c->resume, c->out) ? "name another --out" : "leave --resume out");
+    int err = check_settings(c->resume, c->settings,
+                             c->again ? "name another --out" : "leave --resume out");
+    if (!err)
+        err = read_text(c->resume, "progress.txt", c->found, sizeof c->found);
+    return err ? err : check_progress(c->resume, c->found);
+}
+
+int64_t checkpoints_done(const struct checkpoints *c)
+{
+    char path[4200];
+    json_t *receipt;
+    if ((!holds(c->out, "config.json") && !holds(c->out, "adapter_config.json")) ||
+        !holds(c->out, "receipt.json"))
+        return 0;
+    snprintf(path, sizeof path, "%s/receipt.json", c->out);
+    if (json_read_file(path, 0, "", &receipt) != 0)
+        return 0;
+    const int64_t done = json_integer_value(json_object_get(receipt, "steps_done"));
+    json_decref(receipt);
+    return done > c->last ? done : 0;
 }
 
 int64_t checkpoints_other(const struct checkpoints *c)

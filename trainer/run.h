@@ -88,6 +88,12 @@ int fit_advise(struct run *r, const struct model_config *student,
 void run_print_plan(struct run *r, const struct plan *p);
 /* Says a line; the engine's `say`. */
 void run_say(void *run, const char *line);
+/* run_begin.c: loads the checkpoint to go on from, if there is one, *first: its step, and opens the files of
+ * rows. Where run_is_done() nothing was opened, as there is nothing left to do. */
+int run_begin(struct run *r, int64_t *first);
+bool run_is_done(const struct run *r);
+/* What the next checkpoint is to know beside the engine's state. */
+void run_put_progress(struct run *r);
 /* Refuses an --out in a folder of --data or --eval-data: what it holds would be read as data. */
 int run_check_output(const struct settings *s);
 /* Refuses temperatures at which the divergence that is printed would be wrong. */

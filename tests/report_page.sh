@@ -117,7 +117,7 @@ rm -f "$d/new.html"
 refuses "a broken run does not keep the others from the page" 1 '^nojit report: .*/bad-receipt/receipt.json:.*not a receipt' \
     "$nojit" report "$d/first" "$d/bad-receipt" "$d/nowhere" "$d/second" --out "$d/new.html"
 check "which lacks them, in so many words" grep -q '^nojit report: .*new.html lacks 2 runs that cannot be read$' "$scratch/err"
-check "two runs are there" test "$(grep -o '"rows":' "$d/new.html" | wc -l)" = 2
+check "the runs beside a broken one are there" test "$(grep -o '"rows":' "$d/new.html" | wc -l)" = 2
 check "and why two are not" grep -q '"broken":."[^"]*not a receipt","[^"]*nowhere' "$d/new.html"
 rm -f "$d/new.html"
 refuses "no run at all" 1 '^nojit report: no run can be read$' "$nojit" report "$d/nowhere" "$d/bad-receipt" --out "$d/new.html"

@@ -83,12 +83,13 @@ COMMA := ,
 QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
 need-ready = $(if $(filter-out ready,$(or $1,nothing)),$(error $(or $1,set-up did not finish)))
-$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' tools/setup.sh $(NATIVE)))
+$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' ONIG_SRC='$(ONIG_SRC)' tools/setup.sh $(NATIVE)))
 include $(NATIVE)/setup.mk
 ifneq ($(CROSS),)
 $(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' tools/setup_host.sh $(CROSS) $(B)))
 include $(B)/setup.mk
 endif
+export ONIG_SRC
 endif
 
 include tools/stamp.mk
@@ -156,6 +157,22 @@ LIBRARY := $(B)/libnojit.a
 TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/main.o,$(call objects,trainer/*.c))
 $(call objects,trainer/*.c tests/*.c): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen $(OPENMP)
 $(call objects,trainer/*.c tests/*.c): $(B)/gen/nojit_ops.h
+# Oniguruma, as much of it as UTF-8 takes, in one object.
+ONIG_OBJECTS := $(patsubst %,$(B)/obj/onig/%.o,ascii onig_init regcomp regenc regerror regexec regparse regsyntax regtrav regversion st \
+	unicode unicode_fold1_key unicode_fold2_key unicode_fold3_key unicode_unfold_key utf8)
+ONIG_CONFIG := $(addsuffix =1,$(addprefix HAVE_,STDINT_H INTTYPES_H SYS_TYPES_H SYS_TIME_H UNISTD_H ALLOCA_H)) \
+	$(addprefix SIZEOF_,INT=4 LONG=8 LONG_LONG=8 VOIDP=8)
+ONIG_MAP = -ffile-prefix-map=$(ONIG_SRC)=oniguruma
+$(B)/obj/onig/config.h: Makefile
+	$(Q)mkdir -p $(@D)
+	$(Q)printf '#define %s %s\n' $(subst =, ,$(ONIG_CONFIG)) > $@
+$(B)/obj/onig/%.o: $(ONIG_SRC)/%.c $(B)/obj/onig/config.h $(B)/stamp/cflags
+	$(if $(V),,@echo "  CC     oniguruma/$(<F)")
+	$(Q)$(NJ_CC) $(CFLAGS) -w -I$(@D) -I$(ONIG_SRC) $(ONIG_MAP) -c -o $@ $<
+$(B)/obj/onig.o: $(ONIG_OBJECTS)
+	$(Q)$(CC) -r -nostdlib -o $@ $^
+TRAINER_OBJECTS += $(B)/obj/onig.o
+$(B)/obj/trainer/tokenizer_split.o $(B)/obj/trainer/libraries.o: INCLUDES += -isystem $(ONIG_SRC) $(ONIG_MAP)
 # The page of `nojit report`, as strings of C. Its policy names style and script by their hashes.
 REPORT_PARTS := $(addprefix trainer/report.,html css js)
 $(B)/gen-page/report_parts.h: $(REPORT_PARTS) Makefile
@@ -168,8 +185,8 @@ $(B)/obj/trainer/report_page.o: $(B)/gen-page/report_parts.h
 $(B)/obj/trainer/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
 # What `nojit version --verbose` and the SBOM name (trainer/libraries.c) is this list, with libgcc.
-STATIC := openblas jansson xxhash yaml gomp utf8proc pcre2-8
-LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,$(filter-out openblas,$(STATIC)),$(shell $(CC) -print-file-name=lib$l.a)) \
+STATIC := openblas jansson xxhash yaml gomp utf8proc onig
+LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,$(filter-out openblas onig,$(STATIC)),$(shell $(CC) -print-file-name=lib$l.a)) \
 	-lpthread -ldl -lm
 $(B)/obj/trainer/libraries.o: INCLUDES += -I$(OPENBLAS_INCLUDE)
 

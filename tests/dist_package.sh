@@ -9,6 +9,8 @@ cd "$(dirname "$0")/.."
 . tests/lib.sh
 static=$(sed -n 's/^STATIC := //p' Makefile)
 build=$(realpath "$BUILD")
+ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk")
+export ONIG_SRC
 dist() { # FOLDER [SETTING...]
     local b=$scratch/$1
     mkdir -p "$b"

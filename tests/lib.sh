@@ -48,7 +48,8 @@ needs() {
 apart() {
     unset MAKEFLAGS MAKELEVEL MFLAGS
     CUDA_HOME=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
-    export CUDA_HOME
+    ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk")
+    export CUDA_HOME ONIG_SRC
     tree=$scratch/tree
     mkdir "$tree"
     cp -r Makefile LICENSE contracts gen kernels runtime tests tools trainer "$tree"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/golden/tokenizer-{qwen2,llama3,gpt2}.json and what each makes of some texts (-ids.json).
+"""Writes tests/golden/tokenizer-{qwen2,llama3,gpt2}.json, what each makes of some texts (-ids.json), and of others after
+edits (tokenizer-cases.json).
 
 The vocabularies are trained on the sentences below, the ids come from the `tokenizers` library:
     python3 -m venv /tmp/v && /tmp/v/bin/pip install tokenizers==0.23.3
@@ -157,6 +158,50 @@ def variants(files):
     yield "qwen2-marks", d
 
 
+# Patterns that other engines read otherwise than the library's; the fifth is Kimi K2's.
+PATTERNS = [
+    r"(?=(\d{3})+(?!\d))", r"[[:alpha:]]+|[[:digit:]]{1,2}|[[:^punct:]]|[[:punct:]x]+", r"\h+|\H", r"a{,2}|\p{L}{,3}",
+    r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r"^.|.$", r"(?m)e.", r"a*", "", r"\w+|\W", r"\b", r"t\Kh", r"\Gt|\Gh", r"(?i)SSE|ſ", r"(?~the)", r"(?<=t)\p{L}|(?<!1)\d",
+]
+
+
+def replaced(text, edits):
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return text
+
+
+def cases():
+    """(golden file, edits of its text) that test_tokenizer.c makes, too."""
+    level = '{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true}'
+    for pattern in PATTERNS:
+        split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+        both = {"type": "Sequence", "pretokenizers": [split, json.loads(level.replace('"use_regex":true', '"use_regex":false'))]}
+        yield "gpt2", [[level, json.dumps(both, ensure_ascii=False, separators=(",", ":"))]]
+
+
+def write_cases(texts):
+    out = []
+    for name, edits in cases():
+        t = Tokenizer.from_str(replaced((HERE / f"tokenizer-{name}.json").read_text(), edits))
+        rows = [json.dumps([x, t.encode(x, add_special_tokens=False).ids], separators=(",", ":")) for x in texts]
+        head = json.dumps({"golden": name, "edits": edits}, separators=(",", ":"))
+        out.append(head[:-1] + ',"rows":[\n' + ",\n".join(rows) + "\n]}")
+    (HERE / "tokenizer-cases.json").write_text("[\n" + ",\n".join(out) + "\n]\n")
+
+
+CASE_TEXTS = [
+    "", "a", "aaaa", "the other theatre", "1234567", "12 3456 789012", "x1234567y", "deadbeef 0xFFz", "a\nb\n\nc", "\r\nthe end\r\n", "漢字とthe字",
+    "直到天黑ABC", "It's $5.00 + 10% = ?", "^_^ `x` <y> ~z~ |w|", "© 2026 €9", "STRASSE straſse", "it's IT'S", "  two  spaces ", "the\u0301me",
+    "house of the wise", "0 1 22 333 4444 55555", "naïve", "🌊 wave🌊s", "\u00a0x\u3000", "snake_case", "tttthhhh", "Žluťoučký kůň", "\x00a\x07", "ʰªⅷ²",
+    "_the_ -- the", "e\ne \re", "th\u0004e", "\u0004\u0005\u0006", "a\u0005\u0004b\u0006 the",
+]
+
+
 def main():
     HERE.mkdir(exist_ok=True)
     rng = random.Random(7)
@@ -168,6 +213,7 @@ def main():
         t = Tokenizer.from_str(json.dumps(d))
         rows = [json.dumps([x, t.encode(x, add_special_tokens=False).ids], separators=(",", ":")) for x in texts]
         (HERE / f"tokenizer-{name}-ids.json").write_text("[\n" + ",\n".join(rows) + "\n]\n")
+    write_cases(CASE_TEXTS)
 
 
 main()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * refused_memory.h: an allocator that refuses on demand. The linker sends the allocations of a
- * program and of its static libraries (Jansson, libyaml, PCRE2) here (--wrap); those inside libc
+ * program and of its static libraries (Jansson, libyaml, Oniguruma) here (--wrap); those inside libc
  * (but getline) and libgomp, which are shared, do not count.
  */
 #ifndef NOJIT_TESTS_REFUSED_MEMORY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_tokenizer.c: ids equal to those of the `tokenizers` library (tests/golden, written by
- * make_tokenizer_fixtures.py), scanners equal to PCRE2, threads, bad UTF-8, refusals.
+ * make_tokenizer_fixtures.py), scanners equal to Oniguruma, threads, bad UTF-8, refusals.
  */
 #include "bpe.h"
 #include "tokenizer_fixture.h"
@@ -26,7 +26,7 @@ static const struct variant {
     {"gpt2-digits", "gpt2", BYTE_LEVEL,
      "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true}"
      "," BYTE_LEVEL "]}"},
-    {"qwen2-marks", "qwen2", MARKS_FROM, MARKS_TO}, /* a pattern for PCRE2 */
+    {"qwen2-marks", "qwen2", MARKS_FROM, MARKS_TO}, /* a pattern for Oniguruma */
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -39,6 +39,27 @@ static json_t *golden_rows(const char *name)
     if (!rows)
         fail_msg("%s: %s", path, error.text);
     return rows;
+}
+
+/* A golden tokenizer after edits, [from, to] each. */
+static struct tokenizer open_edited(const char *golden, const json_t *edits)
+{
+    struct tokenizer t;
+    char path[128];
+    const json_t *edit;
+    size_t i;
+    snprintf(path, sizeof path, "tests/golden/tokenizer-%s.json", golden);
+    char *text = read_text(path);
+    json_array_foreach(edits, i, edit) text =
+        edit_text(text, json_string_value(json_array_get(edit, 0)),
+                  json_string_value(json_array_get(edit, 1)));
+    tokenizer_folder(golden, NULL, NULL);
+    write_text(at("model/tokenizer.json"), text);
+    free(text);
+    check_ok(tokenizer_open(at("model"), &t), golden);
+    if (strcmp(t.kind, "bpe") != 0)
+        fail_msg("%s: %s", golden, t.refusal);
+    return t;
 }
 
 static void check_row(const struct tokenizer *t, const char *name, const json_t *row)
@@ -72,6 +93,30 @@ static void ids_are_the_librarys(void **state)
         json_decref(rows);
         tokenizer_close(&t);
     }
+}
+
+/* Golden tokenizers after the edits of tokenizer-cases.json, above all with patterns that other
+ * engines than the library's read otherwise. */
+static void edited_ids_are_the_librarys(void **state)
+{
+    (void)state;
+    json_error_t error;
+    json_t *cases = json_load_file("tests/golden/tokenizer-cases.json", JSON_ALLOW_NUL, &error);
+    const json_t *each, *row;
+    size_t i, k;
+    if (!cases)
+        fail_msg("tokenizer-cases.json: %s", error.text);
+    assert_in_range(json_array_size(cases), 15, 100);
+    json_array_foreach(cases, i, each)
+    {
+        const json_t *edits = json_object_get(each, "edits");
+        struct tokenizer t = open_edited(json_string_value(json_object_get(each, "golden")), edits);
+        char *name = json_dumps(edits, JSON_COMPACT);
+        json_array_foreach(json_object_get(each, "rows"), k, row) check_row(&t, name, row);
+        free(name);
+        tokenizer_close(&t);
+    }
+    json_decref(cases);
 }
 
 static void texts_come_back(void **state)
@@ -228,14 +273,14 @@ static size_t odd_text(uint32_t *seed, char *out)
     return n;
 }
 
-static void scanners_equal_pcre2(void **state)
+static void scanners_equal_oniguruma(void **state)
 {
     (void)state;
     for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++) {
         struct split scanner, pattern;
         char wrapped[512], text[256];
         uint32_t seed = 1;
-        struct pcre2_real_match_data_8 *match = NULL;
+        struct split_place *places[2] = {NULL, NULL};
         snprintf(wrapped, sizeof wrapped, "(?:%s)", patterns[p]);
         check_ok(split_from_pattern(patterns[p], strlen(patterns[p]), &scanner), "scanner");
         check_ok(split_from_pattern(wrapped, strlen(wrapped), &pattern), "pattern");
@@ -244,15 +289,17 @@ static void scanners_equal_pcre2(void **state)
         for (int round = 0; round < 20000; round++) {
             const size_t bytes = odd_text(&seed, text);
             for (size_t at = 0; at < bytes;) {
-                const long got = split_next(&scanner, &match, text, bytes, at);
-                const long want = split_next(&pattern, &match, text, bytes, at);
+                unsigned long retries = split_retries(bytes);
+                const long got = split_next(&scanner, &places[0], &retries, text, bytes, at);
+                const long want = split_next(&pattern, &places[1], &retries, text, bytes, at);
                 if (got != want)
-                    fail_msg("pattern %zu, '%.*s' at %zu: ends at %ld, PCRE2 at %ld", p, (int)bytes,
-                             text, at, got, want);
+                    fail_msg("pattern %zu, '%.*s' at %zu: ends at %ld, Oniguruma at %ld", p,
+                             (int)bytes, text, at, got, want);
                 at = (size_t)got;
             }
         }
-        split_free_match(match);
+        split_free_place(places[0]);
+        split_free_place(places[1]);
         split_free(&scanner);
         split_free(&pattern);
     }
@@ -410,8 +457,8 @@ static const struct {
      "pre_tokenizer is {\"type\":\"Metaspace\""},
     {"qwen2", "\"behavior\":\"Isolated\"", "\"behavior\":\"Removed\"", "behavior must be Isolated"},
     {"qwen2", "\"invert\":false", "\"invert\":true", "without invert"},
-    {"qwen2", "?\\\\p{L}+", "?\\\\w+", "pattern has \\w"},
-    {"qwen2", "?\\\\p{L}+", "?(\\\\p{L}+", "is not understood: missing closing parenthesis"},
+    {"qwen2", "?\\\\p{L}+", "?(\\\\p{L}+",
+     "is not understood: end pattern with unmatched parenthesis"},
     {"gpt2", "\"pre_tokenizer\":{\"type\":\"ByteLevel\"",
      "\"pre_tokenizer\":{\"type\":\"Whitespace\"", "pre_tokenizer is {\"type\":\"Whitespace\""},
     {"gpt2", "\"decoder\":{\"type\":\"ByteLevel\"", "\"decoder\":{\"type\":\"Metaspace\"",
@@ -448,19 +495,75 @@ static void what_is_not_supported_is_named(void **state)
     }
 }
 
+/* A pattern that goes back and forth for ever ends with a sentence: the second after a time that
+ * grows as the text does, though each match of its own is short. */
+static void endless_patterns_are_refused(void **state)
+{
+    (void)state;
+    static const char *const to[] = {"{\"Regex\":\"(a|a)*(a|a)*(a|a)*b|",
+                                     "{\"Regex\":\"(?:a|b)*c|a|"};
+    const size_t bytes = 60000;
+    char *text = malloc(bytes);
+    assert_non_null(text);
+    memset(text, 'a', bytes);
+    for (int i = 0; i < 2; i++) {
+        struct tokenizer t = open_golden("qwen2", "{\"Regex\":\"", to[i]);
+        int32_t *ids = NULL;
+        size_t count = 0, capacity = 0;
+        check_refused(tokenizer_encode(&t, text, bytes, &ids, &count, &capacity), NJ_E_UNSUPPORTED,
+                      "cannot be matched against the text", to[i]);
+        check_ok(tokenizer_encode(&t, text, 6, &ids, &count, &capacity), to[i]);
+        free(ids);
+        tokenizer_close(&t);
+    }
+    free(text);
+    /* A long run that is passed twice is no such case. */
+    static const char twice[] = "{\"Regex\":\"\\\\p{Lu}*\\\\p{Ll}+|\\\\p{Lu}+|";
+    const size_t long_bytes = 3000000;
+    struct tokenizer t = open_golden("llama3", "{\"Regex\":\"", twice);
+    int32_t *ids = NULL;
+    size_t count = 0, capacity = 0;
+    text = malloc(long_bytes);
+    assert_non_null(text);
+    memset(text, 'A', long_bytes);
+    check_ok(tokenizer_encode(&t, text, long_bytes, &ids, &count, &capacity), "3 million letters");
+    free(ids);
+    free(text);
+    tokenizer_close(&t);
+}
+
+/* A pattern has bounds. */
+static void long_patterns_are_refused(void **state)
+{
+    (void)state;
+    enum { LONG = 20000 };
+    static char to[LONG + 64];
+    struct tokenizer t;
+    memcpy(to, "{\"Regex\":\"", 10);
+    memset(to + 10, 'a', LONG);
+    memcpy(to + 10 + LONG, "|", 2);
+    check_ok(tokenizer_open(tokenizer_folder("qwen2", "{\"Regex\":\"", to), &t), "long");
+    assert_string_equal(t.kind, "token files");
+    assert_non_null(strstr(t.refusal, "at most 16384 are supported"));
+    tokenizer_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(longer_tables),
         cmocka_unit_test(ids_are_the_librarys),
+        cmocka_unit_test(edited_ids_are_the_librarys),
         cmocka_unit_test(texts_come_back),
         cmocka_unit_test(cutting_changes_nothing),
         cmocka_unit_test(words_over_spaces_are_not_cut),
-        cmocka_unit_test(scanners_equal_pcre2),
+        cmocka_unit_test(scanners_equal_oniguruma),
         cmocka_unit_test(bad_utf8_is_kept),
         cmocka_unit_test(texts_begin_and_end),
         cmocka_unit_test(tables_are_compared),
         cmocka_unit_test(what_is_not_supported_is_named),
+        cmocka_unit_test(endless_patterns_are_refused),
+        cmocka_unit_test(long_patterns_are_refused),
     };
     return cmocka_run_group_tests_name("tokenizer", tests, scratch_begin, scratch_end);
 }

@@ -9,6 +9,29 @@ die() {
     exit 1
 }
 
+# apt_unpack ARCH FOLDER PACKAGE...: contents of Debian's packages, without those they depend on, in FOLDER. apt checks their
+# signatures with lists of its own under $build/apt: nothing is installed, and this machine stays of one type.
+apt_unpack() {
+    local arch=$1 folder=$2 apt p
+    shift 2
+    command -v apt-get >/dev/null 2>&1 || die "packages of $arch (Debian's names) are needed and there is no apt-get: $*"
+    mkdir -p "$build/apt"
+    apt=$(cd "$build/apt" && pwd) # options of apt name whole paths
+    local options=(-qq -o APT::Architecture="$arch" -o APT::Architectures="$arch" -o Dir::State="$apt/state"
+        -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root)
+    say "fetching packages of $arch into $folder: $*"
+    rm -rf "$folder" "$folder.part" "${apt:?}"/*
+    mkdir -p "$folder.part" "$apt/state/lists/partial" "$apt/cache/archives/partial" "$apt/debs"
+    : >"$apt/status"
+    # Sources that fail may be others than those of these packages.
+    { apt-get "${options[@]}" update; (cd "$apt/debs" && apt-get "${options[@]}" download "$@"); } >"$build/apt.log" 2>&1 ||
+        die "packages of $arch could not be fetched (see $build/apt.log); the sources of apt must have $arch, as Debian's do"
+    for p in "$apt"/debs/*.deb; do dpkg-deb -x "$p" "$folder.part"; done
+    echo "$*" >"$folder.part/packages"
+    mv "$folder.part" "$folder"
+    rm -rf "$apt"
+}
+
 # Root installs; others where they asked for it (`make setup` sets SETUP) or where nobody can be asked (CI).
 apt_install() {
     local sudo="" install="apt-get install -y --no-install-recommends $*"

@@ -6,7 +6,7 @@
 set -eu
 export LC_ALL=C # the order of files
 umask 022
-: "${B:?}" "${VERSION:?}" "${ARCHS:?}" "${STATIC:?}" "${BLOBCHECK:=$B/blobcheck}" "${STRIP:=strip}" "${DOC:=/usr/share/doc}"
+: "${B:?}" "${VERSION:?}" "${ARCHS:?}" "${STATIC:?}" "${ONIG_SRC:?}" "${BLOBCHECK:=$B/blobcheck}" "${STRIP:=strip}" "${DOC:=/usr/share/doc}"
 : "${SOURCE_DATE_EPOCH:=0}"
 export SOURCE_DATE_EPOCH
 host=$(${CC:-cc} -dumpmachine)
@@ -36,6 +36,7 @@ licence() {
 for l in $STATIC; do
     case $l in
     gomp) ;; # with gcc
+    onig) licence libonig "$ONIG_SRC/../COPYING" ;;
     *) licence "lib$l" "$DOC/lib$l-dev/copyright" "$DOC/lib$l"*-dev/copyright "$DOC/lib${l%-*}-dev/copyright" ;;
     esac
 done

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, OPENBLAS_DIR).
-# Libraries come by apt; the CUDA compiler from $CUDA_HOME or PATH, else as pinned wheels unpacked under BUILD/cuda.
+# setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, OPENBLAS_DIR, ONIG_SRC).
+# Libraries come by apt; Oniguruma, which Debian has as a shared library only, as source, from the package of Rust's binding
+# to it (the one that Hugging Face's tokenizers are built with), or from the folder $ONIG_SRC; the CUDA compiler from $CUDA_HOME or PATH, else as pinned wheels unpacked under BUILD/cuda.
 # Standard output is for make: "ready", or the one sentence that says why not. Progress goes to standard error.
 set -eu
 export LC_ALL=C
@@ -11,15 +12,16 @@ here=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}"
 . "$here/apt.sh"
 
-packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev libpcre2-dev libcmocka-dev"
+packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev libcmocka-dev"
+onig_package=librust-onig-sys-dev
 wheel_packages="python3 python3-pip"
-headers="xxhash.h yaml.h jansson.h zstd.h utf8proc.h pcre2.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
-archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a libutf8proc.a libpcre2-8.a"
+headers="xxhash.h yaml.h jansson.h zstd.h utf8proc.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
+archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a libutf8proc.a"
 
 libraries_present() {
     command -v ${CC%% *} >/dev/null 2>&1 && command -v g++ >/dev/null 2>&1 || return 1
     local h
-    for h in $headers; do echo "#include <$h>"; done | $CC -E -DPCRE2_CODE_UNIT_WIDTH=8 -o /dev/null - 2>/dev/null || return 1
+    for h in $headers; do echo "#include <$h>"; done | $CC -E -o /dev/null - 2>/dev/null || return 1
     local a
     for a in $archives; do
         [ "$($CC -print-file-name="$a")" != "$a" ] || return 1
@@ -35,6 +37,19 @@ openblas_dir() {
     for d in "/usr/lib/$triple/openblas-openmp" "/usr/lib/openblas-openmp"; do
         if [ -f "$d/libopenblas.a" ]; then
             echo "$d"
+            return
+        fi
+    done
+}
+
+usable_onig() { [ -f "$1/oniguruma.h" ] && [ -f "$1/regexec.c" ]; }
+
+# The folder of an earlier run counts too.
+find_onig() {
+    local d
+    for d in "${ONIG_SRC:-}" "$(sed -n 's/^ONIG_SRC := //p' "$build/setup.mk" 2>/dev/null)" "$build"/onig/usr/share/cargo/registry/*/oniguruma/src; do
+        if usable_onig "$d"; then
+            (cd "$d" && pwd -P)
             return
         fi
     done
@@ -90,9 +105,16 @@ if [ -z "$cuda" ]; then
     cuda=$(find_cuda)
     [ -n "$cuda" ] || die "the unpacked CUDA compiler in $build/cuda does not run here"
 fi
+onig=$(find_onig)
+if [ -z "$onig" ]; then
+    apt_unpack "$(dpkg --print-architecture 2>/dev/null || uname -m)" "$build/onig" $onig_package
+    onig=$(find_onig)
+    [ -n "$onig" ] || die "package $onig_package holds no source of Oniguruma; unpack one and set ONIG_SRC to its folder src"
+fi
 cat >"$build/setup.mk.part" <<MK
 CUDA_DIR := $cuda
 OPENBLAS_DIR := $(openblas_dir)
+ONIG_SRC := $onig
 MK
 if cmp -s "$build/setup.mk.part" "$build/setup.mk"; then
     rm "$build/setup.mk.part"

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # setup_host.sh HOST BUILD: what it takes to build for a machine of another type: Debian's cross compiler and qemu-user, which
-# runs what was built, are installed; static libraries and headers for HOST are unpacked under BUILD/host, from Debian's
-# packages, whose signatures apt checks with lists of its own under BUILD/apt: this machine stays of one type.
+# runs what was built, are installed; static libraries and headers for HOST are unpacked under BUILD/host, from Debian's packages.
 # Writes BUILD/setup.mk. Standard output is for make, as that of setup.sh.
 set -eu
 export LC_ALL=C
@@ -15,32 +14,14 @@ build=${2:?usage: setup_host.sh HOST BUILD}
 arch=arm64
 emulator=qemu-aarch64
 compiler_packages="gcc-$host libc6-dev-$arch-cross qemu-user"
-packages="libxxhash-dev libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev libpcre2-dev"
-
-fetch_packages() {
-    local p apt
-    mkdir -p "$build/apt"
-    apt=$(cd "$build/apt" && pwd) # options of apt name whole paths
-    local options=(-qq -o APT::Architecture=$arch -o APT::Architectures=$arch -o Dir::State="$apt/state"
-        -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root)
-    command -v apt-get >/dev/null 2>&1 || die "packages of $arch (Debian's names) are needed and there is no apt-get: $packages"
-    say "fetching libraries of $arch into $build/host: $packages"
-    rm -rf "$build/host" "$build/host.part" "${apt:?}"/*
-    mkdir -p "$build/host.part" "$apt/state/lists/partial" "$apt/cache/archives/partial" "$apt/debs"
-    : >"$apt/status"
-    # Sources that fail may be others than those of these packages.
-    { apt-get "${options[@]}" update; (cd "$apt/debs" && apt-get "${options[@]}" download $packages); } >"$build/apt.log" 2>&1 ||
-        die "packages of $arch could not be fetched (see $build/apt.log); the sources of apt must have $arch, as Debian's do"
-    for p in "$apt"/debs/*.deb; do dpkg-deb -x "$p" "$build/host.part"; done
-    find "$build/host.part" -name '*.so' -delete # of shared libraries that are not there
-    echo "$packages" >"$build/host.part/packages"
-    mv "$build/host.part" "$build/host"
-    rm -rf "$apt"
-}
+packages="libxxhash-dev libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev"
 
 mkdir -p "$build"
 { command -v "$host-gcc" && command -v $emulator; } >/dev/null 2>&1 || apt_install $compiler_packages
-[ "$(cat "$build/host/packages" 2>/dev/null)" = "$packages" ] || fetch_packages
+if [ "$(cat "$build/host/packages" 2>/dev/null)" != "$packages" ]; then
+    apt_unpack $arch "$build/host" $packages
+    find "$build/host" -name '*.so' -delete # of shared libraries that are not there
+fi
 cat >"$build/setup.mk.part" <<MK
 OPENBLAS_DIR := $build/host/usr/lib/$host/openblas-openmp
 EMULATOR := $emulator -L /usr/$host

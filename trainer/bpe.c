@@ -44,7 +44,8 @@ struct bpe_work {
     size_t pairs, word_capacity;
     char *text[2]; /* normalised; with a space before */
     size_t text_capacity[2];
-    struct pcre2_real_match_data_8 *match;
+    struct split_place *place[STAGES_MOST];
+    unsigned long retries;
     /* the text that is being encoded */
     const struct bpe *bpe;
     struct span *span;
@@ -71,7 +72,8 @@ void bpe_work_free(struct bpe_work *w)
     free(w->heap);
     free(w->text[0]);
     free(w->text[1]);
-    split_free_match(w->match);
+    for (int i = 0; i < STAGES_MOST; i++)
+        split_free_place(w->place[i]);
     free(w);
 }
 
@@ -261,7 +263,7 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
         return encode_words(w, stage + 1, w->text[1], bytes + 1);
     }
     for (size_t at = 0; at < bytes;) {
-        const long end = split_next(s, &w->match, text, bytes, at);
+        const long end = split_next(s, &w->place[stage], &w->retries, text, bytes, at);
         if (end < 0)
             return (int)end;
         int rc = encode_words(w, stage + 1, text + at, (size_t)end - at);
@@ -299,6 +301,7 @@ int bpe_encode(const struct bpe *b, struct bpe_work *w, struct span *span)
 {
     w->bpe = b;
     w->span = span;
+    w->retries = split_retries(span->bytes);
     const struct added_visitor v = {w, encode_raw, encode_token};
     return added_split(&b->raw, span->text, span->bytes, &v);
 }

@@ -7,14 +7,12 @@
 
 #include <cblas.h>
 #include <jansson.h>
+#include <oniguruma.h>
 #include <stdio.h>
 #include <string.h>
 #include <utf8proc.h>
 #include <xxhash.h>
 #include <yaml.h>
-
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 #ifdef __clang__
 #define COMPILER "clang"
@@ -58,14 +56,10 @@ static const char *of_utf8proc(char buffer[LIBRARY_VERSION_BYTES])
     return utf8proc_version();
 }
 
-/* "10.42 2022-12-11" */
-static const char *of_pcre2(char buffer[LIBRARY_VERSION_BYTES])
+static const char *of_onig(char buffer[LIBRARY_VERSION_BYTES])
 {
-    char text[LIBRARY_VERSION_BYTES];
-    if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) > LIBRARY_VERSION_BYTES)
-        return "unknown";
-    pcre2_config(PCRE2_CONFIG_VERSION, text);
-    return sscanf(text, "%31s", buffer) == 1 ? buffer : "unknown";
+    (void)buffer;
+    return onig_version();
 }
 
 static const char *of_xxhash(char buffer[LIBRARY_VERSION_BYTES])
@@ -81,8 +75,8 @@ const struct library libraries[] = {
     {"libgcc", OF_GCC, of_compiler},
     {"libgomp", OF_GCC, of_compiler},
     {"libjansson", "MIT", of_jansson},
+    {"libonig", "BSD-2-Clause", of_onig},
     {"libopenblas", "BSD-3-Clause AND BSD-2-Clause", of_openblas},
-    {"libpcre2-8", "BSD-3-Clause", of_pcre2},
     {"libutf8proc", "MIT AND Unicode-DFS-2015", of_utf8proc},
     {"libxxhash", "BSD-2-Clause", of_xxhash},
     {"libyaml", "MIT", of_yaml},

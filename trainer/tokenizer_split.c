@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tokenizer_split.c: text into words. The patterns of GPT-2, Llama 3 and Qwen2 are scanned by hand,
- * at the speed of the table of classes; any other goes to PCRE2.
+ * at the speed of the table of classes; any other goes to Oniguruma, whose
+ * dialect is that of the `tokenizers` library, which uses it, too.
  *
  * A byte that is not UTF-8 counts as a sign: neither letter, number nor space.
  */
@@ -10,12 +11,20 @@
 #include "error.h"
 #include "unicode.h"
 
+#include <limits.h>
+#include <oniguruma.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
+enum {
+    PATTERN_BYTES_MOST = 1 << 14,
+    STACK_MOST = 1 << 24,      /* entries: half a gigabyte */
+    RETRIES_FIRST = 512,       /* that a match has before they are counted */
+    RETRIES_BASE = 1 << 18,    /* of a text, however short */
+    RETRIES_PER_BYTE = 1 << 11 /* so that time is linear in the text */
+};
 
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
 #define WORDS_BEFORE "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
@@ -140,32 +149,139 @@ static size_t digits_end(const struct text *t, size_t i, int digits)
 
 /* ---- other patterns ---- */
 
+struct split_place {
+    OnigRegion *region;
+    OnigMatchParam *limits;
+    long from;       /* the next search starts there */
+    long last;       /* end of the last match; -1: none yet */
+    long start, end; /* the match that is not yet passed */
+    bool found;
+};
+
+void split_free_place(struct split_place *p)
+{
+    if (!p)
+        return;
+    if (p->region)
+        onig_region_free(p->region, 1);
+    if (p->limits)
+        onig_free_match_param(p->limits);
+    free(p);
+}
+
+static struct split_place *make_place(void)
+{
+    struct split_place *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->region = onig_region_new();
+    p->limits = onig_new_match_param();
+    if (!p->region || !p->limits) {
+        split_free_place(p);
+        return NULL;
+    }
+    onig_initialize_match_param(p->limits);
+    onig_set_match_stack_limit_size_of_match_param(p->limits, STACK_MOST);
+    onig_set_retry_limit_in_match_of_match_param(p->limits, UINT32_MAX);
+    return p;
+}
+
+static int match_error(int code)
+{
+    if (code == ONIGERR_MEMORY)
+        return fail(NJ_E_NOMEM, "out of memory for a match");
+    UChar why[ONIG_MAX_ERROR_MESSAGE_LEN];
+    onig_error_code_to_str(why, code);
+    return fail(NJ_E_UNSUPPORTED,
+                "the pattern of tokenizer.json cannot be matched against the text: %s; make token "
+                "files with another program",
+                (const char *)why);
+}
+
+unsigned long split_retries(size_t bytes)
+{
+    return RETRIES_BASE + RETRIES_PER_BYTE * bytes;
+}
+
+/* Start of the next match, ONIG_MISMATCH or an error. How many retries it took is not told, so it
+ * has few at first and then four times as many, which are paid for. */
+static int search(const struct split *s, struct split_place *p, unsigned long *retries,
+                  const struct text *t)
+{
+    const UChar *end = t->at + t->bytes;
+    for (unsigned long limit = RETRIES_FIRST;; limit *= 4) {
+        const bool last = limit > *retries && limit > RETRIES_FIRST;
+        const unsigned long most = last ? *retries + 1 : limit;
+        onig_set_retry_limit_in_search_of_match_param(p->limits, most);
+        const int rc = onig_search_with_param(s->code, t->at, end, t->at + p->from, end, p->region,
+                                              ONIG_OPTION_NONE, p->limits);
+        if (limit > RETRIES_FIRST)
+            *retries -= last ? *retries : limit;
+        if (rc != ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER || last)
+            return rc;
+    }
+}
+
+/* Finds the next match. As in the `tokenizers` library, one that is empty counts unless it stands
+ * at the end of the match before. */
+static int find(const struct split *s, struct split_place *p, unsigned long *retries,
+                const struct text *t)
+{
+    while (p->from <= (long)t->bytes) {
+        const int rc = search(s, p, retries, t);
+        if (rc == ONIG_MISMATCH)
+            break;
+        if (rc < 0)
+            return match_error(rc);
+        p->start = p->region->beg[0];
+        p->end = p->region->end[0];
+        if (p->start != p->end || p->end != p->last) {
+            p->from = p->last = p->end;
+            p->found = true;
+            return NJ_OK;
+        }
+        uint32_t cp;
+        const size_t left = t->bytes - (size_t)p->from;
+        p->from += left ? (long)utf8_next(t->at + p->from, left, &cp) : 1;
+    }
+    p->start = p->end = (long)t->bytes;
+    p->found = true;
+    return NJ_OK;
+}
+
 /* What stands between two matches is a piece of its own. */
-static long pattern_end(const struct split *s, pcre2_match_data **match, const struct text *t,
-                        size_t at)
+static long pattern_end(const struct split *s, struct split_place **place, unsigned long *retries,
+                        const struct text *t, size_t at)
 {
     uint32_t cp;
     utf8_next(t->at, t->bytes, &cp);
     if (cp == NOT_UTF8) /* all of it, after VALID */
         return (long)t->bytes;
-    if (!*match)
-        *match = pcre2_match_data_create(1, NULL);
-    if (!*match)
+    if (t->bytes > INT_MAX)
+        return fail(NJ_E_UNSUPPORTED,
+                    "a text of %zu bytes is too long for the pattern of "
+                    "tokenizer.json; split it",
+                    t->bytes);
+    if (!*place)
+        *place = make_place();
+    struct split_place *p = *place;
+    if (!p)
         return fail(NJ_E_NOMEM, "out of memory for a match");
-    const uint32_t how = PCRE2_NOTEMPTY | PCRE2_NO_JIT | PCRE2_NO_UTF_CHECK;
-    const int rc = pcre2_match(s->code, t->at, t->bytes, at, how, *match, NULL);
-    if (rc >= 0) {
-        const PCRE2_SIZE *place = pcre2_get_ovector_pointer(*match);
-        return (long)(place[0] > at ? place[0] : place[1]);
+    if (at == 0) {
+        p->from = 0;
+        p->last = -1;
+        p->found = false;
     }
-    if (rc == PCRE2_ERROR_NOMATCH)
-        return (long)t->bytes;
-    PCRE2_UCHAR why[128];
-    pcre2_get_error_message(rc, why, sizeof why);
-    return fail(NJ_E_UNSUPPORTED,
-                "the pattern of tokenizer.json cannot be matched against the text: %s; make token "
-                "files with another program",
-                (const char *)why);
+    for (;;) {
+        int rc = p->found ? NJ_OK : find(s, p, retries, t);
+        if (rc)
+            return rc;
+        if (p->start > (long)at)
+            return p->start;
+        p->found = false;
+        if (p->end > (long)at)
+            return p->end;
+    }
 }
 
 static size_t valid_end(const struct text *t, size_t i)
@@ -181,50 +297,80 @@ static size_t valid_end(const struct text *t, size_t i)
     return i;
 }
 
-/* \s is White_Space, which PCRE2's own is not quite. \w and \b differ, too, and have no such
- * remedy. */
-static int rewrite(const char *pattern, size_t bytes, char *out, size_t *count)
+/* What stands for the class `name` of brackets, and how long the name is: in the version that the
+ * library has, punctuation includes symbols. */
+static const char *punctuation(const char *name, size_t left, size_t *length)
 {
-    *count = 0;
-    for (size_t i = 0; i < bytes; i++) {
-        if (pattern[i] != '\\' || i + 1 == bytes) {
-            out[(*count)++] = pattern[i];
-            continue;
-        }
-        const char c = pattern[++i];
-        if (strchr("wWbB", c))
-            return fail(NJ_E_UNSUPPORTED,
-                        "pre_tokenizer's pattern has \\%c, which is not supported", c);
-        const char *to = c == 's' ? "\\p{White_Space}" : c == 'S' ? "\\P{White_Space}" : NULL;
-        const size_t n = to ? strlen(to) : 2;
-        memcpy(out + *count, to ? to : pattern + i - 1, n);
-        *count += n;
+    static const char *const names[][2] = {{"[:punct:]", "\\p{P}\\p{S}"},
+                                           {"[:^punct:]", "[^\\p{P}\\p{S}]"}};
+    for (size_t i = 0; i < 2; i++) {
+        *length = strlen(names[i][0]);
+        if (*length <= left && memcmp(name, names[i][0], *length) == 0)
+            return names[i][1];
     }
-    return NJ_OK;
+    return NULL;
 }
 
+/* A copy of the pattern as the library's version of Oniguruma reads it; NULL without memory. */
+static char *library_pattern(const char *pattern, size_t bytes, size_t *count)
+{
+    char *out = malloc(2 * bytes + 1); /* what a class becomes is not twice as long */
+    long depth = 0;                    /* of brackets */
+    *count = 0;
+    for (size_t i = 0, n; out && i < bytes; i += n) {
+        const char *to = pattern + i;
+        size_t more = n = pattern[i] == '\\' && i + 1 < bytes ? 2 : 1;
+        const char *class = depth > 0 ? punctuation(to, bytes - i, &n) : NULL;
+        if (class) {
+            to = class;
+            more = strlen(class);
+        } else {
+            n = more;
+            depth += pattern[i] == '[' ? 1 : pattern[i] == ']' && depth > 0 ? -1 : 0;
+        }
+        memcpy(out + *count, to, more);
+        *count += more;
+    }
+    return out;
+}
+
+static void initialize(void)
+{
+    OnigEncoding utf8 = ONIG_ENCODING_UTF8;
+    onig_initialize(&utf8, 1);
+}
+
+/* Compiling writes tables that all patterns share. */
 static int compile(const char *pattern, size_t bytes, struct split *out)
 {
-    int code;
-    PCRE2_SIZE where;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    OnigErrorInfo info;
     size_t count;
-    char *text = malloc(8 * bytes + 1);
-    if (!text)
+    if (bytes > PATTERN_BYTES_MOST)
+        return fail(NJ_E_UNSUPPORTED,
+                    "pre_tokenizer's pattern has %zu bytes; at most %d are supported", bytes,
+                    PATTERN_BYTES_MOST);
+    char *copy = library_pattern(pattern, bytes, &count);
+    if (!copy)
         return fail(NJ_E_NOMEM, "out of memory for a pattern");
-    int rc = rewrite(pattern, bytes, text, &count);
-    if (!rc) {
-        *out = (struct split){.kind = SPLIT_PATTERN};
-        out->code =
-            pcre2_compile((PCRE2_SPTR)text, count, PCRE2_UTF | PCRE2_UCP, &code, &where, NULL);
-    }
-    if (!rc && !out->code) {
-        PCRE2_UCHAR why[128];
-        pcre2_get_error_message(code, why, sizeof why);
-        rc = fail(NJ_E_UNSUPPORTED, "pre_tokenizer's pattern '%.*s' is not understood: %s",
-                  bytes < 200 ? (int)bytes : 200, pattern, (const char *)why);
-    }
-    free(text);
-    return rc;
+    const UChar *text = (const UChar *)copy;
+    *out = (struct split){.kind = SPLIT_PATTERN};
+    pthread_once(&once, initialize);
+    pthread_mutex_lock(&lock);
+    const int code = onig_new(&out->code, text, text + count, ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
+                              ONIG_SYNTAX_DEFAULT, &info);
+    pthread_mutex_unlock(&lock);
+    free(copy);
+    if (code == ONIG_NORMAL)
+        return NJ_OK;
+    out->code = NULL;
+    if (code == ONIGERR_MEMORY)
+        return fail(NJ_E_NOMEM, "out of memory for a pattern");
+    UChar why[ONIG_MAX_ERROR_MESSAGE_LEN];
+    onig_error_code_to_str(why, code, &info);
+    return fail(NJ_E_UNSUPPORTED, "pre_tokenizer's pattern '%.*s' is not understood: %s",
+                bytes < 200 ? (int)bytes : 200, pattern, (const char *)why);
 }
 
 /* ---- stages ---- */
@@ -242,17 +388,13 @@ int split_from_pattern(const char *pattern, size_t bytes, struct split *out)
 
 void split_free(struct split *s)
 {
-    pcre2_code_free(s->code);
+    if (s->code)
+        onig_free(s->code);
     s->code = NULL;
 }
 
-void split_free_match(pcre2_match_data *match)
-{
-    pcre2_match_data_free(match);
-}
-
-long split_next(const struct split *s, pcre2_match_data **match, const char *text, size_t bytes,
-                size_t at)
+long split_next(const struct split *s, struct split_place **place, unsigned long *retries,
+                const char *text, size_t bytes, size_t at)
 {
     const struct text t = {(const unsigned char *)text, bytes};
     switch (s->kind) {
@@ -265,7 +407,7 @@ long split_next(const struct split *s, pcre2_match_data **match, const char *tex
     case SPLIT_VALID:
         return (long)valid_end(&t, at);
     default:
-        return pattern_end(s, match, &t, at);
+        return pattern_end(s, place, retries, &t, at);
     }
 }
 

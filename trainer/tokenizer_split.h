@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct pcre2_real_code_8;
-struct pcre2_real_match_data_8;
+struct re_pattern_buffer;
+struct split_place; /* where PATTERN stands in a text: one for each stage of a thread */
 
 enum split_kind {
     SPLIT_GPT2,    /* the pattern of GPT-2 */
@@ -23,17 +23,19 @@ enum split_kind {
 struct split {
     enum split_kind kind;
     int digits; /* WORDS, DIGITS: most of them in a piece; 0: no limit */
-    struct pcre2_real_code_8 *code;
+    struct re_pattern_buffer *code;
 };
 
 /* A pattern as the file spells it. Returns 0 or NJ_E_UNSUPPORTED. */
 int split_from_pattern(const char *pattern, size_t bytes, struct split *out);
 void split_free(struct split *s);
-/* End of the piece that starts at `at` < bytes; negative: an error code. Not for PREFIX. *match is
- * the room that PATTERN works in, NULL at first, freed by split_free_match(). */
-long split_next(const struct split *s, struct pcre2_real_match_data_8 **match, const char *text,
-                size_t bytes, size_t at);
-void split_free_match(struct pcre2_real_match_data_8 *match);
+/* End of the piece that starts at `at` < bytes: 0, then each end in turn; negative: an error code.
+ * Not for PREFIX. *retries: how often PATTERN may still go back in a text, split_retries() at its
+ * start. *place is NULL at first, freed by split_free_place(). */
+long split_next(const struct split *s, struct split_place **place, unsigned long *retries,
+                const char *text, size_t bytes, size_t at);
+unsigned long split_retries(size_t bytes);
+void split_free_place(struct split_place *place);
 /* Whether a piece ends wherever a space follows an ASCII letter (words), or at least does not depend
  * on what stands beyond such a place (cuts). */
 bool split_ends_words(const struct split *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz_encode.c: any bytes as text, for four tokenizers: GPT-2's, Llama 3's and Qwen2's words, and
- * a pattern for PCRE2. Bytes become ids and the same bytes again, where no composition and no added
+ * a pattern for Oniguruma. Bytes become ids and the same bytes again, where no composition and no added
  * token that takes spaces with it comes between. The ids of a text do not depend on where it was
  * cut. Run from the root of the tree.
  */

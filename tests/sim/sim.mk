@@ -29,7 +29,7 @@ sim-objects = $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard $1))
 $(SIM)/obj/%.o: %.c $(B)/stamp/cflags
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  CC     $<")
-	$(Q)$(NJ_CC) -O2 -g -fPIC -fvisibility=hidden $(OPENMP) -I$(OPENBLAS_INCLUDE) -MMD -MP -c -o $@ $<
+	$(Q)$(NJ_CC) -O2 -g -fPIC -fvisibility=hidden -Iruntime $(OPENMP) -I$(OPENBLAS_INCLUDE) -MMD -MP -c -o $@ $<
 $(SIM)/libcuda.so.1: $(call sim-objects,tests/sim/driver*.c tests/sim/profiles.c \
 		$(addprefix tools/,cubin.c elfbin.c fatbin.c report.c)) $(SIM_MACHINE)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ -lzstd -lgomp -lpthread -ldl -lm

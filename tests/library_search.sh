@@ -61,6 +61,18 @@ echo text >"$scratch/named/$lib"
 opens no "no library" "named/$lib: no library" "${named[@]}"
 cp "$scratch/$lib" "$scratch/named/$lib"
 
+mkdir -p "$scratch"/cuda-13/{targets/host/lib,alternatives} # as CUDA is installed
+cp "$scratch/$lib" "$scratch/cuda-13/targets/host/lib/$lib.1.0"
+ln -s $lib.1.0 "$scratch/cuda-13/targets/host/lib/$lib"
+ln -s targets/host/lib "$scratch/cuda-13/lib64"
+ln -s "$scratch/cuda-13" "$scratch/cuda-13/alternatives/cuda"
+ln -s "$scratch/cuda-13/alternatives/cuda" "$scratch/cuda"
+opens yes "links upon links" "cuda/lib64/$lib.*has no function" "NOJIT_CUBLASLT=$scratch/cuda/lib64" "$driver" "${doctor[@]}"
+opens no "their version, by the name of the file" "cuda/lib64/$lib: version 13.1.0[,;].* not opened, without a driver" \
+    "NOJIT_CUBLASLT=$scratch/cuda/lib64" "${doctor[@]}"
+ln -s round "$scratch/round"
+opens no "a link to itself" "round: too many links" "NOJIT_CUBLASLT=$scratch/round" "$driver" "${doctor[@]}"
+
 # ---- what others can write ----
 writable() { # NAME MODE PATH: doctor and a run refuse it
     local before

@@ -15,13 +15,14 @@
 
 #include "backend.h"
 
-enum { MAX_LINKS = 8, MAX_SEGMENTS = 64, MAX_DYNAMIC = 256, NOTE_BYTES = 4096 };
+/* A link within a path that holds one is followed again: more steps than links. */
+enum { MAX_DEPTH = 16, MAX_LINKS = 256, MAX_SEGMENTS = 64, MAX_DYNAMIC = 256, NOTE_BYTES = 4096 };
 
 /* ---- who could have changed it ---- */
 
 /* A file on its way to be trusted. named: the user named it, and so vouches for its owner. */
 struct way {
-    int named, links;
+    int named, depth, links;
     char *why;
     size_t bytes;
 };
@@ -50,15 +51,17 @@ static int follow(struct way *w, const char *link, int strict)
     char target[PATH_MAX], path[PATH_MAX];
     const ssize_t n = readlink(link, target, sizeof target - 1);
     const int folder = (int)(strrchr(link, '/') - link);
+    int safe;
 
-    if (n <= 0 || w->links++ == MAX_LINKS)
-        return snprintf(w->why, w->bytes, "%.300s is a link that leads nowhere", link), 0;
+    if (n <= 0 || w->depth == MAX_DEPTH || w->links++ == MAX_LINKS)
+        return snprintf(w->why, w->bytes, "%.300s: too many links", link), 0;
     target[n] = '\0';
-    if (target[0] == '/')
-        return check_way(w, target, strict);
     if (snprintf(path, sizeof path, "%.*s/%s", folder, link, target) >= (int)sizeof path)
         return snprintf(w->why, w->bytes, "%.300s leads to a path that is too long", link), 0;
-    return check_way(w, path, strict);
+    w->depth++;
+    safe = check_way(w, target[0] == '/' ? target : path, strict);
+    w->depth--;
+    return safe;
 }
 
 /* strict: nobody else may add files either, as all may in a folder like /tmp. */

@@ -197,6 +197,8 @@ static void remove_folder(const char *path)
 
 static int save_model(void)
 {
+    remove_folder(path_of("saved"));
+    assert_int_equal(mkdir(path_of("saved"), 0777), 0);
     return engine_save_model(saved, path_of("saved"));
 }
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,13 +47,12 @@ static void widen(char *real)
 
 static int check_place(const char *from, const char *path, const char *real)
 {
-    char *root = realpath(from, NULL);
-    if (root == NULL)
+    char root[PATH_MAX];
+    if (realpath(from, root) == NULL)
         return fail(NJ_E_IO, "%s: %s", from, strerror(errno));
     widen(root);
     const size_t length = strlen(root);
     const bool inside = strncmp(real, root, length) == 0 && real[length] == '/';
-    free(root);
     return inside
                ? 0
                : fail(NJ_E_ARG,
@@ -76,11 +76,10 @@ static int check_file(const char *path, int fd, struct stat *info)
 /* *fd: -1 where there is none. */
 static int open_source(const char *from, const char *name, int *fd, struct stat *info)
 {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], real[PATH_MAX];
     *fd = -1;
     snprintf(path, sizeof path, "%s/%s", from, name);
-    char *real = realpath(path, NULL);
-    if (real == NULL)
+    if (realpath(path, real) == NULL)
         return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
     int err = check_place(from, path, real);
     if (!err) {
@@ -92,7 +91,6 @@ static int open_source(const char *from, const char *name, int *fd, struct stat 
         close(*fd);
         *fd = -1;
     }
-    free(real);
     return err;
 }
 

@@ -168,6 +168,41 @@ catches stray-section "section .nv_fatbin holds CUDA code of others"
 catches stray-fatbin "a fatbin lies outside"
 catches stray-cubin "a cubin lies outside"
 catches stray-ptx "PTX text lies outside"
+
+# ---- a compiler that makes code at run time: text of it, then the compiler itself, stripped ----
+while read -r text; do
+    printf 'x%sx' "$text" >"$scratch/mark"
+    catches stray-file "a JIT compiler: '.*' is a mark of" "$scratch/mark"
+done <<'END'
+x86 64bit (little endian + unaligned)
+sljit_create_compiler
+pcre2_jit_compile_8
+LuaJIT 2.1
+luaJIT_BC_
+N5Xbyak5ErrorE
+onednn_verbose
+LLVM ERROR: out of memory
+Cuda compilation tools, release 13.0
+nvrtcCompileProgram
+nvJitLinkCreate
+nvPTXCompilerCreate
+gcc_jit_context_compile
+libpcre2-8.so.0
+libluajit-5.1.so.2
+libLLVM-14.so
+libnvrtc.so.13
+libnvJitLink.so.13
+libnvidia-ptxjitcompiler.so.1
+libgccjit.so.0
+END
+echo "a pattern of 64 bits, little endian" >"$scratch/mark"
+plant stray-file "$scratch/mark"
+passes "text that is no mark" "$blobcheck" "$scratch/damaged"
+if echo 'int pcre2_jit_compile_8(void *, unsigned); int main(void) { return pcre2_jit_compile_8(0, 1); }' |
+    "${CC:-cc}" -x c -s -o "$scratch/jit" - -l:libpcre2-8.a 2>"$scratch/err"; then
+    catches stray-file "mark of sljit, the JIT of PCRE2" "$scratch/jit"
+fi
+
 catches segment-writable "lies in a writable segment"
 catches segment-elsewhere "is not what the loader maps"
 

@@ -329,6 +329,14 @@ static void stray_ptx(struct image *m)
     m->overlay = (struct span){(const uint8_t *)ptx, sizeof(ptx)};
 }
 
+/* Such as a program with a JIT compiler in it. */
+static void stray_file(struct image *m)
+{
+    char why[WHY_BYTES];
+    if (!m->extra || file_read(m->extra, &m->overlay, why))
+        die("needs a file");
+}
+
 /* ---- faults in the bytes, after hashes were made ---- */
 
 static void index_hash(struct image *m)
@@ -451,6 +459,7 @@ static const struct {
     {"stray-fatbin", stray_fatbin, NULL},
     {"stray-cubin", stray_cubin, NULL},
     {"stray-ptx", stray_ptx, NULL},
+    {"stray-file", stray_file, NULL},
     {"segment-writable", segment_writable, NULL},
     {"segment-elsewhere", segment_elsewhere, NULL},
     {"flip-deep", flip_deep, NULL},

@@ -77,6 +77,42 @@ static void check_strays(struct span part, struct report *r)
     }
 }
 
+/* What the compilers leave in a program that they are linked into, or that opens them: text of theirs,
+ * which stays in a stripped binary, and names. */
+static const struct {
+    const char *text, *compiler;
+} jit_marks[] = {
+    {"bit (little endian + ", "sljit, the JIT of PCRE2"}, /* its platform: "x86 64bit (...)" */
+    {"sljit_", "sljit, the JIT of PCRE2"},
+    {"pcre2_jit_compile", "the JIT of PCRE2"},
+    {"LuaJIT ", "LuaJIT"},
+    {"luaJIT_", "LuaJIT"},
+    {"5Xbyak", "Xbyak"}, /* names of its types */
+    {"onednn_verbose", "oneDNN"},
+    {"LLVM ERROR: ", "LLVM"},
+    {"Cuda compilation tools, release ", "NVRTC, nvJitLink or nvPTXCompiler"},
+    {"nvrtcCompileProgram", "NVRTC"},
+    {"nvJitLinkCreate", "nvJitLink"},
+    {"nvPTXCompilerCreate", "nvPTXCompiler"},
+    {"gcc_jit_context_", "libgccjit"},
+    {"libpcre2-8.so", "PCRE2, to be opened"},
+    {"libluajit-", "LuaJIT, to be opened"},
+    {"libLLVM", "LLVM, to be opened"},
+    {"libnvrtc.so", "NVRTC, to be opened"},
+    {"libnvJitLink.so", "nvJitLink, to be opened"},
+    {"libnvidia-ptxjitcompiler.so", "the driver's JIT, to be opened"},
+    {"libgccjit.so", "libgccjit, to be opened"},
+};
+
+/* Compilers of host code as well as of PTX. */
+static void check_jit(struct span part, struct report *r)
+{
+    for (size_t i = 0; i < sizeof(jit_marks) / sizeof(*jit_marks); i++)
+        if (span_find(part, jit_marks[i].text, strlen(jit_marks[i].text), 0) < part.bytes)
+            report_add(r, "", "", "a JIT compiler: '%s' is a mark of %s", jit_marks[i].text,
+                       jit_marks[i].compiler);
+}
+
 static void check_section_names(const struct elf *e, struct report *r)
 {
     static const char *const foreign[] = {".nv_", ".nvFat", "__nv_", ".nv."};
@@ -120,8 +156,12 @@ static int find_parts(struct span file, struct check *c, char why[WHY_BYTES])
         return fail(why, "holds no kernels: it has no section .nojit.index");
     uint64_t end = c->parts.blobs_off + c->parts.blobs.bytes;
     check_section_names(&e, &c->report);
-    check_strays(span_part(file, 0, c->parts.blobs_off), &c->report);
-    check_strays(span_part(file, end, file.bytes - end), &c->report);
+    const struct span outside[] = {span_part(file, 0, c->parts.blobs_off),
+                                   span_part(file, end, file.bytes - end)};
+    for (int i = 0; i < 2; i++) {
+        check_strays(outside[i], &c->report);
+        check_jit(outside[i], &c->report);
+    }
     return 0;
 }
 

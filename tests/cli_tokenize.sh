@@ -42,6 +42,30 @@ refuses "bad line" 1 'b.jsonl:4: text must be a string' "$nojit" tokenize --mode
 sed -i '$d' "$data/b.jsonl"
 if ls "$d"/u.bin* >/dev/null 2>&1; then not_ok "failures leave nothing" "$(ls "$d")"; else ok "failures leave nothing"; fi
 
+# However it ends, the file is whole or not there, and nothing else is.
+mkdir "$d/made"
+disturbed() { # VARIABLE...: a run whose calls are counted
+    env "LD_PRELOAD=$(realpath "$BUILD")/interrupt.so" "INTERRUPT_IN=$(realpath "$d/made")" "INTERRUPT_LOG=$d/calls" "$@" \
+        "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/made/t.bin" >/dev/null 2>&1
+}
+if disturbed && [ "$(cut -f 3 "$d/calls" | tail -n 3 | tr '\n' ' ')" = "link remove flush " ] && [ "$(tail -n 1 "$d/calls" | cut -f 4)" = "$(realpath "$d/made")" ]; then
+    ok "its name is flushed"
+else
+    not_ok "its name is flushed" "$(tail -n 3 "$d/calls")"
+fi
+cp "$d/made/t.bin" "$d/whole.bin"
+last=$(wc -l <"$d/calls")
+for signal in 1 2 15; do
+    for ((at = 2; at <= last; at++)); do
+        rm -f "$d/made/t.bin"
+        status=0
+        { disturbed INTERRUPT_AT=$at INTERRUPT_WITH=$signal || status=$?; } 2>/dev/null
+        left=$(ls "$d/made")
+        [ $status = $((128 + signal)) ] && { [ -z "$left" ] || { [ "$left" = t.bin ] && cmp -s "$d/whole.bin" "$d/made/t.bin"; }; } || break
+    done
+    if ((at > last)); then ok "signal $signal leaves nothing"; else not_ok "signal $signal leaves nothing" "status $status, call $at of $last: $left"; fi
+done
+
 # Bytes: the same losses from the text and from its token file.
 "$nojit" init --preset nojit-tiny --out "$d/model" >/dev/null
 "$nojit" tokenize --model "$d/model" --data "$data" --out "$d/bytes.bin" >/dev/null

@@ -325,6 +325,15 @@ static void templates_decide(void **state)
         unlink(at("t.bin"));
         tokenizer_close(&t);
     }
+    struct tokenizer t = open_golden("qwen2", NULL, NULL);
+    struct tokenized done;
+    const char *path = at("t.jsonl"), *pipe = at("model/chat_template.jinja");
+    unlink(pipe);
+    assert_int_equal(mkfifo(pipe, 0666), 0);
+    check_refused(tokenize(&path, 1, &t, at("t.bin"), &done), NJ_E_IO,
+                  "chat_template.jinja: not a regular file", "a pipe");
+    unlink(pipe);
+    tokenizer_close(&t);
 }
 
 int main(void)

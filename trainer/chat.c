@@ -8,12 +8,14 @@
 
 #include "error.h"
 #include "json_text.h"
+#include "regular.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct chat_format formats[] = {
     {.name = "ChatML",
@@ -32,7 +34,7 @@ static const struct chat_format formats[] = {
      .tokens = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
      .trims = true},
 };
-enum { FORMATS = sizeof formats / sizeof *formats };
+enum { FORMATS = sizeof formats / sizeof *formats, TEMPLATE_MOST = 16 << 20 };
 
 /* The text of a file; NULL where there is none, or nothing in it. */
 static int read_file(const char *dir, const char *name, char **out)
@@ -42,9 +44,12 @@ static int read_file(const char *dir, const char *name, char **out)
     int rc = NJ_OK;
     *out = NULL;
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *file = fopen(path, "rb");
-    if (!file)
+    FILE *file;
+    if (access(path, F_OK) != 0)
         return NJ_OK;
+    rc = regular_open(path, TEMPLATE_MOST, "fetch the model again", &file);
+    if (rc)
+        return rc;
     if (getdelim(out, &room, '\0', file) < 0) {
         if (!feof(file))
             rc = fail(errno == ENOMEM ? NJ_E_NOMEM : NJ_E_IO, "%s: %s", path, strerror(errno));

@@ -6,11 +6,14 @@
 #include "tokenize.h"
 
 #include "error.h"
+#include "folder.h"
 #include "token_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +31,35 @@ struct writer {
     struct tokenized *done;
 };
 
+/* Signals that end the process, whose handler removes the partial file first. */
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+enum { ENDS = sizeof ends / sizeof *ends };
+static struct sigaction before[ENDS];
+static const char *partial;
+
+static void on_end(int sig)
+{
+    unlink(partial);
+    signal(sig, SIG_DFL);
+    raise(sig); /* comes when this returns */
+}
+
+static void watch_ends(const char *path)
+{
+    struct sigaction action = {.sa_handler = on_end};
+    sigemptyset(&action.sa_mask);
+    partial = path;
+    for (int i = 0; i < ENDS; i++)
+        if (sigaction(ends[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+            sigaction(ends[i], &action, NULL);
+}
+
+static void unwatch_ends(void)
+{
+    for (int i = 0; i < ENDS; i++)
+        sigaction(ends[i], &before[i], NULL);
+}
+
 static int write_failed(const struct writer *w)
 {
     return fail(NJ_E_IO, "%s: cannot write it: %s", w->path, strerror(errno));
@@ -43,6 +75,8 @@ static int begin(struct writer *w)
         (int)sizeof w->temp)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", w->path);
     w->file = fopen(w->temp, "wbx");
+    if (w->file)
+        watch_ends(w->temp);
     if (!w->file || fwrite(nothing, 1, sizeof nothing, w->file) != sizeof nothing)
         return write_failed(w);
     return NJ_OK;
@@ -107,8 +141,16 @@ static void end(struct writer *w)
     if (w->file) {
         fclose(w->file);
         unlink(w->temp);
+        unwatch_ends();
     }
     free(w->mask);
+}
+
+static int flush_name(const char *path)
+{
+    char copy[4096];
+    snprintf(copy, sizeof copy, "%s", path);
+    return folder_flush_names(dirname(copy));
 }
 
 int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, const char *out,
@@ -137,7 +179,7 @@ int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, 
         rc = finish(&w, t);
     end(&w);
     files_free(&list);
-    return rc;
+    return rc ? rc : flush_name(out);
 }
 
 int tokenize_bytes(const char *const *paths, size_t count, double *bytes)

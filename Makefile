@@ -15,7 +15,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # Names in which make or a shell sees more than a name are refused before anything runs.
 UNUSABLE := ( ) < > { } [ ] \ & ; | * ? ! ' " ` $$ % \#
-$(foreach v,CURDIR B NATIVE CUDA_HOME PREFIX DESTDIR,\
+$(foreach v,CURDIR B NATIVE CUDA_HOME ONIG_SRC PREFIX DESTDIR,\
 	$(if $(or $(word 2,x$($v)x),$(strip $(foreach c,$(UNUSABLE),$(findstring $c,$($v))))),\
 	$(error $(if $(filter CURDIR,$v),this folder,$v) is '$($v)'; use a folder whose name has no space and none of $(UNUSABLE))))
 

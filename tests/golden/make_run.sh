@@ -5,6 +5,7 @@
 # tests/old_run.sh reads what lies there for ever after, so a folder that was committed is never made again: where the format gains something,
 # make one of another name beside it.
 set -eu
+export LC_ALL=C
 cd "$(dirname "$0")/../.."
 : "${BUILD:=build}"
 to=tests/golden/${1:-run}

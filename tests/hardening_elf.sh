@@ -28,6 +28,9 @@ else
     ok "code has segments of its own"
 fi
 
+calls=$(nm -D "$BUILD/nojit" | grep -oE ' U (socket|connect|sendto|getaddrinfo|system|popen|p?fork|vfork|posix_spawnp?|exec[lv]p?e?)(@.*)?$' || true)
+check "no network, and no other program is started" "$calls"
+
 # Objects of this tree, one by one: a program's note is there only if every object that is linked has one.
 case $(readelf -h "$BUILD/nojit") in
 *X86-64*) feature='x86 feature: IBT, SHSTK' probe='or[lq] +\$0x0,\(%rsp\)' ;;

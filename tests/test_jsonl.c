@@ -75,6 +75,14 @@ static const struct {
      "\"content\": \" yo \"}], \"prompt\": \"x\"}",
      "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nhi<|eot_id|>"
      "<|start_header_id|>assistant<|end_header_id|>\n\n{yo<|eot_id|>}<|end_of_text|>"},
+    /* The template's trim takes what Python's str.strip() does. */
+    {"llama3",
+     "{\"messages\": [{\"role\": \"user\", \"content\": \"\\u3000\\u001c a\\u0085b\\u00a0\"}, "
+     "{\"role\": "
+     "\"assistant\", \"content\": \"\\u200byo\\u2029\\u000b\"}]}",
+     "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\na\xc2\x85"
+     "b<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n{\xe2\x80\x8byo<|eot_id|>}<|end_"
+     "of_text|>"},
     /* What no field asks for may be beyond any type. */
     {"qwen2",
      "{\"id\": 18446744073709551615, \"text\": \"a\", \"x\": [-9e999, 1e-999, "
@@ -103,6 +111,40 @@ static void documents_are_read(void **state)
         assert_string_equal(as_text(at("d.jsonl"), &t, text, sizeof text), documents[i].want);
         tokenizer_close(&t);
     }
+}
+
+/* NUL is no white space: it is not trimmed, and a line of NULs is not blank. */
+static void nul_is_no_white_space(void **state)
+{
+    (void)state;
+    static const char line[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"%shi%s\"}, "
+                               "{\"role\": \"assistant\", \"content\": \"yo\"}]}\n";
+    char text[256];
+    int64_t tokens[2];
+    struct tokenizer t = open_golden("llama3", NULL, NULL);
+    for (int i = 0; i < 2; i++) {
+        const char *nul = i ? "\\u0000" : "";
+        snprintf(text, sizeof text, line, nul, nul);
+        write_text(at("d.jsonl"), text);
+        struct data *d = open_file(at("d.jsonl"), &t, 512);
+        tokens[i] = data_tokens(d);
+        data_close(d);
+    }
+    assert_int_equal(tokens[1], tokens[0] + 2);
+    FILE *f = fopen(at("d.jsonl"), "ab");
+    assert_non_null(f);
+    assert_int_equal(fwrite("\0\0\n", 1, 3, f), 3);
+    fclose(f);
+    struct data *d = NULL;
+    const char *path = at("d.jsonl");
+    const struct data_options o = {.paths = &path,
+                                   .path_count = 1,
+                                   .seq_len = 512,
+                                   .batch_size = 1,
+                                   .vocab_size = t.vocab_size,
+                                   .once = true};
+    check_refused(data_open(&o, &t, &d), NJ_E_FORMAT, "d.jsonl:2: ", "NULs");
+    tokenizer_close(&t);
 }
 
 /* A token file holds what the lines hold: ids, documents and losses. */
@@ -340,6 +382,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_are_read),
+        cmocka_unit_test(nul_is_no_white_space),
         cmocka_unit_test(token_files_hold_the_same),
         cmocka_unit_test(failures_leave_nothing),
         cmocka_unit_test(bad_lines_are_named),

@@ -41,7 +41,7 @@ struct bpe_work {
     struct cached *cache;
     struct symbol *symbol;
     struct pair *heap;
-    size_t pairs, word_capacity;
+    size_t pairs, symbols, word_capacity;
     char *text[2]; /* normalised; with a space before */
     size_t text_capacity[2];
     struct split_place *place[STAGES_MOST];
@@ -79,9 +79,15 @@ void bpe_work_free(struct bpe_work *w)
 
 /* ---- merging ---- */
 
+static inline size_t merge_slot(const struct bpe *b, int32_t left, int32_t right)
+{
+    const int32_t key[2] = {left, right};
+    return XXH3_64bits_withSeed(key, sizeof key, b->seed) & (b->merge_slots - 1);
+}
+
 static const struct bpe_merge *find_merge(const struct bpe *b, int32_t left, int32_t right)
 {
-    for (size_t i = bpe_merge_slot(b, left, right);; i = (i + 1) & (b->merge_slots - 1)) {
+    for (size_t i = merge_slot(b, left, right);; i = (i + 1) & (b->merge_slots - 1)) {
         const struct bpe_merge *m = &b->merge[i];
         if (m->left < 0)
             return NULL;
@@ -92,7 +98,7 @@ static const struct bpe_merge *find_merge(const struct bpe *b, int32_t left, int
 
 void bpe_add_merge(struct bpe *b, int32_t left, int32_t right, int32_t id, uint32_t rank)
 {
-    size_t i = bpe_merge_slot(b, left, right);
+    size_t i = merge_slot(b, left, right);
     while (b->merge[i].left >= 0 && !(b->merge[i].left == left && b->merge[i].right == right))
         i = (i + 1) & (b->merge_slots - 1);
     b->merge[i] = (struct bpe_merge){left, right, id, rank};
@@ -153,15 +159,35 @@ static int reserve_word(struct bpe_work *w, size_t n)
     return w->word_capacity ? NJ_OK : fail(NJ_E_NOMEM, "out of memory for a word of %zu bytes", n);
 }
 
+/* A symbol for each byte. As in the `tokenizers` library, one that has no token becomes the unknown
+ * token or is left out. */
+static void put_symbols(const struct bpe *b, struct bpe_work *w, const unsigned char *word,
+                        size_t n)
+{
+    bool unknown = false;
+    int32_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t id = b->of_byte[word[i]];
+        const bool fused = unknown && b->fuse_unknown;
+        unknown = id < 0;
+        if (unknown && (fused || b->unknown < 0))
+            continue;
+        w->symbol[count] = (struct symbol){unknown ? b->unknown : id, count - 1, count + 1};
+        count++;
+    }
+    if (count > 0)
+        w->symbol[count - 1].next = -1;
+    w->symbols = (size_t)count;
+}
+
 /* Leaves the merged word in w->symbol, from the first on. */
 static int merge_word(const struct bpe *b, struct bpe_work *w, const unsigned char *word, size_t n)
 {
     int rc = reserve_word(w, n);
     if (rc)
         return rc;
-    const int32_t last = (int32_t)n - 1;
-    for (int32_t i = 0; i <= last; i++)
-        w->symbol[i] = (struct symbol){b->of_byte[word[i]], i - 1, i < last ? i + 1 : -1};
+    put_symbols(b, w, word, n);
+    const int32_t last = (int32_t)w->symbols - 1;
     w->pairs = 0;
     for (int32_t i = 0; i < last; i++)
         push_pair(b, w, i);
@@ -208,7 +234,7 @@ static int push_word(struct bpe_work *w, const char *word, size_t n)
 {
     const size_t first = w->span->count;
     int rc = merge_word(w->bpe, w, (const unsigned char *)word, n);
-    for (int32_t i = 0; i >= 0 && !rc; i = w->symbol[i].next)
+    for (int32_t i = w->symbols > 0 ? 0 : -1; i >= 0 && !rc; i = w->symbol[i].next)
         rc = push_ids(w->span, &w->symbol[i].id, 1);
     if (rc || n > CACHED_BYTES || w->span->count - first > CACHED_IDS)
         return rc;
@@ -308,10 +334,15 @@ int bpe_encode(const struct bpe *b, struct bpe_work *w, struct span *span)
 
 /* ---- tokens ---- */
 
+size_t bpe_slot(const struct bpe *b, const char *text, size_t bytes)
+{
+    return XXH3_64bits_withSeed(text, bytes, b->seed) & (b->by_text_slots - 1);
+}
+
 int32_t bpe_find(const struct bpe *b, const char *text, size_t bytes)
 {
     const size_t mask = b->by_text_slots - 1;
-    for (size_t i = XXH3_64bits(text, bytes) & mask; b->by_text[i] >= 0; i = (i + 1) & mask) {
+    for (size_t i = bpe_slot(b, text, bytes); b->by_text[i] >= 0; i = (i + 1) & mask) {
         const size_t at = b->start[b->by_text[i]];
         if (b->start[b->by_text[i] + 1] - at == bytes && memcmp(b->text + at, text, bytes) == 0)
             return b->by_text[i];

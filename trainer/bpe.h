@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STAGES_MOST = 8 };
+enum { STAGES_MOST = 8, ADDED_BYTES_MOST = 256 };
 
 /* A token that stands in the text as it is, before anything is split. */
 struct added_token {
@@ -41,12 +41,17 @@ struct bpe {
     int32_t ids;          /* largest id + 1 */
     bool *present;        /* whether an id has a token */
     bool *special;        /* it is not part of a text */
+    bool *added;          /* it is an added token */
     int32_t *by_text;     /* hash table of the vocabulary: id or -1 */
     size_t by_text_slots; /* a power of two */
     struct bpe_merge *merge;
     size_t merge_slots;
-    int32_t of_byte[256];
-    bool ignore_merges; /* a word that is a token is not merged */
+    int32_t of_byte[256]; /* -1: no token stands for the byte */
+    int missing_bytes;    /* how many of those there are */
+    int32_t unknown;      /* what they become; -1: nothing */
+    bool fuse_unknown;    /* several in a row become one */
+    uint64_t seed;        /* of the hash tables: nobody can choose keys that meet in them */
+    bool ignore_merges;   /* a word that is a token is not merged */
     bool nfc;
     struct added_set raw, normalized; /* found before and after NFC */
     struct split stage[STAGES_MOST];
@@ -73,6 +78,8 @@ void bpe_free(struct bpe *b);
 int32_t bpe_find(const struct bpe *b, const char *text, size_t bytes);
 /* The id of an added token, or -1. */
 int32_t bpe_find_added(const struct bpe *b, const char *text);
+/* Slot of the table of the vocabulary where a text is looked for first. */
+size_t bpe_slot(const struct bpe *b, const char *text, size_t bytes);
 /* Sorts an added set and prepares its search. */
 void added_prepare(struct added_set *set);
 
@@ -91,11 +98,5 @@ int added_split(const struct added_set *set, const char *text, size_t bytes,
 
 /* Adds a merge to the table, which has room; the last rank of a pair counts. */
 void bpe_add_merge(struct bpe *b, int32_t left, int32_t right, int32_t id, uint32_t rank);
-
-static inline size_t bpe_merge_slot(const struct bpe *b, int32_t left, int32_t right)
-{
-    const uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (b->merge_slots - 1);
-}
 
 #endif

@@ -70,10 +70,11 @@ static bool inside_word(const unsigned char *s, size_t bytes, size_t start, size
     return unicode_class[cp] & UNICODE_WORD;
 }
 
-static size_t spaces_before(const unsigned char *s, size_t at)
+/* Start of the white space before `at`, not before `least`. */
+static size_t spaces_before(const unsigned char *s, size_t least, size_t at)
 {
     uint32_t cp;
-    while (at > 0) {
+    while (at > least) {
         const size_t n = utf8_before(s, at, &cp);
         if (!(unicode_class[cp] & UNICODE_SPACE))
             break;
@@ -86,7 +87,8 @@ int added_split(const struct added_set *set, const char *text, size_t bytes,
                 const struct added_visitor *v)
 {
     const unsigned char *s = (const unsigned char *)text;
-    size_t done = 0; /* all before it has been visited */
+    size_t done = 0;   /* all before it has been visited */
+    size_t spaces = 0; /* white space after a token was followed up to there */
     int rc = NJ_OK;
     for (size_t at = 0; at < bytes && set->count > 0 && !rc;) {
         const struct added_token *t =
@@ -100,9 +102,9 @@ int added_split(const struct added_set *set, const char *text, size_t bytes,
         if (t->single_word && inside_word(s, bytes, start, end))
             continue;
         if (t->lstrip)
-            start = spaces_before(s, start);
+            start = spaces_before(s, done, start);
         if (t->rstrip)
-            end = unicode_run(s, bytes, end, UNICODE_SPACE);
+            end = spaces = end < spaces ? spaces : unicode_run(s, bytes, end, UNICODE_SPACE);
         start = start > done ? start : done;
         if (start > done)
             rc = v->each(v->user, text + done, start - done);

@@ -10,11 +10,13 @@
 #include "json_text.h"
 #include "unicode.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -83,6 +85,35 @@ static int take_id(const struct reading *r, const char *name, const json_t *id, 
     return NJ_OK;
 }
 
+/* Gives an added token its id in r->added: not the file's but, as the `tokenizers` library does, that of
+ * the vocabulary or else the next after as many as the vocabulary has. Of a text that comes again the last
+ * entry counts. */
+static int number_added(struct reading *r, json_t *vocab, json_t *entry)
+{
+    json_t *content = json_object_get(entry, "content");
+    int32_t id;
+    int rc = take_id(r, "added_tokens.id", json_object_get(entry, "id"), &id);
+    if (rc)
+        return rc;
+    if (!json_is_string(content))
+        return bpe_refuse(r, "added_tokens.content", content, "it must be a text");
+    if (json_string_length(content) == 0)
+        return NJ_OK;
+    const char *text = json_string_value(content);
+    const json_t *same = json_object_get(r->added, text), *known = json_object_get(vocab, text);
+    if (same)
+        id = (int32_t)json_integer_value(json_array_get(same, 0));
+    else if (known)
+        id = (int32_t)json_integer_value(known);
+    else
+        id = (int32_t)(json_object_size(vocab) + r->new_ids++);
+    json_t *pair = json_pack("[iO]", (int)id, entry);
+    if (!pair || json_object_set_new(r->added, text, pair))
+        return no_memory(r);
+    r->bpe->ids = id >= r->bpe->ids ? id + 1 : r->bpe->ids;
+    return NJ_OK;
+}
+
 static int count_ids(struct reading *r, json_t *vocab, const json_t *added)
 {
     const char *text;
@@ -98,28 +129,21 @@ static int count_ids(struct reading *r, json_t *vocab, const json_t *added)
     }
     json_array_foreach(added, i, id)
     {
-        int rc = take_id(r, "added_tokens.id", json_object_get(id, "id"), &value);
+        int rc = number_added(r, vocab, id);
         if (rc)
             return rc;
-        r->bpe->ids = value >= r->bpe->ids ? value + 1 : r->bpe->ids;
     }
     return NJ_OK;
 }
 
-static int add_token(struct reading *r, struct source *source, json_t *vocab, json_t *entry)
+static int refuse_length(const struct reading *r, json_t *content)
+{
+    return bpe_refuse(r, "added_tokens.content", content, "at most 256 bytes are supported");
+}
+
+static int add_token(struct reading *r, struct source *source, int32_t id, json_t *entry)
 {
     json_t *content = json_object_get(entry, "content");
-    int32_t id;
-    int rc = take_id(r, "added_tokens.id", json_object_get(entry, "id"), &id);
-    if (rc)
-        return rc;
-    if (!json_is_string(content))
-        return bpe_refuse(r, "added_tokens.content", content, "it must be a text");
-    const json_t *known = json_object_get(vocab, json_string_value(content));
-    if (known && json_integer_value(known) != id)
-        return bpe_refuse(r, "added_tokens", entry, "model.vocab gives that text another id");
-    if (json_string_length(content) == 0)
-        return NJ_OK;
     const bool normalized = json_is_true(json_object_get(entry, "normalized"));
     struct added_set *set = normalized ? &r->bpe->normalized : &r->bpe->raw;
     struct added_token *more = realloc(set->token, (set->count + 1) * sizeof *more);
@@ -145,6 +169,8 @@ static int add_token(struct reading *r, struct source *source, json_t *vocab, js
     if (!t->text)
         return no_memory(r);
     set->count++;
+    if (t->bytes > ADDED_BYTES_MOST)
+        return refuse_length(r, content);
     source[id] =
         (struct source){json_string_value(content), json_string_length(content), true, t->special};
     return NJ_OK;
@@ -162,7 +188,8 @@ static int build_table(struct reading *r, const struct alphabet *a, const struct
     b->start = malloc((ids + 1) * sizeof *b->start);
     b->present = calloc(ids, 1);
     b->special = calloc(ids, 1);
-    if (!b->text || !b->start || !b->present || !b->special)
+    b->added = calloc(ids, 1);
+    if (!b->text || !b->start || !b->present || !b->special || !b->added)
         return no_memory(r);
     size_t at = 0;
     for (int32_t i = 0; i < b->ids; i++) {
@@ -170,6 +197,7 @@ static int build_table(struct reading *r, const struct alphabet *a, const struct
         b->start[i] = at;
         b->present[i] = s->text != NULL;
         b->special[i] = s->special;
+        b->added[i] = s->added;
         if (!s->text)
             continue;
         const long n = s->added ? -1 : alphabet_bytes(a, s->text, s->bytes, b->text + at);
@@ -178,6 +206,22 @@ static int build_table(struct reading *r, const struct alphabet *a, const struct
         at += n < 0 ? s->bytes : (size_t)n;
     }
     b->start[b->ids] = at;
+    return NJ_OK;
+}
+
+/* The token of bytes that have none of their own. */
+static int read_unknown(struct reading *r, const json_t *vocab)
+{
+    const json_t *model = json_object_get(r->root, "model");
+    const json_t *name = json_object_get(model, "unk_token");
+    r->bpe->unknown = -1;
+    if (r->bpe->missing_bytes == 0 || !json_is_string(name))
+        return NJ_OK;
+    const json_t *id = json_object_get(vocab, json_string_value(name));
+    if (!id)
+        return bpe_refuse(r, "model.unk_token", name, "it must be a token of model.vocab");
+    r->bpe->unknown = (int32_t)json_integer_value(id);
+    r->bpe->fuse_unknown = json_is_true(json_object_get(model, "fuse_unk"));
     return NJ_OK;
 }
 
@@ -203,7 +247,7 @@ static int index_vocabulary(struct reading *r, const struct alphabet *a, json_t 
         if (n < 0)
             continue;
         const int32_t value = (int32_t)json_integer_value(id);
-        size_t i = XXH3_64bits(bytes, (size_t)n) & (b->by_text_slots - 1);
+        size_t i = bpe_slot(b, bytes, (size_t)n);
         while (b->by_text[i] >= 0)
             i = (i + 1) & (b->by_text_slots - 1);
         b->by_text[i] = value;
@@ -212,11 +256,13 @@ static int index_vocabulary(struct reading *r, const struct alphabet *a, json_t 
     }
     free(bytes);
     for (int c = 0; c < 256; c++)
-        if (b->of_byte[c] < 0)
-            return fail(NJ_E_UNSUPPORTED,
-                        "%s: model.vocab has no token for byte %d; a byte-level BPE has all 256",
-                        r->path, c);
-    return NJ_OK;
+        b->missing_bytes += b->of_byte[c] < 0;
+    if (b->missing_bytes == 256)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: model.vocab has no token for any byte; it is not one of "
+                    "a byte-level BPE",
+                    r->path);
+    return read_unknown(r, vocab);
 }
 
 static int read_tokens(struct reading *r, const struct alphabet *a, json_t *vocab)
@@ -224,8 +270,7 @@ static int read_tokens(struct reading *r, const struct alphabet *a, json_t *voca
     const json_t *added = json_object_get(r->root, "added_tokens");
     const char *text;
     json_t *entry;
-    size_t i;
-    int rc = count_ids(r, vocab, added);
+    int rc = (r->added = json_object()) ? count_ids(r, vocab, added) : no_memory(r);
     if (rc)
         return rc;
     struct source *source = calloc((size_t)r->bpe->ids + 1, sizeof *source);
@@ -237,9 +282,10 @@ static int read_tokens(struct reading *r, const struct alphabet *a, json_t *voca
         source[json_integer_value(entry)] = (struct source){text, bytes, false, false};
         r->longest = bytes > r->longest ? bytes : r->longest;
     }
-    json_array_foreach(added, i, entry)
+    json_object_foreach(r->added, text, entry)
     {
-        rc = add_token(r, source, vocab, entry);
+        const json_int_t id = json_integer_value(json_array_get(entry, 0));
+        rc = add_token(r, source, (int32_t)id, json_array_get(entry, 1));
         if (rc)
             break;
     }
@@ -421,9 +467,14 @@ int bpe_read(const char *path, struct bpe **out)
         return no_memory(&r);
     unicode_prepare();
     r.bpe->begin_of_text = -1;
-    int rc = json_read_table(path, 0, "fetch the model again", &r.root);
+    int rc = NJ_OK;
+    if (getrandom(&r.bpe->seed, sizeof r.bpe->seed, 0) != (ssize_t)sizeof r.bpe->seed)
+        rc = fail(NJ_E_IO, "%s: getrandom: %s", path, strerror(errno));
+    if (!rc)
+        rc = json_read_table(path, 0, "fetch the model again", &r.root);
     if (!rc)
         rc = read_root(&r);
+    json_decref(r.added);
     json_decref(r.root);
     if (rc)
         bpe_free(r.bpe);
@@ -454,6 +505,7 @@ void bpe_free(struct bpe *b)
     free(b->start);
     free(b->present);
     free(b->special);
+    free(b->added);
     free(b->by_text);
     free(b->merge);
     free(b);

@@ -13,6 +13,8 @@ struct reading {
     const char *path;
     json_t *root;
     struct bpe *bpe;
+    json_t *added;   /* [id, entry] of each text of added_tokens */
+    size_t new_ids;  /* of them that the vocabulary lacks */
     size_t longest;  /* bytes of a token as the file writes it */
     bool byte_level; /* the pre_tokenizer has been there */
 };

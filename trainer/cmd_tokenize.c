@@ -28,6 +28,8 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     if (!err)
         err = tokenizer_open(dir, t);
     if (!err)
+        progress_missing_bytes(p, t);
+    if (!err)
         err = tokenize_bytes(s->data.path, s->data.count, &watch.total);
     t->encoded = advance;
     t->user = &watch;

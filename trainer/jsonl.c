@@ -13,6 +13,7 @@
 #include "chat.h"
 #include "error.h"
 #include "json_text.h"
+#include "unicode.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -115,16 +116,31 @@ static int add_pair(struct reader *r, const json_t *prompt, const json_t *comple
     return rc ? rc : add_value(r, completion, true);
 }
 
+/* What a template's trim takes away: white space as Python sees it. */
+static bool white(uint32_t cp)
+{
+    return (unicode_class[cp] & UNICODE_SPACE) || (cp >= 0x1c && cp <= 0x1f);
+}
+
 /* The content without the white space around it, where the format wants that. */
 static void trim(const struct chat_format *f, const char **text, size_t *bytes)
 {
-    static const char white[] = " \t\n\r\v\f";
-    while (f->trims && *bytes > 0 && strchr(white, **text)) {
-        ++*text;
-        --*bytes;
+    uint32_t cp;
+    size_t n;
+    unicode_prepare();
+    while (f->trims && *bytes > 0) {
+        n = utf8_next((const unsigned char *)*text, *bytes, &cp);
+        if (!white(cp))
+            break;
+        *text += n;
+        *bytes -= n;
     }
-    while (f->trims && *bytes > 0 && strchr(white, (*text)[*bytes - 1]))
-        --*bytes;
+    while (f->trims && *bytes > 0) {
+        n = utf8_before((const unsigned char *)*text, *bytes, &cp);
+        if (!white(cp))
+            break;
+        *bytes -= n;
+    }
 }
 
 /* A turn as it is to be written. */
@@ -413,7 +429,7 @@ static int add_line(struct reader *r, const char *line, size_t bytes)
     static const char mark[] = "\xef\xbb\xbf"; /* of byte order, which Windows puts before a text */
     const size_t marked = r->line == 1 && bytes >= 3 && memcmp(line, mark, 3) == 0 ? 3 : 0;
     size_t blank = marked;
-    while (blank < bytes && strchr(" \t\r", line[blank]))
+    while (blank < bytes && memchr(" \t\r", line[blank], 3))
         blank++;
     if (blank == bytes)
         return NJ_OK;

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpe.h"
 #include "error.h"
 #include "own.h"
 #include "utf8.h"
@@ -220,6 +221,17 @@ void progress_clear(struct progress *p)
         fputs("\r\033[K", screen(p));
     p->open_line = false;
     fflush(screen(p));
+}
+
+void progress_missing_bytes(struct progress *p, const struct tokenizer *t)
+{
+    const int missing = tokenizer_missing_bytes(t);
+    if (missing > 0)
+        progress_say(
+            p,
+            "the tokenizer has no token for %d of the 256 bytes; where a text has them they "
+            "become what they become in the tokenizers library: %s",
+            missing, t->bpe->unknown < 0 ? "nothing" : "its unknown token");
 }
 
 void progress_passed_over(struct progress *p, const struct passed_over *passed)

@@ -70,6 +70,7 @@ int run_open_tokenizer(struct run *r)
         err = tokenizer_open(r->student, &r->tokenizer);
     if (err)
         return err;
+    progress_missing_bytes(&r->progress, &r->tokenizer);
     r->vocab = student.vocab_size;
     if (r->teacher[0] == '\0')
         return 0;

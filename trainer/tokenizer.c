@@ -108,6 +108,11 @@ int32_t tokenizer_begin_of_text(const struct tokenizer *t)
     return t->bpe ? t->bpe->begin_of_text : -1;
 }
 
+int tokenizer_missing_bytes(const struct tokenizer *t)
+{
+    return t->bpe ? t->bpe->missing_bytes : 0;
+}
+
 int32_t tokenizer_added(const struct tokenizer *t, const char *text)
 {
     return t->bpe ? bpe_find_added(t->bpe, text) : -1;
@@ -269,16 +274,6 @@ uint64_t tokenizer_hash(const struct tokenizer *t)
     return hash;
 }
 
-static bool is_added(const struct tokenizer *t, int32_t id)
-{
-    const struct added_set *const sets[] = {&t->bpe->raw, &t->bpe->normalized};
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; i < sets[k]->count; i++)
-            if (sets[k]->token[i].id == id)
-                return true;
-    return false;
-}
-
 int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *b, int *common)
 {
     const struct tokenizer *longer = a->vocab_size > b->vocab_size ? a : b;
@@ -295,7 +290,7 @@ int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *
     }
     /* Tokens of the vocabulary proper would change how a text is cut; added ones stand alone. */
     for (int32_t id = *common; id < longer->vocab_size; id++)
-        if (!longer->bpe || (longer->bpe->present[id] && !is_added(longer, id)))
+        if (!longer->bpe || (longer->bpe->present[id] && !longer->bpe->added[id]))
             return id;
     return -1;
 }

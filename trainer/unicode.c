@@ -126,16 +126,65 @@ static int put(struct buffer *b, const unsigned char *text, size_t bytes)
     return rc;
 }
 
+static int mark_class(utf8proc_int32_t cp)
+{
+    return utf8proc_get_property(cp)->combining_class;
+}
+
+/* Orders marks by their class, stably; room: as long. utf8proc's own order takes a time that grows
+ * with the square of their number. */
+static void order_run(utf8proc_int32_t *marks, size_t count, utf8proc_int32_t *room)
+{
+    enum { SHORT = 16, CLASSES = 256 };
+    size_t start[CLASSES + 1] = {0};
+    if (count <= SHORT) {
+        for (size_t i = 1; i < count; i++) {
+            const utf8proc_int32_t mark = marks[i];
+            const int class = mark_class(mark);
+            size_t at = i;
+            for (; at > 0 && mark_class(marks[at - 1]) > class; at--)
+                marks[at] = marks[at - 1];
+            marks[at] = mark;
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        start[mark_class(marks[i]) + 1]++;
+    for (int c = 0; c < CLASSES; c++)
+        start[c + 1] += start[c];
+    memcpy(room, marks, count * sizeof *marks);
+    for (size_t i = 0; i < count; i++)
+        marks[start[mark_class(room[i])]++] = room[i];
+}
+
+/* Canonical order: each run of marks by itself. */
+static void order_marks(utf8proc_int32_t *parts, size_t count, utf8proc_int32_t *room)
+{
+    for (size_t i = 0, end; i < count; i = end + 1) {
+        for (end = i; end < count && mark_class(parts[end]) != 0;)
+            end++;
+        order_run(parts + i, end - i, room);
+    }
+}
+
 /* Appends the NFC of a stretch of valid UTF-8. */
 static int put_composed(struct buffer *b, const unsigned char *text, size_t bytes)
 {
     const utf8proc_option_t how = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
     utf8proc_ssize_t n = utf8proc_decompose(text, (utf8proc_ssize_t)bytes, NULL, 0, how);
-    utf8proc_int32_t *parts = n < 0 ? NULL : malloc(((size_t)n + 1) * sizeof *parts);
+    utf8proc_int32_t *parts = n < 0 ? NULL : malloc((2 * (size_t)n + 1) * sizeof *parts);
     if (!parts)
         return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", bytes);
-    n = utf8proc_decompose(text, (utf8proc_ssize_t)bytes, parts, n, how);
-    n = utf8proc_normalize_utf32(parts, n, how);
+    int bound = 0;
+    utf8proc_ssize_t count = 0;
+    for (size_t at = 0; at < bytes;) {
+        uint32_t cp;
+        at += utf8_next(text + at, bytes - at, &cp);
+        count +=
+            utf8proc_decompose_char((utf8proc_int32_t)cp, parts + count, n - count, how, &bound);
+    }
+    order_marks(parts, (size_t)count, parts + count);
+    n = utf8proc_normalize_utf32(parts, count, how);
     int rc = reserve(b, 4 * (size_t)n);
     for (utf8proc_ssize_t i = 0; i < n && !rc; i++)
         b->count += (size_t)utf8proc_encode_char(parts[i], (utf8proc_uint8_t *)b->text + b->count);

@@ -19,7 +19,7 @@ JSON
 "$nojit" init --like "$d/shape" --seed 2 --out "$d/long" >/dev/null
 "$nojit" init --like "$d/shape" --seed 3 --out "$d/other" >/dev/null
 cp $golden "$d/short/tokenizer.json"
-sed "s|\"added_tokens\":\[|&$more,|" $golden >"$d/long/tokenizer.json"
+sed "s|\],\"normalizer\"|,$more&|" $golden >"$d/long/tokenizer.json"
 sed 's/<|im_start|>/<|in_start|>/' $golden >"$d/other/tokenizer.json"
 head -c 6000 LICENSE >"$d/text.txt"
 (head -c 3000 LICENSE && echo '<think>' && head -c 3000 LICENSE) >"$d/think.txt"

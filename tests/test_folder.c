@@ -147,12 +147,12 @@ static void side_files_come_from_the_model(void **state)
 
     /* The copy is for nobody who could not read the original. */
     write_text(at("evil/vocab.json"), "{}");
-    assert_int_equal(chmod(at("evil/vocab.json"), 0640), 0);
-    const mode_t mask = umask(027);
+    assert_int_equal(chmod(at("evil/vocab.json"), 0600), 0);
+    const mode_t mask = umask(022);
     check_ok(side_files_copy(at("evil"), at("taken-in")), "copy");
     umask(mask);
     assert_int_equal(stat(at("taken-in/vocab.json"), &info), 0);
-    assert_int_equal(info.st_mode & 0777, 0640);
+    assert_int_equal(info.st_mode & 0777, 0600);
     unlink(at("taken-in/vocab.json"));
     assert_int_equal(chmod(at("evil/vocab.json"), 0666), 0);
     umask(077);

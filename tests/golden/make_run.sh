@@ -6,7 +6,6 @@
 # make one of another name beside it.
 set -eu
 export LC_ALL=C
-export LC_ALL=C
 cd "$(dirname "$0")/../.."
 : "${BUILD:=build}"
 to=tests/golden/${1:-run}

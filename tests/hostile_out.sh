@@ -132,6 +132,11 @@ row 0 "^out/checkpoint-5.old is not removed: it is no checkpoint; it is now chec
 row 0 "^out/merged is not removed: it holds notes, which no run writes; it is now merged.kept1$" "adapted; own_folder merged" "auto --lora-r 2 --merge"
 row 0 "^out/merged is not removed: no run wrote it; it is now merged.kept1$" "adapted; link_to_folder merged" "auto --lora-r 2 --merge"
 
+for name in state.bin settings.txt progress.txt; do
+    row 1 "^nojit train: out/checkpoint-3/$name: .*; take another checkpoint; another one is --resume out/checkpoint-2$" \
+        "begun; rm out/checkpoint-3/$name; pipe checkpoint-3/$name" auto
+done
+
 # ---- --log
 row 2 "^nojit train: --log out/x.log: a symbolic link, and none is followed; move it away$" "link_to_file x.log" "log x.log"
 row 2 "^nojit train: --log out/x.log: a symbolic link" "dangling x.log" "log x.log"

@@ -15,6 +15,7 @@
 #include "folder.h"
 #include "json_text.h"
 #include "own.h"
+#include "regular.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -85,9 +86,12 @@ static int read_text(const char *dir, const char *name, char *out, size_t bytes)
     char path[8192];
     snprintf(path, sizeof path, "%s/%s", dir, name);
     *out = '\0';
-    FILE *f = fopen(path, "rb");
-    if (f == NULL)
-        return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
+    if (access(path, F_OK) != 0)
+        return 0;
+    FILE *f;
+    const int err = regular_open(path, bytes - 1, "take another checkpoint", &f);
+    if (err)
+        return err;
     const size_t n = fread(out, 1, bytes - 1, f);
     const bool bad = ferror(f) || n == bytes - 1;
     out[n] = '\0';

@@ -44,8 +44,8 @@ if ls "$d"/u.bin* >/dev/null 2>&1; then not_ok "failures leave nothing" "$(ls "$
 
 # However it ends, the file is whole or not there, and nothing else is.
 mkdir "$d/made"
-disturbed() { # VARIABLE...: a run whose calls are counted
-    env "LD_PRELOAD=$(realpath "$BUILD")/interrupt.so" "INTERRUPT_IN=$(realpath "$d/made")" "INTERRUPT_LOG=$d/calls" "$@" \
+disturbed() { # VARIABLE...: a run whose calls are counted; a shell's background ignores SIGINT
+    env --default-signal=HUP,INT "LD_PRELOAD=$(realpath "$BUILD")/interrupt.so" "INTERRUPT_IN=$(realpath "$d/made")" "INTERRUPT_LOG=$d/calls" "$@" \
         "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/made/t.bin" >/dev/null 2>&1
 }
 if disturbed && [ "$(cut -f 3 "$d/calls" | tail -n 3 | tr '\n' ' ')" = "link remove flush " ] && [ "$(tail -n 1 "$d/calls" | cut -f 4)" = "$(realpath "$d/made")" ]; then

@@ -222,12 +222,19 @@ int checkpoints_check(struct checkpoints *c)
     return err ? err : check_progress(c->resume, c->found);
 }
 
+/* The final model, whole: its weights may be one file, several, or adapters. */
+static bool holds_model(const char *dir)
+{
+    return (holds(dir, "config.json") &&
+            (holds(dir, "model.safetensors") || holds(dir, "model.safetensors.index.json"))) ||
+           (holds(dir, "adapter_config.json") && holds(dir, "adapter_model.safetensors"));
+}
+
 int64_t checkpoints_done(const struct checkpoints *c)
 {
     char path[4200];
     json_t *receipt;
-    if ((!holds(c->out, "config.json") && !holds(c->out, "adapter_config.json")) ||
-        !holds(c->out, "receipt.json"))
+    if (!holds_model(c->out) || !holds(c->out, "receipt.json"))
         return 0;
     snprintf(path, sizeof path, "%s/receipt.json", c->out);
     if (json_read_file(path, 0, "", &receipt) != 0)

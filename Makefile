@@ -83,10 +83,10 @@ COMMA := ,
 QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
 need-ready = $(if $(filter-out ready,$(or $1,nothing)),$(error $(or $1,set-up did not finish)))
-$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' ONIG_SRC='$(ONIG_SRC)' tools/setup.sh $(NATIVE)))
+$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' ONIG_SRC='$(ONIG_SRC)' scripts/setup.sh $(NATIVE)))
 include $(NATIVE)/setup.mk
 ifneq ($(CROSS),)
-$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' tools/setup_host.sh $(CROSS) $(B)))
+$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' scripts/setup_host.sh $(CROSS) $(B)))
 include $(B)/setup.mk
 endif
 export ONIG_SRC
@@ -101,22 +101,23 @@ PACK := $(NATIVE)/pack-bin/pack
 CHECKER := $(NATIVE)/blobcheck
 BLOBCHECK := $(B)/blobcheck
 CONTRACTCHECK := $(B)/contractcheck
-TOOL_SHARED := $(call objects,$(addprefix tools/,codecheck.c cubin.c elfbin.c fatbin.c fileio.c keyfile.c report.c))
+TOOL_SHARED := $(call objects,tools/image/*.c $(addprefix tools/pack/,codecheck.c keyfile.c))
 GEN_OBJECTS := $(call objects,gen/*.c)
 
 OPENBLAS_INCLUDE := $(subst /usr/lib/,/usr/include/,$(OPENBLAS_DIR))
-$(call objects,gen/*.c tools/*.c): INCLUDES := -Iruntime
-$(B)/obj/tools/contractcheck.o: INCLUDES += -Igen
+$(call objects,gen/*.c): INCLUDES := -Iruntime
+$(call objects,tools/*/*.c): INCLUDES := -Iruntime -Itools
+$(B)/obj/tools/check/contractcheck.o: INCLUDES += -Igen
 $(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
 
-# tools/coverage.sh sets COVERAGE, in a build folder of its own.
-$(call objects,$(addsuffix /*.c,gen tools trainer runtime runtime/cpu runtime/cuda)): COUNTED := $(if $(COVERAGE),--coverage)
+# scripts/coverage.sh sets COVERAGE, in a build folder of its own.
+$(call objects,$(addsuffix /*.c,gen tools/* trainer/* runtime runtime/*)): COUNTED := $(if $(COVERAGE),--coverage)
 
 ifeq ($(CROSS),)
 $(GEN): $(GEN_OBJECTS)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ -lyaml
-$(PACK): $(B)/obj/tools/pack.o $(TOOL_SHARED)
+$(PACK): $(B)/obj/tools/pack/pack.o $(TOOL_SHARED)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ -lzstd
 else
@@ -125,10 +126,10 @@ native-programs:
 	$(Q)$(MAKE) -s HOST= B=$(NATIVE) CC='$(NATIVE_CC)' CUDA_HOME=$(CUDA_DIR) $(GEN) $(PACK) $(CHECKER)
 .PHONY: native-programs
 endif
-$(BLOBCHECK): $(call objects,$(addprefix tools/,blobcheck.c blobindex.c blobprint.c modelkeys.c)) $(TOOL_SHARED)
+$(BLOBCHECK): $(call objects,$(addprefix tools/check/,blobcheck.c blobindex.c blobprint.c modelkeys.c)) $(TOOL_SHARED)
 	$(Q)$(LINK) -o $@ $^ -lzstd -ljansson
 
-$(CONTRACTCHECK): $(call objects,tools/contractcheck.c tools/fileio.c tools/report.c gen/falsifier.c gen/put.c gen/yaml.c)
+$(CONTRACTCHECK): $(call objects,tools/check/contractcheck.c tools/image/fileio.c tools/image/problems.c gen/falsifier.c gen/put.c gen/yaml.c)
 	$(Q)$(LINK) -o $@ $^ -lyaml
 
 ## setup: install the packages that the build needs (by apt, with sudo) and the CUDA compiler; the other goals ask root alone
@@ -143,7 +144,7 @@ NJ_BUILD := $(B)
 NJ_SHARED := $(NATIVE)
 NJ_CONTRACTS := contracts/kernels
 NJ_KERNELS := kernels
-NJ_INCLUDE := runtime tests
+NJ_INCLUDE := runtime tests/harness
 NJ_GEN := $(GEN)
 NJ_PACK := $(PACK)
 NJ_BLOBS_S := runtime/blobs.S
@@ -154,9 +155,10 @@ endif
 
 # ---- library and trainer ----
 LIBRARY := $(B)/libnojit.a
-TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/main.o,$(call objects,trainer/*.c))
-$(call objects,trainer/*.c tests/*.c): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -I$(B)/gen $(OPENMP)
-$(call objects,trainer/*.c tests/*.c): $(B)/gen/nojit_ops.h
+TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/cli/main.o,$(call objects,trainer/*/*.c))
+LINKED := trainer/*/*.c bench/*.c $(addprefix tests/,unit/*.c harness/*.c tools/*.c)
+$(call objects,$(LINKED)): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -Itests/harness -I$(B)/gen $(OPENMP)
+$(call objects,$(LINKED)): $(B)/gen/nojit_ops.h
 # Oniguruma, as much of it as UTF-8 takes, in one object.
 ONIG_OBJECTS := $(patsubst %,$(B)/obj/onig/%.o,ascii onig_init regcomp regenc regerror regexec regparse regsyntax regtrav regversion st \
 	unicode unicode_fold1_key unicode_fold2_key unicode_fold3_key unicode_unfold_key utf8)
@@ -172,33 +174,33 @@ $(B)/obj/onig/%.o: $(ONIG_SRC)/%.c $(B)/obj/onig/config.h $(B)/stamp/cflags
 $(B)/obj/onig.o: $(ONIG_OBJECTS)
 	$(Q)$(CC) -r -nostdlib -o $@ $^
 TRAINER_OBJECTS += $(B)/obj/onig.o
-$(B)/obj/trainer/tokenizer_split.o $(B)/obj/trainer/libraries.o: INCLUDES += -isystem $(ONIG_SRC) $(ONIG_MAP)
+$(B)/obj/trainer/text/tokenizer_split.o $(B)/obj/trainer/cli/libraries.o: INCLUDES += -isystem $(ONIG_SRC) $(ONIG_MAP)
 # The page of `nojit report`, as strings of C. Its policy names style and script by their hashes.
-REPORT_PARTS := $(addprefix trainer/report.,html css js)
+REPORT_PARTS := $(addprefix trainer/report/report.,html css js)
 $(B)/gen-page/report_parts.h: $(REPORT_PARTS) Makefile
 	$(Q)mkdir -p $(@D)
-	$(Q)hash() { echo "s,HASH.$$1,sha256-$$(sha256sum trainer/report.$$1 | head -c 64 | tr a-f A-F | basenc --base16 -d | base64),"; }; \
+	$(Q)hash() { echo "s,HASH.$$1,sha256-$$(sha256sum trainer/report/report.$$1 | head -c 64 | tr a-f A-F | basenc --base16 -d | base64),"; }; \
 		for f in $(REPORT_PARTS); do \
 		echo "static const char report_$${f##*.}[] ="; \
 		sed -e "$$(hash css)" -e "$$(hash js)" -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $$f; echo ";"; done > $@
-$(B)/obj/trainer/report_page.o: $(B)/gen-page/report_parts.h
-$(B)/obj/trainer/report_page.o: INCLUDES += -I$(B)/gen-page
+$(B)/obj/trainer/report/report_page.o: $(B)/gen-page/report_parts.h
+$(B)/obj/trainer/report/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
-# What `nojit version --verbose` and the SBOM name (trainer/libraries.c) is this list, with libgcc.
+# What `nojit version --verbose` and the SBOM name (trainer/cli/libraries.c) is this list, with libgcc.
 STATIC := openblas jansson xxhash yaml gomp utf8proc onig
 LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,$(filter-out openblas onig,$(STATIC)),$(shell $(CC) -print-file-name=lib$l.a)) \
 	-lpthread -ldl -lm
-$(B)/obj/trainer/libraries.o: INCLUDES += -I$(OPENBLAS_INCLUDE)
+$(B)/obj/trainer/cli/libraries.o: INCLUDES += -I$(OPENBLAS_INCLUDE)
 
 $(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
 
-# BLOBS: machine code other than this build's, for a NOJIT or HARNESS of another name (tests/foreign.sh).
+# BLOBS: machine code other than this build's, for a NOJIT or HARNESS of another name (tests/lib/foreign.sh).
 BLOBS ?= $(B)/obj/blobs.o
 NJ_CODE = $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS)
 NOJIT ?= $(B)/nojit
-$(NOJIT): $(B)/obj/trainer/main.o $(TRAINER_OBJECTS) $(NJ_CODE) $(LIBRARY)
+$(NOJIT): $(B)/obj/trainer/cli/main.o $(TRAINER_OBJECTS) $(NJ_CODE) $(LIBRARY)
 	$(if $(V),,@echo "  LINK   $@")
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 
@@ -219,42 +221,41 @@ $(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 MUTANTS ?= *
 DEVICE ?= cpu
 HARNESS ?= $(B)/harness
-TEST_PROGRAMS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
-$(HARNESS): $(call objects,tests/harness*.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
+TEST_PROGRAMS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
+$(HARNESS): $(call objects,tests/harness/*.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
-$(B)/tests/%: $(B)/obj/tests/%.o $(B)/obj/tests/filter.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
+$(B)/tests/%: $(B)/obj/tests/unit/%.o $(B)/obj/tests/unit/filter.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
 # Its cases, and how arguments are made, are the harness's.
 KBENCH := $(B)/kbench
-KBENCH_OBJECTS := $(call objects,tools/kbench*.c $(addprefix tests/harness_,case.c compare.c fill.c))
-$(call objects,tools/kbench*.c): INCLUDES += -Itests
+KBENCH_OBJECTS := $(call objects,bench/kbench*.c $(addprefix tests/harness/harness_,case.c compare.c fill.c))
 $(KBENCH): $(KBENCH_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 # For kernels of other projects, which link them with references of their own.
-$(B)/libharness.a: $(call objects,tests/harness*.c)
+$(B)/libharness.a: $(call objects,tests/harness/*.c)
 $(B)/libkbench.a: $(KBENCH_OBJECTS)
 $(B)/libharness.a $(B)/libkbench.a:
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
 
 # Brings its own kernel table.
-$(B)/tests/test_runtime: $(B)/obj/tests/test_runtime.o $(B)/obj/tests/filter.o $(LIBRARY)
+$(B)/tests/test_runtime: $(B)/obj/tests/unit/test_runtime.o $(B)/obj/tests/unit/filter.o $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 include tests/sim/sim.mk
 # Of tools, whose sentences come from a function of the trainer's name.
-$(B)/tests/test_no_memory_tools: $(call objects,tests/test_no_memory_tools.c tests/filter.c tools/modelkeys.c) $(TOOL_SHARED)
-$(B)/tests/test_tools_growth: $(call objects,tests/test_tools_growth.c tests/filter.c tools/blobindex.c) $(TOOL_SHARED)
+$(B)/tests/test_no_memory_tools: $(call objects,tests/unit/test_no_memory_tools.c tests/unit/filter.c tools/check/modelkeys.c) $(TOOL_SHARED)
+$(B)/tests/test_tools_growth: $(call objects,tests/unit/test_tools_growth.c tests/unit/filter.c tools/check/blobindex.c) $(TOOL_SHARED)
 $(B)/tests/test_no_memory_tools $(B)/tests/test_tools_growth:
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lzstd -lcmocka
-$(B)/obj/tests/test_no_memory_tools.o $(B)/obj/tests/test_tools_growth.o: INCLUDES += -Itools
+$(B)/obj/tests/unit/test_no_memory_tools.o $(B)/obj/tests/unit/test_tools_growth.o: INCLUDES += -Itools
 # Refuses allocations: its own and those of the static libraries, but not OpenMP's, which would end the program.
 $(B)/tests/test_no_memory $(B)/tests/test_no_memory_tools: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
 	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)
-$(B)/obj/tests/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
+$(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
 
 # Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by
 # the tests; grown by libFuzzer in `make fuzz`.
@@ -270,7 +271,7 @@ FUZZ_COMMON := $(call objects,tests/fuzz/fuzz.c $(if $(filter fuzz,$(SAN)),,test
 fuzz-programs = $(addprefix $(B)/fuzz/,$(FUZZ_$1)): $(B)/fuzz/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON)
 $(call fuzz-programs,trainer) $(call objects,tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
 $(call fuzz-programs,runtime) $(call objects,tests/fuzz/no_kernels.c) $(LIBRARY)
-$(call fuzz-programs,tools) $(call objects,tools/blobindex.c) $(TOOL_SHARED)
+$(call fuzz-programs,tools) $(call objects,tools/check/blobindex.c) $(TOOL_SHARED)
 $(call fuzz-programs,gen) $(filter-out %/main.o,$(GEN_OBJECTS))
 $(call fuzz-programs,engine) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
 $(FUZZ_PROGRAMS):
@@ -292,13 +293,13 @@ fuzz-run: $(FUZZ_PROGRAMS)
 
 # Plants faults that blobcheck must name.
 DAMAGE := $(B)/damage
-$(DAMAGE): $(call objects,$(addprefix tests/,damage.c damage_image.c) $(addprefix tools/,elfbin.c fileio.c report.c))
+$(DAMAGE): $(call objects,tests/tools/damage*.c $(addprefix tools/,image/elfbin.c image/fileio.c image/problems.c))
 	$(Q)$(LINK) -o $@ $^
-$(call objects,tests/damage*.c): INCLUDES += -Itools
+$(call objects,tests/tools/damage*.c): INCLUDES += -Itools
 
 # Loaded before nojit, disturbs it at a system call.
 INTERRUPT := $(B)/interrupt.so
-$(INTERRUPT): tests/interrupt.c $(B)/stamp/cflags
+$(INTERRUPT): tests/tools/interrupt.c $(B)/stamp/cflags
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
 TESTED := $(SIM_ALL) $(INTERRUPT) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
@@ -321,7 +322,7 @@ gpu-mutants: all $(CONTRACTCHECK) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) MUTANTS='$(MUTANTS)' tests/gpumutants.sh prepare $(B)/gpu-mutants
 ## coverage: lines of C that the tests without a GPU run, by file; under 90 % of all fails
 coverage: all
-	$(Q)tools/coverage.sh $(B)
+	$(Q)scripts/coverage.sh $(B)
 ## sanitize: the unit tests and the corpus of damaged files under ASan with UBSan, and under TSan
 sanitize: $(BLOBS)
 	$(Q)for s in address thread; do \
@@ -332,7 +333,7 @@ sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
 check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_table golden) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
 # Optional: without CUPTI's headers what they measure is reported as missing.
-$(B)/cupti_modules.so: tests/cupti_modules.c
+$(B)/cupti_modules.so: tests/tools/cupti_modules.c
 $(B)/cupti_kernels.so: bench/cupti_kernels.c
 $(B)/cupti_%.so:
 	$(Q)$(CC) -shared -fPIC -O2 -I$(CUDA_DIR)/include -o $@ $< -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib \
@@ -342,7 +343,7 @@ bench-gpu: all $(KBENCH) $(B)/cupti_kernels.so
 	$(Q)BUILD=$(B) bench/gpu.sh
 ## demo: a language model distilled from text of this machine, in minutes on a CPU, seconds on a GPU
 demo: $(B)/checked
-	$(Q)BUILD=$(B) tools/demo.sh
+	$(Q)BUILD=$(B) scripts/demo.sh
 
 ## manifest: write blobs/MANIFEST from this build (all archs)
 manifest: $(B)/pack/MANIFEST
@@ -360,7 +361,7 @@ INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:r
 	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh lib/nojit/include/tiles.cuh:kernels/tiles.cuh \
 	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/ref.h:kernels/ref/ref.h \
-	lib/nojit/include/kernel_case.h:tests/kernel_case.h \
+	lib/nojit/include/kernel_case.h:tests/harness/kernel_case.h \
 	lib/nojit/libharness.a:$(B)/libharness.a lib/nojit/libkbench.a:$(B)/libkbench.a
 
 $(B)/nojit.pc: tools/nojit.pc.in $(B)/stamp/prefix
@@ -378,7 +379,7 @@ uninstall:
 ## dist: a tarball with the binary for ARCHS, its man page, SBOM and licences, and its checksum
 dist: $(B)/checked $(B)/nojit.1
 	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" BLOBCHECK=$(CHECKER) STRIP=$(addsuffix -,$(CROSS))strip STATIC='$(STATIC)' \
-		EMULATOR='$(EMULATOR)' DOC=$(if $(CROSS),$(B)/host)/usr/share/doc tools/dist.sh
+		EMULATOR='$(EMULATOR)' DOC=$(if $(CROSS),$(B)/host)/usr/share/doc scripts/dist.sh
 ## help: this text
 help:
 	@echo "nojit $(VERSION). Goals:"
@@ -395,6 +396,6 @@ clean:
 	rm -rf $(B)
 ## lint: formatting, sizes, layers and words
 lint:
-	$(Q)tools/lint.sh
+	$(Q)scripts/lint.sh
 
 .PHONY: setup install uninstall dist all programs test test-long check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint

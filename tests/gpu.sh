@@ -9,7 +9,7 @@
 set -u
 part=${1:-all}
 : "${BUILD:=build}" "${SANITIZE:=0}"
-. tests/lib.sh
+. tests/lib/lib.sh
 export XDG_CACHE_HOME=$scratch/cache-home
 nojit=$BUILD/nojit
 verdicts=$scratch/verdicts
@@ -31,7 +31,7 @@ program() { # NAME PROGRAM COMMAND...: a step with checks of its own, which are 
     local status=0
     step "$1" "${@:3}"
     grep '^     ' "$scratch/log" # what it measured
-    awk -v program="gpu-$2" -v status="$status" -f tests/results.awk "$scratch/log" >>"$results"
+    awk -v program="gpu-$2" -v status="$status" -f tests/lib/results.awk "$scratch/log" >>"$results"
     printf '%s\tgpu-%s\t\n' "$([ "$status" = 0 ] && echo passed || echo failed)" "$2" >>"$results"
 }
 
@@ -155,9 +155,9 @@ if [ "$part" = run ]; then
     finish
     exit
 fi
-program "a run killed at random moments" resume_killed env DEVICE=cuda STEPS=200 bash tests/resume_killed.sh
+program "a run killed at random moments" resume_killed env DEVICE=cuda STEPS=200 bash tests/durability/resume_killed.sh
 if [ "$told" = 1 ]; then
-    program "the plan is what is taken" plan_taken env DEVICE=cuda bash tests/plan_taken.sh
+    program "the plan is what is taken" plan_taken env DEVICE=cuda bash tests/cli/plan_taken.sh
 else # memory is taken as it is used
     printf 'skipped\tgpu-plan_taken\t\n' >>"$results"
 fi
@@ -235,8 +235,8 @@ last=$(losses "$scratch/graph" | tail -n 1 | cut -d' ' -f1)
 if awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a) }'; then ok "loss falls ($first -> $last)"; else not_ok "loss falls" "$first -> $last"; fi
 
 {
-    printf 'tree\t%s\ncommit\t%s\n' "$(tests/treehash.sh)" "$(git rev-parse HEAD 2>/dev/null || echo unknown)"
+    printf 'tree\t%s\ncommit\t%s\n' "$(tests/lib/treehash.sh)" "$(git rev-parse HEAD 2>/dev/null || echo unknown)"
     cat "$scratch/machine" "$results"
-    awk -v program=gpu-run -f tests/results.awk "$verdicts"
+    awk -v program=gpu-run -f tests/lib/results.awk "$verdicts"
 } >"$BUILD/check-gpu.results"
 finish

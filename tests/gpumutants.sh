@@ -61,8 +61,8 @@ prepare() {
     if [ -e "$1" ] && [ ! -f "$1/list" ] && [ -n "$(ls -A "$1")" ]; then
         refuse "$1 exists and holds no list of mutants, so it is not replaced; name a new or empty folder"
     fi
-    . tests/planted.sh
-    . tests/relink.sh
+    . tests/lib/planted.sh
+    . tests/lib/relink.sh
     arch=${2:-sm_90a} tree=$scratch/tree
     unset MAKEFLAGS MAKELEVEL MFLAGS CI
     "$check" --only "${MUTANTS:-*}" --device cuda --list >"$scratch/list"

@@ -12,7 +12,7 @@ export LC_ALL=C
 cd "$(dirname "$0")/.."
 : "${LIMIT:=120}" "${DEVICE:=cpu}"
 : "${JOBS:=$([ "$DEVICE" = cpu ] && nproc || echo 1)}" # a test on a GPU measures free memory, so it runs alone
-. tests/planted.sh
+. tests/lib/planted.sh
 : "${RECORD:=$BUILD/mutants$([ "$DEVICE" = cpu ] || echo "-$DEVICE")}"
 only=${1:-*}
 claims=("$check" --only "$only" --device "$DEVICE")

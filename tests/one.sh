@@ -19,15 +19,15 @@ gpu-*check)
     ;;
 gpu-test_*) run=(env REQUIRE_GPU=1 "$BUILD/tests/${program#gpu-}" ${check:+"$check"}) ;;
 gpu-run) run=(bash tests/gpu.sh run) ;;
-gpu-*) run=(env DEVICE=cuda bash "tests/${program#gpu-}.sh") ;;
-*) run=(env -u DEVICE bash "tests/$program.sh") ;; # mutants.sh has a DEVICE of its own
+gpu-*) run=(env DEVICE=cuda bash tests/*/"${program#gpu-}.sh") ;;
+*) run=(env -u DEVICE bash tests/*/"$program.sh") ;; # mutants.sh has a DEVICE of its own
 esac
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 "${run[@]}" >"$log" 2>&1 </dev/null || status=$?
 if [ -n "$check" ]; then
-    awk -v program="$program" -v status="$status" -f tests/results.awk "$log" | awk -F'\t' -v check="$check" '
+    awk -v program="$program" -v status="$status" -f tests/lib/results.awk "$log" | awk -F'\t' -v check="$check" '
         $3 == check { n[$1]++ } END { exit !(n["passed"] && !n["failed"]) }' && status=0 || status=1
 fi
 [ "$status" = 0 ] || tail -n 40 "$log"

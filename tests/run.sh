@@ -36,7 +36,7 @@ count() {
         grep -vE '^(\[ +(OK|RUN) |ok )' "$log/$name" | tail -n 40
         echo "RERUN BUILD=$BUILD $3"
     fi
-    awk -v program="$name" -f tests/results.awk "$log/$name" >>"$results"
+    awk -v program="$name" -f tests/lib/results.awk "$log/$name" >>"$results"
     printf '%s\t%s\t\n' "$([ "$f" = 0 ] && echo passed || echo failed)" "$name" >>"$results"
     printf '%-28s %4d passed %3d failed  %3d s\n' "$name" "$p" "$f" $((SECONDS - started))
 }
@@ -51,25 +51,25 @@ run() { # NAME COMMAND...
 
 if [ "$tier" = long ]; then
     export EVERY=1
-    for t in $(grep -l '^: "${EVERY:=0}"' tests/*_*.sh); do run "$(basename "$t" .sh)" bash "$t"; done
+    for t in $(grep -l '^: "${EVERY:=0}"' tests/{cli,device,build,durability,claims}/*.sh); do run "$(basename "$t" .sh)" bash "$t"; done
     echo "$passed passed, $failed failed"
     exit $((failed != 0))
 fi
 for t in "$BUILD"/tests/test_*; do
-    if [ -x "$t" ] && [ -f "tests/$(basename "$t").c" ]; then run "$(basename "$t")" "$t"; fi
+    if [ -x "$t" ] && [ -f "tests/unit/$(basename "$t").c" ]; then run "$(basename "$t")" "$t"; fi
 done
+run fuzz_corpus bash tests/fuzz/fuzz_corpus.sh
 if [ "$tier" = units ]; then
-    run fuzz_corpus bash tests/fuzz_corpus.sh
     echo "$passed passed, $failed failed"
     exit $((failed != 0))
 fi
 run harness "$BUILD/harness" --device cpu
 run harness-selftest "$BUILD/harness" --self-test
-for t in tests/*_*.sh; do
+for t in tests/{cli,device,build,durability,claims}/*.sh; do
     if [ "$tier" = quick ] && grep -q '^# tier: all' "$t"; then continue; fi
     run "$(basename "$t" .sh)" bash "$t"
 done
-contracts=(--gpu "$BUILD/check-gpu.results" --tree "$(tests/treehash.sh)")
+contracts=(--gpu "$BUILD/check-gpu.results" --tree "$(tests/lib/treehash.sh)")
 if [ "$tier" = all ]; then contracts+=(--results "$results"); fi # else not every test ran
 run contracts "$BUILD/contractcheck" "${contracts[@]}"
 echo "$(grep -c '^needs a GPU: ' "$log/contracts") claims need a GPU, $(grep -c '^open: ' "$log/contracts") are open; $BUILD/contractcheck prints them"

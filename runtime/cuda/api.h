@@ -2,7 +2,7 @@
  *
  * api.h: the part of the CUDA driver API and of cuBLASLt that the runtime uses, declared here so
  * that building it needs no CUDA headers and running it needs no CUDA until a GPU is opened.
- * tests/test_cuda_abi.c holds the constants, sizes and exported names against NVIDIA's headers
+ * tests/unit/test_cuda_abi.c holds the constants, sizes and exported names against NVIDIA's headers
  * where those are installed.
  *
  * Handles are void *, device pointers uint64_t, results int.

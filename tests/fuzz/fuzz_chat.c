@@ -3,9 +3,9 @@
  * fuzz_chat.c: chat templates, and what an assistant says with think blocks in it. Run from the root
  * of the tree.
  */
-#include "chat.h"
-#include "error.h"
 #include "fuzz.h"
+#include "io/error.h"
+#include "text/chat.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
  * fuzz_config.c: the JSON files of a model folder: config.json, and the same bytes as
  * adapter_config.json. Accepted is what one of the two readers takes.
  */
-#include "config.h"
-#include "error.h"
 #include "fuzz.h"
-#include "lora_config.h"
+#include "io/error.h"
+#include "model/config.h"
+#include "model/lora_config.h"
 
 #include <math.h>
 #include <string.h>

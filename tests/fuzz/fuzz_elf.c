@@ -2,9 +2,9 @@
  *
  * fuzz_elf.c: sections and segments of an ELF file, and what a cubin says about itself.
  */
-#include "cubin.h"
-#include "elfbin.h"
 #include "fuzz.h"
+#include "image/cubin.h"
+#include "image/elfbin.h"
 
 static void touch(struct span s)
 {

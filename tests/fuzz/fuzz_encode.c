@@ -5,9 +5,9 @@
  * token that takes spaces with it comes between. The ids of a text do not depend on where it was
  * cut. Run from the root of the tree.
  */
-#include "error.h"
 #include "fuzz.h"
-#include "tokenizer.h"
+#include "io/error.h"
+#include "text/tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

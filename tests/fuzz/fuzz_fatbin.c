@@ -3,10 +3,10 @@
  * fuzz_fatbin.c: a container of machine code, down to the cubins' kernels, as blobcheck checks it.
  * The key asked for is add.f32 on sm_75.
  */
-#include "codecheck.h"
-#include "cubin.h"
-#include "fatbin.h"
 #include "fuzz.h"
+#include "image/cubin.h"
+#include "image/fatbin.h"
+#include "pack/codecheck.h"
 
 #include <stdlib.h>
 

@@ -3,9 +3,9 @@
  * fuzz_jsonl.c: lines of text, prompts and completions, and conversations, with a tokenizer that
  * has the tokens of ChatML. Run from the root of the tree.
  */
-#include "data.h"
-#include "error.h"
+#include "data/data.h"
 #include "fuzz.h"
+#include "io/error.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * fuzz_keys.c: the list of keys, the list of archs and the index, as blobcheck reads them without
  * trust. Accepted is what one of the three readers takes.
  */
-#include "blobindex.h"
+#include "check/blobindex.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -3,10 +3,10 @@
  * fuzz_metrics.c: the rows of a run, as `nojit report` reads them and as a run that goes on cuts
  * them off.
  */
-#include "error.h"
 #include "fuzz.h"
-#include "metrics.h"
-#include "report.h"
+#include "io/error.h"
+#include "record/metrics.h"
+#include "report/report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  *
  * fuzz_options.c: a YAML file of options, for `nojit distill`.
  */
-#include "error.h"
 #include "fuzz.h"
-#include "options.h"
+#include "io/error.h"
+#include "options/options.h"
 
 /* In place of the table in commands.c, which would bring the commands along. */
 const struct command_info commands[] = {

@@ -4,9 +4,9 @@
  * against a sum in 128 bits, written down a second time: equal where that can be addressed, refused
  * where it cannot.
  */
-#include "engine_impl.h"
-#include "error.h"
+#include "engine/engine_impl.h"
 #include "fuzz.h"
+#include "io/error.h"
 
 #include <string.h>
 

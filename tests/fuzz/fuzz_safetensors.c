@@ -2,9 +2,9 @@
  *
  * fuzz_safetensors.c: one file of weights.
  */
-#include "error.h"
 #include "fuzz.h"
-#include "safetensors.h"
+#include "io/error.h"
+#include "io/safetensors.h"
 
 #include <stdlib.h>
 

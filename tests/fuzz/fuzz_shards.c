@@ -3,9 +3,9 @@
  * fuzz_shards.c: model.safetensors.index.json, beside two shards: x and y in a.safetensors, z in
  * b.safetensors, 8 bytes each.
  */
-#include "error.h"
 #include "fuzz.h"
-#include "safetensors.h"
+#include "io/error.h"
+#include "io/safetensors.h"
 
 #include <string.h>
 

@@ -4,10 +4,10 @@
  * the smallest model. A layout or a hash of 0 in the file stands for the right one, so that what
  * lies behind it is reached.
  */
-#include "engine_impl.h"
-#include "error.h"
+#include "engine/engine_impl.h"
 #include "fuzz.h"
-#include "init.h"
+#include "io/error.h"
+#include "model/init.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  *
  * fuzz_tokenizer.c: a tokenizer.json; what is accepted encodes a text that has a bit of everything.
  */
-#include "bpe.h"
-#include "error.h"
 #include "fuzz.h"
-#include "tokenizer.h"
+#include "io/error.h"
+#include "text/bpe.h"
+#include "text/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
  * fuzz_tokens.c: files of token ids. The first byte is the extension: 'b' .bin (llm.c, LLM.Q), '2'
  * .u16, '4' .u32.
  */
-#include "data.h"
-#include "error.h"
+#include "data/data.h"
 #include "fuzz.h"
+#include "io/error.h"
 
 #include <stdbool.h>
 

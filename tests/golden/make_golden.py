@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the golden numbers that tests/test_golden.c holds the trainer against: make_golden.py [OUT]
+"""Writes the golden numbers that tests/unit/test_golden.c holds the trainer against: make_golden.py [OUT]
 
 Needs torch and transformers, no GPU. Everything is computed in float64, by the model code of transformers, autograd,
 torch.optim.AdamW and the schedule of transformers; a result is rounded to float32 once, when it is written. A dispatch

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make_run.sh [NAME]: writes tests/golden/NAME (run), the folder of a run of two steps of the smallest model, as text: binary files in base64.
-# tests/old_run.sh reads what lies there for ever after, so a folder that was committed is never made again: where the format gains something,
+# tests/durability/old_run.sh reads what lies there for ever after, so a folder that was committed is never made again: where the format gains something,
 # make one of another name beside it.
 set -eu
 export LC_ALL=C

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tools/cubin.h"
-#include "../../tools/elfbin.h"
-#include "../../tools/fatbin.h"
 #include "driver.h"
+#include "image/cubin.h"
+#include "image/elfbin.h"
+#include "image/fatbin.h"
 #include "machine.h"
 
 enum { SHARED_WITHOUT_OPT_IN = 48 << 10 };

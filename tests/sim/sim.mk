@@ -12,12 +12,12 @@ $(SIM_MACHINE): $(SIM_MACHINE_OBJECTS)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
 # Instrumented builds take the PTX of the plain one.
-$(call objects,$(addprefix tests/test_sim_,kernels.c machine.c)): INCLUDES += -DPTX_FOLDER='"$(or $(PLAIN),$(B))/ptx"'
+$(call objects,$(addprefix tests/unit/test_sim_,kernels.c machine.c)): INCLUDES += -DPTX_FOLDER='"$(or $(PLAIN),$(B))/ptx"'
 $(addprefix $(B)/tests/test_sim_,cluster forms machine): $(SIM_MACHINE)
-$(B)/tests/test_sim_forms: $(call objects,$(addprefix tests/,sim_forms.c sim_forms_sm90.c))
+$(B)/tests/test_sim_forms: $(call objects,$(addprefix tests/unit/,sim_forms.c sim_forms_sm90.c))
 # The harness's cases on the machine: linked as the harness is, without the trainer.
-$(B)/tests/test_sim_kernels: $(call objects,tests/test_sim_kernels.c tests/filter.c \
-	$(addprefix tests/,harness_case.c harness_compare.c harness_fill.c)) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY) $(SIM_MACHINE)
+$(B)/tests/test_sim_kernels: $(call objects,tests/unit/test_sim_kernels.c tests/unit/filter.c \
+	$(addprefix tests/harness/harness_,case.c compare.c fill.c)) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY) $(SIM_MACHINE)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
@@ -29,9 +29,9 @@ sim-objects = $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard $1))
 $(SIM)/obj/%.o: %.c $(B)/stamp/cflags
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  CC     $<")
-	$(Q)$(NJ_CC) -O2 -g -fPIC -fvisibility=hidden -Iruntime $(OPENMP) -I$(OPENBLAS_INCLUDE) -MMD -MP -c -o $@ $<
+	$(Q)$(NJ_CC) -O2 -g -fPIC -fvisibility=hidden -Iruntime -Itools $(OPENMP) -I$(OPENBLAS_INCLUDE) -MMD -MP -c -o $@ $<
 $(SIM)/libcuda.so.1: $(call sim-objects,tests/sim/driver*.c tests/sim/profiles.c \
-		$(addprefix tools/,cubin.c elfbin.c fatbin.c report.c)) $(SIM_MACHINE)
+		$(addprefix tools/,image/cubin.c image/elfbin.c image/fatbin.c image/problems.c)) $(SIM_MACHINE)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ -lzstd -lgomp -lpthread -ldl -lm
 $(SIM)/libcublasLt.so.13: $(call sim-objects,tests/sim/cublaslt*.c)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ $(OPENBLAS_DIR)/libopenblas.a -lgomp -lpthread -ldl -lm

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# lint.sh: what the tree must keep to: sizes, layers, banned calls, white space, licence lines. A line per fault.
+set -u
+export LC_ALL=C
+cd "$(dirname "$0")/.."
+faults=0
+say() {
+    echo "lint: $*"
+    faults=$((faults + 1))
+}
+each() { # MESSAGE, then lines on standard input
+    local line
+    while IFS= read -r line; do say "$1: $line"; done
+}
+files() { git ls-files --cached --others --exclude-standard -- "$@"; }
+code=$(files '*.c' '*.h' '*.cu' '*.cuh' '*.sh' '*.mk' Makefile)
+
+each "trailing white space" < <(grep -nE '[[:blank:]]+$' $code /dev/null | cut -d: -f1,2)
+each "tab in C" < <(grep -nP '\t' $(files '*.c' '*.h' '*.cu' '*.cuh') /dev/null | cut -d: -f1,2)
+each "no newline at the end" < <(for f in $code; do [ -z "$(tail -c 1 "$f")" ] || echo "$f"; done)
+each "no SPDX line" < <(grep -LE 'SPDX-License-Identifier: Apache-2.0' $code)
+each "a script that follows the locale (export LC_ALL=C, or a lib.sh that does)" < <(
+    grep -lE '^#!.*sh' $(files '*.sh' .ci/run) | xargs grep -LE '^(export LC_ALL=C|\. (tests/lib|bench)/lib\.sh)')
+each "over 600 lines" < <(wc -l $code | awk '$1 > 600 && $2 != "total" { print $2 " has " $1 }')
+each "line over 120 columns" < <(awk 'length($0) > 120 { print FILENAME ":" FNR }' $(files '*.c' '*.h' '*.cu' '*.cuh'))
+each "function over 80 lines" < <(awk '
+    FNR == 1 { start = 0 }
+    /^\{/ { start = FNR }
+    /^\}/ { if (start && FNR - start > 81) print FILENAME ":" start " (" FNR - start - 1 " lines)"; start = 0 }
+    ' $(files '*.c' '*.cu' '*.cuh'))
+each "runtime must not exit, print or assert" < <(grep -nE '\b(exit|abort|printf|puts|assert|perror)\(' \
+    $(files 'runtime/*.c' 'runtime/**/*.c') /dev/null | grep -vE 'snprintf|vsnprintf|fprintf\(f' )
+each "unbounded string call" < <(grep -nE '\b(strcpy|strcat|sprintf|gets|atoi|atof)\(' $(files '*.c') /dev/null)
+each "runtime includes the trainer" < <(grep -nE '#include "(engine|options|settings|data|config)\.h"' $(files 'runtime/*') /dev/null)
+each "gen includes the runtime" < <(grep -nE '#include "(nojit|internal)\.h"' $(files 'gen/*') /dev/null)
+each "bare arithmetic where memory is carved (use checked.h)" < <(awk '
+    /^\{/ { inside = 1; carves = 0; found = "" }
+    /^\}/ { if (inside && carves) printf "%s", found; inside = 0 }
+    inside {
+        line = comment ? "" : $0
+        comment = comment ? !/\*\// : /\/\*/ && !/\*\//
+        sub(/\/\*.*/, "", line)
+        if (line ~ /(carve_take|plan_add|f8_rows|host_region|[^_a-z]region)\(/) carves = 1
+        if (line ~ / [-+*]=? /) found = found FILENAME ":" FNR "\n"
+    }' $(files 'trainer/*.c'))
+each "left to do" < <(grep -nE '\b(TODO|FIXME|XXX)\b|^#if 0' $code /dev/null | grep -v '^scripts/lint.sh')
+each "a kernel key outside the contracts" < <(grep -nE '"[a-z_0-9]+\.(lp|f32)(\.d[0-9]+)?"' $(files 'trainer/*.c' 'runtime/*.c' 'runtime/**/*.c') /dev/null)
+if command -v clang-format-14 >/dev/null 2>&1; then
+    each "clang-format differs" < <(for f in $(files '*.c' '*.h'); do
+        clang-format-14 "$f" | cmp -s - "$f" || echo "$f"
+    done)
+fi
+[ "$faults" = 0 ] || { echo "lint: $faults faults"; exit 1; }

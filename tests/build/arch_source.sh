@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tier: all
+#
+# arch_source.sh: kernels/ARCH/OP.cu stands in for the common source on that arch alone, from when it is there until it is gone;
+# in a copy of the tree, with one op.
+set -eu
+cd "$(dirname "$0")/../.."
+. tests/lib/lib.sh
+apart
+# builds NAME PTX: make succeeds and compiles these.
+builds() {
+    local got
+    got=$(env -u V make --no-print-directory B="$scratch/b" ONLY=add ARCHS="sm_75 sm_90" CFLAGS=-O0 "$scratch/b/pack/MANIFEST" 2>&1) ||
+        got="make failed: $got"
+    got=$(sed -n 's/^  PTX *//p; /failed/,$p' <<<"$got" | sort | tr '\n' ' ')
+    if [ "$got" = "$2" ]; then ok "$1"; else not_ok "$1" "$got, expected $2"; fi
+}
+builds "from nothing" "add.f32.sm_75 add.f32.sm_90 add.lp.sm_75 add.lp.sm_90 "
+mkdir kernels/sm_90
+printf '// SPDX-License-Identifier: Apache-2.0\n#include "../add.cu"\n' >kernels/sm_90/add.cu
+builds "its keys are built again" "add.f32.sm_90 add.lp.sm_90 "
+users=$(cd "$scratch/b/ptx" && grep -l 'kernels/sm_90/add.cu' ./*.d | tr '\n' ' ')
+if [ "$users" = "./add.f32.sm_90.d ./add.lp.sm_90.d " ]; then ok "taken there"; else not_ok "taken there" "it is in $users"; fi
+rm -r kernels/sm_90
+builds "without it the common one is back" "add.f32.sm_90 add.lp.sm_90 "
+finish

@@ -1,0 +1,224 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# blobcheck_damage.sh: blobcheck passes what is whole, and names every fault that damage plants. $BUILD holds nojit,
+# blobcheck and damage; NOJIT_BINARY checks another binary. FLIPS (default 300) is how many random bits are flipped.
+set -eu
+cd "$(dirname "$0")/../.."
+. tests/lib/lib.sh
+binary=${NOJIT_BINARY:-$BUILD/nojit}
+blobcheck=$BUILD/blobcheck
+: "${FLIPS:=300}"
+: "${SEED:=1}"
+key=rmsnorm_fwd.lp
+other=rmsnorm_fwd.f32
+
+read -ra archs <<<"$("$blobcheck" "$binary" | sed -n 's/^key .* shared  *//p')"
+sm=sm_90a
+[[ " ${archs[*]} " == *" $sm "* ]] || sm=${archs[-1]}
+for other_sm in "${archs[@]}"; do [ "$other_sm" = "$sm" ] || break; done
+
+number=${sm//[!0-9]/}
+source=$binary
+
+plant() { # NAME [EXTRA]: leaves the damaged binary in $scratch/damaged
+    "$BUILD/damage" "$1" "$source" "$scratch/damaged" $key $other "$number" "${other_sm//[!0-9]/}" ${2+"$2"}
+}
+
+# catches FAULT REGEX [EXTRA]: blobcheck exits with 1 and says so in one of its lines.
+catches() {
+    local fault=$1 pattern=$2
+    shift 2
+    if plant "$fault" "$@" >"$scratch/planted" 2>&1; then
+        refuses "$fault" 1 "^blobcheck: .*$pattern" "$blobcheck" "$scratch/damaged"
+    else
+        not_ok "$fault" "cannot plant it: $(cat "$scratch/planted")"
+    fi
+}
+
+# passes NAME COMMAND...: exits with 0 and says nothing on stderr.
+passes() {
+    local name=$1
+    shift
+    if "$@" >"$scratch/out" 2>"$scratch/err" && [ ! -s "$scratch/err" ]; then
+        ok "$name"
+    else
+        not_ok "$name" "$(head -c 300 "$scratch/err")"
+    fi
+}
+
+# ---- what is whole ----
+passes "the binary" "$blobcheck" "$binary"
+strip -s -o "$scratch/stripped" "$binary" && passes "the binary, stripped" "$blobcheck" "$scratch/stripped"
+plant none
+passes "two keys of it, no fault" "$blobcheck" "$scratch/damaged"
+plant other-host
+passes "two keys of it, for another host (aarch64, x86-64)" "$blobcheck" "$scratch/damaged"
+plant none
+mv "$scratch/damaged" "$scratch/two"
+source=$scratch/two # small: the faults go into this one
+passes "--json" "$blobcheck" "$binary" --json
+passes "--arch" "$blobcheck" "$binary" --arch "$sm"
+
+# ---- what is no nojit binary ----
+: >"$scratch/empty"
+head -c 100000 "$binary" >"$scratch/head"
+refuses "an empty file" 2 "not an ELF file" "$blobcheck" "$scratch/empty"
+refuses "a text file" 2 "not an ELF file" "$blobcheck" LICENSE
+refuses "another program" 2 "holds no kernels" "$blobcheck" "$(type -P true)"
+refuses "a folder" 2 "not a regular file" "$blobcheck" tests
+refuses "no file" 2 "cannot open" "$blobcheck" "$scratch/none"
+refuses "half a file" 2 "past the end of the file" "$blobcheck" "$scratch/head"
+says() { # NAME STATUS SENTENCE COMMAND...: exits with STATUS and says that sentence, alone
+    local name=$1 want=$2 sentence=$3 got=0
+    shift 3
+    "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
+    if [ "$got" = "$want" ] && [ "$(cat "$scratch/err")" = "$sentence" ]; then ok "$name"; else not_ok "$name" "$got: $(head -c 300 "$scratch/err")"; fi
+}
+says "an unknown option" 2 "blobcheck: unknown option --frobnicate; see blobcheck --help" "$blobcheck" --frobnicate
+says "an option without its value" 2 "blobcheck: --arch needs a value" "$blobcheck" "$binary" --arch
+says "two binaries" 2 "blobcheck: unexpected argument b: one binary is checked at a time" "$blobcheck" a b
+says "an arch that is not embedded" 1 "blobcheck: sm_88: the binary holds no code for this arch, but for ${archs[*]}" \
+    "$blobcheck" "$binary" --arch sm_88
+says "a model without a config" 2 "blobcheck: $scratch/config.json: No such file or directory" \
+    "$blobcheck" "$binary" --model "$scratch"
+
+# ---- code that is missing, twice, or not asked for ----
+catches arch-removed "$key $sm: missing: no machine code"
+catches code-removed "$key $sm: missing: no machine code"
+catches record-removed "$key $sm: missing in the index"
+catches key-removed "$key: missing: not in the index"
+catches key-twice "$key: present twice in the index"
+catches key-order "the index is not sorted"
+catches key-unasked "$key: in the index, but no launcher asks for it"
+catches code-twice "$key $sm: present twice"
+catches label-unasked "$key sm_86a?: holds code for an arch that nobody asks for"
+catches ptx-added "$key sm_[0-9]+: holds PTX"
+
+# ---- a key for one arch alone ----
+plant only-here
+passes "a key for $sm alone" "$blobcheck" "$scratch/damaged"
+if [ "$("$blobcheck" "$scratch/damaged" | grep -c "^excluded: $key on .*, its contract asks for $sm alone")" = $((${#archs[@]} - 1)) ]; then
+    ok "its exclusions are printed"
+else
+    not_ok "its exclusions are printed" "$("$blobcheck" "$scratch/damaged" | grep excluded | head -n 3)"
+fi
+if [ "$other_sm" != "$sm" ]; then
+    catches only-elsewhere "$key $other_sm: holds code for an arch that nobody asks for"
+    catches only-elsewhere "$key $other_sm: recorded in the index, but nobody asks for it"
+    catches only-lost "$key $sm: missing: no machine code"
+    catches only-lost "$key $sm: missing in the index"
+fi
+
+# ---- the wrong code, its hash recorded as if it were right ----
+if [ "$other_sm" != "$sm" ]; then
+    catches wrong-sm "$key $sm: the code is for ${other_sm%[af]}"
+fi
+catches other-code "$key $sm: the kernel is nj_rmsnorm_fwd_f32, not nj_rmsnorm_fwd_lp"
+if [ "$sm" = "sm_$number" ] && [ "$number" -ge 90 ]; then # a plain arch that has an `a` form
+    catches suffix-label "$key $sm: wrong suffix: the fatbin entry is labelled ${sm}a"
+    catches suffix-note "$key $sm: wrong suffix or SM: ptxas assembled it for ${sm}a"
+    catches suffix-mark "$key $sm: wrong suffix: the code is marked as for this exact chip"
+    cuda=$(sed -n 's/^CUDA_DIR := *//p' "$BUILD/setup.mk" 2>/dev/null || true)
+    if [ -x "$cuda/bin/ptxas" ] && [ -f "$BUILD/ptx/$key.$sm.ptx" ]; then
+        "$cuda/bin/ptxas" -arch="${sm}a" -o "$scratch/suffix.cubin" "$BUILD/ptx/$key.$sm.ptx"
+        catches code-of-file "$key $sm: wrong suffix: the code is marked as for this exact chip" "$scratch/suffix.cubin"
+    fi
+fi
+catches lz4-label "$key: fatbin entry is compressed with LZ4"
+catches cubin-machine "$key $sm: the cubin is machine code for ELF machine 62"
+catches cubin-abi "$key $sm: the cubin has an unknown cubin ABI"
+catches virtual-sm "$key $sm: the code was compiled from PTX for compute_75"
+catches param-offset "$key $sm: parameter [0-9]+ is [0-9]+ bytes at 1024"
+catches param-bytes "$key $sm: the kernel takes 8 bytes of parameters"
+catches launch-bound "$key $sm: launch bound 32, launched with [0-9]+ threads"
+catches registers "$key $sm: 65535 registers"
+catches stack "$key $sm: registers, shared memory, stack or size are not the recorded ones"
+catches no-kernel "$key $sm: the cubin holds 0 kernels"
+[ "$number" -lt 90 ] || catches undefined "$key $sm: symbol xnv.reservedSmem.* is not defined"
+catches ptx-text "$key $sm: the cubin carries PTX text"
+catches container-cut "$key: fatbin says"
+catches code-cut "$key: fatbin entry for sm_[0-9]+ is truncated"
+catches code-byte "$key: the hash of its container is not the recorded one"
+
+# ---- an index that does not fit ----
+catches toolkit "$key $sm: compiled by ptxas .*, the index says ptxas"
+catches min-sm "$key: the index says [0-9]+ as lowest SM, the launcher 75"
+catches index-threads "$key: the index says [0-9]+ threads, the launcher [0-9]+"
+catches index-param "$key: the index says parameter 1 is 8 bytes at 16, the launcher 8 at 8"
+catches index-entry "$key: the index names entry nj_smsnorm_fwd_lp"
+catches index-registers "$key sm_[0-9]+: registers, shared memory"
+catches index-reserved "$key: reserved fields"
+catches shared-limit "$key $sm: [0-9]+ static and 0 dynamic bytes of shared memory exceed 8"
+if [ ${#archs[@]} -gt 1 ]; then
+    catches arch-order "listed twice or out of order"
+fi
+catches index-hash "the hash of the index is not the recorded one"
+catches index-cut "the index says .* truncated"
+catches index-magic "does not begin with its magic"
+catches keys-cut "key list is empty or does not end"
+catches keys-zero "key list is empty or does not end"
+catches keys-param "the index says parameter [0-9]+ is 4 bytes"
+
+# ---- bytes that nobody accounts for ----
+catches padding "the padding before its container is not zero"
+catches blobs-tail "containers end at"
+catches blobs-cut "reaches past the end of the blobs"
+catches stray-section "section .nv_fatbin holds CUDA code of others"
+catches stray-fatbin "a fatbin lies outside"
+catches stray-cubin "a cubin lies outside"
+catches stray-ptx "PTX text lies outside"
+
+# ---- a compiler that makes code at run time: text of it, then the compiler itself, stripped ----
+while read -r text; do
+    printf 'x%sx' "$text" >"$scratch/mark"
+    catches stray-file "a JIT compiler: '.*' is a mark of" "$scratch/mark"
+done <<'END'
+x86 64bit (little endian + unaligned)
+sljit_create_compiler
+pcre2_jit_compile_8
+LuaJIT 2.1
+luaJIT_BC_
+N5Xbyak5ErrorE
+onednn_verbose
+LLVM ERROR: out of memory
+Cuda compilation tools, release 13.0
+nvrtcCompileProgram
+nvJitLinkCreate
+nvPTXCompilerCreate
+gcc_jit_context_compile
+libpcre2-8.so.0
+libluajit-5.1.so.2
+libLLVM-14.so
+libnvrtc.so.13
+libnvJitLink.so.13
+libnvidia-ptxjitcompiler.so.1
+libgccjit.so.0
+END
+echo "a pattern of 64 bits, little endian" >"$scratch/mark"
+plant stray-file "$scratch/mark"
+passes "text that is no mark" "$blobcheck" "$scratch/damaged"
+if echo 'int pcre2_jit_compile_8(void *, unsigned); int main(void) { return pcre2_jit_compile_8(0, 1); }' |
+    "${CC:-cc}" -x c -s -o "$scratch/jit" - -l:libpcre2-8.a 2>"$scratch/err"; then
+    catches stray-file "mark of sljit, the JIT of PCRE2" "$scratch/jit"
+fi
+
+catches segment-writable "lies in a writable segment"
+catches segment-elsewhere "is not what the loader maps"
+
+# ---- any bit: caught; any bit with hashes made to fit: no crash ----
+missed=
+crashed=
+for ((i = 0; i < FLIPS; i++)); do
+    where=$(plant flip "$SEED-$i")
+    status=0
+    "$blobcheck" --quiet "$scratch/damaged" >/dev/null 2>&1 || status=$?
+    [ $status = 1 ] || missed="$SEED-$i ($where): status $status"
+    plant flip-deep "$SEED-$i"
+    status=0
+    "$blobcheck" --json "$scratch/damaged" >/dev/null 2>"$scratch/err" || status=$?
+    [ $status -le 1 ] && ! grep -q "Sanitizer\|runtime error" "$scratch/err" || crashed="$SEED-$i: status $status"
+done
+[ -z "$missed" ] && ok "$FLIPS flipped bits" || not_ok "$FLIPS flipped bits" "passed with seed $missed"
+[ -z "$crashed" ] && ok "$FLIPS deep flips" || not_ok "$FLIPS deep flips" "seed $crashed"
+finish

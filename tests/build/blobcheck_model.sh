@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# blobcheck_model.sh: blobcheck --model lists the kernels that a model uses, from its config.json, and says what there is none for.
+set -eu
+. tests/lib/lib.sh
+needs rope_fwd.lp rope_bwd.f32 add.f32 qknorm_rope_fwd.lp qknorm_rope_bwd.f32 {attn_fwd,attn_bwd_dq}.lp.d{64,128}
+model=$scratch/model
+mkdir "$model"
+check() { "$BUILD/blobcheck" "$BUILD/nojit" --model "$model" "$@"; }
+config() { printf '{%s}\n' "$1" >"$model/config.json"; }
+# uses NAME KEYS OTHERS: all of KEYS are listed, none of OTHERS.
+uses() {
+    local k
+    check >"$scratch/list"
+    for k in $2; do
+        if grep -qx "  $k" "$scratch/list"; then ok "$1: $k"; else not_ok "$1: $k" "is not listed"; fi
+    done
+    for k in $3; do
+        if grep -qx "  $k" "$scratch/list"; then not_ok "$1: $k" "is listed"; else ok "$1: no $k"; fi
+    done
+}
+
+config '"model_type": "qwen2", "hidden_size": 896, "num_attention_heads": 14'
+uses qwen2 "rope_fwd.lp rope_bwd.f32 attn_fwd.lp.d64 add.f32" "qknorm_rope_fwd.lp attn_fwd.lp.d128"
+config '"model_type": "qwen3", "hidden_size": 1024, "num_attention_heads": 16'
+uses qwen3 "qknorm_rope_fwd.lp qknorm_rope_bwd.f32 attn_fwd.lp.d128" "rope_fwd.lp attn_fwd.lp.d64"
+for family in llama mistral; do
+    config "\"model_type\": \"$family\", \"hidden_size\": 2048, \"num_attention_heads\": 16, \"head_dim\": 64"
+    uses $family "rope_fwd.lp attn_bwd_dq.lp.d64" "qknorm_rope_fwd.lp attn_bwd_dq.lp.d128"
+done
+check --json >"$scratch/json"
+if grep -q '"attn_fwd.lp.d64"' "$scratch/json" && grep -q '"model_type": *"mistral"' "$scratch/json"; then ok "--json"; else not_ok "--json" "$(tail -c 300 "$scratch/json")"; fi
+
+config '"model_type": "llama", "head_dim": 96'
+refuses "a head size without kernels" 1 'attn_fwd has no key for head size 96' check --quiet
+config '"model_type": "gpt2"'
+refuses "an unknown family" 2 'config.json: model_type is gpt2; known are llama' check
+config '"hidden_size": 64'
+refuses "no family" 2 'model_type is missing' check
+config '"model_type": "llama", "hidden_size": 64'
+refuses "no head size" 2 'neither head_dim nor hidden_size and num_attention_heads' check
+config '"model_type": '
+refuses "not JSON" 2 'config.json: ' check
+rm "$model/config.json"
+refuses "no config.json" 2 'config.json: No such file|config.json: .*unable to open' check
+finish

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# build_paths.sh: a folder whose name make or a shell would take apart is refused in one sentence before anything runs, wherever it
+# is named; and what gen refuses is refused in one sentence, too.
+set -eu
+cd "$(dirname "$0")/../.."
+. tests/lib/lib.sh
+unset MAKEFLAGS MAKELEVEL MFLAGS B PREFIX DESTDIR # of a make that runs this
+top=$PWD
+sentence="; use a folder whose name has no space and none of "
+for name in 'a b' 'a(b' 'a;touch PWNED;b' 'a;>PWNED;b' 'a&>PWNED' "a'b" 'a$(>PWNED)b' 'a#b' 'a%b'; do
+    mkdir "$scratch/$name"
+    cp Makefile "$scratch/$name"
+    refuses "built in '$name'" 2 "this folder is .*$sentence" make -C "$scratch/$name" all
+    refuses "B='$name'" 2 "B is .*$sentence" make B="${name//$/$$}" clean
+    refuses "PREFIX='$name'" 2 "PREFIX is .*$sentence" make PREFIX="${name//$/$$}" uninstall
+done
+if [ -z "$(find "$top" "$scratch" -maxdepth 2 -name PWNED)" ]; then ok "nothing ran"; else not_ok "nothing ran" "there is a file PWNED"; fi
+
+mkdir "$scratch/in"
+touch "$scratch/in/kept"
+refuses "a PREFIX of two words" 2 "PREFIX is '$scratch/in st'$sentence" make PREFIX="$scratch/in st" uninstall
+refuses "a DESTDIR of two words" 2 "DESTDIR is '$scratch/in st'$sentence" make DESTDIR="$scratch/in st" uninstall
+if [ -e "$scratch/in/kept" ]; then ok "uninstall removed nothing"; else not_ok "uninstall removed nothing" "it did"; fi
+
+refuses "unknown arch" 2 "^--archs: unknown architecture 'sm_999'; known: " \
+    make -f tools/nojit.mk NJ_BUILD="$scratch/own" NJ_CONTRACTS=contracts/kernels NJ_KERNELS=kernels NJ_GEN="$BUILD/gen-bin/gen" \
+    NJ_PACK="$BUILD/pack-bin/pack" NJ_ARCHS_YAML=contracts/archs.yaml CUDA_DIR="$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")" \
+    ARCHS=sm_999 "$scratch/own/pack/MANIFEST"
+if grep -q 'No such file' "$scratch/err"; then not_ok "and no more is said" "$(cat "$scratch/err")"; else ok "and no more is said"; fi
+finish

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tier: all
+#
+# dist_package.sh: the tarball is the same bytes from another folder and umask, has a checksum beside it, and holds, for each library
+# that is linked, its version and its licence.
+set -eu
+cd "$(dirname "$0")/../.."
+. tests/lib/lib.sh
+static=$(sed -n 's/^STATIC := //p' Makefile)
+build=$(realpath "$BUILD")
+ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk")
+export ONIG_SRC
+dist() { # FOLDER [SETTING...]
+    local b=$scratch/$1
+    mkdir -p "$b"
+    ln -sf "$build/nojit" "$b/nojit"
+    "$b/nojit" help --man >"$b/nojit.1"
+    env B="$b" VERSION=0 ARCHS="sm_1 sm_2" STATIC="$static" BLOBCHECK="$build/blobcheck" "${@:2}" scripts/dist.sh
+}
+check() { # NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >"$scratch/out" 2>&1; then ok "$name"; else not_ok "$name" "$(tail -n 3 "$scratch/out")"; fi
+}
+package=nojit-0-$(uname -m)-sm_1-sm_2
+again() { (umask 077 && dist b/c) && cmp "$scratch/a/dist/$package.tar.gz" "$scratch/b/c/dist/$package.tar.gz"; }
+check "it packs" dist a
+check "the same bytes" again
+check "a checksum beside it" env -C "$scratch/a/dist" sha256sum -c $package.tar.gz.sha256
+tar -xzf "$scratch/a/dist/$package.tar.gz" -C "$scratch"
+cd "$scratch/$package"
+check "checksums within" sha256sum -c SHA256SUMS
+every_file() { [ "$(find . -type f | wc -l)" = $(($(wc -l <SHA256SUMS) + 1)) ] && [ -s SECURITY.md ] && [ -s LICENSE ] && [ -s nojit.1 ]; }
+check "of every file" every_file
+licensed() { for l in $static; do [ "$l" = gomp ] || [ -s "licences/lib$l.txt" ] || return 1; done && [ -s licences/libgcc-libgomp.txt ]; }
+check "a licence of each library" licensed
+./nojit version --verbose >"$scratch/version"
+listed() {
+    local l version
+    for l in $static gcc; do
+        version=$(sed -n "s/^library   lib$l \([0-9][0-9.]*\), [A-Z].*/\1/p" "$scratch/version")
+        [ -n "$version" ] && grep -q "\"name\": \"lib$l\", \"versionInfo\": \"$version\"" nojit.spdx.json || return 1
+        grep -q "\"STATIC_LINK\", \"relatedSpdxElement\": \"SPDXRef-lib$l\"" nojit.spdx.json || return 1
+    done
+    grep -q "\"checksumValue\": \"$(sha256sum <nojit | cut -d' ' -f1)\"" nojit.spdx.json
+}
+check "the SBOM has the version of each library" listed
+if command -v python3 >/dev/null; then check "and is JSON" python3 -m json.tool nojit.spdx.json; else ok "and is JSON: not tried, no Python"; fi
+
+cd "$OLDPWD"
+refuses "a library that is linked and not named" 1 'and the Makefile links .*zstd' scripts/sbom.sh "$build/nojit" $static zstd
+refuses "a library that is named and not linked" 1 'names .*yaml' scripts/sbom.sh "$build/nojit" ${static/yaml/}
+refuses "no licence" 1 "no licence of lib.*: there is no $scratch/none" dist c DOC="$scratch/none"
+finish

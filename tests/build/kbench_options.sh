@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# kbench_options.sh: kbench times what patterns name, at the shapes it is given, in a table and as JSON; what it cannot time it says.
+set -eu
+. tests/lib/lib.sh
+kbench=("$BUILD/kbench" --device cpu)
+value() { sed -nE "s/.*\"$1\": (\"[^\"]*\"|[-0-9.e+]+).*/\1/p" "$scratch/json" | head -n 1; }
+check() { # NAME CONDITION...
+    local name=$1
+    shift
+    if "$@"; then ok "$name"; else not_ok "$name" "$(head -c 600 "$scratch/log" "$scratch/json" 2>/dev/null)"; fi
+}
+
+"${kbench[@]}" 'add*' 'attn_decode' --shape 'n=1000, N=8 C=64 S=16' --shape 'N=16 C=64 n=2000 S=32' \
+    --json "$scratch/json" >"$scratch/log"
+keys=$(sed -nE 's/^ +\{"key": "([^"]+)".*/\1/p' "$scratch/json" | uniq -c | awk '{ printf "%s %s ", $1, $2 }')
+want="2 add.f32 2 add_rmsnorm_fwd.f32 2 add_rmsnorm_quantize.f32 2 attn_decode.f32.d128 2 attn_decode.f32.d64 "
+check "keys and ops, a row for each shape" [ "$keys" = "$want" ]
+check "the shape is in the table" grep -qE '^add.f32 +n=1000 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ GB/s +[0-9]+ % +[0-9.]+ +[0-9.]+ +[0-9]+ %$' "$scratch/log"
+check "a dim that an op lacks does not concern it" grep -qE '^add_rmsnorm_fwd.f32 +N=16 C=64 ' "$scratch/log"
+check "a dim that is left out stays" grep -qE '^attn_decode.f32.d64 +S=32 H=14 K=2 ' "$scratch/log"
+check "bytes follow the shape" grep -q '"key": "add.f32", .*"n": 2000}.*"bytes": 24000,' "$scratch/json"
+check "a copy of as many bytes" grep -q '"copy": {"us": [0-9]' "$scratch/json"
+check "operations follow axes and shape" \
+    grep -qE '"key": "attn_decode.f32.d128".*"S": 16, .*"D": 128.*"flops": '$((4 * 16 * 14 * 128))',' "$scratch/json"
+check "quantiles in order" awk '
+    match($0, /"warm": [^}]*/) { split(substr($0, RSTART, RLENGTH), v, /[:,]/); n++; bad += !(v[5] <= v[3] && v[3] <= v[7]) }
+    END { exit !(n == 10 && bad == 0) }' "$scratch/json"
+check "roofs and versions" [ -n "$(value copy_gbs)" -a -n "$(value product_f32_gflops)" -a "$(value backend)" = '"cpu"' ]
+if command -v python3 >/dev/null; then check "the file is JSON" python3 -m json.tool "$scratch/json" /dev/null; fi
+
+"${kbench[@]}" attn_fwd --shape 'B=1 S=8 doc_start=null' >"$scratch/log"
+check "an argument that is left out" grep -qE '^attn_fwd.f32.d64 +B=1 S=8 H=14 K=2 doc_start=null ' "$scratch/log"
+
+# The script reads the rows; a Python that is none shows what it is given.
+printf '#!/bin/sh\necho "script $1"\ncat\nexit 5\n' >"$scratch/python"
+chmod +x "$scratch/python"
+got=0
+PYTHON=$scratch/python "${kbench[@]}" add.f32 --shape n=100 --torch >"$scratch/log" || got=$?
+check "--torch" [ "$got $(sed -n '/^script/,$p' "$scratch/log" | head -n 1)" = "5 script bench/torch_ops.py" ]
+check "--torch hands the rows over" grep -q '"key": "add.f32"' "$scratch/log"
+
+"$BUILD/kbench" --help >"$scratch/log"
+check "--help" grep -q -- '--shape S' "$scratch/log"
+check "--list: the keys that match" [ "$("$BUILD/kbench" --list "attn_decode.f32.*" | tr '\n' ' ')" = "attn_decode.f32.d128 attn_decode.f32.d64 " ]
+refuses "no such key" 2 "no key matches 'nothing.\*'; kbench --list prints all" "${kbench[@]}" 'nothing.*'
+refuses "no such key beside one" 2 "no key matches 'ad'" "${kbench[@]}" add.f32 ad --shape n=10
+refuses "a shape without quotes" 2 "'C=128' is no key; quote the shape: --shape 'N=64 C=128'" "${kbench[@]}" rmsnorm_fwd --shape N=64 C=128
+refuses "a shape that is missing" 2 '^kbench: --shape needs a value' "${kbench[@]}" add --shape
+refuses "an unknown option" 2 'unknown option --jso;' "${kbench[@]}" --jso x
+refuses "a dim that no op has" 2 "no op that is timed has 'Z'" "${kbench[@]}" add --shape Z=5
+refuses "a shape that is none" 2 "write 'NAME=NUMBER" "${kbench[@]}" add --shape 'n'
+refuses "a dim that is no number" 1 "n=x: a dim must be a whole number" "${kbench[@]}" add --shape n=x
+refuses "a dim below one" 1 "add.f32: .* y would have 0 elements" "${kbench[@]}" add --shape n=0
+refuses "an argument that is not optional" 1 'a is not NULL' "${kbench[@]}" add --shape a=null
+refuses "a shape that the contract forbids" 1 "attn_fwd.f32.d64 is left out: .*H % K == 0" "${kbench[@]}" attn_fwd.f32.d64 --shape 'S=8 B=1 H=7 K=2'
+refuses "a device that is none" 2 '--device tpu: must be one of auto' "$BUILD/kbench" --device tpu
+refuses "a file that cannot be written" 1 '^kbench: /nonexistent/json: No such file' "${kbench[@]}" add.f32 --shape n=10 --json /nonexistent/json
+if [ -s "$scratch/out" ] && grep -q '^add.f32' "$scratch/out"; then not_ok "said before measuring" "$(tail -n 1 "$scratch/out")"; else ok "said before measuring"; fi
+finish

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tier: all
+#
+# mutants_work.sh: mutants.sh tells mutants that are killed, also by hanging, from those that survive or do not build.
+# With real mutants of one small test program.
+set -eu
+. tests/lib/lib.sh
+tree=$scratch/tree
+build=$(realpath "$BUILD")
+mkdir -p "$tree"
+tar -c --exclude=./.git --exclude='./build*' . | tar -x -C "$tree"
+mutant() { # ID TEST REPLACE WITH
+    printf "  - id: %s\n    claim: x\n    test: %s\n    mutant: {file: trainer/engine/schedule.c, replace: '%s', with: '%s'}\n" "$@"
+}
+{
+    printf 'system: self\nsummary: of this test\nfalsifiers:\n'
+    mutant M-KILLED "test_schedule none_rises" 'return 1.0 - x;' 'return 1.0 + x;'
+    mutant M-HANGS "test_schedule warmup_of_a_ratio" 'return (int64_t)ceil(' 'for (;;) {} return (int64_t)ceil('
+    mutant M-SURVIVES "test_schedule warmup_of_a_ratio" 'return 1.0 - x;' 'return 2.0 - x;'
+    mutant M-BROKEN "test_schedule none_rises" 'return 1.0 - x;' 'return 1.0 -'
+} >"$tree/contracts/system/self.yaml"
+
+tried() { # NAME STATUS LAST-LINE GLOB
+    local got=0
+    (cd "$tree" && BUILD="$build" RECORD="$scratch/record" LIMIT=5 JOBS=2 tests/mutants.sh "$4") >"$scratch/out" 2>&1 || got=$?
+    if [ "$got" = "$2" ] && [ "$(tail -n 1 "$scratch/out")" = "$3" ]; then ok "$1"; else not_ok "$1" "$got: $(cat "$scratch/out")"; fi
+}
+tried "a mutant and one that hangs are killed" 0 "2 killed of 2" 'M-[KH]*'
+tried "one survives, one does not build" 1 "1 killed of 3" 'M-[KSB]*'
+for line in "^killed +M-KILLED" "^survived +M-SURVIVES" "^untried +M-BROKEN .*it does not build"; do
+    if grep -qE "$line" "$scratch/out"; then ok "$line"; else not_ok "$line" "$(cat "$scratch/out")"; fi
+done
+tried "no claim of that name" 1 "mutants: no claim of cpu matches 'M-NONE'" M-NONE
+finish

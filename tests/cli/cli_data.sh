@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# cli_data.sh: --data-weights and --packing from the command line: what they say, refuse, change and write down, and
+# that a run goes on with them bit for bit.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive
+
+"$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
+head -c 6000 /usr/share/common-licenses/GPL-3 >"$d/a.txt"
+head -c 3000 /usr/share/common-licenses/LGPL-3 >"$d/b.txt"
+for i in $(seq 90); do # documents of 1 to 46 letters
+    printf '{"text": "%s"}\n' "$(head -c $((i / 2 + 1)) "$d/a.txt" | tr -c 'a-zA-Z' '-')"
+done >"$d/c.jsonl"
+train() { # OUT, options...
+    local out=$d/$1
+    shift
+    "$nojit" train --student "$d/student" --out "$out" --seq-len 32 --batch-size 2 --device cpu "$@" >"$scratch/said" 2>&1
+}
+says() { # NAME REGEX
+    if grep -qE -- "$2" "$scratch/said"; then ok "$1"; else not_ok "$1" "no '$2' in: $(cat "$scratch/said")"; fi
+}
+holds() { # NAME FILE LINE-REGEX
+    if grep -qE -- "$3" "$d/$2"; then ok "$1"; else not_ok "$1" "no '$3' in: $(cat "$d/$2")"; fi
+}
+same() { # NAME yes|no OUT OUT: whether two runs have the same weights
+    local got=no
+    if cmp -s "$d/$3/model.safetensors" "$d/$4/model.safetensors"; then got=yes; fi
+    if [ "$got" = "$2" ] && [ -f "$d/$3/model.safetensors" ]; then ok "$1"; else not_ok "$1" "the same weights: $got"; fi
+}
+refused() { # NAME REGEX OPTIONS...
+    local name=$1 pattern=$2
+    shift 2
+    refuses "$name" 2 "$pattern" "$nojit" train --student "$d/student" --out "$d/bad" --steps 2 --device cpu --seq-len 32 "$@"
+    if [ -e "$d/bad" ]; then not_ok "$name" "it wrote $d/bad"; fi
+}
+
+# ---- sources
+train plain --steps 3 --data "$d/a.txt" "$d/b.txt"
+if grep -qE '^(source|packing) ' "$scratch/said"; then not_ok "nothing is said of one stream" "$(cat "$scratch/said")"; else ok "nothing is said of one stream"; fi
+train mixed --steps 3 --data "$d/a.txt" "$d/b.txt" --data-weights 0.25,0.75
+# 6001 and 3001 tokens: 187 and 93 rows of 32
+says "a source with its tokens and its share" '^source .*/a.txt: 6001 tokens; 70 of 280 rows an epoch \(25.00 %\)$'
+says "the other one" '^source .*/b.txt: 3001 tokens; 210 of 280 rows an epoch \(75.00 %\)$'
+same "weights change the run" no plain mixed
+holds "the receipt has a source's weight" mixed/receipt.json '"weight": 0.25'
+holds "and its rows" mixed/receipt.json '"rows_an_epoch": 210'
+train listed --steps 3 --data "$d/a.txt" --data "$d/b.txt" --data_weights 1 3
+same "weights are relative" yes mixed listed
+train first --steps 3 --data "$d/a.txt"
+train left-out --steps 3 --data "$d/a.txt" "$d/b.txt" --data-weights 1,0
+same "weight 0 leaves a source out" yes first left-out
+printf 'data: [%s, %s]\ndata_weights: [0.25, 0.75]\npacking: wrapped\n' "$d/a.txt" "$d/b.txt" >"$d/run.yaml"
+train filed --steps 3 --config "$d/run.yaml"
+same "a file of options has weights" yes mixed filed
+two=(--data "$d/a.txt" "$d/b.txt" --data-weights)
+refused "too few weights" '--data-weights: 1 for 2 paths of --data; give each path one' "${two[@]}" 1
+refused "too many weights" '--data-weights: 3 for 2 paths of --data' "${two[@]}" 1,2 3
+refused "a negative weight" "--data-weights -2: '-2' is not a number between 0" "${two[@]}" 1 -2
+refused "no number" "--data-weights 1,x: 'x' is not a number" "${two[@]}" 1,x
+refused "NaN" "'nan' is not a number" "${two[@]}" nan 1
+refused "a number missing" "--data-weights 1,,2: '' is not a number" "${two[@]}" 1,,2
+refused "nothing but zeros" '--data-weights: all are 0' "${two[@]}" 0 0
+
+# ---- an output among the data would be read as data by the next run
+mkdir -p "$d/texts/deep" "$d/other"
+cp "$d/a.txt" "$d/texts"
+ln -s texts "$d/link"
+inside() { # NAME OPTION-IN-THE-SENTENCE OUT OPTIONS...
+    local name=$1 option=$2 out=$3
+    shift 3
+    for command in train distill; do
+        refuses "$command: $name" 2 "^nojit $command: --out $out lies in .*, which $option reads, so .*; name a place outside of it\$" \
+            "$nojit" $command --student "$d/student" --device cpu --seq-len 32 --steps 2 --out "$out" "$@" \
+            $([ $command = train ] || echo --teacher "$d/student")
+    done
+    if [ "$(find "$d/texts" "$d/other" | wc -l)" = 4 ]; then ok "$name: nothing is written"; else not_ok "$name: nothing is written" "$(find "$d/texts" "$d/other")"; fi
+}
+inside "--out is the folder of --data" --data "$d/texts" --data "$d/a.txt" "$d/texts"
+inside "--out lies in it" --data "$d/texts/deep/run" --data "$d/texts/"
+inside "and by another name" --data "$d/link/run" --data "$d/texts"
+inside "a folder of --eval-data" --eval-data "$d/other/run" --data "$d/a.txt" --eval-data "$d/other"
+inside "a folder that a pattern names" --data "$d/texts/run" --data "$d/text*"
+inside "a dry run says so" --data "$d/texts/run" --data "$d/texts" --dry-run
+refuses "tokens among the data" 2 '^nojit tokenize: --out .*/texts/t.bin lies in .*, which --data reads' \
+    "$nojit" tokenize --model "$d/student" --data "$d/texts" --out "$d/texts/t.bin"
+if [ -e "$d/texts/t.bin" ]; then not_ok "no tokens among the data" "they are there"; else ok "no tokens among the data"; fi
+train beside --steps 1 --data "$d/texts/a.txt" --out "$d/texts/run"
+if [ -f "$d/texts/run/model.safetensors" ]; then ok "beside a file of --data"; else not_ok "beside a file of --data" "$(cat "$scratch/said")"; fi
+
+# ---- packing: 1 to 46 letters, 2,115 in all; 27 of the 90 documents take two rows
+train wrapped --steps 3 --data "$d/c.jsonl"
+train bfd --steps 3 --data "$d/c.jsonl" --packing bfd
+says "rows and padding" '^packing bfd: 67 rows of 32 an epoch, 1.35 % padding$'
+holds "the receipt has the packing" bfd/receipt.json '"padding": 0\.01352'
+train none --steps 3 --data "$d/c.jsonl" --packing none
+says "one document a row" '^packing none: 117 rows of 32 an epoch, 43.51 % padding$'
+same "best fit is not the stream" no wrapped bfd
+same "nor one document a row" no bfd none
+train true --steps 3 --data "$d/c.jsonl" --packing True
+same "--packing True is bfd" yes bfd true
+train strategy --steps 3 --data "$d/c.jsonl" --packing_strategy bfd
+same "--packing_strategy names it, too" yes bfd strategy
+train false --steps 3 --data "$d/c.jsonl" --packing False
+same "--packing False is none" yes none false
+train default --steps 3 --data "$d/c.jsonl" --packing wrapped
+same "wrapped is the default" yes wrapped default
+refused "another packing" 'must be one of wrapped\|bfd\|none' --data "$d/c.jsonl" --packing tight
+
+# ---- what a folder holds beside data
+mkdir "$d/heap"
+cp "$d/a.txt" "$d/heap"
+for name in README.md notes.md run.py LICENSE .hidden; do echo text >"$d/heap/$name"; done
+over='^4 files passed over \(without an ending 1, [.]md 2, [.]py 1\); name a file to have it read as text$'
+train folder --steps 1 --data "$d/heap"
+says "files that are passed over are said" "$over"
+"$nojit" tokenize --model "$d/student" --data "$d/heap" --out "$d/heap.bin" >"$scratch/said" 2>&1
+says "in tokenize, too" "$over"
+"$nojit" eval --model "$d/student" --data "$d/heap" --device cpu --seq-len 32 >"$scratch/said" 2>&1
+says "and in eval" "$over"
+train named --steps 1 --data "$d/heap/a.txt" "$d/heap/LICENSE" "$d/heap/notes.md" "$d/heap/run.py"
+says "what is named is read" '; 6019 tokens of text;'
+
+# ---- going on
+both=(--data "$d/c.jsonl" "$d/b.txt" --packing bfd --data-weights 2,1 --lr-schedule constant)
+train whole --steps 6 "${both[@]}"
+train parts --steps 3 "${both[@]}" --save-every 3
+go_on() { "$nojit" train --student "$d/student" --out "$d/parts" --seq-len 32 --batch-size 2 --device cpu --steps 6 --resume auto "$@"; }
+refuses "another packing than the checkpoint's" 2 'with packing bfd, this run has packing none' go_on "${both[@]}" --packing none
+refuses "other weights than the checkpoint's" 2 'data-weights 0.666666667 0.333333333, this run has data-weights 0.5 0.5' \
+    go_on --data "$d/c.jsonl" "$d/b.txt" --packing bfd --data-weights 1,1
+refuses "no weights" 2 'was made with data .*, this run has data ' go_on --data "$d/c.jsonl" "$d/b.txt" --packing bfd
+rm "$d/parts"/*.json "$d/parts/model.safetensors"
+if go_on "${both[@]}" >"$scratch/said" 2>&1; then ok "goes on"; else not_ok "goes on" "$(cat "$scratch/said")"; fi
+same "bit for bit" yes whole parts
+finish

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# cli_tokenize.sh: `nojit tokenize`, and training on what it writes.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch
+data=$d/data
+mkdir "$d/qwen2" "$data"
+cp tests/golden/tokenizer-qwen2.json "$d/qwen2/tokenizer.json"
+head -c 20000 /usr/share/common-licenses/GPL-3 >"$data/a.txt"
+for i in 1 2 3; do
+    echo '{"prompt": "Say the number '$i'.", "completion": " '$i' it is, and no other."}'
+done >"$data/b.jsonl"
+
+if "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/q.bin" >"$d/said" 2>&1 &&
+    grep -qE '^[0-9]+ tokens \([1-9][0-9]* without a loss\) of 2 files' "$d/said"; then
+    ok "text and JSON lines"
+else
+    not_ok "text and JSON lines" "$(head -c 300 "$d/said")"
+fi
+tokens=$(cut -d' ' -f1 "$d/said")
+if [ "$(stat -c %s "$d/q.bin")" = $((1024 + 4 * tokens + (tokens + 7) / 8)) ]; then
+    ok "header, ids and a bit for each"
+else
+    not_ok "header, ids and a bit for each" "$(stat -c %s "$d/q.bin") bytes for $tokens tokens"
+fi
+"$nojit" tokenize --model "$d/qwen2" --data "$d/q.bin" --out "$d/again.bin" >/dev/null
+if cmp -s "$d/q.bin" "$d/again.bin"; then ok "token files go through"; else not_ok "token files go through" "they differ"; fi
+OMP_NUM_THREADS=1 "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/one.bin" >/dev/null
+if cmp -s "$d/q.bin" "$d/one.bin"; then ok "one thread, the same file"; else not_ok "one thread, the same file" "they differ"; fi
+
+refuses "output exists" 1 "q.bin: exists" "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/q.bin"
+refuses "no --out" 2 '--out is needed' "$nojit" tokenize --model "$d/qwen2" --data "$data"
+sed 's/"type":"BPE"/"type":"Unigram"/' "$d/qwen2/tokenizer.json" >"$d/unigram.json"
+mkdir "$d/unigram"
+mv "$d/unigram.json" "$d/unigram/tokenizer.json"
+refuses "another model" 1 'tokenizer.json: model.type is "Unigram"' "$nojit" tokenize --model "$d/unigram" --data "$data" --out "$d/u.bin"
+echo '{"text": 1}' >>"$data/b.jsonl"
+refuses "bad line" 1 'b.jsonl:4: text must be a string' "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/u.bin"
+sed -i '$d' "$data/b.jsonl"
+if ls "$d"/u.bin* >/dev/null 2>&1; then not_ok "failures leave nothing" "$(ls "$d")"; else ok "failures leave nothing"; fi
+
+# However it ends, the file is whole or not there, and nothing else is.
+mkdir "$d/made"
+disturbed() { # VARIABLE...: a run whose calls are counted; a shell's background ignores SIGINT
+    env --default-signal=HUP,INT "LD_PRELOAD=$(realpath "$BUILD")/interrupt.so" "INTERRUPT_IN=$(realpath "$d/made")" "INTERRUPT_LOG=$d/calls" "$@" \
+        "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/made/t.bin" >/dev/null 2>&1
+}
+if disturbed && [ "$(cut -f 3 "$d/calls" | tail -n 3 | tr '\n' ' ')" = "link remove flush " ] && [ "$(tail -n 1 "$d/calls" | cut -f 4)" = "$(realpath "$d/made")" ]; then
+    ok "its name is flushed"
+else
+    not_ok "its name is flushed" "$(tail -n 3 "$d/calls")"
+fi
+cp "$d/made/t.bin" "$d/whole.bin"
+last=$(wc -l <"$d/calls")
+for signal in 1 2 15; do
+    for ((at = 2; at <= last; at++)); do
+        rm -f "$d/made/t.bin"
+        status=0
+        { disturbed INTERRUPT_AT=$at INTERRUPT_WITH=$signal || status=$?; } 2>/dev/null
+        left=$(ls "$d/made")
+        [ $status = $((128 + signal)) ] && { [ -z "$left" ] || { [ "$left" = t.bin ] && cmp -s "$d/whole.bin" "$d/made/t.bin"; }; } || break
+    done
+    if ((at > last)); then ok "signal $signal leaves nothing"; else not_ok "signal $signal leaves nothing" "status $status, call $at of $last: $left"; fi
+done
+
+# Bytes: the same losses from the text and from its token file.
+"$nojit" init --preset nojit-tiny --out "$d/model" >/dev/null
+"$nojit" tokenize --model "$d/model" --data "$data" --out "$d/bytes.bin" >/dev/null
+for source in "$data" "$d/bytes.bin"; do
+    "$nojit" eval --model "$d/model" --data "$source" --seq-len 64 --device cpu --json
+done >"$d/losses"
+if [ "$(sort -u "$d/losses" | grep -c class_loss)" = 1 ] && [ "$(grep -c class_loss "$d/losses")" = 2 ]; then
+    ok "the same loss from a token file"
+else
+    not_ok "the same loss from a token file" "$(cat "$d/losses")"
+fi
+
+# A student without the teacher's tokens has nothing to compare.
+cp -r "$d/model" "$d/teacher"
+cp "$d/qwen2/tokenizer.json" "$d/teacher/"
+refuses "a student without a tokenizer" 1 "$d/model: the student has no tokenizer.json and so reads bytes, while the teacher has a tokenizer of [0-9]+ tokens; copy" \
+    "$nojit" eval --model "$d/model" --teacher "$d/teacher" --data "$d/bytes.bin" --seq-len 64 --device cpu
+refuses "a teacher without one" 1 "$d/model: the teacher has no tokenizer.json and so reads bytes, while the student has a tokenizer of" \
+    "$nojit" eval --model "$d/teacher" --teacher "$d/model" --data "$d/bytes.bin" --seq-len 64 --device cpu
+finish

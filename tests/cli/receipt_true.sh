@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# receipt_true.sh: receipt.json holds what was applied, read back, and hashes of what was used; metrics.jsonl a row per step.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+"$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
+"$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
+head -c 20000 LICENSE >"$d/text.txt"
+head -c 20000 LICENSE | tr a b >"$d/other.txt"
+distil() { # NAME TEACHER DATA OPTION...
+    local name=$1 teacher=$2 data=$3
+    shift 3
+    "$nojit" distill --teacher "$teacher" --student "$d/student" --data "$data" --out "$d/$name" --device cpu "$@" \
+        >/dev/null 2>&1
+}
+field() { sed -nE "s/^ *\"$2\": (\"([^\"]*)\"|([^,]*)),?$/\2\3/p" "$d/$1/receipt.json" | tail -n 1; }
+is() { # NAME RUN FIELD PATTERN
+    if [[ "$(field "$2" "$3")" =~ ^($4)$ ]]; then ok "$1"; else not_ok "$1" "$3 is '$(field "$2" "$3")', expected $4"; fi
+}
+differs() { # NAME FIELD: of the runs a and b
+    if [ -n "$(field a "$2")" ] && [ "$(field a "$2")" != "$(field b "$2")" ]; then ok "$1"; else not_ok "$1" "$(field a "$2")"; fi
+}
+
+distil a "$d/teacher" "$d/text.txt" --steps 3 --batch-size 3 --seq-len 24 --grad-accum 2 --lr 5e-4 --min-lr-ratio 0.25 --weight-decay 0.125 \
+    --beta1 0.75 --beta2 0.5 --eps 0.0625 --max-grad-norm 0.375 --temperature 3 --kd-ratio 0.625 --beta 0.5 --lr-schedule linear \
+    --optimizer-state bf16
+for pair in steps:3 batch_size:3 seq_len:24 grad_accum:2 min_lr_ratio:0.25 weight_decay:0.125 beta1:0.75 beta2:0.5 \
+    eps:0.0625 max_grad_norm:0.375 temperature:3.0 kd_ratio:0.625 beta:0.5 lr_schedule:linear optimizer_state:bf16 dtype:float32 steps_done:3; do
+    is "applied: ${pair%:*}" a "${pair%:*}" "${pair#*:}"
+done
+is "applied: lr" a lr '0.0005|0.00049999[0-9]*|0.000500000[0-9]*'
+is "device and backend are named" a backend cpu
+is "the compiler of the kernels is named" a toolkit 'ptxas .*'
+if [ "$(grep -c '"step": .*"kd_loss"' "$d/a/metrics.jsonl")" = 3 ]; then ok "a row per step"; else not_ok "a row per step" "$(cat "$d/a/metrics.jsonl")"; fi
+
+distil b "$d/a" "$d/other.txt" --steps 1 --batch-size 1 --seq-len 24
+differs "the hash of the data is of its content" data_hash
+differs "the hash of the teacher is of its weights" teacher_hash
+is "the hash of the student is that of the same weights" b student_hash "$(field a student_hash)"
+cp "$nojit" "$d/nojit-other"
+printf x >>"$d/nojit-other"
+nojit=$d/nojit-other
+rm -r "$d/b"
+distil b "$d/teacher" "$d/text.txt" --steps 1 --batch-size 1 --seq-len 24
+differs "the hash of the binary is of the one that ran" binary_hash
+is "the same teacher has the same hash" b teacher_hash "$(field a teacher_hash)"
+is "the same data have the same hash" b data_hash "$(field a data_hash)"
+finish

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# teacher_dtype.sh: --teacher-dtype from the command line, on the CPU: said, measured, recorded, resumed, planned,
+# evaluated, refused.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive
+
+"$nojit" init --preset nojit-tiny-llama --dtype float32 --out "$d/teacher" >/dev/null
+"$nojit" init --preset nojit-tiny --seed 2 --dtype float32 --out "$d/student" >/dev/null
+head -c 40000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
+pair=(--teacher "$d/teacher" --student "$d/student" --seq-len 64 --batch-size 2)
+distill() { "$nojit" distill "${pair[@]}" --device cpu --data "$d/text.txt" --steps 6 --lr 1e-2 "$@" >"$scratch/out" 2>&1; }
+says() { # NAME REGEX
+    if grep -qE -- "$2" "$scratch/out"; then ok "$1"; else not_ok "$1" "$(cat "$scratch/out")"; fi
+}
+field() { sed -nE "s/.*\"$1\": \"?([^\",]+).*/\1/p" "$2" | tail -n 1; }
+
+distill --teacher-dtype fp8 --save-every 3 --out "$d/f8"
+says "the cost is said" 'fp8 teacher: KL\(float32 \|\| fp8\) 0\.[0-9]+ nats a token, [0-9.]+ % of first choices agree, on the first [0-9]+ tokens$'
+kl=$(field kl "$d/f8/receipt.json")
+if awk -v k="$kl" 'BEGIN { exit !(k > 1e-7 && k < 0.05) }'; then ok "and recorded"; else not_ok "and recorded" "$(cat "$d/f8/receipt.json")"; fi
+if [ "$(field teacher_dtype "$d/f8/receipt.json")" = fp8 ]; then ok "the receipt names the dtype"; else not_ok "the receipt names the dtype" "$(cat "$d/f8/receipt.json")"; fi
+
+distill --out "$d/plain"
+if ! grep -q "fp8" "$scratch/out" && [ "$(field kl "$d/plain/receipt.json")" = "" ]; then
+    ok "without it nothing is measured"
+else
+    not_ok "without it nothing is measured" "$(cat "$scratch/out")"
+fi
+if cmp -s "$d/f8/model.safetensors" "$d/plain/model.safetensors"; then not_ok "the teacher is another" "the students are equal"; else ok "the teacher is another"; fi
+
+# Measuring takes no tokens from the run: from checkpoint 3 the same model comes out.
+cp -r "$d/f8" "$d/again"
+rm -r "$d/again/model.safetensors" "$d/again/checkpoint-6"
+distill --teacher-dtype fp8 --out "$d/again" --resume auto
+if cmp -s "$d/f8/model.safetensors" "$d/again/model.safetensors"; then ok "resumed bit for bit"; else not_ok "resumed bit for bit" "$(cat "$scratch/out")"; fi
+rm "$d/again/model.safetensors"
+refuses "resuming with another teacher" 2 "teacher-dtype" "$nojit" distill "${pair[@]}" --device cpu \
+    --data "$d/text.txt" --steps 6 --lr 1e-2 --out "$d/again" --resume auto
+
+"$nojit" distill "${pair[@]}" --device cpu --data "$d/text.txt" --steps 6 --teacher-dtype fp8 --dry-run >"$scratch/out" 2>&1
+if ! grep -q "nats a token" "$scratch/out"; then ok "a dry run measures nothing"; else not_ok "a dry run measures nothing" "$(cat "$scratch/out")"; fi
+weights() { "$nojit" plan "${pair[@]}" --device cpu --json "$@" | sed -E 's/.*"teacher.weights": ([0-9]+).*/\1/'; }
+if [ "$(weights --teacher-dtype fp8)" -lt $(($(weights) / 2)) ]; then ok "the plan is smaller"; else not_ok "the plan is smaller" "$(weights --teacher-dtype fp8), $(weights)"; fi
+kd() { "$nojit" eval --model "$d/teacher" --teacher "$d/teacher" --device cpu --json --seq-len 64 --data "$d/text.txt" "$@" | sed -E 's/.*"kd_loss": ([^,]+),.*/\1/'; }
+if awk -v a="$(kd)" -v b="$(kd --teacher-dtype fp8)" 'BEGIN { exit !(a < 1e-7 && b > 1e-6 && b < 0.05) }'; then
+    ok "eval measures it, too"
+else
+    not_ok "eval measures it, too" "$(kd) and $(kd --teacher-dtype fp8)"
+fi
+
+refuses "no teacher" 2 "needs --teacher" "$nojit" eval --model "$d/student" --device cpu --data "$d/text.txt" --teacher-dtype fp8
+refuses "bfloat16 beside float32" 2 "in float32" "$nojit" distill "${pair[@]}" --device cpu --data "$d/text.txt" --out "$d/x" --teacher-dtype bf16
+refuses "an unknown dtype" 2 "auto.bfloat16.fp8" "$nojit" distill "${pair[@]}" --data "$d/text.txt" --out "$d/x" --teacher-dtype int8
+sed -i 's/"hidden_size": 128/"hidden_size": 136/' "$d/teacher/config.json"
+refuses "a teacher of another width" 1 "multiples of 16" "$nojit" plan "${pair[@]}" --teacher-dtype fp8
+finish

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# library_search.sh: no code runs of a cuBLASLt that others could have put there, that is another library, or that is not used, in a run
+# or in doctor, which says why. What runs is seen by a library that makes the file $ran when it is opened.
+set -eu
+. tests/lib/lib.sh
+sim=$PWD/$BUILD/sim
+[[ "$BUILD" != /* ]] || sim=$BUILD/sim
+export ran=$scratch/ran NOJIT_SIM_DEVICE=h100
+unset NOJIT_CUBLASLT CUDA_HOME CUDA_PATH CONDA_PREFIX VIRTUAL_ENV LD_LIBRARY_PATH
+cat >"$scratch/other.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((constructor)) static void opened(void)
+{
+    fclose(fopen(getenv("ran"), "w"));
+}
+END
+lib=libcublasLt.so.13
+"${CC:-cc}" -shared -fPIC -Wl,-soname,$lib -o "$scratch/$lib" "$scratch/other.c"
+"${CC:-cc}" -shared -fPIC -Wl,-soname,libother.so.1 -o "$scratch/libother.so.1" "$scratch/other.c"
+umask 022
+mkdir -p "$scratch"/{prefix/{bin,lib},flat/unpacked,flat/lib,named,open,beside/lib}
+cp "$BUILD/nojit" "$scratch/prefix/bin/nojit"
+ln "$scratch/prefix/bin/nojit" "$scratch/flat/unpacked/nojit"
+ln "$scratch/prefix/bin/nojit" "$scratch/beside/nojit"
+cp "$scratch/$lib" "$scratch/prefix/lib/"
+cp "$scratch/$lib" "$scratch/flat/lib/"
+cp "$scratch/$lib" "$scratch/named/"
+
+# opens yes|no NAME REGEX COMMAND...: whether a planted library is opened, and what the command says.
+opens() {
+    local want=$1 name=$2 pattern=$3 got=no
+    shift 3
+    rm -f "$ran"
+    env "$@" >"$scratch/out" 2>&1 || true
+    [ ! -e "$ran" ] || got=yes
+    if [ $got = "$want" ] && grep -qE -- "$pattern" "$scratch/out"; then
+        ok "$name"
+    else
+        not_ok "$name" "opened: $got, expected $want; no '$pattern' in: $(grep -i cublas "$scratch/out" | head -c 600)"
+    fi
+}
+driver=LD_LIBRARY_PATH=$sim
+doctor=("$scratch/prefix/bin/nojit" doctor)
+named=("NOJIT_CUBLASLT=$scratch/named" "$driver" "${doctor[@]}")
+
+# ---- where it is looked for ----
+opens yes "lib beside bin" "prefix/bin/../lib/$lib.*has no function" "$driver" "${doctor[@]}"
+opens no "without a driver" "prefix/bin/../lib/$lib: version 13.*not opened, without a driver" "${doctor[@]}"
+opens no "lib beside a folder of another name" 'verdict|no machine code' "$driver" "$scratch/flat/unpacked/nojit" doctor
+if grep -q "flat/" "$scratch/out"; then not_ok "it is not looked at" "$(grep flat/ "$scratch/out")"; else ok "it is not looked at"; fi
+cp "$sim/$lib" "$scratch/beside/"
+cp "$scratch/$lib" "$scratch/beside/lib/"
+opens no "what comes after the one that is used" "beside/lib/$lib: version 13.*not opened, since one is used" "$driver" "$scratch/beside/nojit" doctor
+opens yes "one that is named" "named/$lib.*has no function" "${named[@]}"
+cp "$scratch/libother.so.1" "$scratch/named/$lib"
+opens no "another library under its name" "named/$lib: calls itself 'libother.so.1'" "${named[@]}"
+echo text >"$scratch/named/$lib"
+opens no "no library" "named/$lib: no library" "${named[@]}"
+cp "$scratch/$lib" "$scratch/named/$lib"
+
+mkdir -p "$scratch"/cuda-13/{targets/host/lib,alternatives} # as CUDA is installed
+cp "$scratch/$lib" "$scratch/cuda-13/targets/host/lib/$lib.1.0"
+ln -s $lib.1.0 "$scratch/cuda-13/targets/host/lib/$lib"
+ln -s targets/host/lib "$scratch/cuda-13/lib64"
+ln -s "$scratch/cuda-13" "$scratch/cuda-13/alternatives/cuda"
+ln -s "$scratch/cuda-13/alternatives/cuda" "$scratch/cuda"
+opens yes "links upon links" "cuda/lib64/$lib.*has no function" "NOJIT_CUBLASLT=$scratch/cuda/lib64" "$driver" "${doctor[@]}"
+opens no "their version, by the name of the file" "cuda/lib64/$lib: version 13.1.0[,;].* not opened, without a driver" \
+    "NOJIT_CUBLASLT=$scratch/cuda/lib64" "${doctor[@]}"
+ln -s round "$scratch/round"
+opens no "a link to itself" "round: too many links" "NOJIT_CUBLASLT=$scratch/round" "$driver" "${doctor[@]}"
+
+# ---- what others can write ----
+writable() { # NAME MODE PATH: doctor and a run refuse it
+    local before
+    before=$(stat -c %a "$3")
+    chmod "$2" "$3"
+    opens no "$1" "others can write to $3" "${named[@]}"
+    opens no "$1: a run" "others can write to $3" "NOJIT_CUBLASLT=$scratch/named" "$driver" "${doctor[@]}" --device cuda
+    chmod "$before" "$3"
+}
+writable "a file for all" 666 "$scratch/named/$lib"
+writable "a folder for all" 777 "$scratch/named"
+writable "a folder for all, of which each removes his own" 1777 "$scratch/named"
+chmod 777 "$scratch/open"
+mkdir "$scratch/open/inner"
+cp "$scratch/$lib" "$scratch/open/inner/"
+ln -s "$scratch/named/$lib" "$scratch/open/link.so"
+ln -s ../open/inner "$scratch/named/way"
+opens no "a folder on the way" "others can write to $scratch/open\$|others can write to $scratch/open[;) ]" \
+    "NOJIT_CUBLASLT=$scratch/open/inner" "$driver" "${doctor[@]}"
+opens no "a link in such a folder" "others can write to $scratch/open" "NOJIT_CUBLASLT=$scratch/open/link.so" "$driver" "${doctor[@]}"
+opens no "a link into such a folder" "others can write to .*/named/../open" "NOJIT_CUBLASLT=$scratch/named/way/$lib" "$driver" "${doctor[@]}"
+chmod 1777 "$scratch/open"
+opens yes "a folder of one's own in such a one as /tmp" "has no function" "NOJIT_CUBLASLT=$scratch/open/inner" "$driver" "${doctor[@]}"
+chmod 777 "$scratch/open"
+cp "$sim/libcuda.so.1" "$scratch/open/"
+opens no "the loader's folders" "driver: not asked for while LD_LIBRARY_PATH names $scratch/open: others can write" \
+    "LD_LIBRARY_PATH=$sim:$scratch/open" "${doctor[@]}"
+
+# ---- whose it is ----
+if [ "$(id -u)" = 0 ]; then
+    chgrp 12345 "$scratch/named"
+    writable "a folder for a group" 775 "$scratch/named"
+    chown 12345 "$scratch/named"
+    chmod 775 "$scratch/named"
+    opens yes "a folder for the group of its owner alone, who is named" "has no function" "${named[@]}"
+    chown -R 12345 "$scratch/prefix/lib"
+    opens no "of another user" "prefix/bin/../lib belongs to user 12345" "$driver" "${doctor[@]}"
+fi
+finish

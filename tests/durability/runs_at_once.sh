@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# runs_at_once.sh: two and three runs with one --out: one of them writes, the others are told which one that is and leave nothing behind.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
+. tests/lib/runs.sh
+
+"$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
+head -c 600 LICENSE >"$d/text.txt"
+run=("$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 1 --device cpu)
+busy="--out $d/[a-z0-9]*: process [0-9]+ on [^ ]+ trains there, says its lock; wait until that has ended, or name another folder\$"
+has_rows() { [ -s "$1/metrics.jsonl" ] || { sleep 0.01 && false; }; }
+state() { (cd "$1" && find . -type f ! -name metrics.jsonl -exec cksum {} + | sort); }
+
+# ---- a second run while one is under way, of every kind
+"${run[@]}" --steps 100000 --save-every 100000 --out "$d/one" >"$scratch/log" 2>&1 &
+pid=$!
+until_true $pid has_rows "$d/one" || true
+before=$(state "$d/one")
+refuses "a new run" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one"
+refuses "a run that would go on" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one" --resume auto
+refuses "a dry run" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one" --dry-run
+refuses "names process and host" 1 "process $pid on $(hostname) trains" "${run[@]}" --steps 2 --out "$d/one"
+if unshare -rpf true 2>/dev/null; then # a process of that number is unknown there
+    refuses "from another container" 1 "process $pid on .* trains" unshare -rpf "${run[@]}" --steps 2 --out "$d/one" --resume auto
+fi
+if [ "$(state "$d/one")" = "$before" ] && kill -0 $pid; then ok "the folder is as it was"; else not_ok "the folder is as it was" "$(ls "$d/one")"; fi
+
+# ---- killed: the file stays and locks nothing
+kill -KILL $pid
+wait $pid 2>/dev/null || true
+if [ -f "$d/one/lock" ]; then ok "a killed run leaves its lock"; else not_ok "a killed run leaves its lock" "$(ls "$d/one")"; fi
+if "${run[@]}" --steps 2 --out "$d/one" --resume auto >"$scratch/log" 2>&1 && [ ! -e "$d/one/lock" ]; then
+    ok "which the next run takes and removes"
+else
+    not_ok "which the next run takes and removes" "$(tail -n 1 "$scratch/log")"
+fi
+mkdir "$d/early"
+echo "nojit run: process 1 on elsewhere" >"$d/early/lock"
+if "${run[@]}" --steps 2 --out "$d/early" >"$scratch/log" 2>&1 && [ ! -e "$d/early/lock" ]; then
+    ok "a new run, too, where nothing else was left"
+else
+    not_ok "a new run, too, where nothing else was left" "$(tail -n 1 "$scratch/log")"
+fi
+
+# ---- what is half-written by a run of another container stays while that run has the lock
+if unshare -rpf true 2>/dev/null; then
+    unshare -rpf --kill-child "${run[@]}" --steps 100000 --out "$d/theirs" >"$scratch/log" 2>&1 &
+    pid=$!
+    until_true $pid has_rows "$d/theirs" || true
+    mkdir "$d/theirs/checkpoint-7.tmp-4194000"
+    refuses "while a container trains" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/theirs" --resume auto
+    if [ -d "$d/theirs/checkpoint-7.tmp-4194000" ]; then ok "what it writes stays"; else not_ok "what it writes stays" "$(ls "$d/theirs")"; fi
+    kill -KILL $pid # unshare itself does not heed SIGTERM
+    wait $pid 2>/dev/null || true
+fi
+
+# ---- three at the same moment
+for round in 1 2 3; do
+    pids=() good=0 bad=""
+    for seed in 1 2 3; do
+        "${run[@]}" --steps 60 --save-every 20 --out "$d/o$round" --seed $seed >"$scratch/log$seed" 2>&1 &
+        pids+=($!)
+    done
+    for seed in 1 2 3; do
+        status=0
+        wait "${pids[seed - 1]}" || status=$?
+        if [ $status = 0 ]; then
+            good=$((good + 1)) winner=$seed
+        else # one that comes too late finds the model, or what was there before it
+            grep -qE -- "$busy|another process trains there|holds a model already|holds (metrics.jsonl|checkpoints)" "$scratch/log$seed" || bad+="$(tail -n 1 "$scratch/log$seed"); "
+        fi
+    done
+    seed=$(sed -nE 's/.*"seed": "([0-9]+)".*/\1/p' "$d/o$round/receipt.json")
+    if [ $good = 1 ] && [ -z "$bad" ] && [ "$seed" = "$winner" ] && [ "$(wc -l <"$d/o$round/metrics.jsonl")" = 60 ] && [ ! -e "$d/o$round/lock" ]; then
+        ok "one of three runs at once, round $round"
+    else
+        not_ok "one of three runs at once, round $round" "$good ended well, $(wc -l <"$d/o$round/metrics.jsonl") rows, seed $seed of $winner; $bad"
+    fi
+done
+
+# ---- a run that is refused leaves nothing
+refuses "refused for another reason" 2 "no such folder" "${run[@]}" --steps 2 --out "$d/new/er" --resume "$d/nowhere"
+if [ ! -e "$d/new" ]; then ok "no folder and no lock"; else not_ok "no folder and no lock" "$(find "$d/new")"; fi
+finish

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# signals_kept.sh: a terminal that closes, a reader that goes away and data that become shorter cost a run nothing; other commands end with
+# their reader.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive
+
+"$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
+head -c 4000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
+run=("$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 16 --batch-size 1 --device cpu)
+. tests/lib/runs.sh
+row_of_step() { grep -qs "^{\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
+ends_with() { # NAME STATUS PID
+    local status=0
+    wait "$3" || status=$?
+    if [ "$status" = "$2" ]; then ok "$1"; else not_ok "$1" "exit status $status, expected $2: $(tail -n 2 "$scratch/said")"; fi
+}
+saved() { # NAME FOLDER OPTIONS...: it holds a checkpoint from which the run goes on
+    local at name=$1 out=$2
+    shift 2
+    at=$(newest "$out")
+    if [ -n "$at" ] && whole_checkpoints "$out" &&
+        "${run[@]}" "$@" --out "$out" --resume auto --steps $((${at##*-} + 1)) >"$scratch/resumed" 2>&1; then
+        ok "$name"
+    else
+        not_ok "$name" "$(ls "$out"; tail -n 1 "$scratch/resumed")"
+    fi
+}
+
+# ---- SIGHUP: from the kernel and from the shell of the terminal, so more than once
+"${run[@]}" --steps 1000000 --out "$d/hung-up" >"$scratch/said" 2>&1 &
+pid=$!
+until_true $pid row_of_step "$d/hung-up" 3 || true
+for _ in $(seq 40); do kill -HUP $pid 2>/dev/null && sleep 0.001 || break; done
+ends_with "a run whose terminal closes ends with 130" 130 $pid
+saved "and has saved" "$d/hung-up"
+
+(trap '' HUP && exec "${run[@]}" --steps 1000000 --out "$d/nohup") >"$scratch/said" 2>&1 &
+pid=$!
+until_true $pid row_of_step "$d/nohup" 3 && kill -HUP $pid || true
+at=$(grep -c '"loss"' "$d/nohup/metrics.jsonl")
+if until_true $pid row_of_step "$d/nohup" $((at + 10)); then ok "nohup keeps a run"; else not_ok "nohup keeps a run" "$(tail -n 1 "$scratch/said")"; fi
+kill -TERM $pid || true
+ends_with "and SIGTERM ends it" 130 $pid
+
+# ---- SIGPIPE
+gone() { # COMMAND...: its output has no reader any more
+    local status=0
+    exec 3> >(exec true)
+    wait $!
+    "$@" >&3 2>"$scratch/said" || status=$?
+    exec 3>&-
+    echo $status
+}
+status=$(gone "${run[@]}" --steps 40 --out "$d/piped")
+if [ "$status" = 1 ] && [ "$(tail -n 1 "$d/piped/metrics.jsonl" | cut -c 1-11)" = '{"step": 40' ] && [ -f "$d/piped/model.safetensors" ] &&
+    grep -q '^nojit train: standard output lacks lines: Broken pipe; the run itself is whole$' "$scratch/said"; then
+    ok "a run whose reader goes away runs to its end and says so"
+else
+    not_ok "a run whose reader goes away runs to its end and says so" "status $status: $(cat "$scratch/said")"
+fi
+ends_quietly() { # NAME COMMAND...
+    local name=$1 status
+    shift
+    status=$(gone "$@")
+    if [ "$status" = 141 ] && [ ! -s "$scratch/said" ]; then ok "$name"; else not_ok "$name" "status $status: $(cat "$scratch/said")"; fi
+}
+ends_quietly "help ends with its reader" "$nojit" help train
+ends_quietly "generate ends with its reader" "$nojit" generate --model "$d/student" --prompt a --max-tokens 20 --device cpu
+ends_quietly "a dry run ends with its reader" "${run[@]}" --dry-run
+
+# ---- data that become shorter under a run
+"$nojit" tokenize --model "$d/student" --data "$d/text.txt" --out "$d/whole.bin" >/dev/null
+cut() { # NAME FILE OPTIONS...: FILE loses its last tokens after step 3
+    local name=$1 file=$2 out=$d/cut-${2##*/}
+    shift 2
+    cp "$d/whole.bin" "$file"
+    "${run[@]}" --steps 1000000 --out "$out" "$@" >"$scratch/said" 2>&1 &
+    pid=$!
+    until_true $pid row_of_step "$out" 3 && truncate -s -9000 "$file" || true
+    ends_with "$name ends a run with 1" 1 $pid
+    at=$(newest "$out")
+    if grep -qE "^nojit train: $file: byte [0-9]+ of [0-9]+ can no longer be read: .*; ${at##*/} is saved: mend the data and go on with --resume auto\$" \
+        "$scratch/said"; then ok "and says what is saved"; else not_ok "and says what is saved" "$(tail -n 1 "$scratch/said")"; fi
+    cp "$d/whole.bin" "$file"
+    saved "and is" "$out" "$@"
+}
+run=("$nojit" train --student "$d/student" --seq-len 16 --batch-size 1 --grad-accum 2 --device cpu)
+cut "a token file that is cut" "$d/tokens.bin" --data "$d/tokens.bin"
+cut "held-out tokens that are cut" "$d/held.bin" --data "$d/text.txt" --eval-data "$d/held.bin" --eval-every 1
+finish

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by every script test: counts, and prints the command that repeats a failure. $verdicts is a file that gets the verdicts, too.
+export LC_ALL=C # numbers with a point, names in the order of their bytes
+: "${BUILD:=build}" "${verdicts:=/dev/null}"
+passed=0
+failed=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+ok() {
+    passed=$((passed + 1))
+    echo "ok $1" | tee -a "$verdicts"
+}
+
+not_ok() {
+    failed=$((failed + 1))
+    echo "FAIL $1: $2" | tee -a "$verdicts"
+    echo "RERUN ${DEVICE:+DEVICE=$DEVICE }${SEED:+SEED=$SEED }BUILD=$BUILD bash $0"
+}
+
+# refuses NAME STATUS REGEX COMMAND...: the command exits with STATUS (a pattern) and says one sentence that matches REGEX.
+refuses() {
+    local name=$1 want=$2 pattern=$3 got=0
+    shift 3
+    "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
+    if ! [[ "$got" == $want ]]; then
+        not_ok "$name" "exit status $got, expected $want: $(head -c 300 "$scratch/err")"
+    elif ! grep -qE -- "$pattern" "$scratch/err"; then
+        not_ok "$name" "no '$pattern' in: $(head -c 300 "$scratch/err")"
+    else
+        ok "$name"
+    fi
+}
+
+# needs KEY|ARCH...: in a build without one of them (ONLY, ARCHS) the script says so and ends.
+needs() {
+    local what lacks=""
+    for what; do
+        grep -q "^$what	" "$BUILD/gen/keys.txt" "$BUILD/gen/archs.txt" || lacks="$lacks $what"
+    done
+    [ -z "$lacks" ] && return
+    ok "not tried, since this build lacks$lacks"
+    finish
+    exit
+}
+
+# apart: goes into $tree, a copy of the tree, from where `make` of the CUDA of this build works, called from within a make or not.
+apart() {
+    unset MAKEFLAGS MAKELEVEL MFLAGS
+    CUDA_HOME=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
+    ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk")
+    export CUDA_HOME ONIG_SRC
+    tree=$scratch/tree
+    mkdir "$tree"
+    cp -r Makefile LICENSE contracts gen kernels runtime scripts tests tools trainer bench "$tree"
+    cd "$tree"
+}
+
+finish() {
+    echo "$(basename "$0" .sh): $passed passed, $failed failed"
+    [ "$failed" = 0 ]
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_changed.c: files that somebody changes while they are in use: a sentence, never the end of the
+ * process without one.
+ */
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "data/data.h"
+#include "data/data_file.h"
+#include "io/safetensors.h"
+#include "unit.h"
+
+enum { VOCABULARY = 1000, ROW = 512, TOKENS = 8 * ROW + 1 };
+
+static int begin(void **state)
+{
+    return scratch_begin(state);
+}
+
+static void write_ids(const char *path, int count)
+{
+    static uint16_t ids[TOKENS];
+    for (int i = 0; i < count; i++)
+        ids[i] = (uint16_t)(1 + i % (VOCABULARY - 1));
+    write_bytes(path, ids, (size_t)count * sizeof *ids);
+}
+
+static struct data *open_ids(const char *path, int seq_len)
+{
+    struct data *d = NULL;
+    const struct data_options o = {.paths = &path,
+                                   .path_count = 1,
+                                   .seq_len = seq_len,
+                                   .batch_size = 1,
+                                   .vocab_size = VOCABULARY};
+    check_ok(data_open(&o, NULL, &d), path);
+    return d;
+}
+
+/* Cut within a page, too, of which a mapped file would go on to show zeros. */
+static void shorter_token_files_are_told(void **state)
+{
+    static const int left[] = {0, 1, 2 * TOKENS - 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        write_ids(at("t.u16"), TOKENS);
+        struct data *d = open_ids(at("t.u16"), ROW);
+        struct batch b;
+        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(truncate(at("t.u16"), left[i]), 0);
+        int rc = 0;
+        for (int row = 1; row < 8 && rc == 0; row++)
+            rc = data_next(d, &b);
+        check_refused(rc, NJ_E_IO, "can no longer be read: somebody has made the file shorter",
+                      "t.u16");
+        write_ids(at("t.u16"), TOKENS);
+        data_seek(d, &(struct data_state){0});
+        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(b.ids[ROW - 1], ROW);
+        data_close(d);
+    }
+}
+
+/* What is read is the file that was checked. */
+static void a_replaced_token_file_stays(void **state)
+{
+    struct batch b;
+    (void)state;
+    write_ids(at("r.u16"), TOKENS);
+    struct data *d = open_ids(at("r.u16"), ROW);
+    const uint64_t hash = data_hash(d);
+    write_text(at("other"), "xxxx");
+    assert_int_equal(rename(at("other"), at("r.u16")), 0);
+    for (int row = 0; row < 8; row++)
+        assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(b.ids[0], 1 + (7 * ROW) % (VOCABULARY - 1));
+    assert_true(data_hash(d) == hash);
+    data_close(d);
+}
+
+static void many_token_files_stay_open(void **state)
+{
+    enum { FILES = 60 };
+    struct rlimit before, limit;
+    struct batch b;
+    (void)state;
+    make_folder("many");
+    for (int i = 0; i < FILES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "many/%02d.u16", i);
+        write_ids(at(name), ROW);
+    }
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = FILES / 2;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    struct data *d = open_ids(at("many"), ROW);
+    assert_int_equal(data_windows(d), FILES - 1);
+    for (int row = 0; row < FILES - 1; row++)
+        assert_int_equal(data_next(d, &b), 0);
+    data_close(d);
+    limit.rlim_max = limit.rlim_cur = FILES / 2;
+    pid_t child = fork();
+    if (child == 0) { /* for it the limit is final */
+        const char *path = at("many");
+        const struct data_options o = {&path, 1, .seq_len = ROW, .batch_size = 1,
+                                       .vocab_size = 1000};
+        setrlimit(RLIMIT_NOFILE, &limit);
+        const int rc = data_open(&o, NULL, &d);
+        _exit(rc == NJ_E_IO && strstr(fail_text(), "raise `ulimit -n`") ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+static void text_is_read_in_parts(void **state)
+{
+    struct data_file f;
+    (void)state;
+    write_text(at("parts.txt"), "0123456789");
+    check_ok(data_file_open(&f, at("parts.txt")), "open");
+    check_ok(data_file_fill(&f, 4), "first");
+    assert_int_equal(f.have, 4);
+    data_file_skip(&f, 3);
+    check_ok(data_file_fill(&f, 5), "second");
+    assert_int_equal(f.have, 5);
+    assert_memory_equal(f.text, "34567", 5);
+    check_ok(data_file_fill(&f, 100), "all");
+    assert_int_equal(f.have, 7);
+    assert_memory_equal(f.text, "3456789", 7);
+    check_ok(data_file_fill(&f, 100), "no more");
+    data_file_close(&f);
+
+    check_ok(data_file_open(&f, at("parts.txt")), "again");
+    check_ok(data_file_fill(&f, 4), "a part");
+    assert_int_equal(truncate(at("parts.txt"), 6), 0);
+    check_refused(data_file_fill(&f, 10), NJ_E_IO, "byte 6 of 10 can no longer be read", "cut");
+    data_file_close(&f);
+}
+
+/* ---- weights, which are mapped while they are loaded ---- */
+
+static void write_weights(const char *path)
+{
+    static const struct st_declared t = {"w", ST_F32, 1, {1 << 16}};
+    static float data[1 << 16];
+    struct st_writer *w;
+    check_ok(st_write_begin(path, &t, 1, &w), "begin");
+    check_ok(st_write_data(w, data, sizeof data), "data");
+    check_ok(st_write_end(w), "end");
+}
+
+static void shorter_weights_are_told(void **state)
+{
+    struct st_weights w, other;
+    size_t bytes;
+    int status;
+    (void)state;
+    write_weights(at("w.safetensors"));
+    write_weights(at("other.safetensors"));
+    const pid_t child = fork();
+    if (child == 0) {
+        const int said = open(at("said"), O_WRONLY | O_CREAT, 0666);
+        if (said < 0 || dup2(said, STDERR_FILENO) < 0 || st_open_file(at("w.safetensors"), &w) ||
+            st_open_file(at("other.safetensors"), &other) ||
+            truncate(at("w.safetensors"), 8192) != 0)
+            _exit(2);
+        st_hash(&other);
+        st_hash(&w);
+        _exit(3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    char *said = read_bytes(at("said"), &bytes);
+    assert_non_null(strstr(said, "w.safetensors: can no longer be read: somebody has made"));
+    assert_null(strstr(said, "other.safetensors"));
+    free(said);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shorter_token_files_are_told),
+        cmocka_unit_test(a_replaced_token_file_stays),
+        cmocka_unit_test(many_token_files_stay_open),
+        cmocka_unit_test(text_is_read_in_parts),
+        cmocka_unit_test(shorter_weights_are_told),
+    };
+    return cmocka_run_group_tests_name("changed", tests, begin, scratch_end);
+}

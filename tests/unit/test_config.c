@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_config.c: configurations as transformers 4 and 5 write them, refusals, what is derived.
+ */
+#include "model/config.h"
+#include "model/tensor_names.h"
+#include "unit.h"
+
+#include <math.h>
+
+/* The fields that a reader must get right, without braces, so that cases can add to them. */
+#define SIZES                                                                                      \
+    "\"hidden_size\":128,\"intermediate_size\":256,\"num_hidden_layers\":2,"                       \
+    "\"num_attention_heads\":2,\"vocab_size\":264"
+#define QWEN2 "\"model_type\":\"qwen2\"," SIZES ",\"num_key_value_heads\":1"
+#define QWEN3 "\"model_type\":\"qwen3\"," SIZES ",\"num_key_value_heads\":1"
+#define MISTRAL "\"model_type\":\"mistral\"," SIZES ",\"num_key_value_heads\":1"
+#define LLAMA "\"model_type\":\"llama\"," SIZES
+#define LLAMA3                                                                                     \
+    "\"factor\":8.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"                             \
+    "\"original_max_position_embeddings\":8192"
+
+static int read_json(const char *json, struct model_config *c)
+{
+    write_text(at("config.json"), json);
+    return config_read(scratch, c);
+}
+
+static void families_imply_their_switches(void **state)
+{
+    (void)state;
+    struct model_config c;
+    check_ok(read_json("{" QWEN2 "}", &c), "qwen2");
+    assert_true(c.qkv_bias && !c.qk_norm && !c.tied);
+    assert_int_equal(c.head_dim, 64);
+    assert_int_equal(c.max_positions, 32768);
+    assert_int_equal(c.bos_id, -1);
+    assert_int_equal(c.eos_id, -1);
+    assert_true(c.rms_eps == 1e-6f && c.rope_theta == 1e4);
+    check_ok(read_json("{" QWEN3 "}", &c), "qwen3");
+    assert_true(!c.qkv_bias && c.qk_norm);
+    assert_int_equal(c.head_dim, 128);
+    check_ok(read_json("{" LLAMA "}", &c), "llama");
+    assert_true(!c.qkv_bias && !c.qk_norm);
+    assert_int_equal(c.kv_heads, 2);
+    assert_int_equal(c.max_positions, 2048);
+}
+
+/* A window that every key lies in is none; a file that is written says so. */
+static void windows_beyond_the_positions_are_none(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        "{" MISTRAL ",\"sliding_window\":null}",
+        "{" MISTRAL ",\"sliding_window\":4096,\"max_position_embeddings\":4096}",
+        "{" MISTRAL ",\"max_position_embeddings\":2048}",
+    };
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct model_config c, back;
+        check_ok(read_json(models[i], &c), models[i]);
+        assert_true(!c.qkv_bias && !c.qk_norm);
+        c.max_positions = 100000;
+        check_ok(config_write(scratch, &c, "bfloat16"), "write");
+        check_ok(config_read(scratch, &back), "read back");
+        assert_memory_equal(&c, &back, sizeof c);
+    }
+}
+
+/* Files as SmolLM2-135M and Mistral-7B-v0.3 have them. */
+static void published_files_are_read(void **state)
+{
+    (void)state;
+    struct model_config c;
+    check_ok(read_json("{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,"
+                       "\"attention_dropout\":0.0,\"bos_token_id\":0,\"eos_token_id\":0,"
+                       "\"hidden_act\":\"silu\",\"hidden_size\":576,\"initializer_range\":0.041,"
+                       "\"intermediate_size\":1536,\"is_llama_config\":true,"
+                       "\"max_position_embeddings\":8192,\"model_type\":\"llama\","
+                       "\"num_attention_heads\":9,\"num_hidden_layers\":30,"
+                       "\"num_key_value_heads\":3,\"pretraining_tp\":1,\"rms_norm_eps\":1e-05,"
+                       "\"rope_interleaved\":false,\"rope_scaling\":null,\"rope_theta\":100000,"
+                       "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\","
+                       "\"use_cache\":true,\"vocab_size\":49152}",
+                       &c),
+             "SmolLM2-135M");
+    assert_int_equal(c.head_dim, 64);
+    assert_true(c.tied && c.rope_theta == 1e5 && c.rms_eps == 1e-5f);
+    assert_int_equal(config_parameters(&c), 134515008);
+    check_ok(read_json("{\"architectures\":[\"MistralForCausalLM\"],\"attention_dropout\":0.0,"
+                       "\"bos_token_id\":1,\"eos_token_id\":2,\"hidden_act\":\"silu\","
+                       "\"hidden_size\":4096,\"initializer_range\":0.02,"
+                       "\"intermediate_size\":14336,\"max_position_embeddings\":32768,"
+                       "\"model_type\":\"mistral\",\"num_attention_heads\":32,"
+                       "\"num_hidden_layers\":32,\"num_key_value_heads\":8,"
+                       "\"rms_norm_eps\":1e-05,\"rope_theta\":1000000.0,"
+                       "\"sliding_window\":null,\"tie_word_embeddings\":false,"
+                       "\"torch_dtype\":\"bfloat16\",\"use_cache\":true,\"vocab_size\":32768}",
+                       &c),
+             "Mistral-7B-v0.3");
+    assert_int_equal(c.head_dim, 128);
+    assert_true(!c.tied && c.rope_theta == 1e6 && c.kv_heads == 8);
+    assert_int_equal(config_parameters(&c), 7248023552);
+}
+
+static void fields_are_read(void **state)
+{
+    (void)state;
+    struct model_config c;
+    check_ok(
+        read_json("{" QWEN2 ",\"rms_norm_eps\":1e-5,\"rope_theta\":1000000.0,\"head_dim\":128,"
+                  "\"tie_word_embeddings\":true,\"bos_token_id\":3,\"eos_token_id\":[5,6],"
+                  "\"max_position_embeddings\":77,\"hidden_act\":\"silu\",\"rope_scaling\":null,"
+                  "\"use_sliding_window\":false,\"sliding_window\":4096,"
+                  "\"layer_types\":[\"full_attention\",\"full_attention\"],"
+                  "\"quantization_config\":null}",
+                  &c),
+        "all");
+    assert_true(c.rms_eps == 1e-5f && c.rope_theta == 1e6 && c.tied);
+    assert_int_equal(c.head_dim, 128);
+    assert_int_equal(c.bos_id, 3);
+    assert_int_equal(c.eos_id, 5);
+    assert_int_equal(c.max_positions, 77);
+    assert_true(c.rope_scaling.factor == 0);
+}
+
+/* transformers 4 and 5 say the same in two ways. */
+static void both_spellings_of_rope_are_read(void **state)
+{
+    (void)state;
+    static const char *const spellings[] = {
+        "{" LLAMA ",\"rope_theta\":5e5,\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 "}}",
+        "{" LLAMA ",\"rope_theta\":500000,\"rope_scaling\":{\"type\":\"llama3\"," LLAMA3 "}}",
+        "{" LLAMA ",\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":5e5," LLAMA3 "}}",
+    };
+    for (int i = 0; i < 3; i++) {
+        struct model_config c;
+        check_ok(read_json(spellings[i], &c), spellings[i]);
+        assert_true(c.rope_theta == 5e5);
+        assert_true(c.rope_scaling.factor == 8 && c.rope_scaling.low_freq_factor == 1);
+        assert_true(c.rope_scaling.high_freq_factor == 4);
+        assert_int_equal(c.rope_scaling.original_positions, 8192);
+    }
+    struct model_config c;
+    check_ok(read_json("{" QWEN2 ",\"rope_parameters\":{\"rope_type\":\"default\","
+                       "\"rope_theta\":1e6}}",
+                       &c),
+             "default");
+    assert_true(c.rope_theta == 1e6 && c.rope_scaling.factor == 0);
+}
+
+static const struct {
+    const char *json;
+    int code;
+    const char *part;
+} refused[] = {
+    {"{" QWEN2 ",}", NJ_E_FORMAT, "config.json:1: "},
+    {"[1]", NJ_E_FORMAT, "not a JSON object"},
+    {"{" QWEN2 "," QWEN2 "}", NJ_E_FORMAT, "duplicate"},
+    {"{" SIZES "}", NJ_E_FORMAT, "model_type is missing"},
+    {"{\"model_type\":\"gpt2\"," SIZES "}", NJ_E_UNSUPPORTED,
+     "model_type is \"gpt2\"; llama, mistral, qwen2 and qwen3 are supported"},
+    {"{\"model_type\":\"qwen2_moe\"," SIZES "}", NJ_E_UNSUPPORTED,
+     "model_type is \"qwen2_moe\"; llama"},
+    {"{\"model_type\":\"mixtral\"," SIZES ",\"num_local_experts\":8}", NJ_E_UNSUPPORTED,
+     "model_type is \"mixtral\"; llama"},
+    {"{\"model_type\":\"llava\",\"text_config\":{" LLAMA "}}", NJ_E_UNSUPPORTED,
+     "text_config is {\"model_type\":\"llama\",\"hidden_size\":128,"},
+    {"{\"model_type\":\"llava\",\"text_config\":{" LLAMA "}}", NJ_E_UNSUPPORTED,
+     "...; models of more than text"},
+    {"{" QWEN2 ",\"vision_config\":{\"depth\":32}}", NJ_E_UNSUPPORTED,
+     "vision_config is {\"depth\":32}; models of more than text"},
+    {"{" QWEN3 ",\"num_experts\":128}", NJ_E_UNSUPPORTED,
+     "num_experts is 128; mixtures of experts"},
+    {"{" LLAMA ",\"num_local_experts\":8}", NJ_E_UNSUPPORTED, "num_local_experts is 8; mixtures"},
+    {"{" LLAMA ",\"n_routed_experts\":64}", NJ_E_UNSUPPORTED, "n_routed_experts is 64; mixtures"},
+    {"{" MISTRAL ",\"attention_bias\":true}", NJ_E_UNSUPPORTED,
+     "attention_bias is true; biases of this family"},
+    {"{" MISTRAL ",\"sliding_window\":4096,\"max_position_embeddings\":32768}", NJ_E_UNSUPPORTED,
+     "sliding_window is 4096; sliding windows are not supported; for sequences that stay within "
+     "it, set max_position_embeddings to 4096"},
+    {"{" MISTRAL "}", NJ_E_UNSUPPORTED, "sliding_window is missing, which means 4096"},
+    {"{" MISTRAL ",\"sliding_window\":\"x\"}", NJ_E_FORMAT, "sliding_window is \"x\""},
+    {"{\"model_type\":\"llama\"}", NJ_E_FORMAT, "hidden_size is missing"},
+    {"{\"model_type\":\"llama\",\"hidden_size\":\"x\"}", NJ_E_FORMAT, "hidden_size is \"x\""},
+    {"{\"model_type\":\"llama\",\"hidden_size\":0}", NJ_E_FORMAT, "hidden_size is 0"},
+    {"{\"model_type\":\"llama\",\"hidden_size\":12.5}", NJ_E_FORMAT, "hidden_size is 12.5"},
+    {"{\"model_type\":\"llama\",\"hidden_size\":99999999999}", NJ_E_FORMAT, "is 99999999999"},
+    {"{" LLAMA ",\"max_position_embeddings\":2000000000}", NJ_E_FORMAT, "2000000000"},
+    {"{" LLAMA ",\"head_dim\":80}", NJ_E_UNSUPPORTED,
+     "head_dim (or hidden_size / num_attention_heads) is 80; 64 and 128"},
+    {"{" LLAMA ",\"num_key_value_heads\":3}", NJ_E_FORMAT, "no multiple of num_key_value_heads 3"},
+    {"{" LLAMA ",\"rms_norm_eps\":0}", NJ_E_FORMAT, "rms_norm_eps is 0"},
+    {"{" LLAMA ",\"rms_norm_eps\":\"1e-6\"}", NJ_E_FORMAT, "rms_norm_eps is \"1e-6\""},
+    {"{" LLAMA ",\"rope_theta\":-1}", NJ_E_FORMAT, "rope_theta is -1"},
+    {"{" LLAMA ",\"tie_word_embeddings\":1}", NJ_E_FORMAT, "tie_word_embeddings is 1"},
+    {"{" LLAMA ",\"eos_token_id\":264}", NJ_E_FORMAT, "eos_token_id is 264; both must be below"},
+    {"{" LLAMA ",\"eos_token_id\":\"</s>\"}", NJ_E_FORMAT, "eos_token_id is"},
+    {"{" LLAMA ",\"hidden_act\":\"gelu\"}", NJ_E_UNSUPPORTED, "hidden_act is \"gelu\"; only silu"},
+    {"{" LLAMA ",\"attention_bias\":true}", NJ_E_UNSUPPORTED, "attention_bias is true"},
+    {"{" QWEN3 ",\"attention_bias\":true}", NJ_E_UNSUPPORTED, "attention_bias is true"},
+    {"{" LLAMA ",\"mlp_bias\":true}", NJ_E_UNSUPPORTED, "mlp_bias is true"},
+    {"{" QWEN2 ",\"use_sliding_window\":true}", NJ_E_UNSUPPORTED, "use_sliding_window is true"},
+    {"{" QWEN2 ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}", NJ_E_UNSUPPORTED,
+     "layer_types is \"sliding_attention\""},
+    {"{" QWEN2 ",\"quantization_config\":{\"quant_method\":\"awq\"}}", NJ_E_UNSUPPORTED,
+     "quantization_config is {\"quant_method\":\"awq\"}; quantised weights"},
+    {"{" LLAMA ",\"partial_rotary_factor\":0.5}", NJ_E_UNSUPPORTED, "partial_rotary_factor is 0.5"},
+    {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0}}", NJ_E_UNSUPPORTED,
+     "rope_scaling.rope_type is \"yarn\"; default and llama3 are supported"},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2.0}}", NJ_E_UNSUPPORTED,
+     "rope_scaling.type is \"dynamic\"; default and llama3"},
+    {"{" LLAMA ",\"rope_scaling\":{\"long_factor\":[1.08,1.1,1.13,1.28],\"type\":\"longrope\"}}",
+     NJ_E_UNSUPPORTED, "rope_scaling.type is \"longrope\"; default"},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":\"su\"}}", NJ_E_UNSUPPORTED,
+     "rope_scaling.type is \"su\""},
+    {"{" LLAMA ",\"rope_scaling\":{\"type\":7}}", NJ_E_UNSUPPORTED, "rope_scaling.type is 7"},
+    {"{" LLAMA ",\"rope_parameters\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}}",
+     NJ_E_UNSUPPORTED, "partial_rotary_factor is 0.5; only 1 is supported"},
+    {"{" LLAMA ",\"rope_parameters\":{\"rope_type\":\"linear\"}}", NJ_E_UNSUPPORTED,
+     "rope_parameters.rope_type is \"linear\"; default and llama3 are supported; without scaling, "
+     "set it "
+     "to default"},
+    {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0}}", NJ_E_FORMAT,
+     "low_freq_factor is missing"},
+    {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":4.0,"
+     "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":8192}}",
+     NJ_E_FORMAT, "high_freq_factor must be above low_freq_factor"},
+    {"{" LLAMA ",\"rope_scaling\":\"yarn\"}", NJ_E_FORMAT, "rope_scaling is \"yarn\""},
+    {"{\"model_type\":\"llama\",\"hidden_size\":100,\"intermediate_size\":256,"
+     "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"vocab_size\":264,\"head_dim\":64}",
+     NJ_E_UNSUPPORTED, "hidden_size is 100, intermediate_size is 256; both must be multiples of 8"},
+    {"{\"model_type\":\"llama\",\"hidden_size\":1,\"intermediate_size\":256,"
+     "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"vocab_size\":264}",
+     NJ_E_FORMAT, "hidden_size is 1, less than num_attention_heads 2"},
+};
+
+static void others_are_refused(void **state)
+{
+    (void)state;
+    struct model_config c;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        check_refused(read_json(refused[i].json, &c), refused[i].code, refused[i].part,
+                      refused[i].json);
+        assert_non_null(strstr(fail_text(), scratch)); /* names the file */
+    }
+    check_refused(config_read(at("missing"), &c), NJ_E_IO, "missing/config.json: No such file",
+                  "missing folder");
+}
+
+static void written_files_read_back(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        "{" QWEN2 ",\"rms_norm_eps\":1e-5,\"rope_theta\":1e6,\"tie_word_embeddings\":true,"
+        "\"bos_token_id\":1,\"eos_token_id\":2}",
+        "{" QWEN3 "}",
+        "{" LLAMA ",\"rope_theta\":5e5,\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 "}}",
+    };
+    for (int i = 0; i < 3; i++) {
+        struct model_config c, back;
+        check_ok(read_json(models[i], &c), models[i]);
+        check_ok(config_write(scratch, &c, "bfloat16"), "write");
+        check_ok(config_read(scratch, &back), "read back");
+        assert_memory_equal(&c, &back, sizeof c);
+    }
+    struct model_config c;
+    check_ok(read_json(models[0], &c), "again");
+    check_refused(config_write("/proc", &c, "float32"), NJ_E_IO, "/proc/config.json: cannot write",
+                  "unwritable");
+    c.head_dim = 63;
+    check_refused(config_write(scratch, &c, "float32"), NJ_E_UNSUPPORTED, "is 63; 64 and 128",
+                  "bad");
+}
+
+static void written_files_say_what_transformers_reads(void **state)
+{
+    (void)state;
+    struct model_config c;
+    char text[4096];
+    check_ok(read_json("{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3 "}}", &c),
+             "read");
+    check_ok(config_write(scratch, &c, "float16"), "write");
+    FILE *file = fopen(at("config.json"), "rb");
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    static const char *const lines[] = {
+        "\"LlamaForCausalLM\"",           "\"torch_dtype\": \"float16\"",
+        "\"dtype\": \"float16\"",         "\"rms_norm_eps\": 1e-6",
+        "\"tie_word_embeddings\": false", "\"bos_token_id\": null",
+        "\"rope_theta\": 10000.0",        "\"factor\": 8.0",
+        "\"rope_type\": \"llama3\"",      "\"model_type\": \"llama\""};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (!strstr(text, lines[i]))
+            fail_msg("%s is not in %s", lines[i], text);
+}
+
+static void frequencies_follow_the_formula(void **state)
+{
+    (void)state;
+    struct model_config c = {.head_dim = 128, .rope_theta = 5e5};
+    float plain[64], scaled[64];
+    config_inv_freq(&c, plain);
+    for (int i = 0; i < 64; i++)
+        assert_true(fabs(plain[i] * pow(5e5, i / 64.0) - 1) < 1e-6);
+    c.rope_scaling = (struct rope_scaling){8, 1, 4, 8192};
+    config_inv_freq(&c, scaled);
+    int kept = 0, slowed = 0, between = 0;
+    for (int i = 0; i < 64; i++) {
+        const double wave = 2 * acos(-1) / plain[i];
+        const double ratio = scaled[i] / (double)plain[i];
+        if (wave < 8192 / 4.0) {
+            kept += fabs(ratio - 1) < 1e-6;
+        } else if (wave > 8192) {
+            slowed += fabs(ratio - 0.125) < 1e-6;
+        } else {
+            const double smooth = (8192 / wave - 1) / 3;
+            between += fabs(ratio - (smooth + (1 - smooth) / 8)) < 1e-6;
+        }
+    }
+    assert_int_equal(kept + slowed + between, 64);
+    assert_true(kept > 0 && slowed > 0 && between > 0);
+}
+
+static void tensors_are_those_of_the_family(void **state)
+{
+    (void)state;
+    struct model_config c;
+    struct tensor_spec *spec;
+    size_t count;
+    check_ok(read_json("{" QWEN2 ",\"tie_word_embeddings\":true}", &c), "qwen2");
+    check_ok(tensor_specs(&c, &spec, &count), "specs");
+    assert_int_equal(count, 2 + 2 * 12);
+    assert_string_equal(spec[0].name, "model.embed_tokens.weight");
+    assert_string_equal(spec[13].name, "model.layers.1.input_layernorm.weight");
+    assert_string_equal(spec[15].name, "model.layers.1.self_attn.k_proj.weight");
+    assert_int_equal(spec[15].shape[0], 64);
+    assert_int_equal(spec[15].shape[1], 128);
+    assert_string_equal(spec[17].name, "model.layers.1.self_attn.q_proj.bias");
+    assert_int_equal(spec[17].rank, 1);
+    assert_int_equal(spec[17].layer, 1);
+    assert_int_equal(spec[25].role, ROLE_FINAL_NORM);
+    free(spec);
+    /* 264*128 + 128 + 2*(2*128 + 128*128*2 + 2*64*128 + 128+2*64 + 3*128*256) */
+    assert_int_equal(config_parameters(&c),
+                     264 * 128 + 128 + 2 * (256 + 32768 + 16384 + 256 + 98304));
+
+    check_ok(read_json("{" QWEN3 "}", &c), "qwen3");
+    check_ok(tensor_specs(&c, &spec, &count), "specs");
+    assert_int_equal(count, 3 + 2 * 11);
+    assert_string_equal(spec[5].name, "model.layers.0.self_attn.q_norm.weight");
+    assert_int_equal(spec[5].shape[0], 128);
+    assert_string_equal(spec[count - 1].name, "lm_head.weight");
+    free(spec);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(families_imply_their_switches),
+        cmocka_unit_test(windows_beyond_the_positions_are_none),
+        cmocka_unit_test(published_files_are_read),
+        cmocka_unit_test(fields_are_read),
+        cmocka_unit_test(both_spellings_of_rope_are_read),
+        cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(written_files_read_back),
+        cmocka_unit_test(written_files_say_what_transformers_reads),
+        cmocka_unit_test(frequencies_follow_the_formula),
+        cmocka_unit_test(tensors_are_those_of_the_family),
+    };
+    return cmocka_run_group_tests_name("config", tests, scratch_begin, scratch_end);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_folder.c: finding models in the Hugging Face cache, output folders that appear whole or not
+ * at all.
+ */
+#include "io/folder.h"
+#include "io/side_files.h"
+#include "io/whole_file.h"
+#include "unit.h"
+
+static void make_path(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s", at(name));
+    for (char *slash = strchr(path + strlen(scratch) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+    assert_int_equal(mkdir(path, 0777), 0);
+}
+
+static int clear_environment(void **state)
+{
+    (void)state;
+    unsetenv("HF_HUB_CACHE");
+    unsetenv("HF_HOME");
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", scratch, 1);
+    return 0;
+}
+
+static void paths_are_taken_as_they_are(void **state)
+{
+    (void)state;
+    char found[512], tiny[8];
+    make_folder("model");
+    check_ok(folder_resolve(at("model"), found, sizeof found), "folder");
+    assert_string_equal(found, at("model"));
+    check_refused(folder_resolve(at("model"), tiny, sizeof tiny), NJ_E_IO, "too long", "tiny");
+}
+
+static void cache_is_searched(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variable, *value, *below;
+    } places[] = {
+        {"HF_HUB_CACHE", "c1", "c1"},
+        {"HF_HOME", "c2", "c2/hub"},
+        {"XDG_CACHE_HOME", "c3", "c3/huggingface/hub"},
+        {"HOME", "c4", "c4/.cache/huggingface/hub"},
+    };
+    for (int i = 0; i < 4; i++) {
+        char found[512], name[256];
+        clear_environment(state);
+        setenv(places[i].variable, at(places[i].value), 1);
+        check_refused(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), NJ_E_IO,
+                      "models--Qwen--Tiny-0.5B/refs/main was tried", "not there");
+        snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/refs", places[i].below);
+        make_path(name);
+        snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/refs/main", places[i].below);
+        write_text(at(name), "abc123\n");
+        check_refused(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), NJ_E_IO, "lacks",
+                      "no snapshot");
+        snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/snapshots/abc123", places[i].below);
+        make_path(name);
+        check_ok(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), name);
+        assert_string_equal(found, at(name));
+    }
+}
+
+static void names_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        int code;
+        const char *part;
+    } cases[] = {
+        {"m.gguf", NJ_E_UNSUPPORTED, "m.gguf: GGUF, llama.cpp's format, is not read"},
+        {"dir/m.APR", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
+        {"m.parquet", NJ_E_UNSUPPORTED, "Parquet holds data"},
+        {"x/pytorch_model.bin", NJ_E_UNSUPPORTED, "safe_serialization=True"},
+        {"x/model.safetensors", NJ_E_UNSUPPORTED, "give the folder that holds this file"},
+        {"nowhere", NJ_E_IO, "nowhere: no such folder"},
+        {"../Qwen", NJ_E_IO, "no such folder"},
+        {"a/b/c", NJ_E_IO, "no such folder"},
+        {"Qwen/..", NJ_E_IO, "no such folder"},
+        {"Qwen/x y", NJ_E_IO, "no such folder"},
+        {"", NJ_E_IO, "no such folder"},
+        {"Qwen/Missing", NJ_E_IO, "hf download Qwen/Missing"},
+    };
+    char found[512];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_refused(folder_resolve(cases[i].model, found, sizeof found), cases[i].code,
+                      cases[i].part, cases[i].model);
+    write_text(at("file"), "x");
+    check_refused(folder_resolve(at("file"), found, sizeof found), NJ_E_IO, "a file; give", "file");
+}
+
+static void tokenizer_files_are_copied(void **state)
+{
+    (void)state;
+    make_folder("from");
+    make_folder("to");
+    write_text(at("from/tokenizer.json"), "{\"a\": 1}");
+    write_text(at("from/merges.txt"), "");
+    write_text(at("from/model.safetensors"), "weights");
+    assert_int_equal(symlink("tokenizer.json", at("from/vocab.json")), 0);
+    check_ok(side_files_copy(at("from"), at("to")), "copy");
+    check_text(at("to/vocab.json"), "{\"a\": 1}");
+    assert_int_equal(access(at("to/merges.txt"), F_OK), 0);
+    assert_int_equal(access(at("to/model.safetensors"), F_OK), -1);
+    check_refused(side_files_copy(at("from"), "/proc"), NJ_E_IO,
+                  "/proc/tokenizer.json: cannot write it", "unwritable");
+}
+
+/* A link out of the model's folder may lead to a secret, which the copy would publish. */
+static void side_files_come_from_the_model(void **state)
+{
+    (void)state;
+    struct stat info;
+    make_folder("evil");
+    make_folder("taken-in");
+    write_text(at("secret"), "KEY");
+    assert_int_equal(symlink("../secret", at("evil/chat_template.jinja")), 0);
+    check_refused(side_files_copy(at("evil"), at("taken-in")), NJ_E_ARG,
+                  "chat_template.jinja: a link to ", "outside");
+    assert_non_null(strstr(fail_text(), "/secret, outside of the model's folder; put the file"));
+    check_refused(side_files_check(at("evil")), NJ_E_ARG, "outside of the model", "check");
+    assert_int_equal(access(at("taken-in/chat_template.jinja"), F_OK), -1);
+    unlink(at("evil/chat_template.jinja"));
+    assert_int_equal(mkfifo(at("evil/vocab.json"), 0666), 0);
+    check_refused(side_files_check(at("evil")), NJ_E_ARG, "not a regular file", "pipe");
+    unlink(at("evil/vocab.json"));
+    assert_int_equal(symlink("/dev/zero", at("evil/vocab.json")), 0);
+    check_refused(side_files_check(at("evil")), NJ_E_ARG, "a link to /dev/zero", "device");
+    unlink(at("evil/vocab.json"));
+    write_text(at("evil/merges.txt"), "a b");
+    assert_int_equal(truncate(at("evil/merges.txt"), (64 << 20) + 1), 0);
+    check_refused(side_files_check(at("evil")), NJ_E_UNSUPPORTED, "64 MiB", "size");
+    assert_int_equal(truncate(at("evil/merges.txt"), 64 << 20), 0);
+    check_ok(side_files_check(at("evil")), "size");
+    unlink(at("evil/merges.txt"));
+
+    /* The copy is for nobody who could not read the original. */
+    write_text(at("evil/vocab.json"), "{}");
+    assert_int_equal(chmod(at("evil/vocab.json"), 0600), 0);
+    const mode_t mask = umask(022);
+    check_ok(side_files_copy(at("evil"), at("taken-in")), "copy");
+    umask(mask);
+    assert_int_equal(stat(at("taken-in/vocab.json"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    unlink(at("taken-in/vocab.json"));
+    assert_int_equal(chmod(at("evil/vocab.json"), 0666), 0);
+    umask(077);
+    check_ok(side_files_copy(at("evil"), at("taken-in")), "copy");
+    umask(mask);
+    assert_int_equal(stat(at("taken-in/vocab.json"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+
+    /* A snapshot of the cache is links to blobs of its model, and to no other's. */
+    make_path("hub/models--A--B/snapshots/abc");
+    make_path("hub/models--A--B/blobs");
+    make_path("hub/models--A--C/blobs");
+    make_folder("from-hub");
+    write_text(at("hub/models--A--B/blobs/1"), "blob");
+    write_text(at("hub/models--A--C/blobs/1"), "other");
+    char *link = at("hub/models--A--B/snapshots/abc/tokenizer.json");
+    assert_int_equal(symlink("../../blobs/1", link), 0);
+    check_ok(side_files_copy(at("hub/models--A--B/snapshots/abc"), at("from-hub")), "hub");
+    check_text(at("from-hub/tokenizer.json"), "blob");
+    link = at("hub/models--A--B/snapshots/abc/merges.txt");
+    assert_int_equal(symlink("../../../models--A--C/blobs/1", link), 0);
+    check_refused(side_files_check(at("hub/models--A--B/snapshots/abc")), NJ_E_ARG, "outside",
+                  "another model's");
+}
+
+/* Neither the file of a process of the same number that was killed nor a link is written to. */
+static void files_appear_whole(void **state)
+{
+    (void)state;
+    struct whole_file w;
+    char temp[64];
+    write_text(at("page"), "old");
+    write_text(at("theirs"), "theirs");
+    snprintf(temp, sizeof temp, "page.tmp-%ld", (long)getpid());
+    assert_int_equal(symlink("theirs", at(temp)), 0);
+    check_ok(whole_file_begin(&w, at("page")), "begin");
+    fputs("new", w.f);
+    check_text(at("page"), "old");
+    check_ok(whole_file_end(&w, 0), "end");
+    check_text(at("page"), "new");
+    check_text(at("theirs"), "theirs");
+    check_ok(whole_file_begin(&w, at("page")), "begin");
+    fputs("newer", w.f);
+    assert_int_equal(whole_file_end(&w, NJ_E_FORMAT), NJ_E_FORMAT);
+    assert_int_equal(access(w.temp, F_OK), -1);
+    check_text(at("page"), "new");
+    check_refused(whole_file_begin(&w, at("none/page")), NJ_E_IO, "none/page: cannot be written",
+                  "no folder");
+}
+
+static void folders_appear_whole(void **state)
+{
+    (void)state;
+    struct folder f;
+    char inside[4100];
+    check_ok(folder_begin(&f, at("runs/a/out/")), "begin");
+    assert_int_equal(access(at("runs/a/out"), F_OK), -1);
+    snprintf(inside, sizeof inside, "%s/sub", f.temp);
+    assert_int_equal(mkdir(inside, 0777), 0);
+    snprintf(inside, sizeof inside, "%s/sub/x", f.temp);
+    write_text(inside, "x");
+    check_ok(folder_commit(&f), "commit");
+    folder_abort(&f);
+    assert_int_equal(access(at("runs/a/out/sub/x"), F_OK), 0);
+    check_refused(folder_begin(&f, at("runs/a/out")), NJ_E_IO, "the folder is not empty", "again");
+    check_refused(folder_check_output(at("runs/a/out")), NJ_E_IO, "not empty", "check");
+    check_refused(folder_check_output(at("runs/a/out/sub/x")), NJ_E_IO, "Not a directory", "file");
+
+    /* An empty folder may be given. */
+    make_folder("empty");
+    check_ok(folder_check_output(at("empty")), "check");
+    check_ok(folder_begin(&f, at("empty")), "begin");
+    check_ok(folder_commit(&f), "commit");
+    assert_int_equal(access(at("empty"), F_OK), 0);
+
+    check_ok(folder_begin(&f, at("gone")), "begin");
+    snprintf(inside, sizeof inside, "%s/x", f.temp);
+    write_text(inside, "x");
+    snprintf(inside, sizeof inside, "%s", f.temp);
+    folder_abort(&f);
+    assert_int_equal(access(inside, F_OK), -1);
+    assert_int_equal(access(at("gone"), F_OK), -1);
+    check_ok(folder_begin(&f, at("gone/with/parents")), "begin");
+    folder_abort(&f);
+    assert_int_equal(access(at("gone"), F_OK), -1);
+}
+
+/* One process of the same number on another machine writes the same name: its folder is not ours to remove. */
+static void temporary_folders_of_others_stay(void **state)
+{
+    (void)state;
+    struct folder f;
+    char temp[64], theirs[80];
+    snprintf(temp, sizeof temp, "shared.tmp-%d", (int)getpid());
+    snprintf(theirs, sizeof theirs, "%s/theirs", temp);
+    make_folder(temp);
+    write_text(at(theirs), "x");
+    check_refused(folder_begin(&f, at("shared")), NJ_E_IO, "shared: cannot create it: File exists",
+                  "begin");
+    folder_abort(&f);
+    assert_int_equal(access(at(theirs), F_OK), 0);
+}
+
+/* Folders that were there stay, and so does what holds something. */
+static void made_folders_go_again(void **state)
+{
+    (void)state;
+    char before[4096];
+    make_folder("mine");
+    check_ok(folder_make(at("mine/a/b/"), before, sizeof before), "make");
+    assert_string_equal(before, at("mine"));
+    folder_unmake(at("mine/a/b/"), before);
+    assert_int_equal(access(at("mine/a"), F_OK), -1);
+    assert_int_equal(access(at("mine"), F_OK), 0);
+    check_ok(folder_make(at("mine/a/."), before, sizeof before), "make");
+    folder_unmake(at("mine/a/."), before);
+    assert_int_equal(access(at("mine/a"), F_OK), -1);
+    check_refused(folder_make("", before, sizeof before), NJ_E_IO, "not usable as a folder name",
+                  "");
+    check_ok(folder_make(at("mine/a/b"), before, sizeof before), "make");
+    write_text(at("mine/a/x"), "x");
+    folder_unmake(at("mine/a/b"), before);
+    assert_int_equal(access(at("mine/a/b"), F_OK), -1);
+    assert_int_equal(access(at("mine/a/x"), F_OK), 0);
+    check_ok(folder_make(at("mine"), before, sizeof before), "there");
+    folder_unmake(at("mine"), before);
+    assert_int_equal(access(at("mine"), F_OK), 0);
+}
+
+/* Somebody else took the name meanwhile: theirs stays, ours goes. */
+static void taken_names_are_not_overwritten(void **state)
+{
+    (void)state;
+    struct folder f;
+    char temp[4100];
+    check_ok(folder_begin(&f, at("taken")), "begin");
+    snprintf(temp, sizeof temp, "%s", f.temp);
+    make_folder("taken");
+    write_text(at("taken/theirs"), "x");
+    check_refused(folder_commit(&f), NJ_E_IO, "taken: cannot publish the folder", "commit");
+    assert_int_equal(access(at("taken/theirs"), F_OK), 0);
+    assert_int_equal(access(temp, F_OK), -1);
+}
+
+static void unwritable_places_are_refused(void **state)
+{
+    (void)state;
+    write_text(at("plain"), "x");
+    check_refused(folder_check_output(at("plain/out")), NJ_E_IO, "plain", "below a file");
+    check_refused(folder_check_output("/proc/out"), NJ_E_IO, "/proc/out: cannot create it",
+                  "/proc");
+    check_refused(folder_check_output("/proc/a/b/out"), NJ_E_IO, "/proc/a: cannot create", "deep");
+    check_refused(folder_check_output("/sys/a/b/out"), NJ_E_IO, "/sys/a: cannot create", "sys");
+    assert_null(strstr(fail_text(), "No such file")); /* it is a matter of rights */
+    check_refused(folder_check_output(""), NJ_E_IO, "not usable as a folder name", "empty name");
+    check_ok(folder_check_output(at("new/deep/out")), "new");
+    assert_int_equal(access(at("new"), F_OK), -1);
+}
+
+static void paths_in_a_folder_are_told(void **state)
+{
+    (void)state;
+    make_path("tree/data/deep");
+    make_path("tree/data2");
+    write_text(at("tree/data/file"), "x");
+    assert_int_equal(symlink(at("tree/data/deep"), at("tree/link")), 0);
+    const struct {
+        const char *dir, *path;
+        bool holds;
+    } pairs[] = {
+        {"tree/data", "tree/data", true},
+        {"tree/data", "tree/data/", true},
+        {"tree/data/", "tree/data/new/deeper", true},
+        {"tree/data", "tree/data2", false},
+        {"tree/data", "tree/data3/new", false},
+        {"tree/data", "tree", false},
+        {"tree/data/deep", "tree/data/new", false},
+        {"tree/data", "tree/data2/../data//deep/../new", true},
+        {"tree/data", "tree/link/new", true},
+        {"tree/link", "tree/data/deep/new", true},
+        {"tree/data", "tree/data/file", true},
+        {"tree/data/file", "tree/data/file", false},
+        {"tree/none", "tree/none/new", false},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (folder_holds(at(pairs[i].dir), at(pairs[i].path)) != pairs[i].holds)
+            fail_msg("%s in %s: not %d", pairs[i].path, pairs[i].dir, pairs[i].holds);
+    assert_true(folder_holds("/", "new"));
+    assert_true(folder_holds(".", "new"));
+    assert_false(folder_holds(at("tree"), "new"));
+}
+
+static void space_is_checked(void **state)
+{
+    (void)state;
+    check_ok(folder_check_space(at("not/there/yet"), 1), "one byte");
+    check_refused(folder_check_space(at("not/there/yet"), UINT64_MAX), NJ_E_IO, "MiB are needed",
+                  "all bytes");
+    check_ok(folder_check_space("relative", 1), "relative");
+    check_refused(folder_check_space("relative/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "all");
+    check_refused(folder_check_space("/nowhere/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "root");
+    check_ok(folder_check_space("/proc", 1), "a file system that does not say");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(paths_are_taken_as_they_are, clear_environment),
+        cmocka_unit_test_setup(cache_is_searched, clear_environment),
+        cmocka_unit_test_setup(names_are_checked, clear_environment),
+        cmocka_unit_test(tokenizer_files_are_copied),
+        cmocka_unit_test(side_files_come_from_the_model),
+        cmocka_unit_test(files_appear_whole),
+        cmocka_unit_test(folders_appear_whole),
+        cmocka_unit_test(temporary_folders_of_others_stay),
+        cmocka_unit_test(made_folders_go_again),
+        cmocka_unit_test(taken_names_are_not_overwritten),
+        cmocka_unit_test(unwritable_places_are_refused),
+        cmocka_unit_test(paths_in_a_folder_are_told),
+        cmocka_unit_test(space_is_checked),
+    };
+    return cmocka_run_group_tests_name("folder", tests, scratch_begin, scratch_end);
+}

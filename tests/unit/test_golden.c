@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_golden.c: the trainer against PyTorch and transformers in float64 (tests/golden/torch,
+ * written by tests/golden/make_golden.py, which describes the files): batches, logits, losses, every
+ * gradient, ten optimiser steps. The models were saved by transformers and are opened as any other.
+ *
+ * GOLDEN_DEVICE=cpu|cuda (cpu) and GOLDEN_DTYPE=float32|16-bit (float32) choose what is tested.
+ */
+#include "data/data.h"
+#include "engine/engine_impl.h"
+#include "io/random.h"
+#include "nojit_ops.h"
+#include "unit.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#define FOLDER "tests/golden/torch/"
+
+/* As in make_golden.py. */
+enum { SIGNS = 16, WHOLE = 256, SAMPLES = 32, ROW_STRIDE = 13, SUMMARY_HEAD = 2 + SIGNS };
+enum { VOCAB = 300, PADDED_VOCAB = 320, END_OF_TEXT = 299, WINDOWS = 4, HEAD_CHUNK = 64 };
+
+/* How far numbers may be from those in float64, relative to the size of what they belong to: a
+ * figure to itself; an element to the largest element of its tensor (logits: of its row); a whole
+ * tensor, in Euclidean norm, to the norm.
+ *
+ * A result that passes through n roundings of relative size u, each as likely up as down, is off by
+ * about u sqrt(n) where operations neither damp nor amplify. A layer stores about 10 results forward
+ * (two norms, q k v, rotation, probabilities, attention, output, gate and up, SwiGLU, down), and
+ * backward reads them and stores about twice as many; with two layers and the head n is about 25
+ * forward and 75 with backward, so sqrt(n) is 5 and 9.
+ *
+ * float32: u = 2^-24, and a sum of k products in any order adds up to sqrt(k) roundings, k <= 320:
+ * u sqrt(n k) is 5e-6 and 9e-6. 1e-5 for both leaves next to nothing for amplification; errors stay
+ * below because few sums are that long.
+ *
+ * 16 bits: sums are in float32, only what is stored is rounded, u = 2^-9 (bfloat16): u sqrt(n) is
+ * 1.0e-2 and 1.7e-2. Three times that allows for what amplifies (softmax, the norms of q and k) and
+ * for an element that has more than its share. Losses are means over more than a hundred rows, but
+ * rounded weights push all rows the same way: twice u sqrt(n).
+ *
+ * An update of AdamW is h(g) = g / (|g| + eps) of a clipped gradient, eps about a gradient's size, so
+ * a relative error of g comes through with the factor eps / (|g| + eps) < 1: with the errors of the
+ * steps before, the norm of a movement gets twice the bound of a gradient. An element's error is a
+ * share of the largest element, so small ones count for more: twice that again in float32. In 16
+ * bits a small element may be off by more than itself and its update with it: there single elements
+ * show only what is grossly wrong, and the norm of the whole holds.
+ *
+ * For comparison, transformers in bfloat16 is off by up to 1.9e-2 (logits), 3.9e-2 (gradients), 4.8e-2
+ * and 0.27 (movements, elements of them) and 9e-3 (losses) in the first two steps of these cases. */
+static const struct precision {
+    const char *name;
+    enum nj_dtype dtype;
+    double logits, gradient, movement, moved_element, figure, agreement;
+} precisions[] = {
+    {"float32", NJ_F32, 1e-5, 1e-5, 2e-5, 4e-5, 1e-5, 1e-9},
+    {"16-bit", NJ_LP, 3e-2, 5e-2, 1e-1, 5e-1, 2e-2, 2e-2},
+};
+
+static nj_context *ctx;
+static const struct precision *limits;
+static json_t *cases;
+
+/* ---- one case ---- */
+
+struct golden {
+    const char *name;
+    const json_t *steps; /* figures of each */
+    struct train_options o;
+    struct st_weights want;
+    struct engine *e;
+    struct data *d;
+    double worst; /* largest share of its bound that a difference took */
+    char worst_at[160];
+};
+
+static void read_options(const json_t *from, struct train_options *o)
+{
+    const struct {
+        const char *name;
+        float *to;
+    } reals[] = {
+        {"temperature", &o->temperature},
+        {"kd_ratio", &o->kd_ratio},
+        {"beta", &o->beta},
+        {"lr", &o->lr},
+        {"min_lr_ratio", &o->min_lr_ratio},
+        {"weight_decay", &o->weight_decay},
+        {"beta1", &o->beta1},
+        {"beta2", &o->beta2},
+        {"eps", &o->eps},
+        {"max_grad_norm", &o->max_grad_norm},
+    };
+    enum { REALS = sizeof reals / sizeof *reals, COUNTS = 5 };
+    json_int_t count[COUNTS];
+    assert_int_equal(json_object_size(from), REALS + COUNTS);
+    for (int i = 0; i < REALS; i++) {
+        const json_t *value = json_object_get(from, reals[i].name);
+        assert_true(json_is_number(value));
+        *reals[i].to = (float)json_number_value(value);
+    }
+    assert_int_equal(json_unpack((json_t *)(uintptr_t)from, "{s:I, s:I, s:I, s:I, s:I}",
+                                 "batch_size", &count[0], "seq_len", &count[1], "grad_accum",
+                                 &count[2], "steps", &count[3], "warmup_steps", &count[4]),
+                     0);
+    o->batch_size = (int)count[0];
+    o->seq_len = (int)count[1];
+    o->grad_accum = (int)count[2];
+    o->steps = count[3];
+    o->warmup_steps = count[4];
+    o->schedule = SCHEDULE_COSINE;
+    o->dtype = limits->dtype;
+    o->head_chunk = HEAD_CHUNK;
+    o->use_graph = 1;
+}
+
+static struct data *open_tokens(const struct train_options *o)
+{
+    static const char *const path = FOLDER "tokens.bin";
+    const struct tokenizer t = {.kind = "bytes", .vocab_size = VOCAB, .end_of_text = END_OF_TEXT};
+    const struct data_options options = {
+        .paths = &path,
+        .path_count = 1,
+        .seq_len = o->seq_len,
+        .batch_size = o->batch_size,
+        .vocab_size = VOCAB,
+    };
+    struct data *d;
+    check_ok(data_open(&options, &t, &d), path);
+    return d;
+}
+
+static const char *folder_of(const char *name)
+{
+    static char path[2][128];
+    static int next;
+    char *out = path[next++ % 2];
+    snprintf(out, sizeof path[0], FOLDER "%s", name);
+    return out;
+}
+
+static struct golden open_case(const char *name)
+{
+    struct golden g = {.name = name};
+    json_t *entry;
+    size_t i;
+    char path[128];
+    json_array_foreach(cases, i, entry)
+    {
+        if (strcmp(json_string_value(json_object_get(entry, "name")), name) != 0)
+            continue;
+        const char *teacher = json_string_value(json_object_get(entry, "teacher"));
+        read_options(json_object_get(entry, "options"), &g.o);
+        g.steps = json_object_get(entry, "steps");
+        check_ok(engine_create(ctx, folder_of(json_string_value(json_object_get(entry, "student"))),
+                               teacher ? folder_of(teacher) : NULL, &g.o, NULL, NULL, &g.e),
+                 name);
+    }
+    if (!g.e)
+        fail_msg("cases.json: there is no case %s", name);
+    snprintf(path, sizeof path, FOLDER "%s.safetensors", name);
+    check_ok(st_open_file(path, &g.want), path);
+    g.d = open_tokens(&g.o);
+    return g;
+}
+
+static void close_case(struct golden *g)
+{
+    print_message("%s %s: at worst %.2f of its bound, %s\n", g->name, limits->name, g->worst,
+                  g->worst_at);
+    data_close(g->d);
+    engine_destroy(g->e);
+    st_close(&g->want);
+}
+
+/* ---- comparing ---- */
+
+/* A NaN is beyond every bound. */
+static void check(struct golden *g, const char *what, const char *part, double got, double want,
+                  double bound)
+{
+    double share = fabs(got - want) / bound;
+    if (!(share <= 1))
+        fail_msg("%s %s: %s: %s is %.9g, expected %.9g within %.2g", g->name, limits->name, what,
+                 part, got, want, bound);
+    if (share > g->worst) {
+        g->worst = share;
+        snprintf(g->worst_at, sizeof g->worst_at, "%.80s (%s)", what, part);
+    }
+}
+
+static int64_t stride_of(int64_t n)
+{
+    return n <= WHOLE ? 1 : n / SAMPLES | 1;
+}
+
+static void sign_sums(const float *x, int64_t n, double *sum)
+{
+    memset(sum, 0, SIGNS * sizeof *sum);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t bits = random_mix((uint64_t)(i + 1) * 0x9e3779b97f4a7c15u);
+        for (int k = 0; k < SIGNS; k++)
+            sum[k] += bits >> k & 1 ? (double)x[i] : -(double)x[i];
+    }
+}
+
+static const struct st_tensor *find(const struct golden *g, const char *name)
+{
+    const struct st_tensor *t = st_find(&g->want, name);
+    if (!t || t->dtype != ST_F32)
+        fail_msg("%s: there is no float32 tensor %s", g->name, name);
+    return t;
+}
+
+/* How far a tensor may be off: shares of its norm and of its largest element, and what each element
+ * may be off besides. */
+struct bound {
+    double norm, element, rounding;
+};
+
+/* x, of n elements, is what the summary of this name says. */
+static void check_summary(struct golden *g, const char *name, const float *x, int64_t n,
+                          struct bound bound)
+{
+    const struct st_tensor *t = find(g, name);
+    const int64_t stride = stride_of(n), kept = (n + stride - 1) / stride;
+    float want[SUMMARY_HEAD + WHOLE];
+    double sum[SIGNS], squares = 0;
+    char part[32];
+    assert_int_equal(t->shape[0], SUMMARY_HEAD + kept);
+    st_to_f32(t, 0, t->shape[0], want);
+    const double norm = (double)want[0], largest = (double)want[1];
+    if (!(norm > 0) || !(largest > 0))
+        fail_msg("%s: %s is all zero, which proves nothing", g->name, name);
+    sign_sums(x, n, sum);
+    for (int k = 0; k < SIGNS; k++)
+        squares += pow(sum[k] - (double)want[2 + k], 2);
+    check(g, name, "its distance", sqrt(squares / SIGNS), 0,
+          bound.norm * norm + bound.rounding * sqrt((double)n));
+    for (int64_t i = 0; i < kept; i++) {
+        snprintf(part, sizeof part, "element %lld", (long long)(i * stride));
+        check(g, name, part, (double)x[i * stride], (double)want[SUMMARY_HEAD + i],
+              bound.element * largest + bound.rounding);
+    }
+}
+
+/* The most that so many roundings to float32 move an element of x. */
+static double rounding_of(const float *x, int64_t n, int times)
+{
+    float largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        largest = fmaxf(largest, fabsf(x[i]));
+    return times * 0x1p-24 * (double)largest;
+}
+
+/* Every trained tensor of an arena, which must be all tensors whose names start with prefix.
+ * weights: what was rounded so many times to get there. */
+static void check_tensors(struct golden *g, const char *prefix, const float *arena,
+                          struct bound bound, const float *weights, int roundings)
+{
+    const struct params *p = &g->e->student.p;
+    size_t stored = 0;
+    char name[256];
+    for (size_t i = 0; i < p->specs; i++) {
+        snprintf(name, sizeof name, "%s%s", prefix, p->spec[i].name);
+        const int64_t n = tensor_elements(&p->spec[i]), at = p->first[i];
+        bound.rounding = rounding_of(weights + at, n, roundings);
+        check_summary(g, name, arena + at, n, bound);
+    }
+    for (size_t i = 0; i < g->want.count; i++)
+        stored += strncmp(g->want.tensor[i].name, prefix, strlen(prefix)) == 0;
+    assert_int_equal(stored, p->specs);
+}
+
+/* ---- from the device ---- */
+
+static void download(struct engine *e, void *to, const void *from, size_t bytes)
+{
+    check_ok(nj_copy(e->stream, to, from, bytes), "download");
+    check_ok(nj_stream_sync(e->stream), "download");
+}
+
+static float *arena_of(struct engine *e, const float *from)
+{
+    const size_t bytes = (size_t)e->student.p.count * sizeof(float);
+    float *out = malloc(bytes);
+    assert_non_null(out);
+    download(e, out, from, bytes);
+    return out;
+}
+
+/* ---- tests ---- */
+
+static void batches(void **state)
+{
+    (void)state;
+    enum { B = 2, S = 96, ARRAYS = 4 };
+    static const char *const name[ARRAYS] = {"ids", "target", "pos", "doc_start"};
+    struct golden g = {.name = "batches"};
+    struct data *d = open_tokens(&(struct train_options){.batch_size = B, .seq_len = S});
+    check_ok(st_open_file(FOLDER "batches.safetensors", &g.want), "batches.safetensors");
+    assert_int_equal(data_windows(d), WINDOWS);
+    for (int w = 0; w < WINDOWS; w += B) {
+        struct batch b;
+        check_ok(data_next(d, &b), "next batch");
+        const int32_t *const got[ARRAYS] = {b.ids, b.target, b.pos, b.doc_start};
+        for (int k = 0; k < ARRAYS; k++) {
+            float want[B * S];
+            const struct st_tensor *t = find(&g, name[k]);
+            assert_int_equal(t->shape[0] * t->shape[1], WINDOWS * S);
+            st_to_f32(t, w * S, B * S, want);
+            for (int i = 0; i < B * S; i++)
+                if (got[k][i] != (int32_t)want[i])
+                    fail_msg("%s of window %d, place %d is %d, expected %d", name[k], w + i / S,
+                             i % S, got[k][i], (int)want[i]);
+        }
+    }
+    st_close(&g.want);
+    data_close(d);
+}
+
+/* All rows that have a target, [valid, s->vocab]; teacher or student. */
+static float *logits_of(struct golden *g, bool teacher)
+{
+    struct engine *e = g->e;
+    struct memory *m = &e->mem;
+    const struct shape *s = &e->shape;
+    const struct net *n = &e->student;
+    const struct linear product = {n->T, s->chunk, s->vocab, n->c.hidden_size, .ldy = s->ld};
+    const int padded = s->chunks * s->chunk, columns = s->vocab;
+    const size_t bytes = (size_t)s->chunk * (size_t)s->ld * dtype_bytes(n->T);
+    struct st_tensor chunk = {.dtype = n->T == NJ_F32 ? ST_F32 : weights_dtype(e)};
+    float *out = calloc((size_t)padded * (size_t)s->ld, sizeof *out);
+    char *raw = malloc(bytes);
+    struct work w = engine_work(e);
+    assert_true(out && raw);
+    if (teacher) {
+        teacher_forward(&w, &e->teacher, &m->rows, padded);
+    } else {
+        forward(&w, n, &m->student, &m->rows);
+        OP(&w, nj_row_gather(w.s, n->T, m->hidden, m->student.y, m->rows.valid, padded, s->rows,
+                             n->c.hidden_size));
+    }
+    for (int first = 0; first < padded; first += s->chunk) {
+        char *x = m->hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
+        if (teacher)
+            teacher_logits(&w, &e->teacher, first, s->chunk, s->vocab, s->ld, m->logits);
+        else
+            linear_fwd(&w, &product, m->logits, x, net_weight(n, n->p.head));
+        check_ok(w.rc, "logits");
+        download(e, raw, m->logits, bytes);
+        chunk.data = raw;
+        for (int i = 0; i < s->chunk; i++)
+            st_to_f32(&chunk, (int64_t)i * s->ld, columns, out + (first + i) * columns);
+    }
+    free(raw);
+    return out;
+}
+
+static void check_logits(struct golden *g, bool teacher)
+{
+    const char *who = teacher ? "teacher" : "student";
+    const int64_t valid = g->e->valid, rows = (valid + ROW_STRIDE - 1) / ROW_STRIDE;
+    const int vocab = g->e->shape.vocab;
+    float *got = logits_of(g, teacher), want[PADDED_VOCAB];
+    char name[32], summary[32];
+    snprintf(name, sizeof name, "%s.logits", who);
+    snprintf(summary, sizeof summary, "%s.all_logits", who);
+    const struct st_tensor *t = find(g, name);
+    assert_true(t->shape[0] == rows && t->shape[1] == vocab && rows > 8);
+    for (int64_t r = 0; r < rows; r++) {
+        double largest = 0;
+        st_to_f32(t, r * vocab, vocab, want);
+        for (int v = 0; v < vocab; v++)
+            largest = fmax(largest, fabs((double)want[v]));
+        for (int v = 0; v < vocab; v++) {
+            char part[48];
+            snprintf(part, sizeof part, "row %lld, token %d", (long long)r * ROW_STRIDE, v);
+            check(g, name, part, (double)got[r * ROW_STRIDE * vocab + v], (double)want[v],
+                  limits->logits * largest);
+        }
+    }
+    check_summary(g, summary, got, valid * vocab,
+                  (struct bound){limits->logits, limits->logits, 0});
+    free(got);
+}
+
+static void logits(void **state)
+{
+    struct golden g = open_case(*state);
+    check_ok(stage_next(g.e, g.d, 0), "first batch");
+    check_ok(send_batch(g.e, 0), "first batch");
+    check_logits(&g, false);
+    if (g.e->has_teacher)
+        check_logits(&g, true);
+    else
+        assert_null(st_find(&g.want, "teacher.logits"));
+    close_case(&g);
+}
+
+/* The gradient of the first step is left on the device. */
+static void accumulate_first_step(struct golden *g)
+{
+    struct engine *e = g->e;
+    for (int i = 0; i < g->o.grad_accum; i++)
+        check_ok(stage_next(e, g->d, i), "first step");
+    const float share = 1.0f / (float)e->valid;
+    check_ok(nj_copy(e->stream, e->mem.state + NJ_STEP_INV_VALID, &share, sizeof share), "share");
+    for (int i = 0; i < g->o.grad_accum; i++) {
+        struct work w = engine_work(e);
+        check_ok(send_batch(e, i), "first step");
+        w.add = i > 0;
+        micro_step(&w, e, e->chunks_of[i], true);
+        check_ok(w.rc, "first step");
+    }
+    check_ok(nj_stream_sync(e->stream), "first step");
+}
+
+static void gradients(void **state)
+{
+    struct golden g = open_case(*state);
+    struct params *p = &g.e->student.p;
+    const float scale = g.e->mem.mailbox->state[NJ_STEP_LOSS_SCALE];
+    accumulate_first_step(&g);
+    float *grad = arena_of(g.e, g.e->mem.grad);
+    for (int64_t i = 0; i < p->count; i++)
+        grad[i] /= scale;
+    check_tensors(&g, "gradient/", grad, (struct bound){limits->gradient, limits->gradient, 0},
+                  grad, 0);
+    free(grad);
+    close_case(&g);
+}
+
+static void check_figures(struct golden *g, int step, const struct step_result *r)
+{
+    const json_t *want = json_array_get(g->steps, (size_t)step - 1);
+    const struct {
+        const char *name;
+        double got, relative, absolute;
+    } figures[] = {
+        {"loss", r->loss, limits->figure, 0},
+        {"class_loss", r->class_loss, limits->figure, 0},
+        {"kd_loss", r->kd_loss, limits->figure, 1e-12},
+        {"teacher_entropy", r->teacher_entropy, limits->figure, 1e-12},
+        {"agreement", r->agreement, 0, limits->agreement},
+        {"valid_tokens", (double)r->valid_tokens, 0, 1e-12},
+        {"grad_norm", r->grad_norm, limits->gradient, 0},
+        {"lr", r->lr, 3 * 0x1p-24, 0},
+    };
+    enum { FIGURES = sizeof figures / sizeof *figures };
+    char what[16];
+    snprintf(what, sizeof what, "step %d", step);
+    assert_int_equal(json_object_size(want), FIGURES);
+    for (int i = 0; i < FIGURES; i++) {
+        const json_t *value = json_object_get(want, figures[i].name);
+        assert_true(json_is_number(value));
+        const double x = json_number_value(value);
+        check(g, what, figures[i].name, figures[i].got, x,
+              figures[i].relative * fabs(x) + figures[i].absolute);
+    }
+}
+
+static void ten_steps(void **state)
+{
+    struct golden g = open_case(*state);
+    struct params *p = &g.e->student.p;
+    float *first = arena_of(g.e, g.e->mem.master);
+    int kept = 0;
+    assert_int_equal(json_array_size(g.steps), g.o.steps);
+    for (int step = 1; step <= g.o.steps; step++) {
+        struct step_result r;
+        char prefix[32];
+        check_ok(engine_step(g.e, g.d, &r), "step");
+        check_figures(&g, step, &r);
+        snprintf(prefix, sizeof prefix, "movement/%d/", step);
+        if (step != 1 && step != 2 && step != 5 && step != 10)
+            continue;
+        float *moved = arena_of(g.e, g.e->mem.master);
+        for (int64_t i = 0; i < p->count; i++)
+            moved[i] -= first[i];
+        check_tensors(&g, prefix, moved, (struct bound){limits->movement, limits->moved_element, 0},
+                      first, step);
+        free(moved);
+        kept++;
+    }
+    assert_int_equal(kept, 4);
+    free(first);
+    close_case(&g);
+}
+
+/* ---- what to test ---- */
+
+static const char *setting(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : otherwise;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    const char *device = setting("GOLDEN_DEVICE", "cpu");
+    const char *dtype = setting("GOLDEN_DTYPE", "float32");
+    const bool cuda = strcmp(device, "cuda") == 0;
+    const struct nj_options options = {.device = cuda ? NJ_DEVICE_CUDA : NJ_DEVICE_CPU};
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++)
+        if (strcmp(precisions[i].name, dtype) == 0)
+            limits = &precisions[i];
+    if (!limits || (!cuda && strcmp(device, "cpu") != 0)) {
+        print_message("GOLDEN_DEVICE is %s, GOLDEN_DTYPE %s; cpu, cuda and float32, 16-bit are "
+                      "known\n",
+                      device, dtype);
+        return -1;
+    }
+    if (nj_context_create(&ctx, &options) != 0) {
+        print_message("%s\n", nj_context_error(ctx));
+        return -1;
+    }
+    json_t *root = json_load_file(FOLDER "cases.json", 0, NULL);
+    cases = json_incref(json_object_get(root, "cases"));
+    json_decref(root);
+    return cases ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    json_decref(cases);
+    nj_context_destroy(ctx);
+    return 0;
+}
+
+#define OF_CASE(name)                                                                              \
+    {name " logits", logits, NULL, NULL, (void *)(uintptr_t)name},                                 \
+        {name " gradients", gradients, NULL, NULL, (void *)(uintptr_t)name},                       \
+    {                                                                                              \
+        name " ten steps", ten_steps, NULL, NULL, (void *)(uintptr_t)name                          \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches),       OF_CASE("qwen2_forward"),
+        OF_CASE("qwen3_padded_teacher"), OF_CASE("llama_mixed_accumulated"),
+        OF_CASE("qwen2_reverse"),        OF_CASE("llama_without_teacher"),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

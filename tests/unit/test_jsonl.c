@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_jsonl.c: documents from JSON lines: which ids they make, which of them have a loss, what is
+ * refused; and token files made from them, which give the same batches.
+ */
+#include "data/data.h"
+#include "data/tokenize.h"
+#include "tokenizer_fixture.h"
+
+static struct data *open_file(const char *path, const struct tokenizer *t, int seq_len)
+{
+    struct data *d = NULL;
+    const struct data_options o = {.paths = &path,
+                                   .path_count = 1,
+                                   .seq_len = seq_len,
+                                   .batch_size = 1,
+                                   .vocab_size = t->vocab_size,
+                                   .once = true};
+    check_ok(data_open(&o, t, &d), path);
+    return d;
+}
+
+/* What a file makes, as text: the tokens of all its ids; targets with a loss stand in braces. */
+static char *as_text(const char *path, const struct tokenizer *t, char *out, size_t room)
+{
+    struct data *d = open_file(path, t, 512);
+    struct batch b;
+    size_t n = 0, bytes;
+    bool special, open = false;
+    assert_int_equal(data_next(d, &b), 0);
+    const int tokens = (int)data_tokens(d);
+    assert_in_range(tokens, 2, 512);
+    for (int i = 0; i < tokens; i++) {
+        const bool loss = i > 0 && b.target[i - 1] != IGNORED;
+        /* The last token is a target only. */
+        const int32_t id = i < tokens - 1 ? b.ids[i] : t->end_of_text;
+        const char *text = tokenizer_token(t, id, &bytes, &special);
+        n += (size_t)snprintf(out + n, room - n, "%s%.*s",
+                              loss == open ? ""
+                              : loss       ? "{"
+                                           : "}",
+                              (int)bytes, text);
+        open = loss;
+        if (loss)
+            assert_int_equal(b.target[i - 1], id);
+    }
+    if (open)
+        snprintf(out + n, room - n, "}");
+    data_close(d);
+    return out;
+}
+
+static const struct {
+    const char *golden, *lines, *want;
+} documents[] = {
+    /* The first token of a document is no target. */
+    {"qwen2", "{\"text\": \"!a b\"}\n{\"text\": \"?\", \"other\": 1}\n",
+     "!{a b<|endoftext|>}?{<|endoftext|>}"},
+    {"llama3", "{\"text\": \"ab\"}\n\n  \t\n{\"text\": \"\"}",
+     "<|begin_of_text|>{ab<|end_of_text|>}"
+     "<|begin_of_text|>{<|end_of_text|>}"},
+    {"qwen2", "{\"prompt\": \"Why? \", \"completion\": \"So.\", \"text\": \"x\"}",
+     "Why? {So.<|endoftext|>}"},
+    {"qwen2", "{\"prompt\": \"\\u00e9\\n\", \"completion\": \"a\\u0000b\"}\r\n",
+     "\xc3\xa9\n{ab<|endoftext|>}"}, /* NUL is printed as nothing */
+    {"qwen2",
+     "{\"messages\": [{\"role\": \"system\", \"content\": \"Be.\"}, {\"role\": \"user\", "
+     "\"content\": \" hi \"}, {\"role\": \"assistant\", \"content\": \" yo \"}, {\"role\": "
+     "\"user\", \"content\": \"?\"}, {\"role\": \"assistant\", \"content\": \"\"}]}",
+     "<|im_start|>system\nBe.<|im_end|>\n<|im_start|>user\n hi <|im_end|>\n<|im_start|>assistant\n"
+     "{ yo <|im_end|>}\n<|im_start|>user\n?<|im_end|>\n<|im_start|>assistant\n{<|im_end|>}\n"
+     "<|endoftext|>"},
+    {"llama3",
+     "{\"messages\": [{\"role\": \"user\", \"content\": \" hi\\n\"}, {\"role\": \"assistant\", "
+     "\"content\": \" yo \"}], \"prompt\": \"x\"}",
+     "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nhi<|eot_id|>"
+     "<|start_header_id|>assistant<|end_header_id|>\n\n{yo<|eot_id|>}<|end_of_text|>"},
+    /* The template's trim takes what Python's str.strip() does. */
+    {"llama3",
+     "{\"messages\": [{\"role\": \"user\", \"content\": \"\\u3000\\u001c a\\u0085b\\u00a0\"}, "
+     "{\"role\": "
+     "\"assistant\", \"content\": \"\\u200byo\\u2029\\u000b\"}]}",
+     "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\na\xc2\x85"
+     "b<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n{\xe2\x80\x8byo<|eot_id|>}<|end_"
+     "of_text|>"},
+    /* What no field asks for may be beyond any type. */
+    {"qwen2",
+     "{\"id\": 18446744073709551615, \"text\": \"a\", \"x\": [-9e999, 1e-999, "
+     "123456789012345678901234567890, "
+     "\"1e999\"]}",
+     "a{<|endoftext|>}"},
+    {"qwen2", "\xef\xbb\xbf{\"text\": \"ab\"}\n{\"text\": \"\xef\xbb\xbf\"}",
+     "ab{<|endoftext|>}\xef{\xbb\xbf<|endoftext|>}"},
+    {"qwen2", "\xef\xbb\xbf\n{\"text\": \"ab\"}", "ab{<|endoftext|>}"},
+    /* Halves of a pair, alone, in the wrong order and before other escapes; a backslash before a u. */
+    {"qwen2", "{\"prompt\": \"a\", \"completion\": \"\\ud800b\\udc00\\ud83d\\n\"}",
+     "a{\xef\xbf\xbd"
+     "b\xef\xbf\xbd\xef\xbf\xbd\n<|endoftext|>}"},
+    {"qwen2", "{\"prompt\": \"\\uD83D\\uDE00\", \"completion\": \"\\udbff\\\\ud800\\\"\"}",
+     "\xf0\x9f\x98\x80{\xef\xbf\xbd\\ud800\"<|endoftext|>}"},
+};
+enum { DOCUMENTS = sizeof documents / sizeof *documents };
+
+static void documents_are_read(void **state)
+{
+    (void)state;
+    char text[2048];
+    for (int i = 0; i < DOCUMENTS; i++) {
+        struct tokenizer t = open_golden(documents[i].golden, NULL, NULL);
+        write_text(at("d.jsonl"), documents[i].lines);
+        assert_string_equal(as_text(at("d.jsonl"), &t, text, sizeof text), documents[i].want);
+        tokenizer_close(&t);
+    }
+}
+
+/* NUL is no white space: it is not trimmed, and a line of NULs is not blank. */
+static void nul_is_no_white_space(void **state)
+{
+    (void)state;
+    static const char line[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"%shi%s\"}, "
+                               "{\"role\": \"assistant\", \"content\": \"yo\"}]}\n";
+    char text[256];
+    int64_t tokens[2];
+    struct tokenizer t = open_golden("llama3", NULL, NULL);
+    for (int i = 0; i < 2; i++) {
+        const char *nul = i ? "\\u0000" : "";
+        snprintf(text, sizeof text, line, nul, nul);
+        write_text(at("d.jsonl"), text);
+        struct data *d = open_file(at("d.jsonl"), &t, 512);
+        tokens[i] = data_tokens(d);
+        data_close(d);
+    }
+    assert_int_equal(tokens[1], tokens[0] + 2);
+    FILE *f = fopen(at("d.jsonl"), "ab");
+    assert_non_null(f);
+    assert_int_equal(fwrite("\0\0\n", 1, 3, f), 3);
+    fclose(f);
+    struct data *d = NULL;
+    const char *path = at("d.jsonl");
+    const struct data_options o = {.paths = &path,
+                                   .path_count = 1,
+                                   .seq_len = 512,
+                                   .batch_size = 1,
+                                   .vocab_size = t.vocab_size,
+                                   .once = true};
+    check_refused(data_open(&o, &t, &d), NJ_E_FORMAT, "d.jsonl:2: ", "NULs");
+    tokenizer_close(&t);
+}
+
+/* A token file holds what the lines hold: ids, documents and losses. */
+static void token_files_hold_the_same(void **state)
+{
+    (void)state;
+    char direct[2048], through[2048];
+    for (int i = 0; i < DOCUMENTS; i++) {
+        struct tokenizer t = open_golden(documents[i].golden, NULL, NULL);
+        struct tokenized done;
+        write_text(at("d.jsonl"), documents[i].lines);
+        const char *path = at("d.jsonl");
+        check_ok(tokenize(&path, 1, &t, at("d.bin"), &done), "tokenize");
+        as_text(path, &t, direct, sizeof direct);
+        assert_string_equal(as_text(at("d.bin"), &t, through, sizeof through), direct);
+        struct data *a = open_file(path, &t, 8), *b = open_file(at("d.bin"), &t, 8);
+        assert_int_equal(data_tokens(a), done.tokens);
+        assert_true(data_hash(a) == data_hash(b));
+        data_close(a);
+        data_close(b);
+        check_refused(tokenize(&path, 1, &t, at("d.bin"), &done), NJ_E_IO, "d.bin: exists",
+                      "twice");
+        assert_int_equal(unlink(at("d.bin")), 0);
+        tokenizer_close(&t);
+    }
+}
+
+static void failures_leave_nothing(void **state)
+{
+    (void)state;
+    struct tokenizer t = open_golden("qwen2", NULL, NULL);
+    struct tokenized done;
+    make_folder("out");
+    write_text(at("d.jsonl"), "{\"text\": \"a\"}\n{");
+    const char *path = at("d.jsonl");
+    check_refused(tokenize(&path, 1, &t, at("out/x.bin"), &done), NJ_E_FORMAT,
+                  "d.jsonl:2:", "line");
+    write_text(path, "\n");
+    check_refused(tokenize(&path, 1, &t, at("out/x.bin"), &done), NJ_E_FORMAT, "no text", "empty");
+    assert_int_equal(rmdir(at("out")), 0); /* it is empty */
+    check_refused(tokenize(&path, 1, &t, at("none/x.bin"), &done), NJ_E_IO, "none/x.bin", "folder");
+    tokenizer_close(&t);
+}
+
+static const struct {
+    const char *golden, *from, *to, *lines, *part;
+} refused[] = {
+    {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n{\"text\": 1}", "r.jsonl:2: text must be a string"},
+    {"qwen2", NULL, NULL, "\n\n[1]", "r.jsonl:3: a line must be an object"},
+    {"qwen2", NULL, NULL, "{\"prompt\": \"a\"}", "r.jsonl:1: the object has neither"},
+    {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n{\"text\": \"b\"", "r.jsonl:2: column"},
+    {"qwen2", NULL, NULL, "{\"text\": \"a\"", "; each line must be one JSON object"},
+    {"qwen2", NULL, NULL, "{\"text\": \"\xff\"}", "r.jsonl:1: column"},
+    {"qwen2", NULL, NULL, "{\"text\": \"\xff\"}", "; not UTF-8; convert it with iconv"},
+    {"qwen2", NULL, NULL, "{\"prompt\": [], \"completion\": \"a\"}", "r.jsonl:1: prompt and"},
+    {"qwen2", NULL, NULL, "{\"messages\": 1}", "r.jsonl:1: messages must be a list"},
+    {"qwen2", NULL, NULL, "{\"messages\": []}",
+     "r.jsonl:1: no turn of messages is the assistant's"},
+    {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"tool\", \"content\": \"a\"}]}",
+     "r.jsonl:1: a role of messages must be"},
+    {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"assistant\\u0000x\", \"content\": \"a\"}]}",
+     "r.jsonl:1: a role of messages must be"},
+    {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n\xef\xbb\xbf{\"text\": \"a\"}", "r.jsonl:2: column"},
+    {"qwen2", NULL, NULL, "{\"text\": 18446744073709551615}", "r.jsonl:1: text must be a string"},
+    {"qwen2", NULL, NULL, "{\"text\": \"\\ud80\"}", "r.jsonl:1: column"},
+    {"qwen2", NULL, NULL, "{\"text\": \"a\", \"x\": 1e}", "r.jsonl:1: column"},
+    {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"user\", \"content\": []}]}",
+     "r.jsonl:1: content of messages must be a string"},
+    {"gpt2", NULL, NULL, "{\"messages\": []}", "r.jsonl:1: messages: "},
+    {"gpt2", NULL, NULL, "{\"messages\": []}", "no tokens for conversations"},
+    {"qwen2", NULL, NULL, "{\"messages\": [], \"tools\": [{\"type\": \"function\"}]}",
+     "r.jsonl:1: tools cannot be written"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": [{}, {}]}]}",
+     "r.jsonl:1: tool_calls of messages cannot be written"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": null, \"function_call\": {\"name\": "
+     "1}}]}",
+     "r.jsonl:1: function_call of messages cannot be written"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"reasoning_content\": "
+     "\"b\"}]}",
+     "r.jsonl:1: reasoning_content of messages has no place"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0.5}]}",
+     "r.jsonl:1: weight of messages must be 0 (no loss) or 1"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0}]}",
+     "r.jsonl:1: no turn of messages is the assistant's with a weight above 0"},
+    {"qwen2", "\"content\":\"<|endoftext|>\"", "\"content\":\"<|other|>\"", "{\"messages\": []}",
+     "<|im_end|> ends a turn and is the only token"},
+};
+
+static void bad_lines_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct tokenizer t = open_golden(refused[i].golden, refused[i].from, refused[i].to);
+        struct data *d;
+        t.end_of_text = t.end_of_text < 0 ? t.end_of_turn : t.end_of_text;
+        write_text(at("r.jsonl"), refused[i].lines);
+        const char *path = at("r.jsonl");
+        const struct data_options o = {.paths = &path,
+                                       .path_count = 1,
+                                       .seq_len = 1,
+                                       .batch_size = 1,
+                                       .vocab_size = t.vocab_size};
+        const int rc = data_open(&o, &t, &d);
+        check_refused(rc, rc == NJ_E_UNSUPPORTED ? NJ_E_UNSUPPORTED : NJ_E_FORMAT, refused[i].part,
+                      refused[i].lines);
+        tokenizer_close(&t);
+    }
+}
+
+#define SYSTEM "{\"role\": \"system\", \"content\": \" s \"}, "
+#define USER(text) "{\"role\": \"user\", \"content\": \"" text "\"}, "
+#define ASSISTANT(text, more) "{\"role\": \"assistant\", \"content\": \"" text "\"" more "}"
+/* What the templates of published models have that shows which they are. */
+#define BRIEF                                                                                      \
+    "{{ '<|im_start|>system\\n' + m }}{{ '<|im_start|>system\\nBe \"brief\", it\\'s "              \
+    "{1}.<|im_end|>\\n' }}"
+#define PLAIN_BRIEF "{% if x %}<|im_start|>system\nBe brief.<|im_end|>\n{% endif %}<|im_start|>"
+#define THINKING                                                                                   \
+    "{{ '<|im_start|>' }}{% if i > ns.last_query_index %}{{ '\\n<think>\\n' }}{% endif %}"
+#define DATED "{{ '<|start_header_id|>' }}{{ 'Cutting Knowledge Date: December 2023\\n' }}"
+#define ASKED "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n"
+#define DATE                                                                                       \
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"                              \
+    "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
+
+static const struct {
+    const char *golden, *template, *messages, *want;
+} rendered[] = {
+    {"qwen2", BRIEF, USER("q") ASSISTANT("a", ""),
+     "<|im_start|>system\nBe \"brief\", it's {1}.<|im_end|>\n" ASKED "{a<|im_end|>}\n"},
+    {"qwen2", PLAIN_BRIEF, USER("q") ASSISTANT("a", ""),
+     "<|im_start|>system\nBe brief.<|im_end|>\n" ASKED "{a<|im_end|>}\n"},
+    {"qwen2", BRIEF, SYSTEM USER("q") ASSISTANT("a", ""),
+     "<|im_start|>system\n s <|im_end|>\n" ASKED "{a<|im_end|>}\n"},
+    {"qwen2", THINKING, USER("q") ASSISTANT("a", ""),
+     ASKED "{<think>\n\n</think>\n\na<|im_end|>}\n"},
+    {"qwen2", THINKING, USER("q") ASSISTANT("<think>\\nh\\n</think>\\n\\na", ""),
+     ASKED "{<think>\nh\n</think>\n\na<|im_end|>}\n"},
+    {"qwen2", THINKING, USER("q") ASSISTANT("a", ", \"reasoning_content\": \"h\\n\""),
+     ASKED "{<think>\nh\n</think>\n\na<|im_end|>}\n"},
+    {"qwen2", THINKING,
+     USER("q") ASSISTANT("<think>h</think>a", "") ", " USER("q") ASSISTANT("b", ""),
+     ASKED "{a<|im_end|>}\n" ASKED "{<think>\n\n</think>\n\nb<|im_end|>}\n"},
+    {"qwen2", THINKING,
+     USER("q") ASSISTANT("a", "") ", " USER("<tool_response>1</tool_response>")
+         ASSISTANT("<think>h</think>b", "") ", " ASSISTANT("c", ""),
+     ASKED "{a<|im_end|>}\n<|im_start|>user\n<tool_response>1</tool_response><|im_end|>\n"
+           "<|im_start|>assistant\n{<think>\nh\n</think>\n\nb<|im_end|>}\n"
+           "<|im_start|>assistant\n{<think>\n\n</think>\n\nc<|im_end|>}\n"},
+    {"qwen2", THINKING, ASSISTANT("a", ""), "<|im_start|>assistant\n{a<|im_end|>}\n"},
+    {"qwen2", "{{ '<|im_start|>' }}", USER("q") ASSISTANT("<think>h</think>a", ""),
+     ASKED "{<think>h</think>a<|im_end|>}\n"},
+    {"llama3", DATED, USER(" q ") ASSISTANT("a", ""),
+     DATE "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nq<|eot_id|>"
+          "<|start_header_id|>assistant<|end_header_id|>\n\n{a<|eot_id|>}"},
+    {"llama3", DATED, SYSTEM ASSISTANT("a", ""),
+     DATE "s<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n{a<|eot_id|>}"},
+    /* Weight 0 takes the loss away; null, [] and "" say nothing. */
+    {"qwen2", "<|im_start|>",
+     USER("q") ASSISTANT("a", ", \"weight\": 0") ", " USER("q") ASSISTANT("b", ", \"weight\": 1"),
+     ASKED "a<|im_end|>\n" ASKED "{b<|im_end|>}\n"},
+    {"qwen2", "<|im_start|>",
+     USER("q") ASSISTANT("a", ", \"tool_calls\": [], \"function_call\": null, \"weight\": null, "
+                              "\"reasoning_content\": \"\""),
+     ASKED "{a<|im_end|>}\n"},
+};
+
+/* Conversations are written as the model's own template writes them. */
+static void conversations_are_as_in_the_template(void **state)
+{
+    (void)state;
+    char text[2048], line[1024], want[2048];
+    for (size_t i = 0; i < sizeof rendered / sizeof *rendered; i++) {
+        struct tokenizer t = open_golden(rendered[i].golden, NULL, NULL);
+        snprintf(line, sizeof line, "{\"tools\": null, \"messages\": [%s]}", rendered[i].messages);
+        snprintf(want, sizeof want, "%s%s", rendered[i].want,
+                 rendered[i].golden[0] == 'q' ? "<|endoftext|>" : "<|end_of_text|>");
+        write_text(at("model/chat_template.jinja"), rendered[i].template);
+        write_text(at("c.jsonl"), line);
+        assert_string_equal(as_text(at("c.jsonl"), &t, text, sizeof text), want);
+        unlink(at("model/chat_template.jinja"));
+        tokenizer_close(&t);
+    }
+}
+
+/* The chat template decides, wherever it is; one that is not known is refused. */
+static void templates_decide(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *text;
+        bool known;
+    } templates[] = {
+        {"tokenizer_config.json", "{\"chat_template\": \"{{ '<|im_start|>' + m }}\"}", true},
+        {"tokenizer_config.json",
+         "{\"chat_template\": [{\"name\": \"default\", \"template\": \"<|im_start|>\"}]}", true},
+        {"tokenizer_config.json", "{\"chat_template\": \"[INST] {{ m }} [/INST]\"}", false},
+        {"chat_template.jinja", "{{ '<|im_start|>' }}", true},
+        {"chat_template.jinja", "[INST]", false},
+    };
+    static const char line[] = "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}";
+    write_text(at("t.jsonl"), line);
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
+        char name[64];
+        struct tokenizer t = open_golden("qwen2", NULL, NULL);
+        struct tokenized done;
+        snprintf(name, sizeof name, "model/%s", templates[i].file);
+        write_text(at(name), templates[i].text);
+        const char *path = at("t.jsonl");
+        const int rc = tokenize(&path, 1, &t, at("t.bin"), &done);
+        if (templates[i].known)
+            check_ok(rc, templates[i].text);
+        else
+            check_refused(rc, NJ_E_UNSUPPORTED, "t.jsonl:1: messages: ", templates[i].text);
+        unlink(at("t.bin"));
+        tokenizer_close(&t);
+    }
+    struct tokenizer t = open_golden("qwen2", NULL, NULL);
+    struct tokenized done;
+    const char *path = at("t.jsonl"), *pipe = at("model/chat_template.jinja");
+    unlink(pipe);
+    assert_int_equal(mkfifo(pipe, 0666), 0);
+    check_refused(tokenize(&path, 1, &t, at("t.bin"), &done), NJ_E_IO,
+                  "chat_template.jinja: not a regular file", "a pipe");
+    unlink(pipe);
+    tokenizer_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documents_are_read),
+        cmocka_unit_test(nul_is_no_white_space),
+        cmocka_unit_test(token_files_hold_the_same),
+        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(conversations_are_as_in_the_template),
+        cmocka_unit_test(templates_decide),
+    };
+    return cmocka_run_group_tests_name("jsonl", tests, scratch_begin, scratch_end);
+}

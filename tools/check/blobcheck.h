@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * blobcheck.h: what blobcheck found in a binary, for the parts that print it.
+ */
+#ifndef NOJIT_TOOLS_BLOBCHECK_H
+#define NOJIT_TOOLS_BLOBCHECK_H
+
+#include "check/blobindex.h"
+#include "pack/codecheck.h"
+
+struct checked_key {
+    const struct key *key;
+    const struct nji_entry *entry; /* NULL: not in the index */
+    struct code_fact *facts;       /* [arch_count] */
+    uint32_t *spills;              /* [arch_count], as the index says */
+};
+
+struct check {
+    const char *path;
+    const char *only_arch; /* NULL: all */
+    struct elf_parts {
+        struct span index, blobs, keys;
+        uint64_t blobs_off; /* in the file */
+    } parts;
+    struct key_table keys;
+    struct blob_index index;
+    struct checked_key *checked;                /* [keys.count] */
+    uint32_t asked, present, excluded, spilled; /* pairs of key and arch */
+    uint64_t code_bytes;
+    uint64_t unread_bytes; /* of the blobs: containers that overlap are not read again and again */
+    struct report report;
+};
+
+/* Name of arch a of the index. */
+static inline struct arch_name check_arch_name(const struct check *c, uint32_t a)
+{
+    return arch_name(c->index.archs[a].sm, (char)c->index.archs[a].suffix);
+}
+
+/* --arch leaves this arch in. */
+static inline bool check_shows(const struct check *c, uint32_t a)
+{
+    return !c->only_arch || !strcmp(c->only_arch, check_arch_name(c, a).text);
+}
+
+/* ---- blobprint.c ---- */
+struct model_keys;
+void print_table(const struct check *c);
+void print_summary(const struct check *c);
+/* model may be NULL. Returns 0 or -1 without memory. */
+int print_json(const struct check *c, const struct model_keys *model);
+
+/* ---- modelkeys.c ---- */
+
+/* What a config.json says about the kernels a model needs. */
+struct model_keys {
+    char model_type[32];
+    int head_dim;
+    bool qkv_bias, qk_norm;
+    bool *used; /* [keys.count] */
+};
+
+/* Reads DIR/config.json and marks the keys; an op without a variant for the model goes to the
+ * report. Returns 0 or -1 with a sentence; free in both cases. */
+int model_keys_read(const char *dir, const struct key_table *keys, struct model_keys *out,
+                    struct report *r, char why[WHY_BYTES]);
+void model_keys_free(struct model_keys *m);
+void print_model(const struct check *c, const struct model_keys *m);
+
+#endif

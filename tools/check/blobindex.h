@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * blobindex.h: the index of a binary, read without trust (format: runtime/index.h).
+ */
+#ifndef NOJIT_TOOLS_BLOBINDEX_H
+#define NOJIT_TOOLS_BLOBINDEX_H
+
+#include "pack/keyfile.h"
+
+struct blob_index {
+    struct nji_header header;
+    const struct nji_arch *archs;
+    const struct nji_entry *entries;
+    const struct nji_record *records;
+    const struct nji_param *params;
+    struct span strings;
+    const char *toolkit;
+    void *copy;                       /* aligned, what the pointers lead into */
+    const struct nji_entry **by_hash; /* all entries, in the order that they should have */
+};
+
+/* Reads the index and checks it by itself: layout, hash, order, strings, archs. A problem that does
+ * not keep the rest from being read goes to the report. Returns 0, or -1 with a sentence; free in
+ * both cases. */
+int index_read(struct span section, struct blob_index *out, struct report *r, char why[WHY_BYTES]);
+void index_free(struct blob_index *x);
+/* The string, or NULL if there is none at that offset. */
+const char *index_string(const struct blob_index *x, uint32_t off);
+/* The entry of a key, or NULL. */
+const struct nji_entry *index_find(const struct blob_index *x, const char *key);
+/* Compares an entry with what the launcher of the key asks for. */
+void index_check_entry(const struct blob_index *x, const struct nji_entry *e, const struct key *k,
+                       struct report *r);
+
+#endif

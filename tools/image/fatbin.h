@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fatbin.h: the entries of a fatbin container, as `fatbinary` writes it.
+ */
+#ifndef NOJIT_TOOLS_FATBIN_H
+#define NOJIT_TOOLS_FATBIN_H
+
+#include "image/problems.h"
+#include "image/span.h"
+
+enum { FATBIN_PTX = 1, FATBIN_ELF = 2 };
+
+struct fatbin { /* a container and how far it has been read */
+    struct span container;
+    size_t at;
+};
+
+struct fatbin_entry {
+    uint16_t kind;
+    uint32_t sm;
+    char suffix; /* 0, 'a' or 'f' */
+    uint64_t flags;
+    struct span payload; /* as stored */
+    uint64_t code_bytes; /* of the code, uncompressed */
+    bool zstd;
+};
+
+/* The container must fill the span exactly. Returns 0 or -1 with a sentence. */
+int fatbin_open(struct span container, struct fatbin *out, char why[WHY_BYTES]);
+/* Returns 1 with the next entry, 0 at the end, -1 with a sentence. */
+int fatbin_next(struct fatbin *f, struct fatbin_entry *out, char why[WHY_BYTES]);
+/* The code of an entry. *owned is what to free() afterwards (NULL if the code lies in the
+ * container). */
+int fatbin_code(const struct fatbin_entry *e, struct span *code, void **owned, char why[WHY_BYTES]);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * keyfile.h: what the launchers will ask for (section .nojit.keys, format in index.h), and the
+ * archs of a build.
+ */
+#ifndef NOJIT_TOOLS_KEYFILE_H
+#define NOJIT_TOOLS_KEYFILE_H
+
+#include "image/problems.h"
+#include "image/span.h"
+#include "index.h"
+
+struct key {
+    const char *key, *entry;
+    uint32_t threads, max_shared_bytes;
+    uint16_t min_sm, param_bytes, param_count;
+    const char *only; /* the one arch that has it, or NULL: all from min_sm on */
+    const struct nji_param *params;
+};
+
+struct key_table {
+    struct key *keys; /* ascending by key */
+    uint32_t count, param_count;
+    struct nji_param *params;
+    char *text;
+};
+
+/* Returns 0 or -1 with a sentence; free in both cases. */
+int keys_parse(struct span text, struct key_table *out, char why[WHY_BYTES]);
+/* The key of that name, or NULL. */
+const struct key *keys_find(const struct key_table *t, const char *name);
+void keys_free(struct key_table *t);
+
+enum { MAX_ARCHS = 32 }; /* of one build */
+
+/* Reads archs.txt as gen writes it: name, sm, suffix or -, shared bytes, whether lp is float16;
+ * ascending. */
+int archs_parse(struct span text, struct nji_arch out[MAX_ARCHS], uint32_t *count,
+                char why[WHY_BYTES]);
+
+struct arch_name {
+    char text[16];
+};
+struct arch_name arch_name(uint32_t sm, char suffix); /* "sm_90a" */
+
+#endif

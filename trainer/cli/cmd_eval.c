@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_eval.c: `nojit eval`: one pass over held-out text.
+ */
+#include <math.h>
+
+#include "io/error.h"
+#include "run/run.h"
+
+/* null for what JSON has no number for, as the perplexity of a large loss. */
+static void put_number(const char *before, const char *name, double value)
+{
+    char text[32] = "null";
+    if (isfinite(value))
+        snprintf(text, sizeof text, "%.9g", value);
+    printf("%s\"%s\": %s", before, name, text);
+}
+
+static void print_json(const struct eval_result *e, bool teacher)
+{
+    const struct {
+        const char *name;
+        double value;
+    } compared[] = {
+        {"kd_loss", e->kd_loss},
+        {"kd_p50", e->kd_p50},
+        {"kd_p90", e->kd_p90},
+        {"kd_p99", e->kd_p99},
+        {"kd_max", e->kd_max},
+        {"teacher_class_loss", e->teacher_class_loss},
+        {"teacher_perplexity", e->teacher_perplexity},
+        {"teacher_entropy", e->teacher_entropy},
+        {"agreement", e->agreement},
+    };
+    put_number("{", "class_loss", e->class_loss);
+    put_number(", ", "perplexity", e->perplexity);
+    printf(", \"tokens\": %lld", (long long)e->valid_tokens);
+    for (size_t i = 0; teacher && i < sizeof compared / sizeof *compared; i++)
+        put_number(", ", compared[i].name, compared[i].value);
+    puts("}");
+}
+
+static void print_text(const struct eval_result *e, bool teacher)
+{
+    printf("class_loss       %.6f nats\nperplexity       %.4f\ntokens           %lld\n",
+           e->class_loss, e->perplexity, (long long)e->valid_tokens);
+    if (!teacher)
+        return;
+    printf("teacher          class_loss %.6f nats, perplexity %.4f, entropy %.6f nats\n",
+           e->teacher_class_loss, e->teacher_perplexity, e->teacher_entropy);
+    printf("kd_loss          %.6f nats: KL(teacher || student) at temperature 1\n", e->kd_loss);
+    printf("  by token       p50 %.6f  p90 %.6f  p99 %.6f  max %.6f\n", e->kd_p50, e->kd_p90,
+           e->kd_p99, e->kd_max);
+    printf("agreement        %.4f of first choices\n", e->agreement);
+}
+
+enum { SEQ_LEN = 1024 }; /* where --seq-len does not say another */
+
+/* Lowers the default to what the model takes. */
+static int limit_length(const char *model, int *seq_len)
+{
+    struct model_config c;
+    const int err = config_read(model, &c);
+    if (!err && c.max_positions < *seq_len)
+        *seq_len = c.max_positions;
+    return err;
+}
+
+static int choose_length(struct run *r)
+{
+    int *seq_len = &r->options.seq_len;
+    if (*seq_len > 0)
+        return 0;
+    *seq_len = SEQ_LEN;
+    const int err = limit_length(r->student, seq_len);
+    return err || r->teacher[0] == '\0' ? err : limit_length(r->teacher, seq_len);
+}
+
+static int evaluate(struct run *r)
+{
+    struct eval_result e;
+    int err = run_open_tokenizer(r);
+    if (!err)
+        err = run_engine_options(r);
+    if (!err)
+        err = choose_length(r);
+    if (err)
+        return err;
+    r->options.kd_ratio = r->teacher[0] != '\0' ? 0.5f : 0;
+    err = run_open_data(r, &r->s->data, true, &r->data);
+    if (!err)
+        err = run_open_engine(r);
+    if (err)
+        return err;
+    engine_watch(r->engine, progress_rows, &r->progress);
+    err = engine_eval(r->engine, r->data, &e);
+    progress_clear(&r->progress);
+    if (!err)
+        err = engine_check_eval(r->engine, &e);
+    if (err)
+        return err;
+    (r->s->json ? print_json : print_text)(&e, r->teacher[0] != '\0');
+    return 0;
+}
+
+int cmd_eval(const struct settings *s)
+{
+    struct run r;
+    int err = need(s->student, "model", "eval");
+    if (!err)
+        err = need(s->data.path, "data", "eval");
+    if (err)
+        return err;
+    err = run_open(&r, s, true);
+    if (!err)
+        err = evaluate(&r);
+    run_close(&r);
+    return err;
+}

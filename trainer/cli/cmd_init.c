@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_init.c: `nojit init`: a new model folder, its shape and weights.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/error.h"
+#include "io/folder.h"
+#include "model/init.h"
+#include "run/run.h"
+
+static void list_presets(void)
+{
+    for (const struct preset *p = presets; p->name != NULL; p++)
+        printf("%-18s %8.1fM parameters  %s\n", p->name,
+               1e-6 * (double)config_parameters(&p->config), p->summary);
+}
+
+/* like: folder that the model is to resemble, "" for a preset. */
+static int choose_shape(const struct settings *s, struct model_config *out, char *like)
+{
+    *like = '\0';
+    if (s->like != NULL && s->preset != NULL)
+        return fail(NJ_E_ARG,
+                    "--preset %s and --like %s: the shape is that of one of them; leave "
+                    "the other out",
+                    s->preset, s->like);
+    if (s->like != NULL) {
+        const int err = folder_resolve(s->like, like, PATH_BYTES);
+        return err ? err : config_read(like, out);
+    }
+    if (s->preset == NULL)
+        return fail(NJ_E_ARG, "--preset or --like is needed; see `nojit init --help`");
+    const struct preset *p = preset_find(s->preset);
+    if (p == NULL)
+        return fail(NJ_E_ARG, "--preset %s: unknown; `nojit init --preset list` lists them",
+                    s->preset);
+    *out = p->config;
+    return 0;
+}
+
+/* ---- the options of a shape ---- */
+
+static const struct shape_option {
+    const char *name;
+    size_t from, to; /* in struct settings (0: not given) and struct model_config */
+} shape_options[] = {
+#define SHAPE(name, option, field)                                                                 \
+    {                                                                                              \
+        name, offsetof(struct settings, option), offsetof(struct model_config, field)              \
+    }
+    SHAPE("hidden-size", hidden_size, hidden_size),
+    SHAPE("intermediate-size", intermediate_size, intermediate_size),
+    SHAPE("num-layers", num_layers, layers),
+    SHAPE("heads", heads, heads),
+    SHAPE("kv-heads", kv_heads, kv_heads),
+    SHAPE("head-dim", head_dim, head_dim),
+    SHAPE("vocab-size", vocab_size, vocab_size),
+#undef SHAPE
+};
+enum { SHAPE_OPTIONS = sizeof shape_options / sizeof *shape_options };
+
+static int64_t shape_value(const struct settings *s, const struct shape_option *o)
+{
+    return *(const int64_t *)(const void *)((const char *)s + o->from);
+}
+
+/* The first that is given, or NULL. */
+static const char *shape_given(const struct settings *s)
+{
+    for (int i = 0; i < SHAPE_OPTIONS; i++)
+        if (shape_value(s, &shape_options[i]) != 0)
+            return shape_options[i].name;
+    return s->tie_embeddings != TIE_AUTO ? "tie-embeddings" : NULL;
+}
+
+/* Heads that made up the width do so still, unless --head-dim says another size. */
+static int fit_heads(const struct settings *s, bool filled, struct model_config *c)
+{
+    if (s->head_dim == 0 && filled) {
+        c->head_dim = c->hidden_size / c->heads;
+        if (c->head_dim * c->heads != c->hidden_size || (c->head_dim != 64 && c->head_dim != 128))
+            return fail(NJ_E_ARG,
+                        "hidden size %d in %d heads is no head size of 64 or 128; give --heads and "
+                        "--hidden-size that make one, or --head-dim",
+                        c->hidden_size, c->heads);
+    }
+    if (c->head_dim != 64 && c->head_dim != 128)
+        return fail(NJ_E_ARG, "--head-dim %d: must be 64 or 128", c->head_dim);
+    if (c->heads % c->kv_heads != 0)
+        return fail(NJ_E_ARG,
+                    "%d query heads are no multiple of %d key-value heads; give --heads and "
+                    "--kv-heads that fit",
+                    c->heads, c->kv_heads);
+    return 0;
+}
+
+static int change_shape(const struct settings *s, struct model_config *c)
+{
+    const bool filled = c->heads * c->head_dim == c->hidden_size;
+    if (shape_given(s) == NULL)
+        return 0;
+    for (int i = 0; i < SHAPE_OPTIONS; i++) {
+        const int64_t value = shape_value(s, &shape_options[i]);
+        if (value != 0)
+            *(int *)(void *)((char *)c + shape_options[i].to) = (int)value;
+    }
+    if (s->tie_embeddings != TIE_AUTO)
+        c->tied = s->tie_embeddings == TIE_TRUE;
+    const int err = fit_heads(s, filled, c);
+    return err ? err : config_check(c, "the new model");
+}
+
+/* ---- layers that are kept ---- */
+
+/* Appends the layers of one word, which commas may separate; a model has `most`. */
+static int add_layers(const char *word, int most, int *layers, int *count)
+{
+    for (const char *at = word;; at++) {
+        char *end;
+        const long layer = strtol(at, &end, 10);
+        const int length = (int)strcspn(at, ",");
+        if (end == at || end != at + length)
+            return fail(NJ_E_ARG,
+                        "--layers %s: '%.*s' is no number of a layer; give numbers with commas "
+                        "between, as 0,2,4",
+                        word, length, at);
+        if (layer < 0 || layer >= most)
+            return fail(NJ_E_ARG, "--layers %s: there is no layer %.*s; --like has layers 0 to %d",
+                        word, length, at, most - 1);
+        for (int i = 0; i < *count; i++)
+            if (layers[i] == layer)
+                return fail(NJ_E_ARG, "--layers %s: layer %ld is named twice; name it once", word,
+                            layer);
+        layers[(*count)++] = (int)layer;
+        at = end;
+        if (*at == '\0')
+            return 0;
+    }
+}
+
+static int keep_layers(const struct settings *s, struct model_config *c, const char *like,
+                       const enum st_dtype *dtype)
+{
+    const int most = c->layers;
+    const char *const given = shape_given(s);
+    if (like[0] == '\0')
+        return fail(NJ_E_ARG, "--layers needs --like, the model whose layers are kept");
+    if (given != NULL)
+        return fail(NJ_E_ARG,
+                    "--layers keeps weights, which --%s would make random; leave one of them out "
+                    "(--num-layers N: N random layers)",
+                    given);
+    int *layers = calloc((size_t)most, sizeof *layers);
+    if (layers == NULL)
+        return fail(NJ_E_NOMEM, "out of memory for a list of %d layers", most);
+    int err = 0;
+    c->layers = 0;
+    for (size_t i = 0; i < s->layers.count && !err; i++)
+        err = add_layers(s->layers.path[i], most, layers, &c->layers);
+    if (!err)
+        err = init_from_layers(s->out, c, like, layers, dtype, s->shard_bytes);
+    if (!err)
+        printf(
+            "%s: %s, %.1fM parameters: %d of %d layers of %s, and its embeddings and final norm\n",
+            s->out, c->model_type, 1e-6 * (double)config_parameters(c), c->layers, most, s->like);
+    free(layers);
+    return err;
+}
+
+int cmd_init(const struct settings *s)
+{
+    /* By enum dtype_choice; auto is what Hugging Face folders hold. */
+    static const enum st_dtype stored[] = {ST_BF16, ST_F32, ST_BF16, ST_F16};
+    struct model_config c;
+    char like[PATH_BYTES];
+    if (s->preset != NULL && strcmp(s->preset, "list") == 0) {
+        list_presets();
+        return 0;
+    }
+    int err = choose_shape(s, &c, like);
+    if (!err)
+        err = need(s->out, "out", "init");
+    if (!err && s->layers.count > 0)
+        return keep_layers(s, &c, like, s->dtype == DTYPE_AUTO ? NULL : &stored[s->dtype]);
+    if (!err)
+        err = change_shape(s, &c);
+    if (!err)
+        err = init_model(s->out, &c, (uint64_t)s->seed, stored[s->dtype], s->shard_bytes,
+                         like[0] != '\0' ? like : NULL);
+    if (!err)
+        printf("%s: %s, %.1fM random parameters\n", s->out, c.model_type,
+               1e-6 * (double)config_parameters(&c));
+    return err;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_merge.c: `nojit merge`: a model with trained adapters as a model of its own.
+ */
+#include "engine/merge.h"
+#include "io/error.h"
+#include "io/folder.h"
+#include "run/run.h"
+
+int cmd_merge(const struct settings *s)
+{
+    char base[PATH_BYTES];
+    size_t merged = 0;
+    int err = need(s->student, "model", "merge");
+    if (!err)
+        err = need(s->adapter, "adapter", "merge");
+    if (!err)
+        err = need(s->out, "out", "merge");
+    if (!err)
+        err = folder_resolve(s->student, base, sizeof base);
+    if (!err)
+        err = merge_adapters(base, s->adapter, s->out, &merged);
+    if (!err)
+        printf("%s: %s with %zu adapter%s of %s in its weights\n", s->out, s->student, merged,
+               plural((long long)merged), s->adapter);
+    return err;
+}

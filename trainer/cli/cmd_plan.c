@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_plan.c: `nojit plan`: the memory of a run, from the shapes alone.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "io/folder.h"
+#include "model/init.h"
+#include "run/run.h"
+
+/* What is known of the memory that the run will have. */
+struct budget {
+    size_t bytes; /* 0: nothing */
+    char whose[160];
+};
+
+/* --memory-budget, else that of the device where it is here. */
+static void look_up_budget(const struct settings *s, const struct train_options *o,
+                           struct budget *out)
+{
+    const struct nj_options options = {.device = s->device == (int)NJ_DEVICE_CPU ? NJ_DEVICE_CPU
+                                                                                 : NJ_DEVICE_CUDA};
+    nj_context *ctx = NULL;
+    *out = (struct budget){.bytes = o->memory_bytes, .whose = "--memory-budget"};
+    if (out->bytes > 0)
+        return;
+    if (nj_context_create(&ctx, &options) == 0) {
+        out->bytes = nj_context_budget(ctx);
+        snprintf(out->whose, sizeof out->whose, "%s", nj_context_device(ctx)->name);
+    }
+    nj_context_destroy(ctx);
+}
+
+static void print_json(const struct run *r, const struct plan *p, const struct budget *b)
+{
+    printf("{\"batch_size\": %d, \"total_bytes\": %zu, \"host_bytes\": %zu, ",
+           r->options.batch_size, p->total_bytes, p->host_bytes);
+    if (b->bytes > 0)
+        printf("\"budget_bytes\": %zu, \"fits\": %s, ", b->bytes,
+               p->total_bytes <= b->bytes ? "true" : "false");
+    printf("\"regions\": {");
+    for (int i = 0; i < p->count; i++)
+        printf("%s\"%s\": %zu", i ? ", " : "", p->region[i].name, p->region[i].bytes);
+    printf("}, \"within\": {");
+    for (int i = 0, told = 0; i < p->count; i++)
+        if (p->region[i].within)
+            printf("%s\"%s\": \"%s\"", told++ ? ", " : "", p->region[i].name, p->region[i].within);
+    puts("}}");
+}
+
+static void print_text(struct run *r, const struct plan *p, const struct budget *b)
+{
+    char size[32];
+    run_print_plan(r, p);
+    if (b->bytes > 0)
+        progress_say(&r->progress, "%-32s %12s  (%s)", "budget",
+                     bytes_text((double)b->bytes, size, sizeof size), b->whose);
+    else
+        progress_say(&r->progress,
+                     "%-32s %12s  (no GPU can be used here; name it by --memory-budget GIB)",
+                     "budget", "unknown");
+}
+
+/* out: PATH_BYTES. A preset has no folder yet. */
+static int find_model(const char *name, char *out)
+{
+    const int err = folder_resolve(name, out, PATH_BYTES);
+    if (err && access(name, F_OK) != 0 && preset_find(name) != NULL)
+        return fail(err,
+                    "%s: no such folder, but a preset; make the model first: `nojit init --preset "
+                    "%s --out DIR`",
+                    name, name);
+    return err;
+}
+
+static int read_models(const struct settings *s, struct run *r, struct model_config *student,
+                       struct model_config *teacher)
+{
+    int err = find_model(s->student, r->student);
+    if (!err && s->teacher != NULL)
+        err = find_model(s->teacher, r->teacher);
+    if (!err)
+        err = config_read(r->student, student);
+    if (!err && s->teacher != NULL)
+        err = config_read(r->teacher, teacher);
+    if (!err && s->teacher != NULL)
+        err = config_check_pair(student, teacher);
+    if (!err)
+        err = config_check_length(student, (int)s->seq_len, r->student);
+    if (!err && s->teacher != NULL)
+        err = config_check_length(teacher, (int)s->seq_len, r->teacher);
+    return err;
+}
+
+static int read_options(const struct settings *s, struct train_options *o)
+{
+    const bool float32 =
+        s->dtype == DTYPE_F32 || (s->dtype == DTYPE_AUTO && s->device == (int)NJ_DEVICE_CPU);
+    run_training_options(s, o);
+    o->steps = s->steps > 0 ? s->steps : 1;
+    o->dtype = float32 ? NJ_F32 : NJ_LP;
+    o->workspace_bytes = s->device == (int)NJ_DEVICE_CPU ? 0 : NJ_CUDA_WORKSPACE_BYTES;
+    return run_adapters(s, &o->lora);
+}
+
+/* The plan, and what to do where it is more than the budget. */
+static int show(struct run *r, const struct model_config *student,
+                const struct model_config *teacher, const struct budget *b)
+{
+    struct plan plan;
+    char need[32], had[32];
+    int err = plan_make(student, teacher, &r->options, &plan);
+    if (err)
+        return err;
+    if (r->s->json)
+        print_json(r, &plan, b);
+    else
+        print_text(r, &plan, b);
+    if (b->bytes == 0 || plan.total_bytes <= b->bytes)
+        return 0;
+    if (!r->s->json)
+        err = fit_advise(r, student, teacher, plan.total_bytes, b->bytes);
+    return err ? err
+               : fail(NJ_E_NOMEM, "the run needs %s, and the budget is %s (%s)",
+                      bytes_text((double)plan.total_bytes, need, sizeof need),
+                      bytes_text((double)b->bytes, had, sizeof had), b->whose);
+}
+
+int cmd_plan(const struct settings *s)
+{
+    struct run r;
+    struct model_config student, teacher;
+    struct budget budget;
+    int err = need(s->student, "student", "plan");
+    if (!err)
+        err = run_check_temperature(s);
+    if (err)
+        return err;
+    memset(&r, 0, sizeof r);
+    r.s = s;
+    r.progress.aside = s->json;
+    err = read_models(s, &r, &student, &teacher);
+    if (!err)
+        err = read_options(s, &r.options);
+    if (err)
+        return err;
+    const struct model_config *other = s->teacher != NULL ? &teacher : NULL;
+    look_up_budget(s, &r.options, &budget);
+    if (s->batch_size == BATCH_AUTO && budget.bytes == 0)
+        return fail(NJ_E_ARG, "--batch-size auto: no GPU can be used here, so its memory is not "
+                              "known; name it by --memory-budget GIB");
+    if (s->batch_size == BATCH_AUTO) /* as a run would */
+        err = fit_batch(&r, &student, other,
+                        r.options.memory_bytes > 0
+                            ? budget.bytes
+                            : fit_part(budget.bytes, s->device != (int)NJ_DEVICE_CPU),
+                        BATCH_MOST);
+    return err ? err : show(&r, &student, other, &budget);
+}

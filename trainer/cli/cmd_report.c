@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_report.c: `nojit report`: one page of HTML that needs nothing else.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "io/whole_file.h"
+#include "report/report.h"
+#include "run/run.h"
+
+static int check_arguments(const struct settings *s)
+{
+    if (s->words.count == 0)
+        return fail(NJ_E_ARG, "the folder of a run is needed; see `nojit report --help`");
+    const char *dot = strrchr(s->out, '.');
+    if (dot == NULL || (strcmp(dot, ".html") != 0 && strcmp(dot, ".htm") != 0))
+        return fail(NJ_E_ARG, "--out %s: must end in .html", s->out);
+    return 0;
+}
+
+/* The last sentence; it may name a folder in any bytes. */
+static json_t *fail_json(void)
+{
+    return json_text(fail_text(), strlen(fail_text()));
+}
+
+/* A run that cannot be read is told here and on the page, and takes nothing from the others. */
+static int read_runs(const struct settings *s, json_t *runs, json_t *broken)
+{
+    int err = 0;
+    for (size_t i = 0; i < s->words.count && err != NJ_E_NOMEM; i++) {
+        json_t *run;
+        err = report_read(s->words.path[i], &run);
+        const bool lost = err ? json_array_append_new(broken, fail_json()) != 0
+                              : json_array_append_new(runs, run) != 0;
+        if (lost)
+            err = fail(NJ_E_NOMEM, "out of memory while reading %s", s->words.path[i]);
+        else if (err && s->words.count > 1)
+            fprintf(stderr, "nojit report: %s\n", fail_text());
+    }
+    if (err == NJ_E_NOMEM || json_array_size(runs) > 0)
+        return err == NJ_E_NOMEM ? err : 0;
+    return s->words.count == 1 ? err : fail(NJ_E_FORMAT, "no run can be read");
+}
+
+/* Runs whose folders have the same name are called by their paths. */
+static void name_apart(json_t *runs)
+{
+    const size_t n = json_array_size(runs);
+    for (size_t i = 0; i < n; i++) {
+        json_t *a = json_array_get(runs, i);
+        for (size_t j = i + 1; j < n; j++) {
+            json_t *b = json_array_get(runs, j);
+            if (!json_equal(json_object_get(a, "name"), json_object_get(b, "name")))
+                continue;
+            json_object_set(a, "name", json_object_get(a, "path"));
+            json_object_set(b, "name", json_object_get(b, "path"));
+        }
+    }
+}
+
+/* The page appears whole or not at all. */
+static int write_page(const char *path, const json_t *data)
+{
+    struct whole_file file;
+    int err = whole_file_begin(&file, path);
+    if (err)
+        return err;
+    if (report_page(file.f, data) != 0)
+        err = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return whole_file_end(&file, err);
+}
+
+int cmd_report(const struct settings *s)
+{
+    int err = check_arguments(s);
+    if (err)
+        return err;
+    json_t *runs = json_array(), *broken = json_array();
+    json_t *data =
+        json_pack("{s:s, s:O, s:O}", "version", NOJIT_VERSION, "runs", runs, "broken", broken);
+    err = data == NULL ? fail(NJ_E_NOMEM, "out of memory") : read_runs(s, runs, broken);
+    if (!err) {
+        name_apart(runs);
+        err = write_page(s->out, data);
+    }
+    const size_t lacks = json_array_size(broken), has = json_array_size(runs);
+    json_decref(data);
+    json_decref(runs);
+    json_decref(broken);
+    if (!err)
+        printf("%s: %zu run%s\n", s->out, has, plural((long long)has));
+    if (!err && lacks > 0)
+        err = fail(NJ_E_FORMAT, "%s lacks %zu run%s that cannot be read", s->out, lacks,
+                   plural((long long)lacks));
+    return err;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_tokenize.c: `nojit tokenize`: text to a token file, with a bar while it goes on.
+ */
+#include "data/tokenize.h"
+#include "io/error.h"
+#include "io/folder.h"
+#include "run/run.h"
+
+struct watch {
+    struct progress *progress;
+    double done, total;
+};
+
+static void advance(void *user, size_t bytes)
+{
+    struct watch *w = user;
+    w->done += (double)bytes;
+    progress_bytes(w->progress, w->done, w->total);
+}
+
+static int run(const struct settings *s, struct progress *p, struct tokenizer *t)
+{
+    char dir[PATH_BYTES], took[32];
+    struct tokenized done;
+    struct watch watch = {p, 0, 0};
+    int err = folder_resolve(s->student, dir, sizeof dir);
+    if (!err)
+        err = tokenizer_open(dir, t);
+    if (!err)
+        progress_missing_bytes(p, t);
+    if (!err)
+        err = tokenize_bytes(s->data.path, s->data.count, &watch.total);
+    t->encoded = advance;
+    t->user = &watch;
+    p->started = seconds_now();
+    if (!err)
+        err = tokenize(s->data.path, s->data.count, t, s->out, &done);
+    if (err)
+        return err;
+    const double seconds = seconds_now() - p->started;
+    progress_passed_over(p, &done.passed);
+    progress_say(
+        p, "%lld token%s (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
+        (long long)done.tokens, plural(done.tokens), (long long)done.without_loss, done.files,
+        plural((long long)done.files), 1e-6 * done.bytes, duration_text(seconds, took, sizeof took),
+        seconds > 0 ? 1e-6 * done.bytes / seconds : 0, s->out);
+    return 0;
+}
+
+int cmd_tokenize(const struct settings *s)
+{
+    struct progress p;
+    struct tokenizer t = {.kind = ""};
+    int err = need(s->student, "model", "tokenize");
+    if (!err)
+        err = need(s->data.path, "data", "tokenize");
+    if (!err)
+        err = need(s->out, "out", "tokenize");
+    if (!err)
+        err = run_check_output(s);
+    if (!err)
+        err = progress_open(&p, NULL, false);
+    if (err)
+        return err;
+    err = run(s, &p, &t);
+    tokenizer_close(&t);
+    progress_close(&p);
+    return err;
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_train.c: `nojit distill` and `nojit train`: the loop around engine_step().
+ */
+#include <math.h>
+
+#include "io/error.h"
+#include "io/folder.h"
+#include "io/side_files.h"
+#include "run/run.h"
+#include "run/watchdog.h"
+
+static int check_arguments(const struct settings *s, const char *command, bool distill)
+{
+    int err = need(s->student, "student", command);
+    if (!err && distill)
+        err = need(s->teacher, "teacher", command);
+    if (!err)
+        err = need(s->data.path, "data", command);
+    if (!err && !s->dry_run)
+        err = need(s->out, "out", command);
+    if (!err && s->eval_every > 0 && s->eval_data.count == 0)
+        err = fail(NJ_E_ARG, "--eval-every needs --eval-data to measure on");
+    if (!err && s->keep_best && s->eval_data.count == 0)
+        err = fail(NJ_E_ARG, "--keep-best needs --eval-data to measure on");
+    if (!err && s->early_stop_patience > 0 && (s->eval_data.count == 0 || s->eval_every == 0))
+        err = fail(NJ_E_ARG, "--early-stop-patience needs --eval-data and --eval-every");
+    if (!err)
+        err = run_check_temperature(s);
+    return err ? err : run_check_output(s);
+}
+
+static int64_t steps_of_epochs(const struct run *r)
+{
+    const double per_step = (double)r->options.batch_size * r->options.grad_accum;
+    const double steps = ceil(r->s->epochs * (double)data_windows(r->data) / per_step);
+    return steps < 1 ? 1 : (int64_t)steps;
+}
+
+/* Takes the folder to write, before anything that takes time, and before --log, which may lie in it. */
+static int take_output(struct checkpoints *c, const struct settings *s)
+{
+    if (s->out == NULL)
+        return 0;
+    int err = checkpoints_open(c, s->out, s->resume);
+    if (err)
+        return err;
+    if (!s->dry_run)
+        return checkpoints_begin(c, s->resume);
+    err = folder_check_place(s->out);
+    return err ? fail(err, "--out %s", fail_text()) : 0;
+}
+
+static int open_inputs(struct run *r, const char *command)
+{
+    int err = run_open_tokenizer(r);
+    if (!err) /* better now than when they are to be saved */
+        err = side_files_check(r->student);
+    if (!err)
+        err = run_engine_options(r);
+    if (!err)
+        err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
+    if (!err)
+        err = run_open_data(r, &r->s->data, false, &r->data);
+    if (!err && r->s->batch_size == BATCH_AUTO)
+        err = run_fit_batch(r);
+    if (!err && r->s->eval_data.count > 0)
+        err = run_open_data(r, &r->s->eval_data, true, &r->eval_data);
+    if (!err && r->options.steps == 0)
+        r->options.steps = steps_of_epochs(r);
+    if (!err && r->options.warmup_steps == 0)
+        r->options.warmup_steps = schedule_warmup(r->s->warmup_ratio, r->options.steps);
+    if (!err && r->options.warmup_steps >= r->options.steps && r->options.warmup_steps > 0)
+        err =
+            fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld step%s of this %s run",
+                 (long long)r->options.warmup_steps, (long long)r->options.steps,
+                 plural(r->options.steps), command);
+    return err;
+}
+
+static int open_engine(struct run *r)
+{
+    int err = run_open_engine(r);
+    if (err || r->teacher[0] == '\0' || r->s->allow_self_distillation)
+        return err;
+    if (engine_student_hash(r->engine) == engine_teacher_hash(r->engine))
+        return fail(
+            NJ_E_ARG,
+            "teacher %s and student %s have the same weights, so there is nothing to learn; "
+            "name another teacher, or add --allow-self-distillation",
+            r->teacher, r->student);
+    return 0;
+}
+
+/* "KL(teacher || student)" */
+static const char *divergence_text(float beta, char *buffer, size_t bytes)
+{
+    if (beta <= 0)
+        return "KL(teacher || student)";
+    if (beta >= 1)
+        return "KL(student || teacher)";
+    snprintf(buffer, bytes, "JSD(%.3g)", beta);
+    return buffer;
+}
+
+/* What is worth a line where data is not one stream of documents one after the other. */
+static void say_data(struct run *r)
+{
+    const double rows = (double)data_windows(r->data);
+    char packing[32];
+    struct data_source s;
+    for (size_t i = 0; i < data_sources(r->data); i++) {
+        data_source(r->data, i, &s);
+        progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",
+                     s.name, (long long)s.tokens, (long long)s.draws, rows,
+                     100 * (double)s.draws / rows);
+    }
+    if (r->s->packing != PACKING_WRAPPED)
+        progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
+                     settings_choice("packing", r->s->packing, packing, sizeof packing), rows,
+                     r->options.seq_len, 100 * data_padding(r->data));
+}
+
+static void say_start(struct run *r)
+{
+    char plan[32], divergence[32];
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const struct train_options *o = &r->options;
+    const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
+    progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
+                 run_dtype_name(r),
+                 bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
+    if (d->kernels_loaded > 0)
+        progress_say(&r->progress,
+                     "%u of %u kernel%s loaded; nothing is compiled or loaded from here on",
+                     d->kernels_loaded, nj_kernel_count, plural(nj_kernel_count));
+    progress_say(&r->progress,
+                 "student %.1fM parameters; %lld token%s of text; %lld step%s of %lld token%s",
+                 1e-6 * (double)config_parameters(engine_student(r->engine)),
+                 (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
+                 plural(o->steps), per_step, plural(per_step));
+    say_data(r);
+    if (o->lora.rank > 0)
+        progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
+                     o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
+                     o->adapter_dir != NULL ? o->adapter_dir : "new");
+    if (r->teacher[0] != '\0')
+        progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
+                     1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
+                     o->kd_ratio, o->temperature,
+                     divergence_text(o->beta, divergence, sizeof divergence));
+}
+
+static int evaluate(struct run *r, int64_t step)
+{
+    if (r->eval_data == NULL)
+        return 0;
+    struct eval_result e;
+    int err = engine_eval(r->engine, r->eval_data, &e);
+    if (!err)
+        err = metrics_eval(&r->metrics, step, &e);
+    if (err)
+        return err;
+    if (r->teacher[0] != '\0')
+        progress_say(&r->progress, "held out at step %lld: ce %.4f  perplexity %.2f  kd %.4f",
+                     (long long)step, e.class_loss, e.perplexity, e.kd_loss);
+    else
+        progress_say(&r->progress, "held out at step %lld: ce %.4f  perplexity %.2f",
+                     (long long)step, e.class_loss, e.perplexity);
+    return 0;
+}
+
+static int write_samples(struct run *r, int64_t step)
+{
+    const struct sampling how = {
+        .engine = r->engine,
+        .tokenizer = &r->tokenizer,
+        .temperature = (float)r->s->sample_temperature,
+        .seed = (uint64_t)r->s->seed,
+    };
+    if (step == 0 && r->eval_data == NULL)
+        return 0;
+    return sample_log_write(&r->samples, &how, step, &r->progress);
+}
+
+static int save(struct run *r, int64_t step)
+{
+    struct data_state where;
+    data_tell(r->data, &where);
+    run_put_progress(r);
+    return checkpoints_save(&r->checkpoints, r->engine, step, &where);
+}
+
+/* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is
+ * not kept again. */
+static int measure(struct run *r, int64_t step, bool *settled)
+{
+    const struct best *best = &r->metrics.best;
+    int err = evaluate(r, step);
+    if (!err)
+        err = write_samples(r, step);
+    if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
+        struct data_state where;
+        data_tell(r->data, &where);
+        run_put_progress(r);
+        err = checkpoints_save_best(&r->checkpoints, r->engine, step, &where);
+    }
+    *settled = r->s->early_stop_patience > 0 && best->worse >= r->s->early_stop_patience;
+    return err;
+}
+
+struct outcome {
+    int64_t step; /* last one done */
+    bool stopped; /* interrupted */
+    bool settled; /* the held-out loss no longer falls */
+};
+
+/* One step with its row, its line and what is due after it. */
+static int one_step(struct run *r, int64_t step, struct outcome *o)
+{
+    struct step_result result;
+    if (step == r->progress.first_step + 1 && nj_context_device(r->ctx)->sm > 0)
+        deadline_begin(step, r->s->first_step_timeout);
+    int err = engine_step(r->engine, r->data, &result);
+    deadline_end();
+    if (err && result.nonfinite[0] != '\0' && r->checkpoints.last > 0)
+        return fail(err, "%s; checkpoint-%lld is good", fail_text(),
+                    (long long)r->checkpoints.last);
+    if (err)
+        return err;
+    err = metrics_step(&r->metrics, step, &result);
+    if (err)
+        return err;
+    progress_step(&r->progress, step, &result);
+    if (o->step == r->progress.first_step)
+        r->first_loss = result.loss;
+    r->last_loss = result.loss;
+    r->trained_tokens += result.tokens;
+    r->trained_targets += result.valid_tokens;
+    r->skipped_updates = result.skipped_updates;
+    o->step = step;
+    const struct settings *s = r->s;
+    const bool last = step == r->options.steps;
+    if ((s->eval_every > 0 && step % s->eval_every == 0) || last)
+        err = measure(r, step, &o->settled);
+    o->stopped = interrupted() && !last && !o->settled;
+    if (!err && (o->stopped || (s->save_every > 0 && step % s->save_every == 0)))
+        err = save(r, step);
+    return err;
+}
+
+/* Where the data failed, what was trained is good. */
+static int save_the_rest(struct run *r, int err, int64_t step)
+{
+    char why[1024];
+    if (!engine_data_failed(r->engine) || step == 0)
+        return err;
+    snprintf(why, sizeof why, "%s", fail_text());
+    const int failed = step == r->checkpoints.last ? 0 : save(r, step);
+    if (failed)
+        return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step,
+                    fail_text());
+    return fail(err, "%s; checkpoint-%lld is saved: mend the data and go on with --resume auto",
+                why, (long long)step);
+}
+
+static void prepare_progress(struct run *r, int64_t first)
+{
+    struct progress *p = &r->progress;
+    p->first_step = first;
+    p->steps = r->options.steps;
+    p->every = r->s->log_every;
+    p->teacher = r->teacher[0] != '\0';
+    p->ideal_seconds = r->metrics.ideal.student + r->metrics.ideal.teacher;
+    p->memory_bytes = (double)r->metrics.memory_bytes;
+}
+
+static int loop(struct run *r, int64_t first, struct outcome *o)
+{
+    prepare_progress(r, first);
+    engine_watch(r->engine, progress_rows, &r->progress);
+    *o = (struct outcome){.step = first};
+    int err = first == 0 ? measure(r, 0, &o->settled) : 0;
+    r->progress.started = seconds_now();
+    for (int64_t step = first + 1; step <= r->options.steps && !err && !o->stopped && !o->settled;
+         step++)
+        err = one_step(r, step, o);
+    return err ? save_the_rest(r, err, o->step) : 0;
+}
+
+static int write_merged(struct run *r)
+{
+    size_t merged;
+    const int err = checkpoints_merge(&r->checkpoints, r->student, &merged);
+    if (!err)
+        progress_say(&r->progress, "%zu adapter%s merged into the model: %s/merged", merged,
+                     plural((long long)merged), r->s->out);
+    return err;
+}
+
+static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
+{
+    int err = 0;
+    if (!o->stopped)
+        err = checkpoints_finish(&r->checkpoints, r->engine);
+    if (!err && !o->stopped && r->s->merge)
+        err = write_merged(r);
+    if (!err)
+        err = receipt_write(r->s->out, c, r, o->step);
+    if (!err)
+        err = metrics_close(&r->metrics);
+    if (err)
+        return err;
+    char took[32];
+    duration_text(seconds_now() - r->progress.started, took, sizeof took);
+    if (o->stopped) {
+        progress_say(&r->progress,
+                     "interrupted: checkpoint-%lld is saved; go on with --resume auto",
+                     (long long)o->step);
+        return fail(NJ_INTERRUPTED, "interrupted after step %lld", (long long)o->step);
+    }
+    if (o->settled)
+        progress_say(&r->progress,
+                     "ended at step %lld: the held-out loss has not fallen below %.4f, of step "
+                     "%lld, in %lld measurement%s",
+                     (long long)o->step, (double)r->metrics.best.loss,
+                     (long long)r->metrics.best.step, (long long)r->metrics.best.worse,
+                     plural(r->metrics.best.worse));
+    const int64_t done = o->step - r->progress.first_step;
+    if (done == 0) {
+        progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
+                     (long long)o->step, (long long)r->options.steps, r->s->out);
+        return 0;
+    }
+    progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
+                 r->first_loss, r->last_loss, (long long)done, plural(done), took, r->s->out);
+    return 0;
+}
+
+static int train(const struct settings *s, const struct command_info *c)
+{
+    struct run r;
+    struct outcome o;
+    struct checkpoints checkpoints = {.keep = s->keep};
+    int64_t first = 0;
+    int err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
+    if (!err)
+        err = take_output(&checkpoints, s);
+    if (err) {
+        checkpoints_close(&checkpoints);
+        return err;
+    }
+    if (!s->dry_run)
+        pipes_may_close();
+    err = run_open(&r, s, false);
+    r.checkpoints = checkpoints;
+    checkpoints_listen(&r.checkpoints, run_say, &r);
+    if (!err)
+        err = open_inputs(&r, c->name);
+    if (!err)
+        err = open_engine(&r);
+    if (err)
+        goto done;
+    say_start(&r);
+    if (s->dry_run) {
+        run_print_plan(&r, engine_plan(r.engine));
+        goto done;
+    }
+    interrupts_catch();
+    err = run_begin(&r, &first);
+    if (!err && run_is_done(&r))
+        goto done;
+    if (!err)
+        err = loop(&r, first, &o);
+    if (!err)
+        err = finish(&r, c, &o);
+done:
+    if (!err)
+        err = progress_check(&r.progress);
+    run_close(&r);
+    return err;
+}
+
+static const struct command_info *command_by_bit(enum command bit)
+{
+    const struct command_info *c = commands;
+    while (c->bit != bit)
+        c++;
+    return c;
+}
+
+int cmd_distill(const struct settings *s)
+{
+    return train(s, command_by_bit(CMD_DISTILL));
+}
+
+int cmd_train(const struct settings *s)
+{
+    return train(s, command_by_bit(CMD_TRAIN));
+}

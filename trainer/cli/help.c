@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * help.c: --help and the man page, from the option table.
+ */
+#include <string.h>
+
+#include "options/options.h"
+#include "options/settings.h"
+
+static const char about[] =
+    "distils language models with every kernel compiled before the program starts";
+static const char statuses[] =
+    "0 success; 1 failed; 2 usage; 3 not enough memory; 4 no kernel for this device; "
+    "130 interrupted, after a checkpoint";
+
+void help_overview(FILE *f)
+{
+    fprintf(f, "nojit %s: %s\n\nusage: nojit COMMAND [OPTION...]\n\n", NOJIT_VERSION, about);
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        fprintf(f, "  %-10s %s\n", c->name, c->summary);
+    fprintf(f,
+            "\n`nojit help COMMAND` or `nojit COMMAND --help` lists the options of a command.\n"
+            "`nojit help --man`, `--bash` and `--zsh` print the man page and completion scripts.\n"
+            "Exit status: %s.\n",
+            statuses);
+}
+
+enum { HELP_INDENT = 30, HELP_COLUMNS = 100 };
+
+/* text from column HELP_INDENT on, broken between words. */
+static void print_wrapped(FILE *f, const char *text)
+{
+    size_t column = HELP_INDENT;
+    while (*text != '\0') {
+        const size_t n = strcspn(text, " ");
+        if (column > HELP_INDENT && column + 1 + n > HELP_COLUMNS) {
+            fprintf(f, "\n%*s", HELP_INDENT, "");
+            column = HELP_INDENT;
+        } else if (column > HELP_INDENT) {
+            fputc(' ', f);
+            column++;
+        }
+        fprintf(f, "%.*s", (int)n, text);
+        column += n;
+        text += n + strspn(text + n, " ");
+    }
+    fputc('\n', f);
+}
+
+static void print_option(FILE *f, const struct option *o)
+{
+    char left[96], right[512];
+    const bool initial = o->initial != NULL && o->initial[0] != '\0';
+    snprintf(left, sizeof left, "  --%s%s%s", o->name, o->value_name ? " " : "",
+             o->value_name ? o->value_name : "");
+    fprintf(f, "%-*s", HELP_INDENT, left);
+    if (strlen(left) > HELP_INDENT - 2)
+        fprintf(f, "\n%*s", HELP_INDENT, "");
+    snprintf(right, sizeof right, "%s%s%s%s", o->help, initial ? " [" : "",
+             initial ? o->initial : "", initial ? "]" : "");
+    print_wrapped(f, right);
+}
+
+/* As engine_flops() and mfu_ideal() count. */
+static const char utilisation[] =
+    "MFU: (student_flops / P + teacher_flops / P + teacher_f8_flops / P8) / seconds of the step.\n"
+    "For N tokens a step in rows of S, a forward pass takes\n"
+    "  2 N W                  W: parameters; a table of embeddings counts once, as the head\n"
+    "  2 N L H D (S + 1)      attention: L layers, H query heads of D, on average (S + 1)/2 keys\n"
+    "operations. Student: 3 times both (forward, and twice that backward); with adapters of A\n"
+    "parameters 2 times the first, 3 times the second, and 6 N A. Teacher: once; of an fp8 "
+    "teacher\n"
+    "the first term counts as teacher_f8_flops. What --recompute does again does not count. P: "
+    "the\n"
+    "data sheet's dense peak of the GPU in 16 bits (H100, H200: 989e12), P8: in e4m3 (1979e12);\n"
+    "without a known one there is no MFU. receipt.json has the operations.\n";
+
+void help_command(FILE *f, const struct command_info *c)
+{
+    fprintf(f, "usage: nojit %s %s\n\n%s.\n", c->name, c->usage, c->summary);
+    if (c->words != NULL)
+        fprintf(f, "%s.\n", c->words);
+    const char *group = NULL;
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & c->bit))
+            continue;
+        if (o->group != group)
+            fprintf(f, "\n%s:\n", o->group);
+        group = o->group;
+        print_option(f, o);
+    }
+    if (c->bit & (CMD_DISTILL | CMD_TRAIN))
+        fprintf(f, "\n%s", utilisation);
+    fprintf(f, "\nDefaults stand in brackets. Hugging Face spellings (--learning_rate, "
+               "--max_steps, ...) work too.\n");
+}
+
+/* Dashes are escaped, so that they can be copied from the page. */
+static void man_text(FILE *f, const char *s)
+{
+    for (; *s != '\0'; s++) {
+        if (*s == '-')
+            fputs("\\-", f);
+        else if (*s == '\\')
+            fputs("\\e", f);
+        else
+            fputc(*s, f);
+    }
+}
+
+static void man_option(FILE *f, const struct option *o)
+{
+    fprintf(f, ".TP\n.B \\-\\-");
+    man_text(f, o->name);
+    if (o->value_name != NULL) {
+        fputs(" \\fI", f);
+        man_text(f, o->value_name);
+        fputs("\\fR", f);
+    }
+    fputc('\n', f);
+    man_text(f, o->help);
+    if (o->initial != NULL && o->initial[0] != '\0') {
+        fputs(" (default ", f);
+        man_text(f, o->initial);
+        fputc(')', f);
+    }
+    if (o->alias != NULL) {
+        fputs(". Also \\-\\-", f);
+        man_text(f, o->alias);
+    }
+    fputc('\n', f);
+}
+
+void help_man(FILE *f)
+{
+    fprintf(f, ".TH NOJIT 1 \"\" \"nojit %s\" \"User Commands\"\n.SH NAME\nnojit \\- %s\n",
+            NOJIT_VERSION, about);
+    fputs(".SH SYNOPSIS\n.B nojit\n.I COMMAND\n[\\fIOPTION\\fR...]\n", f);
+    for (const struct command_info *c = commands; c->name != NULL; c++) {
+        fprintf(f, ".SH NOJIT %s\n.B nojit %s\n", c->name, c->name);
+        man_text(f, c->usage);
+        fputs("\n.PP\n", f);
+        man_text(f, c->summary);
+        fputs(".\n", f);
+        if (c->words != NULL) {
+            fputs(".PP\n", f);
+            man_text(f, c->words);
+            fputs(".\n", f);
+        }
+        for (const struct option *o = options; o->name != NULL; o++)
+            if (o->commands & c->bit)
+                man_option(f, o);
+        if (c->bit & (CMD_DISTILL | CMD_TRAIN)) {
+            fputs(".PP\n.nf\n", f);
+            man_text(f, utilisation);
+            fputs(".fi\n", f);
+        }
+    }
+    fputs(".SH EXIT STATUS\n", f);
+    man_text(f, statuses);
+    fputs("\n.SH ENVIRONMENT\n.TP\n.B NOJIT_CUBLASLT\npath of libcublasLt.so.13\n"
+          ".TP\n.B NOJIT_MEMORY\ndevice or managed: where arenas lie\n"
+          ".TP\n.B NOJIT_GRAPH\n0: no CUDA graphs; the bits are the same\n"
+          ".TP\n.B HF_HOME\nHugging Face cache that ORG/NAME is looked up in\n",
+          f);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * main.c: runs a command; what its result means as an exit status.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/error.h"
+#include "run/run.h"
+
+struct status {
+    int code, status;
+};
+
+static const struct status statuses[] = {
+    {0, 0},
+    {NJ_E_ARG, 2},
+    {NJ_E_NOMEM, 3},
+    {NJ_E_NO_CODE, 4},
+    {NJ_E_NO_KERNEL, 4},
+    {NJ_INTERRUPTED, 130},
+};
+
+static int exit_status(int code)
+{
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (statuses[i].code == code)
+            return statuses[i].status;
+    return 1;
+}
+
+/* A write that failed earlier has emptied the buffer, so that the last one may succeed. */
+static int check_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    return fail(NJ_E_IO, "standard output cannot be written");
+}
+
+static int run_command(const struct command_info *c, int argc, char **argv)
+{
+    struct settings s;
+    int err = settings_parse(c, argc, argv, &s);
+    if (err == 1) {
+        help_command(stdout, c);
+        err = 0;
+    } else if (!err) {
+        err = c->run(&s);
+    }
+    for (size_t i = 0; i + 1 < s.refused_count; i++)
+        fprintf(stderr, "nojit %s: %s\n", c->name, s.refused[i]);
+    settings_free(&s);
+    if (!err)
+        err = check_output();
+    if (err && err != NJ_INTERRUPTED)
+        fprintf(stderr, "nojit %s: %s\n", c->name, fail_text());
+    return exit_status(err);
+}
+
+/* OpenMP's threads spin for milliseconds when they run out of work, which takes the processor from
+ * whatever else runs: three times the CPU time on a machine that is shared. Here they soon sleep.
+ * libgomp reads its settings before main(), so this runs earlier still; what the user set stays. */
+__attribute__((constructor(101))) static void let_idle_threads_sleep(void)
+{
+    if (getenv("OMP_WAIT_POLICY") == NULL)
+        setenv("GOMP_SPINCOUNT", "1000", 0);
+}
+
+struct help_page {
+    const char *flag;
+    void (*print)(FILE *f);
+};
+
+static const struct help_page help_pages[] = {
+    {"--man", help_man},
+    {"--bash", complete_bash},
+    {"--zsh", complete_zsh},
+};
+
+static const struct command_info *command_named(const char *word)
+{
+    for (const struct command_info *c = commands; c->name != NULL; c++)
+        if (strcmp(word, c->name) == 0)
+            return c;
+    return NULL;
+}
+
+static int refuse_command(const char *word)
+{
+    const char *near = command_near(word);
+    if (near != NULL)
+        fprintf(stderr, "nojit: unknown command '%s'; did you mean '%s'?\n", word, near);
+    else
+        fprintf(stderr, "nojit: unknown command '%s'; `nojit --help` lists the commands\n", word);
+    return 2;
+}
+
+/* word: a command or a flag of help_pages; NULL: the overview. */
+static int help_on(const char *word)
+{
+    if (word == NULL) {
+        help_overview(stdout);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof help_pages / sizeof help_pages[0]; i++)
+        if (strcmp(word, help_pages[i].flag) == 0) {
+            help_pages[i].print(stdout);
+            return 0;
+        }
+    const struct command_info *c = command_named(word);
+    if (c == NULL)
+        return refuse_command(word);
+    help_command(stdout, c);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (nj_forbid_jit() != 0) {
+        fprintf(stderr, "nojit: the environment cannot be set, so the JIT cannot be forbidden\n");
+        return 1;
+    }
+    const char *word = argc > 1 ? argv[1] : "--help";
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+        const int status = help_on(argc > 2 ? argv[2] : NULL);
+        if (status == 0 && check_output() != 0) {
+            fprintf(stderr, "nojit: %s\n", fail_text());
+            return 1;
+        }
+        return argc > 1 ? status : 2;
+    }
+    if (strcmp(word, "--version") == 0)
+        word = "version";
+    const struct command_info *c = command_named(word);
+    return c != NULL ? run_command(c, argc - 2, argv + 2) : refuse_command(word);
+}

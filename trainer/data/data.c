@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data.c: the stream of tokens and the rows made of it.
+ *
+ * All files, one after the other, make one stream; with weights each source is a stretch of it. A
+ * row is a list of pieces of the stream (packing.h). The target of a token is the one after it,
+ * unless that one belongs to another document or has no loss. A document ends with end_of_text or
+ * with its file. Which row comes when is a function of (seed, epoch, position) alone (order.h); so
+ * resuming is setting two numbers.
+ */
+#include "data/data.h"
+
+#include "checked.h"
+#include "data/packing.h"
+#include "data/shuffle.h"
+#include "io/error.h"
+#include "plural.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* What makes rows of its own: all files, or those of one path with a weight. */
+struct source {
+    char *name;
+    int64_t tokens;
+    struct packed packed;
+};
+
+struct data {
+    struct segment *segment;
+    size_t segment_count;
+    struct source *source; /* order.count of them */
+    struct order order;
+    int64_t tokens;
+    int B, S;
+    bool once, weighted;
+    int32_t end_of_text; /* -1: documents end with their files only */
+    struct data_state at;
+    int32_t *arrays;      /* ids, target, pos, doc_start: B * S each */
+    int32_t *window;      /* a piece and the token after it: S + 1 */
+    unsigned char *flags; /* S + 1 */
+    struct passed_over passed;
+    struct hasher { /* over each source's ids */
+        uint64_t hash;
+        size_t count;
+        int32_t group[4096]; /* not hashed yet */
+    } hasher;
+};
+
+enum { STARTS_DOCUMENT = 1, NO_LOSS = 2 };
+
+/* ---- opening ---- */
+
+/* Ids are hashed as int32, 4,096 at a time, each group with the hash before it: the same stream
+ * gives the same value whatever its files are. A source begins a group. */
+static void end_group(struct hasher *h)
+{
+    h->hash = XXH3_64bits_withSeed(h->group, h->count * sizeof *h->group, h->hash);
+    h->count = 0;
+}
+
+static int hash_ids(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
+{
+    struct hasher *h = user;
+    (void)loss;
+    for (size_t i = 0; i < n; i++) {
+        h->group[h->count++] = ids[i];
+        if (h->count == sizeof h->group / sizeof *h->group)
+            end_group(h);
+    }
+    return NJ_OK;
+}
+
+static int open_segments(struct data *d, const struct data_options *o, const struct tokenizer *t,
+                         struct file_list *list)
+{
+    struct segment *grown =
+        realloc(d->segment, (d->segment_count + list->count + 1) * sizeof *grown);
+    if (!grown)
+        return fail(NJ_E_NOMEM, "out of memory for %zu files", list->count);
+    d->segment = grown;
+    for (size_t i = 0; i < list->count; i++) {
+        struct segment *s = &d->segment[d->segment_count++];
+        *s = (struct segment){.path = list->path[i], .first = d->tokens};
+        list->path[i] = NULL;
+        int rc = segment_open(s, t);
+        if (!rc)
+            rc = segment_scan(s, o->vocab_size, hash_ids, &d->hasher);
+        if (rc)
+            return rc;
+        d->tokens += s->count;
+        if (s->count == 0) { /* an empty file is no document */
+            segment_close(s);
+            d->segment_count--;
+        }
+    }
+    return NJ_OK;
+}
+
+static int check_rows(const struct source *s, const struct data_options *o, size_t paths)
+{
+    const char *more = paths > 1 ? " and the others" : "";
+    if (s->tokens == 0)
+        return fail(NJ_E_FORMAT, "%s%s: there is no token in it; give files with text or tokens",
+                    s->name, more);
+    if (s->packed.rows == 0 && o->packing != PACKING_WRAPPED)
+        return fail(NJ_E_FORMAT,
+                    "%s%s: no document has two tokens, so there is nothing to predict; give more "
+                    "data",
+                    s->name, more);
+    if (s->packed.rows == 0)
+        return fail(NJ_E_FORMAT,
+                    "%s%s: %" PRId64 " token%s, fewer than one window of %d + 1; give more data "
+                    "or at most --seq-len %" PRId64,
+                    s->name, more, s->tokens, plural(s->tokens), o->seq_len,
+                    s->tokens > 1 ? s->tokens - 1 : 1);
+    return NJ_OK;
+}
+
+static int open_source(struct data *d, const struct data_options *o, const struct tokenizer *t,
+                       const char *const *paths, size_t count, double weight)
+{
+    struct source *s = &d->source[d->order.count];
+    struct share *share = &d->order.share[d->order.count++];
+    const size_t first = d->segment_count;
+    const int64_t tokens = d->tokens;
+    struct file_list list;
+    s->name = strdup(count ? paths[0] : "--data");
+    if (!s->name)
+        return fail(NJ_E_NOMEM, "out of memory");
+    int rc = files_collect(paths, count, &list, &d->passed);
+    if (!rc)
+        rc = open_segments(d, o, t, &list);
+    files_free(&list);
+    if (!rc)
+        rc = packed_make(d->segment + first, d->segment_count - first, d->end_of_text, o->seq_len,
+                         o->packing, o->once, &s->packed);
+    end_group(&d->hasher);
+    s->tokens = d->tokens - tokens;
+    share->weight = weight;
+    share->rows = s->packed.rows;
+    return rc ? rc : check_rows(s, o, count);
+}
+
+static int open_sources(struct data *d, const struct data_options *o, const struct tokenizer *t)
+{
+    double sum = 0;
+    int rc = NJ_OK;
+    d->source = calloc(o->path_count + 1, sizeof *d->source);
+    d->order.share = calloc(o->path_count + 1, sizeof *d->order.share);
+    if (!d->source || !d->order.share)
+        return fail(NJ_E_NOMEM, "out of memory for %zu sources", o->path_count);
+    for (size_t i = 0; i < o->path_count && o->weights; i++)
+        sum += o->weights[i];
+    if (!o->weights)
+        rc = open_source(d, o, t, o->paths, o->path_count, 1);
+    for (size_t i = 0; i < o->path_count && o->weights && !rc; i++)
+        if (o->weights[i] > 0)
+            rc = open_source(d, o, t, o->paths + i, 1, o->weights[i] / sum);
+    if (!rc && d->order.count == 0)
+        rc = fail(NJ_E_ARG, "--data-weights: all are 0; give at least one source a weight");
+    if (!rc)
+        order_divide(&d->order);
+    return rc;
+}
+
+static int no_memory(int batch_size, int seq_len)
+{
+    return fail(NJ_E_NOMEM, "out of memory for batches of %d x %d", batch_size, seq_len);
+}
+
+int data_set_batch(struct data *d, int batch_size)
+{
+    const size_t n = size_product(4, (size_t)batch_size, (size_t)d->S);
+    int32_t *arrays = calloc(n, sizeof *arrays);
+    if (!arrays)
+        return no_memory(batch_size, d->S);
+    free(d->arrays);
+    d->arrays = arrays;
+    d->B = batch_size;
+    return NJ_OK;
+}
+
+static int allocate(struct data *d, int batch_size)
+{
+    d->window = calloc((size_t)d->S + 1, sizeof *d->window);
+    d->flags = calloc((size_t)d->S + 1, 1);
+    return d->window && d->flags ? data_set_batch(d, batch_size) : no_memory(batch_size, d->S);
+}
+
+int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out)
+{
+    *out = NULL;
+    if (o->seq_len < 1 || o->batch_size < 1)
+        return fail(NJ_E_ARG, "batches of %d x %d: both --batch-size and --seq-len must be above 0",
+                    o->batch_size, o->seq_len);
+    struct data *d = calloc(1, sizeof *d);
+    if (!d)
+        return fail(NJ_E_NOMEM, "out of memory");
+    d->S = o->seq_len;
+    d->order.seed = o->seed;
+    d->once = o->once;
+    d->weighted = o->weights != NULL;
+    d->end_of_text = t ? t->end_of_text : -1;
+
+    int rc = open_sources(d, o, t);
+    if (!rc)
+        rc = allocate(d, o->batch_size);
+    if (rc) {
+        data_close(d);
+        return rc;
+    }
+    *out = d;
+    return NJ_OK;
+}
+
+void data_close(struct data *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->segment_count; i++)
+        segment_close(&d->segment[i]);
+    for (size_t i = 0; i < d->order.count; i++) {
+        packed_free(&d->source[i].packed);
+        free(d->source[i].name);
+    }
+    free(d->segment);
+    free(d->source);
+    free(d->order.share);
+    free(d->arrays);
+    free(d->window);
+    free(d->flags);
+    free(d);
+}
+
+/* ---- what there is ---- */
+
+int64_t data_tokens(const struct data *d)
+{
+    return d->tokens;
+}
+
+int64_t data_windows(const struct data *d)
+{
+    return d->order.total;
+}
+
+double data_padding(const struct data *d)
+{
+    double padding = 0;
+    for (size_t i = 0; i < d->order.count; i++) {
+        const struct packed *p = &d->source[i].packed;
+        const double filled = (double)p->inputs / ((double)p->rows * d->S);
+        padding += (1 - filled) * (double)d->order.share[i].draws / (double)d->order.total;
+    }
+    return padding;
+}
+
+const struct passed_over *data_passed_over(const struct data *d)
+{
+    return &d->passed;
+}
+
+size_t data_sources(const struct data *d)
+{
+    return d->weighted ? d->order.count : 0;
+}
+
+void data_source(const struct data *d, size_t i, struct data_source *out)
+{
+    const struct source *s = &d->source[i];
+    const struct share *share = &d->order.share[i];
+    *out = (struct data_source){s->name, share->weight, s->tokens, share->rows, share->draws};
+}
+
+/* ---- reading ---- */
+
+/* The segment that holds token `at` of the stream. */
+static size_t segment_of(const struct data *d, int64_t at)
+{
+    size_t low = 0, high = d->segment_count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (d->segment[middle].first <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Copies n tokens from `at` on into d->window and d->flags. */
+static int read_tokens(struct data *d, int64_t at, int n)
+{
+    size_t s = segment_of(d, at);
+    for (int done = 0; done < n; s++) {
+        const struct segment *seg = &d->segment[s];
+        const int64_t first = at + done - seg->first, left = seg->count - first;
+        const int count = left < n - done ? (int)left : n - done;
+        const int rc = segment_read(seg, first, (size_t)count, d->window + done, d->flags + done);
+        if (rc)
+            return rc;
+        for (int i = done; i < done + count; i++) {
+            d->flags[i] = d->flags[i] ? 0 : NO_LOSS;
+            if ((i == done && first == 0) || (i > 0 && d->window[i - 1] == d->end_of_text))
+                d->flags[i] |= STARTS_DOCUMENT;
+        }
+        done += count;
+    }
+    return NJ_OK;
+}
+
+/* Fills a row from position `at` on with a piece; *valid grows by the number of targets. */
+static int fill_piece(struct data *d, int32_t *ids, int at, const struct piece *p, int64_t *valid)
+{
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    const int64_t left = d->tokens - p->first;
+    int32_t *target = ids + n, *pos = target + n, *doc_start = pos + n;
+    const int have = left < p->inputs + 1 ? (int)left : p->inputs + 1;
+    const int rc = read_tokens(d, p->first, have);
+    if (rc)
+        return rc;
+    int document = at;
+    for (int i = 0; i < p->inputs; i++) {
+        const int to = at + i;
+        if (i > 0 && (d->flags[i] & STARTS_DOCUMENT))
+            document = to;
+        ids[to] = d->window[i];
+        target[to] = i + 1 < have && !d->flags[i + 1] ? d->window[i + 1] : IGNORED;
+        pos[to] = to - document;
+        doc_start[to] = document;
+        *valid += target[to] != IGNORED;
+    }
+    return NJ_OK;
+}
+
+/* Ends a row from position `at` on; what fills it is a document of its own. */
+static void fill_padding(const struct data *d, int32_t *ids, int at)
+{
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    int32_t *target = ids + n, *pos = target + n, *doc_start = pos + n;
+    for (int i = at; i < d->S; i++) {
+        ids[i] = 0;
+        target[i] = IGNORED;
+        pos[i] = i - at;
+        doc_start[i] = at;
+    }
+}
+
+static int fill_row(struct data *d, int32_t *ids, const struct place *place, int64_t *valid)
+{
+    const struct packed *p = &d->source[place->source].packed;
+    const int count = packed_pieces(p, place->row);
+    int at = 0;
+    for (int i = 0; i < count; i++) {
+        const struct piece piece = packed_piece(p, place->row, i);
+        const int rc = fill_piece(d, ids, at, &piece, valid);
+        if (rc)
+            return rc;
+        at += piece.inputs;
+    }
+    fill_padding(d, ids, at);
+    return NJ_OK;
+}
+
+int data_next(struct data *d, struct batch *out)
+{
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    if (d->once && d->at.epoch > 0)
+        return 1;
+    *out = (struct batch){
+        d->B, d->S, d->arrays, d->arrays + n, d->arrays + 2 * n, d->arrays + 3 * n, 0};
+    for (int b = 0; b < d->B; b++) {
+        int32_t *ids = d->arrays + (size_t)b * (size_t)d->S;
+        if (d->once && d->at.epoch > 0) {
+            fill_padding(d, ids, 0);
+            continue;
+        }
+        const struct place place = order_at(&d->order, d->at.epoch, d->at.window);
+        const int rc = fill_row(d, ids, &place, &out->valid);
+        if (rc)
+            return rc;
+        if (++d->at.window >= (uint64_t)d->order.total)
+            d->at = (struct data_state){d->at.epoch + 1, 0};
+    }
+    return 0;
+}
+
+void data_tell(const struct data *d, struct data_state *out)
+{
+    *out = d->at;
+}
+
+void data_seek(struct data *d, const struct data_state *s)
+{
+    d->at = *s;
+    if (d->at.window >= (uint64_t)d->order.total)
+        d->at = (struct data_state){s->epoch + 1, 0};
+}
+
+uint64_t data_hash(const struct data *d)
+{
+    return d->hasher.hash;
+}

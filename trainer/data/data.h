@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data.h: from paths to batches of token ids.
+ */
+#ifndef NOJIT_TRAINER_DATA_H
+#define NOJIT_TRAINER_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "text/tokenizer.h"
+
+#define IGNORED (-100) /* target of a position that has no loss */
+
+/* ---- token streams ---- */
+
+/* How documents become rows of S positions. */
+enum packing {
+    PACKING_WRAPPED, /* one after the other, cut where a row ends */
+    PACKING_BFD,     /* whole where they fit, as many in a row as go in: best-fit decreasing */
+    PACKING_NONE     /* each in rows of its own, padded with ignored positions */
+};
+
+struct data_options {
+    const char *const *paths; /* files, folders of files or globs: .txt, .jsonl, token files */
+    size_t path_count;
+    const double *weights; /* NULL: all paths are one stream; else one each: sources of their own,
+                              of which 0 leaves one out; not with `once` */
+    enum packing packing;
+    int seq_len, batch_size; /* S, B of a micro-batch */
+    int vocab_size;          /* ids must lie below it */
+    uint64_t seed;           /* order of the rows; 0 keeps the order of the files */
+    bool once; /* evaluation: one pass; the last row and batch are padded with ignored positions */
+};
+struct data; /* all tokens, mapped or encoded; rows of S positions, shuffled by seed anew each
+                epoch */
+
+struct batch { /* B x S, row-major; owned by data, valid until the next call */
+    int B, S;
+    const int32_t *ids, *target, *pos, *doc_start;
+    int64_t valid; /* targets that are not IGNORED */
+};
+
+/* Resumable position: the same state and options give the same batches. */
+struct data_state {
+    uint64_t epoch, window;
+};
+
+/* Reads and checks everything (empty input, ids beyond vocab_size, fewer tokens than one window,
+ * damaged files, parquet and .apr by name). */
+int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
+/* Files of folders that are no data, by the endings of their names. */
+struct passed_over {
+    size_t files, kinds;
+    struct {
+        char ending[16];
+        size_t files;
+    } kind[8];
+};
+const struct passed_over *data_passed_over(const struct data *d);
+/* "2 files passed over (.md 1, .py 1); name a file to have it read as text"; NULL if there is none. */
+const char *passed_over_text(const struct passed_over *p, char *out, size_t bytes);
+/* Refuses an output in a folder, or in one that a pattern names, of these paths; option: whose they are. */
+int data_check_output(const char *const *given, size_t count, const char *option, const char *out);
+void data_close(struct data *d);
+/* Batches of another size from here on; the position stays. */
+int data_set_batch(struct data *d, int batch_size);
+int64_t data_tokens(const struct data *d);
+int64_t data_windows(const struct data *d); /* rows of one epoch */
+double data_padding(const struct data *d);  /* share of an epoch's positions without a token */
+uint64_t data_hash(const struct data *d);   /* over each source's ids, however they are stored */
+
+struct data_source {
+    const char *name;     /* as in the options; valid until data_close() */
+    double weight;        /* of all weights, which sum to 1 */
+    int64_t tokens, rows; /* that it has */
+    int64_t draws;        /* rows that it gives to an epoch */
+};
+size_t data_sources(const struct data *d); /* 0 without weights */
+void data_source(const struct data *d, size_t i, struct data_source *out);
+/* Next micro-batch; with `once`, returns 1 when the pass is over (0: got one, negative: error). */
+int data_next(struct data *d, struct batch *out);
+void data_tell(const struct data *d, struct data_state *out);
+void data_seek(struct data *d, const struct data_state *s);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * packing.h: inside of data.c: the rows that a stream of tokens makes.
+ */
+#ifndef NOJIT_TRAINER_PACKING_H
+#define NOJIT_TRAINER_PACKING_H
+
+#include "data/token_files.h"
+
+/* A stretch of the stream that takes `inputs` positions of a row. The token after it is the target
+ * of the last one. */
+struct piece {
+    int64_t first;
+    int32_t inputs;
+};
+
+struct packed {
+    int64_t rows;
+    int64_t inputs;      /* positions of all rows that hold a token */
+    int64_t first, last; /* wrapped: tokens of the stream, from first up to last */
+    int32_t S;
+    struct piece *piece; /* else: in the order of the stream; */
+    size_t count, capacity;
+    int64_t *start; /* with several pieces a row: row r begins with piece start[r] */
+};
+
+/* Rows of S positions from files that follow each other in the stream; once: with a last row that is
+ * not full. No row at all is no error. */
+int packed_make(const struct segment *segments, size_t count, int32_t end_of_text, int32_t S,
+                enum packing kind, bool once, struct packed *out);
+void packed_free(struct packed *p);
+int packed_pieces(const struct packed *p, int64_t row);
+struct piece packed_piece(const struct packed *p, int64_t row, int i);
+
+#endif

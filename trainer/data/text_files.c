@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * text_files.c: a file of text as one document: the token that begins texts, if the model has one,
+ * the text, end of text.
+ */
+#include "data/token_files.h"
+
+#include "io/error.h"
+#include "text/bpe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int segment_begin_text(struct segment *s, const struct tokenizer *t)
+{
+    if (!t || t->vocab_size == 0)
+        return fail(NJ_E_UNSUPPORTED, "%s: text needs a tokenizer: %s", s->path,
+                    t ? t->refusal : "there is none");
+    if (t->end_of_text < 0)
+        return fail(NJ_E_FORMAT,
+                    "%s: no token ends a text: eos_token_id is missing in the model's config.json; "
+                    "add it",
+                    s->path);
+    /* A model's end of text may lie beyond its tokenizer's table. */
+    s->id_bytes = t->vocab_size <= 65536 && t->end_of_text < 65536 ? 2 : 4;
+    return NJ_OK;
+}
+
+static int reserve(struct segment *s, size_t more)
+{
+    const size_t used = (size_t)s->count, want = used + more;
+    if (want <= s->capacity)
+        return NJ_OK;
+    const size_t grown = (want + want / 2 + 64) & ~(size_t)7;
+    void *ids = realloc(s->owned, grown * (size_t)s->id_bytes);
+    if (ids)
+        s->owned = ids;
+    uint8_t *mask = ids && s->owned_mask ? realloc(s->owned_mask, grown / 8) : NULL;
+    if (mask) {
+        s->owned_mask = mask;
+        memset(mask + s->capacity / 8, 0xff, (grown - s->capacity) / 8);
+    }
+    if (!ids || (s->owned_mask && !mask))
+        return fail(NJ_E_NOMEM, "%s: out of memory for %zu tokens", s->path, grown);
+    s->capacity = grown;
+    return NJ_OK;
+}
+
+/* The mask is made when the first id without a loss comes; until then all have one. */
+static int clear_loss(struct segment *s, size_t count)
+{
+    if (!s->owned_mask) {
+        s->owned_mask = malloc(s->capacity / 8);
+        if (!s->owned_mask)
+            return fail(NJ_E_NOMEM, "%s: out of memory for %zu tokens", s->path, s->capacity);
+        memset(s->owned_mask, 0xff, s->capacity / 8);
+    }
+    for (size_t i = (size_t)s->count; i < (size_t)s->count + count; i++)
+        s->owned_mask[i / 8] &= (uint8_t) ~(1u << i % 8);
+    return NJ_OK;
+}
+
+int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss)
+{
+    int rc = count > 0 ? reserve(s, count) : NJ_OK;
+    if (!rc && count > 0 && !loss)
+        rc = clear_loss(s, count);
+    if (rc || count == 0)
+        return rc;
+    if (s->id_bytes == 4) {
+        memcpy((int32_t *)s->owned + s->count, ids, count * sizeof *ids);
+    } else {
+        uint16_t *to = (uint16_t *)s->owned + s->count;
+        for (size_t i = 0; i < count; i++)
+            to[i] = (uint16_t)ids[i];
+    }
+    s->count += (int64_t)count;
+    return NJ_OK;
+}
+
+/* A stretch of the text of about `piece` bytes, that ends where it may be cut; 0: there is no more. */
+static int next_piece(struct data_file *f, const struct tokenizer *t, size_t *bytes)
+{
+    const size_t piece = (size_t)1 << 23;
+    int rc = data_file_fill(f, piece + piece / 8);
+    for (;;) {
+        *bytes = tokenizer_cut(t, f->text, f->have, piece);
+        if (rc || *bytes < f->have || f->at == f->bytes)
+            return rc;
+        rc = data_file_fill(f, 2 * f->have);
+    }
+}
+
+int open_text(struct segment *s, const struct tokenizer *t)
+{
+    int32_t *ids = NULL;
+    size_t capacity = 0, bytes = 0;
+    int rc = segment_begin_text(s, t);
+    if (rc || s->file.bytes == 0)
+        return rc;
+    const int32_t begin = tokenizer_begin_of_text(t), end = t->end_of_text;
+    if (begin >= 0)
+        rc = segment_add(s, &begin, 1, true);
+    if (!rc)
+        rc = next_piece(&s->file, t, &bytes);
+    /* A piece at a time, so that a long text never lies in memory as int32. */
+    while (!rc && bytes > 0) {
+        size_t count = 0;
+        rc = tokenizer_encode(t, s->file.text, bytes, &ids, &count, &capacity);
+        if (rc)
+            rc = fail(rc, "%s: %s", s->path, fail_text());
+        else
+            rc = segment_add(s, ids, count, true);
+        data_file_skip(&s->file, bytes);
+        if (!rc && t->encoded)
+            t->encoded(t->user, bytes);
+        if (!rc)
+            rc = next_piece(&s->file, t, &bytes);
+    }
+    free(ids);
+    return rc ? rc : segment_add(s, &end, 1, true);
+}

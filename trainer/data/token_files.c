@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * token_files.c: what one file of data holds. Text is encoded (text_files.c, jsonl.c); token files
+ * are read where a row wants them. The format follows from the first bytes where it has a magic
+ * number, else from the extension.
+ */
+#include "data/token_files.h"
+
+#include "checked.h"
+#include "io/error.h"
+#include "utf8.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HEADER_BYTES = 1024,
+    MAGIC_BYTES = 12, /* of the shortest header */
+    BLOCK = 4096      /* ids that are read at once */
+};
+
+const char *extension_of(const char *path)
+{
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    return dot && (!slash || dot > slash) ? dot : "";
+}
+
+/* s has count ids from byte offset on, mask bits after them if asked for; the file must hold just that. */
+static int take_ids(struct segment *s, size_t offset, int64_t count, int id_bytes, int has_mask)
+{
+    const size_t n = count < 0 ? SIZE_MAX : (size_t)count, ids = size_mul(n, (size_t)id_bytes);
+    const size_t mask = has_mask ? size_up(n, 8) / 8 : 0;
+    const size_t want = size_add(size_add(offset, ids), mask);
+    if (want == SIZE_MAX || s->file.bytes != want)
+        return fail(NJ_E_FORMAT,
+                    "%s: %" PRId64 " tokens are declared, which makes %zu bytes; the file has %zu: "
+                    "make it again",
+                    s->path, count, want, s->file.bytes);
+    s->count = count;
+    s->id_bytes = id_bytes;
+    s->ids_at = offset;
+    s->mask_at = has_mask ? offset + ids : 0;
+    return NJ_OK;
+}
+
+/* ---- formats ---- */
+
+/* llm.c: 256 int32 (magic, version, count), then ids. */
+static int open_llmc(struct segment *s, const struct tokenizer *t)
+{
+    (void)t;
+    int32_t head[3];
+    const int err = data_file_read(&s->file, 0, head, sizeof head);
+    if (err)
+        return err;
+    if (s->file.bytes < HEADER_BYTES || head[1] != 1)
+        return fail(NJ_E_FORMAT,
+                    "%s: llm.c token file of version %d; version 1 is supported: make it again",
+                    s->path, head[1]);
+    return take_ids(s, HEADER_BYTES, head[2], 2, 0);
+}
+
+/* LLM.Q: "BIN.TOK\n", int32 version, bytes an id, count, vocabulary, has masks; ids from byte 1024
+ * on. */
+static int open_llmq(struct segment *s, const struct tokenizer *t)
+{
+    (void)t;
+    int32_t head[5] = {0};
+    const int err =
+        s->file.bytes < HEADER_BYTES ? NJ_OK : data_file_read(&s->file, 8, head, sizeof head);
+    if (err)
+        return err;
+    if (head[0] != 2 || head[1] != 4)
+        return fail(NJ_E_FORMAT,
+                    "%s: LLM.Q token file of version %d with %d bytes a token; version 2 with 4 is "
+                    "supported: make it again",
+                    s->path, head[0], head[1]);
+    return take_ids(s, HEADER_BYTES, head[2], 4, head[4] != 0);
+}
+
+static int open_raw(struct segment *s, int id_bytes)
+{
+    if (s->file.bytes % (size_t)id_bytes != 0)
+        return fail(NJ_E_FORMAT, "%s: %zu bytes are no whole number of %d-byte ids; make it again",
+                    s->path, s->file.bytes, id_bytes);
+    return take_ids(s, 0, (int64_t)(s->file.bytes / (size_t)id_bytes), id_bytes, 0);
+}
+
+static int open_u16(struct segment *s, const struct tokenizer *t)
+{
+    (void)t;
+    return open_raw(s, 2);
+}
+
+static int open_u32(struct segment *s, const struct tokenizer *t)
+{
+    (void)t;
+    return open_raw(s, 4);
+}
+
+static const struct {
+    const char *magic;
+    size_t bytes;
+    int (*open)(struct segment *s, const struct tokenizer *t);
+} magics[] = {
+    {"\x88\xd8\x34\x01", 4, open_llmc}, /* 20240520 */
+    {"BIN.TOK\n", 8, open_llmq},
+};
+
+static int open_magic(struct segment *s, const struct tokenizer *t, bool *known)
+{
+    char magic[MAGIC_BYTES] = "";
+    *known = false;
+    if (s->file.bytes < sizeof magic)
+        return NJ_OK;
+    const int err = data_file_read(&s->file, 0, magic, sizeof magic);
+    for (size_t i = 0; i < sizeof magics / sizeof *magics && !err; i++)
+        if (memcmp(magic, magics[i].magic, magics[i].bytes) == 0) {
+            *known = true;
+            return magics[i].open(s, t);
+        }
+    return err;
+}
+
+static int open_tokens(struct segment *s, const struct tokenizer *t)
+{
+    bool known;
+    const int err = open_magic(s, t, &known);
+    return err || known ? err
+                        : fail(NJ_E_UNSUPPORTED,
+                               "%s: not a token file of llm.c or LLM.Q; call bare ids .u16 or .u32",
+                               s->path);
+}
+
+/* Whether the first bytes of a file are UTF-8 without a NUL. */
+static int looks_like_text(struct data_file *f, bool *text)
+{
+    const int err = data_file_fill(f, 1 << 16);
+    const unsigned char *bytes = (const unsigned char *)f->text;
+    uint32_t cp = 0;
+    size_t at = 0;
+    while (!err && at < f->have && cp != NOT_UTF8)
+        at += utf8_next(bytes + at, f->have - at, &cp);
+    /* The last one may go on in the next bytes. */
+    *text = cp != NOT_UTF8 || (f->at < f->bytes && at + 3 > f->have);
+    *text = *text && (f->have == 0 || memchr(bytes, '\0', f->have) == NULL);
+    return err;
+}
+
+/* A file whose name does not say what it holds: tokens, or text that somebody named. */
+static int open_unnamed(struct segment *s, const struct tokenizer *t)
+{
+    bool known, text = false;
+    int err = open_magic(s, t, &known);
+    if (err || known)
+        return err;
+    err = looks_like_text(&s->file, &text);
+    if (err || text)
+        return err ? err : open_text(s, t);
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: neither a token file of llm.c or LLM.Q nor text in UTF-8; convert it, or call "
+                "bare ids .u16 or .u32",
+                s->path);
+}
+
+/* ---- which format ---- */
+
+static const char packed[] = "compressed data are not read; unpack them and give what comes out";
+static const char table[] =
+    "not read as it is; write a line of .jsonl for each row, or call it .txt to train on its text";
+
+static const struct format {
+    const char *extension;
+    int (*open)(struct segment *s, const struct tokenizer *t);
+    const char *refusal; /* for those that are known but not read */
+    bool in_folders;     /* is data wherever it lies */
+} formats[] = {
+    {".txt", open_text, NULL, true},
+    {".u16", open_u16, NULL, true},
+    {".u32", open_u32, NULL, true},
+    {".jsonl", open_jsonl, NULL, true},
+    {".bin", open_tokens, NULL, true},
+    {".parquet", NULL, "Parquet is not read; write it as .jsonl", true},
+    {".apr", NULL,
+     "an .apr file is not read; export its tokens as .u16 or .u32, or its text as .txt", true},
+    {".gz", NULL, packed, false},
+    {".zst", NULL, packed, false},
+    {".xz", NULL, packed, false},
+    {".bz2", NULL, packed, false},
+    {".zip", NULL, packed, false},
+    {".json", NULL, table, false},
+    {".csv", NULL, table, false},
+    {".tsv", NULL, table, false},
+};
+
+static const struct format *format_find(const char *extension)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcasecmp(extension, formats[i].extension) == 0)
+            return &formats[i];
+    return NULL;
+}
+
+static int open_format(struct segment *s, const struct tokenizer *t)
+{
+    const struct format *format = format_find(extension_of(s->path));
+    if (format && format->refusal)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s", s->path, format->refusal);
+    const int err = data_file_open(&s->file, s->path);
+    if (err)
+        return err;
+    return format ? format->open(s, t) : open_unnamed(s, t);
+}
+
+int segment_open(struct segment *s, const struct tokenizer *t)
+{
+    const int err = open_format(s, t);
+    if (s->owned || err)
+        data_file_close(&s->file);
+    return err;
+}
+
+void segment_close(struct segment *s)
+{
+    data_file_close(&s->file);
+    free(s->owned);
+    free(s->owned_mask);
+    free(s->path);
+    memset(s, 0, sizeof *s);
+}
+
+/* ---- reading ---- */
+
+/* 16-bit ids lie in the upper half of where they go, so that none is written before it is read. */
+static void widen(int32_t *ids, size_t n)
+{
+    const char *from = (const char *)ids + n * sizeof(uint16_t);
+    for (size_t i = 0; i < n; i++) {
+        uint16_t id;
+        memcpy(&id, from + i * sizeof id, sizeof id);
+        ids[i] = id;
+    }
+}
+
+static int read_ids(const struct segment *s, int64_t first, size_t n, int32_t *ids)
+{
+    const size_t size = (size_t)s->id_bytes, from = (size_t)first * size;
+    char *to = (char *)ids + n * (sizeof *ids - size);
+    int err = NJ_OK;
+    if (s->owned)
+        memcpy(to, (const char *)s->owned + from, n * size);
+    else
+        err = data_file_read(&s->file, s->ids_at + from, to, n * size);
+    if (!err && size == sizeof(uint16_t))
+        widen(ids, n);
+    return err;
+}
+
+static int read_loss(const struct segment *s, int64_t first, size_t n, unsigned char *loss)
+{
+    unsigned char buffer[BLOCK / 8 + 1];
+    const unsigned char *bits = s->owned_mask + first / 8;
+    if (!s->owned_mask && s->mask_at == 0) {
+        memset(loss, 1, n);
+        return NJ_OK;
+    }
+    if (!s->owned_mask) {
+        const size_t bytes = ((size_t)(first % 8) + n + 7) / 8;
+        const int err = data_file_read(&s->file, s->mask_at + (size_t)first / 8, buffer, bytes);
+        if (err)
+            return err;
+        bits = buffer;
+    }
+    for (size_t i = 0, bit = (size_t)(first % 8); i < n; i++, bit++)
+        loss[i] = bits[bit / 8] >> (bit % 8) & 1;
+    return NJ_OK;
+}
+
+int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
+                 unsigned char *loss)
+{
+    int err = NJ_OK;
+    for (size_t at = 0; at < n && !err; at += BLOCK) {
+        const size_t count = n - at < BLOCK ? n - at : BLOCK;
+        err = read_ids(s, first + (int64_t)at, count, ids + at);
+        if (!err)
+            err = read_loss(s, first + (int64_t)at, count, loss + at);
+    }
+    return err;
+}
+
+int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, void *user)
+{
+    int32_t ids[BLOCK];
+    unsigned char loss[BLOCK];
+    int err = NJ_OK;
+    for (int64_t at = 0; at < s->count && !err; at += BLOCK) {
+        const size_t n = s->count - at < BLOCK ? (size_t)(s->count - at) : BLOCK;
+        err = segment_read(s, at, n, ids, loss);
+        for (size_t i = 0; i < n && !err; i++)
+            if (ids[i] < 0 || ids[i] >= vocab_size)
+                err = fail(NJ_E_FORMAT,
+                           "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; "
+                           "leave that token out, or make the file with this model's tokenizer",
+                           s->path, at + (int64_t)i, ids[i], vocab_size - 1);
+        if (!err)
+            err = visit(user, ids, loss, n);
+    }
+    return err;
+}
+
+int path_is_data(const char *path)
+{
+    const struct format *format = format_find(extension_of(path));
+    return format && format->in_folders;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * token_files.h: inside of data.c: one file of data as ids.
+ */
+#ifndef NOJIT_TRAINER_TOKEN_FILES_H
+#define NOJIT_TRAINER_TOKEN_FILES_H
+
+#include "data/data.h"
+#include "data/data_file.h"
+
+/* The ids of one file: in the file, which stays open, or as they were encoded. */
+struct segment {
+    char *path;
+    int64_t first, count; /* place in the stream of all files; ids */
+    int id_bytes;         /* 2: uint16_t, 4: int32_t */
+    struct data_file file;
+    size_t ids_at,
+        mask_at; /* bytes; mask: bit i of byte i / 8: id i has a loss as a target; 0: all have */
+    void *owned; /* encoded ids, or NULL */
+    uint8_t *owned_mask;
+    size_t capacity; /* ids that owned and owned_mask have room for */
+};
+
+/* Opens s->path and fills the rest of s but first. A text file without a byte has count 0. */
+int segment_open(struct segment *s, const struct tokenizer *t);
+void segment_close(struct segment *s); /* path, too */
+/* n ids from `first` on, and whether each has a loss. */
+int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
+                 unsigned char *loss);
+/* All of them in order, some at a time; each must lie below vocab_size. */
+typedef int segment_visit(void *user, const int32_t *ids, const unsigned char *loss, size_t n);
+int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, void *user);
+
+/* ---- files of text: encoded from s->file ---- */
+int open_text(struct segment *s, const struct tokenizer *t);
+int open_jsonl(struct segment *s, const struct tokenizer *t);
+/* What open_text() and open_jsonl() begin with. */
+int segment_begin_text(struct segment *s, const struct tokenizer *t);
+/* Appends ids of an encoded text; loss: whether they have one as targets. */
+int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss);
+
+/* Paths of a list of files, folders and globs: sorted within each, in the order of the list. */
+struct file_list {
+    char **path;
+    size_t count, capacity;
+};
+/* passed (or NULL) grows by the files of folders that are not data. */
+int files_collect(const char *const *given, size_t count, struct file_list *out,
+                  struct passed_over *passed);
+void files_free(struct file_list *list);
+/* By extension: whether a file met in a folder belongs to the data (a format that is refused, too).
+ */
+int path_is_data(const char *path);
+const char *extension_of(const char *path); /* ".txt", or "" */
+
+#endif

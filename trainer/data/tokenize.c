@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tokenize.c: text files to one token file: ids as they come, then, if some have no loss, a bit
+ * for each; the header, which counts them, last.
+ */
+#include "data/tokenize.h"
+
+#include "data/token_files.h"
+#include "io/error.h"
+#include "io/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEADER_BYTES = 1024 };
+
+struct writer {
+    const char *path;
+    char temp[4096];
+    FILE *file;
+    uint8_t *mask;
+    size_t mask_bytes;
+    struct tokenized *done;
+};
+
+/* Signals that end the process, whose handler removes the partial file first. */
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+enum { ENDS = sizeof ends / sizeof *ends };
+static struct sigaction before[ENDS];
+static const char *partial;
+
+static void on_end(int sig)
+{
+    unlink(partial);
+    signal(sig, SIG_DFL);
+    raise(sig); /* comes when this returns */
+}
+
+static void watch_ends(const char *path)
+{
+    struct sigaction action = {.sa_handler = on_end};
+    sigemptyset(&action.sa_mask);
+    partial = path;
+    for (int i = 0; i < ENDS; i++)
+        if (sigaction(ends[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+            sigaction(ends[i], &action, NULL);
+}
+
+static void unwatch_ends(void)
+{
+    for (int i = 0; i < ENDS; i++)
+        sigaction(ends[i], &before[i], NULL);
+}
+
+static int write_failed(const struct writer *w)
+{
+    return fail(NJ_E_IO, "%s: cannot write it: %s", w->path, strerror(errno));
+}
+
+static int begin(struct writer *w)
+{
+    static const char nothing[HEADER_BYTES];
+    struct stat info;
+    if (lstat(w->path, &info) == 0)
+        return fail(NJ_E_IO, "%s: exists; choose another name or remove it", w->path);
+    if (snprintf(w->temp, sizeof w->temp, "%s.tmp-%d", w->path, (int)getpid()) >=
+        (int)sizeof w->temp)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", w->path);
+    w->file = fopen(w->temp, "wbx");
+    if (w->file)
+        watch_ends(w->temp);
+    if (!w->file || fwrite(nothing, 1, sizeof nothing, w->file) != sizeof nothing)
+        return write_failed(w);
+    return NJ_OK;
+}
+
+/* Remembers whether the next id has a loss. */
+static int put_loss(struct writer *w, bool loss)
+{
+    const size_t i = (size_t)w->done->tokens;
+    if (i / 8 >= w->mask_bytes) {
+        const size_t grown = 2 * w->mask_bytes + 65536;
+        uint8_t *more = realloc(w->mask, grown);
+        if (!more)
+            return fail(NJ_E_NOMEM, "%s: out of memory for %zu bits", w->path, 8 * grown);
+        memset(more + w->mask_bytes, 0, grown - w->mask_bytes);
+        w->mask = more;
+        w->mask_bytes = grown;
+    }
+    if (loss)
+        w->mask[i / 8] |= (uint8_t)(1u << i % 8);
+    else
+        w->done->without_loss++;
+    w->done->tokens++;
+    return NJ_OK;
+}
+
+static int put_ids(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
+{
+    struct writer *w = user;
+    if ((int64_t)n > INT_MAX - w->done->tokens)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: a token file holds 2,147,483,647 tokens at most; write several", w->path);
+    if (fwrite(ids, sizeof *ids, n, w->file) != n)
+        return write_failed(w);
+    int rc = NJ_OK;
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = put_loss(w, loss[i]);
+    return rc;
+}
+
+/* Writes mask and header and gives the file its name. */
+static int finish(struct writer *w, const struct tokenizer *t)
+{
+    const size_t mask = w->done->without_loss > 0 ? ((size_t)w->done->tokens + 7) / 8 : 0;
+    const int32_t head[5] = {2, 4, (int32_t)w->done->tokens, t->vocab_size, mask > 0};
+    if (w->done->tokens == 0)
+        return fail(NJ_E_FORMAT, "%s: not written: there is no text in the data", w->path);
+    if (mask > 0 && fwrite(w->mask, 1, mask, w->file) != mask)
+        return write_failed(w);
+    if (fseek(w->file, 0, SEEK_SET) != 0 || fwrite("BIN.TOK\n", 1, 8, w->file) != 8 ||
+        fwrite(head, sizeof head, 1, w->file) != 1 || fflush(w->file) != 0 ||
+        fsync(fileno(w->file)) != 0)
+        return write_failed(w);
+    /* Unlike rename(), link() replaces nothing that appeared in the meantime. */
+    if (link(w->temp, w->path) != 0 && (errno == EEXIST || rename(w->temp, w->path) != 0))
+        return write_failed(w);
+    return NJ_OK;
+}
+
+static void end(struct writer *w)
+{
+    if (w->file) {
+        fclose(w->file);
+        unlink(w->temp);
+        unwatch_ends();
+    }
+    free(w->mask);
+}
+
+static int flush_name(const char *path)
+{
+    char copy[4096];
+    snprintf(copy, sizeof copy, "%s", path);
+    return folder_flush_names(dirname(copy));
+}
+
+int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, const char *out,
+             struct tokenized *done)
+{
+    struct file_list list;
+    struct writer w = {.path = out, .done = done};
+    memset(done, 0, sizeof *done);
+    if (t->vocab_size == 0)
+        return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
+    int rc = files_collect(paths, count, &list, &done->passed);
+    if (!rc)
+        rc = begin(&w);
+    for (size_t i = 0; i < list.count && !rc; i++) {
+        struct segment s = {.path = list.path[i]};
+        struct stat info;
+        list.path[i] = NULL;
+        done->bytes += stat(s.path, &info) == 0 ? (double)info.st_size : 0;
+        rc = segment_open(&s, t);
+        if (!rc)
+            rc = segment_scan(&s, t->vocab_size, put_ids, &w);
+        done->files += s.count > 0;
+        segment_close(&s);
+    }
+    if (!rc)
+        rc = finish(&w, t);
+    end(&w);
+    files_free(&list);
+    return rc ? rc : flush_name(out);
+}
+
+int tokenize_bytes(const char *const *paths, size_t count, double *bytes)
+{
+    struct file_list list;
+    struct stat info;
+    *bytes = 0;
+    int rc = files_collect(paths, count, &list, NULL);
+    for (size_t i = 0; i < list.count && !rc; i++)
+        *bytes += stat(list.path[i], &info) == 0 ? (double)info.st_size : 0;
+    files_free(&list);
+    return rc;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * engine.c: opens and closes an engine: which pairs of models fit together, every matrix product
+ * prepared, one allocation, weights.
+ */
+#include "engine/engine_impl.h"
+
+#include "checked.h"
+#include "io/error.h"
+#include "nojit_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+typedef void say_fn(void *user, const char *line);
+
+const struct params *engine_trained(const struct engine *e)
+{
+    return e->student.lora ? &e->lora.p : &e->student.p;
+}
+
+struct updated engine_updated(const struct engine *e)
+{
+    const struct memory *m = &e->mem;
+    return m->master ? (struct updated){(char *)m->master, NJ_F32}
+                     : (struct updated){m->trained, e->o.dtype};
+}
+
+/* vocab: a smaller restriction, which the caller has said; 0: none. */
+static int check_pair(const struct model_config *s, const struct model_config *t, int vocab,
+                      say_fn *say, void *user)
+{
+    int smaller = s->vocab_size < t->vocab_size ? s->vocab_size : t->vocab_size;
+    char line[160];
+    const int err = config_check_pair(s, t);
+    if (err)
+        return err;
+    snprintf(
+        line, sizeof line,
+        "vocabularies of %d (student) and %d (teacher) differ by padding; both are restricted to "
+        "%d tokens",
+        s->vocab_size, t->vocab_size, smaller);
+    if (s->vocab_size != t->vocab_size && (vocab == 0 || vocab == smaller) && say)
+        say(user, line);
+    return 0;
+}
+
+static int read_models(struct engine *e, const char *student_dir, const char *teacher_dir,
+                       say_fn *say, void *user)
+{
+    e->has_teacher = teacher_dir != NULL;
+    e->student_dir = strdup(student_dir);
+    if (!e->student_dir)
+        return fail(NJ_E_NOMEM, "no host memory for a path; free some");
+    int rc = config_read(student_dir, &e->student.c);
+    if (rc == 0)
+        rc = config_check_length(&e->student.c, e->o.seq_len, student_dir);
+    if (rc == 0)
+        rc = net_layout(&e->student, &e->o.lora, &e->lora);
+    if (rc != 0 || !teacher_dir)
+        return rc;
+    rc = config_read(teacher_dir, &e->teacher.net.c);
+    if (rc == 0)
+        rc = config_check_length(&e->teacher.net.c, e->o.seq_len, teacher_dir);
+    if (rc == 0)
+        rc = check_pair(&e->student.c, &e->teacher.net.c, e->o.vocab, say, user);
+    if (rc != 0 || e->o.teacher_f8)
+        return rc != 0 ? rc : f8_layout(&e->teacher.net);
+    return params_layout(&e->teacher.net.c, false, &e->teacher.net.p);
+}
+
+static size_t region_bytes(const struct plan *p, const char *name)
+{
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(p->region[i].name, name) == 0)
+            return p->region[i].bytes;
+    return 0;
+}
+
+static int check_budget(const struct engine *e)
+{
+    const double gib = 1.0 / (1 << 30);
+    size_t budget = nj_context_budget(e->ctx);
+    if (e->o.memory_bytes > 0 && e->o.memory_bytes < budget)
+        budget = e->o.memory_bytes;
+    if (e->plan.total_bytes <= budget)
+        return 0;
+    const size_t logits =
+        region_bytes(&e->plan, "head.logits") + region_bytes(&e->plan, "teacher.logits");
+    return fail(
+        NJ_E_NOMEM,
+        "this run needs %.2f GiB of device memory and %.2f GiB can be had; activations take %.2f "
+        "GiB and logits %.2f GiB: lower the batch size (and raise gradient accumulation), the "
+        "sequence length or, where logits take memory, the head chunk; `nojit plan` says what fits",
+        (double)e->plan.total_bytes * gib, (double)budget * gib,
+        (double)region_bytes(&e->plan, "activations") * gib, (double)logits * gib);
+}
+
+size_t memory_taken(nj_context *ctx, size_t before)
+{
+    const struct nj_device_info *d = nj_context_device(ctx);
+    const size_t now = nj_context_budget(ctx);
+    const bool told = d->sm > 0 && !d->managed && !d->integrated && before != SIZE_MAX;
+    return told && now < before ? before - now : 0;
+}
+
+static void connect_nets(struct engine *e)
+{
+    struct memory *m = &e->mem;
+    e->student.w = m->weights;
+    e->student.inv_freq = m->inv_freq;
+    *(e->student.lora ? &e->lora.grad : &e->student.grad) = m->grad;
+    e->lora.w = m->trained;
+    if (!e->has_teacher)
+        return;
+    e->teacher.net.w = m->teacher_weights;
+    e->teacher.net.inv_freq = m->teacher_inv_freq;
+    e->teacher.acts = m->teacher;
+    e->teacher.hidden = m->teacher_hidden;
+    e->teacher.x = m->teacher_x;
+}
+
+/* The pointers into both arenas. */
+static void lay_out(struct engine *e, void *device, void *host)
+{
+    struct plan again = {0};
+    plan_layout(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o, device, host, &e->mem,
+                &again);
+    connect_nets(e);
+}
+
+/* The code that will run says which products it needs. Trying them takes memory, a workspace and as much
+ * as their operands at most: less than the stream and the arena, so they are tried before those are
+ * taken. The layout says which arrays there are; its addresses have no memory, as nothing is read or
+ * written there. */
+static int prepare(struct engine *e)
+{
+    const size_t bytes = size_add(e->plan.total_bytes, e->plan.host_bytes);
+    char *nowhere =
+        mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (nowhere == MAP_FAILED)
+        return fail(
+            NJ_E_NOMEM,
+            "%zu bytes of address space cannot be reserved: %s; raise the limit (ulimit -v)", bytes,
+            strerror(errno));
+    struct work w = engine_work(e);
+    w.prepare = true;
+    lay_out(e, nowhere, nowhere + e->plan.total_bytes);
+    micro_step(&w, e, e->shape.chunks > 1 ? 2 : 1, e->shape.train);
+    w.add = true;
+    if (e->shape.train && e->o.grad_accum > 1)
+        micro_step(&w, e, 1, true);
+    decode(&w, e, 0);
+    munmap(nowhere, bytes);
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
+}
+
+/* What work is enqueued on, which keeps the workspace, and both arenas as planned. free_bytes: of the
+ * device before the engine took anything; what has gone since is code that the libraries loaded to try
+ * products. */
+static int allocate(struct engine *e, size_t free_bytes)
+{
+    const size_t arena_bytes = e->plan.total_bytes - e->o.workspace_bytes;
+    e->library_bytes = memory_taken(e->ctx, free_bytes);
+    int rc = nj_stream_create(e->ctx, &e->stream);
+    if (rc == 0)
+        rc = nj_event_create(e->ctx, &e->results);
+    const size_t before = nj_context_budget(e->ctx);
+    if (rc == 0)
+        rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
+    const size_t taken = memory_taken(e->ctx, before);
+    e->allocated_bytes = taken > 0 ? taken + e->o.workspace_bytes : 0;
+    if (rc == 0)
+        rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
+    if (rc != 0)
+        return engine_fail(e, rc, "allocating the memory of the plan");
+    lay_out(e, e->device, e->host);
+    e->micro = calloc(2 * ((size_t)e->shape.chunks + 1), sizeof *e->micro);
+    e->chunks_of = calloc((size_t)(e->shape.train ? e->o.grad_accum : 1), sizeof *e->chunks_of);
+    e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
+    if (!e->micro || !e->chunks_of || !e->scratch)
+        return fail(NJ_E_NOMEM, "no host memory to sort %d tokens; free some", e->shape.rows);
+    return 0;
+}
+
+/* The plan, which has to fit. */
+static int plan_run(struct engine *e)
+{
+    const struct model_config *t = engine_teacher(e);
+    e->o.workspace_bytes = nj_gemm_workspace_bytes(e->ctx);
+    int rc = plan_make(&e->student.c, t, &e->o, &e->plan);
+    if (rc != 0)
+        return rc;
+    plan_shape(&e->student, t, &e->o, &e->shape);
+    return check_budget(e);
+}
+
+int weights_round(struct engine *e)
+{
+    if (engine_updated(e).w == e->mem.trained)
+        return 0;
+    return nj_cast_to_lp(e->stream, NJ_LP, e->mem.trained, e->mem.master, engine_trained(e)->count);
+}
+
+static int send_inv_freq(struct engine *e, const struct net *n)
+{
+    float *host = (float *)(void *)e->mem.transfer;
+    config_inv_freq(&n->c, host);
+    int rc = nj_copy(e->stream, n->inv_freq, host, (size_t)n->c.head_dim / 2 * sizeof *host);
+    return rc != 0 ? rc : nj_stream_sync(e->stream);
+}
+
+static int load(struct engine *e, const char *student_dir, const char *teacher_dir)
+{
+    bool train = e->shape.train, whole = train && !e->student.lora;
+    float *state = e->mem.mailbox->state;
+    struct updated to = {e->mem.weights, e->o.dtype};
+    if (whole)
+        to = engine_updated(e);
+    int rc = weights_load(e, student_dir, &e->student.p, to.T, to.w, &e->student_hash);
+    if (rc == 0 && e->student.lora)
+        rc = adapters_load(e, e->o.adapter_dir);
+    if (rc == 0 && teacher_dir)
+        rc = weights_load(e, teacher_dir, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights,
+                          &e->teacher_hash);
+    if (rc == 0 && e->teacher.net.f8)
+        rc = f8_load(e, teacher_dir);
+    if (rc != 0)
+        return rc;
+    bool scaled = e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
+    state[NJ_STEP_LOSS_SCALE] = scaled ? 65536.0f : 1.0f;
+    state[NJ_STEP_GRAD_SCALE] = 1.0f;
+    struct work w = engine_work(e);
+    if (train)
+        OP(&w, weights_round(e));
+    OP(&w, send_inv_freq(e, &e->student));
+    if (teacher_dir)
+        OP(&w, send_inv_freq(e, &e->teacher.net));
+    OP(&w, nj_copy(w.s, e->mem.state, state, NJ_STEP_SLOTS * sizeof *state));
+    OP(&w, nj_stream_sync(w.s));
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing the weights");
+}
+
+int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_dir,
+                  const struct train_options *o, void (*say)(void *user, const char *line),
+                  void *user, struct engine **out)
+{
+    struct engine *e = calloc(1, sizeof *e);
+    *out = NULL;
+    if (!e)
+        return fail(NJ_E_NOMEM, "no host memory for the engine; free some");
+    e->ctx = ctx;
+    e->o = *o;
+    e->graphs = o->use_graph != 0;
+    e->student.T = e->teacher.net.T = o->dtype;
+    e->student.recompute = (enum recompute)o->recompute;
+    const size_t free_bytes = nj_context_budget(ctx);
+    int rc = read_models(e, student_dir, teacher_dir, say, user);
+    if (rc == 0)
+        rc = plan_run(e);
+    if (rc == 0)
+        rc = prepare(e);
+    if (rc == 0)
+        rc = allocate(e, free_bytes);
+    if (rc == 0)
+        rc = load(e, student_dir, teacher_dir);
+    if (rc != 0)
+        engine_destroy(e);
+    else
+        *out = e;
+    return rc;
+}
+
+void engine_destroy(struct engine *e)
+{
+    if (!e)
+        return;
+    for (int i = 0; e->micro && i < 2 * (e->shape.chunks + 1); i++)
+        nj_graph_destroy(e->micro[i]);
+    nj_graph_destroy(e->clip);
+    nj_graph_destroy(e->update);
+    nj_event_destroy(e->results);
+    nj_stream_destroy(e->stream);
+    nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
+    nj_free(e->ctx, NJ_MEM_HOST, e->host);
+    params_free(&e->student.p);
+    lora_free(&e->lora);
+    params_free(&e->teacher.net.p);
+    f8_free(&e->teacher.net);
+    free(e->student_dir);
+    free(e->micro);
+    free(e->chunks_of);
+    free(e->scratch);
+    free(e);
+}
+
+const struct model_config *engine_student(const struct engine *e)
+{
+    return &e->student.c;
+}
+
+const struct model_config *engine_teacher(const struct engine *e)
+{
+    return e->has_teacher ? &e->teacher.net.c : NULL;
+}
+
+int engine_head_chunk(const struct engine *e)
+{
+    return e->shape.chunk;
+}
+
+int64_t engine_trained_parameters(const struct engine *e)
+{
+    const struct params *p = engine_trained(e);
+    int64_t count = 0;
+    for (size_t i = 0; i < p->specs; i++)
+        count += tensor_elements(&p->spec[i]);
+    return count;
+}
+
+const struct plan *engine_plan(const struct engine *e)
+{
+    return &e->plan;
+}
+
+uint64_t engine_student_hash(const struct engine *e)
+{
+    return e->student_hash;
+}
+
+uint64_t engine_teacher_hash(const struct engine *e)
+{
+    return e->teacher_hash;
+}
+
+/* Forward: 2 operations a weight and token (the embedding table counts where it is the head, not
+ * where it is looked up) and 4 H D a layer for each of the (S + 1) / 2 keys that a query sees on
+ * average. Backward: as much for what flows back, and again for weights that are trained. */
+struct flops {
+    double weights, attention; /* forward */
+};
+
+static struct flops forward_flops(const struct net *n, double tokens, double seq_len)
+{
+    const struct model_config *c = &n->c;
+    double weights = (double)config_parameters(c);
+    if (!c->tied)
+        weights -= (double)c->vocab_size * c->hidden_size;
+    double attention = 2.0 * c->layers * c->heads * c->head_dim * (seq_len + 1.0);
+    return (struct flops){tokens * 2.0 * weights, tokens * attention};
+}
+
+struct step_flops engine_flops(const struct engine *e)
+{
+    const double tokens = (double)e->shape.rows * e->o.grad_accum, S = (double)e->o.seq_len;
+    const struct flops s = forward_flops(&e->student, tokens, S);
+    struct step_flops out = {.student = 3.0 * (s.weights + s.attention)};
+    if (e->student.lora)
+        out.student = 2.0 * s.weights + 3.0 * s.attention +
+                      6.0 * tokens * (double)engine_trained_parameters(e);
+    if (e->has_teacher) {
+        const struct flops t = forward_flops(&e->teacher.net, tokens, S);
+        *(e->o.teacher_f8 ? &out.teacher_f8 : &out.teacher) = t.weights;
+        out.teacher += t.attention;
+    }
+    return out;
+}
+
+size_t engine_allocated_bytes(const struct engine *e)
+{
+    return e->allocated_bytes;
+}
+
+size_t engine_library_bytes(const struct engine *e)
+{
+    return e->library_bytes;
+}

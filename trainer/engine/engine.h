@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * engine.h: the training engine: weights, plan, one optimiser step, evaluation, generation. It
+ * knows nothing of options, files of metrics, progress or signals; commands (cmd_*.c) do.
+ *
+ *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
+ *   plan.c        what memory a run needs, region by region, before anything is allocated; the largest batch
+ *                 that fits
+ *   params.c      which tensors a model has, where they lie in the arenas, what Hugging Face calls
+ *                 them
+ *   weights.c     weights from and to safetensors, through the arenas
+ *   forward.c     one transformer, forward
+ *   backward.c    and back
+ *   product.c     the products of a layer
+ *   lora.c        and their adapters
+ *   f8.c          a net that multiplies e4m3
+ *   f8_weights.c  and its weights
+ *   teacher.c     a model that only runs forward: no gradients, no optimiser, ping-pong buffers
+ *   head.c        final norm, logits in chunks of rows, objective, gradient
+ *   step.c        an optimiser step: micro-batches, clip, update, graphs. Read it first
+ *   evaluate.c    held-out losses
+ *   generate.c    text, one token at a time
+ */
+#ifndef NOJIT_TRAINER_ENGINE_H
+#define NOJIT_TRAINER_ENGINE_H
+
+#include "data/data.h"
+#include "model/config.h"
+#include "model/lora_config.h"
+#include "nojit.h"
+
+/* Of weights that are trained and their moments. STATE_F32: float32, in 16-bit runs as masters of
+ * the weights that the model reads. STATE_BF16: bfloat16 numbers, rounded at random, no masters. */
+enum optimizer_state { STATE_F32, STATE_BF16 };
+enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
+
+struct train_options {
+    int batch_size, seq_len, grad_accum; /* B, S of a micro-batch; micro-batches a step */
+    int64_t steps;
+    float temperature, kd_ratio; /* objective: docs/objective.md */
+    float beta;                  /* its divergence: 0 forward, 1 reverse, between: mixed */
+    float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
+    int64_t warmup_steps;
+    enum schedule schedule;
+    enum nj_dtype dtype;     /* NJ_F32 or NJ_LP */
+    int vocab;               /* tokens that take part at most; 0: those that both models have */
+    int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
+    size_t memory_bytes;     /* device memory that may be used; 0: what can be had */
+    size_t workspace_bytes;  /* of it, what products keep: the device's; counted in the plan */
+    int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
+    int recompute;           /* enum recompute */
+    int optimizer_state;     /* enum optimizer_state */
+    int teacher_f8;          /* 1: the teacher multiplies e4m3 */
+    int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
+    uint64_t seed;           /* of new adapters, of dropout and of rounding at random */
+    struct lora_config lora; /* rank 0: all weights are trained */
+    const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */
+    const char *base_name;   /* what saved adapters call their model; NULL: the student's folder */
+};
+
+/* Learning rate of step (counted from 1). */
+float schedule_lr(const struct train_options *o, int64_t step);
+/* Warm-up steps that are `ratio` of all steps, rounded up. */
+int64_t schedule_warmup(double ratio, int64_t steps);
+
+/* ---- plan ---- */
+enum plan_place {
+    PLAN_DEVICE,  /* in the one device arena */
+    PLAN_LIBRARY, /* device memory that a library keeps */
+    PLAN_HOST     /* in the one pinned host arena */
+};
+struct plan_region {
+    char name[48]; /* "student.master", "teacher.weights", "activations", "head.logits", ... */
+    enum plan_place place;
+    size_t bytes;
+    const char *within; /* the region it lies in, where it has no bytes of its own; else NULL */
+};
+enum { PLAN_REGIONS = 32 };
+struct plan {
+    struct plan_region region[PLAN_REGIONS];
+    int count;
+    size_t total_bytes; /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
+    size_t host_bytes;  /* PLAN_HOST */
+};
+/* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no
+ * gradients. */
+int plan_make(const struct model_config *student, const struct model_config *teacher,
+              const struct train_options *o, struct plan *out);
+/* The largest batch of at most `most` whose plan takes no more than budget bytes; 0: not even one sequence
+ * does. */
+enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24 };
+int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
+                       const struct train_options *o, size_t budget, int most, int *out);
+
+/* ---- engine ---- */
+struct engine;
+
+/* Opens folders, checks the pair (same vocabulary up to padding), plans, allocates one arena, loads
+ * weights, prepares every matrix product. teacher_dir NULL: cross-entropy only; o->steps == 0: no
+ * gradients. say(user, line): one-line notices (fall-backs, restricted vocabulary); may be NULL. */
+int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_dir,
+                  const struct train_options *o, void (*say)(void *user, const char *line),
+                  void *user, struct engine **out);
+void engine_destroy(struct engine *e);
+const struct model_config *engine_student(const struct engine *e);
+const struct model_config *engine_teacher(const struct engine *e); /* NULL without one */
+int engine_head_chunk(const struct engine *e);                     /* rows of logits at a time */
+int64_t engine_trained_parameters(const struct engine *e); /* of the model or its adapters */
+const struct plan *engine_plan(const struct engine *e);
+uint64_t engine_student_hash(const struct engine *e); /* of the weights as loaded (st_hash) */
+uint64_t engine_teacher_hash(const struct engine *e);
+
+struct step_result {
+    double loss, kd_loss, class_loss, teacher_entropy,
+        agreement; /* means over valid tokens, nats */
+    double grad_norm, lr;
+    int64_t valid_tokens, tokens;
+    int64_t skipped_updates; /* float16: updates skipped so far */
+    float loss_scale;
+    double step_ms;
+    char nonfinite[160]; /* "" or which tensor was not finite */
+};
+/* One optimiser step over grad_accum micro-batches pulled from d. Normalised over the valid tokens
+ * of all of them. NJ_E_DEVICE, or NJ_E_FORMAT if the loss is not finite (out->nonfinite names the
+ * tensor; weights unchanged). */
+int engine_step(struct engine *e, struct data *d, struct step_result *out);
+
+struct eval_result {
+    double loss, kd_loss, class_loss, teacher_entropy, agreement, perplexity;
+    int64_t valid_tokens;
+    /* Token by token; only from an engine with a teacher and steps == 0. */
+    double kd_p50, kd_p90, kd_p99, kd_max; /* of the tokens' divergences */
+    double teacher_class_loss, teacher_perplexity;
+};
+/* One pass over d (opened with once). */
+int engine_eval(struct engine *e, struct data *d, struct eval_result *out);
+/* Refuses losses that are not finite: NJ_E_FORMAT with the weights that are to blame, if some are. */
+int engine_check_eval(struct engine *e, const struct eval_result *r);
+/* From here on `seen` is told how many rows of an evaluation are done, from 0 on. */
+void engine_watch(struct engine *e, void (*seen)(void *user, int64_t rows, int64_t total),
+                  void *user);
+/* Whether a step or an evaluation failed for want of a batch: the state is that of the step before, to
+ * which d stands, too. */
+bool engine_data_failed(const struct engine *e);
+
+/* One token: feeds `id` at position `pos` of the cache, draws the next with u in [0,1). Positions
+ * run from 0 to seq_len - 1 of the engine's options. */
+int engine_generate(struct engine *e, int32_t id, int pos, float temperature, float u,
+                    int32_t *next);
+
+/* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
+ * With adapters they are what is saved. state.bin: weights as they are updated, moments, step state, data position,
+ * step; beside it the algorithms of matrix products. */
+#define ENGINE_GEMM_TABLE "gemm.txt"
+int engine_save_model(struct engine *e, const char *dir);
+/* Of the weights in it. */
+uint64_t engine_model_bytes(const struct engine *e);
+int engine_save_state(struct engine *e, const char *dir, int64_t step,
+                      const struct data_state *data);
+int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct data_state *data);
+
+/* Operations of one optimiser step: the student's, forward and backward; the teacher's forward, those
+ * of its products in e4m3 apart. */
+struct step_flops {
+    double student, teacher, teacher_f8;
+};
+struct step_flops engine_flops(const struct engine *e);
+/* By how much free device memory has fallen since there were `before` bytes; other programs count,
+ * too. 0: cannot be told (a CPU; managed memory, which is taken as it is used). */
+size_t memory_taken(nj_context *ctx, size_t before);
+size_t engine_allocated_bytes(const struct engine *e); /* the same, when the plan's was taken */
+size_t engine_library_bytes(const struct engine *e);   /* before that, beside the plan */
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * evaluate.c: held-out losses: the training pass without its backward half, summed over one pass of
+ * the data. An engine that only evaluates also compares student and teacher token by token.
+ */
+#include "engine/engine_impl.h"
+
+#include "io/error.h"
+#include "nojit_ops.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Sums and values over the tokens of one pass. */
+struct tally {
+    double sums[4], teacher_ce;
+    float *kd; /* one a token; NULL where the engine does not compare */
+    size_t count, capacity;
+};
+
+void compare_chunk(struct work *r, struct engine *e, int first)
+{
+    const struct shape *s = &e->shape;
+    struct memory *m = &e->mem;
+    size_t bytes = (size_t)s->chunk * sizeof(float);
+    OP(r, nj_copy(r->s, m->token_kd + first, m->kd, bytes));
+    /* The teacher's own cross-entropy: its logits are done with. */
+    OP(r, nj_kd_head(r->s, e->teacher.net.T, m->teacher_logits, m->kd, m->ce, m->entropy, m->agree,
+                     NULL, m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0,
+                     0));
+    OP(r, nj_copy(r->s, m->token_ce + first, m->ce, bytes));
+}
+
+/* The batch's valid rows come first. */
+static int keep_tokens(const struct engine *e, struct tally *t, size_t valid)
+{
+    const struct memory *m = &e->mem;
+    if (!m->token_kd)
+        return 0;
+    if (t->count + valid > t->capacity) {
+        size_t capacity = 2 * (t->count + valid);
+        float *grown = realloc(t->kd, capacity * sizeof *grown);
+        if (!grown)
+            return fail(NJ_E_NOMEM, "out of memory for the divergences of %zu tokens", capacity);
+        t->kd = grown;
+        t->capacity = capacity;
+    }
+    for (size_t i = 0; i < valid; i++) {
+        t->kd[t->count++] = m->token_kd[i];
+        t->teacher_ce += (double)m->token_ce[i];
+    }
+    return 0;
+}
+
+static int add_batch(struct engine *e, struct tally *t, size_t valid)
+{
+    struct work r = engine_work(e);
+    r.rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.mailbox->sums);
+    if (r.rc == 0)
+        r.rc = send_batch(e, 0);
+    micro_step(&r, e, e->chunks_of[0], false);
+    if (r.rc == 0)
+        r.rc = read_back(e);
+    if (r.rc != 0)
+        return engine_fail(e, r.rc, "evaluation");
+    for (int i = 0; i < 4; i++)
+        t->sums[i] += (double)e->mem.mailbox->sums[i];
+    return keep_tokens(e, t, valid);
+}
+
+/* Ascending, NaN last. */
+static int by_value(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    if (isnan(x) || isnan(y))
+        return !!isnan(x) - !!isnan(y);
+    return (x > y) - (x < y);
+}
+
+/* The smallest value that at least this share of the sorted values does not exceed. */
+static double percentile(const struct tally *t, int percent)
+{
+    size_t rank = (t->count * (size_t)percent + 99) / 100;
+    return (double)t->kd[rank - 1];
+}
+
+static void report(const struct engine *e, struct tally *t, struct eval_result *out)
+{
+    double n = (double)e->valid, r = e->has_teacher ? (double)e->o.kd_ratio : 0.0;
+    double T = (double)e->o.temperature;
+    *out = (struct eval_result){
+        .kd_loss = t->sums[0] / n,
+        .class_loss = t->sums[1] / n,
+        .teacher_entropy = t->sums[2] / n,
+        .agreement = t->sums[3] / n,
+        .perplexity = exp(t->sums[1] / n),
+        .valid_tokens = e->valid,
+    };
+    out->loss = (1.0 - r) * out->class_loss + r * T * T * out->kd_loss;
+    if (!t->kd)
+        return;
+    qsort(t->kd, t->count, sizeof *t->kd, by_value);
+    out->kd_p50 = percentile(t, 50);
+    out->kd_p90 = percentile(t, 90);
+    out->kd_p99 = percentile(t, 99);
+    out->kd_max = percentile(t, 100);
+    out->teacher_class_loss = t->teacher_ce / n;
+    out->teacher_perplexity = exp(t->teacher_ce / n);
+}
+
+void engine_watch(struct engine *e, void (*seen)(void *user, int64_t rows, int64_t total),
+                  void *user)
+{
+    e->seen = seen;
+    e->seen_user = user;
+}
+
+static void tell(const struct engine *e, const struct data *d, int64_t batches)
+{
+    const int64_t total = data_windows(d), rows = batches * e->o.batch_size;
+    if (e->seen != NULL)
+        e->seen(e->seen_user, rows < total ? rows : total, total);
+}
+
+int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
+{
+    struct tally t = {0};
+    int rc;
+    *out = (struct eval_result){0};
+    e->valid = 0;
+    data_seek(d, &(struct data_state){0});
+    for (int64_t batch = 0;; batch++) {
+        int64_t before = e->valid;
+        tell(e, d, batch);
+        const bool enough = e->o.eval_batches > 0 && batch == e->o.eval_batches;
+        rc = enough ? 1 : stage_next(e, d, 0);
+        if (rc == 0)
+            rc = add_batch(e, &t, (size_t)(e->valid - before));
+        if (rc != 0)
+            break;
+    }
+    if (rc > 0 && e->valid == 0)
+        rc = fail(NJ_E_FORMAT, "no position of the evaluation data has a target; give more data");
+    if (rc > 0)
+        report(e, &t, out);
+    free(t.kd);
+    return rc > 0 ? 0 : rc;
+}
+
+int engine_check_eval(struct engine *e, const struct eval_result *r)
+{
+    const char *what, *name;
+    if (isfinite(r->class_loss) && isfinite(r->kd_loss) && isfinite(r->teacher_class_loss))
+        return 0;
+    const int rc = scan_weights(e, &what, &name);
+    if (rc != 0)
+        return engine_fail(e, rc, "searching for the tensor that is not finite");
+    if (name)
+        return fail(NJ_E_FORMAT, "the loss is not finite, as %s %s is not; use an intact model",
+                    what, name);
+    return fail(NJ_E_FORMAT,
+                "the loss is not finite, though all weights are: activations overflow; use %s",
+                e->o.dtype == NJ_F32 ? "another model" : "--dtype float32");
+}

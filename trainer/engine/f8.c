@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * f8.c: a net that multiplies e4m3: each matrix has a byte an element and a scale a row, and so have
+ * the rows that it is multiplied with. Embedding, norms and biases are T as always, and so is
+ * everything between two products. Such a net only runs forward.
+ */
+#include "engine/model.h"
+
+#include "checked.h"
+#include "io/error.h"
+#include "nojit_ops.h"
+
+#include <stdlib.h>
+
+enum {
+    MULTIPLE = 16,        /* of rows and columns, for the product */
+    WIDEST_SWIGLU = 30720 /* of the kernel */
+};
+
+int f8_logits(int vocab)
+{
+    return (vocab + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+}
+
+static int check(const struct model_config *c)
+{
+    const int C = c->hidden_size, I = c->intermediate_size;
+    if (C % MULTIPLE == 0 && I % MULTIPLE == 0 && I <= WIDEST_SWIGLU)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "an fp8 teacher needs a hidden_size and an intermediate_size that are multiples of "
+                "%d, the latter at most %d; this one has %d and %d: leave --teacher-dtype out",
+                MULTIPLE, WIDEST_SWIGLU, C, I);
+}
+
+/* Of the layers; the head comes after them. */
+static int layer_matrices(const struct net *n)
+{
+    return n->c.layers * PRODUCTS;
+}
+
+int f8_layout(struct net *n)
+{
+    const int products = layer_matrices(n);
+    int rc = check(&n->c);
+    if (rc == 0)
+        rc = params_layout(&n->c, true, &n->p);
+    if (rc != 0)
+        return rc;
+    n->f8 = calloc((size_t)products + 1, sizeof *n->f8);
+    if (!n->f8)
+        return fail(NJ_E_NOMEM, "no host memory for the list of %d matrices; free some", products);
+    for (int i = 0; i < products; i++) {
+        const struct linear l = product_shape(n, 1, (enum product)(i % PRODUCTS));
+        n->f8[i] = (struct f8_matrix){.rows = l.out, .columns = l.in};
+    }
+    /* Rows beyond the vocabulary stay zero. */
+    n->f8[products] =
+        (struct f8_matrix){.rows = f8_logits(n->c.vocab_size), .columns = n->c.hidden_size};
+    return 0;
+}
+
+void f8_free(struct net *n)
+{
+    free(n->f8);
+    n->f8 = NULL;
+}
+
+struct f8_matrix f8_rows(int rows, int columns, struct carve *m)
+{
+    struct f8_matrix out = {.rows = rows, .columns = columns};
+    out.q = carve_take(m, size_mul((size_t)rows, (size_t)columns));
+    out.scale = carve_take(m, size_mul((size_t)rows, sizeof *out.scale));
+    return out;
+}
+
+void f8_carve(const struct net *n, struct carve *m)
+{
+    for (int i = 0; n->f8 && i <= layer_matrices(n); i++)
+        n->f8[i] = f8_rows(n->f8[i].rows, n->f8[i].columns, m);
+}
+
+void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
+                 int rows, int columns)
+{
+    if (n->f8)
+        OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, x, rows, columns));
+}

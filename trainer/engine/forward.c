@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * forward.c: one transformer, forward. The residual stream s1 -> s2 -> s1 of the next layer passes
+ * through add_rmsnorm, which adds a branch and normalises in one kernel; a->y holds the normed rows
+ * that the next product reads. A net of e4m3 keeps what a product reads in a->x instead: norm and
+ * SwiGLU quantise what they make; the final norm is as always.
+ */
+#include "engine/model.h"
+
+#include "nojit_ops.h"
+
+#include <math.h>
+
+static void attention(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
+                      const struct layer_acts *v)
+{
+    const struct model_config *c = &n->c;
+    float scale = 1.0f / sqrtf((float)c->head_dim);
+    if (a->mode == ACTS_DECODE)
+        OP(r, nj_attn_decode(r->s, n->T, c->head_dim, v->o, v->cache, a->decode_pos + 1, c->heads,
+                             c->kv_heads, scale));
+    else
+        OP(r, nj_attn_fwd(r->s, n->T, c->head_dim, v->o, v->lse, v->qkv, rows->doc_start, a->B,
+                          a->S, c->heads, c->kv_heads, scale));
+}
+
+/* qkv = rotate(norm(y Wqkv^T + bias)); in place where no backward pass needs the product. */
+static void project_qkv(struct work *r, const struct net *n, struct acts *a,
+                        const struct rows *rows, int layer, const struct layer_acts *v)
+{
+    const struct model_config *c = &n->c;
+    const struct layer_params *w = &n->p.layer[layer];
+    int N = acts_rows(a);
+    product_fwd(r, n, a, layer, PRODUCT_QKV, v->raw, a->y);
+    if (c->qk_norm)
+        OP(r, nj_qknorm_rope_fwd(r->s, n->T, v->qkv, v->rstd_qk, v->raw, net_weight(n, w->qnorm),
+                                 net_weight(n, w->knorm), n->inv_freq, rows->pos, N, c->heads,
+                                 c->kv_heads, c->head_dim, c->rms_eps));
+    else
+        OP(r, nj_rope_fwd(r->s, n->T, v->qkv, net_weight(n, w->bqkv), n->inv_freq, rows->pos, N,
+                          c->heads, c->kv_heads, c->head_dim));
+}
+
+/* s_next = s + branch, and its norm. */
+static void add_norm(struct work *r, const struct net *n, struct acts *a, void *s_next, float *rstd,
+                     const void *s, int64_t gain, bool final)
+{
+    const int N = acts_rows(a), C = n->c.hidden_size;
+    const void *w = net_weight(n, gain);
+    if (n->f8 && !final)
+        OP(r, nj_add_rmsnorm_quantize(r->s, n->T, a->x.q, a->x.scale, s_next, s, a->branch, w, N, C,
+                                      n->c.rms_eps));
+    else
+        OP(r,
+           nj_add_rmsnorm_fwd(r->s, n->T, a->y, s_next, rstd, s, a->branch, w, N, C, n->c.rms_eps));
+}
+
+/* From the normed input in a->y to the normed rows that the MLP reads. */
+static void attention_half(struct work *r, const struct net *n, struct acts *a,
+                           const struct rows *rows, int layer, const struct layer_acts *v)
+{
+    project_qkv(r, n, a, rows, layer, v);
+    attention(r, n, a, rows, v);
+    f8_quantize(r, n, &a->x, v->o, acts_rows(a), n->c.heads * n->c.head_dim);
+    product_fwd(r, n, a, layer, PRODUCT_O, a->branch, v->o);
+    add_norm(r, n, a, v->s2, v->rstd2, v->s1, n->p.layer[layer].ln2, false);
+}
+
+static void norm(struct work *r, const struct net *n, struct acts *a, int64_t gain, const void *x,
+                 float *rstd)
+{
+    OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, rstd, x, net_weight(n, gain), acts_rows(a),
+                         n->c.hidden_size, n->c.rms_eps));
+}
+
+/* Writes the product of a->y with the weights of gate and up to gu, and returns false. Where one
+ * kernel multiplies and activates, writes a->act, and gu only if a backward pass will read it, and
+ * returns true. Recomputation, and passes that keep nothing, go the same way as training, so their
+ * bits are the same. */
+static bool gate_up(struct work *r, const struct net *n, struct acts *a, int layer, char *gu)
+{
+    const struct model_config *c = &n->c;
+    const bool plain = !n->f8 && !n->lora && a->mode != ACTS_DECODE;
+    if (!plain || !nj_gemm_swiglu_available(r->ctx, n->T)) {
+        product_fwd(r, n, a, layer, PRODUCT_GATE_UP, gu, a->y);
+        return false;
+    }
+    OP(r, nj_gemm_swiglu(r->s, n->T, a->act, a->mode == ACTS_TRAIN ? gu : NULL, a->y,
+                         net_weight(n, n->p.layer[layer].wgu), acts_rows(a), c->intermediate_size,
+                         c->hidden_size, nj_context_device(r->ctx)->multiprocessors));
+    return true;
+}
+
+void forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
+                   int layer)
+{
+    const struct layer_params *w = &n->p.layer[layer];
+    const struct layer_acts v = acts_layer(n, a, layer);
+    if (n->recompute == RECOMPUTE_NONE)
+        return;
+    if (n->recompute == RECOMPUTE_BLOCK) {
+        norm(r, n, a, w->ln1, v.s1, v.rstd1);
+        attention_half(r, n, a, rows, layer, &v);
+    } else {
+        norm(r, n, a, w->ln2, v.s2, v.rstd2);
+    }
+    gate_up(r, n, a, layer, v.gu);
+}
+
+static void swiglu(struct work *r, const struct net *n, struct acts *a, const void *gu)
+{
+    const int N = acts_rows(a), I = n->c.intermediate_size;
+    if (n->f8)
+        OP(r, nj_swiglu_quantize(r->s, n->T, a->x.q, a->x.scale, gu, N, I));
+    else
+        OP(r, nj_swiglu_fwd(r->s, n->T, a->act, gu, N, I));
+}
+
+static void forward_layer(struct work *r, const struct net *n, struct acts *a,
+                          const struct rows *rows, int layer)
+{
+    const struct model_config *c = &n->c;
+    const struct layer_acts v = acts_layer(n, a, layer);
+    const bool last = layer + 1 == c->layers;
+
+    attention_half(r, n, a, rows, layer, &v);
+    if (!gate_up(r, n, a, layer, v.gu))
+        swiglu(r, n, a, v.gu);
+    product_fwd(r, n, a, layer, PRODUCT_DOWN, a->branch, a->act);
+    add_norm(r, n, a, v.s1_next, v.rstd1_next, v.s2, last ? n->p.norm : n->p.layer[layer + 1].ln1,
+             last);
+}
+
+void forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
+{
+    const struct model_config *c = &n->c;
+    int N = acts_rows(a);
+    OP(r, nj_row_gather(r->s, n->T, a->s1, net_weight(n, n->p.embed), rows->ids, N, c->vocab_size,
+                        c->hidden_size));
+    norm(r, n, a, n->p.layer[0].ln1, a->s1, a->rstd1);
+    f8_quantize(r, n, &a->x, a->y, N, c->hidden_size);
+    for (int l = 0; l < c->layers; l++)
+        forward_layer(r, n, a, rows, l);
+}

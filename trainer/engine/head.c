@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * head.c: logits, objective and its gradient, in chunks of rows that have a target. Two buffers of
+ * logits are reused; the student's, which may lie in gradients that are still idle (plan.c), become their
+ * gradient in place (docs/objective.md).
+ */
+#include "engine/engine_impl.h"
+
+#include "nojit_ops.h"
+
+static void chunk_losses(struct work *r, struct engine *e, int first)
+{
+    const struct shape *s = &e->shape;
+    struct memory *m = &e->mem;
+    void *teacher = e->has_teacher ? m->teacher_logits : NULL;
+    if (e->has_teacher)
+        teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, teacher);
+    OP(r, nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
+                     m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
+                     e->o.temperature, e->o.kd_ratio, e->o.beta));
+    OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums, m->kd, m->ce, m->entropy, m->agree, s->chunk));
+}
+
+void head(struct work *r, struct engine *e, int chunks, bool train)
+{
+    const struct shape *s = &e->shape;
+    const struct net *n = &e->student;
+    struct memory *m = &e->mem;
+    int C = n->c.hidden_size, padded = s->padded;
+    const struct linear logits = {n->T, s->chunk, s->vocab, C, .ldy = s->ld};
+
+    if (chunks > 0)
+        OP(r, nj_row_gather(r->s, n->T, m->hidden, m->student.y, m->rows.valid, chunks * s->chunk,
+                            s->rows, C));
+    for (int first = 0; first < chunks * s->chunk; first += s->chunk) {
+        char *x = m->hidden + (size_t)first * (size_t)C * dtype_bytes(n->T);
+        linear_fwd(r, &logits, m->logits, x, net_weight(n, n->p.head));
+        chunk_losses(r, e, first);
+        if (m->token_kd)
+            compare_chunk(r, e, first);
+        if (!train)
+            continue;
+        if (n->grad)
+            linear_dw(r, &logits, n->grad + n->p.head, m->logits, x, r->add || first > 0);
+        linear_dx(r, &logits, x, m->logits, net_weight(n, n->p.head)); /* the rows are done with */
+    }
+    if (train)
+        OP(r, nj_row_gather(r->s, n->T, m->student.branch, m->hidden, m->rows.inverse, s->rows,
+                            padded, C));
+}

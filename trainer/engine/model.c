@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.c: the memory that one pass through a transformer needs.
+ */
+#include "engine/model.h"
+
+#include "checked.h"
+#include "engine/lora.h"
+
+size_t dtype_bytes(enum nj_dtype T)
+{
+    return T == NJ_F32 ? 4 : 2;
+}
+
+void *net_weight(const struct net *n, int64_t first)
+{
+    return first < 0 ? NULL : n->w + (size_t)first * dtype_bytes(n->T);
+}
+
+int net_qkv(const struct model_config *c)
+{
+    return (c->heads + 2 * c->kv_heads) * c->head_dim;
+}
+
+void *carve_take(struct carve *c, size_t bytes)
+{
+    void *at = c->base ? c->base + c->used : NULL;
+    c->used = size_add(c->used, size_up(bytes, CARVE_ALIGN));
+    return at;
+}
+
+int partial_sums(int rows)
+{
+    return rows < PARTIAL_SUMS ? rows : PARTIAL_SUMS;
+}
+
+static size_t part_bytes(const struct model_config *c, int rows)
+{
+    int widest = net_qkv(c) > c->hidden_size ? net_qkv(c) : c->hidden_size;
+    return size_product((size_t)partial_sums(rows), (size_t)widest, sizeof(float));
+}
+
+static void carve_backward(const struct net *n, size_t N, struct carve *m, struct acts *a)
+{
+    const struct model_config *c = &n->c;
+    size_t e = dtype_bytes(n->T), heads = (size_t)c->heads;
+    a->dx = carve_take(m, size_product(N, (size_t)c->hidden_size, e));
+    /* Without adapters nobody reads the activation any more when its gradient is written. */
+    a->dact = n->lora ? carve_take(m, size_product(N, (size_t)c->intermediate_size, e)) : a->act;
+    a->dqkv = carve_take(m, size_product(N, (size_t)net_qkv(c), e));
+    a->dout = carve_take(m, size_product(N, heads, (size_t)c->head_dim, e));
+    a->delta = carve_take(m, size_product(N, heads, sizeof(float)));
+    /* Two halves: the gains of queries and of keys are reduced by one kernel. */
+    a->part = carve_take(m, part_bytes(c, (int)N));
+}
+
+void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
+                struct acts *out)
+{
+    const struct model_config *c = &n->c;
+    size_t e = dtype_bytes(n->T), N = mode == ACTS_DECODE ? 1 : size_mul((size_t)B, (size_t)S);
+    size_t layers = mode == ACTS_TRAIN ? (size_t)c->layers : 1;
+    size_t kept = n->recompute == RECOMPUTE_BLOCK ? 1 : layers;
+    size_t kept_gu = n->recompute != RECOMPUTE_NONE ? 1 : layers;
+    size_t C = (size_t)c->hidden_size, I = (size_t)c->intermediate_size, QKV = (size_t)net_qkv(c);
+    size_t inputs = mode == ACTS_TRAIN ? size_add(layers, 1) : 1; /* of layers and the final norm */
+    size_t heads = (size_t)c->heads, normed = size_add(heads, (size_t)c->kv_heads);
+    size_t cached =
+        mode == ACTS_DECODE ? size_mul((size_t)c->layers, (size_t)S) : size_mul(kept, N);
+
+    *out = (struct acts){.mode = mode, .B = B, .S = S};
+    out->s1 = carve_take(m, size_product(inputs, N, C, e));
+    out->rstd1 = carve_take(m, size_product(inputs, N, sizeof(float)));
+    /* Without keeping, one buffer is the residual stream of the whole pass. */
+    out->s2 = mode == ACTS_TRAIN ? carve_take(m, size_product(kept, N, C, e)) : out->s1;
+    out->rstd2 =
+        mode == ACTS_TRAIN ? carve_take(m, size_product(kept, N, sizeof(float))) : out->rstd1;
+    out->qkv = carve_take(m, size_product(cached, QKV, e));
+    if (c->qk_norm) {
+        if (mode == ACTS_TRAIN) /* otherwise rows are normed and rotated in place */
+            out->raw = carve_take(m, size_product(kept, N, QKV, e));
+        out->rstd_qk = carve_take(m, size_product(kept, N, normed, sizeof(float)));
+    }
+    out->o = carve_take(m, size_product(kept, N, heads, (size_t)c->head_dim, e));
+    out->lse = carve_take(m, size_product(kept, N, heads, sizeof(float)));
+    out->gu = carve_take(m, size_product(kept_gu, N, 2, I, e));
+    out->y = carve_take(m, size_product(N, C, e));
+    out->branch = carve_take(m, size_product(N, C, e));
+    if (n->f8)
+        out->x = f8_rows((int)N, product_widest_input(c), m);
+    else
+        out->act = carve_take(m, size_product(N, I, e));
+    if (mode == ACTS_TRAIN)
+        carve_backward(n, N, m, out);
+    lora_carve(n, (int)N, mode == ACTS_TRAIN, m, out);
+}
+
+int acts_rows(const struct acts *a)
+{
+    return a->mode == ACTS_DECODE ? 1 : a->B * a->S;
+}
+
+struct layer_acts acts_layer(const struct net *n, const struct acts *a, int layer)
+{
+    const struct model_config *c = &n->c;
+    size_t e = dtype_bytes(n->T), N = (size_t)acts_rows(a), heads = (size_t)c->heads;
+    size_t input = a->mode == ACTS_TRAIN ? (size_t)layer : 0;
+    size_t next = a->mode == ACTS_TRAIN ? input + 1 : 0;
+    size_t l = n->recompute == RECOMPUTE_BLOCK ? 0 : input;
+    size_t gu = n->recompute != RECOMPUTE_NONE ? 0 : input;
+    size_t C = (size_t)c->hidden_size, I = (size_t)c->intermediate_size, QKV = (size_t)net_qkv(c);
+    struct layer_acts v = {
+        .s1 = a->s1 + input * N * C * e,
+        .s1_next = a->s1 + next * N * C * e,
+        .s2 = a->s2 + l * N * C * e,
+        .qkv = a->qkv + l * N * QKV * e,
+        .o = a->o + l * N * heads * (size_t)c->head_dim * e,
+        .gu = a->gu + gu * N * 2 * I * e,
+        .rstd1 = a->rstd1 + input * N,
+        .rstd1_next = a->rstd1 + next * N,
+        .rstd2 = a->rstd2 + l * N,
+        .lse = a->lse + l * N * heads,
+    };
+    if (a->mode == ACTS_DECODE) {
+        v.cache = a->qkv + (size_t)layer * (size_t)a->S * QKV * e;
+        v.qkv = v.cache + (size_t)a->decode_pos * QKV * e;
+    }
+    v.raw = a->raw ? a->raw + l * N * QKV * e : v.qkv;
+    if (c->qk_norm)
+        v.rstd_qk = a->rstd_qk + l * N * (heads + (size_t)c->kv_heads);
+    return v;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.c: decides what memory a run needs and where each region lies, before anything is allocated.
+ * The same function counts and carves, so that the plan is what is used.
+ */
+#include "engine/engine_impl.h"
+
+#include "checked.h"
+#include "io/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HEAD_CHUNK_ROWS = 2048, TRANSFER_BYTES = 32 << 20 };
+
+static int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Equal chunks: 3,000 rows are two of 1,504 where 2,048 is the most, not one of 2,048 and a rest. */
+static int equal_chunks(int rows, int most)
+{
+    return ceil_div(ceil_div(rows, ceil_div(rows, most)), 8) * 8;
+}
+
+/* Bytes of gradients that nothing is in yet while the head runs: those of the layers, where a step is one
+ * micro-batch. */
+static size_t idle_gradients(const struct net *student, const struct train_options *o)
+{
+    if (o->steps == 0 || o->grad_accum != 1 || student->lora)
+        return 0;
+    return size_mul((size_t)params_matrices(&student->p), sizeof(float));
+}
+
+void plan_shape(const struct net *student, const struct model_config *teacher,
+                const struct train_options *o, struct shape *out)
+{
+    const int rows = o->batch_size * o->seq_len;
+    int vocab = student->c.vocab_size, chunk = o->head_chunk;
+    if (teacher && teacher->vocab_size < vocab)
+        vocab = teacher->vocab_size;
+    if (o->vocab > 0 && o->vocab < vocab)
+        vocab = o->vocab;
+    const int ld = o->teacher_f8 ? f8_logits(vocab) : ceil_div(vocab, 8) * 8;
+    const size_t idle_rows = idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
+    if (chunk <= 0) { /* twice as many where the student's logits take no memory of their own */
+        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS);
+        if ((size_t)chunk > idle_rows)
+            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS);
+    } else if (chunk > rows)
+        chunk = rows;
+    const int chunks = ceil_div(rows, chunk);
+    *out = (struct shape){
+        .rows = rows,
+        .chunk = chunk,
+        .chunks = chunks,
+        .padded = chunks * chunk,
+        .vocab = vocab,
+        .ld = ld,
+        .train = o->steps > 0,
+        .logits_in_gradients = (size_t)chunk <= idle_rows,
+    };
+}
+
+/* within: as in struct plan_region. A region that the plan has no room for makes it too large. */
+static void plan_add(struct plan *p, enum plan_place place, const char *name, const char *within,
+                     size_t bytes)
+{
+    size_t *sum = place == PLAN_HOST ? &p->host_bytes : &p->total_bytes;
+    const bool room = p->count < PLAN_REGIONS;
+    *sum = size_add(*sum, room ? bytes : SIZE_MAX);
+    if (!room)
+        return;
+    struct plan_region *r = &p->region[p->count++];
+    *r = (struct plan_region){.place = place, .bytes = bytes, .within = within};
+    snprintf(r->name, sizeof r->name, "%s", name);
+}
+
+/* One region under construction: arrays are carved between open and close. */
+struct layout {
+    struct plan *plan;
+    struct carve device, host;
+    size_t from;
+};
+
+static void open_region(struct layout *l)
+{
+    l->from = l->device.used;
+}
+
+static void close_region(struct layout *l, const char *name)
+{
+    plan_add(l->plan, PLAN_DEVICE, name, NULL, size_sub(l->device.used, l->from));
+}
+
+static void *region(struct layout *l, const char *name, size_t bytes)
+{
+    open_region(l);
+    void *at = carve_take(&l->device, bytes);
+    close_region(l, name);
+    return at;
+}
+
+static void *host_region(struct layout *l, const char *name, size_t bytes)
+{
+    size_t from = l->host.used;
+    void *at = carve_take(&l->host, bytes);
+    plan_add(l->plan, PLAN_HOST, name, NULL, size_sub(l->host.used, from));
+    return at;
+}
+
+static void *state_region(struct layout *l, const char *owner, const char *what, int64_t count,
+                          size_t each)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s.%s", owner, what);
+    return region(l, name, size_mul((size_t)count, each));
+}
+
+size_t optimizer_state_bytes(enum optimizer_state kept)
+{
+    return kept == STATE_BF16 ? sizeof(uint16_t) : sizeof(float);
+}
+
+/* Only what is trained has master weights, moments and gradients. */
+static void layout_student(struct layout *l, const struct net *n, bool train,
+                           enum optimizer_state kept, struct memory *m)
+{
+    const char *owner = n->lora ? "adapters" : "student";
+    int64_t count = n->lora ? n->lora->p.count : n->p.count;
+    const size_t moment = optimizer_state_bytes(kept);
+    m->weights = region(l, "student.weights", size_mul((size_t)n->p.count, dtype_bytes(n->T)));
+    m->trained = m->weights;
+    if (n->lora)
+        m->trained = region(l, "adapters.weights", size_mul((size_t)count, dtype_bytes(n->T)));
+    if (!train)
+        return;
+    if (n->T == NJ_F32)
+        m->master = (float *)(void *)m->trained;
+    else if (kept == STATE_F32)
+        m->master = state_region(l, owner, "master", count, sizeof(float));
+    m->m = state_region(l, owner, "moment1", count, moment);
+    m->v = state_region(l, owner, "moment2", count, moment);
+    m->grad = state_region(l, owner, "gradients", count, sizeof(float));
+}
+
+static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
+{
+    open_region(l);
+    m->teacher_weights = carve_take(&l->device, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
+    f8_carve(n, &l->device);
+    close_region(l, "teacher.weights");
+}
+
+/* Student, teacher and generation never need theirs at the same time. */
+static void layout_activations(struct layout *l, const struct net *student,
+                               const struct net *teacher, const struct train_options *o,
+                               struct memory *m)
+{
+    enum acts_mode mode = o->steps > 0 ? ACTS_TRAIN : ACTS_INFER;
+    open_region(l);
+    struct carve a = l->device, b = l->device, c = l->device;
+    acts_carve(student, o->batch_size, o->seq_len, mode, &a, &m->student);
+    if (teacher)
+        acts_carve(teacher, o->batch_size, o->seq_len, ACTS_INFER, &b, &m->teacher);
+    acts_carve(student, o->batch_size, o->seq_len, ACTS_DECODE, &c, &m->decode);
+    size_t used = a.used > b.used ? a.used : b.used;
+    l->device.used = used > c.used ? used : c.used;
+    m->staging = l->device.base ? &l->device.base[l->from] : NULL;
+    m->staging_bytes = size_sub(l->device.used, l->from);
+    close_region(l, "activations");
+}
+
+static void layout_teacher_rows(struct layout *l, const struct net *n, const struct shape *s,
+                                struct memory *m)
+{
+    const int C = n->c.hidden_size;
+    open_region(l);
+    m->teacher_hidden =
+        carve_take(&l->device, size_product((size_t)s->padded, (size_t)C, dtype_bytes(n->T)));
+    if (n->f8)
+        m->teacher_x = f8_rows(s->chunk, C, &l->device);
+    close_region(l, "teacher.hidden");
+}
+
+static void *head_logits(struct layout *l, const struct net *student, const struct shape *s,
+                         size_t bytes, const struct memory *m)
+{
+    if (!s->logits_in_gradients)
+        return region(l, "head.logits", bytes);
+    plan_add(l->plan, PLAN_DEVICE, "head.logits", "student.gradients", 0);
+    /* NULL while it is only counted. */
+    return m->grad ? &m->grad[params_product(&student->p, 0, PRODUCT_QKV)] : NULL;
+}
+
+static void layout_head(struct layout *l, const struct net *student, const struct net *teacher,
+                        const struct shape *s, struct memory *m)
+{
+    const size_t e = dtype_bytes(student->T), C = (size_t)student->c.hidden_size;
+    const size_t logits = size_product((size_t)s->chunk, (size_t)s->ld, e);
+    const size_t each = size_mul((size_t)s->chunk, sizeof(float));
+    m->hidden = region(l, "head.hidden", size_product((size_t)s->padded, C, e));
+    m->logits = head_logits(l, student, s, logits, m);
+    if (teacher) {
+        layout_teacher_rows(l, teacher, s, m);
+        m->teacher_logits = region(l, "teacher.logits", logits);
+    }
+    open_region(l);
+    m->kd = carve_take(&l->device, each);
+    m->ce = carve_take(&l->device, each);
+    m->entropy = carve_take(&l->device, each);
+    m->agree = carve_take(&l->device, each);
+    close_region(l, "head.losses");
+}
+
+static void layout_small(struct layout *l, const struct model_config *student,
+                         const struct model_config *teacher, const struct shape *s,
+                         struct memory *m)
+{
+    open_region(l);
+    rows_carve(s->rows, s->padded, &l->device, &m->rows);
+    close_region(l, "batch");
+    m->rows_bytes = size_sub(l->device.used, l->from);
+    open_region(l);
+    m->state = carve_take(&l->device, size_mul(NJ_STEP_SLOTS, sizeof(float)));
+    m->sums = carve_take(&l->device, size_mul(8, sizeof(float)));
+    m->sumsq = carve_take(&l->device, size_mul(SUMSQ_PARTS, sizeof(float)));
+    m->u = carve_take(&l->device, sizeof(float));
+    m->next = carve_take(&l->device, sizeof(int32_t));
+    m->inv_freq = carve_take(&l->device, size_mul((size_t)student->head_dim / 2, sizeof(float)));
+    if (teacher)
+        m->teacher_inv_freq =
+            carve_take(&l->device, size_mul((size_t)teacher->head_dim / 2, sizeof(float)));
+    close_region(l, "step.state");
+}
+
+void plan_layout(const struct net *student, const struct net *teacher,
+                 const struct train_options *o, char *device, char *host, struct memory *out,
+                 struct plan *plan)
+{
+    const struct model_config *cs = &student->c, *ct = teacher ? &teacher->c : NULL;
+    struct shape s;
+    struct layout l = {.plan = plan, .device = {device, 0}, .host = {host, 0}};
+    plan_shape(student, ct, o, &s);
+    *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
+    layout_student(&l, student, s.train, (enum optimizer_state)o->optimizer_state, out);
+    if (teacher)
+        layout_teacher(&l, teacher, out);
+    layout_activations(&l, student, teacher, o, out);
+    layout_head(&l, student, teacher, &s, out);
+    layout_small(&l, cs, ct, &s, out);
+    const int micro = s.train ? o->grad_accum : 1;
+    out->batches = host_region(&l, "host.batches", size_mul(out->rows_bytes, (size_t)micro));
+    out->mailbox = host_region(&l, "host.mailbox", sizeof *out->mailbox);
+    if (teacher && !s.train) {
+        const size_t each = size_mul((size_t)s.padded, sizeof(float));
+        out->token_kd = host_region(&l, "host.token_kd", each);
+        out->token_ce = host_region(&l, "host.token_ce", each);
+    }
+    out->transfer = host_region(&l, "host.transfer", TRANSFER_BYTES);
+}
+
+static int check_options(const struct train_options *o)
+{
+    const struct {
+        const char *name;
+        int64_t value, least;
+    } needed[] = {
+        {"batch size", o->batch_size, 1},
+        {"sequence length", o->seq_len, 1},
+        {"gradient accumulation", o->steps > 0 ? o->grad_accum : 1, 1},
+        {"steps", o->steps, 0},
+        {"head chunk", o->head_chunk, 0},
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (needed[i].value < needed[i].least)
+            return fail(NJ_E_ARG, "%s is %lld; it must be at least %lld", needed[i].name,
+                        (long long)needed[i].value, (long long)needed[i].least);
+    if ((int64_t)o->batch_size * o->seq_len > PLAN_ROWS_MOST)
+        return fail(NJ_E_ARG, "batch size %d times sequence length %d is too large; lower one",
+                    o->batch_size, o->seq_len);
+    return 0;
+}
+
+int plan_make(const struct model_config *student, const struct model_config *teacher,
+              const struct train_options *o, struct plan *out)
+{
+    struct net s = {.c = *student, .T = o->dtype, .recompute = (enum recompute)o->recompute};
+    struct net t = {.T = o->dtype};
+    struct lora lora = {0};
+    struct memory unused;
+    *out = (struct plan){0};
+    int rc = check_options(o);
+    if (rc == 0)
+        rc = net_layout(&s, &o->lora, &lora);
+    if (rc == 0 && teacher) {
+        t.c = *teacher;
+        rc = o->teacher_f8 ? f8_layout(&t) : params_layout(teacher, false, &t.p);
+    }
+    if (rc == 0)
+        plan_layout(&s, teacher ? &t : NULL, o, NULL, NULL, &unused, out);
+    if (rc == 0 && o->workspace_bytes > 0)
+        plan_add(out, PLAN_LIBRARY, "gemm.workspace", NULL, o->workspace_bytes);
+    if (rc == 0 && (out->total_bytes == SIZE_MAX || out->host_bytes == SIZE_MAX))
+        rc = fail(NJ_E_NOMEM,
+                  "this run needs more memory than can be addressed; lower the batch size or the "
+                  "sequence length, and check the sizes in config.json");
+    params_free(&s.p);
+    params_free(&t.p);
+    f8_free(&t);
+    lora_free(&lora);
+    return rc;
+}
+
+/* Logits and losses go in chunks of rows whose size follows the batch up and down; the rest only grows. */
+static size_t without_chunks(const struct plan *p)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < p->count; i++) {
+        const struct plan_region *r = &p->region[i];
+        if (r->place == PLAN_DEVICE && strncmp(r->name, "head.", 5) != 0 &&
+            strcmp(r->name, "teacher.logits") != 0 && strcmp(r->name, "teacher.hidden") != 0)
+            bytes = size_add(bytes, r->bytes);
+    }
+    return bytes;
+}
+
+int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
+                       const struct train_options *o, size_t budget, int most, int *out)
+{
+    struct train_options tried = *o;
+    struct plan p;
+    *out = 0;
+    for (tried.batch_size = 1; tried.batch_size <= most; tried.batch_size++) {
+        if ((int64_t)tried.batch_size * o->seq_len > PLAN_ROWS_MOST)
+            break;
+        const int err = plan_make(student, teacher, &tried, &p);
+        if (err)
+            return err;
+        if (p.total_bytes <= budget)
+            *out = tried.batch_size;
+        else if (without_chunks(&p) > budget)
+            break;
+    }
+    return 0;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stage.c: the host's part of a micro-batch: what kernels need beside the token ids, in pinned
+ * memory laid out as on the device, so that one copy sends it.
+ */
+#include "engine/engine_impl.h"
+
+#include "checked.h"
+#include "io/error.h"
+#include "io/random.h"
+
+#include <string.h>
+
+void rows_carve(int rows, int padded, struct carve *c, struct rows *out)
+{
+    const size_t n = size_mul((size_t)rows, sizeof(int32_t));
+    const size_t p = size_mul((size_t)padded, sizeof(int32_t));
+    out->ids = carve_take(c, n);
+    out->pos = carve_take(c, n);
+    out->doc_start = carve_take(c, n);
+    out->order = carve_take(c, n);
+    out->runs = carve_take(c, size_add(n, sizeof(int32_t)));
+    out->valid = carve_take(c, p);
+    out->inverse = carve_take(c, n);
+    out->target = carve_take(c, p);
+    out->key = carve_take(c, size_mul(2, sizeof(int32_t)));
+}
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+/* One pass of a stable radix sort of positions by a digit of their ids. from NULL: 0, 1, 2, ... */
+static void sort_digit(const int32_t *ids, int n, int shift, const int32_t *from, int32_t *to)
+{
+    int32_t at[DIGITS] = {0};
+    for (int i = 0; i < n; i++)
+        at[(ids[i] >> shift) & (DIGITS - 1)]++;
+    for (int32_t d = 0, sum = 0; d < DIGITS; d++) {
+        int32_t count = at[d];
+        at[d] = sum;
+        sum += count;
+    }
+    for (int i = 0; i < n; i++) {
+        int32_t p = from ? from[i] : i;
+        to[at[(ids[p] >> shift) & (DIGITS - 1)]++] = p;
+    }
+}
+
+/* order: positions by id, equal ids in order of position. runs: where each run of equal ids starts.
+ */
+static void sort_ids(const int32_t *ids, int n, int32_t *order, int32_t *runs, int32_t *scratch)
+{
+    sort_digit(ids, n, 0, NULL, order);
+    sort_digit(ids, n, DIGIT_BITS, order, scratch);
+    sort_digit(ids, n, 2 * DIGIT_BITS, scratch, order);
+    int found = 0;
+    for (int i = 0; i < n; i++)
+        if (i == 0 || ids[order[i]] != ids[order[i - 1]])
+            runs[found++] = i;
+    while (found <= n)
+        runs[found++] = n;
+}
+
+static int compact(const struct shape *s, const struct batch *b, struct rows *out)
+{
+    int found = 0;
+    for (int i = 0; i < s->rows; i++) {
+        bool has = b->target[i] != IGNORED;
+        if (has && (b->target[i] < 0 || b->target[i] >= s->vocab))
+            return fail(
+                NJ_E_FORMAT,
+                "target %d of row %d lies outside the %d common tokens of the models; use data "
+                "encoded with their tokenizer",
+                b->target[i], i, s->vocab);
+        out->inverse[i] = has ? found : -1;
+        if (!has)
+            continue;
+        out->valid[found] = i;
+        out->target[found++] = b->target[i];
+    }
+    int used = (found + s->chunk - 1) / s->chunk;
+    for (int i = found; i < s->padded; i++)
+        out->valid[i] = out->target[i] = -1;
+    return used;
+}
+
+/* Host side of a micro-batch: sorted ids, valid rows. scratch: rows ints. Returns how many chunks of the
+ * head hold its valid rows, or a negative code. */
+static int stage_batch(const struct shape *s, const struct batch *b, struct rows *out,
+                       int32_t *scratch)
+{
+    size_t bytes = (size_t)s->rows * sizeof(int32_t);
+    if ((int64_t)b->B * b->S != s->rows)
+        return fail(NJ_E_ARG, "a batch has %d x %d rows; the engine was opened for %d", b->B, b->S,
+                    s->rows);
+    for (int i = 0; i < s->rows; i++)
+        if (b->ids[i] < 0 || b->ids[i] >= s->vocab)
+            return fail(
+                NJ_E_FORMAT,
+                "token id %d of row %d lies outside the %d common tokens of the models; use "
+                "data encoded with their tokenizer",
+                b->ids[i], i, s->vocab);
+    memcpy(out->ids, b->ids, bytes);
+    memcpy(out->pos, b->pos, bytes);
+    memcpy(out->doc_start, b->doc_start, bytes);
+    sort_ids(b->ids, s->rows, out->order, out->runs, scratch);
+    return compact(s, b, out);
+}
+
+static struct rows host_rows(const struct engine *e, int micro)
+{
+    struct rows rows;
+    struct carve c = {e->mem.batches + (size_t)micro * e->mem.rows_bytes, 0};
+    rows_carve(e->shape.rows, e->shape.padded, &c, &rows);
+    return rows;
+}
+
+int stage_next(struct engine *e, struct data *d, int micro)
+{
+    struct batch b;
+    int rc = data_next(d, &b);
+    e->data_failed = rc < 0;
+    if (rc != 0)
+        return rc;
+    struct rows rows = host_rows(e, micro);
+    int chunks = stage_batch(&e->shape, &b, &rows, e->scratch);
+    e->data_failed = chunks < 0;
+    if (chunks < 0)
+        return chunks;
+    const uint64_t place = (uint64_t)e->step * (uint64_t)e->o.grad_accum + (uint64_t)micro;
+    const uint64_t key = random_mix(random_mix(e->o.seed) + place);
+    memcpy(rows.key, &key, sizeof key);
+    e->chunks_of[micro] = chunks;
+    e->valid += b.valid;
+    return 0;
+}
+
+bool engine_data_failed(const struct engine *e)
+{
+    return e->data_failed;
+}
+
+int send_batch(struct engine *e, int micro)
+{
+    return nj_copy(e->stream, e->mem.rows.ids, e->mem.batches + (size_t)micro * e->mem.rows_bytes,
+                   e->mem.rows_bytes);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * step.c: one optimiser step. All micro-batches are fetched first, so that every one is normalised
+ * by the valid tokens of the whole step; then each runs forward and backward: the first writes the
+ * gradients, the others add to them; then one update. Micro-step and update are CUDA graphs where the backend has them;
+ * what changes from step to step lies in the step state on the device (step_state.h).
+ */
+#include "engine/engine_impl.h"
+
+#include "io/error.h"
+#include "nojit_ops.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Finite steps before float16's loss scale doubles. */
+enum { LOSS_SCALE_GROWTH = 2000 };
+
+/* What no product of the first micro-batch writes starts from zero: gains and biases, rows of the
+ * head beyond the shared vocabulary, an embedding that is not the head. Nothing here is in the
+ * layers' matrices, where the head's logits may lie until the backward pass. */
+static void clear_gradients(struct work *r, const struct engine *e, int chunks)
+{
+    const struct params *p = &e->student.p;
+    const int64_t table = (int64_t)e->student.c.vocab_size * e->student.c.hidden_size;
+    const int64_t written = chunks > 0 ? (int64_t)e->shape.vocab * e->student.c.hidden_size : 0;
+    float *grad = e->student.grad;
+    const struct {
+        int64_t first, count;
+    } part[] = {
+        {p->decayed, p->count - p->decayed},
+        {p->head + written, table - written},
+        {p->embed, p->embed == p->head ? 0 : table},
+    };
+    for (int i = 0; i < 3; i++)
+        if (part[i].count > 0)
+            OP(r, nj_zero(r->s, grad + part[i].first, (size_t)part[i].count * sizeof *grad));
+}
+
+void micro_step(struct work *r, struct engine *e, int chunks, bool train)
+{
+    if (e->has_teacher)
+        teacher_forward(r, &e->teacher, &e->mem.rows, e->shape.padded);
+    e->mem.student.key = train ? e->mem.rows.key : NULL;
+    forward(r, &e->student, &e->mem.student, &e->mem.rows);
+    if (train && e->student.grad && !r->add)
+        clear_gradients(r, e, chunks);
+    head(r, e, chunks, train);
+    if (train)
+        backward(r, &e->student, &e->mem.student, &e->mem.rows);
+}
+
+static bool loss_scaling(const struct engine *e)
+{
+    return e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
+}
+
+/* Gradients of all micro-batches are summed when this starts; with several devices they would be
+ * reduced here. */
+static void clip(struct work *r, struct engine *e)
+{
+    struct memory *m = &e->mem;
+    const struct train_options *o = &e->o;
+    const struct params *p = engine_trained(e);
+    OP(r, nj_grad_sumsq(r->s, NJ_F32, m->sumsq, m->grad, p->count, SUMSQ_PARTS));
+    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, SUMSQ_PARTS, o->max_grad_norm, o->beta1,
+                        o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
+}
+
+static void update(struct work *r, struct engine *e)
+{
+    struct memory *m = &e->mem;
+    const struct train_options *o = &e->o;
+    const struct params *p = engine_trained(e);
+    void *weights = o->dtype == NJ_F32 ? NULL : m->trained;
+    if (o->optimizer_state == STATE_BF16) {
+        OP(r, nj_adamw_bf16(r->s, o->dtype, m->trained, m->m, m->v, m->grad, m->state, p->count,
+                            p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay,
+                            (int32_t)o->seed, (int32_t)(o->seed >> 32)));
+        return;
+    }
+    OP(r, nj_adamw(r->s, o->dtype, weights, m->master, m->m, m->v, m->grad, m->state, p->count,
+                   p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
+}
+
+/* Work that a graph holds: one of these, or the place in e->micro of a micro-step,
+ * 2 * chunks + later. */
+enum { CLIP = -1, UPDATE = -2 };
+
+static void enqueue(struct work *r, struct engine *e, int what)
+{
+    if (what == CLIP)
+        clip(r, e);
+    else if (what == UPDATE)
+        update(r, e);
+    else {
+        r->add = what % 2;
+        micro_step(r, e, what / 2, true);
+    }
+}
+
+static int capture(struct engine *e, int what, nj_graph **graph)
+{
+    int rc = nj_graph_begin(e->stream);
+    if (rc == NJ_E_UNSUPPORTED)
+        e->graphs = false;
+    if (rc != 0)
+        return rc == NJ_E_UNSUPPORTED ? 0 : rc;
+    struct work r = engine_work(e);
+    enqueue(&r, e, what);
+    rc = nj_graph_end(e->stream, graph);
+    return r.rc != 0 ? r.rc : rc;
+}
+
+/* Enqueues the work, as a graph if there are graphs; each is captured when it is first needed. */
+static int launch(struct engine *e, int what)
+{
+    nj_graph **graph = what == CLIP ? &e->clip : what == UPDATE ? &e->update : &e->micro[what];
+    if (e->graphs && !*graph) {
+        int rc = capture(e, what, graph);
+        if (rc != 0)
+            return rc;
+    }
+    if (*graph)
+        return nj_graph_launch(*graph, e->stream);
+    struct work r = engine_work(e);
+    enqueue(&r, e, what);
+    return r.rc;
+}
+
+static int fetch(struct engine *e, struct data *d)
+{
+    e->valid = 0;
+    for (int i = 0; i < e->o.grad_accum; i++) {
+        int rc = stage_next(e, d, i);
+        if (rc > 0)
+            return fail(NJ_E_ARG, "the data ended at step %lld; open it for more than one pass",
+                        (long long)e->step + 1);
+        if (rc < 0)
+            return rc;
+    }
+    if (e->valid == 0)
+        return fail(NJ_E_FORMAT,
+                    "no position of the batch of step %lld has a target; check the data's masks",
+                    (long long)e->step + 1);
+    return 0;
+}
+
+/* Host values of the step; losses count from zero. */
+static int begin_step(struct engine *e)
+{
+    float *slots = e->mem.mailbox->host_slots;
+    memset(slots, 0, sizeof e->mem.mailbox->host_slots);
+    slots[NJ_STEP_LR] = schedule_lr(&e->o, e->step + 1);
+    slots[NJ_STEP_INV_VALID] = (float)(1.0 / (double)e->valid);
+    int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.mailbox->host_slots);
+    if (rc == 0)
+        rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.mailbox->sums);
+    return rc;
+}
+
+static int run_micro(struct engine *e, int micro)
+{
+    const int rc = send_batch(e, micro);
+    return rc != 0 ? rc : launch(e, 2 * e->chunks_of[micro] + (micro > 0));
+}
+
+static int accumulate(struct engine *e)
+{
+    int rc = begin_step(e);
+    for (int i = 0; rc == 0 && i < e->o.grad_accum; i++)
+        rc = run_micro(e, i);
+    return rc;
+}
+
+static int copy_results(struct engine *e)
+{
+    struct mailbox *box = e->mem.mailbox;
+    int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
+    return rc != 0 ? rc : nj_copy(e->stream, box->sums, e->mem.sums, sizeof box->sums);
+}
+
+int read_back(struct engine *e)
+{
+    int rc = copy_results(e);
+    return rc != 0 ? rc : nj_stream_sync(e->stream);
+}
+
+/* Losses and norm are known before the weights move: the host goes on with them, and to the next
+ * batch, while the device is still at the update. */
+static int finish_step(struct engine *e)
+{
+    int rc = launch(e, CLIP);
+    if (rc == 0)
+        rc = copy_results(e);
+    if (rc == 0)
+        rc = nj_event_record(e->results, e->stream);
+    if (rc == 0)
+        rc = launch(e, UPDATE);
+    return rc != 0 ? rc : nj_event_sync(e->results);
+}
+
+static void report(const struct engine *e, struct step_result *out)
+{
+    const float *sums = e->mem.mailbox->sums, *state = e->mem.mailbox->state;
+    double n = (double)e->valid, r = e->has_teacher ? (double)e->o.kd_ratio : 0.0;
+    double T = (double)e->o.temperature;
+    out->kd_loss = (double)sums[0] / n;
+    out->class_loss = (double)sums[1] / n;
+    out->teacher_entropy = (double)sums[2] / n;
+    out->agreement = (double)sums[3] / n;
+    out->loss = (1.0 - r) * out->class_loss + r * T * T * out->kd_loss;
+    out->grad_norm = (double)state[NJ_STEP_GRAD_NORM];
+    out->lr = (double)state[NJ_STEP_LR];
+    out->valid_tokens = e->valid;
+    out->tokens = (int64_t)e->shape.rows * e->o.grad_accum;
+    out->skipped_updates = (int64_t)state[NJ_STEP_SKIPPED];
+    out->loss_scale = state[NJ_STEP_LOSS_SCALE];
+}
+
+/* What is wrong with a step, for the sentence that ends the run. */
+struct fault {
+    const char *what, *name; /* name NULL: no tensor was found */
+    int micro;               /* first micro-batch that shows it */
+};
+
+int scan_weights(struct engine *e, const char **what, const char **name)
+{
+    int rc = 0;
+    *what = "weight of the teacher";
+    *name = NULL;
+    if (e->has_teacher)
+        rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, name);
+    if (rc == 0 && !*name && e->teacher.net.f8)
+        rc = f8_scan(e, name);
+    if (rc != 0 || *name)
+        return rc;
+    *what = "weight of the student";
+    const struct updated u = engine_updated(e);
+    rc = weights_scan(e, engine_trained(e), u.T, u.w, name);
+    if (rc == 0 && !*name && e->student.lora)
+        rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, name);
+    return rc;
+}
+
+/* The update has not moved the weights: the same batch gives the same gradients again. They are
+ * searched after every micro-batch until the first that breaks them. */
+static int repeat_step(struct engine *e, struct fault *f)
+{
+    const struct params *p = engine_trained(e);
+    const char *gradient = NULL;
+    int rc = begin_step(e);
+    for (f->micro = 0; rc == 0; f->micro++) {
+        rc = run_micro(e, f->micro);
+        if (rc == 0)
+            rc = read_back(e);
+        if (rc == 0)
+            rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
+        const float *sums = e->mem.mailbox->sums;
+        if (gradient || !isfinite(sums[0] + sums[1]) || f->micro + 1 == e->o.grad_accum)
+            break;
+    }
+    if (!f->name) {
+        f->what = "gradient of";
+        f->name = gradient;
+    }
+    return rc;
+}
+
+/* Where in the data a micro-batch of the step began; the stream stays where it is. */
+static int place_of(struct data *d, const struct data_state *step, int micro,
+                    struct data_state *out)
+{
+    struct data_state now;
+    struct batch b;
+    int rc = 0;
+    data_tell(d, &now);
+    data_seek(d, step);
+    for (int i = 0; i < micro && rc == 0; i++)
+        rc = data_next(d, &b);
+    data_tell(d, out);
+    data_seek(d, &now);
+    return rc;
+}
+
+/* Rare, so it may be slow. */
+static int name_nonfinite(struct engine *e, struct data *d, const struct data_state *start,
+                          struct step_result *out)
+{
+    struct fault f = {0};
+    struct data_state at = {0};
+    int rc = scan_weights(e, &f.what, &f.name);
+    if (rc == 0)
+        rc = repeat_step(e, &f);
+    if (rc != 0)
+        return engine_fail(e, rc, "searching for the tensor that is not finite");
+    rc = place_of(d, start, f.micro, &at);
+    if (rc < 0)
+        return rc;
+    snprintf(out->nonfinite, sizeof out->nonfinite, "%s %s", f.what, f.name ? f.name : "the loss");
+    return fail(NJ_E_FORMAT,
+                "step %lld: %s is not finite, in micro-batch %d of %d, which begins with window "
+                "%llu of epoch %llu; the weights were not changed: lower the learning rate or "
+                "check the weights and data",
+                (long long)e->step + 1, out->nonfinite, f.micro + 1, e->o.grad_accum,
+                (unsigned long long)at.window + 1, (unsigned long long)at.epoch + 1);
+}
+
+static bool is_broken(const struct engine *e, const struct step_result *out, float scale_before)
+{
+    if (!isfinite(out->loss))
+        return true;
+    bool may_shrink = loss_scaling(e) && scale_before > 1.0f;
+    return !isfinite(out->grad_norm) && !may_shrink;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+int engine_step(struct engine *e, struct data *d, struct step_result *out)
+{
+    double start = now_ms();
+    float scale_before = e->mem.mailbox->state[NJ_STEP_LOSS_SCALE];
+    struct data_state from;
+    *out = (struct step_result){0};
+    data_tell(d, &from);
+    int rc = fetch(e, d);
+    if (rc != 0) {
+        data_seek(d, &from);
+        return rc;
+    }
+    rc = accumulate(e);
+    if (rc == 0)
+        rc = finish_step(e);
+    if (rc != 0)
+        return engine_fail(e, rc, "training step");
+    report(e, out);
+    out->step_ms = now_ms() - start;
+    if (is_broken(e, out, scale_before))
+        return name_nonfinite(e, d, &from, out);
+    e->step++;
+    return 0;
+}

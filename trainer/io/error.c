@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * error.c: the last sentence that went wrong, one per thread.
+ */
+#include "io/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "utf8.h"
+
+static _Thread_local char sentence[1024];
+
+int fail(int code, const char *format, ...)
+{
+    /* Formatted aside first: callers may pass fail_text() itself. */
+    char text[sizeof sentence];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    make_printable(text);
+    snprintf(sentence, sizeof sentence, "%s", text);
+    return code;
+}
+
+int fail_context(int code, const nj_context *ctx, const char *what)
+{
+    return fail(code, "%s: %s", what, nj_context_error(ctx));
+}
+
+const char *fail_text(void)
+{
+    return sentence;
+}

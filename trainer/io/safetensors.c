@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * safetensors.c: opening weights. A file is accepted only if its header explains every byte of it:
+ * nothing overlaps, nothing is left over, nothing is counted twice. Writing is in
+ * safetensors_write.c.
+ */
+#include "io/safetensors.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "io/mapped.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define PATH_BYTES 4096
+#define HEADER_MOST (100u << 20) /* the format's own limit */
+#define INDEX_NAME "model.safetensors.index.json"
+
+struct st_map {
+    void *base; /* NULL: not mapped */
+    size_t bytes;
+};
+
+static const struct dtype_row {
+    const char *name, *torch;
+    enum st_dtype dtype;
+    size_t bytes;
+} dtypes[] = {
+    [ST_F32] = {"F32", "float32", ST_F32, 4},
+    [ST_BF16] = {"BF16", "bfloat16", ST_BF16, 2},
+    [ST_F16] = {"F16", "float16", ST_F16, 2},
+};
+
+const char *st_dtype_name(enum st_dtype dtype)
+{
+    return dtypes[dtype].name;
+}
+
+const char *st_dtype_torch(enum st_dtype dtype)
+{
+    return dtypes[dtype].torch;
+}
+
+size_t st_dtype_bytes(enum st_dtype dtype)
+{
+    return dtypes[dtype].bytes;
+}
+
+static const struct dtype_row *dtype_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (strcmp(dtypes[i].name, name) == 0)
+            return &dtypes[i];
+    return NULL;
+}
+
+/* ---- one file ---- */
+
+/* Maps a file and reads its header length. Header and data then lie at base + 8 and base + 8 +
+ * length. */
+static int map_file(const char *path, struct st_map *map, uint64_t *header_bytes)
+{
+    /* Not blocking, so that a pipe is refused below instead of waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fail(NJ_E_IO, "%s: %s; check the model folder", path, strerror(errno));
+    struct stat info;
+    int rc = NJ_OK;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        rc = fail(NJ_E_IO, "%s: not a regular file; check the model folder", path);
+        goto done;
+    }
+    if (info.st_size < 10) {
+        rc = fail(NJ_E_FORMAT, "%s: %lld bytes, too short for a safetensors file; fetch it again",
+                  path, (long long)info.st_size);
+        goto done;
+    }
+    rc = mapped_begin(path, fd, (size_t)info.st_size, &map->base);
+    if (rc)
+        goto done;
+    /* Hints only: a refusal changes nothing but the speed. */
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    (void)madvise(map->base, (size_t)info.st_size, MADV_WILLNEED);
+    map->bytes = (size_t)info.st_size;
+
+    memcpy(header_bytes, map->base, sizeof *header_bytes);
+    if (*header_bytes > HEADER_MOST || *header_bytes > map->bytes - 8)
+        rc = fail(NJ_E_FORMAT,
+                  "%s: a header of %" PRIu64 " bytes is declared, the file has %zu and the format "
+                  "allows %u; fetch it again",
+                  path, *header_bytes, map->bytes, HEADER_MOST);
+done:
+    close(fd);
+    return rc;
+}
+
+/* Reads the shape; *elements is its product. */
+static int parse_shape(const char *path, const json_t *shape, struct st_tensor *t,
+                       uint64_t *elements)
+{
+    if (!json_is_array(shape))
+        return fail(NJ_E_FORMAT, "%s: tensor %s: shape is not a list; fetch the file again", path,
+                    t->name);
+    if (json_array_size(shape) > 4)
+        return fail(NJ_E_UNSUPPORTED, "%s: tensor %s has %zu dimensions; at most 4 are supported",
+                    path, t->name, json_array_size(shape));
+    t->rank = (int)json_array_size(shape);
+    *elements = 1;
+    for (int i = 0; i < t->rank; i++) {
+        const json_t *dim = json_array_get(shape, (size_t)i);
+        int64_t size = json_integer_value(dim);
+        if (!json_is_integer(dim) || size < 0)
+            return fail(NJ_E_FORMAT,
+                        "%s: tensor %s: dimension %d is no whole number from 0 on; fetch the file "
+                        "again",
+                        path, t->name, i);
+        if (__builtin_mul_overflow(*elements, (uint64_t)size, elements) || *elements > (uint64_t)1
+                                                                                           << 56)
+            return fail(NJ_E_FORMAT, "%s: tensor %s: its shape is too large; fetch the file again",
+                        path, t->name);
+        t->shape[i] = size;
+    }
+    return NJ_OK;
+}
+
+/* data_offsets, checked against the data's size and the shape. */
+static int parse_offsets(const char *path, const json_t *offsets, uint64_t shape_bytes,
+                         size_t data_bytes, const unsigned char *data, struct st_tensor *t)
+{
+    const json_t *from = json_array_get(offsets, 0), *to = json_array_get(offsets, 1);
+    int64_t begin = json_integer_value(from), end = json_integer_value(to);
+    if (json_array_size(offsets) != 2 || !json_is_integer(from) || !json_is_integer(to) ||
+        begin < 0 || end < begin)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s: data_offsets is not [begin, end]; fetch the file again", path,
+                    t->name);
+    if ((uint64_t)end > data_bytes)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s ends at byte %" PRId64 " of %zu; the file is cut short: fetch "
+                    "it again",
+                    path, t->name, end, data_bytes);
+    if ((uint64_t)(end - begin) != shape_bytes)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s has %" PRId64 " bytes, its shape asks for %" PRIu64
+                    "; fetch the file again",
+                    path, t->name, end - begin, shape_bytes);
+    t->data = data + begin;
+    t->bytes = (size_t)shape_bytes;
+    return NJ_OK;
+}
+
+static int parse_tensor(const char *path, const char *name, const json_t *entry,
+                        const struct st_map *map, uint64_t header_bytes, struct st_tensor *t)
+{
+    const size_t before = 8 + (size_t)header_bytes;
+    if (snprintf(t->name, sizeof t->name, "%s", name) >= (int)sizeof t->name || !*name)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: a tensor name is %zu bytes long (%.40s...); 1 to %zu are supported", path,
+                    strlen(name), name, sizeof t->name - 1);
+    const char *dtype_name = json_string_value(json_object_get(entry, "dtype"));
+    if (!dtype_name)
+        return fail(NJ_E_FORMAT, "%s: tensor %s: dtype is missing; fetch the file again", path,
+                    name);
+    const struct dtype_row *dtype = dtype_find(dtype_name);
+    if (!dtype)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: tensor %s is %.16s; F32, BF16 and F16 are supported: use an unquantised "
+                    "release of the model",
+                    path, name, dtype_name);
+    t->dtype = dtype->dtype;
+    uint64_t elements = 0;
+    int rc = parse_shape(path, json_object_get(entry, "shape"), t, &elements);
+    if (rc)
+        return rc;
+    return parse_offsets(path, json_object_get(entry, "data_offsets"), elements * dtype->bytes,
+                         map->bytes - before, (const unsigned char *)map->base + before, t);
+}
+
+static int compare_data(const void *a, const void *b)
+{
+    const struct st_tensor *x = a, *y = b;
+    if (x->data != y->data)
+        return (const char *)x->data < (const char *)y->data ? -1 : 1;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* Sorts by place and checks that the tensors tile the data from `data` to `end`. */
+static int check_tiling(const char *path, struct st_tensor *t, size_t count,
+                        const unsigned char *data, const unsigned char *end)
+{
+    const unsigned char *at = data;
+    qsort(t, count, sizeof *t, compare_data);
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char *begin = t[i].data;
+        if (begin < at)
+            return fail(NJ_E_FORMAT, "%s: tensors %s and %s overlap; fetch the file again", path,
+                        t[i - 1].name, t[i].name);
+        if (begin > at)
+            return fail(NJ_E_FORMAT,
+                        "%s: %td bytes before tensor %s belong to none; fetch the file again", path,
+                        begin - at, t[i].name);
+        at = begin + t[i].bytes;
+    }
+    if (at != end)
+        return fail(NJ_E_FORMAT, "%s: %td bytes after the last tensor; fetch the file again", path,
+                    end - at);
+    return NJ_OK;
+}
+
+/* Appends the tensors of a parsed header. */
+static int append_tensors(const char *path, json_t *header, const struct st_map *map,
+                          uint64_t header_bytes, struct st_weights *w)
+{
+    const size_t first = w->count;
+    struct st_tensor *grown =
+        realloc(w->tensor, (first + json_object_size(header) + 1) * sizeof *grown);
+    if (!grown)
+        return fail(NJ_E_NOMEM, "%s: out of memory for %zu tensors", path,
+                    json_object_size(header));
+    w->tensor = grown;
+
+    const char *name;
+    json_t *entry;
+    json_object_foreach(header, name, entry)
+    {
+        if (strcmp(name, "__metadata__") == 0)
+            continue;
+        struct st_tensor *t = &w->tensor[w->count];
+        memset(t, 0, sizeof *t);
+        int rc = parse_tensor(path, name, entry, map, header_bytes, t);
+        if (rc)
+            return rc;
+        w->count++;
+    }
+    const unsigned char *base = map->base;
+    return check_tiling(path, w->tensor + first, w->count - first, base + 8 + header_bytes,
+                        base + map->bytes);
+}
+
+/* Maps one file and appends its tensors to w. w->map must have room for one more. */
+static int open_file(const char *path, struct st_weights *w)
+{
+    struct st_map *map = &w->map[w->map_count++];
+    uint64_t header_bytes = 0;
+    int rc = map_file(path, map, &header_bytes);
+    if (rc)
+        return rc;
+    json_t *header;
+    char where[PATH_BYTES + 16];
+    snprintf(where, sizeof where, "%s: header", path);
+    const char *text = (const char *)map->base + 8;
+    rc = json_read_text(where, text, (size_t)header_bytes, JSON_REJECT_DUPLICATES,
+                        "fetch the file again", &header);
+    if (!rc && !json_is_object(header))
+        rc = fail(NJ_E_FORMAT, "%s: header: not a JSON object; fetch the file again", path);
+    if (!rc)
+        rc = append_tensors(path, header, map, header_bytes, w);
+    json_decref(header);
+    return rc;
+}
+
+/* ---- a folder ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct st_tensor *)a)->name, ((const struct st_tensor *)b)->name);
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int sort_names(const char *dir, struct st_weights *w)
+{
+    qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
+    for (size_t i = 1; i < w->count; i++)
+        if (strcmp(w->tensor[i - 1].name, w->tensor[i].name) == 0)
+            return fail(NJ_E_FORMAT, "%s: tensor %s is in two files; keep one of them", dir,
+                        w->tensor[i].name);
+    return NJ_OK;
+}
+
+/* The tensors whose data lie in the mapped file m. */
+static int lies_in(const struct st_tensor *t, const struct st_map *m)
+{
+    const char *data = t->data, *base = m->base;
+    return data >= base && data <= base + m->bytes;
+}
+
+/* Holds the index's word: each tensor in the shard it names, no tensor more, and the total size. */
+static int check_index(const char *path, json_t *index, json_t *map, char **shard,
+                       const struct st_weights *w)
+{
+    const char *name;
+    json_t *file;
+    json_object_foreach(map, name, file)
+    {
+        const struct st_tensor *t = st_find(w, name);
+        size_t s = 0;
+        while (s + 1 < w->map_count && strcmp(shard[s], json_string_value(file)) != 0)
+            s++;
+        if (!t || !lies_in(t, &w->map[s]))
+            return fail(NJ_E_FORMAT,
+                        "%s: tensor %s is not in %s as the index says; fetch both again", path,
+                        name, json_string_value(file));
+    }
+    uint64_t total = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        if (!json_object_get(map, w->tensor[i].name))
+            return fail(NJ_E_FORMAT,
+                        "%s: tensor %s is in a shard but not in the index; fetch both again", path,
+                        w->tensor[i].name);
+        total += w->tensor[i].bytes;
+    }
+    json_t *declared = json_object_get(json_object_get(index, "metadata"), "total_size");
+    if (declared && json_number_value(declared) != (double)total)
+        return fail(NJ_E_FORMAT,
+                    "%s: total_size is %.0f, the shards hold %" PRIu64 " bytes; fetch the folder "
+                    "again, or correct the number",
+                    path, json_number_value(declared), total);
+    return NJ_OK;
+}
+
+/* The distinct file names of the index, sorted. Strings belong to map. */
+static int list_shards(const char *path, json_t *map, char ***out, size_t *count)
+{
+    size_t n = 0;
+    const char *name;
+    json_t *file;
+    char **shard = calloc(json_object_size(map) + 1, sizeof *shard);
+    if (!shard)
+        return fail(NJ_E_NOMEM, "%s: out of memory for %zu names", path, json_object_size(map));
+    *out = shard;
+    json_object_foreach(map, name, file)
+    {
+        const char *text = json_string_value(file);
+        if (!text || !*text || strchr(text, '/'))
+            return fail(NJ_E_FORMAT,
+                        "%s: tensor %s: its file must be a name in the same folder; fetch the "
+                        "index again",
+                        path, name);
+        memcpy(&shard[n++], &text, sizeof text);
+    }
+    qsort(shard, n, sizeof *shard, compare_strings);
+    *count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || strcmp(shard[i], shard[*count - 1]) != 0)
+            shard[(*count)++] = shard[i];
+    return NJ_OK;
+}
+
+static int open_shards(const char *dir, const char *path, json_t *index, struct st_weights *w)
+{
+    json_t *map = json_object_get(index, "weight_map");
+    char **shard = NULL;
+    size_t shards = 0;
+    if (!json_is_object(map) || json_object_size(map) == 0)
+        return fail(NJ_E_FORMAT, "%s: weight_map is missing or empty; fetch the index again", path);
+    int rc = list_shards(path, map, &shard, &shards);
+    if (rc)
+        goto done;
+    w->map = calloc(shards, sizeof *w->map);
+    if (!w->map) {
+        rc = fail(NJ_E_NOMEM, "%s: out of memory for %zu shards", path, shards);
+        goto done;
+    }
+    for (size_t i = 0; i < shards && !rc; i++) {
+        char file[PATH_BYTES];
+        snprintf(file, sizeof file, "%s/%s", dir, shard[i]);
+        rc = open_file(file, w);
+    }
+    if (!rc)
+        rc = sort_names(dir, w);
+    if (!rc)
+        rc = check_index(path, index, map, shard, w);
+done:
+    free(shard);
+    return rc;
+}
+
+/* Says what a folder without safetensors holds instead, if that is known. */
+static int refuse_folder(const char *dir)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/pytorch_model.bin", dir);
+    if (access(path, F_OK) == 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: PyTorch pickles are not read; save the model with safetensors "
+                    "(save_pretrained(..., safe_serialization=True))",
+                    path);
+    return fail(NJ_E_IO,
+                "%s: neither model.safetensors nor " INDEX_NAME " is there; give the folder of a "
+                "Hugging Face model",
+                dir);
+}
+
+static int open_index(const char *dir, struct st_weights *w)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/" INDEX_NAME, dir);
+    if (access(path, F_OK) != 0)
+        return refuse_folder(dir);
+    json_t *index;
+    int rc = json_read_table(path, JSON_REJECT_DUPLICATES, "fetch the index again", &index);
+    if (!rc)
+        rc = open_shards(dir, path, index, w);
+    json_decref(index);
+    return rc;
+}
+
+static int open_single(const char *path, struct st_weights *w)
+{
+    w->map = calloc(1, sizeof *w->map);
+    if (!w->map)
+        return fail(NJ_E_NOMEM, "%s: out of memory", path);
+    int rc = open_file(path, w);
+    return rc ? rc : sort_names(path, w);
+}
+
+int st_open(const char *dir, struct st_weights *out)
+{
+    char path[PATH_BYTES];
+    memset(out, 0, sizeof *out);
+    if (strlen(dir) > PATH_BYTES - 512)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    int rc = access(path, F_OK) == 0 ? open_single(path, out) : open_index(dir, out);
+    if (rc)
+        st_close(out);
+    return rc;
+}
+
+int st_open_file(const char *path, struct st_weights *out)
+{
+    memset(out, 0, sizeof *out);
+    int rc = open_single(path, out);
+    if (rc)
+        st_close(out);
+    return rc;
+}
+
+void st_close(struct st_weights *w)
+{
+    for (size_t i = 0; i < w->map_count; i++)
+        mapped_end(w->map[i].base);
+    free(w->map);
+    free(w->tensor);
+    memset(w, 0, sizeof *w);
+}
+
+const struct st_tensor *st_find(const struct st_weights *w, const char *name)
+{
+    size_t low = 0, high = w->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, w->tensor[middle].name);
+        if (order == 0)
+            return &w->tensor[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+/* ---- content hash ---- */
+
+#define CHUNK_BYTES ((size_t)4 << 20)
+
+static size_t chunks_of(const struct st_tensor *t)
+{
+    return (t->bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
+}
+
+/* Hashes chunk c of a tensor. */
+static uint64_t hash_chunk(const struct st_tensor *t, size_t c)
+{
+    size_t begin = c * CHUNK_BYTES;
+    size_t bytes = t->bytes - begin < CHUNK_BYTES ? t->bytes - begin : CHUNK_BYTES;
+    return XXH3_64bits((const char *)t->data + begin, bytes);
+}
+
+/* Name, dtype and shape of one tensor, hashed with what came before. */
+static uint64_t hash_head(const struct st_tensor *t, uint64_t before)
+{
+    uint64_t h = XXH3_64bits_withSeed(t->name, strlen(t->name) + 1, before);
+    int64_t shape[6] = {t->dtype, t->rank};
+    memcpy(shape + 2, t->shape, sizeof t->shape);
+    return XXH3_64bits_withSeed(shape, sizeof shape, h);
+}
+
+uint64_t st_hash(struct st_weights *w)
+{
+    uint64_t h = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        const struct st_tensor *t = &w->tensor[i];
+        const size_t chunks = chunks_of(t);
+        h = hash_head(t, h);
+        /* Chunks are hashed side by side, a group at a time, and combined in their order. */
+        for (size_t group = 0; group < chunks; group += 256) {
+            uint64_t part[256] = {0};
+            const size_t n = chunks - group < 256 ? chunks - group : 256;
+#pragma omp parallel for schedule(dynamic)
+            for (size_t c = 0; c < n; c++)
+                part[c] = hash_chunk(t, group + c);
+            h = XXH3_64bits_withSeed(part, n * sizeof *part, h);
+        }
+    }
+    w->hash = h;
+    return h;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * side_files.c: see side_files.h.
+ */
+#include "io/side_files.h"
+
+#include "io/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096, BYTES_MOST = 64 << 20 };
+
+static const char *const names[] = {
+    "tokenizer.json",      "tokenizer_config.json",   "vocab.json",
+    "merges.txt",          "special_tokens_map.json", "generation_config.json",
+    "chat_template.jinja", "chat_template.json",      "added_tokens.json",
+    "tokenizer.model"};
+enum { NAMES = sizeof names / sizeof *names };
+
+bool side_file_name(const char *name)
+{
+    for (int i = 0; i < NAMES; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The folder `real` that a file must lie in: the model's; in the Hugging Face cache, CACHE/models--NAME of
+ * its CACHE/models--NAME/snapshots/REVISION. */
+static void widen(char *real)
+{
+    char *snapshots = strstr(real, "/snapshots/");
+    if (snapshots == NULL || strchr(snapshots + strlen("/snapshots/"), '/') != NULL)
+        return;
+    *snapshots = '\0';
+    const char *model = strrchr(real, '/');
+    if (model == NULL || strncmp(model, "/models--", strlen("/models--")) != 0)
+        *snapshots = '/';
+}
+
+static int check_place(const char *from, const char *path, const char *real)
+{
+    char root[PATH_MAX];
+    if (realpath(from, root) == NULL)
+        return fail(NJ_E_IO, "%s: %s", from, strerror(errno));
+    widen(root);
+    const size_t length = strlen(root);
+    const bool inside = strncmp(real, root, length) == 0 && real[length] == '/';
+    return inside
+               ? 0
+               : fail(NJ_E_ARG,
+                      "%s: a link to %s, outside of the model's folder; put the file itself there",
+                      path, real);
+}
+
+static int check_file(const char *path, int fd, struct stat *info)
+{
+    if (fstat(fd, info) != 0)
+        return fail(NJ_E_IO, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(info->st_mode))
+        return fail(NJ_E_ARG, "%s: not a regular file; remove it or put the file itself there",
+                    path);
+    if (info->st_size > BYTES_MOST)
+        return fail(NJ_E_UNSUPPORTED, "%s: %lld MiB, and a file beside a model has %d at most",
+                    path, (long long)info->st_size >> 20, BYTES_MOST >> 20);
+    return 0;
+}
+
+/* *fd: -1 where there is none. */
+static int open_source(const char *from, const char *name, int *fd, struct stat *info)
+{
+    char path[PATH_BYTES], real[PATH_MAX];
+    *fd = -1;
+    snprintf(path, sizeof path, "%s/%s", from, name);
+    if (realpath(path, real) == NULL)
+        return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
+    int err = check_place(from, path, real);
+    if (!err) {
+        *fd = open(real, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        err =
+            *fd < 0 ? fail(NJ_E_IO, "%s: %s", path, strerror(errno)) : check_file(path, *fd, info);
+    }
+    if (err && *fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return err;
+}
+
+static int copy_bytes(int in, int out, const char *name, const char *to)
+{
+    char block[1 << 16];
+    ssize_t got;
+    off_t all = 0;
+    while ((got = read(in, block, sizeof block)) > 0) {
+        if ((all += got) > BYTES_MOST)
+            return fail(NJ_E_UNSUPPORTED, "%s: grew while it was copied", name);
+        for (ssize_t put, at = 0; at < got; at += put)
+            if ((put = write(out, block + at, (size_t)(got - at))) < 0)
+                return fail(NJ_E_IO, "%s: cannot write it: %s", to, strerror(errno));
+    }
+    return got == 0 ? 0 : fail(NJ_E_IO, "%s: cannot read it: %s", name, strerror(errno));
+}
+
+int side_file_copy(const char *from, const char *to, const char *name)
+{
+    char target[PATH_BYTES];
+    struct stat info;
+    int in;
+    int err = open_source(from, name, &in, &info);
+    if (err || in < 0)
+        return err;
+    snprintf(target, sizeof target, "%s/%s", to, name);
+    /* This user reads it again, to flush it and later on. */
+    const mode_t mode = (info.st_mode & 0666) | S_IRUSR;
+    const int out = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (out < 0)
+        err = fail(NJ_E_IO, "%s: cannot write it: %s", target, strerror(errno));
+    else
+        err = copy_bytes(in, out, name, target);
+    if (out >= 0 && close(out) != 0 && !err)
+        err = fail(NJ_E_IO, "%s: cannot write it: %s", target, strerror(errno));
+    if (err && out >= 0)
+        unlink(target);
+    close(in);
+    return err;
+}
+
+int side_files_copy(const char *from, const char *to)
+{
+    int err = 0;
+    for (int i = 0; i < NAMES && !err; i++)
+        err = side_file_copy(from, to, names[i]);
+    return err;
+}
+
+int side_files_check(const char *from)
+{
+    int err = 0;
+    for (int i = 0; i < NAMES && !err; i++) {
+        struct stat info;
+        int fd;
+        err = open_source(from, names[i], &fd, &info);
+        if (fd >= 0)
+            close(fd);
+    }
+    return err;
+}

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config.c: which models can be trained. The family table and the checks here decide; what passes
+ * is computed exactly as the family defines it, everything else is refused by field and value.
+ */
+#include "model/config.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "model/tensor_names.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+
+/* What a family implies, and what its fields are when config.json leaves them out. */
+static const struct family {
+    const char *model_type, *architecture;
+    bool qkv_bias, qk_norm;
+    int head_dim; /* 0: hidden_size / heads */
+    int kv_heads; /* 0: as many as heads */
+    int max_positions;
+    double rms_eps, rope_theta;
+    bool tied;
+    bool bias_refused; /* attention_bias true adds biases that the family's engine does not have */
+    int window;        /* sliding_window where it is always on; 0: use_sliding_window switches it */
+} families[] = {
+    {"llama", "LlamaForCausalLM", false, false, 0, 0, 2048, 1e-6, 1e4, false, true, 0},
+    {"mistral", "MistralForCausalLM", false, false, 0, 8, 131072, 1e-6, 1e4, false, true, 4096},
+    {"qwen2", "Qwen2ForCausalLM", true, false, 0, 32, 32768, 1e-6, 1e4, false, false, 0},
+    {"qwen3", "Qwen3ForCausalLM", false, true, 128, 32, 32768, 1e-6, 1e4, false, true, 0},
+};
+static const char known_families[] = "llama, mistral, qwen2 and qwen3 are supported";
+enum { FAMILIES = sizeof families / sizeof *families };
+
+static const struct family *family_find(const char *model_type)
+{
+    for (int i = 0; i < FAMILIES; i++)
+        if (strcmp(families[i].model_type, model_type) == 0)
+            return &families[i];
+    return NULL;
+}
+
+/* ---- reading fields ---- */
+
+/* One config.json; object changes to a nested one while its fields are read. */
+struct fields {
+    const char *path;
+    json_t *object;
+};
+
+/* The field, or NULL if it is absent or null. */
+static json_t *field(const struct fields *f, const char *name)
+{
+    json_t *value = json_object_get(f->object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* A value as text for a message: at most bytes - 1 characters of its JSON. */
+static const char *value_text(const json_t *value, char *out, size_t bytes)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    if (snprintf(out, bytes, "%s", text ? text : "?") >= (int)bytes)
+        memcpy(out + bytes - 4, "...", 4);
+    free(text);
+    return out;
+}
+
+static int refuse_value(const struct fields *f, int code, const char *name, const json_t *value,
+                        const char *remedy)
+{
+    char text[80];
+    return fail(code, "%s: %s is %s; %s", f->path, name, value_text(value, text, sizeof text),
+                remedy);
+}
+
+/* Whole number from 1 to INT_MAX. missing 0: the field is required. */
+static int read_int(const struct fields *f, const char *name, int missing, int *out)
+{
+    json_t *value = field(f, name);
+    *out = missing;
+    if (!value && missing > 0)
+        return NJ_OK;
+    if (!value)
+        return fail(NJ_E_FORMAT, "%s: %s is missing; add it as the model's documentation gives it",
+                    f->path, name);
+    json_int_t number = json_integer_value(value);
+    if (!json_is_integer(value) || number < 1 || number > INT_MAX)
+        return refuse_value(f, NJ_E_FORMAT, name, value, "it must be a whole number above 0");
+    *out = (int)number;
+    return NJ_OK;
+}
+
+/* Number above 0, in float32 too; missing: used if the field is absent, or NAN if the field is required. */
+static int read_number(const struct fields *f, const char *name, double missing, double *out)
+{
+    json_t *value = field(f, name);
+    *out = missing;
+    if (!value && !isnan(missing))
+        return NJ_OK;
+    if (!value)
+        return fail(NJ_E_FORMAT, "%s: %s is missing; add it as the model's documentation gives it",
+                    f->path, name);
+    *out = json_number_value(value);
+    if (!json_is_number(value) || !((float)*out > 0) || !isfinite((float)*out))
+        return refuse_value(f, NJ_E_FORMAT, name, value,
+                            "it must be a number above 0 that float32 can hold");
+    return NJ_OK;
+}
+
+static int read_bool(const struct fields *f, const char *name, bool missing, bool *out)
+{
+    json_t *value = field(f, name);
+    *out = value ? json_is_true(value) : missing;
+    if (value && !json_is_boolean(value))
+        return refuse_value(f, NJ_E_FORMAT, name, value, "it must be true or false");
+    return NJ_OK;
+}
+
+/* A token id, or the first of a list of ids; -1 if there is none. */
+static int read_token(const struct fields *f, const char *name, int *out)
+{
+    json_t *value = field(f, name);
+    *out = -1;
+    if (json_is_array(value) && json_array_size(value) > 0)
+        value = json_array_get(value, 0);
+    if (!value || (json_is_array(value) && json_array_size(value) == 0))
+        return NJ_OK;
+    json_int_t id = json_integer_value(value);
+    if (!json_is_integer(value) || id < 0 || id > INT_MAX)
+        return refuse_value(f, NJ_E_FORMAT, name, value, "it must be a token id or a list of them");
+    *out = (int)id;
+    return NJ_OK;
+}
+
+/* ---- rotary positions ---- */
+
+static int refuse_rope_type(const struct fields *f, const char *object_name, const json_t *object,
+                            const json_t *type)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s", object_name,
+             type == json_object_get(object, "rope_type") ? "rope_type" : "type");
+    return refuse_value(
+        f, NJ_E_UNSUPPORTED, name, type,
+        strcmp(object_name, "rope_parameters") == 0
+            ? "default and llama3 are supported; without scaling, set it to default "
+              "and stay within the original positions"
+            : "default and llama3 are supported; without scaling, set rope_scaling "
+              "to null and stay within the original positions");
+}
+
+static int refuse_partial_rotary(const struct fields *f)
+{
+    const json_t *part = field(f, "partial_rotary_factor");
+    if (!part || json_number_value(part) == 1.0)
+        return NJ_OK;
+    return refuse_value(f, NJ_E_UNSUPPORTED, "partial_rotary_factor", part,
+                        "only 1 is supported: use a model that rotates whole heads");
+}
+
+/* transformers 4 has rope_theta and rope_scaling side by side, 5 puts both into rope_parameters. */
+static int read_rope(const struct fields *f, const struct family *family, struct model_config *c)
+{
+    struct fields scaling = *f;
+    json_t *parameters = field(f, "rope_parameters");
+    const char *name = parameters ? "rope_parameters" : "rope_scaling";
+    json_t *object = parameters ? parameters : field(f, "rope_scaling");
+    if (object && !json_is_object(object))
+        return refuse_value(f, NJ_E_FORMAT, name, object, "it must be an object or null");
+
+    int rc = read_number(f, "rope_theta", family->rope_theta, &c->rope_theta);
+    if (rc || !object)
+        return rc;
+    scaling.object = object;
+    rc = read_number(&scaling, "rope_theta", c->rope_theta, &c->rope_theta);
+    if (!rc)
+        rc = refuse_partial_rotary(&scaling);
+    if (rc)
+        return rc;
+
+    json_t *type = field(&scaling, "rope_type");
+    if (!type)
+        type = field(&scaling, "type");
+    const char *type_name = type ? json_string_value(type) : "default";
+    if (type_name && strcmp(type_name, "default") == 0)
+        return NJ_OK;
+    if (!type_name || strcmp(type_name, "llama3") != 0)
+        return refuse_rope_type(f, name, object, type);
+
+    double factor, low, high;
+    if ((rc = read_number(&scaling, "factor", NAN, &factor)) ||
+        (rc = read_number(&scaling, "low_freq_factor", NAN, &low)) ||
+        (rc = read_number(&scaling, "high_freq_factor", NAN, &high)) ||
+        (rc = read_int(&scaling, "original_max_position_embeddings", 0,
+                       &c->rope_scaling.original_positions)))
+        return rc;
+    c->rope_scaling.factor = (float)factor;
+    c->rope_scaling.low_freq_factor = (float)low;
+    c->rope_scaling.high_freq_factor = (float)high;
+    if (!(high > low))
+        return refuse_value(f, NJ_E_FORMAT, name, object,
+                            "high_freq_factor must be above low_freq_factor");
+    return NJ_OK;
+}
+
+/* ---- what is refused ---- */
+
+static int refuse_layer_types(const struct fields *f)
+{
+    json_t *types = field(f, "layer_types");
+    size_t i;
+    json_t *type;
+    json_array_foreach(types, i, type)
+    {
+        const char *text = json_string_value(type);
+        if (!text || strcmp(text, "full_attention") != 0)
+            return refuse_value(f, NJ_E_UNSUPPORTED, "layer_types", type,
+                                "only full_attention is supported; use a model without sliding "
+                                "windows");
+    }
+    return NJ_OK;
+}
+
+static int refuse_experts(const struct fields *f)
+{
+    static const char *const names[] = {"num_local_experts", "num_experts", "n_routed_experts"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *experts = field(f, names[i]);
+        if (experts && !(json_is_integer(experts) && json_integer_value(experts) <= 1))
+            return refuse_value(f, NJ_E_UNSUPPORTED, names[i], experts,
+                                "mixtures of experts are not supported; use a dense model");
+    }
+    return NJ_OK;
+}
+
+/* A family whose window is always on: every key must lie in it. Only null is no window; a field
+ * that is left out has the family's value. */
+static int refuse_window(const struct fields *f, const struct family *family,
+                         const struct model_config *c)
+{
+    const json_t *value = json_object_get(f->object, "sliding_window");
+    char remedy[160];
+    if (family->window == 0 || json_is_null(value))
+        return NJ_OK;
+    const json_int_t window = value ? json_integer_value(value) : family->window;
+    if (value && (!json_is_integer(value) || window < 1))
+        return refuse_value(f, NJ_E_FORMAT, "sliding_window", value,
+                            "it must be a whole number above 0, or null");
+    if (window >= c->max_positions)
+        return NJ_OK;
+    snprintf(remedy, sizeof remedy,
+             "sliding windows are not supported; for sequences that stay within it, set "
+             "max_position_embeddings to %lld",
+             (long long)window);
+    if (value)
+        return refuse_value(f, NJ_E_UNSUPPORTED, "sliding_window", value, remedy);
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: sliding_window is missing, which means %lld; null means none", f->path,
+                (long long)window);
+}
+
+/* Features that would change the computation and that nojit does not compute. */
+static int refuse_features(const struct fields *f, const struct family *family)
+{
+    const struct {
+        const char *name, *remedy;
+        bool applies;
+    } switches[] = {
+        {"attention_bias", "biases of this family are not supported; use a model without them",
+         family->bias_refused},
+        {"mlp_bias", "biases in the MLP are not supported; use a model without them", true},
+        {"use_sliding_window",
+         "sliding windows are not supported; set it to false if sequences stay within the window",
+         true},
+    };
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
+        bool on;
+        int rc = read_bool(f, switches[i].name, false, &on);
+        if (rc)
+            return rc;
+        if (on && switches[i].applies)
+            return refuse_value(f, NJ_E_UNSUPPORTED, switches[i].name, json_true(),
+                                switches[i].remedy);
+    }
+    json_t *act = field(f, "hidden_act");
+    if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
+        return refuse_value(f, NJ_E_UNSUPPORTED, "hidden_act", act,
+                            "only silu is supported; use a SwiGLU model");
+    json_t *quantised = field(f, "quantization_config");
+    if (quantised)
+        return refuse_value(f, NJ_E_UNSUPPORTED, "quantization_config", quantised,
+                            "quantised weights are not supported; use the bfloat16 or float16 "
+                            "release of the model");
+    int rc = refuse_partial_rotary(f);
+    if (!rc)
+        rc = refuse_experts(f);
+    return rc ? rc : refuse_layer_types(f);
+}
+
+/* ---- reading ---- */
+
+static int read_sizes(const struct fields *f, const struct family *family, struct model_config *c)
+{
+    int rc;
+    if ((rc = read_int(f, "hidden_size", 0, &c->hidden_size)) ||
+        (rc = read_int(f, "intermediate_size", 0, &c->intermediate_size)) ||
+        (rc = read_int(f, "num_hidden_layers", 0, &c->layers)) ||
+        (rc = read_int(f, "num_attention_heads", 0, &c->heads)) ||
+        (rc = read_int(f, "vocab_size", 0, &c->vocab_size)) ||
+        (rc = read_int(f, "max_position_embeddings", family->max_positions, &c->max_positions)))
+        return rc;
+    int kv_heads = family->kv_heads ? family->kv_heads : c->heads;
+    int head_dim = family->head_dim ? family->head_dim : c->hidden_size / c->heads;
+    if (head_dim == 0)
+        return fail(NJ_E_FORMAT, "%s: hidden_size is %d, less than num_attention_heads %d", f->path,
+                    c->hidden_size, c->heads);
+    if ((rc = read_int(f, "num_key_value_heads", kv_heads, &c->kv_heads)))
+        return rc;
+    return read_int(f, "head_dim", head_dim, &c->head_dim);
+}
+
+/* Models of text and images or sound keep the text model's fields in an object of their own. */
+static int refuse_nested(const struct fields *f)
+{
+    static const char *const names[] = {"text_config", "vision_config", "audio_config"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *object = field(f, names[i]);
+        if (object)
+            return refuse_value(f, NJ_E_UNSUPPORTED, names[i], object,
+                                "models of more than text are not supported; save the text model "
+                                "alone, or use another");
+    }
+    return NJ_OK;
+}
+
+static int read_family(const struct fields *f, const struct family **out)
+{
+    json_t *type = field(f, "model_type");
+    if (!json_is_string(type))
+        return fail(NJ_E_FORMAT, "%s: model_type is missing; %s", f->path, known_families);
+    *out = family_find(json_string_value(type));
+    if (!*out)
+        return refuse_value(f, NJ_E_UNSUPPORTED, "model_type", type, known_families);
+    return NJ_OK;
+}
+
+static int read_fields(const struct fields *f, struct model_config *c)
+{
+    const struct family *family;
+    double eps;
+    int rc;
+    if ((rc = refuse_nested(f)) || (rc = read_family(f, &family)) ||
+        (rc = refuse_features(f, family)) || (rc = read_sizes(f, family, c)) ||
+        (rc = refuse_window(f, family, c)) ||
+        (rc = read_number(f, "rms_norm_eps", family->rms_eps, &eps)) ||
+        (rc = read_bool(f, "tie_word_embeddings", family->tied, &c->tied)) ||
+        (rc = read_token(f, "bos_token_id", &c->bos_id)) ||
+        (rc = read_token(f, "eos_token_id", &c->eos_id)) || (rc = read_rope(f, family, c)))
+        return rc;
+    snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
+    c->rms_eps = (float)eps;
+    c->qkv_bias = family->qkv_bias;
+    c->qk_norm = family->qk_norm;
+    return config_check(c, f->path);
+}
+
+static bool holds_adapters(const char *dir)
+{
+    char path[PATH_BYTES];
+    return snprintf(path, sizeof path, "%s/adapter_config.json", dir) < (int)sizeof path &&
+           access(path, F_OK) == 0;
+}
+
+int config_read(const char *dir, struct model_config *out)
+{
+    char path[PATH_BYTES];
+    memset(out, 0, sizeof *out);
+    if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
+    if (access(path, F_OK) != 0 && holds_adapters(dir))
+        return fail(NJ_E_IO,
+                    "%s: adapters, not a model; name the model they were trained on, and this "
+                    "folder as --adapter",
+                    dir);
+    if (access(path, R_OK) != 0)
+        return fail(NJ_E_IO, "%s: %s; a model folder holds config.json and model.safetensors", path,
+                    strerror(errno));
+    json_t *root;
+    int rc = json_read_file(path, JSON_REJECT_DUPLICATES, "fetch the model again", &root);
+    if (rc)
+        return rc;
+    const struct fields f = {path, root};
+    rc = json_is_object(root)
+             ? read_fields(&f, out)
+             : fail(NJ_E_FORMAT, "%s: not a JSON object; fetch the file again", path);
+    json_decref(root);
+    return rc;
+}
+
+int config_check(const struct model_config *c, const char *where)
+{
+    const struct {
+        const char *name;
+        int value;
+    } sizes[] = {
+        {"hidden_size", c->hidden_size},
+        {"intermediate_size", c->intermediate_size},
+        {"num_hidden_layers", c->layers},
+        {"num_attention_heads", c->heads},
+        {"num_key_value_heads", c->kv_heads},
+        {"vocab_size", c->vocab_size},
+        {"max_position_embeddings", c->max_positions},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value < 1 || sizes[i].value > CONFIG_SIZE_MOST)
+            return fail(NJ_E_FORMAT, "%s: %s is %d; it must lie between 1 and %d", where,
+                        sizes[i].name, sizes[i].value, CONFIG_SIZE_MOST);
+    if (!family_find(c->model_type))
+        return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
+                    known_families);
+    if (c->head_dim != 64 && c->head_dim != CONFIG_HEAD_DIM_MOST)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: head_dim (or hidden_size / num_attention_heads) is %d; 64 and 128 are "
+                    "supported: use another model",
+                    where, c->head_dim);
+    if (c->layers > CONFIG_LAYERS_MOST || c->heads > CONFIG_HEADS_MOST)
+        return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most %d and %d", where, c->layers,
+                    c->heads, CONFIG_LAYERS_MOST, CONFIG_HEADS_MOST);
+    if (c->heads % c->kv_heads != 0)
+        return fail(NJ_E_FORMAT,
+                    "%s: num_attention_heads is %d, no multiple of num_key_value_heads %d; "
+                    "correct the file",
+                    where, c->heads, c->kv_heads);
+    if (c->hidden_size % 8 != 0 || c->intermediate_size % 8 != 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: hidden_size is %d, intermediate_size is %d; both must be multiples of 8",
+                    where, c->hidden_size, c->intermediate_size);
+    if (c->bos_id >= c->vocab_size || c->eos_id >= c->vocab_size)
+        return fail(NJ_E_FORMAT,
+                    "%s: bos_token_id is %d, eos_token_id is %d; both must be below vocab_size %d",
+                    where, c->bos_id, c->eos_id, c->vocab_size);
+    if (!(c->rms_eps > 0) || !(c->rope_theta > 0))
+        return fail(NJ_E_FORMAT, "%s: rms_norm_eps is %g, rope_theta is %g; both must be above 0",
+                    where, (double)c->rms_eps, c->rope_theta);
+    return NJ_OK;
+}
+
+/* ---- writing ---- */
+
+/* A float as the shortest decimal that reads back as it, so that 1e-6f is written as 1e-06. */
+static json_t *real_of_float(float value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.7g", (double)value);
+    if (strtof(text, NULL) != value)
+        snprintf(text, sizeof text, "%.9g", (double)value);
+    return json_real(strtod(text, NULL));
+}
+
+static json_t *token_or_null(int id)
+{
+    return id < 0 ? json_null() : json_integer(id);
+}
+
+/* Llama 3 scaling, or null. */
+static json_t *scaling_object(const struct rope_scaling *s)
+{
+    if (!(s->factor > 0))
+        return json_null();
+    return json_pack("{s:s, s:o, s:o, s:o, s:i}", "rope_type", "llama3", "factor",
+                     real_of_float(s->factor), "low_freq_factor", real_of_float(s->low_freq_factor),
+                     "high_freq_factor", real_of_float(s->high_freq_factor),
+                     "original_max_position_embeddings", s->original_positions);
+}
+
+/* rope_theta and rope_scaling are read by transformers 4 and 5; torch_dtype by 4, dtype by later
+ * ones. */
+static json_t *config_object(const struct model_config *c, const struct family *family,
+                             const char *dtype)
+{
+    json_t *root =
+        json_pack("{s:[s], s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "architectures",
+                  family->architecture, "model_type", c->model_type, "torch_dtype", dtype,
+                  "hidden_act", "silu", "hidden_size", c->hidden_size, "intermediate_size",
+                  c->intermediate_size, "num_hidden_layers", c->layers, "num_attention_heads",
+                  c->heads, "num_key_value_heads", c->kv_heads, "head_dim", c->head_dim,
+                  "vocab_size", c->vocab_size, "max_position_embeddings", c->max_positions);
+    json_object_set_new(root, "dtype", json_string(dtype));
+    json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
+    json_object_set_new(root, "rope_theta", json_real(c->rope_theta));
+    json_object_set_new(root, "rope_scaling", scaling_object(&c->rope_scaling));
+    if (family->window > 0)
+        json_object_set_new(root, "sliding_window", json_null());
+    json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
+    json_object_set_new(root, "bos_token_id", token_or_null(c->bos_id));
+    json_object_set_new(root, "eos_token_id", token_or_null(c->eos_id));
+    json_object_set_new(root, "initializer_range", json_real(0.02));
+    json_object_set_new(root, "use_cache", json_true());
+    return root;
+}
+
+int config_check_length(const struct model_config *c, int seq_len, const char *where)
+{
+    if (seq_len <= c->max_positions)
+        return 0;
+    return fail(NJ_E_ARG,
+                "%s: max_position_embeddings is %d, the sequence length is %d; pass --seq-len %d "
+                "or less",
+                where, c->max_positions, seq_len, c->max_positions);
+}
+
+/* Vocabularies of one family differ by padding at most: the next multiple of 128, or what large
+ * models add. */
+enum { PADDING_ALWAYS = 127, PADDING_MOST = 1024, PADDING_PERCENT = 2 };
+
+int config_check_pair(const struct model_config *student, const struct model_config *teacher)
+{
+    const int s = student->vocab_size, t = teacher->vocab_size;
+    const int larger = s > t ? s : t, apart = abs(s - t);
+    if (apart <= PADDING_ALWAYS ||
+        (apart <= PADDING_MOST && apart * 100LL <= PADDING_PERCENT * (int64_t)larger))
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "vocab_size is %d for the student and %d for the teacher, which is more than "
+                "padding; use two models with one tokenizer",
+                s, t);
+}
+
+int config_write(const char *dir, const struct model_config *c, const char *dtype)
+{
+    char path[PATH_BYTES];
+    if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
+    int rc = config_check(c, path);
+    if (rc)
+        return rc;
+    json_memory_begin();
+    json_t *root = config_object(c, family_find(c->model_type), dtype);
+    errno = 0;
+    rc = json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(10));
+    json_decref(root);
+    if (json_memory_end())
+        return fail(NJ_E_NOMEM, "%s: out of memory while writing it", path);
+    if (rc != 0)
+        rc = fail(NJ_E_IO, "%s: cannot write it: %s; check the folder and its free space", path,
+                  errno ? strerror(errno) : "the write failed");
+    return rc;
+}
+
+/* ---- derived ---- */
+
+void config_inv_freq(const struct model_config *c, float *inv_freq)
+{
+    const struct rope_scaling *s = &c->rope_scaling;
+    const double two_pi = 6.283185307179586;
+    for (int i = 0; i < c->head_dim / 2; i++) {
+        double frequency = pow(c->rope_theta, -2.0 * i / c->head_dim);
+        if (s->factor > 0) {
+            /* Llama 3: waves longer than the original context are slowed down by factor, short ones
+             * stay, and those between are blended by where they lie. */
+            double turns = s->original_positions * frequency / two_pi;
+            double blend =
+                (turns - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
+            blend = fmin(fmax(blend, 0.0), 1.0);
+            frequency *= (1.0 - blend) / s->factor + blend;
+        }
+        inv_freq[i] = (float)frequency;
+    }
+}
+
+int64_t config_parameters(const struct model_config *c)
+{
+    struct tensor_spec *spec;
+    size_t count;
+    int64_t sum = 0;
+    if (tensor_specs(c, &spec, &count))
+        return NJ_E_NOMEM;
+    for (size_t i = 0; i < count; i++)
+        sum += tensor_elements(&spec[i]);
+    free(spec);
+    return sum;
+}

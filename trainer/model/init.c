@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * init.c: new models. A random element is a function of seed, tensor name and its own number, so
+ * threads may fill any part in any order and sharding changes nothing. Weights that are taken over go
+ * from the mapped file to the new one, a tensor at a time.
+ */
+#include "model/init.h"
+
+#include "io/error.h"
+#include "io/folder.h"
+#include "io/random.h"
+#include "io/side_files.h"
+#include "model/tensor_names.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* Elements filled between two writes. */
+#define BLOCK ((int64_t)1 << 22)
+
+#define PRESET_COMMON .rms_eps = 1e-6f, .bos_id = -1
+
+/* hidden, intermediate, layers, heads, key-value heads, head size, vocabulary, positions */
+const struct preset presets[] = {
+    {"nojit-tiny",
+     "over bytes, for tests",
+     {"qwen2", 64, 192, 2, 1, 1, 64, 264, 512, .eos_id = 256, .rope_theta = 1e4, .tied = true,
+      .qkv_bias = true, PRESET_COMMON}},
+    {"nojit-tiny-qwen3",
+     "over bytes, Qwen3 form, head untied",
+     {"qwen3", 128, 256, 2, 2, 1, 64, 264, 512, .eos_id = 256, .rope_theta = 1e4, .qk_norm = true,
+      PRESET_COMMON}},
+    {"nojit-tiny-llama",
+     "over bytes, Llama form with scaled positions",
+     {"llama", 128, 256, 2, 2, 1, 64, 264, 512, .eos_id = 256, .rope_theta = 5e5, .tied = true,
+      .rope_scaling = {8, 1, 4, 256}, PRESET_COMMON}},
+    {"nojit-demo-teacher",
+     "over bytes, for `make demo`",
+     {"qwen2", 128, 448, 4, 2, 1, 64, 264, 512, .eos_id = 256, .rope_theta = 1e4, .tied = true,
+      .qkv_bias = true, PRESET_COMMON}},
+    {"nojit-demo-student",
+     "over bytes, a quarter of the teacher",
+     {"qwen2", 64, 192, 4, 1, 1, 64, 264, 512, .eos_id = 256, .rope_theta = 1e4, .tied = true,
+      .qkv_bias = true, PRESET_COMMON}},
+    {"nojit-small",
+     "over bytes",
+     {"qwen2", 256, 1024, 8, 4, 2, 64, 264, 2048, .eos_id = 256, .rope_theta = 1e4, .tied = true,
+      .qkv_bias = true, PRESET_COMMON}},
+    {"nojit-base",
+     "over bytes",
+     {"qwen2", 512, 2048, 12, 8, 4, 64, 264, 2048, .eos_id = 256, .rope_theta = 1e4, .tied = true,
+      .qkv_bias = true, PRESET_COMMON}},
+    {"qwen2.5-0.5b",
+     "the shape of Qwen2.5-0.5B",
+     {"qwen2", 896, 4864, 24, 14, 2, 64, 151936, 32768, .eos_id = 151643, .rope_theta = 1e6,
+      .tied = true, .qkv_bias = true, PRESET_COMMON}},
+    {"qwen2.5-1.5b",
+     "the shape of Qwen2.5-1.5B",
+     {"qwen2", 1536, 8960, 28, 12, 2, 128, 151936, 131072, .eos_id = 151643, .rope_theta = 1e6,
+      .tied = true, .qkv_bias = true, PRESET_COMMON}},
+    {"qwen2.5-7b",
+     "the shape of Qwen2.5-7B",
+     {"qwen2", 3584, 18944, 28, 28, 4, 128, 152064, 131072, .eos_id = 151643, .rope_theta = 1e6,
+      .qkv_bias = true, PRESET_COMMON}},
+    {"qwen3-0.6b",
+     "the shape of Qwen3-0.6B",
+     {"qwen3", 1024, 3072, 28, 16, 8, 128, 151936, 40960, .eos_id = 151643, .rope_theta = 1e6,
+      .tied = true, .qk_norm = true, PRESET_COMMON}},
+    {"qwen3-1.7b",
+     "the shape of Qwen3-1.7B",
+     {"qwen3", 2048, 6144, 28, 16, 8, 128, 151936, 40960, .eos_id = 151643, .rope_theta = 1e6,
+      .tied = true, .qk_norm = true, PRESET_COMMON}},
+    {"smollm2-135m",
+     "the shape of SmolLM2-135M",
+     {"llama", 576, 1536, 30, 9, 3, 64, 49152, 8192, .bos_id = 0, .eos_id = 0, .rms_eps = 1e-5f,
+      .rope_theta = 1e5, .tied = true}},
+    {"mistral-7b-v0.3",
+     "the shape of Mistral-7B-v0.3",
+     {"mistral", 4096, 14336, 32, 32, 8, 128, 32768, 32768, .bos_id = 1, .eos_id = 2,
+      .rms_eps = 1e-5f, .rope_theta = 1e6}},
+    {.name = NULL},
+};
+
+const struct preset *preset_find(const char *name)
+{
+    for (const struct preset *p = presets; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+/* ---- random numbers ---- */
+
+/* Two normal numbers with deviation 0.02 (Box and Muller 1958), a function of (key, i). */
+static void normal_pair(uint64_t key, uint64_t i, float out[2])
+{
+    const uint64_t bits = random_mix(key + (i + 1) * 0x9e3779b97f4a7c15u);
+    const double u = ((double)(bits >> 32) + 0.5) * 0x1p-32; /* in (0, 1) */
+    const double angle = (double)(bits & 0xffffffffu) * (0x1p-32 * 6.283185307179586);
+    const double radius = 0.02 * sqrt(-2.0 * log(u));
+    out[0] = (float)(radius * cos(angle));
+    out[1] = (float)(radius * sin(angle));
+}
+
+/* ---- filling ---- */
+
+enum fill { FILL_NORMAL, FILL_ONE, FILL_ZERO };
+
+static enum fill fill_of(enum tensor_role role)
+{
+    static const enum fill fills[ROLE_COUNT] = {
+        [ROLE_INPUT_NORM] = FILL_ONE, [ROLE_POST_NORM] = FILL_ONE, [ROLE_FINAL_NORM] = FILL_ONE,
+        [ROLE_Q_NORM] = FILL_ONE,     [ROLE_K_NORM] = FILL_ONE,    [ROLE_Q_BIAS] = FILL_ZERO,
+        [ROLE_K_BIAS] = FILL_ZERO,    [ROLE_V_BIAS] = FILL_ZERO,
+    };
+    return fills[role];
+}
+
+static void store(void *block, int64_t i, enum st_dtype dtype, float x)
+{
+    if (dtype == ST_F32)
+        ((float *)block)[i] = x;
+    else
+        ((uint16_t *)block)[i] = dtype == ST_BF16 ? bf16_from_f32(x) : f16_from_f32(x);
+}
+
+/* Elements first..first + count - 1 of a tensor; first is even. */
+static void fill_block(void *block, int64_t first, int64_t count, enum fill fill, uint64_t key,
+                       enum st_dtype dtype)
+{
+    const int64_t pairs = (count + 1) / 2;
+#pragma omp parallel for schedule(static)
+    for (int64_t p = 0; p < pairs; p++) {
+        float pair[2] = {fill == FILL_ONE, fill == FILL_ONE};
+        if (fill == FILL_NORMAL)
+            normal_pair(key, (uint64_t)(first / 2 + p), pair);
+        store(block, 2 * p, dtype, pair[0]);
+        if (2 * p + 1 < count)
+            store(block, 2 * p + 1, dtype, pair[1]);
+    }
+}
+
+/* ---- where weights come from ---- */
+
+struct source {
+    enum st_dtype dtype;           /* in the file */
+    bool as_they_are;              /* weights that are taken over keep their own */
+    uint64_t seed;                 /* of random ones */
+    const struct st_weights *from; /* those that are taken over; NULL: random */
+    const char *dir;               /* whose they are */
+    const int *layers;             /* layer of `from` that each becomes */
+};
+
+/* The tensor that becomes spec. */
+static int find_taken(const struct source *s, const struct tensor_spec *spec,
+                      const struct st_tensor **out)
+{
+    struct tensor_spec old = *spec;
+    if (spec->layer >= 0) {
+        const char *part = strchr(spec->name + strlen("model.layers."), '.');
+        snprintf(old.name, sizeof old.name, "model.layers.%d%s", s->layers[spec->layer], part);
+    }
+    *out = st_find(s->from, old.name);
+    return weights_check(s->dir, &old, *out);
+}
+
+static int declare(const struct source *s, const struct tensor_spec *spec, size_t count,
+                   struct st_declared *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct st_tensor *t = NULL;
+        const int rc = s->from ? find_taken(s, &spec[i], &t) : NJ_OK;
+        if (rc)
+            return rc;
+        out[i] = (struct st_declared){spec[i].name,
+                                      t && s->as_they_are ? t->dtype : s->dtype,
+                                      spec[i].rank,
+                                      {spec[i].shape[0], spec[i].shape[1]}};
+    }
+    return NJ_OK;
+}
+
+static void convert_block(void *block, const struct st_tensor *t, int64_t first, int64_t count,
+                          enum st_dtype dtype)
+{
+    if (dtype == ST_F32)
+        st_to_f32(t, first, count, block);
+    else
+        st_to_16(t, first, count, dtype == ST_F16, block);
+}
+
+/* block: room for BLOCK elements. */
+static int write_tensor(struct st_folder_writer *w, const struct source *s,
+                        const struct tensor_spec *spec, enum st_dtype dtype, void *block)
+{
+    const uint64_t key = XXH3_64bits_withSeed(spec->name, strlen(spec->name), s->seed);
+    const int64_t elements = tensor_elements(spec);
+    const struct st_tensor *t = NULL;
+    int rc = s->from ? find_taken(s, spec, &t) : NJ_OK;
+    if (!rc && t && t->dtype == dtype)
+        return st_folder_data(w, t->data, t->bytes);
+    for (int64_t at = 0; at < elements && !rc; at += BLOCK) {
+        const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;
+        if (t)
+            convert_block(block, t, at, n, dtype);
+        else
+            fill_block(block, at, n, fill_of(spec->role), key, dtype);
+        rc = st_folder_data(w, block, (size_t)n * st_dtype_bytes(dtype));
+    }
+    return rc;
+}
+
+static int write_weights(const char *dir, const struct source *s, const struct tensor_spec *spec,
+                         const struct st_declared *declared, size_t count, int64_t max_shard_bytes)
+{
+    struct st_folder_writer *w = NULL;
+    void *block = malloc((size_t)BLOCK * sizeof(float));
+    if (!block)
+        return fail(NJ_E_NOMEM, "%s: out of memory for a block of weights", dir);
+    int rc = st_folder_begin(dir, declared, count, max_shard_bytes, &w);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = write_tensor(w, s, &spec[i], declared[i].dtype, block);
+    if (!rc) {
+        rc = st_folder_end(w);
+        w = NULL;
+    }
+    st_folder_abort(w);
+    free(block);
+    return rc;
+}
+
+/* Unless that of another model has come along. */
+static int write_generation_config(const char *dir, const struct model_config *c)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/generation_config.json", dir);
+    if (access(path, F_OK) == 0)
+        return NJ_OK;
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return fail(NJ_E_IO, "%s: cannot write it: %s", path, strerror(errno));
+    fputs("{\n", file);
+    if (c->bos_id >= 0)
+        fprintf(file, "  \"bos_token_id\": %d,\n", c->bos_id);
+    if (c->eos_id >= 0)
+        fprintf(file, "  \"eos_token_id\": %d,\n", c->eos_id);
+    fputs("  \"do_sample\": false\n}\n", file);
+    int bad = ferror(file);
+    if (fclose(file) != 0 || bad)
+        return fail(NJ_E_IO, "%s: cannot write it: %s; check the free space", path,
+                    strerror(errno));
+    return NJ_OK;
+}
+
+static int write_model(const char *dir, const struct model_config *c, const struct source *s,
+                       int64_t max_shard_bytes, const char *tokenizer)
+{
+    struct tensor_spec *spec = NULL;
+    struct st_declared *declared = NULL;
+    size_t count = 0;
+    struct folder folder;
+    int rc = config_check(c, dir);
+    if (rc || (rc = tensor_specs(c, &spec, &count)))
+        return rc;
+    declared = calloc(count, sizeof *declared);
+    rc = declared ? declare(s, spec, count, declared)
+                  : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", dir, count);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count && !rc; i++)
+        bytes += st_declared_bytes(&declared[i]);
+    if (rc || (rc = folder_check_model_space(dir, bytes)) || (rc = folder_begin(&folder, dir)))
+        goto done;
+    if ((rc = config_write(folder.temp, c, st_dtype_torch(declared[0].dtype))) ||
+        (tokenizer && (rc = side_files_copy(tokenizer, folder.temp))) ||
+        (rc = write_generation_config(folder.temp, c)) ||
+        (rc = write_weights(folder.temp, s, spec, declared, count, max_shard_bytes)))
+        folder_abort(&folder);
+    else
+        rc = folder_commit(&folder);
+done:
+    free(declared);
+    free(spec);
+    return rc;
+}
+
+int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
+               int64_t max_shard_bytes, const char *tokenizer)
+{
+    const struct source s = {.seed = seed, .dtype = dtype};
+    return write_model(dir, c, &s, max_shard_bytes, tokenizer);
+}
+
+int init_from_layers(const char *dir, const struct model_config *c, const char *from,
+                     const int *layers, const enum st_dtype *dtype, int64_t max_shard_bytes)
+{
+    struct st_weights w;
+    int rc = st_open(from, &w);
+    if (rc)
+        return rc;
+    const struct source s = {.dtype = dtype ? *dtype : ST_F32,
+                             .as_they_are = !dtype,
+                             .from = &w,
+                             .dir = from,
+                             .layers = layers};
+    rc = write_model(dir, c, &s, max_shard_bytes, from);
+    st_close(&w);
+    return rc;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lora_config.c: decides which adapters of PEFT this program takes, and says so in its files.
+ */
+#include "model/lora_config.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const target_name[LORA_TARGETS] = {
+    [LORA_Q] = "q_proj",       [LORA_K] = "k_proj",       [LORA_V] = "v_proj",
+    [LORA_O] = "o_proj",       [LORA_GATE] = "gate_proj", [LORA_UP] = "up_proj",
+    [LORA_DOWN] = "down_proj",
+};
+
+static int add_target(struct lora_config *c, const char *name, size_t length)
+{
+    bool all = length == 10 && strncmp(name, "all-linear", length) == 0, found = false;
+    for (int t = 0; t < LORA_TARGETS; t++)
+        if (all || (strlen(target_name[t]) == length && strncmp(name, target_name[t], length) == 0))
+            c->target[t] = found = true;
+    if (found)
+        return 0;
+    return fail(NJ_E_ARG,
+                "no matrix is called '%.*s'; name some of q_proj, k_proj, v_proj, o_proj, "
+                "gate_proj, up_proj, down_proj, or all-linear",
+                (int)length, name);
+}
+
+int lora_targets_add(struct lora_config *c, const char *list)
+{
+    for (;;) {
+        size_t length = strcspn(list, ",");
+        int rc = add_target(c, list, length);
+        if (rc != 0 || list[length] == '\0')
+            return rc;
+        list += length + 1;
+    }
+}
+
+void lora_targets_text(const struct lora_config *c, char *out, size_t bytes)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (int t = 0; t < LORA_TARGETS && used < bytes; t++)
+        if (c->target[t])
+            used +=
+                (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", target_name[t]);
+}
+
+/* ---- reading ---- */
+
+static int read_targets(const char *path, const json_t *names, struct lora_config *out)
+{
+    size_t i;
+    const json_t *name;
+    if (json_is_string(names) && strcmp(json_string_value(names), "all-linear") == 0)
+        return lora_targets_add(out, "all-linear");
+    if (!json_is_array(names) || json_array_size(names) == 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: target_modules must be a list of names; patterns are not read", path);
+    json_array_foreach(names, i, name)
+    {
+        /* A path names one layer's matrix; if others lack theirs, loading says which. */
+        const char *text = json_is_string(name) ? json_string_value(name) : "";
+        const char *dot = strrchr(text, '.');
+        text = dot ? dot + 1 : text;
+        if (add_target(out, text, strlen(text)) != 0)
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: target_modules names '%s', which has no adapter here; train adapters "
+                        "of the projections of the layers",
+                        path, text);
+    }
+    return 0;
+}
+
+/* Absent, null, false, "none" or empty: as if it were not there. */
+static bool is_off(const json_t *value)
+{
+    if (!value || json_is_null(value) || json_is_false(value))
+        return true;
+    if (json_is_string(value))
+        return strcmp(json_string_value(value), "none") == 0;
+    return (json_is_array(value) || json_is_object(value)) && json_array_size(value) == 0 &&
+           json_object_size(value) == 0;
+}
+
+/* Fields that change what an adapter computes, in ways that are not implemented here. */
+static const char *const must_be_off[] = {
+    "use_dora",          "use_rslora",          "fan_in_fan_out",    "bias",
+    "modules_to_save",   "layers_to_transform", "layers_pattern",    "rank_pattern",
+    "alpha_pattern",     "lora_bias",           "target_parameters", "trainable_token_indices",
+    "layer_replication", "use_qalora",          "exclude_modules",   "alora_invocation_tokens",
+};
+
+static int read_fields(const char *path, const json_t *root, struct lora_config *out)
+{
+    const json_t *type = json_object_get(root, "peft_type"), *rank = json_object_get(root, "r");
+    const json_t *alpha = json_object_get(root, "lora_alpha");
+    const json_t *dropout = json_object_get(root, "lora_dropout");
+    if (!json_is_string(type) || strcmp(json_string_value(type), "LORA") != 0)
+        return fail(NJ_E_UNSUPPORTED, "%s: peft_type must be LORA", path);
+    for (size_t i = 0; i < sizeof must_be_off / sizeof *must_be_off; i++)
+        if (!is_off(json_object_get(root, must_be_off[i])))
+            return fail(NJ_E_UNSUPPORTED, "%s: %s is not implemented; use plain LoRA", path,
+                        must_be_off[i]);
+    if (!json_is_integer(rank) || json_integer_value(rank) < 1 || json_integer_value(rank) > 65536)
+        return fail(NJ_E_FORMAT, "%s: r must be a whole number from 1 on", path);
+    if (!json_is_number(alpha) || !(json_number_value(alpha) > 0))
+        return fail(NJ_E_FORMAT, "%s: lora_alpha must be a number above 0", path);
+    double p = json_is_number(dropout) ? json_number_value(dropout) : 0;
+    if (!(p >= 0 && p < 1))
+        return fail(NJ_E_FORMAT, "%s: lora_dropout must lie in [0, 1)", path);
+    out->rank = (int)json_integer_value(rank);
+    out->alpha = json_number_value(alpha);
+    out->dropout = p;
+    return read_targets(path, json_object_get(root, "target_modules"), out);
+}
+
+int lora_config_read(const char *dir, struct lora_config *out)
+{
+    char path[4096];
+    json_t *root;
+    *out = (struct lora_config){0};
+    if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
+        return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
+    int rc = json_read_file(path, 0, "give a folder of adapters as PEFT saves them", &root);
+    if (!rc)
+        rc = read_fields(path, root, out);
+    json_decref(root);
+    return rc;
+}
+
+/* ---- writing ---- */
+
+int lora_config_write(const char *dir, const struct lora_config *c, const char *base)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
+        return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
+    json_memory_begin();
+    json_t *names = json_array();
+    for (int t = 0; t < LORA_TARGETS; t++)
+        if (c->target[t])
+            json_array_append_new(names, json_string(target_name[t]));
+    json_t *root =
+        json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:o, s:s, s:b, s:b, s:b, s:b, s:b, s:n}",
+                  "peft_type", "LORA", "task_type", "CAUSAL_LM", "base_model_name_or_path", base,
+                  "r", c->rank, "lora_alpha", c->alpha, "lora_dropout", c->dropout,
+                  "target_modules", names, "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1,
+                  "init_lora_weights", 1, "use_rslora", 0, "use_dora", 0, "modules_to_save");
+    int rc = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : -1;
+    const int error = errno;
+    json_decref(root);
+    if (json_memory_end())
+        return fail(NJ_E_NOMEM, "%s: out of memory", path);
+    if (rc != 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(error));
+    return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tensor_names.h: which tensors a model has, what Hugging Face calls them and how large they are.
+ * The one place that says so: initialisation, loading, fused parameters and saving all walk this
+ * list.
+ */
+#ifndef NOJIT_TRAINER_TENSOR_NAMES_H
+#define NOJIT_TRAINER_TENSOR_NAMES_H
+
+#include "model/config.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One role per matrix, bias or gain. Within a layer, specs come in this order; parts that a fused
+ * product reads one below the other (q, k, v; gate, up) are neighbours, so a fused parameter is a
+ * run of specs. */
+enum tensor_role {
+    ROLE_EMBED,       /* [vocab, hidden] model.embed_tokens.weight */
+    ROLE_INPUT_NORM,  /* [hidden]        input_layernorm.weight */
+    ROLE_Q_WEIGHT,    /* [heads * head_dim, hidden] self_attn.q_proj.weight */
+    ROLE_K_WEIGHT,    /* [kv_heads * head_dim, hidden] */
+    ROLE_V_WEIGHT,    /* [kv_heads * head_dim, hidden] */
+    ROLE_Q_BIAS,      /* [heads * head_dim]; the three only with qkv_bias */
+    ROLE_K_BIAS,      /* [kv_heads * head_dim] */
+    ROLE_V_BIAS,      /* [kv_heads * head_dim] */
+    ROLE_Q_NORM,      /* [head_dim]; the two only with qk_norm */
+    ROLE_K_NORM,      /* [head_dim] */
+    ROLE_O_WEIGHT,    /* [hidden, heads * head_dim] self_attn.o_proj.weight */
+    ROLE_POST_NORM,   /* [hidden] post_attention_layernorm.weight */
+    ROLE_GATE_WEIGHT, /* [intermediate, hidden] mlp.gate_proj.weight */
+    ROLE_UP_WEIGHT,   /* [intermediate, hidden] */
+    ROLE_DOWN_WEIGHT, /* [hidden, intermediate] */
+    ROLE_FINAL_NORM,  /* [hidden] model.norm.weight */
+    ROLE_HEAD,        /* [vocab, hidden] lm_head.weight; only if not tied */
+    ROLE_COUNT
+};
+
+struct tensor_spec {
+    char name[128];
+    int rank;         /* 1 or 2 */
+    int64_t shape[2]; /* row-major; shape[1] is 1 for rank 1 */
+    enum tensor_role role;
+    int layer; /* -1 outside the layers */
+};
+
+/* Canonical order: embedding, layers from 0 on (each in role order), final norm, head. *out is
+ * malloc'ed; free() it. The configuration must have passed config_check(). Returns 0 or NJ_E_NOMEM.
+ */
+int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t *count);
+/* Elements of one tensor. */
+int64_t tensor_elements(const struct tensor_spec *s);
+/* t, found under the name of spec (NULL: it was not) in the folder dir, is what spec says. Returns 0 or
+ * NJ_E_FORMAT. */
+struct st_tensor;
+int weights_check(const char *dir, const struct tensor_spec *spec, const struct st_tensor *t);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * option_file.c: --config FILE: options from a YAML mapping. Names, bounds and near misses are those
+ * of the command line; every fault is told with file and line.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "io/error.h"
+#include "io/regular.h"
+#include "options/options.h"
+
+/* libyaml takes time in the square of the depth and of the anchors. */
+enum { FILE_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_ANCHORS = 100 };
+
+struct reader {
+    const struct command_info *c;
+    const char *path;
+    yaml_document_t doc;
+    struct settings *s;
+    int depth, anchors, documents;
+};
+
+static const char *text(const yaml_node_t *n)
+{
+    return (const char *)n->data.scalar.value;
+}
+
+/* Puts file and line before a sentence. */
+static int fail_line(const struct reader *r, yaml_mark_t at, int code, const char *sentence)
+{
+    char what[512];
+    snprintf(what, sizeof what, "%s", sentence);
+    return fail(code, "%s:%zu: %s", r->path, at.line + 1, what);
+}
+
+static int fail_at(const struct reader *r, const yaml_node_t *n, int code, const char *sentence)
+{
+    return fail_line(r, n->start_mark, code, sentence);
+}
+
+/* A copy of the value that lives as long as the settings. */
+static const char *keep(struct settings *s, const char *value)
+{
+    char **grown = realloc(s->kept, (s->kept_count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return NULL;
+    s->kept = grown;
+    char *copy = strdup(value);
+    if (copy != NULL)
+        s->kept[s->kept_count++] = copy;
+    return copy;
+}
+
+/* A value that is missing asks for the default. */
+static bool is_null(const yaml_node_t *n)
+{
+    return n->type == YAML_SCALAR_NODE && n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+           (*text(n) == '\0' || strcmp(text(n), "~") == 0 || strcmp(text(n), "null") == 0);
+}
+
+static int set_scalar(struct reader *r, const struct option_match *m, const yaml_node_t *n)
+{
+    if (n->type != YAML_SCALAR_NODE)
+        return fail_at(r, n, NJ_E_ARG, "a value is expected here, not a list or a mapping");
+    if (is_null(n))
+        return fail_at(r, n, NJ_E_ARG, "the value is missing; leave the line out for the default");
+    const char *value = keep(r->s, text(n));
+    if (value == NULL)
+        return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
+    const int err = option_set(m, value, r->s);
+    return err ? fail_at(r, n, err, fail_text()) : 0;
+}
+
+static int set_list(struct reader *r, const struct option_match *m, const yaml_node_t *list)
+{
+    const yaml_node_item_t *i = list->data.sequence.items.start;
+    if (m->o->kind != OPT_PATHS && list->data.sequence.items.top - i != 1)
+        return fail_at(r, list, NJ_E_ARG, "this option takes one value, not a list");
+    int err = 0;
+    for (; i < list->data.sequence.items.top && !err; i++)
+        err = set_scalar(r, m, yaml_document_get_node(&r->doc, *i));
+    return err;
+}
+
+/* Whether an option of others, with this value, may be passed over. */
+static bool is_same(const struct reader *r, const yaml_node_t *key, const yaml_node_t *value)
+{
+    const char *given = is_null(value) ? NULL : value->type == YAML_SCALAR_NODE ? text(value) : "";
+    return option_same(r->c, text(key), strlen(text(key)), given);
+}
+
+static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t *value)
+{
+    struct option_match m;
+    if (key->type != YAML_SCALAR_NODE)
+        return fail_at(r, key, NJ_E_ARG, "the name of an option is expected here");
+    int err = option_match(r->c, text(key), strlen(text(key)), &m);
+    if (err && is_same(r, key, value))
+        return 0;
+    if (err)
+        return fail_at(r, key, err, fail_text());
+    if (strcmp(m.o->name, "config") == 0)
+        return fail_at(r, key, NJ_E_ARG, "a file of options cannot name another");
+    err = value->type == YAML_SEQUENCE_NODE ? set_list(r, &m, value) : set_scalar(r, &m, value);
+    if (!err && m.o->kind == OPT_PATHS)
+        ((struct path_list *)(void *)((char *)r->s + m.o->offset))->from_file = true;
+    return err;
+}
+
+static int check_twice(struct reader *r, const yaml_node_t *root, const yaml_node_pair_t *pair)
+{
+    const yaml_node_t *key = yaml_document_get_node(&r->doc, pair->key);
+    const yaml_node_pair_t *p = root->data.mapping.pairs.start;
+    for (; p < pair; p++) {
+        const yaml_node_t *other = yaml_document_get_node(&r->doc, p->key);
+        if (other->type == YAML_SCALAR_NODE && key->type == YAML_SCALAR_NODE &&
+            strcmp(text(other), text(key)) == 0)
+            return fail_at(r, key, NJ_E_ARG, "the option is named twice");
+    }
+    return 0;
+}
+
+static int apply(struct reader *r)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(&r->doc);
+    if (root == NULL)
+        return 0;
+    if (root->type != YAML_MAPPING_NODE)
+        return fail_at(r, root, NJ_E_ARG, "lines of `name: value` are expected");
+    const yaml_node_pair_t *p = root->data.mapping.pairs.start;
+    int err = 0;
+    for (; p < root->data.mapping.pairs.top && !err; p++) {
+        err = check_twice(r, root, p);
+        if (!err)
+            err = set_pair(r, yaml_document_get_node(&r->doc, p->key),
+                           yaml_document_get_node(&r->doc, p->value));
+        err = option_refused(r->s, err);
+    }
+    return err;
+}
+
+/* ---- the file ---- */
+
+static bool has_anchor(const yaml_event_t *e)
+{
+    switch (e->type) {
+    case YAML_ALIAS_EVENT:
+        return true;
+    case YAML_SCALAR_EVENT:
+        return e->data.scalar.anchor != NULL;
+    case YAML_SEQUENCE_START_EVENT:
+        return e->data.sequence_start.anchor != NULL;
+    case YAML_MAPPING_START_EVENT:
+        return e->data.mapping_start.anchor != NULL;
+    default:
+        return false;
+    }
+}
+
+static int check_event(struct reader *r, const yaml_event_t *e)
+{
+    const int type = e->type;
+    r->depth += type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT;
+    r->depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
+    r->documents += type == YAML_DOCUMENT_START_EVENT;
+    r->anchors += has_anchor(e);
+    const bool nul = type == YAML_SCALAR_EVENT &&
+                     memchr(e->data.scalar.value, '\0', e->data.scalar.length) != NULL;
+    const char *sentence = r->depth > MAX_DEPTH ? "lists or mappings lie too deep in each other"
+                           : r->documents > 1
+                               ? "a second document begins here; put all options into one"
+                           : r->anchors > MAX_ANCHORS ? "too many anchors and aliases"
+                           : nul ? "a NUL character (\\0) cannot be part of an option"
+                                 : NULL;
+    return sentence != NULL ? fail_line(r, e->start_mark, NJ_E_ARG, sentence) : 0;
+}
+
+static int fail_yaml(const struct reader *r, const yaml_parser_t *p)
+{
+    if (errno == ENOMEM)
+        return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
+    return fail(NJ_E_ARG, "%s:%zu: not YAML: %s", r->path, p->problem_mark.line + 1,
+                p->problem != NULL ? p->problem : "cannot be read");
+}
+
+/* Before the document is built: what only its events show, and what takes long to build. */
+static int check_form(struct reader *r, yaml_parser_t *p)
+{
+    int err = 0, type = YAML_NO_EVENT;
+    while (!err && type != YAML_STREAM_END_EVENT) {
+        yaml_event_t e;
+        if (!yaml_parser_parse(p, &e))
+            return fail_yaml(r, p);
+        type = e.type;
+        err = check_event(r, &e);
+        yaml_event_delete(&e);
+    }
+    return err;
+}
+
+static int load(struct reader *r, yaml_parser_t *p)
+{
+    if (!yaml_parser_load(p, &r->doc))
+        return fail_yaml(r, p);
+    const int err = apply(r);
+    yaml_document_delete(&r->doc);
+    return err;
+}
+
+static int parse(struct reader *r, FILE *f, int (*with)(struct reader *, yaml_parser_t *))
+{
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser))
+        return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
+    rewind(f);
+    yaml_parser_set_input_file(&parser, f);
+    errno = 0;
+    const int err = with(r, &parser);
+    yaml_parser_delete(&parser);
+    return err;
+}
+
+int option_file_read(const struct command_info *c, const char *path, struct settings *s)
+{
+    struct reader r = {.c = c, .path = path, .s = s};
+    char what[512];
+    FILE *f;
+    int err = regular_open(path, FILE_BYTES, "name a YAML file of options", &f);
+    if (err == NJ_E_NOMEM)
+        return err;
+    snprintf(what, sizeof what, "%s", fail_text());
+    if (err)
+        return fail(NJ_E_ARG, "--config %s", what);
+    err = parse(&r, f, check_form);
+    if (!err)
+        err = parse(&r, f, load);
+    fclose(f);
+    return err;
+}

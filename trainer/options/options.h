@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.h: a row of the option table, shared by the parsers (option_parse.c, option_file.c), the help
+ * (help.c) and the completion of shells (complete.c).
+ */
+#ifndef NOJIT_TRAINER_OPTIONS_H
+#define NOJIT_TRAINER_OPTIONS_H
+
+#include <stddef.h>
+
+#include "options/settings.h"
+
+enum option_kind { OPT_FLAG, OPT_INT, OPT_REAL, OPT_TEXT, OPT_PATHS, OPT_CHOICE };
+
+struct option {
+    const char *name;  /* without dashes; '_' in what the user writes counts as '-' */
+    const char *alias; /* Hugging Face spelling, or NULL */
+    enum option_kind kind;
+    unsigned commands; /* bits of enum command */
+    size_t offset;     /* in struct settings */
+    const char *group;
+    const char
+        *value_name; /* "DIR"; for OPT_CHOICE the choices, "a|b|c", in the order of their enum */
+    const char *initial; /* default as text, or NULL */
+    double min, max;     /* inclusive bounds of OPT_INT and OPT_REAL */
+    const char *help;
+};
+
+/* An OPT_INT that takes the word auto too, kept as 0: its value_name is "N|auto". */
+bool option_or_auto(const struct option *o);
+
+/* Bound of counts that have none of their own. */
+#define OPTION_COUNT_MAX 1e15
+
+/* Ended by a row whose name is NULL. */
+extern const struct option options[];
+
+/* Further spellings, in option_aliases.c; both tables end with a row whose word is NULL. */
+struct option_alias {
+    const char *word;  /* what trainers of other projects call it */
+    const char *name;  /* ours; a word may have several, for different commands */
+    const char *value; /* NULL: the word takes the option's value; else it is a flag that sets this
+                          value */
+};
+extern const struct option_alias option_aliases[];
+struct option_foreign {
+    const char *word;
+    const char *remedy; /* why there is no such option, and what to do */
+    const char *same;   /* values that ask for what is done anyway, "a|b"; "*": any; NULL: none */
+};
+extern const struct option_foreign options_foreign[];
+/* Other names of a choice's values: word is the value, name the option, value ours. */
+extern const struct option_alias choice_aliases[];
+
+/* What a word that names an option stands for. */
+struct option_match {
+    const struct option *o;
+    const char *value; /* as in struct option_alias */
+    char word[64];     /* as the user spelt it, for messages */
+};
+
+/* Finds word[0..bytes), in which '_' counts as '-'; NJ_E_ARG with the commands that have it, or with
+ * the near miss. */
+int option_match(const struct command_info *c, const char *word, size_t bytes,
+                 struct option_match *out);
+/* Whether a word of other projects asks, with this value, for what is done anyway: then it is passed over.
+ * NULL: a value that a file leaves unset, which asks for nothing. */
+bool option_same(const struct command_info *c, const char *word, size_t bytes, const char *value);
+/* Notes a refusal, NJ_E_ARG with its sentence, so that others are found too: returns 0. Other codes stay. */
+int option_refused(struct settings *s, int err);
+/* Sets one value; a flag's is true or false, and NULL is true. */
+int option_set(const struct option_match *m, const char *value, struct settings *s);
+
+/* Applies a YAML file of options; those that it may not hold are noted by option_refused(). */
+int option_file_read(const struct command_info *c, const char *path, struct settings *s);
+
+#endif

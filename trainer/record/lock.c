@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lock.c: see lock.h. The file goes with its run, so that a folder holds results alone; a killed run leaves
+ * it, unlocked, which harms nobody. Locks of open file descriptions hold between containers of one kernel,
+ * and over NFS between hosts.
+ */
+#include "record/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "record/own.h"
+
+static const char mark[] = "nojit run: ";
+
+/* "process 42 on host" of an open lock into who. Whether it is a lock of ours; an empty one is, as a run may
+ * have been killed before it wrote. */
+static bool read_lock(int fd, char *who, size_t bytes)
+{
+    char text[256];
+    const ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    const size_t length = strlen(mark);
+    const bool ours = n == 0 || strncmp(text, mark, length) == 0;
+    snprintf(who, bytes, "%s", ours && n > 0 ? text + length : "another process");
+    return ours;
+}
+
+static int refuse_busy(const char *dir, const char *who)
+{
+    return fail(NJ_E_IO,
+                "%s: %s trains there, says its lock; wait until that has ended, or name another "
+                "folder",
+                dir, who);
+}
+
+int lock_check(const char *dir, bool *left)
+{
+    char path[4200], who[256];
+    struct stat info;
+    *left = false;
+    snprintf(path, sizeof path, "%s/lock", dir);
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return 0; /* who takes it says what is wrong */
+    struct flock asked = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const bool ours =
+        fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && read_lock(fd, who, sizeof who);
+    const bool busy = ours && fcntl(fd, F_OFD_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
+    close(fd);
+    *left = ours && !busy;
+    return busy ? refuse_busy(dir, who) : 0;
+}
+
+/* Whether the open file still has its name: whoever had the lock removes it before giving that back. */
+static bool is_named(const struct lock *l)
+{
+    struct stat by_name, open_one;
+    return lstat(l->path, &by_name) == 0 && fstat(l->fd, &open_one) == 0 &&
+           by_name.st_dev == open_one.st_dev && by_name.st_ino == open_one.st_ino;
+}
+
+static int write_lock(const struct lock *l)
+{
+    char text[256], host[128] = "this host";
+    (void)gethostname(host, sizeof host - 1);
+    const int n = snprintf(text, sizeof text, "%sprocess %ld on %s\n", mark, (long)getpid(), host);
+    if (ftruncate(l->fd, 0) == 0 && pwrite(l->fd, text, (size_t)n, 0) == n)
+        return 0;
+    return fail(NJ_E_IO, "%s: cannot be written: %s", l->path, strerror(errno));
+}
+
+/* The file is open; *again: it lost its name meanwhile. */
+static int lock_open_file(struct lock *l, const char *dir, bool *again)
+{
+    char who[256];
+    struct flock wanted = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (!read_lock(l->fd, who, sizeof who))
+        return fail(NJ_E_ARG, "%s: no lock of a run; move it away", l->path);
+    l->held = fcntl(l->fd, F_OFD_SETLK, &wanted) == 0;
+    if (!l->held && (errno == EAGAIN || errno == EACCES)) {
+        (void)read_lock(l->fd, who, sizeof who); /* it may just have been written */
+        return refuse_busy(dir, who);
+    }
+    if (!l->held)
+        snprintf(l->why, sizeof l->why, "%s", strerror(errno));
+    *again = !is_named(l);
+    return *again ? 0 : write_lock(l);
+}
+
+int lock_take(struct lock *l, const char *dir)
+{
+    int err = 0;
+    bool again = true;
+    *l = (struct lock){.fd = -1};
+    for (int n = 0; !err && again && n < 100; n++) {
+        struct stat info;
+        snprintf(l->path, sizeof l->path, "%s/lock", dir);
+        l->left = lstat(l->path, &info) == 0;
+        err = own_open(l->path, O_RDWR | O_CREAT, &l->fd);
+        if (!err)
+            err = lock_open_file(l, dir, &again);
+        if ((err || again) && l->fd >= 0)
+            close(l->fd);
+    }
+    if (!err && again)
+        err = fail(NJ_E_IO, "%s: comes and goes; name another folder", l->path);
+    if (err)
+        l->path[0] = '\0';
+    return err;
+}
+
+void lock_release(struct lock *l)
+{
+    if (l->path[0] == '\0')
+        return;
+    if (is_named(l))
+        (void)unlink(l->path);
+    close(l->fd);
+    l->path[0] = '\0';
+}

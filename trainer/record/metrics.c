@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * metrics.c: see metrics.h.
+ */
+#include "record/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "io/error.h"
+
+/* The loss as a row of the file gives it, so that a resumed run compares the same numbers. */
+static void best_add(struct best *b, int64_t step, double loss)
+{
+    const float x = (float)loss;
+    if (b->known && !(x < b->loss))
+        b->worse++;
+    else if (!isnan(x))
+        *b = (struct best){.step = step, .loss = x, .known = true};
+}
+
+static void best_of_row(void *best, const char *row)
+{
+    long long step;
+    double loss;
+    if (sscanf(row, "{\"step\": %lld, \"eval_loss\": %lf", &step, &loss) == 2)
+        best_add(best, step, loss);
+}
+
+int metrics_open(struct metrics *m, const char *dir, int64_t resumed, struct rows_done *done)
+{
+    snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", dir);
+    return rows_open(m->path, resumed, best_of_row, &m->best, done, &m->file);
+}
+
+int metrics_close(struct metrics *m)
+{
+    FILE *f = m->file;
+    m->file = NULL;
+    const int err = events_close(&m->events);
+    if (f != NULL && fclose(f) != 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", m->path, strerror(errno));
+    return err;
+}
+
+struct field {
+    const char *name;
+    double value; /* not finite: null */
+};
+
+static int put_events(struct events *e, int64_t step, const struct field *f, size_t count)
+{
+    int err = 0;
+    if (e->file == NULL)
+        return 0;
+    events_begin(e, step);
+    for (size_t i = 0; i < count && !err; i++)
+        err = events_scalar(e, f[i].name, f[i].value);
+    return err ? err : events_end(e);
+}
+
+static int put_row(struct metrics *m, int64_t step, const struct field *f, size_t count)
+{
+    char row[2048];
+    int n = snprintf(row, sizeof row, "{\"step\": %lld", (long long)step);
+    for (size_t i = 0; i < count; i++)
+        n +=
+            isfinite(f[i].value)
+                ? snprintf(row + n, sizeof row - (size_t)n, ", \"%s\": %.9g", f[i].name, f[i].value)
+                : snprintf(row + n, sizeof row - (size_t)n, ", \"%s\": null", f[i].name);
+    snprintf(row + n, sizeof row - (size_t)n, "}\n");
+    if (m->echo) {
+        fputs(row, stdout);
+        fflush(stdout);
+    }
+    if (fputs(row, m->file) < 0 || fflush(m->file) != 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", m->path, strerror(errno));
+    return put_events(&m->events, step, f, count);
+}
+
+int metrics_step(struct metrics *m, int64_t step, const struct step_result *r)
+{
+    const double seconds = r->step_ms * 1e-3;
+    const struct field fields[] = {
+        {"loss", r->loss},
+        {"kd_loss", r->kd_loss},
+        {"class_loss", r->class_loss},
+        {"teacher_entropy", r->teacher_entropy},
+        {"agreement", r->agreement},
+        {"lr", r->lr},
+        {"grad_norm", r->grad_norm},
+        {"tokens", (double)r->tokens},
+        {"valid_tokens", (double)r->valid_tokens},
+        {"tokens_per_second", (double)r->tokens / seconds},
+        {"step_ms", r->step_ms},
+        {"mfu_student", m->ideal.student / seconds},
+        {"mfu_teacher", m->ideal.teacher / seconds},
+        {"memory_bytes", (double)m->memory_bytes},
+        {"skipped_updates", (double)r->skipped_updates},
+    };
+    return put_row(m, step, fields, sizeof fields / sizeof fields[0]);
+}
+
+int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r)
+{
+    best_add(&m->best, step, r->loss);
+    const struct field fields[] = {
+        {"eval_loss", r->loss},
+        {"eval_kd_loss", r->kd_loss},
+        {"eval_class_loss", r->class_loss},
+        {"eval_teacher_entropy", r->teacher_entropy},
+        {"eval_agreement", r->agreement},
+        {"eval_perplexity", r->perplexity},
+        {"eval_tokens", (double)r->valid_tokens},
+    };
+    return put_row(m, step, fields, sizeof fields / sizeof fields[0]);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * progress.c: see progress.h.
+ */
+#include "record/progress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "record/own.h"
+#include "text/bpe.h"
+#include "utf8.h"
+
+static const double REWRITE_SECONDS = 0.1;
+static const double FIRST_ROWS_SECONDS = 10;
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const char *duration_text(double seconds, char *buffer, size_t bytes)
+{
+    const long long s = seconds < 0 ? 0 : (long long)(seconds + 0.5);
+    if (s >= 3600)
+        snprintf(buffer, bytes, "%lldh%02lldm", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        snprintf(buffer, bytes, "%lldm%02llds", s / 60, s % 60);
+    else
+        snprintf(buffer, bytes, "%lld s", s);
+    return buffer;
+}
+
+const char *bytes_text(double bytes_count, char *buffer, size_t bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    for (; bytes_count >= 1024 && u < 4; u++)
+        bytes_count /= 1024;
+    snprintf(buffer, bytes, u == 0 ? "%.0f %s" : "%.2f %s", bytes_count, unit[u]);
+    return buffer;
+}
+
+static FILE *screen(const struct progress *p)
+{
+    return p->aside ? stderr : stdout;
+}
+
+/* A character device, /dev/null for one, holds nothing that could be lost. */
+static int open_log(struct progress *p)
+{
+    struct stat info;
+    int fd, err = 0;
+    if (stat(p->log_path, &info) != 0 || !S_ISCHR(info.st_mode))
+        err = own_open(p->log_path, O_WRONLY | O_APPEND | O_CREAT, &fd);
+    else if ((fd = open(p->log_path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC)) < 0)
+        err = fail(NJ_E_IO, "%s: cannot be written: %s", p->log_path, strerror(errno));
+    if (err)
+        return fail(err, "--log %s", fail_text());
+    p->log = fdopen(fd, "a");
+    if (p->log == NULL)
+        close(fd);
+    return p->log != NULL ? 0 : fail(NJ_E_NOMEM, "out of memory for --log %s", p->log_path);
+}
+
+int progress_open(struct progress *p, const char *log_path, bool aside)
+{
+    memset(p, 0, sizeof *p);
+    p->aside = aside;
+    const char *kind = getenv("TERM");
+    p->terminal = isatty(fileno(screen(p))) && (kind == NULL || strcmp(kind, "dumb") != 0);
+    p->started = seconds_now();
+    if (log_path == NULL)
+        return 0;
+    p->log_path = log_path;
+    p->log_new = access(log_path, F_OK) != 0;
+    return open_log(p);
+}
+
+int progress_check(const struct progress *p)
+{
+    if (p->log_error != 0)
+        return fail(NJ_E_IO, "--log %s lacks lines: %s; the run itself is whole", p->log_path,
+                    strerror(p->log_error));
+    if (p->line_error != 0)
+        return fail(NJ_E_IO, "standard %s lacks lines: %s; the run itself is whole",
+                    p->aside ? "error" : "output", strerror(p->line_error));
+    return 0;
+}
+
+void progress_close(struct progress *p)
+{
+    if (p->open_line)
+        fputc('\n', screen(p));
+    p->open_line = false;
+    if (p->log == NULL)
+        return;
+    const bool empty = fseek(p->log, 0, SEEK_END) == 0 && ftell(p->log) == 0;
+    fclose(p->log);
+    p->log = NULL;
+    if (empty && p->log_new)
+        (void)remove(p->log_path);
+}
+
+static void show_line(struct progress *p, const char *line, bool lasting)
+{
+    FILE *f = screen(p);
+    const bool rewrite = p->terminal && !lasting;
+    if (p->open_line)
+        fputs("\r\033[K", f);
+    if ((fputs(line, f) < 0 || (!rewrite && fputc('\n', f) < 0) || fflush(f) != 0) &&
+        p->line_error == 0)
+        p->line_error = errno;
+    p->open_line = rewrite;
+}
+
+static void log_line(struct progress *p, const char *line)
+{
+    if (p->log == NULL)
+        return;
+    if ((fprintf(p->log, "%s\n", line) < 0 || fflush(p->log) != 0) && p->log_error == 0)
+        p->log_error = errno;
+}
+
+/* A line that is rewritten, in parts. */
+struct line {
+    struct part {
+        int rank; /* where there is no room for all, the highest goes first; 0 stays */
+        char text[80];
+    } part[10];
+    size_t count;
+};
+
+__attribute__((format(printf, 3, 4))) static void add(struct line *l, int rank, const char *format,
+                                                      ...)
+{
+    va_list args;
+    va_start(args, format);
+    l->part[l->count].rank = rank;
+    vsnprintf(l->part[l->count++].text, sizeof l->part->text, format, args);
+    va_end(args);
+}
+
+/* The parts of at most `rank`, two spaces between them. */
+static size_t join(const struct line *l, int rank, char *out, size_t bytes)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->part[i].rank <= rank)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? "  " : "",
+                                     l->part[i].text);
+    return used;
+}
+
+/* As much as has room. The width is asked for each time, as a window changes; its last column stays
+ * free, because some terminals go on to the next row when it is filled. */
+static void fit(const struct progress *p, const struct line *l, char *out, size_t bytes)
+{
+    struct winsize w = {0};
+    const bool known = ioctl(fileno(screen(p)), TIOCGWINSZ, &w) == 0 && w.ws_col > 1;
+    const size_t room = known ? w.ws_col - 1u : 79;
+    for (int rank = 9; join(l, rank, out, bytes) > room && rank > 0; rank--)
+        ;
+    if (room < bytes)
+        out[room] = '\0';
+}
+
+void progress_say(struct progress *p, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    make_printable(line);
+    show_line(p, line, true);
+    log_line(p, line);
+}
+
+void progress_rows(void *progress, int64_t rows, int64_t total)
+{
+    struct progress *p = progress;
+    char text[256], eta[32];
+    struct line line = {0};
+    const double now = seconds_now();
+    if (rows == 0) {
+        p->rows_started = now;
+        p->rows_due = FIRST_ROWS_SECONDS;
+    }
+    const double took = now - p->rows_started;
+    if (p->terminal ? now - p->shown < REWRITE_SECONDS : took < p->rows_due)
+        return;
+    add(&line, 0, "held out: %lld of %lld rows", (long long)rows, (long long)total);
+    if (rows > 0)
+        add(&line, 1, "ETA %s",
+            duration_text(took / (double)rows * (double)(total - rows), eta, sizeof eta));
+    if (p->terminal) {
+        p->shown = now;
+        fit(p, &line, text, sizeof text);
+    } else {
+        p->rows_due *= 2;
+        join(&line, 9, text, sizeof text);
+    }
+    show_line(p, text, !p->terminal);
+}
+
+void progress_clear(struct progress *p)
+{
+    if (p->open_line)
+        fputs("\r\033[K", screen(p));
+    p->open_line = false;
+    fflush(screen(p));
+}
+
+void progress_missing_bytes(struct progress *p, const struct tokenizer *t)
+{
+    const int missing = tokenizer_missing_bytes(t);
+    if (missing > 0)
+        progress_say(
+            p,
+            "the tokenizer has no token for %d of the 256 bytes; where a text has them they "
+            "become what they become in the tokenizers library: %s",
+            missing, t->bpe->unknown < 0 ? "nothing" : "its unknown token");
+}
+
+void progress_passed_over(struct progress *p, const struct passed_over *passed)
+{
+    char text[256];
+    if (passed_over_text(passed, text, sizeof text) != NULL)
+        progress_say(p, "%s", text);
+}
+
+static void step_parts(const struct progress *p, int64_t step, const struct step_result *r,
+                       struct line *out)
+{
+    char text[32];
+    const double done = (double)(step - p->first_step), passed = seconds_now() - p->started;
+    const double left = done > 0 ? passed / done * (double)(p->steps - step) : 0;
+    const double seconds = r->step_ms * 1e-3;
+    add(out, 0, "step %lld/%lld", (long long)step, (long long)p->steps);
+    add(out, 1, "loss %.4f", r->loss);
+    if (p->teacher) {
+        add(out, 6, "kd %.4f", r->kd_loss);
+        add(out, 7, "ce %.4f", r->class_loss);
+    }
+    add(out, 8, "lr %.2e", r->lr);
+    add(out, 9, "norm %.2f", r->grad_norm);
+    add(out, 2, "%.0f tok/s", (double)r->tokens / seconds);
+    if (isfinite(p->ideal_seconds))
+        add(out, 4, "MFU %.1f %%", 100 * p->ideal_seconds / seconds);
+    add(out, 5, "%s", bytes_text(p->memory_bytes, text, sizeof text));
+    add(out, 3, "ETA %s", duration_text(left, text, sizeof text));
+}
+
+void progress_step(struct progress *p, int64_t step, const struct step_result *r)
+{
+    char text[1024];
+    struct line line = {0};
+    const bool last = step == p->steps, due = step % p->every == 0 || last;
+    const double now = seconds_now();
+    if (!due && !p->terminal)
+        return;
+    step_parts(p, step, r, &line);
+    join(&line, 9, text, sizeof text);
+    if (due)
+        log_line(p, text);
+    if (p->terminal && !last && now - p->shown < REWRITE_SECONDS)
+        return;
+    p->shown = now;
+    if (p->terminal && !last)
+        fit(p, &line, text, sizeof text);
+    show_line(p, text, last);
+}
+
+void progress_bytes(struct progress *p, double done, double total)
+{
+    enum { WIDTH = 30 };
+    char text[256], eta[32], bar[WIDTH + 1], read[32], all[32];
+    struct line line = {0};
+    const double now = seconds_now(), took = now - p->started;
+    const double part = total > 0 && done < total ? done / total : 1;
+    if (!p->terminal || now - p->shown < REWRITE_SECONDS)
+        return;
+    p->shown = now;
+    memset(bar, '.', WIDTH);
+    memset(bar, '=', (size_t)(part * WIDTH));
+    bar[WIDTH] = '\0';
+    add(&line, 3, "[%s]", bar);
+    add(&line, 0, "%s of %s", bytes_text(done, read, sizeof read),
+        bytes_text(total, all, sizeof all));
+    add(&line, 2, "%.1f MB/s", took > 0 ? 1e-6 * done / took : 0);
+    add(&line, 1, "ETA %s",
+        duration_text(part > 0 ? took * (1 - part) / part : 0, eta, sizeof eta));
+    fit(p, &line, text, sizeof text);
+    show_line(p, text, false);
+}

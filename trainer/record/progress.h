@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * progress.h: what a person sees while a run goes on: a line that is rewritten on a terminal, ten
+ * times a second at most, else a line every few steps.
+ */
+#ifndef NOJIT_TRAINER_PROGRESS_H
+#define NOJIT_TRAINER_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "engine/engine.h"
+#include "text/tokenizer.h"
+
+struct progress {
+    FILE *log; /* copy of the lines, or NULL */
+    const char *log_path;
+    bool log_new;   /* made by this run */
+    int log_error;  /* errno of the first line that --log lacks, or 0 */
+    int line_error; /* the same of what people read */
+    bool terminal;  /* people read one, that can rewrite a line */
+    bool aside;     /* stdout carries results: people read stderr */
+    bool teacher;   /* a divergence is worth a column */
+    bool open_line; /* the cursor stands on the rewritten line */
+    int64_t first_step, steps;
+    int64_t every;        /* steps between lines where there is no terminal, and in the log */
+    double started;       /* seconds, monotonic */
+    double shown;         /* when a line was last rewritten */
+    double rows_started;  /* an evaluation */
+    double rows_due;      /* seconds after which it has a line where there is no terminal */
+    double ideal_seconds; /* of a step at the device's peak, for MFU; NaN: unknown */
+    double memory_bytes;  /* of the plan */
+};
+
+double seconds_now(void); /* monotonic */
+int progress_open(struct progress *p, const char *log_path, bool aside);
+/* Refuses where --log or what people read lacks a line. */
+int progress_check(const struct progress *p);
+void progress_close(struct progress *p);
+/* A lasting line. */
+void progress_say(struct progress *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Rows of held-out text that are measured, of all: a line on a terminal; elsewhere one after ten seconds,
+ * and whenever twice the time has passed. */
+void progress_rows(void *progress, int64_t rows, int64_t total);
+/* Takes a line that is rewritten away. */
+void progress_clear(struct progress *p);
+/* A line about bytes that no token stands for, if there are any. */
+void progress_missing_bytes(struct progress *p, const struct tokenizer *t);
+/* A line about the files of folders that are no data, if there are any. */
+void progress_passed_over(struct progress *p, const struct passed_over *passed);
+/* What has no room in the width of a terminal is left out there, but not in the log. */
+void progress_step(struct progress *p, int64_t step, const struct step_result *r);
+/* Bytes of text that are read, of all: a line on a terminal. */
+void progress_bytes(struct progress *p, double done, double total);
+/* "1h02m", "3m20s", "12 s" */
+const char *duration_text(double seconds, char *buffer, size_t bytes);
+/* "1.5 GiB" */
+const char *bytes_text(double bytes_count, char *buffer, size_t bytes);
+
+#endif

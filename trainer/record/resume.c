@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * resume.c: whether OUT takes a new run, or one that goes on, and from which checkpoint; see checkpoint.h.
+ */
+#include "record/checkpoint.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "io/folder.h"
+#include "io/json_text.h"
+#include "io/regular.h"
+#include "record/own.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static bool holds(const char *dir, const char *name)
+{
+    char path[8192];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+/* resume: auto was asked for, but there is no checkpoint; then it starts a new run. */
+static int check_model(const char *out, bool resume)
+{
+    const bool model = holds(out, "config.json"), adapters = holds(out, "adapter_config.json");
+    if (resume && (model || adapters) && holds(out, "receipt.json"))
+        return fail(NJ_E_ARG,
+                    "--resume auto: the run in %s is finished and has no checkpoint to go on from; "
+                    "name another --out, and to train its %s further --%s %s",
+                    out, model ? "model" : "adapters", model ? "student" : "adapter", out);
+    if (model || adapters)
+        return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
+    if (own_newest(out, INT64_MAX) > 0)
+        return fail(
+            NJ_E_ARG,
+            "--out %s holds checkpoints of a run that was begun; go on with --resume auto or name "
+            "another folder",
+            out);
+    return 0;
+}
+
+static int check_resume(const char *dir)
+{
+    const int64_t inside = own_newest(dir, INT64_MAX);
+    if (access(dir, F_OK) != 0)
+        return fail(NJ_E_ARG,
+                    "--resume %s: no such folder; name a checkpoint (OUT/checkpoint-N, with its "
+                    "state.bin), or auto for the newest one of --out",
+                    dir);
+    if (holds(dir, "state.bin"))
+        return 0;
+    if (inside > 0)
+        return fail(NJ_E_ARG, "--resume %s: the folder of a run; name %s/checkpoint-%lld in it",
+                    dir, dir, (long long)inside);
+    return fail(NJ_E_ARG,
+                "--resume %s: there is no state.bin in it; name a checkpoint that --save-every "
+                "wrote (OUT/checkpoint-N), or auto for the newest one of --out",
+                dir);
+}
+
+/* The value of a line "NAME VALUE". */
+static bool value_of(const char *text, const char *name, char *out, size_t bytes)
+{
+    const size_t length = strlen(name);
+    for (; *text != '\0'; text += strcspn(text, "\n"), text += *text == '\n') {
+        if (strncmp(text, name, length) != 0 || text[length] != ' ')
+            continue;
+        text += length + 1;
+        snprintf(out, bytes, "%.*s", (int)strcspn(text, "\n"), text);
+        return true;
+    }
+    return false;
+}
+
+/* DIR/NAME whole; "" where it is not there. */
+static int read_text(const char *dir, const char *name, char *out, size_t bytes)
+{
+    char path[8192];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    *out = '\0';
+    if (access(path, F_OK) != 0)
+        return 0;
+    FILE *f;
+    const int err = regular_open(path, bytes - 1, "take another checkpoint", &f);
+    if (err)
+        return err;
+    const size_t n = fread(out, 1, bytes - 1, f);
+    const bool bad = ferror(f) || n == bytes - 1;
+    out[n] = '\0';
+    fclose(f);
+    return bad ? fail(NJ_E_FORMAT, "%s: cannot be read; take another checkpoint", path) : 0;
+}
+
+/* A checkpoint's settings against those of this run, line by line. */
+static int check_settings(const char *dir, const char *wanted, const char *otherwise)
+{
+    char text[SETTINGS_BYTES];
+    int err = read_text(dir, "settings.txt", text, sizeof text);
+    const char *line = text;
+    while (!err && *wanted != '\0') {
+        const size_t length = strcspn(line, "\n"), now = strcspn(wanted, "\n");
+        if (line[length] == '\0')
+            err = fail(NJ_E_FORMAT, "%s/settings.txt: lacks '%.*s'; take another checkpoint", dir,
+                       (int)strcspn(wanted, " "), wanted);
+        else if (length != now || strncmp(line, wanted, length) != 0)
+            err =
+                fail(NJ_E_ARG,
+                     "%s was made with %.*s, this run has %.*s; repeat the options of the run, or "
+                     "%s",
+                     dir, (int)length, line, (int)now, wanted, otherwise);
+        line += length + (line[length] == '\n');
+        wanted += now + (wanted[now] == '\n');
+    }
+    return err;
+}
+
+/* Its last line is the hash of those before it. */
+static int check_progress(const char *dir, char *text)
+{
+    char hash[32];
+    char *last = strstr(text, "hash ");
+    if (*text == '\0') /* a checkpoint of an earlier nojit has none */
+        return 0;
+    if (last != NULL)
+        snprintf(hash, sizeof hash, "hash %016llx\n",
+                 (unsigned long long)XXH3_64bits(text, (size_t)(last - text)));
+    if (last == NULL || strcmp(last, hash) != 0)
+        return fail(NJ_E_FORMAT, "%s/progress.txt: is damaged; take another checkpoint", dir);
+    return 0;
+}
+
+/* Whether dir is a folder in out, whatever both are called. */
+static bool lies_in(const char *dir, const char *out)
+{
+    char copy[4200], path[8400];
+    struct stat a, b;
+    snprintf(copy, sizeof copy, "%s", dir);
+    snprintf(path, sizeof path, "%s/%s", out, basename(copy));
+    return stat(dir, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* left: there is the lock of a run that has ended */
+static int look(struct checkpoints *c, const char *resume, bool left)
+{
+    const char *out = c->out;
+    const bool automatic = resume != NULL && strcmp(resume, "auto") == 0;
+    int err = 0;
+    c->resume[0] = '\0';
+    c->last = resume != NULL ? own_newest(out, INT64_MAX) : 0;
+    if (resume == NULL || (automatic && c->last == 0)) { /* nothing to resume yet: auto starts */
+        c->again = automatic && (left || own_is_begun(out));
+        err = check_model(out, automatic);
+    } else if (automatic) {
+        snprintf(c->resume, sizeof c->resume, "%s/checkpoint-%lld", out, (long long)c->last);
+        c->again = true;
+    } else {
+        if (snprintf(c->resume, sizeof c->resume, "%s", resume) >= (int)sizeof c->resume)
+            return fail(NJ_E_ARG, "--resume: the path is too long; use a shorter one");
+        err = check_resume(c->resume);
+        c->again = !err && lies_in(c->resume, out);
+        if (!err && !c->again)
+            err = check_model(out, false);
+    }
+    if (err)
+        return err;
+    return c->again ? own_check_again(out) : own_check_new(out);
+}
+
+int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
+{
+    bool left;
+    if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
+        return fail(NJ_E_ARG, "--out: the path is too long; use a shorter one");
+    const int err = lock_check(out, &left);
+    return err ? fail(err, "--out %s", fail_text()) : look(c, resume, left);
+}
+
+int checkpoints_begin(struct checkpoints *c, const char *resume)
+{
+    int err = folder_make(c->out, c->before, sizeof c->before);
+    if (!err && access(c->out, W_OK | X_OK) != 0)
+        err = fail(NJ_E_IO, "%s: cannot be written: %s", c->out, strerror(errno));
+    if (!err)
+        err = lock_take(&c->lock, c->out);
+    if (err)
+        return fail(err, "--out %s", fail_text());
+    err = look(c, resume, c->lock.left);
+    if (!err)
+        checkpoints_settle(c);
+    return err;
+}
+
+bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes)
+{
+    char text[SETTINGS_BYTES];
+    return c->resume[0] != '\0' && read_text(c->resume, "settings.txt", text, sizeof text) == 0 &&
+           value_of(text, name, out, bytes);
+}
+
+bool checkpoints_progress(const struct checkpoints *c, const char *name, char *out, size_t bytes)
+{
+    return value_of(c->found, name, out, bytes);
+}
+
+int checkpoints_check(struct checkpoints *c)
+{
+    if (c->resume[0] == '\0')
+        return 0;
+    int err = check_settings(c->resume, c->settings,
+                             c->again ? "name another --out" : "leave --resume out");
+    if (!err)
+        err = read_text(c->resume, "progress.txt", c->found, sizeof c->found);
+    return err ? err : check_progress(c->resume, c->found);
+}
+
+/* The final model, whole: its weights may be one file, several, or adapters. */
+static bool holds_model(const char *dir)
+{
+    return (holds(dir, "config.json") &&
+            (holds(dir, "model.safetensors") || holds(dir, "model.safetensors.index.json"))) ||
+           (holds(dir, "adapter_config.json") && holds(dir, "adapter_model.safetensors"));
+}
+
+int64_t checkpoints_done(const struct checkpoints *c)
+{
+    char path[4200];
+    json_t *receipt;
+    if (!holds_model(c->out) || !holds(c->out, "receipt.json"))
+        return 0;
+    snprintf(path, sizeof path, "%s/receipt.json", c->out);
+    if (json_read_file(path, 0, "", &receipt) != 0)
+        return 0;
+    const int64_t done = json_integer_value(json_object_get(receipt, "steps_done"));
+    json_decref(receipt);
+    return done > c->last ? done : 0;
+}
+
+int64_t checkpoints_other(const struct checkpoints *c)
+{
+    char copy[4200];
+    snprintf(copy, sizeof copy, "%s", c->resume);
+    const int64_t step = own_step(basename(copy));
+    return own_newest(c->out, step > 0 ? step : INT64_MAX);
+}

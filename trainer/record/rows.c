@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rows.c: see rows.h.
+ */
+#include "record/rows.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "plural.h"
+#include "record/own.h"
+
+static int failed(const char *path)
+{
+    return fail(NJ_E_IO, "%s: %s", path, strerror(errno));
+}
+
+/* Reads up to the first row that goes; *keep: where it begins. A row starts {"step": N, so no JSON reader
+ * is needed. One that could not be read, for want of memory, say, is none to cut off. */
+static bool find_end(FILE *f, int64_t resumed, void (*kept)(void *user, const char *row),
+                     void *user, struct rows_done *done, off_t *keep)
+{
+    char *row = NULL;
+    size_t capacity = 0;
+    int64_t last = 0;
+    long long step;
+    ssize_t n;
+    *keep = 0;
+    for (; (n = getline(&row, &capacity, f)) > 0; *keep += n, last = step) {
+        if (row[n - 1] != '\n' || sscanf(row, "{\"step\": %lld", &step) != 1 || step > resumed)
+            break;
+        if (kept != NULL)
+            kept(user, row);
+        done->missing += *keep > 0 && step > last + 1 ? step - last - 1 : 0;
+    }
+    done->missing += last < resumed ? resumed - last : 0;
+    free(row);
+    return n >= 0 || feof(f);
+}
+
+/* Appends what f holds from `from` on to the old rows; a part of a line there gets its end first. */
+static int copy_tail(FILE *f, off_t from, FILE *old, struct rows_done *done)
+{
+    char block[65536];
+    size_t n;
+    if (fseeko(f, from, SEEK_SET) != 0 || fseeko(old, 0, SEEK_END) != 0)
+        return -1;
+    if (ftello(old) > 0 &&
+        (fseeko(old, -1, SEEK_END) != 0 ||
+         (fgetc(old) != '\n' && (fseeko(old, 0, SEEK_END) != 0 || fputc('\n', old) == EOF)) ||
+         fseeko(old, 0, SEEK_END) != 0))
+        return -1;
+    char last = '\n';
+    while ((n = fread(block, 1, sizeof block, f)) > 0) {
+        for (size_t i = 0; i < n; i++)
+            done->cut += block[i] == '\n';
+        last = block[n - 1];
+        if (fwrite(block, 1, n, old) != n)
+            return -1;
+    }
+    done->cut += last != '\n';
+    return ferror(f) || fflush(old) != 0 || fsync(fileno(old)) != 0 ? -1 : 0;
+}
+
+static int set_aside(FILE *f, off_t from, const char *path, struct rows_done *done)
+{
+    char name[4300];
+    int fd;
+    snprintf(name, sizeof name, "%s.old", path);
+    int err = own_open(name, O_RDWR | O_CREAT, &fd);
+    if (err)
+        return err;
+    FILE *old = fdopen(fd, "r+");
+    if (old == NULL) {
+        close(fd);
+        return fail(NJ_E_NOMEM, "out of memory for %s", name);
+    }
+    if (copy_tail(f, from, old, done) != 0)
+        err = failed(name);
+    if (fclose(old) != 0 && !err)
+        err = failed(name);
+    return err;
+}
+
+static int cut(FILE *f, const char *path, int64_t resumed,
+               void (*kept)(void *user, const char *row), void *user, struct rows_done *done)
+{
+    off_t keep;
+    if (!find_end(f, resumed, kept, user, done, &keep))
+        return failed(path);
+    if (fseeko(f, 0, SEEK_END) != 0)
+        return failed(path);
+    if (ftello(f) == keep)
+        return 0;
+    const int err = set_aside(f, keep, path, done);
+    if (err)
+        return err;
+    return ftruncate(fileno(f), keep) == 0 && fseeko(f, 0, SEEK_END) == 0 ? 0 : failed(path);
+}
+
+int rows_open(const char *path, int64_t resumed, void (*kept)(void *user, const char *row),
+              void *user, struct rows_done *done, FILE **file)
+{
+    const int make = file == NULL ? 0 : O_CREAT | (resumed == ROWS_NEW ? O_EXCL : 0);
+    int fd;
+    *done = (struct rows_done){0};
+    if (file != NULL)
+        *file = NULL;
+    if (file == NULL && resumed == ROWS_NEW)
+        return 0;
+    int err = own_open(path, O_RDWR | O_APPEND | make, &fd);
+    if (err)
+        return file == NULL && errno == ENOENT ? 0 : err;
+    FILE *f = fdopen(fd, "r+");
+    if (f == NULL) {
+        close(fd);
+        return fail(NJ_E_NOMEM, "out of memory for %s", path);
+    }
+    err = resumed == ROWS_NEW ? 0 : cut(f, path, resumed, kept, user, done);
+    if (!err && file != NULL)
+        *file = f;
+    else
+        fclose(f);
+    return err;
+}
+
+const char *rows_text(const char *path, const struct rows_done *done, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    if (done->cut > 0)
+        used = (size_t)snprintf(out, bytes, "%s: %lld line%s after the checkpoint moved to %s.old",
+                                path, (long long)done->cut, plural(done->cut), path);
+    if (done->missing > 0 && used < bytes)
+        snprintf(out + used, bytes - used, "%s%s lacks the rows of %lld step%s",
+                 used > 0 ? "; " : "", path, (long long)done->missing, plural(done->missing));
+    return out;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sample.h: a text continued by a model, a token at a time: what `nojit generate` prints and what a
+ * training run shows of its student.
+ */
+#ifndef NOJIT_TRAINER_SAMPLE_H
+#define NOJIT_TRAINER_SAMPLE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "engine/engine.h"
+#include "text/tokenizer.h"
+
+struct sampling {
+    struct engine *engine;
+    const struct tokenizer *tokenizer;
+    float temperature; /* 0: the likeliest token */
+    uint64_t seed;     /* with a token's position it decides what is drawn */
+};
+
+/* The ids of a prompt after the token that begins texts; those of an empty one where no token does:
+ * the token that ends them. *ids is malloc()'d, on failure too, and starts as NULL. */
+int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, size_t *count);
+
+/* Writes what follows the prompt's ids to `out`, flushed after each token: up to `tokens` of them,
+ * fewer if the text ends. */
+int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,
+                    FILE *out);
+
+#endif

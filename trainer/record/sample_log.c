@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sample_log.c: see sample_log.h.
+ */
+#include "record/sample_log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "utf8.h"
+
+int sample_log_prompts(struct sample_log *l, const struct settings *s, const struct tokenizer *t,
+                       int seq_len)
+{
+    const struct path_list *given = &s->sample_prompts;
+    l->tokens = s->sample_tokens;
+    l->longest = seq_len;
+    l->prompt = calloc(given->count + 1, sizeof *l->prompt);
+    if (l->prompt == NULL)
+        return fail(NJ_E_NOMEM, "out of memory for %zu prompts", given->count);
+    while (l->count < given->count) {
+        struct sample_prompt *p = &l->prompt[l->count];
+        p->text = given->path[l->count++];
+        const int err = sample_encode(t, p->text, &p->ids, &p->count);
+        if (err)
+            return err;
+        if ((int64_t)p->count >= l->longest)
+            return fail(NJ_E_ARG,
+                        "--sample-prompt '%.40s': %zu tokens leave no room in --seq-len %d; "
+                        "shorten it",
+                        p->text, p->count, seq_len);
+    }
+    return 0;
+}
+
+int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed, struct rows_done *done)
+{
+    snprintf(l->path, sizeof l->path, "%s/samples.jsonl", dir);
+    const int err = rows_open(l->path, resumed, NULL, NULL, done, l->count > 0 ? &l->file : NULL);
+    done->missing = 0; /* not every step has a sample */
+    return err;
+}
+
+/* The first `most` code points of a text on one line: what is no sign of its own is a space, and
+ * spaces are one. out: 4 most + 4 bytes. */
+static void shorten(const char *text, size_t most, char *out)
+{
+    size_t left = strlen(text), length, used = 0;
+    for (size_t n = 0; left > 0 && n < most; text += length, left -= length) {
+        uint32_t cp;
+        length = utf8_next((const unsigned char *)text, left, &cp);
+        const bool blank = cp == ' ' || is_control(cp);
+        if (blank && used > 0 && out[used - 1] == ' ')
+            continue;
+        memcpy(out + used, blank ? " " : text, blank ? 1 : length);
+        used += blank ? 1 : length;
+        n++;
+    }
+    memcpy(out + used, left > 0 ? "..." : "", left > 0 ? sizeof "..." : 1);
+}
+
+static int put_row(const struct sample_log *l, json_t *row)
+{
+    if (row == NULL)
+        return fail(NJ_E_NOMEM, "out of memory for a sample");
+    return json_dumpf(row, l->file, 0) != 0 || fputc('\n', l->file) == EOF || fflush(l->file) != 0
+               ? fail(NJ_E_IO, "%s: cannot be written: %s", l->path, strerror(errno))
+               : 0;
+}
+
+static void say(struct progress *p, int64_t step, const json_t *row)
+{
+    enum { PROMPT = 24, TEXT = 60 };
+    char prompt[4 * PROMPT + 4], text[4 * TEXT + 4];
+    shorten(json_string_value(json_object_get(row, "prompt")), PROMPT, prompt);
+    shorten(json_string_value(json_object_get(row, "text")), TEXT, text);
+    progress_say(p, "sample at step %lld: '%s' goes on '%s'", (long long)step, prompt, text);
+}
+
+static int write_one(struct sample_log *l, const struct sampling *how, int64_t step,
+                     const struct sample_prompt *prompt, struct progress *p)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    const int64_t count = (int64_t)prompt->count, room = l->longest - count;
+    FILE *f = open_memstream(&text, &bytes);
+    if (f == NULL)
+        return fail(NJ_E_NOMEM, "out of memory for a sample");
+    int err = sample_continue(how, prompt->ids, count, l->tokens < room ? l->tokens : room, f);
+    if (fclose(f) != 0 && !err)
+        err = fail(NJ_E_NOMEM, "out of memory for a sample");
+    if (!err) {
+        json_t *row = json_pack("{s:I, s:o, s:o}", "step", (json_int_t)step, "prompt",
+                                json_text(prompt->text, strlen(prompt->text)), "text",
+                                json_text(text, bytes));
+        err = put_row(l, row);
+        if (!err)
+            say(p, step, row);
+        json_decref(row);
+    }
+    free(text);
+    return err;
+}
+
+int sample_log_write(struct sample_log *l, const struct sampling *how, int64_t step,
+                     struct progress *p)
+{
+    int err = 0;
+    for (size_t i = 0; i < l->count && !err; i++)
+        err = write_one(l, how, step, &l->prompt[i], p);
+    return err;
+}
+
+void sample_log_close(struct sample_log *l)
+{
+    if (l->file != NULL)
+        fclose(l->file);
+    for (size_t i = 0; i < l->count; i++)
+        free(l->prompt[i].ids);
+    free(l->prompt);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sample_log.h: OUT/samples.jsonl: how the student continues --sample-prompt, each time that
+ * held-out data is measured. It draws from the weights as they are and leaves the run's state alone.
+ */
+#ifndef NOJIT_TRAINER_SAMPLE_LOG_H
+#define NOJIT_TRAINER_SAMPLE_LOG_H
+
+#include "options/settings.h"
+#include "record/progress.h"
+#include "record/rows.h"
+#include "record/sample.h"
+
+struct sample_log {
+    struct sample_prompt {
+        const char *text;
+        int32_t *ids;
+        size_t count;
+    } * prompt;
+    size_t count;
+    int64_t tokens;  /* of a continuation, at most */
+    int64_t longest; /* of prompt and continuation */
+    char path[4200];
+    FILE *file; /* NULL without prompts */
+};
+
+/* Encodes the prompts, so that one that cannot be continued ends the run before it starts. */
+int sample_log_prompts(struct sample_log *l, const struct settings *s, const struct tokenizer *t,
+                       int seq_len);
+/* Opens DIR/samples.jsonl and keeps its rows up to `resumed` (rows.h). */
+int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed, struct rows_done *done);
+/* A row and a line of the terminal for each prompt. */
+int sample_log_write(struct sample_log *l, const struct sampling *how, int64_t step,
+                     struct progress *p);
+void sample_log_close(struct sample_log *l);
+
+#endif

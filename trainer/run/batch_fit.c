@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * batch_fit.c: --batch-size auto, and what else would make a run fit.
+ */
+#include "engine/model.h"
+#include "run/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of what is free, the part that --batch-size auto leaves. Of a GPU: for the graphs of the driver, and for
+ * what else runs there. Of a machine: for files, for all other programs, and because its kernel ends a
+ * program that takes too much. */
+enum { SPARE_OF_GPU = 32, SPARE_OF_MACHINE = 4 };
+
+size_t fit_part(size_t budget, bool gpu)
+{
+    return budget - budget / (gpu ? SPARE_OF_GPU : SPARE_OF_MACHINE);
+}
+
+/* "12.3 GiB" of one of several sizes in a sentence. */
+struct size_text {
+    char s[32];
+};
+
+static const char *in_words(size_t bytes, struct size_text *buffer)
+{
+    return bytes_text((double)bytes, buffer->s, sizeof buffer->s);
+}
+
+int fit_batch(struct run *r, const struct model_config *student, const struct model_config *teacher,
+              size_t budget, int most)
+{
+    struct train_options *o = &r->options;
+    struct train_options planned = *o;
+    struct size_text size, had;
+    struct plan p;
+    planned.steps = 1; /* training, however many there will be */
+    int err = plan_largest_batch(student, teacher, &planned, budget, most, &planned.batch_size);
+    if (err)
+        return err;
+    o->batch_size = planned.batch_size > 0 ? planned.batch_size : 1;
+    const bool all = o->batch_size == most && most < BATCH_MOST;
+    planned.batch_size = o->batch_size;
+    err = plan_make(student, teacher, &planned, &p);
+    if (!err && p.total_bytes > budget)
+        return 0; /* for those who compare plan and budget to refuse */
+    if (!err)
+        progress_say(&r->progress, "batch size %d, %s: %s of the %s that can be had", o->batch_size,
+                     all ? "all rows of the data" : "the largest that fits",
+                     in_words(p.total_bytes, &size), in_words(budget, &had));
+    return err;
+}
+
+/* Rows of an epoch for each micro-batch of a step. */
+static int rows_of_data(const struct run *r)
+{
+    const int64_t accum = r->options.grad_accum;
+    const int64_t rows = (data_windows(r->data) + accum - 1) / accum;
+    return rows < BATCH_MOST ? (int)rows : BATCH_MOST;
+}
+
+static int choose_batch(struct run *r)
+{
+    struct model_config student, teacher;
+    const bool has_teacher = r->teacher[0] != '\0';
+    const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
+    char before[32];
+    if (checkpoints_setting(&r->checkpoints, "batch-size", before, sizeof before)) {
+        r->options.batch_size = (int)strtol(before, NULL, 10);
+        progress_say(&r->progress, "batch size %d, as in %s", r->options.batch_size,
+                     r->checkpoints.resume);
+        return 0;
+    }
+    int err = config_read(r->student, &student);
+    if (!err && has_teacher)
+        err = config_read(r->teacher, &teacher);
+    if (err)
+        return err;
+    size_t budget = fit_part(nj_context_budget(r->ctx), gpu);
+    const size_t wanted = r->options.memory_bytes;
+    r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
+    if (wanted > 0 && wanted < budget)
+        budget = wanted;
+    return fit_batch(r, &student, has_teacher ? &teacher : NULL, budget, rows_of_data(r));
+}
+
+int run_fit_batch(struct run *r)
+{
+    const int err = choose_batch(r);
+    return err ? err : data_set_batch(r->data, r->options.batch_size);
+}
+
+/* ---- what would make a run fit ---- */
+
+struct change {
+    const char *text;
+    int recompute, head_chunk, rank; /* 0: as it is */
+    bool lp, state16, largest_batch;
+};
+static const struct change changes[] = {
+    {"", .largest_batch = true},
+    {"--recompute mlp", .recompute = RECOMPUTE_MLP},
+    {"--recompute block", .recompute = RECOMPUTE_BLOCK},
+    {"--head-chunk 256", .head_chunk = 256},
+    {"--dtype bfloat16", .lp = true},
+    {"--optimizer-state bf16", .state16 = true},
+    {"--optimizer-state bf16 --recompute block", RECOMPUTE_BLOCK, .state16 = true},
+    {"--lora-r 16", .rank = 16},
+    {"--recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, .largest_batch = true},
+    {"--optimizer-state bf16 --recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256,
+     .state16 = true, .largest_batch = true},
+    {"--lora-r 16 --recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, 16,
+     .largest_batch = true},
+};
+
+/* False where the run has it already, or it cannot be had. */
+static bool apply(const struct change *c, struct train_options *o, bool gpu)
+{
+    if ((c->lp && (o->dtype != NJ_F32 || !gpu)) || (c->rank > 0 && o->lora.rank > 0) ||
+        (c->state16 && o->optimizer_state == STATE_BF16))
+        return false;
+    if (c->recompute > 0)
+        o->recompute = c->recompute;
+    if (c->head_chunk > 0)
+        o->head_chunk = c->head_chunk;
+    if (c->lp)
+        o->dtype = NJ_LP;
+    if (c->state16)
+        o->optimizer_state = STATE_BF16;
+    if (c->rank == 0)
+        return true;
+    o->lora.rank = c->rank;
+    return lora_targets_add(&o->lora, "all-linear") == 0;
+}
+
+static int advise(struct run *r, const struct model_config *student,
+                  const struct model_config *teacher, const struct change *c, size_t now,
+                  size_t budget)
+{
+    struct train_options o = r->options;
+    struct size_text size;
+    struct plan p;
+    char name[80];
+    int err = 0, batch = o.batch_size;
+    if (!apply(c, &o, r->s->device != (int)NJ_DEVICE_CPU))
+        return 0;
+    if (c->largest_batch)
+        err = plan_largest_batch(student, teacher, &o, budget, BATCH_MOST, &batch);
+    o.batch_size = batch > 0 ? batch : 1;
+    if (!err)
+        err = plan_make(student, teacher, &o, &p);
+    if (err)
+        return err;
+    const bool fits = p.total_bytes <= budget;
+    if (!fits && p.total_bytes > now - now / 200) /* hardly less is no advice */
+        return 0;
+    if (c->largest_batch)
+        snprintf(name, sizeof name, "%s%s--batch-size %d", c->text, c->text[0] != '\0' ? " " : "",
+                 o.batch_size);
+    else
+        snprintf(name, sizeof name, "%s", c->text);
+    progress_say(&r->progress, "  %-62s %12s%s", name, in_words(p.total_bytes, &size),
+                 fits ? "  fits" : "");
+    return 0;
+}
+
+int fit_advise(struct run *r, const struct model_config *student,
+               const struct model_config *teacher, size_t now, size_t budget)
+{
+    int err = 0;
+    progress_say(&r->progress, "too large; what would change that, a line each:");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes && !err; i++)
+        err = advise(r, student, teacher, &changes[i], now, budget);
+    return err;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * receipt.c: receipt.json: what ran, on what, with which values, read back from where they are
+ * used.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "io/whole_file.h"
+#include "run/run.h"
+
+static json_t *texts(const char *const *text, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, json_text(text[i], strlen(text[i])));
+    return list;
+}
+
+static void add_option(void *user, const struct setting *s)
+{
+    json_object_set_new(user, s->name,
+                        s->list ? texts(s->value, s->count)
+                                : json_text(s->value[0], strlen(s->value[0])));
+}
+
+/* The words that started the run, from the program's name on. */
+static json_t *command_line(const struct command_info *c, const struct settings *s)
+{
+    json_t *words = texts((const char *const[]){"nojit", c->name}, 2);
+    json_t *rest = texts((const char *const *)s->argv, (size_t)s->argc);
+    json_array_extend(words, rest);
+    json_decref(rest);
+    return words;
+}
+
+static json_t *hex(uint64_t value)
+{
+    char text[20];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)value);
+    return json_string(text);
+}
+
+/* XXH3-64 of the running binary. */
+static uint64_t binary_hash(void)
+{
+    char block[65536];
+    FILE *f = fopen("/proc/self/exe", "rb");
+    XXH3_state_t *state = XXH3_createState();
+    uint64_t hash = 0;
+    if (f != NULL && state != NULL) {
+        XXH3_64bits_reset(state);
+        for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
+            XXH3_64bits_update(state, block, n);
+        hash = XXH3_64bits_digest(state);
+    }
+    if (f != NULL)
+        fclose(f);
+    XXH3_freeState(state);
+    return hash;
+}
+
+struct whole {
+    const char *name;
+    int64_t value;
+};
+
+static void add_whole(json_t *to, const struct whole *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        json_object_set_new(to, rows[i].name, json_integer((json_int_t)rows[i].value));
+}
+
+static json_t *choice(const char *name, int value)
+{
+    char text[32];
+    return json_string(settings_choice(name, value, text, sizeof text));
+}
+
+static void add_adapters(json_t *to, const struct train_options *o)
+{
+    char targets[128];
+    json_object_set_new(to, "lora_r", json_integer(o->lora.rank));
+    if (o->lora.rank == 0)
+        return;
+    json_object_set_new(to, "lora_alpha", json_real(o->lora.alpha));
+    json_object_set_new(to, "lora_dropout", json_real(o->lora.dropout));
+    lora_targets_text(&o->lora, targets, sizeof targets);
+    json_object_set_new(to, "lora_targets", json_string(targets));
+    if (o->adapter_dir != NULL)
+        json_object_set_new(to, "adapter", json_text(o->adapter_dir, strlen(o->adapter_dir)));
+}
+
+static json_t *sources(const struct data *d)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < data_sources(d); i++) {
+        struct data_source s;
+        data_source(d, i, &s);
+        json_array_append_new(
+            list, json_pack("{s:o, s:f, s:I, s:I, s:I}", "path", json_text(s.name, strlen(s.name)),
+                            "weight", s.weight, "tokens", (json_int_t)s.tokens, "rows",
+                            (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
+    }
+    return list;
+}
+
+/* Options as the engine has them: rounded to its types, with what a run decides filled in. */
+static json_t *applied(const struct run *r)
+{
+    const struct train_options *o = &r->options;
+    const struct whole wholes[] = {
+        {"batch_size", o->batch_size},
+        {"seq_len", o->seq_len},
+        {"grad_accum", o->grad_accum},
+        {"steps", o->steps},
+        {"warmup_steps", o->warmup_steps},
+        {"vocab", r->vocab},
+        {"head_chunk", engine_head_chunk(r->engine)},
+        {"seed", (int64_t)o->seed},
+    };
+    const struct {
+        const char *name;
+        float value;
+    } reals[] = {
+        {"temperature", o->temperature},
+        {"kd_ratio", o->kd_ratio},
+        {"beta", o->beta},
+        {"lr", o->lr},
+        {"min_lr_ratio", o->min_lr_ratio},
+        {"weight_decay", o->weight_decay},
+        {"beta1", o->beta1},
+        {"beta2", o->beta2},
+        {"eps", o->eps},
+        {"max_grad_norm", o->max_grad_norm},
+    };
+    json_t *to = json_object();
+    add_whole(to, wholes, sizeof wholes / sizeof *wholes);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        json_object_set_new(to, reals[i].name, json_real((double)reals[i].value));
+    json_object_set_new(to, "lr_schedule", choice("lr-schedule", (int)o->schedule));
+    json_object_set_new(to, "recompute", choice("recompute", o->recompute));
+    json_object_set_new(to, "optimizer_state", choice("optimizer-state", o->optimizer_state));
+    json_object_set_new(to, "dtype", json_string(run_dtype_name(r)));
+    if (engine_teacher(r->engine) != NULL)
+        json_object_set_new(to, "teacher_dtype",
+                            json_string(o->teacher_f8 ? "fp8" : run_dtype_name(r)));
+    json_object_set_new(to, "packing", choice("packing", r->s->packing));
+    json_object_set_new(to, "padding", json_real(data_padding(r->data)));
+    json_object_set_new(to, "data_sources", sources(r->data));
+    add_adapters(to, o);
+    return to;
+}
+
+static json_t *device(const struct nj_device_info *d)
+{
+    json_t *to =
+        json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:s, s:I, s:I, s:i, s:i, s:i}", "name", d->name,
+                  "backend", d->backend, "sm", d->sm, "driver", d->driver, "driver_cuda",
+                  d->driver_version, "gemm_library", d->gemm_library, "gemm_build", d->gemm_build,
+                  "gemm_version", (json_int_t)d->gemm_version, "memory_bytes",
+                  (json_int_t)d->memory_bytes, "kernels_loaded", (int)d->kernels_loaded,
+                  "modules_loaded", (int)d->modules_loaded, "gemms_timed", (int)d->gemms_timed);
+    if (d->fallback[0] != '\0')
+        json_object_set_new(to, "fallback", json_string(d->fallback));
+    return to;
+}
+
+/* "2026-11-21T16:57:08Z" */
+static json_t *utc(time_t at)
+{
+    char text[32];
+    struct tm parts;
+    gmtime_r(&at, &parts);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return json_string(text);
+}
+
+static void add_hashes(json_t *to, const struct run *r)
+{
+    json_object_set_new(to, "binary_hash", hex(binary_hash()));
+    json_object_set_new(to, "student_hash", hex(engine_student_hash(r->engine)));
+    if (engine_teacher(r->engine) != NULL)
+        json_object_set_new(to, "teacher_hash", hex(engine_teacher_hash(r->engine)));
+    json_object_set_new(to, "data_hash", hex(data_hash(r->data)));
+    if (r->eval_data != NULL)
+        json_object_set_new(to, "eval_data_hash", hex(data_hash(r->eval_data)));
+    json_object_set_new(to, "tokenizer", json_string(r->tokenizer.kind));
+    json_object_set_new(to, "tokenizer_hash", hex(tokenizer_hash(&r->tokenizer)));
+}
+
+static void add_memory(json_t *to, const struct run *r)
+{
+    const size_t used = memory_taken(r->ctx, r->free_bytes);
+    const size_t all = memory_taken(r->ctx, nj_context_device(r->ctx)->memory_bytes);
+    const struct whole rows[] = {
+        {"plan_bytes", (int64_t)engine_plan(r->engine)->total_bytes},
+        {"context_bytes", all > used ? (int64_t)(all - used) : 0},
+        {"library_bytes", (int64_t)engine_library_bytes(r->engine)},
+        {"allocated_bytes", (int64_t)engine_allocated_bytes(r->engine)},
+        {"used_bytes", (int64_t)used},
+    };
+    add_whole(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void add_counts(json_t *to, const struct run *r)
+{
+    const struct model_config *teacher = engine_teacher(r->engine);
+    const struct step_flops flops = engine_flops(r->engine);
+    const struct whole rows[] = {
+        {"data_tokens", data_tokens(r->data)},
+        {"data_windows", data_windows(r->data)},
+        {"student_parameters", config_parameters(engine_student(r->engine))},
+        {"trained_parameters", engine_trained_parameters(r->engine)},
+        {"teacher_parameters", teacher != NULL ? config_parameters(teacher) : 0},
+        {"student_flops", (int64_t)flops.student},
+        {"teacher_flops", (int64_t)flops.teacher},
+        {"teacher_f8_flops", (int64_t)flops.teacher_f8},
+        {"trained_tokens", r->trained_tokens},
+        {"trained_targets", r->trained_targets},
+        {"skipped_updates", r->skipped_updates},
+        {"fallbacks", (int64_t)r->fallbacks},
+    };
+    add_whole(to, rows, sizeof rows / sizeof *rows);
+}
+
+static void add_teacher_check(json_t *to, const struct teacher_check *t)
+{
+    if (t->tokens > 0)
+        json_object_set_new(to, "teacher_check",
+                            json_pack("{s:f, s:f, s:I}", "kl", t->kl, "agreement", t->agreement,
+                                      "tokens", (json_int_t)t->tokens));
+}
+
+static json_t *receipt(const struct command_info *c, const struct run *r, int64_t steps_done)
+{
+    struct nj_embedded e = {0};
+    nj_embedded_read(&e);
+    json_t *options = json_object(), *root = json_object();
+    settings_visit(c, r->s, add_option, options);
+    json_object_set_new(root, "nojit", json_string(NOJIT_VERSION));
+    json_object_set_new(root, "command", json_string(c->name));
+    json_object_set_new(root, "command_line", command_line(c, r->s));
+    json_object_set_new(root, "started", utc(r->started));
+    json_object_set_new(root, "ended", utc(time(NULL)));
+    json_object_set_new(root, "seconds", json_real(seconds_now() - r->opened));
+    json_object_set_new(root, "first_step", json_integer((json_int_t)r->progress.first_step));
+    json_object_set_new(root, "steps_done", json_integer((json_int_t)steps_done));
+    json_object_set_new(root, "options", options);
+    json_object_set_new(root, "applied", applied(r));
+    json_object_set_new(root, "device", device(nj_context_device(r->ctx)));
+    json_object_set_new(root, "toolkit", json_string(e.toolkit));
+    if (r->trained_tokens > 0) {
+        json_object_set_new(root, "initial_loss", json_real(r->first_loss));
+        json_object_set_new(root, "final_loss", json_real(r->last_loss));
+    }
+    add_hashes(root, r);
+    add_counts(root, r);
+    add_memory(root, r);
+    add_teacher_check(root, &r->teacher_check);
+    return root;
+}
+
+int receipt_write(const char *dir, const struct command_info *c, const struct run *r,
+                  int64_t steps_done)
+{
+    char path[PATH_BYTES + 16];
+    json_memory_begin();
+    json_t *root = receipt(c, r, steps_done);
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    json_decref(root);
+    if (json_memory_end()) {
+        free(text);
+        text = NULL;
+    }
+    if (text == NULL)
+        return fail(NJ_E_NOMEM, "%s: out of memory for receipt.json", dir);
+    struct whole_file file;
+    snprintf(path, sizeof path, "%s/receipt.json", dir);
+    int err = whole_file_begin(&file, path);
+    if (!err) {
+        fprintf(file.f, "%s\n", text);
+        err = whole_file_end(&file, 0);
+    }
+    free(text);
+    return err;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run.c: see run.h.
+ */
+#include "run/run.h"
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "io/folder.h"
+#include "run/gemm_cache.h"
+
+static volatile sig_atomic_t interrupt_count;
+
+/* A terminal that closes sends SIGHUP twice, by the kernel and by its shell. */
+static void on_interrupt(int sig)
+{
+    if (interrupt_count > 0 && sig != SIGHUP)
+        _exit(130);
+    interrupt_count = 1;
+}
+
+void interrupts_catch(void)
+{
+    /* A write that waits for its reader goes on: else what it had in its buffer would be lost. */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    /* nohup has it ignored. */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+}
+
+void pipes_may_close(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupted(void)
+{
+    return interrupt_count > 0;
+}
+
+int need(const void *value, const char *name, const char *command)
+{
+    if (value != NULL)
+        return 0;
+    return fail(NJ_E_ARG, "--%s is needed; see `nojit %s --help`", name, command);
+}
+
+/* Differences of probabilities shrink as 1 / T^2: with logits spread by 1 the printed mean is right to 0.1 %
+ * up to here, and off by 1.6 % at 300. Gradients stay right far beyond. */
+enum { TEMPERATURE_MOST = 100 };
+
+int run_check_temperature(const struct settings *s)
+{
+    if (s->temperature <= TEMPERATURE_MOST)
+        return 0;
+    return fail(NJ_E_ARG,
+                "--temperature %g: at most %d; beyond it float32 has too few digits for the "
+                "divergence that is printed",
+                s->temperature, TEMPERATURE_MOST);
+}
+
+static void print_bytes(struct run *r, const char *name, size_t bytes)
+{
+    char size[32];
+    progress_say(&r->progress, "%-32s %12s", name, bytes_text((double)bytes, size, sizeof size));
+}
+
+void run_print_plan(struct run *r, const struct plan *p)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->region[i].within)
+            progress_say(&r->progress, "%-32s %12s %s", p->region[i].name, "in",
+                         p->region[i].within);
+        else
+            print_bytes(r, p->region[i].name, p->region[i].bytes);
+    print_bytes(r, "device total", p->total_bytes);
+    print_bytes(r, "host total", p->host_bytes);
+}
+
+void run_say(void *run, const char *line)
+{
+    progress_say(&((struct run *)run)->progress, "%s", line);
+}
+
+const char *device_option(const struct settings *s)
+{
+    return s->device == (int)NJ_DEVICE_CUDA ? "--device cuda" : "device";
+}
+
+static int open_device(struct run *r)
+{
+    const struct nj_options options = {
+        .device = (enum nj_device_kind)r->s->device,
+        .verbose = r->s->verbose,
+        .gemm_tune = gemm_table_wanted(r->s->gemm_table) && !r->s->dry_run,
+        .log = run_say,
+        .log_user = r,
+    };
+    const int err = nj_context_create(&r->ctx, &options);
+    if (err)
+        return r->ctx != NULL ? fail_context(err, r->ctx, device_option(r->s))
+                              : fail(err, "%s", nj_error_text(err));
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    r->free_bytes = d->budget_bytes;
+    if (d->fallback[0] != '\0') {
+        r->fallbacks++;
+        progress_say(&r->progress, "running on the CPU, as no GPU can be used: %s", d->fallback);
+    }
+    return 0;
+}
+
+/* What cannot be trained is refused before anything is said of the device. */
+static int resolve_model(const char *given, char *dir, size_t bytes)
+{
+    struct model_config config;
+    if (given == NULL)
+        return 0;
+    const int err = folder_resolve(given, dir, bytes);
+    return err ? err : config_read(dir, &config);
+}
+
+int run_open(struct run *r, const struct settings *s, bool results)
+{
+    memset(r, 0, sizeof *r);
+    r->s = s;
+    r->started = time(NULL);
+    r->opened = seconds_now();
+    int err = progress_open(&r->progress, s->dry_run ? NULL : s->log, s->json || results);
+    if (!err)
+        err = resolve_model(s->student, r->student, sizeof r->student);
+    if (!err)
+        err = resolve_model(s->teacher, r->teacher, sizeof r->teacher);
+    if (!err)
+        err = open_device(r);
+    return err;
+}
+
+void run_close(struct run *r)
+{
+    engine_destroy(r->engine);
+    data_close(r->data);
+    data_close(r->eval_data);
+    tokenizer_close(&r->tokenizer);
+    nj_context_destroy(r->ctx);
+    metrics_close(&r->metrics);
+    sample_log_close(&r->samples);
+    progress_close(&r->progress);
+    checkpoints_close(&r->checkpoints); /* last: its folder may hold the files of the others */
+}
+
+static int choose_dtype(const struct run *r, enum nj_dtype *out)
+{
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const bool gpu = strcmp(d->backend, "cpu") != 0;
+    const int wanted = r->s->dtype;
+    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && !gpu) ? NJ_F32 : NJ_LP;
+    if (*out == NJ_F32)
+        return 0;
+    if (!gpu)
+        return fail(NJ_E_ARG,
+                    "--dtype: a CPU runs float32 only; leave --dtype, --bf16 and --fp16 out or use "
+                    "--device cuda");
+    if (wanted == DTYPE_BF16 && d->lp_is_f16)
+        return fail(NJ_E_ARG,
+                    "--dtype bfloat16: %s (sm_%d) has no bfloat16; use float16 or float32", d->name,
+                    d->sm);
+    if (wanted == DTYPE_F16 && !d->lp_is_f16)
+        return fail(NJ_E_ARG, "--dtype float16: %s (sm_%d) uses bfloat16; use bfloat16 or float32",
+                    d->name, d->sm);
+    return 0;
+}
+
+const char *run_dtype_name(const struct run *r)
+{
+    if (r->options.dtype == NJ_F32)
+        return "float32";
+    return nj_context_device(r->ctx)->lp_is_f16 ? "float16" : "bfloat16";
+}
+
+static int check_teacher_dtype(const struct run *r)
+{
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const int wanted = r->s->teacher_dtype;
+    if (wanted != TEACHER_AUTO && r->s->teacher == NULL)
+        return fail(NJ_E_ARG, "--teacher-dtype needs --teacher");
+    if (wanted == TEACHER_BF16 && (r->options.dtype == NJ_F32 || d->lp_is_f16))
+        return fail(
+            NJ_E_ARG,
+            "--teacher-dtype bfloat16: this run is in %s, and its teacher is in the same or "
+            "in fp8; leave --teacher-dtype out",
+            run_dtype_name(r));
+    if (wanted == TEACHER_F8 && !d->f8)
+        return fail(NJ_E_ARG,
+                    "--teacher-dtype fp8: cuBLASLt multiplies e4m3 with a scale for each row on "
+                    "sm_90 only, and %s is sm_%d; leave --teacher-dtype out",
+                    d->name, d->sm);
+    return 0;
+}
+
+void run_training_options(const struct settings *s, struct train_options *out)
+{
+    *out = (struct train_options){
+        .batch_size = s->batch_size > 0 ? (int)s->batch_size : 1,
+        .seq_len = (int)s->seq_len,
+        .grad_accum = s->grad_accum > 0 ? (int)s->grad_accum : 1,
+        .steps = s->steps,
+        .temperature = s->temperature > 0 ? (float)s->temperature : 1,
+        .kd_ratio = s->teacher != NULL ? (float)s->kd_ratio : 0,
+        .beta = (float)s->beta,
+        .lr = (float)s->lr,
+        .min_lr_ratio = (float)s->min_lr_ratio,
+        .weight_decay = (float)s->weight_decay,
+        .beta1 = (float)s->beta1,
+        .beta2 = (float)s->beta2,
+        .eps = (float)s->eps,
+        .max_grad_norm = (float)s->max_grad_norm,
+        .warmup_steps = s->warmup_steps,
+        .schedule = (enum schedule)s->lr_schedule,
+        .head_chunk = (int)s->head_chunk,
+        .memory_bytes = (size_t)ceil(s->memory_budget * (1 << 30)),
+        .use_graph = 1,
+        .recompute = s->recompute,
+        .optimizer_state = s->optimizer_state,
+        .teacher_f8 = s->teacher_dtype == TEACHER_F8,
+        .seed = (uint64_t)s->seed,
+        .adapter_dir = s->adapter,
+        .base_name = s->student,
+    };
+}
+
+enum { LORA_ALPHA = 32 }; /* where --lora-alpha does not say another */
+
+int run_adapters(const struct settings *s, struct lora_config *out)
+{
+    const struct path_list *names = &s->lora_targets;
+    *out = (struct lora_config){0};
+    if (s->lora_alpha > 0 && s->lora_r == 0)
+        return fail(NJ_E_ARG, "--lora-alpha needs --lora-r%s",
+                    s->adapter != NULL ? "; --adapter brings its own" : "");
+    if (s->adapter != NULL && s->lora_r > 0)
+        return fail(NJ_E_ARG, "--adapter %s brings its own rank; leave --lora-r out", s->adapter);
+    if (s->adapter != NULL)
+        return lora_config_read(s->adapter, out);
+    if (s->merge && s->lora_r == 0)
+        return fail(NJ_E_ARG, "--merge needs adapters; add --lora-r or --adapter");
+    if (names->count > 0 && s->lora_r == 0)
+        return fail(NJ_E_ARG, "--lora-target-modules needs --lora-r");
+    if (s->lora_dropout > 0 && s->lora_r == 0)
+        return fail(NJ_E_ARG, "--lora-dropout needs --lora-r");
+    if (s->lora_r == 0)
+        return 0;
+    out->rank = (int)s->lora_r;
+    out->alpha = s->lora_alpha > 0 ? s->lora_alpha : LORA_ALPHA;
+    out->dropout = s->lora_dropout;
+    int err = names->count == 0 ? lora_targets_add(out, "all-linear") : 0;
+    for (size_t i = 0; i < names->count && !err; i++)
+        err = lora_targets_add(out, names->path[i]);
+    return err;
+}
+
+int run_engine_options(struct run *r)
+{
+    run_training_options(r->s, &r->options);
+    r->options.vocab = r->vocab;
+    int err = run_adapters(r->s, &r->options.lora);
+    if (!err)
+        err = choose_dtype(r, &r->options.dtype);
+    return err ? err : check_teacher_dtype(r);
+}

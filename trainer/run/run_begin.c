@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_begin.c: where a run starts: at step 0, or from a checkpoint that fits its options.
+ */
+#include "run/run.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/error.h"
+#include "io/folder.h"
+
+/* "0.7 0.3", or "none" */
+static void weights_text(const struct data *d, char *out, size_t bytes)
+{
+    struct data_source s;
+    size_t used = (size_t)snprintf(out, bytes, "%s", data_sources(d) > 0 ? "" : "none");
+    for (size_t i = 0; i < data_sources(d) && used < bytes; i++) {
+        data_source(d, i, &s);
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.9g", i ? " " : "", s.weight);
+    }
+}
+
+/* What decides which numbers come next, beside the state itself. Lengths and rates may change. */
+static void put_settings(const struct run *r, char *out, size_t bytes)
+{
+    const struct train_options *o = &r->options;
+    const bool teacher = r->teacher[0] != '\0';
+    char weights[SETTINGS_BYTES / 2], packing[32];
+    weights_text(r->data, weights, sizeof weights);
+    snprintf(
+        out, bytes,
+        "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
+        "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\nvocab %d\n"
+        "packing %s\ndata-weights %s\nteacher-dtype %s\n",
+        teacher ? "distill" : "train",
+        teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
+        (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
+        o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
+        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab,
+        settings_choice("packing", r->s->packing, packing, sizeof packing), weights,
+        o->teacher_f8 ? "fp8" : "as dtype");
+}
+
+/* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. Where options
+ * or program are not its own, another one would not help. */
+static int refuse_checkpoint(const struct run *r, int err)
+{
+    if (err == NJ_E_ARG || err == NJ_E_UNSUPPORTED)
+        return err;
+    const long long other = (long long)checkpoints_other(&r->checkpoints);
+    if (other > 0)
+        return fail(err, "%s; another one is --resume %s/checkpoint-%lld", fail_text(), r->s->out,
+                    other);
+    return fail(err, "%s; --out holds none, so start again in another folder", fail_text());
+}
+
+/* ---- progress.txt: what a run goes on from beside its state, and what it may change ---- */
+
+static void add(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void add(char *text, size_t bytes, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text + used, bytes - used, format, ap);
+    va_end(ap);
+}
+
+/* Lengths and rates, which a run that goes on may change, and then says. */
+static void put_rates(const struct run *r, char *out, size_t bytes)
+{
+    const struct train_options *o = &r->options;
+    char schedule[32];
+    snprintf(out, bytes,
+             "steps %lld\nwarmup-steps %lld\nlr %.7g\nmin-lr-ratio %.7g\nlr-schedule %s\n"
+             "weight-decay %.7g\nbeta1 %.7g\nbeta2 %.7g\neps %.7g\nmax-grad-norm %.7g\n"
+             "lora-dropout %.7g\n",
+             (long long)o->steps, (long long)o->warmup_steps, (double)o->lr,
+             (double)o->min_lr_ratio,
+             settings_choice("lr-schedule", (int)o->schedule, schedule, sizeof schedule),
+             (double)o->weight_decay, (double)o->beta1, (double)o->beta2, (double)o->eps,
+             (double)o->max_grad_norm, (double)o->lora.dropout);
+}
+
+void run_put_progress(struct run *r)
+{
+    const struct best *best = &r->metrics.best;
+    char *out = r->checkpoints.progress, held[32] = "";
+    const size_t bytes = sizeof r->checkpoints.progress;
+    put_rates(r, out, bytes);
+    if (r->eval_data != NULL)
+        snprintf(held, sizeof held, "%016llx", (unsigned long long)data_hash(r->eval_data));
+    else /* a run without held-out data leaves alone what is known of it */
+        (void)checkpoints_progress(&r->checkpoints, "eval-data", held, sizeof held);
+    if (held[0] != '\0')
+        add(out, bytes, "eval-data %s\n", held);
+    if (best->known)
+        add(out, bytes, "best-step %lld\nbest-loss %.9g\nbest-worse %lld\n", (long long)best->step,
+            (double)best->loss, (long long)best->worse);
+}
+
+/* Rows say what was best where the checkpoint does not: one of an earlier nojit. */
+static void take_progress(struct run *r)
+{
+    const struct checkpoints *c = &r->checkpoints;
+    struct best *best = &r->metrics.best;
+    char step[32], loss[32], worse[32];
+    if (c->found[0] == '\0' || !c->again)
+        return;
+    *best = (struct best){0};
+    if (!checkpoints_progress(c, "best-step", step, sizeof step) ||
+        !checkpoints_progress(c, "best-loss", loss, sizeof loss) ||
+        !checkpoints_progress(c, "best-worse", worse, sizeof worse))
+        return;
+    *best = (struct best){.step = strtoll(step, NULL, 10),
+                          .loss = strtof(loss, NULL),
+                          .worse = strtoll(worse, NULL, 10),
+                          .known = true};
+}
+
+/* "lr 0.02 -> 0.001, steps 20 -> 40" */
+static void say_changes(struct run *r)
+{
+    char rates[1024], line[2048] = "", was[64], *save = NULL;
+    put_rates(r, rates, sizeof rates);
+    for (char *now = strtok_r(rates, "\n", &save); now != NULL; now = strtok_r(NULL, "\n", &save)) {
+        char *value = strchr(now, ' ');
+        *value++ = '\0';
+        if (checkpoints_progress(&r->checkpoints, now, was, sizeof was) && strcmp(was, value) != 0)
+            add(line, sizeof line, "%s%s %s -> %s", line[0] != '\0' ? ", " : "", now, was, value);
+    }
+    if (line[0] != '\0')
+        progress_say(&r->progress, "changed since the checkpoint: %s", line);
+}
+
+/* Losses of two held-out sets cannot be compared: one curve or one `best` is of one set. */
+static int check_eval_data(struct run *r)
+{
+    char was[32], now[32];
+    if (r->eval_data == NULL || !r->checkpoints.again ||
+        !checkpoints_progress(&r->checkpoints, "eval-data", was, sizeof was))
+        return 0;
+    snprintf(now, sizeof now, "%016llx", (unsigned long long)data_hash(r->eval_data));
+    if (strcmp(was, now) != 0)
+        return fail(
+            NJ_E_ARG,
+            "--eval-data: %s was measured on other data (%s, now %s), and the losses cannot be "
+            "compared; repeat the --eval-data of the run, or name another --out",
+            r->checkpoints.resume, was, now);
+    return 0;
+}
+
+static int check_checkpoint(struct run *r)
+{
+    const int err = checkpoints_check(&r->checkpoints);
+    if (err)
+        return refuse_checkpoint(r, err);
+    return check_eval_data(r);
+}
+
+/* A run that ended has its model, and its newest checkpoint may be older. */
+bool run_is_done(const struct run *r)
+{
+    return r->s->resume != NULL && strcmp(r->s->resume, "auto") == 0 &&
+           r->checkpoints.resume[0] != '\0' &&
+           r->options.steps <= checkpoints_done(&r->checkpoints);
+}
+
+static int go_on(struct run *r, int64_t *first)
+{
+    const char *dir = r->checkpoints.resume;
+    struct data_state where;
+    int64_t aside;
+    int err = engine_load_state(r->engine, dir, first, &where);
+    if (err)
+        return refuse_checkpoint(r, err);
+    if (*first > r->options.steps)
+        return fail(NJ_E_ARG, "%s is at step %lld, past the %lld step%s asked for; raise --steps",
+                    dir, (long long)*first, (long long)r->options.steps, plural(r->options.steps));
+    err = checkpoints_go_on(&r->checkpoints, *first, &aside);
+    if (err)
+        return err;
+    data_seek(r->data, &where);
+    progress_say(&r->progress, "going on from %s (step %lld)", dir, (long long)*first);
+    say_changes(r);
+    if (aside > 0)
+        progress_say(&r->progress, "checkpoints of later steps, set aside as *.old: %lld",
+                     (long long)aside);
+    return 0;
+}
+
+/* Those of a run in OUT, which this one goes on with or starts over, are kept. */
+static int open_rows(struct run *r, int64_t first)
+{
+    char text[2 * PATH_BYTES + 200];
+    struct rows_done done;
+    const int64_t keep = !r->checkpoints.again ? ROWS_NEW : first > 0 ? first : ROWS_NONE;
+    int err = metrics_open(&r->metrics, r->s->out, keep, &done);
+    if (!err && *rows_text(r->metrics.path, &done, text, sizeof text) != '\0')
+        progress_say(&r->progress, "%s", text);
+    if (!err)
+        err = sample_log_open(&r->samples, r->s->out, keep, &done);
+    if (!err && *rows_text(r->samples.path, &done, text, sizeof text) != '\0')
+        progress_say(&r->progress, "%s", text);
+    return err;
+}
+
+int run_begin(struct run *r, int64_t *first)
+{
+    put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
+    int err = check_checkpoint(r);
+    if (!err && run_is_done(r)) {
+        progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
+                     (long long)checkpoints_done(&r->checkpoints), (long long)r->options.steps,
+                     r->s->out);
+        return 0;
+    }
+    if (!err && r->checkpoints.resume[0] != '\0')
+        err = go_on(r, first);
+    /* What the final model has no room for is lost with it. */
+    if (!err)
+        err = folder_check_model_space(r->s->out, engine_model_bytes(r->engine));
+    if (err)
+        return err;
+    r->metrics.echo = r->s->json;
+    r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
+    const struct step_flops flops = engine_flops(r->engine);
+    r->metrics.ideal = mfu_ideal(nj_context_device(r->ctx), r->options.dtype, &flops);
+    err = open_rows(r, *first);
+    if (!err)
+        take_progress(r);
+    if (!err && r->s->report_to == REPORT_TENSORBOARD)
+        err = events_open(&r->metrics.events, r->s->out, *first > 0 ? *first + 1 : 0);
+    return err;
+}

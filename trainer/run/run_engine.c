@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_engine.c: opens the engine of a run with the algorithms of matrix products that runs before it
+ * chose: the same choices, the same bits.
+ */
+#include "run/run.h"
+
+#include "io/error.h"
+#include "run/gemm_cache.h"
+
+static void read_table(struct run *r, const char *path)
+{
+    if (path[0] != '\0' && nj_gemm_table_read(r->ctx, path) < 0)
+        progress_say(&r->progress, "algorithms of matrix products are chosen again: %s",
+                     nj_context_error(r->ctx));
+}
+
+/* A run that goes on takes the choices of its checkpoint, before those of the user's file. */
+static void read_tables(struct run *r, const char *path)
+{
+    char own[PATH_BYTES + 256];
+    if (r->checkpoints.resume[0] != '\0') {
+        snprintf(own, sizeof own, "%s/" ENGINE_GEMM_TABLE, r->checkpoints.resume);
+        read_table(r, own);
+    }
+    read_table(r, path);
+}
+
+static void keep_table(struct run *r, const char *path)
+{
+    const long long timed = nj_context_device(r->ctx)->gemms_timed;
+    const char *s = plural(timed);
+    if (timed == 0 || r->s->dry_run)
+        return;
+    if (path[0] == '\0')
+        progress_say(&r->progress,
+                     "%lld matrix product%s timed; there is no cache folder for the choices, so "
+                     "another run may choose others: name a file by --gemm-table",
+                     timed, s);
+    else if (nj_gemm_table_write(r->ctx, path) != 0)
+        progress_say(&r->progress,
+                     "%lld matrix product%s timed; the choices cannot be kept, so another run may "
+                     "choose others: %s",
+                     timed, s, nj_context_error(r->ctx));
+    else
+        progress_say(&r->progress, "%lld matrix product%s timed; choices kept in %s", timed, s,
+                     path);
+}
+
+int run_open_engine(struct run *r)
+{
+    char path[PATH_BYTES];
+    gemm_table_path(r->s->gemm_table, nj_context_device(r->ctx), path, sizeof path);
+    read_tables(r, path);
+    int err = 0;
+    if (r->options.teacher_f8 && r->options.steps > 0 && !r->s->dry_run)
+        err = run_check_teacher(r);
+    if (!err)
+        err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
+                            &r->options, run_say, r, &r->engine);
+    if (!err)
+        keep_table(r, path);
+    return err;
+}

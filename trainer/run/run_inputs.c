@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_inputs.c: what a run reads: the tokenizers of a pair, and data with its weights.
+ */
+#include "run/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/error.h"
+
+/* Their weights are compared as text when a run goes on. */
+enum { SOURCES_MOST = 256 };
+
+/* One model has a tokenizer, the other none, and so reads bytes. */
+static int refuse_bytes(const struct tokenizer *without, const char *whose,
+                        const struct tokenizer *with, const char *other)
+{
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: the %s has no tokenizer.json and so reads bytes, while the %s has a tokenizer "
+                "of %d tokens; copy tokenizer.json and its side files into that folder, if both "
+                "models were made with it",
+                without->dir, whose, other, with->vocab_size);
+}
+
+/* A sentence about the first token that differs. */
+static int refuse_token(const struct tokenizer *student, const struct tokenizer *teacher,
+                        int32_t id)
+{
+    size_t bytes[2];
+    bool special;
+    if (!student->bpe && teacher->bpe)
+        return refuse_bytes(student, "student", teacher, "teacher");
+    if (student->bpe && !teacher->bpe)
+        return refuse_bytes(teacher, "teacher", student, "student");
+    const char *own = tokenizer_token(student, id, &bytes[0], &special);
+    const char *other = tokenizer_token(teacher, id, &bytes[1], &special);
+    return fail(
+        NJ_E_UNSUPPORTED,
+        "token %d is '%.*s' for the student and '%.*s' for the teacher; use two models with "
+        "one tokenizer",
+        (int)id, (int)bytes[0], own ? own : "", (int)bytes[1], other ? other : "");
+}
+
+/* Where one table goes on with added tokens, those take no part. */
+static int compare_tokenizers(struct run *r, const struct tokenizer *teacher)
+{
+    const struct tokenizer *student = &r->tokenizer;
+    int common;
+    const int32_t id = tokenizer_difference(student, teacher, &common);
+    if (id >= 0)
+        return refuse_token(student, teacher, id);
+    if (common == 0 || student->vocab_size == teacher->vocab_size)
+        return 0;
+    r->vocab = common < r->vocab ? common : r->vocab;
+    progress_say(
+        &r->progress,
+        "the tokenizers have %d (student) and %d (teacher) tokens, the further ones added; "
+        "both models are restricted to the first %d",
+        student->vocab_size, teacher->vocab_size, r->vocab);
+    return 0;
+}
+
+int run_open_tokenizer(struct run *r)
+{
+    struct model_config student, teacher;
+    struct tokenizer other;
+    int err = config_read(r->student, &student);
+    if (!err)
+        err = tokenizer_open(r->student, &r->tokenizer);
+    if (err)
+        return err;
+    progress_missing_bytes(&r->progress, &r->tokenizer);
+    r->vocab = student.vocab_size;
+    if (r->teacher[0] == '\0')
+        return 0;
+    err = config_read(r->teacher, &teacher);
+    if (!err)
+        err = tokenizer_open(r->teacher, &other);
+    if (err)
+        return err;
+    r->vocab = teacher.vocab_size < r->vocab ? teacher.vocab_size : r->vocab;
+    err = compare_tokenizers(r, &other);
+    tokenizer_close(&other);
+    return err;
+}
+
+/* Appends the numbers of one word, which commas may separate. */
+static int add_weights(const char *word, double *weights, size_t most, size_t *count)
+{
+    for (const char *at = word;; at++) {
+        char *end;
+        const double x = strtod(at, &end);
+        if (end == at || (*end != ',' && *end != '\0') || !(x >= 0 && x <= 1e9))
+            return fail(NJ_E_ARG,
+                        "--data-weights %s: '%.*s' is not a number between 0 and 1e9; give one for "
+                        "each --data",
+                        word, (int)strcspn(at, ","), at);
+        if (*count < most)
+            weights[*count] = x;
+        ++*count;
+        at = end;
+        if (*at == '\0')
+            return 0;
+    }
+}
+
+/* *out stays NULL without --data-weights. */
+static int read_weights(const struct settings *s, double **out)
+{
+    size_t count = 0;
+    int err = 0;
+    *out = NULL;
+    if (s->data_weights.count == 0)
+        return 0;
+    if (s->data.count > SOURCES_MOST)
+        return fail(NJ_E_ARG,
+                    "--data-weights: %zu paths of --data, at most %d can have weights; put "
+                    "them into folders",
+                    s->data.count, SOURCES_MOST);
+    *out = calloc(s->data.count, sizeof **out);
+    if (*out == NULL)
+        return fail(NJ_E_NOMEM, "out of memory for %zu sources", s->data.count);
+    for (size_t i = 0; i < s->data_weights.count && !err; i++)
+        err = add_weights(s->data_weights.path[i], *out, s->data.count, &count);
+    if (!err && count != s->data.count)
+        err = fail(NJ_E_ARG,
+                   "--data-weights: %zu for %zu paths of --data; give each path one, and quote a "
+                   "pattern that is to be one source",
+                   count, s->data.count);
+    return err;
+}
+
+int run_check_output(const struct settings *s)
+{
+    const struct path_list *data = &s->data, *held = &s->eval_data;
+    if (s->out == NULL)
+        return 0;
+    const int err = data_check_output(data->path, data->count, "--data", s->out);
+    return err ? err : data_check_output(held->path, held->count, "--eval-data", s->out);
+}
+
+int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out)
+{
+    double *weights = NULL;
+    int err = once ? 0 : read_weights(r->s, &weights);
+    const struct data_options options = {
+        .paths = paths->path,
+        .path_count = paths->count,
+        .weights = weights,
+        .packing = once ? PACKING_WRAPPED : (enum packing)r->s->packing,
+        .seq_len = r->options.seq_len,
+        .batch_size = r->options.batch_size,
+        .vocab_size = r->vocab,
+        .seed = once ? 0 : (uint64_t)r->s->seed,
+        .once = once,
+    };
+    if (!err)
+        err = data_open(&options, &r->tokenizer, out);
+    free(weights);
+    if (!err)
+        progress_passed_over(&r->progress, data_passed_over(*out));
+    return err;
+}

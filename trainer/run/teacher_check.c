@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * teacher_check.c: what fp8 costs a teacher: an engine whose student is the teacher as it is and
+ * whose teacher is the same in e4m3 evaluates the first batches. Its divergence is the reverse one
+ * at temperature 1, KL(student || teacher).
+ */
+#include "run/run.h"
+
+#include "io/error.h"
+
+enum { TOKENS = 16384 };
+
+static int measure(struct run *r, struct eval_result *out)
+{
+    struct train_options o = r->options;
+    const int64_t batch = (int64_t)o.batch_size * o.seq_len;
+    struct engine *e = NULL;
+    o.steps = 0;
+    o.temperature = o.kd_ratio = o.beta = 1;
+    o.recompute = 0;
+    o.lora = (struct lora_config){0};
+    o.adapter_dir = NULL;
+    o.eval_batches = (TOKENS + batch - 1) / batch;
+    int err = engine_create(r->ctx, r->teacher, r->teacher, &o, NULL, NULL, &e);
+    if (!err)
+        err = engine_eval(e, r->data, out);
+    engine_destroy(e);
+    return err;
+}
+
+int run_check_teacher(struct run *r)
+{
+    struct teacher_check *check = &r->teacher_check;
+    struct eval_result e;
+    struct data_state start;
+    data_tell(r->data, &start);
+    int err = measure(r, &e);
+    data_seek(r->data, &start);
+    if (err == NJ_E_NOMEM) {
+        progress_say(&r->progress, "fp8 teacher: what it costs was not measured: %s", fail_text());
+        return 0;
+    }
+    if (err)
+        return err;
+    *check = (struct teacher_check){e.kd_loss, e.agreement, e.valid_tokens};
+    progress_say(&r->progress,
+                 "fp8 teacher: KL(%s || fp8) %.6f nats a token, %.2f %% of first choices agree, on "
+                 "the first %lld tokens",
+                 run_dtype_name(r), check->kl, 100 * check->agreement, (long long)check->tokens);
+    return 0;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bpe.c: text to ids. Added tokens are cut out, the rest is normalised, cut into words, and the
+ * bytes of each word are merged: always the pair of the lowest rank, the leftmost of those.
+ *
+ * Words are looked up in a cache first: most of a text is words that were met before.
+ */
+#include "text/bpe.h"
+
+#include "io/error.h"
+#include "text/unicode.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* A slot is one cache line. */
+enum { CACHED_BYTES = 30, CACHED_IDS = 8, CACHE_SLOTS = 1 << 16 };
+
+struct cached {
+    uint8_t bytes, ids; /* bytes 0: free */
+    char text[CACHED_BYTES];
+    int32_t id[CACHED_IDS];
+};
+
+struct symbol {
+    int32_t id; /* -1: merged into the one before */
+    int32_t previous, next;
+};
+
+struct pair {
+    uint32_t rank;
+    int32_t at; /* symbol on the left */
+    int32_t id; /* what it becomes */
+};
+
+struct bpe_work {
+    struct cached *cache;
+    struct symbol *symbol;
+    struct pair *heap;
+    size_t pairs, symbols, word_capacity;
+    char *text[2]; /* normalised; with a space before */
+    size_t text_capacity[2];
+    struct split_place *place[STAGES_MOST];
+    unsigned long retries;
+    /* the text that is being encoded */
+    const struct bpe *bpe;
+    struct span *span;
+};
+
+struct bpe_work *bpe_work_new(void)
+{
+    struct bpe_work *w = calloc(1, sizeof *w);
+    if (w)
+        w->cache = calloc(CACHE_SLOTS, sizeof *w->cache);
+    if (w && !w->cache) {
+        free(w);
+        w = NULL;
+    }
+    return w;
+}
+
+void bpe_work_free(struct bpe_work *w)
+{
+    if (!w)
+        return;
+    free(w->cache);
+    free(w->symbol);
+    free(w->heap);
+    free(w->text[0]);
+    free(w->text[1]);
+    for (int i = 0; i < STAGES_MOST; i++)
+        split_free_place(w->place[i]);
+    free(w);
+}
+
+/* ---- merging ---- */
+
+static inline size_t merge_slot(const struct bpe *b, int32_t left, int32_t right)
+{
+    const int32_t key[2] = {left, right};
+    return XXH3_64bits_withSeed(key, sizeof key, b->seed) & (b->merge_slots - 1);
+}
+
+static const struct bpe_merge *find_merge(const struct bpe *b, int32_t left, int32_t right)
+{
+    for (size_t i = merge_slot(b, left, right);; i = (i + 1) & (b->merge_slots - 1)) {
+        const struct bpe_merge *m = &b->merge[i];
+        if (m->left < 0)
+            return NULL;
+        if (m->left == left && m->right == right)
+            return m;
+    }
+}
+
+void bpe_add_merge(struct bpe *b, int32_t left, int32_t right, int32_t id, uint32_t rank)
+{
+    size_t i = merge_slot(b, left, right);
+    while (b->merge[i].left >= 0 && !(b->merge[i].left == left && b->merge[i].right == right))
+        i = (i + 1) & (b->merge_slots - 1);
+    b->merge[i] = (struct bpe_merge){left, right, id, rank};
+}
+
+static inline bool before(const struct pair *a, const struct pair *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
+}
+
+static void heap_push(struct bpe_work *w, struct pair p)
+{
+    size_t i = w->pairs++;
+    for (; i > 0 && before(&p, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        w->heap[i] = w->heap[(i - 1) / 2];
+    w->heap[i] = p;
+}
+
+static struct pair heap_pop(struct bpe_work *w)
+{
+    const struct pair top = w->heap[0], last = w->heap[--w->pairs];
+    size_t i = 0, child;
+    while ((child = 2 * i + 1) < w->pairs) {
+        if (child + 1 < w->pairs && before(&w->heap[child + 1], &w->heap[child]))
+            child++;
+        if (!before(&w->heap[child], &last))
+            break;
+        w->heap[i] = w->heap[child];
+        i = child;
+    }
+    w->heap[i] = last;
+    return top;
+}
+
+/* Queues the pair of symbol `at` and the next one. */
+static void push_pair(const struct bpe *b, struct bpe_work *w, int32_t at)
+{
+    const int32_t next = at < 0 ? -1 : w->symbol[at].next;
+    if (next < 0)
+        return;
+    const struct bpe_merge *m = find_merge(b, w->symbol[at].id, w->symbol[next].id);
+    if (m)
+        heap_push(w, (struct pair){m->rank, at, m->id});
+}
+
+static int reserve_word(struct bpe_work *w, size_t n)
+{
+    if (n <= w->word_capacity)
+        return NJ_OK;
+    if (n > INT_MAX / 4)
+        return fail(NJ_E_UNSUPPORTED, "a word of %zu bytes is too long; split the text", n);
+    const size_t grown = 2 * n + 64;
+    free(w->symbol);
+    free(w->heap);
+    w->symbol = malloc(grown * sizeof *w->symbol);
+    w->heap = malloc(2 * grown * sizeof *w->heap); /* a merge takes a pair and queues two */
+    w->word_capacity = w->symbol && w->heap ? grown : 0;
+    return w->word_capacity ? NJ_OK : fail(NJ_E_NOMEM, "out of memory for a word of %zu bytes", n);
+}
+
+/* A symbol for each byte. As in the `tokenizers` library, one that has no token becomes the unknown
+ * token or is left out. */
+static void put_symbols(const struct bpe *b, struct bpe_work *w, const unsigned char *word,
+                        size_t n)
+{
+    bool unknown = false;
+    int32_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t id = b->of_byte[word[i]];
+        const bool fused = unknown && b->fuse_unknown;
+        unknown = id < 0;
+        if (unknown && (fused || b->unknown < 0))
+            continue;
+        w->symbol[count] = (struct symbol){unknown ? b->unknown : id, count - 1, count + 1};
+        count++;
+    }
+    if (count > 0)
+        w->symbol[count - 1].next = -1;
+    w->symbols = (size_t)count;
+}
+
+/* Leaves the merged word in w->symbol, from the first on. */
+static int merge_word(const struct bpe *b, struct bpe_work *w, const unsigned char *word, size_t n)
+{
+    int rc = reserve_word(w, n);
+    if (rc)
+        return rc;
+    put_symbols(b, w, word, n);
+    const int32_t last = (int32_t)w->symbols - 1;
+    w->pairs = 0;
+    for (int32_t i = 0; i < last; i++)
+        push_pair(b, w, i);
+    while (w->pairs > 0) {
+        const struct pair top = heap_pop(w);
+        struct symbol *left = &w->symbol[top.at];
+        if (left->id < 0 || left->next < 0)
+            continue;
+        struct symbol *right = &w->symbol[left->next];
+        /* A neighbour may have changed since the pair was queued. */
+        const struct bpe_merge *m = find_merge(b, left->id, right->id);
+        if (!m || m->id != top.id)
+            continue;
+        left->id = top.id;
+        left->next = right->next;
+        right->id = -1;
+        if (left->next >= 0)
+            w->symbol[left->next].previous = top.at;
+        push_pair(b, w, left->previous);
+        push_pair(b, w, top.at);
+    }
+    return NJ_OK;
+}
+
+/* ---- ids ---- */
+
+static int push_ids(struct span *s, const int32_t *ids, size_t n)
+{
+    if (s->capacity - s->count < n) {
+        const size_t grown = s->count + n + (s->count + n) / 2 + 64;
+        int32_t *more = realloc(s->ids, grown * sizeof *more);
+        if (!more)
+            return fail(NJ_E_NOMEM, "out of memory for %zu tokens", grown);
+        s->ids = more;
+        s->capacity = grown;
+    }
+    for (size_t i = 0; i < n; i++)
+        s->ids[s->count + i] = ids[i];
+    s->count += n;
+    return NJ_OK;
+}
+
+static int push_word(struct bpe_work *w, const char *word, size_t n)
+{
+    const size_t first = w->span->count;
+    int rc = merge_word(w->bpe, w, (const unsigned char *)word, n);
+    for (int32_t i = w->symbols > 0 ? 0 : -1; i >= 0 && !rc; i = w->symbol[i].next)
+        rc = push_ids(w->span, &w->symbol[i].id, 1);
+    if (rc || n > CACHED_BYTES || w->span->count - first > CACHED_IDS)
+        return rc;
+    struct cached *c = &w->cache[XXH3_64bits(word, n) & (CACHE_SLOTS - 1)];
+    c->bytes = (uint8_t)n;
+    c->ids = (uint8_t)(w->span->count - first);
+    memcpy(c->text, word, n);
+    memcpy(c->id, w->span->ids + first, c->ids * sizeof *c->id);
+    return NJ_OK;
+}
+
+static int encode_word(struct bpe_work *w, const char *word, size_t n)
+{
+    if (n <= CACHED_BYTES) {
+        const struct cached *c = &w->cache[XXH3_64bits(word, n) & (CACHE_SLOTS - 1)];
+        if (c->bytes == n && memcmp(c->text, word, n) == 0)
+            return push_ids(w->span, c->id, c->ids);
+    }
+    const int32_t whole = w->bpe->ignore_merges ? bpe_find(w->bpe, word, n) : -1;
+    return whole >= 0 ? push_ids(w->span, &whole, 1) : push_word(w, word, n);
+}
+
+/* ---- words ---- */
+
+static int reserve_text(struct bpe_work *w, int which, size_t bytes)
+{
+    if (bytes <= w->text_capacity[which])
+        return NJ_OK;
+    char *more = realloc(w->text[which], 2 * bytes);
+    if (!more)
+        return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", 2 * bytes);
+    w->text[which] = more;
+    w->text_capacity[which] = 2 * bytes;
+    return NJ_OK;
+}
+
+/* Cuts by the stages from `stage` on; the pieces of the last are words. */
+static int encode_words(struct bpe_work *w, int stage, const char *text, size_t bytes)
+{
+    const struct bpe *b = w->bpe;
+    if (stage == b->stages)
+        return encode_word(w, text, bytes);
+    const struct split *s = &b->stage[stage];
+    if (s->kind == SPLIT_PREFIX) {
+        if (text[0] == ' ')
+            return encode_words(w, stage + 1, text, bytes);
+        int rc = reserve_text(w, 1, bytes + 1);
+        if (rc)
+            return rc;
+        w->text[1][0] = ' ';
+        memcpy(w->text[1] + 1, text, bytes);
+        return encode_words(w, stage + 1, w->text[1], bytes + 1);
+    }
+    for (size_t at = 0; at < bytes;) {
+        const long end = split_next(s, &w->place[stage], &w->retries, text, bytes, at);
+        if (end < 0)
+            return (int)end;
+        int rc = encode_words(w, stage + 1, text + at, (size_t)end - at);
+        if (rc)
+            return rc;
+        at = (size_t)end;
+    }
+    return NJ_OK;
+}
+
+static int encode_text(void *work, const char *text, size_t bytes)
+{
+    return encode_words(work, 0, text, bytes);
+}
+
+static int encode_token(void *work, int32_t id)
+{
+    return push_ids(((struct bpe_work *)work)->span, &id, 1);
+}
+
+static int encode_raw(void *work, const char *text, size_t bytes)
+{
+    struct bpe_work *w = work;
+    const struct added_visitor v = {w, encode_text, encode_token};
+    size_t count;
+    const int changed =
+        !w->bpe->nfc ? 0 : unicode_nfc(text, bytes, &w->text[0], &count, &w->text_capacity[0]);
+    if (changed < 0)
+        return changed;
+    return changed ? added_split(&w->bpe->normalized, w->text[0], count, &v)
+                   : added_split(&w->bpe->normalized, text, bytes, &v);
+}
+
+int bpe_encode(const struct bpe *b, struct bpe_work *w, struct span *span)
+{
+    w->bpe = b;
+    w->span = span;
+    w->retries = split_retries(span->bytes);
+    const struct added_visitor v = {w, encode_raw, encode_token};
+    return added_split(&b->raw, span->text, span->bytes, &v);
+}
+
+/* ---- tokens ---- */
+
+size_t bpe_slot(const struct bpe *b, const char *text, size_t bytes)
+{
+    return XXH3_64bits_withSeed(text, bytes, b->seed) & (b->by_text_slots - 1);
+}
+
+int32_t bpe_find(const struct bpe *b, const char *text, size_t bytes)
+{
+    const size_t mask = b->by_text_slots - 1;
+    for (size_t i = bpe_slot(b, text, bytes); b->by_text[i] >= 0; i = (i + 1) & mask) {
+        const size_t at = b->start[b->by_text[i]];
+        if (b->start[b->by_text[i] + 1] - at == bytes && memcmp(b->text + at, text, bytes) == 0)
+            return b->by_text[i];
+    }
+    return -1;
+}
+
+int32_t bpe_find_added(const struct bpe *b, const char *text)
+{
+    const struct added_set *const sets[] = {&b->raw, &b->normalized};
+    const size_t bytes = strlen(text);
+    for (int s = 0; s < 2; s++)
+        for (size_t i = 0; i < sets[s]->count; i++)
+            if (sets[s]->token[i].bytes == bytes &&
+                memcmp(sets[s]->token[i].text, text, bytes) == 0)
+                return sets[s]->token[i].id;
+    return -1;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tokenizer.c: which tokenizer a model folder has, and how a long text is shared among threads: it
+ * is cut where no word, no added token and no composed character can reach over.
+ */
+#include "text/tokenizer.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "text/bpe.h"
+
+#include <jansson.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { BYTE_IDS = 256, BYTE_END = 256 };
+
+/* ---- opening ---- */
+
+/* eos_token_id of DIR/config.json, the first if it is a list; -1 if there is none, or no such file. */
+static int end_of_text_of(const char *dir, int *end)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    json_t *root;
+    *end = -1;
+    if (json_read_file(path, 0, "", &root) == NJ_E_NOMEM)
+        return NJ_E_NOMEM;
+    const json_t *id = json_object_get(root, "eos_token_id");
+    if (json_is_array(id))
+        id = json_array_get(id, 0);
+    const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+    if (value >= 0 && value <= INT32_MAX)
+        *end = (int)value;
+    json_decref(root);
+    return NJ_OK;
+}
+
+/* Chat models name the end of a turn as eos; their documents still end with the other token. */
+static void find_ends(struct tokenizer *t)
+{
+    static const char *const turns[] = {"<|im_end|>", "<|eot_id|>"};
+    static const char *const documents[] = {"<|endoftext|>", "<|end_of_text|>"};
+    int turn = -1;
+    for (size_t i = 0; i < 2 && turn < 0; i++)
+        turn = tokenizer_added(t, turns[i]);
+    t->end_of_turn = turn;
+    if (t->end_of_text >= 0 && t->end_of_text != turn)
+        return;
+    for (size_t i = 0; i < 2; i++) {
+        const int id = tokenizer_added(t, documents[i]);
+        if (id >= 0) {
+            t->end_of_text = id;
+            return;
+        }
+    }
+}
+
+static int open_json(const char *dir, const char *path, struct tokenizer *t)
+{
+    t->end_of_turn = -1;
+    int rc = end_of_text_of(dir, &t->end_of_text);
+    if (!rc)
+        rc = bpe_read(path, &t->bpe);
+    if (rc == NJ_E_NOMEM)
+        return rc;
+    if (rc) { /* token files can still be used */
+        snprintf(t->kind, sizeof t->kind, "token files");
+        snprintf(t->refusal, sizeof t->refusal, "%s", fail_text());
+        return NJ_OK;
+    }
+    snprintf(t->kind, sizeof t->kind, "bpe");
+    t->vocab_size = t->bpe->ids;
+    find_ends(t);
+    return NJ_OK;
+}
+
+int tokenizer_open(const char *dir, struct tokenizer *out)
+{
+    char path[4096];
+    memset(out, 0, sizeof *out);
+    snprintf(out->dir, sizeof out->dir, "%s", dir);
+    if (snprintf(path, sizeof path, "%s/tokenizer.json", dir) >= (int)sizeof path)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
+    if (access(path, F_OK) == 0)
+        return open_json(dir, path, out);
+    snprintf(out->kind, sizeof out->kind, "bytes");
+    out->vocab_size = BYTE_IDS + 1;
+    out->end_of_text = BYTE_END;
+    out->end_of_turn = -1;
+    return NJ_OK;
+}
+
+void tokenizer_close(struct tokenizer *t)
+{
+    bpe_free(t->bpe);
+    t->bpe = NULL;
+}
+
+int32_t tokenizer_begin_of_text(const struct tokenizer *t)
+{
+    return t->bpe ? t->bpe->begin_of_text : -1;
+}
+
+int tokenizer_missing_bytes(const struct tokenizer *t)
+{
+    return t->bpe ? t->bpe->missing_bytes : 0;
+}
+
+int32_t tokenizer_added(const struct tokenizer *t, const char *text)
+{
+    return t->bpe ? bpe_find_added(t->bpe, text) : -1;
+}
+
+/* ---- encoding ---- */
+
+static int reserve(struct span *s, size_t more)
+{
+    if (s->capacity - s->count >= more)
+        return NJ_OK;
+    const size_t grown = s->count + more + (s->count + more) / 2 + 16;
+    int32_t *ids = realloc(s->ids, grown * sizeof *ids);
+    if (!ids)
+        return fail(NJ_E_NOMEM, "out of memory for %zu tokens", grown);
+    s->ids = ids;
+    s->capacity = grown;
+    return NJ_OK;
+}
+
+static int encode_bytes(struct span *s)
+{
+    int rc = reserve(s, s->bytes);
+    for (size_t i = 0; i < s->bytes && !rc; i++)
+        s->ids[s->count + i] = (unsigned char)s->text[i];
+    s->count += rc ? 0 : s->bytes;
+    return rc;
+}
+
+int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t count)
+{
+    char why[256] = "";
+    int failed = NJ_OK;
+    const int threads = t->bpe ? t->bpe->works : 1;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (count > 1)
+    for (size_t i = 0; i < count; i++) {
+        const int rc = t->bpe ? bpe_encode(t->bpe, t->bpe->work[omp_get_thread_num()], &spans[i])
+                              : encode_bytes(&spans[i]);
+        if (rc) { /* the sentence belongs to the thread that wrote it */
+#pragma omp critical
+            {
+                failed = rc;
+                snprintf(why, sizeof why, "%s", fail_text());
+            }
+        }
+    }
+    return failed ? fail(failed, "%s", why) : NJ_OK;
+}
+
+size_t tokenizer_cut(const struct tokenizer *t, const char *text, size_t bytes, size_t wanted)
+{
+    if (wanted >= bytes)
+        return bytes;
+    if (!t->bpe)
+        return wanted;
+    for (size_t i = wanted > 0 ? wanted : 1; i < bytes; i++) {
+        const char c = (char)(text[i - 1] | 32);
+        if (c >= 'a' && c <= 'z' && text[i] != '\0' && strchr(t->bpe->cut_at, text[i]))
+            return i;
+    }
+    return bytes;
+}
+
+/* Cuts the text into spans of about `piece` bytes; returns how many there are. */
+static size_t cut_spans(const struct tokenizer *t, const char *text, size_t bytes, size_t piece,
+                        struct span *spans)
+{
+    size_t n = 0;
+    for (size_t at = 0; at < bytes;) {
+        const size_t length = tokenizer_cut(t, text + at, bytes - at, piece);
+        spans[n++] = (struct span){.text = text + at, .bytes = length};
+        at += length;
+    }
+    return n;
+}
+
+static int append_spans(struct span *all, const struct span *spans, size_t n)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += spans[i].count;
+    int rc = reserve(all, total);
+    for (size_t i = 0; i < n && !rc; i++)
+        if (spans[i].count > 0) {
+            memcpy(all->ids + all->count, spans[i].ids, spans[i].count * sizeof *all->ids);
+            all->count += spans[i].count;
+        }
+    return rc;
+}
+
+int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, int32_t **ids,
+                     size_t *count, size_t *capacity)
+{
+    const size_t piece = (size_t)1 << 17;
+    struct span all = {text, bytes, *ids, *count, *capacity};
+    if (t->vocab_size == 0)
+        return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
+    struct span *spans = malloc((bytes / piece + 1) * sizeof *spans);
+    if (!spans)
+        return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", bytes);
+    const size_t n = cut_spans(t, text, bytes, piece, spans);
+    int rc = tokenizer_encode_spans(t, spans, n);
+    if (!rc)
+        rc = append_spans(&all, spans, n);
+    for (size_t i = 0; i < n; i++)
+        free(spans[i].ids);
+    free(spans);
+    *ids = all.ids;
+    *count = all.count;
+    *capacity = all.capacity;
+    return rc;
+}
+
+/* ---- the table ---- */
+
+const char *tokenizer_token(const struct tokenizer *t, int32_t id, size_t *bytes, bool *special)
+{
+    static const char end[] = "<|endoftext|>";
+    static unsigned char all[BYTE_IDS];
+    *bytes = 0;
+    *special = false;
+    if (id < 0 || id >= t->vocab_size)
+        return NULL;
+    if (t->bpe) {
+        *bytes = t->bpe->start[id + 1] - t->bpe->start[id];
+        *special = t->bpe->special[id];
+        return t->bpe->present[id] ? t->bpe->text + t->bpe->start[id] : NULL;
+    }
+    *special = id >= BYTE_IDS;
+    if (*special) {
+        *bytes = sizeof end - 1;
+        return end;
+    }
+    *bytes = 1;
+    all[id] = (unsigned char)id; /* always the same value */
+    return (const char *)&all[id];
+}
+
+const char *tokenizer_decode(const struct tokenizer *t, int32_t id, size_t *bytes)
+{
+    bool special;
+    const char *text = tokenizer_token(t, id, bytes, &special);
+    if (!text || special)
+        *bytes = 0;
+    return text && !special ? text : "";
+}
+
+uint64_t tokenizer_hash(const struct tokenizer *t)
+{
+    uint64_t hash = 0;
+    for (int32_t id = 0; id < t->vocab_size; id++) {
+        bool special;
+        size_t bytes;
+        const char *text = tokenizer_token(t, id, &bytes, &special);
+        const uint64_t head[3] = {hash, (uint64_t)id << 1 | special, bytes};
+        if (text)
+            hash = XXH3_64bits_withSeed(text, bytes, XXH3_64bits(head, sizeof head));
+    }
+    return hash;
+}
+
+int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *b, int *common)
+{
+    const struct tokenizer *longer = a->vocab_size > b->vocab_size ? a : b;
+    *common = longer == a ? b->vocab_size : a->vocab_size;
+    if (*common == 0)
+        return -1;
+    for (int32_t id = 0; id < *common; id++) {
+        bool special[2];
+        size_t bytes[2];
+        const char *x = tokenizer_token(a, id, &bytes[0], &special[0]);
+        const char *y = tokenizer_token(b, id, &bytes[1], &special[1]);
+        if (!x != !y || bytes[0] != bytes[1] || (x && memcmp(x, y, bytes[0]) != 0))
+            return id;
+    }
+    /* Tokens of the vocabulary proper would change how a text is cut; added ones stand alone. */
+    for (int32_t id = *common; id < longer->vocab_size; id++)
+        if (!longer->bpe || (longer->bpe->present[id] && !longer->bpe->added[id]))
+            return id;
+    return -1;
+}

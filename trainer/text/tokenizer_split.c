@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tokenizer_split.c: text into words. The patterns of GPT-2, Llama 3 and Qwen2 are scanned by hand,
+ * at the speed of the table of classes; any other goes to Oniguruma, whose
+ * dialect is that of the `tokenizers` library, which uses it, too.
+ *
+ * A byte that is not UTF-8 counts as a sign: neither letter, number nor space.
+ */
+#include "text/tokenizer_split.h"
+
+#include "io/error.h"
+#include "text/unicode.h"
+
+#include <limits.h>
+#include <oniguruma.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PATTERN_BYTES_MOST = 1 << 14,
+    STACK_MOST = 1 << 24,      /* entries: half a gigabyte */
+    RETRIES_FIRST = 512,       /* that a match has before they are counted */
+    RETRIES_BASE = 1 << 18,    /* of a text, however short */
+    RETRIES_PER_BYTE = 1 << 11 /* so that time is linear in the text */
+};
+
+#define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
+#define WORDS_BEFORE "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
+#define WORDS_AFTER "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+/* The patterns that are known by their text. */
+static const struct {
+    const char *pattern;
+    struct split stage;
+} known[] = {
+    {CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+     {SPLIT_GPT2, 0, NULL}},
+    {WORDS_BEFORE "\\p{N}{1,3}" WORDS_AFTER, {SPLIT_WORDS, 3, NULL}},
+    {WORDS_BEFORE "\\p{N}" WORDS_AFTER, {SPLIT_WORDS, 1, NULL}},
+};
+
+/* ---- scanning ---- */
+
+struct text {
+    const unsigned char *at;
+    size_t bytes;
+};
+
+enum { OTHER = 64 }; /* neither letter, number nor space */
+
+/* Class of the code point at i and its length; 0 past the end. */
+static inline unsigned class_at(const struct text *t, size_t i, size_t *length)
+{
+    uint32_t cp;
+    *length = 0;
+    if (i >= t->bytes)
+        return 0;
+    *length = utf8_next(t->at + i, t->bytes - i, &cp);
+    const unsigned class = unicode_class[cp];
+    return class & (UNICODE_LETTER | UNICODE_NUMBER | UNICODE_SPACE) ? class : class | OTHER;
+}
+
+/* End of the run of code points of a class, at most `most` of them. */
+static inline size_t run_end(const struct text *t, size_t i, unsigned class, size_t most)
+{
+    size_t n;
+    for (; most > 0 && (class_at(t, i, &n) & class); most--)
+        i += n;
+    return i;
+}
+
+/* Length of 's 't 're 've 'm 'll 'd at i, or 0. Without case, U+017F is an s, too. */
+static size_t contraction(const struct text *t, size_t i, bool any_case)
+{
+    const unsigned char *s = t->at + i;
+    const size_t left = t->bytes - i;
+    if (left < 2 || s[0] != '\'')
+        return 0;
+    const unsigned char fold = any_case ? 0x20 : 0;
+    const unsigned char a = s[1] | fold, b = left > 2 ? s[2] | fold : 0;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd')
+        return 2;
+    if (((a == 'r' || a == 'v') && b == 'e') || (a == 'l' && b == 'l'))
+        return 3;
+    return any_case && left > 2 && s[1] == 0xc5 && s[2] == 0xbf ? 3 : 0;
+}
+
+/* \s+(?!\S)|\s+: a run of spaces leaves its last one to what follows, if it has another. */
+static size_t spaces_end(const struct text *t, size_t i)
+{
+    size_t n, last = i, end = i;
+    while (class_at(t, end, &n) & UNICODE_SPACE) {
+        last = end;
+        end += n;
+    }
+    return end == t->bytes || last == i ? end : last;
+}
+
+static size_t gpt2_end(const struct text *t, size_t i)
+{
+    size_t n = contraction(t, i, false);
+    if (n > 0)
+        return i + n;
+    const size_t start = i + (t->at[i] == ' ');
+    const unsigned kind =
+        class_at(t, start, &n) & (UNICODE_LETTER | UNICODE_NUMBER | (unsigned)OTHER);
+    return kind ? run_end(t, start, kind, SIZE_MAX) : spaces_end(t, i);
+}
+
+/* \s*[\r\n]+: end after the last line break of the run of spaces at i; i if it has none. */
+static size_t breaks_end(const struct text *t, size_t i)
+{
+    size_t n, end = i;
+    unsigned class;
+    for (; (class = class_at(t, i, &n)) & UNICODE_SPACE; i += n)
+        if (class & UNICODE_NEWLINE)
+            end = i + n;
+    return end;
+}
+
+static size_t words_end(const struct text *t, size_t i, int digits)
+{
+    size_t n, second = contraction(t, i, true);
+    if (second > 0)
+        return i + second;
+    const unsigned class = class_at(t, i, &n);
+    if (class & UNICODE_LETTER)
+        return run_end(t, i + n, UNICODE_LETTER, SIZE_MAX);
+    if (class & UNICODE_NUMBER)
+        return run_end(t, i, UNICODE_NUMBER, (size_t)digits);
+    const unsigned next = class_at(t, i + n, &second);
+    if (!(class & UNICODE_NEWLINE) && (next & UNICODE_LETTER))
+        return run_end(t, i + n, UNICODE_LETTER, SIZE_MAX);
+    if ((class & OTHER) || (t->at[i] == ' ' && (next & OTHER)))
+        return run_end(t, run_end(t, i + n, OTHER, SIZE_MAX), UNICODE_NEWLINE, SIZE_MAX);
+    const size_t end = breaks_end(t, i);
+    return end > i ? end : spaces_end(t, i);
+}
+
+static size_t digits_end(const struct text *t, size_t i, int digits)
+{
+    size_t n;
+    if (class_at(t, i, &n) & UNICODE_NUMBER)
+        return run_end(t, i, UNICODE_NUMBER, digits ? (size_t)digits : SIZE_MAX);
+    return run_end(t, i, UNICODE_LETTER | UNICODE_SPACE | OTHER, SIZE_MAX);
+}
+
+/* ---- other patterns ---- */
+
+struct split_place {
+    OnigRegion *region;
+    OnigMatchParam *limits;
+    long from;       /* the next search starts there */
+    long last;       /* end of the last match; -1: none yet */
+    long start, end; /* the match that is not yet passed */
+    bool found;
+};
+
+void split_free_place(struct split_place *p)
+{
+    if (!p)
+        return;
+    if (p->region)
+        onig_region_free(p->region, 1);
+    if (p->limits)
+        onig_free_match_param(p->limits);
+    free(p);
+}
+
+static struct split_place *make_place(void)
+{
+    struct split_place *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->region = onig_region_new();
+    p->limits = onig_new_match_param();
+    if (!p->region || !p->limits) {
+        split_free_place(p);
+        return NULL;
+    }
+    onig_initialize_match_param(p->limits);
+    onig_set_match_stack_limit_size_of_match_param(p->limits, STACK_MOST);
+    onig_set_retry_limit_in_match_of_match_param(p->limits, UINT32_MAX);
+    return p;
+}
+
+static int match_error(int code)
+{
+    if (code == ONIGERR_MEMORY)
+        return fail(NJ_E_NOMEM, "out of memory for a match");
+    UChar why[ONIG_MAX_ERROR_MESSAGE_LEN];
+    onig_error_code_to_str(why, code);
+    return fail(NJ_E_UNSUPPORTED,
+                "the pattern of tokenizer.json cannot be matched against the text: %s; make token "
+                "files with another program",
+                (const char *)why);
+}
+
+unsigned long split_retries(size_t bytes)
+{
+    return RETRIES_BASE + RETRIES_PER_BYTE * bytes;
+}
+
+/* Start of the next match, ONIG_MISMATCH or an error. How many retries it took is not told, so it
+ * has few at first and then four times as many, which are paid for. */
+static int search(const struct split *s, struct split_place *p, unsigned long *retries,
+                  const struct text *t)
+{
+    const UChar *end = t->at + t->bytes;
+    for (unsigned long limit = RETRIES_FIRST;; limit *= 4) {
+        const bool last = limit > *retries && limit > RETRIES_FIRST;
+        const unsigned long most = last ? *retries + 1 : limit;
+        onig_set_retry_limit_in_search_of_match_param(p->limits, most);
+        const int rc = onig_search_with_param(s->code, t->at, end, t->at + p->from, end, p->region,
+                                              ONIG_OPTION_NONE, p->limits);
+        if (limit > RETRIES_FIRST)
+            *retries -= last ? *retries : limit;
+        if (rc != ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER || last)
+            return rc;
+    }
+}
+
+/* Finds the next match. As in the `tokenizers` library, one that is empty counts unless it stands
+ * at the end of the match before. */
+static int find(const struct split *s, struct split_place *p, unsigned long *retries,
+                const struct text *t)
+{
+    while (p->from <= (long)t->bytes) {
+        const int rc = search(s, p, retries, t);
+        if (rc == ONIG_MISMATCH)
+            break;
+        if (rc < 0)
+            return match_error(rc);
+        p->start = p->region->beg[0];
+        p->end = p->region->end[0];
+        if (p->start != p->end || p->end != p->last) {
+            p->from = p->last = p->end;
+            p->found = true;
+            return NJ_OK;
+        }
+        uint32_t cp;
+        const size_t left = t->bytes - (size_t)p->from;
+        p->from += left ? (long)utf8_next(t->at + p->from, left, &cp) : 1;
+    }
+    p->start = p->end = (long)t->bytes;
+    p->found = true;
+    return NJ_OK;
+}
+
+/* What stands between two matches is a piece of its own. */
+static long pattern_end(const struct split *s, struct split_place **place, unsigned long *retries,
+                        const struct text *t, size_t at)
+{
+    uint32_t cp;
+    utf8_next(t->at, t->bytes, &cp);
+    if (cp == NOT_UTF8) /* all of it, after VALID */
+        return (long)t->bytes;
+    if (t->bytes > INT_MAX)
+        return fail(NJ_E_UNSUPPORTED,
+                    "a text of %zu bytes is too long for the pattern of "
+                    "tokenizer.json; split it",
+                    t->bytes);
+    if (!*place)
+        *place = make_place();
+    struct split_place *p = *place;
+    if (!p)
+        return fail(NJ_E_NOMEM, "out of memory for a match");
+    if (at == 0) {
+        p->from = 0;
+        p->last = -1;
+        p->found = false;
+    }
+    for (;;) {
+        int rc = p->found ? NJ_OK : find(s, p, retries, t);
+        if (rc)
+            return rc;
+        if (p->start > (long)at)
+            return p->start;
+        p->found = false;
+        if (p->end > (long)at)
+            return p->end;
+    }
+}
+
+static size_t valid_end(const struct text *t, size_t i)
+{
+    uint32_t cp;
+    size_t n = utf8_next(t->at + i, t->bytes - i, &cp);
+    const bool valid = cp != NOT_UTF8;
+    while ((i += n) < t->bytes) {
+        n = utf8_next(t->at + i, t->bytes - i, &cp);
+        if ((cp != NOT_UTF8) != valid)
+            break;
+    }
+    return i;
+}
+
+/* What stands for the class `name` of brackets, and how long the name is: in the version that the
+ * library has, punctuation includes symbols. */
+static const char *punctuation(const char *name, size_t left, size_t *length)
+{
+    static const char *const names[][2] = {{"[:punct:]", "\\p{P}\\p{S}"},
+                                           {"[:^punct:]", "[^\\p{P}\\p{S}]"}};
+    for (size_t i = 0; i < 2; i++) {
+        *length = strlen(names[i][0]);
+        if (*length <= left && memcmp(name, names[i][0], *length) == 0)
+            return names[i][1];
+    }
+    return NULL;
+}
+
+/* A copy of the pattern as the library's version of Oniguruma reads it; NULL without memory. */
+static char *library_pattern(const char *pattern, size_t bytes, size_t *count)
+{
+    char *out = malloc(2 * bytes + 1); /* what a class becomes is not twice as long */
+    long depth = 0;                    /* of brackets */
+    *count = 0;
+    for (size_t i = 0, n; out && i < bytes; i += n) {
+        const char *to = pattern + i;
+        size_t more = n = pattern[i] == '\\' && i + 1 < bytes ? 2 : 1;
+        const char *class = depth > 0 ? punctuation(to, bytes - i, &n) : NULL;
+        if (class) {
+            to = class;
+            more = strlen(class);
+        } else {
+            n = more;
+            depth += pattern[i] == '[' ? 1 : pattern[i] == ']' && depth > 0 ? -1 : 0;
+        }
+        memcpy(out + *count, to, more);
+        *count += more;
+    }
+    return out;
+}
+
+static void initialize(void)
+{
+    OnigEncoding utf8 = ONIG_ENCODING_UTF8;
+    onig_initialize(&utf8, 1);
+}
+
+/* Compiling writes tables that all patterns share. */
+static int compile(const char *pattern, size_t bytes, struct split *out)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    OnigErrorInfo info;
+    size_t count;
+    if (bytes > PATTERN_BYTES_MOST)
+        return fail(NJ_E_UNSUPPORTED,
+                    "pre_tokenizer's pattern has %zu bytes; at most %d are supported", bytes,
+                    PATTERN_BYTES_MOST);
+    char *copy = library_pattern(pattern, bytes, &count);
+    if (!copy)
+        return fail(NJ_E_NOMEM, "out of memory for a pattern");
+    const UChar *text = (const UChar *)copy;
+    *out = (struct split){.kind = SPLIT_PATTERN};
+    pthread_once(&once, initialize);
+    pthread_mutex_lock(&lock);
+    const int code = onig_new(&out->code, text, text + count, ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
+                              ONIG_SYNTAX_DEFAULT, &info);
+    pthread_mutex_unlock(&lock);
+    free(copy);
+    if (code == ONIG_NORMAL)
+        return NJ_OK;
+    out->code = NULL;
+    if (code == ONIGERR_MEMORY)
+        return fail(NJ_E_NOMEM, "out of memory for a pattern");
+    UChar why[ONIG_MAX_ERROR_MESSAGE_LEN];
+    onig_error_code_to_str(why, code, &info);
+    return fail(NJ_E_UNSUPPORTED, "pre_tokenizer's pattern '%.*s' is not understood: %s",
+                bytes < 200 ? (int)bytes : 200, pattern, (const char *)why);
+}
+
+/* ---- stages ---- */
+
+int split_from_pattern(const char *pattern, size_t bytes, struct split *out)
+{
+    unicode_prepare();
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (bytes == strlen(known[i].pattern) && memcmp(pattern, known[i].pattern, bytes) == 0) {
+            *out = known[i].stage;
+            return NJ_OK;
+        }
+    return compile(pattern, bytes, out);
+}
+
+void split_free(struct split *s)
+{
+    if (s->code)
+        onig_free(s->code);
+    s->code = NULL;
+}
+
+long split_next(const struct split *s, struct split_place **place, unsigned long *retries,
+                const char *text, size_t bytes, size_t at)
+{
+    const struct text t = {(const unsigned char *)text, bytes};
+    switch (s->kind) {
+    case SPLIT_GPT2:
+        return (long)gpt2_end(&t, at);
+    case SPLIT_WORDS:
+        return (long)words_end(&t, at, s->digits);
+    case SPLIT_DIGITS:
+        return (long)digits_end(&t, at, s->digits);
+    case SPLIT_VALID:
+        return (long)valid_end(&t, at);
+    default:
+        return pattern_end(s, place, retries, &t, at);
+    }
+}
+
+bool split_ends_words(const struct split *s)
+{
+    return s->kind == SPLIT_GPT2 || s->kind == SPLIT_WORDS;
+}
+
+bool split_allows_cuts(const struct split *s)
+{
+    return split_ends_words(s) || s->kind == SPLIT_DIGITS;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unicode.c: classes of code points, and NFC of the few stretches of a text that are not in it.
+ */
+#include "text/unicode.h"
+
+#include "io/error.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+uint8_t unicode_class[NOT_UTF8 + 1];
+
+static const uint8_t of_category[] = {
+    [UTF8PROC_CATEGORY_LU] = UNICODE_LETTER | UNICODE_WORD,
+    [UTF8PROC_CATEGORY_LL] = UNICODE_LETTER | UNICODE_WORD,
+    [UTF8PROC_CATEGORY_LT] = UNICODE_LETTER | UNICODE_WORD,
+    [UTF8PROC_CATEGORY_LM] = UNICODE_LETTER | UNICODE_WORD,
+    [UTF8PROC_CATEGORY_LO] = UNICODE_LETTER | UNICODE_WORD,
+    [UTF8PROC_CATEGORY_MN] = UNICODE_WORD | UNICODE_MOVES,
+    [UTF8PROC_CATEGORY_MC] = UNICODE_WORD | UNICODE_MOVES,
+    [UTF8PROC_CATEGORY_ME] = UNICODE_WORD | UNICODE_MOVES,
+    [UTF8PROC_CATEGORY_ND] = UNICODE_NUMBER | UNICODE_WORD,
+    [UTF8PROC_CATEGORY_NL] = UNICODE_NUMBER | UNICODE_WORD,
+    [UTF8PROC_CATEGORY_NO] = UNICODE_NUMBER,
+    [UTF8PROC_CATEGORY_PC] = UNICODE_WORD,
+    [UTF8PROC_CATEGORY_CO] = 0, /* the last category */
+};
+
+/* Ranges that add to what the category says. */
+static const struct {
+    uint32_t first, last;
+    uint8_t class;
+} ranges[] = {
+    {0x09, 0x0d, UNICODE_SPACE},      {0x0a, 0x0a, UNICODE_NEWLINE},
+    {0x0d, 0x0d, UNICODE_NEWLINE},    {0x20, 0x20, UNICODE_SPACE},
+    {0x85, 0x85, UNICODE_SPACE},      {0xa0, 0xa0, UNICODE_SPACE},
+    {0x1680, 0x1680, UNICODE_SPACE},  {0x2000, 0x200a, UNICODE_SPACE},
+    {0x2028, 0x2029, UNICODE_SPACE},  {0x202f, 0x202f, UNICODE_SPACE},
+    {0x205f, 0x205f, UNICODE_SPACE},  {0x3000, 0x3000, UNICODE_SPACE},
+    {0x200c, 0x200d, UNICODE_WORD},   {0x24b6, 0x24e9, UNICODE_WORD}, /* joiners; circled letters */
+    {0x1f130, 0x1f149, UNICODE_WORD}, {0x1f150, 0x1f169, UNICODE_WORD},
+    {0x1f170, 0x1f189, UNICODE_WORD}, {0x1100, 0x11ff, UNICODE_MOVES}, /* Hangul in parts */
+};
+
+/* Marks newer than Unicode 9. The `tokenizers` library, which made the ids that models were trained
+ * on, normalises by that version and leaves them where they are. */
+static const struct {
+    uint32_t first, last;
+} new_marks[] = {
+    {0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},
+    {0xc3c, 0xc3c},     {0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},
+    {0x1abf, 0x1ace},   {0x1df6, 0x1dfa},   {0xa82c, 0xa82c},   {0x10d24, 0x10d27},
+    {0x10eab, 0x10eac}, {0x10efd, 0x10eff}, {0x10f46, 0x10f50}, {0x10f82, 0x10f85},
+    {0x11070, 0x11070}, {0x1133b, 0x1133b}, {0x1145e, 0x1145e}, {0x11839, 0x1183a},
+    {0x11930, 0x11930}, {0x11938, 0x11938}, {0x1193d, 0x1193e}, {0x11943, 0x11943},
+    {0x119e0, 0x119e0}, {0x11a34, 0x11a34}, {0x11a47, 0x11a47}, {0x11a99, 0x11a99},
+    {0x11d42, 0x11d42}, {0x11d44, 0x11d45}, {0x11d97, 0x11d97}, {0x11f41, 0x11f42},
+    {0x16ff0, 0x16ff1}, {0x1e08f, 0x1e08f}, {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae},
+    {0x1e2ec, 0x1e2ef}, {0x1e4ec, 0x1e4ef},
+};
+
+/* Whether the code point alone is not its own NFC. */
+static bool changes_alone(utf8proc_int32_t cp)
+{
+    const utf8proc_property_t *p = utf8proc_get_property(cp);
+    if (p->decomp_seqindex == UINT16_MAX || p->decomp_type != 0)
+        return false;
+    utf8proc_int32_t parts[32];
+    utf8proc_ssize_t n = utf8proc_decompose_char(cp, parts, 32, UTF8PROC_DECOMPOSE, NULL);
+    n = utf8proc_normalize_utf32(parts, n, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    return n != 1 || parts[0] != cp;
+}
+
+static void make_classes(void)
+{
+    for (uint32_t cp = 0; cp < NOT_UTF8; cp++) {
+        unicode_class[cp] = of_category[utf8proc_category((utf8proc_int32_t)cp)];
+        if (changes_alone((utf8proc_int32_t)cp))
+            unicode_class[cp] |= UNICODE_MOVES;
+    }
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        for (uint32_t cp = ranges[i].first; cp <= ranges[i].last; cp++)
+            unicode_class[cp] |= ranges[i].class;
+    for (size_t i = 0; i < sizeof new_marks / sizeof *new_marks; i++)
+        for (uint32_t cp = new_marks[i].first; cp <= new_marks[i].last; cp++)
+            unicode_class[cp] = (uint8_t)((unicode_class[cp] & ~UNICODE_MOVES) | UNICODE_APART);
+}
+
+void unicode_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_classes);
+}
+
+/* ---- NFC ---- */
+
+struct buffer {
+    char *text;
+    size_t count, capacity;
+};
+
+static int reserve(struct buffer *b, size_t bytes)
+{
+    if (b->capacity - b->count >= bytes)
+        return NJ_OK;
+    const size_t grown = b->count + bytes + (b->count + bytes) / 2;
+    char *more = realloc(b->text, grown);
+    if (!more)
+        return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", grown);
+    b->text = more;
+    b->capacity = grown;
+    return NJ_OK;
+}
+
+static int put(struct buffer *b, const unsigned char *text, size_t bytes)
+{
+    int rc = reserve(b, bytes);
+    if (!rc && bytes > 0) {
+        memcpy(b->text + b->count, text, bytes);
+        b->count += bytes;
+    }
+    return rc;
+}
+
+static int mark_class(utf8proc_int32_t cp)
+{
+    return utf8proc_get_property(cp)->combining_class;
+}
+
+/* Orders marks by their class, stably; room: as long. utf8proc's own order takes a time that grows
+ * with the square of their number. */
+static void order_run(utf8proc_int32_t *marks, size_t count, utf8proc_int32_t *room)
+{
+    enum { SHORT = 16, CLASSES = 256 };
+    size_t start[CLASSES + 1] = {0};
+    if (count <= SHORT) {
+        for (size_t i = 1; i < count; i++) {
+            const utf8proc_int32_t mark = marks[i];
+            const int class = mark_class(mark);
+            size_t at = i;
+            for (; at > 0 && mark_class(marks[at - 1]) > class; at--)
+                marks[at] = marks[at - 1];
+            marks[at] = mark;
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        start[mark_class(marks[i]) + 1]++;
+    for (int c = 0; c < CLASSES; c++)
+        start[c + 1] += start[c];
+    memcpy(room, marks, count * sizeof *marks);
+    for (size_t i = 0; i < count; i++)
+        marks[start[mark_class(room[i])]++] = room[i];
+}
+
+/* Canonical order: each run of marks by itself. */
+static void order_marks(utf8proc_int32_t *parts, size_t count, utf8proc_int32_t *room)
+{
+    for (size_t i = 0, end; i < count; i = end + 1) {
+        for (end = i; end < count && mark_class(parts[end]) != 0;)
+            end++;
+        order_run(parts + i, end - i, room);
+    }
+}
+
+/* Appends the NFC of a stretch of valid UTF-8. */
+static int put_composed(struct buffer *b, const unsigned char *text, size_t bytes)
+{
+    const utf8proc_option_t how = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
+    utf8proc_ssize_t n = utf8proc_decompose(text, (utf8proc_ssize_t)bytes, NULL, 0, how);
+    utf8proc_int32_t *parts = n < 0 ? NULL : malloc((2 * (size_t)n + 1) * sizeof *parts);
+    if (!parts)
+        return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", bytes);
+    int bound = 0;
+    utf8proc_ssize_t count = 0;
+    for (size_t at = 0; at < bytes;) {
+        uint32_t cp;
+        at += utf8_next(text + at, bytes - at, &cp);
+        count +=
+            utf8proc_decompose_char((utf8proc_int32_t)cp, parts + count, n - count, how, &bound);
+    }
+    order_marks(parts, (size_t)count, parts + count);
+    n = utf8proc_normalize_utf32(parts, count, how);
+    int rc = reserve(b, 4 * (size_t)n);
+    for (utf8proc_ssize_t i = 0; i < n && !rc; i++)
+        b->count += (size_t)utf8proc_encode_char(parts[i], (utf8proc_uint8_t *)b->text + b->count);
+    free(parts);
+    return rc;
+}
+
+/* First place from `at` on where something moves, bytes if there is none; *start is the code point
+ * before it, which it may join. */
+static size_t next_move(const unsigned char *s, size_t bytes, size_t at, size_t *start)
+{
+    uint32_t cp;
+    size_t n;
+    *start = at;
+    for (; at < bytes; at += n) {
+        n = utf8_next(s + at, bytes - at, &cp);
+        if (unicode_class[cp] & UNICODE_MOVES)
+            break;
+        *start = cp == NOT_UTF8 || (unicode_class[cp] & UNICODE_APART) ? at + n : at;
+    }
+    return at;
+}
+
+size_t unicode_run(const unsigned char *s, size_t bytes, size_t at, int wanted)
+{
+    uint32_t cp;
+    while (at < bytes) {
+        const size_t n = utf8_next(s + at, bytes - at, &cp);
+        if (!(unicode_class[cp] & wanted))
+            break;
+        at += n;
+    }
+    return at;
+}
+
+/* Below U+0300, whose first byte is 0xcc, nothing moves. */
+static bool surely_composed(const unsigned char *s, size_t bytes)
+{
+    unsigned char most = 0;
+    for (size_t i = 0; i < bytes; i++)
+        most = s[i] > most ? s[i] : most;
+    return most < 0xcc;
+}
+
+int unicode_nfc(const char *text, size_t bytes, char **out, size_t *count, size_t *capacity)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    struct buffer b = {*out, 0, *capacity};
+    size_t start = 0, copied = 0;
+    if (surely_composed(s, bytes))
+        return 0;
+    size_t at = next_move(s, bytes, 0, &start);
+    if (at == bytes)
+        return 0;
+    int rc = NJ_OK;
+    while (at < bytes && !rc) {
+        const size_t end = unicode_run(s, bytes, at, UNICODE_MOVES);
+        rc = put(&b, s + copied, start - copied);
+        if (!rc)
+            rc = put_composed(&b, s + start, end - start);
+        copied = end;
+        at = next_move(s, bytes, end, &start);
+    }
+    if (!rc)
+        rc = put(&b, s + copied, bytes - copied);
+    *out = b.text;
+    *capacity = b.capacity;
+    *count = b.count;
+    return rc ? rc : 1;
+}

@@ -34,6 +34,14 @@ each "runtime must not exit, print or assert" < <(grep -nE '\b(exit|abort|printf
     $(files 'runtime/*.c' 'runtime/**/*.c') /dev/null | grep -vE 'snprintf|vsnprintf|fprintf\(f' )
 each "unbounded string call" < <(grep -nE '\b(strcpy|strcat|sprintf|gets|atoi|atof)\(' $(files '*.c') /dev/null)
 each "runtime includes the trainer" < <(grep -nE '#include "(engine|options|settings|data|config)\.h"' $(files 'runtime/*') /dev/null)
+# Each room of trainer/ includes those before it alone: docs/architecture.md.
+each "an include that runs up" < <(awk '
+    BEGIN { n = split("io text data model engine options record run report cli", room, " "); for (i = 1; i <= n; i++) floor[room[i]] = i }
+    /^#include "[a-z]+\// {
+        split(FILENAME, own, "/"); split($2, other, /["\/]/)
+        if (floor[other[2]] > floor[own[2]]) print FILENAME ":" FNR " " $2
+    }' $(files 'trainer/*.[ch]'))
+each "a file outside the rooms" < <(files 'trainer/*' | awk -F/ 'NF != 3')
 each "gen includes the runtime" < <(grep -nE '#include "(nojit|internal)\.h"' $(files 'gen/*') /dev/null)
 each "bare arithmetic where memory is carved (use checked.h)" < <(awk '
     /^\{/ { inside = 1; carves = 0; found = "" }

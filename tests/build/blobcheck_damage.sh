@@ -48,6 +48,9 @@ passes() {
 }
 
 # ---- what is whole ----
+# From a checkout, wherever it is called: the binary that is named, or that of the build.
+passes "tools/blobcheck, a binary" tools/blobcheck "$binary" --quiet
+passes "tools/blobcheck, the build's" env -C "$scratch" BUILD="$(realpath "$BUILD")" "$PWD/tools/blobcheck" --quiet
 passes "the binary" "$blobcheck" "$binary"
 strip -s -o "$scratch/stripped" "$binary" && passes "the binary, stripped" "$blobcheck" "$scratch/stripped"
 plant none

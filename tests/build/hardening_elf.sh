@@ -37,19 +37,19 @@ case $(readelf -h "$BUILD/nojit") in
 *AArch64*) feature='AArch64 feature: BTI, PAC' probe='str\s+xzr, \[sp' ;;
 *) feature='' ;;
 esac
-objects=("$BUILD"/obj/{runtime,runtime/*,trainer,ref32}/*.o "$BUILD"/obj/{blobs,gen/ops}.o)
+objects=("$BUILD"/obj/{runtime,runtime/*,trainer/*,ref32}/*.o "$BUILD"/obj/{blobs,gen/ops}.o)
 unmarked=$(for f in "${objects[@]}"; do
     readelf -Wn "$f" | grep -qF "$feature" || echo "$f has no note: $feature"
     readelf -WS "$f" | grep -qE '\.note\.GNU-stack +PROGBITS( +[0-9a-f]+){4} +[0-9]' || echo "$f does not say that its stack holds no code"
 done)
 check "branches and returns, and the stack, in each object" "$unmarked"
-calls() { nm -u "$BUILD/libnojit.a" "$BUILD"/obj/trainer/*.o 2>/dev/null | grep -cE "$1" || true; }
+calls() { nm -u "$BUILD/libnojit.a" "$BUILD"/obj/trainer/*/*.o 2>/dev/null | grep -cE "$1" || true; }
 [ "$(calls ' __stack_chk_fail$')" -gt 50 ] && wrong='' || wrong="$(calls ' __stack_chk_fail$') objects check their stack"
 check "stack protector" "$wrong"
 [ "$(calls ' __[a-z_]+_chk$')" -gt 20 ] && wrong='' || wrong="$(calls ' __[a-z_]+_chk$') calls are checked by glibc; built without -O?"
 check "sizes are checked by glibc" "$wrong"
 objdump=objdump
 [ -e "$BUILD/gen-bin" ] || objdump=aarch64-linux-gnu-objdump
-"$objdump" -d "$BUILD"/obj/trainer/*.o | grep -qE "$probe" && wrong='' || wrong="no page of a large frame is touched"
+"$objdump" -d "$BUILD"/obj/trainer/*/*.o | grep -qE "$probe" && wrong='' || wrong="no page of a large frame is touched"
 check "large frames touch each page" "$wrong"
 finish

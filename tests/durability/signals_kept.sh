@@ -41,6 +41,12 @@ for _ in $(seq 40); do kill -HUP $pid 2>/dev/null && sleep 0.001 || break; done
 ends_with "a run whose terminal closes ends with 130" 130 $pid
 saved "and has saved" "$d/hung-up"
 
+"${run[@]}" --steps 1000000 --out "$d/both" >"$scratch/said" 2>&1 &
+pid=$!
+until_true $pid row_of_step "$d/both" 3 && kill -HUP $pid && kill -TERM $pid || true
+ends_with "a SIGTERM that follows waits for the checkpoint" 130 $pid
+saved "which is whole" "$d/both"
+
 (trap '' HUP && exec "${command[@]}" --steps 1000000 --out "$d/nohup") >"$scratch/said" 2>&1 &
 pid=$!
 until_true $pid row_of_step "$d/nohup" 3 && kill -HUP $pid || true

@@ -161,21 +161,22 @@ static void side_files_come_from_the_model(void **state)
     assert_int_equal(stat(at("taken-in/vocab.json"), &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
 
-    /* A snapshot of the cache is links to blobs of its model, and to no other's. */
-    make_path("hub/models--A--B/snapshots/abc");
-    make_path("hub/models--A--B/blobs");
-    make_path("hub/models--A--C/blobs");
+    /* A snapshot of the cache is links to blobs of its model, and to no other's, whatever the cache lies in. */
+    make_path("snapshots/hub/models--A--B/snapshots/abc");
+    make_path("snapshots/hub/models--A--B/blobs");
+    make_path("snapshots/hub/models--A--C/blobs");
     make_folder("from-hub");
-    write_text(at("hub/models--A--B/blobs/1"), "blob");
-    write_text(at("hub/models--A--C/blobs/1"), "other");
-    char *link = at("hub/models--A--B/snapshots/abc/tokenizer.json");
+    write_text(at("snapshots/hub/models--A--B/blobs/1"), "blob");
+    write_text(at("snapshots/hub/models--A--C/blobs/1"), "other");
+    char *link = at("snapshots/hub/models--A--B/snapshots/abc/tokenizer.json");
     assert_int_equal(symlink("../../blobs/1", link), 0);
-    check_ok(side_files_copy(at("hub/models--A--B/snapshots/abc"), at("from-hub")), "hub");
+    check_ok(side_files_copy(at("snapshots/hub/models--A--B/snapshots/abc"), at("from-hub")),
+             "hub");
     check_text(at("from-hub/tokenizer.json"), "blob");
-    link = at("hub/models--A--B/snapshots/abc/merges.txt");
+    link = at("snapshots/hub/models--A--B/snapshots/abc/merges.txt");
     assert_int_equal(symlink("../../../models--A--C/blobs/1", link), 0);
-    check_refused(side_files_check(at("hub/models--A--B/snapshots/abc")), NJ_E_ARG, "outside",
-                  "another model's");
+    check_refused(side_files_check(at("snapshots/hub/models--A--B/snapshots/abc")), NJ_E_ARG,
+                  "outside", "another model's");
 }
 
 /* Neither the file of a process of the same number that was killed nor a link is written to. */

@@ -46,7 +46,7 @@ static ssize_t put_text(void *screen, const char *text, size_t bytes)
         s->pending[s->count++] = (unsigned char)text[i];
         put_pending(s, false);
     }
-    return fflush(s->to) == 0 ? (ssize_t)bytes : -1;
+    return fflush(s->to) == 0 ? (ssize_t)bytes : 0; /* an error, of a cookie */
 }
 
 static int end_text(void *screen)

@@ -358,8 +358,9 @@ static int add_document(struct reader *r, const json_t *object)
     return NJ_OK;
 }
 
-/* What Python reads and Jansson refuses: a number that is too large, of which 0 stays, as no field that
- * counts is a number; half of a surrogate pair, in whose place U+FFFD comes. Lengths stay. */
+/* What Python reads and Jansson refuses: a number that is too large, of which 2 stays: no field that counts
+ * is a number but a weight, which may not be 2 either; half of a surrogate pair, in whose place U+FFFD
+ * comes. Lengths stay. */
 static void mend_number(char *text, size_t bytes)
 {
     errno = 0;
@@ -370,7 +371,7 @@ static void mend_number(char *text, size_t bytes)
     if (whole ? errno != ERANGE : fabs(value) <= DBL_MAX)
         return;
     memset(text, ' ', bytes);
-    text[0] = '0';
+    text[0] = '2';
 }
 
 /* The value of \uXXXX, or -1. */

@@ -260,7 +260,7 @@ static int read_ids(const struct segment *s, int64_t first, size_t n, int32_t *i
 static int read_loss(const struct segment *s, int64_t first, size_t n, unsigned char *loss)
 {
     unsigned char buffer[BLOCK / 8 + 1];
-    const unsigned char *bits = s->owned_mask + first / 8;
+    const unsigned char *bits = s->owned_mask ? s->owned_mask + first / 8 : buffer;
     if (!s->owned_mask && s->mask_at == 0) {
         memset(loss, 1, n);
         return NJ_OK;
@@ -270,7 +270,6 @@ static int read_loss(const struct segment *s, int64_t first, size_t n, unsigned 
         const int err = data_file_read(&s->file, s->mask_at + (size_t)first / 8, buffer, bytes);
         if (err)
             return err;
-        bits = buffer;
     }
     for (size_t i = 0, bit = (size_t)(first % 8); i < n; i++, bit++)
         loss[i] = bits[bit / 8] >> (bit % 8) & 1;

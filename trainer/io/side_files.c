@@ -36,9 +36,12 @@ bool side_file_name(const char *name)
  * its CACHE/models--NAME/snapshots/REVISION. */
 static void widen(char *real)
 {
-    char *snapshots = strstr(real, "/snapshots/");
-    if (snapshots == NULL || strchr(snapshots + strlen("/snapshots/"), '/') != NULL)
+    static const char above[] = "/snapshots";
+    const size_t length = strlen(above);
+    const char *revision = strrchr(real, '/');
+    if ((size_t)(revision - real) < length || memcmp(revision - length, above, length) != 0)
         return;
+    char *snapshots = real + (size_t)(revision - real) - length;
     *snapshots = '\0';
     const char *model = strrchr(real, '/');
     if (model == NULL || strncmp(model, "/models--", strlen("/models--")) != 0)

@@ -154,8 +154,10 @@ static void settle_best(struct leftovers *l)
     static const char *const whole[] = {"best.new", "best.old"};
     const char *out = l->c->out;
     for (int i = 0; i < 2 && !is_there(out, "best"); i++)
-        if (own_is_checkpoint(out, whole[i]))
-            (void)give_name(out, whole[i], "best");
+        if (own_is_checkpoint(out, whole[i]) && give_name(out, whole[i], "best") != 0) {
+            note(l->c, "%s", fail_text());
+            return;
+        }
     for (int i = 0; i < 2; i++)
         remove_old(l, whole[i]);
 }

@@ -153,11 +153,17 @@ static bool each_entry(int at, int (*look)(void *user, int at, const char *name)
             close(again);
         return false;
     }
-    for (const struct dirent *e; *err == 0 && (e = readdir(d)) != NULL;)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+    const struct dirent *e;
+    do {
+        errno = 0;
+        e = readdir(d);
+        if (e != NULL && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             *err = look(user, dirfd(d), e->d_name);
+    } while (e != NULL && *err == 0);
+    const int error = e == NULL ? errno : 0; /* a folder that is read in part is not known */
     closedir(d);
-    return true;
+    errno = error;
+    return error == 0;
 }
 
 static int walk(const char *out, int (*look)(void *user, int at, const char *name), void *user)
@@ -363,6 +369,9 @@ static int refuse_other(void *user, int at, const char *name)
 static int remove_one(void *user, int at, const char *name)
 {
     const struct removal *r = user;
+    const int err = refuse_other(user, at, name); /* it may have appeared since */
+    if (err)
+        return err;
     return unlinkat(at, name, 0) == 0 ? 0
                                       : fail(NJ_E_IO, "%s/%s: %s cannot be removed: %s", r->out,
                                              r->name, name, strerror(errno));

@@ -15,10 +15,12 @@
 
 static volatile sig_atomic_t interrupt_count;
 
-/* A terminal that closes sends SIGHUP twice, by the kernel and by its shell. */
+/* A terminal that closes sends SIGHUP twice, by the kernel and by its shell, and a SIGTERM may follow: only what comes
+ * after a SIGINT or SIGTERM asks not to wait for the checkpoint. */
 static void on_interrupt(int sig)
 {
-    if (interrupt_count > 0 && sig != SIGHUP)
+    static volatile sig_atomic_t asked;
+    if (sig != SIGHUP && asked++ > 0)
         _exit(130);
     interrupt_count = 1;
 }

@@ -62,7 +62,8 @@ enum { SPAN_STRING_BYTES = 4096 };
 static inline const char *span_string(struct span s, uint64_t off)
 {
     const size_t left = off < s.bytes ? s.bytes - (size_t)off : 0;
-    if (!memchr(s.data + (left ? off : 0), 0, left < SPAN_STRING_BYTES ? left : SPAN_STRING_BYTES))
+    const size_t most = left < SPAN_STRING_BYTES ? left : SPAN_STRING_BYTES;
+    if (left == 0 || !memchr(s.data + off, 0, most))
         return NULL;
     return (const char *)s.data + off;
 }

@@ -9,6 +9,7 @@
 #include "utf8.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,20 @@ static struct mapping {
     char *path;
     struct mapping *next;
 } * mappings;
+/* Held while the list is read or changed, which never touches mapped bytes: so a thread that is in
+ * on_loss() cannot hold it already. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static const struct mapping *mapping_of(const char *at)
+{
+    pthread_mutex_lock(&lock);
+    const struct mapping *m = mappings;
+    while (m != NULL && (at < m->base || at >= m->base + m->bytes))
+        m = m->next;
+    pthread_mutex_unlock(&lock);
+    return m; /* stays valid: its owner unmaps it only after its own reads */
+}
 
 static void put(const char *text)
 {
@@ -30,26 +45,28 @@ static void put(const char *text)
 
 static void on_loss(int sig, siginfo_t *info, void *context)
 {
-    const char *at = info->si_addr;
-    const struct mapping *m = mappings;
+    const struct mapping *m = mapping_of(info->si_addr);
     (void)context;
-    while (m != NULL && (at < m->base || at >= m->base + m->bytes))
-        m = m->next;
     if (m == NULL) { /* none of ours: the access is repeated, and ends the process as ever */
         signal(sig, SIG_DFL);
         return;
     }
     put("nojit: ");
     put(m->path);
-    put(": can no longer be read: somebody has made the file shorter, or its disk fails; put it "
-        "back "
-        "and start again\n");
+    put(": read error: the file was truncated while in use, or its disk is failing; restore it and "
+        "run again\n");
     _exit(1);
+}
+
+static void handle_loss(void)
+{
+    struct sigaction action = {.sa_sigaction = on_loss, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
 }
 
 int mapped_begin(const char *path, int fd, size_t bytes, void **base)
 {
-    struct sigaction action = {.sa_sigaction = on_loss, .sa_flags = SA_SIGINFO};
     struct mapping *m = malloc(sizeof *m);
     char *copy = strdup(path);
     *base = NULL;
@@ -63,23 +80,27 @@ int mapped_begin(const char *path, int fd, size_t bytes, void **base)
         return err;
     }
     make_printable(copy);
+    pthread_mutex_lock(&lock);
     *m = (struct mapping){at, bytes, copy, mappings};
     mappings = m;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, NULL);
+    pthread_mutex_unlock(&lock);
+    pthread_once(&once, handle_loss);
     *base = at;
     return NJ_OK;
 }
 
 void mapped_end(void *base)
 {
+    pthread_mutex_lock(&lock);
     struct mapping **at = &mappings;
     while (*at != NULL && (*at)->base != base)
         at = &(*at)->next;
     struct mapping *m = *at;
+    if (m != NULL)
+        *at = m->next;
+    pthread_mutex_unlock(&lock);
     if (m == NULL)
         return;
-    *at = m->next;
     munmap(m->base, m->bytes);
     free(m->path);
     free(m);

@@ -129,7 +129,7 @@ endif
 $(BLOBCHECK): $(call objects,$(addprefix tools/check/,blobcheck.c blobindex.c blobprint.c modelkeys.c)) $(TOOL_SHARED)
 	$(Q)$(LINK) -o $@ $^ -lzstd -ljansson
 
-$(CONTRACTCHECK): $(call objects,tools/check/contractcheck.c tools/image/fileio.c tools/image/problems.c gen/falsifier.c gen/put.c gen/yaml.c)
+$(CONTRACTCHECK): $(call objects,tools/check/contractcheck.c tools/image/fileio.c tools/image/problems.c gen/falsifier.c gen/util.c gen/yaml.c)
 	$(Q)$(LINK) -o $@ $^ -lyaml
 
 ## setup: install the packages that the build needs (by apt, with sudo) and the CUDA compiler; the other goals ask root alone
@@ -196,7 +196,7 @@ $(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
 
-# BLOBS: machine code other than this build's, for a NOJIT or HARNESS of another name (tests/lib/foreign.sh).
+# BLOBS: machine code other than this build's, for a NOJIT or HARNESS of another name (tests/lib/foreign_archs.sh).
 BLOBS ?= $(B)/obj/blobs.o
 NJ_CODE = $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS)
 NOJIT ?= $(B)/nojit

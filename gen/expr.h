@@ -7,7 +7,7 @@
 #ifndef GEN_EXPR_H
 #define GEN_EXPR_H
 
-#include "put.h"
+#include "util.h"
 
 #include <stdint.h>
 

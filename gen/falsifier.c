@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "put.h"
+#include "util.h"
 
 #define TEXT_READER(type, name)                                                                    \
     static void read_##name(void *into, const struct node *n)                                      \

@@ -4,7 +4,7 @@
  */
 #include "yaml.h"
 
-#include "put.h"
+#include "util.h"
 
 #include <errno.h>
 #include <stdio.h>

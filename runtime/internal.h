@@ -5,7 +5,7 @@
  * a backend never checks again and never sees a stream of another context.
  *
  *   context.c  choice of backend       index.c   embedded kernels    gemm.c   prepared products
- *   stream.c   memory, streams, ...    launch.c  kernels by number   error.c  codes, sentences
+ *   stream.c   memory, streams, ...    launch.c  kernels by number   error_text.c  codes, sentences
  *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file
  */
 #ifndef NOJIT_INTERNAL_H

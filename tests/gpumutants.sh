@@ -61,7 +61,7 @@ prepare() {
     if [ -e "$1" ] && [ ! -f "$1/list" ] && [ -n "$(ls -A "$1")" ]; then
         refuse "$1 exists and holds no list of mutants, so it is not replaced; name a new or empty folder"
     fi
-    . tests/lib/planted.sh
+    . tests/lib/plant_mutants.sh
     . tests/lib/relink.sh
     arch=${2:-sm_90a} tree=$scratch/tree
     unset MAKEFLAGS MAKELEVEL MFLAGS CI
@@ -105,7 +105,7 @@ prepare() {
 
 # ---- run
 passes() { # FOLDER PROGRAM CHECK LOG
-    BUILD=$dir/$1 timeout -k 5 "$LIMIT" bash tests/one.sh "$2" "$3" >"$4" 2>&1
+    BUILD=$dir/$1 timeout -k 5 "$LIMIT" bash tests/run_one.sh "$2" "$3" >"$4" 2>&1
 }
 try() { # ID FOLDER PROGRAM CHECK
     local started=$SECONDS word log=$scratch/log-$1

@@ -12,7 +12,7 @@ export LC_ALL=C
 cd "$(dirname "$0")/.."
 : "${LIMIT:=120}" "${DEVICE:=cpu}"
 : "${JOBS:=$([ "$DEVICE" = cpu ] && nproc || echo 1)}" # a test on a GPU measures free memory, so it runs alone
-. tests/lib/planted.sh
+. tests/lib/plant_mutants.sh
 : "${RECORD:=$BUILD/mutants$([ "$DEVICE" = cpu ] || echo "-$DEVICE")}"
 only=${1:-*}
 claims=("$check" --only "$only" --device "$DEVICE")
@@ -44,7 +44,7 @@ targets() {
     esac
 }
 test_in() { # TREE BUILD PROGRAM CHECK
-    BUILD=$2 timeout -k 5 "$LIMIT" bash "$1/tests/one.sh" "$3" "$4"
+    BUILD=$2 timeout -k 5 "$LIMIT" bash "$1/tests/run_one.sh" "$3" "$4"
 }
 # Does a test pass without a mutant? Found out once.
 sound() { # PROGRAM CHECK LOG

@@ -2,10 +2,10 @@
  *
  * backend.h: what the files of the CUDA backend share.
  *
- *   library.c  finds and opens the driver and cuBLASLt     stream.c  memory, streams, events
- *   library_file.c  who can change a library, its names
- *   device.c   opens a GPU; errors of the driver           launch.c  kernels
- *   modules.c  loads and resolves every kernel             gemm.c    products   graph.c  capture
+ *   library.c       finds and opens the driver and cuBLASLt    library_file.c  who can change a library, its names
+ *   device.c        opens a GPU; errors of the driver          modules.c       loads and resolves every kernel
+ *   cuda_stream.c   memory, streams, events                    cuda_launch.c   kernels
+ *   cuda_gemm.c     matrix products                            graph.c         capture
  */
 #ifndef NOJIT_CUDA_BACKEND_H
 #define NOJIT_CUDA_BACKEND_H

@@ -69,7 +69,7 @@ bad "an id twice" $system 's/F-WORD-001/F-SCALE-001/' "^$system:4: F-SCALE-001 i
 bad "a claim without a test" $system 's/test: [^,]*, //' "^$system:4: a falsifier lacks the field 'test'"
 bad "a program that does not exist" $kernel 's/test_scale/test_skale/' "^$kernel:3: F-SCALE-001 names .*no tests/./test_skale.c"
 bad "a check that does not exist" $kernel 's/ doubles/ double/' "^$kernel:3: F-SCALE-001 .*test_scale.c holds no 'double'"
-bad "a test that did not run" results '/doubles/d' "^$kernel:3: .*'test_scale doubles' did not run .*tests/one.sh test_scale 'doubles'"
+bad "a test that did not run" results '/doubles/d' "^$kernel:3: .*'test_scale doubles' did not run .*tests/run_one.sh test_scale 'doubles'"
 bad "a test that failed" results '1s/passed/failed/' "^$kernel:3: .*'test_scale doubles' failed"
 bad "a mutant that survived" mutants 's/killed\(.F-SCALE\)/survived\1/' "^$kernel:7: F-SCALE-001: its mutant survives"
 bad "a mutant that was not tried" mutants '/SCALE/d' "^$kernel:7: F-SCALE-001: its mutant was not tried"

@@ -3,7 +3,7 @@
 #
 # option_effects.sh: every option of every command does what it says. A row for each: the commands that have it, its
 # name, and a check that runs with another value and looks at what changes; an option without a row is a failure. The rows
-# are in effects.sh, here is what they are made of.
+# are in option_effect_rows.sh, here is what they are made of.
 # tier: all
 set -eu
 . tests/lib/lib.sh
@@ -145,7 +145,7 @@ loss_of_parts() { # R T
         END { if (NR != 4) print NR " rows" }') && [ -z "$why" ]
 }
 
-. tests/lib/effects.sh
+. tests/lib/option_effect_rows.sh
 
 # ---- every option of every command has a row, and every row an option
 for cmd in $("$nojit" --help | awk '/^  [a-z]/ { print $1 }'); do
@@ -153,7 +153,7 @@ for cmd in $("$nojit" --help | awk '/^  [a-z]/ { print $1 }'); do
         if [ -n "${row["$cmd $option"]:-}" ]; then
             unset "row[$cmd $option]"
         else
-            not_ok "$cmd --$option has a row" "no test looks at its effect: add to tests/lib/effects.sh a line
+            not_ok "$cmd --$option has a row" "no test looks at its effect: add to tests/lib/option_effect_rows.sh a line
     effect $cmd $option CHECK...    where CHECK runs with another value and compares what it changes
     (or \`elsewhere FILE\` if tests/*/FILE does)"
         fi

@@ -20,7 +20,7 @@ run=("$nojit" distill --teacher "$d/teacher" --student "$d/student" --data "$d/t
     --seq-len 64 --batch-size 2 --grad-accum 2 --steps $steps --lr 2e-2 --warmup-steps 2 --eval-every 3 --device cpu
     --save-every 2 --keep 2 --keep-best)
 
-. tests/lib/runs.sh
+. tests/lib/compare_runs.sh
 row_of_step() { grep -qs "^{\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
 ends_with() { # NAME STATUS PID
     local status=0

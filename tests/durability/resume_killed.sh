@@ -11,7 +11,7 @@ set -eu
 nojit=$BUILD/nojit
 export OMP_WAIT_POLICY=passive XDG_CACHE_HOME=$scratch/cache
 unset NOJIT_GRAPH
-. tests/lib/runs.sh
+. tests/lib/compare_runs.sh
 
 "$nojit" init --preset nojit-tiny --out "$scratch/student" >/dev/null
 "$nojit" init --preset nojit-tiny --seed 2 --out "$scratch/teacher" >/dev/null

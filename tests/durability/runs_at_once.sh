@@ -8,7 +8,7 @@ nojit=$BUILD/nojit
 d=$scratch/work
 mkdir "$d"
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
-. tests/lib/runs.sh
+. tests/lib/compare_runs.sh
 
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
 head -c 600 LICENSE >"$d/text.txt"

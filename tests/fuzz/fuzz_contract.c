@@ -5,7 +5,7 @@
  */
 #include "contract.h"
 #include "fuzz.h"
-#include "put.h"
+#include "util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

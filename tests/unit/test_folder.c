@@ -3,7 +3,7 @@
  * test_folder.c: finding models in the Hugging Face cache, output folders that appear whole or not
  * at all.
  */
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "io/side_files.h"
 #include "io/whole_file.h"
 #include "unit.h"

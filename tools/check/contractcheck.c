@@ -17,7 +17,7 @@
 
 #include "falsifier.h"
 #include "image/fileio.h"
-#include "put.h"
+#include "util.h"
 
 enum { MAX_CLAIMS = 1024 };
 
@@ -264,7 +264,7 @@ static void check_result(const struct falsifier *f, const char *record, const ch
     if (failed || !recorded(record, "passed", name))
         problem(f->contract, f->line,
                 "%s: the test '%s' %s (%s); to run it alone: "
-                "tests/one.sh %s%s%s%s",
+                "tests/run_one.sh %s%s%s%s",
                 f->id, f->test, failed ? "failed" : "did not run", path, t.program,
                 t.check[0] ? " '" : "", t.check, t.check[0] ? "'" : "");
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "model/init.h"
 #include "run/run.h"
 

@@ -4,7 +4,7 @@
  */
 #include "engine/merge.h"
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "run/run.h"
 
 int cmd_merge(const struct settings *s)

@@ -4,7 +4,7 @@
  */
 #include "data/tokenize.h"
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "run/run.h"
 
 struct watch {

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "io/side_files.h"
 #include "run/run.h"
 #include "run/watchdog.h"

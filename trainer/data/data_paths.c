@@ -5,7 +5,7 @@
  */
 #include "data/token_files.h"
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "plural.h"
 
 #include <dirent.h>

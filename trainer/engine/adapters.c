@@ -7,7 +7,7 @@
 #include "engine/engine_impl.h"
 
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -74,7 +74,7 @@ void plan_layout(const struct net *student, const struct net *teacher,
 /* Of a moment. */
 size_t optimizer_state_bytes(enum optimizer_state kept);
 
-/* ---- stage.c ---- */
+/* ---- micro_batch.c ---- */
 
 void rows_carve(int rows, int padded, struct carve *c, struct rows *out);
 

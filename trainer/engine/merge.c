@@ -6,7 +6,7 @@
 
 #include "engine/engine_impl.h"
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "io/side_files.h"
 
 #include <stdio.h>

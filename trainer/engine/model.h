@@ -119,7 +119,7 @@ size_t dtype_bytes(enum nj_dtype T);
 void *net_weight(const struct net *n, int64_t first); /* NULL for -1 */
 int net_qkv(const struct model_config *c);            /* (H + 2K) D */
 
-/* Device arrays that come with a micro-batch of N = B S rows (stage.c fills them). */
+/* Device arrays that come with a micro-batch of N = B S rows (micro_batch.c fills them). */
 struct rows {
     int32_t *ids, *pos, *doc_start; /* [N] */
     int32_t *order, *runs;          /* [N], [N + 1]: as embed_bwd wants them */

@@ -6,8 +6,8 @@
 #include "engine/engine_impl.h"
 
 #include "io/error.h"
-#include "io/folder.h"
 #include "io/json_text.h"
+#include "io/model_folder.h"
 #include "io/safetensors.h"
 #include "io/side_files.h"
 

@@ -2,7 +2,7 @@
  *
  * safetensors_write.c: weights to disk. A file is written under a temporary name beside its place,
  * flushed, read back and compared by length and hash before it takes its name: what has the name is
- * whole. That the name lies on the disk is for whoever publishes the folder (folder.c).
+ * whole. That the name lies on the disk is for whoever publishes the folder (model_folder.c).
  */
 #include "io/safetensors.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 
 /* Above every process number: in a container that was killed, the next one may have the same. */
 enum { PROCESSES = 1 << 22, TRIES = 100 };

@@ -7,7 +7,7 @@
 #include "model/init.h"
 
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "io/random.h"
 #include "io/side_files.h"
 #include "model/tensor_names.h"

@@ -16,7 +16,7 @@
 
 #include "engine/merge.h"
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "plural.h"
 #include "record/own.h"
 

@@ -7,7 +7,7 @@
 
 #include "engine/engine.h"
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "io/side_files.h"
 
 #include <dirent.h>

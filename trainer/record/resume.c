@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "io/error.h"
-#include "io/folder.h"
 #include "io/json_text.h"
+#include "io/model_folder.h"
 #include "io/regular.h"
 #include "record/own.h"
 

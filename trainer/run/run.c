@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 #include "run/gemm_cache.h"
 
 static volatile sig_atomic_t interrupt_count;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "io/error.h"
-#include "io/folder.h"
+#include "io/model_folder.h"
 
 /* "0.7 0.3", or "none" */
 static void weights_text(const struct data *d, char *out, size_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model.c: the memory that one pass through a transformer needs.
+ * acts.c: the memory that one pass through a transformer needs.
  */
 #include "engine/model.h"
 

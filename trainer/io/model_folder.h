@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * folder.h: model folders: where one lies, how a new one appears whole or not at all.
+ * model_folder.h: model folders: where one lies, how a new one appears whole or not at all.
  */
 #ifndef NOJIT_TRAINER_FOLDER_H
 #define NOJIT_TRAINER_FOLDER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * error.c: texts of codes and the sentence a context keeps.
+ * error_text.c: texts of codes and the sentence a context keeps.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * put.c: memory, problems, text and files; see put.h. gen is a short-lived program: memory is only
+ * util.c: memory, problems, text and files; see util.h. gen is a short-lived program: memory is only
  * given back at the end, and running out of it ends the program.
  */
-#include "put.h"
+#include "util.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * put.h: what every part of gen uses: memory that lives to the end of the program, problems found
+ * util.h: what every part of gen uses: memory that lives to the end of the program, problems found
  * in the input, text under construction and files that are only touched when their content changes.
  */
 #ifndef GEN_PUT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch.c: enqueues a kernel. The parameter block goes to the driver as it is: launchers lay it
+ * cuda_launch.c: enqueues a kernel. The parameter block goes to the driver as it is: launchers lay it
  * out as the kernel sees it.
  */
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stage.c: the host's part of a micro-batch: what kernels need beside the token ids, in pinned
+ * micro_batch.c: the host's part of a micro-batch: what kernels need beside the token ids, in pinned
  * memory laid out as on the device, so that one copy sends it.
  */
 #include "engine/engine_impl.h"

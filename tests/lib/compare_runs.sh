@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# runs.sh: sourced by nothing_lost.sh and resume_killed.sh: what a run left, beside that of the run left alone in $d/whole. The caller has the
+# compare_runs.sh: sourced by nothing_lost.sh and resume_killed.sh: what a run left, beside that of the run left alone in $d/whole. The caller has the
 # command in `run`, which lacks --out and --resume.
 # What must repeat: rows without their times, weights, states, names.
 rows() { sed -E 's/"(tokens_per_second|step_ms|mfu_student|mfu_teacher)": [^,]+, //g' "$1/metrics.jsonl"; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * work.c: what every part of the engine starts and fails with.
+ * engine_struct.c: what every part of the engine starts and fails with.
  */
 #include "engine/engine_impl.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * folder.c: where models are found, and how output folders are checked and published.
+ * model_folder.c: where models are found, and how output folders are checked and published.
  */
-#include "io/folder.h"
+#include "io/model_folder.h"
 
 #include "io/error.h"
 

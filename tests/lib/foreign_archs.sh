@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# foreign.sh TARGET ARCH...: harness and trainer with the PTX of other archs, assembled for TARGET (for example sm_90), so
+# foreign_archs.sh TARGET ARCH...: harness and trainer with the PTX of other archs, assembled for TARGET (for example sm_90), so
 # that their code paths run on the GPU at hand: BUILD/foreign/ARCH/{harness,nojit}. The PTX of a newer arch has its .target line
 # changed; what ptxas makes for the arch itself stays unproven without that GPU. Keys for one arch alone are left out.
 set -eu

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stream.c: memory, copies, streams and events. Streams do not wait for the driver's default
+ * cuda_stream.c: memory, copies, streams and events. Streams do not wait for the driver's default
  * stream.
  */
 #include <stdio.h>

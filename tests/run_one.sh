@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# one.sh PROGRAM [CHECK]: runs one test by the name that contracts give it (gpu-PROGRAM: on a GPU). Exit status 0 if the check passed; whatever
+# run_one.sh PROGRAM [CHECK]: runs one test by the name that contracts give it (gpu-PROGRAM: on a GPU). Exit status 0 if the check passed; whatever
 # else happens, a crash or a check that does not exist, is a failure, and the log is shown. $BUILD is the build folder.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.."
 : "${BUILD:=build}"
 export BUILD OMP_WAIT_POLICY=passive
-program=${1:?usage: one.sh PROGRAM [CHECK]} check=${2-}
+program=${1:?usage: run_one.sh PROGRAM [CHECK]} check=${2-}
 case $program in
 harness) run=("$BUILD/harness" --device cpu --filter "${check:-*}.*") ;;
 harness-selftest) run=("$BUILD/harness" --self-test) ;;

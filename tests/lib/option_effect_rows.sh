@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# effects.sh: the rows of option_effects.sh, in the order of `nojit distill --help`.
+# option_effect_rows.sh: the rows of option_effects.sh, in the order of `nojit distill --help`.
 both="distill train"
 for cmd in $both; do
     go --eval-data "$d/held.txt" || { echo "$cmd: $why" && exit 1; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gemm.c: matrix products by cuBLASLt. A row-major matrix is the transpose of a column-major one,
+ * cuda_gemm.c: matrix products by cuBLASLt. A row-major matrix is the transpose of a column-major one,
  * so the library is asked for C^T = op(B)^T op(A)^T: our B is its first operand, our A its second.
  *
  * Determinism: only algorithms that sum in one fixed order are taken (no split of K, or one whose

@@ -42,6 +42,18 @@ refuses "bad line" 1 'b.jsonl:4: text must be a string' "$nojit" tokenize --mode
 sed -i '$d' "$data/b.jsonl"
 if ls "$d"/u.bin* >/dev/null 2>&1; then not_ok "failures leave nothing" "$(ls "$d")"; else ok "failures leave nothing"; fi
 
+# In a container the next process may have the number of one that was killed: what that left is in nobody's way.
+for command in "tokenize --model $d/qwen2 --data $data --out $d/killed" "init --preset nojit-tiny --out $d/killed"; do
+    rm -rf "$d/killed"*
+    # shellcheck disable=SC2016,SC2086 # of the shell that becomes nojit
+    sh -c 'mkdir "$0.tmp-$$" && echo theirs >"$0.tmp-$$/left" && exec "$@"' "$d/killed" "$nojit" $command >"$d/said" 2>&1 || true
+    if [ -e "$d/killed" ] && [ "$(cat "$d"/killed.tmp-*/left)" = theirs ]; then
+        ok "what a killed process left: ${command%% *}"
+    else
+        not_ok "what a killed process left: ${command%% *}" "$(cat "$d/said"; ls "$d")"
+    fi
+done
+
 # However it ends, the file is whole or not there, and nothing else is.
 mkdir "$d/made"
 disturbed() { # VARIABLE...: a run whose calls are counted; a shell's background ignores SIGINT

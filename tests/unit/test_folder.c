@@ -5,6 +5,7 @@
  */
 #include "io/model_folder.h"
 #include "io/side_files.h"
+#include "io/temp.h"
 #include "io/whole_file.h"
 #include "unit.h"
 
@@ -204,6 +205,14 @@ static void files_appear_whole(void **state)
                   "no folder");
 }
 
+static int begin_and_abort(const char *path)
+{
+    struct folder f;
+    const int rc = folder_begin(&f, path);
+    folder_abort(&f);
+    return rc;
+}
+
 static void folders_appear_whole(void **state)
 {
     (void)state;
@@ -219,12 +228,12 @@ static void folders_appear_whole(void **state)
     folder_abort(&f);
     assert_int_equal(access(at("runs/a/out/sub/x"), F_OK), 0);
     check_refused(folder_begin(&f, at("runs/a/out")), NJ_E_IO, "the folder is not empty", "again");
-    check_refused(folder_check_output(at("runs/a/out")), NJ_E_IO, "not empty", "check");
-    check_refused(folder_check_output(at("runs/a/out/sub/x")), NJ_E_IO, "Not a directory", "file");
+    check_refused(begin_and_abort(at("runs/a/out")), NJ_E_IO, "not empty", "check");
+    check_refused(begin_and_abort(at("runs/a/out/sub/x")), NJ_E_IO, "Not a directory", "file");
 
     /* An empty folder may be given. */
     make_folder("empty");
-    check_ok(folder_check_output(at("empty")), "check");
+    check_ok(begin_and_abort(at("empty")), "check");
     check_ok(folder_begin(&f, at("empty")), "begin");
     check_ok(folder_commit(&f), "commit");
     assert_int_equal(access(at("empty"), F_OK), 0);
@@ -241,7 +250,8 @@ static void folders_appear_whole(void **state)
     assert_int_equal(access(at("gone"), F_OK), -1);
 }
 
-/* One process of the same number on another machine writes the same name: its folder is not ours to remove. */
+/* A process of the same number, killed in a container or alive on another machine: its folder is not ours to
+ * remove, and not in the way. */
 static void temporary_folders_of_others_stay(void **state)
 {
     (void)state;
@@ -251,10 +261,16 @@ static void temporary_folders_of_others_stay(void **state)
     snprintf(theirs, sizeof theirs, "%s/theirs", temp);
     make_folder(temp);
     write_text(at(theirs), "x");
-    check_refused(folder_begin(&f, at("shared")), NJ_E_IO, "shared: cannot create it: File exists",
-                  "begin");
-    folder_abort(&f);
+    check_ok(folder_begin(&f, at("shared")), "begin");
+    assert_int_equal(access(f.temp, F_OK), 0);
+    assert_int_equal(temp_process(strtol(strrchr(f.temp, '-') + 1, NULL, 10)), getpid());
+    check_ok(folder_commit(&f), "commit");
+    assert_int_equal(rmdir(at("shared")), 0);
     assert_int_equal(access(at(theirs), F_OK), 0);
+    snprintf(temp, sizeof temp, "probe.tmp-%d", (int)getpid());
+    make_folder(temp);
+    check_ok(folder_check_place(at("new")), "probe");
+    assert_int_equal(access(at(temp), F_OK), 0);
 }
 
 /* Folders that were there stay, and so does what holds something. */
@@ -302,14 +318,13 @@ static void unwritable_places_are_refused(void **state)
 {
     (void)state;
     write_text(at("plain"), "x");
-    check_refused(folder_check_output(at("plain/out")), NJ_E_IO, "plain", "below a file");
-    check_refused(folder_check_output("/proc/out"), NJ_E_IO, "/proc/out: cannot create it",
-                  "/proc");
-    check_refused(folder_check_output("/proc/a/b/out"), NJ_E_IO, "/proc/a: cannot create", "deep");
-    check_refused(folder_check_output("/sys/a/b/out"), NJ_E_IO, "/sys/a: cannot create", "sys");
+    check_refused(begin_and_abort(at("plain/out")), NJ_E_IO, "plain", "below a file");
+    check_refused(begin_and_abort("/proc/out"), NJ_E_IO, "/proc/out: cannot create it", "/proc");
+    check_refused(begin_and_abort("/proc/a/b/out"), NJ_E_IO, "/proc/a: cannot create", "deep");
+    check_refused(begin_and_abort("/sys/a/b/out"), NJ_E_IO, "/sys/a: cannot create", "sys");
     assert_null(strstr(fail_text(), "No such file")); /* it is a matter of rights */
-    check_refused(folder_check_output(""), NJ_E_IO, "not usable as a folder name", "empty name");
-    check_ok(folder_check_output(at("new/deep/out")), "new");
+    check_refused(begin_and_abort(""), NJ_E_IO, "not usable as a folder name", "empty name");
+    check_ok(begin_and_abort(at("new/deep/out")), "new");
     assert_int_equal(access(at("new"), F_OK), -1);
 }
 
@@ -349,13 +364,15 @@ static void paths_in_a_folder_are_told(void **state)
 static void space_is_checked(void **state)
 {
     (void)state;
-    check_ok(folder_check_space(at("not/there/yet"), 1), "one byte");
-    check_refused(folder_check_space(at("not/there/yet"), UINT64_MAX), NJ_E_IO, "MiB are needed",
-                  "all bytes");
-    check_ok(folder_check_space("relative", 1), "relative");
-    check_refused(folder_check_space("relative/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "all");
-    check_refused(folder_check_space("/nowhere/x", UINT64_MAX), NJ_E_IO, "MiB are needed", "root");
-    check_ok(folder_check_space("/proc", 1), "a file system that does not say");
+    check_ok(folder_check_model_space(at("not/there/yet"), 1), "one byte");
+    check_refused(folder_check_model_space(at("not/there/yet"), UINT64_MAX / 2), NJ_E_IO,
+                  "MiB are needed", "all bytes");
+    check_ok(folder_check_model_space("relative", 1), "relative");
+    check_refused(folder_check_model_space("relative/x", UINT64_MAX / 2), NJ_E_IO, "MiB are needed",
+                  "all");
+    check_refused(folder_check_model_space("/nowhere/x", UINT64_MAX / 2), NJ_E_IO, "MiB are needed",
+                  "root");
+    check_ok(folder_check_model_space("/proc", 1), "a file system that does not say");
 }
 
 int main(void)

@@ -7,11 +7,9 @@
 
 #include "data/token_files.h"
 #include "io/error.h"
-#include "io/model_folder.h"
+#include "io/whole_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,9 +21,7 @@
 enum { HEADER_BYTES = 1024 };
 
 struct writer {
-    const char *path;
-    char temp[4096];
-    FILE *file;
+    struct whole_file out;
     uint8_t *mask;
     size_t mask_bytes;
     struct tokenized *done;
@@ -62,24 +58,21 @@ static void unwatch_ends(void)
 
 static int write_failed(const struct writer *w)
 {
-    return fail(NJ_E_IO, "%s: cannot write it: %s", w->path, strerror(errno));
+    return fail(NJ_E_IO, "%s: cannot be written: %s", w->out.path, strerror(errno));
 }
 
-static int begin(struct writer *w)
+static int begin(struct writer *w, const char *path)
 {
     static const char nothing[HEADER_BYTES];
     struct stat info;
-    if (lstat(w->path, &info) == 0)
-        return fail(NJ_E_IO, "%s: exists; choose another name or remove it", w->path);
-    if (snprintf(w->temp, sizeof w->temp, "%s.tmp-%d", w->path, (int)getpid()) >=
-        (int)sizeof w->temp)
-        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", w->path);
-    w->file = fopen(w->temp, "wbx");
-    if (w->file)
-        watch_ends(w->temp);
-    if (!w->file || fwrite(nothing, 1, sizeof nothing, w->file) != sizeof nothing)
-        return write_failed(w);
-    return NJ_OK;
+    if (lstat(path, &info) == 0)
+        return fail(NJ_E_IO, "%s: exists; choose another name or remove it", path);
+    const int rc = whole_file_begin(&w->out, path);
+    if (rc)
+        return rc;
+    w->out.must_be_new = true;
+    watch_ends(w->out.temp);
+    return fwrite(nothing, 1, sizeof nothing, w->out.f) == sizeof nothing ? NJ_OK : write_failed(w);
 }
 
 /* Remembers whether the next id has a loss. */
@@ -90,7 +83,7 @@ static int put_loss(struct writer *w, bool loss)
         const size_t grown = 2 * w->mask_bytes + 65536;
         uint8_t *more = realloc(w->mask, grown);
         if (!more)
-            return fail(NJ_E_NOMEM, "%s: out of memory for %zu bits", w->path, 8 * grown);
+            return fail(NJ_E_NOMEM, "%s: out of memory for %zu bits", w->out.path, 8 * grown);
         memset(more + w->mask_bytes, 0, grown - w->mask_bytes);
         w->mask = more;
         w->mask_bytes = grown;
@@ -108,8 +101,9 @@ static int put_ids(void *user, const int32_t *ids, const unsigned char *loss, si
     struct writer *w = user;
     if ((int64_t)n > INT_MAX - w->done->tokens)
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: a token file holds 2,147,483,647 tokens at most; write several", w->path);
-    if (fwrite(ids, sizeof *ids, n, w->file) != n)
+                    "%s: a token file holds 2,147,483,647 tokens at most; write several",
+                    w->out.path);
+    if (fwrite(ids, sizeof *ids, n, w->out.f) != n)
         return write_failed(w);
     int rc = NJ_OK;
     for (size_t i = 0; i < n && !rc; i++)
@@ -117,53 +111,42 @@ static int put_ids(void *user, const int32_t *ids, const unsigned char *loss, si
     return rc;
 }
 
-/* Writes mask and header and gives the file its name. */
+/* Writes mask and header. */
 static int finish(struct writer *w, const struct tokenizer *t)
 {
     const size_t mask = w->done->without_loss > 0 ? ((size_t)w->done->tokens + 7) / 8 : 0;
     const int32_t head[5] = {2, 4, (int32_t)w->done->tokens, t->vocab_size, mask > 0};
     if (w->done->tokens == 0)
-        return fail(NJ_E_FORMAT, "%s: not written: there is no text in the data", w->path);
-    if (mask > 0 && fwrite(w->mask, 1, mask, w->file) != mask)
+        return fail(NJ_E_FORMAT, "%s: not written: there is no text in the data", w->out.path);
+    if (mask > 0 && fwrite(w->mask, 1, mask, w->out.f) != mask)
         return write_failed(w);
-    if (fseek(w->file, 0, SEEK_SET) != 0 || fwrite("BIN.TOK\n", 1, 8, w->file) != 8 ||
-        fwrite(head, sizeof head, 1, w->file) != 1 || fflush(w->file) != 0 ||
-        fsync(fileno(w->file)) != 0)
-        return write_failed(w);
-    /* Unlike rename(), link() replaces nothing that appeared in the meantime. */
-    if (link(w->temp, w->path) != 0 && (errno == EEXIST || rename(w->temp, w->path) != 0))
+    if (fseek(w->out.f, 0, SEEK_SET) != 0 || fwrite("BIN.TOK\n", 1, 8, w->out.f) != 8 ||
+        fwrite(head, sizeof head, 1, w->out.f) != 1)
         return write_failed(w);
     return NJ_OK;
 }
 
-static void end(struct writer *w)
+static int end(struct writer *w, int rc)
 {
-    if (w->file) {
-        fclose(w->file);
-        unlink(w->temp);
-        unwatch_ends();
-    }
     free(w->mask);
-}
-
-static int flush_name(const char *path)
-{
-    char copy[4096];
-    snprintf(copy, sizeof copy, "%s", path);
-    return folder_flush_names(dirname(copy));
+    if (!w->out.f)
+        return rc;
+    rc = whole_file_end(&w->out, rc);
+    unwatch_ends();
+    return rc;
 }
 
 int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, const char *out,
              struct tokenized *done)
 {
     struct file_list list;
-    struct writer w = {.path = out, .done = done};
+    struct writer w = {.done = done};
     memset(done, 0, sizeof *done);
     if (t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
     int rc = files_collect(paths, count, &list, &done->passed);
     if (!rc)
-        rc = begin(&w);
+        rc = begin(&w, out);
     for (size_t i = 0; i < list.count && !rc; i++) {
         struct segment s = {.path = list.path[i]};
         struct stat info;
@@ -177,9 +160,9 @@ int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, 
     }
     if (!rc)
         rc = finish(&w, t);
-    end(&w);
+    rc = end(&w, rc);
     files_free(&list);
-    return rc ? rc : flush_name(out);
+    return rc;
 }
 
 int tokenize_bytes(const char *const *paths, size_t count, double *bytes)

@@ -5,6 +5,7 @@
 #include "io/model_folder.h"
 
 #include "io/error.h"
+#include "io/temp.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -242,31 +243,47 @@ void folder_unmake(const char *path, const char *before)
         go_up(place, sizeof place);
 }
 
-/* Makes the folder; one that is there is a failure where it must be new. `said` is its name for users. */
-static int make(const char *path, const char *said, bool must_be_new, char *before, size_t bytes)
+static int refuse_name(const char *path)
 {
-    char above[PATH_BYTES];
-    if (path[0] == '\0' || strlen(path) >= bytes)
-        return fail(NJ_E_IO, "'%.80s': not usable as a folder name; choose another", said);
-    int rc = nearest(path, before, bytes);
-    const bool there = rc == NJ_OK && strcmp(before, path) == 0;
-    if (rc || (there && !must_be_new))
-        return rc;
-    rc = make_parents(path);
-    if (!rc && mkdir(path, 0777) != 0 && (must_be_new || errno != EEXIST))
-        rc = fail(NJ_E_IO, "%s: cannot create it: %s; choose another output folder", said,
-                  strerror(errno));
-    if (rc && !there) {
-        snprintf(above, sizeof above, "%s", path);
-        go_up(above, sizeof above);
-        folder_unmake(above, before);
-    }
-    return rc;
+    return fail(NJ_E_IO, "'%.80s': not usable as a folder name; choose another", path);
+}
+
+static int refuse_to_create(const char *path)
+{
+    return fail(NJ_E_IO, "%s: cannot create it: %s; choose another output folder", path,
+                strerror(errno));
 }
 
 int folder_make(const char *path, char *before, size_t bytes)
 {
-    return make(path, path, false, before, bytes);
+    if (path[0] == '\0' || strlen(path) >= bytes)
+        return refuse_name(path);
+    int rc = nearest(path, before, bytes);
+    if (rc || strcmp(before, path) == 0)
+        return rc;
+    rc = make_parents(path);
+    if (!rc && mkdir(path, 0777) != 0 && errno != EEXIST)
+        rc = refuse_to_create(path);
+    if (rc)
+        folder_unmake(path, before);
+    return rc;
+}
+
+/* Makes f->temp, and the folders above it that are absent. */
+static int make_temp(struct folder *f)
+{
+    char above[PATH_BYTES];
+    snprintf(above, sizeof above, "%s", f->path);
+    go_up(above, sizeof above);
+    int rc = nearest(above, f->before, sizeof f->before);
+    if (rc)
+        return rc;
+    rc = make_parents(f->path);
+    if (!rc && temp_folder(f->path, f->temp, sizeof f->temp) != 0)
+        rc = refuse_to_create(f->path);
+    if (rc)
+        folder_unmake(above, f->before);
+    return rc;
 }
 
 int folder_begin(struct folder *f, const char *path)
@@ -276,15 +293,10 @@ int folder_begin(struct folder *f, const char *path)
     while (length > 1 && path[length - 1] == '/')
         length--;
     if (length == 0 || length >= sizeof f->path)
-        return fail(NJ_E_IO, "'%.80s': not usable as a folder name; choose another", path);
+        return refuse_name(path);
     memcpy(f->path, path, length);
-    snprintf(f->temp, sizeof f->temp, "%s.tmp-%d", f->path, (int)getpid());
-    int rc = check_vacant(f->path);
-    if (!rc)
-        rc = make(f->temp, f->path, true, f->before, sizeof f->before);
-    if (rc)
-        f->temp[0] = '\0';
-    return rc;
+    const int rc = check_vacant(f->path);
+    return rc ? rc : make_temp(f);
 }
 
 /* A file or folder: 0, or -1 with errno. Some file systems cannot flush a folder (EINVAL, ENOTSUP): then
@@ -358,15 +370,6 @@ void folder_abort(struct folder *f)
     f->temp[0] = '\0';
 }
 
-int folder_check_output(const char *path)
-{
-    /* Trying is the only test that also holds for root, read-only mounts and quotas. */
-    struct folder probe;
-    int rc = folder_begin(&probe, path);
-    folder_abort(&probe);
-    return rc;
-}
-
 bool folder_holds(const char *dir, const char *path)
 {
     char place[PATH_BYTES];
@@ -385,18 +388,18 @@ bool folder_holds(const char *dir, const char *path)
 
 int folder_check_place(const char *path)
 {
-    char place[PATH_BYTES], probe[PATH_BYTES + 32];
+    char place[PATH_BYTES], probe[PATH_BYTES + 8], temp[PATH_BYTES + 32];
     const int rc = nearest(path, place, sizeof place);
     if (rc != NJ_OK)
         return rc;
-    snprintf(probe, sizeof probe, "%s/probe.tmp-%ld", place, (long)getpid());
-    if (mkdir(probe, 0777) != 0)
+    snprintf(probe, sizeof probe, "%s/probe", place);
+    if (temp_folder(probe, temp, sizeof temp) != 0)
         return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-    rmdir(probe);
+    rmdir(temp);
     return NJ_OK;
 }
 
-int folder_check_space(const char *path, uint64_t bytes)
+static int check_space(const char *path, uint64_t bytes)
 {
     char place[PATH_BYTES];
     struct statvfs info;
@@ -416,5 +419,5 @@ int folder_check_space(const char *path, uint64_t bytes)
 
 int folder_check_model_space(const char *path, uint64_t weights)
 {
-    return folder_check_space(path, weights + (weights >> 6)); /* what lies beside them is less */
+    return check_space(path, weights + (weights >> 6)); /* what lies beside them is less */
 }

@@ -15,8 +15,6 @@
  * what converts them. Returns 0, NJ_E_IO, NJ_E_UNSUPPORTED. */
 int folder_resolve(const char *model, char *out, size_t bytes);
 
-/* Refuses an output folder that exists and is not empty, or that cannot be written; leaves nothing. */
-int folder_check_output(const char *path);
 /* Makes the folder, and those above it that are absent; before: the nearest that was there. Nothing is left
  * on failure. */
 int folder_make(const char *path, char *before, size_t bytes);
@@ -26,12 +24,11 @@ void folder_unmake(const char *path, const char *before);
 int folder_check_place(const char *path);
 /* Whether path, which need not exist yet, is the folder dir or lies in it, whatever both are called. */
 bool folder_holds(const char *dir, const char *path);
-/* Refuses if the file system of `path` (which need not exist yet) has less than `bytes` free. */
-int folder_check_space(const char *path, uint64_t bytes);
-/* The same for a model with so many bytes of weights. */
+/* Refuses if the file system of `path` (which need not exist yet) has no room for a model with so many bytes
+ * of weights. */
 int folder_check_model_space(const char *path, uint64_t weights);
 
-/* A folder that is published whole: written as PATH.tmp-PID, then flushed and renamed. */
+/* A folder that is published whole: written under a temporary name (temp.h), then flushed and renamed. */
 struct folder {
     char path[4000], temp[4032];
     char before[4032]; /* the nearest folder that was there */

@@ -8,6 +8,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/temp.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +105,7 @@ static int put(struct st_writer *w, const void *data, size_t bytes)
 
 static int begin(struct st_writer *w, const struct st_declared *tensors, size_t count)
 {
-    int fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = temp_file(w->path, w->temp, sizeof w->temp);
     if (fd < 0)
         return refuse_write(w, errno);
     w->file = fdopen(fd, "wb");
@@ -134,11 +135,10 @@ int st_write_begin(const char *path, const struct st_declared *tensors, size_t c
     struct st_writer *w = calloc(1, sizeof *w);
     if (!w)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
-    if (snprintf(w->path, sizeof w->path, "%s", path) >= (int)sizeof w->path - 16) {
+    if (snprintf(w->path, sizeof w->path, "%s", path) >= (int)sizeof w->path) {
         free(w);
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
     }
-    snprintf(w->temp, sizeof w->temp, "%.*s.tmp-%d", (int)sizeof w->temp - 16, path, (int)getpid());
     int rc = begin(w, tensors, count);
     if (rc) {
         st_write_abort(w);

@@ -5,34 +5,28 @@
 #include "io/whole_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/temp.h"
 
-/* Above every process number: in a container that was killed, the next one may have the same. */
-enum { PROCESSES = 1 << 22, TRIES = 100 };
-
-static int refuse(const struct whole_file *w)
+static int refuse(const struct whole_file *w, int error)
 {
-    return fail(NJ_E_IO, "%s: cannot be written: %s", w->path, strerror(errno));
+    return fail(NJ_E_IO, "%s: cannot be written: %s", w->path, strerror(error));
 }
 
 int whole_file_begin(struct whole_file *w, const char *path)
 {
-    int fd = -1;
     w->f = NULL;
+    w->must_be_new = false;
     if (snprintf(w->path, sizeof w->path, "%s", path) >= (int)sizeof w->path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
-    for (long n = 0; n < TRIES && fd < 0 && (n == 0 || errno == EEXIST); n++) {
-        snprintf(w->temp, sizeof w->temp, "%s.tmp-%ld", path, (long)getpid() + n * PROCESSES);
-        fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); /* follows no link */
-    }
+    const int fd = temp_file(path, w->temp, sizeof w->temp);
     if (fd < 0)
-        return refuse(w);
+        return refuse(w, errno);
     w->f = fdopen(fd, "wb");
     if (w->f != NULL)
         return 0;
@@ -41,14 +35,25 @@ int whole_file_begin(struct whole_file *w, const char *path)
     return fail(NJ_E_NOMEM, "out of memory for %s", path);
 }
 
+/* Unlike rename(), link() replaces nothing that appeared in the meantime; some file systems have no links. */
+static int give_name(const struct whole_file *w)
+{
+    const int linked = w->must_be_new ? link(w->temp, w->path) : -1;
+    if (linked != 0 && w->must_be_new && errno == EEXIST)
+        return -1;
+    return linked == 0 ? unlink(w->temp) : rename(w->temp, w->path);
+}
+
 int whole_file_end(struct whole_file *w, int err)
 {
-    if (!err && (ferror(w->f) || fflush(w->f) != 0 || fsync(fileno(w->f)) != 0))
-        err = refuse(w);
+    if (!err && (fflush(w->f) != 0 || fsync(fileno(w->f)) != 0))
+        err = refuse(w, errno);
+    if (!err && ferror(w->f)) /* an earlier write, whose errno is gone */
+        err = refuse(w, EIO);
     if (fclose(w->f) != 0 && !err)
-        err = refuse(w);
-    if (!err && rename(w->temp, w->path) != 0)
-        err = refuse(w);
+        err = refuse(w, errno);
+    if (!err && give_name(w) != 0)
+        err = refuse(w, errno);
     w->f = NULL;
     if (err) {
         unlink(w->temp);

@@ -9,6 +9,7 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/side_files.h"
+#include "io/temp.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -99,7 +100,7 @@ static int form_of(const char *name)
     return own_step(plain) > 0 ? FOLDER : -1;
 }
 
-/* NAME of "NAME.tmp-PID" into plain; its PID, or 0. */
+/* NAME of "NAME.tmp-N" (io/temp.h) into plain; the process that wrote it, or 0. */
 static long partial_of(const char *entry, char *plain, size_t bytes)
 {
     const char *dot = strstr(entry, ".tmp-");
@@ -109,7 +110,7 @@ static long partial_of(const char *entry, char *plain, size_t bytes)
     if (*digits == '\0' || digits[strspn(digits, "0123456789")] != '\0')
         return 0;
     snprintf(plain, bytes, "%.*s", (int)(dot - entry), entry);
-    return strtol(digits, NULL, 10);
+    return temp_process(strtol(digits, NULL, 10));
 }
 
 static bool is_written_inside(const char *name)

@@ -36,7 +36,6 @@ if [ -z "$STUDENT" ]; then
     "$nojit" init --preset "${PAIR#* }" --seed 1 --out "$STUDENT" >"$WORK/log"
 fi
 # As many tokens as the steps take, and one more; without ends of texts, since PyTorch's run knows no documents.
-# shellcheck disable=SC2086 # a list of files
 for f in ${DATA:-/usr/share/common-licenses/* /usr/share/doc/*/copyright}; do
     if [ -f "$f" ]; then cat "$f"; fi
 done | head -c $((STEPS * BATCH * SEQ * 8)) >"$WORK/text.txt" || true

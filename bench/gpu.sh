@@ -139,7 +139,6 @@ torch_rate() { # KIND BATCH SEQ
     [ -n "$TORCH" ] || return
     local log=$WORK/logs/torch-$kind-$2x$3
     if ! [ -e "$log" ]; then
-        # shellcheck disable=SC2086 # a command and its words
         limited "$((2 * LIMIT))" "$log.err" $TORCH "$2" "$3" "$STEPS" "$torch_pair" >"$log" 2>"$log.err" || : >"$log"
     fi
     number tok_s "$log"
@@ -202,7 +201,6 @@ kernels() {
     local shapes=() s log=$WORK/logs/kbench
     while IFS= read -r s; do if [ -n "$s" ]; then shapes+=(--shape "$s"); fi; done <<<"${SHAPES-}"
     set -f # patterns are kbench's, not the shell's
-    # shellcheck disable=SC2086 # a list of patterns
     limited "$LIMIT" "$log" "$BUILD/kbench" $KBENCH --device "$DEVICE" ${shapes[@]+"${shapes[@]}"} --json "$WORK/kbench.json" \
         ${KBENCH_TORCH:+--torch} >"$log.table" 2>"$log" || fails kbench "$log"
     set +f

@@ -2,7 +2,7 @@
 #
 # Sourced by the scripts of this folder, which set $nojit and $DEVICE: what they say before they begin, and what more than one
 # of them does. Those that train on text of this machine also set $WORK, $PYTHON, $FOLDERS, $MEGABYTES and $VOCABULARY.
-# shellcheck shell=bash disable=SC2154
+
 export LC_ALL=C # numbers with a point
 
 give_help() { # ARGUMENT...: where one asks for it, the head of the script
@@ -24,7 +24,6 @@ stage() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
 # Token files train.bin and held-out.bin, and the shapes of models (shape-NAME) with the tokenizer that made them.
 make_text() {
     local side
-    # shellcheck disable=SC2086 # a list of folders
     "$PYTHON" bench/quality_text.py "$WORK" "$VOCABULARY" "$MEGABYTES" $FOLDERS
     for side in train held-out; do
         "$nojit" tokenize --model "$WORK/shape-teacher" --data "$WORK/$side" --out "$WORK/$side.bin" 2>&1 | tail -n 1

@@ -51,7 +51,7 @@ printf '%-14s %5s %10.4f\n' teacher - "$("$nojit" eval --model "$WORK/teacher" -
     --device "$DEVICE" "${rows[@]}" --json 2>/dev/null | sed -E 's/.*"class_loss": ([0-9.]+).*/\1/')"
 for kind in distilled plain; do
     for seed in $SEEDS; do
-        # shellcheck disable=SC2046 # three words
+        # shellcheck disable=SC2183 # held_out gives three words
         printf '%-14s %5s %10.4f %12.4f %10.4f\n' "$kind" "$seed" $(held_out "$WORK/$kind-$seed" "$WORK/teacher" "${rows[@]}")
     done
 done | tee "$WORK/table"

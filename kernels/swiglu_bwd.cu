@@ -4,8 +4,8 @@
 // Block (n, y): 2048 columns of row n. A thread reads all that it needs before it writes, so dgu may
 // equal gu and y may equal dy.
 template <typename T>
-static __device__ __forceinline__ void swiglu_bwd(T *dgu, T *y, const T *dy, const T *gu,
-                                                  int N, int I)
+static __device__ __forceinline__ void swiglu_bwd(T *dgu, T *y, const T *dy, const T *gu, int N,
+                                                  int I)
 {
     constexpr int V = vec<T>::N;
     const int64_t n = block_from_last();

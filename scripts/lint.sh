@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# lint.sh: what the tree must keep to: sizes, layers, banned calls, white space, licence lines. A line per fault.
+# lint.sh: what the tree must keep to: sizes, layers, banned calls, white space, licence lines, clang-format, shellcheck. A line
+# per fault.
 set -u
 export LC_ALL=C
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 faults=0
 say() {
     echo "lint: $*"
@@ -55,9 +56,13 @@ each "bare arithmetic where memory is carved (use checked.h)" < <(awk '
     }' $(files 'trainer/*.c'))
 each "left to do" < <(grep -nE '\b(TODO|FIXME|XXX)\b|^#if 0' $code /dev/null | grep -v '^scripts/lint.sh')
 each "a kernel key outside the contracts" < <(grep -nE '"[a-z_0-9]+\.(lp|f32)(\.d[0-9]+)?"' $(files 'trainer/*.c' 'runtime/*.c' 'runtime/**/*.c') /dev/null)
-if command -v clang-format-14 >/dev/null 2>&1; then
-    each "clang-format differs" < <(for f in $(files '*.c' '*.h'); do
+here() { command -v "$1" >/dev/null 2>&1 || { echo "lint: $1 is not installed (make setup installs it): its checks are skipped"; false; }; }
+if here clang-format-14; then
+    each "clang-format differs" < <(for f in $(files '*.c' '*.h' '*.cu' '*.cuh'); do
         clang-format-14 "$f" | cmp -s - "$f" || echo "$f"
     done)
+fi
+if here shellcheck; then
+    each "shellcheck" < <(files '*.sh' .ci/run | xargs -P "$(nproc)" -n 8 shellcheck -f gcc)
 fi
 [ "$faults" = 0 ] || { echo "lint: $faults faults"; exit 1; }

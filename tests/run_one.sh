@@ -5,7 +5,7 @@
 # else happens, a crash or a check that does not exist, is a failure, and the log is shown. $BUILD is the build folder.
 set -u
 export LC_ALL=C
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 : "${BUILD:=build}"
 export BUILD OMP_WAIT_POLICY=passive
 program=${1:?usage: run_one.sh PROGRAM [CHECK]} check=${2-}

@@ -86,7 +86,8 @@ check "programs are hardened" env BUILD="$cross" bash tests/build/hardening_elf.
 check "the help is the same" cmp <("$BUILD/nojit" help --man) <($emulator "$cross/nojit" help --man)
 
 package() ( # in a shell of its own, for cd
-    local file=$cross/dist/nojit-$("$BUILD/nojit" version | sed -E 's/^binary +nojit ([^:]+):.*/\1/')-aarch64-sm_121
+    local file
+    file=$cross/dist/nojit-$("$BUILD/nojit" version | sed -E 's/^binary +nojit ([^:]+):.*/\1/')-aarch64-sm_121
     made dist && mkdir "$d/package" && tar -xzf "$file.tar.gz" -C "$d/package" --strip-components=1 && cd "$d/package" &&
         sha256sum -c SHA256SUMS && [ -s dgx-spark.md ] && [ -s nojit.1 ] && $emulator ./nojit version
 )

@@ -26,7 +26,7 @@ if [ "$last" = $((best + 15)) ] && [ "$last" -lt 120 ]; then ok "ends after thre
 if grep -q "ended at step $last" "$d/log" && [ -f "$d/a/config.json" ]; then ok "says why and leaves a model"; else not_ok "says why and leaves a model" "$(tail -n 2 "$d/log")"; fi
 want=$(losses "$d/a" | sed -n "s/^$best //p")
 if [ "$(loss_of "$d/a/best")" = "$want" ]; then ok "the best model is kept"; else not_ok "the best model is kept" "$(loss_of "$d/a/best"), expected $want"; fi
-if [ -f "$d/a/best/state.bin" ] && [ -z "$(ls "$d/a" | grep -E 'best\.|checkpoint')" ]; then ok "best can be resumed, nothing else is left"; else not_ok "best can be resumed, nothing else is left" "$(ls "$d/a")"; fi
+if [ -f "$d/a/best/state.bin" ] && ! ls "$d/a" | grep -qE 'best\.|checkpoint'; then ok "best can be resumed, nothing else is left"; else not_ok "best can be resumed, nothing else is left" "$(ls "$d/a")"; fi
 
 # Interrupted two measurements after the best: the count goes on.
 "${run[@]}" --steps $((best + 10)) --out "$d/b" --early-stop-patience 3 --keep-best --save-every $((best + 10)) >/dev/null 2>&1

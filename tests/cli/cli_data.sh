@@ -126,7 +126,7 @@ train named --steps 1 --data "$d/heap/a.txt" "$d/heap/LICENSE" "$d/heap/notes.md
 says "what is named is read" '; 6019 tokens of text;'
 
 # ---- going on
-both=(--data "$d/c.jsonl" "$d/b.txt" --packing bfd --data-weights 2,1 --lr-schedule constant)
+both=(--data "$d/c.jsonl" "$d/b.txt" --packing bfd --data-weights "2,1" --lr-schedule constant)
 train whole --steps 6 "${both[@]}"
 train parts --steps 3 "${both[@]}" --save-every 3
 go_on() { "$nojit" train --student "$d/student" --out "$d/parts" --seq-len 32 --batch-size 2 --device cpu --steps 6 --resume auto "$@"; }

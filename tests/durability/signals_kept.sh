@@ -13,7 +13,7 @@ export OMP_WAIT_POLICY=passive
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
 head -c 4000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
 command=("$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 16 --batch-size 1 --device cpu)
-run=(env --default-signal=HUP,INT,PIPE "${command[@]}") # whatever ignores them where the tests run
+run=(env --default-signal="HUP,INT,PIPE" "${command[@]}") # whatever ignores them where the tests run
 . tests/lib/compare_runs.sh
 row_of_step() { grep -qs "^{\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
 ends_with() { # NAME STATUS PID

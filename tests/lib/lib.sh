@@ -53,7 +53,7 @@ apart() {
     tree=$scratch/tree
     mkdir "$tree"
     cp -r Makefile LICENSE contracts gen kernels runtime scripts tests tools trainer bench "$tree"
-    cd "$tree"
+    cd "$tree" || exit
 }
 
 finish() {

@@ -257,7 +257,7 @@ recomputed() {
 }
 effect "$both" recompute recomputed
 effect plan recompute compare 'a < b' "$(region activations --recompute block)" "$(region activations --recompute mlp)"
-event_files() { why="no event file" && ! compgen -G "$d/$cmd/runs/*" && go --report-to tensorboard && same_training && [ -s "$d"/run/runs/*tfevents* ]; }
+event_files() { why="no event file" && ! compgen -G "$d/$cmd/runs/*" && go --report-to tensorboard && same_training && [ -n "$(find "$d/run/runs" -name "*tfevents*" -size +0)" ]; }
 effect "$both" report-to event_files
 copied() { rm -f "$d/lines" && go --log "$d/lines" && why="--log differs from the terminal" && cmp "$d/lines" "$d/log"; }
 effect "$both" log copied

@@ -13,7 +13,7 @@ relink() {
     printf '%s\n' "$line" >"$dir/archs.txt"
     for key in $(keys_of "$arch"); do
         "$cuda/bin/fatbinary" -64 --compress-mode=none --create="$dir/fatbin/$key.fatbin" \
-            --image3=kind=elf,sm="${arch#sm_}",file="$dir/cubin/$key.$arch.cubin"
+            --image3="kind=elf,sm=${arch#sm_},file=$dir/cubin/$key.$arch.cubin"
     done
     # Registers were allotted for other code, so spills say nothing here.
     cut -f1 "$BUILD/gen/keys.txt" | sed "s/$/	$arch	4096/" >"$dir/spills.txt"

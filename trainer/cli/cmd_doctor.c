@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands.h"
 #include "cli/libraries.h"
 #include "io/error.h"
 #include "record/progress.h"

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "cli/commands.h"
 #include "io/error.h"
 #include "run/run.h"
 

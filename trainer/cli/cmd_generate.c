@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "cli/screen.h"
 #include "io/error.h"
 #include "record/sample.h"

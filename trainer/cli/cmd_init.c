@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/commands.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "model/init.h"

@@ -2,6 +2,7 @@
  *
  * cmd_merge.c: `nojit merge`: a model with trained adapters as a model of its own.
  */
+#include "cli/commands.h"
 #include "engine/merge.h"
 #include "io/error.h"
 #include "io/model_folder.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "model/init.h"

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/commands.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/whole_file.h"

@@ -2,6 +2,7 @@
  *
  * cmd_tokenize.c: `nojit tokenize`: text to a token file, with a bar while it goes on.
  */
+#include "cli/commands.h"
 #include "data/tokenize.h"
 #include "io/error.h"
 #include "io/model_folder.h"

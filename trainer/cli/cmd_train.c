@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "cli/commands.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/side_files.h"

@@ -2,6 +2,8 @@
  *
  * completion.c: completion scripts of bash and zsh, from the option table.
  */
+#include "cli/commands.h"
+
 #include <string.h>
 
 #include "options/options.h"

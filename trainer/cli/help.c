@@ -2,6 +2,8 @@
  *
  * help.c: --help and the man page, from the option table.
  */
+#include "cli/commands.h"
+
 #include <string.h>
 
 #include "options/options.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/commands.h"
 #include "io/error.h"
 #include "run/run.h"
 
@@ -38,6 +39,27 @@ static int check_output(void)
     return fail(NJ_E_IO, "standard output cannot be written");
 }
 
+struct function {
+    enum command command;
+    int (*run)(const struct settings *s);
+};
+
+static const struct function functions[] = {
+    {CMD_DISTILL, cmd_distill},   {CMD_TRAIN, cmd_train},       {CMD_EVAL, cmd_eval},
+    {CMD_GENERATE, cmd_generate}, {CMD_TOKENIZE, cmd_tokenize}, {CMD_MERGE, cmd_merge},
+    {CMD_INIT, cmd_init},         {CMD_PLAN, cmd_plan},         {CMD_DOCTOR, cmd_doctor},
+    {CMD_REPORT, cmd_report},     {CMD_VERSION, cmd_version},
+};
+_Static_assert(sizeof functions / sizeof functions[0] == COMMANDS, "each command has its function");
+
+static int call(enum command command, const struct settings *s)
+{
+    const struct function *f = functions;
+    while (f->command != command)
+        f++;
+    return f->run(s);
+}
+
 static int run_command(const struct command_info *c, int argc, char **argv)
 {
     struct settings s;
@@ -46,7 +68,7 @@ static int run_command(const struct command_info *c, int argc, char **argv)
         help_command(stdout, c);
         err = 0;
     } else if (!err) {
-        err = c->run(&s);
+        err = call(c->bit, &s);
     }
     for (size_t i = 0; i + 1 < s.refused_count; i++)
         fprintf(stderr, "nojit %s: %s\n", c->name, s.refused[i]);

@@ -4,6 +4,7 @@
  * of the command line; every fault is told with file and line.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>

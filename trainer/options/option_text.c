@@ -4,6 +4,7 @@
  */
 #include "options/options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "options/settings.h"

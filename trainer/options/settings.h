@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "nojit.h"
 
@@ -97,15 +96,15 @@ enum command {
     CMD_TOKENIZE = 512,
     CMD_MERGE = 1024,
 };
+enum { COMMANDS = 11 };
 
 struct command_info {
     enum command bit;
     const char *name, *usage, *summary;
-    int (*run)(const struct settings *s);
     const char *words; /* "NAME: what it is" of its arguments without dashes; NULL: it takes none */
 };
 /* All commands, ended by a row whose name is NULL; in commands.c. */
-extern const struct command_info commands[];
+extern const struct command_info commands[COMMANDS + 1];
 
 /* Fills s with the defaults of the command, then with the --config files that argv[0..argc) names,
  * then with argv itself. Returns 0, 1 for --help, or NJ_E_ARG with a sentence that names the argument
@@ -114,13 +113,6 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
 void settings_free(struct settings *s);
 /* Name of the nearest command, or NULL. */
 const char *command_near(const char *word);
-
-void help_overview(FILE *f);
-void help_command(FILE *f, const struct command_info *c);
-void help_man(FILE *f);
-/* Completion scripts of two shells. */
-void complete_bash(FILE *f);
-void complete_zsh(FILE *f);
 
 /* A value of the option `name`, one with choices, as the command line says it. */
 const char *settings_choice(const char *name, int value, char *buffer, size_t bytes);

@@ -114,16 +114,4 @@ void pipes_may_close(void);
 int receipt_write(const char *dir, const struct command_info *c, const struct run *r,
                   int64_t steps_done);
 
-int cmd_distill(const struct settings *s);
-int cmd_train(const struct settings *s);
-int cmd_eval(const struct settings *s);
-int cmd_generate(const struct settings *s);
-int cmd_tokenize(const struct settings *s);
-int cmd_init(const struct settings *s);
-int cmd_merge(const struct settings *s);
-int cmd_plan(const struct settings *s);
-int cmd_doctor(const struct settings *s);
-int cmd_report(const struct settings *s);
-int cmd_version(const struct settings *s);
-
 #endif

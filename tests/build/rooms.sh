@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# rooms.sh: no object of trainer/ refers to a symbol of a room after its own, whatever it includes.
+set -eu
+. tests/lib/lib.sh
+symbols=$scratch/symbols
+for room in $(scripts/rooms.sh); do
+    for source in trainer/"$room"/*.c; do
+        nm "$BUILD/obj/${source%.c}.o" | awk -v room="$room" -v source="$source" '
+            $2 ~ /^[A-TV-Z]$/ { print "defined", $3, room, source }
+            $1 == "U" { print "used", $2, room, source }'
+    done
+done >"$symbols"
+up=$(awk -v rooms="$(scripts/rooms.sh)" '
+    BEGIN { n = split(rooms, room, " "); for (i = 1; i <= n; i++) floor[room[i]] = i }
+    NR == FNR { if ($1 == "defined") home[$2] = $3; next }
+    $1 == "used" && $2 in home && floor[home[$2]] > floor[$3] { print $4 " uses " $2 " of " home[$2] }' "$symbols" "$symbols")
+if [ -z "$up" ]; then ok "no reference runs up"; else not_ok "no reference runs up" "$up"; fi
+if [ "$(grep -c '^defined' "$symbols")" -gt 200 ]; then ok "symbols were seen"; else not_ok "symbols were seen" "$(wc -l <"$symbols")"; fi
+finish

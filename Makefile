@@ -39,8 +39,8 @@ override CC := $(CROSS)-gcc $(addprefix -isystem $(B)/host/usr/,include include/
 ifneq ($(SAN),)
 $(error SAN=$(SAN) is for the machine that builds; leave HOST=$(HOST) out)
 endif
-ifneq ($(filter-out all dist help clean lint setup $(B)/%,$(MAKECMDGOALS)),)
-$(error HOST=$(HOST) goes with 'all', 'dist' and files in $(B); leave HOST out for the others)
+ifneq ($(filter-out all dist wheel help clean lint setup $(B)/%,$(MAKECMDGOALS)),)
+$(error HOST=$(HOST) goes with 'all', 'dist', 'wheel' and files in $(B); leave HOST out for the others)
 endif
 else
 override NATIVE = $(B)
@@ -80,6 +80,8 @@ LINK := $(CC) $(SANITIZE_$(SAN)) $(HARDEN_LINK) $(if $(COVERAGE),--coverage) $(L
 OPENMP := -fopenmp$(if $(filter fuzz,$(SAN)),=libgomp -idirafter $(shell gcc -print-file-name=include) -Wno-source-uses-openmp)
 
 COMMA := ,
+SPACE := $(COMMA) $(COMMA)
+SPACE := $(subst $(COMMA),,$(SPACE))
 QUIET_GOALS := help clean lint uninstall
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
 need-ready = $(if $(filter-out ready,$(or $1,nothing)),$(error $(or $1,set-up did not finish)))
@@ -380,6 +382,10 @@ uninstall:
 dist: $(B)/checked $(B)/nojit.1
 	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" BLOBCHECK=$(CHECKER) STRIP=$(addsuffix -,$(CROSS))strip STATIC='$(STATIC)' \
 		EMULATOR='$(EMULATOR)' DOC=$(if $(CROSS),$(B)/host)/usr/share/doc scripts/dist.sh
+## wheel: a wheel for pip of what dist packs, which puts nojit on PATH and depends on nvidia-cublas; needs Python and glibc <= 2.36
+wheel: dist
+	$(Q)scripts/wheel.py $(B)/dist/nojit-$(VERSION)-$(MACHINE)-$(subst $(SPACE),-,$(strip $(NJ_ARCHS))).tar.gz manylinux_2_36 \
+		$(if $(filter-out default,$(ARCHS)),$(NJ_ARCHS))
 ## help: this text
 help:
 	@echo "nojit $(VERSION). Goals:"
@@ -389,7 +395,7 @@ help:
 	@echo "  ONLY='rmsnorm_*'   kernels of these ops only      SAN=address|undefined|thread"
 	@echo "  V=1                show commands                  CUDA_HOME=DIR   B=DIR (build folder)"
 	@echo "  CFLAGS='-O0 -g'    of C code; also CC, LDFLAGS"
-	@echo "  HOST=aarch64-linux-gnu   build for another machine (goals all and dist), in build-HOST"
+	@echo "  HOST=aarch64-linux-gnu   build for another machine (goals all, dist and wheel), in build-HOST"
 	@echo "  PREFIX=DIR DESTDIR=DIR   where install puts things"
 ## clean: remove the build folder
 clean:
@@ -398,4 +404,4 @@ clean:
 lint:
 	$(Q)scripts/lint.sh
 
-.PHONY: setup install uninstall dist all programs test test-long check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint
+.PHONY: setup install uninstall dist wheel all programs test test-long check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint

@@ -120,12 +120,34 @@ static const char *named_by_user(void)
     return named && named[0] ? named : NULL;
 }
 
-static int visit_pattern(const char *pattern, visit_fn *visit, void *user)
+/* In front of a pattern: a folder whose own name is none. */
+static void put_literal(char *out, size_t bytes, const char *folder)
 {
-    glob_t found;
+    size_t n = 0;
+
+    for (; *folder && n + 2 < bytes; folder++) {
+        if (strchr("*?[\\", *folder))
+            out[n++] = '\\';
+        out[n++] = *folder;
+    }
+    out[n] = '\0';
+}
+
+/* Where pip puts the libraries that come with Python packages; lib is PREFIX/lib. */
+static int visit_packages(const char *lib, visit_fn *visit, void *user)
+{
+    static const char *const package[] = {"cu13", "cublas"};
+    char literal[2 * PATH_MAX], pattern[sizeof literal + 128];
     int stop = 0;
 
-    if (glob(pattern, 0, NULL, &found) == 0) {
+    put_literal(literal, sizeof literal, lib);
+    for (size_t p = 0; p < sizeof package / sizeof *package && !stop; p++) {
+        glob_t found;
+
+        snprintf(pattern, sizeof pattern, "%s/python3*/*-packages/nvidia/%s/lib/" CUBLASLT_NAME,
+                 literal, package[p]);
+        if (glob(pattern, 0, NULL, &found) != 0)
+            continue;
         for (size_t i = 0; i < found.gl_pathc && !stop; i++)
             stop = visit(user, found.gl_pathv[i]);
         globfree(&found);
@@ -133,12 +155,14 @@ static int visit_pattern(const char *pattern, visit_fn *visit, void *user)
     return stop;
 }
 
+/* A binary in PREFIX/bin has more places; those of Python packages are for one that pip put there. */
 static int visit_beside_binary(visit_fn *visit, void *user)
 {
-    static const char *const folder[] = {"", "lib/", "../lib/"}; /* the last for PREFIX/bin alone */
+    static const char *const folder[] = {"", "lib/", "../lib/"};
     char binary[3072], path[4096];
     ssize_t n = readlink("/proc/self/exe", binary, sizeof binary - 1);
     size_t count = sizeof folder / sizeof *folder;
+    int in_bin;
     char *slash;
 
     if (n <= 0)
@@ -148,14 +172,14 @@ static int visit_beside_binary(visit_fn *visit, void *user)
     if (!slash)
         return 0;
     slash[1] = '\0';
-    if (slash - binary < 4 || strncmp(slash - 4, "/bin/", 5) != 0)
-        count--;
-    for (size_t i = 0; i < count; i++) {
+    in_bin = slash - binary >= 4 && strncmp(slash - 4, "/bin/", 5) == 0;
+    for (size_t i = 0; i < count - !in_bin; i++) {
         snprintf(path, sizeof path, "%s%s" CUBLASLT_NAME, binary, folder[i]);
         if (access(path, F_OK) == 0 && visit(user, path))
             return 1;
     }
-    return 0;
+    snprintf(path, sizeof path, "%s../lib", binary);
+    return in_bin && visit_packages(path, visit, user);
 }
 
 /* Folders that an environment variable names. */
@@ -179,28 +203,22 @@ static int visit_variables(visit_fn *visit, void *user)
     return 0;
 }
 
-/* Where pip puts the libraries that come with Python packages. */
 static int visit_wheels(visit_fn *visit, void *user)
 {
     static const char *const root[][2] = {
         {"VIRTUAL_ENV", "/lib"},  {"CONDA_PREFIX", "/lib"}, {"HOME", "/.local/lib"},
         {NULL, "/usr/local/lib"}, {NULL, "/usr/lib"},
     };
-    static const char *const package[] = {"cu13", "cublas"};
-    char pattern[4096];
+    char lib[PATH_MAX];
 
     for (size_t i = 0; i < sizeof root / sizeof *root; i++) {
         const char *prefix = root[i][0] ? getenv(root[i][0]) : "";
 
         if (!prefix || (root[i][0] && !prefix[0]))
             continue;
-        for (size_t p = 0; p < sizeof package / sizeof *package; p++) {
-            snprintf(pattern, sizeof pattern,
-                     "%s%s/python3*/*-packages/nvidia/%s/lib/" CUBLASLT_NAME, prefix, root[i][1],
-                     package[p]);
-            if (visit_pattern(pattern, visit, user))
-                return 1;
-        }
+        snprintf(lib, sizeof lib, "%s%s", prefix, root[i][1]);
+        if (visit_packages(lib, visit, user))
+            return 1;
     }
     return 0;
 }

@@ -54,6 +54,12 @@ if grep -q "flat/" "$scratch/out"; then not_ok "it is not looked at" "$(grep fla
 cp "$sim/$lib" "$scratch/beside/"
 cp "$scratch/$lib" "$scratch/beside/lib/"
 opens no "what comes after the one that is used" "beside/lib/$lib: version 13.*not opened, since one is used" "$driver" "$scratch/beside/nojit" doctor
+env=$scratch/env[1]
+packages=lib/python3.11/site-packages/nvidia/cu13/lib
+mkdir -p "$env/bin" "$env/$packages"
+ln "$scratch/prefix/bin/nojit" "$env/bin/nojit"
+cp "$scratch/$lib" "$env/$packages/"
+opens yes "that of Python packages beside bin, before the loader's" "bin/../$packages/$lib.*has no function" "$driver" "$env/bin/nojit" doctor
 opens yes "one that is named" "named/$lib.*has no function" "${named[@]}"
 cp "$scratch/libother.so.1" "$scratch/named/$lib"
 opens no "another library under its name" "named/$lib: calls itself 'libother.so.1'" "${named[@]}"

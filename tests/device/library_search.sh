@@ -54,7 +54,7 @@ if grep -q "flat/" "$scratch/out"; then not_ok "it is not looked at" "$(grep fla
 cp "$sim/$lib" "$scratch/beside/"
 cp "$scratch/$lib" "$scratch/beside/lib/"
 opens no "what comes after the one that is used" "beside/lib/$lib: version 13.*not opened, since one is used" "$driver" "$scratch/beside/nojit" doctor
-env=$scratch/env[1]
+env="$scratch/env[1]"
 packages=lib/python3.11/site-packages/nvidia/cu13/lib
 mkdir -p "$env/bin" "$env/$packages"
 ln "$scratch/prefix/bin/nojit" "$env/bin/nojit"

@@ -6,7 +6,7 @@
 #define NOJIT_TESTS_ENGINE_FIXTURE_H
 
 #include "data/data.h"
-#include "engine/engine_impl.h"
+#include "engine/engine_struct.h"
 #include "io/error.h"
 #include "model/init.h"
 

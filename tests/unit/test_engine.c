@@ -4,6 +4,7 @@
  */
 #include "engine_fixture.h"
 
+#include "engine/forward.h"
 #include "io/safetensors.h"
 
 #include <sys/stat.h>
@@ -330,7 +331,7 @@ static void generation_agrees_with_forward(void **state)
             e->mem.rows.doc_start[i] = 0;
         }
         memcpy(e->mem.rows.pos, row, sizeof row);
-        forward(&w, &e->student, &e->mem.student, &e->mem.rows);
+        net_forward(&w, &e->student, &e->mem.student, &e->mem.rows);
         ok(w.rc);
         int C = e->student.c.hidden_size;
         const float *y = (float *)(void *)e->mem.student.y + (TEXT - 1) * C;

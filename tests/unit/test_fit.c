@@ -5,7 +5,7 @@
  */
 #include "engine/engine.h"
 #include "engine/lora.h"
-#include "engine/model.h"
+#include "engine/net.h"
 #include "model/init.h"
 #include "unit.h"
 

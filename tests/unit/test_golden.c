@@ -7,7 +7,10 @@
  * GOLDEN_DEVICE=cpu|cuda (cpu) and GOLDEN_DTYPE=float32|16-bit (float32) choose what is tested.
  */
 #include "data/data.h"
-#include "engine/engine_impl.h"
+#include "engine/forward.h"
+#include "engine/micro_batch.h"
+#include "engine/step.h"
+#include "engine/weights.h"
 #include "io/random.h"
 #include "nojit_ops.h"
 #include "unit.h"
@@ -338,7 +341,7 @@ static float *logits_of(struct golden *g, bool teacher)
     if (teacher) {
         teacher_forward(&w, &e->teacher, &m->rows, padded);
     } else {
-        forward(&w, n, &m->student, &m->rows);
+        net_forward(&w, n, &m->student, &m->rows);
         OP(&w, nj_row_gather(w.s, n->T, m->hidden, m->student.y, m->rows.valid, padded, s->rows,
                              n->c.hidden_size));
     }

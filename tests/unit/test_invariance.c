@@ -8,6 +8,9 @@
  * test_engine_rows.c: empty micro-batches), every parameter moves (test_engine.c, test_lora.c), resuming
  * after kills (resume_killed.sh).
  */
+#include "engine/backward.h"
+#include "engine/forward.h"
+#include "engine/head.h"
 #include "engine_grad.h"
 
 #include "step_state.h"
@@ -240,14 +243,14 @@ static void backward_of_twins(const char *student, float factor, float **out, st
     ok(send_batch(e, 0));
     e->mem.state[NJ_STEP_INV_VALID] = 1;
     teacher_forward(&w, &e->teacher, &e->mem.rows, e->shape.chunk * e->shape.chunks);
-    e->mem.student.key = NULL;
-    forward(&w, &e->student, &e->mem.student, &e->mem.rows);
-    head(&w, e, e->chunks_of[0], true);
+    e->mem.student.lora.key = NULL;
+    net_forward(&w, &e->student, &e->mem.student, &e->mem.rows);
+    head_losses(&w, e, e->chunks_of[0], true);
     float *outputs = (float *)(void *)e->mem.student.branch;
     for (int64_t i = 0; i < half; i++)
         outputs[half + i] = factor * outputs[i];
     memset(e->mem.grad, 0, (size_t)e->student.p.count * sizeof(float));
-    backward(&w, &e->student, &e->mem.student, &e->mem.rows);
+    net_backward(&w, &e->student, &e->mem.student, &e->mem.rows);
     ok(w.rc);
     *out = malloc((size_t)e->student.p.count * sizeof(float));
     assert_non_null(*out);

@@ -3,6 +3,8 @@
  * test_lora.c: what adapters promise: their gradients are derivatives, the model under them stays as
  * it is, and what is saved, merged or resumed is the same model.
  */
+#include "engine/forward.h"
+#include "engine/head.h"
 #include "engine_grad.h"
 
 #include "engine/merge.h"
@@ -57,9 +59,9 @@ static double loss_with_masks(struct engine *e, struct data *d)
         ok(nj_zero(e->stream, e->mem.sums, sizeof e->mem.mailbox->sums));
         ok(send_batch(e, 0));
         teacher_forward(&w, &e->teacher, &e->mem.rows, e->shape.chunk * e->shape.chunks);
-        e->mem.student.key = e->mem.rows.key;
-        forward(&w, &e->student, &e->mem.student, &e->mem.rows);
-        head(&w, e, e->chunks_of[0], false);
+        e->mem.student.lora.key = e->mem.rows.key;
+        net_forward(&w, &e->student, &e->mem.student, &e->mem.rows);
+        head_losses(&w, e, e->chunks_of[0], false);
         ok(w.rc);
         ok(read_back(e));
         sum[0] += (double)e->mem.mailbox->sums[0];

@@ -2,7 +2,7 @@
  *
  * test_options.c: the option tables and both of their parsers: command line and --config file.
  */
-#include "engine/model.h"
+#include "engine/net.h"
 #include "options/options.h"
 #include "unit.h"
 

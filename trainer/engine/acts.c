@@ -2,31 +2,24 @@
  *
  * acts.c: the memory that one pass through a transformer needs.
  */
-#include "engine/model.h"
+#include "engine/acts.h"
 
 #include "checked.h"
-#include "engine/lora.h"
+#include "engine/f8.h"
 
-size_t dtype_bytes(enum nj_dtype T)
+void rows_carve(int rows, int padded, struct carve *c, struct rows *out)
 {
-    return T == NJ_F32 ? 4 : 2;
-}
-
-void *net_weight(const struct net *n, int64_t first)
-{
-    return first < 0 ? NULL : n->w + (size_t)first * dtype_bytes(n->T);
-}
-
-int net_qkv(const struct model_config *c)
-{
-    return (c->heads + 2 * c->kv_heads) * c->head_dim;
-}
-
-void *carve_take(struct carve *c, size_t bytes)
-{
-    void *at = c->base ? c->base + c->used : NULL;
-    c->used = size_add(c->used, size_up(bytes, CARVE_ALIGN));
-    return at;
+    const size_t n = size_mul((size_t)rows, sizeof(int32_t));
+    const size_t p = size_mul((size_t)padded, sizeof(int32_t));
+    out->ids = carve_take(c, n);
+    out->pos = carve_take(c, n);
+    out->doc_start = carve_take(c, n);
+    out->order = carve_take(c, n);
+    out->runs = carve_take(c, size_add(n, sizeof(int32_t)));
+    out->valid = carve_take(c, p);
+    out->inverse = carve_take(c, n);
+    out->target = carve_take(c, p);
+    out->key = carve_take(c, size_mul(2, sizeof(int32_t)));
 }
 
 int partial_sums(int rows)
@@ -92,7 +85,7 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
         out->act = carve_take(m, size_product(N, I, e));
     if (mode == ACTS_TRAIN)
         carve_backward(n, N, m, out);
-    lora_carve(n, (int)N, mode == ACTS_TRAIN, m, out);
+    lora_carve(n, (int)N, mode == ACTS_TRAIN, m, &out->lora);
 }
 
 int acts_rows(const struct acts *a)

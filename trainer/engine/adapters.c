@@ -4,8 +4,9 @@
  * Saved adapters are the weights that are updated, in their type: loaded again they are the same
  * bits.
  */
-#include "engine/engine_impl.h"
+#include "engine/adapters.h"
 
+#include "engine/weights.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 

@@ -6,8 +6,10 @@
  * forward.c. Gradients of weights go to n->grad in float32; without it only those of adapters are
  * wanted.
  */
-#include "engine/model.h"
+#include "engine/backward.h"
 
+#include "engine/forward.h"
+#include "engine/layer_gemm.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -97,14 +99,14 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
     norm_bwd(r, n, a, w->ln1, v->s1, v->rstd1, a->dx);
 }
 
-void backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
+void net_backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
 {
     const struct model_config *c = &n->c;
     const struct layer_acts last = acts_layer(n, a, c->layers - 1);
     norm_bwd(r, n, a, n->p.norm, last.s1_next, last.rstd1_next, NULL);
     for (int l = c->layers - 1; l >= 0; l--) {
         const struct layer_acts v = acts_layer(n, a, l);
-        forward_again(r, n, a, rows, l);
+        net_forward_again(r, n, a, rows, l);
         mlp_bwd(r, n, a, l, &v);
         attention_bwd(r, n, a, rows, l, &v);
     }

@@ -3,9 +3,15 @@
  * engine.c: opens and closes an engine: which pairs of models fit together, every matrix product
  * prepared, one allocation, weights.
  */
-#include "engine/engine_impl.h"
+#include "engine/engine_struct.h"
 
 #include "checked.h"
+#include "engine/adapters.h"
+#include "engine/f8.h"
+#include "engine/f8_weights.h"
+#include "engine/generate.h"
+#include "engine/step.h"
+#include "engine/weights.h"
 #include "io/error.h"
 #include "nojit_ops.h"
 
@@ -16,18 +22,6 @@
 #include <sys/mman.h>
 
 typedef void say_fn(void *user, const char *line);
-
-const struct params *engine_trained(const struct engine *e)
-{
-    return e->student.lora ? &e->lora.p : &e->student.p;
-}
-
-struct updated engine_updated(const struct engine *e)
-{
-    const struct memory *m = &e->mem;
-    return m->master ? (struct updated){(char *)m->master, NJ_F32}
-                     : (struct updated){m->trained, e->o.dtype};
-}
 
 /* vocab: a smaller restriction, which the caller has said; 0: none. */
 static int check_pair(const struct model_config *s, const struct model_config *t, int vocab,
@@ -153,7 +147,7 @@ static int prepare(struct engine *e)
     w.add = true;
     if (e->shape.train && e->o.grad_accum > 1)
         micro_step(&w, e, 1, true);
-    decode(&w, e, 0);
+    generate_logits(&w, e, 0);
     munmap(nowhere, bytes);
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
 }
@@ -196,13 +190,6 @@ static int plan_run(struct engine *e)
         return rc;
     plan_shape(&e->student, t, &e->o, &e->shape);
     return check_budget(e);
-}
-
-int weights_round(struct engine *e)
-{
-    if (engine_updated(e).w == e->mem.trained)
-        return 0;
-    return nj_cast_to_lp(e->stream, NJ_LP, e->mem.trained, e->mem.master, engine_trained(e)->count);
 }
 
 static int send_inv_freq(struct engine *e, const struct net *n)

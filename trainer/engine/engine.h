@@ -3,23 +3,35 @@
  * engine.h: the training engine: weights, plan, one optimiser step, evaluation, generation. It
  * knows nothing of options, files of metrics, progress or signals; commands (cmd_*.c) do.
  *
- *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
- *   plan.c        what memory a run needs, region by region, before anything is allocated; the largest batch
- *                 that fits
- *   params.c      which tensors a model has, where they lie in the arenas, what Hugging Face calls
- *                 them
- *   weights.c     weights from and to safetensors, through the arenas
+ * Each file calls those above it in this list alone, and below the first group knows `struct engine`:
+ *
+ *   carve.c       memory carved from one arena
+ *   params.c      which tensors a model has, where they lie in the arenas, what Hugging Face calls them
+ *   linear.c      products with weights
+ *   net.c         one transformer: sizes, weights, gradients
+ *   lora.c        and its adapters
+ *   f8.c          a net that multiplies e4m3
+ *   acts.c        the memory that a pass needs
+ *   layer_gemm.c  the products of a layer, with adapters and gradients
  *   forward.c     one transformer, forward
  *   backward.c    and back
- *   product.c     the products of a layer
- *   lora.c        and their adapters
- *   f8.c          a net that multiplies e4m3
- *   f8_weights.c  and its weights
  *   teacher.c     a model that only runs forward: no gradients, no optimiser, ping-pong buffers
+ *   plan.c        what memory a run needs, region by region, before anything is allocated; the largest batch
+ *                 that fits
+ *   schedule.c    learning rates
+ *
+ *   engine_struct.c  what every file below begins and fails with
+ *   weights.c     weights from and to safetensors, through the arenas
+ *   f8_weights.c  those of a net that multiplies e4m3
+ *   adapters.c    and adapters
+ *   save_model.c, merge.c  the model folders that they become
+ *   micro_batch.c what the host does for a micro-batch
  *   head.c        final norm, logits in chunks of rows, objective, gradient
  *   step.c        an optimiser step: micro-batches, clip, update, graphs. Read it first
+ *   saved_state.c what a step goes on from
  *   evaluate.c    held-out losses
  *   generate.c    text, one token at a time
+ *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
  */
 #ifndef NOJIT_TRAINER_ENGINE_H
 #define NOJIT_TRAINER_ENGINE_H

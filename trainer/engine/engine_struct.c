@@ -2,7 +2,7 @@
  *
  * engine_struct.c: what every part of the engine starts and fails with.
  */
-#include "engine/engine_impl.h"
+#include "engine/engine_struct.h"
 
 #include "io/error.h"
 
@@ -14,4 +14,16 @@ struct work engine_work(struct engine *e)
 int engine_fail(const struct engine *e, int rc, const char *what)
 {
     return fail_context(rc, e->ctx, what);
+}
+
+const struct params *engine_trained(const struct engine *e)
+{
+    return e->student.lora ? &e->lora.p : &e->student.p;
+}
+
+struct updated engine_updated(const struct engine *e)
+{
+    const struct memory *m = &e->mem;
+    return m->master ? (struct updated){(char *)m->master, NJ_F32}
+                     : (struct updated){m->trained, e->o.dtype};
 }

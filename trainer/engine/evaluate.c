@@ -3,10 +3,10 @@
  * evaluate.c: held-out losses: the training pass without its backward half, summed over one pass of
  * the data. An engine that only evaluates also compares student and teacher token by token.
  */
-#include "engine/engine_impl.h"
-
+#include "engine/engine_struct.h"
+#include "engine/micro_batch.h"
+#include "engine/step.h"
 #include "io/error.h"
-#include "nojit_ops.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,19 +17,6 @@ struct tally {
     float *kd; /* one a token; NULL where the engine does not compare */
     size_t count, capacity;
 };
-
-void compare_chunk(struct work *r, struct engine *e, int first)
-{
-    const struct shape *s = &e->shape;
-    struct memory *m = &e->mem;
-    size_t bytes = (size_t)s->chunk * sizeof(float);
-    OP(r, nj_copy(r->s, m->token_kd + first, m->kd, bytes));
-    /* The teacher's own cross-entropy: its logits are done with. */
-    OP(r, nj_kd_head(r->s, e->teacher.net.T, m->teacher_logits, m->kd, m->ce, m->entropy, m->agree,
-                     NULL, m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0,
-                     0));
-    OP(r, nj_copy(r->s, m->token_ce + first, m->ce, bytes));
-}
 
 /* The batch's valid rows come first. */
 static int keep_tokens(const struct engine *e, struct tally *t, size_t valid)

@@ -4,7 +4,7 @@
  * the rows that it is multiplied with. Embedding, norms and biases are T as always, and so is
  * everything between two products. Such a net only runs forward.
  */
-#include "engine/model.h"
+#include "engine/f8.h"
 
 #include "checked.h"
 #include "io/error.h"

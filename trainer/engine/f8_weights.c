@@ -3,8 +3,9 @@
  * f8_weights.c: matrices of a folder as e4m3. They go to the device as T, in pieces of whole rows,
  * and are quantised there.
  */
-#include "engine/engine_impl.h"
+#include "engine/f8_weights.h"
 
+#include "engine/weights.h"
 #include "io/error.h"
 #include "nojit_ops.h"
 

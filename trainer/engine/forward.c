@@ -5,8 +5,10 @@
  * that the next product reads. A net of e4m3 keeps what a product reads in a->x instead: norm and
  * SwiGLU quantise what they make; the final norm is as always.
  */
-#include "engine/model.h"
+#include "engine/forward.h"
 
+#include "engine/f8.h"
+#include "engine/layer_gemm.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -91,8 +93,8 @@ static bool gate_up(struct work *r, const struct net *n, struct acts *a, int lay
     return true;
 }
 
-void forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
-                   int layer)
+void net_forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
+                       int layer)
 {
     const struct layer_params *w = &n->p.layer[layer];
     const struct layer_acts v = acts_layer(n, a, layer);
@@ -131,7 +133,7 @@ static void forward_layer(struct work *r, const struct net *n, struct acts *a,
              last);
 }
 
-void forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
+void net_forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
 {
     const struct model_config *c = &n->c;
     int N = acts_rows(a);

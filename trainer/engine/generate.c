@@ -4,18 +4,18 @@
  * and values. The cache lies in the activations, and logits may lie in gradients, so a training step
  * or an evaluation ends a text that was being generated, and a text ends what is left of a step.
  */
-#include "engine/engine_impl.h"
+#include "engine/generate.h"
 
+#include "engine/forward.h"
 #include "io/error.h"
 #include "nojit_ops.h"
 
-/* The row's id and position are in mem.rows. */
-void decode(struct work *r, struct engine *e, int pos)
+void generate_logits(struct work *r, struct engine *e, int pos)
 {
     const struct net *n = &e->student;
     const struct linear logits = {n->T, 1, e->shape.vocab, n->c.hidden_size, .ldy = e->shape.ld};
     e->mem.decode.decode_pos = pos;
-    forward(r, n, &e->mem.decode, &e->mem.rows);
+    net_forward(r, n, &e->mem.decode, &e->mem.rows);
     linear_fwd(r, &logits, e->mem.logits, e->mem.decode.y, net_weight(n, n->p.head));
 }
 
@@ -30,7 +30,7 @@ static int draw(struct engine *e, int32_t id, int pos, float temperature, float 
     OP(&r, nj_copy(r.s, m->rows.ids, &box->id, sizeof box->id));
     OP(&r, nj_copy(r.s, m->rows.pos, &box->pos, sizeof box->pos));
     OP(&r, nj_copy(r.s, m->u, &box->u, sizeof box->u));
-    decode(&r, e, pos);
+    generate_logits(&r, e, pos);
     OP(&r, nj_sample(r.s, e->student.T, m->next, m->logits, m->u, 1, e->shape.vocab, e->shape.ld,
                      temperature));
     OP(&r, nj_copy(r.s, &box->next, m->next, sizeof box->next));

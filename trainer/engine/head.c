@@ -4,7 +4,7 @@
  * logits are reused; the student's, which may lie in gradients that are still idle (plan.c), become their
  * gradient in place (docs/objective.md).
  */
-#include "engine/engine_impl.h"
+#include "engine/head.h"
 
 #include "nojit_ops.h"
 
@@ -21,7 +21,22 @@ static void chunk_losses(struct work *r, struct engine *e, int first)
     OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums, m->kd, m->ce, m->entropy, m->agree, s->chunk));
 }
 
-void head(struct work *r, struct engine *e, int chunks, bool train)
+/* Brings the divergences of a chunk's tokens and the teacher's cross-entropies to the host. The
+ * chunk's teacher logits are lost. */
+static void compare_chunk(struct work *r, struct engine *e, int first)
+{
+    const struct shape *s = &e->shape;
+    struct memory *m = &e->mem;
+    size_t bytes = (size_t)s->chunk * sizeof(float);
+    OP(r, nj_copy(r->s, m->token_kd + first, m->kd, bytes));
+    /* The teacher's own cross-entropy: its logits are done with. */
+    OP(r, nj_kd_head(r->s, e->teacher.net.T, m->teacher_logits, m->kd, m->ce, m->entropy, m->agree,
+                     NULL, m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0,
+                     0));
+    OP(r, nj_copy(r->s, m->token_ce + first, m->ce, bytes));
+}
+
+void head_losses(struct work *r, struct engine *e, int chunks, bool train)
 {
     const struct shape *s = &e->shape;
     const struct net *n = &e->student;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * linear.c: products with weights: any, and the four of a layer, whose adapters and gradients are
- * decided here and nowhere else.
+ * linear.c: see linear.h.
  */
-#include "engine/lora.h"
-#include "engine/model.h"
+#include "engine/linear.h"
 
 static void gemm(struct work *r, const struct nj_gemm *g, void *c, const void *a, const void *b)
 {
@@ -80,58 +78,4 @@ void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy
         .scale = l->scale,
     };
     gemm(r, &g, dw, dy, x);
-}
-
-/* ---- the products of a layer ---- */
-
-struct linear product_shape(const struct net *n, int rows, enum product which)
-{
-    const struct model_config *c = &n->c;
-    int C = c->hidden_size, I = c->intermediate_size, HD = c->heads * c->head_dim;
-    const struct {
-        int out, in;
-    } size[PRODUCTS] = {
-        [PRODUCT_QKV] = {net_qkv(c), C},
-        [PRODUCT_O] = {C, HD},
-        [PRODUCT_GATE_UP] = {2 * I, C},
-        [PRODUCT_DOWN] = {C, I},
-    };
-    return (struct linear){n->T, rows, size[which].out, size[which].in, .ldy = size[which].out};
-}
-
-int product_widest_input(const struct model_config *c)
-{
-    int widest = c->heads * c->head_dim;
-    widest = widest > c->hidden_size ? widest : c->hidden_size;
-    return widest > c->intermediate_size ? widest : c->intermediate_size;
-}
-
-void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
-                 enum product which, void *y, const void *x)
-{
-    const struct linear l = product_shape(n, acts_rows(a), which);
-    if (n->f8) {
-        linear_f8(r, &l, y, &a->x, &n->f8[layer * PRODUCTS + (int)which]);
-        return;
-    }
-    linear_fwd(r, &l, y, x, net_weight(n, params_product(&n->p, layer, which)));
-    if (n->lora)
-        lora_fwd(r, n, a, layer, which, &l, y, x);
-}
-
-void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
-                enum product which, const void *dy, const void *x)
-{
-    const struct linear l = product_shape(n, acts_rows(a), which);
-    if (n->grad)
-        linear_dw(r, &l, n->grad + params_product(&n->p, layer, which), dy, x, r->add);
-}
-
-void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
-                enum product which, void *dx, const void *dy, const void *x)
-{
-    const struct linear l = product_shape(n, acts_rows(a), which);
-    linear_dx(r, &l, dx, dy, net_weight(n, params_product(&n->p, layer, which)));
-    if (n->lora)
-        lora_bwd(r, n, a, layer, which, &l, dx, dy, x);
 }

@@ -143,21 +143,22 @@ static const void *weight(const struct net *n, int64_t first)
     return n->lora->w + (size_t)first * dtype_bytes(n->T);
 }
 
-static bool drops(const struct net *n, const struct acts *a)
+static bool drops(const struct net *n, const struct lora_acts *a)
 {
     return a->key != NULL && n->lora->o.dropout > 0;
 }
 
-static void drop(struct work *r, const struct net *n, const struct acts *a, const struct place *p,
-                 void *y, const void *x)
+static void drop(struct work *r, const struct net *n, const struct lora_acts *a,
+                 const struct place *p, void *y, const void *x)
 {
     OP(r, nj_dropout(r->s, n->T, y, x, a->key, (int64_t)p->down.rows * p->ad->in,
                      (float)n->lora->o.dropout, p->mask));
 }
 
 /* False: the target has no adapter, or another product. Fills a->dropped where elements drop. */
-static bool begin(struct work *r, const struct net *n, const struct acts *a, int layer, int target,
-                  enum product which, const struct linear *product, const void *x, struct place *p)
+static bool begin(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
+                  int target, enum product which, const struct linear *product, const void *x,
+                  struct place *p)
 {
     const struct lora_config *o = &n->lora->o;
     int i = layer * LORA_TARGETS + target;
@@ -183,7 +184,7 @@ static bool begin(struct work *r, const struct net *n, const struct acts *a, int
     return true;
 }
 
-void lora_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+void lora_fwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
               enum product which, const struct linear *product, void *y, const void *x)
 {
     struct place p;
@@ -195,7 +196,7 @@ void lora_fwd(struct work *r, const struct net *n, const struct acts *a, int lay
     }
 }
 
-void lora_bwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+void lora_bwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
               enum product which, const struct linear *product, void *dx, const void *dy,
               const void *x)
 {
@@ -219,7 +220,7 @@ void lora_bwd(struct work *r, const struct net *n, const struct acts *a, int lay
     }
 }
 
-void lora_carve(const struct net *n, int rows, bool train, struct carve *m, struct acts *out)
+void lora_carve(const struct net *n, int rows, bool train, struct carve *m, struct lora_acts *out)
 {
     if (!n->lora)
         return;

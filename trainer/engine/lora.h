@@ -7,7 +7,8 @@
 #ifndef NOJIT_TRAINER_LORA_H
 #define NOJIT_TRAINER_LORA_H
 
-#include "engine/model.h"
+#include "engine/carve.h"
+#include "engine/net.h"
 #include "model/lora_config.h"
 
 struct adapter {
@@ -23,6 +24,13 @@ struct lora {
     float *grad;             /* device, float32; NULL: not trained */
 };
 
+/* What adapters need of a pass. */
+struct lora_acts {
+    char *low, *dlow;   /* scratch of one: [N, r] and its gradient */
+    char *dropped;      /* and its input after dropout */
+    const int32_t *key; /* of the masks of this pass; NULL: nothing drops */
+};
+
 /* Places the parameters of n and of its adapters, if there are to be some. */
 int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters);
 /* The adapter of a matrix of the base, or NULL. */
@@ -34,13 +42,13 @@ void lora_fill(const struct lora *l, uint64_t seed, size_t i, int64_t first, int
                float *out);
 
 /* Adds the adapters of a product to y. */
-void lora_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+void lora_fwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
               enum product which, const struct linear *product, void *y, const void *x);
 /* Their gradients, as r->add says; adds to dx. */
-void lora_bwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+void lora_bwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
               enum product which, const struct linear *product, void *dx, const void *dy,
               const void *x);
 /* Scratch of the adapters for that many rows. */
-void lora_carve(const struct net *n, int rows, bool train, struct carve *m, struct acts *out);
+void lora_carve(const struct net *n, int rows, bool train, struct carve *m, struct lora_acts *out);
 
 #endif

@@ -4,7 +4,8 @@
  */
 #include "engine/merge.h"
 
-#include "engine/engine_impl.h"
+#include "engine/lora.h"
+#include "engine/weights.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/side_files.h"

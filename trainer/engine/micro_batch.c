@@ -3,28 +3,12 @@
  * micro_batch.c: the host's part of a micro-batch: what kernels need beside the token ids, in pinned
  * memory laid out as on the device, so that one copy sends it.
  */
-#include "engine/engine_impl.h"
+#include "engine/micro_batch.h"
 
-#include "checked.h"
 #include "io/error.h"
 #include "io/random.h"
 
 #include <string.h>
-
-void rows_carve(int rows, int padded, struct carve *c, struct rows *out)
-{
-    const size_t n = size_mul((size_t)rows, sizeof(int32_t));
-    const size_t p = size_mul((size_t)padded, sizeof(int32_t));
-    out->ids = carve_take(c, n);
-    out->pos = carve_take(c, n);
-    out->doc_start = carve_take(c, n);
-    out->order = carve_take(c, n);
-    out->runs = carve_take(c, size_add(n, sizeof(int32_t)));
-    out->valid = carve_take(c, p);
-    out->inverse = carve_take(c, n);
-    out->target = carve_take(c, p);
-    out->key = carve_take(c, size_mul(2, sizeof(int32_t)));
-}
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 

@@ -2,7 +2,7 @@
  *
  * params.c: decides where each tensor lies in the flat arenas.
  */
-#include "engine/model.h"
+#include "engine/params.h"
 
 #include "io/error.h"
 

@@ -3,9 +3,10 @@
  * plan.c: decides what memory a run needs and where each region lies, before anything is allocated.
  * The same function counts and carves, so that the plan is what is used.
  */
-#include "engine/engine_impl.h"
+#include "engine/plan_layout.h"
 
 #include "checked.h"
+#include "engine/f8.h"
 #include "io/error.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * updated (masters where there are some) and both moments, as they lie in the arenas. Every part
  * carries its XXH3-64; nothing is believed unchecked.
  */
-#include "engine/engine_impl.h"
-
+#include "engine/step.h"
+#include "engine/weights.h"
 #include "io/error.h"
 #include "io/regular.h"
 

@@ -5,8 +5,14 @@
  * gradients, the others add to them; then one update. Micro-step and update are CUDA graphs where the backend has them;
  * what changes from step to step lies in the step state on the device (step_state.h).
  */
-#include "engine/engine_impl.h"
+#include "engine/step.h"
 
+#include "engine/backward.h"
+#include "engine/f8_weights.h"
+#include "engine/forward.h"
+#include "engine/head.h"
+#include "engine/micro_batch.h"
+#include "engine/weights.h"
 #include "io/error.h"
 #include "nojit_ops.h"
 
@@ -43,13 +49,13 @@ void micro_step(struct work *r, struct engine *e, int chunks, bool train)
 {
     if (e->has_teacher)
         teacher_forward(r, &e->teacher, &e->mem.rows, e->shape.padded);
-    e->mem.student.key = train ? e->mem.rows.key : NULL;
-    forward(r, &e->student, &e->mem.student, &e->mem.rows);
+    e->mem.student.lora.key = train ? e->mem.rows.key : NULL;
+    net_forward(r, &e->student, &e->mem.student, &e->mem.rows);
     if (train && e->student.grad && !r->add)
         clear_gradients(r, e, chunks);
-    head(r, e, chunks, train);
+    head_losses(r, e, chunks, train);
     if (train)
-        backward(r, &e->student, &e->mem.student, &e->mem.rows);
+        net_backward(r, &e->student, &e->mem.student, &e->mem.rows);
 }
 
 static bool loss_scaling(const struct engine *e)

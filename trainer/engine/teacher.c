@@ -3,13 +3,15 @@
  * teacher.c: a model that only runs forward. It keeps hidden rows, not logits: those are made chunk
  * by chunk where the head needs them.
  */
-#include "engine/engine_impl.h"
+#include "engine/teacher.h"
 
+#include "engine/f8.h"
+#include "engine/forward.h"
 #include "nojit_ops.h"
 
 void teacher_forward(struct work *r, struct teacher *t, const struct rows *rows, int padded)
 {
-    forward(r, &t->net, &t->acts, rows);
+    net_forward(r, &t->net, &t->acts, rows);
     OP(r, nj_row_gather(r->s, t->net.T, t->hidden, t->acts.y, rows->valid, padded,
                         acts_rows(&t->acts), t->net.c.hidden_size));
 }

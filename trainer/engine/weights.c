@@ -3,23 +3,15 @@
  * weights.c: weights between Hugging Face folders and the arenas. Data goes through one pinned
  * buffer; the conversion on the way uses every core.
  */
-#include "engine/engine_impl.h"
+#include "engine/weights.h"
 
 #include "io/error.h"
-#include "io/json_text.h"
-#include "io/model_folder.h"
-#include "io/safetensors.h"
-#include "io/side_files.h"
+#include "nojit_ops.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CONVERT_BLOCK = 1 << 16 };
-#define SHARD_BYTES ((int64_t)5000000000)
 
 /* ---- reading ---- */
 
@@ -179,9 +171,11 @@ int weights_download(struct engine *e, const char *from, size_t bytes, weights_p
     return 0;
 }
 
-static int put(void *file, const void *data, size_t bytes)
+int weights_round(struct engine *e)
 {
-    return st_folder_data(file, data, bytes);
+    if (engine_updated(e).w == e->mem.trained)
+        return 0;
+    return nj_cast_to_lp(e->stream, NJ_LP, e->mem.trained, e->mem.master, engine_trained(e)->count);
 }
 
 void weights_declare(const struct params *p, enum st_dtype dtype, struct st_declared *out)
@@ -193,74 +187,4 @@ void weights_declare(const struct params *p, enum st_dtype dtype, struct st_decl
             .rank = p->spec[i].rank,
             .shape = {p->spec[i].shape[0], p->spec[i].shape[1]},
         };
-}
-
-static int save_tensors(struct engine *e, const char *dir)
-{
-    const struct params *p = &e->student.p;
-    const size_t size = dtype_bytes(e->o.dtype);
-    struct st_folder_writer *w = NULL;
-    struct st_declared *declared = calloc(p->specs, sizeof *declared);
-    if (!declared)
-        return fail(NJ_E_NOMEM, "no host memory to list %zu tensors; free some", p->specs);
-    weights_declare(p, weights_dtype(e), declared);
-    int rc = st_folder_begin(dir, declared, p->specs, SHARD_BYTES, &w);
-    if (rc != 0)
-        goto done;
-    for (size_t i = 0; rc == 0 && i < p->specs; i++)
-        rc = weights_download(e, e->mem.weights + (size_t)p->first[i] * size,
-                              (size_t)tensor_elements(&p->spec[i]) * size, put, w);
-    if (rc == 0)
-        rc = st_folder_end(w);
-    else
-        st_folder_abort(w);
-done:
-    free(declared);
-    return rc;
-}
-
-/* The student's own config.json with the dtype of the saved weights; every other field as it was.
- */
-static int save_config(struct engine *e, const char *dir)
-{
-    char from[4096], to[4096];
-    json_t *config;
-    if (snprintf(from, sizeof from, "%s/config.json", e->student_dir) >= (int)sizeof from ||
-        snprintf(to, sizeof to, "%s/config.json", dir) >= (int)sizeof to)
-        return fail(NJ_E_ARG, "%s: path too long; use a shorter one", dir);
-    int rc = json_read_file(from, 0, "restore the file", &config);
-    if (rc != 0)
-        return rc;
-    json_memory_begin();
-    /* Older and newer spelling; some files have both. */
-    const char *dtype = st_dtype_torch(weights_dtype(e));
-    if (json_object_get(config, "dtype"))
-        json_object_set_new(config, "dtype", json_string(dtype));
-    if (json_object_get(config, "torch_dtype") || !json_object_get(config, "dtype"))
-        json_object_set_new(config, "torch_dtype", json_string(dtype));
-    rc = json_dump_file(config, to, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    const int error = errno;
-    json_decref(config);
-    if (json_memory_end())
-        return fail(NJ_E_NOMEM, "%s: out of memory", to);
-    if (rc != 0)
-        return fail(NJ_E_IO, "%s: cannot be written: %s", to, strerror(error));
-    return 0;
-}
-
-uint64_t engine_model_bytes(const struct engine *e)
-{
-    const struct params *p = e->student.lora ? engine_trained(e) : &e->student.p;
-    const enum nj_dtype T = e->student.lora ? engine_updated(e).T : e->o.dtype;
-    return (uint64_t)p->count * dtype_bytes(T);
-}
-
-int engine_save_model(struct engine *e, const char *dir)
-{
-    if (e->student.lora)
-        return adapters_save(e, dir);
-    int rc = save_tensors(e, dir);
-    if (rc == 0)
-        rc = save_config(e, dir);
-    return rc != 0 ? rc : side_files_copy(e->student_dir, dir);
 }

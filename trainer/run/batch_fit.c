@@ -2,7 +2,7 @@
  *
  * batch_fit.c: --batch-size auto, and what else would make a run fit.
  */
-#include "engine/model.h"
+#include "engine/net.h"
 #include "run/run.h"
 
 #include <stdlib.h>

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# calls_one_way.sh: within a folder no file calls, over however many others, a file that calls it: the files can be read from the ground up.
+# What an object leaves open, and which object has it, says who calls whom.
+set -eu
+cd "$(dirname "$0")/../.."
+. tests/lib/lib.sh
+
+one_way() { # FOLDER
+    local f
+    local -a objects=()
+    for f in "$1"/*.c; do objects+=("$BUILD/obj/${f%.c}.o"); done
+    nm -gPA "${objects[@]}" >"$scratch/symbols" || { not_ok "$1" "an object cannot be read" && return; }
+    awk '{ sub(/.*\//, "", $1); sub(/\.o:$/, ".c", $1) }
+        $3 == "U" { wanted[$1, $2] } $3 != "U" { home[$2] = $1 }
+        END { for (w in wanted) { split(w, part, SUBSEP); if (part[2] in home) print part[1], home[part[2]] } }' \
+        "$scratch/symbols" | sort -u >"$scratch/calls"
+    if tsort "$scratch/calls" >/dev/null 2>"$scratch/loop"; then
+        ok "$1"
+    else
+        not_ok "$1" "files that call each other: $(sed -n 's/^tsort: \([a-z0-9_]*\.c\)$/\1/p' "$scratch/loop" | sort -u | tr '\n' ' ')"
+    fi
+}
+for folder in runtime runtime/cpu tools/check tools/image tools/pack \
+    trainer/data trainer/engine trainer/io trainer/model trainer/record trainer/report trainer/run; do
+    one_way "$folder"
+done
+finish

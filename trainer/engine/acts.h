@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * acts.h: the memory that one pass through a transformer needs.
+ */
+#ifndef NOJIT_TRAINER_ACTS_H
+#define NOJIT_TRAINER_ACTS_H
+
+#include "engine/carve.h"
+#include "engine/lora.h"
+#include "engine/net.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Device arrays that come with a micro-batch of N = B S rows (micro_batch.c fills them). */
+struct rows {
+    int32_t *ids, *pos, *doc_start; /* [N] */
+    int32_t *order, *runs;          /* [N], [N + 1]: as embed_bwd wants them */
+    int32_t *valid;                 /* [chunks * chunk] row of each valid target, then -1 */
+    int32_t *inverse;               /* [N] where a row went in valid, or -1 */
+    int32_t *target;                /* [chunks * chunk] target of each valid row, then -1 */
+    int32_t *key;                   /* [2] random bits of the micro-batch */
+};
+void rows_carve(int rows, int padded, struct carve *c, struct rows *out);
+
+/* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer, of what is not
+ * computed again; otherwise every layer uses the same memory. */
+enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
+struct acts {
+    enum acts_mode mode;
+    int B, S;
+    int decode_pos; /* ACTS_DECODE: the row of the cache that is written */
+    /* The residual stream, [N, C]: before the norm of attention, in each of the layers, and before
+     * the final norm (layers + 1); before the norm of the MLP (layers). */
+    char *s1, *s2;
+    float *rstd1, *rstd2; /* [N] each: 1 / root mean square of the rows of s1 and s2 */
+    char *qkv;      /* [N, (H + 2K) D] after rotation; ACTS_DECODE: a cache of S rows a layer */
+    char *raw;      /* before norm and rotation; only ACTS_TRAIN with qk_norm: else in qkv */
+    float *rstd_qk; /* [N, H + K] of the heads of q and k */
+    char *o;        /* [N, H D] what attention puts out */
+    float *lse;     /* [B, H, S] log of the sum of exponentials of its scores */
+    char *gu;       /* [N, 2 I] gate and up; backward leaves their gradient here */
+    /* Scratch of one layer. */
+    char *y;            /* [N, C] normed rows */
+    char *branch;       /* [N, C] what is added to the stream; backward: gradient of normed rows */
+    char *act;          /* [N, I] SwiGLU of gu */
+    struct f8_matrix x; /* f8: what the next product reads, in place of y and act */
+    struct lora_acts lora; /* of adapters */
+    /* Scratch of backward. */
+    char *dx;     /* [N, C] gradient of the residual stream */
+    char *dact;   /* [N, I] of act */
+    char *dqkv;   /* [N, (H + 2K) D] of qkv */
+    char *dout;   /* [N, H D] of o */
+    float *delta; /* [B, H, S] sum of o times its gradient */
+    float *part;  /* partial sums of gains and biases */
+};
+
+/* Partial sums a reduction over rows is split into: fixed, so that results do not depend on the
+ * machine. */
+enum { PARTIAL_SUMS = 264, SUMSQ_PARTS = 1056 };
+int partial_sums(int rows);
+
+/* Carves acts for n out of m. With ACTS_DECODE one row is computed and S rows are cached. */
+void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
+                struct acts *out);
+
+/* What one layer reads and writes of it. */
+struct layer_acts {
+    char *s1, *s2, *qkv, *raw, *o, *gu;
+    char *s1_next; /* input of the next layer, or of the final norm */
+    char *cache;   /* ACTS_DECODE: first row of the layer's cache */
+    float *rstd1, *rstd2, *rstd_qk, *lse, *rstd1_next;
+};
+int acts_rows(const struct acts *a);
+struct layer_acts acts_layer(const struct net *n, const struct acts *a, int layer);
+
+#endif

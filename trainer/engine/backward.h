@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * backward.h: one transformer, backward.
+ */
+#ifndef NOJIT_TRAINER_BACKWARD_H
+#define NOJIT_TRAINER_BACKWARD_H
+
+#include "engine/acts.h"
+
+/* On entry a->branch holds the gradient of the normed hidden rows. Gradients of gains,
+ * biases and embedding are added to what is there, those of matrices are as r->add says. */
+void net_backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * engine_struct.h: what the files of the engine share. Commands include engine.h only.
+ */
+#ifndef NOJIT_TRAINER_ENGINE_STRUCT_H
+#define NOJIT_TRAINER_ENGINE_STRUCT_H
+
+#include "engine/engine.h"
+#include "engine/lora.h"
+#include "engine/plan_layout.h"
+#include "engine/teacher.h"
+
+struct engine {
+    nj_context *ctx;
+    nj_stream *stream;
+    struct train_options o;
+    char *student_dir;
+    struct shape shape;
+    struct plan plan;
+    void *device, *host; /* the two arenas */
+    size_t library_bytes, allocated_bytes;
+    struct memory mem;
+    struct net student;
+    struct lora lora; /* rank 0: none */
+    struct teacher teacher;
+    bool has_teacher;
+    uint64_t student_hash, teacher_hash;
+    int64_t step;     /* optimiser steps done */
+    int *chunks_of;   /* [grad_accum] head chunks of each staged micro-batch */
+    int64_t valid;    /* targets of the staged step */
+    int32_t *scratch; /* [rows] for sorting */
+    nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */
+    nj_graph *clip, *update;
+    nj_event *results;                                     /* of a step are in the mailbox */
+    bool graphs;                                           /* the backend has them */
+    void (*seen)(void *user, int64_t rows, int64_t total); /* NULL, or told of each evaluation */
+    void *seen_user;
+    bool data_failed; /* the last batch asked for */
+};
+
+/* What every part starts with. */
+struct work engine_work(struct engine *e);
+/* Parameters of what is trained: the student or its adapters. */
+const struct params *engine_trained(const struct engine *e);
+/* What the optimiser updates of them: the master, or the 16-bit weights where there is none. */
+struct updated {
+    char *w;
+    enum nj_dtype T;
+};
+struct updated engine_updated(const struct engine *e);
+/* "while doing what", from the context's sentence. */
+int engine_fail(const struct engine *e, int rc, const char *what);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * f8.h: a net whose matrices are e4m3.
+ */
+#ifndef NOJIT_TRAINER_F8_H
+#define NOJIT_TRAINER_F8_H
+
+#include "engine/carve.h"
+#include "engine/net.h"
+
+/* Places the parameters of such a net. */
+int f8_layout(struct net *n);
+void f8_free(struct net *n);
+void f8_carve(const struct net *n, struct carve *m);
+/* Columns of logits that its head makes of a vocabulary; the last ones mean nothing. */
+int f8_logits(int vocab);
+/* Room for a matrix. */
+struct f8_matrix f8_rows(int rows, int columns, struct carve *m);
+/* Rows of x as e4m3; nothing to do for a net that is not. */
+void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
+                 int rows, int columns);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * forward.h: one transformer, forward.
+ */
+#ifndef NOJIT_TRAINER_FORWARD_H
+#define NOJIT_TRAINER_FORWARD_H
+
+#include "engine/acts.h"
+
+/* What backward needs of a layer and forward did not keep; a->branch is overwritten. */
+void net_forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
+                       int layer);
+/* From ids to normed hidden rows in a->y. */
+void net_forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * head.h: logits, objective and its gradient.
+ */
+#ifndef NOJIT_TRAINER_HEAD_H
+#define NOJIT_TRAINER_HEAD_H
+
+#include "engine/engine_struct.h"
+
+/* Losses of the valid rows; with train also the gradient of the normed rows (in branch) and
+ * of the head. */
+void head_losses(struct work *r, struct engine *e, int chunks, bool train);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * layer_gemm.h: the products of a layer, whose adapters and gradients are decided here and nowhere
+ * else.
+ */
+#ifndef NOJIT_TRAINER_LAYER_GEMM_H
+#define NOJIT_TRAINER_LAYER_GEMM_H
+
+#include "engine/acts.h"
+
+/* y = x W^T, with its adapters. */
+void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+                 enum product which, void *y, const void *x);
+/* Gradient of W, if it is trained: dy^T x. */
+void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
+                enum product which, const void *dy, const void *x);
+/* dx = dy W; also the gradients of adapters, which alone read x. */
+void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
+                enum product which, void *dx, const void *dy, const void *x);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * linear.h: products with weights.
+ */
+#ifndef NOJIT_TRAINER_LINEAR_H
+#define NOJIT_TRAINER_LINEAR_H
+
+#include "engine/work.h"
+
+#include <stdint.h>
+
+/* Products with a weight w[out, in]. */
+struct linear {
+    enum nj_dtype T;
+    int rows, out, in;
+    int64_t ldy; /* elements from one row of y or dy to the next */
+    bool add;    /* y and dx are added to */
+    float scale; /* of the product; 0 counts as 1 */
+};
+void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w);
+/* x and w as e4m3, with a scale for each row. */
+struct f8_matrix {
+    int rows, columns;
+    char *q;
+    float *scale;
+};
+void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
+               const struct f8_matrix *w);
+void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w);
+/* dw (float32) = dy^T x, or += */
+void linear_dw(struct work *r, const struct linear *l, float *dw, const void *dy, const void *x,
+               bool add);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * net.c: see net.h.
+ */
+#include "engine/net.h"
+
+size_t dtype_bytes(enum nj_dtype T)
+{
+    return T == NJ_F32 ? 4 : 2;
+}
+
+void *net_weight(const struct net *n, int64_t first)
+{
+    return first < 0 ? NULL : n->w + (size_t)first * dtype_bytes(n->T);
+}
+
+int net_qkv(const struct model_config *c)
+{
+    return (c->heads + 2 * c->kv_heads) * c->head_dim;
+}
+
+struct linear product_shape(const struct net *n, int rows, enum product which)
+{
+    const struct model_config *c = &n->c;
+    int C = c->hidden_size, I = c->intermediate_size, HD = c->heads * c->head_dim;
+    const struct {
+        int out, in;
+    } size[PRODUCTS] = {
+        [PRODUCT_QKV] = {net_qkv(c), C},
+        [PRODUCT_O] = {C, HD},
+        [PRODUCT_GATE_UP] = {2 * I, C},
+        [PRODUCT_DOWN] = {C, I},
+    };
+    return (struct linear){n->T, rows, size[which].out, size[which].in, .ldy = size[which].out};
+}
+
+int product_widest_input(const struct model_config *c)
+{
+    int widest = c->heads * c->head_dim;
+    widest = widest > c->hidden_size ? widest : c->hidden_size;
+    return widest > c->intermediate_size ? widest : c->intermediate_size;
+}

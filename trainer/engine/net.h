@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * net.h: one transformer inside the engine: its sizes, and where its weights and gradients lie. The
+ * teacher and the student are both a `net`; only the student has gradients.
+ */
+#ifndef NOJIT_TRAINER_NET_H
+#define NOJIT_TRAINER_NET_H
+
+#include "engine/linear.h"
+#include "engine/params.h"
+
+#include <stddef.h>
+
+/* What backward computes again instead of reading what forward kept. */
+enum recompute {
+    RECOMPUTE_NONE,
+    RECOMPUTE_MLP,  /* the gate and up product */
+    RECOMPUTE_BLOCK /* all of a layer but its input */
+};
+
+struct lora;
+
+struct net {
+    struct model_config c;
+    enum nj_dtype T;
+    enum recompute recompute;
+    struct params p;
+    char *w;                 /* device, parameters as T */
+    float *grad;             /* device, float32; NULL: these weights have no gradients */
+    float *inv_freq;         /* device, [D/2] */
+    const struct lora *lora; /* NULL: no adapters */
+    struct f8_matrix *f8;    /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
+                              * all of them are T, in w */
+};
+
+size_t dtype_bytes(enum nj_dtype T);
+void *net_weight(const struct net *n, int64_t first); /* NULL for -1 */
+int net_qkv(const struct model_config *c);            /* (H + 2K) D */
+
+/* Rows and columns of a layer's matrix, for so many rows of x. */
+struct linear product_shape(const struct net *n, int rows, enum product which);
+/* Columns of the widest x. */
+int product_widest_input(const struct model_config *c);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * params.h: where each tensor of a model lies in the flat arenas.
+ */
+#ifndef NOJIT_TRAINER_PARAMS_H
+#define NOJIT_TRAINER_PARAMS_H
+
+#include "model/config.h"
+#include "model/tensor_names.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* First element of each fused parameter of a layer; -1: the family has none. */
+struct layer_params {
+    int64_t wqkv; /* [(H + 2K) D, C]: q, k, v */
+    int64_t wo;   /* [C, H D] */
+    int64_t wgu;  /* [2 I, C]: gate, up */
+    int64_t wd;   /* [C, I] */
+    int64_t ln1, ln2, bqkv, qnorm, knorm;
+};
+
+/* Every arena (weights, master, moments, gradients) has this layout: matrices first, they decay;
+ * then norms and biases. Each fused parameter starts at a multiple of 64 elements; what lies
+ * between stays zero. */
+struct params {
+    struct tensor_spec *spec; /* Hugging Face tensors, canonical order */
+    int64_t *first; /* of each spec, its first element: a row range of a fused parameter */
+    size_t specs;
+    bool f8; /* matrices but the embedding lie elsewhere, as e4m3: their first is -1 */
+    struct layer_params *layer;
+    int64_t embed, head, norm; /* head == embed if tied */
+    int64_t count, decayed;    /* elements in all; of those that decay */
+};
+
+int params_layout(const struct model_config *c, bool f8, struct params *out);
+void params_free(struct params *p);
+/* The matrices that a layer multiplies with. */
+enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS };
+/* First element of one. */
+int64_t params_product(const struct params *p, int layer, enum product which);
+/* Elements of the matrices of all layers, which lie together from the first layer's PRODUCT_QKV on: the
+ * embedding comes before them, a head of its own after them. There is no gap between them (heads have 64 or
+ * 128 elements): what lies in a gap of gradients would count in their norm. */
+int64_t params_matrices(const struct params *p);
+/* Where the next parameter may start. */
+int64_t params_align(int64_t element);
+
+#endif

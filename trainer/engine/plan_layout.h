@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan_layout.h: what plan.c lays out in the two arenas.
+ */
+#ifndef NOJIT_TRAINER_PLAN_LAYOUT_H
+#define NOJIT_TRAINER_PLAN_LAYOUT_H
+
+#include "engine/acts.h"
+#include "engine/engine.h"
+#include "step_state.h"
+
+/* Sizes that follow from models and options. */
+struct shape {
+    int rows;          /* N = B S */
+    int chunk, chunks; /* rows of logits at a time; how many of them hold N rows */
+    int padded;        /* chunk chunks */
+    int vocab;         /* tokens that student and teacher share: the columns of the logits */
+    int ld;            /* elements from one row of logits to the next */
+    bool train;
+    bool logits_in_gradients; /* the student's, in the memory of the layers' gradients, which the
+                               * backward pass writes later */
+};
+
+/* What the host writes and reads while steps run: pinned. */
+struct mailbox {
+    float host_slots[NJ_STEP_HOST_SLOTS]; /* to the device: first slots of the step state */
+    float state[NJ_STEP_SLOTS];           /* from the device */
+    float sums[8];
+    float u;
+    int32_t id, pos, next; /* generation: token in, its position, token out */
+};
+
+/* Every pointer into the two arenas. NULL where a run does not need it. */
+struct memory {
+    char *weights; /* student, as T */
+    char *trained; /* what is trained, as T: the student's weights or its adapters */
+    float *master; /* the same in float32: with NJ_F32 the very same; NULL: none is kept */
+    void *m, *v;   /* float32 or bfloat16: enum optimizer_state */
+    float *grad;
+    float *inv_freq;
+    char *teacher_weights;
+    float *teacher_inv_freq;
+    char *teacher_hidden;       /* [chunks chunk, C of the teacher] normed rows with a target */
+    struct f8_matrix teacher_x; /* [chunk, C of the teacher] f8: those of a chunk */
+    char *hidden; /* [chunks chunk, C] same of the student; after the head, its gradient */
+    char *logits, *teacher_logits;    /* [chunk, ld]; logits may lie in grad */
+    float *kd, *ce, *entropy, *agree; /* [chunk] */
+    float *state, *sums, *sumsq, *u;
+    int32_t *next;
+    struct rows rows;
+    size_t rows_bytes;
+    struct acts student, teacher, decode; /* one after the other in the same memory */
+    struct mailbox *mailbox;
+    char *batches;              /* pinned: rows_bytes a micro-batch */
+    float *token_kd, *token_ce; /* pinned: each valid row's divergence, teacher's cross-entropy */
+    char *transfer;             /* pinned: weights on their way */
+    size_t transfer_bytes;
+    char *staging; /* device: the activations, while none are there */
+    size_t staging_bytes;
+};
+
+void plan_shape(const struct net *student, const struct model_config *teacher,
+                const struct train_options *o, struct shape *out);
+/* Lays out both arenas; lists each region in plan. With NULL bases it only counts. teacher: NULL
+ * without one. */
+void plan_layout(const struct net *student, const struct net *teacher,
+                 const struct train_options *o, char *device, char *host, struct memory *out,
+                 struct plan *plan);
+/* Of a moment. */
+size_t optimizer_state_bytes(enum optimizer_state kept);
+
+#endif

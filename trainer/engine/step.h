@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * step.h: what a step shares with evaluation and with the preparation of products.
+ */
+#ifndef NOJIT_TRAINER_STEP_H
+#define NOJIT_TRAINER_STEP_H
+
+#include "engine/engine_struct.h"
+
+/* Teacher, student, head, backward of the micro-batch in e->mem.rows; train = false makes no
+ * gradients, and may leave logits in those of the layers. */
+void micro_step(struct work *r, struct engine *e, int chunks, bool train);
+/* The first tensor of the models that holds a NaN or an infinity, and what it is; *name NULL: none does. */
+int scan_weights(struct engine *e, const char **what, const char **name);
+/* Reads step state and loss sums back and waits. */
+int read_back(struct engine *e);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * weights.h: weights between files and the arenas.
+ */
+#ifndef NOJIT_TRAINER_WEIGHTS_H
+#define NOJIT_TRAINER_WEIGHTS_H
+
+#include "engine/engine_struct.h"
+#include "io/safetensors.h"
+
+/* Reads a folder's weights into an arena of T. */
+int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
+                 void *arena, uint64_t *hash);
+/* The same from opened files, with nothing missing and nothing left over. */
+int weights_read(struct engine *e, const char *dir, const struct st_weights *w,
+                 const struct params *p, enum nj_dtype T, void *arena);
+/* Elements as T in the transfer buffer, on their way to the device. */
+void weights_convert(struct engine *e, const struct st_tensor *t, int64_t first, int64_t count,
+                     enum nj_dtype T);
+/* T in files. */
+enum st_dtype weights_dtype(const struct engine *e);
+void weights_declare(const struct params *p, enum st_dtype dtype, struct st_declared *out);
+/* Hands a device array to put(), in pieces. */
+typedef int weights_put(void *file, const void *data, size_t bytes);
+int weights_download(struct engine *e, const char *from, size_t bytes, weights_put *put,
+                     void *file);
+/* 16-bit weights from the master; nothing to do where they are one. */
+int weights_round(struct engine *e);
+/* *name: first tensor of an arena that holds a NaN or an infinity, or NULL. */
+int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,
+                 const char **name);
+
+#endif

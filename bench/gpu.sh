@@ -22,7 +22,7 @@ set -u
     fp8:4x4096 train:8x1024 qwen3:8x1024}"
 : "${BENCH_TORCH:=8x1024}" "${COMMIT:=$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
 if [ "$DEVICE" = cpu ]; then : "${KBENCH=}"; fi
-: "${KBENCH=attn_*.lp* kd_head.lp adamw.lp add*.lp swiglu_*.lp *norm*.lp rope_*.lp *_quantize.lp cast_* grad_sumsq embed_bwd.lp
+: "${KBENCH=attn_*.lp* kd_head.lp adamw.lp add*.lp swiglu_*.lp glu_*.lp.* *norm*.lp rope_*.lp *_quantize.lp cast_* grad_sumsq embed_bwd.lp
     row_gather.lp}"
 nojit=$BUILD/nojit
 extra=("$@")

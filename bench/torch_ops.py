@@ -112,18 +112,23 @@ def rmsnorm_bwd(s, make):
     return gradient_of(lambda x, w: F.rms_norm(x, (s["C"],), w, 1e-6), inputs, make.device)
 
 
-def gated(x):
-    gate, up = x.chunk(2, -1)
-    return F.silu(gate) * up
+def gated(s):
+    """By the number that kernels/activation.h gives an activation; swiglu_* have none."""
+    activation = {0: F.silu, 1: F.gelu, 2: lambda x: F.gelu(x, approximate="tanh")}[s.get("ACT", 0)]
+
+    def of(x):
+        gate, up = x.chunk(2, -1)
+        return activation(gate) * up
+    return of
 
 
-def swiglu_fwd(s, make):
-    x, f = make(s["N"], 2 * s["I"]), compiled(gated, make.device)
+def glu_fwd(s, make):
+    x, f = make(s["N"], 2 * s["I"]), compiled(gated(s), make.device)
     return lambda: f(x)
 
 
-def swiglu_bwd(s, make):
-    return gradient_of(gated, (make(s["N"], 2 * s["I"], grad=True),), make.device)
+def glu_bwd(s, make):
+    return gradient_of(gated(s), (make(s["N"], 2 * s["I"], grad=True),), make.device)
 
 
 def rope_fwd(s, make):
@@ -184,8 +189,10 @@ COMPARISONS = (
     (("rmsnorm_fwd",), "rms_norm", rmsnorm_fwd),
     (("rmsnorm_bwd",), "gradient of rms_norm", rmsnorm_bwd),
     (("add_rmsnorm_fwd",), "add, rms_norm", add_rmsnorm_fwd),
-    (("swiglu_fwd",), "silu * up", swiglu_fwd),
-    (("swiglu_bwd",), "gradient of silu * up", swiglu_bwd),
+    (("swiglu_fwd",), "silu * up", glu_fwd),
+    (("swiglu_bwd",), "gradient of silu * up", glu_bwd),
+    (("glu_fwd",), "gelu * up", glu_fwd),
+    (("glu_bwd",), "gradient of gelu * up", glu_bwd),
     (("rope_fwd",), "rotation by halves", rope_fwd),
     (("row_gather",), "index_select", row_gather),
     (("embed_bwd",), "gradient of embedding", embed_bwd),

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "swiglu.cuh"
+#include "glu_fwd.cu"
 
-// Block (n, y): 2048 columns of row n.
 template <typename T>
 static __device__ __forceinline__ void swiglu_fwd(T *y, const T *gu, int N, int I)
 {
-    constexpr int V = vec<T>::N;
-    const int64_t n = block_from_last();
-    const int begin = blockIdx.y * 2048, end = min(I, begin + 2048);
-    const T *gate = gu + n * 2 * I, *up = gate + I;
-    for (int c = begin + threadIdx.x * V; c < end; c += NJ_THREADS * V) {
-        const vec<T> a = swiglu(gate + c, up + c);
-        a.store(y + n * I + c);
-    }
+    glu_fwd<T, NJ_SILU>(y, gu, N, I);
 }

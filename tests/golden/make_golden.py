@@ -8,8 +8,8 @@ mode refuses any operation with a narrower result, so no float32 step of the lib
 
 OUT (default: tests/golden/torch) receives
 
-    qwen2/ qwen3/ llama/  models with random weights, saved by save_pretrained(). Every weight is a bfloat16 number: the
-                          files are small, and float32 and bfloat16 start from the very same weights
+    MODEL/                for each of CONFIGS, with random weights, saved by save_pretrained(). Every weight is a bfloat16
+                          number: the files are small, and float32 and bfloat16 start from the very same weights
     tokens.bin            a token file (LLM.Q form): documents that end with END_OF_TEXT, a fifth of the targets ignored
     batches.safetensors   what must be cut from it: ids, target, pos, doc_start, [windows, S] each
     cases.json            versions; for each case its pair, its options and the figures of each of ten optimiser steps
@@ -60,6 +60,15 @@ CONFIGS = {
         head_dim=64, tie_word_embeddings=False,
         rope_parameters={"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0,
                          "high_freq_factor": 4.0, "original_max_position_embeddings": 64}, **COMMON),
+    # the two forms of GELU
+    "qwen2_gelu": Qwen2Config(
+        vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_attention_heads=1, num_key_value_heads=1,
+        hidden_act="gelu", tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e4}, **COMMON),
+    "llama_gelu_tanh": LlamaConfig(
+        vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_attention_heads=1, num_key_value_heads=1,
+        head_dim=64, hidden_act="gelu_pytorch_tanh", tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e4}, **COMMON),
 }
 
 # Names as in struct train_options. eps is of the size of a clipped gradient: the update is then a smooth function of
@@ -74,6 +83,8 @@ CASES = {
     "llama_mixed_accumulated": ("llama", "qwen2", dict(beta=0.5, kd_ratio=0.9, grad_accum=2, max_grad_norm=0.5)),
     "qwen2_reverse": ("qwen2", "llama", dict(beta=1.0, temperature=1.0)),
     "llama_without_teacher": ("llama", None, dict(max_grad_norm=0.0, weight_decay=0.0)),
+    "gelu_of_gelu_tanh": ("qwen2_gelu", "llama_gelu_tanh", {}),
+    "gelu_tanh_of_gelu": ("llama_gelu_tanh", "qwen2_gelu", {}),
 }
 
 

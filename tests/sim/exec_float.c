@@ -67,6 +67,7 @@ static inline float divide_approximately(float x, float y)
     SAME(OP, max_f32, "max.f32", "r=rr", float, greatest(x, y)) \
     SAME(OP, neg_f32, "neg.f32", "r=r", uint32_t, x ^ 0x80000000u) \
     SAME(OP, abs_f32, "abs.f32", "r=r", uint32_t, x & 0x7fffffffu) \
+    SAME(OP, copysign_f32, "copysign.f32", "r=rr", uint32_t, (x & 0x80000000u) | (y & 0x7fffffffu)) \
     SAME(OP, div_approx, "div.approx.f32", "r=rr", float, divide_approximately(x, y)) \
     SAME(OP, rcp_approx_ftz, "rcp.approx.ftz.f32", "r=r", float, flushed(1 / flushed(x))) \
     SAME(OP, ex2_approx_ftz, "ex2.approx.ftz.f32", "r=r", float, flushed(exp2f(flushed(x)))) \
@@ -86,6 +87,7 @@ static inline float divide_approximately(float x, float y)
     COMPARE(OP, leu_f64, "setp.leu.f64", "p=ll", double, !(x > y)) \
     COMPARE(OP, gt_f32, "setp.gt.f32", "p=rr", float, x > y) \
     COMPARE(OP, gt_f64, "setp.gt.f64", "p=ll", double, x > y) \
+    COMPARE(OP, ge_f32, "setp.ge.f32", "p=rr", float, x >= y) \
     COMPARE(OP, geu_f32, "setp.geu.f32", "p=rr", float, !(x < y))
 /* clang-format on */
 

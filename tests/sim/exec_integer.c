@@ -55,6 +55,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, or_b32, "or.b32", "r=rr", uint32_t, x | y) \
     SAME(OP, or_b64, "or.b64", "l=ll", uint64_t, x | y) \
     SAME(OP, or_pred, "or.pred", "p=pp", uint32_t, x | y) \
+    SAME(OP, xor_pred, "xor.pred", "p=pp", uint32_t, x ^ y) \
     SAME(OP, xor_b32, "xor.b32", "r=rr", uint32_t, x ^ y) \
     SAME(OP, not_b32, "not.b32", "r=r", uint32_t, ~x) \
     SAME(OP, not_pred, "not.pred", "p=p", uint32_t, ~x) \

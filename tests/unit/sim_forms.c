@@ -93,6 +93,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(or_b32, "or.b32", 'i', 'b', a | b) \
     ROW(or_b64, "or.b64", 'i', 'b', A | B) \
     ROW(or_pred, "or.pred", 'i', 'b', (a | b) & 1) \
+    ROW(xor_pred, "xor.pred", 'i', 'b', (a ^ b) & 1) \
     ROW(xor_b32, "xor.b32", 'i', 'b', a ^ b) \
     ROW(not_b32, "not.b32", 'i', 'b', ~a) \
     ROW(not_pred, "not.pred", 'i', 'b', ~a & 1) \
@@ -160,6 +161,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(max_f32, "max.f32", 'f', 'f', of_float(-lesser(-f[0], -f[1]))) \
     ROW(neg_f32, "neg.f32", 'f', 'f', of_float(-f[0])) \
     ROW(abs_f32, "abs.f32", 'f', 'f', of_float(fabsf(f[0]))) \
+    ROW(copysign_f32, "copysign.f32", 'f', 'f', of_float(copysignf(f[1], f[0]))) \
     ROW(div_approx, "div.approx.f32", 'f', 'a', of_float(isfinite(f[1]) && fabsf(f[1]) > 0x1p126f \
         ? (isinf(f[0]) ? NAN : copysignf(f[0], f[0] * f[1]) * 0) : f[0] / f[1])) \
     ROW(rcp_approx_ftz, "rcp.approx.ftz.f32", 'f', 'a', of_float(flush(1 / flush(f[0])))) \
@@ -180,6 +182,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(leu_f64, "setp.leu.f64", 'd', 'b', isunordered(d[0], d[1]) || d[0] <= d[1]) \
     ROW(gt_f32, "setp.gt.f32", 'f', 'b', isgreater(f[0], f[1])) \
     ROW(gt_f64, "setp.gt.f64", 'd', 'b', isgreater(d[0], d[1])) \
+    ROW(ge_f32, "setp.ge.f32", 'f', 'b', isgreaterequal(f[0], f[1])) \
     ROW(geu_f32, "setp.geu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] >= f[1]) \
     ROW(cvt_s64_s32, "cvt.s64.s32", 'i', 'b', (int64_t)(int32_t)a) \
     ROW(cvt_u64_u32, "cvt.u64.u32", 'i', 'b', a) \

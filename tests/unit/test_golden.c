@@ -547,6 +547,7 @@ int main(void)
         cmocka_unit_test(batches),       OF_CASE("qwen2_forward"),
         OF_CASE("qwen3_padded_teacher"), OF_CASE("llama_mixed_accumulated"),
         OF_CASE("qwen2_reverse"),        OF_CASE("llama_without_teacher"),
+        OF_CASE("gelu_of_gelu_tanh"),    OF_CASE("gelu_tanh_of_gelu"),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

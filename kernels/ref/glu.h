@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * glu.h: gated activations, each x times a weight of x, and the derivative of that product. SiLU's are
+ * in swiglu_*.c.
+ */
+#ifndef NOJIT_REF_GLU_H
+#define NOJIT_REF_GLU_H
+
+#include "activation.h"
+#include "sigmoid.h"
+
+/* P(X <= x) of a standard normal X, its tail to full precision. */
+static inline real gelu_weight(real x)
+{
+    return (real)0.5 * erfc(x * (real)-0.70710678118654752);
+}
+
+static inline real gelu_slope(real x, real z)
+{
+    return z + x * (real)0.39894228040143268 * exp(x * x * (real)-0.5);
+}
+
+/* (1 + tanh(v)) / 2 is sigmoid(2 v), here with 2 v = x (A + B x^2). */
+#define GELU_TANH_A ((real)1.5957691216057308) /* 2 sqrt(2 / pi) */
+#define GELU_TANH_B ((real)0.044715 * GELU_TANH_A)
+
+static inline real gelu_tanh_weight(real x)
+{
+    const real v = x * (GELU_TANH_A + GELU_TANH_B * x * x);
+    return v < -87 && sizeof(real) == sizeof(float) ? 0 : sigmoid(v); /* where float's would end */
+}
+
+static inline real gelu_tanh_slope(real x, real z)
+{
+    const real square = x * x < 400 ? x * x : 400; /* 1 - z or z is 0 beyond */
+    return z + x * z * (1 - z) * (GELU_TANH_A + 3 * GELU_TANH_B * square);
+}
+
+static inline real glu_weight(int act, real x)
+{
+    return act == NJ_GELU_TANH ? gelu_tanh_weight(x) : gelu_weight(x);
+}
+
+/* z: the weight of x */
+static inline real glu_slope(int act, real x, real z)
+{
+    return act == NJ_GELU_TANH ? gelu_tanh_slope(x, z) : gelu_slope(x, z);
+}
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_activation.c: the references of gated activations against their formulas and difference
+ * quotients, and every device's kernels at the ends of the number line.
+ */
+#include "device_fixture.h"
+
+#include "activation.h"
+#include "gradients.h"
+#include "nojit_ops.h"
+
+void nj_ref_glu_fwd_f64(int ACT, double *y, const double *gu, int32_t N, int32_t I);
+void nj_ref_glu_bwd_f64(int ACT, double *dgu, double *y, const double *dy, const double *gu,
+                        int32_t N, int32_t I);
+void nj_ref_glu_quantize_f64(int ACT, double *q, double *scale, const double *gu, int32_t N,
+                             int32_t I);
+
+enum { N = 5, I = 24 };
+
+/* ---- references ---- */
+
+static double gelu(double x)
+{
+    return 0.5 * x * (1 + erf(x / sqrt(2)));
+}
+
+static double gelu_tanh(double x)
+{
+    const double pi = 3.14159265358979323846;
+    return 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+}
+
+/* Gates from -8 to 8, up 1. */
+static void check_formula(int act, double (*formula)(double))
+{
+    enum { GATES = 321 };
+    double *gu = zeros(2 * GATES), *y = zeros(GATES);
+    for (int i = 0; i < GATES; i++) {
+        gu[i] = (i - 160) / 20.0;
+        gu[GATES + i] = 1;
+    }
+    nj_ref_glu_fwd_f64(act, y, gu, 1, GATES);
+    for (int i = 0; i < GATES; i++)
+        assert_close(y[i], formula(gu[i]), 1e-15);
+}
+
+static void gelu_is_x_times_the_normal_distribution(void **state)
+{
+    (void)state;
+    check_formula(NJ_GELU, gelu);
+}
+
+static void tanh_form_has_its_constants(void **state)
+{
+    (void)state;
+    check_formula(NJ_GELU_TANH, gelu_tanh);
+}
+
+struct glu_args {
+    int act;
+    double *gu, *dy;
+};
+
+static double glu_loss(void *args)
+{
+    const struct glu_args *a = args;
+    double *y = zeros(N * I);
+    nj_ref_glu_fwd_f64(a->act, y, a->gu, N, I);
+    return dot(y, a->dy, N * I);
+}
+
+static void gradients(void **state)
+{
+    (void)state;
+    for (int act = NJ_GELU; act <= NJ_GELU_TANH; act++) {
+        struct glu_args a = {act, random_values(N * 2 * I), random_values(N * I)};
+        double *grad = copy(a.gu, N * 2 * I), *y = copy(a.dy, N * I), *want = zeros(N * I);
+        nj_ref_glu_fwd_f64(act, want, a.gu, N, I);
+        nj_ref_glu_bwd_f64(act, grad, y, y, grad, N, I); /* in place, as the contract allows */
+        check_gradient(glu_loss, &a, a.gu, grad, N * 2 * I);
+        assert_all_close(y, want, N * I, 1e-15);
+    }
+}
+
+static void quantised_rows_are_gated(void **state)
+{
+    (void)state;
+    for (int act = NJ_GELU; act <= NJ_GELU_TANH; act++) {
+        const double *gu = random_values(N * 2 * I);
+        double *y = zeros(N * I), *q = zeros(N * I), *scale = zeros(N);
+        nj_ref_glu_fwd_f64(act, y, gu, N, I);
+        nj_ref_glu_quantize_f64(act, q, scale, gu, N, I);
+        for (int n = 0; n < N; n++) {
+            double top = 0;
+            for (int i = 0; i < I; i++)
+                top = fmax(top, fabs(y[n * I + i]));
+            assert_close(scale[n], top / 448, 1e-15);
+            for (int i = 0; i < I; i++)
+                assert_close(q[n * I + i], y[n * I + i] / scale[n], 1e-12);
+        }
+    }
+}
+
+/* ---- on every device ---- */
+
+static bool same(float got, float want)
+{
+    return isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want);
+}
+
+/* Gates, and what x f(x) and its derivative are there: of no finite gate a NaN. An infinite gate is
+ * multiplied by 0, as PyTorch does it. */
+static const struct {
+    float gate, value, slope;
+} ends[] = {
+    {0, 0, 0.5f},      {-0.0f, -0.0f, 0.5f},      {40, 40, 1},           {-40, -0.0f, 0},
+    {1e20f, 1e20f, 1}, {-1e20f, -0.0f, 0},        {3e38f, 3e38f, 1},     {-3e38f, -0.0f, 0},
+    {NAN, NAN, NAN},   {INFINITY, INFINITY, NAN}, {-INFINITY, NAN, NAN}, {8, 8, 1},
+};
+enum { ENDS = 16 }; /* columns: a multiple of 8 */
+
+static void check_ends(struct device *d, int act, float *gu, float *y, float *dy)
+{
+    float host[4 * ENDS] = {0};
+    const int count = sizeof ends / sizeof *ends;
+    for (int i = 0; i < count; i++) {
+        host[i] = ends[i].gate;
+        host[ENDS + i] = host[2 * ENDS + i] = 1; /* up, dy */
+    }
+    assert_int_equal(nj_copy(d->s, gu, host, 2 * ENDS * sizeof *host), 0);
+    assert_int_equal(nj_copy(d->s, dy, host + 2 * ENDS, ENDS * sizeof *host), 0);
+    assert_int_equal(nj_glu_fwd(d->s, NJ_F32, act, y, gu, 1, ENDS), 0);
+    assert_int_equal(nj_copy(d->s, host + 3 * ENDS, y, ENDS * sizeof *host), 0);
+    assert_int_equal(nj_glu_bwd(d->s, NJ_F32, act, gu, dy, dy, gu, 1, ENDS), 0);
+    assert_int_equal(nj_copy(d->s, host, gu, 2 * ENDS * sizeof *host), 0);
+    assert_int_equal(nj_copy(d->s, host + 2 * ENDS, dy, ENDS * sizeof *host), 0);
+    assert_int_equal(nj_stream_sync(d->s), 0);
+    for (int i = 0; i < count; i++) {
+        const float *got = host + i;
+        if (!same(got[3 * ENDS], ends[i].value) || !same(got[2 * ENDS], ends[i].value) ||
+            !same(got[ENDS], ends[i].value) ||
+            !(isnan(ends[i].slope) ? isnan(*got) : fabsf(*got - ends[i].slope) < 1e-6f))
+            fail_msg("activation %d at %g: forward %g, backward %g, gradients %g and %g", act,
+                     (double)ends[i].gate, (double)got[3 * ENDS], (double)got[2 * ENDS],
+                     (double)*got, (double)got[ENDS]);
+    }
+}
+
+static void extremes(void **state)
+{
+    struct device *d = need(state);
+    void *at[3];
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, 2 * ENDS * sizeof(float), &at[i]), 0);
+    for (int act = NJ_GELU; act <= NJ_GELU_TANH; act++)
+        check_ends(d, act, at[0], at[1], at[2]);
+    for (int i = 0; i < 3; i++)
+        nj_free(d->ctx, NJ_MEM_DEVICE, at[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest references[] = {
+        cmocka_unit_test_setup(gelu_is_x_times_the_normal_distribution, reset),
+        cmocka_unit_test_setup(tanh_form_has_its_constants, reset),
+        cmocka_unit_test_setup(gradients, reset),
+        cmocka_unit_test_setup(quantised_rows_are_gated, reset),
+    };
+    const struct CMUnitTest devices[] = {
+        cmocka_unit_test(extremes),
+    };
+    return cmocka_run_group_tests_name("references", references, NULL, NULL) +
+           RUN_ON_DEVICES(devices);
+}

@@ -23,6 +23,14 @@ if PKG_CONFIG_PATH=$prefix/lib/pkgconfig CUDA_HOME=$cuda make -C "$scratch/proje
 else
     not_ok "own kernel builds, passes blobcheck and runs" "$(tail -n 5 "$scratch/log")"
 fi
+cp -r examples/own-kernel "$scratch/of-the-page"
+sed -n '/^```c$/,/^```$/p' docs/library.md | grep -v '^```' >"$scratch/of-the-page/main.c"
+if PKG_CONFIG_PATH=$prefix/lib/pkgconfig CUDA_HOME=$cuda make -C "$scratch/of-the-page" ARCHS=sm_90 CFLAGS='-std=c11 -O2 -Wall -Wextra -Werror' run >"$scratch/said" 2>&1 &&
+    grep -qFx "$(sed -n 's/^It prints `\(.*\)` without a GPU.$/\1/p' docs/library.md)" "$scratch/said"; then
+    ok "the program of docs/library.md"
+else
+    not_ok "the program of docs/library.md" "$(tail -n 5 "$scratch/said")"
+fi
 if grep -q '2 keys x 3 archs' "$scratch/log"; then ok "blobcheck saw its keys"; else not_ok "blobcheck saw its keys" "$(tail -n 5 "$scratch/log")"; fi
 
 own() { PKG_CONFIG_PATH=$prefix/lib/pkgconfig CUDA_HOME=$cuda make -C "$scratch/project" ARCHS="sm_75 sm_90 sm_121" "$@" >"$scratch/log" 2>&1; }

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# docs_pages.sh: every link of a page leads to a file, and to a heading where it names one; the index names every page; and the
+# sentences that docs/troubleshooting.md quotes are those of the source.
+set -eu
+. tests/lib/lib.sh
+pages=(*.md docs/*.md examples/*/README.md)
+
+# anchors PAGE: what a forge makes of its headings
+anchors() {
+    awk '/^```/ { code = !code } /^#+ / && !code { sub(/^#+ /, ""); print tolower($0) }' "$1" | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+# links PAGE: what stands in (...) behind [...]
+links() { awk '/^```/ { code = !code } !code' "$1" | grep -oE '\]\([^) ]+\)' | sed -E 's/^\]\(//; s/\)$//' | grep -vE '^(https?|mailto):' || true; }
+broken=
+for page in "${pages[@]}"; do
+    while IFS= read -r link; do
+        path=${link%%#*}
+        to=$page
+        if [ -n "$path" ]; then to=$(dirname "$page")/$path; fi
+        if ! [ -e "$to" ]; then
+            broken+=" $page -> $link"
+        elif [[ $link == *'#'* ]] && ! anchors "$to" | grep -qxF -- "${link#*#}"; then
+            broken+=" $page -> $link (no such heading)"
+        fi
+    done < <(links "$page")
+done
+if [ -z "$broken" ]; then ok "links of ${#pages[@]} pages"; else not_ok "links" "$broken"; fi
+
+unnamed=
+for page in docs/*.md; do
+    name=$(basename "$page")
+    if [ "$name" != README.md ] && ! links docs/README.md | grep -qxF "$name"; then unnamed+=" $name"; fi
+done
+if [ -z "$unnamed" ]; then ok "the index names every page"; else not_ok "the index" "lacks$unnamed"; fi
+
+# One text literal per line, adjacent ones joined, with ... for each conversion. The compiler takes comments out.
+literals() {
+    find trainer runtime -name '*.c' -exec "${CC:-cc}" -fpreprocessed -dD -E -P {} + 2>"$scratch/warnings" |
+        sed -zE 's/\\\\//g; s/\\"|\x27"\x27/\x27/g; s/(^|\n)#include[^\n]*//g; s/\\?\n/ /g' |
+        sed -E 's/%" *PRI[a-zA-Z0-9]+ *"/.../g; s/%" *PRI[a-zA-Z0-9]+/..."/g; s/" *"//g' | grep -aoE '"[^"]*"' | sed -E 's/%[-+ #0-9.*]*(ll|l|h|z|t)?[a-zA-Z]/.../g; s/\.{3,}/.../g'
+}
+literals >"$scratch/literals"
+sentences=$(sed -nE 's/^\| `([^`]+)` \|.*/\1/p' docs/troubleshooting.md)
+while IFS= read -r sentence; do
+    if ! grep -qF -- "$sentence" "$scratch/literals"; then not_ok "a quoted sentence" "'$sentence' (docs/troubleshooting.md) is no message; quote the new one"; fi
+done <<<"$sentences"
+ok "$(wc -l <<<"$sentences") sentences looked for"
+finish

@@ -257,7 +257,7 @@ static int may_open(const char *path, struct nj_library_file *out, char *why, si
         return snprintf(why, bytes, "no library for this machine"), 0;
     if (strcmp(out->soname, CUBLASLT_NAME) == 0)
         return 1;
-    return snprintf(why, bytes, "calls itself '%s'", out->soname), 0;
+    return snprintf(why, bytes, "its SONAME is '%s'", out->soname), 0;
 }
 
 static void *open_cublaslt(const char *path, struct nj_cublaslt *out, char *why, size_t bytes)

@@ -123,8 +123,8 @@ int nj_loader_is_safe(char *why, size_t bytes)
 
         snprintf(folder, sizeof folder, "%.*s/.", n > 0 ? n : 1, n > 0 ? at : ".");
         if (access(folder, F_OK) == 0 && !nj_library_is_safe(folder, 1, reason, sizeof reason))
-            return snprintf(why, bytes, "not asked for while LD_LIBRARY_PATH names %.*s: %s", n, at,
-                            reason),
+            return snprintf(why, bytes, "loader search skipped: LD_LIBRARY_PATH contains %.*s: %s",
+                            n, at, reason),
                    0;
         at += n + (at[n] != '\0');
     }

@@ -41,8 +41,8 @@ refuses "alpha of adapters that have one" 2 '--lora-alpha needs --lora-r; --adap
 refuses "a batch of eval is a number" 2 '--batch-size auto: not a whole number' "$nojit" eval --batch-size auto
 refuses "batch size 0" 2 '--batch-size 0: must lie between 1' train "$d/student" --batch-size 0
 refuses "beta above 1" 2 '--beta 1.5: must lie between 0 and 1' "$nojit" distill --beta 1.5
-refuses "beta that rounds to 1" 2 '--beta 0.99999999999: is 1 in single precision' "$nojit" distill --beta 0.99999999999
-refuses "a norm that rounds to 0" 2 '--max-grad-norm 1e-46: is 0 in single precision' train "$d/student" --max-grad-norm 1e-46
+refuses "beta that rounds to 1" 2 '--beta 0.99999999999: rounds to 1 in float32' "$nojit" distill --beta 0.99999999999
+refuses "a norm that rounds to 0" 2 '--max-grad-norm 1e-46: rounds to 0 in float32' train "$d/student" --max-grad-norm 1e-46
 refuses "a temperature that blurs the divergence" 2 '--temperature 101: at most 100; .*the divergence' \
     "$nojit" distill --student "$d/student" --teacher "$d/student" --data "$d" --out "$d/hot" --temperature 101
 refuses "less than a byte" 3 'this run needs .* can be had' train "$d/student" --memory-budget 1e-10
@@ -63,7 +63,7 @@ options_file "options file: two documents" 'options.yaml:2: a second document be
 options_file "options file: a NUL in a value" 'options.yaml:1: a NUL character' 'out: "a\\0b"\n'
 options_file "options file: too deep" 'options.yaml:1: lists or mappings lie too deep' "$(printf '[%.0s' {1..40000})"
 options_file "options file: too many anchors" 'options.yaml:[0-9]+: too many anchors' "data: [$(printf '&a%d x, ' {1..20000})]\n"
-options_file "options file: too large" 'options.yaml: .* more than the 1048576' "#%1048576s"
+options_file "options file: too large" 'options.yaml: .* the limit for this file is 1048576' "#%1048576s"
 mkfifo "$d/pipe.yaml"
 refuses "options file: a pipe" 2 'pipe.yaml: not a regular file; name a YAML file' train "$d/student" --config "$d/pipe.yaml"
 refuses "help on an unknown command" 2 "unknown command 'trin'; did you mean 'train'" "$nojit" help trin

@@ -63,7 +63,7 @@ if [ "$(total --lora-r 8)" -lt "$(total)" ]; then ok "the plan is smaller"; else
 
 refuses "a folder that holds adapters" 2 "holds a model already" "$nojit" train "${fast[@]}" "${lora[@]}" --out "$d/one" --steps 1
 mkdir -p "$d/new/merged" && touch "$d/new/merged/theirs"
-refuses "a folder merged of something else" 2 "new holds merged, a name that a new run writes" "$nojit" train "${fast[@]}" "${lora[@]}" --out "$d/new" --steps 1 --merge
+refuses "a folder merged of something else" 2 "new already contains merged, which a new run would write" "$nojit" train "${fast[@]}" "${lora[@]}" --out "$d/new" --steps 1 --merge
 if [ "$(find "$d/new" -type f)" = "$d/new/merged/theirs" ]; then ok "which stays, before a step is done"; else not_ok "which stays, before a step is done" "$(ls "$d/new")"; fi
 refuses "merging nothing" 2 "--merge needs adapters" "$nojit" train "${fast[@]}" --out "$d/x" --steps 1 --merge
 refuses "targets without a rank" 2 "needs --lora-r" "$nojit" train "${fast[@]}" --out "$d/x" --steps 1 --lora-target-modules q_proj

@@ -62,7 +62,7 @@ cp "$scratch/$lib" "$env/$packages/"
 opens yes "that of Python packages beside bin, before the loader's" "bin/../$packages/$lib.*has no function" "$driver" "$env/bin/nojit" doctor
 opens yes "one that is named" "named/$lib.*has no function" "${named[@]}"
 cp "$scratch/libother.so.1" "$scratch/named/$lib"
-opens no "another library under its name" "named/$lib: calls itself 'libother.so.1'" "${named[@]}"
+opens no "another library under its name" "named/$lib: its SONAME is 'libother.so.1'" "${named[@]}"
 echo text >"$scratch/named/$lib"
 opens no "no library" "named/$lib: no library" "${named[@]}"
 cp "$scratch/$lib" "$scratch/named/$lib"
@@ -104,8 +104,15 @@ chmod 1777 "$scratch/open"
 opens yes "a folder of one's own in such a one as /tmp" "has no function" "NOJIT_CUBLASLT=$scratch/open/inner" "$driver" "${doctor[@]}"
 chmod 777 "$scratch/open"
 cp "$sim/libcuda.so.1" "$scratch/open/"
-opens no "the loader's folders" "driver: not asked for while LD_LIBRARY_PATH names $scratch/open: others can write" \
+opens no "the loader's folders" "driver: loader search skipped: LD_LIBRARY_PATH contains $scratch/open: others can write" \
     "LD_LIBRARY_PATH=$sim:$scratch/open" "${doctor[@]}"
+
+env "NOJIT_CUBLASLT=/"$'no\e[31mne' "$BUILD/nojit" doctor --device cpu >"$scratch/shown"
+if grep -qF '/no?[31mne' "$scratch/shown" && ! grep -qF $'\e' "$scratch/shown"; then
+    ok "a terminal shows names"
+else
+    not_ok "a terminal shows names" "$(cat -v "$scratch/shown")"
+fi
 
 # ---- whose it is ----
 if [ "$(id -u)" = 0 ]; then

@@ -73,31 +73,31 @@ row() { # STATUS REGEX STATE COMMAND: STATE and COMMAND are words
 }
 
 # ---- a new run: a name that it would write, whatever it is, is named and stays
-row 2 "^nojit train: --out \. holds samples.jsonl, a name that a new run writes" data_here data_is_here
-row 2 "^nojit train: --out \. holds vocab.json, a name that a new run writes" "own_file vocab.json" new_here
+row 2 "^nojit train: --out \. already contains samples.jsonl, which a new run would write" data_here data_is_here
+row 2 "^nojit train: --out \. already contains vocab.json, which a new run would write" "own_file vocab.json" new_here
 for name in metrics.jsonl samples.jsonl metrics.jsonl.old receipt.json lock tokenizer.json model-00001-of-00002.safetensors \
     receipt.json.tmp-4194000 checkpoint-3.old; do
-    row 2 "^nojit train: --out out holds $name, a name that a new run writes; name another folder or move it away" "own_file $name" new
+    row 2 "^nojit train: --out out already contains $name, which a new run would write; choose another folder, move it away, or" "own_file $name" new
 done
 for name in best best.old best.new best.new.tmp-4194000 merged runs final final.tmp-4194000 checkpoint-7.old checkpoint-7.tmp-4194000; do
-    row 2 "^nojit train: --out out holds $name, a name that a new run writes" "own_folder $name" new
-    row 2 "^nojit train: --out out holds $name, a name that a new run writes" "link_to_folder $name" new
-    row 2 "^nojit train: --out out holds $name, a name that a new run writes" "dangling $name" new
+    row 2 "^nojit train: --out out already contains $name, which a new run would write" "own_folder $name" new
+    row 2 "^nojit train: --out out already contains $name, which a new run would write" "link_to_folder $name" new
+    row 2 "^nojit train: --out out already contains $name, which a new run would write" "dangling $name" new
 done
 for name in metrics.jsonl samples.jsonl receipt.json lock tokenizer.json; do
-    row 2 "^nojit train: --out out holds $name, a name" "link_to_file $name" new
-    row 2 "^nojit train: --out out holds $name, a name" "hard_link $name" new
-    row 2 "^nojit train: --out out holds $name, a name" "pipe $name" new
+    row 2 "^nojit train: --out out already contains $name, which a new run" "link_to_file $name" new
+    row 2 "^nojit train: --out out already contains $name, which a new run" "hard_link $name" new
+    row 2 "^nojit train: --out out already contains $name, which a new run" "pipe $name" new
 done
-row 2 "^nojit train: --out out holds metrics.jsonl, .*; --resume auto goes on with a run that left it$" early new
+row 2 "^nojit train: --out out already contains metrics.jsonl, .*, or continue that run with --resume auto$" early new
 row 0 "model in out" "own_file notes.txt" new
 row 0 "model in out" "own_folder checkpoint-0007" new
 row 0 "model in out" "link_to_folder data" new
 
 # ---- --resume auto where no run began is a new run
-row 2 "holds metrics.jsonl, a name that a new run writes" "own_file metrics.jsonl" auto
-row 2 "holds samples.jsonl, a name that a new run writes" data_here auto
-row 2 "holds best.old, a name that a new run writes" "link_to_folder best.old" auto
+row 2 "already contains metrics.jsonl, which a new run would write" "own_file metrics.jsonl" auto
+row 2 "already contains samples.jsonl, which a new run would write" data_here auto
+row 2 "already contains best.old, which a new run would write" "link_to_folder best.old" auto
 
 # ---- a run that goes on: what is not its own stays; where that has a name that is needed, it gets another
 row 0 "^out/metrics.jsonl: 3 lines after the checkpoint moved to out/metrics.jsonl.old$" early auto
@@ -116,13 +116,13 @@ for state in begun early; do
         row 2 "^nojit train: --out out: $name is no file of a run; move it away$" "$state; rm -f out/$name; dangling $name" "auto --sample-prompt a"
         row 2 "^nojit train: --out out: $name is no file of a run; move it away$" "$state; rm -f out/$name; pipe $name" "auto --sample-prompt a"
     done
-    row 2 "samples.jsonl: has 2 names, and all would change; move it away$" "$state; hard_link samples.jsonl" "auto --sample-prompt a"
+    row 2 "samples.jsonl: has 2 hard links; writing would change all of them; move it away$" "$state; hard_link samples.jsonl" "auto --sample-prompt a"
     row 1 "^nojit train: out/runs: not a folder, or a link to one: .*; move it away$" "$state; link_to_folder runs" "auto --report-to tensorboard"
     row 2 "final is no file of a run" "$state; own_folder final" auto
 done
 for state in link_to_file dangling pipe; do
     row 2 "^nojit train: --out out: metrics.jsonl is no file of a run; move it away$" "begun; rm out/metrics.jsonl; $state metrics.jsonl" auto
-    row 2 "^nojit train: --out out holds metrics.jsonl, a name that a new run writes" "$state metrics.jsonl" auto
+    row 2 "^nojit train: --out out already contains metrics.jsonl, which a new run would write" "$state metrics.jsonl" auto
 done
 row 0 "^out/checkpoint-2 is not removed: it holds notes, which no run writes" "begun; own_folder checkpoint-2" auto
 row 0 "^out/best.old is not removed: it holds notes, which no run writes" "begun; mine out/best/notes" auto
@@ -140,6 +140,6 @@ done
 # ---- --log
 row 2 "^nojit train: --log out/x.log: a symbolic link, and none is followed; move it away$" "link_to_file x.log" "log x.log"
 row 2 "^nojit train: --log out/x.log: a symbolic link" "dangling x.log" "log x.log"
-row 2 "^nojit train: --log out/x.log: has 2 names, and all would change; move it away$" "hard_link x.log" "log x.log"
+row 2 "^nojit train: --log out/x.log: has 2 hard links; writing would change all of them; move it away$" "hard_link x.log" "log x.log"
 row "[12]" "^nojit train: --log out/x.log: (not a regular file|cannot be written)" "pipe x.log" "log x.log"
 finish

@@ -13,7 +13,7 @@ export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
 head -c 600 LICENSE >"$d/text.txt"
 run=("$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 1 --device cpu)
-busy="--out $d/[a-z0-9]*: process [0-9]+ on [^ ]+ trains there, says its lock; wait until that has ended, or name another folder\$"
+busy="--out $d/[a-z0-9]*: locked by process [0-9]+ on [^ ]+; wait for that run to finish or choose another folder\$"
 has_rows() { [ -s "$1/metrics.jsonl" ] || { sleep 0.01 && false; }; }
 state() { (cd "$1" && find . -type f ! -name metrics.jsonl -exec cksum {} + | sort); }
 
@@ -25,9 +25,9 @@ before=$(state "$d/one")
 refuses "a new run" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one"
 refuses "a run that would go on" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one" --resume auto
 refuses "a dry run" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one" --dry-run
-refuses "names process and host" 1 "process $pid on $(hostname) trains" "${run[@]}" --steps 2 --out "$d/one"
+refuses "names process and host" 1 "locked by process $pid on $(hostname);" "${run[@]}" --steps 2 --out "$d/one"
 if unshare -rpf true 2>/dev/null; then # a process of that number is unknown there
-    refuses "from another container" 1 "process $pid on .* trains" unshare -rpf "${run[@]}" --steps 2 --out "$d/one" --resume auto
+    refuses "from another container" 1 "locked by process $pid on .*;" unshare -rpf "${run[@]}" --steps 2 --out "$d/one" --resume auto
 fi
 if [ "$(state "$d/one")" = "$before" ] && kill -0 $pid; then ok "the folder is as it was"; else not_ok "the folder is as it was" "$(ls "$d/one")"; fi
 
@@ -73,7 +73,7 @@ for round in 1 2 3; do
         if [ $status = 0 ]; then
             good=$((good + 1)) winner=$seed
         else # one that comes too late finds the model, or what was there before it
-            grep -qE -- "$busy|another process trains there|holds a model already|holds (metrics.jsonl|checkpoints)" "$scratch/log$seed" || bad+="$(tail -n 1 "$scratch/log$seed"); "
+            grep -qE -- "$busy|locked by another process|holds a model already|already contains metrics.jsonl|holds checkpoints" "$scratch/log$seed" || bad+="$(tail -n 1 "$scratch/log$seed"); "
         fi
     done
     seed=$(sed -nE 's/.*"seed": "([0-9]+)".*/\1/p' "$d/o$round/receipt.json")

@@ -92,7 +92,7 @@ cut() { # NAME FILE OPTIONS...: FILE loses its last tokens after step 3
     until_true $pid row_of_step "$out" 3 && truncate -s -9000 "$file" || true
     ends_with "$name ends a run with 1" 1 $pid
     at=$(newest "$out")
-    if grep -qE "^nojit train: $file: byte [0-9]+ of [0-9]+ can no longer be read: .*; ${at##*/} is saved: mend the data and go on with --resume auto\$" \
+    if grep -qE "^nojit train: $file: cannot read byte [0-9]+ of [0-9]+: .*; ${at##*/} was saved; repair the data and continue with --resume auto\$" \
         "$scratch/said"; then ok "and says what is saved"; else not_ok "and says what is saved" "$(tail -n 1 "$scratch/said")"; fi
     cp "$d/whole.bin" "$file"
     saved "and is" "$out" "$@"

@@ -285,7 +285,7 @@ plan_sum() { is "$(plan_json | grep -oE '"[a-z]+\.?[a-z0-9_]*": [0-9]+' | awk '/
 effect plan json plan_sum
 effect doctor json is "$("$nojit" doctor --device cpu --json | grep -cE '^\{"version": .*"backend": "cpu".*"fits": true\}$')" 1
 effect version json is "$("$nojit" version --json | grep -cE '^\{"version": .*"keys": [0-9]+,.*\}$')" 1
-effect version verbose is "$("$nojit" version --verbose | grep -cE '^library   lib[a-z0-9-]+ [0-9.]+, [A-Z]')" "$("$nojit" version --verbose --json | tail -n 1 | grep -oE '"lib[a-z0-9-]+": "[0-9.]+"' | wc -l)"
+effect version verbose is "$("$nojit" version --verbose | grep -cE '^library   lib[a-z0-9-]+ [0-9.]+, [A-Z]')" "$("$nojit" version --verbose --json | sed -n 's/^{"version": .*"libraries": \(.*\)}$/\1/p' | grep -oE '"lib[a-z0-9-]+": "[0-9.]+"' | wc -l)"
 dry() { go --dry-run && why="$(ls "$d")" && [ ! -e "$d/run" ] && grep -q '^device total ' "$d/log" && ! grep -q '^step ' "$d/log"; }
 effect "$both" dry-run dry
 effect "$both eval generate doctor" verbose elsewhere gpu.sh

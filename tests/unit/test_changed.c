@@ -53,8 +53,7 @@ static void shorter_token_files_are_told(void **state)
         int rc = 0;
         for (int row = 1; row < 8 && rc == 0; row++)
             rc = data_next(d, &b);
-        check_refused(rc, NJ_E_IO, "can no longer be read: somebody has made the file shorter",
-                      "t.u16");
+        check_refused(rc, NJ_E_IO, "the file was truncated", "t.u16");
         write_ids(at("t.u16"), TOKENS);
         data_seek(d, &(struct data_state){0});
         assert_int_equal(data_next(d, &b), 0);
@@ -138,7 +137,8 @@ static void text_is_read_in_parts(void **state)
     check_ok(data_file_open(&f, at("parts.txt")), "again");
     check_ok(data_file_fill(&f, 4), "a part");
     assert_int_equal(truncate(at("parts.txt"), 6), 0);
-    check_refused(data_file_fill(&f, 10), NJ_E_IO, "byte 6 of 10 can no longer be read", "cut");
+    check_refused(data_file_fill(&f, 10), NJ_E_IO,
+                  "cannot read byte 6 of 10: the file was truncated", "cut");
     data_file_close(&f);
 }
 

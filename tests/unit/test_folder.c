@@ -72,6 +72,18 @@ static void cache_is_searched(void **state)
     }
 }
 
+/* A pipe without a writer is refused, not waited for. */
+static void caches_hold_files(void **state)
+{
+    char found[512];
+    clear_environment(state);
+    setenv("HF_HUB_CACHE", at("piped"), 1);
+    make_path("piped/models--Qwen--Tiny/refs");
+    assert_int_equal(mkfifo(at("piped/models--Qwen--Tiny/refs/main"), 0666), 0);
+    check_refused(folder_resolve("Qwen/Tiny", found, sizeof found), NJ_E_IO,
+                  "refs/main: not a regular file; fetch the model again", "pipe");
+}
+
 static void names_are_checked(void **state)
 {
     (void)state;
@@ -380,6 +392,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(paths_are_taken_as_they_are, clear_environment),
         cmocka_unit_test_setup(cache_is_searched, clear_environment),
+        cmocka_unit_test_setup(caches_hold_files, clear_environment),
         cmocka_unit_test_setup(names_are_checked, clear_environment),
         cmocka_unit_test(tokenizer_files_are_copied),
         cmocka_unit_test(side_files_come_from_the_model),

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 /* In place of that of libc: file systems without locks are rare on machines that run tests. */
@@ -124,7 +126,8 @@ static void files_are_written_in_place_if_they_are_ours(void **state)
     assert_int_equal(link(at("out/victim"), at("out/second")), 0);
     assert_int_equal(mkfifo(at("out/pipe"), 0666), 0);
     check_refused(own_open(at("out/link"), O_RDWR, &fd), NJ_E_ARG, "a symbolic link", "link");
-    check_refused(own_open(at("out/second"), O_RDWR, &fd), NJ_E_ARG, "has 2 names", "hard link");
+    check_refused(own_open(at("out/second"), O_RDWR, &fd), NJ_E_ARG,
+                  "has 2 hard links; writing would change all of them", "hard link");
     check_refused(own_open(at("out/pipe"), O_RDWR, &fd), NJ_E_ARG, "not a regular file", "pipe");
     check_refused(own_open(at("out/none"), O_RDWR, &fd), NJ_E_IO, "cannot be written", "none");
     assert_int_equal(errno, ENOENT);
@@ -138,22 +141,19 @@ static void one_has_the_lock(void **state)
     (void)state;
     struct lock first, second;
     char who[64];
-    bool left;
     check_ok(lock_take(&first, at("out")), "first");
-    assert_true(first.held && !first.left);
+    assert_true(first.held);
     snprintf(who, sizeof who, "process %ld on ", (long)getpid());
     check_refused(lock_take(&second, at("out")), NJ_E_IO, who, "second");
-    check_refused(lock_check(at("out"), &left), NJ_E_IO, who, "check");
+    check_refused(lock_check(at("out")), NJ_E_IO, who, "check");
     lock_release(&second);
-    check_refused(lock_check(at("out"), &left), NJ_E_IO, who, "after a refused one");
+    check_refused(lock_check(at("out")), NJ_E_IO, who, "after a refused one");
     lock_release(&first);
     assert_int_equal(access(at("out/lock"), F_OK), -1);
 
     write_text(at("out/lock"), "nojit run: process 1 on elsewhere\n");
-    check_ok(lock_check(at("out"), &left), "left");
-    assert_true(left);
+    check_ok(lock_check(at("out")), "left");
     check_ok(lock_take(&first, at("out")), "taken over");
-    assert_true(first.left);
     /* Whoever removed the name of a lock does not remove that of the next one. */
     unlink(at("out/lock"));
     check_ok(lock_take(&second, at("out")), "another file");
@@ -162,8 +162,26 @@ static void one_has_the_lock(void **state)
     lock_release(&second);
 
     write_text(at("out/lock"), "mine");
-    check_refused(lock_take(&first, at("out")), NJ_E_ARG, "no lock of a run; move it away", "mine");
+    check_refused(lock_take(&first, at("out")), NJ_E_ARG, "not a nojit lock file; move it away",
+                  "mine");
     check_text(at("out/lock"), "mine");
+}
+
+static void a_lock_that_cannot_be_written_goes(void **state)
+{
+    (void)state;
+    struct lock l;
+    struct rlimit usual, none;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 0;
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    const int rc = lock_take(&l, at("out"));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    check_refused(rc, NJ_E_IO, "out/lock: cannot be written", "full");
+    assert_int_equal(access(at("out/lock"), F_OK), -1);
 }
 
 static void a_file_system_may_have_no_locks(void **state)
@@ -212,6 +230,7 @@ int main(void)
         cmocka_unit_test_setup(only_what_a_run_writes_is_removed, fresh),
         cmocka_unit_test_setup(files_are_written_in_place_if_they_are_ours, fresh),
         cmocka_unit_test_setup(one_has_the_lock, fresh),
+        cmocka_unit_test_setup(a_lock_that_cannot_be_written_goes, fresh),
         cmocka_unit_test_setup(a_file_system_may_have_no_locks, fresh),
         cmocka_unit_test_setup(rows_that_are_cut_off_are_kept, fresh),
     };

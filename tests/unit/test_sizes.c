@@ -177,7 +177,7 @@ static void files_have_a_bound(void **state)
         snprintf(dir, sizeof dir, "%s", make_folder(name));
         write_text(path_in(dir, r->file), "{}");
         assert_int_equal(truncate(path_in(dir, r->file), (off_t)r->most + 1), 0);
-        check_refused(r->read(dir), NJ_E_FORMAT, "such a file may have", r->file);
+        check_refused(r->read(dir), NJ_E_FORMAT, "the limit for this file is", r->file);
     }
 }
 
@@ -205,7 +205,8 @@ static void lists_take_so_much_memory(void **state)
     check_ok(read_list("[\"a\",\"b\"],", 1 << 18), "pairs, as merges are");
     check_ok(read_list("1,", 1 << 20), "numbers");
     check_ok(read_list("{},", 1 << 16), "few objects");
-    check_refused(read_list("{},", 1 << 20), NJ_E_FORMAT, "take more than", "objects");
+    check_refused(read_list("{},", 1 << 20), NJ_E_FORMAT, "needs more than the limit of",
+                  "objects");
 }
 
 int main(void)

@@ -10,11 +10,28 @@
 #include "io/error.h"
 #include "record/progress.h"
 #include "run/run.h"
+#include "utf8.h"
 
+/* What libraries and their folders are called is theirs to say, not for the terminal to do. */
 static void print_line(void *user, const char *line)
 {
+    char shown[1024];
     (void)user;
-    printf("  %s\n", line);
+    snprintf(shown, sizeof shown, "%s", line);
+    make_printable(shown);
+    printf("  %s\n", shown);
+}
+
+/* A copy, whose paths and names a terminal only shows. */
+static const struct nj_device_info *printable_device(const struct nj_device_info *d,
+                                                     struct nj_device_info *copy)
+{
+    *copy = *d;
+    make_printable(copy->name);
+    make_printable(copy->driver);
+    make_printable(copy->gemm_library);
+    make_printable(copy->fallback);
+    return copy;
 }
 
 static int read_binary(struct nj_embedded *e)
@@ -66,6 +83,7 @@ static void print_gpu(const struct nj_device_info *d)
     printf("\n");
 }
 
+/* Of an object, whose end is still to come. */
 static void doctor_json(const struct nj_embedded *e, const struct nj_device_info *d,
                         const char *problem)
 {
@@ -80,7 +98,7 @@ static void doctor_json(const struct nj_embedded *e, const struct nj_device_info
                "\"memory_bytes\": %zu, \"budget_bytes\": %zu, \"kernels_loaded\": %u",
                d->backend, d->name, d->sm, d->driver, d->gemm_version, d->memory_bytes,
                d->budget_bytes, d->kernels_loaded);
-    printf(", \"fits\": %s}\n", problem == NULL ? "true" : "false");
+    printf(", \"fits\": %s", problem == NULL ? "true" : "false");
 }
 
 static void print_device(const struct settings *s, const struct nj_device_info *d)
@@ -113,30 +131,31 @@ int cmd_doctor(const struct settings *s)
     if (err)
         err = ctx != NULL ? fail_context(err, ctx, device_option(s))
                           : fail(err, "%s", nj_error_text(err));
-    const struct nj_device_info *d = err ? NULL : nj_context_device(ctx);
-    if (s->json)
+    struct nj_device_info info;
+    const struct nj_device_info *d = err ? NULL : printable_device(nj_context_device(ctx), &info);
+    if (s->json) {
         doctor_json(&embedded, d, err ? fail_text() : NULL);
-    else
+        puts("}");
+    } else {
         print_device(s, d);
+    }
     nj_context_destroy(ctx);
     return err;
 }
 
 static void print_libraries(void)
 {
-    char version[LIBRARY_VERSION_BYTES];
     printf("compiler  %s\n", compiler_name());
     for (const struct library *l = libraries; l->name != NULL; l++)
-        printf("library   %s %s, %s\n", l->name, l->version(version), l->licence);
+        printf("library   %s %s, %s\n", l->name, l->version(), l->licence);
 }
 
 static void libraries_json(void)
 {
-    char version[LIBRARY_VERSION_BYTES];
-    printf("{\"compiler\": \"%s\", \"libraries\": {", compiler_name());
+    printf(", \"compiler\": \"%s\", \"libraries\": {", compiler_name());
     for (const struct library *l = libraries; l->name != NULL; l++)
-        printf("%s\"%s\": \"%s\"", l != libraries ? ", " : "", l->name, l->version(version));
-    puts("}}");
+        printf("%s\"%s\": \"%s\"", l != libraries ? ", " : "", l->name, l->version());
+    printf("}");
 }
 
 int cmd_version(const struct settings *s)
@@ -151,5 +170,7 @@ int cmd_version(const struct settings *s)
         print_binary(&e);
     if (s->verbose)
         (s->json ? libraries_json : print_libraries)();
+    if (s->json)
+        puts("}");
     return 0;
 }

@@ -22,14 +22,14 @@ static void advance(void *user, size_t bytes)
 
 static int run(const struct settings *s, struct progress *p, struct tokenizer *t)
 {
-    char dir[PATH_BYTES], took[32];
+    char dir[PATH_BYTES], text[256], took[32];
     struct tokenized done;
     struct watch watch = {p, 0, 0};
     int err = folder_resolve(s->student, dir, sizeof dir);
     if (!err)
         err = tokenizer_open(dir, t);
-    if (!err)
-        progress_missing_bytes(p, t);
+    if (!err && tokenizer_missing_text(t, text, sizeof text) != NULL)
+        progress_say(p, "%s", text);
     if (!err)
         err = tokenize_bytes(s->data.path, s->data.count, &watch.total);
     t->encoded = advance;

@@ -261,7 +261,8 @@ static int save_the_rest(struct run *r, int err, int64_t step)
     if (failed)
         return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step,
                     fail_text());
-    return fail(err, "%s; checkpoint-%lld is saved: mend the data and go on with --resume auto",
+    return fail(err,
+                "%s; checkpoint-%lld was saved; repair the data and continue with --resume auto",
                 why, (long long)step);
 }
 

@@ -5,12 +5,9 @@
 #ifndef TRAINER_LIBRARIES_H
 #define TRAINER_LIBRARIES_H
 
-enum { LIBRARY_VERSION_BYTES = 32 };
-
 struct library {
-    const char *name, *licence; /* an SPDX expression */
-    /* As the linked code itself has it; the buffer is for one that has no such text. */
-    const char *(*version)(char buffer[LIBRARY_VERSION_BYTES]);
+    const char *name, *licence;   /* an SPDX expression */
+    const char *(*version)(void); /* as the linked code itself has it */
 };
 
 /* Ends with a row without a name. */

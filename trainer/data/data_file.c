@@ -5,49 +5,39 @@
 #include "data/data_file.h"
 
 #include "io/error.h"
+#include "io/regular.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Token files stay open, so that one that is replaced under a run is still the one that was checked. Many
  * are more than a shell's usual limit, which any process may raise. */
-static int open_one(const char *path)
+static bool raise_limit(void)
 {
-    /* Not blocking, so that a pipe is refused instead of waited for. */
-    const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
-    const int fd = open(path, flags);
     struct rlimit limit;
-    if (fd >= 0 || errno != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
-        limit.rlim_cur == limit.rlim_max)
-        return fd;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return false;
     limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-    return open(path, flags);
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
 int data_file_open(struct data_file *f, const char *path)
 {
-    struct stat info;
+    static const char remedy[] = "give files, folders or globs";
     *f = (struct data_file){.path = path};
-    const int fd = open_one(path);
-    if (fd < 0)
-        return fail(NJ_E_IO, "%s: %s; %s", path, strerror(errno),
-                    errno == EMFILE ? "raise `ulimit -n`, or write fewer and larger files"
-                                    : "check the path");
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        close(fd);
-        return fail(NJ_E_IO, "%s: not a regular file; give files, folders or globs", path);
-    }
-    f->fd = fd;
-    f->bytes = (size_t)info.st_size;
-    if (f->bytes == 0)
-        close(fd);
-    return NJ_OK;
+    int rc = regular_fd(path, 0, remedy, &f->fd, &f->bytes);
+    if (rc && errno == EMFILE && raise_limit())
+        rc = regular_fd(path, 0, remedy, &f->fd, &f->bytes);
+    if (rc && errno == EMFILE)
+        return fail(rc, "%s: %s; raise `ulimit -n`, or write fewer and larger files", path,
+                    strerror(EMFILE));
+    if (!rc && f->bytes == 0)
+        close(f->fd);
+    return rc;
 }
 
 void data_file_close(struct data_file *f)
@@ -65,9 +55,8 @@ int data_file_read(const struct data_file *f, size_t from, void *to, size_t byte
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return fail(NJ_E_IO, "%s: byte %zu of %zu can no longer be read: %s", f->path,
-                        from + done, f->bytes,
-                        n < 0 ? strerror(errno) : "somebody has made the file shorter");
+            return fail(NJ_E_IO, "%s: cannot read byte %zu of %zu: %s", f->path, from + done,
+                        f->bytes, n < 0 ? strerror(errno) : "the file was truncated");
         done += (size_t)n;
     }
     return NJ_OK;

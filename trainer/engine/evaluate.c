@@ -143,7 +143,8 @@ int engine_check_eval(struct engine *e, const struct eval_result *r)
     if (rc != 0)
         return engine_fail(e, rc, "searching for the tensor that is not finite");
     if (name)
-        return fail(NJ_E_FORMAT, "the loss is not finite, as %s %s is not; use an intact model",
+        return fail(NJ_E_FORMAT,
+                    "the loss is not finite: %s %s contains NaN or infinity; use an intact model",
                     what, name);
     return fail(NJ_E_FORMAT,
                 "the loss is not finite, though all weights are: activations overflow; use %s",

@@ -92,8 +92,8 @@ static int read_result(const char *where, size_t most, const json_error_t *error
         json_decref(*out);
         *out = NULL;
         if (spent)
-            return fail(NJ_E_FORMAT, "%s: its lists and objects take more than %zu MiB; %s", where,
-                        most >> 20, remedy);
+            return fail(NJ_E_FORMAT, "%s: parsing it needs more than the limit of %zu MiB; %s",
+                        where, most >> 20, remedy);
         return fail(NJ_E_NOMEM, "%s: out of memory", where);
     }
     if (*out)

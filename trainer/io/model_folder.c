@@ -5,6 +5,7 @@
 #include "io/model_folder.h"
 
 #include "io/error.h"
+#include "io/regular.h"
 #include "io/temp.h"
 
 #include <ctype.h>
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,17 +110,19 @@ static void hub_cache(char *out, size_t bytes)
     }
 }
 
-/* First line of a small file; 0 if it cannot be read. */
+/* The first line of a file; "" where there is none. */
 static int read_line(const char *path, char *out, size_t bytes)
 {
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return 0;
-    int found = fgets(out, (int)bytes, file) != NULL;
+    FILE *file;
+    *out = '\0';
+    const int rc = regular_open(path, 0, "fetch the model again", &file);
+    if (rc)
+        return errno == ENOENT || errno == ENOTDIR ? NJ_OK : rc;
+    if (fgets(out, (int)bytes, file) == NULL)
+        *out = '\0';
     fclose(file);
-    if (found)
-        out[strcspn(out, "\r\n")] = '\0';
-    return found && *out;
+    out[strcspn(out, "\r\n")] = '\0';
+    return NJ_OK;
 }
 
 static int resolve_hub(const char *model, char *out, size_t bytes)
@@ -129,7 +133,10 @@ static int resolve_hub(const char *model, char *out, size_t bytes)
     snprintf(base, sizeof base, "%s/models--%.*s--%s", cache, (int)(slash - model), model,
              slash + 1);
     snprintf(path, sizeof path, "%s/refs/main", base);
-    if (!read_line(path, revision, sizeof revision) || strchr(revision, '/'))
+    const int rc = read_line(path, revision, sizeof revision);
+    if (rc)
+        return rc;
+    if (!*revision || strchr(revision, '/'))
         return fail(NJ_E_IO,
                     "%s: neither a folder here nor in the Hugging Face cache (%s was tried); fetch "
                     "it with `hf download %s`, nothing is downloaded here",
@@ -372,18 +379,15 @@ void folder_abort(struct folder *f)
 
 bool folder_holds(const char *dir, const char *path)
 {
-    char place[PATH_BYTES];
+    char place[PATH_BYTES], in[PATH_MAX], above[PATH_MAX];
     snprintf(place, sizeof place, "%s", path);
     while (!is_folder(place) && strcmp(place, ".") != 0 && strcmp(place, "/") != 0)
         go_up(place, sizeof place);
-    char *in = realpath(place, NULL), *above = realpath(dir, NULL);
-    size_t length = above ? strlen(above) : 0;
+    if (!realpath(place, in) || !realpath(dir, above) || !is_folder(above))
+        return false;
+    size_t length = strlen(above);
     length -= length == 1; /* of / */
-    const bool holds = in && above && is_folder(above) && strncmp(in, above, length) == 0 &&
-                       (in[length] == '/' || in[length] == '\0');
-    free(in);
-    free(above);
-    return holds;
+    return strncmp(in, above, length) == 0 && (in[length] == '/' || in[length] == '\0');
 }
 
 int folder_check_place(const char *path)

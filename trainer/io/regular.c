@@ -12,7 +12,7 @@
 
 #include "io/error.h"
 
-static int check(const char *path, int fd, size_t most, const char *remedy)
+static int check(const char *path, int fd, size_t most, const char *remedy, size_t *bytes)
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
@@ -20,23 +20,42 @@ static int check(const char *path, int fd, size_t most, const char *remedy)
     if (!S_ISREG(info.st_mode))
         return fail(NJ_E_IO, "%s: not a regular file; %s", path, remedy);
     if (most > 0 && (uint64_t)info.st_size > most)
-        return fail(NJ_E_FORMAT, "%s: %lld bytes, more than the %zu that such a file may have; %s",
-                    path, (long long)info.st_size, most, remedy);
+        return fail(NJ_E_FORMAT, "%s: %lld bytes; the limit for this file is %zu; %s", path,
+                    (long long)info.st_size, most, remedy);
+    *bytes = (size_t)info.st_size;
     return 0;
+}
+
+int regular_fd(const char *path, size_t most, const char *remedy, int *fd, size_t *bytes)
+{
+    /* Not blocking, so that a pipe is refused instead of waited for. */
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (*fd < 0) {
+        const int error = errno;
+        fail(NJ_E_IO, "%s: %s; %s", path, strerror(error), remedy);
+        errno = error;
+        return NJ_E_IO;
+    }
+    const int err = check(path, *fd, most, remedy, bytes);
+    if (err) {
+        close(*fd);
+        *fd = -1;
+        errno = 0;
+    }
+    return err;
 }
 
 int regular_open(const char *path, size_t most, const char *remedy, FILE **out)
 {
+    int fd;
+    size_t bytes;
     *out = NULL;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return fail(NJ_E_IO, "%s: %s; %s", path, strerror(errno), remedy);
-    int err = check(path, fd, most, remedy);
-    if (!err)
-        *out = fdopen(fd, "rb");
-    if (!err && !*out)
-        err = fail(NJ_E_NOMEM, "%s: out of memory", path);
+    const int err = regular_fd(path, most, remedy, &fd, &bytes);
     if (err)
-        close(fd);
-    return err;
+        return err;
+    *out = fdopen(fd, "rb");
+    if (*out)
+        return 0;
+    close(fd);
+    return fail(NJ_E_NOMEM, "%s: out of memory", path);
 }

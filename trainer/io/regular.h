@@ -9,8 +9,9 @@
 #include <stdio.h>
 
 /* Pipes, devices and folders are refused, not waited for, and so is a file of more than `most` bytes (0:
- * any size). The sentence ends with the remedy. Returns 0, NJ_E_IO or, where it is too large,
- * NJ_E_FORMAT. */
+ * any size). The sentence ends with the remedy. Returns 0, NJ_E_IO, with what open() said or 0 in errno, or,
+ * where the file is too large, NJ_E_FORMAT. */
+int regular_fd(const char *path, size_t most, const char *remedy, int *fd, size_t *bytes);
 int regular_open(const char *path, size_t most, const char *remedy, FILE **out);
 
 #endif

@@ -9,8 +9,8 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/mapped.h"
+#include "io/regular.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -72,28 +71,21 @@ static const struct dtype_row *dtype_find(const char *name)
  * length. */
 static int map_file(const char *path, struct st_map *map, uint64_t *header_bytes)
 {
-    /* Not blocking, so that a pipe is refused below instead of waited for. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return fail(NJ_E_IO, "%s: %s; check the model folder", path, strerror(errno));
-    struct stat info;
-    int rc = NJ_OK;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        rc = fail(NJ_E_IO, "%s: not a regular file; check the model folder", path);
+    int fd;
+    int rc = regular_fd(path, 0, "check the model folder", &fd, &map->bytes);
+    if (rc)
+        return rc;
+    if (map->bytes < 10) {
+        rc = fail(NJ_E_FORMAT, "%s: %zu bytes, too short for a safetensors file; fetch it again",
+                  path, map->bytes);
         goto done;
     }
-    if (info.st_size < 10) {
-        rc = fail(NJ_E_FORMAT, "%s: %lld bytes, too short for a safetensors file; fetch it again",
-                  path, (long long)info.st_size);
-        goto done;
-    }
-    rc = mapped_begin(path, fd, (size_t)info.st_size, &map->base);
+    rc = mapped_begin(path, fd, map->bytes, &map->base);
     if (rc)
         goto done;
     /* Hints only: a refusal changes nothing but the speed. */
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    (void)madvise(map->base, (size_t)info.st_size, MADV_WILLNEED);
-    map->bytes = (size_t)info.st_size;
+    (void)madvise(map->base, map->bytes, MADV_WILLNEED);
 
     memcpy(header_bytes, map->base, sizeof *header_bytes);
     if (*header_bytes > HEADER_MOST || *header_bytes > map->bytes - 8)

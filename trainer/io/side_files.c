@@ -5,6 +5,7 @@
 #include "io/side_files.h"
 
 #include "io/error.h"
+#include "io/model_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,19 +49,21 @@ static void widen(char *real)
         *snapshots = '/';
 }
 
-static int check_place(const char *from, const char *path, const char *real)
+/* Where the open file lies: a name could lead elsewhere by the time it is opened. */
+static int check_place(const char *from, const char *path, int fd)
 {
-    char root[PATH_MAX];
-    if (realpath(from, root) == NULL)
-        return fail(NJ_E_IO, "%s: %s", from, strerror(errno));
+    char link[64], real[PATH_MAX], root[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t length = readlink(link, real, sizeof real - 1);
+    if (length < 0 || realpath(from, root) == NULL)
+        return fail(NJ_E_IO, "%s: cannot tell where it lies: %s", path, strerror(errno));
+    real[length] = '\0';
     widen(root);
-    const size_t length = strlen(root);
-    const bool inside = strncmp(real, root, length) == 0 && real[length] == '/';
-    return inside
-               ? 0
-               : fail(NJ_E_ARG,
-                      "%s: a link to %s, outside of the model's folder; put the file itself there",
-                      path, real);
+    if (folder_holds(root, real))
+        return 0;
+    return fail(NJ_E_ARG,
+                "%s: a link to %s, outside of the model's folder; put the file itself there", path,
+                real);
 }
 
 static int check_file(const char *path, int fd, struct stat *info)
@@ -79,18 +82,15 @@ static int check_file(const char *path, int fd, struct stat *info)
 /* *fd: -1 where there is none. */
 static int open_source(const char *from, const char *name, int *fd, struct stat *info)
 {
-    char path[PATH_BYTES], real[PATH_MAX];
-    *fd = -1;
+    char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/%s", from, name);
-    if (realpath(path, real) == NULL)
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (*fd < 0)
         return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
-    int err = check_place(from, path, real);
-    if (!err) {
-        *fd = open(real, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        err =
-            *fd < 0 ? fail(NJ_E_IO, "%s: %s", path, strerror(errno)) : check_file(path, *fd, info);
-    }
-    if (err && *fd >= 0) {
+    int err = check_place(from, path, *fd);
+    if (!err)
+        err = check_file(path, *fd, info);
+    if (err) {
         close(*fd);
         *fd = -1;
     }

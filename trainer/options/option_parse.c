@@ -209,11 +209,10 @@ static int parse_number(const struct option *o, const char *word, const char *va
     /* A run computes with floats: there 1e-46 is 0, which stands for never, and 0.99999999999 is 1. */
     const float kept = (float)x;
     if (!whole && ((x != 0 && kept == 0) || (x < o->max && (double)kept >= o->max)))
-        return fail(
-            NJ_E_ARG,
-            "--%s %s: is %.9g in single precision; give that, or a number that differs from "
-            "it there",
-            word, value, (double)kept);
+        return fail(NJ_E_ARG,
+                    "--%s %s: rounds to %.9g in float32; give that value or one that float32 can "
+                    "represent",
+                    word, value, (double)kept);
     if (whole)
         *(int64_t *)field = (int64_t)x;
     else

@@ -169,7 +169,7 @@ void checkpoints_settle(struct checkpoints *c)
         own_each_partial(c->out, remove_leftover, &l);
     else
         note(c,
-             "%s/lock: this file system has no locks (%s), so see to it that no other run has this "
+             "%s/lock: file locking is not available (%s); make sure that no other run uses this "
              "--out",
              c->out, c->lock.why);
     settle_best(&l);

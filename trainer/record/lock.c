@@ -16,8 +16,6 @@
 #include "io/error.h"
 #include "record/own.h"
 
-static const char mark[] = "nojit run: ";
-
 /* "process 42 on host" of an open lock into who. Whether it is a lock of ours; an empty one is, as a run may
  * have been killed before it wrote. */
 static bool read_lock(int fd, char *who, size_t bytes)
@@ -28,25 +26,22 @@ static bool read_lock(int fd, char *who, size_t bytes)
         return false;
     text[n] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    const size_t length = strlen(mark);
-    const bool ours = n == 0 || strncmp(text, mark, length) == 0;
+    const size_t length = strlen(OWN_LOCK_MARK);
+    const bool ours = n == 0 || strncmp(text, OWN_LOCK_MARK, length) == 0;
     snprintf(who, bytes, "%s", ours && n > 0 ? text + length : "another process");
     return ours;
 }
 
 static int refuse_busy(const char *dir, const char *who)
 {
-    return fail(NJ_E_IO,
-                "%s: %s trains there, says its lock; wait until that has ended, or name another "
-                "folder",
+    return fail(NJ_E_IO, "%s: locked by %s; wait for that run to finish or choose another folder",
                 dir, who);
 }
 
-int lock_check(const char *dir, bool *left)
+int lock_check(const char *dir)
 {
     char path[4200], who[256];
     struct stat info;
-    *left = false;
     snprintf(path, sizeof path, "%s/lock", dir);
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
@@ -56,7 +51,6 @@ int lock_check(const char *dir, bool *left)
         fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && read_lock(fd, who, sizeof who);
     const bool busy = ours && fcntl(fd, F_OFD_GETLK, &asked) == 0 && asked.l_type != F_UNLCK;
     close(fd);
-    *left = ours && !busy;
     return busy ? refuse_busy(dir, who) : 0;
 }
 
@@ -72,7 +66,8 @@ static int write_lock(const struct lock *l)
 {
     char text[256], host[128] = "this host";
     (void)gethostname(host, sizeof host - 1);
-    const int n = snprintf(text, sizeof text, "%sprocess %ld on %s\n", mark, (long)getpid(), host);
+    const int n =
+        snprintf(text, sizeof text, OWN_LOCK_MARK "process %ld on %s\n", (long)getpid(), host);
     if (ftruncate(l->fd, 0) == 0 && pwrite(l->fd, text, (size_t)n, 0) == n)
         return 0;
     return fail(NJ_E_IO, "%s: cannot be written: %s", l->path, strerror(errno));
@@ -84,7 +79,7 @@ static int lock_open_file(struct lock *l, const char *dir, bool *again)
     char who[256];
     struct flock wanted = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (!read_lock(l->fd, who, sizeof who))
-        return fail(NJ_E_ARG, "%s: no lock of a run; move it away", l->path);
+        return fail(NJ_E_ARG, "%s: not a nojit lock file; move it away", l->path);
     l->held = fcntl(l->fd, F_OFD_SETLK, &wanted) == 0;
     if (!l->held && (errno == EAGAIN || errno == EACCES)) {
         (void)read_lock(l->fd, who, sizeof who); /* it may just have been written */
@@ -93,7 +88,10 @@ static int lock_open_file(struct lock *l, const char *dir, bool *again)
     if (!l->held)
         snprintf(l->why, sizeof l->why, "%s", strerror(errno));
     *again = !is_named(l);
-    return *again ? 0 : write_lock(l);
+    const int err = *again ? 0 : write_lock(l);
+    if (err && l->held) /* else it may be another run's */
+        (void)unlink(l->path);
+    return err;
 }
 
 int lock_take(struct lock *l, const char *dir)
@@ -102,9 +100,7 @@ int lock_take(struct lock *l, const char *dir)
     bool again = true;
     *l = (struct lock){.fd = -1};
     for (int n = 0; !err && again && n < 100; n++) {
-        struct stat info;
         snprintf(l->path, sizeof l->path, "%s/lock", dir);
-        l->left = lstat(l->path, &info) == 0;
         err = own_open(l->path, O_RDWR | O_CREAT, &l->fd);
         if (!err)
             err = lock_open_file(l, dir, &again);
@@ -112,7 +108,9 @@ int lock_take(struct lock *l, const char *dir)
             close(l->fd);
     }
     if (!err && again)
-        err = fail(NJ_E_IO, "%s: comes and goes; name another folder", l->path);
+        err = fail(NJ_E_IO,
+                   "%s: cannot be locked: other processes keep replacing it; choose another folder",
+                   l->path);
     if (err)
         l->path[0] = '\0';
     return err;

@@ -11,13 +11,12 @@
 struct lock {
     char path[4200]; /* "": none was taken */
     int fd;
-    bool left;     /* a run that was killed had left the file */
     bool held;     /* false: this file system has no locks; why says so */
     char why[128]; /* "" or what the file system answered */
 };
 
-/* Refuses a folder in which a run is under way; *left: there is the file of a run that has ended. */
-int lock_check(const char *dir, bool *left);
+/* Refuses a folder in which a run is under way. */
+int lock_check(const char *dir);
 /* Takes the lock, or refuses with host and process of the run that has it. */
 int lock_take(struct lock *l, const char *dir);
 /* Gives it back and removes the file. */

@@ -226,25 +226,25 @@ static ssize_t read_start(int at, const char *name, char *start, size_t bytes)
     return n;
 }
 
-/* Empty ones count: a run that was killed may have made the file alone. */
+/* As far as it goes: a run that was killed may have made the file alone. */
 static bool starts_with(int at, const char *name, const char *text)
 {
     char start[16];
     const ssize_t n = read_start(at, name, start, strlen(text));
-    return n == 0 || (n == (ssize_t)strlen(text) && memcmp(start, text, strlen(text)) == 0);
+    return n >= 0 && memcmp(start, text, (size_t)n) == 0;
 }
 
 static int refuse_name(void *out, int at, const char *name)
 {
     char plain[256];
     (void)at;
-    if (strcmp(name, "lock") == 0 && starts_with(at, name, "nojit run: "))
+    if (strcmp(name, "lock") == 0 && starts_with(at, name, OWN_LOCK_MARK))
         return 0; /* of this run, or of one that was killed before it wrote anything else */
     if (form_of(name) < 0 && (partial_of(name, plain, sizeof plain) == 0 || form_of(plain) < 0))
         return 0;
     return fail(NJ_E_ARG,
-                "--out %s holds %s, a name that a new run writes; name another folder or move it "
-                "away; --resume auto goes on with a run that left it",
+                "--out %s already contains %s, which a new run would write; choose another folder, "
+                "move it away, or continue that run with --resume auto",
                 (const char *)out, name);
 }
 
@@ -278,7 +278,7 @@ int own_check_again(const char *out)
 
 /* ---- files ---- */
 
-static int is_foreign(int fd, const char *path)
+static int check_own_file(int fd, const char *path)
 {
     char parent[4200];
     struct stat file, folder;
@@ -288,7 +288,8 @@ static int is_foreign(int fd, const char *path)
     if (!S_ISREG(file.st_mode))
         return fail(NJ_E_ARG, "%s: not a regular file; name another, or move it away", path);
     if (file.st_nlink > 1)
-        return fail(NJ_E_ARG, "%s: has %lu names, and all would change; move it away", path,
+        return fail(NJ_E_ARG,
+                    "%s: has %lu hard links; writing would change all of them; move it away", path,
                     (unsigned long)file.st_nlink);
     if (!is_ours(&file, &folder))
         return fail(NJ_E_ARG, "%s: belongs to another user; move it away", path);
@@ -308,7 +309,7 @@ int own_open(const char *path, int flags, int *fd)
         errno = error;
         return err;
     }
-    const int err = is_foreign(*fd, path);
+    const int err = check_own_file(*fd, path);
     if (err) {
         close(*fd);
         *fd = -1;

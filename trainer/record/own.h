@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How OUT/lock begins. */
+#define OWN_LOCK_MARK "nojit run: "
+
 /* N of checkpoint-N, written as a run writes it; else 0. */
 int64_t own_step(const char *name);
 

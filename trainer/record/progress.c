@@ -17,7 +17,6 @@
 
 #include "io/error.h"
 #include "record/own.h"
-#include "text/bpe.h"
 #include "utf8.h"
 
 static const double REWRITE_SECONDS = 0.1;
@@ -57,15 +56,27 @@ static FILE *screen(const struct progress *p)
     return p->aside ? stderr : stdout;
 }
 
-/* A character device, /dev/null for one, holds nothing that could be lost. */
+/* A character device, /dev/null for one, holds nothing that could be lost. The name may have become that of
+ * another file meanwhile; until that is known, a pipe is not waited for. */
+static int open_device(const char *path, int *fd)
+{
+    struct stat info;
+    *fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (*fd < 0)
+        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    if (fstat(*fd, &info) == 0 && S_ISCHR(info.st_mode) && fcntl(*fd, F_SETFL, O_APPEND) == 0)
+        return 0;
+    close(*fd);
+    return fail(NJ_E_ARG, "%s: is no longer a device; choose another file", path);
+}
+
 static int open_log(struct progress *p)
 {
     struct stat info;
-    int fd, err = 0;
-    if (stat(p->log_path, &info) != 0 || !S_ISCHR(info.st_mode))
-        err = own_open(p->log_path, O_WRONLY | O_APPEND | O_CREAT, &fd);
-    else if ((fd = open(p->log_path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC)) < 0)
-        err = fail(NJ_E_IO, "%s: cannot be written: %s", p->log_path, strerror(errno));
+    int fd;
+    const bool device = stat(p->log_path, &info) == 0 && S_ISCHR(info.st_mode);
+    const int err = device ? open_device(p->log_path, &fd)
+                           : own_open(p->log_path, O_WRONLY | O_APPEND | O_CREAT, &fd);
     if (err)
         return fail(err, "--log %s", fail_text());
     p->log = fdopen(fd, "a");
@@ -221,17 +232,6 @@ void progress_clear(struct progress *p)
         fputs("\r\033[K", screen(p));
     p->open_line = false;
     fflush(screen(p));
-}
-
-void progress_missing_bytes(struct progress *p, const struct tokenizer *t)
-{
-    const int missing = tokenizer_missing_bytes(t);
-    if (missing > 0)
-        progress_say(
-            p,
-            "the tokenizer has no token for %d of the 256 bytes; where a text has them they "
-            "become what they become in the tokenizers library: %s",
-            missing, t->bpe->unknown < 0 ? "nothing" : "its unknown token");
 }
 
 void progress_passed_over(struct progress *p, const struct passed_over *passed)

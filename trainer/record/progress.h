@@ -46,8 +46,6 @@ void progress_say(struct progress *p, const char *format, ...)
 void progress_rows(void *progress, int64_t rows, int64_t total);
 /* Takes a line that is rewritten away. */
 void progress_clear(struct progress *p);
-/* A line about bytes that no token stands for, if there are any. */
-void progress_missing_bytes(struct progress *p, const struct tokenizer *t);
 /* A line about the files of folders that are no data, if there are any. */
 void progress_passed_over(struct progress *p, const struct passed_over *passed);
 /* What has no room in the width of a terminal is left out there, but not in the log. */

@@ -148,8 +148,7 @@ static bool lies_in(const char *dir, const char *out)
            a.st_ino == b.st_ino;
 }
 
-/* left: there is the lock of a run that has ended */
-static int look(struct checkpoints *c, const char *resume, bool left)
+static int look(struct checkpoints *c, const char *resume)
 {
     const char *out = c->out;
     const bool automatic = resume != NULL && strcmp(resume, "auto") == 0;
@@ -157,7 +156,7 @@ static int look(struct checkpoints *c, const char *resume, bool left)
     c->resume[0] = '\0';
     c->last = resume != NULL ? own_newest(out, INT64_MAX) : 0;
     if (resume == NULL || (automatic && c->last == 0)) { /* nothing to resume yet: auto starts */
-        c->again = automatic && (left || own_is_begun(out));
+        c->again = automatic && own_is_begun(out);
         err = check_model(out, automatic);
     } else if (automatic) {
         snprintf(c->resume, sizeof c->resume, "%s/checkpoint-%lld", out, (long long)c->last);
@@ -177,11 +176,10 @@ static int look(struct checkpoints *c, const char *resume, bool left)
 
 int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
 {
-    bool left;
     if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
         return fail(NJ_E_ARG, "--out: the path is too long; use a shorter one");
-    const int err = lock_check(out, &left);
-    return err ? fail(err, "--out %s", fail_text()) : look(c, resume, left);
+    const int err = lock_check(out);
+    return err ? fail(err, "--out %s", fail_text()) : look(c, resume);
 }
 
 int checkpoints_begin(struct checkpoints *c, const char *resume)
@@ -193,7 +191,7 @@ int checkpoints_begin(struct checkpoints *c, const char *resume)
         err = lock_take(&c->lock, c->out);
     if (err)
         return fail(err, "--out %s", fail_text());
-    err = look(c, resume, c->lock.left);
+    err = look(c, resume);
     if (!err)
         checkpoints_settle(c);
     return err;

@@ -43,19 +43,20 @@ static bool find_end(FILE *f, int64_t resumed, void (*kept)(void *user, const ch
     return n >= 0 || feof(f);
 }
 
+static bool ends_with_line(int fd)
+{
+    char last;
+    const off_t end = lseek(fd, 0, SEEK_END);
+    return end == 0 || (pread(fd, &last, 1, end - 1) == 1 && last == '\n');
+}
+
 /* Appends what f holds from `from` on to the old rows; a part of a line there gets its end first. */
 static int copy_tail(FILE *f, off_t from, FILE *old, struct rows_done *done)
 {
-    char block[65536];
+    char block[65536], last = '\n';
     size_t n;
-    if (fseeko(f, from, SEEK_SET) != 0 || fseeko(old, 0, SEEK_END) != 0)
+    if (fseeko(f, from, SEEK_SET) != 0 || (!ends_with_line(fileno(old)) && fputc('\n', old) == EOF))
         return -1;
-    if (ftello(old) > 0 &&
-        (fseeko(old, -1, SEEK_END) != 0 ||
-         (fgetc(old) != '\n' && (fseeko(old, 0, SEEK_END) != 0 || fputc('\n', old) == EOF)) ||
-         fseeko(old, 0, SEEK_END) != 0))
-        return -1;
-    char last = '\n';
     while ((n = fread(block, 1, sizeof block, f)) > 0) {
         for (size_t i = 0; i < n; i++)
             done->cut += block[i] == '\n';
@@ -72,10 +73,10 @@ static int set_aside(FILE *f, off_t from, const char *path, struct rows_done *do
     char name[4300];
     int fd;
     snprintf(name, sizeof name, "%s.old", path);
-    int err = own_open(name, O_RDWR | O_CREAT, &fd);
+    int err = own_open(name, O_RDWR | O_APPEND | O_CREAT, &fd);
     if (err)
         return err;
-    FILE *old = fdopen(fd, "r+");
+    FILE *old = fdopen(fd, "a");
     if (old == NULL) {
         close(fd);
         return fail(NJ_E_NOMEM, "out of memory for %s", name);

@@ -65,12 +65,14 @@ int run_open_tokenizer(struct run *r)
 {
     struct model_config student, teacher;
     struct tokenizer other;
+    char text[256];
     int err = config_read(r->student, &student);
     if (!err)
         err = tokenizer_open(r->student, &r->tokenizer);
     if (err)
         return err;
-    progress_missing_bytes(&r->progress, &r->tokenizer);
+    if (tokenizer_missing_text(&r->tokenizer, text, sizeof text) != NULL)
+        progress_say(&r->progress, "%s", text);
     r->vocab = student.vocab_size;
     if (r->teacher[0] == '\0')
         return 0;

@@ -108,9 +108,16 @@ int32_t tokenizer_begin_of_text(const struct tokenizer *t)
     return t->bpe ? t->bpe->begin_of_text : -1;
 }
 
-int tokenizer_missing_bytes(const struct tokenizer *t)
+const char *tokenizer_missing_text(const struct tokenizer *t, char *out, size_t bytes)
 {
-    return t->bpe ? t->bpe->missing_bytes : 0;
+    if (!t->bpe || t->bpe->missing_bytes == 0)
+        return NULL;
+    snprintf(out, bytes,
+             "the tokenizer has no token for %d of the 256 bytes; text with these bytes is encoded "
+             "as in the tokenizers library: they %s",
+             t->bpe->missing_bytes,
+             t->bpe->unknown < 0 ? "are dropped" : "become its unknown token");
+    return out;
 }
 
 int32_t tokenizer_added(const struct tokenizer *t, const char *text)

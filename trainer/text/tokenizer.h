@@ -32,8 +32,8 @@ int tokenizer_open(const char *dir, struct tokenizer *out);
 void tokenizer_close(struct tokenizer *t);
 /* Begins every text; -1: nothing does. */
 int32_t tokenizer_begin_of_text(const struct tokenizer *t);
-/* How many of the 256 bytes no token stands for: a text loses them. */
-int tokenizer_missing_bytes(const struct tokenizer *t);
+/* What users are to hear of bytes that no token stands for, or NULL where there are none. */
+const char *tokenizer_missing_text(const struct tokenizer *t, char *out, size_t bytes);
 /* The id of an added token, or -1. */
 int32_t tokenizer_added(const struct tokenizer *t, const char *text);
 

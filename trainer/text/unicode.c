@@ -136,7 +136,6 @@ static int mark_class(utf8proc_int32_t cp)
 static void order_run(utf8proc_int32_t *marks, size_t count, utf8proc_int32_t *room)
 {
     enum { SHORT = 16, CLASSES = 256 };
-    size_t start[CLASSES + 1] = {0};
     if (count <= SHORT) {
         for (size_t i = 1; i < count; i++) {
             const utf8proc_int32_t mark = marks[i];
@@ -148,6 +147,7 @@ static void order_run(utf8proc_int32_t *marks, size_t count, utf8proc_int32_t *r
         }
         return;
     }
+    size_t start[CLASSES + 1] = {0};
     for (size_t i = 0; i < count; i++)
         start[mark_class(marks[i]) + 1]++;
     for (int c = 0; c < CLASSES; c++)

@@ -9,6 +9,9 @@ endif
 CROSS := $(if $(HOST),$(filter-out $(shell uname -m)-linux-gnu,$(HOST)))
 B ?= build$(addprefix -,$(CROSS))
 ARCHS ?= default
+ifeq ($(MAKECMDGOALS) $(origin ARCHS) $(HOST),demo file )
+ARCHS := $(shell scripts/demo_archs.sh $(B))
+endif
 ONLY ?=
 SAN ?=
 PREFIX ?= /usr/local
@@ -25,7 +28,9 @@ Q := $(if $(V),,@)
 VERSION := $(shell sed -n 's/^.define NOJIT_VERSION "\(.*\)"/\1/p' runtime/nojit.h)
 
 .DEFAULT_GOAL := all
-MAKEFLAGS += -r --no-print-directory
+# Every core, unless -j or a make that called this one says how many.
+JOBS_GIVEN := $(filter j% -j% --jobs%,$(MAKEFLAGS) $(shell printenv MAKEFLAGS))
+MAKEFLAGS += -r --no-print-directory $(if $(filter 0,$(MAKELEVEL)),$(if $(JOBS_GIVEN),,-j$(shell nproc)))
 ifeq ($(origin CC),default)
 CC := cc
 endif
@@ -82,19 +87,31 @@ OPENMP := -fopenmp$(if $(filter fuzz,$(SAN)),=libgomp -idirafter $(shell gcc -pr
 COMMA := ,
 SPACE := $(COMMA) $(COMMA)
 SPACE := $(subst $(COMMA),,$(SPACE))
-QUIET_GOALS := help clean lint uninstall
+include tools/stamp.mk
+
+# Nothing is installed or written while make reads this: setup.mk is a target, which make makes before it goes on. It is made again
+# where it is for other settings (SETUP_FOR), or what it names is gone; until then make knows no CUDA and includes nothing else.
+SETUP_NOW := $(NATIVE_CC) / $(CUDA_HOME) / $(ONIG_SRC)
+SETUP = SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' ONIG_SRC='$(ONIG_SRC)' \
+	SETUP_FOR='$(SETUP_NOW)' scripts/setup.sh $(NATIVE)
+SETUP_HOST = SETUP='$(filter setup,$(MAKECMDGOALS))' scripts/setup_host.sh $(CROSS) $(B)
+QUIET_GOALS := help clean lint uninstall setup
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
-need-ready = $(if $(filter-out ready,$(or $1,nothing)),$(error $(or $1,set-up did not finish)))
-$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' ONIG_SRC='$(ONIG_SRC)' scripts/setup.sh $(NATIVE)))
-include $(NATIVE)/setup.mk
-ifneq ($(CROSS),)
-$(call need-ready,$(shell SETUP='$(filter setup,$(MAKECMDGOALS))' scripts/setup_host.sh $(CROSS) $(B)))
-include $(B)/setup.mk
+$(NATIVE)/setup.mk: scripts/setup.sh scripts/apt.sh
+	$(Q)$(SETUP)
+$(call nj-include,$(NATIVE)/setup.mk)
+ifeq ($(and $(call nj-same,$(SETUP_FOR),$(SETUP_NOW)),$(wildcard $(CUDA_DIR)/bin/nvcc),$(wildcard $(OPENBLAS_DIR)/*.a),$(wildcard \
+	$(ONIG_SRC)/*.c)),)
+$(if $(NJ_DRY),$(error $(NATIVE) is not set up, so make -n cannot know what follows; run 'make setup' first))
+$(NATIVE)/setup.mk: nj-force
+CUDA_DIR :=
+else ifneq ($(CROSS),)
+$(B)/setup.mk: scripts/setup_host.sh scripts/apt.sh
+	$(Q)$(SETUP_HOST)
+$(call nj-include,$(B)/setup.mk)
 endif
 export ONIG_SRC
 endif
-
-include tools/stamp.mk
 
 # ---- programs that build the rest ----
 objects = $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1)))
@@ -135,7 +152,9 @@ $(CONTRACTCHECK): $(call objects,tools/check/contractcheck.c tools/image/fileio.
 	$(Q)$(LINK) -o $@ $^ -lyaml
 
 ## setup: install the packages that the build needs (by apt, with sudo) and the CUDA compiler; the other goals ask root alone
-setup: ; @:
+setup:
+	$(Q)$(SETUP)
+	$(if $(CROSS),$(Q)$(SETUP_HOST))
 ## all: the binary for all archs, checked by blobcheck (default)
 all: $(B)/checked $(GEN) $(PACK) ; @:
 
@@ -190,7 +209,7 @@ $(B)/obj/trainer/report/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
 # What `nojit version --verbose` and the SBOM name (trainer/cli/libraries.c) is this list, with libgcc.
 STATIC := openblas jansson xxhash yaml gomp utf8proc onig
-LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,$(filter-out openblas onig,$(STATIC)),$(shell $(CC) -print-file-name=lib$l.a)) \
+LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,$(filter-out openblas onig,$(STATIC)),$(shell $(CC) -print-file-name=lib$l.a 2>/dev/null)) \
 	-lpthread -ldl -lm
 $(B)/obj/trainer/cli/libraries.o: INCLUDES += -I$(OPENBLAS_INCLUDE)
 
@@ -403,5 +422,8 @@ clean:
 ## lint: formatting, sizes, layers and words
 lint:
 	$(Q)scripts/lint.sh
+## compdb: write compile_commands.json, for editors and clang-tidy
+compdb: $(B)/gen/list.mk $(B)/gen-page/report_parts.h
+	$(Q)$(MAKE) -nBk V=1 B=$(B) programs | scripts/compdb.sh >compile_commands.json
 
 .PHONY: setup install uninstall dist wheel all programs test test-long check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sourced by the set-up scripts, whose standard output is for make: one word or the one sentence that says why not. $build is
-# the folder for logs.
+# Sourced by the set-up scripts. $build is the folder for logs.
 
 say() { echo "setup: $*" >&2; }
 die() {
-    echo "$*"
+    say "$*"
     exit 1
 }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, OPENBLAS_DIR, ONIG_SRC).
+# setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, OPENBLAS_DIR, ONIG_SRC; SETUP_FOR, make's settings).
 # Libraries come by apt; Oniguruma, which Debian has as a shared library only, as source, from the package of Rust's binding
 # to it (the one that Hugging Face's tokenizers are built with), or from the folder $ONIG_SRC; the CUDA compiler from $CUDA_HOME or PATH, else as pinned wheels unpacked under BUILD/cuda.
-# Standard output is for make: "ready", or the one sentence that says why not. Progress goes to standard error.
+# With $SETUP (`make setup`) also the programs of `make lint`, which nothing else needs. All it says goes to standard error.
 set -eu
 export LC_ALL=C
 build=${1:?usage: setup.sh BUILD}
@@ -15,6 +15,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev libcmocka-dev"
 onig_package=librust-onig-sys-dev
 wheel_packages="python3 python3-pip"
+lint_packages="clang-format-14 clang-tidy-14 shellcheck"
 headers="xxhash.h yaml.h jansson.h zstd.h utf8proc.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
 archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a libutf8proc.a"
 
@@ -100,6 +101,9 @@ if [ -n "$wanted" ]; then
     apt_install $wanted
     libraries_present || die "packages were installed, yet headers or static libraries are still missing; wanted: $packages"
 fi
+if [ -n "${SETUP:-}" ] && ! command -v $lint_packages >/dev/null 2>&1; then
+    (apt_install $lint_packages) || say "make lint leaves out what they check"
+fi
 if [ -z "$cuda" ]; then
     unpack_wheels
     cuda=$(find_cuda)
@@ -115,11 +119,8 @@ cat >"$build/setup.mk.part" <<MK
 CUDA_DIR := $cuda
 OPENBLAS_DIR := $(openblas_dir)
 ONIG_SRC := $onig
+SETUP_FOR := ${SETUP_FOR:-}
 MK
-if cmp -s "$build/setup.mk.part" "$build/setup.mk"; then
-    rm "$build/setup.mk.part"
-else
-    [ -z "${CUDA_HOME:-}" ] || usable_cuda "$CUDA_HOME" || say "CUDA_HOME=$CUDA_HOME holds no CUDA 13 compiler: using $cuda"
-    mv "$build/setup.mk.part" "$build/setup.mk"
-fi
-echo ready
+cmp -s "$build/setup.mk.part" "$build/setup.mk" || [ -z "${CUDA_HOME:-}" ] || usable_cuda "$CUDA_HOME" ||
+    say "CUDA_HOME=$CUDA_HOME holds no CUDA 13 compiler: using $cuda"
+mv "$build/setup.mk.part" "$build/setup.mk" # new even where it is the same, so that make knows

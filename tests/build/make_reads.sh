@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# make_reads.sh: in a new clone make only reads: help, -n of any goal and refusals leave no file; set-up comes with what needs it,
+# and says why it cannot. Jobs are as many as cores, or as many as are asked for.
+set -eu
+cd "$(dirname "$0")/../.."
+. tests/lib/lib.sh
+apart
+unset CI SETUP CC
+files() { find . | sort; }
+before=$(files)
+for goal in "help" "-n help" "-n" "-n all" "-n test" "-n demo" "-n compdb" "-n setup" "all SAN=memory" "clean"; do
+    make $goal >"$scratch/out" 2>"$scratch/err" || true
+    if [ "$(files)" = "$before" ]; then ok "make $goal leaves nothing"; else not_ok "make $goal leaves nothing" "$(files | comm -13 <(echo "$before") - | head -n 3)"; fi
+done
+refuses "-n before set-up" 2 "build is not set up, .*; run 'make setup' first" make -n all
+refuses "an unknown compiler" 2 "^setup: CC=no-such-cc: there is no such compiler" make B="$scratch/b" CC=no-such-cc all
+
+jobs_of() { printf 'include Makefile\nshow: ; @echo $(MAKEFLAGS)\n' | make -f - "$@" QUIET_GOALS=show show | grep -oE -- '-j[0-9]+' | head -n 1; }
+equal() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "$2, expected $3"; fi; }
+equal "as many jobs as cores" "$(jobs_of)" "-j$(nproc)"
+equal "as many as are asked for" "$(jobs_of -j3)" -j3
+equal "or the environment says" "$(MAKEFLAGS=-j3 jobs_of)" -j3
+finish

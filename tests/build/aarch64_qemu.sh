@@ -91,6 +91,12 @@ package() ( # in a shell of its own, for cd
         sha256sum -c SHA256SUMS && [ -s dgx-spark.md ] && [ -s nojit.1 ] && $emulator ./nojit version
 )
 check "the package for a DGX Spark" package
+wheel() { # as pip installs it for that machine
+    local file
+    file=$(made wheel | tail -n 1) && python3 -m pip install -q --no-index --no-deps --no-cache-dir --only-binary=:all: \
+        --platform manylinux_2_36_aarch64 --target "$d/pip" "$file" && is_aarch64 "$d/pip/bin/nojit" && $emulator "$d/pip/bin/nojit" version
+}
+if python3 -m pip --version >/dev/null 2>&1; then check "its wheel" wheel; else ok "its wheel: skipped, no pip"; fi
 
 # char has no sign there: what parsers make of bytes above 127 is seen on damaged files.
 check "parsers on damaged files" env BUILD="$cross" EMULATOR="$emulator" bash tests/fuzz/fuzz_corpus.sh

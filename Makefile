@@ -125,7 +125,7 @@ GEN_OBJECTS := $(call objects,gen/*.c)
 
 OPENBLAS_INCLUDE := $(subst /usr/lib/,/usr/include/,$(OPENBLAS_DIR))
 $(call objects,gen/*.c): INCLUDES := -Iruntime
-$(call objects,tools/*/*.c): INCLUDES := -Iruntime -Itools
+$(call objects,tools/*/*.c): INCLUDES := -Iruntime -Itools -Itrainer
 $(B)/obj/tools/check/contractcheck.o: INCLUDES += -Igen
 $(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
 

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "plural.h"
+#include "io/plural.h"
 #include "record/progress.h"
 #include "unit.h"
 

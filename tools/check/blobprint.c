@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "check/blobcheck.h"
-#include "plural.h"
+#include "io/plural.h"
 
 static int key_width(const struct check *c)
 {

@@ -10,8 +10,8 @@
 #include <xxhash.h>
 
 #include "image/fileio.h"
+#include "io/plural.h"
 #include "pack/codecheck.h"
-#include "plural.h"
 
 enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, BLOB_ALIGN = 64, PATH_BYTES = 4096 };
 

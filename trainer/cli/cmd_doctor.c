@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/libraries.h"
 #include "io/error.h"
+#include "io/plural.h"
 #include "record/progress.h"
 #include "run/run.h"
 #include "utf8.h"

@@ -7,6 +7,8 @@
 #include "cli/commands.h"
 #include "io/error.h"
 #include "run/run.h"
+#include "run/run_engine.h"
+#include "run/run_inputs.h"
 
 /* null for what JSON has no number for, as the perplexity of a large loss. */
 static void put_number(const char *before, const char *name, double value)
@@ -107,9 +109,9 @@ static int evaluate(struct run *r)
 int cmd_eval(const struct settings *s)
 {
     struct run r;
-    int err = need(s->student, "model", "eval");
+    int err = run_needs(s->student, "model", "eval");
     if (!err)
-        err = need(s->data.path, "data", "eval");
+        err = run_needs(s->data.path, "data", "eval");
     if (err)
         return err;
     err = run_open(&r, s, true);

@@ -8,8 +8,10 @@
 #include "cli/commands.h"
 #include "cli/screen.h"
 #include "io/error.h"
+#include "io/plural.h"
 #include "record/sample.h"
 #include "run/run.h"
+#include "run/run_engine.h"
 
 static int print_text(struct run *r, const int32_t *prompt, int64_t count)
 {
@@ -61,7 +63,7 @@ static int generate(struct run *r)
 int cmd_generate(const struct settings *s)
 {
     struct run r;
-    int err = need(s->student, "model", "generate");
+    int err = run_needs(s->student, "model", "generate");
     if (err)
         return err;
     err = run_open(&r, s, true);

@@ -6,17 +6,18 @@
 #include "engine/merge.h"
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/plural.h"
 #include "run/run.h"
 
 int cmd_merge(const struct settings *s)
 {
     char base[PATH_BYTES];
     size_t merged = 0;
-    int err = need(s->student, "model", "merge");
+    int err = run_needs(s->student, "model", "merge");
     if (!err)
-        err = need(s->adapter, "adapter", "merge");
+        err = run_needs(s->adapter, "adapter", "merge");
     if (!err)
-        err = need(s->out, "out", "merge");
+        err = run_needs(s->out, "out", "merge");
     if (!err)
         err = folder_resolve(s->student, base, sizeof base);
     if (!err)

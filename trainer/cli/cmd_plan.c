@@ -9,6 +9,7 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "model/init.h"
+#include "run/batch_fit.h"
 #include "run/run.h"
 
 /* What is known of the memory that the run will have. */
@@ -134,7 +135,7 @@ int cmd_plan(const struct settings *s)
     struct run r;
     struct model_config student, teacher;
     struct budget budget;
-    int err = need(s->student, "student", "plan");
+    int err = run_needs(s->student, "student", "plan");
     if (!err)
         err = run_check_temperature(s);
     if (err)

@@ -10,9 +10,10 @@
 #include "cli/commands.h"
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/plural.h"
 #include "io/whole_file.h"
+#include "options/settings.h"
 #include "report/report.h"
-#include "run/run.h"
 
 static int check_arguments(const struct settings *s)
 {

@@ -6,7 +6,9 @@
 #include "data/tokenize.h"
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/plural.h"
 #include "run/run.h"
+#include "run/run_inputs.h"
 
 struct watch {
     struct progress *progress;
@@ -53,11 +55,11 @@ int cmd_tokenize(const struct settings *s)
 {
     struct progress p;
     struct tokenizer t = {.kind = ""};
-    int err = need(s->student, "model", "tokenize");
+    int err = run_needs(s->student, "model", "tokenize");
     if (!err)
-        err = need(s->data.path, "data", "tokenize");
+        err = run_needs(s->data.path, "data", "tokenize");
     if (!err)
-        err = need(s->out, "out", "tokenize");
+        err = run_needs(s->out, "out", "tokenize");
     if (!err)
         err = run_check_output(s);
     if (!err)

@@ -7,19 +7,26 @@
 #include "cli/commands.h"
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/plural.h"
 #include "io/side_files.h"
+#include "run/batch_fit.h"
+#include "run/interrupts.h"
+#include "run/receipt.h"
 #include "run/run.h"
+#include "run/run_begin.h"
+#include "run/run_engine.h"
+#include "run/run_inputs.h"
 #include "run/watchdog.h"
 
 static int check_arguments(const struct settings *s, const char *command, bool distill)
 {
-    int err = need(s->student, "student", command);
+    int err = run_needs(s->student, "student", command);
     if (!err && distill)
-        err = need(s->teacher, "teacher", command);
+        err = run_needs(s->teacher, "teacher", command);
     if (!err)
-        err = need(s->data.path, "data", command);
+        err = run_needs(s->data.path, "data", command);
     if (!err && !s->dry_run)
-        err = need(s->out, "out", command);
+        err = run_needs(s->out, "out", command);
     if (!err && s->eval_every > 0 && s->eval_data.count == 0)
         err = fail(NJ_E_ARG, "--eval-every needs --eval-data to measure on");
     if (!err && s->keep_best && s->eval_data.count == 0)

@@ -8,7 +8,7 @@
 
 #include "cli/commands.h"
 #include "io/error.h"
-#include "run/run.h"
+#include "options/settings.h"
 
 struct status {
     int code, status;

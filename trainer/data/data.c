@@ -14,7 +14,7 @@
 #include "data/packing.h"
 #include "data/shuffle.h"
 #include "io/error.h"
-#include "plural.h"
+#include "io/plural.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "data/token_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"
-#include "plural.h"
+#include "io/plural.h"
 
 #include <dirent.h>
 #include <errno.h>

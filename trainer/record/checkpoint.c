@@ -17,7 +17,7 @@
 #include "engine/merge.h"
 #include "io/error.h"
 #include "io/model_folder.h"
-#include "plural.h"
+#include "io/plural.h"
 #include "record/own.h"
 
 #define XXH_INLINE_ALL

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "io/error.h"
-#include "plural.h"
+#include "io/plural.h"
 #include "record/own.h"
 
 static int failed(const char *path)

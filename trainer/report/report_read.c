@@ -14,8 +14,8 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/plural.h"
 #include "io/regular.h"
-#include "plural.h"
 
 enum { SERIES_MAX = 128, STRETCHES = 600, PATH_MAX_BYTES = 4200 };
 

@@ -2,8 +2,8 @@
  *
  * batch_fit.c: --batch-size auto, and what else would make a run fit.
  */
+#include "run/batch_fit.h"
 #include "engine/net.h"
-#include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/whole_file.h"
-#include "run/run.h"
+#include "run/receipt.h"
 
 static json_t *texts(const char *const *text, size_t count)
 {

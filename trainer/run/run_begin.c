@@ -2,7 +2,7 @@
  *
  * run_begin.c: where a run starts: at step 0, or from a checkpoint that fits its options.
  */
-#include "run/run.h"
+#include "run/run_begin.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/plural.h"
 
 /* "0.7 0.3", or "none" */
 static void weights_text(const struct data *d, char *out, size_t bytes)

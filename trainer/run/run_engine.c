@@ -3,10 +3,12 @@
  * run_engine.c: opens the engine of a run with the algorithms of matrix products that runs before it
  * chose: the same choices, the same bits.
  */
-#include "run/run.h"
+#include "run/run_engine.h"
 
 #include "io/error.h"
+#include "io/plural.h"
 #include "run/gemm_cache.h"
+#include "run/teacher_check.h"
 
 static void read_table(struct run *r, const char *path)
 {

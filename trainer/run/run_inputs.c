@@ -2,7 +2,7 @@
  *
  * run_inputs.c: what a run reads: the tokenizers of a pair, and data with its weights.
  */
-#include "run/run.h"
+#include "run/run_inputs.h"
 
 #include <stdlib.h>
 #include <string.h>

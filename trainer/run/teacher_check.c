@@ -4,7 +4,7 @@
  * whose teacher is the same in e4m3 evaluates the first batches. Its divergence is the reverse one
  * at temperature 1, KL(student || teacher).
  */
-#include "run/run.h"
+#include "run/teacher_check.h"
 
 #include "io/error.h"
 

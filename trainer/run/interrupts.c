@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * interrupts.c: see interrupts.h.
+ */
+#include "run/interrupts.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupt_count;
+
+/* A terminal that closes sends SIGHUP twice, by the kernel and by its shell, and a SIGTERM may follow: only what comes
+ * after a SIGINT or SIGTERM asks not to wait for the checkpoint. */
+static void on_interrupt(int sig)
+{
+    static volatile sig_atomic_t asked;
+    if (sig != SIGHUP && asked++ > 0)
+        _exit(130);
+    interrupt_count = 1;
+}
+
+void interrupts_catch(void)
+{
+    /* A write that waits for its reader goes on: else what it had in its buffer would be lost. */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    /* nohup has it ignored. */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+}
+
+void pipes_may_close(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool interrupted(void)
+{
+    return interrupt_count > 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * receipt.h: what a run says of itself when it ends.
+ */
+#ifndef NOJIT_TRAINER_RECEIPT_H
+#define NOJIT_TRAINER_RECEIPT_H
+
+#include "run/run.h"
+
+/* receipt.json in DIR: every option as applied, device, versions, hashes, counters. */
+int receipt_write(const char *dir, const struct command_info *c, const struct run *r,
+                  int64_t steps_done);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_inputs.h: what a run reads.
+ */
+#ifndef NOJIT_TRAINER_RUN_INPUTS_H
+#define NOJIT_TRAINER_RUN_INPUTS_H
+
+#include "run/run.h"
+
+/* Opens the student's tokenizer; a teacher's must have the same tokens, but for added ones after
+ * them. Sets r->vocab. */
+int run_open_tokenizer(struct run *r);
+/* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and
+ * --data-weights do not apply. */
+int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
+/* Refuses an --out in a folder of --data or --eval-data: what it holds would be read as data. */
+int run_check_output(const struct settings *s);
+
+#endif

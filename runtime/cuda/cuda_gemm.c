@@ -234,11 +234,11 @@ static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
     void *event[2] = {NULL, NULL};
     float ms, best_ms = 0;
-    int best = -1, rc;
+    int best = -1, rc, result;
 
-    rc = driver->cuEventCreate(&event[0], NJ_CU_EVENT_DEFAULT);
-    rc = rc ? rc : driver->cuEventCreate(&event[1], NJ_CU_EVENT_DEFAULT);
-    rc = nj_cuda_check(ctx, rc, "timing a matrix product");
+    result = driver->cuEventCreate(&event[0], NJ_CU_EVENT_DEFAULT);
+    result = result ? result : driver->cuEventCreate(&event[1], NJ_CU_EVENT_DEFAULT);
+    rc = nj_cuda_check(ctx, result, "timing a matrix product");
     for (int i = 0; i < count && rc == 0; i++) {
         p->algo = list[i].algo;
         rc = run_and_wait(ctx, p, at); /* loads what the algorithm needs */

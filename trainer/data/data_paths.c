@@ -6,6 +6,7 @@
 #include "data/token_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/path.h"
 #include "io/plural.h"
 
 #include <dirent.h>
@@ -73,7 +74,7 @@ static int add_folder(const struct walk *w, const char *dir, int depth);
 /* What a folder holds: folders are walked, data files taken, others counted, hidden ones left alone. */
 static int add_entry(const struct walk *w, const char *dir, const char *name, int depth)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     struct stat info;
     if (name[0] == '.')
         return NJ_OK;

@@ -9,6 +9,7 @@
 #include "engine/weights.h"
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static int draw(struct engine *e, struct updated to)
 int adapters_load(struct engine *e, const char *dir)
 {
     const struct updated to = engine_updated(e);
-    char path[4096];
+    char path[PATH_BYTES];
     struct st_weights w;
     if (!dir)
         return draw(e, to);
@@ -80,7 +81,7 @@ int adapters_save(struct engine *e, const char *dir)
     const struct updated from = engine_updated(e);
     const size_t each = dtype_bytes(from.T);
     struct st_writer *w = NULL;
-    char path[4096];
+    char path[PATH_BYTES];
     if (!e->shape.train)
         return fail(NJ_E_ARG, "saving adapters needs an engine that trains (steps above 0)");
     int rc = adapter_file(dir, path, sizeof path);

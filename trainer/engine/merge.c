@@ -8,6 +8,7 @@
 #include "engine/weights.h"
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/path.h"
 #include "io/side_files.h"
 
 #include <stdio.h>
@@ -133,7 +134,7 @@ static int merge_tensors(struct merge *m, const char *out)
 
 static int open_inputs(struct merge *m)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     struct lora_config o;
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", m->adapter_dir);
     int rc = config_read(m->base_dir, &m->net.c);

@@ -7,6 +7,7 @@
 #include "engine/weights.h"
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/path.h"
 #include "io/side_files.h"
 
 #include <errno.h>
@@ -50,7 +51,7 @@ done:
  */
 static int save_config(struct engine *e, const char *dir)
 {
-    char from[4096], to[4096];
+    char from[PATH_BYTES], to[PATH_BYTES];
     json_t *config;
     if (snprintf(from, sizeof from, "%s/config.json", e->student_dir) >= (int)sizeof from ||
         snprintf(to, sizeof to, "%s/config.json", dir) >= (int)sizeof to)

@@ -7,6 +7,7 @@
 #include "engine/step.h"
 #include "engine/weights.h"
 #include "io/error.h"
+#include "io/path.h"
 #include "io/regular.h"
 
 #define XXH_INLINE_ALL
@@ -39,7 +40,7 @@ struct state_header {
 
 struct state_file {
     FILE *f;
-    char path[4096];
+    char path[PATH_BYTES];
 };
 
 /* Adapters belong to one model and are scaled in one way. */
@@ -159,7 +160,7 @@ static int write_state(struct engine *e, struct state_file *s, struct state_head
 
 static int save_choices(struct engine *e, const char *dir)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/" ENGINE_GEMM_TABLE, dir);
     const int rc = nj_gemm_table_write(e->ctx, path);
     return rc == 0 ? 0 : engine_fail(e, rc, "saving the algorithms of matrix products");

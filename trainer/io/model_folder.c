@@ -5,6 +5,7 @@
 #include "io/model_folder.h"
 
 #include "io/error.h"
+#include "io/path.h"
 #include "io/regular.h"
 #include "io/temp.h"
 
@@ -21,8 +22,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-#define PATH_BYTES 4096
 
 static int is_folder(const char *path)
 {
@@ -127,7 +126,7 @@ static int read_line(const char *path, char *out, size_t bytes)
 
 static int resolve_hub(const char *model, char *out, size_t bytes)
 {
-    char cache[1024], base[2048], path[PATH_BYTES], revision[128];
+    char cache[PATH_BYTES], base[PATH_BYTES], path[PATH_BYTES], revision[128];
     const char *slash = strchr(model, '/');
     hub_cache(cache, sizeof cache);
     snprintf(base, sizeof base, "%s/models--%.*s--%s", cache, (int)(slash - model), model,
@@ -379,7 +378,7 @@ void folder_abort(struct folder *f)
 
 bool folder_holds(const char *dir, const char *path)
 {
-    char place[PATH_BYTES], in[PATH_MAX], above[PATH_MAX];
+    char place[PATH_BYTES], in[PATH_BYTES], above[PATH_BYTES];
     snprintf(place, sizeof place, "%s", path);
     while (!is_folder(place) && strcmp(place, ".") != 0 && strcmp(place, "/") != 0)
         go_up(place, sizeof place);

@@ -9,6 +9,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/mapped.h"
+#include "io/path.h"
 #include "io/regular.h"
 
 #include <fcntl.h>
@@ -23,7 +24,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define PATH_BYTES 4096
 #define HEADER_MOST (100u << 20) /* the format's own limit */
 #define INDEX_NAME "model.safetensors.index.json"
 

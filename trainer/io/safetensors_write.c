@@ -8,6 +8,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/path.h"
 #include "io/temp.h"
 
 #include <errno.h>
@@ -22,8 +23,6 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-#define PATH_BYTES 4096
 
 struct st_writer {
     char path[PATH_BYTES], temp[PATH_BYTES];

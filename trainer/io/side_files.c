@@ -6,6 +6,7 @@
 
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, BYTES_MOST = 64 << 20 };
+enum { BYTES_MOST = 64 << 20 };
 
 static const char *const names[] = {
     "tokenizer.json",      "tokenizer_config.json",   "vocab.json",
@@ -52,7 +53,7 @@ static void widen(char *real)
 /* Where the open file lies: a name could lead elsewhere by the time it is opened. */
 static int check_place(const char *from, const char *path, int fd)
 {
-    char link[64], real[PATH_MAX], root[PATH_MAX];
+    char link[64], real[PATH_BYTES], root[PATH_BYTES];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const ssize_t length = readlink(link, real, sizeof real - 1);
     if (length < 0 || realpath(from, root) == NULL)

@@ -7,6 +7,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/path.h"
 #include "model/tensor_names.h"
 
 #include <errno.h>
@@ -17,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define PATH_BYTES 4096
 
 /* What a family implies, and what its fields are when config.json leaves them out. */
 static const struct family {

@@ -8,6 +8,7 @@
 
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/path.h"
 #include "io/random.h"
 #include "io/side_files.h"
 #include "model/tensor_names.h"
@@ -239,7 +240,7 @@ static int write_weights(const char *dir, const struct source *s, const struct t
 /* Unless that of another model has come along. */
 static int write_generation_config(const char *dir, const struct model_config *c)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/generation_config.json", dir);
     if (access(path, F_OK) == 0)
         return NJ_OK;

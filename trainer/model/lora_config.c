@@ -6,6 +6,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/path.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -124,7 +125,7 @@ static int read_fields(const char *path, const json_t *root, struct lora_config 
 
 int lora_config_read(const char *dir, struct lora_config *out)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     json_t *root;
     *out = (struct lora_config){0};
     if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
@@ -140,7 +141,7 @@ int lora_config_read(const char *dir, struct lora_config *out)
 
 int lora_config_write(const char *dir, const struct lora_config *c, const char *base)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
     json_memory_begin();

@@ -13,12 +13,13 @@
 
 #include "data/data.h"
 #include "engine/engine.h"
+#include "io/path.h"
 #include "record/lock.h"
 
 enum { SETTINGS_BYTES = 8192 };
 
 struct checkpoints {
-    char out[4096];                /* the run's folder */
+    char out[PATH_BYTES];          /* the run's folder */
     int64_t keep;                  /* newest ones that stay */
     int64_t last;                  /* step of the newest one, 0: none */
     char settings[SETTINGS_BYTES]; /* lines "name value" */
@@ -26,10 +27,10 @@ struct checkpoints {
     char found[2048];              /* progress of the one to go on from, or "" */
     char resume[4200];             /* the one to go on from, or "" */
     struct lock lock;
-    char before[4096]; /* folder that was there before checkpoints_begin(), or "" */
-    bool again;        /* OUT holds a run that this one goes on with, or starts over */
-    int64_t stuck;     /* checkpoints up to this step cannot be removed */
-    char notes[4096];  /* lines that nobody has heard yet */
+    char before[PATH_BYTES]; /* folder that was there before checkpoints_begin(), or "" */
+    bool again;              /* OUT holds a run that this one goes on with, or starts over */
+    int64_t stuck;           /* checkpoints up to this step cannot be removed */
+    char notes[4096];        /* lines that nobody has heard yet */
     void (*say)(void *user, const char *line);
     void *user;
 };

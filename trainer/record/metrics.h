@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "io/path.h"
 #include "record/events.h"
 #include "record/mfu.h"
 #include "record/rows.h"
@@ -24,7 +25,7 @@ struct best {
 struct metrics {
     FILE *file;
     struct best best;
-    char path[4096];
+    char path[PATH_BYTES];
     bool echo;                  /* rows go to stdout too (--json) */
     struct ideal_seconds ideal; /* of a step; NaN: MFU is null */
     uint64_t memory_bytes;      /* of the plan */

@@ -14,10 +14,11 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/path.h"
 #include "io/plural.h"
 #include "io/regular.h"
 
-enum { SERIES_MAX = 128, STRETCHES = 600, PATH_MAX_BYTES = 4200 };
+enum { SERIES_MAX = 128, STRETCHES = 600 };
 
 struct series {
     char *name;
@@ -262,7 +263,7 @@ static bool is_sample(const json_t *row)
 /* Rows of DIR/samples.jsonl; a file that is missing has none. */
 static int read_samples(const char *dir, json_t *notes, json_t *out)
 {
-    char path[PATH_MAX_BYTES];
+    char path[PATH_BYTES + 32];
     char *line = NULL;
     size_t bytes = 0, others = 0;
     snprintf(path, sizeof path, "%s/samples.jsonl", dir);
@@ -293,7 +294,7 @@ static int read_samples(const char *dir, json_t *notes, json_t *out)
 
 static int read_receipt(const char *dir, json_t *notes, json_t **out)
 {
-    char path[PATH_MAX_BYTES];
+    char path[PATH_BYTES + 32];
     snprintf(path, sizeof path, "%s/receipt.json", dir);
     if (access(path, F_OK) != 0) {
         json_array_append_new(notes, json_string("no receipt.json: the run has not finished"));
@@ -348,7 +349,7 @@ static int make_run(const char *dir, struct log *g, json_t *receipt, json_t *not
 
 int report_read(const char *dir, json_t **out)
 {
-    char path[PATH_MAX_BYTES];
+    char path[PATH_BYTES + 32];
     json_t *receipt = NULL;
     struct log *g = calloc(1, sizeof *g);
     json_t *notes = json_array(), *series = json_object();

@@ -10,13 +10,12 @@
 
 #include "data/data.h"
 #include "engine/engine.h"
+#include "io/path.h"
 #include "options/settings.h"
 #include "record/checkpoint.h"
 #include "record/metrics.h"
 #include "record/progress.h"
 #include "record/sample_log.h"
-
-#define PATH_BYTES 4096
 
 /* What e4m3 changes in the teacher's distribution. */
 struct teacher_check {

@@ -8,6 +8,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/path.h"
 #include "io/regular.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ enum { FORMATS = sizeof formats / sizeof *formats, TEMPLATE_MOST = 16 << 20 };
 /* The text of a file; NULL where there is none, or nothing in it. */
 static int read_file(const char *dir, const char *name, char **out)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     size_t room = 0;
     int rc = NJ_OK;
     *out = NULL;
@@ -152,7 +153,7 @@ static bool has_tokens(const struct tokenizer *t, const struct chat_format *f)
 /* The template of DIR as JSON, NULL without one. */
 static int find_template(const char *dir, json_t **out)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     json_t *config;
     char *text;
     *out = NULL;

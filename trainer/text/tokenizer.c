@@ -7,6 +7,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/path.h"
 #include "text/bpe.h"
 
 #include <jansson.h>
@@ -26,7 +27,7 @@ enum { BYTE_IDS = 256, BYTE_END = 256 };
 /* eos_token_id of DIR/config.json, the first if it is a list; -1 if there is none, or no such file. */
 static int end_of_text_of(const char *dir, int *end)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/config.json", dir);
     json_t *root;
     *end = -1;
@@ -83,7 +84,7 @@ static int open_json(const char *dir, const char *path, struct tokenizer *t)
 
 int tokenizer_open(const char *dir, struct tokenizer *out)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     memset(out, 0, sizeof *out);
     snprintf(out->dir, sizeof out->dir, "%s", dir);
     if (snprintf(path, sizeof path, "%s/tokenizer.json", dir) >= (int)sizeof path)

@@ -9,17 +9,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "io/path.h"
+
 struct bpe;
 struct span;
 
 struct tokenizer {
     char kind[16];  /* "bytes", "bpe", or "token files" */
     int vocab_size; /* ids it can produce: 257 for bytes (256 = end of text); 0: it cannot encode */
-    int end_of_text;   /* ends a document, in token files, too; -1: only files end documents */
-    int end_of_turn;   /* ends what one side of a chat says; -1: nothing does */
-    struct bpe *bpe;   /* NULL unless kind is "bpe" */
-    char dir[4096];    /* of the model */
-    char refusal[512]; /* "token files": why its tokenizer.json cannot be used */
+    int end_of_text;      /* ends a document, in token files, too; -1: only files end documents */
+    int end_of_turn;      /* ends what one side of a chat says; -1: nothing does */
+    struct bpe *bpe;      /* NULL unless kind is "bpe" */
+    char dir[PATH_BYTES]; /* of the model */
+    char refusal[512];    /* "token files": why its tokenizer.json cannot be used */
     /* Called with the bytes of each stretch of text that data_open() has encoded, or NULL. */
     void (*encoded)(void *user, size_t bytes);
     void *user;

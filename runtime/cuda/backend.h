@@ -3,7 +3,8 @@
  * backend.h: what the files of the CUDA backend share.
  *
  *   library.c       finds and opens the driver and cuBLASLt    library_file.c  who can change a library, its names
- *   device.c        opens a GPU; errors of the driver          modules.c       loads and resolves every kernel
+ *   device.c        opens a GPU                                modules.c       loads and resolves every kernel
+ *   cuda_context.c  its context, errors of the driver
  *   cuda_stream.c   memory, streams, events                    cuda_launch.c   kernels
  *   cuda_gemm.c     matrix products                            graph.c         capture
  */

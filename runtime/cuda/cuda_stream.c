@@ -8,30 +8,6 @@
 
 #include "backend.h"
 
-/* A GPU that shares memory with the host counts page cache as used, although the system would give
- * it back, and freezes the machine when nothing is left: take what the system says, and leave it a
- * sixteenth of all memory. */
-static size_t shared_budget(void)
-{
-    size_t available = nj_meminfo("MemAvailable"), reserve = nj_meminfo("MemTotal") / 16;
-
-    return available > reserve ? available - reserve : 0;
-}
-
-size_t nj_cuda_budget(nj_context *ctx, enum nj_memory kind)
-{
-    size_t available = 0, total = 0;
-
-    if (ctx->info.integrated)
-        return shared_budget();
-    if (kind == NJ_MEM_HOST)
-        return nj_meminfo("MemAvailable");
-    /* A GPU that does not answer is not one without memory: the allocation itself will say so. */
-    if (nj_cuda_enter(ctx) || nj_cuda_of(ctx)->driver.cuMemGetInfo(&available, &total))
-        return SIZE_MAX;
-    return available;
-}
-
 static int alloc_host(nj_context *ctx, size_t bytes, void **out)
 {
     char what[96];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device.c: opens a GPU and turns results of the driver into sentences.
+ * device.c: opens a GPU.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -8,62 +8,6 @@
 #include <string.h>
 
 #include "backend.h"
-
-/* After these the driver answers every call on the context with the same error. */
-static int is_fatal(int result)
-{
-    static const int fatal[] = {
-        NJ_CUDA_ERROR_ECC_UNCORRECTABLE,
-        NJ_CUDA_ERROR_NVLINK_UNCORRECTABLE,
-        NJ_CUDA_ERROR_ILLEGAL_ADDRESS,
-        NJ_CUDA_ERROR_LAUNCH_TIMEOUT,
-        NJ_CUDA_ERROR_ASSERT,
-        NJ_CUDA_ERROR_HARDWARE_STACK_ERROR,
-        NJ_CUDA_ERROR_ILLEGAL_INSTRUCTION,
-        NJ_CUDA_ERROR_MISALIGNED_ADDRESS,
-        NJ_CUDA_ERROR_INVALID_ADDRESS_SPACE,
-        NJ_CUDA_ERROR_INVALID_PC,
-        NJ_CUDA_ERROR_LAUNCH_FAILED,
-    };
-
-    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
-        if (fatal[i] == result)
-            return 1;
-    return 0;
-}
-
-int nj_cuda_check(nj_context *ctx, int result, const char *what)
-{
-    struct nj_cuda *cu = nj_cuda_of(ctx);
-    const char *name = NULL, *text = NULL;
-
-    if (result == NJ_CUDA_SUCCESS)
-        return 0;
-    if (cu->lost[0])
-        return nj_fail(ctx, NJ_E_DEVICE, "%.200s: not possible since %.780s", what, cu->lost);
-    cu->driver.cuGetErrorName(result, &name);
-    cu->driver.cuGetErrorString(result, &text);
-    name = name ? name : "unknown CUDA error";
-    text = text ? text : "no text";
-    if (result == NJ_CUDA_ERROR_OUT_OF_MEMORY)
-        return nj_fail(ctx, NJ_E_NOMEM, "%s: %s (%d); %zu bytes can be had now", what, name, result,
-                       nj_cuda_budget(ctx, NJ_MEM_DEVICE));
-    if (!is_fatal(result))
-        return nj_fail(ctx, NJ_E_DEVICE, "%s: %s (%d), %s", what, name, result, text);
-    snprintf(cu->lost, sizeof cu->lost,
-             "%.200s: %s (%d), %s; last enqueued was %s; restart the program, and run it under "
-             "compute-sanitizer to find the place",
-             what, name, result, text, ctx->last_key ? ctx->last_key : "nothing");
-    return nj_fail(ctx, NJ_E_DEVICE, "%s", cu->lost);
-}
-
-int nj_cuda_enter(nj_context *ctx)
-{
-    struct nj_cuda *cu = nj_cuda_of(ctx);
-    int rc = cu->driver.cuCtxSetCurrent(cu->context);
-
-    return rc ? nj_cuda_check(ctx, rc, "making the GPU context current") : 0;
-}
 
 /* The first word such as "580.159.04". */
 static void read_driver_release(char *out, size_t bytes)

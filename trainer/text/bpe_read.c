@@ -21,15 +21,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-int bpe_refuse(const struct reading *r, const char *name, const json_t *value, const char *remedy)
-{
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    int rc = fail(NJ_E_UNSUPPORTED, "%s: %s is %.100s; %s", r->path, name, text ? text : "missing",
-                  remedy);
-    free(text);
-    return rc;
-}
-
 static int no_memory(const struct reading *r)
 {
     return fail(NJ_E_NOMEM, "%s: out of memory", r->path);

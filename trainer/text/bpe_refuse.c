@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bpe_refuse.c: how what a tokenizer.json asks for is refused.
+ */
+#include "text/bpe_read.h"
+
+#include "io/error.h"
+
+#include <stdlib.h>
+
+int bpe_refuse(const struct reading *r, const char *name, const json_t *value, const char *remedy)
+{
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    int rc = fail(NJ_E_UNSUPPORTED, "%s: %s is %.100s; %s", r->path, name, text ? text : "missing",
+                  remedy);
+    free(text);
+    return rc;
+}

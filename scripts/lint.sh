@@ -16,7 +16,7 @@ each() { # MESSAGE, then lines on standard input
     while IFS= read -r line; do say "$1: $line"; done
 }
 files() { git ls-files --cached --others --exclude-standard -- "$@"; }
-code=$(files '*.c' '*.h' '*.cu' '*.cuh' '*.sh' '*.mk' Makefile)
+code=$(files '*.c' '*.h' '*.def' '*.cu' '*.cuh' '*.sh' '*.mk' Makefile)
 
 each "trailing white space" < <(grep -nE '[[:blank:]]+$' $code /dev/null | cut -d: -f1,2)
 each "tab in C" < <(grep -nP '\t' $(files '*.c' '*.h' '*.cu' '*.cuh') /dev/null | cut -d: -f1,2)

@@ -95,8 +95,13 @@ is "the command line, word by word" "$(items lists command_line | sed 's/.*"--st
     '"--steps"|"1"|"--sample-prompt"|"two words"|"a \"quote\""|"--sample-tokens"|"1"|"--lr"|"0.25"|'
 is "from the program on" "$(items lists command_line | cut -d'|' -f1-3)" '"nojit"|"train"|"--student"'
 
+"$nojit" distill --help >"$d/help"
 for name in $(sed -nE '/^  "(options)"/,/^  }/d; s/^ *"([a-z0-9_]+)":.*/\1/p' "$d/four/receipt.json"); do
-    if grep -q "\`$name\`" docs/receipt.md; then ok "docs: $name"; else not_ok "docs/receipt.md" "$name is missing"; fi
+    if grep -q "\`$name\`" docs/receipt.md || grep -q -- "^  --${name//_/-}\b" "$d/help"; then
+        ok "docs: $name"
+    else
+        not_ok "docs/receipt.md" "$name is missing"
+    fi
 done
 # A row of each kind, with all that it has.
 run six --data "$d/text.txt" --eval-data "$d/text.txt" --steps 1

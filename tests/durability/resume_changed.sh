@@ -95,6 +95,20 @@ for damage in ': >' 'sed -i 3,\$d' 'sed -i \$d' 'truncate -s 20' rm; do
         go_on
 done
 
+# ---- every line of settings.txt counts, and every number of the engine has one there or in progress.txt
+names=$(cut -d' ' -f1 "$d/whole/checkpoint-60/settings.txt")
+for name in $names; do
+    begin
+    sed -i "s/^$name .*/$name other/" "$d/run/checkpoint-60/settings.txt"
+    refuses "another $name" 2 "^nojit train: $d/run/checkpoint-60 was made with $name other, this run has $name .*; repeat the options of the run" go_on
+done
+names+=" $(cut -d' ' -f1 "$d/whole/checkpoint-60/progress.txt")"
+same=" head_chunk recompute optimizer_state padding data_sources " # the same numbers, in state.bin, or of the data
+for name in $(sed -nE '/^  "applied"/,/^  }/s/^    "([a-z0-9_]+)":.*/\1/p' "$d/whole/receipt.json"); do
+    [[ $same = *" $name "* || " ${names//$'\n'/ } " = *" ${name//_/-} "* ]] || echo "$name"
+done >"$scratch/unknown"
+if [ ! -s "$scratch/unknown" ]; then ok "a checkpoint knows what decides"; else not_ok "a checkpoint knows what decides" "not $(paste -sd' ' "$scratch/unknown")"; fi
+
 # ---- a run that ended is not run again, though its newest checkpoint is older
 "${run[@]}" --steps 63 --out "$d/ended" >/dev/null
 sum=$(cat "$d"/ended/{model.safetensors,receipt.json,metrics.jsonl} | cksum)

@@ -400,6 +400,53 @@ static void every_spelling_sets_its_option(void **state)
     }
 }
 
+/* Whoever adds an option of a run says what a run that goes on does with it. */
+static void every_option_says_how_a_run_resumes(void **state)
+{
+    (void)state;
+    for (const struct option *o = options; o->name != NULL; o++) {
+        const bool learns = o->commands & (CMD_DISTILL | CMD_TRAIN);
+        if (learns != (o->resume != RESUME_UNSAID))
+            fail_msg("--%s: %s .resume", o->name, learns ? "lacks" : "no run goes on with its");
+        if (o->resume == RESUME_SAID && o->applied.type == ENGINE_NONE)
+            fail_msg("--%s: lacks .applied", o->name);
+    }
+}
+
+/* All options that the engine knows, as settings and as the engine has them. */
+static void check_applied(const struct settings *s, const char *line)
+{
+    struct train_options t = {0};
+    char given[64], had[64];
+    options_apply(s, &t);
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & CMD_DISTILL) || o->applied.type == ENGINE_NONE)
+            continue;
+        const char *want = option_text(o, s, NULL, 7, given, sizeof given);
+        const char *got = option_text(o, s, &t, 7, had, sizeof had);
+        if (strcmp(want, got) != 0)
+            fail_msg("%s: --%s is %s, and the engine has %s", line, o->name, want, got);
+    }
+}
+
+static void the_engine_has_every_value(void **state)
+{
+    (void)state;
+    int seen = 0;
+    for (const struct option *o = options; o->name != NULL; o++) {
+        struct settings s;
+        char line[128], value[64];
+        if (!(o->commands & CMD_DISTILL) || o->applied.type == ENGINE_NONE)
+            continue;
+        snprintf(line, sizeof line, "--%s %s", o->name, another_value(o, value, sizeof value));
+        check_ok(parse("distill", line, &s), line);
+        check_applied(&s, line);
+        settings_free(&s);
+        seen++;
+    }
+    assert_true(seen > 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +460,8 @@ int main(void)
         cmocka_unit_test(long_lists),
         cmocka_unit_test(tables_agree),
         cmocka_unit_test(every_spelling_sets_its_option),
+        cmocka_unit_test(every_option_says_how_a_run_resumes),
+        cmocka_unit_test(the_engine_has_every_value),
     };
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

@@ -104,7 +104,7 @@ static void zsh_option(FILE *f, const struct option *o)
     static const char *const actions[] = {
         [VALUE_NONE] = ": ", [VALUE_FOLDER] = ":_files -/", [VALUE_FILE] = ":_files"};
     const enum value_kind kind = value_kind(o);
-    fprintf(f, "            '%s--%s[", o->kind == OPT_PATHS ? "*" : "", o->name);
+    fprintf(f, "            '%s--%s[", o->kind == OPT_LIST ? "*" : "", o->name);
     zsh_text(f, o->help);
     fputc(']', f);
     if (o->value_name != NULL) {

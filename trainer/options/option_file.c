@@ -78,7 +78,7 @@ static int set_scalar(struct reader *r, const struct option_match *m, const yaml
 static int set_list(struct reader *r, const struct option_match *m, const yaml_node_t *list)
 {
     const yaml_node_item_t *i = list->data.sequence.items.start;
-    if (m->o->kind != OPT_PATHS && list->data.sequence.items.top - i != 1)
+    if (m->o->kind != OPT_LIST && list->data.sequence.items.top - i != 1)
         return fail_at(r, list, NJ_E_ARG, "this option takes one value, not a list");
     int err = 0;
     for (; i < list->data.sequence.items.top && !err; i++)
@@ -106,7 +106,7 @@ static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t 
     if (strcmp(m.o->name, "config") == 0)
         return fail_at(r, key, NJ_E_ARG, "a file of options cannot name another");
     err = value->type == YAML_SEQUENCE_NODE ? set_list(r, &m, value) : set_scalar(r, &m, value);
-    if (!err && m.o->kind == OPT_PATHS)
+    if (!err && m.o->kind == OPT_LIST)
         ((struct path_list *)(void *)((char *)r->s + m.o->offset))->from_file = true;
     return err;
 }

@@ -305,7 +305,7 @@ static int set_value(const struct option *o, const char *word, const char *value
     case OPT_TEXT:
         *(const char **)field = our_value(o, value);
         return 0;
-    case OPT_PATHS:
+    case OPT_LIST:
         return add_path(field, value);
     case OPT_CHOICE:
         return parse_choice(o, word, value, field);
@@ -388,7 +388,7 @@ static int parse_option(const struct command_info *c, int argc, char **argv, int
         return err ? err : 1 + given;
     }
     int used = 1;
-    while (i + used < argc && (used == 1 || m.o->kind == OPT_PATHS)) {
+    while (i + used < argc && (used == 1 || m.o->kind == OPT_LIST)) {
         const char *value = argv[i + used];
         if (strncmp(value, "--", 2) == 0)
             break;
@@ -467,7 +467,7 @@ void settings_free(struct settings *s)
 {
     for (const struct option *o = options; o->name != NULL; o++) {
         struct path_list *list = (void *)((char *)s + o->offset);
-        if (o->kind == OPT_PATHS) {
+        if (o->kind == OPT_LIST) {
             free(list->path);
             *list = (struct path_list){0};
         }

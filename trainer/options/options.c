@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.c: the table of options. Everything that knows an option learns of it here.
+ * options.c: the table of options, made of the rows of options.def.
  */
 #include "options/options.h"
 
@@ -8,7 +8,8 @@
 #include "options/settings.h"
 
 #define AT(field) offsetof(struct settings, field)
-#define TRAINING (CMD_DISTILL | CMD_TRAIN | CMD_PLAN)
+#define LEARNING (CMD_DISTILL | CMD_TRAIN)
+#define TRAINING (LEARNING | CMD_PLAN)
 #define RUNS (TRAINING | CMD_EVAL)
 #define SETTABLE (RUNS | CMD_GENERATE | CMD_INIT)
 
@@ -22,208 +23,23 @@ static const char adapters[] = "Adapters (LoRA)";
 static const char run[] = "Run";
 static const char text[] = "Text";
 
+#define OPTION(option_kind, field, ...)                                                            \
+    {.kind = OPT_##option_kind, .offset = AT(field), __VA_ARGS__},
+#define OPTION_TOO OPTION
+/* .applied: a field of struct train_options */
+#define ENGINE(field)                                                                              \
+    {                                                                                              \
+        .type = _Generic(((struct train_options *)0)->field, int                                   \
+                         : ENGINE_INT, unsigned                                                    \
+                         : ENGINE_INT, int64_t                                                     \
+                         : ENGINE_INT64, uint64_t                                                  \
+                         : ENGINE_INT64, float                                                     \
+                         : ENGINE_FLOAT, double                                                    \
+                         : ENGINE_DOUBLE),                                                         \
+        .offset = offsetof(struct train_options, field)                                            \
+    }
+
 const struct option options[] = {
-    {"student", "model-name-or-path", OPT_TEXT, TRAINING, AT(student), models, "DIR", NULL, 0, 0,
-     "model to train: a Hugging Face folder, or ORG/NAME in the local cache"},
-    {"teacher", "teacher-model-name-or-path", OPT_TEXT, CMD_DISTILL | CMD_PLAN, AT(teacher), models,
-     "DIR", NULL, 0, 0, "model to learn from; it is never changed"},
-    {"model", "model-name-or-path", OPT_TEXT, CMD_EVAL | CMD_GENERATE | CMD_TOKENIZE | CMD_MERGE,
-     AT(student), models, "DIR", NULL, 0, 0,
-     "model: a Hugging Face folder, or ORG/NAME in the local cache"},
-    {"teacher", "teacher-model-name-or-path", OPT_TEXT, CMD_EVAL, AT(teacher), models, "DIR", NULL,
-     0, 0, "model to measure the divergence from"},
-    {"data", "train-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_TOKENIZE, AT(data),
-     models, "PATH...", NULL, 0, 0, "text (.txt, .jsonl), token files, folders or globs"},
-    {"data-weights", NULL, OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(data_weights), models, "W...",
-     NULL, 0, 0, "each --data is a source that gives its share of every epoch, as 0.7,0.3"},
-    {"packing", "packing-strategy", OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(packing), models,
-     "wrapped|bfd|none", "wrapped", 0, 0,
-     "wrapped: documents one after the other, cut where a row ends; bfd: whole where they fit "
-     "(best-fit decreasing); none: each in rows of its own"},
-    {"eval-data", "validation-file", OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(eval_data), models,
-     "PATH...", NULL, 0, 0,
-     "held-out text, measured at the start, every --eval-every steps and at the end"},
-    {"out", "output-dir", OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_INIT | CMD_MERGE, AT(out), models,
-     "DIR", NULL, 0, 0, "folder to write; it must not hold a model already"},
-    {"out", NULL, OPT_TEXT, CMD_REPORT, AT(out), run, "FILE", "report.html", 0, 0,
-     "HTML page to write; one that is there is replaced"},
-    {"out", "output-file", OPT_TEXT, CMD_TOKENIZE, AT(out), models, "FILE", NULL, 0, 0,
-     "token file to write (LLM.Q version 2); it must not exist"},
-    {"allow-self-distillation", NULL, OPT_FLAG, CMD_DISTILL, AT(allow_self_distillation), models,
-     NULL, NULL, 0, 0, "accept a teacher whose weights are the student's"},
-    {"preset", NULL, OPT_TEXT, CMD_INIT, AT(preset), models, "NAME", NULL, 0, 0,
-     "shape of the new model; `nojit init --preset list` lists them"},
-    {"like", NULL, OPT_TEXT, CMD_INIT, AT(like), models, "DIR", NULL, 0, 0,
-     "instead of --preset: take shape and tokenizer from DIR"},
-    {"layers", NULL, OPT_PATHS, CMD_INIT, AT(layers), models, "N...", NULL, 0, 0,
-     "keep these layers of --like, as 0,2,4, counted from 0, and all its weights outside the "
-     "layers; "
-     "without it every weight is random"},
-    {"shard-bytes", "max-shard-size", OPT_INT, CMD_INIT, AT(shard_bytes), models, "N", "5000000000",
-     1024, OPTION_COUNT_MAX, "split the weights into files of at most N bytes"},
-
-    {"hidden-size", NULL, OPT_INT, CMD_INIT, AT(hidden_size), shape, "N", NULL, 8, 1 << 24,
-     "width of the model, a multiple of 8"},
-    {"intermediate-size", NULL, OPT_INT, CMD_INIT, AT(intermediate_size), shape, "N", NULL, 8,
-     1 << 24, "width of the MLP, a multiple of 8"},
-    {"num-layers", "num-hidden-layers", OPT_INT, CMD_INIT, AT(num_layers), shape, "N", NULL, 1,
-     1024, "number of layers"},
-    {"heads", "num-attention-heads", OPT_INT, CMD_INIT, AT(heads), shape, "N", NULL, 1, 1024,
-     "number of query heads"},
-    {"kv-heads", "num-key-value-heads", OPT_INT, CMD_INIT, AT(kv_heads), shape, "N", NULL, 1, 1024,
-     "number of key-value heads, a divisor of the number of query heads"},
-    {"head-dim", NULL, OPT_INT, CMD_INIT, AT(head_dim), shape, "N", NULL, 64, 128,
-     "64 or 128 (default --hidden-size / --heads, in models where the heads make up the width)"},
-    {"vocab-size", NULL, OPT_INT, CMD_INIT, AT(vocab_size), shape, "N", NULL, 1, 1 << 24,
-     "rows of the embedding table; the teacher of a student has as many, but for padding"},
-    {"tie-embeddings", "tie-word-embeddings", OPT_CHOICE, CMD_INIT, AT(tie_embeddings), shape,
-     "auto|true|false", "auto", 0, 0, "whether the embedding table is the LM head, too"},
-
-    {"temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(temperature), objective, "T", "1",
-     1e-3, 1e3, "softens both distributions: softmax(logits / T)"},
-    {"kd-ratio", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(kd_ratio), objective, "R", "0.8", 0, 1,
-     "loss = (1-R) CE + R T^2 D, where --beta names the divergence D"},
-    {"beta", NULL, OPT_REAL, CMD_DISTILL | CMD_PLAN, AT(beta), objective, "X", "0", 0, 1,
-     "0: KL(teacher || student); 1: KL(student || teacher); between: Jensen-Shannon"},
-
-    {"steps", "max-steps", OPT_INT, TRAINING, AT(steps), length, "N", "0", 0, OPTION_COUNT_MAX,
-     "optimiser steps; 0: as many as --epochs makes"},
-    {"epochs", "num-train-epochs", OPT_REAL, TRAINING, AT(epochs), length, "N", "1", 1e-9, 1e6,
-     "passes over the data, where --steps is 0"},
-    {"batch-size", "per-device-train-batch-size", OPT_INT, TRAINING, AT(batch_size), length,
-     "B|auto", "8", 1, BATCH_MOST,
-     "sequences of a micro-batch; auto: as many as fit into memory; with --resume, what the "
-     "resumed run had"},
-    {"batch-size", "per-device-train-batch-size", OPT_INT, CMD_EVAL, AT(batch_size), length, "B",
-     "8", 1, BATCH_MOST, "sequences of a batch"},
-    {"memory-budget", NULL, OPT_REAL, TRAINING, AT(memory_budget), length, "GIB", "0", 0, 1e6,
-     "device memory that the run may take; 0: what can be had"},
-    {"grad-accum", "gradient-accumulation-steps", OPT_INT, TRAINING, AT(grad_accum), length, "N",
-     "1", 1, 1e6, "micro-batches of a step; the loss is the mean over the tokens of all of them"},
-    {"seq-len", "max-length", OPT_INT, TRAINING, AT(seq_len), length, "S", "1024", 1, 1048576,
-     "tokens of a sequence"},
-    {"seq-len", "max-length", OPT_INT, CMD_EVAL, AT(seq_len), length, "S", "0", 0, 1048576,
-     "tokens of a sequence; 0: 1024, or as many as the models take"},
-
-    {"lr", "learning-rate", OPT_REAL, TRAINING, AT(lr), optimiser, "X", "5e-5", 0, 1e3,
-     "peak learning rate of AdamW"},
-    {"lr-schedule", "lr-scheduler-type", OPT_CHOICE, TRAINING, AT(lr_schedule), optimiser,
-     "cosine|linear|constant|wsd", "cosine", 0, 0,
-     "how the rate falls after the warm-up; wsd: not before the last 10 % of the steps, then by "
-     "1 - sqrt(x), x from 0 to 1"},
-    {"warmup-steps", NULL, OPT_INT, TRAINING, AT(warmup_steps), optimiser, "N", "0", 0,
-     OPTION_COUNT_MAX, "steps over which the rate rises from 0; below 1: a share of all steps"},
-    {"warmup-ratio", NULL, OPT_REAL, TRAINING, AT(warmup_ratio), optimiser, "X", "0", 0, 0.99,
-     "the same as a part of all steps, rounded up, where --warmup-steps is 0"},
-    {"min-lr-ratio", NULL, OPT_REAL, TRAINING, AT(min_lr_ratio), optimiser, "X", "0.1", 0, 1,
-     "last rate over peak rate"},
-    {"weight-decay", NULL, OPT_REAL, TRAINING, AT(weight_decay), optimiser, "X", "0.01", 0, 1e3,
-     "decoupled; norms and biases do not decay"},
-    {"beta1", "adam-beta1", OPT_REAL, TRAINING, AT(beta1), optimiser, "X", "0.9", 0, 0.9999999,
-     "decay of the first moment"},
-    {"beta2", "adam-beta2", OPT_REAL, TRAINING, AT(beta2), optimiser, "X", "0.95", 0, 0.9999999,
-     "decay of the second moment"},
-    {"eps", "adam-epsilon", OPT_REAL, TRAINING, AT(eps), optimiser, "X", "1e-8", 1e-30, 1,
-     "added to the root of the second moment"},
-    {"max-grad-norm", NULL, OPT_REAL, TRAINING, AT(max_grad_norm), optimiser, "X", "1", 0, 1e9,
-     "the gradient is scaled down to this norm; 0: never"},
-    {"optimizer-state", NULL, OPT_CHOICE, TRAINING, AT(optimizer_state), optimiser, "f32|bf16",
-     "f32", 0, 0,
-     "f32: float32 moments and master weights; bf16: moments and weights in bfloat16, rounded at "
-     "random, no masters: 6 bytes a parameter instead of 14 (docs/objective.md)"},
-
-    {"lora-r", NULL, OPT_INT, TRAINING, AT(lora_r), adapters, "R", "0", 0, 65536,
-     "train adapters of this rank and freeze the model; 0: train the model"},
-    {"lora-alpha", NULL, OPT_REAL, TRAINING, AT(lora_alpha), adapters, "A", NULL, 1e-9, 1e9,
-     "adapters are scaled by A / R (default 32)"},
-    {"lora-dropout", NULL, OPT_REAL, TRAINING, AT(lora_dropout), adapters, "P", "0", 0, 0.999,
-     "share of an adapter's input that is dropped while training"},
-    {"lora-target-modules", NULL, OPT_PATHS, TRAINING, AT(lora_targets), adapters, "NAME...", NULL,
-     0, 0,
-     "matrices with an adapter: q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj or "
-     "all-linear (default all-linear)"},
-    {"adapter", "peft-model-id", OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(adapter), adapters, "DIR",
-     NULL, 0, 0, "adapters as PEFT or this program saved them; training goes on with them"},
-    {"adapter", "peft-model-id", OPT_TEXT, CMD_EVAL | CMD_GENERATE | CMD_MERGE, AT(adapter),
-     adapters, "DIR", NULL, 0, 0,
-     "adapters as PEFT or this program saved them, for the weights of --model"},
-    {"merge", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(merge), adapters, NULL, NULL, 0, 0,
-     "write OUT/merged too, the model with the adapters in its weights"},
-
-    {"device", NULL, OPT_CHOICE, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_DOCTOR,
-     AT(device), run, "auto|cpu|cuda", "auto", 0, 0,
-     "auto takes the GPU if it can be used and says so if not"},
-    {"device", NULL, OPT_CHOICE, CMD_PLAN, AT(device), run, "auto|cpu|cuda", "auto", 0, 0,
-     "where the run is to be; auto: a GPU, also if there is none here"},
-    {"dtype", "torch-dtype", OPT_CHOICE, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE,
-     AT(dtype), run, "auto|float32|bfloat16|float16", "auto", 0, 0,
-     "auto: float32 on a CPU; bfloat16 on a GPU (float16 on sm_75)"},
-    {"dtype", "torch-dtype", OPT_CHOICE, CMD_PLAN, AT(dtype), run, "auto|float32|bfloat16|float16",
-     "auto", 0, 0, "auto: 16 bits; with --device cpu float32"},
-    {"dtype", "torch-dtype", OPT_CHOICE, CMD_INIT, AT(dtype), run, "auto|float32|bfloat16|float16",
-     "auto", 0, 0, "of the weights in the file; auto: bfloat16, with --layers as they are"},
-    {"teacher-dtype", NULL, OPT_CHOICE, CMD_DISTILL | CMD_EVAL | CMD_PLAN, AT(teacher_dtype), run,
-     "auto|bfloat16|fp8", "auto", 0, 0,
-     "auto: as --dtype; fp8: products of the teacher in e4m3, on sm_90 (and, slowly, on a CPU)"},
-    {"seed", NULL, OPT_INT, TRAINING | CMD_INIT | CMD_GENERATE, AT(seed), run, "N", "1", 0,
-     OPTION_COUNT_MAX, "order of the data; random weights; sampling"},
-    {"eval-every", "eval-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(eval_every), run, "N", "0", 0,
-     OPTION_COUNT_MAX, "steps between measurements of --eval-data; 0: start and end only"},
-    {"early-stop-patience", "early-stopping-patience", OPT_INT, CMD_DISTILL | CMD_TRAIN,
-     AT(early_stop_patience), run, "N", "0", 0, OPTION_COUNT_MAX,
-     "end after N measurements of --eval-data without a lower loss; 0: never"},
-    {"log-every", "logging-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(log_every), run, "N", "1",
-     1, OPTION_COUNT_MAX, "steps between lines where the output is no terminal"},
-    {"save-every", "save-steps", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(save_every), run, "N", "0", 0,
-     OPTION_COUNT_MAX, "steps between checkpoints; 0: none but the final model"},
-    {"keep", "save-total-limit", OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(keep), run, "N", "2", 1,
-     OPTION_COUNT_MAX, "newest checkpoints that are kept"},
-    {"keep-best", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(keep_best), run, NULL, NULL, 0, 0,
-     "keep the checkpoint with the lowest loss on --eval-data as OUT/best"},
-    {"resume", "resume-from-checkpoint", OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(resume), run,
-     "auto|DIR", NULL, 0, 0, "go on from the newest checkpoint of --out, or from DIR"},
-    {"first-step-timeout", NULL, OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(first_step_timeout), run,
-     "SECONDS", "600", 0, 86400,
-     "on a GPU: end the run if its first step takes longer, as on a GPU that hangs; 0: never"},
-    {"head-chunk", NULL, OPT_INT, TRAINING, AT(head_chunk), run, "N", "0", 0, 65536,
-     "rows of logits at a time, fewer for less memory (last bits of losses may differ); 0: about "
-     "4096 where the student's logits fit into gradients that are idle then, else 2048"},
-    {"gemm-table", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE,
-     AT(gemm_table), run, "auto|none|FILE", "auto", 0, 0,
-     "on a GPU: algorithms of matrix products, timed once and kept in FILE (auto: in the user's "
-     "cache folder), so that later runs give the same bits; none: cuBLASLt's first choice"},
-    {"report-to", NULL, OPT_CHOICE, CMD_DISTILL | CMD_TRAIN, AT(report_to), run, "none|tensorboard",
-     "none", 0, 0, "tensorboard: write the metrics as event files in OUT/runs too"},
-    {"recompute", NULL, OPT_CHOICE, TRAINING, AT(recompute), run, "none|mlp|block", "none", 0, 0,
-     "gradient checkpointing: what backward computes again instead of keeping; mlp: gate and up; "
-     "block: all but a layer's input"},
-    {"log", NULL, OPT_TEXT, CMD_DISTILL | CMD_TRAIN, AT(log), run, "FILE", NULL, 0, 0,
-     "write the lines of the terminal to FILE too"},
-    {"config", NULL, OPT_TEXT, SETTABLE, AT(config), run, "FILE", NULL, 0, 0,
-     "YAML file of options, `name: value` or `name: [value, ...]`; the command line wins"},
-    {"json", NULL, OPT_FLAG, RUNS | CMD_DOCTOR | CMD_VERSION, AT(json), run, NULL, NULL, 0, 0,
-     "print JSON, a line each"},
-    {"dry-run", NULL, OPT_FLAG, CMD_DISTILL | CMD_TRAIN, AT(dry_run), run, NULL, NULL, 0, 0,
-     "check models, data and options, print the plan, write nothing"},
-    {"verbose", NULL, OPT_FLAG,
-     CMD_DISTILL | CMD_TRAIN | CMD_EVAL | CMD_GENERATE | CMD_DOCTOR | CMD_VERSION, AT(verbose), run,
-     NULL, NULL, 0, 0, "a line per kernel module loaded (version: per library linked)"},
-
-    {"prompt", NULL, OPT_TEXT, CMD_GENERATE, AT(prompt), text, "TEXT", "", 0, 0,
-     "text to continue"},
-    {"seq-len", "max-length", OPT_INT, CMD_GENERATE, AT(seq_len), text, "S", "0", 0, 1048576,
-     "longest text in tokens; 0: the prompt and --max-tokens"},
-    {"max-tokens", "max-new-tokens", OPT_INT, CMD_GENERATE, AT(max_tokens), text, "N", "200", 1,
-     1048576, "tokens to write"},
-    {"temperature", NULL, OPT_REAL, CMD_GENERATE, AT(sample_temperature), text, "T", "0.8", 0, 1e3,
-     "0 takes the likeliest token each time"},
-    {"sample-prompt", NULL, OPT_PATHS, CMD_DISTILL | CMD_TRAIN, AT(sample_prompts), text, "TEXT...",
-     NULL, 0, 0,
-     "texts that the student continues, into OUT/samples.jsonl, whenever --eval-data is measured; "
-     "without it at the end"},
-    {"sample-tokens", NULL, OPT_INT, CMD_DISTILL | CMD_TRAIN, AT(sample_tokens), text, "N", "100",
-     1, 1048576, "tokens of a sample, as far as --seq-len reaches"},
-    {"sample-temperature", NULL, OPT_REAL, CMD_DISTILL | CMD_TRAIN, AT(sample_temperature), text,
-     "T", "0.8", 0, 1e3, "of a sample; 0 takes the likeliest token each time"},
-    {NULL, NULL, OPT_FLAG, 0, 0, NULL, NULL, NULL, 0, 0, NULL},
+#include "options/options.def"
+    {.name = NULL},
 };

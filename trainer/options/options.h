@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.h: a row of the option table, shared by the parsers (option_parse.c, option_file.c), the help
- * (help.c) and the completion of shells (complete.c).
+ * options.h: a row of the option table (options.def), and who else reads it: the parsers (option_parse.c,
+ * option_file.c), the engine's options and the texts of receipts and checkpoints (option_value.c), help, completion.
  */
 #ifndef NOJIT_TRAINER_OPTIONS_H
 #define NOJIT_TRAINER_OPTIONS_H
 
 #include <stddef.h>
 
+#include "engine/engine.h"
 #include "options/settings.h"
 
-enum option_kind { OPT_FLAG, OPT_INT, OPT_REAL, OPT_TEXT, OPT_PATHS, OPT_CHOICE };
+enum option_kind { OPT_FLAG, OPT_INT, OPT_REAL, OPT_TEXT, OPT_LIST, OPT_CHOICE };
+
+/* How an option of `distill` and `train` stands to a run that goes on from a checkpoint. */
+enum option_resume {
+    RESUME_UNSAID,
+    RESUME_SAME,      /* a line of settings.txt: another value is refused */
+    RESUME_SAID,      /* a line of progress.txt: another value is said */
+    RESUME_OTHERWISE, /* a hash, state.bin or another option decides */
+    RESUME_FREE,      /* it does not change what is computed next, but for last bits */
+};
+
+/* A number in struct train_options: its type, and where. */
+struct engine_field {
+    enum engine_type { ENGINE_NONE, ENGINE_INT, ENGINE_INT64, ENGINE_FLOAT, ENGINE_DOUBLE } type;
+    size_t offset;
+};
 
 struct option {
     const char *name;  /* without dashes; '_' in what the user writes counts as '-' */
@@ -23,6 +39,8 @@ struct option {
         *value_name; /* "DIR"; for OPT_CHOICE the choices, "a|b|c", in the order of their enum */
     const char *initial; /* default as text, or NULL */
     double min, max;     /* inclusive bounds of OPT_INT and OPT_REAL */
+    enum option_resume resume;
+    struct engine_field applied; /* then it is in the receipt's `applied`, too */
     const char *help;
 };
 
@@ -70,6 +88,14 @@ bool option_same(const struct command_info *c, const char *word, size_t bytes, c
 int option_refused(struct settings *s, int err);
 /* Sets one value; a flag's is true or false, and NULL is true. */
 int option_set(const struct option_match *m, const char *value, struct settings *s);
+
+/* Puts the values of all options that have .applied where the engine has them. */
+void options_apply(const struct settings *s, struct train_options *t);
+/* The value of such an option as the engine has it; of a choice, its number. */
+double option_applied(const struct option *o, const struct train_options *t);
+/* That, or the setting's where there is no .applied, as text of so many digits. */
+const char *option_text(const struct option *o, const struct settings *s,
+                        const struct train_options *t, int digits, char *buffer, size_t bytes);
 
 /* Applies a YAML file of options; those that it may not hold are noted by option_refused(). */
 int option_file_read(const struct command_info *c, const char *path, struct settings *s);

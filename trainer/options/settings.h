@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * settings.h: everything a command line can say, and the one table (options.c) that makes parser,
- * help and man page.
+ * settings.h: everything a command line can say: the commands, and a value for each row of options.def.
  */
 #ifndef NOJIT_TRAINER_SETTINGS_H
 #define NOJIT_TRAINER_SETTINGS_H
@@ -13,56 +12,24 @@
 #include "nojit.h"
 
 struct path_list {
-    const char **path; /* strings of argv or of settings.kept */
+    const char **path; /* or other words: strings of argv or of settings.kept */
     size_t count;
     bool from_file; /* a --config file named them: the command line replaces them */
 };
 
+/* Types of options in struct settings. */
+#define SETTING_FLAG bool
+#define SETTING_INT int64_t
+#define SETTING_REAL double
+#define SETTING_TEXT const char *
+#define SETTING_LIST struct path_list
+#define SETTING_CHOICE int
+#define OPTION(kind, field, ...) SETTING_##kind field;
+#define OPTION_TOO(kind, field, ...)
+
+/* A field for each option; 0 or NULL where the command has no such option. */
 struct settings {
-    /* models and data */
-    const char *student, *teacher, *out;
-    struct path_list data, eval_data;
-    struct path_list data_weights; /* numbers, with commas between some */
-    int packing;                   /* enum packing */
-    bool allow_self_distillation;
-    /* objective */
-    double temperature, kd_ratio, beta;
-    /* length */
-    int64_t steps, batch_size, grad_accum, seq_len;
-    double epochs, memory_budget; /* GiB */
-    /* optimiser */
-    double lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm, warmup_ratio;
-    int64_t warmup_steps;
-    int lr_schedule;     /* enum schedule */
-    int optimizer_state; /* enum optimizer_state */
-    /* adapters */
-    int64_t lora_r;
-    double lora_alpha, lora_dropout;
-    struct path_list lora_targets; /* names, not paths */
-    const char *adapter;
-    bool merge;
-    /* run */
-    int64_t seed, eval_every, log_every, save_every, keep, head_chunk, early_stop_patience;
-    int64_t first_step_timeout;
-    const char *resume, *log, *config, *gemm_table;
-    int report_to; /* enum report_to */
-    int device;    /* enum nj_device_kind */
-    int dtype;     /* enum dtype_choice */
-    int recompute; /* enum recompute */
-    bool json, dry_run, verbose, keep_best;
-    int teacher_dtype; /* enum teacher_dtype */
-    /* text that is written */
-    const char *prompt;
-    struct path_list sample_prompts; /* texts, not paths */
-    int64_t max_tokens, sample_tokens;
-    double sample_temperature;
-    /* init */
-    const char *preset, *like;
-    struct path_list layers; /* numbers, with commas between some */
-    int64_t hidden_size, intermediate_size, num_layers, heads, kv_heads, head_dim,
-        vocab_size;     /* 0: as --like */
-    int tie_embeddings; /* enum tie_embeddings */
-    int64_t shard_bytes;
+#include "options/options.def"
     /* words that are no options, of a command that takes some */
     struct path_list words;
     /* sentences about what was refused */
@@ -75,6 +42,9 @@ struct settings {
     char **kept;
     size_t kept_count;
 };
+
+#undef OPTION
+#undef OPTION_TOO
 
 enum { BATCH_AUTO = 0 }; /* settings.batch_size */
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };

@@ -66,12 +66,12 @@ static int check_resume(const char *dir)
                 dir);
 }
 
-/* The value of a line "NAME VALUE". */
+/* The value of a line "NAME VALUE"; one without its end is none. */
 static bool value_of(const char *text, const char *name, char *out, size_t bytes)
 {
     const size_t length = strlen(name);
     for (; *text != '\0'; text += strcspn(text, "\n"), text += *text == '\n') {
-        if (strncmp(text, name, length) != 0 || text[length] != ' ')
+        if (strncmp(text, name, length) != 0 || text[length] != ' ' || strchr(text, '\n') == NULL)
             continue;
         text += length + 1;
         snprintf(out, bytes, "%.*s", (int)strcspn(text, "\n"), text);
@@ -99,25 +99,32 @@ static int read_text(const char *dir, const char *name, char *out, size_t bytes)
     return bad ? fail(NJ_E_FORMAT, "%s: cannot be read; take another checkpoint", path) : 0;
 }
 
-/* A checkpoint's settings against those of this run, line by line. */
+/* One line "NAME VALUE" that this run has, in `wanted`, against the one of a checkpoint's settings. */
+static int check_setting(const char *dir, const char *text, const char *wanted,
+                         const char *otherwise)
+{
+    char name[64], was[SETTINGS_BYTES];
+    const int length = (int)strcspn(wanted, "\n");
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(wanted, " "), wanted);
+    if (!value_of(text, name, was, sizeof was))
+        return fail(NJ_E_FORMAT, "%s/settings.txt: lacks '%s'; take another checkpoint", dir, name);
+    const char *now = wanted + strlen(name) + 1;
+    const int rest = length - (int)strlen(name) - 1;
+    if ((int)strlen(was) == rest && strncmp(was, now, (size_t)rest) == 0)
+        return 0;
+    return fail(NJ_E_ARG,
+                "%s was made with %s %s, this run has %.*s; repeat the options of the run, or %s",
+                dir, name, was, length, wanted, otherwise);
+}
+
+/* Each line of this run's settings; their order does not count. */
 static int check_settings(const char *dir, const char *wanted, const char *otherwise)
 {
     char text[SETTINGS_BYTES];
     int err = read_text(dir, "settings.txt", text, sizeof text);
-    const char *line = text;
     while (!err && *wanted != '\0') {
-        const size_t length = strcspn(line, "\n"), now = strcspn(wanted, "\n");
-        if (line[length] == '\0')
-            err = fail(NJ_E_FORMAT, "%s/settings.txt: lacks '%.*s'; take another checkpoint", dir,
-                       (int)strcspn(wanted, " "), wanted);
-        else if (length != now || strncmp(line, wanted, length) != 0)
-            err =
-                fail(NJ_E_ARG,
-                     "%s was made with %.*s, this run has %.*s; repeat the options of the run, or "
-                     "%s",
-                     dir, (int)length, line, (int)now, wanted, otherwise);
-        line += length + (line[length] == '\n');
-        wanted += now + (wanted[now] == '\n');
+        err = check_setting(dir, text, wanted, otherwise);
+        wanted += strcspn(wanted, "\n") + 1;
     }
     return err;
 }

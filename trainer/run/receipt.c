@@ -13,6 +13,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/whole_file.h"
+#include "options/options.h"
 #include "run/receipt.h"
 
 static json_t *texts(const char *const *text, size_t count)
@@ -83,20 +84,6 @@ static json_t *choice(const char *name, int value)
     return json_string(settings_choice(name, value, text, sizeof text));
 }
 
-static void add_adapters(json_t *to, const struct train_options *o)
-{
-    char targets[128];
-    json_object_set_new(to, "lora_r", json_integer(o->lora.rank));
-    if (o->lora.rank == 0)
-        return;
-    json_object_set_new(to, "lora_alpha", json_real(o->lora.alpha));
-    json_object_set_new(to, "lora_dropout", json_real(o->lora.dropout));
-    lora_targets_text(&o->lora, targets, sizeof targets);
-    json_object_set_new(to, "lora_targets", json_string(targets));
-    if (o->adapter_dir != NULL)
-        json_object_set_new(to, "adapter", json_text(o->adapter_dir, strlen(o->adapter_dir)));
-}
-
 static json_t *sources(const struct data *d)
 {
     json_t *list = json_array();
@@ -111,50 +98,62 @@ static json_t *sources(const struct data *d)
     return list;
 }
 
-/* Options as the engine has them: rounded to its types, with what a run decides filled in. */
+static json_t *number(const struct option *o, double x)
+{
+    if (o->kind == OPT_CHOICE)
+        return choice(o->name, (int)x);
+    return o->kind == OPT_INT ? json_integer((json_int_t)x) : json_real(x);
+}
+
+/* Without adapters their rank, 0, says all. */
+static bool is_idle(const struct option *o, const struct train_options *t)
+{
+    const size_t at = o->applied.offset, lora = offsetof(struct train_options, lora);
+    return t->lora.rank == 0 && at >= lora && at < lora + sizeof t->lora &&
+           at != offsetof(struct train_options, lora.rank);
+}
+
+/* Options as the engine has them: rounded to its types. */
+static void add_applied(json_t *to, const struct train_options *t)
+{
+    char name[64];
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & CMD_DISTILL) || o->applied.type == ENGINE_NONE || is_idle(o, t))
+            continue;
+        size_t n = 0;
+        for (; o->name[n] != '\0' && n + 1 < sizeof name; n++)
+            name[n] = o->name[n] == '-' ? '_' : o->name[n];
+        name[n] = '\0';
+        json_object_set_new(to, name, number(o, option_applied(o, t)));
+    }
+}
+
+static void add_adapters(json_t *to, const struct train_options *o)
+{
+    char targets[128];
+    lora_targets_text(&o->lora, targets, sizeof targets);
+    json_object_set_new(to, "lora_targets", json_string(targets));
+    if (o->adapter_dir != NULL)
+        json_object_set_new(to, "adapter", json_text(o->adapter_dir, strlen(o->adapter_dir)));
+}
+
+/* With what a run decides filled in. */
 static json_t *applied(const struct run *r)
 {
-    const struct train_options *o = &r->options;
-    const struct whole wholes[] = {
-        {"batch_size", o->batch_size},
-        {"seq_len", o->seq_len},
-        {"grad_accum", o->grad_accum},
-        {"steps", o->steps},
-        {"warmup_steps", o->warmup_steps},
-        {"vocab", r->vocab},
-        {"head_chunk", engine_head_chunk(r->engine)},
-        {"seed", (int64_t)o->seed},
-    };
-    const struct {
-        const char *name;
-        float value;
-    } reals[] = {
-        {"temperature", o->temperature},
-        {"kd_ratio", o->kd_ratio},
-        {"beta", o->beta},
-        {"lr", o->lr},
-        {"min_lr_ratio", o->min_lr_ratio},
-        {"weight_decay", o->weight_decay},
-        {"beta1", o->beta1},
-        {"beta2", o->beta2},
-        {"eps", o->eps},
-        {"max_grad_norm", o->max_grad_norm},
-    };
+    struct train_options o = r->options;
     json_t *to = json_object();
-    add_whole(to, wholes, sizeof wholes / sizeof *wholes);
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-        json_object_set_new(to, reals[i].name, json_real((double)reals[i].value));
-    json_object_set_new(to, "lr_schedule", choice("lr-schedule", (int)o->schedule));
-    json_object_set_new(to, "recompute", choice("recompute", o->recompute));
-    json_object_set_new(to, "optimizer_state", choice("optimizer-state", o->optimizer_state));
+    o.head_chunk = engine_head_chunk(r->engine);
+    add_applied(to, &o);
+    json_object_set_new(to, "vocab", json_integer(r->vocab));
     json_object_set_new(to, "dtype", json_string(run_dtype_name(r)));
     if (engine_teacher(r->engine) != NULL)
         json_object_set_new(to, "teacher_dtype",
-                            json_string(o->teacher_f8 ? "fp8" : run_dtype_name(r)));
+                            json_string(o.teacher_f8 ? "fp8" : run_dtype_name(r)));
     json_object_set_new(to, "packing", choice("packing", r->s->packing));
     json_object_set_new(to, "padding", json_real(data_padding(r->data)));
     json_object_set_new(to, "data_sources", sources(r->data));
-    add_adapters(to, o);
+    if (o.lora.rank > 0)
+        add_adapters(to, &o);
     return to;
 }
 
@@ -242,8 +241,8 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
 {
     struct nj_embedded e = {0};
     nj_embedded_read(&e);
-    json_t *options = json_object(), *root = json_object();
-    settings_visit(c, r->s, add_option, options);
+    json_t *asked = json_object(), *root = json_object();
+    settings_visit(c, r->s, add_option, asked);
     json_object_set_new(root, "nojit", json_string(NOJIT_VERSION));
     json_object_set_new(root, "command", json_string(c->name));
     json_object_set_new(root, "command_line", command_line(c, r->s));
@@ -252,7 +251,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "seconds", json_real(seconds_now() - r->opened));
     json_object_set_new(root, "first_step", json_integer((json_int_t)r->progress.first_step));
     json_object_set_new(root, "steps_done", json_integer((json_int_t)steps_done));
-    json_object_set_new(root, "options", options);
+    json_object_set_new(root, "options", asked);
     json_object_set_new(root, "applied", applied(r));
     json_object_set_new(root, "device", device(nj_context_device(r->ctx)));
     json_object_set_new(root, "toolkit", json_string(e.toolkit));

@@ -10,6 +10,7 @@
 
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "options/options.h"
 #include "run/gemm_cache.h"
 
 int run_needs(const void *value, const char *name, const char *command)
@@ -63,14 +64,14 @@ const char *device_option(const struct settings *s)
 
 static int open_device(struct run *r)
 {
-    const struct nj_options options = {
+    const struct nj_options wanted = {
         .device = (enum nj_device_kind)r->s->device,
         .verbose = r->s->verbose,
         .gemm_tune = gemm_table_wanted(r->s->gemm_table) && !r->s->dry_run,
         .log = run_say,
         .log_user = r,
     };
-    const int err = nj_context_create(&r->ctx, &options);
+    const int err = nj_context_create(&r->ctx, &wanted);
     if (err)
         return r->ctx != NULL ? fail_context(err, r->ctx, device_option(r->s))
                               : fail(err, "%s", nj_error_text(err));
@@ -174,32 +175,22 @@ static int check_teacher_dtype(const struct run *r)
 void run_training_options(const struct settings *s, struct train_options *out)
 {
     *out = (struct train_options){
-        .batch_size = s->batch_size > 0 ? (int)s->batch_size : 1,
-        .seq_len = (int)s->seq_len,
-        .grad_accum = s->grad_accum > 0 ? (int)s->grad_accum : 1,
-        .steps = s->steps,
-        .temperature = s->temperature > 0 ? (float)s->temperature : 1,
-        .kd_ratio = s->teacher != NULL ? (float)s->kd_ratio : 0,
-        .beta = (float)s->beta,
-        .lr = (float)s->lr,
-        .min_lr_ratio = (float)s->min_lr_ratio,
-        .weight_decay = (float)s->weight_decay,
-        .beta1 = (float)s->beta1,
-        .beta2 = (float)s->beta2,
-        .eps = (float)s->eps,
-        .max_grad_norm = (float)s->max_grad_norm,
-        .warmup_steps = s->warmup_steps,
-        .schedule = (enum schedule)s->lr_schedule,
-        .head_chunk = (int)s->head_chunk,
         .memory_bytes = (size_t)ceil(s->memory_budget * (1 << 30)),
         .use_graph = 1,
-        .recompute = s->recompute,
-        .optimizer_state = s->optimizer_state,
         .teacher_f8 = s->teacher_dtype == TEACHER_F8,
-        .seed = (uint64_t)s->seed,
         .adapter_dir = s->adapter,
         .base_name = s->student,
     };
+    options_apply(s, out);
+    /* a command without these, or auto */
+    if (out->batch_size == 0)
+        out->batch_size = 1;
+    if (out->grad_accum == 0)
+        out->grad_accum = 1;
+    if (out->temperature == 0)
+        out->temperature = 1;
+    if (s->teacher == NULL)
+        out->kd_ratio = 0;
 }
 
 enum { LORA_ALPHA = 32 }; /* where --lora-alpha does not say another */

@@ -11,10 +11,25 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/plural.h"
+#include "options/options.h"
+
+static void add(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void add(char *text, size_t bytes, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text + used, bytes - used, format, ap);
+    va_end(ap);
+}
+
+/* ---- settings.txt: what a run that goes on must repeat ---- */
 
 /* "0.7 0.3", or "none" */
-static void weights_text(const struct data *d, char *out, size_t bytes)
+static void weights_text(const struct run *r, char *out, size_t bytes)
 {
+    const struct data *d = r->data;
     struct data_source s;
     size_t used = (size_t)snprintf(out, bytes, "%s", data_sources(d) > 0 ? "" : "none");
     for (size_t i = 0; i < data_sources(d) && used < bytes; i++) {
@@ -23,25 +38,54 @@ static void weights_text(const struct data *d, char *out, size_t bytes)
     }
 }
 
-/* What decides which numbers come next, beside the state itself. Lengths and rates may change. */
+/* "fp8", or "as dtype" */
+static void teacher_dtype_text(const struct run *r, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s", r->options.teacher_f8 ? "fp8" : "as dtype");
+}
+
+static void dtype_text(const struct run *r, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s", r->options.dtype == NJ_F32 ? "float32" : "16-bit");
+}
+
+/* Options whose value the run decides. */
+static const struct {
+    const char *name;
+    void (*text)(const struct run *r, char *out, size_t bytes);
+} decided[] = {
+    {"data-weights", weights_text},
+    {"dtype", dtype_text},
+    {"teacher-dtype", teacher_dtype_text},
+};
+
+/* A line "name value" for each option that stands so to a run that goes on. */
+static void add_options(const struct run *r, enum option_resume how, char *out, size_t bytes)
+{
+    const int digits = how == RESUME_SAME ? 9 : 7; /* exact, or to be read */
+    char buffer[SETTINGS_BYTES / 2];
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & CMD_DISTILL) || o->resume != how)
+            continue;
+        const char *text = option_text(o, r->s, &r->options, digits, buffer, sizeof buffer);
+        for (size_t i = 0; i < sizeof decided / sizeof *decided; i++)
+            if (strcmp(decided[i].name, o->name) == 0) {
+                decided[i].text(r, buffer, sizeof buffer);
+                text = buffer;
+            }
+        add(out, bytes, "%s %s\n", o->name, text);
+    }
+}
+
+/* What decides which numbers come next, beside the state itself. */
 static void put_settings(const struct run *r, char *out, size_t bytes)
 {
-    const struct train_options *o = &r->options;
     const bool teacher = r->teacher[0] != '\0';
-    char weights[SETTINGS_BYTES / 2], packing[32];
-    weights_text(r->data, weights, sizeof weights);
-    snprintf(
-        out, bytes,
-        "command %s\nteacher %016llx\ndata %016llx\nseed %lld\nbatch-size %d\ngrad-accum %d\n"
-        "seq-len %d\ntemperature %.9g\nkd-ratio %.9g\nbeta %.9g\ndtype %s\nlora-r %d\nvocab %d\n"
-        "packing %s\ndata-weights %s\nteacher-dtype %s\n",
-        teacher ? "distill" : "train",
-        teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
-        (unsigned long long)data_hash(r->data), (long long)r->s->seed, o->batch_size, o->grad_accum,
-        o->seq_len, (double)o->temperature, (double)o->kd_ratio, (double)o->beta,
-        o->dtype == NJ_F32 ? "float32" : "16-bit", o->lora.rank, r->vocab,
-        settings_choice("packing", r->s->packing, packing, sizeof packing), weights,
-        o->teacher_f8 ? "fp8" : "as dtype");
+    snprintf(out, bytes, "command %s\nteacher %016llx\ndata %016llx\nvocab %d\n",
+             teacher ? "distill" : "train",
+             teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
+             (unsigned long long)data_hash(r->data), r->vocab);
+    add_options(r, RESUME_SAME, out, bytes);
 }
 
 /* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. Where options
@@ -59,39 +103,13 @@ static int refuse_checkpoint(const struct run *r, int err)
 
 /* ---- progress.txt: what a run goes on from beside its state, and what it may change ---- */
 
-static void add(char *text, size_t bytes, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void add(char *text, size_t bytes, const char *format, ...)
-{
-    const size_t used = strlen(text);
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(text + used, bytes - used, format, ap);
-    va_end(ap);
-}
-
-/* Lengths and rates, which a run that goes on may change, and then says. */
-static void put_rates(const struct run *r, char *out, size_t bytes)
-{
-    const struct train_options *o = &r->options;
-    char schedule[32];
-    snprintf(out, bytes,
-             "steps %lld\nwarmup-steps %lld\nlr %.7g\nmin-lr-ratio %.7g\nlr-schedule %s\n"
-             "weight-decay %.7g\nbeta1 %.7g\nbeta2 %.7g\neps %.7g\nmax-grad-norm %.7g\n"
-             "lora-dropout %.7g\n",
-             (long long)o->steps, (long long)o->warmup_steps, (double)o->lr,
-             (double)o->min_lr_ratio,
-             settings_choice("lr-schedule", (int)o->schedule, schedule, sizeof schedule),
-             (double)o->weight_decay, (double)o->beta1, (double)o->beta2, (double)o->eps,
-             (double)o->max_grad_norm, (double)o->lora.dropout);
-}
-
 void run_put_progress(struct run *r)
 {
     const struct best *best = &r->metrics.best;
     char *out = r->checkpoints.progress, held[32] = "";
     const size_t bytes = sizeof r->checkpoints.progress;
-    put_rates(r, out, bytes);
+    *out = '\0';
+    add_options(r, RESUME_SAID, out, bytes);
     if (r->eval_data != NULL)
         snprintf(held, sizeof held, "%016llx", (unsigned long long)data_hash(r->eval_data));
     else /* a run without held-out data leaves alone what is known of it */
@@ -125,8 +143,8 @@ static void take_progress(struct run *r)
 /* "lr 0.02 -> 0.001, steps 20 -> 40" */
 static void say_changes(struct run *r)
 {
-    char rates[1024], line[2048] = "", was[64], *save = NULL;
-    put_rates(r, rates, sizeof rates);
+    char rates[1024] = "", line[2048] = "", was[64], *save = NULL;
+    add_options(r, RESUME_SAID, rates, sizeof rates);
     for (char *now = strtok_r(rates, "\n", &save); now != NULL; now = strtok_r(NULL, "\n", &save)) {
         char *value = strchr(now, ' ');
         *value++ = '\0';

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * option_value.c: the values of options: as the engine has them, and as text for receipts and for those who go on from
+ * them.
+ */
+#include "options/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "options/settings.h"
+
+/* ---- as numbers ---- */
+
+static double setting_number(const struct option *o, const struct settings *s)
+{
+    const void *field = (const char *)s + o->offset;
+    switch (o->kind) {
+    case OPT_FLAG:
+        return *(const bool *)field;
+    case OPT_INT:
+        return (double)*(const int64_t *)field;
+    case OPT_REAL:
+        return *(const double *)field;
+    case OPT_CHOICE:
+        return *(const int *)field;
+    case OPT_TEXT:
+    case OPT_LIST:
+        break;
+    }
+    return 0;
+}
+
+void options_apply(const struct settings *s, struct train_options *t)
+{
+    for (const struct option *o = options; o->name != NULL; o++) {
+        void *field = (char *)t + o->applied.offset;
+        const double x = setting_number(o, s);
+        switch (o->applied.type) {
+        case ENGINE_NONE:
+            break;
+        case ENGINE_INT:
+            *(int *)field = (int)x;
+            break;
+        case ENGINE_INT64:
+            *(int64_t *)field = (int64_t)x;
+            break;
+        case ENGINE_FLOAT:
+            *(float *)field = (float)x;
+            break;
+        case ENGINE_DOUBLE:
+            *(double *)field = x;
+            break;
+        }
+    }
+}
+
+double option_applied(const struct option *o, const struct train_options *t)
+{
+    const void *field = (const char *)t + o->applied.offset;
+    switch (o->applied.type) {
+    case ENGINE_INT:
+        return *(const int *)field;
+    case ENGINE_INT64:
+        return (double)*(const int64_t *)field;
+    case ENGINE_FLOAT:
+        return (double)*(const float *)field;
+    case ENGINE_DOUBLE:
+        return *(const double *)field;
+    case ENGINE_NONE:
+        break;
+    }
+    return 0;
+}
+
+/* ---- as text ---- */
+
+static const char *choice_name(const struct option *o, int value, char *buffer, size_t bytes)
+{
+    const char *p = o->value_name;
+    for (; value > 0; value--)
+        p += strcspn(p, "|") + 1;
+    snprintf(buffer, bytes, "%.*s", (int)strcspn(p, "|"), p);
+    return buffer;
+}
+
+static const char *number_text(const struct option *o, double x, int digits, char *buffer,
+                               size_t bytes)
+{
+    if (o->kind == OPT_FLAG)
+        return x != 0 ? "true" : "false";
+    if (o->kind == OPT_CHOICE)
+        return choice_name(o, (int)x, buffer, bytes);
+    if (option_or_auto(o) && x == 0)
+        return "auto";
+    if (o->kind == OPT_INT)
+        digits = 17; /* whole */
+    snprintf(buffer, bytes, "%.*g", digits, x);
+    return buffer;
+}
+
+const char *option_text(const struct option *o, const struct settings *s,
+                        const struct train_options *t, int digits, char *buffer, size_t bytes)
+{
+    if (o->kind == OPT_LIST)
+        return "";
+    if (o->kind == OPT_TEXT) {
+        const char *text = *(const char *const *)(const void *)((const char *)s + o->offset);
+        return text != NULL ? text : "";
+    }
+    const bool applied = t != NULL && o->applied.type != ENGINE_NONE;
+    return number_text(o, applied ? option_applied(o, t) : setting_number(o, s), digits, buffer,
+                       bytes);
+}
+
+const char *settings_choice(const char *name, int value, char *buffer, size_t bytes)
+{
+    const struct option *o = options;
+    while (strcmp(o->name, name) != 0)
+        o++;
+    return choice_name(o, value, buffer, bytes);
+}
+
+enum { SETTING_DIGITS = 9 };
+
+void settings_visit(const struct command_info *c, const struct settings *s,
+                    void (*visit)(void *user, const struct setting *setting), void *user)
+{
+    char buffer[128];
+    for (const struct option *o = options; o->name != NULL; o++) {
+        const void *field = (const char *)s + o->offset;
+        if (!(o->commands & c->bit))
+            continue;
+        const struct path_list *list = field;
+        const char *text = option_text(o, s, NULL, SETTING_DIGITS, buffer, sizeof buffer);
+        struct setting setting = {.name = o->name, .value = &text, .count = 1};
+        if (o->kind == OPT_LIST)
+            setting = (struct setting){o->name, list->path, list->count, true};
+        visit(user, &setting);
+    }
+}

@@ -51,9 +51,9 @@ static int open_llmc(struct segment *s, const struct tokenizer *t)
 {
     (void)t;
     int32_t head[3];
-    const int err = data_file_read(&s->file, 0, head, sizeof head);
-    if (err)
-        return err;
+    const int rc = data_file_read(&s->file, 0, head, sizeof head);
+    if (rc)
+        return rc;
     if (s->file.bytes < HEADER_BYTES || head[1] != 1)
         return fail(NJ_E_FORMAT,
                     "%s: llm.c token file of version %d; version 1 is supported: make it again",
@@ -67,10 +67,10 @@ static int open_llmq(struct segment *s, const struct tokenizer *t)
 {
     (void)t;
     int32_t head[5] = {0};
-    const int err =
+    const int rc =
         s->file.bytes < HEADER_BYTES ? NJ_OK : data_file_read(&s->file, 8, head, sizeof head);
-    if (err)
-        return err;
+    if (rc)
+        return rc;
     if (head[0] != 2 || head[1] != 4)
         return fail(NJ_E_FORMAT,
                     "%s: LLM.Q token file of version %d with %d bytes a token; version 2 with 4 is "
@@ -114,50 +114,50 @@ static int open_magic(struct segment *s, const struct tokenizer *t, bool *known)
     *known = false;
     if (s->file.bytes < sizeof magic)
         return NJ_OK;
-    const int err = data_file_read(&s->file, 0, magic, sizeof magic);
-    for (size_t i = 0; i < sizeof magics / sizeof *magics && !err; i++)
+    const int rc = data_file_read(&s->file, 0, magic, sizeof magic);
+    for (size_t i = 0; i < sizeof magics / sizeof *magics && !rc; i++)
         if (memcmp(magic, magics[i].magic, magics[i].bytes) == 0) {
             *known = true;
             return magics[i].open(s, t);
         }
-    return err;
+    return rc;
 }
 
 static int open_tokens(struct segment *s, const struct tokenizer *t)
 {
     bool known;
-    const int err = open_magic(s, t, &known);
-    return err || known ? err
-                        : fail(NJ_E_UNSUPPORTED,
-                               "%s: not a token file of llm.c or LLM.Q; call bare ids .u16 or .u32",
-                               s->path);
+    const int rc = open_magic(s, t, &known);
+    return rc || known ? rc
+                       : fail(NJ_E_UNSUPPORTED,
+                              "%s: not a token file of llm.c or LLM.Q; call bare ids .u16 or .u32",
+                              s->path);
 }
 
 /* Whether the first bytes of a file are UTF-8 without a NUL. */
 static int looks_like_text(struct data_file *f, bool *text)
 {
-    const int err = data_file_fill(f, 1 << 16);
+    const int rc = data_file_fill(f, 1 << 16);
     const unsigned char *bytes = (const unsigned char *)f->text;
     uint32_t cp = 0;
     size_t at = 0;
-    while (!err && at < f->have && cp != NOT_UTF8)
+    while (!rc && at < f->have && cp != NOT_UTF8)
         at += utf8_next(bytes + at, f->have - at, &cp);
     /* The last one may go on in the next bytes. */
     *text = cp != NOT_UTF8 || (f->at < f->bytes && at + 3 > f->have);
     *text = *text && (f->have == 0 || memchr(bytes, '\0', f->have) == NULL);
-    return err;
+    return rc;
 }
 
 /* A file whose name does not say what it holds: tokens, or text that somebody named. */
 static int open_unnamed(struct segment *s, const struct tokenizer *t)
 {
     bool known, text = false;
-    int err = open_magic(s, t, &known);
-    if (err || known)
-        return err;
-    err = looks_like_text(&s->file, &text);
-    if (err || text)
-        return err ? err : open_text(s, t);
+    int rc = open_magic(s, t, &known);
+    if (rc || known)
+        return rc;
+    rc = looks_like_text(&s->file, &text);
+    if (rc || text)
+        return rc ? rc : open_text(s, t);
     return fail(NJ_E_UNSUPPORTED,
                 "%s: neither a token file of llm.c or LLM.Q nor text in UTF-8; convert it, or call "
                 "bare ids .u16 or .u32",
@@ -207,18 +207,18 @@ static int open_format(struct segment *s, const struct tokenizer *t)
     const struct format *format = format_find(extension_of(s->path));
     if (format && format->refusal)
         return fail(NJ_E_UNSUPPORTED, "%s: %s", s->path, format->refusal);
-    const int err = data_file_open(&s->file, s->path);
-    if (err)
-        return err;
+    const int rc = data_file_open(&s->file, s->path);
+    if (rc)
+        return rc;
     return format ? format->open(s, t) : open_unnamed(s, t);
 }
 
 int segment_open(struct segment *s, const struct tokenizer *t)
 {
-    const int err = open_format(s, t);
-    if (s->owned || err)
+    const int rc = open_format(s, t);
+    if (s->owned || rc)
         data_file_close(&s->file);
-    return err;
+    return rc;
 }
 
 void segment_close(struct segment *s)
@@ -247,14 +247,14 @@ static int read_ids(const struct segment *s, int64_t first, size_t n, int32_t *i
 {
     const size_t size = (size_t)s->id_bytes, from = (size_t)first * size;
     char *to = (char *)ids + n * (sizeof *ids - size);
-    int err = NJ_OK;
+    int rc = NJ_OK;
     if (s->owned)
         memcpy(to, (const char *)s->owned + from, n * size);
     else
-        err = data_file_read(&s->file, s->ids_at + from, to, n * size);
-    if (!err && size == sizeof(uint16_t))
+        rc = data_file_read(&s->file, s->ids_at + from, to, n * size);
+    if (!rc && size == sizeof(uint16_t))
         widen(ids, n);
-    return err;
+    return rc;
 }
 
 static int read_loss(const struct segment *s, int64_t first, size_t n, unsigned char *loss)
@@ -267,9 +267,9 @@ static int read_loss(const struct segment *s, int64_t first, size_t n, unsigned 
     }
     if (!s->owned_mask) {
         const size_t bytes = ((size_t)(first % 8) + n + 7) / 8;
-        const int err = data_file_read(&s->file, s->mask_at + (size_t)first / 8, buffer, bytes);
-        if (err)
-            return err;
+        const int rc = data_file_read(&s->file, s->mask_at + (size_t)first / 8, buffer, bytes);
+        if (rc)
+            return rc;
     }
     for (size_t i = 0, bit = (size_t)(first % 8); i < n; i++, bit++)
         loss[i] = bits[bit / 8] >> (bit % 8) & 1;
@@ -279,34 +279,34 @@ static int read_loss(const struct segment *s, int64_t first, size_t n, unsigned 
 int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
                  unsigned char *loss)
 {
-    int err = NJ_OK;
-    for (size_t at = 0; at < n && !err; at += BLOCK) {
+    int rc = NJ_OK;
+    for (size_t at = 0; at < n && !rc; at += BLOCK) {
         const size_t count = n - at < BLOCK ? n - at : BLOCK;
-        err = read_ids(s, first + (int64_t)at, count, ids + at);
-        if (!err)
-            err = read_loss(s, first + (int64_t)at, count, loss + at);
+        rc = read_ids(s, first + (int64_t)at, count, ids + at);
+        if (!rc)
+            rc = read_loss(s, first + (int64_t)at, count, loss + at);
     }
-    return err;
+    return rc;
 }
 
 int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, void *user)
 {
     int32_t ids[BLOCK];
     unsigned char loss[BLOCK];
-    int err = NJ_OK;
-    for (int64_t at = 0; at < s->count && !err; at += BLOCK) {
+    int rc = NJ_OK;
+    for (int64_t at = 0; at < s->count && !rc; at += BLOCK) {
         const size_t n = s->count - at < BLOCK ? (size_t)(s->count - at) : BLOCK;
-        err = segment_read(s, at, n, ids, loss);
-        for (size_t i = 0; i < n && !err; i++)
+        rc = segment_read(s, at, n, ids, loss);
+        for (size_t i = 0; i < n && !rc; i++)
             if (ids[i] < 0 || ids[i] >= vocab_size)
-                err = fail(NJ_E_FORMAT,
-                           "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; "
-                           "leave that token out, or make the file with this model's tokenizer",
-                           s->path, at + (int64_t)i, ids[i], vocab_size - 1);
-        if (!err)
-            err = visit(user, ids, loss, n);
+                rc = fail(NJ_E_FORMAT,
+                          "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; "
+                          "leave that token out, or make the file with this model's tokenizer",
+                          s->path, at + (int64_t)i, ids[i], vocab_size - 1);
+        if (!rc)
+            rc = visit(user, ids, loss, n);
     }
-    return err;
+    return rc;
 }
 
 int path_is_data(const char *path)

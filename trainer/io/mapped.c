@@ -72,12 +72,12 @@ int mapped_begin(const char *path, int fd, size_t bytes, void **base)
     *base = NULL;
     void *at = m && copy ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     if (at == MAP_FAILED) {
-        const int err = m && copy ? NJ_E_IO : NJ_E_NOMEM;
-        fail(err, "%s: cannot map %zu bytes: %s", path, bytes,
-             err == NJ_E_IO ? strerror(errno) : "out of memory");
+        const int rc = m && copy ? NJ_E_IO : NJ_E_NOMEM;
+        fail(rc, "%s: cannot map %zu bytes: %s", path, bytes,
+             rc == NJ_E_IO ? strerror(errno) : "out of memory");
         free(m);
         free(copy);
-        return err;
+        return rc;
     }
     make_printable(copy);
     pthread_mutex_lock(&lock);

@@ -36,13 +36,13 @@ int regular_fd(const char *path, size_t most, const char *remedy, int *fd, size_
         errno = error;
         return NJ_E_IO;
     }
-    const int err = check(path, *fd, most, remedy, bytes);
-    if (err) {
+    const int rc = check(path, *fd, most, remedy, bytes);
+    if (rc) {
         close(*fd);
         *fd = -1;
         errno = 0;
     }
-    return err;
+    return rc;
 }
 
 int regular_open(const char *path, size_t most, const char *remedy, FILE **out)
@@ -50,9 +50,9 @@ int regular_open(const char *path, size_t most, const char *remedy, FILE **out)
     int fd;
     size_t bytes;
     *out = NULL;
-    const int err = regular_fd(path, most, remedy, &fd, &bytes);
-    if (err)
-        return err;
+    const int rc = regular_fd(path, most, remedy, &fd, &bytes);
+    if (rc)
+        return rc;
     *out = fdopen(fd, "rb");
     if (*out)
         return 0;

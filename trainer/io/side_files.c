@@ -88,14 +88,14 @@ static int open_source(const char *from, const char *name, int *fd, struct stat 
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (*fd < 0)
         return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
-    int err = check_place(from, path, *fd);
-    if (!err)
-        err = check_file(path, *fd, info);
-    if (err) {
+    int rc = check_place(from, path, *fd);
+    if (!rc)
+        rc = check_file(path, *fd, info);
+    if (rc) {
         close(*fd);
         *fd = -1;
     }
-    return err;
+    return rc;
 }
 
 static int copy_bytes(int in, int out, const char *name, const char *to)
@@ -118,42 +118,42 @@ int side_file_copy(const char *from, const char *to, const char *name)
     char target[PATH_BYTES];
     struct stat info;
     int in;
-    int err = open_source(from, name, &in, &info);
-    if (err || in < 0)
-        return err;
+    int rc = open_source(from, name, &in, &info);
+    if (rc || in < 0)
+        return rc;
     snprintf(target, sizeof target, "%s/%s", to, name);
     /* This user reads it again, to flush it and later on. */
     const mode_t mode = (info.st_mode & 0666) | S_IRUSR;
     const int out = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (out < 0)
-        err = fail(NJ_E_IO, "%s: cannot write it: %s", target, strerror(errno));
+        rc = fail(NJ_E_IO, "%s: cannot write it: %s", target, strerror(errno));
     else
-        err = copy_bytes(in, out, name, target);
-    if (out >= 0 && close(out) != 0 && !err)
-        err = fail(NJ_E_IO, "%s: cannot write it: %s", target, strerror(errno));
-    if (err && out >= 0)
+        rc = copy_bytes(in, out, name, target);
+    if (out >= 0 && close(out) != 0 && !rc)
+        rc = fail(NJ_E_IO, "%s: cannot write it: %s", target, strerror(errno));
+    if (rc && out >= 0)
         unlink(target);
     close(in);
-    return err;
+    return rc;
 }
 
 int side_files_copy(const char *from, const char *to)
 {
-    int err = 0;
-    for (int i = 0; i < NAMES && !err; i++)
-        err = side_file_copy(from, to, names[i]);
-    return err;
+    int rc = 0;
+    for (int i = 0; i < NAMES && !rc; i++)
+        rc = side_file_copy(from, to, names[i]);
+    return rc;
 }
 
 int side_files_check(const char *from)
 {
-    int err = 0;
-    for (int i = 0; i < NAMES && !err; i++) {
+    int rc = 0;
+    for (int i = 0; i < NAMES && !rc; i++) {
         struct stat info;
         int fd;
-        err = open_source(from, names[i], &fd, &info);
+        rc = open_source(from, names[i], &fd, &info);
         if (fd >= 0)
             close(fd);
     }
-    return err;
+    return rc;
 }

@@ -44,20 +44,20 @@ static int give_name(const struct whole_file *w)
     return linked == 0 ? unlink(w->temp) : rename(w->temp, w->path);
 }
 
-int whole_file_end(struct whole_file *w, int err)
+int whole_file_end(struct whole_file *w, int rc)
 {
-    if (!err && (fflush(w->f) != 0 || fsync(fileno(w->f)) != 0))
-        err = refuse(w, errno);
-    if (!err && ferror(w->f)) /* an earlier write, whose errno is gone */
-        err = refuse(w, EIO);
-    if (fclose(w->f) != 0 && !err)
-        err = refuse(w, errno);
-    if (!err && give_name(w) != 0)
-        err = refuse(w, errno);
+    if (!rc && (fflush(w->f) != 0 || fsync(fileno(w->f)) != 0))
+        rc = refuse(w, errno);
+    if (!rc && ferror(w->f)) /* an earlier write, whose errno is gone */
+        rc = refuse(w, EIO);
+    if (fclose(w->f) != 0 && !rc)
+        rc = refuse(w, errno);
+    if (!rc && give_name(w) != 0)
+        rc = refuse(w, errno);
     w->f = NULL;
-    if (err) {
+    if (rc) {
         unlink(w->temp);
-        return err;
+        return rc;
     }
     return folder_flush_names(dirname(w->temp));
 }

@@ -5,7 +5,7 @@
  * All files, one after the other, make one stream; with weights each source is a stretch of it. A
  * row is a list of pieces of the stream (packing.h). The target of a token is the one after it,
  * unless that one belongs to another document or has no loss. A document ends with end_of_text or
- * with its file. Which row comes when is a function of (seed, epoch, position) alone (order.h); so
+ * with its file. Which row comes when is a function of (seed, epoch, position) alone (shuffle.h); so
  * resuming is setting two numbers.
  */
 #include "data/data.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shuffle.c: see order.h.
+ * shuffle.c: see shuffle.h.
  *
  * An epoch has as many rows as all sources together, and each source gives its share of them. The
  * positions of an epoch are permuted, then counted off source by source; a source serves its draws,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watchdog.c: see deadline.h.
+ * watchdog.c: see watchdog.h.
  */
 #include "run/watchdog.h"
 

@@ -3,8 +3,8 @@
  * watchdog.h: ends the process when a step does not: a GPU that hangs keeps whoever waits for it
  * from doing anything at all.
  */
-#ifndef NOJIT_DEADLINE_H
-#define NOJIT_DEADLINE_H
+#ifndef NOJIT_TRAINER_WATCHDOG_H
+#define NOJIT_TRAINER_WATCHDOG_H
 
 #include <stdint.h>
 

@@ -38,6 +38,22 @@ else
     not_ok "resuming keeps count" "last $(last_step "$d/b"), expected $last"
 fi
 
+# A run that stopped early is finished, though it has a checkpoint: of before its end, or of its last step.
+for every in 5 $((last - 1)); do
+    "${run[@]}" --out "$d/c$every" --early-stop-patience 3 --save-every $every >/dev/null 2>&1
+    cksum "$d/c$every/model.safetensors" "$d/c$every/metrics.jsonl" >"$d/before"
+    status=0
+    "${run[@]}" --out "$d/c$every" --early-stop-patience 3 --save-every $every --resume auto >"$d/log" 2>&1 || status=$?
+    if [ $status = 0 ] && grep -q "^nothing left to do: the run stopped early, at step $last of 120; model in" "$d/log" &&
+        cksum "$d/c$every/model.safetensors" "$d/c$every/metrics.jsonl" | cmp -s - "$d/before"; then
+        ok "an early end is an end: --save-every $every"
+    else
+        not_ok "an early end is an end: --save-every $every" "status $status: $(tail -n 2 "$d/log")"
+    fi
+done
+"${run[@]}" --out "$d/c5" --early-stop-patience 4 --resume auto >"$d/log" 2>&1
+if [ "$(last_step "$d/c5")" -gt "$last" ]; then ok "more patience continues it"; else not_ok "more patience continues it" "$(tail -n 2 "$d/log")"; fi
+
 refuses "patience without measurements" 2 "needs --eval-data and --eval-every" "${run[@]}" --out "$d/x" --eval-every 0 --early-stop-patience 3
 refuses "best without measurements" 2 "needs --eval-data" "$nojit" train --student "$d/student" --data "$d/text.txt" --out "$d/x" --keep-best
 finish

@@ -147,6 +147,36 @@ static void nul_is_no_white_space(void **state)
     tokenizer_close(&t);
 }
 
+/* Neither a line nor what it takes in memory is without a bound. */
+static void lines_have_a_bound(void **state)
+{
+    (void)state;
+    enum { LISTS = 1 << 21 };
+    struct tokenizer t = open_golden("llama3", NULL, NULL);
+    struct data *d = NULL;
+    const char *path = at("long.jsonl");
+    const struct data_options o = {.paths = &path,
+                                   .path_count = 1,
+                                   .seq_len = 512,
+                                   .batch_size = 1,
+                                   .vocab_size = t.vocab_size};
+    write_text(path, "{\"text\": \"a\"}\n");
+    assert_int_equal(truncate(path, (1 << 28) + 15), 0);
+    check_refused(data_open(&o, &t, &d), NJ_E_FORMAT, "long.jsonl:2: longer than the limit of 256",
+                  "line");
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    fputs("{\"text\": \"a\"}\n{\"x\": [{}", f);
+    for (int i = 0; i < LISTS; i++)
+        fputs(",{}", f);
+    fputs("]}\n", f);
+    assert_int_equal(fclose(f), 0);
+    check_refused(data_open(&o, &t, &d), NJ_E_FORMAT, "long.jsonl:2: parsing it needs too much",
+                  "memory");
+    unlink(path);
+    tokenizer_close(&t);
+}
+
 /* A token file holds what the lines hold: ids, documents and losses. */
 static void token_files_hold_the_same(void **state)
 {
@@ -386,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_are_read),
         cmocka_unit_test(nul_is_no_white_space),
+        cmocka_unit_test(lines_have_a_bound),
         cmocka_unit_test(token_files_hold_the_same),
         cmocka_unit_test(failures_leave_nothing),
         cmocka_unit_test(bad_lines_are_named),

@@ -223,6 +223,17 @@ static void rows_that_are_cut_off_are_kept(void **state)
     assert_int_equal(access(at("out/none"), F_OK), -1);
 }
 
+static void lines_have_a_bound(void **state)
+{
+    (void)state;
+    struct rows_done done;
+    const char *path = at("out/m");
+    write_text(path, "{\"step\": 1, 1}\n");
+    assert_int_equal(truncate(path, (1 << 24) + 15), 0);
+    check_refused(rows_open(path, 5, NULL, NULL, &done, NULL), NJ_E_FORMAT,
+                  "out/m:2: longer than the limit of 16 MiB for a line; move the file away", "row");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup(a_lock_that_cannot_be_written_goes, fresh),
         cmocka_unit_test_setup(a_file_system_may_have_no_locks, fresh),
         cmocka_unit_test_setup(rows_that_are_cut_off_are_kept, fresh),
+        cmocka_unit_test_setup(lines_have_a_bound, fresh),
     };
     return cmocka_run_group_tests_name("out", tests, scratch_begin, scratch_end);
 }

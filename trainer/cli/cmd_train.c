@@ -213,7 +213,7 @@ static int measure(struct run *r, int64_t step, bool *settled)
         run_put_progress(r);
         err = checkpoints_save_best(&r->checkpoints, r->engine, step, &where);
     }
-    *settled = r->s->early_stop_patience > 0 && best->worse >= r->s->early_stop_patience;
+    *settled = metrics_settled(&r->metrics, r->s->early_stop_patience);
     return err;
 }
 

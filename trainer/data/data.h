@@ -33,7 +33,7 @@ struct data_options {
     uint64_t seed;           /* order of the rows; 0 keeps the order of the files */
     bool once; /* evaluation: one pass; the last row and batch are padded with ignored positions */
 };
-struct data; /* all tokens, mapped or encoded; rows of S positions, shuffled by seed anew each
+struct data; /* all tokens, in files or encoded; rows of S positions, shuffled by seed anew each
                 epoch */
 
 struct batch { /* B x S, row-major; owned by data, valid until the next call */

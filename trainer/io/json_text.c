@@ -62,9 +62,28 @@ static void begin(size_t most)
     watched = true;
 }
 
+/* A text may take so many bytes for each of its own: lists of words take 20, lists of empty objects 70.
+ * What is small may take as much as a mebibyte. */
+enum { MEMORY_OF_A_BYTE = 32, SMALL = 1 << 20 };
+
+static size_t memory_of(size_t bytes)
+{
+    return size_mul(bytes > SMALL ? bytes : SMALL, MEMORY_OF_A_BYTE);
+}
+
 void json_memory_begin(void)
 {
     begin(SIZE_MAX);
+}
+
+void json_memory_limit(size_t bytes)
+{
+    begin(memory_of(bytes));
+}
+
+bool json_memory_spent(void)
+{
+    return spent;
 }
 
 bool json_memory_end(void)
@@ -74,15 +93,6 @@ bool json_memory_end(void)
 }
 
 /* ---- reading ---- */
-
-/* A text may take so many bytes for each of its own: lists of words take 20, lists of empty objects 70.
- * What is small may take as much as a mebibyte. */
-enum { MEMORY_OF_A_BYTE = 32, SMALL = 1 << 20 };
-
-static size_t memory_of(size_t bytes)
-{
-    return size_mul(bytes > SMALL ? bytes : SMALL, MEMORY_OF_A_BYTE);
-}
 
 /* What a read since begin(most) came to. */
 static int read_result(const char *where, size_t most, const json_error_t *error,

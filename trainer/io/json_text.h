@@ -24,6 +24,9 @@ int json_read_text(const char *where, const char *text, size_t bytes, size_t fla
  * of what it cannot store out in silence and then trips over it; so the first refusal is followed by
  * others until the end. */
 void json_memory_begin(void);
+/* The same for a text of so many bytes: what takes much more memory than text does is refused, too. */
+void json_memory_limit(size_t bytes);
 bool json_memory_end(void);
+bool json_memory_spent(void); /* whether that was the reason */
 
 #endif

@@ -28,6 +28,11 @@ static void best_of_row(void *best, const char *row)
         best_add(best, step, loss);
 }
 
+bool metrics_settled(const struct metrics *m, int64_t patience)
+{
+    return patience > 0 && m->best.worse >= patience;
+}
+
 int metrics_open(struct metrics *m, const char *dir, int64_t resumed, struct rows_done *done)
 {
     snprintf(m->path, sizeof m->path, "%s/metrics.jsonl", dir);

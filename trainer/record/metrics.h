@@ -34,6 +34,8 @@ struct metrics {
 
 /* Opens DIR/metrics.jsonl and keeps its rows up to `resumed` (rows.h); they say what is best so far. */
 int metrics_open(struct metrics *m, const char *dir, int64_t resumed, struct rows_done *done);
+/* Whether so many measurements in a row brought no lower loss; never with a patience of 0. */
+bool metrics_settled(const struct metrics *m, int64_t patience);
 /* Closes the event file, too. */
 int metrics_close(struct metrics *m);
 /* Each row is flushed; NJ_E_IO names the file. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -235,18 +236,32 @@ static bool holds_model(const char *dir)
            (holds(dir, "adapter_config.json") && holds(dir, "adapter_model.safetensors"));
 }
 
-int64_t checkpoints_done(const struct checkpoints *c)
+/* An option as the receipt has it: text; -1: not there. */
+static int64_t option_of(const json_t *receipt, const char *name)
+{
+    const char *text =
+        json_string_value(json_object_get(json_object_get(receipt, "options"), name));
+    return text != NULL ? strtoll(text, NULL, 10) : -1;
+}
+
+int64_t checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t patience, bool *early)
 {
     char path[4200];
     json_t *receipt;
+    *early = false;
     if (!holds_model(c->out) || !holds(c->out, "receipt.json"))
         return 0;
     snprintf(path, sizeof path, "%s/receipt.json", c->out);
     if (json_read_file(path, 0, "", &receipt) != 0)
         return 0;
     const int64_t done = json_integer_value(json_object_get(receipt, "steps_done"));
+    const json_t *applied = json_object_get(receipt, "applied");
+    *early = steps > done && done >= c->last &&
+             json_is_true(json_object_get(receipt, "stopped_early")) &&
+             json_integer_value(json_object_get(applied, "steps")) == steps &&
+             option_of(receipt, "early-stop-patience") == patience;
     json_decref(receipt);
-    return done > c->last ? done : 0;
+    return *early || (done > c->last && done >= steps) ? done : 0;
 }
 
 int64_t checkpoints_other(const struct checkpoints *c)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "io/error.h"
+#include "io/line.h"
 #include "io/plural.h"
 #include "record/own.h"
 
@@ -22,25 +23,28 @@ static int failed(const char *path)
 
 /* Reads up to the first row that goes; *keep: where it begins. A row starts {"step": N, so no JSON reader
  * is needed. One that could not be read, for want of memory, say, is none to cut off. */
-static bool find_end(FILE *f, int64_t resumed, void (*kept)(void *user, const char *row),
-                     void *user, struct rows_done *done, off_t *keep)
+static int find_end(FILE *f, const char *path, int64_t resumed,
+                    void (*kept)(void *user, const char *row), void *user, struct rows_done *done,
+                    off_t *keep)
 {
-    char *row = NULL;
-    size_t capacity = 0;
+    struct line row = {0};
     int64_t last = 0;
     long long step;
-    ssize_t n;
+    int err;
     *keep = 0;
-    for (; (n = getline(&row, &capacity, f)) > 0; *keep += n, last = step) {
-        if (row[n - 1] != '\n' || sscanf(row, "{\"step\": %lld", &step) != 1 || step > resumed)
+    while (!(err = line_read(f, path, &row)) && row.bytes > 0) {
+        if (row.text[row.bytes - 1] != '\n' || sscanf(row.text, "{\"step\": %lld", &step) != 1 ||
+            step > resumed)
             break;
         if (kept != NULL)
-            kept(user, row);
+            kept(user, row.text);
         done->missing += *keep > 0 && step > last + 1 ? step - last - 1 : 0;
+        *keep += (off_t)row.bytes;
+        last = step;
     }
     done->missing += last < resumed ? resumed - last : 0;
-    free(row);
-    return n >= 0 || feof(f);
+    free(row.text);
+    return err;
 }
 
 static bool ends_with_line(int fd)
@@ -92,13 +96,14 @@ static int cut(FILE *f, const char *path, int64_t resumed,
                void (*kept)(void *user, const char *row), void *user, struct rows_done *done)
 {
     off_t keep;
-    if (!find_end(f, resumed, kept, user, done, &keep))
-        return failed(path);
+    int err = find_end(f, path, resumed, kept, user, done, &keep);
+    if (err)
+        return err;
     if (fseeko(f, 0, SEEK_END) != 0)
         return failed(path);
     if (ftello(f) == keep)
         return 0;
-    const int err = set_aside(f, keep, path, done);
+    err = set_aside(f, keep, path, done);
     if (err)
         return err;
     return ftruncate(fileno(f), keep) == 0 && fseeko(f, 0, SEEK_END) == 0 ? 0 : failed(path);

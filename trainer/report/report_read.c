@@ -4,7 +4,6 @@
  */
 #include "report/report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,6 +13,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/line.h"
 #include "io/path.h"
 #include "io/plural.h"
 #include "io/regular.h"
@@ -101,19 +101,17 @@ static int add_row(struct log *g, json_t *row, const char *path)
 static int read_rows(struct log *g, const char *path)
 {
     json_error_t why;
-    char *line = NULL;
-    size_t bytes = 0;
+    struct line line = {0};
     FILE *f;
     int err = regular_open(path, 0, "a run's folder is expected", &f);
     if (err)
         return err;
-    errno = 0;
-    for (ssize_t n; !err && (n = getline(&line, &bytes, f)) > 0; errno = 0) {
+    while (!err && !(err = line_read(f, path, &line)) && line.bytes > 0) {
         json_memory_begin();
-        json_t *row = json_loadb(line, (size_t)n, 0, &why);
+        json_t *row = json_loadb(line.text, line.bytes, 0, &why);
         if (json_memory_end())
             err = fail(NJ_E_NOMEM, "out of memory while reading %s", path);
-        else if (row == NULL && line[n - 1] != '\n')
+        else if (row == NULL && line.text[line.bytes - 1] != '\n')
             g->torn = true;
         else if (row == NULL)
             err = fail(NJ_E_FORMAT, "%s:%zu: %s", path, g->rows + 1, why.text);
@@ -121,13 +119,9 @@ static int read_rows(struct log *g, const char *path)
             err = add_row(g, row, path);
         json_decref(row);
     }
-    if (!err && errno == ENOMEM)
-        err = fail(NJ_E_NOMEM, "out of memory while reading %s", path);
-    if (!err && ferror(f))
-        err = fail(NJ_E_IO, "%s: %s", path, strerror(errno));
     if (!err && g->rows == 0)
         err = fail(NJ_E_FORMAT, "%s: no rows yet; come back after the first step", path);
-    free(line);
+    free(line.text);
     fclose(f);
     return err;
 }
@@ -264,8 +258,8 @@ static bool is_sample(const json_t *row)
 static int read_samples(const char *dir, json_t *notes, json_t *out)
 {
     char path[PATH_BYTES + 32];
-    char *line = NULL;
-    size_t bytes = 0, others = 0;
+    struct line line = {0};
+    size_t others = 0;
     snprintf(path, sizeof path, "%s/samples.jsonl", dir);
     FILE *f;
     if (access(path, F_OK) != 0)
@@ -273,21 +267,18 @@ static int read_samples(const char *dir, json_t *notes, json_t *out)
     int err = regular_open(path, 0, "remove it", &f);
     if (err)
         return err;
-    errno = 0;
-    for (ssize_t n; (n = getline(&line, &bytes, f)) > 0; errno = 0) {
-        json_t *row = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
+    while (!(err = line_read(f, path, &line)) && line.bytes > 0) {
+        json_t *row = json_loadb(line.text, line.bytes, JSON_ALLOW_NUL, NULL);
         if (is_sample(row))
             json_array_append(out, row);
         else
             others++;
         json_decref(row);
     }
-    if (errno == ENOMEM)
-        err = fail(NJ_E_NOMEM, "out of memory while reading %s", path);
     if (others > 0)
         add_note(notes, "samples.jsonl: left out %zu row%s that %s not whole", others,
                  plural((long long)others), others == 1 ? "is" : "are");
-    free(line);
+    free(line.text);
     fclose(f);
     return err;
 }

@@ -251,6 +251,8 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "seconds", json_real(seconds_now() - r->opened));
     json_object_set_new(root, "first_step", json_integer((json_int_t)r->progress.first_step));
     json_object_set_new(root, "steps_done", json_integer((json_int_t)steps_done));
+    json_object_set_new(root, "stopped_early",
+                        json_boolean(metrics_settled(&r->metrics, r->s->early_stop_patience)));
     json_object_set_new(root, "options", asked);
     json_object_set_new(root, "applied", applied(r));
     json_object_set_new(root, "device", device(nj_context_device(r->ctx)));

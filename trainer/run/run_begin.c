@@ -181,11 +181,33 @@ static int check_checkpoint(struct run *r)
 }
 
 /* A run that ended has its model, and its newest checkpoint may be older. */
+static int64_t last_of_done(const struct run *r, bool *early)
+{
+    if (r->s->resume == NULL || strcmp(r->s->resume, "auto") != 0 ||
+        r->checkpoints.resume[0] == '\0')
+        return 0;
+    return checkpoints_done(&r->checkpoints, r->options.steps, r->s->early_stop_patience, early);
+}
+
 bool run_is_done(const struct run *r)
 {
-    return r->s->resume != NULL && strcmp(r->s->resume, "auto") == 0 &&
-           r->checkpoints.resume[0] != '\0' &&
-           r->options.steps <= checkpoints_done(&r->checkpoints);
+    bool early;
+    return last_of_done(r, &early) > 0;
+}
+
+static void say_done(struct run *r)
+{
+    bool early;
+    const long long last = (long long)last_of_done(r, &early), steps = (long long)r->options.steps;
+    if (early)
+        progress_say(
+            &r->progress,
+            "nothing left to do: the run stopped early, at step %lld of %lld; model in %s; "
+            "raise --early-stop-patience or --steps to continue",
+            last, steps, r->s->out);
+    else
+        progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
+                     last, steps, r->s->out);
 }
 
 static int go_on(struct run *r, int64_t *first)
@@ -232,9 +254,7 @@ int run_begin(struct run *r, int64_t *first)
     put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
     int err = check_checkpoint(r);
     if (!err && run_is_done(r)) {
-        progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
-                     (long long)checkpoints_done(&r->checkpoints), (long long)r->options.steps,
-                     r->s->out);
+        say_done(r);
         return 0;
     }
     if (!err && r->checkpoints.resume[0] != '\0')

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * jsonl.h: inside of jsonl.c: the documents of its lines, and how a conversation becomes one (conversation.c).
+ */
+#ifndef NOJIT_TRAINER_JSONL_H
+#define NOJIT_TRAINER_JSONL_H
+
+#include "data/token_files.h"
+#include "text/chat.h"
+
+#include <jansson.h>
+
+/* A stretch of a document. */
+struct part {
+    size_t begin, end;                 /* in reader.text */
+    bool loss, starts, ends, end_loss; /* starts, ends: a document; end_loss: end of text has one */
+};
+
+struct reader {
+    struct segment *segment;
+    const struct tokenizer *tokenizer;
+    struct chat chat; /* found when the first conversation comes */
+    long line;
+    char *text; /* of the parts, one after the other */
+    size_t bytes, capacity;
+    struct part *part;
+    size_t parts, part_capacity;
+    size_t told; /* bytes of the file that were said to be encoded */
+};
+
+/* Refuses the line. */
+int jsonl_bad_line(const struct reader *r, const char *what);
+int jsonl_no_memory(const struct reader *r);
+int jsonl_add_text(struct reader *r, const char *text, size_t bytes);
+/* Ends the part that began at `begin`. */
+int jsonl_add_part(struct reader *r, size_t begin, bool loss);
+/* Adds the parts of `messages` of the object, written as the model's chat template does. */
+int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * line.c: see line.h.
+ */
+#include "io/line.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/error.h"
+
+enum { BYTES_MOST = 1 << 24 };
+
+static int grow(const char *path, struct line *l)
+{
+    const size_t wanted = l->capacity > 0 ? 2 * l->capacity : 4096;
+    if (wanted > BYTES_MOST)
+        return fail(NJ_E_FORMAT,
+                    "%s:%zu: longer than the limit of %d MiB for a line; move the file away", path,
+                    l->number, BYTES_MOST >> 20);
+    char *more = realloc(l->text, wanted);
+    if (!more)
+        return fail(NJ_E_NOMEM, "out of memory while reading %s", path);
+    l->text = more;
+    l->capacity = wanted;
+    return 0;
+}
+
+int line_read(FILE *f, const char *path, struct line *l)
+{
+    int c = 0;
+    l->bytes = 0;
+    l->number++;
+    while (c != '\n' && (c = getc_unlocked(f)) != EOF) {
+        const int err = l->bytes + 1 >= l->capacity ? grow(path, l) : 0;
+        if (err)
+            return err;
+        l->text[l->bytes++] = (char)c;
+        l->text[l->bytes] = '\0';
+    }
+    return ferror(f) ? fail(NJ_E_IO, "%s: %s", path, strerror(errno)) : 0;
+}

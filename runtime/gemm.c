@@ -178,7 +178,7 @@ int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
     return 0;
 }
 
-static int run(nj_stream *s, const struct nj_gemm *shape, const struct nj_gemm_operands *x)
+static int run_prepared(nj_stream *s, const struct nj_gemm *shape, const struct nj_gemm_operands *x)
 {
     const int scaled = x->a_scale && x->b_scale;
     const uintptr_t scales = (uintptr_t)x->a_scale | (uintptr_t)x->b_scale;
@@ -212,13 +212,13 @@ static int run(nj_stream *s, const struct nj_gemm *shape, const struct nj_gemm_o
 
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b)
 {
-    return run(s, shape, &(struct nj_gemm_operands){.c = c, .a = a, .b = b});
+    return run_prepared(s, shape, &(struct nj_gemm_operands){.c = c, .a = a, .b = b});
 }
 
 int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a,
                        const float *a_scale, const void *b, const float *b_scale)
 {
-    return run(s, shape, &(struct nj_gemm_operands){c, a, b, a_scale, b_scale});
+    return run_prepared(s, shape, &(struct nj_gemm_operands){c, a, b, a_scale, b_scale});
 }
 
 size_t nj_gemm_workspace_bytes(const nj_context *ctx)

@@ -420,7 +420,7 @@ static void check_free(struct check *c)
     report_free(&c->report);
 }
 
-static int run(struct check *c, const struct options *o, char why[WHY_BYTES])
+static int run_checks(struct check *c, const struct options *o, char why[WHY_BYTES])
 {
     struct model_keys model = {0};
     int status = EXIT_USAGE;
@@ -466,7 +466,7 @@ int main(int argc, char **argv)
     } else if (find_parts(file, &c, why)) {
         fprintf(stderr, "blobcheck: %s %s\n", c.path, why);
     } else {
-        status = run(&c, &o, why);
+        status = run_checks(&c, &o, why);
         if (status == EXIT_USAGE)
             fprintf(stderr, "blobcheck: %s\n", why);
     }

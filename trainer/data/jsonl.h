@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jsonl.h: inside of jsonl.c: the documents of its lines, and how a conversation becomes one (conversation.c).
+ * jsonl.h: inside of jsonl.c: the parts of a document (jsonl_parts.c), and how a conversation becomes them
+ * (conversation.c).
  */
 #ifndef NOJIT_TRAINER_JSONL_H
 #define NOJIT_TRAINER_JSONL_H

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * jsonl_parts.c: the parts of a document, and how a line is refused.
+ */
+#include "data/jsonl.h"
+
+#include "io/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int jsonl_bad_line(const struct reader *r, const char *what)
+{
+    return fail(NJ_E_FORMAT, "%s:%ld: %s", r->segment->path, r->line, what);
+}
+
+int jsonl_no_memory(const struct reader *r)
+{
+    return fail(NJ_E_NOMEM, "%s:%ld: out of memory", r->segment->path, r->line);
+}
+
+int jsonl_add_text(struct reader *r, const char *text, size_t bytes)
+{
+    if (r->capacity - r->bytes < bytes) {
+        const size_t grown = 2 * (r->bytes + bytes) + 4096;
+        char *more = realloc(r->text, grown);
+        if (!more)
+            return jsonl_no_memory(r);
+        r->text = more;
+        r->capacity = grown;
+    }
+    if (bytes > 0)
+        memcpy(r->text + r->bytes, text, bytes);
+    r->bytes += bytes;
+    return NJ_OK;
+}
+
+int jsonl_add_part(struct reader *r, size_t begin, bool loss)
+{
+    if (r->parts == r->part_capacity) {
+        const size_t grown = 2 * r->part_capacity + 64;
+        struct part *more = realloc(r->part, grown * sizeof *more);
+        if (!more)
+            return jsonl_no_memory(r);
+        r->part = more;
+        r->part_capacity = grown;
+    }
+    r->part[r->parts++] = (struct part){.begin = begin, .end = r->bytes, .loss = loss};
+    return NJ_OK;
+}

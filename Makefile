@@ -127,6 +127,7 @@ OPENBLAS_INCLUDE := $(subst /usr/lib/,/usr/include/,$(OPENBLAS_DIR))
 $(call objects,gen/*.c): INCLUDES := -Iruntime
 $(call objects,tools/*/*.c): INCLUDES := -Iruntime -Itools -Itrainer
 $(B)/obj/tools/check/contractcheck.o: INCLUDES += -Igen
+$(B)/obj/tools/check/modelkeys.o: INCLUDES += -Ikernels
 $(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
 
 # scripts/coverage.sh sets COVERAGE, in a build folder of its own.

@@ -32,10 +32,16 @@ done
 check --json >"$scratch/json"
 if grep -q '"attn_fwd.lp.d64"' "$scratch/json" && grep -q '"model_type": *"mistral"' "$scratch/json"; then ok "--json"; else not_ok "--json" "$(tail -c 300 "$scratch/json")"; fi
 
+config '"model_type": "llama", "head_dim": 64'
+uses silu "swiglu_fwd.lp swiglu_bwd.f32" "glu_fwd.lp.act1 glu_bwd.f32.act2"
+config '"model_type": "llama", "head_dim": 64, "hidden_act": "gelu_new"'
+uses gelu "glu_fwd.lp.act2 glu_bwd.f32.act2 glu_quantize.lp.act2" "swiglu_fwd.lp glu_fwd.lp.act1"
+config '"model_type": "llama", "head_dim": 64, "hidden_act": "relu"'
+refuses "an unknown activation" 2 'hidden_act is relu; silu, gelu, gelu_pytorch_tanh and gelu_new are supported' check
 config '"model_type": "llama", "head_dim": 96'
 refuses "a head size without kernels" 1 'attn_fwd has no key for head size 96' check --quiet
 config '"model_type": "gpt2"'
-refuses "an unknown family" 2 'config.json: model_type is gpt2; known are llama' check
+refuses "an unknown family" 2 'config.json: model_type is gpt2; llama, mistral, qwen2 and qwen3 are supported' check
 config '"hidden_size": 64'
 refuses "no family" 2 'model_type is missing' check
 config '"model_type": "llama", "hidden_size": 64'

@@ -10,10 +10,12 @@ d=$scratch/work
 mkdir "$d"
 head -c 3000 LICENSE >"$d/text.txt"
 
+act() { sed -nE 's/.*"hidden_act": "([a-z_]+)".*/\1/p' "$d/$1/config.json"; }
 shape() { # NAME: config.json on standard input, and the files that published folders have beside it
     mkdir "$d/$1"
     cat >"$d/$1/config.json"
     "$nojit" init --like "$d/$1" --out "$d/$1-random" --dtype float32 >/dev/null
+    if [ "$(act "$1")" = "$(act "$1-random")" ]; then ok "$1: --like keeps the activation"; else not_ok "$1: --like keeps the activation" "$(act "$1-random")"; fi
     cp "$d/$1/config.json" "$d/$1-random/config.json"
     printf '{"bos_token_id": 1, "eos_token_id": [2, 5], "temperature": 0.6}\n' >"$d/$1-random/generation_config.json"
     cp tests/golden/tokenizer-gpt2.json "$d/$1-random/tokenizer.json"
@@ -62,6 +64,21 @@ shape mistral <<'JSON'
  "tie_word_embeddings": false, "bos_token_id": 1, "eos_token_id": 2, "vocab_size": 4096, "torch_dtype": "bfloat16"}
 JSON
 check mistral mistral
+shape gelu <<'JSON'
+{"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_act": "gelu_new", "hidden_size": 576,
+ "intermediate_size": 1536, "num_hidden_layers": 2, "num_attention_heads": 9, "num_key_value_heads": 3,
+ "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 100000, "rope_scaling": null,
+ "tie_word_embeddings": true, "bos_token_id": 0, "eos_token_id": 0, "vocab_size": 4096, "torch_dtype": "bfloat16"}
+JSON
+check gelu qwen2
+mkdir "$d/silu"
+sed 's/gelu_new/silu/' "$d/gelu/config.json" >"$d/silu/config.json"
+planned() { "$nojit" plan --student "$d/$1" --teacher "$d/$1" --seq-len 512 --json | sed "s|$d/$1|MODEL|g"; }
+if [ -n "$(planned gelu)" ] && [ "$(planned gelu)" = "$(planned silu)" ]; then
+    ok "the plan does not depend on the activation"
+else
+    not_ok "the plan does not depend on the activation" "$(diff <(planned gelu) <(planned silu) | head -n 4)"
+fi
 sed -i 's/"sliding_window": null/"sliding_window": 4096/' "$d/mistral-random/config.json"
 refuses "an active window" 1 'config.json: sliding_window is 4096; sliding windows are not supported' \
     "$nojit" train --student "$d/mistral-random" --data "$d/text.txt" --out "$d/no" --device cpu

@@ -8,6 +8,7 @@
 #include "data/data.h"
 #include "engine/engine_struct.h"
 #include "io/error.h"
+#include "model/families.h"
 #include "model/init.h"
 
 #include <ftw.h>
@@ -198,6 +199,11 @@ static int fixture_open(void **state)
     assert_int_equal(nj_context_create(&ctx, &options), 0);
     ok(init_model(path_of("qwen2"), &qwen2, 1, ST_F32, 1 << 30, NULL));
     ok(init_model(path_of("qwen3"), &qwen3, 2, ST_F32, 1 << 30, NULL));
+    struct model_config gelu = qwen2, gelu_tanh = qwen3;
+    gelu.hidden_act = hidden_act_find("gelu");
+    gelu_tanh.hidden_act = hidden_act_find("gelu_pytorch_tanh");
+    ok(init_model(path_of("gelu"), &gelu, 1, ST_F32, 1 << 30, NULL));
+    ok(init_model(path_of("gelu-tanh"), &gelu_tanh, 2, ST_F32, 1 << 30, NULL));
     ok(init_model(path_of("teacher"), &teacher_config, 3, ST_F32, 1 << 30, NULL));
     write_tokens("tokens.bin", 7, false, 1);
     write_tokens("masked.bin", 7, true, 1);

@@ -3,6 +3,7 @@
  * test_config.c: configurations as transformers 4 and 5 write them, refusals, what is derived.
  */
 #include "model/config.h"
+#include "model/families.h"
 #include "model/tensor_names.h"
 #include "unit.h"
 
@@ -60,6 +61,21 @@ static void windows_beyond_the_positions_are_none(void **state)
         check_ok(read_json(models[i], &c), models[i]);
         assert_true(!c.qkv_bias && !c.qk_norm);
         c.max_positions = 100000;
+        check_ok(config_write(scratch, &c, "bfloat16"), "write");
+        check_ok(config_read(scratch, &back), "read back");
+        assert_memory_equal(&c, &back, sizeof c);
+    }
+}
+
+static void activations_are_read_and_written(void **state)
+{
+    (void)state;
+    for (int i = 0; i < HIDDEN_ACTS; i++) {
+        struct model_config c, back;
+        char fields[300];
+        snprintf(fields, sizeof fields, "{" QWEN2 ",\"hidden_act\":\"%s\"}", hidden_acts[i].name);
+        check_ok(read_json(fields, &c), fields);
+        assert_int_equal(c.hidden_act, i);
         check_ok(config_write(scratch, &c, "bfloat16"), "write");
         check_ok(config_read(scratch, &back), "read back");
         assert_memory_equal(&c, &back, sizeof c);
@@ -195,7 +211,9 @@ static const struct {
     {"{" LLAMA ",\"tie_word_embeddings\":1}", NJ_E_FORMAT, "tie_word_embeddings is 1"},
     {"{" LLAMA ",\"eos_token_id\":264}", NJ_E_FORMAT, "eos_token_id is 264; both must be below"},
     {"{" LLAMA ",\"eos_token_id\":\"</s>\"}", NJ_E_FORMAT, "eos_token_id is"},
-    {"{" LLAMA ",\"hidden_act\":\"gelu\"}", NJ_E_UNSUPPORTED, "hidden_act is \"gelu\"; only silu"},
+    {"{" LLAMA ",\"hidden_act\":\"relu\"}", NJ_E_UNSUPPORTED,
+     "hidden_act is \"relu\"; silu, gelu, gelu_pytorch_tanh and gelu_new are supported"},
+    {"{" LLAMA ",\"hidden_act\":1}", NJ_E_UNSUPPORTED, "hidden_act is 1; silu, gelu, "},
     {"{" LLAMA ",\"attention_bias\":true}", NJ_E_UNSUPPORTED, "attention_bias is true"},
     {"{" QWEN3 ",\"attention_bias\":true}", NJ_E_UNSUPPORTED, "attention_bias is true"},
     {"{" LLAMA ",\"mlp_bias\":true}", NJ_E_UNSUPPORTED, "mlp_bias is true"},
@@ -358,6 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(families_imply_their_switches),
         cmocka_unit_test(windows_beyond_the_positions_are_none),
+        cmocka_unit_test(activations_are_read_and_written),
         cmocka_unit_test(published_files_are_read),
         cmocka_unit_test(fields_are_read),
         cmocka_unit_test(both_spellings_of_rope_are_read),

@@ -71,12 +71,19 @@ static void cross_entropy_only(void **state)
     check_gradient("qwen2", NULL, 0.5f, 0);
 }
 
+static void gelu_models(void **state)
+{
+    (void)state;
+    check_gradient("gelu", "gelu-tanh", 0.5f, 0);
+    check_gradient("gelu-tanh", "gelu", 0.5f, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(biased_tied_model),  cmocka_unit_test(qk_norm_untied_model),
         cmocka_unit_test(reverse_divergence), cmocka_unit_test(mixed_divergence),
-        cmocka_unit_test(cross_entropy_only),
+        cmocka_unit_test(cross_entropy_only), cmocka_unit_test(gelu_models),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

@@ -81,8 +81,8 @@ static void eval_both(const char *student, const char *teacher, struct eval_resu
 static void the_teacher_changes_a_little(void **state)
 {
     (void)state;
-    const char *const models[] = {"teacher", "qwen3", "tied"};
-    for (int k = 0; k < 3; k++) {
+    const char *const models[] = {"teacher", "qwen3", "tied", "gelu-tanh"};
+    for (int k = 0; k < 4; k++) {
         struct eval_result same[2], other[2];
         eval_both(models[k], models[k], same);
         eval_both("qwen2", models[k], other);

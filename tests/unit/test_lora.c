@@ -97,6 +97,7 @@ static void gradients_are_derivatives(void **state)
     (void)state;
     check_adapters("qwen2", 0, loss_at);
     check_adapters("qwen3", 0, loss_at);
+    check_adapters("gelu-tanh", 0, loss_at);
 }
 
 static void gradients_with_dropout_are_derivatives(void **state)

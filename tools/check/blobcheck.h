@@ -57,7 +57,8 @@ struct model_keys {
     char model_type[32];
     int head_dim;
     bool qkv_bias, qk_norm;
-    bool *used; /* [keys.count] */
+    int activation; /* enum nj_activation */
+    bool *used;     /* [keys.count] */
 };
 
 /* Reads DIR/config.json and marks the keys; an op without a variant for the model goes to the

@@ -8,29 +8,21 @@
 #include <stdlib.h>
 
 #include "check/blobcheck.h"
+#include "model/families.h"
 
-static const struct {
-    const char *model_type;
-    bool qkv_bias, qk_norm;
-    int head_dim; /* when config.json leaves it out; 0: hidden_size / num_attention_heads */
-} families[] = {
-    {"llama", false, false, 0},
-    {"mistral", false, false, 0},
-    {"qwen2", true, false, 0},
-    {"qwen3", false, true, 128},
-};
-
-enum op_condition { WITH_QK_NORM, WITHOUT_QK_NORM };
+enum op_condition { WITH_QK_NORM, WITHOUT_QK_NORM, WITH_SILU, WITHOUT_SILU };
 
 /* Ops that only some models use. */
 static const struct {
     const char *op;
     enum op_condition when;
 } conditional_ops[] = {
-    {"qknorm_rope_bwd", WITH_QK_NORM},
-    {"qknorm_rope_fwd", WITH_QK_NORM},
-    {"rope_bwd", WITHOUT_QK_NORM},
-    {"rope_fwd", WITHOUT_QK_NORM},
+    {"gemm_swiglu", WITH_SILU},        {"glu_bwd", WITHOUT_SILU},
+    {"glu_fwd", WITHOUT_SILU},         {"glu_quantize", WITHOUT_SILU},
+    {"qknorm_rope_bwd", WITH_QK_NORM}, {"qknorm_rope_fwd", WITH_QK_NORM},
+    {"rope_bwd", WITHOUT_QK_NORM},     {"rope_fwd", WITHOUT_QK_NORM},
+    {"swiglu_bwd", WITH_SILU},         {"swiglu_fwd", WITH_SILU},
+    {"swiglu_quantize", WITH_SILU},
 };
 
 static int integer(const json_t *config, const char *field)
@@ -41,20 +33,23 @@ static int integer(const json_t *config, const char *field)
 
 static int read_config(const json_t *config, struct model_keys *out, char why[WHY_BYTES])
 {
-    const size_t count = sizeof(families) / sizeof(*families);
+    char supported[NAMES_BYTES];
     const char *type = json_string_value(json_object_get(config, "model_type"));
-    size_t i = 0;
-    while (i < count && (!type || strcmp(families[i].model_type, type) != 0))
-        i++;
-    if (i == count)
-        return fail(why, "model_type is %.40s; known are llama, mistral, qwen2, qwen3",
-                    type ? type : "missing");
+    const char *act = json_string_value(json_object_get(config, "hidden_act"));
+    const struct family *family = type ? family_find(type) : NULL;
+    const int hidden_act = act ? hidden_act_find(act) : 0;
+    if (!family)
+        return fail(why, "model_type is %.40s; %s", type ? type : "missing",
+                    families_supported(supported));
+    if (hidden_act < 0)
+        return fail(why, "hidden_act is %.40s; %s", act, hidden_acts_supported(supported));
     snprintf(out->model_type, sizeof(out->model_type), "%s", type);
-    out->qkv_bias = families[i].qkv_bias;
-    out->qk_norm = families[i].qk_norm;
+    out->qkv_bias = family->qkv_bias;
+    out->qk_norm = family->qk_norm;
+    out->activation = (int)hidden_acts[hidden_act].kernels;
     out->head_dim = integer(config, "head_dim");
     if (!out->head_dim)
-        out->head_dim = families[i].head_dim;
+        out->head_dim = family->head_dim;
     int heads = integer(config, "num_attention_heads");
     if (!out->head_dim && heads)
         out->head_dim = integer(config, "hidden_size") / heads;
@@ -65,7 +60,11 @@ static int read_config(const json_t *config, struct model_keys *out, char why[WH
 
 static bool op_applies(const struct model_keys *m, const char *op, size_t op_bytes)
 {
-    const bool holds[] = {[WITH_QK_NORM] = m->qk_norm, [WITHOUT_QK_NORM] = !m->qk_norm};
+    const bool silu = m->activation == NJ_SILU;
+    const bool holds[] = {[WITH_QK_NORM] = m->qk_norm,
+                          [WITHOUT_QK_NORM] = !m->qk_norm,
+                          [WITH_SILU] = silu,
+                          [WITHOUT_SILU] = !silu};
     for (size_t i = 0; i < sizeof(conditional_ops) / sizeof(*conditional_ops); i++)
         if (strlen(conditional_ops[i].op) == op_bytes &&
             !memcmp(conditional_ops[i].op, op, op_bytes))
@@ -73,11 +72,11 @@ static bool op_applies(const struct model_keys *m, const char *op, size_t op_byt
     return true;
 }
 
-/* Head size in a key ("attn_fwd.lp.d64": 64), 0 if it has none. */
-static int key_head_dim(const char *key)
+/* Whether an axis of a key ("attn_fwd.lp.d64": ".d") has this value, or the key lacks it. */
+static bool key_fits(const char *key, const char *axis, int value)
 {
-    const char *d = strstr(key, ".d");
-    return d ? (int)strtol(d + 2, NULL, 10) : 0;
+    const char *at = strstr(key, axis);
+    return !at || strtol(at + strlen(axis), NULL, 10) == value;
 }
 
 static void mark_keys(struct model_keys *m, const struct key_table *keys, struct report *r)
@@ -89,8 +88,9 @@ static void mark_keys(struct model_keys *m, const struct key_table *keys, struct
         for (; i < keys->count && strcspn(keys->keys[i].key, ".") == op_bytes &&
                !memcmp(keys->keys[i].key, op, op_bytes);
              i++) {
-            int head_dim = key_head_dim(keys->keys[i].key);
-            m->used[i] = applies && (!head_dim || head_dim == m->head_dim);
+            const char *key = keys->keys[i].key;
+            m->used[i] =
+                applies && key_fits(key, ".d", m->head_dim) && key_fits(key, ".act", m->activation);
             found = found || m->used[i];
         }
         if (applies && !found)

@@ -43,7 +43,7 @@ struct acts {
     /* Scratch of one layer. */
     char *y;            /* [N, C] normed rows */
     char *branch;       /* [N, C] what is added to the stream; backward: gradient of normed rows */
-    char *act;          /* [N, I] SwiGLU of gu */
+    char *act;          /* [N, I] gated activation of gu */
     struct f8_matrix x; /* f8: what the next product reads, in place of y and act */
     struct lora_acts lora; /* of adapters */
     /* Scratch of backward. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * backward.c: one transformer, backward. dx is the gradient of the residual stream and is updated
- * in place; branch holds the gradient of the normed rows. Normed rows and SwiGLU outputs are
+ * in place; branch holds the gradient of the normed rows. Normed rows and activations are
  * computed again from what forward kept; products only where --recompute asks for it, by the code of
  * forward.c. Gradients of weights go to n->grad in float32; without it only those of adapters are
  * wanted.
  */
 #include "engine/backward.h"
 
+#include "engine/activation.h"
 #include "engine/forward.h"
 #include "engine/layer_gemm.h"
 #include "nojit_ops.h"
@@ -43,13 +44,12 @@ static void mlp_bwd(struct work *r, const struct net *n, struct acts *a, int lay
                     const struct layer_acts *v)
 {
     const struct layer_params *w = &n->p.layer[layer];
-    int N = acts_rows(a), I = n->c.intermediate_size;
     /* The activation comes with the gradient of gate and up, in the place of its own gradient; but
      * adapters read it before. */
     if (n->lora)
-        OP(r, nj_swiglu_fwd(r->s, n->T, a->act, v->gu, N, I));
+        activation_fwd(r, n, a, v->gu);
     product_dx(r, n, a, layer, PRODUCT_DOWN, a->dact, a->dx, a->act);
-    OP(r, nj_swiglu_bwd(r->s, n->T, v->gu, a->dact, a->dact, v->gu, N, I));
+    activation_bwd(r, n, a, v->gu);
     product_dw(r, n, a, layer, PRODUCT_DOWN, a->dx, a->dact);
     norm_again(r, n, a, w->ln2, v->s2, v->rstd2);
     product_dw(r, n, a, layer, PRODUCT_GATE_UP, v->gu, a->y);

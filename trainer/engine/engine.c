@@ -27,7 +27,7 @@ typedef void say_fn(void *user, const char *line);
 static int check_pair(const struct model_config *s, const struct model_config *t, int vocab,
                       say_fn *say, void *user)
 {
-    int smaller = s->vocab_size < t->vocab_size ? s->vocab_size : t->vocab_size;
+    const int smaller = config_common_vocab(s, t);
     char line[160];
     const int err = config_check_pair(s, t);
     if (err)

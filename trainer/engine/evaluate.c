@@ -73,8 +73,7 @@ static double percentile(const struct tally *t, int percent)
 
 static void report(const struct engine *e, struct tally *t, struct eval_result *out)
 {
-    double n = (double)e->valid, r = e->has_teacher ? (double)e->o.kd_ratio : 0.0;
-    double T = (double)e->o.temperature;
+    const double n = (double)e->valid;
     *out = (struct eval_result){
         .kd_loss = t->sums[0] / n,
         .class_loss = t->sums[1] / n,
@@ -83,7 +82,7 @@ static void report(const struct engine *e, struct tally *t, struct eval_result *
         .perplexity = exp(t->sums[1] / n),
         .valid_tokens = e->valid,
     };
-    out->loss = (1.0 - r) * out->class_loss + r * T * T * out->kd_loss;
+    out->loss = loss_of(e, out->kd_loss, out->class_loss);
     if (!t->kd)
         return;
     qsort(t->kd, t->count, sizeof *t->kd, by_value);

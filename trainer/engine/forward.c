@@ -3,10 +3,11 @@
  * forward.c: one transformer, forward. The residual stream s1 -> s2 -> s1 of the next layer passes
  * through add_rmsnorm, which adds a branch and normalises in one kernel; a->y holds the normed rows
  * that the next product reads. A net of e4m3 keeps what a product reads in a->x instead: norm and
- * SwiGLU quantise what they make; the final norm is as always.
+ * activation quantise what they make; the final norm is as always.
  */
 #include "engine/forward.h"
 
+#include "engine/activation.h"
 #include "engine/f8.h"
 #include "engine/layer_gemm.h"
 #include "nojit_ops.h"
@@ -83,7 +84,7 @@ static bool gate_up(struct work *r, const struct net *n, struct acts *a, int lay
 {
     const struct model_config *c = &n->c;
     const bool plain = !n->f8 && !n->lora && a->mode != ACTS_DECODE;
-    if (!plain || !nj_gemm_swiglu_available(r->ctx, n->T)) {
+    if (!plain || !activation_fused(r, n)) {
         product_fwd(r, n, a, layer, PRODUCT_GATE_UP, gu, a->y);
         return false;
     }
@@ -109,15 +110,6 @@ void net_forward_again(struct work *r, const struct net *n, struct acts *a, cons
     gate_up(r, n, a, layer, v.gu);
 }
 
-static void swiglu(struct work *r, const struct net *n, struct acts *a, const void *gu)
-{
-    const int N = acts_rows(a), I = n->c.intermediate_size;
-    if (n->f8)
-        OP(r, nj_swiglu_quantize(r->s, n->T, a->x.q, a->x.scale, gu, N, I));
-    else
-        OP(r, nj_swiglu_fwd(r->s, n->T, a->act, gu, N, I));
-}
-
 static void forward_layer(struct work *r, const struct net *n, struct acts *a,
                           const struct rows *rows, int layer)
 {
@@ -127,7 +119,7 @@ static void forward_layer(struct work *r, const struct net *n, struct acts *a,
 
     attention_half(r, n, a, rows, layer, &v);
     if (!gate_up(r, n, a, layer, v.gu))
-        swiglu(r, n, a, v.gu);
+        (n->f8 ? activation_quantize : activation_fwd)(r, n, a, v.gu);
     product_fwd(r, n, a, layer, PRODUCT_DOWN, a->branch, a->act);
     add_norm(r, n, a, v.s1_next, v.rstd1_next, v.s2, last ? n->p.norm : n->p.layer[layer + 1].ln1,
              last);

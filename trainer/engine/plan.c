@@ -38,9 +38,7 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
                 const struct train_options *o, struct shape *out)
 {
     const int rows = o->batch_size * o->seq_len;
-    int vocab = student->c.vocab_size, chunk = o->head_chunk;
-    if (teacher && teacher->vocab_size < vocab)
-        vocab = teacher->vocab_size;
+    int vocab = config_common_vocab(&student->c, teacher), chunk = o->head_chunk;
     if (o->vocab > 0 && o->vocab < vocab)
         vocab = o->vocab;
     const int ld = o->teacher_f8 ? f8_logits(vocab) : ceil_div(vocab, 8) * 8;

@@ -208,16 +208,21 @@ static int finish_step(struct engine *e)
     return rc != 0 ? rc : nj_event_sync(e->results);
 }
 
+double loss_of(const struct engine *e, double kd, double ce)
+{
+    const double r = e->has_teacher ? (double)e->o.kd_ratio : 0.0, T = (double)e->o.temperature;
+    return (1.0 - r) * ce + r * T * T * kd;
+}
+
 static void report(const struct engine *e, struct step_result *out)
 {
     const float *sums = e->mem.mailbox->sums, *state = e->mem.mailbox->state;
-    double n = (double)e->valid, r = e->has_teacher ? (double)e->o.kd_ratio : 0.0;
-    double T = (double)e->o.temperature;
+    const double n = (double)e->valid;
     out->kd_loss = (double)sums[0] / n;
     out->class_loss = (double)sums[1] / n;
     out->teacher_entropy = (double)sums[2] / n;
     out->agreement = (double)sums[3] / n;
-    out->loss = (1.0 - r) * out->class_loss + r * T * T * out->kd_loss;
+    out->loss = loss_of(e, out->kd_loss, out->class_loss);
     out->grad_norm = (double)state[NJ_STEP_GRAD_NORM];
     out->lr = (double)state[NJ_STEP_LR];
     out->valid_tokens = e->valid;

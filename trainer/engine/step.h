@@ -12,6 +12,8 @@
 void micro_step(struct work *r, struct engine *e, int chunks, bool train);
 /* The first tensor of the models that holds a NaN or an infinity, and what it is; *name NULL: none does. */
 int scan_weights(struct engine *e, const char **what, const char **name);
+/* The objective, from the means of its two parts over the valid rows (docs/objective.md). */
+double loss_of(const struct engine *e, double kd, double ce);
 /* Reads step state and loss sums back and waits. */
 int read_back(struct engine *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config.c: which models can be trained. The family table and the checks here decide; what passes
+ * config.c: which models can be trained. The tables of families.h and the checks here decide; what passes
  * is computed exactly as the family defines it, everything else is refused by field and value.
  */
 #include "model/config.h"
@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
+#include "model/families.h"
 #include "model/tensor_names.h"
 
 #include <errno.h>
@@ -18,34 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* What a family implies, and what its fields are when config.json leaves them out. */
-static const struct family {
-    const char *model_type, *architecture;
-    bool qkv_bias, qk_norm;
-    int head_dim; /* 0: hidden_size / heads */
-    int kv_heads; /* 0: as many as heads */
-    int max_positions;
-    double rms_eps, rope_theta;
-    bool tied;
-    bool bias_refused; /* attention_bias true adds biases that the family's engine does not have */
-    int window;        /* sliding_window where it is always on; 0: use_sliding_window switches it */
-} families[] = {
-    {"llama", "LlamaForCausalLM", false, false, 0, 0, 2048, 1e-6, 1e4, false, true, 0},
-    {"mistral", "MistralForCausalLM", false, false, 0, 8, 131072, 1e-6, 1e4, false, true, 4096},
-    {"qwen2", "Qwen2ForCausalLM", true, false, 0, 32, 32768, 1e-6, 1e4, false, false, 0},
-    {"qwen3", "Qwen3ForCausalLM", false, true, 128, 32, 32768, 1e-6, 1e4, false, true, 0},
-};
-static const char known_families[] = "llama, mistral, qwen2 and qwen3 are supported";
-enum { FAMILIES = sizeof families / sizeof *families };
-
-static const struct family *family_find(const char *model_type)
-{
-    for (int i = 0; i < FAMILIES; i++)
-        if (strcmp(families[i].model_type, model_type) == 0)
-            return &families[i];
-    return NULL;
-}
 
 /* ---- reading fields ---- */
 
@@ -289,10 +262,6 @@ static int refuse_features(const struct fields *f, const struct family *family)
             return refuse_value(f, NJ_E_UNSUPPORTED, switches[i].name, json_true(),
                                 switches[i].remedy);
     }
-    json_t *act = field(f, "hidden_act");
-    if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
-        return refuse_value(f, NJ_E_UNSUPPORTED, "hidden_act", act,
-                            "only silu is supported; use a SwiGLU model");
     json_t *quantised = field(f, "quantization_config");
     if (quantised)
         return refuse_value(f, NJ_E_UNSUPPORTED, "quantization_config", quantised,
@@ -305,6 +274,19 @@ static int refuse_features(const struct fields *f, const struct family *family)
 }
 
 /* ---- reading ---- */
+
+static int read_hidden_act(const struct fields *f, struct model_config *c)
+{
+    char supported[NAMES_BYTES];
+    json_t *act = field(f, "hidden_act");
+    c->hidden_act = act ? -1 : 0;
+    if (json_is_string(act))
+        c->hidden_act = hidden_act_find(json_string_value(act));
+    if (c->hidden_act < 0)
+        return refuse_value(f, NJ_E_UNSUPPORTED, "hidden_act", act,
+                            hidden_acts_supported(supported));
+    return NJ_OK;
+}
 
 static int read_sizes(const struct fields *f, const struct family *family, struct model_config *c)
 {
@@ -342,12 +324,14 @@ static int refuse_nested(const struct fields *f)
 
 static int read_family(const struct fields *f, const struct family **out)
 {
+    char supported[NAMES_BYTES];
     json_t *type = field(f, "model_type");
+    families_supported(supported);
     if (!json_is_string(type))
-        return fail(NJ_E_FORMAT, "%s: model_type is missing; %s", f->path, known_families);
+        return fail(NJ_E_FORMAT, "%s: model_type is missing; %s", f->path, supported);
     *out = family_find(json_string_value(type));
     if (!*out)
-        return refuse_value(f, NJ_E_UNSUPPORTED, "model_type", type, known_families);
+        return refuse_value(f, NJ_E_UNSUPPORTED, "model_type", type, supported);
     return NJ_OK;
 }
 
@@ -357,8 +341,8 @@ static int read_fields(const struct fields *f, struct model_config *c)
     double eps;
     int rc;
     if ((rc = refuse_nested(f)) || (rc = read_family(f, &family)) ||
-        (rc = refuse_features(f, family)) || (rc = read_sizes(f, family, c)) ||
-        (rc = refuse_window(f, family, c)) ||
+        (rc = refuse_features(f, family)) || (rc = read_hidden_act(f, c)) ||
+        (rc = read_sizes(f, family, c)) || (rc = refuse_window(f, family, c)) ||
         (rc = read_number(f, "rms_norm_eps", family->rms_eps, &eps)) ||
         (rc = read_bool(f, "tie_word_embeddings", family->tied, &c->tied)) ||
         (rc = read_token(f, "bos_token_id", &c->bos_id)) ||
@@ -422,9 +406,10 @@ int config_check(const struct model_config *c, const char *where)
         if (sizes[i].value < 1 || sizes[i].value > CONFIG_SIZE_MOST)
             return fail(NJ_E_FORMAT, "%s: %s is %d; it must lie between 1 and %d", where,
                         sizes[i].name, sizes[i].value, CONFIG_SIZE_MOST);
+    char supported[NAMES_BYTES];
     if (!family_find(c->model_type))
         return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
-                    known_families);
+                    families_supported(supported));
     if (c->head_dim != 64 && c->head_dim != CONFIG_HEAD_DIM_MOST)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: head_dim (or hidden_size / num_attention_heads) is %d; 64 and 128 are "
@@ -485,13 +470,13 @@ static json_t *scaling_object(const struct rope_scaling *s)
 static json_t *config_object(const struct model_config *c, const struct family *family,
                              const char *dtype)
 {
-    json_t *root =
-        json_pack("{s:[s], s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "architectures",
-                  family->architecture, "model_type", c->model_type, "torch_dtype", dtype,
-                  "hidden_act", "silu", "hidden_size", c->hidden_size, "intermediate_size",
-                  c->intermediate_size, "num_hidden_layers", c->layers, "num_attention_heads",
-                  c->heads, "num_key_value_heads", c->kv_heads, "head_dim", c->head_dim,
-                  "vocab_size", c->vocab_size, "max_position_embeddings", c->max_positions);
+    json_t *root = json_pack(
+        "{s:[s], s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "architectures",
+        family->architecture, "model_type", c->model_type, "torch_dtype", dtype, "hidden_act",
+        hidden_acts[c->hidden_act].name, "hidden_size", c->hidden_size, "intermediate_size",
+        c->intermediate_size, "num_hidden_layers", c->layers, "num_attention_heads", c->heads,
+        "num_key_value_heads", c->kv_heads, "head_dim", c->head_dim, "vocab_size", c->vocab_size,
+        "max_position_embeddings", c->max_positions);
     json_object_set_new(root, "dtype", json_string(dtype));
     json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
     json_object_set_new(root, "rope_theta", json_real(c->rope_theta));
@@ -519,6 +504,12 @@ int config_check_length(const struct model_config *c, int seq_len, const char *w
 /* Vocabularies of one family differ by padding at most: the next multiple of 128, or what large
  * models add. */
 enum { PADDING_ALWAYS = 127, PADDING_MOST = 1024, PADDING_PERCENT = 2 };
+
+int config_common_vocab(const struct model_config *student, const struct model_config *teacher)
+{
+    return teacher && teacher->vocab_size < student->vocab_size ? teacher->vocab_size
+                                                                : student->vocab_size;
+}
 
 int config_check_pair(const struct model_config *student, const struct model_config *teacher)
 {

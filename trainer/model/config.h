@@ -18,16 +18,17 @@ struct rope_scaling { /* Llama 3: factor > 0 */
 };
 
 struct model_config {
-    char model_type[32]; /* "qwen2", "llama", ...: a row of the family table in config.c */
+    char model_type[32]; /* "qwen2", "llama", ...: a row of families.h */
     int hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, vocab_size;
     int max_positions;
     int bos_id, eos_id; /* -1: none */
     float rms_eps;
     double rope_theta;
     struct rope_scaling rope_scaling;
-    bool tied;     /* the head is the embedding table */
-    bool qkv_bias; /* by family */
-    bool qk_norm;  /* by family */
+    int hidden_act; /* a row of families.h; 0: silu */
+    bool tied;      /* the head is the embedding table */
+    bool qkv_bias;  /* by family */
+    bool qk_norm;   /* by family */
 };
 
 /* Reads and checks DIR/config.json. Every refusal names the file, the field, its value and the
@@ -40,6 +41,8 @@ int config_check(const struct model_config *c, const char *where);
 int config_check_length(const struct model_config *c, int seq_len, const char *where);
 /* Refuses two models whose vocabularies differ by more than padding. */
 int config_check_pair(const struct model_config *student, const struct model_config *teacher);
+/* Tokens that both models have; teacher: NULL without one. */
+int config_common_vocab(const struct model_config *student, const struct model_config *teacher);
 /* Writes DIR/config.json in the form transformers reads. dtype: "bfloat16", "float16", "float32".
  */
 int config_write(const char *dir, const struct model_config *c, const char *dtype);

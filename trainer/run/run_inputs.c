@@ -81,7 +81,7 @@ int run_open_tokenizer(struct run *r)
         err = tokenizer_open(r->teacher, &other);
     if (err)
         return err;
-    r->vocab = teacher.vocab_size < r->vocab ? teacher.vocab_size : r->vocab;
+    r->vocab = config_common_vocab(&student, &teacher);
     err = compare_tokenizers(r, &other);
     tokenizer_close(&other);
     return err;

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * activation.c: SiLU has kernels of its own; those of the others have it in their key.
+ */
+#include "engine/activation.h"
+
+#include "model/families.h"
+#include "nojit_ops.h"
+
+static enum nj_activation activation_of(const struct net *n)
+{
+    return hidden_acts[n->c.hidden_act].kernels;
+}
+
+bool activation_fused(const struct work *r, const struct net *n)
+{
+    return activation_of(n) == NJ_SILU && nj_gemm_swiglu_available(r->ctx, n->T);
+}
+
+void activation_fwd(struct work *r, const struct net *n, struct acts *a, const void *gu)
+{
+    const enum nj_activation act = activation_of(n);
+    const int N = acts_rows(a), I = n->c.intermediate_size;
+    if (act == NJ_SILU)
+        OP(r, nj_swiglu_fwd(r->s, n->T, a->act, gu, N, I));
+    else
+        OP(r, nj_glu_fwd(r->s, n->T, (int)act, a->act, gu, N, I));
+}
+
+void activation_quantize(struct work *r, const struct net *n, struct acts *a, const void *gu)
+{
+    const enum nj_activation act = activation_of(n);
+    const int N = acts_rows(a), I = n->c.intermediate_size;
+    if (act == NJ_SILU)
+        OP(r, nj_swiglu_quantize(r->s, n->T, a->x.q, a->x.scale, gu, N, I));
+    else
+        OP(r, nj_glu_quantize(r->s, n->T, (int)act, a->x.q, a->x.scale, gu, N, I));
+}
+
+void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *gu)
+{
+    const enum nj_activation act = activation_of(n);
+    const int N = acts_rows(a), I = n->c.intermediate_size;
+    if (act == NJ_SILU)
+        OP(r, nj_swiglu_bwd(r->s, n->T, gu, a->dact, a->dact, gu, N, I));
+    else
+        OP(r, nj_glu_bwd(r->s, n->T, (int)act, gu, a->dact, a->dact, gu, N, I));
+}

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # aarch64_qemu.sh: the build for an aarch64 host, with the machine code of GB10 (sm_121), and that binary under qemu-user: doctor,
 # blobcheck, the first steps of the demo on the CPU backend, which must give what this machine's own binary gives, and those of a
@@ -24,12 +23,12 @@ refuses "tests of another machine" 2 "HOST=$host goes with 'all', 'dist'" make H
 shells_host() { [ "$(HOST=riscv64-linux-gnu make -n clean)" = "rm -rf build" ]; }
 if shells_host; then ok "the HOST of a shell is another"; else not_ok "the HOST of a shell is another" "it decides"; fi
 if [ "$(uname -m)-linux-gnu" = $host ]; then
-    echo "this machine is an $host: nothing is emulated here"
+    skip "the build" "this machine is an $host"
     finish
     exit
 fi
 if ! scripts/setup_host.sh $host "$cross" 2>"$scratch/err" && ! { command -v $host-gcc && command -v qemu-aarch64; } >/dev/null; then
-    echo "left out, as the cross compiler or qemu-user is not here: $(tail -n 1 "$scratch/err")"
+    skip "the build" "the cross compiler or qemu-user is not here: $(tail -n 1 "$scratch/err")"
     finish
     exit
 fi

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # arch_source.sh: kernels/ARCH/OP.cu stands in for the common source on that arch alone, from when it is there until it is gone;
 # in a copy of the tree, with one op.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # bench_curve.sh: bench/curve_plot.py tells a difference from noise; where $PYTHON has torch and transformers, bench/curve.sh
 # trains with both programs in float32, and a PyTorch run that does something else is noticed. And that scripts have help.
@@ -8,7 +7,7 @@ set -eu
 . tests/lib/lib.sh
 : "${PYTHON:=python3}"
 if ! command -v "$PYTHON" >/dev/null; then
-    ok "not tried: no Python"
+    skip "everything" "there is no Python"
     finish
     exit
 fi
@@ -50,7 +49,7 @@ for script in bench/curve.sh bench/gpu.sh bench/quality.sh bench/defaults.sh scr
 done
 
 if ! "$PYTHON" -c 'import torch, transformers' 2>/dev/null; then
-    ok "curve.sh is not tried: $PYTHON lacks torch or transformers"
+    skip "curve.sh" "$PYTHON lacks torch or transformers"
     finish
     exit
 fi

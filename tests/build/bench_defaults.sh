@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # bench_defaults.sh: bench/defaults.sh on the CPU with small models: it goes through its rounds, goes on where it was ended,
 # compares each setting at the learning rate that was best for it, and ranks by the mean over pairs.

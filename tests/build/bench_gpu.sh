@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # bench_gpu.sh: bench/gpu.sh on the CPU with small models: rows, ratios, floors and JSON; a row that fails is said, the others go on.
 set -eu

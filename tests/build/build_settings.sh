@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # build_settings.sh: what make does with its settings and with touched files, in a copy of the tree and build folders of
 # its own (three small ops). JOBS (default 32) and ROUNDS (default 3): builds from nothing that must give the same bytes.

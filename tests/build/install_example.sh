@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # install_example.sh: an installed nojit builds examples/own-kernel, a project of its own, whose blobcheck passes and
 # which runs; uninstall leaves nothing.

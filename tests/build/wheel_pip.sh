@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # wheel_pip.sh: the wheel is the same bytes twice, its RECORD is true, and its tag promises what its binary needs and no less; pip puts
 # it into a fresh environment with a stand-in for nvidia-cublas (the simulated library at the real one's place), where nojit finds

@@ -50,15 +50,18 @@ bad() { # NAME FILE SED-SCRIPT REGEX: after the edit of that file contractcheck 
 }
 
 fresh
-says "what is held passes" '^contracts: 2 passed, 0 failed, 1 need a GPU, 1 open$' --results results
+says "what is held passes" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --results results
 says "what is open is said" '^open: F-WORD-002: who knows them all$'
 says "mutants are counted" '^3 killed of 3$' --mutants mutants
 says "those without a GPU, too" '^2 killed of 2$' --device cpu --mutants mutants
-says "ids can be chosen" '^contracts: 1 passed, 0 failed, 0 need a GPU, 0 open$' --only 'F-SCALE*'
+says "ids can be chosen" '^contracts: 1 passed, 0 failed, 0 skipped, 0 need a GPU, 0 open$' --only 'F-SCALE*'
 says "what needs a GPU is said" '^needs a GPU: F-WORD-003: it doubles on a GPU \(gpu-test_scale doubles\)$'
-says "a run on a GPU holds it" '^contracts: 3 passed, 0 failed, 0 need a GPU, 1 open$' --gpu gpu --tree abc
-says "one of another tree does not" '^contracts: 2 passed, 0 failed, 1 need a GPU, 1 open$' --gpu gpu --tree abd
-says "nor one that is not there" '^contracts: 2 passed, 0 failed, 1 need a GPU, 1 open$' --gpu none --tree abc
+says "a run on a GPU holds it" '^contracts: 3 passed, 0 failed, 0 skipped, 0 need a GPU, 1 open$' --gpu gpu --tree abc
+says "one of another tree does not" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu gpu --tree abd
+sed 's/^passed\tscale_bad/skipped\tscale_bad/' "$good/results" >"$scratch/tree/skipped"
+says "what was skipped is counted apart" '^contracts: 1 passed, 0 failed, 1 skipped, 1 need a GPU, 1 open$' --results skipped
+says "and named" '^skipped: F-WORD-001: one is refused \(scale_bad a bad word\)$' --results skipped
+says "nor one that is not there" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu none --tree abc
 says "its mutants are listed apart" $'^F-WORD-003\tsrc/scale.c\tgpu-test_scale\tdoubles$' --device cuda --list
 says "mutants are listed" $'^F-WORD-001\tsrc/scale.c\tscale_bad\ta bad word$' --list
 
@@ -93,7 +96,7 @@ refuses "what failed on a GPU" 1 "^$system:6: .*'gpu-test_scale doubles' failed 
 sed -i '/doubles/d' "$scratch/tree/gpu"
 refuses "what did not run there" 1 "^$system:6: .*'gpu-test_scale doubles' did not run \(gpu\)" on_gpu
 sed -i '$s/passed/skipped/' "$scratch/tree/gpu"
-says "what the machine had no tool for" '^contracts: 2 passed, 0 failed, 1 need a GPU, 1 open$' --gpu gpu --tree abc
+says "what the machine had no tool for" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu gpu --tree abc
 
 fresh
 run --plant F-SCALE-001

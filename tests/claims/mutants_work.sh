@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # mutants_work.sh: mutants.sh tells mutants that are killed, also by hanging, from those that survive or do not build.
 # With real mutants of one small test program.

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # clients_folders.sh: model folders that transformers wrote open here, train, and are written again; with transformers in
 # reach of $PYTHON, both sides have the same held-out loss on folders of either. (test_golden.c compares all numbers.)

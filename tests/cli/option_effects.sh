@@ -4,7 +4,6 @@
 # option_effects.sh: every option of every command does what it says. A row for each: the commands that have it, its
 # name, and a check that runs with another value and looks at what changes; an option without a row is a failure. The rows
 # are in option_effect_rows.sh, here is what they are made of.
-# tier: all
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

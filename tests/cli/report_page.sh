@@ -151,6 +151,6 @@ if [ -n "$browser" ]; then
     check "a run of odd values leaves the others their charts" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 8
     check "with a metric of any name" grep -q '<h3>constructor</h3>' "$scratch/dom"
 else
-    ok "charts: not tried, since there is no Chromium"
+    skip "charts" "there is no Chromium"
 fi
 finish

@@ -4,7 +4,6 @@
 # device_faults.sh: whatever fails on a GPU (a simulated one): memory that cannot be had, a launch, a copy, an address, the
 # device itself: the run ends with one sentence and the right status, nothing is left on the device, and the checkpoint before
 # it leads to the bits of a run that nothing disturbed. With EVERY=1 each launch and copy of the run fails in turn, not some.
-# tier: all
 set -eu
 . tests/lib/lib.sh
 : "${EVERY:=0}"

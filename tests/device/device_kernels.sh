@@ -4,7 +4,6 @@
 # device_kernels.sh: every kernel against its reference on a T4, an RTX 4090, an H100, an RTX 5090 and a GB10, simulated. A
 # kernel whose PTX is, but for the line .target and comments, that of an arch before, is not run again: the proof is the
 # hash of the rest. With EVERY=1 all are run.
-# tier: all
 set -eu
 . tests/lib/lib.sh
 : "${EVERY:=0}"

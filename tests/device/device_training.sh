@@ -4,7 +4,6 @@
 # device_training.sh: distillations of Qwen2, Llama and Qwen3 form on a T4, an RTX 4090, an H100, an RTX 5090 and a GB10, simulated:
 # the figures are those of the CPU but for what 16 bits round, and a model does not diverge from itself. With EVERY=1 PyTorch's
 # numbers (tests/golden) too, in both precisions.
-# tier: all
 set -eu
 . tests/lib/lib.sh
 : "${EVERY:=0}"

@@ -3,7 +3,6 @@
 #
 # hostile_out.sh: what lies in --out before a run, times the ways to start one: a table. Files of the user, wherever a name or a link leads to,
 # are as they were afterwards; a run that goes on ends well whatever lies around, and says what it could not remove.
-# tier: all
 set -eu
 . tests/lib/lib.sh
 nojit=$(realpath "$BUILD")/nojit

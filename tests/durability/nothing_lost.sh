@@ -3,7 +3,6 @@
 #
 # nothing_lost.sh: however a run ends (interrupts, a full disk, numbers that are not finite, a damaged checkpoint; kills: resume_killed.sh),
 # what was saved is whole, and going on reaches the bits of a run left alone.
-# tier: all
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

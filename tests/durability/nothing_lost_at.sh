@@ -5,7 +5,6 @@
 # and the last byte of each file (tests/tools/interrupt.c): what was saved is whole, nothing half-written has the name of a checkpoint, and going on
 # reaches the bits of a run left alone. EVERY=1: all calls of the whole run, and every kind of disturbance at each; else some of each kind.
 # A kill leaves what the kernel has yet to write, so it cannot show a missing fsync: the order of the calls is read instead.
-# tier: all
 set -eu
 # Memory, where there is some: waiting for a disk would show nothing here.
 if [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 200000 ] 2>/dev/null; then export TMPDIR=/dev/shm; fi

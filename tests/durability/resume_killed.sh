@@ -4,7 +4,6 @@
 # resume_killed.sh: a run that is killed again and again, at random moments of its start, its steps and its saves, and goes on each time, ends
 # as a run left alone: rows, weights and states, bit for bit. On the CPU and on a simulated GPU; DEVICE=cpu or cuda: there alone, where cuda is
 # the GPU that the driver finds. SEED makes the moments, STEPS (48) is the length of the run.
-# tier: all
 set -eu
 . tests/lib/lib.sh
 : "${DEVICE:=}" "${SEED:=7}" "${STEPS:=48}"

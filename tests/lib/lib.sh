@@ -4,6 +4,7 @@ export LC_ALL=C # numbers with a point, names in the order of their bytes
 : "${BUILD:=build}" "${verdicts:=/dev/null}"
 passed=0
 failed=0
+skipped=0
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -16,6 +17,12 @@ not_ok() {
     failed=$((failed + 1))
     echo "FAIL $1: $2" | tee -a "$verdicts"
     echo "RERUN ${DEVICE:+DEVICE=$DEVICE }${SEED:+SEED=$SEED }BUILD=$BUILD bash $0"
+}
+
+# skip NAME WHY: a check that cannot be made on this machine.
+skip() {
+    skipped=$((skipped + 1))
+    echo "skip $1: $2" | tee -a "$verdicts"
 }
 
 # refuses NAME STATUS REGEX COMMAND...: the command exits with STATUS (a pattern) and says one sentence that matches REGEX.
@@ -32,6 +39,25 @@ refuses() {
     fi
 }
 
+# exact COMMAND...: what it prints is, byte for byte, what stands beside the script: NAME.stdout.exact and NAME.stderr.exact (no
+# file: nothing). EXACT=write writes them anew.
+exact() {
+    local stream file
+    "$@" >"$scratch/stdout" 2>"$scratch/stderr" || true
+    for stream in stdout stderr; do
+        file=${0%.sh}.$stream.exact
+        if [ "${EXACT:-}" = write ]; then
+            if [ -s "$scratch/$stream" ]; then cp "$scratch/$stream" "$file"; else rm -f "$file"; fi
+        fi
+        [ -e "$file" ] || file=/dev/null
+        if diff "$file" "$scratch/$stream" >"$scratch/diff"; then
+            ok "$stream is exact"
+        else
+            not_ok "$stream is exact" "$(head -n 20 "$scratch/diff"); after a change that is meant: EXACT=write bash $0"
+        fi
+    done
+}
+
 # needs KEY|ARCH...: in a build without one of them (ONLY, ARCHS) the script says so and ends.
 needs() {
     local what lacks=""
@@ -39,7 +65,7 @@ needs() {
         grep -q "^$what	" "$BUILD/gen/keys.txt" "$BUILD/gen/archs.txt" || lacks="$lacks $what"
     done
     [ -z "$lacks" ] && return
-    ok "not tried, since this build lacks$lacks"
+    skip "everything" "this build lacks$lacks"
     finish
     exit
 }
@@ -57,6 +83,6 @@ apart() {
 }
 
 finish() {
-    echo "$(basename "$0" .sh): $passed passed, $failed failed"
+    echo "$(basename "$0" .sh): $passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ]
 }

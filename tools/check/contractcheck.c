@@ -42,7 +42,7 @@ static const char USAGE[] =
 
 struct claims {
     struct falsifier of[MAX_CLAIMS];
-    enum verdict { HELD, FAILED, NEEDS_GPU, OPEN } verdict[MAX_CLAIMS];
+    enum verdict { HELD, FAILED, NEEDS_GPU, SKIPPED, OPEN } verdict[MAX_CLAIMS];
     int count;
 };
 
@@ -312,7 +312,9 @@ static const char *gpu_record_of(const struct command *cmd)
 /* A tool that is not on the machine, or was not asked for, leaves its claims as they were. */
 static bool was_skipped(const struct falsifier *f, const char *record)
 {
-    return recorded(record, "skipped", keep_format("%s\t", name_of(f).program));
+    const struct test_name t = name_of(f);
+    return recorded(record, "skipped", keep_format("%s\t", t.program)) ||
+           recorded(record, "skipped", keep_format("%s\t%s", t.program, t.check));
 }
 
 static void check_claims(struct claims *c, const struct command *cmd)
@@ -324,13 +326,14 @@ static void check_claims(struct claims *c, const struct command *cmd)
         const int before = problem_count();
         const bool on_gpu = needs_gpu(f);
         const bool unknown = on_gpu && (gpu == NULL || was_skipped(f, gpu));
+        const bool skipped = !f->open && !on_gpu && results && was_skipped(f, results);
         check_id(c, f);
         if (f->open == NULL && is_chosen(f, cmd)) {
             check_test(f);
             check_mutant(f);
             if (on_gpu && !unknown)
                 check_result(f, gpu, cmd->gpu);
-            if (!on_gpu && results)
+            if (!on_gpu && results && !skipped)
                 check_result(f, results, cmd->results);
             if (mutants)
                 check_killed(f, mutants, cmd->mutants);
@@ -338,6 +341,7 @@ static void check_claims(struct claims *c, const struct command *cmd)
         c->verdict[i] = problem_count() > before ? FAILED
                         : f->open != NULL        ? OPEN
                         : unknown && !mutants    ? NEEDS_GPU
+                        : skipped && !mutants    ? SKIPPED
                                                  : HELD;
     }
 }
@@ -356,12 +360,14 @@ static int report(struct claims *c, const struct command *cmd)
             printf("open: %s: %s\n", f->id, f->open);
         if (c->verdict[i] == NEEDS_GPU)
             printf("needs a GPU: %s: %s (%s)\n", f->id, f->claim, f->test);
+        if (c->verdict[i] == SKIPPED)
+            printf("skipped: %s: %s (%s)\n", f->id, f->claim, f->test);
     }
     if (cmd->mutants)
         printf("%d killed of %d\n", count[HELD], count[HELD] + count[FAILED]);
     else
-        printf("contracts: %d passed, %d failed, %d need a GPU, %d open\n", count[HELD],
-               count[FAILED] + others, count[NEEDS_GPU], count[OPEN]);
+        printf("contracts: %d passed, %d failed, %d skipped, %d need a GPU, %d open\n", count[HELD],
+               count[FAILED] + others, count[SKIPPED], count[NEEDS_GPU], count[OPEN]);
     return problem_count() > 0;
 }
 

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# usage.sh: what wrong command lines get, in full: usage.stderr.exact has each command, its answer and its exit status. Nothing goes
+# to standard output.
+set -eu
+. tests/lib/lib.sh
+
+commands() {
+    local line status
+    while read -r line; do
+        echo "\$ nojit $line" >&2
+        status=0
+        "$BUILD/nojit" $line || status=$?
+        echo "exit status $status" >&2
+    done
+}
+
+# An unknown name, a missing value or argument, a value that is none; several faults have a line each.
+exact commands <<'END'
+distil
+help trin
+eval x
+init --out none
+distill --student none --data none --out none
+train --learning-rat 1
+train --teacher x
+train --lr
+train --lr abc
+train --lr nan
+train --learning_rate abc
+train --steps 1.5
+train --batch-size 0
+eval --batch-size auto
+distill --beta 1.5
+distill --beta 0.99999999999
+train --lr-schedule step
+train --lr abc --stpes 1 --optim sgd
+END
+finish

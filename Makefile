@@ -90,8 +90,11 @@ SPACE := $(subst $(COMMA),,$(SPACE))
 include tools/stamp.mk
 
 # Nothing is installed or written while make reads this: setup.mk is a target, which make makes before it goes on. It is made again
-# where it is for other settings (SETUP_FOR), or what it names is gone; until then make knows no CUDA and includes nothing else.
-SETUP_NOW := $(NATIVE_CC) / $(CUDA_HOME) / $(ONIG_SRC)
+# where it is for other settings (SETUP_FOR; those that name what was found are none), or what it names is gone; until then make
+# knows no CUDA and includes nothing else.
+SETUP_NOW := $(NATIVE_CC) |$(CUDA_HOME)|$(ONIG_SRC)|
+setup-there = $(and $(wildcard $(CUDA_DIR)/bin/nvcc),$(wildcard $(OPENBLAS_DIR)/*.a),$(wildcard $(ONIG_SRC)/*.c))
+setup-other = $(subst |$(ONIG_SRC)|,||,$(subst |$(CUDA_DIR)|,||,$1))
 SETUP = SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' ONIG_SRC='$(ONIG_SRC)' \
 	SETUP_FOR='$(SETUP_NOW)' scripts/setup.sh $(NATIVE)
 SETUP_HOST = SETUP='$(filter setup,$(MAKECMDGOALS))' scripts/setup_host.sh $(CROSS) $(B)
@@ -100,8 +103,7 @@ ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
 $(NATIVE)/setup.mk: scripts/setup.sh scripts/apt.sh
 	$(Q)$(SETUP)
 $(call nj-include,$(NATIVE)/setup.mk)
-ifeq ($(and $(call nj-same,$(SETUP_FOR),$(SETUP_NOW)),$(wildcard $(CUDA_DIR)/bin/nvcc),$(wildcard $(OPENBLAS_DIR)/*.a),$(wildcard \
-	$(ONIG_SRC)/*.c)),)
+ifneq ($(if $(setup-there),$(call nj-same,$(call setup-other,$(SETUP_FOR)),$(call setup-other,$(SETUP_NOW)))),same)
 $(if $(NJ_DRY),$(error $(NATIVE) is not set up, so make -n cannot know what follows; run 'make setup' first))
 $(NATIVE)/setup.mk: nj-force
 CUDA_DIR :=
@@ -426,5 +428,8 @@ lint:
 ## compdb: write compile_commands.json, for editors and clang-tidy
 compdb: $(B)/gen/list.mk $(B)/gen-page/report_parts.h
 	$(Q)$(MAKE) -nBk V=1 B=$(B) programs | scripts/compdb.sh >compile_commands.json
+## tidy: clang-tidy over the C code
+tidy: compdb
+	$(Q)scripts/tidy.sh
 
-.PHONY: setup install uninstall dist wheel all programs test test-long check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint
+.PHONY: setup install uninstall dist wheel all programs test test-long check bench-gpu coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint compdb tidy

@@ -113,7 +113,8 @@ static struct node *read_node(struct loader *l, int depth)
 
 static struct node *read_document(struct loader *l)
 {
-    if (!next_event(l) || !next_event(l)) /* start of stream, start of document */
+    const bool begun = next_event(l); /* stream */
+    if (!begun || !next_event(l))     /* document */
         return NULL;
     if (l->event.type == YAML_STREAM_END_EVENT) {
         problem(l->path, 1, "the file is empty");

@@ -10,10 +10,12 @@ apart
 unset CI SETUP CC
 files() { find . | sort; }
 before=$(files)
+left=
 for goal in "help" "-n help" "-n" "-n all" "-n test" "-n demo" "-n compdb" "-n setup" "all SAN=memory" "clean"; do
-    make $goal >"$scratch/out" 2>"$scratch/err" || true
-    if [ "$(files)" = "$before" ]; then ok "make $goal leaves nothing"; else not_ok "make $goal leaves nothing" "$(files | comm -13 <(echo "$before") - | head -n 3)"; fi
+    make $goal >"$scratch/out" 2>&1 || true
+    [ "$(files)" = "$before" ] || left="$left make $goal: $(files | comm -13 <(echo "$before") - | head -n 1)"
 done
+if [ -z "$left" ]; then ok "nothing is left behind"; else not_ok "nothing is left behind" "$left"; fi
 refuses "-n before set-up" 2 "build is not set up, .*; run 'make setup' first" make -n all
 refuses "an unknown compiler" 2 "^setup: CC=no-such-cc: there is no such compiler" make B="$scratch/b" CC=no-such-cc all
 

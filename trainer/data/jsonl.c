@@ -133,7 +133,6 @@ static void mend(char *line)
 /* A line that Jansson refuses is mended and read again. */
 static json_t *read_object(const char *line, size_t bytes, json_error_t *error)
 {
-    json_memory_limit(bytes);
     json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL, error);
     char *copy = object ? NULL : malloc(bytes + 1);
     if (!copy)
@@ -141,7 +140,6 @@ static json_t *read_object(const char *line, size_t bytes, json_error_t *error)
     memcpy(copy, line, bytes);
     copy[bytes] = '\0';
     mend(copy);
-    json_memory_limit(bytes);
     object = json_loadb(copy, bytes, JSON_ALLOW_NUL, error);
     free(copy);
     return object;
@@ -157,6 +155,7 @@ static int add_line(struct reader *r, const char *line, size_t bytes)
     if (blank == bytes)
         return NJ_OK;
     json_error_t error;
+    json_memory_limit(2 * bytes); /* it may be read twice */
     json_t *object = read_object(line + marked, bytes - marked, &error);
     int rc = NJ_OK;
     if (json_memory_end())

@@ -24,11 +24,18 @@ static __device__ __forceinline__ int walk(int begin, int end, double target, do
     return last;
 }
 
+// The weight of a token whose logit is x: 1 for the largest. Less than min_p counts as nothing.
+static __device__ __forceinline__ float weight(float x, float top, float tau, float min_p)
+{
+    const float e = expf((x - top) / tau);
+    return e < min_p ? 0.0f : e;
+}
+
 // A block a row. A thread sums a run of tokens in double; thread 0 adds the runs in order, finds
 // the one in which the target falls, and walks it.
 template <typename T>
 static __device__ __forceinline__ void sample(int *ids, const T *x, const float *u, int M, int V,
-                                              int ld, float tau)
+                                              int ld, float tau, float min_p)
 {
     constexpr int N = vec<T>::N, SEGMENTS = 32, RUNS = NJ_THREADS / SEGMENTS;
     __shared__ double runs[NJ_THREADS], segments[SEGMENTS];
@@ -59,7 +66,7 @@ static __device__ __forceinline__ void sample(int *ids, const T *x, const float 
 #pragma unroll
         for (int i = 0; i < N; i++)
             if (c + i < end)
-                sum += expf((a.v[i] - top) / tau);
+                sum += weight(a.v[i], top, tau, min_p);
     }
     runs[threadIdx.x] = sum;
     __syncthreads();
@@ -82,5 +89,5 @@ static __device__ __forceinline__ void sample(int *ids, const T *x, const float 
     const int run =
         walk(segment * RUNS, (segment + 1) * RUNS, target, sum, [&](int i) { return runs[i]; });
     ids[blockIdx.x] = walk(min(V - 1, run * length), min(V, (run + 1) * length), target, sum,
-                           [&](int v) { return (double)expf((to_f32(row[v]) - top) / tau); });
+                           [&](int v) { return (double)weight(to_f32(row[v]), top, tau, min_p); });
 }

@@ -295,6 +295,9 @@ effect "$both" packing elsewhere cli_data.sh
 effect "$both" sample-prompt elsewhere cli_samples.sh
 effect "$both" sample-tokens elsewhere cli_samples.sh
 effect "$both" sample-temperature elsewhere cli_samples.sh
+sample_of() { go --sample-prompt a --sample-tokens 12 "$@" && text=$(grep -oE '"text": .*' "$d/run/samples.jsonl"); }
+top_sample() { local text top && sample_of --sample-temperature 0 && top=$text && sample_of --sample-min-p 1 && is "$text" "$top" && sample_of && differs "$text" "$top"; }
+effect "$both" sample-min-p top_sample
 effect "$both eval generate" gemm-table elsewhere gpu.sh
 
 # ---- text
@@ -307,3 +310,5 @@ effect generate seq-len room
 effect generate max-tokens is "$(write_text --max-tokens 5 | wc -c) $(write_text --max-tokens 9 | wc -c)" "7 11"
 likeliest() { is "$(write_text --temperature 0 --seed 2)" "$(write_text --temperature 0)" && differs "$(write_text --seed 2)" "$(write_text --temperature 0)"; }
 effect generate temperature likeliest
+most_probable() { is "$(write_text --min-p 1)" "$(write_text --temperature 0)" && differs "$(write_text --min-p 1)" "$(write_text)"; }
+effect generate min-p most_probable

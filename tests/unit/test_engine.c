@@ -322,7 +322,7 @@ static void generation_agrees_with_forward(void **state)
         struct engine *e = open_engine(models[k], NULL, &o);
         int32_t ids[TEXT + 1] = {5}, row[16];
         for (int i = 0; i < TEXT; i++)
-            ok(engine_generate(e, ids[i], i, 0.0f, 0.5f, &ids[i + 1]));
+            ok(engine_generate(e, ids[i], i, 0.5f, &ids[i + 1]));
         float *logits = copy_of((float *)(void *)e->mem.logits, VOCAB);
         struct work w = engine_work(e);
         for (int i = 0; i < o.seq_len; i++) {

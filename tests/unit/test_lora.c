@@ -372,8 +372,8 @@ static void merged_model_is_the_same_model(void **state)
     assert_true(fabs(apart - before) > 0.1);
     int32_t x = 5, y = 5;
     for (int i = 0; i < 12; i++) {
-        ok(engine_generate(a, x, i, 0.0f, 0.5f, &x));
-        ok(engine_generate(b, y, i, 0.0f, 0.5f, &y));
+        ok(engine_generate(a, x, i, 0.5f, &x));
+        ok(engine_generate(b, y, i, 0.5f, &y));
         assert_int_equal(x, y);
     }
     data_close(held);

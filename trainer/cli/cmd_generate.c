@@ -18,7 +18,6 @@ static int print_text(struct run *r, const int32_t *prompt, int64_t count)
     const struct sampling how = {
         .engine = r->engine,
         .tokenizer = &r->tokenizer,
-        .temperature = (float)r->s->sample_temperature,
         .seed = (uint64_t)r->s->seed,
     };
     const bool terminal = isatty(STDOUT_FILENO);

@@ -183,7 +183,6 @@ static int write_samples(struct run *r, int64_t step)
     const struct sampling how = {
         .engine = r->engine,
         .tokenizer = &r->tokenizer,
-        .temperature = (float)r->s->sample_temperature,
         .seed = (uint64_t)r->s->seed,
     };
     if (step == 0 && r->eval_data == NULL)

@@ -66,6 +66,9 @@ struct train_options {
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
     uint64_t seed;           /* of new adapters, of dropout and of rounding at random */
     struct lora_config lora; /* rank 0: all weights are trained */
+    /* of engine_generate(): 0 takes the likeliest token; tokens less probable than this part of the most
+     * probable one are dropped */
+    float sample_temperature, sample_min_p;
     const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */
     const char *base_name;   /* what saved adapters call their model; NULL: the student's folder */
 };
@@ -157,8 +160,7 @@ bool engine_data_failed(const struct engine *e);
 
 /* One token: feeds `id` at position `pos` of the cache, draws the next with u in [0,1). Positions
  * run from 0 to seq_len - 1 of the engine's options. */
-int engine_generate(struct engine *e, int32_t id, int pos, float temperature, float u,
-                    int32_t *next);
+int engine_generate(struct engine *e, int32_t id, int pos, float u, int32_t *next);
 
 /* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
  * With adapters they are what is saved. state.bin: weights as they are updated, moments, step state, data position,

@@ -19,7 +19,7 @@ void generate_logits(struct work *r, struct engine *e, int pos)
     linear_fwd(r, &logits, e->mem.logits, e->mem.decode.y, net_weight(n, n->p.head));
 }
 
-static int draw(struct engine *e, int32_t id, int pos, float temperature, float u)
+static int draw(struct engine *e, int32_t id, int pos, float u)
 {
     struct memory *m = &e->mem;
     struct work r = engine_work(e);
@@ -32,21 +32,20 @@ static int draw(struct engine *e, int32_t id, int pos, float temperature, float 
     OP(&r, nj_copy(r.s, m->u, &box->u, sizeof box->u));
     generate_logits(&r, e, pos);
     OP(&r, nj_sample(r.s, e->student.T, m->next, m->logits, m->u, 1, e->shape.vocab, e->shape.ld,
-                     temperature));
+                     e->o.sample_temperature, e->o.sample_min_p));
     OP(&r, nj_copy(r.s, &box->next, m->next, sizeof box->next));
     OP(&r, nj_stream_sync(r.s));
     return r.rc;
 }
 
-int engine_generate(struct engine *e, int32_t id, int pos, float temperature, float u,
-                    int32_t *next)
+int engine_generate(struct engine *e, int32_t id, int pos, float u, int32_t *next)
 {
     if (pos < 0 || pos >= e->o.seq_len)
         return fail(NJ_E_ARG, "position %d lies outside the %d positions of the engine", pos,
                     e->o.seq_len);
     if (id < 0 || id >= e->shape.vocab)
         return fail(NJ_E_ARG, "token id %d lies outside the vocabulary of %d", id, e->shape.vocab);
-    int rc = draw(e, id, pos, temperature, u);
+    int rc = draw(e, id, pos, u);
     if (rc != 0)
         return engine_fail(e, rc, "generating a token");
     *next = e->mem.mailbox->next;

@@ -41,8 +41,8 @@ int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t cou
     const struct tokenizer *t = s->tokenizer;
     int32_t id = prompt[0], next = 0;
     for (int64_t pos = 0; pos + 1 < count + tokens; pos++) {
-        const int err = engine_generate(s->engine, id, (int)pos, s->temperature,
-                                        uniform(s->seed, (uint64_t)pos), &next);
+        const int err =
+            engine_generate(s->engine, id, (int)pos, uniform(s->seed, (uint64_t)pos), &next);
         if (err)
             return err;
         if (pos + 1 < count) {

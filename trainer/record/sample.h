@@ -15,8 +15,7 @@
 struct sampling {
     struct engine *engine;
     const struct tokenizer *tokenizer;
-    float temperature; /* 0: the likeliest token */
-    uint64_t seed;     /* with a token's position it decides what is drawn */
+    uint64_t seed; /* with a token's position it decides what is drawn */
 };
 
 /* The ids of a prompt after the token that begins texts; those of an empty one where no token does:

@@ -66,16 +66,14 @@ static void print_option(FILE *f, const struct option *o)
 /* As engine_flops() and mfu_ideal() count. */
 static const char utilisation[] =
     "MFU: (student_flops / P + teacher_flops / P + teacher_f8_flops / P8) / seconds of the step.\n"
-    "For N tokens a step in rows of S, a forward pass takes\n"
-    "  2 N W                  W: parameters; a table of embeddings counts once, as the head\n"
+    "For N tokens per step in sequences of S, a forward pass takes\n"
+    "  2 N W                  W: parameters; the embedding table counts once, as the LM head\n"
     "  2 N L H D (S + 1)      attention: L layers, H query heads of D, on average (S + 1)/2 keys\n"
-    "operations. Student: 3 times both (forward, and twice that backward); with adapters of A\n"
-    "parameters 2 times the first, 3 times the second, and 6 N A. Teacher: once; of an fp8 "
-    "teacher\n"
-    "the first term counts as teacher_f8_flops. What --recompute does again does not count. P: "
-    "the\n"
-    "data sheet's dense peak of the GPU in 16 bits (H100, H200: 989e12), P8: in e4m3 (1979e12);\n"
-    "without a known one there is no MFU. receipt.json has the operations.\n";
+    "FLOPs. Student: 3 times both (forward, and twice that backward); with adapters of A\n"
+    "parameters 2 times the first, 3 times the second, and 6 N A. Teacher: once; with an FP8\n"
+    "teacher the first term counts as teacher_f8_flops. Recomputation does not count. P: the\n"
+    "GPU's dense peak in 16 bits by its data sheet (H100, H200: 989e12), P8: in FP8 (1979e12);\n"
+    "if it is not known there is no MFU. receipt.json has the FLOPs.\n";
 
 void help_command(FILE *f, const struct command_info *c)
 {
@@ -93,7 +91,7 @@ void help_command(FILE *f, const struct command_info *c)
     }
     if (c->bit & (CMD_DISTILL | CMD_TRAIN))
         fprintf(f, "\n%s", utilisation);
-    fprintf(f, "\nDefaults stand in brackets. Hugging Face spellings (--learning_rate, "
+    fprintf(f, "\nDefaults are in brackets. Hugging Face spellings (--learning_rate, "
                "--max_steps, ...) work too.\n");
 }
 
@@ -161,8 +159,8 @@ void help_man(FILE *f)
     fputs(".SH EXIT STATUS\n", f);
     man_text(f, statuses);
     fputs("\n.SH ENVIRONMENT\n.TP\n.B NOJIT_CUBLASLT\npath of libcublasLt.so.13\n"
-          ".TP\n.B NOJIT_MEMORY\ndevice or managed: where arenas lie\n"
-          ".TP\n.B NOJIT_GRAPH\n0: no CUDA graphs; the bits are the same\n"
-          ".TP\n.B HF_HOME\nHugging Face cache that ORG/NAME is looked up in\n",
+          ".TP\n.B NOJIT_MEMORY\ndevice or managed: the kind of device memory\n"
+          ".TP\n.B NOJIT_GRAPH\n0: no CUDA graphs; results are bitwise identical\n"
+          ".TP\n.B HF_HOME\nHugging Face cache where ORG/NAME is looked up\n",
           f);
 }

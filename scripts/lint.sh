@@ -57,6 +57,33 @@ each "bare arithmetic where memory is carved (use checked.h)" < <(awk '
 each "left to do" < <(grep -nE '\b(TODO|FIXME|XXX)\b|^#if 0' $code /dev/null | grep -v '^scripts/lint.sh')
 each "a kernel key outside the contracts" < <(grep -nE '"[a-z_0-9]+\.(lp|f32)(\.d[0-9]+)?"' $(files 'trainer/*.c' 'runtime/*.c' 'runtime/**/*.c') /dev/null)
 here() { command -v "$1" >/dev/null 2>&1 || { echo "lint: $1 is not installed (make setup installs it): its checks are skipped"; false; }; }
+# The field's words, in pages (outside of code) and in help: WORDS=WHAT TO WRITE.
+words='matrix products?=GEMM
+copy engine=TMA
+rounded at random=stochastic rounding
+masters=master weights
+heads of (64|128)=head_dim 64
+turned back=inverse RoPE
+multiprocessors?=SM
+first choices?=top-1 agreement
+waits? for memory=memory-bound
+copy speed=copy bandwidth
+planted faults?=mutation
+the same bits=bitwise identical
+mailbox=pinned staging buffer
+deadline=watchdog
+multipl(y|ies) e4m3=FP8 (E4M3) GEMMs
+half-written=partial
+(go|goes|going|went) on=continue, resume
+(nats|bytes|bits|tokens|ms|instructions|numbers?) an? (token|step|second|parameter|byte|update|epoch|layer|row|id)=per'
+prose=$(
+    awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code; next } !code && !/^    / { gsub(/`[^`]*`/, "`"); print FILENAME ":" FNR ": " $0 }' \
+        $(files '*.md' ':!CHANGELOG.md')
+    grep -nE '".*"' trainer/options/options.def trainer/options/commands.c trainer/cli/help.c
+)
+while IFS='=' read -r word better; do
+    each "write '$better'" < <(grep -iE ":.*\b($word)\b" <<<"$prose" | cut -c 1-160)
+done <<<"$words"
 if here clang-format-14; then
     each "clang-format differs" < <(for f in $(files '*.c' '*.h' '*.cu' '*.cuh'); do
         clang-format-14 "$f" | cmp -s - "$f" || echo "$f"

@@ -94,6 +94,24 @@ static void the_teacher_changes_a_little(void **state)
     }
 }
 
+/* Weights large enough for activations to differ: rounding costs 0.009 nats/token, SiLU in place of
+ * GELU 0.024. */
+static void the_teacher_keeps_its_activation(void **state)
+{
+    (void)state;
+    static const char *const model = "tests/golden/torch/llama_gelu_tanh";
+    struct train_options o = f8_options();
+    struct engine *e;
+    struct eval_result r;
+    o.steps = 0;
+    ok(engine_create(ctx, model, model, &o, NULL, NULL, &e));
+    struct data *d = open_tokens("masked.bin", &o, true);
+    ok(engine_eval(e, d, &r));
+    assert_true(r.kd_loss > 0 && r.kd_loss < 0.015);
+    data_close(d);
+    engine_destroy(e);
+}
+
 /* Zeros are the same in e4m3, so a run must have the same bits: the teacher's pass leaves nothing in
  * the memory that it shares with the student's. */
 static void a_teacher_of_zeros_is_the_same(void **state)
@@ -249,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_where_products_read_them),
         cmocka_unit_test(the_teacher_changes_a_little),
+        cmocka_unit_test(the_teacher_keeps_its_activation),
         cmocka_unit_test(a_teacher_of_zeros_is_the_same),
         cmocka_unit_test(the_student_learns),
         cmocka_unit_test(broken_weights_are_named),

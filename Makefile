@@ -406,7 +406,7 @@ dist: $(B)/checked $(B)/nojit.1
 		EMULATOR='$(EMULATOR)' DOC=$(if $(CROSS),$(B)/host)/usr/share/doc scripts/dist.sh
 ## wheel: a wheel for pip of what dist packs, which puts nojit on PATH and depends on nvidia-cublas; needs Python and glibc <= 2.36
 wheel: dist
-	$(Q)scripts/wheel.py $(B)/dist/nojit-$(VERSION)-$(MACHINE)-$(subst $(SPACE),-,$(strip $(NJ_ARCHS))).tar.gz manylinux_2_36 \
+	$(Q)python3 scripts/wheel.py $(B)/dist/nojit-$(VERSION)-$(MACHINE)-$(subst $(SPACE),-,$(strip $(NJ_ARCHS))).tar.gz manylinux_2_36 \
 		$(if $(filter-out default,$(ARCHS)),$(NJ_ARCHS))
 ## help: this text
 help:

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """wheel.py TARBALL PLATFORM [ARCH...]: the wheel of a tarball of `make dist`, beside it, for PLATFORM (manylinux_2_36).
 

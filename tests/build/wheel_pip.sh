@@ -31,12 +31,12 @@ B=$scratch/a VERSION=0 ARCHS="sm_1 sm_2" STATIC="$static" BLOBCHECK="$build/blob
 tarball=$a/nojit-0-$machine-sm_1-sm_2.tar.gz
 version=$("$build/nojit" version | sed -E 's/^binary +nojit ([^:]+):.*/\1/')
 wheel=$a/nojit-$version-py3-none-manylinux_2_36_$machine.whl
-made() { scripts/wheel.py "$tarball" manylinux_2_36 "$@"; }
+made() { python3 scripts/wheel.py "$tarball" manylinux_2_36 "$@"; }
 check "a wheel" made
 check "of the version and machine" [ -s "$wheel" ]
 again() {
     mkdir "$scratch/b" && cp "$tarball" "$scratch/b/" &&
-        (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 scripts/wheel.py "$scratch/b/${tarball##*/}" manylinux_2_36) && cmp "$wheel" "$scratch/b/${wheel##*/}"
+        (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 python3 scripts/wheel.py "$scratch/b/${tarball##*/}" manylinux_2_36) && cmp "$wheel" "$scratch/b/${wheel##*/}"
 }
 check "the same bytes" again
 other_archs() { made sm_90a sm_121 && [ -s "$a/nojit-$version+sm.90a.sm.121-py3-none-manylinux_2_36_$machine.whl" ] && rm "$a/nojit-$version+"*; }
@@ -81,10 +81,10 @@ floor() { # no symbol of a newer glibc, no library beyond glibc's own
         ! readelf -dW "$binary" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(lib[cm]\.so\.6|ld-linux-.*\.so\.[12])$'
 }
 check "glibc 2.36 has all that it needs" floor
-refuses "a promise that is too wide" 1 '^wheel: the binary needs glibc 2\.[0-9]+, manylinux_2_17 promises less' scripts/wheel.py "$tarball" manylinux_2_17
+refuses "a promise that is too wide" 1 '^wheel: the binary needs glibc 2\.[0-9]+, manylinux_2_17 promises less' python3 scripts/wheel.py "$tarball" manylinux_2_17
 echo 'int main(void) { return 0; }' | "${CC:-cc}" -xc -Wl,--no-as-needed -o "$scratch/tarball/nojit" - -lgcc_s
 tar -C "$scratch" -czf "$scratch/linked.tar.gz" tarball
-refuses "a library that the tag does not promise" 1 'linked with libgcc_s.so.1, which manylinux_2_36 does not' scripts/wheel.py "$scratch/linked.tar.gz" manylinux_2_36
+refuses "a library that the tag does not promise" 1 'linked with libgcc_s.so.1, which manylinux_2_36 does not' python3 scripts/wheel.py "$scratch/linked.tar.gz" manylinux_2_36
 [ ! -e "$scratch/${wheel##*/}" ] || not_ok "and nothing is written" "${wheel##*/}"
 
 # ---- pip ----

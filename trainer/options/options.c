@@ -15,7 +15,7 @@
 
 static const char models[] = "Models and data";
 static const char shape[] =
-    "Shape (weights are random; what is not given is as in --like or --preset)";
+    "Shape (random weights; anything not given comes from --like or --preset)";
 static const char objective[] = "Objective";
 static const char length[] = "Length";
 static const char optimiser[] = "Optimiser";

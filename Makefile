@@ -9,7 +9,7 @@ endif
 CROSS := $(if $(HOST),$(filter-out $(shell uname -m)-linux-gnu,$(HOST)))
 B ?= build$(addprefix -,$(CROSS))
 ARCHS ?= default
-ifeq ($(MAKECMDGOALS) $(origin ARCHS) $(HOST),demo file )
+ifeq ($(MAKECMDGOALS):$(origin ARCHS):$(HOST),demo:file:)
 ARCHS := $(shell scripts/demo_archs.sh $(B))
 endif
 ONLY ?=

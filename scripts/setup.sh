@@ -101,7 +101,7 @@ if [ -n "$wanted" ]; then
     apt_install $wanted
     libraries_present || die "packages were installed, yet headers or static libraries are still missing; wanted: $packages"
 fi
-if [ -n "${SETUP:-}" ] && ! command -v $lint_packages >/dev/null 2>&1; then
+if [ -n "${SETUP:-}" ] && ! type -P $lint_packages >/dev/null 2>&1; then
     (apt_install $lint_packages) || say "make lint leaves out what they check"
 fi
 if [ -z "$cuda" ]; then

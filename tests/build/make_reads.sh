@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make_reads.sh: in a new clone make only reads: help, -n of any goal and refusals leave no file; set-up comes with what needs it,
-# and says why it cannot. Jobs are as many as cores, or as many as are asked for.
+# and says why it cannot. Jobs are as many as cores, or as many as are asked for; the demo is built
+# for one architecture.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib/lib.sh
@@ -21,6 +22,16 @@ refuses "an unknown compiler" 2 "^setup: CC=no-such-cc: there is no such compile
 
 jobs_of() { printf 'include Makefile\nshow: ; @echo $(MAKEFLAGS)\n' | make -f - "$@" QUIET_GOALS=show show | grep -oE -- '-j[0-9]+' | head -n 1; }
 equal() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "$2, expected $3"; fi; }
+# Without a build folder: for the GPU that nvidia-smi names.
+mkdir "$scratch/bin"
+archs_of() { # WORDS OF NVIDIA-SMI, GOAL
+    printf '#!/bin/sh\n%s\n' "$1" >"$scratch/bin/nvidia-smi"
+    chmod +x "$scratch/bin/nvidia-smi"
+    printf 'include Makefile\n$(info $(ARCHS))\n' | PATH="$scratch/bin:$PATH" make -n -f - "$2" QUIET_GOALS="$2" 2>/dev/null | head -n 1
+}
+equal "the demo is for this GPU" "$(for c in 9.0 12.1 8.6 99.9; do archs_of "echo $c" demo; done | tr '\n' ' ')" "sm_90a sm_121 sm_86 sm_89 "
+equal "or quickly built" "$(archs_of 'exit 9' demo)" sm_89
+equal "and the others for all" "$(archs_of 'echo 9.0' all)" default
 equal "as many jobs as cores" "$(jobs_of)" "-j$(nproc)"
 equal "as many as are asked for" "$(jobs_of -j3)" -j3
 equal "or the environment says" "$(MAKEFLAGS=-j3 jobs_of)" -j3

@@ -251,7 +251,7 @@ print_table() {
     cat <<TEXT
 
 floor: tokens a second if all operations of a step ran at the rate of one large product of their type, measured here.
-first s: seconds from the start of the process to the end of the first step; the first row times its matrix products before it,
+first s: seconds from the start of the process to the end of the first step; the first row times its GEMMs before it,
   with their table it takes ${warm_start:--} s. plan, taken, in all: GiB; taken is what free memory fell by for the plan, in all: with
   code and graphs. GPU idle in a step of the first row: ${idle:-not measured (no CUPTI)}${idle:+ %; $WORK/kernels.txt}.
 PyTorch: ${TORCH:-no TORCH is given, so its columns are empty}${TORCH:+ (rows of BENCH_TORCH: $BENCH_TORCH)}

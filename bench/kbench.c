@@ -32,10 +32,11 @@ static const char USAGE[] =
     "us         median of up to 50 runs, with the values below which 10 and 90 % of them lie\n"
     "cold       the same after 256 MiB were written: operands come from memory\n"
     "rate       bytes that must move or operations that must be done (the contract's cost) over\n"
-    "           the median, whichever takes longer at the measured roofs\n"
+    "           the median, whichever takes longer at the measured peaks\n"
     "copy       how long a copy takes that moves as many bytes: what starting and ending cost "
     "alike\n"
-    "roof       that longer time over the median. Roofs, measured first: a copy of 1 GiB, and a\n"
+    "roof       that longer time over the median (roofline). Peaks, measured first: a copy of 1 "
+    "GiB, and a\n"
     "           product of 8192 x 8192 x 8192 (1024 on the CPU) in the type of the key\n"
     "kbench 'attn_*' --shape 'B=1 S=4096 H=16 K=8' times attention at another shape.\n";
 

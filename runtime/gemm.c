@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gemm.c: the table of prepared matrix products. A backend resolves a shape once, in
+ * gemm.c: the table of prepared GEMMs. A backend resolves a shape once, in
  * nj_gemm_prepare(); after that nj_gemm_run() is a look-up and an enqueue, and a shape that nobody
  * prepared is an error, not a slow first call.
  */
@@ -148,15 +148,15 @@ int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
     describe(shape, text, sizeof text);
     reason = why_not(shape);
     if (reason)
-        return nj_fail(ctx, NJ_E_ARG, "matrix product %s: %s", text, reason);
+        return nj_fail(ctx, NJ_E_ARG, "GEMM %s: %s", text, reason);
     if (grow(&ctx->gemms))
-        return nj_fail(ctx, NJ_E_NOMEM, "matrix product %s: out of host memory", text);
+        return nj_fail(ctx, NJ_E_NOMEM, "GEMM %s: out of host memory", text);
     slot = find_slot(&ctx->gemms, shape);
     if (*slot)
         return 0;
     plan = calloc(1, sizeof *plan);
     if (!plan)
-        return nj_fail(ctx, NJ_E_NOMEM, "matrix product %s: out of host memory", text);
+        return nj_fail(ctx, NJ_E_NOMEM, "GEMM %s: out of host memory", text);
     plan->shape = *shape;
     known = nj_gemm_choice(ctx, text);
     if (known)
@@ -171,7 +171,7 @@ int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
         snprintf(why, sizeof why, "%s", ctx->error);
         ctx->backend->gemm_release(ctx, plan);
         free(plan);
-        return nj_fail(ctx, rc, "matrix product %s: %.800s", text, why);
+        return nj_fail(ctx, rc, "GEMM %s: %.800s", text, why);
     }
     *slot = plan;
     ctx->gemms.count++;
@@ -192,20 +192,18 @@ static int run_prepared(nj_stream *s, const struct nj_gemm *shape, const struct 
     if (!plan) {
         describe(shape, text, sizeof text);
         return nj_fail(s->ctx, NJ_E_GEMM,
-                       "matrix product %s was not prepared; call nj_gemm_prepare() before step 1",
-                       text);
+                       "GEMM %s was not prepared; call nj_gemm_prepare() before step 1", text);
     }
     if (!x->c || !x->a || !x->b || (bits & 15)) {
         describe(shape, text, sizeof text);
         return nj_fail(s->ctx, NJ_E_ARG,
-                       "matrix product %s: C=%p A=%p B=%p must be set and, like scales, 16-byte "
+                       "GEMM %s: C=%p A=%p B=%p must be set and, like scales, 16-byte "
                        "aligned",
                        text, x->c, x->a, x->b);
     }
     if (scaled != (shape->ab_dtype == NJ_F8)) {
         describe(shape, text, sizeof text);
-        return nj_fail(s->ctx, NJ_E_ARG, "matrix product %s: scales of rows go with f8 operands",
-                       text);
+        return nj_fail(s->ctx, NJ_E_ARG, "GEMM %s: scales of rows go with f8 operands", text);
     }
     return s->ctx->backend->gemm_run(s, plan, x);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gemm_table.c: which algorithm each matrix product takes, kept in a file. Timing chooses, and may
+ * gemm_table.c: which algorithm each GEMM takes, kept in a file. Timing chooses, and may
  * choose another one the next time; with the same file the same algorithms are taken, and so the
  * same bits come out. Three lines say for what the file holds, then a line a product: the shape,
  * as gemm.c describes it, and the bytes of the backend's choice.
@@ -89,7 +89,7 @@ int nj_gemm_choose(nj_context *ctx, const char *shape, const unsigned char *choi
     if (!row)
         row = add_row(&ctx->choices, shape);
     if (!row)
-        return nj_fail(ctx, NJ_E_NOMEM, "matrix product %s: out of host memory", shape);
+        return nj_fail(ctx, NJ_E_NOMEM, "GEMM %s: out of host memory", shape);
     memcpy(row->choice, choice, sizeof row->choice);
     return 0;
 }

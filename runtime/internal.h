@@ -108,7 +108,7 @@ struct nj_context {
 struct nj_stream {
     nj_context *ctx;
     void *handle;    /* of the backend */
-    void *workspace; /* of matrix products on this stream */
+    void *workspace; /* of GEMMs on this stream */
 };
 struct nj_event {
     nj_context *ctx;

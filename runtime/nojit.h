@@ -39,7 +39,7 @@ extern "C" {
     X(NJ_E_NO_KERNEL, -7, "no such kernel")                                                        \
     X(NJ_E_INDEX, -8, "the embedded kernel index is damaged")                                      \
     X(NJ_E_DEVICE, -9, "the device reported an error")                                             \
-    X(NJ_E_GEMM, -10, "matrix product not prepared or not possible")                               \
+    X(NJ_E_GEMM, -10, "GEMM not prepared or not possible")                                         \
     X(NJ_E_UNSUPPORTED, -11, "not supported by this backend")                                      \
     X(NJ_E_IO, -12, "input or output failed")                                                      \
     X(NJ_E_FORMAT, -13, "malformed input")
@@ -61,7 +61,7 @@ typedef struct nj_event nj_event;     /* a point in a stream, with its time */
 typedef struct nj_graph nj_graph;     /* captured work, launched as one */
 
 /* Element types. NJ_LP is the 16-bit type of the device: bfloat16, or float16 on sm_75. NJ_F8 is
- * e4m3, for operands of matrix products only. */
+ * e4m3, for GEMM operands only. */
 enum nj_dtype { NJ_F32 = 0, NJ_LP = 1, NJ_F8 = 2 };
 
 /* Forbid the driver's JIT for this process: sets CUDA_DISABLE_PTX_JIT=1, CUDA_CACHE_DISABLE=1 and
@@ -159,7 +159,7 @@ int nj_graph_end(nj_stream *s, nj_graph **out);
 int nj_graph_launch(nj_graph *g, nj_stream *s);
 void nj_graph_destroy(nj_graph *g);
 
-/* ---- matrix products ------------------------------------------------------------------------- */
+/* ---- GEMMs ------------------------------------------------------------------------- */
 
 /* Row-major C[M,N] = scale op(A) op(B) + beta C, accumulated in float32. A, B have ab_dtype; C
  * c_dtype.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuda_gemm.c: matrix products by cuBLASLt. A row-major matrix is the transpose of a column-major one,
+ * cuda_gemm.c: GEMMs by cuBLASLt. A row-major matrix is the transpose of a column-major one,
  * so the library is asked for C^T = op(B)^T op(A)^T: our B is its first operand, our A its second.
  *
  * Determinism: only algorithms that sum in one fixed order are taken (no split of K, or one whose
@@ -208,7 +208,7 @@ static int run_and_wait(nj_context *ctx, const struct product *p, const struct p
     if (rc)
         return rc;
     return nj_cuda_check(ctx, nj_cuda_of(ctx)->driver.cuStreamSynchronize(at->stream),
-                         "first run of a matrix product");
+                         "first run of a GEMM");
 }
 
 /* Milliseconds a run, of `runs`. */
@@ -225,7 +225,7 @@ static int time_runs(nj_context *ctx, const struct product *p, const struct plac
     result = result ? result : driver->cuEventSynchronize(event[1]);
     result = result ? result : driver->cuEventElapsedTime(ms, event[0], event[1]);
     *ms /= (float)runs;
-    return rc ? rc : nj_cuda_check(ctx, result, "timing a matrix product");
+    return rc ? rc : nj_cuda_check(ctx, result, "timing a GEMM");
 }
 
 static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt_result *list,
@@ -238,7 +238,7 @@ static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt
 
     result = driver->cuEventCreate(&event[0], NJ_CU_EVENT_DEFAULT);
     result = result ? result : driver->cuEventCreate(&event[1], NJ_CU_EVENT_DEFAULT);
-    rc = nj_cuda_check(ctx, result, "timing a matrix product");
+    rc = nj_cuda_check(ctx, result, "timing a GEMM");
     for (int i = 0; i < count && rc == 0; i++) {
         p->algo = list[i].algo;
         rc = run_and_wait(ctx, p, at); /* loads what the algorithm needs */
@@ -352,7 +352,7 @@ int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
         return rc;
     if (plan->shape.ab_dtype == NJ_F8 && !ctx->info.f8)
         return nj_fail(ctx, NJ_E_UNSUPPORTED,
-                       "cuBLASLt multiplies e4m3 with a scale for each row on sm_90 only; %s is "
+                       "cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on sm_90 only; %s is "
                        "sm_%d",
                        ctx->info.name, ctx->info.sm);
     plan->state = p = calloc(1, sizeof *p);
@@ -381,7 +381,7 @@ int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan,
 
     if (rc)
         return rc;
-    s->ctx->last_key = "a matrix product";
+    s->ctx->last_key = "a GEMM";
     return enqueue(s->ctx, plan->state, &at);
 }
 

@@ -59,7 +59,7 @@ static int check_entry(nj_context *ctx, const struct nj_index *index,
 
     if (!entry)
         return nj_fail(ctx, NJ_E_INDEX,
-                       "%s has a launcher and no machine code; build again from "
+                       "%s has a launcher and no machine code; rebuild from "
                        "clean",
                        kernel->key);
     if (strcmp(index->strings + entry->entry_str, kernel->entry) != 0)
@@ -76,7 +76,7 @@ static int check_entry(nj_context *ctx, const struct nj_index *index,
     if (!what)
         return 0;
     return nj_fail(ctx, NJ_E_INDEX,
-                   "%s: launcher and machine code disagree on the %s; build again "
+                   "%s: launcher and machine code disagree on the %s; rebuild "
                    "from clean",
                    kernel->key, what);
 }

@@ -186,10 +186,10 @@ refuses "resumed elsewhere with another seed" 2 'seed 1, this run has seed 7; re
     go_on --out "$d/elsewhere" --resume "$d/out/checkpoint-2" --steps 4 --seed 7
 cp -r "$d/out" "$d/begun"
 rm "$d/begun"/*.json "$d/begun/model.safetensors"
-refuses "checkpoints are there" 2 'holds checkpoints of a run that was begun; go on with --resume auto' go_on --out "$d/begun"
+refuses "checkpoints are there" 2 'holds checkpoints of an unfinished run; continue with --resume auto' go_on --out "$d/begun"
 cp -r "$d/out" "$d/newer"
 printf '\002' | dd of="$d/newer/checkpoint-2/state.bin" bs=1 seek=8 conv=notrunc status=none
-refuses "resumed by an older program" 1 'state.bin: format version 2, and this program reads version 1; go on with the nojit that wrote it; if that is this one, the file is damaged$' \
+refuses "resumed by an older program" 1 'state.bin: format version 2, and this program reads version 1; continue with the nojit that wrote it; if that is this one, the file is damaged$' \
     go_on --out "$d/newer" --resume auto --steps 4
 refuses "resumed by the folder of a run" 2 "name $d/out/checkpoint-2 in it" early --out "$d/new" --resume "$d/out"
 

@@ -21,7 +21,7 @@ says() { # NAME REGEX
 field() { sed -nE "s/.*\"$1\": \"?([^\",]+).*/\1/p" "$2" | tail -n 1; }
 
 distill --teacher-dtype fp8 --save-every 3 --out "$d/f8"
-says "the cost is said" 'fp8 teacher: KL\(float32 \|\| fp8\) 0\.[0-9]+ nats a token, [0-9.]+ % of first choices agree, on the first [0-9]+ tokens$'
+says "the cost is said" 'fp8 teacher: KL\(float32 \|\| fp8\) 0\.[0-9]+ nats/token, [0-9.]+ % top-1 agreement, on the first [0-9]+ tokens$'
 kl=$(field kl "$d/f8/receipt.json")
 if awk -v k="$kl" 'BEGIN { exit !(k > 1e-7 && k < 0.05) }'; then ok "and recorded"; else not_ok "and recorded" "$(cat "$d/f8/receipt.json")"; fi
 if [ "$(field teacher_dtype "$d/f8/receipt.json")" = fp8 ]; then ok "the receipt names the dtype"; else not_ok "the receipt names the dtype" "$(cat "$d/f8/receipt.json")"; fi
@@ -44,7 +44,7 @@ refuses "resuming with another teacher" 2 "teacher-dtype" "$nojit" distill "${pa
     --data "$d/text.txt" --steps 6 --lr 1e-2 --out "$d/again" --resume auto
 
 "$nojit" distill "${pair[@]}" --device cpu --data "$d/text.txt" --steps 6 --teacher-dtype fp8 --dry-run >"$scratch/out" 2>&1
-if ! grep -q "nats a token" "$scratch/out"; then ok "a dry run measures nothing"; else not_ok "a dry run measures nothing" "$(cat "$scratch/out")"; fi
+if ! grep -q "nats/token" "$scratch/out"; then ok "a dry run measures nothing"; else not_ok "a dry run measures nothing" "$(cat "$scratch/out")"; fi
 weights() { "$nojit" plan "${pair[@]}" --device cpu --json "$@" | sed -E 's/.*"teacher.weights": ([0-9]+).*/\1/'; }
 if [ "$(weights --teacher-dtype fp8)" -lt $(($(weights) / 2)) ]; then ok "the plan is smaller"; else not_ok "the plan is smaller" "$(weights --teacher-dtype fp8), $(weights)"; fi
 kd() { "$nojit" eval --model "$d/teacher" --teacher "$d/teacher" --device cpu --json --seq-len 64 --data "$d/text.txt" "$@" | sed -E 's/.*"kd_loss": ([^,]+),.*/\1/'; }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # device_sim.sh: what the program does with a GPU besides computing, on simulated GPUs: what doctor says,
-# which 16-bit types are refused, and where choices of matrix products are kept.
+# which 16-bit types are refused, and where GEMM choices are kept.
 set -eu
 . tests/lib/lib.sh
 . tests/lib/relink.sh
@@ -17,7 +17,7 @@ says() { # NAME REGEX FILE
 "$nojit" doctor --device cuda >"$scratch/doctor"
 keys=$("$nojit" version --json | sed -E 's/.*"keys": ([0-9]+).*/\1/')
 here=$(keys_of sm_89 | wc -l)
-says "doctor: the GPU" '^gpu +Simulated NVIDIA GeForce RTX 4090, sm_89, 128 multiprocessors$' "$scratch/doctor"
+says "doctor: the GPU" '^gpu +Simulated NVIDIA GeForce RTX 4090, sm_89, 128 SMs$' "$scratch/doctor"
 says "doctor: its memory" '^memory +23.64 GiB, 23.24 GiB may be used; arenas in device memory' "$scratch/doctor"
 says "doctor: kernels" "^kernels +$here of $keys loaded from $here modules, 16-bit type bfloat16(; $((keys - here)) for code of other archs)?\$" "$scratch/doctor"
 says "doctor: cuBLASLt" '^cublasLt .*libcublasLt.so.13, version 130100' "$scratch/doctor"

@@ -43,7 +43,7 @@ interrupt() { # NAME FOLDER: a run that an interrupt ends after step 5
     at=$(newest "$2")
 }
 interrupt "an interrupt ends with 130" "$d/once"
-if grep -q "interrupted: ${at##*/} is saved; go on with --resume auto" "$scratch/out" && whole_checkpoints "$d/once" >"$scratch/err" &&
+if grep -q "interrupted: ${at##*/} is saved; continue with --resume auto" "$scratch/out" && whole_checkpoints "$d/once" >"$scratch/err" &&
     [ "${at##*-}" -lt $steps ]; then
     ok "and has saved"
 else
@@ -116,7 +116,7 @@ no_room() { # for the final model, without checkpoints
         "$d/disk" x "${run[@]}" --keep-best false --save-every 0 --out "$d/disk/run"
 }
 if unshare -rm mount -t tmpfs none "$d/disk" 2>/dev/null; then
-    refuses "no space for the state" 1 'state.bin: writing failed: No space left on device; free space, then go on with --resume auto$' full_state
+    refuses "no space for the state" 1 'state.bin: writing failed: No space left on device; free space, then continue with --resume auto$' full_state
     rm -rf "$d/disk.left"
     refuses "no space for the final model" 1 '/disk/run: 4 MiB are needed, 3 MiB are free' no_room
     if [ ! -s "$d/disk.left" ]; then ok "is said before the first step"; else not_ok "is said before the first step" "$(cat "$d/disk.left")"; fi

@@ -36,7 +36,7 @@ for golden in tests/golden/run*; do
     for lacks in nothing progress.txt; do # which the first checkpoints did not have
         unpack "$d/out"
         rm -f "$d/out/checkpoint-2/$lacks"
-        if "${run[@]}" --keep-best --steps 4 >"$scratch/out" 2>&1 && grep -q '^going on from .*/checkpoint-2 (step 2)$' "$scratch/out" &&
+        if "${run[@]}" --keep-best --steps 4 >"$scratch/out" 2>&1 && grep -q '^continuing from .*/checkpoint-2 (step 2)$' "$scratch/out" &&
             [ "$(head -n "$(wc -l <"$golden/metrics.jsonl")" "$d/out/metrics.jsonl")" = "$(cat "$golden/metrics.jsonl")" ] &&
             [ "$(grep -c '"loss"' "$d/out/metrics.jsonl")" = 4 ] && [ -f "$d/out/checkpoint-4/state.bin" ]; then
             ok "$name: goes on, without $lacks"

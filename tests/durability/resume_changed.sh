@@ -65,20 +65,20 @@ sed -i 's/^best-loss .*/best-loss 99/' "$d/run/checkpoint-60/progress.txt"
 refuses "a changed progress.txt" 1 "^nojit train: $d/run/checkpoint-60/progress.txt: is damaged; take another checkpoint; another one is --resume $d/run/checkpoint-55$" go_on
 begin
 rm "$d"/run/checkpoint-*/progress.txt
-says "one of an earlier nojit: the rows decide" "^going on" go_on --steps 65
+says "one of an earlier nojit: the rows decide" "^continuing" go_on --steps 65
 best_stays "one of an earlier nojit"
 
 # ---- two held-out sets
 begin
 refuses "other held-out data" 2 "^nojit train: --eval-data: $d/run/checkpoint-60 was measured on other data \([0-9a-f]{16}, now [0-9a-f]{16}\), and the losses cannot be compared; repeat the --eval-data of the run, or name another --out$" \
     go_on --steps 70 --eval-data "$d/held2.txt"
-says "none for a while" "^going on" "$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 4 --steps 62 --lr 2e-2 \
+says "none for a while" "^continuing" "$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 4 --steps 62 --lr 2e-2 \
     --lr-schedule constant --device cpu --save-every 1 --out "$d/run" --resume auto
 rm "$d"/run/{config.json,model.safetensors,receipt.json}
 refuses "then other held-out data" 2 "was measured on other data" go_on --steps 70 --eval-data "$d/held2.txt"
-says "then the same" "^going on" go_on --steps 65
+says "then the same" "^continuing" go_on --steps 65
 best_stays "then the same"
-says "other held-out data in another folder" "^going on" "${run[@]}" --steps 65 --out "$d/fork" --resume "$d/whole/checkpoint-60" --eval-data "$d/held2.txt"
+says "other held-out data in another folder" "^continuing" "${run[@]}" --steps 65 --out "$d/fork" --resume "$d/whole/checkpoint-60" --eval-data "$d/held2.txt"
 
 # ---- rates and lengths may change, and it is said
 begin
@@ -114,5 +114,5 @@ if [ ! -s "$scratch/unknown" ]; then ok "a checkpoint knows what decides"; else 
 sum=$(cat "$d"/ended/{model.safetensors,receipt.json,metrics.jsonl} | cksum)
 says "a run that ended" "^nothing left to do: step 63 of 63 is done; model in $d/ended$" "${run[@]}" --steps 63 --out "$d/ended" --resume auto
 if [ "$(cat "$d"/ended/{model.safetensors,receipt.json,metrics.jsonl} | cksum)" = "$sum" ] && [ ! -e "$d/ended/lock" ]; then ok "is as it was"; else not_ok "is as it was" "$(ls "$d/ended")"; fi
-says "but may go on further" "^going on from $d/ended/checkpoint-60 " "${run[@]}" --steps 66 --out "$d/ended" --resume auto
+says "but may go on further" "^continuing from $d/ended/checkpoint-60 " "${run[@]}" --steps 66 --out "$d/ended" --resume auto
 finish

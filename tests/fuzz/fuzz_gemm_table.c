@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz_gemm_table.c: the table of matrix products' algorithms. A foreign or torn one counts as far
+ * fuzz_gemm_table.c: the GEMM table. A foreign or torn one counts as far
  * as it goes; accepted is one that gave a row.
  */
 #include "fuzz.h"

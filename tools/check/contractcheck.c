@@ -28,7 +28,7 @@ static const char USAGE[] =
     "       contractcheck [--only GLOB] [--device cpu|cuda] --list\n"
     "       contractcheck --plant ID\n"
     "Checks the claims under contracts/ in this folder: each names a test that exists and a mutant "
-    "that can be planted.\n"
+    "that can be applied.\n"
     "  --only GLOB     claims whose id matches (@(A|B)* works)\n"
     "  --device D      claims whose test needs a GPU (cuda), or none (cpu)\n"
     "  --results FILE  the tests have passed in this record of a test run (BUILD/test-results)\n"

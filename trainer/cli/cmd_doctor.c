@@ -58,7 +58,7 @@ static void print_cpu(const struct nj_device_info *d)
     char size[32];
     if (d->fallback[0] != '\0')
         printf("gpu       none can be used: %s\n", d->fallback);
-    printf("cpu       %s, %d thread%s; %s of memory available; matrix products by %s\n", d->name,
+    printf("cpu       %s, %d thread%s; %s of memory available; GEMMs by %s\n", d->name,
            d->multiprocessors, plural(d->multiprocessors),
            bytes_text((double)d->budget_bytes, size, sizeof size), d->gemm_library);
 }
@@ -66,7 +66,7 @@ static void print_cpu(const struct nj_device_info *d)
 static void print_gpu(const struct nj_device_info *d)
 {
     char size[32], budget[32];
-    printf("gpu       %s, sm_%d, %d multiprocessors%s\n", d->name, d->sm, d->multiprocessors,
+    printf("gpu       %s, sm_%d, %d SMs%s\n", d->name, d->sm, d->multiprocessors,
            d->integrated ? ", memory shared with the host" : "");
     printf("memory    %s, %s may be used; arenas in %s memory\n",
            bytes_text((double)d->memory_bytes, size, sizeof size),

@@ -54,7 +54,7 @@ static void print_text(const struct eval_result *e, bool teacher)
     printf("kd_loss          %.6f nats: KL(teacher || student) at temperature 1\n", e->kd_loss);
     printf("  by token       p50 %.6f  p90 %.6f  p99 %.6f  max %.6f\n", e->kd_p50, e->kd_p90,
            e->kd_p99, e->kd_max);
-    printf("agreement        %.4f of first choices\n", e->agreement);
+    printf("agreement        %.4f (top-1)\n", e->agreement);
 }
 
 enum { SEQ_LEN = 1024 }; /* where --seq-len does not say another */

@@ -323,7 +323,7 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     duration_text(seconds_now() - r->progress.started, took, sizeof took);
     if (o->stopped) {
         progress_say(&r->progress,
-                     "interrupted: checkpoint-%lld is saved; go on with --resume auto",
+                     "interrupted: checkpoint-%lld is saved; continue with --resume auto",
                      (long long)o->step);
         return fail(NJ_INTERRUPTED, "interrupted after step %lld", (long long)o->step);
     }

@@ -149,7 +149,7 @@ static int prepare(struct engine *e)
         micro_step(&w, e, 1, true);
     generate_logits(&w, e, 0);
     munmap(nowhere, bytes);
-    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing matrix products");
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing GEMMs");
 }
 
 /* What work is enqueued on, which keeps the workspace, and both arenas as planned. free_bytes: of the

@@ -111,7 +111,7 @@ static int io_failed(const struct state_file *s, const char *doing)
         return fail(NJ_E_FORMAT, "%s: ends too early; take another checkpoint", s->path);
     const bool full = errno == ENOSPC || errno == EDQUOT;
     return fail(NJ_E_IO, "%s: %s failed: %s%s", s->path, doing, strerror(errno),
-                full ? "; free space, then go on with --resume auto" : "");
+                full ? "; free space, then continue with --resume auto" : "");
 }
 
 /* Moves one array between device and file in pieces, and hashes it. */
@@ -163,7 +163,7 @@ static int save_choices(struct engine *e, const char *dir)
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/" ENGINE_GEMM_TABLE, dir);
     const int rc = nj_gemm_table_write(e->ctx, path);
-    return rc == 0 ? 0 : engine_fail(e, rc, "saving the algorithms of matrix products");
+    return rc == 0 ? 0 : engine_fail(e, rc, "saving the GEMM algorithms");
 }
 
 int engine_save_state(struct engine *e, const char *dir, int64_t step,
@@ -204,7 +204,7 @@ static int check_header(const struct engine *e, const char *path, const struct s
     if (ours && h->version != STATE_VERSION)
         return fail(
             NJ_E_UNSUPPORTED,
-            "%s: format version %u, and this program reads version %d; go on with the nojit "
+            "%s: format version %u, and this program reads version %d; continue with the nojit "
             "that wrote it; if that is this one, the file is damaged",
             path, h->version, STATE_VERSION);
     if (!ours || h->header_hash != header_hash(h))

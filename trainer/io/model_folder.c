@@ -347,8 +347,9 @@ int folder_flush_names(const char *dir)
     /* One that may be written but not read cannot be opened to be flushed. */
     if (flush(dir) == 0 || errno == EACCES)
         return NJ_OK;
-    return fail(NJ_E_IO, "%s: its new names may not outlast a loss of power: %s; check the disk",
-                dir, strerror(errno));
+    return fail(NJ_E_IO,
+                "%s: cannot fsync the folder: %s; new entries may be lost on power failure", dir,
+                strerror(errno));
 }
 
 int folder_commit(struct folder *f)

@@ -33,16 +33,17 @@ static int check_model(const char *out, bool resume)
 {
     const bool model = holds(out, "config.json"), adapters = holds(out, "adapter_config.json");
     if (resume && (model || adapters) && holds(out, "receipt.json"))
-        return fail(NJ_E_ARG,
-                    "--resume auto: the run in %s is finished and has no checkpoint to go on from; "
-                    "name another --out, and to train its %s further --%s %s",
-                    out, model ? "model" : "adapters", model ? "student" : "adapter", out);
+        return fail(
+            NJ_E_ARG,
+            "--resume auto: the run in %s is finished and has no checkpoint to continue from; "
+            "name another --out, and to train its %s further --%s %s",
+            out, model ? "model" : "adapters", model ? "student" : "adapter", out);
     if (model || adapters)
         return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
     if (own_newest(out, INT64_MAX) > 0)
         return fail(
             NJ_E_ARG,
-            "--out %s holds checkpoints of a run that was begun; go on with --resume auto or name "
+            "--out %s holds checkpoints of an unfinished run; continue with --resume auto or name "
             "another folder",
             out);
     return 0;

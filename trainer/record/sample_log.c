@@ -77,7 +77,7 @@ static void say(struct progress *p, int64_t step, const json_t *row)
     char prompt[4 * PROMPT + 4], text[4 * TEXT + 4];
     shorten(json_string_value(json_object_get(row, "prompt")), PROMPT, prompt);
     shorten(json_string_value(json_object_get(row, "text")), TEXT, text);
-    progress_say(p, "sample at step %lld: '%s' goes on '%s'", (long long)step, prompt, text);
+    progress_say(p, "sample at step %lld: '%s' continues '%s'", (long long)step, prompt, text);
 }
 
 static int write_one(struct sample_log *l, const struct sampling *how, int64_t step,

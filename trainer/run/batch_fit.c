@@ -169,7 +169,7 @@ int fit_advise(struct run *r, const struct model_config *student,
                const struct model_config *teacher, size_t now, size_t budget)
 {
     int err = 0;
-    progress_say(&r->progress, "too large; what would change that, a line each:");
+    progress_say(&r->progress, "does not fit. Options that would help:");
     for (size_t i = 0; i < sizeof changes / sizeof *changes && !err; i++)
         err = advise(r, student, teacher, &changes[i], now, budget);
     return err;

@@ -166,7 +166,7 @@ static int check_teacher_dtype(const struct run *r)
             run_dtype_name(r));
     if (wanted == TEACHER_F8 && !d->f8)
         return fail(NJ_E_ARG,
-                    "--teacher-dtype fp8: cuBLASLt multiplies e4m3 with a scale for each row on "
+                    "--teacher-dtype fp8: cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on "
                     "sm_90 only, and %s is sm_%d; leave --teacher-dtype out",
                     d->name, d->sm);
     return 0;

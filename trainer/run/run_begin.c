@@ -225,7 +225,7 @@ static int go_on(struct run *r, int64_t *first)
     if (err)
         return err;
     data_seek(r->data, &where);
-    progress_say(&r->progress, "going on from %s (step %lld)", dir, (long long)*first);
+    progress_say(&r->progress, "continuing from %s (step %lld)", dir, (long long)*first);
     say_changes(r);
     if (aside > 0)
         progress_say(&r->progress, "checkpoints of later steps, set aside as *.old: %lld",

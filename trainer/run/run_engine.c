@@ -13,7 +13,7 @@
 static void read_table(struct run *r, const char *path)
 {
     if (path[0] != '\0' && nj_gemm_table_read(r->ctx, path) < 0)
-        progress_say(&r->progress, "algorithms of matrix products are chosen again: %s",
+        progress_say(&r->progress, "GEMM algorithms are chosen again: %s",
                      nj_context_error(r->ctx));
 }
 
@@ -36,17 +36,16 @@ static void keep_table(struct run *r, const char *path)
         return;
     if (path[0] == '\0')
         progress_say(&r->progress,
-                     "%lld matrix product%s timed; there is no cache folder for the choices, so "
+                     "%lld GEMM%s timed; there is no cache folder for the choices, so "
                      "another run may choose others: name a file by --gemm-table",
                      timed, s);
     else if (nj_gemm_table_write(r->ctx, path) != 0)
         progress_say(&r->progress,
-                     "%lld matrix product%s timed; the choices cannot be kept, so another run may "
+                     "%lld GEMM%s timed; the choices cannot be kept, so another run may "
                      "choose others: %s",
                      timed, s, nj_context_error(r->ctx));
     else
-        progress_say(&r->progress, "%lld matrix product%s timed; choices kept in %s", timed, s,
-                     path);
+        progress_say(&r->progress, "%lld GEMM%s timed; choices kept in %s", timed, s, path);
 }
 
 int run_open_engine(struct run *r)

@@ -37,14 +37,14 @@ int run_check_teacher(struct run *r)
     int err = measure(r, &e);
     data_seek(r->data, &start);
     if (err == NJ_E_NOMEM) {
-        progress_say(&r->progress, "fp8 teacher: what it costs was not measured: %s", fail_text());
+        progress_say(&r->progress, "fp8 teacher: accuracy check skipped: %s", fail_text());
         return 0;
     }
     if (err)
         return err;
     *check = (struct teacher_check){e.kd_loss, e.agreement, e.valid_tokens};
     progress_say(&r->progress,
-                 "fp8 teacher: KL(%s || fp8) %.6f nats a token, %.2f %% of first choices agree, on "
+                 "fp8 teacher: KL(%s || fp8) %.6f nats/token, %.2f %% top-1 agreement, on "
                  "the first %lld tokens",
                  run_dtype_name(r), check->kl, 100 * check->agreement, (long long)check->tokens);
     return 0;

@@ -28,7 +28,7 @@ void deadline_begin(int64_t step, int64_t seconds)
     snprintf(
         sentence, sizeof sentence,
         "nojit: step %lld has not ended after %lld seconds: the GPU hangs or is not up to this "
-        "run; see dmesg for Xid, then go on with --resume auto, or allow more by "
+        "run; see dmesg for Xid, then continue with --resume auto, or allow more by "
         "--first-step-timeout\n",
         (long long)step, (long long)seconds);
     sigemptyset(&action.sa_mask);

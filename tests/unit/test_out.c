@@ -99,6 +99,15 @@ static void only_what_a_run_writes_is_removed(void **state)
     assert_int_equal(removed, 1);
 
     put_checkpoint("out/best.old");
+    write_text(at("out/best.old/gemm.txt.tmp-7BY9Pc"), "killed here");
+    check_ok(own_remove(at("out"), "best.old", &removed), "partial table");
+    assert_int_equal(removed, 2);
+
+    put_checkpoint("out/best.old");
+    write_text(at("out/best.old/gemm.txt.tmp-7BY9Pcs"), "mine");
+    check_refused(own_remove(at("out"), "best.old", &removed), NJ_E_IO,
+                  "holds gemm.txt.tmp-7BY9Pcs", "a longer name");
+    unlink(at("out/best.old/gemm.txt.tmp-7BY9Pcs"));
     write_text(at("out/best.old/notes.txt"), "mine");
     check_refused(own_remove(at("out"), "best.old", &removed), NJ_E_IO,
                   "out/best.old is not removed: it holds notes.txt, which no run writes", "notes");

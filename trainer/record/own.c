@@ -113,9 +113,20 @@ static long partial_of(const char *entry, char *plain, size_t bytes)
     return temp_process(strtol(digits, NULL, 10));
 }
 
+/* The runtime writes its table through mkstemp(), to a name with six letters and digits. */
+static bool is_partial_table(const char *name)
+{
+    static const char prefix[] = ENGINE_GEMM_TABLE ".tmp-",
+                      letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const size_t n = sizeof prefix - 1;
+    return strncmp(name, prefix, n) == 0 && strlen(name + n) == 6 && strspn(name + n, letters) == 6;
+}
+
 static bool is_written_inside(const char *name)
 {
     char plain[256];
+    if (is_partial_table(name))
+        return true;
     if (partial_of(name, plain, sizeof plain) > 0)
         name = plain;
     return is_model_file(name) || is_one_of(name, state_files, COUNT(state_files));

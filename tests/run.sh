@@ -81,7 +81,7 @@ run_scripts() {
 }
 
 finish() {
-    grep '^skip ' "$log"/* /dev/null | sed "s|^$log/\([^:]*\):skip |skipped: \1: |"
+    awk -F'\t' '$1 == "skipped" && $3 != "" { print "skipped: " $2 " " $3 }' "$results"
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ]
     exit

@@ -127,7 +127,7 @@ static void write_table(FILE *f, int steps, size_t first, size_t last)
         runs[spans[i].name]++;
     }
     const double whole = (double)(end - begin);
-    fprintf(f, "%d steps, %.3f ms a step, GPU idle %.2f %%\n", steps, whole / steps * 1e-6,
+    fprintf(f, "%d steps, %.3f ms per step, GPU idle %.2f %%\n", steps, whole / steps * 1e-6,
             100 * (1 - busy / whole));
     for (int i = 0; i < name_count; i++)
         order[i] = i;

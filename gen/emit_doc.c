@@ -78,7 +78,7 @@ static void put_facts(struct text *t, const struct contract *c)
     put_choices(t, c, "- Launch: threads", &c->threads);
     put_choices(t, c, "; blocks", &c->grid);
     put_choices(t, c, "; shared bytes", &c->smem);
-    put_choices(t, c, "; blocks on a multiprocessor at least", &c->min_blocks);
+    put_choices(t, c, "; blocks on an SM at least", &c->min_blocks);
     if (c->cluster > 1)
         put(t, "; clusters of %d blocks", c->cluster);
     put(t, "\n- Tolerance: ");

@@ -8,7 +8,7 @@
 
 #include "yaml.h"
 
-/* A planted fault: one edit of one file. */
+/* A mutation: one edit of one file. */
 struct mutant {
     const char *file, *replace, *with;
     int line;

@@ -57,7 +57,7 @@ each "bare arithmetic where memory is carved (use checked.h)" < <(awk '
 each "left to do" < <(grep -nE '\b(TODO|FIXME|XXX)\b|^#if 0' $code /dev/null | grep -v '^scripts/lint.sh')
 each "a kernel key outside the contracts" < <(grep -nE '"[a-z_0-9]+\.(lp|f32)(\.d[0-9]+)?"' $(files 'trainer/*.c' 'runtime/*.c' 'runtime/**/*.c') /dev/null)
 here() { command -v "$1" >/dev/null 2>&1 || { echo "lint: $1 is not installed (make setup installs it): its checks are skipped"; false; }; }
-# The field's words, in pages (outside of code) and in help: WORDS=WHAT TO WRITE.
+# The field's words, in pages (outside of code), help, messages and claims: WORDS=WHAT TO WRITE.
 words='matrix products?=GEMM
 copy engine=TMA
 rounded at random=stochastic rounding
@@ -79,7 +79,9 @@ half-written=partial
 prose=$(
     awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code; next } !code && !/^    / { gsub(/`[^`]*`/, "`"); print FILENAME ":" FNR ": " $0 }' \
         $(files '*.md' ':!CHANGELOG.md')
-    grep -nE '".*"' trainer/options/options.def trainer/options/commands.c trainer/cli/help.c
+    grep -nE '".*"' trainer/options/options.def
+    grep -noE '"[^"]{6,}"' $(files 'trainer/*.c' 'runtime/*.c' 'gen/*.c' 'tools/*.c' 'bench/*.c')
+    grep -nE '\b(summary|claim|open|doc): ' $(files 'contracts/*.yaml')
 )
 while IFS='=' read -r word better; do
     each "write '$better'" < <(grep -iE ":.*\b($word)\b" <<<"$prose" | cut -c 1-160)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# gpumutants.sh prepare DIR [ARCH]: builds what shows that the tests on a GPU notice planted faults: programs with the machine code of ARCH
+# gpumutants.sh prepare DIR [ARCH]: builds what shows that the tests on a GPU notice mutations: programs with the machine code of ARCH
 # (default sm_90a), sound and with each mutant of a claim that needs a GPU, in DIR and DIR.tar.xz. A faulty kernel is built alone, and its
 # PTX must differ from the sound one; one harness holds a mutant of each op at most, and its test runs that op alone. MUTANTS (a pattern) takes the
 # claims whose id matches.

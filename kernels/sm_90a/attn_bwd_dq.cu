@@ -2,7 +2,7 @@
 #include "../attn_bwd_dq.cu"
 #include "wgmma.cuh"
 
-// In 16 bits 128 registers are enough here for heads of 128 too: two blocks on a multiprocessor.
+// In 16 bits 128 registers are enough here for heads of 128 too: two blocks on an SM.
 #undef NJ_MIN_BLOCKS
 #define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2))
 

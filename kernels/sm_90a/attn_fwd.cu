@@ -2,7 +2,7 @@
 #include "../attn_fwd.cu"
 #include "wgmma.cuh"
 
-// In 16 bits 128 registers are enough here for heads of 128 too: two blocks on a multiprocessor.
+// In 16 bits 128 registers are enough here for heads of 128 too: two blocks on an SM.
 #undef NJ_MIN_BLOCKS
 #define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2))
 
@@ -58,7 +58,7 @@ struct lazy_softmax {
 };
 
 // As in the common source a block takes 128 query rows of one head, here 64 a warpgroup. While one
-// block of a multiprocessor multiplies, the other works out exponentials.
+// block of an SM multiplies, the other works out exponentials.
 template <int D>
 static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const lp *qkv,
                                                       const int32_t *doc_start, int B, int S, int H,

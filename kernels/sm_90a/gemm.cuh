@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gemm.cuh: products whose results are worked on before they are stored. One warpgroup copies tiles
-// of both factors to shared memory with the copy engine, two multiply them, 64 rows each. Blocks
+// of both factors to shared memory with TMA, two multiply them, 64 rows each. Blocks
 // come in clusters of two, one above the other: each fetches half of the tile of b for both. Blocks
 // stay, and take one tile of the result after the other.
 //
@@ -62,7 +62,7 @@ static __device__ __forceinline__ int cluster_block()
     return rank;
 }
 
-// ---- the copy engine ----
+// ---- TMA ----
 
 // Starts the copy of the tile at (row, column) of an array; what lies outside of it becomes zero.
 static __device__ __forceinline__ void tile_copy(uint32_t to, const nj_tiles &array, int row,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cli_bad.sh: what bad input gets: one sentence that names file, field and remedy, the right exit status, nothing
-# half-written.
+# partial.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

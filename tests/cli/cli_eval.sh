@@ -63,6 +63,14 @@ refuses "weights that are not finite" 1 'not finite: weight of the student [a-z0
 if [ -s "$scratch/out" ]; then not_ok "no figures of it" "$(cat "$scratch/out")"; else ok "no figures of it"; fi
 refuses "a teacher that is not finite" 1 'weight of the teacher [a-z0-9._]+ contains NaN or infinity' broken "$d/student" --teacher "$d/nan"
 
+"$nojit" train --student "$d/student" --data "$d/text.txt" --eval-data "$d/text.txt" --out "$d/diverged" --steps 6 --seq-len 64 --lr 3 \
+    --device cpu >"$scratch/log" 2>&1
+if tail -n 3 "$scratch/log" | grep -qE 'held out at step 6: ce [0-9.]+  perplexity [0-9.]+e\+[0-9]+$'; then
+    ok "a large perplexity in a few digits"
+else
+    not_ok "a large perplexity in a few digits" "$(tail -n 3 "$scratch/log")"
+fi
+
 "$nojit" init --preset list >"$scratch/presets"
 if grep -qE '^nojit-tiny +[0-9.]+M parameters' "$scratch/presets"; then ok "presets"; else not_ok "presets" "$(cat "$scratch/presets")"; fi
 "$nojit" init --like "$d/student" --seed 9 --out "$d/like" >"$scratch/said"

@@ -46,9 +46,9 @@ cp -r "$d/one" "$d/on"
 train "${lora[@]}" --out "$d/on" --steps 12 --resume auto --merge || true
 "$nojit" merge --model "$d/base" --adapter "$d/on" --out "$d/longer" >/dev/null
 if cmp -s "$d/longer/model.safetensors" "$d/on/merged/model.safetensors" && ! cmp -s "$d/longer/model.safetensors" "$d/merged/model.safetensors"; then
-    ok "a run that goes on merges anew"
+    ok "a resumed run merges anew"
 else
-    not_ok "a run that goes on merges anew" "$(tail -n 1 "$scratch/out")"
+    not_ok "a resumed run merges anew" "$(tail -n 1 "$scratch/out")"
 fi
 train --adapter "$d/one" --out "$d/more" --steps 2
 if grep -q "adapters of rank 8" "$scratch/out"; then ok "training goes on with saved adapters"; else not_ok "training goes on with saved adapters" "$(cat "$scratch/out")"; fi

@@ -86,11 +86,11 @@ check "values of another type are left out" test "$(page_data | grep -o '"receip
 check "samples of another type are counted" grep -q 'samples.jsonl: left out 3 rows that are not whole' "$page"
 check "the sample beside them stays" test "$(page_data | grep -o '"text":"[^"]*"')" = '"text":"kept"'
 
-# A run that goes on, and damage.
+# A resumed run, and damage.
 run going 0.001 12
 rm "$d/going/receipt.json"
 printf '{"step": 13, "lo' >>"$d/going/metrics.jsonl"
-check "a run that goes on" "$nojit" report "$d/going" --out "$page" >"$scratch/log"
+check "a resumed run" "$nojit" report "$d/going" --out "$page" >"$scratch/log"
 check "says so" grep -q 'the run has not finished.*is not whole' "$page"
 refuses "no run" 2 '^nojit report: the folder of a run is needed' "$nojit" report --out "$page"
 program=$(realpath "$nojit")
@@ -107,7 +107,7 @@ refuses "cannot be written" 1 'nowhere/page.html: cannot be written' "$nojit" re
 run damaged 0.001 12
 sed -i '7s/"loss"/loss/' "$d/damaged/metrics.jsonl"
 refuses "damaged row" 1 'metrics.jsonl:7: ' "$nojit" report "$d/damaged" --out "$d/new.html"
-check "nothing half-written" test ! -e "$d/new.html"
+check "nothing partial" test ! -e "$d/new.html"
 : >"$d/damaged/metrics.jsonl"
 refuses "no rows" 1 'no rows yet' "$nojit" report "$d/damaged" --out "$page"
 run bad-receipt 0.001 12

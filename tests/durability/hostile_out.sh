@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # hostile_out.sh: what lies in --out before a run, times the ways to start one: a table. Files of the user, wherever a name or a link leads to,
-# are as they were afterwards; a run that goes on ends well whatever lies around, and says what it could not remove.
+# are as they were afterwards; a resumed run ends well whatever lies around, and says what it could not remove.
 set -eu
 . tests/lib/lib.sh
 nojit=$(realpath "$BUILD")/nojit
@@ -98,7 +98,7 @@ row 2 "already contains metrics.jsonl, which a new run would write" "own_file me
 row 2 "already contains samples.jsonl, which a new run would write" data_here auto
 row 2 "already contains best.old, which a new run would write" "link_to_folder best.old" auto
 
-# ---- a run that goes on: what is not its own stays; where that has a name that is needed, it gets another
+# ---- a resumed run: what is not its own stays; where that has a name that is needed, it gets another
 row 0 "^out/metrics.jsonl: 3 lines after the checkpoint moved to out/metrics.jsonl.old$" early auto
 for state in begun early; do
     for name in best.old best.new; do

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # nothing_lost_at.sh: a signal before each system call of a checkpoint, each of those calls failing, a disk that is full at the first, a middle
-# and the last byte of each file (tests/tools/interrupt.c): what was saved is whole, nothing half-written has the name of a checkpoint, and going on
+# and the last byte of each file (tests/tools/interrupt.c): what was saved is whole, nothing partial has the name of a checkpoint, and going on
 # reaches the bits of a run left alone. EVERY=1: all calls of the whole run, and every kind of disturbance at each; else some of each kind.
 # A kill leaves what the kernel has yet to write, so it cannot show a missing fsync: the order of the calls is read instead.
 set -eu

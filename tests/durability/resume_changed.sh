@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# resume_changed.sh: a run that goes on with other options, or whose files were damaged: what would mix two runs is refused, what may change is
+# resume_changed.sh: a resumed run with other options, or whose files were damaged: what would mix two runs is refused, what may change is
 # said, what decides about OUT/best comes from the checkpoint, and rows that are cut off are kept.
 set -eu
 . tests/lib/lib.sh

@@ -48,7 +48,7 @@ else
     not_ok "a new run, too, where nothing else was left" "$(tail -n 1 "$scratch/log")"
 fi
 
-# ---- what is half-written by a run of another container stays while that run has the lock
+# ---- what a run of another container has written partially stays while that run has the lock
 if unshare -rpf true 2>/dev/null; then
     unshare -rpf --kill-child "${run[@]}" --steps 100000 --out "$d/theirs" >"$scratch/log" 2>&1 &
     pid=$!

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz_metrics.c: the rows of a run, as `nojit report` reads them and as a run that goes on cuts
+ * fuzz_metrics.c: the rows of a run, as `nojit report` reads them and as a resumed run cuts
  * them off.
  */
 #include "fuzz.h"

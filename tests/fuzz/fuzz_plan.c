@@ -220,7 +220,7 @@ static wide host_bytes(bool teacher, const struct train_options *o, const struct
 {
     const wide micro = o->steps > 0 ? (wide)o->grad_accum : 1;
     const wide tokens = array((wide)shape->padded * sizeof(float));
-    return array(rows_bytes(shape) * micro) + array(sizeof(struct mailbox)) + array(32 << 20) +
+    return array(rows_bytes(shape) * micro) + array(sizeof(struct pinned)) + array(32 << 20) +
            (teacher && o->steps == 0 ? 2 * tokens : 0);
 }
 

@@ -17,14 +17,14 @@ same_end() { # NAME FOLDER
         ok "$1"
     fi
 }
-finish_run() { # NAME FOLDER: the run goes on to its end, which is that of the run left alone
+finish_run() { # NAME FOLDER: the resumed run reaches its end, which is that of the run left alone
     if "${run[@]}" --out "$2" --resume auto >"$scratch/out" 2>&1; then
         same_end "$1" "$2"
     else
         not_ok "$1" "exit status $?: $(tail -n 1 "$scratch/out")"
     fi
 }
-# Every folder named as a checkpoint is one; a half-written one has another name.
+# Every folder named as a checkpoint is one; a partial one has another name.
 whole_checkpoints() { # FOLDER
     local c f
     for c in "$1"/checkpoint-* "$1"/best; do

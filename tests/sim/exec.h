@@ -48,7 +48,7 @@ struct group {
     enum group_waits waits;
 };
 
-/* Who accesses shared memory: warps, copies of the copy engine that arrive at one mbarrier, and the
+/* Who accesses shared memory: warps, TMA copies that arrive at one mbarrier, and the
  * products (wgmma) of a warpgroup. */
 enum {
     ACTOR_COPIES = WARPS_MAX,
@@ -136,7 +136,7 @@ struct cluster_barrier {
     struct order running, done;
 };
 
-/* A copy of the copy engine under way to one block. */
+/* A TMA copy under way to one block. */
 struct copy {
     uint32_t to, bytes, mbarrier;
 };
@@ -240,7 +240,7 @@ void sim_products_end(struct block *block);
 void sim_cluster_start(struct block *block);
 /* At the end: no block can have ended before others reached it, or a fault. */
 void sim_cluster_end(struct block *block);
-/* Copies of the copy engine that are under way arrive. */
+/* TMA copies that are under way arrive. */
 void sim_copies_arrive(struct block *block);
 
 void sim_order_join(struct order *order, const struct order *other);
@@ -274,9 +274,9 @@ bool sim_shared_read_together(struct warp *warp, const struct insn *insn, int la
                               uint32_t bytes);
 /* A use of an mbarrier, which must have been written before. */
 bool sim_shared_touch(struct warp *warp, const struct insn *insn, int lane, uint32_t at);
-/* The same by the copy engine, which needs a fence behind the write. */
+/* The same by TMA, which needs a fence behind the write. */
 bool sim_shared_is_fenced(struct warp *warp, const struct insn *insn, int lane, uint32_t at);
-/* The copy engine: words that it begins to write for an mbarrier, and that have arrived. */
+/* TMA: words that it begins to write for an mbarrier, and that have arrived. */
 bool sim_shared_copy(struct warp *warp, const struct insn *insn, int lane, uint32_t at,
                      uint32_t bytes, uint32_t mbarrier);
 void sim_shared_copied(struct block *block, uint32_t at, uint32_t bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exec_cluster.c: what blocks of a cluster do together, and the copy engine, which tells by an mbarrier
+ * exec_cluster.c: what blocks of a cluster do together, and TMA, which tells by an mbarrier
  * that it is done. An address of another block's shared memory, as mapa gives it, has the block's
  * rank, plus one, in its high byte.
  *
@@ -322,7 +322,7 @@ static void cluster_wait(struct warp *warp, const struct insn *insn)
     sim_order_join(&warp->order, &warp->block->at_cluster.done);
 }
 
-/* ---- the copy engine ---- */
+/* ---- TMA ---- */
 
 static bool read_map(struct warp *warp, const struct insn *insn, int lane, uint64_t address,
                      struct sim_tensor_map *map)
@@ -451,7 +451,7 @@ void sim_copies_arrive(struct block *block)
     block->copy_count = 0;
 }
 
-/* Threads see what mbarrier.init did after the barrier that follows anyway; the copy engine needs
+/* Threads see what mbarrier.init did after the barrier that follows anyway; TMA needs
  * this. */
 static void fence_init(struct warp *warp, const struct insn *insn)
 {

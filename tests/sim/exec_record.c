@@ -10,7 +10,7 @@
  * arrives at or waits for an mbarrier stands for its warp.
  *
  * Time is a counter that grows whenever something orders. A stamp holds the time, what kind of access
- * it was, and the thread, or the mbarrier that a copy of the copy engine arrives at. What comes before
+ * it was, and the thread, or the mbarrier that a TMA copy arrives at. What comes before
  * a barrier of all warps comes before everything now; beyond that each warp keeps up to which time
  * those of each other warp come before its own (struct order). Of several readers since the last
  * barrier a stamp keeps that there were several, of one warp or of more; where some warps are ordered
@@ -50,7 +50,7 @@ static void report_race(struct warp *warp, const struct insn *insn, int lane, ui
 {
     const struct launch *launch = warp->block->launch;
     const uint32_t threads = launch->warps * LANES, thread = thread_of(other);
-    char who[64] = "a copy of the copy engine";
+    char who[64] = "a TMA copy";
     if (lacks == no_barrier && warp->block->now >= TIME_MAX) {
         sim_fault_at(warp, insn, lane, SIM_NO_MEMORY,
                      "%s byte %u of shared memory: the record's time ran out, it holds %d barriers "
@@ -77,7 +77,7 @@ bool sim_shared_is_written(struct warp *warp, const struct insn *insn, int lane,
     sim_fault_at(warp, insn, lane, SIM_UNWRITTEN, "reads byte %u of shared memory, %s",
                  byte_of(warp, word),
                  never                             ? "which nothing wrote"
-                 : actor_of(wrote) >= ACTOR_COPIES ? "which the copy engine still writes"
+                 : actor_of(wrote) >= ACTOR_COPIES ? "which TMA still writes"
                                                    : "which a cp.async that nothing waited for "
                                                      "writes");
     return false;
@@ -420,7 +420,7 @@ static void forget_times(struct order *order)
 }
 
 /* Stamps before begin_at say that nothing wrote in this block. Before time runs out all stamps are
- * brought to its beginning; what the copy engine wrote counts as written by the first thread. */
+ * brought to its beginning; what TMA wrote counts as written by the first thread. */
 static void restart_time(struct block *block)
 {
     const uint32_t kinds = 3 << KIND_SHIFT;

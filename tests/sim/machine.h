@@ -24,7 +24,7 @@ enum sim_fault_kind {
     SIM_UNWRITTEN,         /* a read of bytes that nothing wrote */
     SIM_SHARED_RACE,       /* two threads, one of them writing, without a barrier between: in shared
                               memory, or, of two blocks of a launch, in global memory; a thread and
-                              wgmma or the copy engine */
+                              wgmma or TMA */
     SIM_DIVERGENT_BARRIER, /* a barrier that not all of its threads reach, a wait that nothing ends */
     SIM_TRAP               /* trap, or a loop that outlasts the limit of instructions */
 };

@@ -14,7 +14,7 @@ struct sim_profile {
     uint64_t free_bytes;        /* of them, as cuMemGetInfo tells before the first allocation */
     uint64_t device_bytes;      /* where cuMemAlloc stops */
     uint32_t shared_bytes;      /* of a block, with opt-in */
-    uint32_t registers;         /* of a multiprocessor, and of a block */
+    uint32_t registers;         /* of an SM, and of a block */
     uint32_t threads_per_block; /* at most */
 };
 

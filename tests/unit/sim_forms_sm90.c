@@ -133,7 +133,7 @@ static void check_product(const struct product *p)
     sim_memory_destroy(memory);
 }
 
-/* ---- the copy engine and clusters ---- */
+/* ---- TMA and clusters ---- */
 
 enum { MAP_ROWS = 20, MAP_COLUMNS = 72, TILE_ROWS = 16, TILE_BYTES = TILE_ROWS * 128 };
 

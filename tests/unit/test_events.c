@@ -222,7 +222,7 @@ static void scalars_come_back(void **state)
     }
 }
 
-/* A run that goes on opens a second file, which says from where on it counts. */
+/* A resumed run opens a second file, which says from where on it counts. */
 static void going_on(void **state)
 {
     (void)state;

@@ -424,7 +424,7 @@ static void gradients(void **state)
 {
     struct golden g = open_case(*state);
     struct params *p = &g.e->student.p;
-    const float scale = g.e->mem.mailbox->state[NJ_STEP_LOSS_SCALE];
+    const float scale = g.e->mem.pinned->state[NJ_STEP_LOSS_SCALE];
     accumulate_first_step(&g);
     float *grad = arena_of(g.e, g.e->mem.grad);
     for (int64_t i = 0; i < p->count; i++)

@@ -93,7 +93,7 @@ static void rates_are_those_of_the_schedule(void **state)
         struct step_result r;
         ok(engine_step(e, d, &r));
         assert_true(r.lr == (double)schedule_lr(&o, step));
-        assert_true(e->mem.mailbox->state[NJ_STEP_UPDATES] == (float)step);
+        assert_true(e->mem.pinned->state[NJ_STEP_UPDATES] == (float)step);
     }
     data_close(d);
     engine_destroy(e);

@@ -255,7 +255,7 @@ static void refusals_are_told_and_leak_nothing(void **state)
         refuse_each(loaders[i].load, loaders[i].name, false);
 }
 
-/* A run that goes on cuts off rows of later steps, but none that it has no memory to read. */
+/* A resumed run cuts off rows of later steps, but none that it has no memory to read. */
 static void unread_rows_stay(void **state)
 {
     (void)state;

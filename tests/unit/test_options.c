@@ -400,7 +400,7 @@ static void every_spelling_sets_its_option(void **state)
     }
 }
 
-/* Whoever adds an option of a run says what a run that goes on does with it. */
+/* Whoever adds an option of a run says what a resumed run does with it. */
 static void every_option_says_how_a_run_resumes(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_sim_cluster.c: faults in what sm_90 has of its own, planted in small kernels whose twins run:
- * products of warpgroups, barriers of some warps, mbarriers, the copy engine, clusters.
+ * products of warpgroups, barriers of some warps, mbarriers, TMA, clusters.
  */
 #include "sim_kernel.h"
 
@@ -269,7 +269,7 @@ static void test_mbarriers(void **state)
     check_all(mbarriers, sizeof mbarriers / sizeof *mbarriers, &(struct kernel_launch){.grid = 1});
 }
 
-/* ---- the copy engine: tiles of 16 rows of 64 ---- */
+/* ---- TMA: tiles of 16 rows of 64 ---- */
 
 enum { MAP_ROWS = 20, MAP_COLUMNS = 72, TILE_BYTES = 16 * 128 };
 
@@ -297,13 +297,12 @@ static struct sim_tensor_map map_in(struct sim_memory *memory)
 static const struct planted copies[] = {
     {"a copy that is not waited for", INIT(1) ONE(EXPECT COPY) "bar.sync 0;" READ,
      INIT(1) ONE(EXPECT COPY) AWAIT READ, MBARRIER, 64, SIM_SHARED_RACE,
-     "reads byte 1024 of shared memory, which a copy of the copy engine wrote, without a barrier"},
+     "reads byte 1024 of shared memory, which a TMA copy wrote, without a barrier"},
     {"a copy that has not arrived", INIT(1) ONE(EXPECT COPY READ),
-     INIT(1) ONE(EXPECT COPY AWAIT READ), MBARRIER, 64, SIM_UNWRITTEN,
-     "which the copy engine still writes"},
+     INIT(1) ONE(EXPECT COPY AWAIT READ), MBARRIER, 64, SIM_UNWRITTEN, "which TMA still writes"},
     {"a copy over a copy", INIT(1) ONE(EXPECT COPY COPY),
      INIT(1) ONE(EXPECT COPY AWAIT EXPECT COPY), MBARRIER, 64, SIM_SHARED_RACE,
-     "which a copy of the copy engine still writes"},
+     "which a TMA copy still writes"},
     {"a copy over what others read",
      INIT(1) ONE(EXPECT COPY) AWAIT READ "setp.eq.s32 %p4, %r0, 0; @!%p4 bra out;" EXPECT COPY
                                          "out:",

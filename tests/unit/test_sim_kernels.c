@@ -194,7 +194,7 @@ static void test_kernels_of_sm_89(void **state)
         assert_int_equal(run_cases(89, keys[i], NULL), 0);
 }
 
-/* Products of warpgroups, clusters and the copy engine. */
+/* Products of warpgroups, clusters and TMA. */
 static void test_kernels_of_sm_90(void **state)
 {
     (void)state;

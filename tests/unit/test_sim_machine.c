@@ -113,7 +113,7 @@ static void test_refuses(void **state)
     }
 }
 
-/* ---- planted faults ---- */
+/* ---- mutations ---- */
 
 #define AT(buffer)                                                                                 \
     "mov.u32 %r0, %tid.x; ld.param.u64 %d0, [k_" #buffer "];"                                      \

@@ -45,8 +45,9 @@ static void print_json(const struct eval_result *e, bool teacher)
 
 static void print_text(const struct eval_result *e, bool teacher)
 {
-    printf("class_loss       %.6f nats\nperplexity       %.4f\ntokens           %lld\n",
-           e->class_loss, e->perplexity, (long long)e->valid_tokens);
+    printf("class_loss       %.6f nats\nperplexity       ", e->class_loss);
+    printf(e->perplexity < 1e6 ? "%.4f" : "%.3g", e->perplexity);
+    printf("\ntokens           %lld\n", (long long)e->valid_tokens);
     if (!teacher)
         return;
     printf("teacher          class_loss %.6f nats, perplexity %.4f, entropy %.6f nats\n",

@@ -169,12 +169,12 @@ static int evaluate(struct run *r, int64_t step)
         err = metrics_eval(&r->metrics, step, &e);
     if (err)
         return err;
+    char perplexity[32], kd[32] = "";
+    snprintf(perplexity, sizeof perplexity, e.perplexity < 1e6 ? "%.2f" : "%.3g", e.perplexity);
     if (r->teacher[0] != '\0')
-        progress_say(&r->progress, "held out at step %lld: ce %.4f  perplexity %.2f  kd %.4f",
-                     (long long)step, e.class_loss, e.perplexity, e.kd_loss);
-    else
-        progress_say(&r->progress, "held out at step %lld: ce %.4f  perplexity %.2f",
-                     (long long)step, e.class_loss, e.perplexity);
+        snprintf(kd, sizeof kd, "  kd %.4f", e.kd_loss);
+    progress_say(&r->progress, "held out at step %lld: ce %.4f  perplexity %s%s", (long long)step,
+                 e.class_loss, perplexity, kd);
     return 0;
 }
 

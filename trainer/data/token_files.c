@@ -56,7 +56,8 @@ static int open_llmc(struct segment *s, const struct tokenizer *t)
         return rc;
     if (s->file.bytes < HEADER_BYTES || head[1] != 1)
         return fail(NJ_E_FORMAT,
-                    "%s: llm.c token file of version %d; version 1 is supported: make it again",
+                    "%s: llm.c token file of version %d; version 1 is supported: encode the text "
+                    "again with `nojit tokenize`",
                     s->path, head[1]);
     return take_ids(s, HEADER_BYTES, head[2], 2, 0);
 }
@@ -72,10 +73,11 @@ static int open_llmq(struct segment *s, const struct tokenizer *t)
     if (rc)
         return rc;
     if (head[0] != 2 || head[1] != 4)
-        return fail(NJ_E_FORMAT,
-                    "%s: LLM.Q token file of version %d with %d bytes a token; version 2 with 4 is "
-                    "supported: make it again",
-                    s->path, head[0], head[1]);
+        return fail(
+            NJ_E_FORMAT,
+            "%s: LLM.Q token file of version %d with %d bytes per token; version 2 with 4 is "
+            "supported: encode the text again with `nojit tokenize`",
+            s->path, head[0], head[1]);
     return take_ids(s, HEADER_BYTES, head[2], 4, head[4] != 0);
 }
 

@@ -203,7 +203,7 @@ static int send_inv_freq(struct engine *e, const struct net *n)
 static int load(struct engine *e, const char *student_dir, const char *teacher_dir)
 {
     bool train = e->shape.train, whole = train && !e->student.lora;
-    float *state = e->mem.mailbox->state;
+    float *state = e->mem.pinned->state;
     struct updated to = {e->mem.weights, e->o.dtype};
     if (whole)
         to = engine_updated(e);

@@ -41,8 +41,8 @@
 #include "model/lora_config.h"
 #include "nojit.h"
 
-/* Of weights that are trained and their moments. STATE_F32: float32, in 16-bit runs as masters of
- * the weights that the model reads. STATE_BF16: bfloat16 numbers, rounded at random, no masters. */
+/* Of weights that are trained and their moments. STATE_F32: float32, in 16-bit runs as master weights for
+ * the weights that the model reads. STATE_BF16: bfloat16 numbers, stochastic rounding, no master weights. */
 enum optimizer_state { STATE_F32, STATE_BF16 };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 

@@ -42,7 +42,7 @@ static int keep_tokens(const struct engine *e, struct tally *t, size_t valid)
 static int add_batch(struct engine *e, struct tally *t, size_t valid)
 {
     struct work r = engine_work(e);
-    r.rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.mailbox->sums);
+    r.rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.pinned->sums);
     if (r.rc == 0)
         r.rc = send_batch(e, 0);
     micro_step(&r, e, e->chunks_of[0], false);
@@ -51,7 +51,7 @@ static int add_batch(struct engine *e, struct tally *t, size_t valid)
     if (r.rc != 0)
         return engine_fail(e, r.rc, "evaluation");
     for (int i = 0; i < 4; i++)
-        t->sums[i] += (double)e->mem.mailbox->sums[i];
+        t->sums[i] += (double)e->mem.pinned->sums[i];
     return keep_tokens(e, t, valid);
 }
 

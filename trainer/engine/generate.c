@@ -23,7 +23,7 @@ static int draw(struct engine *e, int32_t id, int pos, float u)
 {
     struct memory *m = &e->mem;
     struct work r = engine_work(e);
-    struct mailbox *box = m->mailbox;
+    struct pinned *box = m->pinned;
     box->u = u;
     box->id = id;
     box->pos = pos;
@@ -48,6 +48,6 @@ int engine_generate(struct engine *e, int32_t id, int pos, float u, int32_t *nex
     int rc = draw(e, id, pos, u);
     if (rc != 0)
         return engine_fail(e, rc, "generating a token");
-    *next = e->mem.mailbox->next;
+    *next = e->mem.pinned->next;
     return 0;
 }

@@ -251,7 +251,7 @@ void plan_layout(const struct net *student, const struct net *teacher,
     layout_small(&l, cs, ct, &s, out);
     const int micro = s.train ? o->grad_accum : 1;
     out->batches = host_region(&l, "host.batches", size_mul(out->rows_bytes, (size_t)micro));
-    out->mailbox = host_region(&l, "host.mailbox", sizeof *out->mailbox);
+    out->pinned = host_region(&l, "host.pinned", sizeof *out->pinned);
     if (teacher && !s.train) {
         const size_t each = size_mul((size_t)s.padded, sizeof(float));
         out->token_kd = host_region(&l, "host.token_kd", each);

@@ -22,7 +22,7 @@ struct shape {
 };
 
 /* What the host writes and reads while steps run: pinned. */
-struct mailbox {
+struct pinned {
     float host_slots[NJ_STEP_HOST_SLOTS]; /* to the device: first slots of the step state */
     float state[NJ_STEP_SLOTS];           /* from the device */
     float sums[8];
@@ -50,7 +50,7 @@ struct memory {
     struct rows rows;
     size_t rows_bytes;
     struct acts student, teacher, decode; /* one after the other in the same memory */
-    struct mailbox *mailbox;
+    struct pinned *pinned;
     char *batches;              /* pinned: rows_bytes a micro-batch */
     float *token_kd, *token_ce; /* pinned: each valid row's divergence, teacher's cross-entropy */
     char *transfer;             /* pinned: weights on their way */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * saved_state.c: state.bin, what a run needs to go on bit for bit: a header, then weights as they are
- * updated (masters where there are some) and both moments, as they lie in the arenas. Every part
+ * updated (master weights where there are some) and both moments, as they lie in the arenas. Every part
  * carries its XXH3-64; nothing is believed unchecked.
  */
 #include "engine/step.h"
@@ -189,7 +189,7 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
     rc = read_back(e);
     if (rc != 0)
         rc = engine_fail(e, rc, "reading the step state");
-    memcpy(h.state, e->mem.mailbox->state, sizeof h.state);
+    memcpy(h.state, e->mem.pinned->state, sizeof h.state);
     if (rc == 0)
         rc = write_state(e, &s, &h);
     if (fclose(s.f) != 0 && rc == 0)
@@ -262,8 +262,8 @@ static int read_state(struct engine *e, struct state_file *s, struct state_heade
 static int apply_state(struct engine *e, const struct state_header *h)
 {
     struct work w = engine_work(e);
-    memcpy(e->mem.mailbox->state, h->state, sizeof h->state);
-    OP(&w, nj_copy(w.s, e->mem.state, e->mem.mailbox->state, sizeof h->state));
+    memcpy(e->mem.pinned->state, h->state, sizeof h->state);
+    OP(&w, nj_copy(w.s, e->mem.state, e->mem.pinned->state, sizeof h->state));
     OP(&w, weights_round(e));
     OP(&w, nj_stream_sync(w.s));
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "restoring the training state");

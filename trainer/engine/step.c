@@ -157,13 +157,13 @@ static int fetch(struct engine *e, struct data *d)
 /* Host values of the step; losses count from zero. */
 static int begin_step(struct engine *e)
 {
-    float *slots = e->mem.mailbox->host_slots;
-    memset(slots, 0, sizeof e->mem.mailbox->host_slots);
+    float *slots = e->mem.pinned->host_slots;
+    memset(slots, 0, sizeof e->mem.pinned->host_slots);
     slots[NJ_STEP_LR] = schedule_lr(&e->o, e->step + 1);
     slots[NJ_STEP_INV_VALID] = (float)(1.0 / (double)e->valid);
-    int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.mailbox->host_slots);
+    int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.pinned->host_slots);
     if (rc == 0)
-        rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.mailbox->sums);
+        rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.pinned->sums);
     return rc;
 }
 
@@ -183,7 +183,7 @@ static int accumulate(struct engine *e)
 
 static int copy_results(struct engine *e)
 {
-    struct mailbox *box = e->mem.mailbox;
+    struct pinned *box = e->mem.pinned;
     int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
     return rc != 0 ? rc : nj_copy(e->stream, box->sums, e->mem.sums, sizeof box->sums);
 }
@@ -216,7 +216,7 @@ double loss_of(const struct engine *e, double kd, double ce)
 
 static void report(const struct engine *e, struct step_result *out)
 {
-    const float *sums = e->mem.mailbox->sums, *state = e->mem.mailbox->state;
+    const float *sums = e->mem.pinned->sums, *state = e->mem.pinned->state;
     const double n = (double)e->valid;
     out->kd_loss = (double)sums[0] / n;
     out->class_loss = (double)sums[1] / n;
@@ -269,7 +269,7 @@ static int repeat_step(struct engine *e, struct fault *f)
             rc = read_back(e);
         if (rc == 0)
             rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
-        const float *sums = e->mem.mailbox->sums;
+        const float *sums = e->mem.pinned->sums;
         if (gradient || !isfinite(sums[0] + sums[1]) || f->micro + 1 == e->o.grad_accum)
             break;
     }
@@ -337,7 +337,7 @@ static double now_ms(void)
 int engine_step(struct engine *e, struct data *d, struct step_result *out)
 {
     double start = now_ms();
-    float scale_before = e->mem.mailbox->state[NJ_STEP_LOSS_SCALE];
+    float scale_before = e->mem.pinned->state[NJ_STEP_LOSS_SCALE];
     struct data_state from;
     *out = (struct step_result){0};
     data_tell(d, &from);

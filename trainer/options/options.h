@@ -13,7 +13,7 @@
 
 enum option_kind { OPT_FLAG, OPT_INT, OPT_REAL, OPT_TEXT, OPT_LIST, OPT_CHOICE };
 
-/* How an option of `distill` and `train` stands to a run that goes on from a checkpoint. */
+/* How an option of `distill` and `train` stands to a resumed run. */
 enum option_resume {
     RESUME_UNSAID,
     RESUME_SAME,      /* a line of settings.txt: another value is refused */

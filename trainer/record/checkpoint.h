@@ -2,7 +2,7 @@
  *
  * checkpoint.h: OUT/checkpoint-N, each a model folder that transformers opens plus state.bin. A
  * checkpoint appears under its name whole or not at all. OUT/best is one more, outside the count.
- * settings.txt in each says what a run that goes on must repeat, progress.txt what it goes on with and may
+ * settings.txt in each says what a resumed run must repeat, progress.txt what it goes on with and may
  * change. docs/run-folder.md promises that both, and state.bin, stay readable.
  */
 #ifndef NOJIT_TRAINER_CHECKPOINT_H
@@ -39,7 +39,7 @@ struct checkpoints {
  * folder), one that goes on; sets c->resume. Writes nothing. */
 int checkpoints_open(struct checkpoints *c, const char *out, const char *resume);
 /* Makes OUT and those above it where they are absent, locks it, asks again what checkpoints_open() asked, as
- * another run may have been there meanwhile, and removes what a run that was killed has left half-written.
+ * another run may have been there meanwhile, and removes what a run that was killed has left partial.
  * On failure checkpoints_close() is still to be called. */
 int checkpoints_begin(struct checkpoints *c, const char *resume);
 /* Who hears of what is removed, or cannot be; what was to be said before that is said at once. */

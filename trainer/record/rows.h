@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rows.h: a file of rows {"step": N, ...} in a run's folder, which a run that goes on continues. What it
+ * rows.h: a file of rows {"step": N, ...} in a run's folder, which a resumed run continues. What it
  * cuts off there is appended to FILE.old first.
  */
 #ifndef NOJIT_TRAINER_ROWS_H

@@ -24,7 +24,7 @@ static void add(char *text, size_t bytes, const char *format, ...)
     va_end(ap);
 }
 
-/* ---- settings.txt: what a run that goes on must repeat ---- */
+/* ---- settings.txt: what a resumed run must repeat ---- */
 
 /* "0.7 0.3", or "none" */
 static void weights_text(const struct run *r, char *out, size_t bytes)
@@ -59,7 +59,7 @@ static const struct {
     {"teacher-dtype", teacher_dtype_text},
 };
 
-/* A line "name value" for each option that stands so to a run that goes on. */
+/* A line "name value" for each option that stands so to a resumed run. */
 static void add_options(const struct run *r, enum option_resume how, char *out, size_t bytes)
 {
     const int digits = how == RESUME_SAME ? 9 : 7; /* exact, or to be read */

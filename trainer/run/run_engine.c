@@ -17,7 +17,7 @@ static void read_table(struct run *r, const char *path)
                      nj_context_error(r->ctx));
 }
 
-/* A run that goes on takes the choices of its checkpoint, before those of the user's file. */
+/* A resumed run takes the choices of its checkpoint, before those of the user's file. */
 static void read_tables(struct run *r, const char *path)
 {
     char own[PATH_BYTES + 256];

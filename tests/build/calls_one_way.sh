@@ -23,7 +23,7 @@ one_way() { # FOLDER
     fi
 }
 for folder in gen runtime runtime/cpu runtime/cuda tools/check tools/image tools/pack \
-    trainer/cli trainer/data trainer/engine trainer/io trainer/model trainer/record trainer/report trainer/run trainer/text; do
+    trainer/cli trainer/data trainer/engine trainer/io trainer/model trainer/options trainer/record trainer/report trainer/run trainer/text; do
     one_way "$folder"
 done
 finish

@@ -31,7 +31,7 @@ check "no samples unless asked for" "samples.jsonl is there" test ! -e "$d/plain
 check "the losses are those of a run without" "they differ" cmp -s <(losses "$d/plain") <(losses "$d/a")
 check "and so are the weights" "they differ" cmp -s "$d/plain/model.safetensors" "$d/a/model.safetensors"
 check "a row a prompt at each measurement" "$(steps "$d/a")" test "$(steps "$d/a")" = " 3 0 3 20 3 40 3 60 3 80 3 100 3 120 "
-check "a line in the terminal" "$(tail -n 4 "$d/log")" grep -q "^sample at step 120: 'a, \"b\"' goes on '" "$d/log"
+check "a line in the terminal" "$(tail -n 4 "$d/log")" grep -q "^sample at step 120: 'a, \"b\"' continues '" "$d/log"
 check "prompts keep commas, quotes and dashes" "$(tail -n 3 "$d/a/samples.jsonl")" \
     test -n "$(text "$d/a" 120 'a, \\"b\\"')" -a -n "$(text "$d/a" 120 --c)"
 check "the receipt has them" "$(grep sample "$d/a/receipt.json")" \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.h: a row of the option table (options.def), and who else reads it: the parsers (option_parse.c,
- * option_file.c), the engine's options and the texts of receipts and checkpoints (option_value.c), help, completion.
+ * options.h: a row of the option table (options.def), and who else reads it: names (option_find.c), values (option_set.c), the
+ * parsers (option_file.c, option_parse.c), the engine's options and the texts of receipts and checkpoints (option_value.c), help, completion.
  */
 #ifndef NOJIT_TRAINER_OPTIONS_H
 #define NOJIT_TRAINER_OPTIONS_H
@@ -70,6 +70,8 @@ extern const struct option_foreign options_foreign[];
 /* Other names of a choice's values: word is the value, name the option, value ours. */
 extern const struct option_alias choice_aliases[];
 
+struct path_list;
+
 /* What a word that names an option stands for. */
 struct option_match {
     const struct option *o;
@@ -88,6 +90,15 @@ bool option_same(const struct command_info *c, const char *word, size_t bytes, c
 int option_refused(struct settings *s, int err);
 /* Sets one value; a flag's is true or false, and NULL is true. */
 int option_set(const struct option_match *m, const char *value, struct settings *s);
+
+/* Sets the defaults of a command; s is zeroed. */
+int option_defaults(unsigned command, struct settings *s);
+/* Whether the word takes no value. */
+bool option_is_flag(const struct option_match *m);
+/* 1 or 0 for a word that says true or false, -1 for any other. */
+int option_truth(const char *word);
+/* Appends a copy of path. */
+int option_add_path(struct path_list *list, const char *path);
 
 /* Puts the values of all options that have .applied where the engine has them. */
 void options_apply(const struct settings *s, struct train_options *t);

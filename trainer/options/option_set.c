@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * option_set.c: values of options, from text into struct settings.
+ */
+#include "options/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/error.h"
+#include "options/settings.h"
+
+bool option_is_flag(const struct option_match *m)
+{
+    return m->o->kind == OPT_FLAG || m->value != NULL;
+}
+
+bool option_or_auto(const struct option *o)
+{
+    return o->kind == OPT_INT && strstr(o->value_name, "|auto") != NULL;
+}
+
+static int parse_number(const struct option *o, const char *word, const char *value, void *field)
+{
+    char *end = NULL;
+    errno = 0;
+    const double x = strtod(value, &end);
+    const bool whole = o->kind == OPT_INT;
+    if (option_or_auto(o) && strcmp(value, "auto") == 0) {
+        *(int64_t *)field = 0;
+        return 0;
+    }
+    if (end == value || *end != '\0' || errno != 0 || !isfinite(x) || (whole && x != floor(x)))
+        return fail(NJ_E_ARG, "--%s %s: not a %s", word, value, whole ? "whole number" : "number");
+    if (x < o->min && o->max >= OPTION_COUNT_MAX)
+        return fail(NJ_E_ARG, "--%s %s: must be %.10g or more", word, value, o->min);
+    if (x < o->min || x > o->max)
+        return fail(NJ_E_ARG, "--%s %s: must lie between %.10g and %.10g", word, value, o->min,
+                    o->max);
+    /* A run computes with floats: there 1e-46 is 0, which stands for never, and 0.99999999999 is 1. */
+    const float kept = (float)x;
+    if (!whole && ((x != 0 && kept == 0) || (x < o->max && (double)kept >= o->max)))
+        return fail(NJ_E_ARG,
+                    "--%s %s: rounds to %.9g in float32; give that value or one that float32 can "
+                    "represent",
+                    word, value, (double)kept);
+    if (whole)
+        *(int64_t *)field = (int64_t)x;
+    else
+        *(double *)field = x;
+    return 0;
+}
+
+/* What we call a value that others call `value`. */
+static const char *our_value(const struct option *o, const char *value)
+{
+    for (const struct option_alias *a = choice_aliases; a->word != NULL; a++)
+        if (strcmp(a->name, o->name) == 0 && strcmp(a->word, value) == 0)
+            return a->value;
+    return value;
+}
+
+static int parse_choice(const struct option *o, const char *word, const char *value, int *field)
+{
+    const char *said = value;
+    const char *p = o->value_name;
+    value = our_value(o, value);
+    for (int i = 0;; i++) {
+        const size_t n = strcspn(p, "|");
+        if (strlen(value) == n && strncmp(value, p, n) == 0) {
+            *field = i;
+            return 0;
+        }
+        if (p[n] == '\0')
+            break;
+        p += n + 1;
+    }
+    return fail(NJ_E_ARG, "--%s %s: must be one of %s", word, said, o->value_name);
+}
+
+int option_add_path(struct path_list *list, const char *path)
+{
+    if (list->from_file) {
+        list->count = 0;
+        list->from_file = false;
+    }
+    const char **grown = realloc(list->path, (list->count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return fail(NJ_E_NOMEM, "out of memory while reading the command line");
+    list->path = grown;
+    list->path[list->count++] = path;
+    return 0;
+}
+
+/* 1 or 0 for the words of YAML and Python, else -1. */
+int option_truth(const char *word)
+{
+    static const char *const words[] = {"false", "true", "False", "True"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i % 2;
+    return -1;
+}
+
+/* transformers 5 reads --warmup_steps below 1 as a share of all steps: ours is --warmup-ratio. */
+static bool is_share_of_steps(const struct option *o, const char *value)
+{
+    char *end;
+    const double x = strtod(value, &end);
+    return o->offset == offsetof(struct settings, warmup_steps) && end != value && *end == '\0' &&
+           x > 0 && x < 1;
+}
+
+static int set_share_of_steps(const char *word, const char *value, struct settings *s)
+{
+    const struct option *o = options;
+    while (strcmp(o->name, "warmup-ratio") != 0)
+        o++;
+    s->warmup_steps = 0;
+    return parse_number(o, word, value, &s->warmup_ratio);
+}
+
+/* word: what the user calls the option. */
+static int set_value(const struct option *o, const char *word, const char *value,
+                     struct settings *s)
+{
+    void *field = (char *)s + o->offset;
+    switch (o->kind) {
+    case OPT_FLAG:
+        *(bool *)field = value == NULL || option_truth(value) == 1;
+        return 0;
+    case OPT_INT:
+    case OPT_REAL:
+        return is_share_of_steps(o, value) ? set_share_of_steps(word, value, s)
+                                           : parse_number(o, word, value, field);
+    case OPT_TEXT:
+        *(const char **)field = our_value(o, value);
+        return 0;
+    case OPT_LIST:
+        return option_add_path(field, value);
+    case OPT_CHOICE:
+        return parse_choice(o, word, value, field);
+    }
+    return NJ_E_ARG;
+}
+
+/* A flag that stands for a choice is off: where that choice was made, in a file, the default is back. */
+static int unset_choice(const struct option_match *m, struct settings *s)
+{
+    int *field = (int *)(void *)((char *)s + m->o->offset);
+    int chosen;
+    const int err = parse_choice(m->o, m->word, m->value, &chosen);
+    if (err || *field != chosen)
+        return err;
+    return parse_choice(m->o, m->word, m->o->initial, field);
+}
+
+int option_set(const struct option_match *m, const char *value, struct settings *s)
+{
+    if (!option_is_flag(m))
+        return set_value(m->o, m->word, value, s);
+    const int on = value == NULL ? 1 : option_truth(value);
+    if (on < 0)
+        return fail(NJ_E_ARG, "--%s %s: a flag; true or false, or no value", m->word, value);
+    if (m->o->kind == OPT_FLAG)
+        return set_value(m->o, m->word, value, s);
+    return on ? set_value(m->o, m->word, m->value, s) : unset_choice(m, s);
+}
+
+int option_defaults(unsigned command, struct settings *s)
+{
+    memset(s, 0, sizeof *s);
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & command) || o->initial == NULL)
+            continue;
+        const int err = set_value(o, o->name, o->initial, s);
+        if (err)
+            return err;
+    }
+    return 0;
+}

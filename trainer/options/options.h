@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.h: a row of the option table (options.def), and who else reads it: names (option_find.c), values (option_set.c), the
- * parsers (option_file.c, option_parse.c), the engine's options and the texts of receipts and checkpoints (option_value.c), help, completion.
+ * options.h: a row of the option table (options.def), and who else reads it: names (option_find.c), values
+ * (option_set.c), the parsers (option_file.c, option_parse.c), the engine's options and the texts of receipts and
+ * checkpoints (option_value.c), help, completion.
  */
 #ifndef NOJIT_TRAINER_OPTIONS_H
 #define NOJIT_TRAINER_OPTIONS_H

@@ -126,7 +126,7 @@ static int read_line(const char *path, char *out, size_t bytes)
 
 static int resolve_hub(const char *model, char *out, size_t bytes)
 {
-    char cache[PATH_BYTES], base[PATH_BYTES], path[PATH_BYTES + 256], revision[128];
+    char cache[PATH_BYTES], base[PATH_BYTES + 256], path[PATH_BYTES + 512], revision[128];
     const char *slash = strchr(model, '/');
     hub_cache(cache, sizeof cache);
     snprintf(base, sizeof base, "%s/models--%.*s--%s", cache, (int)(slash - model), model,

@@ -3,7 +3,12 @@
 # stamp.mk: what a target depends on beside files. Nothing here runs or writes while make reads its makefiles.
 
 # nj-stamp FILE TEXT: FILE holds TEXT and is written anew only where TEXT is another, so that a changed setting rebuilds what it should.
-nj-stamp = $(eval $(call nj-stamp-rule,$1,$(subst $$,$$$$,$2),$(if $(call nj-same,$(file <$1),$2),,nj-force)))
+# make 4.3 sometimes leaves the last newline of $(file <...) in place.
+nj-stamp = $(eval $(call nj-stamp-rule,$1,$(subst $$,$$$$,$2),$(if $(call nj-same,$(subst $(NJ_NEWLINE),,$(file <$1)),$2),,nj-force)))
+define NJ_NEWLINE
+
+
+endef
 define nj-stamp-rule
 $1: $3
 	@mkdir -p $$(@D)

@@ -21,7 +21,7 @@ static void write_shard(const char *name, const char *header, size_t data_bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static int made;
-    struct st_weights w;
+    struct tensors w;
     if (!made)
         write_shard("a.safetensors",
                     "{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
@@ -37,8 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (rc)
         return 0;
     for (size_t i = 0; i < w.count; i++)
-        FUZZ_CHECK(st_find(&w, w.tensor[i].name) == &w.tensor[i]);
-    st_hash(&w);
-    st_close(&w);
+        FUZZ_CHECK(tensors_find(&w, w.tensor[i].name) == &w.tensor[i]);
+    tensors_hash(&w);
+    tensors_close(&w);
     return 0;
 }

@@ -69,7 +69,7 @@ static struct engine *open_engine(void)
     struct engine *e;
     snprintf(model, sizeof model, "%s/model", fuzz_folder());
     need(nj_context_create(&ctx, &cpu));
-    need(init_model(model, &smallest, 1, ST_F32, 1 << 20, NULL));
+    need(init_model(model, &smallest, 1, NJ_TYPE_F32, 1 << 20, NULL));
     need(engine_create(ctx, model, NULL, &options, NULL, NULL, &e));
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s/%s", model, files[i]);

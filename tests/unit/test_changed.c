@@ -146,7 +146,7 @@ static void text_is_read_in_parts(void **state)
 
 static void write_weights(const char *path)
 {
-    static const struct st_declared t = {"w", ST_F32, 1, {1 << 16}};
+    static const struct st_declared t = {"w", NJ_TYPE_F32, 1, {1 << 16}};
     static float data[1 << 16];
     struct st_writer *w;
     check_ok(st_write_begin(path, &t, 1, &w), "begin");
@@ -156,7 +156,7 @@ static void write_weights(const char *path)
 
 static void shorter_weights_are_told(void **state)
 {
-    struct st_weights w, other;
+    struct tensors w, other;
     size_t bytes;
     int status;
     (void)state;
@@ -169,8 +169,8 @@ static void shorter_weights_are_told(void **state)
             st_open_file(at("other.safetensors"), &other) ||
             truncate(at("w.safetensors"), 8192) != 0)
             _exit(2);
-        st_hash(&other);
-        st_hash(&w);
+        tensors_hash(&other);
+        tensors_hash(&w);
         _exit(3);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -479,7 +479,7 @@ static void misfits_are_refused(void **state)
     struct engine *e;
     struct model_config c = teacher_config;
     c.vocab_size = 400;
-    ok(init_model(path_of("wide"), &c, 4, ST_F32, 1 << 30, NULL));
+    ok(init_model(path_of("wide"), &c, 4, NJ_TYPE_F32, 1 << 30, NULL));
     assert_int_equal(engine_create(ctx, path_of("qwen2"), path_of("wide"), &o, NULL, NULL, &e),
                      NJ_E_UNSUPPORTED);
     assert_null(e);

@@ -239,7 +239,7 @@ static void evaluation_may_stop_early(void **state)
 static void make_zeros(void)
 {
     uint64_t header;
-    ok(init_model(path_of("zeros"), &teacher_config, 3, ST_F32, 1 << 30, NULL));
+    ok(init_model(path_of("zeros"), &teacher_config, 3, NJ_TYPE_F32, 1 << 30, NULL));
     FILE *f = fopen(path_of("zeros/model.safetensors"), "r+b");
     assert_non_null(f);
     assert_int_equal(fread(&header, sizeof header, 1, f), 1);
@@ -257,7 +257,7 @@ static int open_all(void **state)
     struct model_config tied = qwen3;
     int rc = fixture_open(state);
     tied.tied = true;
-    ok(init_model(path_of("tied"), &tied, 4, ST_F32, 1 << 30, NULL));
+    ok(init_model(path_of("tied"), &tied, 4, NJ_TYPE_F32, 1 << 30, NULL));
     make_zeros();
     return rc;
 }

@@ -71,7 +71,7 @@ struct golden {
     const char *name;
     const json_t *steps; /* figures of each */
     struct train_options o;
-    struct st_weights want;
+    struct tensors want;
     struct engine *e;
     struct data *d;
     double worst; /* largest share of its bound that a difference took */
@@ -174,7 +174,7 @@ static void close_case(struct golden *g)
                   g->worst_at);
     data_close(g->d);
     engine_destroy(g->e);
-    st_close(&g->want);
+    tensors_close(&g->want);
 }
 
 /* ---- comparing ---- */
@@ -208,10 +208,10 @@ static void sign_sums(const float *x, int64_t n, double *sum)
     }
 }
 
-static const struct st_tensor *find(const struct golden *g, const char *name)
+static const struct tensor *find(const struct golden *g, const char *name)
 {
-    const struct st_tensor *t = st_find(&g->want, name);
-    if (!t || t->dtype != ST_F32)
+    const struct tensor *t = tensors_find(&g->want, name);
+    if (!t || t->dtype != NJ_TYPE_F32)
         fail_msg("%s: there is no float32 tensor %s", g->name, name);
     return t;
 }
@@ -226,13 +226,13 @@ struct bound {
 static void check_summary(struct golden *g, const char *name, const float *x, int64_t n,
                           struct bound bound)
 {
-    const struct st_tensor *t = find(g, name);
+    const struct tensor *t = find(g, name);
     const int64_t stride = stride_of(n), kept = (n + stride - 1) / stride;
     float want[SUMMARY_HEAD + WHOLE];
     double sum[SIGNS], squares = 0;
     char part[32];
     assert_int_equal(t->shape[0], SUMMARY_HEAD + kept);
-    st_to_f32(t, 0, t->shape[0], want);
+    tensor_to_f32(t, 0, t->shape[0], want);
     const double norm = (double)want[0], largest = (double)want[1];
     if (!(norm > 0) || !(largest > 0))
         fail_msg("%s: %s is all zero, which proves nothing", g->name, name);
@@ -310,16 +310,16 @@ static void batches(void **state)
         const int32_t *const got[ARRAYS] = {b.ids, b.target, b.pos, b.doc_start};
         for (int k = 0; k < ARRAYS; k++) {
             float want[B * S];
-            const struct st_tensor *t = find(&g, name[k]);
+            const struct tensor *t = find(&g, name[k]);
             assert_int_equal(t->shape[0] * t->shape[1], WINDOWS * S);
-            st_to_f32(t, w * S, B * S, want);
+            tensor_to_f32(t, w * S, B * S, want);
             for (int i = 0; i < B * S; i++)
                 if (got[k][i] != (int32_t)want[i])
                     fail_msg("%s of window %d, place %d is %d, expected %d", name[k], w + i / S,
                              i % S, got[k][i], (int)want[i]);
         }
     }
-    st_close(&g.want);
+    tensors_close(&g.want);
     data_close(d);
 }
 
@@ -333,7 +333,7 @@ static float *logits_of(struct golden *g, bool teacher)
     const struct linear product = {n->T, s->chunk, s->vocab, n->c.hidden_size, .ldy = s->ld};
     const int padded = s->chunks * s->chunk, columns = s->vocab;
     const size_t bytes = (size_t)s->chunk * (size_t)s->ld * dtype_bytes(n->T);
-    struct st_tensor chunk = {.dtype = n->T == NJ_F32 ? ST_F32 : weights_dtype(e)};
+    struct tensor chunk = {.dtype = n->T == NJ_F32 ? NJ_TYPE_F32 : weights_dtype(e)};
     float *out = calloc((size_t)padded * (size_t)s->ld, sizeof *out);
     char *raw = malloc(bytes);
     struct work w = engine_work(e);
@@ -355,7 +355,7 @@ static float *logits_of(struct golden *g, bool teacher)
         download(e, raw, m->logits, bytes);
         chunk.data = raw;
         for (int i = 0; i < s->chunk; i++)
-            st_to_f32(&chunk, (int64_t)i * s->ld, columns, out + (first + i) * columns);
+            tensor_to_f32(&chunk, (int64_t)i * s->ld, columns, out + (first + i) * columns);
     }
     free(raw);
     return out;
@@ -370,11 +370,11 @@ static void check_logits(struct golden *g, bool teacher)
     char name[32], summary[32];
     snprintf(name, sizeof name, "%s.logits", who);
     snprintf(summary, sizeof summary, "%s.all_logits", who);
-    const struct st_tensor *t = find(g, name);
+    const struct tensor *t = find(g, name);
     assert_true(t->shape[0] == rows && t->shape[1] == vocab && rows > 8);
     for (int64_t r = 0; r < rows; r++) {
         double largest = 0;
-        st_to_f32(t, r * vocab, vocab, want);
+        tensor_to_f32(t, r * vocab, vocab, want);
         for (int v = 0; v < vocab; v++)
             largest = fmax(largest, fabs((double)want[v]));
         for (int v = 0; v < vocab; v++) {
@@ -398,7 +398,7 @@ static void logits(void **state)
     if (g.e->has_teacher)
         check_logits(&g, true);
     else
-        assert_null(st_find(&g.want, "teacher.logits"));
+        assert_null(tensors_find(&g.want, "teacher.logits"));
     close_case(&g);
 }
 

@@ -12,13 +12,13 @@
 #include <sys/resource.h>
 
 /* Makes a model, opens it and removes its folder; the caller closes w, whose mapping stays. */
-static uint64_t hash_of(const struct model_config *c, uint64_t seed, enum st_dtype dtype,
-                        int64_t shard_bytes, struct st_weights *w)
+static uint64_t hash_of(const struct model_config *c, uint64_t seed, enum nj_tensor_type dtype,
+                        int64_t shard_bytes, struct tensors *w)
 {
     check_ok(init_model(at("m"), c, seed, dtype, shard_bytes, NULL), "init");
     check_ok(st_open(at("m"), w), "open");
     remove_tree(at("m"));
-    return st_hash(w);
+    return tensors_hash(w);
 }
 
 static void presets_are_consistent(void **state)
@@ -48,7 +48,7 @@ static void the_tokenizer_comes_along(void **state)
     write_text(at("shape/tokenizer.json"), "{}");
     write_text(at("shape/generation_config.json"), "{\"top_k\": 7}");
     const struct preset *p = preset_find("nojit-tiny");
-    check_ok(init_model(at("with"), &p->config, 1, ST_F32, INT64_MAX, at("shape")), "init");
+    check_ok(init_model(at("with"), &p->config, 1, NJ_TYPE_F32, INT64_MAX, at("shape")), "init");
     assert_int_equal(access(at("with/tokenizer.json"), F_OK), 0);
     check_text(at("with/generation_config.json"), "{\"top_k\": 7}");
 }
@@ -59,11 +59,11 @@ static void folders_hold_what_the_list_says(void **state)
     for (const struct preset *p = presets; p->name; p++) {
         struct tensor_spec *spec;
         struct model_config back;
-        struct st_weights w;
+        struct tensors w;
         size_t count;
         if (config_parameters(&p->config) > 1000000)
             continue;
-        check_ok(init_model(at("list"), &p->config, 1, ST_F32, INT64_MAX, NULL), p->name);
+        check_ok(init_model(at("list"), &p->config, 1, NJ_TYPE_F32, INT64_MAX, NULL), p->name);
         check_ok(config_read(at("list"), &back), "config");
         assert_memory_equal(&back, &p->config, sizeof back);
         assert_int_equal(access(at("list/generation_config.json"), F_OK), 0);
@@ -71,13 +71,13 @@ static void folders_hold_what_the_list_says(void **state)
         check_ok(tensor_specs(&p->config, &spec, &count), "specs");
         assert_int_equal(w.count, count);
         for (size_t i = 0; i < count; i++) {
-            const struct st_tensor *t = st_find(&w, spec[i].name);
+            const struct tensor *t = tensors_find(&w, spec[i].name);
             assert_non_null(t);
             assert_int_equal(t->rank, spec[i].rank);
             assert_int_equal(t->bytes, 4 * tensor_elements(&spec[i]));
         }
         free(spec);
-        st_close(&w);
+        tensors_close(&w);
         remove_tree(at("list"));
     }
 }
@@ -86,13 +86,13 @@ static void folders_hold_what_the_list_says(void **state)
 static void values_are_as_declared(void **state)
 {
     (void)state;
-    struct st_weights w;
-    hash_of(&preset_find("nojit-small")->config, 7, ST_F32, INT64_MAX, &w);
-    const struct st_tensor *t = st_find(&w, "model.layers.3.mlp.up_proj.weight");
+    struct tensors w;
+    hash_of(&preset_find("nojit-small")->config, 7, NJ_TYPE_F32, INT64_MAX, &w);
+    const struct tensor *t = tensors_find(&w, "model.layers.3.mlp.up_proj.weight");
     const int64_t n = t->shape[0] * t->shape[1];
     float *x = malloc((size_t)n * sizeof *x);
     double sum = 0, square = 0, fourth = 0, product = 0;
-    st_to_f32(t, 0, n, x);
+    tensor_to_f32(t, 0, n, x);
     for (int64_t i = 0; i < n; i++) {
         const double z = (double)x[i] / 0.02;
         sum += z;
@@ -109,29 +109,29 @@ static void values_are_as_declared(void **state)
     assert_true(fabs(product / (double)n) < error);
 
     float gain[256], bias[256];
-    st_to_f32(st_find(&w, "model.layers.3.input_layernorm.weight"), 0, 256, gain);
-    st_to_f32(st_find(&w, "model.layers.3.self_attn.q_proj.bias"), 0, 256, bias);
+    tensor_to_f32(tensors_find(&w, "model.layers.3.input_layernorm.weight"), 0, 256, gain);
+    tensor_to_f32(tensors_find(&w, "model.layers.3.self_attn.q_proj.bias"), 0, 256, bias);
     for (int i = 0; i < 256; i++)
         assert_true(gain[i] == 1 && bias[i] == 0);
-    st_close(&w);
+    tensors_close(&w);
 }
 
 static void same_seed_gives_same_bytes(void **state)
 {
     (void)state;
     const struct model_config *c = &preset_find("nojit-tiny-qwen3")->config;
-    struct st_weights w;
+    struct tensors w;
     const int threads = omp_get_max_threads();
-    const uint64_t hash = hash_of(c, 3, ST_BF16, INT64_MAX, &w);
-    st_close(&w);
+    const uint64_t hash = hash_of(c, 3, NJ_TYPE_BF16, INT64_MAX, &w);
+    tensors_close(&w);
     for (int n = 1; n <= 4; n++) {
         omp_set_num_threads(n);
-        assert_true(hash == hash_of(c, 3, ST_BF16, n * 40000, &w));
-        st_close(&w);
+        assert_true(hash == hash_of(c, 3, NJ_TYPE_BF16, n * 40000, &w));
+        tensors_close(&w);
     }
     omp_set_num_threads(threads);
-    assert_true(hash != hash_of(c, 4, ST_BF16, INT64_MAX, &w));
-    st_close(&w);
+    assert_true(hash != hash_of(c, 4, NJ_TYPE_BF16, INT64_MAX, &w));
+    tensors_close(&w);
 }
 
 /* A tensor larger than the block that is filled at a time does not repeat it. */
@@ -139,21 +139,21 @@ static void large_tensors_do_not_repeat(void **state)
 {
     (void)state;
     struct model_config c = preset_find("nojit-tiny")->config;
-    struct st_weights w;
+    struct tensors w;
     c.vocab_size = 1 << 17;
-    hash_of(&c, 3, ST_BF16, INT64_MAX, &w);
-    const struct st_tensor *t = st_find(&w, "model.embed_tokens.weight");
+    hash_of(&c, 3, NJ_TYPE_BF16, INT64_MAX, &w);
+    const struct tensor *t = tensors_find(&w, "model.embed_tokens.weight");
     assert_int_equal(t->bytes, 2 << 23);
     for (int shift = 12; shift < 23; shift++) {
         float x[256], y[256];
-        st_to_f32(t, 0, 256, x);
-        st_to_f32(t, (int64_t)1 << shift, 256, y);
+        tensor_to_f32(t, 0, 256, x);
+        tensor_to_f32(t, (int64_t)1 << shift, 256, y);
         int equal = 0;
         for (int i = 0; i < 256; i++)
             equal += x[i] == y[i];
         assert_in_range(equal, 0, 32);
     }
-    st_close(&w);
+    tensors_close(&w);
 }
 
 /* The types hold the same numbers, rounded. */
@@ -161,23 +161,23 @@ static void types_agree(void **state)
 {
     (void)state;
     const struct model_config *c = &preset_find("nojit-tiny")->config;
-    struct st_weights wide, half[2];
-    hash_of(c, 3, ST_F32, INT64_MAX, &wide);
-    hash_of(c, 3, ST_BF16, INT64_MAX, &half[0]);
-    hash_of(c, 3, ST_F16, INT64_MAX, &half[1]);
+    struct tensors wide, half[2];
+    hash_of(c, 3, NJ_TYPE_F32, INT64_MAX, &wide);
+    hash_of(c, 3, NJ_TYPE_BF16, INT64_MAX, &half[0]);
+    hash_of(c, 3, NJ_TYPE_F16, INT64_MAX, &half[1]);
     for (size_t i = 0; i < wide.count; i++)
         for (int k = 0; k < 2; k++) {
             uint16_t x, y;
             assert_int_equal(half[k].tensor[i].bytes * 2, wide.tensor[i].bytes);
             for (int64_t j = 0; j < (int64_t)half[k].tensor[i].bytes / 2; j++) {
-                st_to_16(&wide.tensor[i], j, 1, k, &x);
-                st_to_16(&half[k].tensor[i], j, 1, k, &y);
+                tensor_to_16(&wide.tensor[i], j, 1, k, &x);
+                tensor_to_16(&half[k].tensor[i], j, 1, k, &y);
                 assert_int_equal(x, y);
             }
         }
-    st_close(&wide);
-    st_close(&half[0]);
-    st_close(&half[1]);
+    tensors_close(&wide);
+    tensors_close(&half[0]);
+    tensors_close(&half[1]);
 }
 
 /* Layer k of the new model is layer layers[k] of the old one, whatever its type and shards; what is outside the
@@ -187,11 +187,11 @@ static void layers_are_taken_over(void **state)
     (void)state;
     static const int layers[] = {6, 0, 3};
     const char *const untied = "lm_head.weight";
-    for (int dtype = ST_F32; dtype <= ST_F16; dtype++) {
+    for (int dtype = NJ_TYPE_F32; dtype <= NJ_TYPE_F16; dtype++) {
         struct model_config c = preset_find("nojit-tiny-qwen3")->config, back;
-        struct st_weights from, to;
+        struct tensors from, to;
         c.layers = 7;
-        check_ok(init_model(at("old"), &c, 5, (enum st_dtype)dtype, 100000, NULL), "old");
+        check_ok(init_model(at("old"), &c, 5, (enum nj_tensor_type)dtype, 100000, NULL), "old");
         check_ok(st_open(at("old"), &from), "open old");
         assert_true(from.map_count > 1);
         c.layers = 3;
@@ -206,16 +206,16 @@ static void layers_are_taken_over(void **state)
             if (sscanf(name, "model.layers.%d%n", &layer, &used) == 1)
                 snprintf(name, sizeof name, "model.layers.%d%s", layers[layer],
                          to.tensor[i].name + used);
-            const struct st_tensor *t = st_find(&from, name);
+            const struct tensor *t = tensors_find(&from, name);
             assert_non_null(t);
             assert_int_equal(to.tensor[i].dtype, dtype);
             assert_int_equal(to.tensor[i].bytes, t->bytes);
             assert_memory_equal(to.tensor[i].data, t->data, t->bytes);
         }
-        assert_non_null(st_find(&to, untied));
+        assert_non_null(tensors_find(&to, untied));
         assert_int_equal(from.count - to.count, 4 * (from.count - 3) / 7);
-        st_close(&to);
-        st_close(&from);
+        tensors_close(&to);
+        tensors_close(&from);
         remove_tree(at("new"));
         remove_tree(at("old"));
     }
@@ -226,10 +226,10 @@ static void layers_are_converted(void **state)
 {
     (void)state;
     const struct model_config *c = &preset_find("nojit-tiny")->config;
-    static const enum st_dtype to_type[] = {ST_F16, ST_F32};
+    static const enum nj_tensor_type to_type[] = {NJ_TYPE_F16, NJ_TYPE_F32};
     static const int layers[] = {0, 1};
-    struct st_weights from, to;
-    check_ok(init_model(at("old"), c, 5, ST_BF16, INT64_MAX, NULL), "old");
+    struct tensors from, to;
+    check_ok(init_model(at("old"), c, 5, NJ_TYPE_BF16, INT64_MAX, NULL), "old");
     check_ok(st_open(at("old"), &from), "open old");
     for (int k = 0; k < 2; k++) {
         check_ok(init_from_layers(at("new"), c, at("old"), layers, &to_type[k], INT64_MAX), "new");
@@ -239,15 +239,15 @@ static void layers_are_converted(void **state)
             assert_int_equal(to.tensor[i].dtype, to_type[k]);
             for (int64_t j = 0; j < n; j++) {
                 uint16_t x, y;
-                st_to_16(&from.tensor[i], j, 1, 1, &x);
-                st_to_16(&to.tensor[i], j, 1, 1, &y);
+                tensor_to_16(&from.tensor[i], j, 1, 1, &x);
+                tensor_to_16(&to.tensor[i], j, 1, 1, &y);
                 assert_int_equal(x, y);
             }
         }
-        st_close(&to);
+        tensors_close(&to);
         remove_tree(at("new"));
     }
-    st_close(&from);
+    tensors_close(&from);
     remove_tree(at("old"));
 }
 
@@ -257,7 +257,7 @@ static void missing_layers_are_refused(void **state)
     (void)state;
     struct model_config c = preset_find("nojit-tiny")->config;
     static const int layers[] = {0, 2};
-    check_ok(init_model(at("old"), &c, 5, ST_BF16, INT64_MAX, NULL), "old");
+    check_ok(init_model(at("old"), &c, 5, NJ_TYPE_BF16, INT64_MAX, NULL), "old");
     check_refused(init_from_layers(at("new"), &c, at("old"), layers, NULL, INT64_MAX), NJ_E_FORMAT,
                   "tensor model.layers.2.input_layernorm.weight is missing", "a layer");
     c.vocab_size += 8;
@@ -278,13 +278,13 @@ static void failures_leave_nothing(void **state)
     limit = before;
     limit.rlim_cur = 100000;
     setrlimit(RLIMIT_FSIZE, &limit);
-    int rc = init_model(at("fail/m"), &c, 1, ST_F32, INT64_MAX, NULL);
+    int rc = init_model(at("fail/m"), &c, 1, NJ_TYPE_F32, INT64_MAX, NULL);
     setrlimit(RLIMIT_FSIZE, &before);
     check_refused(rc, NJ_E_IO, "model.safetensors: cannot write it: File too large", "full");
     assert_int_equal(rmdir(at("fail")), 0); /* it is empty */
 
     c.head_dim = 32;
-    check_refused(init_model(at("bad"), &c, 1, ST_F32, INT64_MAX, NULL), NJ_E_UNSUPPORTED,
+    check_refused(init_model(at("bad"), &c, 1, NJ_TYPE_F32, INT64_MAX, NULL), NJ_E_UNSUPPORTED,
                   "is 32; 64 and 128", "bad configuration");
     assert_int_equal(access(at("bad"), F_OK), -1);
 }

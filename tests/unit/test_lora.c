@@ -386,11 +386,11 @@ static void merged_model_is_the_same_model(void **state)
 static void merging_rounds_once(void **state)
 {
     (void)state;
-    ok(init_model(path_of("half"), &qwen2, 1, ST_BF16, 1 << 30, NULL));
+    ok(init_model(path_of("half"), &qwen2, 1, NJ_TYPE_BF16, 1 << 30, NULL));
     size_t merged;
     trained_adapters("half", "half-apart");
     ok(merge_adapters(path_of("half"), path_of("half-apart"), path_of("half-merged"), &merged));
-    struct st_weights from, to, ad;
+    struct tensors from, to, ad;
     char file[160];
     snprintf(file, sizeof file, "%s/adapter_model.safetensors", path_of("half-apart"));
     ok(st_open(path_of("half"), &from));
@@ -398,18 +398,18 @@ static void merging_rounds_once(void **state)
     ok(st_open_file(file, &ad));
     assert_int_equal(from.count, to.count);
     const char name[] = "model.layers.0.mlp.down_proj.weight";
-    const struct st_tensor *w = st_find(&from, name), *m = st_find(&to, name);
+    const struct tensor *w = tensors_find(&from, name), *m = tensors_find(&to, name);
     const float *a =
-        st_find(&ad, "base_model.model.model.layers.0.mlp.down_proj.lora_A.weight")->data;
+        tensors_find(&ad, "base_model.model.model.layers.0.mlp.down_proj.lora_A.weight")->data;
     const float *b =
-        st_find(&ad, "base_model.model.model.layers.0.mlp.down_proj.lora_B.weight")->data;
-    assert_int_equal(m->dtype, ST_BF16);
+        tensors_find(&ad, "base_model.model.model.layers.0.mlp.down_proj.lora_B.weight")->data;
+    assert_int_equal(m->dtype, NJ_TYPE_BF16);
     int64_t moved = 0;
     for (int64_t row = 0; row < w->shape[0]; row++) {
         for (int64_t col = 0; col < w->shape[1]; col++) {
             float before, after;
-            st_to_f32(w, row * w->shape[1] + col, 1, &before);
-            st_to_f32(m, row * w->shape[1] + col, 1, &after);
+            tensor_to_f32(w, row * w->shape[1] + col, 1, &before);
+            tensor_to_f32(m, row * w->shape[1] + col, 1, &after);
             double want = (double)before;
             for (int k = 0; k < 4; k++)
                 want += 2.0 * (double)b[row * 4 + k] * (double)a[k * w->shape[1] + col];
@@ -420,12 +420,12 @@ static void merging_rounds_once(void **state)
         }
     }
     assert_true(moved > w->shape[0]);
-    w = st_find(&from, "model.embed_tokens.weight");
-    m = st_find(&to, "model.embed_tokens.weight");
+    w = tensors_find(&from, "model.embed_tokens.weight");
+    m = tensors_find(&to, "model.embed_tokens.weight");
     assert_memory_equal(w->data, m->data, w->bytes);
-    st_close(&from);
-    st_close(&to);
-    st_close(&ad);
+    tensors_close(&from);
+    tensors_close(&to);
+    tensors_close(&ad);
 }
 
 /* ---- refusals ---- */

@@ -48,19 +48,19 @@ static void refuse_each(int (*load)(void), const char *what, bool stays_so)
 
 static int load_safetensors(void)
 {
-    struct st_weights w;
+    struct tensors w;
     const int rc = st_open(path_of("teacher"), &w);
     if (rc == 0)
-        st_close(&w);
+        tensors_close(&w);
     return rc;
 }
 
 static int load_shards(void)
 {
-    struct st_weights w;
+    struct tensors w;
     const int rc = st_open(path_of("sharded"), &w);
     if (rc == 0)
-        st_close(&w);
+        tensors_close(&w);
     return rc;
 }
 
@@ -205,7 +205,7 @@ static int save_model(void)
 static int save_shards(void)
 {
     remove_folder(path_of("new"));
-    return init_model(path_of("new"), &qwen2, 2, ST_BF16, 60000, NULL);
+    return init_model(path_of("new"), &qwen2, 2, NJ_TYPE_BF16, 60000, NULL);
 }
 
 static int take_layers(void)
@@ -319,7 +319,7 @@ static int open_files(void **state)
 {
     const int rc = fixture_open(state);
     omp_set_num_threads(1);
-    ok(init_model(path_of("sharded"), &qwen3, 2, ST_F32, 20000, NULL));
+    ok(init_model(path_of("sharded"), &qwen3, 2, NJ_TYPE_F32, 20000, NULL));
     put("adapter_config.json",
         "{\"peft_type\":\"LORA\",\"r\":2,\"lora_alpha\":4,\"target_modules\":[\"q_proj\"]}");
     put("text.txt", "A text of a few lines,\nthat is long enough for a row of the batch.\n");

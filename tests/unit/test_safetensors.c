@@ -88,7 +88,7 @@ static void malformed_files_are_refused(void **state)
     (void)state;
     make_folder("bad");
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
-        struct st_weights w;
+        struct tensors w;
         write_tensors(at("bad/model.safetensors"), malformed[i].header, malformed[i].declared,
                       malformed[i].data);
         check_refused(st_open(at("bad"), &w), malformed[i].code, malformed[i].part,
@@ -101,7 +101,7 @@ static void malformed_files_are_refused(void **state)
 static void short_and_missing_files_are_refused(void **state)
 {
     (void)state;
-    struct st_weights w;
+    struct tensors w;
     make_folder("short");
     check_refused(st_open(at("short"), &w), NJ_E_IO, "neither model.safetensors", "empty folder");
     check_refused(st_open(at("nowhere"), &w), NJ_E_IO, "neither", "missing folder");
@@ -120,10 +120,10 @@ static void short_and_missing_files_are_refused(void **state)
 
 enum { TENSORS = 4 };
 static const struct st_declared declared[TENSORS] = {
-    {"model.b", ST_BF16, 2, {3, 5}},
-    {"model.a", ST_F32, 1, {7}},
-    {"model.scalar", ST_F32, 0, {0}},
-    {"model.c", ST_F16, 2, {1 << 11, 1 << 11}}, /* two chunks of the hash and a bit */
+    {"model.b", NJ_TYPE_BF16, 2, {3, 5}},
+    {"model.a", NJ_TYPE_F32, 1, {7}},
+    {"model.scalar", NJ_TYPE_F32, 0, {0}},
+    {"model.c", NJ_TYPE_F16, 2, {1 << 11, 1 << 11}}, /* two chunks of the hash and a bit */
 };
 
 /* Byte i of tensor t. */
@@ -153,17 +153,17 @@ static void write_model(const char *dir, int64_t shard_bytes)
 static void written_files_read_back(void **state)
 {
     (void)state;
-    struct st_weights w;
+    struct tensors w;
     make_folder("one");
     write_model(at("one"), INT64_MAX);
     check_ok(st_open(at("one"), &w), "open");
     assert_int_equal(w.count, TENSORS);
     assert_string_equal(w.tensor[0].name, "model.a");
     assert_string_equal(w.tensor[3].name, "model.scalar");
-    assert_null(st_find(&w, "model.d"));
-    assert_null(st_find(&w, ""));
+    assert_null(tensors_find(&w, "model.d"));
+    assert_null(tensors_find(&w, ""));
     for (int t = 0; t < TENSORS; t++) {
-        const struct st_tensor *found = st_find(&w, declared[t].name);
+        const struct tensor *found = tensors_find(&w, declared[t].name);
         assert_non_null(found);
         assert_int_equal(found->dtype, declared[t].dtype);
         assert_int_equal(found->rank, declared[t].rank);
@@ -176,16 +176,16 @@ static void written_files_read_back(void **state)
     assert_int_equal(fread(&header, 8, 1, file), 1);
     fclose(file);
     assert_int_equal(header % 8, 0);
-    st_close(&w);
+    tensors_close(&w);
 }
 
 static uint64_t hash_of(const char *dir)
 {
-    struct st_weights w;
+    struct tensors w;
     check_ok(st_open(dir, &w), dir);
-    uint64_t hash = st_hash(&w);
+    uint64_t hash = tensors_hash(&w);
     assert_int_equal(w.hash, hash);
-    st_close(&w);
+    tensors_close(&w);
     return hash;
 }
 
@@ -278,14 +278,14 @@ static void broken_shards_are_refused(void **state)
                   "\"z\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
                   0, 8);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct st_weights w;
+        struct tensors w;
         write_text(at("shards/model.safetensors.index.json"), cases[i].index);
         int rc = st_open(at("shards"), &w);
         if (cases[i].code)
             check_refused(rc, cases[i].code, cases[i].part, cases[i].index);
         else
             check_ok(rc, cases[i].index);
-        st_close(&w);
+        tensors_close(&w);
     }
 }
 
@@ -305,7 +305,7 @@ static int entries(const char *dir)
 static void writer_counts_bytes(void **state)
 {
     (void)state;
-    const struct st_declared one = {"a", ST_F32, 1, {2}};
+    const struct st_declared one = {"a", NJ_TYPE_F32, 1, {2}};
     const float data[3] = {1, 2, 3};
     struct st_writer *w;
     make_folder("count");
@@ -324,7 +324,7 @@ static void writer_counts_bytes(void **state)
 static void full_disk_leaves_nothing(void **state)
 {
     (void)state;
-    const struct st_declared big = {"a", ST_F32, 1, {1 << 20}};
+    const struct st_declared big = {"a", NJ_TYPE_F32, 1, {1 << 20}};
     static float data[1 << 20];
     struct rlimit before, limit;
     struct st_writer *w;
@@ -358,7 +358,7 @@ static void reading_back_needs_no_memory(void **state)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* they reserve more than any limit */
 #else
-    const struct st_declared big = {"a", ST_F32, 1, {1 << 22}};
+    const struct st_declared big = {"a", NJ_TYPE_F32, 1, {1 << 22}};
     static float data[1 << 22];
     struct rlimit before, limit;
     struct st_writer *w;
@@ -486,10 +486,10 @@ static void tensors_convert(void **state)
         memcpy(bf16 + 1 + 2 * i, &x, 2);
         memcpy(f16 + 1 + 2 * i, &y, 2);
     }
-    const struct st_tensor tensors[] = {
-        {.dtype = ST_F32, .rank = 1, .shape = {4}, .data = f32 + 1, .bytes = 16},
-        {.dtype = ST_BF16, .rank = 1, .shape = {4}, .data = bf16 + 1, .bytes = 8},
-        {.dtype = ST_F16, .rank = 1, .shape = {4}, .data = f16 + 1, .bytes = 8},
+    const struct tensor tensors[] = {
+        {.dtype = NJ_TYPE_F32, .rank = 1, .shape = {4}, .data = f32 + 1, .bytes = 16},
+        {.dtype = NJ_TYPE_BF16, .rank = 1, .shape = {4}, .data = bf16 + 1, .bytes = 8},
+        {.dtype = NJ_TYPE_F16, .rank = 1, .shape = {4}, .data = f16 + 1, .bytes = 8},
     };
     for (int t = 0; t < 3; t++) {
         float wide[3], want[3];
@@ -500,10 +500,10 @@ static void tensors_convert(void **state)
                       : t == 1 ? f32_from_bf16(bf16_from_f32(x))
                                : f32_from_f16(f16_from_f32(x));
         }
-        st_to_f32(&tensors[t], 1, 3, wide);
+        tensor_to_f32(&tensors[t], 1, 3, wide);
         assert_memory_equal(wide, want, sizeof want);
         for (int to_f16 = 0; to_f16 < 2; to_f16++) {
-            st_to_16(&tensors[t], 1, 3, to_f16, half);
+            tensor_to_16(&tensors[t], 1, 3, to_f16, half);
             for (int i = 0; i < 3; i++)
                 assert_int_equal(half[i], to_f16 ? f16_from_f32(want[i]) : bf16_from_f32(want[i]));
         }

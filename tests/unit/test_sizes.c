@@ -107,7 +107,7 @@ static int read_adapters(const char *dir)
 
 static int read_index(const char *dir)
 {
-    struct st_weights w;
+    struct tensors w;
     return st_open(dir, &w);
 }
 

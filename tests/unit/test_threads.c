@@ -34,7 +34,7 @@ static void *work(void *user)
 {
     struct job *j = user;
     struct tokenizer own;
-    struct st_weights weights;
+    struct tensors weights;
     struct model_config c;
     char missing[64];
     struct bpe_work *w = bpe_work_new();
@@ -46,7 +46,7 @@ static void *work(void *user)
         j->hash = tokenizer_hash(&own);
         tokenizer_close(&own);
         if (st_open_file(weights_path, &weights) == 0)
-            st_close(&weights);
+            tensors_close(&weights);
         snprintf(missing, sizeof missing, "/nowhere/%d", j->number);
         config_read(missing, &c);
         snprintf(j->sentence, sizeof j->sentence, "%s", fail_text());

@@ -142,7 +142,7 @@ static int add_layers(const char *word, int most, int *layers, int *count)
 }
 
 static int keep_layers(const struct settings *s, struct model_config *c, const char *like,
-                       const enum st_dtype *dtype)
+                       const enum nj_tensor_type *dtype)
 {
     const int most = c->layers;
     const char *const given = shape_given(s);
@@ -173,7 +173,8 @@ static int keep_layers(const struct settings *s, struct model_config *c, const c
 int cmd_init(const struct settings *s)
 {
     /* By enum dtype_choice; auto is what Hugging Face folders hold. */
-    static const enum st_dtype stored[] = {ST_BF16, ST_F32, ST_BF16, ST_F16};
+    static const enum nj_tensor_type stored[] = {NJ_TYPE_BF16, NJ_TYPE_F32, NJ_TYPE_BF16,
+                                                 NJ_TYPE_F16};
     struct model_config c;
     char like[PATH_BYTES];
     if (s->preset != NULL && strcmp(s->preset, "list") == 0) {

@@ -31,7 +31,7 @@ static int draw(struct engine *e, struct updated to)
     const size_t half = e->mem.transfer_bytes / 2, each = dtype_bytes(to.T);
     const int64_t room = (int64_t)(half / sizeof(float));
     float *piece = (float *)(void *)(e->mem.transfer + half);
-    const struct st_tensor drawn = {.dtype = ST_F32, .data = piece};
+    const struct tensor drawn = {.dtype = NJ_TYPE_F32, .data = piece};
     if (!e->shape.train)
         return fail(NJ_E_ARG, "new adapters are for training; name a folder of trained ones");
     for (size_t i = 0; i < p->specs; i++) {
@@ -55,7 +55,7 @@ int adapters_load(struct engine *e, const char *dir)
 {
     const struct updated to = engine_updated(e);
     char path[PATH_BYTES];
-    struct st_weights w;
+    struct tensors w;
     if (!dir)
         return draw(e, to);
     int rc = adapter_file(dir, path, sizeof path);
@@ -64,7 +64,7 @@ int adapters_load(struct engine *e, const char *dir)
     if (rc != 0)
         return rc;
     rc = weights_read(e, dir, &w, &e->lora.p, to.T, to.w);
-    st_close(&w);
+    tensors_close(&w);
     return rc;
 }
 
@@ -90,7 +90,7 @@ int adapters_save(struct engine *e, const char *dir)
     struct st_declared *declared = calloc(p->specs, sizeof *declared);
     if (!declared)
         return fail(NJ_E_NOMEM, "no host memory to list %zu tensors; free some", p->specs);
-    weights_declare(p, from.T == NJ_F32 ? ST_F32 : weights_dtype(e), declared);
+    weights_declare(p, from.T == NJ_F32 ? NJ_TYPE_F32 : weights_dtype(e), declared);
     rc = st_write_begin(path, declared, p->specs, &w);
     if (rc != 0)
         goto done;

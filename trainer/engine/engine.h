@@ -122,7 +122,7 @@ const struct model_config *engine_teacher(const struct engine *e); /* NULL witho
 int engine_head_chunk(const struct engine *e);                     /* rows of logits at a time */
 int64_t engine_trained_parameters(const struct engine *e); /* of the model or its adapters */
 const struct plan *engine_plan(const struct engine *e);
-uint64_t engine_student_hash(const struct engine *e); /* of the weights as loaded (st_hash) */
+uint64_t engine_student_hash(const struct engine *e); /* of the weights as loaded (tensors_hash) */
 uint64_t engine_teacher_hash(const struct engine *e);
 
 struct step_result {

@@ -49,8 +49,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int quantize(struct engine *e, const struct st_tensor *t, int64_t rows,
-                    const struct place *at)
+static int quantize(struct engine *e, const struct tensor *t, int64_t rows, const struct place *at)
 {
     const struct memory *mem = &e->mem;
     const struct f8_matrix *m = at->matrix;
@@ -76,19 +75,19 @@ int f8_load(struct engine *e, const char *dir)
 {
     const struct net *n = &e->teacher.net;
     struct place at = {0};
-    struct st_weights w;
+    struct tensors w;
     int rc = st_open(dir, &w);
     if (rc != 0)
         return rc;
     for (size_t i = 0; rc == 0 && i < n->p.specs; i++) {
-        const struct st_tensor *t = st_find(&w, n->p.spec[i].name);
+        const struct tensor *t = tensors_find(&w, n->p.spec[i].name);
         advance(n, i, &at);
         if (at.matrix)
             rc = weights_check(dir, &n->p.spec[i], t);
         if (rc == 0 && at.matrix)
             rc = quantize(e, t, n->p.spec[i].shape[0], &at);
     }
-    st_close(&w);
+    tensors_close(&w);
     return rc;
 }
 

@@ -21,7 +21,7 @@ struct merge {
     const char *base_dir, *adapter_dir;
     struct net net;
     struct lora lora;
-    struct st_weights base, adapters;
+    struct tensors base, adapters;
     struct st_folder_writer *writer;
     float *block;      /* rows of a sum */
     uint16_t *rounded; /* the same, in 16 bits */
@@ -38,7 +38,7 @@ static int read_adapter(struct merge *m, const struct adapter *ad)
         while (m->lora.p.first[i] != first[k])
             i++;
         const struct tensor_spec *spec = &m->lora.p.spec[i];
-        const struct st_tensor *t = st_find(&m->adapters, spec->name);
+        const struct tensor *t = tensors_find(&m->adapters, spec->name);
         int rc = weights_check(m->adapter_dir, spec, t);
         if (rc != 0)
             return rc;
@@ -46,7 +46,7 @@ static int read_adapter(struct merge *m, const struct adapter *ad)
         *to[k] = malloc((size_t)tensor_elements(spec) * sizeof(float));
         if (!*to[k])
             return fail(NJ_E_NOMEM, "no host memory for %s; free some", spec->name);
-        st_to_f32(t, 0, tensor_elements(spec), *to[k]);
+        tensor_to_f32(t, 0, tensor_elements(spec), *to[k]);
     }
     return 0;
 }
@@ -69,16 +69,17 @@ static void add_product(const struct merge *m, const struct adapter *ad, int64_t
     }
 }
 
-static int write_rows(struct merge *m, int64_t count, enum st_dtype dtype)
+static int write_rows(struct merge *m, int64_t count, enum nj_tensor_type dtype)
 {
-    if (dtype == ST_F32)
+    if (dtype == NJ_TYPE_F32)
         return st_folder_data(m->writer, m->block, (size_t)count * sizeof *m->block);
     for (int64_t i = 0; i < count; i++)
-        m->rounded[i] = dtype == ST_BF16 ? bf16_from_f32(m->block[i]) : f16_from_f32(m->block[i]);
+        m->rounded[i] =
+            dtype == NJ_TYPE_BF16 ? bf16_from_f32(m->block[i]) : f16_from_f32(m->block[i]);
     return st_folder_data(m->writer, m->rounded, (size_t)count * sizeof *m->rounded);
 }
 
-static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const struct st_tensor *t)
+static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const struct tensor *t)
 {
     const struct adapter *ad = lora_of(&m->lora, spec);
     const int64_t columns = spec->shape[1], rows = spec->shape[0];
@@ -88,7 +89,7 @@ static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const s
     const int64_t most = BLOCK / columns > 0 ? BLOCK / columns : 1;
     for (int64_t first = 0; rc == 0 && first < rows; first += most) {
         const int64_t n = rows - first < most ? rows - first : most;
-        st_to_f32(t, first * columns, n * columns, m->block);
+        tensor_to_f32(t, first * columns, n * columns, m->block);
         add_product(m, ad, first, n);
         rc = write_rows(m, n * columns, t->dtype);
     }
@@ -113,9 +114,9 @@ static int merge_tensors(struct merge *m, const char *out)
     if (!declared || !m->block || !m->rounded)
         rc = fail(NJ_E_NOMEM, "no host memory to merge %zu tensors; free some", p->specs);
     else
-        weights_declare(p, ST_F32, declared);
+        weights_declare(p, NJ_TYPE_F32, declared);
     for (size_t i = 0; rc == 0 && i < p->specs; i++) {
-        const struct st_tensor *t = st_find(&m->base, p->spec[i].name);
+        const struct tensor *t = tensors_find(&m->base, p->spec[i].name);
         rc = weights_check(m->base_dir, &p->spec[i], t);
         if (rc == 0)
             declared[i].dtype = t->dtype;
@@ -123,7 +124,7 @@ static int merge_tensors(struct merge *m, const char *out)
     if (rc == 0)
         rc = st_folder_begin(out, declared, p->specs, SHARD_BYTES, &m->writer);
     for (size_t i = 0; rc == 0 && i < p->specs; i++)
-        rc = merge_tensor(m, &p->spec[i], st_find(&m->base, p->spec[i].name));
+        rc = merge_tensor(m, &p->spec[i], tensors_find(&m->base, p->spec[i].name));
     if (rc == 0)
         rc = st_folder_end(m->writer);
     else
@@ -174,8 +175,8 @@ int merge_adapters(const char *base, const char *adapters, const char *out, size
     else
         folder_abort(&folder);
 done:
-    st_close(&m.base);
-    st_close(&m.adapters);
+    tensors_close(&m.base);
+    tensors_close(&m.adapters);
     params_free(&m.net.p);
     lora_free(&m.lora);
     free(m.block);

@@ -61,7 +61,7 @@ static int save_config(struct engine *e, const char *dir)
         return rc;
     json_memory_begin();
     /* Older and newer spelling; some files have both. */
-    const char *dtype = st_dtype_torch(weights_dtype(e));
+    const char *dtype = tensor_type_torch(weights_dtype(e));
     if (json_object_get(config, "dtype"))
         json_object_set_new(config, "dtype", json_string(dtype));
     if (json_object_get(config, "torch_dtype") || !json_object_get(config, "dtype"))

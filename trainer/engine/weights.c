@@ -25,7 +25,7 @@ static bool may_be_extra(const struct params *p, const char *name)
     return p->head == p->embed && strcmp(name, "lm_head.weight") == 0;
 }
 
-static int check_extra(const char *dir, const struct params *p, const struct st_weights *w)
+static int check_extra(const char *dir, const struct params *p, const struct tensors *w)
 {
     for (size_t i = 0; i < w->count; i++) {
         const char *name = w->tensor[i].name;
@@ -42,7 +42,7 @@ static int check_extra(const char *dir, const struct params *p, const struct st_
     return 0;
 }
 
-void weights_convert(struct engine *e, const struct st_tensor *t, int64_t first, int64_t count,
+void weights_convert(struct engine *e, const struct tensor *t, int64_t first, int64_t count,
                      enum nj_dtype T)
 {
     const int to_f16 = nj_context_device(e->ctx)->lp_is_f16;
@@ -52,13 +52,13 @@ void weights_convert(struct engine *e, const struct st_tensor *t, int64_t first,
         int64_t n = count - at < CONVERT_BLOCK ? count - at : CONVERT_BLOCK;
         char *to = dst + (size_t)at * dtype_bytes(T);
         if (T == NJ_F32)
-            st_to_f32(t, first + at, n, (float *)(void *)to);
+            tensor_to_f32(t, first + at, n, (float *)(void *)to);
         else
-            st_to_16(t, first + at, n, to_f16, (uint16_t *)(void *)to);
+            tensor_to_16(t, first + at, n, to_f16, (uint16_t *)(void *)to);
     }
 }
 
-static int upload(struct engine *e, const struct st_tensor *t, int64_t elements, enum nj_dtype T,
+static int upload(struct engine *e, const struct tensor *t, int64_t elements, enum nj_dtype T,
                   char *to)
 {
     int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
@@ -75,12 +75,12 @@ static int upload(struct engine *e, const struct st_tensor *t, int64_t elements,
     return 0;
 }
 
-int weights_read(struct engine *e, const char *dir, const struct st_weights *w,
-                 const struct params *p, enum nj_dtype T, void *arena)
+int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
+                 enum nj_dtype T, void *arena)
 {
     int rc = check_extra(dir, p, w);
     for (size_t i = 0; rc == 0 && i < p->specs; i++) {
-        const struct st_tensor *t = st_find(w, p->spec[i].name);
+        const struct tensor *t = tensors_find(w, p->spec[i].name);
         rc = weights_check(dir, &p->spec[i], t);
         if (rc == 0 && p->first[i] >= 0)
             rc = upload(e, t, tensor_elements(&p->spec[i]), T,
@@ -92,13 +92,13 @@ int weights_read(struct engine *e, const char *dir, const struct st_weights *w,
 int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
                  void *arena, uint64_t *hash)
 {
-    struct st_weights w;
+    struct tensors w;
     int rc = st_open(dir, &w);
     if (rc != 0)
         return rc;
     rc = weights_read(e, dir, &w, p, T, arena);
-    *hash = st_hash(&w);
-    st_close(&w);
+    *hash = tensors_hash(&w);
+    tensors_close(&w);
     return rc;
 }
 
@@ -148,11 +148,11 @@ int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, cons
 
 /* ---- writing ---- */
 
-enum st_dtype weights_dtype(const struct engine *e)
+enum nj_tensor_type weights_dtype(const struct engine *e)
 {
     if (e->o.dtype == NJ_F32)
-        return ST_F32;
-    return nj_context_device(e->ctx)->lp_is_f16 ? ST_F16 : ST_BF16;
+        return NJ_TYPE_F32;
+    return nj_context_device(e->ctx)->lp_is_f16 ? NJ_TYPE_F16 : NJ_TYPE_BF16;
 }
 
 int weights_download(struct engine *e, const char *from, size_t bytes, weights_put *put, void *file)
@@ -178,7 +178,7 @@ int weights_round(struct engine *e)
     return nj_cast_to_lp(e->stream, NJ_LP, e->mem.trained, e->mem.master, engine_trained(e)->count);
 }
 
-void weights_declare(const struct params *p, enum st_dtype dtype, struct st_declared *out)
+void weights_declare(const struct params *p, enum nj_tensor_type dtype, struct st_declared *out)
 {
     for (size_t i = 0; i < p->specs; i++)
         out[i] = (struct st_declared){

@@ -12,14 +12,14 @@
 int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
                  void *arena, uint64_t *hash);
 /* The same from opened files, with nothing missing and nothing left over. */
-int weights_read(struct engine *e, const char *dir, const struct st_weights *w,
-                 const struct params *p, enum nj_dtype T, void *arena);
+int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
+                 enum nj_dtype T, void *arena);
 /* Elements as T in the transfer buffer, on their way to the device. */
-void weights_convert(struct engine *e, const struct st_tensor *t, int64_t first, int64_t count,
+void weights_convert(struct engine *e, const struct tensor *t, int64_t first, int64_t count,
                      enum nj_dtype T);
 /* T in files. */
-enum st_dtype weights_dtype(const struct engine *e);
-void weights_declare(const struct params *p, enum st_dtype dtype, struct st_declared *out);
+enum nj_tensor_type weights_dtype(const struct engine *e);
+void weights_declare(const struct params *p, enum nj_tensor_type dtype, struct st_declared *out);
 /* Hands a device array to put(), in pieces. */
 typedef int weights_put(void *file, const void *data, size_t bytes);
 int weights_download(struct engine *e, const char *from, size_t bytes, weights_put *put,

@@ -3,7 +3,7 @@
  * float16.c: bfloat16 and float16 from and to float, to nearest even, without hardware support. NaN
  * stays NaN and keeps its sign; what float16 cannot hold becomes infinity.
  */
-#include "io/safetensors.h"
+#include "io/tensors.h"
 
 #include <string.h>
 
@@ -70,15 +70,15 @@ static uint16_t load_16(const unsigned char *data, int64_t i)
     return x;
 }
 
-void st_to_f32(const struct st_tensor *t, int64_t first, int64_t count, float *dst)
+void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
 {
     const unsigned char *data = t->data;
-    if (t->dtype == ST_F32) {
+    if (t->dtype == NJ_TYPE_F32) {
         memcpy(dst, data + 4 * first, (size_t)count * 4);
         return;
     }
     data += 2 * first;
-    if (t->dtype == ST_BF16) {
+    if (t->dtype == NJ_TYPE_BF16) {
         for (int64_t i = 0; i < count; i++)
             dst[i] = f32_from_bf16(load_16(data, i));
         return;
@@ -87,15 +87,15 @@ void st_to_f32(const struct st_tensor *t, int64_t first, int64_t count, float *d
         dst[i] = f32_from_f16(load_16(data, i));
 }
 
-void st_to_16(const struct st_tensor *t, int64_t first, int64_t count, int to_f16, uint16_t *dst)
+void tensor_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f16, uint16_t *dst)
 {
     uint16_t (*narrow)(float) = to_f16 ? f16_from_f32 : bf16_from_f32;
     const unsigned char *data = t->data;
-    if (t->dtype == (to_f16 ? ST_F16 : ST_BF16)) {
+    if (t->dtype == (to_f16 ? NJ_TYPE_F16 : NJ_TYPE_BF16)) {
         memcpy(dst, data + 2 * first, (size_t)count * 2);
         return;
     }
-    if (t->dtype == ST_F32) {
+    if (t->dtype == NJ_TYPE_F32) {
         for (int64_t i = 0; i < count; i++) {
             float x;
             memcpy(&x, data + 4 * (first + i), sizeof x);
@@ -103,7 +103,7 @@ void st_to_16(const struct st_tensor *t, int64_t first, int64_t count, int to_f1
         }
         return;
     }
-    float (*widen)(uint16_t) = t->dtype == ST_BF16 ? f32_from_bf16 : f32_from_f16;
+    float (*widen)(uint16_t) = t->dtype == NJ_TYPE_BF16 ? f32_from_bf16 : f32_from_f16;
     for (int64_t i = 0; i < count; i++)
         dst[i] = narrow(widen(load_16(data, first + i)));
 }

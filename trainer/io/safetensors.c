@@ -27,49 +27,11 @@
 #define HEADER_MOST (100u << 20) /* the format's own limit */
 #define INDEX_NAME "model.safetensors.index.json"
 
-struct st_map {
-    void *base; /* NULL: not mapped */
-    size_t bytes;
-};
-
-static const struct dtype_row {
-    const char *name, *torch;
-    enum st_dtype dtype;
-    size_t bytes;
-} dtypes[] = {
-    [ST_F32] = {"F32", "float32", ST_F32, 4},
-    [ST_BF16] = {"BF16", "bfloat16", ST_BF16, 2},
-    [ST_F16] = {"F16", "float16", ST_F16, 2},
-};
-
-const char *st_dtype_name(enum st_dtype dtype)
-{
-    return dtypes[dtype].name;
-}
-
-const char *st_dtype_torch(enum st_dtype dtype)
-{
-    return dtypes[dtype].torch;
-}
-
-size_t st_dtype_bytes(enum st_dtype dtype)
-{
-    return dtypes[dtype].bytes;
-}
-
-static const struct dtype_row *dtype_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (strcmp(dtypes[i].name, name) == 0)
-            return &dtypes[i];
-    return NULL;
-}
-
 /* ---- one file ---- */
 
 /* Maps a file and reads its header length. Header and data then lie at base + 8 and base + 8 +
  * length. */
-static int map_file(const char *path, struct st_map *map, uint64_t *header_bytes)
+static int map_file(const char *path, struct tensor_map *map, uint64_t *header_bytes)
 {
     int fd;
     int rc = regular_fd(path, 0, "check the model folder", &fd, &map->bytes);
@@ -99,8 +61,7 @@ done:
 }
 
 /* Reads the shape; *elements is its product. */
-static int parse_shape(const char *path, const json_t *shape, struct st_tensor *t,
-                       uint64_t *elements)
+static int parse_shape(const char *path, const json_t *shape, struct tensor *t, uint64_t *elements)
 {
     if (!json_is_array(shape))
         return fail(NJ_E_FORMAT, "%s: tensor %s: shape is not a list; fetch the file again", path,
@@ -129,7 +90,7 @@ static int parse_shape(const char *path, const json_t *shape, struct st_tensor *
 
 /* data_offsets, checked against the data's size and the shape. */
 static int parse_offsets(const char *path, const json_t *offsets, uint64_t shape_bytes,
-                         size_t data_bytes, const unsigned char *data, struct st_tensor *t)
+                         size_t data_bytes, const unsigned char *data, struct tensor *t)
 {
     const json_t *from = json_array_get(offsets, 0), *to = json_array_get(offsets, 1);
     int64_t begin = json_integer_value(from), end = json_integer_value(to);
@@ -154,7 +115,7 @@ static int parse_offsets(const char *path, const json_t *offsets, uint64_t shape
 }
 
 static int parse_tensor(const char *path, const char *name, const json_t *entry,
-                        const struct st_map *map, uint64_t header_bytes, struct st_tensor *t)
+                        const struct tensor_map *map, uint64_t header_bytes, struct tensor *t)
 {
     const size_t before = 8 + (size_t)header_bytes;
     if (snprintf(t->name, sizeof t->name, "%s", name) >= (int)sizeof t->name || !*name)
@@ -165,32 +126,33 @@ static int parse_tensor(const char *path, const char *name, const json_t *entry,
     if (!dtype_name)
         return fail(NJ_E_FORMAT, "%s: tensor %s: dtype is missing; fetch the file again", path,
                     name);
-    const struct dtype_row *dtype = dtype_find(dtype_name);
-    if (!dtype)
+    const int type = tensor_type_find(dtype_name);
+    if (type < 0 || tensor_type_block((enum nj_tensor_type)type) > 1)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: tensor %s is %.16s; F32, BF16 and F16 are supported: use an unquantised "
                     "release of the model",
                     path, name, dtype_name);
-    t->dtype = dtype->dtype;
+    t->dtype = (enum nj_tensor_type)type;
     uint64_t elements = 0;
     int rc = parse_shape(path, json_object_get(entry, "shape"), t, &elements);
     if (rc)
         return rc;
-    return parse_offsets(path, json_object_get(entry, "data_offsets"), elements * dtype->bytes,
-                         map->bytes - before, (const unsigned char *)map->base + before, t);
+    return parse_offsets(path, json_object_get(entry, "data_offsets"),
+                         tensor_type_bytes(t->dtype, (int64_t)elements), map->bytes - before,
+                         (const unsigned char *)map->base + before, t);
 }
 
 static int compare_data(const void *a, const void *b)
 {
-    const struct st_tensor *x = a, *y = b;
+    const struct tensor *x = a, *y = b;
     if (x->data != y->data)
         return (const char *)x->data < (const char *)y->data ? -1 : 1;
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
 /* Sorts by place and checks that the tensors tile the data from `data` to `end`. */
-static int check_tiling(const char *path, struct st_tensor *t, size_t count,
-                        const unsigned char *data, const unsigned char *end)
+static int check_tiling(const char *path, struct tensor *t, size_t count, const unsigned char *data,
+                        const unsigned char *end)
 {
     const unsigned char *at = data;
     qsort(t, count, sizeof *t, compare_data);
@@ -212,11 +174,11 @@ static int check_tiling(const char *path, struct st_tensor *t, size_t count,
 }
 
 /* Appends the tensors of a parsed header. */
-static int append_tensors(const char *path, json_t *header, const struct st_map *map,
-                          uint64_t header_bytes, struct st_weights *w)
+static int append_tensors(const char *path, json_t *header, const struct tensor_map *map,
+                          uint64_t header_bytes, struct tensors *w)
 {
     const size_t first = w->count;
-    struct st_tensor *grown =
+    struct tensor *grown =
         realloc(w->tensor, (first + json_object_size(header) + 1) * sizeof *grown);
     if (!grown)
         return fail(NJ_E_NOMEM, "%s: out of memory for %zu tensors", path,
@@ -229,7 +191,7 @@ static int append_tensors(const char *path, json_t *header, const struct st_map 
     {
         if (strcmp(name, "__metadata__") == 0)
             continue;
-        struct st_tensor *t = &w->tensor[w->count];
+        struct tensor *t = &w->tensor[w->count];
         memset(t, 0, sizeof *t);
         int rc = parse_tensor(path, name, entry, map, header_bytes, t);
         if (rc)
@@ -242,9 +204,9 @@ static int append_tensors(const char *path, json_t *header, const struct st_map 
 }
 
 /* Maps one file and appends its tensors to w. w->map must have room for one more. */
-static int open_file(const char *path, struct st_weights *w)
+static int open_file(const char *path, struct tensors *w)
 {
-    struct st_map *map = &w->map[w->map_count++];
+    struct tensor_map *map = &w->map[w->map_count++];
     uint64_t header_bytes = 0;
     int rc = map_file(path, map, &header_bytes);
     if (rc)
@@ -267,7 +229,7 @@ static int open_file(const char *path, struct st_weights *w)
 
 static int compare_names(const void *a, const void *b)
 {
-    return strcmp(((const struct st_tensor *)a)->name, ((const struct st_tensor *)b)->name);
+    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
 }
 
 static int compare_strings(const void *a, const void *b)
@@ -275,7 +237,7 @@ static int compare_strings(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int sort_names(const char *dir, struct st_weights *w)
+static int sort_names(const char *dir, struct tensors *w)
 {
     qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
     for (size_t i = 1; i < w->count; i++)
@@ -286,7 +248,7 @@ static int sort_names(const char *dir, struct st_weights *w)
 }
 
 /* The tensors whose data lie in the mapped file m. */
-static int lies_in(const struct st_tensor *t, const struct st_map *m)
+static int lies_in(const struct tensor *t, const struct tensor_map *m)
 {
     const char *data = t->data, *base = m->base;
     return data >= base && data <= base + m->bytes;
@@ -294,13 +256,13 @@ static int lies_in(const struct st_tensor *t, const struct st_map *m)
 
 /* Holds the index's word: each tensor in the shard it names, no tensor more, and the total size. */
 static int check_index(const char *path, json_t *index, json_t *map, char **shard,
-                       const struct st_weights *w)
+                       const struct tensors *w)
 {
     const char *name;
     json_t *file;
     json_object_foreach(map, name, file)
     {
-        const struct st_tensor *t = st_find(w, name);
+        const struct tensor *t = tensors_find(w, name);
         size_t s = 0;
         while (s + 1 < w->map_count && strcmp(shard[s], json_string_value(file)) != 0)
             s++;
@@ -354,7 +316,7 @@ static int list_shards(const char *path, json_t *map, char ***out, size_t *count
     return NJ_OK;
 }
 
-static int open_shards(const char *dir, const char *path, json_t *index, struct st_weights *w)
+static int open_shards(const char *dir, const char *path, json_t *index, struct tensors *w)
 {
     json_t *map = json_object_get(index, "weight_map");
     char **shard = NULL;
@@ -399,7 +361,7 @@ static int refuse_folder(const char *dir)
                 dir);
 }
 
-static int open_index(const char *dir, struct st_weights *w)
+static int open_index(const char *dir, struct tensors *w)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/" INDEX_NAME, dir);
@@ -413,7 +375,7 @@ static int open_index(const char *dir, struct st_weights *w)
     return rc;
 }
 
-static int open_single(const char *path, struct st_weights *w)
+static int open_single(const char *path, struct tensors *w)
 {
     w->map = calloc(1, sizeof *w->map);
     if (!w->map)
@@ -422,7 +384,7 @@ static int open_single(const char *path, struct st_weights *w)
     return rc ? rc : sort_names(path, w);
 }
 
-int st_open(const char *dir, struct st_weights *out)
+int st_open(const char *dir, struct tensors *out)
 {
     char path[PATH_BYTES];
     memset(out, 0, sizeof *out);
@@ -431,87 +393,15 @@ int st_open(const char *dir, struct st_weights *out)
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     int rc = access(path, F_OK) == 0 ? open_single(path, out) : open_index(dir, out);
     if (rc)
-        st_close(out);
+        tensors_close(out);
     return rc;
 }
 
-int st_open_file(const char *path, struct st_weights *out)
+int st_open_file(const char *path, struct tensors *out)
 {
     memset(out, 0, sizeof *out);
     int rc = open_single(path, out);
     if (rc)
-        st_close(out);
+        tensors_close(out);
     return rc;
-}
-
-void st_close(struct st_weights *w)
-{
-    for (size_t i = 0; i < w->map_count; i++)
-        mapped_end(w->map[i].base);
-    free(w->map);
-    free(w->tensor);
-    memset(w, 0, sizeof *w);
-}
-
-const struct st_tensor *st_find(const struct st_weights *w, const char *name)
-{
-    size_t low = 0, high = w->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(name, w->tensor[middle].name);
-        if (order == 0)
-            return &w->tensor[middle];
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
-}
-
-/* ---- content hash ---- */
-
-#define CHUNK_BYTES ((size_t)4 << 20)
-
-static size_t chunks_of(const struct st_tensor *t)
-{
-    return (t->bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
-}
-
-/* Hashes chunk c of a tensor. */
-static uint64_t hash_chunk(const struct st_tensor *t, size_t c)
-{
-    size_t begin = c * CHUNK_BYTES;
-    size_t bytes = t->bytes - begin < CHUNK_BYTES ? t->bytes - begin : CHUNK_BYTES;
-    return XXH3_64bits((const char *)t->data + begin, bytes);
-}
-
-/* Name, dtype and shape of one tensor, hashed with what came before. */
-static uint64_t hash_head(const struct st_tensor *t, uint64_t before)
-{
-    uint64_t h = XXH3_64bits_withSeed(t->name, strlen(t->name) + 1, before);
-    int64_t shape[6] = {t->dtype, t->rank};
-    memcpy(shape + 2, t->shape, sizeof t->shape);
-    return XXH3_64bits_withSeed(shape, sizeof shape, h);
-}
-
-uint64_t st_hash(struct st_weights *w)
-{
-    uint64_t h = 0;
-    for (size_t i = 0; i < w->count; i++) {
-        const struct st_tensor *t = &w->tensor[i];
-        const size_t chunks = chunks_of(t);
-        h = hash_head(t, h);
-        /* Chunks are hashed side by side, a group at a time, and combined in their order. */
-        for (size_t group = 0; group < chunks; group += 256) {
-            uint64_t part[256] = {0};
-            const size_t n = chunks - group < 256 ? chunks - group : 256;
-#pragma omp parallel for schedule(dynamic)
-            for (size_t c = 0; c < n; c++)
-                part[c] = hash_chunk(t, group + c);
-            h = XXH3_64bits_withSeed(part, n * sizeof *part, h);
-        }
-    }
-    w->hash = h;
-    return h;
 }

@@ -124,17 +124,17 @@ static enum fill fill_of(enum tensor_role role)
     return fills[role];
 }
 
-static void store(void *block, int64_t i, enum st_dtype dtype, float x)
+static void store(void *block, int64_t i, enum nj_tensor_type dtype, float x)
 {
-    if (dtype == ST_F32)
+    if (dtype == NJ_TYPE_F32)
         ((float *)block)[i] = x;
     else
-        ((uint16_t *)block)[i] = dtype == ST_BF16 ? bf16_from_f32(x) : f16_from_f32(x);
+        ((uint16_t *)block)[i] = dtype == NJ_TYPE_BF16 ? bf16_from_f32(x) : f16_from_f32(x);
 }
 
 /* Elements first..first + count - 1 of a tensor; first is even. */
 static void fill_block(void *block, int64_t first, int64_t count, enum fill fill, uint64_t key,
-                       enum st_dtype dtype)
+                       enum nj_tensor_type dtype)
 {
     const int64_t pairs = (count + 1) / 2;
 #pragma omp parallel for schedule(static)
@@ -151,24 +151,24 @@ static void fill_block(void *block, int64_t first, int64_t count, enum fill fill
 /* ---- where weights come from ---- */
 
 struct source {
-    enum st_dtype dtype;           /* in the file */
-    bool as_they_are;              /* weights that are taken over keep their own */
-    uint64_t seed;                 /* of random ones */
-    const struct st_weights *from; /* those that are taken over; NULL: random */
-    const char *dir;               /* whose they are */
-    const int *layers;             /* layer of `from` that each becomes */
+    enum nj_tensor_type dtype;  /* in the file */
+    bool as_they_are;           /* weights that are taken over keep their own */
+    uint64_t seed;              /* of random ones */
+    const struct tensors *from; /* those that are taken over; NULL: random */
+    const char *dir;            /* whose they are */
+    const int *layers;          /* layer of `from` that each becomes */
 };
 
 /* The tensor that becomes spec. */
 static int find_taken(const struct source *s, const struct tensor_spec *spec,
-                      const struct st_tensor **out)
+                      const struct tensor **out)
 {
     struct tensor_spec old = *spec;
     if (spec->layer >= 0) {
         const char *part = strchr(spec->name + strlen("model.layers."), '.');
         snprintf(old.name, sizeof old.name, "model.layers.%d%s", s->layers[spec->layer], part);
     }
-    *out = st_find(s->from, old.name);
+    *out = tensors_find(s->from, old.name);
     return weights_check(s->dir, &old, *out);
 }
 
@@ -176,7 +176,7 @@ static int declare(const struct source *s, const struct tensor_spec *spec, size_
                    struct st_declared *out)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct st_tensor *t = NULL;
+        const struct tensor *t = NULL;
         const int rc = s->from ? find_taken(s, &spec[i], &t) : NJ_OK;
         if (rc)
             return rc;
@@ -188,22 +188,22 @@ static int declare(const struct source *s, const struct tensor_spec *spec, size_
     return NJ_OK;
 }
 
-static void convert_block(void *block, const struct st_tensor *t, int64_t first, int64_t count,
-                          enum st_dtype dtype)
+static void convert_block(void *block, const struct tensor *t, int64_t first, int64_t count,
+                          enum nj_tensor_type dtype)
 {
-    if (dtype == ST_F32)
-        st_to_f32(t, first, count, block);
+    if (dtype == NJ_TYPE_F32)
+        tensor_to_f32(t, first, count, block);
     else
-        st_to_16(t, first, count, dtype == ST_F16, block);
+        tensor_to_16(t, first, count, dtype == NJ_TYPE_F16, block);
 }
 
 /* block: room for BLOCK elements. */
 static int write_tensor(struct st_folder_writer *w, const struct source *s,
-                        const struct tensor_spec *spec, enum st_dtype dtype, void *block)
+                        const struct tensor_spec *spec, enum nj_tensor_type dtype, void *block)
 {
     const uint64_t key = XXH3_64bits_withSeed(spec->name, strlen(spec->name), s->seed);
     const int64_t elements = tensor_elements(spec);
-    const struct st_tensor *t = NULL;
+    const struct tensor *t = NULL;
     int rc = s->from ? find_taken(s, spec, &t) : NJ_OK;
     if (!rc && t && t->dtype == dtype)
         return st_folder_data(w, t->data, t->bytes);
@@ -213,7 +213,7 @@ static int write_tensor(struct st_folder_writer *w, const struct source *s,
             convert_block(block, t, at, n, dtype);
         else
             fill_block(block, at, n, fill_of(spec->role), key, dtype);
-        rc = st_folder_data(w, block, (size_t)n * st_dtype_bytes(dtype));
+        rc = st_folder_data(w, block, tensor_type_bytes(dtype, n));
     }
     return rc;
 }
@@ -278,7 +278,7 @@ static int write_model(const char *dir, const struct model_config *c, const stru
         bytes += st_declared_bytes(&declared[i]);
     if (rc || (rc = folder_check_model_space(dir, bytes)) || (rc = folder_begin(&folder, dir)))
         goto done;
-    if ((rc = config_write(folder.temp, c, st_dtype_torch(declared[0].dtype))) ||
+    if ((rc = config_write(folder.temp, c, tensor_type_torch(declared[0].dtype))) ||
         (tokenizer && (rc = side_files_copy(tokenizer, folder.temp))) ||
         (rc = write_generation_config(folder.temp, c)) ||
         (rc = write_weights(folder.temp, s, spec, declared, count, max_shard_bytes)))
@@ -291,26 +291,26 @@ done:
     return rc;
 }
 
-int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
-               int64_t max_shard_bytes, const char *tokenizer)
+int init_model(const char *dir, const struct model_config *c, uint64_t seed,
+               enum nj_tensor_type dtype, int64_t max_shard_bytes, const char *tokenizer)
 {
     const struct source s = {.seed = seed, .dtype = dtype};
     return write_model(dir, c, &s, max_shard_bytes, tokenizer);
 }
 
 int init_from_layers(const char *dir, const struct model_config *c, const char *from,
-                     const int *layers, const enum st_dtype *dtype, int64_t max_shard_bytes)
+                     const int *layers, const enum nj_tensor_type *dtype, int64_t max_shard_bytes)
 {
-    struct st_weights w;
+    struct tensors w;
     int rc = st_open(from, &w);
     if (rc)
         return rc;
-    const struct source s = {.dtype = dtype ? *dtype : ST_F32,
+    const struct source s = {.dtype = dtype ? *dtype : NJ_TYPE_F32,
                              .as_they_are = !dtype,
                              .from = &w,
                              .dir = from,
                              .layers = layers};
     rc = write_model(dir, c, &s, max_shard_bytes, from);
-    st_close(&w);
+    tensors_close(&w);
     return rc;
 }

@@ -23,12 +23,12 @@ const struct preset *preset_find(const char *name); /* NULL: none of that name *
  * `tokenizer`, if it is not NULL. The same seed gives the same bytes for any number of
  * cores. Weights are cut into shards of at most max_shard_bytes. dir must be new or empty and
  * appears whole or not at all. Returns 0, NJ_E_IO, NJ_E_NOMEM, NJ_E_FORMAT, NJ_E_UNSUPPORTED. */
-int init_model(const char *dir, const struct model_config *c, uint64_t seed, enum st_dtype dtype,
-               int64_t max_shard_bytes, const char *tokenizer);
+int init_model(const char *dir, const struct model_config *c, uint64_t seed,
+               enum nj_tensor_type dtype, int64_t max_shard_bytes, const char *tokenizer);
 /* The same with the weights of the model in the folder `from`: layer k is its layer layers[k], and c is its
  * shape but for c->layers. Tokenizer files and generation settings come along. dtype NULL: each tensor keeps
  * its type. */
 int init_from_layers(const char *dir, const struct model_config *c, const char *from,
-                     const int *layers, const enum st_dtype *dtype, int64_t max_shard_bytes);
+                     const int *layers, const enum nj_tensor_type *dtype, int64_t max_shard_bytes);
 
 #endif

@@ -5,7 +5,7 @@
 #include "model/tensor_names.h"
 
 #include "io/error.h"
-#include "io/safetensors.h"
+#include "io/tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static void shape_text(int rank, const int64_t *shape, char out[64])
         snprintf(out + used, 64 - used, "]");
 }
 
-int weights_check(const char *dir, const struct tensor_spec *spec, const struct st_tensor *t)
+int weights_check(const char *dir, const struct tensor_spec *spec, const struct tensor *t)
 {
     if (!t)
         return fail(

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tensors.h: the weights of a model as files hold them, whatever the format of the files. Names are those of
+ * Hugging Face.
+ */
+#ifndef NOJIT_TRAINER_TENSORS_H
+#define NOJIT_TRAINER_TENSORS_H
+
+#include "tensor_type.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tensor {
+    char name[128];
+    enum nj_tensor_type dtype;
+    int rank;
+    int64_t shape[4];
+    const void *data; /* in the mapped file; little-endian, row-major; may be unaligned */
+    size_t bytes;
+};
+
+struct tensors {
+    struct tensor *tensor; /* sorted by name */
+    size_t count;
+    uint64_t hash;          /* 0 until tensors_hash() */
+    struct tensor_map *map; /* mapped files */
+    size_t map_count;
+};
+
+struct tensor_map {
+    void *base; /* NULL: not mapped */
+    size_t bytes;
+};
+
+void tensors_close(struct tensors *w);
+const struct tensor *tensors_find(const struct tensors *w, const char *name); /* NULL: absent */
+/* XXH3-64 over names, types, shapes and the hashes of 4 MiB chunks of the data, in name order: the
+ * same weights give the same value however they are sharded and however many cores work on it. */
+uint64_t tensors_hash(struct tensors *w);
+/* Converts `count` elements from `first` on of an F32, BF16 or F16 tensor into dst (float, or 16-bit
+ * patterns). Rounds to nearest even. */
+void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst);
+void tensor_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f16, uint16_t *dst);
+
+/* "F32", "Q4_K", ...; a type by its name, or -1. */
+const char *tensor_type_name(enum nj_tensor_type type);
+int tensor_type_find(const char *name);
+/* Of F32, BF16 and F16, as config.json calls them. */
+const char *tensor_type_torch(enum nj_tensor_type type);
+/* Elements of a block: 1 of the three that are not quantised. */
+int tensor_type_block(enum nj_tensor_type type);
+/* Bytes of so many elements, which are whole blocks. */
+size_t tensor_type_bytes(enum nj_tensor_type type, int64_t elements);
+
+/* 16-bit conversions, to nearest even; shared by everything that converts on the host. */
+uint16_t bf16_from_f32(float x);
+float f32_from_bf16(uint16_t x);
+uint16_t f16_from_f32(float x);
+float f32_from_f16(uint16_t x);
+
+#endif

@@ -70,7 +70,8 @@ static uint16_t load_16(const unsigned char *data, int64_t i)
     return x;
 }
 
-void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
+/* Elements that lie together, from element `first` of the file on. */
+static void run_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
 {
     const unsigned char *data = t->data;
     if (t->dtype == NJ_TYPE_F32) {
@@ -87,7 +88,16 @@ void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *
         dst[i] = f32_from_f16(load_16(data, i));
 }
 
-void tensor_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f16, uint16_t *dst)
+void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
+{
+    for (int64_t n, from, at = 0; at < count; at += n) {
+        n = tensor_run(t, first + at, count - at, &from);
+        run_to_f32(t, from, n, dst + at);
+    }
+}
+
+static void run_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f16,
+                      uint16_t *dst)
 {
     uint16_t (*narrow)(float) = to_f16 ? f16_from_f32 : bf16_from_f32;
     const unsigned char *data = t->data;
@@ -106,4 +116,12 @@ void tensor_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f
     float (*widen)(uint16_t) = t->dtype == NJ_TYPE_BF16 ? f32_from_bf16 : f32_from_f16;
     for (int64_t i = 0; i < count; i++)
         dst[i] = narrow(widen(load_16(data, first + i)));
+}
+
+void tensor_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f16, uint16_t *dst)
+{
+    for (int64_t n, from, at = 0; at < count; at += n) {
+        n = tensor_run(t, first + at, count - at, &from);
+        run_to_16(t, from, n, to_f16, dst + at);
+    }
 }

@@ -18,6 +18,8 @@ struct tensor {
     int64_t shape[4];
     const void *data; /* in the mapped file; little-endian, row-major; may be unaligned */
     size_t bytes;
+    int pairs; /* 0: rows lie in Hugging Face's order; else in so many heads, of each of which the rows of the
+                  two halves alternate (query and key of GGUF's llama, which rotates neighbours) */
 };
 
 struct tensors {
@@ -38,6 +40,11 @@ const struct tensor *tensors_find(const struct tensors *w, const char *name); /*
 /* XXH3-64 over names, types, shapes and the hashes of 4 MiB chunks of the data, in name order: the
  * same weights give the same value however they are sharded and however many cores work on it. */
 uint64_t tensors_hash(struct tensors *w);
+/* All that reads elements has them in Hugging Face's order of rows. The elements from `first` on, `count` at
+ * most, that lie together in the file, and where. */
+int64_t tensor_run(const struct tensor *t, int64_t first, int64_t count, int64_t *from);
+/* Copies `count` rows of whole blocks, as the file has them, from row `first` on. */
+void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst);
 /* Converts `count` elements from `first` on of an F32, BF16 or F16 tensor into dst (float, or 16-bit
  * patterns). Rounds to nearest even. */
 void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_tensors.c: rows of a tensor that its file holds in the order of pairs.
+ */
+#include "io/tensors.h"
+#include "unit.h"
+
+enum { HEADS = 3, HEAD_DIM = 8, ROWS = HEADS * HEAD_DIM, COLUMNS = 64 };
+
+/* Where llama.cpp puts row s * D / 2 + j of a head. */
+static int64_t place(int64_t row)
+{
+    const int64_t h = row / HEAD_DIM, s = row % HEAD_DIM / (HEAD_DIM / 2);
+    return h * HEAD_DIM + 2 * (row % (HEAD_DIM / 2)) + s;
+}
+
+static void rows_of_pairs_come_in_order(void **state)
+{
+    (void)state;
+    const enum nj_tensor_type types[] = {NJ_TYPE_F32, NJ_TYPE_F16, NJ_TYPE_Q8_0};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const size_t row_bytes = tensor_type_bytes(types[i], COLUMNS);
+        unsigned char file[ROWS * COLUMNS * 4], rows[ROWS * COLUMNS * 4];
+        for (size_t b = 0; b < row_bytes * ROWS; b++)
+            file[b] = (unsigned char)(b * 7 + b / row_bytes);
+        struct tensor t = {.dtype = types[i], .rank = 2, .shape = {ROWS, COLUMNS}, .data = file};
+        tensor_rows(&t, 5, ROWS - 5, rows);
+        assert_memory_equal(rows, file + 5 * row_bytes, row_bytes * (ROWS - 5));
+        t.pairs = HEADS;
+        tensor_rows(&t, 5, ROWS - 5, rows);
+        for (int64_t r = 5; r < ROWS; r++)
+            assert_memory_equal(rows + (size_t)(r - 5) * row_bytes,
+                                file + (size_t)place(r) * row_bytes, row_bytes);
+    }
+}
+
+/* From and to the middle of rows. */
+static void elements_of_pairs_come_in_order(void **state)
+{
+    (void)state;
+    for (int rank = 1; rank <= 2; rank++) {
+        const int64_t columns = rank == 2 ? COLUMNS : 1, all = ROWS * columns;
+        float file[ROWS * COLUMNS], wide[ROWS * COLUMNS];
+        uint16_t half[ROWS * COLUMNS];
+        for (int64_t k = 0; k < all; k++)
+            file[k] = (float)k;
+        const struct tensor t = {.dtype = NJ_TYPE_F32,
+                                 .rank = rank,
+                                 .shape = {ROWS, columns},
+                                 .data = file,
+                                 .pairs = HEADS};
+        for (int64_t first = 0; first < all; first += all / 3 - 1) {
+            tensor_to_f32(&t, first, all - first, wide);
+            tensor_to_16(&t, first, all - first, 1, half);
+            for (int64_t k = first; k < all; k++) {
+                const float want = file[place(k / columns) * columns + k % columns];
+                assert_float_equal(wide[k - first], want, 0);
+                assert_int_equal(half[k - first], f16_from_f32(want));
+            }
+        }
+    }
+}
+
+/* The same bytes in another order of rows are other weights. */
+static void order_is_hashed(void **state)
+{
+    (void)state;
+    float file[ROWS] = {0};
+    struct tensor t = {.name = "q", .rank = 1, .shape = {ROWS}, .data = file, .bytes = sizeof file};
+    struct tensors w = {.tensor = &t, .count = 1};
+    const uint64_t plain = tensors_hash(&w);
+    t.pairs = HEADS;
+    assert_true(tensors_hash(&w) != plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_pairs_come_in_order),
+        cmocka_unit_test(elements_of_pairs_come_in_order),
+        cmocka_unit_test(order_is_hashed),
+    };
+    return cmocka_run_group_tests_name("tensors", tests, NULL, NULL);
+}

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * safetensors_write.c: weights to disk. A file is written under a temporary name beside its place,
- * flushed, read back and compared by length and hash before it takes its name: what has the name is
- * whole. That the name lies on the disk is for whoever publishes the folder (model_folder.c).
+ * safetensors_write.c: weights to disk (verified_file.h).
  */
 #include "io/safetensors.h"
 
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
-#include "io/temp.h"
+#include "io/verified_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,12 +23,8 @@
 #include <xxhash.h>
 
 struct st_writer {
-    char path[PATH_BYTES], temp[PATH_BYTES];
-    FILE *file;
+    struct verified_file file;
     uint64_t data_bytes, written; /* of tensor data: declared, so far */
-    uint64_t file_bytes;          /* with the header */
-    int error;                    /* errno of a write that failed, or 0 */
-    XXH3_state_t *hash;           /* of everything written */
 };
 
 size_t st_declared_bytes(const struct st_declared *t)
@@ -84,45 +78,20 @@ static char *header_text(const struct st_declared *tensors, size_t count, size_t
 
 /* ---- one file ---- */
 
-static int refuse_write(const struct st_writer *w, int error)
+static int begin(struct st_writer *w, const char *path, const struct st_declared *tensors,
+                 size_t count)
 {
-    return fail(NJ_E_IO, "%s: cannot write it: %s; check the folder and its free space", w->path,
-                strerror(error));
-}
-
-static int put(struct st_writer *w, const void *data, size_t bytes)
-{
-    errno = 0;
-    if (fwrite(data, 1, bytes, w->file) != bytes) {
-        w->error = errno ? errno : EIO;
-        return refuse_write(w, w->error);
-    }
-    XXH3_64bits_update(w->hash, data, bytes);
-    w->file_bytes += bytes;
-    return NJ_OK;
-}
-
-static int begin(struct st_writer *w, const struct st_declared *tensors, size_t count)
-{
-    const int fd = temp_file(w->path, w->temp, sizeof w->temp);
-    if (fd < 0)
-        return refuse_write(w, errno);
-    w->file = fdopen(fd, "wb");
-    w->hash = XXH3_createState();
-    if (!w->file)
-        close(fd);
-    if (!w->file || !w->hash)
-        return fail(NJ_E_NOMEM, "%s: out of memory", w->path);
-    XXH3_64bits_reset(w->hash);
-
     size_t bytes;
+    int rc = verified_begin(&w->file, path);
+    if (rc)
+        return rc;
     char *text = header_text(tensors, count, &bytes, &w->data_bytes);
     if (!text)
-        return fail(NJ_E_NOMEM, "%s: out of memory for a header of %zu tensors", w->path, count);
+        return fail(NJ_E_NOMEM, "%s: out of memory for a header of %zu tensors", path, count);
     uint64_t length = bytes;
-    int rc = put(w, &length, sizeof length);
+    rc = verified_put(&w->file, &length, sizeof length);
     if (!rc)
-        rc = put(w, text, bytes);
+        rc = verified_put(&w->file, text, bytes);
     free(text);
     return rc;
 }
@@ -134,11 +103,7 @@ int st_write_begin(const char *path, const struct st_declared *tensors, size_t c
     struct st_writer *w = calloc(1, sizeof *w);
     if (!w)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
-    if (snprintf(w->path, sizeof w->path, "%s", path) >= (int)sizeof w->path) {
-        free(w);
-        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
-    }
-    int rc = begin(w, tensors, count);
+    int rc = begin(w, path, tensors, count);
     if (rc) {
         st_write_abort(w);
         return rc;
@@ -151,71 +116,18 @@ int st_write_data(struct st_writer *w, const void *data, size_t bytes)
 {
     if (bytes > w->data_bytes - w->written)
         return fail(NJ_E_ARG, "%s: %" PRIu64 " bytes of data were declared, more are written",
-                    w->path, w->data_bytes);
+                    w->file.path, w->data_bytes);
     w->written += bytes;
-    return put(w, data, bytes);
-}
-
-/* Of all that the file holds; -1 with errno. */
-static int hash_file(int fd, uint64_t *hash)
-{
-    XXH3_state_t state;
-    char block[1 << 16];
-    ssize_t n;
-    XXH3_INITSTATE(&state);
-    XXH3_64bits_reset(&state);
-    while ((n = read(fd, block, sizeof block)) > 0)
-        XXH3_64bits_update(&state, block, (size_t)n);
-    *hash = XXH3_64bits_digest(&state);
-    return n < 0 ? -1 : 0;
-}
-
-/* Reads the file back and compares it with what was written. */
-static int verify(const struct st_writer *w)
-{
-    int fd = open(w->temp, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return refuse_write(w, errno);
-    struct stat info;
-    uint64_t hash;
-    int rc = NJ_OK;
-    if (fstat(fd, &info) != 0 || (uint64_t)info.st_size != w->file_bytes) {
-        rc = fail(NJ_E_IO,
-                  "%s: read back, it does not have the %" PRIu64 " bytes that were "
-                  "written; check the disk",
-                  w->path, w->file_bytes);
-        goto done;
-    }
-    if (hash_file(fd, &hash) != 0)
-        rc = fail(NJ_E_IO, "%s: cannot be read back: %s; check the disk", w->path, strerror(errno));
-    else if (hash != XXH3_64bits_digest(w->hash))
-        rc = fail(NJ_E_IO, "%s: read back, it differs from what was written; check the disk",
-                  w->path);
-done:
-    close(fd);
-    return rc;
+    return verified_put(&w->file, data, bytes);
 }
 
 static int finish(struct st_writer *w)
 {
-    if (w->error)
-        return refuse_write(w, w->error);
-    if (w->written != w->data_bytes)
+    if (!w->file.error && w->written != w->data_bytes)
         return fail(NJ_E_ARG, "%s: %" PRIu64 " bytes of data were declared, %" PRIu64 " written",
-                    w->path, w->data_bytes, w->written);
-    if (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0)
-        return refuse_write(w, errno);
-    int closed = fclose(w->file);
-    w->file = NULL;
-    if (closed != 0)
-        return refuse_write(w, errno);
-    int rc = verify(w);
-    if (rc)
-        return rc;
-    if (rename(w->temp, w->path) != 0)
-        return refuse_write(w, errno);
-    w->temp[0] = '\0';
-    return NJ_OK;
+                    w->file.path, w->data_bytes, w->written);
+    const int rc = verified_check(&w->file);
+    return rc ? rc : verified_publish(&w->file);
 }
 
 int st_write_end(struct st_writer *w)
@@ -229,11 +141,7 @@ void st_write_abort(struct st_writer *w)
 {
     if (!w)
         return;
-    if (w->file)
-        fclose(w->file);
-    if (w->temp[0])
-        unlink(w->temp);
-    XXH3_freeState(w->hash);
+    verified_abort(&w->file);
     free(w);
 }
 

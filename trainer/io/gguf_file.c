@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gguf_file.c: reads one GGUF file. Every count and size is held against the bytes that are left before anything is
+ * allocated or read by it. What the metadata say is in gguf_values.c.
+ */
+#include "io/gguf_file.h"
+
+#include "checked.h"
+#include "io/error.h"
+#include "io/mapped.h"
+#include "io/regular.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FETCH "fetch the file again"
+enum {
+    NAME_MOST = 63,                   /* bytes of a tensor's name */
+    KEY_MOST = 65535,                 /* of a key */
+    COUNT_MOST = 1 << 30,             /* elements of an array, bytes of a string */
+    VALUE_LEAST = 8 + 1 + 4 + 1,      /* bytes of a key and its value */
+    TENSOR_LEAST = 8 + 1 + 4 + 4 + 8, /* of a tensor's entry */
+};
+
+/* By ggml's number; type -1: not supported. */
+static const struct ggml_type {
+    const char *name; /* NULL: there is none */
+    int type;
+} ggml_types[] = {
+    [0] = {"F32", NJ_TYPE_F32},
+    [1] = {"F16", NJ_TYPE_F16},
+    [2] = {"Q4_0", NJ_TYPE_Q4_0},
+    [3] = {"Q4_1", NJ_TYPE_Q4_1},
+    [6] = {"Q5_0", NJ_TYPE_Q5_0},
+    [7] = {"Q5_1", NJ_TYPE_Q5_1},
+    [8] = {"Q8_0", NJ_TYPE_Q8_0},
+    [9] = {"Q8_1", -1},
+    [10] = {"Q2_K", NJ_TYPE_Q2_K},
+    [11] = {"Q3_K", NJ_TYPE_Q3_K},
+    [12] = {"Q4_K", NJ_TYPE_Q4_K},
+    [13] = {"Q5_K", NJ_TYPE_Q5_K},
+    [14] = {"Q6_K", NJ_TYPE_Q6_K},
+    [15] = {"Q8_K", -1},
+    [16] = {"IQ2_XXS", -1},
+    [17] = {"IQ2_XS", -1},
+    [18] = {"IQ3_XXS", -1},
+    [19] = {"IQ1_S", -1},
+    [20] = {"IQ4_NL", NJ_TYPE_IQ4_NL},
+    [21] = {"IQ3_S", -1},
+    [22] = {"IQ2_S", -1},
+    [23] = {"IQ4_XS", NJ_TYPE_IQ4_XS},
+    [24] = {"I8", -1},
+    [25] = {"I16", -1},
+    [26] = {"I32", -1},
+    [27] = {"I64", -1},
+    [28] = {"F64", -1},
+    [29] = {"IQ1_M", -1},
+    [30] = {"BF16", NJ_TYPE_BF16},
+    [34] = {"TQ1_0", -1},
+    [35] = {"TQ2_0", -1},
+    [39] = {"MXFP4", -1},
+    [40] = {"NVFP4", -1},
+    [41] = {"Q1_0", -1},
+    [42] = {"Q2_0", -1},
+};
+enum { GGML_TYPES = sizeof ggml_types / sizeof *ggml_types };
+
+int gguf_tensor_type(enum nj_tensor_type type)
+{
+    int id = 0;
+    while (ggml_types[id].name == NULL || ggml_types[id].type != (int)type)
+        id++;
+    return id;
+}
+
+/* ---- bytes ---- */
+
+struct cursor {
+    const char *path;
+    const unsigned char *base, *at, *end;
+};
+
+static int cut_short(const struct cursor *c, const char *what)
+{
+    return fail(NJ_E_FORMAT, "%s: %s goes beyond the end of the file, at byte %td of %td; " FETCH,
+                c->path, what, c->at - c->base, c->end - c->base);
+}
+
+static size_t left(const struct cursor *c)
+{
+    return (size_t)(c->end - c->at);
+}
+
+/* Little-endian, of 1 to 8 bytes. */
+static uint64_t number_at(const unsigned char *at, size_t bytes)
+{
+    uint64_t x = 0;
+    for (size_t i = 0; i < bytes; i++)
+        x |= (uint64_t)at[i] << (8 * i);
+    return x;
+}
+
+static int take_number(struct cursor *c, size_t bytes, const char *what, uint64_t *out)
+{
+    *out = 0;
+    if (left(c) < bytes)
+        return cut_short(c, what);
+    *out = number_at(c->at, bytes);
+    c->at += bytes;
+    return 0;
+}
+
+static int take_text(struct cursor *c, uint64_t most, const char *what, struct gguf_text *out)
+{
+    uint64_t bytes;
+    int rc = take_number(c, 8, what, &bytes);
+    if (rc == 0 && bytes > most)
+        rc = fail(NJ_E_FORMAT,
+                  "%s: %s has %" PRIu64 " bytes; at most %" PRIu64 " are allowed: " FETCH, c->path,
+                  what, bytes, most);
+    if (rc == 0 && bytes > left(c))
+        rc = cut_short(c, what);
+    if (rc != 0)
+        return rc;
+    *out = (struct gguf_text){(const char *)c->at, (size_t)bytes};
+    c->at += bytes;
+    return 0;
+}
+
+/* ---- metadata ---- */
+
+static int skip_elements(struct cursor *c, const char *key, const struct gguf_value *v)
+{
+    const size_t each = gguf_type_bytes(v->type);
+    struct gguf_text text;
+    if (v->type != GGUF_STRING) {
+        if (v->count > left(c) / each)
+            return cut_short(c, key);
+        c->at += v->count * each;
+        return 0;
+    }
+    for (uint64_t i = 0; i < v->count; i++) {
+        const int rc = take_text(c, COUNT_MOST, key, &text);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int refuse_type(const struct cursor *c, const char *key, bool array, uint64_t type)
+{
+    if (array && type == GGUF_ARRAY)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s is an array of arrays, which is not supported; use another release",
+                    c->path, key);
+    return fail(NJ_E_FORMAT, "%s: %s has the type %" PRIu64 ", which GGUF does not know; " FETCH,
+                c->path, key, type);
+}
+
+static int take_type(struct cursor *c, const char *key, struct gguf_value *v)
+{
+    uint64_t type;
+    int rc = take_number(c, 4, key, &type);
+    v->count = 1;
+    v->array = rc == 0 && type == GGUF_ARRAY;
+    if (v->array) {
+        rc = take_number(c, 4, key, &type);
+        if (rc == 0)
+            rc = take_number(c, 8, key, &v->count);
+        if (rc == 0 && v->count > COUNT_MOST)
+            rc =
+                fail(NJ_E_FORMAT, "%s: %s has %" PRIu64 " elements; at most %d are allowed: " FETCH,
+                     c->path, key, v->count, (int)COUNT_MOST);
+    }
+    if (rc == 0 && (type >= GGUF_TYPES || type == GGUF_ARRAY))
+        rc = refuse_type(c, key, v->array, type);
+    v->type = (enum gguf_type)type;
+    return rc;
+}
+
+static int take_value(struct cursor *c, struct gguf_value *v)
+{
+    char key[80]; /* for sentences */
+    int rc = take_text(c, KEY_MOST, "a metadata key", &v->key);
+    if (rc == 0 && v->key.bytes == 0)
+        rc = fail(NJ_E_FORMAT, "%s: a metadata key is empty; " FETCH, c->path);
+    if (rc != 0)
+        return rc;
+    snprintf(key, sizeof key, "%.*s", (int)v->key.bytes, v->key.text);
+    rc = take_type(c, key, v);
+    v->data = c->at;
+    return rc != 0 ? rc : skip_elements(c, key, v);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return gguf_compare(((const struct gguf_value *)a)->key, ((const struct gguf_value *)b)->key);
+}
+
+static int sort_values(struct gguf *g)
+{
+    qsort(g->value, g->values, sizeof *g->value, compare_keys);
+    for (size_t i = 1; i < g->values; i++)
+        if (compare_keys(&g->value[i - 1], &g->value[i]) == 0)
+            return fail(NJ_E_FORMAT, "%s: the metadata key %.*s is there twice; " FETCH, g->path,
+                        (int)g->value[i].key.bytes, g->value[i].key.text);
+    return 0;
+}
+
+static int take_values(struct cursor *c, uint64_t count, struct gguf *g)
+{
+    int rc = 0;
+    if (count > left(c) / VALUE_LEAST)
+        return cut_short(c, "the metadata");
+    g->value = calloc((size_t)count + 1, sizeof *g->value);
+    if (!g->value)
+        return fail(NJ_E_NOMEM, "%s: out of memory for %" PRIu64 " metadata keys", g->path, count);
+    for (; rc == 0 && g->values < count; g->values++)
+        rc = take_value(c, &g->value[g->values]);
+    return rc != 0 ? rc : sort_values(g);
+}
+
+/* ---- tensors ---- */
+
+static int take_name(struct cursor *c, struct tensor *t)
+{
+    struct gguf_text text;
+    int rc = take_text(c, NAME_MOST, "a tensor's name", &text);
+    if (rc == 0 && (text.bytes == 0 || memchr(text.text, '\0', text.bytes) != NULL))
+        rc =
+            fail(NJ_E_FORMAT, "%s: a tensor's name is empty or holds a zero byte; " FETCH, c->path);
+    if (rc == 0)
+        memcpy(t->name, text.text, text.bytes);
+    return rc;
+}
+
+/* The file has the size that runs fastest first. */
+static int take_shape(struct cursor *c, struct tensor *t, uint64_t *elements)
+{
+    uint64_t rank, size;
+    int rc = take_number(c, 4, t->name, &rank);
+    *elements = 1;
+    if (rc == 0 && (rank < 1 || rank > 4))
+        rc = fail(NJ_E_FORMAT,
+                  "%s: tensor %s has %" PRIu64 " dimensions; 1 to 4 are allowed: " FETCH, c->path,
+                  t->name, rank);
+    t->rank = rc == 0 ? (int)rank : 0;
+    for (int i = t->rank - 1; rc == 0 && i >= 0; i--) {
+        rc = take_number(c, 8, t->name, &size);
+        if (rc != 0)
+            return rc;
+        if (size == 0 || __builtin_mul_overflow(*elements, size, elements) ||
+            *elements > (uint64_t)1 << 56)
+            return fail(NJ_E_FORMAT, "%s: tensor %s: its shape is empty or too large; " FETCH,
+                        c->path, t->name);
+        t->shape[i] = (int64_t)size;
+    }
+    return rc;
+}
+
+static int take_tensor_type(struct cursor *c, struct tensor *t)
+{
+    uint64_t id;
+    const int rc = take_number(c, 4, t->name, &id);
+    if (rc != 0)
+        return rc;
+    if (id >= GGML_TYPES || ggml_types[id].name == NULL)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s has the type %" PRIu64 ", which GGUF does not know; " FETCH,
+                    c->path, t->name, id);
+    if (ggml_types[id].type < 0)
+        return fail(
+            NJ_E_UNSUPPORTED,
+            "%s: tensor %s is %s, which is not supported; use a release in Q4_K_M, Q8_0 or BF16",
+            c->path, t->name, ggml_types[id].name);
+    t->dtype = (enum nj_tensor_type)ggml_types[id].type;
+    return 0;
+}
+
+/* An entry; `data` still holds an offset. */
+static int take_tensor(struct cursor *c, struct tensor *t, uint64_t *offset)
+{
+    uint64_t elements;
+    int rc = take_name(c, t);
+    if (rc == 0)
+        rc = take_shape(c, t, &elements);
+    if (rc == 0)
+        rc = take_tensor_type(c, t);
+    if (rc == 0)
+        rc = take_number(c, 8, t->name, offset);
+    if (rc != 0)
+        return rc;
+    const int64_t columns = t->shape[t->rank - 1], block = tensor_type_block(t->dtype);
+    if (columns % block != 0)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s has rows of %" PRId64 " elements, and %s has blocks of %" PRId64
+                    "; " FETCH,
+                    c->path, t->name, columns, tensor_type_name(t->dtype), block);
+    t->bytes = tensor_type_bytes(t->dtype, (int64_t)elements);
+    return 0;
+}
+
+/* Points t at its bytes in the data, which begin at c. */
+static int place_tensor(const struct cursor *c, struct tensor *t, uint64_t offset, size_t alignment)
+{
+    if (offset % alignment != 0)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s begins at byte %" PRIu64
+                    " of the data, no multiple of %zu; " FETCH,
+                    c->path, t->name, offset, alignment);
+    if (offset > left(c) || t->bytes > left(c) - offset)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s has %zu bytes from byte %" PRIu64
+                    " of the data on, which has %zu; the file is cut short: fetch it again",
+                    c->path, t->name, t->bytes, offset, left(c));
+    t->data = c->at + offset;
+    return 0;
+}
+
+static int compare_data(const void *a, const void *b)
+{
+    const char *x = ((const struct tensor *)a)->data, *y = ((const struct tensor *)b)->data;
+    return (x > y) - (x < y);
+}
+
+static int check_overlap(const char *path, struct tensor *t, size_t count)
+{
+    qsort(t, count, sizeof *t, compare_data);
+    for (size_t i = 1; i < count; i++)
+        if ((const char *)t[i].data < (const char *)t[i - 1].data + t[i - 1].bytes)
+            return fail(NJ_E_FORMAT, "%s: tensors %s and %s overlap; " FETCH, path, t[i - 1].name,
+                        t[i].name);
+    return 0;
+}
+
+static int find_alignment(const struct gguf *g, size_t *out)
+{
+    int64_t alignment;
+    const int rc = gguf_int(g, "general.alignment", 32, &alignment);
+    *out = (size_t)alignment;
+    if (rc != 0)
+        return rc;
+    if (alignment < 1 || alignment > 1 << 30 || (alignment & (alignment - 1)) != 0)
+        return fail(NJ_E_FORMAT, "%s: general.alignment is %" PRId64 ", no power of two; " FETCH,
+                    g->path, alignment);
+    return 0;
+}
+
+static int take_tensors(struct cursor *c, uint64_t count, struct gguf *g)
+{
+    struct tensors *w = &g->tensors;
+    size_t alignment;
+    if (count > left(c) / TENSOR_LEAST)
+        return cut_short(c, "the list of tensors");
+    int rc = find_alignment(g, &alignment);
+    if (rc != 0)
+        return rc;
+    uint64_t *offset = calloc((size_t)count + 1, sizeof *offset);
+    w->tensor = calloc((size_t)count + 1, sizeof *w->tensor);
+    if (!offset || !w->tensor)
+        rc = fail(NJ_E_NOMEM, "%s: out of memory for %" PRIu64 " tensors", g->path, count);
+    for (; rc == 0 && w->count < count; w->count++)
+        rc = take_tensor(c, &w->tensor[w->count], &offset[w->count]);
+    const size_t data = size_up((size_t)(c->at - c->base), alignment);
+    if (rc == 0 && count > 0 && data > (size_t)(c->end - c->base))
+        rc = cut_short(c, "the data");
+    if (rc == 0 && count > 0)
+        c->at = c->base + data;
+    for (size_t i = 0; rc == 0 && i < w->count; i++)
+        rc = place_tensor(c, &w->tensor[i], offset[i], alignment);
+    free(offset);
+    return rc != 0 ? rc : check_overlap(g->path, w->tensor, w->count);
+}
+
+/* ---- a file ---- */
+
+static int map_file(struct gguf *g, struct cursor *c)
+{
+    struct tensors *w = &g->tensors;
+    size_t bytes;
+    int fd;
+    int rc = regular_fd(g->path, 0, "give the path of a GGUF file", &fd, &bytes);
+    if (rc != 0)
+        return rc;
+    w->map = calloc(1, sizeof *w->map);
+    if (!w->map)
+        rc = fail(NJ_E_NOMEM, "%s: out of memory", g->path);
+    else if (bytes < 24)
+        rc = fail(NJ_E_FORMAT, "%s: %zu bytes, too short for a GGUF file; fetch it again", g->path,
+                  bytes);
+    else {
+        w->map_count = 1;
+        w->map->bytes = bytes;
+        rc = mapped_begin(g->path, fd, bytes, &w->map->base);
+    }
+    if (rc == 0) { /* hints only: a refusal changes nothing but the speed */
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+        (void)madvise(w->map->base, bytes, MADV_WILLNEED);
+        const unsigned char *base = w->map->base;
+        *c = (struct cursor){g->path, base, base, base + bytes};
+    }
+    close(fd);
+    return rc;
+}
+
+static int take_version(struct cursor *c)
+{
+    uint64_t version;
+    if (memcmp(c->at, "GGUF", 4) != 0)
+        return fail(NJ_E_FORMAT,
+                    "%s: no GGUF file; give one, or the folder of a Hugging Face model", c->path);
+    c->at += 4;
+    const int rc = take_number(c, 4, "the version", &version);
+    if (rc != 0 || version == 2 || version == 3)
+        return rc;
+    if ((version & 0xffff) == 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: the file is in big-endian byte order; use the little-endian release",
+                    c->path);
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: GGUF version %" PRIu64 "; 2 and 3 are supported: convert the model again",
+                c->path, version);
+}
+
+int gguf_file_open(const char *path, struct gguf *g)
+{
+    struct cursor c;
+    uint64_t tensors = 0, values = 0;
+    memset(g, 0, sizeof *g);
+    if (snprintf(g->path, sizeof g->path, "%s", path) >= (int)sizeof g->path)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
+    int rc = map_file(g, &c);
+    if (rc == 0)
+        rc = take_version(&c);
+    if (rc == 0)
+        rc = take_number(&c, 8, "the number of tensors", &tensors);
+    if (rc == 0)
+        rc = take_number(&c, 8, "the number of metadata keys", &values);
+    if (rc == 0)
+        rc = take_values(&c, values, g);
+    if (rc == 0)
+        rc = take_tensors(&c, tensors, g);
+    return rc;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gguf_file.h: inside of gguf_open(): one file, which may be a part.
+ */
+#ifndef NOJIT_TRAINER_GGUF_FILE_H
+#define NOJIT_TRAINER_GGUF_FILE_H
+
+#include "io/gguf.h"
+
+/* As strcmp() does. */
+int gguf_compare(struct gguf_text a, struct gguf_text b);
+/* Tensors come as they lie. After a failure, too, gguf_close() frees what is there. */
+int gguf_file_open(const char *path, struct gguf *g);
+
+#endif

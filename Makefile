@@ -126,7 +126,7 @@ TOOL_SHARED := $(call objects,tools/image/*.c $(addprefix tools/pack/,codecheck.
 GEN_OBJECTS := $(call objects,gen/*.c)
 
 OPENBLAS_INCLUDE := $(subst /usr/lib/,/usr/include/,$(OPENBLAS_DIR))
-$(call objects,gen/*.c): INCLUDES := -Iruntime
+$(call objects,gen/*.c): INCLUDES := -Iruntime -Ikernels
 $(call objects,tools/*/*.c): INCLUDES := -Iruntime -Itools -Itrainer
 $(B)/obj/tools/check/contractcheck.o: INCLUDES += -Igen
 $(B)/obj/tools/check/modelkeys.o: INCLUDES += -Ikernels
@@ -304,9 +304,9 @@ $(FUZZ_PROGRAMS):
 $(B)/libtrainer.a: $(TRAINER_OBJECTS)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
-$(call objects,tests/fuzz/*.c): INCLUDES := -Iruntime -Itrainer
+$(call objects,tests/fuzz/*.c): INCLUDES := -Iruntime -Itrainer -Ikernels
 $(FUZZ_tools:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Iruntime -Itools
-$(FUZZ_gen:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Igen
+$(FUZZ_gen:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Igen -Ikernels
 $(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES += -Ikernels -I$(B)/gen
 $(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): $(B)/gen/nojit_ops.h
 ## fuzz: every parser under libFuzzer, FUZZ_SECONDS (30) each; needs clang

@@ -68,7 +68,8 @@ mkdir -p "$d/empty"
 refuses "no config.json" 1 'config.json: No such file or directory; a model folder holds config.json' train "$d/empty"
 mkdir "$d/gguf"
 : >"$d/gguf/model-Q4_K_M.gguf"
-refuses "a folder of GGUF" 1 "$d/gguf/model-Q4_K_M.gguf: GGUF, llama.cpp's format, is not read; .* transformers makes of it" train "$d/gguf"
+refuses "a folder of GGUF" 1 "$d/gguf: holds GGUF files and no config.json; name the file: $d/gguf/model-Q4_K_M.gguf" train "$d/gguf"
+refuses "no GGUF in it" 1 "model-Q4_K_M.gguf: neither a folder nor a GGUF file; .* fetch the GGUF file again" train "$d/gguf/model-Q4_K_M.gguf"
 mkdir "$d/adapters"
 echo '{}' >"$d/adapters/adapter_config.json"
 refuses "adapters as a model" 1 'adapters: adapters, not a model; .* as --adapter' train "$d/adapters"
@@ -90,7 +91,7 @@ truncate -s -10 "$d/bad/config.json"
 refuses "config is cut short" 1 'config.json:[0-9]+: .*; fetch the model again$' train "$d/bad"
 refuses "a preset is no folder" 1 'nojit-tiny: no such folder, but a preset; .*`nojit init --preset nojit-tiny --out DIR`$' \
     "$nojit" plan --student nojit-tiny
-refuses "nor is what is no preset" 1 'nojit-tinier: no such folder; give' "$nojit" plan --student nojit-tinier
+refuses "nor is what is no preset" 1 'nojit-tinier: no such folder or file; give' "$nojit" plan --student nojit-tinier
 copy
 rm "$d/bad/model.safetensors"
 refuses "weights missing" 1 'safetensors' train "$d/bad"

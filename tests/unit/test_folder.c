@@ -4,6 +4,7 @@
  * at all.
  */
 #include "io/model_folder.h"
+#include "io/model_path.h"
 #include "io/side_files.h"
 #include "io/temp.h"
 #include "io/whole_file.h"
@@ -37,9 +38,9 @@ static void paths_are_taken_as_they_are(void **state)
     (void)state;
     char found[512], tiny[8];
     make_folder("model");
-    check_ok(folder_resolve(at("model"), found, sizeof found), "folder");
+    check_ok(model_resolve(at("model"), found, sizeof found), "folder");
     assert_string_equal(found, at("model"));
-    check_refused(folder_resolve(at("model"), tiny, sizeof tiny), NJ_E_IO, "too long", "tiny");
+    check_refused(model_resolve(at("model"), tiny, sizeof tiny), NJ_E_IO, "too long", "tiny");
 }
 
 static void cache_is_searched(void **state)
@@ -57,17 +58,17 @@ static void cache_is_searched(void **state)
         char found[512], name[256];
         clear_environment(state);
         setenv(places[i].variable, at(places[i].value), 1);
-        check_refused(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), NJ_E_IO,
+        check_refused(model_resolve("Qwen/Tiny-0.5B", found, sizeof found), NJ_E_IO,
                       "models--Qwen--Tiny-0.5B/refs/main was tried", "not there");
         snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/refs", places[i].below);
         make_path(name);
         snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/refs/main", places[i].below);
         write_text(at(name), "abc123\n");
-        check_refused(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), NJ_E_IO, "lacks",
+        check_refused(model_resolve("Qwen/Tiny-0.5B", found, sizeof found), NJ_E_IO, "lacks",
                       "no snapshot");
         snprintf(name, sizeof name, "%s/models--Qwen--Tiny-0.5B/snapshots/abc123", places[i].below);
         make_path(name);
-        check_ok(folder_resolve("Qwen/Tiny-0.5B", found, sizeof found), name);
+        check_ok(model_resolve("Qwen/Tiny-0.5B", found, sizeof found), name);
         assert_string_equal(found, at(name));
     }
 }
@@ -80,7 +81,7 @@ static void caches_hold_files(void **state)
     setenv("HF_HUB_CACHE", at("piped"), 1);
     make_path("piped/models--Qwen--Tiny/refs");
     assert_int_equal(mkfifo(at("piped/models--Qwen--Tiny/refs/main"), 0666), 0);
-    check_refused(folder_resolve("Qwen/Tiny", found, sizeof found), NJ_E_IO,
+    check_refused(model_resolve("Qwen/Tiny", found, sizeof found), NJ_E_IO,
                   "refs/main: not a regular file; fetch the model again", "pipe");
 }
 
@@ -92,12 +93,12 @@ static void names_are_checked(void **state)
         int code;
         const char *part;
     } cases[] = {
-        {"m.gguf", NJ_E_UNSUPPORTED, "m.gguf: GGUF, llama.cpp's format, is not read"},
+        {"m.gguf", NJ_E_IO, "m.gguf: no such folder or file; give"},
         {"dir/m.APR", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
         {"m.parquet", NJ_E_UNSUPPORTED, "Parquet holds data"},
         {"x/pytorch_model.bin", NJ_E_UNSUPPORTED, "safe_serialization=True"},
         {"x/model.safetensors", NJ_E_UNSUPPORTED, "give the folder that holds this file"},
-        {"nowhere", NJ_E_IO, "nowhere: no such folder"},
+        {"nowhere", NJ_E_IO, "nowhere: no such folder or file"},
         {"../Qwen", NJ_E_IO, "no such folder"},
         {"a/b/c", NJ_E_IO, "no such folder"},
         {"Qwen/..", NJ_E_IO, "no such folder"},
@@ -107,10 +108,35 @@ static void names_are_checked(void **state)
     };
     char found[512];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_refused(folder_resolve(cases[i].model, found, sizeof found), cases[i].code,
+        check_refused(model_resolve(cases[i].model, found, sizeof found), cases[i].code,
                       cases[i].part, cases[i].model);
     write_text(at("file"), "x");
-    check_refused(folder_resolve(at("file"), found, sizeof found), NJ_E_IO, "a file; give", "file");
+    check_refused(model_resolve(at("file"), found, sizeof found), NJ_E_IO,
+                  "neither a folder nor a GGUF file; give the folder", "file");
+}
+
+static void gguf_files_are_models(void **state)
+{
+    char found[512], named[600];
+    clear_environment(state);
+    make_path("several");
+    write_text(at("one"), "GGUF\3");
+    check_ok(model_resolve(at("one"), found, sizeof found), "file");
+    assert_string_equal(found, at("one"));
+    write_text(at("several/m-00002-of-00002.gguf"), "GGUF");
+    write_text(at("several/m-00001-of-00002.gguf"), "GGUF");
+    snprintf(named, sizeof named, "no config.json; name the file: %s",
+             at("several/m-00001-of-00002.gguf"));
+    check_refused(model_resolve(at("several"), found, sizeof found), NJ_E_IO, named, "folder");
+    setenv("HF_HUB_CACHE", at("gguf-hub"), 1);
+    make_path("gguf-hub/models--A--B/refs");
+    write_text(at("gguf-hub/models--A--B/refs/main"), "abc\n");
+    make_path("gguf-hub/models--A--B/snapshots/abc");
+    write_text(at("gguf-hub/models--A--B/snapshots/abc/q.gguf"), "GGUF");
+    check_refused(model_resolve("A/B", found, sizeof found), NJ_E_IO, "snapshots/abc/q.gguf",
+                  "cache");
+    write_text(at("several/config.json"), "{}");
+    check_ok(model_resolve(at("several"), found, sizeof found), "a folder of both");
 }
 
 static void tokenizer_files_are_copied(void **state)
@@ -394,6 +420,7 @@ int main(void)
         cmocka_unit_test_setup(cache_is_searched, clear_environment),
         cmocka_unit_test_setup(caches_hold_files, clear_environment),
         cmocka_unit_test_setup(names_are_checked, clear_environment),
+        cmocka_unit_test(gguf_files_are_models),
         cmocka_unit_test(tokenizer_files_are_copied),
         cmocka_unit_test(side_files_come_from_the_model),
         cmocka_unit_test(files_appear_whole),

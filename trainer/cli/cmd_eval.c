@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "io/error.h"
+#include "model/source.h"
 #include "run/run.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
@@ -64,7 +65,7 @@ enum { SEQ_LEN = 1024 }; /* where --seq-len does not say another */
 static int limit_length(const char *model, int *seq_len)
 {
     struct model_config c;
-    const int err = config_read(model, &c);
+    const int err = source_config(model, &c);
     if (!err && c.max_positions < *seq_len)
         *seq_len = c.max_positions;
     return err;

@@ -7,8 +7,9 @@
 
 #include "cli/commands.h"
 #include "io/error.h"
-#include "io/model_folder.h"
+#include "io/model_path.h"
 #include "model/init.h"
+#include "model/source.h"
 #include "run/run.h"
 
 static void list_presets(void)
@@ -28,8 +29,8 @@ static int choose_shape(const struct settings *s, struct model_config *out, char
                     "the other out",
                     s->preset, s->like);
     if (s->like != NULL) {
-        const int err = folder_resolve(s->like, like, PATH_BYTES);
-        return err ? err : config_read(like, out);
+        const int err = model_resolve(s->like, like, PATH_BYTES);
+        return err ? err : source_config(like, out);
     }
     if (s->preset == NULL)
         return fail(NJ_E_ARG, "--preset or --like is needed; see `nojit init --help`");

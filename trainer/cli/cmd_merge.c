@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "engine/merge.h"
 #include "io/error.h"
-#include "io/model_folder.h"
+#include "io/model_path.h"
 #include "io/plural.h"
 #include "run/run.h"
 
@@ -19,7 +19,7 @@ int cmd_merge(const struct settings *s)
     if (!err)
         err = run_needs(s->out, "out", "merge");
     if (!err)
-        err = folder_resolve(s->student, base, sizeof base);
+        err = model_resolve(s->student, base, sizeof base);
     if (!err)
         err = merge_adapters(base, s->adapter, s->out, &merged);
     if (!err)

@@ -7,8 +7,9 @@
 
 #include "cli/commands.h"
 #include "io/error.h"
-#include "io/model_folder.h"
+#include "io/model_path.h"
 #include "model/init.h"
+#include "model/source.h"
 #include "run/batch_fit.h"
 #include "run/run.h"
 
@@ -68,7 +69,7 @@ static void print_text(struct run *r, const struct plan *p, const struct budget 
 /* out: PATH_BYTES. A preset has no folder yet. */
 static int find_model(const char *name, char *out)
 {
-    const int err = folder_resolve(name, out, PATH_BYTES);
+    const int err = model_resolve(name, out, PATH_BYTES);
     if (err && access(name, F_OK) != 0 && preset_find(name) != NULL)
         return fail(err,
                     "%s: no such folder, but a preset; make the model first: `nojit init --preset "
@@ -84,9 +85,9 @@ static int read_models(const struct settings *s, struct run *r, struct model_con
     if (!err && s->teacher != NULL)
         err = find_model(s->teacher, r->teacher);
     if (!err)
-        err = config_read(r->student, student);
+        err = source_config(r->student, student);
     if (!err && s->teacher != NULL)
-        err = config_read(r->teacher, teacher);
+        err = source_config(r->teacher, teacher);
     if (!err && s->teacher != NULL)
         err = config_check_pair(student, teacher);
     if (!err)

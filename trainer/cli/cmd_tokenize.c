@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "data/tokenize.h"
 #include "io/error.h"
-#include "io/model_folder.h"
+#include "io/model_path.h"
 #include "io/plural.h"
 #include "run/run.h"
 #include "run/run_inputs.h"
@@ -27,7 +27,7 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     char dir[PATH_BYTES], text[256], took[32];
     struct tokenized done;
     struct watch watch = {p, 0, 0};
-    int err = folder_resolve(s->student, dir, sizeof dir);
+    int err = model_resolve(s->student, dir, sizeof dir);
     if (!err)
         err = tokenizer_open(dir, t);
     if (!err && tokenizer_missing_text(t, text, sizeof text) != NULL)

@@ -8,7 +8,7 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/plural.h"
-#include "io/side_files.h"
+#include "model/source.h"
 #include "run/batch_fit.h"
 #include "run/interrupts.h"
 #include "run/receipt.h"
@@ -63,7 +63,7 @@ static int open_inputs(struct run *r, const char *command)
 {
     int err = run_open_tokenizer(r);
     if (!err) /* better now than when they are to be saved */
-        err = side_files_check(r->student);
+        err = source_check_side_files(r->student);
     if (!err)
         err = run_engine_options(r);
     if (!err)

@@ -13,6 +13,7 @@
 #include "engine/step.h"
 #include "engine/weights.h"
 #include "io/error.h"
+#include "model/source.h"
 #include "nojit_ops.h"
 
 #include <errno.h>
@@ -49,14 +50,14 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     e->student_dir = strdup(student_dir);
     if (!e->student_dir)
         return fail(NJ_E_NOMEM, "no host memory for a path; free some");
-    int rc = config_read(student_dir, &e->student.c);
+    int rc = source_config(student_dir, &e->student.c);
     if (rc == 0)
         rc = config_check_length(&e->student.c, e->o.seq_len, student_dir);
     if (rc == 0)
         rc = net_layout(&e->student, &e->o.lora, &e->lora);
     if (rc != 0 || !teacher_dir)
         return rc;
-    rc = config_read(teacher_dir, &e->teacher.net.c);
+    rc = source_config(teacher_dir, &e->teacher.net.c);
     if (rc == 0)
         rc = config_check_length(&e->teacher.net.c, e->o.seq_len, teacher_dir);
     if (rc == 0)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * f8_weights.c: matrices of a folder as e4m3. They go to the device as T, in pieces of whole rows,
+ * f8_weights.c: matrices of a model as e4m3. They go to the device as T, in pieces of whole rows,
  * and are quantised there.
  */
 #include "engine/f8_weights.h"
 
 #include "engine/weights.h"
 #include "io/error.h"
+#include "model/source.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -76,7 +77,7 @@ int f8_load(struct engine *e, const char *dir)
     const struct net *n = &e->teacher.net;
     struct place at = {0};
     struct tensors w;
-    int rc = st_open(dir, &w);
+    int rc = source_tensors(dir, &w);
     if (rc != 0)
         return rc;
     for (size_t i = 0; rc == 0 && i < n->p.specs; i++) {

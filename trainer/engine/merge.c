@@ -10,6 +10,7 @@
 #include "io/model_folder.h"
 #include "io/path.h"
 #include "io/side_files.h"
+#include "model/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,15 +84,17 @@ static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const s
 {
     const struct adapter *ad = lora_of(&m->lora, spec);
     const int64_t columns = spec->shape[1], rows = spec->shape[0];
-    if (!ad)
+    const enum nj_tensor_type dtype = tensor_type_expanded(t->dtype);
+    if (!ad && t->dtype == dtype && t->pairs == 0)
         return st_folder_data(m->writer, t->data, t->bytes);
-    int rc = read_adapter(m, ad);
+    int rc = ad ? read_adapter(m, ad) : 0;
     const int64_t most = BLOCK / columns > 0 ? BLOCK / columns : 1;
     for (int64_t first = 0; rc == 0 && first < rows; first += most) {
         const int64_t n = rows - first < most ? rows - first : most;
         tensor_to_f32(t, first * columns, n * columns, m->block);
-        add_product(m, ad, first, n);
-        rc = write_rows(m, n * columns, t->dtype);
+        if (ad)
+            add_product(m, ad, first, n);
+        rc = write_rows(m, n * columns, dtype);
     }
     return rc;
 }
@@ -119,7 +122,7 @@ static int merge_tensors(struct merge *m, const char *out)
         const struct tensor *t = tensors_find(&m->base, p->spec[i].name);
         rc = weights_check(m->base_dir, &p->spec[i], t);
         if (rc == 0)
-            declared[i].dtype = t->dtype;
+            declared[i].dtype = tensor_type_expanded(t->dtype);
     }
     if (rc == 0)
         rc = st_folder_begin(out, declared, p->specs, SHARD_BYTES, &m->writer);
@@ -138,13 +141,13 @@ static int open_inputs(struct merge *m)
     char path[PATH_BYTES];
     struct lora_config o;
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", m->adapter_dir);
-    int rc = config_read(m->base_dir, &m->net.c);
+    int rc = source_config(m->base_dir, &m->net.c);
     if (rc == 0)
         rc = lora_config_read(m->adapter_dir, &o);
     if (rc == 0)
         rc = net_layout(&m->net, &o, &m->lora);
     if (rc == 0)
-        rc = st_open(m->base_dir, &m->base);
+        rc = source_tensors(m->base_dir, &m->base);
     if (rc == 0)
         rc = st_open_file(path, &m->adapters);
     if (rc == 0 && m->adapters.count != m->lora.p.specs)
@@ -153,6 +156,15 @@ static int open_inputs(struct merge *m)
                   "of the projections of %s alone",
                   path, m->adapters.count, m->lora.p.specs, m->base_dir);
     return rc;
+}
+
+/* A folder's own, as it is. */
+static int write_config(const struct merge *m, const char *dir)
+{
+    const struct tensor *embed = tensors_find(&m->base, m->net.p.spec[0].name);
+    if (source_is_folder(m->base_dir))
+        return side_file_copy(m->base_dir, dir, "config.json");
+    return config_write(dir, &m->net.c, tensor_type_torch(tensor_type_expanded(embed->dtype)));
 }
 
 int merge_adapters(const char *base, const char *adapters, const char *out, size_t *merged)
@@ -167,9 +179,9 @@ int merge_adapters(const char *base, const char *adapters, const char *out, size
         goto done;
     rc = merge_tensors(&m, folder.temp);
     if (rc == 0)
-        rc = side_file_copy(base, folder.temp, "config.json");
+        rc = write_config(&m, folder.temp);
     if (rc == 0)
-        rc = side_files_copy(base, folder.temp);
+        rc = source_side_files(base, folder.temp);
     if (rc == 0)
         rc = folder_commit(&folder);
     else

@@ -8,7 +8,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
-#include "io/side_files.h"
+#include "model/source.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -88,7 +88,9 @@ int engine_save_model(struct engine *e, const char *dir)
     if (e->student.lora)
         return adapters_save(e, dir);
     int rc = save_tensors(e, dir);
-    if (rc == 0)
+    if (rc == 0 && source_is_folder(e->student_dir))
         rc = save_config(e, dir);
-    return rc != 0 ? rc : side_files_copy(e->student_dir, dir);
+    else if (rc == 0)
+        rc = config_write(dir, &e->student.c, tensor_type_torch(weights_dtype(e)));
+    return rc != 0 ? rc : source_side_files(e->student_dir, dir);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * weights.c: weights between Hugging Face folders and the arenas. Data goes through one pinned
+ * weights.c: weights between models and the arenas. Data goes through one pinned
  * buffer; the conversion on the way uses every core.
  */
 #include "engine/weights.h"
 
 #include "io/error.h"
+#include "model/source.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -93,7 +94,7 @@ int weights_load(struct engine *e, const char *dir, const struct params *p, enum
                  void *arena, uint64_t *hash)
 {
     struct tensors w;
-    int rc = st_open(dir, &w);
+    int rc = source_tensors(dir, &w);
     if (rc != 0)
         return rc;
     rc = weights_read(e, dir, &w, p, T, arena);

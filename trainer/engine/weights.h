@@ -8,7 +8,7 @@
 #include "engine/engine_struct.h"
 #include "io/safetensors.h"
 
-/* Reads a folder's weights into an arena of T. */
+/* Reads a model's weights into an arena of T. */
 int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
                  void *arena, uint64_t *hash);
 /* The same from opened files, with nothing missing and nothing left over. */

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model_folder.c: where models are found, and how output folders are checked and published.
+ * model_folder.c: how output folders are checked and published.
  */
 #include "io/model_folder.h"
 
 #include "io/error.h"
 #include "io/path.h"
-#include "io/regular.h"
 #include "io/temp.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,152 +21,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static int is_folder(const char *path)
+bool folder_is(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-/* ---- finding a model ---- */
-
-static const struct {
-    const char *ending, *remedy;
-} foreign[] = {
-    {".gguf",
-     "GGUF, llama.cpp's format, is not read; use the Hugging Face folder it was made from, or "
-     "one that transformers makes of it (from_pretrained(DIR, gguf_file=NAME), then "
-     "save_pretrained)"},
-    {".apr", "an .apr file is not read; export the model to a Hugging Face folder (safetensors)"},
-    {".parquet", "Parquet holds data, not a model; give a model folder"},
-    {".bin", "PyTorch pickles are not read; save the model with safetensors "
-             "(save_pretrained(..., safe_serialization=True))"},
-    {".pt", "PyTorch pickles are not read; save the model with safetensors"},
-    {".pth", "PyTorch pickles are not read; save the model with safetensors"},
-    {".safetensors", "give the folder that holds this file and config.json"},
-};
-
-static int refuse_foreign(const char *model)
-{
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
-        size_t length = strlen(model), ending = strlen(foreign[i].ending);
-        if (length > ending && strcasecmp(model + length - ending, foreign[i].ending) == 0)
-            return fail(NJ_E_UNSUPPORTED, "%s: %s", model, foreign[i].remedy);
-    }
-    return NJ_OK;
-}
-
-/* Says what a folder without config.json holds instead, if that is a model of another format. */
-static int check_folder(const char *dir)
-{
-    char path[PATH_BYTES];
-    const struct dirent *entry;
-    int rc = NJ_OK;
-    snprintf(path, sizeof path, "%s/config.json", dir);
-    DIR *d = access(path, F_OK) == 0 ? NULL : opendir(dir);
-    while (d && !rc && (entry = readdir(d)) != NULL) {
-        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
-        const char *dot = strrchr(entry->d_name, '.');
-        if (dot && (strcasecmp(dot, ".gguf") == 0 || strcasecmp(dot, ".apr") == 0))
-            rc = refuse_foreign(path);
-    }
-    if (d)
-        closedir(d);
-    return rc;
-}
-
-/* ORG/NAME: one slash, with letters, digits, '.', '_' and '-' around it, starting with a letter or
- * digit. */
-static int is_hub_name(const char *model)
-{
-    const char *slash = strchr(model, '/');
-    if (!slash || strchr(slash + 1, '/') || !isalnum((unsigned char)model[0]) ||
-        !isalnum((unsigned char)slash[1]))
-        return 0;
-    for (const char *c = model; *c; c++)
-        if (!isalnum((unsigned char)*c) && !strchr("./_-", *c))
-            return 0;
-    return 1;
-}
-
-/* The cache folder as huggingface_hub finds it; "" if there is no home either. */
-static void hub_cache(char *out, size_t bytes)
-{
-    const struct {
-        const char *variable, *below;
-    } places[] = {{"HF_HUB_CACHE", ""},
-                  {"HF_HOME", "/hub"},
-                  {"XDG_CACHE_HOME", "/huggingface/hub"},
-                  {"HOME", "/.cache/huggingface/hub"}};
-    *out = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *value = getenv(places[i].variable);
-        if (value && *value) {
-            snprintf(out, bytes, "%s%s", value, places[i].below);
-            return;
-        }
-    }
-}
-
-/* The first line of a file; "" where there is none. */
-static int read_line(const char *path, char *out, size_t bytes)
-{
-    FILE *file;
-    *out = '\0';
-    const int rc = regular_open(path, 0, "fetch the model again", &file);
-    if (rc)
-        return errno == ENOENT || errno == ENOTDIR ? NJ_OK : rc;
-    if (fgets(out, (int)bytes, file) == NULL)
-        *out = '\0';
-    fclose(file);
-    out[strcspn(out, "\r\n")] = '\0';
-    return NJ_OK;
-}
-
-static int resolve_hub(const char *model, char *out, size_t bytes)
-{
-    char cache[PATH_BYTES], base[PATH_BYTES + 256], path[PATH_BYTES + 512], revision[128];
-    const char *slash = strchr(model, '/');
-    hub_cache(cache, sizeof cache);
-    snprintf(base, sizeof base, "%s/models--%.*s--%s", cache, (int)(slash - model), model,
-             slash + 1);
-    snprintf(path, sizeof path, "%s/refs/main", base);
-    const int rc = read_line(path, revision, sizeof revision);
-    if (rc)
-        return rc;
-    if (!*revision || strchr(revision, '/'))
-        return fail(NJ_E_IO,
-                    "%s: neither a folder here nor in the Hugging Face cache (%s was tried); fetch "
-                    "it with `hf download %s`, nothing is downloaded here",
-                    model, path, model);
-    int length = snprintf(path, sizeof path, "%s/snapshots/%s", base, revision);
-    if (!is_folder(path))
-        return fail(NJ_E_IO, "%s: the Hugging Face cache lacks %s; fetch the model again", model,
-                    path);
-    if (length >= (int)bytes)
-        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
-    memcpy(out, path, (size_t)length + 1);
-    return check_folder(out);
-}
-
-int folder_resolve(const char *model, char *out, size_t bytes)
-{
-    if (is_folder(model)) {
-        if (snprintf(out, bytes, "%s", model) >= (int)bytes)
-            return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", model);
-        return check_folder(out);
-    }
-    int rc = refuse_foreign(model);
-    if (rc)
-        return rc;
-    if (access(model, F_OK) == 0)
-        return fail(NJ_E_IO, "%s: a file; give the folder of a Hugging Face model", model);
-    if (is_hub_name(model))
-        return resolve_hub(model, out, bytes);
-    return fail(
-        NJ_E_IO,
-        "%s: no such folder; give the folder of a Hugging Face model, or ORG/NAME of one in "
-        "the local cache",
-        model);
 }
 
 /* ---- output folders ---- */
@@ -208,7 +64,7 @@ static int make_parents(const char *path)
     for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         const int error = mkdir(copy, 0777) != 0 ? errno : 0;
-        if (error != 0 && error != EEXIST && !is_folder(copy))
+        if (error != 0 && error != EEXIST && !folder_is(copy))
             return fail(NJ_E_IO, "%s: cannot create it: %s; choose another output folder", copy,
                         strerror(error));
         *slash = '/';
@@ -381,9 +237,9 @@ bool folder_holds(const char *dir, const char *path)
 {
     char place[PATH_BYTES], in[PATH_BYTES], above[PATH_BYTES];
     snprintf(place, sizeof place, "%s", path);
-    while (!is_folder(place) && strcmp(place, ".") != 0 && strcmp(place, "/") != 0)
+    while (!folder_is(place) && strcmp(place, ".") != 0 && strcmp(place, "/") != 0)
         go_up(place, sizeof place);
-    if (!realpath(place, in) || !realpath(dir, above) || !is_folder(above))
+    if (!realpath(place, in) || !realpath(dir, above) || !folder_is(above))
         return false;
     size_t length = strlen(above);
     length -= length == 1; /* of / */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model_folder.h: model folders: where one lies, how a new one appears whole or not at all.
+ * model_folder.h: model folders: how a new one appears whole or not at all.
  */
 #ifndef NOJIT_TRAINER_FOLDER_H
 #define NOJIT_TRAINER_FOLDER_H
@@ -9,12 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Folder of a model given as a path, or as ORG/NAME in the local Hugging Face cache ($HF_HUB_CACHE,
- * $HF_HOME/hub,
- * ~/.cache/huggingface/hub). Nothing is ever downloaded. Files of other formats are refused with
- * what converts them. Returns 0, NJ_E_IO, NJ_E_UNSUPPORTED. */
-int folder_resolve(const char *model, char *out, size_t bytes);
-
+/* Whether a folder is there. */
+bool folder_is(const char *path);
 /* Makes the folder, and those above it that are absent; before: the nearest that was there. Nothing is left
  * on failure. */
 int folder_make(const char *path, char *before, size_t bytes);

@@ -43,6 +43,11 @@ int tensor_type_block(enum nj_tensor_type type)
     return types[type].elements;
 }
 
+enum nj_tensor_type tensor_type_expanded(enum nj_tensor_type type)
+{
+    return types[type].elements > 1 ? NJ_TYPE_BF16 : type;
+}
+
 size_t tensor_type_bytes(enum nj_tensor_type type, int64_t elements)
 {
     return (size_t)(elements / types[type].elements) * types[type].bytes;

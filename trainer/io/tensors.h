@@ -57,6 +57,8 @@ int tensor_type_find(const char *name);
 const char *tensor_type_torch(enum nj_tensor_type type);
 /* Elements of a block: 1 of the three that are not quantised. */
 int tensor_type_block(enum nj_tensor_type type);
+/* The type that weights of a quantised one are written as elsewhere, BF16; others keep theirs. */
+enum nj_tensor_type tensor_type_expanded(enum nj_tensor_type type);
 /* Bytes of so many elements, which are whole blocks. */
 size_t tensor_type_bytes(enum nj_tensor_type type, int64_t elements);
 

@@ -547,23 +547,26 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
 
 /* ---- derived ---- */
 
-void config_inv_freq(const struct model_config *c, float *inv_freq)
+double config_frequency(const struct model_config *c, int i)
+{
+    return pow(c->rope_theta, -2.0 * i / c->head_dim);
+}
+
+double config_slowing(const struct model_config *c, int i)
 {
     const struct rope_scaling *s = &c->rope_scaling;
-    const double two_pi = 6.283185307179586;
-    for (int i = 0; i < c->head_dim / 2; i++) {
-        double frequency = pow(c->rope_theta, -2.0 * i / c->head_dim);
-        if (s->factor > 0) {
-            /* Llama 3: waves longer than the original context are slowed down by factor, short ones
-             * stay, and those between are blended by where they lie. */
-            double turns = s->original_positions * frequency / two_pi;
-            double blend =
-                (turns - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
-            blend = fmin(fmax(blend, 0.0), 1.0);
-            frequency *= (1.0 - blend) / s->factor + blend;
-        }
-        inv_freq[i] = (float)frequency;
-    }
+    if (!(s->factor > 0))
+        return 1;
+    const double turns = s->original_positions * config_frequency(c, i) / 6.283185307179586;
+    double blend = (turns - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
+    blend = fmin(fmax(blend, 0.0), 1.0);
+    return (1.0 - blend) / s->factor + blend;
+}
+
+void config_inv_freq(const struct model_config *c, float *inv_freq)
+{
+    for (int i = 0; i < c->head_dim / 2; i++)
+        inv_freq[i] = (float)(config_frequency(c, i) * config_slowing(c, i));
 }
 
 int64_t config_parameters(const struct model_config *c)

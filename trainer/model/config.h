@@ -46,7 +46,12 @@ int config_common_vocab(const struct model_config *student, const struct model_c
 /* Writes DIR/config.json in the form transformers reads. dtype: "bfloat16", "float16", "float32".
  */
 int config_write(const char *dir, const struct model_config *c, const char *dtype);
-/* inv_freq[head_dim/2] in radians a position, scaling applied (Llama 3 rule). */
+/* Frequency i < head_dim/2 in radians per position, without scaling, and what Llama 3's rule multiplies it by:
+ * waves longer than the original context are slowed down by factor, short ones stay, and those between are
+ * blended by where they lie. */
+double config_frequency(const struct model_config *c, int i);
+double config_slowing(const struct model_config *c, int i);
+/* inv_freq[head_dim/2], scaling applied. */
 void config_inv_freq(const struct model_config *c, float *inv_freq);
 /* Parameters in all, embeddings counted once if tied. */
 int64_t config_parameters(const struct model_config *c);

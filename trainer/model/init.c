@@ -10,7 +10,7 @@
 #include "io/model_folder.h"
 #include "io/path.h"
 #include "io/random.h"
-#include "io/side_files.h"
+#include "model/source.h"
 #include "model/tensor_names.h"
 
 #include <errno.h>
@@ -180,10 +180,11 @@ static int declare(const struct source *s, const struct tensor_spec *spec, size_
         const int rc = s->from ? find_taken(s, &spec[i], &t) : NJ_OK;
         if (rc)
             return rc;
-        out[i] = (struct st_declared){spec[i].name,
-                                      t && s->as_they_are ? t->dtype : s->dtype,
-                                      spec[i].rank,
-                                      {spec[i].shape[0], spec[i].shape[1]}};
+        out[i] =
+            (struct st_declared){spec[i].name,
+                                 t && s->as_they_are ? tensor_type_expanded(t->dtype) : s->dtype,
+                                 spec[i].rank,
+                                 {spec[i].shape[0], spec[i].shape[1]}};
     }
     return NJ_OK;
 }
@@ -205,7 +206,7 @@ static int write_tensor(struct st_folder_writer *w, const struct source *s,
     const int64_t elements = tensor_elements(spec);
     const struct tensor *t = NULL;
     int rc = s->from ? find_taken(s, spec, &t) : NJ_OK;
-    if (!rc && t && t->dtype == dtype)
+    if (!rc && t && t->dtype == dtype && t->pairs == 0)
         return st_folder_data(w, t->data, t->bytes);
     for (int64_t at = 0; at < elements && !rc; at += BLOCK) {
         const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;
@@ -279,7 +280,7 @@ static int write_model(const char *dir, const struct model_config *c, const stru
     if (rc || (rc = folder_check_model_space(dir, bytes)) || (rc = folder_begin(&folder, dir)))
         goto done;
     if ((rc = config_write(folder.temp, c, tensor_type_torch(declared[0].dtype))) ||
-        (tokenizer && (rc = side_files_copy(tokenizer, folder.temp))) ||
+        (tokenizer && (rc = source_side_files(tokenizer, folder.temp))) ||
         (rc = write_generation_config(folder.temp, c)) ||
         (rc = write_weights(folder.temp, s, spec, declared, count, max_shard_bytes)))
         folder_abort(&folder);
@@ -302,7 +303,7 @@ int init_from_layers(const char *dir, const struct model_config *c, const char *
                      const int *layers, const enum nj_tensor_type *dtype, int64_t max_shard_bytes)
 {
     struct tensors w;
-    int rc = st_open(from, &w);
+    int rc = source_tensors(from, &w);
     if (rc)
         return rc;
     const struct source s = {.dtype = dtype ? *dtype : NJ_TYPE_F32,

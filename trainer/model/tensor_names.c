@@ -127,11 +127,10 @@ static void shape_text(int rank, const int64_t *shape, char out[64])
 int weights_check(const char *dir, const struct tensor_spec *spec, const struct tensor *t)
 {
     if (!t)
-        return fail(
-            NJ_E_FORMAT,
-            "%s: tensor %s is missing; the folder does not hold the model that its config.json "
-            "describes",
-            dir, spec->name);
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s is missing; the weights are not those of the model that the "
+                    "configuration describes",
+                    dir, spec->name);
     bool same = t->rank == spec->rank;
     for (int i = 0; same && i < spec->rank; i++)
         same = t->shape[i] == spec->shape[i];
@@ -142,7 +141,7 @@ int weights_check(const char *dir, const struct tensor_spec *spec, const struct 
     shape_text(spec->rank, spec->shape, wanted);
     return fail(
         NJ_E_FORMAT,
-        "%s: tensor %s has shape %s, config.json asks for %s; use weights and config.json of "
-        "one model",
+        "%s: tensor %s has shape %s, the configuration asks for %s; use weights and configuration "
+        "of one model",
         dir, spec->name, found, wanted);
 }

@@ -50,7 +50,7 @@ struct tensor_spec {
 int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t *count);
 /* Elements of one tensor. */
 int64_t tensor_elements(const struct tensor_spec *s);
-/* t, found under the name of spec (NULL: it was not) in the folder dir, is what spec says. Returns 0 or
+/* t, found under the name of spec (NULL: it was not) in the model dir, is what spec says. Returns 0 or
  * NJ_E_FORMAT. */
 struct tensor;
 int weights_check(const char *dir, const struct tensor_spec *spec, const struct tensor *t);

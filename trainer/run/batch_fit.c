@@ -4,6 +4,7 @@
  */
 #include "run/batch_fit.h"
 #include "engine/net.h"
+#include "model/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +73,9 @@ static int choose_batch(struct run *r)
                      r->checkpoints.resume);
         return 0;
     }
-    int err = config_read(r->student, &student);
+    int err = source_config(r->student, &student);
     if (!err && has_teacher)
-        err = config_read(r->teacher, &teacher);
+        err = source_config(r->teacher, &teacher);
     if (err)
         return err;
     size_t budget = fit_part(nj_context_budget(r->ctx), gpu);

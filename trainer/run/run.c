@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "io/error.h"
-#include "io/model_folder.h"
+#include "io/model_path.h"
+#include "model/source.h"
 #include "options/options.h"
 #include "run/gemm_cache.h"
 
@@ -90,8 +91,8 @@ static int resolve_model(const char *given, char *dir, size_t bytes)
     struct model_config config;
     if (given == NULL)
         return 0;
-    const int err = folder_resolve(given, dir, bytes);
-    return err ? err : config_read(dir, &config);
+    const int err = model_resolve(given, dir, bytes);
+    return err ? err : source_config(dir, &config);
 }
 
 int run_open(struct run *r, const struct settings *s, bool results)

@@ -47,7 +47,7 @@ struct run {
     double opened; /* seconds_now() then */
 };
 
-/* Opens terminal and device, and resolves the model folders; results: standard output carries some, so
+/* Opens terminal and device, and resolves the models; results: standard output carries some, so
  * that what people read goes to standard error. On failure everything is closed by run_close(). */
 int run_open(struct run *r, const struct settings *s, bool results);
 void run_close(struct run *r);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "io/error.h"
+#include "model/source.h"
 
 /* Their weights are compared as text when a run goes on. */
 enum { SOURCES_MOST = 256 };
@@ -66,7 +67,7 @@ int run_open_tokenizer(struct run *r)
     struct model_config student, teacher;
     struct tokenizer other;
     char text[256];
-    int err = config_read(r->student, &student);
+    int err = source_config(r->student, &student);
     if (!err)
         err = tokenizer_open(r->student, &r->tokenizer);
     if (err)
@@ -76,7 +77,7 @@ int run_open_tokenizer(struct run *r)
     r->vocab = student.vocab_size;
     if (r->teacher[0] == '\0')
         return 0;
-    err = config_read(r->teacher, &teacher);
+    err = source_config(r->teacher, &teacher);
     if (!err)
         err = tokenizer_open(r->teacher, &other);
     if (err)

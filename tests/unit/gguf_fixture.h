@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gguf_fixture.h: writes the GGUF file of a Hugging Face folder as llama.cpp's converter lays it out, and with
+ * faults. The order of rows is written down here once more, so that it is not compared with itself.
+ */
+#ifndef NOJIT_TESTS_GGUF_FIXTURE_H
+#define NOJIT_TESTS_GGUF_FIXTURE_H
+
+#include "io/error.h"
+#include "io/gguf_write.h"
+#include "model/gguf_model.h"
+#include "model/tensor_names.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A key that is left out, or has another value. */
+struct gguf_change {
+    const char *key; /* NULL: the last */
+    enum { CHANGE_DROP, CHANGE_U32, CHANGE_F32, CHANGE_TEXT, CHANGE_I32S } to;
+    double number;
+    const char *text;
+    int32_t ints[4];
+};
+
+struct gguf_form {
+    enum nj_tensor_type dtype;        /* of matrices; all others are F32 */
+    bool fused;                       /* q, k and v in one tensor */
+    bool vocab_size;                  /* llama's files have the key */
+    const struct gguf_change *change; /* NULL: none */
+    const char *drop, *extra;         /* a tensor that is left out, and one that is added */
+    const float *divisors;            /* other ones than the model's scaling has */
+    int divisor_count;
+};
+
+static bool gguf_is_changed(const struct gguf_form *f, const char *key)
+{
+    for (const struct gguf_change *c = f->change; c && c->key; c++)
+        if (strcmp(c->key, key) == 0)
+            return true;
+    return false;
+}
+
+static void gguf_put_changes(struct gguf_writer *w, const struct gguf_form *f)
+{
+    for (const struct gguf_change *c = f->change; c && c->key; c++) {
+        if (c->to == CHANGE_U32)
+            gguf_put_u32(w, c->key, (uint32_t)c->number);
+        else if (c->to == CHANGE_F32)
+            gguf_put_f32(w, c->key, (float)c->number);
+        else if (c->to == CHANGE_TEXT)
+            gguf_put_string(w, c->key, c->text);
+        else if (c->to == CHANGE_I32S)
+            gguf_put_i32s(w, c->key, c->ints, (size_t)c->number);
+    }
+}
+
+static void gguf_put_model(struct gguf_writer *w, const struct gguf_form *f,
+                           const struct model_config *c)
+{
+    const char *arch = gguf_arch(c->model_type);
+    const struct {
+        const char *name;
+        int value;
+    } whole[] = {{"context_length", c->max_positions},
+                 {"embedding_length", c->hidden_size},
+                 {"block_count", c->layers},
+                 {"feed_forward_length", c->intermediate_size},
+                 {"attention.head_count", c->heads},
+                 {"attention.head_count_kv", c->kv_heads},
+                 {"attention.key_length", c->head_dim},
+                 {"attention.value_length", c->head_dim},
+                 {"vocab_size", f->vocab_size ? c->vocab_size : -1}};
+    char key[128];
+    if (!gguf_is_changed(f, "general.architecture"))
+        gguf_put_string(w, "general.architecture", arch);
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        snprintf(key, sizeof key, "%s.%s", arch, whole[i].name);
+        if (!gguf_is_changed(f, key) && whole[i].value >= 0)
+            gguf_put_u32(w, key, (uint32_t)whole[i].value);
+    }
+    snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", arch);
+    if (!gguf_is_changed(f, key))
+        gguf_put_f32(w, key, c->rms_eps);
+    snprintf(key, sizeof key, "%s.rope.freq_base", arch);
+    if (!gguf_is_changed(f, key))
+        gguf_put_f32(w, key, (float)c->rope_theta);
+    if (c->bos_id >= 0)
+        gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)c->bos_id);
+    if (c->eos_id >= 0 && !gguf_is_changed(f, "tokenizer.ggml.eos_token_id"))
+        gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)c->eos_id);
+    gguf_put_changes(w, f);
+}
+
+/* Divisors as the converter computes them, in float32. */
+static void gguf_llama3_divisors(const struct model_config *c, float *out)
+{
+    const struct rope_scaling *s = &c->rope_scaling;
+    const float old = (float)s->original_positions, pi = 3.14159265358979f;
+    for (int i = 0; i < c->head_dim / 2; i++) {
+        const float exponent = (float)(2 * i) / (float)c->head_dim;
+        const float wave = 2 * pi * powf((float)c->rope_theta, exponent);
+        const float smooth =
+            (old / wave - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
+        out[i] = wave < old / s->high_freq_factor  ? 1
+                 : wave > old / s->low_freq_factor ? s->factor
+                                                   : 1 / ((1 - smooth) / s->factor + smooth);
+    }
+}
+
+/* The tensor as it goes into the file: rows of a head's halves alternate where the architecture has it so. */
+static int gguf_write_tensor(struct gguf_writer *w, const struct model_config *c,
+                             const struct tensor_spec *spec, const struct tensor *t,
+                             enum nj_tensor_type dtype)
+{
+    const int64_t rows = spec->shape[0], columns = spec->shape[1], D = c->head_dim;
+    const bool q_or_k = spec->role == ROLE_Q_WEIGHT || spec->role == ROLE_K_WEIGHT ||
+                        spec->role == ROLE_Q_BIAS || spec->role == ROLE_K_BIAS;
+    const bool alternate = q_or_k && strcmp(gguf_arch(c->model_type), "llama") == 0;
+    float *row = malloc((size_t)columns * sizeof *row);
+    uint16_t *half = malloc((size_t)columns * sizeof *half);
+    int rc = row && half ? 0 : fail(NJ_E_NOMEM, "no memory for a row");
+    for (int64_t r = 0; r < rows && rc == 0; r++) {
+        const int64_t h = r / D, j = r % D / 2, s = r % 2;
+        tensor_to_f32(t, (alternate ? h * D + s * D / 2 + j : r) * columns, columns, row);
+        for (int64_t k = 0; k < columns; k++)
+            half[k] = dtype == NJ_TYPE_F16 ? f16_from_f32(row[k]) : bf16_from_f32(row[k]);
+        const void *data = dtype == NJ_TYPE_F32 ? (const void *)row : half;
+        rc = gguf_write_data(w, data, tensor_type_bytes(dtype, columns));
+    }
+    free(row);
+    free(half);
+    return rc;
+}
+
+/* In the converter's order of sizes; the parts of a fused tensor are neighbours. */
+static size_t gguf_declare(const struct gguf_form *f, const struct model_config *c,
+                           const struct tensor_spec *spec, size_t specs, struct st_declared *out,
+                           char (*names)[128])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < specs; i++) {
+        const bool first = spec[i].role == ROLE_Q_WEIGHT || spec[i].role == ROLE_Q_BIAS;
+        const bool later = spec[i].role == ROLE_K_WEIGHT || spec[i].role == ROLE_V_WEIGHT ||
+                           spec[i].role == ROLE_K_BIAS || spec[i].role == ROLE_V_BIAS;
+        if (f->fused && later) {
+            out[count - 1].shape[0] += spec[i].shape[0];
+            continue;
+        }
+        gguf_tensor_name(&spec[i], names[count]);
+        if (f->fused && first)
+            snprintf(names[count], 128, "blk.%d.attn_qkv.%s", spec[i].layer,
+                     spec[i].rank == 2 ? "weight" : "bias");
+        if (f->drop && strcmp(f->drop, names[count]) == 0)
+            continue;
+        out[count] = (struct st_declared){names[count],
+                                          spec[i].rank == 2 ? f->dtype : NJ_TYPE_F32,
+                                          spec[i].rank,
+                                          {spec[i].shape[0], spec[i].shape[1]}};
+        count++;
+    }
+    if (c->rope_scaling.factor > 0 || f->divisors)
+        out[count++] = (struct st_declared){"rope_freqs.weight",
+                                            NJ_TYPE_F32,
+                                            1,
+                                            {f->divisors ? f->divisor_count : c->head_dim / 2}};
+    if (f->extra)
+        out[count++] = (struct st_declared){f->extra, NJ_TYPE_F32, 1, {1}};
+    return count;
+}
+
+/* Ends the writer, too. */
+static int gguf_write_all(struct gguf_writer *w, const struct gguf_form *f,
+                          const struct model_config *c, const struct tensors *from,
+                          const struct tensor_spec *spec, size_t specs)
+{
+    struct st_declared *declared = calloc(specs + 2, sizeof *declared);
+    char(*names)[128] = calloc(specs, sizeof *names);
+    char name[128];
+    float divisors[CONFIG_HEAD_DIM_MOST / 2] = {0};
+    if (!declared || !names)
+        abort();
+    int rc = gguf_write_tensors(w, declared, gguf_declare(f, c, spec, specs, declared, names));
+    for (size_t i = 0; i < specs && rc == 0; i++) {
+        gguf_tensor_name(&spec[i], name);
+        if (!f->drop || strcmp(f->drop, name) != 0)
+            rc = gguf_write_tensor(w, c, &spec[i], tensors_find(from, spec[i].name),
+                                   spec[i].rank == 2 ? f->dtype : NJ_TYPE_F32);
+    }
+    gguf_llama3_divisors(c, divisors);
+    if (rc == 0 && f->divisors)
+        rc = gguf_write_data(w, f->divisors, (size_t)f->divisor_count * sizeof *f->divisors);
+    else if (rc == 0 && c->rope_scaling.factor > 0)
+        rc = gguf_write_data(w, divisors, (size_t)c->head_dim / 2 * sizeof *divisors);
+    if (rc == 0 && f->extra)
+        rc = gguf_write_data(w, divisors, sizeof *divisors);
+    if (rc == 0)
+        rc = gguf_write_end(w);
+    else
+        gguf_write_abort(w);
+    free(declared);
+    free(names);
+    return rc;
+}
+
+/* path, from the model in the folder `from`. */
+static int gguf_of(const char *from, const char *path, const struct gguf_form *f)
+{
+    struct model_config c;
+    struct tensors tensors = {0};
+    struct tensor_spec *spec = NULL;
+    struct gguf_writer *w = NULL;
+    size_t specs;
+    int rc = config_read(from, &c);
+    if (rc == 0)
+        rc = st_open(from, &tensors);
+    if (rc == 0)
+        rc = tensor_specs(&c, &spec, &specs);
+    if (rc == 0)
+        rc = gguf_write_begin(path, &w);
+    if (rc == 0) {
+        gguf_put_model(w, f, &c);
+        rc = gguf_write_all(w, f, &c, &tensors, spec, specs);
+    }
+    free(spec);
+    tensors_close(&tensors);
+    return rc;
+}
+
+#endif

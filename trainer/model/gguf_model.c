@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gguf_model.c: see gguf_model.h.
+ */
+#include "model/gguf_model.h"
+
+#include "io/error.h"
+#include "io/gguf.h"
+#include "model/families.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tables ---- */
+
+/* The first row of an architecture is the family that its files are read as. */
+static const struct arch {
+    const char *name, *model_type;
+    bool pairs; /* heads rotate neighbours: rows of their two halves alternate */
+} archs[] = {
+    {"llama", "llama", true},
+    {"llama", "mistral", true},
+    {"qwen2", "qwen2", false},
+    {"qwen3", "qwen3", false},
+};
+enum { ARCHS = sizeof archs / sizeof *archs };
+
+/* After "blk.N." for tensors of a layer. */
+static const struct role_name {
+    const char *name;
+    const char *fused; /* the tensor that may hold it, below those before it */
+} names[ROLE_COUNT] = {
+    [ROLE_EMBED] = {"token_embd.weight", NULL},
+    [ROLE_INPUT_NORM] = {"attn_norm.weight", NULL},
+    [ROLE_Q_WEIGHT] = {"attn_q.weight", "attn_qkv.weight"},
+    [ROLE_K_WEIGHT] = {"attn_k.weight", "attn_qkv.weight"},
+    [ROLE_V_WEIGHT] = {"attn_v.weight", "attn_qkv.weight"},
+    [ROLE_Q_BIAS] = {"attn_q.bias", "attn_qkv.bias"},
+    [ROLE_K_BIAS] = {"attn_k.bias", "attn_qkv.bias"},
+    [ROLE_V_BIAS] = {"attn_v.bias", "attn_qkv.bias"},
+    [ROLE_Q_NORM] = {"attn_q_norm.weight", NULL},
+    [ROLE_K_NORM] = {"attn_k_norm.weight", NULL},
+    [ROLE_O_WEIGHT] = {"attn_output.weight", NULL},
+    [ROLE_POST_NORM] = {"ffn_norm.weight", NULL},
+    [ROLE_GATE_WEIGHT] = {"ffn_gate.weight", NULL},
+    [ROLE_UP_WEIGHT] = {"ffn_up.weight", NULL},
+    [ROLE_DOWN_WEIGHT] = {"ffn_down.weight", NULL},
+    [ROLE_FINAL_NORM] = {"output_norm.weight", NULL},
+    [ROLE_HEAD] = {"output.weight", NULL},
+};
+
+static const struct arch *arch_of(const char *model_type)
+{
+    for (int i = 0; i < ARCHS; i++)
+        if (strcmp(archs[i].model_type, model_type) == 0)
+            return &archs[i];
+    return NULL;
+}
+
+const char *gguf_arch(const char *model_type)
+{
+    const struct arch *a = arch_of(model_type);
+    return a ? a->name : NULL;
+}
+
+static void name_in_layer(int layer, const char *name, char out[128])
+{
+    if (layer >= 0)
+        snprintf(out, 128, "blk.%d.%s", layer, name);
+    else
+        snprintf(out, 128, "%s", name);
+}
+
+void gguf_tensor_name(const struct tensor_spec *spec, char out[128])
+{
+    name_in_layer(spec->layer, names[spec->role].name, out);
+}
+
+int gguf_pairs(const struct model_config *c, enum tensor_role role)
+{
+    const struct arch *a = arch_of(c->model_type);
+    if (!a || !a->pairs)
+        return 0;
+    return role == ROLE_Q_WEIGHT || role == ROLE_Q_BIAS   ? c->heads
+           : role == ROLE_K_WEIGHT || role == ROLE_K_BIAS ? c->kv_heads
+                                                          : 0;
+}
+
+void gguf_rope_freqs(const struct model_config *c, float *divisors)
+{
+    for (int i = 0; i < c->head_dim / 2; i++)
+        divisors[i] = (float)(1 / config_slowing(c, i));
+}
+
+/* ---- metadata ---- */
+
+struct fields {
+    const struct gguf *g;
+    const char *arch;
+};
+
+/* "llama.block_count" */
+static const char *key_of(const struct fields *f, const char *name, char out[128])
+{
+    snprintf(out, 128, "%s.%s", f->arch, name);
+    return out;
+}
+
+/* The one value of an array that has it for each layer. */
+static int read_equal(const struct fields *f, const char *key, int64_t *out)
+{
+    int32_t *each = NULL;
+    size_t count = 0;
+    int rc = gguf_ints(f->g, key, &each, &count);
+    if (!rc && count == 0)
+        rc = fail(NJ_E_FORMAT, "%s: %s is empty; fetch the file again", f->g->path, key);
+    for (size_t i = 1; i < count && !rc; i++)
+        if (each[i] != each[0])
+            rc = fail(NJ_E_UNSUPPORTED,
+                      "%s: %s is %d for layer 0 and %d for layer %zu; use a model whose layers are "
+                      "alike",
+                      f->g->path, key, each[0], each[i], i);
+    if (!rc)
+        *out = each[0];
+    free(each);
+    return rc;
+}
+
+/* Whole number from 1 to INT_MAX. missing 0: the key is required. */
+static int read_int(const struct fields *f, const char *name, int missing, int *out)
+{
+    char key[128];
+    const struct gguf_value *v = gguf_find(f->g, key_of(f, name, key));
+    int64_t value = missing;
+    if (!v && missing == 0)
+        return fail(NJ_E_FORMAT, "%s: %s is missing; fetch or convert the model again", f->g->path,
+                    key);
+    const int rc =
+        v && v->array ? read_equal(f, key, &value) : gguf_int(f->g, key, missing, &value);
+    if (rc)
+        return rc;
+    if (value < 1 || value > INT_MAX)
+        return fail(NJ_E_FORMAT, "%s: %s is %lld; it must be a whole number above 0", f->g->path,
+                    key, (long long)value);
+    *out = (int)value;
+    return NJ_OK;
+}
+
+/* Number above 0, in float32 too; missing NAN: the key is required. */
+static int read_number(const struct fields *f, const char *name, double missing, double *out)
+{
+    char key[128];
+    const int rc = gguf_number(f->g, key_of(f, name, key), missing, out);
+    if (rc)
+        return rc;
+    if (!gguf_find(f->g, key) && isnan(missing))
+        return fail(NJ_E_FORMAT, "%s: %s is missing; fetch or convert the model again", f->g->path,
+                    key);
+    if (!((float)*out > 0) || !isfinite((float)*out))
+        return fail(NJ_E_FORMAT, "%s: %s is %g; it must be a number above 0 that float32 can hold",
+                    f->g->path, key, *out);
+    return NJ_OK;
+}
+
+static int read_arch(const struct gguf *g, const struct arch **out)
+{
+    char supported[NAMES_BYTES] = "";
+    struct gguf_text arch;
+    const int rc = gguf_string(g, "general.architecture", &arch);
+    if (rc)
+        return rc;
+    for (int i = 0; i < ARCHS && arch.text; i++)
+        if (strlen(archs[i].name) == arch.bytes &&
+            memcmp(archs[i].name, arch.text, arch.bytes) == 0) {
+            *out = &archs[i];
+            return NJ_OK;
+        }
+    for (int i = 0; i < ARCHS; i++)
+        if (i == 0 || strcmp(archs[i].name, archs[i - 1].name) != 0)
+            name_append(supported, archs[i].name, i, ARCHS);
+    if (!arch.text)
+        return fail(NJ_E_FORMAT, "%s: general.architecture is missing; %s", g->path, supported);
+    return fail(NJ_E_UNSUPPORTED, "%s: general.architecture is %.*s; %s", g->path,
+                arch.bytes < 40 ? (int)arch.bytes : 40, arch.text, supported);
+}
+
+static int read_sizes(const struct fields *f, struct model_config *c)
+{
+    int rc;
+    if ((rc = read_int(f, "context_length", 0, &c->max_positions)) ||
+        (rc = read_int(f, "embedding_length", 0, &c->hidden_size)) ||
+        (rc = read_int(f, "block_count", 0, &c->layers)) ||
+        (rc = read_int(f, "feed_forward_length", 0, &c->intermediate_size)) ||
+        (rc = read_int(f, "attention.head_count", 0, &c->heads)) ||
+        (rc = read_int(f, "attention.head_count_kv", c->heads, &c->kv_heads)))
+        return rc;
+    if (c->hidden_size < c->heads)
+        return fail(NJ_E_FORMAT, "%s: embedding_length is %d, less than attention.head_count %d",
+                    f->g->path, c->hidden_size, c->heads);
+    return read_int(f, "attention.key_length", c->hidden_size / c->heads, &c->head_dim);
+}
+
+/* Sizes that can only be head_dim here. */
+static int refuse_other_heads(const struct fields *f, const struct model_config *c)
+{
+    static const struct {
+        const char *name, *remedy;
+    } same[] = {
+        {"attention.value_length", "use a model whose keys and values are of one size"},
+        {"rope.dimension_count", "use a model that rotates whole heads"},
+    };
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        int size;
+        const int rc = read_int(f, same[i].name, c->head_dim, &size);
+        if (rc)
+            return rc;
+        if (size != c->head_dim)
+            return fail(NJ_E_UNSUPPORTED, "%s: %s.%s is %d, and heads are of %d; %s", f->g->path,
+                        f->arch, same[i].name, size, c->head_dim, same[i].remedy);
+    }
+    return NJ_OK;
+}
+
+static int refuse_features(const struct fields *f, const struct model_config *c)
+{
+    char key[128];
+    int64_t experts, window;
+    int rc = gguf_int(f->g, key_of(f, "expert_count", key), 0, &experts);
+    if (!rc && experts > 1)
+        rc = fail(NJ_E_UNSUPPORTED,
+                  "%s: %s is %lld; mixtures of experts are not supported; use a dense model",
+                  f->g->path, key, (long long)experts);
+    if (!rc)
+        rc = gguf_int(f->g, key_of(f, "attention.sliding_window", key), 0, &window);
+    if (!rc && window > 0 && window < c->max_positions)
+        rc = fail(NJ_E_UNSUPPORTED,
+                  "%s: %s is %lld; sliding windows are not supported; use a model without one",
+                  f->g->path, key, (long long)window);
+    return rc;
+}
+
+/* An id of tokenizer.ggml; -1 if there is none. */
+static int read_token(const struct gguf *g, const char *key, int *out)
+{
+    int64_t id;
+    const int rc = gguf_int(g, key, -1, &id);
+    if (rc)
+        return rc;
+    if (id < -1 || id > INT_MAX)
+        return fail(NJ_E_FORMAT, "%s: %s is %lld, not a token id; fetch the file again", g->path,
+                    key, (long long)id);
+    *out = (int)id;
+    return NJ_OK;
+}
+
+static int read_vocab(const struct fields *f, struct model_config *c)
+{
+    const struct tensor *embed = tensors_find(&f->g->tensors, names[ROLE_EMBED].name);
+    const int64_t rows = embed ? embed->shape[0] : 0;
+    if (rows < 1 || rows > INT_MAX)
+        return fail(NJ_E_FORMAT, "%s: tensor %s is missing; fetch the file again", f->g->path,
+                    names[ROLE_EMBED].name);
+    c->tied = !tensors_find(&f->g->tensors, names[ROLE_HEAD].name);
+    return read_int(f, "vocab_size", (int)rows, &c->vocab_size);
+}
+
+/* ---- rotary positions ---- */
+
+/* Llama 3's rule comes as a tensor; all others are named. */
+static int refuse_scaling(const struct fields *f)
+{
+    char key[128];
+    struct gguf_text type;
+    double factor;
+    int rc = gguf_string(f->g, key_of(f, "rope.scaling.type", key), &type);
+    if (rc || (type.text && type.bytes == 4 && memcmp(type.text, "none", 4) == 0))
+        return rc;
+    const bool linear = !type.text || (type.bytes == 6 && memcmp(type.text, "linear", 6) == 0);
+    if ((rc = gguf_number(f->g, key_of(f, "rope.scale_linear", key), 0, &factor)) ||
+        (rc = gguf_number(f->g, key_of(f, "rope.scaling.factor", key), factor, &factor)))
+        return rc;
+    if (linear && (factor == 0 || factor == 1))
+        return NJ_OK;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: %s.rope.scaling is %.*s, factor %g; of scaled positions only those of Llama 3 "
+                "are supported: use a file of the model without scaling",
+                f->g->path, f->arch,
+                linear            ? 6
+                : type.bytes < 40 ? (int)type.bytes
+                                  : 40,
+                linear ? "linear" : type.text, factor);
+}
+
+/* Factors of Llama 3 that no file says, and the original context where the divisors leave it open. */
+enum { LOW_FREQ_FACTOR = 1, HIGH_FREQ_FACTOR = 4, ORIGINAL_POSITIONS = 8192 };
+
+/* The original context from a divisor between 1 and factor, each of which is of one context alone. */
+static int original_positions(const struct model_config *c, const float *divisor, double factor)
+{
+    for (int i = 0; i < c->head_dim / 2; i++) {
+        if (!(divisor[i] > 1 && divisor[i] < factor))
+            continue;
+        const double blend = (1 / (double)divisor[i] - 1 / factor) / (1 - 1 / factor);
+        const double turns = LOW_FREQ_FACTOR + blend * (HIGH_FREQ_FACTOR - LOW_FREQ_FACTOR);
+        const double positions = turns * 6.283185307179586 / config_frequency(c, i);
+        return positions < CONFIG_SIZE_MOST ? (int)lround(positions) : CONFIG_SIZE_MOST;
+    }
+    return ORIGINAL_POSITIONS;
+}
+
+/* Divisors were computed in float32: 1e-6 of a frequency is at most 1e-5 of its divisor, at factor 32. */
+#define AGREEMENT 1e-4
+
+static int read_rope_freqs(const struct gguf *g, struct model_config *c)
+{
+    float divisor[CONFIG_HEAD_DIM_MOST / 2], rule[CONFIG_HEAD_DIM_MOST / 2], factor = 1;
+    const int count = c->head_dim / 2;
+    const struct tensor *t = tensors_find(&g->tensors, GGUF_ROPE_FREQS);
+    if (!t)
+        return NJ_OK;
+    if (t->dtype != NJ_TYPE_F32 || t->rank != 1 || t->shape[0] != count)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor " GGUF_ROPE_FREQS " is not %d numbers of F32; fetch "
+                    "the file again",
+                    g->path, count);
+    tensor_to_f32(t, 0, count, divisor);
+    for (int i = 0; i < count; i++)
+        factor = divisor[i] > factor ? divisor[i] : factor;
+    if (factor > 1)
+        c->rope_scaling = (struct rope_scaling){factor, LOW_FREQ_FACTOR, HIGH_FREQ_FACTOR,
+                                                original_positions(c, divisor, (double)factor)};
+    gguf_rope_freqs(c, rule);
+    for (int i = 0; i < count; i++)
+        if (!(fabs((double)divisor[i] / (double)rule[i] - 1) <= AGREEMENT))
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: tensor " GGUF_ROPE_FREQS
+                        " divides frequency %d by %g, where Llama 3's "
+                        "rule has %g; other scaled positions are not supported: use another model",
+                        g->path, i, (double)divisor[i], (double)rule[i]);
+    return NJ_OK;
+}
+
+/* ---- a model's configuration ---- */
+
+/* Biases of queries, keys and values are a family's here, and a file's there. */
+static int check_biases(const struct gguf *g, const struct family *family)
+{
+    const struct role_name *q = &names[ROLE_Q_BIAS];
+    char name[128], fused[128];
+    name_in_layer(0, q->name, name);
+    name_in_layer(0, q->fused, fused);
+    const bool there = tensors_find(&g->tensors, name) || tensors_find(&g->tensors, fused);
+    if (there && !family->qkv_bias)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: tensor %s: biases of this family are not supported; use a model without "
+                    "them",
+                    g->path, name);
+    if (!there && family->qkv_bias)
+        return fail(NJ_E_FORMAT, "%s: tensor %s is missing; fetch or convert the model again",
+                    g->path, name);
+    return NJ_OK;
+}
+
+static int read_config(const struct gguf *g, struct model_config *c)
+{
+    const struct arch *arch = NULL;
+    double eps;
+    int rc = read_arch(g, &arch);
+    if (rc)
+        return rc;
+    const struct fields f = {g, arch->name};
+    const struct family *family = family_find(arch->model_type);
+    *c = (struct model_config){.qkv_bias = family->qkv_bias, .qk_norm = family->qk_norm};
+    snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
+    if ((rc = read_sizes(&f, c)) || (rc = refuse_other_heads(&f, c)) ||
+        (rc = refuse_features(&f, c)) || (rc = refuse_scaling(&f)) ||
+        (rc = read_number(&f, "attention.layer_norm_rms_epsilon", NAN, &eps)) ||
+        (rc = read_number(&f, "rope.freq_base", 1e4, &c->rope_theta)) || (rc = read_vocab(&f, c)) ||
+        (rc = check_biases(g, family)) ||
+        (rc = read_token(g, "tokenizer.ggml.bos_token_id", &c->bos_id)) ||
+        (rc = read_token(g, "tokenizer.ggml.eos_token_id", &c->eos_id)))
+        return rc;
+    c->rms_eps = (float)eps;
+    rc = config_check(c, g->path);
+    return rc ? rc : read_rope_freqs(g, c);
+}
+
+int gguf_config(const char *path, struct model_config *out)
+{
+    struct gguf g;
+    int rc = gguf_open(path, &g);
+    if (rc)
+        return rc;
+    rc = read_config(&g, out);
+    gguf_close(&g);
+    return rc;
+}
+
+/* ---- its tensors ---- */
+
+/* A part of a tensor that holds q, k and v one below the other, from this row on. */
+static int cut(const struct gguf *g, const struct model_config *c, const struct tensor *fused,
+               const struct tensor_spec *spec, int64_t row, struct tensor *out)
+{
+    const int64_t rows = (int64_t)(c->heads + 2 * c->kv_heads) * c->head_dim;
+    if (fused->shape[0] != rows)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s has %lld rows where q, k and v have %lld; fetch or "
+                    "convert the model again",
+                    g->path, fused->name, (long long)fused->shape[0], (long long)rows);
+    const size_t row_bytes = fused->bytes / (size_t)rows;
+    *out = *fused;
+    out->shape[0] = spec->shape[0];
+    out->data = (const char *)fused->data + (size_t)row * row_bytes;
+    out->bytes = (size_t)spec->shape[0] * row_bytes;
+    return NJ_OK;
+}
+
+/* The tensor of a spec, under Hugging Face's name. *row: where its part of a fused tensor begins, then ends. */
+static int take(const struct gguf *g, const struct model_config *c, const struct tensor_spec *spec,
+                int64_t *row, bool *used, struct tensor *out)
+{
+    const char *fused = names[spec->role].fused;
+    struct tensor_spec named = *spec;
+    struct tensor part;
+    gguf_tensor_name(spec, named.name);
+    const struct tensor *t = tensors_find(&g->tensors, named.name);
+    char whole[128];
+    name_in_layer(spec->layer, fused ? fused : "", whole);
+    if (!t && fused && (t = tensors_find(&g->tensors, whole)) != NULL) {
+        used[t - g->tensors.tensor] = true;
+        const int rc = cut(g, c, t, spec, *row, &part);
+        if (rc)
+            return rc;
+        *row += spec->shape[0];
+        t = &part;
+    } else if (t) {
+        used[t - g->tensors.tensor] = true;
+    }
+    const int rc = weights_check(g->path, &named, t);
+    if (rc)
+        return rc;
+    if (spec->rank == 1 && tensor_type_block(t->dtype) > 1)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: tensor %s is %s; norms and biases must be F32, F16 or BF16: convert the "
+                    "model again",
+                    g->path, named.name, tensor_type_name(t->dtype));
+    *out = *t;
+    memcpy(out->name, spec->name, sizeof out->name);
+    out->pairs = gguf_pairs(c, spec->role);
+    return NJ_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+static int refuse_rest(const struct gguf *g, const bool *used)
+{
+    for (size_t i = 0; i < g->tensors.count; i++)
+        if (!used[i] && strcmp(g->tensors.tensor[i].name, GGUF_ROPE_FREQS) != 0)
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: tensor %s is not part of the model that the metadata describes; it "
+                        "would be ignored, so use another model",
+                        g->path, g->tensors.tensor[i].name);
+    return NJ_OK;
+}
+
+/* *out: count tensors, malloc'ed. */
+static int take_all(const struct gguf *g, const struct model_config *c,
+                    const struct tensor_spec *spec, size_t count, struct tensor **out)
+{
+    struct tensor *list = calloc(count, sizeof *list);
+    bool *used = calloc(g->tensors.count, sizeof *used);
+    int64_t row = 0;
+    int rc = list && used
+                 ? NJ_OK
+                 : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", g->path, count);
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (spec[i].role == ROLE_Q_WEIGHT || spec[i].role == ROLE_Q_BIAS)
+            row = 0;
+        rc = take(g, c, &spec[i], &row, used, &list[i]);
+    }
+    if (!rc)
+        rc = refuse_rest(g, used);
+    free(used);
+    if (rc) {
+        free(list);
+        return rc;
+    }
+    qsort(list, count, sizeof *list, by_name);
+    *out = list;
+    return NJ_OK;
+}
+
+int gguf_tensors(const char *path, struct tensors *out)
+{
+    struct model_config c;
+    struct tensor_spec *spec = NULL;
+    struct tensor *list;
+    struct gguf g;
+    size_t count;
+    *out = (struct tensors){0};
+    int rc = gguf_open(path, &g);
+    if (rc)
+        return rc;
+    if (!(rc = read_config(&g, &c)) && !(rc = tensor_specs(&c, &spec, &count)) &&
+        !(rc = take_all(&g, &c, spec, count, &list))) {
+        *out = g.tensors; /* with what is mapped */
+        g.tensors = (struct tensors){0};
+        free(out->tensor);
+        out->tensor = list;
+        out->count = count;
+    }
+    free(spec);
+    gguf_close(&g);
+    return rc;
+}

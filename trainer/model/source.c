@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * source.c: see source.h.
+ */
+#include "model/source.h"
+
+#include "io/error.h"
+#include "io/gguf.h"
+#include "io/safetensors.h"
+#include "io/side_files.h"
+#include "model/gguf_model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool any(const char *path)
+{
+    (void)path;
+    return true;
+}
+
+/* What a GGUF file says of text lies in its metadata, not beside it. */
+static int no_side_files(const char *path, const char *dir)
+{
+    (void)path;
+    (void)dir;
+    return 0;
+}
+
+static int nothing_to_check(const char *path)
+{
+    (void)path;
+    return 0;
+}
+
+/* The first that it is. */
+static const struct kind {
+    bool (*is)(const char *path);
+    bool folder;
+    int (*config)(const char *path, struct model_config *out);
+    int (*tensors)(const char *path, struct tensors *out);
+    int (*side_files)(const char *path, const char *dir);
+    int (*check_side_files)(const char *path);
+} kinds[] = {
+    {gguf_is, false, gguf_config, gguf_tensors, no_side_files, nothing_to_check},
+    {any, true, config_read, st_open, side_files_copy, side_files_check},
+};
+
+static const struct kind *kind_of(const char *path)
+{
+    const struct kind *k = kinds;
+    while (!k->is(path))
+        k++;
+    return k;
+}
+
+int source_config(const char *path, struct model_config *out)
+{
+    return kind_of(path)->config(path, out);
+}
+
+int source_tensors(const char *path, struct tensors *out)
+{
+    return kind_of(path)->tensors(path, out);
+}
+
+bool source_is_folder(const char *path)
+{
+    return kind_of(path)->folder;
+}
+
+int source_side_files(const char *path, const char *dir)
+{
+    return kind_of(path)->side_files(path, dir);
+}
+
+int source_check_side_files(const char *path)
+{
+    return kind_of(path)->check_side_files(path);
+}
+
+int source_quantised(const char *path, char *out, size_t bytes)
+{
+    bool found[NJ_TYPES] = {false};
+    struct tensors w;
+    size_t used = 0;
+    *out = '\0';
+    const int rc = source_tensors(path, &w);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < w.count; i++)
+        found[w.tensor[i].dtype] = tensor_type_block(w.tensor[i].dtype) > 1;
+    tensors_close(&w);
+    for (int t = 0; t < NJ_TYPES; t++)
+        if (found[t] && used < bytes)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? ", " : "",
+                                     tensor_type_name((enum nj_tensor_type)t));
+    return 0;
+}

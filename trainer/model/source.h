@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * source.h: a model by the path of what holds it: a Hugging Face folder or a GGUF file.
+ */
+#ifndef NOJIT_TRAINER_SOURCE_H
+#define NOJIT_TRAINER_SOURCE_H
+
+#include "io/tensors.h"
+#include "model/config.h"
+
+/* Refuses what nojit does not compute. */
+int source_config(const char *path, struct model_config *out);
+/* Under Hugging Face names. What the configuration asks for may be missing in a folder; weights_check() looks. */
+int source_tensors(const char *path, struct tensors *out);
+/* Whether it has a config.json of its own, which may say more than struct model_config. */
+bool source_is_folder(const char *path);
+/* Copies what stands beside the weights into dir: tokenizer, chat template, generation settings. */
+int source_side_files(const char *path, const char *dir);
+/* Refuses what that would refuse. */
+int source_check_side_files(const char *path);
+/* "Q4_K, Q6_K": the quantised types among the weights, "" where there are none. */
+int source_quantised(const char *path, char *out, size_t bytes);
+
+#endif

@@ -12,7 +12,7 @@
 
 enum {
     MAX_AXES = 4,
-    MAX_VALUES = 16,
+    MAX_VALUES = 32,
     MAX_ARGS = 32,
     MAX_DIMS = 16,
     MAX_SCALARS = 16,
@@ -23,7 +23,7 @@ enum {
 
 enum dtype { DTYPE_T, DTYPE_LP, DTYPE_F32, DTYPE_I32, DTYPE_F8, DTYPE_BF16, DTYPE_I64 };
 enum dir { DIR_IN, DIR_OUT, DIR_INOUT };
-enum compare { COMPARE_ALL, COMPARE_SUM, COMPARE_NONE, COMPARE_MOST };
+enum compare { COMPARE_ALL, COMPARE_SUM, COMPARE_NONE, COMPARE_MOST, COMPARE_EXACT };
 enum fill_kind {
     FILL_NORMAL,
     FILL_UNIFORM,
@@ -38,6 +38,7 @@ enum fill_kind {
     FILL_RUNS,
     FILL_STATE,
     FILL_INV_FREQ,
+    FILL_HALVES,
     FILL_REF
 };
 

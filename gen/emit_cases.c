@@ -127,7 +127,8 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
                                         [DTYPE_F8] = "CASE_F8",
                                         [DTYPE_BF16] = "CASE_BF16"};
     static const char *const compares[] = {"CASE_COMPARE_ALL", "CASE_COMPARE_SUM",
-                                           "CASE_COMPARE_NONE", "CASE_COMPARE_MOST"};
+                                           "CASE_COMPARE_NONE", "CASE_COMPARE_MOST",
+                                           "CASE_COMPARE_EXACT"};
     static const char *const fills[] = {
         [FILL_NORMAL] = "CASE_FILL_NORMAL",
         [FILL_UNIFORM] = "CASE_FILL_UNIFORM",
@@ -142,6 +143,7 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
         [FILL_RUNS] = "CASE_FILL_RUNS",
         [FILL_STATE] = "CASE_FILL_STATE",
         [FILL_INV_FREQ] = "CASE_FILL_INV_FREQ",
+        [FILL_HALVES] = "CASE_FILL_HALVES",
         [FILL_REF] = "CASE_FILL_REF",
     };
     const struct arg *a = &k->c->args[i];

@@ -5,6 +5,8 @@
  */
 #include "expr.h"
 
+#include "tensor_type.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +31,10 @@ enum { LEVELS = 5, LEVEL_COMPARE = 3 };
 static const struct function {
     const char *name;
     enum expr_op op;
-} functions[] = {{"ceil_div", EXPR_CEIL_DIV}, {"min", EXPR_MIN}, {"max", EXPR_MAX}};
+} functions[] = {{"ceil_div", EXPR_CEIL_DIV},
+                 {"min", EXPR_MIN},
+                 {"max", EXPR_MAX},
+                 {"row_bytes", EXPR_ROW_BYTES}};
 
 /* C of the launchers' helpers. Divisions by zero give 0: launchers refuse a zero divisor before
  * they use the result. */
@@ -56,6 +61,7 @@ static const struct helper {
     [EXPR_CEIL_DIV] = {"i64_ceil_div", "return b <= 0 ? 0 : a / b + (a % b > 0);"},
     [EXPR_MIN] = {"i64_min", "return a < b ? a : b;"},
     [EXPR_MAX] = {"i64_max", "return a > b ? a : b;"},
+    [EXPR_ROW_BYTES] = {"nj_row_bytes", NULL}, /* of tensor_type.h */
 };
 
 struct parser {
@@ -353,6 +359,9 @@ const char *expr_eval(const struct expr *e, const struct values *v, int64_t *out
     case EXPR_MAX:
         *out = a > b ? a : b;
         break;
+    case EXPR_ROW_BYTES:
+        *out = nj_row_bytes(a, b);
+        break;
     default:
         *out = eval_condition(e->op, a, b);
         break;
@@ -420,6 +429,8 @@ void expr_helpers(struct text *t, uint32_t used)
     if (used & 1u << EXPR_SIZE)
         put(t, "static inline int64_t i64_size(enum nj_dtype T)\n{\n"
                "    return T == NJ_LP ? 2 : 4;\n}\n\n");
+    if (used & 1u << EXPR_ROW_BYTES)
+        put(t, "#include \"tensor_type.h\"\n\n");
     for (int op = 0; op < EXPR_OPS; op++)
         if (helpers[op].body != NULL && used & 1u << op)
             put(t, "static inline int64_t %s(int64_t a, int64_t b)\n{\n    %s\n}\n\n",

@@ -25,6 +25,7 @@ enum expr_op {
     EXPR_CEIL_DIV,
     EXPR_MIN,
     EXPR_MAX,
+    EXPR_ROW_BYTES,
     EXPR_EQ, /* from here on: conditions */
     EXPR_NE,
     EXPR_LT,

@@ -21,18 +21,18 @@ bool read_name(const char *file, const struct node *n, const char **out)
     /* Names that generated code or expressions use themselves, and C and C++ words that make good
      * names. */
     static const char *const taken[] = {
-        "stream",    "block",     "blocks",   "shared",   "broken",   "rc",      "values",
-        "variant",   "variants",  "axes",     "id",       "wanted",   "size",    "min",
-        "max",       "ceil_div",  "lp",       "half",     "NULL",     "alignas", "and",
-        "asm",       "auto",      "bool",     "break",    "case",     "catch",   "char",
-        "class",     "const",     "continue", "default",  "delete",   "do",      "double",
-        "else",      "enum",      "explicit", "export",   "extern",   "false",   "float",
-        "for",       "friend",    "goto",     "if",       "inline",   "int",     "long",
-        "mutable",   "namespace", "new",      "not",      "operator", "or",      "private",
-        "protected", "public",    "register", "return",   "short",    "signed",  "sizeof",
-        "static",    "struct",    "switch",   "template", "this",     "throw",   "true",
-        "try",       "typedef",   "typename", "union",    "unsigned", "using",   "virtual",
-        "void",      "volatile",  "while",    "xor",
+        "stream",  "block",     "blocks",    "shared",   "broken",   "rc",       "values",
+        "variant", "variants",  "axes",      "id",       "wanted",   "size",     "min",
+        "max",     "ceil_div",  "row_bytes", "lp",       "half",     "NULL",     "alignas",
+        "and",     "asm",       "auto",      "bool",     "break",    "case",     "catch",
+        "char",    "class",     "const",     "continue", "default",  "delete",   "do",
+        "double",  "else",      "enum",      "explicit", "export",   "extern",   "false",
+        "float",   "for",       "friend",    "goto",     "if",       "inline",   "int",
+        "long",    "mutable",   "namespace", "new",      "not",      "operator", "or",
+        "private", "protected", "public",    "register", "return",   "short",    "signed",
+        "sizeof",  "static",    "struct",    "switch",   "template", "this",     "throw",
+        "true",    "try",       "typedef",   "typename", "union",    "unsigned", "using",
+        "virtual", "void",      "volatile",  "while",    "xor",
     };
     const char *s = n->text;
     if (n->kind != NODE_SCALAR || !isalpha((unsigned char)s[0])) {
@@ -182,7 +182,7 @@ static void arg_scale(void *into, const struct node *n)
 
 static void arg_compare(void *into, const struct node *n)
 {
-    static const char *const words[] = {"true", "sum", "false", "most"};
+    static const char *const words[] = {"true", "sum", "false", "most", "exact"};
     struct item *it = into;
     int which = 0;
     read_word(it->c->file, n, "compare", words, COUNT(words), &which);
@@ -214,6 +214,7 @@ static const char *const fill_names[] = {
     [FILL_RUNS] = "runs",
     [FILL_STATE] = "state",
     [FILL_INV_FREQ] = "inv_freq",
+    [FILL_HALVES] = "halves",
     [FILL_REF] = "ref",
 };
 static const struct fill_rule {
@@ -233,6 +234,7 @@ static const struct fill_rule {
     [FILL_RUNS] = {TAKES_NAME, WANTS_I32},
     [FILL_STATE] = {TAKES_NOTHING, WANTS_FLOAT},
     [FILL_INV_FREQ] = {TAKES_NOTHING, WANTS_FLOAT},
+    [FILL_HALVES] = {TAKES_NOTHING, WANTS_I32},
     [FILL_REF] = {TAKES_NAME, WANTS_ANY},
 };
 

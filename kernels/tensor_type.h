@@ -7,6 +7,8 @@
 #ifndef NJ_TENSOR_TYPE_H
 #define NJ_TENSOR_TYPE_H
 
+#include <stdint.h>
+
 /* X(name, elements of a block, its bytes) */
 #define NJ_TENSOR_TYPES(X)                                                                         \
     X(F32, 1, 4)                                                                                   \
@@ -28,5 +30,18 @@
 #define NJ_TYPE_NUMBER(name, elements, bytes) NJ_TYPE_##name,
 enum nj_tensor_type { NJ_TENSOR_TYPES(NJ_TYPE_NUMBER) NJ_TYPES };
 #undef NJ_TYPE_NUMBER
+
+/* Bytes of a row; 0 where it is not whole blocks, or there is no such type. */
+static inline int64_t nj_row_bytes(int64_t type, int64_t columns)
+{
+#define NJ_TYPE_BLOCK(name, elements, bytes) {elements, bytes},
+    static const struct {
+        int64_t elements, bytes;
+    } block[NJ_TYPES] = {NJ_TENSOR_TYPES(NJ_TYPE_BLOCK)};
+#undef NJ_TYPE_BLOCK
+    if (type < 0 || type >= NJ_TYPES || columns % block[type].elements != 0)
+        return 0;
+    return columns / block[type].elements * block[type].bytes;
+}
 
 #endif

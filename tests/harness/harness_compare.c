@@ -121,9 +121,11 @@ double decode(const unsigned char *bytes, int64_t index, enum case_type type, in
     }
 }
 
-static double want_at(const struct case_arg *a, const void *want, int64_t i)
+/* With compare: exact the output is the reference's value, rounded once. */
+static double want_at(const struct case_arg *a, const void *want, int64_t i, int lp_is_f16)
 {
-    return a->type == CASE_I32 ? ((const int32_t *)want)[i] : ((const double *)want)[i];
+    const double w = a->type == CASE_I32 ? ((const int32_t *)want)[i] : ((const double *)want)[i];
+    return a->compare == CASE_COMPARE_EXACT ? round_to_type(w, a->type, lp_is_f16) : w;
 }
 
 /* NaN, -inf, +inf or finite. */
@@ -151,12 +153,12 @@ static double rounding_of(double x, enum case_type type)
     return ldexp(1, (fabs(x) < 0x1p-6 ? -6 : ilogb(x)) - 4);
 }
 
-static double rms_of(const struct case_arg *a, const void *want)
+static double rms_of(const struct case_arg *a, const void *want, int lp_is_f16)
 {
     double sum = 0;
     int64_t n = 0;
     for (int64_t i = 0; i < a->elements; i++) {
-        const double w = want_at(a, want, i);
+        const double w = want_at(a, want, i, lp_is_f16);
         if (isfinite(w)) {
             sum += w * w;
             n++;
@@ -171,7 +173,7 @@ static double compare_sum(const struct case_arg *a, const unsigned char *got, co
     double g = 0, w = 0;
     for (int64_t i = 0; i < a->elements; i++) {
         g += decode(got, i, a->type, lp_is_f16);
-        w += want_at(a, want, i);
+        w += want_at(a, want, i, lp_is_f16);
     }
     const double error = error_of(g, w, 0, 0);
     if (!(error <= tolerance))
@@ -188,7 +190,7 @@ static void compare_most(const struct case_arg *a, const unsigned char *got, con
     const long long may = 1 + a->elements / 1000;
     long long differ = 0;
     for (int64_t i = 0; i < a->elements; i++)
-        differ += !(decode(got, i, a->type, lp_is_f16) == want_at(a, want, i));
+        differ += !(decode(got, i, a->type, lp_is_f16) == want_at(a, want, i, lp_is_f16));
     if (differ > may)
         snprintf(message, message_bytes,
                  "%s: %lld of %lld elements differ from the reference, where %lld may", a->name,
@@ -202,12 +204,13 @@ static double compare(const struct case_arg *a, const unsigned char *got, const 
         return 0;
     if (a->compare == CASE_COMPARE_SUM)
         return compare_sum(a, got, want, tolerance, lp_is_f16, message, message_bytes);
-    const double size = a->type == CASE_I32 ? 0 : rms_of(a, want);
-    const double limit = a->type == CASE_I32 ? 0 : tolerance;
+    const double size = a->type == CASE_I32 ? 0 : rms_of(a, want, lp_is_f16);
+    const int exact = a->type == CASE_I32 || a->compare == CASE_COMPARE_EXACT;
+    const double limit = exact ? 0 : tolerance;
     double worst = 0;
     int64_t at = -1;
     for (int64_t i = 0; i < a->elements; i++) {
-        const double w = want_at(a, want, i);
+        const double w = want_at(a, want, i, lp_is_f16);
         const double e =
             error_of(decode(got, i, a->type, lp_is_f16), w, size, rounding_of(w, a->type));
         if (!(e <= worst)) {
@@ -218,8 +221,8 @@ static double compare(const struct case_arg *a, const unsigned char *got, const 
     if (!(worst <= limit))
         snprintf(message, message_bytes,
                  "%s[%lld]: got %.9g, want %.9g, error %.3g, tolerance %.3g", a->name,
-                 (long long)at, decode(got, at, a->type, lp_is_f16), want_at(a, want, at), worst,
-                 limit);
+                 (long long)at, decode(got, at, a->type, lp_is_f16),
+                 want_at(a, want, at, lp_is_f16), worst, limit);
     else if (a->compare == CASE_COMPARE_MOST)
         compare_most(a, got, want, lp_is_f16, message, message_bytes);
     return worst;

@@ -103,6 +103,15 @@ static void fill_real(const struct case_arg *a, uint64_t stream, int64_t element
     }
 }
 
+/* Any bits but those that make a half of the word an infinity or a NaN, as a float16. */
+static int32_t finite_halves(uint32_t word)
+{
+    for (int shift = 0; shift < 32; shift += 16)
+        if ((word >> shift & 0x7c00) == 0x7c00)
+            word ^= (uint32_t)0x4000 << shift;
+    return (int32_t)word;
+}
+
 static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements, int32_t *out)
 {
     int32_t start = 0;
@@ -130,6 +139,9 @@ static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements
             else if (uniform_at(~stream, (uint64_t)i) * DOCUMENT_ROWS < 1)
                 start = row;
             out[i] = start;
+            break;
+        case CASE_FILL_HALVES:
+            out[i] = finite_halves((uint32_t)bits_at(stream, (uint64_t)i));
             break;
         default:
             out[i] = 0;

@@ -14,7 +14,13 @@ enum { ARGS_MAX = 32, BLOCK_MAX = 4096 };
 
 enum case_dir { CASE_IN, CASE_OUT, CASE_INOUT };
 enum case_type { CASE_F32, CASE_LP, CASE_I32, CASE_F8, CASE_BF16 };
-enum case_compare { CASE_COMPARE_ALL, CASE_COMPARE_SUM, CASE_COMPARE_NONE, CASE_COMPARE_MOST };
+enum case_compare {
+    CASE_COMPARE_ALL,
+    CASE_COMPARE_SUM,
+    CASE_COMPARE_NONE,
+    CASE_COMPARE_MOST,
+    CASE_COMPARE_EXACT
+};
 enum case_fill {
     CASE_FILL_NORMAL,
     CASE_FILL_UNIFORM,
@@ -29,6 +35,7 @@ enum case_fill {
     CASE_FILL_RUNS,          /* fill_name: the id array */
     CASE_FILL_STATE,
     CASE_FILL_INV_FREQ,
+    CASE_FILL_HALVES,
     CASE_FILL_REF, /* fill_name: the op whose reference computes it */
 };
 

@@ -19,6 +19,18 @@ static inline int32_t modulo(int32_t x, int32_t y)
     return y == 0 ? x : y == -1 ? 0 : x % y;
 }
 
+/* Four bytes of the eight of x and y, each by its number in the selector; with bit 3 its sign in all bits. */
+static inline uint32_t permuted(uint32_t x, uint32_t y, uint32_t selector)
+{
+    const uint64_t both = (uint64_t)y << 32 | x;
+    uint32_t value = 0;
+    for (int i = 0; i < 32; i += 8) {
+        const uint32_t which = selector >> i / 2, byte = both >> 8 * (which & 7) & 255;
+        value |= (which & 8 ? (byte >> 7) * 255 : byte) << i;
+    }
+    return value;
+}
+
 static inline uint32_t shift_of(uint32_t by, uint32_t most)
 {
     return by < most ? by : most;
@@ -44,6 +56,8 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, div_u32, "div.u32", "r=rr", uint32_t, y ? x / y : UINT32_MAX) \
     SAME(OP, div_u64, "div.u64", "l=ll", uint64_t, y ? x / y : UINT64_MAX) \
     SAME(OP, rem_s32, "rem.s32", "r=rr", int32_t, modulo(x, y)) \
+    SAME(OP, rem_u32, "rem.u32", "r=rr", uint32_t, y ? x % y : x) \
+    SAME(OP, prmt_b32, "prmt.b32", "r=rrr", uint32_t, permuted(x, y, z)) \
     SAME(OP, min_s32, "min.s32", "r=rr", int32_t, x < y ? x : y) \
     SAME(OP, max_s32, "max.s32", "r=rr", int32_t, x > y ? x : y) \
     SAME(OP, max_s64, "max.s64", "l=ll", int64_t, x > y ? x : y) \

@@ -62,6 +62,21 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     return into;
 }
 
+static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
+{
+    uint8_t bytes[8], out[4];
+    uint32_t value;
+    memcpy(bytes, &a, 4);
+    memcpy(bytes + 4, &b, 4);
+    for (int i = 0; i < 4; i++, selector /= 16) {
+        out[i] = bytes[selector % 8];
+        if (selector % 16 > 7)
+            out[i] = out[i] > 127 ? 255 : 0;
+    }
+    memcpy(&value, out, 4);
+    return value;
+}
+
 /* clang-format off */
 #define FORMS(ROW) \
     ROW(add_s32, "add.s32", 'i', 'b', a + b) \
@@ -82,6 +97,8 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(div_u32, "div.u32", 'i', 'b', b == 0 ? UINT32_MAX : a / b) \
     ROW(div_u64, "div.u64", 'i', 'b', B == 0 ? UINT64_MAX : A / B) \
     ROW(rem_s32, "rem.s32", 'i', 'b', b == 0 ? a : (uint32_t)((int64_t)(int32_t)a % (int32_t)b)) \
+    ROW(rem_u32, "rem.u32", 'i', 'b', b == 0 ? a : a - a / b * b) \
+    ROW(prmt_b32, "prmt.b32", 'i', 'b', chosen_bytes(a, b, c)) \
     ROW(min_s32, "min.s32", 'i', 'b', (int32_t)a < (int32_t)b ? a : b) \
     ROW(max_s32, "max.s32", 'i', 'b', (int32_t)a < (int32_t)b ? b : a) \
     ROW(max_s64, "max.s64", 'i', 'b', (int64_t)A < (int64_t)B ? B : A) \
@@ -188,6 +205,7 @@ static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t 
     ROW(cvt_u64_u32, "cvt.u64.u32", 'i', 'b', a) \
     ROW(cvt_u32_u64, "cvt.u32.u64", 'i', 'b', a) \
     ROW(cvt_u32_u16, "cvt.u32.u16", 'i', 'b', (uint16_t)a) \
+    ROW(cvt_s32_s8, "cvt.s32.s8", 'i', 'b', a & 128 ? a | 0xffffff00 : a & 127) \
     ROW(cvt_u16_u32, "cvt.u16.u32", 'i', 'b', (uint16_t)a) \
     ROW(cvt_f64_f32, "cvt.f64.f32", 'f', 'd', of_double(f[0])) \
     ROW(cvt_f32_f64, "cvt.rn.f32.f64", 'd', 'f', of_float((float)d[0])) \

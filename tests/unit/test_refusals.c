@@ -99,7 +99,7 @@ static int is_size(const struct block *b, uint32_t param, const char *condition)
     const char *name = b->names[param];
     const size_t n = strlen(name);
     for (const char *s = condition; (s = strstr(s, name)) != NULL; s++)
-        if ((s == condition || s[-1] == ' ') && (s[n] == ' ' || s[n] == '\0'))
+        if ((s == condition || strchr(" (", s[-1])) && strchr(" )", s[n])) /* or its end */
             return 1;
     return 0;
 }
@@ -134,15 +134,28 @@ static void read_conditions(const char *op, char *out, size_t bytes)
         fail_msg("%s has no line `require: [...]`", path);
 }
 
+/* The next of a YAML list, whose items are in quotes where they hold a comma; NULL at its end. */
+static char *next_condition(char **rest)
+{
+    *rest += strspn(*rest, ", ");
+    const int quoted = **rest == '"';
+    char *item = *rest + quoted;
+    if (*item == '\0')
+        return NULL;
+    *rest = item + strcspn(item, quoted ? "\"" : ",");
+    if (**rest != '\0')
+        *(*rest)++ = '\0';
+    return item;
+}
+
 static void every_condition_is_enforced(void **state)
 {
     int tried = 0;
     (void)state;
     for (uint32_t k = 0; k < nj_kernel_count; k++) {
-        char conditions[1000], *rest = NULL;
+        char conditions[1000], *rest = conditions;
         read_conditions(nj_kernels[k].op, conditions, sizeof conditions);
-        for (char *c = strtok_r(conditions, ",", &rest); c; c = strtok_r(NULL, ",", &rest)) {
-            c += strspn(c, " ");
+        for (char *c; (c = next_condition(&rest)) != NULL;) {
             if (!key_refuses(k, c))
                 fail_msg("%s: no sizes are refused for '%s'", nj_kernels[k].key, c);
             tried++;

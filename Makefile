@@ -284,7 +284,7 @@ $(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUD
 # Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by
 # the tests; grown by libFuzzer in `make fuzz`.
 FUZZ_SECONDS ?= 30
-FUZZ_trainer := chat config encode jsonl metrics options safetensors shards tokenizer tokens
+FUZZ_trainer := chat config encode gguf_model jsonl metrics options safetensors shards tokenizer tokens
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin keys
 FUZZ_gen := contract
@@ -321,12 +321,17 @@ $(DAMAGE): $(call objects,tests/tools/damage*.c $(addprefix tools/,image/elfbin.
 	$(Q)$(LINK) -o $@ $^
 $(call objects,tests/tools/damage*.c): INCLUDES += -Itools
 
+# Makes a GGUF file of a model.
+GGUF_OF := $(B)/gguf-of
+$(GGUF_OF): $(call objects,tests/tools/gguf_of.c tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+
 # Loaded before nojit, disturbs it at a system call.
 INTERRUPT := $(B)/interrupt.so
 $(INTERRUPT): tests/tools/interrupt.c $(B)/stamp/cflags
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
-TESTED := $(SIM_ALL) $(INTERRUPT) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
 ## test: set-up and the tests; they need no GPU (simulated ones serve)

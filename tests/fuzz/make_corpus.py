@@ -102,6 +102,93 @@ write_all("shards", {
     "total_size_negative": index(total=-24),
 })
 
+# ---- GGUF files as models ----
+def gguf_text(x):
+    return struct.pack("<Q", len(x)) + x.encode()
+
+
+def gguf_value(x):  # whole numbers are u32, lists of them arrays of i32
+    if isinstance(x, str):
+        return struct.pack("<I", 8) + gguf_text(x)
+    if isinstance(x, list):
+        return struct.pack("<IIQ", 9, 5, len(x)) + struct.pack(f"<{len(x)}i", *x)
+    return struct.pack("<If", 6, x) if isinstance(x, float) else struct.pack("<II", 4, x)
+
+
+gguf_keys = {"general.architecture": "llama", "llama.context_length": 64, "llama.embedding_length": 8, "llama.block_count": 1,
+             "llama.feed_forward_length": 8, "llama.attention.head_count": 1, "llama.attention.head_count_kv": 1,
+             "llama.attention.key_length": 64, "llama.attention.layer_norm_rms_epsilon": 1e-5}
+F32, F16, Q8_0 = 0, 1, 8
+gguf_tensors = {"token_embd.weight": (F16, 2, 8), "output_norm.weight": (F32, 8), "blk.0.attn_norm.weight": (F32, 8),
+                "blk.0.attn_q.weight": (F16, 64, 8), "blk.0.attn_k.weight": (F16, 64, 8), "blk.0.attn_v.weight": (F16, 64, 8),
+                "blk.0.attn_output.weight": (F16, 8, 64), "blk.0.ffn_norm.weight": (F32, 8), "blk.0.ffn_gate.weight": (F16, 8, 8),
+                "blk.0.ffn_up.weight": (F16, 8, 8), "blk.0.ffn_down.weight": (F16, 8, 8)}
+
+
+def gguf(keys=None, tensors=None, data=None, arch="llama"):
+    keys = {k.replace("llama.", arch + "."): v for k, v in {**gguf_keys, **(keys or {})}.items() if v is not None}
+    tensors = {k: v for k, v in {**gguf_tensors, **(tensors or {})}.items() if v}
+    head, body = b"", b""
+    for key, value in keys.items():
+        head += gguf_text(key) + gguf_value(value)
+    for name, (kind, *shape) in tensors.items():
+        head += gguf_text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape), kind, len(body))
+        elements = functools.reduce(lambda a, b: a * b, shape)
+        size = {F32: 4 * elements, F16: 2 * elements, Q8_0: elements // 32 * 34}[kind]
+        body += (data or {}).get(name, bytes(range(1, 56)) * size)[:size]
+        body += bytes(-len(body) % 32)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys)) + head
+    return head + bytes(-len(head) % 32) + body
+
+
+qkv = {"blk.0.attn_q.weight": None, "blk.0.attn_k.weight": None, "blk.0.attn_v.weight": None}
+ones = struct.pack("<32f", *[1.0] * 32)
+write_all("gguf_model", {
+    "valid": gguf(),
+    "valid_untied": gguf(tensors={"output.weight": (F16, 2, 8)}),
+    "valid_fused": gguf(tensors={**qkv, "blk.0.attn_qkv.weight": (F16, 192, 8)}),
+    "valid_quantised": gguf(tensors={"blk.0.attn_output.weight": (Q8_0, 8, 64)}),
+    "valid_rope_freqs": gguf(tensors={"rope_freqs.weight": (F32, 32)}, data={"rope_freqs.weight": ones}),
+    "valid_arrays": gguf({"llama.feed_forward_length": [8], "llama.attention.head_count": [1]}),
+    "valid_qwen3": gguf({"general.architecture": "qwen3"}, {"blk.0.attn_q_norm.weight": (F32, 64),
+                                                            "blk.0.attn_k_norm.weight": (F32, 64)}, arch="qwen3"),
+    "arch_missing": gguf({"general.architecture": None}),
+    "arch_unknown": gguf({"general.architecture": "gemma"}),
+    "arch_with_nul": gguf({"general.architecture": "llama\0"}),
+    "heads_zero": gguf({"llama.attention.head_count": 0}),
+    "heads_many": gguf({"llama.attention.head_count": MAX}),
+    "heads_do_not_divide": gguf({"llama.attention.head_count": 3, "llama.attention.head_count_kv": 2}),
+    "head_dim_odd": gguf({"llama.attention.key_length": 65}),
+    "layers_many": gguf({"llama.block_count": 1 << 30}),
+    "layers_differ": gguf({"llama.feed_forward_length": [8, 16]}),
+    "array_empty": gguf({"llama.feed_forward_length": []}),
+    "eps_is_text": gguf({"llama.attention.layer_norm_rms_epsilon": "1e-5"}),
+    "eps_infinite": gguf({"llama.attention.layer_norm_rms_epsilon": float("inf")}),
+    "theta_nan": gguf({"llama.rope.freq_base": float("nan")}),
+    "vocab_beyond_the_table": gguf({"llama.vocab_size": 3}),
+    "table_of_no_rows": gguf(tensors={"token_embd.weight": (F32, 8)}),
+    "table_missing": gguf(tensors={"token_embd.weight": None}),
+    "tensor_missing": gguf(tensors={"blk.0.ffn_up.weight": None}),
+    "tensor_unknown": gguf(tensors={"blk.0.attn_output.bias": (F32, 8)}),
+    "tensor_of_another_layer": gguf(tensors={"blk.1.attn_norm.weight": (F32, 8)}),
+    "tensor_transposed": gguf(tensors={"blk.0.attn_output.weight": (F16, 64, 8)}),
+    "rows_of_half_a_head": gguf(tensors={"blk.0.attn_q.weight": (F16, 32, 8)}),
+    "fused_and_apart": gguf(tensors={"blk.0.attn_qkv.weight": (F16, 192, 8)}),
+    "fused_short": gguf(tensors={**qkv, "blk.0.attn_qkv.weight": (F16, 191, 8)}),
+    "fused_of_rank_1": gguf(tensors={**qkv, "blk.0.attn_qkv.weight": (F32, 192)}),
+    "norm_quantised": gguf({"general.architecture": "qwen3"}, {"blk.0.attn_q_norm.weight": (Q8_0, 64),
+                                                               "blk.0.attn_k_norm.weight": (F32, 64)}, arch="qwen3"),
+    "biases_of_llama": gguf(tensors={"blk.0.attn_q.bias": (F32, 64)}),
+    "biases_missing": gguf({"general.architecture": "qwen2"}, arch="qwen2"),
+    "rope_freqs_infinite": gguf(tensors={"rope_freqs.weight": (F32, 32)}, data={"rope_freqs.weight": b"\0\0\x80\x7f" * 32}),
+    "rope_freqs_of_zeros": gguf(tensors={"rope_freqs.weight": (F32, 32)}, data={"rope_freqs.weight": bytes(128)}),
+    "rope_freqs_negative": gguf(tensors={"rope_freqs.weight": (F32, 32)}, data={"rope_freqs.weight": b"\0\0\x80\xbf" * 32}),
+    "rope_freqs_short": gguf(tensors={"rope_freqs.weight": (F32, 31)}),
+    "rope_scaling_yarn": gguf({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0}),
+    "experts": gguf({"llama.expert_count": 8}),
+    "eos_beyond_vocabulary": gguf({"tokenizer.ggml.eos_token_id": 2}),
+})
+
 # ---- configurations ----
 model = {"model_type": "qwen2", "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
          "num_key_value_heads": 1, "vocab_size": 264, "eos_token_id": [5, 6], "rope_theta": 1e6}

@@ -5,9 +5,11 @@
  */
 #include "data/data.h"
 #include "engine_fixture.h"
+#include "gguf_fixture.h"
 #include "internal.h"
 #include "model/config.h"
 #include "model/lora_config.h"
+#include "model/source.h"
 #include "options/options.h"
 #include "record/metrics.h"
 #include "refused_memory.h"
@@ -59,6 +61,15 @@ static int load_shards(void)
 {
     struct tensors w;
     const int rc = st_open(path_of("sharded"), &w);
+    if (rc == 0)
+        tensors_close(&w);
+    return rc;
+}
+
+static int load_gguf_model(void)
+{
+    struct tensors w;
+    const int rc = source_tensors(path_of("teacher.gguf"), &w);
     if (rc == 0)
         tensors_close(&w);
     return rc;
@@ -228,6 +239,7 @@ static const struct {
 } loaders[] = {
     {"safetensors", load_safetensors},
     {"shards", load_shards},
+    {"a GGUF file as a model", load_gguf_model},
     {"config", load_config},
     {"adapter config", load_lora_config},
     {"tokenizer", load_tokenizer},
@@ -320,6 +332,8 @@ static int open_files(void **state)
     const int rc = fixture_open(state);
     omp_set_num_threads(1);
     ok(init_model(path_of("sharded"), &qwen3, 2, NJ_TYPE_F32, 20000, NULL));
+    const struct gguf_form form = {.dtype = NJ_TYPE_F32};
+    ok(gguf_of(path_of("teacher"), path_of("teacher.gguf"), &form));
     put("adapter_config.json",
         "{\"peft_type\":\"LORA\",\"r\":2,\"lora_alpha\":4,\"target_modules\":[\"q_proj\"]}");
     put("text.txt", "A text of a few lines,\nthat is long enough for a row of the batch.\n");

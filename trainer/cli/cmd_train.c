@@ -129,6 +129,19 @@ static void say_data(struct run *r)
                      r->options.seq_len, 100 * data_padding(r->data));
 }
 
+/* Training goes on in --dtype, whatever the file holds. */
+static int say_expanded(struct run *r)
+{
+    char types[160];
+    const bool starts = r->checkpoints.resume[0] == '\0';
+    const int err = source_quantised(r->student, types, sizeof types);
+    if (!err && starts && types[0] != '\0')
+        progress_say(&r->progress,
+                     "weights of %s (%s) are expanded to %s: training starts from them",
+                     r->s->student, types, run_dtype_name(r));
+    return err;
+}
+
 static void say_start(struct run *r)
 {
     char plan[32], divergence[32];
@@ -367,6 +380,8 @@ static int train(const struct settings *s, const struct command_info *c)
         err = open_inputs(&r, c->name);
     if (!err)
         err = open_engine(&r);
+    if (!err)
+        err = say_expanded(&r);
     if (err)
         goto done;
     say_start(&r);

@@ -21,7 +21,8 @@ static enum value_kind value_kind(const struct option *o)
         return VALUE_FOLDER;
     const bool file =
         strstr(o->value_name, "FILE") != NULL || strstr(o->value_name, "PATH") != NULL;
-    return file ? VALUE_FILE : VALUE_NONE;
+    const bool model = strcmp(o->value_name, "MODEL") == 0; /* a folder or a file */
+    return file || model ? VALUE_FILE : VALUE_NONE;
 }
 
 /* "a|b" as "a b" */

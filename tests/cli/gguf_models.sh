@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gguf_models.sh: every command that takes a model, with a GGUF file in the place of the Hugging Face folder that it was made of:
+# the same numbers, to the last digit, and the same trained weights.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive
+head -c 3000 /usr/share/common-licenses/LGPL-3 >"$d/text.txt"
+small=(--device cpu --seq-len 64 --batch-size 2)
+same() { # NAME GOT WANTED
+    if [ -n "$2" ] && [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', expected '$3'"; fi
+}
+same_files() { # NAME A B
+    if cmp "$2" "$3" >"$scratch/out" 2>&1; then ok "$1"; else not_ok "$1" "$(cat "$scratch/out")"; fi
+}
+runs() { "$@" 2>"$scratch/err" || tail -n 1 "$scratch/err" >&2; }
+measured() { runs "$nojit" eval --model "$1" --data "$d/text.txt" "${small[@]}" --json; }
+
+# Norms and biases must not be those of a new model, 1 and 0.
+for m in tiny tiny-qwen3 tiny-llama; do
+    "$nojit" init --preset "nojit-$m" --dtype float32 --seed 5 --out "$d/new-$m" >/dev/null
+    "$nojit" train --student "$d/new-$m" --data "$d/text.txt" "${small[@]}" --steps 1 --lr 0.03 --out "$d/$m" >"$scratch/out" 2>&1 ||
+        cat "$scratch/out"
+    "$BUILD/gguf-of" "$d/$m" "$d/$m.gguf"
+    "$BUILD/gguf-of" "$d/$m" "$d/$m-fused.gguf" F32 fused
+    same "eval of $m" "$(measured "$d/$m.gguf")" "$(measured "$d/$m")"
+    same "eval of $m with q, k and v in one" "$(measured "$d/$m-fused.gguf")" "$(measured "$d/$m")"
+done
+
+plan() { runs "$nojit" plan --student "$1" --teacher "$2" "${small[@]}" --memory-budget 8 --json; }
+same "plan" "$(plan "$d/tiny.gguf" "$d/tiny-qwen3.gguf")" "$(plan "$d/tiny" "$d/tiny-qwen3")"
+generate() { runs "$nojit" generate --model "$1" --device cpu --prompt 'This version' --max-tokens 12 --temperature 0; }
+same "generate" "$(generate "$d/tiny-llama.gguf")" "$(generate "$d/tiny-llama")"
+tokenize() { runs "$nojit" tokenize --model "$1" --data "$d/text.txt" --out "$d/$2"; }
+tokenize "$d/tiny.gguf" a.bin >/dev/null
+tokenize "$d/tiny" b.bin >/dev/null
+same_files "tokenize" "$d/a.bin" "$d/b.bin"
+
+# ---- distillation
+distill() { # OUT STUDENT TEACHER ARGUMENT...
+    "$nojit" distill --student "$d/$2" --teacher "$d/$3" --data "$d/text.txt" "${small[@]}" --steps 4 --lr 0.01 --out "$d/$1" "${@:4}" \
+        >"$scratch/out" 2>&1 || cat "$scratch/out"
+}
+hash_of() { sed -n "s/.*\"$2_hash\": \"\([0-9a-f]*\)\".*/\1/p" "$d/$1/receipt.json"; }
+distill folders tiny tiny-qwen3
+distill files tiny.gguf tiny-qwen3.gguf --save-every 2
+same_files "the student of two files is that of two folders" "$d/files/model.safetensors" "$d/folders/model.safetensors"
+same "and is a model folder" "$(measured "$d/files")" "$(measured "$d/folders")"
+same "whose config.json says its type" "$(sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/files/config.json")" float32
+if [ -n "$(hash_of files teacher)" ] && [ "$(hash_of files teacher)" != "$(hash_of files student)" ]; then
+    ok "hashes in the receipt"
+else
+    not_ok "hashes in the receipt" "$(hash_of files teacher) $(hash_of files student)"
+fi
+distill resumed tiny.gguf tiny-qwen3.gguf --resume "$d/files/checkpoint-2"
+same_files "resumed from its checkpoint" "$d/resumed/model.safetensors" "$d/folders/model.safetensors"
+"$BUILD/gguf-of" "$d/tiny-qwen3" "$d/half.gguf" F16
+refuses "not with another teacher" 2 'was made with teacher [0-9a-f]*, this run has' \
+    "$nojit" distill --student "$d/tiny.gguf" --teacher "$d/half.gguf" --data "$d/text.txt" "${small[@]}" --steps 4 --lr 0.01 \
+    --out "$d/other" --resume "$d/files/checkpoint-2"
+refuses "a student that is its teacher" 2 'have the same weights' \
+    "$nojit" distill --student "$d/tiny.gguf" --teacher "$d/tiny.gguf" --data "$d/text.txt" "${small[@]}" --steps 4 --out "$d/self"
+
+# ---- folders made of files
+init() { runs "$nojit" init --like "$1" --out "$d/$2" "${@:3}" >/dev/null; }
+init "$d/tiny-llama.gguf" kept-a --layers 1
+init "$d/tiny-llama" kept-b --layers 1
+same_files "layers of a file" "$d/kept-a/model.safetensors" "$d/kept-b/model.safetensors"
+same "and its scaled positions" "$(measured "$d/kept-a")" "$(measured "$d/kept-b")"
+init "$d/tiny.gguf" like-a
+init "$d/tiny" like-b
+same_files "the shape of a file" "$d/like-a/model.safetensors" "$d/like-b/model.safetensors"
+"$nojit" train --student "$d/tiny-llama.gguf" --data "$d/text.txt" "${small[@]}" --steps 2 --lr 0.05 --lora-r 2 --lora-target-modules q_proj \
+    --out "$d/adapters" >"$scratch/out" 2>&1 || cat "$scratch/out"
+runs "$nojit" merge --model "$d/tiny-llama.gguf" --adapter "$d/adapters" --out "$d/merged-a" >/dev/null
+runs "$nojit" merge --model "$d/tiny-llama" --adapter "$d/adapters" --out "$d/merged-b" >/dev/null
+same_files "adapters merged into a file's weights" "$d/merged-a/model.safetensors" "$d/merged-b/model.safetensors"
+
+# ---- what is wrong with a file is said once, before a device is spoken of
+head -c 200 "$d/tiny.gguf" >"$d/cut.gguf"
+refuses "a cut file" 1 'cut.gguf: .*fetch the file again' "$nojit" eval --model "$d/cut.gguf" --data "$d/text.txt" --device cpu
+finish

@@ -2,12 +2,13 @@
  *
  * blocks.h: blocks of ggml's quantised types as floats. Every product is exact in float32, so that one
  * rounding is left, in the last subtraction, whether or not it is fused with a product: the value is the
- * same on every machine, and in the oracle, too.
+ * same on every machine, and in the oracle, too. The trainer reads weights on the host with these.
  */
 #ifndef NOJIT_REF_BLOCKS_H
 #define NOJIT_REF_BLOCKS_H
 
 #include "ref.h"
+#include "tensor_type.h"
 
 /* A float16, of any alignment. */
 static inline float half_at(const uint8_t *b)
@@ -163,5 +164,14 @@ static inline void block_iq4_xs(const uint8_t *b, float *x)
             x[32 * g + e] = scale * (float)iq4_values[nibble(b + 8 + 16 * g, e)];
     }
 }
+
+/* By type: the elements of a block. */
+enum { BLOCK_ELEMENTS_MOST = 256 };
+static void (*const block_of[NJ_TYPES])(const uint8_t *b, float *x) = {
+    [NJ_TYPE_Q8_0] = block_q8_0, [NJ_TYPE_Q4_0] = block_q4_0,     [NJ_TYPE_Q4_1] = block_q4_1,
+    [NJ_TYPE_Q5_0] = block_q5_0, [NJ_TYPE_Q5_1] = block_q5_1,     [NJ_TYPE_Q2_K] = block_q2_k,
+    [NJ_TYPE_Q3_K] = block_q3_k, [NJ_TYPE_Q4_K] = block_q4_k,     [NJ_TYPE_Q5_K] = block_q5_k,
+    [NJ_TYPE_Q6_K] = block_q6_k, [NJ_TYPE_IQ4_NL] = block_iq4_nl, [NJ_TYPE_IQ4_XS] = block_iq4_xs,
+};
 
 #endif

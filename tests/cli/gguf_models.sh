@@ -80,6 +80,27 @@ runs "$nojit" merge --model "$d/tiny-llama.gguf" --adapter "$d/adapters" --out "
 runs "$nojit" merge --model "$d/tiny-llama" --adapter "$d/adapters" --out "$d/merged-b" >/dev/null
 same_files "adapters merged into a file's weights" "$d/merged-a/model.safetensors" "$d/merged-b/model.safetensors"
 
+# ---- quantised weights, expanded: the model of a folder that holds the expanded ones
+"$nojit" init --like "$d/tiny-llama" --hidden-size 256 --intermediate-size 256 --heads 4 --kv-heads 2 --head-dim 64 --dtype float32 --seed 6 \
+    --out "$d/new-wide" >/dev/null
+"$nojit" train --student "$d/new-wide" --data "$d/text.txt" "${small[@]}" --steps 1 --lr 0.03 --out "$d/wide" >"$scratch/out" 2>&1 ||
+    cat "$scratch/out"
+for m in tiny:Q8_0 tiny-llama:Q5_0 tiny-llama:Q4_1 wide:Q4_K wide:Q6_K; do
+    type=${m#*:}
+    file=$d/$type.gguf
+    "$BUILD/gguf-of" "$d/${m%:*}" "$file" "$type"
+    init "$file" "expanded-$type" --layers 0,1 --dtype float32
+    same "eval of $type" "$(measured "$file")" "$(measured "$d/expanded-$type")"
+    if [ "$(measured "$file")" = "$(measured "$d/${m%:*}")" ]; then not_ok "$type is quantised" "its losses are those of F32"; fi
+done
+distill quantised Q8_0.gguf Q4_K.gguf
+same "what is said, once" "$(grep -c 'weights of .*Q8_0.gguf (Q8_0) are expanded to float32: training starts from them' "$scratch/out")" 1
+distill expanded expanded-Q8_0 expanded-Q4_K
+same "and nothing of a folder" "$(grep -c 'expanded to' "$scratch/out")" 0
+same_files "the student of two quantised files" "$d/quantised/model.safetensors" "$d/expanded/model.safetensors"
+init "$d/Q6_K.gguf" kept-type --layers 1
+same "as bfloat16 where no type is named" "$(sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/kept-type/config.json")" bfloat16
+
 # ---- what is wrong with a file is said once, before a device is spoken of
 head -c 200 "$d/tiny.gguf" >"$d/cut.gguf"
 refuses "a cut file" 1 'cut.gguf: .*fetch the file again' "$nojit" eval --model "$d/cut.gguf" --data "$d/text.txt" --device cpu

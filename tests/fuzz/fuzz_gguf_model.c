@@ -18,8 +18,7 @@ static void check_tensor(const struct tensor *t, const struct tensor_spec *spec)
     char *rows = malloc(t->bytes);
     FUZZ_CHECK(values && rows);
     tensor_rows(t, 0, t->shape[0], rows);
-    if (tensor_type_block(t->dtype) == 1)
-        tensor_to_f32(t, 0, tensor_elements(spec), values);
+    tensor_to_f32(t, 0, tensor_elements(spec), values);
     free(values);
     free(rows);
 }

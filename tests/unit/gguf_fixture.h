@@ -8,6 +8,7 @@
 
 #include "io/error.h"
 #include "io/gguf_write.h"
+#include "io/quantize.h"
 #include "model/gguf_model.h"
 #include "model/tensor_names.h"
 
@@ -120,20 +121,20 @@ static int gguf_write_tensor(struct gguf_writer *w, const struct model_config *c
                         spec->role == ROLE_Q_BIAS || spec->role == ROLE_K_BIAS;
     const bool alternate = q_or_k && strcmp(gguf_arch(c->model_type), "llama") == 0;
     float *row = malloc((size_t)columns * sizeof *row);
-    uint16_t *half = malloc((size_t)columns * sizeof *half);
+    const size_t bytes = tensor_type_bytes(dtype, columns);
+    char *blocks = malloc(bytes);
     int rc = 0;
-    if (!row || !half)
+    if (!row || !blocks)
         abort();
     for (int64_t r = 0; r < rows && rc == 0; r++) {
         const int64_t h = r / D, j = r % D / 2, s = r % 2;
         tensor_to_f32(t, (alternate ? h * D + s * D / 2 + j : r) * columns, columns, row);
-        for (int64_t k = 0; k < columns; k++)
-            half[k] = dtype == NJ_TYPE_F16 ? f16_from_f32(row[k]) : bf16_from_f32(row[k]);
-        const void *data = dtype == NJ_TYPE_F32 ? (const void *)row : half;
-        rc = gguf_write_data(w, data, tensor_type_bytes(dtype, columns));
+        rc = quantize_rows(dtype, row, 1, columns, blocks);
+        if (rc == 0)
+            rc = gguf_write_data(w, blocks, bytes);
     }
     free(row);
-    free(half);
+    free(blocks);
     return rc;
 }
 

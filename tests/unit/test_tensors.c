@@ -61,6 +61,40 @@ static void elements_of_pairs_come_in_order(void **state)
     }
 }
 
+/* Blocks of Q8_0, scale 1/2: from and to the middle of a block, and in the order of pairs. */
+static void quantised_elements_are_expanded(void **state)
+{
+    (void)state;
+    enum { BLOCK = 34, BLOCKS = ROWS * COLUMNS / 32, ALL = ROWS * COLUMNS };
+    static unsigned char file[BLOCKS * BLOCK];
+    static float wide[ALL];
+    static uint16_t half[ALL];
+    for (int b = 0; b < BLOCKS; b++) {
+        file[b * BLOCK + 1] = 0x38;
+        for (int e = 0; e < 32; e++)
+            file[b * BLOCK + 2 + e] = (unsigned char)(b * 3 + e * 7);
+    }
+    for (int pairs = 0; pairs <= HEADS; pairs += HEADS) {
+        const struct tensor t = {.dtype = NJ_TYPE_Q8_0,
+                                 .rank = 2,
+                                 .shape = {ROWS, COLUMNS},
+                                 .data = file,
+                                 .bytes = sizeof file,
+                                 .pairs = pairs};
+        for (int first = 0; first < ALL; first += 333) {
+            tensor_to_f32(&t, first, ALL - first, wide);
+            tensor_to_16(&t, first, ALL - first, 0, half);
+            for (int k = first; k < ALL; k++) {
+                const int64_t row = pairs ? place(k / COLUMNS) : k / COLUMNS;
+                const int64_t from = row * COLUMNS + k % COLUMNS;
+                const float want = 0.5f * (float)(int8_t)file[from / 32 * BLOCK + 2 + from % 32];
+                assert_float_equal(wide[k - first], want, 0);
+                assert_int_equal(half[k - first], bf16_from_f32(want));
+            }
+        }
+    }
+}
+
 /* The same bytes in another order of rows are other weights. */
 static void order_is_hashed(void **state)
 {
@@ -78,6 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_pairs_come_in_order),
         cmocka_unit_test(elements_of_pairs_come_in_order),
+        cmocka_unit_test(quantised_elements_are_expanded),
         cmocka_unit_test(order_is_hashed),
     };
     return cmocka_run_group_tests_name("tensors", tests, NULL, NULL);

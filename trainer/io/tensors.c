@@ -78,44 +78,6 @@ const struct tensor *tensors_find(const struct tensors *w, const char *name)
     return NULL;
 }
 
-/* ---- order of rows ---- */
-
-static int64_t columns_of(const struct tensor *t)
-{
-    return t->rank == 2 ? t->shape[1] : 1;
-}
-
-/* Where a row lies in the file. */
-static int64_t place_of(const struct tensor *t, int64_t row)
-{
-    const int64_t head_dim = t->shape[0] / t->pairs, at = row % head_dim;
-    const int64_t half = at / (head_dim / 2), place = at % (head_dim / 2);
-    return row - at + 2 * place + half;
-}
-
-int64_t tensor_run(const struct tensor *t, int64_t first, int64_t count, int64_t *from)
-{
-    *from = first;
-    if (t->pairs == 0)
-        return count;
-    const int64_t columns = columns_of(t), column = first % columns;
-    *from = place_of(t, first / columns) * columns + column;
-    return count < columns - column ? count : columns - column;
-}
-
-void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst)
-{
-    const unsigned char *data = t->data;
-    unsigned char *to = dst;
-    const int64_t end = (first + count) * columns_of(t);
-    for (int64_t n, from, at = first * columns_of(t); at < end; at += n) {
-        n = tensor_run(t, at, end - at, &from);
-        const size_t bytes = tensor_type_bytes(t->dtype, n);
-        memcpy(to, data + tensor_type_bytes(t->dtype, from), bytes);
-        to += bytes;
-    }
-}
-
 /* ---- content hash ---- */
 
 #define CHUNK_BYTES ((size_t)4 << 20)

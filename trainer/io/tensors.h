@@ -40,13 +40,11 @@ const struct tensor *tensors_find(const struct tensors *w, const char *name); /*
 /* XXH3-64 over names, types, shapes and the hashes of 4 MiB chunks of the data, in name order: the
  * same weights give the same value however they are sharded and however many cores work on it. */
 uint64_t tensors_hash(struct tensors *w);
-/* All that reads elements has them in Hugging Face's order of rows. The elements from `first` on, `count` at
- * most, that lie together in the file, and where. */
-int64_t tensor_run(const struct tensor *t, int64_t first, int64_t count, int64_t *from);
-/* Copies `count` rows of whole blocks, as the file has them, from row `first` on. */
+/* Reading is in Hugging Face's order of rows. Copies `count` rows of whole blocks, as the file has them, from row
+ * `first` on. */
 void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst);
-/* Converts `count` elements from `first` on of an F32, BF16 or F16 tensor into dst (float, or 16-bit
- * patterns). Rounds to nearest even. */
+/* Converts `count` elements from `first` on into dst (float, or 16-bit patterns). Rounds to nearest even, once:
+ * the values of quantised types are those of ggml in float32. */
 void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst);
 void tensor_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f16, uint16_t *dst);
 

@@ -118,7 +118,7 @@ static void matrices_of_the_layers_lie_together(void **state)
         struct model_config c = *shape("nojit-tiny");
         struct params p;
         c.tied = tied != 0;
-        check_ok(params_layout(&c, false, &p), "layout");
+        check_ok(params_layout(&c, PARAMS_ALL, &p), "layout");
         const int64_t from = params_product(&p, 0, PRODUCT_QKV), to = from + params_matrices(&p);
         int64_t inside = 0;
         for (size_t i = 0; i < p.specs; i++) {

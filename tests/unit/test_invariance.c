@@ -143,7 +143,7 @@ static float *gradient_of(const char *student, const struct way *way, double *lo
     *loss = loss_at(e, d);
     gradient(e, d);
     memcpy(out, e->mem.grad, bytes);
-    ok(params_layout(&e->student.c, false, p));
+    ok(params_layout(&e->student.c, PARAMS_ALL, p));
     data_close(d);
     engine_destroy(e);
     return out;
@@ -255,7 +255,7 @@ static void backward_of_twins(const char *student, float factor, float **out, st
     *out = malloc((size_t)e->student.p.count * sizeof(float));
     assert_non_null(*out);
     memcpy(*out, e->mem.grad, (size_t)e->student.p.count * sizeof(float));
-    ok(params_layout(&e->student.c, false, p));
+    ok(params_layout(&e->student.c, PARAMS_ALL, p));
     data_close(d);
     engine_destroy(e);
 }

@@ -10,6 +10,8 @@
 #include "engine/f8.h"
 #include "engine/f8_weights.h"
 #include "engine/generate.h"
+#include "engine/quant.h"
+#include "engine/quant_weights.h"
 #include "engine/step.h"
 #include "engine/weights.h"
 #include "io/error.h"
@@ -62,9 +64,7 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
         rc = config_check_length(&e->teacher.net.c, e->o.seq_len, teacher_dir);
     if (rc == 0)
         rc = check_pair(&e->student.c, &e->teacher.net.c, e->o.vocab, say, user);
-    if (rc != 0 || e->o.teacher_f8)
-        return rc != 0 ? rc : f8_layout(&e->teacher.net);
-    return params_layout(&e->teacher.net.c, false, &e->teacher.net.p);
+    return rc != 0 ? rc : teacher_layout(&e->teacher.net, &e->o);
 }
 
 static size_t region_bytes(const struct plan *p, const char *name)
@@ -112,6 +112,7 @@ static void connect_nets(struct engine *e)
     if (!e->has_teacher)
         return;
     e->teacher.net.w = m->teacher_weights;
+    e->teacher.net.expanded = m->teacher_expanded;
     e->teacher.net.inv_freq = m->teacher_inv_freq;
     e->teacher.acts = m->teacher;
     e->teacher.hidden = m->teacher_hidden;
@@ -216,6 +217,8 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
                           &e->teacher_hash);
     if (rc == 0 && e->teacher.net.f8)
         rc = f8_load(e, teacher_dir);
+    if (rc == 0 && e->teacher.net.quant)
+        rc = quant_load(e, teacher_dir);
     if (rc != 0)
         return rc;
     bool scaled = e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
@@ -278,6 +281,7 @@ void engine_destroy(struct engine *e)
     lora_free(&e->lora);
     params_free(&e->teacher.net.p);
     f8_free(&e->teacher.net);
+    quant_free(&e->teacher.net);
     free(e->student_dir);
     free(e->micro);
     free(e->chunks_of);

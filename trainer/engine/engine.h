@@ -11,6 +11,7 @@
  *   net.c         one transformer: sizes, weights, gradients
  *   lora.c        and its adapters
  *   f8.c          a net that multiplies e4m3
+ *   quant.c       a net whose matrices stay quantised
  *   acts.c        the memory that a pass needs
  *   layer_gemm.c  the products of a layer, with adapters and gradients
  *   forward.c     one transformer, forward
@@ -22,7 +23,7 @@
  *
  *   engine_struct.c  what every file below begins and fails with
  *   weights.c     weights from and to safetensors, through the arenas
- *   f8_weights.c  those of a net that multiplies e4m3
+ *   f8_weights.c, quant_weights.c  those of a net that multiplies e4m3, or stays quantised
  *   adapters.c    and adapters
  *   save_model.c, merge.c  the model folders that they become
  *   micro_batch.c what the host does for a micro-batch
@@ -54,15 +55,18 @@ struct train_options {
     float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
     int64_t warmup_steps;
     enum schedule schedule;
-    enum nj_dtype dtype;     /* NJ_F32 or NJ_LP */
-    int vocab;               /* tokens that take part at most; 0: those that both models have */
-    int head_chunk;          /* rows of logits at a time; 0: chosen by the plan */
-    size_t memory_bytes;     /* device memory that may be used; 0: what can be had */
-    size_t workspace_bytes;  /* of it, what products keep: the device's; counted in the plan */
-    int use_graph;           /* 1: a step as CUDA graphs where the backend has them */
-    int recompute;           /* enum recompute */
-    int optimizer_state;     /* enum optimizer_state */
-    int teacher_f8;          /* 1: the teacher multiplies e4m3 */
+    enum nj_dtype dtype;    /* NJ_F32 or NJ_LP */
+    int vocab;              /* tokens that take part at most; 0: those that both models have */
+    int head_chunk;         /* rows of logits at a time; 0: chosen by the plan */
+    size_t memory_bytes;    /* device memory that may be used; 0: what can be had */
+    size_t workspace_bytes; /* of it, what products keep: the device's; counted in the plan */
+    int use_graph;          /* 1: a step as CUDA graphs where the backend has them */
+    int recompute;          /* enum recompute */
+    int optimizer_state;    /* enum optimizer_state */
+    int teacher_f8;         /* 1: the teacher multiplies e4m3 */
+    /* enum nj_tensor_type of each of the teacher's tensors, in the order of tensor_specs(): they keep these on the
+     * device; NULL: all become dtype */
+    const unsigned char *teacher_types;
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
     uint64_t seed;           /* of new adapters, of dropout and of rounding at random */
     struct lora_config lora; /* rank 0: all weights are trained */

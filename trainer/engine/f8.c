@@ -44,7 +44,7 @@ int f8_layout(struct net *n)
     const int products = layer_matrices(n);
     int rc = check(&n->c);
     if (rc == 0)
-        rc = params_layout(&n->c, true, &n->p);
+        rc = params_layout(&n->c, PARAMS_EMBEDDING, &n->p);
     if (rc != 0)
         return rc;
     n->f8 = calloc((size_t)products + 1, sizeof *n->f8);

@@ -20,20 +20,8 @@ struct place {
 
 static const struct f8_matrix *matrix_of(const struct net *n, const struct tensor_spec *s)
 {
-    static const struct {
-        bool multiplies;
-        enum product product;
-    } of_role[ROLE_COUNT] = {
-        [ROLE_Q_WEIGHT] = {true, PRODUCT_QKV},        [ROLE_K_WEIGHT] = {true, PRODUCT_QKV},
-        [ROLE_V_WEIGHT] = {true, PRODUCT_QKV},        [ROLE_O_WEIGHT] = {true, PRODUCT_O},
-        [ROLE_GATE_WEIGHT] = {true, PRODUCT_GATE_UP}, [ROLE_UP_WEIGHT] = {true, PRODUCT_GATE_UP},
-        [ROLE_DOWN_WEIGHT] = {true, PRODUCT_DOWN},
-    };
-    if (s->role == ROLE_HEAD || (s->role == ROLE_EMBED && n->c.tied))
-        return &n->f8[n->c.layers * PRODUCTS];
-    if (!of_role[s->role].multiplies)
-        return NULL;
-    return &n->f8[s->layer * PRODUCTS + (int)of_role[s->role].product];
+    const int k = net_matrix(n, s);
+    return k < 0 ? NULL : &n->f8[k];
 }
 
 /* The place of spec i, from that of the one before it: what shares a matrix comes in a run. */

@@ -10,6 +10,7 @@
 #include "engine/activation.h"
 #include "engine/f8.h"
 #include "engine/layer_gemm.h"
+#include "engine/quant.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -89,8 +90,9 @@ static bool gate_up(struct work *r, const struct net *n, struct acts *a, int lay
         return false;
     }
     OP(r, nj_gemm_swiglu(r->s, n->T, a->act, a->mode == ACTS_TRAIN ? gu : NULL, a->y,
-                         net_weight(n, n->p.layer[layer].wgu), acts_rows(a), c->intermediate_size,
-                         c->hidden_size, nj_context_device(r->ctx)->multiprocessors));
+                         product_weight(r, n, layer, PRODUCT_GATE_UP), acts_rows(a),
+                         c->intermediate_size, c->hidden_size,
+                         nj_context_device(r->ctx)->multiprocessors));
     return true;
 }
 
@@ -129,8 +131,11 @@ void net_forward(struct work *r, const struct net *n, struct acts *a, const stru
 {
     const struct model_config *c = &n->c;
     int N = acts_rows(a);
-    OP(r, nj_row_gather(r->s, n->T, a->s1, net_weight(n, n->p.embed), rows->ids, N, c->vocab_size,
-                        c->hidden_size));
+    if (n->quant)
+        quant_embed(r, n, a->s1, rows->ids, N);
+    else
+        OP(r, nj_row_gather(r->s, n->T, a->s1, net_weight(n, n->p.embed), rows->ids, N,
+                            c->vocab_size, c->hidden_size));
     norm(r, n, a, n->p.layer[0].ln1, a->s1, a->rstd1);
     f8_quantize(r, n, &a->x, a->y, N, c->hidden_size);
     for (int l = 0; l < c->layers; l++)

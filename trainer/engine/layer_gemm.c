@@ -4,6 +4,15 @@
  */
 #include "engine/layer_gemm.h"
 
+#include "engine/quant.h"
+
+const void *product_weight(struct work *r, const struct net *n, int layer, enum product which)
+{
+    if (n->quant)
+        return quant_expand(r, n, layer * PRODUCTS + (int)which, 0, product_shape(n, 1, which).out);
+    return net_weight(n, params_product(&n->p, layer, which));
+}
+
 void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                  enum product which, void *y, const void *x)
 {
@@ -12,7 +21,7 @@ void product_fwd(struct work *r, const struct net *n, const struct acts *a, int 
         linear_f8(r, &l, y, &a->x, &n->f8[layer * PRODUCTS + (int)which]);
         return;
     }
-    linear_fwd(r, &l, y, x, net_weight(n, params_product(&n->p, layer, which)));
+    linear_fwd(r, &l, y, x, product_weight(r, n, layer, which));
     if (n->lora)
         lora_fwd(r, n, &a->lora, layer, which, &l, y, x);
 }

@@ -8,6 +8,8 @@
 
 #include "engine/acts.h"
 
+/* W as T. */
+const void *product_weight(struct work *r, const struct net *n, int layer, enum product which);
 /* y = x W^T, with its adapters. */
 void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                  enum product which, void *y, const void *x);

@@ -92,7 +92,7 @@ static int layout(const struct params *base, int layers, const struct lora_confi
 
 int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters)
 {
-    int rc = params_layout(&n->c, false, &n->p);
+    int rc = params_layout(&n->c, PARAMS_ALL, &n->p);
     if (rc != 0 || o->rank == 0)
         return rc;
     rc = layout(&n->p, n->c.layers, o, adapters);

@@ -40,3 +40,26 @@ int product_widest_input(const struct model_config *c)
     widest = widest > c->hidden_size ? widest : c->hidden_size;
     return widest > c->intermediate_size ? widest : c->intermediate_size;
 }
+
+int net_head(const struct net *n)
+{
+    return n->c.layers * PRODUCTS;
+}
+
+int net_matrix(const struct net *n, const struct tensor_spec *s)
+{
+    static const struct {
+        bool multiplies;
+        enum product product;
+    } of_role[ROLE_COUNT] = {
+        [ROLE_Q_WEIGHT] = {true, PRODUCT_QKV},        [ROLE_K_WEIGHT] = {true, PRODUCT_QKV},
+        [ROLE_V_WEIGHT] = {true, PRODUCT_QKV},        [ROLE_O_WEIGHT] = {true, PRODUCT_O},
+        [ROLE_GATE_WEIGHT] = {true, PRODUCT_GATE_UP}, [ROLE_UP_WEIGHT] = {true, PRODUCT_GATE_UP},
+        [ROLE_DOWN_WEIGHT] = {true, PRODUCT_DOWN},
+    };
+    if (s->role == ROLE_HEAD || (s->role == ROLE_EMBED && n->c.tied))
+        return net_head(n);
+    if (!of_role[s->role].multiplies)
+        return -1;
+    return s->layer * PRODUCTS + (int)of_role[s->role].product;
+}

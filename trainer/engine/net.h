@@ -19,17 +19,20 @@ enum recompute {
 };
 
 struct lora;
+struct quant_matrix;
 
 struct net {
     struct model_config c;
     enum nj_dtype T;
     enum recompute recompute;
     struct params p;
-    char *w;                 /* device, parameters as T */
-    float *grad;             /* device, float32; NULL: these weights have no gradients */
-    float *inv_freq;         /* device, [D/2] */
-    const struct lora *lora; /* NULL: no adapters */
-    struct f8_matrix *f8;    /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
+    char *w;                    /* device, parameters as T */
+    float *grad;                /* device, float32; NULL: these weights have no gradients */
+    float *inv_freq;            /* device, [D/2] */
+    const struct lora *lora;    /* NULL: no adapters */
+    struct quant_matrix *quant; /* matrices that stay quantised (quant.h); NULL: none do */
+    char *expanded;             /* device: scratch that one of them is expanded into */
+    struct f8_matrix *f8; /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
                               * all of them are T, in w */
 };
 
@@ -39,6 +42,9 @@ int net_qkv(const struct model_config *c);            /* (H + 2K) D */
 
 /* Rows and columns of a layer's matrix, for so many rows of x. */
 struct linear product_shape(const struct net *n, int rows, enum product which);
+/* The matrices that a GEMM reads, numbered: layer * PRODUCTS + product, then the head. That of a tensor, or -1. */
+int net_matrix(const struct net *n, const struct tensor_spec *s);
+int net_head(const struct net *n);
 /* Columns of the widest x. */
 int product_widest_input(const struct model_config *c);
 

@@ -44,15 +44,21 @@ int64_t params_align(int64_t n)
     return (n + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
 }
 
+static bool lies_here(const struct tensor_spec *spec, enum params_matrices here)
+{
+    return spec->rank == 1 || here == PARAMS_ALL ||
+           (here == PARAMS_EMBEDDING && spec->role == ROLE_EMBED);
+}
+
 /* Places every tensor of one rank after the others. */
-static int64_t place_rank(struct params *p, int rank, int64_t at)
+static int64_t place_rank(struct params *p, int rank, enum params_matrices here, int64_t at)
 {
     for (size_t i = 0; i < p->specs; i++) {
         const struct tensor_spec *spec = &p->spec[i];
         const struct role_place *place = &place_of[spec->role];
         if (spec->rank != rank)
             continue;
-        if (p->f8 && rank == 2 && spec->role != ROLE_EMBED) {
+        if (!lies_here(spec, here)) {
             p->first[i] = -1;
             continue;
         }
@@ -67,9 +73,9 @@ static int64_t place_rank(struct params *p, int rank, int64_t at)
     return params_align(at);
 }
 
-int params_layout(const struct model_config *c, bool f8, struct params *out)
+int params_layout(const struct model_config *c, enum params_matrices here, struct params *out)
 {
-    *out = (struct params){.head = -1, .f8 = f8};
+    *out = (struct params){.embed = -1, .head = -1};
     int rc = tensor_specs(c, &out->spec, &out->specs);
     if (rc != 0)
         return rc;
@@ -81,8 +87,8 @@ int params_layout(const struct model_config *c, bool f8, struct params *out)
     }
     for (int l = 0; l < c->layers; l++)
         out->layer[l] = (struct layer_params){-1, -1, -1, -1, -1, -1, -1, -1, -1};
-    out->decayed = place_rank(out, 2, 0);
-    out->count = place_rank(out, 1, out->decayed);
+    out->decayed = place_rank(out, 2, here, 0);
+    out->count = place_rank(out, 1, here, out->decayed);
     if (c->tied)
         out->head = out->embed;
     return 0;

@@ -28,13 +28,14 @@ struct params {
     struct tensor_spec *spec; /* Hugging Face tensors, canonical order */
     int64_t *first; /* of each spec, its first element: a row range of a fused parameter */
     size_t specs;
-    bool f8; /* matrices but the embedding lie elsewhere, as e4m3: their first is -1 */
     struct layer_params *layer;
     int64_t embed, head, norm; /* head == embed if tied */
     int64_t count, decayed;    /* elements in all; of those that decay */
 };
 
-int params_layout(const struct model_config *c, bool f8, struct params *out);
+/* Which matrices lie in the arenas; the first of the others is -1. Norms and biases always do. */
+enum params_matrices { PARAMS_ALL, PARAMS_EMBEDDING, PARAMS_VECTORS };
+int params_layout(const struct model_config *c, enum params_matrices here, struct params *out);
 void params_free(struct params *p);
 /* The matrices that a layer multiplies with. */
 enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS };

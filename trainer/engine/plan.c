@@ -7,6 +7,7 @@
 
 #include "checked.h"
 #include "engine/f8.h"
+#include "engine/quant.h"
 #include "io/error.h"
 
 #include <stdio.h>
@@ -149,7 +150,18 @@ static void layout_teacher(struct layout *l, const struct net *n, struct memory 
     open_region(l);
     m->teacher_weights = carve_take(&l->device, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
     f8_carve(n, &l->device);
+    quant_carve(n, &l->device);
     close_region(l, "teacher.weights");
+    if (n->quant)
+        m->teacher_expanded = region(l, "teacher.expanded", quant_scratch_bytes(n));
+}
+
+int teacher_layout(struct net *n, const struct train_options *o)
+{
+    if (o->teacher_f8)
+        return f8_layout(n);
+    return o->teacher_types ? quant_layout(n, o->teacher_types)
+                            : params_layout(&n->c, PARAMS_ALL, &n->p);
 }
 
 /* Student, teacher and generation never need theirs at the same time. */
@@ -295,7 +307,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
         rc = net_layout(&s, &o->lora, &lora);
     if (rc == 0 && teacher) {
         t.c = *teacher;
-        rc = o->teacher_f8 ? f8_layout(&t) : params_layout(teacher, false, &t.p);
+        rc = teacher_layout(&t, o);
     }
     if (rc == 0)
         plan_layout(&s, teacher ? &t : NULL, o, NULL, NULL, &unused, out);
@@ -308,6 +320,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     params_free(&s.p);
     params_free(&t.p);
     f8_free(&t);
+    quant_free(&t);
     lora_free(&lora);
     return rc;
 }

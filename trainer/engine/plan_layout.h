@@ -39,6 +39,7 @@ struct memory {
     float *grad;
     float *inv_freq;
     char *teacher_weights;
+    char *teacher_expanded; /* one matrix, or a slice of the head, of a quantised teacher */
     float *teacher_inv_freq;
     char *teacher_hidden;       /* [chunks chunk, C of the teacher] normed rows with a target */
     struct f8_matrix teacher_x; /* [chunk, C of the teacher] f8: those of a chunk */
@@ -59,6 +60,8 @@ struct memory {
     size_t staging_bytes;
 };
 
+/* Places the parameters of a teacher, in the form that the options give it. */
+int teacher_layout(struct net *n, const struct train_options *o);
 void plan_shape(const struct net *student, const struct model_config *teacher,
                 const struct train_options *o, struct shape *out);
 /* Lays out both arenas; lists each region in plan. With NULL bases it only counts. teacher: NULL

@@ -96,7 +96,7 @@ static void gguf_put_model(struct gguf_writer *w, const struct gguf_form *f,
 }
 
 /* Divisors as the converter computes them, in float32. */
-static void gguf_llama3_divisors(const struct model_config *c, float *out)
+static inline void gguf_llama3_divisors(const struct model_config *c, float *out)
 {
     const struct rope_scaling *s = &c->rope_scaling;
     const float old = (float)s->original_positions, pi = 3.14159265358979f;
@@ -112,9 +112,9 @@ static void gguf_llama3_divisors(const struct model_config *c, float *out)
 }
 
 /* The tensor as it goes into the file: rows of a head's halves alternate where the architecture has it so. */
-static int gguf_write_tensor(struct gguf_writer *w, const struct model_config *c,
-                             const struct tensor_spec *spec, const struct tensor *t,
-                             enum nj_tensor_type dtype)
+static inline int gguf_write_tensor(struct gguf_writer *w, const struct model_config *c,
+                                    const struct tensor_spec *spec, const struct tensor *t,
+                                    enum nj_tensor_type dtype)
 {
     const int64_t rows = spec->shape[0], columns = spec->shape[1], D = c->head_dim;
     const bool q_or_k = spec->role == ROLE_Q_WEIGHT || spec->role == ROLE_K_WEIGHT ||
@@ -139,9 +139,9 @@ static int gguf_write_tensor(struct gguf_writer *w, const struct model_config *c
 }
 
 /* In the converter's order of sizes; the parts of a fused tensor are neighbours. */
-static size_t gguf_declare(const struct gguf_form *f, const struct model_config *c,
-                           const struct tensor_spec *spec, size_t specs, struct st_declared *out,
-                           char (*names)[128])
+static inline size_t gguf_declare(const struct gguf_form *f, const struct model_config *c,
+                                  const struct tensor_spec *spec, size_t specs,
+                                  struct st_declared *out, char (*names)[128])
 {
     size_t count = 0;
     for (size_t i = 0; i < specs; i++) {
@@ -175,9 +175,9 @@ static size_t gguf_declare(const struct gguf_form *f, const struct model_config 
 }
 
 /* Ends the writer, too. */
-static int gguf_write_all(struct gguf_writer *w, const struct gguf_form *f,
-                          const struct model_config *c, const struct tensors *from,
-                          const struct tensor_spec *spec, size_t specs)
+static inline int gguf_write_all(struct gguf_writer *w, const struct gguf_form *f,
+                                 const struct model_config *c, const struct tensors *from,
+                                 const struct tensor_spec *spec, size_t specs)
 {
     struct st_declared *declared = calloc(specs + 2, sizeof *declared);
     char(*names)[128] = calloc(specs, sizeof *names);
@@ -209,7 +209,7 @@ static int gguf_write_all(struct gguf_writer *w, const struct gguf_form *f,
 }
 
 /* path, from the model in the folder `from`. */
-static int gguf_of(const char *from, const char *path, const struct gguf_form *f)
+static inline int gguf_of(const char *from, const char *path, const struct gguf_form *f)
 {
     struct model_config c;
     struct tensors tensors = {0};

@@ -2,6 +2,7 @@
  *
  * cmd_plan.c: `nojit plan`: the memory of a run, from the shapes alone.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -131,11 +132,35 @@ static int show(struct run *r, const struct model_config *student,
                       bytes_text((double)b->bytes, had, sizeof had), b->whose);
 }
 
+static int answer(struct run *r)
+{
+    const struct settings *s = r->s;
+    struct model_config student, teacher;
+    struct budget budget;
+    int err = read_models(s, r, &student, &teacher);
+    if (!err)
+        err = read_options(s, &r->options);
+    if (!err)
+        err = run_teacher_types(r);
+    if (err)
+        return err;
+    const struct model_config *other = s->teacher != NULL ? &teacher : NULL;
+    look_up_budget(s, &r->options, &budget);
+    if (s->batch_size == BATCH_AUTO && budget.bytes == 0)
+        return fail(NJ_E_ARG, "--batch-size auto: no GPU can be used here, so its memory is not "
+                              "known; name it by --memory-budget GIB");
+    if (s->batch_size == BATCH_AUTO) /* as a run would */
+        err = fit_batch(r, &student, other,
+                        r->options.memory_bytes > 0
+                            ? budget.bytes
+                            : fit_part(budget.bytes, s->device != (int)NJ_DEVICE_CPU),
+                        BATCH_MOST);
+    return err ? err : show(r, &student, other, &budget);
+}
+
 int cmd_plan(const struct settings *s)
 {
     struct run r;
-    struct model_config student, teacher;
-    struct budget budget;
     int err = run_needs(s->student, "student", "plan");
     if (!err)
         err = run_check_temperature(s);
@@ -144,21 +169,7 @@ int cmd_plan(const struct settings *s)
     memset(&r, 0, sizeof r);
     r.s = s;
     r.progress.aside = s->json;
-    err = read_models(s, &r, &student, &teacher);
-    if (!err)
-        err = read_options(s, &r.options);
-    if (err)
-        return err;
-    const struct model_config *other = s->teacher != NULL ? &teacher : NULL;
-    look_up_budget(s, &r.options, &budget);
-    if (s->batch_size == BATCH_AUTO && budget.bytes == 0)
-        return fail(NJ_E_ARG, "--batch-size auto: no GPU can be used here, so its memory is not "
-                              "known; name it by --memory-budget GIB");
-    if (s->batch_size == BATCH_AUTO) /* as a run would */
-        err = fit_batch(&r, &student, other,
-                        r.options.memory_bytes > 0
-                            ? budget.bytes
-                            : fit_part(budget.bytes, s->device != (int)NJ_DEVICE_CPU),
-                        BATCH_MOST);
-    return err ? err : show(&r, &student, other, &budget);
+    err = answer(&r);
+    free(r.teacher_types);
+    return err;
 }

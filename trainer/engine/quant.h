@@ -7,6 +7,7 @@
 
 #include "engine/carve.h"
 #include "engine/net.h"
+#include "tensor_type.h"
 
 /* Rows of one type; those of a type that is not quantised are T. */
 struct quant_part {

@@ -9,8 +9,10 @@
 #include "io/safetensors.h"
 #include "io/side_files.h"
 #include "model/gguf_model.h"
+#include "model/tensor_names.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool any(const char *path)
@@ -77,6 +79,35 @@ int source_side_files(const char *path, const char *dir)
 int source_check_side_files(const char *path)
 {
     return kind_of(path)->check_side_files(path);
+}
+
+int source_types(const char *path, const struct model_config *c, unsigned char **out)
+{
+    struct tensor_spec *spec;
+    struct tensors w;
+    size_t count;
+    bool quantised = false;
+    *out = NULL;
+    int rc = source_tensors(path, &w);
+    if (rc)
+        return rc;
+    rc = tensor_specs(c, &spec, &count);
+    unsigned char *types = rc ? NULL : calloc(count, sizeof *types);
+    if (!rc && !types)
+        rc = fail(NJ_E_NOMEM, "out of memory for the types of %zu tensors", count);
+    for (size_t i = 0; !rc && i < count; i++) {
+        const struct tensor *t = tensors_find(&w, spec[i].name);
+        rc = weights_check(path, &spec[i], t);
+        types[i] = rc ? 0 : (unsigned char)t->dtype;
+        quantised = quantised || tensor_type_block((enum nj_tensor_type)types[i]) > 1;
+    }
+    free(spec);
+    tensors_close(&w);
+    if (!rc && quantised)
+        *out = types;
+    else
+        free(types);
+    return rc;
 }
 
 int source_quantised(const char *path, char *out, size_t bytes)

@@ -5,6 +5,7 @@
 #include "run/run.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -117,6 +118,7 @@ void run_close(struct run *r)
     data_close(r->data);
     data_close(r->eval_data);
     tokenizer_close(&r->tokenizer);
+    free(r->teacher_types);
     nj_context_destroy(r->ctx);
     metrics_close(&r->metrics);
     sample_log_close(&r->samples);
@@ -224,6 +226,23 @@ int run_adapters(const struct settings *s, struct lora_config *out)
     return err;
 }
 
+int run_teacher_types(struct run *r)
+{
+    struct model_config c;
+    if (r->teacher[0] == '\0' || r->s->teacher_dtype == TEACHER_BF16)
+        return 0;
+    int err = source_config(r->teacher, &c);
+    if (!err)
+        err = source_types(r->teacher, &c, &r->teacher_types);
+    if (!err && r->teacher_types && r->options.teacher_f8)
+        err = fail(NJ_E_UNSUPPORTED,
+                   "--teacher-dtype fp8: the weights of %s are quantised already; leave "
+                   "--teacher-dtype out",
+                   r->teacher);
+    r->options.teacher_types = r->teacher_types;
+    return err;
+}
+
 int run_engine_options(struct run *r)
 {
     run_training_options(r->s, &r->options);
@@ -231,5 +250,7 @@ int run_engine_options(struct run *r)
     int err = run_adapters(r->s, &r->options.lora);
     if (!err)
         err = choose_dtype(r, &r->options.dtype);
-    return err ? err : check_teacher_dtype(r);
+    if (!err)
+        err = check_teacher_dtype(r);
+    return err ? err : run_teacher_types(r);
 }

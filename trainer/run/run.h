@@ -30,6 +30,7 @@ struct run {
     size_t free_bytes; /* of the device when it was opened */
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
+    unsigned char *teacher_types;                  /* of options; owned here */
     struct tokenizer tokenizer;
     int vocab; /* ids below it are in the vocabularies of both models and, if known, their tokenizers */
     struct data *data, *eval_data;
@@ -55,6 +56,8 @@ void run_close(struct run *r);
  * the device. */
 void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
+/* How the teacher's weights are held, of its file and --teacher-dtype: options.teacher_types. */
+int run_teacher_types(struct run *r);
 /* As --dtype says it. */
 const char *run_dtype_name(const struct run *r);
 /* The adapters that --adapter or --lora-r asks for. */

@@ -148,7 +148,7 @@ native-programs:
 	$(Q)$(MAKE) -s HOST= B=$(NATIVE) CC='$(NATIVE_CC)' CUDA_HOME=$(CUDA_DIR) $(GEN) $(PACK) $(CHECKER)
 .PHONY: native-programs
 endif
-$(BLOBCHECK): $(call objects,$(addprefix tools/check/,blobcheck.c blobindex.c blobprint.c modelkeys.c)) $(TOOL_SHARED)
+$(BLOBCHECK): $(call objects,$(addprefix tools/check/,blobcheck.c blobindex.c blobprint.c gguf_keys.c modelkeys.c)) $(TOOL_SHARED)
 	$(Q)$(LINK) -o $@ $^ -lzstd -ljansson
 
 $(CONTRACTCHECK): $(call objects,tools/check/contractcheck.c tools/image/fileio.c tools/image/problems.c gen/falsifier.c gen/util.c gen/yaml.c)
@@ -274,7 +274,7 @@ $(B)/tests/test_runtime: $(B)/obj/tests/unit/test_runtime.o $(B)/obj/tests/unit/
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 include tests/sim/sim.mk
 # Of tools, whose sentences come from a function of the trainer's name.
-$(B)/tests/test_no_memory_tools: $(call objects,tests/unit/test_no_memory_tools.c tests/unit/filter.c tools/check/modelkeys.c) $(TOOL_SHARED)
+$(B)/tests/test_no_memory_tools: $(call objects,tests/unit/test_no_memory_tools.c tests/unit/filter.c tools/check/gguf_keys.c tools/check/modelkeys.c) $(TOOL_SHARED)
 $(B)/tests/test_tools_growth: $(call objects,tests/unit/test_tools_growth.c tests/unit/filter.c tools/check/blobindex.c) $(TOOL_SHARED)
 $(B)/tests/test_no_memory_tools $(B)/tests/test_tools_growth:
 	$(Q)mkdir -p $(@D)
@@ -290,7 +290,7 @@ $(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUD
 FUZZ_SECONDS ?= 30
 FUZZ_trainer := chat config encode gguf_model jsonl metrics options safetensors shards tokenizer tokens
 FUZZ_runtime := gemm_table index
-FUZZ_tools := elf fatbin keys
+FUZZ_tools := elf fatbin gguf_keys keys
 FUZZ_gen := contract
 FUZZ_engine := plan state
 FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen) $(FUZZ_engine)
@@ -299,7 +299,7 @@ FUZZ_COMMON := $(call objects,tests/fuzz/fuzz.c $(if $(filter fuzz,$(SAN)),,test
 fuzz-programs = $(addprefix $(B)/fuzz/,$(FUZZ_$1)): $(B)/fuzz/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON)
 $(call fuzz-programs,trainer) $(call objects,tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
 $(call fuzz-programs,runtime) $(call objects,tests/fuzz/no_kernels.c) $(LIBRARY)
-$(call fuzz-programs,tools) $(call objects,tools/check/blobindex.c) $(TOOL_SHARED)
+$(call fuzz-programs,tools) $(call objects,tools/check/blobindex.c tools/check/gguf_keys.c) $(TOOL_SHARED)
 $(call fuzz-programs,gen) $(filter-out %/main.o,$(GEN_OBJECTS))
 $(call fuzz-programs,engine) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
 $(FUZZ_PROGRAMS):

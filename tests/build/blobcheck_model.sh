@@ -4,7 +4,7 @@
 # blobcheck_model.sh: blobcheck --model lists the kernels that a model uses, from its config.json, and says what there is none for.
 set -eu
 . tests/lib/lib.sh
-needs rope_fwd.lp rope_bwd.f32 add.f32 qknorm_rope_fwd.lp qknorm_rope_bwd.f32 {attn_fwd,attn_bwd_dq}.lp.d{64,128}
+needs rope_fwd.lp rope_bwd.f32 add.f32 dequantize.lp.type10 qknorm_rope_fwd.lp qknorm_rope_bwd.f32 {attn_fwd,attn_bwd_dq}.lp.d{64,128}
 model=$scratch/model
 mkdir "$model"
 check() { "$BUILD/blobcheck" "$BUILD/nojit" --model "$model" "$@"; }
@@ -49,5 +49,14 @@ refuses "no head size" 2 'neither head_dim nor hidden_size and num_attention_hea
 config '"model_type": '
 refuses "not JSON" 2 'config.json: ' check
 rm "$model/config.json"
+"$BUILD/nojit" init --preset nojit-tiny-qwen3 --out "$scratch/folder" >"$scratch/out"
+"$BUILD/gguf-of" "$scratch/folder" "$scratch/model.gguf"
+folder=$model
+model=$scratch/model.gguf
+uses "a GGUF file" "qknorm_rope_fwd.lp attn_fwd.lp.d64 swiglu_fwd.lp dequantize.lp.type10" "rope_fwd.lp attn_fwd.lp.d128"
+head -c 300 "$scratch/model.gguf" >"$scratch/cut.gguf"
+model=$scratch/cut.gguf
+refuses "a cut GGUF file" 2 'cut.gguf: neither a folder nor a whole GGUF file' check
+model=$folder
 refuses "no config.json" 2 'config.json: No such file|config.json: .*unable to open' check
 finish

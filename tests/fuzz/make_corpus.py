@@ -189,6 +189,22 @@ write_all("gguf_model", {
     "eos_beyond_vocabulary": gguf({"tokenizer.ggml.eos_token_id": 2}),
 })
 
+# what blobcheck reads of them
+values = gguf()[:640]
+write_all("gguf_keys", {
+    "valid": values,
+    "valid_text_key_too_long": gguf({"llama." + "a" * 100: "b" * 100})[:900],
+    "valid_array_of_heads": gguf({"llama.attention.head_count": [1, 1]})[:700],
+    "magic": b"GGML" + values[4:],
+    "cut_in_a_key": values[:60],
+    "cut_in_the_counts": values[:20],
+    "values_more_than_bytes": values[:16] + struct.pack("<Q", 1 << 60) + values[24:],
+    "text_beyond_the_file": values[:24] + struct.pack("<Q", 1 << 63) + values[32:],
+    "type_unknown": values.replace(struct.pack("<I", 8) + gguf_text("llama"), struct.pack("<I", 13) + gguf_text("llama")),
+    "array_beyond_the_file": gguf({"a.b": [7, 7, 7]}).replace(struct.pack("<IIQ", 9, 5, 3), struct.pack("<IIQ", 9, 5, 1 << 62))[:700],
+    "array_of_arrays": gguf({"a.b": [7, 7, 7]}).replace(struct.pack("<IIQ", 9, 5, 3), struct.pack("<IIQ", 9, 9, 3))[:700],
+})
+
 # ---- configurations ----
 model = {"model_type": "qwen2", "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
          "num_key_value_heads": 1, "vocab_size": 264, "eos_token_id": [5, 6], "rope_theta": 1e6}

@@ -20,10 +20,11 @@
 enum { EXIT_PROBLEMS = 1, EXIT_USAGE = 2, SECTION_ALIGN = 64 };
 
 static const char usage[] =
-    "usage: blobcheck [BINARY] [--arch ARCH] [--model DIR] [--json] [--quiet]\n"
+    "usage: blobcheck [BINARY] [--arch ARCH] [--model MODEL] [--json] [--quiet]\n"
     "Checks the kernels in BINARY (default build/nojit). Needs neither GPU nor CUDA.\n"
     "  --arch sm_90   this arch only\n"
-    "  --model DIR    also list the keys that the model in DIR uses (reads DIR/config.json)\n"
+    "  --model MODEL  also list the keys that a model uses: a folder (reads its config.json) or a "
+    "GGUF file\n"
     "  --json         everything, for machines\n"
     "  --quiet        problems only\n";
 

@@ -52,7 +52,7 @@ int print_json(const struct check *c, const struct model_keys *model);
 
 /* ---- modelkeys.c ---- */
 
-/* What a config.json says about the kernels a model needs. */
+/* What a config.json or a GGUF file says about the kernels a model needs. */
 struct model_keys {
     char model_type[32];
     int head_dim;
@@ -61,9 +61,9 @@ struct model_keys {
     bool *used;     /* [keys.count] */
 };
 
-/* Reads DIR/config.json and marks the keys; an op without a variant for the model goes to the
+/* Reads config.json of a folder, or a GGUF file, and marks the keys; an op without a variant for the model goes to the
  * report. Returns 0 or -1 with a sentence; free in both cases. */
-int model_keys_read(const char *dir, const struct key_table *keys, struct model_keys *out,
+int model_keys_read(const char *model, const struct key_table *keys, struct model_keys *out,
                     struct report *r, char why[WHY_BYTES]);
 void model_keys_free(struct model_keys *m);
 void print_model(const struct check *c, const struct model_keys *m);

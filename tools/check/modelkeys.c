@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "check/blobcheck.h"
+#include "check/gguf_keys.h"
 #include "model/families.h"
 
 enum op_condition { WITH_QK_NORM, WITHOUT_QK_NORM, WITH_SILU, WITHOUT_SILU };
@@ -109,29 +111,37 @@ static void *allocate(size_t bytes)
     return block;
 }
 
-static json_t *load_config(const char *path, char why[WHY_BYTES])
+static json_t *load_json(const char *path, char why[WHY_BYTES])
 {
     json_error_t error;
+    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!config)
+        fail(why, "%.100s: %.140s", path, error.line < 0 ? strerror(errno) : error.text);
+    return config;
+}
+
+static json_t *load_config(const char *path, bool folder, char why[WHY_BYTES])
+{
     refused = false;
     json_set_alloc_funcs(allocate, free);
-    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_t *config = (folder ? load_json : gguf_keys_load)(path, why);
     if (refused) {
         json_decref(config);
         config = NULL;
         fail(why, "%.100s: no memory to read it", path);
-    } else if (!config) {
-        fail(why, "%.100s: %.140s", path, error.line < 0 ? strerror(errno) : error.text);
     }
     return config;
 }
 
-int model_keys_read(const char *dir, const struct key_table *keys, struct model_keys *out,
+int model_keys_read(const char *model, const struct key_table *keys, struct model_keys *out,
                     struct report *r, char why[WHY_BYTES])
 {
     char path[4096], reason[WHY_BYTES];
     *out = (struct model_keys){0};
-    snprintf(path, sizeof(path), "%s/config.json", dir);
-    json_t *config = load_config(path, why);
+    struct stat info;
+    const bool folder = stat(model, &info) != 0 || S_ISDIR(info.st_mode);
+    snprintf(path, sizeof(path), "%s%s", model, folder ? "/config.json" : "");
+    json_t *config = load_config(path, folder, why);
     if (!config)
         return -1;
     int rc = read_config(config, out, reason);

@@ -1,43 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dequantize.cuh"
 
-// Eight elements a thread and time, all of them read before the first is written.
+template <typename T> static __device__ __forceinline__ void store8(T *dst, const float (&v)[8])
+{
+#pragma unroll
+    for (int i = 0; i < 8; i += vec<T>::N) {
+        vec<T> x;
+#pragma unroll
+        for (int k = 0; k < vec<T>::N; k++)
+            x.v[k] = v[i + k];
+        x.store(dst + i);
+    }
+}
+
+template <int TYPE> static __device__ __forceinline__ place place_of(const int *data, int64_t n)
+{
+    const int odd = block<TYPE>::BYTES % 4 ? int(n) & 1 : 0;
+    const uint8_t *b = reinterpret_cast<const uint8_t *>(data) + n * block<TYPE>::BYTES;
+    return {b, b - 2 * odd, odd};
+}
+
+// A thread expands the same eight elements of each of TIMES blocks. Where the blocks lie as dst wants them, all
+// are read before the first is written, and from one address; else, and at the end, one after the other.
 template <typename T, int TYPE>
 static __device__ __forceinline__ void dequantize(T *dst, const int *data, const int *index, int M,
                                                   int R, int C)
 {
-    constexpr int TIMES = 4;
     typedef block<TYPE> B;
-    const uint32_t groups = C / 8, first = blockIdx.x * (TIMES * NJ_THREADS) + threadIdx.x;
-    const int64_t row_bytes = int64_t(C / B::ELEMENTS) * B::BYTES;
-    float v[TIMES][8];
+    constexpr int TIMES = 4, IN_BLOCK = B::ELEMENTS / 8, APART = NJ_THREADS / IN_BLOCK;
+    const int row_blocks = C / B::ELEMENTS, blocks = M * row_blocks;
+    const int first = blockIdx.x * (TIMES * APART) + threadIdx.x / IN_BLOCK;
+    const int e = threadIdx.x % IN_BLOCK * 8;
+    T *to = dst + int64_t(first) * B::ELEMENTS + e;
+    float v[8];
+    if (index == nullptr && int(blockIdx.x + 1) * (TIMES * APART) <= blocks) {
+        const place from = place_of<TYPE>(data, first);
+        eight x[TIMES];
 #pragma unroll
-    for (int k = 0; k < TIMES; k++) {
-        const uint32_t n = first + k * NJ_THREADS, m = n / groups, c = n % groups * 8;
-        if (m >= uint32_t(M))
-            break;
-        const int row = index ? index[m] : int(m);
+        for (int k = 0; k < TIMES; k++)
+            x[k] = B::read(from + k * APART * B::BYTES, e);
 #pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[k][i] = 0;
-        if (row >= 0)
-            B::eight(v[k],
-                     reinterpret_cast<const uint8_t *>(data) + row * row_bytes +
-                         c / B::ELEMENTS * B::BYTES,
-                     c % B::ELEMENTS);
-    }
-#pragma unroll
-    for (int k = 0; k < TIMES; k++) {
-        const uint32_t n = first + k * NJ_THREADS;
-        if (n / groups >= uint32_t(M))
-            break;
-#pragma unroll
-        for (int i = 0; i < 8; i += vec<T>::N) {
-            vec<T> x;
-#pragma unroll
-            for (int j = 0; j < vec<T>::N; j++)
-                x.v[j] = v[k][i + j];
-            x.store(dst + int64_t(n) * 8 + i);
+        for (int k = 0; k < TIMES; k++) {
+            values<B::BIAS>(v, x[k]);
+            store8(to + k * APART * B::ELEMENTS, v);
         }
+        return;
+    }
+#pragma unroll 1
+    for (int k = 0; k < TIMES && first + k * APART < blocks; k++) {
+        const int n = first + k * APART;
+        const int64_t row = index ? index[n / row_blocks] : n / row_blocks;
+        const int64_t from = max(row, int64_t(0)) * row_blocks + n % row_blocks;
+        eight x = B::read(place_of<TYPE>(data, from), e);
+        if (row < 0)
+            x.scale = x.offset = 0;
+        values<B::BIAS>(v, x);
+        store8(to + k * APART * B::ELEMENTS, v);
     }
 }

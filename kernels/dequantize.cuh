@@ -1,247 +1,254 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dequantize.cuh: eight elements of a block, of each quantised type, as floats. A block is aligned to what
-// divides its bytes, since blocks follow each other: ALIGN of its loads. kernels/ref/blocks.h has the same in C.
+// dequantize.cuh: eight elements of a block, of each quantised type. Blocks follow each other without
+// padding, so a block is aligned to whatever divides its bytes. kernels/ref/blocks.h has the same in C.
 #ifndef NOJIT_DEQUANTIZE_CUH
 #define NOJIT_DEQUANTIZE_CUH
 
 #include "common.cuh"
 #include "tensor_type.h"
 
-// So many bytes from p on, which has that alignment, as words.
-template <int BYTES, int ALIGN> struct bytes_at {
-    uint32_t word[(BYTES + 3) / 4];
+// Eight numbers of 8 bits, four to a word.
+struct bytes8 {
+    uint32_t word[2];
 
-    __device__ __forceinline__ explicit bytes_at(const uint8_t *p)
+    // (byte >> from) & mask, of each.
+    __device__ __forceinline__ bytes8 bits(int from, uint32_t mask) const
     {
-#pragma unroll
-        for (int i = 0; i < (BYTES + 3) / 4; i++) {
-            if (ALIGN >= 4)
-                word[i] = *reinterpret_cast<const uint32_t *>(p + 4 * i);
-            else
-                word[i] = *reinterpret_cast<const uint16_t *>(p + 4 * i) |
-                          uint32_t(*reinterpret_cast<const uint16_t *>(p + 4 * i + 2)) << 16;
-        }
+        return {word[0] >> from & mask * 0x01010101u, word[1] >> from & mask * 0x01010101u};
     }
-    __device__ __forceinline__ uint32_t operator[](uint32_t i) const
+    // byte | other << up, of each.
+    __device__ __forceinline__ bytes8 with(const bytes8 &other, int up) const
     {
-        return word[i / 4] >> 8 * (i % 4) & 255;
+        return {word[0] | other.word[0] << up, word[1] | other.word[1] << up};
     }
 };
 
-// Byte i of an array at an even address.
-static __device__ __forceinline__ uint32_t byte_at(const uint8_t *p, uint32_t i)
+// Eight elements: scale * (q - BIAS) + offset, BIAS that of the type. The product is exact in float32, so
+// fma rounds once. Adding an offset of -0 changes nothing.
+struct eight {
+    bytes8 q;
+    float scale, offset = -0.0f;
+};
+
+// A float from 2^23 on has a whole number for its last bits: 0x4b000000 | q is 2^23 + q.
+template <int BIAS> static __device__ __forceinline__ void values(float (&v)[8], const eight &x)
 {
-    return *reinterpret_cast<const uint16_t *>(p + (i & ~1u)) >> 8 * (i & 1) & 255;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const uint32_t bits = __byte_perm(x.q.word[i / 4], 0x4b000000u, 0x7440 | i % 4);
+        v[i] = fmaf(x.scale, __uint_as_float(bits) - float(0x800000 + BIAS), x.offset);
+    }
 }
 
-// The lowest byte, with its sign.
-static __device__ __forceinline__ int signed_byte(uint32_t x)
+template <typename W> static __device__ __forceinline__ W load(const uint8_t *p)
 {
-    return int(x << 24) >> 24;
+    return *reinterpret_cast<const W *>(p);
 }
 
-static __device__ __forceinline__ float half_at(const uint8_t *p)
+template <int ALIGN> static __device__ __forceinline__ bytes8 load8(const uint8_t *p)
 {
-    return __half2float(*reinterpret_cast<const __half *>(p));
+    if (ALIGN == 8) {
+        const uint2 w = load<uint2>(p);
+        return {w.x, w.y};
+    }
+    return {load<uint32_t>(p), load<uint32_t>(p + 4)};
 }
 
-// What a type's block is: elements, bytes, and its elements from e on, a multiple of 8, as v.
+// Where a block begins, and the 4-byte word that this lies in. Where a block's bytes are no multiple of 4,
+// every other block (odd) begins in the middle of a word.
+struct place {
+    const uint8_t *byte, *word;
+    int odd;
+
+    __device__ __forceinline__ place operator+(int bytes) const
+    {
+        return {byte + bytes, word + bytes, odd};
+    }
+    // Eight bytes of such a block, from the three words around them. Each of the three holds bytes of blocks,
+    // even where two would do.
+    __device__ __forceinline__ bytes8 load8(int first) const
+    {
+        const uint8_t *p = word + first / 4 * 4;
+        const int shift = 16 * (first / 2 % 2 + odd);
+        const uint32_t a = load<uint32_t>(p), b = load<uint32_t>(p + 4), c = load<uint32_t>(p + 8);
+        return {__funnelshift_rc(a, b, shift), __funnelshift_rc(b, c, shift)};
+    }
+};
+
+static __device__ __forceinline__ float load_half(const uint8_t *p)
+{
+    return __half2float(load<__half>(p));
+}
+
+static __device__ __forceinline__ float2 halves(uint32_t word)
+{
+    return __half22float2(*reinterpret_cast<const __half2 *>(&word));
+}
+
+// Elements e to e + 7 of 32, of which the low nibbles of 16 bytes are the first half, the high ones the second.
+static __device__ __forceinline__ bytes8 nibbles(const bytes8 &q, int e)
+{
+    return q.bits(e / 16 * 4, 15);
+}
+
+// Eight bits, as a byte each: i goes to 8 i.
+static __device__ __forceinline__ bytes8 spread(uint32_t bits)
+{
+    return {(bits & 15) * 0x204081u & 0x01010101u, (bits >> 4 & 15) * 0x204081u & 0x01010101u};
+}
+
+// Eight elements of a block from e on, a multiple of 8.
 template <int TYPE> struct block;
 
 template <> struct block<NJ_TYPE_Q8_0> {
-    static constexpr int ELEMENTS = 32, BYTES = 34;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 32, BYTES = 34, BIAS = 128;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const float d = half_at(b);
-        const bytes_at<8, 2> q(b + 2 + e);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = d * float(signed_byte(q[i]));
+        const bytes8 q = at.load8(2 + e);
+        return {{q.word[0] ^ 0x80808080u, q.word[1] ^ 0x80808080u}, load_half(at.byte)};
     }
-};
-
-// Types of 32 elements in nibbles: the low ones of 16 bytes, then the high ones.
-template <int FIRST, int ALIGN> struct nibbles {
-    const bytes_at<8, ALIGN> q;
-    const uint32_t shift;
-
-    __device__ __forceinline__ nibbles(const uint8_t *b, uint32_t e)
-        : q(b + FIRST + e % 16), shift(e / 16 * 4)
-    {
-    }
-    __device__ __forceinline__ int operator[](int i) const { return q[i] >> shift & 15; }
 };
 
 template <> struct block<NJ_TYPE_Q4_0> {
-    static constexpr int ELEMENTS = 32, BYTES = 18;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 32, BYTES = 18, BIAS = 8;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const float d = half_at(b);
-        const nibbles<2, 2> q(b, e);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = d * float(int(q[i]) - 8);
+        return {nibbles(at.load8(2 + e % 16), e), load_half(at.byte)};
     }
 };
 
 template <> struct block<NJ_TYPE_Q4_1> {
-    static constexpr int ELEMENTS = 32, BYTES = 20;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 32, BYTES = 20, BIAS = 0;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const float d = half_at(b), m = half_at(b + 2);
-        const nibbles<4, 4> q(b, e);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = d * float(q[i]) + m;
+        const uint8_t *b = at.byte;
+        const float2 d = halves(load<uint32_t>(b));
+        return {nibbles(load8<4>(b + 4 + e % 16), e), d.x, d.y};
     }
 };
 
 template <> struct block<NJ_TYPE_Q5_0> {
-    static constexpr int ELEMENTS = 32, BYTES = 22;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 32, BYTES = 22, BIAS = 16;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const float d = half_at(b);
-        const uint32_t high = byte_at(b + 2, e / 8);
-        const nibbles<6, 2> q(b, e);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = d * float(int(q[i] | (high >> i & 1) << 4) - 16);
+        const bytes8 high = spread(at.byte[2 + e / 8]);
+        return {nibbles(at.load8(6 + e % 16), e).with(high, 4), load_half(at.byte)};
     }
 };
 
 template <> struct block<NJ_TYPE_Q5_1> {
-    static constexpr int ELEMENTS = 32, BYTES = 24;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 32, BYTES = 24, BIAS = 0;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const float d = half_at(b), m = half_at(b + 2);
-        const uint32_t high = byte_at(b + 4, e / 8);
-        const nibbles<8, 4> q(b, e);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = d * float(q[i] | (high >> i & 1) << 4) + m;
+        const uint8_t *b = at.byte;
+        const float2 d = halves(load<uint32_t>(b));
+        return {nibbles(load8<8>(b + 8 + e % 16), e).with(spread(b[4 + e / 8]), 4), d.x, d.y};
     }
 };
 
 template <> struct block<NJ_TYPE_Q2_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 84;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 256, BYTES = 84, BIAS = 0;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const uint32_t s = byte_at(b, e / 16), shift = 2 * (e % 128 / 32);
-        const float d = half_at(b + 80) * float(s & 15), m = half_at(b + 82) * float(s >> 4);
-        const bytes_at<8, 4> q(b + 16 + 32 * (e / 128) + e % 32);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = d * float(q[i] >> shift & 3) - m;
+        const uint8_t *b = at.byte;
+        const int s = b[e / 16];
+        const float2 d = halves(load<uint32_t>(b + 80));
+        const bytes8 q = load8<4>(b + 16 + 32 * (e / 128) + e % 32);
+        return {q.bits(2 * (e / 32 % 4), 3), d.x * float(s & 15), -(d.y * float(s >> 4))};
     }
 };
 
 template <> struct block<NJ_TYPE_Q3_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 110;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 256, BYTES = 110, BIAS = 4;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const uint32_t j = e / 16, shift = 2 * (e % 128 / 32);
-        const uint32_t low = byte_at(b + 96, j % 8) >> j / 8 * 4 & 15;
-        const uint32_t scale = (low | (byte_at(b + 104, j % 4) >> 2 * (j / 4) & 3) << 4);
-        const float d = half_at(b + 108) * float(int(scale) - 32);
-        const bytes_at<8, 2> high(b + e % 32), q(b + 32 + 32 * (e / 128) + e % 32);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = d * float(int(q[i] >> shift & 3) - (high[i] >> e / 32 & 1 ? 0 : 4));
+        const int j = e / 16;
+        const int low = at.byte[96 + j % 8] >> 4 * (j / 8) & 15;
+        const int high = at.byte[104 + j % 4] >> 2 * (j / 4) & 3;
+        const bytes8 q = at.load8(32 + 32 * (e / 128) + e % 32).bits(2 * (e / 32 % 4), 3);
+        return {q.with(at.load8(e % 32).bits(e / 32, 1), 2),
+                load_half(at.byte + 108) * float((low | high << 4) - 32)};
     }
 };
 
-// The scale of a group of 32 and what is subtracted, six bits each.
-struct group_q4_k {
-    float d, m;
-
-    __device__ __forceinline__ group_q4_k(const uint8_t *b, uint32_t g)
-    {
-        const uint8_t *s = b + 4;
-        const uint32_t scale =
-            g < 4 ? byte_at(s, g) & 63 : (byte_at(s, g + 4) & 15) | byte_at(s, g - 4) >> 6 << 4;
-        const uint32_t least =
-            g < 4 ? byte_at(s, g + 4) & 63 : byte_at(s, g + 4) >> 4 | byte_at(s, g) >> 6 << 4;
-        d = half_at(b) * float(scale);
-        m = half_at(b + 2) * float(least);
-    }
-};
+// Q4_K and Q5_K begin with two halves and, in twelve bytes, a scale and a minimum of six bits for each
+// group of 32 elements.
+static __device__ __forceinline__ eight grouped(const uint8_t *b, int g, const bytes8 &q)
+{
+    const uint4 head = load<uint4>(b);
+    const int at = g % 4 * 8;
+    const uint32_t s = head.y >> at, m = head.z >> at, rest = head.w >> at;
+    const int scale = g < 4 ? s & 63 : (rest & 15) | (s >> 2 & 48);
+    const int minimum = g < 4 ? m & 63 : (rest >> 4 & 15) | (m >> 2 & 48);
+    const float2 d = halves(head.x);
+    return {q, d.x * float(scale), -(d.y * float(minimum))};
+}
 
 template <> struct block<NJ_TYPE_Q4_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 144;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 256, BYTES = 144, BIAS = 0;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const uint32_t g = e / 32;
-        const group_q4_k group(b, g);
-        const bytes_at<8, 4> q(b + 16 + 32 * (g / 2) + e % 32);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = group.d * float(q[i] >> 4 * (g & 1) & 15) - group.m;
+        const uint8_t *b = at.byte;
+        const bytes8 q = load8<8>(b + 16 + 32 * (e / 64) + e % 32);
+        return grouped(b, e / 32, q.bits(4 * (e / 32 % 2), 15));
     }
 };
 
 template <> struct block<NJ_TYPE_Q5_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 176;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 256, BYTES = 176, BIAS = 0;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const uint32_t which = e / 32;
-        const group_q4_k group(b, which);
-        const bytes_at<8, 4> high(b + 16 + e % 32), q(b + 48 + 32 * (which / 2) + e % 32);
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            const uint32_t bit = (high[i] >> which & 1) << 4;
-            v[i] = group.d * float((q[i] >> 4 * (which & 1) & 15) | bit) - group.m;
-        }
+        const uint8_t *b = at.byte;
+        const bytes8 q = load8<8>(b + 48 + 32 * (e / 64) + e % 32);
+        const bytes8 high = load8<8>(b + 16 + e % 32).bits(e / 32, 1);
+        return grouped(b, e / 32, q.bits(4 * (e / 32 % 2), 15).with(high, 4));
     }
 };
 
 template <> struct block<NJ_TYPE_Q6_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 210;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 256, BYTES = 210, BIAS = 32;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const uint32_t half = e / 128, r = e % 128 / 32, l = e % 32;
-        const float d = half_at(b + 208) * float(signed_byte(byte_at(b + 192, e / 16)));
-        const bytes_at<8, 2> low(b + 64 * half + 32 * (r & 1) + l), high(b + 128 + 32 * half + l);
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            const uint32_t q = (low[i] >> 4 * (r >> 1) & 15) | (high[i] >> 2 * r & 3) << 4;
-            v[i] = d * float(int(q) - 32);
-        }
+        const int half = e / 128, r = e / 32 % 4, l = e % 32;
+        const bytes8 low = at.load8(64 * half + 32 * (r % 2) + l).bits(4 * (r / 2), 15);
+        const bytes8 high = at.load8(128 + 32 * half + l).bits(2 * r, 3);
+        return {low.with(high, 4), load_half(at.byte + 208) * float(int8_t(at.byte[192 + e / 16]))};
     }
 };
 
-// The 16 values of the IQ4 types, of which n is the number.
-static __device__ __forceinline__ float iq4_value(uint32_t n)
+// The table of the IQ4 types, plus 128, at four numbers below 16.
+static __device__ __forceinline__ uint32_t iq4_values(uint32_t n)
 {
-    // -127 -104 -83 -65, -49 -35 -22 -10, 1 13 25 38, 53 69 89 113: a byte each.
-    const uint32_t low = __byte_perm(0xbfad9881u, 0xf6eaddcfu, n & 7);
-    const uint32_t high = __byte_perm(0x26190d01u, 0x71594535u, n & 7);
-    return float(signed_byte(n < 8 ? low : high));
+    const uint32_t packed = __byte_perm(n | n >> 4, 0, 0x4420), at = packed & 0x7777;
+    const uint32_t low = __byte_perm(0x3f2d1801u, 0x766a5d4fu, at);
+    const uint32_t high = __byte_perm(0xa6998d81u, 0xf1d9c5b5u, at);
+    return __byte_perm(low, high, 0x3210 | (packed & 0x8888) >> 1);
+}
+
+static __device__ __forceinline__ bytes8 iq4_values(const bytes8 &n)
+{
+    return {iq4_values(n.word[0]), iq4_values(n.word[1])};
 }
 
 template <> struct block<NJ_TYPE_IQ4_NL> {
-    static constexpr int ELEMENTS = 32, BYTES = 18;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 32, BYTES = 18, BIAS = 128;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const float d = half_at(b);
-        const nibbles<2, 2> q(b, e);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = d * iq4_value(q[i]);
+        return {iq4_values(nibbles(at.load8(2 + e % 16), e)), load_half(at.byte)};
     }
 };
 
 template <> struct block<NJ_TYPE_IQ4_XS> {
-    static constexpr int ELEMENTS = 256, BYTES = 136;
-    static __device__ __forceinline__ void eight(float (&v)[8], const uint8_t *b, uint32_t e)
+    static constexpr int ELEMENTS = 256, BYTES = 136, BIAS = 128;
+    static __device__ __forceinline__ eight read(const place &at, int e)
     {
-        const uint32_t which = e / 32, high = *reinterpret_cast<const uint16_t *>(b + 2);
-        const uint32_t low = byte_at(b + 4, which / 2) >> 4 * (which & 1) & 15;
-        const float d = half_at(b) * float(int(low | (high >> 2 * which & 3) << 4) - 32);
-        const nibbles<8, 4> q(b + 16 * which, e % 32);
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            v[i] = d * iq4_value(q[i]);
+        const uint8_t *b = at.byte;
+        const int g = e / 32;
+        const uint32_t head = load<uint32_t>(b);
+        const int low = b[4 + g / 2] >> 4 * (g % 2) & 15, high = head >> (16 + 2 * g) & 3;
+        return {iq4_values(nibbles(load8<8>(b + 8 + 16 * g + e % 32 % 16), e % 32)),
+                halves(head).x * float((low | high << 4) - 32)};
     }
 };
 

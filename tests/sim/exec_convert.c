@@ -24,10 +24,10 @@ static inline uint32_t unsigned_of(float x)
     OP(u64_u32, "cvt.u64.u32", "l=r", uint64_t, uint32_t, uint32_t, uint32_t, x) \
     OP(u32_u64, "cvt.u32.u64", "r=l", uint32_t, uint64_t, uint64_t, uint64_t, x) \
     OP(u32_u16, "cvt.u32.u16", "r=h", uint32_t, uint16_t, uint16_t, uint16_t, x) \
-    OP(s32_s8, "cvt.s32.s8", "r=r", int32_t, int32_t, int32_t, int32_t, (int8_t)x) \
     OP(u16_u32, "cvt.u16.u32", "h=r", uint16_t, uint32_t, uint32_t, uint32_t, x) \
     OP(f64_f32, "cvt.f64.f32", "l=r", double, float, float, float, x) \
     OP(f32_f64, "cvt.rn.f32.f64", "r=l", float, double, double, double, x) \
+    OP(f32_s16, "cvt.rn.f32.s16", "r=h", float, int16_t, int16_t, int16_t, x) \
     OP(f32_s32, "cvt.rn.f32.s32", "r=r", float, int32_t, int32_t, int32_t, x) \
     OP(f32_u32, "cvt.rn.f32.u32", "r=r", float, uint32_t, uint32_t, uint32_t, x) \
     OP(rni_f32, "cvt.rni.f32.f32", "r=r", float, float, float, float, rintf(x)) \

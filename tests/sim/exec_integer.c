@@ -19,10 +19,15 @@ static inline int32_t modulo(int32_t x, int32_t y)
     return y == 0 ? x : y == -1 ? 0 : x % y;
 }
 
+static inline uint64_t joined(uint32_t low, uint32_t high)
+{
+    return (uint64_t)high << 32 | low;
+}
+
 /* Four bytes of the eight of x and y, each by its number in the selector; with bit 3 its sign in all bits. */
 static inline uint32_t permuted(uint32_t x, uint32_t y, uint32_t selector)
 {
-    const uint64_t both = (uint64_t)y << 32 | x;
+    const uint64_t both = joined(x, y);
     uint32_t value = 0;
     for (int i = 0; i < 32; i += 8) {
         const uint32_t which = selector >> i / 2, byte = both >> 8 * (which & 7) & 255;
@@ -56,7 +61,6 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, div_u32, "div.u32", "r=rr", uint32_t, y ? x / y : UINT32_MAX) \
     SAME(OP, div_u64, "div.u64", "l=ll", uint64_t, y ? x / y : UINT64_MAX) \
     SAME(OP, rem_s32, "rem.s32", "r=rr", int32_t, modulo(x, y)) \
-    SAME(OP, rem_u32, "rem.u32", "r=rr", uint32_t, y ? x % y : x) \
     SAME(OP, prmt_b32, "prmt.b32", "r=rrr", uint32_t, permuted(x, y, z)) \
     SAME(OP, min_s32, "min.s32", "r=rr", int32_t, x < y ? x : y) \
     SAME(OP, max_s32, "max.s32", "r=rr", int32_t, x > y ? x : y) \
@@ -79,6 +83,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     OP(shr_u64, "shr.u64", "l=lr", uint64_t, uint64_t, uint32_t, uint32_t, y < 64 ? x >> (y & 63) : 0) \
     OP(shr_s32, "shr.s32", "r=rr", int32_t, int32_t, uint32_t, uint32_t, x >> shift_of(y, 31)) \
     OP(shr_s64, "shr.s64", "l=lr", int64_t, int64_t, uint32_t, uint32_t, x >> shift_of(y, 63)) \
+    SAME(OP, shf_clamp, "shf.r.clamp.b32", "r=rrr", uint32_t, joined(x, y) >> shift_of(z, 32)) \
     COMPARE(OP, eq_b32, "setp.eq.b32", "p=rr", uint32_t, x == y) \
     COMPARE(OP, eq_b16, "setp.eq.b16", "p=hh", uint16_t, x == y) \
     COMPARE(OP, eq_s16, "setp.eq.s16", "p=hh", uint16_t, x == y) \

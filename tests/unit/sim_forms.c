@@ -97,7 +97,6 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     ROW(div_u32, "div.u32", 'i', 'b', b == 0 ? UINT32_MAX : a / b) \
     ROW(div_u64, "div.u64", 'i', 'b', B == 0 ? UINT64_MAX : A / B) \
     ROW(rem_s32, "rem.s32", 'i', 'b', b == 0 ? a : (uint32_t)((int64_t)(int32_t)a % (int32_t)b)) \
-    ROW(rem_u32, "rem.u32", 'i', 'b', b == 0 ? a : a - a / b * b) \
     ROW(prmt_b32, "prmt.b32", 'i', 'b', chosen_bytes(a, b, c)) \
     ROW(min_s32, "min.s32", 'i', 'b', (int32_t)a < (int32_t)b ? a : b) \
     ROW(max_s32, "max.s32", 'i', 'b', (int32_t)a < (int32_t)b ? b : a) \
@@ -121,6 +120,7 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     ROW(shr_s32, "shr.s32", 'i', 'b', (uint32_t)((int32_t)a >> (b > 31 ? 31 : b))) \
     ROW(shr_s64, "shr.s64", 'i', 'b', (uint64_t)((int64_t)A >> (b > 63 ? 63 : b))) \
     ROW(bfi, "bfi.b32", 'i', 'b', insert_bits(a, b, c, e)) \
+    ROW(shf_clamp, "shf.r.clamp.b32", 'i', 'b', c > 31 ? b : c ? a >> c | b << (32 - c) : a) \
     ROW(eq_b32, "setp.eq.b32", 'i', 'b', a == b) \
     ROW(eq_b16, "setp.eq.b16", 'i', 'b', (uint16_t)a == (uint16_t)b) \
     ROW(eq_s16, "setp.eq.s16", 'i', 'b', (uint16_t)a == (uint16_t)b) \
@@ -205,10 +205,10 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     ROW(cvt_u64_u32, "cvt.u64.u32", 'i', 'b', a) \
     ROW(cvt_u32_u64, "cvt.u32.u64", 'i', 'b', a) \
     ROW(cvt_u32_u16, "cvt.u32.u16", 'i', 'b', (uint16_t)a) \
-    ROW(cvt_s32_s8, "cvt.s32.s8", 'i', 'b', a & 128 ? a | 0xffffff00 : a & 127) \
     ROW(cvt_u16_u32, "cvt.u16.u32", 'i', 'b', (uint16_t)a) \
     ROW(cvt_f64_f32, "cvt.f64.f32", 'f', 'd', of_double(f[0])) \
     ROW(cvt_f32_f64, "cvt.rn.f32.f64", 'd', 'f', of_float((float)d[0])) \
+    ROW(cvt_f32_s16, "cvt.rn.f32.s16", 'i', 'f', of_float((float)(int16_t)a)) \
     ROW(cvt_f32_s32, "cvt.rn.f32.s32", 'i', 'f', of_float((float)(int32_t)a)) \
     ROW(cvt_f32_u32, "cvt.rn.f32.u32", 'i', 'f', of_float((float)a)) \
     ROW(cvt_rni, "cvt.rni.f32.f32", 'f', 'f', of_float(nearbyintf(f[0]))) \

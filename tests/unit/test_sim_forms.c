@@ -51,9 +51,14 @@ static const struct {
     {"ld.global.u16 %h0, [%d1]; ld.global.u16 %h1, [%d1+2]; ld.global.u16 %h2, [%d1+4]; "
      "ld.global.u16 %h3, [%d1+6];",
      "st.global.v4.u16 [%d2], {%h0, %h1, %h2, %h3};", 8},
-    {"ld.global.u16 %r3, [%d1]; ld.global.u16 %r4, [%d1+2]; shl.b32 %r4, %r4, 16; or.b32 %r3, %r3, "
+    {"ld.global.u8 %r3, [%d1]; ld.global.u8 %r4, [%d1+1]; shl.b32 %r4, %r4, 8; or.b32 %r3, %r3, "
      "%r4;",
-     "st.global.u32 [%d2], %r3;", 4},
+     "cvt.u16.u32 %h0, %r3; st.global.u16 [%d2], %h0;", 2},
+    {"ld.global.s8 %h0, [%d1]; ld.global.u8 %r4, [%d1+1]; shl.b32 %r4, %r4, 8;",
+     "cvt.u32.u16 %r3, %h0; and.b32 %r3, %r3, 255; or.b32 %r3, %r3, %r4; cvt.u16.u32 %h1, %r3;"
+     "st.global.u16 [%d2], %h1; add.s16 %h0, %h0, 128; cvt.u32.u16 %r3, %h0;"
+     "setp.gt.u32 %p0, %r3, 255; @%p0 trap;",
+     2},
     {"ld.global.u32 %r3, [%d1];", "st.global.u32 [%d2], %r3;", 4},
     {"ld.global.f32 %r3, [%d1];", "st.global.f32 [%d2], %r3;", 4},
     {"ld.global.s32 %d3, [%d1];",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf-of: writes the GGUF file of a Hugging Face folder, with matrices of a type; `fused` puts q, k and v into
- * one tensor.
+ * gguf-of: writes the GGUF file of a Hugging Face folder, with matrices of a type or of a mixture (q4_k_m); `fused`
+ * puts q, k and v into one tensor.
  *
  *   gguf-of FOLDER FILE.gguf [TYPE [fused]]
  */
@@ -9,12 +9,15 @@
 
 int main(int argc, char **argv)
 {
-    const int type = argc > 3 ? tensor_type_find(argv[3]) : NJ_TYPE_F32;
+    const char *name = argc > 3 ? argv[3] : "F32";
+    const struct mixture *mixture = mixture_find(name);
+    const int type = mixture ? (int)mixture->type : tensor_type_find(name);
     if (argc < 3 || type < 0) {
         fprintf(stderr, "usage: gguf-of FOLDER FILE.gguf [TYPE [fused]]\n");
         return 2;
     }
-    const struct gguf_form form = {.dtype = (enum nj_tensor_type)type, .fused = argc > 4};
+    const struct gguf_form form = {
+        .dtype = (enum nj_tensor_type)type, .mixture = mixture, .fused = argc > 4};
     const int rc = gguf_of(argv[1], argv[2], &form);
     if (rc != 0)
         fprintf(stderr, "gguf-of: %s\n", fail_text());

@@ -10,6 +10,7 @@
 #include "io/gguf_write.h"
 #include "io/quantize.h"
 #include "model/gguf_model.h"
+#include "model/mixture.h"
 #include "model/tensor_names.h"
 
 #include <math.h>
@@ -28,6 +29,7 @@ struct gguf_change {
 
 struct gguf_form {
     enum nj_tensor_type dtype;        /* of matrices; all others are F32 */
+    const struct mixture *mixture;    /* NULL, or has the types of matrices */
     bool fused;                       /* q, k and v in one tensor */
     bool vocab_size;                  /* llama's files have the key */
     const struct gguf_change *change; /* NULL: none */
@@ -138,6 +140,15 @@ static inline int gguf_write_tensor(struct gguf_writer *w, const struct model_co
     return rc;
 }
 
+static inline enum nj_tensor_type gguf_type_of(const struct gguf_form *f,
+                                               const struct model_config *c,
+                                               const struct tensor_spec *spec)
+{
+    if (f->mixture)
+        return mixture_type(f->mixture, c, spec);
+    return spec->rank == 2 ? f->dtype : NJ_TYPE_F32;
+}
+
 /* In the converter's order of sizes; the parts of a fused tensor are neighbours. */
 static inline size_t gguf_declare(const struct gguf_form *f, const struct model_config *c,
                                   const struct tensor_spec *spec, size_t specs,
@@ -159,7 +170,7 @@ static inline size_t gguf_declare(const struct gguf_form *f, const struct model_
         if (f->drop && strcmp(f->drop, names[count]) == 0)
             continue;
         out[count] = (struct st_declared){names[count],
-                                          spec[i].rank == 2 ? f->dtype : NJ_TYPE_F32,
+                                          gguf_type_of(f, c, &spec[i]),
                                           spec[i].rank,
                                           {spec[i].shape[0], spec[i].shape[1]}};
         count++;
@@ -190,7 +201,7 @@ static inline int gguf_write_all(struct gguf_writer *w, const struct gguf_form *
         gguf_tensor_name(&spec[i], name);
         if (!f->drop || strcmp(f->drop, name) != 0)
             rc = gguf_write_tensor(w, c, &spec[i], tensors_find(from, spec[i].name),
-                                   spec[i].rank == 2 ? f->dtype : NJ_TYPE_F32);
+                                   gguf_type_of(f, c, &spec[i]));
     }
     gguf_llama3_divisors(c, divisors);
     if (rc == 0 && f->divisors)

@@ -5,10 +5,14 @@
  */
 #include "engine_fixture.h"
 
+#include "engine/backward.h"
+#include "engine/layer_gemm.h"
 #include "engine/quant.h"
+#include "engine/quant_weights.h"
 #include "gguf_fixture.h"
 #include "io/model_folder.h"
 #include "io/safetensors.h"
+#include "model/mixture.h"
 #include "model/source.h"
 #include "nojit_ops.h"
 
@@ -255,6 +259,151 @@ static void broken_scales_are_refused(void **state)
     free(types);
 }
 
+/* Of each of tensor_specs(); free() them. */
+static unsigned char *types_as(const struct model_config *c, const char *mixture)
+{
+    struct tensor_spec *spec;
+    size_t count;
+    ok(tensor_specs(c, &spec, &count));
+    unsigned char *types = malloc(count);
+    assert_non_null(types);
+    for (size_t i = 0; i < count; i++)
+        types[i] = (unsigned char)mixture_type(mixture_find(mixture), c, &spec[i]);
+    free(spec);
+    return types;
+}
+
+static size_t region(const struct plan *p, const char *name)
+{
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(p->region[i].name, name) == 0)
+            return p->region[i].bytes;
+    fail_msg("no region %s", name);
+    return 0;
+}
+
+static void seven_billion_take_six_gigabytes(void **state)
+{
+    (void)state;
+    const struct model_config *c = &preset_find("qwen2.5-7b")->config;
+    unsigned char *types = types_as(c, "q4_k_m");
+    struct train_options o = small_options;
+    struct plan plan;
+    o.dtype = NJ_LP;
+    o.teacher_types = types;
+    ok(plan_make(&preset_find("qwen2.5-0.5b")->config, c, &o, &plan));
+    const size_t blocks = region(&plan, "teacher.weights");
+    const size_t all = blocks + region(&plan, "teacher.expanded");
+    assert_true(blocks > 4500000000 && all <= 6000000000);
+    free(types);
+}
+
+/* What no gradient is asked of cannot be given one: no matrix is a parameter. */
+static void gradients_cannot_be_asked_for(void **state)
+{
+    (void)state;
+    unsigned char *types;
+    struct train_options o = small_options;
+    write_quantised("frozen.gguf", &untied);
+    ok(source_types(path_of("frozen.gguf"), &untied, &types));
+    o.teacher_types = types;
+    struct engine *e = open_engine("student", "frozen.gguf", &o);
+    struct teacher *t = &e->teacher;
+    const struct net *n = &t->net;
+    assert_null(n->grad);
+    for (size_t i = 0; i < n->p.specs; i++)
+        assert_true((n->p.first[i] < 0) == (n->p.spec[i].rank == 2));
+    for (int which = 0; which < PRODUCTS; which++) {
+        struct work w = engine_work(e);
+        product_dx(&w, n, &t->acts, 0, (enum product)which, t->acts.branch, t->acts.gu, t->acts.y);
+        assert_int_not_equal(w.rc, 0);
+    }
+    struct work w = engine_work(e);
+    net_backward(&w, n, &t->acts, &e->mem.rows);
+    assert_int_not_equal(w.rc, 0);
+    engine_destroy(e);
+    free(types);
+}
+
+/* In slices of the head, each of whose GEMMs was prepared. */
+static void epochs_end(void **state)
+{
+    (void)state;
+    unsigned char *types;
+    struct train_options o = small_options;
+    struct step_result first = {0}, r;
+    struct data_state at;
+    write_quantised("epochs.gguf", &untied);
+    ok(source_types(path_of("epochs.gguf"), &untied, &types));
+    o.teacher_types = types;
+    struct engine *e = open_engine("student", "epochs.gguf", &o);
+    struct data *d = open_tokens("tokens.bin", &o, false);
+    assert_true(quant_head_rows(&e->teacher.net) < WORDS);
+    for (data_tell(d, &at); at.epoch < 3; data_tell(d, &at)) {
+        ok(engine_step(e, d, &r));
+        first = first.valid_tokens ? first : r;
+    }
+    assert_true(r.loss < first.loss);
+    data_close(d);
+    engine_destroy(e);
+    free(types);
+}
+
+/* What is quantised while a folder is read is what a file of it holds, whose rows lie in another order. */
+static void folders_are_quantised_like_files(void **state)
+{
+    (void)state;
+    static const enum nj_tensor_type each[] = {NJ_TYPE_Q8_0, NJ_TYPE_Q5_0, NJ_TYPE_Q4_K,
+                                               NJ_TYPE_Q6_K};
+    ok(init_model(path_of("folder"), &untied, 5, NJ_TYPE_F32, 1 << 30, NULL));
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        const struct gguf_form form = {.dtype = each[k]};
+        unsigned char *types;
+        struct eval_result r[2];
+        ok(gguf_of(path_of("folder"), path_of("file.gguf"), &form));
+        ok(source_types(path_of("file.gguf"), &untied, &types));
+        for (int file = 0; file < 2; file++) {
+            struct train_options o = small_options;
+            o.steps = 0;
+            o.teacher_types = types;
+            struct engine *e = open_engine("folder", file ? "file.gguf" : "folder", &o);
+            struct data *d = open_tokens("masked.bin", &o, true);
+            ok(engine_eval(e, d, &r[file]));
+            data_close(d);
+            engine_destroy(e);
+        }
+        assert_memory_equal(&r[0], &r[1], sizeof r[0]);
+        assert_true(r[0].kd_loss > 1e-9 && r[0].kd_loss < 0.01);
+        free(types);
+    }
+}
+
+/* A scale anywhere else would be read as digits, which are finite. */
+static void scales_are_where_they_are_looked_for(void **state)
+{
+    (void)state;
+    nj_stream *s;
+    ok(nj_stream_create(ctx, &s));
+    for (int type = 0; type < NJ_TYPES; type++) {
+        const int elements = tensor_type_block((enum nj_tensor_type)type);
+        const size_t bytes = tensor_type_bytes((enum nj_tensor_type)type, elements);
+        for (size_t at = 0; elements > 1 && at + 2 <= bytes; at += 2) {
+            _Alignas(16) unsigned char block[256] = {0};
+            _Alignas(16) float x[256];
+            bool finite = true;
+            block[at + 1] = at % 4 ? 0x7e : 0xfc; /* NaN, -infinity */
+            ok(nj_dequantize(s, NJ_F32, type, x, (const int32_t *)(const void *)block, NULL, 1, 1,
+                             elements));
+            ok(nj_stream_sync(s));
+            for (int i = 0; i < elements; i++)
+                finite = finite && isfinite(x[i]);
+            if (finite != quant_finite((enum nj_tensor_type)type, block, bytes))
+                fail_msg("%s, byte %zu", tensor_type_name((enum nj_tensor_type)type), at);
+        }
+    }
+    nj_stream_destroy(s);
+}
+
 static int open_all(void **state)
 {
     struct model_config student = qwen2;
@@ -271,6 +420,11 @@ int main(void)
         cmocka_unit_test(quantised_is_expanded),
         cmocka_unit_test(nothing_is_kept_expanded),
         cmocka_unit_test(broken_scales_are_refused),
+        cmocka_unit_test(scales_are_where_they_are_looked_for),
+        cmocka_unit_test(folders_are_quantised_like_files),
+        cmocka_unit_test(seven_billion_take_six_gigabytes),
+        cmocka_unit_test(gradients_cannot_be_asked_for),
+        cmocka_unit_test(epochs_end),
     };
     return cmocka_run_group_tests_name("quant_teacher", tests, open_all, fixture_close);
 }

@@ -13,6 +13,7 @@
 #include "model/source.h"
 #include "run/batch_fit.h"
 #include "run/run.h"
+#include "run/teacher_types.h"
 
 /* What is known of the memory that the run will have. */
 struct budget {

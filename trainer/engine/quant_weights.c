@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quant_weights.c: blocks go to the device as they lie in the file, in pieces of whole rows. Bad importance
- * matrices have left files with scales that are not finite, which would make every logit NaN.
+ * quant_weights.c: blocks go to the device as they lie in the file, in pieces of whole rows; what the file has as
+ * floats is quantised on the way where the options say so. Bad importance matrices have left files with scales that
+ * are not finite, which would make every logit NaN.
  */
 #include "engine/quant_weights.h"
 
 #include "engine/quant.h"
 #include "engine/weights.h"
 #include "io/error.h"
+#include "io/quantize.h"
 #include "model/source.h"
+
+#include <stdlib.h>
+
+enum { ROWS_AT_ONCE = 16 };
 
 /* The bytes of a block where its float16 scales lie; the second is -1 where it has one. */
 static const struct scales {
@@ -25,8 +31,9 @@ static bool is_finite(const unsigned char *half)
     return (half[1] & 0x7c) != 0x7c;
 }
 
-static bool all_finite(enum nj_tensor_type type, const unsigned char *blocks, size_t bytes)
+bool quant_finite(enum nj_tensor_type type, const void *data, size_t bytes)
 {
+    const unsigned char *blocks = data;
     const struct scales at = scales_of[type];
     const size_t each = tensor_type_bytes(type, tensor_type_block(type));
     for (size_t b = 0; b < bytes; b += each)
@@ -36,34 +43,62 @@ static bool all_finite(enum nj_tensor_type type, const unsigned char *blocks, si
     return true;
 }
 
-/* Rows of a tensor to the transfer buffer. Returns whether their scales are finite. */
-static bool stage_rows(struct engine *e, const struct tensor *t, int64_t first, int64_t rows)
+/* A few rows as blocks of `type`: as the file has them, or quantised. Returns 0, NJ_E_FORMAT if they are not
+ * finite, or NJ_E_NOMEM. */
+static int rows_as(enum nj_tensor_type type, const struct tensor *t, int64_t first, int64_t rows,
+                   char *to)
 {
-    const size_t row_bytes = tensor_type_bytes(t->dtype, t->shape[1]);
-    bool finite = true;
-#pragma omp parallel for schedule(static) reduction(&& : finite)
-    for (int64_t r = 0; r < rows; r++) {
-        char *to = e->mem.transfer + (size_t)r * row_bytes;
-        tensor_rows(t, first + r, 1, to);
-        finite = finite && all_finite(t->dtype, (const unsigned char *)to, row_bytes);
+    const int64_t columns = t->shape[1];
+    if (t->dtype == type) {
+        tensor_rows(t, first, rows, to);
+        return quant_finite(type, to, tensor_type_bytes(type, rows * columns)) ? 0 : NJ_E_FORMAT;
     }
-    return finite;
+    float *x = malloc((size_t)(rows * columns) * sizeof *x);
+    if (!x)
+        return NJ_E_NOMEM;
+    tensor_to_f32(t, first * columns, rows * columns, x);
+    const int rc = quantize_rows(type, x, rows, columns, to);
+    free(x);
+    return rc;
 }
 
 /* A piece of a tensor to the transfer buffer, as the device keeps it. */
-static int stage(struct engine *e, const char *path, const struct tensor *t, int64_t first,
+static int stage(struct engine *e, const struct tensor *t, enum nj_tensor_type type, int64_t first,
                  int64_t rows)
 {
     const enum nj_dtype T = e->teacher.net.T;
-    if (tensor_type_block(t->dtype) == 1) {
-        weights_convert(e, t, first * t->shape[1], rows * t->shape[1], T);
-        return 0;
+    const int64_t columns = t->shape[1];
+    int rc = 0;
+    if (tensor_type_block(type) == 1) {
+        weights_convert(e, t, first * columns, rows * columns, T);
+        return weights_finite(e, e->mem.transfer, rows * columns, T) ? 0 : NJ_E_FORMAT;
     }
-    if (stage_rows(e, t, first, rows))
-        return 0;
-    return fail(NJ_E_FORMAT,
-                "%s: tensor %s holds a scale that is not finite; use another release of the model",
-                path, t->name);
+    const size_t row_bytes = tensor_type_bytes(type, columns);
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t r = 0; r < rows; r += ROWS_AT_ONCE) {
+        const int64_t n = rows - r < ROWS_AT_ONCE ? rows - r : ROWS_AT_ONCE;
+        const int failed = rows_as(type, t, first + r, n, e->mem.transfer + (size_t)r * row_bytes);
+        if (failed) {
+#pragma omp atomic write
+            rc = failed;
+        }
+    }
+    return rc;
+}
+
+static int refuse(int rc, const char *path, const struct tensor *t, enum nj_tensor_type type)
+{
+    if (rc == NJ_E_NOMEM)
+        return fail(rc, "%s: no host memory to quantise tensor %s; free some", path, t->name);
+    if (t->dtype == type && tensor_type_block(type) > 1)
+        return fail(rc,
+                    "%s: tensor %s holds a scale that is not finite; use another release of the "
+                    "model",
+                    path, t->name);
+    return fail(rc,
+                "%s: tensor %s holds NaN, infinity or numbers too large for %s; use another "
+                "release of the model",
+                path, t->name, tensor_type_name(type));
 }
 
 static int send(struct engine *e, const char *path, size_t spec, const struct tensor *t)
@@ -71,6 +106,7 @@ static int send(struct engine *e, const char *path, size_t spec, const struct te
     const struct net *n = &e->teacher.net;
     int part, row;
     const struct quant_matrix *m = quant_place(n, spec, &part, &row);
+    const enum nj_tensor_type type = (enum nj_tensor_type)e->o.teacher_types[spec];
     if (!m)
         return 0;
     char *to = m->part[part].data + quant_rows_bytes(n, m, part, row);
@@ -79,9 +115,9 @@ static int send(struct engine *e, const char *path, size_t spec, const struct te
     for (int64_t first = 0; first < rows; first += room) {
         const int64_t count = rows - first < room ? rows - first : room;
         struct work w = engine_work(e);
-        const int rc = stage(e, path, t, first, count);
+        const int rc = stage(e, t, type, first, count);
         if (rc != 0)
-            return rc;
+            return refuse(rc, path, t, type);
         OP(&w, nj_copy(w.s, to + (size_t)first * row_bytes, e->mem.transfer,
                        (size_t)count * row_bytes));
         OP(&w, nj_stream_sync(w.s));
@@ -101,9 +137,6 @@ int quant_load(struct engine *e, const char *path)
     for (size_t i = 0; rc == 0 && i < p->specs; i++) {
         const struct tensor *t = tensors_find(&w, p->spec[i].name);
         rc = weights_check(path, &p->spec[i], t);
-        if (rc == 0 && e->o.teacher_types[i] != t->dtype)
-            rc = fail(NJ_E_FORMAT, "%s: the type of tensor %s changed while the file was read",
-                      path, t->name);
         if (rc == 0)
             rc = send(e, path, i, t);
     }

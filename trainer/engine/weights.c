@@ -105,8 +105,9 @@ int weights_load(struct engine *e, const char *dir, const struct params *p, enum
 
 /* ---- the rare search ---- */
 
-static bool all_finite(const char *data, int64_t count, enum nj_dtype T, int is_f16)
+bool weights_finite(const struct engine *e, const char *data, int64_t count, enum nj_dtype T)
 {
+    const int is_f16 = nj_context_device(e->ctx)->lp_is_f16;
     for (int64_t i = 0; i < count; i++) {
         float x;
         uint16_t bits;
@@ -125,7 +126,6 @@ static bool all_finite(const char *data, int64_t count, enum nj_dtype T, int is_
 int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,
                  const char **name)
 {
-    int is_f16 = nj_context_device(e->ctx)->lp_is_f16;
     int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
     *name = NULL;
     for (size_t i = 0; i < p->specs; i++) {
@@ -138,7 +138,7 @@ int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, cons
                 rc = nj_stream_sync(e->stream);
             if (rc != 0)
                 return rc;
-            if (!all_finite(e->mem.transfer, n, T, is_f16)) {
+            if (!weights_finite(e, e->mem.transfer, n, T)) {
                 *name = p->spec[i].name;
                 return 0;
             }

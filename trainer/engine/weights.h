@@ -17,6 +17,8 @@ int weights_read(struct engine *e, const char *dir, const struct tensors *w, con
 /* Elements as T in the transfer buffer, on their way to the device. */
 void weights_convert(struct engine *e, const struct tensor *t, int64_t first, int64_t count,
                      enum nj_dtype T);
+/* Whether elements of T are all finite. */
+bool weights_finite(const struct engine *e, const char *data, int64_t count, enum nj_dtype T);
 /* T in files. */
 enum nj_tensor_type weights_dtype(const struct engine *e);
 void weights_declare(const struct params *p, enum nj_tensor_type dtype, struct st_declared *out);

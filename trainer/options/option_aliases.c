@@ -226,6 +226,8 @@ const struct option_alias choice_aliases[] = {
     {"float", "dtype", "float32"},
     {"bf16", "teacher-dtype", "bfloat16"},
     {"float8", "teacher-dtype", "fp8"},
+    {"q5_k_m", "teacher-dtype", "q5_k"},
+    {"q4_k_m", "teacher-dtype", "q4_k"},
     {"bfloat16", "optimizer-state", "bf16"},
     {"float32", "optimizer-state", "f32"},
     {"fp32", "optimizer-state", "f32"},

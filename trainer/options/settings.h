@@ -49,7 +49,15 @@ struct settings {
 enum { BATCH_AUTO = 0 }; /* settings.batch_size */
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
-enum teacher_dtype { TEACHER_AUTO, TEACHER_BF16, TEACHER_F8 };
+enum teacher_dtype {
+    TEACHER_AUTO,
+    TEACHER_BF16,
+    TEACHER_F8, /* from here on weights are rounded */
+    TEACHER_Q8_0,
+    TEACHER_Q6_K,
+    TEACHER_Q5_K,
+    TEACHER_Q4_K
+};
 enum tie_embeddings { TIE_AUTO, TIE_TRUE, TIE_FALSE };
 
 /* Commands as bits, so that a row of the table can serve several. */

@@ -5,6 +5,7 @@
 #include "run/batch_fit.h"
 #include "engine/net.h"
 #include "model/source.h"
+#include "run/teacher_types.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,7 @@ int run_fit_batch(struct run *r)
 struct change {
     const char *text;
     int recompute, head_chunk, rank; /* 0: as it is */
-    bool lp, state16, largest_batch;
+    bool lp, state16, largest_batch, q4;
 };
 static const struct change changes[] = {
     {"", .largest_batch = true},
@@ -106,19 +107,24 @@ static const struct change changes[] = {
     {"--head-chunk 256", .head_chunk = 256},
     {"--dtype bfloat16", .lp = true},
     {"--optimizer-state bf16", .state16 = true},
+    {"--teacher-dtype q4_k", .q4 = true},
     {"--optimizer-state bf16 --recompute block", RECOMPUTE_BLOCK, .state16 = true},
     {"--lora-r 16", .rank = 16},
     {"--recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, .largest_batch = true},
     {"--optimizer-state bf16 --recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256,
      .state16 = true, .largest_batch = true},
+    {"--teacher-dtype q4_k --optimizer-state bf16 --recompute block", RECOMPUTE_BLOCK,
+     .state16 = true, .q4 = true, .largest_batch = true},
     {"--lora-r 16 --recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, 16,
      .largest_batch = true},
 };
 
-/* False where the run has it already, or it cannot be had. */
-static bool apply(const struct change *c, struct train_options *o, bool gpu)
+/* False where the run has it already, or it cannot be had. q4: types of the teacher as --teacher-dtype q4_k has
+ * them; NULL where there is none to quantise. */
+static bool apply(const struct change *c, struct train_options *o, const unsigned char *q4,
+                  bool gpu)
 {
-    if ((c->lp && (o->dtype != NJ_F32 || !gpu)) || (c->rank > 0 && o->lora.rank > 0) ||
+    if ((c->q4 && !q4) || (c->lp && (o->dtype != NJ_F32 || !gpu)) || (c->rank > 0 && o->lora.rank > 0) ||
         (c->state16 && o->optimizer_state == STATE_BF16))
         return false;
     if (c->recompute > 0)
@@ -127,6 +133,8 @@ static bool apply(const struct change *c, struct train_options *o, bool gpu)
         o->head_chunk = c->head_chunk;
     if (c->lp)
         o->dtype = NJ_LP;
+    if (c->q4)
+        o->teacher_types = q4;
     if (c->state16)
         o->optimizer_state = STATE_BF16;
     if (c->rank == 0)
@@ -136,15 +144,15 @@ static bool apply(const struct change *c, struct train_options *o, bool gpu)
 }
 
 static int advise(struct run *r, const struct model_config *student,
-                  const struct model_config *teacher, const struct change *c, size_t now,
-                  size_t budget)
+                  const struct model_config *teacher, const struct change *c,
+                  const unsigned char *q4, size_t now, size_t budget)
 {
     struct train_options o = r->options;
     struct size_text size;
     struct plan p;
     char name[80];
     int err = 0, batch = o.batch_size;
-    if (!apply(c, &o, r->s->device != (int)NJ_DEVICE_CPU))
+    if (!apply(c, &o, q4, r->s->device != (int)NJ_DEVICE_CPU))
         return 0;
     if (c->largest_batch)
         err = plan_largest_batch(student, teacher, &o, budget, BATCH_MOST, &batch);
@@ -169,9 +177,13 @@ static int advise(struct run *r, const struct model_config *student,
 int fit_advise(struct run *r, const struct model_config *student,
                const struct model_config *teacher, size_t now, size_t budget)
 {
+    unsigned char *q4 = NULL;
     int err = 0;
+    if (teacher && !r->options.teacher_f8 && !r->options.teacher_types)
+        err = teacher_types_as(teacher, TEACHER_Q4_K, &q4);
     progress_say(&r->progress, "does not fit. Options that would help:");
     for (size_t i = 0; i < sizeof changes / sizeof *changes && !err; i++)
-        err = advise(r, student, teacher, &changes[i], now, budget);
+        err = advise(r, student, teacher, &changes[i], q4, now, budget);
+    free(q4);
     return err;
 }

@@ -15,6 +15,7 @@
 #include "io/whole_file.h"
 #include "options/options.h"
 #include "run/receipt.h"
+#include "run/teacher_types.h"
 
 static json_t *texts(const char *const *text, size_t count)
 {
@@ -148,7 +149,7 @@ static json_t *applied(const struct run *r)
     json_object_set_new(to, "dtype", json_string(run_dtype_name(r)));
     if (engine_teacher(r->engine) != NULL)
         json_object_set_new(to, "teacher_dtype",
-                            json_string(o.teacher_f8 ? "fp8" : run_dtype_name(r)));
+                            json_string(run_teacher_dtype(r, run_dtype_name(r))));
     json_object_set_new(to, "packing", choice("packing", r->s->packing));
     json_object_set_new(to, "padding", json_real(data_padding(r->data)));
     json_object_set_new(to, "data_sources", sources(r->data));

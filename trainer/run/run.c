@@ -14,6 +14,7 @@
 #include "model/source.h"
 #include "options/options.h"
 #include "run/gemm_cache.h"
+#include "run/teacher_types.h"
 
 int run_needs(const void *value, const char *name, const char *command)
 {
@@ -165,7 +166,7 @@ static int check_teacher_dtype(const struct run *r)
         return fail(
             NJ_E_ARG,
             "--teacher-dtype bfloat16: this run is in %s, and its teacher is in the same or "
-            "in fp8; leave --teacher-dtype out",
+            "quantised; leave --teacher-dtype out",
             run_dtype_name(r));
     if (wanted == TEACHER_F8 && !d->f8)
         return fail(NJ_E_ARG,
@@ -223,23 +224,6 @@ int run_adapters(const struct settings *s, struct lora_config *out)
     int err = names->count == 0 ? lora_targets_add(out, "all-linear") : 0;
     for (size_t i = 0; i < names->count && !err; i++)
         err = lora_targets_add(out, names->path[i]);
-    return err;
-}
-
-int run_teacher_types(struct run *r)
-{
-    struct model_config c;
-    if (r->teacher[0] == '\0' || r->s->teacher_dtype == TEACHER_BF16)
-        return 0;
-    int err = source_config(r->teacher, &c);
-    if (!err)
-        err = source_types(r->teacher, &c, &r->teacher_types);
-    if (!err && r->teacher_types && r->options.teacher_f8)
-        err = fail(NJ_E_UNSUPPORTED,
-                   "--teacher-dtype fp8: the weights of %s are quantised already; leave "
-                   "--teacher-dtype out",
-                   r->teacher);
-    r->options.teacher_types = r->teacher_types;
     return err;
 }
 

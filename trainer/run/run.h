@@ -17,9 +17,9 @@
 #include "record/progress.h"
 #include "record/sample_log.h"
 
-/* What e4m3 changes in the teacher's distribution. */
+/* What --teacher-dtype changes in the teacher's distribution. */
 struct teacher_check {
-    double kl, agreement; /* KL(as --dtype || fp8) in nats a token; share of equal first choices */
+    double kl, agreement; /* KL(as --dtype || rounded) in nats a token; share of equal first choices */
     int64_t tokens;       /* 0: not measured */
 };
 
@@ -31,6 +31,7 @@ struct run {
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
     unsigned char *teacher_types;                  /* of options; owned here */
+    char teacher_types_text[128];                  /* quantised ones of its file: "Q4_K, Q6_K" */
     struct tokenizer tokenizer;
     int vocab; /* ids below it are in the vocabularies of both models and, if known, their tokenizers */
     struct data *data, *eval_data;
@@ -56,8 +57,6 @@ void run_close(struct run *r);
  * the device. */
 void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
-/* How the teacher's weights are held, of its file and --teacher-dtype: options.teacher_types. */
-int run_teacher_types(struct run *r);
 /* As --dtype says it. */
 const char *run_dtype_name(const struct run *r);
 /* The adapters that --adapter or --lora-r asks for. */

@@ -12,6 +12,7 @@
 #include "io/model_folder.h"
 #include "io/plural.h"
 #include "options/options.h"
+#include "run/teacher_types.h"
 
 static void add(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -38,10 +39,9 @@ static void weights_text(const struct run *r, char *out, size_t bytes)
     }
 }
 
-/* "fp8", or "as dtype" */
 static void teacher_dtype_text(const struct run *r, char *out, size_t bytes)
 {
-    snprintf(out, bytes, "%s", r->options.teacher_f8 ? "fp8" : "as dtype");
+    snprintf(out, bytes, "%s", run_teacher_dtype(r, "as dtype"));
 }
 
 static void dtype_text(const struct run *r, char *out, size_t bytes)

@@ -9,6 +9,7 @@
 #include "io/plural.h"
 #include "run/gemm_cache.h"
 #include "run/teacher_check.h"
+#include "run/teacher_types.h"
 
 static void read_table(struct run *r, const char *path)
 {
@@ -54,7 +55,7 @@ int run_open_engine(struct run *r)
     gemm_table_path(r->s->gemm_table, nj_context_device(r->ctx), path, sizeof path);
     read_tables(r, path);
     int err = 0;
-    if (r->options.teacher_f8 && r->options.steps > 0 && !r->s->dry_run)
+    if (run_rounds_teacher(r) && r->options.steps > 0 && !r->s->dry_run)
         err = run_check_teacher(r);
     if (!err)
         err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,

@@ -8,7 +8,7 @@
 #include "run/run.h"
 
 /* Opens the engine, with the algorithms of matrix products that --gemm-table keeps. A run that trains
- * with an fp8 teacher measures first what that changes. */
+ * whose teacher --teacher-dtype rounds measures first what that changes. */
 int run_open_engine(struct run *r);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teacher_check.c: what fp8 costs a teacher: an engine whose student is the teacher as it is and
- * whose teacher is the same in e4m3 evaluates the first batches. Its divergence is the reverse one
+ * teacher_check.c: what --teacher-dtype costs a teacher: an engine whose student is the teacher as it is and
+ * whose teacher is the same, rounded, evaluates the first batches. Its divergence is the reverse one
  * at temperature 1, KL(student || teacher).
  */
 #include "run/teacher_check.h"
+#include "run/teacher_types.h"
 
 #include "io/error.h"
 
@@ -31,21 +32,23 @@ static int measure(struct run *r, struct eval_result *out)
 int run_check_teacher(struct run *r)
 {
     struct teacher_check *check = &r->teacher_check;
+    const char *name = run_teacher_dtype(r, "");
     struct eval_result e;
     struct data_state start;
     data_tell(r->data, &start);
     int err = measure(r, &e);
     data_seek(r->data, &start);
     if (err == NJ_E_NOMEM) {
-        progress_say(&r->progress, "fp8 teacher: accuracy check skipped: %s", fail_text());
+        progress_say(&r->progress, "%s teacher: accuracy check skipped: %s", name,
+                     fail_text());
         return 0;
     }
     if (err)
         return err;
     *check = (struct teacher_check){e.kd_loss, e.agreement, e.valid_tokens};
     progress_say(&r->progress,
-                 "fp8 teacher: KL(%s || fp8) %.6f nats/token, %.2f %% top-1 agreement, on "
+                 "%s teacher: KL(%s || %s) %.6f nats/token, %.2f %% top-1 agreement, on "
                  "the first %lld tokens",
-                 run_dtype_name(r), check->kl, 100 * check->agreement, (long long)check->tokens);
+                 name, run_dtype_name(r), name, check->kl, 100 * check->agreement, (long long)check->tokens);
     return 0;
 }

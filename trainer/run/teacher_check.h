@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teacher_check.h: what e4m3 changes in the teacher's distribution.
+ * teacher_check.h: what --teacher-dtype changes in the teacher's distribution.
  */
 #ifndef NOJIT_TRAINER_TEACHER_CHECK_H
 #define NOJIT_TRAINER_TEACHER_CHECK_H

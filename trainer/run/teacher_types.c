@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * teacher_types.c: see teacher_types.h.
+ */
+#include "run/teacher_types.h"
+
+#include "io/error.h"
+#include "model/mixture.h"
+#include "model/source.h"
+
+#include <stdlib.h>
+
+/* Values of --teacher-dtype that quantise, and the files whose types they are. */
+static const struct {
+    const char *name, *mixture;
+} quantised[] = {
+    [TEACHER_F8] = {"fp8", NULL},         [TEACHER_Q8_0] = {"q8_0", "q8_0"},
+    [TEACHER_Q6_K] = {"q6_k", "q6_k"},    [TEACHER_Q5_K] = {"q5_k", "q5_k_m"},
+    [TEACHER_Q4_K] = {"q4_k", "q4_k_m"},
+};
+
+bool run_rounds_teacher(const struct run *r)
+{
+    return r->s->teacher_dtype >= TEACHER_F8;
+}
+
+const char *run_teacher_dtype(const struct run *r, const char *plain)
+{
+    if (run_rounds_teacher(r))
+        return quantised[r->s->teacher_dtype].name;
+    return r->teacher_types ? r->teacher_types_text : plain;
+}
+
+int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsigned char **out)
+{
+    const struct mixture *m = mixture_find(quantised[as].mixture);
+    struct tensor_spec *spec;
+    size_t count;
+    *out = NULL;
+    int err = tensor_specs(c, &spec, &count);
+    if (err)
+        return err;
+    *out = calloc(count, sizeof **out);
+    if (!*out)
+        err = fail(NJ_E_NOMEM, "out of memory for the types of %zu tensors", count);
+    for (size_t i = 0; i < count && !err; i++)
+        (*out)[i] = (unsigned char)mixture_type(m, c, &spec[i]);
+    free(spec);
+    return err;
+}
+
+/* Of a file; a folder's weights are not quantised, and need not be there for a plan. */
+static int types_of_file(struct run *r, const struct model_config *c)
+{
+    int err = 0;
+    if (source_is_folder(r->teacher))
+        return 0;
+    err = source_types(r->teacher, c, &r->teacher_types);
+    if (!err && r->teacher_types && run_rounds_teacher(r))
+        return fail(NJ_E_UNSUPPORTED,
+                    "--teacher-dtype %s: the weights of %s are quantised already; leave "
+                    "--teacher-dtype out",
+                    quantised[r->s->teacher_dtype].name, r->teacher);
+    return err ? err
+               : source_quantised(r->teacher, r->teacher_types_text, sizeof r->teacher_types_text);
+}
+
+int run_teacher_types(struct run *r)
+{
+    const enum teacher_dtype wanted = (enum teacher_dtype)r->s->teacher_dtype;
+    struct model_config c;
+    if (r->teacher[0] == '\0' || wanted == TEACHER_BF16)
+        return 0;
+    int err = source_config(r->teacher, &c);
+    if (!err)
+        err = types_of_file(r, &c);
+    if (!err && wanted > TEACHER_F8)
+        err = teacher_types_as(&c, wanted, &r->teacher_types);
+    r->options.teacher_types = r->teacher_types;
+    return err;
+}

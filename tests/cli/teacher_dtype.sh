@@ -54,9 +54,45 @@ else
     not_ok "eval measures it, too" "$(kd) and $(kd --teacher-dtype fp8)"
 fi
 
+# ---- quantised on loading, and quantised files
+distill --teacher-dtype q4_k --save-every 3 --out "$d/q4"
+says "what quantising costs is said" 'q4_k teacher: KL\(float32 \|\| q4_k\) 0\.[0-9]+ nats/token, '
+is() { # NAME GOT WANTED
+    if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', expected '$3'"; fi
+}
+q4=$(field kl "$d/q4/receipt.json")
+if awk -v k="$q4" 'BEGIN { exit !(k > 1e-7 && k < 0.05) }'; then ok "and recorded"; else not_ok "and recorded" "$(cat "$d/q4/receipt.json")"; fi
+is "with its dtype" "$(field teacher_dtype "$d/q4/receipt.json")" q4_k
+"$BUILD/gguf-of" "$d/teacher" "$d/q4.gguf" q4_k_m
+folder=("${pair[@]}")
+pair=(--teacher "$d/q4.gguf" "${pair[@]:2}")
+distill --out "$d/file"
+if cmp -s "$d/q4/model.safetensors" "$d/file/model.safetensors"; then ok "a file of the same blocks teaches the same"; else not_ok "a file of the same blocks teaches the same" "$(cat "$scratch/out")"; fi
+is "the types of a file" "$(sed -nE 's/.*"teacher_dtype": "([^"]+)".*/\1/p' "$d/file/receipt.json")" "Q8_0, Q5_0, Q4_K, Q6_K"
+is "of a file nothing is measured" "$(field kl "$d/file/receipt.json")" ""
+file=$(weights)
+refuses "a file is not quantised again" 1 "quantised already; leave --teacher-dtype out" "$nojit" eval --model "$d/student" "${pair[@]:0:2}" \
+    --device cpu --data "$d/text.txt" --teacher-dtype q8_0
+pair=("${folder[@]}")
+is "the plan is that of the file" "$(weights --teacher-dtype q4_k)" "$file"
+if [ "$file" -lt $(($(weights) / 4)) ]; then ok "and smaller"; else not_ok "and smaller" "$file, $(weights)"; fi
+for t in q5_k q6_k q8_0; do
+    k=$(kd --teacher-dtype $t)
+    if awk -v a="$k" -v b="$q4" 'BEGIN { exit !(a > 0 && a <= b * 2) }'; then ok "eval with $t"; else not_ok "eval with $t" "$k, with q4_k $q4"; fi
+done
+mkdir "$d/config"
+cp "$d/teacher/config.json" "$d/config"
+pair=(--teacher "$d/config" "${pair[@]:2}")
+is "a plan needs no weights" "$(weights --teacher-dtype q4_k)" "$file"
+pair=("${folder[@]}")
+"$nojit" plan "${pair[@]}" --device cpu --memory-budget 0.001 >"$scratch/out" 2>&1 || true
+says "quantising is proposed where a run does not fit" '^  --teacher-dtype q4_k  '
+"$nojit" plan "${pair[@]}" --device cpu --memory-budget 0.001 --teacher-dtype q8_0 >"$scratch/out" 2>&1 || true
+if ! grep -q -- "--teacher-dtype q4_k" "$scratch/out"; then ok "but not twice"; else not_ok "but not twice" "$(cat "$scratch/out")"; fi
+
 refuses "no teacher" 2 "needs --teacher" "$nojit" eval --model "$d/student" --device cpu --data "$d/text.txt" --teacher-dtype fp8
 refuses "bfloat16 beside float32" 2 "in float32" "$nojit" distill "${pair[@]}" --device cpu --data "$d/text.txt" --out "$d/x" --teacher-dtype bf16
-refuses "an unknown dtype" 2 "auto.bfloat16.fp8" "$nojit" distill "${pair[@]}" --data "$d/text.txt" --out "$d/x" --teacher-dtype int8
+refuses "an unknown dtype" 2 "auto.bfloat16.fp8.q8_0.q6_k.q5_k.q4_k" "$nojit" distill "${pair[@]}" --data "$d/text.txt" --out "$d/x" --teacher-dtype int8
 sed -i 's/"hidden_size": 128/"hidden_size": 136/' "$d/teacher/config.json"
 refuses "a teacher of another width" 1 "multiples of 16" "$nojit" plan "${pair[@]}" --teacher-dtype fp8
 finish

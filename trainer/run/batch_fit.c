@@ -124,8 +124,8 @@ static const struct change changes[] = {
 static bool apply(const struct change *c, struct train_options *o, const unsigned char *q4,
                   bool gpu)
 {
-    if ((c->q4 && !q4) || (c->lp && (o->dtype != NJ_F32 || !gpu)) || (c->rank > 0 && o->lora.rank > 0) ||
-        (c->state16 && o->optimizer_state == STATE_BF16))
+    if ((c->q4 && !q4) || (c->lp && (o->dtype != NJ_F32 || !gpu)) ||
+        (c->rank > 0 && o->lora.rank > 0) || (c->state16 && o->optimizer_state == STATE_BF16))
         return false;
     if (c->recompute > 0)
         o->recompute = c->recompute;
@@ -169,7 +169,7 @@ static int advise(struct run *r, const struct model_config *student,
                  o.batch_size);
     else
         snprintf(name, sizeof name, "%s", c->text);
-    progress_say(&r->progress, "  %-62s %12s%s", name, in_words(p.total_bytes, &size),
+    progress_say(&r->progress, "  %-80s %12s%s", name, in_words(p.total_bytes, &size),
                  fits ? "  fits" : "");
     return 0;
 }

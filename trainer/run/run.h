@@ -19,8 +19,9 @@
 
 /* What --teacher-dtype changes in the teacher's distribution. */
 struct teacher_check {
-    double kl, agreement; /* KL(as --dtype || rounded) in nats a token; share of equal first choices */
-    int64_t tokens;       /* 0: not measured */
+    double kl,
+        agreement;  /* KL(as --dtype || rounded) in nats a token; share of equal first choices */
+    int64_t tokens; /* 0: not measured */
 };
 
 struct run {

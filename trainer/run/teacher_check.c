@@ -39,8 +39,7 @@ int run_check_teacher(struct run *r)
     int err = measure(r, &e);
     data_seek(r->data, &start);
     if (err == NJ_E_NOMEM) {
-        progress_say(&r->progress, "%s teacher: accuracy check skipped: %s", name,
-                     fail_text());
+        progress_say(&r->progress, "%s teacher: accuracy check skipped: %s", name, fail_text());
         return 0;
     }
     if (err)
@@ -49,6 +48,7 @@ int run_check_teacher(struct run *r)
     progress_say(&r->progress,
                  "%s teacher: KL(%s || %s) %.6f nats/token, %.2f %% top-1 agreement, on "
                  "the first %lld tokens",
-                 name, run_dtype_name(r), name, check->kl, 100 * check->agreement, (long long)check->tokens);
+                 name, run_dtype_name(r), name, check->kl, 100 * check->agreement,
+                 (long long)check->tokens);
     return 0;
 }

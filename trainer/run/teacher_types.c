@@ -14,8 +14,8 @@
 static const struct {
     const char *name, *mixture;
 } quantised[] = {
-    [TEACHER_F8] = {"fp8", NULL},         [TEACHER_Q8_0] = {"q8_0", "q8_0"},
-    [TEACHER_Q6_K] = {"q6_k", "q6_k"},    [TEACHER_Q5_K] = {"q5_k", "q5_k_m"},
+    [TEACHER_F8] = {"fp8", NULL},        [TEACHER_Q8_0] = {"q8_0", "q8_0"},
+    [TEACHER_Q6_K] = {"q6_k", "q6_k"},   [TEACHER_Q5_K] = {"q5_k", "q5_k_m"},
     [TEACHER_Q4_K] = {"q4_k", "q4_k_m"},
 };
 

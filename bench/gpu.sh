@@ -6,8 +6,8 @@
 # others go on, and the exit status is 1; what cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit;
 # batch, tokens and steps are those of the row.
 #
-#   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds: distill, fp8 (the same, an e4m3 teacher), train (the student alone),
-#                               qwen3 (the other pair)       STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
+#   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds: distill, fp8 (the same, an e4m3 teacher), q4 (the same, with
+#                               --teacher-dtype q4_k), train (the student alone), qwen3 (the other pair)       STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
 #   PAIR='qwen2.5-1.5b qwen2.5-0.5b' PAIR3='qwen3-1.7b qwen3-0.6b'   presets of teacher and student, random weights
 #   TORCH=COMMAND               PyTorch's time: called as COMMAND BATCH TOKENS STEPS qwen2.5|qwen2.5-ce|qwen3, prints JSON with
 #                               "tok_s"; without it its columns stay empty
@@ -23,7 +23,7 @@ set -u
 : "${BENCH_TORCH:=8x1024}" "${COMMIT:=$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
 if [ "$DEVICE" = cpu ]; then : "${KBENCH=}"; fi
 : "${KBENCH=attn_*.lp* kd_head.lp adamw.lp add*.lp swiglu_*.lp glu_*.lp.* *norm*.lp rope_*.lp *_quantize.lp cast_* grad_sumsq embed_bwd.lp
-    row_gather.lp}"
+    row_gather.lp dequantize.lp.*}"
 nojit=$BUILD/nojit
 extra=("$@")
 failed=0
@@ -55,8 +55,8 @@ before() {
     trap "rm -rf '$try'" EXIT
     for r in STEPS LIMIT; do [[ ${!r} =~ ^[1-9][0-9]*$ ]] || refuse "$r=${!r}: give a number from 1 on"; done
     for r in $ROWS; do
-        [[ $r =~ ^(distill|fp8|train|qwen3):[1-9][0-9]*x[1-9][0-9]*$ ]] ||
-            refuse "ROWS: $r is not KIND:BATCHxTOKENS with KIND distill, fp8, train or qwen3"
+        [[ $r =~ ^(distill|fp8|q4|train|qwen3):[1-9][0-9]*x[1-9][0-9]*$ ]] ||
+            refuse "ROWS: $r is not KIND:BATCHxTOKENS with KIND distill, fp8, q4, train or qwen3"
         case $r in train:*) trained=yes ;; *) distilled=yes ;; esac
     done
     [ -x "$nojit" ] || refuse "BUILD=$BUILD holds no nojit; \`make\` builds it"
@@ -116,7 +116,10 @@ command_of() {
     qwen3) command=(distill --teacher "$WORK/${PAIR3% *}-2" --student "$WORK/${PAIR3#* }-1") torch_pair=qwen3 ;;
     *) command=(distill --teacher "$WORK/${PAIR% *}-2" --student "$WORK/${PAIR#* }-1") torch_pair=qwen2.5 ;;
     esac
-    if [ "$1" = fp8 ]; then command+=(--teacher-dtype fp8); fi
+    case $1 in
+    fp8) command+=(--teacher-dtype fp8) ;;
+    q4) command+=(--teacher-dtype q4_k) ;;
+    esac
     command+=(--data "$WORK/text" --device "$DEVICE" --lr 1e-4 --warmup-steps 1 --gemm-table "$WORK/gemm.txt" --out "$WORK/run" --json)
 }
 # run LOG STEPS BATCH SEQ: trains, and prints how many seconds after its start the first step was done.
@@ -131,9 +134,12 @@ run() {
     [ "${PIPESTATUS[0]}" = 0 ]
 }
 
-# PyTorch's tokens a second for a kind and shape, measured once: fp8 has the same counterpart as distill.
+# The kind that PyTorch measures beside KIND: the teacher's type makes no difference to it.
+torch_kind() { case $1 in fp8 | q4) echo distill ;; *) echo "$1" ;; esac }
+# PyTorch's tokens a second for a kind and shape, measured once.
 torch_rate() { # KIND BATCH SEQ
-    local kind=${1/fp8/distill} wanted
+    local kind wanted
+    kind=$(torch_kind "$1")
     wanted=" $(for w in $BENCH_TORCH; do case $w in *:*) echo "$w" ;; *) echo "distill:$w" ;; esac done | tr '\n' ' ')"
     case "$wanted" in *" $kind:$2x$3 "*) ;; *) return ;; esac
     [ -n "$TORCH" ] || return
@@ -168,8 +174,8 @@ row() { # KIND:BATCHxSEQ
     ours=$(median tokens_per_second $skip "$WORK/run/metrics.jsonl")
     ms=$(median step_ms $skip "$WORK/run/metrics.jsonl")
     theirs=$(torch_rate "$kind" "$batch" "$seq")
-    if [ -z "$theirs" ] && [ -e "$WORK/logs/torch-${kind/fp8/distill}-$shape" ]; then
-        fails "PyTorch for $1" "$WORK/logs/torch-${kind/fp8/distill}-$shape.err"
+    if [ -z "$theirs" ] && [ -e "$WORK/logs/torch-$(torch_kind "$kind")-$shape" ]; then
+        fails "PyTorch for $1" "$WORK/logs/torch-$(torch_kind "$kind")-$shape.err"
     fi
     floor=$(quotient $((batch * seq)) "$(floor_seconds "$receipt")" 0)
     printf '%s|%s|%s|%s|%s|%s|%s|%s|%s|%s|%s\n' "$1" "$ours" "$ms" "$theirs" "$(quotient "$ours" "$theirs")" "$floor" \
@@ -209,8 +215,7 @@ kernels() {
 
 a_receipt() { find "$WORK/logs" -name '*.receipt.json' | head -n 1 | grep . || echo /dev/null; }
 torch_line() { # ROW: all that the script said
-    local kind=${1%%:*}
-    grep -h '^{.*"tok_s".*}$' "$WORK/logs/torch-${kind/fp8/distill}-${1#*:}" 2>/dev/null | tail -n 1 | grep . || echo null
+    grep -h '^{.*"tok_s".*}$' "$WORK/logs/torch-$(torch_kind "${1%%:*}")-${1#*:}" 2>/dev/null | tail -n 1 | grep . || echo null
 }
 # Numbers as they are, nothing as null.
 field() { printf '"%s": %s' "$1" "${2:-null}"; }

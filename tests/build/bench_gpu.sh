@@ -27,15 +27,16 @@ check() { # NAME CONDITION...
 holds() { awk "BEGIN { exit !($1) }"; }
 
 got=0
-ROWS='distill:2x32 fp8:2x32 train:2x32 qwen3:2x32 distill:1x32' TORCH=$scratch/torch BENCH_TORCH='2x32 qwen3:2x32 1x32' \
+ROWS='distill:2x32 fp8:2x32 q4:2x32 train:2x32 qwen3:2x32 distill:1x32' TORCH=$scratch/torch BENCH_TORCH='2x32 qwen3:2x32 1x32' \
     bench/gpu.sh --seed 3 --seq-len 4096 >"$scratch/log" 2>&1 || got=$?
 check "a row that fails is said" grep -q 'FAILED: PyTorch for distill:1x32' "$scratch/log"
 check "and is the exit status" [ "$got" = 1 ]
-check "the others go on" [ "$(grep -c '^[a-z0-9]*:[12]x32 *[0-9]* ' "$scratch/log")" = 5 ]
+check "the others go on" [ "$(grep -c '^[a-z0-9]*:[12]x32 *[0-9]* ' "$scratch/log")" = 6 ]
 check "once for each shape and pair" [ "$(tr '\n' ';' <"$scratch/torch.calls")" = '2 32 8 qwen2.5;2 32 8 qwen3;1 32 8 qwen2.5;' ]
 ours=$(value distill:2x32 tokens_per_second) ratio=$(value distill:2x32 ratio)
 check "the ratio is ours over theirs" holds "$ours > 0 && ($ratio - $ours / 32000)^2 <= 0.005^2 * 1.01"
 check "an fp8 teacher has the same counterpart" [ "$(value fp8:2x32 torch_tokens_per_second)" = 32000 ]
+check "and so has a quantised one" [ "$(value q4:2x32 torch_tokens_per_second)" = 32000 ]
 check "no counterpart, no ratio" [ "$(value train:2x32 torch_tokens_per_second)$(value train:2x32 ratio)" = nullnull ]
 check "what the script said is kept" grep -q '"row": "qwen3:2x32".*"torch": {"tok_s": 32000, "first_step_s": 7}' "$WORK/bench.json"
 rate=$(sed -nE 's/.*"product_f32_gflops": ([0-9.e+]+).*/\1/p' "$WORK/kbench.json")

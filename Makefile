@@ -408,7 +408,7 @@ install: all $(B)/nojit.1 $(B)/nojit.bash $(B)/nojit.zsh $(B)/nojit.pc $(B)/libh
 ## uninstall: remove what install put there
 uninstall:
 	$(Q)rm -f $(foreach f,$(INSTALL_FILES),$(DESTDIR)$(PREFIX)/$(firstword $(subst :, ,$f)))
-	$(Q)rm -rf $(DESTDIR)$(PREFIX)/lib/nojit
+	$(Q)rmdir $(addprefix $(DESTDIR)$(PREFIX)/lib/,nojit/bin nojit/include nojit) 2>/dev/null || true
 ## dist: a tarball with the binary for ARCHS, its man page, SBOM and licences, and its checksum
 dist: $(B)/checked $(B)/nojit.1
 	$(Q)B=$(B) VERSION=$(VERSION) ARCHS="$(NJ_ARCHS)" BLOBCHECK=$(CHECKER) STRIP=$(addsuffix -,$(CROSS))strip STATIC='$(STATIC)' \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # build_paths.sh: a folder whose name make or a shell would take apart is refused in one sentence before anything runs, wherever it
-# is named; and so is what gen refuses.
+# is named; and so is what gen refuses. Uninstalling removes what was installed, nothing else.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib/lib.sh
@@ -23,6 +23,17 @@ touch "$scratch/in/kept"
 refuses "a PREFIX of two words" 2 "PREFIX is '$scratch/in st'$sentence" make PREFIX="$scratch/in st" uninstall
 refuses "a DESTDIR of two words" 2 "DESTDIR is '$scratch/in st'$sentence" make DESTDIR="$scratch/in st" uninstall
 if [ -e "$scratch/in/kept" ]; then ok "uninstall removed nothing"; else not_ok "uninstall removed nothing" "it did"; fi
+mkdir -p "$scratch/in/lib/nojit/include"
+touch "$scratch/in/lib/nojit/nojit.mk" "$scratch/in/lib/nojit/include/foreign.h"
+make PREFIX="$scratch/in" uninstall >"$scratch/log" 2>&1 || not_ok "uninstall" "$(tail -n 3 "$scratch/log")"
+if [ -e "$scratch/in/lib/nojit/include/foreign.h" ] && [ ! -e "$scratch/in/lib/nojit/nojit.mk" ]; then
+    ok "uninstall leaves the files of others"
+else
+    not_ok "uninstall leaves the files of others" "$(find "$scratch/in" -type f)"
+fi
+rm -f "$scratch/in/lib/nojit/include/foreign.h"
+make PREFIX="$scratch/in" uninstall >"$scratch/log" 2>&1 || not_ok "uninstall" "$(tail -n 3 "$scratch/log")"
+if [ ! -e "$scratch/in/lib/nojit" ]; then ok "and no empty folder"; else not_ok "and no empty folder" "$(find "$scratch/in")"; fi
 
 refuses "unknown arch" 2 "^--archs: unknown architecture 'sm_999'; known: " \
     make -f tools/nojit.mk NJ_BUILD="$scratch/own" NJ_CONTRACTS=contracts/kernels NJ_KERNELS=kernels NJ_GEN="$BUILD/gen-bin/gen" \

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "kbench.h"
+#include "utf8.h"
 
 enum { SHAPES = 32 };
 
@@ -173,14 +174,30 @@ static void write_timing(FILE *f, const char *name, const struct timing *t)
             t->p90);
 }
 
+/* A string of JSON; control characters and bytes that are no UTF-8 become '?'. */
+static void write_text(FILE *f, const char *text)
+{
+    char shown[512];
+    snprintf(shown, sizeof shown, "%s", text);
+    make_printable(shown);
+    fputc('"', f);
+    for (const char *c = shown; *c != '\0'; c++)
+        fprintf(f, "%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
+    fputc('"', f);
+}
+
 static void write_rows(FILE *f, const struct bench *b, const struct table *t)
 {
     const struct nj_device_info *info = nj_context_device(b->ctx);
     struct nj_embedded e = {.keys = 0};
     (void)nj_embedded_read(&e); /* a binary for the CPU alone has no toolkit to name */
-    fprintf(f, "{\"device\": \"%s\", \"backend\": \"%s\", \"driver\": \"%s\", ", info->name,
-            info->backend, info->driver);
-    fprintf(f, "\"gemm_version\": %zu, \"toolkit\": \"%s\",\n", info->gemm_version, e.toolkit);
+    fputs("{\"device\": ", f);
+    write_text(f, info->name);
+    fprintf(f, ", \"backend\": \"%s\", \"driver\": ", info->backend);
+    write_text(f, info->driver);
+    fprintf(f, ", \"gemm_version\": %zu, \"toolkit\": ", info->gemm_version);
+    write_text(f, e.toolkit);
+    fputs(",\n", f);
     fprintf(f, " \"copy_gbs\": %.5g, \"product_dim\": %d, \"product_f32_gflops\": %.5g, ",
             b->copy_gbs, b->product_dim, b->product_gflops[NJ_F32]);
     fprintf(f, "\"product_lp_gflops\": %.5g, \"product_f8_gflops\": %.5g,\n \"rows\": [",

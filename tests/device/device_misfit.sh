@@ -36,6 +36,21 @@ for case in NOJIT_SIM_DEVICE=sm_$absent NOJIT_SIM_CUDA=12040 NOJIT_CUBLASLT=/non
     refuses "cuda fails ($case)" '[14]' '.' on "$case" "${train[@]}" --device cuda --out "$scratch/none"
 done
 
+# A path that is neither UTF-8 nor free of quotation marks, where JSON quotes it.
+strange=$'/none"xist\xff'
+on NOJIT_CUBLASLT="$strange" "$nojit" doctor --device cuda --json >"$scratch/json" 2>/dev/null || true
+if grep -qE '"fits": false, "problem": ".*/none\\"xist\?: [^"\]*"\}$' "$scratch/json"; then
+    ok "doctor --json says the problem"
+else
+    not_ok "doctor --json says the problem" "$(cat "$scratch/json")"
+fi
+on NOJIT_CUBLASLT="$strange" "${train[@]}" --out "$scratch/strange" >"$scratch/log" 2>&1 || true
+if grep -qE '^ *"fallback": ".*/none\\"xist' "$scratch/strange/receipt.json"; then
+    ok "the receipt says why no GPU was used"
+else
+    not_ok "the receipt says why no GPU was used" "$(grep -A 14 '"device"' "$scratch/strange/receipt.json")"
+fi
+
 # A key whose entry in the index is empty: the binary holds code for this GPU, but not that kernel's. A key for one arch alone if there is
 # one: the arch is named, not the GPU.
 read -r key arch < <(

@@ -2,18 +2,21 @@
  *
  * cmd_doctor.c: `nojit doctor` and `nojit version`: the machine, the binary, and whether they fit.
  */
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/libraries.h"
 #include "io/error.h"
+#include "io/json_text.h"
 #include "io/plural.h"
 #include "record/progress.h"
 #include "run/run.h"
 #include "utf8.h"
 
-/* What libraries and their folders are called is theirs to say, not for the terminal to do. */
+/* Library and folder names may contain control characters; replace them. */
 static void print_line(void *user, const char *line)
 {
     char shown[1024];
@@ -84,23 +87,74 @@ static void print_gpu(const struct nj_device_info *d)
     printf("\n");
 }
 
-/* Of an object, whose end is still to come. */
-static void doctor_json(const struct nj_embedded *e, const struct nj_device_info *d,
-                        const char *problem)
+/* ---- as JSON ---- */
+
+static json_t *binary_json(const struct nj_embedded *e)
 {
-    printf("{\"version\": \"%s\", \"keys\": %u, \"toolkit\": \"%s\", \"archs\": [", NOJIT_VERSION,
-           e->keys, e->toolkit);
+    json_t *archs = json_array();
     for (uint32_t i = 0; i < e->archs; i++)
-        printf("%s\"%s\"", i ? ", " : "", e->arch[i]);
-    printf("], \"code_bytes\": %llu", (unsigned long long)e->code_bytes);
-    if (d != NULL)
-        printf(", \"backend\": \"%s\", \"device\": \"%s\", \"sm\": %d, \"driver\": \"%s\", "
-               "\"gemm_version\": %zu, "
-               "\"memory_bytes\": %zu, \"budget_bytes\": %zu, \"kernels_loaded\": %u",
-               d->backend, d->name, d->sm, d->driver, d->gemm_version, d->memory_bytes,
-               d->budget_bytes, d->kernels_loaded);
-    printf(", \"fits\": %s", problem == NULL ? "true" : "false");
+        json_array_append_new(archs, json_c_text(e->arch[i]));
+    return json_pack("{s:s, s:I, s:o, s:o, s:I}", "version", NOJIT_VERSION, "keys",
+                     (json_int_t)e->keys, "toolkit", json_c_text(e->toolkit), "archs", archs,
+                     "code_bytes", (json_int_t)e->code_bytes);
 }
+
+static void add_device(json_t *to, const struct nj_device_info *d)
+{
+    json_object_set_new(to, "backend", json_string(d->backend));
+    json_object_set_new(to, "device", json_c_text(d->name));
+    json_object_set_new(to, "sm", json_integer(d->sm));
+    json_object_set_new(to, "driver", json_c_text(d->driver));
+    json_object_set_new(to, "gemm_version", json_integer((json_int_t)d->gemm_version));
+    json_object_set_new(to, "memory_bytes", json_integer((json_int_t)d->memory_bytes));
+    json_object_set_new(to, "budget_bytes", json_integer((json_int_t)d->budget_bytes));
+    json_object_set_new(to, "kernels_loaded", json_integer(d->kernels_loaded));
+}
+
+static void add_libraries(json_t *to)
+{
+    json_t *versions = json_object();
+    for (const struct library *l = libraries; l->name != NULL; l++)
+        json_object_set_new(versions, l->name, json_c_text(l->version()));
+    json_object_set_new(to, "compiler", json_c_text(compiler_name()));
+    json_object_set_new(to, "libraries", versions);
+}
+
+/* The end of what json_memory_begin() began. */
+static int print_json(json_t *root)
+{
+    char *text = json_dumps(root, 0);
+    json_decref(root);
+    const int err = json_memory_end() || text == NULL ? fail(NJ_E_NOMEM, "out of memory") : 0;
+    if (!err)
+        puts(text);
+    free(text);
+    return err;
+}
+
+static int doctor_json(const struct nj_embedded *e, const struct nj_device_info *d,
+                       const char *problem)
+{
+    json_memory_begin();
+    json_t *root = binary_json(e);
+    if (d != NULL)
+        add_device(root, d);
+    json_object_set_new(root, "fits", json_boolean(problem == NULL));
+    if (problem != NULL)
+        json_object_set_new(root, "problem", json_c_text(problem));
+    return print_json(root);
+}
+
+static int version_json(const struct nj_embedded *e, bool verbose)
+{
+    json_memory_begin();
+    json_t *root = binary_json(e);
+    if (verbose)
+        add_libraries(root);
+    return print_json(root);
+}
+
+/* ---- as text ---- */
 
 static void print_device(const struct settings *s, const struct nj_device_info *d)
 {
@@ -134,14 +188,13 @@ int cmd_doctor(const struct settings *s)
                           : fail(err, "%s", nj_error_text(err));
     struct nj_device_info info;
     const struct nj_device_info *d = err ? NULL : printable_device(nj_context_device(ctx), &info);
-    if (s->json) {
-        doctor_json(&embedded, d, err ? fail_text() : NULL);
-        puts("}");
-    } else {
+    int failed = 0;
+    if (s->json)
+        failed = doctor_json(&embedded, d, err ? fail_text() : NULL);
+    else
         print_device(s, d);
-    }
     nj_context_destroy(ctx);
-    return err;
+    return err ? err : failed;
 }
 
 static void print_libraries(void)
@@ -151,14 +204,6 @@ static void print_libraries(void)
         printf("library   %s %s, %s\n", l->name, l->version(), l->licence);
 }
 
-static void libraries_json(void)
-{
-    printf(", \"compiler\": \"%s\", \"libraries\": {", compiler_name());
-    for (const struct library *l = libraries; l->name != NULL; l++)
-        printf("%s\"%s\": \"%s\"", l != libraries ? ", " : "", l->name, l->version());
-    printf("}");
-}
-
 int cmd_version(const struct settings *s)
 {
     struct nj_embedded e;
@@ -166,12 +211,9 @@ int cmd_version(const struct settings *s)
     if (err)
         return err;
     if (s->json)
-        doctor_json(&e, NULL, NULL);
-    else
-        print_binary(&e);
+        return version_json(&e, s->verbose);
+    print_binary(&e);
     if (s->verbose)
-        (s->json ? libraries_json : print_libraries)();
-    if (s->json)
-        puts("}");
+        print_libraries();
     return 0;
 }

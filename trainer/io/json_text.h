@@ -8,9 +8,14 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* Each byte that is no part of UTF-8 becomes U+FFFD. NULL without memory. */
 json_t *json_text(const char *text, size_t bytes);
+static inline json_t *json_c_text(const char *text)
+{
+    return json_text(text, strlen(text));
+}
 
 /* Reads a regular file of at most 16 MiB, one of at most 256 MiB (a tokenizer, the index of many tensors), or
  * text that lies in memory; where: its name in the sentence, which ends with the remedy. What takes much more

@@ -21,15 +21,14 @@ static json_t *texts(const char *const *text, size_t count)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, json_text(text[i], strlen(text[i])));
+        json_array_append_new(list, json_c_text(text[i]));
     return list;
 }
 
 static void add_option(void *user, const struct setting *s)
 {
     json_object_set_new(user, s->name,
-                        s->list ? texts(s->value, s->count)
-                                : json_text(s->value[0], strlen(s->value[0])));
+                        s->list ? texts(s->value, s->count) : json_c_text(s->value[0]));
 }
 
 /* The words that started the run, from the program's name on. */
@@ -91,10 +90,10 @@ static json_t *sources(const struct data *d)
     for (size_t i = 0; i < data_sources(d); i++) {
         struct data_source s;
         data_source(d, i, &s);
-        json_array_append_new(
-            list, json_pack("{s:o, s:f, s:I, s:I, s:I}", "path", json_text(s.name, strlen(s.name)),
-                            "weight", s.weight, "tokens", (json_int_t)s.tokens, "rows",
-                            (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:f, s:I, s:I, s:I}", "path", json_c_text(s.name),
+                                        "weight", s.weight, "tokens", (json_int_t)s.tokens, "rows",
+                                        (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
     }
     return list;
 }
@@ -135,7 +134,7 @@ static void add_adapters(json_t *to, const struct train_options *o)
     lora_targets_text(&o->lora, targets, sizeof targets);
     json_object_set_new(to, "lora_targets", json_string(targets));
     if (o->adapter_dir != NULL)
-        json_object_set_new(to, "adapter", json_text(o->adapter_dir, strlen(o->adapter_dir)));
+        json_object_set_new(to, "adapter", json_c_text(o->adapter_dir));
 }
 
 /* With what a run decides filled in. */
@@ -160,15 +159,15 @@ static json_t *applied(const struct run *r)
 
 static json_t *device(const struct nj_device_info *d)
 {
-    json_t *to =
-        json_pack("{s:s, s:s, s:i, s:s, s:i, s:s, s:s, s:I, s:I, s:i, s:i, s:i}", "name", d->name,
-                  "backend", d->backend, "sm", d->sm, "driver", d->driver, "driver_cuda",
-                  d->driver_version, "gemm_library", d->gemm_library, "gemm_build", d->gemm_build,
-                  "gemm_version", (json_int_t)d->gemm_version, "memory_bytes",
-                  (json_int_t)d->memory_bytes, "kernels_loaded", (int)d->kernels_loaded,
-                  "modules_loaded", (int)d->modules_loaded, "gemms_timed", (int)d->gemms_timed);
+    json_t *to = json_pack(
+        "{s:o, s:s, s:i, s:o, s:i, s:o, s:s, s:I, s:I, s:i, s:i, s:i}", "name",
+        json_c_text(d->name), "backend", d->backend, "sm", d->sm, "driver", json_c_text(d->driver),
+        "driver_cuda", d->driver_version, "gemm_library", json_c_text(d->gemm_library),
+        "gemm_build", d->gemm_build, "gemm_version", (json_int_t)d->gemm_version, "memory_bytes",
+        (json_int_t)d->memory_bytes, "kernels_loaded", (int)d->kernels_loaded, "modules_loaded",
+        (int)d->modules_loaded, "gemms_timed", (int)d->gemms_timed);
     if (d->fallback[0] != '\0')
-        json_object_set_new(to, "fallback", json_string(d->fallback));
+        json_object_set_new(to, "fallback", json_c_text(d->fallback));
     return to;
 }
 

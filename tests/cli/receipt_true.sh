@@ -27,17 +27,31 @@ differs() { # NAME FIELD: of the runs a and b
 
 distil a "$d/teacher" "$d/text.txt" --steps 3 --batch-size 3 --seq-len 24 --grad-accum 2 --lr 5e-4 --min-lr-ratio 0.25 --weight-decay 0.125 \
     --beta1 0.75 --beta2 0.5 --eps 0.0625 --max-grad-norm 0.375 --temperature 3 --kd-ratio 0.625 --beta 0.5 --lr-schedule linear \
-    --optimizer-state bf16
-for pair in steps:3 batch_size:3 seq_len:24 grad_accum:2 min_lr_ratio:0.25 weight_decay:0.125 beta1:0.75 beta2:0.5 \
-    eps:0.0625 max_grad_norm:0.375 temperature:3.0 kd_ratio:0.625 beta:0.5 lr_schedule:linear optimizer_state:bf16 dtype:float32 steps_done:3; do
-    is "applied: ${pair%:*}" a "${pair%:*}" "${pair#*:}"
+    --optimizer-state bf16 --warmup-steps 1 --lora-r 4 --lora-alpha 8 --lora-dropout 0.25 --seed 7 --head-chunk 8 --recompute mlp --sample-temperature 0.5 --sample-min-p 0.25 \
+    --merge
+applied() { # NAME: of run a
+    sed -n '/^  "applied": {$/,/^  }/s/^    "'"$1"'": "\?\([^",]*\)"\?,\?$/\1/p' "$d/a/receipt.json"
+}
+wanted="steps:3 batch_size:3 seq_len:24 grad_accum:2 min_lr_ratio:0.25 weight_decay:0.125 beta1:0.75 beta2:0.5 eps:0.0625
+    max_grad_norm:0.375 temperature:3.0 kd_ratio:0.625 beta:0.5 lr_schedule:linear optimizer_state:bf16
+    warmup_steps:1 lora_r:4 lora_alpha:8.0 lora_dropout:0.25 seed:7 head_chunk:8 recompute:mlp
+    sample_temperature:0.5 sample_min_p:0.25"
+for pair in $wanted; do
+    if [[ "$(applied "${pair%%:*}")" =~ ^(${pair#*:})$ ]]; then ok "applied: ${pair%%:*}"; else not_ok "applied: ${pair%%:*}" "'$(applied "${pair%%:*}")', expected ${pair#*:}"; fi
 done
 is "applied: lr" a lr '0.0005|0.00049999[0-9]*|0.000500000[0-9]*'
+# Rows of the option table that name a field of the engine's options, for a command that trains.
+named=$(sed -n '/^OPTION/,$p' trainer/options/options.def | tr '\n' ' ' | sed 's/OPTION[A-Z_]*(/\n&/g' |
+    sed -nE '/(CMD_DISTILL|CMD_TRAIN|TRAINING|LEARNING)[, ].*\.applied = /s/.*\.name = "([^"]*)".*/\1/p' | tr - _ | sort)
+missing=$(comm -23 <(echo "$named") <(tr -s ' ' '\n' <<<"$wanted lr" | cut -d: -f1 | sort))
+if [ "$(wc -w <<<"$named")" -gt 20 ] && [ -z "$missing" ]; then ok "no option is left out"; else not_ok "no option is left out" "${missing:-$named}"; fi
+is "applied: dtype" a dtype float32
+is "steps done" a steps_done 3
 is "device and backend are named" a backend cpu
 is "the compiler of the kernels is named" a toolkit 'ptxas .*'
 if [ "$(grep -c '"step": .*"kd_loss"' "$d/a/metrics.jsonl")" = 3 ]; then ok "a row per step"; else not_ok "a row per step" "$(cat "$d/a/metrics.jsonl")"; fi
 
-distil b "$d/a" "$d/other.txt" --steps 1 --batch-size 1 --seq-len 24
+distil b "$d/a/merged" "$d/other.txt" --steps 1 --batch-size 1 --seq-len 24
 differs "the hash of the data is of its content" data_hash
 differs "the hash of the teacher is of its weights" teacher_hash
 is "the hash of the student is that of the same weights" b student_hash "$(field a student_hash)"

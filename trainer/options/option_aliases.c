@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * option_aliases.c: what trainers of other projects call our options, and what to say about options
- * of theirs that we lack. The commonest spelling of each stands in options.c.
+ * of theirs that we lack. The commonest spelling of each is in options.def.
  */
 #include "options/options.h"
 

@@ -87,10 +87,10 @@ static int set_list(struct reader *r, const struct option_match *m, const yaml_n
 }
 
 /* Whether an option of others, with this value, may be passed over. */
-static bool is_same(const struct reader *r, const yaml_node_t *key, const yaml_node_t *value)
+static bool is_same(const struct option_match *m, const yaml_node_t *value)
 {
     const char *given = is_null(value) ? NULL : value->type == YAML_SCALAR_NODE ? text(value) : "";
-    return option_same(r->c, text(key), strlen(text(key)), given);
+    return option_same(m, given);
 }
 
 static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t *value)
@@ -99,7 +99,7 @@ static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t 
     if (key->type != YAML_SCALAR_NODE)
         return fail_at(r, key, NJ_E_ARG, "the name of an option is expected here");
     int err = option_match(r->c, text(key), strlen(text(key)), &m);
-    if (err && is_same(r, key, value))
+    if (err && is_same(&m, value))
         return 0;
     if (err)
         return fail_at(r, key, err, fail_text());

@@ -33,7 +33,7 @@ static int edit_distance(const char *a, const char *b)
     return row[n];
 }
 
-static const struct option *option_named(unsigned command, const char *word)
+const struct option *option_named(unsigned command, const char *word)
 {
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & command))
@@ -48,7 +48,7 @@ static const char *option_near(unsigned command, const char *word)
 {
     const char *best = NULL;
     const size_t n = strlen(word);
-    int least = n < 5 ? 2 : n < 8 ? 3 : 4; /* a short word is near to too many */
+    int least = n < 5 ? 2 : n < 8 ? 3 : 4; /* short words match too much */
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & command))
             continue;
@@ -121,20 +121,12 @@ static bool is_among(const char *list, const char *value)
     return false;
 }
 
-bool option_same(const struct command_info *c, const char *word, size_t bytes, const char *value)
+bool option_same(const struct option_match *m, const char *value)
 {
-    char name[64];
-    struct option_match m;
-    if (bytes >= sizeof name)
-        return false;
-    for (size_t k = 0; k < bytes; k++)
-        name[k] = word[k] == '_' ? '-' : word[k];
-    name[bytes] = '\0';
-    for (const struct option_foreign *f = options_foreign; f->word != NULL; f++)
-        if (strcmp(name, f->word) == 0 && !option_find(c->bit, name, &m))
-            return value == NULL ||
-                   (f->same != NULL && (strcmp(f->same, "*") == 0 || is_among(f->same, value)));
-    return false;
+    const struct option_foreign *f = m->foreign;
+    if (f == NULL || value == NULL)
+        return f != NULL;
+    return f->same != NULL && (strcmp(f->same, "*") == 0 || is_among(f->same, value));
 }
 
 int option_refused(struct settings *s, int err)
@@ -156,6 +148,7 @@ int option_match(const struct command_info *c, const char *word, size_t bytes,
                  struct option_match *out)
 {
     char name[sizeof out->word], others[256];
+    *out = (struct option_match){.o = NULL};
     if (bytes >= sizeof name)
         return fail(NJ_E_ARG, "unknown option --%.*s; see `nojit %s --help`", (int)sizeof name,
                     word, c->name);
@@ -166,8 +159,10 @@ int option_match(const struct command_info *c, const char *word, size_t bytes,
     if (option_find(c->bit, name, out))
         return 0;
     for (const struct option_foreign *f = options_foreign; f->word != NULL; f++)
-        if (strcmp(name, f->word) == 0)
+        if (strcmp(name, f->word) == 0) {
+            out->foreign = f;
             return fail(NJ_E_ARG, "--%s: %s", out->word, f->remedy);
+        }
     if (owners(name, others, sizeof others)[0] != '\0')
         return fail(NJ_E_ARG, "no option --%s here; it belongs to %s", out->word, others);
     const char *near = option_near(c->bit, name);
@@ -175,5 +170,3 @@ int option_match(const struct command_info *c, const char *word, size_t bytes,
                ? fail(NJ_E_ARG, "unknown option --%s; did you mean --%s?", out->word, near)
                : fail(NJ_E_ARG, "unknown option --%s; see `nojit %s --help`", out->word, c->name);
 }
-
-/* Whether the option, or this spelling of it, needs no value. */

@@ -20,12 +20,12 @@ static int values_at(int argc, char **argv, int i)
 }
 
 /* An option that the command lacks; returns as parse_option() does. */
-static int parse_foreign(const struct command_info *c, int argc, char **argv, int i, size_t n)
+static int parse_foreign(const struct option_match *m, int argc, char **argv, int i, size_t n)
 {
     const char *word = argv[i] + 2;
     const int values = word[n] == '=' ? 0 : values_at(argc, argv, i + 1);
     const char *value = word[n] == '=' ? word + n + 1 : values > 0 ? argv[i + 1] : "true";
-    return values <= 1 && option_same(c, word, n, value) ? 1 + values : NJ_E_ARG;
+    return values <= 1 && option_same(m, value) ? 1 + values : NJ_E_ARG;
 }
 
 /* One option and its values, starting at argv[i]; returns how many arguments it took, or a negative
@@ -38,7 +38,7 @@ static int parse_option(const struct command_info *c, int argc, char **argv, int
     const size_t n = strcspn(word, "=");
     int err = option_match(c, word, n, &m);
     if (err)
-        return parse_foreign(c, argc, argv, i, n);
+        return parse_foreign(&m, argc, argv, i, n);
     if (word[n] == '=') {
         err = option_set(&m, word + n + 1, s);
         return err ? err : 1;

@@ -115,11 +115,8 @@ static bool is_share_of_steps(const struct option *o, const char *value)
 
 static int set_share_of_steps(const char *word, const char *value, struct settings *s)
 {
-    const struct option *o = options;
-    while (strcmp(o->name, "warmup-ratio") != 0)
-        o++;
     s->warmup_steps = 0;
-    return parse_number(o, word, value, &s->warmup_ratio);
+    return parse_number(option_named(CMD_TRAIN, "warmup-ratio"), word, value, &s->warmup_ratio);
 }
 
 /* word: what the user calls the option. */

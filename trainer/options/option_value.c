@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_value.c: the values of options: as the engine has them, and as text for receipts and for those who go on from
- * them.
+ * option_value.c: option values as engine fields and as text for receipts and checkpoints.
  */
 #include "options/options.h"
 
@@ -115,10 +114,7 @@ const char *option_text(const struct option *o, const struct settings *s,
 
 const char *settings_choice(const char *name, int value, char *buffer, size_t bytes)
 {
-    const struct option *o = options;
-    while (strcmp(o->name, name) != 0)
-        o++;
-    return choice_name(o, value, buffer, bytes);
+    return choice_name(option_named(~0u, name), value, buffer, bytes);
 }
 
 enum { SETTING_DIGITS = 9 };

@@ -14,13 +14,13 @@
 
 enum option_kind { OPT_FLAG, OPT_INT, OPT_REAL, OPT_TEXT, OPT_LIST, OPT_CHOICE };
 
-/* How an option of `distill` and `train` stands to a resumed run. */
+/* What a resumed run may do with an option of `distill` and `train`. */
 enum option_resume {
     RESUME_UNSAID,
-    RESUME_SAME,      /* a line of settings.txt: another value is refused */
-    RESUME_SAID,      /* a line of progress.txt: another value is said */
+    RESUME_SAME,      /* stored in settings.txt; a different value is refused */
+    RESUME_SAID,      /* stored in progress.txt; a change is reported */
     RESUME_OTHERWISE, /* a hash, state.bin or another option decides */
-    RESUME_FREE,      /* it does not change what is computed next, but for last bits */
+    RESUME_FREE,      /* no effect on results beyond rounding */
 };
 
 /* A number in struct train_options: its type, and where. */
@@ -75,18 +75,21 @@ struct path_list;
 
 /* What a word that names an option stands for. */
 struct option_match {
-    const struct option *o;
-    const char *value; /* as in struct option_alias */
-    char word[64];     /* as the user spelt it, for messages */
+    const struct option *o;               /* NULL: none of the command's */
+    const struct option_foreign *foreign; /* then what other projects have by that name, or NULL */
+    const char *value;                    /* as in struct option_alias */
+    char word[64];                        /* as the user spelt it, for messages */
 };
 
+/* The option with this name or Hugging Face spelling of any of the commands (bits); NULL: none. */
+const struct option *option_named(unsigned command, const char *word);
 /* Finds word[0..bytes), in which '_' counts as '-'; NJ_E_ARG with the commands that have it, or with
  * the near miss. */
 int option_match(const struct command_info *c, const char *word, size_t bytes,
                  struct option_match *out);
 /* Whether a word of other projects asks, with this value, for what is done anyway: then it is passed over.
  * NULL: a value that a file leaves unset, which asks for nothing. */
-bool option_same(const struct command_info *c, const char *word, size_t bytes, const char *value);
+bool option_same(const struct option_match *m, const char *value);
 /* Notes a refusal, NJ_E_ARG with its sentence, so that others are found too: returns 0. Other codes stay. */
 int option_refused(struct settings *s, int err);
 /* Sets one value; a flag's is true or false, and NULL is true. */

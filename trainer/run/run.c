@@ -202,7 +202,6 @@ enum { LORA_ALPHA = 32 }; /* where --lora-alpha does not say another */
 int run_adapters(const struct settings *s, struct lora_config *out)
 {
     const struct path_list *names = &s->lora_targets;
-    *out = (struct lora_config){0};
     if (s->lora_alpha > 0 && s->lora_r == 0)
         return fail(NJ_E_ARG, "--lora-alpha needs --lora-r%s",
                     s->adapter != NULL ? "; --adapter brings its own" : "");
@@ -218,9 +217,8 @@ int run_adapters(const struct settings *s, struct lora_config *out)
         return fail(NJ_E_ARG, "--lora-dropout needs --lora-r");
     if (s->lora_r == 0)
         return 0;
-    out->rank = (int)s->lora_r;
-    out->alpha = s->lora_alpha > 0 ? s->lora_alpha : LORA_ALPHA;
-    out->dropout = s->lora_dropout;
+    if (out->alpha == 0)
+        out->alpha = LORA_ALPHA;
     int err = names->count == 0 ? lora_targets_add(out, "all-linear") : 0;
     for (size_t i = 0; i < names->count && !err; i++)
         err = lora_targets_add(out, names->path[i]);

@@ -60,7 +60,7 @@ void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
 /* As --dtype says it. */
 const char *run_dtype_name(const struct run *r);
-/* The adapters that --adapter or --lora-r asks for. */
+/* Completes what options_apply() has set: the adapters that --adapter or --lora-r asks for. */
 int run_adapters(const struct settings *s, struct lora_config *out);
 /* A line for each region of the plan, then the sums. */
 void run_print_plan(struct run *r, const struct plan *p);

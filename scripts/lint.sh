@@ -31,12 +31,14 @@ each "function over 80 lines" < <(awk '
     /^\{/ { start = FNR }
     /^\}/ { if (start && FNR - start > 81) print FILENAME ":" start " (" FNR - start - 1 " lines)"; start = 0 }
     ' $(files '*.c' '*.cu' '*.cuh'))
-each "runtime must not exit, print or assert" < <(grep -nE '\b(exit|abort|printf|puts|assert|perror)\(' \
-    $(files 'runtime/*.c' 'runtime/**/*.c') /dev/null | grep -vE 'snprintf|vsnprintf|fprintf\(f' )
+each "runtime must not exit, print or assert" < <(
+    grep -nE '\b(_?exit|_Exit|abort|v?d?printf|puts|putchar|perror|assert)\(|\bstd(out|err)\b|\bSTD(OUT|ERR)_' $(files 'runtime/*.[ch]') /dev/null)
 each "unbounded string call" < <(grep -nE '\b(strcpy|strcat|sprintf|gets|atoi|atof)\(' $(files '*.c') /dev/null)
-each "runtime includes the trainer" < <(grep -nE '#include "(engine|options|settings|data|config)\.h"' $(files 'runtime/*') /dev/null)
+rooms=$(scripts/rooms.sh) || exit
+each "an include of the trainer, from below it" < <(grep -nE "^#include \"(${rooms// /|})/" \
+    $(files 'gen/*.[ch]' 'runtime/*.[ch]' 'kernels/*' 'bench/*.[ch]' 'examples/*') /dev/null)
 # Each room of trainer/ includes those before it alone: docs/architecture.md. tests/build/rooms.sh looks at symbols.
-each "an include that runs up" < <(awk -v rooms="$(scripts/rooms.sh)" '
+each "an include that runs up" < <(awk -v rooms="$rooms" '
     BEGIN { n = split(rooms, room, " "); for (i = 1; i <= n; i++) floor[room[i]] = i }
     /^#include "[a-z]+\// {
         split(FILENAME, own, "/"); split($2, other, /["\/]/)
@@ -55,7 +57,7 @@ each "bare arithmetic where memory is carved (use checked.h)" < <(awk '
         if (line ~ / [-+*]=? /) found = found FILENAME ":" FNR "\n"
     }' $(files 'trainer/*.c'))
 each "left to do" < <(grep -nE '\b(TODO|FIXME|XXX)\b|^#if 0' $code /dev/null | grep -v '^scripts/lint.sh')
-each "a kernel key outside the contracts" < <(grep -nE '"[a-z_0-9]+\.(lp|f32)(\.d[0-9]+)?"' $(files 'trainer/*.c' 'runtime/*.c' 'runtime/**/*.c') /dev/null)
+each "a kernel key outside the contracts" < <(grep -nE '"[a-z_0-9]+\.(lp|f32)(\.d[0-9]+)?"' $(files 'trainer/*.c' 'runtime/*.c') /dev/null)
 here() { command -v "$1" >/dev/null 2>&1 || { echo "lint: $1 is not installed (make setup installs it): its checks are skipped"; false; }; }
 # The field's words, in pages (outside of code), help, messages and claims: WORDS=WHAT TO WRITE.
 words='matrix products?=GEMM
@@ -81,6 +83,7 @@ prose=$(
         $(files '*.md' ':!CHANGELOG.md')
     grep -nE '".*"' trainer/options/options.def
     grep -noE '"[^"]{6,}"' $(files 'trainer/*.c' 'runtime/*.c' 'gen/*.c' 'tools/*.c' 'bench/*.c')
+    grep -noE '"[^"]{6,}"' $(files 'scripts/*.sh' 'bench/*.sh' ':!scripts/lint.sh')
     grep -nE '\b(summary|claim|open|doc): ' $(files 'contracts/*.yaml')
 )
 while IFS='=' read -r word better; do

@@ -5,4 +5,6 @@
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."
-sed -nE '/^\| room /,/^$/s/^\| `([a-z]+)\/` .*/\1/p' docs/architecture.md | paste -sd' '
+rooms=$(sed -nE '/^\| room /,/^$/s/^\| `([a-z]+)\/` .*/\1/p' docs/architecture.md | paste -sd' ')
+[ -n "$rooms" ] || { echo "rooms: docs/architecture.md has no table of rooms" >&2 && exit 1; }
+echo "$rooms"

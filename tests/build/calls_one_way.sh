@@ -22,8 +22,7 @@ one_way() { # FOLDER
         not_ok "$1" "files that call each other: $(sed -n 's/^tsort: \([a-z0-9_]*\.c\)$/\1/p' "$scratch/loop" | sort -u | tr '\n' ' ')"
     fi
 }
-for folder in gen runtime runtime/cpu runtime/cuda tools/check tools/image tools/pack \
-    trainer/cli trainer/data trainer/engine trainer/io trainer/model trainer/options trainer/record trainer/report trainer/run trainer/text; do
-    one_way "$folder"
+for folder in gen runtime runtime/*/ tools/*/ trainer/*/; do
+    one_way "${folder%/}"
 done
 finish

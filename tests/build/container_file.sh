@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tier: all
 #
 # container_file.sh: of the Containerfile, what can be known without a container engine: its commands are ones that a shell can read, the
 # image is not root's, and its last step, run on a tarball of `make dist` and a stand-in for the wheel of cuBLAS, gives a tree in which

@@ -2,6 +2,10 @@
 #
 # Sourced by the set-up scripts. $build is the folder for logs.
 
+# Debian's packages with the libraries that nojit is linked with, but for Oniguruma.
+# shellcheck disable=SC2034 # for those who source this
+libraries="libxxhash-dev libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev"
+
 say() { echo "setup: $*" >&2; }
 die() {
     say "$*"

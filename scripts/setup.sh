@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}"
 . "$here/apt.sh"
 
-packages="build-essential libxxhash-dev pkg-config libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev libcmocka-dev"
+packages="build-essential pkg-config $libraries libcmocka-dev"
 onig_package=librust-onig-sys-dev
 wheel_packages="python3 python3-pip"
 lint_packages="clang-format-14 clang-tidy-14 shellcheck"
@@ -45,7 +45,7 @@ openblas_dir() {
 
 usable_onig() { [ -f "$1/oniguruma.h" ] && [ -f "$1/regexec.c" ]; }
 
-# The folder of an earlier run counts too.
+# Reuse what an earlier run found.
 find_onig() {
     local d
     for d in "${ONIG_SRC:-}" "$(sed -n 's/^ONIG_SRC := //p' "$build/setup.mk" 2>/dev/null)" "$build"/onig/usr/share/cargo/registry/*/oniguruma/src; do
@@ -62,7 +62,7 @@ usable_cuda() {
         "$1/bin/nvcc" --version 2>/dev/null | grep -q 'release 13\.'
 }
 
-# The folder of an earlier run counts too: under sudo, PATH and the environment are others.
+# Reuse what an earlier run found: under sudo, PATH and the environment differ.
 find_cuda() {
     local nvcc d candidates="${CUDA_HOME:-}"
     nvcc=$(command -v nvcc || true)

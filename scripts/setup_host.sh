@@ -14,12 +14,11 @@ build=${2:?usage: setup_host.sh HOST BUILD}
 arch=arm64
 emulator=qemu-aarch64
 compiler_packages="gcc-$host libc6-dev-$arch-cross qemu-user"
-packages="libxxhash-dev libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev"
 
 mkdir -p "$build"
 { command -v "$host-gcc" && command -v $emulator; } >/dev/null 2>&1 || apt_install $compiler_packages
-if [ "$(cat "$build/host/packages" 2>/dev/null)" != "$packages" ]; then
-    apt_unpack $arch "$build/host" $packages
+if [ "$(cat "$build/host/packages" 2>/dev/null)" != "$libraries" ]; then
+    apt_unpack $arch "$build/host" $libraries
     find "$build/host" -name '*.so' -delete # of shared libraries that are not there
 fi
 cat >"$build/setup.mk.part" <<MK

@@ -45,7 +45,7 @@ import array, sys
 source, target, wanted = sys.argv[1], sys.argv[2], int(sys.argv[3])
 header, ids = array.array("i"), array.array("I")
 data = open(source, "rb").read()
-header.frombytes(data[8:24])  # version, bytes an id, how many, vocabulary
+header.frombytes(data[8:24])  # version, bytes per id, how many, vocabulary
 ids.frombytes(data[1024 : 1024 + 4 * header[2]])
 ids = ids[:-1]  # the end of the text
 if not ids:

@@ -160,5 +160,5 @@ for pair in $PAIRS; do
 done
 printf '\nall pairs: mean distance from the best of each\n%-12s %6s %9s %9s\n' "T,ratio,beta" runs loss KL
 ranking | awk -F'\t' '$1 == "all" { printf "%-12s %6d %9.4f %9.4f\n", $3, $5, $2, $7 }'
-if [ "$left_out" != 0 ]; then echo "ended after LIMIT_S=$LIMIT_S s: $left_out runs were left out; call it again to go on"; fi
+if [ "$left_out" != 0 ]; then echo "ended after LIMIT_S=$LIMIT_S s: $left_out runs were left out; call it again to continue"; fi
 stage "results: $results"

@@ -136,7 +136,7 @@ run() {
 
 # The kind that PyTorch measures beside KIND: the teacher's type makes no difference to it.
 torch_kind() { case $1 in fp8 | q4) echo distill ;; *) echo "$1" ;; esac }
-# PyTorch's tokens a second for a kind and shape, measured once.
+# PyTorch's tokens per second for a kind and shape, measured once.
 torch_rate() { # KIND BATCH SEQ
     local kind wanted
     kind=$(torch_kind "$1")
@@ -255,7 +255,7 @@ print_table() {
         ' "$WORK/rows"
     cat <<TEXT
 
-floor: tokens a second if all operations of a step ran at the rate of one large product of their type, measured here.
+floor: tokens per second if all operations of a step ran at the rate of one large product of their type, measured here.
 first s: seconds from the start of the process to the end of the first step; the first row times its GEMMs before it,
   with their table it takes ${warm_start:--} s. plan, taken, in all: GiB; taken is what free memory fell by for the plan, in all: with
   code and graphs. GPU idle in a step of the first row: ${idle:-not measured (no CUPTI)}${idle:+ %; $WORK/kernels.txt}.

@@ -147,7 +147,7 @@ for m in teacher distilled plain; do
         --seed "$SEED" --prompt "This software is "
 done
 
-say "Held-out loss in nats a byte, lower is better (seed $SEED):"
+say "Held-out loss in nats per byte, lower is better (seed $SEED):"
 printf '  %-20s %10s %6s %8s %12s\n' model parameters steps time 'held-out loss'
 row teacher teacher "$TEACHER_STEPS" "$teacher"
 row 'student, distilled' distilled "$STUDENT_STEPS" "$distilled"

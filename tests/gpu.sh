@@ -221,9 +221,9 @@ if "$nojit" doctor --device cuda | grep -q '^gpu .*sm_90'; then
     kd=$("$nojit" eval --model "$scratch/graph" --teacher "$scratch/graph" --teacher-dtype fp8 --data "$scratch/text" \
         --device cuda --seq-len 256 --batch-size 8 --json 2>"$scratch/log" | sed -E 's/.*"kd_loss": ([^,]+),.*/\1/')
     if awk -v k="$kd" 'BEGIN { exit !(k > 1e-6 && k < 0.02) }'; then
-        ok "fp8 changes a model by $kd nats a token"
+        ok "fp8 changes a model by $kd nats per token"
     else
-        not_ok "fp8 changes a model by $kd nats a token" "$(tail -n 3 "$scratch/log")"
+        not_ok "fp8 changes a model by $kd nats per token" "$(tail -n 3 "$scratch/log")"
     fi
 else
     refuses "fp8 on this GPU" 2 "sm_90 only" "${train[@]}" --teacher-dtype fp8 --out "$scratch/fp8"

@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib/lib.sh
 if ! { command -v python3 && command -v readelf; } >/dev/null; then
-    ok "skipped: no python3 or no readelf"
+    skip "the wheel" "no python3 or no readelf"
     finish
     exit
 fi
@@ -85,11 +85,11 @@ refuses "a promise that is too wide" 1 '^wheel: the binary needs glibc 2\.[0-9]+
 echo 'int main(void) { return 0; }' | "${CC:-cc}" -xc -Wl,--no-as-needed -o "$scratch/tarball/nojit" - -lgcc_s
 tar -C "$scratch" -czf "$scratch/linked.tar.gz" tarball
 refuses "a library that the tag does not promise" 1 'linked with libgcc_s.so.1, which manylinux_2_36 does not' python3 scripts/wheel.py "$scratch/linked.tar.gz" manylinux_2_36
-[ ! -e "$scratch/${wheel##*/}" ] || not_ok "and nothing is written" "${wheel##*/}"
+check "and nothing is written" [ ! -e "$scratch/${wheel##*/}" ]
 
 # ---- pip ----
 if ! python3 -m venv "$scratch/env" >/dev/null 2>&1; then
-    ok "skipped: pip, as this Python makes no environment (Debian's is in python3-venv)"
+    skip "pip" "this Python makes no environment (Debian's is in python3-venv)"
     finish
     exit
 fi

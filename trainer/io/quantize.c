@@ -21,13 +21,6 @@ static uint32_t bits_of(float x)
     return u;
 }
 
-bool put_half(float x, unsigned char *dst)
-{
-    const uint16_t half = f16_from_f32(x);
-    memcpy(dst, &half, sizeof half);
-    return (half & 0x7c00u) != 0x7c00u;
-}
-
 /* Of finite values, magnitudes are in the order of their bits, which vectorises. */
 static float largest_magnitude(const float *x)
 {

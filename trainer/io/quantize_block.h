@@ -6,9 +6,18 @@
 #define NOJIT_TRAINER_QUANTIZE_BLOCK_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "io/tensors.h"
 
 /* Stores x as float16; false if that is infinite. */
-bool put_half(float x, unsigned char *dst);
+static inline bool put_half(float x, unsigned char *dst)
+{
+    const uint16_t half = f16_from_f32(x);
+    memcpy(dst, &half, sizeof half);
+    return (half & 0x7c00u) != 0x7c00u;
+}
 
 /* False if a scale is infinite in float16. */
 bool quantize_q4_k(const float *x, unsigned char *block);

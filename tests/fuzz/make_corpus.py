@@ -174,6 +174,7 @@ write_all("gguf_model", {
     "tensor_transposed": gguf(tensors={"blk.0.attn_output.weight": (F16, 64, 8)}),
     "rows_of_half_a_head": gguf(tensors={"blk.0.attn_q.weight": (F16, 32, 8)}),
     "fused_and_apart": gguf(tensors={"blk.0.attn_qkv.weight": (F16, 192, 8)}),
+    "fused_beside_queries": gguf(tensors={**qkv, "blk.0.attn_q.weight": (F16, 64, 8), "blk.0.attn_qkv.weight": (F16, 192, 8)}),
     "fused_short": gguf(tensors={**qkv, "blk.0.attn_qkv.weight": (F16, 191, 8)}),
     "fused_of_rank_1": gguf(tensors={**qkv, "blk.0.attn_qkv.weight": (F32, 192)}),
     "norm_quantised": gguf({"general.architecture": "qwen3"}, {"blk.0.attn_q_norm.weight": (Q8_0, 64),
@@ -187,6 +188,96 @@ write_all("gguf_model", {
     "rope_scaling_yarn": gguf({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0}),
     "experts": gguf({"llama.expert_count": 8}),
     "eos_beyond_vocabulary": gguf({"tokenizer.ggml.eos_token_id": 2}),
+})
+
+# ---- GGUF files byte by byte ----
+def gguf_file(keys=(), tensors=(), data=bytes(64), version=3, counts=None, alignment=32):
+    """keys: (key, type, bytes of the value); tensors: (name, sizes, type, offset)."""
+    counts = counts or (len(tensors), len(keys))
+    head = b"GGUF" + struct.pack("<IQQ", version, *counts)
+    for key, kind, value in keys:
+        head += gguf_text(key) + struct.pack("<I", kind) + value
+    for name, sizes, kind, offset in tensors:
+        head += gguf_text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, offset)
+    return head + bytes(-len(head) % alignment) + data
+
+
+def array(kind, count, elements):
+    return struct.pack("<IQ", kind, count) + elements
+
+
+U16, U32, BOOL, TEXT, ARRAY, U64 = 2, 4, 7, 8, 9, 10
+every_type = [(f"k{kind}", kind, bytes(range(1, 9))[:size]) for kind, size in
+              enumerate((1, 1, 2, 2, 4, 4, 4, 1, None, None, 8, 8, 8)) if size]
+text_key = ("text", TEXT, struct.pack("<Q", 3) + b"a\0\x1b")
+texts_key = ("texts", ARRAY, array(TEXT, 2, gguf_text("one") + gguf_text("")))
+split = [("split.no", U16, b"\0\0"), ("split.count", U16, b"\2\0")]
+w = ("w", (8,), F32, 0)
+write_all("gguf", {
+    "valid": gguf_file([*every_type, text_key, texts_key], [w, ("v", (2, 4), F32, 32)]),
+    "valid_version_2": gguf_file([text_key], [w], version=2),
+    "valid_nothing": gguf_file(data=b""),
+    "valid_arrays": gguf_file([(f"a{kind}", ARRAY, array(kind, 2, value * 2)) for _, kind, value in every_type]),
+    "valid_array_of_none": gguf_file([("a", ARRAY, array(TEXT, 0, b"")), ("b", ARRAY, array(U64, 0, b""))]),
+    "valid_integer_of_64_bits": gguf_file([("a", ARRAY, array(U64, 2, b"\xff" * 16)), ("b", U64, b"\xff" * 8)]),
+    "valid_quantised": gguf_file(tensors=[("q", (32, 2), Q8_0, 0)], data=bytes(range(68))),
+    "valid_alignment_of_1": gguf_file([("general.alignment", U32, struct.pack("<I", 1))], [("w", (8,), F32, 3)], alignment=1),
+    "valid_order_of_their_own": gguf_file(tensors=[("w", (8,), F32, 32), ("v", (8,), F32, 0)]),
+    "valid_gap": gguf_file(tensors=[("w", (8,), F32, 0), ("v", (8,), F32, 64)], data=bytes(96)),
+    "valid_first_of_two": gguf_file([*split, ("split.tensors.count", U16, b"\2\0")], [w]),
+    "valid_key_with_nul": gguf_file([("a\0b", BOOL, b"\1"), ("a", BOOL, b"\1")]),
+    "magic": b"GGML" + gguf_file()[4:],
+    "pointer_of_git_lfs": "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 9\n",
+    "version_0": gguf_file(version=0),
+    "version_1": gguf_file(version=1),
+    "version_4": gguf_file(version=4),
+    "big_endian": b"GGUF" + struct.pack(">IQQ", 3, 0, 0),
+    "header_cut": gguf_file([text_key])[:23],
+    "keys_more_than_bytes": gguf_file(counts=(0, 1 << 60)),
+    "keys_more_than_there_are": gguf_file([text_key], counts=(0, 2), data=b""),
+    "tensors_more_than_bytes": gguf_file(counts=(1 << 60, 0)),
+    "key_empty": gguf_file([("", BOOL, b"\1")]),
+    "key_of_64_kib": gguf_file([("k" * 65536, BOOL, b"\1")]),
+    "key_twice": gguf_file([text_key, text_key]),
+    "key_beyond_the_file": gguf_file([text_key]).replace(struct.pack("<Q", 4) + b"text", struct.pack("<Q", 4000) + b"text"),
+    "type_unknown": gguf_file([("a", 13, bytes(8))]),
+    "array_type_unknown": gguf_file([("a", ARRAY, array(13, 1, bytes(8)))]),
+    "array_of_arrays": gguf_file([("a", ARRAY, array(ARRAY, 1, array(BOOL, 1, b"\1")))]),
+    "array_beyond_the_file": gguf_file([("a", ARRAY, array(U32, 1 << 20, b""))]),
+    "array_count_wraps": gguf_file([("a", ARRAY, array(U64, 1 << 61, b""))]),
+    "array_of_texts_beyond_the_file": gguf_file([("a", ARRAY, array(TEXT, 9, bytes(8)))], data=b""),
+    "text_beyond_the_file": gguf_file([("a", TEXT, struct.pack("<Q", 1 << 20))]),
+    "text_length_wraps": gguf_file([("a", TEXT, struct.pack("<Q", (1 << 64) - 8))]),
+    "alignment_zero": gguf_file([("general.alignment", U32, bytes(4))], [w]),
+    "alignment_of_three": gguf_file([("general.alignment", U32, b"\3\0\0\0")], [w]),
+    "alignment_beyond_the_file": gguf_file([("general.alignment", U32, b"\0\0\1\0")], [w]),
+    "alignment_is_text": gguf_file([("general.alignment", TEXT, gguf_text("32"))], [w]),
+    "name_empty": gguf_file(tensors=[("", (8,), F32, 0)]),
+    "name_too_long": gguf_file(tensors=[("w" * 64, (8,), F32, 0)]),
+    "name_with_nul": gguf_file(tensors=[("w\0v", (8,), F32, 0)]),
+    "name_twice": gguf_file(tensors=[w, ("w", (8,), F32, 32)]),
+    "no_dimensions": gguf_file(tensors=[("w", (), F32, 0)]),
+    "five_dimensions": gguf_file(tensors=[("w", (1,) * 5, F32, 0)]),
+    "dimension_zero": gguf_file(tensors=[("w", (8, 0), F32, 0)]),
+    "shape_wraps": gguf_file(tensors=[("w", (1 << 32, 1 << 32), F32, 0)]),
+    "shape_bytes_wrap": gguf_file(tensors=[("w", (1 << 62,), F32, 0)]),
+    "tensor_type_unknown": gguf_file(tensors=[("w", (8,), 4, 0)]),
+    "tensor_type_not_supported": gguf_file(tensors=[("w", (32,), 39, 0)]),
+    "tensor_type_beyond_the_table": gguf_file(tensors=[("w", (8,), MAX, 0)]),
+    "rows_of_half_a_block": gguf_file(tensors=[("w", (16, 4), Q8_0, 0)]),
+    "offset_unaligned": gguf_file(tensors=[("w", (8,), F32, 8)]),
+    "offset_beyond_the_file": gguf_file(tensors=[("w", (8,), F32, 64)]),
+    "offset_wraps": gguf_file(tensors=[("w", (8,), F32, (1 << 64) - 32)]),
+    "tensors_overlap": gguf_file(tensors=[("w", (16,), F32, 0), ("v", (8,), F32, 32)]),
+    "tensors_in_one_place": gguf_file(tensors=[("w", (8,), F32, 0), ("v", (8,), F32, 0)]),
+    "data_cut": gguf_file(tensors=[w], data=bytes(31)),
+    "data_missing": gguf_file(tensors=[w], data=b"")[:-1],
+    "second_of_two": gguf_file([("split.no", U16, b"\1\0"), split[1]], [w]),
+    "part_beyond_the_count": gguf_file([("split.no", U64, b"\xff" * 7 + b"\x7f"), split[1]], [w]),
+    "part_missing": gguf_file([split[0], ("split.count", U16, b"\3\0")], [w]),
+    "parts_too_many": gguf_file([split[0], ("split.count", U16, b"\xff\xff")], [w]),
+    "parts_hold_fewer_tensors": gguf_file([*split, ("split.tensors.count", U16, b"\3\0")], [w]),
+    "tensor_of_the_other_part": gguf_file(split, [("second", (8,), F32, 0)]),
 })
 
 # what blobcheck reads of them

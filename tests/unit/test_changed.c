@@ -9,6 +9,7 @@
 
 #include "data/data.h"
 #include "data/data_file.h"
+#include "io/gguf_write.h"
 #include "io/safetensors.h"
 #include "unit.h"
 
@@ -144,42 +145,76 @@ static void text_is_read_in_parts(void **state)
 
 /* ---- weights, which are mapped while they are loaded ---- */
 
-static void write_weights(const char *path)
+static const struct st_declared weights = {"w", NJ_TYPE_F32, 1, {1 << 16}};
+static const float zeros[1 << 16];
+
+static void write_safetensors(const char *path)
 {
-    static const struct st_declared t = {"w", NJ_TYPE_F32, 1, {1 << 16}};
-    static float data[1 << 16];
     struct st_writer *w;
-    check_ok(st_write_begin(path, &t, 1, &w), "begin");
-    check_ok(st_write_data(w, data, sizeof data), "data");
+    check_ok(st_write_begin(path, &weights, 1, &w), "begin");
+    check_ok(st_write_data(w, zeros, sizeof zeros), "data");
     check_ok(st_write_end(w), "end");
+}
+
+static void write_gguf(const char *path)
+{
+    struct gguf_writer *w;
+    check_ok(gguf_write_begin(path, &w), "begin");
+    check_ok(gguf_write_tensors(w, &weights, 1), "tensors");
+    check_ok(gguf_write_data(w, zeros, sizeof zeros), "data");
+    check_ok(gguf_write_end(w), "end");
+}
+
+static int hash_safetensors(const char *path, const char *cut)
+{
+    struct tensors w;
+    if (st_open_file(path, &w) != 0 || (cut && truncate(cut, 8192) != 0))
+        return 2;
+    tensors_hash(&w);
+    return 0;
+}
+
+static int hash_gguf(const char *path, const char *cut)
+{
+    struct gguf g;
+    if (gguf_open(path, &g) != 0 || (cut && truncate(cut, 8192) != 0))
+        return 2;
+    tensors_hash(&g.tensors);
+    return 0;
 }
 
 static void shorter_weights_are_told(void **state)
 {
-    struct tensors w, other;
-    size_t bytes;
-    int status;
+    static const struct {
+        const char *name;
+        void (*write)(const char *path);
+        int (*hash)(const char *path, const char *cut); /* which is cut when it is open */
+    } kinds[] = {{"w.safetensors", write_safetensors, hash_safetensors},
+                 {"w.gguf", write_gguf, hash_gguf}};
     (void)state;
-    write_weights(at("w.safetensors"));
-    write_weights(at("other.safetensors"));
-    const pid_t child = fork();
-    if (child == 0) {
-        const int said = open(at("said"), O_WRONLY | O_CREAT, 0666);
-        if (said < 0 || dup2(said, STDERR_FILENO) < 0 || st_open_file(at("w.safetensors"), &w) ||
-            st_open_file(at("other.safetensors"), &other) ||
-            truncate(at("w.safetensors"), 8192) != 0)
-            _exit(2);
-        tensors_hash(&other);
-        tensors_hash(&w);
-        _exit(3);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t bytes;
+        int status;
+        char sentence[128];
+        kinds[i].write(at(kinds[i].name));
+        kinds[i].write(at("other"));
+        const pid_t child = fork();
+        if (child == 0) {
+            const int said = open(at("said"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+            if (said < 0 || dup2(said, STDERR_FILENO) < 0 || kinds[i].hash(at("other"), NULL) != 0)
+                _exit(2);
+            _exit(kinds[i].hash(at(kinds[i].name), at(kinds[i].name)) + 3);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 1);
+        char *said = read_bytes(at("said"), &bytes);
+        snprintf(sentence, sizeof sentence, "%s: read error: the file was truncated while in use",
+                 kinds[i].name);
+        assert_non_null(strstr(said, sentence));
+        assert_null(strstr(said, "other"));
+        free(said);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
-    char *said = read_bytes(at("said"), &bytes);
-    assert_non_null(strstr(said, "w.safetensors: read error: the file was truncated while in use"));
-    assert_null(strstr(said, "other.safetensors"));
-    free(said);
 }
 
 int main(void)

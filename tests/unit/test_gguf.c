@@ -2,6 +2,11 @@
  *
  * test_gguf.c: GGUF files written, read, split and damaged.
  */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "io/gguf_write.h"
 #include "unit.h"
 
@@ -20,6 +25,7 @@ static void put_metadata(struct gguf_writer *w)
     gguf_put_f32(w, "f32", 0.25f);
     gguf_put_bool(w, "bool", true);
     gguf_put_string(w, "general.architecture", "llama");
+    gguf_put_u32(w, "general.alignment", 32);
     gguf_put_strings(w, "strings", words, 3);
     gguf_put_i32s(w, "ints", numbers, 3);
 }
@@ -153,20 +159,28 @@ static void lies_are_refused(void **state)
     (void)state;
     static const struct {
         const char *after; /* NULL: the file's start */
-        size_t offset, bytes;
+        long offset;
+        size_t bytes;
         uint64_t value;
         int code;
         const char *message;
     } lies[] = {
-        {NULL, 0, 4, 0x4c4c4747, NJ_E_FORMAT, "no GGUF file"},
+        {NULL, 0, 4, 0x4c4c4747, NJ_E_FORMAT, "not a GGUF file"},
         {NULL, 4, 4, 1, NJ_E_UNSUPPORTED, "GGUF version 1; 2 and 3 are supported"},
         {NULL, 4, 4, 4, NJ_E_UNSUPPORTED, "GGUF version 4"},
+        {NULL, 4, 4, 0, NJ_E_UNSUPPORTED, "GGUF version 0"},
         {NULL, 4, 4, 0x03000000, NJ_E_UNSUPPORTED, "big-endian"},
+        {NULL, 4, 4, 0x01000000, NJ_E_UNSUPPORTED, "big-endian"},
         {NULL, 8, 8, UINT64_MAX, NJ_E_FORMAT, "the list of tensors goes beyond the end"},
         {NULL, 16, 8, UINT64_MAX, NJ_E_FORMAT, "the metadata goes beyond the end"},
         {NULL, 24, 8, UINT64_MAX, NJ_E_FORMAT, "a metadata key has"},
         {NULL, 24, 8, 0, NJ_E_FORMAT, "a metadata key is empty"},
         {"bool", 0, 4, 13, NJ_E_FORMAT, "bool has the type 13"},
+        {"general.alignment", 4, 4, 0, NJ_E_FORMAT, "general.alignment is 0, no power of two"},
+        {"general.alignment", 4, 4, 48, NJ_E_FORMAT, "general.alignment is 48, no power of two"},
+        {"general.alignment", 4, 4, 1u << 31, NJ_E_FORMAT, "general.alignment is 2147483648"},
+        {"general.alignment", 4, 4, 4096, NJ_E_FORMAT, "the data goes beyond the end"},
+        {"general.alignment", 0, 4, GGUF_F32, NJ_E_FORMAT, "general.alignment is f32, not a whole"},
         {"ints", 4, 4, GGUF_ARRAY, NJ_E_UNSUPPORTED, "ints is an array of arrays"},
         {"ints", 8, 8, (uint64_t)1 << 29, NJ_E_FORMAT, "ints goes beyond the end"},
         {"ints", 8, 8, UINT64_MAX, NJ_E_FORMAT, "ints has 18446744073709551615 elements"},
@@ -186,15 +200,20 @@ static void lies_are_refused(void **state)
         {"token_embd.weight", 24, 8, 8, NJ_E_FORMAT, "no multiple of 32"},
         {"token_embd.weight", 24, 8, 32, NJ_E_FORMAT, "overlap"},
         {"token_embd.weight", 24, 8, (uint64_t)-32, NJ_E_FORMAT, "the file is cut short"},
+        {"u32", -11, 8, 1 << 16, NJ_E_FORMAT, "a metadata key has 65536 bytes; at most 65535"},
+        {"token_embd.weight", -25, 8, 64, NJ_E_FORMAT, "a tensor's name has 64 bytes; at most 63"},
+        {"token_embd.weight", -25, 8, 0, NJ_E_FORMAT, "a tensor's name is empty or holds a zero"},
+        {"token_embd.weight", -10, 1, 0, NJ_E_FORMAT, "a tensor's name is empty or holds a zero"},
     };
     size_t bytes;
     unsigned char *data = sound(&bytes), lying[1 << 13];
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         const char *after = lies[i].after;
-        const size_t from = after ? find(data, bytes, after) + strlen(after) : 0;
+        const size_t from =
+            (after ? find(data, bytes, after) + strlen(after) : 0) + (size_t)lies[i].offset;
         memcpy(lying, data, bytes);
         for (size_t k = 0; k < lies[i].bytes; k++)
-            lying[from + lies[i].offset + k] = (unsigned char)(lies[i].value >> (8 * k));
+            lying[from + k] = (unsigned char)(lies[i].value >> (8 * k));
         check_refused(open_bytes(lying, bytes), lies[i].code, lies[i].message, lies[i].message);
     }
     free(data);
@@ -209,6 +228,226 @@ static void names_come_once(void **state)
     check_refused(open_bytes(data, bytes), NJ_E_FORMAT, "the metadata key f32 is there twice",
                   "gguf");
     free(data);
+    struct gguf_writer *w;
+    const struct st_declared twice[] = {{"a", NJ_TYPE_F32, 1, {1}}, {"a", NJ_TYPE_F32, 1, {1}}};
+    check_ok(gguf_write_begin(at("twice.gguf"), &w), "begin");
+    check_ok(gguf_write_tensors(w, twice, 2), "declare");
+    check_ok(gguf_write_data(w, (float[2]){1, 2}, 8), "data");
+    check_refused(gguf_write_end(w), NJ_E_FORMAT, "tensor a is there twice", "what is written");
+    assert_false(gguf_is(at("twice.gguf")));
+}
+
+/* Of a file that somebody else made, onto a terminal. */
+static void sentences_are_printable(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"\x1b]0;x\a", "\xff\xfe", "\xe2\x80\xae"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct gguf_writer *w;
+        char key[2000];
+        size_t bytes;
+        memset(key, 'k', sizeof key);
+        memcpy(key, names[i], strlen(names[i]));
+        key[sizeof key - 1] = '\0';
+        check_ok(gguf_write_begin(at("names.gguf"), &w), "begin");
+        gguf_put_u32(w, key, 1);
+        key[200] = '2';
+        gguf_put_u32(w, key, 1);
+        check_ok(gguf_write_tensors(w, NULL, 0), "declare");
+        check_ok(gguf_write_end(w), "end");
+        unsigned char *data = (unsigned char *)read_bytes(at("names.gguf"), &bytes);
+        *(char *)memchr(data, '2', bytes) = 'k'; /* the second key becomes the first */
+        check_refused(open_bytes(data, bytes), NJ_E_FORMAT, "is there twice; fetch the file",
+                      "key");
+        for (const char *c = fail_text(); *c; c++)
+            assert_in_range((unsigned char)*c, ' ', '~');
+        free(data);
+    }
+}
+
+/* Integers of every width, and those that do not fit. */
+static void numbers_have_any_width(void **state)
+{
+    (void)state;
+    static const struct {
+        enum gguf_type type;
+        uint64_t bits;
+        int64_t value;
+        bool fits; /* in 32 bits */
+    } numbers[] = {
+        {GGUF_U8, 255, 255, true},
+        {GGUF_I8, 255, -1, true},
+        {GGUF_U16, 65535, 65535, true},
+        {GGUF_I16, 32768, -32768, true},
+        {GGUF_U32, UINT32_MAX, UINT32_MAX, false},
+        {GGUF_I32, UINT32_MAX, -1, true},
+        {GGUF_U64, 7, 7, true},
+        {GGUF_U64, UINT64_MAX, -1, false}, /* which it is not */
+        {GGUF_U64, INT64_MAX, INT64_MAX, false},
+        {GGUF_I64, UINT64_MAX, -1, true},
+        {GGUF_I64, (uint64_t)1 << 63, INT64_MIN, false},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct gguf_value v = {.key = {"n", 1},
+                               .type = numbers[i].type,
+                               .count = 1,
+                               .data = (const unsigned char *)&numbers[i].bits};
+        const struct gguf g = {.path = "g", .value = &v, .values = 1};
+        int64_t whole;
+        int32_t *ints = NULL;
+        double number = 0;
+        size_t count;
+        const int rc = gguf_int(&g, "n", 0, &whole);
+        if (numbers[i].type == GGUF_U64 && numbers[i].value < 0) {
+            check_refused(rc, NJ_E_FORMAT, "n is 18446744073709551615, which is too large", "u64");
+        } else {
+            check_ok(rc, "n");
+            assert_true(whole == numbers[i].value);
+            check_ok(gguf_number(&g, "n", 0, &number), "n");
+            assert_true(number == (double)numbers[i].value);
+        }
+        check_refused(gguf_ints(&g, "n", &ints, &count), NJ_E_FORMAT, "not an array", "one");
+        v.array = true;
+        check_refused(gguf_int(&g, "n", 0, &whole), NJ_E_FORMAT, "n is an array of", "array");
+        const int many = gguf_ints(&g, "n", &ints, &count);
+        if (numbers[i].fits) {
+            check_ok(many, "ints");
+            assert_true(count == 1 && ints[0] == numbers[i].value);
+        } else {
+            check_refused(many, NJ_E_FORMAT, "element 0 of n does not fit in 32 bits", "ints");
+            assert_null(ints);
+        }
+        free(ints);
+    }
+}
+
+/* 2 is neither, and a text no number. */
+static void other_types_are_refused(void **state)
+{
+    (void)state;
+    size_t bytes;
+    unsigned char *data = sound(&bytes);
+    struct gguf g;
+    bool flag;
+    double number;
+    int32_t *ints;
+    struct gguf_text text, *texts;
+    size_t count;
+    data[find(data, bytes, "bool") + 4 + 4] = 2;
+    write_bytes(at("bad.gguf"), data, bytes);
+    free(data);
+    check_ok(gguf_open(at("bad.gguf"), &g), "open");
+    check_refused(gguf_bool(&g, "bool", true, &flag), NJ_E_FORMAT, "not true or false", "2");
+    check_refused(gguf_bool(&g, "u32", true, &flag), NJ_E_FORMAT, "u32 is u32, not true", "u32");
+    check_refused(gguf_number(&g, "bool", 0, &number), NJ_E_FORMAT, "not a number", "bool");
+    check_refused(gguf_ints(&g, "strings", &ints, &count), NJ_E_FORMAT, "not an array", "strings");
+    check_refused(gguf_strings(&g, "ints", &texts, &count), NJ_E_FORMAT, "not an array", "ints");
+    check_refused(gguf_string(&g, "u32", &text), NJ_E_FORMAT, "u32 is u32, not text", "u32");
+    check_ok(gguf_bool(&g, "absent", true, &flag), "absent");
+    assert_true(flag);
+    gguf_close(&g);
+}
+
+/* Tensors may lie in any order, with gaps, at any power of two. */
+static void tensors_lie_anywhere(void **state)
+{
+    (void)state;
+    size_t bytes;
+    unsigned char *data = sound(&bytes);
+    const size_t norm = find(data, bytes, "output_norm.weight") + 18 + 4 + 8 + 4;
+    const size_t up = find(data, bytes, "blk.0.ffn_up.weight") + 19 + 4 + 16 + 4;
+    data = realloc(data, bytes + 64);
+    assert_non_null(data);
+    memset(data + bytes, 0, 64);
+    data[up] = data[norm]; /* to the place of the other, which goes to the end */
+    data[up + 1] = 0;
+    data[norm] = 832 & 0xff;
+    data[norm + 1] = 832 >> 8;
+    check_ok(open_bytes(data, bytes + 64), "swapped");
+    data[norm] = 840 & 0xff;
+    check_refused(open_bytes(data, bytes + 64), NJ_E_FORMAT, "begins at byte 840 of the data",
+                  "8 of 32");
+    data[find(data, bytes, "general.alignment") + 17 + 4] = 8;
+    check_ok(open_bytes(data, bytes + 64), "8 of 8");
+    free(data);
+}
+
+/* ---- files that others change ---- */
+
+static void a_text_made_longer_is_told(void **state)
+{
+    (void)state;
+    size_t bytes;
+    struct gguf_text text, *texts = NULL;
+    size_t count;
+    struct gguf g;
+    unsigned char *data = sound(&bytes);
+    check_ok(gguf_open(at("a.gguf"), &g), "open");
+    const int fd = open(at("a.gguf"), O_WRONLY);
+    const size_t one = find(data, bytes, "general.architecture") + 20 + 4;
+    const size_t many = find(data, bytes, "strings") + 7 + 4 + 4 + 8;
+    assert_true(fd >= 0 && pwrite(fd, "\xff\xff\xff\xff\xff\xff\xff\x7f", 8, (off_t)one) == 8 &&
+                pwrite(fd, "\x40", 1, (off_t)many) == 1);
+    close(fd);
+    check_refused(gguf_string(&g, "general.architecture", &text), NJ_E_IO,
+                  "a.gguf: the file was changed while in use", "text");
+    check_refused(gguf_strings(&g, "strings", &texts, &count), NJ_E_IO, "changed while in use",
+                  "texts");
+    assert_null(texts);
+    gguf_close(&g);
+    free(data);
+}
+
+/* ---- what is written ---- */
+
+static int entries(const char *dir)
+{
+    int count = -2;
+    DIR *d = opendir(dir);
+    assert_non_null(d);
+    while (readdir(d))
+        count++;
+    closedir(d);
+    return count;
+}
+
+static void a_full_disk_leaves_nothing(void **state)
+{
+    (void)state;
+    struct rlimit before, limit;
+    make_folder("full");
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    limit = before;
+    for (rlim_t most = 0; most < 1200; most += 100) {
+        limit.rlim_cur = most;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        const int rc = write_file(at("full/a.gguf"), 100);
+        setrlimit(RLIMIT_FSIZE, &before);
+        check_refused(rc, NJ_E_IO, "full/a.gguf: cannot write it: File too large", "full");
+        assert_int_equal(entries(at("full")), 0);
+    }
+    check_ok(write_file(at("full/a.gguf"), 100), "room");
+    assert_int_equal(entries(at("full")), 1);
+}
+
+static void data_are_as_many_as_declared(void **state)
+{
+    (void)state;
+    const struct st_declared one = {"a", NJ_TYPE_F32, 1, {2}};
+    const float data[3] = {1, 2, 3};
+    struct gguf_writer *w;
+    make_folder("count");
+    check_ok(gguf_write_begin(at("count/a.gguf"), &w), "begin");
+    check_ok(gguf_write_tensors(w, &one, 1), "declare");
+    check_refused(gguf_write_data(w, data, 12), NJ_E_ARG, "more data than was declared", "more");
+    gguf_write_abort(w);
+    check_ok(gguf_write_begin(at("count/a.gguf"), &w), "begin");
+    check_ok(gguf_write_tensors(w, &one, 1), "declare");
+    check_ok(gguf_write_data(w, data, 4), "part");
+    check_refused(gguf_write_end(w), NJ_E_ARG, "less data than was declared", "less");
+    gguf_write_abort(NULL);
+    assert_int_equal(entries(at("count")), 0);
 }
 
 int main(void)
@@ -218,6 +457,13 @@ int main(void)
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(lies_are_refused),
         cmocka_unit_test(names_come_once),
+        cmocka_unit_test(sentences_are_printable),
+        cmocka_unit_test(numbers_have_any_width),
+        cmocka_unit_test(other_types_are_refused),
+        cmocka_unit_test(tensors_lie_anywhere),
+        cmocka_unit_test(a_text_made_longer_is_told),
+        cmocka_unit_test(a_full_disk_leaves_nothing),
+        cmocka_unit_test(data_are_as_many_as_declared),
     };
     return cmocka_run_group_tests_name("gguf", tests, scratch_begin, scratch_end);
 }

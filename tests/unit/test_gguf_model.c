@@ -448,7 +448,7 @@ static const struct {
     {&llama,
      {.extra = "blk.0.attn_qkv.weight"},
      NJ_E_UNSUPPORTED,
-     "tensor blk.0.attn_qkv.weight is not part"},
+     "tensors blk.0.attn_q.weight and blk.0.attn_qkv.weight hold the same weights"},
     {&llama,
      {.change = SET("llama.vocab_size", 77)},
      NJ_E_FORMAT,

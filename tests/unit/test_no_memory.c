@@ -75,6 +75,59 @@ static int load_gguf_model(void)
     return rc;
 }
 
+static int load_gguf_parts(void)
+{
+    struct gguf g;
+    const int rc = gguf_open(path_of("parts-00001-of-00002.gguf"), &g);
+    if (rc == 0)
+        gguf_close(&g);
+    return rc;
+}
+
+static int write_gguf(const char *path)
+{
+    static const struct gguf_text texts[] = {{"one", 3}, {"two", 3}};
+    static const int32_t ints[] = {1, 2, 3};
+    const struct st_declared tensor = {"second", NJ_TYPE_F32, 1, {2}};
+    struct gguf_writer *w;
+    int rc = gguf_write_begin(path, &w);
+    if (rc != 0)
+        return rc;
+    gguf_put_u32(w, "split.no", 1);
+    gguf_put_strings(w, "texts", texts, 2);
+    gguf_put_i32s(w, "ints", ints, 3);
+    rc = gguf_write_tensors(w, &tensor, 1);
+    if (rc == 0)
+        rc = gguf_write_data(w, (float[2]){1, 2}, 8);
+    if (rc == 0)
+        return gguf_write_end(w);
+    gguf_write_abort(w);
+    return rc;
+}
+
+static int save_gguf(void)
+{
+    return write_gguf(path_of("new.gguf"));
+}
+
+static int load_gguf_values(void)
+{
+    struct gguf g;
+    struct gguf_text *texts = NULL;
+    int32_t *ints = NULL;
+    size_t count;
+    int rc = gguf_open(path_of("parts-00002-of-00002.gguf"), &g);
+    if (rc != 0)
+        return rc;
+    rc = gguf_strings(&g, "texts", &texts, &count);
+    if (rc == 0)
+        rc = gguf_ints(&g, "ints", &ints, &count);
+    free(texts);
+    free(ints);
+    gguf_close(&g);
+    return rc;
+}
+
 static int load_config(void)
 {
     struct model_config c;
@@ -240,6 +293,8 @@ static const struct {
     {"safetensors", load_safetensors},
     {"shards", load_shards},
     {"a GGUF file as a model", load_gguf_model},
+    {"a GGUF file in parts", load_gguf_parts},
+    {"values of a GGUF file", load_gguf_values},
     {"config", load_config},
     {"adapter config", load_lora_config},
     {"tokenizer", load_tokenizer},
@@ -256,6 +311,7 @@ static const struct {
     {"new model in shards", save_shards},
     {"new model of layers", take_layers},
     {"saved adapter config", save_adapters},
+    {"new GGUF file", save_gguf},
 };
 enum { LOADERS = sizeof loaders / sizeof *loaders };
 
@@ -296,6 +352,16 @@ static void put(const char *name, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
+static void copy(const char *from, const char *name)
+{
+    char data[1 << 12];
+    FILE *f = fopen(from, "rb"), *to = fopen(path_of(name), "wb");
+    assert_true(f && to);
+    const size_t bytes = fread(data, 1, sizeof data, f);
+    assert_int_equal(fwrite(data, 1, bytes, to), bytes);
+    assert_int_equal(fclose(f) | fclose(to), 0);
+}
+
 /* A folder with the tokenizer that a file of the tree holds. */
 static void write_tokenizer(const char *name, const char *from)
 {
@@ -334,6 +400,8 @@ static int open_files(void **state)
     ok(init_model(path_of("sharded"), &qwen3, 2, NJ_TYPE_F32, 20000, NULL));
     const struct gguf_form form = {.dtype = NJ_TYPE_F32};
     ok(gguf_of(path_of("teacher"), path_of("teacher.gguf"), &form));
+    copy("tests/fuzz/corpus/gguf/valid_first_of_two", "parts-00001-of-00002.gguf");
+    ok(write_gguf(path_of("parts-00002-of-00002.gguf")));
     put("adapter_config.json",
         "{\"peft_type\":\"LORA\",\"r\":2,\"lora_alpha\":4,\"target_modules\":[\"q_proj\"]}");
     put("text.txt", "A text of a few lines,\nthat is long enough for a row of the batch.\n");

@@ -44,20 +44,30 @@ static void part_name(char out[32], int64_t part, int64_t parts)
     snprintf(out, 32, "-%05d-of-%05d.gguf", (int)part, (int)parts);
 }
 
-static int open_other(struct gguf *g, const char *stem, int64_t no, int64_t parts)
+/* What each part says of the whole. missing: of a key that is optional, the value that is due. */
+static int check_key(const struct gguf *part, const char *key, int64_t missing, int64_t due)
+{
+    int64_t value;
+    const int rc = gguf_int(part, key, missing, &value);
+    if (rc != 0 || value == due)
+        return rc;
+    return fail(NJ_E_FORMAT, "%s: %s is %" PRId64 ", not %" PRId64 "; fetch all parts again",
+                part->path, key, value, due);
+}
+
+static int open_other(struct gguf *g, const char *stem, int64_t no, int64_t parts, int64_t tensors)
 {
     char path[PATH_BYTES + 32], name[32];
     struct gguf part;
-    int64_t number = -1;
     part_name(name, no + 1, parts);
     snprintf(path, sizeof path, "%s%s", stem, name);
-    int rc = gguf_file_open(path, &part);
+    int rc = gguf_file_open(path, "fetch all parts of the model", &part);
     if (rc == 0)
-        rc = gguf_int(&part, "split.no", -1, &number);
-    if (rc == 0 && number != no)
-        rc =
-            fail(NJ_E_FORMAT, "%s: split.no is %" PRId64 ", not %" PRId64 "; fetch all parts again",
-                 path, number, no);
+        rc = check_key(&part, "split.no", -1, no);
+    if (rc == 0)
+        rc = check_key(&part, "split.count", parts, parts);
+    if (rc == 0 && tensors != -1)
+        rc = check_key(&part, "split.tensors.count", tensors, tensors);
     if (rc == 0)
         rc = append_part(g, &part);
     gguf_close(&part);
@@ -76,6 +86,10 @@ static int check_first(const struct gguf *g, int64_t parts, char stem[PATH_BYTES
         return fail(NJ_E_FORMAT, "%s: split.count is %" PRId64 "; at most %d parts are allowed",
                     g->path, parts, (int)PARTS_MOST);
     part_name(name, 1, parts);
+    if (no < 0 || no >= parts)
+        return fail(NJ_E_FORMAT,
+                    "%s: split.no is %" PRId64 ", but split.count is %" PRId64 "; " FETCH, g->path,
+                    no, parts);
     if (no != 0)
         return fail(NJ_E_FORMAT,
                     "%s: part %" PRId64 " of %" PRId64 "; give the first, whose name ends in %s",
@@ -98,11 +112,11 @@ static int open_others(struct gguf *g)
     if (rc != 0 || parts <= 1)
         return rc;
     rc = check_first(g, parts, stem);
-    for (int64_t no = 1; rc == 0 && no < parts; no++)
-        rc = open_other(g, stem, no, parts);
     if (rc == 0)
-        rc = gguf_int(g, "split.tensors.count", (int64_t)g->tensors.count, &tensors);
-    if (rc == 0 && tensors != (int64_t)g->tensors.count)
+        rc = gguf_int(g, "split.tensors.count", -1, &tensors);
+    for (int64_t no = 1; rc == 0 && no < parts; no++)
+        rc = open_other(g, stem, no, parts, tensors);
+    if (rc == 0 && tensors != -1 && tensors != (int64_t)g->tensors.count)
         rc = fail(NJ_E_FORMAT,
                   "%s: split.tensors.count is %" PRId64
                   ", and the parts hold %zu tensors; fetch all parts again",
@@ -128,7 +142,7 @@ static int sort_tensors(struct gguf *g)
 
 int gguf_open(const char *path, struct gguf *out)
 {
-    int rc = gguf_file_open(path, out);
+    int rc = gguf_file_open(path, "give the path of a GGUF file", out);
     if (rc == 0)
         rc = open_others(out);
     if (rc == 0)

@@ -36,6 +36,11 @@ struct gguf_text {
     const char *text;
     size_t bytes;
 };
+/* Bytes of it that a sentence shows. */
+static inline int gguf_shown(struct gguf_text x)
+{
+    return x.bytes < 64 ? (int)x.bytes : 64;
+}
 
 struct gguf_value {
     struct gguf_text key;
@@ -43,6 +48,7 @@ struct gguf_value {
     bool array;
     uint64_t count;            /* elements; 1 of what is no array */
     const unsigned char *data; /* in the mapped file, unaligned */
+    size_t bytes;              /* of data */
 };
 
 struct gguf {

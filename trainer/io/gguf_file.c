@@ -20,11 +20,11 @@
 
 #define FETCH "fetch the file again"
 enum {
-    NAME_MOST = 63,                   /* bytes of a tensor's name */
-    KEY_MOST = 65535,                 /* of a key */
-    COUNT_MOST = 1 << 30,             /* elements of an array, bytes of a string */
-    VALUE_LEAST = 8 + 1 + 4 + 1,      /* bytes of a key and its value */
-    TENSOR_LEAST = 8 + 1 + 4 + 4 + 8, /* of a tensor's entry */
+    NAME_MOST = 63,                       /* bytes of a tensor's name */
+    KEY_MOST = 65535,                     /* of a key */
+    COUNT_MOST = 1 << 30,                 /* elements of an array, bytes of a string */
+    VALUE_LEAST = 8 + 1 + 4 + 1,          /* bytes of a key and its value */
+    TENSOR_LEAST = 8 + 1 + 4 + 8 + 4 + 8, /* of a tensor's entry */
 };
 
 /* By ggml's number; type -1: not supported. */
@@ -185,16 +185,19 @@ static int take_type(struct cursor *c, const char *key, struct gguf_value *v)
 
 static int take_value(struct cursor *c, struct gguf_value *v)
 {
-    char key[80]; /* for sentences */
+    char key[65]; /* for sentences */
     int rc = take_text(c, KEY_MOST, "a metadata key", &v->key);
     if (rc == 0 && v->key.bytes == 0)
         rc = fail(NJ_E_FORMAT, "%s: a metadata key is empty; " FETCH, c->path);
     if (rc != 0)
         return rc;
-    snprintf(key, sizeof key, "%.*s", (int)v->key.bytes, v->key.text);
+    snprintf(key, sizeof key, "%.*s", gguf_shown(v->key), v->key.text);
     rc = take_type(c, key, v);
     v->data = c->at;
-    return rc != 0 ? rc : skip_elements(c, key, v);
+    if (rc == 0)
+        rc = skip_elements(c, key, v);
+    v->bytes = (size_t)(c->at - v->data);
+    return rc;
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -208,7 +211,7 @@ static int sort_values(struct gguf *g)
     for (size_t i = 1; i < g->values; i++)
         if (compare_keys(&g->value[i - 1], &g->value[i]) == 0)
             return fail(NJ_E_FORMAT, "%s: the metadata key %.*s is there twice; " FETCH, g->path,
-                        (int)g->value[i].key.bytes, g->value[i].key.text);
+                        gguf_shown(g->value[i].key), g->value[i].key.text);
     return 0;
 }
 
@@ -379,12 +382,12 @@ static int take_tensors(struct cursor *c, uint64_t count, struct gguf *g)
 
 /* ---- a file ---- */
 
-static int map_file(struct gguf *g, struct cursor *c)
+static int map_file(struct gguf *g, const char *remedy, struct cursor *c)
 {
     struct tensors *w = &g->tensors;
     size_t bytes;
     int fd;
-    int rc = regular_fd(g->path, 0, "give the path of a GGUF file", &fd, &bytes);
+    int rc = regular_fd(g->path, 0, remedy, &fd, &bytes);
     if (rc != 0)
         return rc;
     w->map = calloc(1, sizeof *w->map);
@@ -413,12 +416,13 @@ static int take_version(struct cursor *c)
     uint64_t version;
     if (memcmp(c->at, "GGUF", 4) != 0)
         return fail(NJ_E_FORMAT,
-                    "%s: no GGUF file; give one, or the folder of a Hugging Face model", c->path);
+                    "%s: not a GGUF file; give one, or the folder of a Hugging Face model",
+                    c->path);
     c->at += 4;
     const int rc = take_number(c, 4, "the version", &version);
     if (rc != 0 || version == 2 || version == 3)
         return rc;
-    if ((version & 0xffff) == 0)
+    if (version != 0 && (version & 0xffff) == 0)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: the file is in big-endian byte order; use the little-endian release",
                     c->path);
@@ -427,14 +431,14 @@ static int take_version(struct cursor *c)
                 c->path, version);
 }
 
-int gguf_file_open(const char *path, struct gguf *g)
+int gguf_file_open(const char *path, const char *remedy, struct gguf *g)
 {
     struct cursor c;
     uint64_t tensors = 0, values = 0;
     memset(g, 0, sizeof *g);
     if (snprintf(g->path, sizeof g->path, "%s", path) >= (int)sizeof g->path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
-    int rc = map_file(g, &c);
+    int rc = map_file(g, remedy, &c);
     if (rc == 0)
         rc = take_version(&c);
     if (rc == 0)

@@ -9,7 +9,8 @@
 
 /* As strcmp() does. */
 int gguf_compare(struct gguf_text a, struct gguf_text b);
-/* Tensors come as they lie. After a failure, too, gguf_close() frees what is there. */
-int gguf_file_open(const char *path, struct gguf *g);
+/* Tensors come as they lie. After a failure, too, gguf_close() frees what is there. remedy: for a file that cannot
+ * be opened. */
+int gguf_file_open(const char *path, const char *remedy, struct gguf *g);
 
 #endif

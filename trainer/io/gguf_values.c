@@ -55,11 +55,11 @@ static int refuse(const struct gguf *g, const struct gguf_value *v, const char *
 {
     return fail(NJ_E_FORMAT,
                 "%s: %.*s is %s%s, not %s; fetch the file again, or convert the model again",
-                g->path, (int)v->key.bytes, v->key.text, v->array ? "an array of " : "",
+                g->path, gguf_shown(v->key), v->key.text, v->array ? "an array of " : "",
                 types[v->type].name, wanted);
 }
 
-/* The element's bits, with the sign extended. Beyond 2^63 is none of ours. */
+/* The element's bits, with the sign extended; of u64 from 2^63 on, a negative number. */
 static int64_t int_at(const struct gguf_value *v, uint64_t i)
 {
     const struct type_row *t = &types[v->type];
@@ -121,15 +121,20 @@ int gguf_bool(const struct gguf *g, const char *key, bool missing, bool *out)
     return 0;
 }
 
-/* The text at *at, which is moved to the next. */
-static struct gguf_text text_at(const unsigned char **at)
+/* The text at *at, which is moved to the next. Its length was checked when the file was opened, and is read again
+ * here: others may have written to the file meanwhile. */
+static int text_at(const struct gguf *g, const struct gguf_value *v, const unsigned char **at,
+                   struct gguf_text *out)
 {
+    const size_t left = v->bytes - (size_t)(*at - v->data);
     uint64_t bytes = 0;
-    for (int k = 0; k < 8; k++)
+    for (int k = 0; k < 8 && left >= 8; k++)
         bytes |= (uint64_t)(*at)[k] << (8 * k);
-    const struct gguf_text text = {(const char *)*at + 8, (size_t)bytes};
+    if (left < 8 || bytes > left - 8)
+        return fail(NJ_E_IO, "%s: the file was changed while in use; run again", g->path);
+    *out = (struct gguf_text){(const char *)*at + 8, (size_t)bytes};
     *at += 8 + bytes;
-    return text;
+    return 0;
 }
 
 int gguf_string(const struct gguf *g, const char *key, struct gguf_text *out)
@@ -141,8 +146,7 @@ int gguf_string(const struct gguf *g, const char *key, struct gguf_text *out)
     if (v->array || v->type != GGUF_STRING)
         return refuse(g, v, "text");
     const unsigned char *at = v->data;
-    *out = text_at(&at);
-    return 0;
+    return text_at(g, v, &at, out);
 }
 
 int gguf_strings(const struct gguf *g, const char *key, struct gguf_text **out, size_t *count)
@@ -158,8 +162,13 @@ int gguf_strings(const struct gguf *g, const char *key, struct gguf_text **out, 
     if (!text)
         return fail(NJ_E_NOMEM, "%s: out of memory for %" PRIu64 " texts", g->path, v->count);
     const unsigned char *at = v->data;
-    for (uint64_t i = 0; i < v->count; i++)
-        text[i] = text_at(&at);
+    for (uint64_t i = 0; i < v->count; i++) {
+        const int rc = text_at(g, v, &at, &text[i]);
+        if (rc != 0) {
+            free(text);
+            return rc;
+        }
+    }
     *out = text;
     *count = (size_t)v->count;
     return 0;
@@ -182,12 +191,13 @@ int gguf_ints(const struct gguf *g, const char *key, int32_t **out, size_t *coun
     for (uint64_t i = 0; i < v->count; i++) {
         const int64_t x = int_at(v, i);
         number[i] = (int32_t)x;
-        if (x < INT32_MIN || x > INT32_MAX) {
+        if (x < INT32_MIN || x > INT32_MAX || (v->type == GGUF_U64 && x < 0)) {
             free(number);
             *out = NULL;
             return fail(NJ_E_FORMAT,
-                        "%s: %s holds %" PRId64 ", beyond 32 bits; fetch the file again", g->path,
-                        key, x);
+                        "%s: element %" PRIu64
+                        " of %s does not fit in 32 bits; fetch the file again",
+                        g->path, i, key);
         }
     }
     return 0;

@@ -7,9 +7,11 @@
 
 #include "checked.h"
 #include "io/error.h"
+#include "io/model_folder.h"
 #include "io/verified_file.h"
 
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +19,9 @@ enum { ALIGNMENT = 32 };
 
 struct gguf_writer {
     struct verified_file file;
-    char *text; /* the metadata, until the tensors are declared */
-    size_t text_bytes;
-    FILE *meta;
+    char *meta; /* keys and values, then the list of tensors */
+    size_t meta_bytes, room;
+    bool no_memory; /* for all of it */
     uint64_t values;
     const struct st_declared *tensor;
     size_t count, now; /* tensors; the one whose data come next */
@@ -32,11 +34,7 @@ int gguf_write_begin(const char *path, struct gguf_writer **out)
     *out = NULL;
     if (!w)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
-    int rc = verified_begin(&w->file, path);
-    if (rc == 0)
-        w->meta = open_memstream(&w->text, &w->text_bytes);
-    if (rc == 0 && !w->meta)
-        rc = fail(NJ_E_NOMEM, "%s: out of memory", path);
+    const int rc = verified_begin(&w->file, path);
     if (rc != 0) {
         gguf_write_abort(w);
         return rc;
@@ -47,37 +45,55 @@ int gguf_write_begin(const char *path, struct gguf_writer **out)
 
 /* ---- metadata ---- */
 
-/* Little-endian. */
-static void put_number(FILE *f, uint64_t x, int bytes)
+static void put(struct gguf_writer *w, const void *data, size_t bytes)
 {
-    for (int i = 0; i < bytes; i++)
-        putc((int)(x >> (8 * i) & 0xff), f);
+    if (bytes > w->room - w->meta_bytes) {
+        const size_t room = size_add(size_mul(2, w->room), size_add(bytes, 4096));
+        char *meta = w->no_memory ? NULL : realloc(w->meta, room);
+        w->no_memory = !meta;
+        if (!meta)
+            return;
+        w->meta = meta;
+        w->room = room;
+    }
+    if (bytes > 0)
+        memcpy(w->meta + w->meta_bytes, data, bytes);
+    w->meta_bytes += bytes;
 }
 
-static void put_text(FILE *f, struct gguf_text x)
+/* Little-endian. */
+static void put_number(struct gguf_writer *w, uint64_t x, size_t bytes)
 {
-    put_number(f, x.bytes, 8);
-    fwrite(x.text, 1, x.bytes, f);
+    unsigned char number[8];
+    for (size_t i = 0; i < bytes; i++)
+        number[i] = (unsigned char)(x >> (8 * i));
+    put(w, number, bytes);
+}
+
+static void put_text(struct gguf_writer *w, struct gguf_text x)
+{
+    put_number(w, x.bytes, 8);
+    put(w, x.text, x.bytes);
 }
 
 static void put_key(struct gguf_writer *w, const char *key, enum gguf_type type)
 {
-    put_text(w->meta, (struct gguf_text){key, strlen(key)});
-    put_number(w->meta, type, 4);
+    put_text(w, (struct gguf_text){key, strlen(key)});
+    put_number(w, type, 4);
     w->values++;
 }
 
 static void put_array(struct gguf_writer *w, const char *key, enum gguf_type type, size_t count)
 {
     put_key(w, key, GGUF_ARRAY);
-    put_number(w->meta, type, 4);
-    put_number(w->meta, count, 8);
+    put_number(w, type, 4);
+    put_number(w, count, 8);
 }
 
 void gguf_put_u32(struct gguf_writer *w, const char *key, uint32_t x)
 {
     put_key(w, key, GGUF_U32);
-    put_number(w->meta, x, 4);
+    put_number(w, x, 4);
 }
 
 void gguf_put_f32(struct gguf_writer *w, const char *key, float x)
@@ -85,19 +101,19 @@ void gguf_put_f32(struct gguf_writer *w, const char *key, float x)
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     put_key(w, key, GGUF_F32);
-    put_number(w->meta, bits, 4);
+    put_number(w, bits, 4);
 }
 
 void gguf_put_bool(struct gguf_writer *w, const char *key, bool x)
 {
     put_key(w, key, GGUF_BOOL);
-    put_number(w->meta, x, 1);
+    put_number(w, x, 1);
 }
 
 void gguf_put_text(struct gguf_writer *w, const char *key, struct gguf_text x)
 {
     put_key(w, key, GGUF_STRING);
-    put_text(w->meta, x);
+    put_text(w, x);
 }
 
 void gguf_put_string(struct gguf_writer *w, const char *key, const char *x)
@@ -110,26 +126,26 @@ void gguf_put_strings(struct gguf_writer *w, const char *key, const struct gguf_
 {
     put_array(w, key, GGUF_STRING, count);
     for (size_t i = 0; i < count; i++)
-        put_text(w->meta, x[i]);
+        put_text(w, x[i]);
 }
 
 void gguf_put_i32s(struct gguf_writer *w, const char *key, const int32_t *x, size_t count)
 {
     put_array(w, key, GGUF_I32, count);
     for (size_t i = 0; i < count; i++)
-        put_number(w->meta, (uint32_t)x[i], 4);
+        put_number(w, (uint32_t)x[i], 4);
 }
 
 /* ---- tensors ---- */
 
-static void put_tensor(FILE *f, const struct st_declared *t, size_t offset)
+static void put_tensor(struct gguf_writer *w, const struct st_declared *t, size_t offset)
 {
-    put_text(f, (struct gguf_text){t->name, strlen(t->name)});
-    put_number(f, (uint64_t)t->rank, 4);
+    put_text(w, (struct gguf_text){t->name, strlen(t->name)});
+    put_number(w, (uint64_t)t->rank, 4);
     for (int i = t->rank - 1; i >= 0; i--)
-        put_number(f, (uint64_t)t->shape[i], 8);
-    put_number(f, (uint64_t)gguf_tensor_type(t->dtype), 4);
-    put_number(f, offset, 8);
+        put_number(w, (uint64_t)t->shape[i], 8);
+    put_number(w, (uint64_t)gguf_tensor_type(t->dtype), 4);
+    put_number(w, offset, 8);
 }
 
 static int put_padding(struct gguf_writer *w)
@@ -157,17 +173,14 @@ int gguf_write_tensors(struct gguf_writer *w, const struct st_declared *tensors,
     w->count = count;
     w->left = count > 0 ? st_declared_bytes(&tensors[0]) : 0;
     for (size_t i = 0; i < count; i++) {
-        put_tensor(w->meta, &tensors[i], offset);
+        put_tensor(w, &tensors[i], offset);
         offset = size_up(size_add(offset, st_declared_bytes(&tensors[i])), ALIGNMENT);
     }
-    const bool failed = ferror(w->meta) != 0;
-    const bool closed = fclose(w->meta) == 0;
-    w->meta = NULL;
-    if (failed || !closed)
+    if (w->no_memory)
         return fail(NJ_E_NOMEM, "%s: out of memory for the metadata", w->file.path);
     int rc = put_head(w);
     if (rc == 0)
-        rc = verified_put(&w->file, w->text, w->text_bytes);
+        rc = verified_put(&w->file, w->meta, w->meta_bytes);
     return rc != 0 ? rc : put_padding(w);
 }
 
@@ -211,10 +224,14 @@ static int finish(struct gguf_writer *w)
 {
     if (!w->file.error && w->now != w->count)
         return fail(NJ_E_ARG, "%s: less data than was declared", w->file.path);
+    char folder[PATH_BYTES];
+    memcpy(folder, w->file.path, sizeof folder);
     int rc = verified_check(&w->file);
     if (rc == 0)
         rc = open_again(w);
-    return rc != 0 ? rc : verified_publish(&w->file);
+    if (rc == 0)
+        rc = verified_publish(&w->file);
+    return rc != 0 ? rc : folder_flush_names(dirname(folder));
 }
 
 int gguf_write_end(struct gguf_writer *w)
@@ -228,9 +245,7 @@ void gguf_write_abort(struct gguf_writer *w)
 {
     if (!w)
         return;
-    if (w->meta)
-        fclose(w->meta);
-    free(w->text);
+    free(w->meta);
     verified_abort(&w->file);
     free(w);
 }

@@ -183,8 +183,8 @@ static int read_arch(const struct gguf *g, const struct arch **out)
             name_append(supported, archs[i].name, i, ARCHS);
     if (!arch.text)
         return fail(NJ_E_FORMAT, "%s: general.architecture is missing; %s", g->path, supported);
-    return fail(NJ_E_UNSUPPORTED, "%s: general.architecture is %.*s; %s", g->path,
-                arch.bytes < 40 ? (int)arch.bytes : 40, arch.text, supported);
+    return fail(NJ_E_UNSUPPORTED, "%s: general.architecture is %.*s; %s", g->path, gguf_shown(arch),
+                arch.text, supported);
 }
 
 static int read_sizes(const struct fields *f, struct model_config *c)
@@ -287,11 +287,8 @@ static int refuse_scaling(const struct fields *f)
     return fail(NJ_E_UNSUPPORTED,
                 "%s: %s.rope.scaling is %.*s, factor %g; of scaled positions only those of Llama 3 "
                 "are supported: use a file of the model without scaling",
-                f->g->path, f->arch,
-                linear            ? 6
-                : type.bytes < 40 ? (int)type.bytes
-                                  : 40,
-                linear ? "linear" : type.text, factor);
+                f->g->path, f->arch, linear ? 6 : gguf_shown(type), linear ? "linear" : type.text,
+                factor);
 }
 
 /* Factors of Llama 3 that no file says, and the original context where the divisors leave it open. */
@@ -401,11 +398,14 @@ int gguf_config(const char *path, struct model_config *out)
 
 /* ---- its tensors ---- */
 
-/* A part of a tensor that holds q, k and v one below the other, from this row on. */
+/* The part for a role of a tensor that holds q, k and v one below the other. */
 static int cut(const struct gguf *g, const struct model_config *c, const struct tensor *fused,
-               const struct tensor_spec *spec, int64_t row, struct tensor *out)
+               const struct tensor_spec *spec, struct tensor *out)
 {
     const int64_t rows = (int64_t)(c->heads + 2 * c->kv_heads) * c->head_dim;
+    const bool query = spec->role == ROLE_Q_WEIGHT || spec->role == ROLE_Q_BIAS;
+    const bool key = spec->role == ROLE_K_WEIGHT || spec->role == ROLE_K_BIAS;
+    const int64_t before = query ? 0 : key ? c->heads : c->heads + c->kv_heads;
     if (fused->shape[0] != rows)
         return fail(NJ_E_FORMAT,
                     "%s: tensor %s has %lld rows where q, k and v have %lld; fetch or "
@@ -414,33 +414,47 @@ static int cut(const struct gguf *g, const struct model_config *c, const struct 
     const size_t row_bytes = fused->bytes / (size_t)rows;
     *out = *fused;
     out->shape[0] = spec->shape[0];
-    out->data = (const char *)fused->data + (size_t)row * row_bytes;
+    out->data = (const char *)fused->data + (size_t)(before * c->head_dim) * row_bytes;
     out->bytes = (size_t)spec->shape[0] * row_bytes;
     return NJ_OK;
 }
 
-/* The tensor of a spec, under Hugging Face's name. *row: where its part of a fused tensor begins, then ends. */
-static int take(const struct gguf *g, const struct model_config *c, const struct tensor_spec *spec,
-                int64_t *row, bool *used, struct tensor *out)
+/* The tensor of that name, or the one that it may be a part of; NULL: neither is there. */
+static int find(const struct gguf *g, const struct tensor_spec *spec, const char *name, bool *part,
+                const struct tensor **out)
 {
-    const char *fused = names[spec->role].fused;
-    struct tensor_spec named = *spec;
-    struct tensor part;
-    gguf_tensor_name(spec, named.name);
-    const struct tensor *t = tensors_find(&g->tensors, named.name);
     char whole[128];
+    const char *fused = names[spec->role].fused;
     name_in_layer(spec->layer, fused ? fused : "", whole);
-    if (!t && fused && (t = tensors_find(&g->tensors, whole)) != NULL) {
+    const struct tensor *own = tensors_find(&g->tensors, name);
+    const struct tensor *all = fused ? tensors_find(&g->tensors, whole) : NULL;
+    if (own && all)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: tensors %s and %s hold the same weights; fetch or convert the model again",
+                    g->path, name, whole);
+    *part = all != NULL;
+    *out = all ? all : own;
+    return NJ_OK;
+}
+
+/* The tensor of a spec, under Hugging Face's name. */
+static int take(const struct gguf *g, const struct model_config *c, const struct tensor_spec *spec,
+                bool *used, struct tensor *out)
+{
+    struct tensor_spec named = *spec;
+    const struct tensor *t = NULL;
+    struct tensor part;
+    bool is_part = false;
+    gguf_tensor_name(spec, named.name);
+    int rc = find(g, spec, named.name, &is_part, &t);
+    if (!rc && t)
         used[t - g->tensors.tensor] = true;
-        const int rc = cut(g, c, t, spec, *row, &part);
-        if (rc)
-            return rc;
-        *row += spec->shape[0];
+    if (!rc && is_part) {
+        rc = cut(g, c, t, spec, &part);
         t = &part;
-    } else if (t) {
-        used[t - g->tensors.tensor] = true;
     }
-    const int rc = weights_check(g->path, &named, t);
+    if (!rc)
+        rc = weights_check(g->path, &named, t);
     if (rc)
         return rc;
     if (spec->rank == 1 && tensor_type_block(t->dtype) > 1)
@@ -476,15 +490,11 @@ static int take_all(const struct gguf *g, const struct model_config *c,
 {
     struct tensor *list = calloc(count, sizeof *list);
     bool *used = calloc(g->tensors.count, sizeof *used);
-    int64_t row = 0;
     int rc = list && used
                  ? NJ_OK
                  : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", g->path, count);
-    for (size_t i = 0; i < count && !rc; i++) {
-        if (spec[i].role == ROLE_Q_WEIGHT || spec[i].role == ROLE_Q_BIAS)
-            row = 0;
-        rc = take(g, c, &spec[i], &row, used, &list[i]);
-    }
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = take(g, c, &spec[i], used, &list[i]);
     if (!rc)
         rc = refuse_rest(g, used);
     free(used);

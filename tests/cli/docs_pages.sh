@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# docs_pages.sh: every link of a page leads to a file, and to a heading where it names one; the index names every page; and the
-# sentences that docs/troubleshooting.md quotes are those of the source.
+# docs_pages.sh: every link of a page leads to a file, and to a heading where it names one; the index names every page; no page counts the
+# keys; and the sentences that docs/troubleshooting.md quotes are those of the source.
 set -eu
 . tests/lib/lib.sh
 pages=(*.md docs/*.md examples/*/README.md)
@@ -34,6 +34,10 @@ for page in docs/*.md; do
     if [ "$name" != README.md ] && ! links docs/README.md | grep -qxF "$name"; then unnamed+=" $name"; fi
 done
 if [ -z "$unnamed" ]; then ok "the index names every page"; else not_ok "the index" "lacks$unnamed"; fi
+
+# The number of keys changes with every contract: a page shows how to find it.
+counts=$(grep -nE '\b[0-9]{2,3} (keys|kernels) (x [0-9]|for sm_|serve|loaded)|\b[0-9]+ of [0-9]+ (loaded|present)' "${pages[@]}" | grep -v '^CHANGELOG.md' || true)
+if [ -z "$counts" ]; then ok "no page counts the keys"; else not_ok "no page counts the keys" "$counts"; fi
 
 # One text literal per line, adjacent ones joined, with ... for each conversion. The compiler takes comments out.
 literals() {

@@ -49,15 +49,21 @@ static void print_wrapped(FILE *f, const char *text)
     fputc('\n', f);
 }
 
+static bool has_default(const struct option *o)
+{
+    return o->initial != NULL && o->initial[0] != '\0';
+}
+
 static void print_option(FILE *f, const struct option *o)
 {
     char left[96], right[512];
-    const bool initial = o->initial != NULL && o->initial[0] != '\0';
+    const bool initial = has_default(o);
     snprintf(left, sizeof left, "  --%s%s%s", o->name, o->value_name ? " " : "",
              o->value_name ? o->value_name : "");
-    fprintf(f, "%-*s", HELP_INDENT, left);
     if (strlen(left) > HELP_INDENT - 2)
-        fprintf(f, "\n%*s", HELP_INDENT, "");
+        fprintf(f, "%s\n%*s", left, HELP_INDENT, "");
+    else
+        fprintf(f, "%-*s", HELP_INDENT, left);
     snprintf(right, sizeof right, "%s%s%s%s", o->help, initial ? " [" : "",
              initial ? o->initial : "", initial ? "]" : "");
     print_wrapped(f, right);
@@ -75,6 +81,25 @@ static const char utilisation[] =
     "GPU's dense peak in 16 bits by its data sheet (H100, H200: 989e12), P8: in FP8 (1979e12);\n"
     "if it is not known there is no MFU. receipt.json has the FLOPs.\n";
 
+/* About defaults and spellings, where the command has any. */
+static void print_notes(FILE *f, const struct command_info *c)
+{
+    const char *alias = NULL;
+    bool defaults = false;
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if (!(o->commands & c->bit))
+            continue;
+        defaults |= has_default(o);
+        alias = alias == NULL ? o->alias : alias;
+    }
+    if (defaults || alias != NULL)
+        fputc('\n', f);
+    if (defaults)
+        fputs("Defaults are in brackets.\n", f);
+    if (alias != NULL)
+        fprintf(f, "Hugging Face spellings (--%s, ...) work too, with - or _.\n", alias);
+}
+
 void help_command(FILE *f, const struct command_info *c)
 {
     fprintf(f, "usage: nojit %s %s\n\n%s.\n", c->name, c->usage, c->summary);
@@ -91,8 +116,7 @@ void help_command(FILE *f, const struct command_info *c)
     }
     if (c->bit & (CMD_DISTILL | CMD_TRAIN))
         fprintf(f, "\n%s", utilisation);
-    fprintf(f, "\nDefaults are in brackets. Hugging Face spellings (--learning_rate, "
-               "--max_steps, ...) work too.\n");
+    print_notes(f, c);
 }
 
 /* Dashes are escaped, so that they can be copied from the page. */
@@ -119,7 +143,7 @@ static void man_option(FILE *f, const struct option *o)
     }
     fputc('\n', f);
     man_text(f, o->help);
-    if (o->initial != NULL && o->initial[0] != '\0') {
+    if (has_default(o)) {
         fputs(" (default ", f);
         man_text(f, o->initial);
         fputc(')', f);

@@ -55,6 +55,22 @@ if until_true $pid row_of_step "$d/nohup" $((at + 10)); then ok "nohup keeps a r
 kill -TERM $pid || true
 ends_with "and SIGTERM ends it" 130 $pid
 
+# ---- an evaluation that takes minutes: it is said at once that the run waits for it, and a second SIGINT does not
+for _ in $(seq 60); do cat /usr/share/common-licenses/GPL-3; done >"$d/long.txt"
+"${run[@]}" --steps 10 --eval-data "$d/long.txt" --out "$d/long" >"$scratch/said" 2>&1 &
+pid=$!
+begun() { [ -e "$d/long/metrics.jsonl" ] || { sleep 0.01 && false; }; }
+said() { grep -q '^interrupted: the run saves and stops when this evaluation is done; a second Ctrl-C ends it at once' "$scratch/said" || { sleep 0.01 && false; }; }
+until_true $pid begun && kill -INT $pid || true
+if until_true $pid said; then ok "an interrupted evaluation says so"; else not_ok "an interrupted evaluation says so" "$(tail -n 1 "$scratch/said")"; fi
+kill -INT $pid || true
+ends_with "and a second interrupt ends it" 130 $pid
+if [ -e "$d/long/lock" ] && "${run[@]}" --steps 3 --out "$d/long" --resume auto >"$scratch/said" 2>&1 && [ ! -e "$d/long/lock" ]; then
+    ok "the next run takes its lock"
+else
+    not_ok "the next run takes its lock" "$(ls "$d/long"; tail -n 1 "$scratch/said")"
+fi
+
 # ---- SIGPIPE
 gone() { # COMMAND...: its output has no reader any more
     local status=0

@@ -61,6 +61,42 @@ static void logs_what_is_due(void **state)
     assert_ptr_equal(strchr(second, '\n') + 1, text + strlen(text));
 }
 
+/* Ten steps of 10 s to come, and evaluations of 15 s after steps 10, 15 and 20, of which 30 s have passed;
+ * then 8 steps, and evaluations after 14, 21 and 22. */
+static void evaluations_to_come_count(void **state)
+{
+    static const struct {
+        int64_t every, step, steps;
+        double passed;
+        const char *eta;
+    } cases[] = {
+        {5, 10, 20, 130, "  ETA 2m25s\n"},
+        {7, 14, 22, 170, "  ETA 2m05s\n"},
+        {0, 10, 20, 130, "  ETA 1m55s\n"},
+        {0, 20, 20, 230, "  ETA 15 s\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct progress p;
+        size_t bytes;
+        remove(at("log"));
+        check_ok(progress_open(&p, at("log"), true), "open");
+        p.steps = cases[i].steps;
+        p.every = 1;
+        p.measure_every = cases[i].every;
+        p.started = seconds_now() - cases[i].passed;
+        p.ideal_seconds = (double)NAN;
+        progress_measured(&p, 0, 99); /* before `started` */
+        progress_measured(&p, 5, 15);
+        progress_measured(&p, 10, 15);
+        progress_step(&p, cases[i].step, &(struct step_result){.step_ms = 1});
+        progress_close(&p);
+        char *text = read_bytes(at("log"), &bytes);
+        assert_non_null(strstr(text, cases[i].eta));
+        free(text);
+    }
+}
+
 /* After ten seconds, and whenever twice the time has passed. */
 static void long_evaluations_are_told(void **state)
 {
@@ -110,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_is_known),
         cmocka_unit_test(logs_what_is_due),
+        cmocka_unit_test(evaluations_to_come_count),
         cmocka_unit_test(long_evaluations_are_told),
         cmocka_unit_test(words),
     };

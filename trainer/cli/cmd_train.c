@@ -172,6 +172,18 @@ static void say_start(struct run *r)
                      divergence_text(o->beta, divergence, sizeof divergence));
 }
 
+/* An evaluation may take long; who interrupts it is told at once what happens. */
+static void watch_rows(void *run, int64_t rows, int64_t total)
+{
+    struct run *r = run;
+    if (interrupted() && !r->stop_said) {
+        r->stop_said = true;
+        progress_say(&r->progress, "interrupted: the run saves and stops when this evaluation is "
+                                   "done; a second Ctrl-C ends it at once, without saving");
+    }
+    progress_rows(&r->progress, rows, total);
+}
+
 static int evaluate(struct run *r, int64_t step)
 {
     if (r->eval_data == NULL)
@@ -216,6 +228,7 @@ static int save(struct run *r, int64_t step)
 static int measure(struct run *r, int64_t step, bool *settled)
 {
     const struct best *best = &r->metrics.best;
+    const double began = seconds_now();
     int err = evaluate(r, step);
     if (!err)
         err = write_samples(r, step);
@@ -226,6 +239,7 @@ static int measure(struct run *r, int64_t step, bool *settled)
         err = checkpoints_save_best(&r->checkpoints, r->engine, step, &where);
     }
     *settled = metrics_settled(&r->metrics, r->s->early_stop_patience);
+    progress_measured(&r->progress, step, seconds_now() - began);
     return err;
 }
 
@@ -291,6 +305,7 @@ static void prepare_progress(struct run *r, int64_t first)
     p->first_step = first;
     p->steps = r->options.steps;
     p->every = r->s->log_every;
+    p->measure_every = r->s->eval_every;
     p->teacher = r->teacher[0] != '\0';
     p->ideal_seconds = r->metrics.ideal.student + r->metrics.ideal.teacher;
     p->memory_bytes = (double)r->metrics.memory_bytes;
@@ -299,7 +314,7 @@ static void prepare_progress(struct run *r, int64_t first)
 static int loop(struct run *r, int64_t first, struct outcome *o)
 {
     prepare_progress(r, first);
-    engine_watch(r->engine, progress_rows, &r->progress);
+    engine_watch(r->engine, watch_rows, r);
     *o = (struct outcome){.step = first};
     int err = first == 0 ? measure(r, 0, &o->settled) : 0;
     r->progress.started = seconds_now();

@@ -241,12 +241,32 @@ void progress_passed_over(struct progress *p, const struct passed_over *passed)
         progress_say(p, "%s", text);
 }
 
+void progress_measured(struct progress *p, int64_t step, double seconds)
+{
+    p->measure_seconds = seconds;
+    if (step > p->first_step)
+        p->measured_seconds += seconds;
+}
+
+/* Evaluations after this step and those to come: each `measure_every`-th, and the last. */
+static int64_t measurements_left(const struct progress *p, int64_t step)
+{
+    const int64_t n = p->measure_every;
+    return n > 0 ? p->steps / n - (step - 1) / n + (p->steps % n != 0) : 1;
+}
+
+static double seconds_left(const struct progress *p, int64_t step)
+{
+    const double done = (double)(step - p->first_step);
+    const double trained = seconds_now() - p->started - p->measured_seconds;
+    return (done > 0 ? trained / done * (double)(p->steps - step) : 0) +
+           p->measure_seconds * (double)measurements_left(p, step);
+}
+
 static void step_parts(const struct progress *p, int64_t step, const struct step_result *r,
                        struct line *out)
 {
     char text[32];
-    const double done = (double)(step - p->first_step), passed = seconds_now() - p->started;
-    const double left = done > 0 ? passed / done * (double)(p->steps - step) : 0;
     const double seconds = r->step_ms * 1e-3;
     add(out, 0, "step %lld/%lld", (long long)step, (long long)p->steps);
     add(out, 1, "loss %.4f", r->loss);
@@ -260,7 +280,7 @@ static void step_parts(const struct progress *p, int64_t step, const struct step
     if (isfinite(p->ideal_seconds))
         add(out, 4, "MFU %.1f %%", 100 * p->ideal_seconds / seconds);
     add(out, 5, "%s", bytes_text(p->memory_bytes, text, sizeof text));
-    add(out, 3, "ETA %s", duration_text(left, text, sizeof text));
+    add(out, 3, "ETA %s", duration_text(seconds_left(p, step), text, sizeof text));
 }
 
 void progress_step(struct progress *p, int64_t step, const struct step_result *r)

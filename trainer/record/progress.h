@@ -24,13 +24,16 @@ struct progress {
     bool teacher;   /* a divergence is worth a column */
     bool open_line; /* the cursor stands on the rewritten line */
     int64_t first_step, steps;
-    int64_t every;        /* steps between lines where there is no terminal, and in the log */
-    double started;       /* seconds, monotonic */
-    double shown;         /* when a line was last rewritten */
-    double rows_started;  /* an evaluation */
-    double rows_due;      /* seconds after which it has a line where there is no terminal */
-    double ideal_seconds; /* of a step at the device's peak, for MFU; NaN: unknown */
-    double memory_bytes;  /* of the plan */
+    int64_t every;           /* steps between lines where there is no terminal, and in the log */
+    int64_t measure_every;   /* steps between evaluations; 0: the last step alone has one */
+    double measure_seconds;  /* that the last evaluation took */
+    double measured_seconds; /* that all took since `started` */
+    double started;          /* seconds, monotonic */
+    double shown;            /* when a line was last rewritten */
+    double rows_started;     /* an evaluation */
+    double rows_due;         /* seconds after which it has a line where there is no terminal */
+    double ideal_seconds;    /* of a step at the device's peak, for MFU; NaN: unknown */
+    double memory_bytes;     /* of the plan */
 };
 
 double seconds_now(void); /* monotonic */
@@ -44,6 +47,8 @@ void progress_say(struct progress *p, const char *format, ...)
 /* Rows of held-out text that are measured, of all: a line on a terminal; elsewhere one after ten seconds,
  * and whenever twice the time has passed. */
 void progress_rows(void *progress, int64_t rows, int64_t total);
+/* The evaluation after this step took so long; the ETA counts those that are still to come. */
+void progress_measured(struct progress *p, int64_t step, double seconds);
 /* Takes a line that is rewritten away. */
 void progress_clear(struct progress *p);
 /* A line about the files of folders that are no data, if there are any. */

@@ -47,7 +47,8 @@ struct run {
     int64_t skipped_updates;                 /* float16, of the whole run */
     double first_loss, last_loss;            /* of the first and the last step done */
     time_t started;
-    double opened; /* seconds_now() then */
+    double opened;  /* seconds_now() then */
+    bool stop_said; /* that an interrupt waits for an evaluation */
 };
 
 /* Opens terminal and device, and resolves the models; results: standard output carries some, so

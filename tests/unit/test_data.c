@@ -339,7 +339,7 @@ static const struct {
     {"mixed", NJ_E_FORMAT, "mixed/x.jsonl:2: column"},
     {"x.dat", NJ_E_UNSUPPORTED, "neither a token file of llm.c or LLM.Q nor text in UTF-8"},
     {"nul.dat", NJ_E_UNSUPPORTED, "neither a token file of llm.c or LLM.Q nor text in UTF-8"},
-    {"text.bin", NJ_E_UNSUPPORTED, "not a token file of llm.c or LLM.Q; call bare ids .u16"},
+    {"text.bin", NJ_E_UNSUPPORTED, "rename a file of bare ids to end in .u16"},
     {"x.jsonl.gz", NJ_E_UNSUPPORTED, "compressed data are not read; unpack them"},
     {"x.csv", NJ_E_UNSUPPORTED, "not read as it is; write a line of .jsonl for each row"},
     {"docs-only", NJ_E_FORMAT,

@@ -129,10 +129,12 @@ static int open_tokens(struct segment *s, const struct tokenizer *t)
 {
     bool known;
     const int rc = open_magic(s, t, &known);
-    return rc || known ? rc
-                       : fail(NJ_E_UNSUPPORTED,
-                              "%s: not a token file of llm.c or LLM.Q; call bare ids .u16 or .u32",
-                              s->path);
+    return rc || known
+               ? rc
+               : fail(NJ_E_UNSUPPORTED,
+                      "%s: not a token file of llm.c or LLM.Q; make it with `nojit tokenize`, "
+                      "or rename a file of bare ids to end in .u16 or .u32",
+                      s->path);
 }
 
 /* Whether the first bytes of a file are UTF-8 without a NUL. */
@@ -161,8 +163,8 @@ static int open_unnamed(struct segment *s, const struct tokenizer *t)
     if (rc || text)
         return rc ? rc : open_text(s, t);
     return fail(NJ_E_UNSUPPORTED,
-                "%s: neither a token file of llm.c or LLM.Q nor text in UTF-8; convert it, or call "
-                "bare ids .u16 or .u32",
+                "%s: neither a token file of llm.c or LLM.Q nor text in UTF-8; convert text with "
+                "iconv, or rename a file of bare ids to end in .u16 or .u32",
                 s->path);
 }
 

@@ -101,6 +101,20 @@ static int read_text(const char *dir, const char *name, char *out, size_t bytes)
     return bad ? fail(NJ_E_FORMAT, "%s: cannot be read; take another checkpoint", path) : 0;
 }
 
+/* What the settings that are hashes or sums of several options stand for. */
+static const char *meaning(const char *name)
+{
+    static const char *const text[][2] = {
+        {"teacher", " (--teacher names other weights)"},
+        {"data", " (the tokens of --data differ, or their weights)"},
+        {"vocab", " (the vocabularies of the models differ)"},
+    };
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        if (strcmp(name, text[i][0]) == 0)
+            return text[i][1];
+    return "";
+}
+
 /* One line "NAME VALUE" that this run has, in `wanted`, against the one of a checkpoint's settings. */
 static int check_setting(const char *dir, const char *text, const char *wanted,
                          const char *otherwise)
@@ -115,8 +129,8 @@ static int check_setting(const char *dir, const char *text, const char *wanted,
     if ((int)strlen(was) == rest && strncmp(was, now, (size_t)rest) == 0)
         return 0;
     return fail(NJ_E_ARG,
-                "%s was made with %s %s, this run has %.*s; repeat the options of the run, or %s",
-                dir, name, was, length, wanted, otherwise);
+                "%s was made with %s %s, this run has %.*s%s; repeat the options of the run, or %s",
+                dir, name, was, length, wanted, meaning(name), otherwise);
 }
 
 /* Each line of this run's settings; their order does not count. */

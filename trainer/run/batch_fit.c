@@ -150,7 +150,7 @@ static int advise(struct run *r, const struct model_config *student,
     struct train_options o = r->options;
     struct size_text size;
     struct plan p;
-    char name[80];
+    char name[96];
     int err = 0, batch = o.batch_size;
     if (!apply(c, &o, q4, r->s->device != (int)NJ_DEVICE_CPU))
         return 0;

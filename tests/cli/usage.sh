@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # usage.sh: what wrong command lines get, in full: usage.stderr.exact has each command, its answer and its exit status. Nothing goes
-# to standard output.
+# to standard output. Then the form of help.
 set -eu
 . tests/lib/lib.sh
 
@@ -23,6 +23,7 @@ help trin
 eval x
 init --out none
 distill --student none --data none --out none
+distill --student none
 train --learning-rat 1
 train --teacher x
 train --lr
@@ -37,4 +38,6 @@ distill --beta 0.99999999999
 train --lr-schedule step
 train --lr abc --stpes 1 --optim sgd
 END
+blank=$(for c in distill train eval generate tokenize merge init plan doctor report version; do "$BUILD/nojit" help "$c" | grep -n ' $' || true; done)
+if [ -z "$blank" ]; then ok "help has no trailing blanks"; else not_ok "help has no trailing blanks" "$blank"; fi
 finish

@@ -111,9 +111,9 @@ static int evaluate(struct run *r)
 int cmd_eval(const struct settings *s)
 {
     struct run r;
-    int err = run_needs(s->student, "model", "eval");
-    if (!err)
-        err = run_needs(s->data.path, "data", "eval");
+    const struct needed needed[] = {
+        {"model", s->student != NULL}, {"data", s->data.count > 0}, {NULL}};
+    int err = run_needs("eval", needed);
     if (err)
         return err;
     err = run_open(&r, s, true);

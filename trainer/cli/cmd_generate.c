@@ -62,7 +62,7 @@ static int generate(struct run *r)
 int cmd_generate(const struct settings *s)
 {
     struct run r;
-    int err = run_needs(s->student, "model", "generate");
+    int err = run_needs("generate", (struct needed[]){{"model", s->student != NULL}, {NULL}});
     if (err)
         return err;
     err = run_open(&r, s, true);

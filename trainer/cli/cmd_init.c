@@ -184,7 +184,7 @@ int cmd_init(const struct settings *s)
     }
     int err = choose_shape(s, &c, like);
     if (!err)
-        err = run_needs(s->out, "out", "init");
+        err = run_needs("init", (struct needed[]){{"out", s->out != NULL}, {NULL}});
     if (!err && s->layers.count > 0)
         return keep_layers(s, &c, like, s->dtype == DTYPE_AUTO ? NULL : &stored[s->dtype]);
     if (!err)

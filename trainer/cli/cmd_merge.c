@@ -13,11 +13,11 @@ int cmd_merge(const struct settings *s)
 {
     char base[PATH_BYTES];
     size_t merged = 0;
-    int err = run_needs(s->student, "model", "merge");
-    if (!err)
-        err = run_needs(s->adapter, "adapter", "merge");
-    if (!err)
-        err = run_needs(s->out, "out", "merge");
+    const struct needed needed[] = {{"model", s->student != NULL},
+                                    {"adapter", s->adapter != NULL},
+                                    {"out", s->out != NULL},
+                                    {NULL}};
+    int err = run_needs("merge", needed);
     if (!err)
         err = model_resolve(s->student, base, sizeof base);
     if (!err)

@@ -162,7 +162,7 @@ static int answer(struct run *r)
 int cmd_plan(const struct settings *s)
 {
     struct run r;
-    int err = run_needs(s->student, "student", "plan");
+    int err = run_needs("plan", (struct needed[]){{"student", s->student != NULL}, {NULL}});
     if (!err)
         err = run_check_temperature(s);
     if (err)

@@ -42,12 +42,16 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     if (err)
         return err;
     const double seconds = seconds_now() - p->started;
+    if (seconds < 10)
+        snprintf(took, sizeof took, "%.1f s", seconds);
+    else
+        duration_text(seconds, took, sizeof took);
     progress_passed_over(p, &done.passed);
-    progress_say(
-        p, "%lld token%s (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
-        (long long)done.tokens, plural(done.tokens), (long long)done.without_loss, done.files,
-        plural((long long)done.files), 1e-6 * done.bytes, duration_text(seconds, took, sizeof took),
-        seconds > 0 ? 1e-6 * done.bytes / seconds : 0, s->out);
+    progress_say(p,
+                 "%lld token%s (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
+                 (long long)done.tokens, plural(done.tokens), (long long)done.without_loss,
+                 done.files, plural((long long)done.files), 1e-6 * done.bytes, took,
+                 seconds > 0 ? 1e-6 * done.bytes / seconds : 0, s->out);
     return 0;
 }
 
@@ -55,11 +59,11 @@ int cmd_tokenize(const struct settings *s)
 {
     struct progress p;
     struct tokenizer t = {.kind = ""};
-    int err = run_needs(s->student, "model", "tokenize");
-    if (!err)
-        err = run_needs(s->data.path, "data", "tokenize");
-    if (!err)
-        err = run_needs(s->out, "out", "tokenize");
+    const struct needed needed[] = {{"model", s->student != NULL},
+                                    {"data", s->data.count > 0},
+                                    {"out", s->out != NULL},
+                                    {NULL}};
+    int err = run_needs("tokenize", needed);
     if (!err)
         err = run_check_output(s);
     if (!err)

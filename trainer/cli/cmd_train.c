@@ -20,13 +20,12 @@
 
 static int check_arguments(const struct settings *s, const char *command, bool distill)
 {
-    int err = run_needs(s->student, "student", command);
-    if (!err && distill)
-        err = run_needs(s->teacher, "teacher", command);
-    if (!err)
-        err = run_needs(s->data.path, "data", command);
-    if (!err && !s->dry_run)
-        err = run_needs(s->out, "out", command);
+    const struct needed needed[] = {{"student", s->student != NULL},
+                                    {"teacher", s->teacher != NULL || !distill},
+                                    {"data", s->data.count > 0},
+                                    {"out", s->out != NULL || s->dry_run},
+                                    {NULL}};
+    int err = run_needs(command, needed);
     if (!err && s->eval_every > 0 && s->eval_data.count == 0)
         err = fail(NJ_E_ARG, "--eval-every needs --eval-data to measure on");
     if (!err && s->keep_best && s->eval_data.count == 0)

@@ -16,11 +16,18 @@
 #include "run/gemm_cache.h"
 #include "run/teacher_types.h"
 
-int run_needs(const void *value, const char *name, const char *command)
+int run_needs(const char *command, const struct needed *list)
 {
-    if (value != NULL)
+    char names[128] = "";
+    size_t missing = 0, used = 0;
+    for (const struct needed *o = list; o->name != NULL; o++)
+        if (!o->given)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s--%s",
+                                     missing++ > 0 ? ", " : "", o->name);
+    if (missing == 0)
         return 0;
-    return fail(NJ_E_ARG, "--%s is needed; see `nojit %s --help`", name, command);
+    return fail(NJ_E_ARG, "%s %s needed; see `nojit %s --help`", names, missing > 1 ? "are" : "is",
+                command);
 }
 
 /* Differences of probabilities shrink as 1 / T^2: with logits spread by 1 the printed mean is right to 0.1 %

@@ -69,8 +69,13 @@ void run_print_plan(struct run *r, const struct plan *p);
 void run_say(void *run, const char *line);
 /* Refuses temperatures at which the divergence that is printed would be wrong. */
 int run_check_temperature(const struct settings *s);
-/* "name" is an option that the command needs. */
-int run_needs(const void *value, const char *name, const char *command);
+/* An option that a command may need, and whether it has it or does without. */
+struct needed {
+    const char *name; /* NULL: the end */
+    bool given;
+};
+/* Refuses with the names of all that are not given. */
+int run_needs(const char *command, const struct needed *list);
 /* What a sentence about the device is about: "--device cuda" or "device". */
 const char *device_option(const struct settings *s);
 

@@ -32,8 +32,6 @@ static int choose_shape(const struct settings *s, struct model_config *out, char
         const int err = model_resolve(s->like, like, PATH_BYTES);
         return err ? err : source_config(like, out);
     }
-    if (s->preset == NULL)
-        return fail(NJ_E_ARG, "--preset or --like is needed; see `nojit init --help`");
     const struct preset *p = preset_find(s->preset);
     if (p == NULL)
         return fail(NJ_E_ARG, "--preset %s: unknown; `nojit init --preset list` lists them",
@@ -182,9 +180,12 @@ int cmd_init(const struct settings *s)
         list_presets();
         return 0;
     }
-    int err = choose_shape(s, &c, like);
+    const struct needed needed[] = {{"preset or --like", s->preset != NULL || s->like != NULL},
+                                    {"out", s->out != NULL},
+                                    {NULL}};
+    int err = run_needs("init", needed);
     if (!err)
-        err = run_needs("init", (struct needed[]){{"out", s->out != NULL}, {NULL}});
+        err = choose_shape(s, &c, like);
     if (!err && s->layers.count > 0)
         return keep_layers(s, &c, like, s->dtype == DTYPE_AUTO ? NULL : &stored[s->dtype]);
     if (!err)

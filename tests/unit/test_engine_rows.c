@@ -126,12 +126,47 @@ static void unread_rows_leave_the_step_before(void **state)
     assert_true(r[0].loss == r[1].loss && r[0].grad_norm == r[1].grad_norm);
 }
 
+/* A teacher runs over several micro-batches at once, of a step's six over three, and each gets its own rows. Products
+ * of more rows may be summed in another order. */
+static void teachers_run_over_several_micro_batches(void **state)
+{
+    (void)state;
+    struct train_options o = small_options;
+    struct step_result r[2];
+    float *w[2];
+    int64_t count = 0;
+    o.grad_accum = 6;
+    o.batch_size = 1;
+    o.eps = 1e-2f;
+    for (int alone = 0; alone < 2; alone++) {
+        struct engine *e = open_engine("teacher", "qwen2", &o);
+        struct data *d = open_tokens("tokens.bin", &o, false);
+        assert_int_equal(e->teacher.batches, 3);
+        if (alone)
+            e->teacher.batches = 1;
+        for (int step = 0; step < 3; step++)
+            ok(engine_step(e, d, &r[alone]));
+        count = e->student.p.count;
+        w[alone] = malloc((size_t)count * sizeof(float));
+        assert_non_null(w[alone]);
+        memcpy(w[alone], e->mem.master, (size_t)count * sizeof(float));
+        data_close(d);
+        engine_destroy(e);
+    }
+    assert_true(fabs(r[0].kd_loss - r[1].kd_loss) < 1e-6);
+    for (int64_t i = 0; i < count; i++)
+        assert_true(fabsf(w[0][i] - w[1][i]) < 1e-6f);
+    free(w[0]);
+    free(w[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_micro_batches_do_nothing),
         cmocka_unit_test(packed_documents_do_not_meet),
         cmocka_unit_test(unread_rows_leave_the_step_before),
+        cmocka_unit_test(teachers_run_over_several_micro_batches),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

@@ -339,7 +339,8 @@ static float *logits_of(struct golden *g, bool teacher)
     struct work w = engine_work(e);
     assert_true(out && raw);
     if (teacher) {
-        teacher_forward(&w, &e->teacher, &m->rows, padded);
+        teacher_forward(&w, &e->teacher, &m->rows);
+        teacher_keep(&w, &e->teacher, &m->rows, padded);
     } else {
         net_forward(&w, n, &m->student, &m->rows);
         OP(&w, nj_row_gather(w.s, n->T, m->hidden, m->student.y, m->rows.valid, padded, s->rows,
@@ -408,15 +409,7 @@ static void accumulate_first_step(struct golden *g)
     struct engine *e = g->e;
     for (int i = 0; i < g->o.grad_accum; i++)
         check_ok(stage_next(e, g->d, i), "first step");
-    const float share = 1.0f / (float)e->valid;
-    check_ok(nj_copy(e->stream, e->mem.state + NJ_STEP_INV_VALID, &share, sizeof share), "share");
-    for (int i = 0; i < g->o.grad_accum; i++) {
-        struct work w = engine_work(e);
-        check_ok(send_batch(e, i), "first step");
-        w.add = i > 0;
-        micro_step(&w, e, e->chunks_of[i], true);
-        check_ok(w.rc, "first step");
-    }
+    check_ok(step_gradients(e), "first step");
     check_ok(nj_stream_sync(e->stream), "first step");
 }
 

@@ -58,7 +58,8 @@ static double loss_with_masks(struct engine *e, struct data *d)
         struct work w = engine_work(e);
         ok(nj_zero(e->stream, e->mem.sums, sizeof e->mem.pinned->sums));
         ok(send_batch(e, 0));
-        teacher_forward(&w, &e->teacher, &e->mem.rows, e->shape.chunk * e->shape.chunks);
+        teacher_forward(&w, &e->teacher, &e->mem.rows);
+        teacher_keep(&w, &e->teacher, &e->mem.rows, e->shape.padded);
         e->mem.student.lora.key = e->mem.rows.key;
         net_forward(&w, &e->student, &e->mem.student, &e->mem.rows);
         head_losses(&w, e, e->chunks_of[0], false);

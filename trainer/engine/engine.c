@@ -115,6 +115,9 @@ static void connect_nets(struct engine *e)
     e->teacher.net.expanded = m->teacher_expanded;
     e->teacher.net.inv_freq = m->teacher_inv_freq;
     e->teacher.acts = m->teacher;
+    e->teacher.pass = m->teacher_pass;
+    e->teacher.rows = m->teacher_rows;
+    e->teacher.batches = m->teacher_batches;
     e->teacher.hidden = m->teacher_hidden;
     e->teacher.x = m->teacher_x;
 }
@@ -146,6 +149,10 @@ static int prepare(struct engine *e)
     w.prepare = true;
     lay_out(e, nowhere, nowhere + e->plan.total_bytes);
     micro_step(&w, e, e->shape.chunks > 1 ? 2 : 1, e->shape.train);
+    if (e->teacher.batches > 1) {
+        teacher_forward(&w, &e->teacher, &e->mem.rows); /* of evaluations */
+        teacher_pass(&w, &e->teacher);
+    }
     w.add = true;
     if (e->shape.train && e->o.grad_accum > 1)
         micro_step(&w, e, 1, true);
@@ -271,6 +278,7 @@ void engine_destroy(struct engine *e)
         return;
     for (int i = 0; e->micro && i < 2 * (e->shape.chunks + 1); i++)
         nj_graph_destroy(e->micro[i]);
+    nj_graph_destroy(e->pass);
     nj_graph_destroy(e->clip);
     nj_graph_destroy(e->update);
     nj_event_destroy(e->results);

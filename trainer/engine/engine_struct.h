@@ -30,7 +30,7 @@ struct engine {
     int64_t valid;    /* targets of the staged step */
     int32_t *scratch; /* [rows] for sorting */
     nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */
-    nj_graph *clip, *update;
+    nj_graph *pass, *clip, *update;
     nj_event *results;                                     /* of a step are in mem.pinned */
     bool graphs;                                           /* the backend has them */
     void (*seen)(void *user, int64_t rows, int64_t total); /* NULL, or told of each evaluation */

@@ -10,5 +10,7 @@
 /* Pulls a batch into slot `micro` of the pinned batches. 1: the data is over. */
 int stage_next(struct engine *e, struct data *d, int micro);
 int send_batch(struct engine *e, int micro);
+/* What the teacher reads of the micro-batches of a pass, from `micro` on. */
+int send_pass(struct engine *e, int micro);
 
 #endif

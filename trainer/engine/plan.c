@@ -14,6 +14,9 @@
 #include <string.h>
 
 enum { HEAD_CHUNK_ROWS = 2048, TRANSFER_BYTES = 32 << 20 };
+/* Rows that a teacher runs over at once, at most: a GEMM is as fast as it gets, and what is paid once per
+ * pass, such as expanding quantised matrices, is 3 % of it (docs/performance.md). */
+enum { TEACHER_ROWS = 8192 };
 
 static int ceil_div(int a, int b)
 {
@@ -164,6 +167,23 @@ int teacher_layout(struct net *n, const struct train_options *o)
                             : params_layout(&n->c, PARAMS_ALL, &n->p);
 }
 
+/* Micro-batches of a step, all passes alike, that the teacher can run over in this much memory. */
+static int teacher_batches(const struct net *n, const struct train_options *o, struct carve from,
+                           size_t room)
+{
+    const int rows = o->batch_size * o->seq_len;
+    int batches = o->steps > 0 && rows < TEACHER_ROWS ? TEACHER_ROWS / rows : 1;
+    batches = batches < o->grad_accum ? batches : o->grad_accum;
+    for (; batches > 1; batches--) {
+        struct carve c = from;
+        struct acts unused;
+        acts_carve(n, batches * o->batch_size, o->seq_len, ACTS_INFER, &c, &unused);
+        if (o->grad_accum % batches == 0 && c.used <= room)
+            return batches;
+    }
+    return 1;
+}
+
 /* Student, teacher and generation never need theirs at the same time. */
 static void layout_activations(struct layout *l, const struct net *student,
                                const struct net *teacher, const struct train_options *o,
@@ -171,16 +191,39 @@ static void layout_activations(struct layout *l, const struct net *student,
 {
     enum acts_mode mode = o->steps > 0 ? ACTS_TRAIN : ACTS_INFER;
     open_region(l);
-    struct carve a = l->device, b = l->device, c = l->device;
+    struct carve a = l->device, b = l->device, c = l->device, d = l->device;
     acts_carve(student, o->batch_size, o->seq_len, mode, &a, &m->student);
     if (teacher)
         acts_carve(teacher, o->batch_size, o->seq_len, ACTS_INFER, &b, &m->teacher);
     acts_carve(student, o->batch_size, o->seq_len, ACTS_DECODE, &c, &m->decode);
     size_t used = a.used > b.used ? a.used : b.used;
-    l->device.used = used > c.used ? used : c.used;
+    used = used > c.used ? used : c.used;
+    if (teacher) {
+        m->teacher_batches = teacher_batches(teacher, o, l->device, used);
+        acts_carve(teacher, m->teacher_batches * o->batch_size, o->seq_len, ACTS_INFER, &d,
+                   &m->teacher_pass);
+    }
+    l->device.used = used;
     m->staging = l->device.base ? &l->device.base[l->from] : NULL;
     m->staging_bytes = size_sub(l->device.used, l->from);
     close_region(l, "activations");
+}
+
+/* What lasts from the teacher's pass to the last of its micro-batches. */
+static void layout_pass(struct layout *l, const struct net *n, const struct shape *s,
+                        struct memory *m)
+{
+    const size_t rows = size_mul((size_t)m->teacher_batches, (size_t)s->rows);
+    const size_t ids = size_mul(rows, sizeof(int32_t));
+    if (m->teacher_batches == 1)
+        return;
+    open_region(l);
+    m->teacher_pass.y =
+        carve_take(&l->device, size_product(rows, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
+    m->teacher_rows.ids = carve_take(&l->device, ids);
+    m->teacher_rows.pos = carve_take(&l->device, ids);
+    m->teacher_rows.doc_start = carve_take(&l->device, ids);
+    close_region(l, "teacher.pass");
 }
 
 static void layout_teacher_rows(struct layout *l, const struct net *n, const struct shape *s,
@@ -214,6 +257,7 @@ static void layout_head(struct layout *l, const struct net *student, const struc
     m->hidden = region(l, "head.hidden", size_product((size_t)s->padded, C, e));
     m->logits = head_logits(l, student, s, logits, m);
     if (teacher) {
+        layout_pass(l, teacher, s, m);
         layout_teacher_rows(l, teacher, s, m);
         m->teacher_logits = region(l, "teacher.logits", logits);
     }
@@ -325,14 +369,16 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     return rc;
 }
 
-/* Logits and losses go in chunks of rows whose size follows the batch up and down; the rest only grows. */
+/* Logits and losses go in chunks of rows whose size follows the batch up and down, and so does a teacher's pass; the
+ * rest only grows. */
 static size_t without_chunks(const struct plan *p)
 {
     size_t bytes = 0;
     for (int i = 0; i < p->count; i++) {
         const struct plan_region *r = &p->region[i];
         if (r->place == PLAN_DEVICE && strncmp(r->name, "head.", 5) != 0 &&
-            strcmp(r->name, "teacher.logits") != 0 && strcmp(r->name, "teacher.hidden") != 0)
+            strcmp(r->name, "teacher.logits") != 0 && strcmp(r->name, "teacher.hidden") != 0 &&
+            strcmp(r->name, "teacher.pass") != 0)
             bytes = size_add(bytes, r->bytes);
     }
     return bytes;

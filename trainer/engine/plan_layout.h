@@ -50,7 +50,10 @@ struct memory {
     int32_t *next;
     struct rows rows;
     size_t rows_bytes;
-    struct acts student, teacher, decode; /* one after the other in the same memory */
+    /* One after the other in the same memory, but teacher_pass.y, which student and decode leave alone. */
+    struct acts student, teacher, teacher_pass, decode;
+    struct rows teacher_rows; /* of teacher_pass: ids, pos, doc_start */
+    int teacher_batches;      /* micro-batches of a teacher_pass */
     struct pinned *pinned;
     char *batches;              /* pinned: rows_bytes a micro-batch */
     float *token_kd, *token_ce; /* pinned: each valid row's divergence, teacher's cross-entropy */

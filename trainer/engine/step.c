@@ -47,8 +47,11 @@ static void clear_gradients(struct work *r, const struct engine *e, int chunks)
 
 void micro_step(struct work *r, struct engine *e, int chunks, bool train)
 {
-    if (e->has_teacher)
-        teacher_forward(r, &e->teacher, &e->mem.rows, e->shape.padded);
+    if (e->has_teacher) {
+        if (!train || e->teacher.batches == 1)
+            teacher_forward(r, &e->teacher, &e->mem.rows);
+        teacher_keep(r, &e->teacher, &e->mem.rows, e->shape.padded);
+    }
     e->mem.student.lora.key = train ? e->mem.rows.key : NULL;
     net_forward(r, &e->student, &e->mem.student, &e->mem.rows);
     if (train && e->student.grad && !r->add)
@@ -93,7 +96,21 @@ static void update(struct work *r, struct engine *e)
 
 /* Work that a graph holds: one of these, or the place in e->micro of a micro-step,
  * 2 * chunks + later. */
-enum { CLIP = -1, UPDATE = -2 };
+enum { CLIP = -1, UPDATE = -2, TEACHER = -3 };
+
+static nj_graph **graph_of(struct engine *e, int what)
+{
+    switch (what) {
+    case CLIP:
+        return &e->clip;
+    case UPDATE:
+        return &e->update;
+    case TEACHER:
+        return &e->pass;
+    default:
+        return &e->micro[what];
+    }
+}
 
 static void enqueue(struct work *r, struct engine *e, int what)
 {
@@ -101,6 +118,8 @@ static void enqueue(struct work *r, struct engine *e, int what)
         clip(r, e);
     else if (what == UPDATE)
         update(r, e);
+    else if (what == TEACHER)
+        teacher_pass(r, &e->teacher);
     else {
         r->add = what % 2;
         micro_step(r, e, what / 2, true);
@@ -123,7 +142,7 @@ static int capture(struct engine *e, int what, nj_graph **graph)
 /* Enqueues the work, as a graph if there are graphs; each is captured when it is first needed. */
 static int launch(struct engine *e, int what)
 {
-    nj_graph **graph = what == CLIP ? &e->clip : what == UPDATE ? &e->update : &e->micro[what];
+    nj_graph **graph = graph_of(e, what);
     if (e->graphs && !*graph) {
         int rc = capture(e, what, graph);
         if (rc != 0)
@@ -167,13 +186,28 @@ static int begin_step(struct engine *e)
     return rc;
 }
 
+/* The teacher's rows of a micro-batch, where it runs over several at once: with the first of them, those of all. */
+static int run_teacher(struct engine *e, int micro)
+{
+    struct work w = engine_work(e);
+    const int batch = micro % e->teacher.batches;
+    if (batch == 0)
+        w.rc = send_pass(e, micro);
+    if (batch == 0 && w.rc == 0)
+        w.rc = launch(e, TEACHER);
+    teacher_rows(&w, &e->teacher, batch);
+    return w.rc;
+}
+
 static int run_micro(struct engine *e, int micro)
 {
-    const int rc = send_batch(e, micro);
+    int rc = e->teacher.batches > 1 ? run_teacher(e, micro) : 0;
+    if (rc == 0)
+        rc = send_batch(e, micro);
     return rc != 0 ? rc : launch(e, 2 * e->chunks_of[micro] + (micro > 0));
 }
 
-static int accumulate(struct engine *e)
+int step_gradients(struct engine *e)
 {
     int rc = begin_step(e);
     for (int i = 0; rc == 0 && i < e->o.grad_accum; i++)
@@ -346,7 +380,7 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
         data_seek(d, &from);
         return rc;
     }
-    rc = accumulate(e);
+    rc = step_gradients(e);
     if (rc == 0)
         rc = finish_step(e);
     if (rc != 0)

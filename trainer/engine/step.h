@@ -17,4 +17,7 @@ double loss_of(const struct engine *e, double kd, double ce);
 /* Reads step state and loss sums back and waits. */
 int read_back(struct engine *e);
 
+/* Leaves the gradients of the staged micro-batches on the device, and the sums of their losses. */
+int step_gradients(struct engine *e);
+
 #endif

@@ -10,9 +10,25 @@
 #include "engine/quant.h"
 #include "nojit_ops.h"
 
-void teacher_forward(struct work *r, struct teacher *t, const struct rows *rows, int padded)
+void teacher_forward(struct work *r, struct teacher *t, const struct rows *rows)
 {
     net_forward(r, &t->net, &t->acts, rows);
+}
+
+void teacher_pass(struct work *r, struct teacher *t)
+{
+    net_forward(r, &t->net, &t->pass, &t->rows);
+}
+
+void teacher_rows(struct work *r, struct teacher *t, int batch)
+{
+    const size_t bytes =
+        (size_t)acts_rows(&t->acts) * (size_t)t->net.c.hidden_size * dtype_bytes(t->net.T);
+    OP(r, nj_copy(r->s, t->acts.y, t->pass.y + (size_t)batch * bytes, bytes));
+}
+
+void teacher_keep(struct work *r, struct teacher *t, const struct rows *rows, int padded)
+{
     OP(r, nj_row_gather(r->s, t->net.T, t->hidden, t->acts.y, rows->valid, padded,
                         acts_rows(&t->acts), t->net.c.hidden_size));
 }

@@ -33,6 +33,7 @@ static __device__ __forceinline__ void dequantize(T *dst, const int *data, const
     const int e = threadIdx.x % IN_BLOCK * 8;
     T *to = dst + int64_t(first) * B::ELEMENTS + e;
     float v[8];
+    B::begin();
     if (index == nullptr && int(blockIdx.x + 1) * (TIMES * APART) <= blocks) {
         const place from = place_of<TYPE>(data, first);
         eight x[TIMES];
@@ -41,7 +42,7 @@ static __device__ __forceinline__ void dequantize(T *dst, const int *data, const
             x[k] = B::read(from + k * APART * B::BYTES, e);
 #pragma unroll
         for (int k = 0; k < TIMES; k++) {
-            values<B::BIAS>(v, x[k]);
+            B::values(v, x[k]);
             store8(to + k * APART * B::ELEMENTS, v);
         }
         return;
@@ -54,7 +55,7 @@ static __device__ __forceinline__ void dequantize(T *dst, const int *data, const
         eight x = B::read(place_of<TYPE>(data, from), e);
         if (row < 0)
             x.scale = x.offset = 0;
-        values<B::BIAS>(v, x);
+        B::values(v, x);
         store8(to + k * APART * B::ELEMENTS, v);
     }
 }

@@ -24,22 +24,32 @@ struct bytes8 {
     }
 };
 
-// Eight elements: scale * (q - BIAS) + offset, BIAS that of the type. The product is exact in float32, so
-// fma rounds once. Adding an offset of -0 changes nothing.
+// Eight elements: scale times what the numbers stand for, plus offset. In ggml's types and I4 the product is
+// exact in float32, so fma rounds once; in NF4 and F8 it is the product that is rounded. Adding an offset of
+// -0 changes nothing.
 struct eight {
     bytes8 q;
     float scale, offset = -0.0f;
+    uint32_t zero = 0; // of I4: the number that stands for 0
 };
 
 // A float from 2^23 on has a whole number for its last bits: 0x4b000000 | q is 2^23 + q.
-template <int BIAS> static __device__ __forceinline__ void values(float (&v)[8], const eight &x)
+static __device__ __forceinline__ float plus_2_23(uint32_t word, int byte)
 {
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const uint32_t bits = __byte_perm(x.q.word[i / 4], 0x4b000000u, 0x7440 | i % 4);
-        v[i] = fmaf(x.scale, __uint_as_float(bits) - float(0x800000 + BIAS), x.offset);
-    }
+    return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7440 | byte));
 }
+
+// Of ggml's types: scale * (q - BIAS) + offset.
+template <int BIAS> struct whole_numbers {
+    static __device__ __forceinline__ void begin() {}
+    static __device__ __forceinline__ void values(float (&v)[8], const eight &x)
+    {
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            v[i] =
+                fmaf(x.scale, plus_2_23(x.q.word[i / 4], i % 4) - float(0x800000 + BIAS), x.offset);
+    }
+};
 
 template <typename W> static __device__ __forceinline__ W load(const uint8_t *p)
 {
@@ -98,11 +108,12 @@ static __device__ __forceinline__ bytes8 spread(uint32_t bits)
     return {(bits & 15) * 0x204081u & 0x01010101u, (bits >> 4 & 15) * 0x204081u & 0x01010101u};
 }
 
-// Eight elements of a block from e on, a multiple of 8.
+// Eight elements of a block from e on, a multiple of 8: read() as they lie, values() as numbers. All threads
+// call begin() before.
 template <int TYPE> struct block;
 
-template <> struct block<NJ_TYPE_Q8_0> {
-    static constexpr int ELEMENTS = 32, BYTES = 34, BIAS = 128;
+template <> struct block<NJ_TYPE_Q8_0> : whole_numbers<128> {
+    static constexpr int ELEMENTS = 32, BYTES = 34;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const bytes8 q = at.load8(2 + e);
@@ -110,16 +121,16 @@ template <> struct block<NJ_TYPE_Q8_0> {
     }
 };
 
-template <> struct block<NJ_TYPE_Q4_0> {
-    static constexpr int ELEMENTS = 32, BYTES = 18, BIAS = 8;
+template <> struct block<NJ_TYPE_Q4_0> : whole_numbers<8> {
+    static constexpr int ELEMENTS = 32, BYTES = 18;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         return {nibbles(at.load8(2 + e % 16), e), load_half(at.byte)};
     }
 };
 
-template <> struct block<NJ_TYPE_Q4_1> {
-    static constexpr int ELEMENTS = 32, BYTES = 20, BIAS = 0;
+template <> struct block<NJ_TYPE_Q4_1> : whole_numbers<0> {
+    static constexpr int ELEMENTS = 32, BYTES = 20;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const uint8_t *b = at.byte;
@@ -128,8 +139,8 @@ template <> struct block<NJ_TYPE_Q4_1> {
     }
 };
 
-template <> struct block<NJ_TYPE_Q5_0> {
-    static constexpr int ELEMENTS = 32, BYTES = 22, BIAS = 16;
+template <> struct block<NJ_TYPE_Q5_0> : whole_numbers<16> {
+    static constexpr int ELEMENTS = 32, BYTES = 22;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const bytes8 high = spread(at.byte[2 + e / 8]);
@@ -137,8 +148,8 @@ template <> struct block<NJ_TYPE_Q5_0> {
     }
 };
 
-template <> struct block<NJ_TYPE_Q5_1> {
-    static constexpr int ELEMENTS = 32, BYTES = 24, BIAS = 0;
+template <> struct block<NJ_TYPE_Q5_1> : whole_numbers<0> {
+    static constexpr int ELEMENTS = 32, BYTES = 24;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const uint8_t *b = at.byte;
@@ -147,8 +158,8 @@ template <> struct block<NJ_TYPE_Q5_1> {
     }
 };
 
-template <> struct block<NJ_TYPE_Q2_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 84, BIAS = 0;
+template <> struct block<NJ_TYPE_Q2_K> : whole_numbers<0> {
+    static constexpr int ELEMENTS = 256, BYTES = 84;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const uint8_t *b = at.byte;
@@ -159,8 +170,8 @@ template <> struct block<NJ_TYPE_Q2_K> {
     }
 };
 
-template <> struct block<NJ_TYPE_Q3_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 110, BIAS = 4;
+template <> struct block<NJ_TYPE_Q3_K> : whole_numbers<4> {
+    static constexpr int ELEMENTS = 256, BYTES = 110;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const int j = e / 16;
@@ -185,8 +196,8 @@ static __device__ __forceinline__ eight grouped(const uint8_t *b, int g, const b
     return {q, d.x * float(scale), -(d.y * float(minimum))};
 }
 
-template <> struct block<NJ_TYPE_Q4_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 144, BIAS = 0;
+template <> struct block<NJ_TYPE_Q4_K> : whole_numbers<0> {
+    static constexpr int ELEMENTS = 256, BYTES = 144;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const uint8_t *b = at.byte;
@@ -195,8 +206,8 @@ template <> struct block<NJ_TYPE_Q4_K> {
     }
 };
 
-template <> struct block<NJ_TYPE_Q5_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 176, BIAS = 0;
+template <> struct block<NJ_TYPE_Q5_K> : whole_numbers<0> {
+    static constexpr int ELEMENTS = 256, BYTES = 176;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const uint8_t *b = at.byte;
@@ -206,8 +217,8 @@ template <> struct block<NJ_TYPE_Q5_K> {
     }
 };
 
-template <> struct block<NJ_TYPE_Q6_K> {
-    static constexpr int ELEMENTS = 256, BYTES = 210, BIAS = 32;
+template <> struct block<NJ_TYPE_Q6_K> : whole_numbers<32> {
+    static constexpr int ELEMENTS = 256, BYTES = 210;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const int half = e / 128, r = e / 32 % 4, l = e % 32;
@@ -231,16 +242,16 @@ static __device__ __forceinline__ bytes8 iq4_values(const bytes8 &n)
     return {iq4_values(n.word[0]), iq4_values(n.word[1])};
 }
 
-template <> struct block<NJ_TYPE_IQ4_NL> {
-    static constexpr int ELEMENTS = 32, BYTES = 18, BIAS = 128;
+template <> struct block<NJ_TYPE_IQ4_NL> : whole_numbers<128> {
+    static constexpr int ELEMENTS = 32, BYTES = 18;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         return {iq4_values(nibbles(at.load8(2 + e % 16), e)), load_half(at.byte)};
     }
 };
 
-template <> struct block<NJ_TYPE_IQ4_XS> {
-    static constexpr int ELEMENTS = 256, BYTES = 136, BIAS = 128;
+template <> struct block<NJ_TYPE_IQ4_XS> : whole_numbers<128> {
+    static constexpr int ELEMENTS = 256, BYTES = 136;
     static __device__ __forceinline__ eight read(const place &at, int e)
     {
         const uint8_t *b = at.byte;
@@ -250,6 +261,96 @@ template <> struct block<NJ_TYPE_IQ4_XS> {
         return {iq4_values(nibbles(load8<8>(b + 8 + 16 * g + e % 32 % 16), e % 32)),
                 halves(head).x * float((low | high << 4) - 32)};
     }
+};
+
+// The numbers of four bits of a word: those of elements 0, 2, 4, 6 and of 1, 3, 5, 7, if the first of two has
+// the low bits.
+static __device__ __forceinline__ bytes8 low_first(uint32_t w)
+{
+    return {w & 0x0f0f0f0fu, w >> 4 & 0x0f0f0f0fu};
+}
+
+template <int SIZE> struct block_i4 {
+    static constexpr int ELEMENTS = SIZE, BYTES = 4 + SIZE / 2;
+    static __device__ __forceinline__ void begin() {}
+    static __device__ __forceinline__ eight read(const place &at, int e)
+    {
+        const uint32_t head = load<uint32_t>(at.byte), kind = head >> 24;
+        const float scale = kind ? __uint_as_float(head << 16) : halves(head).x;
+        return {low_first(load<uint32_t>(at.byte + 4 + e / 2)), scale, -0.0f, head >> 16 & 255};
+    }
+    static __device__ __forceinline__ void values(float (&v)[8], const eight &x)
+    {
+        const float zero = plus_2_23(x.zero, 0);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            v[i] = fmaf(x.scale, plus_2_23(x.q.word[i % 2], i / 2) - zero, x.offset);
+    }
+};
+
+template <> struct block<NJ_TYPE_I4_32> : block_i4<32> {
+};
+template <> struct block<NJ_TYPE_I4_64> : block_i4<64> {
+};
+template <> struct block<NJ_TYPE_I4_128> : block_i4<128> {
+};
+
+// The code lies in shared memory: its 16 numbers are in banks of their own, so that no two lanes wait for
+// each other.
+static __device__ __forceinline__ float *nf4_code()
+{
+    __shared__ float code[16];
+    return code;
+}
+
+template <> struct block<NJ_TYPE_NF4> {
+    static constexpr int ELEMENTS = 64, BYTES = 36;
+    static __device__ __forceinline__ void begin()
+    {
+        static constexpr float code[16] = {-1.0f,        -0.69619280f, -0.52507305f,  -0.39491749f,
+                                           -0.28444138f, -0.18477343f, -0.091050036f, 0.0f,
+                                           0.079580300f, 0.16093020f,  0.24611230f,   0.33791524f,
+                                           0.44070983f,  0.56261700f,  0.72295684f,   1.0f};
+#pragma unroll
+        for (int i = 0; i < 16; i++)
+            if (threadIdx.x == i)
+                nf4_code()[i] = code[i];
+        __syncthreads();
+    }
+    static __device__ __forceinline__ eight read(const place &at, int e)
+    {
+        return {{load<uint32_t>(at.byte + 4 + e / 2)}, load<float>(at.byte)};
+    }
+    static __device__ __forceinline__ void values(float (&v)[8], const eight &x)
+    {
+        const float *code = nf4_code();
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            v[i] = fmaf(code[x.q.word[0] >> 4 * (i ^ 1) & 15], x.scale, x.offset);
+    }
+};
+
+template <int SIZE> struct block_f8 {
+    static constexpr int ELEMENTS = SIZE, BYTES = 4 + SIZE;
+    static __device__ __forceinline__ void begin() {}
+    static __device__ __forceinline__ eight read(const place &at, int e)
+    {
+        return {load8<4>(at.byte + 4 + e), load<float>(at.byte)};
+    }
+    // The bits of e4m3 among those of a float mean 2^-120 of it, subnormal numbers as well.
+    static __device__ __forceinline__ void values(float (&v)[8], const eight &x)
+    {
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const int bits = x.q.word[i / 4] << (24 - i % 4 * 8);
+            v[i] = fmaf(__int_as_float(bits >> 4 & 0x87f00000) * 0x1p120f, x.scale, x.offset);
+        }
+    }
+};
+
+template <> struct block<NJ_TYPE_F8_32> : block_f8<32> {
+};
+template <> struct block<NJ_TYPE_F8_128> : block_f8<128> {
 };
 
 #endif

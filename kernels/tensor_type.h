@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tensor_type.h: how a file holds the elements of a tensor's rows: in blocks of so many elements and bytes.
- * The quantised types are those of ggml, under their names there; a key has the number of one (axis TYPE of
- * dequantize).
+ * A key has the number of a quantised type (axis TYPE of dequantize); the numbers are this table's, not ggml's.
+ * Up to IQ4_XS the types are those of ggml, under their names there. The rest are what weights of safetensors
+ * files with scales of their own are packed into when they are read; no file has them:
+ *
+ *     NF4         float absmax, then a number of bitsandbytes' code per element: code * absmax
+ *     I4_32 ...   uint16_t scale, uint8_t zero, uint8_t kind, then a number n below 16 per element: (n - zero) *
+ *                 scale; the scale is float16, or bfloat16 if kind is not 0
+ *     F8_32 ...   float scale, then a byte of e4m3 per element: e4m3 * scale
+ *
+ * Two elements of four bits share a byte; in NF4 the first has the high bits, in I4 the low ones. A byte of e4m3
+ * that means NaN elsewhere (0x7f, 0xff) reads as 480 or -480: who packs must refuse it.
  */
 #ifndef NJ_TENSOR_TYPE_H
 #define NJ_TENSOR_TYPE_H
@@ -25,7 +34,13 @@
     X(Q5_K, 256, 176)                                                                              \
     X(Q6_K, 256, 210)                                                                              \
     X(IQ4_NL, 32, 18)                                                                              \
-    X(IQ4_XS, 256, 136)
+    X(IQ4_XS, 256, 136)                                                                            \
+    X(NF4, 64, 36)                                                                                 \
+    X(I4_32, 32, 20)                                                                               \
+    X(I4_64, 64, 36)                                                                               \
+    X(I4_128, 128, 68)                                                                             \
+    X(F8_32, 32, 36)                                                                               \
+    X(F8_128, 128, 132)
 
 #define NJ_TYPE_NUMBER(name, elements, bytes) NJ_TYPE_##name,
 enum nj_tensor_type { NJ_TENSOR_TYPES(NJ_TYPE_NUMBER) NJ_TYPES };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * blocks.h: blocks of ggml's quantised types as floats. Every product is exact in float32, so that one
- * rounding is left, in the last subtraction, whether or not it is fused with a product: the value is the
- * same on every machine, and in the oracle, too. The trainer reads weights on the host with these.
+ * blocks.h: blocks of the quantised types as floats. In those of ggml and I4 every product is exact in
+ * float32, so that one rounding is left, in the last subtraction, whether or not it is fused with a product;
+ * NF4 and F8 round one product. The value is the same on every machine, and in the oracle, too. The trainer
+ * reads weights on the host with these.
  */
 #ifndef NOJIT_REF_BLOCKS_H
 #define NOJIT_REF_BLOCKS_H
@@ -165,13 +166,91 @@ static inline void block_iq4_xs(const uint8_t *b, float *x)
     }
 }
 
+static inline float float_at(const uint8_t *b)
+{
+    float x;
+    memcpy(&x, b, sizeof x);
+    return x;
+}
+
+/* Two numbers of four bits a byte, the first in the low bits. */
+static inline int half_byte(const uint8_t *b, int e)
+{
+    return b[e / 2] >> e % 2 * 4 & 15;
+}
+
+static const float nf4_values[16] = {-1.0f,        -0.69619280f, -0.52507305f,  -0.39491749f,
+                                     -0.28444138f, -0.18477343f, -0.091050036f, 0.0f,
+                                     0.079580300f, 0.16093020f,  0.24611230f,   0.33791524f,
+                                     0.44070983f,  0.56261700f,  0.72295684f,   1.0f};
+
+static inline void block_nf4(const uint8_t *b, float *x)
+{
+    const float absmax = float_at(b);
+    for (int e = 0; e < 64; e++)
+        x[e] = nf4_values[half_byte(b + 4, e ^ 1)] * absmax;
+}
+
+static inline void block_i4(const uint8_t *b, float *x, int elements)
+{
+    const uint8_t bfloat[4] = {0, 0, b[0], b[1]};
+    const float scale = b[3] ? float_at(bfloat) : half_at(b);
+    for (int e = 0; e < elements; e++)
+        x[e] = (float)(half_byte(b + 4, e) - b[2]) * scale;
+}
+
+static inline void block_i4_32(const uint8_t *b, float *x)
+{
+    block_i4(b, x, 32);
+}
+
+static inline void block_i4_64(const uint8_t *b, float *x)
+{
+    block_i4(b, x, 64);
+}
+
+static inline void block_i4_128(const uint8_t *b, float *x)
+{
+    block_i4(b, x, 128);
+}
+
+/* Of four bits of exponent, biased by 7, and three of mantissa. */
+static inline float e4m3_of(uint8_t bits)
+{
+    const int exponent = bits >> 3 & 15, digits = bits & 7;
+    const float x = ldexpf((float)(exponent ? 8 + digits : digits), (exponent ? exponent : 1) - 10);
+    return bits & 0x80 ? -x : x;
+}
+
+static inline void block_f8(const uint8_t *b, float *x, int elements)
+{
+    const float scale = float_at(b);
+    for (int e = 0; e < elements; e++)
+        x[e] = e4m3_of(b[4 + e]) * scale;
+}
+
+static inline void block_f8_32(const uint8_t *b, float *x)
+{
+    block_f8(b, x, 32);
+}
+
+static inline void block_f8_128(const uint8_t *b, float *x)
+{
+    block_f8(b, x, 128);
+}
+
 /* By type: the elements of a block. */
 enum { BLOCK_ELEMENTS_MOST = 256 };
 static void (*const block_of[NJ_TYPES])(const uint8_t *b, float *x) = {
-    [NJ_TYPE_Q8_0] = block_q8_0, [NJ_TYPE_Q4_0] = block_q4_0,     [NJ_TYPE_Q4_1] = block_q4_1,
-    [NJ_TYPE_Q5_0] = block_q5_0, [NJ_TYPE_Q5_1] = block_q5_1,     [NJ_TYPE_Q2_K] = block_q2_k,
-    [NJ_TYPE_Q3_K] = block_q3_k, [NJ_TYPE_Q4_K] = block_q4_k,     [NJ_TYPE_Q5_K] = block_q5_k,
-    [NJ_TYPE_Q6_K] = block_q6_k, [NJ_TYPE_IQ4_NL] = block_iq4_nl, [NJ_TYPE_IQ4_XS] = block_iq4_xs,
+    [NJ_TYPE_Q8_0] = block_q8_0,     [NJ_TYPE_Q4_0] = block_q4_0,
+    [NJ_TYPE_Q4_1] = block_q4_1,     [NJ_TYPE_Q5_0] = block_q5_0,
+    [NJ_TYPE_Q5_1] = block_q5_1,     [NJ_TYPE_Q2_K] = block_q2_k,
+    [NJ_TYPE_Q3_K] = block_q3_k,     [NJ_TYPE_Q4_K] = block_q4_k,
+    [NJ_TYPE_Q5_K] = block_q5_k,     [NJ_TYPE_Q6_K] = block_q6_k,
+    [NJ_TYPE_IQ4_NL] = block_iq4_nl, [NJ_TYPE_IQ4_XS] = block_iq4_xs,
+    [NJ_TYPE_NF4] = block_nf4,       [NJ_TYPE_I4_32] = block_i4_32,
+    [NJ_TYPE_I4_64] = block_i4_64,   [NJ_TYPE_I4_128] = block_i4_128,
+    [NJ_TYPE_F8_32] = block_f8_32,   [NJ_TYPE_F8_128] = block_f8_128,
 };
 
 #endif

@@ -5,7 +5,9 @@ void NJ_REF(dequantize)(int TYPE, real *dst, const int32_t *data, const int32_t 
                         int32_t R, int32_t C)
 {
     const int64_t row_bytes = nj_row_bytes(TYPE, C);
-    const int elements = nj_row_bytes(TYPE, 32) > 0 ? 32 : BLOCK_ELEMENTS_MOST;
+    int elements = 32;
+    while (nj_row_bytes(TYPE, elements) == 0)
+        elements *= 2;
     const int64_t bytes = nj_row_bytes(TYPE, elements);
     (void)R;
 #pragma omp parallel for

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_dequantize.c: blocks of every quantised type, as every device expands them, against what ggml's
- * Python package makes of them (tests/golden/make_blocks.py, which describes the file).
+ * test_dequantize.c: blocks of every quantised type, as every device expands them, against what ggml's Python
+ * package or a formula in numpy makes of them (tests/golden/make_blocks.py, which describes the file).
  */
 #include "device_fixture.h"
 
@@ -80,7 +80,7 @@ static void assert_same_bits(int type, const float *got, const float *want, int 
                      (double)want[i]);
 }
 
-static void values_are_those_of_ggml(void **state)
+static void values_have_the_bits_of_the_formula(void **state)
 {
     struct device *d = need(state);
     for (int type = FIRST; type < NJ_TYPES; type++) {
@@ -110,7 +110,7 @@ static void an_index_names_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_those_of_ggml),
+        cmocka_unit_test(values_have_the_bits_of_the_formula),
         cmocka_unit_test(an_index_names_rows),
     };
     read_golden(NULL);

@@ -219,6 +219,24 @@ static void lies_are_refused(void **state)
     free(data);
 }
 
+/* Numbers of tensor_type.h are not those of files. */
+static void only_types_of_ggml_are_written(void **state)
+{
+    (void)state;
+    for (int type = 0; type < NJ_TYPES; type++) {
+        const struct st_declared tensor = {
+            "output_norm.weight", (enum nj_tensor_type)type, 1, {256}};
+        struct gguf_writer *w;
+        check_ok(gguf_write_begin(at("types.gguf"), &w), "types.gguf");
+        const int rc = gguf_write_tensors(w, &tensor, 1);
+        if (type <= NJ_TYPE_IQ4_XS)
+            check_ok(rc, tensor_type_name(tensor.dtype));
+        else
+            check_refused(rc, NJ_E_ARG, "GGUF has no type", tensor_type_name(tensor.dtype));
+        gguf_write_abort(w);
+    }
+}
+
 static void names_come_once(void **state)
 {
     (void)state;
@@ -453,9 +471,8 @@ static void data_are_as_many_as_declared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_come_back),
-        cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(lies_are_refused),
+        cmocka_unit_test(files_come_back),  cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(lies_are_refused), cmocka_unit_test(only_types_of_ggml_are_written),
         cmocka_unit_test(names_come_once),
         cmocka_unit_test(sentences_are_printable),
         cmocka_unit_test(numbers_have_any_width),

@@ -378,27 +378,43 @@ static void folders_are_quantised_like_files(void **state)
     }
 }
 
+/* A scale that is not finite, as float16, bfloat16 or the upper half of a float, and byte 3 of an I4 block, which
+ * says which of them it is there. */
+static const struct broken {
+    uint16_t scale;
+    unsigned char kind;
+} broken[] = {{0x7e00, 0}, {0xfc00, 0}, {0x7f80, 1}, {0xffc0, 1}, {0x7c00, 1}};
+
+/* Whether every element of a block is finite. */
+static bool expands(nj_stream *s, int type, const unsigned char *block)
+{
+    _Alignas(16) float x[256];
+    const int elements = tensor_type_block((enum nj_tensor_type)type);
+    bool finite = true;
+    ok(nj_dequantize(s, NJ_F32, type, x, (const int32_t *)(const void *)block, NULL, 1, 1,
+                     elements));
+    ok(nj_stream_sync(s));
+    for (int i = 0; i < elements; i++)
+        finite = finite && isfinite(x[i]);
+    return finite;
+}
+
 /* A scale anywhere else would be read as digits, which are finite. */
 static void scales_are_where_they_are_looked_for(void **state)
 {
     (void)state;
     nj_stream *s;
     ok(nj_stream_create(ctx, &s));
-    for (int type = 0; type < NJ_TYPES; type++) {
-        const int elements = tensor_type_block((enum nj_tensor_type)type);
-        const size_t bytes = tensor_type_bytes((enum nj_tensor_type)type, elements);
-        for (size_t at = 0; elements > 1 && at + 2 <= bytes; at += 2) {
-            _Alignas(16) unsigned char block[256] = {0};
-            _Alignas(16) float x[256];
-            bool finite = true;
-            block[at + 1] = at % 4 ? 0x7e : 0xfc; /* NaN, -infinity */
-            ok(nj_dequantize(s, NJ_F32, type, x, (const int32_t *)(const void *)block, NULL, 1, 1,
-                             elements));
-            ok(nj_stream_sync(s));
-            for (int i = 0; i < elements; i++)
-                finite = finite && isfinite(x[i]);
-            if (finite != quant_finite((enum nj_tensor_type)type, block, bytes))
-                fail_msg("%s, byte %zu", tensor_type_name((enum nj_tensor_type)type), at);
+    for (int type = NJ_TYPE_Q8_0; type < NJ_TYPES; type++) {
+        const enum nj_tensor_type t = (enum nj_tensor_type)type;
+        const size_t bytes = tensor_type_bytes(t, tensor_type_block(t));
+        for (size_t at = 0; at + 2 <= bytes; at += 2) {
+            for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+                _Alignas(16) unsigned char block[256] = {[3] = broken[i].kind};
+                memcpy(block + at, &broken[i].scale, sizeof broken[i].scale);
+                if (expands(s, type, block) != quant_finite(t, block, bytes))
+                    fail_msg("%s, byte %zu, %04x", tensor_type_name(t), at, broken[i].scale);
+            }
         }
     }
     nj_stream_destroy(s);

@@ -16,19 +16,41 @@
 
 enum { ROWS_AT_ONCE = 16 };
 
-/* The bytes of a block where its float16 scales lie; the second is -1 where it has one. */
+/* How a scale is written: float16, float, or as byte 3 of an I4 block says. */
+enum form { HALF, SINGLE, BY_KIND };
+
+/* The bytes of a block where its scales lie; the second is -1 where it has one. */
 static const struct scales {
     int first, second;
+    enum form form;
 } scales_of[NJ_TYPES] = {
-    [NJ_TYPE_Q8_0] = {0, -1},   [NJ_TYPE_Q4_0] = {0, -1},   [NJ_TYPE_Q4_1] = {0, 2},
-    [NJ_TYPE_Q5_0] = {0, -1},   [NJ_TYPE_Q5_1] = {0, 2},    [NJ_TYPE_Q2_K] = {80, 82},
-    [NJ_TYPE_Q3_K] = {108, -1}, [NJ_TYPE_Q4_K] = {0, 2},    [NJ_TYPE_Q5_K] = {0, 2},
-    [NJ_TYPE_Q6_K] = {208, -1}, [NJ_TYPE_IQ4_NL] = {0, -1}, [NJ_TYPE_IQ4_XS] = {0, -1},
+    [NJ_TYPE_Q8_0] = {0, -1},
+    [NJ_TYPE_Q4_0] = {0, -1},
+    [NJ_TYPE_Q4_1] = {0, 2},
+    [NJ_TYPE_Q5_0] = {0, -1},
+    [NJ_TYPE_Q5_1] = {0, 2},
+    [NJ_TYPE_Q2_K] = {80, 82},
+    [NJ_TYPE_Q3_K] = {108, -1},
+    [NJ_TYPE_Q4_K] = {0, 2},
+    [NJ_TYPE_Q5_K] = {0, 2},
+    [NJ_TYPE_Q6_K] = {208, -1},
+    [NJ_TYPE_IQ4_NL] = {0, -1},
+    [NJ_TYPE_IQ4_XS] = {0, -1},
+    [NJ_TYPE_NF4] = {0, -1, SINGLE},
+    [NJ_TYPE_I4_32] = {0, -1, BY_KIND},
+    [NJ_TYPE_I4_64] = {0, -1, BY_KIND},
+    [NJ_TYPE_I4_128] = {0, -1, BY_KIND},
+    [NJ_TYPE_F8_32] = {0, -1, SINGLE},
+    [NJ_TYPE_F8_128] = {0, -1, SINGLE},
 };
 
-static bool is_finite(const unsigned char *half)
+/* Of a float the upper half says it, which is a bfloat16. */
+static bool is_finite(enum form form, const unsigned char *scale)
 {
-    return (half[1] & 0x7c) != 0x7c;
+    const unsigned char *upper = scale + (form == SINGLE ? 2 : 0);
+    const bool half = form == HALF || (form == BY_KIND && scale[3] == 0);
+    const unsigned char all = half ? 0x7c : 0x7f;
+    return (upper[1] & all) != all || (!half && (upper[0] & 0x80) == 0);
 }
 
 bool quant_finite(enum nj_tensor_type type, const void *data, size_t bytes)
@@ -37,8 +59,8 @@ bool quant_finite(enum nj_tensor_type type, const void *data, size_t bytes)
     const struct scales at = scales_of[type];
     const size_t each = tensor_type_bytes(type, tensor_type_block(type));
     for (size_t b = 0; b < bytes; b += each)
-        if (!is_finite(blocks + b + at.first) ||
-            (at.second >= 0 && !is_finite(blocks + b + at.second)))
+        if (!is_finite(at.form, blocks + b + at.first) ||
+            (at.second >= 0 && !is_finite(at.form, blocks + b + at.second)))
             return false;
     return true;
 }

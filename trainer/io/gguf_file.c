@@ -72,10 +72,10 @@ enum { GGML_TYPES = sizeof ggml_types / sizeof *ggml_types };
 
 int gguf_tensor_type(enum nj_tensor_type type)
 {
-    int id = 0;
-    while (ggml_types[id].name == NULL || ggml_types[id].type != (int)type)
-        id++;
-    return id;
+    for (int id = 0; id < GGML_TYPES; id++)
+        if (ggml_types[id].name && ggml_types[id].type == (int)type)
+            return id;
+    return -1;
 }
 
 /* ---- bytes ---- */

@@ -173,6 +173,9 @@ int gguf_write_tensors(struct gguf_writer *w, const struct st_declared *tensors,
     w->count = count;
     w->left = count > 0 ? st_declared_bytes(&tensors[0]) : 0;
     for (size_t i = 0; i < count; i++) {
+        if (gguf_tensor_type(tensors[i].dtype) < 0)
+            return fail(NJ_E_ARG, "%s: tensor %s: GGUF has no type %s; write it as another",
+                        w->file.path, tensors[i].name, tensor_type_name(tensors[i].dtype));
         put_tensor(w, &tensors[i], offset);
         offset = size_up(size_add(offset, st_declared_bytes(&tensors[i])), ALIGNMENT);
     }

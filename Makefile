@@ -330,12 +330,17 @@ GGUF_OF := $(B)/gguf-of
 $(GGUF_OF): $(call objects,tests/tools/gguf_of.c tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
 	$(Q)$(LINK) -o $@ $^ $(LIBS)
 
+# What a GGUF file's model says to a text.
+LOGITS_OF := $(B)/logits-of
+$(LOGITS_OF): $(call objects,tests/tools/logits_of.c) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+
 # Loaded before nojit, disturbs it at a system call.
 INTERRUPT := $(B)/interrupt.so
 $(INTERRUPT): tests/tools/interrupt.c $(B)/stamp/cflags
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
-TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
 ## test: set-up and the tests; they need no GPU (simulated ones serve)

@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * gguf-of: writes the GGUF file of a Hugging Face folder, with matrices of a type or of a mixture (q4_k_m); `fused`
- * puts q, k and v into one tensor.
+ * puts q, k and v into one tensor, `no_vocab` says that there is no tokenizer, which llama.cpp asks for.
  *
- *   gguf-of FOLDER FILE.gguf [TYPE [fused]]
+ *   gguf-of FOLDER FILE.gguf [TYPE [fused | no_vocab]]
  */
 #include "unit/gguf_fixture.h"
 
 int main(int argc, char **argv)
 {
-    const char *name = argc > 3 ? argv[3] : "F32";
+    static const struct gguf_change no_vocab[] = {
+        {"tokenizer.ggml.model", CHANGE_TEXT, 0, "no_vocab", {0}},
+        {NULL, CHANGE_DROP, 0, NULL, {0}},
+    };
+    const char *name = argc > 3 ? argv[3] : "F32", *how = argc > 4 ? argv[4] : "";
+    const bool bare = strcmp(how, "no_vocab") == 0;
     const struct mixture *mixture = mixture_find(name);
     const int type = mixture ? (int)mixture->type : tensor_type_find(name);
     if (argc < 3 || type < 0) {
-        fprintf(stderr, "usage: gguf-of FOLDER FILE.gguf [TYPE [fused]]\n");
+        fprintf(stderr, "usage: gguf-of FOLDER FILE.gguf [TYPE [fused | no_vocab]]\n");
         return 2;
     }
-    const struct gguf_form form = {
-        .dtype = (enum nj_tensor_type)type, .mixture = mixture, .fused = argc > 4};
+    const struct gguf_form form = {.dtype = (enum nj_tensor_type)type,
+                                   .mixture = mixture,
+                                   .fused = strcmp(how, "fused") == 0,
+                                   .vocab_size = bare,
+                                   .change = bare ? no_vocab : NULL};
     const int rc = gguf_of(argv[1], argv[2], &form);
     if (rc != 0)
         fprintf(stderr, "gguf-of: %s\n", fail_text());

@@ -21,10 +21,10 @@ static void put_metadata(struct gguf_writer *w)
 {
     static const struct gguf_text words[] = {{"a", 1}, {"", 0}, {"b\0c", 3}};
     static const int32_t numbers[] = {-1, 0, INT32_MAX};
+    gguf_put_string(w, "general.architecture", "llama");
     gguf_put_u32(w, "u32", 4000000000u);
     gguf_put_f32(w, "f32", 0.25f);
     gguf_put_bool(w, "bool", true);
-    gguf_put_string(w, "general.architecture", "llama");
     gguf_put_u32(w, "general.alignment", 32);
     gguf_put_strings(w, "strings", words, 3);
     gguf_put_i32s(w, "ints", numbers, 3);
@@ -113,6 +113,85 @@ static void files_come_back(void **state)
         }
         gguf_close(&g);
     }
+}
+
+/* ---- files of the Python package gguf (tests/golden/make_gguf.py) ---- */
+
+#define GOLDEN "tests/golden/gguf/"
+
+static void the_package_writes_the_same_bytes(void **state)
+{
+    (void)state;
+    size_t bytes, wanted;
+    check_ok(write_file(at("a.gguf"), 512), "write");
+    char *data = read_bytes(at("a.gguf"), &bytes),
+         *want = read_bytes(GOLDEN "written.gguf", &wanted);
+    assert_int_equal(bytes, wanted);
+    assert_memory_equal(data, want, bytes);
+    free(data);
+    free(want);
+}
+
+static void values_of_the_package_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *keys; /* of the value, and of an array of it twice */
+        int64_t value;
+        bool fits; /* in 32 bits */
+    } whole[] = {
+        {"UINT8", "UINT8s", 255, true},           {"INT8", "INT8s", -128, true},
+        {"UINT16", "UINT16s", 65535, true},       {"INT16", "INT16s", -32768, true},
+        {"UINT32", "UINT32s", UINT32_MAX, false}, {"INT32", "INT32s", INT32_MIN, true},
+        {"UINT64", "UINT64s", INT64_MAX, false},  {"INT64", "INT64s", INT64_MIN, false},
+    };
+    struct gguf g;
+    int64_t x;
+    double number;
+    bool flag;
+    int32_t *ints;
+    size_t count;
+    struct gguf_text text, *texts;
+    check_ok(gguf_open(GOLDEN "types.gguf", &g), "open");
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        check_ok(gguf_int(&g, whole[i].key, 0, &x), whole[i].key);
+        assert_true(x == whole[i].value);
+        const int rc = gguf_ints(&g, whole[i].keys, &ints, &count);
+        assert_int_equal(rc == 0, whole[i].fits);
+        assert_true(rc != 0 || (count == 2 && ints[0] == x && ints[1] == x));
+        free(ints);
+    }
+    check_ok(gguf_number(&g, "FLOAT32", 0, &number), "f32");
+    assert_true(number == 1.5);
+    check_ok(gguf_number(&g, "FLOAT64", 0, &number), "f64");
+    assert_true(number == -1e300);
+    check_ok(gguf_bool(&g, "BOOL", false, &flag), "bool");
+    assert_true(flag);
+    check_ok(gguf_string(&g, "STRING", &text), "text");
+    assert_true(text.bytes == 5 && memcmp(text.text, "caf\xc3\xa9", 5) == 0);
+    check_ok(gguf_strings(&g, "STRINGs", &texts, &count), "texts");
+    assert_true(count == 2 && texts[1].bytes == 5 && memcmp(texts[1].text, text.text, 5) == 0);
+    free(texts);
+    const struct tensor *w = tensors_find(&g.tensors, "w");
+    assert_true(w && w->rank == 2 && w->shape[0] == 2 && w->shape[1] == 3);
+    float row[3];
+    tensor_to_f32(w, 3, 3, row);
+    assert_true(row[0] == 3 && row[2] == 5);
+    gguf_close(&g);
+}
+
+static void parts_of_the_package_are_read(void **state)
+{
+    (void)state;
+    struct gguf g;
+    check_ok(gguf_open(GOLDEN "split-00001-of-00003.gguf", &g), "open");
+    assert_int_equal(g.tensors.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        float x;
+        tensor_to_f32(&g.tensors.tensor[i], 1, 1, &x);
+        assert_true(g.tensors.tensor[i].name[0] == "abc"[i] && x == (float)((i + 1) % 3));
+    }
+    gguf_close(&g);
 }
 
 /* ---- damaged files ---- */
@@ -471,8 +550,13 @@ static void data_are_as_many_as_declared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_come_back),  cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(lies_are_refused), cmocka_unit_test(only_types_of_ggml_are_written),
+        cmocka_unit_test(files_come_back),
+        cmocka_unit_test(the_package_writes_the_same_bytes),
+        cmocka_unit_test(values_of_the_package_are_read),
+        cmocka_unit_test(parts_of_the_package_are_read),
+        cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(lies_are_refused),
+        cmocka_unit_test(only_types_of_ggml_are_written),
         cmocka_unit_test(names_come_once),
         cmocka_unit_test(sentences_are_printable),
         cmocka_unit_test(numbers_have_any_width),

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# llama_cpp.sh: GGUF files of tiny models with random weights, of every architecture and mixture, of every quantised type and in parts:
+# llama.cpp loads what was written here, and its logits and greedy text are nojit's (tests/lib/llama_cpp.py has the tolerances).
+# PYTHON: an interpreter with the PyPI packages xllamacpp, gguf and numpy; without one a venv is made in the build folder, and
+# where that cannot be had everything is skipped.
+set -eu
+. tests/lib/lib.sh
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2
+kept=$BUILD/llama_cpp
+python=${PYTHON:-$kept/venv/bin/python}
+has_packages() { "$python" -c 'import gguf, numpy, xllamacpp' 2>/dev/null; }
+fetch() {
+    mkdir -p "$kept"
+    [ -x "$python" ] || python3 -m venv "$kept/venv" || return 1
+    timeout 300 "$python" -m pip install -q numpy gguf==0.19.0 xllamacpp==2026.10.11549
+}
+if ! has_packages && { [ -n "${PYTHON:-}" ] || ! fetch >"$scratch/log" 2>&1 || ! has_packages; }; then
+    skip "everything" "PyPI's xllamacpp and gguf are not installed: $(tail -n 1 "$scratch/log" 2>/dev/null | cut -c 1-100)"
+    finish
+    exit
+fi
+llama_cpp() { "$python" tests/lib/llama_cpp.py "$@"; }
+
+ids=()
+for ((i = 0; i < 128; i++)); do ids+=($((i * 49 % 300))); done
+# same NAME FILE: says by how much they differ, too
+same() {
+    local said
+    if "$BUILD/logits-of" "$2" 16 "${ids[@]}" >"$d/logits" 2>"$scratch/err" &&
+        said=$(llama_cpp compare "$2" "$d/logits" 16 "${ids[@]}" 2>>"$scratch/err"); then
+        ok "$1"
+        echo "  $said"
+    else
+        not_ok "$1" "$(tail -n 1 "$scratch/err")"
+    fi
+}
+
+"$python" tests/golden/make_gguf.py "$d/golden"
+if diff -r "$d/golden" tests/golden/gguf >"$d/differ"; then ok "golden files are those of the package"; else not_ok "golden files" "$(head -n 1 "$d/differ")"; fi
+llama_cpp folders "$d"
+for model in llama qwen2 qwen3 narrow; do
+    for mixture in f32 f16 bf16 q8_0 q6_k q5_k_m q4_k_m; do
+        "$BUILD/gguf-of" "$d/$model" "$d/$model-$mixture.gguf" "$mixture" no_vocab
+        same "$model in $mixture" "$d/$model-$mixture.gguf"
+    done
+done
+for type in Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K IQ4_NL IQ4_XS; do
+    llama_cpp requantise "$d/llama-f32.gguf" "$type" "$d/$type.gguf"
+    same "$type of ggml's quantiser" "$d/$type.gguf"
+done
+llama_cpp split "$d/llama-q4_k_m.gguf" "$d/parts"
+"$BUILD/logits-of" "$d/llama-q4_k_m.gguf" 16 "${ids[@]}" >"$d/whole"
+"$BUILD/logits-of" "$d"/parts-00001-of-*.gguf 16 "${ids[@]}" >"$d/split"
+if cmp "$d/whole" "$d/split" >"$d/differ"; then ok "a file in parts"; else not_ok "a file in parts" "$(cat "$d/differ")"; fi
+finish

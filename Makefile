@@ -282,7 +282,7 @@ $(B)/tests/test_no_memory_tools $(B)/tests/test_tools_growth:
 $(B)/obj/tests/unit/test_no_memory_tools.o $(B)/obj/tests/unit/test_tools_growth.o: INCLUDES += -Itools
 # Refuses allocations: its own and those of the static libraries, but not OpenMP's, which would end the program.
 $(B)/tests/test_no_memory $(B)/tests/test_no_memory_tools: LIBS := $(filter-out %/libgomp.a,$(LIBS)) -lgomp \
-	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup getline getdelim __getdelim free)
+	$(addprefix -Wl$(COMMA)--wrap=,malloc calloc realloc aligned_alloc posix_memalign strdup strndup getline getdelim __getdelim free)
 $(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUDA_DIR)/include)
 
 # Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by

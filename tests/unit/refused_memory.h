@@ -23,6 +23,7 @@ void *__real_realloc(void *old, size_t bytes);
 void *__real_aligned_alloc(size_t align, size_t bytes);
 int __real_posix_memalign(void **out, size_t align, size_t bytes);
 char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t bytes);
 ssize_t __real_getdelim(char **line, size_t *room, int end, FILE *f);
 void __real_free(void *block);
 
@@ -35,6 +36,7 @@ void *__wrap_realloc(void *old, size_t bytes);
 void *__wrap_aligned_alloc(size_t align, size_t bytes);
 int __wrap_posix_memalign(void **out, size_t align, size_t bytes);
 char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t bytes);
 void __wrap_free(void *block);
 
 static bool refused(void)
@@ -91,6 +93,11 @@ int __wrap_posix_memalign(void **out, size_t align, size_t bytes)
 char *__wrap_strdup(const char *text)
 {
     return refused() ? NULL : counted(__real_strdup(text));
+}
+
+char *__wrap_strndup(const char *text, size_t bytes)
+{
+    return refused() ? NULL : counted(__real_strndup(text, bytes));
 }
 
 /* libc makes the line; a line that fits into the one there is counts as an allocation, too. */

@@ -15,6 +15,7 @@
 #include "refused_memory.h"
 #include "report/report.h"
 #include "text/chat.h"
+#include "text/gguf_tokenizer.h"
 #include "text/tokenizer.h"
 
 #include <omp.h>
@@ -154,6 +155,51 @@ static int load_tokenizer(void)
     return rc;
 }
 
+static void remove_folder(const char *path)
+{
+    assert_true(nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT);
+}
+
+static int load_gguf_tokenizer(void)
+{
+    struct tokenizer t;
+    const int rc = tokenizer_open(path_of("small.gguf"), &t);
+    tokenizer_close(&t);
+    return rc;
+}
+
+static int copy_gguf_tokenizer(void)
+{
+    remove_folder(path_of("copied"));
+    assert_int_equal(mkdir(path_of("copied"), 0777), 0);
+    return gguf_tokenizer_copy(path_of("small.gguf"), path_of("copied"));
+}
+
+static int put_gguf_tokenizer(const char *from, const char *to)
+{
+    struct tokenizer t;
+    struct gguf_writer *w = NULL;
+    int rc = tokenizer_open(path_of(from), &t);
+    if (rc == 0)
+        rc = gguf_write_begin(path_of(to), &w);
+    if (rc == 0)
+        rc = gguf_put_tokenizer(w, &t, 300);
+    if (rc == 0)
+        rc = gguf_write_tensors(w, NULL, 0);
+    if (rc == 0)
+        rc = gguf_write_end(w);
+    else
+        gguf_write_abort(w);
+    tokenizer_close(&t);
+    return rc;
+}
+
+static int write_gguf_tokenizer(void)
+{
+    const int rc = put_gguf_tokenizer("small", "out.gguf");
+    return rc != 0 ? rc : put_gguf_tokenizer("small.gguf", "out.gguf");
+}
+
 static int load_data(const char *name, const struct tokenizer *t, enum packing packing)
 {
     const char *path = path_of(name);
@@ -254,11 +300,6 @@ static int load_engine(void)
 static struct engine *saved;
 static const struct lora_config saved_lora = {.rank = 2, .alpha = 4, .target = {[LORA_Q] = true}};
 
-static void remove_folder(const char *path)
-{
-    assert_true(nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT);
-}
-
 static int save_model(void)
 {
     remove_folder(path_of("saved"));
@@ -298,6 +339,9 @@ static const struct {
     {"config", load_config},
     {"adapter config", load_lora_config},
     {"tokenizer", load_tokenizer},
+    {"tokenizer of a GGUF file", load_gguf_tokenizer},
+    {"tokenizer.json of a GGUF file", copy_gguf_tokenizer},
+    {"GGUF file of a tokenizer", write_gguf_tokenizer},
     {"token file", load_token_file},
     {"text", load_text},
     {"jsonl", load_jsonl},
@@ -415,6 +459,8 @@ static int open_files(void **state)
     put("run/receipt.json", "{\"version\":1}");
     write_tokenizer("small", "tests/fuzz/corpus/tokenizer/valid");
     put("small/config.json", "{\"eos_token_id\":[5, 6]}");
+    put("small/tokenizer_config.json", "{\"chat_template\":\"'<|im_start|>'\"}");
+    ok(put_gguf_tokenizer("small", "small.gguf"));
     write_tokenizer("chat", "tests/golden/tokenizer-qwen2.json");
     put("chat/tokenizer_config.json",
         "{\"chat_template\":\"'<|im_start|>system\\\\nA<|im_end|>'\"}");

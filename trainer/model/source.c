@@ -10,6 +10,7 @@
 #include "io/side_files.h"
 #include "model/gguf_model.h"
 #include "model/tensor_names.h"
+#include "text/gguf_tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,20 +22,6 @@ static bool any(const char *path)
     return true;
 }
 
-/* What a GGUF file says of text lies in its metadata, not beside it. */
-static int no_side_files(const char *path, const char *dir)
-{
-    (void)path;
-    (void)dir;
-    return 0;
-}
-
-static int nothing_to_check(const char *path)
-{
-    (void)path;
-    return 0;
-}
-
 /* The first that it is. */
 static const struct kind {
     bool (*is)(const char *path);
@@ -44,7 +31,7 @@ static const struct kind {
     int (*side_files)(const char *path, const char *dir);
     int (*check_side_files)(const char *path);
 } kinds[] = {
-    {gguf_is, false, gguf_config, gguf_tensors, no_side_files, nothing_to_check},
+    {gguf_is, false, gguf_config, gguf_tensors, gguf_tokenizer_copy, gguf_tokenizer_check},
     {any, true, config_read, st_open, side_files_copy, side_files_check},
 };
 

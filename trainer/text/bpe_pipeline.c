@@ -93,7 +93,8 @@ static int read_split(struct reading *r, const json_t *part)
 
 static int read_digits(struct reading *r, const json_t *part)
 {
-    const struct split stage = {SPLIT_DIGITS, flag(part, "individual_digits", false) ? 1 : 0, NULL};
+    const struct split stage = {.kind = SPLIT_DIGITS,
+                                .digits = flag(part, "individual_digits", false)};
     return add_stage(r, part, &stage);
 }
 

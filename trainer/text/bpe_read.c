@@ -8,6 +8,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "text/byte_alphabet.h"
 #include "text/unicode.h"
 
 #include <errno.h>
@@ -24,37 +25,6 @@
 static int no_memory(const struct reading *r)
 {
     return fail(NJ_E_NOMEM, "%s: out of memory", r->path);
-}
-
-/* ---- the byte alphabet: each byte is written as a code point that can be seen ---- */
-
-struct alphabet {
-    int16_t byte[512]; /* of a code point; -1: none */
-};
-
-static void alphabet_make(struct alphabet *a)
-{
-    int next = 256;
-    memset(a->byte, 0xff, sizeof a->byte);
-    for (int b = 0; b < 256; b++) {
-        const bool seen = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-        a->byte[seen ? b : next++] = (int16_t)b;
-    }
-}
-
-/* Bytes of a token as the alphabet writes it, into out (as long as text). Returns how many, or -1
- * if it has a code point that is not in the alphabet. */
-static long alphabet_bytes(const struct alphabet *a, const char *text, size_t bytes, char *out)
-{
-    long n = 0;
-    uint32_t cp;
-    for (size_t at = 0; at < bytes;) {
-        at += utf8_next((const unsigned char *)text + at, bytes - at, &cp);
-        if (cp >= 512 || a->byte[cp] < 0)
-            return -1;
-        out[n++] = (char)a->byte[cp];
-    }
-    return n;
 }
 
 /* ---- tokens ---- */
@@ -450,9 +420,9 @@ static int read_root(struct reading *r)
     return rc;
 }
 
-int bpe_read(const char *path, struct bpe **out)
+int bpe_from(const char *path, json_t *root, struct bpe **out)
 {
-    struct reading r = {.path = path, .bpe = calloc(1, sizeof *r.bpe)};
+    struct reading r = {.path = path, .root = root, .bpe = calloc(1, sizeof *r.bpe)};
     *out = NULL;
     if (!r.bpe)
         return no_memory(&r);
@@ -462,15 +432,23 @@ int bpe_read(const char *path, struct bpe **out)
     if (getrandom(&r.bpe->seed, sizeof r.bpe->seed, 0) != (ssize_t)sizeof r.bpe->seed)
         rc = fail(NJ_E_IO, "%s: getrandom: %s", path, strerror(errno));
     if (!rc)
-        rc = json_read_table(path, 0, "fetch the model again", &r.root);
-    if (!rc)
         rc = read_root(&r);
     json_decref(r.added);
-    json_decref(r.root);
     if (rc)
         bpe_free(r.bpe);
     else
         *out = r.bpe;
+    return rc;
+}
+
+int bpe_read(const char *path, struct bpe **out)
+{
+    json_t *root;
+    *out = NULL;
+    int rc = json_read_table(path, 0, "fetch the model again", &root);
+    if (!rc)
+        rc = bpe_from(path, root, out);
+    json_decref(root);
     return rc;
 }
 

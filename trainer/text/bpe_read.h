@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bpe_read.h: inside of bpe_read(): what its two files share.
+ * bpe_read.h: inside of bpe_read(): what its files share, and GGUF's tokenizers with them.
  */
 #ifndef NOJIT_TRAINER_BPE_READ_H
 #define NOJIT_TRAINER_BPE_READ_H
@@ -21,6 +21,8 @@ struct reading {
 
 /* NJ_E_UNSUPPORTED: the field has a value that is not supported. */
 int bpe_refuse(const struct reading *r, const char *name, const json_t *value, const char *remedy);
+/* What bpe_read() does with the file once it is parsed; path: its name in sentences. */
+int bpe_from(const char *path, json_t *root, struct bpe **out);
 /* normalizer, pre_tokenizer, post_processor and decoder. */
 int bpe_read_pipeline(struct reading *r);
 

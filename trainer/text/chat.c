@@ -7,6 +7,7 @@
 #include "text/chat.h"
 
 #include "io/error.h"
+#include "io/gguf.h"
 #include "io/json_text.h"
 #include "io/path.h"
 #include "io/regular.h"
@@ -150,13 +151,28 @@ static bool has_tokens(const struct tokenizer *t, const struct chat_format *f)
     return true;
 }
 
-/* The template of DIR as JSON, NULL without one. */
-static int find_template(const char *dir, json_t **out)
+static int template_of_file(const char *path, json_t **out)
+{
+    struct gguf g;
+    struct gguf_text text;
+    int rc = gguf_open(path, &g);
+    if (rc)
+        return rc;
+    rc = gguf_string(&g, "tokenizer.chat_template", &text);
+    if (!rc && text.text && !(*out = json_text(text.text, text.bytes)))
+        rc = fail(NJ_E_NOMEM, "%s: out of memory for its chat template", path);
+    gguf_close(&g);
+    return rc;
+}
+
+int chat_template(const char *dir, json_t **out)
 {
     char path[PATH_BYTES];
     json_t *config;
     char *text;
     *out = NULL;
+    if (gguf_is(dir))
+        return template_of_file(dir, out);
     const int rc = read_file(dir, "chat_template.jinja", &text);
     if (rc)
         return rc;
@@ -186,7 +202,7 @@ int chat_find(const char *dir, const struct tokenizer *t, struct chat *out)
 {
     json_t *template;
     *out = (struct chat){.opening = ""};
-    int rc = find_template(dir, &template);
+    int rc = chat_template(dir, &template);
     if (rc)
         return rc;
     for (int i = 0; i < FORMATS && !out->format && !rc; i++) {

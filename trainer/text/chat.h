@@ -5,6 +5,7 @@
 #ifndef NOJIT_TRAINER_CHAT_H
 #define NOJIT_TRAINER_CHAT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -26,7 +27,9 @@ struct chat {
     bool thinks;         /* Qwen3's: the last answer has a think block, earlier ones lose theirs */
 };
 
-/* The format of the model in DIR, from its chat template if it has one, else from its tokens.
+/* The template of the model in DIR, or in a GGUF file: a text, or a list of named ones; NULL without one. */
+int chat_template(const char *dir, json_t **out);
+/* The format of that model, from its chat template if it has one, else from its tokens.
  * Returns 0, NJ_E_NOMEM or NJ_E_UNSUPPORTED; chat_free() in each case. */
 int chat_find(const char *dir, const struct tokenizer *t, struct chat *out);
 void chat_free(struct chat *c);

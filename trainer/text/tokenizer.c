@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokenizer.c: which tokenizer a model folder has, and how a long text is shared among threads: it
+ * tokenizer.c: which tokenizer a model has, and how a long text is shared among threads: it
  * is cut where no word, no added token and no composed character can reach over.
  */
 #include "text/tokenizer.h"
 
 #include "io/error.h"
+#include "io/gguf.h"
 #include "io/json_text.h"
 #include "io/path.h"
 #include "text/bpe.h"
+#include "text/gguf_tokenizer.h"
 
 #include <jansson.h>
 #include <omp.h>
@@ -63,12 +65,10 @@ static void find_ends(struct tokenizer *t)
     }
 }
 
-static int open_json(const char *dir, const char *path, struct tokenizer *t)
+/* After a reader of tokenizers, which left rc. */
+static int take_bpe(struct tokenizer *t, int rc)
 {
     t->end_of_turn = -1;
-    int rc = end_of_text_of(dir, &t->end_of_text);
-    if (!rc)
-        rc = bpe_read(path, &t->bpe);
     if (rc == NJ_E_NOMEM)
         return rc;
     if (rc) { /* token files can still be used */
@@ -82,6 +82,33 @@ static int open_json(const char *dir, const char *path, struct tokenizer *t)
     return NJ_OK;
 }
 
+static int open_json(const char *dir, const char *path, struct tokenizer *t)
+{
+    const int rc = end_of_text_of(dir, &t->end_of_text);
+    return rc ? rc : take_bpe(t, bpe_read(path, &t->bpe));
+}
+
+static int take_bytes(struct tokenizer *t)
+{
+    snprintf(t->kind, sizeof t->kind, "bytes");
+    t->vocab_size = BYTE_IDS + 1;
+    t->end_of_text = BYTE_END;
+    t->end_of_turn = -1;
+    return NJ_OK;
+}
+
+static int open_gguf(const char *path, struct tokenizer *t)
+{
+    struct gguf g;
+    int rc = gguf_open(path, &g);
+    if (rc)
+        return rc;
+    rc = gguf_tokenizer_is(&g) ? take_bpe(t, gguf_tokenizer_read(&g, &t->bpe, &t->end_of_text))
+                               : take_bytes(t);
+    gguf_close(&g);
+    return rc;
+}
+
 int tokenizer_open(const char *dir, struct tokenizer *out)
 {
     char path[PATH_BYTES];
@@ -89,13 +116,9 @@ int tokenizer_open(const char *dir, struct tokenizer *out)
     snprintf(out->dir, sizeof out->dir, "%s", dir);
     if (snprintf(path, sizeof path, "%s/tokenizer.json", dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
-    if (access(path, F_OK) == 0)
-        return open_json(dir, path, out);
-    snprintf(out->kind, sizeof out->kind, "bytes");
-    out->vocab_size = BYTE_IDS + 1;
-    out->end_of_text = BYTE_END;
-    out->end_of_turn = -1;
-    return NJ_OK;
+    if (gguf_is(dir))
+        return open_gguf(dir, out);
+    return access(path, F_OK) == 0 ? open_json(dir, path, out) : take_bytes(out);
 }
 
 void tokenizer_close(struct tokenizer *t)

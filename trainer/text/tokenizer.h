@@ -20,16 +20,17 @@ struct tokenizer {
     int end_of_text;      /* ends a document, in token files, too; -1: only files end documents */
     int end_of_turn;      /* ends what one side of a chat says; -1: nothing does */
     struct bpe *bpe;      /* NULL unless kind is "bpe" */
-    char dir[PATH_BYTES]; /* of the model */
-    char refusal[512];    /* "token files": why its tokenizer.json cannot be used */
+    char dir[PATH_BYTES]; /* of the model, or its GGUF file */
+    char refusal[512];    /* "token files": why its tokenizer cannot be used */
     /* Called with the bytes of each stretch of text that data_open() has encoded, or NULL. */
     void (*encoded)(void *user, size_t bytes);
     void *user;
 };
 
-/* DIR without tokenizer.json: bytes. With one: "bpe", or, if it asks for what is not supported,
- * "token files": encoding is then NJ_E_UNSUPPORTED with the refusal. end_of_text is eos_token_id of
- * DIR/config.json, or, if that ends a turn of a chat, the token that ends documents. */
+/* DIR without tokenizer.json, or a GGUF file without tokenizer: bytes. With one: "bpe", or, if it asks for
+ * what is not supported, "token files": encoding is then NJ_E_UNSUPPORTED with the refusal. end_of_text is
+ * eos_token_id of DIR/config.json or of the file, or, if that ends a turn of a chat, the token that ends
+ * documents. */
 int tokenizer_open(const char *dir, struct tokenizer *out);
 void tokenizer_close(struct tokenizer *t);
 /* Begins every text; -1: nothing does. */

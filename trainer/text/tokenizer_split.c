@@ -26,19 +26,15 @@ enum {
     RETRIES_PER_BYTE = 1 << 11 /* so that time is linear in the text */
 };
 
-#define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
-#define WORDS_BEFORE "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
-#define WORDS_AFTER "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-
 /* The patterns that are known by their text. */
 static const struct {
     const char *pattern;
     struct split stage;
 } known[] = {
-    {CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-     {SPLIT_GPT2, 0, NULL}},
-    {WORDS_BEFORE "\\p{N}{1,3}" WORDS_AFTER, {SPLIT_WORDS, 3, NULL}},
-    {WORDS_BEFORE "\\p{N}" WORDS_AFTER, {SPLIT_WORDS, 1, NULL}},
+    {SPLIT_CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+     {.kind = SPLIT_GPT2}},
+    {SPLIT_LLAMA3, {.kind = SPLIT_WORDS, .digits = 3}},
+    {SPLIT_QWEN2, {.kind = SPLIT_WORDS, .digits = 1}},
 };
 
 /* ---- scanning ---- */
@@ -361,36 +357,57 @@ static int compile(const char *pattern, size_t bytes, struct split *out)
     const int code = onig_new(&out->code, text, text + count, ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
                               ONIG_SYNTAX_DEFAULT, &info);
     pthread_mutex_unlock(&lock);
-    free(copy);
-    if (code == ONIG_NORMAL)
-        return NJ_OK;
-    out->code = NULL;
-    if (code == ONIGERR_MEMORY)
-        return fail(NJ_E_NOMEM, "out of memory for a pattern");
     UChar why[ONIG_MAX_ERROR_MESSAGE_LEN];
-    onig_error_code_to_str(why, code, &info);
+    if (code == ONIG_NORMAL)
+        out->pattern = strndup(pattern, bytes);
+    else
+        onig_error_code_to_str(why, code, &info); /* which may quote the copy */
+    free(copy);
+    if (out->pattern)
+        return NJ_OK;
+    out->code = code == ONIG_NORMAL ? out->code : NULL;
+    split_free(out);
+    if (code == ONIG_NORMAL || code == ONIGERR_MEMORY)
+        return fail(NJ_E_NOMEM, "out of memory for a pattern");
     return fail(NJ_E_UNSUPPORTED, "pre_tokenizer's pattern '%.*s' is not understood: %s",
                 bytes < 200 ? (int)bytes : 200, pattern, (const char *)why);
 }
 
 /* ---- stages ---- */
 
+static const struct split *find_known(const char *pattern, size_t bytes)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (bytes == strlen(known[i].pattern) && memcmp(pattern, known[i].pattern, bytes) == 0)
+            return &known[i].stage;
+    return NULL;
+}
+
 int split_from_pattern(const char *pattern, size_t bytes, struct split *out)
 {
+    const struct split *stage = find_known(pattern, bytes);
     unicode_prepare();
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (bytes == strlen(known[i].pattern) && memcmp(pattern, known[i].pattern, bytes) == 0) {
-            *out = known[i].stage;
-            return NJ_OK;
-        }
-    return compile(pattern, bytes, out);
+    if (!stage)
+        return compile(pattern, bytes, out);
+    *out = *stage;
+    return NJ_OK;
 }
 
 void split_free(struct split *s)
 {
     if (s->code)
         onig_free(s->code);
+    free(s->pattern);
     s->code = NULL;
+    s->pattern = NULL;
+}
+
+bool split_is(const struct split *s, const char *pattern)
+{
+    const struct split *stage = find_known(pattern, strlen(pattern));
+    if (stage)
+        return s->kind == stage->kind && s->digits == stage->digits;
+    return s->kind == SPLIT_PATTERN && strcmp(s->pattern, pattern) == 0;
 }
 
 long split_next(const struct split *s, struct split_place **place, unsigned long *retries,

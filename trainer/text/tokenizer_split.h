@@ -8,6 +8,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Patterns that are known by their text, as the files spell them. */
+#define SPLIT_CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
+#define SPLIT_WORDS_BEFORE "(?i:" SPLIT_CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
+#define SPLIT_WORDS_AFTER "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define SPLIT_LLAMA3 SPLIT_WORDS_BEFORE "\\p{N}{1,3}" SPLIT_WORDS_AFTER
+#define SPLIT_QWEN2 SPLIT_WORDS_BEFORE "\\p{N}" SPLIT_WORDS_AFTER
+
 struct re_pattern_buffer;
 struct split_place; /* where PATTERN stands in a text: one for each stage of a thread */
 
@@ -24,11 +31,14 @@ struct split {
     enum split_kind kind;
     int digits; /* WORDS, DIGITS: most of them in a piece; 0: no limit */
     struct re_pattern_buffer *code;
+    char *pattern; /* PATTERN: as the file spells it */
 };
 
 /* A pattern as the file spells it. Returns 0 or NJ_E_UNSUPPORTED. */
 int split_from_pattern(const char *pattern, size_t bytes, struct split *out);
 void split_free(struct split *s);
+/* Whether that is what split_from_pattern() makes of the pattern. */
+bool split_is(const struct split *s, const char *pattern);
 /* End of the piece that starts at `at` < bytes: 0, then each end in turn; negative: an error code.
  * Not for PREFIX. *retries: how often PATTERN may still go back in a text, split_retries() at its
  * start. *place is NULL at first, freed by split_free_place(). */

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gguf_tokenizer.c: the tokenizer in a GGUF file's metadata as a tokenizer.json. All tokens stand in its
+ * vocabulary, the added ones, too, so that each has the id of its place.
+ */
+#include "text/gguf_tokenizer.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "text/bpe_read.h"
+#include "text/gguf_pre.h"
+#include "utf8.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY(name) "tokenizer.ggml." name
+#define AGAIN "fetch the file again, or convert the model again"
+
+enum token_type { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
+
+struct metadata {
+    const struct gguf *g;
+    struct gguf_text *token, *merge;
+    int32_t *type;
+    size_t tokens, merges;
+    const struct gguf_pre *pre;
+    int64_t bos, eos, padding; /* -1: none */
+    bool begins;
+    json_t *root, *vocab, *added, *list; /* root owns the others; list: of merges */
+};
+
+bool gguf_tokenizer_is(const struct gguf *g)
+{
+    return gguf_find(g, KEY("model")) != NULL;
+}
+
+/* ---- metadata ---- */
+
+static int read_kind(struct metadata *m)
+{
+    const char *path = m->g->path;
+    struct gguf_text model, pre;
+    char names[128];
+    int rc = gguf_string(m->g, KEY("model"), &model);
+    if (!rc)
+        rc = gguf_string(m->g, KEY("pre"), &pre);
+    if (rc)
+        return rc;
+    if (model.bytes != 4 || memcmp(model.text, "gpt2", 4) != 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: " KEY("model") " is '%.*s'; byte-level BPE, gpt2, is supported: make "
+                                        "token files with another program",
+                    path, (int)(model.bytes < 64 ? model.bytes : 64), model.text);
+    if (!pre.text)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: " KEY("pre") ", which says how texts are cut into words, is missing; "
+                                      "convert the model again with a newer llama.cpp",
+                    path);
+    m->pre = gguf_pre_find(pre);
+    if (!m->pre)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: " KEY("pre") " is '%.*s', and %s are supported; make token files with "
+                                      "another program",
+                    path, (int)(pre.bytes < 64 ? pre.bytes : 64), pre.text,
+                    gguf_pre_names(names, sizeof names));
+    return 0;
+}
+
+static int read_lists(struct metadata *m)
+{
+    size_t types;
+    int rc = gguf_strings(m->g, KEY("tokens"), &m->token, &m->tokens);
+    if (!rc)
+        rc = gguf_ints(m->g, KEY("token_type"), &m->type, &types);
+    if (!rc)
+        rc = gguf_strings(m->g, KEY("merges"), &m->merge, &m->merges);
+    if (rc)
+        return rc;
+    if (!m->token || !m->type || !m->merge)
+        return fail(NJ_E_FORMAT, "%s: %s is missing; " AGAIN, m->g->path,
+                    !m->token  ? KEY("tokens")
+                    : !m->type ? KEY("token_type")
+                               : KEY("merges"));
+    if (types != m->tokens)
+        return fail(NJ_E_FORMAT,
+                    "%s: " KEY("tokens") " has %zu entries, " KEY("token_type") " %zu; " AGAIN,
+                    m->g->path, m->tokens, types);
+    return 0;
+}
+
+/* A token that stands for nothing: unused, or the converter's filling up to the model's vocabulary. */
+static bool is_absent(const struct metadata *m, size_t id)
+{
+    char padding[32];
+    const size_t bytes = (size_t)snprintf(padding, sizeof padding, "[PAD%zu]", id);
+    const struct gguf_text *t = &m->token[id];
+    return m->type[id] == UNUSED || t->bytes == 0 ||
+           (t->bytes == bytes && memcmp(t->text, padding, bytes) == 0);
+}
+
+static int read_id(const struct metadata *m, const char *key, int64_t *out)
+{
+    const int rc = gguf_int(m->g, key, -1, out);
+    if (rc || *out == -1)
+        return rc;
+    if (*out < 0 || *out >= (int64_t)m->tokens || is_absent(m, (size_t)*out))
+        return fail(NJ_E_FORMAT, "%s: %s is %lld, which no token has; " AGAIN, m->g->path, key,
+                    (long long)*out);
+    return 0;
+}
+
+static int read_metadata(struct metadata *m)
+{
+    int rc = read_kind(m);
+    if (!rc)
+        rc = read_lists(m);
+    if (!rc)
+        rc = read_id(m, KEY("bos_token_id"), &m->bos);
+    if (!rc)
+        rc = read_id(m, KEY("eos_token_id"), &m->eos);
+    if (!rc)
+        rc = read_id(m, KEY("padding_token_id"), &m->padding);
+    if (!rc)
+        rc = gguf_bool(m->g, KEY("add_bos_token"), m->pre->begins, &m->begins);
+    if (!rc && m->begins && m->bos < 0)
+        rc = fail(NJ_E_FORMAT,
+                  "%s: texts begin with a token, and " KEY("bos_token_id") " is missing; " AGAIN,
+                  m->g->path);
+    return rc;
+}
+
+/* ---- tokens and merges ---- */
+
+/* UTF-8 without NUL. */
+static bool is_text(struct gguf_text t)
+{
+    uint32_t cp = 1;
+    for (size_t at = 0; at < t.bytes && cp != NOT_UTF8 && cp != 0;)
+        at += utf8_next((const unsigned char *)t.text + at, t.bytes - at, &cp);
+    return cp != NOT_UTF8 && cp != 0;
+}
+
+static int put_token(struct metadata *m, size_t id, const char *text)
+{
+    const json_t *same = json_object_get(m->vocab, text);
+    const int32_t type = m->type[id];
+    if (same)
+        return fail(NJ_E_FORMAT, "%s: tokens %lld and %zu are both '%.64s'; " AGAIN, m->g->path,
+                    (long long)json_integer_value(same), id, text);
+    json_object_set_new(m->vocab, text, json_integer((json_int_t)id));
+    if (type == NORMAL || type == BYTE)
+        return 0;
+    json_array_append_new(m->added,
+                          json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id", (json_int_t)id,
+                                    "content", text, "single_word", 0, "lstrip", 0, "rstrip", 0,
+                                    "normalized", 0, "special", type != USER_DEFINED));
+    return 0;
+}
+
+static int put_tokens(struct metadata *m)
+{
+    int rc = 0;
+    for (size_t id = 0; id < m->tokens && !rc; id++) {
+        if (m->type[id] < NORMAL || m->type[id] > BYTE)
+            return fail(NJ_E_FORMAT,
+                        "%s: token %zu has the type %d, which GGUF does not know; " AGAIN,
+                        m->g->path, id, (int)m->type[id]);
+        if (is_absent(m, id))
+            continue;
+        if (!is_text(m->token[id]))
+            return fail(NJ_E_FORMAT, "%s: token %zu is not UTF-8 text; " AGAIN, m->g->path, id);
+        char *text = strndup(m->token[id].text, m->token[id].bytes);
+        if (!text)
+            return fail(NJ_E_NOMEM, "%s: out of memory for its tokens", m->g->path);
+        rc = put_token(m, id, text);
+        free(text);
+    }
+    return rc;
+}
+
+static int put_merges(struct metadata *m)
+{
+    for (size_t i = 0; i < m->merges; i++) {
+        if (!is_text(m->merge[i]))
+            return fail(NJ_E_FORMAT, "%s: merge %zu is not UTF-8 text; " AGAIN, m->g->path, i);
+        json_array_append_new(m->list, json_stringn(m->merge[i].text, m->merge[i].bytes));
+    }
+    return 0;
+}
+
+/* ---- the other parts of a tokenizer.json ---- */
+
+static json_t *byte_level(bool regex)
+{
+    return json_pack("{s:s,s:b,s:b,s:b}", "type", "ByteLevel", "add_prefix_space", 0,
+                     "trim_offsets", 1, "use_regex", regex);
+}
+
+static json_t *sequence(const char *name, json_t *list)
+{
+    json_t *out = json_pack("{s:s}", "type", "Sequence");
+    json_object_set_new(out, name, list);
+    return out;
+}
+
+static json_t *pre_tokenizer(const struct gguf_pre *pre)
+{
+    json_t *list = json_array();
+    if (pre->digits)
+        json_array_append_new(list,
+                              json_pack("{s:s,s:b}", "type", "Digits", "individual_digits", 1));
+    if (pre->pattern)
+        json_array_append_new(list, json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern",
+                                              "Regex", pre->pattern, "behavior", "Isolated",
+                                              "invert", 0));
+    json_array_append_new(list, byte_level(!pre->pattern));
+    return sequence("pretokenizers", list);
+}
+
+/* Text of a token that is there, as JSON. */
+static json_t *token_text(const struct metadata *m, int64_t id)
+{
+    return json_stringn(m->token[id].text, m->token[id].bytes);
+}
+
+static json_t *post_processor(const struct metadata *m)
+{
+    if (!m->begins)
+        return byte_level(true);
+    json_t *text = token_text(m, m->bos), *list = json_array(), *tokens = json_object();
+    const char *bos = json_string_value(text) ? json_string_value(text) : "";
+    json_object_set_new(
+        tokens, bos,
+        json_pack("{s:s,s:[I],s:[s]}", "id", bos, "ids", (json_int_t)m->bos, "tokens", bos));
+    json_array_append_new(list, byte_level(true));
+    json_array_append_new(
+        list,
+        json_pack("{s:s,s:[{s:{s:s,s:i}},{s:{s:s,s:i}}],"
+                  "s:[{s:{s:s,s:i}},{s:{s:s,s:i}},{s:{s:s,s:i}},{s:{s:s,s:i}}],s:O}",
+                  "type", "TemplateProcessing", "single", "SpecialToken", "id", bos, "type_id", 0,
+                  "Sequence", "id", "A", "type_id", 0, "pair", "SpecialToken", "id", bos, "type_id",
+                  0, "Sequence", "id", "A", "type_id", 0, "SpecialToken", "id", bos, "type_id", 1,
+                  "Sequence", "id", "B", "type_id", 1, "special_tokens", tokens));
+    json_decref(tokens);
+    json_decref(text);
+    return sequence("processors", list);
+}
+
+static int put_root(struct metadata *m)
+{
+    json_t *model =
+        json_pack("{s:s,s:n,s:n,s:n,s:n,s:b,s:b,s:b}", "type", "BPE", "dropout", "unk_token",
+                  "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback",
+                  0, "ignore_merges", m->pre->ignore_merges);
+    json_object_set_new(model, "vocab", m->vocab = json_object());
+    json_object_set_new(model, "merges", m->list = json_array());
+    m->root = json_pack("{s:s,s:n,s:n}", "version", "1.0", "truncation", "padding");
+    json_object_set_new(m->root, "added_tokens", m->added = json_array());
+    json_object_set_new(m->root, "normalizer",
+                        m->pre->nfc ? json_pack("{s:s}", "type", "NFC") : json_null());
+    json_object_set_new(m->root, "pre_tokenizer", pre_tokenizer(m->pre));
+    json_object_set_new(m->root, "post_processor", post_processor(m));
+    json_object_set_new(m->root, "decoder", byte_level(true));
+    const int failed = json_object_set_new(m->root, "model", model);
+    return failed ? fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", m->g->path) : 0;
+}
+
+/* ---- tokenizer_config.json ---- */
+
+static int put_config(const struct metadata *m, json_t **out)
+{
+    const struct {
+        const char *name;
+        int64_t id;
+    } tokens[] = {{"bos_token", m->bos}, {"eos_token", m->eos}, {"pad_token", m->padding}};
+    struct gguf_text chat;
+    const int rc = gguf_string(m->g, "tokenizer.chat_template", &chat);
+    if (rc)
+        return rc;
+    *out = json_pack("{s:s,s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
+                     "clean_up_tokenization_spaces", 0);
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+        if (tokens[i].id >= 0)
+            json_object_set_new(*out, tokens[i].name, token_text(m, tokens[i].id));
+    if (chat.text &&
+        json_object_set_new(*out, "chat_template", json_text(chat.text, chat.bytes)) != 0)
+        return fail(NJ_E_NOMEM, "%s: out of memory for its chat template", m->g->path);
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+/* What is allocated stays in proportion to the texts in the file. */
+static size_t text_bytes(const struct metadata *m)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < m->tokens; i++)
+        bytes += m->token[i].bytes + 12;
+    for (size_t i = 0; i < m->merges; i++)
+        bytes += m->merge[i].bytes + 8;
+    return bytes;
+}
+
+static int build(struct metadata *m, json_t **config)
+{
+    json_memory_limit(text_bytes(m));
+    int rc = put_root(m);
+    if (!rc)
+        rc = put_tokens(m);
+    if (!rc)
+        rc = put_merges(m);
+    if (!rc)
+        rc = put_config(m, config);
+    const bool spent = json_memory_spent();
+    if (!json_memory_end() || (rc && rc != NJ_E_NOMEM))
+        return rc;
+    return spent ? fail(NJ_E_FORMAT, "%s: its tokenizer needs too much memory; " AGAIN, m->g->path)
+                 : fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", m->g->path);
+}
+
+static int to_json(struct metadata *m, json_t **tokenizer, json_t **config)
+{
+    int rc = read_metadata(m);
+    if (!rc)
+        rc = build(m, config);
+    free(m->token);
+    free(m->type);
+    free(m->merge);
+    if (rc) {
+        json_decref(m->root);
+        json_decref(*config);
+        m->root = *config = NULL;
+    }
+    *tokenizer = m->root;
+    return rc;
+}
+
+int gguf_tokenizer_json(const struct gguf *g, json_t **tokenizer, json_t **config)
+{
+    struct metadata m = {.g = g};
+    *config = NULL;
+    return to_json(&m, tokenizer, config);
+}
+
+int gguf_tokenizer_read(const struct gguf *g, struct bpe **out, int *eos)
+{
+    struct metadata m = {.g = g};
+    json_t *tokenizer, *config = NULL;
+    char name[PATH_BYTES + 32];
+    *out = NULL;
+    int rc = to_json(&m, &tokenizer, &config);
+    *eos = rc ? -1 : (int)m.eos;
+    snprintf(name, sizeof name, "%s (tokenizer.ggml)", g->path);
+    if (!rc)
+        rc = bpe_from(name, tokenizer, out);
+    json_decref(tokenizer);
+    json_decref(config);
+    return rc;
+}
+
+/* ---- into a folder ---- */
+
+static int dump(const json_t *root, const char *dir, const char *name)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    errno = 0;
+    return json_dump_file(root, path, JSON_COMPACT) == 0
+               ? 0
+               : fail(errno == 0 || errno == ENOMEM ? NJ_E_NOMEM : NJ_E_IO,
+                      "%s: cannot be written: %s", path, errno ? strerror(errno) : "out of memory");
+}
+
+/* Only checks without dir. */
+static int copy(const char *path, const char *dir)
+{
+    json_t *tokenizer = NULL, *config = NULL;
+    struct gguf g;
+    struct bpe *bpe = NULL;
+    int eos;
+    int rc = gguf_open(path, &g);
+    if (rc)
+        return rc;
+    if (gguf_tokenizer_is(&g) && !dir)
+        rc = gguf_tokenizer_read(&g, &bpe, &eos);
+    if (gguf_tokenizer_is(&g) && dir)
+        rc = gguf_tokenizer_json(&g, &tokenizer, &config);
+    if (!rc && tokenizer)
+        rc = dump(tokenizer, dir, "tokenizer.json");
+    if (!rc && config)
+        rc = dump(config, dir, "tokenizer_config.json");
+    bpe_free(bpe);
+    json_decref(tokenizer);
+    json_decref(config);
+    gguf_close(&g);
+    return rc;
+}
+
+int gguf_tokenizer_copy(const char *path, const char *dir)
+{
+    return copy(path, dir);
+}
+
+int gguf_tokenizer_check(const char *path)
+{
+    return copy(path, NULL);
+}

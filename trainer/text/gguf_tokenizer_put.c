@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gguf_tokenizer_put.c: a model's tokenizer as metadata of a GGUF file.
+ */
+#include "io/error.h"
+#include "io/json_text.h"
+#include "text/bpe.h"
+#include "text/byte_alphabet.h"
+#include "text/chat.h"
+#include "text/gguf_pre.h"
+#include "text/gguf_tokenizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY(name) "tokenizer.ggml." name
+
+enum { NORMAL = 1, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, PADDING_BYTES = 24 };
+
+/* Texts for a list of strings, one after the other in one block. */
+struct texts {
+    struct gguf_text *text;
+    size_t count;
+    char *block;
+    size_t used;
+};
+
+static int make_texts(struct texts *t, size_t count, size_t bytes)
+{
+    *t = (struct texts){.text = calloc(count + 1, sizeof *t->text), .block = malloc(bytes + 1)};
+    return t->text && t->block ? 0 : fail(NJ_E_NOMEM, "out of memory for a tokenizer");
+}
+
+static void free_texts(struct texts *t)
+{
+    free(t->text);
+    free(t->block);
+}
+
+/* What was put into the block behind `used` is the next text. */
+static void end_text(struct texts *t, size_t bytes)
+{
+    t->text[t->count++] = (struct gguf_text){t->block + t->used, bytes};
+    t->used += bytes;
+}
+
+/* ---- tokens ---- */
+
+static bool between(const char *text, size_t bytes, const char *first, const char *last)
+{
+    const size_t a = strlen(first), b = strlen(last);
+    return bytes >= a + b && memcmp(text, first, a) == 0 && memcmp(text + bytes - b, last, b) == 0;
+}
+
+/* Added tokens that the converter takes for special ones by their looks. */
+static bool looks_special(const char *text, size_t bytes)
+{
+    static const char *const looks[][2] = {{"<|", "|>"},     {"<\xef\xbd\x9c", "\xef\xbd\x9c>"},
+                                           {"<unused", ">"}, {"<pad>", ""},
+                                           {"<mask>", ""},   {"<2mass>", ""},
+                                           {"[@BOS@]", ""}};
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+        if (between(text, bytes, looks[i][0], looks[i][1]) &&
+            (looks[i][1][0] || bytes == strlen(looks[i][0])))
+            return true;
+    return false;
+}
+
+/* Puts a token behind the texts; returns its type. Those that no text is made of are written as they are. */
+static int32_t put_token(const struct tokenizer *t, const struct alphabet *a, int32_t id,
+                         struct texts *out)
+{
+    bool special;
+    size_t bytes;
+    char *to = out->block + out->used;
+    const char *text = tokenizer_token(t, id, &bytes, &special);
+    if (!text) {
+        end_text(out, (size_t)snprintf(to, PADDING_BYTES, "[PAD%d]", id));
+        return UNUSED;
+    }
+    const bool added = t->bpe ? t->bpe->added[id] : special;
+    if (!added && (!t->bpe || bpe_find(t->bpe, text, bytes) == id)) {
+        end_text(out, alphabet_spell(a, text, bytes, to));
+        return NORMAL;
+    }
+    memcpy(to, text, bytes);
+    end_text(out, bytes);
+    return !added ? NORMAL : special || looks_special(text, bytes) ? CONTROL : USER_DEFINED;
+}
+
+static int put_tokens(struct gguf_writer *w, const struct tokenizer *t, const struct alphabet *a,
+                      int vocab_size)
+{
+    struct texts texts;
+    size_t total = 0, bytes;
+    bool special;
+    for (int32_t id = 0; id < vocab_size; id++) {
+        (void)tokenizer_token(t, id, &bytes, &special);
+        total += 2 * bytes + PADDING_BYTES;
+    }
+    int32_t *types = calloc((size_t)vocab_size + 1, sizeof *types);
+    int rc = make_texts(&texts, (size_t)vocab_size, total);
+    if (!types)
+        rc = fail(NJ_E_NOMEM, "out of memory for a tokenizer");
+    for (int32_t id = 0; id < vocab_size && !rc; id++)
+        types[id] = put_token(t, a, id, &texts);
+    if (!rc) {
+        gguf_put_strings(w, KEY("tokens"), texts.text, texts.count);
+        gguf_put_i32s(w, KEY("token_type"), types, (size_t)vocab_size);
+    }
+    free(types);
+    free_texts(&texts);
+    return rc;
+}
+
+/* ---- merges ---- */
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct bpe_merge *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static size_t token_bytes(const struct bpe *b, int32_t id)
+{
+    return b->start[id + 1] - b->start[id];
+}
+
+static void put_merge(const struct bpe *b, const struct alphabet *a, const struct bpe_merge *m,
+                      struct texts *out)
+{
+    char *to = out->block + out->used;
+    size_t n = alphabet_spell(a, b->text + b->start[m->left], token_bytes(b, m->left), to);
+    to[n++] = ' ';
+    n += alphabet_spell(a, b->text + b->start[m->right], token_bytes(b, m->right), to + n);
+    end_text(out, n);
+}
+
+/* The merges of the table, in the order of their ranks; to be freed. */
+static struct bpe_merge *list_merges(const struct bpe *b, size_t *count, size_t *bytes)
+{
+    *count = *bytes = 0;
+    for (size_t i = 0; i < b->merge_slots; i++)
+        *count += b->merge[i].left >= 0;
+    struct bpe_merge *list = calloc(*count + 1, sizeof *list);
+    size_t n = 0;
+    for (size_t i = 0; i < b->merge_slots && list; i++) {
+        const struct bpe_merge *m = &b->merge[i];
+        if (m->left < 0)
+            continue;
+        list[n++] = *m;
+        *bytes += 2 * (token_bytes(b, m->left) + token_bytes(b, m->right)) + 1;
+    }
+    if (list)
+        qsort(list, n, sizeof *list, by_rank);
+    return list;
+}
+
+static int put_merges(struct gguf_writer *w, const struct bpe *b, const struct alphabet *a)
+{
+    struct texts texts = {0};
+    size_t count, bytes;
+    struct bpe_merge *list = list_merges(b, &count, &bytes);
+    int rc = list ? make_texts(&texts, count, bytes)
+                  : fail(NJ_E_NOMEM, "out of memory for %zu merges", count);
+    for (size_t i = 0; i < count && !rc; i++)
+        put_merge(b, a, &list[i], &texts);
+    if (!rc)
+        gguf_put_strings(w, KEY("merges"), texts.text, count);
+    free(list);
+    free_texts(&texts);
+    return rc;
+}
+
+/* ---- ids and chat template ---- */
+
+/* tokenizer_config.json and config.json of the model; NULL without. */
+struct configs {
+    json_t *tokenizer, *model;
+};
+
+static int read_configs(const char *dir, struct configs *c)
+{
+    char path[PATH_BYTES + 32];
+    struct gguf g;
+    json_t *json;
+    *c = (struct configs){0};
+    if (gguf_is(dir)) {
+        int rc = gguf_open(dir, &g);
+        if (rc)
+            return rc;
+        if (gguf_tokenizer_is(&g))
+            rc = gguf_tokenizer_json(&g, &json, &c->tokenizer);
+        if (!rc && c->tokenizer)
+            json_decref(json);
+        gguf_close(&g);
+        return rc;
+    }
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", dir);
+    if (json_read_file(path, 0, "", &c->tokenizer) == NJ_E_NOMEM)
+        return NJ_E_NOMEM;
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    return json_read_file(path, 0, "", &c->model) == NJ_E_NOMEM ? NJ_E_NOMEM : 0;
+}
+
+/* bos, eos or pad: by the text in tokenizer_config.json, else by the id in config.json; -1 without. */
+static int32_t special_id(const struct tokenizer *t, const struct configs *c, const char *name,
+                          int vocab_size)
+{
+    char key[32];
+    snprintf(key, sizeof key, "%s_token", name);
+    const json_t *token = json_object_get(c->tokenizer, key);
+    const json_t *content = json_is_object(token) ? json_object_get(token, "content") : token;
+    if (json_is_string(content)) {
+        const int32_t id = tokenizer_added(t, json_string_value(content));
+        if (id >= 0)
+            return id;
+    }
+    snprintf(key, sizeof key, "%s_token_id", name);
+    const json_t *id = json_object_get(c->model, key);
+    id = json_is_array(id) ? json_array_get(id, 0) : id;
+    const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+    return value >= 0 && value < vocab_size ? (int32_t)value : -1;
+}
+
+static void put_id(struct gguf_writer *w, const char *key, int32_t id)
+{
+    if (id >= 0)
+        gguf_put_u32(w, key, (uint32_t)id);
+}
+
+static int put_ids(struct gguf_writer *w, const struct tokenizer *t, int vocab_size)
+{
+    struct configs c;
+    const int32_t begin = tokenizer_begin_of_text(t);
+    const int rc = read_configs(t->dir, &c);
+    if (!rc) {
+        const int32_t eos = special_id(t, &c, "eos", vocab_size);
+        put_id(w, KEY("bos_token_id"), begin >= 0 ? begin : special_id(t, &c, "bos", vocab_size));
+        put_id(w, KEY("eos_token_id"), eos >= 0 ? eos : t->end_of_text);
+        put_id(w, KEY("padding_token_id"), special_id(t, &c, "pad", vocab_size));
+        gguf_put_bool(w, KEY("add_bos_token"), begin >= 0);
+    }
+    json_decref(c.tokenizer);
+    json_decref(c.model);
+    return rc;
+}
+
+static int put_template(struct gguf_writer *w, const char *dir)
+{
+    json_t *json;
+    const json_t *each;
+    size_t i;
+    const int rc = chat_template(dir, &json);
+    const char *text = json_string_value(json);
+    json_array_foreach(json, i, each)
+    {
+        const char *name = json_string_value(json_object_get(each, "name"));
+        if (name && strcmp(name, "default") == 0)
+            text = json_string_value(json_object_get(each, "template"));
+    }
+    if (text)
+        gguf_put_string(w, "tokenizer.chat_template", text);
+    json_decref(json);
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+/* What cuts texts into words; each byte of a text without merges is one, whatever it is. */
+static int find_pre(const struct tokenizer *t, const char **name)
+{
+    char names[128];
+    *name = "gpt-2";
+    if (!t->bpe)
+        return 0;
+    const struct gguf_pre *pre = gguf_pre_of(t->bpe);
+    if (!pre)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: its tokenizer cuts texts as none of llama.cpp's pre-tokenizers %s does; "
+                    "use llama.cpp's converter",
+                    t->dir, gguf_pre_names(names, sizeof names));
+    *name = pre->name[0];
+    return 0;
+}
+
+int gguf_put_tokenizer(struct gguf_writer *w, const struct tokenizer *t, int vocab_size)
+{
+    struct alphabet a;
+    const char *pre;
+    if (t->vocab_size == 0)
+        return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
+    if (t->vocab_size > vocab_size)
+        return fail(NJ_E_FORMAT,
+                    "%s: its tokenizer has %d tokens, the model %d; use the tokenizer that the "
+                    "model was trained with",
+                    t->dir, t->vocab_size, vocab_size);
+    if (t->bpe && t->bpe->missing_bytes > 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: its tokenizer has no token for %d of the 256 bytes, and llama.cpp wants "
+                    "all; use a tokenizer that has",
+                    t->dir, t->bpe->missing_bytes);
+    int rc = find_pre(t, &pre);
+    if (rc)
+        return rc;
+    alphabet_make(&a);
+    gguf_put_string(w, KEY("model"), "gpt2");
+    gguf_put_string(w, KEY("pre"), pre);
+    rc = put_tokens(w, t, &a, vocab_size);
+    if (!rc && t->bpe)
+        rc = put_merges(w, t->bpe, &a);
+    else if (!rc)
+        gguf_put_strings(w, KEY("merges"), NULL, 0);
+    if (!rc)
+        rc = put_ids(w, t, vocab_size);
+    return rc ? rc : put_template(w, t->dir);
+}

@@ -213,6 +213,9 @@ text_key = ("text", TEXT, struct.pack("<Q", 3) + b"a\0\x1b")
 texts_key = ("texts", ARRAY, array(TEXT, 2, gguf_text("one") + gguf_text("")))
 split = [("split.no", U16, b"\0\0"), ("split.count", U16, b"\2\0")]
 w = ("w", (8,), F32, 0)
+blocks = {1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176),
+          14: (256, 210), 20: (32, 18), 23: (256, 136), 30: (1, 2)}  # elements and bytes, by ggml's number
+offsets = [1 + sum(size for _, size in list(blocks.values())[:i]) for i in range(len(blocks) + 1)]
 write_all("gguf", {
     "valid": gguf_file([*every_type, text_key, texts_key], [w, ("v", (2, 4), F32, 32)]),
     "valid_version_2": gguf_file([text_key], [w], version=2),
@@ -221,6 +224,8 @@ write_all("gguf", {
     "valid_array_of_none": gguf_file([("a", ARRAY, array(TEXT, 0, b"")), ("b", ARRAY, array(U64, 0, b""))]),
     "valid_integer_of_64_bits": gguf_file([("a", ARRAY, array(U64, 2, b"\xff" * 16)), ("b", U64, b"\xff" * 8)]),
     "valid_quantised": gguf_file(tensors=[("q", (32, 2), Q8_0, 0)], data=bytes(range(68))),
+    "valid_every_type_unaligned": gguf_file([("general.alignment", U32, struct.pack("<I", 1))], [(f"t{kind}", (elements,), kind, at) for
+                                            (kind, (elements, _)), at in zip(blocks.items(), offsets)], bytes(range(256)) * 5, alignment=1),
     "valid_alignment_of_1": gguf_file([("general.alignment", U32, struct.pack("<I", 1))], [("w", (8,), F32, 3)], alignment=1),
     "valid_order_of_their_own": gguf_file(tensors=[("w", (8,), F32, 32), ("v", (8,), F32, 0)]),
     "valid_gap": gguf_file(tensors=[("w", (8,), F32, 0), ("v", (8,), F32, 64)], data=bytes(96)),

@@ -2,6 +2,8 @@
  *
  * test_gguf_split.c: models in several GGUF files, whole and with parts that are missing or not theirs.
  */
+#include <sys/resource.h>
+
 #include "io/gguf.h"
 #include "unit.h"
 
@@ -187,6 +189,47 @@ static void any_other_part_names_the_first(void **state)
                   "the first of 3 parts, whose name must end in -00001-of-00003.gguf", "renamed");
 }
 
+/* However many parts there are, one at a time. */
+static void parts_need_one_descriptor(void **state)
+{
+    (void)state;
+    struct rlimit before, limit;
+    write_all(sound);
+    const int free_one = dup(0);
+    assert_true(free_one >= 0 && close(free_one) == 0);
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = (rlim_t)free_one + 1;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    const int one = open_first();
+    limit.rlim_cur = (rlim_t)free_one;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    const int none = open_first();
+    setrlimit(RLIMIT_NOFILE, &before);
+    check_refused(none, NJ_E_IO, "m-00001-of-00003.gguf: Too many open files", "none");
+    check_ok(one, "one");
+}
+
+static void a_file_that_cannot_be_mapped_is_told(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* they reserve more than any limit */
+#else
+    struct rlimit before, limit;
+    write_all(sound);
+    assert_int_equal(truncate(path_of(2, PARTS), (off_t)1 << 36), 0); /* a hole */
+    getrlimit(RLIMIT_AS, &before);
+    limit = before;
+    limit.rlim_cur = (rlim_t)1 << 35;
+    setrlimit(RLIMIT_AS, &limit);
+    const int rc = open_first();
+    setrlimit(RLIMIT_AS, &before);
+    check_refused(rc, NJ_E_IO, "m-00003-of-00003.gguf: cannot map 68719476736 bytes", "large");
+    check_ok(open_first(), "no limit");
+#endif
+}
+
 /* A whole file may say that it is split into one. */
 static void one_part_may_have_any_name(void **state)
 {
@@ -211,6 +254,8 @@ int main(void)
         cmocka_unit_test(a_missing_part_is_named),
         cmocka_unit_test(any_other_part_names_the_first),
         cmocka_unit_test(one_part_may_have_any_name),
+        cmocka_unit_test(parts_need_one_descriptor),
+        cmocka_unit_test(a_file_that_cannot_be_mapped_is_told),
     };
     return cmocka_run_group_tests_name("gguf_split", tests, scratch_begin, scratch_end);
 }

@@ -27,8 +27,10 @@ for m in tiny tiny-qwen3 tiny-llama; do
         cat "$scratch/out"
     "$BUILD/gguf-of" "$d/$m" "$d/$m.gguf"
     "$BUILD/gguf-of" "$d/$m" "$d/$m-fused.gguf" F32 fused
+    "$BUILD/gguf-of" "$d/$m" "$d/$m-split" F32 split
     same "eval of $m" "$(measured "$d/$m.gguf")" "$(measured "$d/$m")"
     same "eval of $m with q, k and v in one" "$(measured "$d/$m-fused.gguf")" "$(measured "$d/$m")"
+    same "eval of $m in three parts" "$(measured "$d/$m-split-00001-of-00003.gguf")" "$(measured "$d/$m")"
 done
 
 plan() { runs "$nojit" plan --student "$1" --teacher "$2" "${small[@]}" --memory-budget 8 --json; }
@@ -102,6 +104,11 @@ init "$d/Q6_K.gguf" kept-type --layers 1
 same "as bfloat16 where no type is named" "$(sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/kept-type/config.json")" bfloat16
 
 # ---- what is wrong with a file is said once, before a device is spoken of
+rm "$d/tiny-split-00002-of-00003.gguf"
+refuses "a missing part" 1 'tiny-split-00002-of-00003.gguf: No such file or directory; fetch all parts of the model' \
+    "$nojit" eval --model "$d/tiny-split-00001-of-00003.gguf" --data "$d/text.txt" --device cpu
+refuses "the last part" 1 'part 3 of 3; give the first, whose name ends in -00001-of-00003.gguf' \
+    "$nojit" eval --model "$d/tiny-split-00003-of-00003.gguf" --data "$d/text.txt" --device cpu
 head -c 200 "$d/tiny.gguf" >"$d/cut.gguf"
 refuses "a cut file" 1 'cut.gguf: .*fetch the file again' "$nojit" eval --model "$d/cut.gguf" --data "$d/text.txt" --device cpu
 finish

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * gguf-of: writes the GGUF file of a Hugging Face folder, with matrices of a type or of a mixture (q4_k_m); `fused`
- * puts q, k and v into one tensor, `no_vocab` says that there is no tokenizer, which llama.cpp asks for.
+ * puts q, k and v into one tensor, `no_vocab` says that there is no tokenizer, which llama.cpp asks for, and
+ * `split` makes FILE.gguf-00001-of-00003.gguf and so on of it.
  *
- *   gguf-of FOLDER FILE.gguf [TYPE [fused | no_vocab]]
+ *   gguf-of FOLDER FILE.gguf [TYPE [fused | no_vocab | split]]
  */
 #include "unit/gguf_fixture.h"
+#include "unit/gguf_parts.h"
 
 int main(int argc, char **argv)
 {
@@ -18,7 +20,7 @@ int main(int argc, char **argv)
     const struct mixture *mixture = mixture_find(name);
     const int type = mixture ? (int)mixture->type : tensor_type_find(name);
     if (argc < 3 || type < 0) {
-        fprintf(stderr, "usage: gguf-of FOLDER FILE.gguf [TYPE [fused | no_vocab]]\n");
+        fprintf(stderr, "usage: gguf-of FOLDER FILE.gguf [TYPE [fused | no_vocab | split]]\n");
         return 2;
     }
     const struct gguf_form form = {.dtype = (enum nj_tensor_type)type,
@@ -29,5 +31,7 @@ int main(int argc, char **argv)
     const int rc = gguf_of(argv[1], argv[2], &form);
     if (rc != 0)
         fprintf(stderr, "gguf-of: %s\n", fail_text());
+    else if (strcmp(how, "split") == 0)
+        gguf_split(argv[2], argv[2], 3);
     return rc != 0;
 }

@@ -3,6 +3,7 @@
  * test_gguf_model.c: GGUF files as models, compared with the Hugging Face folders that they were made from.
  */
 #include "gguf_fixture.h"
+#include "gguf_parts.h"
 #include "model/init.h"
 #include "model/source.h"
 #include "unit.h"
@@ -157,6 +158,22 @@ static void a_file_is_the_folder_it_was_made_of(void **state)
             check_same(at("m.gguf"), at(models[m]->model_type), forms[f].dtype);
         }
     }
+}
+
+static void a_split_file_is_the_folder_it_was_made_of(void **state)
+{
+    (void)state;
+    struct tensors whole, parts;
+    const struct gguf_form form = {.dtype = NJ_TYPE_BF16, .fused = true};
+    write_folder(at("split"), &qwen2);
+    check_ok(gguf_of(at("split"), at("whole.gguf"), &form), "write");
+    gguf_split(at("whole.gguf"), at("parts"), 4);
+    check_same(at("parts-00001-of-00004.gguf"), at("split"), form.dtype);
+    check_ok(source_tensors(at("whole.gguf"), &whole), "whole");
+    check_ok(source_tensors(at("parts-00001-of-00004.gguf"), &parts), "parts");
+    assert_true(tensors_hash(&whole) == tensors_hash(&parts));
+    tensors_close(&whole);
+    tensors_close(&parts);
 }
 
 /* Whether there is an output.weight is all that says it. */
@@ -484,6 +501,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_the_folder_it_was_made_of),
+        cmocka_unit_test(a_split_file_is_the_folder_it_was_made_of),
         cmocka_unit_test(a_head_of_its_own_is_no_table_of_embeddings),
         cmocka_unit_test(tensors_have_llama_cpps_names),
         cmocka_unit_test(rows_alternate_in_queries_and_keys_of_llama),

@@ -26,7 +26,9 @@ void gguf_put_i32s(struct gguf_writer *w, const char *key, const int32_t *x, siz
 int gguf_write_tensors(struct gguf_writer *w, const struct st_declared *tensors, size_t count);
 /* May be cut anywhere. */
 int gguf_write_data(struct gguf_writer *w, const void *data, size_t bytes);
-int gguf_write_end(struct gguf_writer *w);    /* frees w, also on failure (then no file is left) */
+/* Frees w, also on failure. Then what had the name still has it; but where the new name alone cannot be flushed, the
+ * file is there, whole. */
+int gguf_write_end(struct gguf_writer *w);
 void gguf_write_abort(struct gguf_writer *w); /* NULL is fine */
 
 #endif

@@ -3,27 +3,13 @@
 #
 # llama_cpp.sh: GGUF files of tiny models with random weights, of every architecture and mixture, of every quantised type and in parts:
 # llama.cpp loads what was written here, and its logits and greedy text are nojit's (tests/lib/llama_cpp.py has the tolerances).
-# PYTHON: an interpreter with the PyPI packages xllamacpp, gguf and numpy; without one a venv is made in the build folder, and
-# where that cannot be had everything is skipped.
+# Needs packages of PyPI (tests/lib/llama.sh).
 set -eu
 . tests/lib/lib.sh
 d=$scratch/work
 mkdir "$d"
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2
-kept=$BUILD/llama_cpp
-python=${PYTHON:-$kept/venv/bin/python}
-has_packages() { "$python" -c 'import gguf, numpy, xllamacpp' 2>/dev/null; }
-fetch() {
-    mkdir -p "$kept"
-    [ -x "$python" ] || python3 -m venv "$kept/venv" || return 1
-    timeout 300 "$python" -m pip install -q numpy gguf==0.19.0 xllamacpp==2026.10.11549
-}
-if ! has_packages && { [ -n "${PYTHON:-}" ] || ! fetch >"$scratch/log" 2>&1 || ! has_packages; }; then
-    skip "everything" "PyPI's xllamacpp and gguf are not installed: $(tail -n 1 "$scratch/log" 2>/dev/null | cut -c 1-100)"
-    finish
-    exit
-fi
-llama_cpp() { "$python" tests/lib/llama_cpp.py "$@"; }
+. tests/lib/llama.sh
 
 ids=()
 for ((i = 0; i < 128; i++)); do ids+=($((i * 49 % 300))); done

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tokenizer_pair.sh: pairs whose tokenizers agree but for added tokens at the end of one: restricted to the common
-# tokens, which is said once; data beyond them and tokens that differ are refused by name.
+# tokens, which is said once; data beyond them and tokens that differ are refused by name. The same with GGUF files.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit
@@ -64,4 +64,37 @@ else
 fi
 refuses "a token that differs" 1 "token 1257 is '<.in_start.>' for the student and '<.im_start.>' for the teacher" \
     distill other long text.txt --out "$d/six"
+
+# ---- GGUF files
+same_files() { # NAME A B
+    if cmp "$2" "$3" >"$scratch/out" 2>&1; then ok "$1"; else not_ok "$1" "$(cat "$scratch/out")"; fi
+}
+mkdir "$d/bare"
+cp "$d/short/config.json" "$d/short/model.safetensors" "$d/bare"
+for m in short long other bare; do "$BUILD/gguf-of" "$d/$m" "$d/$m.gguf"; done
+distill short long.gguf text.txt --out "$d/seven" >"$d/log"
+said "a teacher's file with more tokens" "1264 (student) and 1266 (teacher)"
+same_files "and the student of its folder" "$d/seven/model.safetensors" "$d/one/model.safetensors"
+got=$(entropy long.gguf short)
+said "eval of a file" "1266 (student) and 1264 (teacher)"
+if [ "$got" = "$restricted" ]; then ok "and the figures of its folder"; else not_ok "and the figures of its folder" "$got, not $restricted"; fi
+refuses "a token of a file that differs" 1 "token 1257 is '<.im_start.>' for the student and '<.in_start.>' for the teacher" \
+    distill long other.gguf text.txt --out "$d/eight"
+refuses "a file without a tokenizer" 1 'bare.gguf: the teacher has no tokenizer in its metadata and so reads bytes, .* convert that model again' \
+    distill long bare.gguf text.txt --out "$d/eight"
+LC_ALL=C sed 's/\(tokenizer.ggml.pre............\)qwen2/\1qwen9/' "$d/long.gguf" >"$d/unknown.gguf"
+refuses "a student's file whose texts are cut in an unknown way" 1 "unknown.gguf: tokenizer.ggml.pre is 'qwen9', and qwen2, .* are supported" \
+    distill unknown.gguf short text.txt --out "$d/eight"
+distill short unknown.gguf text.txt --out "$d/nine" >"$d/log"
+if [ "$(grep -c "tokens of the two models are not compared: .*'qwen9'" "$d/log")" = 1 ]; then
+    ok "a teacher's is not compared, which is said"
+else
+    not_ok "a teacher's is not compared, which is said" "$(cat "$d/log")"
+fi
+"$nojit" tokenize --model "$d/long.gguf" --data "$d/think.txt" --out "$d/file.bin" >/dev/null
+same_files "tokens of a text" "$d/file.bin" "$d/think.bin"
+"$nojit" train --student "$d/long.gguf" --data "$d/think.txt" --seq-len 32 --batch-size 2 --steps 2 --device cpu --out "$d/ten" >"$d/log"
+same_files "a student's file trains as its folder" "$d/ten/model.safetensors" "$d/five/model.safetensors"
+"$nojit" tokenize --model "$d/ten" --data "$d/think.txt" --out "$d/folder.bin" >/dev/null
+same_files "and leaves its tokenizer.json" "$d/folder.bin" "$d/think.bin"
 finish

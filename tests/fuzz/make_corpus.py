@@ -104,7 +104,8 @@ write_all("shards", {
 
 # ---- GGUF files as models ----
 def gguf_text(x):
-    return struct.pack("<Q", len(x)) + x.encode()
+    data = x.encode() if isinstance(x, str) else x
+    return struct.pack("<Q", len(data)) + data
 
 
 def gguf_value(x):  # whole numbers are u32, lists of them arrays of i32
@@ -572,6 +573,75 @@ write_all("tokenizer", {
     "pattern_too_long": tokenizer(pre_tokenizer=split("x" * 17000)),
     "valid_pattern_word_class": tokenizer(pre_tokenizer=split("\\w+|[[:punct:]&&[^!]]|(?=\\h)")),
     "sequence_deep": pipeline(normalizer=json.loads('{"type":"Sequence","normalizers":[' * 300 + '{"type":"x"}' + "]}" * 300)),
+})
+
+
+# ---- tokenizers in GGUF files ----
+def texts(list_of):
+    return ARRAY, array(TEXT, len(list_of), b"".join(map(gguf_text, list_of)))
+
+
+def ints(list_of):
+    return ARRAY, array(5, len(list_of), struct.pack(f"<{len(list_of)}i", *list_of))
+
+
+def whole(x):
+    return U32, struct.pack("<I", x)
+
+
+def text_of(x):
+    return TEXT, gguf_text(x)
+
+
+def gguf_tokenizer(more=("<|endoftext|>", "<|x|>", "<u>", "[PAD263]"), types=(3, 3, 4, 5), **change):
+    tokens = alphabet() + ["in", "\u0120t", "the", "he"]
+    keys = {"model": text_of("gpt2"), "pre": text_of("qwen2"), "tokens": texts([*tokens, *more]),
+            "token_type": ints([1] * len(tokens) + list(types)), "merges": texts(["i n", "\u0120 t", "h e", "t he"]),
+            "eos_token_id": whole(260), **change}
+    return gguf_file([("tokenizer.ggml." + k, *v) for k, v in keys.items() if v], data=b"")
+
+
+yes = (BOOL, b"\1")
+write_all("gguf_tokenizer", {
+    "valid": gguf_tokenizer(),
+    "valid_no_vocab": gguf_tokenizer(model=text_of("no_vocab")),
+    **{f"valid_{pre}": gguf_tokenizer(pre=text_of(pre), bos_token_id=whole(261)) for pre in ("llama-bpe", "smaug-bpe", "smollm", "gpt-2", "tekken")},
+    "valid_without_tokenizer": gguf_file(data=b""),
+    "valid_begins": gguf_tokenizer(bos_token_id=whole(261), add_bos_token=yes),
+    "valid_empty_tokens": gguf_tokenizer(("<|endoftext|>", "", ""), (3, 1, 4)),
+    "valid_no_merges": gguf_tokenizer(merges=texts([])),
+    "model_of_sentencepiece": gguf_tokenizer(model=text_of("llama")),
+    "model_with_nul": gguf_tokenizer(model=text_of("gpt2\0")),
+    "model_is_a_number": gguf_tokenizer(model=whole(2)),
+    "pre_missing": gguf_tokenizer(pre=None),
+    "pre_unknown": gguf_tokenizer(pre=text_of("qwen35")),
+    "pre_empty": gguf_tokenizer(pre=text_of("")),
+    "tokens_missing": gguf_tokenizer(tokens=None),
+    "tokens_empty": gguf_tokenizer(tokens=texts([]), token_type=ints([])),
+    "tokens_are_numbers": gguf_tokenizer(tokens=ints([1] * 264)),
+    "tokens_are_one_text": gguf_tokenizer(tokens=text_of("a")),
+    "types_missing": gguf_tokenizer(token_type=None),
+    "types_short": gguf_tokenizer(types=(3, 3, 4)),
+    "types_are_texts": gguf_tokenizer(token_type=texts(["1"] * 264)),
+    "type_unknown": gguf_tokenizer(types=(3, 3, 7, 5)),
+    "type_negative": gguf_tokenizer(types=(3, 3, -1, 5)),
+    "token_twice": gguf_tokenizer(("<|endoftext|>", "the"), (3, 4)),
+    "token_with_nul": gguf_tokenizer(("<|endoftext|>", "<\0>"), (3, 3)),
+    "token_not_utf8": gguf_tokenizer(("<|endoftext|>", b"<\xff>"), (3, 3)),
+    "token_too_long": gguf_tokenizer(("<|endoftext|>", "<" + "x" * 256 + ">"), (3, 3)),
+    "merges_missing": gguf_tokenizer(merges=None),
+    "merge_of_one": gguf_tokenizer(merges=texts(["in"])),
+    "merge_of_three": gguf_tokenizer(merges=texts(["i n t"])),
+    "merge_unknown": gguf_tokenizer(merges=texts(["q q"])),
+    "merge_empty": gguf_tokenizer(merges=texts([""])),
+    "merge_empty_side": gguf_tokenizer(merges=texts([" n"])),
+    "merge_not_utf8": gguf_tokenizer(merges=texts([b"i \xff"])),
+    "eos_beyond_the_tokens": gguf_tokenizer(eos_token_id=whole(264)),
+    "eos_is_padding": gguf_tokenizer(eos_token_id=whole(263)),
+    "eos_beyond_int32": gguf_tokenizer(eos_token_id=whole(MAX)),
+    "bos_missing": gguf_tokenizer(add_bos_token=yes),
+    "bos_is_text": gguf_tokenizer(bos_token_id=text_of("<|x|>"), add_bos_token=yes),
+    "begins_is_a_number": gguf_tokenizer(add_bos_token=whole(1)),
 })
 write_all("encode", {
     "valid_empty": "",

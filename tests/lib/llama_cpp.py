@@ -6,6 +6,9 @@
     llama_cpp.py requantise IN TYPE OUT    the matrices of an F32 file as blocks of ggml's own quantiser
     llama_cpp.py compare FILE LOGITS COUNT ID...    what `logits-of FILE COUNT ID...` wrote, with llama.cpp's logits
     llama_cpp.py split IN OUT          OUT-00001-of-0000N.gguf and so on, of five tensors each
+    llama_cpp.py tokenizer PRE IN OUT  the tokenizer.json IN as models of that pre-tokenizer have it, without the added tokens whose
+                                       flags GGUF has no place for
+    llama_cpp.py tokens FILE TEXT      the ids that llama.cpp gives the text, one per line
 
 compare, on a file of F32: two programs sum the same products in different orders, in float32. A sum of n products is off by
 about sqrt(n) 2^-24 of its root mean square; the longest path to a logit has 4 such sums a layer and one at its end, of 512 products
@@ -181,7 +184,18 @@ class Llama:
         p.word[N_CTX] = p.word[N_BATCH] = p.word[N_UBATCH] = 512
         p.word[FLASH_ATTENTION] = p.word[TYPE_K] = p.word[TYPE_V] = 0  # off; keys and values in F32
         self.context = lib.llama_init_from_model(model, p)
+        self.model = model
         self.at = 0
+
+    def tokens(self, text):
+        lib, room = self.lib, len(text) + 16
+        lib.llama_model_get_vocab.restype = ctypes.c_void_p
+        lib.llama_model_get_vocab.argtypes = [ctypes.c_void_p]
+        lib.llama_tokenize.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.c_int32,
+                                       ctypes.c_bool, ctypes.c_bool]
+        out = (ctypes.c_int32 * room)()
+        count = lib.llama_tokenize(lib.llama_model_get_vocab(self.model), text, len(text), out, room, True, True)
+        return out[:count]
 
     def logits(self, ids):
         """[ids, vocabulary], of ids that continue those before."""
@@ -235,9 +249,37 @@ def compare(path, logits, more, ids):
     print(summary)
 
 
+# ---- tokenizers ----
+TEKKEN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
+          r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|"
+          r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def tokenizer(pre, source, out):
+    with open(source, encoding="utf-8") as f:
+        root = json.load(f)
+    flags = ("lstrip", "rstrip", "single_word", "normalized")
+    root["added_tokens"] = [t for t in root["added_tokens"] if not any(t[flag] for flag in flags)]
+    if pre == "smollm":
+        digits = {"type": "Digits", "individual_digits": True}
+        root["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [digits, root["pre_tokenizer"]]}
+    if pre == "smaug-bpe":
+        root["model"]["ignore_merges"] = False
+        root["post_processor"] = None
+    if pre == "tekken":
+        root["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = TEKKEN
+    with open(out, "w", encoding="utf-8") as f:
+        json.dump(root, f)
+
+
+def tokens(path, text):
+    with open(text, "rb") as f:
+        print(*Llama(path).tokens(f.read()), sep="\n")
+
+
 if __name__ == "__main__":
     command, arguments = sys.argv[1], sys.argv[2:]
     if command == "compare":
         compare(arguments[0], arguments[1], int(arguments[2]), [int(x) for x in arguments[3:]])
     else:
-        {"folders": folders, "requantise": requantise, "split": split}[command](*arguments)
+        {"folders": folders, "requantise": requantise, "split": split, "tokenizer": tokenizer, "tokens": tokens}[command](*arguments)

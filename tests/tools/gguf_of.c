@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf-of: writes the GGUF file of a Hugging Face folder, with matrices of a type or of a mixture (q4_k_m); `fused`
- * puts q, k and v into one tensor, `no_vocab` says that there is no tokenizer, which llama.cpp asks for, and
- * `split` makes FILE.gguf-00001-of-00003.gguf and so on of it.
+ * gguf-of: writes the GGUF file of a Hugging Face folder and its tokenizer.json, with matrices of a type or of a
+ * mixture (q4_k_m); `fused` puts q, k and v into one tensor, `no_vocab` says that there is no tokenizer, which
+ * llama.cpp asks for, and `split` makes FILE.gguf-00001-of-00003.gguf and so on of it.
  *
  *   gguf-of FOLDER FILE.gguf [TYPE [fused | no_vocab | split]]
  */
@@ -23,12 +23,17 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: gguf-of FOLDER FILE.gguf [TYPE [fused | no_vocab | split]]\n");
         return 2;
     }
+    struct tokenizer t;
+    int rc = tokenizer_open(argv[1], &t);
     const struct gguf_form form = {.dtype = (enum nj_tensor_type)type,
                                    .mixture = mixture,
                                    .fused = strcmp(how, "fused") == 0,
                                    .vocab_size = bare,
-                                   .change = bare ? no_vocab : NULL};
-    const int rc = gguf_of(argv[1], argv[2], &form);
+                                   .change = bare ? no_vocab : NULL,
+                                   .tokenizer = t.bpe && !bare ? &t : NULL};
+    if (rc == 0)
+        rc = gguf_of(argv[1], argv[2], &form);
+    tokenizer_close(&t);
     if (rc != 0)
         fprintf(stderr, "gguf-of: %s\n", fail_text());
     else if (strcmp(how, "split") == 0)

@@ -12,6 +12,7 @@
 #include "model/gguf_model.h"
 #include "model/mixture.h"
 #include "model/tensor_names.h"
+#include "text/gguf_tokenizer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,13 +29,14 @@ struct gguf_change {
 };
 
 struct gguf_form {
-    enum nj_tensor_type dtype;        /* of matrices; all others are F32 */
-    const struct mixture *mixture;    /* NULL, or has the types of matrices */
-    bool fused;                       /* q, k and v in one tensor */
-    bool vocab_size;                  /* llama's files have the key */
-    const struct gguf_change *change; /* NULL: none */
-    const char *drop, *extra;         /* a tensor that is left out, and one that is added */
-    const float *divisors;            /* other ones than the model's scaling has */
+    enum nj_tensor_type dtype;         /* of matrices; all others are F32 */
+    const struct mixture *mixture;     /* NULL, or has the types of matrices */
+    bool fused;                        /* q, k and v in one tensor */
+    bool vocab_size;                   /* llama's files have the key */
+    const struct tokenizer *tokenizer; /* NULL: only the ids of config.json */
+    const struct gguf_change *change;  /* NULL: none */
+    const char *drop, *extra;          /* a tensor that is left out, and one that is added */
+    const float *divisors;             /* other ones than the model's scaling has */
     int divisor_count;
 };
 
@@ -90,9 +92,9 @@ static void gguf_put_model(struct gguf_writer *w, const struct gguf_form *f,
     snprintf(key, sizeof key, "%s.rope.freq_base", arch);
     if (!gguf_is_changed(f, key))
         gguf_put_f32(w, key, (float)c->rope_theta);
-    if (c->bos_id >= 0)
+    if (c->bos_id >= 0 && !f->tokenizer)
         gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)c->bos_id);
-    if (c->eos_id >= 0 && !gguf_is_changed(f, "tokenizer.ggml.eos_token_id"))
+    if (c->eos_id >= 0 && !f->tokenizer && !gguf_is_changed(f, "tokenizer.ggml.eos_token_id"))
         gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)c->eos_id);
     gguf_put_changes(w, f);
 }
@@ -236,7 +238,12 @@ static inline int gguf_of(const char *from, const char *path, const struct gguf_
         rc = gguf_write_begin(path, &w);
     if (rc == 0) {
         gguf_put_model(w, f, &c);
-        rc = gguf_write_all(w, f, &c, &tensors, spec, specs);
+        if (f->tokenizer)
+            rc = gguf_put_tokenizer(w, f->tokenizer, c.vocab_size);
+        if (rc == 0)
+            rc = gguf_write_all(w, f, &c, &tensors, spec, specs);
+        else
+            gguf_write_abort(w);
     }
     free(spec);
     tensors_close(&tensors);

@@ -37,6 +37,7 @@ static const struct variant {
     {"smollm", "gpt2", BYTE_LEVEL, DIGITS},
     {"gpt-2", "gpt2", NULL, NULL},
     {"tekken", "llama3", THREE_DIGITS, TEKKEN},
+    {"gpt-2", "gpt2", "\"\xc4\x84\"", "\"\xc4\x80\xc4\x80\""}, /* byte 4 has no token */
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -504,8 +505,13 @@ static void kinds_of_tokens_are_read(void **state)
 static void a_file_without_tokenizer_reads_bytes(void **state)
 {
     (void)state;
-    const struct small s = {.model = ""};
+    struct small s = {.model = "no_vocab"};
     struct tokenizer t;
+    check_ok(write_small(at("small.gguf"), &s), "small");
+    check_ok(tokenizer_open(at("small.gguf"), &t), "small");
+    assert_string_equal(t.kind, "bytes");
+    tokenizer_close(&t);
+    s.model = "";
     check_ok(write_small(at("small.gguf"), &s), "small");
     check_ok(tokenizer_open(at("small.gguf"), &t), "small");
     assert_string_equal(t.kind, "bytes");

@@ -17,11 +17,14 @@ enum { SOURCES_MOST = 256 };
 static int refuse_bytes(const struct tokenizer *without, const char *whose,
                         const struct tokenizer *with, const char *other)
 {
+    const bool folder = source_is_folder(without->dir);
     return fail(NJ_E_UNSUPPORTED,
-                "%s: the %s has no tokenizer.json and so reads bytes, while the %s has a tokenizer "
-                "of %d tokens; copy tokenizer.json and its side files into that folder, if both "
-                "models were made with it",
-                without->dir, whose, other, with->vocab_size);
+                "%s: the %s has no %s and so reads bytes, while the %s has a tokenizer of %d "
+                "tokens; %s, if both models were made with it",
+                without->dir, whose, folder ? "tokenizer.json" : "tokenizer in its metadata", other,
+                with->vocab_size,
+                folder ? "copy tokenizer.json and its side files into that folder"
+                       : "convert that model again beside its tokenizer.json");
 }
 
 /* A sentence about the first token that differs. */
@@ -51,6 +54,9 @@ static int compare_tokenizers(struct run *r, const struct tokenizer *teacher)
     const int32_t id = tokenizer_difference(student, teacher, &common);
     if (id >= 0)
         return refuse_token(student, teacher, id);
+    if (common == 0)
+        progress_say(&r->progress, "the tokens of the two models are not compared: %s",
+                     teacher->vocab_size == 0 ? teacher->refusal : student->refusal);
     if (common == 0 || student->vocab_size == teacher->vocab_size)
         return 0;
     r->vocab = common < r->vocab ? common : r->vocab;

@@ -14,7 +14,9 @@
     "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 static const struct gguf_pre rows[] = {
-    {.name = {"qwen2", "deepseek-r1-qwen", "megrez"}, .pattern = SPLIT_QWEN2, .nfc = true},
+    {.name = {"qwen2", "deepseek-r1-qwen", "megrez", "kormo", "f2llmv2"},
+     .pattern = SPLIT_QWEN2,
+     .nfc = true},
     {.name = {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
               "lfm2"},
      .pattern = SPLIT_LLAMA3,

@@ -32,9 +32,16 @@ struct metadata {
     json_t *root, *vocab, *added, *list; /* root owns the others; list: of merges */
 };
 
+static bool is(struct gguf_text t, const char *name)
+{
+    return t.text && t.bytes == strlen(name) && memcmp(t.text, name, t.bytes) == 0;
+}
+
 bool gguf_tokenizer_is(const struct gguf *g)
 {
-    return gguf_find(g, KEY("model")) != NULL;
+    struct gguf_text model;
+    return gguf_find(g, KEY("model")) != NULL &&
+           (gguf_string(g, KEY("model"), &model) != 0 || !is(model, "no_vocab"));
 }
 
 /* ---- metadata ---- */
@@ -49,7 +56,7 @@ static int read_kind(struct metadata *m)
         rc = gguf_string(m->g, KEY("pre"), &pre);
     if (rc)
         return rc;
-    if (model.bytes != 4 || memcmp(model.text, "gpt2", 4) != 0)
+    if (!is(model, "gpt2"))
         return fail(NJ_E_UNSUPPORTED,
                     "%s: " KEY("model") " is '%.*s'; byte-level BPE, gpt2, is supported: make "
                                         "token files with another program",
@@ -62,8 +69,8 @@ static int read_kind(struct metadata *m)
     m->pre = gguf_pre_find(pre);
     if (!m->pre)
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: " KEY("pre") " is '%.*s', and %s are supported; make token files with "
-                                      "another program",
+                    "%s: " KEY("pre") " is '%.*s', and %s are supported; use the model's Hugging "
+                                      "Face folder, or make token files with another program",
                     path, (int)(pre.bytes < 64 ? pre.bytes : 64), pre.text,
                     gguf_pre_names(names, sizeof names));
     return 0;

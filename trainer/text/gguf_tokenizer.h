@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-/* Whether the file has one. */
+/* Whether the file has one; llama.cpp's no_vocab says that it has not. */
 bool gguf_tokenizer_is(const struct gguf *g);
 /* *eos: tokenizer.ggml.eos_token_id, or -1. A tokenizer of another kind is NJ_E_UNSUPPORTED, damaged metadata
  * NJ_E_FORMAT. */

@@ -296,11 +296,6 @@ int gguf_put_tokenizer(struct gguf_writer *w, const struct tokenizer *t, int voc
                     "%s: its tokenizer has %d tokens, the model %d; use the tokenizer that the "
                     "model was trained with",
                     t->dir, t->vocab_size, vocab_size);
-    if (t->bpe && t->bpe->missing_bytes > 0)
-        return fail(NJ_E_UNSUPPORTED,
-                    "%s: its tokenizer has no token for %d of the 256 bytes, and llama.cpp wants "
-                    "all; use a tokenizer that has",
-                    t->dir, t->bpe->missing_bytes);
     int rc = find_pre(t, &pre);
     if (rc)
         return rc;

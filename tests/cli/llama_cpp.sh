@@ -30,7 +30,7 @@ if diff -r "$d/golden" tests/golden/gguf >"$d/differ"; then ok "golden files are
 llama_cpp folders "$d"
 for model in llama qwen2 qwen3 narrow; do
     for mixture in f32 f16 bf16 q8_0 q6_k q5_k_m q4_k_m; do
-        "$BUILD/gguf-of" "$d/$model" "$d/$model-$mixture.gguf" "$mixture" no_vocab
+        "$BUILD/nojit" export --model "$d/$model" --out "$d/$model-$mixture.gguf" --type "$mixture" >/dev/null 2>&1
         same "$model in $mixture" "$d/$model-$mixture.gguf"
     done
 done

@@ -86,15 +86,16 @@ def folders(out):
 
 # ---- files, by gguf ----
 def rewrite(source, out, convert, **how):
-    """The same metadata; convert(name, tensor) -> (array, type)."""
+    """The same metadata of the model, no tokenizer; convert(name, tensor) -> (array, type)."""
     import gguf
     reader = gguf.GGUFReader(source)
     text = lambda key: bytes(reader.fields[key].parts[-1]).decode()
     writer = gguf.GGUFWriter(out, text("general.architecture"), **how)
     for key, field in reader.fields.items():
-        if not key.startswith("GGUF.") and key != "general.architecture":
+        if not key.startswith(("GGUF.", "tokenizer.")) and key != "general.architecture":
             kind = field.types[0]
             writer.add_key_value(key, text(key) if kind == gguf.GGUFValueType.STRING else field.parts[-1].tolist()[0], kind)
+    writer.add_string("tokenizer.ggml.model", "no_vocab")
     for t in reader.tensors:
         data, kind = convert(t.name, t)
         writer.add_tensor(t.name, data, raw_dtype=kind)

@@ -34,6 +34,7 @@ effect eval model differs "$(eval_json --model "$d/model1")" "$(eval_json --mode
 effect generate model differs "$(write_text)" "$(write_text --model "$d/model2")"
 effect tokenize model elsewhere cli_tokenize.sh
 effect merge model elsewhere lora_cli.sh
+effect export model elsewhere export.sh
 
 two_files() {
     local data=("$d/text.txt" "$d/held.txt")
@@ -49,6 +50,9 @@ trained_model() { go && eval_json --model "$d/run" | grep -q class_loss && why="
 effect "$both" out trained_model
 effect tokenize out elsewhere cli_tokenize.sh
 effect merge out elsewhere lora_cli.sh
+effect export out elsewhere export.sh
+effect "$both" export elsewhere export.sh
+effect export type elsewhere export.sh
 effect report out elsewhere report_page.sh
 new_model() { init && eval_json --model "$d/new" | grep -q class_loss; }
 effect init out new_model
@@ -180,6 +184,7 @@ targets() {
 }
 effect "$both" lora-target-modules targets
 effect "$both merge eval generate" adapter elsewhere lora_cli.sh
+effect export adapter elsewhere export.sh
 effect "$both" merge elsewhere lora_cli.sh
 effect plan lora-r elsewhere lora_cli.sh
 effect plan lora-alpha is "$(plan_json --lora-r 4 --lora-alpha 1)" "$(plan_json --lora-r 4)"

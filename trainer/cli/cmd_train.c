@@ -8,8 +8,11 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/plural.h"
+#include "model/mixture.h"
 #include "model/source.h"
+#include "record/own.h"
 #include "run/batch_fit.h"
+#include "run/export.h"
 #include "run/interrupts.h"
 #include "run/receipt.h"
 #include "run/run.h"
@@ -17,6 +20,7 @@
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
 #include "run/watchdog.h"
+#include "text/gguf_tokenizer.h"
 
 static int check_arguments(const struct settings *s, const char *command, bool distill)
 {
@@ -58,11 +62,28 @@ static int take_output(struct checkpoints *c, const struct settings *s)
     return err ? fail(err, "--out %s", fail_text()) : 0;
 }
 
+/* What could not be exported is told before the training. */
+static int check_exports(struct run *r)
+{
+    const struct path_list *types = &r->s->export_types;
+    struct model_config c;
+    for (size_t i = 0; i < types->count; i++)
+        if (!mixture_find(types->path[i]))
+            return fail(NJ_E_ARG, "--export %s: give f32, f16, bf16, q8_0, q6_k, q5_k_m or q4_k_m",
+                        types->path[i]);
+    if (types->count == 0)
+        return 0;
+    const int err = source_config(r->student, &c);
+    return err ? err : gguf_check_tokenizer(&r->tokenizer, c.vocab_size);
+}
+
 static int open_inputs(struct run *r, const char *command)
 {
     int err = run_open_tokenizer(r);
     if (!err) /* better now than when they are to be saved */
         err = source_check_side_files(r->student);
+    if (!err)
+        err = check_exports(r);
     if (!err)
         err = run_engine_options(r);
     if (!err)
@@ -333,21 +354,50 @@ static int write_merged(struct run *r)
     return err;
 }
 
+/* Of the model in OUT, in place of earlier ones. */
+static int write_exports(struct run *r)
+{
+    const struct path_list *types = &r->s->export_types;
+    const bool adapters = r->options.lora.rank > 0, unmerged = adapters && !r->s->merge;
+    const char *out = r->s->out;
+    char to[PATH_BYTES + 64], merged[PATH_BYTES];
+    struct export_source x;
+    snprintf(merged, sizeof merged, "%s/merged", out);
+    int err = export_open(&x,
+                          unmerged   ? r->student
+                          : adapters ? merged
+                                     : out,
+                          out, unmerged ? out : NULL, merged);
+    if (err)
+        return err;
+    for (size_t i = 0; i < types->count && !err; i++) {
+        snprintf(to, sizeof to, "%s/" OWN_EXPORT, out, types->path[i]);
+        err = export_file(&x, &r->progress, mixture_find(types->path[i]), to);
+    }
+    export_close(&x);
+    return err;
+}
+
+/* The model first, then what is made of it. */
+static int write_models(struct run *r)
+{
+    int err = checkpoints_finish(&r->checkpoints, r->engine);
+    if (!err && r->s->merge)
+        err = write_merged(r);
+    return err || r->s->export_types.count == 0 ? err : write_exports(r);
+}
+
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
 {
-    int err = 0;
-    if (!o->stopped)
-        err = checkpoints_finish(&r->checkpoints, r->engine);
-    if (!err && !o->stopped && r->s->merge)
-        err = write_merged(r);
+    char took[32];
+    duration_text(seconds_now() - r->progress.started, took, sizeof took);
+    int err = o->stopped ? 0 : write_models(r);
     if (!err)
         err = receipt_write(r->s->out, c, r, o->step);
     if (!err)
         err = metrics_close(&r->metrics);
     if (err)
         return err;
-    char took[32];
-    duration_text(seconds_now() - r->progress.started, took, sizeof took);
     if (o->stopped) {
         progress_say(&r->progress,
                      "interrupted: checkpoint-%lld is saved; continue with --resume auto",

@@ -15,6 +15,7 @@ int cmd_eval(const struct settings *s);
 int cmd_generate(const struct settings *s);
 int cmd_tokenize(const struct settings *s);
 int cmd_merge(const struct settings *s);
+int cmd_export(const struct settings *s);
 int cmd_init(const struct settings *s);
 int cmd_plan(const struct settings *s);
 int cmd_doctor(const struct settings *s);

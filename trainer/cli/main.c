@@ -47,8 +47,8 @@ struct function {
 static const struct function functions[] = {
     {CMD_DISTILL, cmd_distill},   {CMD_TRAIN, cmd_train},       {CMD_EVAL, cmd_eval},
     {CMD_GENERATE, cmd_generate}, {CMD_TOKENIZE, cmd_tokenize}, {CMD_MERGE, cmd_merge},
-    {CMD_INIT, cmd_init},         {CMD_PLAN, cmd_plan},         {CMD_DOCTOR, cmd_doctor},
-    {CMD_REPORT, cmd_report},     {CMD_VERSION, cmd_version},
+    {CMD_EXPORT, cmd_export},     {CMD_INIT, cmd_init},         {CMD_PLAN, cmd_plan},
+    {CMD_DOCTOR, cmd_doctor},     {CMD_REPORT, cmd_report},     {CMD_VERSION, cmd_version},
 };
 _Static_assert(sizeof functions / sizeof functions[0] == COMMANDS, "each command has its function");
 

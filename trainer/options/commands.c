@@ -17,6 +17,8 @@ const struct command_info commands[COMMANDS + 1] = {
      "Encode text into a token file, so that training need not encode it again", NULL},
     {CMD_MERGE, "merge", "--model MODEL --adapter DIR --out DIR",
      "Merge LoRA adapters into the weights of their model", NULL},
+    {CMD_EXPORT, "export", "--model MODEL --out FILE.gguf [--type TYPE] [--adapter DIR]",
+     "Write a model as a GGUF file for llama.cpp and Ollama, or as a Hugging Face folder", NULL},
     {CMD_INIT, "init", "--preset NAME|--like MODEL --out DIR [OPTION...]",
      "Create a model with random weights or with layers copied from another", NULL},
     {CMD_PLAN, "plan", "--student MODEL [--teacher MODEL] [OPTION...]",

@@ -73,8 +73,9 @@ enum command {
     CMD_REPORT = 256,
     CMD_TOKENIZE = 512,
     CMD_MERGE = 1024,
+    CMD_EXPORT = 2048,
 };
-enum { COMMANDS = 11 };
+enum { COMMANDS = 12 };
 
 struct command_info {
     enum command bit;

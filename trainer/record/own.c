@@ -10,6 +10,7 @@
 #include "io/model_folder.h"
 #include "io/side_files.h"
 #include "io/temp.h"
+#include "model/mixture.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -69,6 +70,17 @@ static bool is_shard(const char *name)
     return strcmp(name, again) == 0;
 }
 
+static bool is_export(const char *name)
+{
+    char again[64];
+    for (size_t i = 0; i < MIXTURES; i++) {
+        snprintf(again, sizeof again, OWN_EXPORT, mixtures[i].name);
+        if (strcmp(name, again) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool is_model_file(const char *name)
 {
     return is_one_of(name, model_files, COUNT(model_files)) || is_shard(name) ||
@@ -92,7 +104,7 @@ static int form_of(const char *name)
     for (size_t i = 0; i < COUNT(entries); i++)
         if (strcmp(name, entries[i].name) == 0)
             return (int)entries[i].form;
-    if (is_model_file(name))
+    if (is_model_file(name) || is_export(name))
         return FILES;
     const size_t length = strlen(name), ending = strlen(".old");
     const bool old = length > ending && strcmp(name + length - ending, ".old") == 0;

@@ -12,6 +12,8 @@
 
 /* How OUT/lock begins. */
 #define OWN_LOCK_MARK "nojit run: "
+/* A model exported as a mixture of types, in OUT. */
+#define OWN_EXPORT "model-%s.gguf"
 
 /* N of checkpoint-N, written as a run writes it; else 0. */
 int64_t own_step(const char *name);

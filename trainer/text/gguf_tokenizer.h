@@ -24,6 +24,8 @@ int gguf_tokenizer_copy(const char *path, const char *dir);
 /* Refuses what that would refuse. */
 int gguf_tokenizer_check(const char *path);
 
+/* Refuses one that GGUF files, or llama.cpp, cannot have. */
+int gguf_check_tokenizer(const struct tokenizer *t, int vocab_size);
 /* Puts the tokenizer of the model in t->dir, with its chat template, as llama.cpp's converter does. Ids up to
  * vocab_size that no token has become padding. Bytes become a vocabulary without merges. */
 int gguf_put_tokenizer(struct gguf_writer *w, const struct tokenizer *t, int vocab_size);

@@ -285,9 +285,8 @@ static int find_pre(const struct tokenizer *t, const char **name)
     return 0;
 }
 
-int gguf_put_tokenizer(struct gguf_writer *w, const struct tokenizer *t, int vocab_size)
+int gguf_check_tokenizer(const struct tokenizer *t, int vocab_size)
 {
-    struct alphabet a;
     const char *pre;
     if (t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
@@ -296,7 +295,16 @@ int gguf_put_tokenizer(struct gguf_writer *w, const struct tokenizer *t, int voc
                     "%s: its tokenizer has %d tokens, the model %d; use the tokenizer that the "
                     "model was trained with",
                     t->dir, t->vocab_size, vocab_size);
-    int rc = find_pre(t, &pre);
+    return find_pre(t, &pre);
+}
+
+int gguf_put_tokenizer(struct gguf_writer *w, const struct tokenizer *t, int vocab_size)
+{
+    struct alphabet a;
+    const char *pre = NULL;
+    int rc = gguf_check_tokenizer(t, vocab_size);
+    if (!rc)
+        rc = find_pre(t, &pre);
     if (rc)
         return rc;
     alphabet_make(&a);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cmd_export.c: `nojit export`: a model as a GGUF file, or a Hugging Face folder of one.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "io/error.h"
+#include "io/model_path.h"
+#include "model/init.h"
+#include "model/source.h"
+#include "run/export.h"
+#include "run/run.h"
+
+static const int64_t SHARD_BYTES_MOST = 5LL << 30;
+
+/* All layers in their order, with the types that they have. */
+static int export_folder(const char *from, const char *to)
+{
+    struct model_config c;
+    int err = source_config(from, &c);
+    if (err)
+        return err;
+    int *layers = calloc((size_t)c.layers, sizeof *layers);
+    if (layers == NULL)
+        return fail(NJ_E_NOMEM, "out of memory for a list of %d layers", c.layers);
+    for (int i = 0; i < c.layers; i++)
+        layers[i] = i;
+    err = init_from_layers(to, &c, from, layers, NULL, SHARD_BYTES_MOST);
+    free(layers);
+    return err;
+}
+
+static int export_model(const struct settings *s, struct progress *p, const char *model)
+{
+    struct export_source x;
+    char beside[PATH_BYTES];
+    if (snprintf(beside, sizeof beside, "%s.merged", s->out) >= (int)sizeof beside)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", s->out);
+    int err = export_open(&x, model, s->student, s->adapter, beside);
+    if (err)
+        return err;
+    if (s->export_type < MIXTURES) {
+        err = export_file(&x, p, &mixtures[s->export_type], s->out);
+    } else {
+        err = export_folder(x.from, s->out);
+        if (!err)
+            progress_say(p, "%s: a Hugging Face folder of %s", s->out, s->student);
+    }
+    export_close(&x);
+    return err;
+}
+
+int cmd_export(const struct settings *s)
+{
+    const struct needed needed[] = {{"model", s->student != NULL}, {"out", s->out != NULL}, {NULL}};
+    struct progress p;
+    char model[PATH_BYTES];
+    int err = run_needs("export", needed);
+    if (!err && access(s->out, F_OK) == 0)
+        err = fail(NJ_E_ARG, "--out %s: it exists already; choose another name, or remove it",
+                   s->out);
+    if (!err)
+        err = model_resolve(s->student, model, sizeof model);
+    if (!err)
+        err = progress_open(&p, NULL, false);
+    if (err)
+        return err;
+    err = export_model(s, &p, model);
+    progress_close(&p);
+    return err;
+}

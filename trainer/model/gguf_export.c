@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gguf_export.c: see gguf_export.h. Keys, names and the order of rows are those of llama.cpp's converter; rows are
+ * quantised in pieces, so that a model larger than memory can be written.
+ */
+#include "model/gguf_export.h"
+
+#include "io/error.h"
+#include "io/gguf_write.h"
+#include "io/quantize.h"
+#include "model/gguf_model.h"
+#include "model/source.h"
+#include "text/gguf_tokenizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE_ELEMENTS = 1 << 22, QUANTIZATION_VERSION = 2 };
+
+struct writing {
+    const char *from;
+    struct model_config c;
+    struct tensors tensors;
+    struct tensor_spec *spec;
+    size_t specs;
+    struct st_declared *declared;
+    char (*names)[128];
+    struct gguf_writer *w;
+    float *piece; /* rows as float32 */
+    void *blocks; /* and as they are written */
+    const struct export_options *o;
+    double done, total; /* bytes of weights */
+};
+
+/* ---- metadata ---- */
+
+static void put_model(const struct writing *x)
+{
+    const struct model_config *c = &x->c;
+    const char *arch = gguf_arch(c->model_type);
+    const struct {
+        const char *name;
+        int value;
+    } whole[] = {
+        {"context_length", c->max_positions},
+        {"embedding_length", c->hidden_size},
+        {"block_count", c->layers},
+        {"feed_forward_length", c->intermediate_size},
+        {"attention.head_count", c->heads},
+        {"attention.head_count_kv", c->kv_heads},
+        {"attention.key_length", c->head_dim},
+        {"attention.value_length", c->head_dim},
+        {"rope.dimension_count", c->head_dim},
+        {"vocab_size", c->vocab_size},
+    };
+    char key[128];
+    const char *name = strrchr(x->o->name, '/');
+    gguf_put_string(x->w, "general.architecture", arch);
+    gguf_put_string(x->w, "general.type", "model");
+    gguf_put_string(x->w, "general.name", name && name[1] ? name + 1 : x->o->name);
+    gguf_put_u32(x->w, "general.file_type", (uint32_t)x->o->mixture->file_type);
+    gguf_put_u32(x->w, "general.quantization_version", QUANTIZATION_VERSION);
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        snprintf(key, sizeof key, "%s.%s", arch, whole[i].name);
+        gguf_put_u32(x->w, key, (uint32_t)whole[i].value);
+    }
+    snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", arch);
+    gguf_put_f32(x->w, key, c->rms_eps);
+    snprintf(key, sizeof key, "%s.rope.freq_base", arch);
+    gguf_put_f32(x->w, key, (float)c->rope_theta);
+}
+
+static int put_tokenizer(const struct writing *x)
+{
+    struct tokenizer t;
+    int rc = tokenizer_open(x->from, &t);
+    if (rc)
+        return rc;
+    rc = gguf_put_tokenizer(x->w, &t, x->c.vocab_size);
+    tokenizer_close(&t);
+    return rc;
+}
+
+/* ---- weights ---- */
+
+/* The row of Hugging Face's order that becomes row r of the file. */
+static int64_t row_of(const struct writing *x, const struct tensor_spec *s, int64_t r)
+{
+    const int64_t D = x->c.head_dim, in_head = r % D;
+    return gguf_pairs(&x->c, s->role) == 0 ? r : r - in_head + in_head / 2 + in_head % 2 * (D / 2);
+}
+
+/* Rows as they lie in the source, which has the type that is wanted. */
+static void copy_rows(struct writing *x, const struct tensor_spec *s, const struct tensor *t,
+                      int64_t first, int64_t rows)
+{
+    const size_t bytes = tensor_type_bytes(t->dtype, s->shape[1]);
+    for (int64_t r = 0; r < rows; r++)
+        tensor_rows(t, row_of(x, s, first + r), 1, (char *)x->blocks + (size_t)r * bytes);
+}
+
+static int quantise_rows(struct writing *x, const struct tensor_spec *s, const struct tensor *t,
+                         enum nj_tensor_type type, int64_t first, int64_t rows)
+{
+    const int64_t columns = s->shape[1];
+#pragma omp parallel for schedule(static)
+    for (int64_t r = 0; r < rows; r++)
+        tensor_to_f32(t, row_of(x, s, first + r) * columns, columns, x->piece + r * columns);
+    const int rc = quantize_rows(type, x->piece, rows, columns, x->blocks);
+    return rc != NJ_E_FORMAT
+               ? rc
+               : fail(NJ_E_FORMAT,
+                      "%s: tensor %s holds a number that is not finite, or too large for "
+                      "%s; check the weights",
+                      x->from, s->name, tensor_type_name(type));
+}
+
+static int write_tensor(struct writing *x, size_t i)
+{
+    const struct tensor_spec *s = &x->spec[i];
+    const struct tensor *t = tensors_find(&x->tensors, s->name);
+    const enum nj_tensor_type type = x->declared[i].dtype;
+    /* A bias has one row of the file, and as many here as it has elements. */
+    const int64_t columns = s->shape[1],
+                  most = columns > PIECE_ELEMENTS ? 1 : PIECE_ELEMENTS / columns;
+    for (int64_t first = 0; first < s->shape[0]; first += most) {
+        const int64_t rows = s->shape[0] - first < most ? s->shape[0] - first : most;
+        int rc = 0;
+        if (t->dtype == type)
+            copy_rows(x, s, t, first, rows);
+        else
+            rc = quantise_rows(x, s, t, type, first, rows);
+        if (!rc)
+            rc = gguf_write_data(x->w, x->blocks, tensor_type_bytes(type, rows * columns));
+        if (rc)
+            return rc;
+        x->done += (double)tensor_type_bytes(type, rows * columns);
+        x->o->written(x->o->user, x->done, x->total);
+    }
+    return 0;
+}
+
+/* llama.cpp multiplies with it in every layer, so it stands once. */
+static int write_rope_freqs(struct writing *x)
+{
+    float divisors[CONFIG_HEAD_DIM_MOST / 2];
+    gguf_rope_freqs(&x->c, divisors);
+    return gguf_write_data(x->w, divisors, (size_t)x->c.head_dim / 2 * sizeof *divisors);
+}
+
+static int declare(struct writing *x)
+{
+    const bool scaled = x->c.rope_scaling.factor > 0;
+    for (size_t i = 0; i < x->specs; i++) {
+        const struct tensor_spec *s = &x->spec[i];
+        const struct tensor *t = tensors_find(&x->tensors, s->name);
+        const int rc = weights_check(x->from, s, t);
+        if (rc)
+            return rc;
+        gguf_tensor_name(s, x->names[i]);
+        x->declared[i] = (struct st_declared){x->names[i],
+                                              mixture_type(x->o->mixture, &x->c, s),
+                                              s->rank,
+                                              {s->shape[0], s->shape[1]}};
+        x->total += (double)st_declared_bytes(&x->declared[i]);
+    }
+    x->declared[x->specs] =
+        (struct st_declared){GGUF_ROPE_FREQS, NJ_TYPE_F32, 1, {x->c.head_dim / 2}};
+    return gguf_write_tensors(x->w, x->declared, x->specs + scaled);
+}
+
+static int write_all(struct writing *x, const char *to)
+{
+    int rc = gguf_write_begin(to, &x->w);
+    if (rc)
+        return rc;
+    put_model(x);
+    rc = put_tokenizer(x);
+    if (!rc)
+        rc = declare(x);
+    for (size_t i = 0; !rc && i < x->specs; i++)
+        rc = write_tensor(x, i);
+    if (!rc && x->c.rope_scaling.factor > 0)
+        rc = write_rope_freqs(x);
+    if (!rc)
+        return gguf_write_end(x->w);
+    gguf_write_abort(x->w);
+    return rc;
+}
+
+static int allocate(struct writing *x)
+{
+    const size_t elements =
+        (size_t)(x->c.intermediate_size > PIECE_ELEMENTS ? x->c.intermediate_size : PIECE_ELEMENTS);
+    x->declared = calloc(x->specs + 1, sizeof *x->declared);
+    x->names = calloc(x->specs, sizeof *x->names);
+    x->piece = malloc(elements * sizeof *x->piece);
+    x->blocks = malloc(elements * sizeof *x->piece);
+    return x->declared && x->names && x->piece && x->blocks
+               ? 0
+               : fail(NJ_E_NOMEM, "out of memory to export %s", x->from);
+}
+
+int gguf_export(const char *from, const char *to, const struct export_options *o, double *bytes)
+{
+    struct writing x = {.from = from, .o = o};
+    int rc = source_config(from, &x.c);
+    if (!rc)
+        rc = source_tensors(from, &x.tensors);
+    if (!rc)
+        rc = tensor_specs(&x.c, &x.spec, &x.specs);
+    if (!rc)
+        rc = allocate(&x);
+    if (!rc)
+        rc = write_all(&x, to);
+    *bytes = x.total;
+    tensors_close(&x.tensors);
+    free(x.spec);
+    free(x.declared);
+    free(x.names);
+    free(x.piece);
+    free(x.blocks);
+    return rc;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * export.c: see export.h.
+ */
+#include "run/export.h"
+
+#include "engine/merge.h"
+#include "io/error.h"
+#include "model/gguf_export.h"
+
+#include <stdio.h>
+
+int export_open(struct export_source *x, const char *model, const char *name, const char *adapter,
+                const char *beside)
+{
+    size_t adapters;
+    *x = (struct export_source){.name = name, .is_merged = adapter != NULL};
+    if (!x->is_merged) {
+        if (snprintf(x->from, sizeof x->from, "%s", model) >= (int)sizeof x->from)
+            return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", model);
+        return 0;
+    }
+    int err = folder_begin(&x->merged, beside);
+    if (err)
+        return err;
+    snprintf(x->from, sizeof x->from, "%s/model", x->merged.temp);
+    err = merge_adapters(model, adapter, x->from, &adapters);
+    if (err)
+        export_close(x);
+    return err;
+}
+
+static void advance(void *user, double bytes, double total)
+{
+    progress_bytes(user, bytes, total);
+}
+
+int export_file(const struct export_source *x, struct progress *p, const struct mixture *m,
+                const char *to)
+{
+    const struct export_options o = {.mixture = m, .name = x->name, .written = advance, .user = p};
+    char took[32];
+    double bytes;
+    p->started = seconds_now();
+    const int err = gguf_export(x->from, to, &o, &bytes);
+    if (!err)
+        progress_say(p, "%s: %.1f MB of weights as %s in %s", to, 1e-6 * bytes, m->name,
+                     duration_text(seconds_now() - p->started, took, sizeof took));
+    return err;
+}
+
+void export_close(struct export_source *x)
+{
+    if (x->is_merged)
+        folder_abort(&x->merged);
+}

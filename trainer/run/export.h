@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * export.h: models as GGUF files, for `nojit export` and at the end of a run.
+ */
+#ifndef NOJIT_TRAINER_EXPORT_H
+#define NOJIT_TRAINER_EXPORT_H
+
+#include "io/model_folder.h"
+#include "model/mixture.h"
+#include "record/progress.h"
+
+#include <stdbool.h>
+
+/* What is exported: a model, or one with adapters merged into it, which then lies in a temporary folder until
+ * export_close(). */
+struct export_source {
+    char from[4096];
+    const char *name; /* of the model, for people: general.name is the last part of it */
+    struct folder merged;
+    bool is_merged;
+};
+
+/* adapter NULL: none. beside: the temporary folder of the merged model is a name of this folder's. */
+int export_open(struct export_source *x, const char *model, const char *name, const char *adapter,
+                const char *beside);
+/* Writes the GGUF file `to`, in place of an earlier one, and says so. */
+int export_file(const struct export_source *x, struct progress *p, const struct mixture *m,
+                const char *to);
+void export_close(struct export_source *x);
+
+#endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# simulated.sh: sourced by device_kernels.sh, device_training.sh and faults.sh: settings of runs on simulated GPUs, those GPUs by name and
+# simulated.sh: sourced by the scripts of tests/device and by faults.sh: settings of runs on simulated GPUs, those GPUs by name and
 # arch, and what the run just made counted.
 nojit=$BUILD/nojit
 export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive

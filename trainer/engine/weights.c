@@ -76,6 +76,28 @@ static int upload(struct engine *e, const struct tensor *t, int64_t elements, en
     return 0;
 }
 
+/* Rows of a quantised matrix: the blocks go where activations will be, and are expanded from there. */
+static int upload_blocks(struct engine *e, const struct tensor *t, enum nj_dtype T, char *to)
+{
+    const struct memory *m = &e->mem;
+    const int64_t rows = t->shape[0], columns = t->shape[1];
+    const size_t row_bytes = tensor_type_bytes(t->dtype, columns);
+    const size_t most = m->transfer_bytes < m->staging_bytes ? m->transfer_bytes : m->staging_bytes;
+    const int64_t room = (int64_t)(most / row_bytes);
+    for (int64_t first = 0; first < rows; first += room) {
+        const int n = (int)(rows - first < room ? rows - first : room);
+        struct work w = engine_work(e);
+        tensor_rows(t, first, n, m->transfer);
+        OP(&w, nj_copy(w.s, m->staging, m->transfer, (size_t)n * row_bytes));
+        OP(&w, nj_dequantize(w.s, T, (int)t->dtype, to + (size_t)(first * columns) * dtype_bytes(T),
+                             (const int32_t *)(const void *)m->staging, NULL, n, n, (int)columns));
+        OP(&w, nj_stream_sync(w.s));
+        if (w.rc != 0)
+            return engine_fail(e, w.rc, "expanding weights");
+    }
+    return 0;
+}
+
 int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
                  enum nj_dtype T, void *arena)
 {
@@ -83,9 +105,13 @@ int weights_read(struct engine *e, const char *dir, const struct tensors *w, con
     for (size_t i = 0; rc == 0 && i < p->specs; i++) {
         const struct tensor *t = tensors_find(w, p->spec[i].name);
         rc = weights_check(dir, &p->spec[i], t);
-        if (rc == 0 && p->first[i] >= 0)
-            rc = upload(e, t, tensor_elements(&p->spec[i]), T,
-                        (char *)arena + (size_t)p->first[i] * dtype_bytes(T));
+        if (rc != 0 || p->first[i] < 0)
+            continue;
+        char *to = (char *)arena + (size_t)p->first[i] * dtype_bytes(T);
+        if (tensor_type_block(t->dtype) > 1)
+            rc = upload_blocks(e, t, T, to);
+        else
+            rc = upload(e, t, tensor_elements(&p->spec[i]), T, to);
     }
     return rc;
 }

@@ -191,6 +191,106 @@ write_all("gguf_model", {
     "eos_beyond_vocabulary": gguf({"tokenizer.ggml.eos_token_id": 2}),
 })
 
+# ---- quantised folders: quantization_config, then the weights; a matrix of 32 rows and 64 columns ----
+def quantised(scheme, parts, extra=None):
+    """parts: dtype, shape, and data or its length, by what comes after the name of the module."""
+    entries, data = {}, b""
+    for name, (dtype, shape, body) in parts.items():
+        body = bytes(body) if isinstance(body, int) else body
+        entries["model.layers.0.mlp.down_proj." + name] = tensor(dtype, shape, (len(data), len(data) + len(body)))
+        data += body
+    line = scheme if isinstance(scheme, str) else json.dumps(scheme)
+    return line.encode() + b"\n" + weights({**entries, **(extra or {})}, data)
+
+
+def state(**fields):
+    text = json.dumps({"quant_type": "nf4", "blocksize": 64, "shape": [32, 64], **fields}).encode()
+    return "U8", (len(text),), text
+
+
+def with_part(parts, **changes):
+    return {k: v for k, v in {**parts, **{k.replace("__", "."): v for k, v in changes.items()}}.items() if v}
+
+
+code = struct.pack("<16f", -1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+                   -0.18477343022823334, -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634,
+                   0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1)
+NF4_STATE = "weight.quant_state.bitsandbytes__nf4"
+bnb = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+nf4 = {"weight": ("U8", (1024, 1), 1024), "weight.absmax": ("F32", (32,), 128), "weight.quant_map": ("F32", (16,), code), NF4_STATE: state()}
+nested = {**nf4, "weight.absmax": ("U8", (32,), bytes(range(32))), "weight.nested_absmax": ("F32", (2,), 8),
+          "weight.nested_quant_map": ("F32", (256,), 1024), NF4_STATE: state(nested_blocksize=16, nested_offset=0.5)}
+gptq_config = {"quant_method": "gptq", "bits": 4, "group_size": 32}
+order = struct.pack("<64i", *(c // 32 for c in range(64)))
+gptq = {"qweight": ("I32", (8, 32), 1024), "qzeros": ("I32", (2, 4), 32), "scales": ("F16", (2, 32), 128), "g_idx": ("I32", (64,), order)}
+awq_config = {"quant_method": "awq", "bits": 4, "group_size": 64, "version": "gemm"}
+awq = {"qweight": ("I32", (64, 4), 1024), "qzeros": ("I32", (1, 4), 16), "scales": ("F16", (1, 32), 64)}
+
+
+def ct_config(form, **w):
+    return {"quant_method": "compressed-tensors", "format": form, "config_groups": {"group_0": {"weights": w}}}
+
+
+ct = ct_config("pack-quantized", num_bits=4, type="int", group_size=32)
+packed = {"weight_packed": ("I32", (32, 8), 1024), "weight_scale": ("BF16", (32, 2), 128), "weight_shape": ("I64", (2,), 16)}
+zeros = {**packed, "weight_zero_point": ("I32", (4, 2), 32)}
+fp8 = {"quant_method": "fp8", "weight_block_size": [24, 32]}
+f8 = {"weight": ("F8_E4M3", (32, 64), 2048), "weight_scale_inv": ("F32", (2, 2), 16)}
+f8_tensor = {"weight": ("F8_E4M3", (32, 64), 2048), "weight_scale": ("BF16", (1,), 2)}
+f8_config = ct_config("float-quantized", num_bits=8, type="float")
+write_all("quantised", {
+    "valid_nf4": quantised(bnb, nf4),
+    "valid_nf4_nested": quantised(bnb, nested),
+    "valid_gptq": quantised(gptq_config, gptq),
+    "valid_gptq_v2": quantised({**gptq_config, "checkpoint_format": "gptq_v2"}, with_part(gptq, g_idx=None)),
+    "valid_awq": quantised(awq_config, awq),
+    "valid_packed": quantised(ct, packed),
+    "valid_zeros": quantised(ct, zeros),
+    "valid_zeros_in_bytes": quantised(ct, with_part(packed, weight_zero_point=("I8", (32, 2), 64))),
+    "valid_fp8": quantised(fp8, f8),
+    "valid_fp8_of_a_tensor": quantised(f8_config, f8_tensor),
+    "valid_not_quantised": quantised("null", {"weight": ("F32", (2,), 8)}),
+    "scheme_is_a_number": quantised("4", gptq),
+    "method_unknown": quantised({"quant_method": "mxfp4"}, gptq),
+    "bits_8": quantised({**gptq_config, "bits": 8}, gptq),
+    "group_negative": quantised({**gptq_config, "group_size": -32}, gptq),
+    "group_huge": quantised({**gptq_config, "group_size": 1 << 62}, gptq),
+    "group_of_8": quantised({**gptq_config, "group_size": 8}, gptq),
+    "groups_are_a_number": quantised({**ct, "config_groups": 4}, packed),
+    "groups_differ": quantised({**ct, "config_groups": {"a": ct["config_groups"]["group_0"], "b": {"weights": {"num_bits": 4, "type": "int"}}}}, packed),
+    "block_of_one_size": quantised({**fp8, "weight_block_size": [24]}, f8),
+    "block_zero": quantised({**fp8, "weight_block_size": [0, 32]}, f8),
+    "block_huge": quantised({**fp8, "weight_block_size": [1 << 62, 1 << 62]}, f8),
+    "nf4_state_not_json": quantised(bnb, {**nf4, NF4_STATE: ("U8", (4,), b"{\xff\0}")}),
+    "nf4_state_of_no_bytes": quantised(bnb, {**nf4, NF4_STATE: ("U8", (0,), b"")}),
+    "nf4_blocksize_0": quantised(bnb, {**nf4, NF4_STATE: state(blocksize=0)}),
+    "nf4_blocksize_huge": quantised(bnb, {**nf4, NF4_STATE: state(blocksize=1 << 62)}),
+    "nf4_shape_turned": quantised(bnb, {**nf4, NF4_STATE: state(shape=[64, 32])}),
+    "nf4_nested_of_0": quantised(bnb, {**nested, NF4_STATE: state(nested_blocksize=0)}),
+    "nf4_nested_absmax_short": quantised(bnb, {**nested, "weight.nested_absmax": ("F32", (1,), 4)}),
+    "nf4_code_short": quantised(bnb, {**nf4, "weight.quant_map": ("F32", (8,), 32)}),
+    "nf4_code_of_zeros": quantised(bnb, {**nf4, "weight.quant_map": ("F32", (16,), 64)}),
+    "nf4_weight_short": quantised(bnb, {**nf4, "weight": ("U8", (1023, 1), 1023)}),
+    "nf4_weight_missing": quantised(bnb, with_part(nf4, weight=None)),
+    "gptq_zeros_missing": quantised(gptq_config, with_part(gptq, qzeros=None)),
+    "gptq_zeros_short": quantised(gptq_config, with_part(gptq, qzeros=("I32", (2, 3), 24))),
+    "gptq_scales_float": quantised(gptq_config, with_part(gptq, scales=("F32", (2, 32), 256))),
+    "gptq_weight_turned": quantised(gptq_config, with_part(gptq, qweight=("I32", (32, 8), 1024))),
+    "gptq_order_mixed": quantised(gptq_config, with_part(gptq, g_idx=("I32", (64,), order[::-1]))),
+    "gptq_order_negative": quantised(gptq_config, with_part(gptq, g_idx=("I32", (64,), b"\xff" * 256))),
+    "gptq_order_short": quantised(gptq_config, with_part(gptq, g_idx=("I32", (1,), 4))),
+    "awq_weight_of_gptq": quantised(awq_config, with_part(awq, qweight=("I32", (8, 32), 1024))),
+    "packed_in_order": quantised(ct, with_part(packed, weight_g_idx=("I32", (64,), order))),
+    "packed_zeros_short": quantised(ct, with_part(zeros, weight_zero_point=("I32", (3, 2), 24))),
+    "fp8_scale_missing": quantised(fp8, with_part(f8, weight_scale_inv=None)),
+    "fp8_scales_few": quantised(fp8, with_part(f8, weight_scale_inv=("F32", (1, 2), 8))),
+    "fp8_scales_of_no_rows": quantised(fp8, with_part(f8, weight_scale_inv=("F32", (0, 2), 0))),
+    "fp8_scales_in_bytes": quantised(fp8, with_part(f8, weight_scale_inv=("U8", (2, 2), 4))),
+    "fp8_weight_of_another_shape": quantised(fp8, with_part(f8, weight=("F8_E4M3", (64, 32), 2048))),
+    "left_over": quantised(awq_config, with_part(awq, g_idx=("I32", (64,), order))),
+    "quantised_and_not": quantised(awq_config, with_part(awq, weight=("F32", (32, 64), 8192))),
+})
+
 # ---- GGUF files byte by byte ----
 def gguf_file(keys=(), tensors=(), data=bytes(64), version=3, counts=None, alignment=32):
     """keys: (key, type, bytes of the value); tensors: (name, sizes, type, offset)."""

@@ -76,6 +76,15 @@ static int load_gguf_model(void)
     return rc;
 }
 
+static int load_quantised(void)
+{
+    struct tensors w;
+    const int rc = source_tensors("tests/golden/quantised/nf4-nested", &w);
+    if (rc == 0)
+        tensors_close(&w);
+    return rc;
+}
+
 static int load_gguf_parts(void)
 {
     struct gguf g;
@@ -334,6 +343,7 @@ static const struct {
     {"safetensors", load_safetensors},
     {"shards", load_shards},
     {"a GGUF file as a model", load_gguf_model},
+    {"quantised folder", load_quantised},
     {"a GGUF file in parts", load_gguf_parts},
     {"values of a GGUF file", load_gguf_values},
     {"config", load_config},

@@ -158,11 +158,11 @@ static int open_inputs(struct merge *m)
     return rc;
 }
 
-/* A folder's own, as it is. */
+/* A folder's own, as it is, unless it says how the weights were quantised. */
 static int write_config(const struct merge *m, const char *dir)
 {
     const struct tensor *embed = tensors_find(&m->base, m->net.p.spec[0].name);
-    if (source_is_folder(m->base_dir))
+    if (source_is_folder(m->base_dir) && !m->base.packed)
         return side_file_copy(m->base_dir, dir, "config.json");
     return config_write(dir, &m->net.c, tensor_type_torch(tensor_type_expanded(embed->dtype)));
 }

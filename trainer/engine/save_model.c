@@ -47,8 +47,8 @@ done:
     return rc;
 }
 
-/* The student's own config.json with the dtype of the saved weights; every other field as it was.
- */
+/* The student's own config.json with the dtype of the saved weights, which are not quantised; every other field as
+ * it was. */
 static int save_config(struct engine *e, const char *dir)
 {
     char from[PATH_BYTES], to[PATH_BYTES];
@@ -62,6 +62,7 @@ static int save_config(struct engine *e, const char *dir)
     json_memory_begin();
     /* Older and newer spelling; some files have both. */
     const char *dtype = tensor_type_torch(weights_dtype(e));
+    json_object_del(config, "quantization_config");
     if (json_object_get(config, "dtype"))
         json_object_set_new(config, "dtype", json_string(dtype));
     if (json_object_get(config, "torch_dtype") || !json_object_get(config, "dtype"))

@@ -60,6 +60,48 @@ done:
     return rc;
 }
 
+/* What weights are not read from as they are. */
+static const struct part_type {
+    const char *name;
+    size_t bytes;
+} part_types[ST_TYPES - NJ_TYPES] = {
+    [ST_U8 - NJ_TYPES] = {"U8", 1},           [ST_I8 - NJ_TYPES] = {"I8", 1},
+    [ST_F8_E4M3 - NJ_TYPES] = {"F8_E4M3", 1}, [ST_I32 - NJ_TYPES] = {"I32", 4},
+    [ST_I64 - NJ_TYPES] = {"I64", 8},
+};
+
+static int refuse_type(const char *path, const char *name, const char *type)
+{
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: tensor %s is %.16s; F32, BF16 and F16 are supported: use an unquantised "
+                "release of the model",
+                path, name, type);
+}
+
+static int refuse_parts(const char *path, const struct tensors *w)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if ((int)w->tensor[i].dtype >= NJ_TYPES)
+            return refuse_type(path, w->tensor[i].name,
+                               part_types[(int)w->tensor[i].dtype - NJ_TYPES].name);
+    return NJ_OK;
+}
+
+/* Its number and the bytes of an element; -1 if there is none. */
+static int type_of(const char *name, size_t *bytes)
+{
+    for (int i = 0; i < ST_TYPES - NJ_TYPES; i++)
+        if (strcmp(part_types[i].name, name) == 0) {
+            *bytes = part_types[i].bytes;
+            return NJ_TYPES + i;
+        }
+    const int type = tensor_type_find(name);
+    if (type < 0 || tensor_type_block((enum nj_tensor_type)type) > 1)
+        return -1;
+    *bytes = tensor_type_bytes((enum nj_tensor_type)type, 1);
+    return type;
+}
+
 /* Reads the shape; *elements is its product. */
 static int parse_shape(const char *path, const json_t *shape, struct tensor *t, uint64_t *elements)
 {
@@ -126,20 +168,17 @@ static int parse_tensor(const char *path, const char *name, const json_t *entry,
     if (!dtype_name)
         return fail(NJ_E_FORMAT, "%s: tensor %s: dtype is missing; fetch the file again", path,
                     name);
-    const int type = tensor_type_find(dtype_name);
-    if (type < 0 || tensor_type_block((enum nj_tensor_type)type) > 1)
-        return fail(NJ_E_UNSUPPORTED,
-                    "%s: tensor %s is %.16s; F32, BF16 and F16 are supported: use an unquantised "
-                    "release of the model",
-                    path, name, dtype_name);
+    size_t each = 0;
+    const int type = type_of(dtype_name, &each);
+    if (type < 0)
+        return refuse_type(path, name, dtype_name);
     t->dtype = (enum nj_tensor_type)type;
     uint64_t elements = 0;
     int rc = parse_shape(path, json_object_get(entry, "shape"), t, &elements);
     if (rc)
         return rc;
-    return parse_offsets(path, json_object_get(entry, "data_offsets"),
-                         tensor_type_bytes(t->dtype, (int64_t)elements), map->bytes - before,
-                         (const unsigned char *)map->base + before, t);
+    return parse_offsets(path, json_object_get(entry, "data_offsets"), elements * each,
+                         map->bytes - before, (const unsigned char *)map->base + before, t);
 }
 
 static int compare_data(const void *a, const void *b)
@@ -384,7 +423,18 @@ static int open_single(const char *path, struct tensors *w)
     return rc ? rc : sort_names(path, w);
 }
 
-int st_open(const char *dir, struct tensors *out)
+bool st_is_there(const char *dir)
+{
+    static const char *const names[] = {"model.safetensors", INDEX_NAME};
+    char path[PATH_BYTES];
+    bool there = false;
+    for (int i = 0; i < 2; i++)
+        there = there || (snprintf(path, sizeof path, "%s/%s", dir, names[i]) < PATH_BYTES &&
+                          access(path, F_OK) == 0);
+    return there;
+}
+
+int st_open_parts(const char *dir, struct tensors *out)
 {
     char path[PATH_BYTES];
     memset(out, 0, sizeof *out);
@@ -397,10 +447,22 @@ int st_open(const char *dir, struct tensors *out)
     return rc;
 }
 
+int st_open(const char *dir, struct tensors *out)
+{
+    int rc = st_open_parts(dir, out);
+    if (!rc)
+        rc = refuse_parts(dir, out);
+    if (rc)
+        tensors_close(out);
+    return rc;
+}
+
 int st_open_file(const char *path, struct tensors *out)
 {
     memset(out, 0, sizeof *out);
     int rc = open_single(path, out);
+    if (!rc)
+        rc = refuse_parts(path, out);
     if (rc)
         tensors_close(out);
     return rc;

@@ -7,11 +7,18 @@
 
 #include "io/tensors.h"
 
+#include <stdbool.h>
+
 /* Maps DIR/model.safetensors, or the shards that DIR/model.safetensors.index.json names. Checks
  * header length, JSON, dtypes, shapes against offsets, overlaps, holes, end of file, duplicate
  * names. Nothing stays open on failure. Returns 0, NJ_E_IO, NJ_E_FORMAT, NJ_E_UNSUPPORTED,
  * NJ_E_NOMEM. */
 int st_open(const char *dir, struct tensors *out);
+/* The same where tensors may be parts of quantised ones, of the types below as well: for who makes tensors of them. */
+enum st_part_type { ST_U8 = NJ_TYPES, ST_I8, ST_F8_E4M3, ST_I32, ST_I64, ST_TYPES };
+int st_open_parts(const char *dir, struct tensors *out);
+/* Whether the folder has a file that st_open() begins with. */
+bool st_is_there(const char *dir);
 /* The same of one file. */
 int st_open_file(const char *path, struct tensors *out);
 

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { BLOCK_BYTES_MOST = 256 };
+
 static int64_t columns_of(const struct tensor *t)
 {
     return t->rank == 2 ? t->shape[1] : 1;
@@ -31,8 +33,24 @@ static int64_t run_of(const struct tensor *t, int64_t first, int64_t count, int6
     return count < columns - column ? count : columns - column;
 }
 
+/* Rows side by side: what the files hold together is often the same columns of several. */
+static void packed_rows(const struct tensor *t, int64_t first, int64_t count, unsigned char *to)
+{
+    const struct packed *p = t->packed;
+    const size_t row_bytes = tensor_type_bytes(t->dtype, p->columns);
+    for (int64_t column = 0; column < p->columns; column += p->elements) {
+        const size_t at = tensor_type_bytes(t->dtype, column);
+        for (int64_t r = 0; r < count; r++)
+            p->block(p, first + r, column, to + (size_t)r * row_bytes + at);
+    }
+}
+
 void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst)
 {
+    if (t->packed) {
+        packed_rows(t, first, count, dst);
+        return;
+    }
     const unsigned char *data = t->data;
     unsigned char *to = dst;
     const int64_t end = (first + count) * columns_of(t);
@@ -52,17 +70,26 @@ static uint16_t load_16(const unsigned char *data, int64_t i)
     return x;
 }
 
+/* The block that begins at this element; room: for one that must be made. */
+static const unsigned char *block_at(const struct tensor *t, int64_t element,
+                                     unsigned char room[BLOCK_BYTES_MOST])
+{
+    if (!t->packed)
+        return (const unsigned char *)t->data + tensor_type_bytes(t->dtype, element);
+    t->packed->block(t->packed, element / t->packed->columns, element % t->packed->columns, room);
+    return room;
+}
+
 /* Of a quantised type; first and count may lie within blocks. */
 static void blocks_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
 {
     const int64_t elements = tensor_type_block(t->dtype);
-    const unsigned char *data = t->data;
+    unsigned char room[BLOCK_BYTES_MOST];
     float x[BLOCK_ELEMENTS_MOST];
     for (int64_t n, at = 0; at < count; at += n) {
         const int64_t within = (first + at) % elements, rest = elements - within;
         n = count - at < rest ? count - at : rest;
-        block_of[t->dtype](data + tensor_type_bytes(t->dtype, first + at),
-                           x); /* whole blocks before it */
+        block_of[t->dtype](block_at(t, first + at - within, room), x);
         memcpy(dst + at, x + within, (size_t)n * sizeof *x);
     }
 }

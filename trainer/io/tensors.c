@@ -59,6 +59,7 @@ void tensors_close(struct tensors *w)
         mapped_end(w->map[i].base);
     free(w->map);
     free(w->tensor);
+    free(w->packed);
     memset(w, 0, sizeof *w);
 }
 
@@ -82,17 +83,25 @@ const struct tensor *tensors_find(const struct tensors *w, const char *name)
 
 #define CHUNK_BYTES ((size_t)4 << 20)
 
-static size_t chunks_of(const struct tensor *t)
+static uint64_t hash_chunk(const char *data, size_t bytes, size_t c)
 {
-    return (t->bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
+    const size_t begin = c * CHUNK_BYTES;
+    return XXH3_64bits(data + begin, bytes - begin < CHUNK_BYTES ? bytes - begin : CHUNK_BYTES);
 }
 
-/* Hashes chunk c of a tensor. */
-static uint64_t hash_chunk(const struct tensor *t, size_t c)
+/* Chunks are hashed side by side, a group at a time, and combined in their order. */
+static uint64_t hash_data(const char *data, size_t bytes, uint64_t h)
 {
-    size_t begin = c * CHUNK_BYTES;
-    size_t bytes = t->bytes - begin < CHUNK_BYTES ? t->bytes - begin : CHUNK_BYTES;
-    return XXH3_64bits((const char *)t->data + begin, bytes);
+    const size_t chunks = (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
+    for (size_t group = 0; group < chunks; group += 256) {
+        uint64_t part[256] = {0};
+        const size_t n = chunks - group < 256 ? chunks - group : 256;
+#pragma omp parallel for schedule(dynamic)
+        for (size_t c = 0; c < n; c++)
+            part[c] = hash_chunk(data, bytes, group + c);
+        h = XXH3_64bits_withSeed(part, n * sizeof *part, h);
+    }
+    return h;
 }
 
 /* Name, type, order of rows and shape of one tensor, hashed with what came before. */
@@ -104,22 +113,22 @@ static uint64_t hash_head(const struct tensor *t, uint64_t before)
     return XXH3_64bits_withSeed(shape, sizeof shape, h);
 }
 
+static uint64_t hash_packed(const struct packed *p, uint64_t h)
+{
+    const int64_t numbers[] = {p->zero_more, p->group_rows, p->group_columns};
+    h = XXH3_64bits_withSeed(numbers, sizeof numbers, h);
+    for (int i = 0; i < PACKED_PARTS; i++)
+        h = hash_data((const char *)p->part[i].data, p->part[i].bytes, h);
+    return h;
+}
+
 uint64_t tensors_hash(struct tensors *w)
 {
     uint64_t h = 0;
     for (size_t i = 0; i < w->count; i++) {
         const struct tensor *t = &w->tensor[i];
-        const size_t chunks = chunks_of(t);
         h = hash_head(t, h);
-        /* Chunks are hashed side by side, a group at a time, and combined in their order. */
-        for (size_t group = 0; group < chunks; group += 256) {
-            uint64_t part[256] = {0};
-            const size_t n = chunks - group < 256 ? chunks - group : 256;
-#pragma omp parallel for schedule(dynamic)
-            for (size_t c = 0; c < n; c++)
-                part[c] = hash_chunk(t, group + c);
-            h = XXH3_64bits_withSeed(part, n * sizeof *part, h);
-        }
+        h = t->packed ? hash_packed(t->packed, h) : hash_data(t->data, t->bytes, h);
     }
     w->hash = h;
     return h;

@@ -18,12 +18,33 @@ struct tensor {
     int64_t shape[4];
     const void *data; /* in the mapped file; little-endian, row-major; may be unaligned */
     size_t bytes;
+    const struct packed
+        *packed; /* NULL: data holds the rows; else blocks are made while they are read */
     int pairs; /* 0: rows lie in Hugging Face's order; else in so many heads, of each of which the rows of the
                   two halves alternate (query and key of GGUF's llama, which rotates neighbours) */
 };
 
+/* A quantised tensor that its files hold in a layout of their own: numbers, scales and the like apart. */
+enum { PACKED_PARTS = 6 };
+struct packed {
+    /* The block of this row that begins at this column. */
+    void (*block)(const struct packed *p, int64_t row, int64_t column, unsigned char *to);
+    struct packed_part {
+        const unsigned char *data; /* in the mapped file; may be unaligned. NULL: absent */
+        size_t bytes;
+        int type;
+    } part[PACKED_PARTS];
+    int elements;  /* of a block */
+    int zero_more; /* what is added to the stored number that stands for 0 */
+    int64_t rows, columns;
+    int64_t group_rows, group_columns; /* so many share a scale */
+    int64_t nested;                    /* scales that share a scale, where they are quantised */
+    float offset;                      /* what is added to each of those */
+};
+
 struct tensors {
     struct tensor *tensor; /* sorted by name */
+    struct packed *packed; /* what some of them are made from */
     size_t count;
     uint64_t hash;          /* 0 until tensors_hash() */
     struct tensor_map *map; /* mapped files */

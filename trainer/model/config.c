@@ -9,6 +9,7 @@
 #include "io/json_text.h"
 #include "io/path.h"
 #include "model/families.h"
+#include "model/quantised_scheme.h"
 #include "model/tensor_names.h"
 
 #include <errno.h>
@@ -262,12 +263,11 @@ static int refuse_features(const struct fields *f, const struct family *family)
             return refuse_value(f, NJ_E_UNSUPPORTED, switches[i].name, json_true(),
                                 switches[i].remedy);
     }
-    json_t *quantised = field(f, "quantization_config");
-    if (quantised)
-        return refuse_value(f, NJ_E_UNSUPPORTED, "quantization_config", quantised,
-                            "quantised weights are not supported; use the bfloat16 or float16 "
-                            "release of the model");
-    int rc = refuse_partial_rotary(f);
+    const json_t *quantised = field(f, "quantization_config");
+    struct quantised_scheme scheme;
+    int rc = quantised ? quantised_scheme(f->path, quantised, &scheme) : NJ_OK;
+    if (!rc)
+        rc = refuse_partial_rotary(f);
     if (!rc)
         rc = refuse_experts(f);
     return rc ? rc : refuse_layer_types(f);

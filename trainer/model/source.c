@@ -6,9 +6,9 @@
 
 #include "io/error.h"
 #include "io/gguf.h"
-#include "io/safetensors.h"
 #include "io/side_files.h"
 #include "model/gguf_model.h"
+#include "model/quantised_folder.h"
 #include "model/tensor_names.h"
 #include "text/gguf_tokenizer.h"
 
@@ -32,7 +32,7 @@ static const struct kind {
     int (*check_side_files)(const char *path);
 } kinds[] = {
     {gguf_is, false, gguf_config, gguf_tensors, gguf_tokenizer_copy, gguf_tokenizer_check},
-    {any, true, config_read, st_open, side_files_copy, side_files_check},
+    {any, true, config_read, folder_tensors, side_files_copy, side_files_check},
 };
 
 static const struct kind *kind_of(const char *path)
@@ -56,6 +56,12 @@ int source_tensors(const char *path, struct tensors *out)
 bool source_is_folder(const char *path)
 {
     return kind_of(path)->folder;
+}
+
+int source_may_be_quantised(const char *path, bool *out)
+{
+    *out = true;
+    return source_is_folder(path) ? folder_is_quantised(path, out) : 0;
 }
 
 int source_side_files(const char *path, const char *dir)

@@ -18,6 +18,9 @@ bool source_is_folder(const char *path);
 int source_side_files(const char *path, const char *dir);
 /* Refuses what that would refuse. */
 int source_check_side_files(const char *path);
+/* Whether weights are there that source_types() should look at: of a GGUF file, or of a folder whose configuration
+ * says that they are quantised. */
+int source_may_be_quantised(const char *path, bool *out);
 /* enum nj_tensor_type of each of tensor_specs(); free() it. NULL where nothing is quantised. Only headers are read. */
 int source_types(const char *path, const struct model_config *c, unsigned char **out);
 /* "Q4_K, Q6_K": the quantised types among the weights, "" where there are none. */

@@ -49,12 +49,13 @@ int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsign
     return err;
 }
 
-/* Of a file; a folder's weights are not quantised, and need not be there for a plan. */
+/* Of a folder whose configuration has them quantised too, where they are there: a plan needs none. */
 static int types_of_file(struct run *r, const struct model_config *c)
 {
-    int err = 0;
-    if (source_is_folder(r->teacher))
-        return 0;
+    bool may;
+    int err = source_may_be_quantised(r->teacher, &may);
+    if (err || !may)
+        return err;
     err = source_types(r->teacher, c, &r->teacher_types);
     if (!err && r->teacher_types && run_rounds_teacher(r))
         return fail(NJ_E_UNSUPPORTED,

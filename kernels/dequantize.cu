@@ -33,13 +33,13 @@ static __device__ __forceinline__ void dequantize(T *dst, const int *data, const
     const int e = threadIdx.x % IN_BLOCK * 8;
     T *to = dst + int64_t(first) * B::ELEMENTS + e;
     float v[8];
-    B::begin();
     if (index == nullptr && int(blockIdx.x + 1) * (TIMES * APART) <= blocks) {
         const place from = place_of<TYPE>(data, first);
         eight x[TIMES];
 #pragma unroll
         for (int k = 0; k < TIMES; k++)
             x[k] = B::read(from + k * APART * B::BYTES, e);
+        B::begin();
 #pragma unroll
         for (int k = 0; k < TIMES; k++) {
             B::values(v, x[k]);
@@ -47,6 +47,7 @@ static __device__ __forceinline__ void dequantize(T *dst, const int *data, const
         }
         return;
     }
+    B::begin();
 #pragma unroll 1
     for (int k = 0; k < TIMES && first + k * APART < blocks; k++) {
         const int n = first + k * APART;

@@ -109,7 +109,7 @@ static __device__ __forceinline__ bytes8 spread(uint32_t bits)
 }
 
 // Eight elements of a block from e on, a multiple of 8: read() as they lie, values() as numbers. All threads
-// call begin() before.
+// call begin() before values().
 template <int TYPE> struct block;
 
 template <> struct block<NJ_TYPE_Q8_0> : whole_numbers<128> {
@@ -311,10 +311,13 @@ template <> struct block<NJ_TYPE_NF4> {
                                            -0.28444138f, -0.18477343f, -0.091050036f, 0.0f,
                                            0.079580300f, 0.16093020f,  0.24611230f,   0.33791524f,
                                            0.44070983f,  0.56261700f,  0.72295684f,   1.0f};
+        if (threadIdx.x < 16) {
+            float mine = code[0];
 #pragma unroll
-        for (int i = 0; i < 16; i++)
-            if (threadIdx.x == i)
-                nf4_code()[i] = code[i];
+            for (int i = 1; i < 16; i++)
+                mine = threadIdx.x == i ? code[i] : mine;
+            nf4_code()[threadIdx.x] = mine;
+        }
         __syncthreads();
     }
     static __device__ __forceinline__ eight read(const place &at, int e)

@@ -46,7 +46,7 @@
 enum nj_tensor_type { NJ_TENSOR_TYPES(NJ_TYPE_NUMBER) NJ_TYPES };
 #undef NJ_TYPE_NUMBER
 
-/* Bytes of a row; 0 where it is not whole blocks, or there is no such type. */
+/* Bytes of a row; 0 where it is not whole blocks, or too long, or there is no such type. */
 static inline int64_t nj_row_bytes(int64_t type, int64_t columns)
 {
 #define NJ_TYPE_BLOCK(name, elements, bytes) {elements, bytes},
@@ -54,7 +54,8 @@ static inline int64_t nj_row_bytes(int64_t type, int64_t columns)
         int64_t elements, bytes;
     } block[NJ_TYPES] = {NJ_TENSOR_TYPES(NJ_TYPE_BLOCK)};
 #undef NJ_TYPE_BLOCK
-    if (type < 0 || type >= NJ_TYPES || columns % block[type].elements != 0)
+    if (type < 0 || type >= NJ_TYPES || columns > INT64_MAX / 4 ||
+        columns % block[type].elements != 0)
         return 0;
     return columns / block[type].elements * block[type].bytes;
 }

@@ -109,6 +109,8 @@ bad name-taken first.yaml:8 "the name 'stream' is taken" '8s/name: x/name: strea
 # ---- fills ----
 bad fill-unknown first.yaml:9 "unknown fill 'idd'" '9s/fill: id/fill: idd/'
 bad fill-type first.yaml:8 "fill 'id' is for i32 arguments" '8s/align: 16/fill: id N/'
+bad fill-halves first.yaml:8 "fill 'halves' is for i32 arguments" '8s/align: 16/fill: halves/'
+bad fill-halves-of first.yaml:9 "fill 'halves' takes" '9s/id N/halves N/'
 bad fill-none first.yaml:9 "the i32 argument 'k' needs a fill" '9s/fill: id N, //'
 bad fill-no-value first.yaml:9 "fill 'id' needs a number or an expression" '9s/id N/id/'
 bad fill-ref-op second.yaml:9 "names an op that is not there" '9s/ref first/ref frist/'
@@ -126,6 +128,10 @@ bad expr-zero-value first.yaml:17 "has no value for .* division by zero" '14s/(N
 bad expr-overflow first.yaml:17 "does not fit 64 bits" '20s/N\*C,/N*9223372036854775807,/'
 bad expr-condition first.yaml:13 "expected a condition" '13s/N >= 1/N/'
 bad expr-number first.yaml:7 "expected a number, not a condition" '7s/\[N, C\]/[N >= 1, C]/'
+bad row-bytes-one first.yaml:14 "row_bytes takes two values" '14s/C \* 4/row_bytes(C)/'
+bad row-bytes-no-blocks first.yaml:17 "breaks the requirement 'row_bytes\(12, C\) > 0'" '13s/N >= 1/"row_bytes(12, C) > 0"/'
+bad row-bytes-no-type first.yaml:17 "size 'row_bytes\(99, C\)' of line 7 is 0" '7s/\[N, C\]/["row_bytes(99, C)"]/'
+bad row-bytes-overflow first.yaml:17 "of line 7 is 0" '7s/\[N, C\]/["row_bytes(0, C * 50000000000000000)"]/'
 
 # ---- launch and tolerance ----
 bad threads first.yaml:14 "threads is 100; it must be a multiple of 32 up to 1024" '14s/128/100/'

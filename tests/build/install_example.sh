@@ -33,6 +33,7 @@ fi
 if grep -q '2 keys x 3 archs' "$scratch/log"; then ok "blobcheck saw its keys"; else not_ok "blobcheck saw its keys" "$(tail -n 5 "$scratch/log")"; fi
 
 own() { PKG_CONFIG_PATH=$prefix/lib/pkgconfig CUDA_HOME=$cuda make -C "$scratch/project" ARCHS="sm_75 sm_90 sm_121" "$@" >"$scratch/log" 2>&1; }
+sed -i 's/\[n >= 1\]/[n >= 1, "row_bytes(0, n) > 0"]/' "$scratch/project/contracts/softcap.yaml" # with a header of its own
 if own check && grep -qE '^softcap .*cases, worst error' "$scratch/log"; then
     ok "own kernel against its reference"
 else

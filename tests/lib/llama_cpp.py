@@ -86,16 +86,21 @@ def folders(out):
 
 # ---- files, by gguf ----
 def rewrite(source, out, convert, **how):
-    """The same metadata of the model, no tokenizer; convert(name, tensor) -> (array, type)."""
+    """The same metadata, but no tokenizer of bytes: the package writes no empty list of merges. convert(name, tensor) -> (array, type)."""
     import gguf
     reader = gguf.GGUFReader(source)
-    text = lambda key: bytes(reader.fields[key].parts[-1]).decode()
-    writer = gguf.GGUFWriter(out, text("general.architecture"), **how)
+    merges = reader.fields.get("tokenizer.ggml.merges")
+    dropped = ("GGUF.", "general.architecture") if merges and merges.contents() else ("GGUF.", "general.architecture", "tokenizer.")
+    writer = gguf.GGUFWriter(out, reader.fields["general.architecture"].contents(), **how)
     for key, field in reader.fields.items():
-        if not key.startswith(("GGUF.", "tokenizer.")) and key != "general.architecture":
-            kind = field.types[0]
-            writer.add_key_value(key, text(key) if kind == gguf.GGUFValueType.STRING else field.parts[-1].tolist()[0], kind)
-    writer.add_string("tokenizer.ggml.model", "no_vocab")
+        if key.startswith(dropped):
+            continue
+        if field.types[0] == gguf.GGUFValueType.ARRAY:
+            writer.add_array(key, field.contents())
+        else:
+            writer.add_key_value(key, field.contents(), field.types[0])
+    if "tokenizer." in dropped:
+        writer.add_string("tokenizer.ggml.model", "no_vocab")
     for t in reader.tensors:
         data, kind = convert(t.name, t)
         writer.add_tensor(t.name, data, raw_dtype=kind)

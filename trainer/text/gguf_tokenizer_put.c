@@ -221,7 +221,11 @@ static int32_t special_id(const struct tokenizer *t, const struct configs *c, co
     const json_t *id = json_object_get(c->model, key);
     id = json_is_array(id) ? json_array_get(id, 0) : id;
     const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
-    return value >= 0 && value < vocab_size ? (int32_t)value : -1;
+    size_t bytes;
+    bool special;
+    const bool is_token = value >= 0 && value < vocab_size &&
+                          tokenizer_token(t, (int32_t)value, &bytes, &special) != NULL;
+    return is_token ? (int32_t)value : -1;
 }
 
 static void put_id(struct gguf_writer *w, const char *key, int32_t id)

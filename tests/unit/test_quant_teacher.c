@@ -378,6 +378,42 @@ static void folders_are_quantised_like_files(void **state)
     }
 }
 
+struct reading {
+    double last, total;
+    int models; /* that were read to the end */
+};
+
+static void told(void *user, double bytes, double total)
+{
+    struct reading *r = user;
+    if (total != r->total || r->last == r->total)
+        *r = (struct reading){.total = total, .models = r->models};
+    assert_true(bytes > r->last && bytes <= total);
+    r->last = bytes;
+    r->models += bytes == total;
+}
+
+/* Student and teacher, to the last byte, whether the teacher is kept as it is, quantised or not. */
+static void reading_is_told(void **state)
+{
+    (void)state;
+    const struct gguf_form form = {.dtype = NJ_TYPE_Q5_0};
+    unsigned char *types;
+    ok(init_model(path_of("plain"), &untied, 5, NJ_TYPE_F32, 1 << 30, NULL));
+    ok(gguf_of(path_of("plain"), path_of("plain.gguf"), &form));
+    ok(source_types(path_of("plain.gguf"), &untied, &types));
+    for (int k = 0; k < 3; k++) {
+        struct reading r = {0};
+        struct train_options o = small_options;
+        o.teacher_types = k == 0 ? NULL : types;
+        o.loaded = told;
+        o.loaded_user = &r;
+        engine_destroy(open_engine("plain", k == 2 ? "plain.gguf" : "plain", &o));
+        assert_int_equal(r.models, 2);
+    }
+    free(types);
+}
+
 /* A scale that is not finite, as float16, bfloat16 or the upper half of a float, and byte 3 of an I4 block, which
  * says which of them it is there. */
 static const struct broken {
@@ -438,6 +474,7 @@ int main(void)
         cmocka_unit_test(broken_scales_are_refused),
         cmocka_unit_test(scales_are_where_they_are_looked_for),
         cmocka_unit_test(folders_are_quantised_like_files),
+        cmocka_unit_test(reading_is_told),
         cmocka_unit_test(seven_billion_take_six_gigabytes),
         cmocka_unit_test(gradients_cannot_be_asked_for),
         cmocka_unit_test(epochs_end),

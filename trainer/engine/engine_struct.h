@@ -25,6 +25,8 @@ struct engine {
     struct teacher teacher;
     bool has_teacher;
     uint64_t student_hash, teacher_hash;
+    double load_seen,
+        load_bytes;   /* of the model that is read, hashed and loaded: each counts half */
     int64_t step;     /* optimiser steps done */
     int *chunks_of;   /* [grad_accum] head chunks of each staged micro-batch */
     int64_t valid;    /* targets of the staged step */

@@ -75,6 +75,8 @@ int f8_load(struct engine *e, const char *dir)
             rc = weights_check(dir, &n->p.spec[i], t);
         if (rc == 0 && at.matrix)
             rc = quantize(e, t, n->p.spec[i].shape[0], &at);
+        if (rc == 0 && at.matrix)
+            weights_seen(e, t);
     }
     tensors_close(&w);
     return rc;

@@ -146,6 +146,7 @@ static int send(struct engine *e, const char *path, size_t spec, const struct te
         if (w.rc != 0)
             return engine_fail(e, w.rc, "loading weights");
     }
+    weights_seen(e, t);
     return 0;
 }
 

@@ -112,8 +112,30 @@ int weights_read(struct engine *e, const char *dir, const struct tensors *w, con
             rc = upload_blocks(e, t, T, to);
         else
             rc = upload(e, t, tensor_elements(&p->spec[i]), T, to);
+        weights_seen(e, t);
     }
     return rc;
+}
+
+void weights_seen(struct engine *e, const struct tensor *t)
+{
+    e->load_seen += (double)t->bytes / 2;
+    if (e->o.loaded)
+        e->o.loaded(e->o.loaded_user, e->load_seen, e->load_bytes);
+}
+
+/* As tensors_hash(). It comes first: whoever waits for a disk is told. */
+static uint64_t hash_model(struct engine *e, const struct tensors *w)
+{
+    uint64_t h = 0;
+    e->load_seen = e->load_bytes = 0;
+    for (size_t i = 0; i < w->count; i++)
+        e->load_bytes += (double)w->tensor[i].bytes;
+    for (size_t i = 0; i < w->count; i++) {
+        h = tensor_hash(&w->tensor[i], h);
+        weights_seen(e, &w->tensor[i]);
+    }
+    return h;
 }
 
 int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
@@ -123,8 +145,8 @@ int weights_load(struct engine *e, const char *dir, const struct params *p, enum
     int rc = source_tensors(dir, &w);
     if (rc != 0)
         return rc;
+    *hash = hash_model(e, &w);
     rc = weights_read(e, dir, &w, p, T, arena);
-    *hash = tensors_hash(&w);
     tensors_close(&w);
     return rc;
 }

@@ -14,6 +14,8 @@ int weights_load(struct engine *e, const char *dir, const struct params *p, enum
 /* The same from opened files, with nothing missing and nothing left over. */
 int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
                  enum nj_dtype T, void *arena);
+/* Says that a tensor of the model that is read has been hashed, or loaded. */
+void weights_seen(struct engine *e, const struct tensor *t);
 /* Elements as T in the transfer buffer, on their way to the device. */
 void weights_convert(struct engine *e, const struct tensor *t, int64_t first, int64_t count,
                      enum nj_dtype T);

@@ -122,14 +122,17 @@ static uint64_t hash_packed(const struct packed *p, uint64_t h)
     return h;
 }
 
+uint64_t tensor_hash(const struct tensor *t, uint64_t before)
+{
+    const uint64_t h = hash_head(t, before);
+    return t->packed ? hash_packed(t->packed, h) : hash_data(t->data, t->bytes, h);
+}
+
 uint64_t tensors_hash(struct tensors *w)
 {
     uint64_t h = 0;
-    for (size_t i = 0; i < w->count; i++) {
-        const struct tensor *t = &w->tensor[i];
-        h = hash_head(t, h);
-        h = t->packed ? hash_packed(t->packed, h) : hash_data(t->data, t->bytes, h);
-    }
+    for (size_t i = 0; i < w->count; i++)
+        h = tensor_hash(&w->tensor[i], h);
     w->hash = h;
     return h;
 }

@@ -49,9 +49,20 @@ static void keep_table(struct run *r, const char *path)
         progress_say(&r->progress, "%lld GEMM%s timed; choices kept in %s", timed, s, path);
 }
 
+/* What is read in a moment needs no line. */
+static void watch_load(void *user, double bytes, double total)
+{
+    struct progress *p = user;
+    if (seconds_now() - p->started > 0.5)
+        progress_bytes(p, bytes, total);
+}
+
 int run_open_engine(struct run *r)
 {
     char path[PATH_BYTES];
+    r->options.loaded = watch_load;
+    r->options.loaded_user = &r->progress;
+    r->progress.started = seconds_now();
     gemm_table_path(r->s->gemm_table, nj_context_device(r->ctx), path, sizeof path);
     read_tables(r, path);
     int err = 0;
@@ -60,6 +71,7 @@ int run_open_engine(struct run *r)
     if (!err)
         err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
                             &r->options, run_say, r, &r->engine);
+    progress_clear(&r->progress);
     if (!err)
         keep_table(r, path);
     return err;

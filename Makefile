@@ -288,7 +288,7 @@ $(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUD
 # Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by
 # the tests; grown by libFuzzer in `make fuzz`.
 FUZZ_SECONDS ?= 30
-FUZZ_trainer := chat config encode gguf gguf_model gguf_tokenizer jsonl metrics options quantised safetensors shards tokenizer \
+FUZZ_trainer := apr chat config encode gguf gguf_model gguf_tokenizer jsonl metrics options quantised safetensors shards tokenizer \
 	tokens
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin gguf_keys keys
@@ -331,6 +331,11 @@ GGUF_OF := $(B)/gguf-of
 $(GGUF_OF): $(call objects,tests/tools/gguf_of.c tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
 	$(Q)$(LINK) -o $@ $^ $(LIBS)
 
+# And an APR file.
+APR_OF := $(B)/apr-of
+$(APR_OF): $(call objects,tests/tools/apr_of.c tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+
 # What a GGUF file's model says to a text.
 LOGITS_OF := $(B)/logits-of
 $(LOGITS_OF): $(call objects,tests/tools/logits_of.c) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
@@ -341,7 +346,7 @@ INTERRUPT := $(B)/interrupt.so
 $(INTERRUPT): tests/tools/interrupt.c $(B)/stamp/cflags
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
-TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
 ## test: set-up and the tests; they need no GPU (simulated ones serve)

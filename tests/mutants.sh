@@ -40,7 +40,7 @@ targets() {
     kbench*) echo build/kbench ;;
     gen_*) echo build/gen-bin/gen ;;
     fuzz_corpus) for t in tests/fuzz/corpus/*/; do echo "build/fuzz/$(basename "$t")"; done ;;
-    *) echo build/nojit build/blobcheck build/damage build/gguf-of build/contractcheck build/gen-bin/gen build/pack-bin/pack ;;
+    *) echo build/nojit build/blobcheck build/damage build/gguf-of build/apr-of build/contractcheck build/gen-bin/gen build/pack-bin/pack ;;
     esac
 }
 test_in() { # TREE BUILD PROGRAM CHECK

@@ -69,7 +69,7 @@ refuses "no config.json" 1 'config.json: No such file or directory; a model fold
 mkdir "$d/gguf"
 : >"$d/gguf/model-Q4_K_M.gguf"
 refuses "a folder of GGUF" 1 "$d/gguf: holds GGUF files and no config.json; name the file: $d/gguf/model-Q4_K_M.gguf" train "$d/gguf"
-refuses "no GGUF in it" 1 "model-Q4_K_M.gguf: neither a folder nor a GGUF file; .* fetch the GGUF file again" train "$d/gguf/model-Q4_K_M.gguf"
+refuses "no GGUF in it" 1 "model-Q4_K_M.gguf: neither a folder nor a GGUF or APR file; .* fetch the file again" train "$d/gguf/model-Q4_K_M.gguf"
 mkdir "$d/adapters"
 echo '{}' >"$d/adapters/adapter_config.json"
 refuses "adapters as a model" 1 'adapters: adapters, not a model; .* as --adapter' train "$d/adapters"
@@ -109,7 +109,7 @@ refuses "tensor missing" 1 'model.layers' train "$d/bad"
 config 's/"intermediate_size": *[0-9]+/"intermediate_size": 320/'
 refuses "tensor of another shape" 1 'mlp' train "$d/bad"
 : >"$d/model.apr"
-refuses ".apr model" 1 '\.apr' train "$d/model.apr"
+refuses "no APR in it" 1 'model.apr: neither a folder nor a GGUF or APR file' train "$d/model.apr"
 refuses "teacher is the student" 2 'same weights' "$nojit" distill --teacher "$d/student" --student "$d/student" \
     --data "$d/text.txt" --out "$d/out" "${fast[@]}"
 config 's/"max_position_embeddings": *[0-9]+/"max_position_embeddings": 16/'

@@ -9,6 +9,7 @@ import json
 import os
 import struct
 import sys
+import zlib
 
 here = os.path.dirname(__file__)
 MAX = (1 << 32) - 1
@@ -189,6 +190,125 @@ write_all("gguf_model", {
     "rope_scaling_yarn": gguf({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0}),
     "experts": gguf({"llama.expert_count": 8}),
     "eos_beyond_vocabulary": gguf({"tokenizer.ggml.eos_token_id": 2}),
+})
+
+# ---- APR files as models, with tokenizers ----
+APR_Q4_K, APR_BF16, APR_Q4, APR_Q8 = 12, 30, 128, 129
+apr_keys = {"architecture": "llama", "original_format": "gguf", "hidden_size": 8, "num_layers": 1, "num_heads": 1, "num_kv_heads": 1,
+            "vocab_size": 2, "intermediate_size": 8, "max_position_embeddings": 64, "rope_type": 0, "rope_theta": 1e4,
+            "rms_norm_eps": 1e-5, "head_dim": 64, "license": None}
+layer = "model.layers.0."
+apr_tensors = {"model.embed_tokens.weight": (F16, 2, 8), "model.norm.weight": (F32, 8), layer + "input_layernorm.weight": (F32, 8),
+               layer + "post_attention_layernorm.weight": (F32, 8), layer + "self_attn.q_proj.weight": (APR_Q4, 64, 8),
+               layer + "self_attn.k_proj.weight": (F16, 64, 8), layer + "self_attn.v_proj.weight": (APR_BF16, 64, 8),
+               layer + "self_attn.o_proj.weight": (APR_Q4, 8, 64), layer + "mlp.gate_proj.weight": (APR_Q8, 8, 8),
+               layer + "mlp.up_proj.weight": (F16, 8, 8), layer + "mlp.down_proj.weight": (F16, 8, 8)}
+
+
+def apr_bytes(kind, elements):
+    return {F32: 4 * elements, F16: 2 * elements, APR_BF16: 2 * elements, APR_Q4: -(-elements // 32) * 18, APR_Q8: 4 + elements,
+            APR_Q4_K: elements // 256 * 144}.get(kind, elements)
+
+
+def apr_seal(data):
+    crc = struct.pack("<I", zlib.crc32(data[:40] + data[44:64]))
+    data = data[:40] + crc + data[44:]
+    return data[:-4] + struct.pack("<I", zlib.crc32(data[:-4]))
+
+
+def apr(keys=None, tensors=None, metadata=None, flags=1024, version=2, sort=True, change=None, count=None):
+    """change: a tensor's name, then where and what in its entry after the name."""
+    text = metadata if metadata is not None else json.dumps({k: v for k, v in {**apr_keys, **(keys or {})}.items() if v != ""}).encode()
+    tensors = {k: v for k, v in {**apr_tensors, **(tensors or {})}.items() if v}
+    index, body = b"", b""
+    for name, (kind, *shape) in sorted(tensors.items(), reverse=not sort):
+        size = apr_bytes(kind, functools.reduce(lambda a, b: a * b, shape))
+        entry = struct.pack(f"<BB{len(shape)}QQQ", kind, len(shape), *shape, len(body), size)
+        if change and change[0] == name:
+            entry = entry[:change[1]] + change[2] + entry[change[1] + len(change[2]):]
+        index += struct.pack("<H", len(name)) + name.encode() + entry
+        body += (bytes(range(1, 56)) * size)[:size]
+        body += bytes(-len(body) % 64)
+    text_end = 64 + len(text) + -len(text) % 64
+    head = b"APR\0" + struct.pack("<BBHIQIQQ", version, 0, flags, len(tensors) if count is None else count, 64, len(text), text_end,
+                                  text_end + len(index) + -len(index) % 64) + bytes(24)
+    return apr_seal(head + text + bytes(-len(text) % 64) + index + bytes(-len(index) % 64) + body + bytes(4))
+
+
+letters = [chr(c) for c in [*range(33, 127), *range(161, 173), *range(174, 256), *range(256, 324)]]  # of the 256 bytes
+apr_words = {"tokenizer.vocabulary": [*letters, "ab", "<|endoftext|>"], "tokenizer.token_type": [1] * 257 + [3], "tokenizer.merges": ["a b"],
+             "tokenizer.model": "gpt2", "tokenizer.pre_type": "gpt-2", "tokenizer.eos_token_id": 257, "vocab_size": 258}
+apr_table = {"model.embed_tokens.weight": (F16, 258, 8)}
+apr_valid = apr()
+up = layer + "mlp.up_proj.weight"
+write_all("apr", {
+    "valid": apr_valid,
+    "valid_halves": apr({"rope_type": 2, "original_format": ""}),
+    "valid_names_of_gguf": apr(tensors={"model.embed_tokens.weight": None, "token_embd.weight": (F16, 2, 8)}),
+    "valid_tied_copy": apr({"tied_embeddings": True}, {"lm_head.weight": (F16, 2, 8)}),
+    "valid_untied": apr(tensors={"lm_head.weight": (APR_Q8, 2, 8)}),
+    "valid_aliases": apr({"hidden_size": None, "n_embd": 8, "num_layers": None, "n_layer": 1}),
+    "valid_q4_k": apr({"intermediate_size": 256}, {layer + "mlp.gate_proj.weight": (F16, 256, 8), up: (APR_Q4, 256, 8),
+                                                   layer + "mlp.down_proj.weight": (APR_Q4_K, 8, 256)}),
+    "valid_tokenizer": apr(apr_words, apr_table),
+    "valid_tokenizer_without_types": apr({**apr_words, "tokenizer.token_type": None}, apr_table),
+    "valid_key_twice": apr(metadata=b'{"num_layers": 7, ' + json.dumps(apr_keys).encode()[1:]),
+    "magic_wrong": b"APX" + apr_valid[3:],
+    "version_1": b"APRN" + apr_valid[4:],
+    "version_3": apr(version=3),
+    "header_cut": apr_valid[:40],
+    "metadata_cut": apr_valid[:200],
+    "index_cut": apr_valid[:800],
+    "data_cut": apr_valid[:-200],
+    "header_checksum_wrong": apr_valid[:41] + b"x" + apr_valid[42:],
+    "footer_checksum_wrong": apr_valid[:-1] + b"x",
+    "flag_lz4": apr(flags=1025),
+    "flag_zstd": apr(flags=1026),
+    "flag_encrypted": apr(flags=1028),
+    "flag_sharded": apr(flags=1040),
+    "flag_columns": apr(flags=3072),
+    "metadata_not_json": apr(metadata=b"{"),
+    "metadata_a_list": apr(metadata=b"[]"),
+    "metadata_deep": apr(metadata=b'{"a":' + b"[" * 5000),
+    "metadata_beyond_file": apr_seal(apr_valid[:12] + struct.pack("<Q", 1 << 40) + apr_valid[20:]),
+    "metadata_size_beyond": apr_seal(apr_valid[:20] + struct.pack("<I", MAX) + apr_valid[24:]),
+    "index_beyond_file": apr_seal(apr_valid[:24] + struct.pack("<Q", (1 << 64) - 64) + apr_valid[32:]),
+    "data_unaligned": apr_seal(apr_valid[:32] + struct.pack("<Q", 65) + apr_valid[40:]),
+    "data_wraps": apr_seal(apr_valid[:32] + struct.pack("<Q", (1 << 64) - 64) + apr_valid[40:]),
+    "count_beyond_file": apr(count=MAX),
+    "count_more": apr(count=12),
+    "count_fewer": apr(count=10),
+    "index_unsorted": apr(sort=False),
+    "type_unknown": apr(change=(up, 0, b"\x02")),
+    "type_f64": apr(change=(up, 0, b"\x03")),
+    "type_mxfp4": apr(change=(up, 0, b"\x27")),
+    "rank_zero": apr(change=(up, 1, b"\0")),
+    "rank_of_nine": apr(change=(up, 1, b"\x09")),
+    "shape_of_zero": apr(change=(up, 2, bytes(8))),
+    "shape_wraps": apr(change=(up, 2, struct.pack("<QQ", 1 << 32, 1 << 32))),
+    "offset_unaligned": apr(change=(up, 18, b"\x01")),
+    "offset_beyond": apr(change=(up, 18, struct.pack("<Q", 1 << 62))),
+    "offset_wraps": apr(change=(up, 18, struct.pack("<Q", (1 << 64) - 64))),
+    "tensors_overlap": apr(change=(up, 18, bytes(8))),
+    "bytes_too_many": apr(change=(up, 26, struct.pack("<Q", 129))),
+    "name_long": apr(tensors={"a" * 128: (F32, 1)}),
+    "norm_quantised": apr(tensors={"model.norm.weight": (APR_Q8, 8)}),
+    "rows_of_half_a_block": apr(tensors={up: (APR_Q4_K, 8, 8)}),
+    "architecture_missing": apr({"architecture": None}),
+    "architecture_unknown": apr({"architecture": "bert"}),
+    "layers_missing": apr({"num_layers": None}),
+    "layers_many": apr({"num_layers": 1 << 30}),
+    "heads_a_text": apr({"num_heads": "1"}),
+    "theta_negative": apr({"rope_theta": -1}),
+    "experts": apr({"num_experts": 8}),
+    "rope_type_0_of_safetensors": apr({"original_format": None}),
+    "rope_type_unknown": apr({"rope_type": 1}),
+    "tensor_missing": apr(tensors={up: None}),
+    "tensor_unknown": apr(tensors={"x": (F32, 1)}),
+    "tensor_twice": apr(tensors={"token_embd.weight": (F16, 2, 8)}),
+    "tensor_transposed": apr(tensors={layer + "self_attn.o_proj.weight": (APR_Q4, 64, 8)}),
+    "rope_freqs_short": apr(tensors={"rope_freqs.weight": (F32, 31)}),
+    "head_missing_bytes": apr({"tied_embeddings": True}, {"lm_head.weight": (F16, 3, 8)}),
 })
 
 # ---- quantised folders: quantization_config, then the weights; a matrix of 32 rows and 64 columns ----

@@ -94,7 +94,7 @@ static void names_are_checked(void **state)
         const char *part;
     } cases[] = {
         {"m.gguf", NJ_E_IO, "m.gguf: no such folder or file; give"},
-        {"dir/m.APR", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
+        {"m.apr", NJ_E_IO, "m.apr: no such folder or file; give"},
         {"m.parquet", NJ_E_UNSUPPORTED, "Parquet holds data"},
         {"x/pytorch_model.bin", NJ_E_UNSUPPORTED, "safe_serialization=True"},
         {"x/model.safetensors", NJ_E_UNSUPPORTED, "give the folder that holds this file"},
@@ -112,10 +112,10 @@ static void names_are_checked(void **state)
                       cases[i].part, cases[i].model);
     write_text(at("file"), "x");
     check_refused(model_resolve(at("file"), found, sizeof found), NJ_E_IO,
-                  "neither a folder nor a GGUF file; give the folder", "file");
+                  "neither a folder nor a GGUF or APR file; give the folder", "file");
 }
 
-static void gguf_files_are_models(void **state)
+static void files_are_models(void **state)
 {
     char found[512], named[600];
     clear_environment(state);
@@ -135,6 +135,13 @@ static void gguf_files_are_models(void **state)
     write_text(at("gguf-hub/models--A--B/snapshots/abc/q.gguf"), "GGUF");
     check_refused(model_resolve("A/B", found, sizeof found), NJ_E_IO, "snapshots/abc/q.gguf",
                   "cache");
+    make_path("apr");
+    write_bytes(at("apr/m.apr"), "APR\0", 4);
+    check_ok(model_resolve(at("apr/m.apr"), found, sizeof found), "APR");
+    assert_string_equal(found, at("apr/m.apr"));
+    snprintf(named, sizeof named, "holds APR files and no config.json; name the file: %s",
+             at("apr/m.apr"));
+    check_refused(model_resolve(at("apr"), found, sizeof found), NJ_E_IO, named, "folder");
     write_text(at("several/config.json"), "{}");
     check_ok(model_resolve(at("several"), found, sizeof found), "a folder of both");
 }
@@ -420,7 +427,7 @@ int main(void)
         cmocka_unit_test_setup(cache_is_searched, clear_environment),
         cmocka_unit_test_setup(caches_hold_files, clear_environment),
         cmocka_unit_test_setup(names_are_checked, clear_environment),
-        cmocka_unit_test(gguf_files_are_models),
+        cmocka_unit_test(files_are_models),
         cmocka_unit_test(tokenizer_files_are_copied),
         cmocka_unit_test(side_files_come_from_the_model),
         cmocka_unit_test(files_appear_whole),

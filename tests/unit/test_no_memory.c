@@ -76,6 +76,25 @@ static int load_gguf_model(void)
     return rc;
 }
 
+#define APR_FILE "tests/fuzz/corpus/apr/valid_tokenizer"
+
+static int load_apr_model(void)
+{
+    struct tensors w;
+    const int rc = source_tensors(APR_FILE, &w);
+    if (rc == 0)
+        tensors_close(&w);
+    return rc;
+}
+
+static int load_apr_tokenizer(void)
+{
+    struct tokenizer t;
+    const int rc = tokenizer_open(APR_FILE, &t);
+    tokenizer_close(&t);
+    return rc;
+}
+
 static int load_quantised(void)
 {
     struct tensors w;
@@ -343,6 +362,7 @@ static const struct {
     {"safetensors", load_safetensors},
     {"shards", load_shards},
     {"a GGUF file as a model", load_gguf_model},
+    {"an APR file as a model", load_apr_model},
     {"quantised folder", load_quantised},
     {"a GGUF file in parts", load_gguf_parts},
     {"values of a GGUF file", load_gguf_values},
@@ -350,6 +370,7 @@ static const struct {
     {"adapter config", load_lora_config},
     {"tokenizer", load_tokenizer},
     {"tokenizer of a GGUF file", load_gguf_tokenizer},
+    {"tokenizer of an APR file", load_apr_tokenizer},
     {"tokenizer.json of a GGUF file", copy_gguf_tokenizer},
     {"GGUF file of a tokenizer", write_gguf_tokenizer},
     {"token file", load_token_file},

@@ -85,7 +85,7 @@ static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const s
     const struct adapter *ad = lora_of(&m->lora, spec);
     const int64_t columns = spec->shape[1], rows = spec->shape[0];
     const enum nj_tensor_type dtype = tensor_type_expanded(t->dtype);
-    if (!ad && t->dtype == dtype && t->pairs == 0)
+    if (!ad && t->dtype == dtype && t->pairs == 0 && !t->packed)
         return st_folder_data(m->writer, t->data, t->bytes);
     int rc = ad ? read_adapter(m, ad) : 0;
     const int64_t most = BLOCK / columns > 0 ? BLOCK / columns : 1;

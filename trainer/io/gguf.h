@@ -55,6 +55,7 @@ struct gguf {
     char path[PATH_BYTES];
     struct gguf_value *value; /* sorted by key; of a split file, those of the first part */
     size_t values;
+    bool apr;               /* metadata of an APR file (text/metadata.h) */
     struct tensors tensors; /* of all parts; GGUF's names, PyTorch's order of sizes (rows first) */
 };
 

@@ -6,17 +6,13 @@
 #include "io/gguf_file.h"
 
 #include "checked.h"
+#include "io/cursor.h"
 #include "io/error.h"
-#include "io/mapped.h"
-#include "io/regular.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define FETCH "fetch the file again"
 enum {
@@ -78,53 +74,18 @@ int gguf_tensor_type(enum nj_tensor_type type)
     return -1;
 }
 
-/* ---- bytes ---- */
-
-struct cursor {
-    const char *path;
-    const unsigned char *base, *at, *end;
-};
-
-static int cut_short(const struct cursor *c, const char *what)
-{
-    return fail(NJ_E_FORMAT, "%s: %s goes beyond the end of the file, at byte %td of %td; " FETCH,
-                c->path, what, c->at - c->base, c->end - c->base);
-}
-
-static size_t left(const struct cursor *c)
-{
-    return (size_t)(c->end - c->at);
-}
-
-/* Little-endian, of 1 to 8 bytes. */
-static uint64_t number_at(const unsigned char *at, size_t bytes)
-{
-    uint64_t x = 0;
-    for (size_t i = 0; i < bytes; i++)
-        x |= (uint64_t)at[i] << (8 * i);
-    return x;
-}
-
-static int take_number(struct cursor *c, size_t bytes, const char *what, uint64_t *out)
-{
-    *out = 0;
-    if (left(c) < bytes)
-        return cut_short(c, what);
-    *out = number_at(c->at, bytes);
-    c->at += bytes;
-    return 0;
-}
+/* ---- texts ---- */
 
 static int take_text(struct cursor *c, uint64_t most, const char *what, struct gguf_text *out)
 {
     uint64_t bytes;
-    int rc = take_number(c, 8, what, &bytes);
+    int rc = cursor_number(c, 8, what, &bytes);
     if (rc == 0 && bytes > most)
         rc = fail(NJ_E_FORMAT,
                   "%s: %s has %" PRIu64 " bytes; at most %" PRIu64 " are allowed: " FETCH, c->path,
                   what, bytes, most);
-    if (rc == 0 && bytes > left(c))
-        rc = cut_short(c, what);
+    if (rc == 0 && bytes > cursor_left(c))
+        rc = cursor_short(c, what);
     if (rc != 0)
         return rc;
     *out = (struct gguf_text){(const char *)c->at, (size_t)bytes};
@@ -139,8 +100,8 @@ static int skip_elements(struct cursor *c, const char *key, const struct gguf_va
     const size_t each = gguf_type_bytes(v->type);
     struct gguf_text text;
     if (v->type != GGUF_STRING) {
-        if (v->count > left(c) / each)
-            return cut_short(c, key);
+        if (v->count > cursor_left(c) / each)
+            return cursor_short(c, key);
         c->at += v->count * each;
         return 0;
     }
@@ -165,13 +126,13 @@ static int refuse_type(const struct cursor *c, const char *key, bool array, uint
 static int take_type(struct cursor *c, const char *key, struct gguf_value *v)
 {
     uint64_t type;
-    int rc = take_number(c, 4, key, &type);
+    int rc = cursor_number(c, 4, key, &type);
     v->count = 1;
     v->array = rc == 0 && type == GGUF_ARRAY;
     if (v->array) {
-        rc = take_number(c, 4, key, &type);
+        rc = cursor_number(c, 4, key, &type);
         if (rc == 0)
-            rc = take_number(c, 8, key, &v->count);
+            rc = cursor_number(c, 8, key, &v->count);
         if (rc == 0 && v->count > COUNT_MOST)
             rc =
                 fail(NJ_E_FORMAT, "%s: %s has %" PRIu64 " elements; at most %d are allowed: " FETCH,
@@ -218,8 +179,8 @@ static int sort_values(struct gguf *g)
 static int take_values(struct cursor *c, uint64_t count, struct gguf *g)
 {
     int rc = 0;
-    if (count > left(c) / VALUE_LEAST)
-        return cut_short(c, "the metadata");
+    if (count > cursor_left(c) / VALUE_LEAST)
+        return cursor_short(c, "the metadata");
     g->value = calloc((size_t)count + 1, sizeof *g->value);
     if (!g->value)
         return fail(NJ_E_NOMEM, "%s: out of memory for %" PRIu64 " metadata keys", g->path, count);
@@ -246,7 +207,7 @@ static int take_name(struct cursor *c, struct tensor *t)
 static int take_shape(struct cursor *c, struct tensor *t, uint64_t *elements)
 {
     uint64_t rank, size;
-    int rc = take_number(c, 4, t->name, &rank);
+    int rc = cursor_number(c, 4, t->name, &rank);
     *elements = 1;
     if (rc == 0 && (rank < 1 || rank > 4))
         rc = fail(NJ_E_FORMAT,
@@ -254,7 +215,7 @@ static int take_shape(struct cursor *c, struct tensor *t, uint64_t *elements)
                   t->name, rank);
     t->rank = rc == 0 ? (int)rank : 0;
     for (int i = t->rank - 1; rc == 0 && i >= 0; i--) {
-        rc = take_number(c, 8, t->name, &size);
+        rc = cursor_number(c, 8, t->name, &size);
         if (rc != 0)
             return rc;
         if (size == 0 || __builtin_mul_overflow(*elements, size, elements) ||
@@ -269,7 +230,7 @@ static int take_shape(struct cursor *c, struct tensor *t, uint64_t *elements)
 static int take_tensor_type(struct cursor *c, struct tensor *t)
 {
     uint64_t id;
-    const int rc = take_number(c, 4, t->name, &id);
+    const int rc = cursor_number(c, 4, t->name, &id);
     if (rc != 0)
         return rc;
     if (id >= GGML_TYPES || ggml_types[id].name == NULL)
@@ -295,7 +256,7 @@ static int take_tensor(struct cursor *c, struct tensor *t, uint64_t *offset)
     if (rc == 0)
         rc = take_tensor_type(c, t);
     if (rc == 0)
-        rc = take_number(c, 8, t->name, offset);
+        rc = cursor_number(c, 8, t->name, offset);
     if (rc != 0)
         return rc;
     const int64_t columns = t->shape[t->rank - 1], block = tensor_type_block(t->dtype);
@@ -316,28 +277,12 @@ static int place_tensor(const struct cursor *c, struct tensor *t, uint64_t offse
                     "%s: tensor %s begins at byte %" PRIu64
                     " of the data, no multiple of %zu; " FETCH,
                     c->path, t->name, offset, alignment);
-    if (offset > left(c) || t->bytes > left(c) - offset)
+    if (offset > cursor_left(c) || t->bytes > cursor_left(c) - offset)
         return fail(NJ_E_FORMAT,
                     "%s: tensor %s has %zu bytes from byte %" PRIu64
                     " of the data on, which has %zu; the file is cut short: fetch it again",
-                    c->path, t->name, t->bytes, offset, left(c));
+                    c->path, t->name, t->bytes, offset, cursor_left(c));
     t->data = c->at + offset;
-    return 0;
-}
-
-static int compare_data(const void *a, const void *b)
-{
-    const char *x = ((const struct tensor *)a)->data, *y = ((const struct tensor *)b)->data;
-    return (x > y) - (x < y);
-}
-
-static int check_overlap(const char *path, struct tensor *t, size_t count)
-{
-    qsort(t, count, sizeof *t, compare_data);
-    for (size_t i = 1; i < count; i++)
-        if ((const char *)t[i].data < (const char *)t[i - 1].data + t[i - 1].bytes)
-            return fail(NJ_E_FORMAT, "%s: tensors %s and %s overlap; " FETCH, path, t[i - 1].name,
-                        t[i].name);
     return 0;
 }
 
@@ -358,8 +303,8 @@ static int take_tensors(struct cursor *c, uint64_t count, struct gguf *g)
 {
     struct tensors *w = &g->tensors;
     size_t alignment;
-    if (count > left(c) / TENSOR_LEAST)
-        return cut_short(c, "the list of tensors");
+    if (count > cursor_left(c) / TENSOR_LEAST)
+        return cursor_short(c, "the list of tensors");
     int rc = find_alignment(g, &alignment);
     if (rc != 0)
         return rc;
@@ -371,45 +316,16 @@ static int take_tensors(struct cursor *c, uint64_t count, struct gguf *g)
         rc = take_tensor(c, &w->tensor[w->count], &offset[w->count]);
     const size_t data = size_up((size_t)(c->at - c->base), alignment);
     if (rc == 0 && count > 0 && data > (size_t)(c->end - c->base))
-        rc = cut_short(c, "the data");
+        rc = cursor_short(c, "the data");
     if (rc == 0 && count > 0)
         c->at = c->base + data;
     for (size_t i = 0; rc == 0 && i < w->count; i++)
         rc = place_tensor(c, &w->tensor[i], offset[i], alignment);
     free(offset);
-    return rc != 0 ? rc : check_overlap(g->path, w->tensor, w->count);
+    return rc != 0 ? rc : tensors_check_overlap(g->path, w->tensor, w->count);
 }
 
 /* ---- a file ---- */
-
-static int map_file(struct gguf *g, const char *remedy, struct cursor *c)
-{
-    struct tensors *w = &g->tensors;
-    size_t bytes;
-    int fd;
-    int rc = regular_fd(g->path, 0, remedy, &fd, &bytes);
-    if (rc != 0)
-        return rc;
-    w->map = calloc(1, sizeof *w->map);
-    if (!w->map)
-        rc = fail(NJ_E_NOMEM, "%s: out of memory", g->path);
-    else if (bytes < 24)
-        rc = fail(NJ_E_FORMAT, "%s: %zu bytes, too short for a GGUF file; fetch it again", g->path,
-                  bytes);
-    else {
-        w->map_count = 1;
-        w->map->bytes = bytes;
-        rc = mapped_begin(g->path, fd, bytes, &w->map->base);
-    }
-    if (rc == 0) { /* hints only: a refusal changes nothing but the speed */
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-        (void)madvise(w->map->base, bytes, MADV_WILLNEED);
-        const unsigned char *base = w->map->base;
-        *c = (struct cursor){g->path, base, base, base + bytes};
-    }
-    close(fd);
-    return rc;
-}
 
 static int take_version(struct cursor *c)
 {
@@ -419,7 +335,7 @@ static int take_version(struct cursor *c)
                     "%s: not a GGUF file; give one, or the folder of a Hugging Face model",
                     c->path);
     c->at += 4;
-    const int rc = take_number(c, 4, "the version", &version);
+    const int rc = cursor_number(c, 4, "the version", &version);
     if (rc != 0 || version == 2 || version == 3)
         return rc;
     if (version != 0 && (version & 0xffff) == 0)
@@ -438,13 +354,13 @@ int gguf_file_open(const char *path, const char *remedy, struct gguf *g)
     memset(g, 0, sizeof *g);
     if (snprintf(g->path, sizeof g->path, "%s", path) >= (int)sizeof g->path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
-    int rc = map_file(g, remedy, &c);
+    int rc = cursor_open(g->path, "a GGUF", 24, remedy, &g->tensors, &c);
     if (rc == 0)
         rc = take_version(&c);
     if (rc == 0)
-        rc = take_number(&c, 8, "the number of tensors", &tensors);
+        rc = cursor_number(&c, 8, "the number of tensors", &tensors);
     if (rc == 0)
-        rc = take_number(&c, 8, "the number of metadata keys", &values);
+        rc = cursor_number(&c, 8, "the number of metadata keys", &values);
     if (rc == 0)
         rc = take_values(&c, values, g);
     if (rc == 0)

@@ -4,6 +4,7 @@
  */
 #include "io/model_path.h"
 
+#include "io/apr.h"
 #include "io/error.h"
 #include "io/gguf.h"
 #include "io/model_folder.h"
@@ -22,7 +23,6 @@
 static const struct {
     const char *ending, *remedy;
 } foreign[] = {
-    {".apr", "an .apr file is not read; export the model to a Hugging Face folder (safetensors)"},
     {".parquet", "Parquet holds data, not a model; give a model folder"},
     {".bin", "PyTorch pickles are not read; save the model with safetensors "
              "(save_pretrained(..., safe_serialization=True))"},
@@ -61,17 +61,20 @@ static void first_file(const char *dir, const char *ending, char *out, size_t by
 /* Says what a folder without config.json holds instead, if that is a model of another format. */
 static int check_folder(const char *dir)
 {
+    static const struct {
+        const char *ending, *what;
+    } files[] = {{".gguf", "GGUF"}, {".apr", "APR"}};
     char path[PATH_BYTES], name[256];
     snprintf(path, sizeof path, "%s/config.json", dir);
     if (access(path, F_OK) == 0)
         return NJ_OK;
-    first_file(dir, ".gguf", name, sizeof name);
-    if (*name)
-        return fail(NJ_E_IO, "%s: holds GGUF files and no config.json; name the file: %s/%s", dir,
-                    dir, name);
-    first_file(dir, ".apr", name, sizeof name);
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return *name ? refuse_foreign(path) : NJ_OK;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        first_file(dir, files[i].ending, name, sizeof name);
+        if (*name)
+            return fail(NJ_E_IO, "%s: holds %s files and no config.json; name the file: %s/%s", dir,
+                        files[i].what, dir, name);
+    }
+    return NJ_OK;
 }
 
 /* ORG/NAME: one slash, with letters, digits, '.', '_' and '-' around it, starting with a letter or
@@ -161,7 +164,7 @@ int model_resolve(const char *model, char *out, size_t bytes)
         const int rc = copy_path(model, out, bytes);
         return rc ? rc : check_folder(out);
     }
-    if (gguf_is(model))
+    if (gguf_is(model) || apr_is(model))
         return copy_path(model, out, bytes);
     int rc = refuse_foreign(model);
     if (rc)
@@ -169,14 +172,14 @@ int model_resolve(const char *model, char *out, size_t bytes)
     if (access(model, F_OK) == 0)
         return fail(
             NJ_E_IO,
-            "%s: neither a folder nor a GGUF file; give the folder of a Hugging Face model, "
-            "or fetch the GGUF file again",
+            "%s: neither a folder nor a GGUF or APR file; give the folder of a Hugging Face model, "
+            "or fetch the file again",
             model);
     if (is_hub_name(model))
         return resolve_hub(model, out, bytes);
     return fail(
         NJ_E_IO,
-        "%s: no such folder or file; give the folder of a Hugging Face model, a GGUF file, or "
-        "ORG/NAME of one in the local cache",
+        "%s: no such folder or file; give the folder of a Hugging Face model, a GGUF or APR file, "
+        "or ORG/NAME of a folder in the local cache",
         model);
 }

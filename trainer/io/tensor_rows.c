@@ -41,7 +41,8 @@ static void packed_rows(const struct tensor *t, int64_t first, int64_t count, un
     for (int64_t column = 0; column < p->columns; column += p->elements) {
         const size_t at = tensor_type_bytes(t->dtype, column);
         for (int64_t r = 0; r < count; r++)
-            p->block(p, first + r, column, to + (size_t)r * row_bytes + at);
+            p->block(p, t->pairs ? place_of(t, first + r) : first + r, column,
+                     to + (size_t)r * row_bytes + at);
     }
 }
 
@@ -80,16 +81,20 @@ static const unsigned char *block_at(const struct tensor *t, int64_t element,
     return room;
 }
 
-/* Of a quantised type; first and count may lie within blocks. */
+/* Of blocks, or of what is made; first and count may lie within them. */
 static void blocks_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
 {
-    const int64_t elements = tensor_type_block(t->dtype);
+    const int64_t elements = t->packed ? t->packed->elements : tensor_type_block(t->dtype);
     unsigned char room[BLOCK_BYTES_MOST];
     float x[BLOCK_ELEMENTS_MOST];
     for (int64_t n, at = 0; at < count; at += n) {
         const int64_t within = (first + at) % elements, rest = elements - within;
+        const unsigned char *block = block_at(t, first + at - within, room);
         n = count - at < rest ? count - at : rest;
-        block_of[t->dtype](block_at(t, first + at - within, room), x);
+        if (t->dtype == NJ_TYPE_F32)
+            memcpy(x, block, (size_t)elements * sizeof *x);
+        else
+            block_of[t->dtype](block, x);
         memcpy(dst + at, x + within, (size_t)n * sizeof *x);
     }
 }
@@ -98,7 +103,7 @@ static void blocks_to_f32(const struct tensor *t, int64_t first, int64_t count, 
 static void run_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
 {
     const unsigned char *data = t->data;
-    if (tensor_type_block(t->dtype) > 1) {
+    if (t->packed || tensor_type_block(t->dtype) > 1) {
         blocks_to_f32(t, first, count, dst);
     } else if (t->dtype == NJ_TYPE_F32) {
         memcpy(dst, data + 4 * first, (size_t)count * 4);

@@ -24,7 +24,8 @@ struct tensor {
                   two halves alternate (query and key of GGUF's llama, which rotates neighbours) */
 };
 
-/* A quantised tensor that its files hold in a layout of their own: numbers, scales and the like apart. */
+/* A quantised tensor that its files hold in a layout of their own: numbers, scales and the like apart. Of type F32
+ * where no type of blocks has its numbers. */
 enum { PACKED_PARTS = 6 };
 struct packed {
     /* The block of this row that begins at this column. */

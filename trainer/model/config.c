@@ -8,12 +8,12 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
+#include "model/config_from.h"
 #include "model/families.h"
 #include "model/quantised_scheme.h"
 #include "model/tensor_names.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -355,6 +355,13 @@ static int read_fields(const struct fields *f, struct model_config *c)
     return config_check(c, f->path);
 }
 
+int config_from(const char *where, json_t *object, struct model_config *out)
+{
+    const struct fields f = {where, object};
+    memset(out, 0, sizeof *out);
+    return read_fields(&f, out);
+}
+
 static bool holds_adapters(const char *dir)
 {
     char path[PATH_BYTES];
@@ -380,9 +387,8 @@ int config_read(const char *dir, struct model_config *out)
     int rc = json_read_file(path, JSON_REJECT_DUPLICATES, "fetch the model again", &root);
     if (rc)
         return rc;
-    const struct fields f = {path, root};
     rc = json_is_object(root)
-             ? read_fields(&f, out)
+             ? config_from(path, root, out)
              : fail(NJ_E_FORMAT, "%s: not a JSON object; fetch the file again", path);
     json_decref(root);
     return rc;

@@ -311,18 +311,18 @@ static int original_positions(const struct model_config *c, const float *divisor
 /* Divisors were computed in float32: 1e-6 of a frequency is at most 1e-5 of its divisor, at factor 32. */
 #define AGREEMENT 1e-4
 
-static int read_rope_freqs(const struct gguf *g, struct model_config *c)
+int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model_config *c)
 {
     float divisor[CONFIG_HEAD_DIM_MOST / 2], rule[CONFIG_HEAD_DIM_MOST / 2], factor = 1;
     const int count = c->head_dim / 2;
-    const struct tensor *t = tensors_find(&g->tensors, GGUF_ROPE_FREQS);
+    const struct tensor *t = tensors_find(w, GGUF_ROPE_FREQS);
     if (!t)
         return NJ_OK;
     if (t->dtype != NJ_TYPE_F32 || t->rank != 1 || t->shape[0] != count)
         return fail(NJ_E_FORMAT,
                     "%s: tensor " GGUF_ROPE_FREQS " is not %d numbers of F32; fetch "
                     "the file again",
-                    g->path, count);
+                    path, count);
     tensor_to_f32(t, 0, count, divisor);
     for (int i = 0; i < count; i++)
         factor = divisor[i] > factor ? divisor[i] : factor;
@@ -336,7 +336,7 @@ static int read_rope_freqs(const struct gguf *g, struct model_config *c)
                         "%s: tensor " GGUF_ROPE_FREQS
                         " divides frequency %d by %g, where Llama 3's "
                         "rule has %g; other scaled positions are not supported: use another model",
-                        g->path, i, (double)divisor[i], (double)rule[i]);
+                        path, i, (double)divisor[i], (double)rule[i]);
     return NJ_OK;
 }
 
@@ -382,7 +382,7 @@ static int read_config(const struct gguf *g, struct model_config *c)
         return rc;
     c->rms_eps = (float)eps;
     rc = config_check(c, g->path);
-    return rc ? rc : read_rope_freqs(g, c);
+    return rc ? rc : gguf_read_rope_freqs(g->path, &g->tensors, c);
 }
 
 int gguf_config(const char *path, struct model_config *out)

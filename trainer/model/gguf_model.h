@@ -25,5 +25,7 @@ int gguf_pairs(const struct model_config *c, enum tensor_role role);
 /* rope_freqs.weight of a model whose positions are scaled: head_dim/2 divisors of its frequencies. */
 #define GGUF_ROPE_FREQS "rope_freqs.weight"
 void gguf_rope_freqs(const struct model_config *c, float *divisors);
+/* Sets the scaling of c that the tensor of w is of, if it is there; that of another rule is refused. */
+int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model_config *c);
 
 #endif

@@ -206,7 +206,7 @@ static int write_tensor(struct st_folder_writer *w, const struct source *s,
     const int64_t elements = tensor_elements(spec);
     const struct tensor *t = NULL;
     int rc = s->from ? find_taken(s, spec, &t) : NJ_OK;
-    if (!rc && t && t->dtype == dtype && t->pairs == 0)
+    if (!rc && t && t->dtype == dtype && t->pairs == 0 && !t->packed)
         return st_folder_data(w, t->data, t->bytes);
     for (int64_t at = 0; at < elements && !rc; at += BLOCK) {
         const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;

@@ -4,9 +4,11 @@
  */
 #include "model/source.h"
 
+#include "io/apr.h"
 #include "io/error.h"
 #include "io/gguf.h"
 #include "io/side_files.h"
+#include "model/apr_model.h"
 #include "model/gguf_model.h"
 #include "model/quantised_folder.h"
 #include "model/tensor_names.h"
@@ -28,11 +30,13 @@ static const struct kind {
     bool folder;
     int (*config)(const char *path, struct model_config *out);
     int (*tensors)(const char *path, struct tensors *out);
+    int (*check)(const char *path, const struct tensors *w); /* of all bytes; NULL: none */
     int (*side_files)(const char *path, const char *dir);
     int (*check_side_files)(const char *path);
 } kinds[] = {
-    {gguf_is, false, gguf_config, gguf_tensors, gguf_tokenizer_copy, gguf_tokenizer_check},
-    {any, true, config_read, folder_tensors, side_files_copy, side_files_check},
+    {gguf_is, false, gguf_config, gguf_tensors, NULL, gguf_tokenizer_copy, gguf_tokenizer_check},
+    {apr_is, false, apr_config, apr_tensors, apr_check, gguf_tokenizer_copy, gguf_tokenizer_check},
+    {any, true, config_read, folder_tensors, NULL, side_files_copy, side_files_check},
 };
 
 static const struct kind *kind_of(const char *path)
@@ -48,9 +52,21 @@ int source_config(const char *path, struct model_config *out)
     return kind_of(path)->config(path, out);
 }
 
-int source_tensors(const char *path, struct tensors *out)
+static int headers(const char *path, struct tensors *out)
 {
     return kind_of(path)->tensors(path, out);
+}
+
+int source_tensors(const char *path, struct tensors *out)
+{
+    const struct kind *k = kind_of(path);
+    int rc = k->tensors(path, out);
+    if (rc || !k->check)
+        return rc;
+    rc = k->check(path, out);
+    if (rc)
+        tensors_close(out);
+    return rc;
 }
 
 bool source_is_folder(const char *path)
@@ -81,7 +97,7 @@ int source_types(const char *path, const struct model_config *c, unsigned char *
     size_t count;
     bool quantised = false;
     *out = NULL;
-    int rc = source_tensors(path, &w);
+    int rc = headers(path, &w);
     if (rc)
         return rc;
     rc = tensor_specs(c, &spec, &count);
@@ -109,7 +125,7 @@ int source_quantised(const char *path, char *out, size_t bytes)
     struct tensors w;
     size_t used = 0;
     *out = '\0';
-    const int rc = source_tensors(path, &w);
+    const int rc = headers(path, &w);
     if (rc)
         return rc;
     for (size_t i = 0; i < w.count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * source.h: a model by the path of what holds it: a Hugging Face folder or a GGUF file.
+ * source.h: a model by the path of what holds it: a Hugging Face folder, a GGUF file or an APR file.
  */
 #ifndef NOJIT_TRAINER_SOURCE_H
 #define NOJIT_TRAINER_SOURCE_H
@@ -10,7 +10,8 @@
 
 /* Refuses what nojit does not compute. */
 int source_config(const char *path, struct model_config *out);
-/* Under Hugging Face names. What the configuration asks for may be missing in a folder; weights_check() looks. */
+/* Under Hugging Face names. What the configuration asks for may be missing in a folder; weights_check() looks. The
+ * checksum of a file that has one is verified, which reads all of it. */
 int source_tensors(const char *path, struct tensors *out);
 /* Whether it has a config.json of its own, which may say more than struct model_config. */
 bool source_is_folder(const char *path);
@@ -18,7 +19,7 @@ bool source_is_folder(const char *path);
 int source_side_files(const char *path, const char *dir);
 /* Refuses what that would refuse. */
 int source_check_side_files(const char *path);
-/* Whether weights are there that source_types() should look at: of a GGUF file, or of a folder whose configuration
+/* Whether weights are there that source_types() should look at: of a file, or of a folder whose configuration
  * says that they are quantised. */
 int source_may_be_quantised(const char *path, bool *out);
 /* enum nj_tensor_type of each of tensor_specs(); free() it. NULL where nothing is quantised. Only headers are read. */

@@ -7,10 +7,10 @@
 #include "text/chat.h"
 
 #include "io/error.h"
-#include "io/gguf.h"
 #include "io/json_text.h"
 #include "io/path.h"
 #include "io/regular.h"
+#include "text/metadata.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -155,7 +155,7 @@ static int template_of_file(const char *path, json_t **out)
 {
     struct gguf g;
     struct gguf_text text;
-    int rc = gguf_open(path, &g);
+    int rc = metadata_open(path, &g);
     if (rc)
         return rc;
     rc = gguf_string(&g, "tokenizer.chat_template", &text);
@@ -171,7 +171,7 @@ int chat_template(const char *dir, json_t **out)
     json_t *config;
     char *text;
     *out = NULL;
-    if (gguf_is(dir))
+    if (metadata_is(dir))
         return template_of_file(dir, out);
     const int rc = read_file(dir, "chat_template.jinja", &text);
     if (rc)

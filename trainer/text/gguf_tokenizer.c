@@ -9,6 +9,7 @@
 #include "io/json_text.h"
 #include "text/bpe_read.h"
 #include "text/gguf_pre.h"
+#include "text/metadata.h"
 #include "utf8.h"
 
 #include <errno.h>
@@ -58,9 +59,9 @@ static int read_kind(struct metadata *m)
         return rc;
     if (!is(model, "gpt2"))
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: " KEY("model") " is '%.*s'; byte-level BPE, gpt2, is supported: make "
-                                        "token files with another program",
-                    path, (int)(model.bytes < 64 ? model.bytes : 64), model.text);
+                    "%s: %s is '%.*s'; byte-level BPE, gpt2, is supported: make token files with "
+                    "another program",
+                    path, metadata_name(m->g, KEY("model")), gguf_shown(model), model.text);
     if (!pre.text)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: " KEY("pre") ", which says how texts are cut into words, is missing; "
@@ -69,9 +70,9 @@ static int read_kind(struct metadata *m)
     m->pre = gguf_pre_find(pre);
     if (!m->pre)
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: " KEY("pre") " is '%.*s', and %s are supported; use the model's Hugging "
-                                      "Face folder, or make token files with another program",
-                    path, (int)(pre.bytes < 64 ? pre.bytes : 64), pre.text,
+                    "%s: %s is '%.*s', and %s are supported; use the model's Hugging Face folder, "
+                    "or make token files with another program",
+                    path, metadata_name(m->g, KEY("pre")), gguf_shown(pre), pre.text,
                     gguf_pre_names(names, sizeof names));
     return 0;
 }
@@ -114,14 +115,32 @@ static int read_id(const struct metadata *m, const char *key, int64_t *out)
     if (rc || *out == -1)
         return rc;
     if (*out < 0 || *out >= (int64_t)m->tokens || is_absent(m, (size_t)*out))
-        return fail(NJ_E_FORMAT, "%s: %s is %lld, which no token has; " AGAIN, m->g->path, key,
-                    (long long)*out);
+        return fail(NJ_E_FORMAT, "%s: %s is %lld, which no token has; " AGAIN, m->g->path,
+                    metadata_name(m->g, key), (long long)*out);
+    return 0;
+}
+
+/* APR files that were made of GGUF files have all; those of safetensors do not say which tokens are special, nor
+ * how texts are cut. */
+static int check_apr(const struct gguf *g)
+{
+    static const char *const needed[] = {KEY("tokens"), KEY("token_type"), KEY("merges"),
+                                         KEY("pre")};
+    for (size_t i = 0; g->apr && i < sizeof needed / sizeof *needed; i++)
+        if (!gguf_find(g, needed[i]))
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: %s is missing, and its tokenizer cannot be used without it; use the "
+                        "model's Hugging Face folder or GGUF file, or make token files with "
+                        "another program",
+                        g->path, metadata_name(g, needed[i]));
     return 0;
 }
 
 static int read_metadata(struct metadata *m)
 {
-    int rc = read_kind(m);
+    int rc = check_apr(m->g);
+    if (!rc)
+        rc = read_kind(m);
     if (!rc)
         rc = read_lists(m);
     if (!rc)
@@ -388,7 +407,7 @@ static int copy(const char *path, const char *dir)
     struct gguf g;
     struct bpe *bpe = NULL;
     int eos;
-    int rc = gguf_open(path, &g);
+    int rc = metadata_open(path, &g);
     if (rc)
         return rc;
     if (gguf_tokenizer_is(&g) && !dir)

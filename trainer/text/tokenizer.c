@@ -11,6 +11,7 @@
 #include "io/path.h"
 #include "text/bpe.h"
 #include "text/gguf_tokenizer.h"
+#include "text/metadata.h"
 
 #include <jansson.h>
 #include <omp.h>
@@ -97,10 +98,10 @@ static int take_bytes(struct tokenizer *t)
     return NJ_OK;
 }
 
-static int open_gguf(const char *path, struct tokenizer *t)
+static int open_file(const char *path, struct tokenizer *t)
 {
     struct gguf g;
-    int rc = gguf_open(path, &g);
+    int rc = metadata_open(path, &g);
     if (rc)
         return rc;
     rc = gguf_tokenizer_is(&g) ? take_bpe(t, gguf_tokenizer_read(&g, &t->bpe, &t->end_of_text))
@@ -116,8 +117,8 @@ int tokenizer_open(const char *dir, struct tokenizer *out)
     snprintf(out->dir, sizeof out->dir, "%s", dir);
     if (snprintf(path, sizeof path, "%s/tokenizer.json", dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
-    if (gguf_is(dir))
-        return open_gguf(dir, out);
+    if (metadata_is(dir))
+        return open_file(dir, out);
     return access(path, F_OK) == 0 ? open_json(dir, path, out) : take_bytes(out);
 }
 

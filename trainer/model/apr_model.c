@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * apr_model.c: see apr_model.h. Metadata becomes the config.json that Hugging Face would have for it, so that there is
+ * one reader; keys that APR does not define stay in it, and are refused as there.
+ */
+#include "model/apr_model.h"
+
+#include "io/apr.h"
+#include "io/error.h"
+#include "io/json_text.h"
+#include "model/config_from.h"
+#include "model/families.h"
+#include "model/gguf_model.h"
+#include "model/tensor_names.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OTHERWISE "use the model's Hugging Face folder or GGUF file"
+
+enum { KNOWN_MOST = 4 };
+
+/* Of config.json, and what APR files call it, the usual name first. */
+static const struct {
+    const char *name, *known[KNOWN_MOST];
+} fields[] = {
+    {"hidden_size", {"hidden_size", "hidden_dim", "d_model", "n_embd"}},
+    {"intermediate_size", {"intermediate_size", "ffn_dim", "intermediate_dim", "n_inner"}},
+    {"num_hidden_layers", {"num_layers", "n_layers", "num_hidden_layers", "n_layer"}},
+    {"num_attention_heads", {"num_heads", "n_heads", "num_attention_heads", "n_head"}},
+    {"num_key_value_heads", {"num_kv_heads", "n_kv_heads", "num_key_value_heads"}},
+    {"vocab_size", {"vocab_size", "n_vocab"}},
+    {"max_position_embeddings",
+     {"max_position_embeddings", "max_seq_len", "context_length", "n_ctx"}},
+    {"rms_norm_eps", {"rms_norm_eps", "layer_norm_eps", "norm_eps"}},
+    {"bos_token_id", {"bos_token_id", "tokenizer.bos_token_id"}},
+    {"eos_token_id", {"eos_token_id", "tokenizer.eos_token_id"}},
+};
+
+/* ---- tensors by their roles ---- */
+
+/* Hugging Face's name, also without "model.", or GGUF's. */
+static const struct tensor *find(const struct apr *a, const struct tensor_spec *spec)
+{
+    static const char prefix[] = "model.";
+    const size_t skip = strncmp(spec->name, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;
+    char other[128];
+    const struct tensor *t = tensors_find(&a->tensors, spec->name);
+    if (!t)
+        t = tensors_find(&a->tensors, spec->name + skip);
+    gguf_tensor_name(spec, other);
+    return t ? t : tensors_find(&a->tensors, other);
+}
+
+static const struct tensor_spec embed = {
+    .name = "model.embed_tokens.weight", .role = ROLE_EMBED, .layer = -1};
+static const struct tensor_spec head = {.name = "lm_head.weight", .role = ROLE_HEAD, .layer = -1};
+
+static bool is_true(const struct apr *a, const char *key)
+{
+    return json_is_true(apr_value(a, key));
+}
+
+/* A tied head is written out, too, and said to be tied; it may have been quantised apart from the table. */
+static bool is_tied(const struct apr *a)
+{
+    const struct tensor *x = find(a, &embed), *y = find(a, &head);
+    if (!x || !y)
+        return !y;
+    if (!is_true(a, "tied_embeddings") && !is_true(a, "tie_word_embeddings"))
+        return false;
+    const struct packed_part p = {x->data, x->bytes, 0}, q = {y->data, y->bytes, 0};
+    const struct packed_part *s = x->packed ? x->packed->part : &p;
+    const struct packed_part *t = y->packed ? y->packed->part : &q;
+    return x->dtype == y->dtype && s->bytes == t->bytes && memcmp(s->data, t->data, s->bytes) == 0;
+}
+
+/* ---- metadata ---- */
+
+/* The first of three that names a family that is known, else the first that is there. */
+static const struct family *find_family(const struct apr *a, const char **said)
+{
+    static const char *const keys[] = {"hf_model_type", "architecture", "model_type"};
+    *said = NULL;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char lower[32] = "";
+        const char *text = json_string_value(apr_value(a, keys[i]));
+        for (size_t k = 0; text && text[k] != '\0' && k + 1 < sizeof lower; k++)
+            lower[k] = (char)tolower((unsigned char)text[k]);
+        const struct family *family = family_find(lower);
+        if (family)
+            return family;
+        *said = *said ? *said : text;
+    }
+    return NULL;
+}
+
+static int read_family(const struct apr *a, const struct family **out)
+{
+    char supported[NAMES_BYTES];
+    const char *said;
+    *out = find_family(a, &said);
+    if (*out)
+        return 0;
+    families_supported(supported);
+    return said ? fail(NJ_E_UNSUPPORTED, "%s: architecture is %.64s; %s", a->path, said, supported)
+                : fail(NJ_E_FORMAT, "%s: architecture is missing; %s", a->path, supported);
+}
+
+/* In config.json's terms. */
+static json_t *translate(const struct apr *a, const struct family *family)
+{
+    json_t *out = json_copy(a->metadata);
+    json_object_set_new(out, "model_type", json_string(family->model_type));
+    json_object_set_new(out, "tie_word_embeddings", json_boolean(is_tied(a)));
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        json_t *value = NULL;
+        for (int k = 0; !value && k < KNOWN_MOST && fields[i].known[k]; k++)
+            value = apr_value(a, fields[i].known[k]);
+        json_object_set(out, fields[i].name, value);
+    }
+    return out;
+}
+
+/* Which rows of a head rotate together: rope_type 0, neighbours, as in GGUF's llama; or 2, those of its halves.
+ * aprender's import of a Llama's safetensors says 0 as well, and keeps the rows as they were. */
+static int read_pairs(const struct apr *a, const struct model_config *c, bool *out)
+{
+    const bool llama = gguf_pairs(c, ROLE_Q_WEIGHT) != 0;
+    const json_t *value = apr_value(a, "rope_type");
+    const char *format = json_string_value(apr_value(a, "original_format"));
+    const json_int_t type = value ? json_integer_value(value) : llama ? 0 : 2;
+    *out = type == 0;
+    if ((value && !json_is_integer(value)) || (type != 0 && type != 2))
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: rope_type is neither 0 (neighbours) nor 2 (halves); " OTHERWISE, a->path);
+    if (type == 0 && !llama)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: rope_type is 0, and heads of %s rotate halves, 2; " OTHERWISE, a->path,
+                    c->model_type);
+    if (type == 0 && (!format || strcmp(format, "gguf") != 0))
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: rope_type is %s, which aprender writes for a Llama's heads in either "
+                    "order, and original_format is not gguf; " OTHERWISE,
+                    a->path, value ? "0" : "missing");
+    return 0;
+}
+
+static int read_config(const struct apr *a, struct model_config *c, bool *pairs)
+{
+    const struct family *family;
+    int rc = read_family(a, &family);
+    if (rc)
+        return rc;
+    json_memory_begin();
+    json_t *config = translate(a, family);
+    if (json_memory_end())
+        rc = fail(NJ_E_NOMEM, "%s: out of memory for its metadata", a->path);
+    else
+        rc = config_from(a->path, config, c);
+    json_decref(config);
+    if (!rc)
+        rc = read_pairs(a, c, pairs);
+    return rc ? rc : gguf_read_rope_freqs(a->path, &a->tensors, c);
+}
+
+int apr_config(const char *path, struct model_config *out)
+{
+    struct apr a;
+    bool pairs;
+    int rc = apr_open(path, &a);
+    if (rc)
+        return rc;
+    rc = read_config(&a, out, &pairs);
+    apr_close(&a);
+    return rc;
+}
+
+/* ---- all tensors ---- */
+
+static int refuse_rest(const struct apr *a, const bool *used)
+{
+    for (size_t i = 0; i < a->tensors.count; i++)
+        if (!used[i] && strcmp(a->tensors.tensor[i].name, GGUF_ROPE_FREQS) != 0)
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: tensor %s is not part of the model that the metadata describes; it "
+                        "would be ignored, so use another model",
+                        a->path, a->tensors.tensor[i].name);
+    return 0;
+}
+
+static int take(const struct apr *a, const struct model_config *c, bool pairs,
+                const struct tensor_spec *spec, bool *used, struct tensor *out)
+{
+    const struct tensor *t = find(a, spec);
+    const int rc = weights_check(a->path, spec, t);
+    if (rc)
+        return rc;
+    used[t - a->tensors.tensor] = true;
+    *out = *t;
+    memcpy(out->name, spec->name, sizeof out->name);
+    out->pairs = pairs ? gguf_pairs(c, spec->role) : 0;
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+/* *out: count tensors, malloc'ed. */
+static int take_all(const struct apr *a, const struct model_config *c, bool pairs,
+                    const struct tensor_spec *spec, size_t count, struct tensor **out)
+{
+    struct tensor *list = calloc(count, sizeof *list);
+    bool *used = calloc(a->tensors.count + 1, sizeof *used);
+    const struct tensor *copy = c->tied ? find(a, &head) : NULL;
+    int rc = list && used
+                 ? 0
+                 : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", a->path, count);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = take(a, c, pairs, &spec[i], used, &list[i]);
+    if (!rc && copy)
+        used[copy - a->tensors.tensor] = true;
+    if (!rc)
+        rc = refuse_rest(a, used);
+    free(used);
+    if (rc) {
+        free(list);
+        return rc;
+    }
+    qsort(list, count, sizeof *list, by_name);
+    *out = list;
+    return 0;
+}
+
+int apr_tensors(const char *path, struct tensors *out)
+{
+    struct model_config c;
+    struct tensor_spec *spec = NULL;
+    struct tensor *list;
+    struct apr a;
+    size_t count;
+    bool pairs = false;
+    *out = (struct tensors){0};
+    int rc = apr_open(path, &a);
+    if (rc)
+        return rc;
+    if (!(rc = read_config(&a, &c, &pairs)) && !(rc = tensor_specs(&c, &spec, &count)) &&
+        !(rc = take_all(&a, &c, pairs, spec, count, &list))) {
+        *out = a.tensors; /* with what is mapped, and what they are made from */
+        a.tensors = (struct tensors){0};
+        free(out->tensor);
+        out->tensor = list;
+        out->count = count;
+    }
+    free(spec);
+    apr_close(&a);
+    return rc;
+}

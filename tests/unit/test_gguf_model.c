@@ -4,8 +4,8 @@
  */
 #include "gguf_fixture.h"
 #include "gguf_parts.h"
-#include "model_fixture.h"
 #include "model/source.h"
+#include "model_fixture.h"
 #include "unit.h"
 
 #define COMMON .vocab_size = 61, .max_positions = 512, .bos_id = -1, .eos_id = 60

@@ -170,7 +170,7 @@ static int hash_safetensors(const char *path, const char *cut)
     struct tensors w;
     if (st_open_file(path, &w) != 0 || (cut && truncate(cut, 8192) != 0))
         return 2;
-    tensors_hash(&w);
+    tensors_hash(&w, NULL, NULL);
     return 0;
 }
 
@@ -179,7 +179,7 @@ static int hash_gguf(const char *path, const char *cut)
     struct gguf g;
     if (gguf_open(path, &g) != 0 || (cut && truncate(cut, 8192) != 0))
         return 2;
-    tensors_hash(&g.tensors);
+    tensors_hash(&g.tensors, NULL, NULL);
     return 0;
 }
 

@@ -183,8 +183,7 @@ static uint64_t hash_of(const char *dir)
 {
     struct tensors w;
     check_ok(st_open(dir, &w), dir);
-    uint64_t hash = tensors_hash(&w);
-    assert_int_equal(w.hash, hash);
+    const uint64_t hash = tensors_hash(&w, NULL, NULL);
     tensors_close(&w);
     return hash;
 }

@@ -124,18 +124,9 @@ void weights_seen(struct engine *e, const struct tensor *t)
         e->o.loaded(e->o.loaded_user, e->load_seen, e->load_bytes);
 }
 
-/* As tensors_hash(). It comes first: whoever waits for a disk is told. */
-static uint64_t hash_model(struct engine *e, const struct tensors *w)
+static void hashed(void *e, const struct tensor *t)
 {
-    uint64_t h = 0;
-    e->load_seen = e->load_bytes = 0;
-    for (size_t i = 0; i < w->count; i++)
-        e->load_bytes += (double)w->tensor[i].bytes;
-    for (size_t i = 0; i < w->count; i++) {
-        h = tensor_hash(&w->tensor[i], h);
-        weights_seen(e, &w->tensor[i]);
-    }
-    return h;
+    weights_seen(e, t);
 }
 
 int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
@@ -145,7 +136,10 @@ int weights_load(struct engine *e, const char *dir, const struct params *p, enum
     int rc = source_tensors(dir, &w);
     if (rc != 0)
         return rc;
-    *hash = hash_model(e, &w);
+    e->load_seen = e->load_bytes = 0;
+    for (size_t i = 0; i < w.count; i++)
+        e->load_bytes += (double)w.tensor[i].bytes;
+    *hash = tensors_hash(&w, hashed, e); /* first: whoever waits for a disk is told */
     rc = weights_read(e, dir, &w, p, T, arena);
     tensors_close(&w);
     return rc;

@@ -122,17 +122,16 @@ static uint64_t hash_packed(const struct packed *p, uint64_t h)
     return h;
 }
 
-uint64_t tensor_hash(const struct tensor *t, uint64_t before)
-{
-    const uint64_t h = hash_head(t, before);
-    return t->packed ? hash_packed(t->packed, h) : hash_data(t->data, t->bytes, h);
-}
-
-uint64_t tensors_hash(struct tensors *w)
+uint64_t tensors_hash(const struct tensors *w, void (*seen)(void *user, const struct tensor *t),
+                      void *user)
 {
     uint64_t h = 0;
-    for (size_t i = 0; i < w->count; i++)
-        h = tensor_hash(&w->tensor[i], h);
-    w->hash = h;
+    for (size_t i = 0; i < w->count; i++) {
+        const struct tensor *t = &w->tensor[i];
+        h = hash_head(t, h);
+        h = t->packed ? hash_packed(t->packed, h) : hash_data(t->data, t->bytes, h);
+        if (seen)
+            seen(user, t);
+    }
     return h;
 }

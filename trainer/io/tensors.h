@@ -47,7 +47,6 @@ struct tensors {
     struct tensor *tensor; /* sorted by name */
     struct packed *packed; /* what some of them are made from */
     size_t count;
-    uint64_t hash;          /* 0 until tensors_hash() */
     struct tensor_map *map; /* mapped files */
     size_t map_count;
 };
@@ -60,10 +59,10 @@ struct tensor_map {
 void tensors_close(struct tensors *w);
 const struct tensor *tensors_find(const struct tensors *w, const char *name); /* NULL: absent */
 /* XXH3-64 over names, types, shapes and the hashes of 4 MiB chunks of the data, in name order: the
- * same weights give the same value however they are sharded and however many cores work on it. */
-uint64_t tensors_hash(struct tensors *w);
-/* That of the tensors up to t, in name order, from that of those before it; 0 before the first. */
-uint64_t tensor_hash(const struct tensor *t, uint64_t before);
+ * same weights give the same value however they are sharded and however many cores work on it. seen: NULL, or
+ * told of each tensor that has been read. */
+uint64_t tensors_hash(const struct tensors *w, void (*seen)(void *user, const struct tensor *t),
+                      void *user);
 /* Reading is in Hugging Face's order of rows. Copies `count` rows of whole blocks, as the file has them, from row
  * `first` on. */
 void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst);

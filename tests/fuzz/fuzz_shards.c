@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         return 0;
     for (size_t i = 0; i < w.count; i++)
         FUZZ_CHECK(tensors_find(&w, w.tensor[i].name) == &w.tensor[i]);
-    tensors_hash(&w);
+    tensors_hash(&w, NULL, NULL);
     tensors_close(&w);
     return 0;
 }

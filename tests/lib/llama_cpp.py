@@ -9,6 +9,7 @@
     llama_cpp.py tokenizer PRE IN OUT  the tokenizer.json IN as models of that pre-tokenizer have it, without the added tokens whose
                                        flags GGUF has no place for
     llama_cpp.py tokens FILE TEXT      the ids that llama.cpp gives the text, one per line
+    llama_cpp.py continue FILE PROMPT COUNT    the prompt, and COUNT tokens of greedy decoding after it, as text
 
 compare, on a file of F32: two programs sum the same products in different orders, in float32. A sum of n products is off by
 about sqrt(n) 2^-24 of its root mean square; the longest path to a logit has 4 such sums a layer and one at its end, of 512 products
@@ -190,17 +191,24 @@ class Llama:
         p.word[N_CTX] = p.word[N_BATCH] = p.word[N_UBATCH] = 512
         p.word[FLASH_ATTENTION] = p.word[TYPE_K] = p.word[TYPE_V] = 0  # off; keys and values in F32
         self.context = lib.llama_init_from_model(model, p)
-        self.model = model
         self.at = 0
+        lib.llama_model_get_vocab.restype = ctypes.c_void_p
+        lib.llama_model_get_vocab.argtypes = lib.llama_vocab_n_tokens.argtypes = [ctypes.c_void_p]
+        self.vocab = lib.llama_model_get_vocab(model)
+        self.size = lib.llama_vocab_n_tokens(self.vocab)
+
+    def text(self, token):
+        self.lib.llama_token_to_piece.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_bool]
+        out = ctypes.create_string_buffer(512)
+        count = self.lib.llama_token_to_piece(self.vocab, token, out, len(out), 0, True)
+        return out.raw[:count]
 
     def tokens(self, text):
         lib, room = self.lib, len(text) + 16
-        lib.llama_model_get_vocab.restype = ctypes.c_void_p
-        lib.llama_model_get_vocab.argtypes = [ctypes.c_void_p]
         lib.llama_tokenize.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.c_int32,
                                        ctypes.c_bool, ctypes.c_bool]
         out = (ctypes.c_int32 * room)()
-        count = lib.llama_tokenize(lib.llama_model_get_vocab(self.model), text, len(text), out, room, True, True)
+        count = lib.llama_tokenize(self.vocab, text, len(text), out, room, True, True)
         return out[:count]
 
     def logits(self, ids):
@@ -212,7 +220,15 @@ class Llama:
         if self.lib.llama_decode(self.context, b) != 0:
             sys.exit("llama_decode failed")
         self.at += len(ids)
-        return np.stack([np.ctypeslib.as_array(self.lib.llama_get_logits_ith(self.context, i), (VOCAB,)).copy() for i in range(len(ids))])
+        return np.stack([np.ctypeslib.as_array(self.lib.llama_get_logits_ith(self.context, i), (self.size,)).copy() for i in range(len(ids))])
+
+    def greedy(self, last, count):
+        """The tokens that follow, from the logits of the last one on."""
+        out = []
+        for _ in range(count):
+            out.append(int(last.argmax()))
+            last = self.logits(out[-1:])[-1]
+        return out
 
 
 def log_softmax(x):
@@ -239,10 +255,7 @@ def compare(path, logits, more, ids):
         error = np.abs(got - want).max()
         if not error <= tight:
             sys.exit(f"{path}: the {name}'s logits are off by {error:.3g}, more than {tight:.3g}")
-    text, last = [], want[-1]
-    for _ in range(more):
-        text.append(int(last.argmax()))
-        last = model.logits(text[-1:])[-1]
+    text = model.greedy(want[-1], more)
     if greedy != text:
         sys.exit(f"{path}: greedy decoding gives {greedy}, llama.cpp {text}")
     summary = f"off by {np.abs(teacher - want).max():.2g} of {tight:.2g}"
@@ -283,9 +296,16 @@ def tokens(path, text):
         print(*Llama(path).tokens(f.read()), sep="\n")
 
 
+def carry_on(path, prompt, count):
+    model = Llama(path)
+    ids = model.tokens(prompt.encode())
+    sys.stdout.buffer.write(b"".join(model.text(t) for t in ids + model.greedy(model.logits(ids)[-1], int(count))) + b"\n")
+
+
 if __name__ == "__main__":
     command, arguments = sys.argv[1], sys.argv[2:]
     if command == "compare":
         compare(arguments[0], arguments[1], int(arguments[2]), [int(x) for x in arguments[3:]])
     else:
-        {"folders": folders, "requantise": requantise, "split": split, "tokenizer": tokenizer, "tokens": tokens}[command](*arguments)
+        {"folders": folders, "requantise": requantise, "split": split, "tokenizer": tokenizer, "tokens": tokens,
+         "continue": carry_on}[command](*arguments)

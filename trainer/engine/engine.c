@@ -154,7 +154,7 @@ static int prepare(struct engine *e)
         teacher_pass(&w, &e->teacher);
     }
     w.add = true;
-    if (e->shape.train && e->o.grad_accum > 1)
+    if (e->shape.micro > 1)
         micro_step(&w, e, 1, true);
     generate_logits(&w, e, 0);
     munmap(nowhere, bytes);

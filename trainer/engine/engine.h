@@ -26,6 +26,7 @@
  *   f8_weights.c, quant_weights.c  those of a net that multiplies e4m3, or stays quantised
  *   adapters.c    and adapters
  *   save_model.c, merge.c  the model folders that they become
+ *   ranks.c       a step that several ranks share: their micro-batches, the sum of their gradients
  *   micro_batch.c what the host does for a micro-batch
  *   head.c        final norm, logits in chunks of rows, objective, gradient
  *   step.c        an optimiser step: micro-batches, clip, update, graphs. Read it first
@@ -49,6 +50,7 @@ enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WS
 
 struct train_options {
     int batch_size, seq_len, grad_accum; /* B, S of a micro-batch; micro-batches a step */
+    int ranks; /* that share the micro-batches of a step, computed one after another; 0, 1: there is one */
     int64_t steps;
     float temperature, kd_ratio; /* objective: docs/objective.md */
     float beta;                  /* its divergence: 0 forward, 1 reverse, between: mixed */
@@ -110,7 +112,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
               const struct train_options *o, struct plan *out);
 /* The largest batch of at most `most` whose plan takes no more than budget bytes; 0: not even one sequence
  * does. */
-enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24 };
+enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24, PLAN_RANKS_MOST = 1024 };
 int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
                        const struct train_options *o, size_t budget, int most, int *out);
 

@@ -5,6 +5,7 @@
  */
 #include "engine/micro_batch.h"
 
+#include "engine/ranks.h"
 #include "io/error.h"
 #include "io/random.h"
 
@@ -90,10 +91,10 @@ static int stage_batch(const struct shape *s, const struct batch *b, struct rows
     return compact(s, b, out);
 }
 
-static struct rows host_rows(const struct engine *e, int micro)
+static struct rows host_rows(const struct engine *e, int slot)
 {
     struct rows rows;
-    struct carve c = {e->mem.batches + (size_t)micro * e->mem.rows_bytes, 0};
+    struct carve c = {e->mem.batches + (size_t)slot * e->mem.rows_bytes, 0};
     rows_carve(e->shape.rows, e->shape.padded, &c, &rows);
     return rows;
 }
@@ -105,7 +106,8 @@ int stage_next(struct engine *e, struct data *d, int micro)
     e->data_failed = rc < 0;
     if (rc != 0)
         return rc;
-    struct rows rows = host_rows(e, micro);
+    const int slot = ranks_slot(&e->shape, micro);
+    struct rows rows = host_rows(e, slot);
     int chunks = stage_batch(&e->shape, &b, &rows, e->scratch);
     e->data_failed = chunks < 0;
     if (chunks < 0)
@@ -113,7 +115,7 @@ int stage_next(struct engine *e, struct data *d, int micro)
     const uint64_t place = (uint64_t)e->step * (uint64_t)e->o.grad_accum + (uint64_t)micro;
     const uint64_t key = random_mix(random_mix(e->o.seed) + place);
     memcpy(rows.key, &key, sizeof key);
-    e->chunks_of[micro] = chunks;
+    e->chunks_of[slot] = chunks;
     e->valid += b.valid;
     return 0;
 }
@@ -123,13 +125,13 @@ bool engine_data_failed(const struct engine *e)
     return e->data_failed;
 }
 
-int send_pass(struct engine *e, int micro)
+int send_pass(struct engine *e, int slot)
 {
     const size_t count = (size_t)e->shape.rows;
     const struct rows *to = &e->teacher.rows;
     int rc = 0;
     for (int i = 0; rc == 0 && i < e->teacher.batches; i++) {
-        const struct rows from = host_rows(e, micro + i);
+        const struct rows from = host_rows(e, slot + i);
         const struct {
             int32_t *to, *from;
         } array[] = {{to->ids, from.ids}, {to->pos, from.pos}, {to->doc_start, from.doc_start}};
@@ -140,8 +142,8 @@ int send_pass(struct engine *e, int micro)
     return rc;
 }
 
-int send_batch(struct engine *e, int micro)
+int send_batch(struct engine *e, int slot)
 {
-    return nj_copy(e->stream, e->mem.rows.ids, e->mem.batches + (size_t)micro * e->mem.rows_bytes,
+    return nj_copy(e->stream, e->mem.rows.ids, e->mem.batches + (size_t)slot * e->mem.rows_bytes,
                    e->mem.rows_bytes);
 }

@@ -7,10 +7,10 @@
 
 #include "engine/engine_struct.h"
 
-/* Pulls a batch into slot `micro` of the pinned batches. 1: the data is over. */
+/* Pulls micro-batch `micro` of the step into its slot of the pinned batches (ranks.h). 1: the data is over. */
 int stage_next(struct engine *e, struct data *d, int micro);
-int send_batch(struct engine *e, int micro);
-/* What the teacher reads of the micro-batches of a pass, from `micro` on. */
-int send_pass(struct engine *e, int micro);
+int send_batch(struct engine *e, int slot);
+/* What the teacher reads of the micro-batches of a pass, from `slot` on. */
+int send_pass(struct engine *e, int slot);
 
 #endif

@@ -29,11 +29,22 @@ static int equal_chunks(int rows, int most)
     return ceil_div(ceil_div(rows, ceil_div(rows, most)), 8) * 8;
 }
 
-/* Bytes of gradients that nothing is in yet while the head runs: those of the layers, where a step is one
+static int ranks_of(const struct train_options *o)
+{
+    return o->steps > 0 && o->ranks > 1 ? o->ranks : 1;
+}
+
+/* Micro-batches of a rank. */
+static int micro_of(const struct train_options *o)
+{
+    return o->steps > 0 ? o->grad_accum / ranks_of(o) : 1;
+}
+
+/* Bytes of gradients that nothing is in yet while the head runs: those of the layers, where a rank has one
  * micro-batch. */
 static size_t idle_gradients(const struct net *student, const struct train_options *o)
 {
-    if (o->steps == 0 || o->grad_accum != 1 || student->lora)
+    if (o->steps == 0 || micro_of(o) != 1 || student->lora)
         return 0;
     return size_mul((size_t)params_matrices(&student->p), sizeof(float));
 }
@@ -62,6 +73,8 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .vocab = vocab,
         .ld = ld,
         .train = o->steps > 0,
+        .ranks = ranks_of(o),
+        .micro = micro_of(o),
         .logits_in_gradients = (size_t)chunk <= idle_rows,
     };
 }
@@ -128,7 +141,7 @@ size_t optimizer_state_bytes(enum optimizer_state kept)
 
 /* Only what is trained has master weights, moments and gradients. */
 static void layout_student(struct layout *l, const struct net *n, bool train,
-                           enum optimizer_state kept, struct memory *m)
+                           enum optimizer_state kept, int ranks, struct memory *m)
 {
     const char *owner = n->lora ? "adapters" : "student";
     int64_t count = n->lora ? n->lora->p.count : n->p.count;
@@ -146,6 +159,9 @@ static void layout_student(struct layout *l, const struct net *n, bool train,
     m->m = state_region(l, owner, "moment1", count, moment);
     m->v = state_region(l, owner, "moment2", count, moment);
     m->grad = state_region(l, owner, "gradients", count, sizeof(float));
+    m->total = m->grad;
+    if (ranks > 1)
+        m->total = state_region(l, owner, "gradients.sum", count, sizeof(float));
 }
 
 static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
@@ -167,18 +183,18 @@ int teacher_layout(struct net *n, const struct train_options *o)
                             : params_layout(&n->c, PARAMS_ALL, &n->p);
 }
 
-/* Micro-batches of a step, all passes alike, that the teacher can run over in this much memory. */
+/* Micro-batches of a rank, all passes alike, that the teacher can run over in this much memory. */
 static int teacher_batches(const struct net *n, const struct train_options *o, struct carve from,
                            size_t room)
 {
     const int rows = o->batch_size * o->seq_len;
     int batches = o->steps > 0 && rows < TEACHER_ROWS ? TEACHER_ROWS / rows : 1;
-    batches = batches < o->grad_accum ? batches : o->grad_accum;
+    batches = batches < micro_of(o) ? batches : micro_of(o);
     for (; batches > 1; batches--) {
         struct carve c = from;
         struct acts unused;
         acts_carve(n, batches * o->batch_size, o->seq_len, ACTS_INFER, &c, &unused);
-        if (o->grad_accum % batches == 0 && c.used <= room)
+        if (micro_of(o) % batches == 0 && c.used <= room)
             return batches;
     }
     return 1;
@@ -279,8 +295,11 @@ static void layout_small(struct layout *l, const struct model_config *student,
     m->rows_bytes = size_sub(l->device.used, l->from);
     open_region(l);
     m->state = carve_take(&l->device, size_mul(NJ_STEP_SLOTS, sizeof(float)));
-    m->sums = carve_take(&l->device, size_mul(8, sizeof(float)));
-    m->sumsq = carve_take(&l->device, size_mul(SUMSQ_PARTS, sizeof(float)));
+    m->sums = carve_take(&l->device, size_mul(LOSS_SUMS, sizeof(float)));
+    m->total_sums = m->sums;
+    if (s->ranks > 1)
+        m->total_sums = carve_take(&l->device, size_mul(LOSS_SUMS, sizeof(float)));
+    m->sumsq = carve_take(&l->device, size_product((size_t)s->ranks, SUMSQ_PARTS, sizeof(float)));
     m->u = carve_take(&l->device, sizeof(float));
     m->next = carve_take(&l->device, sizeof(int32_t));
     m->inv_freq = carve_take(&l->device, size_mul((size_t)student->head_dim / 2, sizeof(float)));
@@ -299,7 +318,7 @@ void plan_layout(const struct net *student, const struct net *teacher,
     struct layout l = {.plan = plan, .device = {device, 0}, .host = {host, 0}};
     plan_shape(student, ct, o, &s);
     *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
-    layout_student(&l, student, s.train, (enum optimizer_state)o->optimizer_state, out);
+    layout_student(&l, student, s.train, (enum optimizer_state)o->optimizer_state, s.ranks, out);
     if (teacher)
         layout_teacher(&l, teacher, out);
     layout_activations(&l, student, teacher, o, out);
@@ -332,6 +351,12 @@ static int check_options(const struct train_options *o)
         if (needed[i].value < needed[i].least)
             return fail(NJ_E_ARG, "%s is %lld; it must be at least %lld", needed[i].name,
                         (long long)needed[i].value, (long long)needed[i].least);
+    if (o->steps > 0 &&
+        (o->ranks < 0 || o->ranks > PLAN_RANKS_MOST || o->grad_accum % ranks_of(o) != 0))
+        return fail(NJ_E_ARG,
+                    "gradient accumulation is %d and %d ranks share its micro-batches; it must be "
+                    "a multiple of them, at most %d",
+                    o->grad_accum, o->ranks, (int)PLAN_RANKS_MOST);
     if ((int64_t)o->batch_size * o->seq_len > PLAN_ROWS_MOST)
         return fail(NJ_E_ARG, "batch size %d times sequence length %d is too large; lower one",
                     o->batch_size, o->seq_len);

@@ -17,15 +17,19 @@ struct shape {
     int vocab;         /* tokens that student and teacher share: the columns of the logits */
     int ld;            /* elements from one row of logits to the next */
     bool train;
+    int ranks, micro;         /* ranks of a step, micro-batches of each */
     bool logits_in_gradients; /* the student's, in the memory of the layers' gradients, which the
                                * backward pass writes later */
 };
+
+/* Of the objective, over the rows of a step: divergence, cross-entropy, teacher's entropy, agreement. */
+enum { LOSS_SUMS = 8 };
 
 /* What the host writes and reads while steps run: pinned. */
 struct pinned {
     float host_slots[NJ_STEP_HOST_SLOTS]; /* to the device: first slots of the step state */
     float state[NJ_STEP_SLOTS];           /* from the device */
-    float sums[8];
+    float sums[LOSS_SUMS];
     float u;
     int32_t id, pos, next; /* generation: token in, its position, token out */
 };
@@ -37,6 +41,7 @@ struct memory {
     float *master; /* the same in float32: with NJ_F32 the very same; NULL: none is kept */
     void *m, *v;   /* float32 or bfloat16: enum optimizer_state */
     float *grad;
+    float *total; /* sum of the ranks' gradients; with one rank grad */
     float *inv_freq;
     char *teacher_weights;
     char *teacher_expanded; /* one matrix, or a slice of the head, of a quantised teacher */
@@ -47,6 +52,7 @@ struct memory {
     char *logits, *teacher_logits;    /* [chunk, ld]; logits may lie in grad */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
     float *state, *sums, *sumsq, *u;
+    float *total_sums; /* of all ranks; with one rank sums */
     int32_t *next;
     struct rows rows;
     size_t rows_bytes;

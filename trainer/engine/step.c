@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * step.c: one optimiser step. All micro-batches are fetched first, so that every one is normalised
- * by the valid tokens of the whole step; then each runs forward and backward: the first writes the
- * gradients, the others add to them; then one update. Micro-step and update are CUDA graphs where the backend has them;
- * what changes from step to step lies in the step state on the device (step_state.h).
+ * by the valid tokens of the whole step; then each runs forward and backward: the first of a rank writes the
+ * gradients, the others add to them. Those of the ranks are added (ranks.h); then one update. Micro-step and update
+ * are CUDA graphs where the backend has them; what changes from step to step lies in the step state on the device
+ * (step_state.h).
  */
 #include "engine/step.h"
 
@@ -12,6 +13,7 @@
 #include "engine/forward.h"
 #include "engine/head.h"
 #include "engine/micro_batch.h"
+#include "engine/ranks.h"
 #include "engine/weights.h"
 #include "io/error.h"
 #include "nojit_ops.h"
@@ -66,16 +68,14 @@ static bool loss_scaling(const struct engine *e)
     return e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
 }
 
-/* Gradients of all micro-batches are summed when this starts; with several devices they would be
- * reduced here. */
 static void clip(struct work *r, struct engine *e)
 {
     struct memory *m = &e->mem;
     const struct train_options *o = &e->o;
-    const struct params *p = engine_trained(e);
-    OP(r, nj_grad_sumsq(r->s, NJ_F32, m->sumsq, m->grad, p->count, SUMSQ_PARTS));
-    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, SUMSQ_PARTS, o->max_grad_norm, o->beta1,
-                        o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
+    ranks_sumsq(r, e);
+    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, e->shape.ranks * SUMSQ_PARTS,
+                        o->max_grad_norm, o->beta1, o->beta2,
+                        loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
 }
 
 static void update(struct work *r, struct engine *e)
@@ -85,12 +85,12 @@ static void update(struct work *r, struct engine *e)
     const struct params *p = engine_trained(e);
     void *weights = o->dtype == NJ_F32 ? NULL : m->trained;
     if (o->optimizer_state == STATE_BF16) {
-        OP(r, nj_adamw_bf16(r->s, o->dtype, m->trained, m->m, m->v, m->grad, m->state, p->count,
+        OP(r, nj_adamw_bf16(r->s, o->dtype, m->trained, m->m, m->v, m->total, m->state, p->count,
                             p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay,
                             (int32_t)o->seed, (int32_t)(o->seed >> 32)));
         return;
     }
-    OP(r, nj_adamw(r->s, o->dtype, weights, m->master, m->m, m->v, m->grad, m->state, p->count,
+    OP(r, nj_adamw(r->s, o->dtype, weights, m->master, m->m, m->v, m->total, m->state, p->count,
                    p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
 }
 
@@ -187,44 +187,48 @@ static int begin_step(struct engine *e)
 }
 
 /* The teacher's rows of a micro-batch, where it runs over several at once: with the first of them, those of all. */
-static int run_teacher(struct engine *e, int micro)
+static int run_teacher(struct engine *e, int slot)
 {
     struct work w = engine_work(e);
-    const int batch = micro % e->teacher.batches;
+    const int batch = slot % e->teacher.batches;
     if (batch == 0)
-        w.rc = send_pass(e, micro);
+        w.rc = send_pass(e, slot);
     if (batch == 0 && w.rc == 0)
         w.rc = launch(e, TEACHER);
     teacher_rows(&w, &e->teacher, batch);
     return w.rc;
 }
 
-static int run_micro(struct engine *e, int micro)
+static int run_micro(struct engine *e, int slot)
 {
-    int rc = e->teacher.batches > 1 ? run_teacher(e, micro) : 0;
+    const bool later = slot % e->shape.micro > 0;
+    int rc = e->teacher.batches > 1 ? run_teacher(e, slot) : 0;
     if (rc == 0)
-        rc = send_batch(e, micro);
-    return rc != 0 ? rc : launch(e, 2 * e->chunks_of[micro] + (micro > 0));
+        rc = send_batch(e, slot);
+    return rc != 0 ? rc : launch(e, 2 * e->chunks_of[slot] + later);
 }
 
 int step_gradients(struct engine *e)
 {
     int rc = begin_step(e);
-    for (int i = 0; rc == 0 && i < e->o.grad_accum; i++)
-        rc = run_micro(e, i);
+    for (int slot = 0; rc == 0 && slot < e->o.grad_accum; slot++) {
+        rc = run_micro(e, slot);
+        if (rc == 0 && (slot + 1) % e->shape.micro == 0)
+            rc = ranks_add(e, slot / e->shape.micro);
+    }
     return rc;
 }
 
-static int copy_results(struct engine *e)
+static int copy_results(struct engine *e, const float *sums)
 {
     struct pinned *box = e->mem.pinned;
     int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
-    return rc != 0 ? rc : nj_copy(e->stream, box->sums, e->mem.sums, sizeof box->sums);
+    return rc != 0 ? rc : nj_copy(e->stream, box->sums, sums, sizeof box->sums);
 }
 
 int read_back(struct engine *e)
 {
-    int rc = copy_results(e);
+    int rc = copy_results(e, e->mem.sums);
     return rc != 0 ? rc : nj_stream_sync(e->stream);
 }
 
@@ -234,7 +238,7 @@ static int finish_step(struct engine *e)
 {
     int rc = launch(e, CLIP);
     if (rc == 0)
-        rc = copy_results(e);
+        rc = copy_results(e, e->mem.total_sums);
     if (rc == 0)
         rc = nj_event_record(e->results, e->stream);
     if (rc == 0)
@@ -268,7 +272,7 @@ static void report(const struct engine *e, struct step_result *out)
 /* What is wrong with a step, for the sentence that ends the run. */
 struct fault {
     const char *what, *name; /* name NULL: no tensor was found */
-    int micro;               /* first micro-batch that shows it */
+    int micro;               /* the micro-batch that shows it */
 };
 
 int scan_weights(struct engine *e, const char **what, const char **name)
@@ -297,14 +301,15 @@ static int repeat_step(struct engine *e, struct fault *f)
     const struct params *p = engine_trained(e);
     const char *gradient = NULL;
     int rc = begin_step(e);
-    for (f->micro = 0; rc == 0; f->micro++) {
-        rc = run_micro(e, f->micro);
+    for (int slot = 0; rc == 0; slot++) {
+        f->micro = ranks_micro(&e->shape, slot);
+        rc = run_micro(e, slot);
         if (rc == 0)
             rc = read_back(e);
         if (rc == 0)
             rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
         const float *sums = e->mem.pinned->sums;
-        if (gradient || !isfinite(sums[0] + sums[1]) || f->micro + 1 == e->o.grad_accum)
+        if (gradient || !isfinite(sums[0] + sums[1]) || slot + 1 == e->o.grad_accum)
             break;
     }
     if (!f->name) {

@@ -6,6 +6,7 @@
  *
  *   context.c  choice of backend       index.c   embedded kernels    gemm.c   prepared products
  *   stream.c   memory, streams, ...    launch.c  kernels by number   error_text.c  codes, sentences
+ *   comm.c     ranks
  *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file
  */
 #ifndef NOJIT_INTERNAL_H
@@ -23,7 +24,17 @@ struct nj_gemm_operands {
     const float *a_scale, *b_scale; /* of rows; NULL but for NJ_F8 */
 };
 
-/* One function per concern. All but tile_map are set; what a backend cannot do returns
+/* What ranks do together. */
+enum nj_transfer_kind { NJ_ALL_TO_ALL, NJ_ALL_GATHER, NJ_BROADCAST };
+struct nj_transfer {
+    enum nj_transfer_kind kind;
+    void *recv;
+    const void *send;
+    size_t bytes;
+    int root;
+};
+
+/* One function per concern. All but tile_map and those of ranks are set; what a backend cannot do returns
  * NJ_E_UNSUPPORTED with a sentence. */
 struct nj_backend {
     const char *name;
@@ -59,6 +70,12 @@ struct nj_backend {
     int (*gemm_run)(nj_stream *s, const struct nj_gemm_plan *plan,
                     const struct nj_gemm_operands *x);
     void (*gemm_release)(nj_context *ctx, struct nj_gemm_plan *plan);
+
+    int (*comm_id)(nj_context *ctx, unsigned char *id);
+    int (*comm_create)(nj_comm *c,
+                       const unsigned char *id); /* destroy is called even if it fails */
+    void (*comm_destroy)(nj_comm *c);
+    int (*transfer)(nj_comm *c, nj_stream *s, const struct nj_transfer *t);
 };
 extern const struct nj_backend nj_backend_cpu;
 extern const struct nj_backend nj_backend_cuda;
@@ -118,6 +135,11 @@ struct nj_event {
 struct nj_graph {
     nj_context *ctx;
     void *handle;
+};
+struct nj_comm {
+    nj_context *ctx;
+    int rank, ranks;
+    void *handle; /* of the backend */
 };
 
 /* Records the sentence and returns code. */

@@ -59,6 +59,7 @@ typedef struct nj_context nj_context; /* one device, its loaded kernels, its mem
 typedef struct nj_stream nj_stream;   /* work in order on one context */
 typedef struct nj_event nj_event;     /* a point in a stream, with its time */
 typedef struct nj_graph nj_graph;     /* captured work, launched as one */
+typedef struct nj_comm nj_comm;       /* one rank of several processes that share work */
 
 /* Element types. NJ_LP is the 16-bit type of the device: bfloat16, or float16 on sm_75. NJ_F8 is
  * e4m3, for GEMM operands only. */
@@ -202,6 +203,31 @@ int nj_gemm_table_write(nj_context *ctx, const char *path);
 size_t nj_gemm_workspace_bytes(const nj_context *ctx);
 /* The same on any GPU, for plans without one: two streams may multiply at the same time. */
 enum { NJ_CUDA_WORKSPACE_BYTES = 32 << 20 };
+
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
+/* A communicator is one rank of a group of processes, each with a context of its own. The calls on
+ * it are those of every rank, in the same order and with the same sizes; each is enqueued on a
+ * stream, whose work before it is seen. Arrays are of device memory, 16-byte aligned. What fails on
+ * one rank may leave the others waiting for it: end them all.
+ *
+ * On the CPU the ranks are processes of one host. One that ends, or calls something else, ends the
+ * calls of the others with NJ_E_DEVICE; one that is stopped is waited for. */
+enum { NJ_COMM_ID_BYTES = 128, NJ_COMM_RANKS_MOST = 1024 };
+/* Made once, by rank 0; the caller brings it to the others. */
+int nj_comm_id(nj_context *ctx, unsigned char id[NJ_COMM_ID_BYTES]);
+/* Returns when all ranks are there: NJ_E_DEVICE if they are not within two minutes; NJ_E_ARG, NJ_E_LIBRARY,
+ * NJ_E_UNSUPPORTED, NJ_E_NOMEM. */
+int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], int rank, int ranks,
+                   nj_comm **out);
+/* Not while work of it is under way, nor while a graph holds some. NULL is fine. */
+void nj_comm_destroy(nj_comm *c);
+/* send: `bytes` for each rank, in their order; recv: as many from each. They do not overlap. */
+int nj_all_to_all(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
+/* recv: `bytes` of each rank, in their order. send may be this rank's place in it. */
+int nj_all_gather(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
+/* The bytes of rank `root` become those of all. */
+int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root);
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 

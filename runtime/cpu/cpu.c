@@ -14,7 +14,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "../internal.h"
+#include "cpu.h"
 
 enum {
     ALIGN = 256,
@@ -353,4 +353,8 @@ const struct nj_backend nj_backend_cpu = {
     .gemm_prepare = cpu_gemm_prepare,
     .gemm_run = cpu_gemm_run,
     .gemm_release = cpu_gemm_release,
+    .comm_id = nj_cpu_comm_id,
+    .comm_create = nj_cpu_comm_create,
+    .comm_destroy = nj_cpu_comm_destroy,
+    .transfer = nj_cpu_transfer,
 };

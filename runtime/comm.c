@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * comm.c: the public side of communicators: checks arguments, then asks the backend.
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+
+enum { ALIGN = 16 };
+
+static int unsupported(nj_context *ctx)
+{
+    return nj_fail(ctx, NJ_E_UNSUPPORTED, "processes cannot share work on this backend: %s",
+                   ctx->backend->name);
+}
+
+int nj_comm_id(nj_context *ctx, unsigned char id[NJ_COMM_ID_BYTES])
+{
+    if (!ctx || !id)
+        return NJ_E_ARG;
+    if (!ctx->backend)
+        return nj_fail(ctx, NJ_E_ARG, "nj_comm_id: the context is not open");
+    if (!ctx->backend->comm_id)
+        return unsupported(ctx);
+    return ctx->backend->comm_id(ctx, id);
+}
+
+int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], int rank, int ranks,
+                   nj_comm **out)
+{
+    nj_comm *c;
+    int rc;
+
+    if (!ctx || !id || !out)
+        return NJ_E_ARG;
+    *out = NULL;
+    if (!ctx->backend)
+        return nj_fail(ctx, NJ_E_ARG, "nj_comm_create: the context is not open");
+    if (!ctx->backend->comm_create)
+        return unsupported(ctx);
+    if (ranks < 1 || ranks > NJ_COMM_RANKS_MOST || rank < 0 || rank >= ranks)
+        return nj_fail(ctx, NJ_E_ARG,
+                       "nj_comm_create: rank %d of %d; ranks count from 0, at most %d", rank, ranks,
+                       (int)NJ_COMM_RANKS_MOST);
+    c = calloc(1, sizeof *c);
+    if (!c)
+        return nj_fail(ctx, NJ_E_NOMEM, "nj_comm_create: out of host memory");
+    *c = (nj_comm){.ctx = ctx, .rank = rank, .ranks = ranks};
+    rc = ctx->backend->comm_create(c, id);
+    if (rc) {
+        nj_comm_destroy(c);
+        return rc;
+    }
+    *out = c;
+    return 0;
+}
+
+void nj_comm_destroy(nj_comm *c)
+{
+    if (!c)
+        return;
+    c->ctx->backend->comm_destroy(c);
+    free(c);
+}
+
+static int transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const char *name)
+{
+    const uintptr_t places = (uintptr_t)t->recv | (uintptr_t)t->send;
+
+    if (!c || !s)
+        return NJ_E_ARG;
+    if (s->ctx != c->ctx)
+        return nj_fail(c->ctx, NJ_E_ARG, "%s: the stream is of another context", name);
+    if (t->bytes == 0)
+        return 0;
+    if (!t->recv || !t->send)
+        return nj_fail(c->ctx, NJ_E_ARG, "%s: NULL array of %zu bytes", name, t->bytes);
+    if ((places | t->bytes) % ALIGN != 0)
+        return nj_fail(c->ctx, NJ_E_ARG, "%s: arrays and their %zu bytes must be multiples of %d",
+                       name, t->bytes, (int)ALIGN);
+    return c->ctx->backend->transfer(c, s, t);
+}
+
+int nj_all_to_all(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes)
+{
+    const struct nj_transfer t = {
+        .kind = NJ_ALL_TO_ALL, .recv = recv, .send = send, .bytes = bytes};
+    return transfer(c, s, &t, "nj_all_to_all");
+}
+
+int nj_all_gather(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes)
+{
+    const struct nj_transfer t = {
+        .kind = NJ_ALL_GATHER, .recv = recv, .send = send, .bytes = bytes};
+    return transfer(c, s, &t, "nj_all_gather");
+}
+
+int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root)
+{
+    const struct nj_transfer t = {
+        .kind = NJ_BROADCAST, .recv = buffer, .send = buffer, .bytes = bytes, .root = root};
+
+    if (c && (root < 0 || root >= c->ranks))
+        return nj_fail(c->ctx, NJ_E_ARG, "nj_broadcast: root %d of %d ranks", root, c->ranks);
+    return transfer(c, s, &t, "nj_broadcast");
+}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # tidy.sh: clang-tidy over all C code but the tests, with the commands of compile_commands.json (`make compdb`). Fails if it finds
-# anything (.clang-tidy); where there is no clang-tidy 14, says so.
+# anything (.clang-tidy); the compiler's warnings are another matter. Where there is no clang-tidy 14, says so.
 set -eu
 export LC_ALL=C
 if ! command -v clang-tidy-14 >/dev/null 2>&1; then
@@ -10,4 +10,4 @@ if ! command -v clang-tidy-14 >/dev/null 2>&1; then
     exit
 fi
 git ls-files '*.c' | grep -v '^tests/\|^examples/' | grep -Ff <(grep -oE '"file": "[^"]+' compile_commands.json | cut -d '"' -f 4) |
-    xargs -P "$(nproc)" -n 8 clang-tidy-14 -p . --quiet 2>/dev/null
+    xargs -P "$(nproc)" -n 8 clang-tidy-14 -p . --quiet --extra-arg=-Wno-error 2>/dev/null

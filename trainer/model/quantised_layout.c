@@ -173,7 +173,10 @@ static int check_nf4_code(const struct quantised_matrix *m)
         block[4 + i] = (unsigned char)(2 * i << 4 | (2 * i + 1));
     tensor_to_f32(&t, 0, 64, want);
     tensor_to_f32(m->part[NF4_CODE], 0, 16, code);
-    if (memcmp(code, want, sizeof code) != 0)
+    bool same = true;
+    for (int i = 0; i < 16; i++)
+        same = same && code[i] == want[i];
+    if (!same)
         rc = fail(NJ_E_UNSUPPORTED,
                   "%s: tensor %s is not the code of NF4; use the bfloat16 release of the model, or "
                   "a GGUF file of it",

@@ -56,7 +56,8 @@ static inline void apr_put(struct apr_bytes *b, const void *data, size_t bytes)
     b->data = realloc(b->data, b->bytes + bytes + 64);
     if (!b->data)
         abort();
-    memcpy(b->data + b->bytes, data, bytes);
+    if (bytes > 0)
+        memcpy(b->data + b->bytes, data, bytes);
     b->bytes += bytes;
 }
 

@@ -293,8 +293,8 @@ struct nj_embedded {
 /* 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU alone). */
 int nj_embedded_read(struct nj_embedded *out);
 
-/* For `doctor`: where the driver and cuBLASLt were looked for and what was found, a line each
- * through log. Opens what a run would, and no more: without a driver, and beyond the first cuBLASLt
+/* For `doctor`: where the driver, cuBLASLt and NCCL were looked for and what was found, a line each
+ * through log. Opens what a run would, and no more: without a driver, and beyond the first of each
  * that will do, only files are read. */
 void nj_library_search(void (*log)(void *user, const char *line), void *user);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * api.h: the part of the CUDA driver API and of cuBLASLt that the runtime uses, declared here so
- * that building it needs no CUDA headers and running it needs no CUDA until a GPU is opened.
+ * api.h: the part of the CUDA driver API, of cuBLASLt and of NCCL that the runtime uses, declared here
+ * so that building it needs no CUDA headers and running it needs no CUDA until a GPU is opened.
  * tests/unit/test_cuda_abi.c holds the constants, sizes and exported names against NVIDIA's headers
  * where those are installed.
  *
@@ -180,12 +180,48 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
        void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout,   \
        const struct nj_lt_algo *algo, void *workspace, size_t workspace_bytes, void *stream))
 
+struct nj_nccl_id { /* ncclUniqueId */
+    char bytes[128];
+};
+struct nj_nccl_config { /* ncclConfig_t as of 2.27, which newer versions take, too */
+    size_t bytes;
+    uint32_t magic, version;
+    int blocking, cga, least_ctas, most_ctas;
+    const char *net;
+    int split_share, traffic_class;
+    const char *name;
+    int collnet, cta_policy, shrink_share, nvls_ctas;
+};
+
+#define NJ_NCCL_SYMBOLS(X)                                                                         \
+    X(int, ncclGetVersion, "ncclGetVersion", (int *version))                                       \
+    X(int, ncclGetUniqueId, "ncclGetUniqueId", (struct nj_nccl_id * id))                           \
+    X(int, ncclCommInitRankConfig, "ncclCommInitRankConfig",                                       \
+      (void **comm, int ranks, struct nj_nccl_id id, int rank, struct nj_nccl_config *config))     \
+    X(int, ncclCommGetAsyncError, "ncclCommGetAsyncError", (void *comm, int *error))               \
+    X(int, ncclCommDestroy, "ncclCommDestroy", (void *comm))                                       \
+    X(const char *, ncclGetErrorString, "ncclGetErrorString", (int error))                         \
+    X(const char *, ncclGetLastError, "ncclGetLastError", (void *comm))                            \
+    X(int, ncclGroupStart, "ncclGroupStart", (void))                                               \
+    X(int, ncclGroupEnd, "ncclGroupEnd", (void))                                                   \
+    X(int, ncclSend, "ncclSend",                                                                   \
+      (const void *from, size_t count, int type, int peer, void *comm, void *stream))              \
+    X(int, ncclRecv, "ncclRecv",                                                                   \
+      (void *to, size_t count, int type, int peer, void *comm, void *stream))                      \
+    X(int, ncclAllGather, "ncclAllGather",                                                         \
+      (const void *from, void *to, size_t count, int type, void *comm, void *stream))              \
+    X(int, ncclBroadcast, "ncclBroadcast",                                                         \
+      (const void *from, void *to, size_t count, int type, int root, void *comm, void *stream))
+
 struct nj_driver {
 #define NJ_FIELD(result, name, symbol, params) result(*name) params;
     NJ_DRIVER_SYMBOLS(NJ_FIELD)
 };
 struct nj_cublaslt {
     NJ_CUBLASLT_SYMBOLS(NJ_FIELD)
+};
+struct nj_nccl {
+    NJ_NCCL_SYMBOLS(NJ_FIELD)
 #undef NJ_FIELD
 };
 

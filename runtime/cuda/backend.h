@@ -2,7 +2,7 @@
  *
  * backend.h: what the files of the CUDA backend share.
  *
- *   library.c       finds and opens the driver and cuBLASLt    library_file.c  who can change a library, its names
+ *   library.c       finds and opens the driver, cuBLASLt and NCCL (library.h)
  *   device.c        opens a GPU                                modules.c       loads and resolves every kernel
  *   cuda_context.c  its context, errors of the driver
  *   cuda_stream.c   memory, streams, events                    cuda_launch.c   kernels
@@ -40,16 +40,6 @@ static inline struct nj_cuda *nj_cuda_of(const nj_context *ctx)
  * sentence that names the error; what says which call, with its sizes. */
 int nj_cuda_enter(nj_context *ctx);
 int nj_cuda_check(nj_context *ctx, int result, const char *what);
-
-/* Of a library whose code has not run. False, and why: others can write to the file or to a folder on
- * the way to it, or it has an owner who is neither root nor the user, unless the user named it. */
-int nj_library_is_safe(const char *path, int named, char *why, size_t bytes);
-/* The same of the folders where the loader looks first, those of LD_LIBRARY_PATH. */
-int nj_loader_is_safe(char *why, size_t bytes);
-struct nj_library_file {
-    char soname[64], build[65]; /* build id in hexadecimal; "" for what it does not say */
-};
-int nj_library_describe(const char *path, struct nj_library_file *out); /* false: no library */
 
 int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out);
 int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out);

@@ -1,43 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * library.c: where the driver and cuBLASLt come from. Neither is linked, so that a binary starts
- * anywhere and can say what is missing. Neither is closed again: both keep threads and exit
+ * library.c: where the driver, cuBLASLt and NCCL come from. None is linked, so that a binary starts
+ * anywhere and can say what is missing. None is closed again: they keep threads and exit
  * handlers of their own. To open a library is to run it, so each is looked at first
  * (library_file.c).
  */
 #include <dlfcn.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "backend.h"
+#include "library.h"
 
 #define DRIVER_NAME "libcuda.so.1"
-#define CUBLASLT_NAME "libcublasLt.so.13"
-enum { CUBLASLT_MAJOR = 13, WHY_BYTES = 900 };
+enum { WHY_BYTES = 900 };
 
-struct symbol {
-    const char *name;
-    size_t offset; /* of the function pointer in the table */
-};
-
-static const struct symbol driver_symbols[] = {
+static const struct nj_library_symbol driver_symbols[] = {
 #define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_driver, name)},
     NJ_DRIVER_SYMBOLS(NJ_ROW)
 #undef NJ_ROW
 };
-static const struct symbol cublaslt_symbols[] = {
+static const struct nj_library_symbol cublaslt_symbols[] = {
 #define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_cublaslt, name)},
     NJ_CUBLASLT_SYMBOLS(NJ_ROW)
 #undef NJ_ROW
 };
+static const struct nj_library_symbol nccl_symbols[] = {
+#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_nccl, name)},
+    NJ_NCCL_SYMBOLS(NJ_ROW)
+#undef NJ_ROW
+};
+
+static size_t cublaslt_version(const void *table)
+{
+    return ((const struct nj_cublaslt *)table)->cublasLtGetVersion();
+}
+
+static size_t nccl_version(const void *table)
+{
+    int version;
+
+    return ((const struct nj_nccl *)table)->ncclGetVersion(&version) ? 0 : (size_t)version;
+}
+
+#define NJ_SYMBOLS(list) .symbols = list, .count = sizeof list / sizeof *list
+/* Types and attributes of another major version of cuBLASLt may have other numbers. */
+static const struct nj_library cublaslt = {
+    .title = "cuBLASLt",
+    .wanted = "13",
+    .file = "libcublasLt.so.13",
+    .variable = "NOJIT_CUBLASLT",
+    .packages = {"cu13", "cublas"},
+    .install = "pip package nvidia-cublas, or CUDA 13",
+    .use = "",
+    NJ_SYMBOLS(cublaslt_symbols),
+    .version = cublaslt_version,
+    .least = 130000,
+    .below = 140000,
+};
+static const struct nj_library nccl = {
+    .title = "NCCL",
+    .wanted = "2.27 or newer",
+    .file = "libnccl.so.2",
+    .variable = "NOJIT_NCCL",
+    .packages = {"nccl"},
+    .install = "pip package nvidia-nccl-cu13",
+    .use = ", needed for several GPUs only",
+    NJ_SYMBOLS(nccl_symbols),
+    .version = nccl_version,
+    .least = 22700,
+    .below = 30000,
+};
+static const struct nj_library *const searched[] = {&cublaslt, &nccl};
 
 /* Fills a table of function pointers. NULL, or the first symbol that the library lacks. */
-static const char *resolve(void *library, const struct symbol *list, size_t count, void *table)
+static const char *resolve(void *library, const struct nj_library_symbol *list, size_t count,
+                           void *table)
 {
     for (size_t i = 0; i < count; i++) {
         void *function = dlsym(library, list[i].name);
@@ -49,23 +89,28 @@ static const char *resolve(void *library, const struct symbol *list, size_t coun
     return NULL;
 }
 
-/* Fills the table from cuBLASLt. False, and why not, if a function is missing or it is of another
- * major version, whose numbers for types and attributes may differ. */
-static int resolve_cublaslt(void *library, struct nj_cublaslt *out, char *why, size_t bytes)
+static void version_text(size_t version, char out[64])
 {
-    const char *missing =
-        resolve(library, cublaslt_symbols, sizeof cublaslt_symbols / sizeof *cublaslt_symbols, out);
+    snprintf(out, 64, "%zu.%zu.%zu", version / 10000, version % 10000 / 100, version % 100);
+}
+
+/* Fills the table. False, and why not, if a function is missing or the version will not do. */
+static int resolve_library(const struct nj_library *of, void *library, void *table, char *why,
+                           size_t bytes)
+{
+    const char *missing = resolve(library, of->symbols, of->count, table);
+    char text[64];
     size_t version;
 
     if (missing) {
         snprintf(why, bytes, "has no function %s", missing);
         return 0;
     }
-    version = out->cublasLtGetVersion();
-    if (version / 10000 == CUBLASLT_MAJOR)
+    version = of->version(table);
+    if (version >= of->least && version < of->below)
         return 1;
-    snprintf(why, bytes, "is version %zu.%zu.%zu, not %d", version / 10000, version % 10000 / 100,
-             version % 100, CUBLASLT_MAJOR);
+    version_text(version, text);
+    snprintf(why, bytes, "is version %s, not %s", text, of->wanted);
     return 0;
 }
 
@@ -107,160 +152,27 @@ int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
     return 0;
 }
 
-/* ---- places where cuBLASLt may be ---- */
-
-/* Called for each place in order; nonzero ends the search. A path without a slash goes through the
- * loader. */
-typedef int visit_fn(void *user, const char *path);
-
-static const char *named_by_user(void)
-{
-    const char *named = getenv("NOJIT_CUBLASLT");
-
-    return named && named[0] ? named : NULL;
-}
-
-/* In front of a pattern: a folder whose own name is none. */
-static void put_literal(char *out, size_t bytes, const char *folder)
-{
-    size_t n = 0;
-
-    for (; *folder && n + 2 < bytes; folder++) {
-        if (strchr("*?[\\", *folder))
-            out[n++] = '\\';
-        out[n++] = *folder;
-    }
-    out[n] = '\0';
-}
-
-/* Where pip puts the libraries that come with Python packages; lib is PREFIX/lib. */
-static int visit_packages(const char *lib, visit_fn *visit, void *user)
-{
-    static const char *const package[] = {"cu13", "cublas"};
-    char literal[2 * PATH_MAX], pattern[sizeof literal + 128];
-    int stop = 0;
-
-    put_literal(literal, sizeof literal, lib);
-    for (size_t p = 0; p < sizeof package / sizeof *package && !stop; p++) {
-        glob_t found;
-
-        snprintf(pattern, sizeof pattern, "%s/python3*/*-packages/nvidia/%s/lib/" CUBLASLT_NAME,
-                 literal, package[p]);
-        if (glob(pattern, 0, NULL, &found) != 0)
-            continue;
-        for (size_t i = 0; i < found.gl_pathc && !stop; i++)
-            stop = visit(user, found.gl_pathv[i]);
-        globfree(&found);
-    }
-    return stop;
-}
-
-/* A binary in PREFIX/bin has more places; those of Python packages are for one that pip put there. */
-static int visit_beside_binary(visit_fn *visit, void *user)
-{
-    static const char *const folder[] = {"", "lib/", "../lib/"};
-    char binary[3072], path[4096];
-    ssize_t n = readlink("/proc/self/exe", binary, sizeof binary - 1);
-    size_t count = sizeof folder / sizeof *folder;
-    int in_bin;
-    char *slash;
-
-    if (n <= 0)
-        return 0;
-    binary[n] = '\0';
-    slash = strrchr(binary, '/');
-    if (!slash)
-        return 0;
-    slash[1] = '\0';
-    in_bin = slash - binary >= 4 && strncmp(slash - 4, "/bin/", 5) == 0;
-    for (size_t i = 0; i < count - !in_bin; i++) {
-        snprintf(path, sizeof path, "%s%s" CUBLASLT_NAME, binary, folder[i]);
-        if (access(path, F_OK) == 0 && visit(user, path))
-            return 1;
-    }
-    snprintf(path, sizeof path, "%s../lib", binary);
-    return in_bin && visit_packages(path, visit, user);
-}
-
-/* Folders that an environment variable names. */
-static int visit_variables(visit_fn *visit, void *user)
-{
-    static const char *const place[][2] = {
-        {"CUDA_HOME", "lib64"}, {"CUDA_HOME", "lib"},    {"CUDA_PATH", "lib64"},
-        {"CUDA_PATH", "lib"},   {"CONDA_PREFIX", "lib"},
-    };
-    char path[4096];
-
-    for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
-        const char *root = getenv(place[i][0]);
-
-        if (!root || !root[0])
-            continue;
-        snprintf(path, sizeof path, "%s/%s/" CUBLASLT_NAME, root, place[i][1]);
-        if (access(path, F_OK) == 0 && visit(user, path))
-            return 1;
-    }
-    return 0;
-}
-
-static int visit_wheels(visit_fn *visit, void *user)
-{
-    static const char *const root[][2] = {
-        {"VIRTUAL_ENV", "/lib"},  {"CONDA_PREFIX", "/lib"}, {"HOME", "/.local/lib"},
-        {NULL, "/usr/local/lib"}, {NULL, "/usr/lib"},
-    };
-    char lib[PATH_MAX];
-
-    for (size_t i = 0; i < sizeof root / sizeof *root; i++) {
-        const char *prefix = root[i][0] ? getenv(root[i][0]) : "";
-
-        if (!prefix || (root[i][0] && !prefix[0]))
-            continue;
-        snprintf(lib, sizeof lib, "%s%s", prefix, root[i][1]);
-        if (visit_packages(lib, visit, user))
-            return 1;
-    }
-    return 0;
-}
-
-static void visit_places(visit_fn *visit, void *user)
-{
-    const char *wanted = named_by_user();
-    char path[4096];
-
-    if (wanted) { /* said outright: nothing else is tried */
-        struct stat info;
-        int folder = stat(wanted, &info) == 0 && S_ISDIR(info.st_mode);
-
-        snprintf(path, sizeof path, "%s%s", wanted, folder ? "/" CUBLASLT_NAME : "");
-        visit(user, path);
-        return;
-    }
-    if (visit_beside_binary(visit, user) || visit(user, CUBLASLT_NAME) ||
-        visit_variables(visit, user))
-        return;
-    visit_wheels(visit, user);
-}
-
 /* ---- what is there ---- */
 
 /* False, and why, for what is not to be opened. Nothing of the library runs. *out is what it says of
  * itself, of a path that is not the loader's to find. */
-static int may_open(const char *path, struct nj_library_file *out, char *why, size_t bytes)
+static int may_open(const struct nj_library *of, const char *path, struct nj_library_file *out,
+                    char *why, size_t bytes)
 {
     memset(out, 0, sizeof *out);
     if (!strchr(path, '/'))
         return nj_loader_is_safe(why, bytes);
-    if (!nj_library_is_safe(path, named_by_user() != NULL, why, bytes))
+    if (!nj_library_is_safe(path, nj_library_named(of) != NULL, why, bytes))
         return 0;
     if (!nj_library_describe(path, out))
         return snprintf(why, bytes, "no library for this machine"), 0;
-    if (strcmp(out->soname, CUBLASLT_NAME) == 0)
+    if (strcmp(out->soname, of->file) == 0)
         return 1;
     return snprintf(why, bytes, "its SONAME is '%s'", out->soname), 0;
 }
 
-static void *open_cublaslt(const char *path, struct nj_cublaslt *out, char *why, size_t bytes)
+static void *open_library(const struct nj_library *of, const char *path, void *table, char *why,
+                          size_t bytes)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
@@ -268,15 +180,16 @@ static void *open_cublaslt(const char *path, struct nj_cublaslt *out, char *why,
         snprintf(why, bytes, "%s", dlerror());
         return NULL;
     }
-    if (resolve_cublaslt(library, out, why, bytes))
+    if (resolve_library(of, library, table, why, bytes))
         return library;
     dlclose(library);
     return NULL;
 }
 
 struct search {
+    const struct nj_library *of;
     nj_context *ctx;
-    struct nj_cublaslt *out;
+    void *table;
     int found;
     char reason[WHY_BYTES + 320]; /* why the last one that is there did not do */
 };
@@ -298,14 +211,15 @@ static void record(struct search *search, const void *function, const char *path
 static int try_place(void *user, const char *path)
 {
     struct search *search = user;
+    const struct nj_library *of = search->of;
     struct nj_library_file file;
     char why[WHY_BYTES] = "";
     void *library = NULL;
 
-    if (may_open(path, &file, why, sizeof why))
-        library = open_cublaslt(path, search->out, why, sizeof why);
+    if (may_open(of, path, &file, why, sizeof why))
+        library = open_library(of, path, search->table, why, sizeof why);
     if (library) {
-        record(search, dlsym(library, cublaslt_symbols[0].name), path);
+        record(search, dlsym(library, of->symbols[0].name), path);
         search->found = 1;
     } else if (strchr(path, '/') || !search->reason[0]) {
         snprintf(search->reason, sizeof search->reason, "%.300s: %s", path, why);
@@ -315,15 +229,15 @@ static int try_place(void *user, const char *path)
 
 int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out)
 {
-    struct search search = {.ctx = ctx, .out = out};
+    struct search search = {.of = &cublaslt, .ctx = ctx, .table = out};
+    const struct nj_library *of = search.of;
 
-    visit_places(try_place, &search);
+    nj_library_places(of, try_place, &search);
     if (search.found)
         return 0;
     return nj_fail(ctx, NJ_E_LIBRARY,
-                   "cuBLASLt 13 cannot be opened (%.700s); install it (pip package nvidia-cublas, "
-                   "or CUDA 13) and set NOJIT_CUBLASLT to the path of " CUBLASLT_NAME,
-                   search.reason);
+                   "%s %s cannot be opened (%.700s); install it (%s) and set %s to the path of %s",
+                   of->title, of->wanted, search.reason, of->install, of->variable, of->file);
 }
 
 /* ---- doctor ---- */
@@ -331,41 +245,48 @@ int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out)
 struct report {
     void (*log)(void *user, const char *line);
     void *user;
-    int driver, found, there; /* the driver; a cuBLASLt that is used; one that could be */
+    int driver;
+    const struct nj_library *of;
+    int found, there; /* one that is used; one that could be */
 };
 
 /* Of a library that is not opened: its version, as far as the name of its file tells, and its build. */
-static void describe(const char *path, const struct nj_library_file *file, char *out, size_t bytes)
+static void describe(const struct nj_library *of, const char *path,
+                     const struct nj_library_file *file, char *out, size_t bytes)
 {
     char real[PATH_MAX];
     const char *version = realpath(path, real) ? strstr(real, ".so.") : NULL;
 
-    snprintf(out, bytes, "version %.40s%s%s", version ? version + 4 : "13",
+    if (!version)
+        version = strstr(of->file, ".so.");
+    snprintf(out, bytes, "version %.40s%s%s", version + strlen(".so."),
              file->build[0] ? ", build " : "", file->build);
 }
 
 static void judge(struct report *report, const char *path, char *out, size_t bytes)
 {
+    const struct nj_library *of = report->of;
     struct nj_library_file file;
-    struct nj_cublaslt table;
-    char known[160];
-    size_t version;
+    union {
+        struct nj_cublaslt lt;
+        struct nj_nccl nccl;
+    } table;
+    char known[160], version[64];
 
-    if (!may_open(path, &file, out, bytes))
+    if (!may_open(of, path, &file, out, bytes))
         return;
     if (!strchr(path, '/'))
         snprintf(known, sizeof known, "where the loader finds it");
     else
-        describe(path, &file, known, sizeof known);
+        describe(of, path, &file, known, sizeof known);
     report->there |= strchr(path, '/') != NULL;
     if (!report->driver || report->found) {
         snprintf(out, bytes, "%s; not opened, %s", known,
                  report->found ? "since one is used" : "without a driver");
-    } else if (open_cublaslt(path, &table, out, bytes)) {
-        version = table.cublasLtGetVersion();
+    } else if (open_library(of, path, &table, out, bytes)) {
         report->found = 1;
-        snprintf(out, bytes, "%zu.%zu.%zu, used", version / 10000, version % 10000 / 100,
-                 version % 100);
+        version_text(of->version(&table), version);
+        snprintf(out, bytes, "%s, used", version);
     }
 }
 
@@ -375,9 +296,23 @@ static int report_place(void *user, const char *path)
     char line[PATH_MAX + WHY_BYTES + 16], what[WHY_BYTES] = "";
 
     judge(report, path, what, sizeof what);
-    snprintf(line, sizeof line, "cuBLASLt: %.*s: %s", PATH_MAX, path, what);
+    snprintf(line, sizeof line, "%s: %.*s: %s", report->of->title, PATH_MAX, path, what);
     report->log(report->user, line);
     return 0;
+}
+
+static void report_library(struct report *report, const struct nj_library *of)
+{
+    char line[256];
+
+    report->of = of;
+    report->found = report->there = 0;
+    nj_library_places(of, report_place, report);
+    if (report->driver ? report->found : report->there)
+        return;
+    snprintf(line, sizeof line, "%s: none found%s; install it (%s) or set %s to the path of %s",
+             of->title, of->use, of->install, of->variable, of->file);
+    report->log(report->user, line);
 }
 
 void nj_library_search(void (*log)(void *user, const char *line), void *user)
@@ -397,7 +332,6 @@ void nj_library_search(void (*log)(void *user, const char *line), void *user)
         snprintf(line, sizeof line, "driver: " DRIVER_NAME ": CUDA %d.%d%s", version / 1000,
                  version % 1000 / 10, version < NJ_CUDA_MIN_DRIVER ? ", too old" : "");
     log(user, line);
-    visit_places(report_place, &report);
-    if (!(report.driver ? report.found : report.there))
-        log(user, "cuBLASLt: none found; set NOJIT_CUBLASLT to the path of " CUBLASLT_NAME);
+    for (size_t i = 0; i < sizeof searched / sizeof *searched; i++)
+        report_library(&report, searched[i]);
 }

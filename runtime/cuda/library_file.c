@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend.h"
+#include "library.h"
 
 /* A link within a path that holds one is followed again: more steps than links. */
 enum { MAX_DEPTH = 16, MAX_LINKS = 256, MAX_SEGMENTS = 64, MAX_DYNAMIC = 256, NOTE_BYTES = 4096 };

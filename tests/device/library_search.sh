@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# library_search.sh: no code runs of a cuBLASLt that others could have put there, that is another library, or that is not used, in a run
+# library_search.sh: no code runs of a cuBLASLt or NCCL that others could have put there, that is another library, or that is not used, in a run
 # or in doctor, which says why. What runs is seen by a library that makes the file $ran when it is opened.
 set -eu
 . tests/lib/lib.sh
 sim=$PWD/$BUILD/sim
 [[ "$BUILD" != /* ]] || sim=$BUILD/sim
-export ran=$scratch/ran NOJIT_SIM_DEVICE=h100
+export ran=$scratch/ran NOJIT_SIM_DEVICE=h100 NOJIT_NCCL=$scratch/none
 unset NOJIT_CUBLASLT CUDA_HOME CUDA_PATH CONDA_PREFIX VIRTUAL_ENV LD_LIBRARY_PATH
 cat >"$scratch/other.c" <<'END'
 #include <stdio.h>
@@ -39,7 +39,7 @@ opens() {
     if [ $got = "$want" ] && grep -qE -- "$pattern" "$scratch/out"; then
         ok "$name"
     else
-        not_ok "$name" "opened: $got, expected $want; no '$pattern' in: $(grep -i cublas "$scratch/out" | head -c 600)"
+        not_ok "$name" "opened: $got, expected $want; no '$pattern' in: $(grep -iE "cublas|nccl" "$scratch/out" | head -c 600)"
     fi
 }
 driver=LD_LIBRARY_PATH=$sim
@@ -106,6 +106,36 @@ chmod 777 "$scratch/open"
 cp "$sim/libcuda.so.1" "$scratch/open/"
 opens no "the loader's folders" "driver: loader search skipped: LD_LIBRARY_PATH contains $scratch/open: others can write" \
     "LD_LIBRARY_PATH=$sim:$scratch/open" "${doctor[@]}"
+
+# ---- NCCL, in the same places ----
+nccl=libnccl.so.2
+{
+    cat "$scratch/other.c"
+    sed -n 's/.*X([^"]*"\(nccl[A-Za-z]*\)".*/int \1(void) { return 0; }/p' runtime/cuda/api.h | grep -v ncclGetVersion
+    echo 'int ncclGetVersion(int *out) { return !(*out = atoi(getenv("version"))); }'
+} >"$scratch/nccl.c"
+"${CC:-cc}" -shared -fPIC -Wl,-soname,$nccl -o "$scratch/$nccl" "$scratch/nccl.c"
+export version=22703 NOJIT_CUBLASLT=$sim
+cp "$scratch/$nccl" "$scratch/prefix/lib/"
+cp "$scratch/$nccl" "$scratch/named/"
+mkdir -p "$env/lib/python3.11/site-packages/nvidia/nccl/lib"
+cp "$scratch/$nccl" "$env/lib/python3.11/site-packages/nvidia/nccl/lib/"
+found="NOJIT_NCCL=$scratch/named"
+opens yes "NCCL: lib beside bin" "NCCL: .*prefix/bin/../lib/$nccl: 2.27.3, used" NOJIT_NCCL= "$driver" "${doctor[@]}"
+opens no "NCCL: without a driver" "NCCL: .*prefix/bin/../lib/$nccl: version 2.*not opened, without a driver" NOJIT_NCCL= "${doctor[@]}"
+opens yes "NCCL: that of Python packages beside bin" "NCCL: .*bin/../lib/python3.11/site-packages/nvidia/nccl/lib/$nccl: 2.27.3, used" \
+    NOJIT_NCCL= "$driver" "$env/bin/nojit" doctor
+opens yes "NCCL: one that is named" "NCCL: .*named/$nccl: 2.31.0, used" version=23100 "$found" "$driver" "${doctor[@]}"
+opens yes "NCCL: too old" "NCCL: .*named/$nccl: is version 2.26.2, not 2.27 or newer" version=22602 "$found" "$driver" "${doctor[@]}"
+opens yes "NCCL: of another major" "NCCL: .*named/$nccl: is version 3.0.0, not 2.27 or newer" version=30000 "$found" "$driver" "${doctor[@]}"
+chmod 777 "$scratch/named"
+opens no "NCCL: a folder for all" "NCCL: .*named/$nccl: others can write" "$found" "$driver" "${doctor[@]}"
+chmod 755 "$scratch/named"
+cp "$scratch/libother.so.1" "$scratch/named/$nccl"
+opens no "NCCL: another library under its name" "NCCL: .*named/$nccl: its SONAME is 'libother.so.1'" "$found" "$driver" "${doctor[@]}"
+opens no "NCCL: none" "NCCL: none found, needed for several GPUs only; .*pip package nvidia-nccl-cu13.*NOJIT_NCCL" "$driver" "${doctor[@]}"
+if grep -q "^verdict   ready" "$scratch/out"; then ok "NCCL: one GPU does without"; else not_ok "NCCL: one GPU does without" "$(tail -n 3 "$scratch/out")"; fi
+unset NOJIT_CUBLASLT
 
 env "NOJIT_CUBLASLT=/"$'no\e[31mne' "$BUILD/nojit" doctor --device cpu >"$scratch/shown"
 if grep -qF '/no?[31mne' "$scratch/shown" && ! grep -qF $'\e' "$scratch/shown"; then

@@ -24,7 +24,7 @@
 
 static const char *const symbols[] = {
 #define ROW(result, name, symbol, params) symbol,
-    NJ_DRIVER_SYMBOLS(ROW) NJ_CUBLASLT_SYMBOLS(ROW)
+    NJ_DRIVER_SYMBOLS(ROW) NJ_CUBLASLT_SYMBOLS(ROW) NJ_NCCL_SYMBOLS(ROW)
 #undef ROW
 };
 
@@ -33,8 +33,9 @@ static void test_symbols_are_listed_once(void **state)
     size_t count = sizeof symbols / sizeof *symbols;
 
     (void)state;
-    assert_int_equal(count * sizeof(void (*)(void)),
-                     sizeof(struct nj_driver) + sizeof(struct nj_cublaslt));
+    assert_int_equal(count * sizeof(void (*)(void)), sizeof(struct nj_driver) +
+                                                         sizeof(struct nj_cublaslt) +
+                                                         sizeof(struct nj_nccl));
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(symbols[i], symbols[j]);

@@ -478,11 +478,14 @@ static void test_named_library_is_the_only_one_tried(void **state)
 
     (void)state;
     setenv("NOJIT_CUBLASLT", "/", 1);
+    setenv("NOJIT_NCCL", "/", 1);
     nj_library_search(collect, text);
     unsetenv("NOJIT_CUBLASLT");
+    unsetenv("NOJIT_NCCL");
     assert_non_null(strstr(text, "driver: "));
     assert_non_null(strstr(text, "cuBLASLt: //libcublasLt.so.13: "));
     assert_non_null(strstr(text, "cuBLASLt: none found"));
+    assert_non_null(strstr(text, "NCCL: //libnccl.so.2: "));
 }
 
 int main(void)

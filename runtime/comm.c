@@ -8,20 +8,12 @@
 
 enum { ALIGN = 16 };
 
-static int unsupported(nj_context *ctx)
-{
-    return nj_fail(ctx, NJ_E_UNSUPPORTED, "processes cannot share work on this backend: %s",
-                   ctx->backend->name);
-}
-
 int nj_comm_id(nj_context *ctx, unsigned char id[NJ_COMM_ID_BYTES])
 {
     if (!ctx || !id)
         return NJ_E_ARG;
     if (!ctx->backend)
         return nj_fail(ctx, NJ_E_ARG, "nj_comm_id: the context is not open");
-    if (!ctx->backend->comm_id)
-        return unsupported(ctx);
     return ctx->backend->comm_id(ctx, id);
 }
 
@@ -36,8 +28,6 @@ int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], in
     *out = NULL;
     if (!ctx->backend)
         return nj_fail(ctx, NJ_E_ARG, "nj_comm_create: the context is not open");
-    if (!ctx->backend->comm_create)
-        return unsupported(ctx);
     if (ranks < 1 || ranks > NJ_COMM_RANKS_MOST || rank < 0 || rank >= ranks)
         return nj_fail(ctx, NJ_E_ARG,
                        "nj_comm_create: rank %d of %d; ranks count from 0, at most %d", rank, ranks,
@@ -53,6 +43,13 @@ int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], in
     }
     *out = c;
     return 0;
+}
+
+int nj_comm_check(nj_comm *c)
+{
+    if (!c)
+        return NJ_E_ARG;
+    return c->ctx->backend->comm_check ? c->ctx->backend->comm_check(c) : 0;
 }
 
 void nj_comm_destroy(nj_comm *c)

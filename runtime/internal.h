@@ -34,7 +34,7 @@ struct nj_transfer {
     int root;
 };
 
-/* One function per concern. All but tile_map and those of ranks are set; what a backend cannot do returns
+/* One function per concern. All but tile_map and comm_check are set; what a backend cannot do returns
  * NJ_E_UNSUPPORTED with a sentence. */
 struct nj_backend {
     const char *name;
@@ -74,6 +74,7 @@ struct nj_backend {
     int (*comm_id)(nj_context *ctx, unsigned char *id);
     int (*comm_create)(nj_comm *c,
                        const unsigned char *id); /* destroy is called even if it fails */
+    int (*comm_check)(nj_comm *c);               /* or NULL */
     void (*comm_destroy)(nj_comm *c);
     int (*transfer)(nj_comm *c, nj_stream *s, const struct nj_transfer *t);
 };

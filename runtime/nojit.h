@@ -98,6 +98,9 @@ struct nj_device_info {
     char gemm_library[512];  /* path of cuBLASLt or name of the BLAS */
     char gemm_build[65];     /* build id of cuBLASLt in hexadecimal; "" if it has none */
     size_t gemm_version;     /* 130100 = 13.1.0; 0 if unknown */
+    char comm_library[512];  /* path of NCCL, once a communicator was asked for; else "" */
+    char comm_build[65];     /* as gemm_build */
+    size_t comm_version;     /* 22703 = 2.27.3; 0: not opened */
     uint32_t gemms_timed;    /* shapes whose algorithm was chosen by timing in this context */
     size_t memory_bytes;     /* in all */
     size_t budget_bytes;     /* what could be had when it was opened */
@@ -212,15 +215,24 @@ enum { NJ_CUDA_WORKSPACE_BYTES = 32 << 20 };
  * one rank may leave the others waiting for it: end them all.
  *
  * On the CPU the ranks are processes of one host. One that ends, or calls something else, ends the
- * calls of the others with NJ_E_DEVICE; one that is stopped is waited for. */
+ * calls of the others with NJ_E_DEVICE; one that is stopped is waited for.
+ *
+ * On GPUs NCCL does it, 2.27 or newer, which the first call opens after setting NCCL_NVLS_ENABLE=0
+ * and NCCL_RUNTIME_CONNECT=0 where the environment does not have them. A graph holds the calls of
+ * all ranks or of none. The first all-to-all takes memory of its own: before that is measured, and
+ * before one is captured, run one. A rank that is gone may leave work of the others unfinished for
+ * ever: it is their programs that give up waiting. */
 enum { NJ_COMM_ID_BYTES = 128, NJ_COMM_RANKS_MOST = 1024 };
 /* Made once, by rank 0; the caller brings it to the others. */
 int nj_comm_id(nj_context *ctx, unsigned char id[NJ_COMM_ID_BYTES]);
-/* Returns when all ranks are there: NJ_E_DEVICE if they are not within two minutes; NJ_E_ARG, NJ_E_LIBRARY,
- * NJ_E_UNSUPPORTED, NJ_E_NOMEM. */
+/* Returns when all ranks are there: NJ_E_DEVICE if they are not within two minutes; NJ_E_ARG,
+ * NJ_E_LIBRARY, NJ_E_NOMEM. */
 int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], int rank, int ranks,
                    nj_comm **out);
-/* Not while work of it is under way, nor while a graph holds some. NULL is fine. */
+/* What the library found wrong meanwhile: NJ_E_DEVICE. 0 while all is well, and on the CPU. */
+int nj_comm_check(nj_comm *c);
+/* Not while work of it is under way, nor while a graph holds some. Waits for the other ranks to do
+ * so, at most 10 seconds. After an error, end the process instead. NULL is fine. */
 void nj_comm_destroy(nj_comm *c);
 /* send: `bytes` for each rank, in their order; recv: as many from each. They do not overlap. */
 int nj_all_to_all(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);

@@ -10,6 +10,7 @@
 #ifndef NOJIT_CUDA_API_H
 #define NOJIT_CUDA_API_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -76,9 +77,15 @@
     X(CUBLASLT_REDUCTION_SCHEME_NONE, 0)                                                           \
     X(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 2)
 
+#define NJ_NCCL_CONSTANTS(X)                                                                       \
+    X(ncclSuccess, 0)                                                                              \
+    X(ncclInProgress, 7)                                                                           \
+    X(ncclUint8, 1)                                                                                \
+    X(NCCL_CONFIG_UNDEF_INT, INT_MIN)
+
 enum nj_cuda_constant {
 #define NJ_ENUM(name, value) NJ_##name = (value),
-    NJ_CUDA_CONSTANTS(NJ_ENUM) NJ_CUBLASLT_CONSTANTS(NJ_ENUM)
+    NJ_CUDA_CONSTANTS(NJ_ENUM) NJ_CUBLASLT_CONSTANTS(NJ_ENUM) NJ_NCCL_CONSTANTS(NJ_ENUM)
 #undef NJ_ENUM
 };
 
@@ -183,9 +190,10 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
 struct nj_nccl_id { /* ncclUniqueId */
     char bytes[128];
 };
+enum { NJ_NCCL_CONFIG_MAGIC = (int)0xcafebeef, NJ_NCCL_CONFIG_VERSION = 22700 };
 struct nj_nccl_config { /* ncclConfig_t as of 2.27, which newer versions take, too */
     size_t bytes;
-    uint32_t magic, version;
+    int magic, version;
     int blocking, cga, least_ctas, most_ctas;
     const char *net;
     int split_share, traffic_class;
@@ -199,6 +207,7 @@ struct nj_nccl_config { /* ncclConfig_t as of 2.27, which newer versions take, t
     X(int, ncclCommInitRankConfig, "ncclCommInitRankConfig",                                       \
       (void **comm, int ranks, struct nj_nccl_id id, int rank, struct nj_nccl_config *config))     \
     X(int, ncclCommGetAsyncError, "ncclCommGetAsyncError", (void *comm, int *error))               \
+    X(int, ncclCommFinalize, "ncclCommFinalize", (void *comm))                                     \
     X(int, ncclCommDestroy, "ncclCommDestroy", (void *comm))                                       \
     X(const char *, ncclGetErrorString, "ncclGetErrorString", (int error))                         \
     X(const char *, ncclGetLastError, "ncclGetLastError", (void *comm))                            \

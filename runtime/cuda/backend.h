@@ -7,6 +7,7 @@
  *   cuda_context.c  its context, errors of the driver
  *   cuda_stream.c   memory, streams, events                    cuda_launch.c   kernels
  *   cuda_gemm.c     matrix products                            graph.c         capture
+ *   nccl.c          communicators
  */
 #ifndef NOJIT_CUDA_BACKEND_H
 #define NOJIT_CUDA_BACKEND_H
@@ -21,6 +22,7 @@ enum {
 struct nj_cuda {
     struct nj_driver driver;
     struct nj_cublaslt lt;
+    struct nj_nccl nccl; /* open if info.comm_version is not 0 */
     int device, retained;
     int gemm_tune;
     void *context; /* primary context, shared with whatever else of the process uses CUDA */
@@ -43,6 +45,7 @@ int nj_cuda_check(nj_context *ctx, int result, const char *what);
 
 int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out);
 int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out);
+int nj_cuda_open_nccl(nj_context *ctx, struct nj_nccl *out);
 int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options);
 void nj_cuda_unload_modules(nj_context *ctx);
 
@@ -71,5 +74,10 @@ int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan);
 int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan,
                      const struct nj_gemm_operands *x);
 void nj_cuda_gemm_release(nj_context *ctx, struct nj_gemm_plan *plan);
+int nj_cuda_comm_id(nj_context *ctx, unsigned char *id);
+int nj_cuda_comm_create(nj_comm *c, const unsigned char *id);
+int nj_cuda_comm_check(nj_comm *c);
+void nj_cuda_comm_destroy(nj_comm *c);
+int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t);
 
 #endif

@@ -187,4 +187,9 @@ const struct nj_backend nj_backend_cuda = {
     .gemm_prepare = nj_cuda_gemm_prepare,
     .gemm_run = nj_cuda_gemm_run,
     .gemm_release = nj_cuda_gemm_release,
+    .comm_id = nj_cuda_comm_id,
+    .comm_create = nj_cuda_comm_create,
+    .comm_check = nj_cuda_comm_check,
+    .comm_destroy = nj_cuda_comm_destroy,
+    .transfer = nj_cuda_transfer,
 };

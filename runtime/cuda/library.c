@@ -190,6 +190,7 @@ struct search {
     const struct nj_library *of;
     nj_context *ctx;
     void *table;
+    char *path, *build; /* of info, of what is found */
     int found;
     char reason[WHY_BYTES + 320]; /* why the last one that is there did not do */
 };
@@ -197,15 +198,14 @@ struct search {
 /* What the loader chose for a bare name, and which build it is. */
 static void record(struct search *search, const void *function, const char *path)
 {
-    struct nj_device_info *info = &search->ctx->info;
     struct nj_library_file file;
     Dl_info at;
 
     if (dladdr(function, &at) && at.dli_fname)
         path = at.dli_fname;
-    snprintf(info->gemm_library, sizeof info->gemm_library, "%s", path);
+    snprintf(search->path, sizeof search->ctx->info.gemm_library, "%s", path);
     nj_library_describe(path, &file);
-    snprintf(info->gemm_build, sizeof info->gemm_build, "%s", file.build);
+    snprintf(search->build, sizeof search->ctx->info.gemm_build, "%s", file.build);
 }
 
 static int try_place(void *user, const char *path)
@@ -227,17 +227,32 @@ static int try_place(void *user, const char *path)
     return search->found;
 }
 
+static int find_library(struct search *search)
+{
+    const struct nj_library *of = search->of;
+
+    nj_library_places(of, try_place, search);
+    if (search->found)
+        return 0;
+    return nj_fail(search->ctx, NJ_E_LIBRARY,
+                   "%s %s cannot be opened (%.700s); install it (%s) and set %s to the path of %s",
+                   of->title, of->wanted, search->reason, of->install, of->variable, of->file);
+}
+
 int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out)
 {
-    struct search search = {.of = &cublaslt, .ctx = ctx, .table = out};
-    const struct nj_library *of = search.of;
+    struct nj_device_info *info = &ctx->info;
+    struct search search = {&cublaslt, ctx, out, info->gemm_library, info->gemm_build, 0, ""};
 
-    nj_library_places(of, try_place, &search);
-    if (search.found)
-        return 0;
-    return nj_fail(ctx, NJ_E_LIBRARY,
-                   "%s %s cannot be opened (%.700s); install it (%s) and set %s to the path of %s",
-                   of->title, of->wanted, search.reason, of->install, of->variable, of->file);
+    return find_library(&search);
+}
+
+int nj_cuda_open_nccl(nj_context *ctx, struct nj_nccl *out)
+{
+    struct nj_device_info *info = &ctx->info;
+    struct search search = {&nccl, ctx, out, info->comm_library, info->comm_build, 0, ""};
+
+    return find_library(&search);
 }
 
 /* ---- doctor ---- */

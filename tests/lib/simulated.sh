@@ -3,7 +3,7 @@
 # simulated.sh: sourced by the scripts of tests/device and by faults.sh: settings of runs on simulated GPUs, those GPUs by name and
 # arch, and what the run just made counted.
 nojit=$BUILD/nojit
-export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive
+export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim NOJIT_NCCL=$BUILD/sim XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive
 export NOJIT_SIM_LOG=$scratch/sim.log
 d=$scratch/work
 mkdir "$d"

@@ -276,6 +276,16 @@ static int enqueue_as_a_call(void *stream, sim_work_fn *run, const void *argumen
     return result;
 }
 
+static int capturing_as_a_call(void *stream)
+{
+    int result = sim_enter("sim_capturing", SIM_CONTEXT);
+    if (result == CUDA_SUCCESS)
+        result = sim_is_capturing(stream);
+    sim_leave();
+    return result;
+}
+
 extern const struct sim_hook sim_hook_table;
-SIM_EXPORT const struct sim_hook sim_hook_table = {enqueue_as_a_call, sim_bytes, begin_product,
-                                                   arch_of_current};
+SIM_EXPORT const struct sim_hook sim_hook_table = {
+    enqueue_as_a_call,   sim_bytes, begin_product, arch_of_current,
+    capturing_as_a_call, sim_held,  sim_say};

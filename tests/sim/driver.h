@@ -85,8 +85,7 @@ int sim_enter(const char *name, unsigned needs);
 void sim_leave(void);
 /* The result that a function was told to give, or 0. */
 int sim_told(const char *name);
-/* A sentence to the log. */
-void sim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+sim_say_fn sim_say;
 const char *sim_setting(const char *name, const char *otherwise);
 
 #define SIM_EXPORT __attribute__((visibility("default")))
@@ -112,6 +111,7 @@ sim_enqueue_fn sim_enqueue;
 int sim_drain(struct sim_stream *stream);
 int sim_drain_all(struct sim_device *device);
 bool sim_is_capturing(void *stream);
+sim_held_fn sim_held;
 /* A call that may not be made while this thread captures was made. Its result. */
 int sim_spoil_captures(void);
 void sim_streams_free(struct sim_device *device);

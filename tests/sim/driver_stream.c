@@ -19,6 +19,7 @@ struct work {
 struct queue {
     struct work **work;
     size_t count, capacity;
+    struct queue *next; /* of those that are graphs */
 };
 
 struct sim_stream {
@@ -37,6 +38,7 @@ struct event {
 };
 
 static _Thread_local int captures; /* of this thread, now */
+static struct queue *graphs;       /* made and not destroyed */
 
 /* ---- queues ---- */
 
@@ -284,6 +286,30 @@ int sim_spoil_captures(void)
     return CUDA_CAPTURE_UNSUPPORTED;
 }
 
+static struct queue *keep_graph(struct queue *q)
+{
+    q->next = graphs;
+    graphs = q;
+    sim_control_state.live++;
+    return q;
+}
+
+static bool holds(const struct queue *q, sim_work_fn *run, const void *argument, size_t bytes)
+{
+    for (size_t i = 0; i < q->count; i++)
+        if (q->work[i]->run == run && memcmp(q->work[i]->argument, argument, bytes) == 0)
+            return true;
+    return false;
+}
+
+int sim_held(sim_work_fn *run, const void *argument, size_t bytes)
+{
+    int count = 0;
+    for (const struct queue *q = graphs; q; q = q->next)
+        count += holds(q, run, argument, bytes);
+    return count;
+}
+
 SIM_CALL(cuStreamBeginCapture_v2, SIM_CONTEXT, (void *stream, int mode), (stream, mode))
 {
     struct sim_stream *s = stream ? stream_of(stream) : NULL;
@@ -315,8 +341,7 @@ SIM_CALL(cuStreamEndCapture, SIM_CONTEXT, (void *stream, void **graph), (stream,
         free(q);
         return CUDA_CAPTURE_INVALIDATED;
     }
-    *graph = q;
-    sim_control_state.live++;
+    *graph = keep_graph(q);
     return CUDA_SUCCESS;
 }
 
@@ -332,8 +357,7 @@ SIM_CALL(cuGraphInstantiateWithFlags, SIM_CONTEXT,
         free(q);
         return result;
     }
-    *exec = q;
-    sim_control_state.live++;
+    *exec = keep_graph(q);
     return CUDA_SUCCESS;
 }
 
@@ -347,8 +371,12 @@ SIM_CALL(cuGraphLaunch, SIM_CONTEXT, (void *exec, void *stream), (exec, stream))
 
 static int destroy_graph(struct queue *q)
 {
-    if (!q)
+    struct queue **at = &graphs;
+    while (*at && *at != q)
+        at = &(*at)->next;
+    if (!q || !*at)
         return CUDA_INVALID_HANDLE;
+    *at = q->next;
     clear(q);
     free(q);
     sim_control_state.live--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hook.h: how another simulated library (cuBLASLt) puts work into streams of the simulated driver;
+ * hook.h: how another simulated library (cuBLASLt, NCCL) puts work into streams of the simulated driver;
  * exported by it beside the driver's own functions.
  */
 #ifndef NOJIT_SIM_HOOK_H
@@ -26,11 +26,23 @@ typedef int sim_product_fn(void);
 /* The arch of the current context: 90; 0 without one. */
 typedef int sim_arch_fn(void);
 
+/* 1 while the stream is captured. */
+typedef int sim_capturing_fn(void *stream);
+
+/* Graphs that were not destroyed and hold work of this function, whose argument begins so. */
+typedef int sim_held_fn(sim_work_fn *run, const void *argument, size_t bytes);
+
+/* A sentence to the log. */
+typedef void sim_say_fn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 struct sim_hook {
     sim_enqueue_fn *enqueue;
     sim_bytes_fn *bytes;
     sim_product_fn *product;
     sim_arch_fn *arch;
+    sim_capturing_fn *capturing;
+    sim_held_fn *held;
+    sim_say_fn *say;
 };
 #define SIM_HOOK "sim_hook_table"
 

@@ -21,9 +21,9 @@ $(B)/tests/test_sim_kernels: $(call objects,tests/unit/test_sim_kernels.c tests/
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
-# ---- the driver and cuBLASLt: libraries that the runtime opens by their names, in a folder of their own ----
+# ---- the driver, cuBLASLt and NCCL: libraries that the runtime opens by their names, in a folder of their own ----
 SIM := $(B)/sim
-SIM_ALL := $(addprefix $(SIM)/,libcuda.so.1 libcublasLt.so.13 proc.so ptx.txt)
+SIM_ALL := $(addprefix $(SIM)/,libcuda.so.1 libcublasLt.so.13 libnccl.so.2 proc.so ptx.txt)
 sim-objects = $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard $1))
 
 $(SIM)/obj/%.o: %.c $(B)/stamp/cflags
@@ -35,6 +35,8 @@ $(SIM)/libcuda.so.1: $(call sim-objects,tests/sim/driver*.c tests/sim/profiles.c
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ -lzstd -lgomp -lpthread -ldl -lm
 $(SIM)/libcublasLt.so.13: $(call sim-objects,tests/sim/cublaslt*.c)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ $(OPENBLAS_DIR)/libopenblas.a -lgomp -lpthread -ldl -lm
+$(SIM)/libnccl.so.2: $(call sim-objects,tests/sim/nccl*.c)
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -o $@ $^ -ldl
 $(SIM)/proc.so: $(call sim-objects,tests/sim/proc.c)
 	$(Q)$(LINK) -shared -o $@ $^ -ldl
 $(SIM)/ptx_table: $(call sim-objects,tests/sim/ptx_table.c)
@@ -45,5 +47,5 @@ $(SIM)/ptx.txt: $(BLOBS) $(SIM)/ptx_table
 	$(Q)cd $(@D) && ./ptx_table $$(realpath --relative-to=. $(SIM_BUILT))/ptx $(SIM_BUILT)/cubin/*.cubin > $(@F).new
 	$(Q)mv $@.new $@
 # These open them from there.
-$(addprefix $(B)/tests/test_,cuda_sim sim_driver tile_map): | $(SIM_ALL)
+$(addprefix $(B)/tests/test_,cuda_sim nccl sim_driver tile_map): | $(SIM_ALL)
 -include $(wildcard $(SIM)/obj/*/*.d $(SIM)/obj/*/*/*.d)

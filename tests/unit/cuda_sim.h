@@ -38,6 +38,7 @@ static int load_libraries(void **state)
     sim = load("libcuda.so.1", SIM_CONTROL);
     lt_live = load("libcublasLt.so.13", "sim_lt_live");
     setenv("NOJIT_CUBLASLT", folder, 1);
+    setenv("NOJIT_NCCL", folder, 1);
     return 0;
 }
 

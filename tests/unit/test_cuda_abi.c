@@ -20,6 +20,11 @@
 #endif
 #endif
 
+#if defined HAVE_CUDA_HEADERS && __has_include(<nccl.h>)
+#define HAVE_NCCL_HEADER 1
+#include <nccl.h>
+#endif
+
 #include "cuda/api.h"
 
 static const char *const symbols[] = {
@@ -71,6 +76,25 @@ _Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) ==
 _Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, wavesCount) ==
                    offsetof(struct nj_lt_result, waves),
                "result: waves");
+
+#ifdef HAVE_NCCL_HEADER
+#define CHECK(name, value) _Static_assert((long long)name == (value), #name);
+NJ_NCCL_CONSTANTS(CHECK)
+#undef CHECK
+_Static_assert(sizeof(ncclUniqueId) == sizeof(struct nj_nccl_id), "ncclUniqueId");
+_Static_assert(sizeof(ncclConfig_t) >= sizeof(struct nj_nccl_config), "ncclConfig_t");
+#define SAME(field, ours)                                                                          \
+    _Static_assert(offsetof(ncclConfig_t, field) == offsetof(struct nj_nccl_config, ours), #field)
+SAME(magic, magic);
+SAME(version, version);
+SAME(blocking, blocking);
+SAME(netName, net);
+SAME(splitShare, split_share);
+SAME(trafficClass, traffic_class);
+SAME(commName, name);
+SAME(collnetEnable, collnet);
+SAME(nvlsCTAs, nvls_ctas);
+#endif
 
 #define TEXT(x) #x
 #define EXPANDED(x) TEXT(x)

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * nccl.c: communicators, on NCCL. It is told not to block, so that every wait is one of ours, with an
+ * end. A communicator on which something has failed is left alone: to end it could wait for ever.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend.h"
+
+_Static_assert(sizeof(struct nj_nccl_id) == NJ_COMM_ID_BYTES, "ncclUniqueId");
+_Static_assert(sizeof(struct nj_nccl_config) == 72, "ncclConfig_t of 2.27");
+
+enum { CALL_SECONDS = 120, END_SECONDS = 10, POLL_NS = 20000 };
+
+/* Not multicast, which not every container may use; and the connections of collectives when a
+ * communicator is made, not during the first. NCCL reads them once. */
+static const char *const settings[] = {"NCCL_NVLS_ENABLE", "NCCL_RUNTIME_CONNECT"};
+
+static int open_nccl(nj_context *ctx)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    int version = 0, rc;
+
+    if (ctx->info.comm_version)
+        return 0;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (setenv(settings[i], "0", 0) != 0)
+            return nj_fail(ctx, NJ_E_NOMEM, "setting %s: out of host memory", settings[i]);
+    rc = nj_cuda_open_nccl(ctx, &cu->nccl);
+    if (rc)
+        return rc;
+    cu->nccl.ncclGetVersion(&version);
+    ctx->info.comm_version = (size_t)version;
+    return 0;
+}
+
+/* One sentence, of the first line that the library says. */
+static int fail_result(nj_context *ctx, void *comm, int result, const char *what)
+{
+    const struct nj_nccl *nccl = &nj_cuda_of(ctx)->nccl;
+    const char *text = nccl->ncclGetErrorString(result), *last = nccl->ncclGetLastError(comm);
+
+    last = last && last[0] ? last : "NCCL_DEBUG=WARN says more";
+    return nj_fail(ctx, NJ_E_DEVICE, "%s: NCCL %zu.%zu.%zu: %.100s (%d): %.*s", what,
+                   ctx->info.comm_version / 10000, ctx->info.comm_version % 10000 / 100,
+                   ctx->info.comm_version % 100, text, result, (int)strcspn(last, "\n"), last);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Waits for what a call began; result is what it returned. */
+static int settle(nj_comm *c, int result, int seconds, const char *what)
+{
+    const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
+    const int64_t end = now_ns() + (int64_t)seconds * 1000000000;
+
+    while (result == NJ_ncclInProgress) {
+        int rc = nccl->ncclCommGetAsyncError(c->handle, &result);
+
+        if (rc)
+            result = rc;
+        if (result != NJ_ncclInProgress)
+            break;
+        if (now_ns() > end)
+            return nj_fail(
+                c->ctx, NJ_E_DEVICE,
+                "%s: rank %d of %d waited %d seconds for the others; see whether all run "
+                "and reach each other, with NCCL_DEBUG=INFO",
+                what, c->rank, c->ranks, seconds);
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+    }
+    return result ? fail_result(c->ctx, c->handle, result, what) : 0;
+}
+
+int nj_cuda_comm_id(nj_context *ctx, unsigned char *id)
+{
+    const struct nj_nccl *nccl = &nj_cuda_of(ctx)->nccl;
+    struct nj_nccl_id made;
+    int rc = open_nccl(ctx);
+
+    if (rc)
+        return rc;
+    rc = nccl->ncclGetUniqueId(&made);
+    if (rc)
+        return fail_result(ctx, NULL, rc, "nj_comm_id");
+    memcpy(id, &made, sizeof made);
+    return 0;
+}
+
+int nj_cuda_comm_create(nj_comm *c, const unsigned char *id)
+{
+    const int unset = NJ_NCCL_CONFIG_UNDEF_INT;
+    struct nj_nccl_config config = {
+        .bytes = sizeof config,
+        .magic = NJ_NCCL_CONFIG_MAGIC,
+        .version = NJ_NCCL_CONFIG_VERSION,
+        .blocking = 0,
+        .cga = unset,
+        .least_ctas = unset,
+        .most_ctas = unset,
+        .split_share = unset,
+        .traffic_class = unset,
+        .collnet = unset,
+        .cta_policy = unset,
+        .shrink_share = unset,
+        .nvls_ctas = unset,
+    };
+    struct nj_nccl_id of;
+    int rc = open_nccl(c->ctx);
+
+    if (!rc)
+        rc = nj_cuda_enter(c->ctx);
+    if (rc)
+        return rc;
+    memcpy(&of, id, sizeof of);
+    rc =
+        nj_cuda_of(c->ctx)->nccl.ncclCommInitRankConfig(&c->handle, c->ranks, of, c->rank, &config);
+    rc = settle(c, rc, CALL_SECONDS, "nj_comm_create");
+    if (rc)
+        c->handle = NULL;
+    return rc;
+}
+
+int nj_cuda_comm_check(nj_comm *c)
+{
+    int result = NJ_ncclSuccess;
+    int rc = nj_cuda_of(c->ctx)->nccl.ncclCommGetAsyncError(c->handle, &result);
+
+    if (!rc && result != NJ_ncclInProgress)
+        rc = result;
+    return rc ? fail_result(c->ctx, c->handle, rc, "nj_comm_check") : 0;
+}
+
+/* Destroying alone would wait for the other ranks, and for graphs that hold its calls. */
+void nj_cuda_comm_destroy(nj_comm *c)
+{
+    const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
+
+    if (!c->handle || nj_cuda_enter(c->ctx))
+        return;
+    if (settle(c, nccl->ncclCommFinalize(c->handle), END_SECONDS, "nj_comm_destroy") == 0)
+        nccl->ncclCommDestroy(c->handle);
+}
+
+/* ---- transfers ---- */
+
+/* Of a call within a group, which GroupEnd waits for. */
+static int begun(int result)
+{
+    return result == NJ_ncclInProgress ? 0 : result;
+}
+
+static int all_to_all(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
+{
+    const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
+    int rc = nccl->ncclGroupStart(), ended;
+
+    if (rc)
+        return rc;
+    for (int peer = 0; peer < c->ranks && !rc; peer++) {
+        const size_t at = (size_t)peer * t->bytes;
+
+        rc = begun(nccl->ncclSend((const char *)t->send + at, t->bytes, NJ_ncclUint8, peer,
+                                  c->handle, s->handle));
+        if (!rc)
+            rc = begun(nccl->ncclRecv((char *)t->recv + at, t->bytes, NJ_ncclUint8, peer, c->handle,
+                                      s->handle));
+    }
+    ended = nccl->ncclGroupEnd();
+    return rc ? rc : ended;
+}
+
+static int all_gather(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
+{
+    return nj_cuda_of(c->ctx)->nccl.ncclAllGather(t->send, t->recv, t->bytes, NJ_ncclUint8,
+                                                  c->handle, s->handle);
+}
+
+static int broadcast(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
+{
+    return nj_cuda_of(c->ctx)->nccl.ncclBroadcast(t->send, t->recv, t->bytes, NJ_ncclUint8, t->root,
+                                                  c->handle, s->handle);
+}
+
+int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
+{
+    static const struct {
+        const char *name;
+        int (*run)(const nj_comm *c, nj_stream *s, const struct nj_transfer *t);
+    } kinds[] = {
+        [NJ_ALL_TO_ALL] = {"nj_all_to_all", all_to_all},
+        [NJ_ALL_GATHER] = {"nj_all_gather", all_gather},
+        [NJ_BROADCAST] = {"nj_broadcast", broadcast},
+    };
+    int rc = nj_cuda_enter(s->ctx);
+
+    if (rc)
+        return rc;
+    s->ctx->last_key = kinds[t->kind].name;
+    return settle(c, kinds[t->kind].run(c, s, t), CALL_SECONDS, kinds[t->kind].name);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * nccl.h: what the files of the simulated NCCL share.
+ *
+ *   nccl.c        its functions: what one rank may call, and when
+ *   nccl_meet.c   ranks meet, wait for each other, and end together
+ *   nccl_call.c   one call: whether all ranks make the same, and its bytes
+ */
+#ifndef NOJIT_SIM_NCCL_H
+#define NOJIT_SIM_NCCL_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../../runtime/cuda/api.h"
+#include "hook.h"
+
+enum {
+    NCCL_CUDA_ERROR = 1,
+    NCCL_INTERNAL_ERROR = 3,
+    NCCL_INVALID_ARGUMENT = 4,
+    NCCL_INVALID_USAGE = 5,
+    NCCL_REMOTE_ERROR = 6,
+    NCCL_IN_PROGRESS = 7
+};
+enum { NCCL_RANKS_MOST = 16, NCCL_OPS_MOST = 2 * NCCL_RANKS_MOST, NCCL_SAY_BYTES = 400 };
+/* Of the file, after struct nccl_group: what each rank sends. Sparse. */
+static const uint64_t NCCL_DATA_BYTES = (uint64_t)1 << 36;
+
+enum nccl_kind { NCCL_GROUP, NCCL_ALL_GATHER, NCCL_BROADCAST };
+struct nccl_op { /* of a group */
+    int sends, peer, type;
+    uint64_t count, address;
+};
+struct nccl_comm;
+/* The work of a stream, and what the other ranks see of it. */
+struct nccl_call {
+    struct nccl_comm *comm; /* first: sim_held_fn compares it */
+    int kind, type, root, captured, ops;
+    uint64_t count, from, to, number; /* of those enqueued, from 1; of a graph 0 */
+    struct nccl_op op[NCCL_OPS_MOST];
+};
+
+enum nccl_state { NCCL_ABSENT, NCCL_HERE, NCCL_ENDED };
+struct nccl_place { /* of a rank */
+    _Atomic int state;
+    int version, ranks;
+    _Atomic uint64_t passed; /* barriers: two for each call */
+    struct nccl_call call;
+};
+/* Shared by all ranks, in a file, of which each locks a byte as long as it lives. */
+struct nccl_group {
+    _Atomic int joined, faulty; /* faulty: 1 while the sentence is written, then 2 */
+    char fault[NCCL_SAY_BYTES]; /* the first one */
+    struct nccl_place place[NCCL_RANKS_MOST];
+};
+
+struct nccl_comm {
+    const struct sim_hook *hook;
+    struct nccl_group *group;
+    int fd, rank, ranks, ready, ended;
+    char path[sizeof(struct nj_nccl_id)];
+    uint64_t calls, enqueued, last_run;
+    long since; /* seconds: when it came */
+};
+
+extern char nccl_last_error[NCCL_SAY_BYTES];
+/* Sets what ncclGetLastError says, and the log; returns result. */
+int nccl_say(const struct sim_hook *hook, int result, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same, for all ranks: NCCL_REMOTE_ERROR. */
+int nccl_fault(struct nccl_comm *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Whether one was said, by any rank: then it is what ncclGetLastError says. */
+int nccl_is_faulty(struct nccl_comm *c);
+
+/* The n-th call of this rank (0: it comes to the group) is told to fail: to die, to hang, or an error. */
+int nccl_told(struct nccl_comm *c, uint64_t call);
+
+int nccl_join(struct nccl_comm *c, int version);
+int nccl_joined(struct nccl_comm *c); /* NCCL_IN_PROGRESS, 0, or an error */
+int nccl_leave(struct nccl_comm *c);  /* the same */
+void nccl_close(struct nccl_comm *c);
+/* Until every rank has passed as many; 0, or a fault. */
+int nccl_wait(struct nccl_comm *c, uint64_t passed, const char *what);
+
+sim_work_fn nccl_run;
+uint64_t nccl_bytes(int type, uint64_t count); /* 0: not a type */
+
+#endif

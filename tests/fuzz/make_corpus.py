@@ -625,6 +625,18 @@ write_all("chat", {
     "valid_empty": "",
     "no_format": "[INST] {{ m }} [/INST]",
 })
+write_all("node_list", {
+    "valid": "a[01-03,7],b",
+    "valid_alone": "gpu-1.example",
+    "valid_two_ranges": "r[1-2]n[03-04]",
+    "bracket_open": "a[01-03",
+    "bracket_empty": "a[]",
+    "bracket_letters": "a[x-y]",
+    "bracket_too_long": "a[" + "1" * 300 + "]",
+    "first_missing": ",a",
+    "name_too_long": "a" * 256,
+    "name_with_space": "a b",
+})
 row = '{"step":%d,"loss":2.5,"lr":1e-4}\n'
 write_all("metrics", {
     "valid": "".join(row % i for i in range(8)),

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * launchers.c: the launchers that are known, and the variables by which each numbers its processes.
+ */
+#include "ranks/launchers.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/error.h"
+
+/* Above the ports that Linux gives to connections (32768 to 60999). */
+enum { PORT_FIRST = 61440, PORT_COUNT = 4096, PORT_MAX = 65535 };
+
+struct launcher {
+    const char *name, *rank, *size, *local_rank, *local_size;
+    const char *address; /* how its user gives every process the address of rank 0 */
+};
+
+/* First come those that others start: mpirun reaches the hosts of a Slurm allocation by srun. */
+static const struct launcher launchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+     "torchrun --master-addr HOST"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun -x MASTER_ADDR=HOST"},
+    {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE", "mpiexec -genv MASTER_ADDR HOST"},
+    /* PALS has no size of its own; it sets the one of PMI. */
+    {"Cray PALS", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE",
+     "mpiexec --env MASTER_ADDR=HOST"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+     "mpiexec -genv MASTER_ADDR HOST"},
+    /* The shells of sbatch and salloc have SLURM_NTASKS, but no step's count. */
+    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL,
+     "MASTER_ADDR=HOST srun"},
+};
+enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
+static const struct launcher *const slurm = &launchers[LAUNCHERS - 1];
+
+/* ---- variables ---- */
+
+static const char *variable(const char *name)
+{
+    const char *text = name ? getenv(name) : NULL;
+    return text && *text ? text : NULL;
+}
+
+/* Digits alone, at most nine, so that no number is too large for an int. */
+static int digits(const char *text, size_t length)
+{
+    int number = 0;
+    if (length == 0 || length > 9)
+        return -1;
+    for (size_t i = 0; i < length; i++) {
+        if (!isdigit((unsigned char)text[i]))
+            return -1;
+        number = number * 10 + (text[i] - '0');
+    }
+    return number;
+}
+
+/* A variable's number; out stays as it is where there is none. */
+static int number(const char *name, int least, int most, int *out)
+{
+    const char *text = variable(name);
+    if (!text)
+        return 0;
+    const int found = digits(text, strlen(text));
+    if (found < least || found > most)
+        return fail(NJ_E_ARG,
+                    "%s is '%s'; a number from %d to %d is needed: start by a launcher, "
+                    "or unset it",
+                    name, text, least, most);
+    *out = found;
+    return 0;
+}
+
+/* ---- Slurm ---- */
+
+int node_list_first(const char *list, char out[HOST_BYTES])
+{
+    size_t n = 0;
+    const char *at = list;
+    while (*at && *at != ',' && n + 1 < HOST_BYTES) {
+        if (*at == '[') {
+            const char *end = strchr(at, ']');
+            const size_t length = strspn(at + 1, "0123456789");
+            if (!end || length == 0 || !strchr("-,]", at[1 + length]) || length >= HOST_BYTES - n)
+                break;
+            memcpy(out + n, at + 1, length);
+            n += length;
+            at = end + 1;
+        } else if (isalnum((unsigned char)*at) || strchr("-._", *at)) {
+            out[n++] = *at++;
+        } else {
+            break;
+        }
+    }
+    out[n] = 0;
+    if (n == 0 || (*at && *at != ','))
+        return fail(NJ_E_FORMAT, "'%.300s' is no list of hosts such as a[01-03,7],b", list);
+    return 0;
+}
+
+/* How many tasks host `node` has, by a list such as "4(x2),3"; 0: it does not say. */
+static int tasks_of_node(const char *list, int node)
+{
+    while (list && *list) {
+        size_t length = strspn(list, "0123456789");
+        const int tasks = digits(list, length);
+        int hosts = 1;
+        list += length;
+        if (strncmp(list, "(x", 2) == 0) {
+            length = strspn(list + 2, "0123456789");
+            hosts = digits(list + 2, length);
+            list += 2 + length;
+            if (*list++ != ')')
+                return 0;
+        }
+        if (tasks < 1 || hosts < 1 || (*list && *list++ != ','))
+            return 0;
+        if (node < hosts)
+            return tasks;
+        node -= hosts;
+    }
+    return 0;
+}
+
+/* What a step knows beyond its numbers. */
+static int slurm_rest(struct place *p)
+{
+    const char *nodes = variable("SLURM_STEP_NODELIST");
+    int node = -1, job = -1, rc = number("SLURM_NODEID", 0, RANKS_MAX - 1, &node);
+    if (rc == 0)
+        rc = number("SLURM_JOB_ID", 0, 999999999, &job);
+    if (rc == 0 && p->local_size == 0 && node >= 0)
+        p->local_size = tasks_of_node(variable("SLURM_STEP_TASKS_PER_NODE"), node);
+    if (rc == 0 && p->port == 0 && job >= 0)
+        p->port = PORT_FIRST + job % PORT_COUNT;
+    if (rc == 0 && !p->host[0] && nodes && node_list_first(nodes, p->host) != 0)
+        rc = fail(NJ_E_ARG, "SLURM_STEP_NODELIST: %s; set MASTER_ADDR", fail_text());
+    return rc;
+}
+
+/* ---- rows ---- */
+
+static int read_row(const struct launcher *l, struct place *p)
+{
+    int rc = number(l->size, 1, RANKS_MAX, &p->size);
+    if (rc == 0)
+        rc = number(l->rank, 0, p->size - 1, &p->rank);
+    if (rc == 0)
+        rc = number(l->local_size, 1, p->size, &p->local_size);
+    if (rc == 0)
+        rc =
+            number(l->local_rank, 0, (p->local_size ? p->local_size : p->size) - 1, &p->local_rank);
+    return rc;
+}
+
+static int disagree(const char *a, int x, const char *b, int y)
+{
+    return fail(NJ_E_ARG,
+                "%s is %d but %s is %d; unset those of the launcher that did not start "
+                "this process",
+                a, x, b, y);
+}
+
+/* Another row that is set: it has the same numbers and may complete p, or it contradicts it. */
+static int compare_row(const struct launcher *l, const struct launcher *other, struct place *p)
+{
+    struct place q = {.local_rank = -1};
+    int rc = read_row(other, &q);
+    if (rc != 0)
+        return rc;
+    /* A step with as many tasks or fewer may be that of the agents which started this process. */
+    if (p->size != q.size && (other != slurm || q.size > p->size))
+        return disagree(l->size, p->size, other->size, q.size);
+    if (p->rank != q.rank && other != slurm)
+        return disagree(l->rank, p->rank, other->rank, q.rank);
+    if (p->size != q.size || p->rank != q.rank)
+        return 0;
+    if (p->local_rank < 0)
+        p->local_rank = q.local_rank;
+    if (p->local_size == 0)
+        p->local_size = q.local_size;
+    return other == slurm ? slurm_rest(p) : 0;
+}
+
+/* MASTER_ADDR and MASTER_PORT, which go before what a launcher knows. */
+static int read_address(const struct launcher *l, struct place *p)
+{
+    const char *host = variable("MASTER_ADDR");
+    if (host && (size_t)snprintf(p->host, HOST_BYTES, "%s", host) >= HOST_BYTES)
+        return fail(NJ_E_ARG, "MASTER_ADDR has %zu bytes; a host's name has fewer than %d",
+                    strlen(host), HOST_BYTES);
+    const int rc = number("MASTER_PORT", 1, PORT_MAX, &p->port);
+    /* On the port itself the store of torchrun listens. */
+    if (rc == 0 && l == launchers && p->port > 0)
+        p->port = p->port < PORT_MAX ? p->port + 1 : p->port - 1;
+    return rc;
+}
+
+/* Holds what was found against what a run of that size needs. */
+static int complete(const struct launcher *l, struct place *p)
+{
+    if (p->size == 1)
+        p->local_rank = 0, p->local_size = 1;
+    if (p->local_rank < 0)
+        return fail(NJ_E_ARG,
+                    "%s is %d, but %s is not set; start the processes of each host by "
+                    "torchrun or mpirun",
+                    l->size, p->size, l->local_rank);
+    if (p->local_size > 0 && p->local_rank >= p->local_size)
+        return fail(NJ_E_ARG, "%s is %d, but this host has %d processes; start by one launcher",
+                    l->local_rank, p->local_rank, p->local_size);
+    if (!p->host[0] && p->local_size != p->size)
+        return fail(NJ_E_ARG, "%s does not say on which host rank 0 is; give its address: %s ...",
+                    l->name, l->address);
+    if (!p->host[0])
+        snprintf(p->host, HOST_BYTES, "localhost");
+    if (p->port == 0)
+        p->port = PORT_FIRST;
+    return 0;
+}
+
+int launcher_find(struct place *out)
+{
+    const struct launcher *taken = NULL;
+    int rc = 0;
+    *out = (struct place){.size = 1, .local_rank = -1};
+    for (const struct launcher *l = launchers; rc == 0 && l < launchers + LAUNCHERS; l++) {
+        if (!variable(l->rank) || !variable(l->size))
+            continue;
+        if (taken) {
+            rc = compare_row(taken, l, out);
+            continue;
+        }
+        taken = l;
+        out->launcher = l->name;
+        rc = read_row(l, out);
+        if (rc == 0)
+            rc = read_address(l, out);
+        if (rc == 0 && l == slurm)
+            rc = slurm_rest(out);
+    }
+    if (!taken) {
+        *out = (struct place){.size = 1, .local_size = 1};
+        return 0;
+    }
+    return rc ? rc : complete(taken, out);
+}

@@ -2,8 +2,8 @@
 #include "bf16.h"
 
 void NJ_REF(adamw_bf16)(real *w, bf16 *m, bf16 *v, const real *g, const real *state, int64_t n,
-                        int64_t n_decay, float beta1, float beta2, float eps, float weight_decay,
-                        int32_t seed_low, int32_t seed_high)
+                        int64_t n_decay, int64_t first, float beta1, float beta2, float eps,
+                        float weight_decay, int32_t seed_low, int32_t seed_high)
 {
     const real lr = state[NJ_STEP_LR], grad_scale = state[NJ_STEP_GRAD_SCALE];
     const real bias1 = state[NJ_STEP_BIAS1], bias2 = state[NJ_STEP_BIAS2];
@@ -14,9 +14,10 @@ void NJ_REF(adamw_bf16)(real *w, bf16 *m, bf16 *v, const real *g, const real *st
         return;
 #pragma omp parallel for
     for (int64_t block = 0; block < (n + 3) / 4; block++) {
+        const uint64_t counter = (uint64_t)(first / 4 + block);
         uint32_t of_both[4], of_second[4];
-        philox((uint64_t)block, update, 1, key[0], key[1], of_both);
-        philox((uint64_t)block, update, 2, key[0], key[1], of_second);
+        philox(counter, update, 1, key[0], key[1], of_both);
+        philox(counter, update, 2, key[0], key[1], of_second);
         for (int64_t i = 4 * block; i < 4 * block + 4 && i < n; i++) {
             const int64_t k = i % 4;
             const real h = g[i] * grad_scale;

@@ -27,7 +27,7 @@ static _Alignas(16) struct arrays a, b;
 
 struct numbers {
     float lr, beta1, beta2, eps, decay, updates;
-    int64_t n, n_decay;
+    int64_t n, n_decay, first;
     uint64_t seed;
 };
 static const struct numbers plain = {
@@ -51,7 +51,7 @@ static void update(struct arrays *x, const struct numbers *o, float bias1, float
                                         [NJ_STEP_BIAS2] = bias2,
                                         [NJ_STEP_UPDATES] = o->updates};
     assert_int_equal(nj_adamw_bf16(s, NJ_F32, x->w, x->m, x->v, x->g, state, o->n, o->n_decay,
-                                   o->beta1, o->beta2, o->eps, o->decay, (int32_t)o->seed,
+                                   o->first, o->beta1, o->beta2, o->eps, o->decay, (int32_t)o->seed,
                                    (int32_t)(o->seed >> 32)),
                      0);
 }
@@ -114,7 +114,7 @@ static void skipped_updates_change_nothing(void **state)
     fill(&a, 1.001f, 2, 3, NAN);
     b = a;
     assert_int_equal(
-        nj_adamw_bf16(s, NJ_F32, a.w, a.m, a.v, a.g, slots, N, N, 0.5f, 0.5f, 1, 1, 1, 0), 0);
+        nj_adamw_bf16(s, NJ_F32, a.w, a.m, a.v, a.g, slots, N, N, 0, 0.5f, 0.5f, 1, 1, 1, 0), 0);
     for (int i = 0; i < N; i++)
         assert_true(a.w[i] == b.w[i] && a.m[i] == b.m[i] && a.v[i] == b.v[i]);
 }
@@ -237,6 +237,10 @@ static void draws_depend_on_nothing_else(void **state)
     coins(&o, other);
     for (int x = 0; x < 3; x++)
         assert_memory_equal(up[x], other[x], (size_t)o.n);
+    o.first = 500; /* a part of it */
+    coins(&o, other);
+    for (int x = 0; x < 3; x++)
+        assert_memory_equal(up[x] + o.first, other[x], (size_t)o.n);
 }
 
 static void exact_values_stay(void **state)

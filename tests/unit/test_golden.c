@@ -393,7 +393,7 @@ static void check_logits(struct golden *g, bool teacher)
 static void logits(void **state)
 {
     struct golden g = open_case(*state);
-    check_ok(stage_next(g.e, g.d, 0), "first batch");
+    check_ok(stage_next(g.e, g.d, 0, 0), "first batch");
     check_ok(send_batch(g.e, 0), "first batch");
     check_logits(&g, false);
     if (g.e->has_teacher)
@@ -408,7 +408,7 @@ static void accumulate_first_step(struct golden *g)
 {
     struct engine *e = g->e;
     for (int i = 0; i < g->o.grad_accum; i++)
-        check_ok(stage_next(e, g->d, i), "first step");
+        check_ok(stage_next(e, g->d, i, i), "first step");
     check_ok(step_gradients(e), "first step");
     check_ok(nj_stream_sync(e->stream), "first step");
 }

@@ -239,7 +239,7 @@ static void backward_of_twins(const char *student, float factor, float **out, st
     struct engine *e = open_way(student, &way, &d);
     struct work w = engine_work(e);
     const int64_t half = 32 * (int64_t)e->student.c.hidden_size;
-    ok(stage_next(e, d, 0));
+    ok(stage_next(e, d, 0, 0));
     ok(send_batch(e, 0));
     e->mem.state[NJ_STEP_INV_VALID] = 1;
     teacher_forward(&w, &e->teacher, &e->mem.rows);

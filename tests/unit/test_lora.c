@@ -54,7 +54,7 @@ static double loss_with_masks(struct engine *e, struct data *d)
     double sum[2] = {0};
     e->valid = 0;
     data_seek(d, &(struct data_state){0});
-    while (stage_next(e, d, 0) == 0) {
+    while (stage_next(e, d, 0, 0) == 0) {
         struct work w = engine_work(e);
         ok(nj_zero(e->stream, e->mem.sums, sizeof e->mem.pinned->sums));
         ok(send_batch(e, 0));

@@ -7,13 +7,19 @@
 #include "engine/micro_batch.h"
 #include "engine/step.h"
 #include "engine_fixture.h"
+#include "model/lora_config.h"
 
-enum { STEPS = 3 };
+#include <spawn.h>
+#include <sys/wait.h>
+
+enum { STEPS = 3, RANKS_MOST = 5 };
+extern char **environ;
 
 static struct train_options shared(int ranks, int micro)
 {
     struct train_options o = small_options;
     o.ranks = ranks;
+    o.rank = RANKS_HERE;
     o.grad_accum = ranks * micro;
     return o;
 }
@@ -32,7 +38,7 @@ static void stage_rank(struct engine *e, struct data *d, int rank, int ranks, in
     data_seek(d, &(struct data_state){0});
     for (int micro = 0; micro < ranks * e->o.grad_accum; micro++) {
         if (micro % ranks == rank) {
-            ok(stage_next(e, d, micro / ranks));
+            ok(stage_next(e, d, micro, micro / ranks));
         } else {
             ok(data_next(d, &b));
             all += b.valid;
@@ -83,7 +89,7 @@ static void gradients_are_added_in_order(void **state)
         sum_of_ranks(cases[k].teacher, cases[k].ranks, cases[k].micro, &grad, sums);
         e->valid = 0;
         for (int micro = 0; micro < o.grad_accum; micro++)
-            ok(stage_next(e, d, micro));
+            ok(stage_next(e, d, micro, ranks_slot(&e->shape, micro)));
         ok(step_gradients(e));
         ok(nj_stream_sync(e->stream));
         assert_memory_equal(e->mem.total, grad, gradient_bytes(e));
@@ -105,8 +111,10 @@ static void micro_batches_are_the_same(void **state)
     bool used[6] = {false};
     for (int k = 0; k < 2; k++) {
         data_seek(d, &(struct data_state){0});
-        for (int micro = 0; micro < 6; micro++)
-            ok(stage_next(k == 0 ? a : b, d, micro));
+        for (int micro = 0; micro < 6; micro++) {
+            struct engine *e = k == 0 ? a : b;
+            ok(stage_next(e, d, micro, ranks_slot(&e->shape, micro)));
+        }
     }
     for (int micro = 0; micro < 6; micro++) {
         const int slot = ranks_slot(&b->shape, micro);
@@ -188,6 +196,127 @@ static void shards_hold_everything(void **state)
         }
 }
 
+/* ---- ranks that are processes: this program once more, with arguments ---- */
+
+/* A case by its number: what is trained, in what state. */
+static struct train_options case_options(int number)
+{
+    struct train_options o = shared(number == 3 ? RANKS_MOST : 2 + number % 2, 1 + number % 2);
+    if (number == 1)
+        o.optimizer_state = STATE_BF16;
+    if (number == 2) {
+        o.lora = (struct lora_config){.rank = 2, .alpha = 4, .dropout = 0.1};
+        ok(lora_targets_add(&o.lora, "all-linear"));
+    }
+    return o;
+}
+enum { CASES = 4 };
+
+/* Trains, and writes what every rank must agree on. */
+static int train_case(const struct train_options *o, FILE *out)
+{
+    struct engine *e = open_engine("qwen2", "teacher", o);
+    const struct step_result r = train(e);
+    ok(engine_gather_state(e));
+    const size_t count = (size_t)engine_trained(e)->count;
+    const size_t moment = optimizer_state_bytes((enum optimizer_state)o->optimizer_state);
+    const double results[] = {r.loss, r.kd_loss, r.agreement, r.grad_norm, (double)r.valid_tokens};
+    const struct updated u = engine_updated(e);
+    bool written = fwrite(results, sizeof results, 1, out) == 1;
+    written = written && fwrite(u.w, dtype_bytes(u.T), count, out) == count;
+    written = written && fwrite(e->mem.m, moment, count, out) == count;
+    written = written && fwrite(e->mem.v, moment, count, out) == count;
+    engine_destroy(e);
+    return fclose(out) == 0 && written ? 0 : 1;
+}
+
+static int number_of(const char *text)
+{
+    return (int)strtol(text, NULL, 10);
+}
+
+/* Arguments: case, rank, folder, identifier in hexadecimal. */
+static int run_as_rank(char **argument)
+{
+    struct train_options o = case_options(number_of(argument[1]));
+    const struct nj_options options = {.device = NJ_DEVICE_CPU};
+    unsigned char id[NJ_COMM_ID_BYTES];
+    snprintf(base, sizeof base, "%s", argument[3]);
+    for (int i = 0; i < NJ_COMM_ID_BYTES; i++) {
+        const char digits[] = {argument[4][2 * i], argument[4][2 * i + 1], '\0'};
+        id[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+    o.rank = number_of(argument[2]);
+    if (nj_context_create(&ctx, &options) != 0 ||
+        nj_comm_create(ctx, id, o.rank, o.ranks, &o.comm) != 0)
+        return 1;
+    char path[128];
+    snprintf(path, sizeof path, "%s/rank-%d", base, o.rank);
+    const int rc = train_case(&o, fopen(path, "wb"));
+    nj_comm_destroy(o.comm);
+    nj_context_destroy(ctx);
+    return rc;
+}
+
+static pid_t start_rank(int number, int rank, char *id)
+{
+    char numbers[2][16];
+    pid_t pid;
+    snprintf(numbers[0], sizeof numbers[0], "%d", number);
+    snprintf(numbers[1], sizeof numbers[1], "%d", rank);
+    char *const arguments[] = {"test_ranks", numbers[0], numbers[1], base, id, NULL};
+    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+    return pid;
+}
+
+static size_t read_file(const char *name, char *out, size_t most)
+{
+    FILE *f = fopen(path_of(name), "rb");
+    assert_non_null(f);
+    const size_t bytes = fread(out, 1, most, f);
+    assert_true(bytes > 0 && bytes < most);
+    fclose(f);
+    return bytes;
+}
+
+static void check_case(int number)
+{
+    enum { MOST = 4 << 20 };
+    const struct train_options o = case_options(number);
+    unsigned char id[NJ_COMM_ID_BYTES];
+    char hex[2 * NJ_COMM_ID_BYTES + 1];
+    pid_t pid[RANKS_MOST];
+    assert_int_equal(nj_comm_id(ctx, id), 0);
+    for (int i = 0; i < NJ_COMM_ID_BYTES; i++)
+        snprintf(hex + 2 * i, 3, "%02x", id[i]);
+    for (int rank = 0; rank < o.ranks; rank++)
+        pid[rank] = start_rank(number, rank, hex);
+    for (int rank = 0; rank < o.ranks; rank++) {
+        int status;
+        assert_int_equal(waitpid(pid[rank], &status, 0), pid[rank]);
+        assert_int_equal(status, 0);
+    }
+    char *want = malloc(MOST), *got = malloc(MOST);
+    assert_true(want && got);
+    assert_int_equal(train_case(&o, fopen(path_of("here"), "wb")), 0);
+    const size_t bytes = read_file("here", want, MOST);
+    for (int rank = 0; rank < o.ranks; rank++) {
+        char name[16];
+        snprintf(name, sizeof name, "rank-%d", rank);
+        assert_int_equal(read_file(name, got, MOST), bytes);
+        assert_memory_equal(got, want, bytes);
+    }
+    free(want);
+    free(got);
+}
+
+static void processes_give_the_same_bits(void **state)
+{
+    (void)state;
+    for (int number = 0; number < CASES; number++)
+        check_case(number);
+}
+
 static void a_tensor_that_breaks_is_named(void **state)
 {
     (void)state;
@@ -210,20 +339,23 @@ static void uneven_shares_are_refused(void **state)
     o.grad_accum = 6;
     assert_int_equal(plan_make(&qwen2, NULL, &o, &p), NJ_E_ARG);
     assert_non_null(strstr(fail_text(), "gradient accumulation is 6 and 4 ranks"));
-    o.ranks = o.grad_accum = PLAN_RANKS_MOST + 1;
+    o.ranks = o.grad_accum = NJ_COMM_RANKS_MOST + 1;
     assert_int_equal(plan_make(&qwen2, NULL, &o, &p), NJ_E_ARG);
     o.ranks = -1;
     assert_int_equal(plan_make(&qwen2, NULL, &o, &p), NJ_E_ARG);
 }
 
-int main(void)
+int main(int count, char **argument)
 {
+    if (count == 5)
+        return run_as_rank(argument);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_added_in_order),
         cmocka_unit_test(micro_batches_are_the_same),
         cmocka_unit_test(ranks_change_rounding_alone),
         cmocka_unit_test(shards_hold_everything),
         cmocka_unit_test(shapes_are_those_of_a_rank),
+        cmocka_unit_test(processes_give_the_same_bits),
         cmocka_unit_test(a_tensor_that_breaks_is_named),
         cmocka_unit_test(uneven_shares_are_refused),
     };

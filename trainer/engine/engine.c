@@ -182,7 +182,7 @@ static int allocate(struct engine *e, size_t free_bytes)
         return engine_fail(e, rc, "allocating the memory of the plan");
     lay_out(e, e->device, e->host);
     e->micro = calloc(2 * ((size_t)e->shape.chunks + 1), sizeof *e->micro);
-    e->chunks_of = calloc((size_t)(e->shape.train ? e->o.grad_accum : 1), sizeof *e->chunks_of);
+    e->chunks_of = calloc((size_t)e->shape.slots, sizeof *e->chunks_of);
     e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
     if (!e->micro || !e->chunks_of || !e->scratch)
         return fail(NJ_E_NOMEM, "no host memory to sort %d tokens; free some", e->shape.rows);

@@ -48,9 +48,13 @@
 enum optimizer_state { STATE_F32, STATE_BF16 };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
+enum { RANKS_HERE = -1 };
+
 struct train_options {
     int batch_size, seq_len, grad_accum; /* B, S of a micro-batch; micro-batches a step */
-    int ranks; /* that share the micro-batches of a step, computed one after another; 0, 1: there is one */
+    int ranks;     /* that share the micro-batches of a step; 0, 1: there is one */
+    int rank;      /* this process, or RANKS_HERE: all of them, one after another */
+    nj_comm *comm; /* of the ranks, where they are processes */
     int64_t steps;
     float temperature, kd_ratio; /* objective: docs/objective.md */
     float beta;                  /* its divergence: 0 forward, 1 reverse, between: mixed */
@@ -112,7 +116,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
               const struct train_options *o, struct plan *out);
 /* The largest batch of at most `most` whose plan takes no more than budget bytes; 0: not even one sequence
  * does. */
-enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24, PLAN_RANKS_MOST = 1024 };
+enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24 };
 int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
                        const struct train_options *o, size_t budget, int most, int *out);
 
@@ -146,7 +150,8 @@ struct step_result {
 };
 /* One optimiser step over grad_accum micro-batches pulled from d. Normalised over the valid tokens
  * of all of them. NJ_E_DEVICE, or NJ_E_FORMAT if the loss is not finite (out->nonfinite names the
- * tensor; weights unchanged). */
+ * tensor; weights unchanged). Where ranks are processes each calls it, with the same data, and gets
+ * the same result. */
 int engine_step(struct engine *e, struct data *d, struct step_result *out);
 
 struct eval_result {
@@ -176,6 +181,8 @@ int engine_generate(struct engine *e, int32_t id, int pos, float u, int32_t *nex
  * step; beside it the algorithms of matrix products. */
 #define ENGINE_GEMM_TABLE "gemm.txt"
 int engine_save_model(struct engine *e, const char *dir);
+/* Before a state is saved, on every rank: brings what each has updated to all. */
+int engine_gather_state(struct engine *e);
 /* Of the weights in it. */
 uint64_t engine_model_bytes(const struct engine *e);
 int engine_save_state(struct engine *e, const char *dir, int64_t step,

@@ -28,7 +28,7 @@ struct engine {
     double load_seen,
         load_bytes;   /* of the model that is read, hashed and loaded: each counts half */
     int64_t step;     /* optimiser steps done */
-    int *chunks_of;   /* [grad_accum] head chunks of each slot */
+    int *chunks_of;   /* [slots] head chunks of each */
     int64_t valid;    /* targets of the staged step */
     int32_t *scratch; /* [rows] for sorting */
     nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */

@@ -119,7 +119,7 @@ int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
         int64_t before = e->valid;
         tell(e, d, batch);
         const bool enough = e->o.eval_batches > 0 && batch == e->o.eval_batches;
-        rc = enough ? 1 : stage_next(e, d, 0);
+        rc = enough ? 1 : stage_next(e, d, 0, 0);
         if (rc == 0)
             rc = add_batch(e, &t, (size_t)(e->valid - before));
         if (rc != 0)

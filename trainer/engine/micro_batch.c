@@ -5,7 +5,6 @@
  */
 #include "engine/micro_batch.h"
 
-#include "engine/ranks.h"
 #include "io/error.h"
 #include "io/random.h"
 
@@ -99,14 +98,16 @@ static struct rows host_rows(const struct engine *e, int slot)
     return rows;
 }
 
-int stage_next(struct engine *e, struct data *d, int micro)
+int stage_next(struct engine *e, struct data *d, int micro, int slot)
 {
     struct batch b;
     int rc = data_next(d, &b);
     e->data_failed = rc < 0;
     if (rc != 0)
         return rc;
-    const int slot = ranks_slot(&e->shape, micro);
+    e->valid += b.valid;
+    if (slot == NO_SLOT)
+        return 0;
     struct rows rows = host_rows(e, slot);
     int chunks = stage_batch(&e->shape, &b, &rows, e->scratch);
     e->data_failed = chunks < 0;
@@ -116,7 +117,6 @@ int stage_next(struct engine *e, struct data *d, int micro)
     const uint64_t key = random_mix(random_mix(e->o.seed) + place);
     memcpy(rows.key, &key, sizeof key);
     e->chunks_of[slot] = chunks;
-    e->valid += b.valid;
     return 0;
 }
 

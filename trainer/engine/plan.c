@@ -8,6 +8,7 @@
 #include "checked.h"
 #include "engine/f8.h"
 #include "engine/quant.h"
+#include "engine/ranks.h"
 #include "io/error.h"
 
 #include <stdio.h>
@@ -32,6 +33,12 @@ static int equal_chunks(int rows, int most)
 static int ranks_of(const struct train_options *o)
 {
     return o->steps > 0 && o->ranks > 1 ? o->ranks : 1;
+}
+
+/* Each in a process of its own. */
+static bool ranks_apart(const struct train_options *o)
+{
+    return ranks_of(o) > 1 && o->rank != RANKS_HERE;
 }
 
 /* Micro-batches of a rank. */
@@ -75,6 +82,8 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .train = o->steps > 0,
         .ranks = ranks_of(o),
         .micro = micro_of(o),
+        .rank = ranks_apart(o) ? o->rank : RANKS_HERE,
+        .slots = micro_of(o) * (ranks_apart(o) ? 1 : ranks_of(o)),
         .logits_in_gradients = (size_t)chunk <= idle_rows,
     };
 }
@@ -139,18 +148,23 @@ size_t optimizer_state_bytes(enum optimizer_state kept)
     return kept == STATE_BF16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* Only what is trained has master weights, moments and gradients. */
-static void layout_student(struct layout *l, const struct net *n, bool train,
-                           enum optimizer_state kept, int ranks, struct memory *m)
+/* Only what is trained has master weights, moments and gradients: whole shards where ranks are processes, so that
+ * they are gathered where they lie. */
+static void layout_student(struct layout *l, const struct net *n, const struct shape *s,
+                           enum optimizer_state kept, struct memory *m)
 {
     const char *owner = n->lora ? "adapters" : "student";
     int64_t count = n->lora ? n->lora->p.count : n->p.count;
+    const int64_t frozen = n->p.count;
+    if (s->rank != RANKS_HERE)
+        count = ranks_whole(count, s->ranks);
     const size_t moment = optimizer_state_bytes(kept);
-    m->weights = region(l, "student.weights", size_mul((size_t)n->p.count, dtype_bytes(n->T)));
+    m->weights = region(l, "student.weights",
+                        size_mul((size_t)(n->lora ? frozen : count), dtype_bytes(n->T)));
     m->trained = m->weights;
     if (n->lora)
         m->trained = region(l, "adapters.weights", size_mul((size_t)count, dtype_bytes(n->T)));
-    if (!train)
+    if (!s->train)
         return;
     if (n->T == NJ_F32)
         m->master = (float *)(void *)m->trained;
@@ -160,8 +174,10 @@ static void layout_student(struct layout *l, const struct net *n, bool train,
     m->v = state_region(l, owner, "moment2", count, moment);
     m->grad = state_region(l, owner, "gradients", count, sizeof(float));
     m->total = m->grad;
-    if (ranks > 1)
+    if (s->ranks > 1)
         m->total = state_region(l, owner, "gradients.sum", count, sizeof(float));
+    if (s->rank != RANKS_HERE)
+        m->received = m->total;
 }
 
 static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
@@ -298,7 +314,8 @@ static void layout_small(struct layout *l, const struct model_config *student,
     m->sums = carve_take(&l->device, size_mul(LOSS_SUMS, sizeof(float)));
     m->total_sums = m->sums;
     if (s->ranks > 1)
-        m->total_sums = carve_take(&l->device, size_mul(LOSS_SUMS, sizeof(float)));
+        m->total_sums =
+            carve_take(&l->device, size_product((size_t)s->ranks, LOSS_SUMS, sizeof(float)));
     m->sumsq = carve_take(&l->device, size_product((size_t)s->ranks, SUMSQ_PARTS, sizeof(float)));
     m->u = carve_take(&l->device, sizeof(float));
     m->next = carve_take(&l->device, sizeof(int32_t));
@@ -318,14 +335,13 @@ void plan_layout(const struct net *student, const struct net *teacher,
     struct layout l = {.plan = plan, .device = {device, 0}, .host = {host, 0}};
     plan_shape(student, ct, o, &s);
     *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
-    layout_student(&l, student, s.train, (enum optimizer_state)o->optimizer_state, s.ranks, out);
+    layout_student(&l, student, &s, (enum optimizer_state)o->optimizer_state, out);
     if (teacher)
         layout_teacher(&l, teacher, out);
     layout_activations(&l, student, teacher, o, out);
     layout_head(&l, student, teacher, &s, out);
     layout_small(&l, cs, ct, &s, out);
-    const int micro = s.train ? o->grad_accum : 1;
-    out->batches = host_region(&l, "host.batches", size_mul(out->rows_bytes, (size_t)micro));
+    out->batches = host_region(&l, "host.batches", size_mul(out->rows_bytes, (size_t)s.slots));
     out->pinned = host_region(&l, "host.pinned", sizeof *out->pinned);
     if (teacher && !s.train) {
         const size_t each = size_mul((size_t)s.padded, sizeof(float));
@@ -352,11 +368,11 @@ static int check_options(const struct train_options *o)
             return fail(NJ_E_ARG, "%s is %lld; it must be at least %lld", needed[i].name,
                         (long long)needed[i].value, (long long)needed[i].least);
     if (o->steps > 0 &&
-        (o->ranks < 0 || o->ranks > PLAN_RANKS_MOST || o->grad_accum % ranks_of(o) != 0))
+        (o->ranks < 0 || o->ranks > NJ_COMM_RANKS_MOST || o->grad_accum % ranks_of(o) != 0))
         return fail(NJ_E_ARG,
                     "gradient accumulation is %d and %d ranks share its micro-batches; it must be "
                     "a multiple of them, at most %d",
-                    o->grad_accum, o->ranks, (int)PLAN_RANKS_MOST);
+                    o->grad_accum, o->ranks, (int)NJ_COMM_RANKS_MOST);
     if ((int64_t)o->batch_size * o->seq_len > PLAN_ROWS_MOST)
         return fail(NJ_E_ARG, "batch size %d times sequence length %d is too large; lower one",
                     o->batch_size, o->seq_len);

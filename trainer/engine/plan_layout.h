@@ -18,6 +18,8 @@ struct shape {
     int ld;            /* elements from one row of logits to the next */
     bool train;
     int ranks, micro;         /* ranks of a step, micro-batches of each */
+    int rank;                 /* this process, or RANKS_HERE */
+    int slots;                /* micro-batches of a step that are computed here */
     bool logits_in_gradients; /* the student's, in the memory of the layers' gradients, which the
                                * backward pass writes later */
 };
@@ -41,7 +43,10 @@ struct memory {
     float *master; /* the same in float32: with NJ_F32 the very same; NULL: none is kept */
     void *m, *v;   /* float32 or bfloat16: enum optimizer_state */
     float *grad;
-    float *total; /* sum of the ranks' gradients; with one rank grad */
+    float *
+        total; /* sum of the ranks' gradients: of a rank that is a process its shard; with one rank grad */
+    float *
+        received; /* [ranks, shard] where ranks are processes: what each has of a shard; total is the first */
     float *inv_freq;
     char *teacher_weights;
     char *teacher_expanded; /* one matrix, or a slice of the head, of a quantised teacher */
@@ -52,7 +57,8 @@ struct memory {
     char *logits, *teacher_logits;    /* [chunk, ld]; logits may lie in grad */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
     float *state, *sums, *sumsq, *u;
-    float *total_sums; /* of all ranks; with one rank sums */
+    float *
+        total_sums; /* of all ranks; with one rank sums. [ranks, LOSS_SUMS] where they are processes */
     int32_t *next;
     struct rows rows;
     size_t rows_bytes;

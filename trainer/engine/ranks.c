@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ranks.c: see ranks.h. All ranks are here, one after another, with one copy of what is trained.
+ * ranks.c: see ranks.h.
  */
 #include "engine/ranks.h"
 
+#include "engine/micro_batch.h"
 #include "nojit_ops.h"
 
 /* Of a shard, so that each begins where any access may. */
 enum { SHARD_ELEMENTS = 64 };
 
+static bool are_here(const struct engine *e)
+{
+    return e->shape.rank == RANKS_HERE;
+}
+
+/* ---- who has what ---- */
+
 int ranks_slot(const struct shape *s, int micro)
 {
-    return micro % s->ranks * s->micro + micro / s->ranks;
+    const int rank = micro % s->ranks, place = micro / s->ranks;
+    if (s->rank == RANKS_HERE)
+        return rank * s->micro + place;
+    return s->rank == rank ? place : NO_SLOT;
 }
 
 int ranks_micro(const struct shape *s, int slot)
 {
-    return slot % s->micro * s->ranks + slot / s->micro;
+    const int rank = s->rank == RANKS_HERE ? slot / s->micro : s->rank;
+    return slot % s->micro * s->ranks + rank;
 }
 
 int64_t ranks_shard(int64_t count, int ranks)
@@ -25,36 +37,123 @@ int64_t ranks_shard(int64_t count, int ranks)
     return (each + SHARD_ELEMENTS - 1) / SHARD_ELEMENTS * SHARD_ELEMENTS;
 }
 
-int ranks_add(struct engine *e, int rank)
+int64_t ranks_whole(int64_t count, int ranks)
+{
+    return ranks * ranks_shard(count, ranks);
+}
+
+static int64_t between(int64_t x, int64_t most)
+{
+    return x < 0 ? 0 : x < most ? x : most;
+}
+
+struct shard ranks_held(const struct engine *e)
+{
+    const struct params *p = engine_trained(e);
+    const int64_t each = are_here(e) ? p->count : ranks_shard(p->count, e->shape.ranks);
+    struct shard s = {.first = are_here(e) ? 0 : e->shape.rank * each};
+    s.count = between(p->count - s.first, each);
+    s.decayed = between(p->decayed - s.first, s.count);
+    return s;
+}
+
+/* Of each rank `each` bytes, which lie in their order; this one's are there. */
+static void gather(struct work *r, struct engine *e, void *all, size_t each)
+{
+    const char *mine = (const char *)all + (size_t)e->shape.rank * each;
+    OP(r, nj_all_gather(e->o.comm, r->s, all, mine, each));
+}
+
+static size_t shard_bytes(const struct engine *e, size_t element)
+{
+    return (size_t)ranks_shard(engine_trained(e)->count, e->shape.ranks) * element;
+}
+
+/* ---- sums ---- */
+
+static void add_here(struct work *r, struct engine *e, int rank)
 {
     const struct memory *m = &e->mem;
     const int64_t count = engine_trained(e)->count;
-    const size_t sums = sizeof m->pinned->sums;
+    if (rank == 0) {
+        OP(r, nj_copy(r->s, m->total, m->grad, (size_t)count * sizeof *m->grad));
+        OP(r, nj_copy(r->s, m->total_sums, m->sums, sizeof m->pinned->sums));
+    } else {
+        OP(r, nj_accumulate(r->s, NJ_F32, m->total, m->grad, count));
+        OP(r, nj_accumulate(r->s, NJ_F32, m->total_sums, m->sums, LOSS_SUMS));
+    }
+}
+
+static void add_received(struct work *r, struct engine *e)
+{
+    const struct memory *m = &e->mem;
+    const size_t bytes = shard_bytes(e, sizeof *m->grad);
+    const int64_t shard = (int64_t)(bytes / sizeof *m->grad);
+    OP(r, nj_all_to_all(e->o.comm, r->s, m->received, m->grad, bytes));
+    OP(r, nj_all_gather(e->o.comm, r->s, m->total_sums, m->sums, sizeof m->pinned->sums));
+    for (int rank = 1; rank < e->shape.ranks; rank++) {
+        OP(r, nj_accumulate(r->s, NJ_F32, m->total, m->received + rank * shard, shard));
+        OP(r,
+           nj_accumulate(r->s, NJ_F32, m->total_sums, m->total_sums + rank * LOSS_SUMS, LOSS_SUMS));
+    }
+}
+
+int ranks_add(struct engine *e, int rank)
+{
     struct work r = engine_work(e);
     if (e->shape.ranks == 1)
         return 0;
-    if (rank == 0) {
-        OP(&r, nj_copy(r.s, m->total, m->grad, (size_t)count * sizeof *m->grad));
-        OP(&r, nj_copy(r.s, m->total_sums, m->sums, sums));
-    } else {
-        OP(&r, nj_accumulate(r.s, NJ_F32, m->total, m->grad, count));
-        OP(&r, nj_accumulate(r.s, NJ_F32, m->total_sums, m->sums, LOSS_SUMS));
-    }
-    OP(&r, nj_zero(r.s, m->sums, sums));
+    if (are_here(e))
+        add_here(&r, e, rank);
+    else
+        add_received(&r, e);
+    OP(&r, nj_zero(r.s, e->mem.sums, sizeof e->mem.pinned->sums));
     return r.rc;
+}
+
+static void sumsq_of(struct work *r, const struct engine *e, int rank, const float *shard)
+{
+    const int64_t count = engine_trained(e)->count, each = ranks_shard(count, e->shape.ranks);
+    const int64_t elements = between(count - rank * each, each);
+    float *part = e->mem.sumsq + (size_t)rank * SUMSQ_PARTS;
+    if (elements > 0)
+        OP(r, nj_grad_sumsq(r->s, NJ_F32, part, shard, elements, SUMSQ_PARTS));
+    else
+        OP(r, nj_zero(r->s, part, SUMSQ_PARTS * sizeof *part));
 }
 
 void ranks_sumsq(struct work *r, struct engine *e)
 {
     const struct memory *m = &e->mem;
-    const int64_t count = engine_trained(e)->count, shard = ranks_shard(count, e->shape.ranks);
-    for (int rank = 0; rank < e->shape.ranks; rank++) {
-        const int64_t first = rank * shard, left = count - first;
-        float *part = m->sumsq + (size_t)rank * SUMSQ_PARTS;
-        if (left > 0)
-            OP(r, nj_grad_sumsq(r->s, NJ_F32, part, m->total + first, left < shard ? left : shard,
-                                SUMSQ_PARTS));
-        else
-            OP(r, nj_zero(r->s, part, SUMSQ_PARTS * sizeof *part));
+    const int64_t shard = ranks_shard(engine_trained(e)->count, e->shape.ranks);
+    if (are_here(e)) {
+        for (int rank = 0; rank < e->shape.ranks; rank++)
+            sumsq_of(r, e, rank, m->total + rank * shard);
+        return;
     }
+    sumsq_of(r, e, e->shape.rank, m->total);
+    gather(r, e, m->sumsq, SUMSQ_PARTS * sizeof *m->sumsq);
+}
+
+/* ---- what each has updated ---- */
+
+void ranks_gather(struct work *r, struct engine *e)
+{
+    if (!are_here(e))
+        gather(r, e, e->mem.trained, shard_bytes(e, dtype_bytes(e->o.dtype)));
+}
+
+int engine_gather_state(struct engine *e)
+{
+    const struct memory *m = &e->mem;
+    const size_t moment =
+        shard_bytes(e, optimizer_state_bytes((enum optimizer_state)e->o.optimizer_state));
+    struct work r = engine_work(e);
+    if (are_here(e))
+        return 0;
+    if (m->master && (char *)m->master != m->trained)
+        gather(&r, e, m->master, shard_bytes(e, sizeof *m->master));
+    gather(&r, e, m->m, moment);
+    gather(&r, e, m->v, moment);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "gathering the training state");
 }

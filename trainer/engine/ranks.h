@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ranks.h: a step that several ranks share, and the one place where their gradients are added. Micro-batch m of a step
- * belongs to rank m mod ranks. Sums are float32, in the order of ranks, so bits depend on their number alone.
+ * belongs to rank m mod ranks. Sums are float32, in the order of ranks, so bits depend on their number alone: whether
+ * they are processes, each of which updates a shard, or all computed here, one after another.
  */
 #ifndef NOJIT_TRAINER_RANKS_H
 #define NOJIT_TRAINER_RANKS_H
 
 #include "engine/engine_struct.h"
 
-/* Where a micro-batch is staged: those of a rank lie side by side. And back. */
+/* Where a micro-batch is staged: those of a rank lie side by side; NO_SLOT: on another rank. And back. */
 int ranks_slot(const struct shape *s, int micro);
 int ranks_micro(const struct shape *s, int slot);
 /* Elements of a shard of what is trained; the last one may have fewer, or none. */
 int64_t ranks_shard(int64_t count, int ranks);
+int64_t ranks_whole(int64_t count, int ranks); /* of all shards */
 
-/* After the last micro-batch of a rank: adds its gradients and its losses to those of the ranks before it. */
+/* What is updated here of what is trained. */
+struct shard {
+    int64_t first, count;
+    int64_t decayed; /* the first ones decay */
+};
+struct shard ranks_held(const struct engine *e);
+
+/* After the last micro-batch of a rank: adds its gradients and its losses to those of the ranks before it, or, of
+ * ranks that are processes, those of all. */
 int ranks_add(struct engine *e, int rank);
 /* Squares of the summed gradients, shard by shard. */
 void ranks_sumsq(struct work *r, struct engine *e);
+/* Brings the weights that each rank has updated to all. */
+void ranks_gather(struct work *r, struct engine *e);
 
 #endif

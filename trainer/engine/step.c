@@ -82,16 +82,21 @@ static void update(struct work *r, struct engine *e)
 {
     struct memory *m = &e->mem;
     const struct train_options *o = &e->o;
-    const struct params *p = engine_trained(e);
-    void *weights = o->dtype == NJ_F32 ? NULL : m->trained;
-    if (o->optimizer_state == STATE_BF16) {
-        OP(r, nj_adamw_bf16(r->s, o->dtype, m->trained, m->m, m->v, m->total, m->state, p->count,
-                            p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay,
-                            (int32_t)o->seed, (int32_t)(o->seed >> 32)));
+    const struct shard s = ranks_held(e);
+    const size_t first = (size_t)s.first;
+    char *weights = m->trained + first * dtype_bytes(o->dtype);
+    const int32_t seed[] = {(int32_t)o->seed, (int32_t)(o->seed >> 32)};
+    if (s.count == 0)
         return;
-    }
-    OP(r, nj_adamw(r->s, o->dtype, weights, m->master, m->m, m->v, m->total, m->state, p->count,
-                   p->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
+    if (o->optimizer_state == STATE_BF16)
+        OP(r,
+           nj_adamw_bf16(r->s, o->dtype, weights, (uint16_t *)m->m + first,
+                         (uint16_t *)m->v + first, m->total, m->state, s.count, s.decayed, s.first,
+                         o->beta1, o->beta2, o->eps, o->weight_decay, seed[0], seed[1]));
+    else
+        OP(r, nj_adamw(r->s, o->dtype, o->dtype == NJ_F32 ? NULL : weights, m->master + first,
+                       (float *)m->m + first, (float *)m->v + first, m->total, m->state, s.count,
+                       s.decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
 }
 
 /* Work that a graph holds: one of these, or the place in e->micro of a micro-step,
@@ -116,9 +121,10 @@ static void enqueue(struct work *r, struct engine *e, int what)
 {
     if (what == CLIP)
         clip(r, e);
-    else if (what == UPDATE)
+    else if (what == UPDATE) {
         update(r, e);
-    else if (what == TEACHER)
+        ranks_gather(r, e);
+    } else if (what == TEACHER)
         teacher_pass(r, &e->teacher);
     else {
         r->add = what % 2;
@@ -143,7 +149,8 @@ static int capture(struct engine *e, int what, nj_graph **graph)
 static int launch(struct engine *e, int what)
 {
     nj_graph **graph = graph_of(e, what);
-    if (e->graphs && !*graph) {
+    const bool transfers = e->shape.rank != RANKS_HERE && (what == CLIP || what == UPDATE);
+    if (e->graphs && !*graph && !transfers) {
         int rc = capture(e, what, graph);
         if (rc != 0)
             return rc;
@@ -159,7 +166,7 @@ static int fetch(struct engine *e, struct data *d)
 {
     e->valid = 0;
     for (int i = 0; i < e->o.grad_accum; i++) {
-        int rc = stage_next(e, d, i);
+        int rc = stage_next(e, d, i, ranks_slot(&e->shape, i));
         if (rc > 0)
             return fail(NJ_E_ARG, "the data ended at step %lld; open it for more than one pass",
                         (long long)e->step + 1);
@@ -211,7 +218,7 @@ static int run_micro(struct engine *e, int slot)
 int step_gradients(struct engine *e)
 {
     int rc = begin_step(e);
-    for (int slot = 0; rc == 0 && slot < e->o.grad_accum; slot++) {
+    for (int slot = 0; rc == 0 && slot < e->shape.slots; slot++) {
         rc = run_micro(e, slot);
         if (rc == 0 && (slot + 1) % e->shape.micro == 0)
             rc = ranks_add(e, slot / e->shape.micro);
@@ -272,7 +279,7 @@ static void report(const struct engine *e, struct step_result *out)
 /* What is wrong with a step, for the sentence that ends the run. */
 struct fault {
     const char *what, *name; /* name NULL: no tensor was found */
-    int micro;               /* the micro-batch that shows it */
+    int micro; /* the micro-batch that shows it, or NO_SLOT: one of another rank does */
 };
 
 int scan_weights(struct engine *e, const char **what, const char **name)
@@ -299,19 +306,21 @@ int scan_weights(struct engine *e, const char **what, const char **name)
 static int repeat_step(struct engine *e, struct fault *f)
 {
     const struct params *p = engine_trained(e);
+    const float *sums = e->mem.pinned->sums;
     const char *gradient = NULL;
+    bool found = false;
     int rc = begin_step(e);
-    for (int slot = 0; rc == 0; slot++) {
+    for (int slot = 0; rc == 0 && !found && slot < e->shape.slots; slot++) {
         f->micro = ranks_micro(&e->shape, slot);
         rc = run_micro(e, slot);
         if (rc == 0)
             rc = read_back(e);
         if (rc == 0)
             rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
-        const float *sums = e->mem.pinned->sums;
-        if (gradient || !isfinite(sums[0] + sums[1]) || slot + 1 == e->o.grad_accum)
-            break;
+        found = gradient || !isfinite(sums[0] + sums[1]);
     }
+    if (!found && e->shape.rank != RANKS_HERE)
+        f->micro = NO_SLOT;
     if (!f->name) {
         f->what = "gradient of";
         f->name = gradient;
@@ -346,6 +355,11 @@ static int name_nonfinite(struct engine *e, struct data *d, const struct data_st
         rc = repeat_step(e, &f);
     if (rc != 0)
         return engine_fail(e, rc, "searching for the tensor that is not finite");
+    if (f.micro == NO_SLOT)
+        return fail(NJ_E_FORMAT,
+                    "step %lld: the loss is not finite, in a micro-batch of another rank, which "
+                    "says more; the weights were not changed",
+                    (long long)e->step + 1);
     rc = place_of(d, start, f.micro, &at);
     if (rc < 0)
         return rc;

@@ -48,12 +48,15 @@ struct apr_form {
 
 struct apr_bytes {
     unsigned char *data;
-    size_t bytes;
+    size_t bytes, room;
 };
 
 static inline void apr_put(struct apr_bytes *b, const void *data, size_t bytes)
 {
-    b->data = realloc(b->data, b->bytes + bytes + 64);
+    if (b->bytes + bytes + 64 > b->room) {
+        b->room = 2 * (b->bytes + bytes + 64);
+        b->data = realloc(b->data, b->room);
+    }
     if (!b->data)
         abort();
     if (bytes > 0)

@@ -190,7 +190,7 @@ static void shards_hold_everything(void **state)
     (void)state;
     for (int64_t count = 1; count < 3000; count += 61)
         for (int ranks = 1; ranks < 40; ranks++) {
-            const int64_t shard = ranks_shard(count, ranks);
+            const int64_t shard = plan_shard(count, ranks);
             assert_true(shard * ranks >= count && shard % 64 == 0);
             assert_true(shard - 64 < (count + ranks - 1) / ranks);
         }

@@ -8,12 +8,13 @@
 #include "checked.h"
 #include "engine/f8.h"
 #include "engine/quant.h"
-#include "engine/ranks.h"
 #include "io/error.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* Of a shard, so that each begins where any access may. */
+enum { SHARD_ELEMENTS = 64 };
 enum { HEAD_CHUNK_ROWS = 2048, TRANSFER_BYTES = 32 << 20 };
 /* Rows that a teacher runs over at once, at most: a GEMM is as fast as it gets, and what is paid once per
  * pass, such as expanding quantised matrices, is 3 % of it (docs/performance.md). */
@@ -143,6 +144,18 @@ static void *state_region(struct layout *l, const char *owner, const char *what,
     return region(l, name, size_mul((size_t)count, each));
 }
 
+int64_t plan_shard(int64_t count, int ranks)
+{
+    const int64_t each = (count + ranks - 1) / ranks;
+    return (each + SHARD_ELEMENTS - 1) / SHARD_ELEMENTS * SHARD_ELEMENTS;
+}
+
+int64_t plan_shards(int64_t count, int ranks)
+{
+    const int64_t each = plan_shard(count, ranks);
+    return ranks * each;
+}
+
 size_t optimizer_state_bytes(enum optimizer_state kept)
 {
     return kept == STATE_BF16 ? sizeof(uint16_t) : sizeof(float);
@@ -157,7 +170,7 @@ static void layout_student(struct layout *l, const struct net *n, const struct s
     int64_t count = n->lora ? n->lora->p.count : n->p.count;
     const int64_t frozen = n->p.count;
     if (s->rank != RANKS_HERE)
-        count = ranks_whole(count, s->ranks);
+        count = plan_shards(count, s->ranks);
     const size_t moment = optimizer_state_bytes(kept);
     m->weights = region(l, "student.weights",
                         size_mul((size_t)(n->lora ? frozen : count), dtype_bytes(n->T)));

@@ -84,6 +84,9 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
 void plan_layout(const struct net *student, const struct net *teacher,
                  const struct train_options *o, char *device, char *host, struct memory *out,
                  struct plan *plan);
+/* Elements of a shard of what is trained, of which each rank has one, the last with fewer or none; and of all. */
+int64_t plan_shard(int64_t count, int ranks);
+int64_t plan_shards(int64_t count, int ranks);
 /* Of a moment. */
 size_t optimizer_state_bytes(enum optimizer_state kept);
 

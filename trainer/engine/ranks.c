@@ -7,9 +7,6 @@
 #include "engine/micro_batch.h"
 #include "nojit_ops.h"
 
-/* Of a shard, so that each begins where any access may. */
-enum { SHARD_ELEMENTS = 64 };
-
 static bool are_here(const struct engine *e)
 {
     return e->shape.rank == RANKS_HERE;
@@ -31,17 +28,6 @@ int ranks_micro(const struct shape *s, int slot)
     return slot % s->micro * s->ranks + rank;
 }
 
-int64_t ranks_shard(int64_t count, int ranks)
-{
-    const int64_t each = (count + ranks - 1) / ranks;
-    return (each + SHARD_ELEMENTS - 1) / SHARD_ELEMENTS * SHARD_ELEMENTS;
-}
-
-int64_t ranks_whole(int64_t count, int ranks)
-{
-    return ranks * ranks_shard(count, ranks);
-}
-
 static int64_t between(int64_t x, int64_t most)
 {
     return x < 0 ? 0 : x < most ? x : most;
@@ -50,7 +36,7 @@ static int64_t between(int64_t x, int64_t most)
 struct shard ranks_held(const struct engine *e)
 {
     const struct params *p = engine_trained(e);
-    const int64_t each = are_here(e) ? p->count : ranks_shard(p->count, e->shape.ranks);
+    const int64_t each = are_here(e) ? p->count : plan_shard(p->count, e->shape.ranks);
     struct shard s = {.first = are_here(e) ? 0 : e->shape.rank * each};
     s.count = between(p->count - s.first, each);
     s.decayed = between(p->decayed - s.first, s.count);
@@ -66,7 +52,7 @@ static void gather(struct work *r, struct engine *e, void *all, size_t each)
 
 static size_t shard_bytes(const struct engine *e, size_t element)
 {
-    return (size_t)ranks_shard(engine_trained(e)->count, e->shape.ranks) * element;
+    return (size_t)plan_shard(engine_trained(e)->count, e->shape.ranks) * element;
 }
 
 /* ---- sums ---- */
@@ -113,7 +99,7 @@ int ranks_add(struct engine *e, int rank)
 
 static void sumsq_of(struct work *r, const struct engine *e, int rank, const float *shard)
 {
-    const int64_t count = engine_trained(e)->count, each = ranks_shard(count, e->shape.ranks);
+    const int64_t count = engine_trained(e)->count, each = plan_shard(count, e->shape.ranks);
     const int64_t elements = between(count - rank * each, each);
     float *part = e->mem.sumsq + (size_t)rank * SUMSQ_PARTS;
     if (elements > 0)
@@ -125,7 +111,7 @@ static void sumsq_of(struct work *r, const struct engine *e, int rank, const flo
 void ranks_sumsq(struct work *r, struct engine *e)
 {
     const struct memory *m = &e->mem;
-    const int64_t shard = ranks_shard(engine_trained(e)->count, e->shape.ranks);
+    const int64_t shard = plan_shard(engine_trained(e)->count, e->shape.ranks);
     if (are_here(e)) {
         for (int rank = 0; rank < e->shape.ranks; rank++)
             sumsq_of(r, e, rank, m->total + rank * shard);

@@ -12,9 +12,6 @@
 /* Where a micro-batch is staged: those of a rank lie side by side; NO_SLOT: on another rank. And back. */
 int ranks_slot(const struct shape *s, int micro);
 int ranks_micro(const struct shape *s, int slot);
-/* Elements of a shard of what is trained; the last one may have fewer, or none. */
-int64_t ranks_shard(int64_t count, int ranks);
-int64_t ranks_whole(int64_t count, int ranks); /* of all shards */
 
 /* What is updated here of what is trained. */
 struct shard {

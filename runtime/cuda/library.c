@@ -45,7 +45,7 @@ static size_t nccl_version(const void *table)
     return ((const struct nj_nccl *)table)->ncclGetVersion(&version) ? 0 : (size_t)version;
 }
 
-#define NJ_SYMBOLS(list) .symbols = list, .count = sizeof list / sizeof *list
+#define NJ_SYMBOLS(list) .symbols = (list), .count = sizeof(list) / sizeof *(list)
 /* Types and attributes of another major version of cuBLASLt may have other numbers. */
 static const struct nj_library cublaslt = {
     .title = "cuBLASLt",

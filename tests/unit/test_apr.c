@@ -244,8 +244,8 @@ static void lying_files_are_refused(void **state)
     } lies[] = {
         {NULL, 0, 3, 0x585858, NJ_E_FORMAT, "not an APR file"},
         {NULL, 3, 1, 'N', NJ_E_UNSUPPORTED, "APR version 1; import the model again"},
-        {NULL, 4, 1, 1, NJ_E_UNSUPPORTED, "APR version 1; 2 is supported"},
-        {NULL, 4, 1, 3, NJ_E_UNSUPPORTED, "APR version 3; 2 is supported"},
+        {NULL, 4, 1, 1, NJ_E_UNSUPPORTED, "APR version 1; write the model as version 2"},
+        {NULL, 4, 1, 3, NJ_E_UNSUPPORTED, "APR version 3; write the model as version 2"},
         {NULL, 6, 2, 1025, NJ_E_UNSUPPORTED, "the file is compressed (LZ4); write it again"},
         {NULL, 6, 2, 1026, NJ_E_UNSUPPORTED, "the file is compressed (Zstandard); write it"},
         {NULL, 6, 2, 1028, NJ_E_UNSUPPORTED, "the file is encrypted; decrypt it first"},
@@ -262,6 +262,7 @@ static void lying_files_are_refused(void **state)
         {NULL, 24, 8, (uint64_t)1 << 60, NJ_E_FORMAT, "the list of tensors has"},
         {NULL, 32, 8, (uint64_t)1 << 60, NJ_E_FORMAT, "it may be cut short"},
         {NULL, 32, 8, 129, NJ_E_FORMAT, "the data begin at byte 129, no multiple of 64"},
+        {NULL, 32, 8, 64, NJ_E_FORMAT, "the data begin at byte 64, before the metadata"},
         {NULL, 32, 8, UINT64_MAX - 63, NJ_E_FORMAT, "it may be cut short"},
         {"a", -3, 2, 0, NJ_E_FORMAT, "a tensor's name has 0 bytes"},
         {"a", -3, 2, 128, NJ_E_FORMAT, "a tensor's name has 128 bytes; 1 to 127"},

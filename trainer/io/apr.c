@@ -69,8 +69,8 @@ static int take_header(struct cursor *c, struct header *h)
     for (size_t i = 0; rc == 0 && i < sizeof fields / sizeof *fields; i++)
         rc = cursor_number(c, fields[i].bytes, "the header", fields[i].to);
     if (rc == 0 && h->major != 2)
-        rc = fail(NJ_E_UNSUPPORTED, "%s: APR version %" PRIu64 "; 2 is supported: " AGAIN, c->path,
-                  h->major);
+        rc = fail(NJ_E_UNSUPPORTED, "%s: APR version %" PRIu64 "; write the model as version 2",
+                  c->path, h->major);
     if (rc == 0 && h->checksum != crc32_of(covered, sizeof covered))
         rc = fail(NJ_E_FORMAT, "%s: the header's checksum is wrong; " AGAIN, c->path);
     return rc;
@@ -283,10 +283,18 @@ static int take_index(struct cursor *c, struct tensors *w, struct place *place, 
 static int place_tensors(struct cursor *c, const struct header *h, struct tensors *w,
                          const struct place *place)
 {
+    const uint64_t index_end = (uint64_t)(c->at - c->base);
+    const uint64_t metadata_end = h->metadata + h->metadata_bytes;
+    const uint64_t end = index_end > metadata_end ? index_end : metadata_end;
     if (h->data % ALIGNMENT != 0)
         return fail(NJ_E_FORMAT,
                     "%s: the data begin at byte %" PRIu64 ", no multiple of %d; " AGAIN, c->path,
                     h->data, (int)ALIGNMENT);
+    if (w->count > 0 && h->data < end)
+        return fail(NJ_E_FORMAT,
+                    "%s: the data begin at byte %" PRIu64 ", before the metadata and the list of "
+                    "tensors end; " AGAIN,
+                    c->path, h->data);
     for (size_t i = 0; i < w->count; i++) {
         struct tensor *t = &w->tensor[i];
         if (place[i].offset % ALIGNMENT != 0)

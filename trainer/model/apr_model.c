@@ -58,18 +58,20 @@ static const struct tensor_spec embed = {
     .name = "model.embed_tokens.weight", .role = ROLE_EMBED, .layer = -1};
 static const struct tensor_spec head = {.name = "lm_head.weight", .role = ROLE_HEAD, .layer = -1};
 
-static bool is_true(const struct apr *a, const char *key)
+/* What the file says, or NULL. */
+static const json_t *said_tied(const struct apr *a)
 {
-    return json_is_true(apr_value(a, key));
+    const json_t *said = apr_value(a, "tied_embeddings");
+    return said ? said : apr_value(a, "tie_word_embeddings");
 }
 
 /* A tied head is written out, too, and said to be tied; it may have been quantised apart from the table. */
 static bool is_tied(const struct apr *a)
 {
     const struct tensor *x = find(a, &embed), *y = find(a, &head);
-    if (!x || !y)
-        return !y;
-    if (!is_true(a, "tied_embeddings") && !is_true(a, "tie_word_embeddings"))
+    if (!y)
+        return !json_is_false(said_tied(a));
+    if (!x || !json_is_true(said_tied(a)))
         return false;
     const struct packed_part p = {x->data, x->bytes, 0}, q = {y->data, y->bytes, 0};
     const struct packed_part *s = x->packed ? x->packed->part : &p;
@@ -152,6 +154,9 @@ static int read_config(const struct apr *a, struct model_config *c, bool *pairs)
 {
     const struct family *family;
     int rc = read_family(a, &family);
+    if (!rc && said_tied(a) && !json_is_boolean(said_tied(a)))
+        rc =
+            fail(NJ_E_FORMAT, "%s: tied_embeddings is neither true nor false; " OTHERWISE, a->path);
     if (rc)
         return rc;
     json_memory_begin();

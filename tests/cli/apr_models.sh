@@ -80,7 +80,11 @@ same_files "layers of quantised weights" "$d/blocks-a/model.safetensors" "$d/blo
     --lora-target-modules q_proj --out "$d/adapters" >"$scratch/out" 2>&1 || cat "$scratch/out"
 runs "$nojit" merge --model "$d/tiny-llama-Q8.apr" --adapter "$d/adapters" --out "$d/merged-a" >/dev/null
 runs "$nojit" merge --model "$d/expanded-Q8" --adapter "$d/adapters" --out "$d/merged-b" >/dev/null
-same_files "adapters merged into a file's weights" "$d/merged-a/model.safetensors" "$d/merged-b/model.safetensors"
+for m in merged-a merged-b; do init "$d/$m" "short-$m" --layers 0,1 --dtype bfloat16; done
+same_files "adapters merged into a file's weights" "$d/short-merged-a/model.safetensors" "$d/short-merged-b/model.safetensors"
+type_of() { sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/$1/config.json"; }
+init "$d/tiny-llama-Q8.apr" layers-a --layers 1
+same "which are written as BF16" "$(type_of merged-a) $(type_of layers-a) $(type_of merged-b)" "bfloat16 bfloat16 float32"
 
 # ---- a tokenizer that came from a GGUF file
 cp -r "$d/tiny" "$d/words"

@@ -84,7 +84,7 @@ static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const s
 {
     const struct adapter *ad = lora_of(&m->lora, spec);
     const int64_t columns = spec->shape[1], rows = spec->shape[0];
-    const enum nj_tensor_type dtype = tensor_type_expanded(t->dtype);
+    const enum nj_tensor_type dtype = tensor_expanded(t);
     if (!ad && t->dtype == dtype && t->pairs == 0 && !t->packed)
         return st_folder_data(m->writer, t->data, t->bytes);
     int rc = ad ? read_adapter(m, ad) : 0;
@@ -122,7 +122,7 @@ static int merge_tensors(struct merge *m, const char *out)
         const struct tensor *t = tensors_find(&m->base, p->spec[i].name);
         rc = weights_check(m->base_dir, &p->spec[i], t);
         if (rc == 0)
-            declared[i].dtype = tensor_type_expanded(t->dtype);
+            declared[i].dtype = tensor_expanded(t);
     }
     if (rc == 0)
         rc = st_folder_begin(out, declared, p->specs, SHARD_BYTES, &m->writer);
@@ -164,7 +164,7 @@ static int write_config(const struct merge *m, const char *dir)
     const struct tensor *embed = tensors_find(&m->base, m->net.p.spec[0].name);
     if (source_is_folder(m->base_dir) && !m->base.packed)
         return side_file_copy(m->base_dir, dir, "config.json");
-    return config_write(dir, &m->net.c, tensor_type_torch(tensor_type_expanded(embed->dtype)));
+    return config_write(dir, &m->net.c, tensor_type_torch(tensor_expanded(embed)));
 }
 
 int merge_adapters(const char *base, const char *adapters, const char *out, size_t *merged)

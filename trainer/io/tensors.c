@@ -43,9 +43,9 @@ int tensor_type_block(enum nj_tensor_type type)
     return types[type].elements;
 }
 
-enum nj_tensor_type tensor_type_expanded(enum nj_tensor_type type)
+enum nj_tensor_type tensor_expanded(const struct tensor *t)
 {
-    return types[type].elements > 1 ? NJ_TYPE_BF16 : type;
+    return types[t->dtype].elements > 1 || t->packed ? NJ_TYPE_BF16 : t->dtype;
 }
 
 size_t tensor_type_bytes(enum nj_tensor_type type, int64_t elements)

@@ -63,6 +63,8 @@ const struct tensor *tensors_find(const struct tensors *w, const char *name); /*
  * told of each tensor that has been read. */
 uint64_t tensors_hash(const struct tensors *w, void (*seen)(void *user, const struct tensor *t),
                       void *user);
+/* The type that its weights are written as elsewhere: BF16 where they are quantised, else their own. */
+enum nj_tensor_type tensor_expanded(const struct tensor *t);
 /* Reading is in Hugging Face's order of rows. Copies `count` rows of whole blocks, as the file has them, from row
  * `first` on. */
 void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst);
@@ -78,8 +80,6 @@ int tensor_type_find(const char *name);
 const char *tensor_type_torch(enum nj_tensor_type type);
 /* Elements of a block: 1 of the three that are not quantised. */
 int tensor_type_block(enum nj_tensor_type type);
-/* The type that weights of a quantised one are written as elsewhere, BF16; others keep theirs. */
-enum nj_tensor_type tensor_type_expanded(enum nj_tensor_type type);
 /* Bytes of so many elements, which are whole blocks. */
 size_t tensor_type_bytes(enum nj_tensor_type type, int64_t elements);
 

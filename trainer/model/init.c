@@ -180,11 +180,10 @@ static int declare(const struct source *s, const struct tensor_spec *spec, size_
         const int rc = s->from ? find_taken(s, &spec[i], &t) : NJ_OK;
         if (rc)
             return rc;
-        out[i] =
-            (struct st_declared){spec[i].name,
-                                 t && s->as_they_are ? tensor_type_expanded(t->dtype) : s->dtype,
-                                 spec[i].rank,
-                                 {spec[i].shape[0], spec[i].shape[1]}};
+        out[i] = (struct st_declared){spec[i].name,
+                                      t && s->as_they_are ? tensor_expanded(t) : s->dtype,
+                                      spec[i].rank,
+                                      {spec[i].shape[0], spec[i].shape[1]}};
     }
     return NJ_OK;
 }

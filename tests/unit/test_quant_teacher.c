@@ -386,9 +386,11 @@ struct reading {
 static void told(void *user, double bytes, double total)
 {
     struct reading *r = user;
-    if (total != r->total || r->last == r->total)
+    if (bytes <= 0) {
         *r = (struct reading){.total = total, .models = r->models};
-    assert_true(bytes > r->last && bytes <= total);
+        return;
+    }
+    assert_true(total == r->total && bytes > r->last && bytes <= total);
     r->last = bytes;
     r->models += bytes == total;
 }

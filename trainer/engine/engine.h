@@ -73,7 +73,7 @@ struct train_options {
     /* enum nj_tensor_type of each of the teacher's tensors, in the order of tensor_specs(): they keep these on the
      * device; NULL: all become dtype */
     const unsigned char *teacher_types;
-    /* NULL, or told while a model is read: how many bytes of its weights, of how many */
+    /* NULL, or told while a model is read: how many bytes of its weights, of how many; 0 as it begins */
     void (*loaded)(void *user, double bytes, double total);
     void *loaded_user;
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */

@@ -65,7 +65,7 @@ int f8_load(struct engine *e, const char *dir)
     const struct net *n = &e->teacher.net;
     struct place at = {0};
     struct tensors w;
-    int rc = source_tensors(dir, &w);
+    int rc = source_tensors_again(dir, &w);
     if (rc != 0)
         return rc;
     for (size_t i = 0; rc == 0 && i < n->p.specs; i++) {

@@ -154,7 +154,7 @@ int quant_load(struct engine *e, const char *path)
 {
     const struct params *p = &e->teacher.net.p;
     struct tensors w;
-    int rc = source_tensors(path, &w);
+    int rc = source_tensors_again(path, &w);
     if (rc != 0)
         return rc;
     for (size_t i = 0; rc == 0 && i < p->specs; i++) {

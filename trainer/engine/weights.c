@@ -26,7 +26,8 @@ static bool may_be_extra(const struct params *p, const char *name)
     return p->head == p->embed && strcmp(name, "lm_head.weight") == 0;
 }
 
-static int check_extra(const char *dir, const struct params *p, const struct tensors *w)
+/* Nothing is missing, nothing is left over. */
+static int check_tensors(const char *dir, const struct params *p, const struct tensors *w)
 {
     for (size_t i = 0; i < w->count; i++) {
         const char *name = w->tensor[i].name;
@@ -39,6 +40,11 @@ static int check_extra(const char *dir, const struct params *p, const struct ten
                 "%s: tensor %s is not part of the model that config.json describes; it would be "
                 "ignored, so remove it or use another model",
                 dir, name);
+    }
+    for (size_t i = 0; i < p->specs; i++) {
+        const int rc = weights_check(dir, &p->spec[i], tensors_find(w, p->spec[i].name));
+        if (rc != 0)
+            return rc;
     }
     return 0;
 }
@@ -101,11 +107,10 @@ static int upload_blocks(struct engine *e, const struct tensor *t, enum nj_dtype
 int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
                  enum nj_dtype T, void *arena)
 {
-    int rc = check_extra(dir, p, w);
+    int rc = check_tensors(dir, p, w);
     for (size_t i = 0; rc == 0 && i < p->specs; i++) {
         const struct tensor *t = tensors_find(w, p->spec[i].name);
-        rc = weights_check(dir, &p->spec[i], t);
-        if (rc != 0 || p->first[i] < 0)
+        if (p->first[i] < 0)
             continue;
         char *to = (char *)arena + (size_t)p->first[i] * dtype_bytes(T);
         if (tensor_type_block(t->dtype) > 1)
@@ -129,6 +134,15 @@ static void hashed(void *e, const struct tensor *t)
     weights_seen(e, t);
 }
 
+static void begin_reading(struct engine *e, const struct tensors *w)
+{
+    e->load_seen = e->load_bytes = 0;
+    for (size_t i = 0; i < w->count; i++)
+        e->load_bytes += (double)w->tensor[i].bytes;
+    if (e->o.loaded)
+        e->o.loaded(e->o.loaded_user, 0, e->load_bytes);
+}
+
 int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
                  void *arena, uint64_t *hash)
 {
@@ -136,11 +150,12 @@ int weights_load(struct engine *e, const char *dir, const struct params *p, enum
     int rc = source_tensors(dir, &w);
     if (rc != 0)
         return rc;
-    e->load_seen = e->load_bytes = 0;
-    for (size_t i = 0; i < w.count; i++)
-        e->load_bytes += (double)w.tensor[i].bytes;
-    *hash = tensors_hash(&w, hashed, e); /* first: whoever waits for a disk is told */
-    rc = weights_read(e, dir, &w, p, T, arena);
+    rc = check_tensors(dir, p, &w);
+    if (rc == 0) {
+        begin_reading(e, &w);
+        *hash = tensors_hash(&w, hashed, e); /* first: whoever waits for a disk is told */
+        rc = weights_read(e, dir, &w, p, T, arena);
+    }
     tensors_close(&w);
     return rc;
 }

@@ -52,7 +52,7 @@ int source_config(const char *path, struct model_config *out)
     return kind_of(path)->config(path, out);
 }
 
-static int headers(const char *path, struct tensors *out)
+int source_tensors_again(const char *path, struct tensors *out)
 {
     return kind_of(path)->tensors(path, out);
 }
@@ -97,7 +97,7 @@ int source_types(const char *path, const struct model_config *c, unsigned char *
     size_t count;
     bool quantised = false;
     *out = NULL;
-    int rc = headers(path, &w);
+    int rc = source_tensors_again(path, &w);
     if (rc)
         return rc;
     rc = tensor_specs(c, &spec, &count);
@@ -125,7 +125,7 @@ int source_quantised(const char *path, char *out, size_t bytes)
     struct tensors w;
     size_t used = 0;
     *out = '\0';
-    const int rc = headers(path, &w);
+    const int rc = source_tensors_again(path, &w);
     if (rc)
         return rc;
     for (size_t i = 0; i < w.count; i++)

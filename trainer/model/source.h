@@ -13,6 +13,8 @@ int source_config(const char *path, struct model_config *out);
 /* Under Hugging Face names. What the configuration asks for may be missing in a folder; weights_check() looks. The
  * checksum of a file that has one is verified, which reads all of it. */
 int source_tensors(const char *path, struct tensors *out);
+/* The same without a look at the checksum, of a model that has been read. */
+int source_tensors_again(const char *path, struct tensors *out);
 /* Whether it has a config.json of its own, which may say more than struct model_config. */
 bool source_is_folder(const char *path);
 /* Copies what stands beside the weights into dir: tokenizer, chat template, generation settings. */

@@ -53,6 +53,8 @@ static void keep_table(struct run *r, const char *path)
 static void watch_load(void *user, double bytes, double total)
 {
     struct progress *p = user;
+    if (bytes <= 0)
+        p->started = seconds_now();
     if (seconds_now() - p->started > 0.5)
         progress_bytes(p, bytes, total);
 }
@@ -62,7 +64,6 @@ int run_open_engine(struct run *r)
     char path[PATH_BYTES];
     r->options.loaded = watch_load;
     r->options.loaded_user = &r->progress;
-    r->progress.started = seconds_now();
     gemm_table_path(r->s->gemm_table, nj_context_device(r->ctx), path, sizeof path);
     read_tables(r, path);
     int err = 0;

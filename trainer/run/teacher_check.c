@@ -47,7 +47,7 @@ int run_check_teacher(struct run *r)
     *check = (struct teacher_check){e.kd_loss, e.agreement, e.valid_tokens};
     progress_say(&r->progress,
                  "%s teacher: KL(%s || %s) %.6f nats/token, %.2f %% top-1 agreement, on "
-                 "the first %lld tokens",
+                 "%lld tokens",
                  name, run_dtype_name(r), name, check->kl, 100 * check->agreement,
                  (long long)check->tokens);
     return 0;

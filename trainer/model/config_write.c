@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config_write.c: the config.json of a model, for transformers 4 and 5.
+ */
+#include "io/error.h"
+#include "io/json_text.h"
+#include "io/path.h"
+#include "model/config.h"
+#include "model/families.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A float as the shortest decimal that reads back as it, so that 1e-6f is written as 1e-06. */
+static json_t *real_of_float(float value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.7g", (double)value);
+    if (strtof(text, NULL) != value)
+        snprintf(text, sizeof text, "%.9g", (double)value);
+    return json_real(strtod(text, NULL));
+}
+
+static json_t *token_or_null(int id)
+{
+    return id < 0 ? json_null() : json_integer(id);
+}
+
+/* Llama 3 scaling, or null. */
+static json_t *scaling_object(const struct rope_scaling *s)
+{
+    if (!(s->factor > 0))
+        return json_null();
+    return json_pack("{s:s, s:o, s:o, s:o, s:i}", "rope_type", "llama3", "factor",
+                     real_of_float(s->factor), "low_freq_factor", real_of_float(s->low_freq_factor),
+                     "high_freq_factor", real_of_float(s->high_freq_factor),
+                     "original_max_position_embeddings", s->original_positions);
+}
+
+/* rope_theta and rope_scaling are read by transformers 4 and 5; torch_dtype by 4, dtype by later
+ * ones. */
+static json_t *config_object(const struct model_config *c, const struct family *family,
+                             const char *dtype)
+{
+    json_t *root = json_pack(
+        "{s:[s], s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "architectures",
+        family->architecture, "model_type", c->model_type, "torch_dtype", dtype, "hidden_act",
+        hidden_acts[c->hidden_act].name, "hidden_size", c->hidden_size, "intermediate_size",
+        c->intermediate_size, "num_hidden_layers", c->layers, "num_attention_heads", c->heads,
+        "num_key_value_heads", c->kv_heads, "head_dim", c->head_dim, "vocab_size", c->vocab_size,
+        "max_position_embeddings", c->max_positions);
+    json_object_set_new(root, "dtype", json_string(dtype));
+    json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
+    json_object_set_new(root, "rope_theta", json_real(c->rope_theta));
+    json_object_set_new(root, "rope_scaling", scaling_object(&c->rope_scaling));
+    if (family->window > 0)
+        json_object_set_new(root, "sliding_window", json_null());
+    json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
+    json_object_set_new(root, "bos_token_id", token_or_null(c->bos_id));
+    json_object_set_new(root, "eos_token_id", token_or_null(c->eos_id));
+    json_object_set_new(root, "initializer_range", json_real(0.02));
+    json_object_set_new(root, "use_cache", json_true());
+    return root;
+}
+
+int config_write(const char *dir, const struct model_config *c, const char *dtype)
+{
+    char path[PATH_BYTES];
+    if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
+    int rc = config_check(c, path);
+    if (rc)
+        return rc;
+    json_memory_begin();
+    json_t *root = config_object(c, family_find(c->model_type), dtype);
+    errno = 0;
+    rc = json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(10));
+    json_decref(root);
+    if (json_memory_end())
+        return fail(NJ_E_NOMEM, "%s: out of memory while writing it", path);
+    if (rc != 0)
+        rc = fail(NJ_E_IO, "%s: cannot write it: %s; check the folder and its free space", path,
+                  errno ? strerror(errno) : "the write failed");
+    return rc;
+}

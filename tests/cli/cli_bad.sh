@@ -113,7 +113,7 @@ refuses "no APR in it" 1 'model.apr: neither a folder nor a GGUF or APR file' tr
 refuses "teacher is the student" 2 'same weights' "$nojit" distill --teacher "$d/student" --student "$d/student" \
     --data "$d/text.txt" --out "$d/out" "${fast[@]}"
 config 's/"max_position_embeddings": *[0-9]+/"max_position_embeddings": 16/'
-refuses "teacher of shorter sequences" 2 "$d/bad: max_position_embeddings is 16, the sequence length is 32; pass --seq-len 16" \
+refuses "teacher of shorter sequences" 2 "$d/bad: the model has 16 positions, the sequence length is 32; pass --seq-len 16" \
     "$nojit" distill --teacher "$d/bad" --student "$d/student" --data "$d/text.txt" --out "$d/out" "${fast[@]}"
 nothing_written "models"
 

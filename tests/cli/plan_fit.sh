@@ -60,7 +60,7 @@ refuses "vocabularies that differ" 1 'vocab_size is 151936 .* 50304 .*more than 
 check "vocabularies that differ by padding" plan --batch-size 1 --memory-budget 16 --teacher "$d/padded"
 sed 's/32768/1024/' "$d/half/config.json" >"$d/short/config.json"
 for one in student teacher; do
-    refuses "a sequence longer than the $one's limit" 2 "short: max_position_embeddings is 1024, .* 2048; pass --seq-len 1024" \
+    refuses "a sequence longer than the $one's limit" 2 "short: the model has 1024 positions, .* 2048; pass --seq-len 1024" \
         plan --batch-size 1 "--$one" "$d/short"
 done
 auto=$(plan --batch-size auto --memory-budget 16 --json | field batch_size)

@@ -209,7 +209,7 @@ static const struct {
     {"{" LLAMA ",\"rms_norm_eps\":\"1e-6\"}", NJ_E_FORMAT, "rms_norm_eps is \"1e-6\""},
     {"{" LLAMA ",\"rope_theta\":-1}", NJ_E_FORMAT, "rope_theta is -1"},
     {"{" LLAMA ",\"tie_word_embeddings\":1}", NJ_E_FORMAT, "tie_word_embeddings is 1"},
-    {"{" LLAMA ",\"eos_token_id\":264}", NJ_E_FORMAT, "eos_token_id is 264; both must be below"},
+    {"{" LLAMA ",\"eos_token_id\":264}", NJ_E_FORMAT, "eos_token_id is 264; it must be below"},
     {"{" LLAMA ",\"eos_token_id\":\"</s>\"}", NJ_E_FORMAT, "eos_token_id is"},
     {"{" LLAMA ",\"hidden_act\":\"relu\"}", NJ_E_UNSUPPORTED,
      "hidden_act is \"relu\"; silu, gelu, gelu_pytorch_tanh and gelu_new are supported"},

@@ -137,6 +137,14 @@ json_t *apr_value(const struct apr *a, const char *key)
     return json_is_null(value) ? NULL : value;
 }
 
+const char *apr_key(const struct apr *a, const char *const *keys, int count)
+{
+    for (int i = 0; i < count && keys[i]; i++)
+        if (apr_value(a, keys[i]))
+            return keys[i];
+    return keys[0];
+}
+
 /* ---- tensors ---- */
 
 /* Where a tensor's bytes lie, and what they are. */

@@ -29,5 +29,7 @@ int apr_check(const char *path, const struct tensors *w);
 
 /* The value of a key; NULL where it is absent or null. */
 json_t *apr_value(const struct apr *a, const char *key);
+/* Of so many keys for one thing the first that has a value; the first of all where none has. */
+const char *apr_key(const struct apr *a, const char *const *keys, int count);
 
 #endif

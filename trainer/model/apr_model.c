@@ -58,11 +58,15 @@ static const struct tensor_spec embed = {
     .name = "model.embed_tokens.weight", .role = ROLE_EMBED, .layer = -1};
 static const struct tensor_spec head = {.name = "lm_head.weight", .role = ROLE_HEAD, .layer = -1};
 
+static const char *tied_key(const struct apr *a)
+{
+    return apr_key(a, (const char *const[]){"tied_embeddings", "tie_word_embeddings"}, 2);
+}
+
 /* What the file says, or NULL. */
 static const json_t *said_tied(const struct apr *a)
 {
-    const json_t *said = apr_value(a, "tied_embeddings");
-    return said ? said : apr_value(a, "tie_word_embeddings");
+    return apr_value(a, tied_key(a));
 }
 
 /* A tied head is written out, too, and said to be tied; it may have been quantised apart from the table. */
@@ -81,7 +85,7 @@ static bool is_tied(const struct apr *a)
 
 /* ---- metadata ---- */
 
-/* The first of three that names a family that is known, else the first that is there. */
+/* The first of three that names a family that is known; else *said is the first that is there, or NULL. */
 static const struct family *find_family(const struct apr *a, const char **said)
 {
     static const char *const keys[] = {"hf_model_type", "architecture", "model_type"};
@@ -94,7 +98,7 @@ static const struct family *find_family(const struct apr *a, const char **said)
         const struct family *family = family_find(lower);
         if (family)
             return family;
-        *said = *said ? *said : text;
+        *said = *said || !text ? *said : keys[i];
     }
     return NULL;
 }
@@ -107,8 +111,19 @@ static int read_family(const struct apr *a, const struct family **out)
     if (*out)
         return 0;
     families_supported(supported);
-    return said ? fail(NJ_E_UNSUPPORTED, "%s: architecture is %.64s; %s", a->path, said, supported)
+    return said ? fail(NJ_E_UNSUPPORTED, "%s: %s is %.64s; %s", a->path, said,
+                       json_string_value(apr_value(a, said)), supported)
                 : fail(NJ_E_FORMAT, "%s: architecture is missing; %s", a->path, supported);
+}
+
+static struct config_name name_of(const void *a, const char *field)
+{
+    struct config_name out;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (strcmp(fields[i].name, field) == 0)
+            field = apr_key(a, fields[i].known, KNOWN_MOST);
+    snprintf(out.text, sizeof out.text, "%s", field);
+    return out;
 }
 
 /* In config.json's terms. */
@@ -117,12 +132,8 @@ static json_t *translate(const struct apr *a, const struct family *family)
     json_t *out = json_copy(a->metadata);
     json_object_set_new(out, "model_type", json_string(family->model_type));
     json_object_set_new(out, "tie_word_embeddings", json_boolean(is_tied(a)));
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        json_t *value = NULL;
-        for (int k = 0; !value && k < KNOWN_MOST && fields[i].known[k]; k++)
-            value = apr_value(a, fields[i].known[k]);
-        json_object_set(out, fields[i].name, value);
-    }
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        json_object_set(out, fields[i].name, apr_value(a, apr_key(a, fields[i].known, KNOWN_MOST)));
     return out;
 }
 
@@ -152,11 +163,12 @@ static int read_pairs(const struct apr *a, const struct model_config *c, bool *o
 
 static int read_config(const struct apr *a, struct model_config *c, bool *pairs)
 {
+    const struct config_file file = {a->path, name_of, a, OTHERWISE};
     const struct family *family;
     int rc = read_family(a, &family);
     if (!rc && said_tied(a) && !json_is_boolean(said_tied(a)))
         rc =
-            fail(NJ_E_FORMAT, "%s: tied_embeddings is neither true nor false; " OTHERWISE, a->path);
+            fail(NJ_E_FORMAT, "%s: %s is neither true nor false; " OTHERWISE, a->path, tied_key(a));
     if (rc)
         return rc;
     json_memory_begin();
@@ -164,7 +176,7 @@ static int read_config(const struct apr *a, struct model_config *c, bool *pairs)
     if (json_memory_end())
         rc = fail(NJ_E_NOMEM, "%s: out of memory for its metadata", a->path);
     else
-        rc = config_from(a->path, config, c);
+        rc = config_from(&file, config, c);
     json_decref(config);
     if (!rc)
         rc = read_pairs(a, c, pairs);

@@ -23,11 +23,25 @@
 
 /* ---- reading fields ---- */
 
-/* One config.json; object changes to a nested one while its fields are read. */
+/* Of one file; object changes to a nested one while its fields are read. */
 struct fields {
-    const char *path;
+    const struct config_file *file;
     json_t *object;
 };
+
+static struct config_name called(const struct config_file *f, const char *field)
+{
+    struct config_name out;
+    if (f->name)
+        return f->name(f->of, field);
+    snprintf(out.text, sizeof out.text, "%s", field);
+    return out;
+}
+
+static const char *remedy_of(const struct config_file *f, const char *correction)
+{
+    return f->remedy ? f->remedy : correction;
+}
 
 /* The field, or NULL if it is absent or null. */
 static json_t *field(const struct fields *f, const char *name)
@@ -50,8 +64,23 @@ static int refuse_value(const struct fields *f, int code, const char *name, cons
                         const char *remedy)
 {
     char text[80];
-    return fail(code, "%s: %s is %s; %s", f->path, name, value_text(value, text, sizeof text),
-                remedy);
+    return fail(code, "%s: %s is %s; %s", f->file->path, called(f->file, name).text,
+                value_text(value, text, sizeof text), remedy);
+}
+
+enum { REMEDY_BYTES = 160 };
+/* What is supported, and how to come to that. */
+static const char *supported_and(const struct fields *f, const char *what, const char *correction,
+                                 char out[REMEDY_BYTES])
+{
+    snprintf(out, REMEDY_BYTES, "%s; %s", what, remedy_of(f->file, correction));
+    return out;
+}
+
+static int refuse_missing(const struct fields *f, const char *name)
+{
+    return fail(NJ_E_FORMAT, "%s: %s is missing; %s", f->file->path, called(f->file, name).text,
+                remedy_of(f->file, "add it as the model's documentation gives it"));
 }
 
 /* Whole number from 1 to INT_MAX. missing 0: the field is required. */
@@ -62,8 +91,7 @@ static int read_int(const struct fields *f, const char *name, int missing, int *
     if (!value && missing > 0)
         return NJ_OK;
     if (!value)
-        return fail(NJ_E_FORMAT, "%s: %s is missing; add it as the model's documentation gives it",
-                    f->path, name);
+        return refuse_missing(f, name);
     json_int_t number = json_integer_value(value);
     if (!json_is_integer(value) || number < 1 || number > INT_MAX)
         return refuse_value(f, NJ_E_FORMAT, name, value, "it must be a whole number above 0");
@@ -79,8 +107,7 @@ static int read_number(const struct fields *f, const char *name, double missing,
     if (!value && !isnan(missing))
         return NJ_OK;
     if (!value)
-        return fail(NJ_E_FORMAT, "%s: %s is missing; add it as the model's documentation gives it",
-                    f->path, name);
+        return refuse_missing(f, name);
     *out = json_number_value(value);
     if (!json_is_number(value) || !((float)*out > 0) || !isfinite((float)*out))
         return refuse_value(f, NJ_E_FORMAT, name, value,
@@ -118,16 +145,18 @@ static int read_token(const struct fields *f, const char *name, int *out)
 static int refuse_rope_type(const struct fields *f, const char *object_name, const json_t *object,
                             const json_t *type)
 {
-    char name[64];
+    char name[64], remedy[REMEDY_BYTES];
     snprintf(name, sizeof name, "%s.%s", object_name,
              type == json_object_get(object, "rope_type") ? "rope_type" : "type");
     return refuse_value(
         f, NJ_E_UNSUPPORTED, name, type,
-        strcmp(object_name, "rope_parameters") == 0
-            ? "default and llama3 are supported; without scaling, set it to default "
-              "and stay within the original positions"
-            : "default and llama3 are supported; without scaling, set rope_scaling "
-              "to null and stay within the original positions");
+        supported_and(f, "default and llama3 are supported",
+                      strcmp(object_name, "rope_parameters") == 0
+                          ? "without scaling, set it to default and stay within the original "
+                            "positions"
+                          : "without scaling, set rope_scaling to null and stay within the "
+                            "original positions",
+                      remedy));
 }
 
 static int refuse_partial_rotary(const struct fields *f)
@@ -214,13 +243,15 @@ static int refuse_experts(const struct fields *f)
     return NJ_OK;
 }
 
+#define NO_WINDOWS "sliding windows are not supported"
+
 /* A family whose window is always on: every key must lie in it. Only null is no window; a field
  * that is left out has the family's value. */
 static int refuse_window(const struct fields *f, const struct family *family,
                          const struct model_config *c)
 {
     const json_t *value = json_object_get(f->object, "sliding_window");
-    char remedy[160];
+    char smaller[96], remedy[REMEDY_BYTES];
     if (family->window == 0 || json_is_null(value))
         return NJ_OK;
     const json_int_t window = value ? json_integer_value(value) : family->window;
@@ -229,20 +260,20 @@ static int refuse_window(const struct fields *f, const struct family *family,
                             "it must be a whole number above 0, or null");
     if (window >= c->max_positions)
         return NJ_OK;
-    snprintf(remedy, sizeof remedy,
-             "sliding windows are not supported; for sequences that stay within it, set "
-             "max_position_embeddings to %lld",
+    snprintf(smaller, sizeof smaller,
+             "for sequences that stay within it, set max_position_embeddings to %lld",
              (long long)window);
     if (value)
-        return refuse_value(f, NJ_E_UNSUPPORTED, "sliding_window", value, remedy);
-    return fail(NJ_E_UNSUPPORTED,
-                "%s: sliding_window is missing, which means %lld; null means none", f->path,
-                (long long)window);
+        return refuse_value(f, NJ_E_UNSUPPORTED, "sliding_window", value,
+                            supported_and(f, NO_WINDOWS, smaller, remedy));
+    return fail(NJ_E_UNSUPPORTED, "%s: sliding_window is missing, which means %lld; %s",
+                f->file->path, (long long)window, remedy_of(f->file, "null means none"));
 }
 
 /* Features that would change the computation and that nojit does not compute. */
 static int refuse_features(const struct fields *f, const struct family *family)
 {
+    char remedy[REMEDY_BYTES];
     const struct {
         const char *name, *remedy;
         bool applies;
@@ -251,7 +282,8 @@ static int refuse_features(const struct fields *f, const struct family *family)
          family->bias_refused},
         {"mlp_bias", "biases in the MLP are not supported; use a model without them", true},
         {"use_sliding_window",
-         "sliding windows are not supported; set it to false if sequences stay within the window",
+         supported_and(f, NO_WINDOWS, "set it to false if sequences stay within the window",
+                       remedy),
          true},
     };
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
@@ -265,7 +297,7 @@ static int refuse_features(const struct fields *f, const struct family *family)
     }
     const json_t *quantised = field(f, "quantization_config");
     struct quantised_scheme scheme;
-    int rc = quantised ? quantised_scheme(f->path, quantised, &scheme) : NJ_OK;
+    int rc = quantised ? quantised_scheme(f->file->path, quantised, &scheme) : NJ_OK;
     if (!rc)
         rc = refuse_partial_rotary(f);
     if (!rc)
@@ -301,8 +333,9 @@ static int read_sizes(const struct fields *f, const struct family *family, struc
     int kv_heads = family->kv_heads ? family->kv_heads : c->heads;
     int head_dim = family->head_dim ? family->head_dim : c->hidden_size / c->heads;
     if (head_dim == 0)
-        return fail(NJ_E_FORMAT, "%s: hidden_size is %d, less than num_attention_heads %d", f->path,
-                    c->hidden_size, c->heads);
+        return fail(NJ_E_FORMAT, "%s: %s is %d, less than %s %d", f->file->path,
+                    called(f->file, "hidden_size").text, c->hidden_size,
+                    called(f->file, "num_attention_heads").text, c->heads);
     if ((rc = read_int(f, "num_key_value_heads", kv_heads, &c->kv_heads)))
         return rc;
     return read_int(f, "head_dim", head_dim, &c->head_dim);
@@ -328,7 +361,7 @@ static int read_family(const struct fields *f, const struct family **out)
     json_t *type = field(f, "model_type");
     families_supported(supported);
     if (!json_is_string(type))
-        return fail(NJ_E_FORMAT, "%s: model_type is missing; %s", f->path, supported);
+        return fail(NJ_E_FORMAT, "%s: model_type is missing; %s", f->file->path, supported);
     *out = family_find(json_string_value(type));
     if (!*out)
         return refuse_value(f, NJ_E_UNSUPPORTED, "model_type", type, supported);
@@ -352,14 +385,14 @@ static int read_fields(const struct fields *f, struct model_config *c)
     c->rms_eps = (float)eps;
     c->qkv_bias = family->qkv_bias;
     c->qk_norm = family->qk_norm;
-    return config_check(c, f->path);
+    return config_check_file(c, f->file);
 }
 
-int config_from(const char *where, json_t *object, struct model_config *out)
+int config_from(const struct config_file *f, json_t *object, struct model_config *out)
 {
-    const struct fields f = {where, object};
+    const struct fields fields = {f, object};
     memset(out, 0, sizeof *out);
-    return read_fields(&f, out);
+    return read_fields(&fields, out);
 }
 
 static bool holds_adapters(const char *dir)
@@ -388,13 +421,13 @@ int config_read(const char *dir, struct model_config *out)
     if (rc)
         return rc;
     rc = json_is_object(root)
-             ? config_from(path, root, out)
+             ? config_from(&(struct config_file){.path = path}, root, out)
              : fail(NJ_E_FORMAT, "%s: not a JSON object; fetch the file again", path);
     json_decref(root);
     return rc;
 }
 
-int config_check(const struct model_config *c, const char *where)
+int config_check_file(const struct model_config *c, const struct config_file *f)
 {
     const struct {
         const char *name;
@@ -408,39 +441,47 @@ int config_check(const struct model_config *c, const char *where)
         {"vocab_size", c->vocab_size},
         {"max_position_embeddings", c->max_positions},
     };
+    const char *where = f->path;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < 1 || sizes[i].value > CONFIG_SIZE_MOST)
             return fail(NJ_E_FORMAT, "%s: %s is %d; it must lie between 1 and %d", where,
-                        sizes[i].name, sizes[i].value, CONFIG_SIZE_MOST);
+                        called(f, sizes[i].name).text, sizes[i].value, CONFIG_SIZE_MOST);
     char supported[NAMES_BYTES];
     if (!family_find(c->model_type))
         return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
                     families_supported(supported));
     if (c->head_dim != 64 && c->head_dim != CONFIG_HEAD_DIM_MOST)
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: head_dim (or hidden_size / num_attention_heads) is %d; 64 and 128 are "
-                    "supported: use another model",
-                    where, c->head_dim);
+                    "%s: %s (or %s / %s) is %d; 64 and 128 are supported: use another model", where,
+                    called(f, "head_dim").text, called(f, "hidden_size").text,
+                    called(f, "num_attention_heads").text, c->head_dim);
     if (c->layers > CONFIG_LAYERS_MOST || c->heads > CONFIG_HEADS_MOST)
         return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most %d and %d", where, c->layers,
                     c->heads, CONFIG_LAYERS_MOST, CONFIG_HEADS_MOST);
     if (c->heads % c->kv_heads != 0)
-        return fail(NJ_E_FORMAT,
-                    "%s: num_attention_heads is %d, no multiple of num_key_value_heads %d; "
-                    "correct the file",
-                    where, c->heads, c->kv_heads);
+        return fail(NJ_E_FORMAT, "%s: %s is %d, no multiple of %s %d; %s", where,
+                    called(f, "num_attention_heads").text, c->heads,
+                    called(f, "num_key_value_heads").text, c->kv_heads,
+                    remedy_of(f, "correct the file"));
     if (c->hidden_size % 8 != 0 || c->intermediate_size % 8 != 0)
-        return fail(NJ_E_UNSUPPORTED,
-                    "%s: hidden_size is %d, intermediate_size is %d; both must be multiples of 8",
-                    where, c->hidden_size, c->intermediate_size);
-    if (c->bos_id >= c->vocab_size || c->eos_id >= c->vocab_size)
-        return fail(NJ_E_FORMAT,
-                    "%s: bos_token_id is %d, eos_token_id is %d; both must be below vocab_size %d",
-                    where, c->bos_id, c->eos_id, c->vocab_size);
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is %d, %s is %d; both must be multiples of 8", where,
+                    called(f, "hidden_size").text, c->hidden_size,
+                    called(f, "intermediate_size").text, c->intermediate_size);
+    const bool begins = c->bos_id >= c->vocab_size;
+    if (begins || c->eos_id >= c->vocab_size)
+        return fail(NJ_E_FORMAT, "%s: %s is %d; it must be below %s %d", where,
+                    called(f, begins ? "bos_token_id" : "eos_token_id").text,
+                    begins ? c->bos_id : c->eos_id, called(f, "vocab_size").text, c->vocab_size);
     if (!(c->rms_eps > 0) || !(c->rope_theta > 0))
-        return fail(NJ_E_FORMAT, "%s: rms_norm_eps is %g, rope_theta is %g; both must be above 0",
-                    where, (double)c->rms_eps, c->rope_theta);
+        return fail(NJ_E_FORMAT, "%s: %s is %g, %s is %g; both must be above 0", where,
+                    called(f, "rms_norm_eps").text, (double)c->rms_eps,
+                    called(f, "rope_theta").text, c->rope_theta);
     return NJ_OK;
+}
+
+int config_check(const struct model_config *c, const char *where)
+{
+    return config_check_file(c, &(struct config_file){.path = where});
 }
 
 int config_check_length(const struct model_config *c, int seq_len, const char *where)
@@ -448,7 +489,7 @@ int config_check_length(const struct model_config *c, int seq_len, const char *w
     if (seq_len <= c->max_positions)
         return 0;
     return fail(NJ_E_ARG,
-                "%s: max_position_embeddings is %d, the sequence length is %d; pass --seq-len %d "
+                "%s: the model has %d positions, the sequence length is %d; pass --seq-len %d "
                 "or less",
                 where, c->max_positions, seq_len, c->max_positions);
 }

@@ -9,7 +9,21 @@
 
 #include <jansson.h>
 
-/* where: for the message. Refuses what config_read() would. */
-int config_from(const char *where, json_t *object, struct model_config *out);
+struct config_name {
+    char text[64];
+};
+/* What messages say of a file. */
+struct config_file {
+    const char *path;
+    struct config_name (*name)(const void *of,
+                               const char *field); /* what it calls a field; NULL: the same */
+    const void *of;
+    const char *remedy; /* where the file itself cannot be corrected; NULL: it can */
+};
+
+/* Refuses what config_read() would. */
+int config_from(const struct config_file *f, json_t *object, struct model_config *out);
+/* config_check() of what such a file holds. */
+int config_check_file(const struct model_config *c, const struct config_file *f);
 
 #endif

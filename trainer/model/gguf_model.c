@@ -6,6 +6,7 @@
 
 #include "io/error.h"
 #include "io/gguf.h"
+#include "model/config_from.h"
 #include "model/families.h"
 
 #include <limits.h>
@@ -13,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define CONVERT "fetch or convert the model again"
 
 /* ---- tables ---- */
 
@@ -136,8 +139,7 @@ static int read_int(const struct fields *f, const char *name, int missing, int *
     const struct gguf_value *v = gguf_find(f->g, key_of(f, name, key));
     int64_t value = missing;
     if (!v && missing == 0)
-        return fail(NJ_E_FORMAT, "%s: %s is missing; fetch or convert the model again", f->g->path,
-                    key);
+        return fail(NJ_E_FORMAT, "%s: %s is missing; " CONVERT, f->g->path, key);
     const int rc =
         v && v->array ? read_equal(f, key, &value) : gguf_int(f->g, key, missing, &value);
     if (rc)
@@ -157,8 +159,7 @@ static int read_number(const struct fields *f, const char *name, double missing,
     if (rc)
         return rc;
     if (!gguf_find(f->g, key) && isnan(missing))
-        return fail(NJ_E_FORMAT, "%s: %s is missing; fetch or convert the model again", f->g->path,
-                    key);
+        return fail(NJ_E_FORMAT, "%s: %s is missing; " CONVERT, f->g->path, key);
     if (!((float)*out > 0) || !isfinite((float)*out))
         return fail(NJ_E_FORMAT, "%s: %s is %g; it must be a number above 0 that float32 can hold",
                     f->g->path, key, *out);
@@ -356,9 +357,32 @@ static int check_biases(const struct gguf *g, const struct family *family)
                     "them",
                     g->path, name);
     if (!there && family->qkv_bias)
-        return fail(NJ_E_FORMAT, "%s: tensor %s is missing; fetch or convert the model again",
-                    g->path, name);
+        return fail(NJ_E_FORMAT, "%s: tensor %s is missing; " CONVERT, g->path, name);
     return NJ_OK;
+}
+
+/* What GGUF calls the fields of a config.json. */
+static struct config_name name_of(const void *of, const char *field)
+{
+    static const char *const known[][2] = {
+        {"hidden_size", "embedding_length"},
+        {"intermediate_size", "feed_forward_length"},
+        {"num_hidden_layers", "block_count"},
+        {"num_attention_heads", "attention.head_count"},
+        {"num_key_value_heads", "attention.head_count_kv"},
+        {"head_dim", "attention.key_length"},
+        {"max_position_embeddings", "context_length"},
+        {"vocab_size", "vocab_size"},
+        {"rms_norm_eps", "attention.layer_norm_rms_epsilon"},
+        {"rope_theta", "rope.freq_base"},
+    };
+    const struct fields *f = of;
+    struct config_name out;
+    snprintf(out.text, sizeof out.text, "tokenizer.ggml.%s", field);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i][0], field) == 0)
+            snprintf(out.text, sizeof out.text, "%s.%s", f->arch, known[i][1]);
+    return out;
 }
 
 static int read_config(const struct gguf *g, struct model_config *c)
@@ -381,7 +405,7 @@ static int read_config(const struct gguf *g, struct model_config *c)
         (rc = read_token(g, "tokenizer.ggml.eos_token_id", &c->eos_id)))
         return rc;
     c->rms_eps = (float)eps;
-    rc = config_check(c, g->path);
+    rc = config_check_file(c, &(struct config_file){g->path, name_of, &f, CONVERT});
     return rc ? rc : gguf_read_rope_freqs(g->path, &g->tensors, c);
 }
 

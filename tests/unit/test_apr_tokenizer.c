@@ -147,7 +147,19 @@ static void what_is_missing_is_said(void **state)
          "tokenizer.pre_type is 'none', and"},
         {"{\"tokenizer.bos_token_id\":99999}", NJ_E_FORMAT,
          "tokenizer.bos_token_id is 99999, which"},
-        {"{\"tokenizer.token_type\":[1]}", NJ_E_FORMAT, "has 1"},
+        {"{\"tokenizer.token_type\":[1]}", NJ_E_FORMAT, "entries, tokenizer.token_type 1;"},
+        {"{\"tokenizer.token_type\":[4294967297]}", NJ_E_FORMAT,
+         "t.apr: element 0 of tokenizer.token_type does not fit"},
+        {"{\"tokenizer.model\":null,\"tokenizer.model_type\":\"spm\"}", NJ_E_UNSUPPORTED,
+         "tokenizer.model_type is 'spm'; byte-level"},
+        {"{\"tokenizer.bos_token_id\":null,\"tokenizer.add_bos_token\":true}", NJ_E_FORMAT,
+         "texts begin with a token, and tokenizer.bos_token_id is missing"},
+        {"{\"tokenizer.vocabulary\":[\"x\"],\"tokenizer.token_type\":[7],"
+         "\"tokenizer.eos_token_id\":null,\"tokenizer.padding_token_id\":null}",
+         NJ_E_FORMAT, "tokenizer.token_type is 7 for token 0; 1 to 6 are known"},
+        {"{\"tokenizer.vocabulary\":[\"xy\"],\"tokenizer.token_type\":[1],\"tokenizer.merges\":[],"
+         "\"tokenizer.eos_token_id\":null,\"tokenizer.padding_token_id\":null}",
+         NJ_E_UNSUPPORTED, "t.apr (tokenizer): no token stands for a byte"},
     };
     write_gguf("qwen2");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -175,6 +187,8 @@ static void values_of_other_types_are_refused(void **state)
         {"{\"tokenizer.add_bos_token\":1}", "tokenizer.add_bos_token is not true or false"},
         {"{\"tokenizer.pre_type\":1}", "tokenizer.pre_type is not text"},
         {"{\"tokenizer.model\":1}", "tokenizer.model is not text"},
+        {"{\"tokenizer.model\":null,\"tokenizer.model_type\":1}",
+         "tokenizer.model_type is not text"},
     };
     struct tokenizer t;
     write_gguf("qwen2");

@@ -44,6 +44,7 @@ static inline int gguf_shown(struct gguf_text x)
 
 struct gguf_value {
     struct gguf_text key;
+    const char *name;    /* of the key in the file; NULL: the same */
     enum gguf_type type; /* of the elements, of an array */
     bool array;
     uint64_t count;            /* elements; 1 of what is no array */

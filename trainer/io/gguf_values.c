@@ -197,7 +197,7 @@ int gguf_ints(const struct gguf *g, const char *key, int32_t **out, size_t *coun
             return fail(NJ_E_FORMAT,
                         "%s: element %" PRIu64
                         " of %s does not fit in 32 bits; fetch the file again",
-                        g->path, i, key);
+                        g->path, i, v->name ? v->name : key);
         }
     }
     return 0;

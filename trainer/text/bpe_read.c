@@ -220,8 +220,8 @@ static int index_vocabulary(struct reading *r, const struct alphabet *a, json_t 
         b->missing_bytes += b->of_byte[c] < 0;
     if (b->missing_bytes == 256)
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: model.vocab has no token for any byte; it is not one of "
-                    "a byte-level BPE",
+                    "%s: no token stands for a byte, so it is not byte-level BPE; make token files "
+                    "with another program",
                     r->path);
     return read_unknown(r, vocab);
 }

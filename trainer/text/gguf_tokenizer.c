@@ -89,13 +89,13 @@ static int read_lists(struct metadata *m)
         return rc;
     if (!m->token || !m->type || !m->merge)
         return fail(NJ_E_FORMAT, "%s: %s is missing; " AGAIN, m->g->path,
-                    !m->token  ? KEY("tokens")
-                    : !m->type ? KEY("token_type")
-                               : KEY("merges"));
+                    metadata_name(m->g, !m->token  ? KEY("tokens")
+                                        : !m->type ? KEY("token_type")
+                                                   : KEY("merges")));
     if (types != m->tokens)
-        return fail(NJ_E_FORMAT,
-                    "%s: " KEY("tokens") " has %zu entries, " KEY("token_type") " %zu; " AGAIN,
-                    m->g->path, m->tokens, types);
+        return fail(NJ_E_FORMAT, "%s: %s has %zu entries, %s %zu; " AGAIN, m->g->path,
+                    metadata_name(m->g, KEY("tokens")), m->tokens,
+                    metadata_name(m->g, KEY("token_type")), types);
     return 0;
 }
 
@@ -152,9 +152,8 @@ static int read_metadata(struct metadata *m)
     if (!rc)
         rc = gguf_bool(m->g, KEY("add_bos_token"), m->pre->begins, &m->begins);
     if (!rc && m->begins && m->bos < 0)
-        rc = fail(NJ_E_FORMAT,
-                  "%s: texts begin with a token, and " KEY("bos_token_id") " is missing; " AGAIN,
-                  m->g->path);
+        rc = fail(NJ_E_FORMAT, "%s: texts begin with a token, and %s is missing; " AGAIN,
+                  m->g->path, metadata_name(m->g, KEY("bos_token_id")));
     return rc;
 }
 
@@ -191,9 +190,8 @@ static int put_tokens(struct metadata *m)
     int rc = 0;
     for (size_t id = 0; id < m->tokens && !rc; id++) {
         if (m->type[id] < NORMAL || m->type[id] > BYTE)
-            return fail(NJ_E_FORMAT,
-                        "%s: token %zu has the type %d, which GGUF does not know; " AGAIN,
-                        m->g->path, id, (int)m->type[id]);
+            return fail(NJ_E_FORMAT, "%s: %s is %d for token %zu; 1 to 6 are known: " AGAIN,
+                        m->g->path, metadata_name(m->g, KEY("token_type")), (int)m->type[id], id);
         if (is_absent(m, id))
             continue;
         if (!is_text(m->token[id]))
@@ -379,7 +377,7 @@ int gguf_tokenizer_read(const struct gguf *g, struct bpe **out, int *eos)
     *out = NULL;
     int rc = to_json(&m, &tokenizer, &config);
     *eos = rc ? -1 : (int)m.eos;
-    snprintf(name, sizeof name, "%s (tokenizer.ggml)", g->path);
+    snprintf(name, sizeof name, "%s (%s)", g->path, g->apr ? "tokenizer" : "tokenizer.ggml");
     if (!rc)
         rc = bpe_from(name, tokenizer, out);
     json_decref(tokenizer);

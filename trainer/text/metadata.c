@@ -14,9 +14,10 @@
 
 #define KEY(name) "tokenizer.ggml." name
 
+enum { NAMES = 2 };
 /* In the order of GGUF's keys; the first of the names that is there counts. */
 static const struct row {
-    const char *key, *name[2];
+    const char *key, *name[NAMES];
     enum gguf_type type; /* GGUF_I64: any whole number */
     bool array;
 } rows[] = {
@@ -40,6 +41,9 @@ bool metadata_is(const char *path)
 
 const char *metadata_name(const struct gguf *g, const char *key)
 {
+    const struct gguf_value *v = gguf_find(g, key);
+    if (v && v->name)
+        return v->name;
     for (int i = 0; g->apr && i < ROWS; i++)
         if (strcmp(rows[i].key, key) == 0)
             return rows[i].name[0];
@@ -90,12 +94,9 @@ static void put(const struct row *r, const json_t *value, unsigned char **to)
     }
 }
 
-static json_t *value_of(const struct apr *a, const struct row *r)
+static const char *name_of(const struct apr *a, const struct row *r)
 {
-    json_t *value = NULL;
-    for (int i = 0; !value && i < 2 && r->name[i]; i++)
-        value = apr_value(a, r->name[i]);
-    return value;
+    return apr_key(a, r->name, NAMES);
 }
 
 /* *bytes grows by what the value takes. */
@@ -111,17 +112,19 @@ static int measure(const struct apr *a, const struct row *r, const json_t *value
     return sound ? 0
                  : fail(NJ_E_FORMAT,
                         "%s: %s is not %s; fetch the file again, or import the model again",
-                        a->path, r->name[0],
+                        a->path, name_of(a, r),
                         r->type == GGUF_BOOL     ? "true or false"
                         : r->type == GGUF_STRING ? r->array ? "a list of texts" : "text"
                         : r->array               ? "a list of whole numbers"
                                                  : "a whole number");
 }
 
-static void add(const struct row *r, const json_t *value, struct gguf *g, unsigned char **to)
+static void add(const struct apr *a, const struct row *r, const json_t *value, struct gguf *g,
+                unsigned char **to)
 {
     struct gguf_value *v = &g->value[g->values++];
     *v = (struct gguf_value){.key = {r->key, strlen(r->key)},
+                             .name = name_of(a, r),
                              .type = r->type,
                              .array = r->array,
                              .count = r->array ? json_array_size(value) : 1,
@@ -134,7 +137,7 @@ static void add(const struct row *r, const json_t *value, struct gguf *g, unsign
 /* A vocabulary without a word on its kind is taken for byte-level BPE, as aprender does. */
 static json_t *kind_of(const struct apr *a, const struct row *r)
 {
-    json_t *value = value_of(a, r);
+    json_t *value = apr_value(a, name_of(a, r));
     const bool guess = !value && strcmp(r->key, KEY("model")) == 0;
     return guess && apr_value(a, "tokenizer.vocabulary") ? json_string("gpt2") : json_incref(value);
 }
@@ -156,7 +159,7 @@ static int translate(const struct apr *a, struct gguf *g)
     unsigned char *to = rc ? NULL : (unsigned char *)(g->value + ROWS);
     for (int i = 0; i < ROWS; i++) {
         if (!rc && value[i])
-            add(&rows[i], value[i], g, &to);
+            add(a, &rows[i], value[i], g, &to);
         json_decref(value[i]);
     }
     return rc;

@@ -13,7 +13,7 @@
 bool metadata_is(const char *path);
 /* Of an APR file nothing but the keys of its tokenizer. gguf_close() it. */
 int metadata_open(const char *path, struct gguf *out);
-/* The key that the file has for one of GGUF's. */
+/* The key that the file has for one of GGUF's, or would have. */
 const char *metadata_name(const struct gguf *g, const char *key);
 
 #endif

@@ -56,6 +56,10 @@ if [ "$(find "$d" -maxdepth 1 -name '*.merged*')" = "" ]; then ok "and nothing i
 # ---- refusals
 refuses "a file that is there" 2 'it exists already; choose another name, or remove it' \
     "$nojit" export --model "$d/tiny" --out "$d/again.gguf"
+for type in q8_0 hf; do
+    refuses "an APR file to write" 2 'n.apr: APR files are read, not written; name a GGUF file' \
+        "$nojit" export --model "$d/tiny" --out "$d/n.apr" --type "$type"
+done
 refuses "another type" 2 'must be one of f32.f16.bf16.q8_0.q6_k.q5_k_m.q4_k_m.hf' "$nojit" export --model "$d/tiny" --out "$d/n.gguf" --type q3_k
 refuses "no model" 1 'no such' "$nojit" export --model "$d/nothing" --out "$d/n.gguf"
 cp -r "$d/tiny" "$d/broken"

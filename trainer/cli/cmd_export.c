@@ -3,6 +3,8 @@
  * cmd_export.c: `nojit export`: a model as a GGUF file, or a Hugging Face folder of one.
  */
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -52,6 +54,13 @@ static int export_model(const struct settings *s, struct progress *p, const char
     return err;
 }
 
+/* APR files are read only: a file of that name would hold another format. */
+static bool names_apr(const char *out)
+{
+    const size_t bytes = strlen(out);
+    return bytes > 4 && strcasecmp(out + bytes - 4, ".apr") == 0;
+}
+
 int cmd_export(const struct settings *s)
 {
     const struct needed needed[] = {{"model", s->student != NULL}, {"out", s->out != NULL}, {NULL}};
@@ -60,6 +69,11 @@ int cmd_export(const struct settings *s)
     int err = run_needs("export", needed);
     if (!err && access(s->out, F_OK) == 0)
         err = fail(NJ_E_ARG, "--out %s: it exists already; choose another name, or remove it",
+                   s->out);
+    if (!err && names_apr(s->out))
+        err = fail(NJ_E_ARG,
+                   "--out %s: APR files are read, not written; name a GGUF file, or a folder with "
+                   "--type hf",
                    s->out);
     if (!err)
         err = model_resolve(s->student, model, sizeof model);

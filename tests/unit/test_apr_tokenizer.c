@@ -110,6 +110,17 @@ static void tokenizers_of_gguf_files_are_the_same(void **state)
     check_same("other names");
     write_apr("{\"tokenizer.model\":null}");
     check_same("no kind");
+    /* several ids, of which the first is taken */
+    char list[64];
+    struct tokenizer t;
+    check_ok(tokenizer_open(at("t.gguf"), &t), "t.gguf");
+    assert_true(t.end_of_text >= 0);
+    snprintf(list, sizeof list, "{\"tokenizer.eos_token_id\":[%d,0]}", t.end_of_text);
+    tokenizer_close(&t);
+    write_apr(list);
+    check_same("a list of ids");
+    write_apr("{\"tokenizer.padding_token_id\":[]}");
+    check_same("an empty list");
 }
 
 static void a_file_without_one_works_on_bytes(void **state)
@@ -184,6 +195,7 @@ static void values_of_other_types_are_refused(void **state)
         {"{\"tokenizer.merges\":[[\"a\",\"b\"]]}", "tokenizer.merges is not a list of texts"},
         {"{\"tokenizer.token_type\":[1.5]}", "tokenizer.token_type is not a list of whole numbers"},
         {"{\"tokenizer.eos_token_id\":\"1\"}", "tokenizer.eos_token_id is not a whole number"},
+        {"{\"tokenizer.eos_token_id\":[\"1\"]}", "tokenizer.eos_token_id is not a whole number"},
         {"{\"tokenizer.add_bos_token\":1}", "tokenizer.add_bos_token is not true or false"},
         {"{\"tokenizer.pre_type\":1}", "tokenizer.pre_type is not text"},
         {"{\"tokenizer.model\":1}", "tokenizer.model is not text"},

@@ -134,12 +134,16 @@ static void add(const struct apr *a, const struct row *r, const json_t *value, s
     v->bytes = (size_t)(*to - v->data);
 }
 
-/* A vocabulary without a word on its kind is taken for byte-level BPE, as aprender does. */
-static json_t *kind_of(const struct apr *a, const struct row *r)
+/* A vocabulary without a word on its kind is taken for byte-level BPE, as aprender does; of a list of ids the first
+ * counts, as in config.json. */
+static json_t *value_of(const struct apr *a, const struct row *r)
 {
     json_t *value = apr_value(a, name_of(a, r));
     const bool guess = !value && strcmp(r->key, KEY("model")) == 0;
-    return guess && apr_value(a, "tokenizer.vocabulary") ? json_string("gpt2") : json_incref(value);
+    if (guess && apr_value(a, "tokenizer.vocabulary"))
+        return json_string("gpt2");
+    const bool ids = r->type == GGUF_I64 && !r->array && json_is_array(value);
+    return json_incref(ids ? json_array_get(value, 0) : value);
 }
 
 static int translate(const struct apr *a, struct gguf *g)
@@ -149,7 +153,7 @@ static int translate(const struct apr *a, struct gguf *g)
     int rc = 0;
     json_memory_begin();
     for (int i = 0; i < ROWS; i++)
-        value[i] = kind_of(a, &rows[i]);
+        value[i] = value_of(a, &rows[i]);
     const bool none = json_memory_end();
     for (int i = 0; i < ROWS && !rc; i++)
         rc = value[i] ? measure(a, &rows[i], value[i], &bytes) : 0;

@@ -57,6 +57,9 @@ uses "a GGUF file" "qknorm_rope_fwd.lp attn_fwd.lp.d64 swiglu_fwd.lp dequantize.
 head -c 300 "$scratch/model.gguf" >"$scratch/cut.gguf"
 model=$scratch/cut.gguf
 refuses "a cut GGUF file" 2 'cut.gguf: neither a folder nor a whole GGUF file' check
+"$BUILD/apr-of" "$scratch/folder" "$scratch/model.apr"
+model=$scratch/model.apr
+refuses "an APR file" 2 "model.apr: APR files are not read here; give the model's folder or GGUF file" check
 model=$folder
 refuses "no config.json" 2 'config.json: No such file|config.json: .*unable to open' check
 finish

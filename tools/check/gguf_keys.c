@@ -126,7 +126,11 @@ json_t *gguf_keys_load(const char *path, char why[WHY_BYTES])
     fclose(r.file);
     if (!r.short_of && memcmp(magic, "GGUF", 4) == 0)
         return out;
-    fail(why, "%.100s: neither a folder nor a whole GGUF file", path);
+    fail(why,
+         memcmp(magic, "APR", 3) == 0
+             ? "%.100s: APR files are not read here; give the model's folder or GGUF file"
+             : "%.100s: neither a folder nor a whole GGUF file",
+         path);
     json_decref(out);
     return NULL;
 }

@@ -78,6 +78,7 @@ init "$d/expanded-Q8" blocks-b --layers 1 --dtype float32
 same_files "layers of quantised weights" "$d/blocks-a/model.safetensors" "$d/blocks-b/model.safetensors"
 "$nojit" train --student "$d/tiny-llama-Q8.apr" --data "$d/text.txt" "${small[@]}" --steps 2 --lr 0.05 --lora-r 2 \
     --lora-target-modules q_proj --out "$d/adapters" >"$scratch/out" 2>&1 || cat "$scratch/out"
+same "what is said, once" "$(grep -c 'weights of .*Q8.apr (APR_Q8) are expanded to float32: training starts from them' "$scratch/out")" 1
 runs "$nojit" merge --model "$d/tiny-llama-Q8.apr" --adapter "$d/adapters" --out "$d/merged-a" >/dev/null
 runs "$nojit" merge --model "$d/expanded-Q8" --adapter "$d/adapters" --out "$d/merged-b" >/dev/null
 for m in merged-a merged-b; do init "$d/$m" "short-$m" --layers 0,1 --dtype bfloat16; done

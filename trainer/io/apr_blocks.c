@@ -77,6 +77,7 @@ void apr_blocks_pack(enum apr_blocks kind, struct packed *p, struct tensor *t)
         t->dtype = kind == APR_Q4 ? NJ_TYPE_Q4_0 : NJ_TYPE_Q8_0;
     } else {
         p->block = kind == APR_Q4 ? q4_numbers : q8_numbers;
+        p->type = kind == APR_Q4 ? "APR_Q4" : "APR_Q8";
         t->dtype = NJ_TYPE_F32;
     }
     t->packed = p;

@@ -35,8 +35,9 @@ struct packed {
         size_t bytes;
         int type;
     } part[PACKED_PARTS];
-    int elements;  /* of a block */
-    int zero_more; /* what is added to the stored number that stands for 0 */
+    const char *type; /* what the file calls numbers that become F32; NULL of blocks */
+    int elements;     /* of a block */
+    int zero_more;    /* what is added to the stored number that stands for 0 */
     int64_t rows, columns;
     int64_t group_rows, group_columns; /* so many share a scale */
     int64_t nested;                    /* scales that share a scale, where they are quantised */

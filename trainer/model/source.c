@@ -119,21 +119,30 @@ int source_types(const char *path, const struct model_config *c, unsigned char *
     return rc;
 }
 
+static void append(const char *name, char *out, size_t bytes)
+{
+    const size_t used = strlen(out);
+    snprintf(out + used, bytes - used, "%s%s", used ? ", " : "", name);
+}
+
 int source_quantised(const char *path, char *out, size_t bytes)
 {
     bool found[NJ_TYPES] = {false};
     struct tensors w;
-    size_t used = 0;
     *out = '\0';
     const int rc = source_tensors_again(path, &w);
     if (rc)
         return rc;
     for (size_t i = 0; i < w.count; i++)
-        found[w.tensor[i].dtype] = tensor_type_block(w.tensor[i].dtype) > 1;
-    tensors_close(&w);
+        found[w.tensor[i].dtype] = true;
     for (int t = 0; t < NJ_TYPES; t++)
-        if (found[t] && used < bytes)
-            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used ? ", " : "",
-                                     tensor_type_name((enum nj_tensor_type)t));
+        if (found[t] && tensor_type_block((enum nj_tensor_type)t) > 1)
+            append(tensor_type_name((enum nj_tensor_type)t), out, bytes);
+    for (size_t i = 0; i < w.count; i++) {
+        const struct packed *p = w.tensor[i].packed;
+        if (p && p->type && !strstr(out, p->type))
+            append(p->type, out, bytes);
+    }
+    tensors_close(&w);
     return 0;
 }

@@ -118,6 +118,8 @@ struct nj_device_info {
  * DRIVER, LIBRARY and NO_CODE; other failures of a GPU are returned. */
 int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
+/* GPUs that the driver shows, 0 where it cannot be used. Opens the driver; no context is made. */
+int nj_gpu_count(void);
 /* The last sentence, "" if none; valid until the next failure. */
 const char *nj_context_error(const nj_context *ctx);
 const struct nj_device_info *nj_context_device(const nj_context *ctx);

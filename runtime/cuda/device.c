@@ -92,6 +92,19 @@ static int read_device(nj_context *ctx, int ordinal)
     return nj_cuda_check(ctx, rc, "reading the properties of the GPU");
 }
 
+int nj_gpu_count(void)
+{
+    nj_context *ctx = calloc(1, sizeof *ctx);
+    struct nj_driver driver;
+    int count = 0;
+
+    if (ctx && nj_cuda_open_driver(ctx, &driver) == 0 && driver.cuInit(0) == 0 &&
+        driver.cuDeviceGetCount(&count) != 0)
+        count = 0;
+    free(ctx);
+    return count;
+}
+
 static int open_cublaslt(nj_context *ctx)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);

@@ -207,6 +207,10 @@ effect eval device no_gpu eval_json
 effect generate device no_gpu write_text
 effect plan device differs "$(plan_json)" "$(plan_json --device cuda)"
 effect doctor device elsewhere device_misfit.sh
+effect "$both" gpus elsewhere gpus.sh
+effect "$both" virtual-ranks elsewhere gpus.sh
+effect plan gpus compare 'a > b' "$(region student.gradients.sum --gpus 2)" 0
+effect plan virtual-ranks compare 'a > b' "$(region student.gradients.sum --virtual-ranks 2)" 0
 effect "$both" dtype fails 2 'CPU runs float32 only' --dtype bfloat16
 float32_only() { ! "$@" --dtype float16 >/dev/null && why="$(cat "$d/err")" && grep -q 'CPU runs float32 only' "$d/err"; }
 effect eval dtype float32_only eval_json

@@ -110,13 +110,14 @@ static int evaluate(struct run *r)
 
 int cmd_eval(const struct settings *s)
 {
+    struct group alone = GROUP_ALONE;
     struct run r;
     const struct needed needed[] = {
         {"model", s->student != NULL}, {"data", s->data.count > 0}, {NULL}};
     int err = run_needs("eval", needed);
     if (err)
         return err;
-    err = run_open(&r, s, true);
+    err = run_open(&r, s, &alone, true);
     if (!err)
         err = evaluate(&r);
     run_close(&r);

@@ -61,11 +61,12 @@ static int generate(struct run *r)
 
 int cmd_generate(const struct settings *s)
 {
+    struct group alone = GROUP_ALONE;
     struct run r;
     int err = run_needs("generate", (struct needed[]){{"model", s->student != NULL}, {NULL}});
     if (err)
         return err;
-    err = run_open(&r, s, true);
+    err = run_open(&r, s, &alone, true);
     if (!err)
         err = generate(&r);
     run_close(&r);

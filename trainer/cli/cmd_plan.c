@@ -104,6 +104,10 @@ static int read_options(const struct settings *s, struct train_options *o)
     const bool float32 =
         s->dtype == DTYPE_F32 || (s->dtype == DTYPE_AUTO && s->device == (int)NJ_DEVICE_CPU);
     run_training_options(s, o);
+    o->ranks = (int)(s->gpus > 1 ? s->gpus : s->virtual_ranks);
+    o->rank = s->gpus > 1 ? 0 : RANKS_HERE;
+    if (s->grad_accum == 0)
+        o->grad_accum = o->ranks;
     o->steps = s->steps > 0 ? s->steps : 1;
     o->dtype = float32 ? NJ_F32 : NJ_LP;
     o->workspace_bytes = s->device == (int)NJ_DEVICE_CPU ? 0 : NJ_CUDA_WORKSPACE_BYTES;

@@ -19,6 +19,7 @@
 #include "run/run_begin.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
+#include "run/run_ranks.h"
 #include "run/watchdog.h"
 #include "text/gguf_tokenizer.h"
 
@@ -164,13 +165,15 @@ static int say_expanded(struct run *r)
 
 static void say_start(struct run *r)
 {
-    char plan[32], divergence[32];
+    char plan[32], divergence[32], ranks[128];
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const struct train_options *o = &r->options;
     const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
     progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
                  run_dtype_name(r),
                  bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
+    if (*run_ranks_text(r, ranks, sizeof ranks) != '\0')
+        progress_say(&r->progress, "%s", ranks);
     if (d->kernels_loaded > 0)
         progress_say(&r->progress,
                      "%u of %u kernel%s loaded; nothing is compiled or loaded from here on",
@@ -230,17 +233,22 @@ static int write_samples(struct run *r, int64_t step)
         .tokenizer = &r->tokenizer,
         .seed = (uint64_t)r->s->seed,
     };
-    if (step == 0 && r->eval_data == NULL)
+    if ((step == 0 && r->eval_data == NULL) || !group_leads(r->group))
         return 0;
     return sample_log_write(&r->samples, &how, step, &r->progress);
 }
 
-static int save(struct run *r, int64_t step)
+/* As a checkpoint, or as OUT/best. */
+static int save(struct run *r, int64_t step, bool best)
 {
     struct data_state where;
+    const int err = engine_gather_state(r->engine);
+    if (err || !group_leads(r->group))
+        return err;
     data_tell(r->data, &where);
     run_put_progress(r);
-    return checkpoints_save(&r->checkpoints, r->engine, step, &where);
+    return best ? checkpoints_save_best(&r->checkpoints, r->engine, step, &where)
+                : checkpoints_save(&r->checkpoints, r->engine, step, &where);
 }
 
 /* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is
@@ -252,12 +260,8 @@ static int measure(struct run *r, int64_t step, bool *settled)
     int err = evaluate(r, step);
     if (!err)
         err = write_samples(r, step);
-    if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
-        struct data_state where;
-        data_tell(r->data, &where);
-        run_put_progress(r);
-        err = checkpoints_save_best(&r->checkpoints, r->engine, step, &where);
-    }
+    if (!err && r->s->keep_best && step > 0 && best->known && best->step == step)
+        err = save(r, step, true);
     *settled = metrics_settled(&r->metrics, r->s->early_stop_patience);
     progress_measured(&r->progress, step, seconds_now() - began);
     return err;
@@ -268,6 +272,13 @@ struct outcome {
     bool stopped; /* interrupted */
     bool settled; /* the held-out loss no longer falls */
 };
+
+/* Whether rank 0 was told to stop, after the same step for all. */
+static int stopped_anywhere(struct run *r, bool *out)
+{
+    *out = interrupted();
+    return group_share(r->group, out, sizeof *out);
+}
 
 /* One step with its row, its line and what is due after it. */
 static int one_step(struct run *r, int64_t step, struct outcome *o)
@@ -297,9 +308,11 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     const bool last = step == r->options.steps;
     if ((s->eval_every > 0 && step % s->eval_every == 0) || last)
         err = measure(r, step, &o->settled);
-    o->stopped = interrupted() && !last && !o->settled;
+    if (!err)
+        err = stopped_anywhere(r, &o->stopped);
+    o->stopped = o->stopped && !last && !o->settled;
     if (!err && (o->stopped || (s->save_every > 0 && step % s->save_every == 0)))
-        err = save(r, step);
+        err = save(r, step, false);
     return err;
 }
 
@@ -307,10 +320,10 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
 static int save_the_rest(struct run *r, int err, int64_t step)
 {
     char why[1024];
-    if (!engine_data_failed(r->engine) || step == 0)
+    if (!engine_data_failed(r->engine) || step == 0 || r->comm != NULL)
         return err;
     snprintf(why, sizeof why, "%s", fail_text());
-    const int failed = step == r->checkpoints.last ? 0 : save(r, step);
+    const int failed = step == r->checkpoints.last ? 0 : save(r, step, false);
     if (failed)
         return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step,
                     fail_text());
@@ -381,7 +394,10 @@ static int write_exports(struct run *r)
 /* The model first, then what is made of it. */
 static int write_models(struct run *r)
 {
-    int err = checkpoints_finish(&r->checkpoints, r->engine);
+    int err = engine_gather_state(r->engine);
+    if (err || !group_leads(r->group))
+        return err;
+    err = checkpoints_finish(&r->checkpoints, r->engine);
     if (!err && r->s->merge)
         err = write_merged(r);
     return err || r->s->export_types.count == 0 ? err : write_exports(r);
@@ -392,7 +408,7 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     char took[32];
     duration_text(seconds_now() - r->progress.started, took, sizeof took);
     int err = o->stopped ? 0 : write_models(r);
-    if (!err)
+    if (!err && group_leads(r->group))
         err = receipt_write(r->s->out, c, r, o->step);
     if (!err)
         err = metrics_close(&r->metrics);
@@ -422,50 +438,92 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     return 0;
 }
 
-static int train(const struct settings *s, const struct command_info *c)
+/* From step 0 or a checkpoint to the model. */
+static int run(struct run *r, const struct command_info *c)
+{
+    struct outcome o;
+    int64_t first = 0;
+    interrupts_catch();
+    int err = run_begin(r, &first);
+    if (err || r->done)
+        return err;
+    err = loop(r, first, &o);
+    return err ? err : finish(r, c, &o);
+}
+
+static int open_run(struct run *r, const struct command_info *c)
+{
+    int err = open_inputs(r, c->name);
+    if (!err)
+        err = open_engine(r);
+    if (!err)
+        err = say_expanded(r);
+    if (err)
+        return err;
+    say_start(r);
+    if (r->s->dry_run)
+        run_print_plan(r, engine_plan(r->engine));
+    return 0;
+}
+
+/* What others could still say is in vain once all have come to the end. */
+static int finish_ranks(struct run *r, int err)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s", fail_text());
+    const int other = group_finish(r->group);
+    return other ? other : err ? fail(err, "%s", text) : 0;
+}
+
+/* Ends this process where it is one of several. */
+static void leave_group(struct run *r, int err)
+{
+    if (r->group->place.size == 1)
+        return;
+    progress_close(&r->progress);
+    checkpoints_close(&r->checkpoints);
+    group_fail(r->group, err);
+}
+
+/* One rank, which may be all there is. */
+static int train_rank(const struct settings *s, const struct command_info *c, struct group *g)
 {
     struct run r;
-    struct outcome o;
     struct checkpoints checkpoints = {.keep = s->keep};
-    int64_t first = 0;
-    int err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
-    if (!err)
-        err = take_output(&checkpoints, s);
+    int err = group_leads(g) ? take_output(&checkpoints, s) : 0;
     if (err) {
         checkpoints_close(&checkpoints);
+        group_fail(g, err);
         return err;
     }
     if (!s->dry_run)
         pipes_may_close();
-    err = run_open(&r, s, false);
+    err = run_open(&r, s, g, false);
     r.checkpoints = checkpoints;
     checkpoints_listen(&r.checkpoints, run_say, &r);
     if (!err)
-        err = open_inputs(&r, c->name);
-    if (!err)
-        err = open_engine(&r);
-    if (!err)
-        err = say_expanded(&r);
-    if (err)
-        goto done;
-    say_start(&r);
-    if (s->dry_run) {
-        run_print_plan(&r, engine_plan(r.engine));
-        goto done;
-    }
-    interrupts_catch();
-    err = run_begin(&r, &first);
-    if (!err && run_is_done(&r))
-        goto done;
-    if (!err)
-        err = loop(&r, first, &o);
-    if (!err)
-        err = finish(&r, c, &o);
-done:
+        err = open_run(&r, c);
+    if (!err && !s->dry_run)
+        err = run(&r, c);
     if (!err)
         err = progress_check(&r.progress);
+    if (!err || err == NJ_INTERRUPTED)
+        err = finish_ranks(&r, err);
+    if (err && err != NJ_INTERRUPTED)
+        leave_group(&r, err);
     run_close(&r);
     return err;
+}
+
+static int train(const struct settings *s, const struct command_info *c)
+{
+    struct group g;
+    int gpus, err = check_arguments(s, c->name, c->bit == CMD_DISTILL);
+    if (!err)
+        err = run_gpus(s, &gpus);
+    if (!err)
+        err = group_find(&g, c->name, gpus);
+    return err || g.parent ? err : train_rank(s, c, &g);
 }
 
 static const struct command_info *command_by_bit(enum command bit)

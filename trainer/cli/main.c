@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * main.c: runs a command; what its result means as an exit status.
+ * main.c: runs a command.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,27 +9,6 @@
 #include "cli/commands.h"
 #include "io/error.h"
 #include "options/settings.h"
-
-struct status {
-    int code, status;
-};
-
-static const struct status statuses[] = {
-    {0, 0},
-    {NJ_E_ARG, 2},
-    {NJ_E_NOMEM, 3},
-    {NJ_E_NO_CODE, 4},
-    {NJ_E_NO_KERNEL, 4},
-    {NJ_INTERRUPTED, 130},
-};
-
-static int exit_status(int code)
-{
-    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
-        if (statuses[i].code == code)
-            return statuses[i].status;
-    return 1;
-}
 
 /* A write that failed earlier has emptied the buffer, so that the last one may succeed. */
 static int check_output(void)
@@ -77,7 +56,7 @@ static int run_command(const struct command_info *c, int argc, char **argv)
         err = check_output();
     if (err && err != NJ_INTERRUPTED)
         fprintf(stderr, "nojit %s: %s\n", c->name, fail_text());
-    return exit_status(err);
+    return fail_status(err);
 }
 
 /* OpenMP's threads spin for milliseconds when they run out of work, which takes the processor from

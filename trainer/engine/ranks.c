@@ -141,5 +141,6 @@ int engine_gather_state(struct engine *e)
         gather(&r, e, m->master, shard_bytes(e, sizeof *m->master));
     gather(&r, e, m->m, moment);
     gather(&r, e, m->v, moment);
+    OP(&r, nj_stream_sync(r.s));
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "gathering the training state");
 }

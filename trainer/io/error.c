@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * error.c: the last sentence that went wrong, one per thread.
+ * error.c: the last sentence that went wrong, one per thread; what a code means as an exit status.
  */
 #include "io/error.h"
 
@@ -32,4 +32,25 @@ int fail_context(int code, const nj_context *ctx, const char *what)
 const char *fail_text(void)
 {
     return sentence;
+}
+
+struct status {
+    int code, status;
+};
+
+static const struct status statuses[] = {
+    {0, 0},
+    {NJ_E_ARG, 2},
+    {NJ_E_NOMEM, 3},
+    {NJ_E_NO_CODE, 4},
+    {NJ_E_NO_KERNEL, 4},
+    {NJ_INTERRUPTED, 130},
+};
+
+int fail_status(int code)
+{
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (statuses[i].code == code)
+            return statuses[i].status;
+    return 1;
 }

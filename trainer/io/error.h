@@ -13,6 +13,8 @@ int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3))
 /* Records the context's sentence, prefixed by what, and returns code. */
 int fail_context(int code, const nj_context *ctx, const char *what);
 const char *fail_text(void);
+/* The exit status of a process that fails with this code. */
+int fail_status(int code);
 
 /* A code of the trainer alone: the run was interrupted and saved (exit status 130). */
 #define NJ_INTERRUPTED (-1000)

@@ -17,9 +17,10 @@ bool option_is_flag(const struct option_match *m)
     return m->o->kind == OPT_FLAG || m->value != NULL;
 }
 
-bool option_or_auto(const struct option *o)
+const char *option_word(const struct option *o)
 {
-    return o->kind == OPT_INT && strstr(o->value_name, "|auto") != NULL;
+    const char *bar = o->kind == OPT_INT ? strchr(o->value_name, '|') : NULL;
+    return bar != NULL ? bar + 1 : NULL;
 }
 
 static int parse_number(const struct option *o, const char *word, const char *value, void *field)
@@ -28,7 +29,8 @@ static int parse_number(const struct option *o, const char *word, const char *va
     errno = 0;
     const double x = strtod(value, &end);
     const bool whole = o->kind == OPT_INT;
-    if (option_or_auto(o) && strcmp(value, "auto") == 0) {
+    const char *instead = option_word(o);
+    if (instead != NULL && strcmp(value, instead) == 0) {
         *(int64_t *)field = 0;
         return 0;
     }

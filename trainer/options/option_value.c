@@ -90,8 +90,8 @@ static const char *number_text(const struct option *o, double x, int digits, cha
         return x != 0 ? "true" : "false";
     if (o->kind == OPT_CHOICE)
         return choice_name(o, (int)x, buffer, bytes);
-    if (option_or_auto(o) && x == 0)
-        return "auto";
+    if (option_word(o) != NULL && x == 0)
+        return option_word(o);
     if (o->kind == OPT_INT)
         digits = 17; /* whole */
     snprintf(buffer, bytes, "%.*g", digits, x);

@@ -45,8 +45,8 @@ struct option {
     const char *help;
 };
 
-/* An OPT_INT that takes the word auto too, kept as 0: its value_name is "N|auto". */
-bool option_or_auto(const struct option *o);
+/* The word that an OPT_INT takes, too, kept as 0: "auto" where its value_name is "N|auto"; NULL: none. */
+const char *option_word(const struct option *o);
 
 /* Bound of counts that have none of their own. */
 #define OPTION_COUNT_MAX 1e15

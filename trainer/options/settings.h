@@ -47,6 +47,7 @@ struct settings {
 #undef OPTION_TOO
 
 enum { BATCH_AUTO = 0 }; /* settings.batch_size */
+enum { GPUS_ALL = 0 };   /* settings.gpus */
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
 enum teacher_dtype {

@@ -68,6 +68,8 @@ static int put_events(struct events *e, int64_t step, const struct field *f, siz
 static int put_row(struct metrics *m, int64_t step, const struct field *f, size_t count)
 {
     char row[2048];
+    if (m->file == NULL)
+        return 0;
     int n = snprintf(row, sizeof row, "{\"step\": %lld", (long long)step);
     for (size_t i = 0; i < count; i++)
         n +=

@@ -23,7 +23,7 @@ struct best {
 };
 
 struct metrics {
-    FILE *file;
+    FILE *file; /* NULL: rows go nowhere, but what is best is known */
     struct best best;
     char path[PATH_BYTES];
     bool echo;                  /* rows go to stdout too (--json) */

@@ -89,7 +89,9 @@ static int choose_batch(struct run *r)
 
 int run_fit_batch(struct run *r)
 {
-    const int err = choose_batch(r);
+    int err = group_leads(r->group) ? choose_batch(r) : 0;
+    if (!err)
+        err = group_share(r->group, &r->options.batch_size, sizeof r->options.batch_size);
     return err ? err : data_set_batch(r->data, r->options.batch_size);
 }
 

@@ -14,6 +14,7 @@
 #include "model/source.h"
 #include "options/options.h"
 #include "run/gemm_cache.h"
+#include "run/run_ranks.h"
 #include "run/teacher_types.h"
 
 int run_needs(const char *command, const struct needed *list)
@@ -72,10 +73,18 @@ const char *device_option(const struct settings *s)
     return s->device == (int)NJ_DEVICE_CUDA ? "--device cuda" : "device";
 }
 
+/* Where several processes are asked for, none of them falls back. */
+static enum nj_device_kind wanted_device(const struct run *r)
+{
+    const bool may = r->s->device != (int)NJ_DEVICE_AUTO || r->group->place.size == 1;
+    return may ? (enum nj_device_kind)r->s->device : NJ_DEVICE_CUDA;
+}
+
 static int open_device(struct run *r)
 {
     const struct nj_options wanted = {
-        .device = (enum nj_device_kind)r->s->device,
+        .device = wanted_device(r),
+        .ordinal = run_ordinal(r),
         .verbose = r->s->verbose,
         .gemm_tune = gemm_table_wanted(r->s->gemm_table) && !r->s->dry_run,
         .log = run_say,
@@ -104,20 +113,22 @@ static int resolve_model(const char *given, char *dir, size_t bytes)
     return err ? err : source_config(dir, &config);
 }
 
-int run_open(struct run *r, const struct settings *s, bool results)
+int run_open(struct run *r, const struct settings *s, struct group *g, bool results)
 {
     memset(r, 0, sizeof *r);
     r->s = s;
+    r->group = g;
     r->started = time(NULL);
     r->opened = seconds_now();
-    int err = progress_open(&r->progress, s->dry_run ? NULL : s->log, s->json || results);
+    const char *log = s->dry_run || !group_leads(g) ? NULL : s->log;
+    int err = progress_open(&r->progress, log, group_leads(g) && (s->json || results));
     if (!err)
         err = resolve_model(s->student, r->student, sizeof r->student);
     if (!err)
         err = resolve_model(s->teacher, r->teacher, sizeof r->teacher);
     if (!err)
         err = open_device(r);
-    return err;
+    return err ? err : run_join(r);
 }
 
 void run_close(struct run *r)
@@ -127,6 +138,7 @@ void run_close(struct run *r)
     data_close(r->eval_data);
     tokenizer_close(&r->tokenizer);
     free(r->teacher_types);
+    nj_comm_destroy(r->comm);
     nj_context_destroy(r->ctx);
     metrics_close(&r->metrics);
     sample_log_close(&r->samples);
@@ -235,6 +247,7 @@ int run_adapters(const struct settings *s, struct lora_config *out)
 int run_engine_options(struct run *r)
 {
     run_training_options(r->s, &r->options);
+    run_rank_options(r->s, r->group, r->comm, &r->options);
     r->options.vocab = r->vocab;
     int err = run_adapters(r->s, &r->options.lora);
     if (!err)

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "io/path.h"
 #include "options/settings.h"
+#include "ranks/group.h"
 #include "record/checkpoint.h"
 #include "record/metrics.h"
 #include "record/progress.h"
@@ -26,8 +27,10 @@ struct teacher_check {
 
 struct run {
     const struct settings *s;
+    struct group *group; /* the processes that share its steps */
     struct progress progress;
     nj_context *ctx;
+    nj_comm *comm;     /* of the group; NULL in a run of one */
     size_t free_bytes; /* of the device when it was opened */
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
@@ -48,12 +51,14 @@ struct run {
     double first_loss, last_loss;            /* of the first and the last step done */
     time_t started;
     double opened;  /* seconds_now() then */
+    bool done;      /* before it began */
     bool stop_said; /* that an interrupt waits for an evaluation */
 };
 
-/* Opens terminal and device, and resolves the models; results: standard output carries some, so
- * that what people read goes to standard error. On failure everything is closed by run_close(). */
-int run_open(struct run *r, const struct settings *s, bool results);
+/* Opens terminal and device, which it connects to those of the group, and resolves the models; results:
+ * standard output carries some, so that what people read goes to standard error. On failure everything
+ * is closed by run_close(). */
+int run_open(struct run *r, const struct settings *s, struct group *g, bool results);
 void run_close(struct run *r);
 /* Options of the engine as the command line says them; run_engine_options() adds the precision of
  * the device. */

@@ -12,6 +12,7 @@
 #include "io/model_folder.h"
 #include "io/plural.h"
 #include "options/options.h"
+#include "run/run_ranks.h"
 #include "run/teacher_types.h"
 
 static void add(char *text, size_t bytes, const char *format, ...)
@@ -44,6 +45,11 @@ static void teacher_dtype_text(const struct run *r, char *out, size_t bytes)
     snprintf(out, bytes, "%s", run_teacher_dtype(r, "as dtype"));
 }
 
+static void ranks_text(const struct run *r, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%d", r->options.ranks);
+}
+
 static void dtype_text(const struct run *r, char *out, size_t bytes)
 {
     snprintf(out, bytes, "%s", r->options.dtype == NJ_F32 ? "float32" : "16-bit");
@@ -56,6 +62,7 @@ static const struct {
 } decided[] = {
     {"data-weights", weights_text},
     {"dtype", dtype_text},
+    {"gpus", ranks_text},
     {"teacher-dtype", teacher_dtype_text},
 };
 
@@ -189,7 +196,7 @@ static int64_t last_of_done(const struct run *r, bool *early)
     return checkpoints_done(&r->checkpoints, r->options.steps, r->s->early_stop_patience, early);
 }
 
-bool run_is_done(const struct run *r)
+static bool is_done(const struct run *r)
 {
     bool early;
     return last_of_done(r, &early) > 0;
@@ -218,13 +225,15 @@ static int go_on(struct run *r, int64_t *first)
     int err = engine_load_state(r->engine, dir, first, &where);
     if (err)
         return refuse_checkpoint(r, err);
+    data_seek(r->data, &where);
+    if (!group_leads(r->group))
+        return 0;
     if (*first > r->options.steps)
         return fail(NJ_E_ARG, "%s is at step %lld, past the %lld step%s asked for; raise --steps",
                     dir, (long long)*first, (long long)r->options.steps, plural(r->options.steps));
     err = checkpoints_go_on(&r->checkpoints, *first, &aside);
     if (err)
         return err;
-    data_seek(r->data, &where);
     progress_say(&r->progress, "continuing from %s (step %lld)", dir, (long long)*first);
     say_changes(r);
     if (aside > 0)
@@ -249,29 +258,69 @@ static int open_rows(struct run *r, int64_t first)
     return err;
 }
 
-int run_begin(struct run *r, int64_t *first)
+/* What the others learn of the beginning. */
+struct beginning {
+    bool done;
+    char resume[sizeof(((struct checkpoints *)0)->resume)];
+    struct best best;
+};
+
+static int open_records(struct run *r, int64_t first)
 {
-    put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
-    int err = check_checkpoint(r);
-    if (!err && run_is_done(r)) {
-        say_done(r);
-        return 0;
-    }
-    if (!err && r->checkpoints.resume[0] != '\0')
-        err = go_on(r, first);
-    /* What the final model has no room for is lost with it. */
-    if (!err)
-        err = folder_check_model_space(r->s->out, engine_model_bytes(r->engine));
-    if (err)
-        return err;
     r->metrics.echo = r->s->json;
     r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
     const struct step_flops flops = engine_flops(r->engine);
     r->metrics.ideal = mfu_ideal(nj_context_device(r->ctx), r->options.dtype, &flops);
-    err = open_rows(r, *first);
+    int err = open_rows(r, first);
     if (!err)
         take_progress(r);
     if (!err && r->s->report_to == REPORT_TENSORBOARD)
-        err = events_open(&r->metrics.events, r->s->out, *first > 0 ? *first + 1 : 0);
+        err = events_open(&r->metrics.events, r->s->out, first > 0 ? first + 1 : 0);
     return err;
+}
+
+static int share_beginning(struct run *r, struct beginning *b)
+{
+    const int err = group_share(r->group, b, sizeof *b);
+    if (err || group_leads(r->group))
+        return err;
+    snprintf(r->checkpoints.resume, sizeof r->checkpoints.resume, "%s", b->resume);
+    return 0;
+}
+
+/* What has to be the same on all ranks, as settings.txt has it. */
+static int compare_ranks(struct run *r)
+{
+    char lines[SETTINGS_BYTES + 128];
+    snprintf(lines, sizeof lines, "%sstudent %016llx\neval-data %016llx\n", r->checkpoints.settings,
+             (unsigned long long)engine_student_hash(r->engine),
+             r->eval_data != NULL ? (unsigned long long)data_hash(r->eval_data) : 0);
+    return run_compare(r, lines);
+}
+
+int run_begin(struct run *r, int64_t *first)
+{
+    struct beginning b = {0};
+    const bool leads = group_leads(r->group);
+    put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
+    int err = compare_ranks(r);
+    if (!err && leads)
+        err = check_checkpoint(r);
+    b.done = !err && leads && is_done(r);
+    snprintf(b.resume, sizeof b.resume, "%s", r->checkpoints.resume);
+    if (!err)
+        err = share_beginning(r, &b);
+    r->done = b.done;
+    if (!err && b.done)
+        say_done(r);
+    if (err || b.done)
+        return err;
+    if (r->checkpoints.resume[0] != '\0')
+        err = go_on(r, first);
+    /* What the final model has no room for is lost with it. */
+    if (!err && leads)
+        err = folder_check_model_space(r->s->out, engine_model_bytes(r->engine));
+    if (!err && leads)
+        err = open_records(r, *first);
+    return err ? err : group_share(r->group, &r->metrics.best, sizeof r->metrics.best);
 }

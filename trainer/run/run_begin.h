@@ -8,9 +8,8 @@
 #include "run/run.h"
 
 /* Loads the checkpoint to go on from, if there is one, *first: its step, and opens the files of
- * rows. Where run_is_done() nothing was opened, as there is nothing left to do. */
+ * rows. Where r->done nothing was opened, as there is nothing left to do. Of all ranks. */
 int run_begin(struct run *r, int64_t *first);
-bool run_is_done(const struct run *r);
 /* What the next checkpoint is to know beside the engine's state. */
 void run_put_progress(struct run *r);
 

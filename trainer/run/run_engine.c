@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "io/plural.h"
 #include "run/gemm_cache.h"
+#include "run/run_ranks.h"
 #include "run/teacher_check.h"
 #include "run/teacher_types.h"
 
@@ -61,19 +62,23 @@ static void watch_load(void *user, double bytes, double total)
 
 int run_open_engine(struct run *r)
 {
+    const bool leads = group_leads(r->group);
     char path[PATH_BYTES];
     r->options.loaded = watch_load;
     r->options.loaded_user = &r->progress;
     gemm_table_path(r->s->gemm_table, nj_context_device(r->ctx), path, sizeof path);
-    read_tables(r, path);
-    int err = 0;
-    if (run_rounds_teacher(r) && r->options.steps > 0 && !r->s->dry_run)
+    if (leads)
+        read_tables(r, path);
+    int err = leads ? 0 : run_share_gemms(r);
+    if (run_rounds_teacher(r) && leads && r->options.steps > 0 && !r->s->dry_run)
         err = run_check_teacher(r);
     if (!err)
         err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
                             &r->options, run_say, r, &r->engine);
     progress_clear(&r->progress);
-    if (!err)
+    if (!err && leads)
+        err = run_share_gemms(r);
+    if (!err && leads)
         keep_table(r, path);
     return err;
 }

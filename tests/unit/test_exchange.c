@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_exchange.c: ranks as processes over loopback: they find each other, differences and faults are named on
+ * every rank, and nobody who connects keeps them from it.
+ */
+#include "ranks/exchange.h"
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { MOST = 65 };
+
+struct member {
+    struct place place;
+    const char *run, *lr;
+    int listener, seconds;
+    bool absent;
+    const struct result *follows; /* begins when that one has ended */
+};
+static struct result {
+    int rc;
+    char text[1024], payload[128];
+    bool stopping;
+} * result;
+
+typedef void (*plant_fn)(struct member *m, int i);
+typedef int (*after_fn)(struct exchange *x, int rank);
+
+static int finish(struct exchange *x, int rank)
+{
+    (void)rank;
+    return exchange_finish(x, 20);
+}
+
+static void member_run(const struct member *m, struct result *r, after_fn after)
+{
+    const struct identity ids[] = {{"nojit version", "1"}, {"--lr", m->lr}};
+    struct exchange *x = NULL;
+    alarm(60);
+    while (m->follows && *(const volatile int *)&m->follows->rc == 0)
+        usleep(1000);
+    if (m->place.rank == 0)
+        memset(r->payload, 'p', sizeof r->payload);
+    r->rc = exchange_open(&m->place, m->listener, m->run, ids, 2, m->seconds, r->payload,
+                          sizeof r->payload, &x);
+    if (r->rc == 0)
+        r->rc = after(x, m->place.rank);
+    if (r->rc != 0)
+        snprintf(r->text, sizeof r->text, "%s", fail_text());
+    if (x)
+        r->stopping = exchange_stopping(x);
+    exchange_close(x);
+    _exit(0);
+}
+
+/* Runs `count` processes of a run of `size`; none is left at the end. */
+static void run_on(int listener, int port, int count, int size, plant_fn plant, after_fn after)
+{
+    pid_t child[MOST];
+    memset(result, 0, MOST * sizeof *result);
+    for (int i = 0; i < count; i++) {
+        struct member m = {.place = {.rank = i, .size = size, .port = port, .host = "127.0.0.1"},
+                           .run = "run",
+                           .lr = "1e-4",
+                           .listener = i == 0 ? listener : -1,
+                           .seconds = 30};
+        if (plant)
+            plant(&m, i);
+        child[i] = m.absent ? 0 : fork();
+        assert_true(child[i] >= 0);
+        if (child[i] == 0 && !m.absent) {
+            if (i > 0 && listener >= 0)
+                close(listener);
+            member_run(&m, &result[i], after);
+        }
+    }
+    if (listener >= 0)
+        close(listener);
+    for (int i = 0; i < count; i++) {
+        int status = 0;
+        if (child[i] > 0)
+            assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+        assert_int_equal(status, 0);
+    }
+}
+
+static void run(int count, int size, plant_fn plant, after_fn after)
+{
+    int port = 0;
+    const int listener = exchange_listen(&port);
+    assert_true(listener >= 0 && port > 0);
+    run_on(listener, port, count, size, plant, after);
+}
+
+static void check_all(int count, int rc, const char *part)
+{
+    for (int i = 0; i < count; i++)
+        if ((result[i].rc == 0) != (rc == 0) || !strstr(result[i].text, part))
+            fail_msg("process %d: %d \"%s\", not \"%s\"", i, result[i].rc, result[i].text, part);
+}
+
+static void ranks_find_each_other(void **state)
+{
+    const int sizes[] = {1, 2, 3, 64};
+    (void)state;
+    for (int s = 0; s < 4; s++) {
+        run(sizes[s], sizes[s], NULL, finish);
+        check_all(sizes[s], 0, "");
+        for (int i = 0; i < sizes[s]; i++)
+            assert_memory_equal(result[i].payload, result[0].payload, sizeof result->payload);
+        assert_int_equal(result[0].payload[127], 'p');
+    }
+}
+
+/* Sizes about that of a frame, some of them taken late. */
+static int share(struct exchange *x, int rank)
+{
+    const size_t sizes[] = {1, 1023, 1024, 1025, 100000};
+    char *data = malloc(100000), *want = malloc(100000);
+    int rc = 0;
+    if (rank == 2)
+        usleep(20000);
+    for (int s = 0; rc == 0 && s < 5; s++) {
+        memset(want, 'a' + s, sizes[s]);
+        memset(data, rank == 0 ? 'a' + s : 0, sizes[s]);
+        want[sizes[s] - 1] = 'z';
+        data[sizes[s] - 1] = rank == 0 ? 'z' : 0;
+        rc = exchange_share(x, data, sizes[s], 20);
+        if (rc == 0 && memcmp(data, want, sizes[s]) != 0)
+            rc = NJ_E_FORMAT;
+    }
+    free(data);
+    free(want);
+    return rc ? rc : exchange_finish(x, 20);
+}
+
+static void what_rank_0_shares_all_get(void **state)
+{
+    (void)state;
+    run(3, 3, NULL, share);
+    check_all(3, 0, "");
+}
+
+static void other_lr(struct member *m, int i)
+{
+    if (i == 2)
+        m->lr = "2e-4";
+}
+
+static void first_difference_is_named(void **state)
+{
+    (void)state;
+    run(4, 4, other_lr, finish);
+    check_all(4, -1, "--lr is '2e-4' on rank 2 but '1e-4' on rank 0; it must");
+}
+
+static void same_number(struct member *m, int i)
+{
+    m->seconds = 2;
+    if (i == 2)
+        m->place.rank = 1;
+}
+
+static void wrong_size(struct member *m, int i)
+{
+    m->seconds = 2;
+    if (i == 2)
+        m->place.size = 4;
+}
+
+static void out_of_range(struct member *m, int i)
+{
+    m->seconds = 2;
+    if (i == 2)
+        m->place.rank = 5;
+}
+
+static void wrong_numbers_are_named(void **state)
+{
+    (void)state;
+    run(3, 3, same_number, finish);
+    check_all(3, -1, "two processes say that they are rank 1; start");
+    run(3, 3, wrong_size, finish);
+    check_all(3, -1, "rank 2 counts 4 ranks but rank 0 counts 3; start");
+    run(3, 3, out_of_range, finish);
+    check_all(3, -1, "a process says that it is rank 5 of 3");
+}
+
+static void one_absent(struct member *m, int i)
+{
+    m->seconds = 1;
+    m->absent = i == 1;
+}
+
+static void missing_rank_is_named(void **state)
+{
+    (void)state;
+    run(3, 3, one_absent, finish);
+    assert_non_null(strstr(result[0].text, "1 of 3 ranks did not connect within 1 s, rank 1 is"));
+    assert_string_equal(result[2].text, result[0].text);
+}
+
+static void other_run(struct member *m, int i)
+{
+    if (i == 1)
+        m->follows = &result[3];
+    if (i == 3) {
+        m->run = "other";
+        m->place.rank = 1;
+    }
+}
+
+static void other_run_is_sent_away(void **state)
+{
+    (void)state;
+    run(4, 3, other_run, finish);
+    check_all(3, 0, "");
+    assert_non_null(strstr(result[3].text, "another run, 'run', listens on this port"));
+}
+
+static void strangers_do_not_block(void **state)
+{
+    int port = 0, stranger[100];
+    const int listener = exchange_listen(&port);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    (void)state;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 100; i++) {
+        stranger[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(stranger[i], (struct sockaddr *)&to, sizeof to), 0);
+        if (i % 3 == 1)
+            assert_int_equal(send(stranger[i], "nojit", 5, 0), 5);
+        if (i % 3 == 2)
+            assert_int_equal(send(stranger[i], "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27, 0), 27);
+    }
+    run_on(listener, port, 3, 3, NULL, finish);
+    check_all(3, 0, "");
+    for (int i = 0; i < 100; i++)
+        close(stranger[i]);
+}
+
+static void taken_port_is_named(void **state)
+{
+    int port = 0, again;
+    const int listener = exchange_listen(&port);
+    (void)state;
+    again = port;
+    check_refused(exchange_listen(&again), NJ_E_IO, "set MASTER_PORT to a free one", "port");
+    close(listener);
+}
+
+static void nobody(struct member *m, int i)
+{
+    m->absent = i == 0;
+    m->seconds = 1;
+}
+
+static void rank_0_that_is_not_there(void **state)
+{
+    int port = 0;
+    const int listener = exchange_listen(&port);
+    (void)state;
+    close(listener);
+    run_on(-1, port, 2, 2, nobody, finish);
+    assert_non_null(strstr(result[1].text, "rank 1 did not reach rank 0 at 127.0.0.1 port"));
+}
+
+static int wait_for_stop(struct exchange *x, int rank)
+{
+    int rc = 0;
+    if (rank == 2)
+        exchange_stop(x);
+    while (rc == 0 && !exchange_stopping(x))
+        rc = exchange_poll(x, 100);
+    return rc ? rc : exchange_finish(x, 20);
+}
+
+static void stop_reaches_all(void **state)
+{
+    (void)state;
+    run(4, 4, NULL, wait_for_stop);
+    check_all(4, 0, "");
+    for (int i = 0; i < 4; i++)
+        assert_true(result[i].stopping);
+}
+
+static int poll_until_failure(struct exchange *x)
+{
+    int rc = 0;
+    while (rc == 0)
+        rc = exchange_poll(x, 100);
+    return rc;
+}
+
+static int fail_one(struct exchange *x, int rank)
+{
+    if (rank == 2)
+        exchange_fail(x, "disk full");
+    return poll_until_failure(x);
+}
+
+static int end_one(struct exchange *x, int rank)
+{
+    if (rank == 2)
+        _exit(0);
+    return poll_until_failure(x);
+}
+
+static int end_first(struct exchange *x, int rank)
+{
+    if (rank == 0)
+        _exit(0);
+    return poll_until_failure(x);
+}
+
+static void failures_reach_all(void **state)
+{
+    (void)state;
+    run(4, 4, NULL, fail_one);
+    check_all(4, -1, "rank 2: disk full");
+    run(4, 4, NULL, end_one);
+    snprintf(result[2].text, sizeof result->text, "rank 2 is gone");
+    result[2].rc = -1;
+    check_all(4, -1, "rank 2 is gone");
+    run(4, 4, NULL, end_first);
+    snprintf(result[0].text, sizeof result->text, "rank 0 is gone");
+    result[0].rc = -1;
+    check_all(4, -1, "rank 0 is gone");
+}
+
+static int one_does_not_finish(struct exchange *x, int rank)
+{
+    return rank == 2 ? poll_until_failure(x) : exchange_finish(x, 1);
+}
+
+static void ends_are_waited_for(void **state)
+{
+    (void)state;
+    run(3, 3, NULL, one_does_not_finish);
+    check_all(3, -1, "not every rank came to the end within 1 s");
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    result = mmap(NULL, MOST * sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                  -1, 0);
+    return result == MAP_FAILED;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_find_each_other),     cmocka_unit_test(what_rank_0_shares_all_get),
+        cmocka_unit_test(first_difference_is_named), cmocka_unit_test(wrong_numbers_are_named),
+        cmocka_unit_test(missing_rank_is_named),     cmocka_unit_test(other_run_is_sent_away),
+        cmocka_unit_test(strangers_do_not_block),    cmocka_unit_test(taken_port_is_named),
+        cmocka_unit_test(rank_0_that_is_not_there),  cmocka_unit_test(stop_reaches_all),
+        cmocka_unit_test(failures_reach_all),        cmocka_unit_test(ends_are_waited_for),
+    };
+    return cmocka_run_group_tests_name("exchange", tests, begin, NULL);
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exchange.c: greetings of ranks, their comparison, and the channel that stays open.
+ */
+#include "ranks/exchange.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "ranks/wire.h"
+
+/* GREETING_BYTES bounds what is kept of anybody who connects, STRANGERS how many of them there are beside the ranks. */
+enum {
+    GREETING_BYTES = 65536,
+    STRANGERS = 64,
+    GRACE_MS = 10000,
+    SEND_MS = 1000,
+    SHARE_MS = 60000,
+    RETRY_MS = 100
+};
+
+/* Before the name of the run, and names and values of the identity, each with a NUL. */
+struct greeting {
+    char magic[8]; /* the last byte is the version */
+    uint32_t rank, size, bytes;
+};
+static const char magic[8] = "nojitrk\1";
+
+/* Somebody who has connected, and has not said yet who it is. */
+struct caller {
+    int fd;
+    size_t have;
+    char *data;
+};
+
+struct exchange {
+    int rank, size, peers; /* rank 0 has a peer for each rank; another one has rank 0 */
+    struct peer *peer;
+    struct pollfd *poll;
+    bool stop;
+    int rc, lost;
+    char sentence[1024];
+    char *shared; /* by rank 0, and not taken yet */
+    size_t shared_bytes, shared_room;
+};
+
+/* What rank 0 holds until all are there. */
+struct gathering {
+    struct exchange *x;
+    const char *run, *own; /* own: greeting */
+    size_t own_bytes;
+    int listener, there, callers;
+    struct caller caller[STRANGERS];
+};
+
+int exchange_listen(int *port)
+{
+    return wire_listen(port);
+}
+
+/* ---- failures ---- */
+
+static void tell(struct exchange *x, uint32_t kind, int rank, const char *text, int except)
+{
+    for (int i = 0; i < x->peers; i++)
+        if (x->peer[i].fd >= 0 && i != except)
+            frame_send(x->peer[i].fd, kind, rank, text, strlen(text) + 1, now_ms() + SEND_MS);
+}
+
+/* The first failure is the run's. */
+static int record(struct exchange *x, int rc, int rank, const char *sentence, int from)
+{
+    if (x->rc == 0) {
+        x->rc = rc;
+        snprintf(x->sentence, sizeof x->sentence, "%s", sentence);
+        tell(x, FRAME_FAILED, rank, x->sentence, from);
+    }
+    return fail(x->rc, "%s", x->sentence);
+}
+
+/* ---- greetings ---- */
+
+static char *greeting_make(const struct place *p, const char *run, const struct identity *ids,
+                           size_t count, size_t *bytes)
+{
+    struct greeting g = {.rank = (uint32_t)p->rank, .size = (uint32_t)p->size};
+    char *text = NULL;
+    memcpy(g.magic, magic, sizeof g.magic);
+    FILE *f = open_memstream(&text, bytes);
+    if (!f)
+        return NULL;
+    fwrite(&g, sizeof g, 1, f);
+    fwrite(run, strlen(run) + 1, 1, f);
+    for (size_t i = 0; i < count; i++) {
+        fwrite(ids[i].name, strlen(ids[i].name) + 1, 1, f);
+        fwrite(ids[i].value, strlen(ids[i].value) + 1, 1, f);
+    }
+    if (fclose(f) != 0 || !text)
+        return NULL;
+    g.bytes = (uint32_t)(*bytes - sizeof g);
+    memcpy(text, &g, sizeof g);
+    return text;
+}
+
+/* The next text of a greeting; "" at its end. */
+static const char *next_text(const char **at, const char *end)
+{
+    const char *text = *at;
+    if (text >= end)
+        return "";
+    *at = text + strnlen(text, (size_t)(end - text)) + 1;
+    return text;
+}
+
+/* The first name whose value differs. Both greetings end with a NUL. */
+static int compare(const struct gathering *g, const char *data, size_t bytes, int rank)
+{
+    const char *a = g->own + sizeof(struct greeting), *a_end = g->own + g->own_bytes;
+    const char *b = data + sizeof(struct greeting), *b_end = data + bytes;
+    next_text(&a, a_end);
+    next_text(&b, b_end);
+    while (a < a_end || b < b_end) {
+        const char *name = next_text(&a, a_end), *other = next_text(&b, b_end);
+        const char *value = next_text(&a, a_end), *theirs = next_text(&b, b_end);
+        if (strcmp(name, other) != 0)
+            return fail(NJ_E_ARG,
+                        "rank %d compares '%.100s' where rank 0 compares '%.100s'; start "
+                        "the same nojit with the same options everywhere",
+                        rank, other, name);
+        if (strcmp(value, theirs) != 0)
+            return fail(NJ_E_ARG,
+                        "%.100s is '%.300s' on rank %d but '%.300s' on rank 0; it must be "
+                        "the same on all ranks",
+                        name, theirs, rank, value);
+    }
+    return 0;
+}
+
+static void caller_remove(struct gathering *g, int i, bool keep)
+{
+    if (!keep)
+        close(g->caller[i].fd);
+    free(g->caller[i].data);
+    memmove(&g->caller[i], &g->caller[i + 1], sizeof *g->caller * (size_t)(--g->callers - i));
+}
+
+static int is_gone(int fd)
+{
+    char byte;
+    const ssize_t got = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* A whole greeting: its process is a rank, or what is wrong is recorded (and sent to all). */
+static void admit(struct gathering *g, int i)
+{
+    struct exchange *x = g->x;
+    struct caller c = g->caller[i];
+    struct greeting h;
+    memcpy(&h, c.data, sizeof h);
+    int rc = 0;
+    if (strcmp(c.data + sizeof h, g->run) != 0) {
+        fail(NJ_E_ARG, "another run, '%.200s', listens on this port; set MASTER_PORT to a free one",
+             g->run);
+        frame_send(c.fd, FRAME_FAILED, 0, fail_text(), strlen(fail_text()) + 1, now_ms() + SEND_MS);
+        caller_remove(g, i, false);
+        return;
+    }
+    if (h.size != (uint32_t)x->size)
+        rc = fail(NJ_E_ARG,
+                  "rank %u counts %u ranks but rank 0 counts %d; start all by one launcher", h.rank,
+                  h.size, x->size);
+    else if (h.rank == 0 || h.rank >= h.size)
+        rc = fail(NJ_E_ARG,
+                  "a process says that it is rank %u of %u; ranks that connect are 1 to %d", h.rank,
+                  h.size, x->size - 1);
+    else if (x->peer[h.rank].fd >= 0 && !is_gone(x->peer[h.rank].fd))
+        rc = fail(NJ_E_ARG, "two processes say that they are rank %u; start all by one launcher",
+                  h.rank);
+    if (rc == 0) {
+        struct peer *p = &x->peer[h.rank];
+        g->there += p->fd < 0;
+        peer_close(p);
+        *p = (struct peer){.fd = c.fd};
+        rc = compare(g, c.data, sizeof h + h.bytes, (int)h.rank);
+        if (x->rc != 0) /* those before it have been told */
+            frame_send(c.fd, FRAME_FAILED, 0, x->sentence, strlen(x->sentence) + 1,
+                       now_ms() + SEND_MS);
+        else if (rc != 0)
+            record(x, rc, 0, fail_text(), -1);
+        caller_remove(g, i, true);
+        return;
+    }
+    record(x, rc, 0, fail_text(), -1);
+    frame_send(c.fd, FRAME_FAILED, 0, x->sentence, strlen(x->sentence) + 1, now_ms() + SEND_MS);
+    caller_remove(g, i, false);
+}
+
+/* Reads of a greeting what is there: 1 whole, 0 not yet, -1: it is none, or its sender is gone. */
+static int caller_read(struct caller *c)
+{
+    struct greeting h;
+    for (;;) {
+        size_t need = sizeof h;
+        if (c->have >= sizeof h) {
+            memcpy(&h, c->data, sizeof h);
+            if (memcmp(h.magic, magic, sizeof magic) != 0 || h.bytes == 0 ||
+                h.bytes > GREETING_BYTES - sizeof h)
+                return -1;
+            need += h.bytes;
+            if (c->have == need)
+                return c->data[need - 1] == 0 ? 1 : -1;
+        }
+        const ssize_t got = recv(c->fd, c->data + c->have, need - c->have, MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 && errno == EAGAIN ? 0 : -1;
+        c->have += (size_t)got;
+    }
+}
+
+static int accept_one(struct gathering *g)
+{
+    const int fd = accept(g->listener, NULL, NULL);
+    if (fd < 0)
+        return errno != EMFILE && errno != ENFILE
+                   ? 0
+                   : fail(NJ_E_IO, "%s, at %d of %d ranks; raise ulimit -n", strerror(errno),
+                          g->there, g->x->size);
+    wire_prepare(fd);
+    if (g->callers == STRANGERS)
+        caller_remove(g, 0, false); /* the oldest; a rank tries again */
+    char *data = malloc(GREETING_BYTES);
+    if (!data) {
+        close(fd);
+        return fail(NJ_E_NOMEM, "no memory for the greeting of a rank");
+    }
+    g->caller[g->callers++] = (struct caller){.fd = fd, .data = data};
+    return 0;
+}
+
+static int missing_rank(const struct exchange *x)
+{
+    int i = 1;
+    while (i < x->size && x->peer[i].fd >= 0)
+        i++;
+    return i;
+}
+
+/* Until every rank is there; after a failure for a while only, in which those who come learn of it. */
+static int gather(struct gathering *g, int seconds)
+{
+    struct exchange *x = g->x;
+    const int64_t end = now_ms() + (int64_t)seconds * 1000;
+    int64_t deadline = end;
+    while (g->there < x->size) {
+        if (x->rc != 0 && deadline == end)
+            deadline = now_ms() + wait_until(end, GRACE_MS) / 4;
+        if (now_ms() >= deadline)
+            break;
+        x->poll[0] = (struct pollfd){.fd = g->listener, .events = POLLIN};
+        for (int i = 0; i < g->callers; i++)
+            x->poll[1 + i] = (struct pollfd){.fd = g->caller[i].fd, .events = POLLIN};
+        poll(x->poll, 1 + (nfds_t)g->callers, wait_until(deadline, 1000));
+        for (int i = g->callers - 1; i >= 0; i--) {
+            const int got = x->poll[1 + i].revents ? caller_read(&g->caller[i]) : 0;
+            if (got > 0)
+                admit(g, i);
+            else if (got < 0)
+                caller_remove(g, i, false);
+        }
+        const int rc = x->poll[0].revents ? accept_one(g) : 0;
+        if (rc != 0)
+            return record(x, rc, 0, fail_text(), -1);
+    }
+    if (x->rc == 0 && g->there < x->size) {
+        fail(NJ_E_IO,
+             "%d of %d ranks did not connect within %d s, rank %d is the first; see what it "
+             "says, and whether its host reaches this one",
+             x->size - g->there, x->size, seconds, missing_rank(x));
+        record(x, NJ_E_IO, 0, fail_text(), -1);
+    }
+    return x->rc ? fail(x->rc, "%s", x->sentence) : 0;
+}
+
+static int open_first(struct exchange *x, int listener, const char *run, const char *own,
+                      size_t own_bytes, int seconds, const void *payload, size_t bytes)
+{
+    struct gathering g = {
+        .x = x, .run = run, .own = own, .own_bytes = own_bytes, .listener = listener, .there = 1};
+    const int rc = gather(&g, seconds);
+    while (g.callers > 0)
+        caller_remove(&g, 0, false);
+    for (int i = 1; rc == 0 && i < x->size; i++)
+        frame_send(x->peer[i].fd, FRAME_PAYLOAD, 0, payload, bytes, now_ms() + SEND_MS);
+    return rc;
+}
+
+/* ---- the other ranks ---- */
+
+/* Waits for the answer: 1 payload, 0 nobody answered as rank 0 would, or a failure. */
+static int answer(struct exchange *x, int64_t deadline, void *payload, size_t bytes)
+{
+    struct peer *p = &x->peer[0];
+    for (;;) {
+        struct pollfd wait = {.fd = p->fd, .events = POLLIN};
+        poll(&wait, 1, wait_until(deadline, 1000));
+        const int got = frame_receive(p);
+        if (got < 0 || (got == 0 && now_ms() >= deadline))
+            return 0;
+        if (got > 0 && p->in.kind == FRAME_PAYLOAD) {
+            memcpy(payload, p->in.text, bytes);
+            return 1;
+        }
+        if (got > 0 && p->in.kind == FRAME_FAILED)
+            return fail(NJ_E_ARG, "%s", p->in.text);
+    }
+}
+
+static int open_other(struct exchange *x, const struct place *p, const char *own, size_t own_bytes,
+                      int seconds, void *payload, size_t bytes)
+{
+    /* Longer than rank 0 waits, so that its sentence arrives. */
+    const int64_t deadline = now_ms() + (int64_t)seconds * 1000 + GRACE_MS / 2;
+    const char *last = "no answer";
+    do {
+        int resolve = 0;
+        x->peer[0] = (struct peer){.fd = wire_connect(p->host, p->port, deadline, &resolve)};
+        if (x->peer[0].fd < 0) {
+            last = resolve ? gai_strerror(resolve) : strerror(errno);
+        } else if (wire_send(x->peer[0].fd, own, own_bytes, deadline) == 0) {
+            const int got = answer(x, deadline, payload, bytes);
+            if (got != 0)
+                return got > 0 ? 0 : got;
+            last = "no answer";
+        }
+        peer_close(&x->peer[0]);
+        poll(NULL, 0, wait_until(deadline, RETRY_MS));
+    } while (now_ms() < deadline);
+    return fail(NJ_E_IO,
+                "rank %d did not reach rank 0 at %s port %d within %d s (%s); see what rank 0 "
+                "says, and whether MASTER_ADDR names its host",
+                p->rank, p->host, p->port, seconds, last);
+}
+
+int exchange_open(const struct place *p, int listener, const char *run, const struct identity *ids,
+                  size_t count, int seconds, void *payload, size_t bytes, struct exchange **out)
+{
+    size_t own_bytes = 0;
+    char *own = greeting_make(p, run, ids, count, &own_bytes);
+    struct exchange *x = calloc(1, sizeof *x);
+    const int peers = p->rank == 0 ? p->size : 1;
+    int rc = 0, port = p->port;
+    *out = x;
+    if (x) {
+        *x = (struct exchange){.rank = p->rank, .size = p->size, .lost = -1};
+        x->peer = calloc((size_t)peers, sizeof *x->peer);
+        x->poll = calloc((size_t)peers + STRANGERS + 1, sizeof *x->poll);
+    }
+    if (!own || !x || !x->peer || !x->poll)
+        rc = fail(NJ_E_NOMEM, "no memory for the exchange of %d ranks", p->size);
+    for (int i = 0; rc == 0 && i < peers; i++, x->peers++)
+        x->peer[i].fd = -1;
+    if (rc == 0 && (own_bytes > GREETING_BYTES || bytes > EXCHANGE_PAYLOAD_BYTES))
+        rc = fail(NJ_E_ARG, "%zu bytes of identity are more than ranks exchange", own_bytes);
+    if (rc == 0 && p->rank > 0)
+        rc = open_other(x, p, own, own_bytes, seconds, payload, bytes);
+    else if (rc == 0 && p->size > 1 && listener < 0)
+        rc = listener = wire_listen(&port);
+    if (rc >= 0 && p->rank == 0 && p->size > 1)
+        rc = open_first(x, listener, run, own, own_bytes, seconds, payload, bytes);
+    if (listener >= 0)
+        close(listener);
+    free(own);
+    if (rc != 0) {
+        exchange_close(x);
+        *out = NULL;
+    }
+    return rc;
+}
+
+/* ---- afterwards ---- */
+
+/* Of what is shared in each frame, whose text ends with a NUL; the last of a share is filled up. */
+enum { SHARED_BYTES = sizeof(((struct frame *)0)->text) - 1 };
+
+static void keep_shared(struct exchange *x, const struct frame *f)
+{
+    if (x->shared_bytes + SHARED_BYTES > x->shared_room) {
+        const size_t room = 2 * (x->shared_bytes + SHARED_BYTES);
+        char *grown = realloc(x->shared, room);
+        if (!grown) {
+            fail(NJ_E_NOMEM, "rank %d: no memory for what rank 0 shares", x->rank);
+            record(x, NJ_E_NOMEM, x->rank, fail_text(), -1);
+            return;
+        }
+        x->shared = grown;
+        x->shared_room = room;
+    }
+    memcpy(x->shared + x->shared_bytes, f->text, SHARED_BYTES);
+    x->shared_bytes += SHARED_BYTES;
+}
+
+static void handle(struct exchange *x, int i)
+{
+    struct peer *p = &x->peer[i];
+    int got;
+    while (p->fd >= 0 && (got = frame_receive(p)) != 0) {
+        if (got < 0) {
+            peer_close(p);
+            if (!p->finished) {
+                x->lost = x->rc == 0 ? i : x->lost;
+                fail(NJ_E_IO, "rank %d is gone; see what it says last", i);
+                record(x, NJ_E_IO, i, fail_text(), i);
+            }
+        } else if (p->in.kind == FRAME_STOP) {
+            exchange_stop(x);
+        } else if (p->in.kind == FRAME_FAILED) {
+            record(x, NJ_E_IO, (int)p->in.rank, p->in.text, i);
+        } else if (p->in.kind == FRAME_FINISHED) {
+            p->finished = 1;
+        } else if (p->in.kind == FRAME_PAYLOAD) {
+            keep_shared(x, &p->in);
+        }
+    }
+}
+
+int exchange_poll(struct exchange *x, int wait_ms)
+{
+    for (int i = 0; i < x->peers; i++)
+        x->poll[i] = (struct pollfd){.fd = x->peer[i].fd, .events = POLLIN};
+    if (x->rc == 0 && poll(x->poll, (nfds_t)x->peers, wait_ms) > 0)
+        for (int i = 0; i < x->peers; i++)
+            if (x->poll[i].revents)
+                handle(x, i);
+    return x->rc ? fail(x->rc, "%s", x->sentence) : 0;
+}
+
+int exchange_lost(const struct exchange *x)
+{
+    return x->lost;
+}
+
+static void send_shared(struct exchange *x, const char *data, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += SHARED_BYTES) {
+        const size_t left = bytes - at, each = left < SHARED_BYTES ? left : SHARED_BYTES;
+        for (int i = 1; i < x->peers; i++)
+            if (x->peer[i].fd >= 0)
+                frame_send(x->peer[i].fd, FRAME_PAYLOAD, 0, data + at, each, now_ms() + SHARE_MS);
+    }
+}
+
+int exchange_share(struct exchange *x, void *data, size_t bytes, int seconds)
+{
+    const size_t whole = (bytes + SHARED_BYTES - 1) / SHARED_BYTES * SHARED_BYTES;
+    const int64_t deadline = now_ms() + (int64_t)seconds * 1000;
+    int rc = x->rc;
+    if (x->rank == 0)
+        send_shared(x, data, bytes);
+    while (rc == 0 && x->rank > 0 && x->shared_bytes < whole) {
+        rc = exchange_poll(x, wait_until(deadline, 1000));
+        if (rc == 0 && now_ms() >= deadline && x->shared_bytes < whole) {
+            fail(NJ_E_IO, "rank %d has waited %d s for rank 0; see what it says", x->rank, seconds);
+            rc = record(x, NJ_E_IO, x->rank, fail_text(), -1);
+        }
+    }
+    if (rc != 0)
+        return fail(rc, "%s", x->sentence);
+    if (x->rank > 0) {
+        memcpy(data, x->shared, bytes);
+        x->shared_bytes -= whole;
+        memmove(x->shared, x->shared + whole, x->shared_bytes);
+    }
+    return 0;
+}
+
+bool exchange_stopping(const struct exchange *x)
+{
+    return x->stop;
+}
+
+void exchange_stop(struct exchange *x)
+{
+    if (!x->stop)
+        tell(x, FRAME_STOP, x->rank, "", -1);
+    x->stop = true;
+}
+
+void exchange_fail(struct exchange *x, const char *sentence)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "rank %d: %s", x->rank, sentence);
+    record(x, NJ_E_IO, x->rank, text, -1);
+}
+
+static bool all_finished(const struct exchange *x)
+{
+    for (int i = x->rank == 0; i < x->peers; i++)
+        if (!x->peer[i].finished)
+            return false;
+    return true;
+}
+
+int exchange_finish(struct exchange *x, int seconds)
+{
+    const int64_t deadline = now_ms() + (int64_t)seconds * 1000;
+    int rc = x->rc;
+    if (x->rank > 0)
+        tell(x, FRAME_FINISHED, x->rank, "", -1);
+    while (rc == 0 && !all_finished(x)) {
+        rc = exchange_poll(x, wait_until(deadline, 1000));
+        if (rc == 0 && now_ms() >= deadline && !all_finished(x)) {
+            fail(NJ_E_IO, "not every rank came to the end within %d s; see what each says",
+                 seconds);
+            rc = record(x, NJ_E_IO, x->rank, fail_text(), -1);
+        }
+    }
+    if (rc == 0 && x->rank == 0)
+        tell(x, FRAME_FINISHED, 0, "", -1);
+    return rc ? fail(rc, "%s", x->sentence) : 0;
+}
+
+void exchange_close(struct exchange *x)
+{
+    if (!x)
+        return;
+    for (int i = 0; i < x->peers; i++)
+        peer_close(&x->peer[i]);
+    free(x->peer);
+    free(x->poll);
+    free(x->shared);
+    free(x);
+}

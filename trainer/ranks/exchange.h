@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exchange.h: the ranks of a run find each other, compare what they are, and stay in touch. Rank 0 listens; every
+ * other rank has one connection, to it.
+ */
+#ifndef NOJIT_TRAINER_EXCHANGE_H
+#define NOJIT_TRAINER_EXCHANGE_H
+
+#include "ranks/launchers.h"
+
+#include <stdbool.h>
+
+enum { EXCHANGE_SECONDS = 600, EXCHANGE_PAYLOAD_BYTES = 1024 };
+
+/* What must be the same on all ranks. */
+struct identity {
+    const char *name, *value;
+};
+
+struct exchange;
+
+/* The socket on which rank 0 will listen; *port 0: the system chooses one. NJ_E_IO: the port is taken. */
+int exchange_listen(int *port);
+
+/* Of all ranks: waits until each has said who it is. payload: rank 0's, which all get. run: its name; a process of
+ * another run is sent away. listener: of exchange_listen, taken over; -1: this function makes it.
+ * Returns 0, or NJ_E_IO (a rank did not come), NJ_E_ARG (ranks differ: the sentence is the same on all), NJ_E_NOMEM. */
+int exchange_open(const struct place *p, int listener, const char *run, const struct identity *ids,
+                  size_t count, int seconds, void *payload, size_t bytes, struct exchange **out);
+
+/* Handles what came, waiting up to wait_ms for the first of it. NJ_E_IO: a rank failed or is gone; the sentence says
+ * which, and all other ranks get it, if rank 0 polls. */
+int exchange_poll(struct exchange *x, int wait_ms);
+/* Somebody asked for a stop. */
+bool exchange_stopping(const struct exchange *x);
+/* Every rank learns it at its next poll. */
+void exchange_stop(struct exchange *x);
+void exchange_fail(struct exchange *x, const char *sentence);
+/* Of rank 0: what all get; of the others: room for it. All call it, in the same order, with the same number of bytes.
+ * NJ_E_IO as above. */
+int exchange_share(struct exchange *x, void *data, size_t bytes, int seconds);
+/* The rank that this process has found to be gone without a word; -1: none. */
+int exchange_lost(const struct exchange *x);
+/* Waits until every rank has come here. NJ_E_IO as above, or one has not come in time. */
+int exchange_finish(struct exchange *x, int seconds);
+void exchange_close(struct exchange *x);
+
+#endif

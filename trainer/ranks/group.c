@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * group.c: see group.h. While the main thread computes, or waits for a GPU that waits for a rank that is gone, another
+ * one listens to the exchange.
+ */
+#include "ranks/group.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "ranks/supervisor.h"
+
+enum { WATCH_MS = 50, SHARE_SECONDS = 24 * 3600, FINISH_SECONDS = 24 * 3600, CAUSE_MS = 2000 };
+
+/* What the two threads share. */
+struct link {
+    struct exchange *exchange;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* of all below; whoever ends the process keeps it */
+    bool finished;
+};
+
+bool group_leads(const struct group *g)
+{
+    return g->place.rank == 0;
+}
+
+/* ---- finding ---- */
+
+/* Ranks that this process is to make, by --gpus and what a launcher has made. */
+static int ranks_to_make(const struct place *p, int gpus, int *out)
+{
+    *out = gpus;
+    if (gpus <= 1 || p->local_size == 1)
+        return 0;
+    *out = 1;
+    if (gpus == p->local_size)
+        return 0;
+    return fail(NJ_E_ARG, "--gpus %d: %s started %d processes on this host; leave --gpus out", gpus,
+                p->launcher, p->local_size);
+}
+
+static int quiet(const struct group *g)
+{
+    if (!group_leads(g) && freopen("/dev/null", "w", stdout) == NULL)
+        return fail(NJ_E_IO, "/dev/null cannot be opened");
+    return 0;
+}
+
+int group_find(struct group *g, const char *command, int gpus)
+{
+    struct place base;
+    int count = 1, err = launcher_find(&base);
+    *g = (struct group){.command = command};
+    if (!err)
+        err = ranks_to_make(&base, gpus, &count);
+    if (err)
+        return err;
+    struct rank self = {.place = base, .listener = -1, .supervisor = -1};
+    if (count > 1)
+        g->parent = !supervise(&base, count, &self, &err);
+    g->place = self.place;
+    g->listener = self.listener;
+    g->supervisor = self.supervisor;
+    return err || g->parent ? err : quiet(g);
+}
+
+/* ---- failures ---- */
+
+/* Ends the process without undoing anything: a GPU that waits for a rank which is gone lets nothing be undone. */
+static void end(int code)
+{
+    fflush(NULL);
+    _exit(fail_status(code));
+}
+
+static void say(const struct group *g, int code)
+{
+    if (g->supervisor >= 0)
+        supervised_fail(g->supervisor, g->place.rank, code, fail_text());
+    else
+        fprintf(stderr, "nojit %s: %s\n", g->command, fail_text());
+}
+
+/* A rank that has failed says why itself. Of one that is gone without a word speaks the first that is left. */
+static void end_by_another(const struct group *g, int code)
+{
+    const int first = exchange_lost(g->link->exchange) == 0 ? 1 : 0;
+    if (exchange_lost(g->link->exchange) >= 0 && g->place.rank == first)
+        say(g, code);
+    end(code);
+}
+
+void group_fail(struct group *g, int code)
+{
+    char why[1024];
+    if (g->place.size == 1)
+        return;
+    snprintf(why, sizeof why, "%s", fail_text());
+    if (g->link) {
+        pthread_mutex_lock(&g->link->mutex);
+        /* A device fails when a rank that it waits for is gone, and then that is the cause. */
+        if (exchange_poll(g->link->exchange, code == NJ_E_DEVICE ? CAUSE_MS : 0) != 0)
+            end_by_another(g, code);
+    }
+    fail(code, g->supervisor >= 0 ? "%s" : "rank %2$d: %1$s", why, g->place.rank);
+    say(g, code);
+    if (g->link)
+        exchange_fail(g->link->exchange, why);
+    end(code);
+}
+
+static void *watch(void *group)
+{
+    const struct group *g = group;
+    struct link *l = g->link;
+    for (bool over = false; !over; poll(NULL, 0, WATCH_MS)) {
+        pthread_mutex_lock(&l->mutex);
+        over = l->finished;
+        const int err = over ? 0 : exchange_poll(l->exchange, 0);
+        if (err)
+            end_by_another(g, err);
+        pthread_mutex_unlock(&l->mutex);
+    }
+    return NULL;
+}
+
+/* ---- together ---- */
+
+static void link_free(struct group *g)
+{
+    if (!g->link)
+        return;
+    exchange_close(g->link->exchange);
+    pthread_mutex_destroy(&g->link->mutex);
+    free(g->link);
+    g->link = NULL;
+}
+
+static int link_start(struct group *g)
+{
+    pthread_mutex_init(&g->link->mutex, NULL);
+    if (pthread_create(&g->link->thread, NULL, watch, g) != 0)
+        return fail(NJ_E_NOMEM, "no thread to listen to the other ranks");
+    return 0;
+}
+
+int group_meet(struct group *g, const char *run, const struct identity *ids, size_t count,
+               void *payload, size_t bytes)
+{
+    if (g->place.size == 1)
+        return 0;
+    struct link *l = calloc(1, sizeof *l);
+    if (!l)
+        return fail(NJ_E_NOMEM, "no memory for the exchange of ranks");
+    const int listener = g->listener;
+    g->listener = -1;
+    int err = exchange_open(&g->place, listener, run, ids, count, EXCHANGE_SECONDS, payload, bytes,
+                            &l->exchange);
+    if (err) {
+        free(l);
+        return err;
+    }
+    g->link = l;
+    err = link_start(g);
+    return err;
+}
+
+int group_share(struct group *g, void *data, size_t bytes)
+{
+    if (!g->link)
+        return 0;
+    pthread_mutex_lock(&g->link->mutex);
+    const int err = exchange_share(g->link->exchange, data, bytes, SHARE_SECONDS);
+    if (err)
+        end_by_another(g, err);
+    pthread_mutex_unlock(&g->link->mutex);
+    return 0;
+}
+
+int group_share_text(struct group *g, char **text)
+{
+    size_t bytes = group_leads(g) ? strlen(*text) + 1 : 0;
+    int err = group_share(g, &bytes, sizeof bytes);
+    if (err || !g->link)
+        return err;
+    if (!group_leads(g))
+        *text = malloc(bytes);
+    if (!*text)
+        return fail(NJ_E_NOMEM, "no memory for %zu bytes of rank 0", bytes);
+    return group_share(g, *text, bytes);
+}
+
+int group_finish(struct group *g)
+{
+    struct link *l = g->link;
+    if (!l)
+        return 0;
+    pthread_mutex_lock(&l->mutex);
+    l->finished = true;
+    pthread_mutex_unlock(&l->mutex);
+    pthread_join(l->thread, NULL);
+    const int err = exchange_finish(l->exchange, FINISH_SECONDS);
+    if (err)
+        end_by_another(g, err);
+    link_free(g);
+    return 0;
+}

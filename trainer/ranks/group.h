@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * group.h: this process among the ranks of a run: who it is, what rank 0 tells the others, and the end of all when one
+ * has failed. A run of one process is a group of one, in which nothing here does anything.
+ */
+#ifndef NOJIT_TRAINER_GROUP_H
+#define NOJIT_TRAINER_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ranks/exchange.h"
+#include "ranks/launchers.h"
+
+struct group {
+    struct place place;
+    const char *command; /* for sentences: "distill" */
+    bool parent;         /* its ranks were other processes, and have ended */
+    int listener;        /* for the exchange, of rank 0 of a supervisor; -1: none */
+    int supervisor;      /* -1: there is none */
+    struct link *link;   /* NULL: it is alone */
+};
+
+#define GROUP_ALONE                                                                                \
+    {                                                                                              \
+        .place = {.size = 1, .local_size = 1}, .listener = -1, .supervisor = -1                    \
+    }
+
+/* Finds out by --gpus (0: not given) and the launcher's variables which rank this process is, and forks where ranks are
+ * to be made; in their parent it returns when all have ended, with the code and the sentence of the run. */
+int group_find(struct group *g, const char *command, int gpus);
+/* Whether it speaks and writes for all. */
+bool group_leads(const struct group *g);
+/* Meets the others, as exchange_open(). From here on a failure of another rank ends this process. */
+int group_meet(struct group *g, const char *run, const struct identity *ids, size_t count,
+               void *payload, size_t bytes);
+/* Of rank 0: what all get; of the others: room for it. All call it with the same number of bytes. */
+int group_share(struct group *g, void *data, size_t bytes);
+/* The same of a text, which ends with a NUL; the others get a copy, to be freed. */
+int group_share_text(struct group *g, char **text);
+/* Says why the run ends, once for all ranks, and ends the process. Returns in a group of one. */
+void group_fail(struct group *g, int code);
+/* Waits until all ranks have come here. */
+int group_finish(struct group *g);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * supervisor.c: see supervisor.h.
+ */
+#include "ranks/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "ranks/exchange.h"
+#include "ranks/wire.h"
+
+/* What the others have to end by themselves once one has failed. */
+enum { GRACE_MS = 5000, INTERRUPTED_STATUS = 130 };
+
+/* One write to a pipe: those of several ranks do not mix. */
+struct verdict {
+    int rank, code;
+    char sentence[1024];
+};
+
+struct child {
+    pid_t pid; /* 0: it has ended */
+    bool killed;
+    struct verdict verdict; /* code 0: it has said nothing */
+};
+
+struct watch {
+    const struct place *base;
+    struct child *child;
+    int count, running;
+    int signals, words[2], listener, port;
+    sigset_t before;
+    int64_t deadline;     /* after a failure; 0: none */
+    struct verdict first; /* code 0: none has failed */
+    int asked;            /* the last signal that asked all to stop */
+    bool interrupted;
+    bool crash; /* `first` is what a signal did, which is the cause of all else */
+};
+
+static int rank_of(const struct watch *w, int i)
+{
+    return w->base->rank * w->count + i;
+}
+
+void supervised_fail(int supervisor, int rank, int code, const char *sentence)
+{
+    struct verdict v = {.rank = rank, .code = code};
+    snprintf(v.sentence, sizeof v.sentence, "%s", sentence);
+    const ssize_t written = write(supervisor, &v, sizeof v);
+    (void)written; /* a supervisor that is gone has nobody to tell */
+}
+
+/* ---- failures ---- */
+
+/* Those that are left have a while to end by themselves. */
+static void set_deadline(struct watch *w)
+{
+    if (w->deadline == 0)
+        w->deadline = now_ms() + GRACE_MS;
+}
+
+static void failed(struct watch *w, const struct verdict *v)
+{
+    if (w->first.code == 0)
+        w->first = *v;
+    set_deadline(w);
+}
+
+static void hear(struct watch *w)
+{
+    struct verdict v;
+    while (read(w->words[0], &v, sizeof v) == (ssize_t)sizeof v) {
+        const int i = v.rank - rank_of(w, 0);
+        if (i < 0 || i >= w->count || v.code == 0)
+            continue;
+        v.sentence[sizeof v.sentence - 1] = '\0';
+        w->child[i].verdict = v;
+        failed(w, &v);
+    }
+}
+
+static void crashed(struct watch *w, int i, pid_t pid, int sig)
+{
+    struct verdict v = {.rank = rank_of(w, i), .code = NJ_E_DEVICE};
+    snprintf(v.sentence, sizeof v.sentence,
+             "its process %ld was ended by signal %d (%s)%s; continue with --resume auto",
+             (long)pid, sig, strsignal(sig),
+             sig == SIGKILL ? ", by somebody or for want of memory (see dmesg)" : "");
+    if (!w->crash)
+        w->first.code = 0;
+    w->crash = true;
+    failed(w, &v);
+}
+
+static void ended(struct watch *w, pid_t pid, int status)
+{
+    int i = 0;
+    while (i < w->count && w->child[i].pid != pid)
+        i++;
+    if (i == w->count)
+        return;
+    struct child *c = &w->child[i];
+    c->pid = 0;
+    w->running--;
+    hear(w); /* what it said before */
+    if (WIFSIGNALED(status) && w->asked == WTERMSIG(status)) {
+        w->interrupted = true; /* before it could save anything */
+        set_deadline(w);
+    } else if (WIFSIGNALED(status) && !c->killed)
+        crashed(w, i, pid, WTERMSIG(status));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) == 0)
+        return;
+    if (WEXITSTATUS(status) == INTERRUPTED_STATUS)
+        w->interrupted = true;
+    else if (w->first.code == 0) {
+        struct verdict v = {.rank = rank_of(w, i), .code = NJ_E_DEVICE};
+        snprintf(v.sentence, sizeof v.sentence, "ended with status %d", WEXITSTATUS(status));
+        failed(w, &v);
+    }
+}
+
+static void kill_all(struct watch *w, int sig)
+{
+    for (int i = 0; i < w->count; i++)
+        if (w->child[i].pid > 0) {
+            w->child[i].killed = w->child[i].killed || sig == SIGKILL;
+            kill(w->child[i].pid, sig);
+        }
+}
+
+/* ---- watching ---- */
+
+/* What a terminal sends goes to the ranks as well as to this process. */
+static void on_signal(struct watch *w)
+{
+    struct signalfd_siginfo info;
+    int status;
+    while (read(w->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo != SIGCHLD) {
+            w->asked = (int)info.ssi_signo;
+            if (info.ssi_code != SI_KERNEL)
+                kill_all(w, w->asked);
+        }
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        ended(w, pid, status);
+}
+
+static void watch_all(struct watch *w)
+{
+    struct pollfd on[] = {{.fd = w->signals, .events = POLLIN},
+                          {.fd = w->words[0], .events = POLLIN}};
+    while (w->running > 0) {
+        const bool late = w->deadline > 0 && now_ms() >= w->deadline;
+        if (late)
+            kill_all(w, SIGKILL);
+        poll(on, 2, w->deadline == 0 ? -1 : late ? 100 : wait_until(w->deadline, GRACE_MS));
+        hear(w);
+        on_signal(w);
+    }
+}
+
+/* What several say alike is nobody's alone. */
+static int outcome(const struct watch *w)
+{
+    int alike = 0;
+    if (w->first.code == 0)
+        return w->interrupted ? fail(NJ_INTERRUPTED, "interrupted") : 0;
+    for (int i = 0; i < w->count; i++)
+        alike += w->child[i].verdict.code != 0 &&
+                 strcmp(w->child[i].verdict.sentence, w->first.sentence) == 0;
+    if (alike > 1 || (w->first.rank == 0 && !w->crash))
+        return fail(w->first.code, "%s", w->first.sentence);
+    return fail(w->first.code, "rank %d: %s", w->first.rank, w->first.sentence);
+}
+
+/* ---- forking ---- */
+
+static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+
+static void fill_place(const struct watch *w, int i, struct place *out)
+{
+    *out = *w->base;
+    out->rank = rank_of(w, i);
+    out->size = w->base->size * w->count;
+    out->local_rank = i;
+    out->local_size = w->count;
+    if (w->base->size > 1)
+        return;
+    snprintf(out->host, sizeof out->host, "localhost");
+    out->port = w->port;
+    out->launcher = "--gpus";
+}
+
+static int begin(struct watch *w)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    for (size_t i = 0; i < sizeof watched / sizeof *watched; i++)
+        sigaddset(&mask, watched[i]);
+    w->child = calloc((size_t)w->count, sizeof *w->child);
+    if (w->child == NULL)
+        return fail(NJ_E_NOMEM, "no memory for %d ranks", w->count);
+    sigprocmask(SIG_BLOCK, &mask, &w->before);
+    w->signals = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (w->signals < 0 || pipe2(w->words, O_NONBLOCK | O_CLOEXEC) != 0)
+        return fail(NJ_E_IO, "--gpus: no pipe to the ranks: %s", strerror(errno));
+    if (w->base->size == 1)
+        w->listener = exchange_listen(&w->port);
+    return w->listener < -1 ? w->listener : 0;
+}
+
+/* In the child: what is the parent's goes, and with the parent goes the rank. */
+static void become_rank(struct watch *w, int i, pid_t parent, struct rank *out)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    fill_place(w, i, &out->place);
+    out->supervisor = w->words[1];
+    out->listener = i == 0 ? w->listener : -1;
+    if (i > 0 && w->listener >= 0)
+        close(w->listener);
+    sigprocmask(SIG_SETMASK, &w->before, NULL);
+    close(w->words[0]);
+    close(w->signals);
+    free(w->child);
+}
+
+/* True in a rank. */
+static bool fork_all(struct watch *w, struct rank *out, int *code)
+{
+    const pid_t parent = getpid();
+    fflush(NULL); /* else each rank has what is still to be written */
+    for (int i = 0; i < w->count; i++, w->running++) {
+        const pid_t pid = fork();
+        if (pid == 0) {
+            become_rank(w, i, parent, out);
+            return true;
+        }
+        if (pid < 0) {
+            *code = fail(NJ_E_IO, "rank %d cannot be started: %s", rank_of(w, i), strerror(errno));
+            kill_all(w, SIGKILL);
+            return false;
+        }
+        w->child[i].pid = pid;
+    }
+    return false;
+}
+
+static void end(struct watch *w)
+{
+    const int open[] = {w->listener, w->words[0], w->words[1], w->signals};
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+        if (open[i] >= 0)
+            close(open[i]);
+    if (w->signals >= 0)
+        sigprocmask(SIG_SETMASK, &w->before, NULL);
+    free(w->child);
+}
+
+bool supervise(const struct place *base, int count, struct rank *out, int *code)
+{
+    struct watch w = {
+        .base = base, .count = count, .signals = -1, .words = {-1, -1}, .listener = -1};
+    *code = begin(&w);
+    if (*code == 0 && fork_all(&w, out, code))
+        return true;
+    if (w.listener >= 0)
+        close(w.listener);
+    w.listener = -1;
+    watch_all(&w);
+    if (*code == 0)
+        *code = outcome(&w);
+    end(&w);
+    return false;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wire.c: sockets between ranks.
+ */
+#include "ranks/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/error.h"
+
+enum { FRAME_MAGIC = 0x6e6a4601, CONNECT_MS = 5000 };
+
+int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+int wait_until(int64_t deadline, int most)
+{
+    const int64_t left = deadline - now_ms();
+    return left < 0 ? 0 : left < most ? (int)left : most;
+}
+
+/* ---- messages ---- */
+
+int wire_send(int fd, const void *data, size_t bytes, int64_t deadline)
+{
+    const char *at = data;
+    while (bytes > 0) {
+        const ssize_t sent = send(fd, at, bytes, MSG_NOSIGNAL);
+        if (sent >= 0) {
+            at += sent;
+            bytes -= (size_t)sent;
+            continue;
+        }
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        if (errno != EINTR && (errno != EAGAIN || now_ms() >= deadline))
+            return -1;
+        poll(&p, 1, wait_until(deadline, 1000));
+    }
+    return 0;
+}
+
+int frame_send(int fd, uint32_t kind, int rank, const void *text, size_t bytes, int64_t deadline)
+{
+    struct frame f = {.magic = FRAME_MAGIC, .kind = kind, .rank = (uint32_t)rank};
+    memcpy(f.text, text, bytes < sizeof f.text ? bytes : sizeof f.text);
+    const int rc = wire_send(fd, &f, sizeof f, deadline);
+    if (rc != 0)
+        shutdown(fd, SHUT_WR); /* a frame may lack its end */
+    return rc;
+}
+
+int frame_receive(struct peer *p)
+{
+    while (p->have < sizeof p->in) {
+        const ssize_t got =
+            recv(p->fd, (char *)&p->in + p->have, sizeof p->in - p->have, MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 && errno == EAGAIN ? 0 : -1;
+        p->have += (size_t)got;
+    }
+    p->have = 0;
+    p->in.text[sizeof p->in.text - 1] = 0;
+    return p->in.magic == FRAME_MAGIC ? 1 : -1;
+}
+
+void peer_close(struct peer *p)
+{
+    if (p->fd >= 0)
+        close(p->fd);
+    p->fd = -1;
+}
+
+/* ---- sockets ---- */
+
+static void set(int fd, int level, int option, int value)
+{
+    setsockopt(fd, level, option, &value, sizeof value);
+}
+
+void wire_prepare(int fd)
+{
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+    set(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+    set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
+}
+
+int wire_listen(int *port)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)*port)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)*port)};
+    struct sockaddr *address = (struct sockaddr *)&six;
+    socklen_t bytes = sizeof six;
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    if (fd < 0) {
+        fd = socket(AF_INET, SOCK_STREAM, 0);
+        address = (struct sockaddr *)&four;
+        bytes = sizeof four;
+    } else {
+        set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    }
+    set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (fd < 0 || bind(fd, address, bytes) != 0 || listen(fd, SOMAXCONN) != 0 ||
+        getsockname(fd, address, &bytes) != 0) {
+        const int error = errno;
+        if (fd >= 0)
+            close(fd);
+        return fail(NJ_E_IO, "port %d cannot be listened on: %s; set MASTER_PORT to a free one",
+                    *port, strerror(error));
+    }
+    wire_prepare(fd);
+    *port = ntohs(bytes == sizeof six ? six.sin6_port : four.sin_port);
+    return fd;
+}
+
+static int connect_one(const struct addrinfo *a, int64_t deadline)
+{
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    const int fd = socket(a->ai_family, SOCK_STREAM, 0);
+    if (fd < 0)
+        return -1;
+    wire_prepare(fd);
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    if (connect(fd, a->ai_addr, a->ai_addrlen) != 0)
+        error = errno;
+    if (error == EINPROGRESS) {
+        error = ETIMEDOUT;
+        if (poll(&p, 1, wait_until(deadline, CONNECT_MS)) > 0)
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+    }
+    if (error == 0)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int wire_connect(const char *host, int port, int64_t deadline, int *resolve)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char digits[16];
+    int fd = -1;
+    snprintf(digits, sizeof digits, "%d", port);
+    *resolve = getaddrinfo(host, digits, &hints, &found);
+    if (*resolve != 0)
+        return -1;
+    for (const struct addrinfo *a = found; fd < 0 && a; a = a->ai_next)
+        fd = connect_one(a, deadline);
+    const int error = errno;
+    freeaddrinfo(found);
+    errno = error;
+    return fd;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_ranks.c: see run_ranks.h.
+ */
+#include "run/run_ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "io/plural.h"
+
+/* In a process of its own: ranks are forked before anything of CUDA exists. */
+static int count_gpus(void)
+{
+    int status = 0;
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const int count = nj_gpu_count();
+        _exit(count < 255 ? count : 255);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return 0;
+    return WEXITSTATUS(status);
+}
+
+int run_gpus(const struct settings *s, int *out)
+{
+    *out = (int)s->gpus;
+    if (s->gpus != GPUS_ALL)
+        return 0;
+    *out = s->device == (int)NJ_DEVICE_CPU ? 0 : count_gpus();
+    return *out > 0
+               ? 0
+               : fail(NJ_E_NO_DEVICE, "--gpus all: no GPU can be used here; see `nojit doctor`");
+}
+
+int run_ordinal(const struct run *r)
+{
+    const struct place *p = &r->group->place;
+    return p->local_rank > 0 && nj_gpu_count() == 1 ? 0 : p->local_rank;
+}
+
+/* ---- meeting ---- */
+
+static int comm_failed(const struct run *r, int err)
+{
+    return fail_context(err, r->ctx, "connecting the GPUs");
+}
+
+int run_join(struct run *r)
+{
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const struct place *p = &r->group->place;
+    unsigned char id[NJ_COMM_ID_BYTES];
+    char version[32];
+    if (p->size == 1)
+        return 0;
+    int err = nj_comm_id(r->ctx, id); /* opens the library on each */
+    if (err)
+        return comm_failed(r, err);
+    snprintf(version, sizeof version, "%zu", d->comm_version);
+    const struct identity ids[] = {{"the version of nojit", NOJIT_VERSION},
+                                   {"the backend", d->backend},
+                                   {"the architecture of the GPU", d->arch},
+                                   {"the version of NCCL", version},
+                                   {"the version of cuBLASLt", d->gemm_build}};
+    err = group_meet(r->group, r->s->out ? r->s->out : "", ids, sizeof ids / sizeof *ids, id,
+                     sizeof id);
+    if (err)
+        return err;
+    err = nj_comm_create(r->ctx, id, p->rank, p->size, &r->comm);
+    return err ? comm_failed(r, err) : 0;
+}
+
+void run_rank_options(const struct settings *s, const struct group *g, nj_comm *comm,
+                      struct train_options *out)
+{
+    const bool apart = g->place.size > 1;
+    out->ranks = apart ? g->place.size : (int)s->virtual_ranks;
+    out->rank = apart ? g->place.rank : RANKS_HERE;
+    out->comm = comm;
+    if (s->grad_accum == 0)
+        out->grad_accum = out->ranks;
+}
+
+const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
+{
+    const struct place *p = &r->group->place;
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const int virtual_ranks = (int)r->s->virtual_ranks;
+    buffer[0] = '\0';
+    if (virtual_ranks > 1)
+        snprintf(buffer, bytes, "%d virtual ranks on one device", virtual_ranks);
+    if (p->size > 1)
+        snprintf(buffer, bytes, "%d ranks, %d on this host (%s)", p->size, p->local_size,
+                 p->launcher);
+    if (p->size > 1 && d->comm_version > 0)
+        snprintf(buffer + strlen(buffer), bytes - strlen(buffer), ", NCCL %zu.%zu.%zu",
+                 d->comm_version / 10000, d->comm_version / 100 % 100, d->comm_version % 100);
+    return buffer;
+}
+
+/* ---- what rank 0 decides ---- */
+
+static int read_text(FILE *f, char **out)
+{
+    size_t bytes = 0;
+    char block[4096];
+    FILE *to = open_memstream(out, &bytes);
+    if (to == NULL)
+        return fail(NJ_E_NOMEM, "no memory for the GEMM algorithms");
+    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
+        fwrite(block, 1, n, to);
+    return fclose(to) == 0 ? 0 : fail(NJ_E_NOMEM, "no memory for the GEMM algorithms");
+}
+
+/* A table as text, by way of a file: that is its form. */
+static int gemms_of_rank_0(struct run *r, const char *path, char **text)
+{
+    if (nj_gemm_table_write(r->ctx, path) != 0)
+        return fail_context(NJ_E_IO, r->ctx, "GEMM algorithms for the other ranks");
+    FILE *f = fopen(path, "r");
+    if (f == NULL) { /* nothing was chosen */
+        *text = strdup("");
+        return *text != NULL ? 0 : fail(NJ_E_NOMEM, "no memory for the GEMM algorithms");
+    }
+    const int err = read_text(f, text);
+    fclose(f);
+    return err;
+}
+
+static int take_gemms(struct run *r, const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    if (*text == '\0')
+        return 0;
+    const int failed = f == NULL || fputs(text, f) < 0;
+    if ((f != NULL && fclose(f) != 0) || failed || nj_gemm_table_read(r->ctx, path) < 0)
+        return fail(NJ_E_IO, "%s: the GEMM algorithms of rank 0 cannot be kept here", path);
+    return 0;
+}
+
+int run_share_gemms(struct run *r)
+{
+    const char *place = getenv("TMPDIR");
+    char dir[PATH_BYTES], path[PATH_BYTES + 16], *text = NULL;
+    if (r->group->place.size == 1)
+        return 0;
+    snprintf(dir, sizeof dir, "%s/nojit-XXXXXX", place != NULL && *place ? place : "/tmp");
+    if (mkdtemp(dir) == NULL)
+        return fail(NJ_E_IO, "%s: no temporary folder can be made; set TMPDIR", dir);
+    snprintf(path, sizeof path, "%s/gemm.txt", dir);
+    int err = group_leads(r->group) ? gemms_of_rank_0(r, path, &text) : 0;
+    if (!err)
+        err = group_share_text(r->group, &text);
+    if (!err && !group_leads(r->group))
+        err = take_gemms(r, path, text);
+    free(text);
+    (void)remove(path);
+    (void)remove(dir);
+    return err;
+}
+
+/* The first line that differs; names are options, or words such as "data". */
+static int compare(const char *own, const char *first)
+{
+    while (*own != '\0' || *first != '\0') {
+        const int n = (int)strcspn(own, "\n"), m = (int)strcspn(first, "\n");
+        if (n != m || strncmp(own, first, (size_t)n) != 0)
+            return fail(NJ_E_ARG,
+                        "'%.*s' here, but '%.*s' on rank 0; give all ranks the same options and "
+                        "files",
+                        n, own, m, first);
+        own += n + (own[n] == '\n');
+        first += m + (first[m] == '\n');
+    }
+    return 0;
+}
+
+int run_compare(struct run *r, const char *lines)
+{
+    char *first = group_leads(r->group) ? strdup(lines) : NULL;
+    int err = group_share_text(r->group, &first);
+    if (!err && first != NULL)
+        err = compare(lines, first);
+    free(first);
+    return err;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_ranks.h: a run among the processes that share its steps. Each reads the models and the data; rank 0 alone
+ * speaks, writes, and decides what could come out differently elsewhere.
+ */
+#ifndef NOJIT_TRAINER_RUN_RANKS_H
+#define NOJIT_TRAINER_RUN_RANKS_H
+
+#include "run/run.h"
+
+/* GPUs that --gpus asks for, counted where it says all. */
+int run_gpus(const struct settings *s, int *out);
+/* Of the machine, the one that this rank runs on. */
+int run_ordinal(const struct run *r);
+/* Meets the other ranks and connects the devices. */
+int run_join(struct run *r);
+/* How many ranks there are and which is here, for engine and plan; and as many micro-batches where none are said. */
+void run_rank_options(const struct settings *s, const struct group *g, nj_comm *comm,
+                      struct train_options *out);
+/* The GEMM algorithms that rank 0 takes are those of all: on rank 0 when it knows them, elsewhere before an engine is
+ * opened. */
+int run_share_gemms(struct run *r);
+/* Refuses what differs from rank 0: lines "name value". */
+int run_compare(struct run *r, const char *lines);
+/* "4 GPUs" or what else shares the steps; "" for a run of one. */
+const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes);
+
+#endif

@@ -68,6 +68,13 @@ for launcher in torchrun slurm openmpi; do
 done
 if [ "$(cat "$d/torchrun.1.log" "$d/torchrun.1.err" | wc -c)" = 0 ]; then ok "only rank 0 speaks"; else not_ok "only rank 0 speaks" "$(cat "$d"/torchrun.1.*)"; fi
 if grep -q '^2 ranks, 2 on this host (torchrun)$' "$d/torchrun.log"; then ok "the launcher is named"; else not_ok "the launcher is named" "$(cat "$d/torchrun.log")"; fi
+receipt() { tr -d ' \n' <"$d/$1/receipt.json"; }
+if [[ $(receipt gpus-cuda-2) == *'"ranks":{"count":2,"processes":2,"launcher":"--gpus"}'* && $(receipt gpus-cuda-2) == *'"comm_version":22703'* &&
+    $(receipt virtual-cpu-3) == *'"ranks":{"count":3,"processes":1,"launcher":""}'* ]]; then
+    ok "the receipt says how many"
+else
+    not_ok "the receipt says how many" "$(grep -A4 -E '"ranks|comm_' "$d/gpus-cuda-2/receipt.json")"
+fi
 distill all "${few[@]}" --device cuda --gpus all || true
 same "--gpus all" virtual-cuda-3 all
 

@@ -13,6 +13,7 @@
 #include "model/source.h"
 #include "run/batch_fit.h"
 #include "run/run.h"
+#include "run/run_ranks.h"
 #include "run/teacher_types.h"
 
 /* What is known of the memory that the run will have. */
@@ -103,11 +104,12 @@ static int read_options(const struct settings *s, struct train_options *o)
 {
     const bool float32 =
         s->dtype == DTYPE_F32 || (s->dtype == DTYPE_AUTO && s->device == (int)NJ_DEVICE_CPU);
+    int gpus;
+    const int err = run_gpus(s, &gpus);
+    if (err)
+        return err;
     run_training_options(s, o);
-    o->ranks = (int)(s->gpus > 1 ? s->gpus : s->virtual_ranks);
-    o->rank = s->gpus > 1 ? 0 : RANKS_HERE;
-    if (s->grad_accum == 0)
-        o->grad_accum = o->ranks;
+    run_rank_options(s, 0, gpus, o);
     o->steps = s->steps > 0 ? s->steps : 1;
     o->dtype = float32 ? NJ_F32 : NJ_LP;
     o->workspace_bytes = s->device == (int)NJ_DEVICE_CPU ? 0 : NJ_CUDA_WORKSPACE_BYTES;

@@ -166,6 +166,11 @@ static json_t *device(const struct nj_device_info *d)
         "gemm_build", d->gemm_build, "gemm_version", (json_int_t)d->gemm_version, "memory_bytes",
         (json_int_t)d->memory_bytes, "kernels_loaded", (int)d->kernels_loaded, "modules_loaded",
         (int)d->modules_loaded, "gemms_timed", (int)d->gemms_timed);
+    if (d->comm_version > 0) {
+        json_object_set_new(to, "comm_library", json_c_text(d->comm_library));
+        json_object_set_new(to, "comm_build", json_string(d->comm_build));
+        json_object_set_new(to, "comm_version", json_integer((json_int_t)d->comm_version));
+    }
     if (d->fallback[0] != '\0')
         json_object_set_new(to, "fallback", json_c_text(d->fallback));
     return to;
@@ -229,6 +234,15 @@ static void add_counts(json_t *to, const struct run *r)
     add_whole(to, rows, sizeof rows / sizeof *rows);
 }
 
+static void add_ranks(json_t *to, const struct run *r)
+{
+    const struct place *p = &r->group->place;
+    if (r->options.ranks > 1)
+        json_object_set_new(to, "ranks",
+                            json_pack("{s:i, s:i, s:s}", "count", r->options.ranks, "processes",
+                                      p->size, "launcher", p->size > 1 ? p->launcher : ""));
+}
+
 static void add_teacher_check(json_t *to, const struct teacher_check *t)
 {
     if (t->tokens > 0)
@@ -265,6 +279,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     add_counts(root, r);
     add_memory(root, r);
     add_teacher_check(root, &r->teacher_check);
+    add_ranks(root, r);
     return root;
 }
 

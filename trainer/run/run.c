@@ -247,7 +247,8 @@ int run_adapters(const struct settings *s, struct lora_config *out)
 int run_engine_options(struct run *r)
 {
     run_training_options(r->s, &r->options);
-    run_rank_options(r->s, r->group, r->comm, &r->options);
+    run_rank_options(r->s, r->group->place.rank, r->group->place.size, &r->options);
+    r->options.comm = r->comm;
     r->options.vocab = r->vocab;
     int err = run_adapters(r->s, &r->options.lora);
     if (!err)

@@ -45,11 +45,6 @@ static void teacher_dtype_text(const struct run *r, char *out, size_t bytes)
     snprintf(out, bytes, "%s", run_teacher_dtype(r, "as dtype"));
 }
 
-static void ranks_text(const struct run *r, char *out, size_t bytes)
-{
-    snprintf(out, bytes, "%d", r->options.ranks);
-}
-
 static void dtype_text(const struct run *r, char *out, size_t bytes)
 {
     snprintf(out, bytes, "%s", r->options.dtype == NJ_F32 ? "float32" : "16-bit");
@@ -62,7 +57,6 @@ static const struct {
 } decided[] = {
     {"data-weights", weights_text},
     {"dtype", dtype_text},
-    {"gpus", ranks_text},
     {"teacher-dtype", teacher_dtype_text},
 };
 

@@ -76,13 +76,10 @@ int run_join(struct run *r)
     return err ? comm_failed(r, err) : 0;
 }
 
-void run_rank_options(const struct settings *s, const struct group *g, nj_comm *comm,
-                      struct train_options *out)
+void run_rank_options(const struct settings *s, int rank, int size, struct train_options *out)
 {
-    const bool apart = g->place.size > 1;
-    out->ranks = apart ? g->place.size : (int)s->virtual_ranks;
-    out->rank = apart ? g->place.rank : RANKS_HERE;
-    out->comm = comm;
+    out->ranks = size > 1 ? size : (int)s->virtual_ranks;
+    out->rank = size > 1 ? rank : RANKS_HERE;
     if (s->grad_accum == 0)
         out->grad_accum = out->ranks;
 }

@@ -14,9 +14,8 @@ int run_gpus(const struct settings *s, int *out);
 int run_ordinal(const struct run *r);
 /* Meets the other ranks and connects the devices. */
 int run_join(struct run *r);
-/* How many ranks there are and which is here, for engine and plan; and as many micro-batches where none are said. */
-void run_rank_options(const struct settings *s, const struct group *g, nj_comm *comm,
-                      struct train_options *out);
+/* This rank, of so many processes, and as many micro-batches where none are said. */
+void run_rank_options(const struct settings *s, int rank, int size, struct train_options *out);
 /* The GEMM algorithms that rank 0 takes are those of all: on rank 0 when it knows them, elsewhere before an engine is
  * opened. */
 int run_share_gemms(struct run *r);

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gpu_ranks.sh: runs that several ranks share, on real GPUs with a real NCCL, bit for bit what one GPU computes for as many ranks. Where there
+# is one GPU alone, two ranks share it as two hosts would, over sockets. NOJIT_NCCL names libnccl.so.2 where it is not found by itself.
+set -u
+: "${BUILD:=build}"
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch
+export XDG_CACHE_HOME=$d/cache-home NCCL_DEBUG=WARN
+gpus=$(nvidia-smi -L | grep -c '^GPU')
+doctor=$("$nojit" doctor --device cuda)
+echo "$doctor" | grep -i nccl
+
+cp README.md "$d/text.txt"
+cat docs/*.md >>"$d/text.txt"
+"$nojit" init --preset nojit-small --out "$d/teacher" >/dev/null
+"$nojit" init --preset nojit-small --seed 2 --out "$d/student" >/dev/null
+run=("$nojit" distill --teacher "$d/teacher" --student "$d/student" --data "$d/text.txt" --device cuda --seq-len 256 --batch-size 4
+    --grad-accum 4 --steps 20 --lr 1e-3 --save-every 10 --gemm-table none)
+losses() { sed -E 's/.*"loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2/' "$1/metrics.jsonl"; }
+same() { # NAME RUN RUN
+    if [ -s "$2/metrics.jsonl" ] && [ "$(losses "$2")" = "$(losses "$3")" ] && cmp -s "$2"/*model.safetensors "$3"/*model.safetensors &&
+        cmp -s "$2/checkpoint-10/state.bin" "$3/checkpoint-10/state.bin"; then
+        ok "$1"
+    else
+        not_ok "$1" "$(diff <(losses "$2") <(losses "$3") | head -3; tail -n 3 "$3.log")"
+    fi
+}
+# As on a host of its own: rank RANK of two, on GPU RANK, or on the only one.
+as_host() { # RANK OUT OPTION...
+    env RANK=$1 WORLD_SIZE=2 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$port NCCL_HOSTID=host$1 NCCL_P2P_DISABLE=1 \
+        NCCL_SHM_DISABLE=1 NCCL_SOCKET_IFNAME=lo "${run[@]}" --out "$2" "${@:3}"
+}
+over_sockets() { # OUT OPTION...
+    local pid
+    port=$((20000 + RANDOM % 10000))
+    as_host 1 "$@" >"$1.1.log" 2>&1 &
+    pid=$!
+    as_host 0 "$@" >"$1.log" 2>&1 || true
+    wait $pid || cat "$1.1.log"
+}
+variant() { # NAME OPTION...
+    local name=$1
+    shift
+    "${run[@]}" "$@" --virtual-ranks 2 --out "$d/$name" >"$d/$name.log" 2>&1 || cat "$d/$name.log"
+    over_sockets "$d/$name-sockets" "$@"
+    same "$name: two ranks over sockets" "$d/$name" "$d/$name-sockets"
+    [ "$gpus" -ge 2 ] || return 0
+    "${run[@]}" "$@" --gpus 2 --out "$d/$name-gpus" >"$d/$name-gpus.log" 2>&1 || cat "$d/$name-gpus.log"
+    same "$name: --gpus 2" "$d/$name" "$d/$name-gpus"
+}
+variant plain
+grep -o 'NCCL [0-9.]*' "$d/plain-sockets.log" | head -n 1
+variant bf16-state --optimizer-state bf16
+variant float32 --dtype float32
+variant lora --lora-r 8 --lora-dropout 0.1
+variant recomputed --recompute block
+if [ "$gpus" -ge 2 ]; then
+    for setting in NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_PROTO=LL NCCL_P2P_DISABLE=1; do
+        env "$setting" "${run[@]}" --gpus 2 --out "$d/$setting" >"$d/$setting.log" 2>&1 || cat "$d/$setting.log"
+        same "$setting changes no bit" "$d/plain" "$d/$setting"
+    done
+fi
+for log in plain plain-sockets plain-gpus; do
+    [ ! -f "$d/$log.log" ] || { echo "$log:" && grep '^step 20/' "$d/$log.log"; }
+done
+finish

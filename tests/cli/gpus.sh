@@ -145,6 +145,10 @@ for i in 0 1 2; do
     kill -KILL "${rank[$i]}"
     gone "a rank is killed" killed-$i 1 "^nojit distill: rank $i: its process ${rank[$i]} was ended by signal 9 .*--resume auto$"
 done
+# Whichever is told, all stop after the same step.
+begun told
+kill -TERM "${rank[2]}"
+gone "a signal to one rank" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
 begun parent
 kill -KILL $pid
 status=0

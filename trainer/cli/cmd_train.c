@@ -109,6 +109,7 @@ static int open_inputs(struct run *r, const char *command)
 
 static int open_engine(struct run *r)
 {
+    r->options.stopping = interrupted;
     int err = run_open_engine(r);
     if (err || r->teacher[0] == '\0' || r->s->allow_self_distillation)
         return err;
@@ -273,13 +274,6 @@ struct outcome {
     bool settled; /* the held-out loss no longer falls */
 };
 
-/* Whether rank 0 was told to stop, after the same step for all. */
-static int stopped_anywhere(struct run *r, bool *out)
-{
-    *out = interrupted();
-    return group_share(r->group, out, sizeof *out);
-}
-
 /* One step with its row, its line and what is due after it. */
 static int one_step(struct run *r, int64_t step, struct outcome *o)
 {
@@ -308,9 +302,8 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     const bool last = step == r->options.steps;
     if ((s->eval_every > 0 && step % s->eval_every == 0) || last)
         err = measure(r, step, &o->settled);
-    if (!err)
-        err = stopped_anywhere(r, &o->stopped);
-    o->stopped = o->stopped && !last && !o->settled;
+    /* Ranks stop after the same step, whichever was told; it takes one more than where there is one. */
+    o->stopped = (r->comm != NULL ? result.stopping : interrupted()) && !last && !o->settled;
     if (!err && (o->stopped || (s->save_every > 0 && step % s->save_every == 0)))
         err = save(r, step, false);
     return err;

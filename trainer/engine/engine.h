@@ -76,6 +76,7 @@ struct train_options {
     /* NULL, or told while a model is read: how many bytes of its weights, of how many; 0 as it begins */
     void (*loaded)(void *user, double bytes, double total);
     void *loaded_user;
+    bool (*stopping)(void);  /* NULL, or asked before each step: whether this rank is to stop */
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
     uint64_t seed;           /* of new adapters, of dropout and of rounding at random */
     struct lora_config lora; /* rank 0: all weights are trained */
@@ -146,6 +147,7 @@ struct step_result {
     int64_t skipped_updates; /* float16: updates skipped so far */
     float loss_scale;
     double step_ms;
+    bool stopping;       /* some rank was to stop when the step began; the same on all */
     char nonfinite[160]; /* "" or which tensor was not finite */
 };
 /* One optimiser step over grad_accum micro-batches pulled from d. Normalised over the valid tokens

@@ -24,14 +24,16 @@ struct shape {
                                * backward pass writes later */
 };
 
-/* Of the objective, over the rows of a step: divergence, cross-entropy, teacher's entropy, agreement. */
-enum { LOSS_SUMS = 8 };
+/* Of the objective, over the rows of a step: divergence, cross-entropy, teacher's entropy, agreement; then how many
+ * ranks are to stop. */
+enum { LOSS_SUMS = 8, STOP_SUM = 4 };
 
 /* What the host writes and reads while steps run: pinned. */
 struct pinned {
     float host_slots[NJ_STEP_HOST_SLOTS]; /* to the device: first slots of the step state */
     float state[NJ_STEP_SLOTS];           /* from the device */
     float sums[LOSS_SUMS];
+    float stop; /* to the device: STOP_SUM */
     float u;
     int32_t id, pos, next; /* generation: token in, its position, token out */
 };

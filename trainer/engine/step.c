@@ -190,6 +190,9 @@ static int begin_step(struct engine *e)
     int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.pinned->host_slots);
     if (rc == 0)
         rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.pinned->sums);
+    e->mem.pinned->stop = e->o.stopping && e->o.stopping();
+    if (rc == 0 && e->mem.pinned->stop > 0)
+        rc = nj_copy(e->stream, e->mem.sums + STOP_SUM, &e->mem.pinned->stop, sizeof(float));
     return rc;
 }
 
@@ -273,6 +276,7 @@ static void report(const struct engine *e, struct step_result *out)
     out->valid_tokens = e->valid;
     out->tokens = (int64_t)e->shape.rows * e->o.grad_accum;
     out->skipped_updates = (int64_t)state[NJ_STEP_SKIPPED];
+    out->stopping = sums[STOP_SUM] > 0;
     out->loss_scale = state[NJ_STEP_LOSS_SCALE];
 }
 

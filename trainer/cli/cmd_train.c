@@ -243,9 +243,10 @@ static int write_samples(struct run *r, int64_t step)
 static int save(struct run *r, int64_t step, bool best)
 {
     struct data_state where;
-    const int err = engine_gather_state(r->engine);
-    if (err || !group_leads(r->group))
-        return err;
+    if (!group_leads(r->group)) {
+        const int err = engine_collect_model(r->engine);
+        return err ? err : engine_collect_state(r->engine);
+    }
     data_tell(r->data, &where);
     run_put_progress(r);
     return best ? checkpoints_save_best(&r->checkpoints, r->engine, step, &where)
@@ -387,10 +388,9 @@ static int write_exports(struct run *r)
 /* The model first, then what is made of it. */
 static int write_models(struct run *r)
 {
-    int err = engine_gather_state(r->engine);
-    if (err || !group_leads(r->group))
-        return err;
-    err = checkpoints_finish(&r->checkpoints, r->engine);
+    if (!group_leads(r->group))
+        return engine_collect_model(r->engine);
+    int err = checkpoints_finish(&r->checkpoints, r->engine);
     if (!err && r->s->merge)
         err = write_merged(r);
     return err || r->s->export_types.count == 0 ? err : write_exports(r);

@@ -22,11 +22,11 @@
  *   schedule.c    learning rates
  *
  *   engine_struct.c  what every file below begins and fails with
+ *   ranks.c       a step that several ranks share: their micro-batches, the sum of their gradients
  *   weights.c     weights from and to safetensors, through the arenas
  *   f8_weights.c, quant_weights.c  those of a net that multiplies e4m3, or stays quantised
  *   adapters.c    and adapters
  *   save_model.c, merge.c  the model folders that they become
- *   ranks.c       a step that several ranks share: their micro-batches, the sum of their gradients
  *   micro_batch.c what the host does for a micro-batch
  *   head.c        final norm, logits in chunks of rows, objective, gradient
  *   step.c        an optimiser step: micro-batches, clip, update, graphs. Read it first
@@ -183,8 +183,9 @@ int engine_generate(struct engine *e, int32_t id, int pos, float u, int32_t *nex
  * step; beside it the algorithms of matrix products. */
 #define ENGINE_GEMM_TABLE "gemm.txt"
 int engine_save_model(struct engine *e, const char *dir);
-/* Before a state is saved, on every rank: brings what each has updated to all. */
-int engine_gather_state(struct engine *e);
+/* Where ranks are processes and one saves, the others do their part of it meanwhile: */
+int engine_collect_model(struct engine *e);
+int engine_collect_state(struct engine *e);
 /* Of the weights in it. */
 uint64_t engine_model_bytes(const struct engine *e);
 int engine_save_state(struct engine *e, const char *dir, int64_t step,

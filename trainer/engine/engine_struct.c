@@ -21,9 +21,15 @@ const struct params *engine_trained(const struct engine *e)
     return e->student.lora ? &e->lora.p : &e->student.p;
 }
 
+bool engine_gathers(const struct engine *e)
+{
+    return e->shape.rank != RANKS_HERE && e->mem.master && e->o.dtype != NJ_F32;
+}
+
 struct updated engine_updated(const struct engine *e)
 {
     const struct memory *m = &e->mem;
-    return m->master ? (struct updated){(char *)m->master, NJ_F32}
-                     : (struct updated){m->trained, e->o.dtype};
+    if (!m->master || e->o.dtype == NJ_F32)
+        return (struct updated){m->trained, e->o.dtype};
+    return (struct updated){(char *)(engine_gathers(e) ? m->grad : m->master), NJ_F32};
 }

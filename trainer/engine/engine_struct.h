@@ -44,12 +44,14 @@ struct engine {
 struct work engine_work(struct engine *e);
 /* Parameters of what is trained: the student or its adapters. */
 const struct params *engine_trained(const struct engine *e);
-/* What the optimiser updates of them: the master, or the 16-bit weights where there is none. */
+/* What the optimiser updates of them, whole: the master, or the 16-bit weights where there is none. Where ranks are
+ * processes, of which each has a shard of the master, it is gathered in the memory of the gradients (ranks.h). */
 struct updated {
     char *w;
     enum nj_dtype T;
 };
 struct updated engine_updated(const struct engine *e);
+bool engine_gathers(const struct engine *e);
 /* "while doing what", from the context's sentence. */
 int engine_fail(const struct engine *e, int rc, const char *what);
 

@@ -9,7 +9,6 @@
 
 /* Pulls micro-batch `micro` of the step into a slot of the pinned batches; with NO_SLOT it only counts its targets.
  * 1: the data is over. */
-enum { NO_SLOT = -1 };
 int stage_next(struct engine *e, struct data *d, int micro, int slot);
 int send_batch(struct engine *e, int slot);
 /* What the teacher reads of the micro-batches of a pass, from `slot` on. */

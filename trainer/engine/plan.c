@@ -161,16 +161,22 @@ size_t optimizer_state_bytes(enum optimizer_state kept)
     return kept == STATE_BF16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* Only what is trained has master weights, moments and gradients: whole shards where ranks are processes, so that
- * they are gathered where they lie. */
+/* Where this rank's part of an array begins; NULL while it is only counted. */
+static float *shard_of(float *array, int64_t held, const struct shape *s)
+{
+    return array && s->rank != RANKS_HERE ? &array[s->rank * held] : array;
+}
+
+/* Only what is trained has master weights, moments and gradients. Where ranks are processes, the first two are a
+ * shard, and weights and gradients whole shards, so that they are gathered where they lie. */
 static void layout_student(struct layout *l, const struct net *n, const struct shape *s,
                            enum optimizer_state kept, struct memory *m)
 {
     const char *owner = n->lora ? "adapters" : "student";
-    int64_t count = n->lora ? n->lora->p.count : n->p.count;
-    const int64_t frozen = n->p.count;
-    if (s->rank != RANKS_HERE)
-        count = plan_shards(count, s->ranks);
+    const int64_t all = n->lora ? n->lora->p.count : n->p.count, frozen = n->p.count;
+    const bool apart = s->rank != RANKS_HERE;
+    const int64_t count = apart ? plan_shards(all, s->ranks) : all;
+    const int64_t held = apart ? plan_shard(all, s->ranks) : all;
     const size_t moment = optimizer_state_bytes(kept);
     m->weights = region(l, "student.weights",
                         size_mul((size_t)(n->lora ? frozen : count), dtype_bytes(n->T)));
@@ -180,17 +186,34 @@ static void layout_student(struct layout *l, const struct net *n, const struct s
     if (!s->train)
         return;
     if (n->T == NJ_F32)
-        m->master = (float *)(void *)m->trained;
+        m->master = shard_of((float *)(void *)m->trained, held, s);
     else if (kept == STATE_F32)
-        m->master = state_region(l, owner, "master", count, sizeof(float));
-    m->m = state_region(l, owner, "moment1", count, moment);
-    m->v = state_region(l, owner, "moment2", count, moment);
+        m->master = state_region(l, owner, "master", held, sizeof(float));
+    m->m = state_region(l, owner, "moment1", held, moment);
+    m->v = state_region(l, owner, "moment2", held, moment);
     m->grad = state_region(l, owner, "gradients", count, sizeof(float));
     m->total = m->grad;
-    if (s->ranks > 1)
+    if (s->ranks > 1 && !apart)
         m->total = state_region(l, owner, "gradients.sum", count, sizeof(float));
-    if (s->rank != RANKS_HERE)
-        m->received = m->total;
+}
+
+/* What a rank that is a process gets of the others' gradients: in activations, which are idle by then, if there is
+ * room. */
+static void layout_received(struct layout *l, const struct net *n, const struct shape *s,
+                            struct memory *m)
+{
+    const int64_t count = n->lora ? n->lora->p.count : n->p.count;
+    const size_t bytes = size_mul((size_t)plan_shards(count, s->ranks), sizeof(float));
+    const char *name = n->lora ? "adapters.gradients.sum" : "student.gradients.sum";
+    if (!s->train || s->rank == RANKS_HERE)
+        return;
+    if (bytes <= m->staging_bytes) {
+        plan_add(l->plan, PLAN_DEVICE, name, "activations", 0);
+        m->received = (float *)(void *)m->staging;
+    } else {
+        m->received = region(l, name, bytes);
+    }
+    m->total = m->received;
 }
 
 static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
@@ -352,6 +375,7 @@ void plan_layout(const struct net *student, const struct net *teacher,
     if (teacher)
         layout_teacher(&l, teacher, out);
     layout_activations(&l, student, teacher, o, out);
+    layout_received(&l, student, &s, out);
     layout_head(&l, student, teacher, &s, out);
     layout_small(&l, cs, ct, &s, out);
     out->batches = host_region(&l, "host.batches", size_mul(out->rows_bytes, (size_t)s.slots));

@@ -28,6 +28,8 @@ struct shape {
  * ranks are to stop. */
 enum { LOSS_SUMS = 8, STOP_SUM = 4 };
 
+enum { NO_SLOT = -1 }; /* of a micro-batch that another rank computes */
+
 /* What the host writes and reads while steps run: pinned. */
 struct pinned {
     float host_slots[NJ_STEP_HOST_SLOTS]; /* to the device: first slots of the step state */
@@ -42,6 +44,7 @@ struct pinned {
 struct memory {
     char *weights; /* student, as T */
     char *trained; /* what is trained, as T: the student's weights or its adapters */
+    /* Of ranks that are processes a shard of these three, which is what each updates. */
     float *master; /* the same in float32: with NJ_F32 the very same; NULL: none is kept */
     void *m, *v;   /* float32 or bfloat16: enum optimizer_state */
     float *grad;

@@ -4,7 +4,6 @@
  */
 #include "engine/ranks.h"
 
-#include "engine/micro_batch.h"
 #include "nojit_ops.h"
 
 static bool are_here(const struct engine *e)
@@ -129,18 +128,22 @@ void ranks_gather(struct work *r, struct engine *e)
         gather(r, e, e->mem.trained, shard_bytes(e, dtype_bytes(e->o.dtype)));
 }
 
-int engine_gather_state(struct engine *e)
+/* ---- the whole of what each has a shard of ---- */
+
+void ranks_collect(struct work *r, struct engine *e, const void *shard, size_t element)
 {
-    const struct memory *m = &e->mem;
-    const size_t moment =
-        shard_bytes(e, optimizer_state_bytes((enum optimizer_state)e->o.optimizer_state));
-    struct work r = engine_work(e);
-    if (are_here(e))
-        return 0;
-    if (m->master && (char *)m->master != m->trained)
-        gather(&r, e, m->master, shard_bytes(e, sizeof *m->master));
-    gather(&r, e, m->m, moment);
-    gather(&r, e, m->v, moment);
-    OP(&r, nj_stream_sync(r.s));
-    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "gathering the training state");
+    OP(r, nj_all_gather(e->o.comm, r->s, e->mem.grad, shard, shard_bytes(e, element)));
+}
+
+void ranks_release(struct work *r, struct engine *e)
+{
+    const size_t each = shard_bytes(e, sizeof *e->mem.grad);
+    OP(r, nj_zero(r->s, e->mem.grad, (size_t)e->shape.ranks * each));
+}
+
+void ranks_keep(struct work *r, struct engine *e, void *shard, size_t element)
+{
+    const size_t bytes = shard_bytes(e, element);
+    OP(r, nj_copy(r->s, shard, (const char *)e->mem.grad + (size_t)e->shape.rank * bytes, bytes));
+    ranks_release(r, e);
 }

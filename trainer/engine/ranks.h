@@ -28,4 +28,11 @@ void ranks_sumsq(struct work *r, struct engine *e);
 /* Brings the weights that each rank has updated to all. */
 void ranks_gather(struct work *r, struct engine *e);
 
+/* Masters and moments, of which ranks that are processes have a shard each, are whole in the memory of the gradients
+ * while they are loaded or saved: collected there from all ranks, until that memory is released, or kept from there.
+ * Elements of so many bytes. A step takes for granted that what it does not write of its gradients is zero. */
+void ranks_collect(struct work *r, struct engine *e, const void *shard, size_t element);
+void ranks_release(struct work *r, struct engine *e);
+void ranks_keep(struct work *r, struct engine *e, void *shard, size_t element);
+
 #endif

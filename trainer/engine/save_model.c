@@ -4,6 +4,7 @@
  * adapters.
  */
 #include "engine/adapters.h"
+#include "engine/ranks.h"
 #include "engine/weights.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -84,10 +85,47 @@ uint64_t engine_model_bytes(const struct engine *e)
     return (uint64_t)p->count * dtype_bytes(T);
 }
 
+/* Adapters are saved as they are updated; weights that the model reads, every rank has whole. */
+static bool is_collected(const struct engine *e)
+{
+    return e->student.lora && engine_gathers(e);
+}
+
+static int collect(struct engine *e)
+{
+    struct work r = engine_work(e);
+    if (is_collected(e))
+        ranks_collect(&r, e, e->mem.master, sizeof(float));
+    OP(&r, nj_stream_sync(r.s));
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the adapters");
+}
+
+static int release(struct engine *e)
+{
+    struct work r = engine_work(e);
+    if (is_collected(e))
+        ranks_release(&r, e);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the adapters");
+}
+
+int engine_collect_model(struct engine *e)
+{
+    const int rc = collect(e);
+    return rc == 0 ? release(e) : rc;
+}
+
+static int save_adapters(struct engine *e, const char *dir)
+{
+    int rc = collect(e);
+    if (rc == 0)
+        rc = adapters_save(e, dir);
+    return rc == 0 ? release(e) : rc;
+}
+
 int engine_save_model(struct engine *e, const char *dir)
 {
     if (e->student.lora)
-        return adapters_save(e, dir);
+        return save_adapters(e, dir);
     int rc = save_tensors(e, dir);
     if (rc == 0 && source_is_folder(e->student_dir))
         rc = save_config(e, dir);

@@ -4,6 +4,7 @@
  * updated (master weights where there are some) and both moments, as they lie in the arenas. Every part
  * carries its XXH3-64; nothing is believed unchecked.
  */
+#include "engine/ranks.h"
 #include "engine/step.h"
 #include "engine/weights.h"
 #include "io/error.h"
@@ -71,19 +72,56 @@ static uint16_t kept_code(const struct engine *e)
     return e->o.optimizer_state == STATE_F32 ? 0 : (uint16_t)(1 + weights_dtype(e));
 }
 
+/* held: what this rank has of it, where ranks are processes and have a shard each; then `at` is where it is whole while
+ * it moves. NULL: it is whole where it is. */
 struct section {
     char *at;
-    size_t bytes;
+    size_t element;
+    void *held;
 };
 
 static struct section section(const struct engine *e, int i)
 {
-    const size_t count = (size_t)engine_trained(e)->count;
+    const struct memory *m = &e->mem;
     const struct updated u = engine_updated(e);
     const size_t moment = optimizer_state_bytes((enum optimizer_state)e->o.optimizer_state);
+    const bool apart = e->shape.rank != RANKS_HERE;
     const struct section sections[SECTIONS] = {
-        {u.w, count * dtype_bytes(u.T)}, {e->mem.m, count * moment}, {e->mem.v, count * moment}};
+        {u.w, dtype_bytes(u.T), engine_gathers(e) ? m->master : NULL},
+        {apart ? (char *)m->grad : m->m, moment, apart ? m->m : NULL},
+        {apart ? (char *)m->grad : m->v, moment, apart ? m->v : NULL}};
     return sections[i];
+}
+
+/* Of all ranks: makes a section whole before it is written, and, once it was read, keeps what is this rank's. */
+static int collect_section(struct engine *e, int i)
+{
+    const struct section of = section(e, i);
+    struct work r = engine_work(e);
+    if (of.held)
+        ranks_collect(&r, e, of.held, of.element);
+    OP(&r, nj_stream_sync(r.s));
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the training state");
+}
+
+static int release_section(struct engine *e, int i)
+{
+    struct work r = engine_work(e);
+    if (section(e, i).held)
+        ranks_release(&r, e);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the training state");
+}
+
+static int keep_section(struct engine *e, int i)
+{
+    const struct section of = section(e, i);
+    struct work r = engine_work(e);
+    if (i == 0)
+        OP(&r, weights_round(e));
+    else if (of.held)
+        ranks_keep(&r, e, of.held, of.element);
+    OP(&r, nj_stream_sync(r.s));
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "restoring the training state");
 }
 
 static int need_training(const struct engine *e, const char *what)
@@ -119,11 +157,12 @@ static int move_section(struct engine *e, struct state_file *s, int i, bool writ
 {
     const struct section of = section(e, i);
     const size_t room = e->mem.transfer_bytes;
+    const size_t bytes = (size_t)engine_trained(e)->count * of.element;
     char *piece = e->mem.transfer;
     XXH3_state_t h;
     XXH3_64bits_reset(&h);
-    for (size_t at = 0; at < of.bytes; at += room) {
-        size_t n = of.bytes - at < room ? of.bytes - at : room;
+    for (size_t at = 0; at < bytes; at += room) {
+        size_t n = bytes - at < room ? bytes - at : room;
         int rc = 0;
         if (!writing && fread(piece, 1, n, s->f) != n)
             return io_failed(s, "reading");
@@ -147,7 +186,11 @@ static int write_state(struct engine *e, struct state_file *s, struct state_head
     if (fseek(s->f, sizeof *h, SEEK_SET) != 0)
         return io_failed(s, "seeking");
     for (int i = 0; i < SECTIONS; i++) {
-        int rc = move_section(e, s, i, true, &h->section_hash[i]);
+        int rc = collect_section(e, i);
+        if (rc == 0)
+            rc = move_section(e, s, i, true, &h->section_hash[i]);
+        if (rc == 0)
+            rc = release_section(e, i);
         if (rc != 0)
             return rc;
     }
@@ -195,6 +238,17 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
     if (fclose(s.f) != 0 && rc == 0)
         rc = fail(NJ_E_IO, "%s: closing failed: %s", s.path, strerror(errno));
     return rc == 0 ? save_choices(e, dir) : rc;
+}
+
+int engine_collect_state(struct engine *e)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < SECTIONS; i++) {
+        rc = collect_section(e, i);
+        if (rc == 0)
+            rc = release_section(e, i);
+    }
+    return rc;
 }
 
 static int check_header(const struct engine *e, const char *path, const struct state_header *h)
@@ -253,6 +307,8 @@ static int read_state(struct engine *e, struct state_file *s, struct state_heade
         if (rc == 0 && hash != h->section_hash[i])
             rc = fail(NJ_E_FORMAT, "%s: the %s are damaged; take another checkpoint", s->path,
                       section_name[i]);
+        if (rc == 0)
+            rc = keep_section(e, i);
     }
     if (rc == 0 && fgetc(s->f) != EOF)
         rc = fail(NJ_E_FORMAT, "%s: longer than its header says; take another checkpoint", s->path);
@@ -264,7 +320,6 @@ static int apply_state(struct engine *e, const struct state_header *h)
     struct work w = engine_work(e);
     memcpy(e->mem.pinned->state, h->state, sizeof h->state);
     OP(&w, nj_copy(w.s, e->mem.state, e->mem.pinned->state, sizeof h->state));
-    OP(&w, weights_round(e));
     OP(&w, nj_stream_sync(w.s));
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "restoring the training state");
 }

@@ -89,14 +89,13 @@ static void update(struct work *r, struct engine *e)
     if (s.count == 0)
         return;
     if (o->optimizer_state == STATE_BF16)
-        OP(r,
-           nj_adamw_bf16(r->s, o->dtype, weights, (uint16_t *)m->m + first,
-                         (uint16_t *)m->v + first, m->total, m->state, s.count, s.decayed, s.first,
-                         o->beta1, o->beta2, o->eps, o->weight_decay, seed[0], seed[1]));
+        OP(r, nj_adamw_bf16(r->s, o->dtype, weights, m->m, m->v, m->total, m->state, s.count,
+                            s.decayed, s.first, o->beta1, o->beta2, o->eps, o->weight_decay,
+                            seed[0], seed[1]));
     else
-        OP(r, nj_adamw(r->s, o->dtype, o->dtype == NJ_F32 ? NULL : weights, m->master + first,
-                       (float *)m->m + first, (float *)m->v + first, m->total, m->state, s.count,
-                       s.decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
+        OP(r, nj_adamw(r->s, o->dtype, o->dtype == NJ_F32 ? NULL : weights, m->master, m->m, m->v,
+                       m->total, m->state, s.count, s.decayed, o->beta1, o->beta2, o->eps,
+                       o->weight_decay));
 }
 
 /* Work that a graph holds: one of these, or the place in e->micro of a micro-step,
@@ -298,8 +297,7 @@ int scan_weights(struct engine *e, const char **what, const char **name)
     if (rc != 0 || *name)
         return rc;
     *what = "weight of the student";
-    const struct updated u = engine_updated(e);
-    rc = weights_scan(e, engine_trained(e), u.T, u.w, name);
+    rc = weights_scan(e, engine_trained(e), e->o.dtype, e->mem.trained, name);
     if (rc == 0 && !*name && e->student.lora)
         rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, name);
     return rc;

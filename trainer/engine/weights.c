@@ -5,6 +5,7 @@
  */
 #include "engine/weights.h"
 
+#include "engine/ranks.h"
 #include "io/error.h"
 #include "model/source.h"
 #include "nojit_ops.h"
@@ -231,9 +232,15 @@ int weights_download(struct engine *e, const char *from, size_t bytes, weights_p
 
 int weights_round(struct engine *e)
 {
-    if (engine_updated(e).w == e->mem.trained)
+    const struct updated u = engine_updated(e);
+    struct work r = engine_work(e);
+    if (u.w == e->mem.trained)
         return 0;
-    return nj_cast_to_lp(e->stream, NJ_LP, e->mem.trained, e->mem.master, engine_trained(e)->count);
+    OP(&r, nj_cast_to_lp(r.s, NJ_LP, e->mem.trained, (const float *)(const void *)u.w,
+                         engine_trained(e)->count));
+    if (engine_gathers(e))
+        ranks_keep(&r, e, e->mem.master, sizeof(float));
+    return r.rc;
 }
 
 void weights_declare(const struct params *p, enum nj_tensor_type dtype, struct st_declared *out)

@@ -637,6 +637,56 @@ write_all("node_list", {
     "name_too_long": "a" * 256,
     "name_with_space": "a b",
 })
+
+
+# ---- ranks ----
+def greeting(rank=1, size=3, texts=("run", "version", "1", "--lr", "1e-4"), magic=b"nojitrk", version=1, end=b"\0", length=None):
+    text = "\0".join(texts).encode() + end
+    return struct.pack("<7sBIII", magic, version, rank, size, len(text) if length is None else length) + text
+
+
+def message(kind, text=b"", magic=0x6E6A4601, rank=1):
+    return struct.pack("<III1024s", magic, kind, rank, text)
+
+
+write_all("greeting", {
+    "valid": greeting(),
+    "valid_last_rank": greeting(rank=2),
+    "valid_and_more": greeting() + message(2),
+    "magic_of_another": greeting(magic=b"notours"),
+    "http": "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "version_of_another": greeting(version=2),
+    "head_torn": greeting()[:19],
+    "text_torn": greeting()[:-1],
+    "text_none": greeting(length=0),
+    "text_too_long": greeting(length=65536),
+    "text_longer_than_int": greeting(length=MAX),
+    "end_missing": greeting(end=b""),
+    "run_of_another": greeting(texts=("other", "version", "1", "--lr", "1e-4")),
+    "rank_0": greeting(rank=0),
+    "rank_beyond_size": greeting(rank=3),
+    "rank_beyond_int": greeting(rank=MAX),
+    "size_of_another": greeting(size=4),
+    "value_differs": greeting(texts=("run", "version", "1", "--lr", "2e-4")),
+    "name_differs": greeting(texts=("run", "version", "1", "--l", "1e-4")),
+    "value_missing": greeting(texts=("run", "version", "1", "--lr")),
+    "names_missing": greeting(texts=("run",)),
+    "names_too_many": greeting(texts=("run", "version", "1", "--lr", "1e-4", "a", "b")),
+})
+write_all("messages", {
+    "valid": message(4),
+    "valid_stop_first": message(2) + message(4),
+    "valid_kind_unknown": message(99, b"x" * 1024) + message(4),
+    "valid_shared": message(1, b"x" * 1024) * 9 + message(4),
+    "failed": message(3, b"rank 1: disk full"),
+    "failed_without_end": message(3, b"x" * 1024),
+    "failed_without_a_word": message(3),
+    "failed_after_the_end": message(4) + message(3, b"rank 1: disk full"),
+    "stop_and_gone": message(2),
+    "torn": message(4)[:-1],
+    "magic_of_another": message(4, magic=0x6E6A4602),
+    "http": "HTTP/1.1 400 Bad Request\r\n\r\n",
+})
 row = '{"step":%d,"loss":2.5,"lr":1e-4}\n'
 write_all("metrics", {
     "valid": "".join(row % i for i in range(8)),

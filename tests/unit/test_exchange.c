@@ -4,10 +4,13 @@
  * every rank, and nobody who connects keeps them from it.
  */
 #include "ranks/exchange.h"
+#include "ranks/greeting.h"
+#include "ranks/wire.h"
 #include "unit.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -18,13 +21,14 @@ struct member {
     struct place place;
     const char *run, *lr;
     int listener, seconds;
-    bool absent;
+    bool absent, other_version;
     const struct result *follows; /* begins when that one has ended */
+    const struct result *late;    /* begins a while after that one */
 };
 static struct result {
     int rc;
-    char text[1024], payload[128];
-    bool stopping;
+    char text[1024], payload[EXCHANGE_PAYLOAD_BYTES];
+    bool begun, stopping;
 } * result;
 
 typedef void (*plant_fn)(struct member *m, int i);
@@ -36,6 +40,33 @@ static int finish(struct exchange *x, int rank)
     return exchange_finish(x, 20);
 }
 
+static char *greeting_of(const struct member *m, size_t *bytes)
+{
+    const struct identity ids[] = {{"nojit version", "1"}, {"--lr", m->lr}};
+    char *data = greeting_make(&m->place, m->run, ids, 2, bytes);
+    assert_non_null(data);
+    return data;
+}
+
+/* What a nojit with another version of the protocol says, and what it is told. */
+static int greet_by_other_version(const struct member *m, struct result *r)
+{
+    int resolve;
+    size_t bytes;
+    char *data = greeting_of(m, &bytes);
+    data[7]++;
+    struct peer p = {.fd = wire_connect(m->place.host, m->place.port, now_ms() + 20000, &resolve)};
+    struct pollfd wait = {.fd = p.fd, .events = POLLIN};
+    int got = wire_send(p.fd, data, bytes, now_ms() + 20000);
+    while (got == 0 && poll(&wait, 1, 20000) > 0)
+        got = frame_receive(&p);
+    if (got > 0)
+        snprintf(r->text, sizeof r->text, "%s", p.in.text);
+    free(data);
+    peer_close(&p);
+    return -1;
+}
+
 static void member_run(const struct member *m, struct result *r, after_fn after)
 {
     const struct identity ids[] = {{"nojit version", "1"}, {"--lr", m->lr}};
@@ -43,6 +74,14 @@ static void member_run(const struct member *m, struct result *r, after_fn after)
     alarm(60);
     while (m->follows && *(const volatile int *)&m->follows->rc == 0)
         usleep(1000);
+    while (m->late && !*(const volatile bool *)&m->late->begun)
+        usleep(1000);
+    usleep(m->late ? 300000 : 0);
+    r->begun = true;
+    if (m->other_version) {
+        r->rc = greet_by_other_version(m, r);
+        _exit(0);
+    }
     if (m->place.rank == 0)
         memset(r->payload, 'p', sizeof r->payload);
     r->rc = exchange_open(&m->place, m->listener, m->run, ids, 2, m->seconds, r->payload,
@@ -112,8 +151,50 @@ static void ranks_find_each_other(void **state)
         check_all(sizes[s], 0, "");
         for (int i = 0; i < sizes[s]; i++)
             assert_memory_equal(result[i].payload, result[0].payload, sizeof result->payload);
-        assert_int_equal(result[0].payload[127], 'p');
+        assert_int_equal(result[0].payload[EXCHANGE_PAYLOAD_BYTES - 1], 'p');
     }
+}
+
+static void over_ipv6(struct member *m, int i)
+{
+    (void)i;
+    snprintf(m->place.host, sizeof m->place.host, "::1");
+}
+
+static void ranks_meet_over_ipv6(void **state)
+{
+    const struct sockaddr_in6 here = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    const bool there = fd >= 0 && bind(fd, (const struct sockaddr *)&here, sizeof here) == 0;
+    (void)state;
+    if (fd >= 0)
+        close(fd);
+    if (!there)
+        skip();
+    run(3, 3, over_ipv6, finish);
+    check_all(3, 0, "");
+}
+
+/* A port that was free a moment ago. */
+static int free_port(void)
+{
+    int port = 0;
+    const int listener = exchange_listen(&port);
+    assert_true(listener >= 0);
+    close(listener);
+    return port;
+}
+
+static void late_first(struct member *m, int i)
+{
+    m->late = i == 0 ? &result[2] : NULL;
+}
+
+static void rank_0_that_is_late_is_waited_for(void **state)
+{
+    (void)state;
+    run_on(-1, free_port(), 3, 3, late_first, finish);
+    check_all(3, 0, "");
 }
 
 /* Sizes about that of a frame, some of them taken late. */
@@ -172,6 +253,21 @@ static void wrong_size(struct member *m, int i)
         m->place.size = 4;
 }
 
+static void other_version(struct member *m, int i)
+{
+    m->seconds = 2;
+    m->other_version = i == 2;
+}
+
+static void other_versions_are_named(void **state)
+{
+    (void)state;
+    run(3, 3, other_version, finish);
+    check_all(3, -1,
+              "rank 2 greets by version 2 of the protocol of ranks but rank 0 has version 1; "
+              "install");
+}
+
 static void out_of_range(struct member *m, int i)
 {
     m->seconds = 2;
@@ -222,6 +318,20 @@ static void other_run_is_sent_away(void **state)
     assert_non_null(strstr(result[3].text, "another run, 'run', listens on this port"));
 }
 
+/* What those say who are no ranks; the last claims to be one, and stops. */
+static void stranger_speaks(int fd, int i)
+{
+    const struct member m = {.place = {.rank = 1, .size = 3}, .run = "run", .lr = "1e-4"};
+    static const char *const words[] = {"", "nojit", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"};
+    size_t bytes;
+    char *greeting = greeting_of(&m, &bytes);
+    if (i % 4 == 3)
+        assert_int_equal(send(fd, greeting, bytes - 1, 0), bytes - 1);
+    else
+        assert_int_equal(send(fd, words[i % 4], strlen(words[i % 4]), 0), strlen(words[i % 4]));
+    free(greeting);
+}
+
 static void strangers_do_not_block(void **state)
 {
     int port = 0, stranger[100];
@@ -232,10 +342,7 @@ static void strangers_do_not_block(void **state)
     for (int i = 0; i < 100; i++) {
         stranger[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert_int_equal(connect(stranger[i], (struct sockaddr *)&to, sizeof to), 0);
-        if (i % 3 == 1)
-            assert_int_equal(send(stranger[i], "nojit", 5, 0), 5);
-        if (i % 3 == 2)
-            assert_int_equal(send(stranger[i], "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27, 0), 27);
+        stranger_speaks(stranger[i], i);
     }
     run_on(listener, port, 3, 3, NULL, finish);
     check_all(3, 0, "");
@@ -253,20 +360,43 @@ static void taken_port_is_named(void **state)
     close(listener);
 }
 
+/* Something else that listens: answers, and waits for more. */
+static pid_t foreign_server(int *port)
+{
+    static const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    *port = 0;
+    const int listener = exchange_listen(port);
+    const pid_t pid = fork();
+    struct pollfd wait = {.fd = listener, .events = POLLIN};
+    assert_true(listener >= 0 && pid >= 0);
+    if (pid > 0) {
+        close(listener);
+        return pid;
+    }
+    alarm(60);
+    while (poll(&wait, 1, -1) > 0)
+        send(accept(listener, NULL, NULL), answer, sizeof answer - 1, MSG_NOSIGNAL);
+    _exit(0);
+}
+
+static int foreign_port;
+
 static void nobody(struct member *m, int i)
 {
     m->absent = i == 0;
     m->seconds = 1;
+    m->place.port = i == 2 ? foreign_port : m->place.port;
 }
 
 static void rank_0_that_is_not_there(void **state)
 {
-    int port = 0;
-    const int listener = exchange_listen(&port);
     (void)state;
-    close(listener);
-    run_on(-1, port, 2, 2, nobody, finish);
+    const pid_t server = foreign_server(&foreign_port);
+    run_on(-1, free_port(), 3, 3, nobody, finish);
+    kill(server, SIGKILL);
+    assert_int_equal(waitpid(server, NULL, 0), server);
     assert_non_null(strstr(result[1].text, "rank 1 did not reach rank 0 at 127.0.0.1 port"));
+    assert_non_null(strstr(result[2].text, "within 1 s (what listens there is not nojit); see"));
 }
 
 static int wait_for_stop(struct exchange *x, int rank)
@@ -310,6 +440,24 @@ static int end_one(struct exchange *x, int rank)
     return poll_until_failure(x);
 }
 
+/* Its connection, half a frame on it, and a reset. */
+static int reset_one(struct exchange *x, int rank)
+{
+    static const unsigned char half[500] = {0x01, 0x46, 0x6a, 0x6e};
+    const struct linger at_once = {.l_onoff = 1};
+    struct sockaddr_storage peer;
+    socklen_t bytes = sizeof peer;
+    int fd = 3;
+    if (rank != 2)
+        return poll_until_failure(x);
+    while (fd < 1024 && getpeername(fd, (struct sockaddr *)&peer, &bytes) != 0)
+        fd++;
+    if (send(fd, half, sizeof half, 0) == sizeof half &&
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0)
+        _exit(0);
+    return poll_until_failure(x);
+}
+
 static int end_first(struct exchange *x, int rank)
 {
     if (rank == 0)
@@ -322,10 +470,14 @@ static void failures_reach_all(void **state)
     (void)state;
     run(4, 4, NULL, fail_one);
     check_all(4, -1, "rank 2: disk full");
-    run(4, 4, NULL, end_one);
-    snprintf(result[2].text, sizeof result->text, "rank 2 is gone");
-    result[2].rc = -1;
-    check_all(4, -1, "rank 2 is gone");
+    const after_fn ends[] = {end_one, reset_one};
+    for (int i = 0; i < 2; i++) {
+        run(4, 4, NULL, ends[i]);
+        assert_int_equal(result[2].rc, 0);
+        snprintf(result[2].text, sizeof result->text, "rank 2 is gone");
+        result[2].rc = -1;
+        check_all(4, -1, "rank 2 is gone");
+    }
     run(4, 4, NULL, end_first);
     snprintf(result[0].text, sizeof result->text, "rank 0 is gone");
     result[0].rc = -1;
@@ -355,12 +507,21 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_find_each_other),     cmocka_unit_test(what_rank_0_shares_all_get),
-        cmocka_unit_test(first_difference_is_named), cmocka_unit_test(wrong_numbers_are_named),
-        cmocka_unit_test(missing_rank_is_named),     cmocka_unit_test(other_run_is_sent_away),
-        cmocka_unit_test(strangers_do_not_block),    cmocka_unit_test(taken_port_is_named),
-        cmocka_unit_test(rank_0_that_is_not_there),  cmocka_unit_test(stop_reaches_all),
-        cmocka_unit_test(failures_reach_all),        cmocka_unit_test(ends_are_waited_for),
+        cmocka_unit_test(ranks_find_each_other),
+        cmocka_unit_test(ranks_meet_over_ipv6),
+        cmocka_unit_test(rank_0_that_is_late_is_waited_for),
+        cmocka_unit_test(other_versions_are_named),
+        cmocka_unit_test(what_rank_0_shares_all_get),
+        cmocka_unit_test(first_difference_is_named),
+        cmocka_unit_test(wrong_numbers_are_named),
+        cmocka_unit_test(missing_rank_is_named),
+        cmocka_unit_test(other_run_is_sent_away),
+        cmocka_unit_test(strangers_do_not_block),
+        cmocka_unit_test(taken_port_is_named),
+        cmocka_unit_test(rank_0_that_is_not_there),
+        cmocka_unit_test(stop_reaches_all),
+        cmocka_unit_test(failures_reach_all),
+        cmocka_unit_test(ends_are_waited_for),
     };
     return cmocka_run_group_tests_name("exchange", tests, begin, NULL);
 }

@@ -11,6 +11,8 @@
 #include "model/lora_config.h"
 #include "model/source.h"
 #include "options/options.h"
+#include "ranks/greeting.h"
+#include "ranks/wire.h"
 #include "record/metrics.h"
 #include "refused_memory.h"
 #include "report/report.h"
@@ -20,6 +22,7 @@
 
 #include <omp.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- the loop ---- */
 
@@ -355,6 +358,31 @@ static int save_adapters(void)
     return lora_config_write(path_of("saved"), &saved_lora, "base");
 }
 
+/* Made while nothing fails. */
+static char *greeting;
+static size_t greeting_size;
+
+/* Rank 0, when the other one has said all that it will. */
+static int meet_ranks(void)
+{
+    const struct place first = {.size = 2};
+    const int64_t end = now_ms() + 10000;
+    struct exchange *x = NULL;
+    char payload = 0;
+    int port = 0, resolve;
+    const int listener = exchange_listen(&port);
+    const int fd = wire_connect("127.0.0.1", port, end, &resolve);
+    ok(wire_send(fd, greeting, greeting_size, end));
+    ok(frame_send(fd, FRAME_PAYLOAD, 1, "", 1, end));
+    ok(frame_send(fd, FRAME_FINISHED, 1, "", 1, end));
+    int rc = exchange_open(&first, listener, "run", NULL, 0, 10, &payload, 1, &x);
+    if (rc == 0)
+        rc = exchange_finish(x, 10);
+    exchange_close(x);
+    close(fd);
+    return rc;
+}
+
 static const struct {
     const char *name;
     int (*load)(void);
@@ -387,6 +415,7 @@ static const struct {
     {"new model of layers", take_layers},
     {"saved adapter config", save_adapters},
     {"new GGUF file", save_gguf},
+    {"exchange of ranks", meet_ranks},
 };
 enum { LOADERS = sizeof loaders / sizeof *loaders };
 
@@ -500,6 +529,8 @@ static int open_files(void **state)
     put("jinja/chat_template.jinja", "{{ '<|im_start|>' }}");
     assert_int_equal(mkdir(path_of("saved"), 0777), 0);
     saved = open_engine("qwen2", NULL, &small_options);
+    greeting = greeting_make(&(struct place){.rank = 1, .size = 2}, "run", NULL, 0, &greeting_size);
+    assert_non_null(greeting);
     write_table();
     write_state();
     return rc;
@@ -507,6 +538,7 @@ static int open_files(void **state)
 
 static int close_files(void **state)
 {
+    free(greeting);
     tokenizer_close(&chat);
     engine_destroy(saved);
     return fixture_close(state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exchange.c: greetings of ranks, their comparison, and the channel that stays open.
+ * exchange.c: how ranks gather, and the channel that stays open.
  */
 #include "ranks/exchange.h"
 
@@ -14,24 +14,11 @@
 #include <unistd.h>
 
 #include "io/error.h"
+#include "ranks/greeting.h"
 #include "ranks/wire.h"
 
 /* GREETING_BYTES bounds what is kept of anybody who connects, STRANGERS how many of them there are beside the ranks. */
-enum {
-    GREETING_BYTES = 65536,
-    STRANGERS = 64,
-    GRACE_MS = 10000,
-    SEND_MS = 1000,
-    SHARE_MS = 60000,
-    RETRY_MS = 100
-};
-
-/* Before the name of the run, and names and values of the identity, each with a NUL. */
-struct greeting {
-    char magic[8]; /* the last byte is the version */
-    uint32_t rank, size, bytes;
-};
-static const char magic[8] = "nojitrk\1";
+enum { STRANGERS = 64, GRACE_MS = 10000, SEND_MS = 1000, SHARE_MS = 60000, RETRY_MS = 100 };
 
 /* Somebody who has connected, and has not said yet who it is. */
 struct caller {
@@ -55,7 +42,6 @@ struct exchange {
 struct gathering {
     struct exchange *x;
     const char *run, *own; /* own: greeting */
-    size_t own_bytes;
     int listener, there, callers;
     struct caller caller[STRANGERS];
 };
@@ -87,62 +73,6 @@ static int record(struct exchange *x, int rc, int rank, const char *sentence, in
 
 /* ---- greetings ---- */
 
-static char *greeting_make(const struct place *p, const char *run, const struct identity *ids,
-                           size_t count, size_t *bytes)
-{
-    struct greeting g = {.rank = (uint32_t)p->rank, .size = (uint32_t)p->size};
-    char *text = NULL;
-    memcpy(g.magic, magic, sizeof g.magic);
-    FILE *f = open_memstream(&text, bytes);
-    if (!f)
-        return NULL;
-    fwrite(&g, sizeof g, 1, f);
-    fwrite(run, strlen(run) + 1, 1, f);
-    for (size_t i = 0; i < count; i++) {
-        fwrite(ids[i].name, strlen(ids[i].name) + 1, 1, f);
-        fwrite(ids[i].value, strlen(ids[i].value) + 1, 1, f);
-    }
-    if (fclose(f) != 0 || !text)
-        return NULL;
-    g.bytes = (uint32_t)(*bytes - sizeof g);
-    memcpy(text, &g, sizeof g);
-    return text;
-}
-
-/* The next text of a greeting; "" at its end. */
-static const char *next_text(const char **at, const char *end)
-{
-    const char *text = *at;
-    if (text >= end)
-        return "";
-    *at = text + strnlen(text, (size_t)(end - text)) + 1;
-    return text;
-}
-
-/* The first name whose value differs. Both greetings end with a NUL. */
-static int compare(const struct gathering *g, const char *data, size_t bytes, int rank)
-{
-    const char *a = g->own + sizeof(struct greeting), *a_end = g->own + g->own_bytes;
-    const char *b = data + sizeof(struct greeting), *b_end = data + bytes;
-    next_text(&a, a_end);
-    next_text(&b, b_end);
-    while (a < a_end || b < b_end) {
-        const char *name = next_text(&a, a_end), *other = next_text(&b, b_end);
-        const char *value = next_text(&a, a_end), *theirs = next_text(&b, b_end);
-        if (strcmp(name, other) != 0)
-            return fail(NJ_E_ARG,
-                        "rank %d compares '%.100s' where rank 0 compares '%.100s'; start "
-                        "the same nojit with the same options everywhere",
-                        rank, other, name);
-        if (strcmp(value, theirs) != 0)
-            return fail(NJ_E_ARG,
-                        "%.100s is '%.300s' on rank %d but '%.300s' on rank 0; it must be "
-                        "the same on all ranks",
-                        name, theirs, rank, value);
-    }
-    return 0;
-}
-
 static void caller_remove(struct gathering *g, int i, bool keep)
 {
     if (!keep)
@@ -158,67 +88,57 @@ static int is_gone(int fd)
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
+static void send_away(int fd, const char *sentence)
+{
+    frame_send(fd, FRAME_FAILED, 0, sentence, strlen(sentence) + 1, now_ms() + SEND_MS);
+}
+
+/* Makes whoever sent the greeting its rank; NULL: it cannot be. */
+static struct peer *seat(struct gathering *g, const struct caller *c)
+{
+    int rank;
+    if (greeting_rank(g->own, c->data, &rank) != 0)
+        return NULL;
+    struct peer *p = &g->x->peer[rank];
+    if (p->fd >= 0 && !is_gone(p->fd)) {
+        fail(NJ_E_ARG, "two processes say that they are rank %d; start all by one launcher", rank);
+        return NULL;
+    }
+    g->there += p->fd < 0;
+    peer_close(p);
+    *p = (struct peer){.fd = c->fd};
+    return p;
+}
+
 /* A whole greeting: its process is a rank, or what is wrong is recorded (and sent to all). */
 static void admit(struct gathering *g, int i)
 {
     struct exchange *x = g->x;
-    struct caller c = g->caller[i];
-    struct greeting h;
-    memcpy(&h, c.data, sizeof h);
-    int rc = 0;
-    if (strcmp(c.data + sizeof h, g->run) != 0) {
+    const struct caller *c = &g->caller[i];
+    const bool late = x->rc != 0; /* those before it have been told */
+    if (strcmp(greeting_run(c->data), g->run) != 0) {
         fail(NJ_E_ARG, "another run, '%.200s', listens on this port; set MASTER_PORT to a free one",
              g->run);
-        frame_send(c.fd, FRAME_FAILED, 0, fail_text(), strlen(fail_text()) + 1, now_ms() + SEND_MS);
+        send_away(c->fd, fail_text());
         caller_remove(g, i, false);
         return;
     }
-    if (h.size != (uint32_t)x->size)
-        rc = fail(NJ_E_ARG,
-                  "rank %u counts %u ranks but rank 0 counts %d; start all by one launcher", h.rank,
-                  h.size, x->size);
-    else if (h.rank == 0 || h.rank >= h.size)
-        rc = fail(NJ_E_ARG,
-                  "a process says that it is rank %u of %u; ranks that connect are 1 to %d", h.rank,
-                  h.size, x->size - 1);
-    else if (x->peer[h.rank].fd >= 0 && !is_gone(x->peer[h.rank].fd))
-        rc = fail(NJ_E_ARG, "two processes say that they are rank %u; start all by one launcher",
-                  h.rank);
-    if (rc == 0) {
-        struct peer *p = &x->peer[h.rank];
-        g->there += p->fd < 0;
-        peer_close(p);
-        *p = (struct peer){.fd = c.fd};
-        rc = compare(g, c.data, sizeof h + h.bytes, (int)h.rank);
-        if (x->rc != 0) /* those before it have been told */
-            frame_send(c.fd, FRAME_FAILED, 0, x->sentence, strlen(x->sentence) + 1,
-                       now_ms() + SEND_MS);
-        else if (rc != 0)
-            record(x, rc, 0, fail_text(), -1);
-        caller_remove(g, i, true);
-        return;
-    }
-    record(x, rc, 0, fail_text(), -1);
-    frame_send(c.fd, FRAME_FAILED, 0, x->sentence, strlen(x->sentence) + 1, now_ms() + SEND_MS);
-    caller_remove(g, i, false);
+    const struct peer *p = seat(g, c);
+    if (!p || greeting_compare(g->own, c->data) != 0)
+        record(x, NJ_E_ARG, 0, fail_text(), -1);
+    if (late || !p)
+        send_away(c->fd, x->sentence);
+    caller_remove(g, i, p != NULL);
 }
 
 /* Reads of a greeting what is there: 1 whole, 0 not yet, -1: it is none, or its sender is gone. */
 static int caller_read(struct caller *c)
 {
-    struct greeting h;
     for (;;) {
-        size_t need = sizeof h;
-        if (c->have >= sizeof h) {
-            memcpy(&h, c->data, sizeof h);
-            if (memcmp(h.magic, magic, sizeof magic) != 0 || h.bytes == 0 ||
-                h.bytes > GREETING_BYTES - sizeof h)
-                return -1;
-            need += h.bytes;
-            if (c->have == need)
-                return c->data[need - 1] == 0 ? 1 : -1;
-        }
-        const ssize_t got = recv(c->fd, c->data + c->have, need - c->have, MSG_DONTWAIT);
+        const size_t whole = greeting_bytes(c->data, c->have);
+        if (whole == 0 || c->have == whole)
+            return whole == 0 ? -1 : 1;
+        const ssize_t got = recv(c->fd, c->data + c->have, whole - c->have, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -292,10 +212,9 @@ static int gather(struct gathering *g, int seconds)
 }
 
 static int open_first(struct exchange *x, int listener, const char *run, const char *own,
-                      size_t own_bytes, int seconds, const void *payload, size_t bytes)
+                      int seconds, const void *payload, size_t bytes)
 {
-    struct gathering g = {
-        .x = x, .run = run, .own = own, .own_bytes = own_bytes, .listener = listener, .there = 1};
+    struct gathering g = {.x = x, .run = run, .own = own, .listener = listener, .there = 1};
     const int rc = gather(&g, seconds);
     while (g.callers > 0)
         caller_remove(&g, 0, false);
@@ -307,13 +226,16 @@ static int open_first(struct exchange *x, int listener, const char *run, const c
 /* ---- the other ranks ---- */
 
 /* Waits for the answer: 1 payload, 0 nobody answered as rank 0 would, or a failure. */
-static int answer(struct exchange *x, int64_t deadline, void *payload, size_t bytes)
+static int answer(struct exchange *x, int64_t deadline, void *payload, size_t bytes,
+                  const char **instead)
 {
     struct peer *p = &x->peer[0];
     for (;;) {
         struct pollfd wait = {.fd = p->fd, .events = POLLIN};
         poll(&wait, 1, wait_until(deadline, 1000));
         const int got = frame_receive(p);
+        if (got < 0)
+            *instead = errno == EPROTO ? "what listens there is not nojit" : strerror(errno);
         if (got < 0 || (got == 0 && now_ms() >= deadline))
             return 0;
         if (got > 0 && p->in.kind == FRAME_PAYLOAD) {
@@ -330,17 +252,17 @@ static int open_other(struct exchange *x, const struct place *p, const char *own
 {
     /* Longer than rank 0 waits, so that its sentence arrives. */
     const int64_t deadline = now_ms() + (int64_t)seconds * 1000 + GRACE_MS / 2;
-    const char *last = "no answer";
+    const char *last;
     do {
         int resolve = 0;
+        last = "no answer";
         x->peer[0] = (struct peer){.fd = wire_connect(p->host, p->port, deadline, &resolve)};
         if (x->peer[0].fd < 0) {
             last = resolve ? gai_strerror(resolve) : strerror(errno);
         } else if (wire_send(x->peer[0].fd, own, own_bytes, deadline) == 0) {
-            const int got = answer(x, deadline, payload, bytes);
+            const int got = answer(x, deadline, payload, bytes, &last);
             if (got != 0)
                 return got > 0 ? 0 : got;
-            last = "no answer";
         }
         peer_close(&x->peer[0]);
         poll(NULL, 0, wait_until(deadline, RETRY_MS));
@@ -376,7 +298,7 @@ int exchange_open(const struct place *p, int listener, const char *run, const st
     else if (rc == 0 && p->size > 1 && listener < 0)
         rc = listener = wire_listen(&port);
     if (rc >= 0 && p->rank == 0 && p->size > 1)
-        rc = open_first(x, listener, run, own, own_bytes, seconds, payload, bytes);
+        rc = open_first(x, listener, run, own, seconds, payload, bytes);
     if (listener >= 0)
         close(listener);
     free(own);
@@ -389,8 +311,9 @@ int exchange_open(const struct place *p, int listener, const char *run, const st
 
 /* ---- afterwards ---- */
 
-/* Of what is shared in each frame, whose text ends with a NUL; the last of a share is filled up. */
-enum { SHARED_BYTES = sizeof(((struct frame *)0)->text) - 1 };
+/* What is shared goes by frames that are full; the last of a share is filled up. */
+enum { SHARED_BYTES = EXCHANGE_PAYLOAD_BYTES };
+_Static_assert(SHARED_BYTES < sizeof(((struct frame *)0)->text), "a NUL ends the text");
 
 static void keep_shared(struct exchange *x, const struct frame *f)
 {

@@ -70,13 +70,19 @@ int frame_receive(struct peer *p)
             recv(p->fd, (char *)&p->in + p->have, sizeof p->in - p->have, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR)
             continue;
+        if (got == 0)
+            errno = ECONNRESET;
         if (got <= 0)
-            return got < 0 && errno == EAGAIN ? 0 : -1;
+            return errno == EAGAIN ? 0 : -1;
         p->have += (size_t)got;
+        if (p->have >= sizeof p->in.magic && p->in.magic != FRAME_MAGIC) {
+            errno = EPROTO; /* more may never come */
+            return -1;
+        }
     }
     p->have = 0;
     p->in.text[sizeof p->in.text - 1] = 0;
-    return p->in.magic == FRAME_MAGIC ? 1 : -1;
+    return 1;
 }
 
 void peer_close(struct peer *p)

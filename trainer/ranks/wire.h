@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* After the greeting of a rank all that travels is of this form. */
+/* After the greeting of a rank all that travels is of this form, in every version. */
 struct frame {
     uint32_t magic, kind, rank;
     char text[1024]; /* a sentence, or the payload */
@@ -29,7 +29,8 @@ int wait_until(int64_t deadline, int most);
 /* Sends all; -1 where the peer is gone or takes nothing until the deadline: nothing more can be sent then. */
 int wire_send(int fd, const void *data, size_t bytes, int64_t deadline);
 int frame_send(int fd, uint32_t kind, int rank, const void *text, size_t bytes, int64_t deadline);
-/* Reads what is there: 1 with a whole frame in p->in, 0 if there is none yet, -1 if p is gone (or sends no frames). */
+/* Reads what is there: 1 with a whole frame in p->in, 0 if there is none yet, -1 with errno if p is gone, or sends what
+ * is no frame (EPROTO). */
 int frame_receive(struct peer *p);
 void peer_close(struct peer *p);
 

@@ -163,7 +163,8 @@ struct eval_result {
     double kd_p50, kd_p90, kd_p99, kd_max; /* of the tokens' divergences */
     double teacher_class_loss, teacher_perplexity;
 };
-/* One pass over d (opened with once). */
+/* One pass over d (opened with once). Where ranks are processes each calls it, with the same data, and gets the same
+ * result, whose bits do not depend on their number. */
 int engine_eval(struct engine *e, struct data *d, struct eval_result *out);
 /* Refuses losses that are not finite: NJ_E_FORMAT with the weights that are to blame, if some are. */
 int engine_check_eval(struct engine *e, const struct eval_result *r);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * evaluate.c: held-out losses: the training pass without its backward half, summed over one pass of
- * the data. An engine that only evaluates also compares student and teacher token by token.
+ * the data. An engine that only evaluates also compares student and teacher token by token. Ranks that are
+ * processes share the batches; what each of these sums up to is added in their order, so that bits do not depend
+ * on the number of ranks.
  */
 #include "engine/engine_struct.h"
 #include "engine/micro_batch.h"
+#include "engine/ranks.h"
 #include "engine/step.h"
 #include "io/error.h"
 
@@ -39,20 +42,53 @@ static int keep_tokens(const struct engine *e, struct tally *t, size_t valid)
     return 0;
 }
 
-static int add_batch(struct engine *e, struct tally *t, size_t valid)
+/* Batches of a round: one of each rank. */
+static int round_of(const struct engine *e)
+{
+    return e->shape.rank == RANKS_HERE ? 1 : e->shape.ranks;
+}
+
+/* Where a batch is staged: the n-th of a round belongs to rank n. */
+static int slot_of(const struct engine *e, int64_t batch)
+{
+    return round_of(e) == 1 || batch % round_of(e) == e->shape.rank ? 0 : NO_SLOT;
+}
+
+static int run_batch(struct engine *e)
 {
     struct work r = engine_work(e);
-    r.rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.pinned->sums);
-    if (r.rc == 0)
-        r.rc = send_batch(e, 0);
+    OP(&r, nj_zero(r.s, e->mem.sums, sizeof e->mem.pinned->sums));
+    OP(&r, send_batch(e, 0));
     micro_step(&r, e, e->chunks_of[0], false);
-    if (r.rc == 0)
-        r.rc = read_back(e);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "evaluation");
+}
+
+/* Of a round, or of what the data had left for one: ranks beyond it have no batch. */
+static int add_batches(struct engine *e, struct tally *t, int batches)
+{
+    struct work r = engine_work(e);
+    const float *host = (const float *)(const void *)e->mem.transfer;
+    const float *sums = ranks_losses(&r, e);
+    OP(&r, nj_copy(r.s, e->mem.transfer, sums, (size_t)batches * sizeof e->mem.pinned->sums));
+    OP(&r, nj_stream_sync(r.s));
     if (r.rc != 0)
         return engine_fail(e, r.rc, "evaluation");
-    for (int i = 0; i < 4; i++)
-        t->sums[i] += (double)e->mem.pinned->sums[i];
-    return keep_tokens(e, t, valid);
+    for (int batch = 0; batch < batches; batch++)
+        for (int i = 0; i < 4; i++)
+            t->sums[i] += (double)host[batch * LOSS_SUMS + i];
+    return 0;
+}
+
+static int next_batch(struct engine *e, struct data *d, struct tally *t, int64_t batch)
+{
+    const int64_t before = e->valid;
+    const int slot = slot_of(e, batch), each = round_of(e);
+    int rc = stage_next(e, d, 0, slot);
+    if (rc == 0 && slot != NO_SLOT)
+        rc = run_batch(e);
+    if (rc == 0 && (batch + 1) % each == 0)
+        rc = add_batches(e, t, each);
+    return rc != 0 ? rc : keep_tokens(e, t, (size_t)(e->valid - before));
 }
 
 /* Ascending, NaN last. */
@@ -115,15 +151,16 @@ int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
     *out = (struct eval_result){0};
     e->valid = 0;
     data_seek(d, &(struct data_state){0});
-    for (int64_t batch = 0;; batch++) {
-        int64_t before = e->valid;
+    int64_t batch = 0;
+    for (rc = 0; rc == 0; batch += rc == 0) {
         tell(e, d, batch);
         const bool enough = e->o.eval_batches > 0 && batch == e->o.eval_batches;
-        rc = enough ? 1 : stage_next(e, d, 0, 0);
-        if (rc == 0)
-            rc = add_batch(e, &t, (size_t)(e->valid - before));
-        if (rc != 0)
-            break;
+        rc = enough ? 1 : next_batch(e, d, &t, batch);
+    }
+    const int left = (int)(batch % round_of(e));
+    if (rc > 0 && left > 0) {
+        const int failed = add_batches(e, &t, left);
+        rc = failed ? failed : rc;
     }
     if (rc > 0 && e->valid == 0)
         rc = fail(NJ_E_FORMAT, "no position of the evaluation data has a target; give more data");

@@ -69,13 +69,22 @@ static void add_here(struct work *r, struct engine *e, int rank)
     }
 }
 
+const float *ranks_losses(struct work *r, struct engine *e)
+{
+    const struct memory *m = &e->mem;
+    if (are_here(e))
+        return m->sums;
+    OP(r, nj_all_gather(e->o.comm, r->s, m->total_sums, m->sums, sizeof m->pinned->sums));
+    return m->total_sums;
+}
+
 static void add_received(struct work *r, struct engine *e)
 {
     const struct memory *m = &e->mem;
     const size_t bytes = shard_bytes(e, sizeof *m->grad);
     const int64_t shard = (int64_t)(bytes / sizeof *m->grad);
     OP(r, nj_all_to_all(e->o.comm, r->s, m->received, m->grad, bytes));
-    OP(r, nj_all_gather(e->o.comm, r->s, m->total_sums, m->sums, sizeof m->pinned->sums));
+    ranks_losses(r, e);
     for (int rank = 1; rank < e->shape.ranks; rank++) {
         OP(r, nj_accumulate(r->s, NJ_F32, m->total, m->received + rank * shard, shard));
         OP(r,

@@ -23,6 +23,8 @@ struct shard ranks_held(const struct engine *e);
 /* After the last micro-batch of a rank: adds its gradients and its losses to those of the ranks before it, or, of
  * ranks that are processes, those of all. */
 int ranks_add(struct engine *e, int rank);
+/* The losses of each rank that is a process, one after another; else those of this one, which has all. */
+const float *ranks_losses(struct work *r, struct engine *e);
 /* Squares of the summed gradients, shard by shard. */
 void ranks_sumsq(struct work *r, struct engine *e);
 /* Brings the weights that each rank has updated to all. */

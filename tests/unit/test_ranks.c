@@ -381,6 +381,39 @@ static void processes_give_the_same_bits(void **state)
         check_case(number);
 }
 
+static int count_call(void *calls)
+{
+    ++*(int *)calls;
+    return 0;
+}
+static int refuse(void *calls)
+{
+    ++*(int *)calls;
+    return NJ_E_IO;
+}
+static void read_nothing(void *calls, double bytes, double total)
+{
+    (void)bytes, (void)total;
+    assert_int_equal(*(int *)calls, 1);
+}
+
+/* Before models are read: another rank may wait for it. */
+static void products_are_told_once_they_are_chosen(void **state)
+{
+    int calls = 0;
+    struct engine *e;
+    struct train_options o = shared(2, 1);
+    (void)state;
+    o.prepared = count_call;
+    o.loaded = read_nothing;
+    o.prepared_user = o.loaded_user = &calls;
+    engine_destroy(open_engine("qwen2", NULL, &o));
+    assert_int_equal(calls, 1);
+    o.prepared = refuse;
+    assert_int_equal(engine_create(ctx, path_of("qwen2"), NULL, &o, NULL, NULL, &e), NJ_E_IO);
+    assert_int_equal(calls, 2);
+}
+
 static void a_tensor_that_breaks_is_named(void **state)
 {
     (void)state;
@@ -421,6 +454,7 @@ int main(int count, char **argument)
         cmocka_unit_test(shapes_are_those_of_a_rank),
         cmocka_unit_test(a_process_plans_its_shard),
         cmocka_unit_test(processes_give_the_same_bits),
+        cmocka_unit_test(products_are_told_once_they_are_chosen),
         cmocka_unit_test(a_tensor_that_breaks_is_named),
         cmocka_unit_test(uneven_shares_are_refused),
     };

@@ -261,6 +261,8 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
         rc = plan_run(e);
     if (rc == 0)
         rc = prepare(e);
+    if (rc == 0 && o->prepared)
+        rc = o->prepared(o->prepared_user);
     if (rc == 0)
         rc = allocate(e, free_bytes);
     if (rc == 0)

@@ -76,6 +76,10 @@ struct train_options {
     /* NULL, or told while a model is read: how many bytes of its weights, of how many; 0 as it begins */
     void (*loaded)(void *user, double bytes, double total);
     void *loaded_user;
+    /* NULL, or called by engine_create() when the products of a run are chosen, before it takes memory and reads
+     * models: 0, or a code with which it fails */
+    int (*prepared)(void *user);
+    void *prepared_user;
     bool (*stopping)(void);  /* NULL, or asked before each step: whether this rank is to stop */
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
     uint64_t seed;           /* of new adapters, of dropout and of rounding at random */

@@ -60,6 +60,11 @@ static void watch_load(void *user, double bytes, double total)
         progress_bytes(p, bytes, total);
 }
 
+static int share_gemms(void *run)
+{
+    return run_share_gemms(run);
+}
+
 int run_open_engine(struct run *r)
 {
     const bool leads = group_leads(r->group);
@@ -72,12 +77,12 @@ int run_open_engine(struct run *r)
     int err = leads ? 0 : run_share_gemms(r);
     if (run_rounds_teacher(r) && leads && r->options.steps > 0 && !r->s->dry_run)
         err = run_check_teacher(r);
+    r->options.prepared = leads ? share_gemms : NULL;
+    r->options.prepared_user = r;
     if (!err)
         err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
                             &r->options, run_say, r, &r->engine);
     progress_clear(&r->progress);
-    if (!err && leads)
-        err = run_share_gemms(r);
     if (!err && leads)
         keep_table(r, path);
     return err;

@@ -52,7 +52,7 @@ variant() { # NAME OPTION...
     same "$name: --gpus 2" "$d/$name" "$d/$name-gpus"
 }
 variant plain
-grep -o 'NCCL [0-9.]*' "$d/plain-sockets.log" | head -n 1
+grep -o '^2 ranks.*' "$d/plain-sockets.log"
 variant bf16-state --optimizer-state bf16
 variant float32 --dtype float32
 variant lora --lora-r 8 --lora-dropout 0.1

@@ -7,7 +7,7 @@ set -eu
 . tests/lib/lib.sh
 . tests/lib/simulated.sh
 . tests/lib/compare_runs.sh
-. tests/lib/compare_runs.sh
+. tests/lib/plant_nan.sh
 export NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090 OMP_NUM_THREADS=1
 
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
@@ -102,6 +102,15 @@ refuses "--gpus under a launcher" 2 'torchrun started 2 processes' env RANK=0 WO
     "${few[@]}" --gpus 3 --out "$d/x"
 refuses "a file that is not there, once" 1 'nothing.txt' "$nojit" distill "${few[@]}" --data nothing.txt --device cpu --gpus 3 --out "$d/x"
 if [ "$(wc -l <"$scratch/err")" = 1 ] && [ ! -e "$d/x" ]; then ok "in one line"; else not_ok "in one line" "$(cat "$scratch/err")"; fi
+
+# One weight that is no number, of a token that only one micro-batch holds
+"$nojit" init --preset nojit-tiny --dtype float32 --out "$d/planted" >/dev/null
+plant_nan "$d/planted" 126
+{ head -c 200 LICENSE && printf '~' && tail -c 1000 LICENSE; } >"$d/tilde.txt"
+refuses "a loss that is not finite on one rank" 1 \
+    '^nojit distill: rank 2: step 1: weight of the student model.embed_tokens.weight is not finite, in micro-batch 3 of 6, which begins with window 5 of epoch 1' \
+    "$nojit" distill "${few[@]}" --student "$d/planted" --data "$d/tilde.txt" --seed 0 --device cpu --gpus 3 --out "$d/y"
+if [ "$(wc -l <"$scratch/err")" = 1 ]; then ok "is one line"; else not_ok "is one line" "$(cat "$scratch/err")"; fi
 
 # ---- ranks that differ
 two_seeds() { # RANK COMMAND...

@@ -20,6 +20,7 @@ run=("$nojit" distill --teacher "$d/teacher" --student "$d/student" --data "$d/t
     --save-every 2 --keep 2 --keep-best)
 
 . tests/lib/compare_runs.sh
+. tests/lib/plant_nan.sh
 row_of_step() { grep -qs "^{\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
 ends_with() { # NAME STATUS PID
     local status=0
@@ -188,12 +189,7 @@ fi
 # One weight that is no number, of a token that only one batch holds: the sentence names both. Seed 0 keeps the order
 # of the text, and step 2 of 2 x 2 windows has windows 5 to 8.
 "$nojit" init --preset nojit-tiny-qwen3 --dtype float32 --out "$d/planted" >/dev/null
-weights=$d/planted/model.safetensors
-header=$(od -An -tu8 -N8 "$weights" | tr -d ' ')
-entry=$(head -c $((8 + header)) "$weights" | grep -oa '"model.embed_tokens.weight":{[^}]*}')
-width=$(sed -E 's/.*"shape":\[[0-9]+,([0-9]+)\].*/\1/' <<<"$entry")
-begin=$(sed -E 's/.*"data_offsets":\[([0-9]+),.*/\1/' <<<"$entry")
-printf '\000\000\300\177' | dd of="$weights" bs=1 seek=$((8 + header + begin + 4 * (126 * width + 3))) conv=notrunc status=none
+plant_nan "$d/planted" 126
 { head -c 200 "$d/text.txt" && printf '~' && tail -c 1000 "$d/text.txt"; } >"$d/tilde.txt"
 planted() {
     "$nojit" train --student "$d/planted" --data "$d/tilde.txt" --out "$d/nan" --seed 0 --seq-len 32 --batch-size 2 \

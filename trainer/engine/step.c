@@ -358,7 +358,7 @@ static int name_nonfinite(struct engine *e, struct data *d, const struct data_st
     if (rc != 0)
         return engine_fail(e, rc, "searching for the tensor that is not finite");
     if (f.micro == NO_SLOT)
-        return fail(NJ_E_FORMAT,
+        return fail(NJ_ELSEWHERE,
                     "step %lld: the loss is not finite, in a micro-batch of another rank, which "
                     "says more; the weights were not changed",
                     (long long)e->step + 1);

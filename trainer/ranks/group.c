@@ -15,7 +15,7 @@
 #include "io/error.h"
 #include "ranks/supervisor.h"
 
-enum { WATCH_MS = 50, SHARE_SECONDS = 24 * 3600, FINISH_SECONDS = 24 * 3600, CAUSE_MS = 2000 };
+enum { WATCH_MS = 50, SHARE_SECONDS = 24 * 3600, FINISH_SECONDS = 24 * 3600 };
 
 /* What the two threads share. */
 struct link {
@@ -96,6 +96,13 @@ static void end_by_another(const struct group *g, int code)
     end(code);
 }
 
+/* How long a failure waits for that of another rank, which is the cause: a device fails when a rank that it waits for
+ * is gone. */
+static int patience_ms(int code)
+{
+    return code == NJ_ELSEWHERE ? 600000 : code == NJ_E_DEVICE ? 2000 : 0;
+}
+
 void group_fail(struct group *g, int code)
 {
     char why[1024];
@@ -104,8 +111,7 @@ void group_fail(struct group *g, int code)
     snprintf(why, sizeof why, "%s", fail_text());
     if (g->link) {
         pthread_mutex_lock(&g->link->mutex);
-        /* A device fails when a rank that it waits for is gone, and then that is the cause. */
-        if (exchange_poll(g->link->exchange, code == NJ_E_DEVICE ? CAUSE_MS : 0) != 0)
+        if (exchange_poll(g->link->exchange, patience_ms(code)) != 0)
             end_by_another(g, code);
     }
     fail(code, g->supervisor >= 0 ? "%s" : "rank %2$d: %1$s", why, g->place.rank);

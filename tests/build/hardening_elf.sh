@@ -28,8 +28,14 @@ else
     ok "code has segments of its own"
 fi
 
-calls=$(nm -D "$BUILD/nojit" | grep -oE ' U (socket|connect|sendto|getaddrinfo|system|popen|p?fork|vfork|posix_spawnp?|exec[lv]p?e?)(@.*)?$' || true)
-check "no network, and no other program is started" "$calls"
+imports() { nm -Au "$@" 2>/dev/null | grep -E " U $calls(@.*)?\$" || true; } # FILE...: those of $calls that it makes
+calls='(system|popen|vfork|posix_spawnp?|exec[lv]p?e?)'
+check "no other program is started" "$(imports -D "$BUILD/nojit")"
+calls='(fork|socket|connect|bind|listen|accept4?|send(to|msg)?|recv(from|msg)?|getaddrinfo)'
+apart='/trainer/(ranks/[a-z]+|run/run_ranks)\.o:'
+objects=$(imports "$BUILD"/obj/{runtime,runtime/*,trainer/*}/*.o)
+if grep -qE "$apart" <<<"$objects"; then wrong=$(grep -vE "$apart" <<<"$objects" || true); else wrong="nothing found in trainer/ranks"; fi
+check "no network and no processes but for the ranks of a run" "$wrong"
 
 # Objects of this tree, one by one: a program's note is there only if every object that is linked has one.
 case $(readelf -h "$BUILD/nojit") in

@@ -103,13 +103,13 @@ refuses "--gpus under a launcher" 2 'torchrun started 2 processes' env RANK=0 WO
 refuses "a file that is not there, once" 1 'nothing.txt' "$nojit" distill "${few[@]}" --data nothing.txt --device cpu --gpus 3 --out "$d/x"
 if [ "$(wc -l <"$scratch/err")" = 1 ] && [ ! -e "$d/x" ]; then ok "in one line"; else not_ok "in one line" "$(cat "$scratch/err")"; fi
 
-# One weight that is no number, of a token that only one micro-batch holds
-"$nojit" init --preset nojit-tiny --dtype float32 --out "$d/planted" >/dev/null
+# One weight that is no number, of a token that only one micro-batch holds.
+"$nojit" init --preset nojit-tiny-qwen3 --dtype float32 --out "$d/planted" >/dev/null
 plant_nan "$d/planted" 126
 { head -c 200 LICENSE && printf '~' && tail -c 1000 LICENSE; } >"$d/tilde.txt"
 refuses "a loss that is not finite on one rank" 1 \
-    '^nojit distill: rank 2: step 1: weight of the student model.embed_tokens.weight is not finite, in micro-batch 3 of 6, which begins with window 5 of epoch 1' \
-    "$nojit" distill "${few[@]}" --student "$d/planted" --data "$d/tilde.txt" --seed 0 --device cpu --gpus 3 --out "$d/y"
+    '^nojit train: rank 1: step 1: weight of the student model.embed_tokens.weight is not finite, in micro-batch 5 of 6, which begins with window 9 of epoch 1' \
+    "$nojit" train --student "$d/planted" --data "$d/tilde.txt" --batch-size 2 --seq-len 24 --grad-accum 6 --seed 0 --device cpu --gpus 3 --out "$d/y"
 if [ "$(wc -l <"$scratch/err")" = 1 ]; then ok "is one line"; else not_ok "is one line" "$(cat "$scratch/err")"; fi
 
 # ---- ranks that differ
@@ -123,6 +123,7 @@ if [ $status0 != 0 ] && [ $status1 = 2 ] && [ "$(cat "$d/seeds.err" "$d/seeds.1.
 else
     not_ok "another option on one rank" "$status0 $status1 $(cat "$d/seeds.err" "$d/seeds.1.err")"
 fi
+if [ ! -e "$d/seeds" ]; then ok "nothing is written before"; else not_ok "nothing is written before" "$(ls -A "$d/seeds")"; fi
 
 # ---- ranks that end
 row_of_step() { [ -s "$1/metrics.jsonl" ] && grep -q "\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     const struct place first = {.size = 2};
     struct exchange *x;
     int port = 0;
-    const int listener = exchange_listen(&port);
+    const int listener = wire_listen(&port, true);
     FUZZ_CHECK(listener >= 0);
     const int fd = rank_1(port, data, bytes);
     char payload = 0;

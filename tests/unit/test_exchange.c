@@ -130,7 +130,7 @@ static void run_on(int listener, int port, int count, int size, plant_fn plant, 
 static void run(int count, int size, plant_fn plant, after_fn after)
 {
     int port = 0;
-    const int listener = exchange_listen(&port);
+    const int listener = wire_listen(&port, true);
     assert_true(listener >= 0 && port > 0);
     run_on(listener, port, count, size, plant, after);
 }
@@ -161,6 +161,16 @@ static void over_ipv6(struct member *m, int i)
     snprintf(m->place.host, sizeof m->place.host, "::1");
 }
 
+/* A port that was free a moment ago. */
+static int free_port(void)
+{
+    int port = 0;
+    const int listener = wire_listen(&port, true);
+    assert_true(listener >= 0);
+    close(listener);
+    return port;
+}
+
 static void ranks_meet_over_ipv6(void **state)
 {
     const struct sockaddr_in6 here = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
@@ -171,18 +181,8 @@ static void ranks_meet_over_ipv6(void **state)
         close(fd);
     if (!there)
         skip();
-    run(3, 3, over_ipv6, finish);
+    run_on(-1, free_port(), 3, 3, over_ipv6, finish);
     check_all(3, 0, "");
-}
-
-/* A port that was free a moment ago. */
-static int free_port(void)
-{
-    int port = 0;
-    const int listener = exchange_listen(&port);
-    assert_true(listener >= 0);
-    close(listener);
-    return port;
 }
 
 static void late_first(struct member *m, int i)
@@ -335,7 +335,7 @@ static void stranger_speaks(int fd, int i)
 static void strangers_do_not_block(void **state)
 {
     int port = 0, stranger[100];
-    const int listener = exchange_listen(&port);
+    const int listener = wire_listen(&port, true);
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     (void)state;
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -350,13 +350,26 @@ static void strangers_do_not_block(void **state)
         close(stranger[i]);
 }
 
+static void ranks_of_one_host_listen_there_alone(void **state)
+{
+    struct sockaddr_in at = {0};
+    socklen_t bytes = sizeof at;
+    int port = 0;
+    const int listener = wire_listen(&port, true);
+    (void)state;
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
+    assert_int_equal(at.sin_family, AF_INET);
+    assert_int_equal(ntohl(at.sin_addr.s_addr), INADDR_LOOPBACK);
+    close(listener);
+}
+
 static void taken_port_is_named(void **state)
 {
     int port = 0, again;
-    const int listener = exchange_listen(&port);
+    const int listener = wire_listen(&port, true);
     (void)state;
     again = port;
-    check_refused(exchange_listen(&again), NJ_E_IO, "set MASTER_PORT to a free one", "port");
+    check_refused(wire_listen(&again, true), NJ_E_IO, "set MASTER_PORT to a free one", "port");
     close(listener);
 }
 
@@ -365,7 +378,7 @@ static pid_t foreign_server(int *port)
 {
     static const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
     *port = 0;
-    const int listener = exchange_listen(port);
+    const int listener = wire_listen(port, true);
     const pid_t pid = fork();
     struct pollfd wait = {.fd = listener, .events = POLLIN};
     assert_true(listener >= 0 && pid >= 0);
@@ -493,7 +506,7 @@ static void ends_are_waited_for(void **state)
 {
     (void)state;
     run(3, 3, NULL, one_does_not_finish);
-    check_all(3, -1, "not every rank came to the end within 1 s");
+    check_all(3, -1, "not every rank came this far within 1 s");
 }
 
 static int begin(void **state)
@@ -517,6 +530,7 @@ int main(void)
         cmocka_unit_test(missing_rank_is_named),
         cmocka_unit_test(other_run_is_sent_away),
         cmocka_unit_test(strangers_do_not_block),
+        cmocka_unit_test(ranks_of_one_host_listen_there_alone),
         cmocka_unit_test(taken_port_is_named),
         cmocka_unit_test(rank_0_that_is_not_there),
         cmocka_unit_test(stop_reaches_all),

@@ -370,7 +370,7 @@ static int meet_ranks(void)
     struct exchange *x = NULL;
     char payload = 0;
     int port = 0, resolve;
-    const int listener = exchange_listen(&port);
+    const int listener = wire_listen(&port, true);
     const int fd = wire_connect("127.0.0.1", port, end, &resolve);
     ok(wire_send(fd, greeting, greeting_size, end));
     ok(frame_send(fd, FRAME_PAYLOAD, 1, "", 1, end));

@@ -474,8 +474,12 @@ static void leave_group(struct run *r, int err)
     if (r->group->place.size == 1)
         return;
     progress_close(&r->progress);
-    checkpoints_close(&r->checkpoints);
     group_fail(r->group, err);
+}
+
+static void leave_output(void *checkpoints)
+{
+    checkpoints_close(checkpoints);
 }
 
 /* One rank, which may be all there is. */
@@ -483,6 +487,8 @@ static int train_rank(const struct settings *s, const struct command_info *c, st
 {
     struct run r;
     struct checkpoints checkpoints = {.keep = s->keep};
+    g->leave = leave_output;
+    g->user = &checkpoints;
     int err = group_leads(g) ? take_output(&checkpoints, s) : 0;
     if (err) {
         checkpoints_close(&checkpoints);

@@ -32,7 +32,7 @@ struct exchange {
     struct peer *peer;
     struct pollfd *poll;
     bool stop;
-    int rc, lost;
+    int rc, lost, barriers;
     char sentence[1024];
     char *shared; /* by rank 0, and not taken yet */
     size_t shared_bytes, shared_room;
@@ -45,11 +45,6 @@ struct gathering {
     int listener, there, callers;
     struct caller caller[STRANGERS];
 };
-
-int exchange_listen(int *port)
-{
-    return wire_listen(port);
-}
 
 /* ---- failures ---- */
 
@@ -296,7 +291,7 @@ int exchange_open(const struct place *p, int listener, const char *run, const st
     if (rc == 0 && p->rank > 0)
         rc = open_other(x, p, own, own_bytes, seconds, payload, bytes);
     else if (rc == 0 && p->size > 1 && listener < 0)
-        rc = listener = wire_listen(&port);
+        rc = listener = wire_listen(&port, false);
     if (rc >= 0 && p->rank == 0 && p->size > 1)
         rc = open_first(x, listener, run, own, seconds, payload, bytes);
     if (listener >= 0)
@@ -348,8 +343,9 @@ static void handle(struct exchange *x, int i)
             exchange_stop(x);
         } else if (p->in.kind == FRAME_FAILED) {
             record(x, NJ_E_IO, (int)p->in.rank, p->in.text, i);
-        } else if (p->in.kind == FRAME_FINISHED) {
-            p->finished = 1;
+        } else if (p->in.kind == FRAME_FINISHED || p->in.kind == FRAME_HERE) {
+            p->finished = p->in.kind == FRAME_FINISHED;
+            p->here++;
         } else if (p->in.kind == FRAME_PAYLOAD) {
             keep_shared(x, &p->in);
         }
@@ -425,31 +421,42 @@ void exchange_fail(struct exchange *x, const char *sentence)
     record(x, NJ_E_IO, x->rank, text, -1);
 }
 
-static bool all_finished(const struct exchange *x)
+static bool all_here(const struct exchange *x)
 {
     for (int i = x->rank == 0; i < x->peers; i++)
-        if (!x->peer[i].finished)
+        if (x->peer[i].here < x->barriers)
             return false;
     return true;
 }
 
-int exchange_finish(struct exchange *x, int seconds)
+/* The others tell rank 0 that they are here, which tells them once all are. */
+static int barrier(struct exchange *x, int kind, int seconds)
 {
     const int64_t deadline = now_ms() + (int64_t)seconds * 1000;
     int rc = x->rc;
+    x->barriers++;
     if (x->rank > 0)
-        tell(x, FRAME_FINISHED, x->rank, "", -1);
-    while (rc == 0 && !all_finished(x)) {
+        tell(x, kind, x->rank, "", -1);
+    while (rc == 0 && !all_here(x)) {
         rc = exchange_poll(x, wait_until(deadline, 1000));
-        if (rc == 0 && now_ms() >= deadline && !all_finished(x)) {
-            fail(NJ_E_IO, "not every rank came to the end within %d s; see what each says",
-                 seconds);
+        if (rc == 0 && now_ms() >= deadline && !all_here(x)) {
+            fail(NJ_E_IO, "not every rank came this far within %d s; see what each says", seconds);
             rc = record(x, NJ_E_IO, x->rank, fail_text(), -1);
         }
     }
     if (rc == 0 && x->rank == 0)
-        tell(x, FRAME_FINISHED, 0, "", -1);
+        tell(x, kind, 0, "", -1);
     return rc ? fail(rc, "%s", x->sentence) : 0;
+}
+
+int exchange_wait(struct exchange *x, int seconds)
+{
+    return barrier(x, FRAME_HERE, seconds);
+}
+
+int exchange_finish(struct exchange *x, int seconds)
+{
+    return barrier(x, FRAME_FINISHED, seconds);
 }
 
 void exchange_close(struct exchange *x)

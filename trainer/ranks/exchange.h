@@ -19,11 +19,8 @@ struct identity {
 
 struct exchange;
 
-/* The socket on which rank 0 will listen; *port 0: the system chooses one. NJ_E_IO: the port is taken. */
-int exchange_listen(int *port);
-
 /* Of all ranks: waits until each has said who it is. payload: rank 0's, which all get. run: its name; a process of
- * another run is sent away. listener: of exchange_listen, taken over; -1: this function makes it.
+ * another run is sent away. listener: of wire_listen(), taken over; -1: this function makes it.
  * Returns 0, or NJ_E_IO (a rank did not come), NJ_E_ARG (ranks differ: the sentence is the same on all), NJ_E_NOMEM. */
 int exchange_open(const struct place *p, int listener, const char *run, const struct identity *ids,
                   size_t count, int seconds, void *payload, size_t bytes, struct exchange **out);
@@ -42,6 +39,8 @@ int exchange_share(struct exchange *x, void *data, size_t bytes, int seconds);
 /* The rank that this process has found to be gone without a word; -1: none. */
 int exchange_lost(const struct exchange *x);
 /* Waits until every rank has come here. NJ_E_IO as above, or one has not come in time. */
+int exchange_wait(struct exchange *x, int seconds);
+/* The same, at the end: a rank may go from here on. */
 int exchange_finish(struct exchange *x, int seconds);
 void exchange_close(struct exchange *x);
 

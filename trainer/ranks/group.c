@@ -72,9 +72,11 @@ int group_find(struct group *g, const char *command, int gpus)
 
 /* ---- failures ---- */
 
-/* Ends the process without undoing anything: a GPU that waits for a rank which is gone lets nothing be undone. */
-static void end(int code)
+/* Ends the process without closing anything of a GPU, which may wait for a rank that is gone. */
+static void end(const struct group *g, int code)
 {
+    if (g->leave)
+        g->leave(g->user);
     fflush(NULL);
     _exit(fail_status(code));
 }
@@ -93,7 +95,7 @@ static void end_by_another(const struct group *g, int code)
     const int first = exchange_lost(g->link->exchange) == 0 ? 1 : 0;
     if (exchange_lost(g->link->exchange) >= 0 && g->place.rank == first)
         say(g, code);
-    end(code);
+    end(g, code);
 }
 
 /* How long a failure waits for that of another rank, which is the cause: a device fails when a rank that it waits for
@@ -118,7 +120,7 @@ void group_fail(struct group *g, int code)
     say(g, code);
     if (g->link)
         exchange_fail(g->link->exchange, why);
-    end(code);
+    end(g, code);
 }
 
 static void *watch(void *group)
@@ -200,6 +202,18 @@ int group_share_text(struct group *g, char **text)
     if (!*text)
         return fail(NJ_E_NOMEM, "no memory for %zu bytes of rank 0", bytes);
     return group_share(g, *text, bytes);
+}
+
+int group_wait(struct group *g)
+{
+    if (!g->link)
+        return 0;
+    pthread_mutex_lock(&g->link->mutex);
+    const int err = exchange_wait(g->link->exchange, SHARE_SECONDS);
+    if (err)
+        end_by_another(g, err);
+    pthread_mutex_unlock(&g->link->mutex);
+    return 0;
 }
 
 int group_finish(struct group *g)

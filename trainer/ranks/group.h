@@ -19,6 +19,9 @@ struct group {
     int listener;        /* for the exchange, of rank 0 of a supervisor; -1: none */
     int supervisor;      /* -1: there is none */
     struct link *link;   /* NULL: it is alone */
+    void (*leave)(
+        void *user); /* called before a failure ends the process, on any thread; or NULL */
+    void *user;
 };
 
 #define GROUP_ALONE                                                                                \
@@ -41,6 +44,8 @@ int group_share_text(struct group *g, char **text);
 /* Says why the run ends, once for all ranks, and ends the process. Returns in a group of one. */
 void group_fail(struct group *g, int code);
 /* Waits until all ranks have come here. */
+int group_wait(struct group *g);
+/* The same, before they end. */
 int group_finish(struct group *g);
 
 #endif

@@ -197,7 +197,7 @@ static void fill_place(const struct watch *w, int i, struct place *out)
     out->local_size = w->count;
     if (w->base->size > 1)
         return;
-    snprintf(out->host, sizeof out->host, "localhost");
+    snprintf(out->host, sizeof out->host, "127.0.0.1");
     out->port = w->port;
     out->launcher = "--gpus";
 }
@@ -216,7 +216,7 @@ static int begin(struct watch *w)
     if (w->signals < 0 || pipe2(w->words, O_NONBLOCK | O_CLOEXEC) != 0)
         return fail(NJ_E_IO, "--gpus: no pipe to the ranks: %s", strerror(errno));
     if (w->base->size == 1)
-        w->listener = exchange_listen(&w->port);
+        w->listener = wire_listen(&w->port, true);
     return w->listener < -1 ? w->listener : 0;
 }
 

@@ -111,13 +111,15 @@ void wire_prepare(int fd)
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
 }
 
-int wire_listen(int *port)
+int wire_listen(int *port, bool local)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)*port)};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)*port)};
+    struct sockaddr_in four = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)*port),
+                               .sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY)};
     struct sockaddr *address = (struct sockaddr *)&six;
     socklen_t bytes = sizeof six;
-    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    int fd = local ? -1 : socket(AF_INET6, SOCK_STREAM, 0);
     if (fd < 0) {
         fd = socket(AF_INET, SOCK_STREAM, 0);
         address = (struct sockaddr *)&four;

@@ -5,6 +5,7 @@
 #ifndef NOJIT_TRAINER_WIRE_H
 #define NOJIT_TRAINER_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,13 +14,14 @@ struct frame {
     uint32_t magic, kind, rank;
     char text[1024]; /* a sentence, or the payload */
 };
-enum { FRAME_PAYLOAD = 1, FRAME_STOP, FRAME_FAILED, FRAME_FINISHED };
+enum { FRAME_PAYLOAD = 1, FRAME_STOP, FRAME_FAILED, FRAME_FINISHED, FRAME_HERE };
 
 struct peer {
     int fd; /* -1: none */
     size_t have;
     struct frame in;
-    int finished;
+    int here; /* barriers that it has come to, the last of which is FRAME_FINISHED */
+    bool finished;
 };
 
 int64_t now_ms(void);
@@ -36,8 +38,9 @@ void peer_close(struct peer *p);
 
 /* Does not block, and notices hosts that vanish. */
 void wire_prepare(int fd);
-/* Listens on every address. *port 0: the system chooses one. Returns the socket, or an NJ_E_ code. */
-int wire_listen(int *port);
+/* Listens on every address, or (local) on 127.0.0.1 alone. *port 0: the system chooses one. Returns the socket, or
+ * NJ_E_IO: the port is taken. */
+int wire_listen(int *port, bool local);
 /* One try of every address of a host, until the deadline: the socket, or -1 with errno or *resolve (getaddrinfo). */
 int wire_connect(const char *host, int port, int64_t deadline, int *resolve);
 

@@ -282,14 +282,15 @@ static int share_beginning(struct run *r, struct beginning *b)
     return 0;
 }
 
-/* What has to be the same on all ranks, as settings.txt has it. */
+/* What has to be the same on all ranks, as settings.txt has it. Rank 0 writes nothing before all have found it so. */
 static int compare_ranks(struct run *r)
 {
     char lines[SETTINGS_BYTES + 128];
     snprintf(lines, sizeof lines, "%sstudent %016llx\neval-data %016llx\n", r->checkpoints.settings,
              (unsigned long long)engine_student_hash(r->engine),
              r->eval_data != NULL ? (unsigned long long)data_hash(r->eval_data) : 0);
-    return run_compare(r, lines);
+    const int err = run_compare(r, lines);
+    return err ? err : group_wait(r->group);
 }
 
 int run_begin(struct run *r, int64_t *first)

@@ -92,6 +92,20 @@ int nj_all_gather(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t
     return transfer(c, s, &t, "nj_all_gather");
 }
 
+int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes)
+{
+    const struct nj_transfer t = {
+        .kind = NJ_ALL_GATHER, .recv = recv, .send = send, .bytes = bytes, .aside = 1};
+    return transfer(c, s, &t, "nj_all_gather_aside");
+}
+
+int nj_comm_join(nj_comm *c, nj_stream *s)
+{
+    if (!c || !s || s->ctx != c->ctx)
+        return NJ_E_ARG;
+    return c->ctx->backend->comm_join ? c->ctx->backend->comm_join(c, s) : 0;
+}
+
 int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root)
 {
     const struct nj_transfer t = {

@@ -32,9 +32,10 @@ struct nj_transfer {
     const void *send;
     size_t bytes;
     int root;
+    int aside; /* the stream does not wait for it before comm_join */
 };
 
-/* One function per concern. All but tile_map and comm_check are set; what a backend cannot do returns
+/* One function per concern. All but tile_map, comm_check and comm_join are set; what a backend cannot do returns
  * NJ_E_UNSUPPORTED with a sentence. */
 struct nj_backend {
     const char *name;
@@ -77,6 +78,7 @@ struct nj_backend {
     int (*comm_check)(nj_comm *c);               /* or NULL */
     void (*comm_destroy)(nj_comm *c);
     int (*transfer)(nj_comm *c, nj_stream *s, const struct nj_transfer *t);
+    int (*comm_join)(nj_comm *c, nj_stream *s); /* NULL: nothing is ever aside */
 };
 extern const struct nj_backend nj_backend_cpu;
 extern const struct nj_backend nj_backend_cuda;
@@ -140,7 +142,10 @@ struct nj_graph {
 struct nj_comm {
     nj_context *ctx;
     int rank, ranks;
-    void *handle; /* of the backend */
+    void *handle; /* of the backend, as all below */
+    nj_stream aside;
+    nj_event begun, ended; /* of what is there */
+    int under_way;         /* and s has not waited for it */
 };
 
 /* Records the sentence and returns code. */

@@ -132,6 +132,7 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
     X(int, cuStreamCreate, "cuStreamCreate", (void **stream, unsigned flags))                      \
     X(int, cuStreamDestroy, "cuStreamDestroy_v2", (void *stream))                                  \
     X(int, cuStreamSynchronize, "cuStreamSynchronize", (void *stream))                             \
+    X(int, cuStreamWaitEvent, "cuStreamWaitEvent", (void *stream, void *event, unsigned flags))    \
     X(int, cuEventCreate, "cuEventCreate", (void **event, unsigned flags))                         \
     X(int, cuEventDestroy, "cuEventDestroy_v2", (void *event))                                     \
     X(int, cuEventRecord, "cuEventRecord", (void *event, void *stream))                            \

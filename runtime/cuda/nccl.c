@@ -96,6 +96,31 @@ int nj_cuda_comm_id(nj_context *ctx, unsigned char *id)
     return 0;
 }
 
+/* A stream of its own without the workspace that GEMMs would need. */
+static int open_aside(nj_comm *c)
+{
+    struct nj_driver *driver = &nj_cuda_of(c->ctx)->driver;
+    int rc =
+        nj_cuda_check(c->ctx, driver->cuStreamCreate(&c->aside.handle, NJ_CU_STREAM_NON_BLOCKING),
+                      "nj_comm_create");
+
+    c->aside.ctx = c->begun.ctx = c->ended.ctx = c->ctx;
+    if (!rc)
+        rc = nj_cuda_event_create(&c->begun);
+    return rc ? rc : nj_cuda_event_create(&c->ended);
+}
+
+static void close_aside(nj_comm *c)
+{
+    nj_event *const events[] = {&c->begun, &c->ended};
+
+    for (int i = 0; i < 2; i++)
+        if (events[i]->handle)
+            nj_cuda_event_destroy(events[i]);
+    if (c->aside.handle)
+        nj_cuda_of(c->ctx)->driver.cuStreamDestroy(c->aside.handle);
+}
+
 int nj_cuda_comm_create(nj_comm *c, const unsigned char *id)
 {
     const int unset = NJ_NCCL_CONFIG_UNDEF_INT;
@@ -127,7 +152,7 @@ int nj_cuda_comm_create(nj_comm *c, const unsigned char *id)
     rc = settle(c, rc, CALL_SECONDS, "nj_comm_create");
     if (rc)
         c->handle = NULL;
-    return rc;
+    return rc ? rc : open_aside(c);
 }
 
 int nj_cuda_comm_check(nj_comm *c)
@@ -147,6 +172,7 @@ void nj_cuda_comm_destroy(nj_comm *c)
 
     if (!c->handle || nj_cuda_enter(c->ctx))
         return;
+    close_aside(c);
     if (settle(c, nccl->ncclCommFinalize(c->handle), END_SECONDS, "nj_comm_destroy") == 0)
         nccl->ncclCommDestroy(c->handle);
 }
@@ -191,7 +217,29 @@ static int broadcast(const nj_comm *c, nj_stream *s, const struct nj_transfer *t
                                                   c->handle, s->handle);
 }
 
-int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
+/* `later` goes on when what `first` holds now is done. */
+static int follow(nj_stream *later, nj_stream *first, nj_event *e)
+{
+    struct nj_driver *driver = &nj_cuda_of(later->ctx)->driver;
+    int rc = nj_cuda_event_record(e, first);
+
+    if (rc)
+        return rc;
+    return nj_cuda_check(later->ctx, driver->cuStreamWaitEvent(later->handle, e->handle, 0),
+                         "waiting for another stream");
+}
+
+int nj_cuda_comm_join(nj_comm *c, nj_stream *s)
+{
+    int rc = c->under_way ? nj_cuda_enter(c->ctx) : 0;
+
+    if (!rc && c->under_way)
+        rc = follow(s, &c->aside, &c->ended);
+    c->under_way = 0;
+    return rc;
+}
+
+static int run(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     static const struct {
         const char *name;
@@ -201,10 +249,20 @@ int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
         [NJ_ALL_GATHER] = {"nj_all_gather", all_gather},
         [NJ_BROADCAST] = {"nj_broadcast", broadcast},
     };
-    int rc = nj_cuda_enter(s->ctx);
-
-    if (rc)
-        return rc;
     s->ctx->last_key = kinds[t->kind].name;
     return settle(c, kinds[t->kind].run(c, s, t), CALL_SECONDS, kinds[t->kind].name);
+}
+
+int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
+{
+    int rc = nj_cuda_enter(c->ctx);
+
+    if (!rc)
+        rc = nj_cuda_comm_join(c, s);
+    if (!rc && t->aside)
+        rc = follow(&c->aside, s, &c->begun);
+    if (!rc)
+        rc = run(c, t->aside ? &c->aside : s, t);
+    c->under_way = t->aside;
+    return rc;
 }

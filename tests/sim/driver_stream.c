@@ -18,7 +18,7 @@ struct work {
 
 struct queue {
     struct work **work;
-    size_t count, capacity;
+    size_t done, count, capacity;
     struct queue *next; /* of those that are graphs */
 };
 
@@ -32,7 +32,7 @@ struct sim_stream {
 
 struct event {
     struct sim_stream *stream; /* of the last record */
-    int pending;               /* records that were not executed yet */
+    uint64_t asked, done;      /* records */
     bool recorded;
     int64_t ns;
 };
@@ -72,7 +72,7 @@ static int append_all(struct queue *to, const struct queue *from)
 
 static void clear(struct queue *q)
 {
-    for (size_t i = 0; i < q->count; i++)
+    for (size_t i = q->done; i < q->count; i++)
         free(q->work[i]);
     free(q->work);
     *q = (struct queue){0};
@@ -107,6 +107,15 @@ static struct sim_stream *stream_of(void *handle)
     return s;
 }
 
+static bool is_eager(const struct sim_stream *s)
+{
+    long eager = strtol(sim_setting("NOJIT_SIM_EAGER", "0"), NULL, 10);
+    const struct sim_stream *at = s->device->streams;
+    while (at && eager-- > 0)
+        at = at->next;
+    return at == s && s != s->device->streams;
+}
+
 int sim_enqueue(void *stream, sim_work_fn *run, const void *argument, size_t bytes)
 {
     struct sim_stream *s = sim_current ? stream_of(stream) : NULL;
@@ -114,7 +123,8 @@ int sim_enqueue(void *stream, sim_work_fn *run, const void *argument, size_t byt
         return CUDA_INVALID_HANDLE;
     if (s->spoilt)
         return CUDA_CAPTURE_INVALIDATED;
-    return append(s->capturing ? &s->captured : &s->queue, run, argument, bytes);
+    const int result = append(s->capturing ? &s->captured : &s->queue, run, argument, bytes);
+    return result || s->capturing || !is_eager(s) ? result : sim_drain(s);
 }
 
 static void lose(struct sim_device *d, int error)
@@ -124,23 +134,33 @@ static void lose(struct sim_device *d, int error)
         clear(&s->queue);
 }
 
+/* The oldest work of a stream, which may make others do theirs. */
+static void step(struct sim_stream *s)
+{
+    struct queue *q = &s->queue;
+    struct work *w = q->work[q->done++];
+    if (q->done == q->count)
+        q->done = q->count = 0;
+    const int error = w->run(w->argument);
+    free(w);
+    if (error)
+        lose(s->device, error);
+}
+
+/* All of it, or until so many records of an event are done. */
+static int drain(struct sim_stream *s, const struct event *e, uint64_t records)
+{
+    struct sim_device *before = sim_current, *d = sim_current = s->device;
+    while (s->queue.done < s->queue.count && !d->lost && (!e || e->done < records))
+        step(s);
+    sim_current = before;
+    return d->lost;
+}
+
 int sim_drain(struct sim_stream *stream)
 {
     struct sim_stream *s = stream ? stream : stream_of(NULL);
-    struct sim_device *before = sim_current, *d;
-    if (!s)
-        return CUDA_OUT_OF_MEMORY;
-    d = sim_current = s->device;
-    struct queue q = s->queue;
-    s->queue = (struct queue){0};
-    for (size_t i = 0; i < q.count && !d->lost; i++) {
-        const int error = q.work[i]->run(q.work[i]->argument);
-        if (error)
-            lose(d, error);
-    }
-    clear(&q);
-    sim_current = before;
-    return d->lost;
+    return s ? drain(s, NULL, 0) : CUDA_OUT_OF_MEMORY;
 }
 
 int sim_drain_all(struct sim_device *device)
@@ -205,6 +225,11 @@ SIM_CALL(cuStreamSynchronize, SIM_CONTEXT, (void *stream), (stream))
 
 /* ---- events ---- */
 
+static bool is_pending(const struct event *e)
+{
+    return e->done < e->asked;
+}
+
 static int run_record(void *argument)
 {
     struct event *e = *(struct event **)argument;
@@ -212,7 +237,7 @@ static int run_record(void *argument)
     clock_gettime(CLOCK_MONOTONIC, &now);
     e->ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     e->recorded = true;
-    e->pending = 0;
+    e->done += is_pending(e);
     return CUDA_SUCCESS;
 }
 
@@ -234,7 +259,7 @@ SIM_CALL(cuEventRecord, SIM_CONTEXT, (void *event, void *stream), (event, stream
         return CUDA_INVALID_HANDLE;
     if (!s->capturing) {
         e->stream = s;
-        e->pending = 1;
+        e->asked++;
     }
     return sim_enqueue(stream, run_record, &event, sizeof event);
 }
@@ -242,13 +267,35 @@ SIM_CALL(cuEventRecord, SIM_CONTEXT, (void *event, void *stream), (event, stream
 SIM_CALL(cuEventSynchronize, SIM_CONTEXT, (void *event), (event))
 {
     const struct event *e = event;
-    return e->pending ? sim_drain(e->stream) : CUDA_SUCCESS;
+    return is_pending(e) ? sim_drain(e->stream) : CUDA_SUCCESS;
+}
+
+struct wait {
+    const struct event *event;
+    uint64_t records; /* at the time of the call */
+};
+
+static int run_wait(void *argument)
+{
+    const struct wait *w = argument;
+    return w->event->done < w->records ? drain(w->event->stream, w->event, w->records) : 0;
+}
+
+SIM_CALL(cuStreamWaitEvent, SIM_CONTEXT, (void *stream, void *event, unsigned flags),
+         (stream, event, flags))
+{
+    const struct sim_stream *s = stream_of(stream);
+    const struct event *e = event;
+    if (!s || !e || s->capturing)
+        return CUDA_INVALID_HANDLE;
+    const struct wait w = {e, e->asked};
+    return flags ? CUDA_INVALID_VALUE : sim_enqueue(stream, run_wait, &w, sizeof w);
 }
 
 SIM_CALL(cuEventElapsedTime_v2, SIM_CONTEXT, (float *ms, void *from, void *to), (ms, from, to))
 {
     const struct event *a = from, *b = to;
-    if (a->pending || b->pending)
+    if (is_pending(a) || is_pending(b))
         return CUDA_NOT_READY;
     if (!a->recorded || !b->recorded)
         return CUDA_INVALID_HANDLE;
@@ -262,7 +309,7 @@ SIM_CALL(cuEventDestroy_v2, SIM_STARTED, (void *event), (event))
     const int lost = sim_current ? sim_current->lost : 0;
     if (!e)
         return CUDA_INVALID_HANDLE;
-    if (e->pending && !lost && sim_current && sim_current->retained)
+    if (is_pending(e) && !lost && sim_current && sim_current->retained)
         sim_drain(e->stream); /* its record must not outlive it */
     free(e);
     sim_control_state.live--;

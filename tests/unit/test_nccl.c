@@ -215,6 +215,42 @@ static void bytes_arrive_in_the_order_of_ranks(void **state)
     }
 }
 
+static int all_gathered(struct rank *r, int turn)
+{
+    int fine = 1;
+    for (int k = 0; fine && k < r->ranks; k++)
+        fine = has(r, part(r, r->recv, k), k, 0, turn);
+    return fine;
+}
+
+/* What is sent is there only when the stream comes to it. Then by the next call, which joins first. */
+static int gather_aside(struct rank *r)
+{
+    int fine = fill(r, r->send, r->bytes, 0) == 0 && nj_comm_join(r->c, r->s) == 0 &&
+               nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
+               nj_comm_join(r->c, r->s) == 0 && all_gathered(r, 0);
+    fine = fine && fill(r, r->send, r->bytes, 1) == 0 &&
+           nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
+           nj_broadcast(r->c, r->s, r->send, r->bytes, 1) == 0 && all_gathered(r, 1);
+    nj_comm_destroy(r->c);
+    return fine;
+}
+
+/* Whichever stream of the simulation is the one that does its work at once. */
+static void a_gather_aside_is_in_order(void **state)
+{
+    static const char *const eager[] = {"0", "1", "2"};
+    (void)state;
+    for (size_t i = 0; i < sizeof eager / sizeof *eager; i++) {
+        const struct scene of = {.name = "aside",
+                                 .ranks = 3,
+                                 .setting = "NOJIT_SIM_EAGER",
+                                 .value = eager[i],
+                                 .body = gather_aside};
+        all_end_well(&of);
+    }
+}
+
 /* Launched twice, the second time on what the first left. */
 static int captured(struct rank *r)
 {
@@ -543,6 +579,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(bytes_arrive_in_the_order_of_ranks, afresh),
+        cmocka_unit_test_setup(a_gather_aside_is_in_order, afresh),
         cmocka_unit_test_setup(graphs_hold_calls, afresh),
         cmocka_unit_test_setup(broken_rules_are_said, afresh),
         cmocka_unit_test_setup(a_rank_that_is_gone_ends_the_others, afresh),

@@ -118,6 +118,7 @@ static void connect_nets(struct engine *e)
     e->teacher.pass = m->teacher_pass;
     e->teacher.rows = m->teacher_rows;
     e->teacher.batches = m->teacher_batches;
+    e->teacher.apart = m->teacher_batches > 1 || e->shape.rank != RANKS_HERE;
     e->teacher.hidden = m->teacher_hidden;
     e->teacher.x = m->teacher_x;
 }
@@ -145,14 +146,14 @@ static int prepare(struct engine *e)
             NJ_E_NOMEM,
             "%zu bytes of address space cannot be reserved: %s; raise the limit (ulimit -v)", bytes,
             strerror(errno));
-    struct work w = engine_work(e);
-    w.prepare = true;
+    struct work w = {.ctx = e->ctx, .prepare = true};
     lay_out(e, nowhere, nowhere + e->plan.total_bytes);
     micro_step(&w, e, e->shape.chunks > 1 ? 2 : 1, e->shape.train);
-    if (e->teacher.batches > 1) {
-        teacher_forward(&w, &e->teacher, &e->mem.rows); /* of evaluations */
+    if (e->teacher.apart)
+        teacher_forward(&w, &e->teacher,
+                        &e->mem.rows); /* of evaluations, and where there is no pass */
+    if (e->teacher.batches > 1)
         teacher_pass(&w, &e->teacher);
-    }
     w.add = true;
     if (e->shape.micro > 1)
         micro_step(&w, e, 1, true);

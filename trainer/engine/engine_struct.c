@@ -4,11 +4,12 @@
  */
 #include "engine/engine_struct.h"
 
+#include "engine/ranks.h"
 #include "io/error.h"
 
 struct work engine_work(struct engine *e)
 {
-    return (struct work){.ctx = e->ctx, .s = e->stream};
+    return (struct work){.ctx = e->ctx, .s = e->stream, .rc = ranks_join(e)};
 }
 
 int engine_fail(const struct engine *e, int rc, const char *what)

@@ -40,7 +40,7 @@ struct engine {
     bool data_failed; /* the last batch asked for */
 };
 
-/* What every part starts with. */
+/* What every part starts with; all weights are there. */
 struct work engine_work(struct engine *e);
 /* Parameters of what is trained: the student or its adapters. */
 const struct params *engine_trained(const struct engine *e);

@@ -133,8 +133,15 @@ void ranks_sumsq(struct work *r, struct engine *e)
 
 void ranks_gather(struct work *r, struct engine *e)
 {
+    const size_t each = shard_bytes(e, dtype_bytes(e->o.dtype));
+    char *all = e->mem.trained;
     if (!are_here(e))
-        gather(r, e, e->mem.trained, shard_bytes(e, dtype_bytes(e->o.dtype)));
+        OP(r, nj_all_gather_aside(e->o.comm, r->s, all, all + (size_t)e->shape.rank * each, each));
+}
+
+int ranks_join(struct engine *e)
+{
+    return are_here(e) ? 0 : nj_comm_join(e->o.comm, e->stream);
 }
 
 /* ---- the whole of what each has a shard of ---- */

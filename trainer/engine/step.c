@@ -50,7 +50,7 @@ static void clear_gradients(struct work *r, const struct engine *e, int chunks)
 void micro_step(struct work *r, struct engine *e, int chunks, bool train)
 {
     if (e->has_teacher) {
-        if (!train || e->teacher.batches == 1)
+        if (!train || !e->teacher.apart)
             teacher_forward(r, &e->teacher, &e->mem.rows);
         teacher_keep(r, &e->teacher, &e->mem.rows, e->shape.padded);
     }
@@ -123,8 +123,10 @@ static void enqueue(struct work *r, struct engine *e, int what)
     else if (what == UPDATE) {
         update(r, e);
         ranks_gather(r, e);
-    } else if (what == TEACHER)
+    } else if (what == TEACHER && e->teacher.batches > 1)
         teacher_pass(r, &e->teacher);
+    else if (what == TEACHER)
+        teacher_forward(r, &e->teacher, &e->mem.rows);
     else {
         r->add = what % 2;
         micro_step(r, e, what / 2, true);
@@ -138,7 +140,7 @@ static int capture(struct engine *e, int what, nj_graph **graph)
         e->graphs = false;
     if (rc != 0)
         return rc == NJ_E_UNSUPPORTED ? 0 : rc;
-    struct work r = engine_work(e);
+    struct work r = {.ctx = e->ctx, .s = e->stream};
     enqueue(&r, e, what);
     rc = nj_graph_end(e->stream, graph);
     return r.rc != 0 ? r.rc : rc;
@@ -156,7 +158,7 @@ static int launch(struct engine *e, int what)
     }
     if (*graph)
         return nj_graph_launch(*graph, e->stream);
-    struct work r = engine_work(e);
+    struct work r = {.ctx = e->ctx, .s = e->stream};
     enqueue(&r, e, what);
     return r.rc;
 }
@@ -196,9 +198,9 @@ static int begin_step(struct engine *e)
 }
 
 /* The teacher's rows of a micro-batch, where it runs over several at once: with the first of them, those of all. */
-static int run_teacher(struct engine *e, int slot)
+static int run_pass(struct engine *e, int slot)
 {
-    struct work w = engine_work(e);
+    struct work w = {.ctx = e->ctx, .s = e->stream};
     const int batch = slot % e->teacher.batches;
     if (batch == 0)
         w.rc = send_pass(e, slot);
@@ -208,12 +210,18 @@ static int run_teacher(struct engine *e, int slot)
     return w.rc;
 }
 
+/* The teacher goes before the weights that other ranks have updated, and so beside their transfer. */
 static int run_micro(struct engine *e, int slot)
 {
     const bool later = slot % e->shape.micro > 0;
-    int rc = e->teacher.batches > 1 ? run_teacher(e, slot) : 0;
+    const bool several = e->teacher.batches > 1;
+    int rc = several ? run_pass(e, slot) : 0;
     if (rc == 0)
         rc = send_batch(e, slot);
+    if (rc == 0 && e->teacher.apart && !several)
+        rc = launch(e, TEACHER);
+    if (rc == 0)
+        rc = ranks_join(e);
     return rc != 0 ? rc : launch(e, 2 * e->chunks_of[slot] + later);
 }
 

@@ -14,6 +14,7 @@ struct teacher {
     struct acts pass;   /* of several, where `batches` is more than 1; its y outlives the pass */
     struct rows rows;   /* of those: ids, pos, doc_start */
     int batches;        /* micro-batches of a step that it runs over at once */
+    bool apart;         /* it runs before a micro-step, which lacks its forward pass */
     char *hidden;       /* [chunks chunk, C] */
     struct f8_matrix x; /* f8: those of a chunk */
 };

@@ -57,6 +57,7 @@ variant plain
 grep -o '^2 ranks.*' "$d/plain-sockets.log"
 variant bf16-state --optimizer-state bf16
 variant float32 --dtype float32
+variant bf16-gradients --reduce-dtype bf16
 variant lora --lora-r 8 --lora-dropout 0.1
 variant recomputed --recompute block
 if [ "$gpus" -ge 2 ]; then

@@ -63,6 +63,10 @@ for device in cpu cuda; do
         same "--gpus $ranks on $device" virtual-$device-$ranks gpus-$device-$ranks
     done
 done
+distill virtual-rounded "${few[@]}" --device cuda --virtual-ranks 3 --reduce-dtype bf16
+distill gpus-rounded "${few[@]}" --device cuda --gpus 3 --reduce-dtype bf16 || true
+same "bfloat16 gradients" virtual-rounded gpus-rounded
+if cmp -s "$d/virtual-rounded/model.safetensors" "$d/virtual-cuda-3/model.safetensors"; then not_ok "are rounded" "same bits as float32"; else ok "are rounded"; fi
 for launcher in torchrun slurm openmpi; do
     launched $launcher $launcher "${few[@]}" --device cpu
     same "as $launcher starts it" virtual-cpu-2 $launcher
@@ -98,6 +102,7 @@ if grep -q 'nothing left to do' "$d/parted.log"; then ok "a run that is done"; e
 refuses "micro-batches that cannot be dealt out" 2 '^nojit distill: gradient accumulation is 6 and 4 ranks share' "$nojit" distill "${few[@]}" \
     --device cpu --gpus 4 --out "$d/x"
 refuses "no falling back to CPUs" 1 'driver' env LD_LIBRARY_PATH="$d" NOJIT_CUBLASLT="$d" "$nojit" distill "${few[@]}" --gpus 2 --out "$d/x"
+refuses "bfloat16 gradients on a CPU" 2 '^nojit distill: --reduce-dtype bf16: .* has no bfloat16' "$nojit" distill "${few[@]}" --device cpu --reduce-dtype bf16 --out "$d/x"
 refuses "--gpus all without one" 1 'no GPU can be used here' env LD_LIBRARY_PATH="$d" "$nojit" distill "${few[@]}" --gpus all --out "$d/x"
 refuses "--gpus under a launcher" 2 'torchrun started 2 processes' env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 "$nojit" distill \
     "${few[@]}" --gpus 3 --out "$d/x"

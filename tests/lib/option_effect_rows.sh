@@ -155,7 +155,7 @@ rounded() { # weights are float32 on a CPU: bfloat16 numbers end in two bytes of
 effect "$both" optimizer-state rounded
 effect plan optimizer-state compare 'a > 0.49 * b && a < 0.51 * b' "$(region student.moment2 --optimizer-state bf16)" "$(region student.moment2)"
 for setting in temperature=3 kd-ratio=0.2 beta=1 steps=9 epochs=3 lr=1 lr-schedule=wsd warmup-steps=3 warmup-ratio=0.2 \
-    min-lr-ratio=1 weight-decay=1 beta1=0 beta2=0 eps=1 max-grad-norm=0 seed=7; do
+    min-lr-ratio=1 weight-decay=1 beta1=0 beta2=0 eps=1 max-grad-norm=0 seed=7 reduce-dtype=bf16; do
     effect plan "${setting%=*}" no_memory "${setting#*=}"
 done
 
@@ -215,6 +215,7 @@ effect "$both" dtype fails 2 'CPU runs float32 only' --dtype bfloat16
 float32_only() { ! "$@" --dtype float16 >/dev/null && why="$(cat "$d/err")" && grep -q 'CPU runs float32 only' "$d/err"; }
 effect eval dtype float32_only eval_json
 effect "distill eval plan" teacher-dtype elsewhere teacher_dtype.sh
+effect "$both" reduce-dtype elsewhere gpus.sh
 effect generate dtype float32_only write_text
 effect plan dtype compare 'a > 1.8 * b' "$(region activations)" "$(region activations --dtype bfloat16)"
 stored() {

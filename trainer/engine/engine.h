@@ -46,6 +46,7 @@
 /* Of weights that are trained and their moments. STATE_F32: float32, in 16-bit runs as master weights for
  * the weights that the model reads. STATE_BF16: bfloat16 numbers, stochastic rounding, no master weights. */
 enum optimizer_state { STATE_F32, STATE_BF16 };
+enum reduce_dtype { REDUCE_F32, REDUCE_BF16 };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
 enum { RANKS_HERE = -1 };
@@ -69,6 +70,7 @@ struct train_options {
     int use_graph;          /* 1: a step as CUDA graphs where the backend has them */
     int recompute;          /* enum recompute */
     int optimizer_state;    /* enum optimizer_state */
+    int reduce_dtype;       /* enum reduce_dtype: of each rank's gradients, as they are added */
     int teacher_f8;         /* 1: the teacher multiplies e4m3 */
     /* enum nj_tensor_type of each of the teacher's tensors, in the order of tensor_specs(): they keep these on the
      * device; NULL: all become dtype */

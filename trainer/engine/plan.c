@@ -197,15 +197,19 @@ static void layout_student(struct layout *l, const struct net *n, const struct s
         m->total = state_region(l, owner, "gradients.sum", count, sizeof(float));
 }
 
-/* What a rank that is a process gets of the others' gradients: in activations, which are idle by then, if there is
- * room. */
+/* What a rank that is a process gets of the others' gradients, or where those of a rank that is not are rounded: in
+ * activations, which are idle by then, if there is room. */
 static void layout_received(struct layout *l, const struct net *n, const struct shape *s,
-                            struct memory *m)
+                            enum reduce_dtype reduced, struct memory *m)
 {
+    const bool here = s->rank == RANKS_HERE;
     const int64_t count = n->lora ? n->lora->p.count : n->p.count;
-    const size_t bytes = size_mul((size_t)plan_shards(count, s->ranks), sizeof(float));
-    const char *name = n->lora ? "adapters.gradients.sum" : "student.gradients.sum";
-    if (!s->train || s->rank == RANKS_HERE)
+    const size_t bytes = here ? size_mul((size_t)count, sizeof(uint16_t))
+                              : size_mul((size_t)plan_shards(count, s->ranks), sizeof(float));
+    char name[48];
+    snprintf(name, sizeof name, "%s.gradients.%s", n->lora ? "adapters" : "student",
+             here ? "rounded" : "sum");
+    if (!s->train || s->ranks == 1 || (here && reduced == REDUCE_F32))
         return;
     if (bytes <= m->staging_bytes) {
         plan_add(l->plan, PLAN_DEVICE, name, "activations", 0);
@@ -213,7 +217,7 @@ static void layout_received(struct layout *l, const struct net *n, const struct 
     } else {
         m->received = region(l, name, bytes);
     }
-    m->total = m->received;
+    m->total = here ? m->total : m->received;
 }
 
 static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
@@ -375,7 +379,7 @@ void plan_layout(const struct net *student, const struct net *teacher,
     if (teacher)
         layout_teacher(&l, teacher, out);
     layout_activations(&l, student, teacher, o, out);
-    layout_received(&l, student, &s, out);
+    layout_received(&l, student, &s, (enum reduce_dtype)o->reduce_dtype, out);
     layout_head(&l, student, teacher, &s, out);
     layout_small(&l, cs, ct, &s, out);
     out->batches = host_region(&l, "host.batches", size_mul(out->rows_bytes, (size_t)s.slots));

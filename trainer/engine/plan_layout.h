@@ -51,7 +51,8 @@ struct memory {
     float *
         total; /* sum of the ranks' gradients: of a rank that is a process its shard; with one rank grad */
     float *
-        received; /* [ranks, shard] where ranks are processes: what each has of a shard; total is the first */
+        received; /* [ranks, shard] where ranks are processes: what each has of a shard; total is the first.
+                   * Bfloat16: what is sent, then what each has, in as much memory; of ranks here, one's */
     float *inv_freq;
     char *teacher_weights;
     char *teacher_expanded; /* one matrix, or a slice of the head, of a quantised teacher */

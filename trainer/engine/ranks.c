@@ -56,17 +56,35 @@ static size_t shard_bytes(const struct engine *e, size_t element)
 
 /* ---- sums ---- */
 
+static bool are_rounded(const struct engine *e)
+{
+    return e->o.reduce_dtype == REDUCE_BF16;
+}
+
+static void add_rounded(struct work *r, struct engine *e, int rank)
+{
+    const struct memory *m = &e->mem;
+    const int64_t count = engine_trained(e)->count;
+    if (rank == 0)
+        OP(r, nj_zero(r->s, m->total, (size_t)count * sizeof *m->total));
+    OP(r, nj_cast_to_lp(r->s, NJ_LP, m->received, m->grad, count));
+    OP(r, nj_accumulate(r->s, NJ_LP, m->total, m->received, count));
+}
+
 static void add_here(struct work *r, struct engine *e, int rank)
 {
     const struct memory *m = &e->mem;
     const int64_t count = engine_trained(e)->count;
-    if (rank == 0) {
+    if (are_rounded(e))
+        add_rounded(r, e, rank);
+    else if (rank == 0)
         OP(r, nj_copy(r->s, m->total, m->grad, (size_t)count * sizeof *m->grad));
-        OP(r, nj_copy(r->s, m->total_sums, m->sums, sizeof m->pinned->sums));
-    } else {
+    else
         OP(r, nj_accumulate(r->s, NJ_F32, m->total, m->grad, count));
+    if (rank == 0)
+        OP(r, nj_copy(r->s, m->total_sums, m->sums, sizeof m->pinned->sums));
+    else
         OP(r, nj_accumulate(r->s, NJ_F32, m->total_sums, m->sums, LOSS_SUMS));
-    }
 }
 
 const float *ranks_losses(struct work *r, struct engine *e)
@@ -78,18 +96,39 @@ const float *ranks_losses(struct work *r, struct engine *e)
     return m->total_sums;
 }
 
-static void add_received(struct work *r, struct engine *e)
+static void exchange(struct work *r, struct engine *e)
 {
     const struct memory *m = &e->mem;
-    const size_t bytes = shard_bytes(e, sizeof *m->grad);
-    const int64_t shard = (int64_t)(bytes / sizeof *m->grad);
-    OP(r, nj_all_to_all(e->o.comm, r->s, m->received, m->grad, bytes));
-    ranks_losses(r, e);
-    for (int rank = 1; rank < e->shape.ranks; rank++) {
+    const int64_t shard = plan_shard(engine_trained(e)->count, e->shape.ranks);
+    OP(r, nj_all_to_all(e->o.comm, r->s, m->received, m->grad, (size_t)shard * sizeof *m->grad));
+    for (int rank = 1; rank < e->shape.ranks; rank++)
         OP(r, nj_accumulate(r->s, NJ_F32, m->total, m->received + rank * shard, shard));
-        OP(r,
-           nj_accumulate(r->s, NJ_F32, m->total_sums, m->total_sums + rank * LOSS_SUMS, LOSS_SUMS));
-    }
+}
+
+/* The sum takes the memory of what was sent, of which it needs at most all. */
+static void exchange_rounded(struct work *r, struct engine *e)
+{
+    const struct memory *m = &e->mem;
+    const int ranks = e->shape.ranks;
+    const int64_t shard = plan_shard(engine_trained(e)->count, ranks);
+    uint16_t *sent = (uint16_t *)(void *)m->received, *received = sent + ranks * shard;
+    OP(r, nj_cast_to_lp(r->s, NJ_LP, sent, m->grad, ranks * shard));
+    OP(r, nj_all_to_all(e->o.comm, r->s, received, sent, (size_t)shard * sizeof *sent));
+    OP(r, nj_zero(r->s, m->total, (size_t)shard * sizeof *m->total));
+    for (int rank = 0; rank < ranks; rank++)
+        OP(r, nj_accumulate(r->s, NJ_LP, m->total, received + rank * shard, shard));
+}
+
+static void add_received(struct work *r, struct engine *e)
+{
+    float *sums = e->mem.total_sums;
+    if (are_rounded(e))
+        exchange_rounded(r, e);
+    else
+        exchange(r, e);
+    ranks_losses(r, e);
+    for (int rank = 1; rank < e->shape.ranks; rank++)
+        OP(r, nj_accumulate(r->s, NJ_F32, sums, sums + rank * LOSS_SUMS, LOSS_SUMS));
 }
 
 int ranks_add(struct engine *e, int rank)

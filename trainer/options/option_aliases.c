@@ -163,6 +163,8 @@ const struct option_alias option_aliases[] = {
     {"optimizer-dtype", "optimizer-state", NULL},
     {"optimizer-state-dtype", "optimizer-state", NULL},
     /* run */
+    {"grad-reduce-dtype", "reduce-dtype", NULL},
+    {"communication-data-type", "reduce-dtype", NULL},
     {"precision", "dtype", NULL},
     {"model-dtype", "dtype", NULL},
     {"compute-dtype", "dtype", NULL},
@@ -233,6 +235,9 @@ const struct option_alias choice_aliases[] = {
     {"bfloat16", "optimizer-state", "bf16"},
     {"float32", "optimizer-state", "f32"},
     {"fp32", "optimizer-state", "f32"},
+    {"bfloat16", "reduce-dtype", "bf16"},
+    {"float32", "reduce-dtype", "f32"},
+    {"fp32", "reduce-dtype", "f32"},
     {"torch.bfloat16", "dtype", "bfloat16"},
     {"torch.float16", "dtype", "float16"},
     {"torch.float32", "dtype", "float32"},

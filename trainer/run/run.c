@@ -195,6 +195,14 @@ static int check_teacher_dtype(const struct run *r)
     return 0;
 }
 
+static int check_reduce_dtype(const struct run *r)
+{
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    if (r->s->reduce_dtype == REDUCE_F32 || (strcmp(d->backend, "cpu") != 0 && !d->lp_is_f16))
+        return 0;
+    return fail(NJ_E_ARG, "--reduce-dtype bf16: %s has no bfloat16; leave it out", d->name);
+}
+
 void run_training_options(const struct settings *s, struct train_options *out)
 {
     *out = (struct train_options){
@@ -255,5 +263,7 @@ int run_engine_options(struct run *r)
         err = choose_dtype(r, &r->options.dtype);
     if (!err)
         err = check_teacher_dtype(r);
+    if (!err)
+        err = check_reduce_dtype(r);
     return err ? err : run_teacher_types(r);
 }

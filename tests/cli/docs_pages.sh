@@ -35,6 +35,12 @@ for page in docs/*.md; do
 done
 if [ -z "$unnamed" ]; then ok "the index names every page"; else not_ok "the index" "lacks$unnamed"; fi
 
+if diff <("${PYTHON:-python3}" bench/scaling.py) <(grep -F "$("${PYTHON:-python3}" bench/scaling.py)" docs/scaling.md) >"$scratch/diff"; then
+    ok "predictions are those of the script"
+else
+    not_ok "predictions are those of the script" "$(head -n 3 "$scratch/diff")"
+fi
+
 # The number of keys changes with every contract: a page shows how to find it.
 counts=$(grep -nE '\b[0-9]{2,3} (keys|kernels) (x [0-9]|for sm_|serve|loaded)|\b[0-9]+ of [0-9]+ (loaded|present)' "${pages[@]}" | grep -v '^CHANGELOG.md' || true)
 if [ -z "$counts" ]; then ok "no page counts the keys"; else not_ok "no page counts the keys" "$counts"; fi

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What docs/scaling.md predicts for several GPUs, as the table that stands there: `bench/scaling.py`."""
+
+PARAMETERS = 494e6  # of the student, all trained
+TEACHER = 0.36  # of a step on one GPU: the teacher's forward pass, 1.5B -> 0.5B
+
+# name, links GB/s per GPU in each direction, memory GB/s, clip and AdamW on one GPU ms
+H200 = ("H200, NVLink", 270, 4200, 3.98)
+RTX4090 = ("RTX 4090, PCIe 4", 15, 920, 15.9)
+SPARK = ("DGX Spark, two links of one cable", 22, 220, 66)
+
+# machine, GPUs, ms of a step on one GPU, micro-batches of a GPU
+CASES = [
+    (H200, 2, 97.0, 1),
+    (H200, 4, 97.0, 1),
+    (H200, 8, 97.0, 1),
+    (RTX4090, 8, 445, 1),
+    (RTX4090, 8, 445, 8),
+    (SPARK, 2, 856, 1),
+]
+
+
+def step(machine, gpus, one, micro, wire):
+    """ms of a step: what one GPU computes, less the update that the others take over, and what it waits for."""
+    _, link, memory, update = machine
+    others = (gpus - 1) / gpus
+    shard = PARAMETERS / gpus
+    exchange = PARAMETERS * wire * others / link / 1e6
+    if wire == 4:  # the sum is read, a part is read, the sum is written
+        add = (gpus - 1) * 3 * 4 * shard / memory / 1e6
+    else:  # all is rounded; then the same from zero, with parts of 2 bytes
+        add = (PARAMETERS * 6 + shard * 4 + gpus * 10 * shard) / memory / 1e6
+    gather = PARAMETERS * 2 * others / link / 1e6
+    computed = (one - update) * micro + update / gpus
+    return computed + exchange + add + max(0, gather - TEACHER * one)
+
+
+def main():
+    print("| GPUs | micro-batches per GPU | step on one, ms | f32: step, ms | of linear | bf16: step, ms | of linear |")
+    print("|---|---|---|---|---|---|---|")
+    for machine, gpus, one, micro in CASES:
+        alone = (one - machine[3]) * micro + machine[3]
+        cells = []
+        for wire in (4, 2):
+            ms = step(machine, gpus, one, micro, wire)
+            cells.append(f"{ms:.1f} | {100 * alone / ms:.0f} %")
+        print(f"| {gpus} x {machine[0]} | {micro} | {alone:.1f} | {cells[0]} | {cells[1]} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -64,8 +64,14 @@ for device in cpu cuda; do
     done
 done
 distill virtual-rounded "${few[@]}" --device cuda --virtual-ranks 3 --reduce-dtype bf16
-distill gpus-rounded "${few[@]}" --device cuda --gpus 3 --reduce-dtype bf16 || true
+NOJIT_SIM_NCCL_MEMORY=500000000 distill gpus-rounded "${few[@]}" --device cuda --gpus 3 --reduce-dtype bf16 || true
 same "bfloat16 gradients" virtual-rounded gpus-rounded
+if grep -q '^3 ranks, 3 on this host (--gpus), NCCL 2.27.3 with 476.84 MiB' "$d/gpus-rounded.log" &&
+    grep -q '"comm_bytes": 500000000' "$d/gpus-rounded/receipt.json"; then
+    ok "memory of NCCL is told before the plan's is taken"
+else
+    not_ok "memory of NCCL is told before the plan's is taken" "$(grep ranks "$d/gpus-rounded.log")"
+fi
 if cmp -s "$d/virtual-rounded/model.safetensors" "$d/virtual-cuda-3/model.safetensors"; then not_ok "are rounded" "same bits as float32"; else ok "are rounded"; fi
 for launcher in torchrun slurm openmpi; do
     launched $launcher $launcher "${few[@]}" --device cpu

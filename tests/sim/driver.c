@@ -266,6 +266,12 @@ static int begin_product(void)
     return sim_told("product");
 }
 
+static void keep(size_t bytes)
+{
+    if (sim_current)
+        sim_current->device_used += bytes;
+}
+
 /* Called by threads of the program; the others within work, where the lock is held, or of what never changes. */
 static int enqueue_as_a_call(void *stream, sim_work_fn *run, const void *argument, size_t bytes)
 {
@@ -287,5 +293,5 @@ static int capturing_as_a_call(void *stream)
 
 extern const struct sim_hook sim_hook_table;
 SIM_EXPORT const struct sim_hook sim_hook_table = {
-    enqueue_as_a_call,   sim_bytes, begin_product, arch_of_current,
-    capturing_as_a_call, sim_held,  sim_say};
+    enqueue_as_a_call, sim_bytes,           begin_product, keep,
+    arch_of_current,   capturing_as_a_call, sim_held,      sim_say};

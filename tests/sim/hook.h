@@ -23,6 +23,9 @@ typedef void *sim_bytes_fn(uint64_t address, size_t bytes, int writes, const cha
 /* Within work: a matrix product begins. The error that it was told to fail with, or 0. */
 typedef int sim_product_fn(void);
 
+/* Bytes of the device that a library takes for itself. */
+typedef void sim_keep_fn(size_t bytes);
+
 /* The arch of the current context: 90; 0 without one. */
 typedef int sim_arch_fn(void);
 
@@ -39,6 +42,7 @@ struct sim_hook {
     sim_enqueue_fn *enqueue;
     sim_bytes_fn *bytes;
     sim_product_fn *product;
+    sim_keep_fn *keep;
     sim_arch_fn *arch;
     sim_capturing_fn *capturing;
     sim_held_fn *held;

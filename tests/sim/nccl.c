@@ -5,6 +5,7 @@
  * communicator is ready, one that ends while a graph holds calls of it. Set by environment variables:
  *
  *   NOJIT_SIM_NCCL_FAIL     a function that answers with result 3
+ *   NOJIT_SIM_NCCL_MEMORY   bytes of device memory that the first all-to-all takes
  *   NOJIT_SIM_NCCL_VERSION  such as 22602
  *   NOJIT_SIM_NCCL_FAULT    RANK:CALL:WHAT: the CALL-th call of a rank (from 1; 0: it comes to the
  *                           group) fails; WHAT: die, hang or error

@@ -59,7 +59,7 @@ struct nccl_group {
 struct nccl_comm {
     const struct sim_hook *hook;
     struct nccl_group *group;
-    int fd, rank, ranks, ready, ended;
+    int fd, rank, ranks, ready, ended, connected;
     char path[sizeof(struct nj_nccl_id)];
     uint64_t calls, enqueued, last_run;
     long since; /* seconds: when it came */

@@ -4,6 +4,7 @@
  * its part of the file, all see that they make the same call, then each reads what it is sent.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -195,6 +196,14 @@ static int check_all(const struct nccl_call *call)
     return rc;
 }
 
+static void connect_peers(struct nccl_comm *c, const struct nccl_call *call)
+{
+    const char *memory = getenv("NOJIT_SIM_NCCL_MEMORY");
+    if (memory && call->kind == NCCL_GROUP && !c->connected)
+        c->hook->keep(strtoull(memory, NULL, 10));
+    c->connected |= call->kind == NCCL_GROUP;
+}
+
 int nccl_run(void *argument)
 {
     const struct nccl_call *call = argument;
@@ -202,6 +211,7 @@ int nccl_run(void *argument)
     char what[96];
     describe(call, what);
     c->calls++;
+    connect_peers(c, call);
     int rc = nccl_is_faulty(c) || nccl_told(c, c->calls) || check_own(call) || send_all(call);
     if (rc)
         return LAUNCH_FAILED;

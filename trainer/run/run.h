@@ -32,6 +32,7 @@ struct run {
     nj_context *ctx;
     nj_comm *comm;     /* of the group; NULL in a run of one */
     size_t free_bytes; /* of the device when it was opened */
+    size_t comm_bytes; /* of it, what connecting the ranks took */
     struct train_options options;
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
     unsigned char *teacher_types;                  /* of options; owned here */

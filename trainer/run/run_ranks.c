@@ -51,6 +51,30 @@ static int comm_failed(const struct run *r, int err)
     return fail_context(err, r->ctx, "connecting the GPUs");
 }
 
+/* NCCL connects ranks by their first transfers, and takes memory for it: before plans are held against what is left. */
+static int transfer_once(struct run *r)
+{
+    const size_t each = 16, all = each * (size_t)r->group->place.size;
+    nj_stream *s = NULL;
+    void *to = NULL;
+    int err = nj_stream_create(r->ctx, &s);
+    if (!err)
+        err = nj_alloc(r->ctx, NJ_MEM_DEVICE, 2 * all, &to);
+    if (!err)
+        err = nj_all_to_all(r->comm, s, to, (char *)to + all, each);
+    if (!err)
+        err = nj_all_gather(r->comm, s, to, (char *)to + all, each);
+    if (!err)
+        err = nj_broadcast(r->comm, s, to, each, 0);
+    if (!err)
+        err = nj_stream_sync(s);
+    if (err)
+        return err; /* of a stream that waits for ever nothing can be freed */
+    nj_free(r->ctx, NJ_MEM_DEVICE, to);
+    nj_stream_destroy(s);
+    return 0;
+}
+
 int run_join(struct run *r)
 {
     const struct nj_device_info *d = nj_context_device(r->ctx);
@@ -72,7 +96,11 @@ int run_join(struct run *r)
                      sizeof id);
     if (err)
         return err;
+    const size_t before = nj_context_budget(r->ctx);
     err = nj_comm_create(r->ctx, id, p->rank, p->size, &r->comm);
+    if (!err)
+        err = transfer_once(r);
+    r->comm_bytes = memory_taken(r->ctx, before);
     return err ? comm_failed(r, err) : 0;
 }
 
@@ -89,6 +117,7 @@ const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
     const struct place *p = &r->group->place;
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const int virtual_ranks = (int)r->s->virtual_ranks;
+    char taken[32];
     buffer[0] = '\0';
     if (virtual_ranks > 1)
         snprintf(buffer, bytes, "%d virtual ranks on one device", virtual_ranks);
@@ -96,8 +125,9 @@ const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
         snprintf(buffer, bytes, "%d ranks, %d on this host (%s)", p->size, p->local_size,
                  p->launcher);
     if (p->size > 1 && d->comm_version > 0)
-        snprintf(buffer + strlen(buffer), bytes - strlen(buffer), ", NCCL %zu.%zu.%zu",
-                 d->comm_version / 10000, d->comm_version / 100 % 100, d->comm_version % 100);
+        snprintf(buffer + strlen(buffer), bytes - strlen(buffer), ", NCCL %zu.%zu.%zu with %s",
+                 d->comm_version / 10000, d->comm_version / 100 % 100, d->comm_version % 100,
+                 bytes_text((double)r->comm_bytes, taken, sizeof taken));
     return buffer;
 }
 

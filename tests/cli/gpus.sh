@@ -171,6 +171,9 @@ done
 begun told
 kill -TERM "${rank[2]}"
 gone "a signal to one rank" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
+begun told
+kill -TERM $pid "${rank[@]}"
+gone "a signal to all processes" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
 begun parent
 kill -KILL $pid
 status=0
@@ -183,4 +186,16 @@ for signal in TERM HUP; do
     kill -$signal $pid
     gone "a signal to the supervisor" stopped 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
 done
+# Ranks that are stopped save nothing between the two.
+begun twice
+kill -STOP "${rank[@]}"
+taken() { kill -TERM $pid && until_true $pid grep -q '^ShdPnd:.0*$' /proc/$pid/status; }
+taken && taken && kill -CONT "${rank[@]}" 2>/dev/null || true
+status=0
+wait $pid || status=$?
+if [ $status = 130 ] && [ ! -s "$d/twice.err" ] && ! grep -q 'is saved' "$d/twice.log"; then
+    ok "a second signal to the supervisor"
+else
+    not_ok "a second signal to the supervisor" "$status $(cat "$d/twice.err" "$d/twice.log")"
+fi
 finish

@@ -436,7 +436,7 @@ static int run(struct run *r, const struct command_info *c)
 {
     struct outcome o;
     int64_t first = 0;
-    interrupts_catch();
+    interrupts_catch(r->group->supervisor >= 0);
     int err = run_begin(r, &first);
     if (err || r->done)
         return err;

@@ -43,8 +43,9 @@ struct watch {
     sigset_t before;
     int64_t deadline;     /* after a failure; 0: none */
     struct verdict first; /* code 0: none has failed */
-    int asked;            /* the last signal that asked all to stop */
+    int asked, asks; /* the last signal that asked all to stop; how many but SIGHUP have come */
     bool interrupted;
+    bool cut;   /* by a signal that asked not to wait: others may say that a rank is gone */
     bool crash; /* `first` is what a signal did, which is the cause of all else */
 };
 
@@ -141,17 +142,27 @@ static void kill_all(struct watch *w, int sig)
 
 /* ---- watching ---- */
 
-/* What a terminal sends goes to the ranks as well as to this process. */
+/* What a terminal sends goes to the ranks as well as to this process. A second SIGINT or SIGTERM asks not to wait for
+ * the checkpoint; ranks leave that to this process. */
+static void ask(struct watch *w, int sig, bool sent_to_all)
+{
+    const bool again = sig != SIGHUP && w->asks++ > 0;
+    w->asked = sig;
+    if (again) {
+        w->cut = w->first.code == 0;
+        w->interrupted = true;
+    }
+    if (again || !sent_to_all)
+        kill_all(w, again ? SIGKILL : sig);
+}
+
 static void on_signal(struct watch *w)
 {
     struct signalfd_siginfo info;
     int status;
     while (read(w->signals, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo != SIGCHLD) {
-            w->asked = (int)info.ssi_signo;
-            if (info.ssi_code != SI_KERNEL)
-                kill_all(w, w->asked);
-        }
+        if (info.ssi_signo != SIGCHLD)
+            ask(w, (int)info.ssi_signo, info.ssi_code == SI_KERNEL);
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         ended(w, pid, status);
 }
@@ -174,7 +185,7 @@ static void watch_all(struct watch *w)
 static int outcome(const struct watch *w)
 {
     int alike = 0;
-    if (w->first.code == 0)
+    if (w->first.code == 0 || w->cut)
         return w->interrupted ? fail(NJ_INTERRUPTED, "interrupted") : 0;
     for (int i = 0; i < w->count; i++)
         alike += w->child[i].verdict.code != 0 &&

@@ -8,19 +8,21 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupt_count;
+static bool waits; /* for its checkpoint, however often it is told */
 
 /* A terminal that closes sends SIGHUP twice, by the kernel and by its shell, and a SIGTERM may follow: only what comes
  * after a SIGINT or SIGTERM asks not to wait for the checkpoint. */
 static void on_interrupt(int sig)
 {
     static volatile sig_atomic_t asked;
-    if (sig != SIGHUP && asked++ > 0)
+    if (sig != SIGHUP && asked++ > 0 && !waits)
         _exit(130);
     interrupt_count = 1;
 }
 
-void interrupts_catch(void)
+void interrupts_catch(bool supervised)
 {
+    waits = supervised;
     /* A write that waits for its reader goes on: else what it had in its buffer would be lost. */
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);

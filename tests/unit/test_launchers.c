@@ -147,6 +147,20 @@ static void long_addresses_are_refused(void **state)
                   "MASTER_ADDR has 256 bytes", "address");
 }
 
+static void time_to_connect(void **state)
+{
+    int seconds = 0;
+    (void)state;
+    check_ok(launcher_seconds(&seconds), "not set");
+    assert_int_equal(seconds, 600);
+    setenv("NOJIT_CONNECT_TIMEOUT", "3600", 1);
+    check_ok(launcher_seconds(&seconds), "an hour");
+    assert_int_equal(seconds, 3600);
+    setenv("NOJIT_CONNECT_TIMEOUT", "0", 1);
+    check_refused(launcher_seconds(&seconds), NJ_E_ARG, "NOJIT_CONNECT_TIMEOUT is '0'", "none");
+    unsetenv("NOJIT_CONNECT_TIMEOUT");
+}
+
 static const struct {
     const char *list, *first;
 } lists[] = {
@@ -194,9 +208,8 @@ static void first_host_of_a_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launchers_are_found),
-        cmocka_unit_test(contradictions_are_refused),
-        cmocka_unit_test(long_addresses_are_refused),
+        cmocka_unit_test(launchers_are_found),        cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(long_addresses_are_refused), cmocka_unit_test(time_to_connect),
         cmocka_unit_test(first_host_of_a_list),
     };
     return cmocka_run_group_tests_name("launchers", tests, NULL, NULL);

@@ -184,6 +184,8 @@ void help_man(FILE *f)
     man_text(f, statuses);
     fputs("\n.SH ENVIRONMENT\n.TP\n.B NOJIT_CUBLASLT\npath of libcublasLt.so.13\n"
           ".TP\n.B NOJIT_NCCL\npath of libnccl.so.2, which several GPUs need\n"
+          ".TP\n.B NOJIT_CONNECT_TIMEOUT\nseconds in which the ranks of a run must have connected "
+          "(600)\n"
           ".TP\n.B NOJIT_MEMORY\ndevice or managed: the kind of device memory\n"
           ".TP\n.B NOJIT_GRAPH\n0: no CUDA graphs; results are bitwise identical\n"
           ".TP\n.B HF_HOME\nHugging Face cache where ORG/NAME is looked up\n",

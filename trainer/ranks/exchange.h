@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-enum { EXCHANGE_SECONDS = 600, EXCHANGE_PAYLOAD_BYTES = 1023 };
+enum { EXCHANGE_PAYLOAD_BYTES = 1023 };
 
 /* What must be the same on all ranks. */
 struct identity {

@@ -161,15 +161,19 @@ static int link_start(struct group *g)
 int group_meet(struct group *g, const char *run, const struct identity *ids, size_t count,
                void *payload, size_t bytes)
 {
+    int seconds;
     if (g->place.size == 1)
         return 0;
+    int err = launcher_seconds(&seconds);
+    if (err)
+        return err;
     struct link *l = calloc(1, sizeof *l);
     if (!l)
         return fail(NJ_E_NOMEM, "no memory for the exchange of ranks");
     const int listener = g->listener;
     g->listener = -1;
-    int err = exchange_open(&g->place, listener, run, ids, count, EXCHANGE_SECONDS, payload, bytes,
-                            &l->exchange);
+    err =
+        exchange_open(&g->place, listener, run, ids, count, seconds, payload, bytes, &l->exchange);
     if (err) {
         free(l);
         return err;

@@ -13,6 +13,7 @@
 
 /* Above the ports that Linux gives to connections (32768 to 60999). */
 enum { PORT_FIRST = 61440, PORT_COUNT = 4096, PORT_MAX = 65535 };
+enum { CONNECT_SECONDS = 600, CONNECT_SECONDS_MAX = 7 * 24 * 3600 };
 
 struct launcher {
     const char *name, *rank, *size, *local_rank, *local_size;
@@ -250,4 +251,10 @@ int launcher_find(struct place *out)
         return 0;
     }
     return rc ? rc : complete(taken, out);
+}
+
+int launcher_seconds(int *out)
+{
+    *out = CONNECT_SECONDS;
+    return number("NOJIT_CONNECT_TIMEOUT", 1, CONNECT_SECONDS_MAX, out);
 }

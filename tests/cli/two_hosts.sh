@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# two_hosts.sh: two ranks in network namespaces, joined by a veth pair, each with a host name and an /etc/hosts of its own: they meet over IPv4, over
+# IPv6 and by name, say what is wrong where they cannot, and end on both sides when the link is lost. Tensors of the CPU backend travel through
+# shared memory. Needs ip (iproute2) and namespaces, as root has, or as users may have.
+set -eu
+if [ "${1:-}" != inside ] && command -v ip >/dev/null && unshare --map-root-user --net --uts --mount true 2>/dev/null; then
+    exec unshare --map-root-user --net --uts --mount bash "$0" inside
+fi
+. tests/lib/lib.sh
+. tests/lib/compare_runs.sh
+if [ "${1:-}" != inside ]; then
+    skip "everything" "no namespaces here, or no ip"
+    finish
+    exit
+fi
+nojit=$(realpath "$BUILD/nojit") # nsenter changes the folder
+d=$scratch/work
+mkdir "$d"
+export OMP_NUM_THREADS=1 MASTER_PORT=29500 NOJIT_CONNECT_TIMEOUT=30
+
+# ---- two hosts: alpha is this one, where rank 0 is
+unshare --net --uts --mount sleep 1000 &
+beta=$!
+trap 'kill $beta; rm -rf "$scratch"' EXIT
+on() { # 0|1 COMMAND...
+    if [ "$1" = 0 ]; then "${@:2}"; else nsenter --target $beta --net --uts --mount "${@:2}"; fi
+}
+separate() { [ "$(readlink /proc/$beta/ns/net)" != "$(readlink /proc/self/ns/net)" ] || { sleep 0.01 && false; }; }
+until_true $beta separate
+names=(alpha beta)
+ip link add v0 type veth peer name v1
+ip link set v1 netns $beta
+for i in 0 1; do
+    on $i hostname ${names[$i]}
+    on $i ip link set lo up
+    on $i ip address add 10.18.0.$((1 + i))/24 dev v$i
+    on $i ip -6 address add fd18::$((1 + i))/64 dev v$i nodad 2>"$scratch/six" || true # a kernel may be without
+    on $i ip link set v$i up
+done
+# What Debian writes for a host's own name, and the others'.
+for i in 0 1; do
+    printf '127.0.0.1 localhost\n127.0.1.1 %s\n10.18.0.%d %s\n127.0.1.1 nowhere\n' ${names[$i]} $((2 - i)) ${names[$((1 - i))]} >"$d/hosts$i"
+    on $i mount --bind "$d/hosts$i" /etc/hosts
+done
+
+"$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
+"$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
+head -c 3000 LICENSE >"$d/text.txt"
+run=("$nojit" distill --student "$d/student" --teacher "$d/teacher" --data "$d/text.txt" --batch-size 2 --seq-len 24 --grad-accum 6 --lr 1e-2
+    --lr-schedule constant --gemm-table none --device cpu)
+rank() { # RANK ADDRESS OUT OPTION...: in $3.RANK.log what it says
+    on "$1" env RANK="$1" WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR="$2" "${run[@]}" --out "$3" "${@:4}" >"$3.$1.log" 2>"$3.$1.err"
+}
+start() { # ADDRESS OUT OPTION...
+    rank 1 "$@" &
+    pid=("" $!)
+    rank 0 "$@" &
+    pid[0]=$!
+}
+end() { # statuses in $status
+    status=(0 0)
+    wait "${pid[0]}" || status[0]=$?
+    wait "${pid[1]}" || status[1]=$?
+}
+# Each host has a sentence of its own, and one alone.
+each_says() { # NAME OUT REGEX REGEX
+    local i regex=("$3" "$4")
+    for i in 0 1; do
+        if [ "${status[$i]}" != 1 ] || [ "$(wc -l <"$2.$i.err")" != 1 ] || ! grep -qE "${regex[$i]}" "$2.$i.err"; then
+            not_ok "$1" "rank $i, status ${status[$i]}, no '${regex[$i]}': $(cat "$2.$i.err")" && return
+        fi
+    done
+    ok "$1"
+}
+
+# ---- ways to meet
+"${run[@]}" --virtual-ranks 2 --steps 4 --out "$d/virtual" >"$d/virtual.log"
+for address in 10.18.0.1 fd18::1 alpha; do
+    if [ $address = fd18::1 ] && [ -s "$scratch/six" ]; then
+        skip "$address" "no IPv6: $(head -n 1 "$scratch/six")"
+        continue
+    fi
+    start $address "$d/$address" --steps 4
+    end
+    if cmp "$d/virtual/model.safetensors" "$d/$address/model.safetensors" >"$scratch/diff" 2>&1; then
+        ok "rank 0 at $address"
+    else
+        not_ok "rank 0 at $address" "$(cat "$scratch/diff" "$d/$address".[01].err)"
+    fi
+done
+if grep -q '^2 ranks, 1 on this host (torchrun)$' "$d/alpha.0.log"; then ok "on two hosts"; else not_ok "on two hosts" "$(cat "$d/alpha.0.log")"; fi
+
+# ---- addresses at which rank 0 is not
+export NOJIT_CONNECT_TIMEOUT=1
+unreached() { # NAME ADDRESS WHY
+    start "$2" "$d/$1"
+    end
+    each_says "$1" "$d/$1" '^nojit distill: rank 0: 1 of 2 ranks did not connect within 1 s, rank 1 is the first; ' \
+        "^nojit distill: rank 1: rank 1 did not reach rank 0 at $2 port 29501 within 1 s \\($3\\); .*MASTER_ADDR"
+}
+unreached "another subnet" 10.99.0.1 "Network is unreachable"
+unreached "nobody's address" 10.18.0.77 "Connection timed out|No route to host"
+unreached "a name of the host itself" nowhere "Connection refused"
+export NOJIT_CONNECT_TIMEOUT=30
+
+# ---- a link that is lost
+row_of_step() { [ -s "$1/metrics.jsonl" ] && grep -q "\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
+start 10.18.0.1 "$d/lost" --steps 100000 --save-every 20 --log-every 100000
+until_true "${pid[0]}" row_of_step "$d/lost" 24 || true
+on 1 ip link set v1 down
+end
+each_says "the link is lost" "$d/lost" '^nojit distill: rank 1 is gone; ' '^nojit distill: rank 0 is gone; '
+on 1 ip link set v1 up
+saved=$(newest "$d/lost")
+start 10.18.0.1 "$d/lost" --steps $((${saved##*-} + 2)) --resume auto
+end
+if [ "${status[*]}" = "0 0" ] && [ -s "$d/lost/model.safetensors" ]; then ok "the run goes on"; else not_ok "the run goes on" "$(cat "$d"/lost.[01].err)"; fi
+finish

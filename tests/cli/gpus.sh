@@ -63,6 +63,19 @@ for device in cpu cuda; do
         same "--gpus $ranks on $device" virtual-$device-$ranks gpus-$device-$ranks
     done
 done
+# Nothing between the last step and the model, and a quantised teacher.
+for set in "" "--teacher-dtype q8_0 --beta 0.5"; do
+    # shellcheck disable=SC2086 # options
+    distill virtual-last "${models[@]}" --steps 3 --device cuda --virtual-ranks 2 $set
+    # shellcheck disable=SC2086
+    distill gpus-last "${models[@]}" --steps 3 --device cuda --gpus 2 $set || true
+    if cmp "$d/virtual-last/model.safetensors" "$d/gpus-last/model.safetensors" >"$d/diff" 2>&1; then
+        ok "weights of the last step are saved${set:+ ($set)}"
+    else
+        not_ok "weights of the last step are saved${set:+ ($set)}" "$(cat "$d/diff") $(tail -n 1 "$d/gpus-last.err")"
+    fi
+    rm -r "$d/virtual-last" "$d/gpus-last"
+done
 distill virtual-rounded "${few[@]}" --device cuda --virtual-ranks 3 --reduce-dtype bf16
 NOJIT_SIM_NCCL_MEMORY=500000000 distill gpus-rounded "${few[@]}" --device cuda --gpus 3 --reduce-dtype bf16 || true
 same "bfloat16 gradients" virtual-rounded gpus-rounded

@@ -97,7 +97,7 @@ static int collect(struct engine *e)
     if (is_collected(e))
         ranks_collect(&r, e, e->mem.master, sizeof(float));
     OP(&r, nj_stream_sync(r.s));
-    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the adapters");
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the model");
 }
 
 static int release(struct engine *e)
@@ -105,7 +105,7 @@ static int release(struct engine *e)
     struct work r = engine_work(e);
     if (is_collected(e))
         ranks_release(&r, e);
-    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the adapters");
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the model");
 }
 
 int engine_collect_model(struct engine *e)

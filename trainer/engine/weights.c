@@ -185,7 +185,10 @@ int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, cons
                  const char **name)
 {
     int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
+    const int joined = ranks_join(e);
     *name = NULL;
+    if (joined != 0)
+        return joined;
     for (size_t i = 0; i < p->specs; i++) {
         int64_t elements = p->first[i] < 0 ? 0 : tensor_elements(&p->spec[i]);
         for (int64_t at = 0; at < elements; at += room) {
@@ -216,14 +219,14 @@ enum nj_tensor_type weights_dtype(const struct engine *e)
 
 int weights_download(struct engine *e, const char *from, size_t bytes, weights_put *put, void *file)
 {
+    struct work r = engine_work(e);
     for (size_t at = 0; at < bytes; at += e->mem.transfer_bytes) {
         size_t n = bytes - at < e->mem.transfer_bytes ? bytes - at : e->mem.transfer_bytes;
-        int rc = nj_copy(e->stream, e->mem.transfer, from + at, n);
-        if (rc == 0)
-            rc = nj_stream_sync(e->stream);
-        if (rc != 0)
-            return engine_fail(e, rc, "saving weights");
-        rc = put(file, e->mem.transfer, n);
+        OP(&r, nj_copy(r.s, e->mem.transfer, from + at, n));
+        OP(&r, nj_stream_sync(r.s));
+        if (r.rc != 0)
+            return engine_fail(e, r.rc, "saving weights");
+        const int rc = put(file, e->mem.transfer, n);
         if (rc != 0)
             return rc;
     }

@@ -199,6 +199,16 @@ for signal in TERM HUP; do
     kill -$signal $pid
     gone "a signal to the supervisor" stopped 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
 done
+NOJIT_SILENCE_TIMEOUT=3 begun silent
+kill -STOP "${rank[1]}"
+gone "a rank that is stopped" silent 1 '^nojit distill: rank 1 has been silent for 3 s: its process is stopped'
+NOJIT_SILENCE_TIMEOUT=2 begun suspended
+sleep 3 # no condition to wait for: longer than a rank may be silent
+kill -STOP $pid "${rank[@]}"
+sleep 3
+kill -CONT "${rank[@]}" $pid
+kill -TERM $pid
+gone "a run that is suspended goes on" suspended 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
 # Ranks that are stopped save nothing between the two.
 begun twice
 kill -STOP "${rank[@]}"

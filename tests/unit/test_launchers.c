@@ -147,18 +147,23 @@ static void long_addresses_are_refused(void **state)
                   "MASTER_ADDR has 256 bytes", "address");
 }
 
-static void time_to_connect(void **state)
+static void times_that_ranks_may_take(void **state)
 {
-    int seconds = 0;
+    int connect = 0, silence = 0;
     (void)state;
-    check_ok(launcher_seconds(&seconds), "not set");
-    assert_int_equal(seconds, 600);
+    check_ok(launcher_seconds(&connect, &silence), "not set");
+    assert_int_equal(connect, 600);
+    assert_int_equal(silence, 60);
     setenv("NOJIT_CONNECT_TIMEOUT", "3600", 1);
-    check_ok(launcher_seconds(&seconds), "an hour");
-    assert_int_equal(seconds, 3600);
+    setenv("NOJIT_SILENCE_TIMEOUT", "5", 1);
+    check_ok(launcher_seconds(&connect, &silence), "an hour");
+    assert_int_equal(connect, 3600);
+    assert_int_equal(silence, 5);
     setenv("NOJIT_CONNECT_TIMEOUT", "0", 1);
-    check_refused(launcher_seconds(&seconds), NJ_E_ARG, "NOJIT_CONNECT_TIMEOUT is '0'", "none");
+    check_refused(launcher_seconds(&connect, &silence), NJ_E_ARG, "NOJIT_CONNECT_TIMEOUT is '0'",
+                  "none");
     unsetenv("NOJIT_CONNECT_TIMEOUT");
+    unsetenv("NOJIT_SILENCE_TIMEOUT");
 }
 
 static const struct {
@@ -209,7 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launchers_are_found),        cmocka_unit_test(contradictions_are_refused),
-        cmocka_unit_test(long_addresses_are_refused), cmocka_unit_test(time_to_connect),
+        cmocka_unit_test(long_addresses_are_refused), cmocka_unit_test(times_that_ranks_may_take),
         cmocka_unit_test(first_host_of_a_list),
     };
     return cmocka_run_group_tests_name("launchers", tests, NULL, NULL);

@@ -186,6 +186,9 @@ void help_man(FILE *f)
           ".TP\n.B NOJIT_NCCL\npath of libnccl.so.2, which several GPUs need\n"
           ".TP\n.B NOJIT_CONNECT_TIMEOUT\nseconds in which the ranks of a run must have connected "
           "(600)\n"
+          ".TP\n.B NOJIT_SILENCE_TIMEOUT\nseconds after which a rank that says nothing counts as "
+          "gone "
+          "(60)\n"
           ".TP\n.B NOJIT_MEMORY\ndevice or managed: the kind of device memory\n"
           ".TP\n.B NOJIT_GRAPH\n0: no CUDA graphs; results are bitwise identical\n"
           ".TP\n.B HF_HOME\nHugging Face cache where ORG/NAME is looked up\n",

@@ -19,6 +19,8 @@
 
 /* GREETING_BYTES bounds what is kept of anybody who connects, STRANGERS how many of them there are beside the ranks. */
 enum { STRANGERS = 64, GRACE_MS = 10000, SEND_MS = 1000, SHARE_MS = 60000, RETRY_MS = 100 };
+/* Signs of life that are due in the time that a rank may be silent. */
+enum { BEATS = 12 };
 
 /* Somebody who has connected, and has not said yet who it is. */
 struct caller {
@@ -33,6 +35,8 @@ struct exchange {
     struct pollfd *poll;
     bool stop;
     int rc, lost, barriers;
+    int silence; /* seconds, 0: no matter */
+    int64_t beat_at;
     char sentence[1024];
     char *shared; /* by rank 0, and not taken yet */
     size_t shared_bytes, shared_room;
@@ -327,17 +331,24 @@ static void keep_shared(struct exchange *x, const struct frame *f)
     x->shared_bytes += SHARED_BYTES;
 }
 
+/* Rank i, without a word; the sentence is set. */
+static void lose(struct exchange *x, int i)
+{
+    x->lost = x->rc == 0 ? i : x->lost;
+    record(x, NJ_E_IO, i, fail_text(), i);
+}
+
 static void handle(struct exchange *x, int i)
 {
     struct peer *p = &x->peer[i];
     int got;
     while (p->fd >= 0 && (got = frame_receive(p)) != 0) {
+        p->missed = 0;
         if (got < 0) {
             peer_close(p);
             if (!p->finished) {
-                x->lost = x->rc == 0 ? i : x->lost;
                 fail(NJ_E_IO, "rank %d is gone; see what it says last", i);
-                record(x, NJ_E_IO, i, fail_text(), i);
+                lose(x, i);
             }
         } else if (p->in.kind == FRAME_STOP) {
             exchange_stop(x);
@@ -352,14 +363,48 @@ static void handle(struct exchange *x, int i)
     }
 }
 
-int exchange_poll(struct exchange *x, int wait_ms)
+void exchange_silence(struct exchange *x, int seconds)
+{
+    x->silence = seconds;
+}
+
+/* Time is counted in own beats: a process that was suspended has not waited for anybody. */
+static void beat(struct exchange *x)
+{
+    if (x->silence == 0 || now_ms() < x->beat_at)
+        return;
+    x->beat_at = now_ms() + x->silence * 1000 / BEATS;
+    tell(x, FRAME_ALIVE, x->rank, "", -1);
+    for (int i = 0; i < x->peers; i++)
+        if (x->peer[i].fd >= 0 && !x->peer[i].finished && ++x->peer[i].missed > BEATS) {
+            fail(NJ_E_IO,
+                 "rank %d has been silent for %d s: its process is stopped, or its host or network "
+                 "is gone",
+                 i, x->silence);
+            lose(x, i);
+        }
+}
+
+static int poll_once(struct exchange *x, int wait_ms)
 {
     for (int i = 0; i < x->peers; i++)
         x->poll[i] = (struct pollfd){.fd = x->peer[i].fd, .events = POLLIN};
-    if (x->rc == 0 && poll(x->poll, (nfds_t)x->peers, wait_ms) > 0)
-        for (int i = 0; i < x->peers; i++)
-            if (x->poll[i].revents)
-                handle(x, i);
+    const int came = poll(x->poll, (nfds_t)x->peers, wait_ms);
+    for (int i = 0; came > 0 && i < x->peers; i++)
+        if (x->poll[i].revents)
+            handle(x, i);
+    return came;
+}
+
+int exchange_poll(struct exchange *x, int wait_ms)
+{
+    const int64_t end = now_ms() + wait_ms;
+    int came = 0;
+    do {
+        beat(x);
+        if (x->rc == 0)
+            came = poll_once(x, wait_until(end, 100));
+    } while (x->rc == 0 && came <= 0 && now_ms() < end);
     return x->rc ? fail(x->rc, "%s", x->sentence) : 0;
 }
 

@@ -25,6 +25,8 @@ struct exchange;
 int exchange_open(const struct place *p, int listener, const char *run, const struct identity *ids,
                   size_t count, int seconds, void *payload, size_t bytes, struct exchange **out);
 
+/* From here on a rank that is silent for so many seconds counts as gone; others hear of this one if it polls. */
+void exchange_silence(struct exchange *x, int seconds);
 /* Handles what came, waiting up to wait_ms for the first of it. NJ_E_IO: a rank failed or is gone; the sentence says
  * which, and all other ranks get it, if rank 0 polls. */
 int exchange_poll(struct exchange *x, int wait_ms);

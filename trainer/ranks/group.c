@@ -161,10 +161,10 @@ static int link_start(struct group *g)
 int group_meet(struct group *g, const char *run, const struct identity *ids, size_t count,
                void *payload, size_t bytes)
 {
-    int seconds;
+    int seconds, silence;
     if (g->place.size == 1)
         return 0;
-    int err = launcher_seconds(&seconds);
+    int err = launcher_seconds(&seconds, &silence);
     if (err)
         return err;
     struct link *l = calloc(1, sizeof *l);
@@ -179,6 +179,7 @@ int group_meet(struct group *g, const char *run, const struct identity *ids, siz
         return err;
     }
     g->link = l;
+    exchange_silence(l->exchange, silence);
     err = link_start(g);
     return err;
 }

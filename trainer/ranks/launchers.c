@@ -13,7 +13,7 @@
 
 /* Above the ports that Linux gives to connections (32768 to 60999). */
 enum { PORT_FIRST = 61440, PORT_COUNT = 4096, PORT_MAX = 65535 };
-enum { CONNECT_SECONDS = 600, CONNECT_SECONDS_MAX = 7 * 24 * 3600 };
+enum { CONNECT_SECONDS = 600, SILENCE_SECONDS = 60, SECONDS_MAX = 7 * 24 * 3600 };
 
 struct launcher {
     const char *name, *rank, *size, *local_rank, *local_size;
@@ -253,8 +253,10 @@ int launcher_find(struct place *out)
     return rc ? rc : complete(taken, out);
 }
 
-int launcher_seconds(int *out)
+int launcher_seconds(int *connect, int *silence)
 {
-    *out = CONNECT_SECONDS;
-    return number("NOJIT_CONNECT_TIMEOUT", 1, CONNECT_SECONDS_MAX, out);
+    *connect = CONNECT_SECONDS;
+    *silence = SILENCE_SECONDS;
+    const int rc = number("NOJIT_CONNECT_TIMEOUT", 1, SECONDS_MAX, connect);
+    return rc ? rc : number("NOJIT_SILENCE_TIMEOUT", 1, SECONDS_MAX, silence);
 }

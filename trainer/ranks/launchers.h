@@ -20,8 +20,8 @@ struct place {
 /* 0, or NJ_E_ARG: variables contradict each other, or something that size needs is missing. */
 int launcher_find(struct place *out);
 
-/* In how many seconds all ranks must have come; NJ_E_ARG as above. */
-int launcher_seconds(int *out);
+/* In how many seconds all ranks must have come, and how long one may be silent then; NJ_E_ARG as above. */
+int launcher_seconds(int *connect, int *silence);
 
 /* The first host of a list as Slurm writes it: "a01" of "a[01-03,7],b". NJ_E_FORMAT: it is none. */
 int node_list_first(const char *list, char out[HOST_BYTES]);

@@ -14,13 +14,14 @@ struct frame {
     uint32_t magic, kind, rank;
     char text[1024]; /* a sentence, or the payload */
 };
-enum { FRAME_PAYLOAD = 1, FRAME_STOP, FRAME_FAILED, FRAME_FINISHED, FRAME_HERE };
+enum { FRAME_PAYLOAD = 1, FRAME_STOP, FRAME_FAILED, FRAME_FINISHED, FRAME_HERE, FRAME_ALIVE };
 
 struct peer {
     int fd; /* -1: none */
     size_t have;
     struct frame in;
-    int here; /* barriers that it has come to, the last of which is FRAME_FINISHED */
+    int here;   /* barriers that it has come to, the last of which is FRAME_FINISHED */
+    int missed; /* signs of life since the last frame */
     bool finished;
 };
 

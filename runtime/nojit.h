@@ -120,6 +120,9 @@ int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
 /* GPUs that the driver shows, 0 where it cannot be used. Opens the driver; no context is made. */
 int nj_gpu_count(void);
+/* 1: the GPU of the context reaches the memory of another one of this host, counted as the driver
+ * does, over NVLink or PCIe. 0: it does not, or there is none; and on the CPU. */
+int nj_gpu_reaches(nj_context *ctx, int ordinal);
 /* The last sentence, "" if none; valid until the next failure. */
 const char *nj_context_error(const nj_context *ctx);
 const struct nj_device_info *nj_context_device(const nj_context *ctx);

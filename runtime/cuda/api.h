@@ -113,6 +113,7 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
     X(int, cuGetErrorString, "cuGetErrorString", (int error, const char **out))                    \
     X(int, cuDeviceGetCount, "cuDeviceGetCount", (int *count))                                     \
     X(int, cuDeviceGet, "cuDeviceGet", (int *device, int ordinal))                                 \
+    X(int, cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", (int *can, int device, int peer))       \
     X(int, cuDeviceGetName, "cuDeviceGetName", (char *name, int bytes, int device))                \
     X(int, cuDeviceGetAttribute, "cuDeviceGetAttribute", (int *out, int attribute, int device))    \
     X(int, cuDeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                  \

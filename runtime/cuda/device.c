@@ -105,6 +105,20 @@ int nj_gpu_count(void)
     return count;
 }
 
+int nj_gpu_reaches(nj_context *ctx, int ordinal)
+{
+    const struct nj_driver *driver;
+    int device, can = 0;
+
+    if (!ctx || ctx->backend != &nj_backend_cuda)
+        return 0;
+    driver = &nj_cuda_of(ctx)->driver;
+    if (driver->cuDeviceGet(&device, ordinal) ||
+        driver->cuDeviceCanAccessPeer(&can, nj_cuda_of(ctx)->device, device))
+        return 0;
+    return can;
+}
+
 static int open_cublaslt(nj_context *ctx)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);

@@ -165,6 +165,14 @@ SIM_CALL(cuDeviceGet, SIM_STARTED, (int *out, int ordinal), (out, ordinal))
     return device_at(ordinal) ? CUDA_SUCCESS : CUDA_INVALID_DEVICE;
 }
 
+/* GeForce has no peer access. */
+SIM_CALL(cuDeviceCanAccessPeer, SIM_STARTED, (int *out, int device, int peer), (out, device, peer))
+{
+    const struct sim_device *a = device_at(device), *b = device_at(peer);
+    *out = a && b && device != peer && !strstr(a->profile.name, "RTX");
+    return a && b ? CUDA_SUCCESS : CUDA_INVALID_DEVICE;
+}
+
 SIM_CALL(cuDeviceGetName, SIM_STARTED, (char *name, int bytes, int device), (name, bytes, device))
 {
     if (!device_at(device))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/doctor_gpus.h"
 #include "cli/libraries.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -173,6 +174,9 @@ static void print_device(const struct settings *s, const struct nj_device_info *
 
 int cmd_doctor(const struct settings *s)
 {
+    if (s->gpus != 1)
+        return doctor_gpus(s);
+
     const struct nj_options options = {
         .device = (enum nj_device_kind)s->device, .verbose = s->verbose, .log = print_line};
     nj_context *ctx = NULL;

@@ -41,7 +41,8 @@ int run_gpus(const struct settings *s, int *out)
 int run_ordinal(const struct run *r)
 {
     const struct place *p = &r->group->place;
-    return p->local_rank > 0 && nj_gpu_count() == 1 ? 0 : p->local_rank;
+    const bool own = r->group->supervisor < 0 && nj_gpu_count() == 1; /* the only one it is shown */
+    return own ? 0 : p->local_rank;
 }
 
 /* ---- meeting ---- */

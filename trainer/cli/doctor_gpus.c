@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * doctor_gpus.c: see doctor_gpus.h. Every rank times the two transfers of a training step and says who it is; rank 0
+ * prints a table of all.
+ */
+#include "cli/doctor_gpus.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "record/progress.h"
+#include "run/run.h"
+#include "run/run_ranks.h"
+#include "utf8.h"
+
+enum { PROBE_BYTES = 64 << 20, REPEATS = 9, PEERS_MOST = 64, SLOW_GB = 10 };
+
+/* Of a rank, as it travels. */
+struct row {
+    char host[64], gpu[64], arch[16];
+    uint64_t memory_bytes, peers; /* bit i: it reaches GPU i of its host */
+    int32_t ordinal, unused;
+    float exchange_ms, gather_ms;
+};
+_Static_assert(sizeof(struct row) % 16 == 0, "transfers are of multiples of 16 bytes");
+
+struct probe {
+    struct run *r;
+    int ranks;
+    size_t each; /* bytes from each rank to each */
+    nj_stream *s;
+    nj_event *from, *to;
+    char *sent, *received;
+    struct row *rows; /* of all ranks, pinned */
+};
+
+static int open_probe(struct probe *p, struct run *r)
+{
+    nj_context *ctx = r->ctx;
+    const int ranks = r->group->place.size;
+    *p = (struct probe){.r = r, .ranks = ranks, .each = PROBE_BYTES / (size_t)ranks / 16 * 16};
+    const size_t bytes = p->each * (size_t)ranks, all = sizeof *p->rows * (size_t)ranks;
+    int err = nj_stream_create(ctx, &p->s);
+    err = err ? err : nj_event_create(ctx, &p->from);
+    err = err ? err : nj_event_create(ctx, &p->to);
+    err = err ? err : nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->sent);
+    err = err ? err : nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->received);
+    return err ? err : nj_alloc(ctx, NJ_MEM_HOST, all, (void **)&p->rows);
+}
+
+static void close_probe(struct probe *p)
+{
+    nj_context *ctx = p->r->ctx;
+    nj_free(ctx, NJ_MEM_HOST, p->rows);
+    nj_free(ctx, NJ_MEM_DEVICE, p->received);
+    nj_free(ctx, NJ_MEM_DEVICE, p->sent);
+    nj_event_destroy(p->to);
+    nj_event_destroy(p->from);
+    nj_stream_destroy(p->s);
+}
+
+/* ---- measuring ---- */
+
+static int exchange(struct probe *p)
+{
+    return nj_all_to_all(p->r->comm, p->s, p->received, p->sent, p->each);
+}
+
+static int gather(struct probe *p)
+{
+    return nj_all_gather(p->r->comm, p->s, p->received, p->sent, p->each);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median, after one that does not count. */
+static int measure(struct probe *p, int (*transfer)(struct probe *p), float *ms)
+{
+    float each[REPEATS];
+    int err = transfer(p);
+    for (int i = 0; i < REPEATS && !err; i++) {
+        err = nj_event_record(p->from, p->s);
+        err = err ? err : transfer(p);
+        err = err ? err : nj_event_record(p->to, p->s);
+        err = err ? err : nj_event_elapsed_ms(p->from, p->to, &each[i]);
+    }
+    if (err)
+        return err;
+    qsort(each, REPEATS, sizeof *each, by_time);
+    *ms = each[REPEATS / 2];
+    return 0;
+}
+
+static void describe(struct row *row, struct run *r)
+{
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    memset(row, 0, sizeof *row);
+    (void)gethostname(row->host, sizeof row->host - 1);
+    snprintf(row->gpu, sizeof row->gpu, "%.63s", d->name);
+    snprintf(row->arch, sizeof row->arch, "%s", d->arch);
+    row->memory_bytes = d->memory_bytes;
+    row->ordinal = run_ordinal(r);
+    for (int i = 0; i < PEERS_MOST; i++)
+        row->peers |= (uint64_t)nj_gpu_reaches(r->ctx, i) << i;
+}
+
+/* What each rank has found, to all. */
+static int share(struct probe *p)
+{
+    const size_t each = sizeof *p->rows;
+    int err = nj_copy(p->s, p->sent, p->rows, each);
+    err = err ? err : nj_all_gather(p->r->comm, p->s, p->received, p->sent, each);
+    err = err ? err : nj_copy(p->s, p->rows, p->received, each * (size_t)p->ranks);
+    return err ? err : nj_stream_sync(p->s);
+}
+
+static int probe_all(struct probe *p)
+{
+    describe(p->rows, p->r);
+    int err = measure(p, exchange, &p->rows->exchange_ms);
+    err = err ? err : measure(p, gather, &p->rows->gather_ms);
+    return err ? err : share(p);
+}
+
+/* ---- printing ---- */
+
+/* In each direction, of the slowest rank. */
+static double rate(const struct probe *p, float slowest)
+{
+    const double bytes = (double)p->each * (p->ranks - 1);
+    return slowest > 0 ? bytes / (double)slowest / 1e6 : 0;
+}
+
+static bool is_one_host(const struct probe *p)
+{
+    for (int i = 1; i < p->ranks; i++)
+        if (strcmp(p->rows[i].host, p->rows[0].host) != 0)
+            return false;
+    return true;
+}
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && *value != '\0' && strcmp(value, "0") != 0;
+}
+
+/* The first that applies to slow links. */
+static const char *advice(const struct probe *p)
+{
+    if (is_set("NCCL_P2P_DISABLE"))
+        return "NCCL_P2P_DISABLE is set; unset it";
+    if (is_set("NCCL_SHM_DISABLE"))
+        return "NCCL_SHM_DISABLE is set; unset it";
+    if (!is_one_host(p))
+        return "NCCL_DEBUG=INFO says which network is taken (NET/IB, NET/Socket); "
+               "NCCL_SOCKET_IFNAME and NCCL_IB_HCA choose another";
+    if (p->rows[0].peers == 0)
+        return "the driver gives no peer access (GeForce, or an IOMMU that is on), so transfers go "
+               "through the host's memory: --reduce-dtype bf16 and a larger --grad-accum help; in "
+               "a "
+               "container /dev/shm must be large (--shm-size)";
+    return "NCCL_DEBUG=INFO says which way transfers take; PCIe ACS can keep GPUs from each other";
+}
+
+/* What is said of all. */
+struct findings {
+    char ranks[160];
+    float exchange_ms, gather_ms; /* of the slowest rank */
+    double exchange_gb, gather_gb;
+    const char *advice; /* NULL: the links are fast */
+};
+
+static void find(const struct probe *p, struct findings *out)
+{
+    *out = (struct findings){0};
+    run_ranks_text(p->r, out->ranks, sizeof out->ranks);
+    for (int i = 0; i < p->ranks; i++) {
+        const struct row *row = &p->rows[i];
+        out->exchange_ms =
+            row->exchange_ms > out->exchange_ms ? row->exchange_ms : out->exchange_ms;
+        out->gather_ms = row->gather_ms > out->gather_ms ? row->gather_ms : out->gather_ms;
+    }
+    out->exchange_gb = rate(p, out->exchange_ms);
+    out->gather_gb = rate(p, out->gather_ms);
+    if (out->exchange_gb < SLOW_GB || out->gather_gb < SLOW_GB)
+        out->advice = advice(p);
+}
+
+static void print_row(const struct row *row, int rank)
+{
+    char size[32], peers[4 * PEERS_MOST] = "", gpu[64], host[64];
+    size_t used = 0;
+    for (int i = 0; i < PEERS_MOST; i++)
+        if (row->peers >> i & 1)
+            used += (size_t)snprintf(peers + used, sizeof peers - used, " %d", i);
+    snprintf(gpu, sizeof gpu, "%s", row->gpu);
+    snprintf(host, sizeof host, "%s", row->host);
+    make_printable(gpu);
+    make_printable(host);
+    printf("rank %-4d  GPU %d of %s: %s, %s, %s; peer access to%s\n", rank, (int)row->ordinal, host,
+           gpu, row->arch, bytes_text((double)row->memory_bytes, size, sizeof size),
+           used > 0 ? peers : " none");
+}
+
+static void print_text(const struct probe *p, const struct findings *f)
+{
+    printf("ranks      %s\n", f->ranks);
+    for (int i = 0; i < p->ranks; i++)
+        print_row(&p->rows[i], i);
+    printf("exchange   64 MiB per rank in %.2f ms: %.1f GB/s in each direction\n",
+           (double)f->exchange_ms, f->exchange_gb);
+    printf("gather     64 MiB per rank in %.2f ms: %.1f GB/s in each direction\n",
+           (double)f->gather_ms, f->gather_gb);
+    if (f->advice != NULL)
+        printf("verdict    slow, below %d GB/s: %s\n", SLOW_GB, f->advice);
+    else
+        printf("verdict    the links carry what training needs\n");
+}
+
+static json_t *row_json(const struct row *row)
+{
+    json_t *peers = json_array();
+    for (int i = 0; i < PEERS_MOST; i++)
+        if (row->peers >> i & 1)
+            json_array_append_new(peers, json_integer(i));
+    return json_pack("{s:o, s:i, s:o, s:s, s:I, s:o}", "host", json_c_text(row->host), "gpu",
+                     (int)row->ordinal, "device", json_c_text(row->gpu), "arch", row->arch,
+                     "memory_bytes", (json_int_t)row->memory_bytes, "peers", peers);
+}
+
+static int print_json(const struct probe *p, const struct findings *f)
+{
+    json_memory_begin();
+    json_t *rows = json_array();
+    for (int i = 0; i < p->ranks; i++)
+        json_array_append_new(rows, row_json(&p->rows[i]));
+    json_t *root = json_pack("{s:o, s:s, s:f, s:f, s:b}", "ranks", rows, "shared_by", f->ranks,
+                             "exchange_gb_per_second", f->exchange_gb, "gather_gb_per_second",
+                             f->gather_gb, "fast", f->advice == NULL);
+    if (root != NULL && f->advice != NULL)
+        json_object_set_new(root, "problem", json_string(f->advice));
+    char *text = root != NULL ? json_dumps(root, JSON_REAL_PRECISION(6)) : NULL;
+    json_decref(root);
+    const int err = json_memory_end() || text == NULL ? fail(NJ_E_NOMEM, "out of memory") : 0;
+    if (!err)
+        puts(text);
+    free(text);
+    return err;
+}
+
+static int print_all(const struct probe *p)
+{
+    struct findings f;
+    find(p, &f);
+    if (p->r->s->json)
+        return print_json(p, &f);
+    print_text(p, &f);
+    return 0;
+}
+
+/* ---- ranks ---- */
+
+static int check_rank(struct run *r)
+{
+    struct probe p;
+    int err = open_probe(&p, r);
+    if (!err)
+        err = probe_all(&p);
+    if (err)
+        return fail_context(err, r->ctx, "trying the links between GPUs");
+    if (group_leads(r->group))
+        err = print_all(&p);
+    close_probe(&p);
+    return err ? err : group_finish(r->group);
+}
+
+int doctor_gpus(const struct settings *s)
+{
+    struct group g;
+    struct run r;
+    int gpus, err = 0;
+    if (s->device == (int)NJ_DEVICE_CPU)
+        return fail(NJ_E_ARG, "--gpus: a CPU has no links to check; leave --device out");
+    err = run_gpus(s, &gpus);
+    if (!err)
+        err = group_find(&g, "doctor", gpus);
+    if (err || g.parent)
+        return err;
+    if (g.place.size == 1)
+        return fail(NJ_E_ARG, "--gpus: there is one GPU here, and no link to check");
+    err = run_open(&r, s, &g, false);
+    if (!err)
+        err = check_rank(&r);
+    if (err)
+        group_fail(&g, err);
+    run_close(&r);
+    return err;
+}

@@ -27,7 +27,7 @@ static void gradient(struct engine *e, struct data *d)
         valid += b.valid;
     data_seek(d, &(struct data_state){0});
     e->mem.state[NJ_STEP_INV_VALID] = 1.0f / (float)valid;
-    e->teacher.batches = 1; /* each micro-batch for itself */
+    e->teacher.apart = false; /* each micro-batch for itself */
     for (int i = 0; stage_next(e, d, 0, 0) == 0; i++) {
         struct work w = engine_work(e);
         w.add = i > 0;

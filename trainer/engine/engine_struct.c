@@ -4,12 +4,16 @@
  */
 #include "engine/engine_struct.h"
 
-#include "engine/ranks.h"
 #include "io/error.h"
+
+int engine_join(struct engine *e)
+{
+    return e->shape.rank == RANKS_HERE ? 0 : nj_comm_join(e->o.comm, e->stream);
+}
 
 struct work engine_work(struct engine *e)
 {
-    return (struct work){.ctx = e->ctx, .s = e->stream, .rc = ranks_join(e)};
+    return (struct work){.ctx = e->ctx, .s = e->stream, .rc = engine_join(e)};
 }
 
 int engine_fail(const struct engine *e, int rc, const char *what)

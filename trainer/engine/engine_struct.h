@@ -40,7 +40,9 @@ struct engine {
     bool data_failed; /* the last batch asked for */
 };
 
-/* What every part starts with; all weights are there. */
+/* What is enqueued from here on finds the weights that other ranks have updated. */
+int engine_join(struct engine *e);
+/* What every part starts with, after that. */
 struct work engine_work(struct engine *e);
 /* Parameters of what is trained: the student or its adapters. */
 const struct params *engine_trained(const struct engine *e);

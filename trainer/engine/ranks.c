@@ -178,11 +178,6 @@ void ranks_gather(struct work *r, struct engine *e)
         OP(r, nj_all_gather_aside(e->o.comm, r->s, all, all + (size_t)e->shape.rank * each, each));
 }
 
-int ranks_join(struct engine *e)
-{
-    return are_here(e) ? 0 : nj_comm_join(e->o.comm, e->stream);
-}
-
 /* ---- the whole of what each has a shard of ---- */
 
 void ranks_collect(struct work *r, struct engine *e, const void *shard, size_t element)

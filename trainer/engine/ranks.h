@@ -27,10 +27,8 @@ int ranks_add(struct engine *e, int rank);
 const float *ranks_losses(struct work *r, struct engine *e);
 /* Squares of the summed gradients, shard by shard. */
 void ranks_sumsq(struct work *r, struct engine *e);
-/* Brings the weights that each rank has updated to all, beside what is enqueued next. */
+/* Brings the weights that each rank has updated to all, beside what is enqueued before engine_join(). */
 void ranks_gather(struct work *r, struct engine *e);
-/* What is enqueued from here on finds them there. */
-int ranks_join(struct engine *e);
 
 /* Masters and moments, of which ranks that are processes have a shard each, are whole in the memory of the gradients
  * while they are loaded or saved: collected there from all ranks, until that memory is released, or kept from there.

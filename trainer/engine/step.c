@@ -221,7 +221,7 @@ static int run_micro(struct engine *e, int slot)
     if (rc == 0 && e->teacher.apart && !several)
         rc = launch(e, TEACHER);
     if (rc == 0)
-        rc = ranks_join(e);
+        rc = engine_join(e);
     return rc != 0 ? rc : launch(e, 2 * e->chunks_of[slot] + later);
 }
 

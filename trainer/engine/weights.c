@@ -185,7 +185,7 @@ int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, cons
                  const char **name)
 {
     int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
-    const int joined = ranks_join(e);
+    const int joined = engine_join(e);
     *name = NULL;
     if (joined != 0)
         return joined;

@@ -3,6 +3,7 @@
  * receipt.c: receipt.json: what ran, on what, with which values, read back from where they are
  * used.
  */
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -302,8 +303,9 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
     snprintf(path, sizeof path, "%s/receipt.json", dir);
     int err = whole_file_begin(&file, path);
     if (!err) {
-        fprintf(file.f, "%s\n", text);
-        err = whole_file_end(&file, 0);
+        if (fprintf(file.f, "%s\n", text) < 0)
+            err = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+        err = whole_file_end(&file, err);
     }
     free(text);
     return err;

@@ -2,45 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gpus.sh: a run that several processes share, started by --gpus or as launchers do it, on the CPU and on simulated GPUs: bit for bit what one
-# process computes for as many ranks. One that fails is one sentence and the end of all.
+# process computes for as many ranks. What happens when one fails: rank_faults.sh.
 set -eu
 . tests/lib/lib.sh
-. tests/lib/simulated.sh
-. tests/lib/compare_runs.sh
+. tests/lib/ranks.sh
 . tests/lib/plant_nan.sh
-export NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090 OMP_NUM_THREADS=1
 
-"$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
-"$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
-head -c 3000 LICENSE >"$d/text.txt"
-head -c 400 LICENSE >"$d/held.txt"
-models=(--student "$d/student" --teacher "$d/teacher" --data "$d/text.txt" --batch-size 2 --seq-len 24 --grad-accum 6 --lr 1e-2
-    --gemm-table none)
-few=("${models[@]}" --lr-schedule constant --eval-data "$d/held.txt" --eval-every 2 --keep-best --steps 4 --save-every 2 --keep 3)
-long=("${models[@]}" --steps 4000 --save-every 20 --log-every 100000 --device cpu)
-
-distill() { # OUT OPTION...
-    "$nojit" distill --out "$d/$1" "${@:2}" >"$d/$1.log" 2>"$d/$1.err"
-}
-# What a launcher sets for each of its two processes.
-torchrun() { env RANK=$1 WORLD_SIZE=2 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT="$port" "${@:2}"; }
+# As other launchers set it.
 slurm() {
     env SLURM_PROCID=$1 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=$1 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NODELIST=localhost \
         SLURM_JOB_ID=1 MASTER_PORT="$port" "${@:2}"
 }
 openmpi() {
     env OMPI_COMM_WORLD_RANK=$1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$1 OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT="$port" "${@:2}"
-}
-free_port() { port=$((20000 + RANDOM % 10000)); }
-# Two processes; statuses in $status0 and $status1.
-launched() { # LAUNCHER OUT OPTION...
-    local pid out=$2
-    free_port
-    "$1" 1 "$nojit" distill --out "$d/$out" "${@:3}" >"$d/$out.1.log" 2>"$d/$out.1.err" &
-    pid=$!
-    status0=0 status1=0
-    "$1" 0 "$nojit" distill --out "$d/$out" "${@:3}" >"$d/$out.log" 2>"$d/$out.err" || status0=$?
-    wait $pid || status1=$?
 }
 figures() { sed -E 's/, "tokens_per_second.*//' "$1/metrics.jsonl"; }
 same() { # NAME A B: models, states, rows
@@ -101,6 +75,16 @@ else
 fi
 distill all "${few[@]}" --device cuda --gpus all || true
 same "--gpus all" virtual-cuda-3 all
+
+# ---- what a run would take: masters and moments are shared
+planned() { "$nojit" plan --student "$d/student" --teacher "$d/teacher" --batch-size 2 --seq-len 24 --grad-accum 6 --device cuda "$@" | sed -nE 's/^device total +([0-9.]+) MiB.*/\1/p'; }
+dry() { "$nojit" distill "${models[@]}" --device cuda --steps 4 --dry-run "$@" | sed -nE 's/^device total +([0-9.]+) MiB.*/\1/p'; }
+one=$(planned) three=$(planned --gpus 3)
+if awk "BEGIN { exit !($three < $one) }" && [ "$(dry)" = "$one" ] && [ "$(dry --gpus 3)" = "$three" ]; then
+    ok "plan and --dry-run know the ranks"
+else
+    not_ok "plan and --dry-run know the ranks" "planned $one and $three, dry $(dry) and $(dry --gpus 3)"
+fi
 
 # ---- doctor
 on() { NOJIT_SIM_DEVICE=$1 "$nojit" doctor "${@:2}"; }
@@ -168,75 +152,4 @@ else
 fi
 if [ ! -e "$d/seeds" ]; then ok "nothing is written before"; else not_ok "nothing is written before" "$(ls -A "$d/seeds")"; fi
 
-# ---- ranks that end
-row_of_step() { [ -s "$1/metrics.jsonl" ] && grep -q "\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
-children() { pgrep -P "$1" | sort -n; }
-# A run of three by --gpus that has saved; its pid in $pid, those of its ranks in $rank.
-begun() { # OUT
-    rm -rf "${d:?}/$1"
-    "$nojit" distill "${long[@]}" --gpus 3 --out "$d/$1" >"$d/$1.log" 2>"$d/$1.err" &
-    pid=$!
-    until_true $pid row_of_step "$d/$1" 24 || true
-    mapfile -t rank < <(children $pid)
-}
-gone() { # NAME OUT STATUS SENTENCE: the run ended so, with all its processes, and goes on
-    local status=0 p
-    wait "$pid" || status=$?
-    for p in "${rank[@]}"; do
-        ! kill -0 "$p" 2>/dev/null || { not_ok "$1" "process $p is still there" && return; }
-    done
-    if [ $status != "$3" ] || [ "$(wc -l <"$d/$2.err")" -gt 1 ] || ! grep -qE -- "$4" "$d/$2.err" "$d/$2.log"; then
-        not_ok "$1" "status $status: $(tail -n 3 "$d/$2.log") $(cat "$d/$2.err")"
-    elif ! distill "$2" "${long[@]}" --gpus 3 --resume auto --steps 1 2>"$d/err" && ! grep -q 'past the 1 step' "$d/$2.err"; then
-        not_ok "$1" "does not go on: $(cat "$d/$2.err")"
-    else
-        ok "$1"
-    fi
-}
-for i in 0 1 2; do
-    begun killed-$i
-    kill -KILL "${rank[$i]}"
-    gone "a rank is killed" killed-$i 1 "^nojit distill: rank $i: its process ${rank[$i]} was ended by signal 9 .*--resume auto$"
-done
-# Whichever is told, all stop after the same step.
-begun told
-kill -TERM "${rank[2]}"
-gone "a signal to one rank" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
-begun told
-kill -TERM $pid "${rank[@]}"
-gone "a signal to all processes" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
-begun parent
-kill -KILL $pid
-status=0
-wait $pid || status=$?
-left() { ! kill -0 "${rank[0]}" 2>/dev/null && ! kill -0 "${rank[1]}" 2>/dev/null && ! kill -0 "${rank[2]}" 2>/dev/null || { sleep 0.01 && false; }; }
-if until_true $$ left; then ok "the supervisor is killed"; else not_ok "the supervisor is killed" "ranks are left"; fi
-kill -KILL "${rank[@]}" 2>/dev/null || true
-for signal in TERM HUP; do
-    begun stopped
-    kill -$signal $pid
-    gone "a signal to the supervisor" stopped 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
-done
-NOJIT_SILENCE_TIMEOUT=3 begun silent
-kill -STOP "${rank[1]}"
-gone "a rank that is stopped" silent 1 '^nojit distill: rank 1 has been silent for 3 s: its process is stopped'
-NOJIT_SILENCE_TIMEOUT=2 begun suspended
-sleep 3 # no condition to wait for: longer than a rank may be silent
-kill -STOP $pid "${rank[@]}"
-sleep 3
-kill -CONT "${rank[@]}" $pid
-kill -TERM $pid
-gone "a run that is suspended goes on" suspended 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
-# Ranks that are stopped save nothing between the two.
-begun twice
-kill -STOP "${rank[@]}"
-taken() { kill -TERM $pid && until_true $pid grep -q '^ShdPnd:.0*$' /proc/$pid/status; }
-taken && taken && kill -CONT "${rank[@]}" 2>/dev/null || true
-status=0
-wait $pid || status=$?
-if [ $status = 130 ] && [ ! -s "$d/twice.err" ] && ! grep -q 'is saved' "$d/twice.log"; then
-    ok "a second signal to the supervisor"
-else
-    not_ok "a second signal to the supervisor" "$status $(cat "$d/twice.err" "$d/twice.log")"
-fi
 finish

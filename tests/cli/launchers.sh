@@ -42,7 +42,6 @@ none_left() {
     done
     return 1
 }
-row_of_step() { [ -s "$1/metrics.jsonl" ] && grep -q "\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
 sentences() { grep -h '^nojit [a-z]*: ' "$1.err" || true; }
 # A run that has saved; the pid of its launcher in $pid.
 begun() { # OUT

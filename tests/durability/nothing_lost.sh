@@ -21,7 +21,6 @@ run=("$nojit" distill --teacher "$d/teacher" --student "$d/student" --data "$d/t
 
 . tests/lib/compare_runs.sh
 . tests/lib/plant_nan.sh
-row_of_step() { grep -qs "^{\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
 ends_with() { # NAME STATUS PID
     local status=0
     wait "$3" || status=$?

@@ -17,9 +17,6 @@ unset NOJIT_GRAPH
 head -c 3000 LICENSE >"$scratch/text.txt"
 head -c 100 LICENSE >"$scratch/held.txt"
 
-# Rows are written before what is saved after them.
-row_of_step() { [[ -s $1/metrics.jsonl && $(<"$1/metrics.jsonl") == *"{\"step\": $2, \"loss\""* ]] || { sleep 0.002 && false; }; }
-saving_of() { compgen -G "$1/*.tmp-$2" >/dev/null; } # FOLDER PID: others are what a process that was killed has left
 a_part_of() { awk -v r=$RANDOM -v seconds="$1" 'BEGIN { print r / 32768 * seconds }'; }
 seconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { print to - from }'; }
 wait_for() { # MOMENT STEP PID: fails where the run ends before

@@ -15,7 +15,6 @@ head -c 4000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
 command=("$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 16 --batch-size 1 --device cpu)
 run=(env --default-signal="HUP,INT,PIPE" "${command[@]}") # whatever ignores them where the tests run
 . tests/lib/compare_runs.sh
-row_of_step() { grep -qs "^{\"step\": $2, \"loss\"" "$1/metrics.jsonl" || { sleep 0.01 && false; }; }
 ends_with() { # NAME STATUS PID
     local status=0
     wait "$3" || status=$?

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# compare_runs.sh: sourced by nothing_lost.sh and resume_killed.sh: what a run left, beside that of the run left alone in $d/whole. The caller has the
-# command in `run`, which lacks --out and --resume.
+# compare_runs.sh: sourced by scripts that disturb a run: how far it is, and what it left, beside that of the run left alone in $d/whole. Who compares
+# has the command in `run`, which lacks --out and --resume.
 # What must repeat: rows without their times, weights, states, names.
 rows() { sed -E 's/"(tokens_per_second|step_ms|mfu_student|mfu_teacher)": [^,]+, //g' "$1/metrics.jsonl"; }
 names() { (cd "$1" && find . -type f ! -path './checkpoint-*.old/*' ! -name metrics.jsonl.old | sort); }
@@ -38,6 +38,9 @@ whole_checkpoints() { # FOLDER
         done
     done
 }
+# Rows are written before what is saved after them.
+row_of_step() { [[ -s $1/metrics.jsonl && $(<"$1/metrics.jsonl") == *"{\"step\": $2, \"loss\""* ]] || { sleep 0.005 && false; }; }
+saving_of() { compgen -G "$1/*.tmp-$2" >/dev/null; } # FOLDER PID: others are what a process that was killed has left
 newest() { find "$1" -maxdepth 1 -name 'checkpoint-*' ! -name '*.*' | sort -t- -k2 -V | tail -n 1; }
 saving() { compgen -G "$1/*.tmp-*" >/dev/null; }
 until_true() { # PID COMMAND...: waits; fails if the process ends before

@@ -200,6 +200,7 @@ static void say_start(struct run *r)
 static void watch_rows(void *run, int64_t rows, int64_t total)
 {
     struct run *r = run;
+    group_moved(r->group);
     if (interrupted() && !r->stop_said) {
         r->stop_said = true;
         progress_say(&r->progress, "interrupted: the run saves and stops when this evaluation is "
@@ -213,7 +214,9 @@ static int evaluate(struct run *r, int64_t step)
     if (r->eval_data == NULL)
         return 0;
     struct eval_result e;
+    deadline_evaluation(r, step);
     int err = engine_eval(r->engine, r->eval_data, &e);
+    deadline_end(r);
     if (!err)
         err = metrics_eval(&r->metrics, step, &e);
     if (err)
@@ -279,10 +282,9 @@ struct outcome {
 static int one_step(struct run *r, int64_t step, struct outcome *o)
 {
     struct step_result result;
-    if (step == r->progress.first_step + 1 && nj_context_device(r->ctx)->sm > 0)
-        deadline_begin(step, r->s->first_step_timeout);
+    deadline_step(r, step);
     int err = engine_step(r->engine, r->data, &result);
-    deadline_end();
+    deadline_end(r);
     if (err && result.nonfinite[0] != '\0' && r->checkpoints.last > 0)
         return fail(err, "%s; checkpoint-%lld is good", fail_text(),
                     (long long)r->checkpoints.last);
@@ -295,6 +297,7 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     if (o->step == r->progress.first_step)
         r->first_loss = result.loss;
     r->last_loss = result.loss;
+    r->step_seconds = 1e-3 * result.step_ms;
     r->trained_tokens += result.tokens;
     r->trained_targets += result.valid_tokens;
     r->skipped_updates = result.skipped_updates;

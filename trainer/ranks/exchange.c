@@ -36,7 +36,7 @@ struct exchange {
     bool stop;
     int rc, lost, barriers;
     int silence; /* seconds, 0: no matter */
-    int64_t beat_at;
+    int64_t beat_at, stage;
     char sentence[1024];
     char *shared; /* by rank 0, and not taken yet */
     size_t shared_bytes, shared_room;
@@ -359,6 +359,8 @@ static void handle(struct exchange *x, int i)
             p->here++;
         } else if (p->in.kind == FRAME_PAYLOAD) {
             keep_shared(x, &p->in);
+        } else if (p->in.kind == FRAME_ALIVE) {
+            p->stage = strtoll(p->in.text, NULL, 10);
         }
     }
 }
@@ -368,13 +370,28 @@ void exchange_silence(struct exchange *x, int seconds)
     x->silence = seconds;
 }
 
+void exchange_reached(struct exchange *x, int64_t stage)
+{
+    x->stage = stage;
+}
+
+int exchange_behind(const struct exchange *x, int64_t stage)
+{
+    for (int i = 1; i < x->peers; i++)
+        if (x->peer[i].stage < stage)
+            return i;
+    return -1;
+}
+
 /* Time is counted in own beats: a process that was suspended has not waited for anybody. */
 static void beat(struct exchange *x)
 {
     if (x->silence == 0 || now_ms() < x->beat_at)
         return;
     x->beat_at = now_ms() + x->silence * 1000 / BEATS;
-    tell(x, FRAME_ALIVE, x->rank, "", -1);
+    char stage[24];
+    snprintf(stage, sizeof stage, "%lld", (long long)x->stage);
+    tell(x, FRAME_ALIVE, x->rank, stage, -1);
     for (int i = 0; i < x->peers; i++)
         if (x->peer[i].fd >= 0 && !x->peer[i].finished && ++x->peer[i].missed > BEATS) {
             fail(NJ_E_IO,

@@ -9,6 +9,7 @@
 #include "ranks/launchers.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { EXCHANGE_PAYLOAD_BYTES = 1023 };
 
@@ -27,6 +28,10 @@ int exchange_open(const struct place *p, int listener, const char *run, const st
 
 /* From here on a rank that is silent for so many seconds counts as gone; others hear of this one if it polls. */
 void exchange_silence(struct exchange *x, int seconds);
+/* How far this rank is, for the others to hear with its next sign of life. */
+void exchange_reached(struct exchange *x, int64_t stage);
+/* Of rank 0: a rank that is not as far, by what it said last; -1: none. */
+int exchange_behind(const struct exchange *x, int64_t stage);
 /* Handles what came, waiting up to wait_ms for the first of it. NJ_E_IO: a rank failed or is gone; the sentence says
  * which, and all other ranks get it, if rank 0 polls. */
 int exchange_poll(struct exchange *x, int wait_ms);

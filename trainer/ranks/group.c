@@ -23,6 +23,11 @@ struct link {
     pthread_t thread;
     pthread_mutex_t mutex; /* of all below; whoever ends the process keeps it */
     bool finished;
+    char what[64]; /* is expected of all ranks, as number `stage` of such things */
+    const char *setting;
+    int64_t stage;
+    int seconds,
+        left_ms; /* in turns of the thread, of which one that is suspended has none; 0: for ever */
 };
 
 bool group_leads(const struct group *g)
@@ -98,6 +103,16 @@ static void end_by_another(const struct group *g, int code)
     end(g, code);
 }
 
+/* Says why the run ends, here and to the other ranks, and ends this process. */
+static void fail_all(const struct group *g, int code, const char *why)
+{
+    fail(code, g->supervisor >= 0 ? "%s" : "rank %2$d: %1$s", why, g->place.rank);
+    say(g, code);
+    if (g->link)
+        exchange_fail(g->link->exchange, why);
+    end(g, code);
+}
+
 /* How long a failure waits for that of another rank, which is the cause: a device fails when a rank that it waits for
  * is gone. */
 static int patience_ms(int code)
@@ -116,11 +131,71 @@ void group_fail(struct group *g, int code)
         if (exchange_poll(g->link->exchange, patience_ms(code)) != 0)
             end_by_another(g, code);
     }
-    fail(code, g->supervisor >= 0 ? "%s" : "rank %2$d: %1$s", why, g->place.rank);
-    say(g, code);
-    if (g->link)
-        exchange_fail(g->link->exchange, why);
-    end(g, code);
+    fail_all(g, code, why);
+}
+
+/* ---- deadlines ---- */
+
+static void end_overdue(const struct group *g)
+{
+    const struct link *l = g->link;
+    const int behind = exchange_behind(l->exchange, l->stage);
+    char why[512];
+    if (behind >= 0)
+        snprintf(
+            why, sizeof why,
+            "%s has not ended after %d s: rank %d has not begun it: its GPU hangs, or its process "
+            "waits for something; see dmesg for Xid on its host, then continue with --resume "
+            "auto",
+            l->what, l->seconds, behind);
+    else
+        snprintf(why, sizeof why,
+                 "%s has not ended after %d s, and all ranks are at it: a GPU hangs, or a link "
+                 "between GPUs; see dmesg for Xid and `nojit doctor --gpus`, then continue with "
+                 "--resume auto, or allow more by %s",
+                 l->what, l->seconds, l->setting);
+    fail_all(g, NJ_E_DEVICE, why);
+}
+
+static bool is_overdue(struct link *l)
+{
+    if (l->left_ms == 0)
+        return false;
+    l->left_ms -= WATCH_MS;
+    return l->left_ms <= 0;
+}
+
+void group_expect(struct group *g, const char *what, int seconds, const char *setting)
+{
+    struct link *l = g->link;
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->mutex);
+    snprintf(l->what, sizeof l->what, "%s", what);
+    l->setting = setting;
+    l->seconds = group_leads(g) ? seconds : 0;
+    l->left_ms = l->seconds * 1000;
+    exchange_reached(l->exchange, ++l->stage);
+    pthread_mutex_unlock(&l->mutex);
+}
+
+static void set_left(struct group *g, bool moves)
+{
+    if (!g->link)
+        return;
+    pthread_mutex_lock(&g->link->mutex);
+    g->link->left_ms = moves ? g->link->seconds * 1000 : 0;
+    pthread_mutex_unlock(&g->link->mutex);
+}
+
+void group_moved(struct group *g)
+{
+    set_left(g, true);
+}
+
+void group_done(struct group *g)
+{
+    set_left(g, false);
 }
 
 static void *watch(void *group)
@@ -133,6 +208,8 @@ static void *watch(void *group)
         const int err = over ? 0 : exchange_poll(l->exchange, 0);
         if (err)
             end_by_another(g, err);
+        if (!over && is_overdue(l))
+            end_overdue(g);
         pthread_mutex_unlock(&l->mutex);
     }
     return NULL;

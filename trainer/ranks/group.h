@@ -43,6 +43,12 @@ int group_share(struct group *g, void *data, size_t bytes);
 int group_share_text(struct group *g, char **text);
 /* Says why the run ends, once for all ranks, and ends the process. Returns in a group of one. */
 void group_fail(struct group *g, int code);
+/* From here on rank 0 ends the run if `what`, which all ranks do, does not end or move within so many seconds, as
+ * where a link hangs while all processes live; `setting` allows more. 0 seconds: it has as many as it wants. */
+void group_expect(struct group *g, const char *what, int seconds, const char *setting);
+/* It moves, or has ended. */
+void group_moved(struct group *g);
+void group_done(struct group *g);
 /* Waits until all ranks have come here. */
 int group_wait(struct group *g);
 /* The same, before they end. */

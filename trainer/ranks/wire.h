@@ -20,8 +20,9 @@ struct peer {
     int fd; /* -1: none */
     size_t have;
     struct frame in;
-    int here;   /* barriers that it has come to, the last of which is FRAME_FINISHED */
-    int missed; /* signs of life since the last frame */
+    int here;      /* barriers that it has come to, the last of which is FRAME_FINISHED */
+    int missed;    /* signs of life since the last frame */
+    int64_t stage; /* how far it is, as it said last */
     bool finished;
 };
 

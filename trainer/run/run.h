@@ -51,9 +51,10 @@ struct run {
     int64_t skipped_updates;                 /* float16, of the whole run */
     double first_loss, last_loss;            /* of the first and the last step done */
     time_t started;
-    double opened;  /* seconds_now() then */
-    bool done;      /* before it began */
-    bool stop_said; /* that an interrupt waits for an evaluation */
+    double opened;       /* seconds_now() then */
+    double step_seconds; /* of the last step; 0: before the first */
+    bool done;           /* before it began */
+    bool stop_said;      /* that an interrupt waits for an evaluation */
 };
 
 /* Opens terminal and device, which it connects to those of the group, and resolves the models; results:

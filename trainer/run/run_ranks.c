@@ -82,9 +82,13 @@ int run_join(struct run *r)
     const struct place *p = &r->group->place;
     unsigned char id[NJ_COMM_ID_BYTES];
     char version[32];
+    int seconds, silence;
     if (p->size == 1)
         return 0;
-    int err = nj_comm_id(r->ctx, id); /* opens the library on each */
+    int err = launcher_seconds(&seconds, &silence);
+    if (err)
+        return err;
+    err = nj_comm_id(r->ctx, id); /* opens the library on each */
     if (err)
         return comm_failed(r, err);
     snprintf(version, sizeof version, "%zu", d->comm_version);
@@ -98,9 +102,11 @@ int run_join(struct run *r)
     if (err)
         return err;
     const size_t before = nj_context_budget(r->ctx);
+    group_expect(r->group, "connecting the GPUs", seconds, "NOJIT_CONNECT_TIMEOUT");
     err = nj_comm_create(r->ctx, id, p->rank, p->size, &r->comm);
     if (!err)
         err = transfer_once(r);
+    group_done(r->group);
     r->comm_bytes = memory_taken(r->ctx, before);
     return err ? comm_failed(r, err) : 0;
 }

@@ -20,7 +20,7 @@ static void on_alarm(int sig)
     _exit(1);
 }
 
-void deadline_begin(int64_t step, int64_t seconds)
+static void alarm_after(int64_t step, int64_t seconds)
 {
     struct sigaction action = {.sa_handler = on_alarm};
     if (seconds == 0)
@@ -36,7 +36,36 @@ void deadline_begin(int64_t step, int64_t seconds)
     alarm((unsigned)seconds);
 }
 
-void deadline_end(void)
+static bool on_gpu(const struct run *r)
+{
+    return nj_context_device(r->ctx)->sm > 0;
+}
+
+static void expect(const struct run *r, const char *what, int64_t step)
+{
+    const int64_t first = r->s->first_step_timeout;
+    char text[64];
+    snprintf(text, sizeof text, "%s %lld", what, (long long)step);
+    if (on_gpu(r))
+        group_expect(r->group, text, first == 0 ? 0 : (int)first + (int)(10 * r->step_seconds),
+                     "--first-step-timeout");
+}
+
+void deadline_step(const struct run *r, int64_t step)
+{
+    if (r->group->place.size > 1)
+        expect(r, "step", step);
+    else if (step == r->progress.first_step + 1 && on_gpu(r))
+        alarm_after(step, r->s->first_step_timeout);
+}
+
+void deadline_evaluation(const struct run *r, int64_t step)
+{
+    expect(r, "the evaluation at step", step);
+}
+
+void deadline_end(const struct run *r)
 {
     alarm(0);
+    group_done(r->group);
 }

@@ -6,11 +6,13 @@
 #ifndef NOJIT_TRAINER_WATCHDOG_H
 #define NOJIT_TRAINER_WATCHDOG_H
 
-#include <stdint.h>
+#include "run/run.h"
 
-/* From now on `step` has this many seconds; 0: as many as it wants. */
-void deadline_begin(int64_t step, int64_t seconds);
+/* On GPUs, from now on: the first step of a run has the seconds of --first-step-timeout. Where several ranks share the
+ * run, a later step has these and ten times what the one before it took, and so has each batch of an evaluation. */
+void deadline_step(const struct run *r, int64_t step);
+void deadline_evaluation(const struct run *r, int64_t step);
 /* It has ended. */
-void deadline_end(void);
+void deadline_end(const struct run *r);
 
 #endif

@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# rank_faults.sh: what happens to a run of several processes when one of them is killed, stopped, hung, out of memory or disk, late or told to stop:
+# one sentence, the end of all, and a checkpoint from which the run goes on.
+set -eu
+. tests/lib/lib.sh
+. tests/lib/ranks.sh
+long=("${models[@]}" --lr-schedule constant --steps 4000 --save-every 20 --log-every 100000 --device cpu)
+
+# ---- ranks that end
+children() { pgrep -P "$1" | sort -n; }
+# A run of three by --gpus that has saved; its pid in $pid, those of its ranks in $rank.
+begun() { # OUT
+    rm -rf "${d:?}/$1"
+    "$nojit" distill "${long[@]}" --gpus 3 --out "$d/$1" >"$d/$1.log" 2>"$d/$1.err" &
+    pid=$!
+    until_true $pid row_of_step "$d/$1" 24 || true
+    mapfile -t rank < <(children $pid)
+}
+gone() { # NAME OUT STATUS SENTENCE: the run ended so, with all its processes, and goes on
+    local status=0 p
+    wait "$pid" || status=$?
+    for p in "${rank[@]}"; do
+        ! kill -0 "$p" 2>/dev/null || { not_ok "$1" "process $p is still there" && return; }
+    done
+    if [ $status != "$3" ] || [ "$(wc -l <"$d/$2.err")" -gt 1 ] || ! grep -qE -- "$4" "$d/$2.err" "$d/$2.log"; then
+        not_ok "$1" "status $status: $(tail -n 3 "$d/$2.log") $(cat "$d/$2.err")"
+    elif ! distill "$2" "${long[@]}" --gpus 3 --resume auto --steps 1 2>"$d/err" && ! grep -q 'past the 1 step' "$d/$2.err"; then
+        not_ok "$1" "does not go on: $(cat "$d/$2.err")"
+    else
+        ok "$1"
+    fi
+}
+for i in 0 1 2; do
+    begun killed-$i
+    kill -KILL "${rank[$i]}"
+    gone "a rank is killed" killed-$i 1 "^nojit distill: rank $i: its process ${rank[$i]} was ended by signal 9 .*--resume auto$"
+done
+# Whichever is told, all stop after the same step.
+begun told
+kill -TERM "${rank[2]}"
+gone "a signal to one rank" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
+begun told
+kill -TERM $pid "${rank[@]}"
+gone "a signal to all processes" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
+begun parent
+kill -KILL $pid
+status=0
+wait $pid || status=$?
+left() { ! kill -0 "${rank[0]}" 2>/dev/null && ! kill -0 "${rank[1]}" 2>/dev/null && ! kill -0 "${rank[2]}" 2>/dev/null || { sleep 0.01 && false; }; }
+if until_true $$ left; then ok "the supervisor is killed"; else not_ok "the supervisor is killed" "ranks are left"; fi
+kill -KILL "${rank[@]}" 2>/dev/null || true
+for signal in TERM HUP; do
+    begun stopped
+    kill -$signal $pid
+    gone "a signal to the supervisor" stopped 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
+done
+NOJIT_SILENCE_TIMEOUT=3 begun silent
+kill -STOP "${rank[1]}"
+gone "a rank that is stopped" silent 1 '^nojit distill: rank 1 has been silent for 3 s: its process is stopped'
+NOJIT_SILENCE_TIMEOUT=2 begun suspended
+sleep 3 # no condition to wait for: longer than a rank may be silent
+kill -STOP $pid "${rank[@]}"
+sleep 3
+kill -CONT "${rank[@]}" $pid
+kill -TERM $pid
+gone "a run that is suspended goes on" suspended 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
+# Ranks that are stopped save nothing between the two.
+begun twice
+kill -STOP "${rank[@]}"
+taken() { kill -TERM $pid && until_true $pid grep -q '^ShdPnd:.0*$' /proc/$pid/status; }
+taken && taken && kill -CONT "${rank[@]}" 2>/dev/null || true
+status=0
+wait $pid || status=$?
+if [ $status = 130 ] && [ ! -s "$d/twice.err" ] && ! grep -q 'is saved' "$d/twice.log"; then
+    ok "a second signal to the supervisor"
+else
+    not_ok "a second signal to the supervisor" "$status $(cat "$d/twice.err" "$d/twice.log")"
+fi
+
+# ---- GPUs and links that hang: all processes live
+hangs() { # NAME REGEX SETTING...
+    refuses "$1" 1 "^nojit distill: $2" env NOJIT_SIM_NCCL_WAIT=60 NOJIT_SILENCE_TIMEOUT=3 "${@:3}" timeout 50 "$nojit" distill "${few[@]}" \
+        --device cuda --gpus 2 --first-step-timeout 1 --out "$d/hung"
+    if [ "$(wc -l <"$scratch/err")" != 1 ]; then not_ok "$1: one line" "$(cat "$scratch/err")"; fi
+    rm -rf "$d/hung"
+}
+at_it='and all ranks are at it: a GPU hangs, or a link between GPUs; .* or allow more by'
+# The transfers of a rank: 2 that connect, 5 of an evaluation, 4 of a step.
+hangs "a link that hangs from the start" "connecting the GPUs has not ended after 1 s, $at_it NOJIT_CONNECT_TIMEOUT$" \
+    NOJIT_CONNECT_TIMEOUT=1 NOJIT_SIM_NCCL_FAULT=1:1:hang
+hangs "a link that hangs in an evaluation" "the evaluation at step 0 has not ended after 1 s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:4:hang
+hangs "a link that hangs in the first step" "step 1 has not ended after 1 s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:9:hang
+hangs "a link that hangs in a later step" "step 2 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=0:13:hang
+# One of the GPUs, in a kernel of the first update: the other rank goes on to the next step.
+one_hangs() { # RANK COMMAND...
+    if [ "$1" = 1 ]; then torchrun 1 env NOJIT_SIM_FAIL=launch:300:hang "${@:2}"; else torchrun 0 "${@:2}"; fi
+}
+# All is said once, by the rank that knows.
+one_says() { # NAME OUT REGEX
+    if [ $status0 != 0 ] && [ $status1 != 0 ] && [ "$(cat "$d/$2.err" "$d/$2.1.err" | wc -l)" = 1 ] && grep -qhE "^nojit distill: $3" "$d/$2.err" "$d/$2.1.err"; then
+        ok "$1"
+    else
+        not_ok "$1" "$status0 $status1 $(cat "$d/$2.err" "$d/$2.1.err")"
+    fi
+}
+launched one_hangs kernel "${few[@]}" --device cuda --first-step-timeout 2
+one_says "a kernel that hangs on one GPU" kernel "rank 0: step 2 has not ended after [0-9]+ s: rank 1 has not begun it: its GPU hangs, or"
+
+# ---- memory and disks
+one_lacks() { # RANK COMMAND...
+    if [ "$1" = 1 ]; then torchrun 1 env NOJIT_SIM_STOP=1000000 "${@:2}"; else torchrun 0 "${@:2}"; fi
+}
+launched one_lacks memory "${few[@]}" --device cuda
+one_says "out of memory on one rank" memory "rank 1: .*memory"
+# Room for one checkpoint.
+mkdir "$d/disk"
+small_disk() {
+    unshare -rm bash -c 'mount -t tmpfs -o size=4m none "$0" && { "$@"; s=$?; cp -r "$0/run" "$0.left"; exit $s; }' "$d/disk" \
+        "$nojit" distill "${long[@]}" --save-every 2 --keep 9 --gpus 3 --out "$d/disk/run"
+}
+if unshare -rm mount -t tmpfs none "$d/disk" 2>/dev/null; then
+    refuses "the disk of rank 0 is full" 1 "^nojit distill: $d/disk/run/.*(No space left|free space)" small_disk
+    if [ "$(wc -l <"$scratch/err")" = 1 ] && whole_checkpoints "$d/disk.left" >"$d/lacks" && ! saving "$d/disk.left" && [ "$(newest "$d/disk.left")" != "" ]; then
+        ok "what was saved is whole"
+    else
+        not_ok "what was saved is whole" "$(cat "$scratch/err" "$d/lacks"; ls "$d/disk.left")"
+    fi
+    saved=$(newest "$d/disk.left")
+    if distill disk.left "${long[@]}" --steps $((${saved##*-} + 1)) --gpus 3 --resume auto; then ok "and goes on elsewhere"; else not_ok "and goes on elsewhere" "$(cat "$d/disk.left.err")"; fi
+else
+    skip "the disk of rank 0 is full" "no tmpfs can be mounted here"
+fi
+
+# ---- an end within a checkpoint
+for i in 0 1; do
+    begun within
+    until_true $pid saving_of "$d/within" "${rank[0]}" && kill -KILL "${rank[$i]}" || true
+    gone "rank $i is killed within a checkpoint" within 1 "^nojit distill: rank $i: its process .* signal 9"
+    if whole_checkpoints "$d/within" >"$d/lacks"; then ok "rank $i: what is named a checkpoint is one"; else not_ok "rank $i: what is named a checkpoint is one" "$(cat "$d/lacks")"; fi
+done
+saved=$(newest "$d/within")
+last=$((${saved##*-} + 2))
+distill within "${long[@]}" --steps $last --gpus 3 --resume auto || true
+distill alone "${long[@]}" --steps $last --virtual-ranks 3 || true
+if cmp "$d/alone/model.safetensors" "$d/within/model.safetensors" >"$d/diff" 2>&1; then
+    ok "the run that goes on is the run left alone"
+else
+    not_ok "the run that goes on is the run left alone" "$(cat "$d/diff" "$d/within.err")"
+fi
+
+# ---- a port on which another run waits for a rank that is late
+waits() { # OUT RANK
+    torchrun "$2" "$nojit" distill "${few[@]}" --device cpu --out "$d/$1" >"$d/$1.$2.log" 2>"$d/$1.$2.err"
+}
+listening() { grep -qhE "^ *[0-9]+: [0-9A-F]+:$(printf %04X $((port + 1))) [0-9A-F:]+ 0A" /proc/net/tcp /proc/net/tcp6 || { sleep 0.01 && false; }; }
+distill virtual "${few[@]}" --device cpu --virtual-ranks 2
+free_port
+waits late 0 &
+pid=$!
+until_true $pid listening || true
+refuses "a port that is taken" 1 "^nojit distill: rank 0: port $((port + 1)) cannot be listened on: .*; set MASTER_PORT to a free one$" \
+    torchrun 0 "$nojit" distill "${few[@]}" --device cpu --out "$d/second"
+refuses "another run on the port" 2 "^nojit distill: rank 1: another run, '$d/late', listens on this port; set MASTER_PORT" \
+    torchrun 1 "$nojit" distill "${few[@]}" --device cpu --out "$d/second"
+waits late 1 || true
+wait $pid || true
+if cmp "$d/virtual/model.safetensors" "$d/late/model.safetensors" >"$d/diff" 2>&1; then
+    ok "a rank that is late"
+else
+    not_ok "a rank that is late" "$(cat "$d/diff" "$d"/late.[01].err)"
+fi
+finish

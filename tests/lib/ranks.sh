@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# ranks.sh: sourced by gpus.sh and rank_faults.sh: runs that several processes share, on the CPU and on three simulated GPUs.
+. tests/lib/simulated.sh
+. tests/lib/compare_runs.sh
+export NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090 OMP_NUM_THREADS=1
+
+"$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
+"$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
+head -c 3000 LICENSE >"$d/text.txt"
+head -c 400 LICENSE >"$d/held.txt"
+models=(--student "$d/student" --teacher "$d/teacher" --data "$d/text.txt" --batch-size 2 --seq-len 24 --grad-accum 6 --lr 1e-2
+    --gemm-table none)
+few=("${models[@]}" --lr-schedule constant --eval-data "$d/held.txt" --eval-every 2 --keep-best --steps 4 --save-every 2 --keep 3)
+
+distill() { # OUT OPTION...
+    "$nojit" distill --out "$d/$1" "${@:2}" >"$d/$1.log" 2>"$d/$1.err"
+}
+# What a launcher sets for each of its two processes.
+torchrun() { env RANK=$1 WORLD_SIZE=2 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT="$port" "${@:2}"; }
+free_port() { port=$((20000 + RANDOM % 10000)); }
+# Two processes; statuses in $status0 and $status1.
+launched() { # LAUNCHER OUT OPTION...
+    local pid out=$2
+    free_port
+    "$1" 1 "$nojit" distill --out "$d/$out" "${@:3}" >"$d/$out.1.log" 2>"$d/$out.1.err" &
+    pid=$!
+    status0=0 status1=0
+    "$1" 0 "$nojit" distill --out "$d/$out" "${@:3}" >"$d/$out.log" 2>"$d/$out.err" || status0=$?
+    wait $pid || status1=$?
+}

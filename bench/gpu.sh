@@ -7,8 +7,8 @@
 # batch, tokens and steps are those of the row.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds: distill, fp8 (the same, an e4m3 teacher), q4 (the same, with
-#                               --teacher-dtype q4_k), train (the student alone), qwen3 (the other pair)       STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
-#   PAIR='qwen2.5-1.5b qwen2.5-0.5b' PAIR3='qwen3-1.7b qwen3-0.6b'   presets of teacher and student, random weights
+#                               --teacher-dtype q4_k), train (the student alone), qwen3, big (the other pairs)       STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
+#   PAIR='qwen2.5-1.5b qwen2.5-0.5b' PAIR3='qwen3-1.7b qwen3-0.6b' PAIR7='qwen2.5-7b qwen2.5-0.5b'   presets of teacher and student, random weights
 #   TORCH=COMMAND               PyTorch's time: called as COMMAND BATCH TOKENS STEPS qwen2.5|qwen2.5-ce|qwen3, prints JSON with
 #                               "tok_s"; without it its columns stay empty
 #   BENCH_TORCH='8x1024 train:8x1024'   rows that it runs for, a minute or two each (default: the first); KIND is distill if left out
@@ -17,7 +17,7 @@
 #   LIMIT=150                   seconds for a run; COMMIT=... where there is no git
 set -u
 : "${BUILD:=build}" "${DEVICE:=cuda}" "${STEPS:=30}" "${WORK:=$BUILD/bench}" "${TORCH:=}" "${LIMIT:=150}" "${KBENCH_TORCH:=}"
-: "${OUT:=$WORK/bench.json}" "${PAIR:=qwen2.5-1.5b qwen2.5-0.5b}" "${PAIR3:=qwen3-1.7b qwen3-0.6b}"
+: "${OUT:=$WORK/bench.json}"
 : "${ROWS=distill:8x1024 fp8:8x1024 distill:8x2048 fp8:8x2048 distill:1x512 fp8:1x512 distill:4x512 fp8:4x512 distill:4x4096
     fp8:4x4096 train:8x1024 qwen3:8x1024}"
 : "${BENCH_TORCH:=8x1024}" "${COMMIT:=$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
@@ -29,110 +29,11 @@ extra=("$@")
 failed=0
 trap 'exit 130' INT
 . bench/lib.sh
+. bench/rows.sh
 give_help "$@"
-# accepts WORD...: nojit takes these words and the arguments, with models of a moment.
-accepts() {
-    "$nojit" "$@" --data "$try/text.txt" --device "$DEVICE" --out "$try/run" ${extra[@]+"${extra[@]}"} --steps 1 --batch-size 1 \
-        --seq-len 16 --dry-run >/dev/null 2>"$try/log" || refuse "$(tail -n 1 "$try/log")"
-}
-# limited SECONDS LOG COMMAND...: a command that takes longer is ended, and LOG says so.
-limited() {
-    local seconds=$1 log=$2 status=0
-    shift 2
-    timeout -k 10 "$seconds" "$@" & # with what it starts
-    # shellcheck disable=SC2064 # the process of now
-    trap "kill $!; wait $!; exit 130" INT
-    wait $! || status=$?
-    trap 'exit 130' INT
-    if [ $status = 124 ]; then echo "ended after $seconds s; LIMIT=$LIMIT, which may be raised" >>"$log"; fi
-    return $status
-}
-before() {
-    local r try presets trained='' distilled=''
-    try=$(mktemp -d)
-    cp README.md "$try/text.txt"
-    # shellcheck disable=SC2064 # the folder of now
-    trap "rm -rf '$try'" EXIT
-    for r in STEPS LIMIT; do [[ ${!r} =~ ^[1-9][0-9]*$ ]] || refuse "$r=${!r}: give a number from 1 on"; done
-    for r in $ROWS; do
-        [[ $r =~ ^(distill|fp8|q4|train|qwen3):[1-9][0-9]*x[1-9][0-9]*$ ]] ||
-            refuse "ROWS: $r is not KIND:BATCHxTOKENS with KIND distill, fp8, q4, train or qwen3"
-        case $r in train:*) trained=yes ;; *) distilled=yes ;; esac
-    done
-    [ -x "$nojit" ] || refuse "BUILD=$BUILD holds no nojit; \`make\` builds it"
-    presets=$("$nojit" init --preset list)
-    for r in $PAIR $PAIR3; do
-        grep -q "^$r " <<<"$presets" || refuse "PAIR, PAIR3: there is no preset $r; see $nojit init --preset list"
-    done
-    needs_device
-    for r in 1 2; do "$nojit" init --preset nojit-tiny --seed $r --out "$try/$r" >/dev/null || exit 2; done
-    if [ -n "$trained" ]; then accepts train --student "$try/1"; fi
-    if [ -n "$distilled" ]; then accepts distill --teacher "$try/2" --student "$try/1"; fi
-    rm -rf "$try"
-    trap - EXIT
-}
 before
 mkdir -p "$WORK/text" "$WORK/logs" && rm -f "$WORK"/logs/* "$WORK/kbench.json" "$WORK/rows" "$OUT" || exit 1
 : >"$WORK/rows"
-
-note() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
-fails() { # WHAT LOG
-    failed=$((failed + 1))
-    note "FAILED: $1: $(grep -v '^ *$' "$2" 2>/dev/null | tail -n 2 | cut -c1-200 | tr '\n' ' ')"
-}
-number() { sed -nE "s/.*\"$1\": ([-0-9.e+]+).*/\1/p" "$2" 2>/dev/null | head -n 1; }
-text() { sed -nE "s/.*\"$1\": \"([^\"]*)\".*/\1/p" "$2" 2>/dev/null | head -n 1; }
-# median FIELD FROM FILE: of the steps after the first FROM
-median() {
-    sed -nE "s/.*\"$1\": ([0-9.e+-]+).*/\1/p" "$3" 2>/dev/null | tail -n +$(($2 + 1)) | sort -g |
-        awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
-}
-quotient() { awk -v a="${1:-0}" -v b="${2:-0}" -v d="${3:-2}" 'BEGIN { if (a > 0 && b > 0) printf "%.*f", d, a / b }'; }
-
-init() { # PRESET SEED
-    [ -s "$WORK/$1-$2/config.json" ] || limited "$LIMIT" "$WORK/logs/init-$1" "$nojit" init --preset "$1" --seed "$2" \
-        --out "$WORK/$1-$2" >"$WORK/logs/init-$1" 2>&1 || fails "random weights of $1" "$WORK/logs/init-$1"
-}
-prepare() {
-    local f
-    [ -n "$(ls -A "$WORK/text")" ] || for f in /usr/share/common-licenses/* /usr/share/doc/*/copyright; do
-        [ -f "$f" ] && cp "$f" "$WORK/text/${f//\//_}.txt"
-    done
-    [ -n "$(ls -A "$WORK/text")" ] || cp README.md "$WORK/text/README.txt"
-    local three=no
-    case "$ROWS" in *qwen3:*) three=yes ;; esac
-    init "${PAIR% *}" 2
-    init "${PAIR#* }" 1
-    if [ $three = yes ]; then
-        init "${PAIR3% *}" 2
-        init "${PAIR3#* }" 1
-    fi
-}
-
-# command KIND: the words of nojit that make such a row
-command_of() {
-    case $1 in
-    train) command=(train --student "$WORK/${PAIR#* }-1") torch_pair=qwen2.5-ce ;;
-    qwen3) command=(distill --teacher "$WORK/${PAIR3% *}-2" --student "$WORK/${PAIR3#* }-1") torch_pair=qwen3 ;;
-    *) command=(distill --teacher "$WORK/${PAIR% *}-2" --student "$WORK/${PAIR#* }-1") torch_pair=qwen2.5 ;;
-    esac
-    case $1 in
-    fp8) command+=(--teacher-dtype fp8) ;;
-    q4) command+=(--teacher-dtype q4_k) ;;
-    esac
-    command+=(--data "$WORK/text" --device "$DEVICE" --lr 1e-4 --warmup-steps 1 --gemm-table "$WORK/gemm.txt" --out "$WORK/run" --json)
-}
-# run LOG STEPS BATCH SEQ: trains, and prints how many seconds after its start the first step was done.
-run() {
-    local started
-    rm -rf "$WORK/run"
-    started=$(date +%s%N)
-    limited "$LIMIT" "$1" "$nojit" "${command[@]}" ${extra[@]+"${extra[@]}"} --steps "$2" --batch-size "$3" --seq-len "$4" 2>"$1" | {
-        read -r _ && echo $(($(date +%s%N) - started)) | awk '{ printf "%.2f\n", $1 * 1e-9 }'
-        cat >/dev/null
-    }
-    [ "${PIPESTATUS[0]}" = 0 ]
-}
 
 # The kind that PyTorch measures beside KIND: the teacher's type makes no difference to it.
 torch_kind() { case $1 in fp8 | q4) echo distill ;; *) echo "$1" ;; esac }

@@ -21,10 +21,11 @@ head -c 20000 docs/choosing.md >"$d/held.txt"
 run=("$nojit" distill --teacher "$d/teacher" --student "$d/student" --data "$d/text.txt" --device cuda --seq-len 256 --batch-size 4
     --grad-accum 4 --steps 20 --lr 1e-3 --save-every 10 --gemm-table none
     --eval-data "$d/held.txt" --eval-every 10)
+saved=10
 losses() { sed -E 's/, "tokens_per_second.*//' "$1/metrics.jsonl"; }
 same() { # NAME RUN RUN
     if [ -s "$2/metrics.jsonl" ] && [ "$(losses "$2")" = "$(losses "$3")" ] && cmp -s "$2"/*model.safetensors "$3"/*model.safetensors &&
-        cmp -s "$2/checkpoint-10/state.bin" "$3/checkpoint-10/state.bin"; then
+        cmp -s "$2/checkpoint-$saved/state.bin" "$3/checkpoint-$saved/state.bin"; then
         ok "$1"
     else
         not_ok "$1" "$(diff <(losses "$2") <(losses "$3") | head -3; tail -n 3 "$3.log")"
@@ -65,6 +66,41 @@ if [ "$gpus" -ge 2 ]; then
         env "$setting" "${run[@]}" --gpus 2 --out "$d/$setting" >"$d/$setting.log" 2>&1 || cat "$d/$setting.log"
         same "$setting changes no bit" "$d/plain" "$d/$setting"
     done
+fi
+
+# Killed at random moments, and resumed: over sockets, then on as many GPUs as there are. SEED makes the moments.
+run+=(--steps 150)
+saved=150
+RANDOM=${SEED:-7}
+"${run[@]}" --virtual-ranks 2 --out "$d/whole" >"$d/whole.log" 2>&1 || cat "$d/whole.log"
+killed() { # OUT COMMAND...: two times
+    local i out=$1 pid victim
+    for i in 1 2; do
+        "${@:2}" >>"$out.log" 2>&1 &
+        pid=$!
+        sleep $((4 + RANDOM % 4)).$((RANDOM % 10))
+        mapfile -t victim < <(pgrep -f -- "--out $out( |\$)" | tail -n 2)
+        kill -KILL "${victim[$((RANDOM % ${#victim[@]}))]}" 2>/dev/null || echo "the run had ended"
+        wait $pid
+    done
+    "${@:2}" >"$out.log" 2>&1 || cat "$out.log"
+}
+killed "$d/killed-sockets" over_sockets "$d/killed-sockets" --resume auto
+same "killed at random moments: over sockets" "$d/whole" "$d/killed-sockets"
+if [ "$gpus" -ge 2 ]; then
+    killed "$d/killed" "${run[@]}" --gpus 2 --out "$d/killed" --resume auto
+    same "killed at random moments: --gpus 2" "$d/whole" "$d/killed"
+fi
+if [ "$gpus" -ge 4 ]; then # on all, on half of them, on all
+    half=$((gpus / 2))
+    run=("${run[@]}" --grad-accum "$gpus" --lr-schedule constant)
+    parted() { # OUT HALF ALL: options that are --gpus or --virtual-ranks
+        "${run[@]}" "$3" "$gpus" --steps 50 --out "$1" >"$1.log" 2>&1 && "${run[@]}" "$2" "$half" --steps 100 --out "$1" --resume auto >>"$1.log" 2>&1 &&
+            "${run[@]}" "$3" "$gpus" --steps 150 --out "$1" --resume auto >>"$1.log" 2>&1 || cat "$1.log"
+    }
+    parted "$d/parted-here" --virtual-ranks --virtual-ranks
+    parted "$d/parted" --gpus --gpus
+    same "$gpus, $half, $gpus GPUs" "$d/parted-here" "$d/parted"
 fi
 for log in plain plain-sockets plain-gpus; do
     [ ! -f "$d/$log.log" ] || { echo "$log:" && grep '^step 20/' "$d/$log.log"; }

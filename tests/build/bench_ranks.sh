@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# bench_ranks.sh: bench/ranks.sh on the CPU with small models: rows, shares of linear and JSON; a row that fails is said, the others go on.
+set -eu
+. tests/lib/lib.sh
+export WORK=$scratch/work DEVICE=cpu STEPS=8 PAIR='nojit-tiny nojit-tiny' PAIR7='nojit-tiny nojit-tiny' COMMIT=0123456789abcdef OMP_NUM_THREADS=1
+mkdir -p "$WORK/text"
+head -c 20000 LICENSE >"$WORK/text/text.txt"
+printf '#!/bin/sh\necho "{\\"tok_s\\": $((1000 * $1 * $3))}"\n' >"$scratch/torch"
+chmod +x "$scratch/torch"
+value() { # ROW GPUS FIELD
+    sed -nE "s/.*\"row\": \"$1\", \"gpus\": $2,.*\"$3\": ([^,}]*)[,}].*/\1/p" "$WORK/ranks.json"
+}
+check() { # NAME CONDITION...
+    local name=$1
+    shift
+    if "$@"; then ok "$name"; else not_ok "$name" "$(tail -n 25 "$scratch/log")"; fi
+}
+holds() { awk "BEGIN { exit !($1) }"; }
+
+got=0
+ROWS='distill:2x32 train:2x32 big:2x32' GPUS='1 2' TORCH=$scratch/torch BENCH_TORCH=distill:2x32 bench/ranks.sh --seed 3 >"$scratch/log" 2>&1 || got=$?
+check "all is well" [ $got = 0 ]
+check "a line for each" [ "$(grep -c '^[a-z]*:2x32 .*[12] ' "$scratch/log")" = 7 ]
+one=$(value distill:2x32 1 tokens_per_second) two=$(value distill:2x32 2 tokens_per_second)
+check "the share of linear" holds "($(value distill:2x32 2 of_linear) - $two / (2 * $one))^2 < 0.001^2"
+check "over sockets, too" holds "$(value 'distill:2x32 over sockets' 2 of_linear) > 0"
+check "PyTorch on as many" [ "$(value distill:2x32 2 torch_tokens_per_second)$(value train:2x32 2 torch_tokens_per_second)" = 64000null ]
+check "two ranks" grep -q '"processes": 2' "$WORK/logs/distill-2x32-2.receipt.json"
+check "arguments reach nojit" grep -q '"seed": "3"' "$WORK/logs/distill-2x32-2.receipt.json"
+if command -v python3 >/dev/null; then check "the file is JSON" python3 -m json.tool "$WORK/ranks.json" /dev/null; fi
+
+got=0
+ROWS='train:2x9999999 train:2x32' GPUS=1 bench/ranks.sh >"$scratch/log" 2>&1 || got=$?
+check "a row that fails is said" grep -q 'FAILED: train:2x9999999 on 1: .*must lie between' "$scratch/log"
+check "and is the exit status" [ $got = 1 ]
+check "the others go on" holds "$(value train:2x32 1 tokens_per_second) > 0"
+
+rm -rf "$WORK"
+refuses "a row of no kind" 2 '^ranks.sh: ROWS: eval:2x32 is not' env ROWS=eval:2x32 bench/ranks.sh
+refuses "no number of GPUs" 2 'GPUS=two: give numbers' env GPUS=two ROWS=train:2x32 bench/ranks.sh
+if [ -e "$WORK" ]; then not_ok "before anything is made" "$(ls "$WORK")"; else ok "before anything is made"; fi
+finish

@@ -69,8 +69,8 @@ if [ "$gpus" -ge 2 ]; then
 fi
 
 # Killed at random moments, and resumed: over sockets, then on as many GPUs as there are. SEED makes the moments.
-run+=(--steps 150)
-saved=150
+run+=(--steps 600)
+saved=600
 RANDOM=${SEED:-7}
 "${run[@]}" --virtual-ranks 2 --out "$d/whole" >"$d/whole.log" 2>&1 || cat "$d/whole.log"
 killed() { # OUT COMMAND...: two times
@@ -80,10 +80,11 @@ killed() { # OUT COMMAND...: two times
         pid=$!
         sleep $((4 + RANDOM % 4)).$((RANDOM % 10))
         mapfile -t victim < <(pgrep -f -- "--out $out( |\$)" | tail -n 2)
-        kill -KILL "${victim[$((RANDOM % ${#victim[@]}))]}" 2>/dev/null || echo "the run had ended"
+        if [ ${#victim[@]} = 0 ]; then not_ok "kill $i" "the run had ended"; else kill -KILL "${victim[$((RANDOM % ${#victim[@]}))]}"; fi
         wait $pid
     done
     "${@:2}" >"$out.log" 2>&1 || cat "$out.log"
+    grep -m 1 '^continuing from' "$out.log"
 }
 killed "$d/killed-sockets" over_sockets "$d/killed-sockets" --resume auto
 same "killed at random moments: over sockets" "$d/whole" "$d/killed-sockets"
@@ -95,8 +96,8 @@ if [ "$gpus" -ge 4 ]; then # on all, on half of them, on all
     half=$((gpus / 2))
     run=("${run[@]}" --grad-accum "$gpus" --lr-schedule constant)
     parted() { # OUT HALF ALL: options that are --gpus or --virtual-ranks
-        "${run[@]}" "$3" "$gpus" --steps 50 --out "$1" >"$1.log" 2>&1 && "${run[@]}" "$2" "$half" --steps 100 --out "$1" --resume auto >>"$1.log" 2>&1 &&
-            "${run[@]}" "$3" "$gpus" --steps 150 --out "$1" --resume auto >>"$1.log" 2>&1 || cat "$1.log"
+        "${run[@]}" "$3" "$gpus" --steps 200 --out "$1" >"$1.log" 2>&1 && "${run[@]}" "$2" "$half" --steps 400 --out "$1" --resume auto >>"$1.log" 2>&1 &&
+            "${run[@]}" "$3" "$gpus" --steps 600 --out "$1" --resume auto >>"$1.log" 2>&1 || cat "$1.log"
     }
     parted "$d/parted-here" --virtual-ranks --virtual-ranks
     parted "$d/parted" --gpus --gpus

@@ -16,17 +16,6 @@ slurm() {
 openmpi() {
     env OMPI_COMM_WORLD_RANK=$1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=$1 OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_PORT="$port" "${@:2}"
 }
-figures() { sed -E 's/, "tokens_per_second.*//' "$1/metrics.jsonl"; }
-same() { # NAME A B: models, states, rows
-    if cmp "$d/$2/model.safetensors" "$d/$3/model.safetensors" >"$d/diff" 2>&1 &&
-        cmp "$d/$2/checkpoint-2/state.bin" "$d/$3/checkpoint-2/state.bin" >"$d/diff" 2>&1 &&
-        cmp "$d/$2/best/state.bin" "$d/$3/best/state.bin" >"$d/diff" 2>&1 &&
-        diff <(figures "$d/$2") <(figures "$d/$3") >"$d/diff"; then
-        ok "$1"
-    else
-        not_ok "$1" "$(head -c 300 "$d/diff") $(tail -n 1 "$d/$3.err")"
-    fi
-}
 
 # ---- the same bits
 for device in cpu cuda; do

@@ -87,13 +87,14 @@ hangs() { # NAME REGEX SETTING...
     rm -rf "$d/hung"
 }
 at_it='and all ranks are at it: a GPU hangs, or a link between GPUs; .* or allow more by'
-# The transfers of a rank: 2 that connect, 5 of an evaluation, 4 of a step.
+# The transfers of a rank: 2 that connect, 3 of models, 5 of an evaluation, 4 of a step.
 hangs "a link that hangs from the start" "connecting the GPUs has not ended after 1 s, $at_it NOJIT_CONNECT_TIMEOUT$" \
     NOJIT_CONNECT_TIMEOUT=1 NOJIT_SIM_NCCL_FAULT=1:1:hang
-hangs "a link that hangs in an evaluation" "the evaluation at step 0 has not ended after 1 s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:4:hang
-hangs "a link that hangs in the first step" "step 1 has not ended after 1 s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:9:hang
-hangs "a link that hangs in a later step" "step 2 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=0:13:hang
-# One of the GPUs, in a kernel of the first update: the other rank goes on to the next step.
+hangs "a link that hangs while models are sent" "loading the models has not ended after 1 s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:4:hang
+hangs "a link that hangs in an evaluation" "the evaluation at step 0 has not ended after 1 s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:7:hang
+hangs "a link that hangs in the first step" "step 1 has not ended after 1 s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:12:hang
+hangs "a link that hangs in a later step" "step 2 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=0:16:hang
+# One of the GPUs, in a kernel.
 one_hangs() { # RANK COMMAND...
     if [ "$1" = 1 ]; then torchrun 1 env NOJIT_SIM_FAIL=launch:300:hang "${@:2}"; else torchrun 0 "${@:2}"; fi
 }
@@ -106,7 +107,7 @@ one_says() { # NAME OUT REGEX
     fi
 }
 launched one_hangs kernel "${few[@]}" --device cuda --first-step-timeout 2
-one_says "a kernel that hangs on one GPU" kernel "rank 0: step 2 has not ended after [0-9]+ s: rank 1 has not begun it: its GPU hangs, or"
+one_says "a kernel that hangs on one GPU" kernel "rank 0: step [12] has not ended after [0-9]+ s, $at_it"
 
 # ---- memory and disks
 one_lacks() { # RANK COMMAND...
@@ -131,6 +132,28 @@ if unshare -rm mount -t tmpfs none "$d/disk" 2>/dev/null; then
     if distill disk.left "${long[@]}" --steps $((${saved##*-} + 1)) --gpus 3 --resume auto; then ok "and goes on elsewhere"; else not_ok "and goes on elsewhere" "$(cat "$d/disk.left.err")"; fi
 else
     skip "the disk of rank 0 is full" "no tmpfs can be mounted here"
+fi
+
+# ---- data that become shorter under a run
+"$nojit" tokenize --model "$d/student" --data "$d/text.txt" --out "$d/whole.bin" >/dev/null
+cp "$d/whole.bin" "$d/tokens.bin"
+long+=(--data "$d/tokens.bin")
+begun cut
+truncate -s 3000 "$d/tokens.bin"
+status=0
+wait $pid || status=$?
+cp "$d/whole.bin" "$d/tokens.bin"
+saved=$(newest "$d/cut")
+if [ $status = 1 ] && [ "$(wc -l <"$d/cut.err")" = 1 ] &&
+    grep -qE "^nojit distill: $d/tokens.bin: cannot read byte .*; ${saved##*/} was saved; repair the data and continue with --resume auto$" "$d/cut.err"; then
+    ok "data that are cut"
+else
+    not_ok "data that are cut" "$status $(cat "$d/cut.err")"
+fi
+if distill cut "${long[@]}" --gpus 3 --resume auto --steps $((${saved##*-} + 1)); then
+    ok "what was trained before is saved"
+else
+    not_ok "what was trained before is saved" "$saved $(cat "$d/cut.err")"
 fi
 
 # ---- an end within a checkpoint

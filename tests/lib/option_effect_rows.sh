@@ -209,6 +209,7 @@ effect plan device differs "$(plan_json)" "$(plan_json --device cuda)"
 effect doctor device elsewhere device_misfit.sh
 effect "$both" gpus elsewhere gpus.sh
 effect "$both" virtual-ranks elsewhere gpus.sh
+effect "$both" every-rank-reads elsewhere rank_files.sh
 effect plan gpus compare 'a > b' "$(region student.gradients.sum --gpus 2)" 0
 effect plan virtual-ranks compare 'a > b' "$(region student.gradients.sum --virtual-ranks 2)" 0
 effect "$both" dtype fails 2 'CPU runs float32 only' --dtype bfloat16

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# ranks.sh: sourced by gpus.sh and rank_faults.sh: runs that several processes share, on the CPU and on three simulated GPUs.
+# ranks.sh: sourced by gpus.sh, rank_files.sh and rank_faults.sh: runs that several processes share, on the CPU and on three simulated GPUs.
 . tests/lib/simulated.sh
 . tests/lib/compare_runs.sh
-export NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090 OMP_NUM_THREADS=1
+export NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090 OMP_NUM_THREADS=1 TMPDIR=$scratch
 
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
 "$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
@@ -28,4 +28,15 @@ launched() { # LAUNCHER OUT OPTION...
     status0=0 status1=0
     "$1" 0 "$nojit" distill --out "$d/$out" "${@:3}" >"$d/$out.log" 2>"$d/$out.err" || status0=$?
     wait $pid || status1=$?
+}
+figures() { sed -E 's/, "tokens_per_second.*//' "$1/metrics.jsonl"; }
+same() { # NAME A B: models, states, rows
+    if cmp "$d/$2/model.safetensors" "$d/$3/model.safetensors" >"$d/diff" 2>&1 &&
+        cmp "$d/$2/checkpoint-2/state.bin" "$d/$3/checkpoint-2/state.bin" >"$d/diff" 2>&1 &&
+        cmp "$d/$2/best/state.bin" "$d/$3/best/state.bin" >"$d/diff" 2>&1 &&
+        diff <(figures "$d/$2") <(figures "$d/$3") >"$d/diff"; then
+        ok "$1"
+    else
+        not_ok "$1" "$(head -c 300 "$d/diff") $(tail -n 1 "$d/$3.err")"
+    fi
 }

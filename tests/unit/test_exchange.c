@@ -3,6 +3,7 @@
  * test_exchange.c: ranks as processes over loopback: they find each other, differences and faults are named on
  * every rank, and nobody who connects keeps them from it.
  */
+#include "io/error.h"
 #include "ranks/exchange.h"
 #include "ranks/greeting.h"
 #include "ranks/wire.h"
@@ -15,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { MOST = 65 };
+enum { MOST = 65, THREE = 3 };
 
 struct member {
     struct place place;
@@ -224,6 +225,54 @@ static void what_rank_0_shares_all_get(void **state)
     (void)state;
     run(3, 3, NULL, share);
     check_all(3, 0, "");
+}
+
+/* Rank 1 gets bytes of its own, rank 0 keeps its own. */
+static int deal(struct exchange *x, int rank)
+{
+    char data[5000] = "", all[8] = "";
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < THREE; i++) {
+        if (rank == 0)
+            memset(data, 'a' + i, sizeof data);
+        rc = exchange_deal(x, i, data, sizeof data, 20);
+        if (rc == 0 && rank == i && (data[0] != 'a' + i || data[sizeof data - 1] != 'a' + i))
+            rc = NJ_E_FORMAT;
+        snprintf(all, sizeof all, rank == 0 ? "all" : "");
+        if (rc == 0)
+            rc = exchange_share(x, all, sizeof all, 20);
+        if (rc == 0 && strcmp(all, "all") != 0)
+            rc = NJ_E_FORMAT;
+    }
+    return rc ? rc : exchange_finish(x, 20);
+}
+
+static void each_gets_what_is_dealt_to_it(void **state)
+{
+    (void)state;
+    run(THREE, THREE, NULL, deal);
+    check_all(THREE, 0, "");
+}
+
+/* Rank 2 comes later than the others. */
+static int stages(struct exchange *x, int rank)
+{
+    int rc = 0;
+    for (int turn = 0; rc == 0 && turn < 2; turn++) {
+        if (rank == 2 ? turn == 1 : turn == 0)
+            exchange_reached(x, 7);
+        rc = exchange_wait(x, 20);
+        if (rc == 0 && rank == 0 && exchange_behind(x, 7) != (turn == 0 ? 2 : -1))
+            rc = NJ_E_FORMAT;
+    }
+    return rc ? rc : exchange_finish(x, 20);
+}
+
+static void who_is_behind_is_known(void **state)
+{
+    (void)state;
+    run(THREE, THREE, NULL, stages);
+    check_all(THREE, 0, "");
 }
 
 static void other_lr(struct member *m, int i)
@@ -525,6 +574,8 @@ int main(void)
         cmocka_unit_test(rank_0_that_is_late_is_waited_for),
         cmocka_unit_test(other_versions_are_named),
         cmocka_unit_test(what_rank_0_shares_all_get),
+        cmocka_unit_test(each_gets_what_is_dealt_to_it),
+        cmocka_unit_test(who_is_behind_is_known),
         cmocka_unit_test(first_difference_is_named),
         cmocka_unit_test(wrong_numbers_are_named),
         cmocka_unit_test(missing_rank_is_named),

@@ -78,16 +78,20 @@ static int check_exports(struct run *r)
     return err ? err : gguf_check_tokenizer(&r->tokenizer, c.vocab_size);
 }
 
-static int open_inputs(struct run *r, const char *command)
+static int open_tokenizer(struct run *r)
 {
     int err = run_open_tokenizer(r);
     if (!err) /* better now than when they are to be saved */
         err = source_check_side_files(r->student);
-    if (!err)
-        err = check_exports(r);
+    return err ? err : check_exports(r);
+}
+
+static int open_inputs(struct run *r, const char *command)
+{
+    int err = run_reads(r) ? open_tokenizer(r) : 0;
     if (!err)
         err = run_engine_options(r);
-    if (!err)
+    if (!err && group_leads(r->group))
         err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
     if (!err)
         err = run_open_data(r, &r->s->data, false, &r->data);
@@ -313,14 +317,17 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     return err;
 }
 
-/* Where the data failed, what was trained is good. */
+/* Where the data failed, what was trained is good; of ranks that read it each for itself one may have failed alone. */
 static int save_the_rest(struct run *r, int err, int64_t step)
 {
     char why[1024];
-    if (!engine_data_failed(r->engine) || step == 0 || r->comm != NULL)
+    bool lacks = step != r->checkpoints.last; /* rank 0 knows */
+    if (!engine_data_failed(r->engine) || step == 0 || (r->comm && r->s->every_rank_reads))
         return err;
     snprintf(why, sizeof why, "%s", fail_text());
-    const int failed = step == r->checkpoints.last ? 0 : save(r, step, false);
+    int failed = group_share(r->group, &lacks, sizeof lacks);
+    if (!failed && lacks)
+        failed = save(r, step, false);
     if (failed)
         return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step,
                     fail_text());
@@ -452,7 +459,7 @@ static int open_run(struct run *r, const struct command_info *c)
     int err = open_inputs(r, c->name);
     if (!err)
         err = open_engine(r);
-    if (!err)
+    if (!err && group_leads(r->group))
         err = say_expanded(r);
     if (err)
         return err;

@@ -15,6 +15,7 @@
 #include "data/shuffle.h"
 #include "io/error.h"
 #include "io/plural.h"
+#include "ranks/group.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +46,10 @@ struct data {
     int32_t *window;      /* a piece and the token after it: S + 1 */
     unsigned char *flags; /* S + 1 */
     struct passed_over passed;
-    struct hasher { /* over each source's ids */
+    struct group *group; /* that shares the data; NULL: read here */
+    bool alone;          /* for now */
+    uint64_t dealt;      /* batches since data_seek() */
+    struct hasher {      /* over each source's ids */
         uint64_t hash;
         size_t count;
         int32_t group[4096]; /* not hashed yet */
@@ -352,7 +356,7 @@ static void fill_padding(const struct data *d, int32_t *ids, int at)
     }
 }
 
-static int fill_row(struct data *d, int32_t *ids, const struct place *place, int64_t *valid)
+static int fill_row(struct data *d, int32_t *ids, const struct row_place *place, int64_t *valid)
 {
     const struct packed *p = &d->source[place->source].packed;
     const int count = packed_pieces(p, place->row);
@@ -368,20 +372,17 @@ static int fill_row(struct data *d, int32_t *ids, const struct place *place, int
     return NJ_OK;
 }
 
-int data_next(struct data *d, struct batch *out)
+static int next_here(struct data *d, struct batch *out)
 {
-    const size_t n = (size_t)d->B * (size_t)d->S;
     if (d->once && d->at.epoch > 0)
         return 1;
-    *out = (struct batch){
-        d->B, d->S, d->arrays, d->arrays + n, d->arrays + 2 * n, d->arrays + 3 * n, 0};
     for (int b = 0; b < d->B; b++) {
         int32_t *ids = d->arrays + (size_t)b * (size_t)d->S;
         if (d->once && d->at.epoch > 0) {
             fill_padding(d, ids, 0);
             continue;
         }
-        const struct place place = order_at(&d->order, d->at.epoch, d->at.window);
+        const struct row_place place = order_at(&d->order, d->at.epoch, d->at.window);
         const int rc = fill_row(d, ids, &place, &out->valid);
         if (rc)
             return rc;
@@ -389,6 +390,103 @@ int data_next(struct data *d, struct batch *out)
             d->at = (struct data_state){d->at.epoch + 1, 0};
     }
     return 0;
+}
+
+/* ---- shared by ranks ---- */
+
+/* What all learn of data. */
+struct summary {
+    int64_t tokens, rows;
+    uint64_t hash;
+    size_t sources;
+    bool weighted;
+};
+
+static int make_receiver(const struct data_options *o, struct data **out)
+{
+    struct data *d = calloc(1, sizeof *d);
+    *out = d;
+    if (!d)
+        return fail(NJ_E_NOMEM, "out of memory");
+    d->S = o->seq_len;
+    d->once = o->once;
+    return allocate(d, o->batch_size);
+}
+
+static int take_summary(struct data *d, const struct summary *s)
+{
+    d->tokens = s->tokens;
+    d->weighted = s->weighted;
+    d->hasher.hash = s->hash;
+    d->order.total = s->rows;
+    d->source = calloc(s->sources, sizeof *d->source);
+    d->order.share = calloc(s->sources, sizeof *d->order.share);
+    if (!d->source || !d->order.share)
+        return fail(NJ_E_NOMEM, "out of memory for %zu sources", s->sources);
+    d->order.count = s->sources;
+    return NJ_OK;
+}
+
+int data_share(struct data **d, const struct data_options *o, struct group *g)
+{
+    struct summary s = {0};
+    int rc = NJ_OK;
+    if (g->place.size == 1)
+        return rc;
+    if (group_leads(g))
+        s = (struct summary){(*d)->tokens, (*d)->order.total, (*d)->hasher.hash, (*d)->order.count,
+                             (*d)->weighted};
+    else
+        rc = make_receiver(o, d);
+    if (!rc)
+        rc = group_share(g, &s, sizeof s);
+    if (!rc && !group_leads(g))
+        rc = take_summary(*d, &s);
+    if (!rc)
+        rc = group_share(g, (*d)->order.share, s.sources * sizeof *(*d)->order.share);
+    if (!rc)
+        (*d)->group = g;
+    return rc;
+}
+
+/* What all learn of a batch. */
+struct dealt {
+    int rc;
+    int64_t valid;
+    struct data_state at; /* behind it */
+};
+
+static int next_shared(struct data *d, struct batch *out)
+{
+    const size_t bytes = 4 * (size_t)d->B * (size_t)d->S * sizeof *d->arrays;
+    struct dealt it = {0};
+    if (group_leads(d->group)) {
+        const int rc = next_here(d, out);
+        it = (struct dealt){rc, out->valid, d->at};
+    }
+    int rc = group_share(d->group, &it, sizeof it);
+    if (rc || (it.rc && group_leads(d->group)))
+        return rc ? rc : it.rc;
+    if (it.rc < 0)
+        return fail(NJ_ELSEWHERE, "rank 0 cannot read the data; it says why");
+    out->valid = it.valid;
+    d->at = it.at;
+    return it.rc ? it.rc
+                 : group_deal(d->group, (int)(d->dealt++ % (uint64_t)d->group->place.size),
+                              d->arrays, bytes);
+}
+
+int data_next(struct data *d, struct batch *out)
+{
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    *out = (struct batch){
+        d->B, d->S, d->arrays, d->arrays + n, d->arrays + 2 * n, d->arrays + 3 * n, 0};
+    return d->group && !d->alone ? next_shared(d, out) : next_here(d, out);
+}
+
+void data_alone(struct data *d, bool alone)
+{
+    d->alone = alone;
 }
 
 void data_tell(const struct data *d, struct data_state *out)
@@ -399,6 +497,7 @@ void data_tell(const struct data *d, struct data_state *out)
 void data_seek(struct data *d, const struct data_state *s)
 {
     d->at = *s;
+    d->dealt = 0;
     if (d->at.window >= (uint64_t)d->order.total)
         d->at = (struct data_state){s->epoch + 1, 0};
 }

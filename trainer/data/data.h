@@ -11,6 +11,8 @@
 
 #include "text/tokenizer.h"
 
+struct group;
+
 #define IGNORED (-100) /* target of a position that has no loss */
 
 /* ---- token streams ---- */
@@ -50,6 +52,12 @@ struct data_state {
 /* Reads and checks everything (empty input, ids beyond vocab_size, fewer tokens than one window,
  * damaged files, parquet and .apr by name). */
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
+/* Of all ranks of a group: from here on rank 0 alone reads. *d: opened by rank 0 with these options, NULL on the
+ * others, which get theirs. Batch b from data_seek() on goes to rank b mod their number; of those of others a rank
+ * learns how many targets they have. All ask in the same order. What fails on rank 0 fails on all, as NJ_ELSEWHERE. */
+int data_share(struct data **d, const struct data_options *o, struct group *g);
+/* Of rank 0: what it asks for from here on is for itself, or for all again. */
+void data_alone(struct data *d, bool alone);
 /* Files of folders that are no data, by the endings of their names. */
 struct passed_over {
     size_t files, kinds;

@@ -43,7 +43,7 @@ static uint64_t row_of(const struct order *o, size_t source, uint64_t draw)
     return permute(draw % rows, rows, random_mix(random_mix(random_mix(o->seed) + source) + pass));
 }
 
-struct place order_at(const struct order *o, uint64_t epoch, uint64_t position)
+struct row_place order_at(const struct order *o, uint64_t epoch, uint64_t position)
 {
     size_t i = 0;
     if (o->seed != 0)
@@ -51,7 +51,7 @@ struct place order_at(const struct order *o, uint64_t epoch, uint64_t position)
     for (; position >= (uint64_t)o->share[i].draws; i++)
         position -= (uint64_t)o->share[i].draws;
     const uint64_t draw = epoch * (uint64_t)o->share[i].draws + position;
-    return (struct place){i, (int64_t)row_of(o, i, draw)};
+    return (struct row_place){i, (int64_t)row_of(o, i, draw)};
 }
 
 /* The source whose draws lie farthest below what it is due, or above it: step +1 or -1. */

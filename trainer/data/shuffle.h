@@ -20,13 +20,13 @@ struct order {
     size_t count;
     int64_t total; /* rows of an epoch */
 };
-struct place {
+struct row_place {
     size_t source;
     int64_t row;
 };
 
 /* Sets total and every source's draws from weights and rows. */
 void order_divide(struct order *o);
-struct place order_at(const struct order *o, uint64_t epoch, uint64_t position);
+struct row_place order_at(const struct order *o, uint64_t epoch, uint64_t position);
 
 #endif

@@ -12,6 +12,7 @@
 #include "engine/generate.h"
 #include "engine/quant.h"
 #include "engine/quant_weights.h"
+#include "engine/ranks.h"
 #include "engine/step.h"
 #include "engine/weights.h"
 #include "io/error.h"
@@ -45,6 +46,15 @@ static int check_pair(const struct model_config *s, const struct model_config *t
     return 0;
 }
 
+/* which: 0 student, 1 teacher */
+static int read_config(const struct engine *e, int which, const char *dir, struct model_config *out)
+{
+    if (!e->o.given)
+        return source_config(dir, out);
+    *out = e->o.given[which];
+    return 0;
+}
+
 static int read_models(struct engine *e, const char *student_dir, const char *teacher_dir,
                        say_fn *say, void *user)
 {
@@ -52,14 +62,14 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     e->student_dir = strdup(student_dir);
     if (!e->student_dir)
         return fail(NJ_E_NOMEM, "no host memory for a path; free some");
-    int rc = source_config(student_dir, &e->student.c);
+    int rc = read_config(e, 0, student_dir, &e->student.c);
     if (rc == 0)
         rc = config_check_length(&e->student.c, e->o.seq_len, student_dir);
     if (rc == 0)
         rc = net_layout(&e->student, &e->o.lora, &e->lora);
     if (rc != 0 || !teacher_dir)
         return rc;
-    rc = source_config(teacher_dir, &e->teacher.net.c);
+    rc = read_config(e, 1, teacher_dir, &e->teacher.net.c);
     if (rc == 0)
         rc = config_check_length(&e->teacher.net.c, e->o.seq_len, teacher_dir);
     if (rc == 0)
@@ -185,7 +195,8 @@ static int allocate(struct engine *e, size_t free_bytes)
     e->micro = calloc(2 * ((size_t)e->shape.chunks + 1), sizeof *e->micro);
     e->chunks_of = calloc((size_t)e->shape.slots, sizeof *e->chunks_of);
     e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
-    if (!e->micro || !e->chunks_of || !e->scratch)
+    e->began = calloc((size_t)e->o.grad_accum + 1, sizeof *e->began);
+    if (!e->micro || !e->chunks_of || !e->scratch || !e->began)
         return fail(NJ_E_NOMEM, "no host memory to sort %d tokens; free some", e->shape.rows);
     return 0;
 }
@@ -210,13 +221,16 @@ static int send_inv_freq(struct engine *e, const struct net *n)
     return rc != 0 ? rc : nj_stream_sync(e->stream);
 }
 
-static int load(struct engine *e, const char *student_dir, const char *teacher_dir)
+/* Where the student's weights go: where they are updated, if they are. */
+static struct updated place_of_student(const struct engine *e)
 {
-    bool train = e->shape.train, whole = train && !e->student.lora;
-    float *state = e->mem.pinned->state;
-    struct updated to = {e->mem.weights, e->o.dtype};
-    if (whole)
-        to = engine_updated(e);
+    return e->shape.train && !e->student.lora ? engine_updated(e)
+                                              : (struct updated){e->mem.weights, e->o.dtype};
+}
+
+static int read_files(struct engine *e, const char *student_dir, const char *teacher_dir)
+{
+    const struct updated to = place_of_student(e);
     int rc = weights_load(e, student_dir, &e->student.p, to.T, to.w, &e->student_hash);
     if (rc == 0 && e->student.lora)
         rc = adapters_load(e, e->o.adapter_dir);
@@ -227,6 +241,32 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
         rc = f8_load(e, teacher_dir);
     if (rc == 0 && e->teacher.net.quant)
         rc = quant_load(e, teacher_dir);
+    return rc;
+}
+
+static int share_models(struct engine *e)
+{
+    struct work w = engine_work(e);
+    const struct updated student = place_of_student(e), adapters = engine_updated(e);
+    uint64_t hash[] = {e->student_hash, e->teacher_hash};
+    ranks_send(&w, e, student.w, (size_t)e->student.p.count * dtype_bytes(student.T));
+    if (e->student.lora)
+        ranks_send(&w, e, adapters.w, (size_t)e->lora.p.count * dtype_bytes(adapters.T));
+    if (e->has_teacher)
+        ranks_send(&w, e, e->mem.teacher_weights, region_bytes(&e->plan, "teacher.weights"));
+    OP(&w, ranks_tell(e, hash, sizeof hash));
+    e->student_hash = hash[0];
+    e->teacher_hash = hash[1];
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "sending the weights to all ranks");
+}
+
+static int load(struct engine *e, const char *student_dir, const char *teacher_dir)
+{
+    const bool train = e->shape.train;
+    float *state = e->mem.pinned->state;
+    int rc = engine_reads(e) ? read_files(e, student_dir, teacher_dir) : 0;
+    if (rc == 0)
+        rc = share_models(e);
     if (rc != 0)
         return rc;
     bool scaled = e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
@@ -296,6 +336,7 @@ void engine_destroy(struct engine *e)
     free(e->student_dir);
     free(e->micro);
     free(e->chunks_of);
+    free(e->began);
     free(e->scratch);
     free(e);
 }

@@ -56,6 +56,9 @@ struct train_options {
     int ranks;     /* that share the micro-batches of a step; 0, 1: there is one */
     int rank;      /* this process, or RANKS_HERE: all of them, one after another */
     nj_comm *comm; /* of the ranks, where they are processes */
+    /* Where they are: NULL if each reads models and states; else rank 0 alone does, and these are the student and the
+     * teacher, of which the others get weights, hashes and states from it */
+    const struct model_config *given;
     int64_t steps;
     float temperature, kd_ratio; /* objective: docs/objective.md */
     float beta;                  /* its divergence: 0 forward, 1 reverse, between: mixed */

@@ -38,3 +38,8 @@ struct updated engine_updated(const struct engine *e)
         return (struct updated){m->trained, e->o.dtype};
     return (struct updated){(char *)(engine_gathers(e) ? m->grad : m->master), NJ_F32};
 }
+
+bool engine_reads(const struct engine *e)
+{
+    return !e->o.given || e->shape.rank <= 0;
+}

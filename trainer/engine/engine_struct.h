@@ -26,11 +26,12 @@ struct engine {
     bool has_teacher;
     uint64_t student_hash, teacher_hash;
     double load_seen,
-        load_bytes;   /* of the model that is read, hashed and loaded: each counts half */
-    int64_t step;     /* optimiser steps done */
-    int *chunks_of;   /* [slots] head chunks of each */
-    int64_t valid;    /* targets of the staged step */
-    int32_t *scratch; /* [rows] for sorting */
+        load_bytes;           /* of the model that is read, hashed and loaded: each counts half */
+    int64_t step;             /* optimiser steps done */
+    int *chunks_of;           /* [slots] head chunks of each */
+    int64_t valid;            /* targets of the staged step */
+    struct data_state *began; /* [grad_accum] where in the data its micro-batches begin */
+    int32_t *scratch;         /* [rows] for sorting */
     nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */
     nj_graph *pass, *clip, *update;
     nj_event *results;                                     /* of a step are in mem.pinned */
@@ -54,6 +55,8 @@ struct updated {
 };
 struct updated engine_updated(const struct engine *e);
 bool engine_gathers(const struct engine *e);
+/* Files; else rank 0 does, which sends what is in them. */
+bool engine_reads(const struct engine *e);
 /* "while doing what", from the context's sentence. */
 int engine_fail(const struct engine *e, int rc, const char *what);
 

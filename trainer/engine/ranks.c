@@ -6,6 +6,8 @@
 
 #include "nojit_ops.h"
 
+#include <string.h>
+
 static bool are_here(const struct engine *e)
 {
     return e->shape.rank == RANKS_HERE;
@@ -176,6 +178,31 @@ void ranks_gather(struct work *r, struct engine *e)
     char *all = e->mem.trained;
     if (!are_here(e))
         OP(r, nj_all_gather_aside(e->o.comm, r->s, all, all + (size_t)e->shape.rank * each, each));
+}
+
+/* ---- what rank 0 has read ---- */
+
+/* Arrays of the arena lie CARVE_ALIGN apart, which is room for what fills up the last 16 bytes. */
+void ranks_send(struct work *r, struct engine *e, void *device, size_t bytes)
+{
+    if (!are_here(e) && e->o.given)
+        OP(r, nj_broadcast(e->o.comm, r->s, device, (bytes + 15) / 16 * 16, 0));
+}
+
+int ranks_tell(struct engine *e, void *host, size_t bytes)
+{
+    struct work r = engine_work(e);
+    char *pinned = e->mem.transfer,
+         *device = e->mem.hidden; /* nothing is in it between two steps */
+    if (are_here(e) || !e->o.given)
+        return 0;
+    memcpy(pinned, host, bytes);
+    OP(&r, nj_copy(r.s, device, pinned, bytes));
+    ranks_send(&r, e, device, bytes);
+    OP(&r, nj_copy(r.s, pinned, device, bytes));
+    OP(&r, nj_stream_sync(r.s));
+    memcpy(host, pinned, bytes);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "telling all ranks what rank 0 has read");
 }
 
 /* ---- the whole of what each has a shard of ---- */

@@ -30,6 +30,11 @@ void ranks_sumsq(struct work *r, struct engine *e);
 /* Brings the weights that each rank has updated to all, beside what is enqueued before engine_join(). */
 void ranks_gather(struct work *r, struct engine *e);
 
+/* Where rank 0 alone reads files, what it has of them goes to the others: from the device, or a few bytes of the host.
+ * Elsewhere nothing. */
+void ranks_send(struct work *r, struct engine *e, void *device, size_t bytes);
+int ranks_tell(struct engine *e, void *host, size_t bytes);
+
 /* Masters and moments, of which ranks that are processes have a shard each, are whole in the memory of the gradients
  * while they are loaded or saved: collected there from all ranks, until that memory is released, or kept from there.
  * Elements of so many bytes. A step takes for granted that what it does not write of its gradients is zero. */

@@ -294,23 +294,46 @@ static int check_counts(const char *path, const struct state_header *h)
                 path, (long long)h->step, (double)updates, (double)scale);
 }
 
-static int read_state(struct engine *e, struct state_file *s, struct state_header *h)
+static int read_header(const struct engine *e, struct state_file *s, struct state_header *h)
 {
     if (fread(h, sizeof *h, 1, s->f) != 1)
         return io_failed(s, "reading");
-    int rc = check_header(e, s->path, h);
+    const int rc = check_header(e, s->path, h);
+    return rc ? rc : check_counts(s->path, h);
+}
+
+static int read_section(struct engine *e, struct state_file *s, const struct state_header *h, int i)
+{
+    uint64_t hash = 0;
+    const int rc = move_section(e, s, i, false, &hash);
+    if (rc == 0 && hash != h->section_hash[i])
+        return fail(NJ_E_FORMAT, "%s: the %s are damaged; take another checkpoint", s->path,
+                    section_name[i]);
+    return rc;
+}
+
+static int send_section(struct engine *e, int i)
+{
+    const struct section of = section(e, i);
+    struct work w = engine_work(e);
+    ranks_send(&w, e, of.at, (size_t)engine_trained(e)->count * of.element);
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "sending the training state to all ranks");
+}
+
+/* s: NULL where another rank reads. */
+static int read_state(struct engine *e, struct state_file *s, struct state_header *h)
+{
+    int rc = s ? read_header(e, s, h) : 0;
     if (rc == 0)
-        rc = check_counts(s->path, h);
+        rc = ranks_tell(e, h, sizeof *h);
     for (int i = 0; rc == 0 && i < SECTIONS; i++) {
-        uint64_t hash = 0;
-        rc = move_section(e, s, i, false, &hash);
-        if (rc == 0 && hash != h->section_hash[i])
-            rc = fail(NJ_E_FORMAT, "%s: the %s are damaged; take another checkpoint", s->path,
-                      section_name[i]);
+        rc = s ? read_section(e, s, h, i) : 0;
+        if (rc == 0)
+            rc = send_section(e, i);
         if (rc == 0)
             rc = keep_section(e, i);
     }
-    if (rc == 0 && fgetc(s->f) != EOF)
+    if (rc == 0 && s && fgetc(s->f) != EOF)
         rc = fail(NJ_E_FORMAT, "%s: longer than its header says; take another checkpoint", s->path);
     return rc;
 }
@@ -327,15 +350,17 @@ static int apply_state(struct engine *e, const struct state_header *h)
 /* After a failure the engine holds a part of the state and must be destroyed. */
 int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct data_state *data)
 {
+    const bool reads = engine_reads(e);
     struct state_file s;
-    struct state_header h;
+    struct state_header h = {0};
     int rc = need_training(e, "resuming");
-    if (rc == 0)
+    if (rc == 0 && reads)
         rc = open_state(&s, dir, false);
     if (rc != 0)
         return rc;
-    rc = read_state(e, &s, &h);
-    fclose(s.f);
+    rc = read_state(e, reads ? &s : NULL, &h);
+    if (reads)
+        fclose(s.f);
     if (rc == 0)
         rc = apply_state(e, &h);
     if (rc != 0)

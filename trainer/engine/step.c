@@ -167,6 +167,7 @@ static int fetch(struct engine *e, struct data *d)
 {
     e->valid = 0;
     for (int i = 0; i < e->o.grad_accum; i++) {
+        data_tell(d, &e->began[i]);
         int rc = stage_next(e, d, i, ranks_slot(&e->shape, i));
         if (rc > 0)
             return fail(NJ_E_ARG, "the data ended at step %lld; open it for more than one pass",
@@ -338,28 +339,10 @@ static int repeat_step(struct engine *e, struct fault *f)
     return rc;
 }
 
-/* Where in the data a micro-batch of the step began; the stream stays where it is. */
-static int place_of(struct data *d, const struct data_state *step, int micro,
-                    struct data_state *out)
-{
-    struct data_state now;
-    struct batch b;
-    int rc = 0;
-    data_tell(d, &now);
-    data_seek(d, step);
-    for (int i = 0; i < micro && rc == 0; i++)
-        rc = data_next(d, &b);
-    data_tell(d, out);
-    data_seek(d, &now);
-    return rc;
-}
-
 /* Rare, so it may be slow. */
-static int name_nonfinite(struct engine *e, struct data *d, const struct data_state *start,
-                          struct step_result *out)
+static int name_nonfinite(struct engine *e, struct step_result *out)
 {
     struct fault f = {0};
-    struct data_state at = {0};
     int rc = scan_weights(e, &f.what, &f.name);
     if (rc == 0)
         rc = repeat_step(e, &f);
@@ -370,9 +353,7 @@ static int name_nonfinite(struct engine *e, struct data *d, const struct data_st
                     "step %lld: the loss is not finite, in a micro-batch of another rank, which "
                     "says more; the weights were not changed",
                     (long long)e->step + 1);
-    rc = place_of(d, start, f.micro, &at);
-    if (rc < 0)
-        return rc;
+    const struct data_state at = e->began[f.micro];
     snprintf(out->nonfinite, sizeof out->nonfinite, "%s %s", f.what, f.name ? f.name : "the loss");
     return fail(NJ_E_FORMAT,
                 "step %lld: %s is not finite, in micro-batch %d of %d, which begins with window "
@@ -417,7 +398,7 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
     report(e, out);
     out->step_ms = now_ms() - start;
     if (is_broken(e, out, scale_before))
-        return name_nonfinite(e, d, &from, out);
+        return name_nonfinite(e, out);
     e->step++;
     return 0;
 }

@@ -310,14 +310,10 @@ int exchange_open(const struct place *p, int listener, const char *run, const st
 
 /* ---- afterwards ---- */
 
-/* What is shared goes by frames that are full; the last of a share is filled up. */
-enum { SHARED_BYTES = EXCHANGE_PAYLOAD_BYTES };
-_Static_assert(SHARED_BYTES < sizeof(((struct frame *)0)->text), "a NUL ends the text");
-
 static void keep_shared(struct exchange *x, const struct frame *f)
 {
-    if (x->shared_bytes + SHARED_BYTES > x->shared_room) {
-        const size_t room = 2 * (x->shared_bytes + SHARED_BYTES);
+    if (x->shared_bytes + FRAME_PART > x->shared_room) {
+        const size_t room = 2 * (x->shared_bytes + FRAME_PART);
         char *grown = realloc(x->shared, room);
         if (!grown) {
             fail(NJ_E_NOMEM, "rank %d: no memory for what rank 0 shares", x->rank);
@@ -327,8 +323,8 @@ static void keep_shared(struct exchange *x, const struct frame *f)
         x->shared = grown;
         x->shared_room = room;
     }
-    memcpy(x->shared + x->shared_bytes, f->text, SHARED_BYTES);
-    x->shared_bytes += SHARED_BYTES;
+    memcpy(x->shared + x->shared_bytes, f->text, FRAME_PART);
+    x->shared_bytes += FRAME_PART;
 }
 
 /* Rank i, without a word; the sentence is set. */
@@ -370,9 +366,18 @@ void exchange_silence(struct exchange *x, int seconds)
     x->silence = seconds;
 }
 
+static void tell_alive(struct exchange *x)
+{
+    char stage[24];
+    snprintf(stage, sizeof stage, "%lld", (long long)x->stage);
+    tell(x, FRAME_ALIVE, x->rank, stage, -1);
+}
+
 void exchange_reached(struct exchange *x, int64_t stage)
 {
     x->stage = stage;
+    if (x->rank > 0)
+        tell_alive(x);
 }
 
 int exchange_behind(const struct exchange *x, int64_t stage)
@@ -389,9 +394,7 @@ static void beat(struct exchange *x)
     if (x->silence == 0 || now_ms() < x->beat_at)
         return;
     x->beat_at = now_ms() + x->silence * 1000 / BEATS;
-    char stage[24];
-    snprintf(stage, sizeof stage, "%lld", (long long)x->stage);
-    tell(x, FRAME_ALIVE, x->rank, stage, -1);
+    tell_alive(x);
     for (int i = 0; i < x->peers; i++)
         if (x->peer[i].fd >= 0 && !x->peer[i].finished && ++x->peer[i].missed > BEATS) {
             fail(NJ_E_IO,
@@ -430,24 +433,18 @@ int exchange_lost(const struct exchange *x)
     return x->lost;
 }
 
-static void send_shared(struct exchange *x, const char *data, size_t bytes)
+static void send_shared(const struct exchange *x, int rank, const void *data, size_t bytes)
 {
-    for (size_t at = 0; at < bytes; at += SHARED_BYTES) {
-        const size_t left = bytes - at, each = left < SHARED_BYTES ? left : SHARED_BYTES;
-        for (int i = 1; i < x->peers; i++)
-            if (x->peer[i].fd >= 0)
-                frame_send(x->peer[i].fd, FRAME_PAYLOAD, 0, data + at, each, now_ms() + SHARE_MS);
-    }
+    if (x->peer[rank].fd >= 0)
+        frames_send(x->peer[rank].fd, FRAME_PAYLOAD, 0, data, bytes, now_ms() + SHARE_MS);
 }
 
-int exchange_share(struct exchange *x, void *data, size_t bytes, int seconds)
+static int take_shared(struct exchange *x, void *data, size_t bytes, int seconds)
 {
-    const size_t whole = (bytes + SHARED_BYTES - 1) / SHARED_BYTES * SHARED_BYTES;
+    const size_t whole = (bytes + FRAME_PART - 1) / FRAME_PART * FRAME_PART;
     const int64_t deadline = now_ms() + (int64_t)seconds * 1000;
     int rc = x->rc;
-    if (x->rank == 0)
-        send_shared(x, data, bytes);
-    while (rc == 0 && x->rank > 0 && x->shared_bytes < whole) {
+    while (rc == 0 && x->shared_bytes < whole) {
         rc = exchange_poll(x, wait_until(deadline, 1000));
         if (rc == 0 && now_ms() >= deadline && x->shared_bytes < whole) {
             fail(NJ_E_IO, "rank %d has waited %d s for rank 0; see what it says", x->rank, seconds);
@@ -456,12 +453,28 @@ int exchange_share(struct exchange *x, void *data, size_t bytes, int seconds)
     }
     if (rc != 0)
         return fail(rc, "%s", x->sentence);
-    if (x->rank > 0) {
-        memcpy(data, x->shared, bytes);
-        x->shared_bytes -= whole;
-        memmove(x->shared, x->shared + whole, x->shared_bytes);
-    }
+    memcpy(data, x->shared, bytes);
+    x->shared_bytes -= whole;
+    memmove(x->shared, x->shared + whole, x->shared_bytes);
     return 0;
+}
+
+int exchange_share(struct exchange *x, void *data, size_t bytes, int seconds)
+{
+    if (x->rank > 0)
+        return take_shared(x, data, bytes, seconds);
+    for (int i = 1; i < x->peers; i++)
+        send_shared(x, i, data, bytes);
+    return x->rc ? fail(x->rc, "%s", x->sentence) : 0;
+}
+
+int exchange_deal(struct exchange *x, int rank, void *data, size_t bytes, int seconds)
+{
+    if (rank > 0 && x->rank == rank)
+        return take_shared(x, data, bytes, seconds);
+    if (rank > 0 && x->rank == 0)
+        send_shared(x, rank, data, bytes);
+    return x->rc ? fail(x->rc, "%s", x->sentence) : 0;
 }
 
 bool exchange_stopping(const struct exchange *x)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { EXCHANGE_PAYLOAD_BYTES = 1023 };
+enum { EXCHANGE_PAYLOAD_BYTES = 1023 }; /* what one frame holds */
 
 /* What must be the same on all ranks. */
 struct identity {
@@ -28,7 +28,7 @@ int exchange_open(const struct place *p, int listener, const char *run, const st
 
 /* From here on a rank that is silent for so many seconds counts as gone; others hear of this one if it polls. */
 void exchange_silence(struct exchange *x, int seconds);
-/* How far this rank is, for the others to hear with its next sign of life. */
+/* How far this rank is, which rank 0 hears. */
 void exchange_reached(struct exchange *x, int64_t stage);
 /* Of rank 0: a rank that is not as far, by what it said last; -1: none. */
 int exchange_behind(const struct exchange *x, int64_t stage);
@@ -43,6 +43,8 @@ void exchange_fail(struct exchange *x, const char *sentence);
 /* Of rank 0: what all get; of the others: room for it. All call it, in the same order, with the same number of bytes.
  * NJ_E_IO as above. */
 int exchange_share(struct exchange *x, void *data, size_t bytes, int seconds);
+/* The same for one rank alone, which may be rank 0. All call it, or rank 0 and that one. */
+int exchange_deal(struct exchange *x, int rank, void *data, size_t bytes, int seconds);
 /* The rank that this process has found to be gone without a word; -1: none. */
 int exchange_lost(const struct exchange *x);
 /* Waits until every rank has come here. NJ_E_IO as above, or one has not come in time. */

@@ -273,6 +273,18 @@ int group_share(struct group *g, void *data, size_t bytes)
     return 0;
 }
 
+int group_deal(struct group *g, int rank, void *data, size_t bytes)
+{
+    if (!g->link)
+        return 0;
+    pthread_mutex_lock(&g->link->mutex);
+    const int err = exchange_deal(g->link->exchange, rank, data, bytes, SHARE_SECONDS);
+    if (err)
+        end_by_another(g, err);
+    pthread_mutex_unlock(&g->link->mutex);
+    return 0;
+}
+
 int group_share_text(struct group *g, char **text)
 {
     size_t bytes = group_leads(g) ? strlen(*text) + 1 : 0;

@@ -39,7 +39,9 @@ int group_meet(struct group *g, const char *run, const struct identity *ids, siz
                void *payload, size_t bytes);
 /* Of rank 0: what all get; of the others: room for it. All call it with the same number of bytes. */
 int group_share(struct group *g, void *data, size_t bytes);
-/* The same of a text, which ends with a NUL; the others get a copy, to be freed. */
+/* The same for one rank alone, which may be rank 0. */
+int group_deal(struct group *g, int rank, void *data, size_t bytes);
+/* What group_share() does for a text, which ends with a NUL; the others get a copy, to be freed. */
 int group_share_text(struct group *g, char **text);
 /* Says why the run ends, once for all ranks, and ends the process. Returns in a group of one. */
 void group_fail(struct group *g, int code);

@@ -63,6 +63,27 @@ int frame_send(int fd, uint32_t kind, int rank, const void *text, size_t bytes, 
     return rc;
 }
 
+_Static_assert(FRAME_PART < sizeof(((struct frame *)0)->text), "a NUL ends the text");
+
+/* Some at a time: a call for each would cost more than the bytes. */
+int frames_send(int fd, uint32_t kind, int rank, const void *data, size_t bytes, int64_t deadline)
+{
+    struct frame some[32];
+    int rc = 0;
+    for (size_t at = 0; rc == 0 && at < bytes;) {
+        size_t n = 0;
+        for (; n < sizeof some / sizeof *some && at < bytes; n++, at += FRAME_PART) {
+            const size_t left = bytes - at, each = left < FRAME_PART ? left : FRAME_PART;
+            some[n] = (struct frame){.magic = FRAME_MAGIC, .kind = kind, .rank = (uint32_t)rank};
+            memcpy(some[n].text, (const char *)data + at, each);
+        }
+        rc = wire_send(fd, some, n * sizeof *some, deadline);
+    }
+    if (rc != 0)
+        shutdown(fd, SHUT_WR);
+    return rc;
+}
+
 int frame_receive(struct peer *p)
 {
     while (p->have < sizeof p->in) {

@@ -33,6 +33,9 @@ int wait_until(int64_t deadline, int most);
 /* Sends all; -1 where the peer is gone or takes nothing until the deadline: nothing more can be sent then. */
 int wire_send(int fd, const void *data, size_t bytes, int64_t deadline);
 int frame_send(int fd, uint32_t kind, int rank, const void *text, size_t bytes, int64_t deadline);
+/* The same of more than one frame holds: FRAME_PART bytes in each, the last filled up. */
+enum { FRAME_PART = 1023 };
+int frames_send(int fd, uint32_t kind, int rank, const void *data, size_t bytes, int64_t deadline);
 /* Reads what is there: 1 with a whole frame in p->in, 0 if there is none yet, -1 with errno if p is gone, or sends what
  * is no frame (EPROTO). */
 int frame_receive(struct peer *p);

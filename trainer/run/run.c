@@ -113,6 +113,24 @@ static int resolve_model(const char *given, char *dir, size_t bytes)
     return err ? err : source_config(dir, &config);
 }
 
+static int resolve_models(struct run *r)
+{
+    const int err = resolve_model(r->s->student, r->student, sizeof r->student);
+    return err ? err : resolve_model(r->s->teacher, r->teacher, sizeof r->teacher);
+}
+
+/* Of a rank that opens neither. */
+static void name_models(struct run *r)
+{
+    snprintf(r->student, sizeof r->student, "%s", r->s->student ? r->s->student : "");
+    snprintf(r->teacher, sizeof r->teacher, "%s", r->s->teacher ? r->s->teacher : "");
+}
+
+bool run_reads(const struct run *r)
+{
+    return group_leads(r->group) || r->s->every_rank_reads;
+}
+
 int run_open(struct run *r, const struct settings *s, struct group *g, bool results)
 {
     memset(r, 0, sizeof *r);
@@ -122,10 +140,10 @@ int run_open(struct run *r, const struct settings *s, struct group *g, bool resu
     r->opened = seconds_now();
     const char *log = s->dry_run || !group_leads(g) ? NULL : s->log;
     int err = progress_open(&r->progress, log, group_leads(g) && (s->json || results));
-    if (!err)
-        err = resolve_model(s->student, r->student, sizeof r->student);
-    if (!err)
-        err = resolve_model(s->teacher, r->teacher, sizeof r->teacher);
+    if (!err && run_reads(r))
+        err = resolve_models(r);
+    else if (!err)
+        name_models(r);
     if (!err)
         err = open_device(r);
     return err ? err : run_join(r);
@@ -257,13 +275,17 @@ int run_engine_options(struct run *r)
     run_training_options(r->s, &r->options);
     run_rank_options(r->s, r->group->place.rank, r->group->place.size, &r->options);
     r->options.comm = r->comm;
-    r->options.vocab = r->vocab;
-    int err = run_adapters(r->s, &r->options.lora);
+    int err = run_reads(r) ? run_adapters(r->s, &r->options.lora) : 0;
     if (!err)
         err = choose_dtype(r, &r->options.dtype);
     if (!err)
         err = check_teacher_dtype(r);
     if (!err)
         err = check_reduce_dtype(r);
-    return err ? err : run_teacher_types(r);
+    if (!err && run_reads(r))
+        err = run_teacher_types(r);
+    if (!err)
+        err = run_share_models(r);
+    r->options.vocab = r->vocab;
+    return err;
 }

@@ -34,6 +34,7 @@ struct run {
     size_t free_bytes; /* of the device when it was opened */
     size_t comm_bytes; /* of it, what connecting the ranks took */
     struct train_options options;
+    struct model_config config[2];                 /* student, teacher, where rank 0 alone reads */
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
     unsigned char *teacher_types;                  /* of options; owned here */
     char teacher_types_text[128];                  /* quantised ones of its file: "Q4_K, Q6_K" */
@@ -66,6 +67,8 @@ void run_close(struct run *r);
  * the device. */
 void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
+/* Models, data and checkpoints; else rank 0 alone does, and run_share_models() and the like bring what is in them. */
+bool run_reads(const struct run *r);
 /* As --dtype says it. */
 const char *run_dtype_name(const struct run *r);
 /* Completes what options_apply() has set: the adapters that --adapter or --lora-r asks for. */

@@ -11,6 +11,7 @@
 #include "run/run_ranks.h"
 #include "run/teacher_check.h"
 #include "run/teacher_types.h"
+#include "run/watchdog.h"
 
 static void read_table(struct run *r, const char *path)
 {
@@ -53,7 +54,9 @@ static void keep_table(struct run *r, const char *path)
 /* What is read in a moment needs no line. */
 static void watch_load(void *user, double bytes, double total)
 {
-    struct progress *p = user;
+    struct run *r = user;
+    struct progress *p = &r->progress;
+    group_moved(r->group);
     if (bytes <= 0)
         p->started = seconds_now();
     if (seconds_now() - p->started > 0.5)
@@ -70,7 +73,7 @@ int run_open_engine(struct run *r)
     const bool leads = group_leads(r->group);
     char path[PATH_BYTES];
     r->options.loaded = watch_load;
-    r->options.loaded_user = &r->progress;
+    r->options.loaded_user = r;
     gemm_table_path(r->s->gemm_table, nj_context_device(r->ctx), path, sizeof path);
     if (leads)
         read_tables(r, path);
@@ -79,9 +82,11 @@ int run_open_engine(struct run *r)
         err = run_check_teacher(r);
     r->options.prepared = leads ? share_gemms : NULL;
     r->options.prepared_user = r;
+    deadline_load(r);
     if (!err)
         err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
                             &r->options, run_say, r, &r->engine);
+    deadline_end(r);
     progress_clear(&r->progress);
     if (!err && leads)
         keep_table(r, path);

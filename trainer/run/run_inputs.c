@@ -164,9 +164,11 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
         .seed = once ? 0 : (uint64_t)r->s->seed,
         .once = once,
     };
-    if (!err)
+    if (!err && run_reads(r))
         err = data_open(&options, &r->tokenizer, out);
     free(weights);
+    if (!err && !r->s->every_rank_reads)
+        err = data_share(out, &options, r->group);
     if (!err)
         progress_passed_over(&r->progress, data_passed_over(*out));
     return err;

@@ -11,6 +11,8 @@
 
 #include "io/error.h"
 #include "io/plural.h"
+#include "model/source.h"
+#include "model/tensor_names.h"
 
 /* In a process of its own: ranks are forked before anything of CUDA exists. */
 static int count_gpus(void)
@@ -136,6 +138,60 @@ const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
                  d->comm_version / 10000, d->comm_version / 100 % 100, d->comm_version % 100,
                  bytes_text((double)r->comm_bytes, taken, sizeof taken));
     return buffer;
+}
+
+/* ---- what rank 0 has read ---- */
+
+struct models {
+    struct model_config config[2]; /* student, teacher */
+    struct lora_config lora;
+    int vocab;
+    size_t types; /* bytes of teacher_types */
+    char types_text[sizeof(((struct run *)0)->teacher_types_text)];
+};
+
+static int describe(const struct run *r, struct models *out)
+{
+    struct tensor_spec *spec = NULL;
+    const bool has_teacher = r->teacher[0] != '\0';
+    int err = source_config(r->student, &out->config[0]);
+    if (!err && has_teacher)
+        err = source_config(r->teacher, &out->config[1]);
+    if (!err && r->teacher_types)
+        err = tensor_specs(&out->config[1], &spec, &out->types);
+    free(spec);
+    out->lora = r->options.lora;
+    out->vocab = r->vocab;
+    memcpy(out->types_text, r->teacher_types_text, sizeof out->types_text);
+    return err;
+}
+
+static int take_models(struct run *r, const struct models *m)
+{
+    r->options.lora = m->lora;
+    r->vocab = m->vocab;
+    memcpy(r->teacher_types_text, m->types_text, sizeof m->types_text);
+    if (m->types == 0)
+        return 0;
+    r->options.teacher_types = r->teacher_types = malloc(m->types);
+    return r->teacher_types ? 0 : fail(NJ_E_NOMEM, "no memory for %zu types of tensors", m->types);
+}
+
+int run_share_models(struct run *r)
+{
+    struct models m = {0};
+    if (r->group->place.size == 1 || r->s->every_rank_reads)
+        return 0;
+    int err = group_leads(r->group) ? describe(r, &m) : 0;
+    if (!err)
+        err = group_share(r->group, &m, sizeof m);
+    if (!err && !group_leads(r->group))
+        err = take_models(r, &m);
+    if (!err && m.types > 0)
+        err = group_share(r->group, r->teacher_types, m.types);
+    memcpy(r->config, m.config, sizeof r->config);
+    r->options.given = r->config;
+    return err;
 }
 
 /* ---- what rank 0 decides ---- */

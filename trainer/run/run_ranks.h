@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_ranks.h: a run among the processes that share its steps. Each reads the models and the data; rank 0 alone
+ * run_ranks.h: a run among the processes that share its steps. Rank 0 alone reads (but with --every-rank-reads),
  * speaks, writes, and decides what could come out differently elsewhere.
  */
 #ifndef NOJIT_TRAINER_RUN_RANKS_H
@@ -16,6 +16,8 @@ int run_ordinal(const struct run *r);
 int run_join(struct run *r);
 /* This rank, of so many processes, and as many micro-batches where none are said. */
 void run_rank_options(const struct settings *s, int rank, int size, struct train_options *out);
+/* Where rank 0 alone reads: what its models are, for the other ranks' options and engines. */
+int run_share_models(struct run *r);
 /* The GEMM algorithms that rank 0 takes are those of all: on rank 0 when it knows them, elsewhere before an engine is
  * opened. */
 int run_share_gemms(struct run *r);

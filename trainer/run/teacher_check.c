@@ -21,6 +21,7 @@ static int measure(struct run *r, struct eval_result *out)
     o.recompute = 0;
     o.lora = (struct lora_config){0};
     o.adapter_dir = NULL;
+    o.given = NULL;
     o.eval_batches = (TOKENS + batch - 1) / batch;
     int err = engine_create(r->ctx, r->teacher, r->teacher, &o, NULL, NULL, &e);
     if (!err)
@@ -36,7 +37,9 @@ int run_check_teacher(struct run *r)
     struct eval_result e;
     struct data_state start;
     data_tell(r->data, &start);
+    data_alone(r->data, true);
     int err = measure(r, &e);
+    data_alone(r->data, false);
     data_seek(r->data, &start);
     if (err == NJ_E_NOMEM) {
         progress_say(&r->progress, "%s teacher: accuracy check skipped: %s", name, fail_text());

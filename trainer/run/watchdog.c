@@ -41,27 +41,34 @@ static bool on_gpu(const struct run *r)
     return nj_context_device(r->ctx)->sm > 0;
 }
 
-static void expect(const struct run *r, const char *what, int64_t step)
+static void expect(const struct run *r, const char *what)
 {
     const int64_t first = r->s->first_step_timeout;
-    char text[64];
-    snprintf(text, sizeof text, "%s %lld", what, (long long)step);
     if (on_gpu(r))
-        group_expect(r->group, text, first == 0 ? 0 : (int)first + (int)(10 * r->step_seconds),
+        group_expect(r->group, what, first == 0 ? 0 : (int)first + (int)(10 * r->step_seconds),
                      "--first-step-timeout");
+}
+
+void deadline_load(const struct run *r)
+{
+    expect(r, "loading the models");
 }
 
 void deadline_step(const struct run *r, int64_t step)
 {
+    char what[32];
+    snprintf(what, sizeof what, "step %lld", (long long)step);
     if (r->group->place.size > 1)
-        expect(r, "step", step);
+        expect(r, what);
     else if (step == r->progress.first_step + 1 && on_gpu(r))
         alarm_after(step, r->s->first_step_timeout);
 }
 
 void deadline_evaluation(const struct run *r, int64_t step)
 {
-    expect(r, "the evaluation at step", step);
+    char what[64];
+    snprintf(what, sizeof what, "the evaluation at step %lld", (long long)step);
+    expect(r, what);
 }
 
 void deadline_end(const struct run *r)

@@ -12,6 +12,8 @@
  * run, a later step has these and ten times what the one before it took, and so has each batch of an evaluation. */
 void deadline_step(const struct run *r, int64_t step);
 void deadline_evaluation(const struct run *r, int64_t step);
+/* Loading the models, where several ranks do: each of their tensors has the seconds of a first step. */
+void deadline_load(const struct run *r);
 /* It has ended. */
 void deadline_end(const struct run *r);
 

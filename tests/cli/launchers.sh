@@ -111,6 +111,22 @@ told() { kill -TERM "$1"; }
 cancelled() { scancel $(squeue -h -o %A); }
 own=() stop=told
 mpi "Open MPI" open-mpi.org mpirun.openmpi --bind-to none
+# Each process as on a host of its own: where rank 0 is, PMIx says.
+apart() { env OMPI_COMM_WORLD_LOCAL_SIZE=1 OMPI_COMM_WORLD_LOCAL_RANK=0 "$@"; }
+export -f apart
+across() { # NAME COMMAND...
+    local out=$d/across
+    if ! ldconfig -p | grep -q 'libpmix\.so\.2 '; then skip "$1" "there is no libpmix.so.2" && return; fi
+    if "${@:2}" -n 2 bash -c 'apart "$@"' x "${run[@]}" --steps 4 --out "$out" >"$out.log" 2>"$out.err" && same_model "$out" 4 &&
+        grep -q '^2 ranks, 1 on this host (Open MPI)$' "$out.log"; then
+        ok "$1"
+    else
+        not_ok "$1" "$(cat "$scratch/diff" "$out.err")"
+    fi
+    refuses "$1, which is not served" '[1-9]*' '^nojit distill: Open MPI does not say on which host rank 0 is, nor does PMIx .*; give its address: mpirun -x MASTER_ADDR=HOST' \
+        "${@:2}" -n 2 env -u PMIX_NAMESPACE bash -c 'apart "$@"' x "${run[@]}" --steps 4 --out "$out-none"
+}
+if [[ $(mpirun.openmpi --version 2>&1) == *open-mpi.org* ]]; then across "Open MPI: the host of rank 0 by PMIx" mpirun.openmpi --bind-to none; fi
 mpi MPICH HYDRA mpiexec.hydra
 if ! slurm_here; then
     skip Slurm "there is no srun, slurmctld or slurmd"

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "io/error.h"
+#include "ranks/pmix.h"
 
 /* Above the ports that Linux gives to connections (32768 to 60999). */
 enum { PORT_FIRST = 61440, PORT_COUNT = 4096, PORT_MAX = 65535 };
@@ -216,9 +217,11 @@ static int complete(const struct launcher *l, struct place *p)
     if (p->local_size > 0 && p->local_rank >= p->local_size)
         return fail(NJ_E_ARG, "%s is %d, but this host has %d processes; start by one launcher",
                     l->local_rank, p->local_rank, p->local_size);
-    if (!p->host[0] && p->local_size != p->size)
-        return fail(NJ_E_ARG, "%s does not say on which host rank 0 is; give its address: %s ...",
-                    l->name, l->address);
+    if (!p->host[0] && p->local_size != p->size && pmix_host(p->host, HOST_BYTES) != 0)
+        return fail(NJ_E_ARG,
+                    "%s does not say on which host rank 0 is, nor does PMIx (%s); give its "
+                    "address: %s ...",
+                    l->name, fail_text(), l->address);
     if (!p->host[0])
         snprintf(p->host, HOST_BYTES, "localhost");
     if (p->port == 0)

@@ -44,7 +44,7 @@ licence libgcc-libgomp "/usr/share/doc/libgcc-${gcc%%.*}-dev/copyright" "/usr/sh
 licence GPL-3 /usr/share/common-licenses/GPL-3
 
 files=("$B/nojit.1" LICENSE README.md SECURITY.md)
-case "$host $ARCHS" in aarch64*sm_121*) files+=(docs/dgx-spark.md) ;; esac
+case "$host $ARCHS" in aarch64*sm_121*) files+=(docs/dgx-spark.md docs/two-dgx-sparks.md) ;; esac
 cp "${files[@]}" "$dir/"
 (cd "$dir" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
 tar -C "$B/dist" --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" |

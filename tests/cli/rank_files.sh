@@ -55,4 +55,27 @@ if [ $status1 = 1 ] && grep -q 'student' "$d/each.1.err" "$d/each.err"; then ok 
 launched torchrun each-reads "${few[@]}" --device cpu --every-rank-reads
 distill virtual-cpu "${few[@]}" --device cpu --virtual-ranks 2
 same "--every-rank-reads changes no bit" virtual-cpu each-reads
+
+# ---- two DGX Sparks, as docs/two-dgx-sparks.md starts them
+spark() { # RANK COMMAND...
+    env RANK="$1" WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=localhost MASTER_PORT="$port" NOJIT_SIM_DEVICE=gb10 "${@:2}"
+}
+on_both() { # OUT COMMAND...
+    local pid
+    free_port
+    spark 1 "${@:2}" >"$d/$1.1.log" 2>"$d/$1.1.err" &
+    pid=$!
+    spark 0 "${@:2}" >"$d/$1.log" 2>"$d/$1.err" || true
+    wait $pid || true
+}
+needs sm_121
+on_both sparks "$nojit" doctor --gpus all
+if grep -q '^ranks      2 ranks, 1 on this host (torchrun)' "$d/sparks.log" && grep -qE '^rank 1 +GPU 0 of .*GB10' "$d/sparks.log"; then
+    ok "two Sparks: doctor"
+else
+    not_ok "two Sparks: doctor" "$(cat "$d/sparks.log" "$d/sparks.err")"
+fi
+NOJIT_SIM_DEVICE=gb10 distill spark-virtual "${few[@]}" --device cuda --virtual-ranks 2
+on_both spark "$nojit" distill "${few[@]}" --device cuda --out "$d/spark"
+same "two Sparks: a run" spark-virtual spark
 finish

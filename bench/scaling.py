@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/scaling.md predicts for several GPUs, as the table that stands there: `bench/scaling.py`."""
+"""What docs/scaling.md predicts for several GPUs, as the tables that stand there: `bench/scaling.py`."""
 
 PARAMETERS = 494e6  # of the student, all trained
 TEACHER = 0.36  # of a step on one GPU: the teacher's forward pass, 1.5B -> 0.5B
@@ -20,6 +20,18 @@ CASES = [
     (SPARK, 2, 856, 1),
 ]
 
+# --teacher-shard: GEMMs in TFLOP/s, with bf16 weights
+RATE = {H200: 797, RTX4090: 165, SPARK: 92}
+PASS = 8192  # tokens that a teacher runs over at once
+
+# name, layers, hidden, MLP, heads, KV heads, vocabulary; heads of 128, embedding and head of their own
+TEACHERS = {
+    "7B": (28, 3584, 18944, 28, 4, 152064),
+    "32B": (64, 5120, 27648, 40, 8, 152064),
+    "72B": (80, 8192, 29568, 64, 8, 152064),
+}
+SHARDED = [(H200, 2, "7B"), (H200, 8, "72B"), (RTX4090, 8, "7B"), (SPARK, 2, "32B")]
+
 
 def step(machine, gpus, one, micro, wire):
     """ms of a step: what one GPU computes, less the update that the others take over, and what it waits for."""
@@ -36,6 +48,24 @@ def step(machine, gpus, one, micro, wire):
     return computed + exchange + add + max(0, gather - TEACHER * one)
 
 
+def sharded():
+    print("| GPUs | teacher | hidden from, tokens | layer: sent, ms | computed, ms | pass: visible, ms | of it | on each GPU, GiB | whole |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for machine, gpus, name in SHARDED:
+        layers, hidden, mlp, heads, kv, vocab = TEACHERS[name]
+        layer = hidden * (128 * (2 * heads + 2 * kv) + 3 * mlp)
+        ends = 2 * vocab * hidden
+        flops = RATE[machine] * 1e12
+        sent, computed = layer * 2 / machine[1] / 1e6, 2 * layer * PASS / flops * 1e3
+        visible = layers * max(0, sent - computed)
+        held = [(ends + n * layer) * 2 / 2**30 for n in (-(-layers // gpus) + 2, layers)]
+        share = visible / (visible + layers * computed)
+        print(
+            f"| {gpus} x {machine[0]} | {name} | {flops / machine[1] / 1e9:,.0f} | {sent:.2f} | {computed:.2f} | {visible:.0f} "
+            f"| {100 * share:.0f} % | {held[0]:.1f} | {held[1]:.1f} |"
+        )
+
+
 def main():
     print("| GPUs | micro-batches per GPU | step on one, ms | f32: step, ms | of linear | bf16: step, ms | of linear |")
     print("|---|---|---|---|---|---|---|")
@@ -46,6 +76,7 @@ def main():
             ms = step(machine, gpus, one, micro, wire)
             cells.append(f"{ms:.1f} | {100 * alone / ms:.0f} %")
         print(f"| {gpus} x {machine[0]} | {micro} | {alone:.1f} | {cells[0]} | {cells[1]} |")
+    sharded()
 
 
 if __name__ == "__main__":

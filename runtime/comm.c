@@ -106,12 +106,27 @@ int nj_comm_join(nj_comm *c, nj_stream *s)
     return c->ctx->backend->comm_join ? c->ctx->backend->comm_join(c, s) : 0;
 }
 
+static int broadcast(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const char *name)
+{
+    if (c && (t->root < 0 || t->root >= c->ranks))
+        return nj_fail(c->ctx, NJ_E_ARG, "%s: root %d of %d ranks", name, t->root, c->ranks);
+    return transfer(c, s, t, name);
+}
+
 int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root)
 {
     const struct nj_transfer t = {
         .kind = NJ_BROADCAST, .recv = buffer, .send = buffer, .bytes = bytes, .root = root};
+    return broadcast(c, s, &t, "nj_broadcast");
+}
 
-    if (c && (root < 0 || root >= c->ranks))
-        return nj_fail(c->ctx, NJ_E_ARG, "nj_broadcast: root %d of %d ranks", root, c->ranks);
-    return transfer(c, s, &t, "nj_broadcast");
+int nj_broadcast_aside(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root)
+{
+    const struct nj_transfer t = {.kind = NJ_BROADCAST,
+                                  .recv = buffer,
+                                  .send = buffer,
+                                  .bytes = bytes,
+                                  .root = root,
+                                  .aside = 1};
+    return broadcast(c, s, &t, "nj_broadcast_aside");
 }

@@ -243,14 +243,15 @@ void nj_comm_destroy(nj_comm *c);
 int nj_all_to_all(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
 /* recv: `bytes` of each rank, in their order. send may be this rank's place in it. */
 int nj_all_gather(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
-/* The same beside what is enqueued on s from now on: it begins when s has come here, and s has what it
- * wrote after nj_comm_join(), before which other work leaves both arrays alone. Not in a graph. The
- * next call of the communicator joins first. */
-int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
-/* s waits for what is aside; nothing, where nothing is. */
-int nj_comm_join(nj_comm *c, nj_stream *s);
 /* The bytes of rank `root` become those of all. */
 int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root);
+/* The same two beside what is enqueued on s from now on: each begins when s has come here, after what
+ * is aside already, and s has what it wrote after nj_comm_join(), before which other work leaves its
+ * arrays alone. Not in a graph. The next call of the communicator that is not aside joins first. */
+int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
+int nj_broadcast_aside(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root);
+/* s waits for all that is aside; nothing, where nothing is. */
+int nj_comm_join(nj_comm *c, nj_stream *s);
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 

@@ -257,7 +257,7 @@ int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     int rc = nj_cuda_enter(c->ctx);
 
-    if (!rc)
+    if (!rc && !t->aside)
         rc = nj_cuda_comm_join(c, s);
     if (!rc && t->aside)
         rc = follow(&c->aside, s, &c->begun);

@@ -217,6 +217,8 @@ float32_only() { ! "$@" --dtype float16 >/dev/null && why="$(cat "$d/err")" && g
 effect eval dtype float32_only eval_json
 effect "distill eval plan" teacher-dtype elsewhere teacher_dtype.sh
 effect "$both" reduce-dtype elsewhere gpus.sh
+effect distill teacher-shard elsewhere teacher_shard.sh
+effect plan teacher-shard compare 'a < b' "$(region teacher.weights --gpus 2 --teacher-shard)" "$(region teacher.weights --gpus 2)"
 effect doctor gpus elsewhere gpus.sh
 effect generate dtype float32_only write_text
 effect plan dtype compare 'a > 1.8 * b' "$(region activations)" "$(region activations --dtype bfloat16)"

@@ -223,15 +223,21 @@ static int all_gathered(struct rank *r, int turn)
     return fine;
 }
 
-/* What is sent is there only when the stream comes to it. Then by the next call, which joins first. */
+/* What is sent is there only when the stream comes to it. Then by the next call, which joins first. Then, behind
+ * another gather, a broadcast of what that brought rank 1 of the last. */
 static int gather_aside(struct rank *r)
 {
+    unsigned char *sent = part(r, r->recv, r->rank == 1 ? r->ranks - 1 : 0);
     int fine = fill(r, r->send, r->bytes, 0) == 0 && nj_comm_join(r->c, r->s) == 0 &&
                nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
                nj_comm_join(r->c, r->s) == 0 && all_gathered(r, 0);
     fine = fine && fill(r, r->send, r->bytes, 1) == 0 &&
            nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
-           nj_broadcast(r->c, r->s, r->send, r->bytes, 1) == 0 && all_gathered(r, 1);
+           nj_broadcast(r->c, r->s, r->send, r->bytes, 1) == 0 && all_gathered(r, 1) &&
+           fill(r, r->send, r->bytes, 2) == 0 &&
+           nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
+           nj_broadcast_aside(r->c, r->s, sent, r->bytes, 1) == 0 && nj_comm_join(r->c, r->s) == 0;
+    fine = fine && has(r, part(r, r->recv, 0), r->rank == 1 ? 0 : r->ranks - 1, 0, 2);
     nj_comm_destroy(r->c);
     return fine;
 }

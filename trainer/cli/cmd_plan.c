@@ -113,7 +113,8 @@ static int read_options(const struct settings *s, struct train_options *o)
     o->steps = s->steps > 0 ? s->steps : 1;
     o->dtype = float32 ? NJ_F32 : NJ_LP;
     o->workspace_bytes = s->device == (int)NJ_DEVICE_CPU ? 0 : NJ_CUDA_WORKSPACE_BYTES;
-    return run_adapters(s, &o->lora);
+    const int refused = run_check_shard(s, o);
+    return refused ? refused : run_adapters(s, &o->lora);
 }
 
 /* The plan, and what to do where it is more than the budget. */

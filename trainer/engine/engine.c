@@ -7,13 +7,12 @@
 
 #include "checked.h"
 #include "engine/adapters.h"
-#include "engine/f8.h"
 #include "engine/f8_weights.h"
 #include "engine/generate.h"
-#include "engine/quant.h"
 #include "engine/quant_weights.h"
 #include "engine/ranks.h"
 #include "engine/step.h"
+#include "engine/teacher_shard.h"
 #include "engine/weights.h"
 #include "io/error.h"
 #include "model/source.h"
@@ -124,6 +123,7 @@ static void connect_nets(struct engine *e)
     e->teacher.net.w = m->teacher_weights;
     e->teacher.net.expanded = m->teacher_expanded;
     e->teacher.net.inv_freq = m->teacher_inv_freq;
+    teacher_shard_connect(&e->teacher.net, e->o.comm);
     e->teacher.acts = m->teacher;
     e->teacher.pass = m->teacher_pass;
     e->teacher.rows = m->teacher_rows;
@@ -244,6 +244,15 @@ static int read_files(struct engine *e, const char *student_dir, const char *tea
     return rc;
 }
 
+/* The layers of a teacher that ranks share out, which rank 0 sends as it reads them. */
+static int take_layers(struct engine *e)
+{
+    int rc = 0;
+    for (int l = 0; e->teacher.net.shard && l < e->teacher.net.c.layers && rc == 0; l++)
+        rc = ranks_send_layer(e, l);
+    return rc;
+}
+
 static int share_models(struct engine *e)
 {
     struct work w = engine_work(e);
@@ -253,7 +262,9 @@ static int share_models(struct engine *e)
     if (e->student.lora)
         ranks_send(&w, e, adapters.w, (size_t)e->lora.p.count * dtype_bytes(adapters.T));
     if (e->has_teacher)
-        ranks_send(&w, e, e->mem.teacher_weights, region_bytes(&e->plan, "teacher.weights"));
+        ranks_send(&w, e, e->mem.teacher_weights,
+                   e->teacher.net.shard ? e->mem.teacher_common
+                                        : region_bytes(&e->plan, "teacher.weights"));
     OP(&w, ranks_tell(e, hash, sizeof hash));
     e->student_hash = hash[0];
     e->teacher_hash = hash[1];
@@ -264,9 +275,11 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
 {
     const bool train = e->shape.train;
     float *state = e->mem.pinned->state;
-    int rc = engine_reads(e) ? read_files(e, student_dir, teacher_dir) : 0;
+    int rc = engine_reads(e) ? read_files(e, student_dir, teacher_dir) : take_layers(e);
     if (rc == 0)
         rc = share_models(e);
+    if (rc == 0 && e->teacher.net.shard && e->teacher.net.f8)
+        rc = f8_check(e, teacher_dir);
     if (rc != 0)
         return rc;
     bool scaled = e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
@@ -330,9 +343,7 @@ void engine_destroy(struct engine *e)
     nj_free(e->ctx, NJ_MEM_HOST, e->host);
     params_free(&e->student.p);
     lora_free(&e->lora);
-    params_free(&e->teacher.net.p);
-    f8_free(&e->teacher.net);
-    quant_free(&e->teacher.net);
+    teacher_free(&e->teacher.net);
     free(e->student_dir);
     free(e->micro);
     free(e->chunks_of);

@@ -14,6 +14,7 @@
  *   quant.c       a net whose matrices stay quantised
  *   acts.c        the memory that a pass needs
  *   layer_gemm.c  the products of a layer, with adapters and gradients
+ *   teacher_shard.c  the layers of a net that other ranks keep
  *   forward.c     one transformer, forward
  *   backward.c    and back
  *   teacher.c     a model that only runs forward: no gradients, no optimiser, ping-pong buffers
@@ -75,6 +76,7 @@ struct train_options {
     int optimizer_state;    /* enum optimizer_state */
     int reduce_dtype;       /* enum reduce_dtype: of each rank's gradients, as they are added */
     int teacher_f8;         /* 1: the teacher multiplies e4m3 */
+    int teacher_shard;      /* 1: each rank that is a process keeps some of the teacher's layers */
     /* enum nj_tensor_type of each of the teacher's tensors, in the order of tensor_specs(): they keep these on the
      * device; NULL: all become dtype */
     const unsigned char *teacher_types;

@@ -9,6 +9,7 @@
 #include "engine/micro_batch.h"
 #include "engine/ranks.h"
 #include "engine/step.h"
+#include "engine/teacher_shard.h"
 #include "io/error.h"
 
 #include <math.h>
@@ -79,15 +80,28 @@ static int add_batches(struct engine *e, struct tally *t, int batches)
     return 0;
 }
 
+static int attend(struct engine *e)
+{
+    struct work r = engine_work(e);
+    teacher_shard_attend(&r, &e->teacher.net);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "evaluation");
+}
+
+/* Ranks from `batches` on, which have none in the last round, send their layers of the teacher to those that do. */
+static int end_round(struct engine *e, struct tally *t, int batches)
+{
+    const int rc = e->shape.rank < batches ? run_batch(e) : attend(e);
+    return rc != 0 ? rc : add_batches(e, t, batches);
+}
+
+/* All ranks have their batch before any of them computes, for which it may need the others. */
 static int next_batch(struct engine *e, struct data *d, struct tally *t, int64_t batch)
 {
     const int64_t before = e->valid;
-    const int slot = slot_of(e, batch), each = round_of(e);
-    int rc = stage_next(e, d, 0, slot);
-    if (rc == 0 && slot != NO_SLOT)
-        rc = run_batch(e);
+    const int each = round_of(e);
+    int rc = stage_next(e, d, 0, slot_of(e, batch));
     if (rc == 0 && (batch + 1) % each == 0)
-        rc = add_batches(e, t, each);
+        rc = end_round(e, t, each);
     return rc != 0 ? rc : keep_tokens(e, t, (size_t)(e->valid - before));
 }
 
@@ -159,7 +173,7 @@ int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
     }
     const int left = (int)(batch % round_of(e));
     if (rc > 0 && left > 0) {
-        const int failed = add_batches(e, &t, left);
+        const int failed = end_round(e, &t, left);
         rc = failed ? failed : rc;
     }
     if (rc > 0 && e->valid == 0)

@@ -74,10 +74,20 @@ struct f8_matrix f8_rows(int rows, int columns, struct carve *m)
     return out;
 }
 
-void f8_carve(const struct net *n, struct carve *m)
+static void carve_matrices(const struct net *n, int from, int to, struct carve *m)
 {
-    for (int i = 0; n->f8 && i <= layer_matrices(n); i++)
+    for (int i = from; n->f8 && i < to; i++)
         n->f8[i] = f8_rows(n->f8[i].rows, n->f8[i].columns, m);
+}
+
+void f8_carve_layer(const struct net *n, int layer, struct carve *m)
+{
+    carve_matrices(n, layer * PRODUCTS, (layer + 1) * PRODUCTS, m);
+}
+
+void f8_carve_head(const struct net *n, struct carve *m)
+{
+    carve_matrices(n, net_head(n), net_head(n) + 1, m);
 }
 
 void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,

@@ -11,7 +11,9 @@
 /* Places the parameters of such a net. */
 int f8_layout(struct net *n);
 void f8_free(struct net *n);
-void f8_carve(const struct net *n, struct carve *m);
+/* The matrices of a layer; then the head. Nothing of a net that is not such a one. */
+void f8_carve_layer(const struct net *n, int layer, struct carve *m);
+void f8_carve_head(const struct net *n, struct carve *m);
 /* Columns of logits that its head makes of a vocabulary; the last ones mean nothing. */
 int f8_logits(int vocab);
 /* Room for a matrix. */

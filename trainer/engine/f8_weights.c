@@ -5,6 +5,8 @@
  */
 #include "engine/f8_weights.h"
 
+#include "engine/ranks.h"
+#include "engine/teacher_shard.h"
 #include "engine/weights.h"
 #include "io/error.h"
 #include "model/source.h"
@@ -31,6 +33,11 @@ static void advance(const struct net *n, size_t i, struct place *at)
     const bool goes_on = m && m == at->matrix;
     at->row = goes_on ? at->row + (int)n->p.spec[i - 1].shape[0] : 0;
     at->matrix = m;
+}
+
+static bool is_here(const struct net *n, const struct place *at)
+{
+    return at->matrix && teacher_shard_keeps(n, (int)(at->matrix - n->f8));
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -60,28 +67,6 @@ static int quantize(struct engine *e, const struct tensor *t, int64_t rows, cons
     return 0;
 }
 
-int f8_load(struct engine *e, const char *dir)
-{
-    const struct net *n = &e->teacher.net;
-    struct place at = {0};
-    struct tensors w;
-    int rc = source_tensors_again(dir, &w);
-    if (rc != 0)
-        return rc;
-    for (size_t i = 0; rc == 0 && i < n->p.specs; i++) {
-        const struct tensor *t = tensors_find(&w, n->p.spec[i].name);
-        advance(n, i, &at);
-        if (at.matrix)
-            rc = weights_check(dir, &n->p.spec[i], t);
-        if (rc == 0 && at.matrix)
-            rc = quantize(e, t, n->p.spec[i].shape[0], &at);
-        if (rc == 0 && at.matrix)
-            weights_seen(e, t);
-    }
-    tensors_close(&w);
-    return rc;
-}
-
 int f8_scan(struct engine *e, const char **name)
 {
     const struct net *n = &e->teacher.net;
@@ -91,7 +76,7 @@ int f8_scan(struct engine *e, const char **name)
     for (size_t i = 0; i < n->p.specs; i++) {
         const int64_t rows = n->p.spec[i].shape[0];
         advance(n, i, &at);
-        if (!at.matrix)
+        if (!is_here(n, &at))
             continue;
         int rc = nj_copy(e->stream, e->mem.transfer, at.matrix->scale + at.row,
                          (size_t)rows * sizeof *scale);
@@ -106,4 +91,41 @@ int f8_scan(struct engine *e, const char **name)
             return rc;
     }
     return 0;
+}
+
+int f8_load(struct engine *e, const char *dir)
+{
+    const struct net *n = &e->teacher.net;
+    struct place at = {0};
+    struct tensors w;
+    int rc = source_tensors_again(dir, &w);
+    if (rc != 0)
+        return rc;
+    for (size_t i = 0; rc == 0 && i < n->p.specs; i++) {
+        const struct tensor *t = tensors_find(&w, n->p.spec[i].name);
+        advance(n, i, &at);
+        if (at.matrix)
+            rc = weights_check(dir, &n->p.spec[i], t);
+        if (rc == 0 && at.matrix && (e->o.given || is_here(n, &at)))
+            rc = quantize(e, t, n->p.spec[i].shape[0], &at);
+        if (rc == 0 && at.matrix)
+            weights_seen(e, t);
+        if (rc == 0 && weights_ends_layer(&n->p, i))
+            rc = ranks_send_layer(e, n->p.spec[i].layer);
+    }
+    tensors_close(&w);
+    return rc;
+}
+
+/* A layer that is not finite is told by the rank that keeps it: others would find its traces only. */
+int f8_check(struct engine *e, const char *dir)
+{
+    const char *name;
+    const int rc = f8_scan(e, &name);
+    if (rc != 0)
+        return engine_fail(e, rc, "checking weights");
+    return !name ? 0
+                 : fail(NJ_E_FORMAT,
+                        "%s: tensor %s holds NaN or infinity; use another release of the model",
+                        dir, name);
 }

@@ -11,5 +11,7 @@
 int f8_load(struct engine *e, const char *dir);
 /* *name: first of its tensors with a row that has no finite scale, or NULL. */
 int f8_scan(struct engine *e, const char **name);
+/* Refuses such a one. */
+int f8_check(struct engine *e, const char *dir);
 
 #endif

@@ -11,6 +11,7 @@
 #include "engine/f8.h"
 #include "engine/layer_gemm.h"
 #include "engine/quant.h"
+#include "engine/teacher_shard.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -138,6 +139,10 @@ void net_forward(struct work *r, const struct net *n, struct acts *a, const stru
                             c->vocab_size, c->hidden_size));
     norm(r, n, a, n->p.layer[0].ln1, a->s1, a->rstd1);
     f8_quantize(r, n, &a->x, a->y, N, c->hidden_size);
-    for (int l = 0; l < c->layers; l++)
+    teacher_shard_begin(r, n);
+    for (int l = 0; l < c->layers; l++) {
+        teacher_shard_ahead(r, n, l);
         forward_layer(r, n, a, rows, l);
+        teacher_shard_arrive(r, n);
+    }
 }

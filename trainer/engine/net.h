@@ -20,6 +20,7 @@ enum recompute {
 
 struct lora;
 struct quant_matrix;
+struct teacher_shard;
 
 struct net {
     struct model_config c;
@@ -34,6 +35,7 @@ struct net {
     char *expanded;             /* device: scratch that one of them is expanded into */
     struct f8_matrix *f8; /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
                               * all of them are T, in w */
+    struct teacher_shard *shard; /* NULL: all layers are here */
 };
 
 size_t dtype_bytes(enum nj_dtype T);

@@ -8,6 +8,7 @@
 #include "checked.h"
 #include "engine/f8.h"
 #include "engine/quant.h"
+#include "engine/teacher_shard.h"
 #include "io/error.h"
 
 #include <stdio.h>
@@ -224,19 +225,39 @@ static void layout_teacher(struct layout *l, const struct net *n, struct memory 
 {
     open_region(l);
     m->teacher_weights = carve_take(&l->device, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
-    f8_carve(n, &l->device);
-    quant_carve(n, &l->device);
+    f8_carve_head(n, &l->device);
+    quant_carve_ends(n, &l->device);
+    m->teacher_common = size_sub(l->device.used, l->from);
+    teacher_shard_carve_layers(n, &l->device);
     close_region(l, "teacher.weights");
-    if (n->quant)
+    if (n->shard) {
+        open_region(l);
+        teacher_shard_carve_slots(n, &l->device);
+        close_region(l, "teacher.layers");
+    }
+    if (n->quant && quant_scratch_bytes(n) > 0)
         m->teacher_expanded = region(l, "teacher.expanded", quant_scratch_bytes(n));
 }
 
+/* One that is shared out has a place for each matrix of a layer, in whatever form they are. */
 int teacher_layout(struct net *n, const struct train_options *o)
 {
+    const bool shared = o->teacher_shard && ranks_apart(o);
+    const int rc = shared ? teacher_shard_layout(n, o->rank, o->ranks) : 0;
+    if (rc != 0)
+        return rc;
     if (o->teacher_f8)
         return f8_layout(n);
-    return o->teacher_types ? quant_layout(n, o->teacher_types)
-                            : params_layout(&n->c, PARAMS_ALL, &n->p);
+    return o->teacher_types || shared ? quant_layout(n, o->teacher_types)
+                                      : params_layout(&n->c, PARAMS_ALL, &n->p);
+}
+
+void teacher_free(struct net *n)
+{
+    params_free(&n->p);
+    f8_free(n);
+    quant_free(n);
+    teacher_shard_free(n);
 }
 
 /* Micro-batches of a rank, all passes alike, that the teacher can run over in this much memory. */
@@ -444,9 +465,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
                   "this run needs more memory than can be addressed; lower the batch size or the "
                   "sequence length, and check the sizes in config.json");
     params_free(&s.p);
-    params_free(&t.p);
-    f8_free(&t);
-    quant_free(&t);
+    teacher_free(&t);
     lora_free(&lora);
     return rc;
 }

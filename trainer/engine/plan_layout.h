@@ -55,6 +55,8 @@ struct memory {
                    * Bfloat16: what is sent, then what each has, in as much memory; of ranks here, one's */
     float *inv_freq;
     char *teacher_weights;
+    size_t
+        teacher_common; /* bytes of them that lie before the layers' matrices, where those may be elsewhere */
     char *teacher_expanded; /* one matrix, or a slice of the head, of a quantised teacher */
     float *teacher_inv_freq;
     char *teacher_hidden;       /* [chunks chunk, C of the teacher] normed rows with a target */
@@ -83,6 +85,7 @@ struct memory {
 
 /* Places the parameters of a teacher, in the form that the options give it. */
 int teacher_layout(struct net *n, const struct train_options *o);
+void teacher_free(struct net *n);
 void plan_shape(const struct net *student, const struct model_config *teacher,
                 const struct train_options *o, struct shape *out);
 /* Lays out both arenas; lists each region in plan. With NULL bases it only counts. teacher: NULL

@@ -55,7 +55,8 @@ int quant_layout(struct net *n, const unsigned char *types)
         if (k < 0)
             continue;
         n->quant[k].columns = (int)s->shape[1];
-        add_rows(&n->quant[k], (enum nj_tensor_type)types[i], (int)s->shape[0]);
+        add_rows(&n->quant[k], types ? (enum nj_tensor_type)types[i] : NJ_TYPE_F32,
+                 (int)s->shape[0]);
     }
     return 0;
 }
@@ -74,13 +75,23 @@ size_t quant_rows_bytes(const struct net *n, const struct quant_matrix *m, int p
     return size_mul((size_t)rows, each);
 }
 
-void quant_carve(const struct net *n, struct carve *m)
+static void carve_matrices(const struct net *n, int from, int to, struct carve *m)
 {
-    for (int i = 0; n->quant && i < matrices(n); i++) {
+    for (int i = from; n->quant && i < to; i++) {
         struct quant_matrix *q = &n->quant[i];
         for (int p = 0; p < q->parts; p++)
             q->part[p].data = carve_take(m, quant_rows_bytes(n, q, p, q->part[p].rows));
     }
+}
+
+void quant_carve_layer(const struct net *n, int layer, struct carve *m)
+{
+    carve_matrices(n, layer * PRODUCTS, (layer + 1) * PRODUCTS, m);
+}
+
+void quant_carve_ends(const struct net *n, struct carve *m)
+{
+    carve_matrices(n, net_head(n), matrices(n), m);
 }
 
 /* Whether it can be read where it lies. */

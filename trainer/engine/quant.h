@@ -22,11 +22,14 @@ struct quant_matrix {
     int parts, rows, columns;
 };
 
-/* Places the parameters of such a net: types of tensor_specs(), as in struct train_options. */
+/* Places the parameters of such a net: types of tensor_specs(), as in struct train_options; NULL: none is
+ * quantised, but each matrix has a place of its own. */
 int quant_layout(struct net *n, const unsigned char *types);
 void quant_free(struct net *n);
-/* The matrices; then the scratch that they are expanded into. */
-void quant_carve(const struct net *n, struct carve *m);
+/* The matrices of a layer; then head and embedding. Nothing of a net that is not such a one. */
+void quant_carve_layer(const struct net *n, int layer, struct carve *m);
+void quant_carve_ends(const struct net *n, struct carve *m);
+/* Of the scratch that they are expanded into. */
 size_t quant_scratch_bytes(const struct net *n);
 /* Where a tensor lies: its matrix, the part, and its first row there; NULL: it is no matrix. */
 struct quant_matrix *quant_place(const struct net *n, size_t spec, int *part, int *row);

@@ -7,10 +7,13 @@
 #include "engine/quant_weights.h"
 
 #include "engine/quant.h"
+#include "engine/ranks.h"
+#include "engine/teacher_shard.h"
 #include "engine/weights.h"
 #include "io/error.h"
 #include "io/quantize.h"
 #include "model/source.h"
+#include "nojit_ops.h"
 
 #include <stdlib.h>
 
@@ -123,31 +126,61 @@ static int refuse(int rc, const char *path, const struct tensor *t, enum nj_tens
                 path, t->name, tensor_type_name(type));
 }
 
-static int send(struct engine *e, const char *path, size_t spec, const struct tensor *t)
+/* As in the transfer buffer, to the device; blocks that it keeps as T go where activations will be, and are expanded
+ * from there. */
+static int put(struct engine *e, const struct tensor *t, enum nj_tensor_type staged, char *to,
+               int64_t rows, bool expand)
 {
-    const struct net *n = &e->teacher.net;
-    int part, row;
-    const struct quant_matrix *m = quant_place(n, spec, &part, &row);
-    const enum nj_tensor_type type = (enum nj_tensor_type)e->o.teacher_types[spec];
-    if (!m)
-        return 0;
-    char *to = m->part[part].data + quant_rows_bytes(n, m, part, row);
-    const size_t row_bytes = quant_rows_bytes(n, m, part, 1);
-    const int64_t room = (int64_t)(e->mem.transfer_bytes / row_bytes), rows = t->shape[0];
+    const struct memory *m = &e->mem;
+    struct work w = engine_work(e);
+    const enum nj_dtype T = e->teacher.net.T;
+    const int64_t columns = t->shape[1];
+    const size_t bytes = tensor_type_block(staged) > 1 ? tensor_type_bytes(staged, columns)
+                                                       : (size_t)columns * dtype_bytes(T);
+    OP(&w, nj_copy(w.s, expand ? m->staging : to, m->transfer, (size_t)rows * bytes));
+    if (expand)
+        OP(&w, nj_dequantize(w.s, T, (int)staged, to, (const int32_t *)(const void *)m->staging,
+                             NULL, (int)rows, (int)rows, (int)columns));
+    OP(&w, nj_stream_sync(w.s));
+    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "loading weights");
+}
+
+static int send(struct engine *e, const char *path, const struct tensor *t,
+                enum nj_tensor_type type, char *to, size_t row_bytes)
+{
+    const struct memory *m = &e->mem;
+    const bool plain = tensor_type_block(type) == 1;
+    const bool expand = plain && tensor_type_block(t->dtype) > 1;
+    const enum nj_tensor_type staged = expand ? t->dtype : type;
+    const size_t most =
+        expand && m->staging_bytes < m->transfer_bytes ? m->staging_bytes : m->transfer_bytes;
+    const int64_t room = (int64_t)(most / row_bytes), rows = t->shape[0];
     for (int64_t first = 0; first < rows; first += room) {
         const int64_t count = rows - first < room ? rows - first : room;
-        struct work w = engine_work(e);
-        const int rc = stage(e, t, type, first, count);
+        int rc = stage(e, t, staged, first, count);
         if (rc != 0)
-            return refuse(rc, path, t, type);
-        OP(&w, nj_copy(w.s, to + (size_t)first * row_bytes, e->mem.transfer,
-                       (size_t)count * row_bytes));
-        OP(&w, nj_stream_sync(w.s));
-        if (w.rc != 0)
-            return engine_fail(e, w.rc, "loading weights");
+            return refuse(rc, path, t, plain && !expand ? weights_dtype(e) : staged);
+        rc = put(e, t, staged, to + (size_t)first * row_bytes, count, expand);
+        if (rc != 0)
+            return rc;
     }
-    weights_seen(e, t);
     return 0;
+}
+
+/* What is kept here of a tensor, which is all of it or nothing. */
+static int load_matrix(struct engine *e, const char *path, size_t spec, const struct tensor *t)
+{
+    const struct net *n = &e->teacher.net;
+    int part, row, rc = 0;
+    const struct quant_matrix *m = quant_place(n, spec, &part, &row);
+    if (!m)
+        return 0;
+    if (e->o.given || teacher_shard_keeps(n, (int)(m - n->quant)))
+        rc = send(e, path, t, m->part[part].type,
+                  m->part[part].data + quant_rows_bytes(n, m, part, row),
+                  quant_rows_bytes(n, m, part, 1));
+    weights_seen(e, t);
+    return rc;
 }
 
 int quant_load(struct engine *e, const char *path)
@@ -161,7 +194,9 @@ int quant_load(struct engine *e, const char *path)
         const struct tensor *t = tensors_find(&w, p->spec[i].name);
         rc = weights_check(path, &p->spec[i], t);
         if (rc == 0)
-            rc = send(e, path, i, t);
+            rc = load_matrix(e, path, i, t);
+        if (rc == 0 && weights_ends_layer(p, i))
+            rc = ranks_send_layer(e, p->spec[i].layer);
     }
     tensors_close(&w);
     return rc;

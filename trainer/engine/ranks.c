@@ -4,6 +4,7 @@
  */
 #include "engine/ranks.h"
 
+#include "engine/teacher_shard.h"
 #include "nojit_ops.h"
 
 #include <string.h>
@@ -187,6 +188,17 @@ void ranks_send(struct work *r, struct engine *e, void *device, size_t bytes)
 {
     if (!are_here(e) && e->o.given)
         OP(r, nj_broadcast(e->o.comm, r->s, device, (bytes + 15) / 16 * 16, 0));
+}
+
+int ranks_send_layer(struct engine *e, int layer)
+{
+    struct work r = engine_work(e);
+    size_t bytes;
+    if (!e->teacher.net.shard || !e->o.given)
+        return 0;
+    char *at = teacher_shard_layer(&e->teacher.net, layer, &bytes);
+    ranks_send(&r, e, at, bytes);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "sending a layer of the teacher to its rank");
 }
 
 int ranks_tell(struct engine *e, void *host, size_t bytes)

@@ -150,7 +150,9 @@ static int capture(struct engine *e, int what, nj_graph **graph)
 static int launch(struct engine *e, int what)
 {
     nj_graph **graph = graph_of(e, what);
-    const bool transfers = e->shape.rank != RANKS_HERE && (what == CLIP || what == UPDATE);
+    const bool transfers =
+        e->shape.rank != RANKS_HERE &&
+        (what == CLIP || what == UPDATE || (what == TEACHER && e->teacher.net.shard));
     if (e->graphs && !*graph && !transfers) {
         int rc = capture(e, what, graph);
         if (rc != 0)

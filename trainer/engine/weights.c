@@ -130,6 +130,12 @@ void weights_seen(struct engine *e, const struct tensor *t)
         e->o.loaded(e->o.loaded_user, e->load_seen, e->load_bytes);
 }
 
+bool weights_ends_layer(const struct params *p, size_t spec)
+{
+    const int layer = p->spec[spec].layer;
+    return layer >= 0 && (spec + 1 == p->specs || p->spec[spec + 1].layer != layer);
+}
+
 static void hashed(void *e, const struct tensor *t)
 {
     weights_seen(e, t);
@@ -166,6 +172,8 @@ int weights_load(struct engine *e, const char *dir, const struct params *p, enum
 bool weights_finite(const struct engine *e, const char *data, int64_t count, enum nj_dtype T)
 {
     const int is_f16 = nj_context_device(e->ctx)->lp_is_f16;
+    bool finite = true;
+#pragma omp parallel for schedule(static) reduction(&& : finite)
     for (int64_t i = 0; i < count; i++) {
         float x;
         uint16_t bits;
@@ -175,10 +183,9 @@ bool weights_finite(const struct engine *e, const char *data, int64_t count, enu
             memcpy(&bits, data + i * 2, sizeof bits);
             x = is_f16 ? f32_from_f16(bits) : f32_from_bf16(bits);
         }
-        if (!isfinite(x))
-            return false;
+        finite = finite && isfinite(x);
     }
-    return true;
+    return finite;
 }
 
 int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,

@@ -16,6 +16,8 @@ int weights_read(struct engine *e, const char *dir, const struct tensors *w, con
                  enum nj_dtype T, void *arena);
 /* Says that a tensor of the model that is read has been hashed, or loaded. */
 void weights_seen(struct engine *e, const struct tensor *t);
+/* Whether a tensor is the last of its layer, in the order of files. */
+bool weights_ends_layer(const struct params *p, size_t spec);
 /* Elements as T in the transfer buffer, on their way to the device. */
 void weights_convert(struct engine *e, const struct tensor *t, int64_t first, int64_t count,
                      enum nj_dtype T);

@@ -100,7 +100,7 @@ int run_fit_batch(struct run *r)
 struct change {
     const char *text;
     int recompute, head_chunk, rank; /* 0: as it is */
-    bool lp, state16, largest_batch, q4;
+    bool lp, state16, largest_batch, q4, shard;
 };
 static const struct change changes[] = {
     {"", .largest_batch = true},
@@ -110,6 +110,7 @@ static const struct change changes[] = {
     {"--dtype bfloat16", .lp = true},
     {"--optimizer-state bf16", .state16 = true},
     {"--teacher-dtype q4_k", .q4 = true},
+    {"--teacher-shard", .shard = true},
     {"--optimizer-state bf16 --recompute block", RECOMPUTE_BLOCK, .state16 = true},
     {"--lora-r 16", .rank = 16},
     {"--recompute block --head-chunk 256", RECOMPUTE_BLOCK, 256, .largest_batch = true},
@@ -127,6 +128,7 @@ static bool apply(const struct change *c, struct train_options *o, const unsigne
                   bool gpu)
 {
     if ((c->q4 && !q4) || (c->lp && (o->dtype != NJ_F32 || !gpu)) ||
+        (c->shard && (o->teacher_shard || o->rank == RANKS_HERE)) ||
         (c->rank > 0 && o->lora.rank > 0) || (c->state16 && o->optimizer_state == STATE_BF16))
         return false;
     if (c->recompute > 0)
@@ -137,6 +139,8 @@ static bool apply(const struct change *c, struct train_options *o, const unsigne
         o->dtype = NJ_LP;
     if (c->q4)
         o->teacher_types = q4;
+    if (c->shard)
+        o->teacher_shard = 1;
     if (c->state16)
         o->optimizer_state = STATE_BF16;
     if (c->rank == 0)
@@ -154,7 +158,7 @@ static int advise(struct run *r, const struct model_config *student,
     struct plan p;
     char name[96];
     int err = 0, batch = o.batch_size;
-    if (!apply(c, &o, q4, r->s->device != (int)NJ_DEVICE_CPU))
+    if ((c->shard && !teacher) || !apply(c, &o, q4, r->s->device != (int)NJ_DEVICE_CPU))
         return 0;
     if (c->largest_batch)
         err = plan_largest_batch(student, teacher, &o, budget, BATCH_MOST, &batch);

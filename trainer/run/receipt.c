@@ -103,6 +103,8 @@ static json_t *number(const struct option *o, double x)
 {
     if (o->kind == OPT_CHOICE)
         return choice(o->name, (int)x);
+    if (o->kind == OPT_FLAG)
+        return json_boolean(x != 0);
     return o->kind == OPT_INT ? json_integer((json_int_t)x) : json_real(x);
 }
 

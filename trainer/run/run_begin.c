@@ -286,9 +286,10 @@ static int share_beginning(struct run *r, struct beginning *b)
 static int compare_ranks(struct run *r)
 {
     char lines[SETTINGS_BYTES + 128];
-    snprintf(lines, sizeof lines, "%sstudent %016llx\neval-data %016llx\n", r->checkpoints.settings,
-             (unsigned long long)engine_student_hash(r->engine),
-             r->eval_data != NULL ? (unsigned long long)data_hash(r->eval_data) : 0);
+    snprintf(lines, sizeof lines, "%sstudent %016llx\neval-data %016llx\nteacher-shard %s\n",
+             r->checkpoints.settings, (unsigned long long)engine_student_hash(r->engine),
+             r->eval_data != NULL ? (unsigned long long)data_hash(r->eval_data) : 0,
+             r->s->teacher_shard ? "true" : "false");
     const int err = run_compare(r, lines);
     return err ? err : group_wait(r->group);
 }

@@ -121,6 +121,19 @@ void run_rank_options(const struct settings *s, int rank, int size, struct train
         out->grad_accum = out->ranks;
 }
 
+int run_check_shard(const struct settings *s, const struct train_options *o)
+{
+    if (!s->teacher_shard)
+        return 0;
+    if (s->teacher == NULL)
+        return fail(NJ_E_ARG, "--teacher-shard needs --teacher");
+    if (o->rank == RANKS_HERE)
+        return fail(NJ_E_ARG,
+                    "--teacher-shard needs several ranks that are processes of their own; add "
+                    "--gpus N, use a launcher, or leave it out");
+    return 0;
+}
+
 const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
 {
     const struct place *p = &r->group->place;
@@ -145,7 +158,7 @@ const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
 struct models {
     struct model_config config[2]; /* student, teacher */
     struct lora_config lora;
-    int vocab;
+    int vocab, teacher_shard;
     size_t types; /* bytes of teacher_types */
     char types_text[sizeof(((struct run *)0)->teacher_types_text)];
 };
@@ -162,14 +175,21 @@ static int describe(const struct run *r, struct models *out)
     free(spec);
     out->lora = r->options.lora;
     out->vocab = r->vocab;
+    out->teacher_shard = r->options.teacher_shard;
     memcpy(out->types_text, r->teacher_types_text, sizeof out->types_text);
     return err;
 }
+
+static const char *const truth[] = {"false", "true"};
 
 static int take_models(struct run *r, const struct models *m)
 {
     r->options.lora = m->lora;
     r->vocab = m->vocab;
+    if (m->teacher_shard != r->options.teacher_shard) /* models are sent in another order */
+        return fail(NJ_E_ARG,
+                    "'teacher-shard %s' here, but '%s' on rank 0; give all ranks the same options",
+                    truth[r->options.teacher_shard], truth[m->teacher_shard]);
     memcpy(r->teacher_types_text, m->types_text, sizeof m->types_text);
     if (m->types == 0)
         return 0;

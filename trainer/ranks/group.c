@@ -89,7 +89,7 @@ static void end(const struct group *g, int code)
 static void say(const struct group *g, int code)
 {
     if (g->supervisor >= 0)
-        supervised_fail(g->supervisor, g->place.rank, code, fail_text());
+        supervised_fail(g->supervisor, g->place.rank, code, !g->link, fail_text());
     else
         fprintf(stderr, "nojit %s: %s\n", g->command, fail_text());
 }

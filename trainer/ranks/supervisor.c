@@ -20,12 +20,14 @@
 #include "ranks/exchange.h"
 #include "ranks/wire.h"
 
-/* What the others have to end by themselves once one has failed. */
-enum { GRACE_MS = 5000, INTERRUPTED_STATUS = 130 };
+/* What the others have to end by themselves once one has failed: to see that it is gone, or, where none
+ * of them can have begun without it, to say the same. */
+enum { GRACE_MS = 5000, UNMET_MS = 500, INTERRUPTED_STATUS = 130 };
 
 /* One write to a pipe: those of several ranks do not mix. */
 struct verdict {
     int rank, code;
+    bool unmet; /* the rank had not met the others */
     char sentence[1024];
 };
 
@@ -54,9 +56,9 @@ static int rank_of(const struct watch *w, int i)
     return w->base->rank * w->count + i;
 }
 
-void supervised_fail(int supervisor, int rank, int code, const char *sentence)
+void supervised_fail(int supervisor, int rank, int code, bool unmet, const char *sentence)
 {
-    struct verdict v = {.rank = rank, .code = code};
+    struct verdict v = {.rank = rank, .code = code, .unmet = unmet};
     snprintf(v.sentence, sizeof v.sentence, "%s", sentence);
     const ssize_t written = write(supervisor, &v, sizeof v);
     (void)written; /* a supervisor that is gone has nobody to tell */
@@ -65,17 +67,17 @@ void supervised_fail(int supervisor, int rank, int code, const char *sentence)
 /* ---- failures ---- */
 
 /* Those that are left have a while to end by themselves. */
-static void set_deadline(struct watch *w)
+static void set_deadline(struct watch *w, int ms)
 {
     if (w->deadline == 0)
-        w->deadline = now_ms() + GRACE_MS;
+        w->deadline = now_ms() + ms;
 }
 
 static void failed(struct watch *w, const struct verdict *v)
 {
     if (w->first.code == 0)
         w->first = *v;
-    set_deadline(w);
+    set_deadline(w, v->unmet ? UNMET_MS : GRACE_MS);
 }
 
 static void hear(struct watch *w)
@@ -117,7 +119,7 @@ static void ended(struct watch *w, pid_t pid, int status)
     hear(w); /* what it said before */
     if (WIFSIGNALED(status) && w->asked == WTERMSIG(status)) {
         w->interrupted = true; /* before it could save anything */
-        set_deadline(w);
+        set_deadline(w, GRACE_MS);
     } else if (WIFSIGNALED(status) && !c->killed)
         crashed(w, i, pid, WTERMSIG(status));
     if (!WIFEXITED(status) || WEXITSTATUS(status) == 0)

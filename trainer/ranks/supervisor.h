@@ -20,7 +20,8 @@ struct rank {
 /* Forks `count` ranks. True in each of them. False in the parent, when all have ended: *code is 0, or that of the rank
  * that failed first, with its sentence. base: the place of the parent itself, one of base->size that fork as many. */
 bool supervise(const struct place *base, int count, struct rank *out, int *code);
-/* The first to say so is the cause. The process ends soon after, by itself or by its supervisor. */
-void supervised_fail(int supervisor, int rank, int code, const char *sentence);
+/* The first to say so is the cause. The process ends soon after, by itself or by its supervisor.
+ * unmet: the rank has not met the others yet, which have nothing to save. */
+void supervised_fail(int supervisor, int rank, int code, bool unmet, const char *sentence);
 
 #endif

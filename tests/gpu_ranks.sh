@@ -44,15 +44,19 @@ over_sockets() { # OUT OPTION...
     as_host 0 "$@" >"$1.log" 2>&1 || true
     wait $pid || cat "$1.1.log"
 }
-variant() { # NAME OPTION...
-    local name=$1
-    shift
-    "${run[@]}" "$@" --virtual-ranks 2 --out "$d/$name" >"$d/$name.log" 2>&1 || cat "$d/$name.log"
-    over_sockets "$d/$name-sockets" "$@"
-    same "$name: two ranks over sockets" "$d/$name" "$d/$name-sockets"
+two_ranks() { # NAME, OUT of one GPU, OPTION...: as two hosts and, where there are two GPUs, as one
+    over_sockets "$2$suffix-sockets" "${@:3}"
+    same "$1: two ranks over sockets" "$2" "$2$suffix-sockets"
     [ "$gpus" -ge 2 ] || return 0
-    "${run[@]}" "$@" --gpus 2 --out "$d/$name-gpus" >"$d/$name-gpus.log" 2>&1 || cat "$d/$name-gpus.log"
-    same "$name: --gpus 2" "$d/$name" "$d/$name-gpus"
+    "${run[@]}" "${@:3}" --gpus 2 --out "$2$suffix-gpus" >"$2$suffix-gpus.log" 2>&1 || cat "$2$suffix-gpus.log"
+    same "$1: --gpus 2" "$2" "$2$suffix-gpus"
+}
+variant() { # NAME OPTION...
+    "${run[@]}" "${@:2}" --virtual-ranks 2 --out "$d/$1" >"$d/$1.log" 2>&1 || cat "$d/$1.log"
+    suffix='' two_ranks "$1" "$d/$1" "${@:2}"
+}
+shard() { # NAME OPTION...: of a variant that has run
+    suffix=-shard two_ranks "$1, the teacher in parts" "$d/$1" "${@:2}" --teacher-shard
 }
 variant plain
 grep -o '^2 ranks.*' "$d/plain-sockets.log"
@@ -61,6 +65,11 @@ variant float32 --dtype float32
 variant bf16-gradients --reduce-dtype bf16
 variant lora --lora-r 8 --lora-dropout 0.1
 variant recomputed --recompute block
+shard plain
+for type in fp8 q8_0 q4_k; do
+    variant $type --teacher-dtype $type
+    shard $type --teacher-dtype $type
+done
 if [ "$gpus" -ge 2 ]; then
     for setting in NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_PROTO=LL NCCL_P2P_DISABLE=1; do
         env "$setting" "${run[@]}" --gpus 2 --out "$d/$setting" >"$d/$setting.log" 2>&1 || cat "$d/$setting.log"

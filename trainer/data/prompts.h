@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * prompts.h: prompts from .jsonl files, which a model continues: as ids, in memory.
+ */
+#ifndef NOJIT_TRAINER_PROMPTS_H
+#define NOJIT_TRAINER_PROMPTS_H
+
+#include "data/data.h"
+
+struct prompts_options {
+    const char *const *paths; /* as of data_options; what is read of them must be .jsonl */
+    size_t path_count;
+    int longest; /* tokens of a prompt; a line with a longer one is dropped; 0: any length */
+    int teacher_longest; /* the same of what the teacher reads; 0: any length */
+    int vocab_size;      /* ids must lie below it */
+    uint64_t seed;       /* order of the prompts; 0 keeps the order of the files */
+};
+struct prompts; /* shuffled by seed anew each epoch */
+
+struct prompt { /* owned by prompts, valid until prompts_close() */
+    const int32_t *ids;
+    size_t count; /* at least 1 */
+    const int32_t *
+        teacher_ids; /* what the teacher reads in their place: teacher_prompt of the line, or `ids` */
+    size_t teacher_count;
+    const char *answer; /* that the data have, ends with a NUL and may hold others; NULL: none */
+    size_t answer_bytes;
+    const char *id;   /* of the line, as JSON: "a" with its quotes, or 17; NULL: none */
+    const char *path; /* where it stands */
+    long line;
+    int64_t index; /* its place in the order of the files */
+};
+
+/* Reads, encodes and checks everything. A prompt is, of a line of JSON:
+ *   messages, or prompt where it is a list: the conversation up to the last turn of a user, and what the model's chat
+ *     template writes before the assistant's next one; the last turn is the answer if it is the assistant's;
+ *   prompt: a text, after the token that begins texts; completion is the answer.
+ * teacher_prompt, a text or a list, is a prompt of the same kinds. Returns NJ_E_FORMAT where no prompt remains. */
+int prompts_open(const struct prompts_options *o, const struct tokenizer *t, struct prompts **out);
+void prompts_close(struct prompts *p); /* NULL is fine */
+/* Of all ranks of a group, as data_share(): opened by rank 0, NULL on the others, which get all prompts. */
+int prompts_share(struct prompts **p, struct group *g);
+int64_t prompts_count(const struct prompts *p);
+/* The i-th of an epoch; i lies below prompts_count(). */
+void prompts_get(const struct prompts *p, uint64_t epoch, int64_t i, struct prompt *out);
+/* Lines whose prompt was too long. */
+int64_t prompts_dropped(const struct prompts *p);
+/* Tokens of the longest that remain. */
+int prompts_longest(const struct prompts *p);
+int prompts_teacher_longest(const struct prompts *p);
+const struct passed_over *prompts_passed_over(const struct prompts *p);
+/* Over all ids, and where each prompt ends. */
+uint64_t prompts_hash(const struct prompts *p);
+
+/* The ids of a conversation in which a user says `text`, after a system message (NULL: the template's own, if it has
+ * one), and the assistant is next. *ids is malloc()'d, NULL on failure. */
+int prompt_of_chat(const struct tokenizer *t, const char *system, const char *text, int32_t **ids,
+                   size_t *count);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * generation.c: see generation.h.
+ */
+#include "text/generation.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "text/metadata.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* One of a model's JSON files. */
+struct file {
+    char path[PATH_BYTES];
+    json_t *root; /* NULL: there is no such file */
+};
+
+static int open_file(const char *dir, const char *name, struct file *f)
+{
+    f->root = NULL;
+    if (snprintf(f->path, sizeof f->path, "%s/%s", dir, name) >= (int)sizeof f->path)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
+    if (access(f->path, F_OK) != 0)
+        return NJ_OK;
+    const int rc =
+        json_read_file(f->path, JSON_REJECT_DUPLICATES, "fetch the model again", &f->root);
+    if (rc || json_is_object(f->root))
+        return rc;
+    json_decref(f->root);
+    return fail(NJ_E_FORMAT, "%s: the file must hold an object; fetch the model again", f->path);
+}
+
+/* A field, or NULL where it is absent or null. */
+static const json_t *field(const struct file *f, const char *name)
+{
+    const json_t *value = json_object_get(f->root, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+static int refuse(const struct file *f, const char *name, const json_t *value, const char *want)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    const int rc = fail(NJ_E_FORMAT, "%s: %s is %.80s; %s", f->path, name, text ? text : "?", want);
+    free(text);
+    return rc;
+}
+
+/* ---- stop ids ---- */
+
+bool generation_stops(const struct generation *g, int32_t id)
+{
+    for (int i = 0; i < g->stops; i++)
+        if (g->stop[i] == id)
+            return true;
+    return false;
+}
+
+/* False where there is no room for another. */
+static bool add_stop(struct generation *g, int64_t id)
+{
+    if (generation_stops(g, (int32_t)id))
+        return true;
+    if (g->stops == STOP_IDS_MOST)
+        return false;
+    g->stop[g->stops++] = (int32_t)id;
+    return true;
+}
+
+static int read_stops(const struct file *f, int vocab_size, struct generation *out)
+{
+    static const char name[] = "eos_token_id";
+    const json_t *value = field(f, name);
+    const size_t count = json_is_array(value) ? json_array_size(value) : value != NULL;
+    char want[128];
+    snprintf(want, sizeof want, "it must be an id from 0 to %d, or a list of at most %d",
+             vocab_size - 1, STOP_IDS_MOST);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *id = json_is_array(value) ? json_array_get(value, i) : value;
+        const json_int_t number = json_integer_value(id);
+        if (!json_is_integer(id) || number < 0 || number >= vocab_size || !add_stop(out, number))
+            return refuse(f, name, value, want);
+    }
+    return NJ_OK;
+}
+
+/* transformers takes those of config.json where there is no generation_config.json. */
+static int read_stops_of_config(const char *dir, int vocab_size, struct generation *out)
+{
+    struct file f;
+    int rc = open_file(dir, "config.json", &f);
+    if (!rc)
+        rc = read_stops(&f, vocab_size, out);
+    json_decref(f.root);
+    return rc;
+}
+
+/* The tokenizer may know of tokens that the model has not. */
+static int add_tokenizer(const struct tokenizer *t, int vocab_size, struct generation *out)
+{
+    const int ids[] = {t->end_of_text, t->end_of_turn};
+    for (int i = 0; i < 2; i++)
+        if (ids[i] >= 0 && ids[i] < vocab_size && !add_stop(out, ids[i]))
+            return fail(NJ_E_FORMAT,
+                        "%s: more than %d tokens end a text: eos_token_id names %d, and the "
+                        "tokenizer has others; remove some from generation_config.json",
+                        t->dir, STOP_IDS_MOST, STOP_IDS_MOST);
+    return NJ_OK;
+}
+
+/* ---- sampling ---- */
+
+/* What a float32 can hold; more has no use. */
+enum { TEMPERATURE_MOST = 1000000 };
+
+static int read_number(const struct file *f, const char *name, int most, bool *given, double *out)
+{
+    const json_t *value = field(f, name);
+    char want[64];
+    *given = value != NULL;
+    *out = json_number_value(value);
+    if (!value || (json_is_number(value) && *out >= 0 && *out <= most))
+        return NJ_OK;
+    snprintf(want, sizeof want, "it must be a number from 0 to %d", most);
+    return refuse(f, name, value, want);
+}
+
+static int read_sampling(const struct file *f, struct generation *out)
+{
+    const json_t *top_k = field(f, "top_k"), *do_sample = field(f, "do_sample");
+    int rc =
+        read_number(f, "temperature", TEMPERATURE_MOST, &out->given.temperature, &out->temperature);
+    if (!rc)
+        rc = read_number(f, "top_p", 1, &out->given.top_p, &out->top_p);
+    if (!rc)
+        rc = read_number(f, "min_p", 1, &out->given.min_p, &out->min_p);
+    if (rc)
+        return rc;
+    const json_int_t k = json_integer_value(top_k);
+    if (top_k && (!json_is_integer(top_k) || k < 0 || k > INT_MAX))
+        return refuse(f, "top_k", top_k, "it must be a whole number, at least 0");
+    if (do_sample && !json_is_boolean(do_sample))
+        return refuse(f, "do_sample", do_sample, "it must be true or false");
+    out->given.top_k = top_k != NULL;
+    out->top_k = (int)k;
+    out->given.do_sample = do_sample != NULL;
+    out->do_sample = json_is_true(do_sample);
+    return NJ_OK;
+}
+
+int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
+                    struct generation *out)
+{
+    struct file f = {.root = NULL};
+    int rc = NJ_OK;
+    *out = (struct generation){0};
+    if (!metadata_is(dir)) {
+        rc = open_file(dir, "generation_config.json", &f);
+        if (!rc)
+            rc = read_stops(&f, vocab_size, out);
+        if (!rc && out->stops == 0)
+            rc = read_stops_of_config(dir, vocab_size, out);
+        if (!rc)
+            rc = read_sampling(&f, out);
+        json_decref(f.root);
+    }
+    return rc ? rc : add_tokenizer(t, vocab_size, out);
+}

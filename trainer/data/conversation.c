@@ -169,14 +169,13 @@ static bool is_question(const json_t *turn)
              memcmp(text + bytes - least, end, least) == 0);
 }
 
-/* Where the last question stands: think blocks are of the turns after it. */
-static size_t last_question(const json_t *messages)
+/* Where the last question among the first `count` turns stands: think blocks are of the turns after it. */
+static size_t last_question(const json_t *messages, size_t count)
 {
-    const size_t n = json_array_size(messages);
-    for (size_t i = n; i-- > 0;)
+    for (size_t i = count; i-- > 0;)
         if (is_question(json_array_get(messages, i)))
             return i;
-    return n - 1;
+    return count - 1;
 }
 
 /* The template's own system message, where the conversation has none. */
@@ -190,12 +189,13 @@ static int add_system(struct reader *r, const json_t *messages, size_t *begin)
     return add_turn(r, &t, begin);
 }
 
-static int add_turns(struct reader *r, const json_t *messages)
+/* Adds the first `count` turns; a prompt has no losses. */
+static int add_turns(struct reader *r, const json_t *messages, size_t count, bool prompt,
+                     size_t *begin)
 {
-    const size_t count = json_array_size(messages), question = last_question(messages);
-    size_t begin = r->bytes;
-    bool spoke = false;
-    int rc = add_system(r, messages, &begin);
+    const size_t question = last_question(messages, count);
+    bool spoke = prompt;
+    int rc = add_system(r, messages, begin);
     for (size_t i = 0; i < count && !rc; i++) {
         struct turn t;
         rc = read_turn(r, json_array_get(messages, i), &t);
@@ -205,16 +205,18 @@ static int add_turns(struct reader *r, const json_t *messages)
                    (i == count - 1 || t.thought.bytes > 0);
         if (i == 0 && strcmp(t.role, "system") == 0)
             t.opening = r->chat.opening;
+        t.loss = t.loss && !prompt;
         spoke = spoke || t.loss;
-        rc = add_turn(r, &t, &begin);
+        rc = add_turn(r, &t, begin);
     }
     if (!rc && !spoke)
         return jsonl_bad_line(r, "no turn of messages is the assistant's with a weight above 0, so "
                                  "nothing has a loss");
-    return rc ? rc : jsonl_add_part(r, begin, false);
+    return rc;
 }
 
-int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages)
+/* Checks a conversation as a whole, and finds the format of the first one. */
+static int begin_messages(struct reader *r, const json_t *object, const json_t *messages)
 {
     if (!json_is_array(messages))
         return jsonl_bad_line(r, "messages must be a list of {role, content}");
@@ -222,8 +224,56 @@ int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *mes
         return jsonl_bad_line(
             r, "tools cannot be written as the model's template does; leave them out, or "
                "write the conversation as prompt and completion");
-    int rc = r->chat.format ? NJ_OK : chat_find(r->tokenizer->dir, r->tokenizer, &r->chat);
+    const int rc = r->chat.format ? NJ_OK : chat_find(r->tokenizer->dir, r->tokenizer, &r->chat);
+    return rc ? fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text()) : NJ_OK;
+}
+
+int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages)
+{
+    size_t begin = r->bytes;
+    int rc = begin_messages(r, object, messages);
+    if (rc)
+        return rc;
+    rc = chat_check_end(&r->chat, r->tokenizer);
     if (rc)
         return fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text());
-    return add_turns(r, messages);
+    rc = add_turns(r, messages, json_array_size(messages), false, &begin);
+    return rc ? rc : jsonl_add_part(r, begin, false);
+}
+
+/* ---- prompts ---- */
+
+bool jsonl_is_answer(const json_t *turn)
+{
+    return is_text(json_object_get(turn, "role"), "assistant");
+}
+
+/* What the template writes for add_generation_prompt. */
+static int add_generation_prompt(struct reader *r)
+{
+    const struct chat *c = &r->chat;
+    const char *parts[] = {c->format->before_role, "assistant", c->format->after_role,
+                           c->before_answer};
+    int rc = NJ_OK;
+    for (int i = 0; i < 4 && !rc; i++)
+        rc = jsonl_add_text(r, parts[i], strlen(parts[i]));
+    return rc;
+}
+
+int jsonl_add_question(struct reader *r, const json_t *object, const json_t *messages)
+{
+    size_t begin = r->bytes, count = json_array_size(messages);
+    int rc = begin_messages(r, object, messages);
+    if (rc)
+        return rc;
+    while (count > 0 &&
+           !is_text(json_object_get(json_array_get(messages, count - 1), "role"), "user"))
+        count--;
+    if (count == 0)
+        return jsonl_bad_line(r,
+                              "no turn of messages is the user's, so there is nothing to answer");
+    rc = add_turns(r, messages, count, true, &begin);
+    if (!rc)
+        rc = add_generation_prompt(r);
+    return rc ? rc : jsonl_add_part(r, begin, false);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jsonl.h: inside of jsonl.c: the parts of a document (jsonl_parts.c), and how a conversation becomes them
- * (conversation.c).
+ * jsonl.h: inside of jsonl.c and prompts.c: the lines of a file (jsonl_lines.c), the parts of text that each is made
+ * into (jsonl_parts.c), and how a conversation becomes them (conversation.c).
  */
 #ifndef NOJIT_TRAINER_JSONL_H
 #define NOJIT_TRAINER_JSONL_H
@@ -11,7 +11,9 @@
 
 #include <jansson.h>
 
-/* A stretch of a document. */
+struct span;
+
+/* A stretch of a document, or a prompt. */
 struct part {
     size_t begin, end;                 /* in reader.text */
     bool loss, starts, ends, end_loss; /* starts, ends: a document; end_loss: end of text has one */
@@ -27,7 +29,15 @@ struct reader {
     struct part *part;
     size_t parts, part_capacity;
     size_t told; /* bytes of the file that were said to be encoded */
+    /* Adds the parts of a line. */
+    int (*object)(struct reader *r, const json_t *object);
+    /* Takes the ids of a part; all parts come, in their order, if not at once. */
+    int (*store)(struct reader *r, const struct part *p, const struct span *ids);
+    void *user;
 };
+
+/* Reads all lines of the segment's file, which is open, and frees what r owns. */
+int jsonl_read(struct reader *r);
 
 /* Refuses the line. */
 int jsonl_bad_line(const struct reader *r, const char *what);
@@ -35,7 +45,13 @@ int jsonl_no_memory(const struct reader *r);
 int jsonl_add_text(struct reader *r, const char *text, size_t bytes);
 /* Ends the part that began at `begin`. */
 int jsonl_add_part(struct reader *r, size_t begin, bool loss);
+/* A part that is this string. */
+int jsonl_add_value(struct reader *r, const json_t *value, bool loss);
 /* Adds the parts of `messages` of the object, written as the model's chat template does. */
 int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages);
+/* Adds one part: the turns up to the last one of a user, and what the template writes before an answer. */
+int jsonl_add_question(struct reader *r, const json_t *object, const json_t *messages);
+/* Whether a turn is the assistant's. */
+bool jsonl_is_answer(const json_t *turn);
 
 #endif

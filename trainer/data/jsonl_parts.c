@@ -48,3 +48,10 @@ int jsonl_add_part(struct reader *r, size_t begin, bool loss)
     r->part[r->parts++] = (struct part){.begin = begin, .end = r->bytes, .loss = loss};
     return NJ_OK;
 }
+
+int jsonl_add_value(struct reader *r, const json_t *value, bool loss)
+{
+    const size_t begin = r->bytes;
+    int rc = jsonl_add_text(r, json_string_value(value), json_string_length(value));
+    return rc ? rc : jsonl_add_part(r, begin, loss);
+}

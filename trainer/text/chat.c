@@ -132,9 +132,27 @@ static const char llama_mark[] = "Cutting Knowledge Date: December 2023";
 static const char llama_opening[] =
     "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
 
+/* Whether the template itself opens the think block of an answer that is to be generated, always, as that of Qwen3's
+ * thinking models does. Qwen3's first template leaves that to the model. */
+static bool opens_thought(const char *template)
+{
+    static const char *const begin[] = {"assistant\\n<think>\\n", "assistant\n<think>\n"};
+    const char *at = template;
+    for (const char *p; (p = strstr(at, "add_generation_prompt")) != NULL;)
+        at = p + 1;
+    for (int i = 0; i < 2 && at > template; i++) {
+        const char *p = strstr(at, begin[i]);
+        const char next = p ? p[strlen(begin[i])] : '\0';
+        if (next == '\'' || next == '"' || next == '{')
+            return true;
+    }
+    return false;
+}
+
 /* What the template adds to the format. */
 static int read_template(const char *template, struct chat *c)
 {
+    c->before_answer = opens_thought(template) ? "<think>\n" : "";
     c->thinks = strstr(template, "last_query_index") && strstr(template, "<think>");
     if (!strstr(template, llama_mark))
         return find_system(template, &c->system);
@@ -201,7 +219,7 @@ static int no_format(const char *dir, bool has_template)
 int chat_find(const char *dir, const struct tokenizer *t, struct chat *out)
 {
     json_t *template;
-    *out = (struct chat){.opening = ""};
+    *out = (struct chat){.opening = "", .before_answer = ""};
     int rc = chat_template(dir, &template);
     if (rc)
         return rc;
@@ -216,12 +234,17 @@ int chat_find(const char *dir, const struct tokenizer *t, struct chat *out)
     json_decref(template);
     if (rc || !out->format)
         return rc ? rc : no_format(dir, known);
-    if (t->end_of_text == tokenizer_added(t, out->format->end))
-        return fail(NJ_E_UNSUPPORTED,
-                    "%s: %s ends a turn and is the only token that could end a conversation; set "
-                    "eos_token_id of config.json to the one that ends documents",
-                    dir, out->format->end);
     return NJ_OK;
+}
+
+int chat_check_end(const struct chat *c, const struct tokenizer *t)
+{
+    if (t->end_of_text != tokenizer_added(t, c->format->end))
+        return NJ_OK;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: %s ends a turn and is the only token that could end a conversation; set "
+                "eos_token_id of config.json to the one that ends documents",
+                t->dir, c->format->end);
 }
 
 void chat_free(struct chat *c)

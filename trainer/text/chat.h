@@ -25,6 +25,7 @@ struct chat {
     char *system;        /* content of the system turn of a conversation without one; NULL: none */
     const char *opening; /* stands before the content of a first system turn, or "" */
     bool thinks;         /* Qwen3's: the last answer has a think block, earlier ones lose theirs */
+    const char *before_answer; /* of a generation prompt, after the assistant's header, or "" */
 };
 
 /* The template of the model in DIR, or in a GGUF file: a text, or a list of named ones; NULL without one. */
@@ -32,6 +33,8 @@ int chat_template(const char *dir, json_t **out);
 /* The format of that model, from its chat template if it has one, else from its tokens.
  * Returns 0, NJ_E_NOMEM or NJ_E_UNSUPPORTED; chat_free() in each case. */
 int chat_find(const char *dir, const struct tokenizer *t, struct chat *out);
+/* Refuses a tokenizer without a token that ends a whole conversation, as data for training have it. */
+int chat_check_end(const struct chat *c, const struct tokenizer *t);
 void chat_free(struct chat *c);
 
 struct chat_text {

@@ -4,9 +4,14 @@
  * them, their order, what is dropped and what is refused.
  */
 #include "data/prompts.h"
+#include "ranks/group.h"
 #include "tokenizer_fixture.h"
 
 #include <jansson.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+extern char **environ;
 
 static const struct tokenizer bytes_only = {
     .kind = "bytes", .vocab_size = 257, .end_of_text = 256, .end_of_turn = -1};
@@ -301,6 +306,80 @@ static void epochs_are_shuffled(void **state)
     prompts_close(p);
 }
 
+/* ---- ranks ---- */
+
+/* All that a rank can see of prompts. */
+static void write_all(const struct prompts *p, FILE *out)
+{
+    struct prompt one;
+    fprintf(out, "%lld %lld %d %d %llx\n", (long long)prompts_count(p),
+            (long long)prompts_dropped(p), prompts_longest(p), prompts_teacher_longest(p),
+            (unsigned long long)prompts_hash(p));
+    for (int64_t i = 0; i < prompts_count(p); i++) {
+        prompts_get(p, 1, i, &one);
+        fprintf(out, "%s:%ld %s %s", one.path, one.line, one.id ? one.id : "-",
+                one.answer ? one.answer : "-");
+        for (size_t k = 0; k < one.count; k++)
+            fprintf(out, " %d", one.ids[k]);
+        for (size_t k = 0; k < one.teacher_count; k++)
+            fprintf(out, " %d", one.teacher_ids[k]);
+        fputc('\n', out);
+    }
+}
+
+/* Arguments: file, folder. Two ranks, of which the second does not read the file. */
+static int run_as_ranks(char **argument)
+{
+    const struct prompts_options o = {.paths = (const char *const[]){argument[1]},
+                                      .path_count = 1,
+                                      .longest = 5,
+                                      .vocab_size = 257,
+                                      .seed = 3};
+    struct prompts *p = NULL;
+    struct group g;
+    char path[512], payload = 0;
+    int rc = group_find(&g, "distill", 2);
+    if (rc || g.parent)
+        return rc ? 1 : 0;
+    rc = group_meet(&g, "run", NULL, 0, &payload, 1);
+    if (!rc && group_leads(&g))
+        rc = prompts_open(&o, &bytes_only, &p);
+    if (!rc)
+        rc = prompts_share(&p, &g);
+    snprintf(path, sizeof path, "%s/rank-%d", argument[2], g.place.rank);
+    FILE *out = rc ? NULL : fopen(path, "wb");
+    if (out) {
+        write_all(p, out);
+        fclose(out);
+    }
+    prompts_close(p);
+    rc = rc ? rc : group_finish(&g);
+    _exit(rc || !out);
+}
+
+static void ranks_get_all_prompts(void **state)
+{
+    (void)state;
+    pid_t pid;
+    int status;
+    size_t bytes[2];
+    prompts_close(
+        open_lines("{\"prompt\": \"abc\", \"completion\": \"d\", \"id\": 1}\n"
+                   "{\"prompt\": \"longer\"}\n"
+                   "{\"prompt\": \"e\", \"teacher_prompt\": \"fghijkl\", \"id\": \"x\"}\n",
+                   &bytes_only, 0));
+    char *const arguments[] = {"test_prompts", at("p.jsonl"), scratch, "rank", NULL};
+    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    char *first = read_bytes(at("rank-0"), &bytes[0]),
+         *second = read_bytes(at("rank-1"), &bytes[1]);
+    assert_string_equal(first, second);
+    assert_true(strncmp(first, "2 1 3 7 ", 8) == 0);
+    free(first);
+    free(second);
+}
+
 /* ---- refusals ---- */
 
 static const struct {
@@ -374,8 +453,10 @@ static void other_files_and_tokens_are_refused(void **state)
                   "p.jsonl: prompts need a tokenizer: field x is y", "no tokenizer");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 4)
+        return run_as_ranks(argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversations_are_asked_as_in_the_template),
         cmocka_unit_test(one_end_is_enough_to_ask),
@@ -384,6 +465,7 @@ int main(void)
         cmocka_unit_test(texts_begin_as_the_model_has_it),
         cmocka_unit_test(long_ones_are_dropped),
         cmocka_unit_test(epochs_are_shuffled),
+        cmocka_unit_test(ranks_get_all_prompts),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(other_files_and_tokens_are_refused),
     };

@@ -113,7 +113,7 @@ static int add_tokenizer(const struct tokenizer *t, int vocab_size, struct gener
 
 /* ---- sampling ---- */
 
-/* What a float32 can hold; more has no use. */
+/* More is as good as no temperature at all: every token is as likely. */
 enum { TEMPERATURE_MOST = 1000000 };
 
 static int read_number(const struct file *f, const char *name, int most, bool *given, double *out)

@@ -4,6 +4,7 @@
  * until it succeeds. Each time it must return NJ_E_NOMEM with a sentence and give back what it had.
  */
 #include "data/data.h"
+#include "data/prompts.h"
 #include "engine_fixture.h"
 #include "gguf_fixture.h"
 #include "internal.h"
@@ -17,6 +18,7 @@
 #include "refused_memory.h"
 #include "report/report.h"
 #include "text/chat.h"
+#include "text/generation.h"
 #include "text/gguf_tokenizer.h"
 #include "text/tokenizer.h"
 
@@ -266,6 +268,32 @@ static int load_jsonl(void)
     return load_data("lines.jsonl", &chat, PACKING_NONE);
 }
 
+static int load_prompts(void)
+{
+    const char *path = path_of("prompts.jsonl");
+    const struct prompts_options o = {
+        .paths = &path, .path_count = 1, .longest = 64, .vocab_size = chat.vocab_size, .seed = 1};
+    struct prompts *p;
+    const int rc = prompts_open(&o, &chat, &p);
+    prompts_close(p);
+    return rc;
+}
+
+static int ask_chat(void)
+{
+    int32_t *ids;
+    size_t count;
+    const int rc = prompt_of_chat(&chat, "caf\u00e9", "one", &ids, &count);
+    free(ids);
+    return rc;
+}
+
+static int load_generation(void)
+{
+    struct generation g;
+    return generation_read(path_of("chat"), &chat, chat.vocab_size, &g);
+}
+
 static int find_chat(const char *dir)
 {
     struct chat found;
@@ -404,6 +432,9 @@ static const struct {
     {"token file", load_token_file},
     {"text", load_text},
     {"jsonl", load_jsonl},
+    {"prompts", load_prompts},
+    {"a question to a chat model", ask_chat},
+    {"generation settings", load_generation},
     {"chat template in JSON", load_chat},
     {"chat template", load_chat_template},
     {"options", load_options},
@@ -512,6 +543,9 @@ static int open_files(void **state)
     put("lines.jsonl", "{\"text\":\"one line of text\"}\n"
                        "{\"prompt\":\"caf\u00e9 one\",\"completion\":\" two\"}\n"
                        "{\"messages\":[{\"role\":\"assistant\",\"content\":\"three\"}]}\n");
+    put("prompts.jsonl", "{\"prompt\":\"caf\u00e9 one\",\"completion\":\"two\",\"id\":\"three\"}\n"
+                         "{\"messages\":[{\"role\":\"user\",\"content\":\"one\"}],\"teacher_"
+                         "prompt\":\"one two\"}\n");
     put("options.yaml", "steps: 20\ndata: [a.txt, b.txt]\nout: run\n");
     assert_int_equal(mkdir(path_of("run"), 0777), 0);
     put("run/metrics.jsonl", "{\"step\":1,\"loss\":2.5}\n{\"step\":2,\"loss\":2.25}\n");
@@ -524,6 +558,7 @@ static int open_files(void **state)
     write_tokenizer("chat", "tests/golden/tokenizer-qwen2.json");
     put("chat/tokenizer_config.json",
         "{\"chat_template\":\"'<|im_start|>system\\\\nA<|im_end|>'\"}");
+    put("chat/generation_config.json", "{\"eos_token_id\":[1,2],\"top_k\":20}");
     ok(tokenizer_open(path_of("chat"), &chat));
     assert_int_equal(mkdir(path_of("jinja"), 0777), 0);
     put("jinja/chat_template.jinja", "{{ '<|im_start|>' }}");

@@ -252,6 +252,10 @@ static void long_ones_are_dropped(void **state)
                        &bytes_only, 0);
     assert_true(prompts_hash(p) != prompts_hash(again));
     prompts_close(again);
+    again = open_lines("{\"prompt\": \"12345\"}\n{\"prompt\": \"7\", \"teacher_prompt\": \"88\"}",
+                       &bytes_only, 0);
+    assert_true(prompts_hash(p) != prompts_hash(again));
+    prompts_close(again);
     prompts_close(p);
     write_text(at("p.jsonl"), lines);
     check_refused(try_open(at("p.jsonl"), &bytes_only, 1, &p), NJ_E_FORMAT,

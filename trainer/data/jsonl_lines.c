@@ -20,8 +20,8 @@ enum { BATCH_BYTES = 1 << 22, LINE_BYTES_MOST = 1 << 28 };
 
 /* ---- lines ---- */
 
-/* What Python reads and Jansson refuses: a number that is too large, in whose place true comes: no field that counts may
- * be true; half of a surrogate pair, in whose place U+FFFD comes. Lengths stay. */
+/* What Python reads and Jansson refuses: a number that is too large, in whose place true comes, which no field that
+ * counts may be; half of a surrogate pair, in whose place U+FFFD comes. Lengths stay. */
 static void mend_number(char *text, size_t bytes)
 {
     errno = 0;

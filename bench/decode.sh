@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# decode.sh: speed of `nojit generate`, random weights, on a GPU. Rows of its table:
+#   rows     256 prompts and answers of 100 to 1,024 tokens each, all at once: the benchmark of nano-vllm
+#   steady   a step with 256 sequences of about 512 tokens: what 128 more tokens each take
+#   one      one sequence, 1,000 tokens after 24
+# With TORCH=python3, a Python that has transformers, beside what model.generate() does there with the prompts of `rows`
+# (static cache; COMPILE=1 compiles it), all padded to the longest, until the longest answer is there; only tokens asked for count.
+#   PRESETS='qwen2.5-0.5b qwen3-0.6b'   ROWS='rows steady one'   WORK=build/decode
+#   GENERATE='--kv-dtype q8_0'          further options of every run
+set -eu
+: "${BUILD:=build}" "${WORK:=$BUILD/decode}" "${DEVICE:=cuda}" "${PRESETS:=qwen2.5-0.5b qwen3-0.6b}" "${ROWS:=rows steady one}"
+: "${TORCH:=}" "${GENERATE:=}" "${COMPILE:=}"
+nojit=$BUILD/nojit
+. bench/lib.sh
+give_help "$@"
+needs_device
+rm -rf "$WORK"
+mkdir -p "$WORK"
+
+# prompts COUNT FROM TO ANSWER_FROM ANSWER_TO: lines of random letters, which are tokens where there is no tokenizer
+prompts() {
+    awk -v count="$1" -v from="$2" -v to="$3" -v first="$4" -v last="$5" '
+        function next_int(n) { x = (x * 1103515245 + 12345) % 2147483648; return int(x / 65536) % n }
+        BEGIN {
+            x = 1
+            for (i = 0; i < count; i++) {
+                length_ = from + next_int(to - from + 1)
+                text = ""
+                for (k = 0; k < length_; k++)
+                    text = text sprintf("%c", 97 + next_int(26))
+                printf "{\"prompt\": \"%s\", \"max_tokens\": %d}\n", text, first + next_int(last - first + 1)
+            }
+        }'
+}
+# write MODEL FILE OPTION...: "TOKENS SECONDS" of the answers
+write() {
+    "$nojit" generate --model "$1" --prompts "$2" --device "$DEVICE" --ignore-eos --temperature 1 "${@:3}" $GENERATE 2>&1 >/dev/null |
+        tee -a "$WORK/log" | sed -nE 's/.* texts?, ([0-9]+) tokens in ([0-9.]+) s.*/\1 \2/p'
+}
+# row NAME WHAT TOKENS SECONDS
+row() {
+    [ $# = 4 ] || refuse "$1, $2: $(tail -n 1 "$WORK/log")"
+    awk -v n="$1" -v w="$2" -v t="$3" -v s="$4" 'BEGIN { printf "%-14s %-18s %9d %9.3f %11.0f\n", n, w, t, s, t / s }'
+}
+
+prompts 256 100 1024 100 1024 >"$WORK/rows.jsonl"
+prompts 256 384 384 64 64 >"$WORK/short.jsonl"
+prompts 256 384 384 192 192 >"$WORK/long.jsonl"
+prompts 1 24 24 1000 1000 >"$WORK/one.jsonl"
+printf '%-14s %-18s %9s %9s %11s\n' model what tokens seconds tokens/s
+for preset in $PRESETS; do
+    model=$WORK/$preset
+    "$nojit" init --preset "$preset" --out "$model" >/dev/null 2>&1
+    for what in $ROWS; do
+        case $what in
+        rows) row "$preset" "256 rows" $(write "$model" "$WORK/rows.jsonl" --batch-size 256) ;;
+        one) row "$preset" "one row" $(write "$model" "$WORK/one.jsonl") ;;
+        steady)
+            read -r short_tokens short <<<"$(write "$model" "$WORK/short.jsonl" --batch-size 256)"
+            read -r long_tokens long <<<"$(write "$model" "$WORK/long.jsonl" --batch-size 256)"
+            row "$preset" "steady, 256 rows" $((long_tokens - short_tokens)) "$(awk "BEGIN { print $long - $short }")"
+            ;;
+        esac
+    done
+    if [ -n "$TORCH" ]; then
+        "$TORCH" bench/torch_generate.py "$model" "$WORK/rows.jsonl" ${COMPILE:+--compile} 2>>"$WORK/log" | while read -r tokens seconds; do
+            row "$preset" "256 rows, PyTorch" "$tokens" "$seconds"
+        done
+    fi
+    rm -rf "$model"
+done

@@ -56,16 +56,30 @@ static int put_logits(struct engine *e, const int32_t *ids, int count)
     return w.rc;
 }
 
+static int next(void *prompt, struct decode_prompt *out)
+{
+    struct decode_prompt *p = prompt;
+    const int got = p->count > 0;
+    *out = *p;
+    p->count = 0;
+    return got;
+}
+
+static int put_ids(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                   enum decode_end end)
+{
+    (void)user;
+    (void)p;
+    (void)end;
+    fwrite(ids, sizeof *ids, (size_t)count, stdout);
+    return 0;
+}
+
 static int put_greedy(struct engine *e, const int32_t *ids, int count, int more)
 {
-    int32_t next = 0;
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < count + more - 1; i++) {
-        rc = engine_generate(e, i < count ? ids[i] : next, i, 0, &next);
-        if (rc == 0 && i >= count - 1)
-            fwrite(&next, sizeof next, 1, stdout);
-    }
-    return rc;
+    struct decode_prompt p = {.ids = ids, .count = count, .most = more};
+    const struct decode_io io = {.next = next, .said = put_ids, .user = &p};
+    return engine_decode(e, &io);
 }
 
 static int run(const char *path, const int32_t *ids, int count, int more)
@@ -76,7 +90,8 @@ static int run(const char *path, const int32_t *ids, int count, int more)
                                     .temperature = 1,
                                     .kd_ratio = 1,
                                     .dtype = NJ_F32,
-                                    .head_chunk = count + more};
+                                    .head_chunk = count + more,
+                                    .decode_rows = 1};
     nj_context *context = NULL;
     struct engine *e = NULL;
     int rc = nj_context_create(&context, &(struct nj_options){.device = NJ_DEVICE_CPU});

@@ -309,44 +309,6 @@ static void broken_weights_are_named_and_kept(void **state)
     engine_destroy(e);
 }
 
-/* The next token of every prefix, by the cache and by a forward pass over the whole text. */
-static void generation_agrees_with_forward(void **state)
-{
-    (void)state;
-    const char *const models[] = {"qwen2", "qwen3"};
-    enum { TEXT = 12 };
-    struct train_options o = small_options;
-    o.steps = 0;
-    o.batch_size = 1;
-    for (int k = 0; k < 2; k++) {
-        struct engine *e = open_engine(models[k], NULL, &o);
-        int32_t ids[TEXT + 1] = {5}, row[16];
-        for (int i = 0; i < TEXT; i++)
-            ok(engine_generate(e, ids[i], i, 0.5f, &ids[i + 1]));
-        float *logits = copy_of((float *)(void *)e->mem.logits, VOCAB);
-        struct work w = engine_work(e);
-        for (int i = 0; i < o.seq_len; i++) {
-            row[i] = i;
-            e->mem.rows.ids[i] = i < TEXT ? ids[i] : 0;
-            e->mem.rows.doc_start[i] = 0;
-        }
-        memcpy(e->mem.rows.pos, row, sizeof row);
-        net_forward(&w, &e->student, &e->mem.student, &e->mem.rows);
-        ok(w.rc);
-        int C = e->student.c.hidden_size;
-        const float *y = (float *)(void *)e->mem.student.y + (TEXT - 1) * C;
-        const float *head = (float *)net_weight(&e->student, e->student.p.head);
-        for (int v = 0; v < VOCAB; v++) {
-            double want = 0;
-            for (int c = 0; c < C; c++)
-                want += (double)y[c] * (double)head[v * C + c];
-            assert_true(fabs(want - (double)logits[v]) < 1e-4);
-        }
-        free(logits);
-        engine_destroy(e);
-    }
-}
-
 static void evaluation_repeats(void **state)
 {
     (void)state;
@@ -529,7 +491,6 @@ int main(void)
         cmocka_unit_test(damaged_states_are_refused),
         cmocka_unit_test(saved_model_opens_again),
         cmocka_unit_test(broken_weights_are_named_and_kept),
-        cmocka_unit_test(generation_agrees_with_forward),
         cmocka_unit_test(evaluation_repeats),
         cmocka_unit_test(evaluation_compares_tokens),
         cmocka_unit_test(recomputing_changes_nothing),

@@ -7,7 +7,7 @@
 #include "checked.h"
 #include "engine/f8.h"
 
-void rows_carve(int rows, int padded, struct carve *c, struct rows *out)
+void rows_carve(int rows, int padded, bool teacher_apart, struct carve *c, struct rows *out)
 {
     const size_t n = size_mul((size_t)rows, sizeof(int32_t));
     const size_t p = size_mul((size_t)padded, sizeof(int32_t));
@@ -20,6 +20,23 @@ void rows_carve(int rows, int padded, struct carve *c, struct rows *out)
     out->inverse = carve_take(c, n);
     out->target = carve_take(c, p);
     out->key = carve_take(c, size_mul(2, sizeof(int32_t)));
+    out->slot = NULL;
+    out->teacher_ids = teacher_apart ? carve_take(c, n) : NULL;
+    out->teacher_pos = teacher_apart ? carve_take(c, n) : NULL;
+    out->teacher_doc_start = teacher_apart ? carve_take(c, n) : NULL;
+    out->teacher_valid = teacher_apart ? carve_take(c, p) : NULL;
+}
+
+struct rows rows_of_teacher(const struct rows *rows)
+{
+    struct rows out = *rows;
+    if (rows->teacher_valid) {
+        out.ids = rows->teacher_ids;
+        out.pos = rows->teacher_pos;
+        out.doc_start = rows->teacher_doc_start;
+        out.valid = rows->teacher_valid;
+    }
+    return out;
 }
 
 int partial_sums(int rows)
@@ -51,15 +68,13 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
                 struct acts *out)
 {
     const struct model_config *c = &n->c;
-    size_t e = dtype_bytes(n->T), N = mode == ACTS_DECODE ? 1 : size_mul((size_t)B, (size_t)S);
+    size_t e = dtype_bytes(n->T), N = size_mul((size_t)B, (size_t)S);
     size_t layers = mode == ACTS_TRAIN ? (size_t)c->layers : 1;
     size_t kept = n->recompute == RECOMPUTE_BLOCK ? 1 : layers;
     size_t kept_gu = n->recompute != RECOMPUTE_NONE ? 1 : layers;
     size_t C = (size_t)c->hidden_size, I = (size_t)c->intermediate_size, QKV = (size_t)net_qkv(c);
     size_t inputs = mode == ACTS_TRAIN ? size_add(layers, 1) : 1; /* of layers and the final norm */
     size_t heads = (size_t)c->heads, normed = size_add(heads, (size_t)c->kv_heads);
-    size_t cached =
-        mode == ACTS_DECODE ? size_mul((size_t)c->layers, (size_t)S) : size_mul(kept, N);
 
     *out = (struct acts){.mode = mode, .B = B, .S = S};
     out->s1 = carve_take(m, size_product(inputs, N, C, e));
@@ -68,7 +83,7 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     out->s2 = mode == ACTS_TRAIN ? carve_take(m, size_product(kept, N, C, e)) : out->s1;
     out->rstd2 =
         mode == ACTS_TRAIN ? carve_take(m, size_product(kept, N, sizeof(float))) : out->rstd1;
-    out->qkv = carve_take(m, size_product(cached, QKV, e));
+    out->qkv = carve_take(m, size_product(kept, N, QKV, e));
     if (c->qk_norm) {
         if (mode == ACTS_TRAIN) /* otherwise rows are normed and rotated in place */
             out->raw = carve_take(m, size_product(kept, N, QKV, e));
@@ -90,7 +105,7 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
 
 int acts_rows(const struct acts *a)
 {
-    return a->mode == ACTS_DECODE ? 1 : a->B * a->S;
+    return a->B * a->S;
 }
 
 struct layer_acts acts_layer(const struct net *n, const struct acts *a, int layer)
@@ -114,10 +129,6 @@ struct layer_acts acts_layer(const struct net *n, const struct acts *a, int laye
         .rstd2 = a->rstd2 + l * N,
         .lse = a->lse + l * N * heads,
     };
-    if (a->mode == ACTS_DECODE) {
-        v.cache = a->qkv + (size_t)layer * (size_t)a->S * QKV * e;
-        v.qkv = v.cache + (size_t)a->decode_pos * QKV * e;
-    }
     v.raw = a->raw ? a->raw + l * N * QKV * e : v.qkv;
     if (c->qk_norm)
         v.rstd_qk = a->rstd_qk + l * N * (heads + (size_t)c->kv_heads);

@@ -20,26 +20,36 @@ struct rows {
     int32_t *inverse;               /* [N] where a row went in valid, or -1 */
     int32_t *target;                /* [chunks * chunk] target of each valid row, then -1 */
     int32_t *key;                   /* [2] random bits of the micro-batch */
+    /* NULL where the teacher reads the same; else [N] of it, and what `valid` is of its rows */
+    int32_t *teacher_ids, *teacher_pos, *teacher_doc_start, *teacher_valid;
+    int32_t *slot; /* [N] of a decoder: where in its cache a row goes; negative: nowhere */
 };
-void rows_carve(int rows, int padded, struct carve *c, struct rows *out);
+void rows_carve(int rows, int padded, bool teacher_apart, struct carve *c, struct rows *out);
+/* What the teacher reads. */
+struct rows rows_of_teacher(const struct rows *rows);
+
+struct cache;
 
 /* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer, of what is not
- * computed again; otherwise every layer uses the same memory. */
+ * computed again; otherwise every layer uses the same memory. With ACTS_DECODE each row is the next one of a
+ * sequence in the cache. */
 enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
 struct acts {
     enum acts_mode mode;
     int B, S;
-    int decode_pos; /* ACTS_DECODE: the row of the cache that is written */
+    const struct cache *cache; /* that keys and values go to; NULL: none */
+    int chunks;                /* ACTS_DECODE: of keys that attention goes through */
+    float *chunk_sums;         /* ACTS_DECODE: of their sums, where there is more than one */
     /* The residual stream, [N, C]: before the norm of attention, in each of the layers, and before
      * the final norm (layers + 1); before the norm of the MLP (layers). */
     char *s1, *s2;
     float *rstd1, *rstd2; /* [N] each: 1 / root mean square of the rows of s1 and s2 */
-    char *qkv;      /* [N, (H + 2K) D] after rotation; ACTS_DECODE: a cache of S rows a layer */
-    char *raw;      /* before norm and rotation; only ACTS_TRAIN with qk_norm: else in qkv */
-    float *rstd_qk; /* [N, H + K] of the heads of q and k */
-    char *o;        /* [N, H D] what attention puts out */
-    float *lse;     /* [B, H, S] log of the sum of exponentials of its scores */
-    char *gu;       /* [N, 2 I] gate and up; backward leaves their gradient here */
+    char *qkv;            /* [N, (H + 2K) D] after rotation */
+    char *raw;            /* before norm and rotation; only ACTS_TRAIN with qk_norm: else in qkv */
+    float *rstd_qk;       /* [N, H + K] of the heads of q and k */
+    char *o;              /* [N, H D] what attention puts out */
+    float *lse;           /* [B, H, S] log of the sum of exponentials of its scores */
+    char *gu;             /* [N, 2 I] gate and up; backward leaves their gradient here */
     /* Scratch of one layer. */
     char *y;            /* [N, C] normed rows */
     char *branch;       /* [N, C] what is added to the stream; backward: gradient of normed rows */
@@ -60,7 +70,7 @@ struct acts {
 enum { PARTIAL_SUMS = 264, SUMSQ_PARTS = 1056 };
 int partial_sums(int rows);
 
-/* Carves acts for n out of m. With ACTS_DECODE one row is computed and S rows are cached. */
+/* Carves acts for n out of m. Those of ACTS_DECODE are those of ACTS_INFER, and what decoder.c adds. */
 void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
                 struct acts *out);
 
@@ -68,7 +78,6 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
 struct layer_acts {
     char *s1, *s2, *qkv, *raw, *o, *gu;
     char *s1_next; /* input of the next layer, or of the final norm */
-    char *cache;   /* ACTS_DECODE: first row of the layer's cache */
     float *rstd1, *rstd2, *rstd_qk, *lse, *rstd1_next;
 };
 int acts_rows(const struct acts *a);

@@ -7,8 +7,8 @@
 
 #include "checked.h"
 #include "engine/adapters.h"
+#include "engine/decode_graph.h"
 #include "engine/f8_weights.h"
-#include "engine/generate.h"
 #include "engine/quant_weights.h"
 #include "engine/ranks.h"
 #include "engine/step.h"
@@ -54,6 +54,11 @@ static int read_config(const struct engine *e, int which, const char *dir, struc
     return 0;
 }
 
+static int longest(const struct train_options *o)
+{
+    return o->decode_positions > o->seq_len ? o->decode_positions : o->seq_len;
+}
+
 static int read_models(struct engine *e, const char *student_dir, const char *teacher_dir,
                        say_fn *say, void *user)
 {
@@ -63,7 +68,7 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
         return fail(NJ_E_NOMEM, "no host memory for a path; free some");
     int rc = read_config(e, 0, student_dir, &e->student.c);
     if (rc == 0)
-        rc = config_check_length(&e->student.c, e->o.seq_len, student_dir);
+        rc = config_check_length(&e->student.c, longest(&e->o), student_dir);
     if (rc == 0)
         rc = net_layout(&e->student, &e->o.lora, &e->lora);
     if (rc != 0 || !teacher_dir)
@@ -167,7 +172,9 @@ static int prepare(struct engine *e)
     w.add = true;
     if (e->shape.micro > 1)
         micro_step(&w, e, 1, true);
-    generate_logits(&w, e, 0);
+    w.add = false;
+    if (e->mem.decoder.rows > 0)
+        decoder_prepare(&w, &e->mem.decoder);
     munmap(nowhere, bytes);
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing GEMMs");
 }
@@ -334,6 +341,7 @@ void engine_destroy(struct engine *e)
         return;
     for (int i = 0; e->micro && i < 2 * (e->shape.chunks + 1); i++)
         nj_graph_destroy(e->micro[i]);
+    decode_graphs_free(e->decode);
     nj_graph_destroy(e->pass);
     nj_graph_destroy(e->clip);
     nj_graph_destroy(e->update);

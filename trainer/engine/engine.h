@@ -12,12 +12,15 @@
  *   lora.c        and its adapters
  *   f8.c          a net that multiplies e4m3
  *   quant.c       a net whose matrices stay quantised
+ *   cache.c       keys and values of sequences that are being written
  *   acts.c        the memory that a pass needs
  *   layer_gemm.c  the products of a layer, with adapters and gradients
  *   teacher_shard.c  the layers of a net that other ranks keep
  *   forward.c     one transformer, forward
  *   backward.c    and back
+ *   logits.c      from its rows to logits
  *   teacher.c     a model that only runs forward: no gradients, no optimiser, ping-pong buffers
+ *   decoder.c     a net that writes, a token of many sequences at a time
  *   plan.c        what memory a run needs, region by region, before anything is allocated; the largest batch
  *                 that fits
  *   schedule.c    learning rates
@@ -33,7 +36,7 @@
  *   step.c        an optimiser step: micro-batches, clip, update, graphs. Read it first
  *   saved_state.c what a step goes on from
  *   evaluate.c    held-out losses
- *   generate.c    text, one token at a time
+ *   decode.c      prompts continued: which sequences the decoder has, and what they came to
  *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
  */
 #ifndef NOJIT_TRAINER_ENGINE_H
@@ -76,6 +79,8 @@ struct train_options {
     int optimizer_state;    /* enum optimizer_state */
     int reduce_dtype;       /* enum reduce_dtype: of each rank's gradients, as they are added */
     int teacher_f8;         /* 1: the teacher multiplies e4m3 */
+    int teacher_apart;      /* 1: batches say what the teacher reads, which may be something else */
+    int teacher_writes;     /* 1: engine_decode() lets the teacher write, not the student */
     int teacher_shard;      /* 1: each rank that is a process keeps some of the teacher's layers */
     /* enum nj_tensor_type of each of the teacher's tensors, in the order of tensor_specs(): they keep these on the
      * device; NULL: all become dtype */
@@ -91,9 +96,12 @@ struct train_options {
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
     uint64_t seed;           /* of new adapters, of dropout and of rounding at random */
     struct lora_config lora; /* rank 0: all weights are trained */
-    /* of engine_generate(): 0 takes the likeliest token; tokens less probable than this part of the most
-     * probable one are dropped */
-    float sample_temperature, sample_min_p;
+    /* Of engine_decode(): sequences at a time (0: there is no decoder), and tokens of each with its prompt (0:
+     * seq_len) */
+    int decode_rows, decode_positions;
+    /* Of struct decode_sampling, for who shows what a model writes */
+    float sample_temperature, sample_top_p, sample_min_p;
+    int sample_top_k;
     const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */
     const char *base_name;   /* what saved adapters call their model; NULL: the student's folder */
 };
@@ -186,9 +194,42 @@ void engine_watch(struct engine *e, void (*seen)(void *user, int64_t rows, int64
  * which d stands, too. */
 bool engine_data_failed(const struct engine *e);
 
-/* One token: feeds `id` at position `pos` of the cache, draws the next with u in [0,1). Positions
- * run from 0 to seq_len - 1 of the engine's options. */
-int engine_generate(struct engine *e, int32_t id, int pos, float u, int32_t *next);
+/* How tokens are drawn. */
+struct decode_sampling {
+    float temperature; /* 0 takes the likeliest token */
+    int top_k;         /* of the others only the most probable ones; 0: all; */
+    float top_p;       /* of these the fewest that make up so much; 0, 1: all; */
+    float
+        min_p; /* of these none that is less probable than so many times the most probable one; 0: all */
+    uint64_t seed;
+};
+/* A prompt to be continued. Its random numbers follow from the seed, `number` and the position of each token, not from
+ * what is continued beside it. */
+struct decode_prompt {
+    const int32_t *ids; /* until the last of it was said */
+    int count,
+        most; /* tokens of the prompt, and that may follow; together decode_positions at most */
+    int32_t number;
+    void *user;
+};
+enum decode_end {
+    DECODE_MORE,    /* it is not the end */
+    DECODE_STOPPED, /* the last token is one of `stop` */
+    DECODE_LENGTH   /* `most` tokens were said */
+};
+struct decode_io {
+    /* The next prompt: 1; there is none: 0; or a negative code, with which engine_decode() fails */
+    int (*next)(void *user, struct decode_prompt *out);
+    /* Tokens that follow a prompt, some at a time, in order. 0, or a code with which engine_decode() fails */
+    int (*said)(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                enum decode_end end);
+    void *user;
+    struct decode_sampling how;
+    const int32_t *stop; /* tokens that end a text, at most 8 */
+    int stops;
+};
+/* Continues prompts until there are none, decode_rows at a time: where one ends the next one takes its place. */
+int engine_decode(struct engine *e, const struct decode_io *io);
 
 /* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
  * With adapters they are what is saved. state.bin: weights as they are updated, moments, step state, data position,

@@ -34,8 +34,9 @@ struct engine {
     int32_t *scratch;         /* [rows] for sorting */
     nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */
     nj_graph *pass, *clip, *update;
-    nj_event *results;                                     /* of a step are in mem.pinned */
-    bool graphs;                                           /* the backend has them */
+    struct decode_graph *decode; /* of steps of the decoder (decode.c); NULL until first used */
+    nj_event *results;           /* of a step are in mem.pinned */
+    bool graphs;                 /* the backend has them */
     void (*seen)(void *user, int64_t rows, int64_t total); /* NULL, or told of each evaluation */
     void *seen_user;
     bool data_failed; /* the last batch asked for */

@@ -8,6 +8,7 @@
 #include "engine/forward.h"
 
 #include "engine/activation.h"
+#include "engine/cache.h"
 #include "engine/f8.h"
 #include "engine/layer_gemm.h"
 #include "engine/quant.h"
@@ -16,17 +17,41 @@
 
 #include <math.h>
 
-static void attention(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
-                      const struct layer_acts *v)
+static float score_scale(const struct model_config *c)
+{
+    return 1.0f / sqrtf((float)c->head_dim);
+}
+
+/* Of the next row of each sequence over those in the cache, which gets its keys and values. */
+static void attention_cached(struct work *r, const struct net *n, const struct acts *a,
+                             const struct rows *rows, int layer, const struct layer_acts *v)
 {
     const struct model_config *c = &n->c;
-    float scale = 1.0f / sqrtf((float)c->head_dim);
-    if (a->mode == ACTS_DECODE)
-        OP(r, nj_attn_decode(r->s, n->T, c->head_dim, v->o, v->cache, a->decode_pos + 1, c->heads,
-                             c->kv_heads, scale));
-    else
-        OP(r, nj_attn_fwd(r->s, n->T, c->head_dim, v->o, v->lse, v->qkv, rows->doc_start, a->B,
-                          a->S, c->heads, c->kv_heads, scale));
+    const struct cache *to = a->cache;
+    const struct layer_cache l = cache_layer(to, layer);
+    OP(r, nj_attn_decode(r->s, n->T, c->head_dim, v->o, a->chunk_sums, l.keys, l.values, v->qkv,
+                         rows->slot, rows->pos, acts_rows(a), c->heads, c->kv_heads, to->positions,
+                         to->slots, a->chunks, score_scale(c)));
+    if (a->chunks > 1)
+        OP(r, nj_attn_decode_merge(r->s, n->T, c->head_dim, v->o, a->chunk_sums, rows->slot,
+                                   rows->pos, acts_rows(a), c->heads, a->chunks));
+}
+
+static void attention(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
+                      int layer, const struct layer_acts *v)
+{
+    const struct model_config *c = &n->c;
+    if (a->mode == ACTS_DECODE) {
+        attention_cached(r, n, a, rows, layer, v);
+        return;
+    }
+    OP(r, nj_attn_fwd(r->s, n->T, c->head_dim, v->o, v->lse, v->qkv, rows->doc_start, a->B, a->S,
+                      c->heads, c->kv_heads, score_scale(c)));
+    if (!a->cache)
+        return;
+    const struct layer_cache l = cache_layer(a->cache, layer);
+    OP(r, nj_kv_store(r->s, n->T, c->head_dim, l.keys, l.values, v->qkv, rows->slot, rows->pos,
+                      acts_rows(a), c->heads, c->kv_heads, a->cache->positions, a->cache->slots));
 }
 
 /* qkv = rotate(norm(y Wqkv^T + bias)); in place where no backward pass needs the product. */
@@ -65,7 +90,7 @@ static void attention_half(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows, int layer, const struct layer_acts *v)
 {
     project_qkv(r, n, a, rows, layer, v);
-    attention(r, n, a, rows, v);
+    attention(r, n, a, rows, layer, v);
     f8_quantize(r, n, &a->x, v->o, acts_rows(a), n->c.heads * n->c.head_dim);
     product_fwd(r, n, a, layer, PRODUCT_O, a->branch, v->o);
     add_norm(r, n, a, v->s2, v->rstd2, v->s1, n->p.layer[layer].ln2, false);

@@ -59,11 +59,15 @@ static int compact(const struct shape *s, const struct batch *b, struct rows *ou
         if (!has)
             continue;
         out->valid[found] = i;
+        if (out->teacher_valid)
+            out->teacher_valid[found] = b->teacher_at ? i - i % b->S + b->teacher_at[i] : i;
         out->target[found++] = b->target[i];
     }
     int used = (found + s->chunk - 1) / s->chunk;
     for (int i = found; i < s->padded; i++)
         out->valid[i] = out->target[i] = -1;
+    for (int i = found; out->teacher_valid && i < s->padded; i++)
+        out->teacher_valid[i] = -1;
     return used;
 }
 
@@ -86,6 +90,11 @@ static int stage_batch(const struct shape *s, const struct batch *b, struct rows
     memcpy(out->ids, b->ids, bytes);
     memcpy(out->pos, b->pos, bytes);
     memcpy(out->doc_start, b->doc_start, bytes);
+    if (s->teacher_apart) {
+        memcpy(out->teacher_ids, b->teacher_ids ? b->teacher_ids : b->ids, bytes);
+        memcpy(out->teacher_pos, b->teacher_ids ? b->teacher_pos : b->pos, bytes);
+        memcpy(out->teacher_doc_start, b->teacher_ids ? b->teacher_doc_start : b->doc_start, bytes);
+    }
     sort_ids(b->ids, s->rows, out->order, out->runs, scratch);
     return compact(s, b, out);
 }
@@ -94,7 +103,7 @@ static struct rows host_rows(const struct engine *e, int slot)
 {
     struct rows rows;
     struct carve c = {e->mem.batches + (size_t)slot * e->mem.rows_bytes, 0};
-    rows_carve(e->shape.rows, e->shape.padded, &c, &rows);
+    rows_carve(e->shape.rows, e->shape.padded, e->shape.teacher_apart, &c, &rows);
     return rows;
 }
 
@@ -131,7 +140,7 @@ int send_pass(struct engine *e, int slot)
     const struct rows *to = &e->teacher.rows;
     int rc = 0;
     for (int i = 0; rc == 0 && i < e->teacher.batches; i++) {
-        const struct rows from = host_rows(e, slot + i);
+        const struct rows staged = host_rows(e, slot + i), from = rows_of_teacher(&staged);
         const struct {
             int32_t *to, *from;
         } array[] = {{to->ids, from.ids}, {to->pos, from.pos}, {to->doc_start, from.doc_start}};

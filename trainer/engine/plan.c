@@ -87,6 +87,7 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .rank = ranks_apart(o) ? o->rank : RANKS_HERE,
         .slots = micro_of(o) * (ranks_apart(o) ? 1 : ranks_of(o)),
         .logits_in_gradients = (size_t)chunk <= idle_rows,
+        .teacher_apart = teacher && o->teacher_apart,
     };
 }
 
@@ -280,7 +281,7 @@ static int teacher_batches(const struct net *n, const struct train_options *o, s
 /* Student, teacher and generation never need theirs at the same time. */
 static void layout_activations(struct layout *l, const struct net *student,
                                const struct net *teacher, const struct train_options *o,
-                               struct memory *m)
+                               const struct shape *s, struct memory *m)
 {
     enum acts_mode mode = o->steps > 0 ? ACTS_TRAIN : ACTS_INFER;
     open_region(l);
@@ -288,7 +289,9 @@ static void layout_activations(struct layout *l, const struct net *student,
     acts_carve(student, o->batch_size, o->seq_len, mode, &a, &m->student);
     if (teacher)
         acts_carve(teacher, o->batch_size, o->seq_len, ACTS_INFER, &b, &m->teacher);
-    acts_carve(student, o->batch_size, o->seq_len, ACTS_DECODE, &c, &m->decode);
+    if (o->decode_rows > 0)
+        decoder_carve(teacher && o->teacher_writes ? teacher : student, o, s->vocab, s->ld, &c,
+                      &m->decoder);
     size_t used = a.used > b.used ? a.used : b.used;
     used = used > c.used ? used : c.used;
     if (teacher) {
@@ -367,7 +370,7 @@ static void layout_small(struct layout *l, const struct model_config *student,
                          struct memory *m)
 {
     open_region(l);
-    rows_carve(s->rows, s->padded, &l->device, &m->rows);
+    rows_carve(s->rows, s->padded, s->teacher_apart, &l->device, &m->rows);
     close_region(l, "batch");
     m->rows_bytes = size_sub(l->device.used, l->from);
     open_region(l);
@@ -378,13 +381,20 @@ static void layout_small(struct layout *l, const struct model_config *student,
         m->total_sums =
             carve_take(&l->device, size_product((size_t)s->ranks, LOSS_SUMS, sizeof(float)));
     m->sumsq = carve_take(&l->device, size_product((size_t)s->ranks, SUMSQ_PARTS, sizeof(float)));
-    m->u = carve_take(&l->device, sizeof(float));
-    m->next = carve_take(&l->device, sizeof(int32_t));
     m->inv_freq = carve_take(&l->device, size_mul((size_t)student->head_dim / 2, sizeof(float)));
     if (teacher)
         m->teacher_inv_freq =
             carve_take(&l->device, size_mul((size_t)teacher->head_dim / 2, sizeof(float)));
     close_region(l, "step.state");
+}
+
+static void layout_decoder(struct layout *l, struct memory *m)
+{
+    const size_t from = l->host.used;
+    if (m->decoder.rows == 0)
+        return;
+    decoder_carve_host(&m->decoder, &l->host, &m->prompts, &m->now, &m->said);
+    plan_add(l->plan, PLAN_HOST, "host.decoder", NULL, size_sub(l->host.used, from));
 }
 
 void plan_layout(const struct net *student, const struct net *teacher,
@@ -399,12 +409,13 @@ void plan_layout(const struct net *student, const struct net *teacher,
     layout_student(&l, student, &s, (enum optimizer_state)o->optimizer_state, out);
     if (teacher)
         layout_teacher(&l, teacher, out);
-    layout_activations(&l, student, teacher, o, out);
+    layout_activations(&l, student, teacher, o, &s, out);
     layout_received(&l, student, &s, (enum reduce_dtype)o->reduce_dtype, out);
     layout_head(&l, student, teacher, &s, out);
     layout_small(&l, cs, ct, &s, out);
     out->batches = host_region(&l, "host.batches", size_mul(out->rows_bytes, (size_t)s.slots));
     out->pinned = host_region(&l, "host.pinned", sizeof *out->pinned);
+    layout_decoder(&l, out);
     if (teacher && !s.train) {
         const size_t each = size_mul((size_t)s.padded, sizeof(float));
         out->token_kd = host_region(&l, "host.token_kd", each);

@@ -6,7 +6,7 @@
 #define NOJIT_TRAINER_PLAN_LAYOUT_H
 
 #include "engine/acts.h"
-#include "engine/engine.h"
+#include "engine/decoder.h"
 #include "step_state.h"
 
 /* Sizes that follow from models and options. */
@@ -17,6 +17,7 @@ struct shape {
     int vocab;         /* tokens that student and teacher share: the columns of the logits */
     int ld;            /* elements from one row of logits to the next */
     bool train;
+    bool teacher_apart;       /* it reads rows of its own */
     int ranks, micro;         /* ranks of a step, micro-batches of each */
     int rank;                 /* this process, or RANKS_HERE */
     int slots;                /* micro-batches of a step that are computed here */
@@ -36,8 +37,6 @@ struct pinned {
     float state[NJ_STEP_SLOTS];           /* from the device */
     float sums[LOSS_SUMS];
     float stop; /* to the device: STOP_SUM */
-    float u;
-    int32_t id, pos, next; /* generation: token in, its position, token out */
 };
 
 /* Every pointer into the two arenas. NULL where a run does not need it. */
@@ -64,20 +63,24 @@ struct memory {
     char *hidden; /* [chunks chunk, C] same of the student; after the head, its gradient */
     char *logits, *teacher_logits;    /* [chunk, ld]; logits may lie in grad */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
-    float *state, *sums, *sumsq, *u;
+    float *state, *sums, *sumsq;
     float *
         total_sums; /* of all ranks; with one rank sums. [ranks, LOSS_SUMS] where they are processes */
-    int32_t *next;
     struct rows rows;
     size_t rows_bytes;
-    /* One after the other in the same memory, but teacher_pass.y, which student and decode leave alone. */
-    struct acts student, teacher, teacher_pass, decode;
+    /* One after the other in the same memory, but teacher_pass.y, which student and decoder leave alone. */
+    struct acts student, teacher, teacher_pass;
+    struct decoder decoder;
     struct rows teacher_rows; /* of teacher_pass: ids, pos, doc_start */
     int teacher_batches;      /* micro-batches of a teacher_pass */
     struct pinned *pinned;
     char *batches;              /* pinned: rows_bytes a micro-batch */
     float *token_kd, *token_ce; /* pinned: each valid row's divergence, teacher's cross-entropy */
-    char *transfer;             /* pinned: weights on their way */
+    /* pinned, of the decoder: a pass over prompts, a step, what was said [DECODE_WINDOW, rows] */
+    struct rows prompts;
+    struct decode_rows now;
+    int32_t *said;
+    char *transfer; /* pinned: weights on their way */
     size_t transfer_bytes;
     char *staging; /* device: the activations, while none are there */
     size_t staging_bytes;

@@ -213,11 +213,20 @@ static int run_pass(struct engine *e, int slot)
     return w.rc;
 }
 
+/* A micro-batch without a target adds nothing to gradients that are there. */
+static bool is_empty(const struct engine *e, int slot)
+{
+    return e->chunks_of[slot] == 0 && slot % e->shape.micro > 0 && e->teacher.batches <= 1 &&
+           !e->teacher.net.shard;
+}
+
 /* The teacher goes before the weights that other ranks have updated, and so beside their transfer. */
 static int run_micro(struct engine *e, int slot)
 {
     const bool later = slot % e->shape.micro > 0;
     const bool several = e->teacher.batches > 1;
+    if (is_empty(e, slot))
+        return 0;
     int rc = several ? run_pass(e, slot) : 0;
     if (rc == 0)
         rc = send_batch(e, slot);

@@ -8,15 +8,6 @@
 #include <string.h>
 
 #include "io/error.h"
-#include "io/random.h"
-
-/* Uniform in [0,1) from (seed, position), so that a text can be repeated. */
-static float uniform(uint64_t seed, uint64_t position)
-{
-    const uint64_t z = random_mix(seed * UINT64_C(0x9e3779b97f4a7c15) +
-                                  (position + 1) * UINT64_C(0xbf58476d1ce4e5b9));
-    return (float)(z >> 40) * 0x1p-24f;
-}
 
 int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, size_t *count)
 {
@@ -35,27 +26,54 @@ int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, 
     return tokenizer_encode(t, prompt, strlen(prompt), ids, count, &capacity);
 }
 
+/* A text that is being continued. */
+struct text {
+    const struct sampling *how;
+    const struct decode_prompt *prompt; /* NULL: it was taken */
+    FILE *out;
+};
+
+static int next(void *user, struct decode_prompt *out)
+{
+    struct text *t = user;
+    if (t->prompt == NULL)
+        return 0;
+    *out = *t->prompt;
+    t->prompt = NULL;
+    return 1;
+}
+
+static int write_tokens(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                        enum decode_end end)
+{
+    const struct text *t = user;
+    (void)p;
+    sample_put(t->how->tokenizer, ids, end == DECODE_STOPPED ? count - 1 : count, t->out);
+    fflush(t->out);
+    return 0;
+}
+
+void sample_put(const struct tokenizer *t, const int32_t *ids, int count, FILE *out)
+{
+    for (int i = 0; i < count; i++) {
+        size_t bytes;
+        const char *text = tokenizer_decode(t, ids[i], &bytes);
+        fwrite(text, 1, bytes, out);
+    }
+}
+
 int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,
                     FILE *out)
 {
-    const struct tokenizer *t = s->tokenizer;
-    int32_t id = prompt[0], next = 0;
-    for (int64_t pos = 0; pos + 1 < count + tokens; pos++) {
-        const int err =
-            engine_generate(s->engine, id, (int)pos, uniform(s->seed, (uint64_t)pos), &next);
-        if (err)
-            return err;
-        if (pos + 1 < count) {
-            id = prompt[pos + 1];
-            continue;
-        }
-        if (next == t->end_of_text || next == t->end_of_turn)
-            break;
-        size_t bytes;
-        const char *text = tokenizer_decode(t, next, &bytes);
-        fwrite(text, 1, bytes, out);
-        fflush(out);
-        id = next;
-    }
-    return 0;
+    const struct decode_prompt p = {.ids = prompt, .count = (int)count, .most = (int)tokens};
+    struct text t = {s, &p, out};
+    const struct decode_io io = {
+        .next = next,
+        .said = write_tokens,
+        .user = &t,
+        .how = s->how,
+        .stop = s->ends->stop,
+        .stops = s->ends->stops,
+    };
+    return engine_decode(s->engine, &io);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sample.h: a text continued by a model, a token at a time: what `nojit generate` prints and what a
+ * sample.h: a text continued by a model: what `nojit generate` prints and what a
  * training run shows of its student.
  */
 #ifndef NOJIT_TRAINER_SAMPLE_H
@@ -10,19 +10,23 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "text/generation.h"
 #include "text/tokenizer.h"
 
 struct sampling {
     struct engine *engine;
     const struct tokenizer *tokenizer;
-    uint64_t seed; /* with a token's position it decides what is drawn */
+    const struct generation *ends; /* tokens that end a text */
+    struct decode_sampling how;
 };
 
 /* The ids of a prompt after the token that begins texts; those of an empty one where no token does:
  * the token that ends them. *ids is malloc()'d, on failure too, and starts as NULL. */
 int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, size_t *count);
 
-/* Writes what follows the prompt's ids to `out`, flushed after each token: up to `tokens` of them,
+/* Writes the text of tokens. */
+void sample_put(const struct tokenizer *t, const int32_t *ids, int count, FILE *out);
+/* Writes what follows the prompt's ids to `out`, flushed as it comes: up to `tokens` of them,
  * fewer if the text ends. */
 int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,
                     FILE *out);

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_decode.c: prompts continued by the decoder: the logits of a forward pass, texts that do not depend on what is
+ * written beside them, and how texts end.
+ */
+#include "engine/forward.h"
+#include "engine_fixture.h"
+
+enum { PROMPTS = 7, MOST = 40 };
+
+/* What came of some prompts. */
+struct book {
+    const struct decode_prompt *prompt;
+    int count, taken;
+    int32_t text[PROMPTS][MOST];
+    int length[PROMPTS];
+    enum decode_end end[PROMPTS];
+};
+
+static int next(void *user, struct decode_prompt *out)
+{
+    struct book *b = user;
+    if (b->taken == b->count)
+        return 0;
+    *out = b->prompt[b->taken];
+    out->user = &b->text[b->taken++];
+    return 1;
+}
+
+static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                enum decode_end end)
+{
+    struct book *b = user;
+    const ptrdiff_t i = (int32_t(*)[MOST])p->user - b->text;
+    assert_int_equal(b->end[i], DECODE_MORE);
+    assert_true(b->length[i] + count <= p->most);
+    memcpy(&b->text[i][b->length[i]], ids, (size_t)count * sizeof *ids);
+    b->length[i] += count;
+    b->end[i] = end;
+    return 0;
+}
+
+static int decode(struct engine *e, struct book *b, const struct decode_prompt *prompts, int count,
+                  float temperature, const int32_t *stop, int stops)
+{
+    const struct decode_io io = {
+        .next = next,
+        .said = said,
+        .user = b,
+        .how = {.temperature = temperature, .seed = 3},
+        .stop = stop,
+        .stops = stops,
+    };
+    *b = (struct book){.prompt = prompts, .count = count};
+    return engine_decode(e, &io);
+}
+
+static struct train_options options_of(int rows, int positions)
+{
+    struct train_options o = small_options;
+    o.steps = 0;
+    o.batch_size = 1;
+    o.seq_len = 96;
+    o.decode_rows = rows;
+    o.decode_positions = positions;
+    return o;
+}
+
+/* Prompts of 1, 2, ... tokens of their own. */
+static void make_prompts(struct decode_prompt *out, int32_t (*ids)[MOST], int count)
+{
+    for (int i = 0; i < count; i++) {
+        const int length = 1 + i * i % 23;
+        for (int k = 0; k < length; k++)
+            ids[i][k] = (7 * i + 3 * k + 1) % VOCAB;
+        out[i] = (struct decode_prompt){
+            .ids = ids[i], .count = length, .most = 9 + 5 * i % 31, .number = 100 + i};
+    }
+}
+
+/* Of the last of `count` ids, by a forward pass over all of them. */
+static void forward_logits(struct engine *e, const int32_t *ids, int count, double *out)
+{
+    struct work w = engine_work(e);
+    for (int i = 0; i < e->o.seq_len; i++) {
+        e->mem.rows.ids[i] = i < count ? ids[i] : 0;
+        e->mem.rows.pos[i] = i;
+        e->mem.rows.doc_start[i] = 0;
+    }
+    net_forward(&w, &e->student, &e->mem.student, &e->mem.rows);
+    ok(w.rc);
+    const int C = e->student.c.hidden_size;
+    const float *y = (float *)(void *)e->mem.student.y + (count - 1) * C;
+    const float *head = (float *)net_weight(&e->student, e->student.p.head);
+    for (int v = 0; v < VOCAB; v++) {
+        out[v] = 0;
+        for (int c = 0; c < C; c++)
+            out[v] += (double)y[c] * (double)head[v * C + c];
+    }
+}
+
+static void logits_are_those_of_a_forward_pass(void **state)
+{
+    (void)state;
+    const char *const models[] = {"qwen2", "qwen3", "gelu"};
+    const struct train_options o = options_of(1, 96);
+    for (int k = 0; k < 3; k++)
+        for (int length = 1; length < 40; length += 19) {
+            struct engine *e = open_engine(models[k], NULL, &o);
+            int32_t ids[96];
+            double want[VOCAB], largest = 0;
+            for (int i = 0; i < length; i++)
+                ids[i] = (5 * i + 2) % VOCAB;
+            const struct decode_prompt p = {.ids = ids, .count = length, .most = 30};
+            struct book b;
+            ok(decode(e, &b, &p, 1, 1, NULL, 0));
+            assert_int_equal(b.length[0], 30);
+            float logits[VOCAB];
+            memcpy(logits, e->mem.decoder.logits, sizeof logits);
+            memcpy(&ids[length], b.text[0], sizeof(int32_t) * 29); /* the last one was not fed */
+            forward_logits(e, ids, length + 29, want);
+            for (int v = 0; v < VOCAB; v++)
+                largest = fmax(largest, fabs(want[v]));
+            for (int v = 0; v < VOCAB; v++)
+                assert_true(fabs(want[v] - (double)logits[v]) < 1e-5 * largest);
+            engine_destroy(e);
+        }
+}
+
+/* The likeliest of the last logits is what temperature 0 takes. */
+static void greedy_takes_the_likeliest(void **state)
+{
+    (void)state;
+    const struct train_options o = options_of(1, 64);
+    struct engine *e = open_engine("qwen3", NULL, &o);
+    const int32_t ids[] = {4, 9, 2};
+    const struct decode_prompt p = {.ids = ids, .count = 3, .most = 5};
+    struct book b;
+    ok(decode(e, &b, &p, 1, 0, NULL, 0));
+    const float *logits = (float *)(void *)e->mem.decoder.logits;
+    for (int v = 0; v < VOCAB; v++)
+        assert_true(logits[v] <= logits[b.text[0][4]]);
+    engine_destroy(e);
+}
+
+static void texts_do_not_depend_on_their_neighbours(void **state)
+{
+    (void)state;
+    static const int rows[] = {1, 2, 3, 5, PROMPTS};
+    struct decode_prompt prompts[PROMPTS];
+    int32_t ids[PROMPTS][MOST];
+    struct book alone, b;
+    make_prompts(prompts, ids, PROMPTS);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        const struct train_options o = options_of(rows[r], 80);
+        struct engine *e = open_engine("qwen3", NULL, &o);
+        ok(decode(e, r == 0 ? &alone : &b, prompts, PROMPTS, 0.9f, NULL, 0));
+        for (int i = 0; i < PROMPTS && r > 0; i++) {
+            assert_int_equal(b.end[i], DECODE_LENGTH);
+            assert_int_equal(b.length[i], prompts[i].most);
+            assert_memory_equal(b.text[i], alone.text[i], sizeof b.text[i]);
+        }
+        engine_destroy(e);
+    }
+}
+
+/* With a number of its own, a prompt has a text of its own. */
+static void numbers_make_texts_differ(void **state)
+{
+    (void)state;
+    const struct train_options o = options_of(2, 64);
+    struct engine *e = open_engine("qwen2", NULL, &o);
+    const int32_t ids[] = {4};
+    const struct decode_prompt p[] = {{.ids = ids, .count = 1, .most = 30, .number = 1},
+                                      {.ids = ids, .count = 1, .most = 30, .number = 2}};
+    struct book b, again;
+    ok(decode(e, &b, p, 2, 1, NULL, 0));
+    assert_true(memcmp(b.text[0], b.text[1], 30 * sizeof(int32_t)) != 0);
+    ok(decode(e, &again, p, 2, 1, NULL, 0));
+    assert_memory_equal(&b.text, &again.text, sizeof b.text);
+    engine_destroy(e);
+}
+
+static void a_stop_token_ends_a_text(void **state)
+{
+    (void)state;
+    const struct train_options o = options_of(2, 80);
+    struct engine *e = open_engine("qwen2", NULL, &o);
+    struct decode_prompt prompts[PROMPTS];
+    int32_t ids[PROMPTS][MOST];
+    struct book free, b;
+    make_prompts(prompts, ids, PROMPTS);
+    ok(decode(e, &free, prompts, PROMPTS, 1, NULL, 0));
+    const int32_t stop[] = {free.text[0][3], free.text[4][0]};
+    ok(decode(e, &b, prompts, PROMPTS, 1, stop, 2));
+    for (int i = 0; i < PROMPTS; i++) {
+        int length = 0;
+        while (length < prompts[i].most && free.text[i][length] != stop[0] &&
+               free.text[i][length] != stop[1])
+            length++;
+        const bool stopped = length < prompts[i].most;
+        assert_int_equal(b.end[i], stopped ? DECODE_STOPPED : DECODE_LENGTH);
+        assert_int_equal(b.length[i], length + stopped);
+        assert_memory_equal(b.text[i], free.text[i], (size_t)b.length[i] * sizeof(int32_t));
+    }
+    engine_destroy(e);
+}
+
+static void prompts_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    const struct train_options o = options_of(1, 64), none = options_of(0, 0);
+    const int32_t ids[64] = {0}, beyond[] = {VOCAB};
+    const struct decode_prompt bad[] = {
+        {.ids = ids, .count = 0, .most = 1},    {.ids = ids, .count = 1, .most = 0},
+        {.ids = ids, .count = 64, .most = 1},   {.ids = ids, .count = 1, .most = 64},
+        {.ids = beyond, .count = 1, .most = 1},
+    };
+    struct engine *e = open_engine("qwen2", NULL, &o), *f = open_engine("qwen2", NULL, &none);
+    struct book b;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(decode(e, &b, &bad[i], 1, 1, NULL, 0), NJ_E_ARG);
+    const struct decode_prompt good = {.ids = ids, .count = 63, .most = 1};
+    ok(decode(e, &b, &good, 1, 1, NULL, 0));
+    assert_int_equal(decode(f, &b, &good, 1, 1, NULL, 0), NJ_E_ARG);
+    assert_non_null(strstr(fail_text(), "without a decoder"));
+    engine_destroy(e);
+    engine_destroy(f);
+}
+
+static void logits_that_are_not_finite_are_refused(void **state)
+{
+    (void)state;
+    const struct train_options o = options_of(1, 64);
+    struct engine *e = open_engine("qwen2", NULL, &o);
+    const int32_t ids[] = {4};
+    const struct decode_prompt p = {.ids = ids, .count = 1, .most = 5};
+    struct book b;
+    float *norm = (float *)net_weight(&e->student, e->student.p.norm);
+    for (int c = 0; c < e->student.c.hidden_size; c++)
+        norm[c] = NAN;
+    assert_int_equal(decode(e, &b, &p, 1, 1, NULL, 0), NJ_E_FORMAT);
+    engine_destroy(e);
+}
+
+/* A training step and a text share their memory, and neither sees the other. */
+static void training_and_texts_take_turns(void **state)
+{
+    (void)state;
+    struct train_options o = small_options;
+    const int32_t ids[] = {4, 5, 6};
+    const struct decode_prompt p = {.ids = ids, .count = 3, .most = 13};
+    struct step_result a, b;
+    struct book first, second;
+    struct engine *plain = open_engine("qwen2", "teacher", &o);
+    o.decode_rows = 2;
+    struct engine *e = open_engine("qwen2", "teacher", &o);
+    struct data *d = open_tokens("tokens.bin", &o, false),
+                *f = open_tokens("tokens.bin", &o, false);
+    for (int step = 0; step < 3; step++) {
+        ok(decode(e, &first, &p, 1, 1, NULL, 0));
+        ok(decode(e, &second, &p, 1, 1, NULL, 0));
+        assert_memory_equal(first.text, second.text, sizeof first.text);
+        ok(engine_step(plain, d, &a));
+        ok(engine_step(e, f, &b));
+        assert_true(a.loss == b.loss && a.grad_norm == b.grad_norm);
+    }
+    data_close(d);
+    data_close(f);
+    engine_destroy(e);
+    engine_destroy(plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logits_are_those_of_a_forward_pass),
+        cmocka_unit_test(greedy_takes_the_likeliest),
+        cmocka_unit_test(texts_do_not_depend_on_their_neighbours),
+        cmocka_unit_test(numbers_make_texts_differ),
+        cmocka_unit_test(a_stop_token_ends_a_text),
+        cmocka_unit_test(prompts_that_do_not_fit_are_refused),
+        cmocka_unit_test(logits_that_are_not_finite_are_refused),
+        cmocka_unit_test(training_and_texts_take_turns),
+    };
+    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}

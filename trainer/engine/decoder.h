@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * decoder.h: a net that writes: many sequences at a time, each with a slot of a cache of keys and values, a token of each
+ * per step. What a step reads and leaves lies on the device, so that steps follow each other without the host.
+ */
+#ifndef NOJIT_TRAINER_DECODER_H
+#define NOJIT_TRAINER_DECODER_H
+
+#include "engine/acts.h"
+#include "engine/cache.h"
+#include "engine/engine.h"
+
+/* Steps between two looks of the host at most, and tokens that end a sequence. */
+enum { DECODE_WINDOW = 8, DECODE_STOPS = 8 };
+
+/* Of each sequence, [rows] one after the other on the device and in pinned memory. */
+struct decode_rows {
+    int32_t *id, *pos; /* of the token that the next step feeds */
+    int32_t *slot;     /* negative: none, or ended */
+    int32_t *number;   /* of its random numbers */
+    int32_t *left;     /* tokens that may follow */
+    int32_t *step;     /* [1] of the window */
+};
+
+struct decoder {
+    const struct net *net;
+    int rows;    /* sequences at a time */
+    int prefill; /* rows of a pass over prompts at most */
+    int vocab, ld;
+    struct cache cache;
+    struct acts acts;
+    struct rows prompts;    /* ids, pos, slot, doc_start of a pass over prompts */
+    struct decode_rows now; /* of a step */
+    struct f8_matrix x;     /* f8: what the head reads */
+    char *logits;           /* [rows, ld] */
+    float *cut, *score;     /* [rows]; [rows, parts] */
+    int32_t *best, *said;   /* [rows, parts]; [DECODE_WINDOW, rows] */
+    int32_t *stop;          /* [DECODE_STOPS], then -1 */
+    size_t prompts_bytes, now_bytes, said_bytes;
+};
+
+/* Sequences at a time, positions of each, and rows of a pass over their prompts, as the options say it. */
+struct decode_shape {
+    int rows, positions, prefill;
+};
+struct decode_shape decode_shape(const struct train_options *o);
+/* Memory of the device; vocab, ld: of logits. */
+void decoder_carve(const struct net *n, const struct train_options *o, int vocab, int ld,
+                   struct carve *m, struct decoder *out);
+/* What of it the host writes and reads, in pinned memory: rows of a pass over prompts; of a step; what was said. */
+void decoder_carve_host(const struct decoder *d, struct carve *m, struct rows *prompts,
+                        struct decode_rows *now, int32_t **said);
+
+/* Rows that a pass over prompts, or a step, of at least `count` has: one of a few, whose GEMMs are prepared. */
+int decoder_prompt_rows(const struct decoder *d, int count);
+int decoder_step_rows(const struct decoder *d, int count);
+/* Chunks of keys that the attention of a step goes through, where no position is beyond `last`. */
+int decoder_chunks(const struct decoder *d, int last);
+
+/* Keys and values of d->prompts, `rows` of them, into the cache. */
+void decoder_prefill(struct work *r, struct decoder *d, int rows);
+/* A token of each of the first `rows` sequences. */
+void decoder_step(struct work *r, struct decoder *d, const struct decode_sampling *how, int rows,
+                  int chunks);
+/* Prepares the GEMMs of all that. */
+void decoder_prepare(struct work *r, struct decoder *d);
+
+#endif

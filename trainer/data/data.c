@@ -11,6 +11,7 @@
 #include "data/data.h"
 
 #include "checked.h"
+#include "data/answers.h"
 #include "data/packing.h"
 #include "data/shuffle.h"
 #include "io/error.h"
@@ -39,7 +40,7 @@ struct data {
     struct order order;
     int64_t tokens;
     int B, S;
-    bool once, weighted;
+    bool once, weighted, teacher_apart;
     int32_t end_of_text; /* -1: documents end with their files only */
     struct data_state at;
     int32_t *arrays;      /* ids, target, pos, doc_start: B * S each */
@@ -49,7 +50,12 @@ struct data {
     struct group *group; /* that shares the data; NULL: read here */
     bool alone;          /* for now */
     uint64_t dealt;      /* batches since data_seek() */
-    struct hasher {      /* over each source's ids */
+    struct taken {       /* data_take() */
+        const struct answer_rows *rows;
+        const unsigned char *own;
+        int64_t count, at, used; /* rows that come; past; of `rows`, past */
+    } taken;
+    struct hasher { /* over each source's ids */
         uint64_t hash;
         size_t count;
         int32_t group[4096]; /* not hashed yet */
@@ -178,9 +184,14 @@ static int no_memory(int batch_size, int seq_len)
     return fail(NJ_E_NOMEM, "out of memory for batches of %d x %d", batch_size, seq_len);
 }
 
+static size_t arrays_of(const struct data *d)
+{
+    return d->teacher_apart ? ROW_ARRAYS : ROW_PLAIN;
+}
+
 int data_set_batch(struct data *d, int batch_size)
 {
-    const size_t n = size_product(4, (size_t)batch_size, (size_t)d->S);
+    const size_t n = size_product(arrays_of(d), (size_t)batch_size, (size_t)d->S);
     int32_t *arrays = calloc(n, sizeof *arrays);
     if (!arrays)
         return no_memory(batch_size, d->S);
@@ -209,6 +220,7 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
     d->S = o->seq_len;
     d->order.seed = o->seed;
     d->once = o->once;
+    d->teacher_apart = o->teacher_apart;
     d->weighted = o->weights != NULL;
     d->end_of_text = t ? t->end_of_text : -1;
 
@@ -343,19 +355,6 @@ static int fill_piece(struct data *d, int32_t *ids, int at, const struct piece *
     return NJ_OK;
 }
 
-/* Ends a row from position `at` on; what fills it is a document of its own. */
-static void fill_padding(const struct data *d, int32_t *ids, int at)
-{
-    const size_t n = (size_t)d->B * (size_t)d->S;
-    int32_t *target = ids + n, *pos = target + n, *doc_start = pos + n;
-    for (int i = at; i < d->S; i++) {
-        ids[i] = 0;
-        target[i] = IGNORED;
-        pos[i] = i - at;
-        doc_start[i] = at;
-    }
-}
-
 static int fill_row(struct data *d, int32_t *ids, const struct row_place *place, int64_t *valid)
 {
     const struct packed *p = &d->source[place->source].packed;
@@ -368,28 +367,67 @@ static int fill_row(struct data *d, int32_t *ids, const struct row_place *place,
             return rc;
         at += piece.inputs;
     }
-    fill_padding(d, ids, at);
+    row_put_padding(ids, (size_t)d->B * (size_t)d->S, at, d->S);
     return NJ_OK;
+}
+
+/* Whether the next row is one that was given; then it is past. */
+static bool take_row(struct data *d, int32_t *row, int64_t *valid)
+{
+    struct taken *t = &d->taken;
+    const size_t S = (size_t)d->S, n = (size_t)d->B * S,
+                 all = t->rows ? (size_t)t->rows->rows * S : 0;
+    if (t->at >= t->count || !t->own[t->at++])
+        return false;
+    if (t->used == t->rows->rows) {
+        row_put_padding(row, n, 0, d->S);
+        if (d->teacher_apart)
+            row_put_teacher(row, n, d->S);
+        return true;
+    }
+    const int32_t *from = t->rows->arrays + (size_t)t->used++ * S;
+    for (size_t i = 0; i < arrays_of(d); i++)
+        memcpy(row + i * n, from + i * all, S * sizeof *row);
+    for (size_t i = 0; i < S; i++)
+        *valid += row[ROW_TARGET * n + i] != IGNORED;
+    return true;
+}
+
+void data_take(struct data *d, const struct answer_rows *rows, const unsigned char *own,
+               int64_t count)
+{
+    d->taken = (struct taken){.rows = rows, .own = own, .count = count};
+}
+
+/* A row of the files, or one that nothing fills where they have ended. */
+static int next_row(struct data *d, int32_t *row, int64_t *valid)
+{
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    int rc = 0;
+    if (d->once && d->at.epoch > 0) {
+        row_put_padding(row, n, 0, d->S);
+    } else {
+        const struct row_place place = order_at(&d->order, d->at.epoch, d->at.window);
+        rc = fill_row(d, row, &place, valid);
+        if (rc == 0 && ++d->at.window >= (uint64_t)d->order.total)
+            d->at = (struct data_state){d->at.epoch + 1, 0};
+    }
+    if (rc == 0 && d->teacher_apart)
+        row_put_teacher(row, n, d->S);
+    return rc;
 }
 
 static int next_here(struct data *d, struct batch *out)
 {
+    int rc = 0;
     if (d->once && d->at.epoch > 0)
         return 1;
-    for (int b = 0; b < d->B; b++) {
-        int32_t *ids = d->arrays + (size_t)b * (size_t)d->S;
-        if (d->once && d->at.epoch > 0) {
-            fill_padding(d, ids, 0);
-            continue;
-        }
-        const struct row_place place = order_at(&d->order, d->at.epoch, d->at.window);
-        const int rc = fill_row(d, ids, &place, &out->valid);
-        if (rc)
-            return rc;
-        if (++d->at.window >= (uint64_t)d->order.total)
-            d->at = (struct data_state){d->at.epoch + 1, 0};
+    for (int b = 0; rc == 0 && b < d->B; b++) {
+        int32_t *row = d->arrays + (size_t)b * (size_t)d->S;
+        if (!take_row(d, row, &out->valid))
+            rc = next_row(d, row, &out->valid);
     }
-    return 0;
+    return rc;
 }
 
 /* ---- shared by ranks ---- */
@@ -410,6 +448,7 @@ static int make_receiver(const struct data_options *o, struct data **out)
         return fail(NJ_E_NOMEM, "out of memory");
     d->S = o->seq_len;
     d->once = o->once;
+    d->teacher_apart = o->teacher_apart;
     return allocate(d, o->batch_size);
 }
 
@@ -425,6 +464,14 @@ static int take_summary(struct data *d, const struct summary *s)
         return fail(NJ_E_NOMEM, "out of memory for %zu sources", s->sources);
     d->order.count = s->sources;
     return NJ_OK;
+}
+
+int data_none(const struct data_options *o, struct data **out)
+{
+    const int rc = make_receiver(o, out);
+    if (!rc)
+        (*out)->order.total = 1; /* which nobody asks for */
+    return rc;
 }
 
 int data_share(struct data **d, const struct data_options *o, struct group *g)
@@ -458,7 +505,7 @@ struct dealt {
 
 static int next_shared(struct data *d, struct batch *out)
 {
-    const size_t bytes = 4 * (size_t)d->B * (size_t)d->S * sizeof *d->arrays;
+    const size_t bytes = arrays_of(d) * (size_t)d->B * (size_t)d->S * sizeof *d->arrays;
     struct dealt it = {0};
     if (group_leads(d->group)) {
         const int rc = next_here(d, out);
@@ -479,8 +526,21 @@ static int next_shared(struct data *d, struct batch *out)
 int data_next(struct data *d, struct batch *out)
 {
     const size_t n = (size_t)d->B * (size_t)d->S;
+    const int32_t *a = d->arrays;
     *out = (struct batch){
-        d->B, d->S, d->arrays, d->arrays + n, d->arrays + 2 * n, d->arrays + 3 * n, 0};
+        .B = d->B,
+        .S = d->S,
+        .ids = a,
+        .target = a + ROW_TARGET * n,
+        .pos = a + ROW_POS * n,
+        .doc_start = a + ROW_DOC_START * n,
+    };
+    if (d->teacher_apart) {
+        out->teacher_ids = a + ROW_TEACHER_IDS * n;
+        out->teacher_pos = a + ROW_TEACHER_POS * n;
+        out->teacher_doc_start = a + ROW_TEACHER_DOC_START * n;
+        out->teacher_at = a + ROW_TEACHER_AT * n;
+    }
     return d->group && !d->alone ? next_shared(d, out) : next_here(d, out);
 }
 

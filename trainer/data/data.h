@@ -33,6 +33,7 @@ struct data_options {
     int seq_len, batch_size; /* S, B of a micro-batch */
     int vocab_size;          /* ids must lie below it */
     uint64_t seed;           /* order of the rows; 0 keeps the order of the files */
+    bool teacher_apart;      /* batches say what the teacher reads, which may be something else */
     bool once; /* evaluation: one pass; the last row and batch are padded with ignored positions */
 };
 struct data; /* all tokens, in files or encoded; rows of S positions, shuffled by seed anew each
@@ -41,6 +42,9 @@ struct data; /* all tokens, in files or encoded; rows of S positions, shuffled b
 struct batch { /* B x S, row-major; owned by data, valid until the next call */
     int B, S;
     const int32_t *ids, *target, *pos, *doc_start;
+    /* With teacher_apart, else NULL: what the teacher reads, and, at each target, in which position of the same row it
+     * predicts that. */
+    const int32_t *teacher_ids, *teacher_pos, *teacher_doc_start, *teacher_at;
     int64_t valid; /* targets that are not IGNORED */
 };
 
@@ -89,6 +93,13 @@ size_t data_sources(const struct data *d); /* 0 without weights */
 void data_source(const struct data *d, size_t i, struct data_source *out);
 /* Next micro-batch; with `once`, returns 1 when the pass is over (0: got one, negative: error). */
 int data_next(struct data *d, struct batch *out);
+struct answer_rows;
+/* Of the `count` rows that come next, those that `own` says are these, one after the other, then empty ones; both stay
+ * the caller's, until so many rows are past. */
+void data_take(struct data *d, const struct answer_rows *rows, const unsigned char *own,
+               int64_t count);
+/* Of no files at all: each row is one that data_take() has given. */
+int data_none(const struct data_options *o, struct data **out);
 void data_tell(const struct data *d, struct data_state *out);
 void data_seek(struct data *d, const struct data_state *s);
 

@@ -229,6 +229,15 @@ int packed_make(const struct segment *segments, size_t count, int32_t end_of_tex
     return rc;
 }
 
+int packed_lengths(const int32_t *inputs, size_t count, int32_t S, struct packed *out)
+{
+    int rc = NJ_OK;
+    *out = (struct packed){.S = S};
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = add_piece(out, (int64_t)i, inputs[i]);
+    return rc || count == 0 ? rc : best_fit(out);
+}
+
 void packed_free(struct packed *p)
 {
     free(p->piece);

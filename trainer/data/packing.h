@@ -28,6 +28,8 @@ struct packed {
  * not full. No row at all is no error. */
 int packed_make(const struct segment *segments, size_t count, int32_t end_of_text, int32_t S,
                 enum packing kind, bool once, struct packed *out);
+/* Pieces of these lengths, from 1 to S, as many in a row as fit; `first` of a piece is its number. */
+int packed_lengths(const int32_t *inputs, size_t count, int32_t S, struct packed *out);
 void packed_free(struct packed *p);
 int packed_pieces(const struct packed *p, int64_t row);
 struct piece packed_piece(const struct packed *p, int64_t row, int i);

@@ -22,6 +22,7 @@
 struct stretch {
     uint64_t first, count;
 };
+enum { ANSWER_TOKENS_MOST = 1 << 20 };
 enum { NO_TEXT = 0 }; /* no text but the first path begins at 0 */
 
 struct item {
@@ -29,6 +30,7 @@ struct item {
     struct stretch answer, id; /* first is NO_TEXT: there is none */
     uint64_t path;
     int64_t line;
+    int most;   /* max_tokens of the line; 0: none */
     bool apart; /* the teacher reads something else */
 };
 
@@ -147,6 +149,47 @@ static int read_id(struct collector *c, const json_t *object, struct item *out)
     return added ? NJ_OK : jsonl_no_memory(&c->reader);
 }
 
+/* A text, or the messages behind a system message of their own. */
+static json_t *with_context(const char *context, const json_t *prompt)
+{
+    if (json_is_string(prompt))
+        return json_sprintf("%s%s", context, json_string_value(prompt));
+    json_t *out = json_pack("[{s:s, s:s}]", "role", "system", "content", context);
+    size_t i;
+    json_t *turn;
+    json_array_foreach(prompt, i, turn)
+    {
+        const char *role = json_string_value(json_object_get(turn, "role"));
+        if (i > 0 || !role || strcmp(role, "system") != 0)
+            json_array_append(out, turn);
+    }
+    return out;
+}
+
+static int add_teacher(struct collector *c, const json_t *object, const json_t *prompt,
+                       const json_t *teacher)
+{
+    if (teacher && !json_is_null(teacher))
+        return add_prompt(&c->reader, object, teacher, "teacher_prompt");
+    json_t *made = with_context(c->o->teacher_context, prompt);
+    const int rc =
+        made ? add_prompt(&c->reader, object, made, "prompt") : jsonl_no_memory(&c->reader);
+    json_decref(made);
+    return rc;
+}
+
+static int read_most(struct collector *c, const json_t *object, struct item *out)
+{
+    const json_t *most = json_object_get(object, "max_tokens");
+    const json_int_t value = json_integer_value(most);
+    if (!most || json_is_null(most))
+        return NJ_OK;
+    if (!json_is_integer(most) || value < 1 || value > ANSWER_TOKENS_MOST)
+        return jsonl_bad_line(&c->reader, "max_tokens must be a whole number, at least 1");
+    out->most = (int)value;
+    return NJ_OK;
+}
+
 static int add_line(struct reader *r, const json_t *object)
 {
     struct collector *c = r->user;
@@ -155,7 +198,7 @@ static int add_line(struct reader *r, const json_t *object)
     const json_t *prompt = messages ? messages : json_object_get(object, "prompt");
     const json_t *teacher = json_object_get(object, "teacher_prompt");
     struct item it = {.path = c->path, .line = r->line};
-    it.apart = teacher && !json_is_null(teacher);
+    it.apart = (teacher && !json_is_null(teacher)) || c->o->teacher_context;
     if (!prompt)
         return jsonl_bad_line(r, json_is_object(object)
                                      ? "the object has neither prompt nor messages; rename its "
@@ -164,11 +207,13 @@ static int add_line(struct reader *r, const json_t *object)
     int rc = messages ? jsonl_add_question(r, object, messages)
                       : add_prompt(r, object, prompt, "prompt");
     if (!rc && it.apart)
-        rc = add_prompt(r, object, teacher, "teacher_prompt");
+        rc = add_teacher(c, object, prompt, teacher);
     if (!rc)
         rc = read_answer(c, object, prompt, &it);
     if (!rc)
         rc = read_id(c, object, &it);
+    if (!rc)
+        rc = read_most(c, object, &it);
     if (rc)
         return rc;
     struct item *more = grow(p->item, p->count, 1, sizeof *more, &p->capacity);
@@ -436,6 +481,7 @@ void prompts_get(const struct prompts *p, uint64_t epoch, int64_t i, struct prom
                         .answer = it->answer.first == NO_TEXT ? NULL : p->text + it->answer.first,
                         .answer_bytes = it->answer.count,
                         .id = it->id.first == NO_TEXT ? NULL : p->text + it->id.first,
+                        .most = it->most,
                         .path = p->text + it->path,
                         .line = (long)it->line,
                         .index = index};
@@ -454,6 +500,25 @@ int prompts_longest(const struct prompts *p)
 int prompts_teacher_longest(const struct prompts *p)
 {
     return p->teacher_longest;
+}
+
+bool prompts_teacher_apart(const struct prompts *p)
+{
+    size_t i = 0;
+    while (i < p->count && p->item[i].teacher.first == p->item[i].ids.first)
+        i++;
+    return i < p->count;
+}
+
+int64_t prompts_longest_text(const struct prompts *p, int64_t most)
+{
+    int64_t longest = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        const struct item *it = &p->item[i];
+        const int64_t text = (int64_t)it->ids.count + (it->most > 0 ? it->most : most);
+        longest = text > longest ? text : longest;
+    }
+    return longest;
 }
 
 const struct passed_over *prompts_passed_over(const struct prompts *p)

@@ -12,8 +12,11 @@ struct prompts_options {
     size_t path_count;
     int longest; /* tokens of a prompt; a line with a longer one is dropped; 0: any length */
     int teacher_longest; /* the same of what the teacher reads; 0: any length */
-    int vocab_size;      /* ids must lie below it */
-    uint64_t seed;       /* order of the prompts; 0 keeps the order of the files */
+    /* Of lines without teacher_prompt, where it is not NULL: what the teacher reads before the prompt; as a system message
+     * before the others, in place of one that is there, where the prompt is a conversation */
+    const char *teacher_context;
+    int vocab_size; /* ids must lie below it */
+    uint64_t seed;  /* order of the prompts; 0 keeps the order of the files */
 };
 struct prompts; /* shuffled by seed anew each epoch */
 
@@ -26,6 +29,7 @@ struct prompt { /* owned by prompts, valid until prompts_close() */
     const char *answer; /* that the data have, ends with a NUL and may hold others; NULL: none */
     size_t answer_bytes;
     const char *id;   /* of the line, as JSON: "a" with its quotes, or 17; NULL: none */
+    int most;         /* tokens of an answer, as the line has it: max_tokens; 0: it does not */
     const char *path; /* where it stands */
     long line;
     int64_t index; /* its place in the order of the files */
@@ -48,6 +52,10 @@ int64_t prompts_dropped(const struct prompts *p);
 /* Tokens of the longest that remain. */
 int prompts_longest(const struct prompts *p);
 int prompts_teacher_longest(const struct prompts *p);
+/* Whether the teacher reads something else anywhere. */
+bool prompts_teacher_apart(const struct prompts *p);
+/* Of the longest with its answer, of `most` tokens where the line does not say it. */
+int64_t prompts_longest_text(const struct prompts *p, int64_t most);
 const struct passed_over *prompts_passed_over(const struct prompts *p);
 /* Over all ids, and where each prompt ends. */
 uint64_t prompts_hash(const struct prompts *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmd_generate.c: `nojit generate`: continues a text, a token at a time.
+ * cmd_generate.c: `nojit generate`: continues a prompt, or those of a file.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,24 +8,22 @@
 #include "cli/commands.h"
 #include "cli/screen.h"
 #include "io/error.h"
-#include "io/plural.h"
+#include "model/source.h"
 #include "record/sample.h"
 #include "run/run.h"
 #include "run/run_engine.h"
+#include "run/texts.h"
 
-static int print_text(struct run *r, const int32_t *prompt, int64_t count)
+static int print_text(struct run *r, const int32_t *prompt, size_t count)
 {
-    const struct sampling how = {
-        .engine = r->engine,
-        .tokenizer = &r->tokenizer,
-        .seed = (uint64_t)r->s->seed,
-    };
+    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, run_sampling(r)};
     const bool terminal = isatty(STDOUT_FILENO);
     FILE *out = terminal ? screen_open(stdout) : stdout;
     if (out == NULL)
         return fail(NJ_E_NOMEM, "out of memory for the text");
-    fputs(r->s->prompt, out);
-    const int err = sample_continue(&how, prompt, count, r->s->max_tokens, out);
+    if (!r->s->chat)
+        fputs(r->s->prompt, out);
+    const int err = sample_continue(&how, prompt, (int64_t)count, r->s->max_tokens, out);
     if (terminal)
         fclose(out);
     if (!err)
@@ -33,30 +31,62 @@ static int print_text(struct run *r, const int32_t *prompt, int64_t count)
     return err;
 }
 
-static int generate(struct run *r)
+static int continue_prompt(struct run *r)
 {
     int32_t *ids = NULL;
     size_t count = 0;
+    int err = r->s->chat ? prompt_of_chat(&r->tokenizer, NULL, r->s->prompt, &ids, &count)
+                         : sample_encode(&r->tokenizer, r->s->prompt, &ids, &count);
+    if (!err)
+        err = texts_positions(r, "the prompt", (int64_t)count + r->s->max_tokens);
+    r->options.decode_rows = 1;
+    if (!err)
+        err = run_open_engine(r);
+    if (!err)
+        err = print_text(r, ids, count);
+    free(ids);
+    return err;
+}
+
+static int open_prompts(struct run *r, struct prompts **out)
+{
+    struct model_config c;
+    const struct path_list *given = &r->s->prompts;
+    const int err = source_config(r->student, &c);
+    const struct prompts_options o = {
+        .paths = given->path, .path_count = given->count, .vocab_size = c.vocab_size};
+    return err ? err : prompts_open(&o, &r->tokenizer, out);
+}
+
+static int continue_prompts(struct run *r)
+{
+    struct prompts *prompts = NULL;
+    int err = open_prompts(r, &prompts);
+    if (!err)
+        err = texts_positions(r, "the longest prompt",
+                              prompts_longest_text(prompts, r->s->max_tokens));
+    if (!err)
+        err = texts_rows(r, prompts_count(prompts));
+    if (!err)
+        err = run_open_engine(r);
+    if (!err)
+        err = texts_write(r, prompts, stdout);
+    prompts_close(prompts);
+    return err;
+}
+
+static int generate(struct run *r)
+{
     int err = tokenizer_open(r->student, &r->tokenizer);
     if (!err)
         err = run_engine_options(r);
     if (!err)
-        err = sample_encode(&r->tokenizer, r->s->prompt, &ids, &count);
-    const int64_t needed = (int64_t)count + r->s->max_tokens;
-    if (r->options.seq_len == 0)
-        r->options.seq_len = (int)needed;
-    if (!err && needed > r->options.seq_len)
-        err = fail(NJ_E_ARG,
-                   "prompt and --max-tokens make %lld token%s, more than --seq-len %d; raise it",
-                   (long long)needed, plural(needed), r->options.seq_len);
-    r->options.batch_size = 1;
+        err = texts_stops(r);
+    if (err)
+        return err;
+    r->options.batch_size = r->options.seq_len = 1; /* it does nothing but write */
     r->options.steps = 0;
-    if (!err)
-        err = run_open_engine(r);
-    if (!err)
-        err = print_text(r, ids, (int64_t)count);
-    free(ids);
-    return err;
+    return r->s->prompts.count > 0 ? continue_prompts(r) : continue_prompt(r);
 }
 
 int cmd_generate(const struct settings *s)
@@ -64,6 +94,8 @@ int cmd_generate(const struct settings *s)
     struct group alone = GROUP_ALONE;
     struct run r;
     int err = run_needs("generate", (struct needed[]){{"model", s->student != NULL}, {NULL}});
+    if (!err && s->prompts.count > 0 && s->prompt[0] != '\0')
+        err = fail(NJ_E_ARG, "--prompt and --prompts: give one of them");
     if (err)
         return err;
     err = run_open(&r, s, &alone, true);

@@ -15,11 +15,13 @@
 #include "run/export.h"
 #include "run/interrupts.h"
 #include "run/receipt.h"
+#include "run/rollouts.h"
 #include "run/run.h"
 #include "run/run_begin.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
 #include "run/run_ranks.h"
+#include "run/texts.h"
 #include "run/watchdog.h"
 #include "text/gguf_tokenizer.h"
 
@@ -27,7 +29,7 @@ static int check_arguments(const struct settings *s, const char *command, bool d
 {
     const struct needed needed[] = {{"student", s->student != NULL},
                                     {"teacher", s->teacher != NULL || !distill},
-                                    {"data", s->data.count > 0},
+                                    {"data", s->data.count > 0 || s->on_policy == 1},
                                     {"out", s->out != NULL || s->dry_run},
                                     {NULL}};
     int err = run_needs(command, needed);
@@ -39,13 +41,17 @@ static int check_arguments(const struct settings *s, const char *command, bool d
         err = fail(NJ_E_ARG, "--early-stop-patience needs --eval-data and --eval-every");
     if (!err)
         err = run_check_temperature(s);
+    if (!err)
+        err = rollouts_check(s);
     return err ? err : run_check_output(s);
 }
 
 static int64_t steps_of_epochs(const struct run *r)
 {
     const double per_step = (double)r->options.batch_size * r->options.grad_accum;
-    const double steps = ceil(r->s->epochs * (double)data_windows(r->data) / per_step);
+    const double steps =
+        ceil(r->s->on_policy == 1 ? rollouts_steps(r, r->s->epochs)
+                                  : r->s->epochs * (double)data_windows(r->data) / per_step);
     return steps < 1 ? 1 : (int64_t)steps;
 }
 
@@ -86,17 +92,31 @@ static int open_tokenizer(struct run *r)
     return err ? err : check_exports(r);
 }
 
+/* Rank 0 alone writes samples, so it alone has a decoder. */
+static int open_samples(struct run *r)
+{
+    int err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
+    if (err || r->samples.count == 0)
+        return err;
+    r->options.decode_rows = 1;
+    return texts_stops(r);
+}
+
 static int open_inputs(struct run *r, const char *command)
 {
     int err = run_reads(r) ? open_tokenizer(r) : 0;
     if (!err)
         err = run_engine_options(r);
     if (!err && group_leads(r->group))
-        err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
+        err = open_samples(r);
+    if (!err && rollouts_wanted(r->s))
+        err = rollouts_open(r);
     if (!err)
         err = run_open_data(r, &r->s->data, false, &r->data);
     if (!err && r->s->batch_size == BATCH_AUTO)
         err = run_fit_batch(r);
+    if (!err && rollouts_wanted(r->s))
+        err = rollouts_fit(r);
     if (!err && r->s->eval_data.count > 0)
         err = run_open_data(r, &r->s->eval_data, true, &r->eval_data);
     if (!err && r->options.steps == 0)
@@ -189,6 +209,8 @@ static void say_start(struct run *r)
                  (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
                  plural(o->steps), per_step, plural(per_step));
     say_data(r);
+    if (rollouts_wanted(r->s))
+        rollouts_say(r);
     if (o->lora.rank > 0)
         progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
@@ -236,11 +258,7 @@ static int evaluate(struct run *r, int64_t step)
 
 static int write_samples(struct run *r, int64_t step)
 {
-    const struct sampling how = {
-        .engine = r->engine,
-        .tokenizer = &r->tokenizer,
-        .seed = (uint64_t)r->s->seed,
-    };
+    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, run_sampling(r)};
     if ((step == 0 && r->eval_data == NULL) || !group_leads(r->group))
         return 0;
     return sample_log_write(&r->samples, &how, step, &r->progress);
@@ -285,16 +303,19 @@ struct outcome {
 /* One step with its row, its line and what is due after it. */
 static int one_step(struct run *r, int64_t step, struct outcome *o)
 {
-    struct step_result result;
+    struct step_result result = {0};
+    const bool answers = rollouts_wanted(r->s);
     deadline_step(r, step);
-    int err = engine_step(r->engine, r->data, &result);
+    int err = answers ? rollouts_step(r, step) : 0;
+    if (!err)
+        err = engine_step(r->engine, r->data, &result);
     deadline_end(r);
     if (err && result.nonfinite[0] != '\0' && r->checkpoints.last > 0)
         return fail(err, "%s; checkpoint-%lld is good", fail_text(),
                     (long long)r->checkpoints.last);
     if (err)
         return err;
-    err = metrics_step(&r->metrics, step, &result);
+    err = metrics_step(&r->metrics, step, &result, answers ? &r->rollouts.stats : NULL);
     if (err)
         return err;
     progress_step(&r->progress, step, &result);
@@ -510,6 +531,8 @@ static int train_rank(const struct settings *s, const struct command_info *c, st
     err = run_open(&r, s, g, false);
     r.checkpoints = checkpoints;
     checkpoints_listen(&r.checkpoints, run_say, &r);
+    r.checkpoints.add = rollouts_save;
+    r.checkpoints.add_user = &r;
     if (!err)
         err = open_run(&r, c);
     if (!err && !s->dry_run)

@@ -17,6 +17,7 @@ static const char models[] = "Models and data";
 static const char shape[] =
     "Shape (random weights; anything not given comes from --like or --preset)";
 static const char objective[] = "Objective";
+static const char policy[] = "On-policy distillation";
 static const char length[] = "Length";
 static const char optimiser[] = "Optimiser";
 static const char adapters[] = "Adapters (LoRA)";

@@ -216,6 +216,8 @@ static int save_folder(const struct checkpoints *c, const char *path, struct eng
     err = engine_save_model(e, f.temp);
     if (!err)
         err = engine_save_state(e, f.temp, step, data);
+    if (!err && c->add)
+        err = c->add(c->add_user, f.temp);
     if (!err)
         err = write_text(f.temp, "settings.txt", c->settings);
     if (!err)

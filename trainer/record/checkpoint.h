@@ -33,6 +33,9 @@ struct checkpoints {
     char notes[4096];        /* lines that nobody has heard yet */
     void (*say)(void *user, const char *line);
     void *user;
+    /* NULL, or adds files of its own to the folder of a checkpoint */
+    int (*add)(void *user, const char *dir);
+    void *add_user;
 };
 
 /* Whether OUT may take a new run (it must not hold a run or a model) or, with resume ("auto" or a

@@ -86,8 +86,12 @@ static int put_row(struct metrics *m, int64_t step, const struct field *f, size_
     return put_events(&m->events, step, f, count);
 }
 
-int metrics_step(struct metrics *m, int64_t step, const struct step_result *r)
+enum { ROLLOUT_FIELDS = 5 };
+
+int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
+                 const struct rollout_stats *answers)
 {
+    const struct rollout_stats none = {0}, *a = answers ? answers : &none;
     const double seconds = r->step_ms * 1e-3;
     const struct field fields[] = {
         {"loss", r->loss},
@@ -105,8 +109,15 @@ int metrics_step(struct metrics *m, int64_t step, const struct step_result *r)
         {"mfu_teacher", m->ideal.teacher / seconds},
         {"memory_bytes", (double)m->memory_bytes},
         {"skipped_updates", (double)r->skipped_updates},
+        /* Of a step that uses earlier answers again what they are made of is null. */
+        {"rollout_seconds", a->seconds},
+        {"rollout_tokens", (double)a->tokens},
+        {"rollout_tokens_per_second", (double)a->tokens / a->seconds},
+        {"rollout_length", (double)a->tokens / (double)a->answers},
+        {"rollout_truncated", (double)a->truncated / (double)a->answers},
     };
-    return put_row(m, step, fields, sizeof fields / sizeof fields[0]);
+    const size_t count = sizeof fields / sizeof fields[0];
+    return put_row(m, step, fields, answers ? count : count - ROLLOUT_FIELDS);
 }
 
 int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r)

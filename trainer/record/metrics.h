@@ -22,6 +22,12 @@ struct best {
     bool known;
 };
 
+/* Of answers that a student wrote for a step; all zero where none were. */
+struct rollout_stats {
+    double seconds;
+    int64_t answers, tokens, truncated; /* truncated: answers that did not end by themselves */
+};
+
 struct metrics {
     FILE *file; /* NULL: rows go nowhere, but what is best is known */
     struct best best;
@@ -39,7 +45,9 @@ bool metrics_settled(const struct metrics *m, int64_t patience);
 /* Closes the event file, too. */
 int metrics_close(struct metrics *m);
 /* Each row is flushed; NJ_E_IO names the file. */
-int metrics_step(struct metrics *m, int64_t step, const struct step_result *r);
+/* answers: NULL without --on-policy. */
+int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
+                 const struct rollout_stats *answers);
 int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r);
 
 #endif

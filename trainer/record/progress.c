@@ -226,6 +226,21 @@ void progress_rows(void *progress, int64_t rows, int64_t total)
     show_line(p, text, !p->terminal);
 }
 
+void progress_texts(struct progress *p, int64_t done, int64_t total, int64_t tokens)
+{
+    char text[256];
+    struct line line = {0};
+    const double now = seconds_now(), took = now - p->started;
+    if (!p->terminal || now - p->shown < REWRITE_SECONDS || took <= 0)
+        return;
+    p->shown = now;
+    add(&line, 0, "%lld of %lld texts", (long long)done, (long long)total);
+    add(&line, 1, "%lld tokens", (long long)tokens);
+    add(&line, 2, "%.0f tokens/s", (double)tokens / took);
+    fit(p, &line, text, sizeof text);
+    show_line(p, text, false);
+}
+
 void progress_clear(struct progress *p)
 {
     if (p->open_line)

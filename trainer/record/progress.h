@@ -57,6 +57,8 @@ void progress_passed_over(struct progress *p, const struct passed_over *passed);
 void progress_step(struct progress *p, int64_t step, const struct step_result *r);
 /* Bytes of text that are read, of all: a line on a terminal. */
 void progress_bytes(struct progress *p, double done, double total);
+/* Texts that are written since p->started, of all, and their tokens so far: a line on a terminal. */
+void progress_texts(struct progress *p, int64_t done, int64_t total, int64_t tokens);
 /* "1h02m", "3m20s", "12 s" */
 const char *duration_text(double seconds, char *buffer, size_t bytes);
 /* "1.5 GiB" */

@@ -95,6 +95,26 @@ int run_fit_batch(struct run *r)
     return err ? err : data_set_batch(r->data, r->options.batch_size);
 }
 
+int fit_decoder(struct train_options *o, const struct model_config *student,
+                const struct model_config *teacher, size_t budget, bool gpu, int most)
+{
+    struct train_options planned = *o;
+    const size_t room = fit_part(budget, gpu);
+    struct plan p;
+    int fits = 1, err = 0;
+    for (int low = 2, high = most; low <= high && !err;) {
+        planned.decode_rows = low + (high - low) / 2;
+        err = plan_make(student, teacher, &planned, &p);
+        if (!err && p.total_bytes <= room) {
+            fits = planned.decode_rows;
+            low = fits + 1;
+        } else
+            high = planned.decode_rows - 1;
+    }
+    o->decode_rows = fits;
+    return err;
+}
+
 /* ---- what would make a run fit ---- */
 
 struct change {

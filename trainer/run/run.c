@@ -14,6 +14,7 @@
 #include "model/source.h"
 #include "options/options.h"
 #include "run/gemm_cache.h"
+#include "run/rollouts.h"
 #include "run/run_ranks.h"
 #include "run/teacher_types.h"
 
@@ -43,6 +44,13 @@ int run_check_temperature(const struct settings *s)
                 "--temperature %g: at most %d; beyond it float32 has too few digits for the "
                 "divergence that is printed",
                 s->temperature, TEMPERATURE_MOST);
+}
+
+struct decode_sampling run_sampling(const struct run *r)
+{
+    const struct train_options *o = &r->options;
+    return (struct decode_sampling){o->sample_temperature, o->sample_top_k, o->sample_top_p,
+                                    o->sample_min_p, o->seed};
 }
 
 static void print_bytes(struct run *r, const char *name, size_t bytes)
@@ -154,6 +162,7 @@ void run_close(struct run *r)
     engine_destroy(r->engine);
     data_close(r->data);
     data_close(r->eval_data);
+    rollouts_close(&r->rollouts);
     tokenizer_close(&r->tokenizer);
     free(r->teacher_types);
     nj_comm_destroy(r->comm);
@@ -240,6 +249,8 @@ void run_training_options(const struct settings *s, struct train_options *out)
         out->temperature = 1;
     if (s->teacher == NULL)
         out->kd_ratio = 0;
+    if (s->on_policy > 0) /* the cross-entropy of one's own samples teaches nothing */
+        out->kd_ratio = 1;
 }
 
 enum { LORA_ALPHA = 32 }; /* where --lora-alpha does not say another */

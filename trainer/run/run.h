@@ -8,7 +8,9 @@
 
 #include <time.h>
 
+#include "data/answers.h"
 #include "data/data.h"
+#include "data/prompts.h"
 #include "engine/engine.h"
 #include "io/path.h"
 #include "options/settings.h"
@@ -17,12 +19,24 @@
 #include "record/metrics.h"
 #include "record/progress.h"
 #include "record/sample_log.h"
+#include "text/generation.h"
 
 /* What --teacher-dtype changes in the teacher's distribution. */
 struct teacher_check {
     double kl,
         agreement;  /* KL(as --dtype || rounded) in nats a token; share of equal first choices */
     int64_t tokens; /* 0: not measured */
+};
+
+/* The student's answers to prompts, of which it learns (rollouts.h). */
+struct rollouts {
+    struct prompts *prompts;
+    int each;              /* answers that a row has room for, at least */
+    unsigned char *own;    /* [rows of a step] which are answers */
+    struct answer *answer; /* of the step */
+    int32_t *said;         /* [answers, --max-new] */
+    struct answer_rows rows;
+    struct rollout_stats stats; /* of the step */
 };
 
 struct run {
@@ -39,8 +53,10 @@ struct run {
     unsigned char *teacher_types;                  /* of options; owned here */
     char teacher_types_text[128];                  /* quantised ones of its file: "Q4_K, Q6_K" */
     struct tokenizer tokenizer;
+    struct generation ends; /* tokens that end what the student writes */
     int vocab; /* ids below it are in the vocabularies of both models and, if known, their tokenizers */
     struct data *data, *eval_data;
+    struct rollouts rollouts;
     struct engine *engine;
     struct metrics metrics;
     struct sample_log samples;
@@ -77,6 +93,8 @@ int run_adapters(const struct settings *s, struct lora_config *out);
 void run_print_plan(struct run *r, const struct plan *p);
 /* Says a line; the engine's `say`. */
 void run_say(void *run, const char *line);
+/* As options of sampling say it. */
+struct decode_sampling run_sampling(const struct run *r);
 /* Refuses temperatures at which the divergence that is printed would be wrong. */
 int run_check_temperature(const struct settings *s);
 /* An option that a command may need, and whether it has it or does without. */

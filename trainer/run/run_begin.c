@@ -12,6 +12,7 @@
 #include "io/model_folder.h"
 #include "io/plural.h"
 #include "options/options.h"
+#include "run/rollouts.h"
 #include "run/run_ranks.h"
 #include "run/teacher_types.h"
 
@@ -86,6 +87,8 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
              teacher ? "distill" : "train",
              teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
              (unsigned long long)data_hash(r->data), r->vocab);
+    if (r->rollouts.prompts)
+        add(out, bytes, "prompts %016llx\n", (unsigned long long)prompts_hash(r->rollouts.prompts));
     add_options(r, RESUME_SAME, out, bytes);
 }
 
@@ -220,6 +223,9 @@ static int go_on(struct run *r, int64_t *first)
     if (err)
         return refuse_checkpoint(r, err);
     data_seek(r->data, &where);
+    err = rollouts_load(r, dir, *first);
+    if (err)
+        return refuse_checkpoint(r, err);
     if (!group_leads(r->group))
         return 0;
     if (*first > r->options.steps)

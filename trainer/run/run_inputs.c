@@ -163,7 +163,10 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
         .vocab_size = r->vocab,
         .seed = once ? 0 : (uint64_t)r->s->seed,
         .once = once,
+        .teacher_apart = !once && r->options.teacher_apart,
     };
+    if (!err && paths->count == 0)
+        return data_none(&options, out);
     if (!err && run_reads(r))
         err = data_open(&options, &r->tokenizer, out);
     free(weights);

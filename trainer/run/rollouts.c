@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rollouts.c: see rollouts.h. Which rows of a step are answers follows from seed and step, which prompt comes next from
+ * how many answers all steps before have: so a resumed run needs no state of its own, but where steps use answers again.
+ */
+#include "run/rollouts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/answers.h"
+#include "io/error.h"
+#include "io/plural.h"
+#include "io/random.h"
+#include "model/source.h"
+#include "run/batch_fit.h"
+#include "run/texts.h"
+
+/* Answers at a time at most, where --rollout-batch does not say it. */
+enum { ROWS_AUTO = 512 };
+
+bool rollouts_wanted(const struct settings *s)
+{
+    return s->on_policy > 0;
+}
+
+int rollouts_check(const struct settings *s)
+{
+    if (!rollouts_wanted(s))
+        return s->prompts.count > 0
+                   ? fail(NJ_E_ARG, "--prompts needs --on-policy, the share of rows that are "
+                                    "answers to them")
+                   : 0;
+    if (s->prompts.count == 0)
+        return fail(NJ_E_ARG, "--on-policy needs --prompts to answer");
+    if (s->on_policy < 1 && s->data.count == 0)
+        return fail(NJ_E_ARG, "--on-policy %g needs --data for the other rows", s->on_policy);
+    if (s->horizon > s->max_new)
+        return fail(NJ_E_ARG, "--horizon %lld is more than --max-new %lld; lower it",
+                    (long long)s->horizon, (long long)s->max_new);
+    return 0;
+}
+
+/* Rows of a step. */
+static int64_t rows_of(const struct run *r)
+{
+    return (int64_t)r->options.batch_size * r->options.grad_accum;
+}
+
+/* Whether row `row` of step `step` (from 1 on) is an answer: the same for all steps that use the same answers. */
+static bool is_own(const struct run *r, int64_t step, int64_t row)
+{
+    const uint64_t turn = (uint64_t)((step - 1) / r->s->reuse);
+    const uint64_t z =
+        random_mix(random_mix(random_mix((uint64_t)r->s->seed) + turn) + (uint64_t)row);
+    return (double)(z >> 11) * 0x1p-53 < r->s->on_policy;
+}
+
+static int64_t own_rows(const struct run *r, int64_t step)
+{
+    int64_t count = 0;
+    for (int64_t row = 0; row < rows_of(r); row++)
+        count += is_own(r, step, row);
+    return count;
+}
+
+/* Answers that steps before this one have. */
+static int64_t answers_before(const struct run *r, int64_t step)
+{
+    int64_t count = 0;
+    for (int64_t s = 1; s < step; s += r->s->reuse)
+        count += own_rows(r, s) * r->rollouts.each;
+    return count;
+}
+
+static int open_prompts(struct run *r)
+{
+    const int64_t room = (int64_t)r->options.seq_len + 1 - r->s->max_new;
+    const struct prompts_options o = {
+        .paths = r->s->prompts.path,
+        .path_count = r->s->prompts.count,
+        .longest = (int)room,
+        .teacher_longest = (int)room,
+        .teacher_context = r->s->teacher_prompt,
+        .vocab_size = r->vocab,
+        .seed = (uint64_t)r->s->seed,
+    };
+    if (room < 1)
+        return fail(NJ_E_ARG,
+                    "--max-new %lld leaves no room for a prompt in --seq-len %d; lower it",
+                    (long long)r->s->max_new, r->options.seq_len);
+    int err = prompts_open(&o, &r->tokenizer, &r->rollouts.prompts);
+    const long long dropped = err ? 0 : (long long)prompts_dropped(r->rollouts.prompts);
+    if (dropped > 0)
+        progress_say(
+            &r->progress,
+            "%lld prompt%s longer than the %lld tokens that --seq-len and --max-new leave: "
+            "left out",
+            dropped, plural(dropped), (long long)room);
+    return err;
+}
+
+int rollouts_open(struct run *r)
+{
+    struct rollouts *o = &r->rollouts;
+    if (r->group->place.size > 1)
+        return fail(NJ_E_ARG, "--on-policy runs on one GPU; leave --gpus and the launcher out");
+    int err = texts_stops(r);
+    if (!err)
+        err = open_prompts(r);
+    if (err)
+        return err;
+    const int prompt = prompts_longest(o->prompts), teacher = prompts_teacher_longest(o->prompts);
+    const int longest = prompt + (int)r->s->max_new;
+    const int row = longest - prompt + (teacher > prompt ? teacher : prompt);
+    o->each = (r->options.seq_len + 1) / row;
+    r->options.teacher_apart = prompts_teacher_apart(o->prompts);
+    r->options.decode_positions = longest;
+    r->options.decode_rows = 1;
+    return 0;
+}
+
+/* The most answers that a step may have. */
+static int64_t most_answers(const struct run *r)
+{
+    return rows_of(r) * r->rollouts.each;
+}
+
+static int fit_auto(struct run *r, int most)
+{
+    const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
+    struct model_config student, teacher;
+    int err = source_config(r->student, &student);
+    if (!err && r->teacher[0] != '\0')
+        err = source_config(r->teacher, &teacher);
+    return err ? err
+               : fit_decoder(&r->options, &student, r->teacher[0] != '\0' ? &teacher : NULL,
+                             nj_context_budget(r->ctx), gpu, most);
+}
+
+static int allocate(struct run *r)
+{
+    struct rollouts *o = &r->rollouts;
+    const size_t answers = (size_t)most_answers(r), most = (size_t)r->s->max_new;
+    o->own = calloc((size_t)rows_of(r), sizeof *o->own);
+    o->answer = calloc(answers, sizeof *o->answer);
+    o->said = calloc(answers * most, sizeof *o->said);
+    if (!o->own || !o->answer || !o->said)
+        return fail(NJ_E_NOMEM, "out of memory for %zu answers of %zu tokens; lower --batch-size",
+                    answers, most);
+    return 0;
+}
+
+int rollouts_fit(struct run *r)
+{
+    const int64_t answers = most_answers(r);
+    const int64_t wanted = r->s->rollout_batch > 0 ? r->s->rollout_batch : ROWS_AUTO;
+    const int most = (int)(wanted < answers ? wanted : answers);
+    int err = allocate(r);
+    r->options.decode_rows = most;
+    if (!err && r->s->rollout_batch == 0)
+        err = fit_auto(r, most);
+    return err;
+}
+
+void rollouts_say(struct run *r)
+{
+    const struct rollouts *o = &r->rollouts;
+    const long long prompts = (long long)prompts_count(o->prompts);
+    const int longest = prompts_longest(o->prompts);
+    progress_say(&r->progress,
+                 "on-policy: %lld prompt%s of at most %d token%s; %d answer%s per sequence, of at "
+                 "most %lld tokens, written %d at a time",
+                 prompts, plural(prompts), longest, plural(longest), o->each, plural(o->each),
+                 (long long)r->s->max_new, r->options.decode_rows);
+}
+
+double rollouts_steps(const struct run *r, double epochs)
+{
+    const double answers =
+        epochs * (double)prompts_count(r->rollouts.prompts) * (double)r->s->group;
+    return answers * (double)r->s->reuse / (double)most_answers(r);
+}
+
+/* ---- answers of a step ---- */
+
+/* What is being answered. */
+struct turn {
+    struct run *run;
+    int64_t first, count, taken; /* number of the first answer; answers; those that were begun */
+    int most;
+};
+
+static int next(void *user, struct decode_prompt *out)
+{
+    struct turn *t = user;
+    struct rollouts *o = &t->run->rollouts;
+    const int64_t count = prompts_count(o->prompts);
+    struct prompt p;
+    if (t->taken == t->count)
+        return 0;
+    const int64_t number = t->first + t->taken, prompt = number / t->run->s->group;
+    prompts_get(o->prompts, (uint64_t)(prompt / count), prompt % count, &p);
+    struct answer *a = &o->answer[t->taken];
+    *a = (struct answer){.prompt = p.ids,
+                         .teacher = p.teacher_ids,
+                         .teacher_count = (int)p.teacher_count,
+                         .said = &o->said[(size_t)t->taken * (size_t)t->run->s->max_new],
+                         .prompt_count = (int)p.count};
+    *out = (struct decode_prompt){
+        .ids = p.ids,
+        .count = (int)p.count,
+        .most = t->most,
+        .number = (int32_t)(number & INT32_MAX),
+        .user = a,
+    };
+    t->taken++;
+    return 1;
+}
+
+static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                enum decode_end end)
+{
+    struct rollouts *o = &((struct turn *)user)->run->rollouts;
+    struct answer *a = p->user;
+    int32_t *to =
+        &o->said[(size_t)(a - o->answer) * (size_t)((struct turn *)user)->run->s->max_new];
+    memcpy(to + a->said_count, ids, (size_t)count * sizeof *ids);
+    a->said_count += count;
+    o->stats.tokens += count;
+    o->stats.truncated += end == DECODE_LENGTH;
+    return 0;
+}
+
+/* Tokens of an answer in this step. */
+static int horizon(const struct run *r, int64_t step)
+{
+    const int64_t from = r->s->horizon, to = r->s->max_new, steps = r->options.steps;
+    if (from == 0 || steps < 2)
+        return (int)to;
+    return (int)(from + (to - from) * (step - 1) / (steps - 1));
+}
+
+static int write_answers(struct run *r, int64_t step)
+{
+    struct rollouts *o = &r->rollouts;
+    struct turn t = {
+        .run = r,
+        .first = answers_before(r, step),
+        .count = own_rows(r, step) * o->each,
+        .most = horizon(r, step),
+    };
+    const struct decode_io io = {
+        .next = next,
+        .said = said,
+        .user = &t,
+        .how = {.temperature = (float)r->s->rollout_temperature,
+                .top_p = (float)r->s->rollout_top_p,
+                .seed = (uint64_t)r->s->seed},
+        .stop = r->ends.stop,
+        .stops = r->ends.stops,
+    };
+    const double from = seconds_now();
+    o->stats = (struct rollout_stats){.answers = t.count};
+    answer_rows_free(&o->rows);
+    int err = engine_decode(r->engine, &io);
+    if (!err)
+        err = answer_rows_make(o->answer, (size_t)t.count, r->options.seq_len, &o->rows);
+    o->stats.seconds = seconds_now() - from;
+    return err;
+}
+
+int rollouts_step(struct run *r, int64_t step)
+{
+    struct rollouts *o = &r->rollouts;
+    const bool again = (step - 1) % r->s->reuse != 0;
+    int err = 0;
+    if (!again)
+        err = write_answers(r, step);
+    else
+        o->stats = (struct rollout_stats){0};
+    for (int64_t row = 0; row < rows_of(r); row++)
+        o->own[row] = is_own(r, step, row);
+    data_take(r->data, &o->rows, o->own, rows_of(r));
+    return err;
+}
+
+/* ---- checkpoints ---- */
+
+/* FILE of a checkpoint: this, then the arrays of the rows. */
+static const char answers_name[] = "answers.bin";
+struct answers_head {
+    char magic[8];
+    int64_t S, rows, valid;
+};
+static const char answers_magic[8] = "NJANSW1";
+
+static size_t arrays_bytes(const struct answer_rows *a)
+{
+    return ROW_ARRAYS * (size_t)a->rows * (size_t)a->S * sizeof *a->arrays;
+}
+
+int rollouts_save(void *run, const char *dir)
+{
+    const struct run *r = run;
+    const struct answer_rows *a = &r->rollouts.rows;
+    char path[PATH_BYTES + 32];
+    struct answers_head head = {.S = a->S, .rows = a->rows, .valid = a->valid};
+    if (!rollouts_wanted(r->s) || r->s->reuse == 1)
+        return 0;
+    memcpy(head.magic, answers_magic, sizeof head.magic);
+    snprintf(path, sizeof path, "%s/%s", dir, answers_name);
+    FILE *f = fopen(path, "wb");
+    bool written = f && fwrite(&head, sizeof head, 1, f) == 1 &&
+                   fwrite(a->arrays, 1, arrays_bytes(a), f) == arrays_bytes(a);
+    written = f && fclose(f) == 0 && written;
+    return written ? 0 : fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+static int read_answers(struct run *r, FILE *f, const char *path)
+{
+    struct answer_rows *a = &r->rollouts.rows;
+    struct answers_head head;
+    const bool whole = fread(&head, sizeof head, 1, f) == 1 &&
+                       memcmp(head.magic, answers_magic, sizeof head.magic) == 0 &&
+                       head.S == r->options.seq_len && head.rows >= 0 && head.rows <= rows_of(r);
+    if (!whole)
+        return fail(NJ_E_FORMAT,
+                    "%s: it does not hold answers of this run; resume another checkpoint", path);
+    *a = (struct answer_rows){.S = (int)head.S, .rows = head.rows, .valid = head.valid};
+    a->arrays = malloc(arrays_bytes(a) + 1);
+    if (!a->arrays)
+        return fail(NJ_E_NOMEM, "out of memory for the answers of %s", path);
+    return fread(a->arrays, 1, arrays_bytes(a), f) == arrays_bytes(a)
+               ? 0
+               : fail(NJ_E_FORMAT, "%s: it ends early; resume another checkpoint", path);
+}
+
+int rollouts_load(struct run *r, const char *dir, int64_t step)
+{
+    char path[PATH_BYTES + 32];
+    if (!rollouts_wanted(r->s) || step % r->s->reuse == 0)
+        return 0;
+    snprintf(path, sizeof path, "%s/%s", dir, answers_name);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return fail(NJ_E_IO, "%s: cannot be read: %s", path, strerror(errno));
+    const int err = read_answers(r, f, path);
+    fclose(f);
+    return err;
+}
+
+void rollouts_close(struct rollouts *o)
+{
+    prompts_close(o->prompts);
+    answer_rows_free(&o->rows);
+    free(o->own);
+    free(o->answer);
+    free(o->said);
+}

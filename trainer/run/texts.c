@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * texts.c: see texts.h. Answers that are ready before those of earlier prompts wait for them.
+ */
+#include "run/texts.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "io/plural.h"
+#include "model/source.h"
+#include "record/sample.h"
+#include "run/batch_fit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Prompts at a time at most that --batch-size auto takes: on a GPU more win little; on a CPU GEMMs are as fast as they
+ * get. */
+enum { ROWS_OF_GPU = 512, ROWS_OF_CPU = 16 };
+
+struct text {
+    int32_t *ids; /* NULL: none yet, or written */
+    int count;
+    enum decode_end end;
+};
+
+struct texts {
+    struct run *run;
+    const struct prompts *prompts;
+    FILE *out;
+    struct text *answer; /* to each prompt */
+    int64_t count, taken, written, done, tokens;
+};
+
+int texts_stops(struct run *r)
+{
+    struct model_config c;
+    int err = source_config(r->student, &c);
+    if (!err)
+        err = generation_read(r->student, &r->tokenizer, c.vocab_size, &r->ends);
+    if (!err && r->s->ignore_eos)
+        r->ends.stops = 0;
+    return err;
+}
+
+int texts_positions(struct run *r, const char *what, int64_t needed)
+{
+    const int given = r->options.decode_positions;
+    struct model_config c;
+    const int err = source_config(r->student, &c);
+    if (err)
+        return err;
+    if (given > 0 && needed > given)
+        return fail(NJ_E_ARG,
+                    "%s and --max-tokens make %lld token%s, more than --seq-len %d; raise it", what,
+                    (long long)needed, plural(needed), given);
+    if (needed > c.max_positions)
+        return fail(NJ_E_ARG,
+                    "%s and --max-tokens make %lld tokens, and %s takes %d at most; lower "
+                    "--max-tokens",
+                    what, (long long)needed, r->student, c.max_positions);
+    r->options.decode_positions = (int)needed;
+    return 0;
+}
+
+int texts_rows(struct run *r, int64_t prompts)
+{
+    const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
+    const int wanted = r->options.decode_rows, auto_most = gpu ? ROWS_OF_GPU : ROWS_OF_CPU;
+    int most = wanted > 0 ? wanted : auto_most;
+    struct model_config c;
+    if (most > prompts)
+        most = (int)prompts;
+    r->options.decode_rows = most;
+    const int err = wanted > 0 ? 0 : source_config(r->student, &c);
+    return wanted > 0 || err
+               ? err
+               : fit_decoder(&r->options, &c, NULL, nj_context_budget(r->ctx), gpu, most);
+}
+
+/* ---- JSON ---- */
+
+static json_t *text_of(const struct tokenizer *t, const struct text *a)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    if (!f)
+        return NULL;
+    sample_put(t, a->ids, a->end == DECODE_STOPPED ? a->count - 1 : a->count, f);
+    json_t *out = fclose(f) == 0 ? json_text(text, bytes) : NULL;
+    free(text);
+    return out;
+}
+
+/* The id of a prompt, which is JSON; else its number. */
+static json_t *id_of(const struct prompt *p)
+{
+    return p->id ? json_loads(p->id, JSON_DECODE_ANY, NULL) : json_integer((json_int_t)p->index);
+}
+
+static int write_answer(struct texts *t, int64_t i)
+{
+    struct text *a = &t->answer[i];
+    struct prompt p;
+    prompts_get(t->prompts, 0, i, &p);
+    json_t *row =
+        json_pack("{s:o, s:o, s:I, s:I, s:s}", "id", id_of(&p), "text",
+                  text_of(&t->run->tokenizer, a), "prompt_tokens", (json_int_t)p.count, "tokens",
+                  (json_int_t)a->count, "end", a->end == DECODE_STOPPED ? "stop" : "length");
+    int err = row ? 0 : fail(NJ_E_NOMEM, "out of memory for an answer");
+    if (!err && (json_dumpf(row, t->out, 0) != 0 || fputc('\n', t->out) == EOF))
+        err = fail(NJ_E_IO, "standard output: cannot be written: %s", strerror(errno));
+    json_decref(row);
+    free(a->ids);
+    a->ids = NULL;
+    return err;
+}
+
+/* ---- what the decoder asks for and says ---- */
+
+static int next(void *user, struct decode_prompt *out)
+{
+    struct texts *t = user;
+    struct prompt p;
+    if (t->taken == t->count)
+        return 0;
+    prompts_get(t->prompts, 0, t->taken, &p);
+    *out = (struct decode_prompt){
+        .ids = p.ids,
+        .count = (int)p.count,
+        .most = p.most > 0 ? p.most : (int)t->run->s->max_tokens,
+        .number = (int32_t)t->taken,
+        .user = &t->answer[t->taken],
+    };
+    t->taken++;
+    return 1;
+}
+
+static int write_ready(struct texts *t)
+{
+    int err = 0;
+    while (!err && t->written < t->count && t->answer[t->written].end != DECODE_MORE)
+        err = write_answer(t, t->written++);
+    if (!err && fflush(t->out) != 0)
+        err = fail(NJ_E_IO, "standard output: cannot be written: %s", strerror(errno));
+    return err;
+}
+
+static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                enum decode_end end)
+{
+    struct texts *t = user;
+    struct text *a = p->user;
+    if (!a->ids)
+        a->ids = malloc((size_t)p->most * sizeof *a->ids);
+    if (!a->ids)
+        return fail(NJ_E_NOMEM, "out of memory for an answer");
+    memcpy(a->ids + a->count, ids, (size_t)count * sizeof *ids);
+    a->count += count;
+    a->end = end;
+    t->tokens += count;
+    t->done += end != DECODE_MORE;
+    progress_texts(&t->run->progress, t->done, t->count, t->tokens);
+    return end != DECODE_MORE ? write_ready(t) : 0;
+}
+
+static void say_rate(struct texts *t, double seconds)
+{
+    progress_say(&t->run->progress, "%lld text%s, %lld tokens in %.2f s: %.0f tokens/s",
+                 (long long)t->done, plural(t->done), (long long)t->tokens, seconds,
+                 (double)t->tokens / seconds);
+}
+
+int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
+{
+    struct texts t = {.run = r, .prompts = prompts, .out = out, .count = prompts_count(prompts)};
+    const struct decode_io io = {
+        .next = next,
+        .said = said,
+        .user = &t,
+        .how = run_sampling(r),
+        .stop = r->ends.stop,
+        .stops = r->ends.stops,
+    };
+    t.answer = calloc((size_t)t.count, sizeof *t.answer);
+    if (!t.answer)
+        return fail(NJ_E_NOMEM, "out of memory for %lld answers", (long long)t.count);
+    const double from = seconds_now();
+    r->progress.started = from;
+    const int err = engine_decode(r->engine, &io);
+    progress_clear(&r->progress);
+    if (!err)
+        say_rate(&t, seconds_now() - from);
+    for (int64_t i = 0; i < t.count; i++)
+        free(t.answer[i].ids);
+    free(t.answer);
+    return err;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * texts.h: prompts of a file, continued many at a time.
+ */
+#ifndef NOJIT_TRAINER_TEXTS_H
+#define NOJIT_TRAINER_TEXTS_H
+
+#include <stdio.h>
+
+#include "data/prompts.h"
+#include "run/run.h"
+#include "text/generation.h"
+
+/* What ends a text of the model, by its folder and its tokenizer: r->ends. */
+int texts_stops(struct run *r);
+/* Tokens of the longest text, prompt and answer, which the model or --seq-len may limit; what: "the prompt". */
+int texts_positions(struct run *r, const char *what, int64_t longest);
+/* As many prompts at a time as --batch-size auto finds room for. */
+int texts_rows(struct run *r, int64_t prompts);
+/* An answer to each prompt: to `out`, a JSON object per line, in their order. */
+int texts_write(struct run *r, const struct prompts *prompts, FILE *out);
+
+#endif

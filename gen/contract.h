@@ -32,6 +32,7 @@ enum fill_kind {
     FILL_ID,
     FILL_ID_OR_IGNORED,
     FILL_ROW_OR_NONE,
+    FILL_SEQUENCE,
     FILL_POSITION,
     FILL_DOC_START,
     FILL_ORDER,

@@ -137,6 +137,7 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
         [FILL_ID] = "CASE_FILL_ID",
         [FILL_ID_OR_IGNORED] = "CASE_FILL_ID_OR_IGNORED",
         [FILL_ROW_OR_NONE] = "CASE_FILL_ROW_OR_NONE",
+        [FILL_SEQUENCE] = "CASE_FILL_SEQUENCE",
         [FILL_POSITION] = "CASE_FILL_POSITION",
         [FILL_DOC_START] = "CASE_FILL_DOC_START",
         [FILL_ORDER] = "CASE_FILL_ORDER",

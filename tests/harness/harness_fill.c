@@ -130,6 +130,11 @@ static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements
         case CASE_FILL_ROW_OR_NONE:
             out[i] = rare ? -1 : value;
             break;
+        case CASE_FILL_SEQUENCE: /* never none at all */
+            out[i] = rare && i > 0
+                         ? -1
+                         : (int32_t)((elements - 1) / (int64_t)bound - i / (int64_t)bound);
+            break;
         case CASE_FILL_POSITION:
             out[i] = (int32_t)a->first + row;
             break;

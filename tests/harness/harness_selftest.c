@@ -257,6 +257,25 @@ static int check_sorted(void)
     return 1;
 }
 
+/* Sequences of three, the last rows in one of their own; -1 here and there, never at the start. */
+static int check_sequence(void)
+{
+    enum { N = 100, LENGTH = 3 };
+    const struct case_arg a = {.type = CASE_I32, .fill = CASE_FILL_SEQUENCE, .fill_value = LENGTH};
+    int32_t got[N];
+    int none = 0, wrong = 0;
+    fill_plain(&a, 1, N, got);
+    for (int i = 0; i < N; i++) {
+        none += got[i] == -1;
+        wrong += got[i] != -1 && got[i] != (N - 1) / LENGTH - i / LENGTH;
+    }
+    if (!wrong && none > N / 20 && none < N / 2 && got[0] != -1)
+        return 0;
+    printf("FAIL self-test: sequences of rows\n");
+    printf("RERUN harness --self-test\n");
+    return 1;
+}
+
 /* `most`: of 2,999 elements 3 may differ, all within the tolerance. */
 static int check_most(void)
 {
@@ -309,7 +328,8 @@ int run_self_test(void)
     static struct kernel_case cases[OP_COUNT];
     static struct subject subjects[OP_COUNT];
     struct result *results = shared_results(OP_COUNT);
-    int failed = check_types() + check_sorted() + check_most() + check_own_tolerance();
+    int failed =
+        check_types() + check_sorted() + check_sequence() + check_most() + check_own_tolerance();
     for (int i = 0; i < OP_COUNT; i++) {
         cases[i] = (struct kernel_case){.label = OPS[i].name,
                                         .args = ARGS,
@@ -338,6 +358,6 @@ int run_self_test(void)
             failed++;
         }
     }
-    printf("self-test: %d passed, %d failed\n", OP_COUNT + 4 - failed, failed);
+    printf("self-test: %d passed, %d failed\n", OP_COUNT + 5 - failed, failed);
     return failed ? 1 : 0;
 }

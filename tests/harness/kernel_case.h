@@ -29,6 +29,7 @@ enum case_fill {
     CASE_FILL_ID,            /* fill_value: exclusive bound */
     CASE_FILL_ID_OR_IGNORED, /* fill_value: exclusive bound */
     CASE_FILL_ROW_OR_NONE,   /* fill_value: exclusive bound */
+    CASE_FILL_SEQUENCE,      /* fill_value: rows of a sequence */
     CASE_FILL_POSITION,      /* fill_value: modulus; first is added */
     CASE_FILL_DOC_START,     /* fill_value: rows of a sequence */
     CASE_FILL_ORDER,         /* fill_name: the id array */

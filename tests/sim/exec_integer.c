@@ -63,6 +63,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, rem_s32, "rem.s32", "r=rr", int32_t, modulo(x, y)) \
     SAME(OP, prmt_b32, "prmt.b32", "r=rrr", uint32_t, permuted(x, y, z)) \
     SAME(OP, min_s32, "min.s32", "r=rr", int32_t, x < y ? x : y) \
+    SAME(OP, min_u32, "min.u32", "r=rr", uint32_t, x < y ? x : y) \
     SAME(OP, max_s32, "max.s32", "r=rr", int32_t, x > y ? x : y) \
     SAME(OP, max_s64, "max.s64", "l=ll", int64_t, x > y ? x : y) \
     SAME(OP, max_u32, "max.u32", "r=rr", uint32_t, x > y ? x : y) \

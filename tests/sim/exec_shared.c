@@ -115,6 +115,7 @@ LOAD(load_32_2, uint32_t, 2)
 LOAD(load_32_4, uint32_t, 4)
 LOAD(load_64, uint64_t, 1)
 STORE(store_32, uint32_t, 1)
+STORE(store_32_2, uint32_t, 2)
 STORE(store_32_4, uint32_t, 4)
 STORE(store_64, uint64_t, 1)
 
@@ -147,6 +148,7 @@ static const struct sim_opcode rows[] = {
     {"ld.shared.f64", "l=S", load_64, GUARD_LANES},
     {"st.shared.u32", "=Sr", store_32, GUARD_LANES},
     {"st.shared.f32", "=Sr", store_32, GUARD_LANES},
+    {"st.shared.v2.f32", "=S{rr}", store_32_2, GUARD_LANES},
     {"st.shared.v4.u32", "=S{rrrr}", store_32_4, GUARD_LANES},
     {"st.shared.v4.f32", "=S{rrrr}", store_32_4, GUARD_LANES},
     {"st.shared.f64", "=Sl", store_64, GUARD_LANES},

@@ -99,6 +99,7 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     ROW(rem_s32, "rem.s32", 'i', 'b', b == 0 ? a : (uint32_t)((int64_t)(int32_t)a % (int32_t)b)) \
     ROW(prmt_b32, "prmt.b32", 'i', 'b', chosen_bytes(a, b, c)) \
     ROW(min_s32, "min.s32", 'i', 'b', (int32_t)a < (int32_t)b ? a : b) \
+    ROW(min_u32, "min.u32", 'i', 'b', a < b ? a : b) \
     ROW(max_s32, "max.s32", 'i', 'b', (int32_t)a < (int32_t)b ? b : a) \
     ROW(max_s64, "max.s64", 'i', 'b', (int64_t)A < (int64_t)B ? B : A) \
     ROW(max_u32, "max.u32", 'i', 'b', a < b ? b : a) \

@@ -48,6 +48,10 @@ static const struct {
     uint32_t bytes;           /* of a lane */
 } passages[] = {
     {"ld.global.u16 %h0, [%d1];", "st.global.u16 [%d2], %h0;", 2},
+    {"ld.global.u16 %r3, [%d1];",
+     "cvt.u16.u32 %h0, %r3; st.global.u16 [%d2], %h0; shr.u32 %r3, %r3, 16;"
+     "setp.gt.u32 %p0, %r3, 0; @%p0 trap;",
+     2},
     {"ld.global.u16 %h0, [%d1]; ld.global.u16 %h1, [%d1+2]; ld.global.u16 %h2, [%d1+4]; "
      "ld.global.u16 %h3, [%d1+6];",
      "st.global.v4.u16 [%d2], {%h0, %h1, %h2, %h3};", 8},
@@ -77,6 +81,9 @@ static const struct {
     {"ld.global.v2.u32 {%r3, %r4}, [%d1]; st.shared.u32 [%r1], %r3; st.shared.u32 [%r1+4], %r4;"
      "ld.shared.v2.u32 {%r5, %r6}, [%r1]; ld.shared.v2.f32 {%r7, %r8}, [%r1];",
      "st.global.u32 [%d2], %r5; st.global.u32 [%d2+4], %r8;", 8},
+    {"ld.global.v2.u32 {%r3, %r4}, [%d1]; st.shared.v2.f32 [%r1], {%r3, %r4};"
+     "ld.shared.v2.u32 {%r5, %r6}, [%r1];",
+     "st.global.v2.f32 [%d2], {%r5, %r6};", 8},
     {"ld.global.v4.f32 {%r3, %r4, %r5, %r6}, [%d1];",
      "st.global.cs.v4.u32 [%d2], {%r3, %r4, %r5, %r6};", 16},
     {"ld.global.u32 %r3, [%d1]; st.shared.u32 [%r1], %r3; ld.shared.u32 %r4, [%r1];",

@@ -59,8 +59,8 @@ def attn_bwd(s, make):
 
 
 def attn_decode(s, make):
-    q = make(1, s["H"], 1, s["D"])
-    k, v = (make(1, s["K"], s["S"], s["D"]) for _ in range(2))
+    q = make(s["R"], s["H"], 1, s["D"])
+    k, v = (make(s["R"], s["K"], s["P"], s["D"]) for _ in range(2))
     return lambda: attention(q, k, v, causal=False)
 
 

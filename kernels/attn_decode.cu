@@ -1,67 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx.cuh"
+#include "decode.cuh"
 
-// One block a query head. D * size / 16 lanes share a row, 16 bytes each, and walk over every
-// ROWS-th row with an online softmax of their own; then all of them are combined in a fixed order.
+// One block takes one chunk of keys of one row and all query heads of one key head, ROWS at a time;
+// its warps take blocks of keys in turn and are added up in their order. The block whose chunk has the
+// newest position stores it when nobody reads the cache any more.
 template <typename T, int D>
-static __device__ __forceinline__ void attn_decode(T *o, const T *qkv, int S, int H, int K,
-                                                   float scale)
+static __device__ __forceinline__ void attn_decode(T *o, float *part, T *k, T *v, const T *qkv,
+                                                   const int32_t *slot, const int32_t *pos, int R,
+                                                   int H, int K, int P, int G, int C, float scale)
 {
-    constexpr int N = vec<T>::N, LANES = D / N, ROWS = NJ_THREADS / LANES, AHEAD = 4;
-    __shared__ float shared_top[ROWS], shared_sum[ROWS], shared_acc[ROWS][D];
-    const int head = blockIdx.x, kv = head / (H / K), group = threadIdx.x / LANES;
-    const int column = threadIdx.x % LANES * N;
-    const int64_t ld = (int64_t)(H + 2 * K) * D;
-    const T *keys = qkv + (H + kv) * D + column, *values = keys + K * D;
-    const float scale_log2 = scale * LOG2_E;
-    vec<T> q;
-    q.load(qkv + (S - 1) * ld + head * D + column);
-    float top = -INFINITY, sum = 0, acc[N] = {};
-    for (int j0 = 0; j0 < S; j0 += AHEAD * ROWS) {
-        vec<T> k[AHEAD], v[AHEAD];
-#pragma unroll
-        for (int a = 0; a < AHEAD; a++) { // rows beyond the last repeat it and count nothing
-            const int j = min(j0 + a * ROWS + group, S - 1);
-            k[a].load(keys + j * ld);
-            v[a].load(values + j * ld);
-        }
-#pragma unroll
-        for (int a = 0; a < AHEAD; a++) {
-            float s = 0;
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                s += q.v[i] * k[a].v[i];
-#pragma unroll
-            for (int d = LANES / 2; d > 0; d /= 2)
-                s += __shfl_xor_sync(0xffffffffu, s, d);
-            if (j0 + a * ROWS + group >= S)
-                continue;
-            const float next = fmaxf(top, s * scale_log2), old = ex2(top - next);
-            const float p = ex2(s * scale_log2 - next);
-            top = next;
-            sum = sum * old + p;
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                acc[i] = acc[i] * old + p * v[a].v[i];
-        }
-    }
-    if (column == 0) {
-        shared_top[group] = top;
-        shared_sum[group] = sum;
-    }
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        shared_acc[group][column + i] = acc[i];
-    __syncthreads();
-    if (threadIdx.x >= D)
+    typedef decode_warp<T, D> warp_of;
+    constexpr int ROWS = warp_of::ROWS, KEYS = warp_of::KEYS, WARPS = NJ_THREADS / 32;
+    __shared__ decode_shared<ROWS, D> shared;
+    const int kv = blockIdx.x, chunk = blockIdx.y, r = blockIdx.z, group = H / K;
+    const int s = slot[r], last = pos[r], first = chunk * DECODE_CHUNK;
+    if (s < 0 || first > last)
         return;
-    float all_top = shared_top[0], all_sum = 0, x = 0; // group 0 has row 0
-    for (int r = 1; r < ROWS; r++)
-        all_top = fmaxf(all_top, shared_top[r]);
-    for (int r = 0; r < ROWS; r++) {
-        const float f = ex2(shared_top[r] - all_top);
-        all_sum += f * shared_sum[r];
-        x += f * shared_acc[r][threadIdx.x];
+    const int64_t at = ((int64_t)s * K + kv) * P * D;
+    const T *row = qkv + (int64_t)r * (H + 2 * K) * D;
+    const T *new_k = row + (H + kv) * D, *new_v = new_k + K * D;
+    const decode_cache<T> cache = {k + at, v + at, new_k, new_v, last, P};
+    const float scale_log2 = scale * LOG2_E;
+    const int end = min(first + DECODE_CHUNK, last + 1);
+    for (int head = kv * group; head < (kv + 1) * group; head += ROWS) {
+        const int heads = min(ROWS, (kv + 1) * group - head);
+        warp_of mine(row + head * D, heads);
+        for (int j = first + threadIdx.x / 32 * KEYS; j < end; j += WARPS * KEYS)
+            mine.step(cache, j, scale_log2);
+        __syncthreads(); // nobody reads what the heads before these have left
+        mine.put(shared, scale_log2);
+        __syncthreads();
+        for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
+            const int h = i / (D / 2), d = i % (D / 2) * 2;
+            const decode_sum all(
+                WARPS, [&](int w) { return shared.top[w][h]; },
+                [&](int w) { return shared.sum[w][h]; },
+                [&](int w) { return *reinterpret_cast<float2 *>(&shared.acc[w][h][d]); });
+            const int64_t to = (int64_t)r * H + head + h;
+            if (C == 1) {
+                all.store(o + to * D + d);
+                continue;
+            }
+            float *p = part + ((int64_t)chunk * R * H + to) * (D + DECODE_STATS);
+            store2(p + d, all.x, all.y);
+            if (d == 0)
+                store2(p + D, all.top, all.sum);
+        }
     }
-    o[head * D + threadIdx.x] = from_f32<T>(x / all_sum);
+    if (last < first + DECODE_CHUNK) {
+        for (int d = threadIdx.x; d < D; d += NJ_THREADS) {
+            k[at + (int64_t)last * D + d] = new_k[d];
+            v[at + (int64_t)d * P + last] = new_v[d];
+        }
+    }
 }

@@ -12,18 +12,18 @@ check() { # NAME CONDITION...
     if "$@"; then ok "$name"; else not_ok "$name" "$(head -c 600 "$scratch/log" "$scratch/json" 2>/dev/null)"; fi
 }
 
-"${kbench[@]}" 'add*' 'attn_decode' --shape 'n=1000, N=8 C=64 S=16' --shape 'N=16 C=64 n=2000 S=32' \
+"${kbench[@]}" 'add*' 'attn_decode' --shape 'n=1000, N=8 C=64 R=4' --shape 'N=16 C=64 n=2000 R=8' \
     --json "$scratch/json" >"$scratch/log"
 keys=$(sed -nE 's/^ +\{"key": "([^"]+)".*/\1/p' "$scratch/json" | uniq -c | awk '{ printf "%s %s ", $1, $2 }')
 want="2 add.f32 2 add_rmsnorm_fwd.f32 2 add_rmsnorm_quantize.f32 2 attn_decode.f32.d128 2 attn_decode.f32.d64 "
 check "keys and ops, a row for each shape" [ "$keys" = "$want" ]
 check "the shape is in the table" grep -qE '^add.f32 +n=1000 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ GB/s +[0-9]+ % +[0-9.]+ +[0-9.]+ +[0-9]+ %$' "$scratch/log"
 check "a dim that an op lacks does not concern it" grep -qE '^add_rmsnorm_fwd.f32 +N=16 C=64 ' "$scratch/log"
-check "a dim that is left out stays" grep -qE '^attn_decode.f32.d64 +S=32 H=14 K=2 ' "$scratch/log"
+check "a dim that is left out stays" grep -qE '^attn_decode.f32.d64 +R=8 H=14 K=2 P=512 ' "$scratch/log"
 check "bytes follow the shape" grep -q '"key": "add.f32", .*"n": 2000}.*"bytes": 24000,' "$scratch/json"
 check "a copy of as many bytes" grep -q '"copy": {"us": [0-9]' "$scratch/json"
 check "operations follow axes and shape" \
-    grep -qE '"key": "attn_decode.f32.d128".*"S": 16, .*"D": 128.*"flops": '$((4 * 16 * 14 * 128))',' "$scratch/json"
+    grep -qE '"key": "attn_decode.f32.d128".*"R": 4, .*"D": 128.*"flops": '$((4 * 4 * 512 * 14 * 128))',' "$scratch/json"
 check "quantiles in order" awk '
     match($0, /"warm": [^}]*/) { split(substr($0, RSTART, RLENGTH), v, /[:,]/); n++; bad += !(v[5] <= v[3] && v[3] <= v[7]) }
     END { exit !(n == 10 && bad == 0) }' "$scratch/json"

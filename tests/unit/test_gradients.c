@@ -27,8 +27,6 @@ void nj_ref_qknorm_rope_bwd_f64(double *dqkv, double *dwq_part, double *dwk_part
                                 int32_t K, int32_t D, int32_t P);
 void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const int32_t *doc_start,
                          int32_t B, int32_t S, int32_t H, int32_t K, float scale);
-void nj_ref_attn_decode_f64(int D, double *o, const double *qkv, int32_t S, int32_t H, int32_t K,
-                            float scale);
 void nj_ref_attn_bwd_dq_f64(int D, double *dqkv, double *delta, const double *dout,
                             const double *qkv, const double *o, const double *lse,
                             const int32_t *doc_start, int32_t B, int32_t S, int32_t H, int32_t K,
@@ -377,16 +375,6 @@ static void attention_equals_the_formula(void **state)
     check_attention(start);
 }
 
-static void decode_is_the_last_row(void **state)
-{
-    (void)state;
-    double *qkv = random_values(S * WIDTH), *o = zeros(S * H * HEAD), *lse = zeros(H * S);
-    double *last = zeros(H * HEAD);
-    nj_ref_attn_fwd_f64(HEAD, o, lse, qkv, NULL, 1, S, H, K, SCALE);
-    nj_ref_attn_decode_f64(HEAD, last, qkv, S, H, K, SCALE);
-    assert_all_close(last, o + (S - 1) * H * HEAD, H * HEAD, 1e-13);
-}
-
 static double attn_loss(void *args)
 {
     const struct attn_args *a = args;
@@ -476,7 +464,6 @@ int main(void)
         cmocka_unit_test_setup(embedding_gradient, reset),
         cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),
         cmocka_unit_test_setup(attention_equals_the_formula, reset),
-        cmocka_unit_test_setup(decode_is_the_last_row, reset),
         cmocka_unit_test_setup(attention_gradient, reset),
         cmocka_unit_test_setup(attention_gradient_equals_the_formula, reset),
     };

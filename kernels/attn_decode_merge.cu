@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decode.cuh"
+
+// Each thread has two neighbours of a row and adds up its chunks in their order.
+template <typename T, int D>
+static __device__ __forceinline__ void attn_decode_merge(T *o, const float *part,
+                                                         const int32_t *slot, const int32_t *pos,
+                                                         int R, int H, int C)
+{
+    const int i = blockIdx.x * NJ_THREADS + threadIdx.x, h = i / (D / 2), d = i % (D / 2) * 2;
+    const int r = blockIdx.y;
+    if (h >= H || slot[r] < 0)
+        return;
+    const int64_t head = (int64_t)r * H + h, chunk = (int64_t)R * H * (D + DECODE_STATS);
+    const float *p = part + head * (D + DECODE_STATS);
+    const decode_sum all(
+        pos[r] / DECODE_CHUNK + 1, [&](int c) { return p[c * chunk + D + DECODE_TOP]; },
+        [&](int c) { return p[c * chunk + D + DECODE_SUM]; },
+        [&](int c) { return *reinterpret_cast<const float2 *>(p + c * chunk + d); });
+    all.store(o + head * D + d);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * decode.h: what attn_decode, attn_decode_merge and who calls them agree on. The keys of a row are cut
+ * into chunks of DECODE_CHUNK positions of its slot; a partial result is head_dim floats of values,
+ * weighted but not divided, then DECODE_TOP and DECODE_SUM behind them.
+ */
+#ifndef NOJIT_DECODE_H
+#define NOJIT_DECODE_H
+
+enum {
+    DECODE_CHUNK = 256,
+    DECODE_TOP = 0,  /* largest scaled score, times log2(e) */
+    DECODE_SUM = 1,  /* sum of exp(score - largest) */
+    DECODE_STATS = 2 /* floats behind the values */
+};
+
+#endif

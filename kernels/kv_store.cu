@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common.cuh"
+
+// One block takes 32 rows of one key head, a lane a row, a warp 16 bytes of all of them at a time:
+// consecutive rows are mostly consecutive positions, which lie side by side in the values.
+template <typename T, int D>
+static __device__ __forceinline__ void kv_store(T *k, T *v, const T *qkv, const int32_t *slot,
+                                                const int32_t *pos, int N, int H, int K, int P,
+                                                int G)
+{
+    constexpr int W = vec<T>::N;
+    const int n = blockIdx.x * 32 + threadIdx.x % 32, kv = blockIdx.y;
+    const int s = n < N ? slot[n] : -1;
+    if (s < 0)
+        return;
+    const int p = pos[n];
+    const int64_t at = ((int64_t)s * K + kv) * P * D;
+    const T *key = qkv + ((int64_t)n * (H + 2 * K) + H + kv) * D, *value = key + K * D;
+#pragma unroll
+    for (int d = threadIdx.x / 32 * W; d < D; d += NJ_THREADS / 32 * W) {
+        *reinterpret_cast<uint4 *>(k + at + (int64_t)p * D + d) = vec<T>::read(key + d);
+        alignas(16) T x[W];
+        *reinterpret_cast<uint4 *>(x) = vec<T>::read(value + d);
+#pragma unroll
+        for (int i = 0; i < W; i++)
+            v[at + (int64_t)(d + i) * P + p] = x[i];
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_cache.h: where the cache of one layer has what, for the references. Keys lie as [slot][key head][position][D],
+ * values transposed, as [slot][key head][D][position].
+ */
+#ifndef NOJIT_KV_CACHE_H
+#define NOJIT_KV_CACHE_H
+
+#include "ref.h"
+
+/* Of one slot and key head: the same offset for keys and for values. */
+static inline int64_t cache_at(int32_t slot, int32_t kv, int32_t K, int32_t P, int D)
+{
+    return ((int64_t)slot * K + kv) * P * D;
+}
+
+/* The key and the value of head kv in a fused row go to a position of a slot. */
+static inline void cache_put(real *k, real *v, const real *row, int32_t slot, int32_t pos,
+                             int32_t kv, int32_t H, int32_t K, int32_t P, int D)
+{
+    const real *key = row + (int64_t)(H + kv) * D, *value = key + (int64_t)K * D;
+    const int64_t at = cache_at(slot, kv, K, P, D);
+    for (int d = 0; d < D; d++) {
+        k[at + (int64_t)pos * D + d] = key[d];
+        v[at + (int64_t)d * P + pos] = value[d];
+    }
+}
+
+#endif

@@ -1,32 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ref.h"
-
-/* softmax(x / tau) as log probabilities (x - max) / tau - log_sum. */
-struct softmax {
-    real max, tau, log_sum;
-    int32_t argmax; /* the lowest index of equals */
-};
-
-static struct softmax softmax_of(const real *x, int32_t V, real tau)
-{
-    struct softmax r = {.max = x[0], .tau = tau};
-    for (int32_t v = 1; v < V; v++) {
-        if (x[v] > r.max) {
-            r.max = x[v];
-            r.argmax = v;
-        }
-    }
-    double sum = 0; /* also in float: V may be 150,000 */
-    for (int32_t v = 0; v < V; v++)
-        sum += (double)exp((x[v] - r.max) / tau);
-    r.log_sum = (real)log(sum);
-    return r;
-}
-
-static real log_prob(const struct softmax *r, real x)
-{
-    return (x - r->max) / r->tau - r->log_sum;
-}
+#include "softmax.h"
 
 /* s becomes scale (softmax(s) - onehot(target)). Returns the cross-entropy. */
 static real cross_entropy(real *s, int32_t target, int32_t V, real scale)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_objective.c: the double references of the objective, the update and sampling: losses and
- * gradient of kd_head against the printed loss, AdamW and clipping against their formulas, sampling
+ * gradient of kd_head and tv_head against the printed loss, AdamW and clipping against their formulas, sampling
  * against the distribution.
  */
+#include <stdbool.h>
+
 #include "gradients.h"
 
 #include "step_state.h"
@@ -11,6 +13,10 @@
 void nj_ref_kd_head_f64(double *s, double *kd, double *ce, double *entropy, double *agree,
                         const double *t, const int32_t *target, const double *state, int32_t M,
                         int32_t V, int32_t Vs, int32_t Vt, float tau, float ratio, float beta);
+void nj_ref_tv_head_f64(double *s, double *tv, double *ce, double *entropy, double *agree,
+                        const double *t, const int32_t *target, const double *state, int32_t M,
+                        int32_t V, int32_t Vs, int32_t Vt, float tau, float ratio,
+                        int32_t gradient);
 void nj_ref_adamw_f64(double *p, double *w, double *m, double *v, double *g, const double *state,
                       int64_t n, int64_t n_decay, float beta1, float beta2, float eps,
                       float weight_decay);
@@ -30,6 +36,7 @@ static const double HEAD_STATE[NJ_STEP_SLOTS] = {
 struct head_args {
     double *s, *t;
     float tau, ratio, beta;
+    bool tv; /* kd is the total variation distance */
     double kd[ROWS], ce[ROWS], entropy[ROWS], agree[ROWS];
 };
 
@@ -37,8 +44,12 @@ struct head_args {
 static void run_head(struct head_args *a, double *grad)
 {
     memcpy(grad, a->s, ROWS * VS * sizeof(*grad));
-    nj_ref_kd_head_f64(grad, a->kd, a->ce, a->entropy, a->agree, a->t, TARGET, HEAD_STATE, ROWS, V,
-                       VS, VT, a->tau, a->ratio, a->beta);
+    if (a->tv)
+        nj_ref_tv_head_f64(grad, a->kd, a->ce, a->entropy, a->agree, a->t, TARGET, HEAD_STATE, ROWS,
+                           V, VS, VT, a->tau, a->ratio, true);
+    else
+        nj_ref_kd_head_f64(grad, a->kd, a->ce, a->entropy, a->agree, a->t, TARGET, HEAD_STATE, ROWS,
+                           V, VS, VT, a->tau, a->ratio, a->beta);
 }
 
 /* The printed loss, summed over rows (inv_valid times loss_scale is 1). */
@@ -53,10 +64,27 @@ static double head_loss(void *args)
     return sum;
 }
 
+static const float cases[][2] = {{2, 0.5f}, {1, 1}, {3, 0}, {0.5f, 0.25f}}; /* tau, ratio */
+
+/* grad is that of the printed loss, 0 where there is none, and a shift of all logits changes nothing. */
+static void check_head(struct head_args *a)
+{
+    double *grad = zeros(ROWS * VS);
+    run_head(a, grad);
+    check_gradient(head_loss, a, a->s, grad, ROWS * VS);
+    for (int m = 0; m < ROWS; m++) {
+        double sum = 0;
+        for (int v = TARGET[m] < 0 ? 0 : V; v < VS; v++)
+            assert_true(grad[m * VS + v] == 0);
+        for (int v = 0; v < V; v++)
+            sum += grad[m * VS + v];
+        assert_close(sum, 0, 1e-14);
+    }
+}
+
 static void head_gradient(void **state)
 {
     (void)state;
-    static const float cases[][2] = {{2, 0.5f}, {1, 1}, {3, 0}, {0.5f, 0.25f}};
     static const float betas[] = {0, 0.3f, 0.5f, 1};
     for (int k = 0; k < 20; k++) {
         struct head_args a = {.s = random_values(ROWS * VS),
@@ -64,18 +92,7 @@ static void head_gradient(void **state)
                               .tau = cases[k % 4][0],
                               .ratio = cases[k % 4][1],
                               .beta = betas[k / 4 % 4]};
-        double *grad = zeros(ROWS * VS);
-        run_head(&a, grad);
-        check_gradient(head_loss, &a, a.s, grad, ROWS * VS);
-        for (int m = 0; m < ROWS; m++)
-            for (int v = TARGET[m] < 0 ? 0 : V; v < VS; v++)
-                assert_true(grad[m * VS + v] == 0);
-        for (int m = 0; m < ROWS; m++) {
-            double sum = 0; /* a shift of all logits changes nothing */
-            for (int v = 0; v < V; v++)
-                sum += grad[m * VS + v];
-            assert_close(sum, 0, 1e-14);
-        }
+        check_head(&a);
     }
 }
 
@@ -83,7 +100,7 @@ static void head_results_equal_the_formulas(void **state)
 {
     (void)state;
     struct head_args a = {
-        random_values(ROWS * VS), random_values(ROWS * VT), 2, 0.5f, 0, {0}, {0}, {0}, {0}};
+        random_values(ROWS * VS), random_values(ROWS * VT), 2, 0.5f, 0, 0, {0}, {0}, {0}, {0}};
     run_head(&a, zeros(ROWS * VS));
     for (int m = 0; m < ROWS; m++) {
         double zs = 0, zt = 0, z1 = 0, kd = 0, entropy = 0;
@@ -303,6 +320,107 @@ static void head_breaks_ties_by_the_lowest_index(void **state)
     assert_true(a.agree[0] == 0 && a.agree[3] == 1);
 }
 
+/* ---- total variation distance ---------------------------------------------------------------- */
+
+/* A kink lies where p = q: the two sides of a difference quotient must not lie across it. */
+static void assert_no_kink(const struct head_args *a)
+{
+    for (int m = 0; m < ROWS; m++) {
+        double p[V], q[V];
+        softmax_at((double)a->tau, a->t + m * VT, p);
+        softmax_at((double)a->tau, a->s + m * VS, q);
+        for (int v = 0; v < V; v++)
+            assert_true(fabs(log(p[v] / q[v])) > 1e-3);
+    }
+}
+
+static void distance_gradient(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        struct head_args a = {.s = random_values(ROWS * VS),
+                              .t = random_values(ROWS * VT),
+                              .tau = cases[k][0],
+                              .ratio = cases[k][1],
+                              .tv = true};
+        assert_no_kink(&a);
+        check_head(&a);
+    }
+}
+
+/* And the other results are those of kd_head. */
+static void distance_equals_the_formula(void **state)
+{
+    (void)state;
+    struct head_args kl = {.s = random_values(ROWS * VS), .t = random_values(ROWS * VT), .tau = 2};
+    struct head_args a = kl;
+    a.tv = true;
+    run_head(&kl, zeros(ROWS * VS));
+    run_head(&a, zeros(ROWS * VS));
+    for (int m = 0; m < ROWS; m++) {
+        double p[V], q[V], half = 0, accepted = 0;
+        softmax_at(2, a.t + m * VT, p);
+        softmax_at(2, a.s + m * VS, q);
+        for (int v = 0; v < V; v++) {
+            half += fabs(p[v] - q[v]) / 2;
+            accepted += fmin(p[v], q[v]);
+        }
+        assert_close(a.kd[m], TARGET[m] < 0 ? 0 : half, 1e-14);
+        assert_close(half, 1 - accepted, 1e-14);
+        /* Pinsker's inequality */
+        assert_true(a.kd[m] <= sqrt(kl.kd[m] / 2));
+    }
+    assert_all_close(a.ce, kl.ce, ROWS, 1e-14);
+    assert_all_close(a.entropy, kl.entropy, ROWS, 1e-14);
+    assert_all_close(a.agree, kl.agree, ROWS, 0);
+}
+
+static void distance_from_itself_is_0(void **state)
+{
+    (void)state;
+    struct head_args a = {
+        .s = random_values(ROWS * VS), .t = zeros(ROWS * VT), .tau = 2, .ratio = 1, .tv = true};
+    double *grad = zeros(ROWS * VS);
+    for (int m = 0; m < ROWS; m++)
+        memcpy(a.t + m * VT, a.s + m * VS, V * sizeof(*a.s));
+    run_head(&a, grad);
+    for (int m = 0; m < ROWS; m++)
+        assert_true(a.kd[m] == 0 && a.agree[m] == (TARGET[m] >= 0));
+    for (int i = 0; i < ROWS * VS; i++)
+        assert_true(grad[i] == 0);
+}
+
+/* Nothing in common: 1, the most there is, and no gradient that would say where to go. */
+static void distance_is_at_most_1(void **state)
+{
+    (void)state;
+    struct head_args a = {
+        .s = zeros(ROWS * VS), .t = zeros(ROWS * VT), .tau = 1, .ratio = 1, .tv = true};
+    double *grad = zeros(ROWS * VS);
+    for (int m = 0; m < ROWS; m++) {
+        a.s[m * VS + 1] = 2000;
+        a.t[m * VT + 2] = 2000;
+    }
+    run_head(&a, grad);
+    for (int m = 0; m < ROWS; m++)
+        assert_true(a.kd[m] == (TARGET[m] >= 0));
+    for (int i = 0; i < ROWS * VS; i++)
+        assert_true(grad[i] == 0);
+}
+
+static void distance_alone_leaves_the_logits(void **state)
+{
+    (void)state;
+    struct head_args a = {.s = random_values(ROWS * VS), .t = random_values(ROWS * VT), .tau = 1};
+    double *s = copy(a.s, ROWS * VS), tv[ROWS];
+    a.tv = true;
+    run_head(&a, zeros(ROWS * VS));
+    nj_ref_tv_head_f64(s, tv, a.ce, a.entropy, a.agree, a.t, TARGET, HEAD_STATE, ROWS, V, VS, VT, 1,
+                       0, false);
+    assert_memory_equal(s, a.s, ROWS * VS * sizeof(*s));
+    assert_memory_equal(tv, a.kd, sizeof tv);
+}
+
 /* ---- update --------------------------------------------------------------------------------- */
 
 static void adamw_equals_the_formula(void **state)
@@ -430,6 +548,11 @@ int main(void)
         cmocka_unit_test_setup(head_of_ratio_0_is_cross_entropy, reset),
         cmocka_unit_test_setup(head_divergence_grows, reset),
         cmocka_unit_test_setup(head_breaks_ties_by_the_lowest_index, reset),
+        cmocka_unit_test_setup(distance_gradient, reset),
+        cmocka_unit_test_setup(distance_equals_the_formula, reset),
+        cmocka_unit_test_setup(distance_from_itself_is_0, reset),
+        cmocka_unit_test_setup(distance_is_at_most_1, reset),
+        cmocka_unit_test_setup(distance_alone_leaves_the_logits, reset),
         cmocka_unit_test_setup(adamw_equals_the_formula, reset),
         cmocka_unit_test_setup(adamw_skips, reset),
         cmocka_unit_test_setup(clipping_limits_the_norm, reset),

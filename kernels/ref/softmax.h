@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * softmax.h: softmax(x / tau) as log probabilities (x - max) / tau - log_sum.
+ */
+#ifndef NOJIT_REF_SOFTMAX_H
+#define NOJIT_REF_SOFTMAX_H
+
+#include "ref.h"
+
+struct softmax {
+    real max, tau, log_sum;
+    int32_t argmax; /* the lowest index of equals */
+};
+
+static inline struct softmax softmax_of(const real *x, int32_t V, real tau)
+{
+    struct softmax r = {.max = x[0], .tau = tau};
+    for (int32_t v = 1; v < V; v++) {
+        if (x[v] > r.max) {
+            r.max = x[v];
+            r.argmax = v;
+        }
+    }
+    double sum = 0; /* also in float: V may be 150,000 */
+    for (int32_t v = 0; v < V; v++)
+        sum += (double)exp((x[v] - r.max) / tau);
+    r.log_sum = (real)log(sum);
+    return r;
+}
+
+static inline real log_prob(const struct softmax *r, real x)
+{
+    return (x - r->max) / r->tau - r->log_sum;
+}
+
+#endif

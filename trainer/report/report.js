@@ -32,14 +32,14 @@ const percent = (v) => +(100 * v).toPrecision(3) + " %";
 const groups = [
     ["Objective", [
         ["loss", "Loss", "nats"],
-        ["kd_loss", "KL divergence from the teacher", "nats"],
+        ["kd_loss", "Divergence from the teacher", "nats (TVD: no unit)"],
         ["class_loss", "Cross-entropy on the text", "nats"],
         ["agreement", "Agreement with the teacher", "share of tokens", {text: percent}],
         ["teacher_entropy", "Entropy of the teacher", "nats"]]],
     ["Held out", [
         ["eval_loss", "Held-out loss", "nats"],
         ["eval_class_loss", "Held-out cross-entropy", "nats"],
-        ["eval_kd_loss", "Held-out KL divergence", "nats"],
+        ["eval_kd_loss", "Held-out divergence", "nats (TVD: no unit)"],
         ["eval_perplexity", "Held-out perplexity", "perplexity", {log: true}],
         ["eval_agreement", "Held-out agreement", "share of tokens", {text: percent}],
         ["eval_teacher_entropy", "Held-out entropy of the teacher", "nats"]]],
@@ -273,7 +273,7 @@ function objective({receipt: r}) {
     if (!r || !r.command) return null;
     if (r.command !== "distill") return "cross-entropy";
     const a = r.applied || {};
-    return ["distill", a.kd_ratio, a.temperature, a.beta].join(" ");
+    return ["distill", a.kd_ratio, a.temperature, a.objective || "kl", a.beta].join(" ");
 }
 const oneObjective = new Set(runs.map(objective).filter(Boolean)).size <= 1;
 const when = (text) => text.replace("T", " ").replace(/:\d\d(\.\d+)?Z$/, " UTC");
@@ -291,7 +291,7 @@ function stats(run) {
         ["Steps", run.steps, exact],
         [oneObjective ? "Loss" : "Its own loss", loss === onText ? undefined : loss, four],
         ["Cross-entropy", onText, four],
-        ["KL divergence", last(run, "kd_loss"), four],
+        ["Divergence", last(run, "kd_loss"), four],
         ["Held-out CE", last(run, "eval_class_loss"), four, "held"],
         ["Tokens/s", speed && median(speed.y), compact],
         ["Memory", memory, bytes],

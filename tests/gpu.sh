@@ -194,6 +194,7 @@ same_bits "recomputing the MLP changes no bit" "$scratch/variant-none" "$scratch
 same_bits "recomputing blocks changes no bit" "$scratch/variant-none" "$scratch/variant-block"
 variant jensen-shannon --beta 0.5
 variant reverse --beta 1
+variant total-variation --objective tvd
 variant float32 --dtype float32
 variant accumulated --batch-size 2 --grad-accum 4
 variant bf16-state --optimizer-state bf16

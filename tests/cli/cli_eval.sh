@@ -45,6 +45,66 @@ sed -i -E 's/p([0-9]+) /\1:/g' "$scratch/text"
 sed -i -E '/by token/s/(50|90|99)://g' "$scratch/text"
 line "by token" 'by token' kd_p50 kd_p90 kd_p99 kd_max
 
+# ---- acceptance: (1 - a^(k+1)) / (1 - a) tokens for drafts of k
+eval_of --json --teacher "$d/teacher" --acceptance >"$scratch/json"
+eval_of --teacher "$d/teacher" --acceptance >"$scratch/text"
+line "acceptance" '^acceptance' acceptance
+if diff <(sed 's/, "acceptance".*/}/' "$scratch/json") <(eval_of --json --teacher "$d/teacher") >"$scratch/differ"; then
+    ok "acceptance: the rest stays"
+else
+    not_ok "acceptance: the rest stays" "$(cat "$scratch/differ")"
+fi
+yields=$(sed -nE 's/.*"tokens_per_verification": \[([^]]*)\].*/\1/p' "$scratch/json" | tr -d ,)
+if awk -v a="$(value acceptance)" -v said="$yields" -v printed="$(sed -n 's/^  tokens.verify//p' "$scratch/text")" 'BEGIN {
+        n = split(said, t, " "); m = split(printed, p, " ")
+        for (k = 1; k <= n; k++) {
+            want = (1 - a ^ (k + 1)) / (1 - a)
+            bad += (t[k] - want) ^ 2 > 1e-12 || (p[k] - want) ^ 2 > 1e-8
+        }
+        exit !(n == 8 && m == 8 && !bad)
+    }'; then
+    ok "acceptance: tokens per verification"
+else
+    not_ok "acceptance: tokens per verification" "$yields: $(cat "$scratch/text")"
+fi
+if eval_of --json --teacher "$d/student" --acceptance | grep -q '"acceptance": 1, "tokens_per_verification": \[2, 3, 4, 5, 6, 7, 8, 9\]}$'; then
+    ok "acceptance of the teacher itself is 1"
+else
+    not_ok "acceptance of the teacher itself is 1" "$(eval_of --json --teacher "$d/student" --acceptance)"
+fi
+# One model with all weights 0 is uniform over V tokens. Another has embeddings and last norm of 1 and in its LM head one
+# weight of 4: its logits are 4 and 0, its probabilities e^4 / (e^4 + V - 1) and 1 / (e^4 + V - 1), the last less than 1 / V.
+"$nojit" init --preset nojit-tiny --tie-embeddings false --dtype float32 --out "$d/uniform" >/dev/null
+file=$d/uniform/model.safetensors
+bytes=$(od -An -tu8 -N8 "$file" | tr -d ' ')
+size=$(stat -c %s "$file")
+header=$(head -c $((8 + bytes)) "$file" | tail -c +9)
+truncate -s $((8 + bytes)) "$file"
+truncate -s "$size" "$file"
+cp -r "$d/uniform" "$d/peaked"
+put() { # TENSOR COUNT BYTES: its first elements
+    local at
+    at=$(sed -E "s/.*\"$1\":[^[]*\[[0-9,]*\],\"data_offsets\":\[([0-9]+),.*/\1/" <<<"$header")
+    for ((i = 0; i < $2; i++)); do printf '%b' "$3"; done |
+        dd of="$d/peaked/model.safetensors" bs=4096 oflag=seek_bytes seek=$((8 + bytes + at)) conv=notrunc status=none
+}
+V=$(sed -nE 's/.*"vocab_size": ([0-9]+).*/\1/p' "$d/uniform/config.json")
+put model.embed_tokens.weight $((V * 64)) '\0\0\0200\077'
+put model.norm.weight 64 '\0\0\0200\077'
+put lm_head.weight 1 '\0\0\0200\0100'
+acceptance_of() { "$nojit" eval --json --model "$d/$1" --teacher "$d/$2" --data "$d/text.txt" --seq-len 64 --device cpu --acceptance 2>/dev/null; }
+by_hand() { # NAME MODEL TEACHER
+    acceptance_of "$2" "$3" >"$scratch/json"
+    if awk -v v="$V" -v a="$(value acceptance)" 'BEGIN { exit !((a - 1 / v - (v - 1) / (exp(4) + v - 1)) ^ 2 < 1e-12) }'; then
+        ok "$1"
+    else
+        not_ok "$1" "$(cat "$scratch/json")"
+    fi
+}
+by_hand "acceptance by hand" uniform peaked
+by_hand "acceptance by hand, the other way" peaked uniform
+refuses "acceptance of no teacher" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/student" --data "$d/text.txt" --acceptance
+
 cp -r "$d/student" "$d/short"
 sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 96/' "$d/short/config.json"
 short() { "$nojit" eval --json --model "$1" --teacher "$2" --data "$d/text.txt" --device cpu "${@:3}"; }

@@ -26,14 +26,14 @@ differs() { # NAME FIELD: of the runs a and b
 }
 
 distil a "$d/teacher" "$d/text.txt" --steps 3 --batch-size 3 --seq-len 24 --grad-accum 2 --lr 5e-4 --min-lr-ratio 0.25 --weight-decay 0.125 \
-    --beta1 0.75 --beta2 0.5 --eps 0.0625 --max-grad-norm 0.375 --temperature 3 --kd-ratio 0.625 --beta 0.5 --lr-schedule linear \
+    --beta1 0.75 --beta2 0.5 --eps 0.0625 --max-grad-norm 0.375 --temperature 3 --kd-ratio 0.625 --objective kl --beta 0.5 --lr-schedule linear \
     --optimizer-state bf16 --warmup-steps 1 --lora-r 4 --lora-alpha 8 --lora-dropout 0.25 --seed 7 --head-chunk 8 --recompute mlp --sample-temperature 0.5 --sample-min-p 0.25 \
     --virtual-ranks 2 --merge
 applied() { # NAME: of run a
     sed -n '/^  "applied": {$/,/^  }/s/^    "'"$1"'": "\?\([^",]*\)"\?,\?$/\1/p' "$d/a/receipt.json"
 }
 wanted="steps:3 batch_size:3 seq_len:24 grad_accum:2 min_lr_ratio:0.25 weight_decay:0.125 beta1:0.75 beta2:0.5 eps:0.0625
-    max_grad_norm:0.375 temperature:3.0 kd_ratio:0.625 beta:0.5 lr_schedule:linear optimizer_state:bf16
+    max_grad_norm:0.375 temperature:3.0 kd_ratio:0.625 objective:kl beta:0.5 lr_schedule:linear optimizer_state:bf16
     warmup_steps:1 lora_r:4 lora_alpha:8.0 lora_dropout:0.25 seed:7 head_chunk:8 recompute:mlp
     sample_temperature:0.5 sample_min_p:0.25 gpus:2 reduce_dtype:f32 teacher_shard:false"
 for pair in $wanted; do
@@ -51,9 +51,10 @@ is "device and backend are named" a backend cpu
 is "the compiler of the kernels is named" a toolkit 'ptxas .*'
 if [ "$(grep -c '"step": .*"kd_loss"' "$d/a/metrics.jsonl")" = 3 ]; then ok "a row per step"; else not_ok "a row per step" "$(cat "$d/a/metrics.jsonl")"; fi
 
-distil b "$d/a/merged" "$d/other.txt" --steps 1 --batch-size 1 --seq-len 24
+distil b "$d/a/merged" "$d/other.txt" --steps 1 --batch-size 1 --seq-len 24 --objective tvd
 differs "the hash of the data is of its content" data_hash
 differs "the hash of the teacher is of its weights" teacher_hash
+if grep -q '^    "objective": "tvd",\?$' "$d/b/receipt.json"; then ok "the objective"; else not_ok "the objective" "$(grep objective "$d/b/receipt.json")"; fi
 is "the hash of the student is that of the same weights" b student_hash "$(field a student_hash)"
 cp "$nojit" "$d/nojit-other"
 printf x >>"$d/nojit-other"

@@ -30,6 +30,7 @@ eval_teacher() {
 }
 effect eval teacher eval_teacher
 effect plan teacher compare 'a > 2 * b && b > 0' "$(region teacher.weights --teacher "$d/larger")" "$(region teacher.weights)"
+effect eval acceptance elsewhere cli_eval.sh
 effect eval model differs "$(eval_json --model "$d/model1")" "$(eval_json --model "$d/model2")"
 effect generate model differs "$(write_text)" "$(write_text --model "$d/model2")"
 effect tokenize model elsewhere cli_tokenize.sh
@@ -95,6 +96,16 @@ reversed() {
         differs "$(divergence "$d/model2" "$d/model1")" "$(divergence "$d/model1" "$d/model2")"
 }
 effect distill beta reversed
+# At temperature 1 the distance of the model at the start is what `nojit eval --acceptance` says of it.
+acceptance() { eval_json --model "$1" --teacher "$2" --acceptance | field acceptance; }
+distance() {
+    fails 2 'beta 0.5 selects among the divergences of --objective kl' --objective tvd --beta 0.5 &&
+        go --objective tvd --temperature 3 && loss_of_parts 0.8 3 &&
+        go --objective tvd --temperature 1 --eval-data "$d/held.txt" &&
+        near "$(first eval_kd_loss)" "$(awk "BEGIN { print 1 - $(acceptance "$d/model1" "$d/model2") }")" &&
+        differs "$(first eval_kd_loss)" "$(first eval_kd_loss "$d/distill")"
+}
+effect distill objective distance
 
 # ---- length
 rows() { is "$(column loss | wc -l)" "$1"; }
@@ -154,7 +165,7 @@ rounded() { # weights are float32 on a CPU: bfloat16 numbers end in two bytes of
 }
 effect "$both" optimizer-state rounded
 effect plan optimizer-state compare 'a > 0.49 * b && a < 0.51 * b' "$(region student.moment2 --optimizer-state bf16)" "$(region student.moment2)"
-for setting in temperature=3 kd-ratio=0.2 beta=1 steps=9 epochs=3 lr=1 lr-schedule=wsd warmup-steps=3 warmup-ratio=0.2 \
+for setting in temperature=3 kd-ratio=0.2 objective=tvd beta=1 steps=9 epochs=3 lr=1 lr-schedule=wsd warmup-steps=3 warmup-ratio=0.2 \
     min-lr-ratio=1 weight-decay=1 beta1=0 beta2=0 eps=1 max-grad-norm=0 seed=7 reduce-dtype=bf16; do
     effect plan "${setting%=*}" no_memory "${setting#*=}"
 done

@@ -53,13 +53,14 @@ static void loss_falls(void **state)
 static void loss_is_its_parts(void **state)
 {
     (void)state;
-    static const float betas[] = {0, 0.3f, 1};
-    double kd[3];
-    for (int k = 0; k < 3; k++) {
+    static const float betas[] = {0, 0.3f, 1, 0};
+    double kd[4];
+    for (int k = 0; k < 4; k++) {
         struct train_options o = small_options;
         o.kd_ratio = 0.3f;
         o.temperature = 3.0f;
         o.beta = betas[k];
+        o.objective = k == 3 ? OBJECTIVE_TVD : OBJECTIVE_KL;
         struct engine *e = open_engine("qwen3", "teacher", &o);
         struct data *d = open_tokens("masked.bin", &o, false);
         struct step_result r;
@@ -77,6 +78,7 @@ static void loss_is_its_parts(void **state)
     }
     assert_true(kd[1] < 0.3 * kd[0] && kd[1] < 0.7 * kd[2]); /* the mixture lies between the two */
     assert_true(kd[2] != kd[0]);
+    assert_true(kd[3] > kd[0] && kd[3] < sqrt(kd[0] / 2)); /* Pinsker's inequality */
 }
 
 static void every_tensor_moves(void **state)
@@ -191,10 +193,11 @@ static void ignored_rows_do_nothing(void **state)
 static void same_model_has_no_divergence(void **state)
 {
     (void)state;
-    static const float betas[] = {0, 0.5f, 1};
-    for (int k = 0; k < 3; k++) {
+    static const float betas[] = {0, 0.5f, 1, 0};
+    for (int k = 0; k < 4; k++) {
         struct train_options o = small_options;
         o.beta = betas[k];
+        o.objective = k == 3 ? OBJECTIVE_TVD : OBJECTIVE_KL;
         struct engine *e = open_engine("qwen3", "qwen3", &o);
         struct data *d = open_tokens("tokens.bin", &o, false);
         struct step_result r;
@@ -364,6 +367,37 @@ static void evaluation_compares_tokens(void **state)
     engine_destroy(alone);
 }
 
+/* What TVD is as an objective at temperature 1, and nothing else changes. */
+static void acceptance_is_one_minus_the_distance(void **state)
+{
+    (void)state;
+    static const char *const students[] = {"qwen2", "qwen3"};
+    struct train_options plain = small_options;
+    plain.steps = 0;
+    plain.temperature = 1;
+    struct train_options o = plain, tvd = plain;
+    o.acceptance = 1;
+    tvd.objective = OBJECTIVE_TVD;
+    for (int k = 0; k < 2; k++) {
+        struct engine *e = open_engine(students[k], "qwen3", &o);
+        struct engine *f = open_engine(students[k], "qwen3", &plain);
+        struct engine *g = open_engine(students[k], "qwen3", &tvd);
+        struct data *d = open_tokens("masked.bin", &o, true);
+        struct eval_result got, want, distance;
+        ok(engine_eval(e, d, &got));
+        ok(engine_eval(f, d, &want));
+        ok(engine_eval(g, d, &distance));
+        assert_true(got.acceptance == 1 - distance.kd_loss && want.acceptance == 0);
+        assert_true(k == 0 ? got.acceptance > 0.1 && got.acceptance < 0.99 : got.acceptance == 1);
+        got.acceptance = 0;
+        assert_memory_equal(&got, &want, sizeof got);
+        data_close(d);
+        engine_destroy(e);
+        engine_destroy(f);
+        engine_destroy(g);
+    }
+}
+
 /* What is computed again has the bits of what was kept, so training does, too; less memory is used. */
 static void recomputing_changes_nothing(void **state)
 {
@@ -493,6 +527,7 @@ int main(void)
         cmocka_unit_test(broken_weights_are_named_and_kept),
         cmocka_unit_test(evaluation_repeats),
         cmocka_unit_test(evaluation_compares_tokens),
+        cmocka_unit_test(acceptance_is_one_minus_the_distance),
         cmocka_unit_test(recomputing_changes_nothing),
         cmocka_unit_test(plan_is_what_is_used),
         cmocka_unit_test(misfits_are_refused),

@@ -45,6 +45,8 @@ static struct train_options with(struct train_options o, int option)
         o.batch_size = 3;
     else if (option == reals + 2)
         o.warmup_steps = 2;
+    else if (option == reals + 3)
+        o.objective = OBJECTIVE_TVD;
     else
         o.schedule = SCHEDULE_LINEAR;
     if (real[option % reals].value == &o.min_lr_ratio)
@@ -54,7 +56,7 @@ static struct train_options with(struct train_options o, int option)
 
 static void check_every_option(const struct train_options *plain)
 {
-    enum { OPTIONS = 14 };
+    enum { OPTIONS = 15 };
     size_t bytes;
     float *usual = weights_after(plain, "tokens.bin", 3, &bytes);
     struct train_options cosine = *plain;

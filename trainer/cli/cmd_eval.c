@@ -20,8 +20,22 @@ static void put_number(const char *before, const char *name, double value)
     printf("%s\"%s\": %s", before, name, text);
 }
 
-static void print_json(const struct eval_result *e, bool teacher)
+enum { DRAFT_MOST = 8 };
+
+/* Of drafts of so many tokens, each accepted with the same probability on its own: what a verification
+ * yields on average, its own token counted, 1 + a + ... + a^k = (1 - a^(k+1)) / (1 - a) (Leviathan et al. 2023,
+ * arXiv:2211.17192, equation 1). */
+static double tokens_per_verification(double acceptance, int draft)
 {
+    double tokens = 1;
+    for (int i = 0; i < draft; i++)
+        tokens = 1 + acceptance * tokens;
+    return tokens;
+}
+
+static void print_json(const struct settings *s, const struct eval_result *e)
+{
+    const bool teacher = s->teacher != NULL;
     const struct {
         const char *name;
         double value;
@@ -41,15 +55,35 @@ static void print_json(const struct eval_result *e, bool teacher)
     printf(", \"tokens\": %lld", (long long)e->valid_tokens);
     for (size_t i = 0; teacher && i < sizeof compared / sizeof *compared; i++)
         put_number(", ", compared[i].name, compared[i].value);
+    if (s->acceptance) {
+        put_number(", ", "acceptance", e->acceptance);
+        printf(", \"tokens_per_verification\": [");
+        for (int k = 1; k <= DRAFT_MOST; k++)
+            printf("%s%.9g", k > 1 ? ", " : "", tokens_per_verification(e->acceptance, k));
+        printf("]");
+    }
     puts("}");
 }
 
-static void print_text(const struct eval_result *e, bool teacher)
+static void print_acceptance(double acceptance)
+{
+    printf("acceptance       %.6f (speculative decoding at temperature 1, this model as draft)\n",
+           acceptance);
+    printf("  draft tokens   ");
+    for (int k = 1; k <= DRAFT_MOST; k++)
+        printf("%8d", k);
+    printf("\n  tokens/verify  ");
+    for (int k = 1; k <= DRAFT_MOST; k++)
+        printf("%8.4f", tokens_per_verification(acceptance, k));
+    puts("");
+}
+
+static void print_text(const struct settings *s, const struct eval_result *e)
 {
     printf("class_loss       %.6f nats\nperplexity       ", e->class_loss);
     printf(e->perplexity < 1e6 ? "%.4f" : "%.3g", e->perplexity);
     printf("\ntokens           %lld\n", (long long)e->valid_tokens);
-    if (!teacher)
+    if (s->teacher == NULL)
         return;
     printf("teacher          class_loss %.6f nats, perplexity %.4f, entropy %.6f nats\n",
            e->teacher_class_loss, e->teacher_perplexity, e->teacher_entropy);
@@ -57,6 +91,8 @@ static void print_text(const struct eval_result *e, bool teacher)
     printf("  by token       p50 %.6f  p90 %.6f  p99 %.6f  max %.6f\n", e->kd_p50, e->kd_p90,
            e->kd_p99, e->kd_max);
     printf("agreement        %.4f (top-1)\n", e->agreement);
+    if (s->acceptance)
+        print_acceptance(e->acceptance);
 }
 
 enum { SEQ_LEN = 1024 }; /* where --seq-len does not say another */
@@ -104,7 +140,7 @@ static int evaluate(struct run *r)
         err = engine_check_eval(r->engine, &e);
     if (err)
         return err;
-    (r->s->json ? print_json : print_text)(&e, r->teacher[0] != '\0');
+    (r->s->json ? print_json : print_text)(r->s, &e);
     return 0;
 }
 
@@ -115,6 +151,8 @@ int cmd_eval(const struct settings *s)
     const struct needed needed[] = {
         {"model", s->student != NULL}, {"data", s->data.count > 0}, {NULL}};
     int err = run_needs("eval", needed);
+    if (!err && s->acceptance && s->teacher == NULL)
+        err = fail(NJ_E_ARG, "--acceptance needs --teacher");
     if (err)
         return err;
     err = run_open(&r, s, &alone, true);

@@ -105,7 +105,9 @@ static int read_options(const struct settings *s, struct train_options *o)
     const bool float32 =
         s->dtype == DTYPE_F32 || (s->dtype == DTYPE_AUTO && s->device == (int)NJ_DEVICE_CPU);
     int gpus;
-    const int err = run_gpus(s, &gpus);
+    int err = run_check_objective(s);
+    if (!err)
+        err = run_gpus(s, &gpus);
     if (err)
         return err;
     run_training_options(s, o);

@@ -147,8 +147,11 @@ static int open_engine(struct run *r)
 }
 
 /* "KL(teacher || student)" */
-static const char *divergence_text(float beta, char *buffer, size_t bytes)
+static const char *divergence_text(const struct train_options *o, char *buffer, size_t bytes)
 {
+    const float beta = o->beta;
+    if (o->objective == OBJECTIVE_TVD)
+        return "TVD(teacher, student)";
     if (beta <= 0)
         return "KL(teacher || student)";
     if (beta >= 1)
@@ -219,7 +222,7 @@ static void say_start(struct run *r)
         progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
                      1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
                      o->kd_ratio, o->temperature,
-                     divergence_text(o->beta, divergence, sizeof divergence));
+                     divergence_text(o, divergence, sizeof divergence));
 }
 
 /* An evaluation may take long; who interrupts it is told at once what happens. */

@@ -51,6 +51,7 @@
  * the weights that the model reads. STATE_BF16: bfloat16 numbers, stochastic rounding, no master weights. */
 enum optimizer_state { STATE_F32, STATE_BF16 };
 enum reduce_dtype { REDUCE_F32, REDUCE_BF16 };
+enum objective { OBJECTIVE_KL, OBJECTIVE_TVD };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
 enum { RANKS_HERE = -1 };
@@ -65,7 +66,8 @@ struct train_options {
     const struct model_config *given;
     int64_t steps;
     float temperature, kd_ratio; /* objective: docs/objective.md */
-    float beta;                  /* its divergence: 0 forward, 1 reverse, between: mixed */
+    int objective;               /* enum objective: its divergence; with OBJECTIVE_KL: */
+    float beta;                  /* 0 forward, 1 reverse, between: mixed */
     float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
     int64_t warmup_steps;
     enum schedule schedule;
@@ -94,6 +96,7 @@ struct train_options {
     void *prepared_user;
     bool (*stopping)(void);  /* NULL, or asked before each step: whether this rank is to stop */
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
+    int acceptance;          /* 1: an engine with a teacher and steps == 0 measures it, too */
     uint64_t seed;           /* of new adapters, of dropout and of rounding at random */
     struct lora_config lora; /* rank 0: all weights are trained */
     /* Of engine_decode(): sequences at a time (0: there is no decoder), and tokens of each with its prompt (0:
@@ -181,6 +184,7 @@ struct eval_result {
     /* Token by token; only from an engine with a teacher and steps == 0. */
     double kd_p50, kd_p90, kd_p99, kd_max; /* of the tokens' divergences */
     double teacher_class_loss, teacher_perplexity;
+    double acceptance; /* of the student's tokens by the teacher; 0: not asked for */
 };
 /* One pass over d (opened with once). Where ranks are processes each calls it, with the same data, and gets the same
  * result, whose bits do not depend on their number. */

@@ -17,7 +17,7 @@
 
 /* Sums and values over the tokens of one pass. */
 struct tally {
-    double sums[4], teacher_ce;
+    double sums[4], teacher_ce, distance;
     float *kd; /* one a token; NULL where the engine does not compare */
     size_t count, capacity;
 };
@@ -74,9 +74,11 @@ static int add_batches(struct engine *e, struct tally *t, int batches)
     OP(&r, nj_stream_sync(r.s));
     if (r.rc != 0)
         return engine_fail(e, r.rc, "evaluation");
-    for (int batch = 0; batch < batches; batch++)
+    for (int batch = 0; batch < batches; batch++) {
         for (int i = 0; i < 4; i++)
             t->sums[i] += (double)host[batch * LOSS_SUMS + i];
+        t->distance += (double)host[batch * LOSS_SUMS + DISTANCE_SUMS];
+    }
     return 0;
 }
 
@@ -142,6 +144,7 @@ static void report(const struct engine *e, struct tally *t, struct eval_result *
     out->kd_max = percentile(t, 100);
     out->teacher_class_loss = t->teacher_ce / n;
     out->teacher_perplexity = exp(t->teacher_ce / n);
+    out->acceptance = e->o.acceptance ? 1 - t->distance / n : 0;
 }
 
 void engine_watch(struct engine *e, void (*seen)(void *user, int64_t rows, int64_t total),

@@ -8,6 +8,18 @@
 
 #include "nojit_ops.h"
 
+/* The total variation distances of a chunk's tokens, which leave the logits as they are. */
+static void add_distances(struct work *r, struct engine *e, int first)
+{
+    const struct shape *s = &e->shape;
+    struct memory *m = &e->mem;
+    OP(r, nj_tv_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree,
+                     m->teacher_logits, m->rows.target + first, m->state, s->chunk, s->vocab, s->ld,
+                     s->ld, 1, 0, false));
+    OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums + DISTANCE_SUMS, m->kd, m->ce, m->entropy, m->agree,
+                         s->chunk));
+}
+
 static void chunk_losses(struct work *r, struct engine *e, int first)
 {
     const struct shape *s = &e->shape;
@@ -15,9 +27,16 @@ static void chunk_losses(struct work *r, struct engine *e, int first)
     void *teacher = e->has_teacher ? m->teacher_logits : NULL;
     if (e->has_teacher)
         teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, teacher);
-    OP(r, nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
-                     m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
-                     e->o.temperature, e->o.kd_ratio, e->o.beta));
+    if (m->token_kd && e->o.acceptance)
+        add_distances(r, e, first);
+    if (e->has_teacher && e->o.objective == OBJECTIVE_TVD)
+        OP(r, nj_tv_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
+                         m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
+                         e->o.temperature, e->o.kd_ratio, true));
+    else
+        OP(r, nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
+                         m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
+                         e->o.temperature, e->o.kd_ratio, e->o.beta));
     OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums, m->kd, m->ce, m->entropy, m->agree, s->chunk));
 }
 

@@ -26,8 +26,9 @@ struct shape {
 };
 
 /* Of the objective, over the rows of a step: divergence, cross-entropy, teacher's entropy, agreement; then how many
- * ranks are to stop. */
-enum { LOSS_SUMS = 8, STOP_SUM = 4 };
+ * ranks are to stop, or, of an evaluation that measures acceptance, the same four with the distance, at temperature
+ * 1. */
+enum { LOSS_SUMS = 8, STOP_SUM = 4, DISTANCE_SUMS = 4 };
 
 enum { NO_SLOT = -1 }; /* of a micro-batch that another rank computes */
 

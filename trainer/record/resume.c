@@ -115,6 +115,15 @@ static const char *meaning(const char *name)
     return "";
 }
 
+/* What the runs of an earlier nojit had, whose settings lack it. */
+static bool value_before(const char *name, char *out, size_t bytes)
+{
+    const bool known = strcmp(name, "objective") == 0;
+    if (known)
+        snprintf(out, bytes, "kl");
+    return known;
+}
+
 /* One line "NAME VALUE" that this run has, in `wanted`, against the one of a checkpoint's settings. */
 static int check_setting(const char *dir, const char *text, const char *wanted,
                          const char *otherwise)
@@ -122,7 +131,7 @@ static int check_setting(const char *dir, const char *text, const char *wanted,
     char name[64], was[SETTINGS_BYTES];
     const int length = (int)strcspn(wanted, "\n");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(wanted, " "), wanted);
-    if (!value_of(text, name, was, sizeof was))
+    if (!value_of(text, name, was, sizeof was) && !value_before(name, was, sizeof was))
         return fail(NJ_E_FORMAT, "%s/settings.txt: lacks '%s'; take another checkpoint", dir, name);
     const char *now = wanted + strlen(name) + 1;
     const int rest = length - (int)strlen(name) - 1;

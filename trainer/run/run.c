@@ -281,12 +281,24 @@ int run_adapters(const struct settings *s, struct lora_config *out)
     return err;
 }
 
+int run_check_objective(const struct settings *s)
+{
+    if (s->objective != OBJECTIVE_TVD || s->beta == 0)
+        return 0;
+    return fail(NJ_E_ARG,
+                "--beta %g selects among the divergences of --objective kl; leave it out with "
+                "--objective tvd",
+                s->beta);
+}
+
 int run_engine_options(struct run *r)
 {
     run_training_options(r->s, &r->options);
     run_rank_options(r->s, r->group->place.rank, r->group->place.size, &r->options);
     r->options.comm = r->comm;
-    int err = run_reads(r) ? run_adapters(r->s, &r->options.lora) : 0;
+    int err = run_check_objective(r->s);
+    if (!err && run_reads(r))
+        err = run_adapters(r->s, &r->options.lora);
     if (!err)
         err = choose_dtype(r, &r->options.dtype);
     if (!err)

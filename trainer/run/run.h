@@ -89,6 +89,8 @@ bool run_reads(const struct run *r);
 const char *run_dtype_name(const struct run *r);
 /* Completes what options_apply() has set: the adapters that --adapter or --lora-r asks for. */
 int run_adapters(const struct settings *s, struct lora_config *out);
+/* Refuses --beta where --objective makes nothing of it. */
+int run_check_objective(const struct settings *s);
 /* A line for each region of the plan, then the sums. */
 void run_print_plan(struct run *r, const struct plan *p);
 /* Says a line; the engine's `say`. */

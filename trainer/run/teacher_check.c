@@ -17,6 +17,7 @@ static int measure(struct run *r, struct eval_result *out)
     const int64_t batch = (int64_t)o.batch_size * o.seq_len;
     struct engine *e = NULL;
     o.steps = 0;
+    o.objective = OBJECTIVE_KL;
     o.temperature = o.kd_ratio = o.beta = 1;
     o.recompute = 0;
     o.lora = (struct lora_config){0};

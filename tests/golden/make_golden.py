@@ -75,13 +75,14 @@ CONFIGS = {
 # the gradient (with 1e-8 it is its sign, so that rounding alone moves a weight either way), and a wrong place of eps
 # shows.
 OPTIONS = dict(
-    batch_size=BATCH, seq_len=SEQ, grad_accum=1, steps=STEPS, warmup_steps=3, temperature=2.0, kd_ratio=0.5, beta=0.0,
-    lr=2e-3, min_lr_ratio=0.1, weight_decay=0.1, beta1=0.9, beta2=0.95, eps=5e-3, max_grad_norm=1.0)
+    batch_size=BATCH, seq_len=SEQ, grad_accum=1, steps=STEPS, warmup_steps=3, temperature=2.0, kd_ratio=0.5, objective="kl",
+    beta=0.0, lr=2e-3, min_lr_ratio=0.1, weight_decay=0.1, beta1=0.9, beta2=0.95, eps=5e-3, max_grad_norm=1.0)
 CASES = {
     "qwen2_forward": ("qwen2", "qwen3", {}),
     "qwen3_padded_teacher": ("qwen3", "llama", dict(temperature=1.5, kd_ratio=0.7, max_grad_norm=2.5)),
     "llama_mixed_accumulated": ("llama", "qwen2", dict(beta=0.5, kd_ratio=0.9, grad_accum=2, max_grad_norm=0.5)),
     "qwen2_reverse": ("qwen2", "llama", dict(beta=1.0, temperature=1.0)),
+    "qwen3_distance": ("qwen3", "qwen2", dict(objective="tvd", kd_ratio=0.9, temperature=1.5)),
     "llama_without_teacher": ("llama", None, dict(max_grad_norm=0.0, weight_decay=0.0)),
     "gelu_of_gelu_tanh": ("qwen2_gelu", "llama_gelu_tanh", {}),
     "gelu_tanh_of_gelu": ("llama_gelu_tanh", "qwen2_gelu", {}),
@@ -203,8 +204,10 @@ def check_mask(model, batch):
 
 
 def divergence(student, teacher, o):
-    """Sum over the rows of D_beta of docs/objective.md, as torch.nn.functional.kl_div has it."""
+    """Sum over the rows of D of docs/objective.md, as torch.nn.functional.kl_div has D_beta."""
     q, p, beta = F.log_softmax(student / o["temperature"], -1), F.log_softmax(teacher / o["temperature"], -1), o["beta"]
+    if o["objective"] == "tvd":
+        return (p.exp() - q.exp()).abs().sum() / 2
     kl = lambda a, b: F.kl_div(b, a, reduction="sum", log_target=True)
     if beta in (0, 1):
         return kl(p, q) if beta == 0 else kl(q, p)

@@ -50,6 +50,11 @@ enum { VOCAB = 300, PADDED_VOCAB = 320, END_OF_TEXT = 299, WINDOWS = 4, HEAD_CHU
  * bits a small element may be off by more than itself and its update with it: there single elements
  * show only what is grossly wrong, and the norm of the whole holds.
  *
+ * The gradient of the total variation distance jumps where a token's p equals its q. Logits that are off by
+ * 0.02 on average decide otherwise for 0.02 times the density of log p/q at 0, about 0.17: for a share
+ * x = 0.003 of tokens. Each changes its g_v by q_v, about twice the size of a g_v: 2 sqrt(x) = 0.12 of the
+ * gradient on top of what the others are off by, so in 16 bits three times their bound. In float32 x is 1e-6.
+ *
  * For comparison, transformers in bfloat16 is off by up to 1.9e-2 (logits), 3.9e-2 (gradients), 4.8e-2
  * and 0.27 (movements, elements of them) and 9e-3 (losses) in the first two steps of these cases. */
 static const struct precision {
@@ -95,9 +100,9 @@ static void read_options(const json_t *from, struct train_options *o)
         {"eps", &o->eps},
         {"max_grad_norm", &o->max_grad_norm},
     };
-    enum { REALS = sizeof reals / sizeof *reals, COUNTS = 5 };
+    enum { REALS = sizeof reals / sizeof *reals, COUNTS = 5, WORDS = 1 }; /* objective */
     json_int_t count[COUNTS];
-    assert_int_equal(json_object_size(from), REALS + COUNTS);
+    assert_int_equal(json_object_size(from), REALS + COUNTS + WORDS);
     for (int i = 0; i < REALS; i++) {
         const json_t *value = json_object_get(from, reals[i].name);
         assert_true(json_is_number(value));
@@ -112,6 +117,9 @@ static void read_options(const json_t *from, struct train_options *o)
     o->grad_accum = (int)count[2];
     o->steps = count[3];
     o->warmup_steps = count[4];
+    const char *objective = json_string_value(json_object_get(from, "objective"));
+    assert_true(strcmp(objective, "kl") == 0 || strcmp(objective, "tvd") == 0);
+    o->objective = objective[0] == 't' ? OBJECTIVE_TVD : OBJECTIVE_KL;
     o->schedule = SCHEDULE_COSINE;
     o->dtype = limits->dtype;
     o->head_chunk = HEAD_CHUNK;
@@ -403,6 +411,12 @@ static void logits(void **state)
     close_case(&g);
 }
 
+static double gradient_bound(const struct golden *g)
+{
+    const bool jumps = g->o.objective == OBJECTIVE_TVD && limits->dtype == NJ_LP;
+    return limits->gradient * (jumps ? 3 : 1);
+}
+
 /* The gradient of the first step is left on the device. */
 static void accumulate_first_step(struct golden *g)
 {
@@ -422,8 +436,8 @@ static void gradients(void **state)
     float *grad = arena_of(g.e, g.e->mem.grad);
     for (int64_t i = 0; i < p->count; i++)
         grad[i] /= scale;
-    check_tensors(&g, "gradient/", grad, (struct bound){limits->gradient, limits->gradient, 0},
-                  grad, 0);
+    const double bound = gradient_bound(&g);
+    check_tensors(&g, "gradient/", grad, (struct bound){bound, bound, 0}, grad, 0);
     free(grad);
     close_case(&g);
 }
@@ -441,7 +455,7 @@ static void check_figures(struct golden *g, int step, const struct step_result *
         {"teacher_entropy", r->teacher_entropy, limits->figure, 1e-12},
         {"agreement", r->agreement, 0, limits->agreement},
         {"valid_tokens", (double)r->valid_tokens, 0, 1e-12},
-        {"grad_norm", r->grad_norm, limits->gradient, 0},
+        {"grad_norm", r->grad_norm, gradient_bound(g), 0},
         {"lr", r->lr, 3 * 0x1p-24, 0},
     };
     enum { FIGURES = sizeof figures / sizeof *figures };
@@ -540,7 +554,8 @@ int main(void)
         cmocka_unit_test(batches),       OF_CASE("qwen2_forward"),
         OF_CASE("qwen3_padded_teacher"), OF_CASE("llama_mixed_accumulated"),
         OF_CASE("qwen2_reverse"),        OF_CASE("llama_without_teacher"),
-        OF_CASE("gelu_of_gelu_tanh"),    OF_CASE("gelu_tanh_of_gelu"),
+        OF_CASE("qwen3_distance"),       OF_CASE("gelu_of_gelu_tanh"),
+        OF_CASE("gelu_tanh_of_gelu"),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -19,6 +19,7 @@ struct file {
     json_t *root; /* NULL: there is no such file */
 };
 
+/* Whoever calls frees f->root, on failure too. */
 static int open_file(const char *dir, const char *name, struct file *f)
 {
     f->root = NULL;
@@ -30,7 +31,6 @@ static int open_file(const char *dir, const char *name, struct file *f)
         json_read_file(f->path, JSON_REJECT_DUPLICATES, "fetch the model again", &f->root);
     if (rc || json_is_object(f->root))
         return rc;
-    json_decref(f->root);
     return fail(NJ_E_FORMAT, "%s: the file must hold an object; fetch the model again", f->path);
 }
 

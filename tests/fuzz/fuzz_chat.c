@@ -43,8 +43,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     fuzz_file("chat_template.jinja", data, bytes);
     const int rc = chat_find(fuzz_folder(), &t, &chat);
     fuzz_verdict(rc == 0, fail_text());
-    if (rc == 0)
-        FUZZ_CHECK(chat.format && chat.opening && (!chat.system || strlen(chat.system) < bytes));
+    if (rc == 0) { /* what is no UTF-8 becomes U+FFFD, three bytes for one */
+        FUZZ_CHECK(chat.format && chat.opening && chat.before_answer);
+        FUZZ_CHECK(!chat.system || strlen(chat.system) < 3 * bytes);
+    }
     chat_free(&chat);
     split(data, bytes);
     return 0;

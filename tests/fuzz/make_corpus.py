@@ -618,6 +618,7 @@ write_all("jsonl", {
 write_all("chat", {
     "valid_system": "{{ '<|im_start|>system\\nBe \\'brief\\'.<|im_end|>\\n' }}",
     "valid_system_as_it_is": "{% if x %}<|im_start|>system\nBe brief.<|im_end|>\n{% endif %}",
+    "valid_system_not_utf8": b"{{ '<|im_start|>system\\n" + b"\xa9" * 60 + b"<|im_end|>\\n' }}",
     "valid_system_without_end": "{{ '<|im_start|>system\\nBe brief.",
     "valid_many_begins": "<|im_start|>system\n" * 500 + "<|im_end|>",
     "valid_escape_at_the_end": "'<|im_start|>system\n\\<|im_end|>",

@@ -403,7 +403,7 @@ INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:r
 	share/zsh/site-functions/_nojit:$(B)/nojit.zsh lib/pkgconfig/nojit.pc:$(B)/nojit.pc \
 	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
 	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
-	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh lib/nojit/include/tiles.cuh:kernels/tiles.cuh \
+	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh lib/nojit/include/tiles.cuh:kernels/tiles.cuh lib/nojit/include/begin.cuh:kernels/begin.cuh \
 	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/tensor_type.h:kernels/tensor_type.h \
 	lib/nojit/include/ref.h:kernels/ref/ref.h \
 	lib/nojit/include/kernel_case.h:tests/harness/kernel_case.h \

@@ -11,7 +11,7 @@ static void put_instance(struct text *t, const struct key *k)
     const char *type = key_dtype(k, DTYPE_T) == DTYPE_LP ? "lp" : "float";
     put(t, "// SPDX-License-Identifier: Apache-2.0\n");
     put(t, "// Written by gen from the contract %s.yaml. Do not edit.\n", c->op);
-    put(t, "#define NJ_THREADS %d\n", k->threads);
+    put(t, "#define NJ_THREADS %d\n#include \"begin.cuh\"\n", k->threads);
     if (k->min_blocks > 0) /* which the source for one arch may redefine */
         put(t, "#define NJ_T %s\n#define NJ_MIN_BLOCKS %d\n", type, k->min_blocks);
     if (c->block_count > c->param_count)
@@ -23,7 +23,7 @@ static void put_instance(struct text *t, const struct key *k)
     put(t, "__launch_bounds__(%d%s)\n    %s(", k->threads,
         k->min_blocks > 0 ? ", NJ_MIN_BLOCKS" : "", k->entry);
     put_declarations(t, 8, c, STYLE_KERNEL, k);
-    put(t, ")\n{\n    %s<%s", c->op, type);
+    put(t, ")\n{\n    nj_kernel_begin();\n    %s<%s", c->op, type);
     for (int a = 1; a < c->axis_count; a++)
         put(t, ", %d", c->axes[a].number[k->value[a]]);
     put(t, ">(");

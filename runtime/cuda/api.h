@@ -16,6 +16,7 @@
 
 /* X(name in NVIDIA's headers, value); here they are called NJ_<name>. */
 #define NJ_CUDA_CONSTANTS(X)                                                                       \
+    X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)                                    \
     X(CUDA_SUCCESS, 0)                                                                             \
     X(CUDA_ERROR_OUT_OF_MEMORY, 2)                                                                 \
     X(CUDA_ERROR_NO_DEVICE, 100)                                                                   \
@@ -89,7 +90,23 @@ enum nj_cuda_constant {
 #undef NJ_ENUM
 };
 
-/* Values for cuLaunchKernel's extra: macros in NVIDIA's header, pointers by type. */
+/* CUlaunchAttribute and CUlaunchConfig. */
+struct nj_launch_attribute {
+    int id;
+    char pad[4];
+    union {
+        char pad[64];
+        int value;
+    } value;
+};
+struct nj_launch_config {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    void *stream;
+    struct nj_launch_attribute *attributes;
+    unsigned attribute_count;
+};
+
+/* Values for cuLaunchKernelEx's extra: macros in NVIDIA's header, pointers by type. */
 #define NJ_LAUNCH_PARAM_END ((void *)0)
 #define NJ_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define NJ_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
@@ -157,10 +174,8 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
       (void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,                   \
        const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,        \
        int swizzle, int promotion, int fill))                                                      \
-    X(int, cuLaunchKernel, "cuLaunchKernel",                                                       \
-      (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,        \
-       unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **params,     \
-       void **extra))
+    X(int, cuLaunchKernelEx, "cuLaunchKernelEx",                                                   \
+      (const struct nj_launch_config *config, void *function, void **params, void **extra))
 
 #define NJ_CUBLASLT_SYMBOLS(X)                                                                     \
     X(size_t, cublasLtGetVersion, "cublasLtGetVersion", (void))                                    \

@@ -41,6 +41,9 @@ int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tilin
     return nj_cuda_check(ctx, rc, what);
 }
 
+/* From sm_90 on a kernel may come before the one ahead of it has ended: it waits itself (kernels/begin.cuh). */
+enum { SM_OF_DEPENDENT_LAUNCH = 90 };
+
 int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                    const void *params)
 {
@@ -49,6 +52,18 @@ int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t s
     size_t bytes = kernel->param_bytes;
     void *extra[] = {NJ_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)params,
                      NJ_LAUNCH_PARAM_BUFFER_SIZE, &bytes, NJ_LAUNCH_PARAM_END};
+    struct nj_launch_attribute early = {
+        .id = NJ_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.value = 1};
+    struct nj_launch_config config = {grid[0],
+                                      grid[1],
+                                      grid[2],
+                                      kernel->threads,
+                                      1,
+                                      1,
+                                      shared_bytes,
+                                      s->handle,
+                                      &early,
+                                      s->ctx->info.sm >= SM_OF_DEPENDENT_LAUNCH};
     int rc;
 
     if (!cu->functions[id])
@@ -57,9 +72,8 @@ int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t s
     rc = nj_cuda_enter(s->ctx);
     if (rc)
         return rc;
-    if (shared_bytes < cu->least_shared[id])
-        shared_bytes = cu->least_shared[id];
-    rc = cu->driver.cuLaunchKernel(cu->functions[id], grid[0], grid[1], grid[2], kernel->threads, 1,
-                                   1, shared_bytes, s->handle, NULL, extra);
+    if (config.shared_bytes < cu->least_shared[id])
+        config.shared_bytes = cu->least_shared[id];
+    rc = cu->driver.cuLaunchKernelEx(&config, cu->functions[id], NULL, extra);
     return rc ? nj_cuda_check(s->ctx, rc, kernel->key) : 0;
 }

@@ -41,13 +41,13 @@ without "an old driver" 1 'supports CUDA 12.4, 13.0 is needed; install driver 58
 functions=$(sed -n '/define NJ_DRIVER_SYMBOLS/,/^$/p' runtime/cuda/api.h | grep -oE '"cu[A-Za-z0-9_]+"' | tr -d '"')
 for f in $functions; do
     case $f in
-    cuLaunchKernel) ;;
+    cuLaunchKernelEx) ;;
     cuDriverGetVersion) echo "int $f(int *v); int $f(int *v) { *v = 13000; return 0; }" ;;
     *) echo "int $f(void); int $f(void) { return 0; }" ;;
     esac
 done >"$d/lacks.c"
 "${CC:-cc}" -shared -fPIC -o "$d/lacks/libcuda.so.1" "$d/lacks.c"
-without "a driver without a function" 1 'has no function cuLaunchKernel; install driver 580' LD_LIBRARY_PATH="$d/lacks"
+without "a driver without a function" 1 'has no function cuLaunchKernelEx; install driver 580' LD_LIBRARY_PATH="$d/lacks"
 without "no cuBLASLt" 1 'cuBLASLt 13 cannot be opened .*NOJIT_CUBLASLT' NOJIT_CUBLASLT="$d/none"
 without "cuBLASLt of another major" 1 'is version 12.9.1, not 13' NOJIT_SIM_LT_VERSION=120901
 without "no GPU" 1 'the driver sees no GPU; check nvidia-smi' NOJIT_SIM_DEVICE=none

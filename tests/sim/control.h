@@ -27,7 +27,7 @@
 
 #include "tensor_map.h"
 
-/* The last cuLaunchKernel. */
+/* The last cuLaunchKernelEx. */
 struct sim_launched {
     const char *entry;
     unsigned grid[3], threads, shared_bytes;

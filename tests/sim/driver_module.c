@@ -282,6 +282,13 @@ SIM_CALL(cuTensorMapEncodeTiled, SIM_STARTED,
 
 /* ---- launches ---- */
 
+/* CUlaunchConfig. */
+struct launch_config {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    void *stream, *attributes;
+    unsigned attribute_count;
+};
+
 struct launch {
     struct sim_loaded *module;
     uint32_t grid[3], block[3], shared_bytes, param_bytes;
@@ -393,6 +400,16 @@ static int run_launch(void *argument)
     return result_of(fault.kind);
 }
 
+/* A kernel that may come before the one ahead of it has ended must wait for that. */
+static int check_early(const struct launch_config *config, const struct sim_loaded *m)
+{
+    if (config->attribute_count == 0 || sim_entry_waits(m->entry))
+        return CUDA_SUCCESS;
+    sim_say("%s: it may begin before the kernel ahead of it has ended, and does not wait for that",
+            m->cubin.entry);
+    return CUDA_INVALID_SOURCE;
+}
+
 static void note(const struct launch *l)
 {
     struct sim_launched *to = &sim_control_state.launch;
@@ -405,12 +422,10 @@ static void note(const struct launch *l)
            l->param_bytes < sizeof to->params ? l->param_bytes : sizeof to->params);
 }
 
-SIM_CALL(cuLaunchKernel, SIM_CONTEXT,
-         (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-          unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **params,
-          void **extra),
-         (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params,
-          extra))
+/* A launch that may come before the one ahead of it has ended comes after it: what the kernel waits for is done. */
+SIM_CALL(cuLaunchKernelEx, SIM_CONTEXT,
+         (const struct launch_config *config, void *function, void **params, void **extra),
+         (config, function, params, extra))
 {
     struct sim_loaded *m = module_of(function);
     /* Parameters come as one block: pointer and size between their marks. */
@@ -420,13 +435,17 @@ SIM_CALL(cuLaunchKernel, SIM_CONTEXT,
     struct launch *l = malloc(sizeof *l + bytes);
     if (!l)
         return CUDA_OUT_OF_MEMORY;
-    *l = (struct launch){
-        m, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, (uint32_t)bytes};
+    *l = (struct launch){m,
+                         {config->grid_x, config->grid_y, config->grid_z},
+                         {config->block_x, config->block_y, config->block_z},
+                         config->shared_bytes,
+                         (uint32_t)bytes};
     memcpy(l->params, extra[1], bytes);
     note(l);
     int result = decode(m);
+    result = result ? result : check_early(config, m);
     result = result ? result : check_launch(l);
-    result = result ? result : sim_enqueue(stream, run_launch, l, sizeof *l + bytes);
+    result = result ? result : sim_enqueue(config->stream, run_launch, l, sizeof *l + bytes);
     free(l);
     return result;
 }

@@ -387,7 +387,16 @@ void sim_run_block(struct block *block)
         sim_cluster_end(block);
 }
 
+/* A launch begins when the one ahead of it has ended: there is nothing to wait for, and nobody to let begin. */
+static void run_dependent_launch(struct warp *warp, const struct insn *insn)
+{
+    (void)warp;
+    (void)insn;
+}
+
 static const struct sim_opcode rows[] = {
+    {"griddepcontrol.wait", "=", run_dependent_launch, GUARD_LANES},
+    {"griddepcontrol.launch_dependents", "=", run_dependent_launch, GUARD_LANES},
     {"bra", "=L", run_branch, GUARD_OWN},
     {"bra.uni", "=L", run_branch, GUARD_OWN},
     {"ret", "=", run_exit, GUARD_OWN},

@@ -93,6 +93,19 @@ const struct sim_entry *sim_module_entry(const struct sim_module *module, const 
     return NULL;
 }
 
+bool sim_entry_waits(const struct sim_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->code_count; i++) {
+        const char *name = entry->code[i].opcode->text;
+        if (strcmp(name, "griddepcontrol.wait") == 0)
+            return true;
+        if ((strstr(name, ".global") && strncmp(name, "cvta", 4) != 0) ||
+            strncmp(name, "cp.async", 8) == 0)
+            return false;
+    }
+    return false;
+}
+
 int sim_entry_param_count(const struct sim_entry *entry)
 {
     return entry->param_count;

@@ -263,7 +263,7 @@ static void every_failure_is_told(void **state)
         {"cuStreamEndCapture", 3, NJ_E_DEVICE, "nj_graph_end"},
         {"cuGraphInstantiateWithFlags", 3, NJ_E_DEVICE, "making the graph executable"},
         {"cuGraphLaunch", 3, NJ_E_DEVICE, "nj_graph_launch"},
-        {"cuLaunchKernel", 3, NJ_E_DEVICE, "add.f32"},
+        {"cuLaunchKernelEx", 3, NJ_E_DEVICE, "add.f32"},
         {"cuStreamSynchronize", 3, NJ_E_DEVICE, "bytes of device memory"},
         {"cuMemGetInfo_v2", 3, 0, ""}, /* the allocation after it is tried */
         {"cuCtxSetCurrent", 3, NJ_E_DEVICE, "GPU context current"},

@@ -205,8 +205,9 @@ static int launch(const struct adding *x, struct shape s, void *stream)
     assert_int_equal(k->param_count, 4);
     for (int i = 0; i < 4; i++)
         memcpy(params + k->params[i].offset, &value[i], k->params[i].bytes);
-    const int result = cu.cuLaunchKernel(x->function, s.grid, 1, 1, s.threads, 1, 1, s.shared_bytes,
-                                         stream, NULL, extra);
+    const struct nj_launch_config config = {s.grid,         1,      1,    s.threads, 1, 1,
+                                            s.shared_bytes, stream, NULL, 0};
+    const int result = cu.cuLaunchKernelEx(&config, x->function, NULL, extra);
     memset(params, 0xff, sizeof params); /* the driver has its own copy */
     return result;
 }

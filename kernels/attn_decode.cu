@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode.cuh"
 
-// One block takes one chunk of keys of one row and all query heads of one key head, ROWS at a time;
-// its warps take blocks of keys in turn and are added up in their order. The block whose chunk has the
-// newest position stores it when nobody reads the cache any more.
+// One block takes one chunk of keys of one row and all query heads of one key head, ROWS at a time
+// (more read the keys again); its warps take KEYS keys in turn and are added up in their order. The
+// block whose chunk has the newest position stores it when nobody reads the cache any more.
 template <typename T, int D>
 static __device__ __forceinline__ void attn_decode(T *o, float *part, T *k, T *v, const T *qkv,
                                                    const int32_t *slot, const int32_t *pos, int R,
@@ -28,7 +28,7 @@ static __device__ __forceinline__ void attn_decode(T *o, float *part, T *k, T *v
         for (int j = first + threadIdx.x / 32 * KEYS; j < end; j += WARPS * KEYS)
             mine.step(cache, j, scale_log2);
         __syncthreads(); // nobody reads what the heads before these have left
-        mine.put(shared, scale_log2);
+        mine.put(shared);
         __syncthreads();
         for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
             const int h = i / (D / 2), d = i % (D / 2) * 2;

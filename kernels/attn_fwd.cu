@@ -1,6 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mma.cuh"
 
+// Online softmax of a warp's 16 rows: running maximum and this lane's share of the sum, rows g and
+// g+8.
+struct softmax16 {
+    float top[2], sum[2];
+
+    // Turns scores into exp(scale * (s - top)) and gives the factors for what was accumulated
+    // before.
+    template <int N>
+    __device__ __forceinline__ void step(float (&s)[N][4], float scale_log2, float (&factor)[2])
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float next = s[0][2 * r];
+#pragma unroll
+            for (int n = 0; n < N; n++)
+                next = fmaxf(next, fmaxf(s[n][2 * r], s[n][2 * r + 1]));
+            next = fmaxf(top[r], quad_max(next));
+            const float base = next == -INFINITY ? 0 : next * scale_log2; // nothing allowed yet
+            factor[r] = ex2(top[r] * scale_log2 - base);
+            top[r] = next;
+            sum[r] *= factor[r];
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+#pragma unroll
+                for (int e = 2 * r; e < 2 * r + 2; e++) {
+                    s[n][e] = ex2(s[n][e] * scale_log2 - base);
+                    sum[r] += s[n][e];
+                }
+            }
+        }
+    }
+};
+
 // One block takes 128 query rows of one head, a warp 16 of them; key and value tiles go through two
 // buffers, the next one on its way while this one is used. Blocks start with the last rows, which
 // have the most keys.

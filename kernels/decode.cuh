@@ -53,36 +53,35 @@ template <typename T> struct decode_cache {
 // What the warps of a block leave for the others.
 template <int ROWS, int D> struct decode_shared {
     static constexpr int WARPS = NJ_THREADS / 32;
-    float acc[WARPS][ROWS][D + 8], top[WARPS][ROWS], sum[WARPS][ROWS];
+    float acc[WARPS][ROWS][D + 4], top[WARPS][ROWS], sum[WARPS][ROWS];
 };
 
-// 16-bit: tensor cores, with K and V in registers as they come from memory, 16 bytes a load. With
-// g = lane/4, t = lane%4, column 8n+2t+j of the scores of KEYS keys stands for key 8t+2n+j, and
-// columns 2t, 2t+1, 2t+8, 2t+9 of a product's k for dims 8t to 8t+3, in the next product 8t+4 to
-// 8t+7. So a lane's load holds what two products want of it, and its scores, once they are
-// probabilities, are the left factor for the values that it has loaded.
+// 16-bit: tensor cores, with K and V in registers as they come from memory, 16 bytes per load. Keys are
+// the rows of the scores and dims those of the output; heads are the columns of both, so that up to 8
+// of them waste nothing. With g = lane/4, t = lane%4, row g of the n-th eight rows of scores stands for
+// key 8(g/2)+2n+g%2, and rows 2t, 2t+1, 2t+8, 2t+9 of the right operand for dims 8t to 8t+3, in the
+// next mma for 8t+4 to 8t+7. So one load of a lane has what it gives to two of them, and its scores,
+// once they are probabilities and transposed, are the right operand for the values that it has loaded.
 template <typename T, int D> struct decode_warp {
-    static constexpr int ROWS = 16, KEYS = 32,
-                         AHEAD = 8; // tiles of values on their way before the scores
-    uint4 q[D / 32][2];
-    acc16<T, D> acc;
-    softmax16 soft;
+    static constexpr int ROWS = 8, KEYS = 32;
+    uint4 q[D / 32];
+    float acc[D / 16][4], top[2], sum[2];
 
-    // Query heads from q on; rows beyond the last repeat it.
+    // Query heads from the first on; columns beyond the last repeat it.
     __device__ __forceinline__ decode_warp(const T *head, int heads)
     {
-        const int g = lane_id() / 4, t = lane_id() % 4;
 #pragma unroll
-        for (int i = 0; i < D / 32; i++) {
+        for (int i = 0; i < D / 32; i++)
+            q[i] =
+                vec<T>::read(head + min(lane_id() / 4, heads - 1) * D + 32 * i + lane_id() % 4 * 8);
 #pragma unroll
-            for (int r = 0; r < 2; r++)
-                q[i][r] = vec<T>::read(head + min(g + 8 * r, heads - 1) * D + 32 * i + 8 * t);
-        }
-        acc.zero();
-        soft = {{-INFINITY, -INFINITY}, {0, 0}};
+        for (int i = 0; i < D / 16; i++)
+            acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
+        top[0] = top[1] = -INFINITY;
+        sum[0] = sum[1] = 0;
     }
-    // Zeros beyond the newest position, and there the value of the row: which bytes of a word of the
-    // cache and of the new element to take.
+    // Which bytes of a word of values and of the new value to take, `left` keys before the newest: its
+    // own value for that, zeros behind it.
     static __device__ __forceinline__ uint32_t picked(int left)
     {
         return left >= 2 ? 0x3210 : left == 1 ? 0x5410 : left == 0 ? 0x7654 : 0x7676;
@@ -91,9 +90,9 @@ template <typename T, int D> struct decode_warp {
     __device__ __forceinline__ void step(const decode_cache<T> &cache, int j0, float scale_log2)
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
-        uint4 k[KEYS / 8][D / 32], v[D / 8];
+        uint4 k[4][D / 32], v[D / 8];
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; n++) {
+        for (int n = 0; n < 4; n++) {
             const int j = j0 + 8 * (g / 2) + 2 * n + g % 2;
             const T *key = (j < cache.pos ? cache.k + (int64_t)j * D : cache.new_k) + 8 * t;
 #pragma unroll
@@ -102,70 +101,98 @@ template <typename T, int D> struct decode_warp {
         }
         const T *values = cache.v + (int64_t)g * cache.P + j0 + 8 * t;
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++)
+        for (int i = 0; i < D / 8; i++)
             v[i] = vec<T>::read(values + (int64_t)8 * i * cache.P);
-        const bool last = j0 + KEYS > cache.pos;
-        float s[KEYS / 8][4], factor[2];
+        float s[2][4] = {};
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; n++) {
-            s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
+        for (int i = 0; i < D / 32; i++) {
 #pragma unroll
-            for (int i = 0; i < D / 32; i++) {
-                const uint4 a = q[i][0], b = q[i][1], w = k[n][i];
-                mma16816(s[n], {a.x, b.x, a.y, b.y}, w.x, w.y);
-                mma16816(s[n], {a.z, b.z, a.w, b.w}, w.z, w.w);
+            for (int n = 0; n < 2; n++) {
+                const uint4 a = k[2 * n][i], b = k[2 * n + 1][i];
+                mma16816(s[n], {a.x, b.x, a.y, b.y}, q[i].x, q[i].y);
+                mma16816(s[n], {a.z, b.z, a.w, b.w}, q[i].z, q[i].w);
             }
         }
+        if (j0 + KEYS > cache.pos) {
+            const int row = cache.pos - j0 - 8 * (g / 2) - g % 2, left = cache.pos - j0 - 8 * t;
 #pragma unroll
-        for (int i = AHEAD; i < D / 8; i++)
-            v[i] = vec<T>::read(values + (int64_t)8 * i * cache.P);
-        if (last) {
-            const int left = cache.pos - j0 - 8 * t; // keys of this lane before the newest
-#pragma unroll
-            for (int n = 0; n < KEYS / 8; n++) {
+            for (int n = 0; n < 2; n++) {
 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    if (2 * n + e % 2 > left)
+                    if (4 * n + e / 2 * 2 > row)
                         s[n][e] = -INFINITY;
             }
-            const uint16_t *row = reinterpret_cast<const uint16_t *>(cache.new_v) + g;
+            const uint16_t *value = reinterpret_cast<const uint16_t *>(cache.new_v) + g;
 #pragma unroll
             for (int i = 0; i < D / 8; i++) {
-                const uint32_t x = row[8 * i];
+                const uint32_t x = value[8 * i];
                 v[i].x = __byte_perm(v[i].x, x, picked(left));
                 v[i].y = __byte_perm(v[i].y, x, picked(left - 2));
                 v[i].z = __byte_perm(v[i].z, x, picked(left - 4));
                 v[i].w = __byte_perm(v[i].w, x, picked(left - 6));
             }
         }
-        soft.step(s, scale_log2, factor);
-        acc.multiply(factor[0], factor[1]);
-        uint32_t p[KEYS / 8][2];
+        softmax(s, scale_log2);
+        uint32_t p[4];
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; n++) {
-            p[n][0] = pack2(s[n][0], s[n][1]);
-            p[n][1] = pack2(s[n][2], s[n][3]);
-        }
+        for (int n = 0; n < 4; n++)
+            p[n] = transposed(pack2(s[n / 2][n % 2 * 2], s[n / 2][n % 2 * 2 + 1]));
 #pragma unroll
-        for (int i = 0; i < D / 8; i++) {
-            mma16816(acc.c[i], {p[0][0], p[0][1], p[1][0], p[1][1]}, v[i].x, v[i].y);
-            mma16816(acc.c[i], {p[2][0], p[2][1], p[3][0], p[3][1]}, v[i].z, v[i].w);
+        for (int i = 0; i < D / 16; i++) {
+            const uint4 a = v[2 * i], b = v[2 * i + 1];
+            mma16816(acc[i], {a.x, b.x, a.y, b.y}, p[0], p[1]);
+            mma16816(acc[i], {a.z, b.z, a.w, b.w}, p[2], p[3]);
         }
     }
-    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared, float scale_log2) const
+    // Scores become probabilities under the maximum so far, which what was added up before follows.
+    template <int N> __device__ __forceinline__ void softmax(float (&s)[N][4], float scale_log2)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float next = s[0][h];
+#pragma unroll
+            for (int n = 0; n < N; n++)
+                next = fmaxf(next, fmaxf(s[n][h], s[n][2 + h]));
+#pragma unroll
+            for (int d = 4; d < 32; d *= 2)
+                next = fmaxf(next, __shfl_xor_sync(0xffffffffu, next, d));
+            next = fmaxf(top[h], next * scale_log2);
+            const float factor = ex2(top[h] - next);
+            top[h] = next;
+            sum[h] *= factor;
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+#pragma unroll
+                for (int e = h; e < 4; e += 2) {
+                    s[n][e] = ex2(s[n][e] * scale_log2 - next);
+                    sum[h] += s[n][e];
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < D / 16; i++) {
+                acc[i][h] *= factor;
+                acc[i][2 + h] *= factor;
+            }
+        }
+    }
+    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared) const
     {
         const int warp = threadIdx.x / 32, g = lane_id() / 4, t = lane_id() % 4;
 #pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const int row = g + 8 * r;
-            const float sum = quad_sum(soft.sum[r]);
-            if (t == 0) {
-                shared.top[warp][row] = soft.top[r] * scale_log2;
-                shared.sum[warp][row] = sum;
+        for (int h = 0; h < 2; h++) {
+            float all = sum[h];
+#pragma unroll
+            for (int d = 4; d < 32; d *= 2)
+                all += __shfl_xor_sync(0xffffffffu, all, d);
+            if (g == 0) {
+                shared.top[warp][2 * t + h] = top[h];
+                shared.sum[warp][2 * t + h] = all;
             }
 #pragma unroll
-            for (int i = 0; i < D / 8; i++)
-                store2(&shared.acc[warp][row][8 * i + 2 * t], acc.c[i][2 * r], acc.c[i][2 * r + 1]);
+            for (int i = 0; i < D / 16; i++) {
+                shared.acc[warp][2 * t + h][16 * i + g] = acc[i][h];
+                shared.acc[warp][2 * t + h][16 * i + g + 8] = acc[i][2 + h];
+            }
         }
     }
 };
@@ -239,7 +266,7 @@ template <int D> struct decode_warp<float, D> {
             }
         }
     }
-    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared, float) const
+    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared) const
     {
         const int warp = threadIdx.x / 32;
 #pragma unroll

@@ -60,6 +60,15 @@ static __device__ __forceinline__ void ldmatrix4_trans(uint32_t (&r)[4], uint32_
                  : "memory");
 }
 
+// An 8x8 matrix of 16-bit elements, of which lane l has row l/4, columns 2*(l%4) and the next, becomes
+// its transpose.
+static __device__ __forceinline__ uint32_t transposed(uint32_t x)
+{
+    uint32_t y;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+    return y;
+}
+
 // c[16x8] += a[16x16] b[16x8], float32 sums. With g = lane/4, t = lane%4 a lane holds
 //   a[0..3]: columns 2t, 2t+1 of row g, of row g+8, columns 2t+8, 2t+9 of row g, of row g+8
 //   b0, b1:  rows 2t, 2t+1 and rows 2t+8, 2t+9 of column g

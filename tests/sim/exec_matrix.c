@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exec_matrix.c: ldmatrix and mma. Lane l of a fragment stands in row l / 4 at columns 2 (l % 4)
+ * exec_matrix.c: ldmatrix, movmatrix and mma. Lane l of a fragment stands in row l / 4 at columns 2 (l % 4)
  * and the next (of B: in column l / 4, at those rows); further registers are 8 rows or 8 of k on.
  */
 #include "exec.h"
@@ -45,6 +45,19 @@ static void ldmatrix_transposed(struct warp *warp, const struct insn *insn)
             const int row = 8 * i + 2 * (lane % 4), column = lane / 4;
             result[lane] = rows[row][column] | (uint32_t)rows[row + 1][column] << 16;
         }
+    }
+}
+
+static void movmatrix(struct warp *warp, const struct insn *insn)
+{
+    uint16_t rows[8][8];
+    if (!sim_is_whole(warp, insn))
+        return;
+    memcpy(rows, sim_slot(warp, insn->o[1]), sizeof rows);
+    uint32_t *result = sim_slot(warp, insn->o[0]);
+    for (int lane = 0; lane < LANES; lane++) {
+        const int row = 2 * (lane % 4), column = lane / 4;
+        result[lane] = rows[row][column] | (uint32_t)rows[row + 1][column] << 16;
     }
 }
 
@@ -110,6 +123,7 @@ static const struct sim_opcode rows[] = {
     {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", "{rrrr}=S", ldmatrix, GUARD_REFUSED},
     {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", "{rrrr}=S", ldmatrix_transposed,
      GUARD_REFUSED},
+    {"movmatrix.sync.aligned.m8n8.trans.b16", "r=r", movmatrix, GUARD_REFUSED},
     {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "{rrrr}={rrrr}{rr}{rrrr}", mma_k16_bf16,
      GUARD_REFUSED},
     {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "{rrrr}={rr}{r}{rrrr}", mma_k8_f16,

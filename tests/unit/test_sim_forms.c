@@ -347,6 +347,29 @@ static void test_ldmatrix(void **state)
     }
 }
 
+static void test_movmatrix(void **state)
+{
+    (void)state;
+    struct sim_memory *memory = sim_memory_create();
+    uint16_t rows[8][8];
+    for (int i = 0; i < 8 * 8; i++)
+        rows[i / 8][i % 8] = (uint16_t)(i * 1017);
+    const uint64_t in = put(memory, rows, sizeof rows), out = put(memory, NULL, sizeof rows);
+    const struct kernel_launch launch = {
+        .body = "mov.u32 %r0, %tid.x; ld.param.u64 %d0, [k_0]; ld.param.u64 %d1, [k_1];"
+                "mul.wide.u32 %d2, %r0, 4; add.s64 %d0, %d0, %d2; add.s64 %d1, %d1, %d2;"
+                "ld.global.u32 %r1, [%d0]; movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;"
+                "st.global.u32 [%d1], %r2;",
+        .params = {in, out},
+        .param_count = 2,
+        .memory = memory};
+    kernel_must_run(&launch);
+    const uint16_t(*got)[8] = look(memory, out);
+    for (int i = 0; i < 8 * 8; i++)
+        assert_int_equal(got[i / 8][i % 8], rows[i % 8][i / 8]);
+    sim_memory_destroy(memory);
+}
+
 /* A and B as fragments, made here; C against a plain product in double. */
 static void check_mma(const char *statement, int depth, uint64_t (*encode)(float))
 {
@@ -463,13 +486,13 @@ int main(void)
 {
     kernel_seen = note_met;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_forms),   cmocka_unit_test(test_where_a_thread_is),
-        cmocka_unit_test(test_memory_forms),  cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_shuffles),      cmocka_unit_test(test_shuffle_in_branches),
-        cmocka_unit_test(test_divergence),    cmocka_unit_test(test_block_forms),
-        cmocka_unit_test(test_ldmatrix),      cmocka_unit_test(test_mma),
-        cmocka_unit_test(test_packing),       cmocka_unit_test(test_sm90_forms),
-        cmocka_unit_test(test_every_row_ran),
+        cmocka_unit_test(test_plain_forms),  cmocka_unit_test(test_where_a_thread_is),
+        cmocka_unit_test(test_memory_forms), cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_shuffles),     cmocka_unit_test(test_shuffle_in_branches),
+        cmocka_unit_test(test_divergence),   cmocka_unit_test(test_block_forms),
+        cmocka_unit_test(test_ldmatrix),     cmocka_unit_test(test_movmatrix),
+        cmocka_unit_test(test_mma),          cmocka_unit_test(test_packing),
+        cmocka_unit_test(test_sm90_forms),   cmocka_unit_test(test_every_row_ran),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

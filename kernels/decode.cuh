@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// decode.cuh: one new query over the keys of a cache, for attn_decode and attn_decode_merge. A warp
-// takes KEYS keys at a time for ROWS query heads of one key head, with an online softmax of its own.
+// decode.cuh: one new query over the keys of a cache, for attn_decode, attn_decode_q8 and
+// attn_decode_merge. A warp takes KEYS keys at a time for ROWS query heads of one key head, with an
+// online softmax of its own:
+//
+//   decode_warp      over a cache of 16-bit elements, or of floats with plain multiply-adds
+//   decode_warp_q8   (decode_q8.cuh) over a cache of bytes
+//
+// The newest position is not in the cache yet: the one warp that comes to it takes its key and value
+// from the row, and stores them.
 #ifndef NOJIT_DECODE_CUH
 #define NOJIT_DECODE_CUH
 
@@ -18,8 +25,8 @@ static __device__ __forceinline__ void store2(lp *p, float x, float y)
     *reinterpret_cast<uint32_t *>(p) = pack2(x, y);
 }
 
-// A sum over parts in a fixed order, each with a maximum of its own; TOP(i), SUM(i) and VALUE(i) are
-// those of part i. A single part stays as it is, bit for bit.
+// A sum over parts in a fixed order, each with a maximum of its own; the functions give maximum, sum
+// and values of part i. A single part stays as it is, bit for bit.
 struct decode_sum {
     float top, sum, x, y;
 
@@ -43,106 +50,67 @@ struct decode_sum {
     }
 };
 
-// Keys and values of one slot and key head. The newest position is not in the cache yet: its key and value are
-// those of the row.
-template <typename T> struct decode_cache {
-    const T *k, *v, *new_k, *new_v;
-    int pos, P;
-};
-
 // What the warps of a block leave for the others.
 template <int ROWS, int D> struct decode_shared {
     static constexpr int WARPS = NJ_THREADS / 32;
     float acc[WARPS][ROWS][D + 4], top[WARPS][ROWS], sum[WARPS][ROWS];
 };
 
-// 16-bit: tensor cores, with K and V in registers as they come from memory, 16 bytes per load. Keys are
-// the rows of the scores and dims those of the output; heads are the columns of both, so that up to 8
-// of them waste nothing. With g = lane/4, t = lane%4, row g of the n-th eight rows of scores stands for
-// key 8(g/2)+2n+g%2, and rows 2t, 2t+1, 2t+8, 2t+9 of the right operand for dims 8t to 8t+3, in the
-// next mma for 8t+4 to 8t+7. So one load of a lane has what it gives to two of them, and its scores,
-// once they are probabilities and transposed, are the right operand for the values that it has loaded.
-template <typename T, int D> struct decode_warp {
-    static constexpr int ROWS = 8, KEYS = 32;
-    uint4 q[D / 32];
+// One block takes one chunk of keys of row r and all query heads of one key head, ROWS at a time (more
+// read the keys again); its warps take KEYS keys in turn and are added up in their order.
+template <typename Warp, int D, typename T, typename Cache>
+static __device__ __forceinline__ void decode_chunk(T *o, float *part, const T *q,
+                                                    const Cache &cache, int R, int H, int K, int C,
+                                                    float scale)
+{
+    constexpr int ROWS = Warp::ROWS, KEYS = Warp::KEYS, WARPS = NJ_THREADS / 32;
+    __shared__ decode_shared<ROWS, D> shared;
+    const int kv = blockIdx.x, chunk = blockIdx.y, r = blockIdx.z, group = H / K;
+    const int first = chunk * DECODE_CHUNK, end = min(first + DECODE_CHUNK, cache.pos + 1);
+    for (int head = kv * group; head < (kv + 1) * group; head += ROWS) {
+        const int heads = min(ROWS, (kv + 1) * group - head);
+        Warp mine(q + head * D, heads);
+        for (int j = first + threadIdx.x / 32 * KEYS; j < end; j += WARPS * KEYS) {
+            mine.step(cache, j, scale * LOG2_E);
+            if (j + KEYS > cache.pos)
+                cache.store();
+        }
+        __syncthreads(); // nobody reads what the heads before these have left
+        mine.put(shared);
+        __syncthreads();
+        for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
+            const int h = i / (D / 2), d = i % (D / 2) * 2;
+            const decode_sum all(
+                WARPS, [&](int w) { return shared.top[w][h]; },
+                [&](int w) { return shared.sum[w][h]; },
+                [&](int w) { return *reinterpret_cast<float2 *>(&shared.acc[w][h][d]); });
+            const int64_t to = (int64_t)r * H + head + h;
+            if (C == 1) {
+                all.store(o + to * D + d);
+                continue;
+            }
+            float *p = part + ((int64_t)chunk * R * H + to) * (D + DECODE_STATS);
+            store2(p + d, all.x, all.y);
+            if (d == 0)
+                store2(p + D, all.top, all.sum);
+        }
+    }
+}
+
+// Heads are the columns of the scores and of what is added up, so that up to 8 of them waste nothing;
+// keys are the rows of the scores and dims those of the sums. With t = lane%4 a lane has heads 2t and
+// 2t+1.
+template <int D> struct decode_mma {
+    static constexpr int ROWS = 8;
     float acc[D / 16][4], top[2], sum[2];
 
-    // Query heads from the first on; columns beyond the last repeat it.
-    __device__ __forceinline__ decode_warp(const T *head, int heads)
+    __device__ __forceinline__ void begin()
     {
-#pragma unroll
-        for (int i = 0; i < D / 32; i++)
-            q[i] =
-                vec<T>::read(head + min(lane_id() / 4, heads - 1) * D + 32 * i + lane_id() % 4 * 8);
 #pragma unroll
         for (int i = 0; i < D / 16; i++)
             acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = 0;
         top[0] = top[1] = -INFINITY;
         sum[0] = sum[1] = 0;
-    }
-    // Which bytes of a word of values and of the new value to take, `left` keys before the newest: its
-    // own value for that, zeros behind it.
-    static __device__ __forceinline__ uint32_t picked(int left)
-    {
-        return left >= 2 ? 0x3210 : left == 1 ? 0x5410 : left == 0 ? 0x7654 : 0x7676;
-    }
-    // Keys from j0 on, of which the first exists.
-    __device__ __forceinline__ void step(const decode_cache<T> &cache, int j0, float scale_log2)
-    {
-        const int g = lane_id() / 4, t = lane_id() % 4;
-        uint4 k[4][D / 32], v[D / 8];
-#pragma unroll
-        for (int n = 0; n < 4; n++) {
-            const int j = j0 + 8 * (g / 2) + 2 * n + g % 2;
-            const T *key = (j < cache.pos ? cache.k + (int64_t)j * D : cache.new_k) + 8 * t;
-#pragma unroll
-            for (int i = 0; i < D / 32; i++)
-                k[n][i] = vec<T>::read(key + 32 * i);
-        }
-        const T *values = cache.v + (int64_t)g * cache.P + j0 + 8 * t;
-#pragma unroll
-        for (int i = 0; i < D / 8; i++)
-            v[i] = vec<T>::read(values + (int64_t)8 * i * cache.P);
-        float s[2][4] = {};
-#pragma unroll
-        for (int i = 0; i < D / 32; i++) {
-#pragma unroll
-            for (int n = 0; n < 2; n++) {
-                const uint4 a = k[2 * n][i], b = k[2 * n + 1][i];
-                mma16816(s[n], {a.x, b.x, a.y, b.y}, q[i].x, q[i].y);
-                mma16816(s[n], {a.z, b.z, a.w, b.w}, q[i].z, q[i].w);
-            }
-        }
-        if (j0 + KEYS > cache.pos) {
-            const int row = cache.pos - j0 - 8 * (g / 2) - g % 2, left = cache.pos - j0 - 8 * t;
-#pragma unroll
-            for (int n = 0; n < 2; n++) {
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    if (4 * n + e / 2 * 2 > row)
-                        s[n][e] = -INFINITY;
-            }
-            const uint16_t *value = reinterpret_cast<const uint16_t *>(cache.new_v) + g;
-#pragma unroll
-            for (int i = 0; i < D / 8; i++) {
-                const uint32_t x = value[8 * i];
-                v[i].x = __byte_perm(v[i].x, x, picked(left));
-                v[i].y = __byte_perm(v[i].y, x, picked(left - 2));
-                v[i].z = __byte_perm(v[i].z, x, picked(left - 4));
-                v[i].w = __byte_perm(v[i].w, x, picked(left - 6));
-            }
-        }
-        softmax(s, scale_log2);
-        uint32_t p[4];
-#pragma unroll
-        for (int n = 0; n < 4; n++)
-            p[n] = transposed(pack2(s[n / 2][n % 2 * 2], s[n / 2][n % 2 * 2 + 1]));
-#pragma unroll
-        for (int i = 0; i < D / 16; i++) {
-            const uint4 a = v[2 * i], b = v[2 * i + 1];
-            mma16816(acc[i], {a.x, b.x, a.y, b.y}, p[0], p[1]);
-            mma16816(acc[i], {a.z, b.z, a.w, b.w}, p[2], p[3]);
-        }
     }
     // Scores become probabilities under the maximum so far, which what was added up before follows.
     template <int N> __device__ __forceinline__ void softmax(float (&s)[N][4], float scale_log2)
@@ -197,13 +165,114 @@ template <typename T, int D> struct decode_warp {
     }
 };
 
+// Of one slot and key head, and the key and value of the row.
+template <typename T, int D> struct decode_cache {
+    T *k, *v;
+    const T *new_k, *new_v;
+    int pos, P;
+
+    // By one warp, the only one that reads what lies beside the newest value.
+    __device__ __forceinline__ void store() const
+    {
+        for (int d = lane_id(); d < D; d += 32) {
+            k[(int64_t)pos * D + d] = new_k[d];
+            v[(int64_t)d * P + pos] = new_v[d];
+        }
+    }
+};
+
+// K and V lie in registers as they come from memory, 16 bytes per load. With g = lane/4, t = lane%4,
+// row g of the n-th eight rows of scores stands for key 8(g/2)+2n+g%2, and rows 2t, 2t+1, 2t+8, 2t+9 of
+// the right operand for dims 8t to 8t+3, in the next mma for 8t+4 to 8t+7. So one load of a lane has
+// what it gives to two of them, and its scores, once they are probabilities and transposed, are the
+// right operand for the values that it has loaded.
+template <typename T, int D> struct decode_warp : decode_mma<D> {
+    static constexpr int KEYS = 32;
+    uint4 q[D / 32];
+
+    // Query heads from the first on; columns beyond the last repeat it.
+    __device__ __forceinline__ decode_warp(const T *head, int heads)
+    {
+        head += min(lane_id() / 4, heads - 1) * D + lane_id() % 4 * 8;
+#pragma unroll
+        for (int i = 0; i < D / 32; i++)
+            q[i] = vec<T>::read(head + 32 * i);
+        this->begin();
+    }
+    // Which bytes of a word of values and of the new value to take, `left` keys before the newest: its
+    // own value for that, zeros behind it.
+    static __device__ __forceinline__ uint32_t picked(int left)
+    {
+        return left >= 2 ? 0x3210 : left == 1 ? 0x5410 : left == 0 ? 0x7654 : 0x7676;
+    }
+    // Keys from j0 on, of which the first exists.
+    __device__ __forceinline__ void step(const decode_cache<T, D> &cache, int j0, float scale_log2)
+    {
+        const int g = lane_id() / 4, t = lane_id() % 4;
+        const int key = j0 + 8 * (g / 2) + g % 2; // of row g of the first eight
+        uint4 k[4][D / 32], v[D / 8];
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            const int j = key + 2 * n;
+            const T *p = (j < cache.pos ? cache.k + (int64_t)j * D : cache.new_k) + 8 * t;
+#pragma unroll
+            for (int i = 0; i < D / 32; i++)
+                k[n][i] = vec<T>::read(p + 32 * i);
+        }
+        const T *values = cache.v + (int64_t)g * cache.P + j0 + 8 * t;
+#pragma unroll
+        for (int i = 0; i < D / 8; i++)
+            v[i] = vec<T>::read(values + (int64_t)8 * i * cache.P);
+        float s[2][4] = {};
+#pragma unroll
+        for (int i = 0; i < D / 32; i++) {
+#pragma unroll
+            for (int n = 0; n < 2; n++) {
+                const uint4 a = k[2 * n][i], b = k[2 * n + 1][i];
+                mma16816(s[n], {a.x, b.x, a.y, b.y}, q[i].x, q[i].y);
+                mma16816(s[n], {a.z, b.z, a.w, b.w}, q[i].z, q[i].w);
+            }
+        }
+        if (j0 + KEYS > cache.pos) {
+#pragma unroll
+            for (int n = 0; n < 4; n++) {
+                const int j = key + 2 * n;
+                if (j > cache.pos)
+                    s[n / 2][n % 2 * 2] = s[n / 2][n % 2 * 2 + 1] = -INFINITY;
+            }
+            const int left = cache.pos - j0 - 8 * t;
+            const uint16_t *value = reinterpret_cast<const uint16_t *>(cache.new_v) + g;
+#pragma unroll
+            for (int i = 0; i < D / 8; i++) {
+                const uint32_t x = value[8 * i];
+                v[i].x = __byte_perm(v[i].x, x, picked(left));
+                v[i].y = __byte_perm(v[i].y, x, picked(left - 2));
+                v[i].z = __byte_perm(v[i].z, x, picked(left - 4));
+                v[i].w = __byte_perm(v[i].w, x, picked(left - 6));
+            }
+        }
+        this->softmax(s, scale_log2);
+        uint32_t p[4];
+#pragma unroll
+        for (int n = 0; n < 4; n++)
+            p[n] = transposed(pack2(s[n / 2][n % 2 * 2], s[n / 2][n % 2 * 2 + 1]));
+#pragma unroll
+        for (int i = 0; i < D / 16; i++) {
+            const uint4 a = v[2 * i], b = v[2 * i + 1];
+            mma16816(this->acc[i], {a.x, b.x, a.y, b.y}, p[0], p[1]);
+            mma16816(this->acc[i], {a.z, b.z, a.w, b.w}, p[2], p[3]);
+        }
+    }
+};
+
 // float32: plain multiply-adds. A lane takes a key for the scores and every 32nd dim of the values.
-template <int D> struct decode_warp<float, D> {
+// Load says where the elements of a cache come from.
+template <typename Load, int D> struct decode_lanes {
     static constexpr int ROWS = 8, KEYS = 32;
     const float *q[ROWS];
     float acc[ROWS][D / 32], top[ROWS], sum[ROWS];
 
-    __device__ __forceinline__ decode_warp(const float *head, int heads)
+    __device__ __forceinline__ decode_lanes(const float *head, int heads)
     {
 #pragma unroll
         for (int h = 0; h < ROWS; h++) {
@@ -215,54 +284,46 @@ template <int D> struct decode_warp<float, D> {
                 acc[h][i] = 0;
         }
     }
-    __device__ __forceinline__ void step(const decode_cache<float> &cache, int j0, float scale_log2)
+    template <typename Cache>
+    __device__ __forceinline__ void step(const Cache &cache, int j0, float scale_log2)
     {
+        const Load load(cache, j0);
         const int j = j0 + lane_id();
-        const float *key = j < cache.pos ? cache.k + (int64_t)j * D : cache.new_k;
+        const float2 scales = load.scales(j); // of key and value
         float p[ROWS] = {};
         for (int d = 0; d < D; d += 4) {
-            const float4 x = *reinterpret_cast<const float4 *>(key + d);
+            const float4 x = load.key(j, d);
 #pragma unroll
             for (int h = 0; h < ROWS; h++)
                 p[h] += dot4(*reinterpret_cast<const float4 *>(q[h] + d), x);
         }
 #pragma unroll
         for (int h = 0; h < ROWS; h++) {
-            const float s = j <= cache.pos ? p[h] * scale_log2 : -INFINITY;
+            const float s = j <= cache.pos ? p[h] * scales.x * scale_log2 : -INFINITY;
             const float next = fmaxf(top[h], warp_max(s)), factor = ex2(top[h] - next);
             p[h] = ex2(s - next);
             top[h] = next;
             sum[h] = sum[h] * factor + p[h];
+            p[h] *= scales.y;
 #pragma unroll
             for (int i = 0; i < D / 32; i++)
                 acc[h][i] *= factor;
         }
-        for (int n = 0; n < KEYS && j0 + n <= cache.pos; n += 4)
-            add(cache, j0 + n, p);
-    }
-    // Adds four values from j0 on; p are the probabilities of the keys that the lanes have.
-    __device__ __forceinline__ void add(const decode_cache<float> &cache, int j0,
-                                        const float (&p)[ROWS])
-    {
-        float x[D / 32][4];
+        for (int n = 0; n < KEYS && j0 + n <= cache.pos; n += 4) {
+            float4 x[D / 32];
 #pragma unroll
-        for (int i = 0; i < D / 32; i++) {
-            const int d = lane_id() + 32 * i;
-            const float4 v = *reinterpret_cast<const float4 *>(cache.v + (int64_t)d * cache.P + j0);
-            x[i][0] = v.x, x[i][1] = v.y, x[i][2] = v.z, x[i][3] = v.w;
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (j0 + e >= cache.pos)
-                    x[i][e] = j0 + e == cache.pos ? cache.new_v[d] : 0;
-        }
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
+            for (int i = 0; i < D / 32; i++)
+                x[i] = load.value(lane_id() + 32 * i, j0 + n);
 #pragma unroll
             for (int h = 0; h < ROWS; h++) {
-                const float y = __shfl_sync(0xffffffffu, p[h], j0 % KEYS + e);
+                float4 y;
+                y.x = __shfl_sync(0xffffffffu, p[h], n);
+                y.y = __shfl_sync(0xffffffffu, p[h], n + 1);
+                y.z = __shfl_sync(0xffffffffu, p[h], n + 2);
+                y.w = __shfl_sync(0xffffffffu, p[h], n + 3);
 #pragma unroll
                 for (int i = 0; i < D / 32; i++)
-                    acc[h][i] += y * x[i][e];
+                    acc[h][i] += dot4(x[i], y);
             }
         }
     }
@@ -281,6 +342,42 @@ template <int D> struct decode_warp<float, D> {
                 shared.acc[warp][h][lane_id() + 32 * i] = acc[h][i];
         }
     }
+};
+
+// Where keys and values of a cache of floats come from.
+template <int D> struct decode_floats {
+    const decode_cache<float, D> &cache;
+
+    __device__ __forceinline__ decode_floats(const decode_cache<float, D> &from, int) : cache(from)
+    {
+    }
+    static __device__ __forceinline__ float2 scales(int) { return make_float2(1, 1); }
+    // Of a later key: that of the newest.
+    __device__ __forceinline__ float4 key(int j, int d) const
+    {
+        const float *p = j < cache.pos ? cache.k + (int64_t)j * D : cache.new_k;
+        return *reinterpret_cast<const float4 *>(p + d);
+    }
+    // Of four keys; zeros beyond the newest.
+    __device__ __forceinline__ float4 value(int d, int j) const
+    {
+        const float4 x = *reinterpret_cast<const float4 *>(cache.v + (int64_t)d * cache.P + j);
+        const int left = cache.pos - j;
+        if (left > 3)
+            return x;
+        const float last = cache.new_v[d];
+        return make_float4(left > 0 ? x.x : last,
+                           left > 1    ? x.y
+                           : left == 1 ? last
+                                       : 0,
+                           left > 2    ? x.z
+                           : left == 2 ? last
+                                       : 0,
+                           left == 3 ? last : 0);
+    }
+};
+template <int D> struct decode_warp<float, D> : decode_lanes<decode_floats<D>, D> {
+    using decode_lanes<decode_floats<D>, D>::decode_lanes;
 };
 
 #endif

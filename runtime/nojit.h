@@ -123,6 +123,14 @@ int nj_gpu_count(void);
 /* 1: the GPU of the context reaches the memory of another one of this host, counted as the driver
  * does, over NVLink or PCIe. 0: it does not, or there is none; and on the CPU. */
 int nj_gpu_reaches(nj_context *ctx, int ordinal);
+/* What a GPU is connected by, 0 for what is not known. */
+struct nj_links {
+    int nvlinks;                    /* that are up */
+    int pcie, pcie_lanes;           /* generation as it is now: less while the GPU is idle */
+    int pcie_most, pcie_lanes_most; /* of this GPU in this slot */
+};
+/* Asks libnvidia-ml.so.1; all 0 where it does not answer, and on the CPU. */
+void nj_gpu_links(nj_context *ctx, struct nj_links *out);
 /* The last sentence, "" if none; valid until the next failure. */
 const char *nj_context_error(const nj_context *ctx);
 const struct nj_device_info *nj_context_device(const nj_context *ctx);

@@ -29,7 +29,7 @@ export OMP_NUM_THREADS=$((($(nproc) + JOBS - 1) / JOBS))
     exit 1
 }
 
-simulation=(build/sim/{libcuda.so.1,libcublasLt.so.13,libnccl.so.2,ptx.txt})
+simulation=(build/sim/{libcuda.so.1,libcublasLt.so.13,libnccl.so.2,libnvidia-ml.so.1,ptx.txt})
 # targets PROGRAM: what make has to bring up to date.
 targets() {
     case $1 in

@@ -131,6 +131,7 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
     X(int, cuDeviceGetCount, "cuDeviceGetCount", (int *count))                                     \
     X(int, cuDeviceGet, "cuDeviceGet", (int *device, int ordinal))                                 \
     X(int, cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", (int *can, int device, int peer))       \
+    X(int, cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char *id, int bytes, int device))          \
     X(int, cuDeviceGetName, "cuDeviceGetName", (char *name, int bytes, int device))                \
     X(int, cuDeviceGetAttribute, "cuDeviceGetAttribute", (int *out, int attribute, int device))    \
     X(int, cuDeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                  \
@@ -239,6 +240,22 @@ struct nj_nccl_config { /* ncclConfig_t as of 2.27, which newer versions take, t
     X(int, ncclBroadcast, "ncclBroadcast",                                                         \
       (const void *from, void *to, size_t count, int type, int root, void *comm, void *stream))
 
+/* What the driver's management library knows of links. */
+#define NJ_NVML_SYMBOLS(X)                                                                         \
+    X(int, nvmlInit, "nvmlInit_v2", (void))                                                        \
+    X(int, nvmlDeviceGetHandleByPciBusId, "nvmlDeviceGetHandleByPciBusId_v2",                      \
+      (const char *id, void **device))                                                             \
+    X(int, nvmlDeviceGetNvLinkState, "nvmlDeviceGetNvLinkState",                                   \
+      (void *device, unsigned link, int *active))                                                  \
+    X(int, nvmlDeviceGetCurrPcieLinkGeneration, "nvmlDeviceGetCurrPcieLinkGeneration",             \
+      (void *device, unsigned *out))                                                               \
+    X(int, nvmlDeviceGetCurrPcieLinkWidth, "nvmlDeviceGetCurrPcieLinkWidth",                       \
+      (void *device, unsigned *out))                                                               \
+    X(int, nvmlDeviceGetMaxPcieLinkGeneration, "nvmlDeviceGetMaxPcieLinkGeneration",               \
+      (void *device, unsigned *out))                                                               \
+    X(int, nvmlDeviceGetMaxPcieLinkWidth, "nvmlDeviceGetMaxPcieLinkWidth",                         \
+      (void *device, unsigned *out))
+
 struct nj_driver {
 #define NJ_FIELD(result, name, symbol, params) result(*name) params;
     NJ_DRIVER_SYMBOLS(NJ_FIELD)
@@ -248,6 +265,9 @@ struct nj_cublaslt {
 };
 struct nj_nccl {
     NJ_NCCL_SYMBOLS(NJ_FIELD)
+};
+struct nj_nvml {
+    NJ_NVML_SYMBOLS(NJ_FIELD)
 #undef NJ_FIELD
 };
 

@@ -7,7 +7,7 @@
  *   cuda_context.c  its context, errors of the driver
  *   cuda_stream.c   memory, streams, events                    cuda_launch.c   kernels
  *   cuda_gemm.c     matrix products                            graph.c         capture
- *   nccl.c          communicators
+ *   nccl.c          communicators                              links.c         what a GPU is connected by
  */
 #ifndef NOJIT_CUDA_BACKEND_H
 #define NOJIT_CUDA_BACKEND_H
@@ -46,6 +46,7 @@ int nj_cuda_check(nj_context *ctx, int result, const char *what);
 int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out);
 int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out);
 int nj_cuda_open_nccl(nj_context *ctx, struct nj_nccl *out);
+int nj_cuda_open_nvml(struct nj_nvml *out); /* NJ_E_LIBRARY, without a sentence: it is not there */
 int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options);
 void nj_cuda_unload_modules(nj_context *ctx);
 

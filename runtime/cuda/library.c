@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * library.c: where the driver, cuBLASLt and NCCL come from. None is linked, so that a binary starts
+ * library.c: where the driver, cuBLASLt, NCCL and NVML come from. None is linked, so that a binary starts
  * anywhere and can say what is missing. None is closed again: they keep threads and exit
  * handlers of their own. To open a library is to run it, so each is looked at first
  * (library_file.c).
@@ -30,6 +30,12 @@ static const struct nj_library_symbol cublaslt_symbols[] = {
 static const struct nj_library_symbol nccl_symbols[] = {
 #define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_nccl, name)},
     NJ_NCCL_SYMBOLS(NJ_ROW)
+#undef NJ_ROW
+};
+
+static const struct nj_library_symbol nvml_symbols[] = {
+#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_nvml, name)},
+    NJ_NVML_SYMBOLS(NJ_ROW)
 #undef NJ_ROW
 };
 
@@ -150,6 +156,20 @@ int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
                        "%s of driver %s has no function %s; install driver 580 or newer",
                        DRIVER_NAME, ctx->info.driver, missing);
     return 0;
+}
+
+/* It comes with the driver, from the same place. */
+int nj_cuda_open_nvml(struct nj_nvml *out)
+{
+    char why[WHY_BYTES] = "";
+    void *library = nj_loader_is_safe(why, sizeof why)
+                        ? dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)
+                        : NULL;
+
+    return library &&
+                   !resolve(library, nvml_symbols, sizeof nvml_symbols / sizeof *nvml_symbols, out)
+               ? 0
+               : NJ_E_LIBRARY;
 }
 
 /* ---- what is there ---- */

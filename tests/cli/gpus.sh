@@ -75,24 +75,6 @@ else
     not_ok "plan and --dry-run know the ranks" "planned $one and $three, dry $(dry) and $(dry --gpus 3)"
 fi
 
-# ---- doctor
-on() { NOJIT_SIM_DEVICE=$1 "$nojit" doctor "${@:2}"; }
-if on h100,h100 --gpus all >"$d/doctor" && grep -q '^ranks      2 ranks, 2 on this host (--gpus), NCCL 2.27.3' "$d/doctor" &&
-    grep -qE '^rank 1 +GPU 1 of .*H100.*, sm_90a, 79.19 GiB; peer access to 0$' "$d/doctor" &&
-    [ "$(grep -cE '^(exchange|gather) +64 MiB per rank in [0-9.]+ ms: [0-9.]+ GB/s in each direction$' "$d/doctor")" = 2 ]; then
-    ok "doctor tries the links"
-else
-    not_ok "doctor tries the links" "$(cat "$d/doctor")"
-fi
-if on rtx4090,rtx4090 --gpus 2 | grep -q '^verdict    slow, below 10 GB/s: the driver gives no peer access' &&
-    NCCL_P2P_DISABLE=1 on rtx4090,rtx4090 --gpus 2 --json | grep -q '"fast": false, "problem": "NCCL_P2P_DISABLE is set; unset it"'; then
-    ok "doctor says what to change"
-else
-    not_ok "doctor says what to change" "$(on rtx4090,rtx4090 --gpus 2)"
-fi
-refuses "doctor: one GPU" 2 'there is one GPU here' on h100 --gpus all
-refuses "doctor: more than there are" 1 'GPU 1 wanted, the driver sees 1' on h100 --gpus 2
-
 # ---- resuming
 distill straight "${few[@]}" --device cpu --gpus 2 --steps 6
 distill parted "${few[@]}" --device cpu --gpus 2

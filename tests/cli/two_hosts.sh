@@ -92,6 +92,40 @@ for address in 10.18.0.1 fd18::1 alpha; do
 done
 if grep -q '^2 ranks, 1 on this host (torchrun)$' "$d/alpha.0.log"; then ok "on two hosts"; else not_ok "on two hosts" "$(cat "$d/alpha.0.log")"; fi
 
+# ---- doctor, with the adapters of two Sparks as sysfs shows them
+sim=$(realpath "$BUILD/sim")
+adapter() { # NAME GBIT LANES
+    local at=/sys/class/infiniband/$1
+    mkdir -p "$at/ports/1" "$at/device"
+    echo "4: ACTIVE" >"$at/ports/1/state"
+    echo "$2 Gb/sec (4X HDR)" >"$at/ports/1/rate"
+    echo "32.0 GT/s PCIe" >"$at/device/current_link_speed"
+    echo "$3" >"$at/device/current_link_width"
+}
+export -f adapter
+doctor() { # RANK NAME LANES: of the second adapter; with 0 there is none
+    on "$1" unshare --mount env RANK="$1" WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=alpha LD_LIBRARY_PATH="$sim" NOJIT_CUBLASLT="$sim" \
+        NOJIT_NCCL="$sim" NOJIT_SIM_DEVICE=h100 NOJIT_SIM_LOG="$d/sim" TMPDIR="$scratch" bash -ec \
+        'mount -t tmpfs none /sys/class; adapter one 200 4; [ "$0" = 0 ] || adapter two 200 "$0"; exec "$@"' "$3" "$nojit" doctor --gpus all >"$2.$1.log" 2>"$2.$1.err"
+}
+both() { # NAME REGEX LANES LANES
+    local other
+    doctor 1 "$d/doctor" "$4" &
+    other=$!
+    doctor 0 "$d/doctor" "$3" || true
+    wait $other || true
+    if grep -qE "$2" "$d/doctor.0.log"; then ok "$1"; else not_ok "$1" "$(cat "$d"/doctor.[01].{log,err})"; fi
+}
+if unshare --mount mount -t tmpfs none /sys/class 2>/dev/null && [[ $("$nojit" version) == *sm_90a* ]]; then
+    both "doctor: two halves of a cable" '^expected   network, 2 adapters of a host, 31.5 GB/s: about 25 GB/s$' 4 4
+    both "doctor: one half on one host" '^expected   network, 1 adapter of a host, 15.8 GB/s: about 13 GB/s$' 4 0
+    export NCCL_IB_HCA=one
+    both "doctor: one half is named" '^verdict .*: NCCL_IB_HCA names 1 of the 2 adapters that are up; name all$' 4 4
+    unset NCCL_IB_HCA
+else
+    skip "doctor" "no tmpfs can be mounted, or the build lacks sm_90a"
+fi
+
 # ---- addresses at which rank 0 is not
 export NOJIT_CONNECT_TIMEOUT=1
 unreached() { # NAME ADDRESS WHY

@@ -173,6 +173,14 @@ SIM_CALL(cuDeviceCanAccessPeer, SIM_STARTED, (int *out, int device, int peer), (
     return a && b ? CUDA_SUCCESS : CUDA_INVALID_DEVICE;
 }
 
+SIM_CALL(cuDeviceGetPCIBusId, SIM_STARTED, (char *id, int bytes, int device), (id, bytes, device))
+{
+    if (!device_at(device))
+        return CUDA_INVALID_DEVICE;
+    snprintf(id, (size_t)bytes, "0000:%02x:00.0", (unsigned)device & 0xff);
+    return CUDA_SUCCESS;
+}
+
 SIM_CALL(cuDeviceGetName, SIM_STARTED, (char *name, int bytes, int device), (name, bytes, device))
 {
     if (!device_at(device))

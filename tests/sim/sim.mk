@@ -21,9 +21,9 @@ $(B)/tests/test_sim_kernels: $(call objects,tests/unit/test_sim_kernels.c tests/
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
-# ---- the driver, cuBLASLt and NCCL: libraries that the runtime opens by their names, in a folder of their own ----
+# ---- the driver, cuBLASLt, NCCL and NVML: libraries that the runtime opens by their names, in a folder of their own ----
 SIM := $(B)/sim
-SIM_ALL := $(addprefix $(SIM)/,libcuda.so.1 libcublasLt.so.13 libnccl.so.2 proc.so ptx.txt)
+SIM_ALL := $(addprefix $(SIM)/,libcuda.so.1 libcublasLt.so.13 libnccl.so.2 libnvidia-ml.so.1 proc.so ptx.txt)
 sim-objects = $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard $1))
 
 $(SIM)/obj/%.o: %.c $(B)/stamp/cflags
@@ -37,6 +37,8 @@ $(SIM)/libcublasLt.so.13: $(call sim-objects,tests/sim/cublaslt*.c)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ $(OPENBLAS_DIR)/libopenblas.a -lgomp -lpthread -ldl -lm
 $(SIM)/libnccl.so.2: $(call sim-objects,tests/sim/nccl*.c)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -o $@ $^ -ldl
+$(SIM)/libnvidia-ml.so.1: $(call sim-objects,tests/sim/nvml.c)
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -o $@ $^
 $(SIM)/proc.so: $(call sim-objects,tests/sim/proc.c)
 	$(Q)$(LINK) -shared -o $@ $^ -ldl
 $(SIM)/ptx_table: $(call sim-objects,tests/sim/ptx_table.c)

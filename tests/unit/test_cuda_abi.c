@@ -29,7 +29,7 @@
 
 static const char *const symbols[] = {
 #define ROW(result, name, symbol, params) symbol,
-    NJ_DRIVER_SYMBOLS(ROW) NJ_CUBLASLT_SYMBOLS(ROW) NJ_NCCL_SYMBOLS(ROW)
+    NJ_DRIVER_SYMBOLS(ROW) NJ_CUBLASLT_SYMBOLS(ROW) NJ_NCCL_SYMBOLS(ROW) NJ_NVML_SYMBOLS(ROW)
 #undef ROW
 };
 
@@ -38,9 +38,9 @@ static void test_symbols_are_listed_once(void **state)
     size_t count = sizeof symbols / sizeof *symbols;
 
     (void)state;
-    assert_int_equal(count * sizeof(void (*)(void)), sizeof(struct nj_driver) +
-                                                         sizeof(struct nj_cublaslt) +
-                                                         sizeof(struct nj_nccl));
+    assert_int_equal(count * sizeof(void (*)(void)),
+                     sizeof(struct nj_driver) + sizeof(struct nj_cublaslt) +
+                         sizeof(struct nj_nccl) + sizeof(struct nj_nvml));
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(symbols[i], symbols[j]);

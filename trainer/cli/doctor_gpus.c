@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/doctor_links.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "record/progress.h"
@@ -18,14 +19,15 @@
 #include "run/run_ranks.h"
 #include "utf8.h"
 
-enum { PROBE_BYTES = 64 << 20, REPEATS = 9, PEERS_MOST = 64, SLOW_GB = 10 };
+enum { PROBE_BYTES = 64 << 20, REPEATS = 9, PEERS_MOST = 64 };
 
 /* Of a rank, as it travels. */
 struct row {
     char host[64], gpu[64], arch[16];
     uint64_t memory_bytes, peers; /* bit i: it reaches GPU i of its host */
-    int32_t ordinal, unused;
-    float exchange_ms, gather_ms;
+    int32_t ordinal, sm;
+    struct rank_links links;
+    float exchange_ms, gather_ms, unused;
 };
 _Static_assert(sizeof(struct row) % 16 == 0, "transfers are of multiples of 16 bytes");
 
@@ -109,6 +111,8 @@ static void describe(struct row *row, struct run *r)
     snprintf(row->arch, sizeof row->arch, "%s", d->arch);
     row->memory_bytes = d->memory_bytes;
     row->ordinal = run_ordinal(r);
+    row->sm = d->sm;
+    links_network(&row->links);
     for (int i = 0; i < PEERS_MOST; i++)
         row->peers |= (uint64_t)nj_gpu_reaches(r->ctx, i) << i;
 }
@@ -128,6 +132,7 @@ static int probe_all(struct probe *p)
     describe(p->rows, p->r);
     int err = measure(p, exchange, &p->rows->exchange_ms);
     err = err ? err : measure(p, gather, &p->rows->gather_ms);
+    nj_gpu_links(p->r->ctx, &p->rows->links.gpu); /* now that the GPU is awake */
     return err ? err : share(p);
 }
 
@@ -140,36 +145,35 @@ static double rate(const struct probe *p, float slowest)
     return slowest > 0 ? bytes / (double)slowest / 1e6 : 0;
 }
 
-static bool is_one_host(const struct probe *p)
+/* On the host of a rank; *reached: it reaches the GPUs of all ranks there. */
+static int beside(const struct probe *p, int rank, bool *reached)
 {
-    for (int i = 1; i < p->ranks; i++)
-        if (strcmp(p->rows[i].host, p->rows[0].host) != 0)
-            return false;
-    return true;
+    int count = 0;
+    *reached = true;
+    for (int i = 0; i < p->ranks; i++) {
+        if (strcmp(p->rows[i].host, p->rows[rank].host) != 0)
+            continue;
+        count++;
+        *reached = *reached && (i == rank || (p->rows[rank].peers >> p->rows[i].ordinal & 1));
+    }
+    return count;
 }
 
-static bool is_set(const char *name)
+static struct run_links links_of(const struct probe *p)
 {
-    const char *value = getenv(name);
-    return value != NULL && *value != '\0' && strcmp(value, "0") != 0;
-}
-
-/* The first that applies to slow links. */
-static const char *advice(const struct probe *p)
-{
-    if (is_set("NCCL_P2P_DISABLE"))
-        return "NCCL_P2P_DISABLE is set; unset it";
-    if (is_set("NCCL_SHM_DISABLE"))
-        return "NCCL_SHM_DISABLE is set; unset it";
-    if (!is_one_host(p))
-        return "NCCL_DEBUG=INFO says which network is taken (NET/IB, NET/Socket); "
-               "NCCL_SOCKET_IFNAME and NCCL_IB_HCA choose another";
-    if (p->rows[0].peers == 0)
-        return "the driver gives no peer access (GeForce, or an IOMMU that is on), so transfers go "
-               "through the host's memory: --reduce-dtype bf16 and a larger --grad-accum help; in "
-               "a "
-               "container /dev/shm must be large (--shm-size)";
-    return "NCCL_DEBUG=INFO says which way transfers take; PCIe ACS can keep GPUs from each other";
+    struct run_links l = {.ranks = p->ranks,
+                          .peers = true,
+                          .sm = p->rows[0].sm,
+                          .rank = &p->rows[0].links,
+                          .stride = sizeof *p->rows};
+    for (int i = 0; i < p->ranks; i++) {
+        bool reached;
+        const int count = beside(p, i, &reached);
+        l.on_host = count > l.on_host ? count : l.on_host;
+        l.several_hosts = l.several_hosts || count < p->ranks;
+        l.peers = l.peers && reached;
+    }
+    return l;
 }
 
 /* What is said of all. */
@@ -177,8 +181,16 @@ struct findings {
     char ranks[160];
     float exchange_ms, gather_ms; /* of the slowest rank */
     double exchange_gb, gather_gb;
-    const char *advice; /* NULL: the links are fast */
+    struct expectation expected;
+    bool fast;
+    char advice[256]; /* if not */
 };
+
+/* What nothing is expected of is held against a rate below which a step waits for its links. */
+static bool is_fast(double gb, double expected)
+{
+    return gb >= (expected > 0 ? expected * SLOW_PERCENT / 100 : SLOW_GB);
+}
 
 static void find(const struct probe *p, struct findings *out)
 {
@@ -192,8 +204,12 @@ static void find(const struct probe *p, struct findings *out)
     }
     out->exchange_gb = rate(p, out->exchange_ms);
     out->gather_gb = rate(p, out->gather_ms);
-    if (out->exchange_gb < SLOW_GB || out->gather_gb < SLOW_GB)
-        out->advice = advice(p);
+    const struct run_links links = links_of(p);
+    links_expect(&links, &out->expected);
+    out->fast = is_fast(out->exchange_gb, out->expected.exchange_gb) &&
+                is_fast(out->gather_gb, out->expected.gather_gb);
+    if (!out->fast)
+        links_advice(&links, out->advice, sizeof out->advice);
 }
 
 static void print_row(const struct row *row, int rank)
@@ -212,6 +228,24 @@ static void print_row(const struct row *row, int rank)
            used > 0 ? peers : " none");
 }
 
+static void print_verdict(const struct findings *f)
+{
+    const struct expectation *e = &f->expected;
+    if (e->exchange_gb <= 0)
+        printf("expected   unknown: libnvidia-ml.so.1 and the network say nothing\n");
+    else if (e->exchange_gb == e->gather_gb)
+        printf("expected   %s: about %.0f GB/s\n", e->link, e->gather_gb);
+    else
+        printf("expected   %s: about %.1f GB/s, %.1f GB/s\n", e->link, e->exchange_gb,
+               e->gather_gb);
+    if (f->fast)
+        printf("verdict    the links carry what they should\n");
+    else if (e->exchange_gb > 0)
+        printf("verdict    slow, below %d %% of that: %s\n", SLOW_PERCENT, f->advice);
+    else
+        printf("verdict    slow, below %d GB/s: %s\n", SLOW_GB, f->advice);
+}
+
 static void print_text(const struct probe *p, const struct findings *f)
 {
     printf("ranks      %s\n", f->ranks);
@@ -221,10 +255,7 @@ static void print_text(const struct probe *p, const struct findings *f)
            (double)f->exchange_ms, f->exchange_gb);
     printf("gather     64 MiB per rank in %.2f ms: %.1f GB/s in each direction\n",
            (double)f->gather_ms, f->gather_gb);
-    if (f->advice != NULL)
-        printf("verdict    slow, below %d GB/s: %s\n", SLOW_GB, f->advice);
-    else
-        printf("verdict    the links carry what training needs\n");
+    print_verdict(f);
 }
 
 static json_t *row_json(const struct row *row)
@@ -244,10 +275,12 @@ static int print_json(const struct probe *p, const struct findings *f)
     json_t *rows = json_array();
     for (int i = 0; i < p->ranks; i++)
         json_array_append_new(rows, row_json(&p->rows[i]));
-    json_t *root = json_pack("{s:o, s:s, s:f, s:f, s:b}", "ranks", rows, "shared_by", f->ranks,
-                             "exchange_gb_per_second", f->exchange_gb, "gather_gb_per_second",
-                             f->gather_gb, "fast", f->advice == NULL);
-    if (root != NULL && f->advice != NULL)
+    json_t *root =
+        json_pack("{s:o, s:s, s:f, s:f, s:s, s:f, s:f, s:b}", "ranks", rows, "shared_by", f->ranks,
+                  "exchange_gb_per_second", f->exchange_gb, "gather_gb_per_second", f->gather_gb,
+                  "link", f->expected.link, "exchange_gb_expected", f->expected.exchange_gb,
+                  "gather_gb_expected", f->expected.gather_gb, "fast", f->fast);
+    if (root != NULL && !f->fast)
         json_object_set_new(root, "problem", json_string(f->advice));
     char *text = root != NULL ? json_dumps(root, JSON_REAL_PRECISION(6)) : NULL;
     json_decref(root);

@@ -258,6 +258,14 @@ const struct option_alias choice_aliases[] = {
 static const char adamw[] = "adamw|adamw_torch|adamw_torch_fused|adamw_hf|adamw_apex_fused";
 
 const struct option_foreign options_foreign[] = {
+    {"hosts",
+     "nojit starts nothing on other hosts; start the same command on each by torchrun, srun or "
+     "mpirun: `mpirun -n 2 nojit doctor --gpus all`",
+     NULL},
+    {"hostfile",
+     "nojit starts nothing on other hosts; give it to mpirun or srun, which start the command on "
+     "each",
+     NULL},
     {"alpha",
      "its meaning differs between trainers; --kd-ratio R weighs the divergence, 1 - R the text",
      NULL},

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# doctor_gpus.sh: what `doctor --gpus` says of simulated GPUs and their links: what they should carry, and what makes them slow. Between hosts:
+# two_hosts.sh.
+set -eu
+. tests/lib/lib.sh
+. tests/lib/simulated.sh
+export OMP_NUM_THREADS=1 TMPDIR=$scratch
+needs sm_89 sm_90a
+
+on() { NOJIT_SIM_DEVICE=$1 "$nojit" doctor "${@:2}"; }
+if on h100,h100 --gpus all >"$d/doctor" && grep -q '^ranks      2 ranks, 2 on this host (--gpus), NCCL 2.27.3' "$d/doctor" &&
+    grep -qE '^rank 1 +GPU 1 of .*H100.*, sm_90a, 79.19 GiB; peer access to 0$' "$d/doctor" &&
+    [ "$(grep -cE '^(exchange|gather) +64 MiB per rank in [0-9.]+ ms: [0-9.]+ GB/s in each direction$' "$d/doctor")" = 2 ]; then
+    ok "doctor tries the links"
+else
+    not_ok "doctor tries the links" "$(cat "$d/doctor")"
+fi
+# NAME REGEX GPUS LINKS: in a line of what doctor says; LINKS as tests/sim/nvml.c has them
+says() {
+    NOJIT_SIM_LINKS=$4 on "$3" --gpus 2 >"$d/doctor" 2>&1 || true
+    if grep -qE -- "$2" "$d/doctor"; then ok "$1"; else not_ok "$1" "$(cat "$d/doctor")"; fi
+}
+says "doctor: NVLink" '^expected   NVLink, 18 of 25 GB/s: about 270 GB/s$' h100,h100 18:5:16:5:16,18:5:16:5:16
+says "doctor: PCIe with peer access" '^expected   PCIe 5.0 x16 with peer access: about 50 GB/s$' h100,h100 -1:5:16:5:16,-1:5:16:5:16
+says "doctor: PCIe without" "^expected   PCIe 4.0 x16 through the host's memory: about 14 GB/s\$" rtx4090,rtx4090 -1:4:16:4:16,-1:4:16:4:16
+says "doctor: the slower slot counts" "^expected   PCIe 3.0 x8 through" rtx4090,rtx4090 -1:4:16:4:16,-1:3:8:3:8
+says "doctor: a slow link is fast enough for its kind" '^verdict    the links carry what they should$' h100,h100 0:1:1:1:1,0:1:1:1:1
+says "doctor: nothing is known" '^verdict    slow, below 10 GB/s: ' h100,h100 ''
+says "doctor: a GPU in a narrow slot" '^verdict    slow, below 70 % of that: the GPU of rank 1 runs at PCIe 4.0 x8, 4.0 x16 is possible; see its slot' \
+    rtx4090,rtx4090 -1:4:16:4:16,-1:4:8:4:16
+says "doctor: an NVLink that is down" '^verdict .*: the GPU of rank 1 has 17 NVLinks up, others have more' h100,h100 18:5:16:5:16,17:5:16:5:16
+says "doctor: no peer access" '^verdict .*: the driver gives no peer access .*--reduce-dtype bf16' rtx4090,rtx4090 -1:4:16:4:16,-1:4:16:4:16
+for setting in NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_PROTO=LL; do
+    export "${setting?}"
+    says "doctor: a setting in the way" "^verdict    slow, .*: ${setting%=*} is set; unset it\$" rtx4090,rtx4090 -1:4:8:4:16,-1:4:8:4:16
+    unset "${setting%=*}"
+done
+if NCCL_P2P_DISABLE=1 NOJIT_SIM_LINKS=18:5:16:5:16,18:5:16:5:16 on h100,h100 --gpus 2 --json |
+    grep -q '"link": "NVLink, 18 of 25 GB/s", "exchange_gb_expected": 270.0, "gather_gb_expected": 270.0, "fast": false, "problem": "NCCL_P2P_DISABLE is set; unset it"'; then
+    ok "doctor: in JSON"
+else
+    not_ok "doctor: in JSON" "$(on h100,h100 --gpus 2 --json)"
+fi
+refuses "doctor: --hosts" 2 '^nojit doctor: --hosts: nojit starts nothing on other hosts; .*mpirun' on h100 --hosts a,b
+refuses "doctor: one GPU" 2 'there is one GPU here' on h100 --gpus all
+refuses "doctor: more than there are" 1 'GPU 1 wanted, the driver sees 1' on h100 --gpus 2
+finish

@@ -129,6 +129,7 @@ struct nj_stream {
     nj_context *ctx;
     void *handle;    /* of the backend */
     void *workspace; /* of GEMMs on this stream */
+    int early;       /* kernels may begin before the one ahead of them has ended */
 };
 struct nj_event {
     nj_context *ctx;

@@ -161,6 +161,10 @@ void nj_stream_destroy(nj_stream *s);
 /* Also reports errors of earlier asynchronous work: NJ_E_DEVICE. */
 int nj_stream_sync(nj_stream *s);
 nj_context *nj_stream_context(nj_stream *s);
+/* 1: kernels that are enqueued from here on may be brought to the GPU before the one ahead of them
+ * has ended, for which they wait before they touch memory (sm_90 and later). Worth it where kernels
+ * take a few microseconds each; where they are long it costs more than it brings. */
+void nj_stream_early(nj_stream *s, int on);
 
 int nj_event_create(nj_context *ctx, nj_event **out);
 void nj_event_destroy(nj_event *e);

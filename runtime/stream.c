@@ -88,6 +88,11 @@ void nj_stream_destroy(nj_stream *s)
     free(s);
 }
 
+void nj_stream_early(nj_stream *s, int on)
+{
+    s->early = on;
+}
+
 int nj_stream_sync(nj_stream *s)
 {
     return s ? s->ctx->backend->stream_sync(s) : NJ_E_ARG;

@@ -41,7 +41,7 @@ int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tilin
     return nj_cuda_check(ctx, rc, what);
 }
 
-/* From sm_90 on a kernel may come before the one ahead of it has ended: it waits itself (kernels/begin.cuh). */
+/* From there on kernels wait themselves for the one ahead of them (kernels/begin.cuh). */
 enum { SM_OF_DEPENDENT_LAUNCH = 90 };
 
 int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
@@ -63,7 +63,7 @@ int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t s
                                       shared_bytes,
                                       s->handle,
                                       &early,
-                                      s->ctx->info.sm >= SM_OF_DEPENDENT_LAUNCH};
+                                      s->early && s->ctx->info.sm >= SM_OF_DEPENDENT_LAUNCH};
     int rc;
 
     if (!cu->functions[id])

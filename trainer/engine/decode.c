@@ -65,7 +65,9 @@ static int capture(struct session *s, int rows, int chunks, nj_graph **out)
     int rc = nj_graph_begin(e->stream);
     if (rc != 0)
         return rc;
+    nj_stream_early(e->stream, 1);
     decoder_step(&w, s->d, &s->io->how, rows, chunks);
+    nj_stream_early(e->stream, 0);
     rc = nj_graph_end(e->stream, out);
     return w.rc != 0 ? w.rc : rc;
 }

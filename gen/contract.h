@@ -40,6 +40,7 @@ enum fill_kind {
     FILL_STATE,
     FILL_INV_FREQ,
     FILL_HALVES,
+    FILL_WHOLE,
     FILL_REF
 };
 

@@ -216,6 +216,7 @@ static const char *const fill_names[] = {
     [FILL_STATE] = "state",
     [FILL_INV_FREQ] = "inv_freq",
     [FILL_HALVES] = "halves",
+    [FILL_WHOLE] = "whole",
     [FILL_REF] = "ref",
 };
 static const struct fill_rule {
@@ -237,6 +238,7 @@ static const struct fill_rule {
     [FILL_STATE] = {TAKES_NOTHING, WANTS_FLOAT},
     [FILL_INV_FREQ] = {TAKES_NOTHING, WANTS_FLOAT},
     [FILL_HALVES] = {TAKES_NOTHING, WANTS_I32},
+    [FILL_WHOLE] = {TAKES_EXPR, WANTS_FLOAT},
     [FILL_REF] = {TAKES_NAME, WANTS_ANY},
 };
 

@@ -80,11 +80,14 @@ static inline float divide_approximately(float x, float y)
     COMPARE(OP, equ_f32, "setp.equ.f32", "p=rr", float, !(x < y || x > y)) \
     COMPARE(OP, ne_f32, "setp.ne.f32", "p=rr", float, x < y || x > y) \
     COMPARE(OP, neu_f32, "setp.neu.f32", "p=rr", float, x != y) \
+    COMPARE(OP, nan_f32, "setp.nan.f32", "p=rr", float, x != x || y != y) \
+    COMPARE(OP, le_f32, "setp.le.f32", "p=rr", float, x <= y) \
     COMPARE(OP, num_f32, "setp.num.f32", "p=rr", float, x == x && y == y) \
     COMPARE(OP, lt_f32, "setp.lt.f32", "p=rr", float, x < y) \
     COMPARE(OP, ltu_f32, "setp.ltu.f32", "p=rr", float, !(x >= y)) \
     COMPARE(OP, leu_f32, "setp.leu.f32", "p=rr", float, !(x > y)) \
     COMPARE(OP, leu_f64, "setp.leu.f64", "p=ll", double, !(x > y)) \
+    COMPARE(OP, gtu_f32, "setp.gtu.f32", "p=rr", float, !(x <= y)) \
     COMPARE(OP, gt_f32, "setp.gt.f32", "p=rr", float, x > y) \
     COMPARE(OP, gt_f64, "setp.gt.f64", "p=ll", double, x > y) \
     COMPARE(OP, ge_f32, "setp.ge.f32", "p=rr", float, x >= y) \

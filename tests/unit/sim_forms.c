@@ -193,6 +193,9 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     ROW(equ_f32, "setp.equ.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] == f[1]) \
     ROW(ne_f32, "setp.ne.f32", 'f', 'b', islessgreater(f[0], f[1])) \
     ROW(neu_f32, "setp.neu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] != f[1]) \
+    ROW(nan_f32, "setp.nan.f32", 'f', 'b', isnan(f[0]) || isnan(f[1])) \
+    ROW(le_f32, "setp.le.f32", 'f', 'b', islessequal(f[0], f[1])) \
+    ROW(gtu_f32, "setp.gtu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] > f[1]) \
     ROW(num_f32, "setp.num.f32", 'f', 'b', !isnan(f[0]) && !isnan(f[1])) \
     ROW(lt_f32, "setp.lt.f32", 'f', 'b', isless(f[0], f[1])) \
     ROW(ltu_f32, "setp.ltu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] < f[1]) \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_objective.c: the double references of the objective, the update and sampling: losses and
- * gradient of kd_head and tv_head against the printed loss, AdamW and clipping against their formulas, sampling
- * against the distribution.
+ * test_objective.c: the double references of the objective and the update: losses and
+ * gradient of kd_head and tv_head against the printed loss, AdamW and clipping against their formulas.
  */
 #include <stdbool.h>
 
@@ -23,8 +22,6 @@ void nj_ref_adamw_f64(double *p, double *w, double *m, double *v, double *g, con
 void nj_ref_grad_sumsq_f64(double *part, const double *g, int64_t n, int32_t P);
 void nj_ref_clip_scale_f64(double *state, const double *part, int32_t P, float max_norm,
                            float beta1, float beta2, int32_t growth);
-void nj_ref_sample_f64(int32_t *ids, const double *x, const double *u, int32_t M, int32_t V,
-                       int32_t ld, float tau, float min_p);
 
 /* ---- objective ------------------------------------------------------------------------------ */
 
@@ -494,47 +491,6 @@ static void loss_scale_follows_the_gradient(void **state)
     assert_true(st[NJ_STEP_LOSS_SCALE] == 65536 && st[NJ_STEP_SKIP] == 0);
 }
 
-/* ---- sampling ------------------------------------------------------------------------------- */
-
-static void sampling_inverts_the_distribution(void **state)
-{
-    (void)state;
-    const double p[8] = {0.25, 0, 0.5, 0.125, 0, 0.125, 9, 9}; /* two columns past V */
-    const double u[6] = {0, 0.2499, 0.2501, 0.7499, 0.7501, 1 - 0x1p-53};
-    const int32_t want[6] = {0, 0, 2, 2, 3, 5};
-    for (int k = 0; k < 6; k++) {
-        double x[8];
-        int32_t id = -1;
-        for (int v = 0; v < 8; v++)
-            x[v] = 0.5 * log(p[v]); /* tau 0.5 */
-        nj_ref_sample_f64(&id, x, &u[k], 1, 6, 8, 0.5f, 0);
-        assert_int_equal(id, want[k]);
-        x[3] = x[2];
-        nj_ref_sample_f64(&id, x, &u[k], 1, 6, 8, 0, 0);
-        assert_int_equal(id, 2);
-    }
-}
-
-/* tau 0.5 squares; of the squares min_p 0.25 keeps 1 and twice 0.51^2, and drops 0.49^2. */
-static void min_p_drops_the_unlikely(void **state)
-{
-    (void)state;
-    const double p[8] = {0.49, 1, 0.51, 0.1, 0.51, 0.3, 9, 9};
-    const double kept = 1 + 2 * 0.51 * 0.51, first = 1 / kept, second = (1 + 0.51 * 0.51) / kept;
-    const double u[6] = {0, first - 1e-6, first + 1e-6, second - 1e-6, second + 1e-6, 0.999};
-    const int32_t want[6] = {1, 1, 2, 2, 4, 4};
-    for (int k = 0; k < 6; k++) {
-        double x[8];
-        int32_t id = -1;
-        for (int v = 0; v < 8; v++)
-            x[v] = log(p[v]);
-        nj_ref_sample_f64(&id, x, &u[k], 1, 6, 8, 0.5f, 0.25f);
-        assert_int_equal(id, want[k]);
-        nj_ref_sample_f64(&id, x, &u[k], 1, 6, 8, 0.5f, 1);
-        assert_int_equal(id, 1);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -557,8 +513,6 @@ int main(void)
         cmocka_unit_test_setup(adamw_skips, reset),
         cmocka_unit_test_setup(clipping_limits_the_norm, reset),
         cmocka_unit_test_setup(loss_scale_follows_the_gradient, reset),
-        cmocka_unit_test_setup(sampling_inverts_the_distribution, reset),
-        cmocka_unit_test_setup(min_p_drops_the_unlikely, reset),
     };
     return cmocka_run_group_tests_name("objective", tests, NULL, NULL);
 }

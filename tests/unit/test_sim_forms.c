@@ -263,7 +263,8 @@ static void test_divergence(void **state)
                 "loop: setp.eq.s32 %p0, %r1, 1; @%p0 bra done; add.s32 %r2, %r2, 1;"
                 "and.b32 %r3, %r1, 1; setp.eq.s32 %p1, %r3, 1; @%p1 bra odd; shr.u32 %r1, %r1, 1;"
                 "bra loop; done: bar.sync 0; ld.param.u64 %d0, [k_0]; mul.wide.u32 %d1, %r0, 4;"
-                "add.s64 %d0, %d0, %d1; st.global.u32 [%d0], %r2; bar.warp.sync -1; bra.uni end;"
+                "add.s64 %d0, %d0, %d1; st.global.u32 [%d0], %r2; griddepcontrol.wait; "
+                "griddepcontrol.launch_dependents; bar.warp.sync -1; bra.uni end;"
                 "odd: mad.lo.s32 %r1, %r1, 3, 1; bra.uni loop; end:",
         .grid = 4,
         .block = 64,

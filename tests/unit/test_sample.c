@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_sample.c: the references of sample, sample_cut and sample_next, on the CPU backend, against softmax, a sort and the
+ * rules of a decoding step.
+ */
+#include "nojit_ops.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { V = 61, LD = 64, STOPS = 8 };
+
+static nj_context *ctx;
+static nj_stream *stream;
+
+static int open_stream(void **state)
+{
+    (void)state;
+    const struct nj_options options = {.device = NJ_DEVICE_CPU};
+    return nj_context_create(&ctx, &options) || nj_stream_create(ctx, &stream);
+}
+
+static int close_stream(void **state)
+{
+    (void)state;
+    nj_stream_destroy(stream);
+    nj_context_destroy(ctx);
+    return 0;
+}
+
+static uint32_t seed_now = 1;
+static float some(float scale)
+{
+    seed_now = seed_now * 1664525u + 1013904223u;
+    return scale * ((float)(seed_now >> 8) * 0x1p-24f - 0.5f);
+}
+
+/* One row in one part; returns the token. */
+static int32_t draw(const float *x, const float *cut, int32_t number, int32_t pos, float tau,
+                    int32_t seed)
+{
+    const int32_t slot = 0;
+    int32_t id;
+    float score;
+    assert_int_equal(nj_sample(stream, NJ_F32, &score, &id, x, cut, &slot, &number, &pos, 1, V, LD,
+                               1, tau, seed, 0),
+                     0);
+    return id;
+}
+
+static void make_logits(float *x)
+{
+    for (int v = 0; v < LD; v++)
+        x[v] = some(6);
+}
+
+/* Pearson's statistic over tokens that are expected at least 20 times has mean k and deviation sqrt(2k); five
+ * deviations beyond it is less than one seed in a million. */
+static void frequencies_match_softmax(void **state)
+{
+    (void)state;
+    enum { DRAWS = 200000 };
+    _Alignas(16) float x[LD];
+    int seen[V] = {0};
+    double p[V], sum = 0, statistic = 0;
+    int kept = 0;
+    make_logits(x);
+    for (int i = 0; i < DRAWS; i++)
+        seen[draw(x, NULL, i / 1000, i % 1000, 0.7f, 9)]++;
+    for (int v = 0; v < V; v++)
+        sum += p[v] = exp((double)x[v] / (double)0.7f);
+    for (int v = 0; v < V; v++) {
+        const double expected = DRAWS * p[v] / sum, d = seen[v] - expected;
+        statistic += expected >= 20 ? d * d / expected : 0;
+        kept += expected >= 20;
+    }
+    assert_true(kept > V / 2);
+    assert_true(statistic < kept + 5 * sqrt(2.0 * kept));
+}
+
+static void greedy_takes_the_lowest_of_equals(void **state)
+{
+    (void)state;
+    _Alignas(16) float x[LD] = {0};
+    x[17] = x[23] = x[60] = 2;
+    assert_int_equal(draw(x, NULL, 1, 1, 0, 1), 17);
+}
+
+static void a_cut_is_respected(void **state)
+{
+    (void)state;
+    _Alignas(16) float x[LD] = {0};
+    bool seen[V] = {false};
+    const float cut = 1;
+    x[5] = 1;
+    x[40] = 1.5f;
+    x[41] = 0.99f;
+    for (int i = 0; i < 2000; i++)
+        seen[draw(x, &cut, 0, i, 1, 1)] = true;
+    for (int v = 0; v < V; v++)
+        assert_int_equal(seen[v], v == 5 || v == 40);
+}
+
+static void the_batch_does_not_matter(void **state)
+{
+    (void)state;
+    enum { R = 9, MOST = 20 };
+    _Alignas(16) float x[R * LD];
+    int32_t number[R], pos[R], slot[R];
+    for (int m = 0; m < R; m++) {
+        make_logits(x + m * LD);
+        number[m] = 100 + 7 * m % 5;
+        pos[m] = 3 * m % 4;
+        slot[m] = m == 4 ? -1 : m;
+    }
+    for (int parts = 1; parts <= MOST; parts++) {
+        float score[R * MOST];
+        int32_t best[R * MOST];
+        assert_int_equal(nj_sample(stream, NJ_F32, score, best, x, NULL, slot, number, pos, R, V,
+                                   LD, parts, 0.9f, 5, 0),
+                         0);
+        for (int m = 0; m < R; m++) {
+            int at = m * parts;
+            for (int p = 1; p < parts; p++)
+                at = score[m * parts + p] > score[at] ? m * parts + p : at;
+            assert_int_equal(best[at],
+                             m == 4 ? -1 : draw(x + m * LD, NULL, number[m], pos[m], 0.9f, 5));
+        }
+    }
+}
+
+static void noise_depends_on_seed_number_and_position(void **state)
+{
+    (void)state;
+    enum { DRAWS = 200 };
+    _Alignas(16) float x[LD] = {0};
+    int same[3] = {0};
+    for (int i = 0; i < DRAWS; i++) {
+        const int32_t id = draw(x, NULL, 2 * i, 2 * i, 1, 5);
+        same[0] += id == draw(x, NULL, 2 * i, 2 * i, 1, 6);
+        same[1] += id == draw(x, NULL, 2 * i + 1, 2 * i, 1, 5);
+        same[2] += id == draw(x, NULL, 2 * i, 2 * i + 1, 1, 5);
+    }
+    for (int k = 0; k < 3; k++) /* one in V by chance */
+        assert_true(same[k] < DRAWS / 10);
+}
+
+/* ---- sample_cut ---- */
+
+static int descending(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x < y) - (x > y);
+}
+
+/* By a sort; NULL of `out` for how many stay. */
+static float sorted_cut(const float *x, float tau, int top_k, float top_p, float min_p)
+{
+    float s[V];
+    double sum = 0, so_far = 0;
+    int kept = V, last = 0;
+    memcpy(s, x, sizeof s);
+    qsort(s, V, sizeof *s, descending);
+    if (top_k > 0 && top_k < V)
+        for (kept = top_k; kept < V && s[kept] == s[kept - 1]; kept++)
+            ;
+    for (int i = 0; i < kept; i++)
+        sum += exp((double)(s[i] - s[0]) / (double)tau);
+    for (; last < kept; last++) {
+        so_far += exp((double)(s[last] - s[0]) / (double)tau);
+        if (so_far >= (double)top_p * sum)
+            break;
+    }
+    float cut = s[last < kept ? last : kept - 1];
+    const float least = s[0] + tau * logf(min_p);
+    if (min_p > 0 && least > cut)
+        cut = least;
+    return cut > s[0] ? s[0] : cut;
+}
+
+static float cut_of(const float *x, float tau, int top_k, float top_p, float min_p)
+{
+    const int32_t slot = 0;
+    float cut;
+    assert_int_equal(
+        nj_sample_cut(stream, NJ_F32, &cut, x, &slot, 1, V, LD, tau, top_k, top_p, min_p), 0);
+    return cut;
+}
+
+/* The same tokens stay. */
+static void check_cut(const float *x, float tau, int top_k, float top_p, float min_p)
+{
+    const float want = sorted_cut(x, tau, top_k, top_p, min_p);
+    const float got = cut_of(x, tau, top_k, top_p, min_p);
+    for (int v = 0; v < V; v++)
+        assert_int_equal(x[v] >= got, x[v] >= want);
+}
+
+static void cuts_equal_those_of_a_sort(void **state)
+{
+    (void)state;
+    static const int top_k[] = {0, 1, 7, 60, 61, 5000};
+    static const float top_p[] = {1, 0.9f, 0.3f, 1e-6f}, min_p[] = {0, 0.05f, 0.5f};
+    _Alignas(16) float x[LD];
+    for (int round = 0; round < 20; round++) {
+        make_logits(x);
+        for (int v = 0; v < V && round % 2; v++)
+            x[v] = roundf(x[v]);
+        for (size_t k = 0; k < 6; k++)
+            for (size_t p = 0; p < 4; p++)
+                for (size_t m = 0; m < 3; m++)
+                    check_cut(x, round % 3 ? 1.0f : 0.6f, top_k[k], top_p[p], min_p[m]);
+    }
+}
+
+static void equals_of_the_last_stay(void **state)
+{
+    (void)state;
+    _Alignas(16) float x[LD] = {0};
+    x[3] = 2;
+    x[9] = x[10] = x[11] = 1;
+    assert_true(cut_of(x, 1, 2, 1, 0) == 1);
+}
+
+static void one_token_stays(void **state)
+{
+    (void)state;
+    _Alignas(16) float x[LD];
+    make_logits(x);
+    x[33] = 50;
+    assert_true(cut_of(x, 1, 1, 0, 1) == 50);
+    assert_true(cut_of(x, 1e-3f, 0, 1, 1) <= 50);
+}
+
+/* ---- sample_next ---- */
+
+static void the_best_part_wins(void **state)
+{
+    (void)state;
+    const float score[] = {1, 3, 3, 5, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    const int32_t best[] = {7, 9, 4, -1, -1, -1, -1, -1},
+                  stop[STOPS] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    int32_t out[2], ids[] = {0, 0}, pos[] = {5, 5}, left[] = {3, 3}, slot[] = {0, 1}, counter = 0;
+    assert_int_equal(nj_sample_next(stream, NJ_F32, out, ids, pos, left, slot, &counter, score,
+                                    best, stop, 2, 4, 1),
+                     0);
+    assert_int_equal(out[0], 4);
+    assert_int_equal(ids[0], 4);
+    assert_int_equal(pos[0], 6);
+    assert_int_equal(left[0], 2);
+    assert_int_equal(out[1], -1);
+    assert_int_equal(slot[1], -1);
+    assert_int_equal(counter, 1);
+}
+
+static void rows_end(void **state)
+{
+    (void)state;
+    enum { R = 4, W = 3 };
+    const float score[R] = {1, 1, 1, 1};
+    const int32_t best[R] = {10, 11, 12, 13}, stop[STOPS] = {-1, -1, -1, -1, -1, -1, -1, 11};
+    int32_t out[W * R], ids[R] = {1, 2, 3, 4}, pos[R] = {5, 5, 5, 5}, left[R] = {9, 9, 1, 9};
+    int32_t slot[R] = {0, 1, 2, -1}, counter = 1;
+    memset(out, 0x55, sizeof out);
+    assert_int_equal(nj_sample_next(stream, NJ_F32, out, ids, pos, left, slot, &counter, score,
+                                    best, stop, R, 1, W),
+                     0);
+    static const int32_t said[R] = {10, 11, 12, -1}, ends[R] = {0, -1, -1, -1};
+    for (int m = 0; m < R; m++) {
+        assert_int_equal(out[R + m], said[m]);
+        assert_int_equal(slot[m], ends[m]);
+        assert_int_equal(ids[m], m == 0 ? 10 : m + 1);
+        assert_int_equal(pos[m], m == 0 ? 6 : 5);
+        assert_int_equal(out[m], 0x55555555);
+        assert_int_equal(out[2 * R + m], 0x55555555);
+    }
+    assert_int_equal(counter, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frequencies_match_softmax),
+        cmocka_unit_test(greedy_takes_the_lowest_of_equals),
+        cmocka_unit_test(a_cut_is_respected),
+        cmocka_unit_test(the_batch_does_not_matter),
+        cmocka_unit_test(noise_depends_on_seed_number_and_position),
+        cmocka_unit_test(cuts_equal_those_of_a_sort),
+        cmocka_unit_test(equals_of_the_last_stay),
+        cmocka_unit_test(one_token_stays),
+        cmocka_unit_test(the_best_part_wins),
+        cmocka_unit_test(rows_end),
+    };
+    return cmocka_run_group_tests(tests, open_stream, close_stream);
+}

@@ -18,6 +18,7 @@ enum option_kind { OPT_FLAG, OPT_INT, OPT_REAL, OPT_TEXT, OPT_LIST, OPT_CHOICE }
 enum option_resume {
     RESUME_UNSAID,
     RESUME_SAME,      /* stored in settings.txt; a different value is refused */
+    RESUME_ROLLOUTS,  /* the same, of a run with --on-policy */
     RESUME_SAID,      /* stored in progress.txt; a change is reported */
     RESUME_OTHERWISE, /* a hash, state.bin or another option decides */
     RESUME_FREE,      /* no effect on results beyond rounding */

@@ -107,6 +107,7 @@ static const char *meaning(const char *name)
     static const char *const text[][2] = {
         {"teacher", " (--teacher names other weights)"},
         {"data", " (the tokens of --data differ, or their weights)"},
+        {"prompts", " (the tokens of --prompts or --teacher-prompt differ)"},
         {"vocab", " (the vocabularies of the models differ)"},
     };
     for (size_t i = 0; i < sizeof text / sizeof *text; i++)

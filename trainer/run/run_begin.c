@@ -64,7 +64,7 @@ static const struct {
 /* A line "name value" for each option that stands so to a resumed run. */
 static void add_options(const struct run *r, enum option_resume how, char *out, size_t bytes)
 {
-    const int digits = how == RESUME_SAME ? 9 : 7; /* exact, or to be read */
+    const int digits = how == RESUME_SAID ? 7 : 9; /* to be read, or exact */
     char buffer[SETTINGS_BYTES / 2];
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & CMD_DISTILL) || o->resume != how)
@@ -87,9 +87,11 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
              teacher ? "distill" : "train",
              teacher ? (unsigned long long)engine_teacher_hash(r->engine) : 0,
              (unsigned long long)data_hash(r->data), r->vocab);
-    if (r->rollouts.prompts)
-        add(out, bytes, "prompts %016llx\n", (unsigned long long)prompts_hash(r->rollouts.prompts));
     add_options(r, RESUME_SAME, out, bytes);
+    if (!r->rollouts.prompts)
+        return;
+    add(out, bytes, "prompts %016llx\n", (unsigned long long)prompts_hash(r->rollouts.prompts));
+    add_options(r, RESUME_ROLLOUTS, out, bytes);
 }
 
 /* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. Where options
@@ -176,9 +178,23 @@ static int check_eval_data(struct run *r)
     return 0;
 }
 
+/* Checkpoints of other runs say nothing of it. */
+static int check_on_policy(const struct run *r)
+{
+    char was[32];
+    if (rollouts_wanted(r->s) == checkpoints_setting(&r->checkpoints, "on-policy", was, sizeof was))
+        return 0;
+    return fail(NJ_E_ARG,
+                "%s was made with on-policy %s, this run has on-policy %.9g; repeat the options of "
+                "the run, or name another --out",
+                r->checkpoints.resume, rollouts_wanted(r->s) ? "0" : was, r->s->on_policy);
+}
+
 static int check_checkpoint(struct run *r)
 {
-    const int err = checkpoints_check(&r->checkpoints);
+    int err = r->checkpoints.resume[0] != '\0' ? check_on_policy(r) : 0;
+    if (!err)
+        err = checkpoints_check(&r->checkpoints);
     if (err)
         return refuse_checkpoint(r, err);
     return check_eval_data(r);

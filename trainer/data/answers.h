@@ -40,6 +40,11 @@ enum row_array {
  * S + 1 tokens. */
 int answer_rows_make(const struct answer *answers, size_t count, int S, struct answer_rows *out);
 void answer_rows_free(struct answer_rows *a);
+/* Into a file and back, bit for bit; one that does not hold at most `most` whole rows of S positions, with ids below
+ * vocab_size, is refused. */
+int answer_rows_write(const struct answer_rows *a, const char *path);
+int answer_rows_read(const char *path, int S, int64_t most, int vocab_size,
+                     struct answer_rows *out);
 
 /* Ends a row of which `at` positions are filled; row: its first element of ROW_IDS, each further array n elements behind.
  * What fills it is a document of its own. */

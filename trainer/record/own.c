@@ -48,7 +48,7 @@ static const char *const model_files[] = {
     "adapter_config.json", "adapter_model.safetensors",
 };
 static const char *const state_files[] = {"state.bin", "settings.txt", "progress.txt",
-                                          ENGINE_GEMM_TABLE};
+                                          "answers.bin", ENGINE_GEMM_TABLE};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -96,6 +96,9 @@ int cmd_generate(const struct settings *s)
     int err = run_needs("generate", (struct needed[]){{"model", s->student != NULL}, {NULL}});
     if (!err && s->prompts.count > 0 && s->prompt[0] != '\0')
         err = fail(NJ_E_ARG, "--prompt and --prompts: give one of them");
+    if (!err && s->prompts.count > 0 && s->chat)
+        err = fail(NJ_E_ARG, "--chat is for --prompt; conversations in --prompts are lines with "
+                             "messages");
     if (err)
         return err;
     err = run_open(&r, s, &alone, true);

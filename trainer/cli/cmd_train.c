@@ -29,7 +29,7 @@ static int check_arguments(const struct settings *s, const char *command, bool d
 {
     const struct needed needed[] = {{"student", s->student != NULL},
                                     {"teacher", s->teacher != NULL || !distill},
-                                    {"data", s->data.count > 0 || s->on_policy == 1},
+                                    {"data", s->data.count > 0 || s->on_policy > 0},
                                     {"out", s->out != NULL || s->dry_run},
                                     {NULL}};
     int err = run_needs(command, needed);

@@ -5,7 +5,6 @@
  */
 #include "run/rollouts.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,17 +24,30 @@ bool rollouts_wanted(const struct settings *s)
     return s->on_policy > 0;
 }
 
+static int check_unwanted(const struct settings *s)
+{
+    if (s->prompts.count > 0)
+        return fail(NJ_E_ARG, "--prompts needs --on-policy, the share of sequences that are "
+                              "answers to them");
+    if (s->teacher_prompt || s->writer != 0 || s->horizon > 0)
+        return fail(NJ_E_ARG, "--%s needs --on-policy and --prompts",
+                    s->teacher_prompt ? "teacher-prompt"
+                    : s->writer != 0  ? "writer"
+                                      : "horizon");
+    return 0;
+}
+
 int rollouts_check(const struct settings *s)
 {
     if (!rollouts_wanted(s))
-        return s->prompts.count > 0
-                   ? fail(NJ_E_ARG, "--prompts needs --on-policy, the share of rows that are "
-                                    "answers to them")
-                   : 0;
+        return check_unwanted(s);
     if (s->prompts.count == 0)
         return fail(NJ_E_ARG, "--on-policy needs --prompts to answer");
     if (s->on_policy < 1 && s->data.count == 0)
         return fail(NJ_E_ARG, "--on-policy %g needs --data for the other rows", s->on_policy);
+    if (s->writer != 0 && s->sample_prompts.count > 0)
+        return fail(NJ_E_ARG, "--writer teacher: samples are the student's, which has no memory to "
+                              "write in then; leave --sample-prompt out");
     if (s->horizon > s->max_new)
         return fail(NJ_E_ARG, "--horizon %lld is more than --max-new %lld; lower it",
                     (long long)s->horizon, (long long)s->max_new);
@@ -76,7 +88,7 @@ static int64_t answers_before(const struct run *r, int64_t step)
 
 static int open_prompts(struct run *r)
 {
-    const int64_t room = (int64_t)r->options.seq_len + 1 - r->s->max_new;
+    const int64_t room = (int64_t)r->options.seq_len - r->s->max_new;
     const struct prompts_options o = {
         .paths = r->s->prompts.path,
         .path_count = r->s->prompts.count,
@@ -101,6 +113,23 @@ static int open_prompts(struct run *r)
     return err;
 }
 
+/* Positions that samples need, which the same decoder writes. */
+static int longest_sample(const struct run *r)
+{
+    const struct sample_log *l = &r->samples;
+    int64_t longest = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        const int64_t text = (int64_t)l->prompt[i].count + l->tokens;
+        longest = text > longest ? text : longest;
+    }
+    return (int)(longest < l->longest ? longest : l->longest);
+}
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 int rollouts_open(struct run *r)
 {
     struct rollouts *o = &r->rollouts;
@@ -112,11 +141,11 @@ int rollouts_open(struct run *r)
     if (err)
         return err;
     const int prompt = prompts_longest(o->prompts), teacher = prompts_teacher_longest(o->prompts);
-    const int longest = prompt + (int)r->s->max_new;
-    const int row = longest - prompt + (teacher > prompt ? teacher : prompt);
-    o->each = (r->options.seq_len + 1) / row;
+    const int most = (int)r->s->max_new;
+    o->each = (r->options.seq_len + 1) / (larger(prompt, teacher) + most);
     r->options.teacher_apart = prompts_teacher_apart(o->prompts);
-    r->options.decode_positions = longest;
+    r->options.decode_positions =
+        larger((r->options.teacher_writes ? teacher : prompt) + most, longest_sample(r));
     r->options.decode_rows = 1;
     return 0;
 }
@@ -208,9 +237,10 @@ static int next(void *user, struct decode_prompt *out)
                          .teacher_count = (int)p.teacher_count,
                          .said = &o->said[(size_t)t->taken * (size_t)t->run->s->max_new],
                          .prompt_count = (int)p.count};
+    const bool teacher = t->run->options.teacher_writes; /* it reads what it will be asked about */
     *out = (struct decode_prompt){
-        .ids = p.ids,
-        .count = (int)p.count,
+        .ids = teacher ? p.teacher_ids : p.ids,
+        .count = (int)(teacher ? p.teacher_count : p.count),
         .most = t->most,
         .number = (int32_t)(number & INT32_MAX),
         .user = a,
@@ -288,53 +318,19 @@ int rollouts_step(struct run *r, int64_t step)
 
 /* ---- checkpoints ---- */
 
-/* FILE of a checkpoint: this, then the arrays of the rows. */
-static const char answers_name[] = "answers.bin";
-struct answers_head {
-    char magic[8];
-    int64_t S, rows, valid;
-};
-static const char answers_magic[8] = "NJANSW1";
-
-static size_t arrays_bytes(const struct answer_rows *a)
+static void answers_path(const char *dir, char *out, size_t bytes)
 {
-    return ROW_ARRAYS * (size_t)a->rows * (size_t)a->S * sizeof *a->arrays;
+    snprintf(out, bytes, "%s/answers.bin", dir);
 }
 
 int rollouts_save(void *run, const char *dir)
 {
     const struct run *r = run;
-    const struct answer_rows *a = &r->rollouts.rows;
     char path[PATH_BYTES + 32];
-    struct answers_head head = {.S = a->S, .rows = a->rows, .valid = a->valid};
     if (!rollouts_wanted(r->s) || r->s->reuse == 1)
         return 0;
-    memcpy(head.magic, answers_magic, sizeof head.magic);
-    snprintf(path, sizeof path, "%s/%s", dir, answers_name);
-    FILE *f = fopen(path, "wb");
-    bool written = f && fwrite(&head, sizeof head, 1, f) == 1 &&
-                   fwrite(a->arrays, 1, arrays_bytes(a), f) == arrays_bytes(a);
-    written = f && fclose(f) == 0 && written;
-    return written ? 0 : fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-}
-
-static int read_answers(struct run *r, FILE *f, const char *path)
-{
-    struct answer_rows *a = &r->rollouts.rows;
-    struct answers_head head;
-    const bool whole = fread(&head, sizeof head, 1, f) == 1 &&
-                       memcmp(head.magic, answers_magic, sizeof head.magic) == 0 &&
-                       head.S == r->options.seq_len && head.rows >= 0 && head.rows <= rows_of(r);
-    if (!whole)
-        return fail(NJ_E_FORMAT,
-                    "%s: it does not hold answers of this run; resume another checkpoint", path);
-    *a = (struct answer_rows){.S = (int)head.S, .rows = head.rows, .valid = head.valid};
-    a->arrays = malloc(arrays_bytes(a) + 1);
-    if (!a->arrays)
-        return fail(NJ_E_NOMEM, "out of memory for the answers of %s", path);
-    return fread(a->arrays, 1, arrays_bytes(a), f) == arrays_bytes(a)
-               ? 0
-               : fail(NJ_E_FORMAT, "%s: it ends early; resume another checkpoint", path);
+    answers_path(dir, path, sizeof path);
+    return answer_rows_write(&r->rollouts.rows, path);
 }
 
 int rollouts_load(struct run *r, const char *dir, int64_t step)
@@ -342,13 +338,8 @@ int rollouts_load(struct run *r, const char *dir, int64_t step)
     char path[PATH_BYTES + 32];
     if (!rollouts_wanted(r->s) || step % r->s->reuse == 0)
         return 0;
-    snprintf(path, sizeof path, "%s/%s", dir, answers_name);
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return fail(NJ_E_IO, "%s: cannot be read: %s", path, strerror(errno));
-    const int err = read_answers(r, f, path);
-    fclose(f);
-    return err;
+    answers_path(dir, path, sizeof path);
+    return answer_rows_read(path, r->options.seq_len, rows_of(r), r->vocab, &r->rollouts.rows);
 }
 
 void rollouts_close(struct rollouts *o)

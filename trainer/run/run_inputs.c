@@ -142,11 +142,13 @@ static int read_weights(const struct settings *s, double **out)
 
 int run_check_output(const struct settings *s)
 {
-    const struct path_list *data = &s->data, *held = &s->eval_data;
+    const struct path_list *data = &s->data, *held = &s->eval_data, *prompts = &s->prompts;
     if (s->out == NULL)
         return 0;
-    const int err = data_check_output(data->path, data->count, "--data", s->out);
-    return err ? err : data_check_output(held->path, held->count, "--eval-data", s->out);
+    int err = data_check_output(data->path, data->count, "--data", s->out);
+    if (!err)
+        err = data_check_output(held->path, held->count, "--eval-data", s->out);
+    return err ? err : data_check_output(prompts->path, prompts->count, "--prompts", s->out);
 }
 
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out)

@@ -19,9 +19,13 @@ struct model {
 struct input {
     struct model student;
     int32_t batch_size, seq_len, grad_accum, steps, f32, head_chunk, recompute, state16;
-    int32_t rank, targets, dropout, vocab, workspace, teacher_f8, has_teacher;
+    int32_t rank, targets, dropout, vocab, workspace, teacher_f8;
+    int32_t decode_rows, decode_positions, teacher_writes, teacher_apart, has_teacher;
     struct model teacher;
 };
+
+/* More positions of a decoder than --seq-len or --max-tokens and a prompt may ask for. */
+enum { POSITIONS_MOST = 1 << 21 };
 
 static struct model_config config_of(const struct model *m)
 {
@@ -59,6 +63,10 @@ static struct train_options options_of(const struct input *in)
         .vocab = in->vocab,
         .workspace_bytes = (size_t)(uint32_t)in->workspace,
         .teacher_f8 = in->teacher_f8 != 0,
+        .teacher_writes = in->teacher_writes != 0,
+        .teacher_apart = in->teacher_apart != 0,
+        .decode_rows = (int)((uint32_t)in->decode_rows % (BATCH_MOST + 1)),
+        .decode_positions = (int)((uint32_t)in->decode_positions % POSITIONS_MOST),
         .lora = {.rank = (int)((uint32_t)in->rank % 65537), .dropout = in->dropout ? 0.5 : 0},
     };
     for (int t = 0; t < LORA_TARGETS; t++)
@@ -138,20 +146,18 @@ static wide f8_bytes(wide rows, wide columns)
     return array(rows * columns) + array(rows * sizeof(float));
 }
 
-static wide acts_bytes(const struct model_config *c, const struct train_options *o,
+static wide acts_bytes(const struct model_config *c, const struct train_options *o, wide N,
                        enum acts_mode mode, bool f8)
 {
     const struct sizes s = sizes_of(c);
     const bool train = mode == ACTS_TRAIN, lora = !f8 && o->lora.rank > 0;
-    const wide e = dtype_bytes(o->dtype), f = sizeof(float), S = (wide)o->seq_len;
-    const wide N = mode == ACTS_DECODE ? 1 : (wide)o->batch_size * S;
+    const wide e = dtype_bytes(o->dtype), f = sizeof(float);
     const wide kept = train && o->recompute != RECOMPUTE_BLOCK ? s.L : 1;
     const wide kept_gu = train && o->recompute == RECOMPUTE_NONE ? s.L : 1;
     const wide inputs = train ? s.L + 1 : 1, widest_x = larger(larger(s.HD, s.C), s.I);
     wide sum = array(inputs * N * s.C * e) + array(inputs * N * f) + 2 * array(N * s.C * e);
-    sum += array((mode == ACTS_DECODE ? s.L * S : kept * N) * s.QKV * e);
-    sum +=
-        array(kept * N * s.HD * e) + array(kept * N * s.H * f) + array(kept_gu * N * 2 * s.I * e);
+    sum += array(kept * N * s.QKV * e) + array(kept * N * s.HD * e);
+    sum += array(kept * N * s.H * f) + array(kept_gu * N * 2 * s.I * e);
     sum += c->qk_norm ? array(kept * N * s.heads * f) : 0;
     sum += f8 ? f8_bytes(N, widest_x) : array(N * s.I * e);
     sum += lora ? array(N * (wide)o->lora.rank * e) : 0;
@@ -194,7 +200,50 @@ static wide teacher_bytes(const struct model_config *c, const struct train_optio
 static wide rows_bytes(const struct shape *s)
 {
     const wide n = (wide)s->rows * 4, p = (wide)s->padded * 4;
-    return 5 * array(n) + array(n + 4) + 2 * array(p) + array(8);
+    return 5 * array(n) + array(n + 4) + 2 * array(p) + array(8) +
+           (s->teacher_apart ? 3 * array(n) + array(p) : 0);
+}
+
+/* ---- the decoder ---- */
+
+static wide positions_of(const struct train_options *o)
+{
+    return (wide)(o->decode_positions > 0 ? o->decode_positions : o->seq_len);
+}
+
+/* Rows of a pass over prompts: those of all, at most 8192, but a whole prompt. */
+static wide prefill_of(const struct train_options *o)
+{
+    const wide positions = positions_of(o), all = (wide)o->decode_rows * positions;
+    return up(larger(all < 8192 ? all : 8192, positions), 64);
+}
+
+/* What host and device both have: rows of prompts and of a step, and what was said in 8 steps. */
+static wide decoder_rows(const struct train_options *o)
+{
+    const wide rows = (wide)o->decode_rows;
+    return 4 * array(prefill_of(o) * 4) + 5 * array(rows * 4) + array(4) + array(8 * rows * 4);
+}
+
+/* Of the model that writes: keys and values, activations, sums over chunks of 256 keys, and the logits with what is
+ * drawn from them, which at least 256 blocks share. */
+static wide decoder_bytes(const struct model_config *c, const struct train_options *o,
+                          const struct shape *shape, bool f8)
+{
+    const struct sizes s = sizes_of(c);
+    const wide e = dtype_bytes(o->dtype), f = sizeof(float), rows = (wide)o->decode_rows;
+    const wide held = up(positions_of(o), 64), most = up(held, 256) / 256;
+    wide chunks = 1;
+    while (chunks * 256 < positions_of(o))
+        chunks *= 2;
+    if (chunks > most)
+        chunks = most;
+    wide sum = 2 * array(s.L * rows * held * s.KD * e);
+    sum += acts_bytes(c, o, larger(prefill_of(o), rows), ACTS_INFER, f8);
+    sum += array(chunks * rows * s.H * (s.D + 2) * f);
+    sum += decoder_rows(o) + (f8 ? f8_bytes(rows, s.C) : 0);
+    sum += array(rows * (wide)shape->ld * e) + array(rows * f) + 2 * array((rows + 256) * f);
+    return sum + array(8 * 4);
 }
 
 static wide device_bytes(const struct model_config *s, const struct model_config *t,
@@ -203,17 +252,24 @@ static wide device_bytes(const struct model_config *s, const struct model_config
     const wide e = dtype_bytes(o->dtype), f = sizeof(float), chunk = (wide)shape->chunk;
     const wide padded = (wide)shape->padded, logits = array(chunk * (wide)shape->ld * e);
     const struct train_options plain = {
-        .batch_size = o->batch_size, .seq_len = o->seq_len, .dtype = o->dtype};
-    wide acts = acts_bytes(s, o, o->steps > 0 ? ACTS_TRAIN : ACTS_INFER, false);
-    acts = larger(acts, acts_bytes(s, o, ACTS_DECODE, false));
+        .seq_len = o->seq_len,
+        .dtype = o->dtype,
+        .decode_rows = o->decode_rows,
+        .decode_positions = o->decode_positions,
+    };
+    const wide N = (wide)o->batch_size * (wide)o->seq_len;
+    wide acts = acts_bytes(s, o, N, o->steps > 0 ? ACTS_TRAIN : ACTS_INFER, false);
+    if (o->decode_rows > 0)
+        acts = larger(acts, t && o->teacher_writes ? decoder_bytes(t, &plain, shape, o->teacher_f8)
+                                                   : decoder_bytes(s, o, shape, false));
     wide sum = trained_bytes(s, o) + rows_bytes(shape) + 4 * array(chunk * f);
     sum += array(padded * (wide)s->hidden_size * e) + (shape->logits_in_gradients ? 0 : logits);
-    sum += array(NJ_STEP_SLOTS * f) + array(8 * f) + array(SUMSQ_PARTS * f) + 3 * array(f);
+    sum += array(NJ_STEP_SLOTS * f) + array(8 * f) + array(SUMSQ_PARTS * f) + array(f);
     if (!t)
         return sum + acts;
     sum += teacher_bytes(t, o) + logits + array(padded * (wide)t->hidden_size * e) + array(f);
     sum += o->teacher_f8 ? f8_bytes(chunk, (wide)t->hidden_size) : 0;
-    return sum + larger(acts, acts_bytes(t, &plain, ACTS_INFER, o->teacher_f8));
+    return sum + larger(acts, acts_bytes(t, &plain, N, ACTS_INFER, o->teacher_f8));
 }
 
 static wide host_bytes(bool teacher, const struct train_options *o, const struct shape *shape)
@@ -221,7 +277,7 @@ static wide host_bytes(bool teacher, const struct train_options *o, const struct
     const wide micro = o->steps > 0 ? (wide)o->grad_accum : 1;
     const wide tokens = array((wide)shape->padded * sizeof(float));
     return array(rows_bytes(shape) * micro) + array(sizeof(struct pinned)) + array(32 << 20) +
-           (teacher && o->steps == 0 ? 2 * tokens : 0);
+           (teacher && o->steps == 0 ? 2 * tokens : 0) + (o->decode_rows > 0 ? decoder_rows(o) : 0);
 }
 
 /* ---- the target ---- */

@@ -1256,10 +1256,60 @@ write_all("state", {
 })
 
 
+# ---- answers.bin of a checkpoint: two rows of four tokens; a hash of 0 is filled in by the target ----
+# Two prompts with answers of two tokens: [1, 2 | 3, 4], for the teacher [2 | 3, 4] and padding; [0 | 1, 2] and padding.
+ANSWERS = dict(ids=[[1, 2, 3, 0], [0, 1, 0, 0]], target=[[-100, 3, 4, -100], [1, 2, -100, -100]],
+               pos=[[0, 1, 2, 0], [0, 1, 0, 1]], doc_start=[[0, 0, 0, 3], [0, 0, 2, 2]],
+               teacher_ids=[[2, 3, 0, 0], [0, 1, 0, 0]], teacher_pos=[[0, 1, 0, 0], [0, 1, 0, 1]],
+               teacher_doc_start=[[0, 0, 2, 3], [0, 0, 2, 2]], teacher_at=[[0, 0, 1, 3], [0, 1, 2, 3]])
+
+
+def answers(magic=b"NJANSW1\0", seq_len=4, rows=2, valid=4, arrays_hash=0, head_hash=0, cut=None, end=b"", at=None):
+    arrays = {name: [x for row in part for x in row] for name, part in ANSWERS.items()}
+    for name, i, value in at or []:
+        arrays[name][i] = value
+    numbers = [x for part in arrays.values() for x in part[:4 * max(0, min(rows, 2))]]
+    data = struct.pack(f"<{len(numbers)}i", *numbers)
+    return (magic + struct.pack("<qqqQQ", seq_len, rows, valid, arrays_hash, head_hash) + data)[:cut] + end
+
+
+write_all("answers", {
+    "valid": answers(),
+    "valid_one_row": answers(rows=1, valid=2),
+    "valid_no_row": answers(rows=0, valid=0),
+    "empty": b"",
+    "header_cut": answers()[:47],
+    "header_alone": answers()[:48],
+    "magic_wrong": answers(magic=b"NJANSW2\0"),
+    "rows_of_another_length": answers(seq_len=5),
+    "rows_too_many": answers(rows=3),
+    "rows_negative": answers(rows=-1),
+    "rows_wrap": answers(rows=1 << 62),
+    "length_wraps": answers(seq_len=(1 << 32) + 4),
+    "targets_miscounted": answers(valid=3),
+    "header_hash_wrong": answers(head_hash=1),
+    "arrays_hash_wrong": answers(arrays_hash=1),
+    "arrays_cut": answers(cut=-1),
+    "bytes_after_the_end": answers(end=b"\0"),
+    "id_negative": answers(at=[("ids", 1, -1)]),
+    "id_beyond_vocabulary": answers(at=[("ids", 1, 5)]),
+    "target_beyond_vocabulary": answers(at=[("target", 2, 5)]),
+    "target_negative": answers(at=[("target", 2, -1)]),
+    "position_not_of_its_document": answers(at=[("pos", 2, 1)]),
+    "document_begins_later": answers(at=[("doc_start", 1, 2), ("pos", 1, -1)]),
+    "document_begins_before_the_row": answers(at=[("doc_start", 0, -1), ("pos", 0, 1)]),
+    "teacher_id_beyond_vocabulary": answers(at=[("teacher_ids", 7, 5)]),
+    "teacher_document_begins_later": answers(at=[("teacher_doc_start", 4, 1), ("teacher_pos", 4, -1)]),
+    "teacher_reads_beyond_the_row": answers(at=[("teacher_at", 2, 4)]),
+    "teacher_reads_before_the_row": answers(at=[("teacher_at", 2, -1)]),
+})
+
+
 # ---- plan ----
 MODEL = dict(hidden=64, intermediate=192, layers=2, heads=2, kv_heads=1, head_dim=64, vocab=264, tied=1, qkv_bias=1, qk_norm=0)
 OPTIONS = dict(batch_size=2, seq_len=32, grad_accum=1, steps=1, f32=1, head_chunk=0, recompute=0, state16=0, rank=0,
-               targets=127, dropout=0, vocab=0, workspace=0, teacher_f8=0, has_teacher=0)
+               targets=127, dropout=0, vocab=0, workspace=0, teacher_f8=0, decode_rows=0, decode_positions=0,
+               teacher_writes=0, teacher_apart=0, has_teacher=0)
 
 
 def plan(student=None, teacher=None, **options):
@@ -1284,6 +1334,16 @@ write_all("plan", {
     "valid_largest_model": plan(widest, f32=0, state16=1, recompute=2),
     "valid_most_rows": plan(**most),
     "valid_most_activations": plan(widest, rank=1, **most),
+    "valid_decoder": plan(decode_rows=3),
+    "valid_decoder_16_bits": plan(dict(qk_norm=1, vocab=263, tied=0), f32=0, decode_rows=300, decode_positions=257),
+    "valid_decoder_many_short": plan(steps=0, decode_rows=65535, decode_positions=1),
+    "valid_decoder_few_long": plan(steps=0, decode_rows=1, decode_positions=(1 << 21) - 1),
+    "valid_decoder_adapters": plan(rank=5, dropout=1, decode_rows=9, decode_positions=1000),
+    "valid_decoder_of_teacher": plan(teacher=dict(hidden=128, layers=5, kv_heads=2), teacher_writes=1, decode_rows=7),
+    "valid_decoder_of_teacher_f8": plan(teacher=dict(hidden=128, vocab=272), teacher_f8=1, f32=0, teacher_writes=1,
+                                        teacher_apart=1, decode_rows=70, decode_positions=300),
+    "valid_teacher_apart": plan(teacher={}, teacher_apart=1, grad_accum=3),
+    "decoder_wraps": plan(widest, steps=0, decode_rows=65535, decode_positions=(1 << 21) - 1),
     "training_wraps": plan(widest, **most),
     "teacher_wraps": plan(widest, teacher=widest, f32=0, **most),
     "rows_too_many": plan(batch_size=1 << 12, seq_len=(1 << 12) + 1),

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_answers.c: answers.bin of a checkpoint, for a run of 2 sequences of 4 tokens and a vocabulary of 5. A hash of 0
+ * in the file stands for the right one, so that what lies behind it is reached. What is accepted is written again, to
+ * the same bytes.
+ */
+#include "data/answers.h"
+#include "data/data.h"
+#include "fuzz.h"
+#include "io/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* Of the header, by place: tests/fuzz/make_corpus.py has its fields. */
+enum { ARRAYS_HASH_AT = 32, HEAD_HASH_AT = 40, HEAD_BYTES = 48 };
+enum { S = 4, ROWS = 2, VOCAB = 5 };
+
+static void fill_hash(uint8_t *file, size_t at, const uint8_t *of, size_t bytes)
+{
+    uint64_t hash;
+    memcpy(&hash, file + at, sizeof hash);
+    if (hash != 0)
+        return;
+    hash = XXH3_64bits(of, bytes);
+    memcpy(file + at, &hash, sizeof hash);
+}
+
+static void check_same(const struct answer_rows *a, const uint8_t *file, size_t bytes)
+{
+    const char *path = fuzz_file("again", "", 0);
+    uint8_t *again = malloc(bytes + 1);
+    FUZZ_CHECK(again && answer_rows_write(a, path) == 0);
+    FILE *f = fopen(path, "rb");
+    FUZZ_CHECK(f && fread(again, 1, bytes + 1, f) == bytes && memcmp(again, file, bytes) == 0);
+    fclose(f);
+    free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct answer_rows a;
+    uint8_t *file = malloc(bytes + 1);
+    FUZZ_CHECK(file);
+    memcpy(file, data, bytes);
+    if (bytes >= HEAD_BYTES) {
+        fill_hash(file, ARRAYS_HASH_AT, file + HEAD_BYTES, bytes - HEAD_BYTES);
+        fill_hash(file, HEAD_HASH_AT, file, HEAD_HASH_AT);
+    }
+    const int rc = answer_rows_read(fuzz_file("answers.bin", file, bytes), S, ROWS, VOCAB, &a);
+    fuzz_verdict(rc == 0, fail_text());
+    if (rc == 0) {
+        FUZZ_CHECK(a.S == S && a.rows >= 0 && a.rows <= ROWS && a.valid >= 0);
+        for (int64_t i = 0; i < a.rows * S; i++)
+            FUZZ_CHECK(a.arrays[i] >= 0 && a.arrays[i] < VOCAB);
+        check_same(&a, file, bytes);
+        answer_rows_free(&a);
+    }
+    free(file);
+    return 0;
+}

@@ -21,7 +21,7 @@ offers() { # NAME WANTED WORDS...: completing the last word gives WANTED
 }
 offers "commands" "distill" nojit dis
 offers "commands to be helped with" "report" nojit help rep
-offers "an option" "--teacher --teacher-dtype --teacher-shard" nojit distill --tea
+offers "an option" "--teacher --teacher-dtype --teacher-prompt --teacher-shard" nojit distill --tea
 offers "options of this command alone" "" nojit train --tea
 offers "choices" "constant cosine" nojit train --lr-schedule co
 offers "no file where a number is due" "" nojit train --steps ""

@@ -177,7 +177,7 @@ static void settings_of_others(void **state)
 {
     (void)state;
     static const char same[] =
-        "save_strategy: \"no\"\neval_strategy: steps\noptim: adamw_torch_fused\nlmbda: 0.0\n"
+        "save_strategy: \"no\"\neval_strategy: steps\noptim: adamw_torch_fused\n"
         "ddp_backend: nccl\nfsdp: null\ndeepspeed:\ndataloader_num_workers: "
         "4\nlabel_smoothing_factor: 0\n"
         "gradient_checkpointing_kwargs: {use_reentrant: false}\npush_to_hub: False\nlocal_rank: "
@@ -197,12 +197,12 @@ static void settings_of_others(void **state)
     check_refused(
         parse_file(
             "distill",
-            "save_strategy: epoch\nlr: fast\nsteps: 3\nlmbda: 0.5\nlmbda: 0\noptim: {a: 1}\n",
+            "save_strategy: epoch\nlr: fast\nsteps: 3\ntf32: true\ntf32: false\noptim: {a: 1}\n",
             "--push_to_hub --stpes 1 2 --beta 2 --seed 5", &s),
         NJ_E_ARG, "--beta 2: must lie between 0 and 1", "the last of all");
     static const char *const said[] = {"run.yaml:1: --save_strategy: --save-every",
                                        "run.yaml:2: --lr fast: not a number",
-                                       "run.yaml:4: --lmbda: the student",
+                                       "run.yaml:4: --tf32: ",
                                        "run.yaml:5: the option is named twice",
                                        "run.yaml:6: --optim: AdamW",
                                        "--push_to_hub: nothing is sent",

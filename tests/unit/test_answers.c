@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_answers.c: answers to prompts as rows: a loss on each token of an answer and on no other, what the teacher reads
+ * before it, how rows of answers and of files mix, and answers in a file.
+ */
+#include "data/answers.h"
+
+#include "engine_fixture.h"
+
+#include <unistd.h>
+
+enum { ANSWERS = 40, LONGEST = 12 };
+
+/* Prompts, what the teacher reads, answers: no two answers have the same first token and length. */
+static int32_t words[ANSWERS][3][LONGEST];
+
+static void make_answers(struct answer *out, bool apart)
+{
+    for (int i = 0; i < ANSWERS; i++) {
+        const int count[3] = {1 + i % 5, apart ? 1 + i % 11 : 1 + i % 5, 1 + i * 7 % 12};
+        for (int part = 0; part < 3; part++)
+            for (int k = 0; k < count[part]; k++)
+                words[i][part][k] = part == 1 && !apart ? words[i][0][k]
+                                                        : (i + 13 * part + 5 * k * (part + 1)) % 59;
+        out[i] = (struct answer){
+            .prompt = words[i][0],
+            .teacher = words[i][1],
+            .said = words[i][2],
+            .prompt_count = count[0],
+            .teacher_count = count[1],
+            .said_count = count[2],
+        };
+    }
+}
+
+/* What a model has read when it predicts what follows position i. */
+struct context {
+    const int32_t *ids;
+    int count;
+};
+
+static struct context context_of(const int32_t *ids, const int32_t *pos, const int32_t *doc_start,
+                                 int i)
+{
+    assert_in_range(doc_start[i], 0, i);
+    for (int k = doc_start[i]; k <= i; k++) {
+        assert_int_equal(doc_start[k], doc_start[i]);
+        assert_int_equal(pos[k], k - doc_start[i]);
+    }
+    return (struct context){ids + doc_start[i], i - doc_start[i] + 1};
+}
+
+/* Whether it is a prompt and the first `said` tokens of the answer. */
+static bool is_context(const struct context *c, const int32_t *prompt, int count,
+                       const struct answer *a, int said)
+{
+    return c->count == count + said &&
+           memcmp(c->ids, prompt, (size_t)count * sizeof *prompt) == 0 &&
+           memcmp(c->ids + count, a->said, (size_t)said * sizeof *prompt) == 0;
+}
+
+/* The answer of which position i predicts a token, and which: by what both models have read. */
+static void mark(const struct answer *answers, int (*seen)[LONGEST], const int32_t *row, size_t n,
+                 int i)
+{
+    const int32_t target = row[ROW_TARGET * n + (size_t)i],
+                  at = row[ROW_TEACHER_AT * n + (size_t)i];
+    const struct context student = context_of(row, row + ROW_POS * n, row + ROW_DOC_START * n, i);
+    const struct context teacher = context_of(row + ROW_TEACHER_IDS * n, row + ROW_TEACHER_POS * n,
+                                              row + ROW_TEACHER_DOC_START * n, at);
+    for (int k = 0; k < ANSWERS; k++) {
+        const struct answer *a = &answers[k];
+        const int said = student.count - a->prompt_count;
+        if (said < 0 || said >= a->said_count || a->said[said] != target ||
+            !is_context(&student, a->prompt, a->prompt_count, a, said) ||
+            !is_context(&teacher, a->teacher, a->teacher_count, a, said) || seen[k][said])
+            continue;
+        seen[k][said] = 1;
+        return;
+    }
+    fail_msg("position %d: no answer has token %d there", i, target);
+}
+
+static void check_rows(const struct answer *answers, const struct answer_rows *rows)
+{
+    const size_t n = (size_t)rows->rows * (size_t)rows->S;
+    int seen[ANSWERS][LONGEST] = {{0}};
+    int64_t losses = 0;
+    for (int64_t row = 0; row < rows->rows; row++)
+        for (int i = 0; i < rows->S; i++) {
+            const int32_t *first = rows->arrays + row * rows->S;
+            if (first[ROW_TARGET * n + (size_t)i] == IGNORED)
+                continue;
+            mark(answers, seen, first, n, i);
+            losses++;
+        }
+    assert_int_equal(losses, rows->valid);
+    for (int k = 0; k < ANSWERS; k++)
+        for (int i = 0; i < answers[k].said_count; i++)
+            losses -= seen[k][i];
+    assert_int_equal(losses, 0); /* each token of each answer once, the first and the last too */
+}
+
+static void every_token_of_an_answer_has_a_loss(void **state)
+{
+    (void)state;
+    struct answer answers[ANSWERS];
+    int64_t tokens = 0;
+    for (int apart = 0; apart < 2; apart++) {
+        make_answers(answers, apart);
+        for (int S = 23; S < 70; S += 23) {
+            struct answer_rows rows;
+            ok(answer_rows_make(answers, ANSWERS, S, &rows));
+            tokens = 0;
+            for (int i = 0; i < ANSWERS; i++)
+                tokens += answers[i].said_count;
+            assert_int_equal(rows.valid, tokens);
+            check_rows(answers, &rows);
+            answer_rows_free(&rows);
+        }
+    }
+}
+
+/* A row has room for as many of the longest as fit beside each other; the shorter ones do not take more rows. */
+static void rows_are_packed(void **state)
+{
+    (void)state;
+    struct answer answers[ANSWERS];
+    struct answer_rows rows;
+    make_answers(answers, true);
+    for (int each = 1; each < 5; each++) {
+        ok(answer_rows_make(answers, ANSWERS, each * (11 + 12 - 1), &rows));
+        assert_true(rows.rows <= (ANSWERS + each - 1) / each);
+        answer_rows_free(&rows);
+    }
+    ok(answer_rows_make(answers, 0, 8, &rows));
+    assert_int_equal(rows.rows, 0);
+    answer_rows_free(&rows);
+}
+
+static void answers_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    const int32_t ids[10] = {0};
+    struct answer a = {ids, ids, ids, 4, 2, 6};
+    struct answer_rows rows;
+    ok(answer_rows_make(&a, 1, 9, &rows)); /* the last token is a target only */
+    answer_rows_free(&rows);
+    assert_int_equal(answer_rows_make(&a, 1, 8, &rows), NJ_E_ARG);
+    assert_string_equal(fail_text(),
+                        "a prompt and its answer have 10 tokens, more than --seq-len 8");
+    answer_rows_free(&rows);
+    a.teacher_count = 5;
+    assert_int_equal(answer_rows_make(&a, 1, 9, &rows), NJ_E_ARG);
+    answer_rows_free(&rows);
+}
+
+/* ---- beside rows of files ---- */
+
+static void check_plain(const struct batch *b, int row, const struct batch *want)
+{
+    const size_t at = (size_t)row * (size_t)b->S, bytes = (size_t)b->S * sizeof(int32_t);
+    const int32_t *const got[] = {
+        b->ids,         b->target,           b->pos, b->doc_start, b->teacher_ids,
+        b->teacher_pos, b->teacher_doc_start};
+    const int32_t *const wanted[] = {want->ids, want->target, want->pos,      want->doc_start,
+                                     want->ids, want->pos,    want->doc_start};
+    for (size_t i = 0; i < sizeof got / sizeof *got; i++)
+        assert_memory_equal(got[i] + at, wanted[i], bytes);
+    for (int i = 0; i < b->S; i++)
+        assert_int_equal(b->teacher_at[at + (size_t)i], i);
+}
+
+static void check_empty(const struct batch *b, int row)
+{
+    for (int i = row * b->S; i < (row + 1) * b->S; i++)
+        assert_true(b->target[i] == IGNORED && b->ids[i] == 0 && b->teacher_ids[i] == 0);
+}
+
+static struct data *open_apart(int rows)
+{
+    const struct tokenizer t = {.kind = "bytes", .vocab_size = VOCAB, .end_of_text = END_OF_TEXT};
+    const char *path = path_of("tokens.bin");
+    const struct data_options o = {.paths = &path,
+                                   .path_count = 1,
+                                   .seq_len = 24,
+                                   .batch_size = rows,
+                                   .vocab_size = VOCAB,
+                                   .seed = 5,
+                                   .teacher_apart = true};
+    struct data *d;
+    ok(data_open(&o, &t, &d));
+    return d;
+}
+
+/* Of two batches of three rows the rows 1, 2 and 5 are answers, of which there are only two rows. */
+static void answers_take_the_place_of_rows(void **state)
+{
+    (void)state;
+    static const unsigned char own[] = {0, 1, 1, 0, 0, 1};
+    struct answer answers[3] = {{0}};
+    struct answer_rows rows;
+    struct batch b, want;
+    struct data *d = open_apart(3), *plain = open_apart(1);
+    for (int i = 0; i < 3; i++) {
+        const int count = i < 2 ? 12 : 1;
+        for (int k = 0; k < 12; k++)
+            words[i][0][k] = words[i][2][k] = 1 + i + k;
+        answers[i] = (struct answer){words[i][0], words[i][0], words[i][2], count, count, count};
+    }
+    ok(answer_rows_make(answers, 3, 24, &rows));
+    assert_int_equal(rows.rows, 2);
+    data_take(d, &rows, own, 6);
+    for (int batch = 0; batch < 3; batch++) {
+        int64_t valid = 0;
+        ok(data_next(d, &b));
+        for (int row = 0; row < 3; row++) {
+            const int at = 3 * batch + row;
+            if (at < 6 && own[at] && at == 5) {
+                check_empty(&b, row);
+            } else if (at < 6 && own[at]) {
+                const int32_t *from = rows.arrays + (size_t)(at - 1) * 24;
+                assert_memory_equal(b.ids + row * 24, from, 24 * sizeof(int32_t));
+                assert_memory_equal(b.teacher_at + row * 24, from + ROW_TEACHER_AT * 48,
+                                    24 * sizeof(int32_t));
+            } else {
+                ok(data_next(plain, &want));
+                check_plain(&b, row, &want);
+            }
+            for (int i = row * 24; i < (row + 1) * 24; i++)
+                valid += b.target[i] != IGNORED;
+        }
+        assert_int_equal(b.valid, valid);
+    }
+    answer_rows_free(&rows);
+    data_close(d);
+    data_close(plain);
+}
+
+/* Where the teacher reads the same, its rows change nothing, whether they are apart or not. */
+static void a_teacher_apart_that_reads_the_same_is_the_same(void **state)
+{
+    (void)state;
+    static const unsigned char own[] = {1, 1};
+    struct train_options o = small_options;
+    struct answer answers[ANSWERS];
+    struct answer_rows rows;
+    struct step_result a, b;
+    o.seq_len = 96;
+    o.grad_accum = 2;
+    o.batch_size = 1;
+    make_answers(answers, false);
+    ok(answer_rows_make(answers, 12, o.seq_len, &rows));
+    assert_true(rows.rows == 2);
+    for (int apart = 0; apart < 2; apart++) {
+        const struct data_options d_o = {.seq_len = o.seq_len,
+                                         .batch_size = o.batch_size,
+                                         .vocab_size = VOCAB,
+                                         .teacher_apart = apart};
+        struct data *d;
+        o.teacher_apart = apart;
+        struct engine *e = open_engine("qwen2", "teacher", &o);
+        ok(data_none(&d_o, &d));
+        data_take(d, &rows, own, 2);
+        ok(engine_step(e, d, apart ? &b : &a));
+        data_close(d);
+        engine_destroy(e);
+    }
+    assert_true(a.loss == b.loss && a.grad_norm == b.grad_norm && a.kd_loss == b.kd_loss);
+    assert_int_equal(a.valid_tokens, rows.valid);
+    answer_rows_free(&rows);
+}
+
+/* ---- files ---- */
+
+static void write_bytes(const char *path, const unsigned char *bytes, size_t count)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, count, f), count);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void refused(const char *path, int most)
+{
+    struct answer_rows rows;
+    assert_int_equal(answer_rows_read(path, 46, most, 59, &rows), NJ_E_FORMAT);
+    assert_non_null(strstr(fail_text(), "answers.bin: "));
+    assert_non_null(strstr(fail_text(), "take another checkpoint"));
+    assert_null(rows.arrays);
+}
+
+static void files_come_back_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    struct answer answers[ANSWERS];
+    struct answer_rows rows, again;
+    const char *path = path_of("answers.bin");
+    make_answers(answers, true);
+    ok(answer_rows_make(answers, 8, 46, &rows));
+    ok(answer_rows_write(&rows, path));
+    ok(answer_rows_read(path, 46, rows.rows, 59, &again));
+    assert_true(again.S == rows.S && again.rows == rows.rows && again.valid == rows.valid);
+    const size_t bytes = ROW_ARRAYS * (size_t)rows.rows * 46 * sizeof(int32_t);
+    assert_memory_equal(rows.arrays, again.arrays, bytes);
+    answer_rows_free(&again);
+    refused(path, (int)rows.rows - 1);
+
+    const size_t all = bytes + 48;
+    unsigned char *file = malloc(all + 1);
+    FILE *f = fopen(path, "rb");
+    assert_true(file && f && fread(file, 1, all + 1, f) == all);
+    fclose(f);
+    for (size_t i = 0; i < all; i += i < 64 ? 1 : 97) {
+        file[i] ^= 1;
+        write_bytes(path, file, all);
+        refused(path, (int)rows.rows);
+        file[i] ^= 1;
+        write_bytes(path, file, i);
+        refused(path, (int)rows.rows);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(answer_rows_read(path, 46, 9, 59, &again), NJ_E_IO);
+    free(file);
+    answer_rows_free(&rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_token_of_an_answer_has_a_loss),
+        cmocka_unit_test(rows_are_packed),
+        cmocka_unit_test(answers_that_do_not_fit_are_refused),
+        cmocka_unit_test(answers_take_the_place_of_rows),
+        cmocka_unit_test(a_teacher_apart_that_reads_the_same_is_the_same),
+        cmocka_unit_test(files_come_back_whole_or_not_at_all),
+    };
+    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}

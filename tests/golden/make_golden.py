@@ -12,12 +12,14 @@ OUT (default: tests/golden/torch) receives
                           number: the files are small, and float32 and bfloat16 start from the very same weights
     tokens.bin            a token file (LLM.Q form): documents that end with END_OF_TEXT, a fifth of the targets ignored
     batches.safetensors   what must be cut from it: ids, target, pos, doc_start, [windows, S] each
-    cases.json            versions; for each case its pair, its options and the figures of each of ten optimiser steps
+    cases.json            versions; for each case its pair, its options and the figures of each of ten optimiser steps;
+                          the completions of the cases of ANSWERS, and, of the one step of each, the figures
     CASE.safetensors      logits of the first micro-batch: student.logits, teacher.logits, [rows, V], every ROW_STRIDE-th
                           row that has a target; and summaries of
                               student.all_logits, teacher.all_logits   logits of every row with a target
                               gradient/TENSOR                          gradient of the first step, before clipping
                               movement/STEP/TENSOR                     weights after STEP less the weights at first
+                          of the cases of ANSWERS the gradient alone
 
 A summary of a tensor x of n elements is one vector: its Euclidean norm; its largest magnitude; SIGNS sums
 sum_i s_k(i) x_i with signs s_k(i) = bit k of SplitMix64's (i + 1)-th output (0: minus); then all of its elements if n
@@ -87,6 +89,14 @@ CASES = {
     "gelu_of_gelu_tanh": ("qwen2_gelu", "llama_gelu_tanh", {}),
     "gelu_tanh_of_gelu": ("llama_gelu_tanh", "qwen2_gelu", {}),
 }
+# Completions to learn from, as on-policy distillation has them: teacher_prompts, whether the teacher reads prompts of its own.
+ANSWERS = {
+    "answers_forward": ("qwen2", "qwen3", False, dict(beta=0.0)),
+    "answers_mixed": ("qwen3", "llama", False, dict(beta=0.5)),
+    "answers_reverse": ("llama", "qwen2", False, dict(beta=1.0)),
+    "answers_teacher_prompts": ("qwen2", "llama", True, dict(beta=0.5)),
+}
+COMPLETIONS = 24
 
 
 # ---- float64 throughout ----
@@ -311,6 +321,78 @@ def run_case(student, teacher, rows, o):
     return tensors, figures
 
 
+# ---- completions ----
+
+
+def make_completions():
+    """Prompts, prompts of the teacher and completions, of which every third one is truncated: it has no END_OF_TEXT."""
+    rng = np.random.default_rng(11)
+    draw = lambda least, most: [int(x) for x in rng.integers(0, 24, int(rng.integers(least, most + 1)))]
+    rows = []
+    for i in range(COMPLETIONS):
+        end = [] if i % 3 == 0 else [END_OF_TEXT]
+        rows.append({"prompt": draw(1, 9), "teacher_prompt": draw(1, 14), "completion": draw(1, 12) + end})
+    return rows
+
+
+def logits_and_labels(model, prompt, completion):
+    """As trl.experimental.distillation has it: a label is -100 on the prompt, and logits predict the next token's."""
+    ids = torch.tensor([prompt + completion])
+    labels = torch.tensor([[IGNORED] * len(prompt) + completion])
+    logits = model(ids, use_cache=False).logits[:, :-1]
+    mask = labels[:, 1:] != IGNORED
+    return logits[mask], labels[:, 1:][mask]
+
+
+def generalized_jsd(student, teacher, beta):
+    """Summed over tokens: the formula of TRL's GKDTrainer and DistillationTrainer, at temperature 1."""
+    q, p = F.log_softmax(student, -1), F.log_softmax(teacher, -1)
+    if beta == 0:
+        return F.kl_div(q, p, reduction="none", log_target=True).sum()
+    if beta == 1:
+        return F.kl_div(p, q, reduction="none", log_target=True).sum()
+    b = torch.tensor(beta)
+    mixture = torch.logsumexp(torch.stack([q + torch.log1p(-b), p + torch.log(b)]), dim=0)
+    of_teacher = F.kl_div(mixture, p, reduction="none", log_target=True)
+    of_student = F.kl_div(mixture, q, reduction="none", log_target=True)
+    return (b * of_teacher + (1 - b) * of_student).sum()
+
+
+def run_answers(student, teacher, completions, teacher_prompts, o):
+    """Loss and gradient of one step: a sum over its completions, over the tokens of all of them."""
+    valid, total = sum(len(c["completion"]) for c in completions), {}
+    for c in completions:
+        with torch.no_grad():
+            t, _ = logits_and_labels(teacher, c["teacher_prompt" if teacher_prompts else "prompt"], c["completion"])
+        s, labels = logits_and_labels(student, c["prompt"], c["completion"])
+        vocab = min(s.shape[-1], t.shape[-1])
+        jsd = generalized_jsd(s[:, :vocab], t[:, :vocab], o["beta"])
+        (jsd / valid).backward()
+        with torch.no_grad():
+            sums = sums_of(s, t, labels, o)
+        assert torch.allclose(sums["kd_loss"], jsd, rtol=1e-12)
+        for name, x in {"loss": jsd, **sums}.items():
+            total[name] = total.get(name, 0.0) + x.item()
+    norm = torch.stack([p.grad.norm() for p in student.parameters()]).norm().item()
+    figures = {name: x / valid for name, x in total.items()} | {"valid_tokens": valid, "grad_norm": norm}
+    return {f"gradient/{name}": summary(p.grad) for name, p in student.named_parameters()}, figures
+
+
+def answer_cases(out, completions):
+    cases = []
+    for name, (student, teacher, teacher_prompts, changes) in ANSWERS.items():
+        o = OPTIONS | dict(temperature=1.0, kd_ratio=1.0, grad_accum=2) | changes
+        models = load(out / student), load(out / teacher)
+        with Float64Only():
+            tensors, figures = run_answers(*models, completions, teacher_prompts, o)
+        figures["lr"] = o["lr"] / o["warmup_steps"]
+        write_tensors(out / f"{name}.safetensors", tensors)
+        cases.append({"name": name, "student": student, "teacher": teacher, "teacher_prompts": teacher_prompts,
+                      "options": o, "steps": [figures]})
+        print(f"{name}: loss {figures['loss']:.6f}, gradient norm {figures['grad_norm']:.3f}")
+    return cases
+
+
 def write_tensors(path, tensors):
     save_file({name: x.detach().to(FLOAT32).contiguous().clone() for name, x in tensors.items()}, path)
 
@@ -338,8 +420,10 @@ def main():
         assert o["max_grad_norm"] < max(norms), "nothing would be clipped"
         print(f"{name}: loss {figures[0]['loss']:.6f} -> {figures[-1]['loss']:.6f}, gradient norms {min(norms):.3f} to "
               f"{max(norms):.3f}")
+    completions = make_completions()
+    cases += answer_cases(out, completions)
     with open(out / "cases.json", "w") as f:
-        json.dump({"versions": versions, "cases": cases}, f, indent=1)
+        json.dump({"versions": versions, "cases": cases, "completions": completions}, f, indent=1)
         f.write("\n")
 
 

@@ -2,10 +2,12 @@
  *
  * test_golden.c: the trainer against PyTorch and transformers in float64 (tests/golden/torch,
  * written by tests/golden/make_golden.py, which describes the files): batches, logits, losses, every
- * gradient, ten optimiser steps. The models were saved by transformers and are opened as any other.
+ * gradient, ten optimiser steps; loss and gradient of completions, as TRL's DistillationTrainer has them. The models
+ * were saved by transformers and are opened as any other.
  *
  * GOLDEN_DEVICE=cpu|cuda (cpu) and GOLDEN_DTYPE=float32|16-bit (float32) choose what is tested.
  */
+#include "data/answers.h"
 #include "data/data.h"
 #include "engine/forward.h"
 #include "engine/micro_batch.h"
@@ -68,7 +70,8 @@ static const struct precision {
 
 static nj_context *ctx;
 static const struct precision *limits;
-static json_t *cases;
+static json_t *cases, *completions;
+static struct answer_rows packed_answers; /* of the case that is open */
 
 /* ---- one case ---- */
 
@@ -142,6 +145,49 @@ static struct data *open_tokens(const struct train_options *o)
     return d;
 }
 
+/* ---- completions ---- */
+
+enum { COMPLETIONS = 24, TEXT_MOST = 16, ROWS_MOST = 4 };
+
+static int read_ids(const json_t *entry, const char *name, int32_t *out)
+{
+    const json_t *ids = json_object_get(entry, name), *id;
+    size_t i;
+    assert_in_range(json_array_size(ids), 1, TEXT_MOST);
+    json_array_foreach(ids, i, id) out[i] = (int32_t)json_integer_value(id);
+    return (int)json_array_size(ids);
+}
+
+/* Packed into the rows of a step. teacher: it reads prompts of its own. */
+static struct data *open_answers(struct golden *g, bool teacher)
+{
+    static int32_t text[COMPLETIONS][3][TEXT_MOST];
+    static const unsigned char own[ROWS_MOST] = {1, 1, 1, 1};
+    struct answer answers[COMPLETIONS];
+    const json_t *entry;
+    size_t i;
+    struct data *d;
+    assert_int_equal(json_array_size(completions), COMPLETIONS);
+    json_array_foreach(completions, i, entry)
+    {
+        struct answer *a = &answers[i];
+        *a = (struct answer){.prompt = text[i][0], .teacher = text[i][1], .said = text[i][2]};
+        a->prompt_count = read_ids(entry, "prompt", text[i][0]);
+        a->teacher_count = read_ids(entry, teacher ? "teacher_prompt" : "prompt", text[i][1]);
+        a->said_count = read_ids(entry, "completion", text[i][2]);
+    }
+    check_ok(answer_rows_make(answers, COMPLETIONS, g->o.seq_len, &packed_answers), "answers");
+    assert_in_range(packed_answers.rows, 3,
+                    ROWS_MOST); /* several in a row, and in both micro-batches */
+    const struct data_options options = {.seq_len = g->o.seq_len,
+                                         .batch_size = g->o.batch_size,
+                                         .vocab_size = VOCAB,
+                                         .teacher_apart = teacher};
+    check_ok(data_none(&options, &d), "answers");
+    data_take(d, &packed_answers, own, ROWS_MOST);
+    return d;
+}
+
 static const char *folder_of(const char *name)
 {
     static char path[2][128];
@@ -154,6 +200,7 @@ static const char *folder_of(const char *name)
 static struct golden open_case(const char *name)
 {
     struct golden g = {.name = name};
+    const json_t *of_teacher = NULL;
     json_t *entry;
     size_t i;
     char path[128];
@@ -164,6 +211,8 @@ static struct golden open_case(const char *name)
         const char *teacher = json_string_value(json_object_get(entry, "teacher"));
         read_options(json_object_get(entry, "options"), &g.o);
         g.steps = json_object_get(entry, "steps");
+        of_teacher = json_object_get(entry, "teacher_prompts");
+        g.o.teacher_apart = json_is_true(of_teacher);
         check_ok(engine_create(ctx, folder_of(json_string_value(json_object_get(entry, "student"))),
                                teacher ? folder_of(teacher) : NULL, &g.o, NULL, NULL, &g.e),
                  name);
@@ -172,7 +221,7 @@ static struct golden open_case(const char *name)
         fail_msg("cases.json: there is no case %s", name);
     snprintf(path, sizeof path, FOLDER "%s.safetensors", name);
     check_ok(st_open_file(path, &g.want), path);
-    g.d = open_tokens(&g.o);
+    g.d = of_teacher ? open_answers(&g, g.o.teacher_apart) : open_tokens(&g.o);
     return g;
 }
 
@@ -181,6 +230,7 @@ static void close_case(struct golden *g)
     print_message("%s %s: at worst %.2f of its bound, %s\n", g->name, limits->name, g->worst,
                   g->worst_at);
     data_close(g->d);
+    answer_rows_free(&packed_answers);
     engine_destroy(g->e);
     tensors_close(&g->want);
 }
@@ -499,6 +549,15 @@ static void ten_steps(void **state)
     close_case(&g);
 }
 
+static void one_step(void **state)
+{
+    struct golden g = open_case(*state);
+    struct step_result r;
+    check_ok(engine_step(g.e, g.d, &r), "step");
+    check_figures(&g, 1, &r);
+    close_case(&g);
+}
+
 /* ---- what to test ---- */
 
 static const char *setting(const char *name, const char *otherwise)
@@ -529,14 +588,16 @@ static int begin(void **state)
     }
     json_t *root = json_load_file(FOLDER "cases.json", 0, NULL);
     cases = json_incref(json_object_get(root, "cases"));
+    completions = json_incref(json_object_get(root, "completions"));
     json_decref(root);
-    return cases ? 0 : -1;
+    return cases && completions ? 0 : -1;
 }
 
 static int end(void **state)
 {
     (void)state;
     json_decref(cases);
+    json_decref(completions);
     nj_context_destroy(ctx);
     return 0;
 }
@@ -548,14 +609,28 @@ static int end(void **state)
         name " ten steps", ten_steps, NULL, NULL, (void *)(uintptr_t)name                          \
     }
 
+#define OF_ANSWERS(name)                                                                           \
+    {name " gradients", gradients, NULL, NULL, (void *)(uintptr_t)name},                           \
+    {                                                                                              \
+        name " one step", one_step, NULL, NULL, (void *)(uintptr_t)name                            \
+    }
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches),       OF_CASE("qwen2_forward"),
-        OF_CASE("qwen3_padded_teacher"), OF_CASE("llama_mixed_accumulated"),
-        OF_CASE("qwen2_reverse"),        OF_CASE("llama_without_teacher"),
-        OF_CASE("qwen3_distance"),       OF_CASE("gelu_of_gelu_tanh"),
+        cmocka_unit_test(batches),
+        OF_CASE("qwen2_forward"),
+        OF_CASE("qwen3_padded_teacher"),
+        OF_CASE("llama_mixed_accumulated"),
+        OF_CASE("qwen2_reverse"),
+        OF_CASE("llama_without_teacher"),
+        OF_CASE("qwen3_distance"),
+        OF_CASE("gelu_of_gelu_tanh"),
         OF_CASE("gelu_tanh_of_gelu"),
+        OF_ANSWERS("answers_forward"),
+        OF_ANSWERS("answers_mixed"),
+        OF_ANSWERS("answers_reverse"),
+        OF_ANSWERS("answers_teacher_prompts"),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

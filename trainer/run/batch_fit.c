@@ -54,11 +54,15 @@ int fit_batch(struct run *r, const struct model_config *student, const struct mo
     return err;
 }
 
-/* Rows of an epoch for each micro-batch of a step. */
+/* Rows of an epoch for each micro-batch of a step: of the data, or, where there is none, of answers. */
 static int rows_of_data(const struct run *r)
 {
+    const struct rollouts *o = &r->rollouts;
     const int64_t accum = r->options.grad_accum;
-    const int64_t rows = (data_windows(r->data) + accum - 1) / accum;
+    int64_t rows = data_windows(r->data);
+    if (data_tokens(r->data) == 0)
+        rows = (prompts_count(o->prompts) * r->s->group + o->each - 1) / o->each;
+    rows = (rows + accum - 1) / accum;
     return rows < BATCH_MOST ? (int)rows : BATCH_MOST;
 }
 

@@ -19,7 +19,7 @@ static int measure(struct run *r, struct eval_result *out)
     o.steps = 0;
     o.objective = OBJECTIVE_KL;
     o.temperature = o.kd_ratio = o.beta = 1;
-    o.recompute = 0;
+    o.recompute = o.decode_rows = 0;
     o.lora = (struct lora_config){0};
     o.adapter_dir = NULL;
     o.given = NULL;
@@ -37,6 +37,10 @@ int run_check_teacher(struct run *r)
     const char *name = run_teacher_dtype(r, "");
     struct eval_result e;
     struct data_state start;
+    if (data_tokens(r->data) == 0) {
+        progress_say(&r->progress, "%s teacher: accuracy check skipped: there is no --data", name);
+        return 0;
+    }
     data_tell(r->data, &start);
     data_alone(r->data, true);
     int err = measure(r, &e);

@@ -308,6 +308,7 @@ static const struct sim_opcode rows[] = {
     {"ld.global.v2.f32", "{rr}=G", load_32_2, GUARD_LANES},
     {"ld.global.v4.u32", "{rrrr}=G", load_32_4, GUARD_LANES},
     {"ld.global.v4.f32", "{rrrr}=G", load_32_4, GUARD_LANES},
+    {"ld.global.nc.L1::no_allocate.v4.u32", "{rrrr}=G", load_32_4, GUARD_LANES},
     {"st.global.u16", "=Gh", store_16, GUARD_LANES},
     {"st.global.v4.u16", "=G{hhhh}", store_16_4, GUARD_LANES},
     {"st.global.u32", "=Gr", store_32, GUARD_LANES},

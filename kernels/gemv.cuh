@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gemv.cuh: a few rows x times a matrix. What takes the time is reading the weights, which happens once: a warp takes
+// ROWS rows of them, and its lanes take chunks of 16 bytes of each in turn, UNROLL at a time. The first are on their
+// way before x is there. The order of a sum depends on the number of columns alone, so a row gives the same bits
+// whatever M is.
+#ifndef NOJIT_GEMV_CUH
+#define NOJIT_GEMV_CUH
+
+#include "ptx.cuh"
+
+// The last row stands in for one behind it.
+static __device__ __forceinline__ int64_t row_below(int64_t row, int N)
+{
+    return row < N ? row : N - 1;
+}
+
+// Sums of M rows of x with ROWS rows of weights.
+template <typename T, int M, int ROWS, int UNROLL> struct gemv_sums {
+    static constexpr int V = vec<T>::N;
+    uint4 tile[ROWS][UNROLL];
+    float acc[ROWS][M];
+
+    __device__ __forceinline__ void clear()
+    {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int m = 0; m < M; m++)
+                acc[r][m] = 0;
+    }
+
+    // Asks for chunks at, at + step, ... of the rows weights(r), as far as they are below `chunks`.
+    template <typename W>
+    __device__ __forceinline__ void fetch(W weights, int at, int step, int chunks)
+    {
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                tile[r][u] = make_uint4(0, 0, 0, 0);
+                if (at + u * step < chunks)
+                    tile[r][u] = load_once(weights(r) + (int64_t)(at + u * step) * V);
+            }
+    }
+
+    // Adds the products of what was asked for with the same chunks of x: x(m, c) is chunk c of row m.
+    template <typename X> __device__ __forceinline__ void add(X x, int at, int step, int chunks)
+    {
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) {
+            const int c = min(at + u * step, chunks - 1); // behind the last, weights are 0
+            vec<T> w[ROWS];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                w[r].set(tile[r][u]);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                const vec<T> a = vec<T>::of(x(m, c));
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    float sum = a.v[0] * w[r].v[0];
+#pragma unroll
+                    for (int i = 1; i < V; i++)
+                        sum += a.v[i] * w[r].v[i];
+                    acc[r][m] += sum;
+                }
+            }
+        }
+    }
+
+    // Sums over the lanes. Lane r M + m gets that of rows r and m.
+    __device__ __forceinline__ float finish()
+    {
+        float mine = 0;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                acc[r][m] = warp_sum(acc[r][m]);
+                if (threadIdx.x % 32 == r * M + m)
+                    mine = acc[r][m];
+            }
+        return mine;
+    }
+};
+
+template <typename T> static __device__ __forceinline__ float sum_of_squares(uint4 bits)
+{
+    const vec<T> a = vec<T>::of(bits);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < vec<T>::N; i++)
+        sum += a.v[i] * a.v[i];
+    return sum;
+}
+
+template <typename T>
+static __device__ __forceinline__ uint4 normed_chunk(uint4 x, uint4 gain, float r)
+{
+    vec<T> a = vec<T>::of(x);
+    const vec<T> g = vec<T>::of(gain);
+#pragma unroll
+    for (int i = 0; i < vec<T>::N; i++)
+        a.v[i] = a.v[i] * r * g.v[i];
+    return a.bits();
+}
+
+// h = the M rows of x, normalised and rounded, by the whole block. The sums of its warps lie in h until then: at 8192
+// channels four rows take all the shared memory that sm_75 has.
+template <typename T, int M>
+static __device__ __forceinline__ void norm_into_shared(uint4 *h, const T *x, const T *g, int C,
+                                                        float eps)
+{
+    constexpr int V = vec<T>::N, WARPS = NJ_THREADS / 32;
+    const int chunks = C / V, first = threadIdx.x;
+    const float per_channel = 1.0f / C;
+    float *part = reinterpret_cast<float *>(h), sum[M];
+    uint4 keep[M], gain = make_uint4(0, 0, 0, 0);
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+        keep[m] = make_uint4(0, 0, 0, 0);
+        if (first < chunks)
+            keep[m] = vec<T>::read(x + m * C + first * V);
+    }
+    if (first < chunks)
+        gain = vec<T>::read(g + first * V);
+#pragma unroll
+    for (int m = 0; m < M; m++)
+        sum[m] = sum_of_squares<T>(keep[m]);
+#pragma unroll 1 // registers are full of weights on their way
+    for (int c = first + NJ_THREADS; c < chunks; c += NJ_THREADS)
+#pragma unroll
+        for (int m = 0; m < M; m++)
+            sum[m] += sum_of_squares<T>(vec<T>::read(x + m * C + c * V));
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+        sum[m] = warp_sum(sum[m]);
+        if (threadIdx.x % 32 == 0)
+            part[threadIdx.x / 32 * M + m] = sum[m];
+    }
+    __syncthreads();
+    float root[M];
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+        float squares = 0;
+#pragma unroll
+        for (int i = 0; i < WARPS; i++)
+            squares += part[i * M + m];
+        root[m] = rsqrtf(squares * per_channel + eps);
+    }
+    __syncthreads();
+    if (first < chunks)
+#pragma unroll
+        for (int m = 0; m < M; m++)
+            h[m * chunks + first] = normed_chunk<T>(keep[m], gain, root[m]);
+#pragma unroll 1
+    for (int c = first + NJ_THREADS; c < chunks; c += NJ_THREADS) {
+        gain = vec<T>::read(g + c * V);
+#pragma unroll
+        for (int m = 0; m < M; m++)
+            h[m * chunks + c] = normed_chunk<T>(vec<T>::read(x + m * C + c * V), gain, root[m]);
+    }
+    __syncthreads();
+}
+
+// Products of the normalised rows of x with `count` groups of ROWS rows of weights. weights(n, r) is row r of group n;
+// lane r M + m stores its sum of the group by store(n, r, m, sum); all lanes call it.
+template <typename T, int M, int ROWS, int UNROLL, typename W, typename S>
+static __device__ __forceinline__ void gemv_of_normed(uint4 *h, const T *x, const T *g, int C,
+                                                      float eps, int count, W weights, S store)
+{
+    constexpr int WARPS = NJ_THREADS / 32, SPAN = UNROLL * 32;
+    const int lane = threadIdx.x % 32, chunks = C / vec<T>::N;
+    int64_t n = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    const auto row = [&](int r) { return weights(n, r); };
+    const auto rows_of_x = [&](int m, int c) { return h[m * chunks + c]; };
+    gemv_sums<T, M, ROWS, UNROLL> sums;
+    sums.fetch(row, lane, 32, n < count ? chunks : 0);
+    norm_into_shared<T, M>(h, x, g, C, eps);
+    while (n < count) {
+        const int64_t now = n;
+        sums.clear();
+        for (int done = 0; done < chunks;) {
+            sums.add(rows_of_x, done + lane, 32, chunks);
+            done += SPAN;
+            if (done >= chunks) // of the next group, before this one's sums are added up
+                n += gridDim.x * WARPS;
+            sums.fetch(row, (done < chunks ? done : 0) + lane, 32, n < count ? chunks : 0);
+        }
+        store(now, sums.finish());
+    }
+}
+
+#endif

@@ -56,6 +56,95 @@ launched torchrun each-reads "${few[@]}" --device cpu --every-rank-reads
 distill virtual-cpu "${few[@]}" --device cpu --virtual-ranks 2
 same "--every-rank-reads changes no bit" virtual-cpu each-reads
 
+# ---- files of its own for each rank, of which one is cut, rewritten or not the same
+"$nojit" tokenize --model "$d/student" --data "$d/text.txt" --out "$d/whole.bin" >/dev/null
+for i in 0 1; do
+    mkdir "$d/own$i"
+    cp -r "$d/student" "$d/teacher" "$d/held.txt" "$d/own$i"
+    cp "$d/whole.bin" "$d/own$i/tokens.bin"
+done
+own() { # RANK OPTION...
+    cd "$d/own$1"
+    torchrun "$1" timeout 60 "$here" distill --student student --teacher teacher --data tokens.bin --batch-size 2 --seq-len 24 --grad-accum 6 --lr 1e-2 \
+        --gemm-table none --lr-schedule constant --device cpu --save-every 20 --log-every 100000 --every-rank-reads --out "$d/own" "${@:2}" >"$d/own.$1.log" 2>"$d/own.$1.err"
+}
+start_own() {
+    free_port
+    (own 1 "$@") &
+    other=$!
+    (own 0 "$@") &
+    first=$!
+}
+end_own() {
+    status0=0 status1=0
+    wait $first || status0=$?
+    wait $other || status1=$?
+}
+said() { # NAME REGEX: by one of them, which have failed
+    if [ $status0 = 1 ] && [ $status1 = 1 ] && [ "$(cat "$d"/own.[01].err | wc -l)" = 1 ] && grep -qhE "$2" "$d"/own.[01].err; then
+        ok "$1"
+    else
+        not_ok "$1" "$status0 $status1 $(cat "$d"/own.[01].err)"
+    fi
+}
+goes_on() { # NAME: bit for bit, with the file as it was
+    local steps
+    saved=$(newest "$d/own")
+    steps=$((${saved##*-} + 2))
+    cp "$d/whole.bin" "$d/own0/tokens.bin"
+    cp "$d/whole.bin" "$d/own1/tokens.bin"
+    start_own --steps $steps --resume auto "${@:2}"
+    end_own
+    (cd "$d/own0" && "$here" distill --student student --teacher teacher --data tokens.bin --batch-size 2 --seq-len 24 --grad-accum 6 --lr 1e-2 \
+        --gemm-table none --lr-schedule constant --device cpu --virtual-ranks 2 --out "$d/alone" --steps $steps "${@:2}" >"$d/alone.log" 2>&1) || cat "$d/alone.log"
+    if cmp "$d/alone/model.safetensors" "$d/own/model.safetensors" >"$d/diff" 2>&1; then ok "$1"; else not_ok "$1" "$(cat "$d/diff" "$d"/own.[01].err)"; fi
+    rm -rf "$d/alone" "$d/own"
+}
+for i in 0 1; do
+    start_own --steps 4000
+    until_true $first row_of_step "$d/own" 24 || true
+    truncate -s 3000 "$d/own$i/tokens.bin"
+    end_own
+    saved=$(newest "$d/own")
+    said "data that one rank cannot read" "^nojit distill: rank $i: tokens.bin: cannot read byte .*; ${saved##*/} was saved; repair the data and continue with --resume auto\$"
+    goes_on "what was trained before is saved"
+done
+# Held-out text, in a part of a round that not every rank reads for itself.
+"$nojit" tokenize --model "$d/student" --data "$d/held.txt" --out "$d/held.bin" >/dev/null
+cp "$d/held.bin" "$d/own0"
+cp "$d/held.bin" "$d/own1"
+start_own --steps 4000 --eval-data held.bin --eval-every 10
+until_true $first row_of_step "$d/own" 24 || true
+truncate -s 700 "$d/own1/held.bin"
+end_own
+said "held-out data that one rank cannot read" '^nojit distill: rank 1: held.bin: cannot read byte .*; checkpoint-[0-9]*0 was saved; '
+cp "$d/held.bin" "$d/own1"
+goes_on "and goes on" --eval-data held.bin --eval-every 10
+start_own --steps 4000
+until_true $first row_of_step "$d/own" 24 || true
+tail -c +65 "$d/whole.bin" | tr '\000-\377' '\377' | dd of="$d/own1/tokens.bin" bs=64 seek=1 conv=notrunc 2>/dev/null
+end_own
+said "data that were rewritten on one rank" '^nojit distill: rank 1: tokens.bin: token [0-9]+ is -?[0-9]+, the vocabulary of this run ends at [0-9]+; .*; checkpoint-'
+goes_on "it goes on as if nothing had been"
+printf 'another text than that of the other rank, and longer than a window of 24, so that it will do; and longer still' >"$d/other.txt"
+rm "$d/own1/tokens.bin"
+"$nojit" tokenize --model "$d/student" --data "$d/other.txt" --out "$d/own1/tokens.bin" >/dev/null
+name="another file on one rank: data"
+for what in data student; do
+    start_own --steps 4
+    end_own
+    if [ $status0 != 0 ] && [ $status1 = 2 ] && [ "$(cat "$d"/own.[01].err | wc -l)" = 1 ] &&
+        grep -qhE "^nojit distill: rank 1: '$what [^']*' here, but '$what [^']*' on rank 0; give all ranks the same options and files\$" "$d"/own.[01].err && [ ! -e "$d/own" ]; then
+        ok "$name"
+    else
+        not_ok "$name" "$status0 $status1 $(cat "$d"/own.[01].err)"
+    fi
+    name="another file on one rank: student"
+    cp "$d/whole.bin" "$d/own1/tokens.bin"
+    rm -rf "$d/own1/student"
+    "$nojit" init --preset nojit-tiny --seed 7 --out "$d/own1/student" >/dev/null
+done
+
 # ---- two DGX Sparks, as docs/two-dgx-sparks.md starts them
 spark() { # RANK COMMAND...
     env RANK="$1" WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=localhost MASTER_PORT="$port" NOJIT_SIM_DEVICE=gb10 "${@:2}"

@@ -341,20 +341,27 @@ static int one_step(struct run *r, int64_t step, struct outcome *o)
     return err;
 }
 
-/* Where the data failed, what was trained is good; of ranks that read it each for itself one may have failed alone. */
+/* Where the data failed, what was trained is good. Rank 0 saves it; the rank that could not read says so when that is
+ * done. */
 static int save_the_rest(struct run *r, int err, int64_t step)
 {
-    char why[1024];
+    char why[1024], not_saved[512] = "";
     bool lacks = step != r->checkpoints.last; /* rank 0 knows */
-    if (!engine_data_failed(r->engine) || step == 0 || (r->comm && r->s->every_rank_reads))
+    if (!engine_data_failed(r->engine) || step == 0)
         return err;
     snprintf(why, sizeof why, "%s", fail_text());
     int failed = group_share(r->group, &lacks, sizeof lacks);
     if (!failed && lacks)
         failed = save(r, step, false);
+    if (failed && !group_leads(r->group))
+        return failed;
     if (failed)
-        return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step,
-                    fail_text());
+        snprintf(not_saved, sizeof not_saved, "%.511s", fail_text());
+    failed = group_share(r->group, not_saved, sizeof not_saved);
+    if (failed)
+        return failed;
+    if (not_saved[0] != '\0')
+        return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step, not_saved);
     return fail(err,
                 "%s; checkpoint-%lld was saved; repair the data and continue with --resume auto",
                 why, (long long)step);

@@ -39,7 +39,7 @@ struct data {
     struct source *source; /* order.count of them */
     struct order order;
     int64_t tokens;
-    int B, S;
+    int B, S, vocab;
     bool once, weighted, teacher_apart;
     int32_t end_of_text; /* -1: documents end with their files only */
     struct data_state at;
@@ -48,6 +48,7 @@ struct data {
     unsigned char *flags; /* S + 1 */
     struct passed_over passed;
     struct group *group; /* that shares the data; NULL: read here */
+    struct group *alike; /* whose ranks each read all of it; or NULL */
     bool alone;          /* for now */
     uint64_t dealt;      /* batches since data_seek() */
     struct taken {       /* data_take() */
@@ -218,6 +219,7 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
     if (!d)
         return fail(NJ_E_NOMEM, "out of memory");
     d->S = o->seq_len;
+    d->vocab = o->vocab_size;
     d->order.seed = o->seed;
     d->once = o->once;
     d->teacher_apart = o->teacher_apart;
@@ -319,8 +321,8 @@ static int read_tokens(struct data *d, int64_t at, int n)
         const int64_t first = at + done - seg->first, left = seg->count - first;
         const int count = left < n - done ? (int)left : n - done;
         const int rc = segment_read(seg, first, (size_t)count, d->window + done, d->flags + done);
-        if (rc)
-            return rc;
+        if (rc || segment_check(seg, first, (size_t)count, d->window + done, d->vocab))
+            return rc ? rc : NJ_E_FORMAT; /* what was good at the start may have been rewritten */
         for (int i = done; i < done + count; i++) {
             d->flags[i] = d->flags[i] ? 0 : NO_LOSS;
             if ((i == done && first == 0) || (i > 0 && d->window[i - 1] == d->end_of_text))
@@ -542,6 +544,22 @@ int data_next(struct data *d, struct batch *out)
         out->teacher_at = a + ROW_TEACHER_AT * n;
     }
     return d->group && !d->alone ? next_shared(d, out) : next_here(d, out);
+}
+
+void data_read_alike(struct data *d, struct group *g)
+{
+    d->alike = g;
+}
+
+int data_agree(struct data *d, int rc)
+{
+    int first = -1;
+    if (!d->alike || d->alone)
+        return rc;
+    const int failed = group_agree(d->alike, rc < 0, &first);
+    if (failed || first < 0 || first == d->alike->place.rank)
+        return failed ? failed : rc;
+    return fail(NJ_ELSEWHERE, "rank %d cannot read the data; it says why", first);
 }
 
 void data_alone(struct data *d, bool alone)

@@ -60,6 +60,10 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
  * others, which get theirs. Batch b from data_seek() on goes to rank b mod their number; of those of others a rank
  * learns how many targets they have. All ask in the same order. What fails on rank 0 fails on all, as NJ_ELSEWHERE. */
 int data_share(struct data **d, const struct data_options *o, struct group *g);
+/* Of all ranks of a group, each of which has opened the same data for itself. */
+void data_read_alike(struct data *d, struct group *g);
+/* Of such ranks, all of which ask: rc, or NJ_ELSEWHERE where another one, which says why, could not read (rc < 0). */
+int data_agree(struct data *d, int rc);
 /* Of rank 0: what it asks for from here on is for itself, or for all again. */
 void data_alone(struct data *d, bool alone);
 /* Files of folders that are no data, by the endings of their names. */

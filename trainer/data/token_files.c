@@ -293,6 +293,18 @@ int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
     return rc;
 }
 
+int segment_check(const struct segment *s, int64_t first, size_t n, const int32_t *ids,
+                  int vocab_size)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= vocab_size)
+            return fail(NJ_E_FORMAT,
+                        "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; "
+                        "leave that token out, or make the file with this model's tokenizer",
+                        s->path, first + (int64_t)i, ids[i], vocab_size - 1);
+    return NJ_OK;
+}
+
 int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, void *user)
 {
     int32_t ids[BLOCK];
@@ -301,12 +313,8 @@ int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, 
     for (int64_t at = 0; at < s->count && !rc; at += BLOCK) {
         const size_t n = s->count - at < BLOCK ? (size_t)(s->count - at) : BLOCK;
         rc = segment_read(s, at, n, ids, loss);
-        for (size_t i = 0; i < n && !rc; i++)
-            if (ids[i] < 0 || ids[i] >= vocab_size)
-                rc = fail(NJ_E_FORMAT,
-                          "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; "
-                          "leave that token out, or make the file with this model's tokenizer",
-                          s->path, at + (int64_t)i, ids[i], vocab_size - 1);
+        if (!rc)
+            rc = segment_check(s, at, n, ids, vocab_size);
         if (!rc)
             rc = visit(user, ids, loss, n);
     }

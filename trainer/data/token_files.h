@@ -27,6 +27,9 @@ void segment_close(struct segment *s); /* path, too */
 /* n ids from `first` on, and whether each has a loss. */
 int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
                  unsigned char *loss);
+/* Refuses those that are not below vocab_size. */
+int segment_check(const struct segment *s, int64_t first, size_t n, const int32_t *ids,
+                  int vocab_size);
 /* All of them in order, some at a time; each must lie below vocab_size. */
 typedef int segment_visit(void *user, const int32_t *ids, const unsigned char *loss, size_t n);
 int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, void *user);

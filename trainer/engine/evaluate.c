@@ -101,10 +101,23 @@ static int next_batch(struct engine *e, struct data *d, struct tally *t, int64_t
 {
     const int64_t before = e->valid;
     const int each = round_of(e);
+    const bool last = (batch + 1) % each == 0;
     int rc = stage_next(e, d, 0, slot_of(e, batch));
-    if (rc == 0 && (batch + 1) % each == 0)
+    if (rc < 0 || (rc == 0 && last))
+        rc = stage_agree(e, d, rc);
+    if (rc == 0 && last)
         rc = end_round(e, t, each);
     return rc != 0 ? rc : keep_tokens(e, t, (size_t)(e->valid - before));
+}
+
+/* Of a round that the data ended in, or at. */
+static int end_pass(struct engine *e, struct data *d, struct tally *t, int batches)
+{
+    const int rc = stage_agree(e, d, 1);
+    if (rc < 0 || batches == 0)
+        return rc;
+    const int failed = end_round(e, t, batches);
+    return failed ? failed : rc;
 }
 
 /* Ascending, NaN last. */
@@ -175,10 +188,8 @@ int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
         rc = enough ? 1 : next_batch(e, d, &t, batch);
     }
     const int left = (int)(batch % round_of(e));
-    if (rc > 0 && left > 0) {
-        const int failed = end_round(e, &t, left);
-        rc = failed ? failed : rc;
-    }
+    if (rc > 0)
+        rc = end_pass(e, d, &t, left);
     if (rc > 0 && e->valid == 0)
         rc = fail(NJ_E_FORMAT, "no position of the evaluation data has a target; give more data");
     if (rc > 0)

@@ -129,6 +129,13 @@ int stage_next(struct engine *e, struct data *d, int micro, int slot)
     return 0;
 }
 
+int stage_agree(struct engine *e, struct data *d, int rc)
+{
+    rc = data_agree(d, rc);
+    e->data_failed = rc < 0;
+    return rc;
+}
+
 bool engine_data_failed(const struct engine *e)
 {
     return e->data_failed;

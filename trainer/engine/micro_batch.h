@@ -10,6 +10,8 @@
 /* Pulls micro-batch `micro` of the step into a slot of the pinned batches; with NO_SLOT it only counts its targets.
  * 1: the data is over. */
 int stage_next(struct engine *e, struct data *d, int micro, int slot);
+/* Of all ranks, after each has staged what is its own: rc, or NJ_ELSEWHERE where another one could not. */
+int stage_agree(struct engine *e, struct data *d, int rc);
 int send_batch(struct engine *e, int slot);
 /* What the teacher reads of the micro-batches of a pass, from `slot` on. */
 int send_pass(struct engine *e, int slot);

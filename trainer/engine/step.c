@@ -165,23 +165,28 @@ static int launch(struct engine *e, int what)
     return r.rc;
 }
 
+static int fetch_all(struct engine *e, struct data *d)
+{
+    int rc = 0;
+    e->valid = 0;
+    for (int i = 0; rc == 0 && i < e->o.grad_accum; i++) {
+        data_tell(d, &e->began[i]);
+        rc = stage_next(e, d, i, ranks_slot(&e->shape, i));
+    }
+    return stage_agree(e, d, rc);
+}
+
 static int fetch(struct engine *e, struct data *d)
 {
-    e->valid = 0;
-    for (int i = 0; i < e->o.grad_accum; i++) {
-        data_tell(d, &e->began[i]);
-        int rc = stage_next(e, d, i, ranks_slot(&e->shape, i));
-        if (rc > 0)
-            return fail(NJ_E_ARG, "the data ended at step %lld; open it for more than one pass",
-                        (long long)e->step + 1);
-        if (rc < 0)
-            return rc;
-    }
-    if (e->valid == 0)
+    const int rc = fetch_all(e, d);
+    if (rc > 0)
+        return fail(NJ_E_ARG, "the data ended at step %lld; open it for more than one pass",
+                    (long long)e->step + 1);
+    if (rc == 0 && e->valid == 0)
         return fail(NJ_E_FORMAT,
                     "no position of the batch of step %lld has a target; check the data's masks",
                     (long long)e->step + 1);
-    return 0;
+    return rc;
 }
 
 /* Host values of the step; losses count from zero. */

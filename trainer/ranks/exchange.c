@@ -35,6 +35,7 @@ struct exchange {
     struct pollfd *poll;
     bool stop;
     int rc, lost, barriers;
+    int trouble; /* the first rank that came to the barrier with some; -1: none */
     int silence; /* seconds, 0: no matter */
     int64_t beat_at, stage;
     char sentence[1024];
@@ -282,7 +283,7 @@ int exchange_open(const struct place *p, int listener, const char *run, const st
     int rc = 0, port = p->port;
     *out = x;
     if (x) {
-        *x = (struct exchange){.rank = p->rank, .size = p->size, .lost = -1};
+        *x = (struct exchange){.rank = p->rank, .size = p->size, .lost = -1, .trouble = -1};
         x->peer = calloc((size_t)peers, sizeof *x->peer);
         x->poll = calloc((size_t)peers + STRANGERS + 1, sizeof *x->poll);
     }
@@ -334,6 +335,14 @@ static void lose(struct exchange *x, int i)
     record(x, NJ_E_IO, i, fail_text(), i);
 }
 
+/* What comes with a barrier: the number of a rank, or nothing. */
+static void note_trouble(struct exchange *x, const char *text)
+{
+    const int rank = (int)strtol(text, NULL, 10);
+    if (*text && (x->trouble < 0 || rank < x->trouble))
+        x->trouble = rank;
+}
+
 static void handle(struct exchange *x, int i)
 {
     struct peer *p = &x->peer[i];
@@ -353,6 +362,7 @@ static void handle(struct exchange *x, int i)
         } else if (p->in.kind == FRAME_FINISHED || p->in.kind == FRAME_HERE) {
             p->finished = p->in.kind == FRAME_FINISHED;
             p->here++;
+            note_trouble(x, p->in.text);
         } else if (p->in.kind == FRAME_PAYLOAD) {
             keep_shared(x, &p->in);
         } else if (p->in.kind == FRAME_ALIVE) {
@@ -505,13 +515,35 @@ static bool all_here(const struct exchange *x)
 }
 
 /* The others tell rank 0 that they are here, which tells them once all are. */
+static void come(struct exchange *x, int kind, bool trouble)
+{
+    char rank[16] = "";
+    if (trouble)
+        snprintf(rank, sizeof rank, "%d", x->rank);
+    x->barriers++;
+    if (x->rank == 0)
+        note_trouble(x, rank);
+    else
+        tell(x, kind, x->rank, rank, -1);
+}
+
+static int leave(struct exchange *x, int kind)
+{
+    const int first = x->trouble;
+    char rank[16] = "";
+    if (first >= 0)
+        snprintf(rank, sizeof rank, "%d", first);
+    x->trouble = -1; /* before those who are told come to the next one */
+    if (x->rank == 0)
+        tell(x, kind, 0, rank, -1);
+    return first;
+}
+
 static int barrier(struct exchange *x, int kind, int seconds)
 {
     const int64_t deadline = now_ms() + (int64_t)seconds * 1000;
     int rc = x->rc;
-    x->barriers++;
-    if (x->rank > 0)
-        tell(x, kind, x->rank, "", -1);
+    come(x, kind, false);
     while (rc == 0 && !all_here(x)) {
         rc = exchange_poll(x, wait_until(deadline, 1000));
         if (rc == 0 && now_ms() >= deadline && !all_here(x)) {
@@ -519,9 +551,30 @@ static int barrier(struct exchange *x, int kind, int seconds)
             rc = record(x, NJ_E_IO, x->rank, fail_text(), -1);
         }
     }
-    if (rc == 0 && x->rank == 0)
-        tell(x, kind, 0, "", -1);
+    if (rc == 0)
+        leave(x, kind);
     return rc ? fail(rc, "%s", x->sentence) : 0;
+}
+
+void exchange_come(struct exchange *x, bool trouble)
+{
+    come(x, FRAME_HERE, trouble);
+}
+
+bool exchange_came(struct exchange *x, int *first)
+{
+    const bool all = all_here(x);
+    if (all)
+        *first = leave(x, FRAME_HERE);
+    return all;
+}
+
+int exchange_awaited(const struct exchange *x)
+{
+    for (int i = x->rank == 0; i < x->peers; i++)
+        if (x->peer[i].here < x->barriers)
+            return i;
+    return x->rank;
 }
 
 int exchange_wait(struct exchange *x, int seconds)

@@ -49,6 +49,12 @@ int exchange_deal(struct exchange *x, int rank, void *data, size_t bytes, int se
 int exchange_lost(const struct exchange *x);
 /* Waits until every rank has come here. NJ_E_IO as above, or one has not come in time. */
 int exchange_wait(struct exchange *x, int seconds);
+/* The same in two parts: this rank is here, and whether something keeps it from going on; are all here? Then *first is
+ * the first rank with such trouble, -1: none. */
+void exchange_come(struct exchange *x, bool trouble);
+bool exchange_came(struct exchange *x, int *first);
+/* A rank that is not here yet, as far as this one knows. */
+int exchange_awaited(const struct exchange *x);
 /* The same, at the end: a rank may go from here on. */
 int exchange_finish(struct exchange *x, int seconds);
 void exchange_close(struct exchange *x);

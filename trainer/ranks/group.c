@@ -14,6 +14,7 @@
 
 #include "io/error.h"
 #include "ranks/supervisor.h"
+#include "ranks/wire.h"
 
 enum { WATCH_MS = 50, SHARE_SECONDS = 24 * 3600, FINISH_SECONDS = 24 * 3600 };
 
@@ -157,11 +158,22 @@ static void end_overdue(const struct group *g)
     fail_all(g, NJ_E_DEVICE, why);
 }
 
-static bool is_overdue(struct link *l)
+static void end_unread(const struct group *g)
+{
+    const struct link *l = g->link;
+    char why[512];
+    snprintf(why, sizeof why,
+             "%s has not ended after %d s: rank %d has not read its data: a disk or a file system "
+             "hangs; see dmesg on its host, then continue with --resume auto, or allow more by %s",
+             l->what, l->seconds, exchange_awaited(l->exchange), l->setting);
+    fail_all(g, NJ_E_IO, why);
+}
+
+static bool is_overdue(struct link *l, int ms)
 {
     if (l->left_ms == 0)
         return false;
-    l->left_ms -= WATCH_MS;
+    l->left_ms -= ms;
     return l->left_ms <= 0;
 }
 
@@ -208,7 +220,7 @@ static void *watch(void *group)
         const int err = over ? 0 : exchange_poll(l->exchange, 0);
         if (err)
             end_by_another(g, err);
-        if (!over && is_overdue(l))
+        if (!over && is_overdue(l, WATCH_MS))
             end_overdue(g);
         pthread_mutex_unlock(&l->mutex);
     }
@@ -304,6 +316,36 @@ int group_wait(struct group *g)
         return 0;
     pthread_mutex_lock(&g->link->mutex);
     const int err = exchange_wait(g->link->exchange, SHARE_SECONDS);
+    if (err)
+        end_by_another(g, err);
+    pthread_mutex_unlock(&g->link->mutex);
+    return 0;
+}
+
+/* While rank 0 waits here, its thread cannot see what is overdue. */
+static int agree(const struct group *g, int *first)
+{
+    struct link *l = g->link;
+    while (!exchange_came(l->exchange, first)) {
+        const int64_t from = now_ms();
+        const int err = exchange_poll(l->exchange, WATCH_MS);
+        if (err)
+            return err;
+        const int64_t waited = now_ms() - from;
+        if (is_overdue(l, waited < WATCH_MS ? (int)waited : WATCH_MS))
+            end_unread(g);
+    }
+    return 0;
+}
+
+int group_agree(struct group *g, bool trouble, int *first)
+{
+    *first = trouble ? g->place.rank : -1;
+    if (!g->link)
+        return 0;
+    pthread_mutex_lock(&g->link->mutex);
+    exchange_come(g->link->exchange, trouble);
+    const int err = agree(g, first);
     if (err)
         end_by_another(g, err);
     pthread_mutex_unlock(&g->link->mutex);

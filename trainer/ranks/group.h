@@ -53,6 +53,8 @@ void group_moved(struct group *g);
 void group_done(struct group *g);
 /* Waits until all ranks have come here. */
 int group_wait(struct group *g);
+/* The same; *first: the first rank with trouble, which keeps it from going on, -1: none. */
+int group_agree(struct group *g, bool trouble, int *first);
 /* The same, before they end. */
 int group_finish(struct group *g);
 

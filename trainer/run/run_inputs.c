@@ -172,7 +172,9 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
     if (!err && run_reads(r))
         err = data_open(&options, &r->tokenizer, out);
     free(weights);
-    if (!err && !r->s->every_rank_reads)
+    if (!err && r->s->every_rank_reads)
+        data_read_alike(*out, r->group);
+    else if (!err)
         err = data_share(out, &options, r->group);
     if (!err)
         progress_passed_over(&r->progress, data_passed_over(*out));

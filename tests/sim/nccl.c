@@ -2,13 +2,16 @@
  *
  * nccl.c: a libnccl.so.2 for simulated GPUs, each of a process of its own on this host. It refuses
  * what the real one would hang or be slow with: a communicator that blocks, a call before the
- * communicator is ready, one that ends while a graph holds calls of it. Set by environment variables:
+ * communicator is ready, one that ends while a graph holds calls of it. It has no function that adds: nojit's own
+ * kernel does. Set by environment variables:
  *
  *   NOJIT_SIM_NCCL_FAIL     a function that answers with result 3
  *   NOJIT_SIM_NCCL_MEMORY   bytes of device memory that the first all-to-all takes
  *   NOJIT_SIM_NCCL_VERSION  such as 22602
  *   NOJIT_SIM_NCCL_FAULT    RANK:CALL:WHAT: the CALL-th call of a rank (from 1; 0: it comes to the
  *                           group) fails; WHAT: die, hang or error
+ *   NOJIT_SIM_NCCL_ORDER    N: parts of other ranks arrive from rank N on; -N: the other way round
+ *   NOJIT_SIM_NCCL_LATE     RANK:MS: a rank that is late in each call
  *   NOJIT_SIM_NCCL_WAIT     seconds that a rank waits for another, 120 if it is not set
  */
 #include "nccl.h"

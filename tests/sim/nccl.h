@@ -77,6 +77,9 @@ int nccl_is_faulty(struct nccl_comm *c);
 /* The n-th call of this rank (0: it comes to the group) is told to fail: to die, to hang, or an error. */
 int nccl_told(struct nccl_comm *c, uint64_t call);
 
+/* As long as this rank is told to be, in each call. */
+void nccl_be_late(const struct nccl_comm *c);
+
 int nccl_join(struct nccl_comm *c, int version);
 int nccl_joined(struct nccl_comm *c); /* NCCL_IN_PROGRESS, 0, or an error */
 int nccl_leave(struct nccl_comm *c);  /* the same */

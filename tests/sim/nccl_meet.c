@@ -94,6 +94,14 @@ int nccl_told(struct nccl_comm *c, uint64_t call)
     return nccl_fault(c, "rank %d, call %llu: fails as it was told", rank, at);
 }
 
+void nccl_be_late(const struct nccl_comm *c)
+{
+    const char *told = getenv("NOJIT_SIM_NCCL_LATE");
+    int rank, ms;
+    if (told && sscanf(told, "%d:%d", &rank, &ms) == 2 && rank == c->rank)
+        nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
+}
+
 /* ---- who is there ---- */
 
 static struct flock byte_of(int rank)

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gpus_varied.sh: runs on two to eight simulated GPUs, bit for bit what one process computes for as many ranks: whatever NCCL does otherwise from one run to
+# the next, with other objectives, optimisers and batches. Ranks whose GPU or NCCL is another one.
+set -eu
+. tests/lib/lib.sh
+. tests/lib/ranks.sh
+needs sm_75 sm_89 sm_90a
+
+distill virtual-cuda-3 "${few[@]}" --device cuda --virtual-ranks 3
+# What NCCL may do otherwise from one run to the next: the order in which parts arrive, and which rank is late. It is asked for no sum.
+for set in ORDER=1 ORDER=-1 LATE=0:20 LATE=2:20; do
+    rm -rf "$d/varied"
+    env "NOJIT_SIM_NCCL_$set" "$nojit" distill "${few[@]}" --device cuda --gpus 3 --out "$d/varied" >"$d/varied.log" 2>"$d/varied.err" || true
+    same "parts that arrive in another order" virtual-cuda-3 varied
+done
+if grep -aoE 'nccl(All|)Reduce[A-Za-z]*' "$nojit" >"$d/sums"; then not_ok "NCCL is asked for no sum" "$(sort -u "$d/sums")"; else ok "NCCL is asked for no sum"; fi
+# More ranks, of another arch, and float16 with its loss scale.
+NOJIT_SIM_DEVICE=t4,t4,t4,t4,t4,t4,t4,t4
+for ranks in 4 8; do
+    distill "virtual-$ranks" "${few[@]}" --batch-size 1 --grad-accum 8 --device cuda --virtual-ranks $ranks
+    distill "gpus-$ranks" "${few[@]}" --batch-size 1 --grad-accum 8 --device cuda --gpus $ranks || true
+    same "more GPUs" virtual-$ranks gpus-$ranks
+    rm -r "$d/virtual-$ranks" "$d/gpus-$ranks"
+done
+NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090
+# Other objectives, optimisers and batches that are found.
+while read -r name options; do
+    for ranks in --virtual-ranks --gpus; do
+        rm -rf "$d/of$ranks"
+        # shellcheck disable=SC2086 # options
+        distill "of$ranks" "${few[@]}" --device cuda $ranks 2 $options || true
+    done
+    same "$name" of--virtual-ranks of--gpus
+done <<'SETS'
+reverse --beta 1 --temperature 2 --recompute block
+plain --kd-ratio 0 --optimizer-state bf16 --max-grad-norm 0.01
+automatic --batch-size auto --memory-budget 0.05
+packed --packing bfd --dtype float32 --lr-schedule cosine
+SETS
+# A rank whose NCCL is another one, or whose GPU is.
+another() { # RANK COMMAND...
+    if [ "$1" = 1 ]; then torchrun 1 env "$it" "${@:2}"; else torchrun 0 "${@:2}"; fi
+}
+differs() { # NAME SETTING DIFFERENCE
+    it=$2
+    launched another differs "${few[@]}" --device cuda
+    if [ $status0 != 0 ] && [ $status1 != 0 ] && [ ! -e "$d/differs" ] && [ "$(cat "$d/differs.err" "$d/differs.1.err" | sed -E 's/rank [01]: //' | sort -u)" = \
+        "nojit distill: $3 on rank 0; it must be the same on all ranks" ]; then
+        ok "$1"
+    else
+        not_ok "$1" "$status0 $status1 $(cat "$d/differs.err" "$d/differs.1.err")"
+    fi
+}
+differs "another NCCL on one rank" NOJIT_SIM_NCCL_VERSION=22803 "the version of NCCL is '22803' on rank 1 but '22703'"
+differs "another GPU on one rank" NOJIT_SIM_DEVICE=rtx4090,h100 "the architecture of the GPU is 'sm_90a' on rank 1 but 'sm_89'"
+finish

@@ -12,6 +12,11 @@ static enum nj_activation activation_of(const struct net *n)
     return hidden_acts[n->c.hidden_act].kernels;
 }
 
+bool activation_is_silu(const struct net *n)
+{
+    return activation_of(n) == NJ_SILU;
+}
+
 bool activation_fused(const struct work *r, const struct net *n)
 {
     return activation_of(n) == NJ_SILU && nj_gemm_swiglu_available(r->ctx, n->T);

@@ -8,6 +8,7 @@
 
 #include "engine/acts.h"
 
+bool activation_is_silu(const struct net *n);
 /* Whether one kernel multiplies with the weights of gate and up and activates. */
 bool activation_fused(const struct work *r, const struct net *n);
 /* a->act from gate and up. */

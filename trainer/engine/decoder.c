@@ -8,6 +8,7 @@
 #include "checked.h"
 #include "decode.h"
 #include "engine/f8.h"
+#include "engine/few_rows.h"
 #include "engine/forward.h"
 #include "engine/logits.h"
 #include "nojit_ops.h"
@@ -192,8 +193,12 @@ void decoder_step(struct work *r, struct decoder *d, const struct decode_samplin
     d->acts.B = rows;
     d->acts.S = 1;
     d->acts.chunks = chunks;
-    net_forward(r, d->net, &d->acts, &in);
-    net_logits(r, d->net, &d->x, d->acts.y, rows, d->vocab, d->ld, d->logits);
+    if (few_rows_fit(d->net, rows)) {
+        few_rows_step(r, d->net, &d->acts, &in, d->vocab, d->ld, d->logits);
+    } else {
+        net_forward(r, d->net, &d->acts, &in);
+        net_logits(r, d->net, &d->x, d->acts.y, rows, d->vocab, d->ld, d->logits);
+    }
     sample(r, d, how, rows);
 }
 

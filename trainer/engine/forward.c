@@ -37,38 +37,38 @@ static void attention_cached(struct work *r, const struct net *n, const struct a
                                    rows->pos, acts_rows(a), c->heads, a->chunks));
 }
 
-static void attention(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
-                      int layer, const struct layer_acts *v)
+void net_attention(struct work *r, const struct net *n, const struct acts *a,
+                   const struct rows *rows, int layer)
 {
     const struct model_config *c = &n->c;
+    const struct layer_acts v = acts_layer(n, a, layer);
     if (a->mode == ACTS_DECODE) {
-        attention_cached(r, n, a, rows, layer, v);
+        attention_cached(r, n, a, rows, layer, &v);
         return;
     }
-    OP(r, nj_attn_fwd(r->s, n->T, c->head_dim, v->o, v->lse, v->qkv, rows->doc_start, a->B, a->S,
+    OP(r, nj_attn_fwd(r->s, n->T, c->head_dim, v.o, v.lse, v.qkv, rows->doc_start, a->B, a->S,
                       c->heads, c->kv_heads, score_scale(c)));
     if (!a->cache)
         return;
     const struct layer_cache l = cache_layer(a->cache, layer);
-    OP(r, nj_kv_store(r->s, n->T, c->head_dim, l.keys, l.values, v->qkv, rows->slot, rows->pos,
+    OP(r, nj_kv_store(r->s, n->T, c->head_dim, l.keys, l.values, v.qkv, rows->slot, rows->pos,
                       acts_rows(a), c->heads, c->kv_heads, a->cache->positions, a->cache->slots));
 }
 
-/* qkv = rotate(norm(y Wqkv^T + bias)); in place where no backward pass needs the product. */
-static void project_qkv(struct work *r, const struct net *n, struct acts *a,
-                        const struct rows *rows, int layer, const struct layer_acts *v)
+void net_rotate(struct work *r, const struct net *n, const struct acts *a, const struct rows *rows,
+                int layer, const void *bias)
 {
     const struct model_config *c = &n->c;
     const struct layer_params *w = &n->p.layer[layer];
-    int N = acts_rows(a);
-    product_fwd(r, n, a, layer, PRODUCT_QKV, v->raw, a->y);
+    const struct layer_acts v = acts_layer(n, a, layer);
+    const int N = acts_rows(a);
     if (c->qk_norm)
-        OP(r, nj_qknorm_rope_fwd(r->s, n->T, v->qkv, v->rstd_qk, v->raw, net_weight(n, w->qnorm),
+        OP(r, nj_qknorm_rope_fwd(r->s, n->T, v.qkv, v.rstd_qk, v.raw, net_weight(n, w->qnorm),
                                  net_weight(n, w->knorm), n->inv_freq, rows->pos, N, c->heads,
                                  c->kv_heads, c->head_dim, c->rms_eps));
     else
-        OP(r, nj_rope_fwd(r->s, n->T, v->qkv, net_weight(n, w->bqkv), n->inv_freq, rows->pos, N,
-                          c->heads, c->kv_heads, c->head_dim));
+        OP(r, nj_rope_fwd(r->s, n->T, v.qkv, bias, n->inv_freq, rows->pos, N, c->heads, c->kv_heads,
+                          c->head_dim));
 }
 
 /* s_next = s + branch, and its norm. */
@@ -89,8 +89,9 @@ static void add_norm(struct work *r, const struct net *n, struct acts *a, void *
 static void attention_half(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows, int layer, const struct layer_acts *v)
 {
-    project_qkv(r, n, a, rows, layer, v);
-    attention(r, n, a, rows, layer, v);
+    product_fwd(r, n, a, layer, PRODUCT_QKV, v->raw, a->y);
+    net_rotate(r, n, a, rows, layer, net_weight(n, n->p.layer[layer].bqkv));
+    net_attention(r, n, a, rows, layer);
     f8_quantize(r, n, &a->x, v->o, acts_rows(a), n->c.heads * n->c.head_dim);
     product_fwd(r, n, a, layer, PRODUCT_O, a->branch, v->o);
     add_norm(r, n, a, v->s2, v->rstd2, v->s1, n->p.layer[layer].ln2, false);
@@ -103,9 +104,6 @@ static void norm(struct work *r, const struct net *n, struct acts *a, int64_t ga
                          n->c.hidden_size, n->c.rms_eps));
 }
 
-/* Rows of a decoder from which on one kernel for both is faster: it has tiles of 128. */
-enum { FUSED_ROWS = 64 };
-
 /* Writes the product of a->y with the weights of gate and up to gu, and returns false. Where one
  * kernel multiplies and activates, writes a->act, and gu only if a backward pass will read it, and
  * returns true. Recomputation, and passes that keep nothing, go the same way as training, so their
@@ -113,8 +111,7 @@ enum { FUSED_ROWS = 64 };
 static bool gate_up(struct work *r, const struct net *n, struct acts *a, int layer, char *gu)
 {
     const struct model_config *c = &n->c;
-    const bool few = a->mode == ACTS_DECODE && acts_rows(a) < FUSED_ROWS;
-    const bool plain = !n->f8 && !n->lora && !few;
+    const bool plain = !n->f8 && !n->lora && a->mode != ACTS_DECODE;
     if (!plain || !activation_fused(r, n)) {
         product_fwd(r, n, a, layer, PRODUCT_GATE_UP, gu, a->y);
         return false;

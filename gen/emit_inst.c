@@ -23,7 +23,7 @@ static void put_instance(struct text *t, const struct key *k)
     put(t, "__launch_bounds__(%d%s)\n    %s(", k->threads,
         k->min_blocks > 0 ? ", NJ_MIN_BLOCKS" : "", k->entry);
     put_declarations(t, 8, c, STYLE_KERNEL, k);
-    put(t, ")\n{\n    nj_kernel_begin();\n    %s<%s", c->op, type);
+    put(t, ")\n{\n    NJ_BEGIN();\n    %s<%s", c->op, type);
     for (int a = 1; a < c->axis_count; a++)
         put(t, ", %d", c->axes[a].number[k->value[a]]);
     put(t, ">(");

@@ -15,4 +15,8 @@ static __device__ __forceinline__ void nj_kernel_begin()
 #endif
 }
 
+// A kernel that has something to ask for first, which the kernel ahead of it does not write, redefines this as nothing and
+// calls nj_kernel_begin() itself. It asks by load_once() (ptx.cuh).
+#define NJ_BEGIN() nj_kernel_begin()
+
 #endif

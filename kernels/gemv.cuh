@@ -7,7 +7,12 @@
 #ifndef NOJIT_GEMV_CUH
 #define NOJIT_GEMV_CUH
 
+#include "begin.cuh"
 #include "ptx.cuh"
+
+// Weights are asked for before the kernel ahead has ended: it must not write them.
+#undef NJ_BEGIN
+#define NJ_BEGIN()
 
 // The last row stands in for one behind it.
 static __device__ __forceinline__ int64_t row_below(int64_t row, int N)
@@ -30,26 +35,24 @@ template <typename T, int M, int ROWS, int UNROLL> struct gemv_sums {
                 acc[r][m] = 0;
     }
 
-    // Asks for chunks at, at + step, ... of the rows weights(r), as far as they are below `chunks`.
-    template <typename W>
-    __device__ __forceinline__ void fetch(W weights, int at, int step, int chunks)
+    // Asks for chunks at, at + 32, ... of the rows weights(r), as far as they are below `end`.
+    template <typename W> __device__ __forceinline__ void fetch(W weights, int at, int end)
     {
 #pragma unroll
-        for (int u = 0; u < UNROLL; u++)
+        for (int r = 0; r < ROWS; r++) {
+            const T *p = weights(r) + (int64_t)at * V;
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                tile[r][u] = make_uint4(0, 0, 0, 0);
-                if (at + u * step < chunks)
-                    tile[r][u] = load_once(weights(r) + (int64_t)(at + u * step) * V);
-            }
+            for (int u = 0; u < UNROLL; u++)
+                tile[r][u] = load_once(p + u * 32 * V, at + u * 32 < end);
+        }
     }
 
     // Adds the products of what was asked for with the same chunks of x: x(m, c) is chunk c of row m.
-    template <typename X> __device__ __forceinline__ void add(X x, int at, int step, int chunks)
+    template <typename X> __device__ __forceinline__ void add(X x, int at, int end)
     {
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
-            const int c = min(at + u * step, chunks - 1); // behind the last, weights are 0
+            const int c = min(at + u * 32, end - 1); // behind the last, weights are 0
             vec<T> w[ROWS];
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
@@ -106,6 +109,14 @@ static __device__ __forceinline__ uint4 normed_chunk(uint4 x, uint4 gain, float 
     return a.bits();
 }
 
+// Within 2^-23 of 1 / x.
+static __device__ __forceinline__ float rcp_fast(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 // h = the M rows of x, normalised and rounded, by the whole block. The sums of its warps lie in h until then: at 8192
 // channels four rows take all the shared memory that sm_75 has.
 template <typename T, int M>
@@ -114,7 +125,7 @@ static __device__ __forceinline__ void norm_into_shared(uint4 *h, const T *x, co
 {
     constexpr int V = vec<T>::N, WARPS = NJ_THREADS / 32;
     const int chunks = C / V, first = threadIdx.x;
-    const float per_channel = 1.0f / C;
+    const float per_channel = rcp_fast(C);
     float *part = reinterpret_cast<float *>(h), sum[M];
     uint4 keep[M], gain = make_uint4(0, 0, 0, 0);
 #pragma unroll
@@ -176,17 +187,18 @@ static __device__ __forceinline__ void gemv_of_normed(uint4 *h, const T *x, cons
     const auto row = [&](int r) { return weights(n, r); };
     const auto rows_of_x = [&](int m, int c) { return h[m * chunks + c]; };
     gemv_sums<T, M, ROWS, UNROLL> sums;
-    sums.fetch(row, lane, 32, n < count ? chunks : 0);
+    sums.fetch(row, lane, n < count ? chunks : 0);
+    nj_kernel_begin();
     norm_into_shared<T, M>(h, x, g, C, eps);
     while (n < count) {
         const int64_t now = n;
         sums.clear();
         for (int done = 0; done < chunks;) {
-            sums.add(rows_of_x, done + lane, 32, chunks);
+            sums.add(rows_of_x, done + lane, chunks);
             done += SPAN;
             if (done >= chunks) // of the next group, before this one's sums are added up
                 n += gridDim.x * WARPS;
-            sums.fetch(row, (done < chunks ? done : 0) + lane, 32, n < count ? chunks : 0);
+            sums.fetch(row, (done < chunks ? done : 0) + lane, n < count ? chunks : 0);
         }
         store(now, sums.finish());
     }

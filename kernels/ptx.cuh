@@ -36,13 +36,15 @@ static __device__ __forceinline__ uint32_t pack2(float lo, float hi)
     return r;
 }
 
-// 16 bytes that nobody else will read, and no kernel writes that runs at the same time: they leave the L1 cache to others.
-static __device__ __forceinline__ uint4 load_once(const void *p)
+// 16 bytes that nobody else will read: they leave the L1 cache to others. Zeros if not valid. Not ld.global.nc, which
+// ptxas may move behind a wait for the kernel ahead (begin.cuh).
+static __device__ __forceinline__ uint4 load_once(const void *p, bool valid)
 {
-    uint4 x;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                 : "l"(p));
+    uint4 x = make_uint4(0, 0, 0, 0);
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n"
+                 "@p ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+                 : "+r"(x.x), "+r"(x.y), "+r"(x.z), "+r"(x.w)
+                 : "l"(p), "r"((int)valid));
     return x;
 }
 

@@ -78,7 +78,7 @@ static const struct {
      "st.global.v4.u32 [%d2], {%r3, %r4, %r5, %r6};", 16},
     {"ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%d1];",
      "st.global.v4.f32 [%d2], {%r3, %r4, %r5, %r6};", 16},
-    {"ld.global.nc.L1::no_allocate.v4.u32 {%r3, %r4, %r5, %r6}, [%d1];",
+    {"ld.global.L1::no_allocate.v4.u32 {%r3, %r4, %r5, %r6}, [%d1];",
      "st.global.v4.u32 [%d2], {%r3, %r4, %r5, %r6};", 16},
     {"ld.global.v2.u32 {%r3, %r4}, [%d1]; st.shared.u32 [%r1], %r3; st.shared.u32 [%r1+4], %r4;"
      "ld.shared.v2.u32 {%r5, %r6}, [%r1]; ld.shared.v2.f32 {%r7, %r8}, [%r1];",

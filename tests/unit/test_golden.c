@@ -7,12 +7,12 @@
  *
  * GOLDEN_DEVICE=cpu|cuda (cpu) and GOLDEN_DTYPE=float32|16-bit (float32) choose what is tested.
  */
-#include "data/answers.h"
 #include "data/data.h"
 #include "engine/forward.h"
 #include "engine/micro_batch.h"
 #include "engine/step.h"
 #include "engine/weights.h"
+#include "golden_answers.h"
 #include "io/random.h"
 #include "nojit_ops.h"
 #include "unit.h"
@@ -145,49 +145,6 @@ static struct data *open_tokens(const struct train_options *o)
     return d;
 }
 
-/* ---- completions ---- */
-
-enum { COMPLETIONS = 24, TEXT_MOST = 16, ROWS_MOST = 4 };
-
-static int read_ids(const json_t *entry, const char *name, int32_t *out)
-{
-    const json_t *ids = json_object_get(entry, name), *id;
-    size_t i;
-    assert_in_range(json_array_size(ids), 1, TEXT_MOST);
-    json_array_foreach(ids, i, id) out[i] = (int32_t)json_integer_value(id);
-    return (int)json_array_size(ids);
-}
-
-/* Packed into the rows of a step. teacher: it reads prompts of its own. */
-static struct data *open_answers(struct golden *g, bool teacher)
-{
-    static int32_t text[COMPLETIONS][3][TEXT_MOST];
-    static const unsigned char own[ROWS_MOST] = {1, 1, 1, 1};
-    struct answer answers[COMPLETIONS];
-    const json_t *entry;
-    size_t i;
-    struct data *d;
-    assert_int_equal(json_array_size(completions), COMPLETIONS);
-    json_array_foreach(completions, i, entry)
-    {
-        struct answer *a = &answers[i];
-        *a = (struct answer){.prompt = text[i][0], .teacher = text[i][1], .said = text[i][2]};
-        a->prompt_count = read_ids(entry, "prompt", text[i][0]);
-        a->teacher_count = read_ids(entry, teacher ? "teacher_prompt" : "prompt", text[i][1]);
-        a->said_count = read_ids(entry, "completion", text[i][2]);
-    }
-    check_ok(answer_rows_make(answers, COMPLETIONS, g->o.seq_len, &packed_answers), "answers");
-    assert_in_range(packed_answers.rows, 3,
-                    ROWS_MOST); /* several in a row, and in both micro-batches */
-    const struct data_options options = {.seq_len = g->o.seq_len,
-                                         .batch_size = g->o.batch_size,
-                                         .vocab_size = VOCAB,
-                                         .teacher_apart = teacher};
-    check_ok(data_none(&options, &d), "answers");
-    data_take(d, &packed_answers, own, ROWS_MOST);
-    return d;
-}
-
 static const char *folder_of(const char *name)
 {
     static char path[2][128];
@@ -221,7 +178,8 @@ static struct golden open_case(const char *name)
         fail_msg("cases.json: there is no case %s", name);
     snprintf(path, sizeof path, FOLDER "%s.safetensors", name);
     check_ok(st_open_file(path, &g.want), path);
-    g.d = of_teacher ? open_answers(&g, g.o.teacher_apart) : open_tokens(&g.o);
+    g.d = of_teacher ? open_answers(completions, &g.o, &packed_answers, g.o.teacher_apart)
+                     : open_tokens(&g.o);
     return g;
 }
 

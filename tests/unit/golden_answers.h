@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * golden_answers.h: of test_golden.c: the completions of cases.json as the data of a step.
+ */
+#ifndef NOJIT_TESTS_GOLDEN_ANSWERS_H
+#define NOJIT_TESTS_GOLDEN_ANSWERS_H
+
+#include "data/answers.h"
+#include "data/data.h"
+#include "engine/engine.h"
+#include "unit.h"
+
+#include <jansson.h>
+
+enum { COMPLETIONS = 24, TEXT_MOST = 16, ROWS_MOST = 4, COMPLETION_VOCAB = 300 };
+
+static int read_ids(const json_t *entry, const char *name, int32_t *out)
+{
+    const json_t *ids = json_object_get(entry, name), *id;
+    size_t i;
+    assert_in_range(json_array_size(ids), 1, TEXT_MOST);
+    json_array_foreach(ids, i, id) out[i] = (int32_t)json_integer_value(id);
+    return (int)json_array_size(ids);
+}
+
+/* Packed into the rows of a step. teacher: it reads prompts of its own. */
+static struct data *open_answers(const json_t *completions, const struct train_options *o,
+                                 struct answer_rows *rows, bool teacher)
+{
+    static int32_t text[COMPLETIONS][3][TEXT_MOST];
+    static const unsigned char own[ROWS_MOST] = {1, 1, 1, 1};
+    struct answer answers[COMPLETIONS];
+    const json_t *entry;
+    size_t i;
+    struct data *d;
+    assert_int_equal(json_array_size(completions), COMPLETIONS);
+    json_array_foreach(completions, i, entry)
+    {
+        struct answer *a = &answers[i];
+        *a = (struct answer){.prompt = text[i][0], .teacher = text[i][1], .said = text[i][2]};
+        a->prompt_count = read_ids(entry, "prompt", text[i][0]);
+        a->teacher_count = read_ids(entry, teacher ? "teacher_prompt" : "prompt", text[i][1]);
+        a->said_count = read_ids(entry, "completion", text[i][2]);
+    }
+    check_ok(answer_rows_make(answers, COMPLETIONS, o->seq_len, rows), "answers");
+    assert_in_range(rows->rows, 3, ROWS_MOST); /* several in a row, and in both micro-batches */
+    const struct data_options options = {.seq_len = o->seq_len,
+                                         .batch_size = o->batch_size,
+                                         .vocab_size = COMPLETION_VOCAB,
+                                         .teacher_apart = teacher};
+    check_ok(data_none(&options, &d), "answers");
+    data_take(d, rows, own, ROWS_MOST);
+    return d;
+}
+
+#endif

@@ -107,6 +107,25 @@ distance() {
 }
 effect distill objective distance
 
+# ---- on-policy distillation
+printf '{"prompt": "%s"}\n' a bcd efghi >"$d/prompts.jsonl"
+answer() { # ARGUMENTS...: as go, without --data
+    rm -rf "$d/run"
+    "$nojit" distill $(pair) --prompts "$d/prompts.jsonl" --on-policy 1 --max-new 8 "${small[@]}" --steps 4 --lr 1e-2 --out "$d/run" "$@" \
+        >"$d/log" 2>"$d/err" || { why="exit status $?: $(head -c 300 "$d/err")" && return 1; }
+}
+answered() { answer && is "$(column rollout_length | wc -l)" 4 && is "$(column valid_tokens)" "$(column rollout_tokens)"; }
+effect distill prompts answered
+share_of_answers() { go --kd-ratio 1 && local text && text=$(column loss) && answer && differs "$(column loss)" "$text"; }
+effect distill on-policy share_of_answers
+longest_answer() { answer --max-new 3 && compare 'a <= 3 && b <= 3' "$(first rollout_length)" "$(column rollout_length | tail -n 1)"; }
+effect distill max-new longest_answer
+for option in group rollout-temperature rollout-top-p horizon teacher-prompt writer rollout-batch; do
+    effect distill $option elsewhere on_policy.sh
+done
+again() { answer --reuse 2 && is "$(column rollout_length | sed -n '2p;4p' | tr '\n' ' ')" "null null "; }
+effect distill reuse again
+
 # ---- length
 rows() { is "$(column loss | wc -l)" "$1"; }
 steps() { go --steps 3 && rows 3; }
@@ -337,3 +356,6 @@ likeliest() { is "$(write_text --temperature 0 --seed 2)" "$(write_text --temper
 effect generate temperature likeliest
 most_probable() { is "$(write_text --min-p 1)" "$(write_text --temperature 0)" && differs "$(write_text --min-p 1)" "$(write_text)"; }
 effect generate min-p most_probable
+for option in prompts chat batch-size ignore-eos top-k top-p; do
+    effect generate $option elsewhere generate_prompts.sh
+done

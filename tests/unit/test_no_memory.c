@@ -11,6 +11,7 @@
 #include "model/config.h"
 #include "model/lora_config.h"
 #include "model/source.h"
+#include "no_memory_answers.h"
 #include "options/options.h"
 #include "ranks/greeting.h"
 #include "ranks/wire.h"
@@ -433,6 +434,8 @@ static const struct {
     {"text", load_text},
     {"jsonl", load_jsonl},
     {"prompts", load_prompts},
+    {"rows of answers", load_answer_rows},
+    {"answers.bin", load_answers},
     {"a question to a chat model", ask_chat},
     {"generation settings", load_generation},
     {"chat template in JSON", load_chat},
@@ -567,6 +570,7 @@ static int open_files(void **state)
     greeting = greeting_make(&(struct place){.rank = 1, .size = 2}, "run", NULL, 0, &greeting_size);
     assert_non_null(greeting);
     write_table();
+    write_answers();
     write_state();
     return rc;
 }

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# generate_prompts.sh: nojit generate: files of prompts, in their order and with their ids; how tokens are drawn; where texts stop; and what is refused.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
+check() { # NAME WHAT CONDITION...
+    local name=$1 what=$2
+    shift 2
+    if "$@"; then ok "$name"; else not_ok "$name" "${what:0:400}"; fi
+}
+
+# A model that has learnt some text, so that it writes letters.
+"$nojit" init --preset nojit-tiny --seed 1 --dtype float32 --out "$d/new" >/dev/null
+head -c 4000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
+"$nojit" train --student "$d/new" --data "$d/text.txt" --seq-len 64 --batch-size 8 --steps 40 --lr 1e-2 --device cpu --out "$d/model" >/dev/null 2>&1
+generate() { "$nojit" generate --model "${model:-$d/model}" --device cpu --max-tokens 12 "$@" 2>"$d/err"; }
+cat >"$d/prompts.jsonl" <<END
+{"prompt": "The GNU General", "id": "first"}
+{"prompt": "a", "id": 17, "max_tokens": 3}
+
+{"prompt": ""}
+{"prompt": "License for software and other kinds of works", "id": -2.5, "max_tokens": 30}
+{"prompt": "The GNU General", "id": null}
+END
+mkdir "$d/folder"
+cp "$d/prompts.jsonl" "$d/folder/b.jsonl"
+echo '{"prompt": "of the folder", "id": "first of all"}' >"$d/folder/a.jsonl"
+column() { grep -oE "\"$1\": (\"([^\"\\]|\\\\.)*\"|[^,}]+)" | cut -d' ' -f2-; } # of standard input
+
+# ---- lines
+generate --prompts "$d/prompts.jsonl" >"$d/all"
+check "a line per prompt, in their order, with their ids" "$(column id <"$d/all" | tr '\n' ' ')" \
+    test "$(column id <"$d/all" | tr '\n' ' ')" = '"first" 17 2 -2.5 4 '
+check "tokens of the prompts" "$(column prompt_tokens <"$d/all" | tr '\n' ' ')" test "$(column prompt_tokens <"$d/all" | tr '\n' ' ')" = "15 1 1 45 15 "
+check "max_tokens of a line takes precedence" "$(column tokens <"$d/all" | tr '\n' ' ')" test "$(column tokens <"$d/all" | tr '\n' ' ')" = "12 3 12 30 12 "
+check "texts that are cut say so" "$(column end <"$d/all" | tr '\n' ' ')" test "$(column end <"$d/all" | sort -u)" = '"length"'
+check "the rate is said" "$(cat "$d/err")" grep -qE '^5 texts, 69 tokens in [0-9.]+ s: [0-9]+ tokens/s$' "$d/err"
+check "prompts that are equal get texts of their own" "$(cat "$d/all")" test "$(sed -n 1p "$d/all" | column text)" != "$(sed -n 5p "$d/all" | column text)"
+check "files of a folder, by their names" "$(generate --prompts "$d/folder" | head -n 2)" \
+    test "$(generate --prompts "$d/folder" | column id | head -n 2 | tr '\n' ' ')" = '"first of all" "first" '
+for rows in 1 2 3 5 auto; do
+    check "--batch-size $rows: the same texts" "$(diff "$d/all" <(generate --prompts "$d/prompts.jsonl" --batch-size $rows))" \
+        cmp -s "$d/all" <(generate --prompts "$d/prompts.jsonl" --batch-size $rows)
+done
+check "the same seed, the same texts" "" cmp -s "$d/all" <(generate --prompts "$d/prompts.jsonl" --seed 1)
+check "another seed, other texts" "$(cat "$d/all")" test "$(generate --prompts "$d/prompts.jsonl" --seed 2 | column text)" != "$(column text <"$d/all")"
+check "a file's first text is that of --prompt" "$(sed -n 1p "$d/all")" test "The GNU General$(printf '%b' "$(sed -n 1p "$d/all" | column text | sed 's/^"//; s/"$//')")" = "$(generate --prompt "The GNU General")"
+
+# ---- sampling
+greedy() { generate --prompts "$d/prompts.jsonl" "$@"; }
+greedy --temperature 0 >"$d/greedy"
+check "greedy decoding is another" "$(cat "$d/greedy")" test "$(column text <"$d/greedy")" != "$(column text <"$d/all")"
+check "and draws nothing" "$(cat "$d/greedy")" test "$(sed -n 1p "$d/greedy" | column text)" = "$(sed -n 5p "$d/greedy" | column text)"
+for one in "--top-k 1" "--top-p 1e-6" "--min-p 1" "--top-k 300 --top-p 0.0001" "--top-k 1 --min-p 0.1"; do
+    check "$one: the most probable token alone" "$(diff "$d/greedy" <(greedy $one))" cmp -s "$d/greedy" <(greedy $one)
+done
+for every in "--top-k 264" "--top-k 100000" "--top-p 1" "--min-p 0" "--top-k 0"; do
+    check "$every: every token" "$(diff "$d/all" <(greedy $every))" cmp -s "$d/all" <(greedy $every)
+done
+# First tokens after the same prompt: how many there are.
+yes '{"prompt": "The", "max_tokens": 1}' | head -n 200 >"$d/many.jsonl" || true
+kinds() { generate --prompts "$d/many.jsonl" --temperature 2 "$@" | column text | sort -u | wc -l; }
+all=$(kinds) k3=$(kinds --top-k 3) k9=$(kinds --top-k 9)
+check "--top-k: as many tokens" "$k3 of 3, $k9 of 9, $all" test "$k3" -le 3 -a "$k3" -gt 1 -a "$k9" -le 9 -a "$k9" -gt "$k3" -a "$all" -gt "$k9"
+low=$(kinds --top-p 0.3) high=$(kinds --top-p 0.7)
+check "--top-p: more tokens the larger it is" "$low, $high, $all" test "$low" -lt "$high" -a "$high" -lt "$all"
+low=$(kinds --min-p 0.5) high=$(kinds --min-p 0.02)
+check "--min-p: fewer tokens the larger it is" "$low, $high, $all" test "$low" -lt "$high" -a "$high" -lt "$all"
+check "--top-p: of the tokens of --top-k" "$(kinds --top-k 9 --top-p 0.5)" test "$(kinds --top-k 9 --top-p 0.5)" -lt "$k9"
+
+# ---- where texts stop
+cp -r "$d/model" "$d/stops"
+first=$(head -c 1 <(sed -n 4p "$d/greedy" | column text | tr -d '"')) # of the likeliest text: it stops in others, too
+id=$(printf '%s' "$first" | od -An -tu1 | tr -d ' ')
+echo "{\"eos_token_id\": [256, $id]}" >"$d/stops/generation_config.json"
+model=$d/stops greedy --temperature 0 >"$d/stopped"
+check "a stop token of generation_config.json ends a text" "$(sed -n 4p "$d/stopped")" \
+    grep -q '"text": "", "prompt_tokens": 45, "tokens": 1, "end": "stop"' <(sed -n 4p "$d/stopped")
+why=$(paste -d'\n' "$d/greedy" "$d/stopped" | column text | sed 's/^"//; s/"$//' | paste -d'\t' - - | awk -F'\t' -v stop="$first" '
+    { at = index($1, stop); want = at > 0 ? substr($1, 1, at - 1) : $1 }
+    want != $2 { print "\"" $2 "\", expected \"" want "\"" }')
+check "each at the first of them, which is left out" "$why" test -z "$why"
+check "--ignore-eos goes on" "$(model=$d/stops greedy --temperature 0 --ignore-eos | diff "$d/greedy" -)" cmp -s "$d/greedy" <(model=$d/stops greedy --temperature 0 --ignore-eos)
+check "one prompt stops there, too" "$(model=$d/stops generate --temperature 0 --prompt "License for software and other kinds of works")" \
+    test "$(model=$d/stops generate --temperature 0 --prompt "License for software and other kinds of works")" = "License for software and other kinds of works"
+
+# ---- conversations
+"$nojit" init --preset nojit-tiny --tie-embeddings false --vocab-size 1264 --seed 3 --out "$d/chat" >/dev/null
+cp tests/golden/tokenizer-qwen2.json "$d/chat/tokenizer.json"
+if model=$d/chat generate --chat --prompt "Who are you?" --temperature 0 >"$d/said"; then
+    echo '{"messages": [{"role": "user", "content": "Who are you?"}]}' >"$d/turns.jsonl"
+    model=$d/chat generate --prompts "$d/turns.jsonl" --temperature 0 >"$d/turned"
+    check "--chat: the prompt of a conversation" "$(cat "$d/turned")" \
+        test "$(iconv -c -f UTF-8 -t UTF-8 <"$d/said")" = "$(printf '%b' "$(column text <"$d/turned" | sed 's/^"//; s/"$//; s/\xef\xbf\xbd//g')")" -a "$(column prompt_tokens <"$d/turned")" = 20
+    check "which is not printed" "$(cat "$d/said")" test -z "$(grep 'Who are you' "$d/said")"
+    check "and is not the text alone" "$(cat "$d/said")" test "$(cat "$d/said")" != "$(model=$d/chat generate --prompt "Who are you?" --temperature 0)"
+else
+    not_ok "--chat" "$(cat "$d/err")"
+fi
+refuses "--chat of a model without tokens for it" 1 "^nojit generate: $d/model: its tokenizer has no tokens for conversations" \
+    "$nojit" generate --model "$d/model" --device cpu --chat --prompt x
+
+# ---- what is refused
+no() { # NAME STATUS REGEX OPTION...
+    local name=$1 status=$2 pattern=$3
+    shift 3
+    refuses "$name" "$status" "^nojit generate: $pattern" "$nojit" generate --model "$d/model" --device cpu "$@"
+}
+no "a prompt and a file" 2 '--prompt and --prompts: give one of them$' --prompt a --prompts "$d/prompts.jsonl"
+no "--chat and a file" 2 '--chat is for --prompt; conversations in --prompts are lines with messages$' --chat --prompts "$d/prompts.jsonl"
+no "a context that is too short" 2 'the longest prompt and --max-tokens make 75 tokens, more than --seq-len 74; raise it$' --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74
+no "a text longer than the model allows" 2 'the longest prompt and --max-tokens make 515 tokens, and .* takes 512 at most; lower --max-tokens$' \
+    --prompts "$d/prompts.jsonl" --max-tokens 500
+no "a file of text" 1 "$d/text.txt: prompts are read from .jsonl files; write each as a line" --prompts "$d/text.txt"
+no "a file that is not there" 1 "$d/none.jsonl: .*" --prompts "$d/none.jsonl"
+echo '{"text": "a"}' >"$d/bad.jsonl"
+no "a line without a prompt" 1 "$d/bad.jsonl:1: the object has neither prompt nor messages" --prompts "$d/bad.jsonl"
+echo '{"prompt": "a", "max_tokens": 0}' >"$d/bad.jsonl"
+no "no tokens at all" 1 "$d/bad.jsonl:1: max_tokens must be a whole number, at least 1" --prompts "$d/bad.jsonl"
+: >"$d/empty.jsonl"
+no "no prompt at all" 1 "$d/empty.jsonl: there is no prompt in it; write each as a line" --prompts "$d/empty.jsonl"
+no "a share of probabilities above 1" 2 '--top-p 1.5: must lie between 0 and 1' --prompt a --top-p 1.5
+status=0
+generate --prompts "$d/prompts.jsonl" >/dev/full || status=$?
+check "a full disk is said" "$status: $(cat "$d/err")" test $status = 1 -a -n "$(grep '^nojit generate: standard output: cannot be written: No space left on device' "$d/err")"
+finish

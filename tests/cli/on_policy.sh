@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# on_policy.sh: distill --on-policy: who answers which prompts, at what length, what each model reads, what is recorded; and what is refused.
+set -eu
+. tests/lib/lib.sh
+. tests/lib/answers.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
+check() { # NAME WHAT CONDITION...
+    local name=$1 what=$2
+    shift 2
+    if "$@"; then ok "$name"; else not_ok "$name" "${what:0:400}"; fi
+}
+
+"$nojit" init --preset nojit-tiny --seed 1 --dtype float32 --out "$d/student" >/dev/null
+"$nojit" init --preset nojit-tiny-llama --seed 2 --dtype float32 --out "$d/teacher" >/dev/null
+head -c 6000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
+printf '{"prompt": "%s"}\n' a bc def ghij klmno >"$d/prompts.jsonl"
+models=(--student "$d/student" --teacher "$d/teacher" --device cpu)
+shape=(--seq-len 48 --batch-size 2 --steps 4 --lr 1e-2 --max-new 9)
+command() { "$nojit" distill "${models[@]}" "${shape[@]}" "$@"; }
+# In OUT, with each answer in a checkpoint: answers are kept where steps use them again.
+distill() { # OUT OPTION...
+    local out=$1
+    shift
+    rm -rf "${d:?}/$out"
+    command --prompts "${prompts:-$d/prompts.jsonl}" --on-policy 1 --out "$d/$out" "$@" >"$d/$out.log" 2>&1 || not_ok "$out" "$(tail -n 1 "$d/$out.log")"
+}
+column() { grep -oE "\"$2\": [^,}]+" "$d/$1/metrics.jsonl" | cut -d' ' -f2; }
+weights() { cksum <"$d/$1/model.safetensors"; }
+written() { answers "$d/$1/checkpoint-${2:-1}/answers.bin"; }
+part() { cut -d' ' -f"$1"; }
+kept=(--save-every 1 --keep 9 --reuse 2) # of steps 1 and 3 there are answers in checkpoints
+
+# ---- no data at all
+distill run
+check "no --data is needed" "$(tail -n 1 "$d/run.log")" test -s "$d/run/model.safetensors"
+check "the loss is the divergence" "$(column run loss)" test "$(column run loss)" = "$(column run kd_loss)"
+check "every token of an answer has a loss, no other" "$(column run valid_tokens | tr '\n' ' ')" test "$(column run valid_tokens)" = "$(column run rollout_tokens)"
+check "a line about prompts" "$(cat "$d/run.log")" grep -qx \
+    'on-policy: 5 prompts of at most 5 tokens; 3 answers per sequence, of at most 9 tokens, written 6 at a time' "$d/run.log"
+check "the receipt has the options" "$(grep -E 'on-policy|prompts|max-new' "$d/run/receipt.json")" \
+    grep -qE '"on-policy": "1"' "$d/run/receipt.json"
+why=$(paste -d' ' <(column run rollout_tokens) <(column run rollout_length) <(column run rollout_truncated) <(column run rollout_seconds) \
+    <(column run rollout_tokens_per_second) | awk '
+    { off = $5 * $4 - $1 }
+    $1 < 6 || $1 > 54 || $2 * 6 != $1 || $3 < 0 || $3 > 1 || $4 <= 0 || off * off > 1e-4 { print }
+    END { if (NR != 4) print NR " rows" }')
+check "rows say how long answers are and took" "$why" test -z "$why"
+
+# ---- which prompts
+distill asked "${kept[@]}"
+ids() { printf '%s' "$1" | od -An -v -tu1 -w1 | tr -d ' ' | paste -sd,; }
+all=$(for p in a bc def ghij klmno; do ids "$p"; done | sort)
+check "students and teacher read the prompt" "$(written asked)" test "$(written asked | part 1)" = "$(written asked | part 2)"
+check "each prompt is answered once, then again" "$(written asked)" \
+    test "$(written asked | part 1 | sort -u | wc -l) $(written asked | wc -l)" = "5 6" -a -z "$(comm -13 <(echo "$all") <(written asked | part 1 | sort -u))"
+check "steps that use answers again say so" "$(column asked rollout_length | tr '\n' ' ')" test "$(column asked rollout_length | sed -n '2p;4p' | tr '\n' ' ')" = "null null "
+check "and have the same answers" "" cmp -s "$d/asked/checkpoint-1/answers.bin" "$d/asked/checkpoint-2/answers.bin"
+check "until the next ones are written" "the answers of steps 1 and 3 are the same" test "$(written asked 1)" != "$(written asked 3)"
+distill once --save-every 4
+check "checkpoints keep no answers that no step uses again" "$(ls "$d/once/checkpoint-4")" test ! -e "$d/once/checkpoint-4/answers.bin" -a -e "$d/once/checkpoint-4/state.bin"
+distill grouped "${kept[@]}" --group 3
+check "--group: answers per prompt" "$(written grouped)" \
+    test "$(written grouped | part 1 | uniq -c | tr -s ' ' | cut -d' ' -f2 | tr '\n' ' ')" = "3 3 "
+check "which differ" "$(written grouped)" test "$(written grouped | part 3 | sort -u | wc -l)" = 6
+distill other "${kept[@]}" --seed 2
+check "another seed, other answers" "they are the same" test "$(written other)" != "$(written asked)"
+
+# ---- how many at a time
+for rows in 1 2 5; do
+    distill few "${kept[@]}" --rollout-batch $rows
+    check "--rollout-batch $rows: the same answers" "$(diff <(written few) <(written asked))" test "$(written few)" = "$(written asked)"
+    check "--rollout-batch $rows: the same model" "other weights" test "$(weights few)" = "$(weights asked)"
+    check "--rollout-batch $rows is said" "$(grep on-policy "$d/few.log")" grep -q "written $rows at a time\$" "$d/few.log"
+done
+
+# ---- how they are sampled
+distill greedy "${kept[@]}" --rollout-temperature 0 --group 3
+check "--rollout-temperature 0: the answers of a group are equal" "$(written greedy)" test "$(written greedy | part 3 | sort -u | wc -l)" = 2
+distill narrow "${kept[@]}" --rollout-top-p 1e-6 --group 3
+check "--rollout-top-p: only the most probable tokens" "$(written narrow)" test "$(written narrow)" = "$(written greedy)"
+distill cold "${kept[@]}" --rollout-temperature 1e-3 --group 3
+check "--rollout-temperature: close to 0, close to greedy" "$(written cold)" test "$(written cold | part 3 | sort -u | wc -l)" = 2
+distill short "${kept[@]}" --max-new 4
+check "--max-new: tokens per answer" "$(written short)" test "$(written short | part 3 | awk -F, 'NF > n { n = NF } END { print n }')" = 4
+distill growing --horizon 1 --max-new 10 --steps 4
+why=$(column growing rollout_length | awk '{ most = 1 + int(9 * (NR - 1) / 3) } $1 > most || $1 < most / 2 { print "step " NR ": " $1 }')
+check "--horizon: answers grow" "$why" test -z "$why" -a "$(column growing rollout_length | head -n 1)" = 1
+
+# ---- who writes, and what the teacher reads
+distill taught "${kept[@]}" --writer teacher --rollout-temperature 0
+models=(--student "$d/teacher" --teacher "$d/student" --device cpu)
+distill swapped "${kept[@]}" --rollout-temperature 0
+models=(--student "$d/student" --teacher "$d/teacher" --device cpu)
+check "--writer teacher: its answers" "$(diff <(written taught) <(written swapped))" test "$(written taught)" = "$(written swapped)"
+check "not the student's" "they are the same" test "$(written taught)" != "$(distill plain "${kept[@]}" --rollout-temperature 0 && written plain)"
+distill context "${kept[@]}" --teacher-prompt $'Be brief.\n'
+sed -E 's/"prompt": "([a-z]*)"/&, "teacher_prompt": "Be brief.\\n\1"/' "$d/prompts.jsonl" >"$d/own.jsonl"
+prompts=$d/own.jsonl distill lines "${kept[@]}"
+check "--teacher-prompt: the teacher reads it before the prompt" "$(written context)" \
+    test "$(written context | part 2)" = "$(written context | part 1 | sed "s/^/$(ids $'Be brief.\n'),/")"
+check "the student does not" "$(written context)" test "$(written context | wc -l)" = 4 -a -z "$(comm -23 <(written context | part 1,3) <(written asked | part 1,3))"
+check "as in lines with teacher_prompt" "other weights" test "$(weights context)" = "$(weights lines)"
+check "which changes the model" "the same weights" test "$(weights context)" != "$(weights asked)"
+prompts=$d/own.jsonl distill precedence "${kept[@]}" --teacher-prompt "Be long. "
+check "teacher_prompt of a line takes precedence" "other weights" test "$(weights precedence)" = "$(weights lines)"
+distill both "${kept[@]}" --teacher-prompt $'Be brief.\n' --writer teacher --rollout-temperature 0
+sed -E 's/"prompt": "/&Be brief.\\n/' "$d/prompts.jsonl" >"$d/brief.jsonl"
+prompts=$d/brief.jsonl distill whole "${kept[@]}" --writer teacher --rollout-temperature 0
+check "a teacher that writes reads its own prompt" "$(written both)" test "$(written both | part 2,3)" = "$(written whole | part 2,3)"
+
+# ---- beside text
+distill mixed "${kept[@]}" --on-policy 0.5 --data "$d/text.txt" --steps 8
+why=$(paste -d' ' <(column mixed valid_tokens) <(column mixed rollout_tokens) | awk '
+    NR % 2 && $1 == $2 { answers++ }
+    NR % 2 && $2 == 0 { text++ }
+    NR % 2 && $1 > $2 { with++ }
+    END { if (!with) print answers + 0 " steps of answers, " text + 0 " of text, " with + 0 " with both" }')
+check "--on-policy 0.5: text and answers" "$why" test -z "$why"
+distill none --on-policy 0.0001 --data "$d/text.txt"
+check "--on-policy of almost 0: text" "$(column none valid_tokens | tr '\n' ' ')" test "$(column none valid_tokens | tr '\n' ' ')" = "96 96 96 96 "
+command --data "$d/text.txt" --kd-ratio 1 --out "$d/text" >/dev/null 2>&1
+check "as without, at --kd-ratio 1" "other weights" test "$(weights none)" = "$(weights text)"
+check "which has no fields of answers" "$(head -n 1 "$d/text/metrics.jsonl")" test -z "$(column text rollout_tokens)"
+distill sampled --sample-prompt a --sample-tokens 40 --eval-data "$d/text.txt" --eval-every 2
+check "samples leave answers alone" "other weights" test "$(weights sampled)" = "$(weights run)"
+check "and are as long as they may be" "$(cat "$d/sampled/samples.jsonl")" test "$(grep -c '"step": 4' "$d/sampled/samples.jsonl")" = 1
+distill epochs --steps 0 --epochs 4 --group 3
+check "--epochs: passes over the prompts" "$(column epochs loss | wc -l)" test "$(column epochs loss | wc -l)" = 10 # 4 x 5 x 3 answers, 6 a step
+distill sized --batch-size auto --memory-budget 0.1
+check "--batch-size auto: answers of all prompts at most" "$(cat "$d/sized.log")" grep -q '^batch size 2, ' "$d/sized.log"
+distill rounded --teacher-dtype fp8
+check "a rounded teacher without --data" "$(cat "$d/rounded.log")" grep -qx 'fp8 teacher: accuracy check skipped: there is no --data' "$d/rounded.log"
+printf '{"prompt": "%060d"}\n' 1 >>"$d/prompts.jsonl"
+distill dropped
+check "prompts that are too long are left out, and said" "$(cat "$d/dropped.log")" \
+    grep -qx '1 prompt longer than the 39 tokens that --seq-len and --max-new leave: left out' "$d/dropped.log"
+check "and nothing else changes" "other weights" test "$(weights dropped)" = "$(weights run)"
+distill full --seq-len 512 --max-new 450 --batch-size 1 --steps 1
+check "sequences as long as the model's maximum" "$(tail -n 1 "$d/full.log")" test -s "$d/full/model.safetensors"
+
+# ---- what is refused
+no() { # NAME REGEX OPTION...
+    local name=$1 pattern=$2
+    shift 2
+    refuses "$name" 2 "^nojit distill: $pattern" command --out "$d/x" "$@"
+}
+asked=(--prompts "$d/prompts.jsonl")
+no "prompts without a share" '--prompts needs --on-policy, the share of sequences that are answers to them$' --data "$d/text.txt" "${asked[@]}"
+no "a share without prompts" '--on-policy needs --prompts to answer$' --on-policy 1
+no "half a share without text" '--on-policy 0.5 needs --data for the other rows$' --on-policy 0.5 "${asked[@]}"
+no "a share above 1" '--on-policy 1.5: must lie between 0 and 1' --on-policy 1.5 "${asked[@]}"
+no "a writer without answers" '--writer needs --on-policy and --prompts$' --data "$d/text.txt" --writer teacher
+no "a teacher's context without answers" '--teacher-prompt needs --on-policy and --prompts$' --data "$d/text.txt" --teacher-prompt x
+no "a horizon without answers" '--horizon needs --on-policy and --prompts$' --data "$d/text.txt" --horizon 3
+no "a horizon beyond the end" '--horizon 10 is more than --max-new 9; lower it$' --on-policy 1 "${asked[@]}" --horizon 10
+no "no room for prompts" '--max-new 48 leaves no room for a prompt in --seq-len 48; lower it$' --on-policy 1 "${asked[@]}" --max-new 48
+no "samples of a student that does not write" '--writer teacher: samples are the student.s, .*; leave --sample-prompt out$' --on-policy 1 "${asked[@]}" \
+    --writer teacher --sample-prompt a
+no "several GPUs" '--on-policy runs on one GPU; leave --gpus and the launcher out$' --on-policy 1 "${asked[@]}" --gpus 2 --grad-accum 2
+no "an output among the prompts" "--out $d/in/x lies in $d/in, which --prompts reads" --on-policy 1 --prompts "$(mkdir "$d/in" && cp "$d/prompts.jsonl" "$d/in" && echo "$d/in")" \
+    --out "$d/in/x"
+printf '{"prompt": "%s"}\n' ab cd >"$d/long.jsonl"
+asked=(--prompts "$d/long.jsonl")
+refuses "no prompt that fits" 1 "^nojit distill: $d/long.jsonl: 2 prompts, and each is longer than this run allows \(1 token\); allow more, or give shorter ones$" \
+    command --out "$d/x" --on-policy 1 "${asked[@]}" --max-new 47
+finish

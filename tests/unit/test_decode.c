@@ -127,6 +127,37 @@ static void logits_are_those_of_a_forward_pass(void **state)
         }
 }
 
+/* Keys beyond the first 256 are in chunks of their own, whose sums are merged. */
+static void contexts_of_several_chunks(void **state)
+{
+    (void)state;
+    enum { LONG = 640, SAID = 30 };
+    struct model_config c = qwen3;
+    struct train_options o = options_of(2, LONG);
+    static int32_t ids[LONG];
+    double want[VOCAB], largest = 0;
+    c.max_positions = LONG;
+    ok(init_model(path_of("long"), &c, 2, NJ_TYPE_F32, 1 << 30, NULL));
+    o.seq_len = LONG;
+    for (int length = 240; length < 560; length += 270) {
+        struct engine *e = open_engine("long", NULL, &o);
+        for (int i = 0; i < length; i++)
+            ids[i] = (5 * i + i / 7) % VOCAB;
+        const struct decode_prompt p = {.ids = ids, .count = length, .most = SAID};
+        struct book b;
+        ok(decode(e, &b, &p, 1, 1, NULL, 0));
+        float logits[VOCAB];
+        memcpy(logits, e->mem.decoder.logits, sizeof logits);
+        memcpy(&ids[length], b.text[0], sizeof(int32_t) * (SAID - 1));
+        forward_logits(e, ids, length + SAID - 1, want);
+        for (int v = 0; v < VOCAB; v++)
+            largest = fmax(largest, fabs(want[v]));
+        for (int v = 0; v < VOCAB; v++)
+            assert_true(fabs(want[v] - (double)logits[v]) < 1e-5 * largest);
+        engine_destroy(e);
+    }
+}
+
 /* The likeliest of the last logits is what temperature 0 takes. */
 static void greedy_takes_the_likeliest(void **state)
 {
@@ -275,6 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_a_forward_pass),
+        cmocka_unit_test(contexts_of_several_chunks),
         cmocka_unit_test(greedy_takes_the_likeliest),
         cmocka_unit_test(texts_do_not_depend_on_their_neighbours),
         cmocka_unit_test(numbers_make_texts_differ),

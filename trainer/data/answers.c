@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * answers.c: see answers.h. The last token of an answer is a target only, so an answer with its prompt takes one position
- * less than it has tokens.
+ * answers.c: see answers.h. The last token of an answer is a target only, so an answer with its prompt takes one
+ * position less than it has tokens.
  */
 #include "data/answers.h"
 

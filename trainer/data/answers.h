@@ -46,8 +46,8 @@ int answer_rows_write(const struct answer_rows *a, const char *path);
 int answer_rows_read(const char *path, int S, int64_t most, int vocab_size,
                      struct answer_rows *out);
 
-/* Ends a row of which `at` positions are filled; row: its first element of ROW_IDS, each further array n elements behind.
- * What fills it is a document of its own. */
+/* Ends a row of which `at` positions are filled; row: its first element of ROW_IDS, each further array n elements
+ * behind. What fills it is a document of its own. */
 void row_put_padding(int32_t *row, size_t n, int at, int S);
 /* The teacher reads what the student reads. */
 void row_put_teacher(int32_t *row, size_t n, int S);

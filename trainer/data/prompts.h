@@ -12,8 +12,8 @@ struct prompts_options {
     size_t path_count;
     int longest; /* tokens of a prompt; a line with a longer one is dropped; 0: any length */
     int teacher_longest; /* the same of what the teacher reads; 0: any length */
-    /* Of lines without teacher_prompt, where it is not NULL: what the teacher reads before the prompt; as a system message
-     * before the others, in place of one that is there, where the prompt is a conversation */
+    /* Of lines without teacher_prompt, where it is not NULL: what the teacher reads before the prompt; as a system
+     * message before the others, in place of one that is there, where the prompt is a conversation */
     const char *teacher_context;
     int vocab_size; /* ids must lie below it */
     uint64_t seed;  /* order of the prompts; 0 keeps the order of the files */

@@ -2,8 +2,8 @@
  *
  * decode.c: prompts continued, many at a time. The device writes a few tokens of each sequence on its own (decoder.h);
  * then the host looks: hands out what was said, gives the slots of those that ended to the next prompts, and moves the
- * others together, so that a step has no more rows than it needs. The decoder lies in the activations, so a training step
- * or an evaluation begins with none of this.
+ * others together, so that a step has no more rows than it needs. The decoder lies in the activations, so a training
+ * step or an evaluation begins with none of this.
  */
 #include "engine/decode_graph.h"
 

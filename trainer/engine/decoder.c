@@ -99,8 +99,9 @@ void decoder_carve(const struct net *n, const struct train_options *o, int vocab
     cache_carve(n, s.rows, s.positions, m, &out->cache);
     acts_carve(n, 1, most, ACTS_INFER, m, &out->acts);
     out->acts.cache = &out->cache;
-    out->acts.chunk_sums = carve_take(m, size_product((size_t)decoder_chunks(out, s.positions - 1),
-                                                      (size_t)s.rows, part_bytes(&n->c)));
+    const int chunks = decoder_chunks(out, s.positions - 1);
+    out->acts.chunk_sums =
+        carve_take(m, size_product((size_t)chunks, (size_t)s.rows, part_bytes(&n->c)));
     from = m->used;
     rows_of_prompts(s.prefill, m, &out->prompts);
     out->prompts_bytes = size_sub(m->used, from);
@@ -115,7 +116,7 @@ void decoder_carve(const struct net *n, const struct train_options *o, int vocab
     out->best = carve_take(m, size_mul(shares(s.rows), sizeof(int32_t)));
     out->said_bytes = said_bytes(s.rows);
     out->said = carve_take(m, out->said_bytes);
-    out->stop = carve_take(m, DECODE_STOPS * sizeof(int32_t));
+    out->stop = carve_take(m, size_mul(DECODE_STOPS, sizeof(int32_t)));
 }
 
 void decoder_carve_host(const struct decoder *d, struct carve *m, struct rows *prompts,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * decoder.h: a net that writes: many sequences at a time, each with a slot of a cache of keys and values, a token of each
- * per step. What a step reads and leaves lies on the device, so that steps follow each other without the host.
+ * decoder.h: a net that writes: many sequences at a time, each with a slot of a cache of keys and values, a token of
+ * each per step. What a step reads and leaves lies on the device, so that steps follow each other without the host.
  */
 #ifndef NOJIT_TRAINER_DECODER_H
 #define NOJIT_TRAINER_DECODER_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * rollouts.c: see rollouts.h. Which rows of a step are answers follows from seed and step, which prompt comes next from
- * how many answers all steps before have: so a resumed run needs no state of its own, but where steps use answers again.
+ * how many answers all steps before have: so a resumed run needs no state of its own, but where steps use answers
+ * again.
  */
 #include "run/rollouts.h"
 

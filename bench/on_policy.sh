@@ -4,11 +4,12 @@
 # on_policy.sh: does it pay to learn from one's own answers? A teacher learns to add numbers of three digits from text; a smaller
 # student that has seen some of it is then distilled in several ways, each step
 # with as many positions for the teacher. Reported: how many sums of 1,000 that nobody has seen the student gets right, greedily, and the seconds it took.
-#   SEEDS='1 2 3'    STEPS=600   of 32 x 96 tokens     TEACHER_STEPS=4000   START_STEPS=400   WORK=build/on-policy   DEVICE=cuda
+#   SEEDS='1 2 3'    STEPS=1500   of 32 x 96 tokens     TEACHER_STEPS=3000   START_STEPS=1500   WORK=build/on-policy   DEVICE=cuda
+#   STUDENT='...'    shape of the student, options of nojit init
 #   METHODS='...'    rows of the table: see `methods` below; NAME-long has LONG=2 times as many steps, for comparison at equal time
 set -eu
-: "${BUILD:=build}" "${WORK:=$BUILD/on-policy}" "${DEVICE:=cuda}" "${SEEDS:=1 2 3}" "${STEPS:=600}" "${TEACHER_STEPS:=4000}"
-: "${LONG:=2}" "${START_STEPS:=400}" "${BATCH:=32}" "${METHODS:=plain off-fkl off-rkl off-jsd half-fkl half-rkl half-jsd on-fkl on-rkl on-jsd teacher-writes plain-long off-fkl-long}"
+: "${BUILD:=build}" "${WORK:=$BUILD/on-policy}" "${DEVICE:=cuda}" "${SEEDS:=1 2 3}" "${STEPS:=1500}" "${TEACHER_STEPS:=3000}"
+: "${LONG:=2}" "${STUDENT:=--hidden-size 128 --intermediate-size 384 --heads 2 --kv-heads 1}" "${START_STEPS:=1500}" "${BATCH:=32}" "${METHODS:=plain off-fkl off-rkl off-jsd half-fkl half-rkl half-jsd on-fkl on-rkl on-jsd teacher-writes plain-long off-fkl-long}"
 nojit=$BUILD/nojit
 . bench/lib.sh
 give_help "$@"
@@ -60,7 +61,7 @@ sed -E 's/.*"completion": "([0-9]*)".*/\1/' "$WORK/test.jsonl" >"$WORK/answers"
 printf '%-16s %4s %6s %8s\n' method seed right seconds
 for seed in $SEEDS; do
     "$nojit" init --preset nojit-demo-teacher --hidden-size 256 --intermediate-size 768 --heads 4 --kv-heads 2 --out "$WORK/shape-$seed" --seed "$seed" >/dev/null 2>&1
-    "$nojit" init --preset nojit-demo-student --out "$WORK/small-$seed" --seed "$seed" >/dev/null 2>&1
+    "$nojit" init --preset nojit-demo-student $STUDENT --out "$WORK/small-$seed" --seed "$seed" >/dev/null 2>&1
     learn "$WORK/teacher-$seed" train --student "$WORK/shape-$seed" --data "$WORK/train.jsonl" --steps "$TEACHER_STEPS" --lr 1e-3 --seed "$seed"
     printf '%-16s %4s %6s %8s\n' teacher "$seed" "$(right "$WORK/teacher-$seed")" "$(cat "$WORK/seconds")"
     learn "$WORK/start-$seed" train --student "$WORK/small-$seed" --data "$WORK/train.jsonl" --steps "$START_STEPS" --lr 1e-3 --seed "$seed"

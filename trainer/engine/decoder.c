@@ -87,6 +87,11 @@ static size_t part_bytes(const struct model_config *c)
     return size_product((size_t)c->heads, size_add((size_t)c->head_dim, 2), sizeof(float));
 }
 
+static int all_chunks(const struct decoder *d, int positions)
+{
+    return decoder_chunks(d, positions - 1);
+}
+
 void decoder_carve(const struct net *n, const struct train_options *o, int vocab, int ld,
                    struct carve *m, struct decoder *out)
 {
@@ -99,7 +104,7 @@ void decoder_carve(const struct net *n, const struct train_options *o, int vocab
     cache_carve(n, s.rows, s.positions, m, &out->cache);
     acts_carve(n, 1, most, ACTS_INFER, m, &out->acts);
     out->acts.cache = &out->cache;
-    const int chunks = decoder_chunks(out, s.positions - 1);
+    const int chunks = all_chunks(out, s.positions);
     out->acts.chunk_sums =
         carve_take(m, size_product((size_t)chunks, (size_t)s.rows, part_bytes(&n->c)));
     from = m->used;

@@ -65,7 +65,7 @@ for i in 0 1; do
 done
 own() { # RANK OPTION...
     cd "$d/own$1"
-    torchrun "$1" timeout 60 "$here" distill --student student --teacher teacher --data tokens.bin --batch-size 2 --seq-len 24 --grad-accum 6 --lr 1e-2 \
+    torchrun "$1" timeout -s KILL 60 "$here" distill --student student --teacher teacher --data tokens.bin --batch-size 2 --seq-len 24 --grad-accum 6 --lr 1e-2 \
         --gemm-table none --lr-schedule constant --device cpu --save-every 20 --log-every 100000 --every-rank-reads --out "$d/own" "${@:2}" >"$d/own.$1.log" 2>"$d/own.$1.err"
 }
 start_own() {

@@ -49,12 +49,21 @@ static inline float divide_approximately(float x, float y)
     return fabsf(y) > 0x1p126f && fabsf(y) <= 0x1.fffffep127f ? x * copysignf(0, y) : x / y;
 }
 
+/* A float holds what two roundings need to give what one gives. */
+static inline uint32_t halves_difference(uint32_t x, uint32_t y)
+{
+    const float low = float_of_f16(x & 0xffff) - float_of_f16(y & 0xffff);
+    const float high = float_of_f16(x >> 16) - float_of_f16(y >> 16);
+    return f16_of_float(high) << 16 | f16_of_float(low);
+}
+
 /* clang-format off */
 #define FLOATS(OP) \
     SAME(OP, add_f32, "add.f32", "r=rr", float, x + y) \
     SAME(OP, add_f64, "add.f64", "l=ll", double, x + y) \
     SAME(OP, sub_f32, "sub.f32", "r=rr", float, x - y) \
     SAME(OP, sub_f64, "sub.f64", "l=ll", double, x - y) \
+    SAME(OP, sub_f16x2, "sub.f16x2", "r=rr", uint32_t, halves_difference(x, y)) \
     SAME(OP, mul_f32, "mul.f32", "r=rr", float, x * y) \
     SAME(OP, mul_rn_f32, "mul.rn.f32", "r=rr", float, x * y) \
     SAME(OP, mul_f64, "mul.f64", "l=ll", double, x * y) \

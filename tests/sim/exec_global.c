@@ -262,7 +262,7 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
         }                                                                                          \
     }
 
-#define STORE(name, T, count)                                                                      \
+#define STORE(name, R, T, count)                                                                   \
     static void name(struct warp *warp, const struct insn *insn)                                   \
     {                                                                                              \
         const uint32_t bytes = count * sizeof(T);                                                  \
@@ -271,10 +271,10 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
             !claim_writers(warp, insn, bytes, &span))                                              \
             return;                                                                                \
         for (int i = 0; i < count; i++) {                                                          \
-            const T *source = sim_slot(warp, insn->o[1 + i]);                                      \
+            const R *source = sim_slot(warp, insn->o[1 + i]);                                      \
             for (uint32_t left = warp->mask; left; left &= left - 1) {                             \
                 const int lane = __builtin_ctz(left);                                              \
-                ((T *)span.host[lane])[i] = source[lane];                                          \
+                ((T *)span.host[lane])[i] = (T)source[lane];                                       \
             }                                                                                      \
         }                                                                                          \
         for (int lane = 0; lane < LANES; lane++)                                                   \
@@ -290,11 +290,12 @@ LOAD(load_32, uint32_t, uint32_t, 1)
 LOAD(load_s32, int32_t, int64_t, 1)
 LOAD(load_32_2, uint32_t, uint32_t, 2)
 LOAD(load_32_4, uint32_t, uint32_t, 4)
-STORE(store_16, uint16_t, 1)
-STORE(store_16_4, uint16_t, 4)
-STORE(store_32, uint32_t, 1)
-STORE(store_32_2, uint32_t, 2)
-STORE(store_32_4, uint32_t, 4)
+STORE(store_8, uint32_t, uint8_t, 1)
+STORE(store_16, uint16_t, uint16_t, 1)
+STORE(store_16_4, uint16_t, uint16_t, 4)
+STORE(store_32, uint32_t, uint32_t, 1)
+STORE(store_32_2, uint32_t, uint32_t, 2)
+STORE(store_32_4, uint32_t, uint32_t, 4)
 
 static const struct sim_opcode rows[] = {
     {"ld.global.u8", "r=G", load_u8, GUARD_LANES},
@@ -309,6 +310,7 @@ static const struct sim_opcode rows[] = {
     {"ld.global.v4.u32", "{rrrr}=G", load_32_4, GUARD_LANES},
     {"ld.global.v4.f32", "{rrrr}=G", load_32_4, GUARD_LANES},
     {"ld.global.L1::no_allocate.v4.u32", "{rrrr}=G", load_32_4, GUARD_LANES},
+    {"st.global.u8", "=Gr", store_8, GUARD_LANES},
     {"st.global.u16", "=Gh", store_16, GUARD_LANES},
     {"st.global.v4.u16", "=G{hhhh}", store_16_4, GUARD_LANES},
     {"st.global.u32", "=Gr", store_32, GUARD_LANES},

@@ -119,12 +119,19 @@ static void mma_k8_f16(struct warp *warp, const struct insn *insn)
     multiply(warp, insn, 8, float_of_f16);
 }
 
+static void mma_k16_f16(struct warp *warp, const struct insn *insn)
+{
+    multiply(warp, insn, 16, float_of_f16);
+}
+
 static const struct sim_opcode rows[] = {
     {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", "{rrrr}=S", ldmatrix, GUARD_REFUSED},
     {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", "{rrrr}=S", ldmatrix_transposed,
      GUARD_REFUSED},
     {"movmatrix.sync.aligned.m8n8.trans.b16", "r=r", movmatrix, GUARD_REFUSED},
     {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "{rrrr}={rrrr}{rr}{rrrr}", mma_k16_bf16,
+     GUARD_REFUSED},
+    {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "{rrrr}={rrrr}{rr}{rrrr}", mma_k16_f16,
      GUARD_REFUSED},
     {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "{rrrr}={rr}{r}{rrrr}", mma_k8_f16,
      GUARD_REFUSED},

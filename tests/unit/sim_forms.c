@@ -77,6 +77,12 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     return value;
 }
 
+/* Of two float16 codes. */
+static uint64_t half_difference(uint32_t a, uint32_t b)
+{
+    return f16_want(to_float(widened(a, 10, 15, 0x7c00)) - to_float(widened(b, 10, 15, 0x7c00)));
+}
+
 /* clang-format off */
 #define FORMS(ROW) \
     ROW(add_s32, "add.s32", 'i', 'b', a + b) \
@@ -165,6 +171,7 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     ROW(selp_f64, "selp.f64", 'i', 'b', c & 1 ? A : B) \
     ROW(add_f32, "add.f32", 'f', 'f', of_float(f[0] + f[1])) \
     ROW(sub_f32, "sub.f32", 'f', 'f', of_float(f[0] - f[1])) \
+    ROW(sub_f16x2, "sub.f16x2", 'i', 'b', half_difference(a >> 16, b >> 16) << 16 | half_difference(a, b)) \
     ROW(mul_f32, "mul.f32", 'f', 'f', of_float(f[0] * f[1])) \
     ROW(mul_rn_f32, "mul.rn.f32", 'f', 'f', of_float(f[0] * f[1])) \
     ROW(fma_rn_f32, "fma.rn.f32", 'f', 'f', of_float(fmaf(f[0], f[1], f[2]))) \
@@ -216,6 +223,9 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     ROW(cvt_f32_s32, "cvt.rn.f32.s32", 'i', 'f', of_float((float)(int32_t)a)) \
     ROW(cvt_f32_u32, "cvt.rn.f32.u32", 'i', 'f', of_float((float)a)) \
     ROW(cvt_rni, "cvt.rni.f32.f32", 'f', 'f', of_float(nearbyintf(f[0]))) \
+    ROW(cvt_rni_s32, "cvt.rni.s32.f32", 'f', 'b', isnan(f[0]) ? 0 : f[0] >= 0x1p31f ? INT32_MAX \
+        : f[0] <= -0x1p31f ? (uint32_t)INT32_MIN : (uint32_t)(int32_t)nearbyintf(f[0])) \
+    ROW(cvt_s32_s8, "cvt.s32.s8", 'i', 'b', (uint32_t)(int8_t)a) \
     ROW(cvt_sat, "cvt.sat.f32.f32", 'f', 'f', of_float(isnan(f[0]) ? 0 : fmaxf(0, fminf(1, f[0])))) \
     ROW(cvt_rzi, "cvt.rzi.u32.f32", 'f', 'b', isnan(f[0]) || f[0] <= 0 ? 0 : f[0] >= 0x1p32f ? UINT32_MAX \
         : (uint32_t)(uint64_t)f[0]) \
@@ -224,6 +234,7 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     ROW(cvt_bf16, "cvt.rn.bf16.f32", 'f', 'b', bf16_want(f[0])) \
     ROW(cvt_f16, "cvt.rn.f16.f32", 'f', 'b', f16_want(f[0])) \
     ROW(cvt_bf16x2, "cvt.rn.bf16x2.f32", 'f', 'b', bf16_want(f[0]) << 16 | bf16_want(f[1])) \
+    ROW(cvt_f16x2, "cvt.rn.f16x2.f32", 'f', 'b', f16_want(f[0]) << 16 | f16_want(f[1])) \
     ROW(cvt_e4m3x2, "cvt.rn.satfinite.e4m3x2.f32", 'f', 'b', e4m3_want(f[0]) << 8 | e4m3_want(f[1]))
 /* clang-format on */
 

@@ -55,6 +55,8 @@ static const struct {
     {"ld.global.u16 %h0, [%d1]; ld.global.u16 %h1, [%d1+2]; ld.global.u16 %h2, [%d1+4]; "
      "ld.global.u16 %h3, [%d1+6];",
      "st.global.v4.u16 [%d2], {%h0, %h1, %h2, %h3};", 8},
+    {"ld.global.u16 %r3, [%d1];",
+     "st.global.u8 [%d2], %r3; shr.u32 %r3, %r3, 8; st.global.u8 [%d2+1], %r3;", 2},
     {"ld.global.u8 %r3, [%d1]; ld.global.u8 %r4, [%d1+1]; shl.b32 %r4, %r4, 8; or.b32 %r3, %r3, "
      "%r4;",
      "cvt.u16.u32 %h0, %r3; st.global.u16 [%d2], %h0;", 2},
@@ -429,6 +431,9 @@ static void test_mma(void **state)
     check_mma("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r9, %r10, %r11, %r12},"
               "{%r1, %r2, %r3, %r4}, {%r5, %r6}, {%r9, %r10, %r11, %r12};",
               16, bf16_want);
+    check_mma("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r9, %r10, %r11, %r12},"
+              "{%r1, %r2, %r3, %r4}, {%r5, %r6}, {%r9, %r10, %r11, %r12};",
+              16, f16_want);
     check_mma("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r9, %r10, %r11, %r12},"
               "{%r1, %r2}, {%r5}, {%r9, %r10, %r11, %r12};",
               8, f16_want);

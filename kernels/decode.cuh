@@ -310,20 +310,19 @@ template <typename Load, int D> struct decode_lanes {
                 acc[h][i] *= factor;
         }
         for (int n = 0; n < KEYS && j0 + n <= cache.pos; n += 4) {
-            float4 x[D / 32];
+            float x[D / 32][4];
 #pragma unroll
             for (int i = 0; i < D / 32; i++)
-                x[i] = load.value(lane_id() + 32 * i, j0 + n);
+                load.values(x[i], lane_id() + 32 * i, j0 + n);
 #pragma unroll
-            for (int h = 0; h < ROWS; h++) {
-                float4 y;
-                y.x = __shfl_sync(0xffffffffu, p[h], n);
-                y.y = __shfl_sync(0xffffffffu, p[h], n + 1);
-                y.z = __shfl_sync(0xffffffffu, p[h], n + 2);
-                y.w = __shfl_sync(0xffffffffu, p[h], n + 3);
+            for (int e = 0; e < 4; e++) {
 #pragma unroll
-                for (int i = 0; i < D / 32; i++)
-                    acc[h][i] += dot4(x[i], y);
+                for (int h = 0; h < ROWS; h++) {
+                    const float y = __shfl_sync(0xffffffffu, p[h], n + e);
+#pragma unroll
+                    for (int i = 0; i < D / 32; i++)
+                        acc[h][i] += y * x[i][e];
+                }
             }
         }
     }
@@ -359,21 +358,14 @@ template <int D> struct decode_floats {
         return *reinterpret_cast<const float4 *>(p + d);
     }
     // Of four keys; zeros beyond the newest.
-    __device__ __forceinline__ float4 value(int d, int j) const
+    __device__ __forceinline__ void values(float (&x)[4], int d, int j) const
     {
-        const float4 x = *reinterpret_cast<const float4 *>(cache.v + (int64_t)d * cache.P + j);
-        const int left = cache.pos - j;
-        if (left > 3)
-            return x;
-        const float last = cache.new_v[d];
-        return make_float4(left > 0 ? x.x : last,
-                           left > 1    ? x.y
-                           : left == 1 ? last
-                                       : 0,
-                           left > 2    ? x.z
-                           : left == 2 ? last
-                                       : 0,
-                           left == 3 ? last : 0);
+        const float4 v = *reinterpret_cast<const float4 *>(cache.v + (int64_t)d * cache.P + j);
+        x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (j + e >= cache.pos)
+                x[e] = j + e == cache.pos ? cache.new_v[d] : 0;
     }
 };
 template <int D> struct decode_warp<float, D> : decode_lanes<decode_floats<D>, D> {

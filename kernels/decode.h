@@ -14,4 +14,7 @@ enum {
     DECODE_STATS = 2 /* floats behind the values */
 };
 
+/* Of a cache of bytes: an element is a level of -127 to 127 times the scale of its position. */
+enum { KV_LEVELS = 127 };
+
 #endif

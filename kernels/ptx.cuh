@@ -106,6 +106,45 @@ static __device__ __forceinline__ void mma16816(float (&c)[4], const uint32_t (&
 #endif
 }
 
+// The same with float16, whatever lp is.
+static __device__ __forceinline__ void mma16816_f16(float (&c)[4], const uint32_t (&a)[4],
+                                                    uint32_t b0, uint32_t b1)
+{
+#if NJ_SM75
+    mma16816(c, a, b0, b1);
+#else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+// Two values rounded to float16, the first in the low half.
+static __device__ __forceinline__ uint32_t pack2_f16(float lo, float hi)
+{
+#if NJ_SM75
+    return pack2(lo, hi);
+#else
+    uint32_t r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+    return r;
+#endif
+}
+
+// Four signed bytes as float16, exactly: 1024 + 128 + x has x in its last digits.
+static __device__ __forceinline__ void widen_bytes(uint32_t (&pairs)[2], uint32_t bytes)
+{
+    bytes ^= 0x80808080u;
+    asm("sub.f16x2 %0, %1, %2;"
+        : "=r"(pairs[0])
+        : "r"(__byte_perm(bytes, 0x64646464u, 0x4140)), "r"(0x64806480u));
+    asm("sub.f16x2 %0, %1, %2;"
+        : "=r"(pairs[1])
+        : "r"(__byte_perm(bytes, 0x64646464u, 0x4342)), "r"(0x64806480u));
+}
+
 // Copies 16 bytes (4 bytes) to shared memory, zeros if not valid; src must be readable either way.
 // Done after cp_wait() by the same thread; others see it after the barrier that follows.
 static __device__ __forceinline__ void cp16(void *dst, const void *src, bool valid)

@@ -16,6 +16,13 @@ void nj_ref_attn_decode_f64(int D, double *o, double *part, double *k, double *v
                             int32_t K, int32_t P, int32_t G, int32_t C, float scale);
 void nj_ref_attn_decode_merge_f64(int D, double *o, const double *part, const int32_t *slot,
                                   const int32_t *pos, int32_t R, int32_t H, int32_t C);
+void nj_ref_kv_store_q8_f64(int D, int32_t *k, int32_t *v, double *kv_scale, const double *qkv,
+                            const int32_t *slot, const int32_t *pos, int32_t N, int32_t H,
+                            int32_t K, int32_t P, int32_t G);
+void nj_ref_attn_decode_q8_f64(int D, double *o, double *part, int32_t *k, int32_t *v,
+                               double *kv_scale, const double *qkv, const int32_t *slot,
+                               const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P,
+                               int32_t G, int32_t C, float scale);
 
 enum { D = 8, P = 1024, G = 6, R = 6, C = 4, TOKENS = 2000 };
 static const float SCALE = 0.3f;
@@ -155,11 +162,89 @@ static void one_chunk_needs_no_merge(void **state)
     }
 }
 
+/* ---- a cache of bytes ---- */
+
+enum {
+    BYTES_H = 6,
+    BYTES_K = 2,
+    WIDTH = (BYTES_H + 2 * BYTES_K) * D,
+    ELEMENTS = G * BYTES_K * P * D
+};
+static int32_t k8[ELEMENTS / 4], v8[ELEMENTS / 4];
+static double scales[G * BYTES_K * P * 2];
+
+/* Key (which 0) or value (1), element i of position j, as its byte and as what that stands for. */
+static int8_t byte_at(int which, int32_t slot, int32_t kv, int32_t j, int i)
+{
+    const int8_t *bytes = (const int8_t *)(which ? v8 : k8) + (slot * BYTES_K + kv) * P * D;
+    return which ? bytes[i * P + j] : bytes[j * D + i];
+}
+
+static double element_at(int which, int32_t slot, int32_t kv, int32_t j, int i)
+{
+    return byte_at(which, slot, kv, j, i) * scales[((slot * BYTES_K + kv) * P + j) * 2 + which];
+}
+
+static void bytes_are_half_a_scale_away(void **state)
+{
+    (void)state;
+    enum { ROWS = 3 };
+    static const int32_t slot[ROWS] = {2, -1, 2}, pos[ROWS] = {7, 8, 9};
+    double *qkv = random_values(ROWS * WIDTH);
+    memset(qkv + 2 * WIDTH + BYTES_H * D, 0, D * sizeof(double)); /* a key of the last row */
+    memset(k8, 1, sizeof k8);
+    memset(v8, 1, sizeof v8);
+    nj_ref_kv_store_q8_f64(D, k8, v8, scales, qkv, slot, pos, ROWS, BYTES_H, BYTES_K, P, G);
+    for (int i = 0; i < 2 * ROWS * BYTES_K * D; i++) {
+        const int which = i % 2, r = i / 2 / D / BYTES_K, kv = i / 2 / D % BYTES_K, d = i / 2 % D;
+        const double *x = qkv + r * WIDTH + (BYTES_H + which * BYTES_K + kv) * D;
+        double most = 0;
+        for (int e = 0; e < D; e++)
+            most = fmax(most, fabs(x[e]));
+        if (slot[r] < 0) {
+            assert_int_equal(byte_at(which, 2, kv, pos[r], d), 1);
+            continue;
+        }
+        if (fabs(x[d]) == most)
+            assert_int_equal(byte_at(which, 2, kv, pos[r], d), most > 0 ? copysign(127, x[d]) : 0);
+        const double error = fabs(element_at(which, 2, kv, pos[r], d) - x[d]);
+        assert_true(error <= most / 254 * 1.00001);
+    }
+}
+
+/* Attention over the elements themselves gives the same. */
+static void bytes_stand_for_elements(void **state)
+{
+    (void)state;
+    enum { LENGTH = 300, SLOT = 4 };
+    static int32_t slot[LENGTH], pos[LENGTH];
+    double *qkv = random_values(LENGTH * WIDTH), *newest = qkv + (LENGTH - 1) * WIDTH;
+    for (int32_t i = 0; i < LENGTH; i++)
+        slot[i] = SLOT, pos[i] = i;
+    const size_t part_size = 2 * BYTES_H * (D + DECODE_STATS);
+    double *one = zeros(part_size), *two = zeros(part_size), *o = zeros(BYTES_H * D);
+    nj_ref_kv_store_q8_f64(D, k8, v8, scales, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
+    nj_ref_attn_decode_q8_f64(D, o, one, k8, v8, scales, newest, slot, pos + LENGTH - 1, 1, BYTES_H,
+                              BYTES_K, P, G, 2, SCALE);
+    for (int i = 0; i < 2 * LENGTH * BYTES_K * D; i++) {
+        const int which = i % 2, j = i / 2 / D / BYTES_K, kv = i / 2 / D % BYTES_K, d = i / 2 % D;
+        qkv[j * WIDTH + (BYTES_H + which * BYTES_K + kv) * D + d] =
+            element_at(which, SLOT, kv, j, d);
+    }
+    double *k = zeros(ELEMENTS), *v = zeros(ELEMENTS);
+    nj_ref_kv_store_f64(D, k, v, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
+    nj_ref_attn_decode_f64(D, o, two, k, v, newest, slot, pos + LENGTH - 1, 1, BYTES_H, BYTES_K, P,
+                           G, 2, SCALE);
+    assert_all_close(one, two, part_size, 1e-13);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(decode_is_the_last_row, reset),
         cmocka_unit_test_setup(one_chunk_needs_no_merge, reset),
+        cmocka_unit_test_setup(bytes_are_half_a_scale_away, reset),
+        cmocka_unit_test_setup(bytes_stand_for_elements, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// decode_q8.cuh: decode.cuh over a cache of bytes. Tensor cores take them as float16, which has every
+// byte; the scale of a key is a factor of its score, that of a value one of its probability.
+#ifndef NOJIT_DECODE_Q8_CUH
+#define NOJIT_DECODE_Q8_CUH
+
+#include "decode.cuh"
+#include "kv_levels.cuh"
+
+// The newest key and value, rounded; four bytes of a dim each.
+template <int D> struct decode_newest {
+    alignas(16) uint32_t k[D / 4], v[D / 4];
+    float2 scales;
+};
+
+// Of one slot and key head, and the key and value of the row.
+template <typename T, int D> struct decode_cache_q8 {
+    int8_t *k, *v;
+    float2 *scales;
+    const T *new_k, *new_v;
+    int pos, P;
+    decode_newest<D> *newest; // in shared memory
+
+    static __device__ __forceinline__ float round(uint32_t *to, const T *from)
+    {
+        vec<T, 4> x = {};
+        const int lane = lane_id();
+        if (lane < D / 4)
+            x.load(from + 4 * lane);
+        const kv_levels levels(warp_max(most_of(x.v)));
+        if (lane < D / 4)
+            to[lane] = levels.word(x.v);
+        return levels.scale;
+    }
+    // By the one warp that comes to the newest position.
+    __device__ __forceinline__ void begin() const
+    {
+        const float2 both = {round(newest->k, new_k), round(newest->v, new_v)};
+        if (lane_id() == 0)
+            newest->scales = both;
+        __syncwarp();
+    }
+    __device__ __forceinline__ uint32_t new_value(int d) const
+    {
+        return newest->v[d / 4] >> d % 4 * 8 & 255;
+    }
+    __device__ __forceinline__ void store() const
+    {
+        const int lane = lane_id();
+        if (lane < D / 4)
+            reinterpret_cast<uint32_t *>(k + (int64_t)pos * D)[lane] = newest->k[lane];
+        for (int d = lane; d < D; d += 32)
+            v[(int64_t)d * P + pos] = new_value(d);
+        if (lane == 0)
+            scales[pos] = newest->scales;
+    }
+};
+
+// Of a word of values and its byte `left`, if it has that, the new value.
+static __device__ __forceinline__ uint32_t with_byte(uint32_t word, uint32_t byte, int left)
+{
+    return __byte_perm(word, byte, left < 0 || left > 3 ? 0x3210 : 0x3210 ^ (left ^ 4) << 4 * left);
+}
+
+// As decode_warp, with twice as many keys: a load has four dims for each of four mma, or four keys.
+// Row g of the n-th eight rows of scores stands for key 16(g/2)+2n+g%2.
+template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
+    static constexpr int KEYS = 64;
+    // Values times scales are float16 there, which for values of up to 32,000 neither overflows nor, for
+    // those of 1e-4 and less, loses digits that bfloat16 would have.
+    static constexpr float LIFT = 64;
+    uint32_t q[D / 64][8];
+
+    __device__ __forceinline__ decode_warp_q8(const T *head, int heads)
+    {
+        head += min(lane_id() / 4, heads - 1) * D + lane_id() % 4 * 16;
+#pragma unroll
+        for (int i = 0; i < D / 64; i++) {
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                vec<T> x;
+                x.load(head + 64 * i + 8 * half);
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    q[i][4 * half + e] = pack2_f16(x.v[2 * e], x.v[2 * e + 1]);
+            }
+        }
+        this->begin();
+    }
+    static __device__ __forceinline__ void load(uint32_t *to, const int8_t *from)
+    {
+        *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
+    }
+    // c += a b, with 16 rows and 16 of k: rows g and g+8 have the bytes a and b.
+    static __device__ __forceinline__ void multiply(float (&c)[4], uint32_t a, uint32_t b,
+                                                    uint32_t right0, uint32_t right1)
+    {
+        uint32_t x[2], y[2];
+        widen_bytes(x, a);
+        widen_bytes(y, b);
+        mma16816_f16(c, {x[0], y[0], x[1], y[1]}, right0, right1);
+    }
+    __device__ __forceinline__ void step(const decode_cache_q8<T, D> &cache, int j0,
+                                         float scale_log2)
+    {
+        const int g = lane_id() / 4, t = lane_id() % 4;
+        const int key = j0 + 16 * (g / 2) + g % 2; // of row g of the first eight
+        alignas(16) uint32_t k[8][D / 16], v[D / 8][4];
+        float2 scales[2]; // of this quad's keys, as rows t and t+4 of eight
+#pragma unroll
+        for (int n = 0; n < 8; n++) {
+            const int j = key + 2 * n;
+#pragma unroll
+            for (int i = 0; i < D / 64; i++)
+                load(k[n] + 4 * i, cache.k + (int64_t)j * D + 64 * i + 16 * t);
+        }
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            scales[r] = cache.scales[key + 2 * (t + 4 * r)];
+#pragma unroll
+        for (int i = 0; i < D / 8; i++)
+            load(v[i], cache.v + (int64_t)(8 * i + g) * cache.P + j0 + 16 * t);
+        const bool last = j0 + KEYS > cache.pos;
+        if (last) {
+            cache.begin();
+#pragma unroll
+            for (int n = 0; n < 8; n++) {
+                if (key + 2 * n < cache.pos)
+                    continue;
+#pragma unroll
+                for (int i = 0; i < D / 64; i++)
+                    load(k[n] + 4 * i,
+                         reinterpret_cast<int8_t *>(cache.newest->k) + 64 * i + 16 * t);
+            }
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+                if (key + 2 * (t + 4 * r) >= cache.pos) // of a later key: any that is finite
+                    scales[r] = cache.newest->scales;
+#pragma unroll
+            for (int i = 0; i < D / 8; i++) {
+                const uint32_t byte = cache.new_value(8 * i + g);
+#pragma unroll
+                for (int w = 0; w < 4; w++)
+                    v[i][w] = with_byte(v[i][w], byte, cache.pos - j0 - 16 * t - 4 * w);
+            }
+        }
+        float s[4][4] = {};
+#pragma unroll
+        for (int i = 0; i < D / 16; i++) {
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+                multiply(s[n], k[2 * n][i], k[2 * n + 1][i], q[i / 4][i % 4 * 2],
+                         q[i / 4][i % 4 * 2 + 1]);
+        }
+#pragma unroll
+        for (int n = 0; n < 8; n++) {
+            const float factor = __shfl_sync(0xffffffffu, scales[n / 4].x, 4 * g + n % 4);
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                float &x = s[n / 2][n % 2 * 2 + h];
+                x = last && key + 2 * n > cache.pos ? -INFINITY : x * factor;
+            }
+        }
+        this->softmax(s, scale_log2);
+        uint32_t p[8];
+#pragma unroll
+        for (int n = 0; n < 8; n++) {
+            const float factor = __shfl_sync(0xffffffffu, scales[n / 4].y * LIFT, 4 * g + n % 4);
+            p[n] = transposed(
+                pack2_f16(s[n / 2][n % 2 * 2] * factor, s[n / 2][n % 2 * 2 + 1] * factor));
+        }
+#pragma unroll
+        for (int i = 0; i < D / 16; i++) {
+#pragma unroll
+            for (int w = 0; w < 4; w++)
+                multiply(this->acc[i], v[2 * i][w], v[2 * i + 1][w], p[2 * w], p[2 * w + 1]);
+        }
+    }
+    __device__ __forceinline__ void put(decode_shared<decode_mma<D>::ROWS, D> &shared)
+    {
+#pragma unroll
+        for (int i = 0; i < D / 16; i++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                this->acc[i][e] *= 1 / LIFT;
+        }
+        decode_mma<D>::put(shared);
+    }
+};
+
+// Where keys and values come from for float32.
+template <int D> struct decode_bytes {
+    const decode_cache_q8<float, D> &cache;
+
+    __device__ __forceinline__ decode_bytes(const decode_cache_q8<float, D> &from, int j0)
+        : cache(from)
+    {
+        if (j0 + 32 > from.pos)
+            from.begin();
+    }
+    __device__ __forceinline__ float2 scales(int j) const
+    {
+        return j < cache.pos ? cache.scales[j] : cache.newest->scales;
+    }
+    static __device__ __forceinline__ float byte(uint32_t word, int e)
+    {
+        return (int32_t)(word << (24 - 8 * e)) >> 24;
+    }
+    // Of a later key: that of the newest.
+    __device__ __forceinline__ float4 key(int j, int d) const
+    {
+        const uint32_t x = j < cache.pos
+                               ? *reinterpret_cast<uint32_t *>(cache.k + (int64_t)j * D + d)
+                               : cache.newest->k[d / 4];
+        return make_float4(byte(x, 0), byte(x, 1), byte(x, 2), byte(x, 3));
+    }
+    // Of four keys; behind the newest: any.
+    __device__ __forceinline__ void values(float (&x)[4], int d, int j) const
+    {
+        uint32_t word = *reinterpret_cast<uint32_t *>(cache.v + (int64_t)d * cache.P + j);
+        if (j + 3 >= cache.pos)
+            word = with_byte(word, cache.new_value(d), cache.pos - j);
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            x[e] = byte(word, e);
+    }
+};
+template <int D> struct decode_warp_q8<float, D> : decode_lanes<decode_bytes<D>, D> {
+    using decode_lanes<decode_bytes<D>, D>::decode_lanes;
+};
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// kv_levels.cuh: how kv_store_q8 and attn_decode_q8 round elements of a cache to bytes; both, and the
+// references, give the same.
+#ifndef NOJIT_KV_LEVELS_CUH
+#define NOJIT_KV_LEVELS_CUH
+
+#include "common.cuh"
+#include "decode.h"
+
+// Of elements whose largest magnitude is `most`.
+struct kv_levels {
+    float scale, inverse;
+
+    __device__ __forceinline__ explicit kv_levels(float most)
+        : scale(most / KV_LEVELS), inverse(most > 0 ? KV_LEVELS / most : 0)
+    {
+    }
+    __device__ __forceinline__ int level(float x) const { return __float2int_rn(x * inverse); }
+    // Four neighbours as the bytes of a word.
+    __device__ __forceinline__ uint32_t word(const float *x) const
+    {
+        return __byte_perm(__byte_perm(level(x[0]), level(x[1]), 0x0040),
+                           __byte_perm(level(x[2]), level(x[3]), 0x0040), 0x5410);
+    }
+};
+
+template <int N> static __device__ __forceinline__ float most_of(const float (&x)[N])
+{
+    float most = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        most = fmaxf(most, fabsf(x[i]));
+    return most;
+}
+
+#endif

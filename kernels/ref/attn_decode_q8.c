@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "decode_part.h"
+#include "kv_cache_q8.h"
+
+/* One query over the keys of a chunk, one head of the cache, TILE_K keys at a time. */
+static void chunk(int D, real *part, const real *q, const int8_t *k, const int8_t *v,
+                  const real *scales, int keys, int32_t P, real scale)
+{
+    real s[DECODE_CHUNK], tile[TILE_K * DECODE_D_MAX];
+    for (int j0 = 0; j0 < keys; j0 += TILE_K) {
+        const int n = min_i32(TILE_K, keys - j0);
+        for (int i = 0; i < n * D; i++)
+            tile[i] = (real)k[(int64_t)j0 * D + i] * scales[2 * (j0 + i / D)];
+        tile_nt(1, n, D, scale, q, D, tile, D, 0, s + j0, n);
+    }
+    part_softmax(part, D, s, keys);
+    for (int j0 = 0; j0 < keys; j0 += TILE_K) {
+        const int n = min_i32(TILE_K, keys - j0);
+        for (int d = 0; d < D; d++)
+            for (int j = 0; j < n; j++)
+                tile[d * TILE_K + j] = (real)v[(int64_t)d * P + j0 + j] * scales[2 * (j0 + j) + 1];
+        tile_nt(1, D, n, 1, s + j0, n, tile, TILE_K, j0 > 0, part, D);
+    }
+}
+
+void NJ_REF(attn_decode_q8)(int D, real *o, real *part, int32_t *k, int32_t *v, real *kv_scale,
+                            const real *qkv, const int32_t *slot, const int32_t *pos, int32_t R,
+                            int32_t H, int32_t K, int32_t P, int32_t G, int32_t C, float scale)
+{
+    const int64_t width = (int64_t)(H + 2 * K) * D, heads = (int64_t)R * H;
+    (void)G;
+#pragma omp parallel for
+    for (int32_t r = 0; r < R; r++)
+        for (int32_t kv = 0; kv < K && slot[r] >= 0; kv++)
+            cache_put_q8(k, v, kv_scale, qkv + r * width, slot[r], pos[r], kv, H, K, P, D);
+#pragma omp parallel for
+    for (int64_t i = 0; i < heads; i++) {
+        const int32_t r = (int32_t)(i / H), h = (int32_t)(i % H);
+        const int64_t at = cache_at(slot[r], h / (H / K), K, P, D);
+        for (int32_t c = 0; c < C && slot[r] >= 0 && c * DECODE_CHUNK <= pos[r]; c++) {
+            const int32_t first = c * DECODE_CHUNK;
+            real one[DECODE_D_MAX + DECODE_STATS];
+            chunk(D, part_at(part, one, c, i, heads, C, D), qkv + r * width + (int64_t)h * D,
+                  (const int8_t *)k + at + (int64_t)first * D, (const int8_t *)v + at + first,
+                  kv_scale + 2 * (at / D + first), min_i32(DECODE_CHUNK, pos[r] + 1 - first), P,
+                  (real)scale);
+            if (C == 1)
+                part_finish(o + i * D, one, D);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kv_cache_q8.h: kv_cache.h of bytes, with a scale for the key and one for the value of each position.
+ */
+#ifndef NOJIT_KV_CACHE_Q8_H
+#define NOJIT_KV_CACHE_Q8_H
+
+#include "decode.h"
+#include "kv_cache.h"
+
+/* Levels of x[n], `stride` bytes apart, in float32 as on a GPU; gives their scale. */
+static inline real levels_of(int8_t *to, int64_t stride, const real *x, int n)
+{
+    float most = 0;
+    for (int i = 0; i < n; i++)
+        most = fmaxf(most, fabsf((float)x[i]));
+    const float inverse = most > 0 ? (float)KV_LEVELS / most : 0;
+    for (int i = 0; i < n; i++)
+        to[i * stride] = (int8_t)rintf((float)x[i] * inverse);
+    return (real)(most / (float)KV_LEVELS);
+}
+
+static inline void cache_put_q8(int32_t *k, int32_t *v, real *kv_scale, const real *row,
+                                int32_t slot, int32_t pos, int32_t kv, int32_t H, int32_t K,
+                                int32_t P, int D)
+{
+    const real *key = row + (int64_t)(H + kv) * D, *value = key + (int64_t)K * D;
+    const int64_t at = cache_at(slot, kv, K, P, D);
+    real *scales = kv_scale + 2 * (at / D + pos);
+    scales[0] = levels_of((int8_t *)k + at + (int64_t)pos * D, 1, key, D);
+    scales[1] = levels_of((int8_t *)v + at + pos, P, value, D);
+}
+
+#endif

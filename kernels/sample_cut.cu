@@ -14,7 +14,8 @@ template <typename T> struct cut_places {
             return place >> 31 ? INFINITY : -INFINITY;
         return x;
     }
-    // The value of the type that a place of its upper bits is: a negative one lies at the other end of those that share them.
+    // The value of the type that a place of its upper bits is: a negative one lies at the other
+    // end of those that share them.
     static __device__ __forceinline__ float exact(uint32_t place)
     {
         return value(place >> 31 ? place : place | REST);

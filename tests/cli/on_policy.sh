@@ -80,6 +80,10 @@ for rows in 1 2 5; do
 done
 check "--rollout-batch: the same answers" "others$bad" test -z "$bad"
 
+distill bytes "${kept[@]}" --rollout-temperature 0 --max-new 40
+distill whole "${kept[@]}" --rollout-temperature 0 --max-new 40 --kv-dtype int8
+check "--kv-dtype int8: answers of a rounded cache" "$(written bytes)" test "$(written bytes)" != "$(written whole)"
+
 # ---- how they are sampled
 distill greedy "${kept[@]}" --rollout-temperature 0 --group 3
 check "--rollout-temperature 0: the answers of a group are equal" "$(written greedy)" test "$(written greedy | part 3 | sort -u | wc -l)" = 2

@@ -103,7 +103,7 @@ for name in $names; do
     refuses "another $name" 2 "^nojit train: $d/run/checkpoint-60 was made with $name other, this run has $name .*; repeat the options of the run" go_on
 done
 names+=" $(cut -d' ' -f1 "$d/whole/checkpoint-60/progress.txt")"
-same=" head_chunk recompute teacher_shard optimizer_state padding data_sources writer " # the same numbers, in state.bin, or of the data
+same=" head_chunk recompute teacher_shard optimizer_state padding data_sources writer kv_dtype " # the same numbers, in state.bin, or of the data
 for name in $(sed -nE '/^  "applied"/,/^  }/s/^    "([a-z0-9_]+)":.*/\1/p' "$d/whole/receipt.json"); do
     [[ $same = *" $name "* || $name = sample_* || " ${names//$'\n'/ } " = *" ${name//_/-} "* ]] || echo "$name"
 done >"$scratch/unknown"

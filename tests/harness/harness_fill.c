@@ -98,7 +98,8 @@ static void fill_real(const struct case_arg *a, uint64_t stream, int64_t element
             out[i] = pow(10000, -(double)i / (double)elements);
             break;
         case CASE_FILL_WHOLE:
-            out[i] = (double)(bits_at(stream, n) % (a->fill_value > 0 ? (uint64_t)a->fill_value : 1));
+            out[i] =
+                (double)(bits_at(stream, n) % (a->fill_value > 0 ? (uint64_t)a->fill_value : 1));
             break;
         default:
             out[i] = normal_at(stream, n) * a->scale;

@@ -38,7 +38,7 @@ enum case_fill {
     CASE_FILL_INV_FREQ,
     CASE_FILL_HALVES,
     CASE_FILL_WHOLE, /* fill_value: exclusive bound */
-    CASE_FILL_REF, /* fill_name: the op whose reference computes it */
+    CASE_FILL_REF,   /* fill_name: the op whose reference computes it */
 };
 
 struct case_arg {

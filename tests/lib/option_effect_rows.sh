@@ -120,7 +120,7 @@ share_of_answers() { go --kd-ratio 1 && local text && text=$(column loss) && ans
 effect distill on-policy share_of_answers
 longest_answer() { answer --max-new 3 && compare 'a <= 3 && b <= 3' "$(first rollout_length)" "$(column rollout_length | tail -n 1)"; }
 effect distill max-new longest_answer
-for option in group rollout-temperature rollout-top-p horizon teacher-prompt writer rollout-batch; do
+for option in group rollout-temperature rollout-top-p horizon teacher-prompt writer kv-dtype rollout-batch; do
     effect distill $option elsewhere on_policy.sh
 done
 again() { answer --reuse 2 && is "$(column rollout_length | sed -n '2p;4p' | tr '\n' ' ')" "null null "; }

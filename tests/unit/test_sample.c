@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sample.c: the references of sample, sample_cut and sample_next, on the CPU backend, against softmax, a sort and the
- * rules of a decoding step.
+ * test_sample.c: the references of sample, sample_cut and sample_next, on the CPU backend, against softmax, a sort and
+ * the rules of a decoding step.
  */
 #include "nojit_ops.h"
 

@@ -9,20 +9,25 @@
 #include "engine/net.h"
 
 /* A slot holds one sequence. Of each layer: keys [slots, K, positions, D], values [slots, K, D, positions], as
- * kv_store and attn_decode have them. */
+ * kv_store and attn_decode, or kv_store_q8 and
+ * attn_decode_q8, have them. */
 struct cache {
     int slots, positions;
     char *keys, *values; /* of the first layer; those of the others follow */
     size_t layer_bytes;  /* of the keys, and of the values, of one */
+    float
+        *scales; /* [layers, slots, K, positions, 2]: keys and values are bytes; NULL: they are T */
 };
 
 /* Positions of a slot that holds sequences of this many. */
 enum { CACHE_MULTIPLE = 64 };
 int cache_positions(int positions);
-void cache_carve(const struct net *n, int slots, int positions, struct carve *m, struct cache *out);
+void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,
+                 struct cache *out);
 struct layer_cache {
     void *keys, *values;
+    float *scales; /* NULL: there are none */
 };
-struct layer_cache cache_layer(const struct cache *c, int layer);
+struct layer_cache cache_layer(const struct net *n, const struct cache *c, int layer);
 
 #endif

@@ -101,7 +101,7 @@ void decoder_carve(const struct net *n, const struct train_options *o, int vocab
     size_t from;
     *out =
         (struct decoder){.net = n, .rows = s.rows, .prefill = s.prefill, .vocab = vocab, .ld = ld};
-    cache_carve(n, s.rows, s.positions, m, &out->cache);
+    cache_carve(n, s.rows, s.positions, o->decode_bytes, m, &out->cache);
     acts_carve(n, 1, most, ACTS_INFER, m, &out->acts);
     out->acts.cache = &out->cache;
     const int chunks = all_chunks(out, s.positions);

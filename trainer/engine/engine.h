@@ -103,6 +103,7 @@ struct train_options {
     /* Of engine_decode(): sequences at a time (0: there is no decoder), and tokens of each with its prompt (0:
      * seq_len) */
     int decode_rows, decode_positions;
+    int decode_bytes; /* 1: its cache has keys and values as bytes, with a scale for each head and position */
     /* Of struct decode_sampling, for who shows what a model writes */
     float sample_temperature, sample_top_p, sample_min_p;
     int sample_top_k;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * few_rows.c: see few_rows.h. With few rows a step takes as long as its kernels are many, so each does more than in
- * forward.c: the norm and the activation are computed with the product beside them, and products are added to the residual
- * stream, which is a->s1 all along.
+ * forward.c: the norm and the activation are computed with the product beside them, and products are added to the
+ * residual stream, which is a->s1 all along.
  */
 #include "engine/few_rows.h"
 

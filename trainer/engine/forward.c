@@ -28,10 +28,15 @@ static void attention_cached(struct work *r, const struct net *n, const struct a
 {
     const struct model_config *c = &n->c;
     const struct cache *to = a->cache;
-    const struct layer_cache l = cache_layer(to, layer);
-    OP(r, nj_attn_decode(r->s, n->T, c->head_dim, v->o, a->chunk_sums, l.keys, l.values, v->qkv,
-                         rows->slot, rows->pos, acts_rows(a), c->heads, c->kv_heads, to->positions,
-                         to->slots, a->chunks, score_scale(c)));
+    const struct layer_cache l = cache_layer(n, to, layer);
+    if (l.scales)
+        OP(r, nj_attn_decode_q8(r->s, n->T, c->head_dim, v->o, a->chunk_sums, l.keys, l.values,
+                                l.scales, v->qkv, rows->slot, rows->pos, acts_rows(a), c->heads,
+                                c->kv_heads, to->positions, to->slots, a->chunks, score_scale(c)));
+    else
+        OP(r, nj_attn_decode(r->s, n->T, c->head_dim, v->o, a->chunk_sums, l.keys, l.values, v->qkv,
+                             rows->slot, rows->pos, acts_rows(a), c->heads, c->kv_heads,
+                             to->positions, to->slots, a->chunks, score_scale(c)));
     if (a->chunks > 1)
         OP(r, nj_attn_decode_merge(r->s, n->T, c->head_dim, v->o, a->chunk_sums, rows->slot,
                                    rows->pos, acts_rows(a), c->heads, a->chunks));
@@ -50,9 +55,15 @@ void net_attention(struct work *r, const struct net *n, const struct acts *a,
                       c->heads, c->kv_heads, score_scale(c)));
     if (!a->cache)
         return;
-    const struct layer_cache l = cache_layer(a->cache, layer);
-    OP(r, nj_kv_store(r->s, n->T, c->head_dim, l.keys, l.values, v.qkv, rows->slot, rows->pos,
-                      acts_rows(a), c->heads, c->kv_heads, a->cache->positions, a->cache->slots));
+    const struct layer_cache l = cache_layer(n, a->cache, layer);
+    if (l.scales)
+        OP(r, nj_kv_store_q8(r->s, n->T, c->head_dim, l.keys, l.values, l.scales, v.qkv, rows->slot,
+                             rows->pos, acts_rows(a), c->heads, c->kv_heads, a->cache->positions,
+                             a->cache->slots));
+    else
+        OP(r,
+           nj_kv_store(r->s, n->T, c->head_dim, l.keys, l.values, v.qkv, rows->slot, rows->pos,
+                       acts_rows(a), c->heads, c->kv_heads, a->cache->positions, a->cache->slots));
 }
 
 void net_rotate(struct work *r, const struct net *n, const struct acts *a, const struct rows *rows,

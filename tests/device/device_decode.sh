@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# device_decode.sh: texts on simulated GPUs: those of one, two and four sequences, whose steps have kernels of their own, are those that
+# more at a time write, in float32 and in 16 bits; float32 writes what a CPU writes.
+set -eu
+. tests/lib/lib.sh
+. tests/lib/simulated.sh
+
+"$BUILD/nojit" init --preset nojit-demo-student --out "$d/model" >/dev/null 2>&1
+for text in 12+30= a 'some more words' 7 xyz; do
+    echo "{\"prompt\": \"$text\", \"max_tokens\": 14}"
+done >"$d/prompts.jsonl"
+write() { "$BUILD/nojit" generate --model "$d/model" --prompts "$d/prompts.jsonl" --gemm-table none "$@" 2>"$d/err"; }
+write --device cpu >"$d/cpu"
+
+few=
+cpu=
+texts() { # PROFILE
+    local dtype rows
+    export NOJIT_SIM_DEVICE=$1
+    for dtype in float32 auto; do
+        write --dtype $dtype --batch-size 5 >"$d/five" || few+=" $1, --dtype $dtype: $(tail -n 1 "$d/err");"
+        for rows in 1 2 4; do
+            write --dtype $dtype --batch-size $rows >"$d/few" || few+=" $1, --dtype $dtype: $(tail -n 1 "$d/err");"
+            cmp -s "$d/few" "$d/five" || few+=" $1, --dtype $dtype, $rows at a time;"
+        done
+        [ $dtype = auto ] || cmp -s "$d/five" "$d/cpu" || cpu+=" $1;"
+    done
+    unset NOJIT_SIM_DEVICE
+}
+for p in $profiles; do
+    arch=${p#*:}
+    [[ $held == *" sm_$arch "* || $held == *" sm_${arch}a "* ]] || continue
+    texts "${p%:*}"
+done
+if [ -z "$few" ]; then ok "few sequences at a time, the same texts"; else not_ok "few sequences at a time, the same texts" "${few:0:400}"; fi
+if [ -z "$cpu" ]; then ok "texts of a CPU"; else not_ok "texts of a CPU" "others on$cpu"; fi
+finish

@@ -8,11 +8,6 @@
 
 #include <math.h>
 
-static inline float saturated(float x)
-{
-    return x > 0 ? (x < 1 ? x : 1) : 0; /* NaN: 0 */
-}
-
 static inline uint32_t unsigned_of(float x)
 {
     return x >= 4294967296.0f ? UINT32_MAX : x > 0 ? (uint32_t)x : 0; /* NaN: 0 */
@@ -41,7 +36,6 @@ static inline int32_t signed_of(float x)
     OP(rni_f32, "cvt.rni.f32.f32", "r=r", float, float, float, float, rintf(x)) \
     OP(rni_s32, "cvt.rni.s32.f32", "r=r", int32_t, float, float, float, signed_of(rintf(x))) \
     OP(s32_s8, "cvt.s32.s8", "r=r", int32_t, int32_t, int32_t, int32_t, (int8_t)x) \
-    OP(sat_f32, "cvt.sat.f32.f32", "r=r", float, float, float, float, saturated(x)) \
     OP(u32_f32, "cvt.rzi.u32.f32", "r=r", uint32_t, float, float, float, unsigned_of(x)) \
     OP(f32_bf16, "cvt.f32.bf16", "r=h", float, uint16_t, uint16_t, uint16_t, float_of_bf16(x)) \
     OP(f32_f16, "cvt.f32.f16", "r=h", float, uint16_t, uint16_t, uint16_t, float_of_f16(x)) \

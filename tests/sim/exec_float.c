@@ -29,20 +29,6 @@ static inline float greatest(float x, float y)
     return x != x ? y : y != y ? x : x > y ? x : y > x ? y : x == 0 ? equal : x;
 }
 
-/* x * y + z, rounded down. The product is exact in double, the sum's error is what two-sum says:
- * the sum rounded to float is one step too high if it lies above the exact sum. */
-static inline float multiply_add_down(float x, float y, float z)
-{
-    const double product = (double)x * y, sum = product + z;
-    const double part = sum - product;
-    const double error = (product - (sum - part)) + (z - part);
-    const float near = (float)sum;
-    if (sum == 0 && error == 0) /* -0, unless both are +0 */
-        return product == 0 && !signbit(product) && !signbit(z) ? 0.0f : -0.0f;
-    const bool above = near > sum || ((double)near == sum && error < 0);
-    return above && isfinite(sum) ? nextafterf(near, -INFINITY) : near;
-}
-
 /* As the PTX text says: a divisor above 2^126 has a subnormal inverse, which counts as zero. */
 static inline float divide_approximately(float x, float y)
 {
@@ -68,7 +54,6 @@ static inline uint32_t halves_difference(uint32_t x, uint32_t y)
     SAME(OP, mul_rn_f32, "mul.rn.f32", "r=rr", float, x * y) \
     SAME(OP, mul_f64, "mul.f64", "l=ll", double, x * y) \
     SAME(OP, fma_rn_f32, "fma.rn.f32", "r=rrr", float, __builtin_fmaf(x, y, z)) \
-    SAME(OP, fma_rm_f32, "fma.rm.f32", "r=rrr", float, multiply_add_down(x, y, z)) \
     SAME(OP, div_rn_f32, "div.rn.f32", "r=rr", float, x / y) \
     SAME(OP, rcp_rn_f32, "rcp.rn.f32", "r=r", float, 1 / x) \
     SAME(OP, sqrt_rn_f64, "sqrt.rn.f64", "l=l", double, sqrt(x)) \
@@ -95,10 +80,8 @@ static inline uint32_t halves_difference(uint32_t x, uint32_t y)
     COMPARE(OP, lt_f32, "setp.lt.f32", "p=rr", float, x < y) \
     COMPARE(OP, ltu_f32, "setp.ltu.f32", "p=rr", float, !(x >= y)) \
     COMPARE(OP, leu_f32, "setp.leu.f32", "p=rr", float, !(x > y)) \
-    COMPARE(OP, leu_f64, "setp.leu.f64", "p=ll", double, !(x > y)) \
     COMPARE(OP, gtu_f32, "setp.gtu.f32", "p=rr", float, !(x <= y)) \
     COMPARE(OP, gt_f32, "setp.gt.f32", "p=rr", float, x > y) \
-    COMPARE(OP, gt_f64, "setp.gt.f64", "p=ll", double, x > y) \
     COMPARE(OP, ge_f32, "setp.ge.f32", "p=rr", float, x >= y) \
     COMPARE(OP, geu_f32, "setp.geu.f32", "p=rr", float, !(x < y))
 /* clang-format on */

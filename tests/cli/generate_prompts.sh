@@ -51,10 +51,6 @@ check "the same seed, the same texts" "" cmp -s "$d/all" <(generate --prompts "$
 check "another seed, other texts" "$(cat "$d/all")" test "$(generate --prompts "$d/prompts.jsonl" --seed 2 | column text)" != "$(column text <"$d/all")"
 check "a file's first text is that of --prompt" "$(sed -n 1p "$d/all")" test "The GNU General$(printf '%b' "$(sed -n 1p "$d/all" | column text | sed 's/^"//; s/"$//')")" = "$(generate --prompt "The GNU General")"
 
-rounded() { model=$d/new generate --prompts "$d/prompts.jsonl" --temperature 0 --max-tokens 40 "$@" | column text; }
-check "--kv-dtype int8: a rounded cache has other texts where tokens are almost equally probable" "$(rounded)" \
-    test "$(rounded)" != "$(rounded --kv-dtype int8)"
-
 # ---- sampling
 greedy() { generate --prompts "$d/prompts.jsonl" "$@"; }
 greedy --temperature 0 >"$d/greedy"

@@ -359,3 +359,4 @@ effect generate min-p most_probable
 for option in prompts chat batch-size ignore-eos top-k top-p; do
     effect generate $option elsewhere generate_prompts.sh
 done
+effect generate kv-dtype elsewhere on_policy.sh # what it does to the plan

@@ -46,13 +46,6 @@ int run_check_temperature(const struct settings *s)
                 s->temperature, TEMPERATURE_MOST);
 }
 
-struct decode_sampling run_sampling(const struct run *r)
-{
-    const struct train_options *o = &r->options;
-    return (struct decode_sampling){o->sample_temperature, o->sample_top_k, o->sample_top_p,
-                                    o->sample_min_p, o->seed};
-}
-
 static void print_bytes(struct run *r, const char *name, size_t bytes)
 {
     char size[32];

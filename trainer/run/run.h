@@ -95,8 +95,6 @@ int run_check_objective(const struct settings *s);
 void run_print_plan(struct run *r, const struct plan *p);
 /* Says a line; the engine's `say`. */
 void run_say(void *run, const char *line);
-/* As options of sampling say it. */
-struct decode_sampling run_sampling(const struct run *r);
 /* Refuses temperatures at which the divergence that is printed would be wrong. */
 int run_check_temperature(const struct settings *s);
 /* An option that a command may need, and whether it has it or does without. */

@@ -33,6 +33,13 @@ struct texts {
     int64_t count, taken, written, done, tokens;
 };
 
+struct decode_sampling texts_sampling(const struct run *r)
+{
+    const struct train_options *o = &r->options;
+    return (struct decode_sampling){o->sample_temperature, o->sample_top_k, o->sample_top_p,
+                                    o->sample_min_p, o->seed};
+}
+
 int texts_stops(struct run *r)
 {
     struct model_config c;
@@ -180,7 +187,7 @@ int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
         .next = next,
         .said = said,
         .user = &t,
-        .how = run_sampling(r),
+        .how = texts_sampling(r),
         .stop = r->ends.stop,
         .stops = r->ends.stops,
     };

@@ -11,6 +11,8 @@
 #include "run/run.h"
 #include "text/generation.h"
 
+/* As the options of sampling say it. */
+struct decode_sampling texts_sampling(const struct run *r);
 /* What ends a text of the model, by its folder and its tokenizer: r->ends. */
 int texts_stops(struct run *r);
 /* Tokens of the longest text, prompt and answer, which the model or --seq-len may limit; what: "the prompt". */

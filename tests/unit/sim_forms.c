@@ -9,7 +9,6 @@
 #include "sim/ptx.h"
 #include "sim_forms.h"
 
-
 enum { BLOCKS = 2048, SAMPLES = 32 * BLOCKS, SOURCES = 4 };
 
 struct form {

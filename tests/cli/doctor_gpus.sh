@@ -6,7 +6,7 @@
 set -eu
 . tests/lib/lib.sh
 . tests/lib/simulated.sh
-export OMP_NUM_THREADS=1 TMPDIR=$scratch
+export OMP_NUM_THREADS=1 TMPDIR=$scratch NOJIT_SIM_ELAPSED=50 # ms for 33.6 MB in each direction: 0.7 GB/s
 needs sm_89 sm_90a
 
 on() { NOJIT_SIM_DEVICE=$1 "$nojit" doctor "${@:2}"; }
@@ -26,8 +26,11 @@ says "doctor: NVLink" '^expected   NVLink, 18 of 25 GB/s: about 270 GB/s$' h100,
 says "doctor: PCIe with peer access" '^expected   PCIe 5.0 x16 with peer access: about 50 GB/s$' h100,h100 -1:5:16:5:16,-1:5:16:5:16
 says "doctor: PCIe without" "^expected   PCIe 4.0 x16 through the host's memory: about 14 GB/s\$" rtx4090,rtx4090 -1:4:16:4:16,-1:4:16:4:16
 says "doctor: the slower slot counts" "^expected   PCIe 3.0 x8 through" rtx4090,rtx4090 -1:4:16:4:16,-1:3:8:3:8
-says "doctor: a slow link is fast enough for its kind" '^verdict    the links carry what they should$' h100,h100 0:1:1:1:1,0:1:1:1:1
+says "doctor: a slow link is fast enough for its kind" '^verdict    the links carry what they should$' h100,h100 0:1:2:1:2,0:1:2:1:2
 says "doctor: nothing is known" '^verdict    slow, below 10 GB/s: ' h100,h100 ''
+NOJIT_SIM_ELAPSED=0.15 says "doctor: 224 GB/s of NVLink" '^verdict    the links carry what they should$' h100,h100 18:5:16:5:16,18:5:16:5:16
+NOJIT_SIM_ELAPSED=0.6 says "doctor: 56 GB/s of NVLink" '^verdict    slow, below 70 % of that: ' h100,h100 18:5:16:5:16,18:5:16:5:16
+NOJIT_SIM_ELAPSED=0.6 says "doctor: 56 GB/s of PCIe" '^verdict    the links carry what they should$' h100,h100 -1:5:16:5:16,-1:5:16:5:16
 says "doctor: a GPU in a narrow slot" '^verdict    slow, below 70 % of that: the GPU of rank 1 runs at PCIe 4.0 x8, 4.0 x16 is possible; see its slot' \
     rtx4090,rtx4090 -1:4:16:4:16,-1:4:8:4:16
 says "doctor: an NVLink that is down" '^verdict .*: the GPU of rank 1 has 17 NVLinks up, others have more' h100,h100 18:5:16:5:16,17:5:16:5:16

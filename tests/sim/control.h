@@ -18,6 +18,7 @@
  *   NOJIT_SIM_CUDA     the CUDA version of the driver, such as 12040
  *   NOJIT_SIM_EAGER    a stream, by its number from 1 in the order they were made, that does its work at
  *                      once; all others do theirs when somebody waits
+ *   NOJIT_SIM_ELAPSED  milliseconds between any two events, in place of those that went by
  *   NOJIT_SIM_STRICT   1: a process that has not forbidden the JIT is refused
  */
 #ifndef NOJIT_SIM_CONTROL_H

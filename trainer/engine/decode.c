@@ -232,7 +232,7 @@ static int end_of(const struct session *s, const struct sequence *q, int32_t las
                              "--dtype float32 if activations overflow");
 }
 
-/* Hands out what a row said in the window. */
+/* Hands out what a row said in the window. Above 0: its reader has enough. */
 static int hand_out(struct session *s, int row, int rows, bool ended)
 {
     struct sequence *q = &s->sequence[row];
@@ -264,8 +264,10 @@ static int look(struct session *s, int rows, const int32_t *slot_of)
     const struct decode_rows *now = &s->e->mem.now;
     int kept = 0, rc = 0;
     for (int row = 0; rc == 0 && row < s->count; row++) {
-        const bool ended = now->slot[row] < 0;
+        bool ended = now->slot[row] < 0;
         rc = hand_out(s, row, rows, ended);
+        ended = ended || rc > 0;
+        rc = rc < 0 ? rc : 0;
         if (ended)
             s->slots[s->free++] = slot_of[row];
         else

@@ -37,6 +37,7 @@
  *   step.c        an optimiser step: micro-batches, clip, update, graphs. Read it first
  *   saved_state.c what a step goes on from
  *   evaluate.c    held-out losses
+ *   score.c       log-probabilities of given tokens
  *   decode.c      prompts continued: which sequences the decoder has, and what they came to
  *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
  */
@@ -200,6 +201,16 @@ void engine_watch(struct engine *e, void (*seen)(void *user, int64_t rows, int64
  * which d stands, too. */
 bool engine_data_failed(const struct engine *e);
 
+/* Texts of which some tokens are scored: B x S positions, as of struct batch, and the scored ones; a position may come
+ * several times, with other tokens. */
+struct score_batch {
+    const int32_t *ids, *pos, *doc_start;
+    const int32_t *at, *target; /* [count] a position, and a token that may follow it */
+    int count;                  /* at most B x S */
+};
+/* ce[i]: -log p of target[i] behind position at[i], by the student. */
+int engine_score(struct engine *e, const struct score_batch *b, float *ce);
+
 /* How tokens are drawn. */
 struct decode_sampling {
     float temperature; /* 0 takes the likeliest token */
@@ -226,7 +237,8 @@ enum decode_end {
 struct decode_io {
     /* The next prompt: 1; there is none: 0; or a negative code, with which engine_decode() fails */
     int (*next)(void *user, struct decode_prompt *out);
-    /* Tokens that follow a prompt, some at a time, in order. 0, or a code with which engine_decode() fails */
+    /* Tokens that follow a prompt, some at a time, in order. 0; 1: it needs no more; or a negative code, with which
+     * engine_decode() fails */
     int (*said)(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
                 enum decode_end end);
     void *user;

@@ -55,6 +55,34 @@ static void compare_chunk(struct work *r, struct engine *e, int first)
     OP(r, nj_copy(r->s, m->token_ce + first, m->ce, bytes));
 }
 
+/* The normed rows that have a target. */
+static void gather_rows(struct work *r, struct engine *e, int chunks)
+{
+    const struct shape *s = &e->shape;
+    if (chunks > 0)
+        OP(r, nj_row_gather(r->s, e->student.T, e->mem.hidden, e->mem.student.y, e->mem.rows.valid,
+                            chunks * s->chunk, s->rows, e->student.c.hidden_size));
+}
+
+void head_scores(struct work *r, struct engine *e, int chunks, float *ce)
+{
+    const struct shape *s = &e->shape;
+    const struct net *n = &e->student;
+    struct memory *m = &e->mem;
+    const int C = n->c.hidden_size;
+    const struct linear logits = {n->T, s->chunk, s->vocab, C, .ldy = s->ld};
+
+    gather_rows(r, e, chunks);
+    for (int first = 0; first < chunks * s->chunk; first += s->chunk) {
+        char *x = m->hidden + (size_t)first * (size_t)C * dtype_bytes(n->T);
+        linear_fwd(r, &logits, m->logits, x, net_weight(n, n->p.head));
+        OP(r,
+           nj_kd_head(r->s, n->T, m->logits, m->kd, m->ce, m->entropy, m->agree, NULL,
+                      m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0, 0));
+        OP(r, nj_copy(r->s, ce + first, m->ce, (size_t)s->chunk * sizeof *ce));
+    }
+}
+
 void head_losses(struct work *r, struct engine *e, int chunks, bool train)
 {
     const struct shape *s = &e->shape;
@@ -63,9 +91,7 @@ void head_losses(struct work *r, struct engine *e, int chunks, bool train)
     int C = n->c.hidden_size, padded = s->padded;
     const struct linear logits = {n->T, s->chunk, s->vocab, C, .ldy = s->ld};
 
-    if (chunks > 0)
-        OP(r, nj_row_gather(r->s, n->T, m->hidden, m->student.y, m->rows.valid, chunks * s->chunk,
-                            s->rows, C));
+    gather_rows(r, e, chunks);
     for (int first = 0; first < chunks * s->chunk; first += s->chunk) {
         char *x = m->hidden + (size_t)first * (size_t)C * dtype_bytes(n->T);
         linear_fwd(r, &logits, m->logits, x, net_weight(n, n->p.head));

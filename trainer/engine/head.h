@@ -11,4 +11,7 @@
  * of the head. */
 void head_losses(struct work *r, struct engine *e, int chunks, bool train);
 
+/* Cross-entropies of the rows with a target, to pinned memory. */
+void head_scores(struct work *r, struct engine *e, int chunks, float *ce);
+
 #endif

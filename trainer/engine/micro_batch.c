@@ -44,17 +44,36 @@ static void sort_ids(const int32_t *ids, int n, int32_t *order, int32_t *runs, i
         runs[found++] = n;
 }
 
+static int check_ids(const struct shape *s, const int32_t *ids)
+{
+    for (int i = 0; i < s->rows; i++)
+        if (ids[i] < 0 || ids[i] >= s->vocab)
+            return fail(
+                NJ_E_FORMAT,
+                "token id %d of row %d lies outside the %d common tokens of the models; use "
+                "data encoded with their tokenizer",
+                ids[i], i, s->vocab);
+    return 0;
+}
+
+static int check_target(const struct shape *s, int32_t target, int row)
+{
+    if (target >= 0 && target < s->vocab)
+        return 0;
+    return fail(NJ_E_FORMAT,
+                "target %d of row %d lies outside the %d common tokens of the models; use data "
+                "encoded with their tokenizer",
+                target, row, s->vocab);
+}
+
 static int compact(const struct shape *s, const struct batch *b, struct rows *out)
 {
     int found = 0;
     for (int i = 0; i < s->rows; i++) {
         bool has = b->target[i] != IGNORED;
-        if (has && (b->target[i] < 0 || b->target[i] >= s->vocab))
-            return fail(
-                NJ_E_FORMAT,
-                "target %d of row %d lies outside the %d common tokens of the models; use data "
-                "encoded with their tokenizer",
-                b->target[i], i, s->vocab);
+        const int rc = has ? check_target(s, b->target[i], i) : 0;
+        if (rc != 0)
+            return rc;
         out->inverse[i] = has ? found : -1;
         if (!has)
             continue;
@@ -80,13 +99,9 @@ static int stage_batch(const struct shape *s, const struct batch *b, struct rows
     if ((int64_t)b->B * b->S != s->rows)
         return fail(NJ_E_ARG, "a batch has %d x %d rows; the engine was opened for %d", b->B, b->S,
                     s->rows);
-    for (int i = 0; i < s->rows; i++)
-        if (b->ids[i] < 0 || b->ids[i] >= s->vocab)
-            return fail(
-                NJ_E_FORMAT,
-                "token id %d of row %d lies outside the %d common tokens of the models; use "
-                "data encoded with their tokenizer",
-                b->ids[i], i, s->vocab);
+    const int rc = check_ids(s, b->ids);
+    if (rc != 0)
+        return rc;
     memcpy(out->ids, b->ids, bytes);
     memcpy(out->pos, b->pos, bytes);
     memcpy(out->doc_start, b->doc_start, bytes);
@@ -134,6 +149,26 @@ int stage_agree(struct engine *e, struct data *d, int rc)
     rc = data_agree(d, rc);
     e->data_failed = rc < 0;
     return rc;
+}
+
+int stage_scored(struct engine *e, const struct score_batch *b)
+{
+    const struct shape *s = &e->shape;
+    const size_t bytes = (size_t)s->rows * sizeof(int32_t);
+    struct rows rows = host_rows(e, 0);
+    int rc = check_ids(s, b->ids);
+    for (int i = 0; rc == 0 && i < b->count; i++)
+        rc = check_target(s, b->target[i], b->at[i]);
+    if (rc != 0)
+        return rc;
+    memcpy(rows.ids, b->ids, bytes);
+    memcpy(rows.pos, b->pos, bytes);
+    memcpy(rows.doc_start, b->doc_start, bytes);
+    for (int i = 0; i < s->padded; i++) {
+        rows.valid[i] = i < b->count ? b->at[i] : -1;
+        rows.target[i] = i < b->count ? b->target[i] : -1;
+    }
+    return (b->count + s->chunk - 1) / s->chunk;
 }
 
 bool engine_data_failed(const struct engine *e)

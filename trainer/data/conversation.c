@@ -5,7 +5,7 @@
 #include "data/jsonl.h"
 
 #include "io/error.h"
-#include "text/unicode.h"
+#include "text/spaces.h"
 
 #include <string.h>
 
@@ -14,33 +14,6 @@ static bool is_text(const json_t *value, const char *text)
 {
     return json_is_string(value) && json_string_length(value) == strlen(text) &&
            strcmp(json_string_value(value), text) == 0;
-}
-
-/* What a template's trim takes away: white space as Python sees it. */
-static bool white(uint32_t cp)
-{
-    return (unicode_class[cp] & UNICODE_SPACE) || (cp >= 0x1c && cp <= 0x1f);
-}
-
-/* The content without the white space around it, where the format wants that. */
-static void trim(const struct chat_format *f, const char **text, size_t *bytes)
-{
-    uint32_t cp;
-    size_t n;
-    unicode_prepare();
-    while (f->trims && *bytes > 0) {
-        n = utf8_next((const unsigned char *)*text, *bytes, &cp);
-        if (!white(cp))
-            break;
-        *text += n;
-        *bytes -= n;
-    }
-    while (f->trims && *bytes > 0) {
-        n = utf8_before((const unsigned char *)*text, *bytes, &cp);
-        if (!white(cp))
-            break;
-        *bytes -= n;
-    }
 }
 
 /* A turn as it is to be written. */
@@ -127,7 +100,8 @@ static int read_content(const struct reader *r, const json_t *turn, struct turn 
     if (!json_is_string(content))
         return jsonl_bad_line(r, "content of messages must be a string");
     out->content = (struct chat_text){json_string_value(content), json_string_length(content)};
-    trim(r->chat.format, &out->content.text, &out->content.bytes);
+    if (r->chat.format->trims)
+        text_strip(&out->content.text, &out->content.bytes);
     if (r->chat.thinks && out->assistant && json_is_string(thought))
         out->thought = (struct chat_text){json_string_value(thought), json_string_length(thought)};
     else if (r->chat.thinks && out->assistant)

@@ -289,7 +289,7 @@ $(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUD
 # the tests; grown by libFuzzer in `make fuzz`.
 FUZZ_SECONDS ?= 30
 FUZZ_trainer := answers apr chat config encode generation gguf gguf_model gguf_tokenizer greeting jsonl messages \
-	metrics node_list options prompts quantised safetensors shards tokenizer tokens
+	metrics node_list options prompts quantised safetensors shards tasks tokenizer tokens
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin gguf_keys keys
 FUZZ_gen := contract

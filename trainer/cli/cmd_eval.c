@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmd_eval.c: `nojit eval`: one pass over held-out text.
+ * cmd_eval.c: `nojit eval`: one pass over held-out text, or over the items of benchmarks.
  */
 #include <math.h>
 
@@ -10,6 +10,7 @@
 #include "run/run.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
+#include "run/task_run.h"
 
 /* null for what JSON has no number for, as the perplexity of a large loss. */
 static void put_number(const char *before, const char *name, double value)
@@ -144,20 +145,37 @@ static int evaluate(struct run *r)
     return 0;
 }
 
+/* Refuses options that do not go together. */
+static int check(const struct settings *s)
+{
+    const bool tasks = s->tasks.count > 0;
+    if (tasks && s->data.count > 0)
+        return fail(NJ_E_ARG, "--data and --tasks: give one of them");
+    if (tasks && s->teacher != NULL)
+        return fail(NJ_E_ARG, "--tasks measures one model; leave --teacher out");
+    if (!tasks && s->task_log != NULL)
+        return fail(NJ_E_ARG, "--task-log needs --tasks, whose items it lists");
+    if (s->acceptance && s->teacher == NULL)
+        return fail(NJ_E_ARG, "--acceptance needs --teacher%s",
+                    tasks ? " and --data" : "");
+    return 0;
+}
+
 int cmd_eval(const struct settings *s)
 {
     struct group alone = GROUP_ALONE;
     struct run r;
-    const struct needed needed[] = {
-        {"model", s->student != NULL}, {"data", s->data.count > 0}, {NULL}};
+    const struct needed needed[] = {{"model", s->student != NULL},
+                                    {"data or --tasks", s->data.count + s->tasks.count > 0},
+                                    {NULL}};
     int err = run_needs("eval", needed);
-    if (!err && s->acceptance && s->teacher == NULL)
-        err = fail(NJ_E_ARG, "--acceptance needs --teacher");
+    if (!err)
+        err = check(s);
     if (err)
         return err;
     err = run_open(&r, s, &alone, true);
     if (!err)
-        err = evaluate(&r);
+        err = s->tasks.count > 0 ? run_tasks(&r) : evaluate(&r);
     run_close(&r);
     return err;
 }

@@ -199,9 +199,10 @@ void progress_say(struct progress *p, const char *format, ...)
     log_line(p, line);
 }
 
-void progress_rows(void *progress, int64_t rows, int64_t total)
+/* what, unit: "held out", "rows". */
+static void measured(struct progress *p, const char *what, const char *unit, int64_t rows,
+                     int64_t total)
 {
-    struct progress *p = progress;
     char text[256], eta[32];
     struct line line = {0};
     const double now = seconds_now();
@@ -212,7 +213,7 @@ void progress_rows(void *progress, int64_t rows, int64_t total)
     const double took = now - p->rows_started;
     if (p->terminal ? now - p->shown < REWRITE_SECONDS : took < p->rows_due)
         return;
-    add(&line, 0, "held out: %lld of %lld rows", (long long)rows, (long long)total);
+    add(&line, 0, "%s: %lld of %lld %s", what, (long long)rows, (long long)total, unit);
     if (rows > 0)
         add(&line, 1, "ETA %s",
             duration_text(took / (double)rows * (double)(total - rows), eta, sizeof eta));
@@ -224,6 +225,16 @@ void progress_rows(void *progress, int64_t rows, int64_t total)
         join(&line, 9, text, sizeof text);
     }
     show_line(p, text, !p->terminal);
+}
+
+void progress_rows(void *progress, int64_t rows, int64_t total)
+{
+    measured(progress, "held out", "rows", rows, total);
+}
+
+void progress_choices(void *progress, int64_t choices, int64_t total)
+{
+    measured(progress, "scored", "choices", choices, total);
 }
 
 void progress_texts(struct progress *p, int64_t done, int64_t total, int64_t tokens)

@@ -47,6 +47,8 @@ void progress_say(struct progress *p, const char *format, ...)
 /* Rows of held-out text that are measured, of all: a line on a terminal; elsewhere one after ten seconds,
  * and whenever twice the time has passed. */
 void progress_rows(void *progress, int64_t rows, int64_t total);
+/* The same of choices of tasks. */
+void progress_choices(void *progress, int64_t choices, int64_t total);
 /* The evaluation after this step took so long; the ETA counts those that are still to come. */
 void progress_measured(struct progress *p, int64_t step, double seconds);
 /* Takes a line that is rewritten away. */

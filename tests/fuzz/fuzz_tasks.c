@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz_tasks.c: lines of tasks, and the rows that their choices make, with a tokenizer that has the tokens of ChatML. Run
- * from the root of the tree.
+ * fuzz_tasks.c: lines of tasks, and the rows that their choices make, with a tokenizer that has the tokens of ChatML.
+ * Run from the root of the tree.
  */
 #include "data/task_rows.h"
 #include "fuzz.h"

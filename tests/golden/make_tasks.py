@@ -4,6 +4,8 @@
 
     make_tasks.py write [FOLDER]     writes model/ and golden.json of FOLDER (tests/golden/tasks), for test_tasks.c
     make_tasks.py check NOJIT        lets both run the items, and compares them: a verdict per line, for lm_eval_tasks.sh
+    make_tasks.py golden NOJIT       the same with what golden.json holds of the harness, for cli_tasks.sh; needs no package
+    make_tasks.py model NAME FOLDER  writes the model with the tokenizer of that name
 
     python3 -m venv /tmp/v && /tmp/v/bin/pip install 'lm_eval[hf]==0.4.13' && /tmp/v/bin/python tests/golden/make_tasks.py write
 
@@ -148,9 +150,10 @@ def differences(got, want):
     return [f"{name}: {got.get(name)}, expected {value}" for name, value in want.items() if not close(got.get(name), value)]
 
 
-def check(nojit):
+def check(nojit, expected):
     faults = 0
-    for name, want in all_harness().items():
+    for name in TOKENIZERS:
+        want = expected[name]
         with tempfile.TemporaryDirectory() as scratch:
             folder = pathlib.Path(scratch)
             with_tokenizer(name, folder / "model")
@@ -164,8 +167,8 @@ def check(nojit):
         pairs = [(f"{name} item {i + 1}", *both) for i, both in enumerate(zip(items, want["items"], strict=True))]
         pairs += [(f"{name} {g['task']} {g['metric']}", g, w) for g, w in
                   zip(sorted(metrics, key=key), sorted(want["metrics"], key=key), strict=True)]
-        for what, got, expected in pairs:
-            wrong = differences(got, expected)
+        for what, got, value in pairs:
+            wrong = differences(got, value)
             faults += bool(wrong)
             print(f"FAIL {what}: {'; '.join(wrong)}" if wrong else f"ok {what}")
     return faults
@@ -175,6 +178,10 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["write"]:
         write(pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else HERE / "tasks")
     elif sys.argv[1:2] == ["check"] and len(sys.argv) == 3:
-        sys.exit(1 if check(sys.argv[2]) else 0)
+        sys.exit(1 if check(sys.argv[2], all_harness()) else 0)
+    elif sys.argv[1:2] == ["golden"] and len(sys.argv) == 3:
+        sys.exit(1 if check(sys.argv[2], json.loads((HERE / "tasks/golden.json").read_text())) else 0)
+    elif sys.argv[1:2] == ["model"] and len(sys.argv) == 4:
+        with_tokenizer(sys.argv[2], pathlib.Path(sys.argv[3]))
     else:
         sys.exit(__doc__)

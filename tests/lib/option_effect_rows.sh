@@ -45,6 +45,7 @@ two_files() {
 effect "$both" data two_files
 effect eval data is "$(eval_json | field tokens) $(eval_json --data "$d/text.txt" | field tokens)" "900 2900"
 effect tokenize data elsewhere cli_tokenize.sh
+for option in tasks task-log max-tokens; do effect eval $option elsewhere cli_tasks.sh; done
 held_out() { near "$(first eval_class_loss "$d/$cmd")" "$(eval_json | field class_loss)"; }
 effect "$both" eval-data held_out
 trained_model() { go && eval_json --model "$d/run" | grep -q class_loss && why="no receipt" && [ -s "$d/run/receipt.json" ]; }

@@ -174,6 +174,60 @@ static void scores_are_those_of_the_harness(void **state)
     json_decref(golden);
 }
 
+/* ---- what is right ---- */
+
+/* The metrics of items whose choices have these scores, and whose prompts these texts. */
+static int metrics_of(const char *lines, const double *scores, const char *const *texts,
+                      struct task_metric *out, struct tasks **tasks)
+{
+    struct tokenizer t = open_model(1);
+    struct pool text[4] = {{NULL, 0, 0}};
+    *tasks = open_lines(lines, &t);
+    const struct task_answers a = {*tasks, scores, text};
+    for (int64_t i = 0; texts && i < tasks_count(*tasks); i++)
+        assert_true(pool_add(&text[i], texts[i], strlen(texts[i]), 1));
+    const int count = task_metrics(&a, out);
+    for (int i = 0; i < 4; i++)
+        free(text[i].at);
+    tokenizer_close(&t);
+    return count;
+}
+
+static void the_first_of_equal_scores_counts(void **state)
+{
+    (void)state;
+    const double scores[] = {-2, -1, -1, -4, -4, -4};
+    struct task_metric m[TASK_METRICS];
+    struct tasks *tasks;
+    assert_int_equal(metrics_of("{\"context\": \"a\", \"choices\": [\"b\", \"c\", \"d\"], "
+                                "\"answer\": 1}\n"
+                                "{\"context\": \"a\", \"choices\": [\"b\", \"c\", \"defg\"], "
+                                "\"answer\": 0}\n",
+                                scores, NULL, m, &tasks),
+                     2);
+    assert_string_equal(m[0].metric, "acc");
+    assert_true(m[0].value == 1 && m[0].stderr_of == 0 && m[0].items == 2);
+    assert_string_equal(m[1].metric, "acc_norm"); /* -4 of four characters is the best */
+    assert_true(m[1].value == 0.5 && m[1].stderr_of == 0.5);
+    tasks_close(tasks);
+}
+
+static void white_space_around_an_answer_is_left_aside(void **state)
+{
+    (void)state;
+    const char *const texts[] = {" 42\n", "\u00a042", "4 2"};
+    struct task_metric m[TASK_METRICS];
+    struct tasks *tasks;
+    assert_int_equal(metrics_of("{\"prompt\": \"a\", \"answer\": \"42\"}\n"
+                                "{\"prompt\": \"a\", \"answer\": \"\\u300042\"}\n"
+                                "{\"prompt\": \"a\", \"answer\": \"42\"}\n",
+                                NULL, texts, m, &tasks),
+                     1);
+    assert_string_equal(m[0].metric, "exact_match");
+    assert_true(fabs(m[0].value - 2 / 3.0) < 1e-15 && fabs(m[0].stderr_of - 1 / 3.0) < 1e-15);
+    tasks_close(tasks);
+}
+
 /* ---- lines ---- */
 
 static void fields_have_other_names(void **state)
@@ -412,6 +466,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_are_those_of_the_harness),
+        cmocka_unit_test(the_first_of_equal_scores_counts),
+        cmocka_unit_test(white_space_around_an_answer_is_left_aside),
         cmocka_unit_test(fields_have_other_names),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(long_contexts_of_many_choices_are_refused),

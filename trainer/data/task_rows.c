@@ -36,8 +36,8 @@ static int inputs_of(const struct task_rows *r, const struct task_item *it,
     return all < r->limit ? all : r->limit;
 }
 
-/* Whether a choice has the same tokens as the one before it, but for the last. A text has no more targets than positions,
- * and so has a batch. */
+/* Whether a choice has the same tokens as the one before it, but for the last. A text has no more targets than
+ * positions, and so has a batch. */
 static bool shares_text(const struct text *last, const struct task_choice *c,
                         const struct task_choice *before)
 {

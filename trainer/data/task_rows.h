@@ -9,8 +9,8 @@
 
 struct task_rows;
 
-/* A context with a choice is a text of `limit` tokens at most, its last one not counted; a longer one loses its beginning.
- * Rows have `length` positions, more where a text is longer, fewer where all texts have room in one. */
+/* A context with a choice is a text of `limit` tokens at most, its last one not counted; a longer one loses its
+ * beginning. Rows have `length` positions, more where a text is longer, fewer where all texts have room in one. */
 int task_rows_make(const struct tasks *t, int limit, int length, struct task_rows **out);
 void task_rows_free(struct task_rows *r); /* NULL is fine */
 int task_rows_length(const struct task_rows *r);

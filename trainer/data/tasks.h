@@ -42,8 +42,8 @@ struct task_choice {
     int characters; /* code points of the choice */
 };
 
-/* Reads, encodes and checks everything: docs/tasks.md. Context and choices have the ids that lm-evaluation-harness gives
- * them. Returns NJ_E_FORMAT where there is no item. */
+/* Reads, encodes and checks everything: docs/tasks.md. Context and choices have the ids that lm-evaluation-harness
+ * gives them. Returns NJ_E_FORMAT where there is no item. */
 int tasks_open(const struct tasks_options *o, const struct tokenizer *t, struct tasks **out);
 void tasks_close(struct tasks *t); /* NULL is fine */
 int64_t tasks_count(const struct tasks *t);

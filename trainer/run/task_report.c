@@ -12,6 +12,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "text/spaces.h"
+#include "utf8.h"
 
 enum metric { METRIC_ACC, METRIC_ACC_NORM, METRIC_EXACT };
 static const char *const metric_names[TASK_METRICS] = {"acc", "acc_norm", "exact_match"};
@@ -111,6 +112,24 @@ int task_metrics(const struct task_answers *a, struct task_metric *out)
 
 /* ---- what is written ---- */
 
+/* Names come from files: nothing in them is executed by a terminal. */
+static void put_name(const char *name, int width, FILE *out)
+{
+    char *shown = strdup(name);
+    if (shown)
+        make_printable(shown);
+    fprintf(out, "%-*s", width, shown ? shown : "?");
+    free(shown);
+}
+
+static void put_number(double x, FILE *out)
+{
+    if (isnan(x))
+        fprintf(out, "  %8s", "-");
+    else
+        fprintf(out, "  %8.4f", x);
+}
+
 void task_table(const struct task_metric *m, int count, FILE *out)
 {
     int width = 4;
@@ -119,11 +138,10 @@ void task_table(const struct task_metric *m, int count, FILE *out)
     fprintf(out, "%-*s  %-11s  %8s  %8s  %8s\n", width, "task", "metric", "value", "stderr",
             "items");
     for (int i = 0; i < count; i++) {
-        fprintf(out, "%-*s  %-11s  %8.4f  ", width, m[i].task, m[i].metric, m[i].value);
-        if (isnan(m[i].stderr_of))
-            fprintf(out, "%8s", "-");
-        else
-            fprintf(out, "%8.4f", m[i].stderr_of);
+        put_name(m[i].task, width, out);
+        fprintf(out, "  %-11s", m[i].metric);
+        put_number(m[i].value, out);
+        put_number(m[i].stderr_of, out);
         fprintf(out, "  %8lld\n", (long long)m[i].items);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * task_texts.c: see task_texts.h. A text ends with a token that ends texts of the model, with `until`, or with its number
- * of tokens.
+ * task_texts.c: see task_texts.h. A text ends with a token that ends texts of the model, with `until`, or with its
+ * number of tokens.
  */
 #include "run/task_texts.h"
 

@@ -5,7 +5,6 @@
  */
 #include "data/data.h"
 #include "data/prompts.h"
-#include "data/task_rows.h"
 #include "engine_fixture.h"
 #include "gguf_fixture.h"
 #include "internal.h"
@@ -19,6 +18,7 @@
 #include "record/metrics.h"
 #include "refused_memory.h"
 #include "report/report.h"
+#include "task_fixture.h"
 #include "text/chat.h"
 #include "text/generation.h"
 #include "text/gguf_tokenizer.h"
@@ -283,20 +283,7 @@ static int load_prompts(void)
 
 static int load_tasks(void)
 {
-    const char *path = path_of("tasks.jsonl");
-    const struct tasks_options o = {.paths = &path, .path_count = 1, .vocab_size = chat.vocab_size};
-    struct tasks *tasks;
-    struct task_rows *rows = NULL;
-    struct task_batch b = {0};
-    int rc = tasks_open(&o, &chat, &tasks);
-    if (!rc)
-        rc = task_rows_make(tasks, 64, 16, &rows);
-    if (!rc)
-        rc = task_batch_open(rows, 2, &b);
-    task_batch_close(&b);
-    task_rows_free(rows);
-    tasks_close(tasks);
-    return rc;
+    return read_tasks(path_of("tasks.jsonl"), &chat);
 }
 
 static int ask_chat(void)
@@ -569,10 +556,7 @@ static int open_files(void **state)
     put("prompts.jsonl", "{\"prompt\":\"caf\u00e9 one\",\"completion\":\"two\",\"id\":\"three\"}\n"
                          "{\"messages\":[{\"role\":\"user\",\"content\":\"one\"}],\"teacher_"
                          "prompt\":\"one two\"}\n");
-    put("tasks.jsonl",
-        "{\"context\":\"caf\u00e9 \",\"choices\":[\"one\",\"two\"],\"answer\":\"two\",\"id\":1}\n"
-        "{\"messages\":[{\"role\":\"user\",\"content\":\"one\"}],\"answer\":\"two\","
-        "\"until\":[\"a\",\"b\"],\"task\":\"t\"}\n");
+    put("tasks.jsonl", TASK_LINES);
     put("options.yaml", "steps: 20\ndata: [a.txt, b.txt]\nout: run\n");
     assert_int_equal(mkdir(path_of("run"), 0777), 0);
     put("run/metrics.jsonl", "{\"step\":1,\"loss\":2.5}\n{\"step\":2,\"loss\":2.25}\n");

@@ -126,7 +126,7 @@ static int number_task(struct collector *c, const char *name, size_t bytes, int 
     *out = known ? (int)json_integer_value(known) : (int)t->name.count;
     const bool added =
         known ||
-        (text && json_object_set_new(c->names, text, json_integer(*out)) == 0 &&
+        (text && json_object_set_new_nocheck(c->names, text, json_integer(*out)) == 0 &&
          add_text(t, text, bytes, &kept) && pool_add(&t->name, &kept.first, 1, sizeof kept.first));
     free(text);
     return added ? NJ_OK : jsonl_no_memory(&c->reader);
@@ -306,11 +306,10 @@ static int add_line(struct reader *r, const json_t *object)
 {
     struct collector *c = r->user;
     struct item it = {.path = c->path, .line = r->line};
-    const bool choices = json_object_get(object, "choices") != NULL;
     int rc;
-    if (choices)
+    if (field(object, "choices", NULL))
         rc = read_choices(c, object, &it);
-    else if (json_object_get(object, "prompt") || json_object_get(object, "messages"))
+    else if (field(object, "prompt", "messages"))
         rc = read_prompt(c, object, &it);
     else
         rc = jsonl_bad_line(r, "a line must be an object with context, choices and answer, or with "

@@ -8,7 +8,8 @@
 #include "text/tokenizer.h"
 
 /* bos_token, or else eos_token, of the tokenizer_config.json of t's model, as lm-evaluation-harness takes it. Where
- * the model has no such file, or it names neither: the token that begins texts, or else the one that ends them; -1: none. */
+ * the model has no such file, or it names neither: the token that begins texts, or else the one that ends them.
+ * -1: none. */
 int prefix_token(const struct tokenizer *t, int32_t *out);
 
 #endif

@@ -235,7 +235,7 @@ static void messages(void **state)
          "no option --teacher_model here; it belongs to `nojit distill`"},
         {"init", "--steps 1", "no option --steps here; it belongs to `nojit distill`"},
         {"merge", "--student x", "no option --student here; it belongs to `nojit distill`"},
-        {"doctor", "--max_new_tokens 1", "it belongs to `nojit generate`"},
+        {"doctor", "--max_new_tokens 1", "it belongs to `nojit eval`, `nojit generate`"},
         {"train", "--tempratur 1", "unknown option --tempratur"},
         {"train", "--stpes 1", "did you mean --steps?"},
         {"train", "--ddp 1", "unknown option --ddp; see `nojit train --help`"},

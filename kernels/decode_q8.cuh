@@ -63,12 +63,20 @@ static __device__ __forceinline__ uint32_t with_byte(uint32_t word, uint32_t byt
     return __byte_perm(word, byte, left < 0 || left > 3 ? 0x3210 : 0x3210 ^ (left ^ 4) << 4 * left);
 }
 
+// Four signed bytes as float16, exactly: 1024 + 128 + x has x in its last digits.
+static __device__ __forceinline__ void widen_bytes(uint32_t (&pairs)[2], uint32_t bytes)
+{
+    bytes ^= 0x80808080u;
+    pairs[0] = sub_f16x2(__byte_perm(bytes, 0x64646464u, 0x4140), 0x64806480u);
+    pairs[1] = sub_f16x2(__byte_perm(bytes, 0x64646464u, 0x4342), 0x64806480u);
+}
+
 // As decode_warp, with twice as many keys: a load has four dims for each of four mma, or four keys.
 // Row g of the n-th eight rows of scores stands for key 16(g/2)+2n+g%2.
 template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     static constexpr int KEYS = 64;
-    // Values times scales are float16 there, which for values of up to 32,000 neither overflows nor, for
-    // those of 1e-4 and less, loses digits that bfloat16 would have.
+    // Probabilities times the scales of their values become float16. So lifted they do not overflow for
+    // any value that float16 has, and values of 1e-4 keep as many digits as bfloat16 would.
     static constexpr float LIFT = 64;
     uint32_t q[D / 64][8];
 

@@ -133,16 +133,12 @@ static __device__ __forceinline__ uint32_t pack2_f16(float lo, float hi)
 #endif
 }
 
-// Four signed bytes as float16, exactly: 1024 + 128 + x has x in its last digits.
-static __device__ __forceinline__ void widen_bytes(uint32_t (&pairs)[2], uint32_t bytes)
+// Differences of two pairs of float16.
+static __device__ __forceinline__ uint32_t sub_f16x2(uint32_t x, uint32_t y)
 {
-    bytes ^= 0x80808080u;
-    asm("sub.f16x2 %0, %1, %2;"
-        : "=r"(pairs[0])
-        : "r"(__byte_perm(bytes, 0x64646464u, 0x4140)), "r"(0x64806480u));
-    asm("sub.f16x2 %0, %1, %2;"
-        : "=r"(pairs[1])
-        : "r"(__byte_perm(bytes, 0x64646464u, 0x4342)), "r"(0x64806480u));
+    uint32_t r;
+    asm("sub.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
+    return r;
 }
 
 // Copies 16 bytes (4 bytes) to shared memory, zeros if not valid; src must be readable either way.

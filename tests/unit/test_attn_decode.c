@@ -2,8 +2,11 @@
  *
  * test_attn_decode.c: the references of the batched decoder, which are the oracles of its kernels: what a row gives
  * equals the last row of attention over its sequence, whatever the other rows are and however its keys are cut.
+ * And on every device: that a row's bits do not depend on them either.
  */
+#include "device_fixture.h"
 #include "gradients.h"
+#include "nojit_ops.h"
 
 #include "decode.h"
 
@@ -75,7 +78,7 @@ static struct sequences begin(int32_t H, int32_t K)
     return s;
 }
 
-/* Whether the newest keys and values lie in the cache, and nothing lies behind them or in slots that no row has. */
+/* Whether all keys and values of the sequences lie in the cache, each at its position, and nothing else does. */
 static void check_cache(const struct sequences *s)
 {
     int32_t seen[G + 1] = {0}; /* by slot + 1: keys in it */
@@ -89,12 +92,12 @@ static void check_cache(const struct sequences *s)
         }
     }
     for (int r = 0; r < R; r++) {
-        for (int32_t i = 0; i < s->K * D && slots[r] >= 0; i++) {
-            const double *row = s->newest + r * s->width + s->H * D;
-            const size_t head = ((size_t)(slots[r] * s->K + i / D)) * P * D;
-            const size_t last = (size_t)lengths[r] - 1;
-            assert_true(s->k[head + last * D + (size_t)(i % D)] == row[i]);
-            assert_true(s->v[head + (size_t)(i % D) * P + last] == row[s->K * D + i]);
+        for (int32_t i = 0; i < lengths[r] * s->K * D && slots[r] >= 0; i++) {
+            const int32_t j = i / (s->K * D), kv = i / D % s->K, d = i % D;
+            const double *key = s->qkv[r] + j * s->width + (s->H + kv) * D + d;
+            const int32_t head = (slots[r] * s->K + kv) * P * D;
+            assert_true(s->k[head + j * D + d] == *key);
+            assert_true(s->v[head + d * P + j] == key[s->K * D]);
         }
     }
 }
@@ -145,10 +148,10 @@ static void decode_is_the_last_row(void **state)
 static void one_chunk_needs_no_merge(void **state)
 {
     (void)state;
-    enum { H = 6, K = 2, ROWS = 3 };
-    static const int32_t rows[ROWS] = {1, 2, 5};
+    enum { H = 6, K = 2 };
+    static const int32_t rows[] = {1, 2, 5};
     struct sequences s = begin(H, K);
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < 3; i++) {
         const int r = rows[i];
         const int32_t pos = lengths[r] - 1;
         double one[H * D], two[H * D], part[2 * H * (D + DECODE_STATS)];
@@ -238,13 +241,161 @@ static void bytes_stand_for_elements(void **state)
     assert_all_close(one, two, part_size, 1e-13);
 }
 
+/* ---- on devices ---- */
+
+enum {
+    ROWS = 3,
+    HEADS = 14,
+    KEY_HEADS = 2,
+    SIZE = 64,
+    POSITIONS = 320,
+    LONGEST = 300,
+    ROW = (HEADS + 2 * KEY_HEADS) * SIZE,
+    CACHE = ROWS * KEY_HEADS * POSITIONS * SIZE
+};
+static const int32_t row_slots[ROWS] = {2, 0, 1}, row_lengths[ROWS] = {201, LONGEST, 256};
+
+struct decoder {
+    struct device *d;
+    enum nj_dtype T;
+    bool bytes;
+    void *qkv, *k, *v, *o, *slot, *pos;
+    float *scales, *part, *floats;
+};
+
+static void *device_bytes(struct device *d, size_t bytes)
+{
+    void *p;
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, bytes, &p), 0);
+    return p;
+}
+
+static void transfer(const struct decoder *c, void *to, const void *from, size_t bytes)
+{
+    assert_int_equal(nj_copy(c->d->s, to, from, bytes), 0);
+    assert_int_equal(nj_stream_sync(c->d->s), 0);
+}
+
+/* Rows from the first on, as T. */
+static void put_rows(const struct decoder *c, const float *rows, int count)
+{
+    const size_t n = (size_t)(count * ROW);
+    transfer(c, c->T == NJ_F32 ? c->qkv : c->floats, rows, n * sizeof *rows);
+    if (c->T == NJ_LP)
+        assert_int_equal(nj_cast_to_lp(c->d->s, c->T, c->qkv, c->floats, (int64_t)n), 0);
+}
+
+static void decode(const struct decoder *c, int32_t rows, int32_t chunks)
+{
+    const int rc =
+        c->bytes ? nj_attn_decode_q8(c->d->s, c->T, SIZE, c->o, c->part, c->k, c->v, c->scales,
+                                     c->qkv, c->slot, c->pos, rows, HEADS, KEY_HEADS, POSITIONS,
+                                     ROWS, chunks, 0.125f)
+                 : nj_attn_decode(c->d->s, c->T, SIZE, c->o, c->part, c->k, c->v, c->qkv, c->slot,
+                                  c->pos, rows, HEADS, KEY_HEADS, POSITIONS, ROWS, chunks, 0.125f);
+    assert_int_equal(rc, 0);
+    if (chunks > 1)
+        assert_int_equal(nj_attn_decode_merge(c->d->s, c->T, SIZE, c->o, c->part, c->slot, c->pos,
+                                              rows, HEADS, chunks),
+                         0);
+}
+
+/* All keys but the newest of a row; the rest of the cache stays NaN. */
+static void store(const struct decoder *c, int r, const float *rows)
+{
+    int32_t slot[LONGEST], pos[LONGEST];
+    const int n = row_lengths[r] - 1;
+    for (int i = 0; i < n; i++)
+        slot[i] = row_slots[r], pos[i] = i;
+    transfer(c, c->slot, slot, sizeof slot);
+    transfer(c, c->pos, pos, sizeof pos);
+    put_rows(c, rows, n);
+    const int rc = c->bytes ? nj_kv_store_q8(c->d->s, c->T, SIZE, c->k, c->v, c->scales, c->qkv,
+                                             c->slot, c->pos, n, HEADS, KEY_HEADS, POSITIONS, ROWS)
+                            : nj_kv_store(c->d->s, c->T, SIZE, c->k, c->v, c->qkv, c->slot, c->pos,
+                                          n, HEADS, KEY_HEADS, POSITIONS, ROWS);
+    assert_int_equal(rc, 0);
+}
+
+static bool is_finite(const struct decoder *c, const unsigned char *o, int i)
+{
+    uint32_t x = 0;
+    const size_t size = c->T == NJ_F32 ? sizeof(float) : 2;
+    const uint32_t exponent = c->T == NJ_F32 ? 0x7f800000 : c->d->lp_is_f16 ? 0x7c00 : 0x7f80;
+    memcpy(&x, o + (size_t)i * size, size);
+    return (x & exponent) != exponent;
+}
+
+static void check_alone(const struct decoder *c, const float *newest)
+{
+    static unsigned char all[ROWS * HEADS * SIZE * sizeof(float)], one[sizeof all / ROWS];
+    const size_t bytes = HEADS * SIZE * (c->T == NJ_F32 ? sizeof(float) : 2);
+    int32_t pos[ROWS];
+    for (int r = 0; r < ROWS; r++)
+        pos[r] = row_lengths[r] - 1;
+    transfer(c, c->slot, row_slots, sizeof row_slots);
+    transfer(c, c->pos, pos, sizeof pos);
+    put_rows(c, newest, ROWS);
+    decode(c, ROWS, 2);
+    transfer(c, all, c->o, ROWS * bytes);
+    for (int i = 0; i < ROWS * HEADS * SIZE; i++)
+        assert_true(is_finite(c, all, i));
+    for (int r = 0; r < ROWS; r++) {
+        transfer(c, c->slot, row_slots + r, sizeof *row_slots);
+        transfer(c, c->pos, pos + r, sizeof *pos);
+        put_rows(c, newest + r * ROW, 1);
+        decode(c, 1, row_lengths[r] > DECODE_CHUNK ? 5 : 1);
+        transfer(c, one, c->o, bytes);
+        assert_memory_equal(one, all + (size_t)r * bytes, bytes);
+    }
+}
+
+static void a_row_is_bitwise_identical_in_any_batch(void **state)
+{
+    struct device *d = need(state);
+    static float rows[LONGEST * ROW], newest[ROWS * ROW];
+    static unsigned char nans[CACHE * sizeof(float)];
+    memset(nans, 0xff, sizeof nans);
+    struct decoder c = {.d = d,
+                        .qkv = device_bytes(d, sizeof rows),
+                        .k = device_bytes(d, sizeof nans),
+                        .v = device_bytes(d, sizeof nans),
+                        .o = device_bytes(d, ROWS * HEADS * SIZE * sizeof(float)),
+                        .slot = device_bytes(d, LONGEST * sizeof(int32_t)),
+                        .pos = device_bytes(d, LONGEST * sizeof(int32_t)),
+                        .scales = device_bytes(d, CACHE / SIZE * 2 * sizeof(float)),
+                        .part = device_bytes(d, 5 * ROWS * HEADS * (SIZE + 2) * sizeof(float)),
+                        .floats = device_bytes(d, sizeof rows)};
+    for (int kind = d->is_cpu ? 2 : 0; kind < 4; kind++) {
+        c.T = kind < 2 ? NJ_LP : NJ_F32;
+        c.bytes = kind % 2;
+        transfer(&c, c.k, nans, sizeof nans);
+        transfer(&c, c.v, nans, sizeof nans);
+        transfer(&c, c.scales, nans, CACHE / SIZE * 2 * sizeof(float));
+        for (int r = 0; r < ROWS; r++) {
+            for (int i = 0; i < row_lengths[r] * ROW; i++)
+                rows[i] = (float)(sqrt(12.0) * (uniform() - 0.5));
+            store(&c, r, rows);
+            memcpy(newest + r * ROW, rows + (row_lengths[r] - 1) * ROW, ROW * sizeof *rows);
+        }
+        check_alone(&c, newest);
+    }
+    void *const buffers[] = {c.qkv, c.k, c.v, c.o, c.slot, c.pos, c.scales, c.part, c.floats};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        nj_free(d->ctx, NJ_MEM_DEVICE, buffers[i]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest references[] = {
         cmocka_unit_test_setup(decode_is_the_last_row, reset),
         cmocka_unit_test_setup(one_chunk_needs_no_merge, reset),
         cmocka_unit_test_setup(bytes_are_half_a_scale_away, reset),
         cmocka_unit_test_setup(bytes_stand_for_elements, reset),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest devices[] = {
+        cmocka_unit_test(a_row_is_bitwise_identical_in_any_batch),
+    };
+    return cmocka_run_group_tests_name("references", references, NULL, NULL) +
+           RUN_ON_DEVICES(devices);
 }

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * no_memory_answers.h: of test_no_memory.c: answers as rows, and in a file.
+ * no_memory_answers.h: of test_no_memory.c: prompts; answers as rows, and in a file.
  */
 #ifndef NOJIT_TESTS_NO_MEMORY_ANSWERS_H
 #define NOJIT_TESTS_NO_MEMORY_ANSWERS_H
 
 #include "data/answers.h"
+#include "data/prompts.h"
 #include "engine_fixture.h"
+
+static int read_prompts(const char *path, const struct tokenizer *t)
+{
+    const struct prompts_options o = {
+        .paths = &path, .path_count = 1, .longest = 64, .vocab_size = t->vocab_size, .seed = 1};
+    struct prompts *p;
+    const int rc = prompts_open(&o, t, &p);
+    prompts_close(p);
+    return rc;
+}
 
 static int load_answer_rows(void)
 {

@@ -4,7 +4,6 @@
  * until it succeeds. Each time it must return NJ_E_NOMEM with a sentence and give back what it had.
  */
 #include "data/data.h"
-#include "data/prompts.h"
 #include "engine_fixture.h"
 #include "gguf_fixture.h"
 #include "internal.h"
@@ -272,13 +271,7 @@ static int load_jsonl(void)
 
 static int load_prompts(void)
 {
-    const char *path = path_of("prompts.jsonl");
-    const struct prompts_options o = {
-        .paths = &path, .path_count = 1, .longest = 64, .vocab_size = chat.vocab_size, .seed = 1};
-    struct prompts *p;
-    const int rc = prompts_open(&o, &chat, &p);
-    prompts_close(p);
-    return rc;
+    return read_prompts(path_of("prompts.jsonl"), &chat);
 }
 
 static int load_tasks(void)

@@ -156,8 +156,7 @@ static int check(const struct settings *s)
     if (!tasks && s->task_log != NULL)
         return fail(NJ_E_ARG, "--task-log needs --tasks, whose items it lists");
     if (s->acceptance && s->teacher == NULL)
-        return fail(NJ_E_ARG, "--acceptance needs --teacher%s",
-                    tasks ? " and --data" : "");
+        return fail(NJ_E_ARG, "--acceptance needs --teacher%s", tasks ? " and --data" : "");
     return 0;
 }
 

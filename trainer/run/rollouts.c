@@ -38,10 +38,17 @@ static int check_unwanted(const struct settings *s)
     return 0;
 }
 
+static int refuse_ranks(void)
+{
+    return fail(NJ_E_ARG, "--on-policy runs on one GPU; leave --gpus and the launcher out");
+}
+
 int rollouts_check(const struct settings *s)
 {
     if (!rollouts_wanted(s))
         return check_unwanted(s);
+    if (s->gpus != 1)
+        return refuse_ranks();
     if (s->prompts.count == 0)
         return fail(NJ_E_ARG, "--on-policy needs --prompts to answer");
     if (s->on_policy < 1 && s->data.count == 0)
@@ -135,7 +142,7 @@ int rollouts_open(struct run *r)
 {
     struct rollouts *o = &r->rollouts;
     if (r->group->place.size > 1)
-        return fail(NJ_E_ARG, "--on-policy runs on one GPU; leave --gpus and the launcher out");
+        return refuse_ranks();
     int err = texts_stops(r);
     if (!err)
         err = open_prompts(r);

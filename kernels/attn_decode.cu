@@ -14,5 +14,5 @@ static __device__ __forceinline__ void attn_decode(T *o, float *part, T *k, T *v
     const T *row = qkv + (int64_t)r * (H + 2 * K) * D;
     const decode_cache<T, D> cache = {k + at, v + at, row + (H + kv) * D, row + (H + K + kv) * D,
                                       last,   P};
-    decode_chunk<decode_warp<T, D>, D>(o, part, row, cache, R, H, K, C, scale);
+    decode_row<decode_warp<T, D>, D>(o, part, row, cache, R, H, K, C, scale);
 }

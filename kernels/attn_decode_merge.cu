@@ -13,9 +13,8 @@ static __device__ __forceinline__ void attn_decode_merge(T *o, const float *part
         return;
     const int64_t head = (int64_t)r * H + h, chunk = (int64_t)R * H * (D + DECODE_STATS);
     const float *p = part + head * (D + DECODE_STATS);
-    const decode_sum all(
-        pos[r] / DECODE_CHUNK + 1, [&](int c) { return p[c * chunk + D + DECODE_TOP]; },
-        [&](int c) { return p[c * chunk + D + DECODE_SUM]; },
-        [&](int c) { return *reinterpret_cast<const float2 *>(p + c * chunk + d); });
+    decode_sum all = decode_sum::none();
+    for (int c = 0; c <= pos[r] / DECODE_CHUNK; c++, p += chunk)
+        all.add(p[D + DECODE_TOP], p[D + DECODE_SUM], *reinterpret_cast<const float2 *>(p + d));
     all.store(o + head * D + d);
 }

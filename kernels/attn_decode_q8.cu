@@ -22,5 +22,5 @@ attn_decode_q8(T *o, float *part, int32_t *k, int32_t *v, float *kv_scale, const
                                          last,
                                          P,
                                          &newest};
-    decode_chunk<decode_warp_q8<T, D>, D>(o, part, row, cache, R, H, K, C, scale);
+    decode_row<decode_warp_q8<T, D>, D>(o, part, row, cache, R, H, K, C, scale);
 }

@@ -25,24 +25,19 @@ static __device__ __forceinline__ void store2(lp *p, float x, float y)
     *reinterpret_cast<uint32_t *>(p) = pack2(x, y);
 }
 
-// A sum over parts in a fixed order, each with a maximum of its own; the functions give maximum, sum
-// and values of part i. A single part stays as it is, bit for bit.
+// Parts with a maximum each, added up in the order in which they come. A single part stays as it is,
+// bit for bit.
 struct decode_sum {
     float top, sum, x, y;
 
-    template <typename Top, typename Sum, typename Value>
-    __device__ __forceinline__ decode_sum(int parts, Top part_top, Sum part_sum, Value part_value)
-        : top(part_top(0)), sum(0), x(0), y(0)
+    static __device__ __forceinline__ decode_sum none() { return {-INFINITY, 0, 0, 0}; }
+    __device__ __forceinline__ void add(float part_top, float part_sum, float2 part)
     {
-        for (int i = 1; i < parts; i++)
-            top = fmaxf(top, part_top(i));
-        for (int i = 0; i < parts; i++) {
-            const float factor = ex2(part_top(i) - top);
-            const float2 value = part_value(i);
-            sum += factor * part_sum(i);
-            x += factor * value.x;
-            y += factor * value.y;
-        }
+        const float next = fmaxf(top, part_top), old = ex2(top - next), its = ex2(part_top - next);
+        sum = fmaf(sum, old, part_sum * its);
+        x = fmaf(x, old, part.x * its);
+        y = fmaf(y, old, part.y * its);
+        top = next;
     }
     template <typename T> __device__ __forceinline__ void store(T *p) const
     {
@@ -56,43 +51,55 @@ template <int ROWS, int D> struct decode_shared {
     float acc[WARPS][ROWS][D + 4], top[WARPS][ROWS], sum[WARPS][ROWS];
 };
 
-// One block takes one chunk of keys of row r and all query heads of one key head, ROWS at a time (more
-// read the keys again); its warps take KEYS keys in turn and are added up in their order.
+// One block takes all query heads of one key head of row r, ROWS at a time (more read the keys again),
+// and one chunk of its keys; with C = 1 all of them, chunk by chunk. Its warps take KEYS keys in turn
+// and are added up in their order.
 template <typename Warp, int D, typename T, typename Cache>
-static __device__ __forceinline__ void decode_chunk(T *o, float *part, const T *q,
-                                                    const Cache &cache, int R, int H, int K, int C,
-                                                    float scale)
+static __device__ __forceinline__ void decode_row(T *o, float *part, const T *q, const Cache &cache,
+                                                  int R, int H, int K, int C, float scale)
 {
     constexpr int ROWS = Warp::ROWS, KEYS = Warp::KEYS, WARPS = NJ_THREADS / 32;
     __shared__ decode_shared<ROWS, D> shared;
-    const int kv = blockIdx.x, chunk = blockIdx.y, r = blockIdx.z, group = H / K;
-    const int first = chunk * DECODE_CHUNK, end = min(first + DECODE_CHUNK, cache.pos + 1);
+    __shared__ decode_sum before[ROWS * D / 2]; // of the chunks before; each by its own thread
+    const int kv = blockIdx.x, r = blockIdx.z, group = H / K;
+    const int chunk = blockIdx.y;
     for (int head = kv * group; head < (kv + 1) * group; head += ROWS) {
         const int heads = min(ROWS, (kv + 1) * group - head);
-        Warp mine(q + head * D, heads);
-        for (int j = first + threadIdx.x / 32 * KEYS; j < end; j += WARPS * KEYS) {
-            mine.step(cache, j, scale * LOG2_E);
-            if (j + KEYS > cache.pos)
-                cache.store();
-        }
-        __syncthreads(); // nobody reads what the heads before these have left
-        mine.put(shared);
-        __syncthreads();
-        for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
-            const int h = i / (D / 2), d = i % (D / 2) * 2;
-            const decode_sum all(
-                WARPS, [&](int w) { return shared.top[w][h]; },
-                [&](int w) { return shared.sum[w][h]; },
-                [&](int w) { return *reinterpret_cast<float2 *>(&shared.acc[w][h][d]); });
-            const int64_t to = (int64_t)r * H + head + h;
-            if (C == 1) {
-                all.store(o + to * D + d);
-                continue;
+#pragma unroll 1
+        int first = chunk * DECODE_CHUNK;
+        for (bool more = true; more; first += DECODE_CHUNK) {
+            const int end = min(first + DECODE_CHUNK, cache.pos + 1);
+            more = C == 1 && end <= cache.pos;
+            Warp mine(q + head * D, heads);
+            for (int j = first + threadIdx.x / 32 * KEYS; j < end; j += WARPS * KEYS) {
+                mine.step(cache, j, scale * LOG2_E);
+                if (j + KEYS > cache.pos)
+                    cache.store();
             }
-            float *p = part + ((int64_t)chunk * R * H + to) * (D + DECODE_STATS);
-            store2(p + d, all.x, all.y);
-            if (d == 0)
-                store2(p + D, all.top, all.sum);
+            __syncthreads(); // nobody reads what the chunk or the heads before these have left
+            mine.put(shared);
+            __syncthreads();
+            for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
+                const int h = i / (D / 2), d = i % (D / 2) * 2;
+                decode_sum its = decode_sum::none();
+#pragma unroll
+                for (int w = 0; w < WARPS; w++)
+                    its.add(shared.top[w][h], shared.sum[w][h],
+                            *reinterpret_cast<float2 *>(&shared.acc[w][h][d]));
+                decode_sum all = C == 1 && first > 0 ? before[i] : decode_sum::none();
+                all.add(its.top, its.sum, make_float2(its.x, its.y));
+                const int to = r * H + head + h;
+                if (more) {
+                    before[i] = all;
+                } else if (C == 1) {
+                    all.store(o + (int64_t)to * D + d);
+                } else {
+                    float *p = part + ((int64_t)chunk * R * H + to) * (D + DECODE_STATS);
+                    store2(p + d, all.x, all.y);
+                    if (d == 0)
+                        store2(p + D, all.top, all.sum);
+                }
+            }
         }
     }
 }

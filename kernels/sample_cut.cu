@@ -1,80 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx.cuh"
 
-// Floats in their order: a place for each, whose upper bits alone count for a 16-bit type.
-template <typename T> struct cut_places {
-    static constexpr int BITS = sizeof(T) == 4 ? 32 : NJ_SM75 ? 20 : 16;
-    static constexpr uint32_t REST = BITS == 32 ? 0 : 0xffffffffu >> (BITS % 32);
+constexpr int BITS = 11, BINS = 1 << BITS, OF_A_THREAD = BINS / NJ_THREADS;
 
-    // Beyond the infinities places go on.
-    static __device__ __forceinline__ float value(uint32_t place)
+// The place of a value in the order of all floats.
+static __device__ __forceinline__ uint32_t place_of(float x)
+{
+    const uint32_t bits = __float_as_uint(x);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+// Sums of 64 bits in two halves: shared memory adds 32 bits in one instruction, 64 in a loop.
+struct histogram {
+    uint32_t low[BINS], high[BINS];
+    uint64_t warp[NJ_THREADS / 32], before;
+    int found;
+};
+
+// What one token counts towards top_k: 1. Its sum never reaches the upper half.
+struct tokens {
+    uint64_t k;
+
+    __device__ __forceinline__ void add(histogram &h, uint32_t bin, float) const
     {
-        const float x = __uint_as_float(place >> 31 ? place ^ 0x80000000u : ~place);
-        if (x != x)
-            return place >> 31 ? INFINITY : -INFINITY;
-        return x;
+        atomicAdd(&h.low[bin], 1);
     }
-    // The value of the type that a place of its upper bits is: a negative one lies at the other
-    // end of those that share them.
-    static __device__ __forceinline__ float exact(uint32_t place)
+    __device__ __forceinline__ uint64_t enough(uint64_t) const { return k; }
+};
+
+// Towards top_p: 2^40 times exp((x - top) / tau), cut to a whole number, if top_k keeps it.
+struct masses {
+    float top, least, factor; // factor: log2(e) / tau
+    uint64_t part;            // 2^32 top_p
+
+    __device__ __forceinline__ void add(histogram &h, uint32_t bin, float x) const
     {
-        return value(place >> 31 ? place : place | REST);
+        const float e = x >= least ? ex2(x == top ? 0 : (x - top) * factor) : 0;
+        uint32_t high = __float2uint_rz(e * 0x1p8f);
+        const uint32_t low = __float2uint_rz(fmaf(e, 0x1p40f, (float)high * -0x1p32f));
+        if ((low | high) == 0)
+            return;
+        const uint32_t before = atomicAdd(&h.low[bin], low);
+        high += before + low < before;
+        if (high)
+            atomicAdd(&h.high[bin], high);
+    }
+    // all part / 2^32, rounded up; at least one token.
+    __device__ __forceinline__ uint64_t enough(uint64_t all) const
+    {
+        const uint64_t of_low = ((all & 0xffffffffu) * part + 0xffffffffu) >> 32;
+        return max((uint64_t)1, (all >> 32) * part + of_low);
     }
 };
 
-// A row of logits, of which those from `least` on count: 1 each, or exp((x - top) / tau).
-template <typename T> struct cut_row {
-    const T *row;
-    int V;
-    float least, top, per_tau;
-
-    // What the tokens from each of three values on count, the same in every thread.
-    template <bool MASS>
-    __device__ __forceinline__ void measure(const float (&from)[3], float (&sum)[3]) const
-    {
-        constexpr int N = vec<T>::N;
-        sum[0] = sum[1] = sum[2] = 0;
-        for (int c = threadIdx.x * N; c < V; c += NJ_THREADS * N) {
-            vec<T> a;
-            a.load(row + c);
-#pragma unroll
-            for (int i = 0; i < N; i++) {
-                const float x = c + i < V ? fmaxf(a.v[i], -INFINITY) : NAN; // NaN counts as -inf
-                const float w = MASS ? (x >= least ? ex2((x - top) * per_tau) : 0.0f) : 1.0f;
-#pragma unroll
-                for (int k = 0; k < 3; k++)
-                    sum[k] += x >= from[k] ? w : 0.0f;
-            }
-        }
-#pragma unroll
-        for (int k = 0; k < 3; k++)
-            sum[k] = block_sum(sum[k]);
-    }
-    // The highest value from which on they count `enough`: two bits of its place at a time.
-    template <bool MASS> __device__ __forceinline__ float highest(float enough) const
-    {
-        uint32_t place = 0;
+// Calls f for the logits of a row; NaN counts as -inf.
+template <typename T, typename F>
+static __device__ __forceinline__ void each(const T *row, int V, F f)
+{
+    constexpr int N = vec<T>::N, STEP = NJ_THREADS * N;
+    int v = threadIdx.x * N;
+    typename vec<T>::raw next;
+    if (v < V)
+        next = vec<T>::read(row + v);
 #pragma unroll 1
-        for (int shift = 30; shift >= 32 - cut_places<T>::BITS; shift -= 2) {
-            float from[3], sum[3];
+    for (; v < V; v += STEP) {
+        const vec<T> a = vec<T>::of(next);
+        if (v + STEP < V)
+            next = vec<T>::read(row + v + STEP);
 #pragma unroll
-            for (uint32_t k = 0; k < 3; k++)
-                from[k] = cut_places<T>::value(place | (k + 1) << shift);
-            measure<MASS>(from, sum);
-            const uint32_t digit = (sum[0] >= enough) + (sum[1] >= enough) + (sum[2] >= enough);
-            place |= digit << shift;
-        }
-        return cut_places<T>::exact(place);
+        for (int i = 0; i < N; i++)
+            if (v + i < V)
+                f(fmaxf(a.v[i], -INFINITY));
     }
-};
+}
 
-// A block a row.
+// The sum over the threads before this one; sets all to that over all threads.
+static __device__ __forceinline__ uint64_t sum_before(histogram &h, uint64_t mine, uint64_t &all)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint64_t sum = mine;
+#pragma unroll
+    for (int d = 1; d < 32; d <<= 1) {
+        const uint64_t other = __shfl_sync(0xffffffffu, sum, (lane - d) & 31);
+        sum += lane >= d ? other : 0;
+    }
+    if (lane == 31)
+        h.warp[warp] = sum;
+    __syncthreads();
+    sum -= mine;
+    all = 0;
+    for (int i = 0; i < NJ_THREADS / 32; i++) {
+        sum += i < warp ? h.warp[i] : 0;
+        all += h.warp[i];
+    }
+    return sum;
+}
+
+// The highest value from which on the tokens of a row count enough. BITS of its place at a time;
+// a place of a 16-bit type has 19 bits at most, and equal ones behind them.
+template <typename T, typename C>
+static __device__ __forceinline__ float highest(histogram &h, const T *row, int V, const C &count)
+{
+    constexpr int PASSES = sizeof(T) == 2 ? 2 : 3;
+    uint32_t place = 0; // its leading bits, found so far
+    uint64_t target = 0, above = 0;
+#pragma unroll 1
+    for (int pass = 0; pass < PASSES; pass++) {
+        const int shift = max(0, 32 - BITS * (pass + 1)), width = pass < 2 ? BITS : 32 - 2 * BITS;
+        for (int i = threadIdx.x; i < BINS; i += NJ_THREADS)
+            h.low[i] = h.high[i] = 0;
+        __syncthreads();
+        each(row, V, [&](float x) {
+            const uint32_t at = place_of(x) >> shift;
+            if (pass == 0 || at >> width == place)
+                count.add(h, at & ((1u << width) - 1), x);
+        });
+        __syncthreads();
+        const int first = BINS - 1 - threadIdx.x * OF_A_THREAD; // thread 0 has the highest bins
+        uint64_t of[OF_A_THREAD], mine = 0, all;
+#pragma unroll
+        for (int i = 0; i < OF_A_THREAD; i++)
+            mine += of[i] = (uint64_t)h.high[first - i] << 32 | h.low[first - i];
+        uint64_t sum = above + sum_before(h, mine, all);
+        if (pass == 0)
+            target = count.enough(all);
+#pragma unroll
+        for (int i = 0; i < OF_A_THREAD; i++) {
+            if (sum < target && target <= sum + of[i]) {
+                h.found = first - i;
+                h.before = sum;
+            }
+            sum += of[i];
+        }
+        __syncthreads();
+        place = place << width | h.found;
+        above = h.before;
+    }
+    const int rest = max(0, 32 - BITS * PASSES);
+    const uint32_t bits = place >> (31 - rest) ? (place << rest) ^ 0x80000000u : ~place << rest;
+    return __uint_as_float(bits);
+}
+
 template <typename T>
 static __device__ __forceinline__ void sample_cut(float *cut, const T *x, const int32_t *slot,
                                                   int R, int V, int ld, float tau, int top_k,
                                                   float top_p, float min_p)
 {
-    constexpr int N = vec<T>::N;
+    __shared__ histogram h;
     const int m = blockIdx.x;
     const T *row = x + (int64_t)m * ld;
     if (slot[m] < 0) {
@@ -82,30 +154,20 @@ static __device__ __forceinline__ void sample_cut(float *cut, const T *x, const 
             cut[m] = INFINITY;
         return;
     }
-    float top = -INFINITY;
-    for (int c = threadIdx.x * N; c < V; c += NJ_THREADS * N) {
-        vec<T> a;
-        a.load(row + c);
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            top = c + i < V ? fmaxf(top, a.v[i]) : top;
-    }
+    float top = -INFINITY, least = -INFINITY;
+    each(row, V, [&](float x) { top = fmaxf(top, x); });
     top = block_max(top);
-    cut_row<T> all = {row, V, -INFINITY, top, LOG2_E / tau};
-    float lower = top;
-    if (tau != 0) {
-        if (top_k > 0 && top_k < V)
-            all.least = all.template highest<false>((float)top_k);
-        lower = all.least;
-        if (top_p < 1) {
-            const float everything[3] = {-INFINITY, INFINITY, INFINITY};
-            float sum[3];
-            all.template measure<true>(everything, sum);
-            lower = all.template highest<true>(top_p * sum[0]);
-        }
-        if (min_p > 0)
-            lower = fmaxf(lower, top + tau * logf(min_p));
+    if (tau == 0)
+        least = top;
+    else if (top_k > 0 && top_k < V)
+        least = highest(h, row, V, tokens{(uint64_t)top_k});
+    float lower = least;
+    if (tau != 0 && top_p < 1) {
+        const masses m = {top, least, LOG2_E / tau, __float2uint_rz(top_p * 0x1p32f)};
+        lower = highest(h, row, V, m);
     }
+    if (tau != 0 && min_p > 0)
+        lower = fmaxf(lower, top + tau * logf(min_p));
     if (threadIdx.x == 0)
         cut[m] = fminf(lower, top);
 }

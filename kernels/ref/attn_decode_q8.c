@@ -37,15 +37,19 @@ void NJ_REF(attn_decode_q8)(int D, real *o, real *part, int32_t *k, int32_t *v, 
     for (int64_t i = 0; i < heads; i++) {
         const int32_t r = (int32_t)(i / H), h = (int32_t)(i % H);
         const int64_t at = cache_at(slot[r], h / (H / K), K, P, D);
-        for (int32_t c = 0; c < C && slot[r] >= 0 && c * DECODE_CHUNK <= pos[r]; c++) {
+        const int32_t chunks = slot[r] < 0 ? 0 : pos[r] / DECODE_CHUNK + 1;
+        real total[DECODE_D_MAX + DECODE_STATS], one[DECODE_D_MAX + DECODE_STATS];
+        for (int32_t c = 0; c < chunks; c++) {
             const int32_t first = c * DECODE_CHUNK;
-            real one[DECODE_D_MAX + DECODE_STATS];
-            chunk(D, part_at(part, one, c, i, heads, C, D), qkv + r * width + (int64_t)h * D,
+            real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : c > 0 ? one : total;
+            chunk(D, to, qkv + r * width + (int64_t)h * D,
                   (const int8_t *)k + at + (int64_t)first * D, (const int8_t *)v + at + first,
                   kv_scale + 2 * (at / D + first), min_i32(DECODE_CHUNK, pos[r] + 1 - first), P,
                   (real)scale);
-            if (C == 1)
-                part_finish(o + i * D, one, D);
+            if (C == 1 && c > 0)
+                part_add(total, one, D);
         }
+        if (C == 1 && chunks > 0)
+            part_finish(o + i * D, total, D);
     }
 }

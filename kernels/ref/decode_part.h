@@ -26,18 +26,22 @@ static inline void part_softmax(real *part, int D, real *s, int keys)
     part[D + DECODE_SUM] = sum;
 }
 
-/* Where the part of chunk c of head i of all rows goes: `one`, if there is no other. */
-static inline real *part_at(real *part, real *one, int32_t c, int64_t i, int64_t heads, int32_t C,
-                            int D)
+/* Adds the next chunk to those before it. */
+static inline void part_add(real *total, const real *part, int D)
 {
-    return C == 1 ? one : part + (c * heads + i) * (D + DECODE_STATS);
+    const real was = total[D + DECODE_TOP], top = part[D + DECODE_TOP];
+    const real next = top <= was ? was : top; /* takes a NaN, too */
+    const real old = exp2(was - next), its = exp2(top - next);
+    for (int d = 0; d < D; d++)
+        total[d] = total[d] * old + part[d] * its;
+    total[D + DECODE_SUM] = total[D + DECODE_SUM] * old + part[D + DECODE_SUM] * its;
+    total[D + DECODE_TOP] = next;
 }
 
-/* With one chunk, the output. */
-static inline void part_finish(real *o, const real *one, int D)
+static inline void part_finish(real *o, const real *total, int D)
 {
     for (int d = 0; d < D; d++)
-        o[d] = one[d] / one[D + DECODE_SUM];
+        o[d] = total[d] / total[D + DECODE_SUM];
 }
 
 #endif

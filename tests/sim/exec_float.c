@@ -74,7 +74,6 @@ static inline uint32_t halves_difference(uint32_t x, uint32_t y)
     COMPARE(OP, equ_f32, "setp.equ.f32", "p=rr", float, !(x < y || x > y)) \
     COMPARE(OP, ne_f32, "setp.ne.f32", "p=rr", float, x < y || x > y) \
     COMPARE(OP, neu_f32, "setp.neu.f32", "p=rr", float, x != y) \
-    COMPARE(OP, nan_f32, "setp.nan.f32", "p=rr", float, x != x || y != y) \
     COMPARE(OP, le_f32, "setp.le.f32", "p=rr", float, x <= y) \
     COMPARE(OP, num_f32, "setp.num.f32", "p=rr", float, x == x && y == y) \
     COMPARE(OP, lt_f32, "setp.lt.f32", "p=rr", float, x < y) \

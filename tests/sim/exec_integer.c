@@ -67,6 +67,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, max_s32, "max.s32", "r=rr", int32_t, x > y ? x : y) \
     SAME(OP, max_s64, "max.s64", "l=ll", int64_t, x > y ? x : y) \
     SAME(OP, max_u32, "max.u32", "r=rr", uint32_t, x > y ? x : y) \
+    SAME(OP, max_u64, "max.u64", "l=ll", uint64_t, x > y ? x : y) \
     SAME(OP, and_b16, "and.b16", "h=hh", uint16_t, x & y) \
     SAME(OP, and_b32, "and.b32", "r=rr", uint32_t, x & y) \
     SAME(OP, and_b64, "and.b64", "l=ll", uint64_t, x & y) \
@@ -106,35 +107,41 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     COMPARE(OP, gt_u64, "setp.gt.u64", "p=ll", uint64_t, x > y) \
     COMPARE(OP, ge_s32, "setp.ge.s32", "p=rr", int32_t, x >= y) \
     COMPARE(OP, ge_u32, "setp.ge.u32", "p=rr", uint32_t, x >= y) \
-    COMPARE(OP, ge_s64, "setp.ge.s64", "p=ll", int64_t, x >= y)
+    COMPARE(OP, ge_s64, "setp.ge.s64", "p=ll", int64_t, x >= y) \
+    COMPARE(OP, ge_u64, "setp.ge.u64", "p=ll", uint64_t, x >= y)
 /* clang-format on */
 
 INTEGERS(SIM_FUNCTION)
 
 /* The low `length` bits of x, put over those of y from bit `from` on. */
-static inline uint32_t bit_field_insert(uint32_t x, uint32_t y, uint32_t from, uint32_t length)
+static inline uint64_t bit_field_insert(uint64_t x, uint64_t y, uint32_t from, uint32_t length)
 {
     from &= 255;
     length &= 255;
-    if (from >= 32 || length == 0)
+    if (from >= 64 || length == 0)
         return y;
-    const uint32_t field = (length >= 32 ? UINT32_MAX : (UINT32_C(1) << length) - 1) << from;
+    const uint64_t field = (length >= 64 ? UINT64_MAX : (UINT64_C(1) << length) - 1) << from;
     return (x << from & field) | (y & ~field);
 }
 
-static void bfi_b32(struct warp *warp, const struct insn *insn)
-{
-    uint32_t *result = sim_slot(warp, insn->o[0]);
-    const uint32_t *x = sim_slot(warp, insn->o[1]), *y = sim_slot(warp, insn->o[2]);
-    const uint32_t *from = sim_slot(warp, insn->o[3]), *length = sim_slot(warp, insn->o[4]);
-    EACH_LANE
-    {
-        const uint32_t value = bit_field_insert(x[lane], y[lane], from[lane], length[lane]);
-        result[lane] = warp->lanes[lane] ? value : result[lane];
+#define BIT_FIELD_INSERT(name, T)                                                                  \
+    static void name(struct warp *warp, const struct insn *insn)                                   \
+    {                                                                                              \
+        T *result = sim_slot(warp, insn->o[0]);                                                    \
+        const T *x = sim_slot(warp, insn->o[1]), *y = sim_slot(warp, insn->o[2]);                  \
+        const uint32_t *from = sim_slot(warp, insn->o[3]), *length = sim_slot(warp, insn->o[4]);   \
+        EACH_LANE                                                                                  \
+        {                                                                                          \
+            const T value = (T)bit_field_insert(x[lane], y[lane], from[lane], length[lane]);       \
+            result[lane] = warp->lanes[lane] ? value : result[lane];                               \
+        }                                                                                          \
     }
-}
+
+BIT_FIELD_INSERT(bfi_b32, uint32_t)
+BIT_FIELD_INSERT(bfi_b64, uint64_t)
 
 static const struct sim_opcode rows[] = {
     INTEGERS(SIM_ROW){"bfi.b32", "r=rrrr", bfi_b32, GUARD_LANES},
+    {"bfi.b64", "l=llrr", bfi_b64, GUARD_LANES},
 };
 SIM_TABLE(sim_integer_opcodes, rows);

@@ -39,19 +39,24 @@
 MOVES(SIM_FUNCTION)
 
 /* The results may lie where the source lies. */
-static void unpack_b32(struct warp *warp, const struct insn *insn)
-{
-    uint16_t *low = sim_slot(warp, insn->o[0]), *high = sim_slot(warp, insn->o[1]);
-    const uint32_t *source = sim_slot(warp, insn->o[2]);
-    EACH_LANE
-    {
-        const uint32_t value = source[lane];
-        low[lane] = warp->lanes[lane] ? (uint16_t)value : low[lane];
-        high[lane] = warp->lanes[lane] ? (uint16_t)(value >> 16) : high[lane];
+#define UNPACK(name, WHOLE, HALF)                                                                  \
+    static void name(struct warp *warp, const struct insn *insn)                                   \
+    {                                                                                              \
+        HALF *low = sim_slot(warp, insn->o[0]), *high = sim_slot(warp, insn->o[1]);                \
+        const WHOLE *source = sim_slot(warp, insn->o[2]);                                          \
+        EACH_LANE                                                                                  \
+        {                                                                                          \
+            const WHOLE value = source[lane];                                                      \
+            low[lane] = warp->lanes[lane] ? (HALF)value : low[lane];                               \
+            high[lane] = warp->lanes[lane] ? (HALF)(value >> 8 * sizeof(HALF)) : high[lane];       \
+        }                                                                                          \
     }
-}
+
+UNPACK(unpack_b32, uint32_t, uint16_t)
+UNPACK(unpack_b64, uint64_t, uint32_t)
 
 static const struct sim_opcode rows[] = {
     MOVES(SIM_ROW){"mov.b32", "{hh}=r", unpack_b32, GUARD_LANES},
+    {"mov.b64", "{rr}=l", unpack_b64, GUARD_LANES},
 };
 SIM_TABLE(sim_move_opcodes, rows);

@@ -76,7 +76,8 @@ INLINE bool read_lanes(struct warp *warp, const struct insn *insn, const uint32_
     return true;
 }
 
-#define LOAD(name, T, count)                                                                       \
+/* R: what a T becomes in its register. */
+#define LOAD(name, T, R, count)                                                                    \
     static void name(struct warp *warp, const struct insn *insn)                                   \
     {                                                                                              \
         const uint32_t bytes = count * sizeof(T);                                                  \
@@ -84,10 +85,10 @@ INLINE bool read_lanes(struct warp *warp, const struct insn *insn, const uint32_
         if (!locate(warp, insn, insn->o[count], bytes, at) || !read_lanes(warp, insn, at, bytes))  \
             return;                                                                                \
         for (int i = 0; i < count; i++) {                                                          \
-            T *result = sim_slot(warp, insn->o[i]);                                                \
+            R *result = sim_slot(warp, insn->o[i]);                                                \
             EACH_LANE                                                                              \
             {                                                                                      \
-                const T value = ((const T *)(warp->block->shared + at[lane]))[i];                  \
+                const R value = ((const T *)(warp->block->shared + at[lane]))[i];                  \
                 result[lane] = warp->lanes[lane] ? value : result[lane];                           \
             }                                                                                      \
         }                                                                                          \
@@ -110,48 +111,59 @@ INLINE bool read_lanes(struct warp *warp, const struct insn *insn, const uint32_
         }                                                                                          \
     }
 
-LOAD(load_32, uint32_t, 1)
-LOAD(load_32_2, uint32_t, 2)
-LOAD(load_32_4, uint32_t, 4)
-LOAD(load_64, uint64_t, 1)
+LOAD(load_32, uint32_t, uint32_t, 1)
+LOAD(load_32_wide, uint32_t, uint64_t, 1)
+LOAD(load_32_2, uint32_t, uint32_t, 2)
+LOAD(load_32_4, uint32_t, uint32_t, 4)
+LOAD(load_64, uint64_t, uint64_t, 1)
 STORE(store_32, uint32_t, 1)
 STORE(store_32_2, uint32_t, 2)
 STORE(store_32_4, uint32_t, 4)
 STORE(store_64, uint64_t, 1)
 
-static void atom_min_s32(struct warp *warp, const struct insn *insn)
-{
-    int32_t *result = sim_slot(warp, insn->o[0]);
-    const int32_t *source = sim_slot(warp, insn->o[2]);
-    uint32_t at[LANES];
-    if (!locate(warp, insn, insn->o[1], 4, at))
-        return;
-    for (uint32_t left = warp->mask; left; left &= left - 1) {
-        const int lane = __builtin_ctz(left);
-        int32_t *word = (int32_t *)(warp->block->shared + at[lane]);
-        const int32_t value = source[lane];
-        if (!sim_shared_is_written(warp, insn, lane, at[lane] / 4) ||
-            !sim_shared_write(warp, insn, lane, at[lane], 4, USE_ATOMIC))
-            return;
-        result[lane] = *word;
-        *word = value < *word ? value : *word;
+/* x is what the word held, y the lane's value. */
+#define ATOM(name, T, value)                                                                       \
+    static void name(struct warp *warp, const struct insn *insn)                                   \
+    {                                                                                              \
+        T *result = sim_slot(warp, insn->o[0]);                                                    \
+        const T *source = sim_slot(warp, insn->o[2]);                                              \
+        uint32_t at[LANES];                                                                        \
+        if (!locate(warp, insn, insn->o[1], 4, at))                                                \
+            return;                                                                                \
+        for (uint32_t left = warp->mask; left; left &= left - 1) {                                 \
+            const int lane = __builtin_ctz(left);                                                  \
+            T *word = (T *)(warp->block->shared + at[lane]);                                       \
+            const T y = source[lane];                                                              \
+            if (!sim_shared_is_written(warp, insn, lane, at[lane] / 4) ||                          \
+                !sim_shared_write(warp, insn, lane, at[lane], 4, USE_ATOMIC))                      \
+                return;                                                                            \
+            const T x = *word;                                                                     \
+            result[lane] = x;                                                                      \
+            *word = value;                                                                         \
+        }                                                                                          \
     }
-}
+
+ATOM(atom_min_s32, int32_t, y < x ? y : x)
+ATOM(atom_add_u32, uint32_t, x + y)
 
 static const struct sim_opcode rows[] = {
     {"ld.shared.u32", "r=S", load_32, GUARD_LANES},
+    {"ld.shared.u32", "l=S", load_32_wide, GUARD_LANES},
     {"ld.shared.f32", "r=S", load_32, GUARD_LANES},
     {"ld.shared.v2.u32", "{rr}=S", load_32_2, GUARD_LANES},
     {"ld.shared.v2.f32", "{rr}=S", load_32_2, GUARD_LANES},
     {"ld.shared.v4.u32", "{rrrr}=S", load_32_4, GUARD_LANES},
     {"ld.shared.v4.f32", "{rrrr}=S", load_32_4, GUARD_LANES},
+    {"ld.shared.u64", "l=S", load_64, GUARD_LANES},
     {"ld.shared.f64", "l=S", load_64, GUARD_LANES},
     {"st.shared.u32", "=Sr", store_32, GUARD_LANES},
     {"st.shared.f32", "=Sr", store_32, GUARD_LANES},
     {"st.shared.v2.f32", "=S{rr}", store_32_2, GUARD_LANES},
     {"st.shared.v4.u32", "=S{rrrr}", store_32_4, GUARD_LANES},
     {"st.shared.v4.f32", "=S{rrrr}", store_32_4, GUARD_LANES},
+    {"st.shared.u64", "=Sl", store_64, GUARD_LANES},
     {"st.shared.f64", "=Sl", store_64, GUARD_LANES},
+    {"atom.shared.add.u32", "r=Sr", atom_add_u32, GUARD_LANES},
     {"atom.shared.min.s32", "r=Sr", atom_min_s32, GUARD_LANES},
 };
 SIM_TABLE(sim_shared_opcodes, rows);

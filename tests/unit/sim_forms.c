@@ -41,12 +41,13 @@ static float flush(float x)
     return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
 }
 
-static uint64_t insert_bits(uint32_t from, uint32_t into, uint32_t at, uint32_t count)
+static uint64_t insert_bits(uint64_t from, uint64_t into, uint32_t at, uint32_t count,
+                            uint32_t width)
 {
     at &= 255, count &= 255;
-    for (uint32_t i = 0; i < count && at + i < 32; i++) {
-        const uint32_t bit = i < 32 ? from >> i & 1 : 0;
-        into = (into & ~(1u << (at + i))) | bit << (at + i);
+    for (uint32_t i = 0; i < count && at + i < width; i++) {
+        const uint64_t one = UINT64_C(1) << (at + i);
+        into = from >> i & 1 ? into | one : into & ~one;
     }
     return into;
 }
@@ -93,11 +94,12 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(div_u64, "div.u64", 'i', 'b', B == 0 ? UINT64_MAX : A / B) \
     ROW(rem_s32, "rem.s32", 'i', 'b', b == 0 ? a : (uint32_t)((int64_t)(int32_t)a % (int32_t)b)) \
     ROW(prmt_b32, "prmt.b32", 'i', 'b', chosen_bytes(a, b, c)) \
-    ROW(min_s32, "min.s32", 'i', 'b', (int32_t)a < (int32_t)b ? a : b) \
     ROW(min_u32, "min.u32", 'i', 'b', a < b ? a : b) \
+    ROW(min_s32, "min.s32", 'i', 'b', (int32_t)a < (int32_t)b ? a : b) \
     ROW(max_s32, "max.s32", 'i', 'b', (int32_t)a < (int32_t)b ? b : a) \
     ROW(max_s64, "max.s64", 'i', 'b', (int64_t)A < (int64_t)B ? B : A) \
     ROW(max_u32, "max.u32", 'i', 'b', a < b ? b : a) \
+    ROW(max_u64, "max.u64", 'i', 'b', A < B ? B : A) \
     ROW(and_b16, "and.b16", 'i', 'b', (uint16_t)(a & b)) \
     ROW(and_b32, "and.b32", 'i', 'b', a & b) \
     ROW(and_b64, "and.b64", 'i', 'b', A & B) \
@@ -115,7 +117,8 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(shr_u64, "shr.u64", 'i', 'b', b > 63 ? 0 : A >> b) \
     ROW(shr_s32, "shr.s32", 'i', 'b', (uint32_t)((int32_t)a >> (b > 31 ? 31 : b))) \
     ROW(shr_s64, "shr.s64", 'i', 'b', (uint64_t)((int64_t)A >> (b > 63 ? 63 : b))) \
-    ROW(bfi, "bfi.b32", 'i', 'b', insert_bits(a, b, c, e)) \
+    ROW(bfi, "bfi.b32", 'i', 'b', insert_bits(a, b, c, e, 32)) \
+    ROW(bfi_64, "bfi.b64", 'i', 'b', insert_bits(A, B, c, e, 64)) \
     ROW(shf_clamp, "shf.r.clamp.b32", 'i', 'b', c > 31 ? b : c ? a >> c | b << (32 - c) : a) \
     ROW(eq_b32, "setp.eq.b32", 'i', 'b', a == b) \
     ROW(eq_b16, "setp.eq.b16", 'i', 'b', (uint16_t)a == (uint16_t)b) \
@@ -139,6 +142,7 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(ge_s32, "setp.ge.s32", 'i', 'b', (int32_t)a >= (int32_t)b) \
     ROW(ge_u32, "setp.ge.u32", 'i', 'b', a >= b) \
     ROW(ge_s64, "setp.ge.s64", 'i', 'b', (int64_t)A >= (int64_t)B) \
+    ROW(ge_u64, "setp.ge.u64", 'i', 'b', A >= B) \
     ROW(mov_pred, "mov.pred", 'i', 'b', a & 1) \
     ROW(mov_b16, "mov.b16", 'i', 'b', (uint16_t)a) \
     ROW(mov_u16, "mov.u16", 'i', 'b', (uint16_t)a) \
@@ -188,7 +192,6 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(equ_f32, "setp.equ.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] == f[1]) \
     ROW(ne_f32, "setp.ne.f32", 'f', 'b', islessgreater(f[0], f[1])) \
     ROW(neu_f32, "setp.neu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] != f[1]) \
-    ROW(nan_f32, "setp.nan.f32", 'f', 'b', isnan(f[0]) || isnan(f[1])) \
     ROW(le_f32, "setp.le.f32", 'f', 'b', islessequal(f[0], f[1])) \
     ROW(gtu_f32, "setp.gtu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] > f[1]) \
     ROW(num_f32, "setp.num.f32", 'f', 'b', !isnan(f[0]) && !isnan(f[1])) \

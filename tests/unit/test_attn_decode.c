@@ -144,25 +144,22 @@ static void decode_is_the_last_row(void **state)
     check_decode(6, 2);
 }
 
-/* Of rows in one chunk, which C = 1 finishes by itself. */
-static void one_chunk_needs_no_merge(void **state)
+/* Of rows of one to four chunks. */
+static void a_block_for_all_chunks_gives_the_same(void **state)
 {
     (void)state;
     enum { H = 6, K = 2 };
-    static const int32_t rows[] = {1, 2, 5};
     struct sequences s = begin(H, K);
-    for (int i = 0; i < 3; i++) {
-        const int r = rows[i];
-        const int32_t pos = lengths[r] - 1;
-        double one[H * D], two[H * D], part[2 * H * (D + DECODE_STATS)];
-        const double *row = s.newest + r * s.width;
-        nj_ref_attn_decode_f64(D, one, NULL, s.k, s.v, row, slots + r, &pos, 1, H, K, P, G, 1,
-                               SCALE);
-        nj_ref_attn_decode_f64(D, two, part, s.k, s.v, row, slots + r, &pos, 1, H, K, P, G, 2,
-                               SCALE);
-        nj_ref_attn_decode_merge_f64(D, two, part, slots + r, &pos, 1, H, 2);
-        assert_memory_equal(one, two, sizeof one);
-    }
+    double one[R * H * D], two[R * H * D], *part = zeros(C * R * H * (D + DECODE_STATS));
+    int32_t pos[R];
+    for (int r = 0; r < R; r++)
+        pos[r] = lengths[r] - 1;
+    memset(one, 0, sizeof one);
+    memset(two, 0, sizeof two);
+    nj_ref_attn_decode_f64(D, one, NULL, s.k, s.v, s.newest, slots, pos, R, H, K, P, G, 1, SCALE);
+    nj_ref_attn_decode_f64(D, two, part, s.k, s.v, s.newest, slots, pos, R, H, K, P, G, C, SCALE);
+    nj_ref_attn_decode_merge_f64(D, two, part, slots, pos, R, H, C);
+    assert_memory_equal(one, two, sizeof one);
 }
 
 /* ---- a cache of bytes ---- */
@@ -344,9 +341,11 @@ static void check_alone(const struct decoder *c, const float *newest)
         transfer(c, c->slot, row_slots + r, sizeof *row_slots);
         transfer(c, c->pos, pos + r, sizeof *pos);
         put_rows(c, newest + r * ROW, 1);
-        decode(c, 1, row_lengths[r] > DECODE_CHUNK ? 5 : 1);
-        transfer(c, one, c->o, bytes);
-        assert_memory_equal(one, all + (size_t)r * bytes, bytes);
+        for (int chunks = 1; chunks <= 5; chunks += 4) {
+            decode(c, 1, chunks);
+            transfer(c, one, c->o, bytes);
+            assert_memory_equal(one, all + (size_t)r * bytes, bytes);
+        }
     }
 }
 
@@ -389,7 +388,7 @@ int main(void)
 {
     const struct CMUnitTest references[] = {
         cmocka_unit_test_setup(decode_is_the_last_row, reset),
-        cmocka_unit_test_setup(one_chunk_needs_no_merge, reset),
+        cmocka_unit_test_setup(a_block_for_all_chunks_gives_the_same, reset),
         cmocka_unit_test_setup(bytes_are_half_a_scale_away, reset),
         cmocka_unit_test_setup(bytes_stand_for_elements, reset),
     };

@@ -110,6 +110,11 @@ static const struct {
      "ld.shared.f64 %d3, [%r1]; st.shared.f64 [%r1+1024], %d3; ld.shared.u32 %r5, [%r1+1024];"
      "ld.shared.u32 %r6, [%r1+1028];",
      "st.global.u32 [%d2], %r5; st.global.u32 [%d2+4], %r6;", 8},
+    {"ld.global.v2.u32 {%r3, %r4}, [%d1]; st.shared.u32 [%r1], %r3; st.shared.u32 [%r1+4], %r4;"
+     "ld.shared.u64 %d3, [%r1]; st.shared.u64 [%r1+1024], %d3; ld.shared.u32 %d4, [%r1+1024];"
+     "ld.shared.u32 %d5, [%r1+1028]; shl.b64 %d5, %d5, 32; or.b64 %d4, %d4, %d5;"
+     "mov.b64 {%r5, %r6}, %d4;",
+     "st.global.u32 [%d2], %r5; st.global.u32 [%d2+4], %r6;", 8},
     {"cp.async.cg.shared.global [%r1], [%d1], 16, 16; cp.async.wait_all;"
      "ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [%r1];",
      "st.global.v4.u32 [%d2], {%r3, %r4, %r5, %r6};", 16},
@@ -288,25 +293,31 @@ static void test_block_forms(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
-    const uint64_t out = put(memory, NULL, 70 * 8);
+    const uint64_t out = put(memory, NULL, 70 * 16);
     const struct kernel_launch launch = {
         .body = "mov.u32 %r0, %tid.x; setp.ne.s32 %p0, %r0, 0; @%p0 bra on; mov.u32 %r1, 1000;"
-                "st.shared.u32 [dynamic], %r1; on: setp.gt.s32 %p1, %r0, 60;"
+                "st.shared.u32 [dynamic], %r1; st.shared.u32 [dynamic+4], -300; on: setp.gt.s32 "
+                "%p1, %r0, 60;"
                 "bar.red.popc.u32 %r2, 0, %p1; xor.b32 %r3, %r0, 37; sub.s32 %r3, %r3, 20;"
-                "atom.shared.min.s32 %r4, [dynamic], %r3; bar.sync 0; ld.shared.u32 %r5, [dynamic];"
-                "ld.param.u64 %d0, [k_0]; mul.wide.u32 %d1, %r0, 8; add.s64 %d0, %d0, %d1;"
-                "st.global.u32 [%d0], %r2; st.global.u32 [%d0+4], %r5;",
+                "atom.shared.min.s32 %r4, [dynamic], %r3; atom.shared.add.u32 %r6, [dynamic+4], 5;"
+                "bar.sync 0; ld.shared.u32 %r5, [dynamic]; ld.shared.u32 %r7, [dynamic+4];"
+                "ld.param.u64 %d0, [k_0]; mul.wide.u32 %d1, %r0, 16; add.s64 %d0, %d0, %d1;"
+                "st.global.v4.u32 [%d0], {%r2, %r5, %r6, %r7};",
         .block = 70,
-        .dynamic_shared_bytes = 4,
+        .dynamic_shared_bytes = 8,
         .params = {out},
         .param_count = 1,
         .memory = memory};
     kernel_must_run(&launch);
     const uint32_t *got = look(memory, out);
+    uint32_t sum = 0; /* of what the word held before each thread added 5 to -300: all differ */
     for (uint32_t i = 0; i < 70; i++) {
-        assert_int_equal(got[2 * i], 9);
-        assert_int_equal((int32_t)got[2 * i + 1], -20);
+        assert_int_equal(got[4 * i], 9);
+        assert_int_equal((int32_t)got[4 * i + 1], -20);
+        assert_int_equal((int32_t)got[4 * i + 3], 50);
+        sum += got[4 * i + 2];
     }
+    assert_int_equal((int32_t)sum, 70 * -300 + 5 * 69 * 70 / 2);
     sim_memory_destroy(memory);
 }
 
@@ -445,19 +456,20 @@ static void test_packing(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
-    const uint64_t out = put(memory, NULL, 12);
+    const uint64_t out = put(memory, NULL, 16);
     const struct kernel_launch launch = {
         .body = "mov.u32 %r0, 0x12348765; { .reg .b16 low, high; mov.b32 {low, high}, %r0;"
                 "mov.b32 %r1, {high, low}; mov.u16 %h0, 7; mov.b32 %r2, {%h0, low}; }"
                 "mov.b64 %d1, {%r2, 0x40000040}; shr.u64 %d2, %d1, 32; cvt.u32.u64 %r2, %d1;"
-                "cvt.u32.u64 %r3, %d2; ld.param.u64 %d0, [k_0]; st.global.u32 [%d0], %r1;"
-                "st.global.u32 [%d0+4], %r2; st.global.u32 [%d0+8], %r3;",
+                "cvt.u32.u64 %r3, %d2; { .reg .b32 low; mov.b64 {low, %r4}, %d1; add.s32 %r4, %r4, "
+                "low; }"
+                "ld.param.u64 %d0, [k_0]; st.global.v4.u32 [%d0], {%r1, %r2, %r3, %r4};",
         .block = 1,
         .params = {out},
         .param_count = 1,
         .memory = memory};
     kernel_must_run(&launch);
-    const uint32_t want[3] = {0x87651234, 0x87650007, 0x40000040};
+    const uint32_t want[4] = {0x87651234, 0x87650007, 0x40000040, 0xc7650047};
     assert_memory_equal(look(memory, out), want, sizeof want);
     sim_memory_destroy(memory);
 }

@@ -277,13 +277,18 @@ static int look(struct session *s, int rows, const int32_t *slot_of)
     return rc;
 }
 
-/* The last position that a step of the window writes. */
-static int last_position(const struct session *s)
+/* For the last step of the window. */
+static int chunks_of_window(const struct session *s)
 {
-    int last = 0;
-    for (int row = 0; row < s->count; row++)
-        last = s->e->mem.now.pos[row] > last ? s->e->mem.now.pos[row] : last;
-    return last + s->window - 1;
+    const int32_t *pos = s->e->mem.now.pos;
+    int64_t keys = 0;
+    int longest = 0;
+    for (int row = 0; row < s->count; row++) {
+        const int length = pos[row] + s->window;
+        keys += length;
+        longest = length > longest ? length : longest;
+    }
+    return decoder_chunks(s->d, keys, longest);
 }
 
 /* slot_of: room for a slot of each row. */
@@ -301,7 +306,7 @@ static int run_window(struct session *s, int32_t *slot_of)
     m->now.step[0] = 0;
     int rc = nj_copy(e->stream, d->now.id, m->now.id, d->now_bytes);
     if (rc == 0)
-        rc = run_steps(s, rows, decoder_chunks(d, last_position(s)));
+        rc = run_steps(s, rows, chunks_of_window(s));
     if (rc == 0)
         rc = nj_copy(e->stream, m->now.id, d->now.id, d->now_bytes);
     if (rc == 0)

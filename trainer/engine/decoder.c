@@ -16,6 +16,8 @@
 /* Of a pass over prompts: as fast as it gets, and no more than the GEMMs of a micro-batch. The smallest pass that is
  * worth GEMMs of its own. */
 enum { PREFILL_ROWS = 8192, PREFILL_LEAST = 64 };
+/* Blocks of attention that fill a GPU. */
+enum { ATTENTION_BLOCKS = 256 };
 /* By how much one number of rows that has GEMMs of its own is smaller than the next. */
 enum { PROMPTS_BY = 4, STEPS_BY = 2 };
 /* Blocks that share the logits of a step among them, at least, so that a GPU is full. */
@@ -87,9 +89,13 @@ static size_t part_bytes(const struct model_config *c)
     return size_product((size_t)c->heads, size_add((size_t)c->head_dim, 2), sizeof(float));
 }
 
-static int all_chunks(const struct decoder *d, int positions)
+static int chunks_of(const struct decoder *d, int positions)
 {
-    return decoder_chunks(d, positions - 1);
+    const int most = (d->cache.positions + DECODE_CHUNK - 1) / DECODE_CHUNK;
+    int chunks = 1;
+    while (chunks * DECODE_CHUNK < positions)
+        chunks *= 2;
+    return least(chunks, most);
 }
 
 void decoder_carve(const struct net *n, const struct train_options *o, int vocab, int ld,
@@ -104,7 +110,7 @@ void decoder_carve(const struct net *n, const struct train_options *o, int vocab
     cache_carve(n, s.rows, s.positions, o->decode_bytes, m, &out->cache);
     acts_carve(n, 1, most, ACTS_INFER, m, &out->acts);
     out->acts.cache = &out->cache;
-    const int chunks = all_chunks(out, s.positions);
+    const int chunks = chunks_of(out, s.positions);
     out->acts.chunk_sums =
         carve_take(m, size_product((size_t)chunks, (size_t)s.rows, part_bytes(&n->c)));
     from = m->used;
@@ -151,13 +157,11 @@ int decoder_step_rows(const struct decoder *d, int count)
     return bucket(d->rows, STEPS_BY, 1, count);
 }
 
-int decoder_chunks(const struct decoder *d, int last)
+/* With a block per row and key head the longest row is the last to end: blocks at work on average until then. */
+int decoder_chunks(const struct decoder *d, int64_t keys, int longest)
 {
-    const int most = (d->cache.positions + DECODE_CHUNK - 1) / DECODE_CHUNK;
-    int chunks = 1;
-    while (chunks * DECODE_CHUNK <= last)
-        chunks *= 2;
-    return least(chunks, most);
+    const int64_t blocks = keys * d->net->c.kv_heads / longest;
+    return blocks >= ATTENTION_BLOCKS ? 1 : chunks_of(d, longest);
 }
 
 void decoder_prefill(struct work *r, struct decoder *d, int rows)

@@ -54,8 +54,9 @@ void decoder_carve_host(const struct decoder *d, struct carve *m, struct rows *p
 /* Rows that a pass over prompts, or a step, of at least `count` has: one of a few, whose GEMMs are prepared. */
 int decoder_prompt_rows(const struct decoder *d, int count);
 int decoder_step_rows(const struct decoder *d, int count);
-/* Chunks of keys that the attention of a step goes through, where no position is beyond `last`. */
-int decoder_chunks(const struct decoder *d, int last);
+/* Chunks that the attention of a step cuts the keys of its rows into: so many in all, and of the longest row; 1: they
+ * are not cut. */
+int decoder_chunks(const struct decoder *d, int64_t keys, int longest);
 
 /* Keys and values of d->prompts, `rows` of them, into the cache. */
 void decoder_prefill(struct work *r, struct decoder *d, int rows);

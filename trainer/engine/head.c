@@ -64,20 +64,34 @@ static void gather_rows(struct work *r, struct engine *e, int chunks)
                             chunks * s->chunk, s->rows, e->student.c.hidden_size));
 }
 
+static struct linear head_of(const struct engine *e)
+{
+    const struct shape *s = &e->shape;
+    return (struct linear){e->student.T, s->chunk, s->vocab, e->student.c.hidden_size,
+                           .ldy = s->ld};
+}
+
+/* Logits of a chunk of them. Returns its rows. */
+static char *chunk_logits(struct work *r, struct engine *e, int first)
+{
+    const struct net *n = &e->student;
+    const struct linear head = head_of(e);
+    char *x = e->mem.hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
+    linear_fwd(r, &head, e->mem.logits, x, net_weight(n, n->p.head));
+    return x;
+}
+
 void head_scores(struct work *r, struct engine *e, int chunks, float *ce)
 {
     const struct shape *s = &e->shape;
-    const struct net *n = &e->student;
     struct memory *m = &e->mem;
-    const int C = n->c.hidden_size;
-    const struct linear logits = {n->T, s->chunk, s->vocab, C, .ldy = s->ld};
 
     gather_rows(r, e, chunks);
-    for (int first = 0; first < chunks * s->chunk; first += s->chunk) {
-        char *x = m->hidden + (size_t)first * (size_t)C * dtype_bytes(n->T);
-        linear_fwd(r, &logits, m->logits, x, net_weight(n, n->p.head));
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        const int first = chunk * s->chunk;
+        chunk_logits(r, e, first);
         OP(r,
-           nj_kd_head(r->s, n->T, m->logits, m->kd, m->ce, m->entropy, m->agree, NULL,
+           nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, NULL,
                       m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0, 0));
         OP(r, nj_copy(r->s, ce + first, m->ce, (size_t)s->chunk * sizeof *ce));
     }
@@ -88,23 +102,21 @@ void head_losses(struct work *r, struct engine *e, int chunks, bool train)
     const struct shape *s = &e->shape;
     const struct net *n = &e->student;
     struct memory *m = &e->mem;
-    int C = n->c.hidden_size, padded = s->padded;
-    const struct linear logits = {n->T, s->chunk, s->vocab, C, .ldy = s->ld};
+    const struct linear head = head_of(e);
 
     gather_rows(r, e, chunks);
     for (int first = 0; first < chunks * s->chunk; first += s->chunk) {
-        char *x = m->hidden + (size_t)first * (size_t)C * dtype_bytes(n->T);
-        linear_fwd(r, &logits, m->logits, x, net_weight(n, n->p.head));
+        char *x = chunk_logits(r, e, first);
         chunk_losses(r, e, first);
         if (m->token_kd)
             compare_chunk(r, e, first);
         if (!train)
             continue;
         if (n->grad)
-            linear_dw(r, &logits, n->grad + n->p.head, m->logits, x, r->add || first > 0);
-        linear_dx(r, &logits, x, m->logits, net_weight(n, n->p.head)); /* the rows are done with */
+            linear_dw(r, &head, n->grad + n->p.head, m->logits, x, r->add || first > 0);
+        linear_dx(r, &head, x, m->logits, net_weight(n, n->p.head)); /* the rows are done with */
     }
     if (train)
         OP(r, nj_row_gather(r->s, n->T, m->student.branch, m->hidden, m->rows.inverse, s->rows,
-                            padded, C));
+                            s->padded, n->c.hidden_size));
 }

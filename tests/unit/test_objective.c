@@ -16,6 +16,9 @@ void nj_ref_tv_head_f64(double *s, double *tv, double *ce, double *entropy, doub
                         const double *t, const int32_t *target, const double *state, int32_t M,
                         int32_t V, int32_t Vs, int32_t Vt, float tau, float ratio,
                         int32_t gradient);
+void nj_ref_kl_rows_f64(double *forward, double *reverse, double *entropy, double *counted,
+                        const double *s, const double *t, const int32_t *target, int32_t M,
+                        int32_t V, int32_t Vs, int32_t Vt, float tau);
 void nj_ref_adamw_f64(double *p, double *w, double *m, double *v, double *g, const double *state,
                       int64_t n, int64_t n_decay, float beta1, float beta2, float eps,
                       float weight_decay);
@@ -418,6 +421,35 @@ static void distance_alone_leaves_the_logits(void **state)
     assert_memory_equal(tv, a.kd, sizeof tv);
 }
 
+/* ---- rows of answers ------------------------------------------------------------------------- */
+
+/* And the divergences are those of the objective at both ends of beta. */
+static void rows_of_answers_equal_the_formulas(void **state)
+{
+    (void)state;
+    struct head_args a = {.s = random_values(ROWS * VS), .t = random_values(ROWS * VT), .tau = 2};
+    struct head_args back = a;
+    double forward[ROWS], reverse[ROWS], entropy[ROWS], counted[ROWS];
+    back.beta = 1;
+    run_head(&a, zeros(ROWS * VS));
+    run_head(&back, zeros(ROWS * VS));
+    nj_ref_kl_rows_f64(forward, reverse, entropy, counted, a.s, a.t, TARGET, ROWS, V, VS, VT, 2);
+    for (int m = 0; m < ROWS; m++) {
+        double p[V], q[V], want = 0;
+        softmax_at(2, a.t + m * VT, p);
+        softmax_at(2, a.s + m * VS, q);
+        for (int v = 0; v < V; v++)
+            want -= q[v] * log(q[v]);
+        const bool valid = TARGET[m] >= 0;
+        assert_close(forward[m], valid ? sum_p_log_p_over_q(p, q) : 0, 1e-13);
+        assert_close(reverse[m], valid ? sum_p_log_p_over_q(q, p) : 0, 1e-13);
+        assert_close(entropy[m], valid ? want : 0, 1e-13);
+        assert_true(counted[m] == valid);
+    }
+    assert_all_close(forward, a.kd, ROWS, 1e-13);
+    assert_all_close(reverse, back.kd, ROWS, 1e-13);
+}
+
 /* ---- update --------------------------------------------------------------------------------- */
 
 static void adamw_equals_the_formula(void **state)
@@ -509,6 +541,7 @@ int main(void)
         cmocka_unit_test_setup(distance_from_itself_is_0, reset),
         cmocka_unit_test_setup(distance_is_at_most_1, reset),
         cmocka_unit_test_setup(distance_alone_leaves_the_logits, reset),
+        cmocka_unit_test_setup(rows_of_answers_equal_the_formulas, reset),
         cmocka_unit_test_setup(adamw_equals_the_formula, reset),
         cmocka_unit_test_setup(adamw_skips, reset),
         cmocka_unit_test_setup(clipping_limits_the_norm, reset),

@@ -43,7 +43,7 @@ struct data {
     bool once, weighted, teacher_apart;
     int32_t end_of_text; /* -1: documents end with their files only */
     struct data_state at;
-    int32_t *arrays;      /* ids, target, pos, doc_start: B * S each */
+    int32_t *arrays;      /* ids, target, pos, doc_start: B * S each; then own: B */
     int32_t *window;      /* a piece and the token after it: S + 1 */
     unsigned char *flags; /* S + 1 */
     struct passed_over passed;
@@ -193,7 +193,7 @@ static size_t arrays_of(const struct data *d)
 int data_set_batch(struct data *d, int batch_size)
 {
     const size_t n = size_product(arrays_of(d), (size_t)batch_size, (size_t)d->S);
-    int32_t *arrays = calloc(n, sizeof *arrays);
+    int32_t *arrays = calloc(size_add(n, (size_t)batch_size), sizeof *arrays);
     if (!arrays)
         return no_memory(batch_size, d->S);
     free(d->arrays);
@@ -419,14 +419,22 @@ static int next_row(struct data *d, int32_t *row, int64_t *valid)
     return rc;
 }
 
+/* Which rows of the batch were given. */
+static int32_t *own_of(const struct data *d)
+{
+    return d->arrays + arrays_of(d) * (size_t)d->B * (size_t)d->S;
+}
+
 static int next_here(struct data *d, struct batch *out)
 {
+    int32_t *own = own_of(d);
     int rc = 0;
     if (d->once && d->at.epoch > 0)
         return 1;
     for (int b = 0; rc == 0 && b < d->B; b++) {
         int32_t *row = d->arrays + (size_t)b * (size_t)d->S;
-        if (!take_row(d, row, &out->valid))
+        own[b] = take_row(d, row, &out->valid);
+        if (!own[b])
             rc = next_row(d, row, &out->valid);
     }
     return rc;
@@ -536,6 +544,7 @@ int data_next(struct data *d, struct batch *out)
         .target = a + ROW_TARGET * n,
         .pos = a + ROW_POS * n,
         .doc_start = a + ROW_DOC_START * n,
+        .own = own_of(d),
     };
     if (d->teacher_apart) {
         out->teacher_ids = a + ROW_TEACHER_IDS * n;

@@ -45,7 +45,8 @@ struct batch { /* B x S, row-major; owned by data, valid until the next call */
     /* With teacher_apart, else NULL: what the teacher reads, and, at each target, in which position of the same row it
      * predicts that. */
     const int32_t *teacher_ids, *teacher_pos, *teacher_doc_start, *teacher_at;
-    int64_t valid; /* targets that are not IGNORED */
+    const int32_t *own; /* [B] 1: a row that data_take() has given */
+    int64_t valid;      /* targets that are not IGNORED */
 };
 
 /* Resumable position: the same state and options give the same batches. */

@@ -7,7 +7,8 @@
 #include "checked.h"
 #include "engine/f8.h"
 
-void rows_carve(int rows, int padded, bool teacher_apart, struct carve *c, struct rows *out)
+void rows_carve(int rows, int padded, bool teacher_apart, bool answers, struct carve *c,
+                struct rows *out)
 {
     const size_t n = size_mul((size_t)rows, sizeof(int32_t));
     const size_t p = size_mul((size_t)padded, sizeof(int32_t));
@@ -25,6 +26,7 @@ void rows_carve(int rows, int padded, bool teacher_apart, struct carve *c, struc
     out->teacher_pos = teacher_apart ? carve_take(c, n) : NULL;
     out->teacher_doc_start = teacher_apart ? carve_take(c, n) : NULL;
     out->teacher_valid = teacher_apart ? carve_take(c, p) : NULL;
+    out->answer = answers ? carve_take(c, p) : NULL;
 }
 
 struct rows rows_of_teacher(const struct rows *rows)

@@ -20,7 +20,21 @@ static void add_distances(struct work *r, struct engine *e, int first)
                          s->chunk));
 }
 
-static void chunk_losses(struct work *r, struct engine *e, int first)
+/* Of a chunk's tokens those of answers, before the logits become their gradient. The objective's kernel, which has all
+ * its registers in use, would need more time for these sums in every run; this one reads the logits once more, in runs
+ * that have answers. */
+static void add_answers(struct work *r, struct engine *e, int first)
+{
+    const struct shape *s = &e->shape;
+    struct memory *m = &e->mem;
+    OP(r, nj_kl_rows(r->s, e->student.T, m->kd, m->ce, m->entropy, m->agree, m->logits,
+                     m->teacher_logits, m->rows.answer + first, s->chunk, s->vocab, s->ld, s->ld,
+                     e->o.temperature));
+    OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums + ANSWER_SUMS, m->kd, m->ce, m->entropy, m->agree,
+                         s->chunk));
+}
+
+static void chunk_losses(struct work *r, struct engine *e, int first, bool train)
 {
     const struct shape *s = &e->shape;
     struct memory *m = &e->mem;
@@ -29,6 +43,8 @@ static void chunk_losses(struct work *r, struct engine *e, int first)
         teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, teacher);
     if (m->token_kd && e->o.acceptance)
         add_distances(r, e, first);
+    if (train && s->answers)
+        add_answers(r, e, first);
     if (e->has_teacher && e->o.objective == OBJECTIVE_TVD)
         OP(r, nj_tv_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
                          m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
@@ -107,7 +123,7 @@ void head_losses(struct work *r, struct engine *e, int chunks, bool train)
     gather_rows(r, e, chunks);
     for (int first = 0; first < chunks * s->chunk; first += s->chunk) {
         char *x = chunk_logits(r, e, first);
-        chunk_losses(r, e, first);
+        chunk_losses(r, e, first, train);
         if (m->token_kd)
             compare_chunk(r, e, first);
         if (!train)

@@ -80,6 +80,8 @@ static int compact(const struct shape *s, const struct batch *b, struct rows *ou
         out->valid[found] = i;
         if (out->teacher_valid)
             out->teacher_valid[found] = b->teacher_at ? i - i % b->S + b->teacher_at[i] : i;
+        if (out->answer)
+            out->answer[found] = b->own[i / b->S] ? b->target[i] : -1;
         out->target[found++] = b->target[i];
     }
     int used = (found + s->chunk - 1) / s->chunk;
@@ -87,6 +89,8 @@ static int compact(const struct shape *s, const struct batch *b, struct rows *ou
         out->valid[i] = out->target[i] = -1;
     for (int i = found; out->teacher_valid && i < s->padded; i++)
         out->teacher_valid[i] = -1;
+    for (int i = found; out->answer && i < s->padded; i++)
+        out->answer[i] = -1;
     return used;
 }
 
@@ -118,7 +122,8 @@ static struct rows host_rows(const struct engine *e, int slot)
 {
     struct rows rows;
     struct carve c = {e->mem.batches + (size_t)slot * e->mem.rows_bytes, 0};
-    rows_carve(e->shape.rows, e->shape.padded, e->shape.teacher_apart, &c, &rows);
+    const struct shape *s = &e->shape;
+    rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &c, &rows);
     return rows;
 }
 

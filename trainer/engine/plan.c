@@ -88,6 +88,7 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .slots = micro_of(o) * (ranks_apart(o) ? 1 : ranks_of(o)),
         .logits_in_gradients = (size_t)chunk <= idle_rows,
         .teacher_apart = teacher && o->teacher_apart,
+        .answers = teacher && o->steps > 0 && o->answers,
     };
 }
 
@@ -370,7 +371,7 @@ static void layout_small(struct layout *l, const struct model_config *student,
                          struct memory *m)
 {
     open_region(l);
-    rows_carve(s->rows, s->padded, s->teacher_apart, &l->device, &m->rows);
+    rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &l->device, &m->rows);
     close_region(l, "batch");
     m->rows_bytes = size_sub(l->device.used, l->from);
     open_region(l);

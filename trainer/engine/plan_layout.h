@@ -18,6 +18,7 @@ struct shape {
     int ld;            /* elements from one row of logits to the next */
     bool train;
     bool teacher_apart;       /* it reads rows of its own */
+    bool answers;             /* those of a step are measured by themselves */
     int ranks, micro;         /* ranks of a step, micro-batches of each */
     int rank;                 /* this process, or RANKS_HERE */
     int slots;                /* micro-batches of a step that are computed here */
@@ -27,8 +28,8 @@ struct shape {
 
 /* Of the objective, over the rows of a step: divergence, cross-entropy, teacher's entropy, agreement; then how many
  * ranks are to stop, or, of an evaluation that measures acceptance, the same four with the distance, at temperature
- * 1. */
-enum { LOSS_SUMS = 8, STOP_SUM = 4, DISTANCE_SUMS = 4 };
+ * 1; then, of the rows of answers: forward and reverse divergence, student's entropy, their number. */
+enum { LOSS_SUMS = 12, STOP_SUM = 4, DISTANCE_SUMS = 4, ANSWER_SUMS = 8 };
 
 enum { NO_SLOT = -1 }; /* of a micro-batch that another rank computes */
 

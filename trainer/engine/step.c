@@ -295,6 +295,11 @@ static void report(const struct engine *e, struct step_result *out)
     out->teacher_entropy = (double)sums[2] / n;
     out->agreement = (double)sums[3] / n;
     out->loss = loss_of(e, out->kd_loss, out->class_loss);
+    const float *answers = sums + ANSWER_SUMS;
+    const double tokens = (double)answers[3]; /* 0: there are no means */
+    out->forward_kl = (double)answers[0] / tokens;
+    out->reverse_kl = (double)answers[1] / tokens;
+    out->student_entropy = (double)answers[2] / tokens;
     out->grad_norm = (double)state[NJ_STEP_GRAD_NORM];
     out->lr = (double)state[NJ_STEP_LR];
     out->valid_tokens = e->valid;

@@ -86,7 +86,7 @@ static int put_row(struct metrics *m, int64_t step, const struct field *f, size_
     return put_events(&m->events, step, f, count);
 }
 
-enum { ROLLOUT_FIELDS = 5 };
+enum { ROLLOUT_FIELDS = 8 };
 
 int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
                  const struct rollout_stats *answers)
@@ -115,6 +115,9 @@ int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
         {"rollout_tokens_per_second", (double)a->tokens / a->seconds},
         {"rollout_length", (double)a->tokens / (double)a->answers},
         {"rollout_truncated", (double)a->truncated / (double)a->answers},
+        {"student_entropy", r->student_entropy},
+        {"forward_kl", r->forward_kl},
+        {"reverse_kl", r->reverse_kl},
     };
     const size_t count = sizeof fields / sizeof fields[0];
     return put_row(m, step, fields, answers ? count : count - ROLLOUT_FIELDS);

@@ -151,6 +151,7 @@ int rollouts_open(struct run *r)
     const int prompt = prompts_longest(o->prompts), teacher = prompts_teacher_longest(o->prompts);
     const int most = (int)r->s->max_new;
     o->each = (r->options.seq_len + 1) / (larger(prompt, teacher) + most);
+    r->options.answers = 1;
     r->options.teacher_apart = prompts_teacher_apart(o->prompts);
     r->options.decode_positions =
         larger((r->options.teacher_writes ? teacher : prompt) + most, longest_sample(r));

@@ -40,10 +40,9 @@ struct kl_side {
 };
 
 template <typename T>
-static __device__ __forceinline__ void kl_rows(float *forward, float *reverse, float *entropy,
-                                               float *counted, const T *s, const T *t,
-                                               const int *target, int M, int V, int Vs, int Vt,
-                                               float tau)
+static __device__ __forceinline__ void
+kl_rows(float *forward, float *reverse, float *entropy, float *counted, const T *s, const T *t,
+        const int *target, int M, int V, int Vs, int Vt, float tau)
 {
     const int64_t m = blockIdx.x;
     if (target[m] < 0) {

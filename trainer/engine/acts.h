@@ -23,7 +23,7 @@ struct rows {
     /* NULL where the teacher reads the same; else [N] of it, and what `valid` is of its rows */
     int32_t *teacher_ids, *teacher_pos, *teacher_doc_start, *teacher_valid;
     int32_t *answer; /* NULL, or target where it is in an answer, else -1 */
-    int32_t *slot; /* [N] of a decoder: where in its cache a row goes; negative: nowhere */
+    int32_t *slot;   /* [N] of a decoder: where in its cache a row goes; negative: nowhere */
 };
 void rows_carve(int rows, int padded, bool teacher_apart, bool answers, struct carve *c,
                 struct rows *out);

@@ -84,7 +84,7 @@ struct train_options {
     int reduce_dtype;       /* enum reduce_dtype: of each rank's gradients, as they are added */
     int teacher_f8;         /* 1: the teacher multiplies e4m3 */
     int teacher_apart;      /* 1: batches say what the teacher reads, which may be something else */
-    int answers;            /* 1: steps tell of rows that data_take() has given (struct step_result) */
+    int answers;            /* 1: steps measure rows of data_take() by themselves */
     int teacher_writes;     /* 1: engine_decode() lets the teacher write, not the student */
     int teacher_shard;      /* 1: each rank that is a process keeps some of the teacher's layers */
     /* enum nj_tensor_type of each of the teacher's tensors, in the order of tensor_specs(): they keep these on the

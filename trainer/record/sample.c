@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "io/error.h"
+#include "io/json_text.h"
 
 int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, size_t *count)
 {
@@ -60,6 +61,19 @@ void sample_put(const struct tokenizer *t, const int32_t *ids, int count, FILE *
         const char *text = tokenizer_decode(t, ids[i], &bytes);
         fwrite(text, 1, bytes, out);
     }
+}
+
+json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    if (f == NULL)
+        return NULL;
+    sample_put(t, ids, count, f);
+    json_t *out = fclose(f) == 0 ? json_text(text, bytes) : NULL;
+    free(text);
+    return out;
 }
 
 int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,

@@ -6,6 +6,7 @@
 #ifndef NOJIT_TRAINER_SAMPLE_H
 #define NOJIT_TRAINER_SAMPLE_H
 
+#include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -26,6 +27,8 @@ int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, 
 
 /* Writes the text of tokens. */
 void sample_put(const struct tokenizer *t, const int32_t *ids, int count, FILE *out);
+/* The same as a string; NULL without memory. */
+json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count);
 /* Writes what follows the prompt's ids to `out`, flushed as it comes: up to `tokens` of them,
  * fewer if the text ends. */
 int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,

@@ -39,7 +39,8 @@ int sample_log_prompts(struct sample_log *l, const struct settings *s, const str
 int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed, struct rows_done *done)
 {
     snprintf(l->path, sizeof l->path, "%s/samples.jsonl", dir);
-    const int err = rows_open(l->path, resumed, NULL, NULL, done, l->count > 0 ? &l->file : NULL);
+    const int err =
+        rows_open(l->path, resumed, NULL, NULL, done, l->count > 0 || l->answers ? &l->file : NULL);
     done->missing = 0; /* not every step has a sample */
     return err;
 }
@@ -111,6 +112,19 @@ int sample_log_write(struct sample_log *l, const struct sampling *how, int64_t s
     int err = 0;
     for (size_t i = 0; i < l->count && !err; i++)
         err = write_one(l, how, step, &l->prompt[i], p);
+    return err;
+}
+
+int sample_log_answer(struct sample_log *l, const struct tokenizer *t,
+                      const struct generation *ends, int64_t step, const struct answer *a)
+{
+    const bool whole = generation_stops(ends, a->said[a->said_count - 1]);
+    json_t *row = json_pack("{s:I, s:o, s:o, s:s}", "step", (json_int_t)step, "prompt",
+                            sample_text(t, a->prompt, a->prompt_count), "text",
+                            sample_text(t, a->said, whole ? a->said_count - 1 : a->said_count),
+                            "answer", whole ? "whole" : "cut");
+    const int err = put_row(l, row);
+    json_decref(row);
     return err;
 }
 

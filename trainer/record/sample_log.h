@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sample_log.h: OUT/samples.jsonl: how the student continues --sample-prompt, each time that
- * held-out data is measured. It draws from the weights as they are and leaves the run's state alone.
+ * held-out data is measured, drawn from the weights as they are without changing the run's state; and, with
+ * --on-policy, some of the answers that it learns from.
  */
 #ifndef NOJIT_TRAINER_SAMPLE_LOG_H
 #define NOJIT_TRAINER_SAMPLE_LOG_H
 
+#include "data/answers.h"
 #include "options/settings.h"
 #include "record/progress.h"
 #include "record/rows.h"
@@ -20,8 +22,9 @@ struct sample_log {
     size_t count;
     int64_t tokens;  /* of a continuation, at most */
     int64_t longest; /* of prompt and continuation */
+    bool answers;    /* there are rows of them, too */
     char path[4200];
-    FILE *file; /* NULL without prompts */
+    FILE *file; /* NULL without prompts and answers */
 };
 
 /* Encodes the prompts, so that one that cannot be continued ends the run before it starts. */
@@ -32,6 +35,9 @@ int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed, stru
 /* A row and a line of the terminal for each prompt. */
 int sample_log_write(struct sample_log *l, const struct sampling *how, int64_t step,
                      struct progress *p);
+/* A row for an answer of a step; ends: of who wrote it. */
+int sample_log_answer(struct sample_log *l, const struct tokenizer *t,
+                      const struct generation *ends, int64_t step, const struct answer *a);
 void sample_log_close(struct sample_log *l);
 
 #endif

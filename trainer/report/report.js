@@ -43,6 +43,14 @@ const groups = [
         ["eval_perplexity", "Held-out perplexity", "perplexity", {log: true}],
         ["eval_agreement", "Held-out agreement", "share of tokens", {text: percent}],
         ["eval_teacher_entropy", "Held-out entropy of the teacher", "nats"]]],
+    ["Answers", [
+        ["forward_kl", "KL(teacher || student) on answers", "nats"],
+        ["reverse_kl", "KL(student || teacher) on answers", "nats"],
+        ["student_entropy", "Entropy of the student on answers", "nats"],
+        ["rollout_length", "Length of an answer", "tokens"],
+        ["rollout_truncated", "Answers that were cut", "share of answers", {text: percent}],
+        ["rollout_seconds", "Time of writing answers", "seconds per step"],
+        ["rollout_tokens_per_second", "Throughput of writing", "tokens/s"]]],
     ["Optimiser", [
         ["lr", "Learning rate", "learning rate", {plain: true}],
         ["grad_norm", "Gradient norm", "norm before clipping"],
@@ -54,7 +62,7 @@ const groups = [
         ["mfu_teacher", "Model FLOP utilisation, teacher", "share of peak", {text: percent}],
         ["memory_bytes", "Memory", "device memory", {plain: true, text: bytes, zero: true}]]],
 ];
-const hidden = new Set(["tokens", "valid_tokens", "eval_tokens"]);
+const hidden = new Set(["tokens", "valid_tokens", "eval_tokens", "rollout_tokens"]);
 const known = new Set(groups.flatMap(([, rows]) => rows.map((r) => r[0])));
 // A metric may have the name of something that every object has; a map has nothing of its own.
 for (const run of runs) run.series = new Map(Object.entries(run.series));
@@ -397,7 +405,7 @@ function drawReceipts() {
 // A prompt's samples stand together: of each run the last one, and what it said before on demand.
 function drawSamples() {
     const prompts = new Map();
-    runs.forEach((run, i) => run.samples.forEach((s) => {
+    runs.forEach((run, i) => run.samples.filter((s) => s.answer === undefined).forEach((s) => {
         const of = prompts.get(s.prompt) || prompts.set(s.prompt, runs.map(() => [])).get(s.prompt);
         of[i].push(s);
     }));
@@ -410,12 +418,28 @@ function drawSamples() {
     $("samples").lastChild.innerHTML = [...prompts].map(([prompt, of]) =>
         `<h3>${esc(prompt || "")}</h3><div class="grid">${of.map(card).join("")}</div>`).join("");
 }
+// Those of the last step that has any, and of the steps before it on demand.
+function drawAnswers() {
+    const one = (s) => `<p class="muted">step ${exact(s.step)}${s.answer === "cut" ? ", cut" : ""}</p>` +
+        `<pre class="asked">${esc(s.prompt || "")}</pre><pre>${esc(s.text || "")}</pre>`;
+    const cards = runs.map((run, i) => {
+        const answers = run.samples.filter((s) => s.answer !== undefined && s.step !== undefined);
+        if (!answers.length) return "";
+        const newest = answers.at(-1).step, before = answers.filter((s) => s.step !== newest).reverse();
+        return `<div class="sample ${colour(i)}"><p>${esc(run.name)}</p>` +
+            answers.filter((s) => s.step === newest).map(one).join("") + (before.length ?
+            `<details><summary>${before.length} earlier</summary>${before.map(one).join("")}</details>` : "") + "</div>";
+    }).join("");
+    $("answers").hidden = !cards;
+    $("answers").lastChild.innerHTML = `<div class="grid">${cards}</div>`;
+}
 
 document.querySelector("main").hidden = false;
 drawRuns();
 drawLegend();
 drawCharts();
 drawSamples();
+drawAnswers();
 drawReceipts();
 $("smooth").addEventListener("input", (e) => {
     state.smooth = +e.target.value;

@@ -245,7 +245,7 @@ static bool is_sample(const json_t *row)
     static const struct {
         const char *name;
         enum shape shape;
-    } fields[] = {{"step", NUMBER}, {"prompt", TEXT}, {"text", TEXT}};
+    } fields[] = {{"step", NUMBER}, {"prompt", TEXT}, {"text", TEXT}, {"answer", TEXT}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const json_t *value = json_object_get(row, fields[i].name);
         if (value != NULL && !has_shape(value, fields[i].shape))

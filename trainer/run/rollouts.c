@@ -19,6 +19,8 @@
 
 /* Answers at a time at most, where --rollout-batch does not say it. */
 enum { ROWS_AUTO = 512 };
+/* Answers of a step that are recorded, where it is one that has any recorded. */
+enum { ANSWERS_SHOWN = 3 };
 
 bool rollouts_wanted(const struct settings *s)
 {
@@ -152,6 +154,7 @@ int rollouts_open(struct run *r)
     const int most = (int)r->s->max_new;
     o->each = (r->options.seq_len + 1) / (larger(prompt, teacher) + most);
     r->options.answers = 1;
+    r->samples.answers = true;
     r->options.teacher_apart = prompts_teacher_apart(o->prompts);
     r->options.decode_positions =
         larger((r->options.teacher_writes ? teacher : prompt) + most, longest_sample(r));
@@ -310,15 +313,41 @@ static int write_answers(struct run *r, int64_t step)
     return err;
 }
 
+/* Whether a multiple of `every` lies in a range. */
+static bool has_multiple(int64_t first, int64_t last, int64_t every)
+{
+    return every > 0 && last / every * every >= first;
+}
+
+/* Of new answers the first ones to different prompts, where a step that uses them is the first or last one or is
+ * followed by a measurement or a checkpoint. Answers are told of when they are written, so that a run which is resumed
+ * between steps that share them has the same rows. */
+static int record_answers(struct run *r, int64_t step)
+{
+    const struct settings *s = r->s;
+    const struct rollouts *o = &r->rollouts;
+    const int64_t last = step + s->reuse - 1;
+    int err = 0;
+    if (step > 1 && last < r->options.steps && !has_multiple(step, last, s->eval_every) &&
+        !has_multiple(step, last, s->save_every))
+        return 0;
+    for (int64_t i = 0; !err && i < ANSWERS_SHOWN && i * s->group < o->stats.answers; i++)
+        err =
+            sample_log_answer(&r->samples, &r->tokenizer, &r->ends, step, &o->answer[i * s->group]);
+    return err;
+}
+
 int rollouts_step(struct run *r, int64_t step)
 {
     struct rollouts *o = &r->rollouts;
     const bool again = (step - 1) % r->s->reuse != 0;
     int err = 0;
-    if (!again)
-        err = write_answers(r, step);
-    else
+    if (again)
         o->stats = (struct rollout_stats){0};
+    else
+        err = write_answers(r, step);
+    if (!err && !again)
+        err = record_answers(r, step);
     for (int64_t row = 0; row < rows_of(r); row++)
         o->own[row] = is_own(r, step, row);
     data_take(r->data, &o->rows, o->own, rows_of(r));

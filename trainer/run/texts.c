@@ -90,15 +90,7 @@ int texts_rows(struct run *r, int64_t prompts)
 
 static json_t *text_of(const struct tokenizer *t, const struct text *a)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
-    if (!f)
-        return NULL;
-    sample_put(t, a->ids, a->end == DECODE_STOPPED ? a->count - 1 : a->count, f);
-    json_t *out = fclose(f) == 0 ? json_text(text, bytes) : NULL;
-    free(text);
-    return out;
+    return sample_text(t, a->ids, a->end == DECODE_STOPPED ? a->count - 1 : a->count);
 }
 
 /* The id of a prompt, which is JSON; else its number. */

@@ -51,6 +51,37 @@ why=$(paste -d' ' <(column run rollout_tokens) <(column run rollout_length) <(co
     END { if (NR != 4) print NR " rows" }')
 check "rows say how long answers are and took" "$why" test -z "$why"
 
+# ---- what is measured of them
+same() { # RUN FIELD RUN FIELD [STEPS]: within float32
+    paste -d' ' <(column "$1" "$2") <(column "$3" "$4") | head -n "${5:-99}" | awk '
+        { off = $1 - $2 } off * off > 1e-10 * $1 * $1 || $1 == 0 || $1 == "null" { bad = 1 } END { exit bad || !NR }'
+}
+both() { paste -d' ' <(column "$1" "$2") <(column "$3" "$4") | tr '\n' ';'; }
+distill reverse --beta 1
+distill warm --temperature 2
+for it in run:forward reverse:reverse warm:forward; do
+    check "${it#*:} KL of ${it%:*} is its loss" "$(both "${it%:*}" kd_loss "${it%:*}" "${it#*:}_kl")" same "${it%:*}" kd_loss "${it%:*}" "${it#*:}_kl"
+done
+distill packed --batch-size 1 --grad-accum 2
+check "over all micro-batches" "$(both run student_entropy packed student_entropy)" same run student_entropy packed student_entropy 1
+distill halves --on-policy 0.5 --data "$d/text.txt" --batch-size 1 --grad-accum 2 --seed 4 --steps 1 # one sequence of answers, one of text
+distill alone --batch-size 1 --seed 4 --steps 1
+check "text beside answers does not count" "$(both alone forward_kl halves forward_kl) tokens $(column halves valid_tokens)" \
+    test "$(column halves valid_tokens)" -gt "$(column halves rollout_tokens)" -a "$(column alone forward_kl)" = "$(column halves forward_kl)" \
+    -a "$(column alone student_entropy)" = "$(column halves student_entropy)" -a "$(column halves kd_loss)" != "$(column halves forward_kl)"
+
+# ---- which are shown
+shown() { # RUN: a line per row: step, prompt, what is printable of the answer, whether it was cut
+    sed -nE 's/^\{"step": ([0-9]+), "prompt": "([a-z]*)", "text": "(.*)", "answer": "(whole|cut)"\}$/\1 \2 \4 =\3/p' "$d/$1/samples.jsonl" |
+        sed -E ':a; s/(=.*)\\(u[0-9A-F]{4}|.)/\1/; ta' | LC_ALL=C sed 's/[^ -~]//g; s/ =/ /'
+}
+steps() { shown "$1" | cut -d' ' -f1 | uniq -c | tr -s ' \n' ' '; }
+check "three answers, at the first step and the last" "$(cat "$d/run/samples.jsonl")" test "$(steps run)" = " 3 1 3 4 "
+distill often --save-every 3 --eval-every 2 --eval-data "$d/text.txt" --steps 7
+check "and before each measurement and checkpoint" "$(steps often)" test "$(steps often)" = " 3 1 3 2 3 3 3 4 3 6 3 7 "
+distill later --save-every 4 --reuse 3 --steps 9
+check "where steps share them: as they are written" "$(steps later)" test "$(steps later)" = " 3 1 3 4 3 7 "
+
 # ---- which prompts
 distill asked "${kept[@]}"
 ids() { printf '%s' "$1" | od -An -v -tu1 -w1 | tr -d ' ' | paste -sd,; }
@@ -67,6 +98,19 @@ distill grouped "${kept[@]}" --group 3
 check "--group: answers per prompt" "$(written grouped)" \
     test "$(written grouped | part 1 | uniq -c | tr -s ' ' | cut -d' ' -f2 | tr '\n' ' ')" = "3 3 "
 check "which differ" "$(written grouped)" test "$(written grouped | part 3 | sort -u | wc -l)" = 6
+check "of a group one is shown" "$(shown grouped)" test "$(shown grouped | cut -d' ' -f1,2 | sort -u | wc -l)" = 4 -a "$(steps grouped)" = " 2 1 2 3 "
+# The answers' bytes that print, but quotes and backslashes, which are escaped.
+printed() { # OUT: prompt and answer of step 1
+    written "$1" | awk -v q=34 '{ out = ""
+        for (part = 1; part <= 3; part += 2) {
+            n = split($part, id, ",")
+            for (i = 1; i <= n; i++) if (id[i] >= 32 && id[i] < 127 && id[i] != q && id[i] != 92) out = out sprintf("%c", id[i])
+            out = out (part == 1 ? " cut " : "")
+        }
+        print out }' | sort
+}
+check "with prompt and text" "$(shown asked | head -n 3); $(printed asked)" \
+    test -z "$(comm -23 <(shown asked | sed -n 's/^1 //p' | sort) <(printed asked))" -a "$(shown asked | grep -c '^1 [a-z]* cut .')" = 3
 distill other "${kept[@]}" --seed 2
 check "another seed, other answers" "they are the same" test "$(written other)" != "$(written asked)"
 
@@ -104,6 +148,8 @@ models=(--student "$d/teacher" --teacher "$d/student" --device cpu)
 distill swapped "${kept[@]}" --rollout-temperature 0
 models=(--student "$d/student" --teacher "$d/teacher" --device cpu)
 check "--writer teacher: its answers" "$(diff <(written taught) <(written swapped))" test "$(written taught)" = "$(written swapped)"
+check "entropy and KL are those of student and teacher" "$(both taught teacher_entropy swapped student_entropy)$(both taught reverse_kl swapped forward_kl)" \
+    eval 'same taught teacher_entropy swapped student_entropy 1 && same taught reverse_kl swapped forward_kl 1'
 check "not the student's" "they are the same" test "$(written taught)" != "$(distill plain "${kept[@]}" --rollout-temperature 0 && written plain)"
 distill context "${kept[@]}" --teacher-prompt $'Be brief.\n'
 sed -E 's/"prompt": "([a-z]*)"/&, "teacher_prompt": "Be brief.\\n\1"/' "$d/prompts.jsonl" >"$d/own.jsonl"
@@ -132,10 +178,11 @@ distill none --on-policy 0.0001 --data "$d/text.txt"
 check "--on-policy of almost 0: text" "$(column none valid_tokens | tr '\n' ' ')" test "$(column none valid_tokens | tr '\n' ' ')" = "96 96 96 96 "
 command --data "$d/text.txt" --kd-ratio 1 --out "$d/text" >/dev/null 2>&1
 check "as without, at --kd-ratio 1" "other weights" test "$(weights none)" = "$(weights text)"
-check "which has no fields of answers" "$(head -n 1 "$d/text/metrics.jsonl")" test -z "$(column text rollout_tokens)"
+check "which has no fields of answers" "$(head -n 1 "$d/text/metrics.jsonl")" test -z "$(column text rollout_tokens)$(column text forward_kl)" -a ! -e "$d/text/samples.jsonl"
+check "a step without answers has none of their means" "$(column none student_entropy)" test "$(column none student_entropy | sort -u)$(column none forward_kl | sort -u)" = nullnull
 distill sampled --sample-prompt a --sample-tokens 40 --eval-data "$d/text.txt" --eval-every 2
 check "samples leave answers alone" "other weights" test "$(weights sampled)" = "$(weights run)"
-check "and are as long as they may be" "$(cat "$d/sampled/samples.jsonl")" test "$(grep -c '"step": 4' "$d/sampled/samples.jsonl")" = 1
+check "and are as long as they may be" "$(cat "$d/sampled/samples.jsonl")" test "$(grep -c '"step": 4, "prompt": "a", .*"}$' <(grep -v '"answer"' "$d/sampled/samples.jsonl"))" = 1
 distill epochs --steps 0 --epochs 4 --group 3
 check "--epochs: passes over the prompts" "$(column epochs loss | wc -l)" test "$(column epochs loss | wc -l)" = 10 # 4 x 5 x 3 answers, 6 a step
 distill sized --batch-size auto --memory-budget 0.1

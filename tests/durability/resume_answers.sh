@@ -22,6 +22,7 @@ base=(distill --student "$d/student" --teacher "$d/teacher" --prompts "$d/prompt
 rows() { sed -E 's/"(tokens_per_second|step_ms|mfu_student|mfu_teacher|rollout_seconds|rollout_tokens_per_second)": [^,]+, //g' "$1/metrics.jsonl"; }
 bits() { (cd "$1" && cat ./*model.safetensors checkpoint-7/{*model.safetensors,state.bin} $([ ! -f checkpoint-7/answers.bin ] || echo checkpoint-7/answers.bin) | cksum); }
 
+shown() { sed -nE "s/^\{\"step\": ([0-9]+), .*/\1&/p" "$1/samples.jsonl" 2>/dev/null | awk -F'{' -v after="$2" '$1 > after' || true; }
 resumes() { # NAME OPTION...: from each checkpoint, in another folder
     local name=$1 k bad=
     shift
@@ -34,8 +35,9 @@ resumes() { # NAME OPTION...: from each checkpoint, in another folder
         rm -rf "$d/run"
         if ! "$nojit" "${base[@]}" "$@" --save-every 1 --keep 7 --out "$d/run" --resume "$d/whole/checkpoint-$k" >"$scratch/out" 2>&1; then
             bad="$bad $k: $(tail -n 1 "$scratch/out");"
-        elif [ "$(bits "$d/whole")" != "$(bits "$d/run")" ] || ! cmp -s <(rows "$d/whole" | tail -n $((7 - k))) <(rows "$d/run"); then
-            bad="$bad $k: other weights, states or rows;"
+        elif [ "$(bits "$d/whole")" != "$(bits "$d/run")" ] || ! cmp -s <(rows "$d/whole" | tail -n $((7 - k))) <(rows "$d/run") ||
+            ! cmp -s <(shown "$d/whole" $k) <(shown "$d/run" 0); then
+            bad="$bad $k: other weights, states, rows or samples;"
         fi
     done
     if [ -z "$bad" ]; then ok "$name"; else not_ok "$name" "from checkpoint$bad"; fi
@@ -64,7 +66,7 @@ copy() { # up to checkpoint 5
 again() { "${reused[@]}" --save-every 1 --keep 7 --out "$d/run" --resume auto "$@"; }
 copy
 again >"$scratch/out" 2>&1 || true
-if [ "$(bits "$d/whole")" = "$(bits "$d/run")" ] && cmp -s <(rows "$d/whole") <(rows "$d/run"); then ok "a run that stopped"; else not_ok "a run that stopped" "$(tail -n 1 "$scratch/out")"; fi
+if [ "$(bits "$d/whole")" = "$(bits "$d/run")" ] && cmp -s <(rows "$d/whole") <(rows "$d/run") && cmp -s {"$d/whole","$d/run"}/samples.jsonl; then ok "a run that stopped"; else not_ok "a run that stopped" "$(tail -n 1 "$scratch/out")"; fi
 "${reused[@]}" --save-every 1 --keep 2 --out "$d/few" >"$scratch/out" 2>&1
 if [ "$(cd "$d/few" && echo checkpoint-*)" = "checkpoint-6 checkpoint-7" ]; then ok "old checkpoints are removed"; else not_ok "old checkpoints are removed" "$(tail -n 3 "$scratch/out")"; fi
 

@@ -216,6 +216,7 @@ static void answers_take_the_place_of_rows(void **state)
         ok(data_next(d, &b));
         for (int row = 0; row < 3; row++) {
             const int at = 3 * batch + row;
+            assert_int_equal(b.own[row], at < 6 && own[at]);
             if (at < 6 && own[at] && at == 5) {
                 check_empty(&b, row);
             } else if (at < 6 && own[at]) {

@@ -170,6 +170,7 @@ static struct golden open_case(const char *name)
         g.steps = json_object_get(entry, "steps");
         of_teacher = json_object_get(entry, "teacher_prompts");
         g.o.teacher_apart = json_is_true(of_teacher);
+        g.o.answers = of_teacher != NULL;
         check_ok(engine_create(ctx, folder_of(json_string_value(json_object_get(entry, "student"))),
                                teacher ? folder_of(teacher) : NULL, &g.o, NULL, NULL, &g.e),
                  name);
@@ -467,8 +468,11 @@ static void check_figures(struct golden *g, int step, const struct step_result *
         {"lr", r->lr, 3 * 0x1p-24, 0},
     };
     enum { FIGURES = sizeof figures / sizeof *figures };
+    const double kl = g->o.beta > 0 ? r->reverse_kl : r->forward_kl;
     char what[16];
     snprintf(what, sizeof what, "step %d", step);
+    if (g->o.answers && (g->o.beta == 0 || g->o.beta == 1))
+        check(g, what, "KL", kl, r->kd_loss, limits->figure * r->kd_loss);
     assert_int_equal(json_object_size(want), FIGURES);
     for (int i = 0; i < FIGURES; i++) {
         const json_t *value = json_object_get(want, figures[i].name);

@@ -73,7 +73,7 @@ check "text beside answers does not count" "$(both alone forward_kl halves forwa
 # ---- which are shown
 shown() { # RUN: a line per row: step, prompt, what is printable of the answer, whether it was cut
     sed -nE 's/^\{"step": ([0-9]+), "prompt": "([a-z]*)", "text": "(.*)", "answer": "(whole|cut)"\}$/\1 \2 \4 =\3/p' "$d/$1/samples.jsonl" |
-        sed -E ':a; s/(=.*)\\(u[0-9A-F]{4}|.)/\1/; ta' | LC_ALL=C sed 's/[^ -~]//g; s/ =/ /'
+        sed -E 's/\\(u[0-9A-F]{4}|.)//g' | LC_ALL=C sed 's/[^ -~]//g; s/ =/ /'
 }
 steps() { shown "$1" | cut -d' ' -f1 | uniq -c | tr -s ' \n' ' '; }
 check "three answers, at the first step and the last" "$(cat "$d/run/samples.jsonl")" test "$(steps run)" = " 3 1 3 4 "
@@ -100,17 +100,21 @@ check "--group: answers per prompt" "$(written grouped)" \
 check "which differ" "$(written grouped)" test "$(written grouped | part 3 | sort -u | wc -l)" = 6
 check "of a group one is shown" "$(shown grouped)" test "$(shown grouped | cut -d' ' -f1,2 | sort -u | wc -l)" = 4 -a "$(steps grouped)" = " 2 1 2 3 "
 # The answers' bytes that print, but quotes and backslashes, which are escaped.
-printed() { # OUT: prompt and answer of step 1
-    written "$1" | awk -v q=34 '{ out = ""
+printed() { # OUT [whole]: prompt and answer of step 1; whole: of those that a token beyond bytes ends
+    written "$1" | awk -v q=34 -v how="${2:-cut}" '{ out = ""
+        if ((how == "whole") != ($3 !~ /(^|,)([0-9]|[0-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$/)) next
         for (part = 1; part <= 3; part += 2) {
             n = split($part, id, ",")
             for (i = 1; i <= n; i++) if (id[i] >= 32 && id[i] < 127 && id[i] != q && id[i] != 92) out = out sprintf("%c", id[i])
-            out = out (part == 1 ? " cut " : "")
+            out = out (part == 1 ? " " how " " : "")
         }
         print out }' | sort
 }
 check "with prompt and text" "$(shown asked | head -n 3); $(printed asked)" \
     test -z "$(comm -23 <(shown asked | sed -n 's/^1 //p' | sort) <(printed asked))" -a "$(shown asked | grep -c '^1 [a-z]* cut .')" = 3
+distill ended "${kept[@]}" --seq-len 200 --max-new 180 --batch-size 3 --steps 1
+check "an answer that a token ends is whole" "$(shown ended); $(printed ended whole)" \
+    test -z "$(comm -23 <(shown ended | sed -n 's/^1 \([a-z]* whole\)/\1/p' | sort) <(printed ended whole))" -a "$(shown ended | grep -c whole)" -gt 0
 distill other "${kept[@]}" --seed 2
 check "another seed, other answers" "they are the same" test "$(written other)" != "$(written asked)"
 

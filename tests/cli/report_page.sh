@@ -86,6 +86,16 @@ check "values of another type are left out" test "$(page_data | grep -o '"receip
 check "samples of another type are counted" grep -q 'samples.jsonl: left out 3 rows that are not whole' "$page"
 check "the sample beside them stays" test "$(page_data | grep -o '"text":"[^"]*"')" = '"text":"kept"'
 
+# Answers of --on-policy.
+run answers 0.001 5
+echo '{"step": 6, "loss": 1, "rollout_tokens": 40, "forward_kl": 0.25, "reverse_kl": 0.5, "student_entropy": 0.75}' >>"$d/answers/metrics.jsonl"
+printf '%s\n' '{"step": 1, "prompt": "1+1=", "text": "3<b>", "answer": "cut"}' '{"step": 5, "prompt": "2+2=", "text": "4", "answer": "whole"}' \
+    '{"step": 5, "prompt": "Hello", "text": "a sample"}' '{"step": 5, "prompt": "2+3=", "text": "5", "answer": 5}' >"$d/answers/samples.jsonl"
+"$nojit" report "$d/answers" --out "$page" >"$scratch/log"
+check "answers are there" test "$(page_data | grep -oE '"answer":"(cut|whole)"' | wc -l)" = 2
+check "those of another type are counted" grep -q 'samples.jsonl: left out 1 row that is not whole' "$page"
+check "so are their divergences" test "$(page_data | grep -oE '"(forward_kl|reverse_kl|student_entropy)":\{"x":\[6\]' | wc -l)" = 3
+
 # A resumed run, and damage.
 run going 0.001 12
 rm "$d/going/receipt.json"
@@ -150,6 +160,12 @@ if [ -n "$browser" ]; then
     render
     check "a run of odd values leaves the others their charts" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 8
     check "with a metric of any name" grep -q '<h3>constructor</h3>' "$scratch/dom"
+    "$nojit" report "$d/answers" --out "$page" >"$scratch/log"
+    render
+    check "answers of the last step come first" test "$(grep -oE 'step [0-9](, cut)?</p><pre class="asked">[^<]*|>1 earlier<' "$scratch/dom" | tr '\n' ';')" = \
+        'step 5</p><pre class="asked">2+2=;>1 earlier<;step 1, cut</p><pre class="asked">1+1=;'
+    check "apart from samples" test "$(grep -oE '<h3>(Hello|2[+]2=)' "$scratch/dom")" = '<h3>Hello'
+    check "with charts of their own" grep -q '<h3>KL(student || teacher) on answers</h3>' "$scratch/dom"
 else
     skip "charts" "there is no Chromium"
 fi

@@ -59,9 +59,9 @@ same() { # RUN FIELD RUN FIELD [STEPS]: within float32
 both() { paste -d' ' <(column "$1" "$2") <(column "$3" "$4") | tr '\n' ';'; }
 distill reverse --beta 1
 distill warm --temperature 2
-for it in run:forward reverse:reverse warm:forward; do
-    check "${it#*:} KL of ${it%:*} is its loss" "$(both "${it%:*}" kd_loss "${it%:*}" "${it#*:}_kl")" same "${it%:*}" kd_loss "${it%:*}" "${it#*:}_kl"
-done
+check "forward KL is the loss of --beta 0" "$(both run kd_loss run forward_kl)" same run kd_loss run forward_kl
+check "reverse KL is that of --beta 1" "$(both reverse kd_loss reverse reverse_kl)" same reverse kd_loss reverse reverse_kl
+check "at the temperature of the loss" "$(both warm kd_loss warm forward_kl)" same warm kd_loss warm forward_kl
 distill packed --batch-size 1 --grad-accum 2
 check "over all micro-batches" "$(both run student_entropy packed student_entropy)" same run student_entropy packed student_entropy 1
 distill halves --on-policy 0.5 --data "$d/text.txt" --batch-size 1 --grad-accum 2 --seed 4 --steps 1 # one sequence of answers, one of text

@@ -320,8 +320,8 @@ static bool has_multiple(int64_t first, int64_t last, int64_t every)
 }
 
 /* Of new answers the first ones to different prompts, where a step that uses them is the first or last one or is
- * followed by a measurement or a checkpoint. Answers are told of when they are written, so that a run which is resumed
- * between steps that share them has the same rows. */
+ * followed by a measurement or a checkpoint. They are recorded when they are written, not when they are used again: a
+ * run that is resumed in between has the same rows. */
 static int record_answers(struct run *r, int64_t step)
 {
     const struct settings *s = r->s;
@@ -346,7 +346,7 @@ int rollouts_step(struct run *r, int64_t step)
         o->stats = (struct rollout_stats){0};
     else
         err = write_answers(r, step);
-    if (!err && !again)
+    if (!err)
         err = record_answers(r, step);
     for (int64_t row = 0; row < rows_of(r); row++)
         o->own[row] = is_own(r, step, row);

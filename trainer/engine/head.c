@@ -20,9 +20,8 @@ static void add_distances(struct work *r, struct engine *e, int first)
                          s->chunk));
 }
 
-/* Of a chunk's tokens those of answers, before the logits become their gradient. The objective's kernel, which has all
- * its registers in use, would need more time for these sums in every run; this one reads the logits once more, in runs
- * that have answers. */
+/* Of a chunk's tokens those of answers, before the logits become their gradient. This reads the logits once more, but
+ * kd_head, which has no register left for these sums, stays as it is for all other runs. */
 static void add_answers(struct work *r, struct engine *e, int first)
 {
     const struct shape *s = &e->shape;

@@ -38,7 +38,10 @@
  *   saved_state.c what a step goes on from
  *   evaluate.c    held-out losses
  *   score.c       log-probabilities of given tokens
+ *   row_logits.c  logits behind given positions
  *   decode.c      prompts continued: which sequences the decoder has, and what they came to
+ *   rejection.c   a token of speculative decoding, accepted or replaced
+ *   speculate.c   prompts continued so, to count what is accepted
  *   engine.c      opens and closes: checks the pair, allocates, loads, prepares
  */
 #ifndef NOJIT_TRAINER_ENGINE_H
@@ -214,6 +217,16 @@ struct score_batch {
 /* ce[i]: -log p of target[i] behind position at[i], by the student. */
 int engine_score(struct engine *e, const struct score_batch *b, float *ce);
 
+/* Positions of such texts behind which logits are wanted. */
+struct logits_batch {
+    bool teacher; /* its logits, not the student's; it reads what the student does */
+    const int32_t *ids, *pos, *doc_start;
+    const int32_t *at; /* [count] */
+    float *const *to;  /* [count] where the logits of each go, one for each common token */
+    int count;         /* at most B x S */
+};
+int engine_logits(struct engine *e, const struct logits_batch *b);
+
 /* How tokens are drawn. */
 struct decode_sampling {
     float temperature; /* 0 takes the likeliest token */
@@ -251,6 +264,23 @@ struct decode_io {
 };
 /* Continues prompts until there are none, decode_rows at a time: where one ends the next one takes its place. */
 int engine_decode(struct engine *e, const struct decode_io *io);
+
+/* What speculative decoding came to. A turn is a draft of the student and a pass of the teacher, which verifies it. */
+enum { SPECULATE_DRAFT_MOST = 16 };
+struct speculate_result {
+    int64_t texts;
+    int64_t turns[SPECULATE_DRAFT_MOST + 1]; /* that drafted so many tokens */
+    int64_t drafted, tested; /* tokens of drafts; those that were not behind a rejected one */
+    int64_t accepted;
+    int64_t tokens; /* of the texts */
+    /* Over the tested tokens: the sum of the probabilities sum_v min(p_v, q_v) with which each was to be accepted, and
+     * of their variances. */
+    double expected, variance;
+};
+/* Continues prompts as the teacher would alone, at temperature 1, with drafts of at most `draft` tokens; B at a time,
+ * each in S positions. Of io->how the seed alone counts. */
+int engine_speculate(struct engine *e, const struct decode_io *io, int draft,
+                     struct speculate_result *out);
 
 /* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
  * With adapters they are what is saved. state.bin: weights as they are updated, moments, step state, data position,

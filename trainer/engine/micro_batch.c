@@ -162,7 +162,7 @@ int stage_scored(struct engine *e, const struct score_batch *b)
     const size_t bytes = (size_t)s->rows * sizeof(int32_t);
     struct rows rows = host_rows(e, 0);
     int rc = check_ids(s, b->ids);
-    for (int i = 0; rc == 0 && i < b->count; i++)
+    for (int i = 0; rc == 0 && b->target && i < b->count; i++)
         rc = check_target(s, b->target[i], b->at[i]);
     if (rc != 0)
         return rc;
@@ -171,7 +171,7 @@ int stage_scored(struct engine *e, const struct score_batch *b)
     memcpy(rows.doc_start, b->doc_start, bytes);
     for (int i = 0; i < s->padded; i++) {
         rows.valid[i] = i < b->count ? b->at[i] : -1;
-        rows.target[i] = i < b->count ? b->target[i] : -1;
+        rows.target[i] = b->target && i < b->count ? b->target[i] : -1;
     }
     return (b->count + s->chunk - 1) / s->chunk;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmd_eval.c: `nojit eval`: one pass over held-out text, or over the items of benchmarks.
+ * cmd_eval.c: `nojit eval`: one pass over held-out text, or over the items of benchmarks, or prompts
+ * continued by speculative decoding.
  */
 #include <math.h>
 
@@ -10,6 +11,7 @@
 #include "run/run.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
+#include "run/speculation.h"
 #include "run/task_run.h"
 
 /* null for what JSON has no number for, as the perplexity of a large loss. */
@@ -22,17 +24,6 @@ static void put_number(const char *before, const char *name, double value)
 }
 
 enum { DRAFT_MOST = 8 };
-
-/* Of drafts of so many tokens, each accepted with the same probability on its own: what a verification
- * yields on average, its own token counted, 1 + a + ... + a^k = (1 - a^(k+1)) / (1 - a) (Leviathan et al. 2023,
- * arXiv:2211.17192, equation 1). */
-static double tokens_per_verification(double acceptance, int draft)
-{
-    double tokens = 1;
-    for (int i = 0; i < draft; i++)
-        tokens = 1 + acceptance * tokens;
-    return tokens;
-}
 
 static void print_json(const struct settings *s, const struct eval_result *e)
 {
@@ -148,9 +139,16 @@ static int evaluate(struct run *r)
 /* Refuses options that do not go together. */
 static int check(const struct settings *s)
 {
-    const bool tasks = s->tasks.count > 0;
-    if (tasks && s->data.count > 0)
+    const bool tasks = s->tasks.count > 0, prompts = s->prompts.count > 0;
+    const bool data = s->data.count > 0;
+    if (tasks && data)
         return fail(NJ_E_ARG, "--data and --tasks: give one of them");
+    if (prompts && (tasks || data))
+        return fail(NJ_E_ARG, "--%s and --prompts: give one of them", tasks ? "tasks" : "data");
+    if (prompts && !s->acceptance)
+        return fail(NJ_E_ARG, "--prompts needs --acceptance, which it measures");
+    if (!prompts && s->draft_tokens > 0)
+        return fail(NJ_E_ARG, "--draft-tokens needs --prompts, which it continues");
     if (tasks && s->teacher != NULL)
         return fail(NJ_E_ARG, "--tasks measures one model; leave --teacher out");
     if (!tasks && s->task_log != NULL)
@@ -164,9 +162,10 @@ int cmd_eval(const struct settings *s)
 {
     struct group alone = GROUP_ALONE;
     struct run r;
-    const struct needed needed[] = {{"model", s->student != NULL},
-                                    {"data or --tasks", s->data.count + s->tasks.count > 0},
-                                    {NULL}};
+    const struct needed needed[] = {
+        {"model", s->student != NULL},
+        {"data, --tasks or --prompts", s->data.count + s->tasks.count + s->prompts.count > 0},
+        {NULL}};
     int err = run_needs("eval", needed);
     if (!err)
         err = check(s);
@@ -174,7 +173,9 @@ int cmd_eval(const struct settings *s)
         return err;
     err = run_open(&r, s, &alone, true);
     if (!err)
-        err = s->tasks.count > 0 ? run_tasks(&r) : evaluate(&r);
+        err = s->tasks.count > 0     ? run_tasks(&r)
+              : s->prompts.count > 0 ? run_speculation(&r)
+                                     : evaluate(&r);
     run_close(&r);
     return err;
 }

@@ -9,8 +9,10 @@ const struct command_info commands[COMMANDS + 1] = {
      "Train a student to match a teacher's distribution and to predict the text", NULL},
     {CMD_TRAIN, "train", "--student MODEL --data PATH... --out DIR [OPTION...]",
      "Train a model on text alone (cross-entropy)", NULL},
-    {CMD_EVAL, "eval", "--model MODEL --data PATH... [--teacher MODEL]|--tasks PATH... [OPTION...]",
-     "Measure the loss on held-out text and the divergence from a teacher, or run benchmarks",
+    {CMD_EVAL, "eval",
+     "--model MODEL --data PATH... [--teacher MODEL]|--tasks PATH...|--prompts PATH... [OPTION...]",
+     "Measure the loss on held-out text and the divergence from a teacher, run benchmarks, or "
+     "count which of a draft model's tokens a teacher accepts",
      NULL},
     {CMD_GENERATE, "generate", "--model MODEL [--prompt TEXT | --prompts PATH...] [OPTION...]",
      "Continue a prompt, or all prompts of a file", NULL},

@@ -103,6 +103,75 @@ by_hand() { # NAME MODEL TEACHER
 }
 by_hand "acceptance by hand" uniform peaked
 by_hand "acceptance by hand, the other way" peaked uniform
+
+# ---- the same counted: of these two models every position has that rate, whatever stands before it
+for prompt in a bcd 'efg hij'; do printf '{"prompt": "%s"}\n' "$prompt"; done >"$d/prompts.jsonl"
+counts() { # MODEL TEACHER ARGUMENTS...
+    "$nojit" eval --model "$d/$1" --teacher "$d/$2" --acceptance --prompts "$d/prompts.jsonl" --device cpu --max-tokens 40 "${@:3}"
+}
+spec() { counts "$@" 2>"$scratch/said"; }
+of_json() { spec "$@" --json >"$scratch/json"; }
+holds() { # NAME CONDITION: of t(okens), turns, d(rafted), n (tested), y (accepted), s(hare), e(rror), a(cceptance), m (tokens per turn), p(redicted), v(ocabulary)
+    if awk -v v="$V" -v t="$(value tokens)" -v turns="$(value turns)" -v d="$(value drafted)" -v n="$(value tested)" -v y="$(value accepted)" \
+        -v s="$(value accepted_share)" -v e="$(value accepted_share_stderr)" -v a="$(value acceptance)" -v m="$(value tokens_per_turn)" \
+        -v p="$(value tokens_per_turn_predicted)" "function is(x, y) { return (x - y) ^ 2 < 1e-12 } BEGIN { exit !($2) }"; then
+        ok "$1"
+    else
+        not_ok "$1" "$(cat "$scratch/json" "$scratch/said")"
+    fi
+}
+of_json uniform peaked
+holds "counted: the rate of every position" 'is(a, 1 / v + (v - 1) / (exp(4) + v - 1))'
+holds "counted: about as many are accepted" 's < 1 && is(s, y / n) && is(e, sqrt(a * (1 - a) / n)) && (s - a) ^ 2 < (3 * e) ^ 2 && n > 50'
+holds "counted: tokens per turn" 't == 120 && is(m, t / turns) && y == t - turns && n <= d'
+counted=$(cat "$scratch/json")
+spec uniform peaked >"$scratch/text"
+line "counted" '^texts' texts tokens
+line "counted" '^turns' turns
+line "counted" '^draft tokens' drafted tested accepted
+line "counted" '^accepted share' accepted_share accepted_share_stderr
+line "counted" '^acceptance' acceptance
+sed -nE 's/^tokens.verify//p' "$scratch/text" >"$scratch/pair"
+if read -r said _ predicted _ <"$scratch/pair" && awk -v m="$(value tokens_per_turn)" -v p="$(value tokens_per_turn_predicted)" -v said="$said" \
+    -v predicted="$predicted" 'BEGIN { exit !((m - said) ^ 2 < 1e-8 && (p - predicted) ^ 2 < 1e-8) }'; then
+    ok "counted: tokens per verification"
+else
+    not_ok "counted: tokens per verification" "$(cat "$scratch/text")"
+fi
+of_json uniform peaked --draft-tokens 1 --max-tokens 2
+holds "counted: one token drafted" 'd == 3 && n == 3 && is(p, (3 * (1 + a) + turns - 3) / turns) && t == 6'
+of_json uniform peaked --draft-tokens 3 --max-tokens 4
+holds "counted: predicted from the drafts of each turn" 'p > 1 && p <= (1 - a ^ 4) / (1 - a) && t == 12'
+of_json peaked peaked --draft-tokens 3 --max-tokens 8
+holds "counted: a teacher accepts all of its own" 'turns == 6 && d == 18 && n == 18 && y == 18 && is(s, 1) && e == 0 && is(a, 1) && is(m, 4) && is(p, 4)'
+same() { # NAME GOT WANTED
+    if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', expected '$3'"; fi
+}
+same "counted: --batch-size changes nothing" "$(spec uniform peaked --json --batch-size 2 | cut -d, -f1-7)" "$(cut -d, -f1-7 <<<"$counted")"
+same "counted: --seed 1 is the default" "$(spec uniform peaked --json --seed 1)" "$counted"
+if [ "$(spec uniform peaked --json --seed 2)" != "$counted" ]; then ok "counted: another seed"; else not_ok "counted: another seed" "$counted"; fi
+same "counted: texts are said" "$(sed -E 's/[0-9.]+ s$/T s/' "$scratch/said")" "3 texts in T s"
+if command -v script >/dev/null; then
+    TERM=xterm script -qec "stty cols 60; $nojit eval --model $d/uniform --teacher $d/peaked --acceptance --prompts $d/prompts.jsonl --device cpu >$scratch/text" \
+        /dev/null </dev/null | tr -d '\r' >"$scratch/raw"
+    same "counted: progress in a terminal" "$(grep -aoE '[0-9] of 3 texts' "$scratch/raw" | head -n 1)" "0 of 3 texts"
+fi
+for model in uniform peaked; do
+    cp -r "$d/$model" "$d/$model-ends"
+    echo '{"eos_token_id": 0}' >"$d/$model-ends/generation_config.json"
+done
+same "counted: a token that ends texts of the draft model alone ends none" "$(spec uniform-ends peaked --json)" "$counted"
+of_json uniform peaked-ends
+holds "counted: a token that ends texts of the teacher" 't < 60'
+refuses "counted: text and prompts" 2 '^nojit eval: --data and --prompts: give one of them$' counts uniform peaked --data "$d/text.txt"
+refuses "counted: tasks and prompts" 2 '^nojit eval: --tasks and --prompts: give one of them$' counts uniform peaked --tasks "$d/text.txt"
+refuses "counted: prompts alone" 2 '^nojit eval: --prompts needs --acceptance, which it measures$' \
+    "$nojit" eval --model "$d/uniform" --teacher "$d/peaked" --prompts "$d/prompts.jsonl"
+refuses "counted: drafts of no prompts" 2 '^nojit eval: --draft-tokens needs --prompts, which it continues$' \
+    "$nojit" eval --model "$d/uniform" --teacher "$d/peaked" --data "$d/text.txt" --draft-tokens 2
+refuses "counted: no teacher" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/uniform" --prompts "$d/prompts.jsonl" --acceptance
+refuses "counted: nothing drafted" 2 '^nojit eval: no text has room for a draft token' counts uniform peaked --max-tokens 1
+refuses "counted: a short --seq-len" 2 'make 47 tokens, more than --seq-len 46; raise it$' counts uniform peaked --seq-len 46
 refuses "acceptance of no teacher" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/student" --data "$d/text.txt" --acceptance
 
 cp -r "$d/student" "$d/short"
@@ -113,6 +182,7 @@ takes_96() { # NAME MODEL TEACHER
 }
 takes_96 "a short teacher" student short
 takes_96 "a short model" short student
+refuses "counted: longer than the teacher takes" 2 'make 97 tokens, and .*/short takes 96 at most; lower --max-tokens$' counts student short --max-tokens 90
 refuses "longer than the model takes" 2 'pass --seq-len 96 or less' short "$d/short" "$d/short" --seq-len 97
 
 cp -r "$d/student" "$d/nan"
@@ -144,7 +214,7 @@ refuses "unknown preset" 2 '--preset nojit-tinny: unknown; .nojit init --preset 
 refuses "no preset" 2 '--preset or --like is needed' "$nojit" init --out "$d/x"
 refuses "no folder" 2 '--out is needed' "$nojit" init --preset nojit-tiny
 refuses "no model" 2 '--model is needed' "$nojit" eval --data "$d/text.txt"
-refuses "no text" 2 '--data or --tasks is needed' "$nojit" eval --model "$d/student"
+refuses "no text" 2 '--data, --tasks or --prompts is needed' "$nojit" eval --model "$d/student"
 train() { "$nojit" train --student "$d/student" --data "$d/text.txt" --out "$d/run" --seq-len 32 --steps 1 --device cpu "$@"; }
 refuses "two ranks" 2 'brings its own rank; leave --lora-r out' train --adapter "$d/none" --lora-r 4
 if [ -e "$d/run" ] || [ -e "$d/x" ]; then not_ok "nothing is written" "$(ls "$d")"; else ok "nothing is written"; fi

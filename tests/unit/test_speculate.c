@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_speculate.c: speculative decoding: texts are the teacher's, whatever drafts them, and as many tokens are accepted
- * as the two distributions say.
+ * test_speculate.c: speculative decoding: texts are the teacher's, whatever drafts them, and as many tokens are
+ * accepted as the two distributions say.
  */
 #include "engine/rejection.h"
 #include "engine_fixture.h"

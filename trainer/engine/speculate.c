@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * speculate.c: speculative decoding, the student as draft model of the teacher, to count what is accepted. Drafts are
- * drawn on the host from the very logits that they are judged by: those of a decoder with a cache may round differently,
- * and tokens would come from another distribution than the q of the rule. So nothing is cached, a token of the drafts
- * is a pass of the student, and the loop is exact but not fast.
+ * speculate.c: speculative decoding, the student as draft model of the teacher, to count what is accepted. Drafts
+ * are drawn on the host from the very logits that they are judged by: a decoder with a cache may round differently, and
+ * tokens would come from another distribution than the q of the rule. So nothing is cached, each token of a draft is a
+ * pass of the student, and the loop is exact but not fast.
  */
 #include "engine/engine_struct.h"
 #include "engine/rejection.h"

@@ -49,6 +49,24 @@ struct decode_sum {
 template <int ROWS, int D> struct decode_shared {
     static constexpr int WARPS = NJ_THREADS / 32;
     float acc[WARPS][ROWS][D + 4], top[WARPS][ROWS], sum[WARPS][ROWS];
+
+    // Of row h and two of its dims: with the maximum known first, no warp waits for those before it.
+    __device__ __forceinline__ decode_sum sum_of(int h, int d) const
+    {
+        decode_sum all = decode_sum::none();
+#pragma unroll
+        for (int w = 0; w < WARPS; w++)
+            all.top = fmaxf(all.top, top[w][h]);
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) {
+            const float factor = ex2(top[w][h] - all.top);
+            const float2 its = *reinterpret_cast<const float2 *>(&acc[w][h][d]);
+            all.sum += factor * sum[w][h];
+            all.x += factor * its.x;
+            all.y += factor * its.y;
+        }
+        return all;
+    }
 };
 
 // One block takes all query heads of one key head of row r, ROWS at a time (more read the keys again),
@@ -65,8 +83,8 @@ static __device__ __forceinline__ void decode_row(T *o, float *part, const T *q,
     const int chunk = blockIdx.y;
     for (int head = kv * group; head < (kv + 1) * group; head += ROWS) {
         const int heads = min(ROWS, (kv + 1) * group - head);
-#pragma unroll 1
         int first = chunk * DECODE_CHUNK;
+#pragma unroll 1
         for (bool more = true; more; first += DECODE_CHUNK) {
             const int end = min(first + DECODE_CHUNK, cache.pos + 1);
             more = C == 1 && end <= cache.pos;
@@ -81,13 +99,12 @@ static __device__ __forceinline__ void decode_row(T *o, float *part, const T *q,
             __syncthreads();
             for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
                 const int h = i / (D / 2), d = i % (D / 2) * 2;
-                decode_sum its = decode_sum::none();
-#pragma unroll
-                for (int w = 0; w < WARPS; w++)
-                    its.add(shared.top[w][h], shared.sum[w][h],
-                            *reinterpret_cast<float2 *>(&shared.acc[w][h][d]));
-                decode_sum all = C == 1 && first > 0 ? before[i] : decode_sum::none();
-                all.add(its.top, its.sum, make_float2(its.x, its.y));
+                decode_sum all = shared.sum_of(h, d);
+                if (C == 1 && first > 0) {
+                    const decode_sum its = all;
+                    all = before[i];
+                    all.add(its.top, its.sum, make_float2(its.x, its.y));
+                }
                 const int to = r * H + head + h;
                 if (more) {
                     before[i] = all;

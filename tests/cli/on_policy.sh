@@ -170,6 +170,14 @@ sed -E 's/"prompt": "/&Be brief.\\n/' "$d/prompts.jsonl" >"$d/brief.jsonl"
 prompts=$d/brief.jsonl distill whole "${kept[@]}" --writer teacher --rollout-temperature 0
 check "a teacher that writes reads its own prompt" "$(written both)" test "$(written both | part 2,3)" = "$(written whole | part 2,3)"
 
+# ---- memory
+# 8 MiB have room for the training, and for some of the 192 answers of a step at a time.
+small=(--prompts "$d/prompts.jsonl" --on-policy 1 --batch-size 1 --grad-accum 64 --steps 0 --epochs 1 --memory-budget 0.0078 --dry-run)
+fitted=$(command "${small[@]}" 2>&1 | sed -n 's/.*, written \([0-9]*\) at a time$/\1/p')
+check "answers at a time are as many as fit beside training" "${fitted:-none}" test "${fitted:-0}" -gt 8 -a "${fitted:-0}" -lt 100
+check "and one more does not fit" "$(command "${small[@]}" --rollout-batch $((fitted + 1)) 2>&1 | tail -n 1)" \
+    eval '! command "${small[@]}" --rollout-batch $((fitted + 1)) >/dev/null 2>&1'
+
 # ---- beside text
 distill mixed "${kept[@]}" --on-policy 0.5 --data "$d/text.txt" --steps 8
 why=$(paste -d' ' <(column mixed valid_tokens) <(column mixed rollout_tokens) | awk '
@@ -210,14 +218,14 @@ no() { # NAME REGEX OPTION...
 asked=(--prompts "$d/prompts.jsonl")
 no "prompts without a share" '--prompts needs --on-policy, the share of sequences that are answers to them$' --data "$d/text.txt" "${asked[@]}"
 no "a share without prompts" '--on-policy needs --prompts to answer$' --on-policy 1
-no "half a share without text" '--on-policy 0.5 needs --data for the other rows$' --on-policy 0.5 "${asked[@]}"
+no "half a share without text" '--on-policy 0.5 needs --data for the other sequences$' --on-policy 0.5 "${asked[@]}"
 no "a share above 1" '--on-policy 1.5: must lie between 0 and 1' --on-policy 1.5 "${asked[@]}"
 no "a writer without answers" '--writer needs --on-policy and --prompts$' --data "$d/text.txt" --writer teacher
 no "a teacher's context without answers" '--teacher-prompt needs --on-policy and --prompts$' --data "$d/text.txt" --teacher-prompt x
 no "a horizon without answers" '--horizon needs --on-policy and --prompts$' --data "$d/text.txt" --horizon 3
 no "a horizon beyond the end" '--horizon 10 is more than --max-new 9; lower it$' --on-policy 1 "${asked[@]}" --horizon 10
 no "no room for prompts" '--max-new 48 leaves no room for a prompt in --seq-len 48; lower it$' --on-policy 1 "${asked[@]}" --max-new 48
-no "samples of a student that does not write" '--writer teacher: samples are the student.s, .*; leave --sample-prompt out$' --on-policy 1 "${asked[@]}" \
+no "samples of a student that does not write" '--writer teacher: the student, whose samples are asked for, has no memory .*; leave --sample-prompt out$' --on-policy 1 "${asked[@]}" \
     --writer teacher --sample-prompt a
 no "several GPUs" '--on-policy runs on one GPU; leave --gpus and the launcher out$' --on-policy 1 "${asked[@]}" --gpus 2 --grad-accum 2
 no "an output among the prompts" "--out $d/in/x lies in $d/in, which --prompts reads" --on-policy 1 --prompts "$(mkdir "$d/in" && cp "$d/prompts.jsonl" "$d/in" && echo "$d/in")" \

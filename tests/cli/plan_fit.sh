@@ -100,7 +100,7 @@ check "and says that" grep -q "^batch size $planned, as in .*/checkpoint-2" "$d/
 check "with room for more" run small --memory-budget 0.3
 rows=$(grep -oE '"data_windows": [0-9]+' "$d/small/receipt.json" | cut -d' ' -f2)
 if [ "$(batch_of small)" = "$rows" ] && [ "$rows" -gt 100 ]; then ok "no more rows than the data have"; else not_ok "no more rows than the data have" "$(batch_of small), $rows"; fi
-check "and says that it is all of them" grep -q "^batch size $rows, all rows of the data: " "$d/small.log"
+check "and says that it is all of them" grep -q "^batch size $rows, all rows of an epoch: " "$d/small.log"
 check "several micro-batches" run parts --grad-accum 3 --memory-budget 0.3
 if [ "$(batch_of parts)" = $(((rows + 2) / 3)) ]; then ok "share them"; else not_ok "share them" "$(batch_of parts), $rows"; fi
 plan --batch-size auto --device cpu --dtype float32 --json >"$scratch/plan" 2>/dev/null || true

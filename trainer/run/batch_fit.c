@@ -49,7 +49,7 @@ int fit_batch(struct run *r, const struct model_config *student, const struct mo
         return 0; /* for those who compare plan and budget to refuse */
     if (!err)
         progress_say(&r->progress, "batch size %d, %s: %s of the %s that can be had", o->batch_size,
-                     all ? "all rows of the data" : "the largest that fits",
+                     all ? "all rows of an epoch" : "the largest that fits",
                      in_words(p.total_bytes, &size), in_words(budget, &had));
     return err;
 }
@@ -66,11 +66,29 @@ static int rows_of_data(const struct run *r)
     return rows < BATCH_MOST ? (int)rows : BATCH_MOST;
 }
 
+/* What a run may plan for; the plan counts the workspace of GEMMs from here on. */
+static size_t budget_of(struct run *r)
+{
+    const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
+    const size_t room = fit_part(nj_context_budget(r->ctx), gpu), wanted = r->options.memory_bytes;
+    r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
+    return wanted > 0 && wanted < room ? wanted : room;
+}
+
+/* teacher: what it is, or NULL without one. */
+static int read_configs(const struct run *r, struct model_config (*of)[2],
+                        const struct model_config **teacher)
+{
+    const bool has_teacher = r->teacher[0] != '\0';
+    const int err = source_config(r->student, &(*of)[0]);
+    *teacher = has_teacher ? &(*of)[1] : NULL;
+    return err || !has_teacher ? err : source_config(r->teacher, &(*of)[1]);
+}
+
 static int choose_batch(struct run *r)
 {
-    struct model_config student, teacher;
-    const bool has_teacher = r->teacher[0] != '\0';
-    const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
+    struct model_config of[2];
+    const struct model_config *teacher;
     char before[32];
     if (checkpoints_setting(&r->checkpoints, "batch-size", before, sizeof before)) {
         r->options.batch_size = (int)strtol(before, NULL, 10);
@@ -78,17 +96,8 @@ static int choose_batch(struct run *r)
                      r->checkpoints.resume);
         return 0;
     }
-    int err = source_config(r->student, &student);
-    if (!err && has_teacher)
-        err = source_config(r->teacher, &teacher);
-    if (err)
-        return err;
-    size_t budget = fit_part(nj_context_budget(r->ctx), gpu);
-    const size_t wanted = r->options.memory_bytes;
-    r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
-    if (wanted > 0 && wanted < budget)
-        budget = wanted;
-    return fit_batch(r, &student, has_teacher ? &teacher : NULL, budget, rows_of_data(r));
+    const int err = read_configs(r, &of, &teacher);
+    return err ? err : fit_batch(r, &of[0], teacher, budget_of(r), rows_of_data(r));
 }
 
 int run_fit_batch(struct run *r)
@@ -99,23 +108,25 @@ int run_fit_batch(struct run *r)
     return err ? err : data_set_batch(r->data, r->options.batch_size);
 }
 
-int fit_decoder(struct train_options *o, const struct model_config *student,
-                const struct model_config *teacher, size_t budget, bool gpu, int most)
+int fit_decoder(struct run *r, bool train, int most)
 {
-    struct train_options planned = *o;
-    const size_t room = fit_part(budget, gpu);
+    const size_t room = budget_of(r);
+    struct train_options planned = r->options;
+    struct model_config of[2];
+    const struct model_config *teacher;
     struct plan p;
-    int fits = 1, err = 0;
+    int fits = 1, err = read_configs(r, &of, &teacher);
+    planned.steps = train; /* however many there will be */
     for (int low = 2, high = most; low <= high && !err;) {
         planned.decode_rows = low + (high - low) / 2;
-        err = plan_make(student, teacher, &planned, &p);
+        err = plan_make(&of[0], teacher, &planned, &p);
         if (!err && p.total_bytes <= room) {
             fits = planned.decode_rows;
             low = fits + 1;
         } else
             high = planned.decode_rows - 1;
     }
-    o->decode_rows = fits;
+    r->options.decode_rows = fits;
     return err;
 }
 

@@ -54,10 +54,10 @@ int rollouts_check(const struct settings *s)
     if (s->prompts.count == 0)
         return fail(NJ_E_ARG, "--on-policy needs --prompts to answer");
     if (s->on_policy < 1 && s->data.count == 0)
-        return fail(NJ_E_ARG, "--on-policy %g needs --data for the other rows", s->on_policy);
+        return fail(NJ_E_ARG, "--on-policy %g needs --data for the other sequences", s->on_policy);
     if (s->writer != 0 && s->sample_prompts.count > 0)
-        return fail(NJ_E_ARG, "--writer teacher: samples are the student's, which has no memory to "
-                              "write in then; leave --sample-prompt out");
+        return fail(NJ_E_ARG, "--writer teacher: the student, whose samples are asked for, has no "
+                              "memory to write in then; leave --sample-prompt out");
     if (s->horizon > s->max_new)
         return fail(NJ_E_ARG, "--horizon %lld is more than --max-new %lld; lower it",
                     (long long)s->horizon, (long long)s->max_new);
@@ -87,13 +87,13 @@ static int64_t own_rows(const struct run *r, int64_t step)
     return count;
 }
 
-/* Answers that steps before this one have. */
-static int64_t answers_before(const struct run *r, int64_t step)
+/* Answers that steps before this one have; steps come in order. */
+static int64_t answers_before(struct run *r, int64_t step)
 {
-    int64_t count = 0;
-    for (int64_t s = 1; s < step; s += r->s->reuse)
-        count += own_rows(r, s) * r->rollouts.each;
-    return count;
+    struct rollouts *o = &r->rollouts;
+    for (; o->counted < step - 1; o->counted += r->s->reuse)
+        o->before += own_rows(r, o->counted + 1) * o->each;
+    return o->before;
 }
 
 static int open_prompts(struct run *r)
@@ -168,18 +168,6 @@ static int64_t most_answers(const struct run *r)
     return rows_of(r) * r->rollouts.each;
 }
 
-static int fit_auto(struct run *r, int most)
-{
-    const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
-    struct model_config student, teacher;
-    int err = source_config(r->student, &student);
-    if (!err && r->teacher[0] != '\0')
-        err = source_config(r->teacher, &teacher);
-    return err ? err
-               : fit_decoder(&r->options, &student, r->teacher[0] != '\0' ? &teacher : NULL,
-                             nj_context_budget(r->ctx), gpu, most);
-}
-
 static int allocate(struct run *r)
 {
     struct rollouts *o = &r->rollouts;
@@ -201,7 +189,7 @@ int rollouts_fit(struct run *r)
     int err = allocate(r);
     r->options.decode_rows = most;
     if (!err && r->s->rollout_batch == 0)
-        err = fit_auto(r, most);
+        err = fit_decoder(r, true, most);
     return err;
 }
 
@@ -341,12 +329,9 @@ int rollouts_step(struct run *r, int64_t step)
 {
     struct rollouts *o = &r->rollouts;
     const bool again = (step - 1) % r->s->reuse != 0;
-    int err = 0;
-    if (again)
-        o->stats = (struct rollout_stats){0};
-    else
-        err = write_answers(r, step);
-    if (!err)
+    o->stats = (struct rollout_stats){0};
+    int err = again ? 0 : write_answers(r, step);
+    if (!err && !again)
         err = record_answers(r, step);
     for (int64_t row = 0; row < rows_of(r); row++)
         o->own[row] = is_own(r, step, row);

@@ -37,6 +37,7 @@ struct rollouts {
     int32_t *said;         /* [answers, --max-new] */
     struct answer_rows rows;
     struct rollout_stats stats; /* of the step */
+    int64_t counted, before;    /* steps whose answers are counted, and how many those are */
 };
 
 struct run {

@@ -76,14 +76,10 @@ int texts_rows(struct run *r, int64_t prompts)
     const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
     const int wanted = r->options.decode_rows, auto_most = gpu ? ROWS_OF_GPU : ROWS_OF_CPU;
     int most = wanted > 0 ? wanted : auto_most;
-    struct model_config c;
     if (most > prompts)
         most = (int)prompts;
     r->options.decode_rows = most;
-    const int err = wanted > 0 ? 0 : source_config(r->student, &c);
-    return wanted > 0 || err
-               ? err
-               : fit_decoder(&r->options, &c, NULL, nj_context_budget(r->ctx), gpu, most);
+    return wanted > 0 ? 0 : fit_decoder(r, false, most);
 }
 
 /* ---- JSON ---- */

@@ -165,9 +165,9 @@ of_json uniform peaked-ends
 holds "counted: a token that ends texts of the teacher" 't < 60'
 refuses "counted: text and prompts" 2 '^nojit eval: --data and --prompts: give one of them$' counts uniform peaked --data "$d/text.txt"
 refuses "counted: tasks and prompts" 2 '^nojit eval: --tasks and --prompts: give one of them$' counts uniform peaked --tasks "$d/text.txt"
-refuses "counted: prompts alone" 2 '^nojit eval: --prompts needs --acceptance, which it measures$' \
+refuses "counted: prompts alone" 2 '^nojit eval: --prompts is for --acceptance; add it$' \
     "$nojit" eval --model "$d/uniform" --teacher "$d/peaked" --prompts "$d/prompts.jsonl"
-refuses "counted: drafts of no prompts" 2 '^nojit eval: --draft-tokens needs --prompts, which it continues$' \
+refuses "counted: drafts of no prompts" 2 '^nojit eval: --draft-tokens is for --acceptance with --prompts; add them$' \
     "$nojit" eval --model "$d/uniform" --teacher "$d/peaked" --data "$d/text.txt" --draft-tokens 2
 refuses "counted: no teacher" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/uniform" --prompts "$d/prompts.jsonl" --acceptance
 refuses "counted: nothing drafted" 2 '^nojit eval: no text has room for a draft token' counts uniform peaked --max-tokens 1

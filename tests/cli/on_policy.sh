@@ -224,7 +224,7 @@ no "a writer without answers" '--writer needs --on-policy and --prompts$' --data
 no "a teacher's context without answers" '--teacher-prompt needs --on-policy and --prompts$' --data "$d/text.txt" --teacher-prompt x
 no "a horizon without answers" '--horizon needs --on-policy and --prompts$' --data "$d/text.txt" --horizon 3
 no "a horizon beyond the end" '--horizon 10 is more than --max-new 9; lower it$' --on-policy 1 "${asked[@]}" --horizon 10
-no "no room for prompts" '--max-new 48 leaves no room for a prompt in --seq-len 48; lower it$' --on-policy 1 "${asked[@]}" --max-new 48
+no "no room for prompts" '--max-new 48 leaves no room for a prompt in --seq-len 48; lower the one or raise the other$' --on-policy 1 "${asked[@]}" --max-new 48
 no "samples of a student that does not write" '--writer teacher: the student, whose samples are asked for, has no memory .*; leave --sample-prompt out$' --on-policy 1 "${asked[@]}" \
     --writer teacher --sample-prompt a
 no "several GPUs" '--on-policy runs on one GPU; leave --gpus and the launcher out$' --on-policy 1 "${asked[@]}" --gpus 2 --grad-accum 2
@@ -232,6 +232,6 @@ no "an output among the prompts" "--out $d/in/x lies in $d/in, which --prompts r
     --out "$d/in/x"
 printf '{"prompt": "%s"}\n' ab cd >"$d/long.jsonl"
 asked=(--prompts "$d/long.jsonl")
-refuses "no prompt that fits" 1 "^nojit distill: $d/long.jsonl: 2 prompts, and each is longer than this run allows \(1 token\); allow more, or give shorter ones$" \
+refuses "no prompt that fits" 1 "^nojit distill: $d/long.jsonl: 2 prompts, and each is longer than this run allows \(1 token\); raise --seq-len, or lower the number of tokens that follow$" \
     command --out "$d/x" --on-policy 1 "${asked[@]}" --max-new 47
 finish

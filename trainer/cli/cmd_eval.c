@@ -146,9 +146,9 @@ static int check(const struct settings *s)
     if (prompts && (tasks || data))
         return fail(NJ_E_ARG, "--%s and --prompts: give one of them", tasks ? "tasks" : "data");
     if (prompts && !s->acceptance)
-        return fail(NJ_E_ARG, "--prompts needs --acceptance, which it measures");
+        return fail(NJ_E_ARG, "--prompts is for --acceptance; add it");
     if (!prompts && s->draft_tokens > 0)
-        return fail(NJ_E_ARG, "--draft-tokens needs --prompts, which it continues");
+        return fail(NJ_E_ARG, "--draft-tokens is for --acceptance with --prompts; add them");
     if (tasks && s->teacher != NULL)
         return fail(NJ_E_ARG, "--tasks measures one model; leave --teacher out");
     if (!tasks && s->task_log != NULL)

@@ -117,7 +117,7 @@ static int add_path_or_folder(const struct walk *w, const char *path)
                     "-: standard input is not read, since a run goes through its data more "
                     "than once; write it to a file");
     if (stat(path, &info) != 0)
-        return fail(NJ_E_IO, "%s: %s; check the path, data is not downloaded", path,
+        return fail(NJ_E_IO, "%s: %s; check the path; nothing is downloaded", path,
                     strerror(errno));
     if (!S_ISDIR(info.st_mode))
         return add_path(w->list, path);

@@ -342,7 +342,7 @@ static int check_any(const struct prompts *p, const struct prompts_options *o)
                     path, more);
     return fail(NJ_E_FORMAT,
                 "%s%s: %" PRId64 " prompt%s, and each is longer than this run allows (%d token%s); "
-                "allow more, or give shorter ones",
+                "raise --seq-len, or lower the number of tokens that follow",
                 path, more, p->dropped, plural(p->dropped), o->longest, plural(o->longest));
 }
 

@@ -5,15 +5,14 @@
 #include "options/settings.h"
 
 const struct command_info commands[COMMANDS + 1] = {
-    {CMD_DISTILL, "distill", "--teacher MODEL --student MODEL --data PATH... --out DIR [OPTION...]",
+    {CMD_DISTILL, "distill",
+     "--teacher MODEL --student MODEL --data|--prompts PATH... --out DIR [OPTION...]",
      "Train a student to match a teacher's distribution and to predict the text", NULL},
     {CMD_TRAIN, "train", "--student MODEL --data PATH... --out DIR [OPTION...]",
      "Train a model on text alone (cross-entropy)", NULL},
     {CMD_EVAL, "eval",
-     "--model MODEL --data PATH... [--teacher MODEL]|--tasks PATH...|--prompts PATH... [OPTION...]",
-     "Measure the loss on held-out text and the divergence from a teacher, run benchmarks, or "
-     "count which of a draft model's tokens a teacher accepts",
-     NULL},
+     "--model MODEL [--teacher MODEL] --data|--tasks|--prompts PATH... [OPTION...]",
+     "Measure loss and divergence on text, run benchmarks, or count what a teacher accepts", NULL},
     {CMD_GENERATE, "generate", "--model MODEL [--prompt TEXT | --prompts PATH...] [OPTION...]",
      "Continue a prompt, or all prompts of a file", NULL},
     {CMD_TOKENIZE, "tokenize", "--model MODEL --data PATH... --out FILE",

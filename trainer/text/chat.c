@@ -211,7 +211,7 @@ static int no_format(const char *dir, bool has_template)
 {
     return fail(
         NJ_E_UNSUPPORTED,
-        "%s: %s; ChatML and Llama 3 are known: write conversations as prompt and completion", dir,
+        "%s: %s; ChatML and Llama 3 are known: give texts instead of conversations", dir,
         has_template ? "its chat template is of no known format"
                      : "its tokenizer has no tokens for conversations");
 }

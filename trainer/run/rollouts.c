@@ -110,7 +110,8 @@ static int open_prompts(struct run *r)
     };
     if (room < 1)
         return fail(NJ_E_ARG,
-                    "--max-new %lld leaves no room for a prompt in --seq-len %d; lower the one or raise the other",
+                    "--max-new %lld leaves no room for a prompt in --seq-len %d; lower the one or "
+                    "raise the other",
                     (long long)r->s->max_new, r->options.seq_len);
     int err = prompts_open(&o, &r->tokenizer, &r->rollouts.prompts);
     const long long dropped = err ? 0 : (long long)prompts_dropped(r->rollouts.prompts);

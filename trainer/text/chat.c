@@ -209,11 +209,10 @@ int chat_template(const char *dir, json_t **out)
 
 static int no_format(const char *dir, bool has_template)
 {
-    return fail(
-        NJ_E_UNSUPPORTED,
-        "%s: %s; ChatML and Llama 3 are known: give texts instead of conversations", dir,
-        has_template ? "its chat template is of no known format"
-                     : "its tokenizer has no tokens for conversations");
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: %s; ChatML and Llama 3 are known: give texts instead of conversations", dir,
+                has_template ? "its chat template is of no known format"
+                             : "its tokenizer has no tokens for conversations");
 }
 
 int chat_find(const char *dir, const struct tokenizer *t, struct chat *out)

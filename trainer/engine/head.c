@@ -70,8 +70,7 @@ static void compare_chunk(struct work *r, struct engine *e, int first)
     OP(r, nj_copy(r->s, m->token_ce + first, m->ce, bytes));
 }
 
-/* The normed rows that have a target. */
-static void gather_rows(struct work *r, struct engine *e, int chunks)
+void head_gather(struct work *r, struct engine *e, int chunks)
 {
     const struct shape *s = &e->shape;
     if (chunks > 0)
@@ -86,8 +85,7 @@ static struct linear head_of(const struct engine *e)
                            .ldy = s->ld};
 }
 
-/* Logits of a chunk of them. Returns its rows. */
-static char *chunk_logits(struct work *r, struct engine *e, int first)
+char *head_logits(struct work *r, struct engine *e, int first)
 {
     const struct net *n = &e->student;
     const struct linear head = head_of(e);
@@ -101,10 +99,10 @@ void head_scores(struct work *r, struct engine *e, int chunks, float *ce)
     const struct shape *s = &e->shape;
     struct memory *m = &e->mem;
 
-    gather_rows(r, e, chunks);
+    head_gather(r, e, chunks);
     for (int chunk = 0; chunk < chunks; chunk++) {
         const int first = chunk * s->chunk;
-        chunk_logits(r, e, first);
+        head_logits(r, e, first);
         OP(r,
            nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, NULL,
                       m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0, 0));
@@ -119,9 +117,9 @@ void head_losses(struct work *r, struct engine *e, int chunks, bool train)
     struct memory *m = &e->mem;
     const struct linear head = head_of(e);
 
-    gather_rows(r, e, chunks);
+    head_gather(r, e, chunks);
     for (int first = 0; first < chunks * s->chunk; first += s->chunk) {
-        char *x = chunk_logits(r, e, first);
+        char *x = head_logits(r, e, first);
         chunk_losses(r, e, first, train);
         if (m->token_kd)
             compare_chunk(r, e, first);

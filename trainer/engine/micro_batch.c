@@ -156,12 +156,25 @@ int stage_agree(struct engine *e, struct data *d, int rc)
     return rc;
 }
 
+static int check_positions(const struct shape *s, const struct score_batch *b)
+{
+    bool inside = b->count >= 0 && b->count <= s->rows;
+    for (int i = 0; inside && i < b->count; i++)
+        inside = b->at[i] >= 0 && b->at[i] < s->rows;
+    return inside ? 0
+                  : fail(NJ_E_ARG,
+                         "%d positions are asked for, and a batch has %d; ask for fewer at a time",
+                         b->count, s->rows);
+}
+
 int stage_scored(struct engine *e, const struct score_batch *b)
 {
     const struct shape *s = &e->shape;
     const size_t bytes = (size_t)s->rows * sizeof(int32_t);
     struct rows rows = host_rows(e, 0);
-    int rc = check_ids(s, b->ids);
+    int rc = check_positions(s, b);
+    if (rc == 0)
+        rc = check_ids(s, b->ids);
     for (int i = 0; rc == 0 && b->target && i < b->count; i++)
         rc = check_target(s, b->target[i], b->at[i]);
     if (rc != 0)

@@ -14,7 +14,7 @@ int stage_next(struct engine *e, struct data *d, int micro, int slot);
 int stage_agree(struct engine *e, struct data *d, int rc);
 int send_batch(struct engine *e, int slot);
 /* Into slot 0: rows whose scores are wanted, or, without targets, their logits. Returns how many chunks of the head
- * hold them, or a negative code. */
+ * hold them, or a negative code: where there are more positions than rows, and where one lies outside. */
 int stage_scored(struct engine *e, const struct score_batch *b);
 /* What the teacher reads of the micro-batches of a pass, from `slot` on. */
 int send_pass(struct engine *e, int slot);

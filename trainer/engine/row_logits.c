@@ -5,7 +5,7 @@
  */
 #include "engine/engine_struct.h"
 #include "engine/forward.h"
-#include "engine/logits.h"
+#include "engine/head.h"
 #include "engine/micro_batch.h"
 #include "io/error.h"
 #include "io/tensors.h"
@@ -20,47 +20,39 @@ static size_t row_bytes(const struct engine *e)
 
 static int check(const struct engine *e, const struct logits_batch *b)
 {
-    const int rows = e->shape.rows;
-    bool inside = b->count >= 0 && b->count <= rows && row_bytes(e) <= e->mem.transfer_bytes;
-    for (int i = 0; inside && i < b->count; i++)
-        inside = b->at[i] >= 0 && b->at[i] < rows;
-    if (!inside)
+    if (row_bytes(e) > e->mem.transfer_bytes)
         return fail(NJ_E_ARG,
-                    "logits of %d positions are asked for, and a batch has %d; ask for fewer at a "
-                    "time",
-                    b->count, rows);
+                    "the logits of a position, of %d tokens, exceed the pinned buffer; use models "
+                    "with a smaller vocabulary",
+                    e->shape.vocab);
     if (b->teacher && (!e->has_teacher || e->shape.teacher_apart))
         return fail(NJ_E_ARG, "logits of a teacher need an engine whose teacher reads the same");
     return 0;
 }
 
 /* The normed rows behind which logits are wanted, in e->mem.hidden or e->teacher.hidden. */
-static void forward(struct work *r, struct engine *e, bool teacher)
+static void forward(struct work *r, struct engine *e, bool teacher, int chunks)
 {
-    const struct shape *s = &e->shape;
     struct memory *m = &e->mem;
     if (teacher) {
         teacher_forward(r, &e->teacher, &m->rows);
-        teacher_keep(r, &e->teacher, &m->rows, s->padded);
+        teacher_keep(r, &e->teacher, &m->rows, e->shape.padded);
         return;
     }
     m->student.lora.key = NULL; /* no dropout */
     net_forward(r, &e->student, &m->student, &m->rows);
-    OP(r, nj_row_gather(r->s, e->student.T, m->hidden, m->student.y, m->rows.valid, s->padded,
-                        s->rows, e->student.c.hidden_size));
+    head_gather(r, e, chunks);
 }
 
 /* Of a chunk of these, which begins with row `first`: where they lie on the device. */
 static const char *chunk_logits(struct work *r, struct engine *e, bool teacher, int first)
 {
     const struct shape *s = &e->shape;
-    const struct net *n = &e->student;
     struct memory *m = &e->mem;
-    const char *x = m->hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
     if (teacher)
         teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, m->teacher_logits);
     else
-        net_logits(r, n, NULL, x, s->chunk, s->vocab, s->ld, m->logits);
+        head_logits(r, e, first);
     return teacher ? m->teacher_logits : m->logits;
 }
 
@@ -105,7 +97,7 @@ int engine_logits(struct engine *e, const struct logits_batch *b)
         return chunks;
     struct work r = engine_work(e);
     OP(&r, send_batch(e, 0));
-    forward(&r, e, b->teacher);
+    forward(&r, e, b->teacher, chunks);
     for (int first = 0; first < b->count; first += chunk) {
         const char *logits = chunk_logits(&r, e, b->teacher, first);
         bring(&r, e, logits, b->count - first < chunk ? b->count - first : chunk, b->to + first);

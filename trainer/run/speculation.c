@@ -56,16 +56,13 @@ static int fit_length(struct run *r, const struct prompts *p)
     struct train_options *o = &r->options;
     const int64_t needed = prompts_longest_text(p, r->s->max_tokens);
     struct model_config c;
-    o->decode_positions = o->seq_len;
-    int err = texts_positions(r, "the longest prompt", needed);
-    o->seq_len = o->decode_positions;
+    int err = texts_check_length(r->student, "the longest prompt", needed, o->seq_len);
+    if (!err)
+        err = texts_check_length(r->teacher, "the longest prompt", needed, 0);
     if (!err)
         err = source_config(r->teacher, &c);
-    if (!err && needed > c.max_positions)
-        err = fail(NJ_E_ARG,
-                   "the longest prompt and --max-tokens make %lld tokens, and %s takes %d at most; "
-                   "lower --max-tokens",
-                   (long long)needed, r->teacher, c.max_positions);
+    if (!err)
+        o->seq_len = (int)needed;
     return err ? err : generation_read(r->teacher, &r->tokenizer, c.vocab_size, &r->ends);
 }
 

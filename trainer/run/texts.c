@@ -51,11 +51,10 @@ int texts_stops(struct run *r)
     return err;
 }
 
-int texts_positions(struct run *r, const char *what, int64_t needed)
+int texts_check_length(const char *model, const char *what, int64_t needed, int given)
 {
-    const int given = r->options.decode_positions;
     struct model_config c;
-    const int err = source_config(r->student, &c);
+    const int err = source_config(model, &c);
     if (err)
         return err;
     if (given > 0 && needed > given)
@@ -66,9 +65,16 @@ int texts_positions(struct run *r, const char *what, int64_t needed)
         return fail(NJ_E_ARG,
                     "%s and --max-tokens make %lld tokens, and %s takes %d at most; lower "
                     "--max-tokens",
-                    what, (long long)needed, r->student, c.max_positions);
-    r->options.decode_positions = (int)needed;
+                    what, (long long)needed, model, c.max_positions);
     return 0;
+}
+
+int texts_positions(struct run *r, const char *what, int64_t needed)
+{
+    const int err = texts_check_length(r->student, what, needed, r->options.decode_positions);
+    if (!err)
+        r->options.decode_positions = (int)needed;
+    return err;
 }
 
 int texts_rows(struct run *r, int64_t prompts)

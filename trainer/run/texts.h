@@ -15,7 +15,10 @@
 struct decode_sampling texts_sampling(const struct run *r);
 /* What ends a text of the model, by its folder and its tokenizer: r->ends. */
 int texts_stops(struct run *r);
-/* Tokens of the longest text, prompt and answer, which the model or --seq-len may limit; what: "the prompt". */
+/* Whether a model takes a text of that many tokens, prompt and answer, and the positions given (--seq-len; 0: none) do;
+ * what: "the prompt". */
+int texts_check_length(const char *model, const char *what, int64_t needed, int given);
+/* Positions of the decoder are tokens of the longest text, which the model or --seq-len may limit. */
 int texts_positions(struct run *r, const char *what, int64_t longest);
 /* As many prompts at a time as --batch-size auto finds room for. */
 int texts_rows(struct run *r, int64_t prompts);

@@ -8,7 +8,6 @@
 #include "io/json_text.h"
 #include "text/metadata.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -111,46 +110,6 @@ static int add_tokenizer(const struct tokenizer *t, int vocab_size, struct gener
     return NJ_OK;
 }
 
-/* ---- sampling ---- */
-
-/* More is as good as no temperature at all: every token is as likely. */
-enum { TEMPERATURE_MOST = 1000000 };
-
-static int read_number(const struct file *f, const char *name, int most, bool *given, double *out)
-{
-    const json_t *value = field(f, name);
-    char want[64];
-    *given = value != NULL;
-    *out = json_number_value(value);
-    if (!value || (json_is_number(value) && *out >= 0 && *out <= most))
-        return NJ_OK;
-    snprintf(want, sizeof want, "it must be a number from 0 to %d", most);
-    return refuse(f, name, value, want);
-}
-
-static int read_sampling(const struct file *f, struct generation *out)
-{
-    const json_t *top_k = field(f, "top_k"), *do_sample = field(f, "do_sample");
-    int rc =
-        read_number(f, "temperature", TEMPERATURE_MOST, &out->given.temperature, &out->temperature);
-    if (!rc)
-        rc = read_number(f, "top_p", 1, &out->given.top_p, &out->top_p);
-    if (!rc)
-        rc = read_number(f, "min_p", 1, &out->given.min_p, &out->min_p);
-    if (rc)
-        return rc;
-    const json_int_t k = json_integer_value(top_k);
-    if (top_k && (!json_is_integer(top_k) || k < 0 || k > INT_MAX))
-        return refuse(f, "top_k", top_k, "it must be a whole number, at least 0");
-    if (do_sample && !json_is_boolean(do_sample))
-        return refuse(f, "do_sample", do_sample, "it must be true or false");
-    out->given.top_k = top_k != NULL;
-    out->top_k = (int)k;
-    out->given.do_sample = do_sample != NULL;
-    out->do_sample = json_is_true(do_sample);
-    return NJ_OK;
-}
-
 int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
                     struct generation *out)
 {
@@ -163,8 +122,6 @@ int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
             rc = read_stops(&f, vocab_size, out);
         if (!rc && out->stops == 0)
             rc = read_stops_of_config(dir, vocab_size, out);
-        if (!rc)
-            rc = read_sampling(&f, out);
         json_decref(f.root);
     }
     return rc ? rc : add_tokenizer(t, vocab_size, out);

@@ -12,6 +12,7 @@
 #include "record/sample.h"
 #include "run/run.h"
 #include "run/run_engine.h"
+#include "run/run_inputs.h"
 #include "run/texts.h"
 
 static int print_text(struct run *r, const int32_t *prompt, size_t count)
@@ -51,11 +52,9 @@ static int continue_prompt(struct run *r)
 static int open_prompts(struct run *r, struct prompts **out)
 {
     struct model_config c;
-    const struct path_list *given = &r->s->prompts;
     const int err = source_config(r->student, &c);
-    const struct prompts_options o = {
-        .paths = given->path, .path_count = given->count, .vocab_size = c.vocab_size};
-    return err ? err : prompts_open(&o, &r->tokenizer, out);
+    struct prompts_options o = {.vocab_size = c.vocab_size};
+    return err ? err : run_open_prompts(r, &o, out);
 }
 
 static int continue_prompts(struct run *r)

@@ -69,6 +69,7 @@ int data_agree(struct data *d, int rc);
 void data_alone(struct data *d, bool alone);
 /* Files of folders that are no data, by the endings of their names. */
 struct passed_over {
+    bool jsonl_alone; /* a file that is named is no text either */
     size_t files, kinds;
     struct {
         char ending[16];
@@ -76,7 +77,8 @@ struct passed_over {
     } kind[8];
 };
 const struct passed_over *data_passed_over(const struct data *d);
-/* "2 files passed over (.md 1, .py 1); name a file to have it read as text"; NULL if there is none. */
+/* "2 files passed over (.md 1, .py 1); name a file to have it read as text", without the advice where .jsonl alone is
+ * read; NULL if there is none. */
 const char *passed_over_text(const struct passed_over *p, char *out, size_t bytes);
 /* Refuses an output in a folder, or in one that a pattern names, of these paths; option: whose they are. */
 int data_check_output(const char *const *given, size_t count, const char *option, const char *out);

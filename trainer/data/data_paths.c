@@ -59,8 +59,9 @@ const char *passed_over_text(const struct passed_over *p, char *out, size_t byte
                               p->kind[k].ending[0] ? p->kind[k].ending : "without an ending",
                               p->kind[k].files);
     if (n < bytes)
-        snprintf(out + n, bytes - n, "%s); name a file to have it read as text",
-                 p->kinds == sizeof p->kind / sizeof *p->kind ? ", ..." : "");
+        snprintf(out + n, bytes - n, "%s)%s",
+                 p->kinds == sizeof p->kind / sizeof *p->kind ? ", ..." : "",
+                 p->jsonl_alone ? "" : "; name a file to have it read as text");
     return out;
 }
 

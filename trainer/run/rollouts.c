@@ -15,6 +15,7 @@
 #include "io/random.h"
 #include "model/source.h"
 #include "run/batch_fit.h"
+#include "run/run_inputs.h"
 #include "run/texts.h"
 
 /* Answers at a time at most, where --rollout-batch does not say it. */
@@ -99,9 +100,7 @@ static int64_t answers_before(struct run *r, int64_t step)
 static int open_prompts(struct run *r)
 {
     const int64_t room = (int64_t)r->options.seq_len - r->s->max_new;
-    const struct prompts_options o = {
-        .paths = r->s->prompts.path,
-        .path_count = r->s->prompts.count,
+    struct prompts_options o = {
         .longest = (int)room,
         .teacher_longest = (int)room,
         .teacher_context = r->s->teacher_prompt,
@@ -113,7 +112,7 @@ static int open_prompts(struct run *r)
                     "--max-new %lld leaves no room for a prompt in --seq-len %d; lower the one or "
                     "raise the other",
                     (long long)r->s->max_new, r->options.seq_len);
-    int err = prompts_open(&o, &r->tokenizer, &r->rollouts.prompts);
+    int err = run_open_prompts(r, &o, &r->rollouts.prompts);
     const long long dropped = err ? 0 : (long long)prompts_dropped(r->rollouts.prompts);
     if (dropped > 0)
         progress_say(

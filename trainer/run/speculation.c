@@ -41,13 +41,11 @@ static int draft_tokens(const struct run *r)
 
 static int open_prompts(struct run *r, struct prompts **out)
 {
-    const struct path_list *given = &r->s->prompts;
     int err = run_open_tokenizer(r);
     if (!err)
         err = run_engine_options(r);
-    const struct prompts_options o = {
-        .paths = given->path, .path_count = given->count, .vocab_size = r->vocab};
-    return err ? err : prompts_open(&o, &r->tokenizer, out);
+    struct prompts_options o = {.vocab_size = r->vocab};
+    return err ? err : run_open_prompts(r, &o, out);
 }
 
 /* A sequence has the longest text, which both models must take. */

@@ -7,53 +7,35 @@
  * OUT: the student's logits, float32 [ids, vocabulary]; the teacher's; COUNT ids of greedy decoding, int32.
  */
 #include "engine/engine_struct.h"
-#include "engine/forward.h"
-#include "engine/teacher.h"
 #include "io/error.h"
-#include "nojit_ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { TOKENS_MOST = 512 };
 
-static void put(const char *logits, const struct shape *s, int count)
-{
-    for (int i = 0; i < count; i++)
-        fwrite(logits + (size_t)i * (size_t)s->ld * sizeof(float), sizeof(float), (size_t)s->vocab,
-               stdout);
-}
-
-/* Device memory is the host's on the CPU. */
-static void set_rows(struct engine *e, const int32_t *ids, int count)
-{
-    const struct shape *s = &e->shape;
-    for (int i = 0; i < s->rows; i++) {
-        e->mem.rows.ids[i] = i < count ? ids[i] : 0;
-        e->mem.rows.pos[i] = i;
-        e->mem.rows.doc_start[i] = 0;
-    }
-    for (int i = 0; i < s->chunk * s->chunks; i++)
-        e->mem.rows.valid[i] = i < s->rows ? i : -1;
-}
-
+/* Of each id: the student's logits, then the teacher's. */
 static int put_logits(struct engine *e, const int32_t *ids, int count)
 {
-    struct work w = engine_work(e);
-    struct memory *m = &e->mem;
-    const struct net *n = &e->student;
-    const struct shape *s = &e->shape;
-    const struct linear head = {n->T, s->chunk, s->vocab, n->c.hidden_size, .ldy = s->ld};
-    set_rows(e, ids, count);
-    net_forward(&w, n, &m->student, &m->rows);
-    linear_fwd(&w, &head, m->logits, m->student.y, net_weight(n, n->p.head));
-    put(m->logits, s, count);
-    teacher_forward(&w, &e->teacher, &m->rows);
-    teacher_keep(&w, &e->teacher, &m->rows, s->chunk * s->chunks);
-    teacher_logits(&w, &e->teacher, 0, s->chunk, s->vocab, s->ld, m->logits);
-    put(m->logits, s, count);
-    return w.rc;
+    const size_t rows = (size_t)e->shape.rows, vocab = (size_t)e->shape.vocab;
+    int32_t *batch = calloc(3 * rows, sizeof *batch); /* ids, positions, starts of documents */
+    float *logits = calloc((size_t)count * vocab, sizeof *logits), *to[TOKENS_MOST];
+    int rc = batch && logits ? 0 : fail(NJ_E_NOMEM, "no memory for the logits");
+    for (int i = 0; rc == 0 && i < (int)rows; i++)
+        batch[rows + (size_t)i] = i;
+    for (int i = 0; rc == 0 && i < count; i++) {
+        batch[i] = ids[i];
+        to[i] = logits + (size_t)i * vocab;
+    }
+    for (int teacher = 0; rc == 0 && teacher < 2; teacher++) {
+        const int32_t *pos = batch + rows;
+        rc = engine_logits(e,
+                           &(struct logits_batch){teacher, batch, pos, pos + rows, pos, to, count});
+        fwrite(logits, sizeof *logits, (size_t)count * vocab, stdout);
+    }
+    free(batch);
+    free(logits);
+    return rc;
 }
 
 static int next(void *prompt, struct decode_prompt *out)

@@ -3,7 +3,8 @@
  * row_logits.c: the logits of student or teacher behind given positions, on the host. They leave the device in pieces
  * that the pinned buffer for weights has room for.
  */
-#include "engine/engine_struct.h"
+#include "engine/row_logits.h"
+
 #include "engine/forward.h"
 #include "engine/head.h"
 #include "engine/micro_batch.h"
@@ -70,9 +71,8 @@ static void expand(const struct engine *e, const char *from, float *to)
     }
 }
 
-/* The first `count` rows of a chunk. */
-static void bring(struct work *r, const struct engine *e, const char *logits, int count,
-                  float *const *to)
+void logits_to_host(struct work *r, const struct engine *e, const char *logits, int count,
+                    float *const *to)
 {
     const size_t bytes = row_bytes(e), apart = (size_t)e->shape.ld * dtype_bytes(e->student.T);
     const int most = (int)(e->mem.transfer_bytes / bytes);
@@ -100,7 +100,8 @@ int engine_logits(struct engine *e, const struct logits_batch *b)
     forward(&r, e, b->teacher, chunks);
     for (int first = 0; first < b->count; first += chunk) {
         const char *logits = chunk_logits(&r, e, b->teacher, first);
-        bring(&r, e, logits, b->count - first < chunk ? b->count - first : chunk, b->to + first);
+        logits_to_host(&r, e, logits, b->count - first < chunk ? b->count - first : chunk,
+                       b->to + first);
     }
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "computing logits");
 }

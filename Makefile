@@ -268,6 +268,11 @@ $(B)/libharness.a $(B)/libkbench.a:
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
 
+# What the decoder predicts, beside a forward pass.
+DECODE_KL := $(B)/decode_kl
+$(DECODE_KL): $(call objects,bench/decode_kl.c) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
+	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
+
 # Brings its own kernel table.
 $(B)/tests/test_runtime: $(B)/obj/tests/unit/test_runtime.o $(B)/obj/tests/unit/filter.o $(LIBRARY)
 	$(Q)mkdir -p $(@D)
@@ -346,7 +351,7 @@ INTERRUPT := $(B)/interrupt.so
 $(INTERRUPT): tests/tools/interrupt.c $(B)/stamp/cflags
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
-TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(DECODE_KL) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
 
 ## test: set-up and the tests; they need no GPU (simulated ones serve)

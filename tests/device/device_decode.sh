@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # device_decode.sh: texts on simulated GPUs: those of one, two and four sequences, whose steps have kernels of their own, are those that
-# more at a time write, in float32 and in 16 bits; float32 writes what a CPU writes.
+# more at a time write, in float32 and in 16 bits; float32 writes what a CPU writes. In 16 bits the decoder predicts what a forward pass
+# does (bench/decode_kl.c).
 set -eu
 . tests/lib/lib.sh
 . tests/lib/simulated.sh
@@ -11,11 +12,18 @@ set -eu
 for text in 12+30= a 'some more words' 7 xyz; do
     echo "{\"prompt\": \"$text\", \"max_tokens\": 14}"
 done >"$d/prompts.jsonl"
+head -c 2000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
 write() { "$BUILD/nojit" generate --model "$d/model" --prompts "$d/prompts.jsonl" --gemm-table none "$@" 2>"$d/err"; }
 write --device cpu >"$d/cpu"
 
 few=
 cpu=
+apart=
+# Logits of random weights lie within +-1: off by 1e-2 at most, they are 5e-5 nats apart at most.
+predictions() { # PROFILE
+    "$BUILD/decode_kl" "$d/model" "$d/text.txt" --device cuda --contexts 3 --seq-len 80 >"$d/table" 2>"$d/err" &&
+        awk '/^KL/ { n += $(NF - 2) < 5e-5 } END { exit n != 2 }' "$d/table" || apart+=" $1: $(tail -n 1 "$d/err" "$d/table");"
+}
 texts() { # PROFILE
     local dtype rows
     export NOJIT_SIM_DEVICE=$1
@@ -27,6 +35,7 @@ texts() { # PROFILE
         done
         [ $dtype = auto ] || cmp -s "$d/five" "$d/cpu" || cpu+=" $1;"
     done
+    predictions "$1"
     unset NOJIT_SIM_DEVICE
 }
 for p in $profiles; do
@@ -35,5 +44,6 @@ for p in $profiles; do
     texts "${p%:*}"
 done
 if [ -z "$few" ]; then ok "few sequences at a time, the same texts"; else not_ok "few sequences at a time, the same texts" "${few:0:400}"; fi
+if [ -z "$apart" ]; then ok "predictions of a forward pass"; else not_ok "predictions of a forward pass" "${apart:0:400}"; fi
 if [ -z "$cpu" ]; then ok "texts of a CPU"; else not_ok "texts of a CPU" "others on$cpu"; fi
 finish

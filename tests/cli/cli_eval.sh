@@ -171,7 +171,7 @@ refuses "counted: drafts of no prompts" 2 '^nojit eval: --draft-tokens is for --
     "$nojit" eval --model "$d/uniform" --teacher "$d/peaked" --data "$d/text.txt" --draft-tokens 2
 refuses "counted: no teacher" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/uniform" --prompts "$d/prompts.jsonl" --acceptance
 refuses "counted: nothing drafted" 2 '^nojit eval: no text has room for a draft token' counts uniform peaked --max-tokens 1
-refuses "counted: a short --seq-len" 2 'make 47 tokens, more than --seq-len 46; raise it$' counts uniform peaked --seq-len 46
+refuses "counted: a short --seq-len" 2 'make 47 tokens, more than --seq-len 46; raise the one or lower the other$' counts uniform peaked --seq-len 46
 refuses "acceptance of no teacher" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/student" --data "$d/text.txt" --acceptance
 
 cp -r "$d/student" "$d/short"
@@ -182,7 +182,7 @@ takes_96() { # NAME MODEL TEACHER
 }
 takes_96 "a short teacher" student short
 takes_96 "a short model" short student
-refuses "counted: longer than the teacher takes" 2 'make 97 tokens, and .*/short takes 96 at most; lower --max-tokens$' counts student short --max-tokens 90
+refuses "counted: longer than the teacher takes" 2 'make 97 tokens, and .*/short takes 96 at most; shorten the prompt, or lower --max-tokens and max_tokens of its line$' counts student short --max-tokens 90
 refuses "longer than the model takes" 2 'pass --seq-len 96 or less' short "$d/short" "$d/short" --seq-len 97
 
 cp -r "$d/student" "$d/nan"

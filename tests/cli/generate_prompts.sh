@@ -118,8 +118,8 @@ no() { # NAME STATUS REGEX OPTION...
 }
 no "a prompt and a file" 2 '--prompt and --prompts: give one of them$' --prompt a --prompts "$d/prompts.jsonl"
 no "--chat and a file" 2 '--chat is for --prompt; conversations in --prompts are lines with messages$' --chat --prompts "$d/prompts.jsonl"
-no "a context that is too short" 2 'the longest prompt and --max-tokens make 75 tokens, more than --seq-len 74; raise it$' --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74
-no "a text longer than the model allows" 2 'the longest prompt and --max-tokens make 515 tokens, and .* takes 512 at most; lower --max-tokens$' \
+no "a context that is too short" 2 'the longest prompt and --max-tokens make 75 tokens, more than --seq-len 74; raise the one or lower the other$' --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74
+no "a text longer than the model allows" 2 'the longest prompt and --max-tokens make 515 tokens, and .* takes 512 at most; shorten the prompt, or lower --max-tokens and max_tokens of its line$' \
     --prompts "$d/prompts.jsonl" --max-tokens 500
 no "a file of text" 1 "$d/text.txt: prompts are read from .jsonl files; write each as a line" --prompts "$d/text.txt"
 no "a file that is not there" 1 "$d/none.jsonl: .*" --prompts "$d/none.jsonl"

@@ -4,14 +4,9 @@
  * them, their order, what is dropped and what is refused.
  */
 #include "data/prompts.h"
-#include "ranks/group.h"
 #include "tokenizer_fixture.h"
 
 #include <jansson.h>
-#include <spawn.h>
-#include <sys/wait.h>
-
-extern char **environ;
 
 static const struct tokenizer bytes_only = {
     .kind = "bytes", .vocab_size = 257, .end_of_text = 256, .end_of_turn = -1};
@@ -79,9 +74,6 @@ static void check_row(const json_t *row, const struct tokenizer *t)
         check_ids(want, one.ids, one.count, turns);
         check_ids(want, one.teacher_ids, one.teacher_count, turns);
         assert_int_equal(one.teacher_ids == one.ids, i < 2);
-        assert_int_equal(one.answer != NULL, i > 0);
-        if (i > 0)
-            assert_string_equal(one.answer, i == 1 ? "c" : "so");
     }
     prompts_close(p);
     free(turns);
@@ -170,17 +162,15 @@ static void lines_are_read(void **state)
         "\xef\xbb\xbf{\"prompt\": \"one\", \"completion\": \"a\\u0000b\", \"id\": \"x\\\"y\"}\r\n"
         "\n{\"id\": -17, \"prompt\": \"two\", \"teacher_prompt\": \"hint two\", \"text\": 1}\n"
         "{\"id\": null, \"prompt\": \"\\u00e9\", \"completion\": null, \"teacher_prompt\": null}\n"
-        "{\"id\": 0.5, \"prompt\": \"t\", \"completion\": [{\"role\": \"assistant\", \"content\": "
-        "\"z\"}], \"x\": 1e999}\n"
+        "{\"id\": 0.5, \"prompt\": \"t\", \"completion\": 1, \"x\": 1e999}\n"
         "{\"id\": \"\", \"prompt\": \"\", \"completion\": \"\"}",
         &bytes_only, 0);
     static const struct {
-        const char *text, *teacher, *answer, *id;
-        long line;
-    } want[] = {{"one", "one", "a", "\"x\\\"y\"", 1},
-                {"two", "hint two", NULL, "-17", 3},
-                {"\xc3\xa9", "\xc3\xa9", NULL, NULL, 4},
-                {"t", "t", "z", "0.5", 5}};
+        const char *text, *teacher, *id;
+    } want[] = {{"one", "one", "\"x\\\"y\""},
+                {"two", "hint two", "-17"},
+                {"\xc3\xa9", "\xc3\xa9", NULL},
+                {"t", "t", "0.5"}};
     struct prompt one;
     assert_int_equal(prompts_count(p), 5);
     assert_int_equal(prompts_dropped(p), 0);
@@ -190,19 +180,12 @@ static void lines_are_read(void **state)
         prompts_get(p, 7, i, &one);
         check_bytes(one.ids, one.count, want[i].text);
         check_bytes(one.teacher_ids, one.teacher_count, want[i].teacher);
-        assert_int_equal(one.line, want[i].line);
         assert_int_equal(one.index, i);
-        assert_string_equal(one.path, at("p.jsonl"));
-        assert_string_equal(one.answer ? one.answer : "-", want[i].answer ? want[i].answer : "-");
         assert_string_equal(one.id ? one.id : "-", want[i].id ? want[i].id : "-");
     }
-    prompts_get(p, 0, 0, &one);
-    assert_int_equal(one.answer_bytes, 3);
-    assert_memory_equal(one.answer, "a\0b", 4);
     prompts_get(p, 0, 4, &one); /* an empty text is the token that begins or ends texts */
     assert_int_equal(one.count, 1);
     assert_int_equal(one.ids[0], 256);
-    assert_string_equal(one.answer, "");
     assert_string_equal(one.id, "\"\"");
     prompts_close(p);
 }
@@ -242,7 +225,6 @@ static void long_ones_are_dropped(void **state)
     check_bytes(one.ids, one.count, "7");
     check_bytes(one.teacher_ids, one.teacher_count, "89");
     assert_string_equal(one.id, "5");
-    assert_int_equal(one.line, 5);
     /* Those that remain are the same without the others. */
     again = open_lines("{\"prompt\": \"12345\"}\n{\"prompt\": \"7\", \"teacher_prompt\": \"89\"}",
                        &bytes_only, 0);
@@ -310,80 +292,6 @@ static void epochs_are_shuffled(void **state)
     prompts_close(p);
 }
 
-/* ---- ranks ---- */
-
-/* All that a rank can see of prompts. */
-static void write_all(const struct prompts *p, FILE *out)
-{
-    struct prompt one;
-    fprintf(out, "%lld %lld %d %d %llx\n", (long long)prompts_count(p),
-            (long long)prompts_dropped(p), prompts_longest(p), prompts_teacher_longest(p),
-            (unsigned long long)prompts_hash(p));
-    for (int64_t i = 0; i < prompts_count(p); i++) {
-        prompts_get(p, 1, i, &one);
-        fprintf(out, "%s:%ld %s %s", one.path, one.line, one.id ? one.id : "-",
-                one.answer ? one.answer : "-");
-        for (size_t k = 0; k < one.count; k++)
-            fprintf(out, " %d", one.ids[k]);
-        for (size_t k = 0; k < one.teacher_count; k++)
-            fprintf(out, " %d", one.teacher_ids[k]);
-        fputc('\n', out);
-    }
-}
-
-/* Arguments: file, folder. Two ranks, of which the second does not read the file. */
-static int run_as_ranks(char **argument)
-{
-    const struct prompts_options o = {.paths = (const char *const[]){argument[1]},
-                                      .path_count = 1,
-                                      .longest = 5,
-                                      .vocab_size = 257,
-                                      .seed = 3};
-    struct prompts *p = NULL;
-    struct group g;
-    char path[512], payload = 0;
-    int rc = group_find(&g, "distill", 2);
-    if (rc || g.parent)
-        return rc ? 1 : 0;
-    rc = group_meet(&g, "run", NULL, 0, &payload, 1);
-    if (!rc && group_leads(&g))
-        rc = prompts_open(&o, &bytes_only, &p);
-    if (!rc)
-        rc = prompts_share(&p, &g);
-    snprintf(path, sizeof path, "%s/rank-%d", argument[2], g.place.rank);
-    FILE *out = rc ? NULL : fopen(path, "wb");
-    if (out) {
-        write_all(p, out);
-        fclose(out);
-    }
-    prompts_close(p);
-    rc = rc ? rc : group_finish(&g);
-    _exit(rc || !out);
-}
-
-static void ranks_get_all_prompts(void **state)
-{
-    (void)state;
-    pid_t pid;
-    int status;
-    size_t bytes[2];
-    prompts_close(
-        open_lines("{\"prompt\": \"abc\", \"completion\": \"d\", \"id\": 1}\n"
-                   "{\"prompt\": \"longer\"}\n"
-                   "{\"prompt\": \"e\", \"teacher_prompt\": \"fghijkl\", \"id\": \"x\"}\n",
-                   &bytes_only, 0));
-    char *const arguments[] = {"test_prompts", at("p.jsonl"), scratch, "rank", NULL};
-    assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    char *first = read_bytes(at("rank-0"), &bytes[0]),
-         *second = read_bytes(at("rank-1"), &bytes[1]);
-    assert_string_equal(first, second);
-    assert_true(strncmp(first, "2 1 3 7 ", 8) == 0);
-    free(first);
-    free(second);
-}
-
 /* ---- refusals ---- */
 
 static const struct {
@@ -409,9 +317,6 @@ static const struct {
     {"qwen2", "{\"messages\": [{\"role\": \"user\", \"content\": \"\"}], \"tools\": [1]}",
      "p.jsonl:1: tools cannot be written"},
     {"gpt2", "{\"messages\": []}", "p.jsonl:1: messages: "},
-    {"qwen2", "{\"prompt\": \"a\", \"completion\": 1}", "p.jsonl:1: completion must be a string"},
-    {"qwen2", "{\"prompt\": \"a\", \"completion\": [{\"role\": \"user\", \"content\": \"a\"}]}",
-     "p.jsonl:1: completion must be a string"},
     {"qwen2", "{\"prompt\": \"a\", \"id\": []}", "p.jsonl:1: id must be a string, or a number"},
     {"qwen2", "{\"prompt\": \"a\", \"id\": 18446744073709551615}",
      "p.jsonl:1: id must be a string, or a number"},
@@ -457,10 +362,8 @@ static void other_files_and_tokens_are_refused(void **state)
                   "p.jsonl: prompts need a tokenizer: field x is y", "no tokenizer");
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc == 4)
-        return run_as_ranks(argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversations_are_asked_as_in_the_template),
         cmocka_unit_test(one_end_is_enough_to_ask),
@@ -469,7 +372,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(texts_begin_as_the_model_has_it),
         cmocka_unit_test(long_ones_are_dropped),
         cmocka_unit_test(epochs_are_shuffled),
-        cmocka_unit_test(ranks_get_all_prompts),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(other_files_and_tokens_are_refused),
     };

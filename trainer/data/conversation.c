@@ -217,11 +217,6 @@ int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *mes
 
 /* ---- prompts ---- */
 
-bool jsonl_is_answer(const json_t *turn)
-{
-    return is_text(json_object_get(turn, "role"), "assistant");
-}
-
 /* What the template writes for add_generation_prompt. */
 static int add_generation_prompt(struct reader *r)
 {

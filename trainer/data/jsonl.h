@@ -51,7 +51,5 @@ int jsonl_add_value(struct reader *r, const json_t *value, bool loss);
 int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages);
 /* Adds one part: the turns up to the last one of a user, and what the template writes before an answer. */
 int jsonl_add_question(struct reader *r, const json_t *object, const json_t *messages);
-/* Whether a turn is the assistant's. */
-bool jsonl_is_answer(const json_t *turn);
 
 #endif

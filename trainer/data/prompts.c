@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * prompts.c: see prompts.h. All ids lie in one array and all texts in another; a prompt is places in both.
+ * prompts.c: see prompts.h. Token ids lie in one array and the ids of lines in another; a prompt is places in both.
  */
 #include "data/prompts.h"
 
@@ -8,7 +8,6 @@
 #include "data/shuffle.h"
 #include "io/error.h"
 #include "io/plural.h"
-#include "ranks/group.h"
 #include "text/bpe.h"
 
 #include <inttypes.h>
@@ -18,17 +17,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* A stretch of the ids, or of the texts; a text ends with a NUL behind it. */
+/* A stretch of the token ids, or of the text; an id of a line ends with a NUL behind it. */
 struct stretch {
     uint64_t first, count;
 };
 enum { ANSWER_TOKENS_MOST = 1 << 20 };
-enum { NO_TEXT = 0 }; /* no text but the first path begins at 0 */
 
 struct item {
     struct stretch ids, teacher;
-    struct stretch answer, id; /* first is NO_TEXT: there is none */
-    uint64_t path;
+    struct stretch id; /* count is 0: there is none */
     int64_t line;
     int most;   /* max_tokens of the line; 0: none */
     bool apart; /* the teacher reads something else */
@@ -96,7 +93,6 @@ struct collector {
     const struct prompts_options *o;
     size_t kept, next;
     bool teacher; /* the next item has its own ids */
-    uint64_t path;
 };
 
 static int add_prompt(struct reader *r, const json_t *object, const json_t *value, const char *name)
@@ -107,32 +103,6 @@ static int add_prompt(struct reader *r, const json_t *object, const json_t *valu
         return jsonl_add_value(r, value, false);
     return fail(NJ_E_FORMAT, "%s:%ld: %s must be a string or a list of {role, content}",
                 r->segment->path, r->line, name);
-}
-
-/* The text of an answer: what the last of some messages says, if it is the assistant's. */
-static const json_t *said(const json_t *messages)
-{
-    const size_t count = json_array_size(messages);
-    const json_t *last = count > 0 ? json_array_get(messages, count - 1) : NULL;
-    return last && jsonl_is_answer(last) ? json_object_get(last, "content") : NULL;
-}
-
-static int read_answer(struct collector *c, const json_t *object, const json_t *prompt,
-                       struct item *out)
-{
-    const json_t *completion = json_object_get(object, "completion");
-    const bool given = completion && !json_is_null(completion);
-    const json_t *answer = !given                      ? said(prompt)
-                           : json_is_array(completion) ? said(completion)
-                                                       : completion;
-    if (given && !json_is_string(answer))
-        return jsonl_bad_line(&c->reader, "completion must be a string, or a list of messages that "
-                                          "ends with the assistant's");
-    if (!json_is_string(answer))
-        return NJ_OK;
-    return add_text(c->p, json_string_value(answer), json_string_length(answer), &out->answer)
-               ? NJ_OK
-               : jsonl_no_memory(&c->reader);
 }
 
 static int read_id(struct collector *c, const json_t *object, struct item *out)
@@ -197,7 +167,7 @@ static int add_line(struct reader *r, const json_t *object)
     const json_t *messages = json_object_get(object, "messages");
     const json_t *prompt = messages ? messages : json_object_get(object, "prompt");
     const json_t *teacher = json_object_get(object, "teacher_prompt");
-    struct item it = {.path = c->path, .line = r->line};
+    struct item it = {.line = r->line};
     it.apart = (teacher && !json_is_null(teacher)) || c->o->teacher_context;
     if (!prompt)
         return jsonl_bad_line(r, json_is_object(object)
@@ -208,8 +178,6 @@ static int add_line(struct reader *r, const json_t *object)
                       : add_prompt(r, object, prompt, "prompt");
     if (!rc && it.apart)
         rc = add_teacher(c, object, prompt, teacher);
-    if (!rc)
-        rc = read_answer(c, object, prompt, &it);
     if (!rc)
         rc = read_id(c, object, &it);
     if (!rc)
@@ -299,15 +267,11 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
 static int read_file(struct collector *c, char *path, const struct tokenizer *t)
 {
     struct segment s = {.path = path};
-    struct stretch name;
     if (strcasecmp(extension_of(path), ".jsonl") != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: prompts are read from .jsonl files; write each as a line "
                     "{\"prompt\": \"...\"}",
                     path);
-    if (!add_text(c->p, path, strlen(path), &name))
-        return fail(NJ_E_NOMEM, "%s: out of memory", path);
-    c->path = name.first;
     int rc = data_file_open(&s.file, path);
     c->reader = (struct reader){
         .segment = &s, .tokenizer = t, .object = add_line, .store = store_ids, .user = c};
@@ -411,58 +375,6 @@ void prompts_close(struct prompts *p)
     free(p);
 }
 
-/* ---- shared by ranks ---- */
-
-/* What all learn first. */
-struct summary {
-    uint64_t items, ids, text_bytes, hash, seed;
-    int64_t dropped;
-    int longest, teacher_longest;
-};
-
-static int take_summary(struct prompts **out, const struct summary *s)
-{
-    struct prompts *p = calloc(1, sizeof *p);
-    *out = p;
-    if (!p)
-        return fail(NJ_E_NOMEM, "out of memory");
-    p->count = s->items;
-    p->id_count = s->ids;
-    p->text_bytes = s->text_bytes;
-    p->hash = s->hash;
-    p->dropped = s->dropped;
-    p->longest = s->longest;
-    p->teacher_longest = s->teacher_longest;
-    take_order(p, s->seed);
-    p->item = calloc(p->count, sizeof *p->item);
-    p->ids = calloc(p->id_count, sizeof *p->ids);
-    p->text = malloc(p->text_bytes);
-    return p->item && p->ids && p->text
-               ? NJ_OK
-               : fail(NJ_E_NOMEM, "out of memory for %zu prompts", p->count);
-}
-
-int prompts_share(struct prompts **out, struct group *g)
-{
-    struct summary s = {0};
-    int rc = NJ_OK;
-    if (g->place.size == 1)
-        return rc;
-    if (group_leads(g)) {
-        const struct prompts *p = *out;
-        s = (struct summary){p->count,      p->id_count, p->text_bytes, p->hash,
-                             p->order.seed, p->dropped,  p->longest,    p->teacher_longest};
-    }
-    rc = group_share(g, &s, sizeof s);
-    if (!rc && !group_leads(g))
-        rc = take_summary(out, &s);
-    if (!rc)
-        rc = group_share(g, (*out)->item, s.items * sizeof *(*out)->item);
-    if (!rc)
-        rc = group_share(g, (*out)->ids, s.ids * sizeof *(*out)->ids);
-    return rc ? rc : group_share(g, (*out)->text, s.text_bytes);
-}
-
 /* ---- what there is ---- */
 
 int64_t prompts_count(const struct prompts *p)
@@ -474,18 +386,13 @@ void prompts_get(const struct prompts *p, uint64_t epoch, int64_t i, struct prom
 {
     const int64_t index = order_at(&p->order, epoch, (uint64_t)i).row;
     const struct item *it = &p->item[index];
-    *out =
-        (struct prompt){.ids = p->ids + it->ids.first,
-                        .count = it->ids.count,
-                        .teacher_ids = p->ids + it->teacher.first,
-                        .teacher_count = it->teacher.count,
-                        .answer = it->answer.first == NO_TEXT ? NULL : p->text + it->answer.first,
-                        .answer_bytes = it->answer.count,
-                        .id = it->id.first == NO_TEXT ? NULL : p->text + it->id.first,
-                        .most = it->most,
-                        .path = p->text + it->path,
-                        .line = (long)it->line,
-                        .index = index};
+    *out = (struct prompt){.ids = p->ids + it->ids.first,
+                           .count = it->ids.count,
+                           .teacher_ids = p->ids + it->teacher.first,
+                           .teacher_count = it->teacher.count,
+                           .id = it->id.count == 0 ? NULL : p->text + it->id.first,
+                           .most = it->most,
+                           .index = index};
 }
 
 int64_t prompts_dropped(const struct prompts *p)

@@ -26,24 +26,18 @@ struct prompt { /* owned by prompts, valid until prompts_close() */
     const int32_t *
         teacher_ids; /* what the teacher reads in their place: teacher_prompt of the line, or `ids` */
     size_t teacher_count;
-    const char *answer; /* that the data have, ends with a NUL and may hold others; NULL: none */
-    size_t answer_bytes;
-    const char *id;   /* of the line, as JSON: "a" with its quotes, or 17; NULL: none */
-    int most;         /* tokens of an answer, as the line has it: max_tokens; 0: it does not */
-    const char *path; /* where it stands */
-    long line;
-    int64_t index; /* its place in the order of the files */
+    const char *id; /* of the line, as JSON: "a" with its quotes, or 17; NULL: none */
+    int most;       /* tokens of an answer, as the line has it: max_tokens; 0: it does not */
+    int64_t index;  /* its place in the order of the files */
 };
 
 /* Reads, encodes and checks everything. A prompt is, of a line of JSON:
  *   messages, or prompt where it is a list: the conversation up to the last turn of a user, and what the model's chat
- *     template writes before the assistant's next one; the last turn is the answer if it is the assistant's;
- *   prompt: a text, after the token that begins texts; completion is the answer.
+ *     template writes before the assistant's next one;
+ *   prompt: a text, after the token that begins texts.
  * teacher_prompt, a text or a list, is a prompt of the same kinds. Returns NJ_E_FORMAT where no prompt remains. */
 int prompts_open(const struct prompts_options *o, const struct tokenizer *t, struct prompts **out);
 void prompts_close(struct prompts *p); /* NULL is fine */
-/* Of all ranks of a group, as data_share(): opened by rank 0, NULL on the others, which get all prompts. */
-int prompts_share(struct prompts **p, struct group *g);
 int64_t prompts_count(const struct prompts *p);
 /* The i-th of an epoch; i lies below prompts_count(). */
 void prompts_get(const struct prompts *p, uint64_t epoch, int64_t i, struct prompt *out);

@@ -15,7 +15,6 @@ struct writer {
     struct run *run;
     const struct tasks *tasks;
     struct pool *text; /* of each item */
-    int limit;         /* positions of a text, prompt and answer */
     int64_t next, count, done, tokens;
 };
 
@@ -80,6 +79,7 @@ int task_texts_open(struct run *r, const struct tasks *t)
 
 /* ---- what the decoder asks for and says ---- */
 
+/* Positions are as many as the longest text has, so that prompts lose what they lose in task_texts_open(). */
 static int next(void *user, struct decode_prompt *out)
 {
     struct writer *w = user;
@@ -88,7 +88,7 @@ static int next(void *user, struct decode_prompt *out)
         tasks_get(w->tasks, w->next++, &it);
     if (it.kind != TASK_TEXT)
         return 0;
-    const int cut = cut_of(w->run, &it, w->limit);
+    const int cut = cut_of(w->run, &it, w->run->options.decode_positions);
     *out = (struct decode_prompt){
         .ids = it.ids + cut,
         .count = it.count - cut,
@@ -158,15 +158,13 @@ int task_texts_run(struct run *r, const struct tasks *t, struct pool *text)
         .stop = r->ends.stop,
         .stops = r->ends.stops,
     };
-    int err = find_limit(r, &w.limit);
     for (int64_t i = 0; i < tasks_count(t); i++) {
         struct task_item it;
         tasks_get(t, i, &it);
         w.count += it.kind == TASK_TEXT;
     }
     r->progress.started = seconds_now();
-    if (!err && w.count > 0)
-        err = engine_decode(r->engine, &io);
+    const int err = w.count > 0 ? engine_decode(r->engine, &io) : 0;
     progress_clear(&r->progress);
     return err;
 }

@@ -129,7 +129,7 @@ echo '{"prompt": "a", "max_tokens": 0}' >"$d/bad.jsonl"
 no "no tokens at all" 1 "$d/bad.jsonl:1: max_tokens must be a whole number, at least 1" --prompts "$d/bad.jsonl"
 : >"$d/empty.jsonl"
 no "no prompt at all" 1 "$d/empty.jsonl: there is no prompt in it; write each as a line" --prompts "$d/empty.jsonl"
-no "a share of probabilities above 1" 2 '--top-p 1.5: must lie between 0 and 1' --prompt a --top-p 1.5
+no "a share of probabilities above 1" 2 '--top-p 1.5: must lie between 1e-06 and 1' --prompt a --top-p 1.5
 status=0
 generate --prompts "$d/prompts.jsonl" >/dev/full || status=$?
 check "a full disk is said" "$status: $(cat "$d/err")" test $status = 1 -a -n "$(grep '^nojit generate: standard output: cannot be written: No space left on device' "$d/err")"

@@ -43,23 +43,18 @@ else
     finish
     exit
 fi
-check() { # NAME COMMAND...
-    local name=$1
-    shift
-    if "$@" >"$scratch/out" 2>&1; then ok "$name"; else not_ok "$name" "$(tail -n 3 "$scratch/out")"; fi
-}
 is_aarch64() { [ "$(od -An -tx1 -j18 -N2 "$1" | tr -d ' ')" = b700 ]; } # e_machine
 elsewhere=$(($(wc -l <"$BUILD/gen/keys.txt") - $(keys_of sm_121 | wc -l))) # keys that another arch alone has
 same_code() { # what both versions of blobcheck print of the binary
     "$BUILD/blobcheck" "$cross/nojit" >"$scratch/native" && $emulator "$cross/blobcheck" "$cross/nojit" >"$scratch/emulated" &&
         cmp "$scratch/native" "$scratch/emulated" && grep -q " $elsewhere excluded.*no problems" "$scratch/native"
 }
-check "the binary is of aarch64" is_aarch64 "$cross/nojit"
-check "both versions of blobcheck accept it" same_code
+succeeds "the binary is of aarch64" is_aarch64 "$cross/nojit"
+succeeds "both versions of blobcheck accept it" same_code
 same_machine_code() { # where this machine's build has it too
     grep ' sm_121 ' "$cross/pack/MANIFEST" >"$d/cross" && { grep ' sm_121 ' "$BUILD/pack/MANIFEST" || cat "$d/cross"; } | cmp - "$d/cross"
 }
-check "its machine code is that of this machine's build" same_machine_code
+succeeds "its machine code is that of this machine's build" same_machine_code
 cp "$cross/nojit" "$d/damaged"
 at=$(grep -obUaP '\x7fELF' "$d/damaged" | sed -n '$s/:.*//p') # the last cubin
 printf '\0' | dd of="$d/damaged" bs=1 seek="$at" conv=notrunc 2>/dev/null
@@ -69,7 +64,7 @@ doctor() {
         grep -qE '^binary +nojit .* kernels for sm_121; .*no PTX$' "$scratch/doctor" &&
         grep -q '^verdict   ready to train on the CPU' "$scratch/doctor" || { cat "$scratch/doctor" && return 1; }
 }
-check "doctor" doctor
+succeeds "doctor" doctor
 # A simulated GB10, which finds its PTX in this machine's build.
 gb10=(env -i "PATH=$PATH" $emulator -E "LD_LIBRARY_PATH=$cross/sim" -E NOJIT_SIM_DEVICE=gb10 -E "NOJIT_SIM_PTX=$BUILD/sim/ptx.txt"
     -E "NOJIT_SIM_LOG=$scratch/sim.log" -E "NOJIT_CUBLASLT=$(realpath "$BUILD")/$host/sim" "$cross/nojit")
@@ -79,9 +74,9 @@ doctor_of_gb10() {
     "${gb10[@]}" doctor --device cuda >"$scratch/doctor" &&
         diff "$scratch/page" <(plain <"$scratch/doctor")
 }
-check "doctor of GB10, as docs/dgx-spark.md has it" doctor_of_gb10
-check "programs are hardened" env BUILD="$cross" bash tests/build/hardening_elf.sh
-check "the help is the same" cmp <("$BUILD/nojit" help --man) <($emulator "$cross/nojit" help --man)
+succeeds "doctor of GB10, as docs/dgx-spark.md has it" doctor_of_gb10
+succeeds "programs are hardened" env BUILD="$cross" bash tests/build/hardening_elf.sh
+succeeds "the help is the same" cmp <("$BUILD/nojit" help --man) <($emulator "$cross/nojit" help --man)
 
 package() ( # in a shell of its own, for cd
     local file
@@ -89,16 +84,16 @@ package() ( # in a shell of its own, for cd
     made dist && mkdir "$d/package" && tar -xzf "$file.tar.gz" -C "$d/package" --strip-components=1 && cd "$d/package" &&
         sha256sum -c SHA256SUMS && [ -s dgx-spark.md ] && [ -s nojit.1 ] && $emulator ./nojit version
 )
-check "the package for a DGX Spark" package
+succeeds "the package for a DGX Spark" package
 wheel() { # as pip installs it for that machine
     local file
     file=$(made wheel | tail -n 1) && python3 -m pip install -q --no-index --no-deps --no-cache-dir --only-binary=:all: \
         --platform manylinux_2_36_aarch64 --target "$d/pip" "$file" && is_aarch64 "$d/pip/bin/nojit" && $emulator "$d/pip/bin/nojit" version
 }
-if python3 -m pip --version >/dev/null 2>&1; then check "its wheel" wheel; else ok "its wheel: skipped, no pip"; fi
+if python3 -m pip --version >/dev/null 2>&1; then succeeds "its wheel" wheel; else ok "its wheel: skipped, no pip"; fi
 
 # char has no sign there: what parsers make of bytes above 127 is seen on damaged files.
-check "parsers on damaged files" env BUILD="$cross" EMULATOR="$emulator" bash tests/fuzz/fuzz_corpus.sh
+succeeds "parsers on damaged files" env BUILD="$cross" EMULATOR="$emulator" bash tests/fuzz/fuzz_corpus.sh
 
 # The demo's models from the same seed, on less text and in smaller steps.
 head -c 6000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
@@ -106,7 +101,7 @@ head -c 1500 /usr/share/common-licenses/LGPL-3 >"$d/held.txt"
 for m in teacher student; do
     "$BUILD/nojit" init --preset nojit-demo-$m --out "$d/$m" >/dev/null
     $emulator "$cross/nojit" init --preset nojit-demo-$m --out "$d/emulated-$m" >/dev/null
-    check "the same first weights: $m" cmp "$d/$m/model.safetensors" "$d/emulated-$m/model.safetensors"
+    succeeds "the same first weights: $m" cmp "$d/$m/model.safetensors" "$d/emulated-$m/model.safetensors"
 done
 first_steps() { # OUT COMMAND...
     local out=$1
@@ -114,8 +109,8 @@ first_steps() { # OUT COMMAND...
     "$@" distill --teacher "$d/teacher" --student "$d/student" --data "$d/text.txt" --eval-data "$d/held.txt" --out "$out" --device cpu \
         --seq-len 64 --batch-size 2 --steps 4 --lr 2e-3 --warmup-steps 1 --beta2 0.99 --kd-ratio 0.8 --temperature 1 >"$scratch/log" 2>&1
 }
-check "first steps of the demo, here" first_steps "$d/here" "$BUILD/nojit"
-check "and emulated" first_steps "$d/emulated" $emulator "$cross/nojit"
+succeeds "first steps of the demo, here" first_steps "$d/here" "$BUILD/nojit"
+succeeds "and emulated" first_steps "$d/emulated" $emulator "$cross/nojit"
 # Sums of float32 in another order: the bound is that of our float32 against float64 (tests/unit/test_golden.c).
 numbers() { # FILE: every loss and norm, a line each
     grep -oE '"(loss|kd_loss|class_loss|teacher_entropy|grad_norm|eval_class_loss|eval_kd_loss)": [^,}]+' "$1"
@@ -127,7 +122,7 @@ same_numbers() {
         $1 != $3 || ($2 - $4) ^ 2 > (1e-5 * $2) ^ 2 + 1e-16 { print; bad = 1 }
         END { exit bad || NR < 20 }'
 }
-check "losses and norms of every step agree within 1e-5" same_numbers
+succeeds "losses and norms of every step agree within 1e-5" same_numbers
 # On the simulated GB10: kernels as PTX, in bfloat16; its losses are within 2^-9 of themselves (tests/device/device_training.sh).
 for seed in 1 2; do "$BUILD/nojit" init --preset nojit-tiny --seed $seed --out "$d/tiny$seed" >/dev/null; done
 tiny() { # OUT DEVICE COMMAND...
@@ -143,8 +138,8 @@ on_gb10() {
             ($1 - $2) ^ 2 > ($1 * 2 ^ -9) ^ 2 { print; bad = 1 }
             END { exit bad || NR != 3 || NF != 2 }' || { tail -n 2 "$scratch/log" "$scratch/sim.log" && return 1; }
 }
-check "a distillation on a simulated GB10" on_gb10
+succeeds "a distillation on a simulated GB10" on_gb10
 held_out() { "$BUILD/nojit" eval --model "$1" --data "$d/held.txt" --device cpu --seq-len 64 --batch-size 2 --json | grep -oE '"class_loss": [^,]+' | cut -d' ' -f2; }
 same_model() { awk -v a="$(held_out "$d/here")" -v b="$(held_out "$d/emulated")" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-5 * a) ^ 2) }'; }
-check "its model has the same held-out loss here" same_model
+succeeds "its model has the same held-out loss here" same_model
 finish

@@ -8,24 +8,19 @@ set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib/lib.sh
 build=$(realpath "$BUILD")
-check() { # NAME COMMAND...
-    local name=$1
-    shift
-    if "$@" >"$scratch/out" 2>&1; then ok "$name"; else not_ok "$name" "$(tail -n 3 "$scratch/out")"; fi
-}
 # Its instructions, one a line.
 sed -e '/^#/d' -e '/^$/d' -e ':a' -e '/\\$/{N;s/\\\n *//;ba' -e '}' Containerfile >"$scratch/steps"
 known() { ! grep -vE '^(FROM|ARG|RUN|WORKDIR|COPY|ENV|USER|ENTRYPOINT|CMD) ' "$scratch/steps"; }
-check "its instructions" known
+succeeds "its instructions" known
 commands() { sed -n 's/^RUN //p' "$scratch/steps" >"$scratch/run" && [ "$(wc -l <"$scratch/run")" -ge 5 ] && sh -n "$scratch/run"; }
-check "its commands" commands
-check "it does not run as root" grep -qE '^USER [1-9][0-9]*:[1-9][0-9]*$' "$scratch/steps"
+succeeds "its commands" commands
+succeeds "it does not run as root" grep -qE '^USER [1-9][0-9]*:[1-9][0-9]*$' "$scratch/steps"
 pinned() { # for both machines, a version that the wheel takes
     local wanted
     wanted=$(sed -nE 's/^Requires-Dist: nvidia-cublas>=([0-9]+),.*/\1/p' scripts/wheel.py)
     [ -n "$wanted" ] && grep -qE "^nvidia-cublas==$wanted(\.[0-9]+)+( --hash=sha256:[0-9a-f]{64}){2}\$" scripts/cublas-wheel.txt
 }
-check "its cuBLAS" pinned
+succeeds "its cuBLAS" pinned
 
 # ---- what the image holds ----
 root=$scratch/root
@@ -39,7 +34,7 @@ ln -s "$build/nojit" "$root/src/build/nojit"
 ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk") B=$root/src/build VERSION=0 ARCHS="sm_1" STATIC="$static" \
     BLOBCHECK="$build/blobcheck" scripts/dist.sh >/dev/null
 last() { sed -E "s,(^| )/(package|out|wheels),\1$root/\2,g" <(tail -n 1 "$scratch/run") >"$scratch/last" && (cd "$root/src" && umask 022 && sh -e "$scratch/last"); }
-check "its last step" last
+succeeds "its last step" last
 complete() {
     local l
     for l in $static gcc; do
@@ -49,10 +44,10 @@ complete() {
     [ -s "$root/out/share/doc/nojit/licences/nvidia-cublas.txt" ] && [ -s "$root/out/share/doc/nojit/LICENSE" ] &&
         [ -s "$root/out/share/man/man1/nojit.1" ]
 }
-check "licences and the man page" complete
+succeeds "licences and the man page" complete
 found() {
     env -i "LD_LIBRARY_PATH=$scratch/driver" NOJIT_SIM_DEVICE=h100 "$root/out/bin/nojit" doctor >"$scratch/doctor" 2>&1 || true
     grep -E "cuBLASLt: $root/out/bin/../lib/libcublasLt.so.13: .*, used" "$scratch/doctor" || { cat "$scratch/doctor" && return 1; }
 }
-check "nojit finds cuBLASLt" found
+succeeds "nojit finds cuBLASLt" found
 finish

@@ -17,23 +17,18 @@ dist() { # FOLDER [SETTING...]
     "$b/nojit" help --man >"$b/nojit.1"
     env B="$b" VERSION=0 ARCHS="sm_1 sm_2" STATIC="$static" BLOBCHECK="$build/blobcheck" "${@:2}" scripts/dist.sh
 }
-check() { # NAME COMMAND...
-    local name=$1
-    shift
-    if "$@" >"$scratch/out" 2>&1; then ok "$name"; else not_ok "$name" "$(tail -n 3 "$scratch/out")"; fi
-}
 package=nojit-0-$(uname -m)-sm_1-sm_2
 again() { (umask 077 && dist b/c) && cmp "$scratch/a/dist/$package.tar.gz" "$scratch/b/c/dist/$package.tar.gz"; }
-check "it packs" dist a
-check "the same bytes" again
-check "a checksum beside it" env -C "$scratch/a/dist" sha256sum -c $package.tar.gz.sha256
+succeeds "it packs" dist a
+succeeds "the same bytes" again
+succeeds "a checksum beside it" env -C "$scratch/a/dist" sha256sum -c $package.tar.gz.sha256
 tar -xzf "$scratch/a/dist/$package.tar.gz" -C "$scratch"
 cd "$scratch/$package"
-check "checksums within" sha256sum -c SHA256SUMS
+succeeds "checksums within" sha256sum -c SHA256SUMS
 every_file() { [ "$(find . -type f | wc -l)" = $(($(wc -l <SHA256SUMS) + 1)) ] && [ -s SECURITY.md ] && [ -s LICENSE ] && [ -s nojit.1 ]; }
-check "of every file" every_file
+succeeds "of every file" every_file
 licensed() { for l in $static; do [ "$l" = gomp ] || [ -s "licences/lib$l.txt" ] || return 1; done && [ -s licences/libgcc-libgomp.txt ]; }
-check "a licence of each library" licensed
+succeeds "a licence of each library" licensed
 ./nojit version --verbose >"$scratch/version"
 listed() {
     local l version
@@ -44,8 +39,8 @@ listed() {
     done
     grep -q "\"checksumValue\": \"$(sha256sum <nojit | cut -d' ' -f1)\"" nojit.spdx.json
 }
-check "the SBOM has the version of each library" listed
-if command -v python3 >/dev/null; then check "and is JSON" python3 -m json.tool nojit.spdx.json; else skip "and is JSON" "there is no Python"; fi
+succeeds "the SBOM has the version of each library" listed
+if command -v python3 >/dev/null; then succeeds "and is JSON" python3 -m json.tool nojit.spdx.json; else skip "and is JSON" "there is no Python"; fi
 
 cd "$OLDPWD"
 refuses "a library that is linked and not named" 1 'and the Makefile links .*zstd' scripts/sbom.sh "$build/nojit" $static zstd

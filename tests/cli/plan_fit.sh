@@ -17,15 +17,10 @@ cat >"$d/half/config.json" <<'JSON'
 JSON
 plan() { "$nojit" plan --student "$d/half" --teacher "$d/half" --seq-len 2048 "$@"; }
 field() { sed -E "s/.*\"$1\": ([^,}]+).*/\1/"; }
-check() { # NAME COMMAND...
-    local name=$1
-    shift
-    if "$@" >"$scratch/out" 2>&1; then ok "$name"; else not_ok "$name" "$(tail -n 3 "$scratch/out")"; fi
-}
 
-check "0.5B from 0.5B in bf16, 1 x 2048 of 32768 tokens, fits in 13 GB" plan --batch-size 1 --memory-budget 12.107
+succeeds "0.5B from 0.5B in bf16, 1 x 2048 of 32768 tokens, fits in 13 GB" plan --batch-size 1 --memory-budget 12.107
 plan --batch-size 1 --memory-budget 12.107 >"$scratch/plan" || true
-check "the budget is printed" grep -q '^budget  *12.11 GiB  (--memory-budget)$' "$scratch/plan"
+succeeds "the budget is printed" grep -q '^budget  *12.11 GiB  (--memory-budget)$' "$scratch/plan"
 refuses "more than the budget" 3 'needs 20\.[0-9]+ GiB, and the budget is 16.00 GiB' plan --batch-size 8 --memory-budget 16
 if [ "$(grep -c fits "$scratch/out")" -ge 5 ]; then ok "ways to fit are named"; else not_ok "ways to fit are named" "$(tail -n 9 "$scratch/out")"; fi
 # Each way is tried: what is said to fit does, the rest does not, and the totals are those of a plan of its own.
@@ -50,14 +45,14 @@ else
     not_ok "a way that saves little is named where it is enough" ""
 fi
 one=(--student "$d/half" --teacher "$d/half" --seq-len 1024 --json)
-check "where logits lie" [ "$("$nojit" plan "${one[@]}" | grep -o '"within": .*')" = '"within": {"head.logits": "student.gradients"}}' ]
-check "logits in gradients" [ "$(plan --batch-size 1 | grep -c '^head.logits  *in student.gradients$')" = 1 ]
-check "and where nothing is shared" [ "$("$nojit" plan "${one[@]}" --grad-accum 2 | grep -o '"within": .*')" = '"within": {}}' ]
+succeeds "where logits lie" [ "$("$nojit" plan "${one[@]}" | grep -o '"within": .*')" = '"within": {"head.logits": "student.gradients"}}' ]
+succeeds "logits in gradients" [ "$(plan --batch-size 1 | grep -c '^head.logits  *in student.gradients$')" = 1 ]
+succeeds "and where nothing is shared" [ "$("$nojit" plan "${one[@]}" --grad-accum 2 | grep -o '"within": .*')" = '"within": {}}' ]
 mkdir "$d/other" "$d/padded" "$d/short"
 sed 's/151936/50304/' "$d/half/config.json" >"$d/other/config.json"
 sed 's/151936/152064/' "$d/half/config.json" >"$d/padded/config.json"
 refuses "vocabularies that differ" 1 'vocab_size is 151936 .* 50304 .*more than padding; use two models' plan --batch-size 1 --teacher "$d/other"
-check "vocabularies that differ by padding" plan --batch-size 1 --memory-budget 16 --teacher "$d/padded"
+succeeds "vocabularies that differ by padding" plan --batch-size 1 --memory-budget 16 --teacher "$d/padded"
 sed 's/32768/1024/' "$d/half/config.json" >"$d/short/config.json"
 for one in student teacher; do
     refuses "a sequence longer than the $one's limit" 2 "short: the model has 1024 positions, .* 2048; pass --seq-len 1024" \
@@ -72,10 +67,10 @@ if "$nojit" doctor --device cuda >/dev/null 2>&1; then
 else
     refuses "memory that is not known" 2 'name it by --memory-budget' plan --batch-size auto
     plan --batch-size 1 >"$scratch/plan"
-    check "an unknown budget is printed" grep -q '^budget  *unknown' "$scratch/plan"
+    succeeds "an unknown budget is printed" grep -q '^budget  *unknown' "$scratch/plan"
 fi
 plan --batch-size 1 --device cpu --dtype float32 >"$scratch/plan" || true
-check "the memory of a CPU is its machine's" grep -qE '^budget +[0-9.]+ [GT]iB' "$scratch/plan"
+succeeds "the memory of a CPU is its machine's" grep -qE '^budget +[0-9.]+ [GT]iB' "$scratch/plan"
 
 # ---- a run
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
@@ -83,25 +78,25 @@ head -c 8000 LICENSE >"$d/text.txt"
 same=(--student "$d/student" --seq-len 32 --device cpu --batch-size auto)
 run() { "$nojit" train "${same[@]}" --data "$d/text.txt" --steps 4 --save-every 2 --out "$d/$1" "${@:2}" >"$d/$1.log" 2>&1; }
 batch_of() { grep -oE '"batch_size": [0-9]+' "$d/$1/receipt.json" | cut -d' ' -f2; }
-check "a run takes its batch" run whole --memory-budget 0.01
+succeeds "a run takes its batch" run whole --memory-budget 0.01
 planned=$("$nojit" plan "${same[@]}" --memory-budget 0.01 --json | field batch_size)
 if [ "$(batch_of whole)" = "$planned" ] && [ "$planned" -gt 1 ]; then ok "as large as planned"; else not_ok "as large as planned" "$(batch_of whole), $planned"; fi
-check "and says so" grep -q "^batch size $planned, the largest that fits: .* of the 10.24 MiB" "$d/whole.log"
-check "the receipt has what was asked for" grep -q '"batch-size": "auto"' "$d/whole/receipt.json"
+succeeds "and says so" grep -q "^batch size $planned, the largest that fits: .* of the 10.24 MiB" "$d/whole.log"
+succeeds "the receipt has what was asked for" grep -q '"batch-size": "auto"' "$d/whole/receipt.json"
 cp -r "$d/whole" "$d/resumed"
 rm -r "$d"/resumed/{config.json,model.safetensors,receipt.json,checkpoint-4}
-check "it goes on with more memory" run resumed --memory-budget 0.02 --resume auto
+succeeds "it goes on with more memory" run resumed --memory-budget 0.02 --resume auto
 if [ "$(batch_of resumed)" = "$planned" ] && cmp "$d/whole/model.safetensors" "$d/resumed/model.safetensors"; then
     ok "in the same batches, to the same bits"
 else
     not_ok "in the same batches, to the same bits" "$(batch_of resumed), $planned"
 fi
-check "and says that" grep -q "^batch size $planned, as in .*/checkpoint-2" "$d/resumed.log"
-check "with room for more" run small --memory-budget 0.3
+succeeds "and says that" grep -q "^batch size $planned, as in .*/checkpoint-2" "$d/resumed.log"
+succeeds "with room for more" run small --memory-budget 0.3
 rows=$(grep -oE '"data_windows": [0-9]+' "$d/small/receipt.json" | cut -d' ' -f2)
 if [ "$(batch_of small)" = "$rows" ] && [ "$rows" -gt 100 ]; then ok "no more rows than the data have"; else not_ok "no more rows than the data have" "$(batch_of small), $rows"; fi
-check "and says that it is all of them" grep -q "^batch size $rows, all rows of an epoch: " "$d/small.log"
-check "several micro-batches" run parts --grad-accum 3 --memory-budget 0.3
+succeeds "and says that it is all of them" grep -q "^batch size $rows, all rows of an epoch: " "$d/small.log"
+succeeds "several micro-batches" run parts --grad-accum 3 --memory-budget 0.3
 if [ "$(batch_of parts)" = $(((rows + 2) / 3)) ]; then ok "share them"; else not_ok "share them" "$(batch_of parts), $rows"; fi
 plan --batch-size auto --device cpu --dtype float32 --json >"$scratch/plan" 2>/dev/null || true
 if awk -v total="$(field total_bytes <"$scratch/plan")" -v budget="$(field budget_bytes <"$scratch/plan")" -v batch="$(field batch_size <"$scratch/plan")" \
@@ -117,21 +112,21 @@ gpu=(--student "$d/student" --seq-len 32 --device cuda --batch-size auto)
 sim "$nojit" plan "${gpu[@]}" --memory-budget 0.05 >"$scratch/plan"
 sim "$nojit" train "${gpu[@]}" --memory-budget 0.05 --data "$d/text.txt" --steps 1 --dry-run >"$scratch/run"
 regions() { grep -E '^(batch size .*|[a-z0-9._ ]+ +([0-9.]+ ([KMG]i)?B|in [a-z.]+))$' "$1"; }
-check "a GPU: plan and run have the same regions" diff <(regions "$scratch/plan") <(regions "$scratch/run")
-check "with the workspace" grep -q '^gemm.workspace  *32.00 MiB$' "$scratch/run"
+succeeds "a GPU: plan and run have the same regions" diff <(regions "$scratch/plan") <(regions "$scratch/run")
+succeeds "with the workspace" grep -q '^gemm.workspace  *32.00 MiB$' "$scratch/run"
 sim "$nojit" plan "${gpu[@]}" >"$scratch/plan"
 small() { sim env NOJIT_SIM_MEMORY=$((200 << 20)) "$nojit" "$@" "${gpu[@]}"; }
 small plan | grep '^batch size' >"$scratch/planned-batch"
 for _ in $(seq 30); do cat LICENSE; done >"$d/long.txt"
 starts() { small train --data "$d/long.txt" --steps 1 --dry-run >"$scratch/run"; }
-check "products are tried before the memory is taken: the batch starts" starts
+succeeds "products are tried before the memory is taken: the batch starts" starts
 grep '^batch size' "$scratch/run" >"$scratch/batch" || true
 fixed=(--student "$d/student" --seq-len 256 --batch-size 16 --device cuda)
 takes=$(sim "$nojit" plan "${fixed[@]}" --json | field total_bytes)
 exactly() { sim env NOJIT_SIM_MEMORY=$((takes + $1)) "$nojit" train "${fixed[@]}" --data "$d/text.txt" --steps 1 --dry-run; }
-check "a batch whose plan is all that there is starts" exactly 0
+succeeds "a batch whose plan is all that there is starts" exactly 0
 refuses "a byte less" 3 'this run needs' exactly -1
-check "without a budget: plan and run take the same batch" cmp "$scratch/planned-batch" "$scratch/batch"
-check "the memory of a GPU is the budget" grep -q '^budget  *8.00 GiB  (Simulated GPU)$' "$scratch/plan"
+succeeds "without a budget: plan and run take the same batch" cmp "$scratch/planned-batch" "$scratch/batch"
+succeeds "the memory of a GPU is the budget" grep -q '^budget  *8.00 GiB  (Simulated GPU)$' "$scratch/plan"
 refuses "too little memory for one sequence" 3 'this run needs' "$nojit" train "${same[@]}" --data "$d/text.txt" --steps 1 --out "$d/none" --memory-budget 0.001
 finish

@@ -25,6 +25,20 @@ skip() {
     echo "skip $1: $2" | tee -a "$verdicts"
 }
 
+# ok_if NAME WHY CONDITION...: where the condition does not hold, WHY is said.
+ok_if() {
+    local name=$1 why=$2
+    shift 2
+    if "$@"; then ok "$name"; else not_ok "$name" "${why:0:400}"; fi
+}
+
+# succeeds NAME COMMAND...: else its last lines are said.
+succeeds() {
+    local name=$1
+    shift
+    if "$@" >"$scratch/out" 2>&1; then ok "$name"; else not_ok "$name" "$(tail -n 3 "$scratch/out")"; fi
+}
+
 # refuses NAME STATUS REGEX COMMAND...: the command exits with STATUS (a pattern) and says one sentence that matches REGEX.
 refuses() {
     local name=$1 want=$2 pattern=$3 got=0

@@ -4,25 +4,11 @@
  * of the tree.
  */
 #include "fuzz.h"
+#include "golden_tokenizer.h"
 #include "io/error.h"
 #include "text/chat.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-
-enum { GOLDEN_BYTES = 1 << 16 };
-
-static void open_qwen2(struct tokenizer *t)
-{
-    static char text[GOLDEN_BYTES];
-    FILE *f = fopen("tests/golden/tokenizer-qwen2.json", "rb");
-    FUZZ_CHECK(f);
-    const size_t bytes = fread(text, 1, sizeof text, f);
-    fclose(f);
-    fuzz_file("tokenizer.json", text, bytes);
-    FUZZ_CHECK(tokenizer_open(fuzz_folder(), t) == 0 && t->end_of_text >= 0);
-}
 
 static void split(const uint8_t *data, size_t bytes)
 {

@@ -6,35 +6,16 @@
  * cut. Run from the root of the tree.
  */
 #include "fuzz.h"
+#include "golden_tokenizer.h"
 #include "io/error.h"
 #include "text/tokenizer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENIZERS = 4, GOLDEN_BYTES = 1 << 16 };
+enum { TOKENIZERS = 4 };
 
 static struct tokenizer tokenizers[TOKENIZERS];
-
-/* Opens a tokenizer of tests/golden with the first `from` (of two of the same length) replaced. */
-static void open_golden(const char *name, const char *from, const char *to, struct tokenizer *out)
-{
-    static char text[GOLDEN_BYTES];
-    char path[256];
-    snprintf(path, sizeof path, "tests/golden/tokenizer-%s.json", name);
-    FILE *f = fopen(path, "rb");
-    FUZZ_CHECK(f);
-    const size_t bytes = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[bytes] = '\0';
-    char *place = from ? strstr(text, from) : NULL;
-    FUZZ_CHECK(!from || place);
-    if (from)
-        memcpy(place, to, strlen(to));
-    fuzz_file("tokenizer.json", text, bytes);
-    FUZZ_CHECK(tokenizer_open(fuzz_folder(), out) == 0 && out->bpe);
-}
 
 static void open_all(void)
 {

@@ -5,25 +5,13 @@
  */
 #include "data/prompts.h"
 #include "fuzz.h"
+#include "golden_tokenizer.h"
 #include "io/error.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GOLDEN_BYTES = 1 << 16, LONGEST = 64 };
-
-static void open_qwen2(struct tokenizer *t)
-{
-    static char text[GOLDEN_BYTES];
-    FILE *f = fopen("tests/golden/tokenizer-qwen2.json", "rb");
-    FUZZ_CHECK(f);
-    const size_t bytes = fread(text, 1, sizeof text, f);
-    fclose(f);
-    fuzz_file("tokenizer.json", text, bytes);
-    FUZZ_CHECK(tokenizer_open(fuzz_folder(), t) == 0 && t->bpe && t->end_of_text >= 0);
-}
+enum { LONGEST = 64 };
 
 static void check_ids(const struct tokenizer *t, const int32_t *ids, size_t count)
 {

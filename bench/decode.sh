@@ -21,8 +21,7 @@ mkdir -p "$WORK"
 
 # prompts COUNT FROM TO ANSWER_FROM ANSWER_TO: lines of random letters, which are tokens where there is no tokenizer
 prompts() {
-    awk -v count="$1" -v from="$2" -v to="$3" -v first="$4" -v last="$5" '
-        function next_int(n) { x = (x * 1103515245 + 12345) % 2147483648; return int(x / 65536) % n }
+    awk -v count="$1" -v from="$2" -v to="$3" -v first="$4" -v last="$5" "$next_int"'
         BEGIN {
             x = 1
             for (i = 0; i < count; i++) {

@@ -20,8 +20,7 @@ mkdir -p "$WORK"
 
 # Sums as prompt and completion: those of test.jsonl are in neither of the others.
 make_sums() {
-    awk -v dir="$WORK" '
-        function next_int(n) { x = (x * 1103515245 + 12345) % 2147483648; return int(x / 65536) % n }
+    awk -v dir="$WORK" "$next_int"'
         BEGIN {
             x = 7
             for (i = 0; i < 60000; i++) {

@@ -44,8 +44,7 @@ int metrics_open(struct metrics *m, const char *dir, int64_t resumed, struct row
 bool metrics_settled(const struct metrics *m, int64_t patience);
 /* Closes the event file, too. */
 int metrics_close(struct metrics *m);
-/* Each row is flushed; NJ_E_IO names the file. */
-/* answers: NULL without --on-policy. */
+/* Each row is flushed; NJ_E_IO names the file. answers: NULL without --on-policy. */
 int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
                  const struct rollout_stats *answers);
 int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r);

@@ -6,7 +6,10 @@
 
 #include "checked.h"
 
-int cache_positions(int positions)
+/* Positions of a slot are a multiple of this. */
+enum { CACHE_MULTIPLE = 64 };
+
+static int positions_of_slot(int positions)
 {
     return (positions + CACHE_MULTIPLE - 1) / CACHE_MULTIPLE * CACHE_MULTIPLE;
 }
@@ -23,7 +26,7 @@ void cache_carve(const struct net *n, int slots, int positions, bool bytes, stru
     const struct model_config *c = &n->c;
     const size_t layers = (size_t)c->layers, element = bytes ? 1 : dtype_bytes(n->T);
     const size_t row = size_product((size_t)c->kv_heads, (size_t)c->head_dim, element);
-    *out = (struct cache){.slots = slots, .positions = cache_positions(positions)};
+    *out = (struct cache){.slots = slots, .positions = positions_of_slot(positions)};
     out->layer_bytes = size_product((size_t)slots, (size_t)out->positions, row);
     out->keys = carve_take(m, size_mul(layers, out->layer_bytes));
     out->values = carve_take(m, size_mul(layers, out->layer_bytes));

@@ -19,9 +19,6 @@ struct cache {
         *scales; /* [layers, slots, K, positions, 2]: keys and values are bytes; NULL: they are T */
 };
 
-/* Positions of a slot that holds sequences of this many. */
-enum { CACHE_MULTIPLE = 64 };
-int cache_positions(int positions);
 void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,
                  struct cache *out);
 struct layer_cache {

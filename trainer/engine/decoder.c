@@ -33,7 +33,12 @@ static int round_up(int n, int multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
-struct decode_shape decode_shape(const struct train_options *o)
+/* Sequences at a time, positions of each, and rows of a pass over their prompts, as the options say it. */
+struct decode_shape {
+    int rows, positions, prefill;
+};
+
+static struct decode_shape shape_of(const struct train_options *o)
 {
     const int rows = o->decode_rows;
     const int positions = o->decode_positions > 0 ? o->decode_positions : o->seq_len;
@@ -101,7 +106,7 @@ static int chunks_of(const struct decoder *d, int positions)
 void decoder_carve(const struct net *n, const struct train_options *o, int vocab, int ld,
                    struct carve *m, struct decoder *out)
 {
-    const struct decode_shape s = decode_shape(o);
+    const struct decode_shape s = shape_of(o);
     const int most = s.prefill > s.rows ? s.prefill : s.rows;
     const size_t each = size_mul((size_t)s.rows, sizeof(float));
     size_t from;

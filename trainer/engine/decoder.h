@@ -39,11 +39,6 @@ struct decoder {
     size_t prompts_bytes, now_bytes, said_bytes;
 };
 
-/* Sequences at a time, positions of each, and rows of a pass over their prompts, as the options say it. */
-struct decode_shape {
-    int rows, positions, prefill;
-};
-struct decode_shape decode_shape(const struct train_options *o);
 /* Memory of the device; vocab, ld: of logits. */
 void decoder_carve(const struct net *n, const struct train_options *o, int vocab, int ld,
                    struct carve *m, struct decoder *out);

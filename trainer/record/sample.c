@@ -44,23 +44,23 @@ static int next(void *user, struct decode_prompt *out)
     return 1;
 }
 
-static int write_tokens(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                        enum decode_end end)
-{
-    const struct text *t = user;
-    (void)p;
-    sample_put(t->how->tokenizer, ids, end == DECODE_STOPPED ? count - 1 : count, t->out);
-    fflush(t->out);
-    return 0;
-}
-
-void sample_put(const struct tokenizer *t, const int32_t *ids, int count, FILE *out)
+static void put_text(const struct tokenizer *t, const int32_t *ids, int count, FILE *out)
 {
     for (int i = 0; i < count; i++) {
         size_t bytes;
         const char *text = tokenizer_decode(t, ids[i], &bytes);
         fwrite(text, 1, bytes, out);
     }
+}
+
+static int write_tokens(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                        enum decode_end end)
+{
+    const struct text *t = user;
+    (void)p;
+    put_text(t->how->tokenizer, ids, end == DECODE_STOPPED ? count - 1 : count, t->out);
+    fflush(t->out);
+    return 0;
 }
 
 json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count)
@@ -70,7 +70,7 @@ json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count)
     FILE *f = open_memstream(&text, &bytes);
     if (f == NULL)
         return NULL;
-    sample_put(t, ids, count, f);
+    put_text(t, ids, count, f);
     json_t *out = fclose(f) == 0 ? json_text(text, bytes) : NULL;
     free(text);
     return out;

@@ -25,9 +25,7 @@ struct sampling {
  * the token that ends them. *ids is malloc()'d, on failure too, and starts as NULL. */
 int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, size_t *count);
 
-/* Writes the text of tokens. */
-void sample_put(const struct tokenizer *t, const int32_t *ids, int count, FILE *out);
-/* The same as a string; NULL without memory. */
+/* The text of tokens; NULL without memory. */
 json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count);
 /* Writes what follows the prompt's ids to `out`, flushed as it comes: up to `tokens` of them,
  * fewer if the text ends. */

@@ -12,7 +12,6 @@
 #include "record/sample.h"
 #include "run/run.h"
 #include "run/run_engine.h"
-#include "run/run_inputs.h"
 #include "run/texts.h"
 
 static int print_text(struct run *r, const int32_t *prompt, size_t count)
@@ -54,7 +53,7 @@ static int open_prompts(struct run *r, struct prompts **out)
     struct model_config c;
     const int err = source_config(r->student, &c);
     struct prompts_options o = {.vocab_size = c.vocab_size};
-    return err ? err : run_open_prompts(r, &o, out);
+    return err ? err : texts_open_prompts(r, &o, out);
 }
 
 static int continue_prompts(struct run *r)

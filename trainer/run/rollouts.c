@@ -15,7 +15,6 @@
 #include "io/random.h"
 #include "model/source.h"
 #include "run/batch_fit.h"
-#include "run/run_inputs.h"
 #include "run/texts.h"
 
 /* Answers at a time at most, where --rollout-batch does not say it. */
@@ -112,7 +111,7 @@ static int open_prompts(struct run *r)
                     "--max-new %lld leaves no room for a prompt in --seq-len %d; lower the one or "
                     "raise the other",
                     (long long)r->s->max_new, r->options.seq_len);
-    int err = run_open_prompts(r, &o, &r->rollouts.prompts);
+    int err = texts_open_prompts(r, &o, &r->rollouts.prompts);
     const long long dropped = err ? 0 : (long long)prompts_dropped(r->rollouts.prompts);
     if (dropped > 0)
         progress_say(

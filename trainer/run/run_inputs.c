@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_inputs.c: what a run reads: the tokenizers of a pair, data with its weights, and prompts.
+ * run_inputs.c: what a run reads: the tokenizers of a pair, and data with its weights.
  */
 #include "run/run_inputs.h"
 
@@ -178,15 +178,5 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
         err = data_share(out, &options, r->group);
     if (!err)
         progress_passed_over(&r->progress, data_passed_over(*out));
-    return err;
-}
-
-int run_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out)
-{
-    o->paths = r->s->prompts.path;
-    o->path_count = r->s->prompts.count;
-    const int err = prompts_open(o, &r->tokenizer, out);
-    if (!err)
-        progress_passed_over(&r->progress, prompts_passed_over(*out));
     return err;
 }

@@ -13,8 +13,6 @@ int run_open_tokenizer(struct run *r);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and
  * --data-weights do not apply. */
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
-/* Opens --prompts; the rest of *o is the caller's. */
-int run_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out);
 /* Refuses an --out in a folder of --data or --eval-data: what it holds would be read as data. */
 int run_check_output(const struct settings *s);
 

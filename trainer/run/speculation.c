@@ -45,7 +45,7 @@ static int open_prompts(struct run *r, struct prompts **out)
     if (!err)
         err = run_engine_options(r);
     struct prompts_options o = {.vocab_size = r->vocab};
-    return err ? err : run_open_prompts(r, &o, out);
+    return err ? err : texts_open_prompts(r, &o, out);
 }
 
 /* A sequence has the longest text, which both models must take. */

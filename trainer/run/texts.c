@@ -51,6 +51,16 @@ int texts_stops(struct run *r)
     return err;
 }
 
+int texts_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out)
+{
+    o->paths = r->s->prompts.path;
+    o->path_count = r->s->prompts.count;
+    const int err = prompts_open(o, &r->tokenizer, out);
+    if (!err)
+        progress_passed_over(&r->progress, prompts_passed_over(*out));
+    return err;
+}
+
 int texts_check_length(const char *model, const char *what, int64_t needed, int given)
 {
     struct model_config c;

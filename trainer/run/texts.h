@@ -20,6 +20,8 @@ int texts_stops(struct run *r);
 int texts_check_length(const char *model, const char *what, int64_t needed, int given);
 /* Positions of the decoder are tokens of the longest text, which the model or --seq-len may limit. */
 int texts_positions(struct run *r, const char *what, int64_t longest);
+/* Opens --prompts, and says what of folders is passed over; *o has the rest. */
+int texts_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out);
 /* As many prompts at a time as --batch-size auto finds room for. */
 int texts_rows(struct run *r, int64_t prompts);
 /* An answer to each prompt: to `out`, a JSON object per line, in their order. */

@@ -207,7 +207,7 @@ static int take_prompts(struct session *s)
 
 /* ---- what came of it ---- */
 
-static bool stops(const struct decode_io *io, int32_t id)
+bool decode_stops(const struct decode_io *io, int32_t id)
 {
     int i = 0;
     while (i < io->stops && io->stop[i] != id)
@@ -223,7 +223,7 @@ static int end_of(const struct session *s, const struct sequence *q, int32_t las
     if (!ended)
         return 0;
     *out = DECODE_STOPPED;
-    if (q->said > 0 && stops(s->io, last))
+    if (q->said > 0 && decode_stops(s->io, last))
         return 0;
     *out = DECODE_LENGTH;
     if (q->said == q->prompt.most)

@@ -262,6 +262,8 @@ struct decode_io {
     const int32_t *stop; /* tokens that end a text, at most 8 */
     int stops;
 };
+/* Whether a token is one that ends a text. */
+bool decode_stops(const struct decode_io *io, int32_t id);
 /* Continues prompts until there are none, decode_rows at a time: where one ends the next one takes its place. */
 int engine_decode(struct engine *e, const struct decode_io *io);
 

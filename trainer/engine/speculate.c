@@ -46,14 +46,6 @@ static double uniform(const struct session *s, const struct text *t, int positio
     return (double)(random_mix(random_mix(text) + place) >> 11) * 0x1p-53;
 }
 
-static bool stops(const struct session *s, int32_t id)
-{
-    int i = 0;
-    while (i < s->io->stops && s->io->stop[i] != id)
-        i++;
-    return i < s->io->stops;
-}
-
 static int left(const struct text *t)
 {
     return t->prompt.count + t->prompt.most - t->count;
@@ -137,7 +129,7 @@ static int draft_token(struct session *s, struct text *t)
     if (rc != 0)
         return rc;
     t->ids[at] = draw_from(s->q, s->V, uniform(s, t, at, TO_DRAFT));
-    t->ends = stops(s, t->ids[at]);
+    t->ends = decode_stops(s->io, t->ids[at]);
     t->drafts++;
     s->out->drafted++;
     return 0;
@@ -221,7 +213,7 @@ static int end_turn(struct session *s, struct text *t)
     t->count += said;
     t->drafts = 0;
     t->ends = false;
-    if (stops(s, ids[said - 1]))
+    if (decode_stops(s->io, ids[said - 1]))
         end = DECODE_STOPPED;
     else if (left(t) == 0)
         end = DECODE_LENGTH;

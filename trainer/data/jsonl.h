@@ -6,6 +6,7 @@
 #ifndef NOJIT_TRAINER_JSONL_H
 #define NOJIT_TRAINER_JSONL_H
 
+#include "data/pool.h"
 #include "data/token_files.h"
 #include "text/chat.h"
 
@@ -38,6 +39,10 @@ struct reader {
 
 /* Reads all lines of the segment's file, which is open, and frees what r owns. */
 int jsonl_read(struct reader *r);
+/* The same of a file by its path. */
+int jsonl_read_file(struct reader *r, char *path);
+/* The id of a line, if it has one, as JSON. */
+int jsonl_read_id(struct reader *r, const json_t *object, struct pool *to, struct stretch *out);
 
 /* Refuses the line. */
 int jsonl_bad_line(const struct reader *r, const char *what);

@@ -188,3 +188,29 @@ int jsonl_read(struct reader *r)
     chat_free(&r->chat);
     return rc;
 }
+
+int jsonl_read_file(struct reader *r, char *path)
+{
+    struct segment s = {.path = path};
+    int rc = data_file_open(&s.file, path);
+    r->segment = &s;
+    if (!rc)
+        rc = jsonl_read(r);
+    data_file_close(&s.file);
+    r->segment = NULL;
+    return rc;
+}
+
+int jsonl_read_id(struct reader *r, const json_t *object, struct pool *to, struct stretch *out)
+{
+    const json_t *id = json_object_get(object, "id");
+    if (!id || json_is_null(id))
+        return NJ_OK;
+    if (!json_is_string(id) && !json_is_number(id))
+        return jsonl_bad_line(r, "id must be a string, or a number of at most 64 bits; write "
+                                 "others as strings");
+    char *text = json_dumps(id, JSON_ENCODE_ANY | JSON_COMPACT);
+    const bool added = text && pool_add_text(to, text, strlen(text), out);
+    free(text);
+    return added ? NJ_OK : jsonl_no_memory(r);
+}

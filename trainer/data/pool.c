@@ -22,3 +22,9 @@ bool pool_add(struct pool *p, const void *items, size_t count, size_t size)
     p->count += count;
     return true;
 }
+
+bool pool_add_text(struct pool *p, const char *text, size_t bytes, struct stretch *out)
+{
+    *out = (struct stretch){p->count, bytes};
+    return pool_add(p, text, bytes, 1) && pool_add(p, "", 1, 1);
+}

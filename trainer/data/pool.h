@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct pool {
     void *at;
@@ -15,5 +16,12 @@ struct pool {
 
 /* Appends items of `size` bytes each; false without memory. */
 bool pool_add(struct pool *p, const void *items, size_t count, size_t size);
+
+/* Items of a pool; of a text, without the NUL behind it. */
+struct stretch {
+    uint64_t first, count;
+};
+/* Appends a text and a NUL to a pool of bytes. */
+bool pool_add_text(struct pool *p, const char *text, size_t bytes, struct stretch *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include "data/prompts.h"
 
 #include "data/jsonl.h"
+#include "data/pool.h"
 #include "data/shuffle.h"
 #include "io/error.h"
 #include "io/plural.h"
@@ -17,10 +18,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* A stretch of the token ids, or of the text; an id of a line ends with a NUL behind it. */
-struct stretch {
-    uint64_t first, count;
-};
 enum { ANSWER_TOKENS_MOST = 1 << 20 };
 
 struct item {
@@ -32,12 +29,7 @@ struct item {
 };
 
 struct prompts {
-    struct item *item;
-    size_t count, capacity;
-    int32_t *ids;
-    size_t id_count, id_capacity;
-    char *text;
-    size_t text_bytes, text_capacity;
+    struct pool item, ids, text; /* text: ids of lines */
     int64_t dropped;
     int longest, teacher_longest; /* of those that are there */
     uint64_t hash;
@@ -46,42 +38,19 @@ struct prompts {
     struct passed_over passed;
 };
 
-/* ---- what grows ---- */
-
-/* Room for `more` behind `used`. Returns what `old` became, or NULL. */
-static void *grow(void *old, size_t used, size_t more, size_t size, size_t *capacity)
+static struct item *item_of(const struct prompts *p, size_t i)
 {
-    if (old && *capacity - used >= more)
-        return old;
-    const size_t grown = used + more + (used + more) / 2 + 16;
-    void *out = realloc(old, grown * size);
-    *capacity = out ? grown : *capacity;
-    return out;
+    return (struct item *)p->item.at + i;
+}
+
+static const int32_t *ids_of(const struct prompts *p, const struct stretch *s)
+{
+    return (const int32_t *)p->ids.at + s->first;
 }
 
 static bool add_ids(struct prompts *p, const int32_t *ids, size_t count)
 {
-    int32_t *more = grow(p->ids, p->id_count, count, sizeof *ids, &p->id_capacity);
-    if (!more)
-        return false;
-    p->ids = more;
-    if (count > 0)
-        memcpy(p->ids + p->id_count, ids, count * sizeof *ids);
-    p->id_count += count;
-    return true;
-}
-
-static bool add_text(struct prompts *p, const char *text, size_t bytes, struct stretch *out)
-{
-    char *more = grow(p->text, p->text_bytes, bytes + 1, 1, &p->text_capacity);
-    if (!more)
-        return false;
-    p->text = more;
-    memcpy(p->text + p->text_bytes, text, bytes);
-    p->text[p->text_bytes + bytes] = '\0';
-    *out = (struct stretch){p->text_bytes, bytes};
-    p->text_bytes += bytes + 1;
-    return true;
+    return pool_add(&p->ids, ids, count, sizeof *ids);
 }
 
 /* ---- a line ---- */
@@ -103,20 +72,6 @@ static int add_prompt(struct reader *r, const json_t *object, const json_t *valu
         return jsonl_add_value(r, value, false);
     return fail(NJ_E_FORMAT, "%s:%ld: %s must be a string or a list of {role, content}",
                 r->segment->path, r->line, name);
-}
-
-static int read_id(struct collector *c, const json_t *object, struct item *out)
-{
-    const json_t *id = json_object_get(object, "id");
-    if (!id || json_is_null(id))
-        return NJ_OK;
-    if (!json_is_string(id) && !json_is_number(id))
-        return jsonl_bad_line(&c->reader, "id must be a string, or a number of at most 64 bits; "
-                                          "write others as strings");
-    char *text = json_dumps(id, JSON_ENCODE_ANY | JSON_COMPACT);
-    const bool added = text && add_text(c->p, text, strlen(text), &out->id);
-    free(text);
-    return added ? NJ_OK : jsonl_no_memory(&c->reader);
 }
 
 /* A text, or the messages behind a system message of their own. */
@@ -179,17 +134,12 @@ static int add_line(struct reader *r, const json_t *object)
     if (!rc && it.apart)
         rc = add_teacher(c, object, prompt, teacher);
     if (!rc)
-        rc = read_id(c, object, &it);
+        rc = jsonl_read_id(r, object, &p->text, &it.id);
     if (!rc)
         rc = read_most(c, object, &it);
     if (rc)
         return rc;
-    struct item *more = grow(p->item, p->count, 1, sizeof *more, &p->capacity);
-    if (!more)
-        return jsonl_no_memory(r);
-    p->item = more;
-    p->item[p->count++] = it;
-    return NJ_OK;
+    return pool_add(&p->item, &it, 1, sizeof it) ? NJ_OK : jsonl_no_memory(r);
 }
 
 /* ---- ids ---- */
@@ -197,7 +147,7 @@ static int add_line(struct reader *r, const json_t *object)
 static int check_vocabulary(const struct collector *c, const struct item *it,
                             const struct stretch *s)
 {
-    const int32_t *ids = c->p->ids + s->first;
+    const int32_t *ids = ids_of(c->p, s);
     for (size_t i = 0; i < s->count; i++)
         if (ids[i] < 0 || ids[i] >= c->o->vocab_size)
             return fail(NJ_E_FORMAT,
@@ -215,7 +165,7 @@ static int add_encoded(struct collector *c, const struct item *it, const struct 
     const int32_t begin = tokenizer_begin_of_text(t);
     const int32_t first = begin >= 0 ? begin : t->end_of_text;
     const bool lead = begin >= 0 || ids->count == 0;
-    out->first = c->p->id_count;
+    out->first = c->p->ids.count;
     if (lead && first < 0)
         return fail(NJ_E_FORMAT,
                     "%s:%" PRId64 ": the prompt is empty and no token of the model begins a text; "
@@ -223,7 +173,7 @@ static int add_encoded(struct collector *c, const struct item *it, const struct 
                     c->reader.segment->path, it->line);
     if ((lead && !add_ids(c->p, &first, 1)) || !add_ids(c->p, ids->ids, ids->count))
         return fail(NJ_E_NOMEM, "%s:%" PRId64 ": out of memory", c->reader.segment->path, it->line);
-    out->count = c->p->id_count - out->first;
+    out->count = c->p->ids.count - out->first;
     return check_vocabulary(c, it, out);
 }
 
@@ -236,22 +186,22 @@ static bool too_long(const struct stretch *s, int longest)
 static void end_item(struct collector *c)
 {
     struct prompts *p = c->p;
-    struct item *it = &p->item[c->next++];
+    struct item *it = item_of(p, c->next++);
     if (!it->apart)
         it->teacher = it->ids;
     c->teacher = false;
     if (too_long(&it->ids, c->o->longest) || too_long(&it->teacher, c->o->teacher_longest)) {
-        p->id_count = it->ids.first;
+        p->ids.count = it->ids.first;
         p->dropped++;
     } else {
-        p->item[c->kept++] = *it;
+        *item_of(p, c->kept++) = *it;
     }
 }
 
 static int store_ids(struct reader *r, const struct part *part, const struct span *ids)
 {
     struct collector *c = r->user;
-    struct item *it = &c->p->item[c->next];
+    struct item *it = item_of(c->p, c->next);
     (void)part;
     const int rc = add_encoded(c, it, ids, c->teacher ? &it->teacher : &it->ids);
     if (rc || (it->apart && !c->teacher)) {
@@ -266,19 +216,13 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
 
 static int read_file(struct collector *c, char *path, const struct tokenizer *t)
 {
-    struct segment s = {.path = path};
     if (strcasecmp(extension_of(path), ".jsonl") != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: prompts are read from .jsonl files; write each as a line "
                     "{\"prompt\": \"...\"}",
                     path);
-    int rc = data_file_open(&s.file, path);
-    c->reader = (struct reader){
-        .segment = &s, .tokenizer = t, .object = add_line, .store = store_ids, .user = c};
-    if (!rc)
-        rc = jsonl_read(&c->reader);
-    data_file_close(&s.file);
-    return rc;
+    c->reader = (struct reader){.tokenizer = t, .object = add_line, .store = store_ids, .user = c};
+    return jsonl_read_file(&c->reader, path);
 }
 
 static int read_files(struct collector *c, const struct tokenizer *t)
@@ -289,7 +233,7 @@ static int read_files(struct collector *c, const struct tokenizer *t)
     for (size_t i = 0; i < list.count && !rc; i++)
         rc = read_file(c, list.path[i], t);
     files_free(&list);
-    c->p->count = c->kept;
+    c->p->item.count = c->kept;
     return rc;
 }
 
@@ -299,7 +243,7 @@ static int check_any(const struct prompts *p, const struct prompts_options *o)
 {
     const char *path = o->path_count ? o->paths[0] : "--prompts";
     const char *more = o->path_count > 1 ? " and the others" : "";
-    if (p->count > 0)
+    if (p->item.count > 0)
         return NJ_OK;
     if (p->dropped == 0)
         return fail(NJ_E_FORMAT,
@@ -313,20 +257,20 @@ static int check_any(const struct prompts *p, const struct prompts_options *o)
 
 static void take_order(struct prompts *p, uint64_t seed)
 {
-    p->share = (struct share){1, (int64_t)p->count, (int64_t)p->count};
-    p->order = (struct order){seed, &p->share, 1, (int64_t)p->count};
+    p->share = (struct share){1, (int64_t)p->item.count, (int64_t)p->item.count};
+    p->order = (struct order){seed, &p->share, 1, (int64_t)p->item.count};
 }
 
 /* What follows from the items. */
 static void finish(struct prompts *p, uint64_t seed)
 {
     p->hash = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        const struct item *it = &p->item[i];
+    for (size_t i = 0; i < p->item.count; i++) {
+        const struct item *it = item_of(p, i);
         const struct stretch *both[] = {&it->ids, &it->teacher};
         for (int k = 0; k < 2; k++) {
             const uint64_t head[2] = {p->hash, both[k]->count};
-            p->hash = XXH3_64bits_withSeed(p->ids + both[k]->first, both[k]->count * sizeof *p->ids,
+            p->hash = XXH3_64bits_withSeed(ids_of(p, both[k]), both[k]->count * sizeof(int32_t),
                                            XXH3_64bits(head, sizeof head));
         }
         if ((int)it->ids.count > p->longest)
@@ -369,9 +313,9 @@ void prompts_close(struct prompts *p)
 {
     if (!p)
         return;
-    free(p->item);
-    free(p->ids);
-    free(p->text);
+    free(p->item.at);
+    free(p->ids.at);
+    free(p->text.at);
     free(p);
 }
 
@@ -385,12 +329,12 @@ int64_t prompts_count(const struct prompts *p)
 void prompts_get(const struct prompts *p, uint64_t epoch, int64_t i, struct prompt *out)
 {
     const int64_t index = order_at(&p->order, epoch, (uint64_t)i).row;
-    const struct item *it = &p->item[index];
-    *out = (struct prompt){.ids = p->ids + it->ids.first,
+    const struct item *it = item_of(p, (size_t)index);
+    *out = (struct prompt){.ids = ids_of(p, &it->ids),
                            .count = it->ids.count,
-                           .teacher_ids = p->ids + it->teacher.first,
+                           .teacher_ids = ids_of(p, &it->teacher),
                            .teacher_count = it->teacher.count,
-                           .id = it->id.count == 0 ? NULL : p->text + it->id.first,
+                           .id = it->id.count == 0 ? NULL : (const char *)p->text.at + it->id.first,
                            .most = it->most,
                            .index = index};
 }
@@ -413,16 +357,16 @@ int prompts_teacher_longest(const struct prompts *p)
 bool prompts_teacher_apart(const struct prompts *p)
 {
     size_t i = 0;
-    while (i < p->count && p->item[i].teacher.first == p->item[i].ids.first)
+    while (i < p->item.count && item_of(p, i)->teacher.first == item_of(p, i)->ids.first)
         i++;
-    return i < p->count;
+    return i < p->item.count;
 }
 
 int64_t prompts_longest_text(const struct prompts *p, int64_t most)
 {
     int64_t longest = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        const struct item *it = &p->item[i];
+    for (size_t i = 0; i < p->item.count; i++) {
+        const struct item *it = item_of(p, i);
         const int64_t text = (int64_t)it->ids.count + (it->most > 0 ? it->most : most);
         longest = text > longest ? text : longest;
     }

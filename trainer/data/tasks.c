@@ -23,11 +23,6 @@
 enum { CHOICES_MOST = 1024, TEXTS_MOST = 1 << 28, ANSWER_TOKENS_MOST = 1 << 20 };
 enum { NO_TEXT = 0 }; /* no text but the first path begins at 0 */
 
-/* A stretch of the ids, or of the texts; a text ends with a NUL behind it. */
-struct stretch {
-    uint64_t first, count;
-};
-
 struct choice {
     struct stretch ids;
     int characters;
@@ -66,12 +61,6 @@ static struct item *item_of(const struct tasks *t, size_t i)
     return (struct item *)t->item.at + i;
 }
 
-static bool add_text(struct tasks *t, const char *text, size_t bytes, struct stretch *out)
-{
-    *out = (struct stretch){t->text.count, bytes};
-    return pool_add(&t->text, text, bytes, 1) && pool_add(&t->text, "", 1, 1);
-}
-
 static const char *text_at(const struct tasks *t, uint64_t first)
 {
     return (const char *)t->text.at + first;
@@ -90,23 +79,9 @@ static const json_t *field(const json_t *object, const char *name, const char *o
 
 static int keep_string(struct collector *c, const json_t *value, struct stretch *out)
 {
-    return add_text(c->t, json_string_value(value), json_string_length(value), out)
+    return pool_add_text(&c->t->text, json_string_value(value), json_string_length(value), out)
                ? NJ_OK
                : jsonl_no_memory(&c->reader);
-}
-
-static int read_id(struct collector *c, const json_t *object, struct item *out)
-{
-    const json_t *id = field(object, "id", NULL);
-    if (!id)
-        return NJ_OK;
-    if (!json_is_string(id) && !json_is_number(id))
-        return jsonl_bad_line(&c->reader, "id must be a string, or a number of at most 64 bits; "
-                                          "write others as strings");
-    char *text = json_dumps(id, JSON_ENCODE_ANY | JSON_COMPACT);
-    const bool added = text && add_text(c->t, text, strlen(text), &out->id);
-    free(text);
-    return added ? NJ_OK : jsonl_no_memory(&c->reader);
 }
 
 /* The name of a file without its folder and ending. */
@@ -125,9 +100,9 @@ static int number_task(struct collector *c, const char *name, size_t bytes, int 
     const json_t *known = text ? json_object_get(c->names, text) : NULL;
     *out = known ? (int)json_integer_value(known) : (int)t->name.count;
     const bool added =
-        known ||
-        (text && json_object_set_new_nocheck(c->names, text, json_integer(*out)) == 0 &&
-         add_text(t, text, bytes, &kept) && pool_add(&t->name, &kept.first, 1, sizeof kept.first));
+        known || (text && json_object_set_new_nocheck(c->names, text, json_integer(*out)) == 0 &&
+                  pool_add_text(&t->text, text, bytes, &kept) &&
+                  pool_add(&t->name, &kept.first, 1, sizeof kept.first));
     free(text);
     return added ? NJ_OK : jsonl_no_memory(&c->reader);
 }
@@ -315,7 +290,7 @@ static int add_line(struct reader *r, const json_t *object)
         rc = jsonl_bad_line(r, "a line must be an object with context, choices and answer, or with "
                                "prompt or messages, and answer");
     if (!rc)
-        rc = read_id(c, object, &it);
+        rc = jsonl_read_id(&c->reader, object, &c->t->text, &it.id);
     if (!rc)
         rc = read_task(c, object, &it);
     it.parts = it.kind == TASK_TEXT ? 1 : it.choices + !it.bare;
@@ -454,23 +429,17 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
 
 static int read_file(struct collector *c, char *path, const struct tokenizer *t)
 {
-    struct segment s = {.path = path};
     struct stretch name;
     if (strcasecmp(extension_of(path), ".jsonl") != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: tasks are read from .jsonl files; write each item as a line "
                     "{\"context\": \"...\", \"choices\": [...], \"answer\": 0}",
                     path);
-    if (!add_text(c->t, path, strlen(path), &name))
+    if (!pool_add_text(&c->t->text, path, strlen(path), &name))
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
     c->path = name.first;
-    int rc = data_file_open(&s.file, path);
-    c->reader = (struct reader){
-        .segment = &s, .tokenizer = t, .object = add_line, .store = store_ids, .user = c};
-    if (!rc)
-        rc = jsonl_read(&c->reader);
-    data_file_close(&s.file);
-    return rc;
+    c->reader = (struct reader){.tokenizer = t, .object = add_line, .store = store_ids, .user = c};
+    return jsonl_read_file(&c->reader, path);
 }
 
 static int read_files(struct collector *c, const struct tokenizer *t)

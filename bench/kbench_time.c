@@ -124,10 +124,7 @@ static unsigned char *make_tile(const struct bench *b, const struct subject *s,
     }
     for (int64_t i = 0; a->type != CASE_I32 && i < n; i++)
         ((double *)values)[i] = round_to_type(((double *)values)[i], a->type, lp_is_f16);
-    if (a->type != CASE_F8)
-        encode(bytes, values, n, a->type, lp_is_f16);
-    for (int64_t i = 0; a->type == CASE_F8 && i < n; i++) /* any below 2, and so no NaN */
-        bytes[i] = (unsigned char)(lrint(((double *)values)[i] * 64) & 0xbf);
+    encode(bytes, values, n, a->type, lp_is_f16);
     free(values);
     return bytes;
 }

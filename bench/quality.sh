@@ -6,9 +6,12 @@
 # held-out loss and divergence. Needs a GPU, and Python with `tokenizers` for the tokenizer; ends with a table.
 #   FOLDERS='/usr/share/doc /usr/lib/python3'   where the text comes from     MEGABYTES=160   VOCABULARY=16384
 #   TEACHER_STEPS=3000 STUDENT_STEPS=1200       of 32 x 512 tokens            SEEDS='1 2 3'   WORK=build/quality
+#   SHAPE='--hidden-size 1024 ...'              of the student, as for nojit init
+#   ALSO='--student-dtype fp8'                  distils once more with these options; PLAIN=no: and does not train without a teacher
 set -eu
 : "${BUILD:=build}" "${WORK:=$BUILD/quality}" "${PYTHON:=python3}" "${DEVICE:=cuda}"
 : "${FOLDERS:=/usr/share/doc /usr/share/common-licenses /usr/lib/python3 /usr/include}" "${MEGABYTES:=160}" "${VOCABULARY:=16384}"
+: "${SHAPE:=}" "${ALSO:=}" "${PLAIN:=yes}"
 : "${TEACHER_STEPS:=3000}" "${STUDENT_STEPS:=1200}" "${SEEDS:=1 2 3}" "${BATCH:=32}" "${SEQ:=512}"
 nojit=$BUILD/nojit
 . bench/lib.sh
@@ -29,17 +32,27 @@ train() {
 }
 
 stage "text and tokenizer"
-rm -rf "$WORK"/train* "$WORK"/held-out* "$WORK"/teacher* "$WORK"/distilled* "$WORK"/plain* "$WORK"/start*
+rm -rf "$WORK"/train* "$WORK"/held-out* "$WORK"/teacher* "$WORK"/distilled* "$WORK"/also* "$WORK"/plain* "$WORK"/start*
+kinds="distilled${ALSO:+ also}"
+if [ "$PLAIN" = yes ]; then kinds="$kinds plain"; fi
 make_text
 
 stage "teacher, $TEACHER_STEPS steps"
 "$nojit" init --like "$WORK/shape-teacher" --out "$WORK/start-teacher"
 train teacher train --student "$WORK/start-teacher" --steps "$TEACHER_STEPS" --lr 1e-3 --weight-decay 0.1 --eval-every 500
 for seed in $SEEDS; do
-    "$nojit" init --like "$WORK/shape-student" --seed "$seed" --out "$WORK/start-$seed"
+    # shellcheck disable=SC2086 # options
+    "$nojit" init --like "$WORK/shape-student" $SHAPE --seed "$seed" --out "$WORK/start-$seed"
     student=(--student "$WORK/start-$seed" --steps "$STUDENT_STEPS" --seed "$seed" --lr 2e-3 --weight-decay 0.1 --eval-every 200)
+    distil=(distill --teacher "$WORK/teacher" --temperature "${TEMPERATURE:-1}" --kd-ratio "${KD_RATIO:-0.8}" "${student[@]}")
     stage "distilled, seed $seed"
-    train "distilled-$seed" distill --teacher "$WORK/teacher" --temperature "${TEMPERATURE:-1}" --kd-ratio "${KD_RATIO:-0.8}" "${student[@]}"
+    train "distilled-$seed" "${distil[@]}"
+    if [ -n "$ALSO" ]; then
+        stage "distilled with $ALSO, seed $seed"
+        # shellcheck disable=SC2086 # options
+        train "also-$seed" "${distil[@]}" $ALSO
+    fi
+    [ "$PLAIN" = yes ] || continue
     stage "cross-entropy alone, seed $seed"
     train "plain-$seed" train "${student[@]}"
 done
@@ -49,7 +62,7 @@ rows=(--batch-size "$BATCH" --seq-len "$SEQ")
 printf '%-14s %5s %10s %12s %10s\n' model seed loss KL agreement
 printf '%-14s %5s %10.4f\n' teacher - "$("$nojit" eval --model "$WORK/teacher" --data "$WORK/held-out.bin" \
     --device "$DEVICE" "${rows[@]}" --json 2>/dev/null | sed -E 's/.*"class_loss": ([0-9.]+).*/\1/')"
-for kind in distilled plain; do
+for kind in $kinds; do
     for seed in $SEEDS; do
         # shellcheck disable=SC2183 # held_out gives three words
         printf '%-14s %5s %10.4f %12.4f %10.4f\n' "$kind" "$seed" $(held_out "$WORK/$kind-$seed" "$WORK/teacher" "${rows[@]}")
@@ -63,5 +76,7 @@ awk '{ n[$1]++; loss[$1] += $3; square[$1] += $3 * $3; kl[$1] += $4 }
             printf "%-14s mean loss %.4f, standard deviation %.4f, mean KL %.4f\n", k, mean, spread, kl[k] / n[k]
         }
     }' "$WORK/table"
-"$nojit" report "$WORK"/distilled-* "$WORK"/plain-* --out "$WORK/report.html"
-stage "done: models in $WORK/{teacher,distilled-N,plain-N}, curves in $WORK/report.html"
+runs=()
+for kind in $kinds; do runs+=("$WORK/$kind"-*); done
+"$nojit" report "${runs[@]}" --out "$WORK/report.html"
+stage "done: models in $WORK, curves in $WORK/report.html"

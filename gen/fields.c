@@ -313,8 +313,6 @@ void read_args(void *into, const struct node *n)
             continue;
         if (a.dtype == DTYPE_I32 && a.dir != DIR_OUT && !a.fill_given && a.fill_line == 0)
             problem(c->file, a.line, "the i32 argument '%s' needs a fill, such as 'id N'", a.name);
-        if (a.dtype == DTYPE_F8 && a.dir != DIR_OUT)
-            problem(c->file, a.line, "the f8 argument '%s' must be 'dir: out'", a.name);
         if (a.tile_rows > 0)
             check_tile(c, &a);
         c->args[c->arg_count++] = a;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quantize.cuh: rows as e4m3, each with the float32 scale that gives it back: x = q scale, where
-// scale = max |x| / 448 and 448 is the largest e4m3 number.
+// quantize.cuh: rows as e4m3, each with the float32 scale that gives it back: x = q scale, where scale
+// is the least power of two with max |x| <= 448 scale, and 448 is the largest e4m3 number. With powers
+// of two a row gets another scale without being rounded again, but for what becomes subnormal
+// (e4m3_transpose.cu).
 #ifndef NOJIT_QUANTIZE_CUH
 #define NOJIT_QUANTIZE_CUH
 
@@ -43,14 +45,16 @@ template <int WIDTH> static __device__ __forceinline__ uint32_t group_max(uint32
     return x;
 }
 
+// Infinity and NaN stay what they are.
 static __device__ __forceinline__ float scale_of(uint32_t top)
 {
-    return __uint_as_float(top) / 448.0f;
+    const uint32_t least = __float_as_uint(__uint_as_float(top) / 448.0f);
+    return __uint_as_float(top < 0x7f800000 ? (least + 0x007fffff) & 0x7f800000 : top);
 }
 
 static __device__ __forceinline__ float inverse_of(uint32_t top)
 {
-    return 448.0f / __uint_as_float(top);
+    return 1.0f / scale_of(top);
 }
 
 template <> struct words<4> {

@@ -30,24 +30,24 @@ float nj_gemm_scale(const struct nj_gemm *g)
 /* "NT lp->f32 M=128 N=896 K=64 ld 64,64,896 beta 1 scale 1" */
 static void describe(const struct nj_gemm *g, char *out, size_t bytes)
 {
-    snprintf(out, bytes, "%s %s->%s M=%d N=%d K=%d ld %lld,%lld,%lld beta %g scale %g",
+    snprintf(out, bytes, "%s %s->%s M=%d N=%d K=%d ld %lld,%lld,%lld beta %g scale %g%s",
              (unsigned)g->kind < 3 ? kind_name[g->kind] : "?",
              (unsigned)g->ab_dtype < 3 ? dtype_name[g->ab_dtype] : "?",
              (unsigned)g->c_dtype < 3 ? dtype_name[g->c_dtype] : "?", g->M, g->N, g->K,
              (long long)g->lda, (long long)g->ldb, (long long)g->ldc, (double)g->beta,
-             (double)nj_gemm_scale(g));
+             (double)nj_gemm_scale(g), g->one_scale ? " one" : "");
 }
 
 /* The fields one after another: the struct itself may hold padding. */
 static uint64_t hash_shape(const struct nj_gemm *g)
 {
-    int64_t field[11] = {g->kind, g->ab_dtype, g->c_dtype, g->M,  g->N,
-                         g->K,    g->lda,      g->ldb,     g->ldc};
+    int64_t field[12] = {g->kind, g->ab_dtype, g->c_dtype, g->M,        g->N,
+                         g->K,    g->lda,      g->ldb,     g->ldc,      g->one_scale};
     float beta = g->beta + 0.0f; /* -0 is 0 */
     float scale = nj_gemm_scale(g);
 
-    memcpy(&field[9], &beta, sizeof beta);
-    memcpy(&field[10], &scale, sizeof scale);
+    memcpy(&field[10], &beta, sizeof beta);
+    memcpy(&field[11], &scale, sizeof scale);
     return XXH3_64bits(field, sizeof field);
 }
 
@@ -55,7 +55,8 @@ static int same_shape(const struct nj_gemm *a, const struct nj_gemm *b)
 {
     return a->kind == b->kind && a->ab_dtype == b->ab_dtype && a->c_dtype == b->c_dtype &&
            a->M == b->M && a->N == b->N && a->K == b->K && a->lda == b->lda && a->ldb == b->ldb &&
-           a->ldc == b->ldc && a->beta == b->beta && nj_gemm_scale(a) == nj_gemm_scale(b);
+           a->ldc == b->ldc && a->beta == b->beta && nj_gemm_scale(a) == nj_gemm_scale(b) &&
+           a->one_scale == b->one_scale;
 }
 
 /* The slot that holds the shape, or the empty one where it belongs. The table is never full. */
@@ -102,11 +103,11 @@ void nj_gemm_table_free(nj_context *ctx)
 static const char *why_not_f8(const struct nj_gemm *g)
 {
     if (g->kind != NJ_GEMM_NT)
-        return "e4m3 operands have one scale for each row, so the kind must be NT";
+        return "tensor cores multiply rows of e4m3 operands, so the kind must be NT";
     if ((g->N | g->K | g->lda | g->ldb | g->ldc) % 16 != 0)
         return "with e4m3 operands N, K and every ld must be multiples of 16";
-    if (g->beta != 0)
-        return "with e4m3 operands beta must be 0";
+    if (g->beta != 0 && g->c_dtype != NJ_F32)
+        return "with e4m3 operands and a 16-bit result beta must be 0";
     return NULL;
 }
 
@@ -130,7 +131,9 @@ static const char *why_not(const struct nj_gemm *g)
         return "a row does not fit its ld";
     if (!(g->beta == g->beta) || !(g->scale == g->scale))
         return "beta or scale is not a number";
-    return g->ab_dtype == NJ_F8 ? why_not_f8(g) : NULL;
+    if (g->ab_dtype != NJ_F8)
+        return g->one_scale ? "only e4m3 operands have scales" : NULL;
+    return why_not_f8(g);
 }
 
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)

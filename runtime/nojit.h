@@ -187,16 +187,17 @@ void nj_graph_destroy(nj_graph *g);
  *   NJ_GEMM_NT: A[M,K] B[N,K]^T  (forward: x W^T)      NJ_GEMM_NN: A[M,K] B[K,N]  (dx = dy W)
  *   NJ_GEMM_TN: A[K,M]^T B[K,N]  (dW = dy^T x)
  * ld*: elements from one row to the next of each array as stored.
- * NJ_F8 operands have a float32 scale for each row, which multiplies the row: NT only, beta 0, and
- * N, K and every ld a multiple of 16. */
+ * NJ_F8 operands have a float32 scale for each row, which multiplies the row, or one for all rows: NT
+ * only, N, K and every ld a multiple of 16, and beta 0 with a 16-bit result. */
 enum nj_gemm_kind { NJ_GEMM_NT = 0, NJ_GEMM_NN = 1, NJ_GEMM_TN = 2 };
 struct nj_gemm {
     enum nj_gemm_kind kind;
     enum nj_dtype ab_dtype, c_dtype;
     int32_t M, N, K;
     int64_t lda, ldb, ldc;
-    float beta;  /* 0: C is not read; 1: accumulates */
-    float scale; /* 0 counts as 1 */
+    float beta;    /* 0: C is not read; 1: accumulates */
+    float scale;   /* 0 counts as 1 */
+    int one_scale; /* NJ_F8: 1: a_scale and b_scale are one float each, of all rows */
 };
 /* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On
  * CUDA that borrows device memory of the largest operand plus the workspace: prepare before
@@ -205,7 +206,8 @@ struct nj_gemm {
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
 /* c, a, b: 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);
-/* The same for NJ_F8 operands; a_scale[M] and b_scale[N] are 16-byte aligned, too. */
+/* The same for NJ_F8 operands; a_scale[M] and b_scale[N], or with
+ * one_scale a_scale[1] and b_scale[1], are 16-byte aligned, too. */
 int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a,
                        const float *a_scale, const void *b, const float *b_scale);
 /* Algorithms that timing chose, for one kind of GPU and one version of the library. Read before

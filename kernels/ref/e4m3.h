@@ -16,6 +16,11 @@ static inline e4m3 to_e4m3(double x)
     return x;
 }
 
+static inline double from_e4m3(e4m3 x)
+{
+    return x;
+}
+
 #else
 
 typedef uint8_t e4m3;
@@ -36,7 +41,25 @@ static inline e4m3 to_e4m3(float x)
     return sign | (uint8_t)((bits >> 20) - ((127 - 7) << 3));
 }
 
+static inline float from_e4m3(e4m3 x)
+{
+    const int exponent = x >> 3 & 15, fraction = x & 7;
+    const float size =
+        exponent ? ldexpf((float)(8 + fraction), exponent - 10) : ldexpf((float)fraction, -9);
+    if ((x & 0x7f) == 0x7f)
+        return NAN;
+    return x & 0x80 ? -size : size;
+}
+
 #endif
+
+/* The least power of two that is not below x > 0; infinity and NaN stay what they are. */
+static inline real power_of_two(real x)
+{
+    int exponent;
+    const real fraction = frexp(x, &exponent); /* from 1/2 on, below 1 */
+    return isfinite(x) ? ldexp((real)1, fraction == (real)0.5 ? exponent - 1 : exponent) : x;
+}
 
 /* A row of count elements. */
 static inline void quantize_row(e4m3 *q, real *scale, const real *x, int32_t count)
@@ -45,8 +68,8 @@ static inline void quantize_row(e4m3 *q, real *scale, const real *x, int32_t cou
     for (int32_t i = 0; i < count; i++)
         if (!(fabs(x[i]) <= top)) /* takes a NaN, and nothing after it */
             top = isnan(top) ? top : fabs(x[i]);
-    *scale = top / 448;
-    const real inverse = 448 / top;
+    *scale = power_of_two(top / 448);
+    const real inverse = 1 / *scale;
     for (int32_t i = 0; i < count; i++)
         q[i] = to_e4m3(x[i] * inverse);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * glu.h: gated activations, each x times a weight of x, and the derivative of that product. SiLU's are
- * in swiglu_*.c.
+ * glu.h: gated activations, each x times a weight of x, and the derivative of that product.
  */
 #ifndef NOJIT_REF_GLU_H
 #define NOJIT_REF_GLU_H
@@ -38,12 +37,16 @@ static inline real gelu_tanh_slope(real x, real z)
 
 static inline real glu_weight(int act, real x)
 {
+    if (act == NJ_SILU)
+        return sigmoid(x);
     return act == NJ_GELU_TANH ? gelu_tanh_weight(x) : gelu_weight(x);
 }
 
 /* z: the weight of x */
 static inline real glu_slope(int act, real x, real z)
 {
+    if (act == NJ_SILU)
+        return z * (1 + x * (1 - z));
     return act == NJ_GELU_TANH ? gelu_tanh_slope(x, z) : gelu_slope(x, z);
 }
 

@@ -249,8 +249,9 @@ static float e4m3_value(unsigned bits)
     return bits & 0x80 ? -size : size;
 }
 
-static void widen(float *out, const uint8_t *x, const float *scale, int32_t rows, int32_t columns,
-                  int64_t ld)
+/* step: floats from the scale of a row to the next */
+static void widen(float *out, const uint8_t *x, const float *scale, int step, int32_t rows,
+                  int32_t columns, int64_t ld)
 {
     float value[256];
 
@@ -259,7 +260,7 @@ static void widen(float *out, const uint8_t *x, const float *scale, int32_t rows
 #pragma omp parallel for
     for (int32_t r = 0; r < rows; r++)
         for (int32_t c = 0; c < columns; c++)
-            out[(int64_t)r * columns + c] = scale[r] * value[x[r * ld + c]];
+            out[(int64_t)r * columns + c] = scale[r * step] * value[x[r * ld + c]];
 }
 
 /* One tile of a product, of which `left` are what is left of its rows and columns. */
@@ -294,15 +295,16 @@ static void run_f8(const struct nj_gemm_plan *plan, const struct nj_gemm_operand
 {
     const struct nj_gemm *g = &plan->shape;
     const int32_t most = piece_rows(g);
+    const int step = !g->one_scale;
     float *a = plan->state, *b = a + (size_t)g->M * (size_t)g->K, *c = x->c;
     struct nj_gemm piece = *g;
 
     piece.lda = piece.ldb = g->K;
-    piece.beta = 0;
-    widen(a, x->a, x->a_scale, g->M, g->K, g->lda);
+    widen(a, x->a, x->a_scale, step, g->M, g->K, g->lda);
     for (int32_t n = 0; n < g->N; n += most) {
         piece.N = g->N - n < most ? g->N - n : most;
-        widen(b, (const uint8_t *)x->b + n * g->ldb, x->b_scale + n, piece.N, g->K, g->ldb);
+        widen(b, (const uint8_t *)x->b + n * g->ldb, x->b_scale + n * step, step, piece.N, g->K,
+              g->ldb);
         run_f32(&piece, c + n, a, b);
     }
 }

@@ -24,7 +24,7 @@ struct product {
     void *desc, *a, *b, *c; /* a, b, c: layouts as the library counts operands */
     struct nj_lt_algo algo;
     float alpha, beta;
-    int scaled; /* rows of both operands have scales */
+    int scaled; /* both operands have scales */
 };
 
 /* What one run needs besides the product. */
@@ -89,11 +89,13 @@ static int set_scales(nj_context *ctx, const struct product *p, const struct pla
     return status ? check(ctx, status, "cublasLtMatmulDescSetAttribute (scales)") : 0;
 }
 
-/* e4m3: a scale a row, and sums that stay in the tensor cores. */
-static int set_scaled(nj_context *ctx, const struct product *p)
+/* e4m3: a scale a row, and sums that stay in the tensor cores; or one scale, and sums that go to float32 on
+ * the way: those of gradients of weights, over all tokens, which take no longer so (docs/performance.md). */
+static int set_scaled(nj_context *ctx, const struct nj_gemm *g, const struct product *p)
 {
-    const int32_t mode = NJ_CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
-    const int8_t fast = 1;
+    const int32_t mode = g->one_scale ? NJ_CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F
+                                      : NJ_CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    const int8_t fast = !g->one_scale;
     const struct {
         int attribute;
         const void *value;
@@ -127,7 +129,7 @@ static int make_desc(nj_context *ctx, const struct nj_gemm *g, struct product *p
                                                     sizeof op_b);
     if (status || !p->scaled)
         return check(ctx, status, "cublasLtMatmulDescCreate");
-    return set_scaled(ctx, p);
+    return set_scaled(ctx, g, p);
 }
 
 static int is_allowed(struct nj_cublaslt *lt, const struct nj_lt_result *r)

@@ -100,7 +100,6 @@ bad axis-twice first.yaml:5 "duplicate key: axis 'D' has the value 64 twice" '5s
 bad axis-value first.yaml:5 "unknown value of T 'f64'; expected one of: lp, f32" '5s/f32/f64/'
 bad axis-no-T first.yaml:5 "the first axis must be T" '5s/T: \[lp, f32\], //'
 bad dtype first.yaml:7 "unknown dtype 'f16'; expected one of: T, lp, f32, i32, f8, bf16" '7s/dtype: T/dtype: f16/'
-bad f8-read first.yaml:8 "the f8 argument 'x' must be 'dir: out'" '8s/dtype: T/dtype: f8/'
 bad dir first.yaml:7 "unknown dir 'output'; expected one of: in, out, inout" '7s/dir: out/dir: output/'
 bad align first.yaml:7 "align must be a power of two" '7s/16/12/'
 bad name-twice first.yaml:8 "the name 'y' is used twice" '8s/name: x/name: y/'

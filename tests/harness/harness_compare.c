@@ -13,7 +13,8 @@
 struct narrow {
     int fraction_bits, min_exponent, max_exponent;
 };
-static const struct narrow BF16 = {7, -126, 127}, F16 = {10, -14, 15};
+static const struct narrow BF16 = {7, -126, 127}, F16 = {10, -14, 15}, E4M3 = {3, -6, 8};
+#define E4M3_MOST 448.0 /* and no infinity */
 
 size_t type_bytes(enum case_type type)
 {
@@ -42,21 +43,22 @@ static const struct narrow *narrow_of(enum case_type type, int lp_is_f16)
 
 double round_to_type(double x, enum case_type type, int lp_is_f16)
 {
+    if (type == CASE_F8)
+        return round_narrow(fmax(-E4M3_MOST, fmin(x, E4M3_MOST)), &E4M3);
     const struct narrow *n = narrow_of(type, lp_is_f16);
     return n ? round_narrow(x, n) : (double)(float)x;
 }
 
-/* x is a value of the type, finite. */
-static uint16_t narrow_bits(double x, const struct narrow *n)
+/* All digits but the sign of x, a value of the type, finite. */
+static unsigned narrow_digits(double x, const struct narrow *n)
 {
-    const unsigned sign = signbit(x) ? 0x8000u : 0;
     if (x == 0)
-        return (uint16_t)sign;
+        return 0;
     const int e = ilogb(x) < n->min_exponent ? n->min_exponent : ilogb(x);
     /* A subnormal has no leading one: the sum then carries into exponent 0. */
     const unsigned digits = (unsigned)ldexp(fabs(x), n->fraction_bits - e);
     const unsigned base = (unsigned)(e - n->min_exponent) << n->fraction_bits;
-    return (uint16_t)(sign | (base + digits));
+    return base + digits;
 }
 
 static double narrow_value(uint16_t bits, const struct narrow *n)
@@ -90,8 +92,11 @@ void encode(unsigned char *bytes, const void *values, int64_t elements, enum cas
     const double *x = values;
     const struct narrow *n = narrow_of(type, lp_is_f16);
     for (int64_t i = 0; i < elements; i++) {
-        if (n) {
-            const uint16_t b = narrow_bits(x[i], n);
+        const unsigned sign = signbit(x[i]) ? 1 : 0;
+        if (type == CASE_F8) {
+            bytes[i] = (unsigned char)(sign << 7 | narrow_digits(x[i], &E4M3));
+        } else if (n) {
+            const uint16_t b = (uint16_t)(sign << 15 | narrow_digits(x[i], n));
             memcpy(bytes + 2 * i, &b, sizeof(b));
         } else {
             const float f = (float)x[i];

@@ -247,6 +247,7 @@ effect "$both" dtype fails 2 'CPU runs float32 only' --dtype bfloat16
 float32_only() { ! "$@" --dtype float16 >/dev/null && why="$(cat "$d/err")" && grep -q 'CPU runs float32 only' "$d/err"; }
 effect eval dtype float32_only eval_json
 effect "distill eval plan" teacher-dtype elsewhere teacher_dtype.sh
+effect "$both plan" student-dtype elsewhere student_dtype.sh
 effect "$both" reduce-dtype elsewhere gpus.sh
 effect distill teacher-shard elsewhere teacher_shard.sh
 effect plan teacher-shard compare 'a < b' "$(region teacher.weights --gpus 2 --teacher-shard)" "$(region teacher.weights --gpus 2)"

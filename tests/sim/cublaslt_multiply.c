@@ -137,17 +137,24 @@ static float *load(const struct lt_product *p, const struct lt_layout *l, uint64
     return out;
 }
 
-/* The scale of each row of the result (first operand) and of each column (second), or NULL. */
-static int load_scales(const struct lt_product *p, const float *scale[2])
+/* Scales of an operand: `step` floats from that of a row of the result (first operand) or column (second) to the next. */
+struct scales {
+    const float *at;
+    uint64_t step;
+};
+
+static int load_scales(const struct lt_product *p, struct scales scale[2])
 {
+    static const float one = 1;
     const uint64_t count[2] = {p->d.rows, p->d.columns};
     for (int i = 0; i < 2; i++) {
-        scale[i] = NULL;
-        if (p->desc.mode[i] != LT_OUTER_VECTOR)
+        const uint64_t step = p->desc.mode[i] == LT_OUTER_VECTOR;
+        scale[i] = (struct scales){&one, step};
+        if (!step && !p->desc.scale[i])
             continue;
-        scale[i] = p->hook->bytes(p->desc.scale[i], count[i] * sizeof(float), 0,
-                                  "scales of a matrix product");
-        if (!scale[i])
+        scale[i].at = p->hook->bytes(p->desc.scale[i], (step ? count[i] : 1) * sizeof(float), 0,
+                                     "scales of a matrix product");
+        if (!scale[i].at)
             return CUDA_ILLEGAL_ADDRESS;
     }
     return 0;
@@ -159,7 +166,7 @@ static int store(const struct lt_product *p, const float *sum)
     const size_t element = lt_type_bytes(d->type);
     read_fn *const read = reader(d->type);
     write_fn *const write = writer(d->type);
-    const float *scale[2];
+    struct scales scale[2];
     if (load_scales(p, scale))
         return CUDA_ILLEGAL_ADDRESS;
     for (uint64_t j = 0; j < d->columns; j++) {
@@ -170,8 +177,8 @@ static int store(const struct lt_product *p, const float *sum)
             return CUDA_ILLEGAL_ADDRESS;
         for (uint64_t i = 0; i < d->rows; i++) {
             float x = p->alpha * sum[j * d->rows + i];
-            x *= scale[0] ? scale[0][i] : 1;
-            x *= scale[1] ? scale[1][j] : 1;
+            x *= scale[0].at[i * scale[0].step];
+            x *= scale[1].at[j * scale[1].step];
             if (p->beta != 0)
                 x += p->beta * read(to + i * element);
             write(to + i * element, x);

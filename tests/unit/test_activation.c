@@ -12,6 +12,10 @@
 void nj_ref_glu_fwd_f64(int ACT, double *y, const double *gu, int32_t N, int32_t I);
 void nj_ref_glu_bwd_f64(int ACT, double *dgu, double *y, const double *dy, const double *gu,
                         int32_t N, int32_t I);
+void nj_ref_swiglu_bwd_f64(double *dgu, double *y, const double *dy, const double *gu, int32_t N,
+                           int32_t I);
+void nj_ref_glu_bwd_quantize_f64(int ACT, double *dq, double *dscale, double *q, double *scale,
+                                 const double *dy, const double *gu, int32_t N, int32_t I);
 void nj_ref_glu_quantize_f64(int ACT, double *q, double *scale, const double *gu, int32_t N,
                              int32_t I);
 
@@ -82,6 +86,36 @@ static void gradients(void **state)
     }
 }
 
+/* count elements of y as nj_ref_quantize_rows has them. */
+static void check_quantised(const double *q, double scale, const double *y, int count)
+{
+    double top = 0;
+    for (int i = 0; i < count; i++)
+        top = fmax(top, fabs(y[i]));
+    assert_close(scale, exp2(ceil(log2(top / 448))), 0);
+    for (int i = 0; i < count; i++)
+        assert_close(q[i], y[i] / scale, 1e-12);
+}
+
+static void quantised_gradients(void **state)
+{
+    (void)state;
+    for (int act = NJ_SILU; act <= NJ_GELU_TANH; act++) {
+        const double *gu = random_values(N * 2 * I), *dy = random_values(N * I);
+        double *dgu = zeros(N * 2 * I), *y = zeros(N * I);
+        double *dq = zeros(N * 2 * I), *q = zeros(N * I), *dscale = zeros(N), *scale = zeros(N);
+        if (act == NJ_SILU)
+            nj_ref_swiglu_bwd_f64(dgu, y, dy, gu, N, I);
+        else
+            nj_ref_glu_bwd_f64(act, dgu, y, dy, gu, N, I);
+        nj_ref_glu_bwd_quantize_f64(act, dq, dscale, q, scale, dy, gu, N, I);
+        for (int n = 0; n < N; n++) {
+            check_quantised(dq + n * 2 * I, dscale[n], dgu + n * 2 * I, 2 * I);
+            check_quantised(q + n * I, scale[n], y + n * I, I);
+        }
+    }
+}
+
 static void quantised_rows_are_gated(void **state)
 {
     (void)state;
@@ -90,14 +124,8 @@ static void quantised_rows_are_gated(void **state)
         double *y = zeros(N * I), *q = zeros(N * I), *scale = zeros(N);
         nj_ref_glu_fwd_f64(act, y, gu, N, I);
         nj_ref_glu_quantize_f64(act, q, scale, gu, N, I);
-        for (int n = 0; n < N; n++) {
-            double top = 0;
-            for (int i = 0; i < I; i++)
-                top = fmax(top, fabs(y[n * I + i]));
-            assert_close(scale[n], top / 448, 1e-15);
-            for (int i = 0; i < I; i++)
-                assert_close(q[n * I + i], y[n * I + i] / scale[n], 1e-12);
-        }
+        for (int n = 0; n < N; n++)
+            check_quantised(q + n * I, scale[n], y + n * I, I);
     }
 }
 
@@ -164,6 +192,7 @@ int main(void)
         cmocka_unit_test_setup(gelu_is_x_times_the_normal_distribution, reset),
         cmocka_unit_test_setup(tanh_form_has_its_constants, reset),
         cmocka_unit_test_setup(gradients, reset),
+        cmocka_unit_test_setup(quantised_gradients, reset),
         cmocka_unit_test_setup(quantised_rows_are_gated, reset),
     };
     const struct CMUnitTest devices[] = {

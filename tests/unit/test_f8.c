@@ -131,7 +131,10 @@ static void test_each_row_has_its_scale(void **state)
         double top = 0;
         for (int c = 0; c < COLUMNS; c++)
             top = fmax(top, fabs((double)x[r * COLUMNS + c]));
-        assert_true(fabs((double)scale[r] - top / 448) <= 0x1p-23 * top / 448);
+        int exponent;
+        assert_true(frexp((double)scale[r], &exponent) == 0.5);
+        assert_true(top <= 448 * (double)scale[r] * (1 + 0x1p-23));
+        assert_true(top > 224 * (double)scale[r]);
         for (int c = 0; c < COLUMNS; c++) {
             /* Half a unit of e4m3, 2^-4 of what is normal and 2^-10 below, after an inverse and a
              * product in float32. */
@@ -169,12 +172,61 @@ static void test_unusual_rows(void **state)
         /* Below 2^-100 a row may become zeros, but nothing else. */
         const double back = decode(q[TINY * COLUMNS + c]) * (double)scale[TINY];
         assert_true(back == 0 || fabs(back - (double)tiny) <= 0x1p-20 * (double)tiny);
-        assert_true(decode(q[SMALL * COLUMNS + c]) == 448);
-        assert_true(decode(q[HUGE_ONE * COLUMNS + c]) == (c % 2 ? -448 : 448));
+        /* Powers of two, and so their scales: the largest that is not above 448 stands for them. */
+        assert_true(decode(q[SMALL * COLUMNS + c]) == 256);
+        assert_true(decode(q[HUGE_ONE * COLUMNS + c]) == (c % 2 ? -256 : 256));
     }
     assert_true(isnan(scale[NOT_A_NUMBER]));
     assert_false(isfinite(scale[INFINITE]));
     assert_true(isnan(decode(q[INFINITE * COLUMNS + 50])));
+}
+
+/* Rows of some numbers as columns; q is [columns, rows]. */
+static void columns_of(struct device *d, const uint8_t *rows_q, const float *rows_scale, int rows,
+                       int columns, uint8_t *q, float *scale)
+{
+    const size_t count = (size_t)rows * (size_t)columns, n = (size_t)rows * sizeof *scale;
+    void *dq = on_device(d, count), *dscale = on_device(d, n), *top = on_device(d, sizeof *scale);
+    void *out = on_device(d, count), *out_scale = on_device(d, (size_t)columns * sizeof *scale);
+    assert_int_equal(nj_copy(d->s, dq, rows_q, count), 0);
+    assert_int_equal(nj_copy(d->s, dscale, rows_scale, n), 0);
+    if (nj_e4m3_top(d->s, NJ_F32, top, dscale, rows) != 0 ||
+        nj_e4m3_transpose(d->s, NJ_F32, out, out_scale, dq, dscale, top, rows, columns) != 0)
+        fail_msg("%s", nj_context_error(d->ctx));
+    receive(d, q, out, count);
+    receive(d, scale, out_scale, (size_t)columns * sizeof *scale);
+    nj_free(d->ctx, NJ_MEM_DEVICE, dq);
+    nj_free(d->ctx, NJ_MEM_DEVICE, dscale);
+    nj_free(d->ctx, NJ_MEM_DEVICE, top);
+}
+
+static void test_columns_have_one_scale(void **state)
+{
+    enum { ROWS = 48, COLUMNS = 272 };
+    struct device *d = need(state);
+    static float x[ROWS * COLUMNS];
+    static uint8_t q[ROWS * COLUMNS], turned[ROWS * COLUMNS];
+    float scale[ROWS], one[COLUMNS];
+    for (int i = 0; i < ROWS * COLUMNS; i++) /* rows from 2^-8 to 2^3.75 */
+        x[i] = (float)sin(i * 1.7) * powf(2, (float)(i / COLUMNS) / 4 - 8);
+    quantize(d, x, ROWS, COLUMNS, q, scale);
+    columns_of(d, q, scale, ROWS, COLUMNS, turned, one);
+    for (int c = 0; c < COLUMNS; c++)
+        assert_true(one[c] == scale[ROWS - 1]);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        const int r = i / COLUMNS, c = i % COLUMNS;
+        const double want = decode(q[i]) * (double)scale[r] / (double)one[c];
+        const double got = decode(turned[c * ROWS + r]);
+        if (fabs(got - want) > (fabs(want) < 0x1p-6 ? 0x1p-10 : 0))
+            fail_msg("row %d, column %d: %.9g became %.9g", r, c, want, got);
+    }
+    for (int broken = 0; broken < 2; broken++) {
+        scale[5] = broken ? (float)INFINITY : NAN;
+        scale[6] = (float)INFINITY;
+        columns_of(d, q, scale, ROWS, COLUMNS, turned, one);
+        for (int c = 0; c < COLUMNS; c++)
+            assert_true(broken ? isinf(one[c]) : isnan(one[c]));
+    }
 }
 
 /* ---- products ---- */
@@ -324,6 +376,34 @@ static void test_products(void **state)
     }
 }
 
+/* Of each operand one scale, that of its first row, and sums that are added to. */
+static void test_products_of_one_scale(void **state)
+{
+    struct device *d = need_f8(state);
+    struct f8_matrix a = matrix(d, 48, 128, 0, 0), b = matrix(d, 32, 128, 0, 5);
+    struct nj_gemm g = shape_of(&a, &b, NJ_F32, 0);
+    const size_t bytes = (size_t)g.M * (size_t)g.ldc * sizeof(float);
+    float *c = malloc(bytes);
+    void *dc = on_device(d, bytes);
+    g.one_scale = 1;
+    assert_non_null(c);
+    for (int beta = 0; beta < 2; beta++) {
+        g.beta = (float)beta;
+        if (nj_gemm_prepare(d->ctx, &g) != 0 ||
+            nj_gemm_run_scaled(d->s, &g, dc, a.dq, a.dscale, b.dq, b.dscale) != 0)
+            fail_msg("%s", nj_context_error(d->ctx));
+    }
+    for (int i = 0; i < 48; i++)
+        a.scale[i] = 2 * row_scale(0); /* both sums are the same */
+    for (int i = 0; i < 32; i++)
+        b.scale[i] = row_scale(5);
+    receive(d, c, dc, bytes);
+    check_result(d, &g, &a, &b, c);
+    free(c);
+    matrix_free(d, &a);
+    matrix_free(d, &b);
+}
+
 /* A plan captured twice with other scales keeps both. */
 static void test_a_graph_keeps_its_scales(void **state)
 {
@@ -399,16 +479,21 @@ static void test_what_cannot_be_is_refused(void **state)
     }
     const struct {
         int64_t K, N, ldc;
+        enum nj_dtype c_dtype;
         float beta;
-    } bad[] = {{40, 32, 32, 0}, {48, 24, 32, 0}, {48, 32, 40, 0}, {48, 32, 32, 1}};
+    } bad[] = {{40, 32, 32, NJ_F32, 0},
+               {48, 24, 32, NJ_F32, 0},
+               {48, 32, 40, NJ_F32, 0},
+               {48, 32, 32, NJ_LP, 1}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         g = good;
         g.K = (int32_t)bad[i].K;
         g.N = (int32_t)bad[i].N;
         g.ldc = bad[i].ldc;
+        g.c_dtype = bad[i].c_dtype;
         g.beta = bad[i].beta;
         assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_ARG);
-        assert_non_null(strstr(nj_context_error(d->ctx), "NT f8->f32"));
+        assert_non_null(strstr(nj_context_error(d->ctx), "NT f8->"));
     }
     const float *scale = (const float *)(void *)(p + 4096);
     assert_int_equal(nj_gemm_prepare(d->ctx, &good), 0);
@@ -418,6 +503,8 @@ static void test_what_cannot_be_is_refused(void **state)
     g.ab_dtype = NJ_F32;
     assert_int_equal(nj_gemm_prepare(d->ctx, &g), 0);
     assert_int_equal(nj_gemm_run_scaled(d->s, &g, p, p, scale, p, scale), NJ_E_ARG);
+    g.one_scale = 1;
+    assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_ARG);
     nj_free(d->ctx, NJ_MEM_DEVICE, p);
 }
 
@@ -427,7 +514,9 @@ int main(void)
         cmocka_unit_test(test_rounding_is_to_nearest_even),
         cmocka_unit_test(test_each_row_has_its_scale),
         cmocka_unit_test(test_unusual_rows),
+        cmocka_unit_test(test_columns_have_one_scale),
         cmocka_unit_test(test_products),
+        cmocka_unit_test(test_products_of_one_scale),
         cmocka_unit_test(test_a_graph_keeps_its_scales),
         cmocka_unit_test(test_a_broken_row_is_seen),
         cmocka_unit_test(test_what_cannot_be_is_refused),

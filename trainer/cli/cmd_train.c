@@ -211,6 +211,9 @@ static void say_start(struct run *r)
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
                  (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
                  plural(o->steps), per_step, plural(per_step));
+    if (*engine_student_f8(r->engine) != '\0')
+        progress_say(&r->progress, "FP8 GEMMs in each of the student's layers: %s",
+                     engine_student_f8(r->engine));
     say_data(r);
     if (rollouts_wanted(r->s))
         rollouts_say(r);

@@ -71,13 +71,14 @@ static void print_option(FILE *f, const struct option *o)
 
 /* As engine_flops() and mfu_ideal() count. */
 static const char utilisation[] =
-    "MFU: (student_flops / P + teacher_flops / P + teacher_f8_flops / P8) / seconds of the step.\n"
+    "MFU: ((student_flops + teacher_flops) / P + (student_f8_flops + teacher_f8_flops) / P8) / seconds\n"
+    "of the step.\n"
     "For N tokens per step in sequences of S, a forward pass takes\n"
     "  2 N W                  W: parameters; the embedding table counts once, as the LM head\n"
     "  2 N L H D (S + 1)      attention: L layers, H query heads of D, on average (S + 1)/2 keys\n"
     "FLOPs. Student: 3 times both (forward, and twice that backward); with adapters of A\n"
-    "parameters 2 times the first, 3 times the second, and 6 N A. Teacher: once; with an FP8\n"
-    "teacher the first term counts as teacher_f8_flops. Recomputation does not count. P: the\n"
+    "parameters 2 times the first, 3 times the second, and 6 N A. Teacher: once. What\n"
+    "FP8 GEMMs do of the first term counts in *_f8_flops. Recomputation does not count. P: the\n"
     "GPU's dense peak in 16 bits by its data sheet (H100, H200: 989e12), P8: in FP8 (1979e12);\n"
     "if it is not known there is no MFU. receipt.json has the FLOPs.\n";
 

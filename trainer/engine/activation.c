@@ -51,3 +51,10 @@ void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *g
     else
         OP(r, nj_glu_bwd(r->s, n->T, (int)act, gu, a->dact, a->dact, gu, N, I));
 }
+
+void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, void *gu)
+{
+    OP(r,
+       nj_glu_bwd_quantize(r->s, n->T, (int)activation_of(n), a->f8.dgu.q, a->f8.dgu.scale, a->x.q,
+                           a->x.scale, a->dact, gu, acts_rows(a), n->c.intermediate_size));
+}

@@ -32,6 +32,14 @@ struct rows rows_of_teacher(const struct rows *rows);
 
 struct cache;
 
+/* Of one GEMM of a student that trains with FP8 operands; its rows of x are those of struct acts. */
+struct f8_operands {
+    struct f8_matrix dy, dgu; /* rows of a gradient; of that of gate and up */
+    struct f8_matrix w;
+    struct f8_matrix xt, dyt, wt; /* columns of x, of a gradient, of w */
+    float *top;                   /* largest scale of rows that become columns */
+};
+
 /* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer, of what is not
  * computed again; otherwise every layer uses the same memory. With ACTS_DECODE each row is the next one of a
  * sequence in the cache. */
@@ -57,6 +65,7 @@ struct acts {
     char *branch;       /* [N, C] what is added to the stream; backward: gradient of normed rows */
     char *act;          /* [N, I] gated activation of gu */
     struct f8_matrix x; /* f8: what the next product reads, in place of y and act */
+    struct f8_operands f8;
     struct lora_acts lora; /* of adapters */
     /* Scratch of backward. */
     char *dx;     /* [N, C] gradient of the residual stream */

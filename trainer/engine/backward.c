@@ -11,6 +11,7 @@
 #include "engine/activation.h"
 #include "engine/forward.h"
 #include "engine/layer_gemm.h"
+#include "engine/student_f8.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -44,14 +45,18 @@ static void mlp_bwd(struct work *r, const struct net *n, struct acts *a, int lay
                     const struct layer_acts *v)
 {
     const struct layer_params *w = &n->p.layer[layer];
+    const bool quantised = student_f8_activates(n, a);
     /* The activation comes with the gradient of gate and up, in the place of its own gradient; but
      * adapters read it before. */
     if (n->lora)
         activation_fwd(r, n, a, v->gu);
+    product_gradient(r, n, a, PRODUCT_DOWN, a->dx);
     product_dx(r, n, a, layer, PRODUCT_DOWN, a->dact, a->dx, a->act);
-    activation_bwd(r, n, a, v->gu);
-    product_dw(r, n, a, layer, PRODUCT_DOWN, a->dx, a->dact);
+    (quantised ? activation_bwd_quantize : activation_bwd)(r, n, a, v->gu);
+    product_dw(r, n, a, layer, PRODUCT_DOWN, a->dx, quantised ? NULL : a->dact);
     norm_again(r, n, a, w->ln2, v->s2, v->rstd2);
+    if (!quantised)
+        product_gradient(r, n, a, PRODUCT_GATE_UP, v->gu);
     product_dw(r, n, a, layer, PRODUCT_GATE_UP, v->gu, a->y);
     product_dx(r, n, a, layer, PRODUCT_GATE_UP, a->branch, v->gu, a->y);
     norm_bwd(r, n, a, w->ln2, v->s2, v->rstd2, a->dx);
@@ -86,6 +91,7 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
     const struct model_config *c = &n->c;
     int B = a->B, S = a->S, H = c->heads, K = c->kv_heads, D = c->head_dim;
     float scale = 1.0f / sqrtf((float)D);
+    product_gradient(r, n, a, PRODUCT_O, a->dx);
     product_dw(r, n, a, layer, PRODUCT_O, a->dx, v->o);
     product_dx(r, n, a, layer, PRODUCT_O, a->dout, a->dx, v->o);
     OP(r, nj_attn_bwd_dq(r->s, n->T, D, a->dqkv, a->delta, a->dout, v->qkv, v->o, v->lse,
@@ -94,6 +100,7 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
                           rows->doc_start, B, S, H, K, scale));
     unrotate(r, n, a, rows, w, v);
     norm_again(r, n, a, w->ln1, v->s1, v->rstd1);
+    product_gradient(r, n, a, PRODUCT_QKV, a->dqkv);
     product_dw(r, n, a, layer, PRODUCT_QKV, a->dqkv, a->y);
     product_dx(r, n, a, layer, PRODUCT_QKV, a->branch, a->dqkv, a->y);
     norm_bwd(r, n, a, w->ln1, v->s1, v->rstd1, a->dx);

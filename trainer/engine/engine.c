@@ -12,6 +12,7 @@
 #include "engine/quant_weights.h"
 #include "engine/ranks.h"
 #include "engine/step.h"
+#include "engine/student_f8.h"
 #include "engine/teacher_shard.h"
 #include "engine/weights.h"
 #include "io/error.h"
@@ -71,6 +72,8 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
         rc = config_check_length(&e->student.c, longest(&e->o), student_dir);
     if (rc == 0)
         rc = net_layout(&e->student, &e->o.lora, &e->lora);
+    if (rc == 0)
+        rc = student_f8_choose(&e->student, e->o.student_f8, e->o.batch_size * e->o.seq_len);
     if (rc != 0 || !teacher_dir)
         return rc;
     rc = read_config(e, 1, teacher_dir, &e->teacher.net.c);
@@ -370,6 +373,11 @@ const struct model_config *engine_teacher(const struct engine *e)
     return e->has_teacher ? &e->teacher.net.c : NULL;
 }
 
+const char *engine_student_f8(const struct engine *e)
+{
+    return e->student.f8_names;
+}
+
 int engine_head_chunk(const struct engine *e)
 {
     return e->shape.chunk;
@@ -420,10 +428,13 @@ struct step_flops engine_flops(const struct engine *e)
 {
     const double tokens = (double)e->shape.rows * e->o.grad_accum, S = (double)e->o.seq_len;
     const struct flops s = forward_flops(&e->student, tokens, S);
-    struct step_flops out = {.student = 3.0 * (s.weights + s.attention)};
+    /* Passes over weights: forward, for what flows back, and for those that are trained. */
+    const double passes = e->student.lora ? 2.0 : 3.0;
+    const double f8 = 2.0 * tokens * (double)student_f8_weights(&e->student);
+    struct step_flops out = {.student = passes * (s.weights - f8) + 3.0 * s.attention,
+                             .student_f8 = passes * f8};
     if (e->student.lora)
-        out.student = 2.0 * s.weights + 3.0 * s.attention +
-                      6.0 * tokens * (double)engine_trained_parameters(e);
+        out.student += 6.0 * tokens * (double)engine_trained_parameters(e);
     if (e->has_teacher) {
         const struct flops t = forward_flops(&e->teacher.net, tokens, S);
         *(e->o.teacher_f8 ? &out.teacher_f8 : &out.teacher) = t.weights;

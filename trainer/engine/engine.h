@@ -11,6 +11,7 @@
  *   net.c         one transformer: sizes, weights, gradients
  *   lora.c        and its adapters
  *   f8.c          a net that multiplies e4m3
+ *   student_f8.c  a student that does in training
  *   quant.c       a net whose matrices stay quantised
  *   cache.c       keys and values of sequences that are being written
  *   acts.c        the memory that a pass needs
@@ -60,6 +61,8 @@ enum objective { OBJECTIVE_KL, OBJECTIVE_TVD };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
 enum { RANKS_HERE = -1 };
+/* Elements of the smallest matrix whose GEMMs are faster in FP8, operands quantised (docs/performance.md). */
+enum { STUDENT_F8_LEAST = 1 << 22 };
 
 struct train_options {
     int batch_size, seq_len, grad_accum; /* B, S of a micro-batch; micro-batches a step */
@@ -86,6 +89,8 @@ struct train_options {
     int optimizer_state;    /* enum optimizer_state */
     int reduce_dtype;       /* enum reduce_dtype: of each rank's gradients, as they are added */
     int teacher_f8;         /* 1: the teacher multiplies e4m3 */
+    int64_t student_f8;     /* a student in training multiplies matrices of so many elements or more as
+                             * e4m3 (student_f8.h); 0: none */
     int teacher_apart;      /* 1: batches say what the teacher reads, which may be something else */
     int answers;            /* 1: steps measure rows of data_take() by themselves */
     int teacher_writes;     /* 1: engine_decode() lets the teacher write, not the student */
@@ -162,6 +167,8 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
 void engine_destroy(struct engine *e);
 const struct model_config *engine_student(const struct engine *e);
 const struct model_config *engine_teacher(const struct engine *e); /* NULL without one */
+/* Names of the GEMMs of its layers that are FP8, "qkv o gate_up down"; "" if none is. */
+const char *engine_student_f8(const struct engine *e);
 int engine_head_chunk(const struct engine *e);                     /* rows of logits at a time */
 int64_t engine_trained_parameters(const struct engine *e); /* of the model or its adapters */
 const struct plan *engine_plan(const struct engine *e);
@@ -298,10 +305,10 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
                       const struct data_state *data);
 int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct data_state *data);
 
-/* Operations of one optimiser step: the student's, forward and backward; the teacher's forward, those
- * of its products in e4m3 apart. */
+/* Operations of one optimiser step: the student's, forward and backward, and the teacher's forward; those of
+ * FP8 GEMMs apart. */
 struct step_flops {
-    double student, teacher, teacher_f8;
+    double student, student_f8, teacher, teacher_f8;
 };
 struct step_flops engine_flops(const struct engine *e);
 /* By how much free device memory has fallen since there were `before` bytes; other programs count,

@@ -66,11 +66,18 @@ void f8_free(struct net *n)
     n->f8 = NULL;
 }
 
+struct f8_matrix f8_room(size_t elements, int rows, struct carve *m)
+{
+    struct f8_matrix out = {.rows = rows};
+    out.q = carve_take(m, elements);
+    out.scale = carve_take(m, size_mul((size_t)rows, sizeof *out.scale));
+    return out;
+}
+
 struct f8_matrix f8_rows(int rows, int columns, struct carve *m)
 {
-    struct f8_matrix out = {.rows = rows, .columns = columns};
-    out.q = carve_take(m, size_mul((size_t)rows, (size_t)columns));
-    out.scale = carve_take(m, size_mul((size_t)rows, sizeof *out.scale));
+    struct f8_matrix out = f8_room(size_mul((size_t)rows, (size_t)columns), rows, m);
+    out.columns = columns;
     return out;
 }
 

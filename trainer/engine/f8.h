@@ -16,8 +16,9 @@ void f8_carve_layer(const struct net *n, int layer, struct carve *m);
 void f8_carve_head(const struct net *n, struct carve *m);
 /* Columns of logits that its head makes of a vocabulary; the last ones mean nothing. */
 int f8_logits(int vocab);
-/* Room for a matrix. */
+/* Room for a matrix, and for the largest of some. */
 struct f8_matrix f8_rows(int rows, int columns, struct carve *m);
+struct f8_matrix f8_room(size_t elements, int rows, struct carve *m);
 /* Rows of x as e4m3; nothing to do for a net that is not. */
 void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
                  int rows, int columns);

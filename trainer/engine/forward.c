@@ -12,6 +12,7 @@
 #include "engine/f8.h"
 #include "engine/layer_gemm.h"
 #include "engine/quant.h"
+#include "engine/student_f8.h"
 #include "engine/teacher_shard.h"
 #include "nojit_ops.h"
 
@@ -122,7 +123,8 @@ static void norm(struct work *r, const struct net *n, struct acts *a, int64_t ga
 static bool gate_up(struct work *r, const struct net *n, struct acts *a, int layer, char *gu)
 {
     const struct model_config *c = &n->c;
-    const bool plain = !n->f8 && !n->lora && a->mode != ACTS_DECODE;
+    const bool plain = !n->f8 && !n->lora && a->mode != ACTS_DECODE &&
+                       !student_f8_on(n, a, PRODUCT_GATE_UP);
     if (!plain || !activation_fused(r, n)) {
         product_fwd(r, n, a, layer, PRODUCT_GATE_UP, gu, a->y);
         return false;
@@ -155,12 +157,12 @@ static void forward_layer(struct work *r, const struct net *n, struct acts *a,
 {
     const struct model_config *c = &n->c;
     const struct layer_acts v = acts_layer(n, a, layer);
-    const bool last = layer + 1 == c->layers;
+    const bool last = layer + 1 == c->layers, quantised = n->f8 || student_f8_activates(n, a);
 
     attention_half(r, n, a, rows, layer, &v);
     if (!gate_up(r, n, a, layer, v.gu))
-        (n->f8 ? activation_quantize : activation_fwd)(r, n, a, v.gu);
-    product_fwd(r, n, a, layer, PRODUCT_DOWN, a->branch, a->act);
+        (quantised ? activation_quantize : activation_fwd)(r, n, a, v.gu);
+    product_fwd(r, n, a, layer, PRODUCT_DOWN, a->branch, quantised ? NULL : a->act);
     add_norm(r, n, a, v.s1_next, v.rstd1_next, v.s2, last ? n->p.norm : n->p.layer[layer + 1].ln1,
              last);
 }

@@ -25,6 +25,7 @@ static struct nj_gemm forward_shape(const struct linear *l, enum nj_dtype operan
         .ldc = l->ldy,
         .beta = l->add ? 1.0f : 0.0f,
         .scale = l->scale,
+        .one_scale = l->one_scale,
     };
 }
 

@@ -13,9 +13,10 @@
 struct linear {
     enum nj_dtype T;
     int rows, out, in;
-    int64_t ldy; /* elements from one row of y or dy to the next */
-    bool add;    /* y and dx are added to */
-    float scale; /* of the product; 0 counts as 1 */
+    int64_t ldy;    /* elements from one row of y or dy to the next */
+    bool add;       /* y and dx are added to */
+    float scale;    /* of the product; 0 counts as 1 */
+    bool one_scale; /* linear_f8: of each operand */
 };
 void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w);
 /* x and w as e4m3, with a scale for each row. */

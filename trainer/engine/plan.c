@@ -8,6 +8,7 @@
 #include "checked.h"
 #include "engine/f8.h"
 #include "engine/quant.h"
+#include "engine/student_f8.h"
 #include "engine/teacher_shard.h"
 #include "io/error.h"
 
@@ -345,6 +346,21 @@ static void *head_logits(struct layout *l, const struct net *student, const stru
     return m->grad ? &m->grad[params_product(&student->p, 0, PRODUCT_QKV)] : NULL;
 }
 
+/* Operands of FP8 GEMMs: in the teacher's logits, which only the head uses, if there is room. */
+static void layout_student_f8(struct layout *l, const struct net *n, const struct shape *s,
+                              size_t room, struct memory *m)
+{
+    struct carve within = {m->teacher_logits, 0};
+    student_f8_carve(n, s->rows, &within, &m->student);
+    if (within.used <= room) {
+        plan_add(l->plan, PLAN_DEVICE, "student.fp8", "teacher.logits", 0);
+        return;
+    }
+    open_region(l);
+    student_f8_carve(n, s->rows, &l->device, &m->student);
+    close_region(l, "student.fp8");
+}
+
 static void layout_head(struct layout *l, const struct net *student, const struct net *teacher,
                         const struct shape *s, struct memory *m)
 {
@@ -358,6 +374,8 @@ static void layout_head(struct layout *l, const struct net *student, const struc
         layout_teacher_rows(l, teacher, s, m);
         m->teacher_logits = region(l, "teacher.logits", logits);
     }
+    if (student_f8_any(student))
+        layout_student_f8(l, student, s, teacher ? logits : 0, m);
     open_region(l);
     m->kd = carve_take(&l->device, each);
     m->ce = carve_take(&l->device, each);
@@ -464,6 +482,8 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     int rc = check_options(o);
     if (rc == 0)
         rc = net_layout(&s, &o->lora, &lora);
+    if (rc == 0)
+        rc = student_f8_choose(&s, o->student_f8, o->batch_size * o->seq_len);
     if (rc == 0 && teacher) {
         t.c = *teacher;
         rc = teacher_layout(&t, o);

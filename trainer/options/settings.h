@@ -50,6 +50,7 @@ enum { BATCH_AUTO = 0 }; /* settings.batch_size */
 enum { GPUS_ALL = 0 };   /* settings.gpus */
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
+enum student_dtype { STUDENT_AUTO, STUDENT_F8 };
 enum teacher_dtype {
     TEACHER_AUTO,
     TEACHER_BF16,

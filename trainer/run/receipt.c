@@ -228,6 +228,7 @@ static void add_counts(json_t *to, const struct run *r)
         {"trained_parameters", engine_trained_parameters(r->engine)},
         {"teacher_parameters", teacher != NULL ? config_parameters(teacher) : 0},
         {"student_flops", (int64_t)flops.student},
+        {"student_f8_flops", (int64_t)flops.student_f8},
         {"teacher_flops", (int64_t)flops.teacher},
         {"teacher_f8_flops", (int64_t)flops.teacher_f8},
         {"trained_tokens", r->trained_tokens},

@@ -215,6 +215,20 @@ static int check_teacher_dtype(const struct run *r)
     return 0;
 }
 
+/* On the CPU, where nothing gets faster, all matrices count. */
+static int check_student_dtype(struct run *r)
+{
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    if (r->options.student_f8 > 0 && !d->f8)
+        return fail(NJ_E_ARG,
+                    "--student-dtype fp8: cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on "
+                    "sm_90 only, and %s is sm_%d; leave --student-dtype out",
+                    d->name, d->sm);
+    if (r->options.student_f8 > 0 && strcmp(d->backend, "cpu") == 0)
+        r->options.student_f8 = 1;
+    return 0;
+}
+
 static int check_reduce_dtype(const struct run *r)
 {
     const struct nj_device_info *d = nj_context_device(r->ctx);
@@ -229,6 +243,7 @@ void run_training_options(const struct settings *s, struct train_options *out)
         .memory_bytes = (size_t)ceil(s->memory_budget * (1 << 30)),
         .use_graph = 1,
         .teacher_f8 = s->teacher_dtype == TEACHER_F8,
+        .student_f8 = s->student_dtype == STUDENT_F8 ? STUDENT_F8_LEAST : 0,
         .adapter_dir = s->adapter,
         .base_name = s->student,
     };
@@ -296,6 +311,8 @@ int run_engine_options(struct run *r)
         err = choose_dtype(r, &r->options.dtype);
     if (!err)
         err = check_teacher_dtype(r);
+    if (!err)
+        err = check_student_dtype(r);
     if (!err)
         err = check_reduce_dtype(r);
     if (!err)

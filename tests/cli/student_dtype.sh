@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# student_dtype.sh: --student-dtype from the command line, on the CPU: said, recorded, resumed, planned, refused.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive
+
+"$nojit" init --preset nojit-tiny-llama --dtype float32 --out "$d/teacher" >/dev/null
+"$nojit" init --preset nojit-tiny --seed 2 --dtype float32 --out "$d/student" >/dev/null
+head -c 40000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
+pair=(--teacher "$d/teacher" --student "$d/student" --seq-len 64 --batch-size 2)
+distill() { "$nojit" distill "${pair[@]}" --device cpu --data "$d/text.txt" --steps 6 --lr 1e-2 "$@" >"$scratch/out" 2>&1; }
+field() { sed -nE "s/.*\"$1\": \"?([^\",]+).*/\1/p" "$2" | tail -n 1; }
+loss() { sed -nE 's/.*"loss": ([0-9.e-]+).*/\1/p' "$d/$1/metrics.jsonl" | tail -n 1; }
+
+is() { # NAME GOT WANTED
+    if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', expected '$3'"; fi
+}
+
+distill --student-dtype fp8 --save-every 3 --out "$d/f8"
+if grep -qE "^FP8 GEMMs in each of the student's layers: qkv o gate_up down$" "$scratch/out"; then ok "the GEMMs are said"; else not_ok "the GEMMs are said" "$(cat "$scratch/out")"; fi
+distill --out "$d/plain"
+if ! grep -q FP8 "$scratch/out"; then ok "without it nothing is said"; else not_ok "without it nothing is said" "$(cat "$scratch/out")"; fi
+if awk -v a="$(loss f8)" -v b="$(loss plain)" 'BEGIN { exit !(a != b && a < b + 0.05 && b < a + 0.05) }'; then
+    ok "the loss is near, and another"
+else
+    not_ok "the loss is near, and another" "$(loss f8) and $(loss plain)"
+fi
+
+# Of each layer's FLOPs all are FP8; the LM head's and attention's are not.
+sum() { awk -v a="$(field student_flops "$d/$1/receipt.json")" -v b="$(field student_f8_flops "$d/$1/receipt.json")" 'BEGIN { printf "%.0f", a + b }'; }
+is "operations are counted once" "$(sum f8)" "$(sum plain)"
+is "those of FP8 apart" "$(field student_f8_flops "$d/plain/receipt.json")" 0
+if [ "$(field student_f8_flops "$d/f8/receipt.json")" -gt 0 ]; then ok "and not none"; else not_ok "and not none" "$(cat "$d/f8/receipt.json")"; fi
+
+cp -r "$d/f8" "$d/again"
+rm -r "$d/again/model.safetensors" "$d/again/checkpoint-6"
+distill --student-dtype fp8 --out "$d/again" --resume auto
+if cmp -s "$d/f8/model.safetensors" "$d/again/model.safetensors"; then ok "resumed bit for bit"; else not_ok "resumed bit for bit" "$(cat "$scratch/out")"; fi
+rm "$d/again/model.safetensors"
+refuses "resuming with another type" 2 "student-dtype" "$nojit" distill "${pair[@]}" --device cpu \
+    --data "$d/text.txt" --steps 6 --lr 1e-2 --out "$d/again" --resume auto
+
+refuses "small matrices" 1 "are faster in 16 bits; leave --student-dtype out" "$nojit" plan "${pair[@]}" --student-dtype fp8
+refuses "tokens that GEMMs cannot add up" 1 "needs a multiple of 16 tokens per micro-batch" "$nojit" distill "${pair[@]}" --device cpu \
+    --data "$d/text.txt" --steps 1 --seq-len 12 --batch-size 1 --out "$d/x" --student-dtype fp8
+refuses "an unknown type" 2 "auto.fp8" "$nojit" distill "${pair[@]}" --data "$d/text.txt" --out "$d/x" --student-dtype int8
+finish

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_f8_student.c: a student that trains with FP8 GEMMs, on the CPU, which widens operands: what that changes
+ * and what it must not change.
+ */
+#include "engine_fixture.h"
+
+static struct train_options f8_options(int64_t least)
+{
+    struct train_options o = small_options;
+    o.student_f8 = least;
+    return o;
+}
+
+/* Gradients of the first step, by a student of the shape "qwen3". */
+static float *gradients_of(const struct train_options *o, struct engine **e)
+{
+    *e = open_engine("qwen3", "teacher", o);
+    struct data *d = open_tokens("tokens.bin", o, false);
+    struct step_result r;
+    ok(engine_step(*e, d, &r));
+    data_close(d);
+    return (*e)->mem.grad;
+}
+
+/* |a - b| / |b| of one tensor */
+static double apart(const float *a, const float *b, int64_t count)
+{
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        difference += (double)(a[i] - b[i]) * (double)(a[i] - b[i]);
+        size += (double)b[i] * (double)b[i];
+    }
+    return sqrt(difference / size);
+}
+
+/* An element of e4m3 is off by 3 % on average, and each gradient has passed several GEMMs. */
+static void gradients_are_near(void **state)
+{
+    (void)state;
+    const struct train_options with = f8_options(1);
+    struct engine *plain_engine, *e;
+    const float *plain = gradients_of(&small_options, &plain_engine);
+    const float *f8 = gradients_of(&with, &e);
+    const struct params *p = &e->student.p;
+    for (size_t i = 0; i < p->specs; i++) {
+        const int64_t first = p->first[i], count = tensor_elements(&p->spec[i]);
+        const double off = apart(f8 + first, plain + first, count);
+        if (!(off > 1e-4 && off < 0.2))
+            fail_msg("%s: %g", p->spec[i].name, off);
+    }
+    engine_destroy(plain_engine);
+    engine_destroy(e);
+}
+
+/* Of the sizes of qwen3: O has 64 x 128, QKV 384 x 64, gate and up 192 x 64, down 64 x 96. */
+static void small_matrices_are_left_out(void **state)
+{
+    (void)state;
+    const struct {
+        int64_t least;
+        bool on[PRODUCTS];
+    } sizes[] = {{0, {false, false, false, false}},
+                 {6144, {true, true, true, true}},
+                 {6145, {true, true, true, false}},
+                 {8193, {true, false, true, false}},
+                 {12289, {true, false, false, false}}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const struct train_options o = f8_options(sizes[i].least);
+        struct engine *e;
+        gradients_of(&o, &e);
+        assert_memory_equal(e->student.f8_gemm, sizes[i].on, sizeof sizes[i].on);
+        engine_destroy(e);
+    }
+}
+
+static double last_loss(const struct train_options *o, const char *student, const char *teacher,
+                        int steps)
+{
+    struct engine *e = open_engine(student, teacher, o);
+    struct data *d = open_tokens("tokens.bin", o, false);
+    struct step_result r;
+    for (int i = 0; i < steps; i++)
+        ok(engine_step(e, d, &r));
+    data_close(d);
+    engine_destroy(e);
+    return r.loss;
+}
+
+static void recomputing_changes_nothing(void **state)
+{
+    (void)state;
+    struct train_options o = f8_options(1);
+    const double want = last_loss(&o, "qwen3", "teacher", 4);
+    for (int k = RECOMPUTE_MLP; k <= RECOMPUTE_BLOCK; k++) {
+        o.recompute = k;
+        assert_true(last_loss(&o, "qwen3", "teacher", 4) == want);
+    }
+}
+
+/* Some GEMMs of a layer in FP8 and others not, an activation without a kernel of its own, adapters, several
+ * micro-batches, no teacher: near the loss without FP8, and not the same. */
+static void all_kinds_of_runs_learn(void **state)
+{
+    (void)state;
+    const struct {
+        const char *student;
+        int64_t least;
+        int rank, micro;
+        bool alone;
+    } runs[] = {{"qwen3", 1, 0, 1, false},    {"qwen3", 6145, 0, 1, false},
+                {"qwen3", 8193, 0, 2, false}, {"qwen3", 12289, 4, 1, false},
+                {"qwen3", 1, 4, 2, false},    {"gelu-tanh", 1, 0, 1, false},
+                {"qwen3", 1, 0, 2, true}};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct train_options o = f8_options(0);
+        const char *teacher = runs[i].alone ? NULL : "teacher";
+        o.grad_accum = runs[i].micro;
+        if (runs[i].rank > 0) {
+            o.lora = (struct lora_config){.rank = runs[i].rank, .alpha = 2.0 * runs[i].rank};
+            ok(lora_targets_add(&o.lora, "all-linear"));
+        }
+        if (runs[i].alone)
+            o.kd_ratio = 0;
+        const double first = last_loss(&o, runs[i].student, teacher, 1);
+        const double plain = last_loss(&o, runs[i].student, teacher, 12);
+        o.student_f8 = runs[i].least;
+        const double f8 = last_loss(&o, runs[i].student, teacher, 12);
+        if (!(f8 != plain && fabs(f8 - plain) < 0.05 * (first - plain)))
+            fail_msg("run %zu: %g to %g, with FP8 %g", i, first, plain, f8);
+    }
+}
+
+static size_t bytes_of(const struct plan *p, const char *name, const char **within)
+{
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(p->region[i].name, name) == 0) {
+            *within = p->region[i].within;
+            return p->region[i].bytes;
+        }
+    fail_msg("there is no region %s", name);
+    return 0;
+}
+
+/* In the teacher's logits where they have room: then a run takes no more memory than without FP8. */
+static void operands_lie_in_idle_logits(void **state)
+{
+    (void)state;
+    struct train_options o = f8_options(1);
+    struct plan plan, plain;
+    const char *within;
+    ok(plan_make(&qwen3, &teacher_config, &o, &plan));
+    assert_true(bytes_of(&plan, "student.fp8", &within) > 0);
+    assert_null(within);
+    struct model_config wide = qwen3, wide_teacher = teacher_config;
+    wide.vocab_size = 4000;
+    wide_teacher.vocab_size = 4000;
+    o.head_chunk = 32;
+    ok(plan_make(&wide, &wide_teacher, &o, &plan));
+    assert_int_equal(bytes_of(&plan, "student.fp8", &within), 0);
+    assert_string_equal(within, "teacher.logits");
+    o.student_f8 = 0;
+    ok(plan_make(&wide, &wide_teacher, &o, &plain));
+    assert_true(plan.total_bytes == plain.total_bytes);
+}
+
+static void refused(const struct model_config *student, const struct train_options *o,
+                    const char *why)
+{
+    struct plan plan;
+    assert_int_equal(plan_make(student, &teacher_config, o, &plan), NJ_E_UNSUPPORTED);
+    if (!strstr(fail_text(), why))
+        fail_msg("%s", fail_text());
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    struct train_options o = f8_options(1);
+    refused(&qwen2, &o, "sizes are multiples of 16");
+    o.seq_len = 20;
+    refused(&qwen3, &o, "sequence length is 40");
+    o = f8_options(1 << 22);
+    refused(&qwen3, &o, "fewer than 4194304 elements");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_near),
+        cmocka_unit_test(small_matrices_are_left_out),
+        cmocka_unit_test(recomputing_changes_nothing),
+        cmocka_unit_test(all_kinds_of_runs_learn),
+        cmocka_unit_test(operands_lie_in_idle_logits),
+        cmocka_unit_test(what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}

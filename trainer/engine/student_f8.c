@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * student_f8.c: see student_f8.h.
+ */
+#include "engine/student_f8.h"
+
+#include "checked.h"
+#include "engine/f8.h"
+#include "io/error.h"
+#include "nojit_ops.h"
+
+#include <stdio.h>
+
+enum { MULTIPLE = 16 }; /* of each size of such a GEMM */
+
+bool student_f8_any(const struct net *n)
+{
+    for (int p = 0; p < PRODUCTS; p++)
+        if (n->f8_gemm[p])
+            return true;
+    return false;
+}
+
+int64_t student_f8_weights(const struct net *n)
+{
+    int64_t elements = 0;
+    for (int p = 0; p < PRODUCTS; p++) {
+        const struct linear l = product_shape(n, 1, (enum product)p);
+        if (n->f8_gemm[p])
+            elements += (int64_t)l.in * l.out;
+    }
+    return n->c.layers * elements;
+}
+
+static int check_sizes(const struct net *n, int rows)
+{
+    if (rows % MULTIPLE != 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "--student-dtype fp8 needs a multiple of %d tokens per micro-batch, and batch "
+                    "size times "
+                    "sequence length is %d; change --batch-size or --seq-len",
+                    MULTIPLE, rows);
+    for (int p = 0; p < PRODUCTS; p++) {
+        const struct linear l = product_shape(n, rows, (enum product)p);
+        if (n->f8_gemm[p] && (l.in % MULTIPLE != 0 || l.out % MULTIPLE != 0))
+            return fail(
+                NJ_E_UNSUPPORTED,
+                "--student-dtype fp8 needs matrices whose sizes are multiples of %d, and this "
+                "student has one of %d x %d; leave --student-dtype out",
+                MULTIPLE, l.out, l.in);
+    }
+    return 0;
+}
+
+int student_f8_choose(struct net *n, int64_t least, int rows)
+{
+    static const char *const name[PRODUCTS] = {
+        [PRODUCT_QKV] = "qkv", [PRODUCT_O] = "o", [PRODUCT_GATE_UP] = "gate_up", [PRODUCT_DOWN] = "down"};
+    size_t used = 0;
+    for (int p = 0; p < PRODUCTS; p++) {
+        const struct linear l = product_shape(n, rows, (enum product)p);
+        n->f8_gemm[p] = least > 0 && (int64_t)l.in * l.out >= least;
+        if (n->f8_gemm[p])
+            used += (size_t)snprintf(n->f8_names + used, sizeof n->f8_names - used, "%s%s",
+                                     used > 0 ? " " : "", name[p]);
+    }
+    if (least == 0)
+        return 0;
+    if (!student_f8_any(n))
+        return fail(
+            NJ_E_UNSUPPORTED,
+            "--student-dtype fp8: all matrices of this student have fewer than %lld elements, and "
+            "their GEMMs are faster in 16 bits; leave --student-dtype out",
+            (long long)least);
+    return check_sizes(n, rows);
+}
+
+bool student_f8_on(const struct net *n, const struct acts *a, enum product which)
+{
+    return a->mode == ACTS_TRAIN && n->f8_gemm[which];
+}
+
+bool student_f8_activates(const struct net *n, const struct acts *a)
+{
+    return !n->lora && student_f8_on(n, a, PRODUCT_GATE_UP) && student_f8_on(n, a, PRODUCT_DOWN);
+}
+
+/* The largest of what the GEMMs of a layer need. */
+struct most {
+    int in, out;
+    size_t weight;
+};
+
+static struct most most_of(const struct net *n)
+{
+    struct most m = {0};
+    for (int p = 0; p < PRODUCTS; p++) {
+        const struct linear l = product_shape(n, 1, (enum product)p);
+        const size_t weight = size_mul((size_t)l.in, (size_t)l.out);
+        if (!n->f8_gemm[p])
+            continue;
+        m.in = l.in > m.in ? l.in : m.in;
+        m.out = l.out > m.out ? l.out : m.out;
+        m.weight = weight > m.weight ? weight : m.weight;
+    }
+    return m;
+}
+
+void student_f8_carve(const struct net *n, int rows, struct carve *m, struct acts *a)
+{
+    const struct most most = most_of(n);
+    const size_t in = size_mul((size_t)rows, (size_t)most.in);
+    const size_t out = size_mul((size_t)rows, (size_t)most.out);
+    a->x = f8_room(in, rows, m);
+    a->f8.dy = f8_room(out, rows, m);
+    a->f8.dgu = f8_room(out, rows, m);
+    a->f8.w = f8_room(most.weight, most.out, m);
+    a->f8.xt = f8_room(in, most.in, m);
+    a->f8.dyt = f8_room(out, most.out, m);
+    a->f8.wt = f8_room(most.weight, most.in, m);
+    a->f8.top = carve_take(m, sizeof *a->f8.top);
+}
+
+static void quantize_weight(struct work *r, const struct net *n, const struct acts *a, int layer,
+                            enum product which)
+{
+    const struct linear l = product_shape(n, 1, which);
+    OP(r, nj_quantize_rows(r->s, n->T, a->f8.w.q, a->f8.w.scale,
+                           net_weight(n, params_product(&n->p, layer, which)), l.out, l.in));
+}
+
+/* The columns of what has been quantised by rows. */
+static void columns_of(struct work *r, const struct acts *a, const struct f8_matrix *to,
+                       const struct f8_matrix *from, int rows, int columns)
+{
+    OP(r, nj_e4m3_top(r->s, NJ_F32, a->f8.top, from->scale, rows));
+    OP(r, nj_e4m3_transpose(r->s, NJ_F32, to->q, to->scale, from->q, from->scale, a->f8.top, rows,
+                            columns));
+}
+
+void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+                    enum product which, void *y, const void *x)
+{
+    const struct linear l = product_shape(n, acts_rows(a), which);
+    if (x)
+        OP(r, nj_quantize_rows(r->s, n->T, a->x.q, a->x.scale, x, l.rows, l.in));
+    quantize_weight(r, n, a, layer, which);
+    linear_f8(r, &l, y, &a->x, &a->f8.w);
+}
+
+/* Those of gate and up come from the kernel that makes them, while those that it reads are still needed. */
+static const struct f8_matrix *gradient_of(const struct acts *a, enum product which)
+{
+    return which == PRODUCT_GATE_UP ? &a->f8.dgu : &a->f8.dy;
+}
+
+void student_f8_gradient(struct work *r, const struct net *n, const struct acts *a,
+                         enum product which, const void *dy)
+{
+    const struct linear l = product_shape(n, acts_rows(a), which);
+    const struct f8_matrix *to = gradient_of(a, which);
+    OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, dy, l.rows, l.out));
+}
+
+void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
+                   enum product which, void *dx)
+{
+    const struct linear l = product_shape(n, acts_rows(a), which);
+    const struct linear back = {n->T, l.rows, l.in, l.out, .ldy = l.in};
+    quantize_weight(r, n, a, layer, which);
+    columns_of(r, a, &a->f8.wt, &a->f8.w, l.out, l.in);
+    linear_f8(r, &back, dx, gradient_of(a, which), &a->f8.wt);
+}
+
+void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
+                   enum product which, const void *x)
+{
+    const struct linear l = product_shape(n, acts_rows(a), which);
+    const struct linear sum = {NJ_F32,           l.out, l.in, l.rows, .ldy = l.in, .add = r->add,
+                               .one_scale = true};
+    if (x)
+        OP(r, nj_quantize_rows(r->s, n->T, a->x.q, a->x.scale, x, l.rows, l.in));
+    columns_of(r, a, &a->f8.xt, &a->x, l.rows, l.in);
+    columns_of(r, a, &a->f8.dyt, gradient_of(a, which), l.rows, l.out);
+    linear_f8(r, &sum, n->grad + params_product(&n->p, layer, which), &a->f8.dyt, &a->f8.xt);
+}

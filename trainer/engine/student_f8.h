@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * student_f8.h: FP8 (E4M3) GEMMs of a student in training: forward, gradient of the input, gradient of the
+ * weights. Weights, their updates and all between two GEMMs stay as they are; operands are quantised on the
+ * way, rows with a scale each, and of the gradient of weights, which sums over rows, columns with one scale.
+ */
+#ifndef NOJIT_TRAINER_STUDENT_F8_H
+#define NOJIT_TRAINER_STUDENT_F8_H
+
+#include "engine/acts.h"
+
+/* Which GEMMs of n: those with matrices of at least so many elements; 0: none. NJ_E_UNSUPPORTED if there are
+ * none, or they cannot be; rows: of a micro-batch. */
+int student_f8_choose(struct net *n, int64_t least, int rows);
+/* Elements of the matrices of these GEMMs, in all layers. */
+int64_t student_f8_weights(const struct net *n);
+bool student_f8_any(const struct net *n);
+/* Only passes that train: a decoder and its prompts have 16-bit operands. */
+bool student_f8_on(const struct net *n, const struct acts *a, enum product which);
+/* Whether the activation and its gradient are made as e4m3 at once: no adapter reads them. */
+bool student_f8_activates(const struct net *n, const struct acts *a);
+/* Room for the operands of one GEMM. */
+void student_f8_carve(const struct net *n, int rows, struct carve *m, struct acts *a);
+
+/* What product_fwd and its fellows do (layer_gemm.h). x, dy NULL: the rows are in a->x, a->f8 already. */
+void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+                    enum product which, void *y, const void *x);
+void student_f8_gradient(struct work *r, const struct net *n, const struct acts *a,
+                         enum product which, const void *dy);
+void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
+                   enum product which, void *dx);
+void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
+                   enum product which, const void *x);
+
+#endif

@@ -9,6 +9,7 @@
 
 #include "data/data.h"
 #include "data/data_file.h"
+#include "hash_tensors.h"
 #include "io/gguf_write.h"
 #include "io/safetensors.h"
 #include "unit.h"
@@ -170,7 +171,7 @@ static int hash_safetensors(const char *path, const char *cut)
     struct tensors w;
     if (st_open_file(path, &w) != 0 || (cut && truncate(cut, 8192) != 0))
         return 2;
-    tensors_hash(&w, NULL, NULL);
+    hash_tensors(&w);
     return 0;
 }
 
@@ -179,7 +180,7 @@ static int hash_gguf(const char *path, const char *cut)
     struct gguf g;
     if (gguf_open(path, &g) != 0 || (cut && truncate(cut, 8192) != 0))
         return 2;
-    tensors_hash(&g.tensors, NULL, NULL);
+    hash_tensors(&g.tensors);
     return 0;
 }
 

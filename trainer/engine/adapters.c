@@ -39,7 +39,7 @@ static int draw(struct engine *e, struct updated to)
         for (int64_t at = 0; at < elements; at += room) {
             const int64_t n = elements - at < room ? elements - at : room;
             lora_fill(&e->lora, e->o.seed, i, at, n, piece);
-            weights_convert(e, &drawn, 0, n, to.T);
+            loading_convert(e, &drawn, 0, n, to.T, e->mem.transfer);
             int rc = nj_copy(e->stream, to.w + (size_t)(p->first[i] + at) * each, e->mem.transfer,
                              (size_t)n * each);
             if (rc == 0)

@@ -238,19 +238,21 @@ static struct updated place_of_student(const struct engine *e)
                                               : (struct updated){e->mem.weights, e->o.dtype};
 }
 
+static int read_teacher(struct engine *e, const char *dir)
+{
+    const struct net *n = &e->teacher.net;
+    weights_matrix *matrix = n->f8 ? f8_item : n->quant ? quant_item : NULL;
+    const struct updated to = {e->mem.teacher_weights, e->o.dtype};
+    return weights_load(e, dir, n, to, matrix, &e->teacher_hash);
+}
+
 static int read_files(struct engine *e, const char *student_dir, const char *teacher_dir)
 {
-    const struct updated to = place_of_student(e);
-    int rc = weights_load(e, student_dir, &e->student.p, to.T, to.w, &e->student_hash);
+    int rc = weights_load(e, student_dir, &e->student, place_of_student(e), NULL, &e->student_hash);
     if (rc == 0 && e->student.lora)
         rc = adapters_load(e, e->o.adapter_dir);
     if (rc == 0 && teacher_dir)
-        rc = weights_load(e, teacher_dir, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights,
-                          &e->teacher_hash);
-    if (rc == 0 && e->teacher.net.f8)
-        rc = f8_load(e, teacher_dir);
-    if (rc == 0 && e->teacher.net.quant)
-        rc = quant_load(e, teacher_dir);
+        rc = read_teacher(e, teacher_dir);
     return rc;
 }
 

@@ -25,13 +25,12 @@ struct engine {
     struct teacher teacher;
     bool has_teacher;
     uint64_t student_hash, teacher_hash;
-    double load_seen,
-        load_bytes;           /* of the model that is read, hashed and loaded: each counts half */
-    int64_t step;             /* optimiser steps done */
-    int *chunks_of;           /* [slots] head chunks of each */
-    int64_t valid;            /* targets of the staged step */
-    struct data_state *began; /* [grad_accum] where in the data its micro-batches begin */
-    int32_t *scratch;         /* [rows] for sorting */
+    double load_seen, load_bytes; /* of the model that is read */
+    int64_t step;                 /* optimiser steps done */
+    int *chunks_of;               /* [slots] head chunks of each */
+    int64_t valid;                /* targets of the staged step */
+    struct data_state *began;     /* [grad_accum] where in the data its micro-batches begin */
+    int32_t *scratch;             /* [rows] for sorting */
     nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */
     nj_graph *pass, *clip, *update;
     struct decode_graph *decode; /* of steps of the decoder (decode.c); NULL until first used */

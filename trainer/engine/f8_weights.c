@@ -5,11 +5,8 @@
  */
 #include "engine/f8_weights.h"
 
-#include "engine/ranks.h"
 #include "engine/teacher_shard.h"
-#include "engine/weights.h"
 #include "io/error.h"
-#include "model/source.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -26,13 +23,13 @@ static const struct f8_matrix *matrix_of(const struct net *n, const struct tenso
     return k < 0 ? NULL : &n->f8[k];
 }
 
-/* The place of spec i, from that of the one before it: what shares a matrix comes in a run. */
-static void advance(const struct net *n, size_t i, struct place *at)
+/* What shares a matrix comes in a run. */
+static struct place place_of(const struct net *n, size_t spec)
 {
-    const struct f8_matrix *m = matrix_of(n, &n->p.spec[i]);
-    const bool goes_on = m && m == at->matrix;
-    at->row = goes_on ? at->row + (int)n->p.spec[i - 1].shape[0] : 0;
-    at->matrix = m;
+    struct place at = {.matrix = matrix_of(n, &n->p.spec[spec])};
+    for (; at.matrix && spec > 0 && matrix_of(n, &n->p.spec[spec - 1]) == at.matrix; spec--)
+        at.row += (int)n->p.spec[spec - 1].shape[0];
+    return at;
 }
 
 static bool is_here(const struct net *n, const struct place *at)
@@ -40,42 +37,49 @@ static bool is_here(const struct net *n, const struct place *at)
     return at->matrix && teacher_shard_keeps(n, (int)(at->matrix - n->f8));
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int fill(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
+                char *staged)
 {
-    return a < b ? a : b;
+    const int64_t columns = i->tensor->shape[1];
+    loading_convert(e, i->tensor, first * columns, count * columns, i->T, staged);
+    return 0;
 }
 
-static int quantize(struct engine *e, const struct tensor *t, int64_t rows, const struct place *at)
+static void send(struct work *r, struct engine *e, const struct load_item *i, int64_t first,
+                 int64_t count, const char *staged)
 {
-    const struct memory *mem = &e->mem;
-    const struct f8_matrix *m = at->matrix;
-    const enum nj_dtype T = e->teacher.net.T;
-    const size_t row_bytes = (size_t)m->columns * dtype_bytes(T);
-    const int64_t room = least((int64_t)(mem->transfer_bytes / row_bytes),
-                               (int64_t)(mem->staging_bytes / row_bytes));
-    for (int64_t first = 0; first < rows; first += room) {
-        const int64_t count = least(room, rows - first), row = at->row + first;
-        weights_convert(e, t, first * m->columns, count * m->columns, T);
-        struct work w = engine_work(e);
-        OP(&w, nj_copy(w.s, mem->staging, mem->transfer, (size_t)count * row_bytes));
-        OP(&w, nj_quantize_rows(w.s, T, m->q + row * m->columns, m->scale + row, mem->staging,
-                                (int)count, m->columns));
-        OP(&w, nj_stream_sync(w.s));
-        if (w.rc != 0)
-            return engine_fail(e, w.rc, "quantising weights");
-    }
-    return 0;
+    const int columns = (int)i->tensor->shape[1];
+    OP(r, nj_copy(r->s, e->mem.staging, staged, (size_t)count * i->unit_bytes));
+    OP(r, nj_quantize_rows(r->s, i->T, i->to + first * columns, i->scale + first, e->mem.staging,
+                           (int)count, columns));
+}
+
+bool f8_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)
+{
+    static const struct load_way rows = {"quantising weights", true, fill, send, NULL};
+    const struct net *n = &e->teacher.net;
+    const struct place at = place_of(n, spec);
+    const struct f8_matrix *m = at.matrix;
+    if (!m || !(e->o.given || is_here(n, &at)))
+        return false;
+    *out = (struct load_item){.way = &rows,
+                              .tensor = t,
+                              .units = t->shape[0],
+                              .unit_bytes = (size_t)m->columns * dtype_bytes(n->T),
+                              .to = (char *)m->q + (size_t)at.row * (size_t)m->columns,
+                              .T = n->T,
+                              .scale = m->scale + at.row};
+    return true;
 }
 
 int f8_scan(struct engine *e, const char **name)
 {
     const struct net *n = &e->teacher.net;
     const float *scale = (const float *)(void *)e->mem.transfer;
-    struct place at = {0};
     *name = NULL;
     for (size_t i = 0; i < n->p.specs; i++) {
         const int64_t rows = n->p.spec[i].shape[0];
-        advance(n, i, &at);
+        const struct place at = place_of(n, i);
         if (!is_here(n, &at))
             continue;
         int rc = nj_copy(e->stream, e->mem.transfer, at.matrix->scale + at.row,
@@ -91,30 +95,6 @@ int f8_scan(struct engine *e, const char **name)
             return rc;
     }
     return 0;
-}
-
-int f8_load(struct engine *e, const char *dir)
-{
-    const struct net *n = &e->teacher.net;
-    struct place at = {0};
-    struct tensors w;
-    int rc = source_tensors_again(dir, &w);
-    if (rc != 0)
-        return rc;
-    for (size_t i = 0; rc == 0 && i < n->p.specs; i++) {
-        const struct tensor *t = tensors_find(&w, n->p.spec[i].name);
-        advance(n, i, &at);
-        if (at.matrix)
-            rc = weights_check(dir, &n->p.spec[i], t);
-        if (rc == 0 && at.matrix && (e->o.given || is_here(n, &at)))
-            rc = quantize(e, t, n->p.spec[i].shape[0], &at);
-        if (rc == 0 && at.matrix)
-            weights_seen(e, t);
-        if (rc == 0 && weights_ends_layer(&n->p, i))
-            rc = ranks_send_layer(e, n->p.spec[i].layer);
-    }
-    tensors_close(&w);
-    return rc;
 }
 
 /* A layer that is not finite is told by the rank that keeps it: others would find its traces only. */

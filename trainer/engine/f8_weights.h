@@ -5,10 +5,10 @@
 #ifndef NOJIT_TRAINER_F8_WEIGHTS_H
 #define NOJIT_TRAINER_F8_WEIGHTS_H
 
-#include "engine/engine_struct.h"
+#include "engine/loading.h"
 
-/* Quantises the matrices of the teacher's folder, on the device. */
-int f8_load(struct engine *e, const char *dir);
+/* A matrix of the teacher on its way (weights_load()): as T, in pieces of whole rows, which the device quantises. */
+bool f8_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out);
 /* *name: first of its tensors with a row that has no finite scale, or NULL. */
 int f8_scan(struct engine *e, const char **name);
 /* Refuses such a one. */

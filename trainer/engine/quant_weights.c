@@ -7,12 +7,10 @@
 #include "engine/quant_weights.h"
 
 #include "engine/quant.h"
-#include "engine/ranks.h"
 #include "engine/teacher_shard.h"
 #include "engine/weights.h"
 #include "io/error.h"
 #include "io/quantize.h"
-#include "model/source.h"
 #include "nojit_ops.h"
 
 #include <stdlib.h>
@@ -87,35 +85,38 @@ static int rows_as(enum nj_tensor_type type, const struct tensor *t, int64_t fir
     return rc;
 }
 
-/* A piece of a tensor to the transfer buffer, as the device keeps it. */
-static int stage(struct engine *e, const struct tensor *t, enum nj_tensor_type type, int64_t first,
-                 int64_t rows)
+/* The type of rows in the staging buffer: blocks that the device keeps as T are expanded there. */
+static enum nj_tensor_type staged_as(const struct tensor *t, enum nj_tensor_type kept)
 {
-    const enum nj_dtype T = e->teacher.net.T;
+    return tensor_type_block(kept) == 1 && tensor_type_block(t->dtype) > 1 ? t->dtype : kept;
+}
+
+static int fill(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
+                char *staged)
+{
+    const struct tensor *t = i->tensor;
+    const enum nj_tensor_type type = staged_as(t, i->type);
     const int64_t columns = t->shape[1];
     int rc = 0;
     if (tensor_type_block(type) == 1) {
-        weights_convert(e, t, first * columns, rows * columns, T);
-        return weights_finite(e, e->mem.transfer, rows * columns, T) ? 0 : NJ_E_FORMAT;
+        loading_convert(e, t, first * columns, count * columns, i->T, staged);
+        return weights_finite(e, staged, count * columns, i->T) ? 0 : NJ_E_FORMAT;
     }
-    const size_t row_bytes = tensor_type_bytes(type, columns);
-#pragma omp parallel for schedule(dynamic)
-    for (int64_t r = 0; r < rows; r += ROWS_AT_ONCE) {
-        const int64_t n = rows - r < ROWS_AT_ONCE ? rows - r : ROWS_AT_ONCE;
-        const int failed = rows_as(type, t, first + r, n, e->mem.transfer + (size_t)r * row_bytes);
-        if (failed) {
-#pragma omp atomic write
-            rc = failed;
-        }
+    for (int64_t r = 0; r < count && rc == 0; r += ROWS_AT_ONCE) {
+        const int64_t n = count - r < ROWS_AT_ONCE ? count - r : ROWS_AT_ONCE;
+        rc = rows_as(type, t, first + r, n, staged + (size_t)r * i->unit_bytes);
     }
     return rc;
 }
 
-static int refuse(int rc, const char *path, const struct tensor *t, enum nj_tensor_type type)
+static int refuse(const struct engine *e, const char *path, const struct load_item *i, int rc)
 {
+    const struct tensor *t = i->tensor;
+    const enum nj_tensor_type staged = staged_as(t, i->type);
+    const bool plain = tensor_type_block(staged) == 1;
     if (rc == NJ_E_NOMEM)
         return fail(rc, "%s: no host memory to quantise tensor %s; free some", path, t->name);
-    if (t->dtype == type && tensor_type_block(type) > 1)
+    if (t->dtype == staged && !plain)
         return fail(rc,
                     "%s: tensor %s holds a scale that is not finite; use another release of the "
                     "model",
@@ -123,81 +124,47 @@ static int refuse(int rc, const char *path, const struct tensor *t, enum nj_tens
     return fail(rc,
                 "%s: tensor %s holds NaN, infinity or numbers too large for %s; use another "
                 "release of the model",
-                path, t->name, tensor_type_name(type));
+                path, t->name, tensor_type_name(plain ? weights_dtype(e) : staged));
 }
 
-/* As in the transfer buffer, to the device; blocks that it keeps as T go where activations will be, and are expanded
- * from there. */
-static int put(struct engine *e, const struct tensor *t, enum nj_tensor_type staged, char *to,
-               int64_t rows, bool expand)
+static void send_rows(struct work *r, struct engine *e, const struct load_item *i, int64_t first,
+                      int64_t count, const char *staged)
 {
-    const struct memory *m = &e->mem;
-    struct work w = engine_work(e);
-    const enum nj_dtype T = e->teacher.net.T;
-    const int64_t columns = t->shape[1];
-    const size_t bytes = tensor_type_block(staged) > 1 ? tensor_type_bytes(staged, columns)
-                                                       : (size_t)columns * dtype_bytes(T);
-    OP(&w, nj_copy(w.s, expand ? m->staging : to, m->transfer, (size_t)rows * bytes));
-    if (expand)
-        OP(&w, nj_dequantize(w.s, T, (int)staged, to, (const int32_t *)(const void *)m->staging,
-                             NULL, (int)rows, (int)rows, (int)columns));
-    OP(&w, nj_stream_sync(w.s));
-    return w.rc == 0 ? 0 : engine_fail(e, w.rc, "loading weights");
+    (void)e;
+    OP(r,
+       nj_copy(r->s, i->to + (size_t)first * i->unit_bytes, staged, (size_t)count * i->unit_bytes));
 }
 
-static int send(struct engine *e, const char *path, const struct tensor *t,
-                enum nj_tensor_type type, char *to, size_t row_bytes)
+/* Blocks that it keeps as T go where activations will be, and are expanded from there. */
+static void send_blocks(struct work *r, struct engine *e, const struct load_item *i, int64_t first,
+                        int64_t count, const char *staged)
 {
-    const struct memory *m = &e->mem;
-    const bool plain = tensor_type_block(type) == 1;
-    const bool expand = plain && tensor_type_block(t->dtype) > 1;
-    const enum nj_tensor_type staged = expand ? t->dtype : type;
-    const size_t most =
-        expand && m->staging_bytes < m->transfer_bytes ? m->staging_bytes : m->transfer_bytes;
-    const int64_t room = (int64_t)(most / row_bytes), rows = t->shape[0];
-    for (int64_t first = 0; first < rows; first += room) {
-        const int64_t count = rows - first < room ? rows - first : room;
-        int rc = stage(e, t, staged, first, count);
-        if (rc != 0)
-            return refuse(rc, path, t, plain && !expand ? weights_dtype(e) : staged);
-        rc = put(e, t, staged, to + (size_t)first * row_bytes, count, expand);
-        if (rc != 0)
-            return rc;
-    }
-    return 0;
+    const int rows = (int)count, columns = (int)i->tensor->shape[1];
+    char *to = i->to + (size_t)(first * columns) * dtype_bytes(i->T);
+    OP(r, nj_copy(r->s, e->mem.staging, staged, (size_t)count * i->unit_bytes));
+    OP(r, nj_dequantize(r->s, i->T, (int)i->tensor->dtype, to,
+                        (const int32_t *)(const void *)e->mem.staging, NULL, rows, rows, columns));
 }
 
-/* What is kept here of a tensor, which is all of it or nothing. */
-static int load_matrix(struct engine *e, const char *path, size_t spec, const struct tensor *t)
+/* A tensor is kept here whole, or not at all. */
+bool quant_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)
 {
+    static const struct load_way kept = {LOADING_WEIGHTS, false, fill, send_rows, refuse};
+    static const struct load_way expanded = {LOADING_WEIGHTS, true, fill, send_blocks, refuse};
     const struct net *n = &e->teacher.net;
-    int part, row, rc = 0;
+    int part, row;
     const struct quant_matrix *m = quant_place(n, spec, &part, &row);
-    if (!m)
-        return 0;
-    if (e->o.given || teacher_shard_keeps(n, (int)(m - n->quant)))
-        rc = send(e, path, t, m->part[part].type,
-                  m->part[part].data + quant_rows_bytes(n, m, part, row),
-                  quant_rows_bytes(n, m, part, 1));
-    weights_seen(e, t);
-    return rc;
-}
-
-int quant_load(struct engine *e, const char *path)
-{
-    const struct params *p = &e->teacher.net.p;
-    struct tensors w;
-    int rc = source_tensors_again(path, &w);
-    if (rc != 0)
-        return rc;
-    for (size_t i = 0; rc == 0 && i < p->specs; i++) {
-        const struct tensor *t = tensors_find(&w, p->spec[i].name);
-        rc = weights_check(path, &p->spec[i], t);
-        if (rc == 0)
-            rc = load_matrix(e, path, i, t);
-        if (rc == 0 && weights_ends_layer(p, i))
-            rc = ranks_send_layer(e, p->spec[i].layer);
-    }
-    tensors_close(&w);
-    return rc;
+    if (!m || !(e->o.given || teacher_shard_keeps(n, (int)(m - n->quant))))
+        return false;
+    const enum nj_tensor_type type = m->part[part].type, staged = staged_as(t, type);
+    *out = (struct load_item){.way = staged == type ? &kept : &expanded,
+                              .tensor = t,
+                              .units = t->shape[0],
+                              .unit_bytes = tensor_type_block(staged) == 1
+                                                ? quant_rows_bytes(n, m, part, 1)
+                                                : tensor_type_bytes(staged, t->shape[1]),
+                              .to = m->part[part].data + quant_rows_bytes(n, m, part, row),
+                              .T = n->T,
+                              .type = type};
+    return true;
 }

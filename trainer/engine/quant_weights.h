@@ -5,11 +5,11 @@
 #ifndef NOJIT_TRAINER_QUANT_WEIGHTS_H
 #define NOJIT_TRAINER_QUANT_WEIGHTS_H
 
-#include "engine/engine_struct.h"
+#include "engine/loading.h"
 #include "tensor_type.h"
 
-/* Sends the matrices of a model to the device, in the types of the options. What is not finite is refused. */
-int quant_load(struct engine *e, const char *path);
+/* A matrix of the teacher on its way, in the type of the options (weights_load()). What is not finite is refused. */
+bool quant_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out);
 /* Whether the scales of blocks are, and so all elements. */
 bool quant_finite(enum nj_tensor_type type, const void *blocks, size_t bytes);
 

@@ -190,11 +190,16 @@ void ranks_send(struct work *r, struct engine *e, void *device, size_t bytes)
         OP(r, nj_broadcast(e->o.comm, r->s, device, (bytes + 15) / 16 * 16, 0));
 }
 
+bool ranks_share_layers(const struct engine *e)
+{
+    return e->teacher.net.shard && e->o.given;
+}
+
 int ranks_send_layer(struct engine *e, int layer)
 {
     struct work r = engine_work(e);
     size_t bytes;
-    if (!e->teacher.net.shard || !e->o.given)
+    if (!ranks_share_layers(e))
         return 0;
     char *at = teacher_shard_layer(&e->teacher.net, layer, &bytes);
     ranks_send(&r, e, at, bytes);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * weights.c: weights between models and the arenas. Data goes through one pinned
- * buffer; the conversion on the way uses every core.
+ * weights.c: weights between models and the arenas, through one pinned buffer.
  */
 #include "engine/weights.h"
 
+#include "engine/loading.h"
 #include "engine/ranks.h"
 #include "io/error.h"
 #include "model/source.h"
@@ -12,8 +12,6 @@
 
 #include <math.h>
 #include <string.h>
-
-enum { CONVERT_BLOCK = 1 << 16 };
 
 /* ---- reading ---- */
 
@@ -50,95 +48,148 @@ static int check_tensors(const char *dir, const struct params *p, const struct t
     return 0;
 }
 
-void weights_convert(struct engine *e, const struct tensor *t, int64_t first, int64_t count,
-                     enum nj_dtype T)
+static int fill_elements(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
+                         char *staged)
 {
-    const int to_f16 = nj_context_device(e->ctx)->lp_is_f16;
-    char *dst = e->mem.transfer;
-#pragma omp parallel for schedule(static)
-    for (int64_t at = 0; at < count; at += CONVERT_BLOCK) {
-        int64_t n = count - at < CONVERT_BLOCK ? count - at : CONVERT_BLOCK;
-        char *to = dst + (size_t)at * dtype_bytes(T);
-        if (T == NJ_F32)
-            tensor_to_f32(t, first + at, n, (float *)(void *)to);
-        else
-            tensor_to_16(t, first + at, n, to_f16, (uint16_t *)(void *)to);
-    }
-}
-
-static int upload(struct engine *e, const struct tensor *t, int64_t elements, enum nj_dtype T,
-                  char *to)
-{
-    int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
-    for (int64_t at = 0; at < elements; at += room) {
-        int64_t n = elements - at < room ? elements - at : room;
-        weights_convert(e, t, at, n, T);
-        int rc = nj_copy(e->stream, to + (size_t)at * dtype_bytes(T), e->mem.transfer,
-                         (size_t)n * dtype_bytes(T));
-        if (rc == 0)
-            rc = nj_stream_sync(e->stream);
-        if (rc != 0)
-            return engine_fail(e, rc, "loading weights");
-    }
+    loading_convert(e, i->tensor, first, count, i->T, staged);
     return 0;
 }
+
+static void send_elements(struct work *r, struct engine *e, const struct load_item *i,
+                          int64_t first, int64_t count, const char *staged)
+{
+    (void)e;
+    OP(r,
+       nj_copy(r->s, i->to + (size_t)first * i->unit_bytes, staged, (size_t)count * i->unit_bytes));
+}
+
+static const struct load_way as_elements = {LOADING_WEIGHTS, false, fill_elements, send_elements,
+                                            NULL};
 
 /* Rows of a quantised matrix: the blocks go where activations will be, and are expanded from there. */
-static int upload_blocks(struct engine *e, const struct tensor *t, enum nj_dtype T, char *to)
+static int fill_blocks(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
+                       char *staged)
 {
-    const struct memory *m = &e->mem;
-    const int64_t rows = t->shape[0], columns = t->shape[1];
-    const size_t row_bytes = tensor_type_bytes(t->dtype, columns);
-    const size_t most = m->transfer_bytes < m->staging_bytes ? m->transfer_bytes : m->staging_bytes;
-    const int64_t room = (int64_t)(most / row_bytes);
-    for (int64_t first = 0; first < rows; first += room) {
-        const int n = (int)(rows - first < room ? rows - first : room);
-        struct work w = engine_work(e);
-        tensor_rows(t, first, n, m->transfer);
-        OP(&w, nj_copy(w.s, m->staging, m->transfer, (size_t)n * row_bytes));
-        OP(&w, nj_dequantize(w.s, T, (int)t->dtype, to + (size_t)(first * columns) * dtype_bytes(T),
-                             (const int32_t *)(const void *)m->staging, NULL, n, n, (int)columns));
-        OP(&w, nj_stream_sync(w.s));
-        if (w.rc != 0)
-            return engine_fail(e, w.rc, "expanding weights");
-    }
+    (void)e;
+    tensor_rows(i->tensor, first, count, staged);
     return 0;
 }
 
-int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
-                 enum nj_dtype T, void *arena)
+static void send_blocks(struct work *r, struct engine *e, const struct load_item *i, int64_t first,
+                        int64_t count, const char *staged)
 {
-    int rc = check_tensors(dir, p, w);
-    for (size_t i = 0; rc == 0 && i < p->specs; i++) {
-        const struct tensor *t = tensors_find(w, p->spec[i].name);
-        if (p->first[i] < 0)
-            continue;
-        char *to = (char *)arena + (size_t)p->first[i] * dtype_bytes(T);
-        if (tensor_type_block(t->dtype) > 1)
-            rc = upload_blocks(e, t, T, to);
-        else
-            rc = upload(e, t, tensor_elements(&p->spec[i]), T, to);
-        weights_seen(e, t);
+    const int n = (int)count, columns = (int)i->tensor->shape[1];
+    char *to = i->to + (size_t)(first * columns) * dtype_bytes(i->T);
+    OP(r, nj_copy(r->s, e->mem.staging, staged, (size_t)count * i->unit_bytes));
+    OP(r, nj_dequantize(r->s, i->T, (int)i->tensor->dtype, to,
+                        (const int32_t *)(const void *)e->mem.staging, NULL, n, n, columns));
+}
+
+static const struct load_way as_blocks = {"expanding weights", true, fill_blocks, send_blocks,
+                                          NULL};
+
+/* What a tensor is on its way to the arena. */
+static struct load_item item_of(const struct tensor *t, int64_t elements, enum nj_dtype T, char *to)
+{
+    struct load_item i = {.tensor = t, .to = to, .T = T};
+    const bool quantised = tensor_type_block(t->dtype) > 1;
+    i.way = quantised ? &as_blocks : &as_elements;
+    i.units = quantised ? t->shape[0] : elements;
+    i.unit_bytes = quantised ? tensor_type_bytes(t->dtype, t->shape[1]) : dtype_bytes(T);
+    return i;
+}
+
+/* The tensors of a model in their order, from a first to before a last. */
+struct reading {
+    struct engine *e;
+    const struct tensors *w;
+    const struct params *p;
+    enum nj_dtype T;
+    char *arena;
+    weights_matrix *matrix;
+    size_t at, end;
+    bool in_arena; /* tensor `at` is */
+};
+
+/* A tied embedding is in the arena, and the head's matrix as well. */
+static bool next_tensor(void *user, struct load_item *out)
+{
+    struct reading *r = user;
+    while (r->at < r->end) {
+        const size_t spec = r->at;
+        const struct tensor_spec *s = &r->p->spec[spec];
+        const struct tensor *t = tensors_find(r->w, s->name);
+        const int64_t first = r->p->first[spec];
+        if (first >= 0 && !r->in_arena) {
+            r->in_arena = true;
+            *out =
+                item_of(t, tensor_elements(s), r->T, r->arena + (size_t)first * dtype_bytes(r->T));
+            return true;
+        }
+        r->in_arena = false;
+        r->at++;
+        if (r->matrix && r->matrix(r->e, spec, t, out))
+            return true;
     }
-    return rc;
+    return false;
 }
 
-void weights_seen(struct engine *e, const struct tensor *t)
-{
-    e->load_seen += (double)t->bytes / 2;
-    if (e->o.loaded)
-        e->o.loaded(e->o.loaded_user, e->load_seen, e->load_bytes);
-}
-
-bool weights_ends_layer(const struct params *p, size_t spec)
+/* Whether a tensor is the last of its layer, in the order of files. */
+static bool ends_layer(const struct params *p, size_t spec)
 {
     const int layer = p->spec[spec].layer;
     return layer >= 0 && (spec + 1 == p->specs || p->spec[spec + 1].layer != layer);
 }
 
-static void hashed(void *e, const struct tensor *t)
+/* Where a stretch of tensors ends: at a layer where each is sent to its rank, else at the last. */
+static size_t end_of_stretch(const struct reading *r)
 {
-    weights_seen(e, t);
+    const bool layers = r->matrix && ranks_share_layers(r->e);
+    size_t end = r->at + 1;
+    while (end < r->p->specs && !(layers && ends_layer(r->p, end - 1)))
+        end++;
+    return end;
+}
+
+static int run_all(struct loading *l, struct reading *r)
+{
+    int rc = 0;
+    while (rc == 0 && r->at < r->p->specs) {
+        r->end = end_of_stretch(r);
+        rc = loading_run(l, next_tensor, r);
+        if (rc == 0 && r->matrix && ends_layer(r->p, r->end - 1))
+            rc = ranks_send_layer(r->e, r->p->spec[r->end - 1].layer);
+    }
+    return rc;
+}
+
+static int64_t widest(const struct params *p)
+{
+    int64_t columns = 1;
+    for (size_t i = 0; i < p->specs; i++)
+        if (p->spec[i].rank == 2 && p->spec[i].shape[1] > columns)
+            columns = p->spec[i].shape[1];
+    return columns;
+}
+
+/* hash: NULL, or that of all tensors of w. */
+static int read_tensors(const char *dir, struct reading *r, uint64_t *hash)
+{
+    struct loading l;
+    int rc = check_tensors(dir, r->p, r->w);
+    if (rc != 0)
+        return rc;
+    rc = loading_begin(&l, r->e, dir, hash ? r->w : NULL, widest(r->p));
+    if (rc == 0)
+        rc = run_all(&l, r);
+    return loading_end(&l, rc, hash);
+}
+
+int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
+                 enum nj_dtype T, void *arena)
+{
+    struct reading r = {.e = e, .w = w, .p = p, .T = T, .arena = arena};
+    return read_tensors(dir, &r, NULL);
 }
 
 static void begin_reading(struct engine *e, const struct tensors *w)
@@ -150,19 +201,16 @@ static void begin_reading(struct engine *e, const struct tensors *w)
         e->o.loaded(e->o.loaded_user, 0, e->load_bytes);
 }
 
-int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
-                 void *arena, uint64_t *hash)
+int weights_load(struct engine *e, const char *dir, const struct net *n, struct updated to,
+                 weights_matrix *matrix, uint64_t *hash)
 {
     struct tensors w;
     int rc = source_tensors(dir, &w);
     if (rc != 0)
         return rc;
-    rc = check_tensors(dir, p, &w);
-    if (rc == 0) {
-        begin_reading(e, &w);
-        *hash = tensors_hash(&w, hashed, e); /* first: whoever waits for a disk is told */
-        rc = weights_read(e, dir, &w, p, T, arena);
-    }
+    begin_reading(e, &w);
+    struct reading r = {.e = e, .w = &w, .p = &n->p, .T = to.T, .arena = to.w, .matrix = matrix};
+    rc = read_tensors(dir, &r, hash);
     tensors_close(&w);
     return rc;
 }

@@ -6,21 +6,18 @@
 #define NOJIT_TRAINER_WEIGHTS_H
 
 #include "engine/engine_struct.h"
+#include "engine/loading.h"
 #include "io/safetensors.h"
 
-/* Reads a model's weights into an arena of T. */
-int weights_load(struct engine *e, const char *dir, const struct params *p, enum nj_dtype T,
-                 void *arena, uint64_t *hash);
-/* The same from opened files, with nothing missing and nothing left over. */
+/* Reads a model's weights: its arena goes to `to`, and what is not in it (params.first -1) where `matrix` says, which
+ * returns false for what is not kept here; NULL: nowhere. hash: of all tensors (tensor_hash.h). */
+typedef bool weights_matrix(struct engine *e, size_t spec, const struct tensor *t,
+                            struct load_item *out);
+int weights_load(struct engine *e, const char *dir, const struct net *n, struct updated to,
+                 weights_matrix *matrix, uint64_t *hash);
+/* An arena of T from opened files, with nothing missing and nothing left over. */
 int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
                  enum nj_dtype T, void *arena);
-/* Says that a tensor of the model that is read has been hashed, or loaded. */
-void weights_seen(struct engine *e, const struct tensor *t);
-/* Whether a tensor is the last of its layer, in the order of files. */
-bool weights_ends_layer(const struct params *p, size_t spec);
-/* Elements as T in the transfer buffer, on their way to the device. */
-void weights_convert(struct engine *e, const struct tensor *t, int64_t first, int64_t count,
-                     enum nj_dtype T);
 /* Whether elements of T are all finite. */
 bool weights_finite(const struct engine *e, const char *data, int64_t count, enum nj_dtype T);
 /* T in files. */

@@ -99,6 +99,15 @@ static void blocks_to_f32(const struct tensor *t, int64_t first, int64_t count, 
     }
 }
 
+/* The usual case of weights that are trained: the loop becomes vectors. */
+static void bf16_to_f32(const unsigned char *data, int64_t count, float *dst)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t bits = (uint32_t)load_16(data, i) << 16;
+        memcpy(&dst[i], &bits, sizeof bits);
+    }
+}
+
 /* Elements that lie together, from element `first` of the file on. */
 static void run_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
 {
@@ -107,10 +116,11 @@ static void run_to_f32(const struct tensor *t, int64_t first, int64_t count, flo
         blocks_to_f32(t, first, count, dst);
     } else if (t->dtype == NJ_TYPE_F32) {
         memcpy(dst, data + 4 * first, (size_t)count * 4);
+    } else if (t->dtype == NJ_TYPE_BF16) {
+        bf16_to_f32(data + 2 * first, count, dst);
     } else {
-        float (*widen)(uint16_t) = t->dtype == NJ_TYPE_BF16 ? f32_from_bf16 : f32_from_f16;
         for (int64_t i = 0; i < count; i++)
-            dst[i] = widen(load_16(data, first + i));
+            dst[i] = f32_from_f16(load_16(data, first + i));
     }
 }
 

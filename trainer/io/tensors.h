@@ -59,11 +59,6 @@ struct tensor_map {
 
 void tensors_close(struct tensors *w);
 const struct tensor *tensors_find(const struct tensors *w, const char *name); /* NULL: absent */
-/* XXH3-64 over names, types, shapes and the hashes of 4 MiB chunks of the data, in name order: the
- * same weights give the same value however they are sharded and however many cores work on it. seen: NULL, or
- * told of each tensor that has been read. */
-uint64_t tensors_hash(const struct tensors *w, void (*seen)(void *user, const struct tensor *t),
-                      void *user);
 /* The type that its weights are written as elsewhere: BF16 where they are quantised, else their own. */
 enum nj_tensor_type tensor_expanded(const struct tensor *t);
 /* Reading is in Hugging Face's order of rows. Copies `count` rows of whole blocks, as the file has them, from row

@@ -31,6 +31,8 @@ else
     not_ok "started and ended" "$before $(field one started) $(field one ended) $after"
 fi
 if awk -v s="$(field one seconds)" 'BEGIN { exit !(s > 0 && s < 600) }'; then ok "seconds"; else not_ok "seconds" "$(field one seconds)"; fi
+is "bytes of the weights" "$(field one load_bytes)" "$((2 * $(field one student_parameters)))"
+if awk -v s="$(field one load_seconds)" 'BEGIN { exit !(s > 0 && s < 600) }'; then ok "their seconds"; else not_ok "their seconds" "$(field one load_seconds)"; fi
 is "all positions have a target but where a text ends" "$(field one trained_tokens) $(field one trained_targets)" "256 256"
 losses=$(grep -oE '"loss": [^,]+' "$d/one/metrics.jsonl" | cut -d' ' -f2)
 is "losses of the first and last step" "$(field one initial_loss) $(field one final_loss)" "$(head -n 1 <<<"$losses") $(tail -n 1 <<<"$losses")"
@@ -49,6 +51,7 @@ distil() { # OUT OPTION...
 distil plain
 distil rounded --teacher-dtype fp8
 once=$((2 * 64 * ($(field plain teacher_parameters) - 264 * 128))) scores=$((64 * 2 * 2 * 2 * 64 * 33))
+is "bytes of a teacher's weights, too" "$(field plain load_bytes)" "$((2 * ($(field plain student_parameters) + $(field plain teacher_parameters))))"
 is "a teacher's operations" "$(field plain teacher_flops) $(field plain teacher_f8_flops)" "$((once + scores)) 0"
 is "those in e4m3 are apart" "$(field rounded teacher_flops) $(field rounded teacher_f8_flops)" "$scores $once"
 rm "$d/one/config.json" "$d/one/model.safetensors" "$d/one/receipt.json"

@@ -207,6 +207,7 @@ static void add_memory(json_t *to, const struct run *r)
     const size_t used = memory_taken(r->ctx, r->free_bytes);
     const size_t all = memory_taken(r->ctx, nj_context_device(r->ctx)->memory_bytes);
     const struct whole rows[] = {
+        {"load_bytes", (int64_t)r->load_bytes},
         {"plan_bytes", (int64_t)engine_plan(r->engine)->total_bytes},
         {"context_bytes", all > used ? (int64_t)(all - used) : 0},
         {"library_bytes", (int64_t)engine_library_bytes(r->engine)},
@@ -268,6 +269,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "started", utc(r->started));
     json_object_set_new(root, "ended", utc(time(NULL)));
     json_object_set_new(root, "seconds", json_real(seconds_now() - r->opened));
+    json_object_set_new(root, "load_seconds", json_real(r->load_seconds));
     json_object_set_new(root, "first_step", json_integer((json_int_t)r->progress.first_step));
     json_object_set_new(root, "steps_done", json_integer((json_int_t)steps_done));
     json_object_set_new(root, "stopped_early",

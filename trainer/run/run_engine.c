@@ -59,6 +59,10 @@ static void watch_load(void *user, double bytes, double total)
     group_moved(r->group);
     if (bytes <= 0)
         p->started = seconds_now();
+    if (bytes >= total) {
+        r->load_bytes += total;
+        r->load_seconds += seconds_now() - p->started;
+    }
     if (seconds_now() - p->started > 0.5)
         progress_bytes(p, bytes, total);
 }

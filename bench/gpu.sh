@@ -6,11 +6,14 @@
 # others go on, and the exit status is 1; what cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit;
 # batch, tokens and steps are those of the row.
 #
-#   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds: distill, fp8 (the same, an e4m3 teacher), q4 (the same, with
-#                               --teacher-dtype q4_k), train (the student alone), qwen3, big (the other pairs)       STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
-#   PAIR='qwen2.5-1.5b qwen2.5-0.5b' PAIR3='qwen3-1.7b qwen3-0.6b' PAIR7='qwen2.5-7b qwen2.5-0.5b'   presets of teacher and student, random weights
-#   TORCH=COMMAND               PyTorch's time: called as COMMAND BATCH TOKENS STEPS qwen2.5|qwen2.5-ce|qwen3, prints JSON with
-#                               "tok_s"; without it its columns stay empty
+#   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds are pairs: distill, train (its student alone), qwen3, llama, mistral, llama8b (its student with
+#                               --recompute block), big; and variants of them: fp8-llama (--teacher-dtype fp8), q4-llama (q4_k); fp8, q4: of distill
+#   STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
+#   PAIR='qwen2.5-1.5b qwen2.5-0.5b' PAIR3='qwen3-1.7b qwen3-0.6b' PAIR7='qwen2.5-7b qwen2.5-0.5b' PAIR_LLAMA='llama-3.2-3b llama-3.2-1b'
+#   PAIR_MISTRAL='mistral-7b-v0.3 mistral-0.8b' PAIR_8B='llama-3.1-8b llama-3.2-1b'   presets of teacher and student; random weights
+#   KEEP=no                     removes models that no later row needs: the default rows' take 50 GB, with KEEP=no 19 GB at a time
+#   TORCH=COMMAND               PyTorch's time: called as COMMAND BATCH TOKENS STEPS PAIR, prints JSON with "tok_s"; PAIR is qwen2.5, qwen2.5-ce (its
+#                               student alone), qwen3, llama, mistral, llama-8b or qwen2.5-7b. Without it its columns stay empty
 #   BENCH_TORCH='8x1024 train:8x1024'   rows that it runs for, a minute or two each (default: the first); KIND is distill if left out
 #   KBENCH='attn_* kd_head ...' SHAPES='...'   kernels that kbench times (none by default on a CPU, nor a floor then);
 #                               KBENCH_TORCH=1: beside PyTorch's operations
@@ -19,7 +22,7 @@ set -u
 : "${BUILD:=build}" "${DEVICE:=cuda}" "${STEPS:=30}" "${WORK:=$BUILD/bench}" "${TORCH:=}" "${LIMIT:=150}" "${KBENCH_TORCH:=}"
 : "${OUT:=$WORK/bench.json}"
 : "${ROWS=distill:8x1024 fp8:8x1024 distill:8x2048 fp8:8x2048 distill:1x512 fp8:1x512 distill:4x512 fp8:4x512 distill:4x4096
-    fp8:4x4096 train:8x1024 qwen3:8x1024}"
+    fp8:4x4096 train:8x1024 qwen3:8x1024 llama:4x1024 fp8-llama:4x1024 llama8b:4x1024 fp8-llama8b:4x1024 mistral:4x1024 fp8-mistral:4x1024}"
 : "${BENCH_TORCH:=8x1024}" "${COMMIT:=$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
 if [ "$DEVICE" = cpu ]; then : "${KBENCH=}"; fi
 : "${KBENCH=attn_*.lp* kd_head.lp adamw.lp add*.lp swiglu_*.lp glu_*.lp.* *norm*.lp rope_*.lp *_quantize.lp cast_* grad_sumsq embed_bwd.lp
@@ -35,18 +38,19 @@ before
 mkdir -p "$WORK/text" "$WORK/logs" && rm -f "$WORK"/logs/* "$WORK/kbench.json" "$WORK/rows" "$OUT" || exit 1
 : >"$WORK/rows"
 
-# The kind that PyTorch measures beside KIND: the teacher's type makes no difference to it.
-torch_kind() { case $1 in fp8 | q4) echo distill ;; *) echo "$1" ;; esac }
-# PyTorch's tokens per second for a kind and shape, measured once.
-torch_rate() { # KIND BATCH SEQ
-    local kind wanted
-    kind=$(torch_kind "$1")
-    wanted=" $(for w in $BENCH_TORCH; do case $w in *:*) echo "$w" ;; *) echo "distill:$w" ;; esac done | tr '\n' ' ')"
-    case "$wanted" in *" $kind:$2x$3 "*) ;; *) return ;; esac
-    [ -n "$TORCH" ] || return
-    local log=$WORK/logs/torch-$kind-$2x$3
+# What PyTorch said of a row: a teacher's type makes no difference to it.
+torch_log() { echo "$WORK/logs/torch-$(pair_of "${1%%:*}")-${1#*:}"; } # ROW
+# PyTorch's tokens per second for a row of BENCH_TORCH, measured once for its pair and shape.
+torch_rate() { # ROW
+    local w shape=${1#*:} log wanted=''
+    log=$(torch_log "$1")
+    for w in $BENCH_TORCH; do
+        case $w in *:*) ;; *) w=distill:$w ;; esac
+        if [ "$(torch_log "$w")" = "$log" ]; then wanted=yes; fi
+    done
+    [ -n "$wanted" ] && [ -n "$TORCH" ] || return
     if ! [ -e "$log" ]; then
-        limited "$((2 * LIMIT))" "$log.err" $TORCH "$2" "$3" "$STEPS" "$torch_pair" >"$log" 2>"$log.err" || : >"$log"
+        limited "$((2 * LIMIT))" "$log.err" $TORCH "${shape%x*}" "${shape#*x}" "$STEPS" "$torch_pair" >"$log" 2>"$log.err" || : >"$log"
     fi
     number tok_s "$log"
 }
@@ -64,9 +68,10 @@ floor_seconds() {
 row() { # KIND:BATCHxSEQ
     local kind=${1%%:*} shape=${1#*:}
     local batch=${shape%x*} seq=${shape#*x} log=$WORK/logs/${1/:/-} first receipt=$WORK/run/receipt.json skip=5 command torch_pair
+    make_models "$1"
     command_of "$kind"
     if ! first=$(run "$log" "$STEPS" "$batch" "$seq"); then
-        if [ "$kind" = fp8 ] && grep -q 'sm_90 only' "$log"; then note "$1 is left out: not on this GPU"; else fails "$1" "$log"; fi
+        if [ "$(variant_of "$kind")" = fp8 ] && grep -q 'sm_90 only' "$log"; then note "$1 is left out: not on this GPU"; else fails "$1" "$log"; fi
         return
     fi
     if [ "$STEPS" -le 10 ]; then skip=1; fi
@@ -74,10 +79,8 @@ row() { # KIND:BATCHxSEQ
     local ours ms theirs floor
     ours=$(median tokens_per_second $skip "$WORK/run/metrics.jsonl")
     ms=$(median step_ms $skip "$WORK/run/metrics.jsonl")
-    theirs=$(torch_rate "$kind" "$batch" "$seq")
-    if [ -z "$theirs" ] && [ -e "$WORK/logs/torch-$(torch_kind "$kind")-$shape" ]; then
-        fails "PyTorch for $1" "$WORK/logs/torch-$(torch_kind "$kind")-$shape.err"
-    fi
+    theirs=$(torch_rate "$1")
+    if [ -z "$theirs" ] && [ -e "$(torch_log "$1")" ]; then fails "PyTorch for $1" "$(torch_log "$1").err"; fi
     floor=$(quotient $((batch * seq)) "$(floor_seconds "$receipt")" 0)
     printf '%s|%s|%s|%s|%s|%s|%s|%s|%s|%s|%s\n' "$1" "$ours" "$ms" "$theirs" "$(quotient "$ours" "$theirs")" "$floor" \
         "$(quotient "$ours" "$floor")" "$first" "$(number plan_bytes "$receipt")" "$(number allocated_bytes "$receipt")" \
@@ -116,7 +119,7 @@ kernels() {
 
 a_receipt() { find "$WORK/logs" -name '*.receipt.json' | head -n 1 | grep . || echo /dev/null; }
 torch_line() { # ROW: all that the script said
-    grep -h '^{.*"tok_s".*}$' "$WORK/logs/torch-$(torch_kind "${1%%:*}")-${1#*:}" 2>/dev/null | tail -n 1 | grep . || echo null
+    grep -h '^{.*"tok_s".*}$' "$(torch_log "$1")" 2>/dev/null | tail -n 1 | grep . || echo null
 }
 # Numbers as they are, nothing as null.
 field() { printf '"%s": %s' "$1" "${2:-null}"; }
@@ -168,9 +171,10 @@ TEXT
 warm_start='' idle=''
 prepare
 rm -f "$WORK/gemm.txt"
-note "models are there"
 kernels
 first_row=
+# shellcheck disable=SC2206 # words
+later=($ROWS)
 for r in $ROWS; do
     row "$r"
     if [ -z "$first_row" ]; then
@@ -178,6 +182,8 @@ for r in $ROWS; do
         start_up "$r"
         idle_share "$r"
     fi
+    later=("${later[@]:1}")
+    drop_models "${later[@]}"
 done
 write_json
 print_table

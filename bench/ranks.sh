@@ -22,7 +22,7 @@ trap 'exit 130' INT
 . bench/lib.sh
 . bench/rows.sh
 give_help "$@"
-kinds="$kinds|shard"
+kinds="$kinds|shard" known_kinds="$known_kinds, shard"
 before
 if [ -z "$GPUS" ]; then
     there=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
@@ -83,6 +83,7 @@ table() {
 
 prepare
 rm -f "$WORK/gemm.txt"
+for row in $ROWS; do make_models "${row/shard/big}"; done
 note "models are there"
 for row in $ROWS; do
     for n in $GPUS; do measure "$row" "$row" "$n"; done

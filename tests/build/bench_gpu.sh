@@ -5,7 +5,7 @@
 set -eu
 . tests/lib/lib.sh
 export WORK=$scratch/work DEVICE=cpu STEPS=8 PAIR='nojit-tiny nojit-tiny' PAIR3='nojit-tiny-qwen3 nojit-tiny-qwen3' \
-    KBENCH=add.f32 SHAPES=n=1000 COMMIT=0123456789abcdef
+    PAIR_LLAMA='nojit-tiny-llama nojit-tiny-llama' PAIR_8B='nojit-tiny-llama nojit-tiny-llama' PAIR_MISTRAL='nojit-tiny-llama nojit-tiny-llama' KBENCH=add.f32 SHAPES=n=1000 COMMIT=0123456789abcdef
 mkdir -p "$WORK/text"
 head -c 20000 LICENSE >"$WORK/text/text.txt"
 # A script as TORCH wants it; for batches of 1 it fails.
@@ -51,6 +51,16 @@ check "the commit" grep -q '"commit": "0123456789abcdef"' "$WORK/bench.json"
 if command -v python3 >/dev/null; then check "the file is JSON" python3 -m json.tool "$WORK/bench.json" /dev/null; fi
 
 got=0
+ROWS='llama:2x32 fp8-llama:2x32 llama8b:2x32 q4-qwen3:2x32 mistral:2x32' KBENCH='' KEEP=no TORCH=$scratch/torch BENCH_TORCH='llama:2x32 mistral:2x32' bench/gpu.sh \
+    >"$scratch/log" 2>&1 || got=$?
+check "other pairs, and variants of them" [ "$got" = 0 ]
+check "PyTorch once for a pair" [ "$(tail -n 2 "$scratch/torch.calls" | tr '\n' ';')" = '2 32 8 llama;2 32 8 mistral;' ]
+check "a variant has the pair's counterpart" [ "$(value fp8-llama:2x32 torch_tokens_per_second)" = 32000 ]
+check "the options of a variant" grep -q '"teacher-dtype": "fp8"' "$WORK/logs/fp8-llama-2x32.receipt.json"
+check "the options of a pair" grep -q '"recompute": "block"' "$WORK/logs/llama8b-2x32.receipt.json"
+check "models that no later row needs are removed" [ -z "$(find "$WORK" -maxdepth 1 -name 'nojit-tiny-llama-*' -o -maxdepth 1 -name 'nojit-tiny-qwen3-*')" ]
+
+got=0
 ROWS='train:2x32 train:2x9999999' STEPS=4 KBENCH='' bench/gpu.sh >"$scratch/log" 2>&1 || got=$?
 check "a run that fails is said" grep -q 'FAILED: train:2x9999999: .*must lie between' "$scratch/log"
 check "its status" [ "$got" = 1 ]
@@ -66,6 +76,8 @@ refuses "a preset that is not there" 2 'no preset nosuch' env PAIR='nojit-tiny n
 refuses "a build that is not there" 2 'BUILD=/absent holds no nojit' env BUILD=/absent bench/gpu.sh
 refuses "no steps" 2 'STEPS=0: give a number from 1 on' env STEPS=0 bench/gpu.sh
 refuses "a row of no kind" 2 'ROWS: eval:2x32 is not' env ROWS='train:2x32 eval:2x32' bench/gpu.sh
+refuses "a variant of no pair" 2 'ROWS: fp8-eval:2x32 is not' env ROWS='fp8-eval:2x32' bench/gpu.sh
+refuses "a variant of the student alone" 2 'ROWS: fp8-train:2x32 is not' env ROWS='fp8-train:2x32' bench/gpu.sh
 refuses "a row of no size" 2 'ROWS: train:2x is not' env ROWS=train:2x bench/gpu.sh
 refuses "an argument that nojit does not know" 2 'unknown option --sed' env ROWS=train:2x32 bench/gpu.sh --sed 3
 refuses "one that a kind of row does not take" 2 'no option --kd-ratio here' env ROWS='distill:2x32 train:2x32' bench/gpu.sh --kd-ratio 0.3

@@ -28,10 +28,11 @@ static void presets_are_consistent(void **state)
     static const struct {
         const char *name;
         int64_t parameters;
-    } published[] = {{"qwen2.5-0.5b", 494032768},    {"qwen2.5-1.5b", 1543714304},
-                     {"qwen2.5-7b", 7615616512},     {"qwen3-0.6b", 596049920},
-                     {"qwen3-1.7b", 1720574976},     {"smollm2-135m", 134515008},
-                     {"mistral-7b-v0.3", 7248023552}};
+    } published[] = {{"qwen2.5-0.5b", 494032768},  {"qwen2.5-1.5b", 1543714304},
+                     {"qwen2.5-7b", 7615616512},   {"qwen3-0.6b", 596049920},
+                     {"qwen3-1.7b", 1720574976},   {"llama-3.2-1b", 1235814400},
+                     {"llama-3.2-3b", 3212749824}, {"llama-3.1-8b", 8030261248},
+                     {"smollm2-135m", 134515008},  {"mistral-7b-v0.3", 7248023552}};
     for (const struct preset *p = presets; p->name; p++) {
         check_ok(config_check(&p->config, p->name), p->name);
         assert_ptr_equal(preset_find(p->name), p);

@@ -106,9 +106,20 @@ phase() {
         --batch-size 8 --steps "$steps" --warmup-steps "$warmup" --beta2 0.99 --log-every $(((steps + 9) / 10))
     took[$name]=$((SECONDS - began))
 }
-held_out() {
-    "$nojit" eval --model "$out/$1" --data "$out/held-out" --device "$DEVICE" --seq-len 128 --batch-size 8 --json |
-        sed -E 's/.*"class_loss": ([0-9.]+).*/\1/'
+# After the last step.
+held_out() { sed -nE 's/.*"eval_class_loss": ([0-9.]+).*/\1/p' "$out/$1/metrics.jsonl" | tail -n 1; }
+sample() {
+    "$nojit" generate --model "$out/$1" --device "$DEVICE" --seq-len 256 --max-tokens 200 --temperature 0.6 \
+        --seed "$SEED" --prompt "This software is " >"$out/$1-sample.txt"
+}
+# On a GPU most of a sample's time is that of starting, so all are made at once; on a CPU each takes all cores.
+samples() { # MODEL...
+    local m waited=()
+    for m in "$@"; do
+        sample "$m" &
+        if [ "$DEVICE" = cpu ]; then wait $!; else waited+=($!); fi
+    done
+    for m in ${waited[@]+"${waited[@]}"}; do wait "$m"; done
 }
 parameters() { sed -n 's/.*"student_parameters": \([0-9]*\).*/\1/p' "$out/$1/receipt.json"; }
 row() { printf '  %-20s %10s %6s %8s %12.4f\n' "$1" "$(parameters "$2")" "$3" "${took[$2]} s" "$4"; }
@@ -121,16 +132,13 @@ collect
 out=$BUILD/demo
 rm -rf "$out"
 mv "$BUILD/demo.new" "$out"
-if [ "$DEVICE" = auto ] && ! "$nojit" doctor --device cuda >"$out/doctor.log" 2>&1; then
-    DEVICE=cpu
-    echo "device    CPU; no GPU can be used: $(sed -n 's/^nojit doctor: //p' "$out/doctor.log")"
-fi
 declare -A took
 "$nojit" init --preset nojit-demo-teacher --seed "$SEED" --out "$out/teacher-start" >"$out/init.log"
 "$nojit" init --preset nojit-demo-student --seed "$SEED" --out "$out/student-start" >>"$out/init.log"
 
 say "1. The teacher: nojit train, $TEACHER_STEPS steps"
 phase teacher "$TEACHER_STEPS" train --student "$out/teacher-start" --lr 1e-3
+if grep -q '"backend": "cpu"' "$out/teacher/receipt.json"; then DEVICE=cpu; fi # no other run looks for a GPU
 say "2. The student: nojit distill, $STUDENT_STEPS steps"
 phase distilled "$STUDENT_STEPS" distill --teacher "$out/teacher" --student "$out/student-start" --lr 2e-3 \
     --kd-ratio 0.8 --temperature 1
@@ -141,10 +149,10 @@ teacher=$(held_out teacher)
 distilled=$(held_out distilled)
 plain=$(held_out plain)
 
+samples teacher distilled plain
 for m in teacher distilled plain; do
     say "Sample of $m:"
-    "$nojit" generate --model "$out/$m" --device "$DEVICE" --seq-len 256 --max-tokens 200 --temperature 0.6 \
-        --seed "$SEED" --prompt "This software is "
+    cat "$out/$m-sample.txt"
 done
 
 say "Held-out loss in nats per byte, lower is better (seed $SEED):"

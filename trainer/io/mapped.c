@@ -89,6 +89,18 @@ int mapped_begin(const char *path, int fd, size_t bytes, void **base)
     return NJ_OK;
 }
 
+void mapped_passed(const void *data, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const struct mapping *m = mapping_of(data);
+    if (m == NULL)
+        return;
+    const size_t first = (size_t)((const char *)data - m->base);
+    const size_t begin = (first + page - 1) / page * page, end = (first + bytes) / page * page;
+    if (begin < end)
+        (void)madvise(m->base + begin, end - begin, MADV_DONTNEED);
+}
+
 void mapped_end(void *base)
 {
     pthread_mutex_lock(&lock);

@@ -11,5 +11,8 @@
 /* Maps so many bytes, at least one, of an open file; fd may be closed then. */
 int mapped_begin(const char *path, int fd, size_t bytes, void **base);
 void mapped_end(void *base); /* NULL is fine */
+/* Bytes that will hardly be read again: taking pages out of a mapping takes time, which several threads share so. Does
+ * nothing to bytes that lie in no mapping. */
+void mapped_passed(const void *data, size_t bytes);
 
 #endif

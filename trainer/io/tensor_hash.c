@@ -5,6 +5,7 @@
 #include "io/tensor_hash.h"
 
 #include "io/error.h"
+#include "io/mapped.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,7 @@ void tensor_hashes_chunk(const struct tensor_hashes *h, size_t tensor, size_t ch
             passed(user, at + n, bytes);
     }
     h->part[h->first[tensor] + chunk] = XXH3_64bits_digest(&state);
+    mapped_passed(data, bytes);
 }
 
 /* ---- the value ---- */

@@ -25,7 +25,7 @@ int tensor_hashes_begin(const struct tensors *w, struct tensor_hashes *out);
 /* 0 where a tensor has no bytes. */
 size_t tensor_chunks(const struct tensor *t);
 /* Several threads may hash several chunks. passed: NULL, or told how many bytes of how many have been hashed, a few
- * times: they are in the cache of this core then. */
+ * times: they are in the cache of this core then. A mapped file is slower to read again afterwards. */
 typedef void tensor_passed(void *user, size_t bytes, size_t of);
 void tensor_hashes_chunk(const struct tensor_hashes *h, size_t tensor, size_t chunk,
                          tensor_passed *passed, void *user);

@@ -141,8 +141,9 @@ static void send(struct job *j, struct load_slot *s)
 static void send_slot(struct job *j)
 {
     struct load_lane *lane = j->lane;
-#pragma omp critical(loading)
+    pthread_mutex_lock(&j->l->mutex);
     send(j, &lane->slot[lane->next]);
+    pthread_mutex_unlock(&j->l->mutex);
     lane->next = (lane->next + 1) % LANE_SLOTS;
     j->held = 0;
 }
@@ -152,15 +153,17 @@ static void stage(struct job *j, int64_t count)
     const struct load_item *i = &j->item;
     struct load_slot *s = &j->lane->slot[j->lane->next];
     if (j->held == 0) {
-#pragma omp critical(loading)
+        pthread_mutex_lock(&j->l->mutex);
         wait_for(j, s);
+        pthread_mutex_unlock(&j->l->mutex);
     }
     const int rc = j->rc != 0 ? 0
                               : i->way->fill(j->l->e, i, j->at, count,
                                              s->data + (size_t)j->held * i->unit_bytes);
     if (rc != 0) {
-#pragma omp critical(loading)
+        pthread_mutex_lock(&j->l->mutex);
         give_up(j, rc, true);
+        pthread_mutex_unlock(&j->l->mutex);
     }
     j->at += count;
     j->held += count;
@@ -195,22 +198,17 @@ static void work(struct job *j)
         send_slot(j);
 }
 
-static bool take_one(struct loading *l, struct job *j)
-{
-    bool taken;
-#pragma omp critical(loading)
-    taken = take(l, j);
-    return taken;
-}
-
 static void work_all(struct loading *l)
 {
     struct job j = {.lane = &l->lane[omp_get_thread_num()]};
-    while (take_one(l, &j)) {
+    pthread_mutex_lock(&l->mutex);
+    while (take(l, &j)) {
+        pthread_mutex_unlock(&l->mutex);
         work(&j);
-#pragma omp critical(loading)
+        pthread_mutex_lock(&l->mutex);
         done(&j);
     }
+    pthread_mutex_unlock(&l->mutex);
 }
 
 /* ---- all of it ---- */
@@ -244,6 +242,7 @@ int loading_begin(struct loading *l, struct engine *e, const char *path, const s
                   int64_t columns)
 {
     *l = (struct loading){.e = e, .path = path};
+    pthread_mutex_init(&l->mutex, NULL);
     lay_out(l, columns);
     int rc = w ? tensor_hashes_begin(w, &l->hashes) : 0;
     if (rc == 0)
@@ -253,12 +252,16 @@ int loading_begin(struct loading *l, struct engine *e, const char *path, const s
 
 int loading_run(struct loading *l, bool (*next)(void *user, struct load_item *out), void *user)
 {
-    const struct load_failure *f = &l->failure;
+    pthread_mutex_lock(&l->mutex);
     l->next = next;
     l->user = user;
     l->part = l->parts = 0;
+    pthread_mutex_unlock(&l->mutex);
 #pragma omp parallel num_threads(l->lanes)
     work_all(l);
+    pthread_mutex_lock(&l->mutex);
+    const struct load_failure failure = l->failure, *f = &failure;
+    pthread_mutex_unlock(&l->mutex);
     if (f->rc == 0)
         return 0;
     return f->refused ? f->item.way->refuse(l->e, l->path, &f->item, f->rc)
@@ -290,5 +293,6 @@ int loading_end(struct loading *l, int rc, uint64_t *hash)
     for (int i = 0; i < l->lanes * LANE_SLOTS; i++)
         nj_event_destroy(l->lane[i / LANE_SLOTS].slot[i % LANE_SLOTS].copied);
     tensor_hashes_end(&l->hashes);
+    pthread_mutex_destroy(&l->mutex);
     return rc;
 }

@@ -11,6 +11,8 @@
 #include "engine/engine_struct.h"
 #include "io/tensor_hash.h"
 
+#include <pthread.h>
+
 #define LOADING_WEIGHTS "loading weights"
 
 struct load_way;
@@ -59,7 +61,9 @@ struct loading {
     struct load_lane lane[LANES_MOST];
     int lanes;
     size_t slot_bytes;
-    /* One thread at a time: what comes next, and what went wrong. */
+    /* Of what comes next, what went wrong, and all that is enqueued. libgomp's own locks are none that a thread
+     * sanitizer sees. */
+    pthread_mutex_t mutex;
     bool (*next)(void *user, struct load_item *out);
     void *user;
     struct load_item item;

@@ -7,7 +7,8 @@
 # batch, tokens and steps are those of the row.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds are pairs: distill, train (its student alone), qwen3, llama, mistral, llama8b (its student with
-#                               --recompute block), big; and variants of them: fp8-llama (--teacher-dtype fp8), q4-llama (q4_k); fp8, q4: of distill
+#                               --recompute block), big; and variants of them: fp8-llama (--teacher-dtype fp8), fp8s-llama (--student-dtype
+#                               fp8), fp8ts-llama (both), q4-llama (--teacher-dtype q4_k); fp8, fp8s, fp8ts, q4: of distill; fp8s-train
 #   STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
 #   PAIR='qwen2.5-1.5b qwen2.5-0.5b' PAIR3='qwen3-1.7b qwen3-0.6b' PAIR7='qwen2.5-7b qwen2.5-0.5b' PAIR_LLAMA='llama-3.2-3b llama-3.2-1b'
 #   PAIR_MISTRAL='mistral-7b-v0.3 mistral-0.8b' PAIR_8B='llama-3.1-8b llama-3.2-1b'   presets of teacher and student; random weights
@@ -21,8 +22,9 @@
 set -u
 : "${BUILD:=build}" "${DEVICE:=cuda}" "${STEPS:=30}" "${WORK:=$BUILD/bench}" "${TORCH:=}" "${LIMIT:=150}" "${KBENCH_TORCH:=}"
 : "${OUT:=$WORK/bench.json}"
-: "${ROWS=distill:8x1024 fp8:8x1024 distill:8x2048 fp8:8x2048 distill:1x512 fp8:1x512 distill:4x512 fp8:4x512 distill:4x4096
-    fp8:4x4096 train:8x1024 qwen3:8x1024 llama:4x1024 fp8-llama:4x1024 llama8b:4x1024 fp8-llama8b:4x1024 mistral:4x1024 fp8-mistral:4x1024}"
+: "${ROWS=distill:8x1024 fp8:8x1024 fp8ts:8x1024 distill:8x2048 fp8:8x2048 fp8ts:8x2048 distill:1x512 fp8:1x512 distill:4x512 fp8:4x512 distill:4x4096
+    fp8:4x4096 train:8x1024 fp8s-train:8x1024 qwen3:8x1024 llama:4x1024 fp8-llama:4x1024 fp8ts-llama:4x1024 llama8b:4x1024 fp8-llama8b:4x1024 mistral:4x1024
+    fp8-mistral:4x1024 fp8ts-mistral:4x1024}"
 : "${BENCH_TORCH:=8x1024}" "${COMMIT:=$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
 if [ "$DEVICE" = cpu ]; then : "${KBENCH=}"; fi
 : "${KBENCH=attn_*.lp* kd_head.lp adamw.lp add*.lp swiglu_*.lp glu_*.lp.* *norm*.lp rope_*.lp *_quantize.lp cast_* grad_sumsq embed_bwd.lp
@@ -58,11 +60,12 @@ torch_rate() { # ROW
 # Seconds that all operations of a step would take at the rate of one large product of their type.
 floor_seconds() {
     awk -v s="$(number student_flops "$1")" -v t="$(number teacher_flops "$1")" -v e="$(number teacher_f8_flops "$1")" \
+        -v se="$(number student_f8_flops "$1")" \
         -v lp="$(number product_lp_gflops "$WORK/kbench.json")" -v f32="$(number product_f32_gflops "$WORK/kbench.json")" \
         -v f8="$(number product_f8_gflops "$WORK/kbench.json")" 'BEGIN {
             rate = lp > 0 ? lp : f32
             if (f8 <= 0) f8 = rate
-            if (rate > 0) printf "%.6f", ((s + t) / rate + e / f8) * 1e-9 }'
+            if (rate > 0) printf "%.6f", ((s + t) / rate + (se + e) / f8) * 1e-9 }'
 }
 
 row() { # KIND:BATCHxSEQ
@@ -71,7 +74,7 @@ row() { # KIND:BATCHxSEQ
     make_models "$1"
     command_of "$kind"
     if ! first=$(run "$log" "$STEPS" "$batch" "$seq"); then
-        if [ "$(variant_of "$kind")" = fp8 ] && grep -q 'sm_90 only' "$log"; then note "$1 is left out: not on this GPU"; else fails "$1" "$log"; fi
+        if [[ $(variant_of "$kind") = fp8* ]] && grep -q 'sm_90 only' "$log"; then note "$1 is left out: not on this GPU"; else fails "$1" "$log"; fi
         return
     fi
     if [ "$STEPS" -le 10 ]; then skip=1; fi

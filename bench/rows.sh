@@ -14,6 +14,8 @@ mistral|$PAIR_MISTRAL||mistral
 llama8b|$PAIR_8B|--recompute block|llama-8b"
 # NAME|options. PyTorch's side has none of them, so a variant is held against the pair's.
 variants='fp8|--teacher-dtype fp8
+fp8s|--student-dtype fp8
+fp8ts|--teacher-dtype fp8 --student-dtype fp8
 q4|--teacher-dtype q4_k'
 # What is no preset of its own: NAME|words of nojit init. The student of Mistral's shape has 0.79 billion weights.
 shapes='mistral-0.8b|--preset mistral-7b-v0.3 --hidden-size 2048 --intermediate-size 7168 --num-layers 12 --heads 16 --kv-heads 4'
@@ -28,7 +30,7 @@ pair_of() { # KIND: `fp8` alone is that of distill
 variant_of() { if [ "$(pair_of "$1")" != "$1" ]; then echo "${1%%-*}"; fi; } # KIND
 pair_names="$(names "$pairs" '|')" variant_names="$(names "$variants" '|')"
 kinds="($variant_names)|(($variant_names)-)?($pair_names)"
-known_kinds="${pair_names//|/, }; each but train also as ${variant_names//|/- or }-, and ${variant_names//|/, } of distill"
+known_kinds="${pair_names//|/, }; each also as ${variant_names//|/- or }-, train as fp8s- alone, and ${variant_names//|/, } of distill"
 
 # Before anything is made: what a script is told, and whether this device can do it.
 # accepts WORD...: nojit takes these words and the arguments, with models of a moment.
@@ -44,9 +46,9 @@ before() {
     trap "rm -rf '$try'" EXIT
     for r in STEPS LIMIT; do [[ ${!r} =~ ^[1-9][0-9]*$ ]] || refuse "$r=${!r}: give a number from 1 on"; done
     for r in $ROWS; do
-        [[ $r =~ ^($kinds):[1-9][0-9]*x[1-9][0-9]*$ && $r != *-train:* ]] ||
+        [[ $r =~ ^($kinds):[1-9][0-9]*x[1-9][0-9]*$ && ($r != *-train:* || $r = fp8s-train:*) ]] ||
             refuse "ROWS: $r is not KIND:BATCHxTOKENS with KIND one of $known_kinds"
-        case $r in train:*) trained=yes ;; *) distilled=yes ;; esac
+        case $r in *train:*) trained=yes ;; *) distilled=yes ;; esac
     done
     [ -x "$nojit" ] || refuse "BUILD=$BUILD holds no nojit; \`make\` builds it"
     presets=$("$nojit" init --preset list)

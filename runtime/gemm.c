@@ -41,8 +41,8 @@ static void describe(const struct nj_gemm *g, char *out, size_t bytes)
 /* The fields one after another: the struct itself may hold padding. */
 static uint64_t hash_shape(const struct nj_gemm *g)
 {
-    int64_t field[12] = {g->kind, g->ab_dtype, g->c_dtype, g->M,        g->N,
-                         g->K,    g->lda,      g->ldb,     g->ldc,      g->one_scale};
+    int64_t field[12] = {g->kind, g->ab_dtype, g->c_dtype, g->M,   g->N,
+                         g->K,    g->lda,      g->ldb,     g->ldc, g->one_scale};
     float beta = g->beta + 0.0f; /* -0 is 0 */
     float scale = nj_gemm_scale(g);
 

@@ -137,7 +137,8 @@ static float *load(const struct lt_product *p, const struct lt_layout *l, uint64
     return out;
 }
 
-/* Scales of an operand: `step` floats from that of a row of the result (first operand) or column (second) to the next. */
+/* Scales of an operand: `step` floats from that of a row of the result (first operand) or of a column (second) to
+ * the next. */
 struct scales {
     const float *at;
     uint64_t step;

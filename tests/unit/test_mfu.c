@@ -24,7 +24,8 @@ static void each_part_has_its_peak(void **state)
     const struct ideal_seconds h200 = on("NVIDIA H200", NJ_LP, &STEP);
     assert_true(fabs(h200.student - 1.5) < 1e-12);
     assert_true(fabs(h200.teacher - 1.5) < 1e-12);
-    assert_true(fabs(on("NVIDIA H100 PCIe", NJ_LP, &STEP).student - 989.0 / 756 - 989.5 / 1513) < 1e-12);
+    assert_true(fabs(on("NVIDIA H100 PCIe", NJ_LP, &STEP).student - 989.0 / 756 - 989.5 / 1513) <
+                1e-12);
 }
 
 static void an_unknown_peak_is_no_number(void **state)

@@ -71,7 +71,8 @@ static void print_option(FILE *f, const struct option *o)
 
 /* As engine_flops() and mfu_ideal() count. */
 static const char utilisation[] =
-    "MFU: ((student_flops + teacher_flops) / P + (student_f8_flops + teacher_f8_flops) / P8) / seconds\n"
+    "MFU: ((student_flops + teacher_flops) / P + (student_f8_flops + teacher_f8_flops) / P8) / "
+    "seconds\n"
     "of the step.\n"
     "For N tokens per step in sequences of S, a forward pass takes\n"
     "  2 N W                  W: parameters; the embedding table counts once, as the LM head\n"

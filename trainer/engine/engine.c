@@ -73,7 +73,7 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     if (rc == 0)
         rc = net_layout(&e->student, &e->o.lora, &e->lora);
     if (rc == 0)
-        rc = student_f8_choose(&e->student, e->o.student_f8, e->o.batch_size * e->o.seq_len);
+        rc = student_f8_choose(&e->student, &e->o);
     if (rc != 0 || !teacher_dir)
         return rc;
     rc = read_config(e, 1, teacher_dir, &e->teacher.net.c);

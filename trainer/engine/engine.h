@@ -89,12 +89,12 @@ struct train_options {
     int optimizer_state;    /* enum optimizer_state */
     int reduce_dtype;       /* enum reduce_dtype: of each rank's gradients, as they are added */
     int teacher_f8;         /* 1: the teacher multiplies e4m3 */
-    int64_t student_f8;     /* a student in training multiplies matrices of so many elements or more as
+    int64_t student_f8; /* a student in training multiplies matrices of so many elements or more as
                              * e4m3 (student_f8.h); 0: none */
-    int teacher_apart;      /* 1: batches say what the teacher reads, which may be something else */
-    int answers;            /* 1: steps measure rows of data_take() by themselves */
-    int teacher_writes;     /* 1: engine_decode() lets the teacher write, not the student */
-    int teacher_shard;      /* 1: each rank that is a process keeps some of the teacher's layers */
+    int teacher_apart;  /* 1: batches say what the teacher reads, which may be something else */
+    int answers;        /* 1: steps measure rows of data_take() by themselves */
+    int teacher_writes; /* 1: engine_decode() lets the teacher write, not the student */
+    int teacher_shard;  /* 1: each rank that is a process keeps some of the teacher's layers */
     /* enum nj_tensor_type of each of the teacher's tensors, in the order of tensor_specs(): they keep these on the
      * device; NULL: all become dtype */
     const unsigned char *teacher_types;
@@ -169,7 +169,7 @@ const struct model_config *engine_student(const struct engine *e);
 const struct model_config *engine_teacher(const struct engine *e); /* NULL without one */
 /* Names of the GEMMs of its layers that are FP8, "qkv o gate_up down"; "" if none is. */
 const char *engine_student_f8(const struct engine *e);
-int engine_head_chunk(const struct engine *e);                     /* rows of logits at a time */
+int engine_head_chunk(const struct engine *e);             /* rows of logits at a time */
 int64_t engine_trained_parameters(const struct engine *e); /* of the model or its adapters */
 const struct plan *engine_plan(const struct engine *e);
 uint64_t engine_student_hash(const struct engine *e); /* of the weights as loaded (tensors_hash) */

@@ -12,10 +12,7 @@
 
 #include <stdlib.h>
 
-enum {
-    MULTIPLE = 16,        /* of rows and columns, for the product */
-    WIDEST_SWIGLU = 30720 /* of the kernel */
-};
+enum { MULTIPLE = 16 }; /* of rows and columns, for the product */
 
 int f8_logits(int vocab)
 {
@@ -25,12 +22,12 @@ int f8_logits(int vocab)
 static int check(const struct model_config *c)
 {
     const int C = c->hidden_size, I = c->intermediate_size;
-    if (C % MULTIPLE == 0 && I % MULTIPLE == 0 && I <= WIDEST_SWIGLU)
+    if (C % MULTIPLE == 0 && I % MULTIPLE == 0 && I <= F8_WIDEST_ACTIVATION)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "an fp8 teacher needs a hidden_size and an intermediate_size that are multiples of "
                 "%d, the latter at most %d; this one has %d and %d: leave --teacher-dtype out",
-                MULTIPLE, WIDEST_SWIGLU, C, I);
+                MULTIPLE, F8_WIDEST_ACTIVATION, C, I);
 }
 
 /* Of the layers; the head comes after them. */

@@ -8,6 +8,8 @@
 #include "engine/carve.h"
 #include "engine/net.h"
 
+enum { F8_WIDEST_ACTIVATION = 30720 }; /* columns that the kernels take which quantise one */
+
 /* Places the parameters of such a net. */
 int f8_layout(struct net *n);
 void f8_free(struct net *n);

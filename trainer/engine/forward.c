@@ -123,8 +123,8 @@ static void norm(struct work *r, const struct net *n, struct acts *a, int64_t ga
 static bool gate_up(struct work *r, const struct net *n, struct acts *a, int layer, char *gu)
 {
     const struct model_config *c = &n->c;
-    const bool plain = !n->f8 && !n->lora && a->mode != ACTS_DECODE &&
-                       !student_f8_on(n, a, PRODUCT_GATE_UP);
+    const bool plain =
+        !n->f8 && !n->lora && a->mode != ACTS_DECODE && !student_f8_on(n, a, PRODUCT_GATE_UP);
     if (!plain || !activation_fused(r, n)) {
         product_fwd(r, n, a, layer, PRODUCT_GATE_UP, gu, a->y);
         return false;

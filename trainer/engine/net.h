@@ -33,7 +33,7 @@ struct net {
     const struct lora *lora;    /* NULL: no adapters */
     struct quant_matrix *quant; /* matrices that stay quantised (quant.h); NULL: none do */
     char *expanded;             /* device: scratch that one of them is expanded into */
-    struct f8_matrix *f8; /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
+    struct f8_matrix *f8;   /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
                               * all of them are T, in w */
     bool f8_gemm[PRODUCTS]; /* of a student: those with FP8 operands in training (student_f8.h) */
     char f8_names[32];      /* their names, "gate_up down" */

@@ -483,7 +483,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     if (rc == 0)
         rc = net_layout(&s, &o->lora, &lora);
     if (rc == 0)
-        rc = student_f8_choose(&s, o->student_f8, o->batch_size * o->seq_len);
+        rc = student_f8_choose(&s, o);
     if (rc == 0 && teacher) {
         t.c = *teacher;
         rc = teacher_layout(&t, o);

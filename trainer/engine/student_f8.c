@@ -32,47 +32,52 @@ int64_t student_f8_weights(const struct net *n)
     return n->c.layers * elements;
 }
 
-static int check_sizes(const struct net *n, int rows)
+static int check_sizes(const struct net *n, int64_t rows)
 {
     if (rows % MULTIPLE != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8 needs a multiple of %d tokens per micro-batch, and batch "
-                    "size times "
-                    "sequence length is %d; change --batch-size or --seq-len",
-                    MULTIPLE, rows);
+                    "size times sequence length is %lld; change --batch-size or --seq-len",
+                    MULTIPLE, (long long)rows);
     for (int p = 0; p < PRODUCTS; p++) {
-        const struct linear l = product_shape(n, rows, (enum product)p);
+        const struct linear l = product_shape(n, 1, (enum product)p);
         if (n->f8_gemm[p] && (l.in % MULTIPLE != 0 || l.out % MULTIPLE != 0))
-            return fail(
-                NJ_E_UNSUPPORTED,
-                "--student-dtype fp8 needs matrices whose sizes are multiples of %d, and this "
-                "student has one of %d x %d; leave --student-dtype out",
-                MULTIPLE, l.out, l.in);
+            return fail(NJ_E_UNSUPPORTED,
+                        "--student-dtype fp8 needs matrices whose sizes are multiples of %d, and "
+                        "this student has one of %d x %d; leave --student-dtype out",
+                        MULTIPLE, l.out, l.in);
     }
     return 0;
 }
 
-int student_f8_choose(struct net *n, int64_t least, int rows)
+/* Fills f8_gemm and f8_names. */
+static void choose(struct net *n, int64_t least)
 {
-    static const char *const name[PRODUCTS] = {
-        [PRODUCT_QKV] = "qkv", [PRODUCT_O] = "o", [PRODUCT_GATE_UP] = "gate_up", [PRODUCT_DOWN] = "down"};
+    static const char *const name[PRODUCTS] = {[PRODUCT_QKV] = "qkv",
+                                               [PRODUCT_O] = "o",
+                                               [PRODUCT_GATE_UP] = "gate_up",
+                                               [PRODUCT_DOWN] = "down"};
     size_t used = 0;
     for (int p = 0; p < PRODUCTS; p++) {
-        const struct linear l = product_shape(n, rows, (enum product)p);
+        const struct linear l = product_shape(n, 1, (enum product)p);
         n->f8_gemm[p] = least > 0 && (int64_t)l.in * l.out >= least;
         if (n->f8_gemm[p])
             used += (size_t)snprintf(n->f8_names + used, sizeof n->f8_names - used, "%s%s",
                                      used > 0 ? " " : "", name[p]);
     }
-    if (least == 0)
+}
+
+int student_f8_choose(struct net *n, const struct train_options *o)
+{
+    choose(n, o->student_f8);
+    if (o->student_f8 == 0)
         return 0;
     if (!student_f8_any(n))
-        return fail(
-            NJ_E_UNSUPPORTED,
-            "--student-dtype fp8: all matrices of this student have fewer than %lld elements, and "
-            "their GEMMs are faster in 16 bits; leave --student-dtype out",
-            (long long)least);
-    return check_sizes(n, rows);
+        return fail(NJ_E_UNSUPPORTED,
+                    "--student-dtype fp8: all matrices of this student have fewer than %lld "
+                    "elements, and their GEMMs are faster in 16 bits; leave --student-dtype out",
+                    (long long)o->student_f8);
+    return check_sizes(n, (int64_t)o->batch_size * o->seq_len);
 }
 
 bool student_f8_on(const struct net *n, const struct acts *a, enum product which)
@@ -82,7 +87,8 @@ bool student_f8_on(const struct net *n, const struct acts *a, enum product which
 
 bool student_f8_activates(const struct net *n, const struct acts *a)
 {
-    return !n->lora && student_f8_on(n, a, PRODUCT_GATE_UP) && student_f8_on(n, a, PRODUCT_DOWN);
+    return !n->lora && n->c.intermediate_size <= F8_WIDEST_ACTIVATION &&
+           student_f8_on(n, a, PRODUCT_GATE_UP) && student_f8_on(n, a, PRODUCT_DOWN);
 }
 
 /* The largest of what the GEMMs of a layer need. */

@@ -8,10 +8,10 @@
 #define NOJIT_TRAINER_STUDENT_F8_H
 
 #include "engine/acts.h"
+#include "engine/engine.h"
 
-/* Which GEMMs of n: those with matrices of at least so many elements; 0: none. NJ_E_UNSUPPORTED if there are
- * none, or they cannot be; rows: of a micro-batch. */
-int student_f8_choose(struct net *n, int64_t least, int rows);
+/* Which GEMMs of n, of options.student_f8. NJ_E_UNSUPPORTED if there are none, or they cannot be. */
+int student_f8_choose(struct net *n, const struct train_options *o);
 /* Elements of the matrices of these GEMMs, in all layers. */
 int64_t student_f8_weights(const struct net *n);
 bool student_f8_any(const struct net *n);

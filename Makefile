@@ -119,10 +119,11 @@ endif
 objects = $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard $1)))
 GEN := $(NATIVE)/gen-bin/gen
 PACK := $(NATIVE)/pack-bin/pack
+PACK_SHADERS := $(NATIVE)/pack-bin/pack-shaders
 CHECKER := $(NATIVE)/blobcheck
 BLOBCHECK := $(B)/blobcheck
 CONTRACTCHECK := $(B)/contractcheck
-TOOL_SHARED := $(call objects,tools/image/*.c $(addprefix tools/pack/,codecheck.c keyfile.c))
+TOOL_SHARED := $(call objects,tools/image/*.c $(addprefix tools/pack/,codecheck.c keyfile.c shadercheck.c))
 GEN_OBJECTS := $(call objects,gen/*.c)
 
 OPENBLAS_INCLUDE := $(subst /usr/lib/,/usr/include/,$(OPENBLAS_DIR))
@@ -142,13 +143,16 @@ $(GEN): $(GEN_OBJECTS)
 $(PACK): $(B)/obj/tools/pack/pack.o $(TOOL_SHARED)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ -lzstd
+$(PACK_SHADERS): $(call objects,$(addprefix tools/,pack/pack_shaders.c pack/keyfile.c pack/shadercheck.c image/fileio.c image/problems.c image/spirv.c))
+	$(Q)mkdir -p $(@D)
+	$(Q)$(LINK) -o $@ $^
 else
-$(GEN) $(PACK) $(CHECKER): native-programs ;
+$(GEN) $(PACK) $(PACK_SHADERS) $(CHECKER): native-programs ;
 native-programs:
-	$(Q)$(MAKE) -s HOST= B=$(NATIVE) CC='$(NATIVE_CC)' CUDA_HOME=$(CUDA_DIR) $(GEN) $(PACK) $(CHECKER)
+	$(Q)$(MAKE) -s HOST= B=$(NATIVE) CC='$(NATIVE_CC)' CUDA_HOME=$(CUDA_DIR) $(GEN) $(PACK) $(PACK_SHADERS) $(CHECKER)
 .PHONY: native-programs
 endif
-$(BLOBCHECK): $(call objects,$(addprefix tools/check/,blobcheck.c blobindex.c blobprint.c gguf_keys.c modelkeys.c)) $(TOOL_SHARED)
+$(BLOBCHECK): $(call objects,$(addprefix tools/check/,blobcheck.c blobindex.c blobprint.c blobshaders.c gguf_keys.c modelkeys.c)) $(TOOL_SHARED)
 	$(Q)$(LINK) -o $@ $^ -lzstd -ljansson
 
 $(CONTRACTCHECK): $(call objects,tools/check/contractcheck.c tools/image/fileio.c tools/image/problems.c gen/falsifier.c gen/util.c gen/yaml.c)
@@ -159,11 +163,11 @@ setup:
 	$(Q)$(SETUP)
 	$(if $(CROSS),$(Q)$(SETUP_HOST))
 ## all: the binary for all archs, checked by blobcheck (default)
-all: $(B)/checked $(GEN) $(PACK) ; @:
+all: $(B)/checked $(GEN) $(PACK) $(PACK_SHADERS) ; @:
 
 # ---- kernels ----
 # The programs above need none, so that making them in NATIVE leaves its kernels as they are.
-ifneq ($(and $(CUDA_DIR),$(filter-out setup $(GEN) $(PACK) $(CHECKER),$(or $(MAKECMDGOALS),all))),)
+ifneq ($(and $(CUDA_DIR),$(filter-out setup $(GEN) $(PACK) $(PACK_SHADERS) $(CHECKER),$(or $(MAKECMDGOALS),all))),)
 NJ_BUILD := $(B)
 NJ_SHARED := $(NATIVE)
 NJ_CONTRACTS := contracts/kernels
@@ -171,6 +175,7 @@ NJ_KERNELS := kernels
 NJ_INCLUDE := runtime tests/harness
 NJ_GEN := $(GEN)
 NJ_PACK := $(PACK)
+NJ_PACK_SHADERS := $(PACK_SHADERS)
 NJ_BLOBS_S := runtime/blobs.S
 NJ_ARCHS_YAML := contracts/archs.yaml
 NJ_REF_CFLAGS = -O3 -fno-trapping-math $(OPENMP) -I$(OPENBLAS_INCLUDE)
@@ -353,7 +358,7 @@ $(INTERRUPT): tests/tools/interrupt.c $(B)/stamp/cflags
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
 TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(DECODE_KL) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
-programs: $(B)/checked $(GEN) $(PACK) $(TESTED) ; @:
+programs: $(B)/checked $(GEN) $(PACK) $(PACK_SHADERS) $(TESTED) ; @:
 
 ## test: set-up and the tests; they need no GPU (simulated ones serve)
 test: programs
@@ -410,7 +415,8 @@ $(B)/nojit.bash $(B)/nojit.zsh: $(B)/nojit.%: $(B)/nojit
 INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:runtime/nojit.h \
 	share/man/man1/nojit.1:$(B)/nojit.1 share/bash-completion/completions/nojit:$(B)/nojit.bash \
 	share/zsh/site-functions/_nojit:$(B)/nojit.zsh lib/pkgconfig/nojit.pc:$(B)/nojit.pc \
-	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
+	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/pack-shaders:$(PACK_SHADERS) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
+	lib/nojit/include/common.glsl:kernels/vulkan/common.glsl lib/nojit/include/grid.glsl:kernels/vulkan/grid.glsl \
 	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh lib/nojit/include/tiles.cuh:kernels/tiles.cuh lib/nojit/include/begin.cuh:kernels/begin.cuh \
 	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/tensor_type.h:kernels/tensor_type.h \

@@ -76,6 +76,10 @@ int emit_make(const struct gen *g, const char *out)
     for (int i = 0; i < g->key_count; i++)
         if (g->keys[i].id >= 0)
             put(&t, " \\\n  %s", g->keys[i].key);
+    put(&t, "\nNJ_SHADERS :=");
+    for (int i = 0; i < g->key_count; i++)
+        if (g->keys[i].id >= 0 && shader_source(g, &g->keys[i]) != NULL)
+            put(&t, " \\\n  %s", g->keys[i].key);
     put(&all, "NJ_CUBINS :=");
     put(&sources, "\n");
     for (int i = 0; i < g->key_count; i++) {

@@ -116,7 +116,8 @@ static void print_exclusions(const struct gen *g)
 static int write_all(const struct gen *g, const char *out)
 {
     static int (*const writers[])(const struct gen *, const char *) = {
-        emit_instances, emit_head, emit_ops, emit_cases, emit_doc, emit_lists, emit_make};
+        emit_instances, emit_shaders, emit_head,  emit_ops,
+        emit_cases,     emit_doc,     emit_lists, emit_make};
     if (make_folder(out) != 0)
         return 1;
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)

@@ -2,7 +2,7 @@
  *
  * blobs.S: puts what pack and gen wrote into sections of the binary. Assembled by the C compiler
  * with -I of the folders that hold the three files, which no compiler reports as prerequisites:
- * list them in the make rule.
+ * list them in the make rule. With NJ_SHADERS, the two files of pack-shaders in their place.
  */
 .macro embed name, file
     .section .nojit.\name, "a", %progbits
@@ -16,9 +16,14 @@ nj_\name\()_start:
 nj_\name\()_end:
 .endm
 
+#ifdef NJ_SHADERS
+embed shader_index, "shader_index.bin"
+embed shaders, "shaders.bin"
+#else
 embed index, "index.bin"
 embed blobs, "blobs.bin"
 embed keys, "keys.txt"
+#endif
 
 .section .note.GNU-stack, "", %progbits
 

@@ -2,8 +2,10 @@
 #
 # Sourced by the set-up scripts. $build is the folder for logs.
 
-# Debian's packages with the libraries that nojit is linked with, but for Oniguruma.
+# Debian's packages with the libraries that nojit is linked with, but for Oniguruma, and with headers of those that it opens.
 # shellcheck disable=SC2034 # for those who source this
+headers_only="libvulkan-dev"
+# shellcheck disable=SC2034
 libraries="libxxhash-dev libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev"
 
 say() { echo "setup: $*" >&2; }

@@ -13,6 +13,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/apt.sh"
 
 packages="build-essential pkg-config $libraries libcmocka-dev"
+vulkan_packages="$headers_only glslc"
 onig_package=librust-onig-sys-dev
 wheel_packages="python3 python3-pip"
 lint_packages="clang-format-14 clang-tidy-14 shellcheck"
@@ -28,6 +29,11 @@ libraries_present() {
         [ "$($CC -print-file-name="$a")" != "$a" ] || return 1
     done
     [ -n "$(openblas_dir)" ]
+}
+
+# Headers of Vulkan, and the compiler of shaders.
+vulkan_present() {
+    echo "#include <vulkan/vulkan_core.h>" | $CC -E -o /dev/null - 2>/dev/null && command -v "${GLSLC:-glslc}" >/dev/null 2>&1
 }
 
 # Debian keeps each flavour of OpenBLAS in a folder of its own; ours is the OpenMP one, so that threads are shared.
@@ -96,10 +102,12 @@ mkdir -p "$build"
 cuda=$(find_cuda)
 wanted=
 libraries_present || wanted=$packages
+vulkan_present || wanted="$wanted $vulkan_packages"
 [ -n "$cuda" ] || python3 -m pip --version >/dev/null 2>&1 || wanted="$wanted $wheel_packages"
 if [ -n "$wanted" ]; then
     apt_install $wanted
     libraries_present || die "packages were installed, yet headers or static libraries are still missing; wanted: $packages"
+    vulkan_present || die "packages were installed, yet Vulkan's headers or glslc are still missing; wanted: $vulkan_packages"
 fi
 if [ -n "${SETUP:-}" ] && ! type -P $lint_packages >/dev/null 2>&1; then
     (apt_install $lint_packages) || say "make lint leaves out what they check"

@@ -17,8 +17,8 @@ compiler_packages="gcc-$host libc6-dev-$arch-cross qemu-user"
 
 mkdir -p "$build"
 { command -v "$host-gcc" && command -v $emulator; } >/dev/null 2>&1 || apt_install $compiler_packages
-if [ "$(cat "$build/host/packages" 2>/dev/null)" != "$libraries" ]; then
-    apt_unpack $arch "$build/host" $libraries
+if [ "$(cat "$build/host/packages" 2>/dev/null)" != "$libraries $headers_only" ]; then
+    apt_unpack $arch "$build/host" $libraries $headers_only
     find "$build/host" -name '*.so' -delete # of shared libraries that are not there
 fi
 cat >"$build/setup.mk.part" <<MK

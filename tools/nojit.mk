@@ -5,6 +5,7 @@
 # Set before including:
 #   NJ_BUILD      folder for everything made here            NJ_CONTRACTS  folder of <op>.yaml
 #   NJ_KERNELS    folder of <op>.cu and ref/<op>.c           ARCHS         "default" or a list such as "sm_86 sm_90a"
+#                 and vulkan/<op>.comp, of ops that have one GLSLC         compiler of shaders (glslc), where there are some
 #   ONLY          pattern of ops, or empty                   CUDA_DIR      CUDA 13 (bin/nvcc, bin/ptxas, bin/fatbinary)
 #   CC, CFLAGS    of launchers and references                 NJ_CC         the compiler with flags that CFLAGS keeps
 #   NJ_SHARED       folder of instances, PTX and cubins; builds for several hosts can share one (NJ_BUILD)
@@ -18,6 +19,8 @@ include $(NJ_HERE)stamp.mk
 NJ_INCLUDE ?= $(NJ_HERE)include
 NJ_GEN ?= $(NJ_HERE)bin/gen
 NJ_PACK ?= $(NJ_HERE)bin/pack
+NJ_PACK_SHADERS ?= $(NJ_HERE)bin/pack-shaders
+GLSLC ?= glslc
 NJ_BLOBS_S ?= $(NJ_HERE)blobs.S
 NJ_ARCHS_YAML ?= $(NJ_HERE)archs.yaml
 NJ_REF_CFLAGS ?= -O3 -fopenmp
@@ -31,13 +34,13 @@ ONLY ?=
 Q ?= $(if $(V),,@)
 
 NJ_CFLAGS := $(addprefix -I,$(NJ_BUILD)/gen $(NJ_INCLUDE) $(NJ_KERNELS) $(NJ_KERNELS)/ref)
-NJ_GENERATED := $(addprefix $(NJ_BUILD)/gen/,nojit_ops.h ops.c cases.c keys.txt archs.txt spills.txt KERNELS.md)
+NJ_GENERATED := $(addprefix $(NJ_BUILD)/gen/,nojit_ops.h ops.c cases.c keys.txt shaders.txt archs.txt spills.txt KERNELS.md)
 
 $(call nj-stamp,$(NJ_BUILD)/stamp/gen,$(ARCHS) / $(ONLY))
 $(call nj-stamp,$(NJ_SHARED)/stamp/nvcc,$(CUDA_DIR) $(shell $(CUDA_DIR)/bin/nvcc --version | tail -n 1))
 $(call nj-stamp,$(NJ_BUILD)/stamp/cc,$(call nj-unmapped,$(NJ_CC)) $(CFLAGS) $(NJ_REF_CFLAGS) $(NJ_CFLAGS))
 
-$(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*.yaml) $(NJ_CONTRACTS) \
+$(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*.yaml) $(NJ_CONTRACTS) $(wildcard $(NJ_KERNELS)/vulkan) \
 		$(NJ_BUILD)/stamp/gen | $(NJ_KERNELS)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NJ_GEN) --contracts $(NJ_CONTRACTS) --kernels $(NJ_KERNELS) --archs-file $(NJ_ARCHS_YAML) \
@@ -49,7 +52,7 @@ $(call nj-stamp,$(NJ_BUILD)/stamp/archs,$(NJ_ARCHS))
 endif
 
 # The generator rewrites only what changed: the list is its target, the rest follows without a recipe of its own.
-$(NJ_GENERATED) $(NJ_KEYS:%=$(NJ_BUILD)/gen/inst/%.cu): $(NJ_BUILD)/gen/list.mk ;
+$(NJ_GENERATED) $(NJ_KEYS:%=$(NJ_BUILD)/gen/inst/%.cu) $(NJ_SHADERS:%=$(NJ_BUILD)/gen/inst/%.comp): $(NJ_BUILD)/gen/list.mk ;
 
 ifneq ($(NJ_SHARED),$(NJ_BUILD))
 $(NJ_KEYS:%=$(NJ_SHARED)/gen/inst/%.cu): $(NJ_SHARED)/%: $(NJ_BUILD)/%
@@ -96,6 +99,31 @@ $(NJ_BUILD)/obj/blobs.o: $(NJ_BLOBS_S) $(NJ_BUILD)/pack/MANIFEST $(NJ_BUILD)/gen
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -c -I$(NJ_BUILD)/pack -I$(NJ_BUILD)/gen -o $@ $<
 
+# Shaders for Vulkan: those of contracts, and those of the folder whose names are keys (gemm.nt.comp), which *.keys describes.
+NJ_SHADER_KEYS := $(wildcard $(NJ_KERNELS)/vulkan/*.keys)
+NJ_OWN_SHADERS := $(patsubst $(NJ_KERNELS)/vulkan/%.comp,%,$(wildcard $(NJ_KERNELS)/vulkan/*.*.comp))
+NJ_MODULES := $(patsubst %,$(NJ_SHARED)/spirv/%.spv,$(NJ_SHADERS) $(if $(ONLY),,$(NJ_OWN_SHADERS)))
+$(call nj-stamp,$(NJ_SHARED)/stamp/glslc,$(if $(NJ_MODULES),$(GLSLC) $(firstword $(shell $(GLSLC) --version))))
+nj-glslc = $(GLSLC) --target-env=vulkan1.3 --target-spv=spv1.5 -O -MD -MF $(@:.spv=.d) -MT $@ $(addprefix -I,$(NJ_KERNELS)/vulkan $(NJ_INCLUDE)) -o $@ $<
+$(NJ_OWN_SHADERS:%=$(NJ_SHARED)/spirv/%.spv): $(NJ_SHARED)/spirv/%.spv: $(NJ_KERNELS)/vulkan/%.comp $(NJ_SHARED)/stamp/glslc
+	$(Q)mkdir -p $(@D)
+	$(if $(V),,@echo "  GLSL   $*")
+	$(Q)$(nj-glslc)
+$(NJ_SHADERS:%=$(NJ_SHARED)/spirv/%.spv): $(NJ_SHARED)/spirv/%.spv: $(NJ_BUILD)/gen/inst/%.comp $(NJ_SHARED)/stamp/glslc
+	$(Q)mkdir -p $(@D)
+	$(if $(V),,@echo "  GLSL   $*")
+	$(Q)$(nj-glslc)
+
+$(NJ_BUILD)/pack/shader_index.bin: $(NJ_MODULES) $(NJ_PACK_SHADERS) $(NJ_BUILD)/gen/shaders.txt $(NJ_SHADER_KEYS)
+	$(Q)mkdir -p $(@D)
+	$(Q)LC_ALL=C sort $(NJ_BUILD)/gen/shaders.txt $(if $(ONLY),,$(NJ_SHADER_KEYS)) > $(@D)/shaders.txt
+	$(Q)$(NJ_PACK_SHADERS) --keys $(@D)/shaders.txt --shaders $(NJ_SHARED)/spirv --compiler "$$($(GLSLC) --version | sed -n '1s/^\([a-z]*\) v*\([0-9.]*\).*/\1 \2/p')" --out $(@D)
+	$(Q)touch $@
+
+$(NJ_BUILD)/obj/shaders.o: $(NJ_BLOBS_S) $(NJ_BUILD)/pack/shader_index.bin
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -c -DNJ_SHADERS -I$(NJ_BUILD)/pack -o $@ $<
+
 $(NJ_BUILD)/obj/gen/%.o: $(NJ_BUILD)/gen/%.c $(NJ_BUILD)/stamp/cc
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NJ_CC) $(CFLAGS) $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
@@ -108,9 +136,9 @@ $(NJ_BUILD)/obj/ref64/%.o: $(NJ_KERNELS)/ref/%.c $(NJ_BUILD)/stamp/cc
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NJ_CC) $(CFLAGS) $(NJ_REF_CFLAGS) -DNJ_REAL_DOUBLE $(NJ_CFLAGS) -MMD -MP -c -o $@ $<
 
-NJ_OBJECTS := $(NJ_BUILD)/obj/gen/ops.o $(NJ_BUILD)/obj/blobs.o $(NJ_REF_NAMES:%=$(NJ_BUILD)/obj/ref32/%.o)
+NJ_OBJECTS := $(NJ_BUILD)/obj/gen/ops.o $(NJ_BUILD)/obj/blobs.o $(if $(NJ_MODULES),$(NJ_BUILD)/obj/shaders.o) $(NJ_REF_NAMES:%=$(NJ_BUILD)/obj/ref32/%.o)
 NJ_ORACLES := $(NJ_BUILD)/obj/gen/cases.o $(NJ_REF_NAMES:%=$(NJ_BUILD)/obj/ref64/%.o)
 
 .SECONDARY:
 .DELETE_ON_ERROR:
--include $(wildcard $(NJ_SHARED)/ptx/*.d $(NJ_BUILD)/obj/gen/*.d $(NJ_BUILD)/obj/ref32/*.d $(NJ_BUILD)/obj/ref64/*.d)
+-include $(wildcard $(NJ_SHARED)/ptx/*.d $(NJ_SHARED)/spirv/*.d $(NJ_BUILD)/obj/gen/*.d $(NJ_BUILD)/obj/ref32/*.d $(NJ_BUILD)/obj/ref64/*.d)

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     uint32_t count;
     char why[3][WHY_BYTES] = {"", "", ""};
     const int rc[3] = {keys_parse(text, &keys, why[0]), archs_parse(text, archs, &count, why[1]),
-                       index_read(text, &x, &r, why[2])};
+                       index_read(text, "ptxas ", &x, &r, why[2])};
     if (rc[2] == 0)
         for (uint32_t i = 0; i < x.header.entry_count; i++) {
             const char *name = index_string(&x, x.entries[i].key_str);

@@ -97,7 +97,7 @@ static size_t entries_that_are_found(uint32_t count)
         entries[i].key_hash = XXH3_64bits(key, strlen(key));
     }
     memcpy(file + h.entries_off, entries, count * sizeof *entries);
-    assert_int_equal(index_read((struct span){file, h.index_bytes}, &x, &r, why), 0);
+    assert_int_equal(index_read((struct span){file, h.index_bytes}, "ptxas ", &x, &r, why), 0);
     assert_true(report_count(&r) > 0);
     steps = 0;
     for (uint32_t i = 0; i < count; i++) {

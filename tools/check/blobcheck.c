@@ -125,6 +125,25 @@ static void check_section_names(const struct elf *e, struct report *r)
     }
 }
 
+/* Shaders are there or not; one of their sections alone is a fault. */
+static void find_shaders(const struct elf *e, struct check *c)
+{
+    struct elf_section index = {0}, modules = {0};
+    const uint32_t indexes = elf_find(e, ".nojit.shader_index", &index);
+    const uint32_t found = elf_find(e, ".nojit.shaders", &modules);
+    if (indexes != found || found > 1) {
+        report_add(&c->report, "", "", "%u sections .nojit.shader_index, %u .nojit.shaders",
+                   indexes, found);
+        return;
+    }
+    if (!found)
+        return;
+    check_mapping(e, &index, &c->report);
+    check_mapping(e, &modules, &c->report);
+    c->parts.shader_index = index.data;
+    c->parts.shaders = modules.data;
+}
+
 /* Finds the three sections. Returns 0, or -1 with a sentence if there are none. */
 static int find_parts(struct span file, struct check *c, char why[WHY_BYTES])
 {
@@ -155,6 +174,7 @@ static int find_parts(struct span file, struct check *c, char why[WHY_BYTES])
     }
     if (!found)
         return fail(why, "holds no kernels: it has no section .nojit.index");
+    find_shaders(&e, c);
     uint64_t end = c->parts.blobs_off + c->parts.blobs.bytes;
     check_section_names(&e, &c->report);
     const struct span outside[] = {span_part(file, 0, c->parts.blobs_off),
@@ -369,13 +389,14 @@ static int check_binary(struct check *c, char why[WHY_BYTES])
 {
     char reason[WHY_BYTES];
     if (keys_parse(c->parts.keys, &c->keys, reason) ||
-        index_read(c->parts.index, &c->index, &c->report, reason)) {
+        index_read(c->parts.index, "ptxas ", &c->index, &c->report, reason)) {
         report_add(&c->report, "", "", "%s", reason);
         index_free(&c->index);
         return 0;
     }
     if (check_keys(c, why))
         return -1;
+    check_shaders(c);
     count_pairs(c);
     filter_arch(c);
     return 0;
@@ -417,6 +438,7 @@ static void check_free(struct check *c)
     }
     free(c->checked);
     index_free(&c->index);
+    index_free(&c->shaders);
     keys_free(&c->keys);
     report_free(&c->report);
 }

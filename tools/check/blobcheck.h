@@ -20,13 +20,17 @@ struct check {
     const char *only_arch; /* NULL: all */
     struct elf_parts {
         struct span index, blobs, keys;
-        uint64_t blobs_off; /* in the file */
+        struct span shader_index, shaders; /* empty: a binary without them */
+        uint64_t blobs_off;                /* in the file */
     } parts;
     struct key_table keys;
     struct blob_index index;
     struct checked_key *checked;                /* [keys.count] */
     uint32_t asked, present, excluded, spilled; /* pairs of key and arch */
     uint64_t code_bytes;
+    struct blob_index shaders;
+    uint32_t shader_count;
+    uint64_t shader_bytes;
     uint64_t unread_bytes; /* of the blobs: containers that overlap are not read again and again */
     struct report report;
 };
@@ -42,6 +46,10 @@ static inline bool check_shows(const struct check *c, uint32_t a)
 {
     return !c->only_arch || !strcmp(c->only_arch, check_arch_name(c, a).text);
 }
+
+/* ---- blobshaders.c ---- */
+/* Problems go to the report. c->keys is there. */
+void check_shaders(struct check *c);
 
 /* ---- blobprint.c ---- */
 struct model_keys;

@@ -109,8 +109,10 @@ static int sort_entries(struct blob_index *x, char why[WHY_BYTES])
     return 0;
 }
 
-int index_read(struct span section, struct blob_index *out, struct report *r, char why[WHY_BYTES])
+int index_read(struct span section, const char *compiler, struct blob_index *out, struct report *r,
+               char why[WHY_BYTES])
 {
+    const size_t name = strlen(compiler);
     *out = (struct blob_index){0};
     if (section.bytes < sizeof(out->header))
         return fail(why, "the index has %zu bytes, less than its header", section.bytes);
@@ -128,9 +130,9 @@ int index_read(struct span section, struct blob_index *out, struct report *r, ch
     out->strings =
         (struct span){copy + out->header.strings_off, section.bytes - out->header.strings_off};
     out->toolkit = index_string(out, out->header.toolkit_str);
-    if (!out->toolkit || strncmp(out->toolkit, "ptxas ", 6) != 0 ||
-        out->toolkit[6 + strspn(out->toolkit + 6, "0123456789.")])
-        return fail(why, "the index does not record the version of ptxas");
+    if (!out->toolkit || strncmp(out->toolkit, compiler, name) != 0 ||
+        out->toolkit[name + strspn(out->toolkit + name, "0123456789.")])
+        return fail(why, "the index does not record the version of %s", compiler);
     if (hash_index(copy, section.bytes) != out->header.index_hash)
         report_add(r, "", "", "the hash of the index is not the recorded one");
     check_archs(out, r);

@@ -19,10 +19,11 @@ struct blob_index {
     const struct nji_entry **by_hash; /* all entries, in the order that they should have */
 };
 
-/* Reads the index and checks it by itself: layout, hash, order, strings, archs. A problem that does
- * not keep the rest from being read goes to the report. Returns 0, or -1 with a sentence; free in
- * both cases. */
-int index_read(struct span section, struct blob_index *out, struct report *r, char why[WHY_BYTES]);
+/* Reads the index and checks it by itself: layout, hash, order, strings, archs, and that it records a
+ * version of the compiler ("ptxas "). A problem that does not keep the rest from being read goes to
+ * the report. Returns 0, or -1 with a sentence; free in both cases. */
+int index_read(struct span section, const char *compiler, struct blob_index *out, struct report *r,
+               char why[WHY_BYTES]);
 void index_free(struct blob_index *x);
 /* The string, or NULL if there is none at that offset. */
 const char *index_string(const struct blob_index *x, uint32_t off);

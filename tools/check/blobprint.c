@@ -82,6 +82,9 @@ void print_summary(const struct check *c)
         printf("%u problem%s\n", report_count(&c->report), plural(report_count(&c->report)));
     else
         printf("no PTX, no problems\n");
+    if (c->shader_count)
+        printf("blobcheck: %u shader%s for Vulkan, %" PRIu64 " bytes of SPIR-V, %s\n",
+               c->shader_count, plural(c->shader_count), c->shader_bytes, c->shaders.toolkit);
 }
 
 void print_model(const struct check *c, const struct model_keys *m)
@@ -180,11 +183,12 @@ int print_json(const struct check *c, const struct model_keys *model)
     for (uint32_t i = 0; c->checked && i < c->keys.count; i++)
         json_array_append_new(keys, json_key(c, i));
     json_t *root =
-        json_pack("{s:s, s:b, s:s?, s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:o}", "binary", c->path,
-                  "ok", report_count(&c->report) == 0, "toolkit", c->index.toolkit, "asked",
-                  (int)c->asked, "present", (int)c->present, "excluded", (int)c->excluded,
-                  "with_spills", (int)c->spilled, "code_bytes", (json_int_t)c->code_bytes, "archs",
-                  json_archs(c), "keys", keys, "problems", json_problems(&c->report));
+        json_pack("{s:s, s:b, s:s?, s:i, s:i, s:i, s:i, s:I, s:i, s:I, s:o, s:o, s:o}", "binary",
+                  c->path, "ok", report_count(&c->report) == 0, "toolkit", c->index.toolkit,
+                  "asked", (int)c->asked, "present", (int)c->present, "excluded", (int)c->excluded,
+                  "with_spills", (int)c->spilled, "code_bytes", (json_int_t)c->code_bytes,
+                  "shaders", (int)c->shader_count, "shader_bytes", (json_int_t)c->shader_bytes,
+                  "archs", json_archs(c), "keys", keys, "problems", json_problems(&c->report));
     if (root && model)
         json_object_set_new(root, "model", json_model(c, model));
     int rc = root ? json_dumpf(root, stdout, JSON_INDENT(1)) : -1;

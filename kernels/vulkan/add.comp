@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+void add()
+{
+    for (int64_t i = flat_thread(); i < n; i += flat_threads())
+        from(y, i).v[0] = from(a, i).v[0] + from(b, i).v[0];
+}

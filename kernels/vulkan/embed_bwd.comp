@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block k has run k of equal ids, and so a row of the gradient for itself; later blocks have empty runs.
+void embed_bwd()
+{
+    const int begin = runs.v[block_x()], end = runs.v[block_x() + 1];
+    if (begin >= end)
+        return;
+    nj_f32 to = from(dw, int64_t(ids.v[order.v[begin]]) * C);
+    for (int c = thread(); c < C; c += NJ_THREADS) {
+        float sum = to.v[c];
+        for (int j = begin; j < end; j++)
+            sum += from(dy, int64_t(order.v[j]) * C).v[c];
+        to.v[c] = sum;
+    }
+}

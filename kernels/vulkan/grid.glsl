@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// grid.glsl: the block of a workgroup. Workgroups are dispatched as rows of as many as every driver
+// allows, of which the last row may have too many.
+uvec3 nj_block_index;
+
+bool nj_begin()
+{
+    const uint flat_index = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
+    if (flat_index >= nj_grid[0] * nj_grid[1] * nj_grid[2])
+        return false;
+    nj_block_index.x = flat_index % nj_grid[0];
+    nj_block_index.y = flat_index / nj_grid[0] % nj_grid[1];
+    nj_block_index.z = flat_index / (nj_grid[0] * nj_grid[1]);
+    return true;
+}
+
+int block_x()
+{
+    return int(nj_block_index.x);
+}
+int block_y()
+{
+    return int(nj_block_index.y);
+}
+int block_z()
+{
+    return int(nj_block_index.z);
+}
+
+// Of ops on elements without order: thread of the whole grid, and how many there are.
+int64_t flat_thread()
+{
+    return int64_t(nj_block_index.x) * NJ_THREADS + thread();
+}
+int64_t flat_threads()
+{
+    return int64_t(nj_grid[0]) * NJ_THREADS;
+}

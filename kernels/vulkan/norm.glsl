@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// norm.glsl: rows of a norm's forward pass. A block takes as many as the contract's grid says, each by
+// a group of its threads.
+
+int norm_rows()
+{
+    return C > 4096 ? 1 : C > 2048 ? 2 : C > 1024 ? 4 : 8;
+}
+
+// Normalises the row that lies in `row`, of which this thread has added up `sum` of the squares. A row
+// past the last takes part in the sums alone.
+void norm_row(int n, nj_f32 row, float sum, int lane, int width)
+{
+    const float r = inversesqrt(group_sum(sum, width) / float(C) + eps);
+    if (n >= N)
+        return;
+    nj_f32 to = from(y, int64_t(n) * C);
+    if (lane == 0)
+        rstd.v[n] = r;
+    for (int c = lane; c < C; c += width)
+        to.v[c] = row.v[c] * r * w.v[c];
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block p has the rows p, p + P, ...; a thread has the same columns of each, and their sums.
+const int KEEP = 10240 / NJ_THREADS;
+
+void rmsnorm_bwd()
+{
+    float dw[KEEP];
+    for (int k = 0; k < KEEP; k++)
+        dw[k] = 0.0;
+    for (int64_t n = block_x(); n < N; n += P) {
+        const int64_t at = n * C;
+        nj_f32 g = from(dy, at), a = from(x, at), to = from(dx, at);
+        const float r = rstd.v[int(n)];
+        float dot_sum = 0.0;
+        for (int c = thread(); c < C; c += NJ_THREADS)
+            dot_sum += g.v[c] * w.v[c] * a.v[c] * r;
+        const float mean = block_sum(dot_sum) / float(C);
+        for (int k = 0; k < KEEP; k++) {
+            const int c = thread() + k * NJ_THREADS;
+            if (c >= C)
+                break;
+            const float h = a.v[c] * r, slope = g.v[c];
+            float bypass = 0.0;
+            if (given(dres))
+                bypass = from(dres, at).v[c];
+            dw[k] += slope * h;
+            to.v[c] = bypass + r * (slope * w.v[c] - h * mean);
+        }
+    }
+    nj_f32 part = from(dw_part, int64_t(block_x()) * C);
+    for (int k = 0; k < KEEP; k++) {
+        const int c = thread() + k * NJ_THREADS;
+        if (c < C)
+            part.v[c] = dw[k];
+    }
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+const int ROWS = 8; // of a block
+
+void row_gather()
+{
+    const int first = block_x() * ROWS, last = min(first + ROWS, M);
+    for (int m = first; m < last; m++) {
+        const int r = index.v[m];
+        nj_f32 to = from(dst, int64_t(m) * C), row = from(src, int64_t(max(r, 0)) * C);
+        for (int c = thread(); c < C; c += NJ_THREADS)
+            to.v[c] = r < 0 ? 0.0 : row.v[c];
+    }
+}

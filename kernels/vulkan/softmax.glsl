@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax.glsl: softmax(x / tau) of a row as log probabilities (x - max) / tau - log_sum.
+
+struct softmax {
+    float top, tau, log_sum;
+    int argmax; // the lowest index of equals
+};
+
+shared int nj_places[NJ_THREADS];
+
+bool is_before(float a, int a_at, float b, int b_at)
+{
+    return a > b || (a == b && a_at < b_at);
+}
+
+// The largest element and its place; log_sum is not there yet.
+softmax row_top(nj_f32 x, int count)
+{
+    softmax r = softmax(x.v[0], 1.0, 0.0, 0);
+    for (int v = thread(); v < count; v += NJ_THREADS)
+        if (is_before(x.v[v], v, r.top, r.argmax)) {
+            r.top = x.v[v];
+            r.argmax = v;
+        }
+    barrier(); // earlier sums may still be read
+    nj_sums[thread()] = r.top;
+    nj_places[thread()] = r.argmax;
+    for (int half_of = NJ_THREADS / 2; half_of > 0; half_of /= 2) {
+        barrier();
+        const int a = thread(), b = a + half_of;
+        if (a < half_of && is_before(nj_sums[b], nj_places[b], nj_sums[a], nj_places[a])) {
+            nj_sums[a] = nj_sums[b];
+            nj_places[a] = nj_places[b];
+        }
+    }
+    barrier();
+    r.top = nj_sums[0];
+    r.argmax = nj_places[0];
+    return r;
+}
+
+// The same row at a temperature.
+softmax row_softmax(softmax r, nj_f32 x, int count, float tau)
+{
+    float sum = 0.0;
+    for (int v = thread(); v < count; v += NJ_THREADS)
+        sum += nj_exp((x.v[v] - r.top) / tau);
+    r.tau = tau;
+    r.log_sum = nj_log(block_sum(sum));
+    return r;
+}
+
+float log_prob(softmax r, float x)
+{
+    return (x - r.top) / r.tau - r.log_sum;
+}
+
+// p (log p - log m), where 0 log 0 is 0
+float kl_term(float p, float log_p, float log_m)
+{
+    return p > 0.0 ? p * (log_p - log_m) : 0.0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * blobshaders.c: the shaders of a binary, for its Vulkan backend: their index, and for each that it
+ * is what shadercheck.h asks for and takes the block that the launcher of its key fills, followed by
+ * the grid.
+ */
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "check/blobcheck.h"
+#include "pack/shadercheck.h"
+
+enum { GRID_BYTES = 12, PARAMS_MAX = SPIRV_MEMBERS_MAX };
+
+/* What the launcher of a key says, where a contract has it. */
+static void check_launcher(struct check *c, const struct key *k)
+{
+    const struct key *launcher = keys_find(&c->keys, k->key);
+    if (!launcher)
+        return;
+    if (k->threads != launcher->threads)
+        report_add(&c->report, k->key, SHADER_ARCH, "the index says %u threads, the launcher %u",
+                   k->threads, launcher->threads);
+    if (k->param_count != launcher->param_count + 1 ||
+        k->param_bytes != launcher->param_bytes + GRID_BYTES ||
+        memcmp(k->params, launcher->params, launcher->param_count * sizeof(*k->params)) != 0)
+        report_add(&c->report, k->key, SHADER_ARCH,
+                   "its push constants are not the launcher's block and the grid");
+}
+
+static void check_module(struct check *c, const struct nji_entry *e, const struct key *k)
+{
+    const struct blob_index *x = &c->shaders;
+    const struct span module = span_part(c->parts.shaders, e->blob_off, e->blob_bytes);
+    uint32_t shared_bytes = 0;
+    if (e->blob_bytes == 0 || module.bytes == 0) {
+        report_add(&c->report, k->key, SHADER_ARCH, "its module lies outside of the section");
+        return;
+    }
+    if (XXH3_64bits(module.data, module.bytes) != e->blob_hash)
+        report_add(&c->report, k->key, SHADER_ARCH,
+                   "the hash of its module is not the recorded one");
+    shader_check(module, k, &shared_bytes, &c->report);
+    if (e->record_count != 1 || e->first_record >= x->header.record_count ||
+        x->records[e->first_record].static_shared_bytes != shared_bytes ||
+        x->records[e->first_record].code_bytes != module.bytes)
+        report_add(&c->report, k->key, SHADER_ARCH,
+                   "shared memory or size are not the recorded ones");
+    c->shader_count++;
+    c->shader_bytes += module.bytes;
+}
+
+static void check_entry(struct check *c, const struct nji_entry *e)
+{
+    const struct blob_index *x = &c->shaders;
+    const char *name = index_string(x, e->key_str);
+    const struct key k = {.key = name ? name : "?",
+                          .threads = e->threads,
+                          .param_bytes = e->param_bytes,
+                          .param_count = e->param_count,
+                          .params = x->params + e->first_param};
+    if (e->first_param > x->header.param_count || e->param_count > PARAMS_MAX ||
+        e->param_count > x->header.param_count - e->first_param) {
+        report_add(&c->report, k.key, SHADER_ARCH, "its parameters lie outside of the index");
+        return;
+    }
+    check_launcher(c, &k);
+    check_module(c, e, &k);
+}
+
+/* Modules lie one after the other, in no promised order, with zeros up to the next multiple of 64. */
+static void check_rest(struct check *c)
+{
+    const struct span all = c->parts.shaders;
+    uint8_t *used = calloc(1, all.bytes + 1);
+    size_t foreign = 0;
+    if (!used) {
+        report_add(&c->report, "", SHADER_ARCH, "no memory for %zu bytes of shaders", all.bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < c->shaders.header.entry_count; i++) {
+        const struct nji_entry *e = &c->shaders.entries[i];
+        if (span_has(all, e->blob_off, e->blob_bytes))
+            memset(used + e->blob_off, 1, e->blob_bytes);
+    }
+    for (size_t i = 0; i < all.bytes; i++)
+        foreign += !used[i] && all.data[i];
+    free(used);
+    if (foreign)
+        report_add(&c->report, "", SHADER_ARCH, "%zu bytes of the section belong to no shader",
+                   foreign);
+}
+
+void check_shaders(struct check *c)
+{
+    char why[WHY_BYTES];
+    if (c->parts.shader_index.bytes == 0)
+        return;
+    if (index_read(c->parts.shader_index, "shaderc ", &c->shaders, &c->report, why)) {
+        report_add(&c->report, "", SHADER_ARCH, "shaders: %.200s", why);
+        return;
+    }
+    for (uint32_t i = 0; i < c->shaders.header.entry_count; i++)
+        check_entry(c, &c->shaders.entries[i]);
+    check_rest(c);
+}

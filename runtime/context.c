@@ -64,6 +64,8 @@ int nj_context_create(nj_context **out, const struct nj_options *options)
         return open_backend(ctx, &nj_backend_cpu, options);
     case NJ_DEVICE_CUDA:
         return open_backend(ctx, &nj_backend_cuda, options);
+    case NJ_DEVICE_VULKAN:
+        return open_backend(ctx, &nj_backend_vulkan, options);
     case NJ_DEVICE_AUTO:
         rc = open_backend(ctx, &nj_backend_cuda, options);
         if (!may_fall_back(rc))
@@ -74,7 +76,8 @@ int nj_context_create(nj_context **out, const struct nj_options *options)
         ctx->error[0] = '\0';
         return rc;
     }
-    return nj_fail(ctx, NJ_E_ARG, "nj_context_create: device kind %d is not one of AUTO, CPU, CUDA",
+    return nj_fail(ctx, NJ_E_ARG,
+                   "nj_context_create: device kind %d is not one of AUTO, CPU, CUDA, VULKAN",
                    (int)options->device);
 }
 

@@ -18,6 +18,10 @@ extern const unsigned char nj_index_start[] __attribute__((weak, visibility("hid
 extern const unsigned char nj_index_end[] __attribute__((weak, visibility("hidden")));
 extern const unsigned char nj_blobs_start[] __attribute__((weak, visibility("hidden")));
 extern const unsigned char nj_blobs_end[] __attribute__((weak, visibility("hidden")));
+extern const unsigned char nj_shader_index_start[] __attribute__((weak, visibility("hidden")));
+extern const unsigned char nj_shader_index_end[] __attribute__((weak, visibility("hidden")));
+extern const unsigned char nj_shaders_start[] __attribute__((weak, visibility("hidden")));
+extern const unsigned char nj_shaders_end[] __attribute__((weak, visibility("hidden")));
 
 __attribute__((format(printf, 2, 3))) static int damaged(char *why, const char *format, ...)
 {
@@ -140,6 +144,18 @@ int nj_index_embedded(struct nj_index *out, char *why)
     }
     return nj_index_open(nj_index_start, (size_t)(nj_index_end - nj_index_start), nj_blobs_start,
                          (size_t)(nj_blobs_end - nj_blobs_start), out, why);
+}
+
+int nj_shaders_embedded(struct nj_index *out, char *why)
+{
+    if (!nj_shader_index_start || !nj_shader_index_end || !nj_shaders_start || !nj_shaders_end) {
+        snprintf(why, NJ_SENTENCE_BYTES,
+                 "this program was linked without shaders for Vulkan; link shaders.o");
+        return NJ_E_NO_CODE;
+    }
+    return nj_index_open(nj_shader_index_start,
+                         (size_t)(nj_shader_index_end - nj_shader_index_start), nj_shaders_start,
+                         (size_t)(nj_shaders_end - nj_shaders_start), out, why);
 }
 
 const struct nji_entry *nj_index_find(const struct nj_index *index, const char *key)

@@ -82,6 +82,7 @@ struct nj_backend {
 };
 extern const struct nj_backend nj_backend_cpu;
 extern const struct nj_backend nj_backend_cuda;
+extern const struct nj_backend nj_backend_vulkan;
 
 /* A prepared shape; state belongs to the backend. chosen: choice is what the backend is to take, or
  * has taken by timing; what the bytes mean is its own business. */
@@ -169,6 +170,8 @@ int nj_index_open(const void *index, size_t index_bytes, const void *blobs, size
                   struct nj_index *out, char *why);
 /* The index in this binary. Also NJ_E_NO_CODE: linked without blobs.S. */
 int nj_index_embedded(struct nj_index *out, char *why);
+/* The same of the shaders for Vulkan, whose one arch has SM 0. */
+int nj_shaders_embedded(struct nj_index *out, char *why);
 const struct nji_entry *nj_index_find(const struct nj_index *index, const char *key);
 /* The arch of the index whose code runs on this SM: the exact one, else the highest lower minor of
  * the same major. Index into archs, or -1. */

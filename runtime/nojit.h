@@ -72,7 +72,12 @@ int nj_forbid_jit(void);
 
 /* ---- context --------------------------------------------------------------------------------- */
 
-enum nj_device_kind { NJ_DEVICE_AUTO = 0, NJ_DEVICE_CPU = 1, NJ_DEVICE_CUDA = 2 };
+enum nj_device_kind {
+    NJ_DEVICE_AUTO = 0,
+    NJ_DEVICE_CPU = 1,
+    NJ_DEVICE_CUDA = 2,
+    NJ_DEVICE_VULKAN = 3
+};
 
 struct nj_options {
     enum nj_device_kind device; /* AUTO: CUDA if it works, else CPU; device_info.fallback: why */
@@ -87,8 +92,8 @@ struct nj_options {
 
 struct nj_device_info {
     char name[128];
-    const char *backend;     /* "cuda" or "cpu" */
-    int sm;                  /* 90 for sm_90; 0 on the CPU */
+    const char *backend;     /* "cuda", "vulkan" or "cpu" */
+    int sm;                  /* 90 for sm_90; 0 without CUDA */
     int lp_is_f16;           /* 1: NJ_LP is float16 (sm_75), 0: bfloat16 */
     int f8;                  /* 1: products of NJ_F8: sm_90, and the CPU, which widens them */
     int integrated;          /* GPU shares memory with the host */

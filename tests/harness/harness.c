@@ -18,8 +18,15 @@
 
 enum { CASE_SECONDS = 300 }; /* a case that takes longer hangs */
 
+static const char *const device_names[] = {
+    [NJ_DEVICE_AUTO] = "auto",
+    [NJ_DEVICE_CPU] = "cpu",
+    [NJ_DEVICE_CUDA] = "cuda",
+    [NJ_DEVICE_VULKAN] = "vulkan",
+};
+
 static const char USAGE[] =
-    "usage: harness [--device cpu|cuda] [--filter GLOB] [--seed N] [--list] [--json FILE]\n"
+    "usage: harness [--device cpu|cuda|vulkan] [--filter GLOB] [--seed N] [--list] [--json FILE]\n"
     "               [--self-test]\n"
     "Runs the cases of every kernel key that GLOB matches and compares them with the references.\n";
 
@@ -211,8 +218,8 @@ static void print_failures(const struct selection *sel, const struct options *o)
         if (sel->results[i].status == PASSED)
             continue;
         printf("FAIL %s [%s]: %s\n", s->key, s->c->label, sel->results[i].message);
-        printf("RERUN harness --device %s --filter '%s' --seed %llu\n",
-               o->device == NJ_DEVICE_CPU ? "cpu" : "cuda", s->key, (unsigned long long)o->seed);
+        printf("RERUN harness --device %s --filter '%s' --seed %llu\n", device_names[o->device],
+               s->key, (unsigned long long)o->seed);
     }
 }
 
@@ -249,8 +256,7 @@ static int write_json(const struct selection *sel, const struct options *o, uint
         return -1;
     }
     fprintf(f, "{\"device\": \"%s\", \"seed\": %llu, \"keys\": %u, \"keys_run\": %u, ",
-            o->device == NJ_DEVICE_CPU ? "cpu" : "cuda", (unsigned long long)o->seed, sel->keys,
-            sel->keys_run);
+            device_names[o->device], (unsigned long long)o->seed, sel->keys, sel->keys_run);
     fprintf(f, "\"keys_off_device\": %u, \"cases\": %u, \"failed\": %u,\n \"ops\": [",
             sel->keys_off_device, sel->count, failed);
     for (uint32_t i = 0; i < line_count; i++) {
@@ -309,7 +315,7 @@ static int run_tests(const struct options *o)
     if (open_device(o->device, &ctx, &stream))
         goto done;
     select_cases(&sel, o->filter, ctx);
-    if (o->device == NJ_DEVICE_CUDA)
+    if (o->device != NJ_DEVICE_CPU)
         run_on_gpu(&sel, ctx, stream, o->seed);
     else
         run_on_cpu(&sel, o->seed);
@@ -338,8 +344,12 @@ static int list_cases(const struct options *o)
 
 static int parse_device(const char *s, enum nj_device_kind *out)
 {
-    *out = strcmp(s, "cuda") == 0 ? NJ_DEVICE_CUDA : NJ_DEVICE_CPU;
-    return *out == NJ_DEVICE_CPU && strcmp(s, "cpu") ? -1 : 0;
+    for (int i = NJ_DEVICE_CPU; i <= NJ_DEVICE_VULKAN; i++)
+        if (strcmp(s, device_names[i]) == 0) {
+            *out = (enum nj_device_kind)i;
+            return 0;
+        }
+    return -1;
 }
 
 static int parse_seed(const char *s, uint64_t *out)

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * backend.h: what the files of the Vulkan backend share. Each calls those above it alone.
+ *
+ *   vulkan_library.c   opens the loader, makes an instance     vulkan_check.c      results as sentences
+ *   vulkan_device.c    chooses and opens a GPU                 vulkan_commands.c   command buffers, submission
+ *   vulkan_memory.c    allocations, copies                     vulkan_stream.c     streams, events
+ *   vulkan_shaders.c   pipelines of the embedded SPIR-V        vulkan_launch.c     kernels and GEMMs
+ *   vulkan.c           the table, open and close
+ */
+#ifndef NOJIT_VULKAN_BACKEND_H
+#define NOJIT_VULKAN_BACKEND_H
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+#include "../internal.h"
+
+/* X(name without vk) of the functions used: those of the loader, then those of an instance. */
+#define NJ_VK_LOADER_FUNCTIONS(X)                                                                  \
+    X(CreateInstance)                                                                              \
+    X(EnumerateInstanceVersion)
+#define NJ_VK_FUNCTIONS(X)                                                                         \
+    X(AllocateCommandBuffers)                                                                      \
+    X(AllocateMemory)                                                                              \
+    X(BeginCommandBuffer)                                                                          \
+    X(BindBufferMemory)                                                                            \
+    X(CmdBindPipeline)                                                                             \
+    X(CmdCopyBuffer)                                                                               \
+    X(CmdDispatch)                                                                                 \
+    X(CmdFillBuffer)                                                                               \
+    X(CmdPipelineBarrier)                                                                          \
+    X(CmdPushConstants)                                                                            \
+    X(CmdResetQueryPool)                                                                           \
+    X(CmdWriteTimestamp)                                                                           \
+    X(CreateBuffer)                                                                                \
+    X(CreateCommandPool)                                                                           \
+    X(CreateComputePipelines)                                                                      \
+    X(CreateDevice)                                                                                \
+    X(CreatePipelineLayout)                                                                        \
+    X(CreateQueryPool)                                                                             \
+    X(CreateSemaphore)                                                                             \
+    X(CreateShaderModule)                                                                          \
+    X(DestroyBuffer)                                                                               \
+    X(DestroyCommandPool)                                                                          \
+    X(DestroyDevice)                                                                               \
+    X(DestroyInstance)                                                                             \
+    X(DestroyPipeline)                                                                             \
+    X(DestroyPipelineLayout)                                                                       \
+    X(DestroyQueryPool)                                                                            \
+    X(DestroySemaphore)                                                                            \
+    X(DestroyShaderModule)                                                                         \
+    X(DeviceWaitIdle)                                                                              \
+    X(EndCommandBuffer)                                                                            \
+    X(EnumerateDeviceExtensionProperties)                                                          \
+    X(EnumeratePhysicalDevices)                                                                    \
+    X(FreeMemory)                                                                                  \
+    X(GetBufferDeviceAddress)                                                                      \
+    X(GetBufferMemoryRequirements)                                                                 \
+    X(GetDeviceQueue)                                                                              \
+    X(GetPhysicalDeviceFeatures2)                                                                  \
+    X(GetPhysicalDeviceMemoryProperties2)                                                          \
+    X(GetPhysicalDeviceProperties2)                                                                \
+    X(GetPhysicalDeviceQueueFamilyProperties)                                                      \
+    X(GetQueryPoolResults)                                                                         \
+    X(MapMemory)                                                                                   \
+    X(QueueSubmit)                                                                                 \
+    X(ResetCommandBuffer)                                                                          \
+    X(WaitSemaphores)
+
+struct nj_vk_api {
+#define NJ_ROW(name) PFN_vk##name name;
+    NJ_VK_LOADER_FUNCTIONS(NJ_ROW)
+    NJ_VK_FUNCTIONS(NJ_ROW)
+#undef NJ_ROW
+};
+
+enum {
+    NJ_VK_ALIGN = 256,
+    NJ_VK_PUSH_BYTES = 128,  /* that every device has */
+    NJ_VK_GRID_BYTES = 12,   /* of push constants, behind the parameter block */
+    NJ_VK_SUBMIT_AFTER = 64, /* commands; a desktop's GPU is not to be held for long */
+    NJ_VK_BATCHES = 8,       /* of a stream, under way at a time */
+    NJ_VK_GEMMS = 3          /* kinds */
+};
+
+/* One allocation: device memory, which callers know by its address, or mapped host memory. */
+struct nj_vk_memory {
+    struct nj_vk_memory *next;
+    enum nj_memory kind;
+    VkDeviceMemory memory;
+    VkBuffer buffer;
+    size_t offset, bytes;  /* of what the caller has, within the buffer */
+    unsigned char *caller; /* what the caller has; of device memory an address of the GPU */
+};
+
+struct nj_vk_stream {
+    struct nj_vk_stream *next;
+    VkCommandPool pool;
+    VkCommandBuffer commands[NJ_VK_BATCHES];
+    uint64_t value[NJ_VK_BATCHES]; /* that the semaphore has when the batch is done */
+    int at, open;                  /* batch that is recorded to, if it is open */
+    int recorded;                  /* commands in it */
+    struct nj_vk_memory *staging;  /* for host memory that is not pinned; NULL until it is needed */
+    size_t staged;                 /* bytes of it that are in use until the stream is done */
+};
+
+struct nj_vk {
+    struct nj_vk_api api;
+    VkInstance instance;
+    VkPhysicalDevice physical;
+    VkDevice device;
+    VkQueue queue;
+    uint32_t family;
+    VkPhysicalDeviceMemoryProperties memory;
+    VkDeviceSize allocation_max;
+    uint32_t groups_max[2];
+    float ns_per_tick; /* 0: the queue has no timestamps */
+    int has_budget;    /* VK_EXT_memory_budget */
+    VkSemaphore done;  /* counts submissions */
+    uint64_t submitted;
+    struct nj_vk_memory *allocations;
+    struct nj_vk_stream *streams;
+    nj_stream service; /* zeroes new memory */
+    VkPipelineLayout layout;
+    VkPipeline *pipelines; /* by kernel number */
+    VkPipeline gemms[NJ_VK_GEMMS];
+    char lost[NJ_SENTENCE_BYTES]; /* the error after which the device answers nothing */
+};
+
+static inline struct nj_vk *nj_vk_of(const nj_context *ctx)
+{
+    return ctx->state;
+}
+static inline struct nj_vk_stream *nj_vk_stream_of(const nj_stream *s)
+{
+    return s->handle;
+}
+
+int nj_vk_open_library(nj_context *ctx);
+
+/* 0, or a code with a sentence that names the error; what says which call, with its sizes. */
+int nj_vk_check(nj_context *ctx, VkResult result, const char *what);
+
+int nj_vk_open_device(nj_context *ctx, const struct nj_options *options);
+size_t nj_vk_budget(nj_context *ctx, enum nj_memory kind);
+
+/* Waits until the submission of that number is done. */
+int nj_vk_wait(nj_context *ctx, uint64_t value);
+int nj_vk_commands_create(nj_stream *s);
+void nj_vk_commands_destroy(nj_stream *s);
+/* The open command buffer of a stream, and after a command was recorded: what follows sees its
+ * results. */
+int nj_vk_begin(nj_stream *s, VkCommandBuffer *out);
+int nj_vk_recorded(nj_stream *s);
+int nj_vk_submit(nj_stream *s);
+int nj_vk_finish(nj_stream *s); /* submits and waits */
+
+int nj_vk_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
+void nj_vk_free(nj_context *ctx, enum nj_memory kind, void *ptr);
+void nj_vk_free_all(nj_context *ctx);
+int nj_vk_copy(nj_stream *s, void *dst, const void *src, size_t bytes);
+int nj_vk_zero(nj_stream *s, void *dst, size_t bytes);
+
+int nj_vk_stream_create(nj_stream *s);
+void nj_vk_stream_destroy(nj_stream *s);
+int nj_vk_stream_sync(nj_stream *s);
+int nj_vk_event_create(nj_event *e);
+void nj_vk_event_destroy(nj_event *e);
+int nj_vk_event_record(nj_event *e, nj_stream *s);
+int nj_vk_event_sync(nj_event *e);
+int nj_vk_event_elapsed_ms(nj_event *from, nj_event *to, float *ms);
+
+int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options);
+void nj_vk_unload_shaders(nj_context *ctx);
+
+int nj_vk_has_kernel(const nj_context *ctx, uint32_t id);
+int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
+                 const void *params);
+int nj_vk_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan);
+int nj_vk_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, const struct nj_gemm_operands *x);
+
+#endif

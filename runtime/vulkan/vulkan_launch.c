@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vulkan_launch.c: enqueues kernels and GEMMs. The launcher's parameter block becomes the push
+ * constants as it is, followed by the grid.
+ */
+#include <string.h>
+
+#include "backend.h"
+
+/* A workgroup's tile of a GEMM: kernels/vulkan/gemm.glsl. */
+enum { GEMM_TILE = 64 };
+
+struct gemm_block {
+    void *c;
+    const void *a, *b;
+    int64_t lda, ldb, ldc;
+    int32_t M, N, K;
+    float scale, beta;
+    uint32_t grid[3];
+};
+_Static_assert(offsetof(struct gemm_block, grid) == 68, "gemm.glsl has the grid there");
+
+int nj_vk_has_kernel(const nj_context *ctx, uint32_t id)
+{
+    return nj_vk_of(ctx)->pipelines[id] != VK_NULL_HANDLE;
+}
+
+/* As rows of workgroups, of which a driver allows 65,535 of 65,535 or more. */
+static int dispatch(nj_stream *s, VkPipeline pipeline, const uint32_t grid[3], const void *push,
+                    uint32_t push_bytes)
+{
+    struct nj_vk *vk = nj_vk_of(s->ctx);
+    const uint64_t plane = (uint64_t)grid[0] * grid[1];
+    const uint64_t most = (uint64_t)vk->groups_max[0] * vk->groups_max[1];
+    VkCommandBuffer commands;
+    uint64_t groups, rows;
+    int rc;
+
+    if (plane > UINT32_MAX || plane * grid[2] > UINT32_MAX || plane * grid[2] > most)
+        return nj_fail(s->ctx, NJ_E_ARG, "%s: a grid of %u x %u x %u is too large for Vulkan",
+                       s->ctx->last_key, grid[0], grid[1], grid[2]);
+    groups = plane * grid[2];
+    rows = (groups + vk->groups_max[0] - 1) / vk->groups_max[0];
+    rc = nj_vk_begin(s, &commands);
+    if (rc)
+        return rc;
+    vk->api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    vk->api.CmdPushConstants(commands, vk->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes,
+                             push);
+    vk->api.CmdDispatch(commands, (uint32_t)((groups + rows - 1) / rows), (uint32_t)rows, 1);
+    return nj_vk_recorded(s);
+}
+
+int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
+                 const void *params)
+{
+    const struct nj_kernel *kernel = &nj_kernels[id];
+    const VkPipeline pipeline = nj_vk_of(s->ctx)->pipelines[id];
+    unsigned char push[NJ_VK_PUSH_BYTES];
+
+    (void)shared_bytes; /* a shader declares what it shares */
+    if (!pipeline)
+        return nj_fail(s->ctx, NJ_E_UNSUPPORTED,
+                       "%s: the Vulkan backend has no shader for it; use --device cuda or cpu",
+                       kernel->key);
+    memcpy(push, params, kernel->param_bytes);
+    memcpy(push + kernel->param_bytes, grid, NJ_VK_GRID_BYTES);
+    return dispatch(s, pipeline, grid, push, kernel->param_bytes + NJ_VK_GRID_BYTES);
+}
+
+int nj_vk_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
+{
+    const struct nj_gemm *g = &plan->shape;
+
+    if (g->ab_dtype != NJ_F32 || g->c_dtype != NJ_F32)
+        return nj_fail(ctx, NJ_E_UNSUPPORTED,
+                       "the Vulkan backend has float32 GEMMs alone; choose dtype f32");
+    if (!nj_vk_of(ctx)->gemms[g->kind])
+        return nj_fail(ctx, NJ_E_UNSUPPORTED, "this program was built without shaders of GEMMs");
+    return 0;
+}
+
+int nj_vk_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, const struct nj_gemm_operands *x)
+{
+    const struct nj_gemm *g = &plan->shape;
+    const uint32_t grid[3] = {((uint32_t)g->N + GEMM_TILE - 1) / GEMM_TILE,
+                              ((uint32_t)g->M + GEMM_TILE - 1) / GEMM_TILE, 1};
+    struct gemm_block block = {.c = x->c,
+                               .a = x->a,
+                               .b = x->b,
+                               .lda = g->lda,
+                               .ldb = g->ldb,
+                               .ldc = g->ldc,
+                               .M = g->M,
+                               .N = g->N,
+                               .K = g->K,
+                               .scale = nj_gemm_scale(g),
+                               .beta = g->beta,
+                               .grid = {grid[0], grid[1], grid[2]}};
+
+    s->ctx->last_key = "a GEMM";
+    return dispatch(s, nj_vk_of(s->ctx)->gemms[g->kind], grid, &block, sizeof block);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vulkan_shaders.c: the pipelines of all embedded shaders, made when a GPU is opened. The driver
+ * translates each from SPIR-V then, and none later. An op without a shader has no pipeline.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend.h"
+
+static const char *const gemm_keys[NJ_VK_GEMMS] = {
+    [NJ_GEMM_NT] = "gemm.nt", [NJ_GEMM_NN] = "gemm.nn", [NJ_GEMM_TN] = "gemm.tn"};
+
+static double milliseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* Launchers and shaders come out of one build; the shader's grid follows the launcher's block. */
+static int check_entry(nj_context *ctx, const struct nj_index *index,
+                       const struct nj_kernel *kernel, const struct nji_entry *entry)
+{
+    if (entry->threads == kernel->threads && entry->param_count == kernel->param_count + 1u &&
+        entry->param_bytes == kernel->param_bytes + NJ_VK_GRID_BYTES &&
+        memcmp(index->params + entry->first_param, kernel->params,
+               kernel->param_count * sizeof(struct nj_param)) == 0)
+        return 0;
+    return nj_fail(ctx, NJ_E_INDEX, "%s: launcher and shader disagree; rebuild from clean",
+                   kernel->key);
+}
+
+static int load(nj_context *ctx, const struct nj_index *index, const struct nji_entry *entry,
+                VkPipeline *out)
+{
+    struct nj_vk *vk = nj_vk_of(ctx);
+    const VkShaderModuleCreateInfo code = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+        .codeSize = entry->blob_bytes,
+        .pCode = (const uint32_t *)(const void *)(index->blobs + entry->blob_off)};
+    VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .pName = index->strings + entry->entry_str},
+        .layout = vk->layout};
+    const char *key = index->strings + entry->key_str;
+    VkShaderModule module = VK_NULL_HANDLE;
+    int rc = nj_vk_check(ctx, vk->api.CreateShaderModule(vk->device, &code, NULL, &module), key);
+
+    if (rc)
+        return rc;
+    info.stage.module = module;
+    rc = nj_vk_check(
+        ctx, vk->api.CreateComputePipelines(vk->device, VK_NULL_HANDLE, 1, &info, NULL, out), key);
+    vk->api.DestroyShaderModule(vk->device, module, NULL);
+    ctx->info.kernels_loaded += rc == 0;
+    ctx->info.modules_loaded += rc == 0;
+    return rc;
+}
+
+static int load_all(nj_context *ctx, const struct nj_index *index)
+{
+    struct nj_vk *vk = nj_vk_of(ctx);
+    int rc = 0;
+
+    for (uint32_t id = 0; id < nj_kernel_count && rc == 0; id++) {
+        const struct nji_entry *entry = nj_index_find(index, nj_kernels[id].key);
+
+        if (entry)
+            rc = check_entry(ctx, index, &nj_kernels[id], entry);
+        if (entry && rc == 0)
+            rc = load(ctx, index, entry, &vk->pipelines[id]);
+    }
+    for (int kind = 0; kind < NJ_VK_GEMMS && rc == 0; kind++) {
+        const struct nji_entry *entry = nj_index_find(index, gemm_keys[kind]);
+
+        if (entry)
+            rc = load(ctx, index, entry, &vk->gemms[kind]);
+    }
+    return rc;
+}
+
+int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options)
+{
+    struct nj_vk *vk = nj_vk_of(ctx);
+    const VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, NJ_VK_PUSH_BYTES};
+    const VkPipelineLayoutCreateInfo layout = {.sType =
+                                                   VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                               .pushConstantRangeCount = 1,
+                                               .pPushConstantRanges = &range};
+    const double begun = milliseconds();
+    char why[NJ_SENTENCE_BYTES], line[200];
+    struct nj_index index;
+    int rc = nj_shaders_embedded(&index, why);
+
+    if (rc)
+        return nj_fail(ctx, rc, "%s", why);
+    vk->pipelines = calloc(nj_kernel_count, sizeof *vk->pipelines);
+    if (!vk->pipelines)
+        return nj_fail(ctx, NJ_E_NOMEM, "loading shaders: out of host memory");
+    rc = nj_vk_check(ctx, vk->api.CreatePipelineLayout(vk->device, &layout, NULL, &vk->layout),
+                     "loading shaders");
+    if (rc == 0)
+        rc = load_all(ctx, &index);
+    if (rc || !options->verbose || !options->log)
+        return rc;
+    snprintf(line, sizeof line, "the Vulkan driver translated %u shaders in %.0f ms",
+             ctx->info.kernels_loaded, milliseconds() - begun);
+    options->log(options->log_user, line);
+    return 0;
+}
+
+void nj_vk_unload_shaders(nj_context *ctx)
+{
+    struct nj_vk *vk = nj_vk_of(ctx);
+
+    for (uint32_t id = 0; vk->pipelines && id < nj_kernel_count; id++)
+        vk->api.DestroyPipeline(vk->device, vk->pipelines[id], NULL);
+    for (int kind = 0; kind < NJ_VK_GEMMS; kind++)
+        vk->api.DestroyPipeline(vk->device, vk->gemms[kind], NULL);
+    vk->api.DestroyPipelineLayout(vk->device, vk->layout, NULL);
+    free(vk->pipelines);
+}

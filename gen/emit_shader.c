@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { GRID_SIZES = 3 };
@@ -25,11 +26,23 @@ static const char *shader_type(const struct param *p, const struct key *k)
 {
     static const char *const values[] = {
         [DTYPE_F32] = "float", [DTYPE_I32] = "int", [DTYPE_I64] = "int64_t"};
+    /* Smaller elements lie in words. */
     static const char *const arrays[] = {[DTYPE_F32] = "nj_f32",
                                          [DTYPE_I32] = "nj_i32",
-                                         [DTYPE_F8] = "nj_u8",
-                                         [DTYPE_BF16] = "nj_u16"};
+                                         [DTYPE_F8] = "nj_i32",
+                                         [DTYPE_BF16] = "nj_i32"};
     return p->arg == NULL ? values[p->dtype] : arrays[key_dtype(k, p->dtype)];
+}
+
+/* GLSL keeps some words for itself that are names in contracts. */
+static const char *shader_name(const struct param *p)
+{
+    static const char *const reserved[] = {"in",    "out",    "inout", "half",
+                                           "input", "output", "sample"};
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        if (strcmp(p->name, reserved[i]) == 0)
+            return keep_format("%s_", p->name);
+    return p->name;
 }
 
 static void put_shader(struct text *t, const struct key *k)
@@ -43,10 +56,10 @@ static void put_shader(struct text *t, const struct key *k)
     put(t, "#include \"common.glsl\"\n\nlayout(push_constant, scalar) uniform nj_block {\n");
     for (int i = 0; i < c->param_count; i++)
         put(t, "    layout(offset = %d) %s %s;\n", c->params[i].offset,
-            shader_type(&c->params[i], k), c->params[i].name);
+            shader_type(&c->params[i], k), shader_name(&c->params[i]));
     put(t, "    layout(offset = %d) uint nj_grid[%d];\n};\n\n", c->param_bytes, GRID_SIZES);
     put(t, "#include \"grid.glsl\"\n#include \"%s.comp\"\n\n", c->op);
-    put(t, "void main()\n{\n    if (nj_begin())\n        %s();\n}\n", c->op);
+    put(t, "void main()\n{\n    if (nj_begin())\n        nj_%s();\n}\n", c->op);
 }
 
 static void put_line(struct text *t, const struct key *k)

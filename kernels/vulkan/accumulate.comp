@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-void accumulate()
+void nj_accumulate()
 {
     for (int64_t i = flat_thread(); i < n; i += flat_threads())
         from(dst, i).v[0] += from(src, i).v[0];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step_state.glsl"
 
-void adamw()
+void nj_adamw()
 {
     const float lr = state.v[STEP_LR], grad_scale = state.v[STEP_GRAD_SCALE];
     const float bias1 = state.v[STEP_BIAS1], bias2 = state.v[STEP_BIAS2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "norm.glsl"
 
-void add_rmsnorm_fwd()
+void nj_add_rmsnorm_fwd()
 {
     const int width = NJ_THREADS / norm_rows(), lane = thread() % width;
     const int n = block_x() * norm_rows() + thread() / width;

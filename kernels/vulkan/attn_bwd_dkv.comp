@@ -45,7 +45,7 @@ void store_rows(head_rows to, float sums[4][COLUMNS], float factor)
     }
 }
 
-void attn_bwd_dkv()
+void nj_attn_bwd_dkv()
 {
     const int group = block_x(), sequence = block_y(), j0 = block_z() * ROWS, heads = H / K;
     float dk[4][COLUMNS], dv[4][COLUMNS];

@@ -34,7 +34,7 @@ void slope_tile(int sequence, int head, int group, int i0, int j0)
         }
 }
 
-void attn_bwd_dq()
+void nj_attn_bwd_dq()
 {
     const int head = block_x(), sequence = block_y(), i0 = block_z() * ROWS, group = head / (H / K);
     const int end = min(i0 + ROWS, S);

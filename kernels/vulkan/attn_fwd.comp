@@ -53,7 +53,7 @@ void store_rows(float sums[4][COLUMNS], int sequence, int head, int i0)
             nj_top[thread()] + nj_log(nj_sum[thread()]);
 }
 
-void attn_fwd()
+void nj_attn_fwd()
 {
     const int head = block_x(), sequence = block_y(), i0 = block_z() * ROWS, group = head / (H / K);
     const int end = min(i0 + ROWS, S);

@@ -20,7 +20,7 @@ void adapt_loss_scale(bool skip)
         state.v[STEP_LOSS_SCALE] = min(scale * 2.0, LOSS_SCALE_MAX);
 }
 
-void clip_scale()
+void nj_clip_scale()
 {
     float sum = 0.0;
     for (int p = thread(); p < P; p += NJ_THREADS)

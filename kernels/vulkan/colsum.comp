@@ -2,7 +2,7 @@
 // A block has 8 columns; thread r of a column adds up the rows r, r + ROWS, ...
 const int COLUMNS = 8, ROWS = NJ_THREADS / COLUMNS;
 
-void colsum()
+void nj_colsum()
 {
     const int c = block_x() * COLUMNS + thread() % COLUMNS;
     float sum = 0.0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-void grad_sumsq()
+void nj_grad_sumsq()
 {
     float sum = 0.0;
     for (int64_t i = flat_thread(); i < n; i += flat_threads()) {

@@ -81,7 +81,7 @@ void distil(nj_f32 row, nj_f32 teacher_row, int hot, float scale)
     }
 }
 
-void kd_head()
+void nj_kd_head()
 {
     const int hot = target.v[block_x()];
     const float scale = state.v[STEP_INV_VALID] * state.v[STEP_LOSS_SCALE];

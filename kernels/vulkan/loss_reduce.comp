@@ -9,7 +9,7 @@ void add_rows(nj_f32 rows, int at)
         sums.v[at] += total;
 }
 
-void loss_reduce()
+void nj_loss_reduce()
 {
     add_rows(kd, 0);
     add_rows(ce, 1);

@@ -2,7 +2,7 @@
 // Block p has the rows p, p + P, ...; a thread has the same columns of each, and their sums.
 const int KEEP = 10240 / NJ_THREADS;
 
-void rmsnorm_bwd()
+void nj_rmsnorm_bwd()
 {
     float dw[KEEP];
     for (int k = 0; k < KEEP; k++)

@@ -2,7 +2,7 @@
 #include "rope.glsl"
 
 // Block p has the rows p, p + P, ...; a thread has the same pairs of each, and their sums.
-void rope_bwd()
+void nj_rope_bwd()
 {
     const int width = (H + 2 * K) * D, half_d = D / 2, turned = (H + K) * half_d;
     const int pairs = given(dbias_part) ? width / 2 : turned;

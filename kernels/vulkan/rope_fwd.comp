@@ -18,7 +18,7 @@ void rotate_row(nj_f32 row, int position)
     }
 }
 
-void rope_fwd()
+void nj_rope_fwd()
 {
     const int width = (H + 2 * K) * D;
     for (int n = block_x(); n < N; n += int(nj_grid[0])) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 const int ROWS = 8; // of a block
 
-void row_gather()
+void nj_row_gather()
 {
     const int first = block_x() * ROWS, last = min(first + ROWS, M);
     for (int m = first; m < last; m++) {

@@ -2,17 +2,12 @@
 //
 // softmax.glsl: softmax(x / tau) of a row as log probabilities (x - max) / tau - log_sum.
 
+#include "best.glsl"
+
 struct softmax {
     float top, tau, log_sum;
     int argmax; // the lowest index of equals
 };
-
-shared int nj_places[NJ_THREADS];
-
-bool is_before(float a, int a_at, float b, int b_at)
-{
-    return a > b || (a == b && a_at < b_at);
-}
 
 // The largest element and its place; log_sum is not there yet.
 softmax row_top(nj_f32 x, int count)
@@ -23,20 +18,7 @@ softmax row_top(nj_f32 x, int count)
             r.top = x.v[v];
             r.argmax = v;
         }
-    barrier(); // earlier sums may still be read
-    nj_sums[thread()] = r.top;
-    nj_places[thread()] = r.argmax;
-    for (int half_of = NJ_THREADS / 2; half_of > 0; half_of /= 2) {
-        barrier();
-        const int a = thread(), b = a + half_of;
-        if (a < half_of && is_before(nj_sums[b], nj_places[b], nj_sums[a], nj_places[a])) {
-            nj_sums[a] = nj_sums[b];
-            nj_places[a] = nj_places[b];
-        }
-    }
-    barrier();
-    r.top = nj_sums[0];
-    r.argmax = nj_places[0];
+    block_best(r.top, r.argmax);
     return r;
 }
 

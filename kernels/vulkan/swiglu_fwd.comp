@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 const int COLUMNS = 2048; // of a block
 
-void swiglu_fwd()
+void nj_swiglu_fwd()
 {
     const int begin = block_y() * COLUMNS, end = min(I, begin + COLUMNS);
     nj_f32 gate = from(gu, int64_t(block_x()) * 2 * I), up = from(gate, I);

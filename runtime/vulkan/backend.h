@@ -114,7 +114,7 @@ struct nj_vk {
     uint32_t family;
     VkPhysicalDeviceMemoryProperties memory;
     VkDeviceSize allocation_max;
-    uint32_t groups_max[2];
+    uint32_t groups_max[2], threads_max; /* of a dispatch, of a workgroup */
     float ns_per_tick; /* 0: the queue has no timestamps */
     int has_budget;    /* VK_EXT_memory_budget */
     VkSemaphore done;  /* counts submissions */

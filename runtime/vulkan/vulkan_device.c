@@ -157,6 +157,9 @@ static void describe(nj_context *ctx, const VkPhysicalDeviceProperties *p)
     vk->allocation_max = most.maxMemoryAllocationSize;
     vk->groups_max[0] = p->limits.maxComputeWorkGroupCount[0];
     vk->groups_max[1] = p->limits.maxComputeWorkGroupCount[1];
+    vk->threads_max = p->limits.maxComputeWorkGroupInvocations;
+    if (vk->threads_max > p->limits.maxComputeWorkGroupSize[0])
+        vk->threads_max = p->limits.maxComputeWorkGroupSize[0];
     vk->has_budget = has_extension(vk, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     snprintf(info->name, sizeof info->name, "%.100s", p->deviceName);
     snprintf(info->driver, sizeof info->driver, "%.30s %.30s", driver.driverName,

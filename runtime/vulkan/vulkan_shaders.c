@@ -73,7 +73,7 @@ static int load_all(nj_context *ctx, const struct nj_index *index)
 
         if (entry)
             rc = check_entry(ctx, index, &nj_kernels[id], entry);
-        if (entry && rc == 0)
+        if (entry && rc == 0 && entry->threads <= vk->threads_max)
             rc = load(ctx, index, entry, &vk->pipelines[id]);
     }
     for (int kind = 0; kind < NJ_VK_GEMMS && rc == 0; kind++) {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// decode.glsl: partial results of attention over chunks of a slot's keys: D sums of values, the largest
+// score times log2(e), and the sum of exponentials.
+const int CHUNK = 256, STATS = 2;
+const float LOG2_E = 1.44269504, LN_2 = 0.693147181;
+
+struct part_stats {
+    float top, sum;
+};
+
+// What both parts are to be multiplied by, so that they count from the larger of their tops.
+void part_add(inout part_stats total, part_stats next, out float old, out float its)
+{
+    const float top = max(total.top, next.top);
+    old = nj_exp((total.top - top) * LN_2);
+    its = nj_exp((next.top - top) * LN_2);
+    total.sum = total.sum * old + next.sum * its;
+    total.top = top;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tokens count, as logit or more than a value: 1 each, or with a temperature their probability
+// relative to that of the first.
+float measure(nj_f32 row, float value, float least, float top, float temperature)
+{
+    float sum = 0.0;
+    for (int v = thread(); v < V; v += NJ_THREADS) {
+        const float logit = is_nan(row.v[v]) ? MINUS_INFINITY : row.v[v];
+        if (logit >= value && logit >= least)
+            sum += temperature == 0.0 || logit == top ? 1.0 : nj_exp((logit - top) / temperature);
+    }
+    return block_sum(sum);
+}
+
+// The value that stands at a place in the order of all floats; beyond the infinities they go on.
+float value_at(uint place)
+{
+    const uint bits = (place >> 31) != 0u ? place ^ 0x80000000u : ~place;
+    const float value = uintBitsToFloat(bits);
+    return !is_nan(value) ? value : (place >> 31) != 0u ? -MINUS_INFINITY : MINUS_INFINITY;
+}
+
+// The highest value from which on tokens count `enough`. A bit of its place at a time.
+float highest(nj_f32 row, float least, float top, float temperature, float enough)
+{
+    uint place = 0u;
+    for (uint bit = 0x80000000u; bit != 0u; bit >>= 1)
+        if (measure(row, value_at(place | bit), least, top, temperature) >= enough)
+            place |= bit;
+    return value_at(place);
+}
+
+float row_cut(nj_f32 row, float top)
+{
+    float least = MINUS_INFINITY;
+    if (top_k > 0 && top_k < V)
+        least = highest(row, least, top, 0.0, float(top_k));
+    float lower = least;
+    if (top_p < 1.0)
+        lower = highest(row, least, top, tau, top_p * measure(row, MINUS_INFINITY, least, top, tau));
+    if (min_p > 0.0)
+        lower = max(lower, top + tau * nj_log(min_p));
+    return min(lower, top);
+}
+
+#include "best.glsl"
+
+void nj_sample_cut()
+{
+    const int m = block_x();
+    nj_f32 row = from(x, int64_t(m) * ld);
+    float top = MINUS_INFINITY, value;
+    int at = 0;
+    for (int v = thread(); v < V; v += NJ_THREADS)
+        top = row.v[v] > top ? row.v[v] : top;
+    block_best(top, at);
+    value = top;
+    if (slot.v[m] < 0)
+        value = -MINUS_INFINITY;
+    else if (tau != 0.0)
+        value = row_cut(row, top);
+    if (thread() == 0)
+        cut.v[m] = value;
+}

@@ -17,7 +17,7 @@
 #include <string.h>
 
 static const char USAGE[] =
-    "usage: decode_kl MODEL DATA [--contexts N] [--seq-len S] [--device auto|cpu|cuda]\n"
+    "usage: decode_kl MODEL DATA [--contexts N] [--seq-len S] [--device auto|cpu|cuda|vulkan]\n"
     "                 [--dtype auto|float32|bfloat16]\n"
     "Divergence of next-token predictions: of the decoder from a forward pass over the same\n"
     "tokens, and of the decoder with a cache in int8 (--kv-dtype int8) from that without.\n"
@@ -41,7 +41,8 @@ struct job {
     float *logits[WAYS];  /* [contexts, vocab] */
 };
 
-static const char *const devices[] = {"auto", "cpu", "cuda", NULL}; /* enum nj_device_kind */
+static const char *const devices[] = {"auto", "cpu", "cuda", "vulkan",
+                                      NULL}; /* enum nj_device_kind */
 enum { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16 };
 static const char *const dtypes[] = {"auto", "float32", "bfloat16", NULL};
 
@@ -126,9 +127,8 @@ static int decode(struct engine *e, const struct job *j, int i, float *to)
 
 static int choose_dtype(const struct nj_device_info *d, int wanted, enum nj_dtype *out)
 {
-    const bool gpu = strcmp(d->backend, "cpu") != 0;
-    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && !gpu) ? NJ_F32 : NJ_LP;
-    if (wanted == DTYPE_BF16 && (!gpu || d->lp_is_f16))
+    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && !d->lp) ? NJ_F32 : NJ_LP;
+    if (wanted == DTYPE_BF16 && (!d->lp || d->lp_is_f16))
         return fail(NJ_E_ARG, "--dtype bfloat16: %s has no bfloat16; use auto or float32", d->name);
     return 0;
 }

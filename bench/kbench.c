@@ -19,7 +19,7 @@
 enum { SHAPES = 32 };
 
 static const char USAGE[] =
-    "usage: kbench [PATTERN...] [--shape 'NAME=N ...']... [--device auto|cpu|cuda]\n"
+    "usage: kbench [PATTERN...] [--shape 'NAME=N ...']... [--device auto|cpu|cuda|vulkan]\n"
     "              [--json FILE] [--torch] [--list]\n"
     "Times every kernel whose key or op a PATTERN matches (default: all), alone on the device.\n"
     "\n"
@@ -257,8 +257,10 @@ static int become_torch(FILE *json)
 
 static int parse_device(const char *s, enum nj_device_kind *out)
 {
-    static const char *const names[] = {
-        [NJ_DEVICE_AUTO] = "auto", [NJ_DEVICE_CPU] = "cpu", [NJ_DEVICE_CUDA] = "cuda"};
+    static const char *const names[] = {[NJ_DEVICE_AUTO] = "auto",
+                                        [NJ_DEVICE_CPU] = "cpu",
+                                        [NJ_DEVICE_CUDA] = "cuda",
+                                        [NJ_DEVICE_VULKAN] = "vulkan"};
     for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
         if (strcmp(s, names[i]) == 0) {
             *out = (enum nj_device_kind)i;
@@ -278,7 +280,7 @@ static int parse_value(const char *name, const char *value, struct request *r)
     else if (!value)
         fprintf(stderr, "kbench: %s needs a value; see kbench --help\n", name);
     else if (device && parse_device(value, &r->device))
-        fprintf(stderr, "kbench: --device %s: must be one of auto|cpu|cuda\n", value);
+        fprintf(stderr, "kbench: --device %s: must be one of auto|cpu|cuda|vulkan\n", value);
     else if (shape && r->shapes == SHAPES)
         fprintf(stderr, "kbench: --shape '%s': more than %d shapes; give fewer\n", value, SHAPES);
     else {

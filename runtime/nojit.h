@@ -94,6 +94,7 @@ struct nj_device_info {
     char name[128];
     const char *backend;     /* "cuda", "vulkan" or "cpu" */
     int sm;                  /* 90 for sm_90; 0 without CUDA */
+    int lp;                  /* 1: kernels and GEMMs of NJ_LP; 0: float32 alone */
     int lp_is_f16;           /* 1: NJ_LP is float16 (sm_75), 0: bfloat16 */
     int f8;                  /* 1: products of NJ_F8: sm_90, and the CPU, which widens them */
     int integrated;          /* GPU shares memory with the host */
@@ -116,7 +117,8 @@ struct nj_device_info {
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 };
 
-/* Opens a device, loads and resolves every kernel. *out is set even on failure (unless NJ_E_NOMEM),
+/* Opens a device, loads and resolves every kernel. On Vulkan the driver translates the shaders of this
+ * program here, and none later; ops without one are refused by a launch, and AUTO does not take it. *out is set even on failure (unless NJ_E_NOMEM),
  * so that nj_context_error() can be read; destroy it in both cases. options may be NULL (all zero).
  * Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX,
  * NJ_E_DEVICE, NJ_E_ARG (an option or NOJIT_MEMORY is not known). AUTO takes the CPU for NO_DEVICE,

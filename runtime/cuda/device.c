@@ -88,6 +88,7 @@ static int read_device(nj_context *ctx, int ordinal)
             : driver->cuDeviceGetAttribute(&info->multiprocessors,
                                            NJ_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, cu->device);
     info->sm = 10 * major + minor;
+    info->lp = 1;
     info->f8 = info->sm == 90; /* where cuBLASLt scales e4m3 row by row */
     return nj_cuda_check(ctx, rc, "reading the properties of the GPU");
 }

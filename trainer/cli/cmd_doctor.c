@@ -67,6 +67,18 @@ static void print_cpu(const struct nj_device_info *d)
            bytes_text((double)d->budget_bytes, size, sizeof size), d->gemm_library);
 }
 
+static void print_vulkan(const struct nj_device_info *d)
+{
+    char size[32], budget[32];
+    printf("gpu       %s, by Vulkan%s\n", d->name,
+           d->integrated ? ", memory shared with the host" : "");
+    printf("memory    %s, %s may be used\n", bytes_text((double)d->memory_bytes, size, sizeof size),
+           bytes_text((double)d->budget_bytes, budget, sizeof budget));
+    printf("driver    %s\n", d->driver);
+    printf("shaders   %u, translated by the driver, in float32; the other kernels are for CUDA\n",
+           d->kernels_loaded);
+}
+
 static void print_gpu(const struct nj_device_info *d)
 {
     char size[32], budget[32];
@@ -160,16 +172,20 @@ static int version_json(const struct nj_embedded *e, bool verbose)
 static void print_device(const struct settings *s, const struct nj_device_info *d)
 {
     const bool cpu = d != NULL && strcmp(d->backend, "cpu") == 0;
+    const bool vulkan = s->device == NJ_DEVICE_VULKAN;
     if (d != NULL)
-        (cpu ? print_cpu : print_gpu)(d);
-    puts("libraries of the GPU, where they were looked for");
-    nj_library_search(print_line, NULL);
+        (cpu ? print_cpu : vulkan ? print_vulkan : print_gpu)(d);
+    if (!vulkan) {
+        puts("libraries of the GPU, where they were looked for");
+        nj_library_search(print_line, NULL);
+    }
     if (d == NULL)
         printf("verdict   not ready to train on the %s\n",
                s->device == NJ_DEVICE_CPU ? "CPU" : "GPU");
     else
-        printf("verdict   ready to train on the %s\n",
-               cpu ? "CPU, in float32: for small models" : "GPU");
+        printf("verdict   ready to train on the %s\n", cpu ? "CPU, in float32: for small models"
+                                                       : vulkan ? "GPU, by Vulkan in float32"
+                                                                : "GPU");
 }
 
 int cmd_doctor(const struct settings *s)

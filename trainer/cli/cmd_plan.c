@@ -26,8 +26,9 @@ struct budget {
 static void look_up_budget(const struct settings *s, const struct train_options *o,
                            struct budget *out)
 {
-    const struct nj_options options = {.device = s->device == (int)NJ_DEVICE_CPU ? NJ_DEVICE_CPU
-                                                                                 : NJ_DEVICE_CUDA};
+    const struct nj_options options = {.device = s->device == (int)NJ_DEVICE_AUTO
+                                                     ? NJ_DEVICE_CUDA
+                                                     : (enum nj_device_kind)s->device};
     nj_context *ctx = NULL;
     *out = (struct budget){.bytes = o->memory_bytes, .whose = "--memory-budget"};
     if (out->bytes > 0)
@@ -102,8 +103,8 @@ static int read_models(const struct settings *s, struct run *r, struct model_con
 
 static int read_options(const struct settings *s, struct train_options *o)
 {
-    const bool float32 =
-        s->dtype == DTYPE_F32 || (s->dtype == DTYPE_AUTO && s->device == (int)NJ_DEVICE_CPU);
+    const bool cuda = s->device == (int)NJ_DEVICE_AUTO || s->device == (int)NJ_DEVICE_CUDA;
+    const bool float32 = s->dtype == DTYPE_F32 || (s->dtype == DTYPE_AUTO && !cuda);
     int gpus;
     int err = run_check_objective(s);
     if (!err)
@@ -114,7 +115,7 @@ static int read_options(const struct settings *s, struct train_options *o)
     run_rank_options(s, 0, gpus, o);
     o->steps = s->steps > 0 ? s->steps : 1;
     o->dtype = float32 ? NJ_F32 : NJ_LP;
-    o->workspace_bytes = s->device == (int)NJ_DEVICE_CPU ? 0 : NJ_CUDA_WORKSPACE_BYTES;
+    o->workspace_bytes = cuda ? NJ_CUDA_WORKSPACE_BYTES : 0;
     const int refused = run_check_shard(s, o);
     return refused ? refused : run_adapters(s, &o->lora);
 }

@@ -322,8 +322,9 @@ int doctor_gpus(const struct settings *s)
     struct group g;
     struct run r;
     int gpus, err = 0;
-    if (s->device == (int)NJ_DEVICE_CPU)
-        return fail(NJ_E_ARG, "--gpus: a CPU has no links to check; leave --device out");
+    if (s->device == (int)NJ_DEVICE_CPU || s->device == (int)NJ_DEVICE_VULKAN)
+        return fail(NJ_E_ARG, "--gpus: %s has no links to check; leave --device out",
+                    s->device == (int)NJ_DEVICE_CPU ? "a CPU" : "the Vulkan backend");
     err = run_gpus(s, &gpus);
     if (!err)
         err = group_find(&g, "doctor", gpus);

@@ -71,7 +71,9 @@ void run_say(void *run, const char *line)
 
 const char *device_option(const struct settings *s)
 {
-    return s->device == (int)NJ_DEVICE_CUDA ? "--device cuda" : "device";
+    return s->device == (int)NJ_DEVICE_CUDA     ? "--device cuda"
+           : s->device == (int)NJ_DEVICE_VULKAN ? "--device vulkan"
+                                                : "device";
 }
 
 /* Where several processes are asked for, none of them falls back. */
@@ -169,15 +171,15 @@ void run_close(struct run *r)
 static int choose_dtype(const struct run *r, enum nj_dtype *out)
 {
     const struct nj_device_info *d = nj_context_device(r->ctx);
-    const bool gpu = strcmp(d->backend, "cpu") != 0;
     const int wanted = r->s->dtype;
-    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && !gpu) ? NJ_F32 : NJ_LP;
+    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && !d->lp) ? NJ_F32 : NJ_LP;
     if (*out == NJ_F32)
         return 0;
-    if (!gpu)
+    if (!d->lp)
         return fail(NJ_E_ARG,
-                    "--dtype: a CPU runs float32 only; leave --dtype, --bf16 and --fp16 out or use "
-                    "--device cuda");
+                    "--dtype: %s runs float32 only; leave --dtype, --bf16 and --fp16 out or use "
+                    "--device cuda",
+                    strcmp(d->backend, "cpu") == 0 ? "a CPU" : "the Vulkan backend");
     if (wanted == DTYPE_BF16 && d->lp_is_f16)
         return fail(NJ_E_ARG,
                     "--dtype bfloat16: %s (sm_%d) has no bfloat16; use float16 or float32", d->name,
@@ -232,7 +234,7 @@ static int check_student_dtype(struct run *r)
 static int check_reduce_dtype(const struct run *r)
 {
     const struct nj_device_info *d = nj_context_device(r->ctx);
-    if (r->s->reduce_dtype == REDUCE_F32 || (strcmp(d->backend, "cpu") != 0 && !d->lp_is_f16))
+    if (r->s->reduce_dtype == REDUCE_F32 || (d->lp && !d->lp_is_f16))
         return 0;
     return fail(NJ_E_ARG, "--reduce-dtype bf16: %s has no bfloat16; leave it out", d->name);
 }

@@ -34,7 +34,7 @@ int run_gpus(const struct settings *s, int *out)
     *out = (int)s->gpus;
     if (s->gpus != GPUS_ALL)
         return 0;
-    *out = s->device == (int)NJ_DEVICE_CPU ? 0 : count_gpus();
+    *out = s->device == (int)NJ_DEVICE_CPU || s->device == (int)NJ_DEVICE_VULKAN ? 0 : count_gpus();
     return *out > 0
                ? 0
                : fail(NJ_E_NO_DEVICE, "--gpus all: no GPU can be used here; see `nojit doctor`");

@@ -168,7 +168,9 @@ static int prefill(struct session *s, int count)
     put_nothing(&m->prompts, count, rows);
     w.rc = nj_copy(e->stream, s->d->prompts.ids, m->prompts.ids, s->d->prompts_bytes);
     decoder_prefill(&w, s->d, rows);
-    return w.rc != 0 ? w.rc : nj_stream_sync(e->stream); /* the staged rows are free again */
+    if (w.rc == 0)
+        w.rc = nj_stream_sync(e->stream); /* the staged rows are free again */
+    return w.rc != 0 ? engine_fail(e, w.rc, "reading prompts") : 0;
 }
 
 static void begin(struct session *s, const struct decode_prompt *p)
@@ -325,7 +327,9 @@ static int send_stops(struct session *s)
     for (int i = 0; i < DECODE_STOPS; i++)
         stop[i] = i < s->io->stops ? s->io->stop[i] : -1;
     int rc = nj_copy(e->stream, s->d->stop, stop, DECODE_STOPS * sizeof *stop);
-    return rc != 0 ? rc : nj_stream_sync(e->stream);
+    if (rc == 0)
+        rc = nj_stream_sync(e->stream);
+    return rc != 0 ? engine_fail(e, rc, "sending the tokens that end a text") : 0;
 }
 
 static int run(struct session *s, int32_t *slot_of)

@@ -66,7 +66,8 @@ typedef struct nj_comm nj_comm;       /* one rank of several processes that shar
 enum nj_dtype { NJ_F32 = 0, NJ_LP = 1, NJ_F8 = 2 };
 
 /* Forbid the driver's JIT for this process: sets CUDA_DISABLE_PTX_JIT=1, CUDA_CACHE_DISABLE=1 and
- * CUDA_FORCE_PRELOAD_LIBRARIES=0. Call first thing in main(), before any thread or CUDA call.
+ * CUDA_FORCE_PRELOAD_LIBRARIES=0, and VK_LOADER_LAYERS_DISABLE=~implicit~, so that the Vulkan loader
+ * opens drivers and no layers of others. Call first thing in main(), before any thread or CUDA call.
  * The library never does it by itself. Returns 0 or NJ_E_ARG if the environment cannot be set. */
 int nj_forbid_jit(void);
 
@@ -117,10 +118,10 @@ struct nj_device_info {
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 };
 
-/* Opens a device, loads and resolves every kernel. On Vulkan the driver translates the shaders of this
- * program here, and none later; ops without one are refused by a launch, and AUTO does not take it. *out is set even on failure (unless NJ_E_NOMEM),
- * so that nj_context_error() can be read; destroy it in both cases. options may be NULL (all zero).
- * Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX,
+/* Opens a device, loads and resolves every kernel. On Vulkan the driver translates the shaders of
+ * this program here, and none later; a launch refuses ops without one, and AUTO does not take it.
+ * *out is set even on failure (unless NJ_E_NOMEM), so that nj_context_error() can be read; destroy
+ * it in both cases. options may be NULL (all zero). Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX,
  * NJ_E_DEVICE, NJ_E_ARG (an option or NOJIT_MEMORY is not known). AUTO takes the CPU for NO_DEVICE,
  * DRIVER, LIBRARY and NO_CODE; other failures of a GPU are returned. */
 int nj_context_create(nj_context **out, const struct nj_options *options);

@@ -13,9 +13,10 @@
 int nj_forbid_jit(void)
 {
     static const char *const setting[][2] = {
-        {"CUDA_DISABLE_PTX_JIT", "1"},         /* PTX, from whomever, is refused */
-        {"CUDA_CACHE_DISABLE", "1"},           /* nothing compiled is kept or found */
-        {"CUDA_FORCE_PRELOAD_LIBRARIES", "0"}, /* the driver's compiler is not even mapped */
+        {"CUDA_DISABLE_PTX_JIT", "1"},              /* PTX, from whomever, is refused */
+        {"CUDA_CACHE_DISABLE", "1"},                /* nothing compiled is kept or found */
+        {"CUDA_FORCE_PRELOAD_LIBRARIES", "0"},      /* the driver's compiler is not even mapped */
+        {"VK_LOADER_LAYERS_DISABLE", "~implicit~"}, /* some of them open sockets */
     };
 
     for (size_t i = 0; i < sizeof setting / sizeof *setting; i++)

@@ -54,7 +54,6 @@ void tile_dot(head_rows a, head_rows b, out float s[4][SCORES])
     }
 }
 
-
 int first_row_seen(int row, int sequence)
 {
     return given(doc_start) ? from_i32(doc_start, int64_t(sequence) * S).v[row] : 0;

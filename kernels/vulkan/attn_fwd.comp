@@ -2,7 +2,8 @@
 #define ROWS 128
 #include "attn.glsl"
 
-shared float nj_scores[ROWS * PITCH], nj_values[TILE * D], nj_top[ROWS], nj_sum[ROWS], nj_keep[ROWS];
+shared float nj_scores[ROWS * PITCH], nj_values[TILE * D], nj_top[ROWS], nj_sum[ROWS],
+    nj_keep[ROWS];
 
 // Scores of the tile of keys from j0 on become probabilities, relative to the largest score so far.
 // nj_keep is what earlier sums and outputs are to be multiplied by. A row is one thread's.
@@ -43,8 +44,7 @@ void store_rows(float sums[4][COLUMNS], int sequence, int head, int i0)
         const int row = own_row() + i;
         if (i0 + row >= S)
             continue;
-        nj_f32 to =
-            from(o, ((int64_t(sequence) * S + i0 + row) * H + head) * D);
+        nj_f32 to = from(o, ((int64_t(sequence) * S + i0 + row) * H + head) * D);
         for (int c = 0; c < COLUMNS; c++)
             to.v[own_lane() + c * GROUP] = sums[i][c] / nj_sum[row];
     }
@@ -66,7 +66,8 @@ void nj_attn_fwd()
         nj_sum[thread()] = 0.0;
     }
     for (int j0 = first_tile(i0, sequence); j0 < end; j0 += TILE) {
-        score_tile(query_rows(qkv, sequence, head, i0), key_rows(qkv, sequence, group, j0), sequence);
+        score_tile(query_rows(qkv, sequence, head, i0), key_rows(qkv, sequence, group, j0),
+                   sequence);
         head_rows values = value_rows(qkv, sequence, group, j0);
         for (int e = thread(); e < TILE * D; e += NJ_THREADS)
             nj_values[e] = head_element(values, e / D, e % D);

@@ -9,10 +9,12 @@
 
 layout(local_size_x = NJ_THREADS) in;
 
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer nj_f32 {
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer nj_f32
+{
     float v[];
 };
-layout(buffer_reference, scalar, buffer_reference_align = 4) buffer nj_i32 {
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer nj_i32
+{
     int v[];
 };
 
@@ -158,10 +160,11 @@ void nj_sincos(float x, out float sin_x, out float cos_x)
     r = r - n * 1.26759079505673e-6;
     const precise float z = r * r;
     const precise float s =
-        r + r * z * (-1.66666667e-1 + z * (8.33333333e-3 + z * (-1.98412698e-4 + z * 2.75573192e-6)));
+        r +
+        r * z * (-1.66666667e-1 + z * (8.33333333e-3 + z * (-1.98412698e-4 + z * 2.75573192e-6)));
     const precise float c =
-        1.0 - 0.5 * z + z * z * (4.16666667e-2 +
-                                 z * (-1.38888889e-3 + z * (2.48015873e-5 + z * -2.75573192e-7)));
+        1.0 - 0.5 * z +
+        z * z * (4.16666667e-2 + z * (-1.38888889e-3 + z * (2.48015873e-5 + z * -2.75573192e-7)));
     const int quarter = int(n) & 3;
     const bool swapped = (quarter & 1) != 0;
     sin_x = (quarter & 2) != 0 ? -(swapped ? c : s) : (swapped ? c : s);

@@ -6,7 +6,8 @@
 #define NJ_THREADS 256
 #include "common.glsl"
 
-layout(push_constant, scalar) uniform nj_block {
+layout(push_constant, scalar) uniform nj_block
+{
     layout(offset = 0) nj_f32 c;
     layout(offset = 8) nj_f32 a;
     layout(offset = 16) nj_f32 b;
@@ -45,8 +46,10 @@ float b_element(int k, int n)
 void load_tiles(int m0, int n0, int k0)
 {
     for (int e = thread(); e < TILE * DEPTH; e += NJ_THREADS) {
-        const int am = A_TRANSPOSED ? e % TILE : e / DEPTH, ak = A_TRANSPOSED ? e / TILE : e % DEPTH;
-        const int bn = B_TRANSPOSED ? e / DEPTH : e % TILE, bk = B_TRANSPOSED ? e % DEPTH : e / TILE;
+        const int am = A_TRANSPOSED ? e % TILE : e / DEPTH,
+                  ak = A_TRANSPOSED ? e / TILE : e % DEPTH;
+        const int bn = B_TRANSPOSED ? e / DEPTH : e % TILE,
+                  bk = B_TRANSPOSED ? e % DEPTH : e / TILE;
         nj_a[ak * PITCH + am] = a_element(m0 + am, k0 + ak);
         nj_b[bk * PITCH + bn] = b_element(k0 + bk, n0 + bn);
     }
@@ -77,7 +80,8 @@ void main()
         for (int k = 0; k < DEPTH; k++)
             for (int i = 0; i < 4; i++)
                 for (int j = 0; j < 4; j++)
-                    sum[i][j] += nj_a[k * PITCH + row + i * LANES] * nj_b[k * PITCH + column + j * LANES];
+                    sum[i][j] +=
+                        nj_a[k * PITCH + row + i * LANES] * nj_b[k * PITCH + column + j * LANES];
     }
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++)

@@ -22,7 +22,8 @@ void nj_kl_rows()
     const softmax teacher = row_softmax(row_top(teacher_row, V), teacher_row, V, tau);
     float from_p = 0.0, from_q = 0.0, information = 0.0;
     for (int v = thread(); v < V; v += NJ_THREADS) {
-        const float log_p = log_prob(teacher, teacher_row.v[v]), log_q = log_prob(student, row.v[v]);
+        const float log_p = log_prob(teacher, teacher_row.v[v]),
+                    log_q = log_prob(student, row.v[v]);
         const float q = nj_exp(log_q);
         from_p += nj_exp(log_p) * (log_p - log_q);
         from_q += q * (log_q - log_p);

@@ -23,7 +23,8 @@ void back_head(nj_f32 d, nj_f32 row, nj_f32 w, float r, int position, int lane,
         rope_turn(position, i, sin_a, cos_a);
         g[2 * k] = a * cos_a + b * sin_a;
         g[2 * k + 1] = b * cos_a - a * sin_a;
-        dot_sum += (g[2 * k] * w.v[i] * row.v[i] + g[2 * k + 1] * w.v[i + half_d] * row.v[i + half_d]) * r;
+        dot_sum +=
+            (g[2 * k] * w.v[i] * row.v[i] + g[2 * k + 1] * w.v[i + half_d] * row.v[i + half_d]) * r;
     }
     const float mean = group_sum(dot_sum, LANES) / float(D);
     for (int k = 0; k < PAIRS; k++) {
@@ -61,7 +62,8 @@ void store_sums(nj_f32 part, float dw[2 * PAIRS], int lane, int team)
 
 void nj_qknorm_rope_bwd()
 {
-    const int lane = thread() % LANES, team = thread() / LANES, heads = H + K, width = (heads + K) * D;
+    const int lane = thread() % LANES, team = thread() / LANES, heads = H + K,
+              width = (heads + K) * D;
     float dq[2 * PAIRS], dk[2 * PAIRS];
     for (int k = 0; k < 2 * PAIRS; k++)
         dq[k] = dk[k] = 0.0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rope.glsl"
 
-const int ROWS = 4, LANES = 32, TEAMS = NJ_THREADS / LANES; // of a block; a team takes a head at a time
+const int ROWS = 4, LANES = 32,
+          TEAMS = NJ_THREADS / LANES; // of a block; a team takes a head at a time
 
 // u = x r w, turned, for one head.
 void norm_turn(nj_f32 to, nj_f32 row, nj_f32 w, float r, int position, int lane)
@@ -18,7 +19,8 @@ void norm_turn(nj_f32 to, nj_f32 row, nj_f32 w, float r, int position, int lane)
 
 void nj_qknorm_rope_fwd()
 {
-    const int lane = thread() % LANES, team = thread() / LANES, heads = H + K, width = (heads + K) * D;
+    const int lane = thread() % LANES, team = thread() / LANES, heads = H + K,
+              width = (heads + K) * D;
     for (int n = block_x() * ROWS; n < min(block_x() * ROWS + ROWS, N); n++) {
         const int64_t at = int64_t(n) * width;
         for (int first = 0; first < heads; first += TEAMS) {

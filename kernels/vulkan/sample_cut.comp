@@ -37,7 +37,8 @@ float row_cut(nj_f32 row, float top)
         least = highest(row, least, top, 0.0, float(top_k));
     float lower = least;
     if (top_p < 1.0)
-        lower = highest(row, least, top, tau, top_p * measure(row, MINUS_INFINITY, least, top, tau));
+        lower =
+            highest(row, least, top, tau, top_p * measure(row, MINUS_INFINITY, least, top, tau));
     if (min_p > 0.0)
         lower = max(lower, top + tau * nj_log(min_p));
     return min(lower, top);

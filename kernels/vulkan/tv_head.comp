@@ -42,7 +42,8 @@ void measure(nj_f32 row, nj_f32 teacher_row, int hot, float scale)
     apart = block_sum(apart);
     behind = block_sum(behind);
     information = block_sum(information);
-    store_results(apart, -log_prob(hard, row.v[hot]), information, student.argmax == teacher.argmax);
+    store_results(apart, -log_prob(hard, row.v[hot]), information,
+                  student.argmax == teacher.argmax);
     barrier(); // all have read the logit of the target
     if (gradient != 0)
         make_gradient(row, teacher_row, hard, student, teacher, -behind, hot, scale);

@@ -115,9 +115,9 @@ struct nj_vk {
     VkPhysicalDeviceMemoryProperties memory;
     VkDeviceSize allocation_max;
     uint32_t groups_max[2], threads_max; /* of a dispatch, of a workgroup */
-    float ns_per_tick; /* 0: the queue has no timestamps */
-    int has_budget;    /* VK_EXT_memory_budget */
-    VkSemaphore done;  /* counts submissions */
+    float ns_per_tick;                   /* 0: the queue has no timestamps */
+    int has_budget;                      /* VK_EXT_memory_budget */
+    VkSemaphore done;                    /* counts submissions */
     uint64_t submitted;
     struct nj_vk_memory *allocations;
     struct nj_vk_stream *streams;

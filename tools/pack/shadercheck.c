@@ -11,8 +11,8 @@ enum { VERSION_MAX = 0x10500 };
 static void check_form(const struct spirv *m, const struct key *k, struct report *r)
 {
     if (m->version > VERSION_MAX)
-        report_add(r, k->key, SHADER_ARCH, "SPIR-V %u.%u is newer than 1.5",
-                   m->version >> 16, m->version >> 8 & 0xff);
+        report_add(r, k->key, SHADER_ARCH, "SPIR-V %u.%u is newer than 1.5", m->version >> 16,
+                   m->version >> 8 & 0xff);
     if (m->entries != 1 || !m->entry || strcmp(m->entry, SHADER_ENTRY) != 0)
         report_add(r, k->key, SHADER_ARCH, "it is not one compute shader named " SHADER_ENTRY);
     if (m->addressing != SPIRV_PHYSICAL_STORAGE_BUFFER_64)

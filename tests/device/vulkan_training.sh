@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# vulkan_training.sh: the Vulkan backend on whatever GPU Vulkan finds here, of which Debian's mesa-vulkan-drivers brings one that
+# runs on the CPU: every shader against its reference, distillations beside those of the CPU, and what it refuses.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit d=$scratch
+export OMP_NUM_THREADS=2
+
+refuses "no driver is said" 1 '^nojit doctor: --device vulkan: no Vulkan driver can be used|: Vulkan (is not here|sees no GPU)' \
+    env VK_ICD_FILENAMES="$d/none.json" VK_DRIVER_FILES="$d/none.json" "$nojit" doctor --device vulkan
+if ! "$nojit" doctor --device vulkan >"$d/doctor" 2>&1; then
+    skip "everything else" "$(tail -n 1 "$d/doctor")"
+    finish
+    exit
+fi
+ok_if "doctor names the GPU" "$(cat "$d/doctor")" grep -qE '^gpu .*, by Vulkan' "$d/doctor"
+ok_if "doctor counts the shaders" "$(cat "$d/doctor")" \
+    grep -q "^shaders   $(wc -l <"$BUILD/pack/shaders.txt"), translated by the driver" "$d/doctor"
+
+succeeds "every shader agrees with its reference" "$BUILD/harness" --device vulkan
+
+head -c 6000 LICENSE >"$d/text.txt"
+for form in tiny tiny-llama tiny-qwen3; do
+    "$nojit" init --preset nojit-$form --out "$d/$form" >/dev/null
+    "$nojit" init --preset nojit-$form --seed 2 --out "$d/$form-teacher" >/dev/null
+done
+distill() { # FORM OUT OPTION...
+    local form=$1 out=$2
+    shift 2
+    rm -rf "$out"
+    "$nojit" distill --teacher "$d/$form-teacher" --student "$d/$form" --data "$d/text.txt" --seq-len 48 --batch-size 2 \
+        --grad-accum 2 --lr 1e-3 --steps 4 --out "$out" "$@" >"$d/log" 2>&1
+}
+figures() { sed -E 's/.*"loss": ([^,]+), "kd_loss": ([^,]+), "class_loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2 \3 \4/' "$1/metrics.jsonl"; }
+# Sums of float32 in another order: a relative 1e-4 is ten times what the GEMMs of these sizes round.
+close() { # A B
+    paste -d' ' <(figures "$1") <(figures "$2") | awk '
+        { for (i = 1; i <= 4; i++) { x = $i + 0; y = $(i + 4) + 0; if (!(x - y <= 1e-4 * y && y - x <= 1e-4 * y)) bad = 1 } }
+        END { exit bad || NR != 4 }'
+}
+for form in tiny tiny-llama tiny-qwen3; do
+    distill $form "$d/cpu-$form" --device cpu
+    if distill $form "$d/run-$form" --device vulkan; then
+        ok_if "losses and gradients of $form" "$(paste <(figures "$d/run-$form") <(figures "$d/cpu-$form"))" \
+            close "$d/run-$form" "$d/cpu-$form"
+    else
+        not_ok "losses and gradients of $form" "$(tail -n 1 "$d/log")"
+    fi
+done
+option() { # NAME OPTION...: a distillation with these options beside the CPU's
+    local name=$1
+    shift
+    distill tiny "$d/cpu-option" --device cpu "$@"
+    if distill tiny "$d/run-option" --device vulkan "$@" && close "$d/run-option" "$d/cpu-option"; then
+        ok "$name"
+    else
+        not_ok "$name" "$(tail -n 1 "$d/log"); $(paste <(figures "$d/run-option") <(figures "$d/cpu-option"))"
+    fi
+}
+option "generalised Jensen-Shannon" --beta 0.5
+option "total variation distance" --objective tvd
+option "LoRA with dropout" --lora-r 4 --lora-dropout 0.1
+option "activation checkpointing" --recompute block
+
+again() { distill tiny "$d/again" --device vulkan && cmp "$d/again/model.safetensors" "$d/run-tiny/model.safetensors"; }
+succeeds "the same run again is bitwise identical" again
+says() { "$nojit" generate --model "$d/run-tiny" --device "$1" --prompt 'The licence' --max-tokens 24 --temperature 0.8 --top-p 0.9; }
+ok_if "a text is that of the CPU" "$(says vulkan) | $(says cpu)" [ "$(says vulkan 2>&1)" = "$(says cpu 2>&1)" ]
+ok_if "the receipt names the backend" "$(cat "$d/run-tiny/receipt.json")" grep -q '"backend": "vulkan"' "$d/run-tiny/receipt.json"
+refuses "16 bits are refused" 2 '^nojit distill: --dtype: the Vulkan backend runs float32 only' \
+    "$nojit" distill --teacher "$d/tiny-teacher" --student "$d/tiny" --data "$d/text.txt" --device vulkan --dtype bfloat16 --out "$d/refused"
+refuses "several GPUs are refused" 1 '^nojit distill: .*(GPU 1 wanted, Vulkan sees 1|the Vulkan backend uses one GPU)' \
+    "$nojit" distill --teacher "$d/tiny-teacher" --student "$d/tiny" --data "$d/text.txt" --device vulkan --gpus 2 --out "$d/refused"
+refuses "an op without a shader is named" 1 'kv_store_q8[a-z_0-9.]*: the Vulkan backend has no shader for it; use --device cuda or cpu' \
+    "$nojit" generate --model "$d/run-tiny" --device vulkan --kv-dtype int8 --prompt 'ab' --max-tokens 4
+finish

@@ -302,7 +302,7 @@ FUZZ_SECONDS ?= 30
 FUZZ_trainer := answers apr chat config encode generation gguf gguf_model gguf_tokenizer greeting jsonl messages \
 	metrics node_list options prompts quantised safetensors shards tasks tokenizer tokens
 FUZZ_runtime := gemm_table index
-FUZZ_tools := elf fatbin gguf_keys keys
+FUZZ_tools := elf fatbin gguf_keys keys spirv
 FUZZ_gen := contract
 FUZZ_engine := plan state
 FUZZ_TARGETS := $(FUZZ_trainer) $(FUZZ_runtime) $(FUZZ_tools) $(FUZZ_gen) $(FUZZ_engine)

@@ -1187,6 +1187,44 @@ def damaged(data, at, form, *values):
     return data[:at] + struct.pack(form, *values) + data[at + struct.calcsize(form):]
 
 
+# ---- SPIR-V ----
+shader = read(sys.argv[1], "spirv", "add.f32.spv")
+
+
+def instruction(op, last=False):
+    """Offset of the first (or last) instruction of that opcode."""
+    found, at = None, 20
+    while at < len(shader):
+        word, = struct.unpack_from("<I", shader, at)
+        if word & 0xFFFF == op and (found is None or last):
+            found = at
+        at += 4 * (word >> 16)
+    return found
+
+
+# Push constants of structs of structs.
+nested = b"".join(struct.pack("<502I", 502 << 16 | 30, 4000 + i, *[4001 + i] * 500) for i in range(7)) + struct.pack(
+    "<8I", 4 << 16 | 32, 4100, 9, 4000, 4 << 16 | 59, 4100, 4101, 9)
+write_all("spirv", {
+    "valid": shader,
+    "header_alone": shader[:20],
+    "magic_wrong": damaged(shader, 0, "<I", 0x03022307),
+    "cut": shader[:-3],
+    "version_newer": damaged(shader, 4, "<I", 0x10600),
+    "ids_too_many": damaged(shader, 12, "<I", MAX),
+    "ids_none": damaged(shader, 12, "<I", 0),
+    "instruction_empty": damaged(shader, 20, "<I", 17),
+    "instruction_beyond_file": damaged(shader, 20, "<I", 0xFFFF0011),
+    "capability_double": damaged(shader, instruction(17) + 4, "<I", 10),
+    "memory_model_logical": damaged(shader, instruction(14) + 4, "<I", 0),
+    "entry_of_a_fragment": damaged(shader, instruction(15) + 4, "<I", 4),
+    "entry_of_another_name": damaged(shader, instruction(15) + 12, "<4s", b"name"),
+    "entry_name_endless": shader[:instruction(15) + 12] + b"x" * (len(shader) - instruction(15) - 12),
+    "threads_other": damaged(shader, instruction(16) + 12, "<I", 128),
+    "offset_other": damaged(shader, instruction(72, True) + 16, "<I", 96),
+    "structs_in_structs": damaged(shader, 12, "<I", 5000) + nested,
+})
+
 elf = read(sys.argv[1], "cubin", "add.f32.sm_75.cubin")
 segments, sections = struct.unpack_from("<QQ", elf, 32)
 while struct.unpack_from("<I", elf, segments)[0] != 1:  # one that is loaded

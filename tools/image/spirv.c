@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 enum { MAGIC = 0x07230203, HEADER_WORDS = 5, IDS_MAX = 1 << 20, DEPTH_MAX = 8 };
+enum { TYPES_MAX = 1 << 16 }; /* looked at: structs of structs grow without end */
 
 enum op {
     OP_SOURCE_CONTINUED = 2,
@@ -48,7 +49,7 @@ enum storage {
 struct reader {
     struct span module;
     uint32_t *defined; /* by id: word of the instruction that defines it, or 0 */
-    uint32_t ids;
+    uint32_t ids, types;
     struct spirv *out;
 };
 
@@ -80,11 +81,11 @@ static const char *text_at(const struct reader *r, uint32_t at)
 }
 
 /* Bytes of a type in the scalar layout; 0 if it is none whose size is known. */
-static uint32_t type_bytes(const struct reader *r, uint32_t id, int depth)
+static uint32_t type_bytes(struct reader *r, uint32_t id, int depth)
 {
     const uint32_t at = find(r, id);
     uint32_t bytes = 0, length;
-    if (at == 0 || depth == DEPTH_MAX)
+    if (at == 0 || depth == DEPTH_MAX || ++r->types > TYPES_MAX)
         return 0;
     switch (op_at(r, at)) {
     case OP_TYPE_BOOL:

@@ -121,9 +121,10 @@ struct nj_device_info {
 /* Opens a device, loads and resolves every kernel. On Vulkan the driver translates the shaders of
  * this program here, and none later; a launch refuses ops without one, and AUTO does not take it.
  * *out is set even on failure (unless NJ_E_NOMEM), so that nj_context_error() can be read; destroy
- * it in both cases. options may be NULL (all zero). Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX,
- * NJ_E_DEVICE, NJ_E_ARG (an option or NOJIT_MEMORY is not known). AUTO takes the CPU for NO_DEVICE,
- * DRIVER, LIBRARY and NO_CODE; other failures of a GPU are returned. */
+ * it in both cases. options may be NULL (all zero). Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE,
+ * NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE, NJ_E_ARG (an option or
+ * NOJIT_MEMORY is not known). AUTO takes the CPU for NO_DEVICE, DRIVER, LIBRARY and NO_CODE; other
+ * failures of a GPU are returned. */
 int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
 /* GPUs that the driver shows, 0 where it cannot be used. Opens the driver; no context is made. */

@@ -175,11 +175,14 @@ static int choose_dtype(const struct run *r, enum nj_dtype *out)
     *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && !d->lp) ? NJ_F32 : NJ_LP;
     if (*out == NJ_F32)
         return 0;
+    if (!d->lp && strcmp(d->backend, "cpu") != 0)
+        return fail(NJ_E_ARG,
+                    "--dtype: the Vulkan backend runs float32 only; leave --dtype, --bf16 and "
+                    "--fp16 out or use --device cuda");
     if (!d->lp)
         return fail(NJ_E_ARG,
-                    "--dtype: %s runs float32 only; leave --dtype, --bf16 and --fp16 out or use "
-                    "--device cuda",
-                    strcmp(d->backend, "cpu") == 0 ? "a CPU" : "the Vulkan backend");
+                    "--dtype: a CPU runs float32 only; leave --dtype, --bf16 and --fp16 out or use "
+                    "--device cuda");
     if (wanted == DTYPE_BF16 && d->lp_is_f16)
         return fail(NJ_E_ARG,
                     "--dtype bfloat16: %s (sm_%d) has no bfloat16; use float16 or float32", d->name,

@@ -6,7 +6,7 @@
 shared float nj_scores[CHUNK];
 
 // Scores of a head with the keys of a chunk, as exponentials.
-part_stats score_chunk(nj_f32 q, nj_f32 keys, int count)
+part_stats score_chunk(nj_f32 q, nj_cache keys, int count)
 {
     float top = MINUS_INFINITY, sum = 0.0;
     int at = 0;
@@ -27,11 +27,11 @@ part_stats score_chunk(nj_f32 q, nj_f32 keys, int count)
 }
 
 // This thread's element of the values, weighted.
-float weigh_values(nj_f32 values, int count)
+float weigh_values(int64_t at, int count)
 {
     float sum = 0.0;
     for (int j = 0; j < count && thread() < D; j++)
-        sum += nj_scores[j] * from(values, int64_t(thread()) * P).v[j];
+        sum += nj_scores[j] * cache_from(v, at + int64_t(thread()) * P).v[j];
     return sum;
 }
 
@@ -43,8 +43,8 @@ void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
     float sum = 0.0;
     for (int c = first_chunk; c <= last_chunk; c++) {
         const int first = c * CHUNK, count = min(CHUNK, pos.v[r] + 1 - first);
-        const part_stats next = score_chunk(q, from(k, at + int64_t(first) * D), count);
-        const float value = weigh_values(from(v, at + first), count);
+        const part_stats next = score_chunk(q, cache_from(k, at + int64_t(first) * D), count);
+        const float value = weigh_values(at + first, count);
         float old = 0.0, its = 1.0;
         if (c > first_chunk)
             part_add(total, next, old, its);

@@ -113,7 +113,8 @@ struct nj_vk {
     VkQueue queue;
     uint32_t family;
     VkPhysicalDeviceMemoryProperties memory;
-    VkDeviceSize allocation_max;
+    VkDeviceSize allocation_max; /* that the driver promises; many give more */
+    VkDeviceSize buffer_max;
     uint32_t groups_max[2], threads_max; /* of a dispatch, of a workgroup */
     float ns_per_tick;                   /* 0: the queue has no timestamps */
     int has_budget;                      /* VK_EXT_memory_budget */

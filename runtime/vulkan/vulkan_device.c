@@ -141,8 +141,10 @@ static int has_extension(const struct nj_vk *vk, const char *name)
 static void describe(nj_context *ctx, const VkPhysicalDeviceProperties *p)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
+    VkPhysicalDeviceMaintenance4Properties buffer = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
     VkPhysicalDeviceMaintenance3Properties most = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, .pNext = &buffer};
     VkPhysicalDeviceDriverProperties driver = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &most};
     VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
@@ -155,6 +157,7 @@ static void describe(nj_context *ctx, const VkPhysicalDeviceProperties *p)
     vk->api.GetPhysicalDeviceMemoryProperties2(vk->physical, &memory);
     vk->memory = memory.memoryProperties;
     vk->allocation_max = most.maxMemoryAllocationSize;
+    vk->buffer_max = buffer.maxBufferSize;
     vk->groups_max[0] = p->limits.maxComputeWorkGroupCount[0];
     vk->groups_max[1] = p->limits.maxComputeWorkGroupCount[1];
     vk->threads_max = p->limits.maxComputeWorkGroupInvocations;

@@ -112,16 +112,17 @@ int nj_vk_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
     struct nj_vk *vk = nj_vk_of(ctx);
     struct nj_vk_memory *m;
     const size_t rounded = (bytes + 3) / 4 * 4;
-    char what[96];
+    char what[128];
     int rc;
 
-    snprintf(what, sizeof what, "nj_alloc: %zu bytes of %s memory", bytes,
-             kind == NJ_MEM_HOST ? "host" : "device");
-    if (rounded < bytes || rounded > vk->allocation_max - NJ_VK_ALIGN)
+    snprintf(what, sizeof what, "nj_alloc: %zu bytes of %s memory%s", bytes,
+             kind == NJ_MEM_HOST ? "host" : "device",
+             bytes > vk->allocation_max ? ", more than this driver promises at a time" : "");
+    if (rounded < bytes || rounded > vk->buffer_max - NJ_VK_ALIGN)
         return nj_fail(ctx, NJ_E_NOMEM,
                        "%s: this Vulkan driver gives at most %zu at a time; use a smaller model, "
                        "batch or sequence",
-                       what, (size_t)vk->allocation_max);
+                       what, (size_t)vk->buffer_max);
     m = calloc(1, sizeof *m);
     if (!m)
         return nj_fail(ctx, NJ_E_NOMEM, "%s: out of host memory", what);

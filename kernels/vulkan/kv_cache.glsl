@@ -4,7 +4,8 @@
 // [slot][key head][D][position].
 
 // Elements of the cache that one thread of a workgroup writes and others read.
-layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer nj_cache {
+layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer nj_cache
+{
     float v[];
 };
 nj_cache cache_from(nj_f32 a, int64_t i)

@@ -65,6 +65,7 @@ option "generalised Jensen-Shannon" --beta 0.5
 option "total variation distance" --objective tvd
 option "LoRA with dropout" --lora-r 4 --lora-dropout 0.1
 option "activation checkpointing" --recompute block
+option "a teacher that stays quantised" --teacher-dtype q8_0
 
 again() { distill tiny "$d/again" --device vulkan && cmp "$d/again/model.safetensors" "$d/run-tiny/model.safetensors"; }
 succeeds "the same run again is bitwise identical" again

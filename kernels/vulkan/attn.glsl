@@ -35,9 +35,12 @@ float head_element(head_rows a, int r, int d)
 // Dot products of this thread's rows of a with its rows of b, summed in the order of d.
 void tile_dot(head_rows a, head_rows b, out float s[4][SCORES])
 {
-    for (int i = 0; i < 4; i++)
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
         for (int j = 0; j < SCORES; j++)
             s[i][j] = 0.0;
+    }
     for (int d0 = 0; d0 < D; d0 += TILE) {
         barrier(); // the last part may still be read
         for (int e = thread(); e < ROWS * TILE; e += NJ_THREADS)
@@ -45,12 +48,15 @@ void tile_dot(head_rows a, head_rows b, out float s[4][SCORES])
         for (int e = thread(); e < TILE * TILE; e += NJ_THREADS)
             nj_other[e / TILE * PITCH + e % TILE] = head_element(b, e / TILE, d0 + e % TILE);
         barrier();
-        for (int d = 0; d < TILE; d++)
+        for (int d = 0; d < TILE; d++) {
+            UNROLL
             for (int j = 0; j < SCORES; j++) {
                 const float other = nj_other[(own_lane() + j * GROUP) * PITCH + d];
+                UNROLL
                 for (int i = 0; i < 4; i++)
                     s[i][j] += nj_own[(own_row() + i) * PITCH + d] * other;
             }
+        }
     }
 }
 

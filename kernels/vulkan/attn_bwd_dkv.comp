@@ -12,7 +12,9 @@ void slope_tile(int sequence, int head, int group, int i0, int j0)
     float s[4][SCORES], dp[4][SCORES];
     tile_dot(key_rows(qkv, sequence, group, j0), query_rows(qkv, sequence, head, i0), s);
     tile_dot(value_rows(qkv, sequence, group, j0), output_rows(dout, sequence, head, i0), dp);
-    for (int i = 0; i < 4; i++)
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
         for (int j = 0; j < SCORES; j++) {
             const int key = own_row() + i, at = own_lane() + j * GROUP, row = i0 + at;
             float p = 0.0, slope = 0.0;
@@ -23,6 +25,7 @@ void slope_tile(int sequence, int head, int group, int i0, int j0)
             nj_probabilities[key * PITCH + at] = p;
             nj_slopes[key * PITCH + at] = slope;
         }
+    }
 }
 
 void load_tiles(int sequence, int head, int i0)
@@ -37,11 +40,14 @@ void load_tiles(int sequence, int head, int i0)
 
 void store_rows(head_rows to, float sums[4][COLUMNS], float factor)
 {
+    UNROLL
     for (int i = 0; i < 4; i++) {
         const int key = to.first + own_row() + i;
-        if (key < S)
+        if (key < S) {
+            UNROLL
             for (int c = 0; c < COLUMNS; c++)
                 from(to.base, key * to.pitch).v[own_lane() + c * GROUP] = factor * sums[i][c];
+        }
     }
 }
 
@@ -49,9 +55,12 @@ void nj_attn_bwd_dkv()
 {
     const int group = block_x(), sequence = block_y(), j0 = block_z() * ROWS, heads = H / K;
     float dk[4][COLUMNS], dv[4][COLUMNS];
-    for (int i = 0; i < 4; i++)
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
         for (int c = 0; c < COLUMNS; c++)
             dk[i][c] = dv[i][c] = 0.0;
+    }
     for (int head = group * heads; head < (group + 1) * heads; head++)
         for (int i0 = j0; i0 < S; i0 += TILE) { // no earlier row sees j0
             if (first_row_seen(i0, sequence) >= j0 + ROWS)
@@ -59,15 +68,18 @@ void nj_attn_bwd_dkv()
             slope_tile(sequence, head, group, i0, j0);
             load_tiles(sequence, head, i0);
             barrier();
-            for (int r = 0; r < TILE; r++)
+            for (int r = 0; r < TILE; r++) {
+                UNROLL
                 for (int c = 0; c < COLUMNS; c++) {
                     const float q = nj_queries[r * D + own_lane() + c * GROUP];
                     const float d = nj_gradients[r * D + own_lane() + c * GROUP];
+                    UNROLL
                     for (int i = 0; i < 4; i++) {
                         dk[i][c] += nj_slopes[(own_row() + i) * PITCH + r] * q;
                         dv[i][c] += nj_probabilities[(own_row() + i) * PITCH + r] * d;
                     }
                 }
+            }
         }
     store_rows(key_rows(dqkv, sequence, group, j0), dk, scale);
     store_rows(value_rows(dqkv, sequence, group, j0), dv, 1.0);

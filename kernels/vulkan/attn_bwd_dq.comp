@@ -24,7 +24,9 @@ void slope_tile(int sequence, int head, int group, int i0, int j0)
     float s[4][SCORES], dp[4][SCORES];
     tile_dot(query_rows(qkv, sequence, head, i0), key_rows(qkv, sequence, group, j0), s);
     tile_dot(output_rows(dout, sequence, head, i0), value_rows(qkv, sequence, group, j0), dp);
-    for (int i = 0; i < 4; i++)
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
         for (int j = 0; j < SCORES; j++) {
             const int row = own_row() + i, key = own_lane() + j * GROUP;
             float slope = 0.0;
@@ -32,6 +34,7 @@ void slope_tile(int sequence, int head, int group, int i0, int j0)
                 slope = nj_exp(scale * s[i][j] - nj_lse[row]) * (dp[i][j] - nj_delta[row]);
             nj_slopes[row * PITCH + key] = slope;
         }
+    }
 }
 
 void nj_attn_bwd_dq()
@@ -39,9 +42,12 @@ void nj_attn_bwd_dq()
     const int head = block_x(), sequence = block_y(), i0 = block_z() * ROWS, group = head / (H / K);
     const int end = min(i0 + ROWS, S);
     float sums[4][COLUMNS];
-    for (int i = 0; i < 4; i++)
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        UNROLL
         for (int c = 0; c < COLUMNS; c++)
             sums[i][c] = 0.0;
+    }
     if (thread() < ROWS && i0 + thread() < S)
         delta_row(thread(), sequence, head, i0);
     for (int j0 = first_tile(i0, sequence); j0 < end; j0 += TILE) {
@@ -50,18 +56,23 @@ void nj_attn_bwd_dq()
         for (int e = thread(); e < TILE * D; e += NJ_THREADS)
             nj_keys[e] = head_element(keys, e / D, e % D);
         barrier();
-        for (int j = 0; j < TILE; j++)
+        for (int j = 0; j < TILE; j++) {
+            UNROLL
             for (int c = 0; c < COLUMNS; c++) {
                 const float k = nj_keys[j * D + own_lane() + c * GROUP];
+                UNROLL
                 for (int i = 0; i < 4; i++)
                     sums[i][c] += nj_slopes[(own_row() + i) * PITCH + j] * k;
             }
+        }
     }
+    UNROLL
     for (int i = 0; i < 4; i++) {
         const int row = i0 + own_row() + i;
         if (row >= S)
             continue;
         nj_f32 to = from(dqkv, (int64_t(sequence) * S + row) * (H + 2 * K) * D + int64_t(head) * D);
+        UNROLL
         for (int c = 0; c < COLUMNS; c++)
             to.v[own_lane() + c * GROUP] = scale * sums[i][c];
     }

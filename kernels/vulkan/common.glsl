@@ -4,8 +4,12 @@
 // the functions of mathematics that drivers give with too few digits. Their order of operations is
 // pinned by `precise`, so that one device gives one result.
 #extension GL_EXT_buffer_reference2 : require
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+
+// Before loops over arrays that are to stay in registers.
+#define UNROLL [[unroll]]
 
 layout(local_size_x = NJ_THREADS) in;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemm.glsl: row-major C[M,N] = scale op(A) op(B) + beta C. A workgroup has a tile of 64 x 64, a
-// thread 4 x 4 of it; each sum goes over K in ascending order, in one thread. A_TRANSPOSED,
+// gemm.glsl: row-major C[M,N] = scale op(A) op(B) + beta C. A workgroup has a tile of 16 SIDE
+// squared, a thread SIDE x SIDE of it; each sum goes over K in ascending order, in one thread, so that
+// the tile has no part in the bits. A_TRANSPOSED,
 // B_TRANSPOSED: the operand is stored as [K, M], [N, K].
 #define NJ_THREADS 256
 #include "common.glsl"
@@ -24,7 +25,7 @@ layout(push_constant, scalar) uniform nj_block
 
 #include "grid.glsl"
 
-const int TILE = 64, DEPTH = 16, PITCH = TILE + 1, LANES = TILE / 4;
+const int LANES = 16, TILE = LANES * SIDE, DEPTH = 16, PITCH = TILE + 1;
 
 shared float nj_a[DEPTH * PITCH], nj_b[DEPTH * PITCH];
 
@@ -69,21 +70,34 @@ void main()
         return;
     const int m0 = block_y() * TILE, n0 = block_x() * TILE;
     const int row = thread() / LANES, column = thread() % LANES;
-    float sum[4][4];
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++)
+    float sum[SIDE][SIDE], a_row[SIDE];
+    UNROLL
+    for (int i = 0; i < SIDE; i++) {
+        UNROLL
+        for (int j = 0; j < SIDE; j++)
             sum[i][j] = 0.0;
+    }
     for (int k0 = 0; k0 < K; k0 += DEPTH) {
         barrier(); // the last tiles may still be read
         load_tiles(m0, n0, k0);
         barrier();
-        for (int k = 0; k < DEPTH; k++)
-            for (int i = 0; i < 4; i++)
-                for (int j = 0; j < 4; j++)
-                    sum[i][j] +=
-                        nj_a[k * PITCH + row + i * LANES] * nj_b[k * PITCH + column + j * LANES];
+        for (int k = 0; k < DEPTH; k++) {
+            UNROLL
+            for (int i = 0; i < SIDE; i++)
+                a_row[i] = nj_a[k * PITCH + row + i * LANES];
+            UNROLL
+            for (int j = 0; j < SIDE; j++) {
+                const float b_column = nj_b[k * PITCH + column + j * LANES];
+                UNROLL
+                for (int i = 0; i < SIDE; i++)
+                    sum[i][j] += a_row[i] * b_column;
+            }
+        }
     }
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++)
+    UNROLL
+    for (int i = 0; i < SIDE; i++) {
+        UNROLL
+        for (int j = 0; j < SIDE; j++)
             store(m0 + row + i * LANES, n0 + column + j * LANES, sum[i][j]);
+    }
 }

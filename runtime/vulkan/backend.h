@@ -81,7 +81,8 @@ enum {
     NJ_VK_GRID_BYTES = 12,   /* of push constants, behind the parameter block */
     NJ_VK_SUBMIT_AFTER = 64, /* commands; a desktop's GPU is not to be held for long */
     NJ_VK_BATCHES = 8,       /* of a stream, under way at a time */
-    NJ_VK_GEMMS = 3          /* kinds */
+    NJ_VK_GEMMS = 3,         /* kinds */
+    NJ_VK_TILES = 2          /* of a GEMM */
 };
 
 /* One allocation: device memory, which callers know by its address, or mapped host memory. */
@@ -125,7 +126,7 @@ struct nj_vk {
     nj_stream service; /* zeroes new memory */
     VkPipelineLayout layout;
     VkPipeline *pipelines; /* by kernel number */
-    VkPipeline gemms[NJ_VK_GEMMS];
+    VkPipeline gemms[NJ_VK_GEMMS][NJ_VK_TILES];
     char lost[NJ_SENTENCE_BYTES]; /* the error after which the device answers nothing */
 };
 

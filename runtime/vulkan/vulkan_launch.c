@@ -7,8 +7,10 @@
 
 #include "backend.h"
 
-/* A workgroup's tile of a GEMM: kernels/vulkan/gemm.glsl. */
-enum { GEMM_TILE = 64 };
+/* A workgroup's tile of a GEMM (kernels/vulkan/gemm.glsl). The large one reads each operand half as often; it
+ * pays where there are tiles enough for every core of a GPU, for which this number is a guess. */
+static const uint32_t gemm_tiles[NJ_VK_TILES] = {64, 128};
+enum { LARGE_TILES_LEAST = 128 };
 
 struct gemm_block {
     void *c;
@@ -75,16 +77,29 @@ int nj_vk_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
     if (g->ab_dtype != NJ_F32 || g->c_dtype != NJ_F32)
         return nj_fail(ctx, NJ_E_UNSUPPORTED,
                        "the Vulkan backend has float32 GEMMs alone; choose dtype f32");
-    if (!nj_vk_of(ctx)->gemms[g->kind])
+    if (!nj_vk_of(ctx)->gemms[g->kind][0] || !nj_vk_of(ctx)->gemms[g->kind][1])
         return nj_fail(ctx, NJ_E_UNSUPPORTED, "this program was built without shaders of GEMMs");
     return 0;
+}
+
+static uint32_t tiles_of(int32_t size, uint32_t tile)
+{
+    return ((uint32_t)size + tile - 1) / tile;
+}
+
+static int choose_tile(const struct nj_gemm *g)
+{
+    const uint32_t large = gemm_tiles[1];
+
+    return (uint64_t)tiles_of(g->M, large) * tiles_of(g->N, large) >= LARGE_TILES_LEAST;
 }
 
 int nj_vk_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, const struct nj_gemm_operands *x)
 {
     const struct nj_gemm *g = &plan->shape;
-    const uint32_t grid[3] = {((uint32_t)g->N + GEMM_TILE - 1) / GEMM_TILE,
-                              ((uint32_t)g->M + GEMM_TILE - 1) / GEMM_TILE, 1};
+    const int tile = choose_tile(g);
+    const uint32_t grid[3] = {tiles_of(g->N, gemm_tiles[tile]), tiles_of(g->M, gemm_tiles[tile]),
+                              1};
     struct gemm_block block = {.c = x->c,
                                .a = x->a,
                                .b = x->b,
@@ -99,5 +114,5 @@ int nj_vk_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, const struct n
                                .grid = {grid[0], grid[1], grid[2]}};
 
     s->ctx->last_key = "a GEMM";
-    return dispatch(s, nj_vk_of(s->ctx)->gemms[g->kind], grid, &block, sizeof block);
+    return dispatch(s, nj_vk_of(s->ctx)->gemms[g->kind][tile], grid, &block, sizeof block);
 }

@@ -10,8 +10,10 @@
 
 #include "backend.h"
 
-static const char *const gemm_keys[NJ_VK_GEMMS] = {
-    [NJ_GEMM_NT] = "gemm.nt", [NJ_GEMM_NN] = "gemm.nn", [NJ_GEMM_TN] = "gemm.tn"};
+static const char *const gemm_keys[NJ_VK_GEMMS][NJ_VK_TILES] = {
+    [NJ_GEMM_NT] = {"gemm.nt", "gemm.nt.large"},
+    [NJ_GEMM_NN] = {"gemm.nn", "gemm.nn.large"},
+    [NJ_GEMM_TN] = {"gemm.tn", "gemm.tn.large"}};
 
 static double milliseconds(void)
 {
@@ -76,11 +78,12 @@ static int load_all(nj_context *ctx, const struct nj_index *index)
         if (entry && rc == 0 && entry->threads <= vk->threads_max)
             rc = load(ctx, index, entry, &vk->pipelines[id]);
     }
-    for (int kind = 0; kind < NJ_VK_GEMMS && rc == 0; kind++) {
-        const struct nji_entry *entry = nj_index_find(index, gemm_keys[kind]);
+    for (int i = 0; i < NJ_VK_GEMMS * NJ_VK_TILES && rc == 0; i++) {
+        const int kind = i / NJ_VK_TILES, tile = i % NJ_VK_TILES;
+        const struct nji_entry *entry = nj_index_find(index, gemm_keys[kind][tile]);
 
         if (entry)
-            rc = load(ctx, index, entry, &vk->gemms[kind]);
+            rc = load(ctx, index, entry, &vk->gemms[kind][tile]);
     }
     return rc;
 }
@@ -121,8 +124,8 @@ void nj_vk_unload_shaders(nj_context *ctx)
 
     for (uint32_t id = 0; vk->pipelines && id < nj_kernel_count; id++)
         vk->api.DestroyPipeline(vk->device, vk->pipelines[id], NULL);
-    for (int kind = 0; kind < NJ_VK_GEMMS; kind++)
-        vk->api.DestroyPipeline(vk->device, vk->gemms[kind], NULL);
+    for (int i = 0; i < NJ_VK_GEMMS * NJ_VK_TILES; i++)
+        vk->api.DestroyPipeline(vk->device, vk->gemms[i / NJ_VK_TILES][i % NJ_VK_TILES], NULL);
     vk->api.DestroyPipelineLayout(vk->device, vk->layout, NULL);
     free(vk->pipelines);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * device_fixture.h: tests that run on every device that works here: on the CPU, and on a GPU if there is
- * one. A GPU that is there and cannot be opened is a failure, and so is none where REQUIRE_GPU is set.
+ * one, by CUDA or by Vulkan. A GPU that is there and cannot be opened is a failure, and so is none with
+ * CUDA where REQUIRE_GPU is set.
  */
 #ifndef NOJIT_TESTS_DEVICE_FIXTURE_H
 #define NOJIT_TESTS_DEVICE_FIXTURE_H
@@ -22,14 +23,15 @@
 struct device {
     nj_context *ctx;
     nj_stream *s;
-    int lp_is_f16, is_cpu;
+    enum nj_device_kind kind;
+    int lp_is_f16, is_cpu, lp;
 };
 
 /* Whether this failure to open a device is no failure of a test. */
 static inline bool may_be_absent(enum nj_device_kind kind, int rc)
 {
-    return kind == NJ_DEVICE_CUDA && (rc == NJ_E_NO_DEVICE || rc == NJ_E_DRIVER) &&
-           !getenv("REQUIRE_GPU");
+    return kind != NJ_DEVICE_CPU && (rc == NJ_E_NO_DEVICE || rc == NJ_E_DRIVER) &&
+           (kind == NJ_DEVICE_VULKAN || !getenv("REQUIRE_GPU"));
 }
 
 static inline int open_device(void **state, enum nj_device_kind kind)
@@ -46,7 +48,9 @@ static inline int open_device(void **state, enum nj_device_kind kind)
         d->ctx = NULL;
         return may_be_absent(kind, rc) ? 0 : -1;
     }
+    d->kind = kind;
     d->is_cpu = kind == NJ_DEVICE_CPU;
+    d->lp = nj_context_device(d->ctx)->lp;
     d->lp_is_f16 = nj_context_device(d->ctx)->lp_is_f16;
     return nj_stream_create(d->ctx, &d->s);
 }
@@ -59,6 +63,17 @@ static inline int open_cpu(void **state)
 static inline int open_cuda(void **state)
 {
     return open_device(state, NJ_DEVICE_CUDA);
+}
+
+/* Sanitizers watch what drivers that run on the CPU do in this process, too. */
+static inline int open_vulkan(void **state)
+{
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    *state = calloc(1, sizeof(struct device));
+    return *state ? 0 : -1;
+#else
+    return open_device(state, NJ_DEVICE_VULKAN);
+#endif
 }
 
 static inline int close_device(void **state)

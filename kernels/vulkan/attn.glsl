@@ -35,9 +35,9 @@ float head_element(head_rows a, int r, int d)
 // Dot products of this thread's rows of a with its rows of b, summed in the order of d.
 void tile_dot(head_rows a, head_rows b, out float s[4][SCORES])
 {
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
-        UNROLL
+        NJ_UNROLL
         for (int j = 0; j < SCORES; j++)
             s[i][j] = 0.0;
     }
@@ -49,10 +49,10 @@ void tile_dot(head_rows a, head_rows b, out float s[4][SCORES])
             nj_other[e / TILE * PITCH + e % TILE] = head_element(b, e / TILE, d0 + e % TILE);
         barrier();
         for (int d = 0; d < TILE; d++) {
-            UNROLL
+            NJ_UNROLL
             for (int j = 0; j < SCORES; j++) {
                 const float other = nj_other[(own_lane() + j * GROUP) * PITCH + d];
-                UNROLL
+                NJ_UNROLL
                 for (int i = 0; i < 4; i++)
                     s[i][j] += nj_own[(own_row() + i) * PITCH + d] * other;
             }

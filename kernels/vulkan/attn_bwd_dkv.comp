@@ -12,9 +12,9 @@ void slope_tile(int sequence, int head, int group, int i0, int j0)
     float s[4][SCORES], dp[4][SCORES];
     tile_dot(key_rows(qkv, sequence, group, j0), query_rows(qkv, sequence, head, i0), s);
     tile_dot(value_rows(qkv, sequence, group, j0), output_rows(dout, sequence, head, i0), dp);
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
-        UNROLL
+        NJ_UNROLL
         for (int j = 0; j < SCORES; j++) {
             const int key = own_row() + i, at = own_lane() + j * GROUP, row = i0 + at;
             float p = 0.0, slope = 0.0;
@@ -40,11 +40,11 @@ void load_tiles(int sequence, int head, int i0)
 
 void store_rows(head_rows to, float sums[4][COLUMNS], float factor)
 {
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
         const int key = to.first + own_row() + i;
         if (key < S) {
-            UNROLL
+            NJ_UNROLL
             for (int c = 0; c < COLUMNS; c++)
                 from(to.base, key * to.pitch).v[own_lane() + c * GROUP] = factor * sums[i][c];
         }
@@ -55,9 +55,9 @@ void nj_attn_bwd_dkv()
 {
     const int group = block_x(), sequence = block_y(), j0 = block_z() * ROWS, heads = H / K;
     float dk[4][COLUMNS], dv[4][COLUMNS];
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
-        UNROLL
+        NJ_UNROLL
         for (int c = 0; c < COLUMNS; c++)
             dk[i][c] = dv[i][c] = 0.0;
     }
@@ -69,11 +69,11 @@ void nj_attn_bwd_dkv()
             load_tiles(sequence, head, i0);
             barrier();
             for (int r = 0; r < TILE; r++) {
-                UNROLL
+                NJ_UNROLL
                 for (int c = 0; c < COLUMNS; c++) {
                     const float q = nj_queries[r * D + own_lane() + c * GROUP];
                     const float d = nj_gradients[r * D + own_lane() + c * GROUP];
-                    UNROLL
+                    NJ_UNROLL
                     for (int i = 0; i < 4; i++) {
                         dk[i][c] += nj_slopes[(own_row() + i) * PITCH + r] * q;
                         dv[i][c] += nj_probabilities[(own_row() + i) * PITCH + r] * d;

@@ -24,9 +24,9 @@ void slope_tile(int sequence, int head, int group, int i0, int j0)
     float s[4][SCORES], dp[4][SCORES];
     tile_dot(query_rows(qkv, sequence, head, i0), key_rows(qkv, sequence, group, j0), s);
     tile_dot(output_rows(dout, sequence, head, i0), value_rows(qkv, sequence, group, j0), dp);
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
-        UNROLL
+        NJ_UNROLL
         for (int j = 0; j < SCORES; j++) {
             const int row = own_row() + i, key = own_lane() + j * GROUP;
             float slope = 0.0;
@@ -42,9 +42,9 @@ void nj_attn_bwd_dq()
     const int head = block_x(), sequence = block_y(), i0 = block_z() * ROWS, group = head / (H / K);
     const int end = min(i0 + ROWS, S);
     float sums[4][COLUMNS];
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
-        UNROLL
+        NJ_UNROLL
         for (int c = 0; c < COLUMNS; c++)
             sums[i][c] = 0.0;
     }
@@ -57,22 +57,22 @@ void nj_attn_bwd_dq()
             nj_keys[e] = head_element(keys, e / D, e % D);
         barrier();
         for (int j = 0; j < TILE; j++) {
-            UNROLL
+            NJ_UNROLL
             for (int c = 0; c < COLUMNS; c++) {
                 const float k = nj_keys[j * D + own_lane() + c * GROUP];
-                UNROLL
+                NJ_UNROLL
                 for (int i = 0; i < 4; i++)
                     sums[i][c] += nj_slopes[(own_row() + i) * PITCH + j] * k;
             }
         }
     }
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
         const int row = i0 + own_row() + i;
         if (row >= S)
             continue;
         nj_f32 to = from(dqkv, (int64_t(sequence) * S + row) * (H + 2 * K) * D + int64_t(head) * D);
-        UNROLL
+        NJ_UNROLL
         for (int c = 0; c < COLUMNS; c++)
             to.v[own_lane() + c * GROUP] = scale * sums[i][c];
     }

@@ -30,9 +30,9 @@ void score_tile(head_rows queries, head_rows keys, int sequence)
 {
     float s[4][SCORES];
     tile_dot(queries, keys, s);
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
-        UNROLL
+        NJ_UNROLL
         for (int j = 0; j < SCORES; j++) {
             const int row = own_row() + i, key = own_lane() + j * GROUP;
             const bool seen = is_visible(queries.first + row, keys.first + key, sequence);
@@ -43,13 +43,13 @@ void score_tile(head_rows queries, head_rows keys, int sequence)
 
 void store_rows(float sums[4][COLUMNS], int sequence, int head, int i0)
 {
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
         const int row = own_row() + i;
         if (i0 + row >= S)
             continue;
         nj_f32 to = from(o, ((int64_t(sequence) * S + i0 + row) * H + head) * D);
-        UNROLL
+        NJ_UNROLL
         for (int c = 0; c < COLUMNS; c++)
             to.v[own_lane() + c * GROUP] = sums[i][c] / nj_sum[row];
     }
@@ -63,9 +63,9 @@ void nj_attn_fwd()
     const int head = block_x(), sequence = block_y(), i0 = block_z() * ROWS, group = head / (H / K);
     const int end = min(i0 + ROWS, S);
     float sums[4][COLUMNS];
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < 4; i++) {
-        UNROLL
+        NJ_UNROLL
         for (int c = 0; c < COLUMNS; c++)
             sums[i][c] = 0.0;
     }
@@ -83,17 +83,17 @@ void nj_attn_fwd()
         if (thread() < ROWS)
             softmax_tile(thread());
         barrier();
-        UNROLL
+        NJ_UNROLL
         for (int i = 0; i < 4; i++) {
-            UNROLL
+            NJ_UNROLL
             for (int c = 0; c < COLUMNS; c++)
                 sums[i][c] *= nj_keep[own_row() + i];
         }
         for (int j = 0; j < TILE; j++) {
-            UNROLL
+            NJ_UNROLL
             for (int c = 0; c < COLUMNS; c++) {
                 const float v = nj_values[j * D + own_lane() + c * GROUP];
-                UNROLL
+                NJ_UNROLL
                 for (int i = 0; i < 4; i++)
                     sums[i][c] += nj_scores[(own_row() + i) * PITCH + j] * v;
             }

@@ -9,7 +9,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 
 // Before loops over arrays that are to stay in registers.
-#define UNROLL [[unroll]]
+#define NJ_UNROLL [[unroll]]
 
 layout(local_size_x = NJ_THREADS) in;
 

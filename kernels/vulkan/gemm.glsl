@@ -71,9 +71,9 @@ void main()
     const int m0 = block_y() * TILE, n0 = block_x() * TILE;
     const int row = thread() / LANES, column = thread() % LANES;
     float sum[SIDE][SIDE], a_row[SIDE];
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < SIDE; i++) {
-        UNROLL
+        NJ_UNROLL
         for (int j = 0; j < SIDE; j++)
             sum[i][j] = 0.0;
     }
@@ -82,21 +82,21 @@ void main()
         load_tiles(m0, n0, k0);
         barrier();
         for (int k = 0; k < DEPTH; k++) {
-            UNROLL
+            NJ_UNROLL
             for (int i = 0; i < SIDE; i++)
                 a_row[i] = nj_a[k * PITCH + row + i * LANES];
-            UNROLL
+            NJ_UNROLL
             for (int j = 0; j < SIDE; j++) {
                 const float b_column = nj_b[k * PITCH + column + j * LANES];
-                UNROLL
+                NJ_UNROLL
                 for (int i = 0; i < SIDE; i++)
                     sum[i][j] += a_row[i] * b_column;
             }
         }
     }
-    UNROLL
+    NJ_UNROLL
     for (int i = 0; i < SIDE; i++) {
-        UNROLL
+        NJ_UNROLL
         for (int j = 0; j < SIDE; j++)
             store(m0 + row + i * LANES, n0 + column + j * LANES, sum[i][j]);
     }

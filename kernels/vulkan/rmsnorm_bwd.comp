@@ -5,7 +5,7 @@ const int KEEP = 10240 / NJ_THREADS;
 void nj_rmsnorm_bwd()
 {
     float dw[KEEP];
-    UNROLL
+    NJ_UNROLL
     for (int k = 0; k < KEEP; k++)
         dw[k] = 0.0;
     for (int64_t n = block_x(); n < N; n += P) {
@@ -16,7 +16,7 @@ void nj_rmsnorm_bwd()
         for (int c = thread(); c < C; c += NJ_THREADS)
             dot_sum += g.v[c] * w.v[c] * a.v[c] * r;
         const float mean = block_sum(dot_sum) / float(C);
-        UNROLL
+        NJ_UNROLL
         for (int k = 0; k < KEEP; k++) {
             const int c = thread() + k * NJ_THREADS;
             if (c >= C)
@@ -30,7 +30,7 @@ void nj_rmsnorm_bwd()
         }
     }
     nj_f32 part = from(dw_part, int64_t(block_x()) * C);
-    UNROLL
+    NJ_UNROLL
     for (int k = 0; k < KEEP; k++) {
         const int c = thread() + k * NJ_THREADS;
         if (c < C)

@@ -359,7 +359,7 @@ static int measure_product(struct bench *b, enum nj_dtype dtype)
 static int measure_roofs(struct bench *b)
 {
     const struct nj_device_info *info = nj_context_device(b->ctx);
-    const int gpu = info->sm > 0 || strcmp(info->backend, "vulkan") == 0;
+    const int gpu = info->sm > 0 || (strcmp(info->backend, "vulkan") == 0 && !info->integrated);
     struct timing t;
     int rc = time_copy(b, 2 * (double)COPY_BYTES, &t);
     if (rc)

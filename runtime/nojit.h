@@ -344,6 +344,9 @@ int nj_embedded_read(struct nj_embedded *out);
  * through log. Opens what a run would, and no more: without a driver, and beyond the first of each
  * that will do, only files are read. */
 void nj_library_search(void (*log)(void *user, const char *line), void *user);
+/* The same of Vulkan: a line for each GPU that it shows, with what it lacks, or one that says why there
+ * is none. */
+void nj_vulkan_search(void (*log)(void *user, const char *line), void *user);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,7 @@
 # setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, OPENBLAS_DIR, ONIG_SRC; SETUP_FOR, make's settings).
 # Libraries come by apt; Oniguruma, which Debian has as a shared library only, as source, from the package of Rust's binding
 # to it (the one that Hugging Face's tokenizers are built with), or from the folder $ONIG_SRC; the CUDA compiler from $CUDA_HOME or PATH, else as pinned wheels unpacked under BUILD/cuda.
-# With $SETUP (`make setup`) also the programs of `make lint`, which nothing else needs. All it says goes to standard error.
+# With $SETUP (`make setup`) also the programs of `make lint` and a driver of Vulkan for the tests, which nothing else needs. All it says goes to standard error.
 set -eu
 export LC_ALL=C
 build=${1:?usage: setup.sh BUILD}
@@ -17,6 +17,7 @@ vulkan_packages="$headers_only glslc"
 onig_package=librust-onig-sys-dev
 wheel_packages="python3 python3-pip"
 lint_packages="clang-format-14 clang-tidy-14 shellcheck"
+test_packages="libvulkan1 mesa-vulkan-drivers vulkan-validationlayers"
 headers="xxhash.h yaml.h jansson.h zstd.h utf8proc.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
 archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a libutf8proc.a"
 
@@ -111,6 +112,9 @@ if [ -n "$wanted" ]; then
 fi
 if [ -n "${SETUP:-}" ] && ! type -P $lint_packages >/dev/null 2>&1; then
     (apt_install $lint_packages) || say "make lint leaves out what they check"
+fi
+if [ -n "${SETUP:-}" ] && ! ls /usr/share/vulkan/icd.d/lvp_icd*.json >/dev/null 2>&1; then
+    (apt_install $test_packages) || say "tests of the Vulkan backend are skipped"
 fi
 if [ -z "$cuda" ]; then
     unpack_wheels

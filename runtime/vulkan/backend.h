@@ -145,6 +145,7 @@ int nj_vk_open_library(nj_context *ctx);
 int nj_vk_check(nj_context *ctx, VkResult result, const char *what);
 
 int nj_vk_open_device(nj_context *ctx, const struct nj_options *options);
+void nj_vk_list_devices(nj_context *ctx, void (*log)(void *user, const char *line), void *user);
 size_t nj_vk_budget(nj_context *ctx, enum nj_memory kind);
 
 /* Waits until the submission of that number is done. */

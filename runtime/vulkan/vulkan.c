@@ -45,6 +45,24 @@ static void vk_close(nj_context *ctx)
     free(vk);
 }
 
+void nj_vulkan_search(void (*log)(void *user, const char *line), void *user)
+{
+    nj_context *ctx = calloc(1, sizeof *ctx);
+    struct nj_vk *vk = calloc(1, sizeof *vk);
+
+    if (ctx && vk) {
+        ctx->state = vk;
+        if (nj_vk_open_library(ctx))
+            log(user, ctx->error);
+        else
+            nj_vk_list_devices(ctx, log, user);
+        if (vk->instance)
+            vk->api.DestroyInstance(vk->instance, NULL);
+    }
+    free(vk);
+    free(ctx);
+}
+
 static size_t vk_gemm_workspace_bytes(const nj_context *ctx)
 {
     (void)ctx;

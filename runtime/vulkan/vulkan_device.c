@@ -125,6 +125,32 @@ static int choose_device(nj_context *ctx, int ordinal, VkPhysicalDevicePropertie
     return vk->physical ? 0 : nj_fail(ctx, NJ_E_NO_DEVICE, "%s lacks %s", lacking, lack);
 }
 
+void nj_vk_list_devices(nj_context *ctx, void (*log)(void *user, const char *line), void *user)
+{
+    static const char *const kinds[] = {"discrete", "integrated", "virtual", "on the CPU"};
+    struct nj_vk *vk = nj_vk_of(ctx);
+    VkPhysicalDevice devices[DEVICES_MAX];
+    uint32_t count = DEVICES_MAX;
+    char line[400];
+
+    if (vk->api.EnumeratePhysicalDevices(vk->instance, &count, devices) < 0 || count == 0) {
+        log(user, "Vulkan shows no GPU");
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        VkPhysicalDeviceProperties p;
+        const char *lacks;
+
+        read_properties(vk, devices[i], &p);
+        lacks = missing(vk, devices[i], &p);
+        snprintf(line, sizeof line, "%u: %.150s, %s, Vulkan %u.%u: %s%s", i, p.deviceName,
+                 kinds[rank_of(p.deviceType)], VK_API_VERSION_MAJOR(p.apiVersion),
+                 VK_API_VERSION_MINOR(p.apiVersion), lacks ? "lacks " : "can be used",
+                 lacks ? lacks : "");
+        log(user, line);
+    }
+}
+
 static int has_extension(const struct nj_vk *vk, const char *name)
 {
     VkExtensionProperties *list = calloc(EXTENSIONS_MAX, sizeof *list);

@@ -33,4 +33,5 @@ refuses "a user in CI" 1 'packages were installed, yet' setup 1000 CI=true
 called "installs by a sudo that does not ask" '^sudo -n env .* apt-get install -y .*libyaml-dev'
 refuses "root" 1 'packages were installed, yet' setup 0
 called "installs" '^apt-get install -y .*libyaml-dev'
+called "installs the compiler of shaders" '^apt-get install -y .*libvulkan-dev glslc'
 finish

@@ -11,6 +11,7 @@ export OMP_NUM_THREADS=2
 refuses "no driver is said" 1 '^nojit doctor: --device vulkan: no Vulkan driver can be used|: Vulkan (is not here|sees no GPU)' \
     env VK_ICD_FILENAMES="$d/none.json" VK_DRIVER_FILES="$d/none.json" "$nojit" doctor --device vulkan
 ok_if "doctor names the GPU" "$(cat "$d/doctor")" grep -qE '^gpu .*, by Vulkan' "$d/doctor"
+ok_if "doctor lists the GPUs" "$(cat "$d/doctor")" grep -qE '^  0: .*, Vulkan 1\.[0-9]+: (can be used|lacks .+)$' "$d/doctor"
 ok_if "doctor counts the shaders" "$(cat "$d/doctor")" \
     grep -q "^shaders   $(wc -l <"$BUILD/pack/shaders.txt"), translated by the driver" "$d/doctor"
 

@@ -175,10 +175,8 @@ static void print_device(const struct settings *s, const struct nj_device_info *
     const bool vulkan = s->device == NJ_DEVICE_VULKAN;
     if (d != NULL)
         (cpu ? print_cpu : vulkan ? print_vulkan : print_gpu)(d);
-    if (!vulkan) {
-        puts("libraries of the GPU, where they were looked for");
-        nj_library_search(print_line, NULL);
-    }
+    puts(vulkan ? "GPUs that Vulkan shows" : "libraries of the GPU, where they were looked for");
+    (vulkan ? nj_vulkan_search : nj_library_search)(print_line, NULL);
     if (d == NULL)
         printf("verdict   not ready to train on the %s\n",
                s->device == NJ_DEVICE_CPU ? "CPU" : "GPU");

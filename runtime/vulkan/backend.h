@@ -68,6 +68,10 @@
     X(ResetCommandBuffer)                                                                          \
     X(WaitSemaphores)
 
+/* A desktop's watchdog ends what holds the GPU for seconds: this many operations are 0.2 s of a GPU with
+ * 0.1 TFLOP/s. */
+#define NJ_VK_SUBMIT_OPERATIONS INT64_C(20000000000)
+
 struct nj_vk_api {
 #define NJ_ROW(name) PFN_vk##name name;
     NJ_VK_LOADER_FUNCTIONS(NJ_ROW)
@@ -79,7 +83,7 @@ enum {
     NJ_VK_ALIGN = 256,
     NJ_VK_PUSH_BYTES = 128,  /* that every device has */
     NJ_VK_GRID_BYTES = 12,   /* of push constants, behind the parameter block */
-    NJ_VK_SUBMIT_AFTER = 64, /* commands; a desktop's GPU is not to be held for long */
+    NJ_VK_SUBMIT_AFTER = 64, /* commands */
     NJ_VK_BATCHES = 8,       /* of a stream, under way at a time */
     NJ_VK_GEMMS = 3,         /* kinds */
     NJ_VK_TILES = 2          /* of a GEMM */
@@ -102,6 +106,7 @@ struct nj_vk_stream {
     uint64_t value[NJ_VK_BATCHES]; /* that the semaphore has when the batch is done */
     int at, open;                  /* batch that is recorded to, if it is open */
     int recorded;                  /* commands in it */
+    int64_t operations;            /* of the GEMMs in it */
     struct nj_vk_memory *staging;  /* for host memory that is not pinned; NULL until it is needed */
     size_t staged;                 /* bytes of it that are in use until the stream is done */
 };
@@ -153,9 +158,9 @@ int nj_vk_wait(nj_context *ctx, uint64_t value);
 int nj_vk_commands_create(nj_stream *s);
 void nj_vk_commands_destroy(nj_stream *s);
 /* The open command buffer of a stream, and after a command was recorded: what follows sees its
- * results. */
+ * results. operations: of a GEMM. */
 int nj_vk_begin(nj_stream *s, VkCommandBuffer *out);
-int nj_vk_recorded(nj_stream *s);
+int nj_vk_recorded(nj_stream *s, int64_t operations);
 int nj_vk_submit(nj_stream *s);
 int nj_vk_finish(nj_stream *s); /* submits and waits */
 

@@ -40,7 +40,7 @@ static void vk_close(nj_context *ctx)
         vk->api.DestroySemaphore(vk->device, vk->done, NULL);
         vk->api.DestroyDevice(vk->device, NULL);
     }
-    if (vk->instance)
+    if (vk->instance && vk->api.DestroyInstance)
         vk->api.DestroyInstance(vk->instance, NULL);
     free(vk);
 }
@@ -56,7 +56,7 @@ void nj_vulkan_search(void (*log)(void *user, const char *line), void *user)
             log(user, ctx->error);
         else
             nj_vk_list_devices(ctx, log, user);
-        if (vk->instance)
+        if (vk->instance && vk->api.DestroyInstance)
             vk->api.DestroyInstance(vk->instance, NULL);
     }
     free(vk);

@@ -80,6 +80,7 @@ int nj_vk_begin(nj_stream *s, VkCommandBuffer *out)
         rc = nj_vk_check(s->ctx, vk->api.BeginCommandBuffer(*out, &info), "recording commands");
     own->open = rc == 0;
     own->recorded = 0;
+    own->operations = 0;
     return rc;
 }
 
@@ -99,12 +100,16 @@ static void put_barrier(struct nj_vk *vk, VkCommandBuffer commands, int for_host
                                1, &barrier, 0, NULL, 0, NULL);
 }
 
-int nj_vk_recorded(nj_stream *s)
+int nj_vk_recorded(nj_stream *s, int64_t operations)
 {
     struct nj_vk_stream *own = nj_vk_stream_of(s);
 
     put_barrier(nj_vk_of(s->ctx), own->commands[own->at], 0);
-    return ++own->recorded < NJ_VK_SUBMIT_AFTER ? 0 : nj_vk_submit(s);
+    own->recorded++;
+    own->operations += operations;
+    return own->recorded < NJ_VK_SUBMIT_AFTER && own->operations < NJ_VK_SUBMIT_OPERATIONS
+               ? 0
+               : nj_vk_submit(s);
 }
 
 int nj_vk_submit(nj_stream *s)

@@ -29,7 +29,7 @@ int nj_vk_has_kernel(const nj_context *ctx, uint32_t id)
 
 /* As rows of workgroups, of which a driver allows 65,535 of 65,535 or more. */
 static int dispatch(nj_stream *s, VkPipeline pipeline, const uint32_t grid[3], const void *push,
-                    uint32_t push_bytes)
+                    uint32_t push_bytes, int64_t operations)
 {
     struct nj_vk *vk = nj_vk_of(s->ctx);
     const uint64_t plane = (uint64_t)grid[0] * grid[1];
@@ -50,7 +50,7 @@ static int dispatch(nj_stream *s, VkPipeline pipeline, const uint32_t grid[3], c
     vk->api.CmdPushConstants(commands, vk->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes,
                              push);
     vk->api.CmdDispatch(commands, (uint32_t)((groups + rows - 1) / rows), (uint32_t)rows, 1);
-    return nj_vk_recorded(s);
+    return nj_vk_recorded(s, operations);
 }
 
 int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
@@ -67,7 +67,7 @@ int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t sha
                        kernel->key);
     memcpy(push, params, kernel->param_bytes);
     memcpy(push + kernel->param_bytes, grid, NJ_VK_GRID_BYTES);
-    return dispatch(s, pipeline, grid, push, kernel->param_bytes + NJ_VK_GRID_BYTES);
+    return dispatch(s, pipeline, grid, push, kernel->param_bytes + NJ_VK_GRID_BYTES, 0);
 }
 
 int nj_vk_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
@@ -114,5 +114,6 @@ int nj_vk_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, const struct n
                                .grid = {grid[0], grid[1], grid[2]}};
 
     s->ctx->last_key = "a GEMM";
-    return dispatch(s, nj_vk_of(s->ctx)->gemms[g->kind][tile], grid, &block, sizeof block);
+    return dispatch(s, nj_vk_of(s->ctx)->gemms[g->kind][tile], grid, &block, sizeof block,
+                    2 * (int64_t)g->M * g->N * g->K);
 }

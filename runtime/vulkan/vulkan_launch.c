@@ -57,7 +57,7 @@ int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t sha
                  const void *params)
 {
     const struct nj_kernel *kernel = &nj_kernels[id];
-    const VkPipeline pipeline = nj_vk_of(s->ctx)->pipelines[id];
+    VkPipeline pipeline = nj_vk_of(s->ctx)->pipelines[id];
     unsigned char push[NJ_VK_PUSH_BYTES];
 
     (void)shared_bytes; /* a shader declares what it shares */

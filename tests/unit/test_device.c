@@ -465,6 +465,26 @@ static void check_heads_in_place(struct device *d, enum nj_dtype T)
         array_free(d, all[i]);
 }
 
+/* More blocks than Vulkan takes in one direction, and a last row of them that is not full. */
+static void test_many_blocks(void **state)
+{
+    enum { N = 65535 + 66, I = 8 };
+    struct device *d = need(state);
+    struct array gu = array_make(d, NJ_F32, N * 2 * I), y = array_make(d, NJ_F32, N * I);
+
+    assert_int_equal(nj_swiglu_fwd(d->s, NJ_F32, y.device, gu.device, N, I), 0);
+    array_download(d, &y);
+    for (int i = 0; i < N * I; i++) {
+        const double gate = gu.value[i / I * 2 * I + i % I],
+                     up = gu.value[i / I * 2 * I + I + i % I];
+        const double want = gate * up / (1 + exp(-gate));
+
+        assert_true(fabs(y.value[i] - want) <= 1e-6 * (1 + fabs(want)));
+    }
+    array_free(d, &gu);
+    array_free(d, &y);
+}
+
 static void test_heads_in_place(void **state)
 {
     struct device *d = need(state);
@@ -531,6 +551,7 @@ int main(void)
         cmocka_unit_test(test_impossible_products_are_refused),
         cmocka_unit_test(test_many_shapes),
         cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_many_blocks),
         cmocka_unit_test(test_heads_in_place),
         cmocka_unit_test(test_graphs_can_be_switched_off),
         cmocka_unit_test(test_every_kernel_is_loaded),

@@ -99,6 +99,7 @@ struct nj_device_info {
     int lp_is_f16;           /* 1: NJ_LP is float16 (sm_75), 0: bfloat16 */
     int f8;                  /* 1: products of NJ_F8: sm_90, and the CPU, which widens them */
     int integrated;          /* GPU shares memory with the host */
+    int software;            /* 1: a Vulkan driver that runs on the CPU, for tests */
     int multiprocessors;     /* CPU: threads */
     int driver_version;      /* CUDA version the driver supports, 13000 = 13.0; 0 on the CPU */
     char driver[64];         /* kernel driver release, "580.159.04", or "" */
@@ -118,8 +119,9 @@ struct nj_device_info {
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 };
 
-/* Opens a device, loads and resolves every kernel. On Vulkan the driver translates the shaders of
- * this program here, and none later; a launch refuses ops without one, and AUTO does not take it.
+/* Opens a device, loads and resolves every kernel. On Vulkan the driver gets all shaders of
+ * this program here, and none later (when it compiles them is its business); a launch refuses ops
+ * without one, and AUTO does not take it.
  * *out is set even on failure (unless NJ_E_NOMEM), so that nj_context_error() can be read; destroy
  * it in both cases. options may be NULL (all zero). Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE,
  * NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE, NJ_E_ARG (an option or

@@ -123,6 +123,7 @@ struct nj_vk {
     VkDeviceSize buffer_max;
     uint32_t groups_max[2], threads_max; /* of a dispatch, of a workgroup */
     float ns_per_tick;                   /* 0: the queue has no timestamps */
+    uint64_t ticks_most;                 /* of them; what follows is 0 again */
     int has_budget;                      /* VK_EXT_memory_budget */
     VkSemaphore done;                    /* counts submissions */
     uint64_t submitted;

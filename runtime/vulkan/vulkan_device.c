@@ -26,16 +26,15 @@ static void link_features(struct features *f)
     f->vulkan12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
 }
 
-/* The queue family that computes, or -1: one with graphics, as a desktop's other queues may have
- * shorter time limits. *ticks: whether it has timestamps. */
-static int find_family(const struct nj_vk *vk, VkPhysicalDevice device, int *ticks)
+/* The first queue family that computes, or -1. *ticks: bits of its timestamps. */
+static int find_family(const struct nj_vk *vk, VkPhysicalDevice device, uint32_t *ticks)
 {
     VkQueueFamilyProperties families[FAMILIES_MAX];
     uint32_t count = FAMILIES_MAX;
 
     vk->api.GetPhysicalDeviceQueueFamilyProperties(device, &count, families);
     for (uint32_t i = 0; i < count; i++) {
-        *ticks = families[i].timestampValidBits > 0;
+        *ticks = families[i].timestampValidBits;
         if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)
             return (int)i;
     }
@@ -47,7 +46,7 @@ static const char *missing(const struct nj_vk *vk, VkPhysicalDevice device,
                            const VkPhysicalDeviceProperties *p)
 {
     struct features has;
-    int ticks;
+    uint32_t ticks = 0;
 
     if (p->apiVersion < VK_API_VERSION_1_3)
         return "Vulkan 1.3";
@@ -195,6 +194,7 @@ static void describe(nj_context *ctx, const VkPhysicalDeviceProperties *p)
              driver.driverInfo);
     snprintf(info->gemm_library, sizeof info->gemm_library, "nojit's own shaders");
     info->integrated = rank_of(p->deviceType) != 0;
+    info->software = p->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++)
         if (vk->memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT &&
             vk->memory.memoryHeaps[i].size > info->memory_bytes)
@@ -221,7 +221,8 @@ static int create_device(nj_context *ctx, float ns_per_tick)
                                                 .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
     const VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
                                              .pNext = &counting};
-    int ticks, rc;
+    uint32_t ticks = 0;
+    int rc;
 
     link_features(&wanted);
     wanted.all.features.shaderInt64 = VK_TRUE;
@@ -230,6 +231,7 @@ static int create_device(nj_context *ctx, float ns_per_tick)
     wanted.vulkan12.timelineSemaphore = VK_TRUE;
     vk->family = (uint32_t)find_family(vk, vk->physical, &ticks);
     vk->ns_per_tick = ticks ? ns_per_tick : 0;
+    vk->ticks_most = ticks < 64 ? (UINT64_C(1) << ticks) - 1 : UINT64_MAX;
     queue.queueFamilyIndex = vk->family;
     rc = nj_vk_check(ctx, vk->api.CreateDevice(vk->physical, &info, NULL, &vk->device),
                      "opening the GPU");
@@ -255,7 +257,7 @@ int nj_vk_open_device(nj_context *ctx, const struct nj_options *options)
 
 /* What the driver says of the heap that is the device's largest; where it is the host's memory, no
  * more than that has, less a sixteenth of all: a host without any freezes. */
-static size_t heap_budget(struct nj_vk *vk)
+static size_t heap_budget(const struct nj_vk *vk)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
@@ -281,10 +283,13 @@ size_t nj_vk_budget(nj_context *ctx, enum nj_memory kind)
 {
     const size_t available = nj_meminfo("MemAvailable"), reserve = nj_meminfo("MemTotal") / 16;
     const size_t host = available > reserve ? available - reserve : 0;
+    const struct nj_vk *vk = nj_vk_of(ctx);
     size_t device;
 
     if (kind == NJ_MEM_HOST)
         return available;
-    device = heap_budget(nj_vk_of(ctx));
+    device = heap_budget(vk);
+    if (device > vk->buffer_max - NJ_VK_ALIGN) /* an arena is one allocation */
+        device = vk->buffer_max - NJ_VK_ALIGN;
     return ctx->info.integrated && host < device ? host : device;
 }

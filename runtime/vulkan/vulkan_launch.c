@@ -62,9 +62,11 @@ int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t sha
 
     (void)shared_bytes; /* a shader declares what it shares */
     if (!pipeline)
-        return nj_fail(s->ctx, NJ_E_UNSUPPORTED,
-                       "%s: the Vulkan backend has no shader for it; use --device cuda or cpu",
-                       kernel->key);
+        return nj_fail(
+            s->ctx, NJ_E_UNSUPPORTED,
+            "%s: the Vulkan backend has no shader for it, or this GPU's workgroups are too "
+            "small; use --device cuda or cpu",
+            kernel->key);
     memcpy(push, params, kernel->param_bytes);
     memcpy(push + kernel->param_bytes, grid, NJ_VK_GRID_BYTES);
     return dispatch(s, pipeline, grid, push, kernel->param_bytes + NJ_VK_GRID_BYTES, 0);

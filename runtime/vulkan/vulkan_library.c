@@ -11,6 +11,8 @@
 #include "cuda/library.h"
 
 #define LOADER_NAME "libvulkan.so.1"
+/* The first that knows VK_LOADER_LAYERS_DISABLE. */
+#define LEAST_LOADER VK_MAKE_API_VERSION(0, 1, 3, 234)
 
 static int lacks(nj_context *ctx, const char *name)
 {
@@ -51,9 +53,10 @@ static int create_instance(nj_context *ctx, struct nj_vk *vk)
     uint32_t version = 0;
     VkResult result;
 
-    if (vk->api.EnumerateInstanceVersion(&version) || version < VK_API_VERSION_1_3)
-        return nj_fail(ctx, NJ_E_DRIVER, LOADER_NAME " is of Vulkan %u.%u, 1.3 is needed",
-                       VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+    if (vk->api.EnumerateInstanceVersion(&version) || version < LEAST_LOADER)
+        return nj_fail(ctx, NJ_E_DRIVER, LOADER_NAME " is %u.%u.%u, 1.3.234 or newer is needed",
+                       VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version),
+                       VK_API_VERSION_PATCH(version));
     result = vk->api.CreateInstance(&info, NULL, &vk->instance);
     if (result == 0)
         return 0;

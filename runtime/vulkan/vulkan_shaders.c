@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * vulkan_shaders.c: the pipelines of all embedded shaders, made when a GPU is opened. The driver
- * translates each from SPIR-V then, and none later. An op without a shader has no pipeline.
+ * gets each as SPIR-V then, and none later. An op without a shader has no pipeline.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -119,6 +119,6 @@ int nj_vk_event_elapsed_ms(nj_event *from, nj_event *to, float *ms)
         rc = read_ticks(to, &last);
     if (rc)
         return rc;
-    *ms = (float)((double)(int64_t)(last - first) * (double)vk->ns_per_tick * 1e-6);
+    *ms = (float)((double)((last - first) & vk->ticks_most) * (double)vk->ns_per_tick * 1e-6);
     return 0;
 }

@@ -64,12 +64,12 @@ option "a teacher that stays quantised" --teacher-dtype q8_0
 again() { distill tiny "$d/again" --device vulkan && cmp "$d/again/model.safetensors" "$d/run-tiny/model.safetensors"; }
 succeeds "the same run again is bitwise identical" again
 says() { "$nojit" generate --model "$d/run-tiny" --device "$1" --prompt 'The licence' --max-tokens 24 --temperature 0.8 --top-p 0.9; }
-ok_if "a text is that of the CPU" "$(says vulkan) | $(says cpu)" [ "$(says vulkan 2>&1)" = "$(says cpu 2>&1)" ]
+ok_if "a text is that of the CPU" "$(says vulkan) | $(says cpu)" [ "$(says vulkan 2>"$d/err")" = "$(says cpu 2>"$d/err")" ]
 ok_if "the receipt names the backend" "$(cat "$d/run-tiny/receipt.json")" grep -q '"backend": "vulkan"' "$d/run-tiny/receipt.json"
 refuses "16 bits are refused" 2 '^nojit distill: --dtype: the Vulkan backend runs float32 only' \
     "$nojit" distill --teacher "$d/tiny-teacher" --student "$d/tiny" --data "$d/text.txt" --device vulkan --dtype bfloat16 --out "$d/refused"
 refuses "several GPUs are refused" 1 '^nojit distill: .*(GPU 1 wanted, Vulkan sees 1|the Vulkan backend uses one GPU)' \
     "$nojit" distill --teacher "$d/tiny-teacher" --student "$d/tiny" --data "$d/text.txt" --device vulkan --gpus 2 --out "$d/refused"
-refuses "an op without a shader is named" 1 'kv_store_q8[a-z_0-9.]*: the Vulkan backend has no shader for it; use --device cuda or cpu' \
+refuses "an op without a shader is named" 1 'kv_store_q8[a-z_0-9.]*: the Vulkan backend has no shader for it, or .*; use --device cuda or cpu' \
     "$nojit" generate --model "$d/run-tiny" --device vulkan --kv-dtype int8 --prompt 'ab' --max-tokens 4
 finish

@@ -181,9 +181,13 @@ static void print_device(const struct settings *s, const struct nj_device_info *
         printf("verdict   not ready to train on the %s\n",
                s->device == NJ_DEVICE_CPU ? "CPU" : "GPU");
     else
-        printf("verdict   ready to train on the %s\n", cpu ? "CPU, in float32: for small models"
-                                                       : vulkan ? "GPU, by Vulkan in float32"
-                                                                : "GPU");
+        printf("verdict   ready to train on the %s\n",
+               cpu ? "CPU, in float32: for small models"
+               : d->software
+                   ? "CPU by a Vulkan driver, for tests: --device cpu is faster; where there "
+                     "is a GPU, check its driver and the permissions of /dev/dri"
+               : vulkan ? "GPU, by Vulkan in float32"
+                        : "GPU");
 }
 
 int cmd_doctor(const struct settings *s)

@@ -99,6 +99,9 @@ static int open_device(struct run *r)
                               : fail(err, "%s", nj_error_text(err));
     const struct nj_device_info *d = nj_context_device(r->ctx);
     r->free_bytes = d->budget_bytes;
+    if (d->software)
+        progress_say(&r->progress, "%s runs on the CPU, for tests; --device cpu is faster",
+                     d->name);
     if (d->fallback[0] != '\0') {
         r->fallbacks++;
         progress_say(&r->progress, "running on the CPU, as no GPU can be used: %s", d->fallback);
@@ -200,6 +203,18 @@ const char *run_dtype_name(const struct run *r)
     return nj_context_device(r->ctx)->lp_is_f16 ? "float16" : "bfloat16";
 }
 
+/* fp8 of an option on a device without such GEMMs. */
+static int no_f8(const char *option, const struct nj_device_info *d)
+{
+    if (d->sm == 0)
+        return fail(NJ_E_ARG, "--%s fp8: the Vulkan backend has no FP8 GEMMs; leave --%s out",
+                    option, option);
+    return fail(NJ_E_ARG,
+                "--%s fp8: cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on sm_90 only, and "
+                "%s is sm_%d; leave --%s out",
+                option, d->name, d->sm, option);
+}
+
 static int check_teacher_dtype(const struct run *r)
 {
     const struct nj_device_info *d = nj_context_device(r->ctx);
@@ -213,10 +228,7 @@ static int check_teacher_dtype(const struct run *r)
             "quantised; leave --teacher-dtype out",
             run_dtype_name(r));
     if (wanted == TEACHER_F8 && !d->f8)
-        return fail(NJ_E_ARG,
-                    "--teacher-dtype fp8: cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on "
-                    "sm_90 only, and %s is sm_%d; leave --teacher-dtype out",
-                    d->name, d->sm);
+        return no_f8("teacher-dtype", d);
     return 0;
 }
 
@@ -225,10 +237,7 @@ static int check_student_dtype(struct run *r)
 {
     const struct nj_device_info *d = nj_context_device(r->ctx);
     if (r->options.student_f8 > 0 && !d->f8)
-        return fail(NJ_E_ARG,
-                    "--student-dtype fp8: cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on "
-                    "sm_90 only, and %s is sm_%d; leave --student-dtype out",
-                    d->name, d->sm);
+        return no_f8("student-dtype", d);
     if (r->options.student_f8 > 0 && strcmp(d->backend, "cpu") == 0)
         r->options.student_f8 = 1;
     return 0;

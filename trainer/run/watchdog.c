@@ -28,7 +28,8 @@ static void alarm_after(int64_t step, int64_t seconds)
     snprintf(
         sentence, sizeof sentence,
         "nojit: step %lld has not ended after %lld seconds: the GPU hangs or is not up to this "
-        "run; see dmesg for Xid, then continue with --resume auto, or allow more by "
+        "run; see dmesg for lines of its driver, then continue with --resume auto, or allow more "
+        "by "
         "--first-step-timeout\n",
         (long long)step, (long long)seconds);
     sigemptyset(&action.sa_mask);
@@ -38,7 +39,7 @@ static void alarm_after(int64_t step, int64_t seconds)
 
 static bool on_gpu(const struct run *r)
 {
-    return nj_context_device(r->ctx)->sm > 0;
+    return strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
 }
 
 static void expect(const struct run *r, const char *what)

@@ -119,10 +119,13 @@ static const char *meaning(const char *name)
 /* What the runs of an earlier nojit had, whose settings lack it. */
 static bool value_before(const char *name, char *out, size_t bytes)
 {
-    const bool known = strcmp(name, "objective") == 0;
-    if (known)
-        snprintf(out, bytes, "kl");
-    return known;
+    static const char *const value[][2] = {{"objective", "kl"}, {"student-dtype", "auto"}};
+    for (size_t i = 0; i < sizeof value / sizeof *value; i++)
+        if (strcmp(name, value[i][0]) == 0) {
+            snprintf(out, bytes, "%s", value[i][1]);
+            return true;
+        }
+    return false;
 }
 
 /* One line "NAME VALUE" that this run has, in `wanted`, against the one of a checkpoint's settings. */

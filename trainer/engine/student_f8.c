@@ -127,12 +127,17 @@ void student_f8_carve(const struct net *n, int rows, struct carve *m, struct act
     a->f8.top = carve_take(m, sizeof *a->f8.top);
 }
 
+static void quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
+                     int rows, int columns)
+{
+    OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, x, rows, columns));
+}
+
 static void quantize_weight(struct work *r, const struct net *n, const struct acts *a, int layer,
                             enum product which)
 {
     const struct linear l = product_shape(n, 1, which);
-    OP(r, nj_quantize_rows(r->s, n->T, a->f8.w.q, a->f8.w.scale,
-                           net_weight(n, params_product(&n->p, layer, which)), l.out, l.in));
+    quantize(r, n, &a->f8.w, net_weight(n, params_product(&n->p, layer, which)), l.out, l.in);
 }
 
 /* The columns of what has been quantised by rows. */
@@ -149,7 +154,7 @@ void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, i
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
     if (x)
-        OP(r, nj_quantize_rows(r->s, n->T, a->x.q, a->x.scale, x, l.rows, l.in));
+        quantize(r, n, &a->x, x, l.rows, l.in);
     quantize_weight(r, n, a, layer, which);
     linear_f8(r, &l, y, &a->x, &a->f8.w);
 }
@@ -164,8 +169,7 @@ void student_f8_gradient(struct work *r, const struct net *n, const struct acts 
                          enum product which, const void *dy)
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
-    const struct f8_matrix *to = gradient_of(a, which);
-    OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, dy, l.rows, l.out));
+    quantize(r, n, gradient_of(a, which), dy, l.rows, l.out);
 }
 
 void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
@@ -185,7 +189,7 @@ void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, in
     const struct linear sum = {NJ_F32,           l.out, l.in, l.rows, .ldy = l.in, .add = r->add,
                                .one_scale = true};
     if (x)
-        OP(r, nj_quantize_rows(r->s, n->T, a->x.q, a->x.scale, x, l.rows, l.in));
+        quantize(r, n, &a->x, x, l.rows, l.in);
     columns_of(r, a, &a->f8.xt, &a->x, l.rows, l.in);
     columns_of(r, a, &a->f8.dyt, gradient_of(a, which), l.rows, l.out);
     linear_f8(r, &sum, n->grad + params_product(&n->p, layer, which), &a->f8.dyt, &a->f8.xt);

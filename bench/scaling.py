@@ -56,12 +56,13 @@ def sharded():
         layer = hidden * (128 * (2 * heads + 2 * kv) + 3 * mlp)
         ends = 2 * vocab * hidden
         flops = RATE[machine] * 1e12
-        sent, computed = layer * 2 / machine[1] / 1e6, 2 * layer * PASS / flops * 1e3
+        others = (gpus - 1) / gpus
+        sent, computed = layer * 2 * others / machine[1] / 1e6, 2 * layer * PASS / flops * 1e3
         visible = layers * max(0, sent - computed)
-        held = [(ends + n * layer) * 2 / 2**30 for n in (-(-layers // gpus) + 2, layers)]
+        held = [(ends + n * layer) * 2 / 2**30 for n in (layers / gpus + 2, layers)]
         share = visible / (visible + layers * computed)
         print(
-            f"| {gpus} x {machine[0]} | {name} | {flops / machine[1] / 1e9:,.0f} | {sent:.2f} | {computed:.2f} | {visible:.0f} "
+            f"| {gpus} x {machine[0]} | {name} | {others * flops / machine[1] / 1e9:,.0f} | {sent:.2f} | {computed:.2f} | {visible:.0f} "
             f"| {100 * share:.0f} % | {held[0]:.1f} | {held[1]:.1f} |"
         )
 

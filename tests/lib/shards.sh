@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# shards.sh: sourced by teacher_shard.sh and teacher_shard_types.sh, after ranks.sh: runs of a teacher of five layers, whole and in parts.
+# shards.sh: sourced by teacher_shard.sh and teacher_shard_types.sh, after ranks.sh: runs of a teacher of five layers, whole and in slices.
 "$nojit" init --preset nojit-tiny --seed 3 --num-layers 5 --out "$d/deep" >/dev/null
 
 # Without the memory that was taken.

@@ -256,12 +256,12 @@ static int read_files(struct engine *e, const char *student_dir, const char *tea
     return rc;
 }
 
-/* The layers of a teacher that ranks share out, which rank 0 sends as it reads them. */
+/* The layers of a teacher that ranks share out, as rank 0 reads them. */
 static int take_layers(struct engine *e)
 {
     int rc = 0;
     for (int l = 0; e->teacher.net.shard && l < e->teacher.net.c.layers && rc == 0; l++)
-        rc = ranks_send_layer(e, l);
+        rc = ranks_share_layer(e, l);
     return rc;
 }
 
@@ -290,8 +290,6 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
     int rc = engine_reads(e) ? read_files(e, student_dir, teacher_dir) : take_layers(e);
     if (rc == 0)
         rc = share_models(e);
-    if (rc == 0 && e->teacher.net.shard && e->teacher.net.f8)
-        rc = f8_check(e, teacher_dir);
     if (rc != 0)
         return rc;
     bool scaled = e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;

@@ -16,7 +16,7 @@
  *   cache.c       keys and values of sequences that are being written
  *   acts.c        the memory that a pass needs
  *   layer_gemm.c  the products of a layer, with adapters and gradients
- *   teacher_shard.c  the layers of a net that other ranks keep
+ *   teacher_shard.c  the layers of a net of which each rank keeps a slice
  *   forward.c     one transformer, forward
  *   backward.c    and back
  *   few_rows.c    the same for the one to four rows of a decoder's step
@@ -94,7 +94,7 @@ struct train_options {
     int teacher_apart;  /* 1: batches say what the teacher reads, which may be something else */
     int answers;        /* 1: steps measure rows of data_take() by themselves */
     int teacher_writes; /* 1: engine_decode() lets the teacher write, not the student */
-    int teacher_shard;  /* 1: each rank that is a process keeps some of the teacher's layers */
+    int teacher_shard; /* 1: each rank that is a process keeps a slice of each layer of the teacher */
     /* enum nj_tensor_type of each of the teacher's tensors, in the order of tensor_specs(): they keep these on the
      * device; NULL: all become dtype */
     const unsigned char *teacher_types;

@@ -5,7 +5,6 @@
  */
 #include "engine/f8_weights.h"
 
-#include "engine/teacher_shard.h"
 #include "io/error.h"
 #include "nojit_ops.h"
 
@@ -32,11 +31,6 @@ static struct place place_of(const struct net *n, size_t spec)
     return at;
 }
 
-static bool is_here(const struct net *n, const struct place *at)
-{
-    return at->matrix && teacher_shard_keeps(n, (int)(at->matrix - n->f8));
-}
-
 static int fill(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
                 char *staged)
 {
@@ -60,7 +54,7 @@ bool f8_item(struct engine *e, size_t spec, const struct tensor *t, struct load_
     const struct net *n = &e->teacher.net;
     const struct place at = place_of(n, spec);
     const struct f8_matrix *m = at.matrix;
-    if (!m || !(e->o.given || is_here(n, &at)))
+    if (!m)
         return false;
     *out = (struct load_item){.way = &rows,
                               .tensor = t,
@@ -72,40 +66,50 @@ bool f8_item(struct engine *e, size_t spec, const struct tensor *t, struct load_
     return true;
 }
 
-int f8_scan(struct engine *e, const char **name)
+static int scan(struct engine *e, size_t spec, bool *finite)
 {
     const struct net *n = &e->teacher.net;
     const float *scale = (const float *)(void *)e->mem.transfer;
-    *name = NULL;
-    for (size_t i = 0; i < n->p.specs; i++) {
-        const int64_t rows = n->p.spec[i].shape[0];
-        const struct place at = place_of(n, i);
-        if (!is_here(n, &at))
-            continue;
-        int rc = nj_copy(e->stream, e->mem.transfer, at.matrix->scale + at.row,
-                         (size_t)rows * sizeof *scale);
-        if (rc == 0)
-            rc = nj_stream_sync(e->stream);
-        for (int64_t k = 0; rc == 0 && k < rows; k++)
-            if (!isfinite(scale[k])) {
-                *name = n->p.spec[i].name;
-                return 0;
-            }
-        if (rc != 0)
-            return rc;
-    }
-    return 0;
+    const int64_t rows = n->p.spec[spec].shape[0];
+    const struct place at = place_of(n, spec);
+    if (!at.matrix)
+        return 0;
+    int rc = nj_copy(e->stream, e->mem.transfer, at.matrix->scale + at.row,
+                     (size_t)rows * sizeof *scale);
+    if (rc == 0)
+        rc = nj_stream_sync(e->stream);
+    for (int64_t k = 0; rc == 0 && *finite && k < rows; k++)
+        *finite = isfinite(scale[k]);
+    return rc;
 }
 
-/* A layer that is not finite is told by the rank that keeps it: others would find its traces only. */
-int f8_check(struct engine *e, const char *dir)
+int f8_scan(struct engine *e, const char **name)
 {
-    const char *name;
-    const int rc = f8_scan(e, &name);
-    if (rc != 0)
-        return engine_fail(e, rc, "checking weights");
-    return !name ? 0
-                 : fail(NJ_E_FORMAT,
+    const struct net *n = &e->teacher.net;
+    bool finite = true;
+    int rc = 0;
+    *name = NULL;
+    for (size_t i = 0; rc == 0 && finite && i < n->p.specs; i++) {
+        if (!(n->shard && n->p.spec[i].layer >= 0))
+            rc = scan(e, i, &finite);
+        if (!finite)
+            *name = n->p.spec[i].name;
+    }
+    return rc;
+}
+
+int f8_check(struct engine *e, const char *dir, int layer)
+{
+    const struct net *n = &e->teacher.net;
+    bool finite = true;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n->p.specs; i++) {
+        if (n->p.spec[i].layer == layer)
+            rc = scan(e, i, &finite);
+        if (!finite)
+            return fail(NJ_E_FORMAT,
                         "%s: tensor %s holds NaN or infinity; use another release of the model",
-                        dir, name);
+                        dir, n->p.spec[i].name);
+    }
+    return rc == 0 ? 0 : engine_fail(e, rc, "checking weights");
 }

@@ -7,7 +7,6 @@
 #include "engine/quant_weights.h"
 
 #include "engine/quant.h"
-#include "engine/teacher_shard.h"
 #include "engine/weights.h"
 #include "io/error.h"
 #include "io/quantize.h"
@@ -146,7 +145,6 @@ static void send_blocks(struct work *r, struct engine *e, const struct load_item
                         (const int32_t *)(const void *)e->mem.staging, NULL, rows, rows, columns));
 }
 
-/* A tensor is kept here whole, or not at all. */
 bool quant_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)
 {
     static const struct load_way kept = {LOADING_WEIGHTS, false, fill, send_rows, refuse};
@@ -154,7 +152,7 @@ bool quant_item(struct engine *e, size_t spec, const struct tensor *t, struct lo
     const struct net *n = &e->teacher.net;
     int part, row;
     const struct quant_matrix *m = quant_place(n, spec, &part, &row);
-    if (!m || !(e->o.given || teacher_shard_keeps(n, (int)(m - n->quant))))
+    if (!m)
         return false;
     const enum nj_tensor_type type = m->part[part].type, staged = staged_as(t, type);
     *out = (struct load_item){.way = staged == type ? &kept : &expanded,

@@ -190,20 +190,14 @@ void ranks_send(struct work *r, struct engine *e, void *device, size_t bytes)
         OP(r, nj_broadcast(e->o.comm, r->s, device, (bytes + 15) / 16 * 16, 0));
 }
 
-bool ranks_share_layers(const struct engine *e)
-{
-    return e->teacher.net.shard && e->o.given;
-}
-
-int ranks_send_layer(struct engine *e, int layer)
+int ranks_share_layer(struct engine *e, int layer)
 {
     struct work r = engine_work(e);
     size_t bytes;
-    if (!ranks_share_layers(e))
-        return 0;
-    char *at = teacher_shard_layer(&e->teacher.net, layer, &bytes);
+    char *at = teacher_shard_loaded(&e->teacher.net, layer, &bytes);
     ranks_send(&r, e, at, bytes);
-    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "sending a layer of the teacher to its rank");
+    teacher_shard_keep(&r, &e->teacher.net, layer);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "sharing out a layer of the teacher");
 }
 
 int ranks_tell(struct engine *e, void *host, size_t bytes)

@@ -34,9 +34,8 @@ void ranks_gather(struct work *r, struct engine *e);
  * Elsewhere nothing. */
 void ranks_send(struct work *r, struct engine *e, void *device, size_t bytes);
 int ranks_tell(struct engine *e, void *host, size_t bytes);
-/* The same of a layer of a teacher when it has been read, if the ranks share out its layers: to its owner. */
-bool ranks_share_layers(const struct engine *e);
-int ranks_send_layer(struct engine *e, int layer);
+/* A layer of a teacher that the ranks share out has been read, where they read it: all take their slice. */
+int ranks_share_layer(struct engine *e, int layer);
 
 /* Masters and moments, of which ranks that are processes have a shard each, are whole in the memory of the gradients
  * while they are loaded or saved: collected there from all ranks, until that memory is released, or kept from there.

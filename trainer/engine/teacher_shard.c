@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teacher_shard.c: see teacher_shard.h. Broadcasts run on the communicator's own stream. That of layer l + 1 begins
+ * teacher_shard.c: see teacher_shard.h. Gathers run on the communicator's own stream. That of layer l + 1 begins
  * when layer l may, so the slot that it overwrites, where layer l - 1 was read, is free; layer l + 1 waits for it.
  * Beside the last layer the first one is brought for the next pass, so that a pass can start while the weights of the
  * student, which are sent before it, are still under way.
@@ -17,7 +17,9 @@
 struct teacher_shard {
     nj_comm *comm;
     int rank, ranks;
-    char *kept; /* device: the layers of this rank, one after another */
+    size_t
+        *first; /* [layers + 1]: where the slice of a layer begins, and where the last one ends */
+    char *kept; /* device: this rank's slices, one after another */
     char *slot[2];
     int turn;   /* slot of the layer that runs */
     bool begun; /* layer 0 has come, once */
@@ -26,7 +28,9 @@ struct teacher_shard {
 int teacher_shard_layout(struct net *n, int rank, int ranks)
 {
     n->shard = calloc(1, sizeof *n->shard);
-    if (!n->shard)
+    if (n->shard)
+        n->shard->first = calloc((size_t)n->c.layers + 1, sizeof *n->shard->first);
+    if (!n->shard || !n->shard->first)
         return fail(NJ_E_NOMEM, "no host memory for the layers of the teacher; free some");
     n->shard->rank = rank;
     n->shard->ranks = ranks;
@@ -35,19 +39,10 @@ int teacher_shard_layout(struct net *n, int rank, int ranks)
 
 void teacher_shard_free(struct net *n)
 {
+    if (n->shard)
+        free(n->shard->first);
     free(n->shard);
     n->shard = NULL;
-}
-
-static int owner_of(const struct teacher_shard *s, int layer)
-{
-    return layer % s->ranks;
-}
-
-bool teacher_shard_keeps(const struct net *n, int matrix)
-{
-    return !n->shard || matrix >= net_head(n) ||
-           owner_of(n->shard, matrix / PRODUCTS) == n->shard->rank;
 }
 
 /* ---- where layers lie ---- */
@@ -66,54 +61,34 @@ static size_t place_layer(const struct net *n, int layer, char *at)
     return c.used;
 }
 
-static char *place_of(const struct net *n, int layer)
+static size_t slice_bytes(const struct teacher_shard *s, int layer)
 {
-    return n->f8 ? n->f8[layer * PRODUCTS].q : n->quant[layer * PRODUCTS].part[0].data;
+    return s->first[layer + 1] - s->first[layer];
 }
 
-char *teacher_shard_layer(const struct net *n, int layer, size_t *bytes)
+void teacher_shard_carve_layers(const struct net *n, struct carve *m)
 {
-    char *at = place_of(n, layer);
-    *bytes = place_layer(n, layer, at);
-    return at;
-}
-
-static size_t kept_bytes(const struct net *n, int rank)
-{
-    size_t bytes = 0;
-    for (int l = rank; l < n->c.layers; l += n->shard->ranks)
-        bytes = size_add(bytes, place_layer(n, l, NULL));
-    return bytes;
+    struct teacher_shard *s = n->shard;
+    for (int l = 0; l < n->c.layers; l++) {
+        if (!s)
+            carve_layer(n, l, m);
+        else
+            s->first[l + 1] =
+                size_add(s->first[l], size_up(size_up(place_layer(n, l, NULL), (size_t)s->ranks) /
+                                                  (size_t)s->ranks,
+                                              CARVE_ALIGN));
+    }
+    if (s)
+        s->kept = carve_take(m, s->first[n->c.layers]);
 }
 
 static size_t slot_bytes(const struct net *n)
 {
     size_t most = 0;
-    for (int l = 0; l < n->c.layers; l++) {
-        const size_t bytes = place_layer(n, l, NULL);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
-static void place_kept(const struct net *n)
-{
-    char *at = n->shard->kept;
-    for (int l = n->shard->rank; at && l < n->c.layers; l += n->shard->ranks)
-        at += place_layer(n, l, at);
-}
-
-void teacher_shard_carve_layers(const struct net *n, struct carve *m)
-{
-    size_t most = 0;
-    for (int l = 0; !n->shard && l < n->c.layers; l++)
-        carve_layer(n, l, m);
-    for (int rank = 0; n->shard && rank < n->shard->ranks; rank++) {
-        const size_t bytes = kept_bytes(n, rank);
-        most = bytes > most ? bytes : most;
-    }
-    if (n->shard)
-        n->shard->kept = carve_take(m, most);
+    for (int l = 0; l < n->c.layers; l++)
+        if (slice_bytes(n->shard, l) > most)
+            most = slice_bytes(n->shard, l);
+    return size_mul(most, (size_t)n->shard->ranks);
 }
 
 void teacher_shard_carve_slots(const struct net *n, struct carve *m)
@@ -123,7 +98,19 @@ void teacher_shard_carve_slots(const struct net *n, struct carve *m)
         n->shard->slot[i] = carve_take(m, bytes);
     for (int l = 0; l < n->c.layers; l++)
         place_layer(n, l, n->shard->slot[0]);
-    place_kept(n);
+}
+
+char *teacher_shard_loaded(const struct net *n, int layer, size_t *bytes)
+{
+    *bytes = place_layer(n, layer, n->shard->slot[0]);
+    return n->shard->slot[0];
+}
+
+void teacher_shard_keep(struct work *r, const struct net *n, int layer)
+{
+    const struct teacher_shard *s = n->shard;
+    const size_t bytes = slice_bytes(s, layer);
+    OP(r, nj_copy(r->s, s->kept + s->first[layer], s->slot[0] + (size_t)s->rank * bytes, bytes));
 }
 
 void teacher_shard_connect(struct net *n, nj_comm *comm)
@@ -137,10 +124,10 @@ void teacher_shard_connect(struct net *n, nj_comm *comm)
 static void bring(struct work *r, const struct net *n, int layer)
 {
     const struct teacher_shard *s = n->shard;
-    const bool kept = owner_of(s, layer) == s->rank;
-    char *at = kept ? place_of(n, layer) : s->slot[!s->turn];
-    const size_t bytes = place_layer(n, layer, at);
-    OP(r, nj_broadcast_aside(s->comm, r->s, at, bytes, owner_of(s, layer)));
+    char *slot = s->slot[!s->turn];
+    place_layer(n, layer, slot);
+    OP(r,
+       nj_all_gather_aside(s->comm, r->s, slot, s->kept + s->first[layer], slice_bytes(s, layer)));
 }
 
 void teacher_shard_begin(struct work *r, const struct net *n)

@@ -4,6 +4,7 @@
  */
 #include "engine/weights.h"
 
+#include "engine/f8_weights.h"
 #include "engine/loading.h"
 #include "engine/ranks.h"
 #include "io/error.h"
@@ -141,14 +142,25 @@ static bool ends_layer(const struct params *p, size_t spec)
     return layer >= 0 && (spec + 1 == p->specs || p->spec[spec + 1].layer != layer);
 }
 
-/* Where a stretch of tensors ends: at a layer where each is sent to its rank, else at the last. */
+/* The teacher's, if the ranks share out its layers. */
+static bool is_shared(const struct reading *r)
+{
+    return r->matrix && r->e->teacher.net.shard;
+}
+
+/* Where a stretch of tensors ends: at a layer where each is shared out, else at the last. */
 static size_t end_of_stretch(const struct reading *r)
 {
-    const bool layers = r->matrix && ranks_share_layers(r->e);
     size_t end = r->at + 1;
-    while (end < r->p->specs && !(layers && ends_layer(r->p, end - 1)))
+    while (end < r->p->specs && !(is_shared(r) && ends_layer(r->p, end - 1)))
         end++;
     return end;
+}
+
+static int share_layer(const struct reading *r, const char *dir, int layer)
+{
+    const int rc = r->e->teacher.net.f8 ? f8_check(r->e, dir, layer) : 0;
+    return rc ? rc : ranks_share_layer(r->e, layer);
 }
 
 static int run_all(struct loading *l, struct reading *r)
@@ -157,8 +169,8 @@ static int run_all(struct loading *l, struct reading *r)
     while (rc == 0 && r->at < r->p->specs) {
         r->end = end_of_stretch(r);
         rc = loading_run(l, next_tensor, r);
-        if (rc == 0 && r->matrix && ends_layer(r->p, r->end - 1))
-            rc = ranks_send_layer(r->e, r->p->spec[r->end - 1].layer);
+        if (rc == 0 && is_shared(r) && ends_layer(r->p, r->end - 1))
+            rc = share_layer(r, l->path, r->p->spec[r->end - 1].layer);
     }
     return rc;
 }

@@ -396,6 +396,9 @@ $(B)/cupti_%.so:
 ## bench-gpu: speed and memory on a GPU beside its roofs and, with TORCH=COMMAND, PyTorch; a table and JSON (bench/gpu.sh --help)
 bench-gpu: all $(KBENCH) $(B)/cupti_kernels.so
 	$(Q)BUILD=$(B) bench/gpu.sh
+## check-ranks: several GPUs of this host, in minutes: speed beside one of them, then bits, kills, and half of them (bench/ranks.sh --help)
+check-ranks: all $(B)/cupti_kernels.so
+	$(Q)BUILD=$(B) bench/ranks.sh; speed=$$?; BUILD=$(B) tests/gpu_ranks.sh host && exit $$speed
 ## bench-start: time to the first step and rate of loading, beside that of the page cache (bench/start.sh --help)
 bench-start: all
 	$(Q)BUILD=$(B) bench/start.sh
@@ -468,4 +471,4 @@ compdb: $(B)/gen/list.mk $(B)/gen-page/report_parts.h
 tidy: compdb
 	$(Q)scripts/tidy.sh
 
-.PHONY: setup install uninstall dist wheel all programs test test-long check bench-gpu bench-start coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint compdb tidy
+.PHONY: setup install uninstall dist wheel all programs test test-long check bench-gpu check-ranks bench-start coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint compdb tidy

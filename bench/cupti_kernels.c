@@ -2,7 +2,8 @@
  *
  * cupti_kernels.c: where the milliseconds of a step go. A library that the driver loads into a run
  * (CUDA_INJECTION64_PATH); it records when each kernel, copy and fill ran, graphs included, and at
- * exit writes a table to $KERNEL_TABLE: what a step spends in each, and how long the GPU was idle. A
+ * exit writes a table to $KERNEL_TABLE, whose %p is the number of the process: what a step spends in
+ * each, and how long the GPU was idle. A
  * step ends with the last run of the kernel whose name holds $KERNEL_MARK (default adamw); the first
  * $KERNEL_SKIP steps (default 5) are left out.
  */
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BUFFER_BYTES = 8 << 20, NAMES = 512 };
 
@@ -137,10 +139,22 @@ static void write_table(FILE *f, int steps, size_t first, size_t last)
                 100 * totals[order[i]] / whole, (double)runs[order[i]] / steps, names[order[i]]);
 }
 
+static FILE *open_table(void)
+{
+    char path[4096];
+    const char *name = getenv("KERNEL_TABLE"), *mark = name != NULL ? strstr(name, "%p") : NULL;
+    if (name == NULL)
+        return stderr;
+    if (mark == NULL)
+        return fopen(name, "w");
+    snprintf(path, sizeof path, "%.*s%ld%s", (int)(mark - name), name, (long)getpid(), mark + 2);
+    return fopen(path, "w");
+}
+
 static void report(void)
 {
-    const char *path = getenv("KERNEL_TABLE"), *skip = getenv("KERNEL_SKIP");
-    FILE *f = path != NULL ? fopen(path, "w") : stderr;
+    const char *skip = getenv("KERNEL_SKIP");
+    FILE *f = open_table();
     size_t first, last;
     cuptiActivityFlushAll(1);
     if (f == NULL)

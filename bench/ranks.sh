@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # ranks.sh: how a run scales over the GPUs of this host: tokens per second on one and on several in the same run, as a table and as JSON, beside
-# PyTorch's. It needs the built program alone. A row that fails is said, the others go on, and the exit status is 1; what
+# PyTorch's, and what a step of the first row spends in each kernel on one of them. It needs the built program alone (nojit; cupti_kernels.so for the kernels). A row that fails is said, the others go on, and the exit status is 1; what
 # cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS of a GPU; kinds as in gpu.sh, and shard: big with --teacher-shard
@@ -92,9 +92,21 @@ first=${ROWS%% *} last=${GPUS##* }
 if [ "$SOCKETS" = yes ] && [ "$last" -gt 1 ]; then
     NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 measure "$first over sockets" "$first" "$last"
 fi
+kernels() { # ROW GPUS
+    local kind=${1%%:*} shape=${1#*:} log=$WORK/logs/kernels command torch_pair
+    [ "$DEVICE" = cuda ] && [ -f "$BUILD/cupti_kernels.so" ] || return 0
+    command_of "${kind/shard/big}"
+    if [ "$2" -gt 1 ]; then command+=(--gpus "$2"); fi
+    rm -f "$WORK"/kernels-*.txt
+    CUDA_INJECTION64_PATH=$(realpath "$BUILD/cupti_kernels.so") KERNEL_TABLE=$WORK/kernels-%p.txt \
+        run "$log" 20 "${shape%x*}" "${shape#*x}" >/dev/null || fails "kernels of a step" "$log"
+    printf '\n%s on %s, one of them: ' "$1" "$2"
+    head -n 16 "$(find "$WORK" -name 'kernels-*.txt' -size +200c | head -n 1)"
+}
 table 1 >"$OUT.tmp" && mv "$OUT.tmp" "$OUT"
 echo
 table 0
 printf '\nplan, NCCL: MiB of a GPU. JSON: %s; %d s in all%s\n' "$OUT" "$SECONDS" "$([ "$failed" = 0 ] || echo "; FAILED: $failed")"
+kernels "$first" "$last"
 rm -rf "$WORK/run"
 [ "$failed" = 0 ]

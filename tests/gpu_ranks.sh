@@ -1,25 +1,32 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# gpu_ranks.sh: runs that several ranks share, on real GPUs with a real NCCL, bit for bit what one GPU computes for as many ranks. Where there
-# is one GPU alone, two ranks share it as two hosts would, over sockets. NOJIT_NCCL names libnccl.so.2 where it is not found by itself.
+# gpu_ranks.sh [host]: runs that several ranks share, on real GPUs with a real NCCL, bit for bit what one GPU computes for as many ranks. Where there
+# is one GPU alone, two ranks share it as two hosts would, over sockets. NOJIT_NCCL names libnccl.so.2 where it is not found by itself. `host` is
+# what depends on the number of GPUs alone, on all that there are: bits, a teacher in parts, kills, half of them and all again.
+#   DEVICE=cuda GPUS=those there are MODEL=nojit-small SHAPE='--batch-size 4 --seq-len 256' STEPS=600   smaller ones for a try on the CPU
 set -u
-: "${BUILD:=build}"
+part=${1:-all}
+: "${BUILD:=build}" "${DEVICE:=cuda}" "${GPUS:=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')}"
+: "${MODEL:=nojit-small}" "${SHAPE:=--batch-size 4 --seq-len 256}" "${STEPS:=600}"
 . tests/lib/lib.sh
 nojit=$BUILD/nojit
 d=$scratch
 export XDG_CACHE_HOME=$d/cache-home NCCL_DEBUG=WARN
-gpus=$(nvidia-smi -L | grep -c '^GPU')
-doctor=$("$nojit" doctor --device cuda)
+gpus=$GPUS ranks=2
+if [ "$part" = host ]; then ranks=$gpus; fi
+if [ "$gpus" -lt 1 ] || [ "$ranks" -lt 2 ]; then echo "gpu_ranks.sh: GPUs there are $gpus" >&2 && exit 2; fi
+doctor=$("$nojit" doctor --device "$DEVICE")
 echo "$doctor" | grep -i nccl
 
 cp README.md "$d/text.txt"
 cat docs/*.md >>"$d/text.txt"
 head -c 20000 docs/choosing.md >"$d/held.txt"
-"$nojit" init --preset nojit-small --out "$d/teacher" >/dev/null
-"$nojit" init --preset nojit-small --seed 2 --out "$d/student" >/dev/null
-run=("$nojit" distill --teacher "$d/teacher" --student "$d/student" --data "$d/text.txt" --device cuda --seq-len 256 --batch-size 4
-    --grad-accum 4 --steps 20 --lr 1e-3 --save-every 10 --gemm-table none
+"$nojit" init --preset "$MODEL" --out "$d/teacher" >/dev/null
+"$nojit" init --preset "$MODEL" --seed 2 --out "$d/student" >/dev/null
+# shellcheck disable=SC2206 # words
+run=("$nojit" distill --teacher "$d/teacher" --student "$d/student" --data "$d/text.txt" --device "$DEVICE" $SHAPE
+    --grad-accum $((2 * ranks)) --steps 20 --lr 1e-3 --save-every 10 --gemm-table none
     --eval-data "$d/held.txt" --eval-every 10)
 saved=10
 losses() { sed -E 's/, "tokens_per_second.*//' "$1/metrics.jsonl"; }
@@ -44,69 +51,75 @@ over_sockets() { # OUT OPTION...
     as_host 0 "$@" >"$1.log" 2>&1 || true
     wait $pid || cat "$1.1.log"
 }
-two_ranks() { # NAME, OUT of one GPU, OPTION...: as two hosts and, where there are two GPUs, as one
-    over_sockets "$2$suffix-sockets" "${@:3}"
-    same "$1: two ranks over sockets" "$2" "$2$suffix-sockets"
-    [ "$gpus" -ge 2 ] || return 0
-    "${run[@]}" "${@:3}" --gpus 2 --out "$2$suffix-gpus" >"$2$suffix-gpus.log" 2>&1 || cat "$2$suffix-gpus.log"
-    same "$1: --gpus 2" "$2" "$2$suffix-gpus"
+shared() { # NAME, OUT of one GPU, OPTION...: as two hosts and, where there are as many GPUs, as one
+    if [ "$part" = all ]; then
+        over_sockets "$2$suffix-sockets" "${@:3}"
+        same "$1: two ranks over sockets" "$2" "$2$suffix-sockets"
+    fi
+    [ "$gpus" -ge "$ranks" ] || return 0
+    "${run[@]}" "${@:3}" --gpus "$ranks" --out "$2$suffix-gpus" >"$2$suffix-gpus.log" 2>&1 || cat "$2$suffix-gpus.log"
+    same "$1: --gpus $ranks" "$2" "$2$suffix-gpus"
 }
 variant() { # NAME OPTION...
-    "${run[@]}" "${@:2}" --virtual-ranks 2 --out "$d/$1" >"$d/$1.log" 2>&1 || cat "$d/$1.log"
-    suffix='' two_ranks "$1" "$d/$1" "${@:2}"
+    "${run[@]}" "${@:2}" --virtual-ranks "$ranks" --out "$d/$1" >"$d/$1.log" 2>&1 || cat "$d/$1.log"
+    suffix='' shared "$1" "$d/$1" "${@:2}"
 }
 shard() { # NAME OPTION...: of a variant that has run
-    suffix=-shard two_ranks "$1, the teacher in parts" "$d/$1" "${@:2}" --teacher-shard
+    suffix=-shard shared "$1, the teacher in parts" "$d/$1" "${@:2}" --teacher-shard
 }
 variant plain
-grep -o '^2 ranks.*' "$d/plain-sockets.log"
-variant bf16-state --optimizer-state bf16
-variant float32 --dtype float32
-variant bf16-gradients --reduce-dtype bf16
-variant lora --lora-r 8 --lora-dropout 0.1
-variant recomputed --recompute block
+grep -oh "^$ranks ranks.*" "$d"/plain-*.log
+if [ "$part" = all ]; then
+    variant bf16-state --optimizer-state bf16
+    variant float32 --dtype float32
+    variant bf16-gradients --reduce-dtype bf16
+    variant lora --lora-r 8 --lora-dropout 0.1
+    variant recomputed --recompute block
+    for type in fp8 q8_0 q4_k; do
+        variant $type --teacher-dtype $type
+        shard $type --teacher-dtype $type
+    done
+fi
 shard plain
-for type in fp8 q8_0 q4_k; do
-    variant $type --teacher-dtype $type
-    shard $type --teacher-dtype $type
-done
-if [ "$gpus" -ge 2 ]; then
+if [ "$part" = all ] && [ "$gpus" -ge 2 ]; then
     for setting in NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_PROTO=LL NCCL_P2P_DISABLE=1; do
         env "$setting" "${run[@]}" --gpus 2 --out "$d/$setting" >"$d/$setting.log" 2>&1 || cat "$d/$setting.log"
         same "$setting changes no bit" "$d/plain" "$d/$setting"
     done
 fi
 
-# Killed at random moments, and resumed: over sockets, then on as many GPUs as there are. SEED makes the moments.
-run+=(--steps 600)
-saved=600
+# Killed at random moments, and resumed: over sockets, and on GPUs. SEED makes the moments.
+run+=(--steps "$STEPS")
+saved=$STEPS
 RANDOM=${SEED:-7}
-"${run[@]}" --virtual-ranks 2 --out "$d/whole" >"$d/whole.log" 2>&1 || cat "$d/whole.log"
+"${run[@]}" --virtual-ranks "$ranks" --out "$d/whole" >"$d/whole.log" 2>&1 || cat "$d/whole.log"
 killed() { # OUT COMMAND...: two times
     local i out=$1 pid victim
     for i in 1 2; do
         "${@:2}" >>"$out.log" 2>&1 &
         pid=$!
         sleep $((4 + RANDOM % 4)).$((RANDOM % 10))
-        mapfile -t victim < <(pgrep -f -- "--out $out( |\$)" | tail -n 2)
+        mapfile -t victim < <(pgrep -f -- "--out $out( |\$)" | tail -n "$ranks")
         if [ ${#victim[@]} = 0 ]; then not_ok "kill $i" "the run had ended"; else kill -KILL "${victim[$((RANDOM % ${#victim[@]}))]}"; fi
         wait $pid
     done
     "${@:2}" >"$out.log" 2>&1 || cat "$out.log"
     grep -m 1 '^continuing from' "$out.log"
 }
-killed "$d/killed-sockets" over_sockets "$d/killed-sockets" --resume auto
-same "killed at random moments: over sockets" "$d/whole" "$d/killed-sockets"
-if [ "$gpus" -ge 2 ]; then
-    killed "$d/killed" "${run[@]}" --gpus 2 --out "$d/killed" --resume auto
-    same "killed at random moments: --gpus 2" "$d/whole" "$d/killed"
+if [ "$part" = all ]; then
+    killed "$d/killed-sockets" over_sockets "$d/killed-sockets" --resume auto
+    same "killed at random moments: over sockets" "$d/whole" "$d/killed-sockets"
 fi
-if [ "$gpus" -ge 4 ]; then # on all, on half of them, on all
+if [ "$gpus" -ge 2 ]; then
+    killed "$d/killed" "${run[@]}" --gpus "$ranks" --out "$d/killed" --resume auto
+    same "killed at random moments: --gpus $ranks" "$d/whole" "$d/killed"
+fi
+if [ "$gpus" -ge 2 ]; then # on all, on half of them, on all
     half=$((gpus / 2))
     run=("${run[@]}" --grad-accum "$gpus" --lr-schedule constant)
     parted() { # OUT HALF ALL: options that are --gpus or --virtual-ranks
-        "${run[@]}" "$3" "$gpus" --steps 200 --out "$1" >"$1.log" 2>&1 && "${run[@]}" "$2" "$half" --steps 400 --out "$1" --resume auto >>"$1.log" 2>&1 &&
-            "${run[@]}" "$3" "$gpus" --steps 600 --out "$1" --resume auto >>"$1.log" 2>&1 || cat "$1.log"
+        "${run[@]}" "$3" "$gpus" --steps $((STEPS / 3)) --out "$1" >"$1.log" 2>&1 && "${run[@]}" "$2" "$half" --steps $((STEPS / 3 * 2)) --out "$1" --resume auto >>"$1.log" 2>&1 &&
+            "${run[@]}" "$3" "$gpus" --steps "$STEPS" --out "$1" --resume auto >>"$1.log" 2>&1 || cat "$1.log"
     }
     parted "$d/parted-here" --virtual-ranks --virtual-ranks
     parted "$d/parted" --gpus --gpus

@@ -367,7 +367,7 @@ static int measure_roofs(struct bench *b)
     b->copy_gbs = 2 * (double)COPY_BYTES / t.median * 1e-3;
     b->product_dim = gpu ? 8192 : 1024;
     rc = measure_product(b, NJ_F32);
-    if (!rc && gpu)
+    if (!rc && gpu && info->lp)
         rc = measure_product(b, NJ_LP);
     return !rc && gpu && info->f8 ? measure_product(b, NJ_F8) : rc;
 }

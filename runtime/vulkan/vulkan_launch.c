@@ -6,21 +6,12 @@
 #include <string.h>
 
 #include "backend.h"
+#include "gemm_block.h"
 
 /* A workgroup's tile of a GEMM (kernels/vulkan/gemm.comp). The large one reads each operand half as often; it
  * pays where there are tiles enough for every core of a GPU, for which this number is a guess. */
 static const uint32_t gemm_tiles[NJ_VK_TILES] = {64, 128};
 enum { LARGE_TILES_LEAST = 128 };
-
-struct gemm_block {
-    void *c;
-    const void *a, *b;
-    int64_t lda, ldb, ldc;
-    int32_t M, N, K;
-    float scale, beta;
-    uint32_t grid[3];
-};
-_Static_assert(offsetof(struct gemm_block, grid) == 68, "gemm.comp has the grid there");
 
 int nj_vk_has_kernel(const nj_context *ctx, uint32_t id)
 {
@@ -112,18 +103,18 @@ int nj_vk_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, const struct n
     const int tile = choose_tile(g);
     const uint32_t grid[3] = {tiles_of(g->N, gemm_tiles[tile]), tiles_of(g->M, gemm_tiles[tile]),
                               1};
-    struct gemm_block block = {.c = x->c,
-                               .a = x->a,
-                               .b = x->b,
-                               .lda = g->lda,
-                               .ldb = g->ldb,
-                               .ldc = g->ldc,
-                               .M = g->M,
-                               .N = g->N,
-                               .K = g->K,
-                               .scale = nj_gemm_scale(g),
-                               .beta = g->beta,
-                               .grid = {grid[0], grid[1], grid[2]}};
+    const struct nj_vk_gemm_block block = {.c = x->c,
+                                           .a = x->a,
+                                           .b = x->b,
+                                           .lda = g->lda,
+                                           .ldb = g->ldb,
+                                           .ldc = g->ldc,
+                                           .M = g->M,
+                                           .N = g->N,
+                                           .K = g->K,
+                                           .scale = nj_gemm_scale(g),
+                                           .beta = g->beta,
+                                           .grid = {grid[0], grid[1], grid[2]}};
 
     s->ctx->last_key = "a GEMM";
     return dispatch(s, nj_vk_of(s->ctx)->gemms[g->kind][types_of(g)][tile], grid, &block,

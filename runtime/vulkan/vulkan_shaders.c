@@ -9,12 +9,11 @@
 #include <time.h>
 
 #include "backend.h"
+#include "gemm_block.h"
 
-/* Words of the keys of GEMMs (kernels/vulkan/gemm.keys): kind, types, tile. */
-static const char *const gemm_kinds[NJ_VK_GEMMS] = {
-    [NJ_GEMM_NT] = "nt", [NJ_GEMM_NN] = "nn", [NJ_GEMM_TN] = "tn"};
-static const char *const gemm_types[NJ_VK_TYPES] = {"f32", "lp", "lp_f32"};
-static const char *const gemm_sizes[NJ_VK_TILES] = {"", ".large"};
+static const char *const gemm_kinds[NJ_VK_GEMMS] = NJ_VK_GEMM_KINDS; /* by enum nj_gemm_kind */
+static const char *const gemm_types[NJ_VK_TYPES] = NJ_VK_GEMM_TYPES;
+static const char *const gemm_sizes[NJ_VK_TILES] = NJ_VK_GEMM_SIZES;
 
 static double milliseconds(void)
 {
@@ -80,6 +79,9 @@ static int load_gemm(nj_context *ctx, const struct nj_index *index, int kind, in
 
     snprintf(key, sizeof key, "gemm.%s.%s%s", gemm_kinds[kind], gemm_types[type], gemm_sizes[tile]);
     entry = nj_index_find(index, key);
+    if (entry && (entry->threads != NJ_VK_GEMM_THREADS || entry->param_bytes != NJ_VK_GEMM_BYTES))
+        return nj_fail(ctx, NJ_E_INDEX, "%s: launcher and shader disagree; rebuild from clean",
+                       key);
     return can_load(ctx, entry, key)
                ? load(ctx, index, entry, &nj_vk_of(ctx)->gemms[kind][type][tile])
                : 0;

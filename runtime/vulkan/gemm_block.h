@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gemm_block.h: what a launch of a GEMM gives to its shader, which no contract says: the block of push constants, threads
- * and keys. The launcher fills the block, and blobcheck compares the shaders of a binary with it.
+ * gemm_block.h: what a launch of a GEMM gives to its shader, which no contract says: the block of push
+ * constants, threads and keys. The launcher fills the block, and blobcheck compares the shaders of a
+ * binary with it.
  */
 #ifndef NOJIT_VULKAN_GEMM_BLOCK_H
 #define NOJIT_VULKAN_GEMM_BLOCK_H

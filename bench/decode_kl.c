@@ -127,7 +127,7 @@ static int decode(struct engine *e, const struct job *j, int i, float *to)
 
 static int choose_dtype(const struct nj_device_info *d, int wanted, enum nj_dtype *out)
 {
-    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && !d->lp) ? NJ_F32 : NJ_LP;
+    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && d->sm == 0) ? NJ_F32 : NJ_LP;
     if (wanted == DTYPE_BF16 && (!d->lp || d->lp_is_f16))
         return fail(NJ_E_ARG, "--dtype bfloat16: %s has no bfloat16; use auto or float32", d->name);
     return 0;

@@ -20,7 +20,7 @@ enum { SHAPES = 32 };
 
 static const char USAGE[] =
     "usage: kbench [PATTERN...] [--shape 'NAME=N ...']... [--device auto|cpu|cuda|vulkan]\n"
-    "              [--json FILE] [--torch] [--list]\n"
+    "              [--json FILE] [--torch] [--list] [--gemm]\n"
     "Times every kernel whose key or op a PATTERN matches (default: all), alone on the device.\n"
     "\n"
     "  --shape S   instead of the benchmark's shape; names are the contract's dims, in any order,\n"
@@ -29,6 +29,9 @@ static const char USAGE[] =
     "  --json F    rows, device and versions to a file\n"
     "  --torch     then bench/torch_ops.py times the same work in PyTorch, with $PYTHON (python3)\n"
     "  --list      only prints the keys\n"
+    "  --gemm      times GEMMs instead, square ones and those of models, or of each --shape\n"
+    "              'M=2048 N=512 K=64', with the share of the GPU's float32 peak where it is "
+    "known\n"
     "\n"
     "us         median of up to 50 runs, with the values below which 10 and 90 % of them lie\n"
     "cold       the same after 256 MiB were written: operands come from memory\n"
@@ -43,7 +46,8 @@ static const char USAGE[] =
 
 struct request {
     const char *pattern[SHAPES], *shape[SHAPES], *json;
-    int patterns, shapes, torch, list;
+    int patterns, shapes, torch, list, gemm;
+    int32_t gemms[SHAPES][3]; /* with --gemm, of the shapes */
     enum nj_device_kind device;
 };
 
@@ -314,6 +318,8 @@ static int parse(int argc, char **argv, struct request *r)
             r->torch = 1;
         else if (strcmp(argv[i], "--list") == 0)
             r->list = 1;
+        else if (strcmp(argv[i], "--gemm") == 0)
+            r->gemm = 1;
         else if (argv[i][0] != '-')
             bad = parse_pattern(argv[i], r);
         else {
@@ -344,6 +350,22 @@ static int check_patterns(const struct request *r)
         if (!found) {
             fprintf(stderr, "kbench: no key matches '%s'; kbench --list prints all\n",
                     r->pattern[i]);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_gemms(struct request *r)
+{
+    if (r->patterns || r->json || r->torch || r->list) {
+        fputs("kbench: --gemm: takes --shape and --device alone\n", stderr);
+        return -1;
+    }
+    for (int i = 0; i < r->shapes; i++) {
+        if (gemm_shape(r->shape[i], r->gemms[i])) {
+            fprintf(stderr, "kbench: --shape '%s': write 'M=NUMBER N=NUMBER K=NUMBER'\n",
+                    r->shape[i]);
             return -1;
         }
     }
@@ -385,21 +407,25 @@ int main(int argc, char **argv)
     FILE *json = NULL;
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
         return fputs(USAGE, stdout) < 0;
-    if (nj_forbid_jit() || parse(argc, argv, &r) || check_patterns(&r) || check_shapes(&r))
+    if (nj_forbid_jit() || parse(argc, argv, &r))
+        return 2;
+    if (r.gemm ? check_gemms(&r) : check_patterns(&r) || check_shapes(&r))
         return 2;
     if (r.list)
         return list_keys(&r);
     if ((r.json || r.torch) && !(json = open_json(r.json)))
         return 1;
     int rc = bench_open(&b, r.device);
+    if (!rc)
+        rc = r.gemm ? bench_gemms(&b, r.shapes, (const int32_t(*)[3])r.gemms) : bench_roofs(&b);
     if (rc)
         fprintf(stderr, "kbench: %s: %s\n", nj_error_name(rc),
                 b.ctx ? nj_context_error(b.ctx) : nj_error_text(rc));
     else if (nj_context_device(b.ctx)->fallback[0])
         fprintf(stderr, "kbench: on the CPU: %s\n", nj_context_device(b.ctx)->fallback);
-    if (!rc)
+    if (!rc && !r.gemm)
         rc = measure_all(&b, &r, &t);
-    if (!rc) {
+    if (!rc && !r.gemm) {
         print_table(&b, &t);
         if (json)
             rc = write_json(&b, &t, json);

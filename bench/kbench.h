@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kbench.h: how long kernels take. kbench.c has options and output, kbench_time.c the clock.
+ * kbench.h: how long kernels take. kbench.c has options and output, kbench_time.c the clock,
+ * kbench_gemm.c the table of GEMMs.
  */
 #ifndef NOJIT_KBENCH_H
 #define NOJIT_KBENCH_H
@@ -33,8 +34,9 @@ struct bench {
     int32_t product_dim;      /* its M, N and K */
 };
 
-/* Opens the device and measures both roofs. The sentence of a failure is the context's. */
+/* Opens the device, and measures both roofs. The sentence of a failure is the context's. */
 int bench_open(struct bench *b, enum nj_device_kind device);
+int bench_roofs(struct bench *b);
 void bench_close(struct bench *b);
 
 /* Copies a case and sets the dims that `shape` ("B=8 S=1024", "" for none) names and its op has;
@@ -45,6 +47,12 @@ int shape_case(const struct kernel_case *c, const char *shape, struct shaped *ou
 int shape_next(const char **at, char name[32], char value[32]);
 /* Index of a dim or an argument among the parameters of a key, or -1. */
 int shape_param(const struct subject *s, const char *name);
+
+int bench_gemm(struct bench *b, const struct nj_gemm *g, struct timing *t);
+/* Reads "M=2048 N=512 K=64"; 0, or -1 where it is none. */
+int gemm_shape(const char *text, int32_t shape[3]);
+/* Times GEMMs of these shapes, or of those that models have where there are none, and prints a table. */
+int bench_gemms(struct bench *b, int count, const int32_t (*shapes)[3]);
 
 int bench_case(struct bench *b, const struct shaped *s, struct timing *warm, struct timing *cold);
 /* A copy of as many bytes as the case moves (2 GiB at most). */

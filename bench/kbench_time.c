@@ -325,38 +325,42 @@ double bench_floor(const struct bench *b, const struct kernel_case *c, int *by_b
     return fmax(moving, computing);
 }
 
-static int measure_product(struct bench *b, enum nj_dtype dtype)
+int bench_gemm(struct bench *b, const struct nj_gemm *g, struct timing *t)
 {
     static const enum case_type types[] = {
         [NJ_F32] = CASE_F32, [NJ_LP] = CASE_LP, [NJ_F8] = CASE_F8};
+    const struct case_arg kinds[4] = {
+        {.name = "c", .type = types[g->c_dtype], .elements = (int64_t)g->M * g->N, .scale = 1},
+        {.name = "a", .type = types[g->ab_dtype], .elements = (int64_t)g->M * g->K, .scale = 1},
+        {.name = "b", .type = types[g->ab_dtype], .elements = (int64_t)g->N * g->K, .scale = 1},
+        {.name = "scale",
+         .elements = g->ab_dtype == NJ_F8 ? (g->M > g->N ? g->M : g->N) : 0,
+         .scale = 1}};
+    struct work w = {.product = g};
+    int rc = nj_gemm_prepare(b->ctx, g);
+    return rc ? rc : time_roof(b, &w, kinds, t);
+}
+
+static int measure_product(struct bench *b, enum nj_dtype dtype)
+{
     const int32_t n = b->product_dim;
-    const enum nj_dtype result = dtype == NJ_F32 ? NJ_F32 : NJ_LP;
     const struct nj_gemm g = {.kind = NJ_GEMM_NT,
                               .ab_dtype = dtype,
-                              .c_dtype = result,
+                              .c_dtype = dtype == NJ_F32 ? NJ_F32 : NJ_LP,
                               .M = n,
                               .N = n,
                               .K = n,
                               .lda = n,
                               .ldb = n,
                               .ldc = n};
-    const int64_t all = (int64_t)n * n;
-    const struct case_arg kinds[4] = {
-        {.name = "c", .type = types[result], .elements = all, .scale = 1},
-        {.name = "a", .type = types[dtype], .elements = all, .scale = 1},
-        {.name = "b", .type = types[dtype], .elements = all, .scale = 1},
-        {.name = "scale", .elements = dtype == NJ_F8 ? n : 0, .scale = 1}};
-    struct work w = {.product = &g};
     struct timing t;
-    int rc = nj_gemm_prepare(b->ctx, &g);
-    if (!rc)
-        rc = time_roof(b, &w, kinds, &t);
+    int rc = bench_gemm(b, &g, &t);
     if (!rc)
         b->product_gflops[dtype] = 2 * pow(n, 3) / t.median * 1e-3;
     return rc;
 }
 
-static int measure_roofs(struct bench *b)
+int bench_roofs(struct bench *b)
 {
     const struct nj_device_info *info = nj_context_device(b->ctx);
     const int gpu = info->sm > 0 || (strcmp(info->backend, "vulkan") == 0 && !info->integrated);
@@ -367,7 +371,7 @@ static int measure_roofs(struct bench *b)
     b->copy_gbs = 2 * (double)COPY_BYTES / t.median * 1e-3;
     b->product_dim = gpu ? 8192 : 1024;
     rc = measure_product(b, NJ_F32);
-    if (!rc && gpu)
+    if (!rc && gpu && info->lp)
         rc = measure_product(b, NJ_LP);
     return !rc && gpu && info->f8 ? measure_product(b, NJ_F8) : rc;
 }
@@ -382,8 +386,6 @@ int bench_open(struct bench *b, enum nj_device_kind device)
         rc = nj_event_create(b->ctx, &b->from);
     if (!rc)
         rc = nj_event_create(b->ctx, &b->to);
-    if (!rc)
-        rc = measure_roofs(b);
     if (!rc)
         rc = nj_alloc(b->ctx, NJ_MEM_DEVICE, FLUSH_BYTES, &b->flush);
     return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * emit_shader.c: writes inst/<key>.comp, the compute shader of a float32 key whose op has a source
+ * emit_shader.c: writes inst/<key>.comp, the compute shader of a key whose op has a source
  * kernels/vulkan/<op>.comp, and shaders.txt, what the packer and the runtime read about them. The
  * parameter block of the launchers is the block of push constants, followed by the grid: a shader
  * is dispatched in one dimension, of which drivers allow more than of the others.
@@ -17,21 +17,20 @@ enum { GRID_SIZES = 3 };
 const char *shader_source(const struct gen *g, const struct key *k)
 {
     const char *path = keep_format("%s/vulkan/%s.comp", g->kernels_dir, k->c->op);
-    return key_dtype(k, DTYPE_T) == DTYPE_F32 && k->c->only == NULL && access(path, R_OK) == 0
-               ? path
-               : NULL;
+    return k->c->only == NULL && access(path, R_OK) == 0 ? path : NULL;
 }
 
-static const char *shader_type(const struct param *p, const struct key *k)
+static const char *shader_type(const struct param *p)
 {
     static const char *const values[] = {
         [DTYPE_F32] = "float", [DTYPE_I32] = "int", [DTYPE_I64] = "int64_t"};
-    /* Smaller elements lie in words. */
-    static const char *const arrays[] = {[DTYPE_F32] = "nj_f32",
+    /* Elements of fixed types that are smaller lie in words. */
+    static const char *const arrays[] = {[DTYPE_T] = "nj_t",
+                                         [DTYPE_F32] = "nj_f32",
                                          [DTYPE_I32] = "nj_i32",
                                          [DTYPE_F8] = "nj_i32",
                                          [DTYPE_BF16] = "nj_i32"};
-    return p->arg == NULL ? values[p->dtype] : arrays[key_dtype(k, p->dtype)];
+    return p->arg == NULL ? values[p->dtype] : arrays[p->dtype];
 }
 
 /* GLSL keeps some words for itself that are names in contracts. */
@@ -51,12 +50,14 @@ static void put_shader(struct text *t, const struct key *k)
     put(t, "#version 460\n// SPDX-License-Identifier: Apache-2.0\n");
     put(t, "// Written by gen from the contract %s.yaml. Do not edit.\n", c->op);
     put(t, "#extension GL_GOOGLE_include_directive : require\n#define NJ_THREADS %d\n", k->threads);
+    if (key_dtype(k, DTYPE_T) == DTYPE_LP)
+        put(t, "#define NJ_LP\n");
     for (int a = 1; a < c->axis_count; a++)
         put(t, "#define %s %d\n", c->axes[a].name, c->axes[a].number[k->value[a]]);
     put(t, "#include \"common.glsl\"\n\nlayout(push_constant, scalar) uniform nj_block {\n");
     for (int i = 0; i < c->param_count; i++)
-        put(t, "    layout(offset = %d) %s %s;\n", c->params[i].offset,
-            shader_type(&c->params[i], k), shader_name(&c->params[i]));
+        put(t, "    layout(offset = %d) %s %s;\n", c->params[i].offset, shader_type(&c->params[i]),
+            shader_name(&c->params[i]));
     put(t, "    layout(offset = %d) uint nj_grid[%d];\n};\n\n", c->param_bytes, GRID_SIZES);
     put(t, "#include \"grid.glsl\"\n#include \"%s.comp\"\n\n", c->op);
     put(t, "void main()\n{\n    if (nj_begin())\n        nj_%s();\n}\n", c->op);

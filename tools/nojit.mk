@@ -99,16 +99,18 @@ $(NJ_BUILD)/obj/blobs.o: $(NJ_BLOBS_S) $(NJ_BUILD)/pack/MANIFEST $(NJ_BUILD)/gen
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -c -I$(NJ_BUILD)/pack -I$(NJ_BUILD)/gen -o $@ $<
 
-# Shaders for Vulkan: those of contracts, and those of the folder whose names are keys (gemm.nt.comp), which *.keys describes.
+# Shaders for Vulkan: those of contracts, and those that *.keys describes. The source of such a key is named like its first word, the other
+# words are macros: gemm.nt.f32 is gemm.comp with KEY_nt and KEY_f32.
 NJ_SHADER_KEYS := $(wildcard $(NJ_KERNELS)/vulkan/*.keys)
-NJ_OWN_SHADERS := $(patsubst $(NJ_KERNELS)/vulkan/%.comp,%,$(wildcard $(NJ_KERNELS)/vulkan/*.*.comp))
+NJ_OWN_SHADERS := $(if $(NJ_SHADER_KEYS),$(shell cut -f1 $(NJ_SHADER_KEYS)))
 NJ_MODULES := $(patsubst %,$(NJ_SHARED)/spirv/%.spv,$(NJ_SHADERS) $(if $(ONLY),,$(NJ_OWN_SHADERS)))
 $(call nj-stamp,$(NJ_SHARED)/stamp/glslc,$(if $(NJ_MODULES),$(GLSLC) $(firstword $(shell $(GLSLC) --version))))
 nj-glslc = $(GLSLC) --target-env=vulkan1.3 --target-spv=spv1.5 -O -MD -MF $(@:.spv=.d) -MT $@ $(addprefix -I,$(NJ_KERNELS)/vulkan $(NJ_INCLUDE)) -o $@ $<
-$(NJ_OWN_SHADERS:%=$(NJ_SHARED)/spirv/%.spv): $(NJ_SHARED)/spirv/%.spv: $(NJ_KERNELS)/vulkan/%.comp $(NJ_SHARED)/stamp/glslc
+$(NJ_OWN_SHADERS:%=$(NJ_SHARED)/spirv/%.spv): $(NJ_SHARED)/spirv/%.spv: $(NJ_KERNELS)/vulkan/$$(firstword $$(subst ., ,$$*)).comp \
+		$(NJ_SHARED)/stamp/glslc
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  GLSL   $*")
-	$(Q)$(nj-glslc)
+	$(Q)$(nj-glslc) $(patsubst %,-DKEY_%,$(wordlist 2,9,$(subst ., ,$*)))
 $(NJ_SHADERS:%=$(NJ_SHARED)/spirv/%.spv): $(NJ_SHARED)/spirv/%.spv: $(NJ_BUILD)/gen/inst/%.comp $(NJ_SHARED)/stamp/glslc
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  GLSL   $*")

@@ -2,5 +2,5 @@
 void nj_accumulate()
 {
     for (int64_t i = flat_thread(); i < n; i += flat_threads())
-        from(dst, i).v[0] += from(src, i).v[0];
+        from(dst, i).v[0] += get(from_t(src, i), 0);
 }

@@ -19,6 +19,6 @@ void nj_adamw()
         v_i.v[0] = second;
         w_i.v[0] = after;
         if (given(p))
-            from(p, i).v[0] = after;
+            put(from_t(p, i), 0, after);
     }
 }

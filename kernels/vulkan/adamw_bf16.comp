@@ -16,7 +16,7 @@ float pair_element(nj_i32 words, int64_t i)
     return uintBitsToFloat((i & 1) == 0 ? both << 16 : both & 0xffff0000u);
 }
 
-uint to_bf16(float x)
+uint upper_half(float x)
 {
     return floatBitsToUint(x) >> 16 | (is_nan(x) ? 0x40u : 0u); // a NaN has its digits at the top
 }
@@ -45,15 +45,15 @@ void nj_adamw_bf16()
             m_bits[k] = v_bits[k] = 0u;
             if (i >= n)
                 continue;
-            nj_f32 w_i = from(w, i);
-            const float h = from(g, i).v[0] * grad_scale, before = w_i.v[0];
+            nj_t w_i = from_t(w, i);
+            const float h = from(g, i).v[0] * grad_scale, before = get(w_i, 0);
             const float m1 = beta1 * pair_element(m, i) + (1.0 - beta1) * h;
             const float v1 = beta2 * pair_element(v, i) + (1.0 - beta2) * h * h;
             const float decay = i < n_decay ? weight_decay : 0.0;
             const float w1 = before - lr * (m1 / bias1 / (sqrt(v1 / bias2) + eps) + decay * before);
-            w_i.v[0] = round_at_random(w1, of_both[k] & 0xffffu);
-            m_bits[k] = to_bf16(round_at_random(m1, of_both[k] >> 16));
-            v_bits[k] = to_bf16(round_at_random(v1, of_second[k] & 0xffffu));
+            put(w_i, 0, round_at_random(w1, of_both[k] & 0xffffu));
+            m_bits[k] = upper_half(round_at_random(m1, of_both[k] >> 16));
+            v_bits[k] = upper_half(round_at_random(v1, of_second[k] & 0xffffu));
         }
         for (int k = 0; k < 4 && 4 * b + k < n; k += 2) {
             store_pair(m, 4 * b + k, m_bits[k], m_bits[k + 1]);

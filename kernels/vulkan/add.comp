@@ -2,5 +2,5 @@
 void nj_add()
 {
     for (int64_t i = flat_thread(); i < n; i += flat_threads())
-        from(y, i).v[0] = from(a, i).v[0] + from(b, i).v[0];
+        put(from_t(y, i), 0, get(from_t(a, i), 0) + get(from_t(b, i), 0));
 }

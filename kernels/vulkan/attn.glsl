@@ -20,7 +20,7 @@ int own_lane()
 
 // Rows of one head: element d of row r is base[r * pitch + d]; rows from `count` on are 0.
 struct head_rows {
-    nj_f32 base;
+    nj_t base;
     int64_t pitch;
     int first, count;
 };
@@ -29,7 +29,7 @@ float head_element(head_rows a, int r, int d)
 {
     if (a.first + r >= a.count)
         return 0.0;
-    return from(a.base, int64_t(a.first + r) * a.pitch).v[d];
+    return get(from_t(a.base, int64_t(a.first + r) * a.pitch), d);
 }
 
 // Dot products of this thread's rows of a with its rows of b, summed in the order of d.
@@ -77,21 +77,21 @@ int first_tile(int row, int sequence)
     return first_row_seen(row, sequence) / TILE * TILE;
 }
 
-head_rows query_rows(nj_f32 a, int sequence, int head, int first)
+head_rows query_rows(nj_t a, int sequence, int head, int first)
 {
     const int64_t pitch = int64_t(H + 2 * K) * D;
-    return head_rows(from(a, int64_t(sequence) * S * pitch + int64_t(head) * D), pitch, first, S);
+    return head_rows(from_t(a, int64_t(sequence) * S * pitch + int64_t(head) * D), pitch, first, S);
 }
-head_rows key_rows(nj_f32 a, int sequence, int head, int first)
+head_rows key_rows(nj_t a, int sequence, int head, int first)
 {
     return query_rows(a, sequence, H + head, first);
 }
-head_rows value_rows(nj_f32 a, int sequence, int head, int first)
+head_rows value_rows(nj_t a, int sequence, int head, int first)
 {
     return query_rows(a, sequence, H + K + head, first);
 }
-head_rows output_rows(nj_f32 a, int sequence, int head, int first)
+head_rows output_rows(nj_t a, int sequence, int head, int first)
 {
     const int64_t pitch = int64_t(H) * D;
-    return head_rows(from(a, int64_t(sequence) * S * pitch + int64_t(head) * D), pitch, first, S);
+    return head_rows(from_t(a, int64_t(sequence) * S * pitch + int64_t(head) * D), pitch, first, S);
 }

@@ -46,7 +46,7 @@ void store_rows(head_rows to, float sums[4][COLUMNS], float factor)
         if (key < S) {
             NJ_UNROLL
             for (int c = 0; c < COLUMNS; c++)
-                from(to.base, key * to.pitch).v[own_lane() + c * GROUP] = factor * sums[i][c];
+                put(from_t(to.base, key * to.pitch), own_lane() + c * GROUP, factor * sums[i][c]);
         }
     }
 }

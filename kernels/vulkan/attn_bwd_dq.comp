@@ -8,11 +8,11 @@ shared float nj_slopes[ROWS * PITCH], nj_keys[TILE * D], nj_lse[ROWS], nj_delta[
 void delta_row(int row, int sequence, int head, int i0)
 {
     const int64_t at = ((int64_t(sequence) * S + i0 + row) * H + head) * D;
-    nj_f32 a = from(dout, at), b = from(o, at);
+    nj_t a = from_t(dout, at), b = from_t(o, at);
     const int64_t place = (int64_t(sequence) * H + head) * S + i0;
     float sum = 0.0;
     for (int d = 0; d < D; d++)
-        sum += a.v[d] * b.v[d];
+        sum += get(a, d) * get(b, d);
     nj_delta[row] = sum;
     nj_lse[row] = from(lse, place).v[row];
     from(delta, place).v[row] = sum;
@@ -71,9 +71,9 @@ void nj_attn_bwd_dq()
         const int row = i0 + own_row() + i;
         if (row >= S)
             continue;
-        nj_f32 to = from(dqkv, (int64_t(sequence) * S + row) * (H + 2 * K) * D + int64_t(head) * D);
+        nj_t to = from_t(dqkv, (int64_t(sequence) * S + row) * (H + 2 * K) * D + int64_t(head) * D);
         NJ_UNROLL
         for (int c = 0; c < COLUMNS; c++)
-            to.v[own_lane() + c * GROUP] = scale * sums[i][c];
+            put(to, own_lane() + c * GROUP, scale * sums[i][c]);
     }
 }

@@ -6,7 +6,7 @@
 shared float nj_scores[CHUNK];
 
 // Scores of a head with the keys of a chunk, as exponentials.
-part_stats score_chunk(nj_f32 q, nj_cache keys, int count)
+part_stats score_chunk(nj_t q, nj_cache keys, int count)
 {
     float top = MINUS_INFINITY, sum = 0.0;
     int at = 0;
@@ -14,7 +14,7 @@ part_stats score_chunk(nj_f32 q, nj_cache keys, int count)
     for (int j = thread(); j < count; j += NJ_THREADS) {
         float s = 0.0;
         for (int d = 0; d < D; d++)
-            s += q.v[d] * keys.v[j * D + d];
+            s += get(q, d) * cached(keys, j * D + d);
         nj_scores[j] = scale * s;
         top = max(top, scale * s);
     }
@@ -31,14 +31,14 @@ float weigh_values(int64_t at, int count)
 {
     float sum = 0.0;
     for (int j = 0; j < count && thread() < D; j++)
-        sum += nj_scores[j] * cache_from(v, at + int64_t(thread()) * P).v[j];
+        sum += nj_scores[j] * cached(cache_from(v, at + int64_t(thread()) * P), j);
     return sum;
 }
 
 void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
 {
     const int64_t at = cache_at(slot.v[r], group), width = int64_t(H + 2 * K) * D;
-    nj_f32 q = from(qkv, r * width + int64_t(head) * D);
+    nj_t q = from_t(qkv, r * width + int64_t(head) * D);
     part_stats total = part_stats(MINUS_INFINITY, 0.0);
     float sum = 0.0;
     for (int c = first_chunk; c <= last_chunk; c++) {
@@ -54,7 +54,7 @@ void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
     }
     if (C == 1) {
         if (thread() < D)
-            from(o, (int64_t(r) * H + head) * D).v[thread()] = sum / total.sum;
+            put(from_t(o, (int64_t(r) * H + head) * D), thread(), sum / total.sum);
         return;
     }
     nj_f32 to = from(part, ((int64_t(first_chunk) * R + r) * H + head) * (D + STATS));
@@ -76,7 +76,7 @@ void nj_attn_decode()
     if (C > 1 && block_y() > last)
         return;
     if (C == 1 || block_y() == last) {
-        cache_put(from(qkv, r * int64_t(H + 2 * K) * D), slot.v[r], pos.v[r], group);
+        cache_put(from_t(qkv, r * int64_t(H + 2 * K) * D), slot.v[r], pos.v[r], group);
         memoryBarrierBuffer();
         barrier();
     }

@@ -48,10 +48,10 @@ void store_rows(float sums[4][COLUMNS], int sequence, int head, int i0)
         const int row = own_row() + i;
         if (i0 + row >= S)
             continue;
-        nj_f32 to = from(o, ((int64_t(sequence) * S + i0 + row) * H + head) * D);
+        nj_t to = from_t(o, ((int64_t(sequence) * S + i0 + row) * H + head) * D);
         NJ_UNROLL
         for (int c = 0; c < COLUMNS; c++)
-            to.v[own_lane() + c * GROUP] = sums[i][c] / nj_sum[row];
+            put(to, own_lane() + c * GROUP, sums[i][c] / nj_sum[row]);
     }
     if (thread() < ROWS && i0 + thread() < S)
         from(lse, (int64_t(sequence) * H + head) * S + i0).v[thread()] =

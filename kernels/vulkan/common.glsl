@@ -7,6 +7,9 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#ifdef NJ_LP
+#extension GL_EXT_shader_16bit_storage : require
+#endif
 
 // Before loops over arrays that are to stay in registers.
 #define NJ_UNROLL [[unroll]]
@@ -30,6 +33,59 @@ nj_f32 from(nj_f32 a, int64_t i)
 nj_i32 from_i32(nj_i32 a, int64_t i)
 {
     return nj_i32(uint64_t(a) + 4ul * uint64_t(i));
+}
+
+// Rounds to bfloat16, to nearest even, as the upper half of a float.
+uint to_bf16(float x)
+{
+    const uint bits = floatBitsToUint(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return bits >> 16 | 0x40u; // a NaN has its digits at the top
+    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
+// Arrays of the key's type T: float32, or bfloat16 in memory alone. All arithmetic is in float32.
+#ifdef NJ_LP
+layout(buffer_reference, scalar, buffer_reference_align = 2) buffer nj_t
+{
+    uint16_t v[];
+};
+const uint64_t T_BYTES = 2ul;
+
+float get(nj_t a, int i)
+{
+    return uintBitsToFloat(uint(a.v[i]) << 16);
+}
+void put(nj_t a, int i, float x)
+{
+    a.v[i] = uint16_t(to_bf16(x));
+}
+// x as it is read back
+float as_t(float x)
+{
+    return uintBitsToFloat(to_bf16(x) << 16);
+}
+#else
+#define nj_t nj_f32
+const uint64_t T_BYTES = 4ul;
+
+float get(nj_t a, int i)
+{
+    return a.v[i];
+}
+void put(nj_t a, int i, float x)
+{
+    a.v[i] = x;
+}
+float as_t(float x)
+{
+    return x;
+}
+#endif
+
+nj_t from_t(nj_t a, int64_t i)
+{
+    return nj_t(uint64_t(a) + T_BYTES * uint64_t(i));
 }
 
 // Optional arguments may be NULL. A macro, as functions of references cannot be overloaded.

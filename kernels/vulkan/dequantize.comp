@@ -8,6 +8,6 @@ void nj_dequantize()
     for (int64_t i = flat_thread(); i < int64_t(M) * C; i += flat_threads()) {
         const int m = int(i / C), c = int(i % C), row = given(index) ? index.v[m] : m;
         nj_block_at = row * row_bytes + c / elements * bytes_of[TYPE];
-        from(dst, i).v[0] = row < 0 ? 0.0 : block_element(c % elements);
+        put(from_t(dst, i), 0, row < 0 ? 0.0 : block_element(c % elements));
     }
 }

@@ -15,6 +15,6 @@ void nj_dropout()
     for (int64_t b = flat_thread(); b < (n + 3) / 4; b += flat_threads()) {
         const uvec4 words = philox(uint64_t(b), uint(mask), 0u, uint(key.v[0]), uint(key.v[1]));
         for (int i = 0; i < 4 && 4 * b + i < n; i++)
-            from(y, 4 * b).v[i] = words[i] >= least ? from(x, 4 * b).v[i] * scale : 0.0;
+            put(from_t(y, 4 * b), i, words[i] >= least ? get(from_t(x, 4 * b), i) * scale : 0.0);
     }
 }

@@ -24,10 +24,10 @@ token token_of(softmax teacher, softmax student, float t_logit, float s_logit)
 }
 
 // Columns from `first` on hold no gradient.
-void clear_row(nj_f32 row, int first)
+void clear_row(nj_t row, int first)
 {
     for (int v = first + thread(); v < Vs; v += NJ_THREADS)
-        row.v[v] = 0.0;
+        put(row, v, 0.0);
 }
 
 void store_results(float divergence, float loss, float teacher_entropy, bool same)
@@ -40,24 +40,24 @@ void store_results(float divergence, float loss, float teacher_entropy, bool sam
     agree.v[block_x()] = same ? 1.0 : 0.0;
 }
 
-void cross_entropy(nj_f32 row, int hot, float scale)
+void cross_entropy(nj_t row, int hot, float scale)
 {
     const softmax q = row_softmax(row_top(row, V), row, V, 1.0);
-    const float loss = -log_prob(q, row.v[hot]);
+    const float loss = -log_prob(q, get(row, hot));
     barrier(); // all have read the logit of the target
     for (int v = thread(); v < V; v += NJ_THREADS)
-        row.v[v] = scale * (nj_exp(log_prob(q, row.v[v])) - (v == hot ? 1.0 : 0.0));
+        put(row, v, scale * (nj_exp(log_prob(q, get(row, v))) - (v == hot ? 1.0 : 0.0)));
     store_results(0.0, loss, 0.0, false);
 }
 
-void distil(nj_f32 row, nj_f32 teacher_row, int hot, float scale)
+void distil(nj_t row, nj_t teacher_row, int hot, float scale)
 {
     const softmax top = row_top(row, V);
     const softmax hard = row_softmax(top, row, V, 1.0), student = row_softmax(top, row, V, tau);
     const softmax teacher = row_softmax(row_top(teacher_row, V), teacher_row, V, tau);
     float from_p = 0.0, from_q = 0.0, information = 0.0; // KL(p || m), KL(q || m)
     for (int v = thread(); v < V; v += NJ_THREADS) {
-        const token x = token_of(teacher, student, teacher_row.v[v], row.v[v]);
+        const token x = token_of(teacher, student, get(teacher_row, v), get(row, v));
         const float p = nj_exp(x.log_p);
         from_p += kl_term(p, x.log_p, x.log_m);
         if (beta > 0.0)
@@ -68,16 +68,16 @@ void distil(nj_f32 row, nj_f32 teacher_row, int hot, float scale)
     from_q = block_sum(from_q);
     information = block_sum(information);
     const float weight_p = beta == 0.0 ? 1.0 : beta, weight_q = beta == 1.0 ? 1.0 : 1.0 - beta;
-    store_results(weight_p * from_p + weight_q * from_q, -log_prob(hard, row.v[hot]), information,
-                  student.argmax == teacher.argmax);
+    store_results(weight_p * from_p + weight_q * from_q, -log_prob(hard, get(row, hot)),
+                  information, student.argmax == teacher.argmax);
     barrier(); // all have read the logit of the target
     for (int v = thread(); v < V; v += NJ_THREADS) {
-        const token x = token_of(teacher, student, teacher_row.v[v], row.v[v]);
+        const token x = token_of(teacher, student, get(teacher_row, v), get(row, v));
         const float q = nj_exp(x.log_q);
         const float slope =
             beta == 0.0 ? q - nj_exp(x.log_p) : weight_q * q * (x.log_q - x.log_m - from_q);
-        const float hard_slope = nj_exp(log_prob(hard, row.v[v])) - (v == hot ? 1.0 : 0.0);
-        row.v[v] = scale * ((1.0 - ratio) * hard_slope + ratio * tau * slope);
+        const float hard_slope = nj_exp(log_prob(hard, get(row, v))) - (v == hot ? 1.0 : 0.0);
+        put(row, v, scale * ((1.0 - ratio) * hard_slope + ratio * tau * slope));
     }
 }
 
@@ -85,14 +85,14 @@ void nj_kd_head()
 {
     const int hot = target.v[block_x()];
     const float scale = state.v[STEP_INV_VALID] * state.v[STEP_LOSS_SCALE];
-    nj_f32 row = from(s, int64_t(block_x()) * Vs);
+    nj_t row = from_t(s, int64_t(block_x()) * Vs);
     if (hot < 0) {
         clear_row(row, 0);
         store_results(0.0, 0.0, 0.0, false);
         return;
     }
     if (given(t))
-        distil(row, from(t, int64_t(block_x()) * Vt), hot, scale);
+        distil(row, from_t(t, int64_t(block_x()) * Vt), hot, scale);
     else
         cross_entropy(row, hot, scale);
     clear_row(row, V);

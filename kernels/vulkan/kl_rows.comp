@@ -13,7 +13,7 @@ void store_results(float forward_kl, float reverse_kl, float information, float 
 
 void nj_kl_rows()
 {
-    nj_f32 row = from(s, int64_t(block_x()) * Vs), teacher_row = from(t, int64_t(block_x()) * Vt);
+    nj_t row = from_t(s, int64_t(block_x()) * Vs), teacher_row = from_t(t, int64_t(block_x()) * Vt);
     if (target.v[block_x()] < 0) {
         store_results(0.0, 0.0, 0.0, 0.0);
         return;
@@ -22,8 +22,8 @@ void nj_kl_rows()
     const softmax teacher = row_softmax(row_top(teacher_row, V), teacher_row, V, tau);
     float from_p = 0.0, from_q = 0.0, information = 0.0;
     for (int v = thread(); v < V; v += NJ_THREADS) {
-        const float log_p = log_prob(teacher, teacher_row.v[v]),
-                    log_q = log_prob(student, row.v[v]);
+        const float log_p = log_prob(teacher, get(teacher_row, v)),
+                    log_q = log_prob(student, get(row, v));
         const float q = nj_exp(log_q);
         from_p += nj_exp(log_p) * (log_p - log_q);
         from_q += q * (log_q - log_p);

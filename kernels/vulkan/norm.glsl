@@ -10,14 +10,14 @@ int norm_rows()
 
 // Normalises the row that lies in `row`, of which this thread has added up `sum` of the squares. A row
 // past the last takes part in the sums alone.
-void norm_row(int n, nj_f32 row, float sum, int lane, int width)
+void norm_row(int n, nj_t row, float sum, int lane, int width)
 {
     const float r = inversesqrt(group_sum(sum, width) / float(C) + eps);
     if (n >= N)
         return;
-    nj_f32 to = from(y, int64_t(n) * C);
+    nj_t to = from_t(y, int64_t(n) * C);
     if (lane == 0)
         rstd.v[n] = r;
     for (int c = lane; c < C; c += width)
-        to.v[c] = row.v[c] * r * w.v[c];
+        put(to, c, get(row, c) * r * get(w, c));
 }

@@ -8,8 +8,7 @@ const int LANES = 32, TEAMS = NJ_THREADS / LANES, PAIRS = 256 / 2 / LANES; // D 
 shared float nj_team_sums[TEAMS * 256];
 
 // The gradient of y becomes that of x. dw gains the head's share; r is 0 where there is no head.
-void back_head(nj_f32 d, nj_f32 row, nj_f32 w, float r, int position, int lane,
-               inout float dw[2 * PAIRS])
+void back_head(nj_t d, nj_t row, nj_t w, float r, int position, int lane, inout float dw[2 * PAIRS])
 {
     const int half_d = D / 2;
     float g[2 * PAIRS], dot_sum = 0.0;
@@ -19,23 +18,24 @@ void back_head(nj_f32 d, nj_f32 row, nj_f32 w, float r, int position, int lane,
         if (i >= half_d || r == 0.0)
             continue;
         float sin_a, cos_a;
-        const float a = d.v[i], b = d.v[i + half_d];
+        const float a = get(d, i), b = get(d, i + half_d);
         rope_turn(position, i, sin_a, cos_a);
         g[2 * k] = a * cos_a + b * sin_a;
         g[2 * k + 1] = b * cos_a - a * sin_a;
-        dot_sum +=
-            (g[2 * k] * w.v[i] * row.v[i] + g[2 * k + 1] * w.v[i + half_d] * row.v[i + half_d]) * r;
+        dot_sum += (g[2 * k] * get(w, i) * get(row, i) +
+                    g[2 * k + 1] * get(w, i + half_d) * get(row, i + half_d)) *
+                   r;
     }
     const float mean = group_sum(dot_sum, LANES) / float(D);
     for (int k = 0; k < PAIRS; k++) {
         const int i = lane + k * LANES;
         if (i >= half_d || r == 0.0)
             continue;
-        const float lo = row.v[i] * r, hi = row.v[i + half_d] * r;
+        const float lo = get(row, i) * r, hi = get(row, i + half_d) * r;
         dw[2 * k] += g[2 * k] * lo;
         dw[2 * k + 1] += g[2 * k + 1] * hi;
-        d.v[i] = r * (g[2 * k] * w.v[i] - lo * mean);
-        d.v[i + half_d] = r * (g[2 * k + 1] * w.v[i + half_d] - hi * mean);
+        put(d, i, r * (g[2 * k] * get(w, i) - lo * mean));
+        put(d, i + half_d, r * (g[2 * k + 1] * get(w, i + half_d) - hi * mean));
     }
 }
 
@@ -72,14 +72,14 @@ void nj_qknorm_rope_bwd()
             const int h = min(first + team, H - 1);
             const int64_t at = n * width + int64_t(h) * D;
             const float r = first + team < H ? from(rstd, n * heads).v[h] : 0.0;
-            back_head(from(dqkv, at), from(x, at), wq, r, pos.v[int(n)], lane, dq);
+            back_head(from_t(dqkv, at), from_t(x, at), wq, r, pos.v[int(n)], lane, dq);
         }
     for (int64_t n = block_x(); n < N; n += P)
         for (int first = H; first < heads; first += TEAMS) {
             const int h = min(first + team, heads - 1);
             const int64_t at = n * width + int64_t(h) * D;
             const float r = first + team < heads ? from(rstd, n * heads).v[h] : 0.0;
-            back_head(from(dqkv, at), from(x, at), wk, r, pos.v[int(n)], lane, dk);
+            back_head(from_t(dqkv, at), from_t(x, at), wk, r, pos.v[int(n)], lane, dk);
         }
     store_sums(dwq_part, dq, lane, team);
     store_sums(dwk_part, dk, lane, team);

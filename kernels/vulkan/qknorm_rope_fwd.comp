@@ -5,15 +5,16 @@ const int ROWS = 4, LANES = 32,
           TEAMS = NJ_THREADS / LANES; // of a block; a team takes a head at a time
 
 // u = x r w, turned, for one head.
-void norm_turn(nj_f32 to, nj_f32 row, nj_f32 w, float r, int position, int lane)
+void norm_turn(nj_t to, nj_t row, nj_t w, float r, int position, int lane)
 {
     const int half_d = D / 2;
     for (int i = lane; i < half_d; i += LANES) {
         float sin_a, cos_a;
-        const float a = row.v[i] * r * w.v[i], b = row.v[i + half_d] * r * w.v[i + half_d];
+        const float a = get(row, i) * r * get(w, i),
+                    b = get(row, i + half_d) * r * get(w, i + half_d);
         rope_turn(position, i, sin_a, cos_a);
-        to.v[i] = a * cos_a - b * sin_a;
-        to.v[i + half_d] = b * cos_a + a * sin_a;
+        put(to, i, a * cos_a - b * sin_a);
+        put(to, i + half_d, b * cos_a + a * sin_a);
     }
 }
 
@@ -25,10 +26,10 @@ void nj_qknorm_rope_fwd()
         const int64_t at = int64_t(n) * width;
         for (int first = 0; first < heads; first += TEAMS) {
             const int h = first + team;
-            nj_f32 row = from(x, at + int64_t(h) * D), to = from(y, at + int64_t(h) * D);
+            nj_t row = from_t(x, at + int64_t(h) * D), to = from_t(y, at + int64_t(h) * D);
             float sum = 0.0;
             for (int i = lane; i < D && h < heads; i += LANES)
-                sum += row.v[i] * row.v[i];
+                sum += get(row, i) * get(row, i);
             const float r = inversesqrt(group_sum(sum, LANES) / float(D) + eps);
             if (h >= heads)
                 continue;
@@ -40,6 +41,6 @@ void nj_qknorm_rope_fwd()
                 norm_turn(to, row, wk, r, pos.v[n], lane);
         }
         for (int c = heads * D + thread(); c < width; c += NJ_THREADS)
-            from(y, at).v[c] = from(x, at).v[c];
+            put(from_t(y, at), c, get(from_t(x, at), c));
     }
 }

@@ -10,23 +10,23 @@ void nj_rmsnorm_bwd()
         dw[k] = 0.0;
     for (int64_t n = block_x(); n < N; n += P) {
         const int64_t at = n * C;
-        nj_f32 g = from(dy, at), a = from(x, at), to = from(dx, at);
+        nj_t g = from_t(dy, at), a = from_t(x, at), to = from_t(dx, at);
         const float r = rstd.v[int(n)];
         float dot_sum = 0.0;
         for (int c = thread(); c < C; c += NJ_THREADS)
-            dot_sum += g.v[c] * w.v[c] * a.v[c] * r;
+            dot_sum += get(g, c) * get(w, c) * get(a, c) * r;
         const float mean = block_sum(dot_sum) / float(C);
         NJ_UNROLL
         for (int k = 0; k < KEEP; k++) {
             const int c = thread() + k * NJ_THREADS;
             if (c >= C)
                 break;
-            const float h = a.v[c] * r, slope = g.v[c];
+            const float h = get(a, c) * r, slope = get(g, c);
             float bypass = 0.0;
             if (given(dres))
-                bypass = from(dres, at).v[c];
+                bypass = get(from_t(dres, at), c);
             dw[k] += slope * h;
-            to.v[c] = bypass + r * (slope * w.v[c] - h * mean);
+            put(to, c, bypass + r * (slope * get(w, c) - h * mean));
         }
     }
     nj_f32 part = from(dw_part, int64_t(block_x()) * C);

@@ -10,16 +10,16 @@ void nj_rope_bwd()
         const int i = j % half_d, lo = j / half_d * D + i, hi = lo + half_d;
         float sum_lo = 0.0, sum_hi = 0.0;
         for (int64_t n = block_x(); n < N; n += P) {
-            nj_f32 row = from(dqkv, n * width);
-            float a = row.v[lo], b = row.v[hi];
+            nj_t row = from_t(dqkv, n * width);
+            float a = get(row, lo), b = get(row, hi);
             if (j < turned) {
                 float sin_a, cos_a;
                 rope_turn(pos.v[int(n)], i, sin_a, cos_a);
                 const float before = a;
                 a = before * cos_a + b * sin_a;
                 b = b * cos_a - before * sin_a;
-                row.v[lo] = a;
-                row.v[hi] = b;
+                put(row, lo, a);
+                put(row, hi, b);
             }
             sum_lo += a;
             sum_hi += b;

@@ -20,7 +20,7 @@ void nj_sample()
     const int m = block_x(), whole = ceil_div(V, PARTS);
     const int64_t length_of = ceil_div(whole, PART_MULTIPLE) * PART_MULTIPLE;
     const int64_t begin = block_y() * length_of, end = min(begin + length_of, int64_t(V));
-    nj_f32 row = from(x, int64_t(m) * ld);
+    nj_t row = from_t(x, int64_t(m) * ld);
     float top = MINUS_INFINITY, least = MINUS_INFINITY;
     int id = NONE;
     if (given(cut))
@@ -30,7 +30,7 @@ void nj_sample()
         const uvec4 words = philox(uint64_t(v0) / TOKENS_OF_A_CALL | uint64_t(uint(pos.v[m])) << 32,
                                    uint(number.v[m]), STREAM, uint(seed_low), uint(seed_high));
         for (int i = 0; i < TOKENS_OF_A_CALL && v0 + i < end; i++) {
-            const float logit = row.v[int(v0) + i];
+            const float logit = get(row, int(v0) + i);
             if (!(logit >= least))
                 continue;
             const float s = tau == 0.0 ? logit : logit / tau + noise(words[i]);

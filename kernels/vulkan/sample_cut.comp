@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tokens count, as logit or more than a value: 1 each, or with a temperature their probability
 // relative to that of the first.
-float measure(nj_f32 row, float value, float least, float top, float temperature)
+float measure(nj_t row, float value, float least, float top, float temperature)
 {
     float sum = 0.0;
     for (int v = thread(); v < V; v += NJ_THREADS) {
-        const float logit = is_nan(row.v[v]) ? MINUS_INFINITY : row.v[v];
+        const float logit = is_nan(get(row, v)) ? MINUS_INFINITY : get(row, v);
         if (logit >= value && logit >= least)
             sum += temperature == 0.0 || logit == top ? 1.0 : nj_exp((logit - top) / temperature);
     }
@@ -21,7 +21,7 @@ float value_at(uint place)
 }
 
 // The highest value from which on tokens count `enough`. A bit of its place at a time.
-float highest(nj_f32 row, float least, float top, float temperature, float enough)
+float highest(nj_t row, float least, float top, float temperature, float enough)
 {
     uint place = 0u;
     for (uint bit = 0x80000000u; bit != 0u; bit >>= 1)
@@ -30,7 +30,7 @@ float highest(nj_f32 row, float least, float top, float temperature, float enoug
     return value_at(place);
 }
 
-float row_cut(nj_f32 row, float top)
+float row_cut(nj_t row, float top)
 {
     float least = MINUS_INFINITY;
     if (top_k > 0 && top_k < V)
@@ -49,11 +49,11 @@ float row_cut(nj_f32 row, float top)
 void nj_sample_cut()
 {
     const int m = block_x();
-    nj_f32 row = from(x, int64_t(m) * ld);
+    nj_t row = from_t(x, int64_t(m) * ld);
     float top = MINUS_INFINITY, value;
     int at = 0;
     for (int v = thread(); v < V; v += NJ_THREADS)
-        top = row.v[v] > top ? row.v[v] : top;
+        top = get(row, v) > top ? get(row, v) : top;
     block_best(top, at);
     value = top;
     if (slot.v[m] < 0)

@@ -10,12 +10,12 @@ struct softmax {
 };
 
 // The largest element and its place; log_sum is not there yet.
-softmax row_top(nj_f32 x, int count)
+softmax row_top(nj_t x, int count)
 {
-    softmax r = softmax(x.v[0], 1.0, 0.0, 0);
+    softmax r = softmax(get(x, 0), 1.0, 0.0, 0);
     for (int v = thread(); v < count; v += NJ_THREADS)
-        if (is_before(x.v[v], v, r.top, r.argmax)) {
-            r.top = x.v[v];
+        if (is_before(get(x, v), v, r.top, r.argmax)) {
+            r.top = get(x, v);
             r.argmax = v;
         }
     block_best(r.top, r.argmax);
@@ -23,11 +23,11 @@ softmax row_top(nj_f32 x, int count)
 }
 
 // The same row at a temperature.
-softmax row_softmax(softmax r, nj_f32 x, int count, float tau)
+softmax row_softmax(softmax r, nj_t x, int count, float tau)
 {
     float sum = 0.0;
     for (int v = thread(); v < count; v += NJ_THREADS)
-        sum += nj_exp((x.v[v] - r.top) / tau);
+        sum += nj_exp((get(x, v) - r.top) / tau);
     r.tau = tau;
     r.log_sum = nj_log(block_sum(sum));
     return r;

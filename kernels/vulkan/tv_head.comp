@@ -14,27 +14,27 @@ void store_results(float distance_tv, float loss, float teacher_entropy, bool sa
 
 // h = -1 where the teacher has the token more probable than the student, else 0; mean is that of h
 // under the student.
-void make_gradient(nj_f32 row, nj_f32 teacher_row, softmax hard, softmax student, softmax teacher,
+void make_gradient(nj_t row, nj_t teacher_row, softmax hard, softmax student, softmax teacher,
                    float mean, int hot, float scale)
 {
     for (int v = thread(); v < V; v += NJ_THREADS) {
-        const float p = nj_exp(log_prob(teacher, teacher_row.v[v]));
-        const float q = nj_exp(log_prob(student, row.v[v]));
+        const float p = nj_exp(log_prob(teacher, get(teacher_row, v)));
+        const float q = nj_exp(log_prob(student, get(row, v)));
         const float h = p > q ? -1.0 : 0.0;
-        const float hard_slope = nj_exp(log_prob(hard, row.v[v])) - (v == hot ? 1.0 : 0.0);
-        row.v[v] = scale * ((1.0 - ratio) * hard_slope + ratio * tau * q * (h - mean));
+        const float hard_slope = nj_exp(log_prob(hard, get(row, v))) - (v == hot ? 1.0 : 0.0);
+        put(row, v, scale * ((1.0 - ratio) * hard_slope + ratio * tau * q * (h - mean)));
     }
 }
 
-void measure(nj_f32 row, nj_f32 teacher_row, int hot, float scale)
+void measure(nj_t row, nj_t teacher_row, int hot, float scale)
 {
     const softmax top = row_top(row, V);
     const softmax hard = row_softmax(top, row, V, 1.0), student = row_softmax(top, row, V, tau);
     const softmax teacher = row_softmax(row_top(teacher_row, V), teacher_row, V, tau);
     float apart = 0.0, behind = 0.0, information = 0.0;
     for (int v = thread(); v < V; v += NJ_THREADS) {
-        const float log_p = log_prob(teacher, teacher_row.v[v]), p = nj_exp(log_p);
-        const float q = nj_exp(log_prob(student, row.v[v]));
+        const float log_p = log_prob(teacher, get(teacher_row, v)), p = nj_exp(log_p);
+        const float q = nj_exp(log_prob(student, get(row, v)));
         apart += p > q ? p - q : 0.0;
         behind += p > q ? q : 0.0;
         information -= kl_term(p, log_p, 0.0);
@@ -42,7 +42,7 @@ void measure(nj_f32 row, nj_f32 teacher_row, int hot, float scale)
     apart = block_sum(apart);
     behind = block_sum(behind);
     information = block_sum(information);
-    store_results(apart, -log_prob(hard, row.v[hot]), information,
+    store_results(apart, -log_prob(hard, get(row, hot)), information,
                   student.argmax == teacher.argmax);
     barrier(); // all have read the logit of the target
     if (gradient != 0)
@@ -53,11 +53,11 @@ void nj_tv_head()
 {
     const int hot = target.v[block_x()];
     const float scale = state.v[STEP_INV_VALID] * state.v[STEP_LOSS_SCALE];
-    nj_f32 row = from(s, int64_t(block_x()) * Vs);
+    nj_t row = from_t(s, int64_t(block_x()) * Vs);
     if (hot < 0)
         store_results(0.0, 0.0, 0.0, false);
     else
-        measure(row, from(t, int64_t(block_x()) * Vt), hot, scale);
+        measure(row, from_t(t, int64_t(block_x()) * Vt), hot, scale);
     for (int v = (hot < 0 ? 0 : V) + thread(); v < Vs && gradient != 0; v += NJ_THREADS)
-        row.v[v] = 0.0;
+        put(row, v, 0.0);
 }

@@ -86,6 +86,7 @@ enum {
     NJ_VK_SUBMIT_AFTER = 64, /* commands */
     NJ_VK_BATCHES = 8,       /* of a stream, under way at a time */
     NJ_VK_GEMMS = 3,         /* kinds */
+    NJ_VK_TYPES = 3,         /* of operands and result */
     NJ_VK_TILES = 2          /* of a GEMM */
 };
 
@@ -132,7 +133,7 @@ struct nj_vk {
     nj_stream service; /* zeroes new memory */
     VkPipelineLayout layout;
     VkPipeline *pipelines; /* by kernel number */
-    VkPipeline gemms[NJ_VK_GEMMS][NJ_VK_TILES];
+    VkPipeline gemms[NJ_VK_GEMMS][NJ_VK_TYPES][NJ_VK_TILES];
     char lost[NJ_SENTENCE_BYTES]; /* the error after which the device answers nothing */
 };
 

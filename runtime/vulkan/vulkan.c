@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vulkan.c: the backend for GPUs that CUDA cannot use: compute shaders in float32, compiled to
+ * vulkan.c: the backend for GPUs that CUDA cannot use: compute shaders in float32 arithmetic, compiled to
  * SPIR-V before the program starts. One process, and no graphs.
  */
 #include <stdlib.h>

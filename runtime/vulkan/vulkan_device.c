@@ -12,9 +12,11 @@
 enum { DEVICES_MAX = 16, EXTENSIONS_MAX = 512, FAMILIES_MAX = 32 };
 enum { THREADS_NEEDED = 512, SHARED_BYTES_NEEDED = 32768 };
 
-/* All that is asked for: 64-bit addresses of buffers, the scalar layout, and semaphores that count. */
+/* All that is asked for: 64-bit addresses of buffers, the scalar layout, semaphores that count and,
+ * where the device has them, elements of 16 bits. */
 struct features {
     VkPhysicalDeviceFeatures2 all;
+    VkPhysicalDeviceVulkan11Features vulkan11;
     VkPhysicalDeviceVulkan12Features vulkan12;
 };
 
@@ -22,7 +24,9 @@ static void link_features(struct features *f)
 {
     memset(f, 0, sizeof *f);
     f->all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    f->all.pNext = &f->vulkan12;
+    f->all.pNext = &f->vulkan11;
+    f->vulkan11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+    f->vulkan11.pNext = &f->vulkan12;
     f->vulkan12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
 }
 
@@ -177,7 +181,11 @@ static void describe(nj_context *ctx, const VkPhysicalDeviceProperties *p)
     VkPhysicalDeviceMemoryProperties2 memory = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
     struct nj_device_info *info = &ctx->info;
+    struct features has;
 
+    link_features(&has);
+    vk->api.GetPhysicalDeviceFeatures2(vk->physical, &has.all);
+    info->lp = has.vulkan11.storageBuffer16BitAccess == VK_TRUE;
     vk->api.GetPhysicalDeviceProperties2(vk->physical, &all);
     vk->api.GetPhysicalDeviceMemoryProperties2(vk->physical, &memory);
     vk->memory = memory.memoryProperties;
@@ -225,6 +233,7 @@ static int create_device(nj_context *ctx, float ns_per_tick)
     int rc;
 
     link_features(&wanted);
+    wanted.vulkan11.storageBuffer16BitAccess = ctx->info.lp ? VK_TRUE : VK_FALSE;
     wanted.all.features.shaderInt64 = VK_TRUE;
     wanted.vulkan12.bufferDeviceAddress = VK_TRUE;
     wanted.vulkan12.scalarBlockLayout = VK_TRUE;

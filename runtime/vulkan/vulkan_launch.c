@@ -6,21 +6,12 @@
 #include <string.h>
 
 #include "backend.h"
+#include "gemm_block.h"
 
-/* A workgroup's tile of a GEMM (kernels/vulkan/gemm.glsl). The large one reads each operand half as often; it
+/* A workgroup's tile of a GEMM (kernels/vulkan/gemm.comp). The large one reads each operand half as often; it
  * pays where there are tiles enough for every core of a GPU, for which this number is a guess. */
 static const uint32_t gemm_tiles[NJ_VK_TILES] = {64, 128};
 enum { LARGE_TILES_LEAST = 128 };
-
-struct gemm_block {
-    void *c;
-    const void *a, *b;
-    int64_t lda, ldb, ldc;
-    int32_t M, N, K;
-    float scale, beta;
-    uint32_t grid[3];
-};
-_Static_assert(offsetof(struct gemm_block, grid) == 68, "gemm.glsl has the grid there");
 
 int nj_vk_has_kernel(const nj_context *ctx, uint32_t id)
 {
@@ -72,14 +63,24 @@ int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t sha
     return dispatch(s, pipeline, grid, push, kernel->param_bytes + NJ_VK_GRID_BYTES, 0);
 }
 
+/* The number of operands' and result's types among the keys. */
+static int types_of(const struct nj_gemm *g)
+{
+    return g->ab_dtype == NJ_F32 ? 0 : g->c_dtype == NJ_LP ? 1 : 2;
+}
+
 int nj_vk_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
 {
     const struct nj_gemm *g = &plan->shape;
+    const VkPipeline *tiles = nj_vk_of(ctx)->gemms[g->kind][types_of(g)];
 
-    if (g->ab_dtype != NJ_F32 || g->c_dtype != NJ_F32)
+    if (g->ab_dtype == NJ_F8)
+        return nj_fail(ctx, NJ_E_UNSUPPORTED, "the Vulkan backend has no FP8 GEMMs");
+    if (g->ab_dtype == NJ_LP && !ctx->info.lp)
         return nj_fail(ctx, NJ_E_UNSUPPORTED,
-                       "the Vulkan backend has float32 GEMMs alone; choose dtype f32");
-    if (!nj_vk_of(ctx)->gemms[g->kind][0] || !nj_vk_of(ctx)->gemms[g->kind][1])
+                       "%s has no 16-bit storage (storageBuffer16BitAccess); choose dtype f32",
+                       ctx->info.name);
+    if (!tiles[0] || !tiles[1])
         return nj_fail(ctx, NJ_E_UNSUPPORTED, "this program was built without shaders of GEMMs");
     return 0;
 }
@@ -102,20 +103,20 @@ int nj_vk_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, const struct n
     const int tile = choose_tile(g);
     const uint32_t grid[3] = {tiles_of(g->N, gemm_tiles[tile]), tiles_of(g->M, gemm_tiles[tile]),
                               1};
-    struct gemm_block block = {.c = x->c,
-                               .a = x->a,
-                               .b = x->b,
-                               .lda = g->lda,
-                               .ldb = g->ldb,
-                               .ldc = g->ldc,
-                               .M = g->M,
-                               .N = g->N,
-                               .K = g->K,
-                               .scale = nj_gemm_scale(g),
-                               .beta = g->beta,
-                               .grid = {grid[0], grid[1], grid[2]}};
+    const struct nj_vk_gemm_block block = {.c = x->c,
+                                           .a = x->a,
+                                           .b = x->b,
+                                           .lda = g->lda,
+                                           .ldb = g->ldb,
+                                           .ldc = g->ldc,
+                                           .M = g->M,
+                                           .N = g->N,
+                                           .K = g->K,
+                                           .scale = nj_gemm_scale(g),
+                                           .beta = g->beta,
+                                           .grid = {grid[0], grid[1], grid[2]}};
 
     s->ctx->last_key = "a GEMM";
-    return dispatch(s, nj_vk_of(s->ctx)->gemms[g->kind][tile], grid, &block, sizeof block,
-                    2 * (int64_t)g->M * g->N * g->K);
+    return dispatch(s, nj_vk_of(s->ctx)->gemms[g->kind][types_of(g)][tile], grid, &block,
+                    sizeof block, 2 * (int64_t)g->M * g->N * g->K);
 }

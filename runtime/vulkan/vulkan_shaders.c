@@ -9,11 +9,11 @@
 #include <time.h>
 
 #include "backend.h"
+#include "gemm_block.h"
 
-static const char *const gemm_keys[NJ_VK_GEMMS][NJ_VK_TILES] = {
-    [NJ_GEMM_NT] = {"gemm.nt", "gemm.nt.large"},
-    [NJ_GEMM_NN] = {"gemm.nn", "gemm.nn.large"},
-    [NJ_GEMM_TN] = {"gemm.tn", "gemm.tn.large"}};
+static const char *const gemm_kinds[NJ_VK_GEMMS] = NJ_VK_GEMM_KINDS; /* by enum nj_gemm_kind */
+static const char *const gemm_types[NJ_VK_TYPES] = NJ_VK_GEMM_TYPES;
+static const char *const gemm_sizes[NJ_VK_TILES] = NJ_VK_GEMM_SIZES;
 
 static double milliseconds(void)
 {
@@ -65,6 +65,28 @@ static int load(nj_context *ctx, const struct nj_index *index, const struct nji_
     return rc;
 }
 
+/* A GPU without elements of 16 bits gets no shader that has them. */
+static int can_load(const nj_context *ctx, const struct nji_entry *entry, const char *key)
+{
+    return entry && entry->threads <= nj_vk_of(ctx)->threads_max &&
+           (ctx->info.lp || !strstr(key, ".lp"));
+}
+
+static int load_gemm(nj_context *ctx, const struct nj_index *index, int kind, int type, int tile)
+{
+    char key[40];
+    const struct nji_entry *entry;
+
+    snprintf(key, sizeof key, "gemm.%s.%s%s", gemm_kinds[kind], gemm_types[type], gemm_sizes[tile]);
+    entry = nj_index_find(index, key);
+    if (entry && (entry->threads != NJ_VK_GEMM_THREADS || entry->param_bytes != NJ_VK_GEMM_BYTES))
+        return nj_fail(ctx, NJ_E_INDEX, "%s: launcher and shader disagree; rebuild from clean",
+                       key);
+    return can_load(ctx, entry, key)
+               ? load(ctx, index, entry, &nj_vk_of(ctx)->gemms[kind][type][tile])
+               : 0;
+}
+
 static int load_all(nj_context *ctx, const struct nj_index *index)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
@@ -75,16 +97,13 @@ static int load_all(nj_context *ctx, const struct nj_index *index)
 
         if (entry)
             rc = check_entry(ctx, index, &nj_kernels[id], entry);
-        if (entry && rc == 0 && entry->threads <= vk->threads_max)
+        if (rc == 0 && can_load(ctx, entry, nj_kernels[id].key))
             rc = load(ctx, index, entry, &vk->pipelines[id]);
     }
-    for (int i = 0; i < NJ_VK_GEMMS * NJ_VK_TILES && rc == 0; i++) {
-        const int kind = i / NJ_VK_TILES, tile = i % NJ_VK_TILES;
-        const struct nji_entry *entry = nj_index_find(index, gemm_keys[kind][tile]);
-
-        if (entry)
-            rc = load(ctx, index, entry, &vk->gemms[kind][tile]);
-    }
+    for (int kind = 0; kind < NJ_VK_GEMMS; kind++)
+        for (int type = 0; type < NJ_VK_TYPES; type++)
+            for (int tile = 0; tile < NJ_VK_TILES && rc == 0; tile++)
+                rc = load_gemm(ctx, index, kind, type, tile);
     return rc;
 }
 
@@ -124,8 +143,10 @@ void nj_vk_unload_shaders(nj_context *ctx)
 
     for (uint32_t id = 0; vk->pipelines && id < nj_kernel_count; id++)
         vk->api.DestroyPipeline(vk->device, vk->pipelines[id], NULL);
-    for (int i = 0; i < NJ_VK_GEMMS * NJ_VK_TILES; i++)
-        vk->api.DestroyPipeline(vk->device, vk->gemms[i / NJ_VK_TILES][i % NJ_VK_TILES], NULL);
+    for (int kind = 0; kind < NJ_VK_GEMMS; kind++)
+        for (int type = 0; type < NJ_VK_TYPES; type++)
+            for (int tile = 0; tile < NJ_VK_TILES; tile++)
+                vk->api.DestroyPipeline(vk->device, vk->gemms[kind][type][tile], NULL);
     vk->api.DestroyPipelineLayout(vk->device, vk->layout, NULL);
     free(vk->pipelines);
 }

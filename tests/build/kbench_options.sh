@@ -41,6 +41,12 @@ PYTHON=$scratch/python "${kbench[@]}" add.f32 --shape n=100 --torch >"$scratch/l
 check "--torch" [ "$got $(sed -n '/^script/,$p' "$scratch/log" | head -n 1)" = "5 script bench/torch_ops.py" ]
 check "--torch hands the rows over" grep -q '"key": "add.f32"' "$scratch/log"
 
+"${kbench[@]}" --gemm --shape 'M=256 N=512 K=384' >"$scratch/log"
+rates=$(awk '/^given/ { rate = 2 * 256 * 512 * 384 / $7 * 1e-6; same = $8 / rate; print $2, $3, $4, $5, $6, same - 1 < 2e-3 && 1 - same < 2e-3 }' "$scratch/log" |
+    tr '\n' ' ')
+check "--gemm: each kind, operations over time" [ "$rates" = "NT f32 256 512 384 1 NN f32 256 512 384 1 TN f32 256 512 384 1 " ]
+refuses "--gemm: a shape that is none" 2 "^kbench: --shape 'M=8': write 'M=NUMBER N=NUMBER K=NUMBER'" "${kbench[@]}" --gemm --shape M=8
+refuses "--gemm: a pattern beside it" 2 '^kbench: --gemm: takes --shape and --device alone' "${kbench[@]}" --gemm add
 "$BUILD/kbench" --help >"$scratch/log"
 check "--help" grep -q -- '--shape S' "$scratch/log"
 check "--list: the keys that match" [ "$("$BUILD/kbench" --list "attn_decode.f32.*" | tr '\n' ' ')" = "attn_decode.f32.d128 attn_decode.f32.d64 " ]

@@ -52,6 +52,9 @@ compile 'x.v[0] = uint(double(n) * 0.1);'
 bad "double precision" 'capability 10 is not one that the runtime asks for'
 compile 'bound[0] = uint(n);' 'layout(set = 0, binding = 0) buffer other { uint bound[]; };'
 bad "an array that nobody binds" 'it has a variable that nobody binds'
+compile "$store"
+sed -i 's/main/mein/' "$d/own.a.spv"
+bad "another entry" 'it is not one compute shader named main'
 debug=-g compile "$store"
 bad "text of the source" 'it holds text of its source'
 spv=spv1.6 compile "$store"
@@ -82,4 +85,45 @@ damaged() { # NAME SECTION BYTE REGEX
 }
 damaged "a damaged shader" nojit.shaders 400 'the hash of its module is not the recorded one'
 damaged "a damaged index of shaders" nojit.shader_index 100 'spirv|shaders: |the hash of the index'
+
+# A GEMM that agrees with its index and has the right hashes, but is not what GEMMs are launched with.
+gemm=gemm.nt.lp.large
+mkdir "$scratch/modules" "$scratch/planted"
+# plant NAME REGEX SED [FROM TO]...: sed edits the GEMM's line in the list of keys; of its module, the words of 32 bits FROM become TO.
+plant() {
+    local name=$1 regex=$2 keys=$3 section
+    shift 3
+    cp "$BUILD"/spirv/*.spv "$scratch/modules"
+    cp "$scratch/modules/$gemm.spv" "$scratch/modules/${gemm/large/lazer}.spv"
+    sed -E "/^$gemm	/{$keys}" "$BUILD/pack/shaders.txt" >"$scratch/keys"
+    python3 - "$scratch/modules/$gemm.spv" "$@" <<'PY'
+import struct, sys
+path, edits = sys.argv[1], sys.argv[2:]
+words = lambda text: struct.pack("<%dI" % len(text.split()), *map(int, text.split()))
+module = open(path, "rb").read()
+for before, after in zip(edits[::2], edits[1::2]):
+    assert module.count(words(before)) == 1, (before, module.count(words(before)))
+    module = module.replace(words(before), words(after))
+open(path, "wb").write(module)
+PY
+    "$pack" --keys "$scratch/keys" --shaders "$scratch/modules" --out "$scratch/planted" \
+        --compiler "$("$BUILD/blobcheck" "$BUILD/nojit" | sed -n 's/.*bytes of SPIR-V, //p')"
+    cp "$BUILD/nojit" "$scratch/damaged"
+    for section in shader_index shaders; do
+        dd if="$scratch/planted/$section.bin" of="$scratch/damaged" bs=4096 oflag=seek_bytes seek="$(offset_of "nojit.$section")" \
+            conv=notrunc status=none
+    done
+    if [ -z "$regex" ]; then
+        succeeds "$name" "$BUILD/blobcheck" "$scratch/damaged" --quiet
+    else
+        refuses "$name" 1 "^blobcheck: $regex" "$BUILD/blobcheck" "$scratch/damaged" --quiet
+    fi
+}
+plant "shaders that were packed again are whole" '' ''
+# OpExecutionMode LocalSize (17), and OpMemberDecorate Offset (35) of member 11, the grid.
+plant "a GEMM with another workgroup" "$gemm spirv: the index says 128 threads, the launcher 256" 's/	256	/	128	/' '17 256 1 1' '17 128 1 1'
+plant "a GEMM with another block" "$gemm spirv: its push constants are not the block that GEMMs are launched with" \
+    's/	80	(.*),68:12/	84	\1,72:12/' '11 35 68' '11 35 72'
+plant "a GEMM that is missing" "$gemm spirv: missing: other GEMMs are there" 's/large/lazer/g'
+plant "a shader that nobody launches" "${gemm/large/lazer} spirv: no launcher asks for it" 's/large/lazer/g'
 finish

@@ -29,9 +29,9 @@ distill() { # FORM OUT OPTION...
 }
 figures() { sed -E 's/.*"loss": ([^,]+), "kd_loss": ([^,]+), "class_loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2 \3 \4/' "$1/metrics.jsonl"; }
 # Sums of float32 in another order: a relative 1e-4 is ten times what the GEMMs of these sizes round.
-close() { # A B
-    paste -d' ' <(figures "$1") <(figures "$2") | awk '
-        { for (i = 1; i <= 4; i++) { x = $i + 0; y = $(i + 4) + 0; if (!(x - y <= 1e-4 * y && y - x <= 1e-4 * y)) bad = 1 } }
+close() { # A B [BOUND]
+    paste -d' ' <(figures "$1") <(figures "$2") | awk -v bound="${3:-1e-4}" '
+        { for (i = 1; i <= 4; i++) { x = $i + 0; y = $(i + 4) + 0; if (!(x - y <= bound * y && y - x <= bound * y)) bad = 1 } }
         END { exit bad || NR != 4 }'
 }
 beside_cpu() { # NAME FORM
@@ -45,6 +45,29 @@ beside_cpu() { # NAME FORM
 beside_cpu "losses and gradients of Qwen2's form" tiny
 beside_cpu "losses and gradients of Llama's form" tiny-llama
 beside_cpu "losses and gradients of Qwen3's form" tiny-qwen3
+
+# Weights and activations as bfloat16 in memory, arithmetic in float32: within the 2^-8 that bfloat16 rounds by at most, and not as
+# near as float32 is.
+bf16=$d/bf16
+of_bf16() { # NAME BESIDE OPTION...: a distillation in bfloat16 beside one by the CPU in float32
+    local name=$1 beside=$2
+    shift 2
+    [ -e "$beside" ] || distill tiny "$beside" --device cpu "$@"
+    if distill tiny "$bf16" --device vulkan --dtype bfloat16 "$@" && close "$bf16" "$beside" 0.00390625; then
+        ok_if "$name" "they are float32's" eval '! close "$bf16" "$beside" 1e-6'
+    else
+        not_ok "$name" "$(tail -n 1 "$d/log"); $(paste <(figures "$bf16") <(figures "$beside"))"
+    fi
+}
+of_bf16 "bfloat16: LoRA, Jensen-Shannon divergence" "$d/cpu-lora" --lora-r 4 --beta 0.5
+of_bf16 "bfloat16: a teacher that stays quantised, checkpointing, bf16 moments" "$d/cpu-q8" --teacher-dtype q8_0 --recompute block \
+    --optimizer-state bf16
+of_bf16 "bfloat16: losses and gradients" "$d/cpu-tiny"
+ok_if "bfloat16 is what the receipt says" "$(cat "$bf16/receipt.json")" grep -q '"dtype": "bfloat16"' "$bf16/receipt.json"
+written() { "$nojit" generate --model "$bf16" --device "$1" --dtype "$2" --prompt 'The licence' --max-tokens 24 2>"$d/err"; }
+in_bf16=$(written vulkan bfloat16)
+in_f32=$(written cpu float32)
+ok_if "bfloat16: the likeliest text is float32's" "$in_bf16 | $in_f32" [ "$in_bf16" = "$in_f32" ]
 option() { # NAME OPTION...: a distillation with these options beside the CPU's
     local name=$1
     shift
@@ -64,10 +87,12 @@ option "a teacher that stays quantised" --teacher-dtype q8_0
 again() { distill tiny "$d/again" --device vulkan && cmp "$d/again/model.safetensors" "$d/run-tiny/model.safetensors"; }
 succeeds "the same run again is bitwise identical" again
 says() { "$nojit" generate --model "$d/run-tiny" --device "$1" --prompt 'The licence' --max-tokens 24 --temperature 0.8 --top-p 0.9; }
-ok_if "a text is that of the CPU" "$(says vulkan) | $(says cpu)" [ "$(says vulkan 2>"$d/err")" = "$(says cpu 2>"$d/err")" ]
+by_vulkan=$(says vulkan 2>"$d/err")
+by_cpu=$(says cpu 2>"$d/err")
+ok_if "a text is that of the CPU" "$by_vulkan | $by_cpu" [ "$by_vulkan" = "$by_cpu" ]
 ok_if "the receipt names the backend" "$(cat "$d/run-tiny/receipt.json")" grep -q '"backend": "vulkan"' "$d/run-tiny/receipt.json"
-refuses "16 bits are refused" 2 '^nojit distill: --dtype: the Vulkan backend runs float32 only' \
-    "$nojit" distill --teacher "$d/tiny-teacher" --student "$d/tiny" --data "$d/text.txt" --device vulkan --dtype bfloat16 --out "$d/refused"
+refuses "float16 is refused" 2 '^nojit distill: --dtype float16: the Vulkan backend stores bfloat16' \
+    "$nojit" distill --teacher "$d/tiny-teacher" --student "$d/tiny" --data "$d/text.txt" --device vulkan --dtype float16 --out "$d/refused"
 refuses "several GPUs are refused" 1 '^nojit distill: .*(GPU 1 wanted, Vulkan sees 1|the Vulkan backend uses one GPU)' \
     "$nojit" distill --teacher "$d/tiny-teacher" --student "$d/tiny" --data "$d/text.txt" --device vulkan --gpus 2 --out "$d/refused"
 refuses "an op without a shader is named" 1 'kv_store_q8[a-z_0-9.]*: the Vulkan backend has no shader for it, or .*; use --device cuda or cpu' \

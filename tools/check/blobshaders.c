@@ -2,7 +2,7 @@
  *
  * blobshaders.c: the shaders of a binary, for its Vulkan backend: their index, and for each that it
  * is what shadercheck.h asks for and takes the block that the launcher of its key fills, followed by
- * the grid.
+ * the grid. GEMMs have no contract; their block is that of runtime/vulkan/gemm_block.h.
  */
 #include <stdlib.h>
 
@@ -11,13 +11,85 @@
 
 #include "check/blobcheck.h"
 #include "pack/shadercheck.h"
+#include "vulkan/gemm_block.h"
 
 enum { GRID_BYTES = 12, PARAMS_MAX = SPIRV_MEMBERS_MAX };
 
-/* What the launcher of a key says, where a contract has it. */
+/* ---- GEMMs ---- */
+
+#define GEMM_MEMBER(m)                                                                             \
+    {offsetof(struct nj_vk_gemm_block, m), sizeof(((struct nj_vk_gemm_block *)0)->m)},
+static const struct nji_param gemm_params[] = {NJ_VK_GEMM_MEMBERS(GEMM_MEMBER)};
+static const char *const gemm_kinds[] = NJ_VK_GEMM_KINDS;
+static const char *const gemm_types[] = NJ_VK_GEMM_TYPES;
+static const char *const gemm_sizes[] = NJ_VK_GEMM_SIZES;
+enum {
+    GEMM_PARAMS = sizeof(gemm_params) / sizeof(*gemm_params),
+    GEMM_TYPES = sizeof(gemm_types) / sizeof(*gemm_types),
+    GEMM_SIZES = sizeof(gemm_sizes) / sizeof(*gemm_sizes),
+    GEMMS = sizeof(gemm_kinds) / sizeof(*gemm_kinds) * GEMM_TYPES * GEMM_SIZES
+};
+
+/* The key of GEMM i of all. */
+static const char *gemm_key(int i, char out[40])
+{
+    snprintf(out, 40, "gemm.%s.%s%s", gemm_kinds[i / GEMM_SIZES / GEMM_TYPES],
+             gemm_types[i / GEMM_SIZES % GEMM_TYPES], gemm_sizes[i % GEMM_SIZES]);
+    return out;
+}
+
+/* Which GEMM a key is, or -1. */
+static int gemm_of(const char *key)
+{
+    char name[40];
+    for (int i = 0; i < GEMMS; i++)
+        if (!strcmp(key, gemm_key(i, name)))
+            return i;
+    return -1;
+}
+
+static void check_gemm(struct check *c, const struct key *k)
+{
+    if (k->threads != NJ_VK_GEMM_THREADS)
+        report_add(&c->report, k->key, SHADER_ARCH, "the index says %u threads, the launcher %d",
+                   k->threads, NJ_VK_GEMM_THREADS);
+    if (k->param_count != GEMM_PARAMS || k->param_bytes != NJ_VK_GEMM_BYTES ||
+        memcmp(k->params, gemm_params, sizeof(gemm_params)) != 0)
+        report_add(&c->report, k->key, SHADER_ARCH,
+                   "its push constants are not the block that GEMMs are launched with");
+}
+
+/* A program without any GEMM has none to launch; else a missing one is found at the first launch. */
+static void check_all_gemms(struct check *c)
+{
+    const struct blob_index *x = &c->shaders;
+    bool found[GEMMS] = {false};
+    char name[40];
+    int count = 0;
+    for (uint32_t e = 0; e < x->header.entry_count; e++) {
+        const char *key = index_string(x, x->entries[e].key_str);
+        const int i = key ? gemm_of(key) : -1;
+        if (i >= 0)
+            found[i] = true;
+    }
+    for (int i = 0; i < GEMMS; i++)
+        count += found[i];
+    for (int i = 0; i < GEMMS && count > 0; i++)
+        if (!found[i])
+            report_add(&c->report, gemm_key(i, name), SHADER_ARCH,
+                       "missing: other GEMMs are there");
+}
+
+/* ---- all shaders ---- */
+
+/* What the launcher of a key says, by its contract or as that of GEMMs. */
 static void check_launcher(struct check *c, const struct key *k)
 {
     const struct key *launcher = keys_find(&c->keys, k->key);
+    if (!launcher && gemm_of(k->key) >= 0)
+        check_gemm(c, k);
+    else if (!launcher)
+        report_add(&c->report, k->key, SHADER_ARCH, "no launcher asks for it");
     if (!launcher)
         return;
     if (k->threads != launcher->threads)
@@ -104,5 +176,6 @@ void check_shaders(struct check *c)
     }
     for (uint32_t i = 0; i < c->shaders.header.entry_count; i++)
         check_entry(c, &c->shaders.entries[i]);
+    check_all_gemms(c);
     check_rest(c);
 }

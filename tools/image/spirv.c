@@ -110,10 +110,10 @@ static uint32_t type_bytes(struct reader *r, uint32_t id, int depth)
     }
 }
 
-/* What shaders here are allowed to ask of a device: Shader, Int64 and addresses. */
+/* What shaders here are allowed to ask of a device: Shader, Int64, addresses, and elements of 16 bits. */
 static void note_capability(struct spirv *out, uint32_t capability)
 {
-    static const uint32_t allowed[] = {1, 11, 5347};
+    static const uint32_t allowed[] = {1, 11, 4433, 5347};
     for (size_t i = 0; i < sizeof(allowed) / sizeof(*allowed); i++)
         if (capability == allowed[i])
             return;
@@ -124,6 +124,7 @@ static void note_capability(struct spirv *out, uint32_t capability)
 static void note_name(struct spirv *out, const char *name)
 {
     static const char *const allowed[] = {"SPV_KHR_physical_storage_buffer", "GLSL.std.450",
+                                          "SPV_KHR_16bit_storage",
                                           "SPV_KHR_storage_buffer_storage_class"};
     for (size_t i = 0; i < sizeof(allowed) / sizeof(*allowed); i++)
         if (!strcmp(name, allowed[i]))

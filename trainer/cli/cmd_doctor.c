@@ -75,8 +75,8 @@ static void print_vulkan(const struct nj_device_info *d)
     printf("memory    %s, %s may be used\n", bytes_text((double)d->memory_bytes, size, sizeof size),
            bytes_text((double)d->budget_bytes, budget, sizeof budget));
     printf("driver    %s\n", d->driver);
-    printf("shaders   %u, translated by the driver, in float32; the other kernels are for CUDA\n",
-           d->kernels_loaded);
+    printf("shaders   %u, translated by the driver, in float32%s; the other kernels are for CUDA\n",
+           d->kernels_loaded, d->lp ? " and with bfloat16 as storage" : "; no 16-bit storage here");
 }
 
 static void print_gpu(const struct nj_device_info *d)
@@ -186,7 +186,7 @@ static void print_device(const struct settings *s, const struct nj_device_info *
                : d->software
                    ? "CPU by a Vulkan driver, for tests: --device cpu is faster; where there "
                      "is a GPU, check its driver and the permissions of /dev/dri"
-               : vulkan ? "GPU, by Vulkan in float32"
+               : vulkan ? "GPU, by Vulkan in float32 arithmetic"
                         : "GPU");
 }
 

@@ -208,7 +208,7 @@ void decoder_step(struct work *r, struct decoder *d, const struct decode_samplin
     d->acts.B = rows;
     d->acts.S = 1;
     d->acts.chunks = chunks;
-    if (few_rows_fit(d->net, rows)) {
+    if (few_rows_fit(r, d->net, rows)) {
         few_rows_step(r, d->net, &d->acts, &in, d->vocab, d->ld, d->logits);
     } else {
         net_forward(r, d->net, &d->acts, &in);

@@ -13,13 +13,14 @@
 /* Columns that gemv_norm takes. */
 enum { WIDEST_NORM = 8192 };
 
-bool few_rows_fit(const struct net *n, int rows)
+bool few_rows_fit(const struct work *r, const struct net *n, int rows)
 {
     const struct model_config *c = &n->c;
     const bool plain = !n->f8 && !n->quant && !n->lora && !n->shard && activation_is_silu(n);
     const bool few = rows == 1 || rows == 2 || rows == 4;
     return plain && few && n->T == NJ_LP && c->hidden_size % 8 == 0 &&
-           c->intermediate_size % 8 == 0 && c->hidden_size <= WIDEST_NORM;
+           c->intermediate_size % 8 == 0 && c->hidden_size <= WIDEST_NORM &&
+           nj_kernel_available(r->ctx, nj_kernel_find("gemv_norm.lp.m1")); /* not with Vulkan */
 }
 
 static const void *matrix(const struct net *n, int layer, enum product which)

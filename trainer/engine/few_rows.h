@@ -8,7 +8,7 @@
 #include "engine/acts.h"
 
 /* Whether there are kernels for so many rows of this net. */
-bool few_rows_fit(const struct net *n, int rows);
+bool few_rows_fit(const struct work *r, const struct net *n, int rows);
 /* From ids to logits [rows, ld], the first `vocab` columns of them. */
 void few_rows_step(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
                    int vocab, int ld, void *logits);

@@ -175,13 +175,15 @@ static int choose_dtype(const struct run *r, enum nj_dtype *out)
 {
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const int wanted = r->s->dtype;
-    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && !d->lp) ? NJ_F32 : NJ_LP;
+    const bool vulkan = strcmp(d->backend, "vulkan") == 0;
+    *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && (!d->lp || vulkan)) ? NJ_F32 : NJ_LP;
     if (*out == NJ_F32)
         return 0;
-    if (!d->lp && strcmp(d->backend, "cpu") != 0)
+    if (!d->lp && vulkan)
         return fail(NJ_E_ARG,
-                    "--dtype: the Vulkan backend runs float32 only; leave --dtype, --bf16 and "
-                    "--fp16 out or use --device cuda");
+                    "--dtype: %s has no 16-bit storage (Vulkan's storageBuffer16BitAccess), so it "
+                    "runs float32 only; leave --dtype, --bf16 and --fp16 out",
+                    d->name);
     if (!d->lp)
         return fail(NJ_E_ARG,
                     "--dtype: a CPU runs float32 only; leave --dtype, --bf16 and --fp16 out or use "
@@ -190,6 +192,9 @@ static int choose_dtype(const struct run *r, enum nj_dtype *out)
         return fail(NJ_E_ARG,
                     "--dtype bfloat16: %s (sm_%d) has no bfloat16; use float16 or float32", d->name,
                     d->sm);
+    if (wanted == DTYPE_F16 && vulkan)
+        return fail(NJ_E_ARG, "--dtype float16: the Vulkan backend stores bfloat16; use bfloat16 "
+                              "or float32");
     if (wanted == DTYPE_F16 && !d->lp_is_f16)
         return fail(NJ_E_ARG, "--dtype float16: %s (sm_%d) uses bfloat16; use bfloat16 or float32",
                     d->name, d->sm);

@@ -53,23 +53,24 @@ static void gradients_are_near(void **state)
     engine_destroy(e);
 }
 
-/* Of the sizes of qwen3: O has 64 x 128, QKV 384 x 64, gate and up 192 x 64, down 64 x 96. */
+/* Of the sizes of qwen3: O has 64 x 128, QKV 384 x 64, gate and up 192 x 64, down 64 x 96, the head 61 x 64. */
 static void small_matrices_are_left_out(void **state)
 {
     (void)state;
     const struct {
         int64_t least;
-        bool on[PRODUCTS];
-    } sizes[] = {{0, {false, false, false, false}},
-                 {6144, {true, true, true, true}},
-                 {6145, {true, true, true, false}},
-                 {8193, {true, false, true, false}},
-                 {12289, {true, false, false, false}}};
+        bool on[PRODUCTS], head;
+    } sizes[] = {
+        {0, {false, false, false, false}, false},   {3904, {true, true, true, true}, true},
+        {3905, {true, true, true, true}, false},    {6144, {true, true, true, true}, false},
+        {6145, {true, true, true, false}, false},   {8193, {true, false, true, false}, false},
+        {12289, {true, false, false, false}, false}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const struct train_options o = f8_options(sizes[i].least);
         struct engine *e;
         gradients_of(&o, &e);
         assert_memory_equal(e->student.f8_gemm, sizes[i].on, sizeof sizes[i].on);
+        assert_true(e->student.f8_head == sizes[i].head);
         engine_destroy(e);
     }
 }
@@ -164,6 +165,37 @@ static void operands_lie_in_idle_logits(void **state)
     assert_true(plan.total_bytes == plain.total_bytes);
 }
 
+/* A head of 4,000 x 64 with a chunk of 16 rows has 274,176 bytes; the scratch of a layer 4,744 per token, the gradients
+ * of a layer 204,800, the logits 256,000. */
+static void operands_of_the_head_lie_in_idle_memory(void **state)
+{
+    (void)state;
+    const struct {
+        int batch, layers, micro;
+        const char *within;
+    } runs[] = {{8, 2, 1, "activations"},
+                {2, 2, 1, NULL},
+                {2, 3, 1, "student.gradients"},
+                {2, 3, 2, NULL},
+                {8, 3, 2, "activations"}};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct train_options o = f8_options(13000); /* the head alone */
+        struct model_config c = qwen3;
+        struct plan plan;
+        const char *within = NULL;
+        c.vocab_size = 4000;
+        c.layers = runs[i].layers;
+        o.batch_size = runs[i].batch;
+        o.grad_accum = runs[i].micro;
+        o.head_chunk = 16;
+        ok(plan_make(&c, NULL, &o, &plan));
+        const size_t bytes = bytes_of(&plan, "head.fp8", &within);
+        if ((within == NULL) != (runs[i].within == NULL) || (within == NULL) != (bytes > 0) ||
+            (within && strcmp(within, runs[i].within) != 0))
+            fail_msg("run %zu: %zu bytes in %s", i, bytes, within ? within : "none");
+    }
+}
+
 static void refused(const struct model_config *student, const struct train_options *o,
                     const char *why)
 {
@@ -192,6 +224,7 @@ int main(void)
         cmocka_unit_test(recomputing_changes_nothing),
         cmocka_unit_test(all_kinds_of_runs_learn),
         cmocka_unit_test(operands_lie_in_idle_logits),
+        cmocka_unit_test(operands_of_the_head_lie_in_idle_memory),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

@@ -432,9 +432,10 @@ struct step_flops engine_flops(const struct engine *e)
     const struct flops s = forward_flops(&e->student, tokens, S);
     /* Passes over weights: forward, for what flows back, and for those that are trained. */
     const double passes = e->student.lora ? 2.0 : 3.0;
-    const double f8 = 2.0 * tokens * (double)student_f8_weights(&e->student);
-    struct step_flops out = {.student = passes * (s.weights - f8) + 3.0 * s.attention,
-                             .student_f8 = passes * f8};
+    const double layers = 2.0 * tokens * (double)student_f8_weights(&e->student);
+    const double f8 = passes * layers + 2.0 * tokens * (double)student_f8_head_weights(&e->student);
+    struct step_flops out = {.student = passes * s.weights - f8 + 3.0 * s.attention,
+                             .student_f8 = f8};
     if (e->student.lora)
         out.student += 6.0 * tokens * (double)engine_trained_parameters(e);
     if (e->has_teacher) {

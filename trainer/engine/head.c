@@ -73,9 +73,12 @@ static void compare_chunk(struct work *r, struct engine *e, int first)
 void head_gather(struct work *r, struct engine *e, int chunks)
 {
     const struct shape *s = &e->shape;
-    if (chunks > 0)
-        OP(r, nj_row_gather(r->s, e->student.T, e->mem.hidden, e->mem.student.y, e->mem.rows.valid,
-                            chunks * s->chunk, s->rows, e->student.c.hidden_size));
+    if (chunks == 0)
+        return;
+    OP(r, nj_row_gather(r->s, e->student.T, e->mem.hidden, e->mem.student.y, e->mem.rows.valid,
+                        chunks * s->chunk, s->rows, e->student.c.hidden_size));
+    if (student_f8_head_on(&e->student, &e->mem.student))
+        student_f8_head_weight(r, &e->student, &e->mem.f8_head); /* may lie in y */
 }
 
 static struct linear head_of(const struct engine *e)
@@ -90,7 +93,10 @@ char *head_logits(struct work *r, struct engine *e, int first)
     const struct net *n = &e->student;
     const struct linear head = head_of(e);
     char *x = e->mem.hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
-    linear_fwd(r, &head, e->mem.logits, x, net_weight(n, n->p.head));
+    if (student_f8_head_on(n, &e->mem.student))
+        student_f8_head_logits(r, n, &e->mem.f8_head, e->mem.logits, x);
+    else
+        linear_fwd(r, &head, e->mem.logits, x, net_weight(n, n->p.head));
     return x;
 }
 

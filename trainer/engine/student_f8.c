@@ -10,15 +10,31 @@
 #include "nojit_ops.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { MULTIPLE = 16 }; /* of each size of such a GEMM */
 
-bool student_f8_any(const struct net *n)
+static bool in_layers(const struct net *n)
 {
     for (int p = 0; p < PRODUCTS; p++)
         if (n->f8_gemm[p])
             return true;
     return false;
+}
+
+bool student_f8_any(const struct net *n)
+{
+    return n->f8_head || in_layers(n);
+}
+
+static int64_t head_elements(const struct net *n)
+{
+    return (int64_t)n->c.vocab_size * n->c.hidden_size;
+}
+
+int64_t student_f8_head_weights(const struct net *n)
+{
+    return n->f8_head ? head_elements(n) : 0;
 }
 
 int64_t student_f8_weights(const struct net *n)
@@ -32,39 +48,58 @@ int64_t student_f8_weights(const struct net *n)
     return n->c.layers * elements;
 }
 
+static int check_matrix(int out, int in)
+{
+    if (in % MULTIPLE == 0 && out % MULTIPLE == 0)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "--student-dtype fp8 needs matrices whose sizes are multiples of %d, and "
+                "this student has one of %d x %d; leave --student-dtype out",
+                MULTIPLE, out, in);
+}
+
 static int check_sizes(const struct net *n, int64_t rows)
 {
+    /* Logits are made of as many rows of the head as are wanted. */
+    int rc = n->f8_head ? check_matrix(MULTIPLE, n->c.hidden_size) : 0;
     if (rows % MULTIPLE != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8 needs a multiple of %d tokens per micro-batch, and batch "
                     "size times sequence length is %lld; change --batch-size or --seq-len",
                     MULTIPLE, (long long)rows);
-    for (int p = 0; p < PRODUCTS; p++) {
+    for (int p = 0; rc == 0 && p < PRODUCTS; p++) {
         const struct linear l = product_shape(n, 1, (enum product)p);
-        if (n->f8_gemm[p] && (l.in % MULTIPLE != 0 || l.out % MULTIPLE != 0))
-            return fail(NJ_E_UNSUPPORTED,
-                        "--student-dtype fp8 needs matrices whose sizes are multiples of %d, and "
-                        "this student has one of %d x %d; leave --student-dtype out",
-                        MULTIPLE, l.out, l.in);
+        if (n->f8_gemm[p])
+            rc = check_matrix(l.out, l.in);
     }
-    return 0;
+    return rc;
 }
 
-/* Fills f8_gemm and f8_names. */
+static void name_add(struct net *n, const char *before, const char *name)
+{
+    const size_t used = strlen(n->f8_names);
+    snprintf(n->f8_names + used, sizeof n->f8_names - used, "%s%s", used > 0 ? before : "", name);
+}
+
+/* Fills f8_gemm, f8_head and f8_names. */
 static void choose(struct net *n, int64_t least)
 {
     static const char *const name[PRODUCTS] = {[PRODUCT_QKV] = "qkv",
                                                [PRODUCT_O] = "o",
                                                [PRODUCT_GATE_UP] = "gate_up",
                                                [PRODUCT_DOWN] = "down"};
-    size_t used = 0;
     for (int p = 0; p < PRODUCTS; p++) {
         const struct linear l = product_shape(n, 1, (enum product)p);
         n->f8_gemm[p] = least > 0 && (int64_t)l.in * l.out >= least;
-        if (n->f8_gemm[p])
-            used += (size_t)snprintf(n->f8_names + used, sizeof n->f8_names - used, "%s%s",
-                                     used > 0 ? " " : "", name[p]);
+        if (!n->f8_gemm[p])
+            continue;
+        if (!*n->f8_names)
+            name_add(n, "", "in each of the student's layers:");
+        name_add(n, " ", name[p]);
     }
+    n->f8_head = least > 0 && head_elements(n) >= least;
+    if (n->f8_head)
+        name_add(n, "; ", "in the LM head: logits");
 }
 
 int student_f8_choose(struct net *n, const struct train_options *o)
@@ -193,4 +228,35 @@ void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, in
     columns_of(r, a, &a->f8.xt, &a->x, l.rows, l.in);
     columns_of(r, a, &a->f8.dyt, gradient_of(a, which), l.rows, l.out);
     linear_f8(r, &sum, n->grad + params_product(&n->p, layer, which), &a->f8.dyt, &a->f8.xt);
+}
+
+bool student_f8_head_on(const struct net *n, const struct acts *a)
+{
+    return a->mode == ACTS_TRAIN && n->f8_head;
+}
+
+void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
+                           struct f8_head *out)
+{
+    out->w = f8_rows(ld, n->c.hidden_size, m);
+    out->x = f8_rows(chunk, n->c.hidden_size, m);
+}
+
+void student_f8_head_weight(struct work *r, const struct net *n, const struct f8_head *h)
+{
+    const int ld = h->w.rows, C = h->w.columns;
+    const int rows = n->c.vocab_size < ld ? n->c.vocab_size : ld;
+    quantize(r, n, &h->w, net_weight(n, n->p.head), rows, C);
+    if (rows == ld)
+        return;
+    OP(r, nj_zero(r->s, h->w.q + (size_t)rows * (size_t)C, (size_t)(ld - rows) * (size_t)C));
+    OP(r, nj_zero(r->s, h->w.scale + rows, (size_t)(ld - rows) * sizeof *h->w.scale));
+}
+
+void student_f8_head_logits(struct work *r, const struct net *n, const struct f8_head *h, void *y,
+                            const void *x)
+{
+    const struct linear l = {n->T, h->x.rows, h->w.rows, h->w.columns, .ldy = h->w.rows};
+    quantize(r, n, &h->x, x, l.rows, l.in);
+    linear_f8(r, &l, y, &h->x, &h->w);
 }

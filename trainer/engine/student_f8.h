@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * student_f8.h: FP8 (E4M3) GEMMs of a student in training: forward, gradient of the input, gradient of the
- * weights. Weights, their updates and all between two GEMMs stay as they are; operands are quantised on the
- * way, rows with a scale each, and of the gradient of weights, which sums over rows, columns with one scale.
+ * student_f8.h: FP8 (E4M3) GEMMs of a student in training: forward, gradient of the input, gradient of
+ * the weights; of the LM head the logits. Weights, their updates and all between two GEMMs stay as they
+ * are; operands are quantised on the way, rows with a scale each, and of the gradient of weights, which
+ * sums over rows, columns with one scale.
  */
 #ifndef NOJIT_TRAINER_STUDENT_F8_H
 #define NOJIT_TRAINER_STUDENT_F8_H
@@ -12,8 +13,9 @@
 
 /* Which GEMMs of n, of options.student_f8. NJ_E_UNSUPPORTED if there are none, or they cannot be. */
 int student_f8_choose(struct net *n, const struct train_options *o);
-/* Elements of the matrices of these GEMMs, in all layers. */
+/* Elements of the matrices of these GEMMs, in all layers; of the LM head's. */
 int64_t student_f8_weights(const struct net *n);
+int64_t student_f8_head_weights(const struct net *n);
 bool student_f8_any(const struct net *n);
 /* Only passes that train: a decoder and its prompts have 16-bit operands. */
 bool student_f8_on(const struct net *n, const struct acts *a, enum product which);
@@ -31,5 +33,17 @@ void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, in
                    enum product which, void *dx);
 void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
                    enum product which, const void *x);
+
+/* The LM head, whose weight is quantised once for all chunks of rows; logits have so many columns as it has rows, of
+ * which those beyond the vocabulary are zero. */
+struct f8_head {
+    struct f8_matrix w, x;
+};
+bool student_f8_head_on(const struct net *n, const struct acts *a);
+void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
+                           struct f8_head *out);
+void student_f8_head_weight(struct work *r, const struct net *n, const struct f8_head *h);
+void student_f8_head_logits(struct work *r, const struct net *n, const struct f8_head *h, void *y,
+                            const void *x);
 
 #endif

@@ -13,8 +13,10 @@ head -c 3000 /usr/share/common-licenses/LGPL-3 >"$d/text.txt"
 created() { "$nojit" init --preset nojit-tiny --hidden-size 512 --num-layers 1 --heads 2 --kv-heads 1 --head-dim 64 --out "$d/$1" "${@:2}" >"$scratch/out"; }
 created model --intermediate-size 4096
 created wide --intermediate-size 512 --vocab-size 8200
+created long --hidden-size 128 --intermediate-size 128 --vocab-size 32776
+created teacher --hidden-size 128 --intermediate-size 128 --vocab-size 32776 --seed 5
 trained() { # OUT OPTION...
-    NOJIT_SIM_DEVICE=h100 "$nojit" train --student "$d/${model:-model}" --data "$d/text.txt" --device cuda --batch-size 1 --seq-len 32 --steps 2 --lr 1e-3 \
+    NOJIT_SIM_DEVICE=h100 "$nojit" "${command:-train}" --student "$d/${model:-model}" --data "$d/text.txt" --device cuda --batch-size 1 --seq-len 32 --steps 2 --lr 1e-3 \
         --gemm-table none --out "$d/$1" "${@:2}" >"$scratch/out" 2>&1 || tail -n 1 "$scratch/out" >&2
 }
 loss() { sed -nE 's/.*"loss": ([0-9.e-]+).*/\1/p' "$d/$1/metrics.jsonl" | tail -n 1; }
@@ -35,6 +37,12 @@ model=wide trained head_plain
 model=wide trained head --student-dtype fp8
 if grep -q "FP8 GEMMs in the LM head: logits$" "$scratch/out" && clean; then ok "logits in FP8"; else not_ok "logits in FP8" "$(cat "$scratch/out"); $(counted)"; fi
 near "with them the loss is near, and another" head head_plain
+# 144 rows of the teacher's logits hold the operands of the head's gradients.
+pair=(--teacher "$d/teacher" --batch-size 1 --seq-len 144)
+command=distill model=long trained long_plain "${pair[@]}"
+command=distill model=long trained long_f8 "${pair[@]}" --student-dtype fp8
+if grep -q "FP8 GEMMs in the LM head: logits and gradients$" "$scratch/out" && clean; then ok "and gradients"; else not_ok "and gradients" "$(cat "$scratch/out"); $(counted)"; fi
+near "with them the loss is near, and another, too" long_f8 long_plain
 NOJIT_SIM_DEVICE=rtx4090 refuses "a GPU without such GEMMs" 2 'sm_90 only, and .* is sm_89; leave --student-dtype out' \
     "$nojit" train --student "$d/model" --data "$d/text.txt" --device cuda --out "$d/x" --student-dtype fp8
 finish

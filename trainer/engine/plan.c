@@ -26,10 +26,12 @@ static int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
-/* Equal chunks: 3,000 rows are two of 1,504 where 2,048 is the most, not one of 2,048 and a rest. */
-static int equal_chunks(int rows, int most)
+/* Equal chunks: 3,000 rows are two of 1,504 where 2,048 is the most, not one of 2,048 and a rest. A multiple of 8, and
+ * of what FP8 GEMMs take. */
+static int equal_chunks(int rows, int most, bool f8)
 {
-    return ceil_div(ceil_div(rows, ceil_div(rows, most)), 8) * 8;
+    const int multiple = f8 ? STUDENT_F8_MULTIPLE : 8;
+    return ceil_div(ceil_div(rows, ceil_div(rows, most)), multiple) * multiple;
 }
 
 static int ranks_of(const struct train_options *o)
@@ -68,9 +70,9 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
     const int ld = o->teacher_f8 || student->f8_head ? f8_logits(vocab) : ceil_div(vocab, 8) * 8;
     const size_t idle_rows = idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
     if (chunk <= 0) { /* twice as many where the student's logits take no memory of their own */
-        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS);
+        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS, student->f8_head);
         if ((size_t)chunk > idle_rows)
-            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS);
+            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS, student->f8_head);
     } else if (chunk > rows)
         chunk = rows;
     const int chunks = ceil_div(rows, chunk);
@@ -392,6 +394,19 @@ static void layout_f8_head(struct layout *l, const struct net *n, const struct t
     close_region(l, "head.fp8");
 }
 
+/* Those of its gradients: in the teacher's logits, when the objective has read them, or in 16 bits. */
+static void layout_f8_head_gradients(struct layout *l, const struct net *n,
+                                     const struct train_options *o, const struct shape *s,
+                                     size_t logits, struct memory *m)
+{
+    const struct carve from = {m->teacher_logits, 0};
+    m->f8_head.gradients =
+        o->objective == OBJECTIVE_KL && s->chunk % STUDENT_F8_MULTIPLE == 0 &&
+        student_f8_head_carve_gradients(n, s->chunk, s->ld, from, logits, &m->f8_head);
+    if (m->f8_head.gradients)
+        plan_add(l->plan, PLAN_DEVICE, "head.fp8.gradients", "teacher.logits", 0);
+}
+
 static void layout_head(struct layout *l, const struct net *student, const struct net *teacher,
                         const struct train_options *o, const struct shape *s, struct memory *m)
 {
@@ -409,6 +424,8 @@ static void layout_head(struct layout *l, const struct net *student, const struc
         layout_student_f8(l, student, s, teacher ? logits : 0, m);
     if (student->f8_head && s->train)
         layout_f8_head(l, student, o, s, logits, m);
+    if (student->f8_head && s->train && teacher)
+        layout_f8_head_gradients(l, student, o, s, logits, m);
     open_region(l);
     m->kd = carve_take(&l->device, each);
     m->ce = carve_take(&l->device, each);

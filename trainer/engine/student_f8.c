@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MULTIPLE = 16 }; /* of each size of such a GEMM */
-
 static bool in_layers(const struct net *n)
 {
     for (int p = 0; p < PRODUCTS; p++)
@@ -50,23 +48,23 @@ int64_t student_f8_weights(const struct net *n)
 
 static int check_matrix(int out, int in)
 {
-    if (in % MULTIPLE == 0 && out % MULTIPLE == 0)
+    if (in % STUDENT_F8_MULTIPLE == 0 && out % STUDENT_F8_MULTIPLE == 0)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "--student-dtype fp8 needs matrices whose sizes are multiples of %d, and "
                 "this student has one of %d x %d; leave --student-dtype out",
-                MULTIPLE, out, in);
+                STUDENT_F8_MULTIPLE, out, in);
 }
 
 static int check_sizes(const struct net *n, int64_t rows)
 {
     /* Logits are made of as many rows of the head as are wanted. */
-    int rc = n->f8_head ? check_matrix(MULTIPLE, n->c.hidden_size) : 0;
-    if (rows % MULTIPLE != 0)
+    int rc = n->f8_head ? check_matrix(STUDENT_F8_MULTIPLE, n->c.hidden_size) : 0;
+    if (rows % STUDENT_F8_MULTIPLE != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8 needs a multiple of %d tokens per micro-batch, and batch "
                     "size times sequence length is %lld; change --batch-size or --seq-len",
-                    MULTIPLE, (long long)rows);
+                    STUDENT_F8_MULTIPLE, (long long)rows);
     for (int p = 0; rc == 0 && p < PRODUCTS; p++) {
         const struct linear l = product_shape(n, 1, (enum product)p);
         if (n->f8_gemm[p])
@@ -175,13 +173,19 @@ static void quantize_weight(struct work *r, const struct net *n, const struct ac
     quantize(r, n, &a->f8.w, net_weight(n, params_product(&n->p, layer, which)), l.out, l.in);
 }
 
-/* The columns of what has been quantised by rows. */
+/* The columns of what has been quantised by rows, with the largest of their scales. */
+static void transpose(struct work *r, const struct f8_matrix *to, const struct f8_matrix *from,
+                      const float *top, int rows, int columns)
+{
+    OP(r,
+       nj_e4m3_transpose(r->s, NJ_F32, to->q, to->scale, from->q, from->scale, top, rows, columns));
+}
+
 static void columns_of(struct work *r, const struct acts *a, const struct f8_matrix *to,
                        const struct f8_matrix *from, int rows, int columns)
 {
     OP(r, nj_e4m3_top(r->s, NJ_F32, a->f8.top, from->scale, rows));
-    OP(r, nj_e4m3_transpose(r->s, NJ_F32, to->q, to->scale, from->q, from->scale, a->f8.top, rows,
-                            columns));
+    transpose(r, to, from, a->f8.top, rows, columns);
 }
 
 void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
@@ -240,6 +244,27 @@ void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve 
 {
     out->w = f8_rows(ld, n->c.hidden_size, m);
     out->x = f8_rows(chunk, n->c.hidden_size, m);
+    out->w_top = carve_take(m, sizeof *out->w_top);
+    out->x_top = carve_take(m, sizeof *out->x_top);
+    out->dy_scale = carve_take(m, sizeof *out->dy_scale);
+}
+
+bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve from,
+                                     size_t room, struct f8_head *out)
+{
+    const int C = n->c.hidden_size;
+    out->wt = f8_rows(C, ld, &from);
+    out->xt = f8_rows(C, chunk, &from);
+    out->dyt = (struct f8_matrix){.rows = ld, .columns = chunk};
+    out->dyt.q = carve_take(&from, size_mul((size_t)ld, (size_t)chunk));
+    out->dyt.scale = out->dy_scale;
+    return from.used <= room;
+}
+
+void student_f8_head_name(struct net *n, const struct f8_head *h)
+{
+    if (h->gradients)
+        name_add(n, " ", "and gradients");
 }
 
 void student_f8_head_weight(struct work *r, const struct net *n, const struct f8_head *h)
@@ -247,6 +272,8 @@ void student_f8_head_weight(struct work *r, const struct net *n, const struct f8
     const int ld = h->w.rows, C = h->w.columns;
     const int rows = n->c.vocab_size < ld ? n->c.vocab_size : ld;
     quantize(r, n, &h->w, net_weight(n, n->p.head), rows, C);
+    if (h->gradients)
+        OP(r, nj_e4m3_top(r->s, NJ_F32, h->w_top, h->w.scale, rows));
     if (rows == ld)
         return;
     OP(r, nj_zero(r->s, h->w.q + (size_t)rows * (size_t)C, (size_t)(ld - rows) * (size_t)C));
@@ -259,4 +286,29 @@ void student_f8_head_logits(struct work *r, const struct net *n, const struct f8
     const struct linear l = {n->T, h->x.rows, h->w.rows, h->w.columns, .ldy = h->w.rows};
     quantize(r, n, &h->x, x, l.rows, l.in);
     linear_f8(r, &l, y, &h->x, &h->w);
+}
+
+static void head_dw(struct work *r, const struct net *n, const struct f8_head *h, int vocab,
+                    const char *dy, int64_t ld, bool add)
+{
+    const int chunk = h->x.rows, C = h->x.columns;
+    const struct linear sum = {
+        NJ_F32, vocab, C, chunk, .ldy = C, .add = add, .one_scale = true, .x_e5m2 = true};
+    OP(r, nj_e5m2_transpose(r->s, NJ_F32, h->dyt.q, dy, chunk, h->dyt.rows, (int)ld));
+    OP(r, nj_e4m3_top(r->s, NJ_F32, h->x_top, h->x.scale, chunk));
+    transpose(r, &h->xt, &h->x, h->x_top, chunk, C);
+    linear_f8(r, &sum, n->grad + n->p.head, &h->dyt, &h->xt);
+}
+
+void student_f8_head_backward(struct work *r, const struct net *n, const struct f8_head *h,
+                              int vocab, void *dx, char *dy, int64_t ld, bool add)
+{
+    const int columns = h->w.rows, C = h->w.columns;
+    const struct linear back = {
+        n->T, h->x.rows, C, columns, .ldy = C, .ldx = ld, .one_scale = true, .x_e5m2 = true};
+    const struct f8_matrix rows = {h->x.rows, columns, dy, h->dy_scale};
+    if (n->grad)
+        head_dw(r, n, h, vocab, dy, ld, add);
+    transpose(r, &h->wt, &h->w, h->w_top, columns, C);
+    linear_f8(r, &back, dx, &rows, &h->wt);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * student_f8.h: FP8 (E4M3) GEMMs of a student in training: forward, gradient of the input, gradient of
- * the weights; of the LM head the logits. Weights, their updates and all between two GEMMs stay as they
+ * the weights, of the LM head too. Weights, their updates and all between two GEMMs stay as they
  * are; operands are quantised on the way, rows with a scale each, and of the gradient of weights, which
  * sums over rows, columns with one scale.
  */
@@ -10,6 +10,8 @@
 
 #include "engine/acts.h"
 #include "engine/engine.h"
+
+enum { STUDENT_F8_MULTIPLE = 16 }; /* of each size of such a GEMM */
 
 /* Which GEMMs of n, of options.student_f8. NJ_E_UNSUPPORTED if there are none, or they cannot be. */
 int student_f8_choose(struct net *n, const struct train_options *o);
@@ -38,12 +40,27 @@ void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, in
  * which those beyond the vocabulary are zero. */
 struct f8_head {
     struct f8_matrix w, x;
+    float *w_top, *x_top; /* largest scales of both */
+    float *dy_scale;      /* of the gradient of the logits */
+    /* Whether its gradients are FP8 GEMMs, too; their operands, which lie in the teacher's logits: columns of w, of x
+     * and of the gradient. */
+    bool gradients;
+    struct f8_matrix wt, xt, dyt;
 };
 bool student_f8_head_on(const struct net *n, const struct acts *a);
 void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
                            struct f8_head *out);
+/* False if they take more than room. */
+bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve from,
+                                     size_t room, struct f8_head *out);
+/* Adds to f8_names whether they are FP8 GEMMs. */
+void student_f8_head_name(struct net *n, const struct f8_head *h);
 void student_f8_head_weight(struct work *r, const struct net *n, const struct f8_head *h);
 void student_f8_head_logits(struct work *r, const struct net *n, const struct f8_head *h, void *y,
                             const void *x);
+/* dx of the rows whose logits were made last, and their part of the weight's gradient. dy: e5m2, in rows that are ld
+ * bytes apart. */
+void student_f8_head_backward(struct work *r, const struct net *n, const struct f8_head *h,
+                              int vocab, void *dx, char *dy, int64_t ld, bool add);
 
 #endif

@@ -53,8 +53,8 @@ enum dtype key_dtype(const struct key *k, enum dtype dtype)
 
 int dtype_bytes(enum dtype dtype)
 {
-    static const int bytes[] = {[DTYPE_LP] = 2, [DTYPE_F32] = 4,  [DTYPE_I32] = 4,
-                                [DTYPE_F8] = 1, [DTYPE_BF16] = 2, [DTYPE_I64] = 8};
+    static const int bytes[] = {[DTYPE_LP] = 2,   [DTYPE_F32] = 4,  [DTYPE_I32] = 4, [DTYPE_F8] = 1,
+                                [DTYPE_BF16] = 2, [DTYPE_E5M2] = 1, [DTYPE_I64] = 8};
     return bytes[dtype];
 }
 

@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-/* Element types by style and dtype (T, lp, f32, i32, f8, bf16). STYLE_KERNEL resolves T first. */
-static const char *const elements[][6] = {
-    [STYLE_KERNEL] = {NULL, "lp", "float", "int32_t", "uint8_t", "__nv_bfloat16"},
-    [STYLE_LAUNCHER] = {"void", "void", "float", "int32_t", "void", "void"},
-    [STYLE_BLOCK] = {"void", "void", "void", "void", "void", "void"},
-    [STYLE_REF_F32] = {"float", "float", "float", "int32_t", "uint8_t", "uint16_t"},
-    [STYLE_REF_F64] = {"double", "double", "double", "int32_t", "double", "double"},
+/* Element types by style and dtype (T, lp, f32, i32, f8, bf16, e5m2). STYLE_KERNEL resolves T first. */
+static const char *const elements[][7] = {
+    [STYLE_KERNEL] = {NULL, "lp", "float", "int32_t", "uint8_t", "__nv_bfloat16", "uint8_t"},
+    [STYLE_LAUNCHER] = {"void", "void", "float", "int32_t", "void", "void", "void"},
+    [STYLE_BLOCK] = {"void", "void", "void", "void", "void", "void", "void"},
+    [STYLE_REF_F32] = {"float", "float", "float", "int32_t", "uint8_t", "uint16_t", "uint8_t"},
+    [STYLE_REF_F64] = {"double", "double", "double", "int32_t", "double", "double", "double"},
 };
 
 /* The declaration of p, without what separates it from the next; k may be NULL except for
@@ -87,8 +87,8 @@ const char *shape_text(const struct arg *a)
 const char *dtype_text(enum dtype dtype)
 {
     static const char *const names[] = {
-        [DTYPE_T] = "T",   [DTYPE_LP] = "lp",     [DTYPE_F32] = "f32", [DTYPE_I32] = "i32",
-        [DTYPE_F8] = "f8", [DTYPE_BF16] = "bf16", [DTYPE_I64] = "i64"};
+        [DTYPE_T] = "T",   [DTYPE_LP] = "lp",     [DTYPE_F32] = "f32",   [DTYPE_I32] = "i32",
+        [DTYPE_F8] = "f8", [DTYPE_BF16] = "bf16", [DTYPE_E5M2] = "e5m2", [DTYPE_I64] = "i64"};
     return names[dtype];
 }
 

@@ -121,11 +121,9 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
                     const struct values *v)
 {
     static const char *const dirs[] = {"CASE_IN", "CASE_OUT", "CASE_INOUT"};
-    static const char *const types[] = {[DTYPE_LP] = "CASE_LP",
-                                        [DTYPE_F32] = "CASE_F32",
-                                        [DTYPE_I32] = "CASE_I32",
-                                        [DTYPE_F8] = "CASE_F8",
-                                        [DTYPE_BF16] = "CASE_BF16"};
+    static const char *const types[] = {
+        [DTYPE_LP] = "CASE_LP", [DTYPE_F32] = "CASE_F32",   [DTYPE_I32] = "CASE_I32",
+        [DTYPE_F8] = "CASE_F8", [DTYPE_BF16] = "CASE_BF16", [DTYPE_E5M2] = "CASE_E5M2"};
     static const char *const compares[] = {"CASE_COMPARE_ALL", "CASE_COMPARE_SUM",
                                            "CASE_COMPARE_NONE", "CASE_COMPARE_MOST",
                                            "CASE_COMPARE_EXACT"};

@@ -29,7 +29,8 @@ static const char *shader_type(const struct param *p)
                                          [DTYPE_F32] = "nj_f32",
                                          [DTYPE_I32] = "nj_i32",
                                          [DTYPE_F8] = "nj_i32",
-                                         [DTYPE_BF16] = "nj_i32"};
+                                         [DTYPE_BF16] = "nj_i32",
+                                         [DTYPE_E5M2] = "nj_i32"};
     return p->arg == NULL ? values[p->dtype] : arrays[p->dtype];
 }
 

@@ -118,7 +118,7 @@ static void arg_dir(void *into, const struct node *n)
 
 static void arg_dtype(void *into, const struct node *n)
 {
-    static const char *const words[] = {"T", "lp", "f32", "i32", "f8", "bf16"};
+    static const char *const words[] = {"T", "lp", "f32", "i32", "f8", "bf16", "e5m2"};
     struct item *it = into;
     int which = 0;
     read_word(it->c->file, n, "dtype", words, COUNT(words), &which);

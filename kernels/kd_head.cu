@@ -10,18 +10,7 @@ kd_head(T *s, float *kd, float *ce, float *entropy, float *agree, const T *t, co
     s += m * Vs;
     if (t)
         t += m * Vt;
-    const int hot = target[m];
     const float scale = state[NJ_STEP_INV_VALID] * state[NJ_STEP_LOSS_SCALE];
-    if (hot < 0)
-        kd_ignored(s, kd, ce, entropy, agree, Vs);
-    else if (!t)
-        kd_row<T, KD_NONE>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
-    else if (beta >= 1)
-        kd_row<T, KD_REVERSE>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
-    else if (beta > 0)
-        kd_row<T, KD_MIXED>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
-    else if (tau == 2)
-        kd_row<T, KD_TAU_TWO>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
-    else
-        kd_row<T, KD_ANY_TAU>(s, kd, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, beta);
+    kd_head_row<T>(s, t, {kd, ce, entropy, agree}, {scale, tau, ratio, beta}, target[m], V,
+                   kd_in_place<T>{s, t, V, Vs, true});
 }

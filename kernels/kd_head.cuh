@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kd_head.cuh: the rows of kd_head and tv_head, a block a row of logits. The first pass makes every
+// kd_head.cuh: the rows of kd_head, kd_head_e5m2 and tv_head, a block a row of logits. The first pass makes every
 // sum that the losses and the gradient need; the last writes the gradient. It runs backwards, so that
 // it starts with what the caches still hold. Between them the mixture (0 < beta < 1) and the total
 // variation distance need one more pass: they take normalised probabilities.
@@ -279,12 +279,43 @@ static __device__ __forceinline__ void kd_write(T *s, const T *t, const kd_grad 
     }
 }
 
-// write: false leaves s as it is.
-template <typename T, int MODE>
-static __device__ __forceinline__ void
-kd_row(T *s, float *kd, float *ce, float *entropy, float *agree, const T *t, int target,
-       float scale, int V, int Vs, float tau, float ratio, float beta, bool write = true)
+// The gradient in place of the logits. On false leaves them as they are.
+template <typename T> struct kd_in_place {
+    T *s;
+    const T *t;
+    int V, Vs;
+    bool on;
+
+    template <int MODE> __device__ __forceinline__ void write(const kd_grad &grad, bool) const
+    {
+        if (on)
+            kd_write<T, MODE>(s, t, grad, V, Vs);
+    }
+    __device__ __forceinline__ void zero() const
+    {
+        constexpr int N = vec<T>::N;
+        vec<T> none;
+        none.set({});
+        for (int c = threadIdx.x * N; on && c < Vs; c += NJ_THREADS * N)
+            none.store(s + c);
+    }
+};
+
+// Where the losses of a row go, and what it is compared with.
+struct kd_losses {
+    float *kd, *ce, *entropy, *agree;
+};
+struct kd_how {
+    float scale, tau, ratio, beta;
+};
+
+// gradient.write<MODE>(grad, whether a logit was none) makes the last pass.
+template <typename T, int MODE, typename GRADIENT>
+static __device__ __forceinline__ void kd_row(const T *s, const T *t, const kd_losses &to,
+                                              const kd_how &how, int target, int V,
+                                              const GRADIENT &gradient)
 {
+    const float scale = how.scale, tau = how.tau, ratio = how.ratio, beta = how.beta;
     kd_sums<MODE> sums = kd_scan<T, MODE>(s, t, V, tau);
     const float s_target = to_f32(s[target]); // read before a barrier, written after it
     float s_top, t_top = 0;
@@ -297,9 +328,10 @@ kd_row(T *s, float *kd, float *ce, float *entropy, float *agree, const T *t, int
     const float s_one = all[0], s_tau = all[1], t_tau = all[2], diff = all[3], t_mean = all[4];
 
     if (threadIdx.x == 0) {
-        ce[blockIdx.x] = s_top - s_target + logf(s_one);
-        entropy[blockIdx.x] = MODE == KD_NONE ? 0.0f : (t_top - t_mean / t_tau) / tau + logf(t_tau);
-        agree[blockIdx.x] = s_best == t_best ? 1.0f : 0.0f;
+        to.ce[blockIdx.x] = s_top - s_target + logf(s_one);
+        to.entropy[blockIdx.x] =
+            MODE == KD_NONE ? 0.0f : (t_top - t_mean / t_tau) / tau + logf(t_tau);
+        to.agree[blockIdx.x] = s_best == t_best ? 1.0f : 0.0f;
     }
     kd_grad grad = {};
     grad.hard = scale * (MODE == KD_NONE ? 1 : 1 - ratio);
@@ -335,23 +367,37 @@ kd_row(T *s, float *kd, float *ce, float *entropy, float *agree, const T *t, int
         grad.mean = -sum[1];
     }
     if (threadIdx.x == 0)
-        kd[blockIdx.x] = loss;
-    if (write)
-        kd_write<T, MODE>(s, t, grad, V, Vs);
+        to.kd[blockIdx.x] = loss;
+    gradient.template write<MODE>(grad, !isfinite(s_one + loss));
 }
 
-// A row without a target, in global memory from s on; one thread writes its results.
-template <typename T>
-static __device__ __forceinline__ void kd_ignored(T *s, float *kd, float *ce, float *entropy,
-                                                  float *agree, int Vs, bool write = true)
+// A row without a target.
+template <typename GRADIENT>
+static __device__ __forceinline__ void kd_ignored(const kd_losses &to, const GRADIENT &gradient)
 {
-    constexpr int N = vec<T>::N;
-    vec<T> zero;
-    zero.set({});
-    for (int c = threadIdx.x * N; write && c < Vs; c += NJ_THREADS * N)
-        zero.store(s + c);
+    gradient.zero();
     if (threadIdx.x == 0)
-        kd[blockIdx.x] = ce[blockIdx.x] = entropy[blockIdx.x] = agree[blockIdx.x] = 0;
+        to.kd[blockIdx.x] = to.ce[blockIdx.x] = to.entropy[blockIdx.x] = to.agree[blockIdx.x] = 0;
+}
+
+// A row of kd_head and of those that write its gradient elsewhere.
+template <typename T, typename GRADIENT>
+static __device__ __forceinline__ void kd_head_row(const T *s, const T *t, const kd_losses &to,
+                                                   const kd_how &how, int target, int V,
+                                                   const GRADIENT &gradient)
+{
+    if (target < 0)
+        kd_ignored(to, gradient);
+    else if (!t)
+        kd_row<T, KD_NONE>(s, t, to, how, target, V, gradient);
+    else if (how.beta >= 1)
+        kd_row<T, KD_REVERSE>(s, t, to, how, target, V, gradient);
+    else if (how.beta > 0)
+        kd_row<T, KD_MIXED>(s, t, to, how, target, V, gradient);
+    else if (how.tau == 2)
+        kd_row<T, KD_TAU_TWO>(s, t, to, how, target, V, gradient);
+    else
+        kd_row<T, KD_ANY_TAU>(s, t, to, how, target, V, gradient);
 }
 
 #endif

@@ -11,9 +11,10 @@ tv_head(T *s, float *tv, float *ce, float *entropy, float *agree, const T *t, co
     t += m * Vt;
     const int hot = target[m];
     const float scale = state[NJ_STEP_INV_VALID] * state[NJ_STEP_LOSS_SCALE];
+    const kd_losses to = {tv, ce, entropy, agree};
+    const kd_in_place<T> in_place = {s, t, V, Vs, gradient != 0};
     if (hot < 0)
-        kd_ignored(s, tv, ce, entropy, agree, Vs, gradient != 0);
+        kd_ignored(to, in_place);
     else
-        kd_row<T, KD_TV>(s, tv, ce, entropy, agree, t, hot, scale, V, Vs, tau, ratio, 0,
-                         gradient != 0);
+        kd_row<T, KD_TV>(s, t, to, {scale, tau, ratio, 0}, hot, V, in_place);
 }

@@ -30,24 +30,24 @@ float nj_gemm_scale(const struct nj_gemm *g)
 /* "NT lp->f32 M=128 N=896 K=64 ld 64,64,896 beta 1 scale 1" */
 static void describe(const struct nj_gemm *g, char *out, size_t bytes)
 {
-    snprintf(out, bytes, "%s %s->%s M=%d N=%d K=%d ld %lld,%lld,%lld beta %g scale %g%s",
+    snprintf(out, bytes, "%s %s->%s M=%d N=%d K=%d ld %lld,%lld,%lld beta %g scale %g%s%s",
              (unsigned)g->kind < 3 ? kind_name[g->kind] : "?",
              (unsigned)g->ab_dtype < 3 ? dtype_name[g->ab_dtype] : "?",
              (unsigned)g->c_dtype < 3 ? dtype_name[g->c_dtype] : "?", g->M, g->N, g->K,
              (long long)g->lda, (long long)g->ldb, (long long)g->ldc, (double)g->beta,
-             (double)nj_gemm_scale(g), g->one_scale ? " one" : "");
+             (double)nj_gemm_scale(g), g->one_scale ? " one" : "", g->a_e5m2 ? " e5m2" : "");
 }
 
 /* The fields one after another: the struct itself may hold padding. */
 static uint64_t hash_shape(const struct nj_gemm *g)
 {
-    int64_t field[12] = {g->kind, g->ab_dtype, g->c_dtype, g->M,   g->N,
-                         g->K,    g->lda,      g->ldb,     g->ldc, g->one_scale};
+    int64_t field[13] = {g->kind, g->ab_dtype, g->c_dtype, g->M,         g->N,     g->K,
+                         g->lda,  g->ldb,      g->ldc,     g->one_scale, g->a_e5m2};
     float beta = g->beta + 0.0f; /* -0 is 0 */
     float scale = nj_gemm_scale(g);
 
-    memcpy(&field[10], &beta, sizeof beta);
-    memcpy(&field[11], &scale, sizeof scale);
+    memcpy(&field[11], &beta, sizeof beta);
+    memcpy(&field[12], &scale, sizeof scale);
     return XXH3_64bits(field, sizeof field);
 }
 
@@ -56,7 +56,7 @@ static int same_shape(const struct nj_gemm *a, const struct nj_gemm *b)
     return a->kind == b->kind && a->ab_dtype == b->ab_dtype && a->c_dtype == b->c_dtype &&
            a->M == b->M && a->N == b->N && a->K == b->K && a->lda == b->lda && a->ldb == b->ldb &&
            a->ldc == b->ldc && a->beta == b->beta && nj_gemm_scale(a) == nj_gemm_scale(b) &&
-           a->one_scale == b->one_scale;
+           a->one_scale == b->one_scale && a->a_e5m2 == b->a_e5m2;
 }
 
 /* The slot that holds the shape, or the empty one where it belongs. The table is never full. */
@@ -108,6 +108,8 @@ static const char *why_not_f8(const struct nj_gemm *g)
         return "with e4m3 operands N, K and every ld must be multiples of 16";
     if (g->beta != 0 && g->c_dtype != NJ_F32)
         return "with e4m3 operands and a 16-bit result beta must be 0";
+    if (g->a_e5m2 && !g->one_scale)
+        return "an e5m2 operand has one scale";
     return NULL;
 }
 
@@ -132,7 +134,7 @@ static const char *why_not(const struct nj_gemm *g)
     if (!(g->beta == g->beta) || !(g->scale == g->scale))
         return "beta or scale is not a number";
     if (g->ab_dtype != NJ_F8)
-        return g->one_scale ? "only e4m3 operands have scales" : NULL;
+        return g->one_scale || g->a_e5m2 ? "only e4m3 operands have scales" : NULL;
     return why_not_f8(g);
 }
 

@@ -199,7 +199,8 @@ void nj_graph_destroy(nj_graph *g);
  *   NJ_GEMM_TN: A[K,M]^T B[K,N]  (dW = dy^T x)
  * ld*: elements from one row to the next of each array as stored.
  * NJ_F8 operands have a float32 scale for each row, which multiplies the row, or one for all rows: NT
- * only, N, K and every ld a multiple of 16, and beta 0 with a 16-bit result. */
+ * only, N, K and every ld a multiple of 16, and beta 0 with a 16-bit result. They are e4m3; A may be e5m2, with
+ * one scale. */
 enum nj_gemm_kind { NJ_GEMM_NT = 0, NJ_GEMM_NN = 1, NJ_GEMM_TN = 2 };
 struct nj_gemm {
     enum nj_gemm_kind kind;
@@ -209,6 +210,7 @@ struct nj_gemm {
     float beta;    /* 0: C is not read; 1: accumulates */
     float scale;   /* 0 counts as 1 */
     int one_scale; /* NJ_F8: 1: a_scale and b_scale are one float each, of all rows */
+    int a_e5m2;    /* NJ_F8: 1: A is e5m2; with one_scale alone */
 };
 /* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On
  * CUDA that borrows device memory of the largest operand plus the workspace: prepare before

@@ -1,78 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "softmax.h"
-
-/* s becomes scale (softmax(s) - onehot(target)). Returns the cross-entropy. */
-static real cross_entropy(real *s, int32_t target, int32_t V, real scale)
-{
-    const struct softmax q = softmax_of(s, V, 1);
-    const real loss = -log_prob(&q, s[target]);
-    for (int32_t v = 0; v < V; v++)
-        s[v] = scale * (exp(log_prob(&q, s[v])) - (real)(v == target));
-    return loss;
-}
-
-/* One token: logarithms of its probabilities p of the teacher, q of the student, and of the
- * m = beta p + (1 - beta) q that both are compared with. */
-struct token {
-    real log_p, log_q, log_m;
-};
-
-static struct token token_of(const struct softmax *teacher, const struct softmax *student, real t,
-                             real s, real beta)
-{
-    struct token r = {.log_p = log_prob(teacher, t), .log_q = log_prob(student, s)};
-    const real d = r.log_p - r.log_q;
-    if (beta == 0)
-        r.log_m = r.log_q;
-    else if (beta == 1)
-        r.log_m = r.log_p;
-    else if (d > 0) /* over the larger of p and q: nothing overflows */
-        r.log_m = r.log_p + log(beta + (1 - beta) * exp(-d));
-    else
-        r.log_m = r.log_q + log1p(beta * expm1(d));
-    return r;
-}
-
-/* p (log p - log m), and 0 log 0 is 0 */
-static double kl_term(real p, real log_p, real log_m)
-{
-    return p > 0 ? (double)(p * (log_p - log_m)) : 0;
-}
-
-struct distilled {
-    real ce, agree;
-    double kd, entropy; /* sums over V */
-};
-
-/* s becomes its gradient, times scale. */
-static struct distilled distil(real *s, const real *t, int32_t target, int32_t V, real tau,
-                               real ratio, real beta, real scale)
-{
-    const struct softmax hard = softmax_of(s, V, 1), student = softmax_of(s, V, tau);
-    const struct softmax teacher = softmax_of(t, V, tau);
-    struct distilled r = {.ce = -log_prob(&hard, s[target]),
-                          .agree = student.argmax == teacher.argmax};
-    double from_p = 0, from_q = 0; /* KL(p || m), KL(q || m) */
-    for (int32_t v = 0; v < V; v++) {
-        const struct token x = token_of(&teacher, &student, t[v], s[v], beta);
-        const real p = exp(x.log_p);
-        from_p += kl_term(p, x.log_p, x.log_m);
-        if (beta > 0)
-            from_q += kl_term(exp(x.log_q), x.log_q, x.log_m);
-        r.entropy -= kl_term(p, x.log_p, 0);
-    }
-    /* Weights of the two; at the ends the other one is 0. */
-    const real weight_p = beta == 0 ? 1 : beta, weight_q = beta == 1 ? 1 : 1 - beta;
-    r.kd = (double)weight_p * from_p + (double)weight_q * from_q;
-    for (int32_t v = 0; v < V; v++) {
-        const struct token x = token_of(&teacher, &student, t[v], s[v], beta);
-        const real hot = (real)(v == target), q = exp(x.log_q);
-        const real slope =
-            beta == 0 ? q - exp(x.log_p) : weight_q * q * (x.log_q - x.log_m - (real)from_q);
-        s[v] = scale * ((1 - ratio) * (exp(log_prob(&hard, s[v])) - hot) + ratio * tau * slope);
-    }
-    return r;
-}
+#include "kd_row.h"
 
 void NJ_REF(kd_head)(real *s, real *kd, real *ce, real *entropy, real *agree, const real *t,
                      const int32_t *target, const real *state, int32_t M, int32_t V, int32_t Vs,
@@ -81,18 +8,9 @@ void NJ_REF(kd_head)(real *s, real *kd, real *ce, real *entropy, real *agree, co
     const real scale = state[NJ_STEP_INV_VALID] * state[NJ_STEP_LOSS_SCALE];
 #pragma omp parallel for
     for (int32_t m = 0; m < M; m++) {
-        real *row = s + (int64_t)m * Vs;
-        struct distilled r = {0};
-        int32_t used = V; /* columns that hold a gradient */
-        if (target[m] < 0)
-            used = 0;
-        else if (t)
-            r = distil(row, t + (int64_t)m * Vt, target[m], V, (real)tau, (real)ratio, (real)beta,
-                       scale);
-        else
-            r.ce = cross_entropy(row, target[m], V, scale);
-        for (int32_t v = used; v < Vs; v++)
-            row[v] = 0;
+        const struct distilled r =
+            distil_row(s + (int64_t)m * Vs, t ? t + (int64_t)m * Vt : NULL, target[m], V, Vs,
+                       (real)tau, (real)ratio, (real)beta, scale);
         kd[m] = (real)r.kd;
         ce[m] = r.ce;
         entropy[m] = (real)r.entropy;

@@ -249,14 +249,26 @@ static float e4m3_value(unsigned bits)
     return bits & 0x80 ? -size : size;
 }
 
+/* e5m2: 5 bits of exponent, 2 of fraction, infinity as in float16, whose upper half it is. */
+static float e5m2_value(unsigned bits)
+{
+    const unsigned exponent = bits >> 2 & 31, fraction = bits & 3;
+    float size =
+        exponent ? ldexpf((float)(4 + fraction), (int)exponent - 17) : ldexpf((float)fraction, -16);
+
+    if (exponent == 31)
+        size = fraction ? NAN : INFINITY;
+    return bits & 0x80 ? -size : size;
+}
+
 /* step: floats from the scale of a row to the next */
-static void widen(float *out, const uint8_t *x, const float *scale, int step, int32_t rows,
-                  int32_t columns, int64_t ld)
+static void widen(float *out, const uint8_t *x, float (*value_of)(unsigned), const float *scale,
+                  int step, int32_t rows, int32_t columns, int64_t ld)
 {
     float value[256];
 
     for (unsigned i = 0; i < 256; i++)
-        value[i] = e4m3_value(i);
+        value[i] = value_of(i);
 #pragma omp parallel for
     for (int32_t r = 0; r < rows; r++)
         for (int32_t c = 0; c < columns; c++)
@@ -300,11 +312,11 @@ static void run_f8(const struct nj_gemm_plan *plan, const struct nj_gemm_operand
     struct nj_gemm piece = *g;
 
     piece.lda = piece.ldb = g->K;
-    widen(a, x->a, x->a_scale, step, g->M, g->K, g->lda);
+    widen(a, x->a, g->a_e5m2 ? e5m2_value : e4m3_value, x->a_scale, step, g->M, g->K, g->lda);
     for (int32_t n = 0; n < g->N; n += most) {
         piece.N = g->N - n < most ? g->N - n : most;
-        widen(b, (const uint8_t *)x->b + n * g->ldb, x->b_scale + n * step, step, piece.N, g->K,
-              g->ldb);
+        widen(b, (const uint8_t *)x->b + n * g->ldb, e4m3_value, x->b_scale + n * step, step,
+              piece.N, g->K, g->ldb);
         run_f32(&piece, c + n, a, b);
     }
 }

@@ -59,6 +59,7 @@
     X(CUDA_R_16F, 2)                                                                               \
     X(CUDA_R_16BF, 14)                                                                             \
     X(CUDA_R_8F_E4M3, 28)                                                                          \
+    X(CUDA_R_8F_E5M2, 29)                                                                          \
     X(CUBLASLT_MATMUL_DESC_TRANSA, 3)                                                              \
     X(CUBLASLT_MATMUL_DESC_TRANSB, 4)                                                              \
     X(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, 17)                                                    \

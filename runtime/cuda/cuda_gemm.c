@@ -57,7 +57,7 @@ static int data_type(const nj_context *ctx, enum nj_dtype dtype)
 static int make_layouts(nj_context *ctx, const struct nj_gemm *g, struct product *p)
 {
     struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
-    int type = data_type(ctx, g->ab_dtype);
+    const int type = data_type(ctx, g->ab_dtype), a_type = g->a_e5m2 ? NJ_CUDA_R_8F_E5M2 : type;
     uint64_t m = (uint64_t)g->M, n = (uint64_t)g->N, k = (uint64_t)g->K;
     int status;
 
@@ -66,9 +66,9 @@ static int make_layouts(nj_context *ctx, const struct nj_gemm *g, struct product
     else
         status = lt->cublasLtMatrixLayoutCreate(&p->a, type, n, k, g->ldb);
     if (status == 0 && g->kind == NJ_GEMM_TN)
-        status = lt->cublasLtMatrixLayoutCreate(&p->b, type, m, k, g->lda);
+        status = lt->cublasLtMatrixLayoutCreate(&p->b, a_type, m, k, g->lda);
     else if (status == 0)
-        status = lt->cublasLtMatrixLayoutCreate(&p->b, type, k, m, g->lda);
+        status = lt->cublasLtMatrixLayoutCreate(&p->b, a_type, k, m, g->lda);
     if (status == 0)
         status = lt->cublasLtMatrixLayoutCreate(&p->c, data_type(ctx, g->c_dtype), n, m, g->ldc);
     return check(ctx, status, "cublasLtMatrixLayoutCreate");

@@ -13,13 +13,14 @@
 struct narrow {
     int fraction_bits, min_exponent, max_exponent;
 };
-static const struct narrow BF16 = {7, -126, 127}, F16 = {10, -14, 15}, E4M3 = {3, -6, 8};
+static const struct narrow BF16 = {7, -126, 127}, F16 = {10, -14, 15}, E4M3 = {3, -6, 8},
+                           E5M2 = {2, -14, 15};
 #define E4M3_MOST 448.0 /* and no infinity */
 
 size_t type_bytes(enum case_type type)
 {
-    static const size_t bytes[] = {
-        [CASE_F32] = 4, [CASE_LP] = 2, [CASE_I32] = 4, [CASE_F8] = 1, [CASE_BF16] = 2};
+    static const size_t bytes[] = {[CASE_F32] = 4, [CASE_LP] = 2,   [CASE_I32] = 4,
+                                   [CASE_F8] = 1,  [CASE_BF16] = 2, [CASE_E5M2] = 1};
     return bytes[type];
 }
 
@@ -33,9 +34,11 @@ static double round_narrow(double x, const struct narrow *n)
     return fabs(r) >= ldexp(1, n->max_exponent + 1) ? copysign(INFINITY, x) : r;
 }
 
-/* NULL: none of 16 bits. */
+/* NULL: neither of 16 bits nor e5m2. */
 static const struct narrow *narrow_of(enum case_type type, int lp_is_f16)
 {
+    if (type == CASE_E5M2)
+        return &E5M2;
     if (type != CASE_LP && type != CASE_BF16)
         return NULL;
     return type == CASE_LP && lp_is_f16 ? &F16 : &BF16;
@@ -95,6 +98,8 @@ void encode(unsigned char *bytes, const void *values, int64_t elements, enum cas
         const unsigned sign = signbit(x[i]) ? 1 : 0;
         if (type == CASE_F8) {
             bytes[i] = (unsigned char)(sign << 7 | narrow_digits(x[i], &E4M3));
+        } else if (type == CASE_E5M2) {
+            bytes[i] = (unsigned char)(sign << 7 | narrow_digits(x[i], &E5M2));
         } else if (n) {
             const uint16_t b = (uint16_t)(sign << 15 | narrow_digits(x[i], n));
             memcpy(bytes + 2 * i, &b, sizeof(b));
@@ -117,6 +122,8 @@ double decode(const unsigned char *bytes, int64_t index, enum case_type type, in
         return narrow_value(b, narrow_of(type, lp_is_f16));
     case CASE_F8:
         return e4m3_value(bytes[index]);
+    case CASE_E5M2: /* the upper half of a float16 */
+        return narrow_value((uint16_t)(bytes[index] << 8), &F16);
     case CASE_F32:
         memcpy(&f, bytes + 4 * index, sizeof(f));
         return (double)f;

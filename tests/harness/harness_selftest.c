@@ -226,6 +226,17 @@ static int wrong_bits(void)
     for (size_t i = 0; i < sizeof(e4m3) / sizeof(e4m3[0]); i++)
         wrong += decode(&e4m3[i].bits, 0, CASE_F8, 0) != e4m3[i].x;
     wrong += !isnan(decode((const unsigned char[]){0x7f}, 0, CASE_F8, 0));
+    wrong += !isnan(decode((const unsigned char[]){0x7e}, 0, CASE_E5M2, 0));
+    static const struct {
+        uint8_t bits;
+        double x;
+    } e5m2[] = {{0, 0},       {1, 0x1p-16}, {3, 3 * 0x1p-16}, {0x04, 0x1p-14}, {0x3c, 1},
+                {0x3d, 1.25}, {0xc2, -3},   {0x7b, 57344},    {0xfb, -57344}};
+    for (size_t i = 0; i < sizeof(e5m2) / sizeof(e5m2[0]); i++) {
+        unsigned char bits;
+        encode(&bits, &e5m2[i].x, 1, CASE_E5M2, 0);
+        wrong += bits != e5m2[i].bits || decode(&bits, 0, CASE_E5M2, 0) != e5m2[i].x;
+    }
     return wrong + (round_to_type(65520, CASE_LP, 1) != (double)INFINITY) +
            (round_to_type(65519, CASE_LP, 1) != 65504);
 }

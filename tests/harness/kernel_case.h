@@ -13,7 +13,7 @@
 enum { ARGS_MAX = 32, BLOCK_MAX = 4096 };
 
 enum case_dir { CASE_IN, CASE_OUT, CASE_INOUT };
-enum case_type { CASE_F32, CASE_LP, CASE_I32, CASE_F8, CASE_BF16 };
+enum case_type { CASE_F32, CASE_LP, CASE_I32, CASE_F8, CASE_BF16, CASE_E5M2 };
 enum case_compare {
     CASE_COMPARE_ALL,
     CASE_COMPARE_SUM,

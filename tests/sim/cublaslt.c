@@ -162,20 +162,22 @@ LT_CALL(cublasLtMatmulPreferenceSetAttribute,
 
 static int type_fits(int type, int arch)
 {
-    return type == LT_BF16 ? arch >= 80 : type == LT_E4M3 ? arch >= 89 : 1;
+    return type == LT_BF16 ? arch >= 80 : lt_is_f8(type) ? arch >= 89 : 1;
 }
 
-/* e4m3: the first operand transposed, the second not, rows of 16 bytes; a scale for each row on sm_90
- * only. */
+/* FP8: the first operand transposed, the second not, rows of 16 bytes; not both e5m2; a scale for each row on
+ * sm_90 only, and of e4m3 alone, which is all that is tried. */
 static int f8_fits(const struct lt_product *p, int arch)
 {
     const struct lt_desc *d = &p->desc;
-    if (p->a.type != LT_E4M3 && p->b.type != LT_E4M3)
+    const int e4m3 = (p->a.type == LT_E4M3) + (p->b.type == LT_E4M3);
+    if (!lt_is_f8(p->a.type) && !lt_is_f8(p->b.type))
         return d->mode[0] == 0 && d->mode[1] == 0;
-    return p->a.type == p->b.type && d->trans[0] == 1 && d->trans[1] == 0 && p->a.ld % 16 == 0 &&
+    return e4m3 > 0 && d->trans[0] == 1 && d->trans[1] == 0 && p->a.ld % 16 == 0 &&
            p->b.ld % 16 == 0 && p->a.rows % 16 == 0 &&
            ((d->mode[0] == 0 && d->mode[1] == 0) ||
-            (d->mode[0] == LT_OUTER_VECTOR && d->mode[1] == LT_OUTER_VECTOR && arch == 90));
+            (d->mode[0] == LT_OUTER_VECTOR && d->mode[1] == LT_OUTER_VECTOR && e4m3 == 2 &&
+             arch == 90));
 }
 
 static int check_product(const struct lt_product *p, const struct lt_layout *c, int arch)
@@ -188,9 +190,10 @@ static int check_product(const struct lt_product *p, const struct lt_layout *c, 
         return INVALID_VALUE;
     if (ta < 0 || ta > 1 || tb < 0 || tb > 1 || c->type != d->type)
         return NOT_SUPPORTED;
-    /* Operands of one type; the result is of that type or float32; of e4m3, of 16 bits or float32. */
-    if (p->a.type != p->b.type || d->type == LT_E4M3 ||
-        (p->a.type != LT_E4M3 && d->type != LT_F32 && d->type != p->a.type))
+    /* Operands of one type, or both FP8; the result is of that type or float32; of FP8, of 16 bits or float32. */
+    const int f8 = lt_is_f8(p->a.type) && lt_is_f8(p->b.type);
+    if ((p->a.type != p->b.type && !f8) || lt_is_f8(d->type) ||
+        (!f8 && d->type != LT_F32 && d->type != p->a.type))
         return NOT_SUPPORTED;
     return type_fits(p->a.type, arch) && type_fits(d->type, arch) && f8_fits(p, arch)
                ? 0

@@ -13,7 +13,7 @@
 
 #define LT_EXPORT __attribute__((visibility("default")))
 
-enum { LT_F32 = 0, LT_F16 = 2, LT_BF16 = 14, LT_E4M3 = 28 };
+enum { LT_F32 = 0, LT_F16 = 2, LT_BF16 = 14, LT_E4M3 = 28, LT_E5M2 = 29 };
 enum { LT_COMPUTE_32F = 68, LT_OUTER_VECTOR = 3, LT_EXECUTION_FAILED = 13 };
 
 struct lt_layout {
@@ -38,6 +38,10 @@ struct lt_product {
 };
 
 size_t lt_type_bytes(int type); /* 0: a type that is not known */
+static inline int lt_is_f8(int type)
+{
+    return type == LT_E4M3 || type == LT_E5M2;
+}
 sim_work_fn lt_multiply;
 
 #endif

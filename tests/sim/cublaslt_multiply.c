@@ -14,7 +14,7 @@ enum { CUDA_OUT_OF_MEMORY = 2, CUDA_ILLEGAL_ADDRESS = 700 };
 
 size_t lt_type_bytes(int type)
 {
-    return type == LT_F32 ? 4 : type == LT_F16 || type == LT_BF16 ? 2 : type == LT_E4M3 ? 1 : 0;
+    return type == LT_F32 ? 4 : type == LT_F16 || type == LT_BF16 ? 2 : lt_is_f8(type) ? 1 : 0;
 }
 
 static float from_bits(uint32_t bits)
@@ -63,6 +63,11 @@ static float read_e4m3(const void *at)
     return widen(*(const uint8_t *)at, 4, 3, 0);
 }
 
+static float read_e5m2(const void *at)
+{
+    return widen(*(const uint8_t *)at, 5, 2, 1);
+}
+
 static void write_f32(void *at, float x)
 {
     memcpy(at, &x, sizeof x);
@@ -106,7 +111,8 @@ static read_fn *reader(int type)
     return type == LT_F32    ? read_f32
            : type == LT_F16  ? read_f16
            : type == LT_BF16 ? read_bf16
-                             : read_e4m3;
+           : type == LT_E4M3 ? read_e4m3
+                             : read_e5m2;
 }
 
 static write_fn *writer(int type)

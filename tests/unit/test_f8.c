@@ -2,7 +2,7 @@
  *
  * test_f8.c: rows as e4m3, and their products, on the CPU and on a GPU if there is one that has
  * them. What e4m3 holds is decoded here on its own: 4 bits of exponent (bias 7), 3 of fraction, no
- * infinity, NaN where all of them are set.
+ * infinity, NaN where all of them are set. e5m2: 5 of exponent (bias 15), 2 of fraction.
  *
  * Products are of whole numbers from -2 to 2, K of them at most 512: no sum exceeds 2^11, so that
  * even an accumulator of 14 bits holds each sum exactly in any order. What is left is the product
@@ -27,6 +27,16 @@ static double decode(uint8_t bits)
         return (double)NAN;
     const double size =
         exponent ? (1 + fraction / 8.0) * pow(2, exponent - 7) : fraction / 8.0 * pow(2, -6);
+    return bits & 128 ? -size : size;
+}
+
+static double decode_e5m2(uint8_t bits)
+{
+    const int exponent = bits >> 2 & 31, fraction = bits & 3;
+    double size =
+        exponent ? (1 + fraction / 4.0) * pow(2, exponent - 15) : fraction / 4.0 * pow(2, -14);
+    if (exponent == 31)
+        size = fraction ? (double)NAN : (double)INFINITY;
     return bits & 128 ? -size : size;
 }
 
@@ -242,11 +252,11 @@ static int small_number(int i)
     return (int)((uint32_t)i * 2654435761u >> 16) % 5 - 2;
 }
 
-/* 0, 1, 2 as e4m3; the sign is the highest bit. */
-static uint8_t encode(int x)
+/* 0, 1, 2 as e4m3 and as e5m2; the sign is the highest bit. */
+static uint8_t encode(int x, bool e5m2)
 {
-    static const uint8_t bits[] = {0x00, 0x38, 0x40};
-    return (uint8_t)(bits[abs(x)] | (x < 0 ? 0x80 : 0));
+    static const uint8_t bits[][3] = {{0x00, 0x38, 0x40}, {0x00, 0x3c, 0x40}};
+    return (uint8_t)(bits[e5m2][abs(x)] | (x < 0 ? 0x80 : 0));
 }
 
 struct f8_matrix {
@@ -256,7 +266,16 @@ struct f8_matrix {
     void *dq, *dscale;
 };
 
-static struct f8_matrix matrix(struct device *d, int rows, int columns, int pad, int first)
+static void send_again(struct device *d, const struct f8_matrix *m)
+{
+    const size_t rows = (size_t)m->rows;
+    assert_int_equal(nj_copy(d->s, m->dq, m->q, rows * (size_t)m->ld), 0);
+    assert_int_equal(nj_copy(d->s, m->dscale, m->scale, rows * sizeof *m->scale), 0);
+    assert_int_equal(nj_stream_sync(d->s), 0);
+}
+
+static struct f8_matrix matrix_of(struct device *d, bool e5m2, int rows, int columns, int pad,
+                                  int first)
 {
     struct f8_matrix m = {rows, columns, columns + pad, first, NULL, NULL, NULL, NULL};
     const size_t bytes = (size_t)rows * (size_t)m.ld;
@@ -267,14 +286,17 @@ static struct f8_matrix matrix(struct device *d, int rows, int columns, int pad,
     for (int r = 0; r < rows; r++) {
         m.scale[r] = row_scale(r + first);
         for (int c = 0; c < columns; c++)
-            m.q[r * m.ld + c] = encode(small_number(first + r * columns + c));
+            m.q[r * m.ld + c] = encode(small_number(first + r * columns + c), e5m2);
     }
     m.dq = on_device(d, bytes);
     m.dscale = on_device(d, (size_t)rows * sizeof *m.scale);
-    assert_int_equal(nj_copy(d->s, m.dq, m.q, bytes), 0);
-    assert_int_equal(nj_copy(d->s, m.dscale, m.scale, (size_t)rows * sizeof *m.scale), 0);
-    assert_int_equal(nj_stream_sync(d->s), 0);
+    send_again(d, &m);
     return m;
+}
+
+static struct f8_matrix matrix(struct device *d, int rows, int columns, int pad, int first)
+{
+    return matrix_of(d, false, rows, columns, pad, first);
 }
 
 static void matrix_free(struct device *d, struct f8_matrix *m)
@@ -376,30 +398,74 @@ static void test_products(void **state)
     }
 }
 
-/* Of each operand one scale, that of its first row, and sums that are added to. */
-static void test_products_of_one_scale(void **state)
+/* Of each operand one scale, that of its first row, into sums that are added to where they are float32. */
+static void check_one_scale(struct device *d, bool e5m2, int K, int pad, enum nj_dtype T)
 {
-    struct device *d = need_f8(state);
-    struct f8_matrix a = matrix(d, 48, 128, 0, 0), b = matrix(d, 32, 128, 0, 5);
-    struct nj_gemm g = shape_of(&a, &b, NJ_F32, 0);
-    const size_t bytes = (size_t)g.M * (size_t)g.ldc * sizeof(float);
-    float *c = malloc(bytes);
-    void *dc = on_device(d, bytes);
+    enum { M = 48, N = 32 };
+    struct f8_matrix a = matrix_of(d, e5m2, M, K, pad, 0), b = matrix(d, N, K, pad, 5);
+    struct nj_gemm g = shape_of(&a, &b, T, 0);
+    const size_t bytes = (size_t)g.M * (size_t)g.ldc * bytes_of(T);
+    const int runs = T == NJ_F32 ? 2 : 1;
+    void *c = malloc(bytes), *dc = on_device(d, bytes);
     g.one_scale = 1;
+    g.a_e5m2 = e5m2;
     assert_non_null(c);
-    for (int beta = 0; beta < 2; beta++) {
+    for (int beta = 0; beta < runs; beta++) {
         g.beta = (float)beta;
         if (nj_gemm_prepare(d->ctx, &g) != 0 ||
             nj_gemm_run_scaled(d->s, &g, dc, a.dq, a.dscale, b.dq, b.dscale) != 0)
             fail_msg("%s", nj_context_error(d->ctx));
     }
-    for (int i = 0; i < 48; i++)
-        a.scale[i] = 2 * row_scale(0); /* both sums are the same */
-    for (int i = 0; i < 32; i++)
+    for (int i = 0; i < M; i++)
+        a.scale[i] = (float)runs * row_scale(0); /* both sums are the same */
+    for (int i = 0; i < N; i++)
         b.scale[i] = row_scale(5);
     receive(d, c, dc, bytes);
     check_result(d, &g, &a, &b, c);
     free(c);
+    matrix_free(d, &a);
+    matrix_free(d, &b);
+}
+
+static void test_products_of_one_scale(void **state)
+{
+    check_one_scale(need_f8(state), false, 128, 0, NJ_F32);
+}
+
+static void test_products_of_e5m2(void **state)
+{
+    struct device *d = need_f8(state);
+    check_one_scale(d, true, 128, 0, NJ_F32);
+    check_one_scale(d, true, 80, 16, NJ_F32);
+    if (dtype_of(d) == NJ_LP)
+        check_one_scale(d, true, 512, 512, NJ_LP);
+}
+
+/* Each of them times 1, the first of each row. */
+static void test_all_e5m2_numbers(void **state)
+{
+    enum { M = 256, N = 16, K = 16 };
+    struct device *d = need_f8(state);
+    struct f8_matrix a = matrix_of(d, true, M, K, 0, 0), b = matrix(d, N, K, 0, 0);
+    struct nj_gemm g = shape_of(&a, &b, NJ_F32, 0);
+    float c[M * N];
+    void *dc = on_device(d, sizeof c);
+    g.one_scale = g.a_e5m2 = 1;
+    for (int i = 0; i < M * K; i++)
+        a.q[i] = i % K == 0 ? (uint8_t)(i / K) : 0;
+    for (int i = 0; i < N * K; i++)
+        b.q[i] = encode(i % K == 0, false);
+    *a.scale = *b.scale = 1;
+    send_again(d, &a);
+    send_again(d, &b);
+    if (nj_gemm_prepare(d->ctx, &g) != 0 ||
+        nj_gemm_run_scaled(d->s, &g, dc, a.dq, a.dscale, b.dq, b.dscale) != 0)
+        fail_msg("%s", nj_context_error(d->ctx));
+    receive(d, c, dc, sizeof c);
+    for (int i = 0; i < M * N; i++) {
+        const double want = decode_e5m2((uint8_t)(i / N));
+        assert_true(isnan(want) ? isnan(c[i]) : (double)c[i] == want);
+    }
     matrix_free(d, &a);
     matrix_free(d, &b);
 }
@@ -495,6 +561,10 @@ static void test_what_cannot_be_is_refused(void **state)
         assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_ARG);
         assert_non_null(strstr(nj_context_error(d->ctx), "NT f8->"));
     }
+    g = good;
+    g.a_e5m2 = 1;
+    assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_ARG);
+    assert_non_null(strstr(nj_context_error(d->ctx), "one scale"));
     const float *scale = (const float *)(void *)(p + 4096);
     assert_int_equal(nj_gemm_prepare(d->ctx, &good), 0);
     assert_int_equal(nj_gemm_run(d->s, &good, p, p, p), NJ_E_ARG);
@@ -504,6 +574,9 @@ static void test_what_cannot_be_is_refused(void **state)
     assert_int_equal(nj_gemm_prepare(d->ctx, &g), 0);
     assert_int_equal(nj_gemm_run_scaled(d->s, &g, p, p, scale, p, scale), NJ_E_ARG);
     g.one_scale = 1;
+    assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_ARG);
+    g.one_scale = 0;
+    g.a_e5m2 = 1;
     assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_ARG);
     nj_free(d->ctx, NJ_MEM_DEVICE, p);
 }
@@ -517,6 +590,8 @@ int main(void)
         cmocka_unit_test(test_columns_have_one_scale),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_products_of_one_scale),
+        cmocka_unit_test(test_products_of_e5m2),
+        cmocka_unit_test(test_all_e5m2_numbers),
         cmocka_unit_test(test_a_graph_keeps_its_scales),
         cmocka_unit_test(test_a_broken_row_is_seen),
         cmocka_unit_test(test_what_cannot_be_is_refused),

@@ -53,23 +53,91 @@ static void gradients_are_near(void **state)
     engine_destroy(e);
 }
 
-/* Of the sizes of qwen3: O has 64 x 128, QKV 384 x 64, gate and up 192 x 64, down 64 x 96. */
+/* How much of b is in a. 1: a is not biased. */
+static double along(const float *a, const float *b, int64_t count)
+{
+    double product = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        product += (double)a[i] * (double)b[i];
+        size += (double)b[i] * (double)b[i];
+    }
+    return product / size;
+}
+
+static void gradients_of_the_head_are_near(void **state)
+{
+    (void)state;
+    struct train_options o = f8_options(1);
+    struct engine *plain_engine, *e;
+    o.batch_size = 8;
+    o.head_chunk = 120; /* which FP8 GEMMs cannot add up */
+    const float *plain = gradients_of(&o, &plain_engine);
+    o.head_chunk = 128;
+    const float *f8 = gradients_of(&o, &e);
+    const struct params *p = &e->student.p;
+    const int64_t head = (int64_t)VOCAB * qwen3.hidden_size;
+    assert_true(!plain_engine->mem.f8_head.gradients && e->mem.f8_head.gradients);
+    for (size_t i = 0; i < p->specs; i++) {
+        const int64_t first = p->first[i], count = tensor_elements(&p->spec[i]);
+        const double off = apart(f8 + first, plain + first, count);
+        if (!(off > 1e-4 && off < 0.2))
+            fail_msg("%s: %g", p->spec[i].name, off);
+    }
+    /* 0.001 measured; rounded to nearest 0.024, since most gradients of a row are equal in the first step */
+    const double part = along(f8 + p->head, plain + p->head, head);
+    if (!(fabs(part - 1) < 0.01))
+        fail_msg("of the gradient of the head %g are left", part);
+    engine_destroy(plain_engine);
+    engine_destroy(e);
+}
+
+/* Of 61 tokens and a hidden size of 64: per row of a chunk 64 bytes of its gradient and as many of x, and 64
+ * columns of w that are 64 long, against 256 of logits. */
+static void gradients_of_the_head_need_room(void **state)
+{
+    (void)state;
+    const struct {
+        int chunk, objective;
+        bool teacher, on;
+    } runs[] = {{48, OBJECTIVE_KL, true, true},
+                {32, OBJECTIVE_KL, true, false},
+                {40, OBJECTIVE_KL, true, false},
+                {48, OBJECTIVE_TVD, true, false},
+                {48, OBJECTIVE_KL, false, false}};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct train_options o = f8_options(1);
+        o.batch_size = 6;
+        o.head_chunk = runs[i].chunk;
+        o.objective = runs[i].objective;
+        struct plan plan;
+        const struct model_config *teacher = runs[i].teacher ? &teacher_config : NULL;
+        bool on = false;
+        ok(plan_make(&qwen3, teacher, &o, &plan));
+        for (int k = 0; k < plan.count; k++)
+            on |= strcmp(plan.region[k].name, "head.fp8.gradients") == 0;
+        if (on != runs[i].on)
+            fail_msg("run %zu: %d", i, on);
+    }
+}
+
+/* Of the sizes of qwen3: O has 64 x 128, QKV 384 x 64, gate and up 192 x 64, down 64 x 96, the head 61 x 64. */
 static void small_matrices_are_left_out(void **state)
 {
     (void)state;
     const struct {
         int64_t least;
-        bool on[PRODUCTS];
-    } sizes[] = {{0, {false, false, false, false}},
-                 {6144, {true, true, true, true}},
-                 {6145, {true, true, true, false}},
-                 {8193, {true, false, true, false}},
-                 {12289, {true, false, false, false}}};
+        bool on[PRODUCTS], head;
+    } sizes[] = {
+        {0, {false, false, false, false}, false},   {3904, {true, true, true, true}, true},
+        {3905, {true, true, true, true}, false},    {6144, {true, true, true, true}, false},
+        {6145, {true, true, true, false}, false},   {8193, {true, false, true, false}, false},
+        {12289, {true, false, false, false}, false}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const struct train_options o = f8_options(sizes[i].least);
         struct engine *e;
         gradients_of(&o, &e);
         assert_memory_equal(e->student.f8_gemm, sizes[i].on, sizeof sizes[i].on);
+        assert_true(e->student.f8_head == sizes[i].head);
         engine_destroy(e);
     }
 }
@@ -164,6 +232,37 @@ static void operands_lie_in_idle_logits(void **state)
     assert_true(plan.total_bytes == plain.total_bytes);
 }
 
+/* A head of 4,000 x 64 with a chunk of 16 rows has 274,176 bytes; the scratch of a layer 4,744 per token, the gradients
+ * of a layer 204,800, the logits 256,000. */
+static void operands_of_the_head_lie_in_idle_memory(void **state)
+{
+    (void)state;
+    const struct {
+        int batch, layers, micro;
+        const char *within;
+    } runs[] = {{8, 2, 1, "activations"},
+                {2, 2, 1, NULL},
+                {2, 3, 1, "student.gradients"},
+                {2, 3, 2, NULL},
+                {8, 3, 2, "activations"}};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct train_options o = f8_options(13000); /* the head alone */
+        struct model_config c = qwen3;
+        struct plan plan;
+        const char *within = NULL;
+        c.vocab_size = 4000;
+        c.layers = runs[i].layers;
+        o.batch_size = runs[i].batch;
+        o.grad_accum = runs[i].micro;
+        o.head_chunk = 16;
+        ok(plan_make(&c, NULL, &o, &plan));
+        const size_t bytes = bytes_of(&plan, "head.fp8", &within);
+        if ((within == NULL) != (runs[i].within == NULL) || (within == NULL) != (bytes > 0) ||
+            (within && strcmp(within, runs[i].within) != 0))
+            fail_msg("run %zu: %zu bytes in %s", i, bytes, within ? within : "none");
+    }
+}
+
 static void refused(const struct model_config *student, const struct train_options *o,
                     const char *why)
 {
@@ -188,10 +287,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_near),
+        cmocka_unit_test(gradients_of_the_head_are_near),
+        cmocka_unit_test(gradients_of_the_head_need_room),
         cmocka_unit_test(small_matrices_are_left_out),
         cmocka_unit_test(recomputing_changes_nothing),
         cmocka_unit_test(all_kinds_of_runs_learn),
         cmocka_unit_test(operands_lie_in_idle_logits),
+        cmocka_unit_test(operands_of_the_head_lie_in_idle_memory),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

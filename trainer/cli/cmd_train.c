@@ -212,8 +212,7 @@ static void say_start(struct run *r)
                  (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
                  plural(o->steps), per_step, plural(per_step));
     if (*engine_student_f8(r->engine) != '\0')
-        progress_say(&r->progress, "FP8 GEMMs in each of the student's layers: %s",
-                     engine_student_f8(r->engine));
+        progress_say(&r->progress, "FP8 GEMMs %s", engine_student_f8(r->engine));
     say_data(r);
     if (rollouts_wanted(r->s))
         rollouts_say(r);

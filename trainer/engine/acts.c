@@ -94,6 +94,7 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     out->o = carve_take(m, size_product(kept, N, heads, (size_t)c->head_dim, e));
     out->lse = carve_take(m, size_product(kept, N, heads, sizeof(float)));
     out->gu = carve_take(m, size_product(kept_gu, N, 2, I, e));
+    const size_t before = m->used;
     out->y = carve_take(m, size_product(N, C, e));
     out->branch = carve_take(m, size_product(N, C, e));
     if (n->f8)
@@ -102,6 +103,7 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
         out->act = carve_take(m, size_product(N, I, e));
     if (mode == ACTS_TRAIN)
         carve_backward(n, N, m, out);
+    out->scratch_bytes = size_sub(m->used, before);
     lora_carve(n, (int)N, mode == ACTS_TRAIN, m, &out->lora);
 }
 

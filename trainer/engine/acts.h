@@ -61,6 +61,8 @@ struct acts {
     float *lse;           /* [B, H, S] log of the sum of exponentials of its scores */
     char *gu;             /* [N, 2 I] gate and up; backward leaves their gradient here */
     /* Scratch of one layer. */
+    size_t
+        scratch_bytes; /* ACTS_TRAIN: from y on, in which nothing is from the last norm to the backward pass */
     char *y;            /* [N, C] normed rows */
     char *branch;       /* [N, C] what is added to the stream; backward: gradient of normed rows */
     char *act;          /* [N, I] gated activation of gu */

@@ -202,6 +202,7 @@ static int allocate(struct engine *e, size_t free_bytes)
     if (rc != 0)
         return engine_fail(e, rc, "allocating the memory of the plan");
     lay_out(e, e->device, e->host);
+    student_f8_head_name(&e->student, &e->mem.f8_head);
     e->micro = calloc(2 * ((size_t)e->shape.chunks + 1), sizeof *e->micro);
     e->chunks_of = calloc((size_t)e->shape.slots, sizeof *e->chunks_of);
     e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
@@ -430,9 +431,11 @@ struct step_flops engine_flops(const struct engine *e)
     const struct flops s = forward_flops(&e->student, tokens, S);
     /* Passes over weights: forward, for what flows back, and for those that are trained. */
     const double passes = e->student.lora ? 2.0 : 3.0;
-    const double f8 = 2.0 * tokens * (double)student_f8_weights(&e->student);
-    struct step_flops out = {.student = passes * (s.weights - f8) + 3.0 * s.attention,
-                             .student_f8 = passes * f8};
+    const double layers = 2.0 * tokens * (double)student_f8_weights(&e->student);
+    const double head = 2.0 * tokens * (double)student_f8_head_weights(&e->student);
+    const double f8 = passes * layers + (e->mem.f8_head.gradients ? passes : 1.0) * head;
+    struct step_flops out = {.student = passes * s.weights - f8 + 3.0 * s.attention,
+                             .student_f8 = f8};
     if (e->student.lora)
         out.student += 6.0 * tokens * (double)engine_trained_parameters(e);
     if (e->has_teacher) {

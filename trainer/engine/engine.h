@@ -167,7 +167,7 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
 void engine_destroy(struct engine *e);
 const struct model_config *engine_student(const struct engine *e);
 const struct model_config *engine_teacher(const struct engine *e); /* NULL without one */
-/* Names of the GEMMs of its layers that are FP8, "qkv o gate_up down"; "" if none is. */
+/* Where GEMMs of it are FP8, "in each of the student's layers: gate_up down; in the LM head: logits"; "" if none is. */
 const char *engine_student_f8(const struct engine *e);
 int engine_head_chunk(const struct engine *e);             /* rows of logits at a time */
 int64_t engine_trained_parameters(const struct engine *e); /* of the model or its adapters */

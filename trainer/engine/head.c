@@ -2,7 +2,7 @@
  *
  * head.c: logits, objective and its gradient, in chunks of rows that have a target. Two buffers of
  * logits are reused; the student's, which may lie in gradients that are still idle (plan.c), become their
- * gradient in place (docs/objective.md).
+ * gradient in place (docs/objective.md). An FP8 student's is e5m2, in half the bytes.
  */
 #include "engine/head.h"
 
@@ -33,6 +33,17 @@ static void add_answers(struct work *r, struct engine *e, int first)
                          s->chunk));
 }
 
+/* At the end of the logits' rows: where their gradient lies as e5m2. */
+static char *rows_e5m2(const struct engine *e)
+{
+    return e->mem.logits + (dtype_bytes(e->student.T) - 1) * (size_t)e->shape.ld;
+}
+
+static int ld_e5m2(const struct engine *e)
+{
+    return (int)dtype_bytes(e->student.T) * e->shape.ld;
+}
+
 static void chunk_losses(struct work *r, struct engine *e, int first, bool train)
 {
     const struct shape *s = &e->shape;
@@ -48,6 +59,11 @@ static void chunk_losses(struct work *r, struct engine *e, int first, bool train
         OP(r, nj_tv_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
                          m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
                          e->o.temperature, e->o.kd_ratio, true));
+    else if (train && m->f8_head.gradients)
+        OP(r, nj_kd_head_e5m2(r->s, e->student.T, rows_e5m2(e), m->f8_head.dy_scale, m->kd, m->ce,
+                              m->entropy, m->agree, m->logits, teacher, m->rows.target + first,
+                              m->state, m->rows.key, s->chunk, s->vocab, s->ld, s->ld, ld_e5m2(e),
+                              first, e->o.temperature, e->o.kd_ratio, e->o.beta));
     else
         OP(r, nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
                          m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
@@ -73,9 +89,12 @@ static void compare_chunk(struct work *r, struct engine *e, int first)
 void head_gather(struct work *r, struct engine *e, int chunks)
 {
     const struct shape *s = &e->shape;
-    if (chunks > 0)
-        OP(r, nj_row_gather(r->s, e->student.T, e->mem.hidden, e->mem.student.y, e->mem.rows.valid,
-                            chunks * s->chunk, s->rows, e->student.c.hidden_size));
+    if (chunks == 0)
+        return;
+    OP(r, nj_row_gather(r->s, e->student.T, e->mem.hidden, e->mem.student.y, e->mem.rows.valid,
+                        chunks * s->chunk, s->rows, e->student.c.hidden_size));
+    if (student_f8_head_on(&e->student, &e->mem.student))
+        student_f8_head_weight(r, &e->student, &e->mem.f8_head); /* may lie in y */
 }
 
 static struct linear head_of(const struct engine *e)
@@ -90,7 +109,10 @@ char *head_logits(struct work *r, struct engine *e, int first)
     const struct net *n = &e->student;
     const struct linear head = head_of(e);
     char *x = e->mem.hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
-    linear_fwd(r, &head, e->mem.logits, x, net_weight(n, n->p.head));
+    if (student_f8_head_on(n, &e->mem.student))
+        student_f8_head_logits(r, n, &e->mem.f8_head, e->mem.logits, x);
+    else
+        linear_fwd(r, &head, e->mem.logits, x, net_weight(n, n->p.head));
     return x;
 }
 
@@ -110,12 +132,28 @@ void head_scores(struct work *r, struct engine *e, int chunks, float *ce)
     }
 }
 
+/* Of a chunk's hidden rows x, which become their gradient, and of the weight. */
+static void chunk_gradients(struct work *r, struct engine *e, void *x, bool add)
+{
+    const struct net *n = &e->student;
+    struct memory *m = &e->mem;
+    const struct linear head = head_of(e);
+
+    if (m->f8_head.gradients) {
+        student_f8_head_backward(r, n, &m->f8_head, e->shape.vocab, x, rows_e5m2(e), ld_e5m2(e),
+                                 add);
+        return;
+    }
+    if (n->grad)
+        linear_dw(r, &head, n->grad + n->p.head, m->logits, x, add);
+    linear_dx(r, &head, x, m->logits, net_weight(n, n->p.head));
+}
+
 void head_losses(struct work *r, struct engine *e, int chunks, bool train)
 {
     const struct shape *s = &e->shape;
     const struct net *n = &e->student;
     struct memory *m = &e->mem;
-    const struct linear head = head_of(e);
 
     head_gather(r, e, chunks);
     for (int first = 0; first < chunks * s->chunk; first += s->chunk) {
@@ -123,11 +161,8 @@ void head_losses(struct work *r, struct engine *e, int chunks, bool train)
         chunk_losses(r, e, first, train);
         if (m->token_kd)
             compare_chunk(r, e, first);
-        if (!train)
-            continue;
-        if (n->grad)
-            linear_dw(r, &head, n->grad + n->p.head, m->logits, x, r->add || first > 0);
-        linear_dx(r, &head, x, m->logits, net_weight(n, n->p.head)); /* the rows are done with */
+        if (train)
+            chunk_gradients(r, e, x, r->add || first > 0);
     }
     if (train)
         OP(r, nj_row_gather(r->s, n->T, m->student.branch, m->hidden, m->rows.inverse, s->rows,

@@ -25,7 +25,6 @@ static struct nj_gemm forward_shape(const struct linear *l, enum nj_dtype operan
         .ldc = l->ldy,
         .beta = l->add ? 1.0f : 0.0f,
         .scale = l->scale,
-        .one_scale = l->one_scale,
     };
 }
 
@@ -38,7 +37,10 @@ void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, 
 void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
                const struct f8_matrix *w)
 {
-    const struct nj_gemm g = forward_shape(l, NJ_F8);
+    struct nj_gemm g = forward_shape(l, NJ_F8);
+    g.lda = l->ldx > 0 ? l->ldx : g.lda;
+    g.one_scale = l->one_scale;
+    g.a_e5m2 = l->x_e5m2;
     if (r->rc == 0)
         r->rc = r->prepare ? nj_gemm_prepare(r->ctx, &g)
                            : nj_gemm_run_scaled(r->s, &g, y, x->q, x->scale, w->q, w->scale);

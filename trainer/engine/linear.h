@@ -17,6 +17,8 @@ struct linear {
     bool add;       /* y and dx are added to */
     float scale;    /* of the product; 0 counts as 1 */
     bool one_scale; /* linear_f8: of each operand */
+    bool x_e5m2;    /* linear_f8: x is e5m2, not e4m3; with one_scale alone */
+    int64_t ldx;    /* linear_f8: bytes from one row of x to the next; 0 counts as `in` */
 };
 void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w);
 /* x and w as e4m3, with a scale for each row. */

@@ -36,7 +36,8 @@ struct net {
     struct f8_matrix *f8;   /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
                               * all of them are T, in w */
     bool f8_gemm[PRODUCTS]; /* of a student: those with FP8 operands in training (student_f8.h) */
-    char f8_names[32];      /* their names, "gate_up down" */
+    bool f8_head;           /* the logits, too */
+    char f8_names[96];      /* where they are, "in each of the student's layers: gate_up down" */
     struct teacher_shard *shard; /* NULL: all layers are here */
 };
 

@@ -8,7 +8,6 @@
 #include "checked.h"
 #include "engine/f8.h"
 #include "engine/quant.h"
-#include "engine/student_f8.h"
 #include "engine/teacher_shard.h"
 #include "io/error.h"
 
@@ -27,10 +26,12 @@ static int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
-/* Equal chunks: 3,000 rows are two of 1,504 where 2,048 is the most, not one of 2,048 and a rest. */
-static int equal_chunks(int rows, int most)
+/* Equal chunks: 3,000 rows are two of 1,504 where 2,048 is the most, not one of 2,048 and a rest. A multiple of 8, and
+ * of what FP8 GEMMs take. */
+static int equal_chunks(int rows, int most, bool f8)
 {
-    return ceil_div(ceil_div(rows, ceil_div(rows, most)), 8) * 8;
+    const int multiple = f8 ? STUDENT_F8_MULTIPLE : 8;
+    return ceil_div(ceil_div(rows, ceil_div(rows, most)), multiple) * multiple;
 }
 
 static int ranks_of(const struct train_options *o)
@@ -66,12 +67,12 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
     int vocab = config_common_vocab(&student->c, teacher), chunk = o->head_chunk;
     if (o->vocab > 0 && o->vocab < vocab)
         vocab = o->vocab;
-    const int ld = o->teacher_f8 ? f8_logits(vocab) : ceil_div(vocab, 8) * 8;
+    const int ld = o->teacher_f8 || student->f8_head ? f8_logits(vocab) : ceil_div(vocab, 8) * 8;
     const size_t idle_rows = idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
     if (chunk <= 0) { /* twice as many where the student's logits take no memory of their own */
-        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS);
+        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS, student->f8_head);
         if ((size_t)chunk > idle_rows)
-            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS);
+            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS, student->f8_head);
     } else if (chunk > rows)
         chunk = rows;
     const int chunks = ceil_div(rows, chunk);
@@ -336,14 +337,19 @@ static void layout_teacher_rows(struct layout *l, const struct net *n, const str
     close_region(l, "teacher.hidden");
 }
 
+/* NULL while it is only counted. */
+static char *layer_gradients(const struct net *n, const struct memory *m)
+{
+    return m->grad ? (char *)&m->grad[params_product(&n->p, 0, PRODUCT_QKV)] : NULL;
+}
+
 static void *head_logits(struct layout *l, const struct net *student, const struct shape *s,
                          size_t bytes, const struct memory *m)
 {
     if (!s->logits_in_gradients)
         return region(l, "head.logits", bytes);
     plan_add(l->plan, PLAN_DEVICE, "head.logits", "student.gradients", 0);
-    /* NULL while it is only counted. */
-    return m->grad ? &m->grad[params_product(&student->p, 0, PRODUCT_QKV)] : NULL;
+    return layer_gradients(student, m);
 }
 
 /* Operands of FP8 GEMMs: in the teacher's logits, which only the head uses, if there is room. */
@@ -361,8 +367,48 @@ static void layout_student_f8(struct layout *l, const struct net *n, const struc
     close_region(l, "student.fp8");
 }
 
+/* Operands of the LM head: in what is idle between forward and backward, the scratch of a layer or the gradients
+ * behind the logits, if there is room. */
+static void layout_f8_head(struct layout *l, const struct net *n, const struct train_options *o,
+                           const struct shape *s, size_t logits, struct memory *m)
+{
+    const size_t before = s->logits_in_gradients ? size_up(logits, CARVE_ALIGN) : 0;
+    const struct {
+        const char *name;
+        struct carve from;
+        size_t bytes;
+    } place[] = {
+        {"activations", {m->student.y, 0}, m->student.scratch_bytes},
+        {"student.gradients", {layer_gradients(n, m), before}, idle_gradients(n, o)},
+    };
+    for (int i = 0; i < 2; i++) {
+        struct carve within = place[i].from;
+        student_f8_head_carve(n, s->chunk, s->ld, &within, &m->f8_head);
+        if (within.used <= place[i].bytes) {
+            plan_add(l->plan, PLAN_DEVICE, "head.fp8", place[i].name, 0);
+            return;
+        }
+    }
+    open_region(l);
+    student_f8_head_carve(n, s->chunk, s->ld, &l->device, &m->f8_head);
+    close_region(l, "head.fp8");
+}
+
+/* Those of its gradients: in the teacher's logits, when the objective has read them, or in 16 bits. */
+static void layout_f8_head_gradients(struct layout *l, const struct net *n,
+                                     const struct train_options *o, const struct shape *s,
+                                     size_t logits, struct memory *m)
+{
+    const struct carve from = {m->teacher_logits, 0};
+    m->f8_head.gradients =
+        o->objective == OBJECTIVE_KL && s->chunk % STUDENT_F8_MULTIPLE == 0 &&
+        student_f8_head_carve_gradients(n, s->chunk, s->ld, from, logits, &m->f8_head);
+    if (m->f8_head.gradients)
+        plan_add(l->plan, PLAN_DEVICE, "head.fp8.gradients", "teacher.logits", 0);
+}
+
 static void layout_head(struct layout *l, const struct net *student, const struct net *teacher,
-                        const struct shape *s, struct memory *m)
+                        const struct train_options *o, const struct shape *s, struct memory *m)
 {
     const size_t e = dtype_bytes(student->T), C = (size_t)student->c.hidden_size;
     const size_t logits = size_product((size_t)s->chunk, (size_t)s->ld, e);
@@ -376,6 +422,10 @@ static void layout_head(struct layout *l, const struct net *student, const struc
     }
     if (student_f8_any(student))
         layout_student_f8(l, student, s, teacher ? logits : 0, m);
+    if (student->f8_head && s->train)
+        layout_f8_head(l, student, o, s, logits, m);
+    if (student->f8_head && s->train && teacher)
+        layout_f8_head_gradients(l, student, o, s, logits, m);
     open_region(l);
     m->kd = carve_take(&l->device, each);
     m->ce = carve_take(&l->device, each);
@@ -430,7 +480,7 @@ void plan_layout(const struct net *student, const struct net *teacher,
         layout_teacher(&l, teacher, out);
     layout_activations(&l, student, teacher, o, &s, out);
     layout_received(&l, student, &s, (enum reduce_dtype)o->reduce_dtype, out);
-    layout_head(&l, student, teacher, &s, out);
+    layout_head(&l, student, teacher, o, &s, out);
     layout_small(&l, cs, ct, &s, out);
     out->batches = host_region(&l, "host.batches", size_mul(out->rows_bytes, (size_t)s.slots));
     out->pinned = host_region(&l, "host.pinned", sizeof *out->pinned);

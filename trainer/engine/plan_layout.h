@@ -7,6 +7,7 @@
 
 #include "engine/acts.h"
 #include "engine/decoder.h"
+#include "engine/student_f8.h"
 #include "step_state.h"
 
 /* Sizes that follow from models and options. */
@@ -64,6 +65,7 @@ struct memory {
     struct f8_matrix teacher_x; /* [chunk, C of the teacher] f8: those of a chunk */
     char *hidden; /* [chunks chunk, C] same of the student; after the head, its gradient */
     char *logits, *teacher_logits;    /* [chunk, ld]; logits may lie in grad */
+    struct f8_head f8_head;           /* of a student whose logits are FP8 GEMMs */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
     float *state, *sums, *sumsq;
     float *

@@ -10,15 +10,29 @@
 #include "nojit_ops.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { MULTIPLE = 16 }; /* of each size of such a GEMM */
-
-bool student_f8_any(const struct net *n)
+static bool in_layers(const struct net *n)
 {
     for (int p = 0; p < PRODUCTS; p++)
         if (n->f8_gemm[p])
             return true;
     return false;
+}
+
+bool student_f8_any(const struct net *n)
+{
+    return n->f8_head || in_layers(n);
+}
+
+static int64_t head_elements(const struct net *n)
+{
+    return (int64_t)n->c.vocab_size * n->c.hidden_size;
+}
+
+int64_t student_f8_head_weights(const struct net *n)
+{
+    return n->f8_head ? head_elements(n) : 0;
 }
 
 int64_t student_f8_weights(const struct net *n)
@@ -32,39 +46,58 @@ int64_t student_f8_weights(const struct net *n)
     return n->c.layers * elements;
 }
 
+static int check_matrix(int out, int in)
+{
+    if (in % STUDENT_F8_MULTIPLE == 0 && out % STUDENT_F8_MULTIPLE == 0)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "--student-dtype fp8 needs matrices whose sizes are multiples of %d, and "
+                "this student has one of %d x %d; leave --student-dtype out",
+                STUDENT_F8_MULTIPLE, out, in);
+}
+
 static int check_sizes(const struct net *n, int64_t rows)
 {
-    if (rows % MULTIPLE != 0)
+    /* Logits are made of as many rows of the head as are wanted. */
+    int rc = n->f8_head ? check_matrix(STUDENT_F8_MULTIPLE, n->c.hidden_size) : 0;
+    if (rows % STUDENT_F8_MULTIPLE != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8 needs a multiple of %d tokens per micro-batch, and batch "
                     "size times sequence length is %lld; change --batch-size or --seq-len",
-                    MULTIPLE, (long long)rows);
-    for (int p = 0; p < PRODUCTS; p++) {
+                    STUDENT_F8_MULTIPLE, (long long)rows);
+    for (int p = 0; rc == 0 && p < PRODUCTS; p++) {
         const struct linear l = product_shape(n, 1, (enum product)p);
-        if (n->f8_gemm[p] && (l.in % MULTIPLE != 0 || l.out % MULTIPLE != 0))
-            return fail(NJ_E_UNSUPPORTED,
-                        "--student-dtype fp8 needs matrices whose sizes are multiples of %d, and "
-                        "this student has one of %d x %d; leave --student-dtype out",
-                        MULTIPLE, l.out, l.in);
+        if (n->f8_gemm[p])
+            rc = check_matrix(l.out, l.in);
     }
-    return 0;
+    return rc;
 }
 
-/* Fills f8_gemm and f8_names. */
+static void name_add(struct net *n, const char *before, const char *name)
+{
+    const size_t used = strlen(n->f8_names);
+    snprintf(n->f8_names + used, sizeof n->f8_names - used, "%s%s", used > 0 ? before : "", name);
+}
+
+/* Fills f8_gemm, f8_head and f8_names. */
 static void choose(struct net *n, int64_t least)
 {
     static const char *const name[PRODUCTS] = {[PRODUCT_QKV] = "qkv",
                                                [PRODUCT_O] = "o",
                                                [PRODUCT_GATE_UP] = "gate_up",
                                                [PRODUCT_DOWN] = "down"};
-    size_t used = 0;
     for (int p = 0; p < PRODUCTS; p++) {
         const struct linear l = product_shape(n, 1, (enum product)p);
         n->f8_gemm[p] = least > 0 && (int64_t)l.in * l.out >= least;
-        if (n->f8_gemm[p])
-            used += (size_t)snprintf(n->f8_names + used, sizeof n->f8_names - used, "%s%s",
-                                     used > 0 ? " " : "", name[p]);
+        if (!n->f8_gemm[p])
+            continue;
+        if (!*n->f8_names)
+            name_add(n, "", "in each of the student's layers:");
+        name_add(n, " ", name[p]);
     }
+    n->f8_head = least > 0 && head_elements(n) >= least;
+    if (n->f8_head)
+        name_add(n, "; ", "in the LM head: logits");
 }
 
 int student_f8_choose(struct net *n, const struct train_options *o)
@@ -140,13 +173,19 @@ static void quantize_weight(struct work *r, const struct net *n, const struct ac
     quantize(r, n, &a->f8.w, net_weight(n, params_product(&n->p, layer, which)), l.out, l.in);
 }
 
-/* The columns of what has been quantised by rows. */
+/* The columns of what has been quantised by rows, with the largest of their scales. */
+static void transpose(struct work *r, const struct f8_matrix *to, const struct f8_matrix *from,
+                      const float *top, int rows, int columns)
+{
+    OP(r,
+       nj_e4m3_transpose(r->s, NJ_F32, to->q, to->scale, from->q, from->scale, top, rows, columns));
+}
+
 static void columns_of(struct work *r, const struct acts *a, const struct f8_matrix *to,
                        const struct f8_matrix *from, int rows, int columns)
 {
     OP(r, nj_e4m3_top(r->s, NJ_F32, a->f8.top, from->scale, rows));
-    OP(r, nj_e4m3_transpose(r->s, NJ_F32, to->q, to->scale, from->q, from->scale, a->f8.top, rows,
-                            columns));
+    transpose(r, to, from, a->f8.top, rows, columns);
 }
 
 void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
@@ -193,4 +232,83 @@ void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, in
     columns_of(r, a, &a->f8.xt, &a->x, l.rows, l.in);
     columns_of(r, a, &a->f8.dyt, gradient_of(a, which), l.rows, l.out);
     linear_f8(r, &sum, n->grad + params_product(&n->p, layer, which), &a->f8.dyt, &a->f8.xt);
+}
+
+bool student_f8_head_on(const struct net *n, const struct acts *a)
+{
+    return a->mode == ACTS_TRAIN && n->f8_head;
+}
+
+void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
+                           struct f8_head *out)
+{
+    out->w = f8_rows(ld, n->c.hidden_size, m);
+    out->x = f8_rows(chunk, n->c.hidden_size, m);
+    out->w_top = carve_take(m, sizeof *out->w_top);
+    out->x_top = carve_take(m, sizeof *out->x_top);
+    out->dy_scale = carve_take(m, sizeof *out->dy_scale);
+}
+
+bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve from,
+                                     size_t room, struct f8_head *out)
+{
+    const int C = n->c.hidden_size;
+    out->wt = f8_rows(C, ld, &from);
+    out->xt = f8_rows(C, chunk, &from);
+    out->dyt = (struct f8_matrix){.rows = ld, .columns = chunk};
+    out->dyt.q = carve_take(&from, size_mul((size_t)ld, (size_t)chunk));
+    out->dyt.scale = out->dy_scale;
+    return from.used <= room;
+}
+
+void student_f8_head_name(struct net *n, const struct f8_head *h)
+{
+    if (h->gradients)
+        name_add(n, " ", "and gradients");
+}
+
+void student_f8_head_weight(struct work *r, const struct net *n, const struct f8_head *h)
+{
+    const int ld = h->w.rows, C = h->w.columns;
+    const int rows = n->c.vocab_size < ld ? n->c.vocab_size : ld;
+    quantize(r, n, &h->w, net_weight(n, n->p.head), rows, C);
+    if (h->gradients)
+        OP(r, nj_e4m3_top(r->s, NJ_F32, h->w_top, h->w.scale, rows));
+    if (rows == ld)
+        return;
+    OP(r, nj_zero(r->s, h->w.q + (size_t)rows * (size_t)C, (size_t)(ld - rows) * (size_t)C));
+    OP(r, nj_zero(r->s, h->w.scale + rows, (size_t)(ld - rows) * sizeof *h->w.scale));
+}
+
+void student_f8_head_logits(struct work *r, const struct net *n, const struct f8_head *h, void *y,
+                            const void *x)
+{
+    const struct linear l = {n->T, h->x.rows, h->w.rows, h->w.columns, .ldy = h->w.rows};
+    quantize(r, n, &h->x, x, l.rows, l.in);
+    linear_f8(r, &l, y, &h->x, &h->w);
+}
+
+static void head_dw(struct work *r, const struct net *n, const struct f8_head *h, int vocab,
+                    const char *dy, int64_t ld, bool add)
+{
+    const int chunk = h->x.rows, C = h->x.columns;
+    const struct linear sum = {
+        NJ_F32, vocab, C, chunk, .ldy = C, .add = add, .one_scale = true, .x_e5m2 = true};
+    OP(r, nj_e5m2_transpose(r->s, NJ_F32, h->dyt.q, dy, chunk, h->dyt.rows, (int)ld));
+    OP(r, nj_e4m3_top(r->s, NJ_F32, h->x_top, h->x.scale, chunk));
+    transpose(r, &h->xt, &h->x, h->x_top, chunk, C);
+    linear_f8(r, &sum, n->grad + n->p.head, &h->dyt, &h->xt);
+}
+
+void student_f8_head_backward(struct work *r, const struct net *n, const struct f8_head *h,
+                              int vocab, void *dx, char *dy, int64_t ld, bool add)
+{
+    const int columns = h->w.rows, C = h->w.columns;
+    const struct linear back = {
+        n->T, h->x.rows, C, columns, .ldy = C, .ldx = ld, .one_scale = true, .x_e5m2 = true};
+    const struct f8_matrix rows = {h->x.rows, columns, dy, h->dy_scale};
+    if (n->grad)
+        head_dw(r, n, h, vocab, dy, ld, add);
+    transpose(r, &h->wt, &h->w, h->w_top, columns, C);
+    linear_f8(r, &back, dx, &rows, &h->wt);
 }

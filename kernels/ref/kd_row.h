@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kd_row.h: a row of kd_head: its losses, and its logits' gradient in their place.
+ */
+#ifndef NOJIT_REF_KD_ROW_H
+#define NOJIT_REF_KD_ROW_H
+
+#include "softmax.h"
+
+/* s becomes scale (softmax(s) - onehot(target)). Returns the cross-entropy. */
+static inline real cross_entropy(real *s, int32_t target, int32_t V, real scale)
+{
+    const struct softmax q = softmax_of(s, V, 1);
+    const real loss = -log_prob(&q, s[target]);
+    for (int32_t v = 0; v < V; v++)
+        s[v] = scale * (exp(log_prob(&q, s[v])) - (real)(v == target));
+    return loss;
+}
+
+/* One token: logarithms of its probabilities p of the teacher, q of the student, and of the
+ * m = beta p + (1 - beta) q that both are compared with. */
+struct token {
+    real log_p, log_q, log_m;
+};
+
+static inline struct token token_of(const struct softmax *teacher, const struct softmax *student,
+                                    real t, real s, real beta)
+{
+    struct token r = {.log_p = log_prob(teacher, t), .log_q = log_prob(student, s)};
+    const real d = r.log_p - r.log_q;
+    if (beta == 0)
+        r.log_m = r.log_q;
+    else if (beta == 1)
+        r.log_m = r.log_p;
+    else if (d > 0) /* over the larger of p and q: nothing overflows */
+        r.log_m = r.log_p + log(beta + (1 - beta) * exp(-d));
+    else
+        r.log_m = r.log_q + log1p(beta * expm1(d));
+    return r;
+}
+
+/* p (log p - log m), and 0 log 0 is 0 */
+static inline double kl_term(real p, real log_p, real log_m)
+{
+    return p > 0 ? (double)(p * (log_p - log_m)) : 0;
+}
+
+/* Losses of a row. */
+struct distilled {
+    real ce, agree;
+    double kd, entropy; /* sums over V */
+};
+
+/* s becomes its gradient, times scale. */
+static inline struct distilled distil(real *s, const real *t, int32_t target, int32_t V, real tau,
+                                      real ratio, real beta, real scale)
+{
+    const struct softmax hard = softmax_of(s, V, 1), student = softmax_of(s, V, tau);
+    const struct softmax teacher = softmax_of(t, V, tau);
+    struct distilled r = {.ce = -log_prob(&hard, s[target]),
+                          .agree = student.argmax == teacher.argmax};
+    double from_p = 0, from_q = 0; /* KL(p || m), KL(q || m) */
+    for (int32_t v = 0; v < V; v++) {
+        const struct token x = token_of(&teacher, &student, t[v], s[v], beta);
+        const real p = exp(x.log_p);
+        from_p += kl_term(p, x.log_p, x.log_m);
+        if (beta > 0)
+            from_q += kl_term(exp(x.log_q), x.log_q, x.log_m);
+        r.entropy -= kl_term(p, x.log_p, 0);
+    }
+    /* Weights of the two; at the ends the other one is 0. */
+    const real weight_p = beta == 0 ? 1 : beta, weight_q = beta == 1 ? 1 : 1 - beta;
+    r.kd = (double)weight_p * from_p + (double)weight_q * from_q;
+    for (int32_t v = 0; v < V; v++) {
+        const struct token x = token_of(&teacher, &student, t[v], s[v], beta);
+        const real hot = (real)(v == target), q = exp(x.log_q);
+        const real slope =
+            beta == 0 ? q - exp(x.log_p) : weight_q * q * (x.log_q - x.log_m - (real)from_q);
+        s[v] = scale * ((1 - ratio) * (exp(log_prob(&hard, s[v])) - hot) + ratio * tau * slope);
+    }
+    return r;
+}
+
+/* A row of Vs columns, the last of which are no tokens. t NULL: there is no teacher; target < 0: no loss. */
+static inline struct distilled distil_row(real *s, const real *t, int32_t target, int32_t V,
+                                          int32_t Vs, real tau, real ratio, real beta, real scale)
+{
+    struct distilled r = {0};
+    int32_t used = V; /* columns that hold a gradient */
+    if (target < 0)
+        used = 0;
+    else if (t)
+        r = distil(s, t, target, V, tau, ratio, beta, scale);
+    else
+        r.ce = cross_entropy(s, target, V, scale);
+    for (int32_t v = used; v < Vs; v++)
+        s[v] = 0;
+    return r;
+}
+
+#endif

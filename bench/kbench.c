@@ -396,7 +396,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "kbench: %s: %s\n", nj_error_name(rc),
                 b.ctx ? nj_context_error(b.ctx) : nj_error_text(rc));
     else if (nj_context_device(b.ctx)->fallback[0])
-        fprintf(stderr, "kbench: on the CPU: %s\n", nj_context_device(b.ctx)->fallback);
+        fprintf(stderr, "kbench: on %s: %s\n", nj_context_device(b.ctx)->name,
+                nj_context_device(b.ctx)->fallback);
     if (!rc)
         rc = measure_all(&b, &r, &t);
     if (!rc) {

@@ -81,9 +81,10 @@ enum nj_device_kind {
 };
 
 struct nj_options {
-    enum nj_device_kind device; /* AUTO: CUDA if it works, else CPU; device_info.fallback: why */
-    int ordinal;                /* which GPU, counted as the driver does; default 0 */
-    int verbose;                /* 1: a line per module loaded, through log */
+    enum nj_device_kind
+        device;  /* AUTO: CUDA if it works, else Vulkan if it is faster than the CPU */
+    int ordinal; /* which GPU, counted as the driver does; default 0 */
+    int verbose; /* 1: a line per module loaded, through log */
     /* 1: nj_gemm_prepare() times several algorithms for a shape that is not in a table read before,
      * and takes the fastest, which may be another one next time; 0: the library's first choice. */
     int gemm_tune;
@@ -115,18 +116,19 @@ struct nj_device_info {
     uint32_t kernels_loaded; /* on CUDA every kernel that nj_kernels has for arch; 0 on the CPU */
     uint32_t modules_loaded;
     int managed;         /* arenas come from managed memory */
-    char fallback[1024]; /* AUTO took the CPU although a GPU was looked for: why; else "" */
+    char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 };
 
 /* Opens a device, loads and resolves every kernel. On Vulkan the driver gets all shaders of
  * this program here, and none later (when it compiles them is its business); a launch refuses ops
- * without one, and AUTO does not take it.
+ * without one. NOJIT_VULKAN_DEVICE chooses among several GPUs: a number, a part of a name, or `none`.
  * *out is set even on failure (unless NJ_E_NOMEM), so that nj_context_error() can be read; destroy
  * it in both cases. options may be NULL (all zero). Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE,
- * NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE, NJ_E_ARG (an option or
- * NOJIT_MEMORY is not known). AUTO takes the CPU for NO_DEVICE, DRIVER, LIBRARY and NO_CODE; other
- * failures of a GPU are returned. */
+ * NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE, NJ_E_ARG (an option,
+ * NOJIT_MEMORY or NOJIT_VULKAN_DEVICE is not known). Where CUDA fails with NO_DEVICE, DRIVER, LIBRARY or
+ * NO_CODE, AUTO takes Vulkan if a timed GEMM is faster there than on the CPU, else the CPU; other failures
+ * of CUDA are returned. A Vulkan driver that runs on the CPU is taken only if NOJIT_VULKAN_DEVICE names it. */
 int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
 /* GPUs that the driver shows, 0 where it cannot be used. Opens the driver; no context is made. */

@@ -3,10 +3,10 @@
  * backend.h: what the files of the Vulkan backend share. Each calls those above it alone.
  *
  *   vulkan_library.c   opens the loader, makes an instance     vulkan_check.c      results as sentences
- *   vulkan_device.c    chooses and opens a GPU                 vulkan_commands.c   command buffers, submission
- *   vulkan_memory.c    allocations, copies                     vulkan_stream.c     streams, events
- *   vulkan_shaders.c   pipelines of the embedded SPIR-V        vulkan_launch.c     kernels and GEMMs
- *   vulkan.c           the table, open and close
+ *   vulkan_device.c    what a GPU has to have; opens one       vulkan_choose.c     which GPU is taken
+ *   vulkan_commands.c  command buffers, submission             vulkan_memory.c     allocations, copies
+ *   vulkan_stream.c    streams, events                         vulkan_shaders.c    pipelines of the embedded SPIR-V
+ *   vulkan_launch.c    kernels and GEMMs                       vulkan.c            the table, open and close
  */
 #ifndef NOJIT_VULKAN_BACKEND_H
 #define NOJIT_VULKAN_BACKEND_H
@@ -115,6 +115,7 @@ struct nj_vk {
     struct nj_vk_api api;
     VkInstance instance;
     VkPhysicalDevice physical;
+    VkPhysicalDeviceProperties properties; /* of it */
     VkDevice device;
     VkQueue queue;
     uint32_t family;
@@ -150,7 +151,18 @@ int nj_vk_open_library(nj_context *ctx);
 /* 0, or a code with a sentence that names the error; what says which call, with its sizes. */
 int nj_vk_check(nj_context *ctx, VkResult result, const char *what);
 
-int nj_vk_open_device(nj_context *ctx, const struct nj_options *options);
+/* 1, with the sentence, if the shaders cannot run on it. */
+int nj_vk_lacks(const struct nj_vk *vk, VkPhysicalDevice device,
+                const VkPhysicalDeviceProperties *p, char *why, size_t bytes);
+int nj_vk_rank_of(
+    VkPhysicalDeviceType type); /* discrete 0, integrated 1, virtual 2, on the CPU 3 */
+void nj_vk_sizes(const struct nj_vk *vk, VkPhysicalDevice device, VkDeviceSize *memory,
+                 VkDeviceSize *allocation, VkDeviceSize *buffer);
+int nj_vk_open_device(nj_context *ctx); /* the one that was chosen */
+
+/* Sets vk->physical and vk->properties. */
+int nj_vk_choose_device(nj_context *ctx, const struct nj_options *options);
+int nj_vk_switched_off(nj_context *ctx); /* NJ_E_NO_DEVICE with NOJIT_VULKAN_DEVICE=none */
 void nj_vk_list_devices(nj_context *ctx, void (*log)(void *user, const char *line), void *user);
 size_t nj_vk_budget(nj_context *ctx, enum nj_memory kind);
 

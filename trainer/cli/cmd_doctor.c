@@ -61,7 +61,7 @@ static void print_cpu(const struct nj_device_info *d)
 {
     char size[32];
     if (d->fallback[0] != '\0')
-        printf("gpu       none can be used: %s\n", d->fallback);
+        printf("gpu       none is taken: %s\n", d->fallback);
     printf("cpu       %s, %d thread%s; %s of memory available; GEMMs by %s\n", d->name,
            d->multiprocessors, plural(d->multiprocessors),
            bytes_text((double)d->budget_bytes, size, sizeof size), d->gemm_library);
@@ -72,6 +72,8 @@ static void print_vulkan(const struct nj_device_info *d)
     char size[32], budget[32];
     printf("gpu       %s, by Vulkan%s\n", d->name,
            d->integrated ? ", memory shared with the host" : "");
+    if (d->fallback[0] != '\0')
+        printf("cuda      cannot be used: %s\n", d->fallback);
     printf("memory    %s, %s may be used\n", bytes_text((double)d->memory_bytes, size, sizeof size),
            bytes_text((double)d->budget_bytes, budget, sizeof budget));
     printf("driver    %s\n", d->driver);
@@ -172,11 +174,17 @@ static int version_json(const struct nj_embedded *e, bool verbose)
 static void print_device(const struct settings *s, const struct nj_device_info *d)
 {
     const bool cpu = d != NULL && strcmp(d->backend, "cpu") == 0;
-    const bool vulkan = s->device == NJ_DEVICE_VULKAN;
+    const bool vulkan = d != NULL && strcmp(d->backend, "vulkan") == 0;
     if (d != NULL)
         (cpu ? print_cpu : vulkan ? print_vulkan : print_gpu)(d);
-    puts(vulkan ? "GPUs that Vulkan shows" : "libraries of the GPU, where they were looked for");
-    (vulkan ? nj_vulkan_search : nj_library_search)(print_line, NULL);
+    if (s->device != NJ_DEVICE_VULKAN) {
+        puts("libraries of the GPU, where they were looked for");
+        nj_library_search(print_line, NULL);
+    }
+    if (s->device == NJ_DEVICE_VULKAN || s->device == NJ_DEVICE_AUTO) {
+        puts("GPUs that Vulkan shows");
+        nj_vulkan_search(print_line, NULL);
+    }
     if (d == NULL)
         printf("verdict   not ready to train on the %s\n",
                s->device == NJ_DEVICE_CPU ? "CPU" : "GPU");

@@ -357,7 +357,14 @@ INTERRUPT := $(B)/interrupt.so
 $(INTERRUPT): tests/tools/interrupt.c $(B)/stamp/cflags
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
-TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(DECODE_KL) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+# Vulkan's loader, which disturbs its calls.
+VKFAULT := $(B)/vkfault/libvulkan.so.1
+$(VKFAULT): tests/vkfault/vkfault.c $(B)/stamp/cflags
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -fvisibility=hidden -shared -Wl,-soname,libvkfault.so \
+		-DREAL_LOADER='"/usr/lib/$(MACHINE)-linux-gnu/libvulkan.so.1"' -o $@ $< -ldl
+
+TESTED := $(SIM_ALL) $(VKFAULT) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(DECODE_KL) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(PACK_SHADERS) $(TESTED) ; @:
 
 ## test: set-up and the tests; they need no GPU (simulated ones serve)

@@ -90,6 +90,9 @@ struct nj_options {
     int gemm_tune;
     void (*log)(void *user, const char *line); /* what one should know, too; NULL: silent */
     void *log_user;
+    /* A folder, made if it and the one that it is in are not there, in which the pipelines of a Vulkan
+     * driver are kept for the next time; NULL: nothing is read or written. */
+    const char *cache_folder;
 };
 
 struct nj_device_info {
@@ -115,6 +118,9 @@ struct nj_device_info {
     size_t budget_bytes;     /* what could be had when it was opened */
     uint32_t kernels_loaded; /* on CUDA every kernel that nj_kernels has for arch; 0 on the CPU */
     uint32_t modules_loaded;
+    uint32_t pipelines_compiled; /* Vulkan: of kernels_loaded, those that the cache did not have */
+    float pipelines_ms;          /* Vulkan: what all of them took */
+    char cache_key[33];          /* Vulkan: of GPU, driver and shaders; else "" */
     int managed;         /* arenas come from managed memory */
     char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */

@@ -5,8 +5,9 @@
  *   vulkan_library.c   opens the loader, makes an instance     vulkan_check.c      results as sentences
  *   vulkan_device.c    what a GPU has to have; opens one       vulkan_choose.c     which GPU is taken
  *   vulkan_commands.c  command buffers, submission             vulkan_memory.c     allocations, copies
- *   vulkan_stream.c    streams, events                         vulkan_shaders.c    pipelines of the embedded SPIR-V
- *   vulkan_launch.c    kernels and GEMMs                       vulkan.c            the table, open and close
+ *   vulkan_stream.c    streams, events                         vulkan_cache.c      pipelines of earlier runs
+ *   vulkan_shaders.c   pipelines of the embedded SPIR-V        vulkan_launch.c     kernels and GEMMs
+ *   vulkan.c           the table, open and close
  */
 #ifndef NOJIT_VULKAN_BACKEND_H
 #define NOJIT_VULKAN_BACKEND_H
@@ -37,6 +38,7 @@
     X(CreateCommandPool)                                                                           \
     X(CreateComputePipelines)                                                                      \
     X(CreateDevice)                                                                                \
+    X(CreatePipelineCache)                                                                         \
     X(CreatePipelineLayout)                                                                        \
     X(CreateQueryPool)                                                                             \
     X(CreateSemaphore)                                                                             \
@@ -46,6 +48,7 @@
     X(DestroyDevice)                                                                               \
     X(DestroyInstance)                                                                             \
     X(DestroyPipeline)                                                                             \
+    X(DestroyPipelineCache)                                                                        \
     X(DestroyPipelineLayout)                                                                       \
     X(DestroyQueryPool)                                                                            \
     X(DestroySemaphore)                                                                            \
@@ -62,6 +65,7 @@
     X(GetPhysicalDeviceMemoryProperties2)                                                          \
     X(GetPhysicalDeviceProperties2)                                                                \
     X(GetPhysicalDeviceQueueFamilyProperties)                                                      \
+    X(GetPipelineCacheData)                                                                        \
     X(GetQueryPoolResults)                                                                         \
     X(MapMemory)                                                                                   \
     X(QueueSubmit)                                                                                 \
@@ -126,12 +130,16 @@ struct nj_vk {
     float ns_per_tick;                   /* 0: the queue has no timestamps */
     uint64_t ticks_most;                 /* of them; what follows is 0 again */
     int has_budget;                      /* VK_EXT_memory_budget */
+    int has_compile_control;             /* a pipeline that had to be compiled can be refused */
     VkSemaphore done;                    /* counts submissions */
     uint64_t submitted;
     struct nj_vk_memory *allocations;
     struct nj_vk_stream *streams;
     nj_stream service; /* zeroes new memory */
     VkPipelineLayout layout;
+    VkPipelineCache cache;
+    uint64_t key[2]; /* of its file */
+    int cached;      /* pipelines may be in it: the driver is asked for them without compiling */
     VkPipeline *pipelines; /* by kernel number */
     VkPipeline gemms[NJ_VK_GEMMS][NJ_VK_TILES];
     char lost[NJ_SENTENCE_BYTES]; /* the error after which the device answers nothing */
@@ -191,6 +199,11 @@ void nj_vk_event_destroy(nj_event *e);
 int nj_vk_event_record(nj_event *e, nj_stream *s);
 int nj_vk_event_sync(nj_event *e);
 int nj_vk_event_elapsed_ms(nj_event *from, nj_event *to, float *ms);
+
+/* The file of pipelines in a folder, or NULL for none. The key goes to the device's info, too. */
+void nj_vk_cache_key(nj_context *ctx, const struct nj_index *index);
+int nj_vk_cache_open(nj_context *ctx, const char *folder);
+int nj_vk_cache_write(nj_context *ctx, const char *folder);
 
 int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options);
 void nj_vk_unload_shaders(nj_context *ctx);

@@ -56,11 +56,13 @@ static void read_adapter(const struct nj_vk *vk, struct adapter *a)
 
     vk->api.GetPhysicalDeviceProperties2(a->device, &p);
     a->properties = p.properties;
+    if (p.properties.apiVersion >= VK_API_VERSION_1_2) {
+        a->driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+        p.pNext = &a->driver;
+        vk->api.GetPhysicalDeviceProperties2(a->device, &p);
+    }
     if (nj_vk_lacks(vk, a->device, &a->properties, a->refusal, sizeof a->refusal))
         return;
-    a->driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
-    p.pNext = &a->driver;
-    vk->api.GetPhysicalDeviceProperties2(a->device, &p);
     bad = why_bad(a);
     if (bad)
         snprintf(a->refusal, sizeof a->refusal, "its driver is known to be bad: %s", bad);

@@ -12,10 +12,12 @@
 enum { EXTENSIONS_MAX = 512, FAMILIES_MAX = 32 };
 enum { THREADS_NEEDED = 512, SHARED_BYTES_NEEDED = 32768 };
 
-/* All that is asked for: 64-bit addresses of buffers, the scalar layout, and semaphores that count. */
+/* All that is asked for: 64-bit addresses of buffers, the scalar layout, and semaphores that count.
+ * Where it can be had, that compiling a pipeline can be refused. */
 struct features {
     VkPhysicalDeviceFeatures2 all;
     VkPhysicalDeviceVulkan12Features vulkan12;
+    VkPhysicalDeviceVulkan13Features vulkan13;
 };
 
 static void link_features(struct features *f)
@@ -24,6 +26,8 @@ static void link_features(struct features *f)
     f->all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     f->all.pNext = &f->vulkan12;
     f->vulkan12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    f->vulkan12.pNext = &f->vulkan13;
+    f->vulkan13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
 }
 
 /* The first queue family that computes, or -1. *ticks: bits of its timestamps. */
@@ -210,6 +214,10 @@ static int create_device(nj_context *ctx)
     int rc;
 
     link_features(&wanted);
+    vk->api.GetPhysicalDeviceFeatures2(vk->physical, &wanted.all);
+    vk->has_compile_control = wanted.vulkan13.pipelineCreationCacheControl == VK_TRUE;
+    link_features(&wanted);
+    wanted.vulkan13.pipelineCreationCacheControl = vk->has_compile_control ? VK_TRUE : VK_FALSE;
     wanted.all.features.shaderInt64 = VK_TRUE;
     wanted.vulkan12.bufferDeviceAddress = VK_TRUE;
     wanted.vulkan12.scalarBlockLayout = VK_TRUE;

@@ -7,6 +7,8 @@ set -eu
 . tests/lib/vulkan.sh
 export XDG_CACHE_HOME=$d/cache
 name=$(sed -n 's/^gpu  *\(.*\), by Vulkan.*/\1/p' "$d/doctor")
+# disturbed SETTINGS COMMAND...: with a loader that says so of the GPU (tests/vkfault).
+disturbed() { LD_LIBRARY_PATH=$BUILD/vkfault NOJIT_VKFAULT_SET=$1 NOJIT_VKFAULT_LOG=$d/calls "${@:2}"; }
 by() { NOJIT_VULKAN_DEVICE=$1 "$nojit" doctor --device "${2:-vulkan}"; }
 
 # ---- which GPU ----
@@ -20,6 +22,13 @@ limits='^     workgroups of [0-9]+ threads and [0-9]+ bytes, grids of [0-9]+ x [
 ok_if "doctor shows the limits" "$(cat "$d/doctor")" grep -qE "$limits" "$d/doctor"
 ok_if "doctor shows driver and memory" "$(cat "$d/doctor")" \
     grep -qE '^     driver .+; memory [0-9.]+ GiB, [0-9.]+ GiB at a time, buffers of [0-9.]+ GiB$' "$d/doctor"
+refuses "a GPU with too little shared memory" 1 \
+    "^nojit doctor: --device vulkan: .* cannot be used: it has 16384 bytes of shared memory, and 32768 are needed\$" \
+    disturbed shared=16384 "$nojit" doctor --device vulkan
+refuses "a driver that is known to be bad" 1 'cannot be used: its driver is known to be bad: .*Direct3D 12' \
+    disturbed driver=23 "$nojit" doctor --device vulkan
+disturbed driver=23 "$nojit" doctor --device vulkan >"$d/bad" 2>&1 || true
+ok_if "doctor says why one is refused" "$(cat "$d/bad")" grep -qE '^  0: .*: refused, as its driver is known to be bad: ' "$d/bad"
 
 # ---- auto, where CUDA has no GPU ----
 if [ -e /dev/nvidiactl ]; then
@@ -36,6 +45,34 @@ else
     ok_if "auto weighs a GPU that is named by a GEMM" "$timed" \
         grep -qE '; Vulkan: .* runs a GEMM of 1024 x 1024 x 1024 at [0-9]+ GFLOP/s, the CPU at [0-9]+ GFLOP/s$' <<<"$timed"
     ok_if "and takes the faster" "$timed" grep -q '^verdict   ready to train on the CPU, in float32' <<<"$timed"
+    fast=$(disturbed ticks=100000 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor)
+    ok_if "and by Vulkan, if that is it" "$fast" grep -q '^verdict   ready to train on the CPU by a Vulkan driver' <<<"$fast"
+    ok_if "doctor says why CUDA is not taken" "$fast" grep -q '^cuda      cannot be used: .*GFLOP/s, the CPU at' <<<"$fast"
     refuses "auto says that a name is wrong" 2 'NOJIT_VULKAN_DEVICE=no such: ' by "no such" auto
 fi
+
+# ---- pipelines ----
+rm -rf "$d/cache"
+compiled() { # SETTINGS: of a driver that finds pipelines again, if it says so
+    disturbed "$1" "$nojit" doctor --device vulkan --json | sed -nE 's/.*"kernels_loaded": ([0-9]+).*"pipelines_compiled": ([0-9]+).*/\1 \2/p'
+}
+shaders=$(wc -l <"$BUILD/pack/shaders.txt")
+was=$(compiled caching=1)
+ok_if "all pipelines are compiled the first time" "$was" [ "$was" = "$shaders $shaders" ]
+was=$(compiled caching=1)
+ok_if "and none the second" "$was" [ "$was" = "$shaders 0" ]
+file=$(echo "$d"/cache/nojit/vulkan-*.pipelines)
+printf 'x' | dd of="$file" bs=1 seek=60 conv=notrunc 2>/dev/null
+was=$(compiled caching=1)
+ok_if "a damaged file is as none" "$was" [ "$was" = "$shaders $shaders" ]
+was=$(compiled caching=1,driver=99)
+ok_if "pipelines of another driver are left alone" "$was" [ "$was" = "$shaders $shaders" ]
+ok_if "nothing else is left" "$(ls "$d/cache/nojit")" [ "$(ls "$d/cache/nojit" | sed 's/.*\.//' | tr '\n' ' ')" = "pipelines pipelines " ]
+head -c 3000 LICENSE >"$d/text.txt"
+"$nojit" init --preset nojit-tiny --out "$d/model" >/dev/null
+train() { "$nojit" train --model "$d/model" --data "$d/text.txt" --device vulkan --seq-len 48 --batch-size 2 --steps 3 --out "$@"; }
+disturbed caching=1 train "$d/run" >"$d/log" 2>&1 || not_ok "a run" "$(tail -n 2 "$d/log")"
+ok_if "the receipt says how many were compiled" "$(grep -A 9 '"pipelines"' "$d/run/receipt.json")" \
+    grep -qzE '"pipelines": \{[^}]*"compiled": 0,[^}]*"ms": [0-9.]+' "$d/run/receipt.json"
+ok_if "and none is made after the start" "$(tail -n 1 "$d/calls")" grep -q "; $shaders pipelines; .*; 0 objects left\$" <(tail -n 1 "$d/calls")
 finish

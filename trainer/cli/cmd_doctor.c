@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/doctor_gpus.h"
 #include "cli/libraries.h"
+#include "io/cache_folder.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/plural.h"
@@ -77,8 +78,10 @@ static void print_vulkan(const struct nj_device_info *d)
     printf("memory    %s, %s may be used\n", bytes_text((double)d->memory_bytes, size, sizeof size),
            bytes_text((double)d->budget_bytes, budget, sizeof budget));
     printf("driver    %s\n", d->driver);
-    printf("shaders   %u, translated by the driver, in float32; the other kernels are for CUDA\n",
-           d->kernels_loaded);
+    printf(
+        "shaders   %u, translated by the driver in %.0f ms, %u of them compiled now; float32; the "
+        "other kernels are for CUDA\n",
+        d->kernels_loaded, (double)d->pipelines_ms, d->pipelines_compiled);
 }
 
 static void print_gpu(const struct nj_device_info *d)
@@ -124,6 +127,8 @@ static void add_device(json_t *to, const struct nj_device_info *d)
     json_object_set_new(to, "memory_bytes", json_integer((json_int_t)d->memory_bytes));
     json_object_set_new(to, "budget_bytes", json_integer((json_int_t)d->budget_bytes));
     json_object_set_new(to, "kernels_loaded", json_integer(d->kernels_loaded));
+    if (d->cache_key[0] != '\0')
+        json_object_set_new(to, "pipelines_compiled", json_integer(d->pipelines_compiled));
 }
 
 static void add_libraries(json_t *to)
@@ -203,8 +208,12 @@ int cmd_doctor(const struct settings *s)
     if (s->gpus != 1)
         return doctor_gpus(s);
 
-    const struct nj_options options = {
-        .device = (enum nj_device_kind)s->device, .verbose = s->verbose, .log = print_line};
+    char kept[3072];
+    cache_folder(kept, sizeof kept);
+    const struct nj_options options = {.device = (enum nj_device_kind)s->device,
+                                       .verbose = s->verbose,
+                                       .log = print_line,
+                                       .cache_folder = kept[0] != '\0' ? kept : NULL};
     nj_context *ctx = NULL;
     struct nj_embedded embedded;
     int err = read_binary(&embedded);

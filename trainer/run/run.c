@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/cache_folder.h"
 #include "io/error.h"
 #include "io/model_path.h"
 #include "model/source.h"
@@ -85,6 +86,8 @@ static enum nj_device_kind wanted_device(const struct run *r)
 
 static int open_device(struct run *r)
 {
+    char kept[3072];
+    cache_folder(kept, sizeof kept);
     const struct nj_options wanted = {
         .device = wanted_device(r),
         .ordinal = run_ordinal(r),
@@ -92,6 +95,7 @@ static int open_device(struct run *r)
         .gemm_tune = gemm_table_wanted(r->s->gemm_table) && !r->s->dry_run,
         .log = run_say,
         .log_user = r,
+        .cache_folder = kept[0] != '\0' ? kept : NULL,
     };
     const int err = nj_context_create(&r->ctx, &wanted);
     if (err)

@@ -309,6 +309,8 @@ struct nj_kernel {
     const struct nj_param *params;
     const struct nj_arch_shared *arch_shared; /* or NULL */
     void (*cpu)(const void *params);
+    /* Operations and bytes of a launch, as the contract counts them; NULL: not known. */
+    void (*work)(const void *params, double *flops, double *bytes);
 };
 extern const struct nj_kernel nj_kernels[];
 extern const uint32_t nj_kernel_count;

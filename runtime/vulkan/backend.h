@@ -28,7 +28,7 @@
     X(BindBufferMemory)                                                                            \
     X(CmdBindPipeline)                                                                             \
     X(CmdCopyBuffer)                                                                               \
-    X(CmdDispatch)                                                                                 \
+    X(CmdDispatchBase)                                                                             \
     X(CmdFillBuffer)                                                                               \
     X(CmdPipelineBarrier)                                                                          \
     X(CmdPushConstants)                                                                            \
@@ -73,8 +73,9 @@
     X(WaitSemaphores)
 
 /* A desktop's watchdog ends what holds the GPU for seconds: this many operations are 0.2 s of a GPU with
- * 0.1 TFLOP/s. */
-#define NJ_VK_SUBMIT_OPERATIONS INT64_C(20000000000)
+ * 0.1 TFLOP/s. A byte of memory counts as four, as such a GPU has 25 GB/s. NOJIT_VULKAN_SUBMIT sets another number. */
+#define NJ_VK_SUBMIT_OPERATIONS 2e10
+#define NJ_VK_BYTE_OPERATIONS 4.0
 
 struct nj_vk_api {
 #define NJ_ROW(name) PFN_vk##name name;
@@ -110,7 +111,7 @@ struct nj_vk_stream {
     uint64_t value[NJ_VK_BATCHES]; /* that the semaphore has when the batch is done */
     int at, open;                  /* batch that is recorded to, if it is open */
     int recorded;                  /* commands in it */
-    int64_t operations;            /* of the GEMMs in it */
+    double operations;             /* in it */
     struct nj_vk_memory *staging;  /* for host memory that is not pinned; NULL until it is needed */
     size_t staged;                 /* bytes of it that are in use until the stream is done */
 };
@@ -131,6 +132,7 @@ struct nj_vk {
     uint64_t ticks_most;                 /* of them; what follows is 0 again */
     int has_budget;                      /* VK_EXT_memory_budget */
     int has_compile_control;             /* a pipeline that had to be compiled can be refused */
+    double submit_operations;            /* at most, of a submission */
     VkSemaphore done;                    /* counts submissions */
     uint64_t submitted;
     struct nj_vk_memory *allocations;
@@ -179,9 +181,10 @@ int nj_vk_wait(nj_context *ctx, uint64_t value);
 int nj_vk_commands_create(nj_stream *s);
 void nj_vk_commands_destroy(nj_stream *s);
 /* The open command buffer of a stream, and after a command was recorded: what follows sees its
- * results. operations: of a GEMM. */
+ * results. operations: of the command. After a piece of one, whose other pieces follow, nothing waits. */
 int nj_vk_begin(nj_stream *s, VkCommandBuffer *out);
-int nj_vk_recorded(nj_stream *s, int64_t operations);
+int nj_vk_recorded(nj_stream *s, double operations);
+int nj_vk_piece(nj_stream *s, double operations);
 int nj_vk_submit(nj_stream *s);
 int nj_vk_finish(nj_stream *s); /* submits and waits */
 

@@ -237,8 +237,29 @@ static int create_device(nj_context *ctx)
                        "opening the GPU");
 }
 
+static int read_submit(nj_context *ctx)
+{
+    const char *given = getenv("NOJIT_VULKAN_SUBMIT");
+    struct nj_vk *vk = nj_vk_of(ctx);
+    char *end = NULL;
+
+    vk->submit_operations = NJ_VK_SUBMIT_OPERATIONS;
+    if (!given || !given[0])
+        return 0;
+    vk->submit_operations = strtod(given, &end);
+    if (!*end && vk->submit_operations >= 1e3 && vk->submit_operations <= 1e18)
+        return 0;
+    return nj_fail(ctx, NJ_E_ARG,
+                   "NOJIT_VULKAN_SUBMIT=%.100s: operations of a submission, from 1e3 to 1e18",
+                   given);
+}
+
 int nj_vk_open_device(nj_context *ctx)
 {
+    int rc = read_submit(ctx);
+
+    if (rc)
+        return rc;
     describe(ctx);
     return create_device(ctx);
 }

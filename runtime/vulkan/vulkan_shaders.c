@@ -44,12 +44,13 @@ static VkResult create(nj_context *ctx, VkComputePipelineCreateInfo *info, VkPip
     VkResult result = VK_PIPELINE_COMPILE_REQUIRED;
 
     if (vk->cached) {
-        info->flags = VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT;
+        info->flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT |
+                      VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT;
         result = vk->api.CreateComputePipelines(vk->device, vk->cache, 1, info, NULL, out);
     }
     if (result != VK_PIPELINE_COMPILE_REQUIRED)
         return result;
-    info->flags = 0;
+    info->flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT;
     ctx->info.pipelines_compiled++;
     return vk->api.CreateComputePipelines(vk->device, vk->cache, 1, info, NULL, out);
 }

@@ -75,4 +75,14 @@ disturbed caching=1 train "$d/run" >"$d/log" 2>&1 || not_ok "a run" "$(tail -n 2
 ok_if "the receipt says how many were compiled" "$(grep -A 9 '"pipelines"' "$d/run/receipt.json")" \
     grep -qzE '"pipelines": \{[^}]*"compiled": 0,[^}]*"ms": [0-9.]+' "$d/run/receipt.json"
 ok_if "and none is made after the start" "$(tail -n 1 "$d/calls")" grep -q "; $shaders pipelines; .*; 0 objects left\$" <(tail -n 1 "$d/calls")
+
+# ---- submissions ----
+pieces() { sed -nE '$s/.*; ([0-9]+) dispatches in [0-9]+ pieces, ([0-9]+) submissions; .*/\1 \2/p' "$d/calls"; }
+read -r whole few < <(pieces)
+NOJIT_VULKAN_SUBMIT=2e5 disturbed caching=1 train "$d/cut" >"$d/log" 2>&1 || not_ok "a run in pieces" "$(tail -n 2 "$d/log")"
+read -r cut many < <(pieces)
+ok_if "long launches are cut, and submitted in pieces" "$whole launches in $few submissions, $cut in $many" [ "$cut" -gt $((2 * whole)) -a "$many" -gt $((3 * few)) ]
+ok_if "and give the same bits" "the weights differ" cmp -s "$d/run/model.safetensors" "$d/cut/model.safetensors"
+refuses "a number of operations that is none" 2 '^nojit doctor: --device vulkan: NOJIT_VULKAN_SUBMIT=many: operations of a submission' \
+    env NOJIT_VULKAN_SUBMIT=many "$nojit" doctor --device vulkan
 finish

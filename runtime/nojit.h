@@ -116,6 +116,8 @@ struct nj_device_info {
     uint32_t gemms_timed;    /* shapes whose algorithm was chosen by timing in this context */
     size_t memory_bytes;     /* in all */
     size_t budget_bytes;     /* what could be had when it was opened */
+    size_t piece_bytes;      /* nj_alloc(): what the driver promises at a time, at most; 0: any */
+    size_t array_bytes;      /* and what it may give; more is refused */
     uint32_t kernels_loaded; /* on CUDA every kernel that nj_kernels has for arch; 0 on the CPU */
     uint32_t modules_loaded;
     uint32_t pipelines_compiled; /* Vulkan: of kernels_loaded, those that the cache did not have */

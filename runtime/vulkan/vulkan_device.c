@@ -188,6 +188,9 @@ static void describe(nj_context *ctx)
     info->integrated = nj_vk_rank_of(p->deviceType) != 0;
     info->software = p->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     info->memory_bytes = heap;
+    info->array_bytes = vk->buffer_max - NJ_VK_ALIGN;
+    info->piece_bytes =
+        (vk->allocation_max < vk->buffer_max ? vk->allocation_max : vk->buffer_max) - NJ_VK_ALIGN;
 }
 
 static int create_device(nj_context *ctx)
@@ -298,7 +301,5 @@ size_t nj_vk_budget(nj_context *ctx, enum nj_memory kind)
     if (kind == NJ_MEM_HOST)
         return available;
     device = heap_budget(vk);
-    if (device > vk->buffer_max - NJ_VK_ALIGN) /* an arena is one allocation */
-        device = vk->buffer_max - NJ_VK_ALIGN;
     return ctx->info.integrated && host < device ? host : device;
 }

@@ -85,4 +85,20 @@ ok_if "long launches are cut, and submitted in pieces" "$whole launches in $few 
 ok_if "and give the same bits" "the weights differ" cmp -s "$d/run/model.safetensors" "$d/cut/model.safetensors"
 refuses "a number of operations that is none" 2 '^nojit doctor: --device vulkan: NOJIT_VULKAN_SUBMIT=many: operations of a submission' \
     env NOJIT_VULKAN_SUBMIT=many "$nojit" doctor --device vulkan
+
+# ---- memory ----
+"$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
+distil() { "$nojit" distill --teacher "$d/teacher" --student "$d/model" --data "$d/text.txt" --device vulkan --seq-len 48 --batch-size 2 --steps 2 --out "$@"; }
+distil "$d/one" >"$d/log" 2>&1 || not_ok "a run in one piece" "$(tail -n 2 "$d/log")"
+# Of 400,000 bytes: less than the weights of either model.
+disturbed allocation=400000 distil "$d/pieces" >"$d/log" 2>&1 || not_ok "memory in pieces" "$(tail -n 2 "$d/log")"
+ok_if "memory in pieces gives the same bits" "the weights differ" cmp -s "$d/one/model.safetensors" "$d/pieces/model.safetensors"
+bytes() { sed -n 's/.*"plan_bytes": \([0-9]*\),/\1/p' "$1/receipt.json"; }
+more=$(($(bytes "$d/pieces") - $(bytes "$d/one"))) # activations of student and teacher, which share memory, are cut at other places
+ok_if "and takes less than a piece more" "$more bytes" [ "$more" -ge 0 -a "$more" -lt 400000 ]
+refuses "an array that is larger than any piece" 3 \
+    '^nojit distill: student.weights has an array of 0.5 MiB, and this driver gives at most 0.4 MiB at a time; use a smaller model' \
+    disturbed allocation=400000,buffer=400000 distil "$d/refused"
+refuses "more memory than the driver has left" 3 '^nojit distill: this run needs 0.00 GiB of device memory and 0.00 GiB can be had' \
+    disturbed heap=1000000 distil "$d/refused"
 finish

@@ -204,7 +204,7 @@ static void write_rows(FILE *f, const struct bench *b, const struct table *t)
             b->product_gflops[NJ_LP], b->product_gflops[NJ_F8]);
     for (int i = 0; i < t->count; i++) {
         const struct row *r = &t->rows[i];
-        const struct subject s = subject_of(&r->s.c);
+        const struct subject s = nj_case_subject_of(&r->s.c);
         fprintf(f, "%s\n  {\"key\": \"%s\", \"op\": \"%s\", \"shape\": {", i ? "," : "", s.key,
                 s.op);
         write_shape(f, &s, r);
@@ -328,7 +328,7 @@ static int parse(int argc, char **argv, struct request *r)
 static int name_is_known(const struct request *r, const char *name)
 {
     for (uint32_t i = 0; i < nj_case_count; i++) {
-        const struct subject s = subject_of(&nj_cases[i]);
+        const struct subject s = nj_case_subject_of(&nj_cases[i]);
         if (wanted(r, &nj_cases[i]) && shape_param(&s, name) >= 0)
             return 1;
     }

@@ -41,7 +41,11 @@ static int open_backend(nj_context *ctx, const struct nj_backend *backend,
         return rc;
     }
     ctx->info.budget_bytes = backend->budget(ctx, NJ_MEM_DEVICE);
-    return 0;
+    if (ctx->info.cache_key[0] && options->self_test)
+        rc = nj_tested(ctx, options);
+    if (rc)
+        close_backend(ctx);
+    return rc;
 }
 
 /* ---- AUTO: CUDA, else Vulkan if it multiplies faster than the CPU, else the CPU ---- */

@@ -93,6 +93,9 @@ struct nj_options {
     /* A folder, made if it and the one that it is in are not there, in which the pipelines of a Vulkan
      * driver are kept for the next time; NULL: nothing is read or written. */
     const char *cache_folder;
+    /* Called when a device is open whose driver compiles the kernels (Vulkan), unless cache_folder says that it
+     * has passed: nj_self_test(), or NULL for none. What fails is not opened. */
+    int (*self_test)(nj_context *ctx, char *why, size_t bytes);
 };
 
 struct nj_device_info {
@@ -122,11 +125,20 @@ struct nj_device_info {
     uint32_t modules_loaded;
     uint32_t pipelines_compiled; /* Vulkan: of kernels_loaded, those that the cache did not have */
     float pipelines_ms;          /* Vulkan: what all of them took */
+    int self_test;               /* Vulkan: enum nj_self_test_state */
+    float self_test_ms;
     char cache_key[33];          /* Vulkan: of GPU, driver and shaders; else "" */
     int managed;         /* arenas come from managed memory */
     char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 };
+
+enum nj_self_test_state { NJ_SELF_TEST_NONE, NJ_SELF_TEST_NOW, NJ_SELF_TEST_BEFORE };
+
+/* Holds every kernel of an open device against its reference, by small cases, and GEMMs against sums in double: 0,
+ * NJ_E_NOMEM, or NJ_E_DEVICE with the first that is wrong. A program that calls it is linked with NJ_ORACLES
+ * (docs/toolchain.md). */
+int nj_self_test(nj_context *ctx, char *why, size_t bytes);
 
 /* Opens a device, loads and resolves every kernel. On Vulkan the driver gets all shaders of
  * this program here, and none later (when it compiles them is its business); a launch refuses ops

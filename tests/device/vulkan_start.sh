@@ -5,7 +5,11 @@
 set -eu
 . tests/lib/lib.sh
 . tests/lib/vulkan.sh
+# What vulkan.sh's doctor has found out, without the pipelines.
+fresh() { rm -rf "$d/cache" && mkdir -p "$d/cache/nojit" && cp "$shared"/nojit/*.tested "$d/cache/nojit/"; }
+shared=$XDG_CACHE_HOME
 export XDG_CACHE_HOME=$d/cache
+fresh
 name=$(sed -n 's/^gpu  *\(.*\), by Vulkan.*/\1/p' "$d/doctor")
 # disturbed SETTINGS COMMAND...: with a loader that says so of the GPU (tests/vkfault).
 disturbed() { LD_LIBRARY_PATH=$BUILD/vkfault NOJIT_VKFAULT_SET=$1 NOJIT_VKFAULT_LOG=$d/calls "${@:2}"; }
@@ -48,26 +52,38 @@ else
     fast=$(disturbed ticks=100000 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor)
     ok_if "and by Vulkan, if that is it" "$fast" grep -q '^verdict   ready to train on the CPU by a Vulkan driver' <<<"$fast"
     ok_if "doctor says why CUDA is not taken" "$fast" grep -q '^cuda      cannot be used: .*GFLOP/s, the CPU at' <<<"$fast"
+    NOJIT_VKFAULT_WRONG=$BUILD/spirv/gemm.nt.spv disturbed ticks=100000,driver=98 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor >"$d/bad" 2>&1 || true
+    ok_if "auto leaves a GPU that fails its self-test" "$(cat "$d/bad")" \
+        grep -q '^gpu  *none is taken: .*; Vulkan: .* fails the self-test of its kernels' "$d/bad"
     refuses "auto says that a name is wrong" 2 'NOJIT_VULKAN_DEVICE=no such: ' by "no such" auto
 fi
 
 # ---- pipelines ----
-rm -rf "$d/cache"
-compiled() { # SETTINGS: of a driver that finds pipelines again, if it says so
-    disturbed "$1" "$nojit" doctor --device vulkan --json | sed -nE 's/.*"kernels_loaded": ([0-9]+).*"pipelines_compiled": ([0-9]+).*/\1 \2/p'
+fresh
+compiled() { # of a driver that finds pipelines again
+    disturbed caching=1 "$nojit" doctor --device vulkan --json | sed -nE 's/.*"kernels_loaded": ([0-9]+).*"pipelines_compiled": ([0-9]+).*/\1 \2/p'
 }
+kept() { (cd "$d/cache/nojit" && ls -- *."$1" 2>/dev/null) || true; }
 shaders=$(wc -l <"$BUILD/pack/shaders.txt")
-was=$(compiled caching=1)
+was=$(compiled)
 ok_if "all pipelines are compiled the first time" "$was" [ "$was" = "$shaders $shaders" ]
-was=$(compiled caching=1)
+was=$(compiled)
 ok_if "and none the second" "$was" [ "$was" = "$shaders 0" ]
-file=$(echo "$d"/cache/nojit/vulkan-*.pipelines)
+file=$d/cache/nojit/$(kept pipelines)
 printf 'x' | dd of="$file" bs=1 seek=60 conv=notrunc 2>/dev/null
-was=$(compiled caching=1)
+was=$(compiled)
 ok_if "a damaged file is as none" "$was" [ "$was" = "$shaders $shaders" ]
-was=$(compiled caching=1,driver=99)
-ok_if "pipelines of another driver are left alone" "$was" [ "$was" = "$shaders $shaders" ]
-ok_if "nothing else is left" "$(ls "$d/cache/nojit")" [ "$(ls "$d/cache/nojit" | sed 's/.*\.//' | tr '\n' ' ')" = "pipelines pipelines " ]
+
+# ---- the self-test ----
+wrong() { NOJIT_VKFAULT_WRONG=$BUILD/spirv/$1.spv disturbed "caching=1${2:+,$2}" env NOJIT_VULKAN_DEVICE=0 "${@:3}"; }
+# A device that this cache has not seen: a driver of another number.
+refuses "a GEMM that is wrong is found" 1 'fails the self-test of its kernels, .*: GEMM NT ' wrong gemm.nt driver=99 "$nojit" doctor --device vulkan
+refuses "a kernel that is wrong is found" 1 "^nojit doctor: --device vulkan: .* fails the self-test of its kernels.*: accumulate.f32 \\[" \
+    wrong accumulate.f32 driver=99 "$nojit" doctor --device vulkan
+ok_if "it is not kept that a device has failed" "$(kept tested)" [ "$(kept tested)" = "$(cd "$shared/nojit" && ls -- *.tested)" ]
+ok_if "pipelines of another driver are left alone" "$(kept pipelines)" [ "$(kept pipelines | wc -l)" = 2 ]
+disturbed caching=1 "$nojit" doctor --device vulkan >"$d/passed" 2>&1 || true
+ok_if "a device that has passed is not tried again" "$(cat "$d/passed")" grep -qx 'self-test passed at an earlier start' "$d/passed"
 head -c 3000 LICENSE >"$d/text.txt"
 "$nojit" init --preset nojit-tiny --out "$d/model" >/dev/null
 train() { "$nojit" train --model "$d/model" --data "$d/text.txt" --device vulkan --seq-len 48 --batch-size 2 --steps 3 --out "$@"; }
@@ -75,6 +91,8 @@ disturbed caching=1 train "$d/run" >"$d/log" 2>&1 || not_ok "a run" "$(tail -n 2
 ok_if "the receipt says how many were compiled" "$(grep -A 9 '"pipelines"' "$d/run/receipt.json")" \
     grep -qzE '"pipelines": \{[^}]*"compiled": 0,[^}]*"ms": [0-9.]+' "$d/run/receipt.json"
 ok_if "and none is made after the start" "$(tail -n 1 "$d/calls")" grep -q "; $shaders pipelines; .*; 0 objects left\$" <(tail -n 1 "$d/calls")
+
+ok_if "and that the kernels were tried" "$(grep -A 9 '"pipelines"' "$d/run/receipt.json")" grep -q '"self_test": "passed before"' "$d/run/receipt.json"
 
 # ---- submissions ----
 pieces() { sed -nE '$s/.*; ([0-9]+) dispatches in [0-9]+ pieces, ([0-9]+) submissions; .*/\1 \2/p' "$d/calls"; }

@@ -8,7 +8,7 @@
  *   NOJIT_VKFAULT_SET=A=X,B=Y    what the driver says of its GPU: shared (bytes of shared memory), allocation (largest, bytes),
  *                                buffer (largest, bytes), driver (its number), ticks (timestamps go by this factor slower),
  *                                caching=1 (pipelines of a cache that was given back need no compiler), heap (bytes of memory)
- *   NOJIT_VKFAULT_WRONG=ENTRY    launches of this shader do nothing
+ *   NOJIT_VKFAULT_WRONG=FILE     launches of this shader (build/spirv/KEY.spv) do nothing
  *   NOJIT_VKFAULT_LOG=FILE       gets a line when an instance ends: calls, work, and objects left
  */
 #include <dlfcn.h>
@@ -200,13 +200,25 @@ static uint64_t hash_of_module(VkShaderModule module)
     return 0;
 }
 
+static uint64_t hash_of_wrong(void)
+{
+    static uint64_t hash;
+    const char *path = getenv("NOJIT_VKFAULT_WRONG");
+    FILE *f = path && hash == 0 ? fopen(path, "rb") : NULL;
+    static unsigned char code[1 << 20];
+    if (f) {
+        hash = hash_of(code, fread(code, 1, sizeof code, f));
+        fclose(f);
+    }
+    return hash;
+}
+
 DECLARE(vkCreateComputePipelines)
 static VKAPI_ATTR VkResult VKAPI_CALL own_vkCreateComputePipelines(
     VkDevice d, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *info,
     const VkAllocationCallbacks *a, VkPipeline *out)
 {
     static unsigned long count;
-    const char *wrong = getenv("NOJIT_VKFAULT_WRONG");
     VkComputePipelineCreateInfo asked = *info;
     const uint64_t hash = hash_of_module(info->stage.module);
     VkResult result = fault("vkCreateComputePipelines", &count);
@@ -222,7 +234,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL own_vkCreateComputePipelines(
     pipelines_made++;
     made[made_count % PIPELINES_MOST].hash = hash;
     made_count++;
-    if (wrong && strcmp(wrong, info->stage.pName) == 0 && wrong_count < 64)
+    if (hash == hash_of_wrong() && wrong_count < 64)
         wrong_pipelines[wrong_count++] = (uint64_t)*out;
     return result;
 }

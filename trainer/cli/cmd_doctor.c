@@ -82,6 +82,10 @@ static void print_vulkan(const struct nj_device_info *d)
         "shaders   %u, translated by the driver in %.0f ms, %u of them compiled now; float32; the "
         "other kernels are for CUDA\n",
         d->kernels_loaded, (double)d->pipelines_ms, d->pipelines_compiled);
+    if (d->self_test == NJ_SELF_TEST_NOW)
+        printf("self-test passed, in %.0f ms\n", (double)d->self_test_ms);
+    else
+        printf("self-test passed at an earlier start\n");
 }
 
 static void print_gpu(const struct nj_device_info *d)
@@ -213,7 +217,8 @@ int cmd_doctor(const struct settings *s)
     const struct nj_options options = {.device = (enum nj_device_kind)s->device,
                                        .verbose = s->verbose,
                                        .log = print_line,
-                                       .cache_folder = kept[0] != '\0' ? kept : NULL};
+                                       .cache_folder = kept[0] != '\0' ? kept : NULL,
+                                       .self_test = nj_self_test};
     nj_context *ctx = NULL;
     struct nj_embedded embedded;
     int err = read_binary(&embedded);

@@ -96,6 +96,7 @@ static int open_device(struct run *r)
         .log = run_say,
         .log_user = r,
         .cache_folder = kept[0] != '\0' ? kept : NULL,
+        .self_test = nj_self_test,
     };
     const int err = nj_context_create(&r->ctx, &wanted);
     if (err)

@@ -131,7 +131,7 @@ $(call objects,gen/*.c): INCLUDES := -Iruntime -Ikernels
 $(call objects,tools/*/*.c): INCLUDES := -Iruntime -Itools -Itrainer
 $(B)/obj/tools/check/contractcheck.o: INCLUDES += -Igen
 $(B)/obj/tools/check/modelkeys.o: INCLUDES += -Ikernels
-$(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
+$(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Iruntime/selftest -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
 
 # scripts/coverage.sh sets COVERAGE, in a build folder of its own.
 $(call objects,$(addsuffix /*.c,gen tools/* trainer/* runtime runtime/*)): COUNTED := $(if $(COVERAGE),--coverage)
@@ -172,7 +172,7 @@ NJ_BUILD := $(B)
 NJ_SHARED := $(NATIVE)
 NJ_CONTRACTS := contracts/kernels
 NJ_KERNELS := kernels
-NJ_INCLUDE := runtime tests/harness
+NJ_INCLUDE := runtime runtime/selftest
 NJ_GEN := $(GEN)
 NJ_PACK := $(PACK)
 NJ_PACK_SHADERS := $(PACK_SHADERS)
@@ -186,7 +186,7 @@ endif
 LIBRARY := $(B)/libnojit.a
 TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/cli/main.o,$(call objects,trainer/*/*.c))
 LINKED := trainer/*/*.c bench/*.c $(addprefix tests/,unit/*.c harness/*.c tools/*.c)
-$(call objects,$(LINKED)): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -Itests/harness -I$(B)/gen $(OPENMP)
+$(call objects,$(LINKED)): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -Itests/harness -Iruntime/selftest -I$(B)/gen $(OPENMP)
 $(call objects,$(LINKED)): $(B)/gen/nojit_ops.h
 # The bytes of quantised blocks must not depend on the host: with the fused multiply-add that gcc makes of x * y + z where the machine has
 # one (aarch64), sums differ from ggml's, and with them some levels. gcc heeds no pragma for it. -O3: loops over a block become vectors.
@@ -234,7 +234,7 @@ $(LIBRARY): $(call objects,runtime/*.c runtime/*/*.c)
 BLOBS ?= $(B)/obj/blobs.o
 NJ_CODE = $(filter-out %/blobs.o,$(NJ_OBJECTS)) $(BLOBS)
 NOJIT ?= $(B)/nojit
-$(NOJIT): $(B)/obj/trainer/cli/main.o $(TRAINER_OBJECTS) $(NJ_CODE) $(LIBRARY)
+$(NOJIT): $(B)/obj/trainer/cli/main.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(if $(V),,@echo "  LINK   $@")
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 
@@ -262,9 +262,8 @@ $(B)/tests/%: $(B)/obj/tests/unit/%.o $(B)/obj/tests/unit/filter.o $(TRAINER_OBJ
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
 
-# Its cases, and how arguments are made, are the harness's.
 KBENCH := $(B)/kbench
-KBENCH_OBJECTS := $(call objects,bench/kbench*.c $(addprefix tests/harness/harness_,case.c compare.c fill.c))
+KBENCH_OBJECTS := $(call objects,bench/kbench*.c)
 $(KBENCH): $(KBENCH_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
 # For kernels of other projects, which link them with references of their own.
@@ -357,7 +356,14 @@ INTERRUPT := $(B)/interrupt.so
 $(INTERRUPT): tests/tools/interrupt.c $(B)/stamp/cflags
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -shared -o $@ $<
 
-TESTED := $(SIM_ALL) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(DECODE_KL) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+# Vulkan's loader, which disturbs its calls.
+VKFAULT := $(B)/vkfault/libvulkan.so.1
+$(VKFAULT): tests/vkfault/vkfault.c $(B)/stamp/cflags
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -g -fPIC -fvisibility=hidden -shared -Wl,-soname,libvkfault.so \
+		-DREAL_LOADER='"/usr/lib/$(MACHINE)-linux-gnu/libvulkan.so.1"' -o $@ $< -ldl
+
+TESTED := $(SIM_ALL) $(VKFAULT) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(DECODE_KL) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(PACK_SHADERS) $(TESTED) ; @:
 
 ## test: set-up and the tests; they need no GPU (simulated ones serve)
@@ -424,7 +430,7 @@ INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:r
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh lib/nojit/include/tiles.cuh:kernels/tiles.cuh lib/nojit/include/begin.cuh:kernels/begin.cuh \
 	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/tensor_type.h:kernels/tensor_type.h \
 	lib/nojit/include/ref.h:kernels/ref/ref.h \
-	lib/nojit/include/kernel_case.h:tests/harness/kernel_case.h \
+	lib/nojit/include/kernel_case.h:runtime/selftest/kernel_case.h \
 	lib/nojit/libharness.a:$(B)/libharness.a lib/nojit/libkbench.a:$(B)/libkbench.a
 
 $(B)/nojit.pc: tools/nojit.pc.in $(B)/stamp/prefix

@@ -208,7 +208,7 @@ static void write_rows(FILE *f, const struct bench *b, const struct table *t)
             b->product_gflops[NJ_LP], b->product_gflops[NJ_F8]);
     for (int i = 0; i < t->count; i++) {
         const struct row *r = &t->rows[i];
-        const struct subject s = subject_of(&r->s.c);
+        const struct subject s = nj_case_subject_of(&r->s.c);
         fprintf(f, "%s\n  {\"key\": \"%s\", \"op\": \"%s\", \"shape\": {", i ? "," : "", s.key,
                 s.op);
         write_shape(f, &s, r);
@@ -334,7 +334,7 @@ static int parse(int argc, char **argv, struct request *r)
 static int name_is_known(const struct request *r, const char *name)
 {
     for (uint32_t i = 0; i < nj_case_count; i++) {
-        const struct subject s = subject_of(&nj_cases[i]);
+        const struct subject s = nj_case_subject_of(&nj_cases[i]);
         if (wanted(r, &nj_cases[i]) && shape_param(&s, name) >= 0)
             return 1;
     }
@@ -422,7 +422,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "kbench: %s: %s\n", nj_error_name(rc),
                 b.ctx ? nj_context_error(b.ctx) : nj_error_text(rc));
     else if (nj_context_device(b.ctx)->fallback[0])
-        fprintf(stderr, "kbench: on the CPU: %s\n", nj_context_device(b.ctx)->fallback);
+        fprintf(stderr, "kbench: on %s: %s\n", nj_context_device(b.ctx)->name,
+                nj_context_device(b.ctx)->fallback);
     if (!rc && !r.gemm)
         rc = measure_all(&b, &r, &t);
     if (!rc && !r.gemm) {

@@ -108,23 +108,26 @@ static unsigned char *make_tile(const struct bench *b, const struct subject *s,
                                 const struct case_arg *a, int64_t n)
 {
     const int lp_is_f16 = nj_context_device(b->ctx)->lp_is_f16;
-    const uint64_t stream = stream_of(b->seed, s->key, s->c->label, a->name);
-    unsigned char *bytes = allocate((size_t)n, type_bytes(a->type));
+    const uint64_t stream = nj_case_stream_of(b->seed, s->key, s->c->label, a->name);
+    unsigned char *bytes = allocate((size_t)n, nj_case_type_bytes(a->type));
     void *values = allocate((size_t)n, sizeof(double));
     if (a->fill == CASE_FILL_ORDER || a->fill == CASE_FILL_RUNS) {
-        const struct case_arg *ids = &s->c->args[arg_index(s->c, a->fill_name)];
+        const struct case_arg *ids = &s->c->args[nj_case_arg_index(s->c, a->fill_name)];
         int32_t *id_values = allocate((size_t)ids->elements, sizeof(*id_values));
-        fill_plain(ids, stream_of(b->seed, s->key, s->c->label, ids->name), ids->elements,
-                   id_values);
-        fill_sorted(a, id_values, ids->elements, values);
+        nj_case_fill_plain(ids, nj_case_stream_of(b->seed, s->key, s->c->label, ids->name),
+                           ids->elements, id_values);
+        if (nj_case_fill_sorted(a, id_values, ids->elements, values)) {
+            fprintf(stderr, "kbench: no memory for %lld ids\n", (long long)ids->elements);
+            exit(1);
+        }
         free(id_values);
     } else {
         const struct case_arg whole = without_gaps(a);
-        fill_plain(&whole, stream, n, values); /* of `ref OP`: any numbers take as long */
+        nj_case_fill_plain(&whole, stream, n, values); /* of `ref OP`: any numbers take as long */
     }
     for (int64_t i = 0; a->type != CASE_I32 && i < n; i++)
-        ((double *)values)[i] = round_to_type(((double *)values)[i], a->type, lp_is_f16);
-    encode(bytes, values, n, a->type, lp_is_f16);
+        ((double *)values)[i] = nj_case_round_to_type(((double *)values)[i], a->type, lp_is_f16);
+    nj_case_encode(bytes, values, n, a->type, lp_is_f16);
     free(values);
     return bytes;
 }
@@ -134,7 +137,7 @@ static int make_argument(struct bench *b, const struct subject *s, const struct 
 {
     const int whole = a->fill == CASE_FILL_ORDER || a->fill == CASE_FILL_RUNS;
     const int64_t n = whole || a->elements < TILE ? a->elements : TILE;
-    const size_t size = type_bytes(a->type);
+    const size_t size = nj_case_type_bytes(a->type);
     int rc = nj_alloc(b->ctx, NJ_MEM_DEVICE, (size_t)a->elements * size, out);
     if (rc)
         return rc;
@@ -186,7 +189,7 @@ int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm
                struct timing *cold)
 {
     const struct kernel_case *c = &shaped->c;
-    const struct subject s = subject_of(c);
+    const struct subject s = nj_case_subject_of(c);
     _Alignas(16) unsigned char params[BLOCK_MAX];
     void *args[ARGS_MAX] = {NULL};
     int rc = 0;
@@ -194,7 +197,7 @@ int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm
     for (uint32_t i = 0; i < c->arg_count && !rc; i++) {
         if (!c->args[i].null)
             rc = make_argument(b, &s, &c->args[i], &args[i]);
-        set_pointer(&s, params, i, args[i]);
+        nj_case_set_pointer(&s, params, i, args[i]);
     }
     const struct work w = {.c = c, .params = params};
     if (!rc)
@@ -275,7 +278,7 @@ static void write_label(const struct subject *s, struct shaped *out)
 int shape_case(const struct kernel_case *c, const char *shape, struct shaped *out, char *why,
                size_t why_bytes)
 {
-    const struct subject s = subject_of(c);
+    const struct subject s = nj_case_subject_of(c);
     struct case_sizes sizes;
     char name[32], value[32];
     if (c->arg_count > ARGS_MAX || s.param_bytes > BLOCK_MAX) {

@@ -23,6 +23,9 @@ void put_declarations(struct text *t, int indent, const struct contract *c, enum
 void put_block(struct text *t, const struct contract *c);
 /* The arguments p->x, p->y, ... of a call, up to but without the closing parenthesis. */
 void put_block_values(struct text *t, int indent, const struct contract *c, bool first);
+/* What expressions read, of a function with params. k: the key whose axes they are; NULL: those that the
+ * function is given. */
+void put_scope(struct text *t, const struct contract *c, const struct key *k);
 /* "void nj_ref_<op>_f32(...);" */
 void put_ref_prototype(struct text *t, const struct contract *c, enum style style);
 const char *shape_text(const struct arg *a); /* "[N, C]" */

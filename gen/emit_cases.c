@@ -42,19 +42,6 @@ static void put_oracle(struct text *t, const struct key *k)
     put(t, ");\n}\n");
 }
 
-/* What expressions read. k: the key whose axes they are; NULL: those that the function is given. */
-static void put_scope(struct text *t, const struct contract *c, const struct key *k)
-{
-    put(t, "    const struct %s_block *p = params;\n", c->op);
-    for (int i = 0; i < c->dim_count; i++)
-        put(t, "    const int64_t %s = p->%s;\n", c->dims[i].name, c->dims[i].name);
-    for (int a = 1; a < c->axis_count; a++)
-        put(t, k ? "    const int64_t %s = %d;\n" : "    const int64_t %s = axes[%d];\n",
-            c->axes[a].name, k ? c->axes[a].number[k->value[a]] : a - 1);
-    for (int i = 0; i < c->scope.count; i++)
-        put(t, "    (void)%s;\n", c->scope.names[i]);
-}
-
 static void put_elements(struct text *t, const struct contract *c, int arg, const char *to,
                          uint32_t *used)
 {

@@ -368,6 +368,26 @@ static void put_arch_shared(struct text *t, const struct gen *g, const struct ke
     put(t, count ? ", {NULL, 0}},\n" : "");
 }
 
+/* Operations and bytes of a launch, of keys that have a shader: how long it may take. */
+static void put_work(struct text *t, const struct gen *g, uint32_t *used)
+{
+    for (int i = 0; i < g->key_count; i++) {
+        const struct key *k = &g->keys[i];
+        if (k->id < 0 || shader_source(g, k) == NULL)
+            continue;
+        put(t, "static void %s_work(const void *params, double *flops, double *bytes)\n{\n",
+            key_symbol(k));
+        put(t, "    const enum nj_dtype T = %s;\n    (void)T;\n",
+            key_dtype(k, DTYPE_T) == DTYPE_LP ? "NJ_LP" : "NJ_F32");
+        put_scope(t, k->c, k);
+        put(t, "    *flops = (double)");
+        expr_print(t, k->c->flops, &k->c->scope, used);
+        put(t, ";\n    *bytes = (double)");
+        expr_print(t, k->c->bytes, &k->c->scope, used);
+        put(t, ";\n}\n");
+    }
+}
+
 static void put_table(struct text *t, const struct gen *g)
 {
     put(t, "const struct nj_kernel nj_kernels[] = {\n");
@@ -385,6 +405,8 @@ static void put_table(struct text *t, const struct gen *g)
         put(t, c->only ? "     .only = \"%s\",\n" : "     .only = NULL,\n", c->only);
         put_arch_shared(t, g, k);
         put(t, "     .params = %s_params,\n", c->op);
+        put(t, shader_source(g, k) ? "     .work = %s_work,\n" : "     .work = NULL,\n",
+            key_symbol(k));
         put(t, has_cpu(k) ? "     .cpu = %s_cpu},\n" : "     .cpu = NULL},\n", key_symbol(k));
     }
     put(t, "};\nconst uint32_t nj_kernel_count = %d;\n", g->selected_count);
@@ -407,6 +429,7 @@ int emit_ops(const struct gen *g, const char *out)
         if (c->only)
             put_available(&body, g, c);
     }
+    put_work(&body, g, &used);
     put(&t, "/* SPDX-License-Identifier: Apache-2.0\n *\n"
             " * Written by gen from the kernel contracts. Do not edit.\n */\n");
     put(&t, "#include \"%s\"\n\n#include <stdio.h>\n#include <string.h>\n\n", g->header);

@@ -41,6 +41,76 @@ static int open_backend(nj_context *ctx, const struct nj_backend *backend,
         return rc;
     }
     ctx->info.budget_bytes = backend->budget(ctx, NJ_MEM_DEVICE);
+    if (ctx->info.cache_key[0] && options->self_test)
+        rc = nj_tested(ctx, options);
+    if (rc)
+        close_backend(ctx);
+    return rc;
+}
+
+/* ---- AUTO: CUDA, else Vulkan if it multiplies faster than the CPU, else the CPU ---- */
+
+static int cpu_speed(const struct nj_options *options, double *gflops)
+{
+    nj_context *cpu = calloc(1, sizeof *cpu);
+    int rc = cpu ? open_backend(cpu, &nj_backend_cpu, options) : NJ_E_NOMEM;
+
+    if (rc == 0)
+        rc = nj_gemm_speed(cpu, gflops);
+    nj_context_destroy(cpu);
+    return rc;
+}
+
+/* 1: the GPU is to be taken. why: what was measured, or what failed. */
+static int is_faster(nj_context *ctx, const struct nj_options *options, char *why, size_t bytes)
+{
+    double gpu = 0, cpu = 0;
+    int rc = nj_gemm_speed(ctx, &gpu);
+
+    if (rc) {
+        snprintf(why, bytes, "%s", ctx->error);
+        return 0;
+    }
+    rc = cpu_speed(options, &cpu);
+    snprintf(why, bytes,
+             "%.100s runs a GEMM of %d x %d x %d at %.0f GFLOP/s, the CPU at %.0f GFLOP/s",
+             ctx->info.name, NJ_SPEED_SIDE, NJ_SPEED_SIDE, NJ_SPEED_SIDE, gpu, cpu);
+    return rc != 0 || gpu > cpu;
+}
+
+/* *taken: the context is open. A name of a GPU that does not exist is the caller's fault; all else that
+ * fails on the way is a reason for the CPU. */
+static int try_vulkan(nj_context *ctx, const struct nj_options *options, char *why, size_t bytes,
+                      int *taken)
+{
+    int rc = open_backend(ctx, &nj_backend_vulkan, options);
+
+    *taken = rc == 0;
+    if (rc) {
+        snprintf(why, bytes, "%s", ctx->error);
+        return rc == NJ_E_ARG ? rc : 0;
+    }
+    *taken = is_faster(ctx, options, why, bytes);
+    if (!*taken)
+        close_backend(ctx);
+    return 0;
+}
+
+static int open_auto(nj_context *ctx, const struct nj_options *options)
+{
+    char cuda[NJ_SENTENCE_BYTES], vulkan[NJ_SENTENCE_BYTES] = "";
+    int taken = 0, rc = open_backend(ctx, &nj_backend_cuda, options);
+
+    if (!may_fall_back(rc))
+        return rc;
+    snprintf(cuda, sizeof cuda, "%s", ctx->error);
+    rc = try_vulkan(ctx, options, vulkan, sizeof vulkan, &taken);
+    if (rc == 0 && !taken)
+        rc = open_backend(ctx, &nj_backend_cpu, options);
+    if (rc)
+        return rc;
+    snprintf(ctx->info.fallback, sizeof ctx->info.fallback, "%.500s; Vulkan: %.500s", cuda, vulkan);
+    ctx->error[0] = '\0';
     return 0;
 }
 
@@ -49,7 +119,6 @@ int nj_context_create(nj_context **out, const struct nj_options *options)
     static const struct nj_options defaults;
     const char *graph = getenv("NOJIT_GRAPH");
     nj_context *ctx;
-    int rc;
 
     if (!out)
         return NJ_E_ARG;
@@ -67,14 +136,7 @@ int nj_context_create(nj_context **out, const struct nj_options *options)
     case NJ_DEVICE_VULKAN:
         return open_backend(ctx, &nj_backend_vulkan, options);
     case NJ_DEVICE_AUTO:
-        rc = open_backend(ctx, &nj_backend_cuda, options);
-        if (!may_fall_back(rc))
-            return rc;
-        rc = open_backend(ctx, &nj_backend_cpu, options);
-        if (rc == 0)
-            snprintf(ctx->info.fallback, sizeof ctx->info.fallback, "%s", ctx->error);
-        ctx->error[0] = '\0';
-        return rc;
+        return open_auto(ctx, options);
     }
     return nj_fail(ctx, NJ_E_ARG,
                    "nj_context_create: device kind %d is not one of AUTO, CPU, CUDA, VULKAN",

@@ -6,7 +6,7 @@
  *
  *   context.c  choice of backend       index.c   embedded kernels    gemm.c   prepared products
  *   stream.c   memory, streams, ...    launch.c  kernels by number   error_text.c  codes, sentences
- *   comm.c     ranks
+ *   comm.c     ranks                   speed.c   of a GEMM           tested.c      whether kernels are right
  *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file
  */
 #ifndef NOJIT_INTERNAL_H
@@ -115,6 +115,11 @@ void nj_gemm_choices_free(nj_context *ctx);
 /* What multiplies op(A) op(B). */
 float nj_gemm_scale(const struct nj_gemm *g);
 size_t nj_dtype_bytes(enum nj_dtype dtype);
+/* Of a float32 GEMM with these sides, by the device's clock. */
+enum { NJ_SPEED_SIDE = 1024 };
+int nj_gemm_speed(nj_context *ctx, double *gflops);
+/* Of a device that is open: 0, or the sentence of its self-test. */
+int nj_tested(nj_context *ctx, const struct nj_options *options);
 
 struct nj_context {
     const struct nj_backend *backend; /* NULL while none is open */

@@ -81,14 +81,21 @@ enum nj_device_kind {
 };
 
 struct nj_options {
-    enum nj_device_kind device; /* AUTO: CUDA if it works, else CPU; device_info.fallback: why */
-    int ordinal;                /* which GPU, counted as the driver does; default 0 */
-    int verbose;                /* 1: a line per module loaded, through log */
+    enum nj_device_kind
+        device;  /* AUTO: CUDA if it works, else Vulkan if it is faster than the CPU */
+    int ordinal; /* which GPU, counted as the driver does; default 0 */
+    int verbose; /* 1: a line per module loaded, through log */
     /* 1: nj_gemm_prepare() times several algorithms for a shape that is not in a table read before,
      * and takes the fastest, which may be another one next time; 0: the library's first choice. */
     int gemm_tune;
     void (*log)(void *user, const char *line); /* what one should know, too; NULL: silent */
     void *log_user;
+    /* A folder, made if it and the one that it is in are not there, in which the pipelines of a Vulkan
+     * driver are kept for the next time; NULL: nothing is read or written. */
+    const char *cache_folder;
+    /* Called when a device is open whose driver compiles the kernels (Vulkan), unless cache_folder says that it
+     * has passed: nj_self_test(), or NULL for none. What fails is not opened. */
+    int (*self_test)(nj_context *ctx, char *why, size_t bytes);
 };
 
 struct nj_device_info {
@@ -112,21 +119,36 @@ struct nj_device_info {
     uint32_t gemms_timed;    /* shapes whose algorithm was chosen by timing in this context */
     size_t memory_bytes;     /* in all */
     size_t budget_bytes;     /* what could be had when it was opened */
+    size_t piece_bytes;      /* nj_alloc(): what the driver promises at a time, at most; 0: any */
+    size_t array_bytes;      /* and what it may give; more is refused */
     uint32_t kernels_loaded; /* on CUDA every kernel that nj_kernels has for arch; 0 on the CPU */
     uint32_t modules_loaded;
+    uint32_t pipelines_compiled; /* Vulkan: of kernels_loaded, those that the cache did not have */
+    float pipelines_ms;          /* Vulkan: what all of them took */
+    int self_test;               /* Vulkan: enum nj_self_test_state */
+    float self_test_ms;
+    char cache_key[33];          /* Vulkan: of GPU, driver and shaders; else "" */
     int managed;         /* arenas come from managed memory */
-    char fallback[1024]; /* AUTO took the CPU although a GPU was looked for: why; else "" */
+    char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 };
 
+enum nj_self_test_state { NJ_SELF_TEST_NONE, NJ_SELF_TEST_NOW, NJ_SELF_TEST_BEFORE };
+
+/* Holds every kernel of an open device against its reference, by small cases, and GEMMs against sums in double: 0,
+ * NJ_E_NOMEM, or NJ_E_DEVICE with the first that is wrong. A program that calls it is linked with NJ_ORACLES
+ * (docs/toolchain.md). */
+int nj_self_test(nj_context *ctx, char *why, size_t bytes);
+
 /* Opens a device, loads and resolves every kernel. On Vulkan the driver gets all shaders of
  * this program here, and none later (when it compiles them is its business); a launch refuses ops
- * without one, and AUTO does not take it.
+ * without one. NOJIT_VULKAN_DEVICE chooses among several GPUs: a number, a part of a name, or `none`.
  * *out is set even on failure (unless NJ_E_NOMEM), so that nj_context_error() can be read; destroy
  * it in both cases. options may be NULL (all zero). Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE,
- * NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE, NJ_E_ARG (an option or
- * NOJIT_MEMORY is not known). AUTO takes the CPU for NO_DEVICE, DRIVER, LIBRARY and NO_CODE; other
- * failures of a GPU are returned. */
+ * NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE, NJ_E_ARG (an option,
+ * NOJIT_MEMORY or NOJIT_VULKAN_DEVICE is not known). Where CUDA fails with NO_DEVICE, DRIVER, LIBRARY or
+ * NO_CODE, AUTO takes Vulkan if a timed GEMM is faster there than on the CPU, else the CPU; other failures
+ * of CUDA are returned. A Vulkan driver that runs on the CPU is taken only if NOJIT_VULKAN_DEVICE names it. */
 int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
 /* GPUs that the driver shows, 0 where it cannot be used. Opens the driver; no context is made. */
@@ -303,6 +325,8 @@ struct nj_kernel {
     const struct nj_param *params;
     const struct nj_arch_shared *arch_shared; /* or NULL */
     void (*cpu)(const void *params);
+    /* Operations and bytes of a launch, as the contract counts them; NULL: not known. */
+    void (*work)(const void *params, double *flops, double *bytes);
 };
 extern const struct nj_kernel nj_kernels[];
 extern const uint32_t nj_kernel_count;

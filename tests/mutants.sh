@@ -39,7 +39,7 @@ targets() {
     device_*) echo build/nojit build/gguf-of build/harness build/sim/proc.so "${simulation[@]}" ;;
     kbench*) echo build/kbench ;;
     gen_*) echo build/gen-bin/gen ;;
-    vulkan_*) echo build/nojit build/harness ;;
+    vulkan_*) echo build/nojit build/harness build/vkfault/libvulkan.so.1 ;;
     fuzz_corpus) for t in tests/fuzz/corpus/*/; do echo "build/fuzz/$(basename "$t")"; done ;;
     *) echo build/nojit build/blobcheck build/damage build/gguf-of build/apr-of build/contractcheck build/gen-bin/gen build/pack-bin/pack build/pack-bin/pack-shaders ;;
     esac

@@ -3,8 +3,9 @@
  * backend.h: what the files of the Vulkan backend share. Each calls those above it alone.
  *
  *   vulkan_library.c   opens the loader, makes an instance     vulkan_check.c      results as sentences
- *   vulkan_device.c    chooses and opens a GPU                 vulkan_commands.c   command buffers, submission
- *   vulkan_memory.c    allocations, copies                     vulkan_stream.c     streams, events
+ *   vulkan_device.c    what a GPU has to have; opens one       vulkan_choose.c     which GPU is taken
+ *   vulkan_commands.c  command buffers, submission             vulkan_memory.c     allocations, copies
+ *   vulkan_stream.c    streams, events                         vulkan_cache.c      pipelines of earlier runs
  *   vulkan_shaders.c   pipelines of the embedded SPIR-V        vulkan_launch.c     kernels and GEMMs
  *   vulkan.c           the table, open and close
  */
@@ -27,7 +28,7 @@
     X(BindBufferMemory)                                                                            \
     X(CmdBindPipeline)                                                                             \
     X(CmdCopyBuffer)                                                                               \
-    X(CmdDispatch)                                                                                 \
+    X(CmdDispatchBase)                                                                             \
     X(CmdFillBuffer)                                                                               \
     X(CmdPipelineBarrier)                                                                          \
     X(CmdPushConstants)                                                                            \
@@ -37,6 +38,7 @@
     X(CreateCommandPool)                                                                           \
     X(CreateComputePipelines)                                                                      \
     X(CreateDevice)                                                                                \
+    X(CreatePipelineCache)                                                                         \
     X(CreatePipelineLayout)                                                                        \
     X(CreateQueryPool)                                                                             \
     X(CreateSemaphore)                                                                             \
@@ -46,6 +48,7 @@
     X(DestroyDevice)                                                                               \
     X(DestroyInstance)                                                                             \
     X(DestroyPipeline)                                                                             \
+    X(DestroyPipelineCache)                                                                        \
     X(DestroyPipelineLayout)                                                                       \
     X(DestroyQueryPool)                                                                            \
     X(DestroySemaphore)                                                                            \
@@ -62,6 +65,7 @@
     X(GetPhysicalDeviceMemoryProperties2)                                                          \
     X(GetPhysicalDeviceProperties2)                                                                \
     X(GetPhysicalDeviceQueueFamilyProperties)                                                      \
+    X(GetPipelineCacheData)                                                                        \
     X(GetQueryPoolResults)                                                                         \
     X(MapMemory)                                                                                   \
     X(QueueSubmit)                                                                                 \
@@ -69,8 +73,9 @@
     X(WaitSemaphores)
 
 /* A desktop's watchdog ends what holds the GPU for seconds: this many operations are 0.2 s of a GPU with
- * 0.1 TFLOP/s. */
-#define NJ_VK_SUBMIT_OPERATIONS INT64_C(20000000000)
+ * 0.1 TFLOP/s. A byte of memory counts as four, as such a GPU has 25 GB/s. NOJIT_VULKAN_SUBMIT sets another number. */
+#define NJ_VK_SUBMIT_OPERATIONS 2e10
+#define NJ_VK_BYTE_OPERATIONS 4.0
 
 struct nj_vk_api {
 #define NJ_ROW(name) PFN_vk##name name;
@@ -107,7 +112,7 @@ struct nj_vk_stream {
     uint64_t value[NJ_VK_BATCHES]; /* that the semaphore has when the batch is done */
     int at, open;                  /* batch that is recorded to, if it is open */
     int recorded;                  /* commands in it */
-    int64_t operations;            /* of the GEMMs in it */
+    double operations;             /* in it */
     struct nj_vk_memory *staging;  /* for host memory that is not pinned; NULL until it is needed */
     size_t staged;                 /* bytes of it that are in use until the stream is done */
 };
@@ -116,6 +121,7 @@ struct nj_vk {
     struct nj_vk_api api;
     VkInstance instance;
     VkPhysicalDevice physical;
+    VkPhysicalDeviceProperties properties; /* of it */
     VkDevice device;
     VkQueue queue;
     uint32_t family;
@@ -126,12 +132,17 @@ struct nj_vk {
     float ns_per_tick;                   /* 0: the queue has no timestamps */
     uint64_t ticks_most;                 /* of them; what follows is 0 again */
     int has_budget;                      /* VK_EXT_memory_budget */
+    int has_compile_control;             /* a pipeline that had to be compiled can be refused */
+    double submit_operations;            /* at most, of a submission */
     VkSemaphore done;                    /* counts submissions */
     uint64_t submitted;
     struct nj_vk_memory *allocations;
     struct nj_vk_stream *streams;
     nj_stream service; /* zeroes new memory */
     VkPipelineLayout layout;
+    VkPipelineCache cache;
+    uint64_t key[2]; /* of its file */
+    int cached;      /* pipelines may be in it: the driver is asked for them without compiling */
     VkPipeline *pipelines; /* by kernel number */
     VkPipeline gemms[NJ_VK_GEMMS][NJ_VK_TYPES][NJ_VK_TILES];
     char lost[NJ_SENTENCE_BYTES]; /* the error after which the device answers nothing */
@@ -151,7 +162,18 @@ int nj_vk_open_library(nj_context *ctx);
 /* 0, or a code with a sentence that names the error; what says which call, with its sizes. */
 int nj_vk_check(nj_context *ctx, VkResult result, const char *what);
 
-int nj_vk_open_device(nj_context *ctx, const struct nj_options *options);
+/* 1, with the sentence, if the shaders cannot run on it. */
+int nj_vk_lacks(const struct nj_vk *vk, VkPhysicalDevice device,
+                const VkPhysicalDeviceProperties *p, char *why, size_t bytes);
+int nj_vk_rank_of(
+    VkPhysicalDeviceType type); /* discrete 0, integrated 1, virtual 2, on the CPU 3 */
+void nj_vk_sizes(const struct nj_vk *vk, VkPhysicalDevice device, VkDeviceSize *memory,
+                 VkDeviceSize *allocation, VkDeviceSize *buffer);
+int nj_vk_open_device(nj_context *ctx); /* the one that was chosen */
+
+/* Sets vk->physical and vk->properties. */
+int nj_vk_choose_device(nj_context *ctx, const struct nj_options *options);
+int nj_vk_switched_off(nj_context *ctx); /* NJ_E_NO_DEVICE with NOJIT_VULKAN_DEVICE=none */
 void nj_vk_list_devices(nj_context *ctx, void (*log)(void *user, const char *line), void *user);
 size_t nj_vk_budget(nj_context *ctx, enum nj_memory kind);
 
@@ -160,9 +182,10 @@ int nj_vk_wait(nj_context *ctx, uint64_t value);
 int nj_vk_commands_create(nj_stream *s);
 void nj_vk_commands_destroy(nj_stream *s);
 /* The open command buffer of a stream, and after a command was recorded: what follows sees its
- * results. operations: of a GEMM. */
+ * results. operations: of the command. After a piece of one, whose other pieces follow, nothing waits. */
 int nj_vk_begin(nj_stream *s, VkCommandBuffer *out);
-int nj_vk_recorded(nj_stream *s, int64_t operations);
+int nj_vk_recorded(nj_stream *s, double operations);
+int nj_vk_piece(nj_stream *s, double operations);
 int nj_vk_submit(nj_stream *s);
 int nj_vk_finish(nj_stream *s); /* submits and waits */
 
@@ -180,6 +203,11 @@ void nj_vk_event_destroy(nj_event *e);
 int nj_vk_event_record(nj_event *e, nj_stream *s);
 int nj_vk_event_sync(nj_event *e);
 int nj_vk_event_elapsed_ms(nj_event *from, nj_event *to, float *ms);
+
+/* The file of pipelines in a folder, or NULL for none. The key goes to the device's info, too. */
+void nj_vk_cache_key(nj_context *ctx, const struct nj_index *index);
+int nj_vk_cache_open(nj_context *ctx, const char *folder);
+int nj_vk_cache_write(nj_context *ctx, const char *folder);
 
 int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options);
 void nj_vk_unload_shaders(nj_context *ctx);

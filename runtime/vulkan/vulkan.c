@@ -16,9 +16,13 @@ static int vk_open(nj_context *ctx, const struct nj_options *options)
         return nj_fail(ctx, NJ_E_NOMEM, "opening Vulkan: out of host memory");
     ctx->state = vk;
     vk->service.ctx = ctx;
-    rc = nj_vk_open_library(ctx);
+    rc = nj_vk_switched_off(ctx);
     if (rc == 0)
-        rc = nj_vk_open_device(ctx, options);
+        rc = nj_vk_open_library(ctx);
+    if (rc == 0)
+        rc = nj_vk_choose_device(ctx, options);
+    if (rc == 0)
+        rc = nj_vk_open_device(ctx);
     if (rc == 0)
         rc = nj_vk_commands_create(&vk->service);
     if (rc == 0)
@@ -52,7 +56,7 @@ void nj_vulkan_search(void (*log)(void *user, const char *line), void *user)
 
     if (ctx && vk) {
         ctx->state = vk;
-        if (nj_vk_open_library(ctx))
+        if (nj_vk_switched_off(ctx) || nj_vk_open_library(ctx))
             log(user, ctx->error);
         else
             nj_vk_list_devices(ctx, log, user);

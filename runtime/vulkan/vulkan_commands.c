@@ -100,18 +100,6 @@ static void put_barrier(struct nj_vk *vk, VkCommandBuffer commands, int for_host
                                1, &barrier, 0, NULL, 0, NULL);
 }
 
-int nj_vk_recorded(nj_stream *s, int64_t operations)
-{
-    struct nj_vk_stream *own = nj_vk_stream_of(s);
-
-    put_barrier(nj_vk_of(s->ctx), own->commands[own->at], 0);
-    own->recorded++;
-    own->operations += operations;
-    return own->recorded < NJ_VK_SUBMIT_AFTER && own->operations < NJ_VK_SUBMIT_OPERATIONS
-               ? 0
-               : nj_vk_submit(s);
-}
-
 int nj_vk_submit(nj_stream *s)
 {
     struct nj_vk *vk = nj_vk_of(s->ctx);
@@ -144,6 +132,26 @@ int nj_vk_submit(nj_stream *s)
     own->value[own->at] = value;
     own->at = (own->at + 1) % NJ_VK_BATCHES;
     return 0;
+}
+
+int nj_vk_piece(nj_stream *s, double operations)
+{
+    struct nj_vk_stream *own = nj_vk_stream_of(s);
+
+    own->recorded++;
+    own->operations += operations;
+    return own->recorded < NJ_VK_SUBMIT_AFTER &&
+                   own->operations < nj_vk_of(s->ctx)->submit_operations
+               ? 0
+               : nj_vk_submit(s);
+}
+
+int nj_vk_recorded(nj_stream *s, double operations)
+{
+    struct nj_vk_stream *own = nj_vk_stream_of(s);
+
+    put_barrier(nj_vk_of(s->ctx), own->commands[own->at], 0);
+    return nj_vk_piece(s, operations);
 }
 
 int nj_vk_finish(nj_stream *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vulkan_device.c: chooses a GPU, opens it with the features that the shaders need, and says how
- * much of its memory can be had.
+ * vulkan_device.c: what a GPU has to have; opens one with the features that the shaders need, and says
+ * how much of its memory can be had.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,15 +9,16 @@
 
 #include "backend.h"
 
-enum { DEVICES_MAX = 16, EXTENSIONS_MAX = 512, FAMILIES_MAX = 32 };
+enum { EXTENSIONS_MAX = 512, FAMILIES_MAX = 32 };
 enum { THREADS_NEEDED = 512, SHARED_BYTES_NEEDED = 32768 };
 
-/* All that is asked for: 64-bit addresses of buffers, the scalar layout, semaphores that count and,
- * where the device has them, elements of 16 bits. */
+/* All that is asked for: 64-bit addresses of buffers, the scalar layout and semaphores that count;
+ * where the device has them, elements of 16 bits, and that compiling a pipeline can be refused. */
 struct features {
     VkPhysicalDeviceFeatures2 all;
     VkPhysicalDeviceVulkan11Features vulkan11;
     VkPhysicalDeviceVulkan12Features vulkan12;
+    VkPhysicalDeviceVulkan13Features vulkan13;
 };
 
 static void link_features(struct features *f)
@@ -28,6 +29,8 @@ static void link_features(struct features *f)
     f->vulkan11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
     f->vulkan11.pNext = &f->vulkan12;
     f->vulkan12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    f->vulkan12.pNext = &f->vulkan13;
+    f->vulkan13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
 }
 
 /* The first queue family that computes, or -1. *ticks: bits of its timestamps. */
@@ -45,15 +48,34 @@ static int find_family(const struct nj_vk *vk, VkPhysicalDevice device, uint32_t
     return -1;
 }
 
-/* What a device lacks, or NULL. */
-static const char *missing(const struct nj_vk *vk, VkPhysicalDevice device,
-                           const VkPhysicalDeviceProperties *p)
+/* ---- what a GPU has to have ---- */
+
+static int lacks_limit(const VkPhysicalDeviceLimits *l, char *why, size_t bytes)
+{
+    const struct {
+        const char *what;
+        uint32_t has, needed;
+    } limits[] = {
+        {"bytes of push constants", l->maxPushConstantsSize, NJ_VK_PUSH_BYTES},
+        {"threads of a workgroup", l->maxComputeWorkGroupInvocations, THREADS_NEEDED},
+        {"threads of a workgroup in one direction", l->maxComputeWorkGroupSize[0], THREADS_NEEDED},
+        {"bytes of shared memory", l->maxComputeSharedMemorySize, SHARED_BYTES_NEEDED},
+    };
+
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        if (limits[i].has >= limits[i].needed)
+            continue;
+        snprintf(why, bytes, "it has %u %s, and %u are needed", limits[i].has, limits[i].what,
+                 limits[i].needed);
+        return 1;
+    }
+    return 0;
+}
+
+static const char *missing_feature(const struct nj_vk *vk, VkPhysicalDevice device)
 {
     struct features has;
-    uint32_t ticks = 0;
 
-    if (p->apiVersion < VK_API_VERSION_1_3)
-        return "Vulkan 1.3";
     link_features(&has);
     vk->api.GetPhysicalDeviceFeatures2(device, &has.all);
     if (!has.all.features.shaderInt64)
@@ -64,18 +86,29 @@ static const char *missing(const struct nj_vk *vk, VkPhysicalDevice device,
         return "the scalar block layout";
     if (!has.vulkan12.timelineSemaphore)
         return "timeline semaphores";
-    if (p->limits.maxPushConstantsSize < NJ_VK_PUSH_BYTES)
-        return "128 bytes of push constants";
-    if (p->limits.maxComputeWorkGroupInvocations < THREADS_NEEDED ||
-        p->limits.maxComputeWorkGroupSize[0] < THREADS_NEEDED)
-        return "workgroups of 512 threads";
-    if (p->limits.maxComputeSharedMemorySize < SHARED_BYTES_NEEDED)
-        return "32 KiB of shared memory";
-    return find_family(vk, device, &ticks) < 0 ? "a queue that computes" : NULL;
+    return NULL;
 }
 
-/* Discrete GPUs first, implementations on the CPU last. */
-static int rank_of(VkPhysicalDeviceType type)
+int nj_vk_lacks(const struct nj_vk *vk, VkPhysicalDevice device,
+                const VkPhysicalDeviceProperties *p, char *why, size_t bytes)
+{
+    const char *missing;
+    uint32_t ticks = 0;
+
+    if (p->apiVersion < VK_API_VERSION_1_3) {
+        snprintf(why, bytes, "its driver has Vulkan %u.%u, and 1.3 is needed",
+                 VK_API_VERSION_MAJOR(p->apiVersion), VK_API_VERSION_MINOR(p->apiVersion));
+        return 1;
+    }
+    missing = missing_feature(vk, device);
+    if (!missing && find_family(vk, device, &ticks) < 0)
+        missing = "a queue that computes";
+    if (missing)
+        snprintf(why, bytes, "it lacks %s", missing);
+    return missing || lacks_limit(&p->limits, why, bytes);
+}
+
+int nj_vk_rank_of(VkPhysicalDeviceType type)
 {
     return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU     ? 0
            : type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ? 1
@@ -83,76 +116,37 @@ static int rank_of(VkPhysicalDeviceType type)
                                                             : 2;
 }
 
-static void read_properties(const struct nj_vk *vk, VkPhysicalDevice device,
-                            VkPhysicalDeviceProperties *out)
+static size_t largest_heap(const VkPhysicalDeviceMemoryProperties *memory)
 {
-    VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    size_t most = 0;
 
-    vk->api.GetPhysicalDeviceProperties2(device, &p);
-    *out = p.properties;
+    for (uint32_t i = 0; i < memory->memoryHeapCount; i++)
+        if (memory->memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT &&
+            memory->memoryHeaps[i].size > most)
+            most = memory->memoryHeaps[i].size;
+    return most;
 }
 
-/* With ordinal 0 the first of the best kind that has what is needed; else the one of that number. */
-static int choose_device(nj_context *ctx, int ordinal, VkPhysicalDeviceProperties *chosen)
+void nj_vk_sizes(const struct nj_vk *vk, VkPhysicalDevice device, VkDeviceSize *memory,
+                 VkDeviceSize *allocation, VkDeviceSize *buffer)
 {
-    struct nj_vk *vk = nj_vk_of(ctx);
-    VkPhysicalDevice devices[DEVICES_MAX];
-    VkPhysicalDeviceProperties p;
-    uint32_t count = DEVICES_MAX;
-    VkResult result = vk->api.EnumeratePhysicalDevices(vk->instance, &count, devices);
-    const char *lack = NULL;
-    char lacking[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE] = "";
+    VkPhysicalDeviceMaintenance4Properties largest = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+    VkPhysicalDeviceMaintenance3Properties most = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, .pNext = &largest};
+    VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                       .pNext = &most};
+    VkPhysicalDeviceMemoryProperties2 heaps = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
 
-    if (result != VK_SUCCESS && result != VK_INCOMPLETE)
-        return nj_vk_check(ctx, result, "listing the GPUs");
-    if (count == 0)
-        return nj_fail(ctx, NJ_E_NO_DEVICE, "Vulkan sees no GPU; check vulkaninfo");
-    if (ordinal < 0 || (uint32_t)ordinal >= count)
-        return nj_fail(ctx, NJ_E_NO_DEVICE, "GPU %d wanted, Vulkan sees %u (counted from 0)",
-                       ordinal, count);
-    for (uint32_t i = 0; i < count; i++) {
-        const char *lacks;
-
-        read_properties(vk, devices[i], &p);
-        lacks = missing(vk, devices[i], &p);
-        if (ordinal > 0 && i != (uint32_t)ordinal)
-            continue;
-        if (lacks) {
-            lack = lacks;
-            snprintf(lacking, sizeof lacking, "%s", p.deviceName);
-        } else if (!vk->physical || rank_of(p.deviceType) < rank_of(chosen->deviceType)) {
-            vk->physical = devices[i];
-            *chosen = p;
-        }
-    }
-    return vk->physical ? 0 : nj_fail(ctx, NJ_E_NO_DEVICE, "%s lacks %s", lacking, lack);
+    vk->api.GetPhysicalDeviceProperties2(device, &all);
+    vk->api.GetPhysicalDeviceMemoryProperties2(device, &heaps);
+    *memory = largest_heap(&heaps.memoryProperties);
+    *allocation = most.maxMemoryAllocationSize;
+    *buffer = largest.maxBufferSize;
 }
 
-void nj_vk_list_devices(nj_context *ctx, void (*log)(void *user, const char *line), void *user)
-{
-    static const char *const kinds[] = {"discrete", "integrated", "virtual", "on the CPU"};
-    struct nj_vk *vk = nj_vk_of(ctx);
-    VkPhysicalDevice devices[DEVICES_MAX];
-    uint32_t count = DEVICES_MAX;
-    char line[400];
-
-    if (vk->api.EnumeratePhysicalDevices(vk->instance, &count, devices) < 0 || count == 0) {
-        log(user, "Vulkan shows no GPU");
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        VkPhysicalDeviceProperties p;
-        const char *lacks;
-
-        read_properties(vk, devices[i], &p);
-        lacks = missing(vk, devices[i], &p);
-        snprintf(line, sizeof line, "%u: %.150s, %s, Vulkan %u.%u: %s%s", i, p.deviceName,
-                 kinds[rank_of(p.deviceType)], VK_API_VERSION_MAJOR(p.apiVersion),
-                 VK_API_VERSION_MINOR(p.apiVersion), lacks ? "lacks " : "can be used",
-                 lacks ? lacks : "");
-        log(user, line);
-    }
-}
+/* ---- opening it ---- */
 
 static int has_extension(const struct nj_vk *vk, const char *name)
 {
@@ -167,21 +161,19 @@ static int has_extension(const struct nj_vk *vk, const char *name)
     return found;
 }
 
-static void describe(nj_context *ctx, const VkPhysicalDeviceProperties *p)
+static void describe(nj_context *ctx)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
-    VkPhysicalDeviceMaintenance4Properties buffer = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
-    VkPhysicalDeviceMaintenance3Properties most = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, .pNext = &buffer};
+    const VkPhysicalDeviceProperties *p = &vk->properties;
     VkPhysicalDeviceDriverProperties driver = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &most};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                        .pNext = &driver};
     VkPhysicalDeviceMemoryProperties2 memory = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
     struct nj_device_info *info = &ctx->info;
     struct features has;
+    VkDeviceSize heap;
 
     link_features(&has);
     vk->api.GetPhysicalDeviceFeatures2(vk->physical, &has.all);
@@ -189,8 +181,7 @@ static void describe(nj_context *ctx, const VkPhysicalDeviceProperties *p)
     vk->api.GetPhysicalDeviceProperties2(vk->physical, &all);
     vk->api.GetPhysicalDeviceMemoryProperties2(vk->physical, &memory);
     vk->memory = memory.memoryProperties;
-    vk->allocation_max = most.maxMemoryAllocationSize;
-    vk->buffer_max = buffer.maxBufferSize;
+    nj_vk_sizes(vk, vk->physical, &heap, &vk->allocation_max, &vk->buffer_max);
     vk->groups_max[0] = p->limits.maxComputeWorkGroupCount[0];
     vk->groups_max[1] = p->limits.maxComputeWorkGroupCount[1];
     vk->threads_max = p->limits.maxComputeWorkGroupInvocations;
@@ -201,15 +192,15 @@ static void describe(nj_context *ctx, const VkPhysicalDeviceProperties *p)
     snprintf(info->driver, sizeof info->driver, "%.30s %.30s", driver.driverName,
              driver.driverInfo);
     snprintf(info->gemm_library, sizeof info->gemm_library, "nojit's own shaders");
-    info->integrated = rank_of(p->deviceType) != 0;
+    info->integrated = nj_vk_rank_of(p->deviceType) != 0;
     info->software = p->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++)
-        if (vk->memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT &&
-            vk->memory.memoryHeaps[i].size > info->memory_bytes)
-            info->memory_bytes = vk->memory.memoryHeaps[i].size;
+    info->memory_bytes = heap;
+    info->array_bytes = vk->buffer_max - NJ_VK_ALIGN;
+    info->piece_bytes =
+        (vk->allocation_max < vk->buffer_max ? vk->allocation_max : vk->buffer_max) - NJ_VK_ALIGN;
 }
 
-static int create_device(nj_context *ctx, float ns_per_tick)
+static int create_device(nj_context *ctx)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
     struct features wanted;
@@ -233,13 +224,17 @@ static int create_device(nj_context *ctx, float ns_per_tick)
     int rc;
 
     link_features(&wanted);
+    vk->api.GetPhysicalDeviceFeatures2(vk->physical, &wanted.all);
+    vk->has_compile_control = wanted.vulkan13.pipelineCreationCacheControl == VK_TRUE;
+    link_features(&wanted);
     wanted.vulkan11.storageBuffer16BitAccess = ctx->info.lp ? VK_TRUE : VK_FALSE;
+    wanted.vulkan13.pipelineCreationCacheControl = vk->has_compile_control ? VK_TRUE : VK_FALSE;
     wanted.all.features.shaderInt64 = VK_TRUE;
     wanted.vulkan12.bufferDeviceAddress = VK_TRUE;
     wanted.vulkan12.scalarBlockLayout = VK_TRUE;
     wanted.vulkan12.timelineSemaphore = VK_TRUE;
     vk->family = (uint32_t)find_family(vk, vk->physical, &ticks);
-    vk->ns_per_tick = ticks ? ns_per_tick : 0;
+    vk->ns_per_tick = ticks ? vk->properties.limits.timestampPeriod : 0;
     vk->ticks_most = ticks < 64 ? (UINT64_C(1) << ticks) - 1 : UINT64_MAX;
     queue.queueFamilyIndex = vk->family;
     rc = nj_vk_check(ctx, vk->api.CreateDevice(vk->physical, &info, NULL, &vk->device),
@@ -253,15 +248,31 @@ static int create_device(nj_context *ctx, float ns_per_tick)
                        "opening the GPU");
 }
 
-int nj_vk_open_device(nj_context *ctx, const struct nj_options *options)
+static int read_submit(nj_context *ctx)
 {
-    VkPhysicalDeviceProperties chosen;
-    int rc = choose_device(ctx, options->ordinal, &chosen);
+    const char *given = getenv("NOJIT_VULKAN_SUBMIT");
+    struct nj_vk *vk = nj_vk_of(ctx);
+    char *end = NULL;
+
+    vk->submit_operations = NJ_VK_SUBMIT_OPERATIONS;
+    if (!given || !given[0])
+        return 0;
+    vk->submit_operations = strtod(given, &end);
+    if (!*end && vk->submit_operations >= 1e3 && vk->submit_operations <= 1e18)
+        return 0;
+    return nj_fail(ctx, NJ_E_ARG,
+                   "NOJIT_VULKAN_SUBMIT=%.100s: operations of a submission, from 1e3 to 1e18",
+                   given);
+}
+
+int nj_vk_open_device(nj_context *ctx)
+{
+    int rc = read_submit(ctx);
 
     if (rc)
         return rc;
-    describe(ctx, &chosen);
-    return create_device(ctx, chosen.limits.timestampPeriod);
+    describe(ctx);
+    return create_device(ctx);
 }
 
 /* What the driver says of the heap that is the device's largest; where it is the host's memory, no
@@ -298,7 +309,5 @@ size_t nj_vk_budget(nj_context *ctx, enum nj_memory kind)
     if (kind == NJ_MEM_HOST)
         return available;
     device = heap_budget(vk);
-    if (device > vk->buffer_max - NJ_VK_ALIGN) /* an arena is one allocation */
-        device = vk->buffer_max - NJ_VK_ALIGN;
     return ctx->info.integrated && host < device ? host : device;
 }

@@ -18,30 +18,65 @@ int nj_vk_has_kernel(const nj_context *ctx, uint32_t id)
     return nj_vk_of(ctx)->pipelines[id] != VK_NULL_HANDLE;
 }
 
-/* As rows of workgroups, of which a driver allows 65,535 of 65,535 or more. */
+/* Rows of workgroups: at most 65,535 or more of at most as many, as the driver allows; and, if a launch is
+ * long, as many as it has pieces. Which row a block is in has no part in what it does. */
+struct rows {
+    uint32_t width, count, each; /* each: rows of a piece */
+};
+
+static struct rows rows_of(const struct nj_vk *vk, uint64_t groups, double operations)
+{
+    const double pieces = operations / vk->submit_operations + 1;
+    const uint64_t most = groups < vk->groups_max[1] ? groups : vk->groups_max[1];
+    const uint64_t wanted = pieces < (double)most ? (uint64_t)pieces : most;
+    const uint64_t least = (groups + vk->groups_max[0] - 1) / vk->groups_max[0];
+    const uint64_t rows = wanted > least ? wanted : least;
+    struct rows r;
+
+    r.width = (uint32_t)((groups + rows - 1) / rows);
+    r.count = (uint32_t)((groups + r.width - 1) / r.width);
+    r.each = (uint32_t)((r.count + wanted - 1) / wanted);
+    return r;
+}
+
+/* In pieces, of which each is a submission or the last of it. */
 static int dispatch(nj_stream *s, VkPipeline pipeline, const uint32_t grid[3], const void *push,
-                    uint32_t push_bytes, int64_t operations)
+                    uint32_t push_bytes, double operations)
 {
     struct nj_vk *vk = nj_vk_of(s->ctx);
     const uint64_t plane = (uint64_t)grid[0] * grid[1];
     const uint64_t most = (uint64_t)vk->groups_max[0] * vk->groups_max[1];
     VkCommandBuffer commands;
-    uint64_t groups, rows;
-    int rc;
+    struct rows r;
+    int rc = 0;
 
     if (plane > UINT32_MAX || plane * grid[2] > UINT32_MAX || plane * grid[2] > most)
         return nj_fail(s->ctx, NJ_E_ARG, "%s: a grid of %u x %u x %u is too large for Vulkan",
                        s->ctx->last_key, grid[0], grid[1], grid[2]);
-    groups = plane * grid[2];
-    rows = (groups + vk->groups_max[0] - 1) / vk->groups_max[0];
-    rc = nj_vk_begin(s, &commands);
-    if (rc)
-        return rc;
-    vk->api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    vk->api.CmdPushConstants(commands, vk->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes,
-                             push);
-    vk->api.CmdDispatch(commands, (uint32_t)((groups + rows - 1) / rows), (uint32_t)rows, 1);
-    return nj_vk_recorded(s, operations);
+    r = rows_of(vk, plane * grid[2], operations);
+    for (uint32_t row = 0; row < r.count && rc == 0; row += r.each) {
+        const uint32_t rows = r.count - row < r.each ? r.count - row : r.each;
+        const double share = operations * rows / r.count;
+
+        rc = nj_vk_begin(s, &commands);
+        if (rc)
+            return rc;
+        vk->api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+        vk->api.CmdPushConstants(commands, vk->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes,
+                                 push);
+        vk->api.CmdDispatchBase(commands, 0, row, 0, r.width, rows, 1);
+        rc = row + rows < r.count ? nj_vk_piece(s, share) : nj_vk_recorded(s, share);
+    }
+    return rc;
+}
+
+static double work_of(const struct nj_kernel *kernel, const void *params)
+{
+    double flops = 0, bytes = 0;
+
+    if (kernel->work)
+        kernel->work(params, &flops, &bytes);
+    return flops + NJ_VK_BYTE_OPERATIONS * bytes;
 }
 
 int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
@@ -60,7 +95,8 @@ int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t sha
             kernel->key);
     memcpy(push, params, kernel->param_bytes);
     memcpy(push + kernel->param_bytes, grid, NJ_VK_GRID_BYTES);
-    return dispatch(s, pipeline, grid, push, kernel->param_bytes + NJ_VK_GRID_BYTES, 0);
+    return dispatch(s, pipeline, grid, push, kernel->param_bytes + NJ_VK_GRID_BYTES,
+                    work_of(kernel, params));
 }
 
 /* The number of operands' and result's types among the keys. */
@@ -118,5 +154,5 @@ int nj_vk_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan, const struct n
 
     s->ctx->last_key = "a GEMM";
     return dispatch(s, nj_vk_of(s->ctx)->gemms[g->kind][types_of(g)][tile], grid, &block,
-                    sizeof block, 2 * (int64_t)g->M * g->N * g->K);
+                    sizeof block, 2.0 * g->M * g->N * g->K);
 }

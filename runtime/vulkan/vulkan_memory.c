@@ -211,7 +211,7 @@ static int copy_buffers(nj_stream *s, VkBuffer to, size_t to_offset, VkBuffer fr
     if (rc)
         return rc;
     nj_vk_of(s->ctx)->api.CmdCopyBuffer(commands, from, to, 1, &region);
-    return nj_vk_recorded(s, 0);
+    return nj_vk_recorded(s, 2 * NJ_VK_BYTE_OPERATIONS * (double)bytes);
 }
 
 /* Room in the staging buffer for at most `bytes`: waits where it is full. */
@@ -331,7 +331,7 @@ int nj_vk_zero(nj_stream *s, void *dst, size_t bytes)
         if (rc)
             return rc;
         vk->api.CmdFillBuffer(commands, m->buffer, offset + before, whole, 0);
-        rc = nj_vk_recorded(s, 0);
+        rc = nj_vk_recorded(s, NJ_VK_BYTE_OPERATIONS * (double)whole);
     }
     return rc;
 }

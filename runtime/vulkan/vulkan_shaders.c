@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * vulkan_shaders.c: the pipelines of all embedded shaders, made when a GPU is opened. The driver
- * gets each as SPIR-V then, and none later. An op without a shader has no pipeline.
+ * gets each as SPIR-V then, and none later; those of an earlier run it need not compile. An op without a
+ * shader has no pipeline.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,24 @@ static int check_entry(nj_context *ctx, const struct nj_index *index,
                    kernel->key);
 }
 
+/* From the cache, if it has it; else the driver compiles it. */
+static VkResult create(nj_context *ctx, VkComputePipelineCreateInfo *info, VkPipeline *out)
+{
+    struct nj_vk *vk = nj_vk_of(ctx);
+    VkResult result = VK_PIPELINE_COMPILE_REQUIRED;
+
+    if (vk->cached) {
+        info->flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT |
+                      VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT;
+        result = vk->api.CreateComputePipelines(vk->device, vk->cache, 1, info, NULL, out);
+    }
+    if (result != VK_PIPELINE_COMPILE_REQUIRED)
+        return result;
+    info->flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT;
+    ctx->info.pipelines_compiled++;
+    return vk->api.CreateComputePipelines(vk->device, vk->cache, 1, info, NULL, out);
+}
+
 static int load(nj_context *ctx, const struct nj_index *index, const struct nji_entry *entry,
                 VkPipeline *out)
 {
@@ -57,8 +76,9 @@ static int load(nj_context *ctx, const struct nj_index *index, const struct nji_
     if (rc)
         return rc;
     info.stage.module = module;
-    rc = nj_vk_check(
-        ctx, vk->api.CreateComputePipelines(vk->device, VK_NULL_HANDLE, 1, &info, NULL, out), key);
+    rc = nj_vk_check(ctx, create(ctx, &info, out), key);
+    if (rc)
+        *out = VK_NULL_HANDLE;
     vk->api.DestroyShaderModule(vk->device, module, NULL);
     ctx->info.kernels_loaded += rc == 0;
     ctx->info.modules_loaded += rc == 0;
@@ -107,6 +127,17 @@ static int load_all(nj_context *ctx, const struct nj_index *index)
     return rc;
 }
 
+static void say_count(const nj_context *ctx, const struct nj_options *options)
+{
+    const struct nj_device_info *d = &ctx->info;
+    char line[200];
+
+    snprintf(line, sizeof line,
+             "the Vulkan driver has %u shaders, %u of them compiled now, in %.0f ms",
+             d->kernels_loaded, d->pipelines_compiled, (double)d->pipelines_ms);
+    options->log(options->log_user, line);
+}
+
 int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
@@ -116,7 +147,7 @@ int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options)
                                                .pushConstantRangeCount = 1,
                                                .pPushConstantRanges = &range};
     const double begun = milliseconds();
-    char why[NJ_SENTENCE_BYTES], line[200];
+    char why[NJ_SENTENCE_BYTES];
     struct nj_index index;
     int rc = nj_shaders_embedded(&index, why);
 
@@ -127,14 +158,17 @@ int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options)
         return nj_fail(ctx, NJ_E_NOMEM, "loading shaders: out of host memory");
     rc = nj_vk_check(ctx, vk->api.CreatePipelineLayout(vk->device, &layout, NULL, &vk->layout),
                      "loading shaders");
+    nj_vk_cache_key(ctx, &index);
+    if (rc == 0)
+        rc = nj_vk_cache_open(ctx, options->cache_folder);
     if (rc == 0)
         rc = load_all(ctx, &index);
-    if (rc || !options->verbose || !options->log)
-        return rc;
-    snprintf(line, sizeof line, "the Vulkan driver translated %u shaders in %.0f ms",
-             ctx->info.kernels_loaded, milliseconds() - begun);
-    options->log(options->log_user, line);
-    return 0;
+    ctx->info.pipelines_ms = (float)(milliseconds() - begun);
+    if (rc == 0 && ctx->info.pipelines_compiled > 0)
+        rc = nj_vk_cache_write(ctx, options->cache_folder);
+    if (rc == 0 && options->verbose && options->log)
+        say_count(ctx, options);
+    return rc;
 }
 
 void nj_vk_unload_shaders(nj_context *ctx)
@@ -147,6 +181,7 @@ void nj_vk_unload_shaders(nj_context *ctx)
         for (int type = 0; type < NJ_VK_TYPES; type++)
             for (int tile = 0; tile < NJ_VK_TILES; tile++)
                 vk->api.DestroyPipeline(vk->device, vk->gemms[kind][type][tile], NULL);
+    vk->api.DestroyPipelineCache(vk->device, vk->cache, NULL);
     vk->api.DestroyPipelineLayout(vk->device, vk->layout, NULL);
     free(vk->pipelines);
 }

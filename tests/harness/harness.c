@@ -66,7 +66,7 @@ static void child(const struct subject *subjects, uint32_t first, uint32_t count
     for (uint32_t i = first; i < count; i++) {
         struct result r;
         alarm(CASE_SECONDS);
-        run_case(ctx, stream, &subjects[i], seed, &r);
+        nj_case_run_case(ctx, stream, &subjects[i], seed, &r);
         shared[i] = r;
     }
     nj_stream_destroy(stream);
@@ -124,7 +124,7 @@ static void select_key(struct selection *sel, uint32_t kernel, const nj_context 
     }
     for (uint32_t i = 0; i < nj_case_count; i++)
         if (nj_cases[i].kernel == kernel && !nj_cases[i].bench)
-            sel->subjects[sel->count++] = subject_of(&nj_cases[i]);
+            sel->subjects[sel->count++] = nj_case_subject_of(&nj_cases[i]);
     if (sel->count > before) {
         sel->keys_run++;
     } else {
@@ -166,7 +166,7 @@ static void run_on_gpu(struct selection *sel, nj_context *ctx, nj_stream *stream
             snprintf(r->message, sizeof(r->message), "not run: the device failed in %s", lost);
             continue;
         }
-        run_case(ctx, stream, &sel->subjects[i], seed, r);
+        nj_case_run_case(ctx, stream, &sel->subjects[i], seed, r);
         if (r->device_lost)
             lost = sel->subjects[i].key;
     }

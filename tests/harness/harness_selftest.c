@@ -187,17 +187,17 @@ static int broken_patterns(int lp_is_f16)
     int broken = 0;
     for (unsigned bits = 0; bits < 0xffff; bits++) {
         const uint16_t pair[2] = {(uint16_t)bits, (uint16_t)(bits + 1)};
-        const double x = decode((const unsigned char *)pair, 0, CASE_LP, lp_is_f16);
-        const double next = decode((const unsigned char *)pair, 1, CASE_LP, lp_is_f16);
+        const double x = nj_case_decode((const unsigned char *)pair, 0, CASE_LP, lp_is_f16);
+        const double next = nj_case_decode((const unsigned char *)pair, 1, CASE_LP, lp_is_f16);
         uint16_t stored;
         if (!isfinite(x) || !isfinite(next) || signbit(x) != signbit(next))
             continue;
-        encode((unsigned char *)&stored, &x, 1, CASE_LP, lp_is_f16);
+        nj_case_encode((unsigned char *)&stored, &x, 1, CASE_LP, lp_is_f16);
         const double even = bits % 2 ? next : x, step = next - x;
         broken += stored != bits || step == 0 ||
-                  round_to_type(x + step / 2, CASE_LP, lp_is_f16) != even ||
-                  round_to_type(x + 0.49 * step, CASE_LP, lp_is_f16) != x ||
-                  round_to_type(x + 0.51 * step, CASE_LP, lp_is_f16) != next;
+                  nj_case_round_to_type(x + step / 2, CASE_LP, lp_is_f16) != even ||
+                  nj_case_round_to_type(x + 0.49 * step, CASE_LP, lp_is_f16) != x ||
+                  nj_case_round_to_type(x + 0.51 * step, CASE_LP, lp_is_f16) != next;
     }
     return broken;
 }
@@ -214,8 +214,8 @@ static int wrong_bits(void)
     int wrong = 0;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         uint16_t bf16, f16;
-        encode((unsigned char *)&bf16, &known[i].x, 1, CASE_LP, 0);
-        encode((unsigned char *)&f16, &known[i].x, 1, CASE_LP, 1);
+        nj_case_encode((unsigned char *)&bf16, &known[i].x, 1, CASE_LP, 0);
+        nj_case_encode((unsigned char *)&f16, &known[i].x, 1, CASE_LP, 1);
         wrong += bf16 != known[i].bf16 || f16 != known[i].f16;
     }
     static const struct {
@@ -224,9 +224,9 @@ static int wrong_bits(void)
     } e4m3[] = {{0, 0},        {1, 0x1p-9}, {7, 7 * 0x1p-9}, {0x08, 0x1p-6}, {0x38, 1},
                 {0x39, 1.125}, {0xc4, -3},  {0x7e, 448},     {0xfe, -448}};
     for (size_t i = 0; i < sizeof(e4m3) / sizeof(e4m3[0]); i++)
-        wrong += decode(&e4m3[i].bits, 0, CASE_F8, 0) != e4m3[i].x;
-    wrong += !isnan(decode((const unsigned char[]){0x7f}, 0, CASE_F8, 0));
-    wrong += !isnan(decode((const unsigned char[]){0x7e}, 0, CASE_E5M2, 0));
+        wrong += nj_case_decode(&e4m3[i].bits, 0, CASE_F8, 0) != e4m3[i].x;
+    wrong += !isnan(nj_case_decode((const unsigned char[]){0x7f}, 0, CASE_F8, 0));
+    wrong += !isnan(nj_case_decode((const unsigned char[]){0x7e}, 0, CASE_E5M2, 0));
     static const struct {
         uint8_t bits;
         double x;
@@ -234,11 +234,11 @@ static int wrong_bits(void)
                 {0x3d, 1.25}, {0xc2, -3},   {0x7b, 57344},    {0xfb, -57344}};
     for (size_t i = 0; i < sizeof(e5m2) / sizeof(e5m2[0]); i++) {
         unsigned char bits;
-        encode(&bits, &e5m2[i].x, 1, CASE_E5M2, 0);
-        wrong += bits != e5m2[i].bits || decode(&bits, 0, CASE_E5M2, 0) != e5m2[i].x;
+        nj_case_encode(&bits, &e5m2[i].x, 1, CASE_E5M2, 0);
+        wrong += bits != e5m2[i].bits || nj_case_decode(&bits, 0, CASE_E5M2, 0) != e5m2[i].x;
     }
-    return wrong + (round_to_type(65520, CASE_LP, 1) != (double)INFINITY) +
-           (round_to_type(65519, CASE_LP, 1) != 65504);
+    return wrong + (nj_case_round_to_type(65520, CASE_LP, 1) != (double)INFINITY) +
+           (nj_case_round_to_type(65519, CASE_LP, 1) != 65504);
 }
 
 static int check_types(void)
@@ -259,8 +259,8 @@ static int check_sorted(void)
     const struct case_arg order_arg = {.fill = CASE_FILL_ORDER, .elements = 5};
     const struct case_arg runs_arg = {.fill = CASE_FILL_RUNS, .elements = 6};
     int32_t got_order[5], got_runs[6];
-    fill_sorted(&order_arg, ids, 5, got_order);
-    fill_sorted(&runs_arg, ids, 5, got_runs);
+    nj_case_fill_sorted(&order_arg, ids, 5, got_order);
+    nj_case_fill_sorted(&runs_arg, ids, 5, got_runs);
     if (!memcmp(got_order, order, sizeof(order)) && !memcmp(got_runs, runs, sizeof(runs)))
         return 0;
     printf("FAIL self-test: order and runs of five ids\n");
@@ -275,7 +275,7 @@ static int check_sequence(void)
     const struct case_arg a = {.type = CASE_I32, .fill = CASE_FILL_SEQUENCE, .fill_value = LENGTH};
     int32_t got[N];
     int none = 0, wrong = 0;
-    fill_plain(&a, 1, N, got);
+    nj_case_fill_plain(&a, 1, N, got);
     for (int i = 0; i < N; i++) {
         none += got[i] == -1;
         wrong += got[i] != -1 && got[i] != (N - 1) / LENGTH - i / LENGTH;
@@ -301,7 +301,8 @@ static int check_most(void)
     for (int differ = 1; differ <= 5; differ++) {
         char message[200] = "";
         got[100 * differ] = differ == 5 ? 2.0f : 1.001f;
-        compare_output(&a, (const unsigned char *)got, want, 0.01, 0, message, sizeof message);
+        nj_case_compare_output(&a, (const unsigned char *)got, want, 0.01, 0, message,
+                               sizeof message);
         const char *says = differ < 4 ? "" : differ == 4 ? "4 of 2999" : "y[500]: got 2";
         wrong += *says ? !strstr(message, says) : *message;
     }
@@ -322,8 +323,8 @@ static int check_own_tolerance(void)
         const struct case_arg a = {
             .name = "y", .type = CASE_F32, .elements = 1, .tolerance = own ? 1e-4 : 0};
         char message[200] = "";
-        const double error = compare_output(&a, (const unsigned char *)&got, &want, 0.01, 0,
-                                            message, sizeof message);
+        const double error = nj_case_compare_output(&a, (const unsigned char *)&got, &want, 0.01, 0,
+                                                    message, sizeof message);
         wrong += own ? !strstr(message, "tolerance 0.0001") : *message;
         wrong += fabs(error - (own ? 0.05 : 0.0005)) > 1e-5;
     }

@@ -555,6 +555,25 @@ static void test_every_kernel_is_loaded(void **state)
     assert_true(info->gemm_library[0] && info->name[0] && info->multiprocessors > 0);
 }
 
+/* An op without a shader, of those that every CUDA GPU has. */
+static void test_missing_shader_is_named(void **state)
+{
+    struct device *d = need(state);
+    const uint32_t grid[3] = {1, 1, 1};
+    unsigned char params[NJ_TILE_MAP_BYTES * 8] = {0};
+    uint32_t id = 0;
+    if (d->kind != NJ_DEVICE_VULKAN)
+        skip();
+    while (id < nj_kernel_count && (nj_kernels[id].only || nj_kernel_available(d->ctx, (int)id) ||
+                                    nj_kernels[id].param_bytes > sizeof params))
+        id++;
+    if (id == nj_kernel_count)
+        skip();
+    assert_int_equal(nj_launch(d->s, id, grid, 0, params), NJ_E_UNSUPPORTED);
+    assert_non_null(strstr(nj_context_error(d->ctx), nj_kernels[id].key));
+    assert_non_null(strstr(nj_context_error(d->ctx), "use --device cuda or cpu"));
+}
+
 static void test_the_binary_holds_every_kernel(void **state)
 {
     struct nj_embedded embedded;
@@ -582,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_heads_in_place),
         cmocka_unit_test(test_graphs_can_be_switched_off),
         cmocka_unit_test(test_every_kernel_is_loaded),
+        cmocka_unit_test(test_missing_shader_is_named),
         cmocka_unit_test(test_the_binary_holds_every_kernel),
     };
     return RUN_ON_DEVICES(tests) +

@@ -437,8 +437,8 @@ static size_t arena_used(const struct engine *e, const struct plan *p)
 {
     struct plan again = {0};
     struct memory m;
-    plan_layout(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o, e->device, e->host, &m,
-                &again);
+    plan_layout(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o,
+                (struct carve){.base = e->device}, e->host, &m, &again);
     assert_int_equal(again.total_bytes, p->total_bytes);
     return again.total_bytes;
 }

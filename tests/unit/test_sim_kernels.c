@@ -153,11 +153,11 @@ static uint32_t run_cases(int arch, const char *keys, const char *says)
     device.memory = sim_memory_create();
     uint32_t ran = 0, failed = 0;
     for (uint32_t i = 0; i < nj_case_count; i++) {
-        const struct subject subject = subject_of(&nj_cases[i]);
+        const struct subject subject = nj_case_subject_of(&nj_cases[i]);
         struct result result;
         if (nj_cases[i].bench || fnmatch(keys, subject.key, 0) != 0)
             continue;
-        run_case(ctx, stream, &subject, 1, &result);
+        nj_case_run_case(ctx, stream, &subject, 1, &result);
         ran++;
         failed += result.status != PASSED && (!says || strstr(result.message, says));
         if (result.status != PASSED && !says)

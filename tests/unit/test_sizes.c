@@ -84,7 +84,7 @@ static void regions_are_counted(void **state)
     const struct train_options o = {
         .batch_size = 1, .seq_len = 8, .grad_accum = 1, .dtype = NJ_F32};
     check_ok(net_layout(&n, &o.lora, &none), "layout");
-    plan_layout(&n, NULL, &o, NULL, NULL, &m, &full.plan);
+    plan_layout(&n, NULL, &o, (struct carve){0}, NULL, &m, &full.plan);
     assert_int_equal(full.plan.count, PLAN_REGIONS);
     assert_int_equal(full.plan.total_bytes, SIZE_MAX);
     assert_memory_equal(full.after, zeros, sizeof zeros);

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/doctor_gpus.h"
 #include "cli/libraries.h"
+#include "io/cache_folder.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/plural.h"
@@ -61,7 +62,7 @@ static void print_cpu(const struct nj_device_info *d)
 {
     char size[32];
     if (d->fallback[0] != '\0')
-        printf("gpu       none can be used: %s\n", d->fallback);
+        printf("gpu       none is taken: %s\n", d->fallback);
     printf("cpu       %s, %d thread%s; %s of memory available; GEMMs by %s\n", d->name,
            d->multiprocessors, plural(d->multiprocessors),
            bytes_text((double)d->budget_bytes, size, sizeof size), d->gemm_library);
@@ -72,11 +73,19 @@ static void print_vulkan(const struct nj_device_info *d)
     char size[32], budget[32];
     printf("gpu       %s, by Vulkan%s\n", d->name,
            d->integrated ? ", memory shared with the host" : "");
+    if (d->fallback[0] != '\0')
+        printf("cuda      cannot be used: %s\n", d->fallback);
     printf("memory    %s, %s may be used\n", bytes_text((double)d->memory_bytes, size, sizeof size),
            bytes_text((double)d->budget_bytes, budget, sizeof budget));
     printf("driver    %s\n", d->driver);
-    printf("shaders   %u, translated by the driver, in float32%s; the other kernels are for CUDA\n",
-           d->kernels_loaded, d->lp ? " and with bfloat16 as storage" : "; no 16-bit storage here");
+    printf("shaders   %u, translated by the driver in %.0f ms, %u of them compiled now; float32%s; the "
+           "other kernels are for CUDA\n",
+           d->kernels_loaded, (double)d->pipelines_ms, d->pipelines_compiled,
+           d->lp ? ", and bfloat16 as storage" : "; no 16-bit storage here");
+    if (d->self_test == NJ_SELF_TEST_NOW)
+        printf("self-test passed, in %.0f ms\n", (double)d->self_test_ms);
+    else
+        printf("self-test passed at an earlier start\n");
 }
 
 static void print_gpu(const struct nj_device_info *d)
@@ -122,6 +131,8 @@ static void add_device(json_t *to, const struct nj_device_info *d)
     json_object_set_new(to, "memory_bytes", json_integer((json_int_t)d->memory_bytes));
     json_object_set_new(to, "budget_bytes", json_integer((json_int_t)d->budget_bytes));
     json_object_set_new(to, "kernels_loaded", json_integer(d->kernels_loaded));
+    if (d->cache_key[0] != '\0')
+        json_object_set_new(to, "pipelines_compiled", json_integer(d->pipelines_compiled));
 }
 
 static void add_libraries(json_t *to)
@@ -172,11 +183,17 @@ static int version_json(const struct nj_embedded *e, bool verbose)
 static void print_device(const struct settings *s, const struct nj_device_info *d)
 {
     const bool cpu = d != NULL && strcmp(d->backend, "cpu") == 0;
-    const bool vulkan = s->device == NJ_DEVICE_VULKAN;
+    const bool vulkan = d != NULL && strcmp(d->backend, "vulkan") == 0;
     if (d != NULL)
         (cpu ? print_cpu : vulkan ? print_vulkan : print_gpu)(d);
-    puts(vulkan ? "GPUs that Vulkan shows" : "libraries of the GPU, where they were looked for");
-    (vulkan ? nj_vulkan_search : nj_library_search)(print_line, NULL);
+    if (s->device != NJ_DEVICE_VULKAN) {
+        puts("libraries of the GPU, where they were looked for");
+        nj_library_search(print_line, NULL);
+    }
+    if (s->device == NJ_DEVICE_VULKAN || s->device == NJ_DEVICE_AUTO) {
+        puts("GPUs that Vulkan shows");
+        nj_vulkan_search(print_line, NULL);
+    }
     if (d == NULL)
         printf("verdict   not ready to train on the %s\n",
                s->device == NJ_DEVICE_CPU ? "CPU" : "GPU");
@@ -195,8 +212,13 @@ int cmd_doctor(const struct settings *s)
     if (s->gpus != 1)
         return doctor_gpus(s);
 
-    const struct nj_options options = {
-        .device = (enum nj_device_kind)s->device, .verbose = s->verbose, .log = print_line};
+    char kept[3072];
+    cache_folder(kept, sizeof kept);
+    const struct nj_options options = {.device = (enum nj_device_kind)s->device,
+                                       .verbose = s->verbose,
+                                       .log = print_line,
+                                       .cache_folder = kept[0] != '\0' ? kept : NULL,
+                                       .self_test = nj_self_test};
     nj_context *ctx = NULL;
     struct nj_embedded embedded;
     int err = read_binary(&embedded);

@@ -5,7 +5,20 @@
 #ifndef NOJIT_TRAINER_CARVE_H
 #define NOJIT_TRAINER_CARVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* Where a driver limits an allocation, the arena is a row of cells of that size, of which each is an allocation: no
+ * array lies across a border, but one that is larger than a cell, whose cells are joined to one allocation. What
+ * follows the last array of a cell is not allocated. */
+enum { CARVE_CELLS = 64 };
+struct carve_pieces {
+    size_t limit;             /* of a cell */
+    size_t most;              /* bytes of the largest array */
+    size_t used[CARVE_CELLS]; /* of each cell, from its beginning */
+    bool joined[CARVE_CELLS]; /* with the cell before */
+    char *base[CARVE_CELLS];  /* NULL while they are only counted */
+};
 
 /* Memory is carved from one arena. With base NULL it is only counted, by checked.h: SIZE_MAX is more than
  * can be addressed. */
@@ -13,7 +26,22 @@ enum { CARVE_ALIGN = 256 };
 struct carve {
     char *base;
     size_t used;
+    struct carve_pieces *pieces; /* NULL: all of it is one piece */
 };
 void *carve_take(struct carve *c, size_t bytes);
+/* The arrays of the next so many bytes lie together. */
+void carve_together(struct carve *c, size_t bytes);
+/* What follows begins with a piece of its own, if there are pieces. */
+void carve_apart(struct carve *c);
+void *carve_at(const struct carve *c, size_t offset);
+/* What is to be allocated for what was carved. */
+size_t carve_bytes(const struct carve *c);
+/* From an offset on, what lies together. */
+size_t carve_room(const struct carve *c, size_t offset);
+
+/* Bytes of the allocation that begins with a cell; 0: the cell is joined, or nothing is in it. */
+size_t carve_piece_bytes(const struct carve_pieces *p, int cell);
+/* Says where the allocation that begins with a cell lies. */
+void carve_place(struct carve_pieces *p, int cell, char *base);
 
 #endif

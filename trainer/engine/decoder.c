@@ -109,7 +109,7 @@ void decoder_carve(const struct net *n, const struct train_options *o, int vocab
     const struct decode_shape s = shape_of(o);
     const int most = s.prefill > s.rows ? s.prefill : s.rows;
     const size_t each = size_mul((size_t)s.rows, sizeof(float));
-    size_t from;
+    struct carve prompts = {0}, now = {0};
     *out =
         (struct decoder){.net = n, .rows = s.rows, .prefill = s.prefill, .vocab = vocab, .ld = ld};
     cache_carve(n, s.rows, s.positions, o->decode_bytes, m, &out->cache);
@@ -118,12 +118,14 @@ void decoder_carve(const struct net *n, const struct train_options *o, int vocab
     const int chunks = chunks_of(out, s.positions);
     out->acts.chunk_sums =
         carve_take(m, size_product((size_t)chunks, (size_t)s.rows, part_bytes(&n->c)));
-    from = m->used;
+    rows_of_prompts(s.prefill, &prompts, &out->prompts);
+    rows_of_step(s.rows, &now, &out->now);
+    out->prompts_bytes = prompts.used;
+    out->now_bytes = now.used;
+    carve_together(m, prompts.used);
     rows_of_prompts(s.prefill, m, &out->prompts);
-    out->prompts_bytes = size_sub(m->used, from);
-    from = m->used;
+    carve_together(m, now.used);
     rows_of_step(s.rows, m, &out->now);
-    out->now_bytes = size_sub(m->used, from);
     if (n->f8)
         out->x = f8_rows(s.rows, n->c.hidden_size, m);
     out->logits = carve_take(m, size_product((size_t)s.rows, (size_t)ld, dtype_bytes(n->T)));

@@ -98,8 +98,15 @@ static int check_budget(const struct engine *e)
     size_t budget = nj_context_budget(e->ctx);
     if (e->o.memory_bytes > 0 && e->o.memory_bytes < budget)
         budget = e->o.memory_bytes;
-    if (e->plan.total_bytes <= budget)
+    if (plan_fits(&e->plan, &e->o, budget))
         return 0;
+    if (e->plan.total_bytes <= budget)
+        return fail(
+            NJ_E_NOMEM,
+            "%s has an array of %.1f MiB, and this driver gives at most %.1f MiB at a time; "
+            "use a smaller model, batch or sequence, or --device cpu",
+            e->plan.array_in, (double)e->plan.array_bytes * gib * 1024,
+            (double)e->o.array_bytes * gib * 1024);
     const size_t logits =
         region_bytes(&e->plan, "head.logits") + region_bytes(&e->plan, "teacher.logits");
     return fail(
@@ -142,7 +149,7 @@ static void connect_nets(struct engine *e)
 }
 
 /* The pointers into both arenas. */
-static void lay_out(struct engine *e, void *device, void *host)
+static void lay_out(struct engine *e, struct carve device, void *host)
 {
     struct plan again = {0};
     plan_layout(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o, device, host, &e->mem,
@@ -156,7 +163,9 @@ static void lay_out(struct engine *e, void *device, void *host)
  * written there. */
 static int prepare(struct engine *e)
 {
-    const size_t bytes = size_add(e->plan.total_bytes, e->plan.host_bytes);
+    const size_t limit = e->plan.pieces.limit;
+    const size_t device = limit > 0 ? size_mul(CARVE_CELLS, limit) : e->plan.total_bytes;
+    const size_t bytes = size_add(device, e->plan.host_bytes);
     char *nowhere =
         mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (nowhere == MAP_FAILED)
@@ -165,7 +174,11 @@ static int prepare(struct engine *e)
             "%zu bytes of address space cannot be reserved: %s; raise the limit (ulimit -v)", bytes,
             strerror(errno));
     struct work w = {.ctx = e->ctx, .prepare = true};
-    lay_out(e, nowhere, nowhere + e->plan.total_bytes);
+    e->pieces = e->plan.pieces;
+    for (int i = 0; limit > 0 && i < CARVE_CELLS; i++)
+        carve_place(&e->pieces, i, nowhere + (size_t)i * limit);
+    lay_out(e, (struct carve){.base = nowhere, .pieces = limit > 0 ? &e->pieces : NULL},
+            nowhere + device);
     micro_step(&w, e, e->shape.chunks > 1 ? 2 : 1, e->shape.train);
     if (e->teacher.apart)
         teacher_forward(&w, &e->teacher,
@@ -182,6 +195,30 @@ static int prepare(struct engine *e)
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing GEMMs");
 }
 
+static int allocate_pieces(struct engine *e)
+{
+    int rc = 0;
+    e->pieces = e->plan.pieces;
+    e->allocated = true;
+    for (int i = 0; i < CARVE_CELLS && rc == 0; i++) {
+        const size_t bytes = carve_piece_bytes(&e->pieces, i);
+        void *piece = NULL;
+        if (bytes == 0)
+            continue;
+        rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, bytes, &piece);
+        carve_place(&e->pieces, i, piece);
+    }
+    return rc;
+}
+
+static void free_device(struct engine *e)
+{
+    nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
+    for (int i = 0; i < CARVE_CELLS; i++)
+        if (e->allocated && !e->pieces.joined[i])
+            nj_free(e->ctx, NJ_MEM_DEVICE, e->pieces.base[i]);
+}
+
 /* What work is enqueued on, which keeps the workspace, and both arenas as planned. free_bytes: of the
  * device before the engine took anything; what has gone since is code that the libraries loaded to try
  * products. */
@@ -194,14 +231,18 @@ static int allocate(struct engine *e, size_t free_bytes)
         rc = nj_event_create(e->ctx, &e->results);
     const size_t before = nj_context_budget(e->ctx);
     if (rc == 0)
-        rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
+        rc = e->plan.pieces.limit > 0 ? allocate_pieces(e)
+                                      : nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
     const size_t taken = memory_taken(e->ctx, before);
     e->allocated_bytes = taken > 0 ? taken + e->o.workspace_bytes : 0;
     if (rc == 0)
         rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
     if (rc != 0)
         return engine_fail(e, rc, "allocating the memory of the plan");
-    lay_out(e, e->device, e->host);
+    lay_out(
+        e,
+        (struct carve){.base = e->device, .pieces = e->plan.pieces.limit > 0 ? &e->pieces : NULL},
+        e->host);
     student_f8_head_name(&e->student, &e->mem.f8_head);
     e->micro = calloc(2 * ((size_t)e->shape.chunks + 1), sizeof *e->micro);
     e->chunks_of = calloc((size_t)e->shape.slots, sizeof *e->chunks_of);
@@ -317,6 +358,8 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
         return fail(NJ_E_NOMEM, "no host memory for the engine; free some");
     e->ctx = ctx;
     e->o = *o;
+    e->o.piece_bytes = nj_context_device(ctx)->piece_bytes;
+    e->o.array_bytes = nj_context_device(ctx)->array_bytes;
     e->graphs = o->use_graph != 0;
     e->student.T = e->teacher.net.T = o->dtype;
     e->student.recompute = (enum recompute)o->recompute;
@@ -351,7 +394,7 @@ void engine_destroy(struct engine *e)
     nj_graph_destroy(e->update);
     nj_event_destroy(e->results);
     nj_stream_destroy(e->stream);
-    nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
+    free_device(e);
     nj_free(e->ctx, NJ_MEM_HOST, e->host);
     params_free(&e->student.p);
     lora_free(&e->lora);

@@ -49,6 +49,7 @@
 #define NOJIT_TRAINER_ENGINE_H
 
 #include "data/data.h"
+#include "engine/carve.h"
 #include "model/config.h"
 #include "model/lora_config.h"
 #include "nojit.h"
@@ -79,10 +80,12 @@ struct train_options {
     float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
     int64_t warmup_steps;
     enum schedule schedule;
-    enum nj_dtype dtype;    /* NJ_F32 or NJ_LP */
-    int vocab;              /* tokens that take part at most; 0: those that both models have */
-    int head_chunk;         /* rows of logits at a time; 0: chosen by the plan */
-    size_t memory_bytes;    /* device memory that may be used; 0: what can be had */
+    enum nj_dtype dtype; /* NJ_F32 or NJ_LP */
+    int vocab;           /* tokens that take part at most; 0: those that both models have */
+    int head_chunk;      /* rows of logits at a time; 0: chosen by the plan */
+    size_t memory_bytes; /* device memory that may be used; 0: what can be had */
+    size_t piece_bytes,
+        array_bytes; /* of device memory: of an allocation, and of an array, at most; 0: any */
     size_t workspace_bytes; /* of it, what products keep: the device's; counted in the plan */
     int use_graph;          /* 1: a step as CUDA graphs where the backend has them */
     int recompute;          /* enum recompute */
@@ -142,13 +145,18 @@ enum { PLAN_REGIONS = 32 };
 struct plan {
     struct plan_region region[PLAN_REGIONS];
     int count;
-    size_t total_bytes; /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
-    size_t host_bytes;  /* PLAN_HOST */
+    size_t total_bytes;         /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
+    size_t host_bytes;          /* PLAN_HOST */
+    struct carve_pieces pieces; /* of the device arena, with piece_bytes */
+    size_t array_bytes;         /* with them: of the largest array */
+    char array_in[48];          /* and its region */
 };
 /* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no
  * gradients. */
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out);
+/* In memory of so many bytes, with no array above array_bytes. */
+bool plan_fits(const struct plan *p, const struct train_options *o, size_t budget);
 /* The largest batch of at most `most` whose plan takes no more than budget bytes; 0: not even one sequence
  * does. */
 enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24 };

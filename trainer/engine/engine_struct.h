@@ -17,7 +17,9 @@ struct engine {
     char *student_dir;
     struct shape shape;
     struct plan plan;
-    void *device, *host; /* the two arenas */
+    void *device, *host; /* the two arenas; device NULL: it is in pieces */
+    struct carve_pieces pieces;
+    bool allocated; /* these are memory */
     size_t library_bytes, allocated_bytes;
     struct memory mem;
     struct net student;

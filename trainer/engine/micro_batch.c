@@ -121,7 +121,7 @@ static int stage_batch(const struct shape *s, const struct batch *b, struct rows
 static struct rows host_rows(const struct engine *e, int slot)
 {
     struct rows rows;
-    struct carve c = {e->mem.batches + (size_t)slot * e->mem.rows_bytes, 0};
+    struct carve c = {.base = e->mem.batches + (size_t)slot * e->mem.rows_bytes};
     const struct shape *s = &e->shape;
     rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &c, &rows);
     return rows;

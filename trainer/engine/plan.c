@@ -112,17 +112,24 @@ static void plan_add(struct plan *p, enum plan_place place, const char *name, co
 struct layout {
     struct plan *plan;
     struct carve device, host;
-    size_t from;
+    size_t at, from; /* of the device: the first array's place, and the bytes before it */
 };
 
 static void open_region(struct layout *l)
 {
-    l->from = l->device.used;
+    l->at = l->device.used;
+    l->from = carve_bytes(&l->device);
 }
 
+/* The region that the largest array is in is named, for those who have no memory for it. */
 static void close_region(struct layout *l, const char *name)
 {
-    plan_add(l->plan, PLAN_DEVICE, name, NULL, size_sub(l->device.used, l->from));
+    const struct carve_pieces *p = l->device.pieces;
+    plan_add(l->plan, PLAN_DEVICE, name, NULL, size_sub(carve_bytes(&l->device), l->from));
+    if (p == NULL || p->most <= l->plan->array_bytes)
+        return;
+    l->plan->array_bytes = p->most;
+    snprintf(l->plan->array_in, sizeof l->plan->array_in, "%s", name);
 }
 
 static void *region(struct layout *l, const char *name, size_t bytes)
@@ -231,7 +238,7 @@ static void layout_teacher(struct layout *l, const struct net *n, struct memory 
     m->teacher_weights = carve_take(&l->device, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
     f8_carve_head(n, &l->device);
     quant_carve_ends(n, &l->device);
-    m->teacher_common = size_sub(l->device.used, l->from);
+    m->teacher_common = size_sub(l->device.used, l->at);
     teacher_shard_carve_layers(n, &l->device);
     close_region(l, "teacher.weights");
     if (n->shard) {
@@ -243,17 +250,27 @@ static void layout_teacher(struct layout *l, const struct net *n, struct memory 
         m->teacher_expanded = region(l, "teacher.expanded", quant_scratch_bytes(n));
 }
 
+static bool larger_than_a_piece(const struct net *n, const struct train_options *o)
+{
+    return o->piece_bytes > 0 && size_mul((size_t)n->p.count, dtype_bytes(n->T)) > o->piece_bytes;
+}
+
 /* One that is shared out has a place for each matrix of a layer, in whatever form they are. */
 int teacher_layout(struct net *n, const struct train_options *o)
 {
     const bool shared = o->teacher_shard && ranks_apart(o);
-    const int rc = shared ? teacher_shard_layout(n, o->rank, o->ranks) : 0;
+    int rc = shared ? teacher_shard_layout(n, o->rank, o->ranks) : 0;
     if (rc != 0)
         return rc;
     if (o->teacher_f8)
         return f8_layout(n);
-    return o->teacher_types || shared ? quant_layout(n, o->teacher_types)
-                                      : params_layout(&n->c, PARAMS_ALL, &n->p);
+    if (o->teacher_types || shared)
+        return quant_layout(n, o->teacher_types);
+    rc = params_layout(&n->c, PARAMS_ALL, &n->p);
+    if (rc != 0 || !larger_than_a_piece(n, o))
+        return rc;
+    params_free(&n->p); /* each matrix by itself */
+    return quant_layout(n, NULL);
 }
 
 void teacher_free(struct net *n)
@@ -272,8 +289,13 @@ static int teacher_batches(const struct net *n, const struct train_options *o, s
     int batches = o->steps > 0 && rows < TEACHER_ROWS ? TEACHER_ROWS / rows : 1;
     batches = batches < micro_of(o) ? batches : micro_of(o);
     for (; batches > 1; batches--) {
+        struct carve_pieces tried;
         struct carve c = from;
         struct acts unused;
+        if (from.pieces) {
+            tried = *from.pieces;
+            c.pieces = &tried;
+        }
         acts_carve(n, batches * o->batch_size, o->seq_len, ACTS_INFER, &c, &unused);
         if (micro_of(o) % batches == 0 && c.used <= room)
             return batches;
@@ -287,6 +309,7 @@ static void layout_activations(struct layout *l, const struct net *student,
                                const struct shape *s, struct memory *m)
 {
     enum acts_mode mode = o->steps > 0 ? ACTS_TRAIN : ACTS_INFER;
+    carve_apart(&l->device);
     open_region(l);
     struct carve a = l->device, b = l->device, c = l->device, d = l->device;
     acts_carve(student, o->batch_size, o->seq_len, mode, &a, &m->student);
@@ -303,8 +326,8 @@ static void layout_activations(struct layout *l, const struct net *student,
                    &m->teacher_pass);
     }
     l->device.used = used;
-    m->staging = l->device.base ? &l->device.base[l->from] : NULL;
-    m->staging_bytes = size_sub(l->device.used, l->from);
+    m->staging = carve_at(&l->device, l->at);
+    m->staging_bytes = carve_room(&l->device, l->at);
     close_region(l, "activations");
 }
 
@@ -356,7 +379,7 @@ static void *head_logits(struct layout *l, const struct net *student, const stru
 static void layout_student_f8(struct layout *l, const struct net *n, const struct shape *s,
                               size_t room, struct memory *m)
 {
-    struct carve within = {m->teacher_logits, 0};
+    struct carve within = {.base = m->teacher_logits};
     student_f8_carve(n, s->rows, &within, &m->student);
     if (within.used <= room) {
         plan_add(l->plan, PLAN_DEVICE, "student.fp8", "teacher.logits", 0);
@@ -438,10 +461,13 @@ static void layout_small(struct layout *l, const struct model_config *student,
                          const struct model_config *teacher, const struct shape *s,
                          struct memory *m)
 {
+    struct carve batch = {0};
+    rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &batch, &m->rows);
+    m->rows_bytes = batch.used;
+    carve_together(&l->device, batch.used);
     open_region(l);
     rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &l->device, &m->rows);
     close_region(l, "batch");
-    m->rows_bytes = size_sub(l->device.used, l->from);
     open_region(l);
     m->state = carve_take(&l->device, size_mul(NJ_STEP_SLOTS, sizeof(float)));
     m->sums = carve_take(&l->device, size_mul(LOSS_SUMS, sizeof(float)));
@@ -467,12 +493,12 @@ static void layout_decoder(struct layout *l, struct memory *m)
 }
 
 void plan_layout(const struct net *student, const struct net *teacher,
-                 const struct train_options *o, char *device, char *host, struct memory *out,
+                 const struct train_options *o, struct carve device, char *host, struct memory *out,
                  struct plan *plan)
 {
     const struct model_config *cs = &student->c, *ct = teacher ? &teacher->c : NULL;
     struct shape s;
-    struct layout l = {.plan = plan, .device = {device, 0}, .host = {host, 0}};
+    struct layout l = {.plan = plan, .device = device, .host = {.base = host}};
     plan_shape(student, ct, o, &s);
     *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
     layout_student(&l, student, &s, (enum optimizer_state)o->optimizer_state, out);
@@ -521,6 +547,17 @@ static int check_options(const struct train_options *o)
     return 0;
 }
 
+struct carve plan_arena(struct plan *p, const struct train_options *o)
+{
+    p->pieces.limit = o->piece_bytes / CARVE_ALIGN * CARVE_ALIGN;
+    return (struct carve){.pieces = p->pieces.limit > 0 ? &p->pieces : NULL};
+}
+
+bool plan_fits(const struct plan *p, const struct train_options *o, size_t budget)
+{
+    return p->total_bytes <= budget && (o->array_bytes == 0 || p->array_bytes <= o->array_bytes);
+}
+
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out)
 {
@@ -539,7 +576,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
         rc = teacher_layout(&t, o);
     }
     if (rc == 0)
-        plan_layout(&s, teacher ? &t : NULL, o, NULL, NULL, &unused, out);
+        plan_layout(&s, teacher ? &t : NULL, o, plan_arena(out, o), NULL, &unused, out);
     if (rc == 0 && o->workspace_bytes > 0)
         plan_add(out, PLAN_LIBRARY, "gemm.workspace", NULL, o->workspace_bytes);
     if (rc == 0 && (out->total_bytes == SIZE_MAX || out->host_bytes == SIZE_MAX))
@@ -579,7 +616,7 @@ int plan_largest_batch(const struct model_config *student, const struct model_co
         const int err = plan_make(student, teacher, &tried, &p);
         if (err)
             return err;
-        if (p.total_bytes <= budget)
+        if (plan_fits(&p, o, budget))
             *out = tried.batch_size;
         else if (without_chunks(&p) > budget)
             break;

@@ -95,11 +95,13 @@ int teacher_layout(struct net *n, const struct train_options *o);
 void teacher_free(struct net *n);
 void plan_shape(const struct net *student, const struct model_config *teacher,
                 const struct train_options *o, struct shape *out);
-/* Lays out both arenas; lists each region in plan. With NULL bases it only counts. teacher: NULL
+/* Lays out both arenas; lists each region in plan. Without bases it only counts. teacher: NULL
  * without one. */
 void plan_layout(const struct net *student, const struct net *teacher,
-                 const struct train_options *o, char *device, char *host, struct memory *out,
+                 const struct train_options *o, struct carve device, char *host, struct memory *out,
                  struct plan *plan);
+/* Of a plan, to count in. */
+struct carve plan_arena(struct plan *p, const struct train_options *o);
 /* Elements of a shard of what is trained, of which each rank has one, the last with fewer or none; and of all. */
 int64_t plan_shard(int64_t count, int ranks);
 int64_t plan_shards(int64_t count, int ranks);

@@ -72,6 +72,8 @@ static size_t budget_of(struct run *r)
     const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
     const size_t room = fit_part(nj_context_budget(r->ctx), gpu), wanted = r->options.memory_bytes;
     r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
+    r->options.piece_bytes = nj_context_device(r->ctx)->piece_bytes;
+    r->options.array_bytes = nj_context_device(r->ctx)->array_bytes;
     return wanted > 0 && wanted < room ? wanted : room;
 }
 
@@ -120,7 +122,7 @@ int fit_decoder(struct run *r, bool train, int most)
     for (int low = 2, high = most; low <= high && !err;) {
         planned.decode_rows = low + (high - low) / 2;
         err = plan_make(&of[0], teacher, &planned, &p);
-        if (!err && p.total_bytes <= room) {
+        if (!err && plan_fits(&p, &planned, room)) {
             fits = planned.decode_rows;
             low = fits + 1;
         } else

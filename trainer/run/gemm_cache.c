@@ -7,9 +7,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "io/cache_folder.h"
 
 /* "NVIDIA H200" as part of a file's name. */
 static void plain_name(const char *name, char *out, size_t bytes)
@@ -20,21 +21,21 @@ static void plain_name(const char *name, char *out, size_t bytes)
     out[n] = '\0';
 }
 
+static bool make_folder(char *folder)
+{
+    char *last = strrchr(folder, '/');
+    *last = '\0';
+    mkdir(folder, 0777);
+    *last = '/';
+    return mkdir(folder, 0777) == 0 || errno == EEXIST;
+}
+
 static void cache_path(const struct nj_device_info *d, char *out, size_t bytes)
 {
     char folder[3072], name[128];
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = -1;
     *out = '\0';
-    if (cache != NULL && cache[0] == '/')
-        n = snprintf(folder, sizeof folder, "%s", cache);
-    else if (home != NULL && home[0] == '/')
-        n = snprintf(folder, sizeof folder, "%s/.cache", home);
-    if (n < 0 || n + 8 > (int)sizeof folder)
-        return;
-    mkdir(folder, 0777);
-    snprintf(folder + n, sizeof folder - (size_t)n, "/nojit");
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    cache_folder(folder, sizeof folder);
+    if (folder[0] == '\0' || !make_folder(folder))
         return;
     plain_name(d->name, name, sizeof name);
     snprintf(out, bytes, "%s/gemm-%s-sm_%d-%s-%zu.txt", folder, name, d->sm,

@@ -174,6 +174,14 @@ static json_t *device(const struct nj_device_info *d)
         json_object_set_new(to, "comm_build", json_string(d->comm_build));
         json_object_set_new(to, "comm_version", json_integer((json_int_t)d->comm_version));
     }
+    if (d->cache_key[0] != '\0')
+        json_object_set_new(to, "pipelines",
+                            json_pack("{s:i, s:f, s:s}", "compiled", (int)d->pipelines_compiled,
+                                      "ms", (double)d->pipelines_ms, "key", d->cache_key));
+    if (d->self_test != NJ_SELF_TEST_NONE)
+        json_object_set_new(
+            to, "self_test",
+            json_string(d->self_test == NJ_SELF_TEST_NOW ? "passed" : "passed before"));
     if (d->fallback[0] != '\0')
         json_object_set_new(to, "fallback", json_c_text(d->fallback));
     return to;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/cache_folder.h"
 #include "io/error.h"
 #include "io/model_path.h"
 #include "model/source.h"
@@ -85,6 +86,8 @@ static enum nj_device_kind wanted_device(const struct run *r)
 
 static int open_device(struct run *r)
 {
+    char kept[3072];
+    cache_folder(kept, sizeof kept);
     const struct nj_options wanted = {
         .device = wanted_device(r),
         .ordinal = run_ordinal(r),
@@ -92,6 +95,8 @@ static int open_device(struct run *r)
         .gemm_tune = gemm_table_wanted(r->s->gemm_table) && !r->s->dry_run,
         .log = run_say,
         .log_user = r,
+        .cache_folder = kept[0] != '\0' ? kept : NULL,
+        .self_test = nj_self_test,
     };
     const int err = nj_context_create(&r->ctx, &wanted);
     if (err)
@@ -104,9 +109,36 @@ static int open_device(struct run *r)
                      d->name);
     if (d->fallback[0] != '\0') {
         r->fallbacks++;
-        progress_say(&r->progress, "running on the CPU, as no GPU can be used: %s", d->fallback);
+        if (strcmp(d->backend, "cpu") == 0)
+            progress_say(&r->progress, "running on the CPU, as no GPU is taken: %s", d->fallback);
+        else
+            progress_say(&r->progress, "running on %s by Vulkan: %s", d->name, d->fallback);
     }
     return 0;
+}
+
+static int no_f8_by_vulkan(const char *option)
+{
+    return fail(NJ_E_ARG, "--%s fp8: the Vulkan backend has no FP8 GEMMs; leave --%s out", option,
+                option);
+}
+
+/* What a GPU by Vulkan cannot do is refused before a file is read. */
+static int check_vulkan(const struct run *r)
+{
+    const struct settings *s = r->s;
+    if (s->device != (int)NJ_DEVICE_VULKAN)
+        return 0;
+    if (r->group->place.size > 1)
+        return fail(NJ_E_UNSUPPORTED,
+                    "--gpus: the Vulkan backend uses one GPU; for several use --device cuda");
+    if (s->kv_dtype != 0)
+        return fail(
+            NJ_E_ARG,
+            "--kv-dtype int8: the Vulkan backend has no cache of bytes; leave --kv-dtype out");
+    if (s->teacher_dtype == TEACHER_F8)
+        return no_f8_by_vulkan("teacher-dtype");
+    return s->student_dtype == STUDENT_F8 ? no_f8_by_vulkan("student-dtype") : 0;
 }
 
 /* What cannot be trained is refused before anything is said of the device. */
@@ -145,7 +177,9 @@ int run_open(struct run *r, const struct settings *s, struct group *g, bool resu
     r->started = time(NULL);
     r->opened = seconds_now();
     const char *log = s->dry_run || !group_leads(g) ? NULL : s->log;
-    int err = progress_open(&r->progress, log, group_leads(g) && (s->json || results));
+    int err = check_vulkan(r);
+    if (!err)
+        err = progress_open(&r->progress, log, group_leads(g) && (s->json || results));
     if (!err && run_reads(r))
         err = resolve_models(r);
     else if (!err)
@@ -169,6 +203,17 @@ void run_close(struct run *r)
     sample_log_close(&r->samples);
     progress_close(&r->progress);
     checkpoints_close(&r->checkpoints); /* last: its folder may hold the files of the others */
+}
+
+/* fp8 of an option on a device without such GEMMs. */
+static int no_f8(const char *option, const struct nj_device_info *d)
+{
+    if (d->sm == 0)
+        return no_f8_by_vulkan(option);
+    return fail(NJ_E_ARG,
+                "--%s fp8: cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on sm_90 only, and "
+                "%s is sm_%d; leave --%s out",
+                option, d->name, d->sm, option);
 }
 
 static int choose_dtype(const struct run *r, enum nj_dtype *out)
@@ -206,18 +251,6 @@ const char *run_dtype_name(const struct run *r)
     if (r->options.dtype == NJ_F32)
         return "float32";
     return nj_context_device(r->ctx)->lp_is_f16 ? "float16" : "bfloat16";
-}
-
-/* fp8 of an option on a device without such GEMMs. */
-static int no_f8(const char *option, const struct nj_device_info *d)
-{
-    if (d->sm == 0)
-        return fail(NJ_E_ARG, "--%s fp8: the Vulkan backend has no FP8 GEMMs; leave --%s out",
-                    option, option);
-    return fail(NJ_E_ARG,
-                "--%s fp8: cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on sm_90 only, and "
-                "%s is sm_%d; leave --%s out",
-                option, d->name, d->sm, option);
 }
 
 static int check_teacher_dtype(const struct run *r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * harness_fill.c: inputs of a case. Every value is a function of seed, key, label, argument and
+ * case_fill.c: inputs of a case. Every value is a function of seed, key, label, argument and
  * index alone, so a case sees the same inputs whichever others run.
  */
 #include <math.h>
@@ -8,21 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness.h"
+#include "cases.h"
 #include "step_state.h"
 
+static const char NO_MEMORY[] = "out of host memory";
 enum { DOCUMENT_ROWS = 24 }; /* mean length of a document */
 
 static const double TWO_PI = 6.283185307179586;
 
-void *allocate(size_t count, size_t bytes)
+void *nj_case_allocate(size_t count, size_t bytes)
 {
-    void *p = calloc(count ? count : 1, bytes);
-    if (!p) {
-        fprintf(stderr, "harness: no memory for %zu x %zu bytes\n", count, bytes);
-        exit(1);
-    }
-    return p;
+    return calloc(count ? count : 1, bytes ? bytes : 1);
+}
+
+static int no_memory(char *message, size_t bytes)
+{
+    snprintf(message, bytes, "%s", NO_MEMORY);
+    return -1;
 }
 
 /* Finaliser of splitmix64. */
@@ -49,7 +51,7 @@ static double normal_at(uint64_t stream, uint64_t index)
     return sqrt(-2 * log(1 - u)) * cos(TWO_PI * v);
 }
 
-uint64_t stream_of(uint64_t seed, const char *key, const char *label, const char *arg)
+uint64_t nj_case_stream_of(uint64_t seed, const char *key, const char *label, const char *arg)
 {
     const char *const parts[] = {key, label, arg};
     uint64_t h = mix(seed + 1);
@@ -158,7 +160,7 @@ static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements
     }
 }
 
-void fill_plain(const struct case_arg *a, uint64_t stream, int64_t elements, void *out)
+void nj_case_fill_plain(const struct case_arg *a, uint64_t stream, int64_t elements, void *out)
 {
     if (a->type == CASE_I32)
         fill_int(a, stream, elements, out);
@@ -166,12 +168,15 @@ void fill_plain(const struct case_arg *a, uint64_t stream, int64_t elements, voi
         fill_real(a, stream, elements, out);
 }
 
-void fill_sorted(const struct case_arg *a, const int32_t *ids, int64_t ids_count, int32_t *out)
+int nj_case_fill_sorted(const struct case_arg *a, const int32_t *ids, int64_t ids_count,
+                        int32_t *out)
 {
     int32_t top = 0;
     for (int64_t n = 0; n < ids_count; n++)
         top = ids[n] > top ? ids[n] : top;
-    int32_t *next = allocate((size_t)top + 2, sizeof(*next)); /* next[v]: where id v goes */
+    int32_t *next = nj_case_allocate((size_t)top + 2, sizeof(*next)); /* next[v]: where id v goes */
+    if (!next)
+        return -1;
     for (int64_t n = 0; n < ids_count; n++)
         next[ids[n] + 1]++;
     int64_t runs = 0;
@@ -188,9 +193,10 @@ void fill_sorted(const struct case_arg *a, const int32_t *ids, int64_t ids_count
             out[next[ids[n]]++] = (int32_t)n;
     }
     free(next);
+    return 0;
 }
 
-int arg_index(const struct kernel_case *c, const char *name)
+int nj_case_arg_index(const struct kernel_case *c, const char *name)
 {
     for (uint32_t i = 0; i < c->arg_count; i++)
         if (strcmp(c->args[i].name, name) == 0)
@@ -233,16 +239,19 @@ static size_t value_bytes(const struct case_arg *a)
     return (size_t)a->elements * (a->type == CASE_I32 ? sizeof(int32_t) : sizeof(double));
 }
 
-/* A copy of what argument `name` holds: the op may write any of its arguments. NULL stays NULL. */
+/* A copy of what argument `name` holds: the op may write any of its arguments. NULL stays NULL. -1: the
+ * case has none of that name; -2: no memory. */
 static int copy_argument(const struct subject *s, void **values, const char *name, void **out)
 {
-    const int i = arg_index(s->c, name);
+    const int i = nj_case_arg_index(s->c, name);
     if (i < 0)
         return -1;
     const struct case_arg *a = &s->c->args[i];
     *out = NULL;
     if (!a->null) {
-        *out = allocate(value_bytes(a), 1);
+        *out = nj_case_allocate(value_bytes(a), 1);
+        if (!*out)
+            return -2;
         if (values[i])
             memcpy(*out, values[i], value_bytes(a));
     }
@@ -279,15 +288,16 @@ static int bind(const struct subject *s, const struct oracle_op *op, void **valu
     if (!missing)
         op->outputs(params, axes, outputs);
     for (uint16_t i = 0; i < op->pointer_count && !missing; i++) {
-        if (copy_argument(s, values, op->names[i], &copies[i])) {
-            if (outputs[i] > 0)
-                copies[i] = allocate((size_t)outputs[i], sizeof(double));
-            else if (!op->backward_of)
-                missing = op->names[i];
-            else if (!(copies[i] = ref_value(s, op->backward_of, op->names[i], values, message,
-                                             message_bytes)))
-                return -1;
-        }
+        const int copied = copy_argument(s, values, op->names[i], &copies[i]);
+        if (copied == -1 && outputs[i] > 0)
+            copies[i] = nj_case_allocate((size_t)outputs[i], sizeof(double));
+        else if (copied == -1 && !op->backward_of)
+            missing = op->names[i];
+        else if (copied == -1 && !(copies[i] = ref_value(s, op->backward_of, op->names[i], values,
+                                                         message, message_bytes)))
+            return -1;
+        if (copied == -2 || (copied == -1 && !missing && !copies[i]))
+            return no_memory(message, message_bytes);
         memcpy(params + op->params[i].offset, &copies[i], sizeof(void *));
     }
     if (missing)
@@ -350,7 +360,7 @@ static int depends_on_others(const struct case_arg *a)
 static void round_values(const struct case_arg *a, double *x, int lp_is_f16)
 {
     for (int64_t i = 0; a->type != CASE_I32 && i < a->elements; i++)
-        x[i] = round_to_type(x[i], a->type, lp_is_f16);
+        x[i] = nj_case_round_to_type(x[i], a->type, lp_is_f16);
 }
 
 static int fill_dependent(const struct subject *s, uint32_t i, void **values, char *message,
@@ -359,17 +369,18 @@ static int fill_dependent(const struct subject *s, uint32_t i, void **values, ch
     const struct case_arg *a = &s->c->args[i];
     if (a->fill == CASE_FILL_REF)
         return fill_ref(s, a, values, values[i], message, message_bytes);
-    const int ids = arg_index(s->c, a->fill_name);
+    const int ids = nj_case_arg_index(s->c, a->fill_name);
     if (ids < 0 || !values[ids]) {
         snprintf(message, message_bytes, "%s: no ids in '%s'", a->name, a->fill_name);
         return -1;
     }
-    fill_sorted(a, values[ids], s->c->args[ids].elements, values[i]);
+    if (nj_case_fill_sorted(a, values[ids], s->c->args[ids].elements, values[i]))
+        return no_memory(message, message_bytes);
     return 0;
 }
 
-int fill_case(const struct subject *s, uint64_t seed, int lp_is_f16, void **values, char *message,
-              size_t message_bytes)
+int nj_case_fill_case(const struct subject *s, uint64_t seed, int lp_is_f16, void **values,
+                      char *message, size_t message_bytes)
 {
     const struct kernel_case *c = s->c;
     for (int dependent = 0; dependent < 2; dependent++) {
@@ -377,9 +388,12 @@ int fill_case(const struct subject *s, uint64_t seed, int lp_is_f16, void **valu
             const struct case_arg *a = &c->args[i];
             if (a->null || a->dir == CASE_OUT || depends_on_others(a) != dependent)
                 continue;
-            values[i] = allocate(value_bytes(a), 1);
+            values[i] = nj_case_allocate(value_bytes(a), 1);
+            if (!values[i])
+                return no_memory(message, message_bytes);
             if (!dependent)
-                fill_plain(a, stream_of(seed, s->key, c->label, a->name), a->elements, values[i]);
+                nj_case_fill_plain(a, nj_case_stream_of(seed, s->key, c->label, a->name),
+                                   a->elements, values[i]);
             else if (fill_dependent(s, i, values, message, message_bytes))
                 return -1;
             round_values(a, values[i], lp_is_f16);

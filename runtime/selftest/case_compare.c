@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * harness_compare.c: what a stored type can hold, and whether an output is right.
+ * case_compare.c: what a stored type can hold, and whether an output is right.
  */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "harness.h"
+#include "cases.h"
 
 /* A binary floating-point type narrower than float. */
 struct narrow {
@@ -17,7 +17,7 @@ static const struct narrow BF16 = {7, -126, 127}, F16 = {10, -14, 15}, E4M3 = {3
                            E5M2 = {2, -14, 15};
 #define E4M3_MOST 448.0 /* and no infinity */
 
-size_t type_bytes(enum case_type type)
+size_t nj_case_type_bytes(enum case_type type)
 {
     static const size_t bytes[] = {[CASE_F32] = 4, [CASE_LP] = 2,   [CASE_I32] = 4,
                                    [CASE_F8] = 1,  [CASE_BF16] = 2, [CASE_E5M2] = 1};
@@ -44,7 +44,7 @@ static const struct narrow *narrow_of(enum case_type type, int lp_is_f16)
     return type == CASE_LP && lp_is_f16 ? &F16 : &BF16;
 }
 
-double round_to_type(double x, enum case_type type, int lp_is_f16)
+double nj_case_round_to_type(double x, enum case_type type, int lp_is_f16)
 {
     if (type == CASE_F8)
         return round_narrow(fmax(-E4M3_MOST, fmin(x, E4M3_MOST)), &E4M3);
@@ -85,8 +85,8 @@ static double e4m3_value(uint8_t bits)
            ldexp(exponent ? 8 + fraction : fraction, (exponent ? exponent : 1) - 10);
 }
 
-void encode(unsigned char *bytes, const void *values, int64_t elements, enum case_type type,
-            int lp_is_f16)
+void nj_case_encode(unsigned char *bytes, const void *values, int64_t elements, enum case_type type,
+                    int lp_is_f16)
 {
     if (type == CASE_I32) {
         memcpy(bytes, values, (size_t)elements * sizeof(int32_t));
@@ -110,7 +110,7 @@ void encode(unsigned char *bytes, const void *values, int64_t elements, enum cas
     }
 }
 
-double decode(const unsigned char *bytes, int64_t index, enum case_type type, int lp_is_f16)
+double nj_case_decode(const unsigned char *bytes, int64_t index, enum case_type type, int lp_is_f16)
 {
     uint16_t b;
     float f;
@@ -137,7 +137,7 @@ double decode(const unsigned char *bytes, int64_t index, enum case_type type, in
 static double want_at(const struct case_arg *a, const void *want, int64_t i, int lp_is_f16)
 {
     const double w = a->type == CASE_I32 ? ((const int32_t *)want)[i] : ((const double *)want)[i];
-    return a->compare == CASE_COMPARE_EXACT ? round_to_type(w, a->type, lp_is_f16) : w;
+    return a->compare == CASE_COMPARE_EXACT ? nj_case_round_to_type(w, a->type, lp_is_f16) : w;
 }
 
 /* NaN, -inf, +inf or finite. */
@@ -184,7 +184,7 @@ static double compare_sum(const struct case_arg *a, const unsigned char *got, co
 {
     double g = 0, w = 0;
     for (int64_t i = 0; i < a->elements; i++) {
-        g += decode(got, i, a->type, lp_is_f16);
+        g += nj_case_decode(got, i, a->type, lp_is_f16);
         w += want_at(a, want, i, lp_is_f16);
     }
     const double error = error_of(g, w, 0, 0);
@@ -202,7 +202,7 @@ static void compare_most(const struct case_arg *a, const unsigned char *got, con
     const long long may = 1 + a->elements / 1000;
     long long differ = 0;
     for (int64_t i = 0; i < a->elements; i++)
-        differ += !(decode(got, i, a->type, lp_is_f16) == want_at(a, want, i, lp_is_f16));
+        differ += !(nj_case_decode(got, i, a->type, lp_is_f16) == want_at(a, want, i, lp_is_f16));
     if (differ > may)
         snprintf(message, message_bytes,
                  "%s: %lld of %lld elements differ from the reference, where %lld may", a->name,
@@ -224,7 +224,7 @@ static double compare(const struct case_arg *a, const unsigned char *got, const 
     for (int64_t i = 0; i < a->elements; i++) {
         const double w = want_at(a, want, i, lp_is_f16);
         const double e =
-            error_of(decode(got, i, a->type, lp_is_f16), w, size, rounding_of(w, a->type));
+            error_of(nj_case_decode(got, i, a->type, lp_is_f16), w, size, rounding_of(w, a->type));
         if (!(e <= worst)) {
             worst = e;
             at = i;
@@ -233,15 +233,15 @@ static double compare(const struct case_arg *a, const unsigned char *got, const 
     if (!(worst <= limit))
         snprintf(message, message_bytes,
                  "%s[%lld]: got %.9g, want %.9g, error %.3g, tolerance %.3g", a->name,
-                 (long long)at, decode(got, at, a->type, lp_is_f16),
+                 (long long)at, nj_case_decode(got, at, a->type, lp_is_f16),
                  want_at(a, want, at, lp_is_f16), worst, limit);
     else if (a->compare == CASE_COMPARE_MOST)
         compare_most(a, got, want, lp_is_f16, message, message_bytes);
     return worst;
 }
 
-double compare_output(const struct case_arg *a, const unsigned char *got, const void *want,
-                      double tolerance, int lp_is_f16, char *message, size_t message_bytes)
+double nj_case_compare_output(const struct case_arg *a, const unsigned char *got, const void *want,
+                              double tolerance, int lp_is_f16, char *message, size_t message_bytes)
 {
     const double own = a->tolerance > 0 ? a->tolerance : tolerance;
     const double error = compare(a, got, want, own, lp_is_f16, message, message_bytes);

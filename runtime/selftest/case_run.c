@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * harness_case.c: one case. Each argument lies alone in an allocation between guards, aligned to
+ * case_run.c: one case. Each argument lies alone in an allocation between guards, aligned to
  * what its contract says and no better; outputs start as NaN patterns. After the launch guards and
  * inputs must be as they were, outputs equal to the reference in double.
  */
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness.h"
+#include "cases.h"
 
 enum { GUARD = 256, GUARD_BYTE = 0xa5, POISON_BYTE = 0xff };
 
@@ -32,7 +32,7 @@ struct run {
     struct buffer buffer[ARGS_MAX];
 };
 
-struct subject subject_of(const struct kernel_case *c)
+struct subject nj_case_subject_of(const struct kernel_case *c)
 {
     const struct nj_kernel *k = &nj_kernels[c->kernel];
     return (struct subject){.key = k->key,
@@ -44,7 +44,8 @@ struct subject subject_of(const struct kernel_case *c)
                             .c = c};
 }
 
-void set_pointer(const struct subject *s, unsigned char *params, uint32_t arg, const void *ptr)
+void nj_case_set_pointer(const struct subject *s, unsigned char *params, uint32_t arg,
+                         const void *ptr)
 {
     memcpy(params + s->params[arg].offset, &ptr, sizeof(ptr));
 }
@@ -55,10 +56,18 @@ static void fail(struct run *r, const char *what)
     snprintf(r->out->message, sizeof(r->out->message), "%s", what);
 }
 
+static int no_memory(struct run *r)
+{
+    r->out->no_memory = 1;
+    fail(r, "out of host memory");
+    return -1;
+}
+
 static int device_failed(struct run *r, const char *step, int rc)
 {
     r->out->status = FAILED;
     r->out->device_lost = rc == NJ_E_DEVICE;
+    r->out->no_memory = rc == NJ_E_NOMEM;
     snprintf(r->out->message, sizeof(r->out->message), "%s: %s: %s", step, nj_error_name(rc),
              nj_context_error(r->ctx));
     return rc;
@@ -69,7 +78,9 @@ static void *initial_want(const struct case_arg *a, const void *values)
 {
     const size_t n = (size_t)a->elements;
     const size_t bytes = n * (a->type == CASE_I32 ? sizeof(int32_t) : sizeof(double));
-    void *want = allocate(bytes, 1);
+    void *want = nj_case_allocate(bytes, 1);
+    if (!want)
+        return NULL;
     if (values)
         memcpy(want, values, bytes);
     else
@@ -82,7 +93,7 @@ static int make_buffer(struct run *r, struct buffer *b, const void *values)
 {
     const struct case_arg *a = b->spec;
     const size_t align = a->align;
-    b->data_bytes = (size_t)a->elements * type_bytes(a->type);
+    b->data_bytes = (size_t)a->elements * nj_case_type_bytes(a->type);
     b->bytes = GUARD + 2 * align + b->data_bytes + GUARD;
     int rc = nj_alloc(r->ctx, NJ_MEM_DEVICE, b->bytes, &b->device);
     if (rc)
@@ -91,11 +102,13 @@ static int make_buffer(struct run *r, struct buffer *b, const void *values)
     b->data_at = GUARD;
     while (((uintptr_t)b->device + b->data_at) % (2 * align) != align)
         b->data_at++;
-    b->image = allocate(b->bytes, 1);
-    b->after = allocate(b->bytes, 1);
+    b->image = nj_case_allocate(b->bytes, 1);
+    b->after = nj_case_allocate(b->bytes, 1);
+    if (!b->image || !b->after)
+        return no_memory(r);
     memset(b->image, GUARD_BYTE, b->bytes);
     if (values)
-        encode(b->image + b->data_at, values, a->elements, a->type, r->lp_is_f16);
+        nj_case_encode(b->image + b->data_at, values, a->elements, a->type, r->lp_is_f16);
     else
         memset(b->image + b->data_at, POISON_BYTE, b->data_bytes);
     rc = nj_copy(r->stream, b->device, b->image, b->bytes);
@@ -110,6 +123,8 @@ static int make_buffers(struct run *r, void **values)
         if (b->spec->null)
             continue;
         b->want = initial_want(b->spec, values[i]);
+        if (!b->want)
+            return no_memory(r);
         if (make_buffer(r, b, values[i]))
             return -1;
     }
@@ -121,7 +136,7 @@ static void run_oracle(struct run *r)
     _Alignas(16) unsigned char params[BLOCK_MAX];
     memcpy(params, r->s->c->params, r->s->param_bytes);
     for (uint32_t i = 0; i < r->s->c->arg_count; i++)
-        set_pointer(r->s, params, i, r->buffer[i].want);
+        nj_case_set_pointer(r->s, params, i, r->buffer[i].want);
     r->s->c->oracle(params);
 }
 
@@ -131,7 +146,7 @@ static int launch(struct run *r)
     memcpy(params, r->s->c->params, r->s->param_bytes);
     for (uint32_t i = 0; i < r->s->c->arg_count; i++) {
         const struct buffer *b = &r->buffer[i];
-        set_pointer(r->s, params, i, b->device ? (char *)b->device + b->data_at : NULL);
+        nj_case_set_pointer(r->s, params, i, b->device ? (char *)b->device + b->data_at : NULL);
     }
     int rc = r->s->c->launch(r->stream, params);
     if (rc)
@@ -168,10 +183,11 @@ static void check_buffer(struct run *r, const struct buffer *b)
     } else if (b->spec->dir == CASE_IN) {
         if ((at = changed(b, b->data_at, end)) >= 0)
             snprintf(what, sizeof(what), "%s[%lld]: input was changed", b->spec->name,
-                     (at - (long long)b->data_at) / (long long)type_bytes(b->spec->type));
+                     (at - (long long)b->data_at) / (long long)nj_case_type_bytes(b->spec->type));
     } else {
-        const double e = compare_output(b->spec, b->after + b->data_at, b->want, r->s->c->tolerance,
-                                        r->lp_is_f16, what, sizeof(what));
+        const double e =
+            nj_case_compare_output(b->spec, b->after + b->data_at, b->want, r->s->c->tolerance,
+                                   r->lp_is_f16, what, sizeof(what));
         if (!(e <= r->out->worst))
             r->out->worst = e;
     }
@@ -190,8 +206,8 @@ static void free_buffers(struct run *r)
     }
 }
 
-void run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint64_t seed,
-              struct result *out)
+void nj_case_run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint64_t seed,
+                      struct result *out)
 {
     const struct kernel_case *c = s->c;
     struct run r = {.ctx = ctx, .stream = stream, .s = s, .out = out};
@@ -203,7 +219,7 @@ void run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint6
         fail(&r, "more arguments than the harness holds");
         return;
     }
-    if (fill_case(s, seed, r.lp_is_f16, values, message, sizeof(message))) {
+    if (nj_case_fill_case(s, seed, r.lp_is_f16, values, message, sizeof(message))) {
         fail(&r, message);
         goto done;
     }

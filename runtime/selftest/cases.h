@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cases.h: kernels held against their references in double, as the contracts' tests say: what the harness does with
+ * all of them, and the self-test of a device with the smallest. Programs that call it are linked with NJ_ORACLES.
+ *
+ *   case_run.c       one case: guarded buffers, launch, what must not have changed
+ *   case_fill.c      inputs from the fill rules of docs/contracts.md
+ *   case_compare.c   stored types, comparison of outputs
+ *   selftest_gemm.c  the same for GEMMs
+ *   selftest.c       which cases a device is tried with
+ */
+#ifndef NOJIT_SELFTEST_CASES_H
+#define NOJIT_SELFTEST_CASES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel_case.h"
+#include "nojit.h"
+
+/* A case with what is known of its key. */
+struct subject {
+    const char *key, *op;
+    const struct nj_param *params;
+    uint16_t param_bytes, param_count;
+    const struct case_names *names;
+    const struct kernel_case *c;
+};
+
+enum status { NOT_RUN, PASSED, FAILED };
+struct result {
+    enum status status;
+    int device_lost;   /* nothing can run on this context any more */
+    int no_memory;     /* of the host, which says nothing of the kernel */
+    double worst;      /* largest error of its outputs */
+    char message[400]; /* why it failed */
+};
+
+/* ---- case_compare.c ---- */
+size_t nj_case_type_bytes(enum case_type type);
+/* The nearest value that the stored type holds. */
+double nj_case_round_to_type(double x, enum case_type type, int lp_is_f16);
+/* Between host values (double[], or int32_t[] for CASE_I32) and bytes as stored. Values must be
+ * rounded already. */
+void nj_case_encode(unsigned char *bytes, const void *values, int64_t elements, enum case_type type,
+                    int lp_is_f16);
+double nj_case_decode(const unsigned char *bytes, int64_t index, enum case_type type,
+                      int lp_is_f16);
+/* Compares an output with want. Returns its error, that of an output with a tolerance of its own as
+ * the same share of the case's; above the tolerance, or where a NaN or an
+ * infinity does not match, writes where into message, else leaves it alone. */
+double nj_case_compare_output(const struct case_arg *a, const unsigned char *got, const void *want,
+                              double tolerance, int lp_is_f16, char *message, size_t message_bytes);
+
+/* ---- case_fill.c ---- */
+void *nj_case_allocate(size_t count, size_t bytes); /* zeroed, or NULL */
+uint64_t nj_case_stream_of(uint64_t seed, const char *key, const char *label, const char *arg);
+/* Host values of one argument that depends on no other. */
+void nj_case_fill_plain(const struct case_arg *a, uint64_t stream, int64_t elements, void *out);
+/* 0, or -1: no memory. */
+int nj_case_fill_sorted(const struct case_arg *a, const int32_t *ids, int64_t ids_count,
+                        int32_t *out);
+/* Host values, rounded to their stored types, of all arguments that the op reads: values[i] is
+ * double[] or int32_t[], or NULL for an argument passed as NULL. Returns 0, or -1 with a message.
+ */
+int nj_case_fill_case(const struct subject *s, uint64_t seed, int lp_is_f16, void **values,
+                      char *message, size_t message_bytes);
+int nj_case_arg_index(const struct kernel_case *c, const char *name); /* or -1 */
+
+/* ---- case_run.c ---- */
+struct subject nj_case_subject_of(const struct kernel_case *c); /* of a case of the table */
+void nj_case_run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint64_t seed,
+                      struct result *out);
+void nj_case_set_pointer(const struct subject *s, unsigned char *params, uint32_t arg,
+                         const void *ptr);
+
+/* ---- selftest_gemm.c ---- */
+/* 0, or a code, with the sentence. */
+int nj_selftest_gemms(nj_context *ctx, nj_stream *s, char *why, size_t bytes);
+
+#endif

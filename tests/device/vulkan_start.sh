@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# vulkan_start.sh: how the Vulkan backend begins: which GPU it takes, and what it says of others.
+set -eu
+. tests/lib/lib.sh
+. tests/lib/vulkan.sh
+# What vulkan.sh's doctor has found out, without the pipelines.
+fresh() { rm -rf "$d/cache" && mkdir -p "$d/cache/nojit" && cp "$shared"/nojit/*.tested "$d/cache/nojit/"; }
+shared=$XDG_CACHE_HOME
+export XDG_CACHE_HOME=$d/cache
+fresh
+name=$(sed -n 's/^gpu  *\(.*\), by Vulkan.*/\1/p' "$d/doctor")
+# disturbed SETTINGS COMMAND...: with a loader that says so of the GPU (tests/vkfault).
+disturbed() { LD_LIBRARY_PATH=$BUILD/vkfault NOJIT_VKFAULT_SET=$1 NOJIT_VKFAULT_LOG=$d/calls "${@:2}"; }
+by() { NOJIT_VULKAN_DEVICE=$1 "$nojit" doctor --device "${2:-vulkan}"; }
+
+# ---- which GPU ----
+ok_if "a GPU by its number" "$(by 0 2>&1)" grep -qF "gpu       $name, by Vulkan" <(by 0)
+part=${name:1:4}
+ok_if "a GPU by a part of its name, in any case" "$(by "${part^^}" 2>&1)" grep -qF "gpu       $name, by Vulkan" <(by "${part^^}")
+refuses "a number that no GPU has" 2 '^nojit doctor: --device vulkan: NOJIT_VULKAN_DEVICE=99: Vulkan sees [0-9]+ GPUs?, of which none has' by 99
+refuses "a name that no GPU has" 2 '^nojit doctor: --device vulkan: NOJIT_VULKAN_DEVICE=no such: ' by "no such"
+refuses "Vulkan switched off" 1 '^nojit doctor: --device vulkan: NOJIT_VULKAN_DEVICE=none switches Vulkan off$' by none
+limits='^     workgroups of [0-9]+ threads and [0-9]+ bytes, grids of [0-9]+ x [0-9]+, [0-9]+ bytes of push constants$'
+ok_if "doctor shows the limits" "$(cat "$d/doctor")" grep -qE "$limits" "$d/doctor"
+ok_if "doctor shows driver and memory" "$(cat "$d/doctor")" \
+    grep -qE '^     driver .+; memory [0-9.]+ GiB, [0-9.]+ GiB at a time, buffers of [0-9.]+ GiB$' "$d/doctor"
+refuses "a GPU with too little shared memory" 1 \
+    "^nojit doctor: --device vulkan: .* cannot be used: it has 16384 bytes of shared memory, and 32768 are needed\$" \
+    disturbed shared=16384 "$nojit" doctor --device vulkan
+refuses "a driver that is known to be bad" 1 'cannot be used: its driver is known to be bad: .*Direct3D 12' \
+    disturbed driver=23 "$nojit" doctor --device vulkan
+disturbed driver=23 "$nojit" doctor --device vulkan >"$d/bad" 2>&1 || true
+ok_if "doctor says why one is refused" "$(cat "$d/bad")" grep -qE '^  0: .*: refused, as its driver is known to be bad: ' "$d/bad"
+
+# ---- auto, where CUDA has no GPU ----
+if [ -e /dev/nvidiactl ]; then
+    skip "auto" "CUDA may have a GPU here"
+elif ! grep -q 'by a Vulkan driver, for tests' "$d/doctor"; then
+    skip "auto" "this GPU may be faster than the CPU"
+else
+    none=$(by none auto)
+    ok_if "auto without Vulkan" "$none" grep -q '^gpu  *none is taken: .*; Vulkan: NOJIT_VULKAN_DEVICE=none switches' <<<"$none"
+    of_itself=$(by "" auto)
+    ok_if "auto leaves a driver that runs on the CPU" "$of_itself" \
+        grep -qF "; Vulkan: $name runs on the CPU" <<<"$of_itself"
+    timed=$(by 0 auto)
+    ok_if "auto weighs a GPU that is named by a GEMM" "$timed" \
+        grep -qE '; Vulkan: .* runs a GEMM of 1024 x 1024 x 1024 at [0-9]+ GFLOP/s, the CPU at [0-9]+ GFLOP/s$' <<<"$timed"
+    ok_if "and takes the faster" "$timed" grep -q '^verdict   ready to train on the CPU, in float32' <<<"$timed"
+    fast=$(disturbed ticks=100000 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor)
+    ok_if "and by Vulkan, if that is it" "$fast" grep -q '^verdict   ready to train on the CPU by a Vulkan driver' <<<"$fast"
+    ok_if "doctor says why CUDA is not taken" "$fast" grep -q '^cuda      cannot be used: .*GFLOP/s, the CPU at' <<<"$fast"
+    NOJIT_VKFAULT_WRONG=$BUILD/spirv/gemm.nt.spv disturbed ticks=100000,driver=98 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor >"$d/bad" 2>&1 || true
+    ok_if "auto leaves a GPU that fails its self-test" "$(cat "$d/bad")" \
+        grep -q '^gpu  *none is taken: .*; Vulkan: .* fails the self-test of its kernels' "$d/bad"
+    refuses "auto says that a name is wrong" 2 'NOJIT_VULKAN_DEVICE=no such: ' by "no such" auto
+fi
+
+# ---- pipelines ----
+fresh
+compiled() { # of a driver that finds pipelines again
+    disturbed caching=1 "$nojit" doctor --device vulkan --json | sed -nE 's/.*"kernels_loaded": ([0-9]+).*"pipelines_compiled": ([0-9]+).*/\1 \2/p'
+}
+kept() { (cd "$d/cache/nojit" && ls -- *."$1" 2>/dev/null) || true; }
+shaders=$(wc -l <"$BUILD/pack/shaders.txt")
+was=$(compiled)
+ok_if "all pipelines are compiled the first time" "$was" [ "$was" = "$shaders $shaders" ]
+was=$(compiled)
+ok_if "and none the second" "$was" [ "$was" = "$shaders 0" ]
+file=$d/cache/nojit/$(kept pipelines)
+printf 'x' | dd of="$file" bs=1 seek=60 conv=notrunc 2>/dev/null
+was=$(compiled)
+ok_if "a damaged file is as none" "$was" [ "$was" = "$shaders $shaders" ]
+
+# ---- the self-test ----
+wrong() { NOJIT_VKFAULT_WRONG=$BUILD/spirv/$1.spv disturbed "caching=1${2:+,$2}" env NOJIT_VULKAN_DEVICE=0 "${@:3}"; }
+# A device that this cache has not seen: a driver of another number.
+refuses "a GEMM that is wrong is found" 1 'fails the self-test of its kernels, .*: GEMM NT ' wrong gemm.nt driver=99 "$nojit" doctor --device vulkan
+refuses "a kernel that is wrong is found" 1 "^nojit doctor: --device vulkan: .* fails the self-test of its kernels.*: accumulate.f32 \\[" \
+    wrong accumulate.f32 driver=99 "$nojit" doctor --device vulkan
+ok_if "it is not kept that a device has failed" "$(kept tested)" [ "$(kept tested)" = "$(cd "$shared/nojit" && ls -- *.tested)" ]
+ok_if "pipelines of another driver are left alone" "$(kept pipelines)" [ "$(kept pipelines | wc -l)" = 2 ]
+disturbed caching=1 "$nojit" doctor --device vulkan >"$d/passed" 2>&1 || true
+ok_if "a device that has passed is not tried again" "$(cat "$d/passed")" grep -qx 'self-test passed at an earlier start' "$d/passed"
+head -c 3000 LICENSE >"$d/text.txt"
+"$nojit" init --preset nojit-tiny --out "$d/model" >/dev/null
+train() { "$nojit" train --model "$d/model" --data "$d/text.txt" --device vulkan --seq-len 48 --batch-size 2 --steps 3 --out "$@"; }
+disturbed caching=1 train "$d/run" >"$d/log" 2>&1 || not_ok "a run" "$(tail -n 2 "$d/log")"
+ok_if "the receipt says how many were compiled" "$(grep -A 9 '"pipelines"' "$d/run/receipt.json")" \
+    grep -qzE '"pipelines": \{[^}]*"compiled": 0,[^}]*"ms": [0-9.]+' "$d/run/receipt.json"
+ok_if "and none is made after the start" "$(tail -n 1 "$d/calls")" grep -q "; $shaders pipelines; .*; 0 objects left\$" <(tail -n 1 "$d/calls")
+
+ok_if "and that the kernels were tried" "$(grep -A 9 '"pipelines"' "$d/run/receipt.json")" grep -q '"self_test": "passed before"' "$d/run/receipt.json"
+
+# ---- submissions ----
+pieces() { sed -nE '$s/.*; ([0-9]+) dispatches in [0-9]+ pieces, ([0-9]+) submissions; .*/\1 \2/p' "$d/calls"; }
+read -r whole few < <(pieces)
+NOJIT_VULKAN_SUBMIT=2e5 disturbed caching=1 train "$d/cut" >"$d/log" 2>&1 || not_ok "a run in pieces" "$(tail -n 2 "$d/log")"
+read -r cut many < <(pieces)
+ok_if "long launches are cut, and submitted in pieces" "$whole launches in $few submissions, $cut in $many" [ "$cut" -gt $((2 * whole)) -a "$many" -gt $((3 * few)) ]
+ok_if "and give the same bits" "the weights differ" cmp -s "$d/run/model.safetensors" "$d/cut/model.safetensors"
+refuses "a number of operations that is none" 2 '^nojit doctor: --device vulkan: NOJIT_VULKAN_SUBMIT=many: operations of a submission' \
+    env NOJIT_VULKAN_SUBMIT=many "$nojit" doctor --device vulkan
+
+# ---- memory ----
+"$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
+distil() { "$nojit" distill --teacher "$d/teacher" --student "$d/model" --data "$d/text.txt" --device vulkan --seq-len 48 --batch-size 2 --steps 2 --out "$@"; }
+distil "$d/one" >"$d/log" 2>&1 || not_ok "a run in one piece" "$(tail -n 2 "$d/log")"
+# Of 400,000 bytes: less than the weights of either model.
+disturbed allocation=400000 distil "$d/pieces" >"$d/log" 2>&1 || not_ok "memory in pieces" "$(tail -n 2 "$d/log")"
+ok_if "memory in pieces gives the same bits" "the weights differ" cmp -s "$d/one/model.safetensors" "$d/pieces/model.safetensors"
+bytes() { sed -n 's/.*"plan_bytes": \([0-9]*\),/\1/p' "$1/receipt.json"; }
+more=$(($(bytes "$d/pieces") - $(bytes "$d/one"))) # activations of student and teacher, which share memory, are cut at other places
+ok_if "and takes less than a piece more" "$more bytes" [ "$more" -ge 0 -a "$more" -lt 400000 ]
+refuses "an array that is larger than any piece" 3 \
+    '^nojit distill: student.weights has an array of 0.5 MiB, and this driver gives at most 0.4 MiB at a time; use a smaller model' \
+    disturbed allocation=400000,buffer=400000 distil "$d/refused"
+refuses "more memory than the driver has left" 3 '^nojit distill: this run needs 0.00 GiB of device memory and 0.00 GiB can be had' \
+    disturbed heap=1000000 distil "$d/refused"
+finish

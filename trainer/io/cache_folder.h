@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cache_folder.h: where what may be lost is kept between runs.
+ */
+#ifndef NOJIT_TRAINER_CACHE_FOLDER_H
+#define NOJIT_TRAINER_CACHE_FOLDER_H
+
+#include <stddef.h>
+
+/* $XDG_CACHE_HOME/nojit or ~/.cache/nojit, of which what writes there makes the last two folders; "" if neither
+ * variable is an absolute path. */
+void cache_folder(char *out, size_t bytes);
+
+#endif

@@ -333,12 +333,12 @@ static void check_large_product(struct device *d, struct nj_gemm g)
     array_free(d, &few);
 }
 
-/* GEMMs large enough for another tile, or another algorithm: rows that are whole quads, and that are not. */
+/* GEMMs large enough for another tile, or another algorithm: rows that begin at quads and end within one, and others. */
 static void test_large_product(void **state)
 {
     static const struct {
         int32_t M, N, K, pad;
-    } shapes[] = {{2047, 1025, 37, 0}, {2046, 1022, 36, 2}};
+    } shapes[] = {{2047, 1025, 37, 0}, {2046, 1022, 38, 2}};
     struct device *d = need(state);
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -351,8 +351,8 @@ static void test_large_product(void **state)
                                     .N = shapes[i].N,
                                     .K = shapes[i].K};
 
-                g.lda = kind == NJ_GEMM_TN ? g.M + shapes[i].pad : g.K;
-                g.ldb = kind == NJ_GEMM_NT ? g.K : g.N + shapes[i].pad;
+                g.lda = (kind == NJ_GEMM_TN ? g.M : g.K) + shapes[i].pad;
+                g.ldb = (kind == NJ_GEMM_NT ? g.K : g.N) + shapes[i].pad;
                 g.ldc = g.N + shapes[i].pad;
                 check_large_product(d, g);
             }

@@ -401,8 +401,8 @@ static void layout_f8_head(struct layout *l, const struct net *n, const struct t
         struct carve from;
         size_t bytes;
     } place[] = {
-        {"activations", {m->student.y, 0}, m->student.scratch_bytes},
-        {"student.gradients", {layer_gradients(n, m), before}, idle_gradients(n, o)},
+        {"activations", {.base = m->student.y}, m->student.scratch_bytes},
+        {"student.gradients", {.base = layer_gradients(n, m), .used = before}, idle_gradients(n, o)},
     };
     for (int i = 0; i < 2; i++) {
         struct carve within = place[i].from;
@@ -422,7 +422,7 @@ static void layout_f8_head_gradients(struct layout *l, const struct net *n,
                                      const struct train_options *o, const struct shape *s,
                                      size_t logits, struct memory *m)
 {
-    const struct carve from = {m->teacher_logits, 0};
+    const struct carve from = {.base = m->teacher_logits};
     m->f8_head.gradients =
         o->objective == OBJECTIVE_KL && s->chunk % STUDENT_F8_MULTIPLE == 0 &&
         student_f8_head_carve_gradients(n, s->chunk, s->ld, from, logits, &m->f8_head);

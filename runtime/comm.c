@@ -60,6 +60,13 @@ void nj_comm_destroy(nj_comm *c)
     free(c);
 }
 
+static uint64_t of_others(const nj_comm *c, const struct nj_transfer *t)
+{
+    if (t->kind == NJ_BROADCAST)
+        return c->rank == t->root ? 0 : t->bytes;
+    return (uint64_t)(c->ranks - 1) * t->bytes;
+}
+
 static int transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const char *name)
 {
     const uintptr_t places = (uintptr_t)t->recv | (uintptr_t)t->send;
@@ -77,7 +84,15 @@ static int transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const
     if ((places | t->bytes) % ALIGN != 0)
         return nj_fail(c->ctx, NJ_E_ARG, "%s: arrays and their %zu bytes must be multiples of %d",
                        name, t->bytes, (int)ALIGN);
-    return c->ctx->backend->transfer(c, s, t);
+    const int rc = c->ctx->backend->transfer(c, s, t);
+    if (rc == 0)
+        c->received += of_others(c, t);
+    return rc;
+}
+
+uint64_t nj_comm_received(const nj_comm *c)
+{
+    return c ? c->received : 0;
 }
 
 int nj_all_to_all(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes)

@@ -146,7 +146,8 @@ struct nj_graph {
 struct nj_comm {
     nj_context *ctx;
     int rank, ranks;
-    void *handle; /* of the backend, as all below */
+    uint64_t received; /* bytes */
+    void *handle;      /* of the backend, as all below */
     nj_stream aside;
     nj_event begun, ended; /* of what is there */
     int under_way;         /* and s has not waited for it */

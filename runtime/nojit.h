@@ -279,6 +279,8 @@ int nj_broadcast_aside(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int
  * kernels and copies, until nj_comm_join(). Where nothing is ever aside, as on the CPU, it is s itself. Not in a graph.
  */
 int nj_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out);
+/* Bytes that the calls made so far bring from other ranks. */
+uint64_t nj_comm_received(const nj_comm *c);
 /* s waits for all that is aside; nothing, where nothing is. */
 int nj_comm_join(nj_comm *c, nj_stream *s);
 

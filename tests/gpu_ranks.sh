@@ -60,6 +60,12 @@ shard() { # NAME OPTION...: of a variant that has run
 }
 variant plain
 grep -o '^2 ranks.*' "$d/plain-sockets.log"
+if [ "$gpus" -ge 2 ]; then # of NCCL's memory: NVLink, or less on other links
+    estimate=$("$nojit" plan --json --student "$d/student" --seq-len 256 --device cuda --gpus 2 | sed -E 's/.*"comm_bytes_estimate": ([0-9]+).*/\1/')
+    taken=$(sed -nE 's/.*"comm_bytes": ([0-9]+),?/\1/p' "$d/plain-gpus/receipt.json")
+    echo "NCCL took $taken bytes, $estimate estimated"
+    ok_if "NCCL takes no more than a quarter above its estimate" "$taken, $estimate" [ "$taken" -le $((estimate * 5 / 4)) ]
+fi
 variant bf16-state --optimizer-state bf16
 variant float32 --dtype float32
 variant bf16-gradients --reduce-dtype bf16

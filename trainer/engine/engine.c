@@ -452,6 +452,11 @@ size_t engine_allocated_bytes(const struct engine *e)
     return e->allocated_bytes;
 }
 
+size_t engine_step_comm_bytes(const struct engine *e)
+{
+    return e->step_comm_bytes;
+}
+
 size_t engine_library_bytes(const struct engine *e)
 {
     return e->library_bytes;

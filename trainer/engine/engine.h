@@ -144,6 +144,8 @@ struct plan {
     int count;
     size_t total_bytes; /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
     size_t host_bytes;  /* PLAN_HOST */
+    size_t
+        step_comm_bytes; /* that come to a rank from the others in a step, without layers of the teacher */
 };
 /* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no
  * gradients. */
@@ -315,6 +317,8 @@ struct step_flops engine_flops(const struct engine *e);
  * too. 0: cannot be told (a CPU; managed memory, which is taken as it is used). */
 size_t memory_taken(nj_context *ctx, size_t before);
 size_t engine_allocated_bytes(const struct engine *e); /* the same, when the plan's was taken */
-size_t engine_library_bytes(const struct engine *e);   /* before that, beside the plan */
+size_t
+engine_step_comm_bytes(const struct engine *e);      /* the plan's of the last step, all of them */
+size_t engine_library_bytes(const struct engine *e); /* before that, beside the plan */
 
 #endif

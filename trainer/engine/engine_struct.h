@@ -27,6 +27,7 @@ struct engine {
     uint64_t student_hash, teacher_hash;
     double load_seen, load_bytes; /* of the model that is read */
     int64_t step;                 /* optimiser steps done */
+    size_t step_comm_bytes;       /* that have come from other ranks in the last one */
     int *chunks_of;               /* [slots] head chunks of each */
     int64_t valid;                /* targets of the staged step */
     struct data_state *began;     /* [grad_accum] where in the data its micro-batches begin */

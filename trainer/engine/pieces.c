@@ -67,6 +67,13 @@ int pieces_sumsq(const struct pieces *s)
     return s->count * pieces_sumsq_each(s);
 }
 
+size_t pieces_received(const struct pieces *s, size_t wire, size_t weight)
+{
+    const size_t shards = (size_t)(s->first[s->count] / s->ranks);
+    const size_t each = shards * (wire + weight) + (size_t)pieces_sumsq(s) * sizeof(float);
+    return (size_t)(s->ranks - 1) * each;
+}
+
 struct shard pieces_held(const struct pieces *s, const struct params *p, int piece, int rank)
 {
     const int64_t each = pieces_elements(s, piece) / s->ranks;

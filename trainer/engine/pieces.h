@@ -33,6 +33,10 @@ int64_t pieces_largest(const struct pieces *s, int from, int to);
 int pieces_sumsq(const struct pieces *s);
 int pieces_sumsq_each(const struct pieces *s);
 
+/* Bytes of elements that come to a rank from the others in a step: gradients for its shards, of `wire` bytes each, and
+ * what they have updated, of `weight` bytes each; and the partial sums of squares. */
+size_t pieces_received(const struct pieces *s, size_t wire, size_t weight);
+
 /* What a rank updates of a piece. */
 struct shard {
     int64_t first;   /* in the arenas */

@@ -433,6 +433,13 @@ void plan_layout(const struct net *student, const struct net *teacher,
     out->transfer = host_region(&l, "host.transfer", TRANSFER_BYTES);
 }
 
+static size_t step_comm_bytes(const struct train_options *o, const struct shape *s)
+{
+    const size_t wire = o->reduce_dtype == REDUCE_BF16 ? sizeof(uint16_t) : sizeof(float);
+    const size_t losses = (size_t)(s->ranks - 1) * LOSS_SUMS * sizeof(float);
+    return ranks_apart(o) ? losses + pieces_received(&s->pieces, wire, dtype_bytes(o->dtype)) : 0;
+}
+
 static int check_options(const struct train_options *o)
 {
     const struct {
@@ -468,6 +475,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     struct net t = {.T = o->dtype};
     struct lora lora = {0};
     struct memory unused;
+    struct shape shape;
     *out = (struct plan){0};
     int rc = check_options(o);
     if (rc == 0)
@@ -480,6 +488,10 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     }
     if (rc == 0)
         plan_layout(&s, teacher ? &t : NULL, o, NULL, NULL, &unused, out);
+    if (rc == 0) {
+        plan_shape(&s, teacher, o, &shape);
+        out->step_comm_bytes = step_comm_bytes(o, &shape);
+    }
     if (rc == 0 && o->workspace_bytes > 0)
         plan_add(out, PLAN_LIBRARY, "gemm.workspace", NULL, o->workspace_bytes);
     if (rc == 0 && (out->total_bytes == SIZE_MAX || out->host_bytes == SIZE_MAX))

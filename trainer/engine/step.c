@@ -478,6 +478,7 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
     float scale_before = e->mem.pinned->state[NJ_STEP_LOSS_SCALE];
     struct data_state from;
     *out = (struct step_result){0};
+    const uint64_t received = nj_comm_received(e->o.comm);
     data_tell(d, &from);
     int rc = fetch(e, d);
     if (rc != 0) {
@@ -490,6 +491,7 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
     if (rc != 0)
         return engine_fail(e, rc, "training step");
     report(e, out);
+    e->step_comm_bytes = (size_t)(nj_comm_received(e->o.comm) - received);
     out->step_ms = now_ms() - start;
     if (is_broken(e, out, scale_before))
         return name_nonfinite(e, out);

@@ -105,6 +105,10 @@ struct train_options {
      * models: 0, or a code with which it fails */
     int (*prepared)(void *user);
     void *prepared_user;
+    /* NULL, or told when all ranks that are processes begin to collect what each has a shard of, and when that has
+     * ended; rank 0 may write it for as long as it takes */
+    void (*collecting)(void *user, bool begins);
+    void *collecting_user;
     bool (*stopping)(void);  /* NULL, or asked before each step: whether this rank is to stop */
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
     int acceptance;          /* 1: an engine with a teacher and steps == 0 measures it, too */

@@ -247,6 +247,12 @@ void ranks_collect(struct work *r, struct engine *e, const void *kept, size_t el
     }
 }
 
+void ranks_collecting(const struct engine *e, bool begins)
+{
+    if (e->o.collecting)
+        e->o.collecting(e->o.collecting_user, begins);
+}
+
 void ranks_release(struct work *r, struct engine *e)
 {
     const struct pieces *p = &e->shape.pieces;

@@ -42,6 +42,8 @@ int ranks_send_layer(struct engine *e, int layer);
  * while they are loaded or saved: collected there from all ranks, until that memory is released, or kept from there.
  * Elements of so many bytes. A step takes for granted that what it does not write of its gradients is zero. */
 void ranks_collect(struct work *r, struct engine *e, const void *kept, size_t element);
+/* Around it, until the stream has come to its end: see train_options.collecting. */
+void ranks_collecting(const struct engine *e, bool begins);
 void ranks_release(struct work *r, struct engine *e);
 void ranks_keep(struct work *r, struct engine *e, void *kept, size_t element);
 

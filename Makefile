@@ -218,6 +218,7 @@ $(B)/gen-page/report_parts.h: $(REPORT_PARTS) Makefile
 		echo "static const char report_$${f##*.}[] ="; \
 		sed -e "$$(hash css)" -e "$$(hash js)" -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $$f; echo ";"; done > $@
 $(B)/obj/trainer/report/report_page.o: $(B)/gen-page/report_parts.h
+$(B)/obj/trainer/cli/gpu_code.o: INCLUDES += -Itools
 $(B)/obj/trainer/report/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
 # What `nojit version --verbose` and the SBOM name (trainer/cli/libraries.c) is this list, with libgcc.
@@ -298,8 +299,8 @@ $(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUD
 # Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by
 # the tests; grown by libFuzzer in `make fuzz`.
 FUZZ_SECONDS ?= 30
-FUZZ_trainer := answers apr chat config encode generation gguf gguf_model gguf_tokenizer greeting jsonl messages \
-	metrics node_list options prompts quantised safetensors shards tasks tokenizer tokens
+FUZZ_trainer := answers apr chat config encode generation gguf gguf_model gguf_tokenizer gpu_code greeting jsonl \
+	messages metrics node_list options prompts quantised safetensors shards tasks tokenizer tokens
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin gguf_keys keys spirv
 FUZZ_gen := contract

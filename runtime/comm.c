@@ -60,6 +60,13 @@ void nj_comm_destroy(nj_comm *c)
     free(c);
 }
 
+static uint64_t of_others(const nj_comm *c, const struct nj_transfer *t)
+{
+    if (t->kind == NJ_BROADCAST)
+        return c->rank == t->root ? 0 : t->bytes;
+    return (uint64_t)(c->ranks - 1) * t->bytes;
+}
+
 static int transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const char *name)
 {
     const uintptr_t places = (uintptr_t)t->recv | (uintptr_t)t->send;
@@ -68,6 +75,8 @@ static int transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const
         return NJ_E_ARG;
     if (s->ctx != c->ctx)
         return nj_fail(c->ctx, NJ_E_ARG, "%s: the stream is of another context", name);
+    if (t->aside && s->captured)
+        return nj_fail(c->ctx, NJ_E_ARG, "%s: nothing goes aside in a graph", name);
     if (t->bytes == 0)
         return 0;
     if (!t->recv || !t->send)
@@ -75,7 +84,15 @@ static int transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const
     if ((places | t->bytes) % ALIGN != 0)
         return nj_fail(c->ctx, NJ_E_ARG, "%s: arrays and their %zu bytes must be multiples of %d",
                        name, t->bytes, (int)ALIGN);
-    return c->ctx->backend->transfer(c, s, t);
+    const int rc = c->ctx->backend->transfer(c, s, t);
+    if (rc == 0)
+        c->received += of_others(c, t);
+    return rc;
+}
+
+uint64_t nj_comm_received(const nj_comm *c)
+{
+    return c ? c->received : 0;
 }
 
 int nj_all_to_all(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes)
@@ -97,6 +114,16 @@ int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, 
     const struct nj_transfer t = {
         .kind = NJ_ALL_GATHER, .recv = recv, .send = send, .bytes = bytes, .aside = 1};
     return transfer(c, s, &t, "nj_all_gather_aside");
+}
+
+int nj_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out)
+{
+    if (!c || !s || !out || s->ctx != c->ctx)
+        return NJ_E_ARG;
+    *out = s;
+    if (s->captured)
+        return nj_fail(c->ctx, NJ_E_ARG, "nj_comm_aside: nothing goes aside in a graph");
+    return c->ctx->backend->comm_aside ? c->ctx->backend->comm_aside(c, s, out) : 0;
 }
 
 int nj_comm_join(nj_comm *c, nj_stream *s)

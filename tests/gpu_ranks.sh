@@ -69,6 +69,12 @@ shard() { # NAME OPTION...: of a variant that has run
 }
 variant plain
 grep -oh "^$ranks ranks.*" "$d"/plain-*.log
+if [ "$DEVICE" = cuda ] && [ "$gpus" -ge "$ranks" ]; then # of NCCL's memory: NVLink, or less on other links
+    estimate=$("$nojit" plan --json --student "$d/student" --seq-len 256 --device "$DEVICE" --gpus "$ranks" | sed -E 's/.*"comm_bytes_estimate": ([0-9]+).*/\1/')
+    taken=$(sed -nE 's/.*"comm_bytes": ([0-9]+),?/\1/p' "$d/plain-gpus/receipt.json")
+    echo "NCCL took $taken bytes, $estimate estimated"
+    ok_if "NCCL takes no more than a quarter above its estimate" "$taken, $estimate" [ "$taken" -le $((estimate * 5 / 4)) ]
+fi
 if [ "$part" = all ]; then
     variant bf16-state --optimizer-state bf16
     variant float32 --dtype float32

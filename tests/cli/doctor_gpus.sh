@@ -46,6 +46,40 @@ if NCCL_P2P_DISABLE=1 NOJIT_SIM_LINKS=18:5:16:5:16,18:5:16:5:16 on h100,h100 --g
 else
     not_ok "doctor: in JSON" "$(on h100,h100 --gpus 2 --json)"
 fi
+# What NCCL's file has for the GPU: two containers, of entries with a header of 64 bytes.
+bytes() { # NUMBER COUNT: little-endian
+    local i
+    for ((i = 0; i < $2; i++)); do printf "\\x$(printf %02x $(($1 >> 8 * i & 255)))"; done
+}
+container() { # KIND:SM:FLAGS...
+    local entry kind sm flags
+    bytes 0xba55ed50 4 && bytes 1 2 && bytes 16 2 && bytes $(($# * 72)) 8
+    for entry in "$@"; do
+        IFS=: read -r kind sm flags <<<"$entry"
+        bytes "$kind" 2 && bytes 0 2 && bytes 64 4 && bytes 8 8 && bytes 0 12 && bytes "$sm" 4 && bytes 0 8 && bytes "$flags" 8 && bytes 0 24
+    done
+}
+library() { # KIND:SM:FLAGS of the second container...
+    mkdir -p "$d/nccl"
+    { container 2:75:1 1:120:1 && printf 'padding.' && container "$@"; } >"$d/code"
+    objcopy --add-section .nv_fatbin="$d/code" "$(realpath "$BUILD/sim/libnccl.so.2")" "$d/nccl/libnccl.so.2"
+    chmod 755 "$d/nccl" "$d/nccl/libnccl.so.2"
+}
+code() { # NAME REGEX
+    NOJIT_NCCL=$d/nccl says "$1" "$2" rtx4090,rtx4090 ''
+}
+says "doctor: an NCCL without GPU code" '^NCCL code  unknown: no GPU code is found in .*/sim/libnccl.so.2$' rtx4090,rtx4090 ''
+library 2:80:1 2:90:0x100001
+code "doctor: code of an older GPU of the generation" '^NCCL code  for sm_75 sm_80 sm_90a; that for sm_80 runs here$'
+library 2:90:0x100001 2:100:0x200001 2:87:1 2:89:0x200001
+code "doctor: the newest that runs" '^NCCL code  for sm_75 sm_87 sm_89f sm_90a sm_100f; that for sm_89 runs here$'
+library 2:90:1 1:89:1 2:86:0x100001
+code "doctor: PTX is no code" '^NCCL code  none for sm_89, only for sm_75 sm_86a sm_90: the driver would have to compile it'
+if NOJIT_NCCL=$d/nccl on rtx4090,rtx4090 --gpus 2 --json | grep -q '"nccl_code": {"archs": \["sm_75", "sm_86a", "sm_90"\], "runs": false}'; then
+    ok "doctor: code in JSON"
+else
+    not_ok "doctor: code in JSON" "$(NOJIT_NCCL=$d/nccl on rtx4090,rtx4090 --gpus 2 --json)"
+fi
 refuses "doctor: --hosts" 2 '^nojit doctor: --hosts: nojit starts nothing on other hosts; .*mpirun' on h100 --hosts a,b
 refuses "doctor: one GPU" 2 'there is one GPU here' on h100 --gpus all
 refuses "doctor: more than there are" 1 'GPU 1 wanted, the driver sees 1' on h100 --gpus 2

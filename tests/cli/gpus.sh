@@ -75,6 +75,25 @@ else
     not_ok "plan and --dry-run know the ranks" "planned $one and $three, dry $(dry) and $(dry --gpus 3)"
 fi
 
+# ---- what comes from other ranks in a step, which the plan knows exactly
+number() { sed -E "s/.*\"$1\": ([0-9]+).*/\1/"; }
+moved() { # NAME RUN OPTION...: as the receipt of the run measured it
+    local planned measured
+    planned=$("$nojit" plan --json --student "$d/student" --teacher "$d/teacher" --batch-size 2 --seq-len 24 --grad-accum 6 "${@:3}" | number comm_step_bytes)
+    measured=$(tr -d '\n' <"$d/$2/receipt.json" | number comm_step_bytes)
+    ok_if "$1" "planned '$planned', measured '$measured'" [ "$planned" = "$measured" ]
+}
+moved "bytes of a step on GPUs" gpus-cuda-3 --device cuda --gpus 3
+moved "bytes of a step in bfloat16" gpus-rounded --device cuda --gpus 3 --reduce-dtype bf16
+moved "bytes of a step on a CPU" gpus-cpu-2 --device cpu --gpus 2
+distill adapters "${models[@]}" --steps 2 --device cpu --gpus 2 --lora-r 4
+moved "bytes of a step of adapters" adapters --device cpu --gpus 2 --lora-r 4
+estimates=$(for n in 2 8; do "$nojit" plan --json --student "$d/student" --seq-len 24 --device cuda --gpus $n | number comm_bytes_estimate; done)
+ok_if "an estimate of NCCL's memory" "$estimates" [ "$estimates" = $'1643000000\n4343000000' ]
+ok_if "in words" "no line of NCCL" grep -q '^comm_bytes_estimate  *1.53 GiB  (of NCCL' <("$nojit" plan --student "$d/student" --seq-len 24 --device cuda --gpus 2)
+alone=$("$nojit" plan --json --student "$d/student" --seq-len 24 --device cuda --virtual-ranks 2)
+ok_if "none without ranks" "$alone" grep -qE '^\{"batch_size": [0-9]+, "total_bytes": [0-9]+, "host_bytes": [0-9]+, ("budget|"regions)' <<<"$alone"
+
 # ---- resuming
 distill straight "${few[@]}" --device cpu --gpus 2 --steps 6
 distill parted "${few[@]}" --device cpu --gpus 2

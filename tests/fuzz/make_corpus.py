@@ -1256,6 +1256,36 @@ def fatbin(entries):
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
+def library(code, name=b".nv_fatbin"):
+    names = b"\0" + name + b"\0.shstrtab\0"
+    sections = [(0, 0, 0), (1, 64, len(code)), (2 + len(name), 64 + len(code), len(names))]
+    header = struct.pack("<4s4B8xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 0, 3, 62, 1, 0, 0, 64 + len(code) + len(names), 0, 64, 0, 0, 64, 3, 2)
+    return header + code + names + b"".join(struct.pack("<IIQQQQIIQQ", n, 1, 0, 0, at, count, 0, 0, 1, 0) for n, at, count in sections)
+
+
+def code_entry(kind, sm, flags=1, payload=b"8 bytes."):
+    return struct.pack("<HHIQ", kind, 0, 64, len(payload)) + struct.pack("<12xI8xQ24x", sm, flags) + payload
+
+
+several = fatbin([code_entry(2, 75), code_entry(1, 120)]) + b"padding." + fatbin([code_entry(2, 90, 0x100001), code_entry(2, 100, 0x200001)])
+one_entry = library(fatbin([code_entry(2, 80)]))
+write_all("gpu_code", {
+    "valid": one_entry,
+    "valid_several": library(several),
+    "valid_forty_archs": library(fatbin([code_entry(2, 50 + i) for i in range(40)])),
+    "valid_twice": library(fatbin([code_entry(2, 80)] * 3)),
+    "header_cut": one_entry[:63],
+    "section_of_another_name": library(several, b".text"),
+    "ptx_alone": library(fatbin([code_entry(1, 80)])),
+    "container_empty": library(fatbin([])),
+    "container_beyond_section": library(damaged(several, 8, "<Q", 1 << 40)[:88]),
+    "entry_beyond_container": library(fatbin([damaged(code_entry(2, 80), 8, "<Q", (1 << 64) - 8)])),
+    "entry_header_short": library(fatbin([damaged(code_entry(2, 80), 4, "<I", 0)])),
+    "sections_offset_wraps": damaged(one_entry, 40, "<Q", (1 << 64) - 64),
+    "section_beyond_file": damaged(one_entry, len(one_entry) - 128 + 24, "<Q", 1 << 50),
+    "names_index_beyond_table": damaged(one_entry, 62, "<H", 0xFFF0),
+    "sm_beyond_all": library(fatbin([code_entry(2, 4000)])),
+})
 whole = read(sys.argv[1], "fatbin", "add.f32.fatbin")
 parts, at = {}, 16
 while at < len(whole):

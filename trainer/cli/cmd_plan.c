@@ -40,6 +40,13 @@ static void look_up_budget(const struct settings *s, const struct train_options 
     nj_context_destroy(ctx);
 }
 
+/* Of NCCL, beside the plan. */
+static size_t comm_estimate(const struct run *r)
+{
+    const bool cuda = r->s->device == (int)NJ_DEVICE_AUTO || r->s->device == (int)NJ_DEVICE_CUDA;
+    return cuda ? run_comm_estimate(&r->options) : 0;
+}
+
 static void print_json(const struct run *r, const struct plan *p, const struct budget *b)
 {
     printf("{\"batch_size\": %d, \"total_bytes\": %zu, \"host_bytes\": %zu, ",
@@ -47,6 +54,9 @@ static void print_json(const struct run *r, const struct plan *p, const struct b
     if (b->bytes > 0)
         printf("\"budget_bytes\": %zu, \"fits\": %s, ", b->bytes,
                p->total_bytes <= b->bytes ? "true" : "false");
+    if (r->options.rank != RANKS_HERE)
+        printf("\"comm_bytes_estimate\": %zu, \"comm_step_bytes\": %zu, ", comm_estimate(r),
+               p->step_comm_bytes);
     printf("\"regions\": {");
     for (int i = 0; i < p->count; i++)
         printf("%s\"%s\": %zu", i ? ", " : "", p->region[i].name, p->region[i].bytes);
@@ -57,10 +67,25 @@ static void print_json(const struct run *r, const struct plan *p, const struct b
     puts("}}");
 }
 
+static void print_comm(struct run *r, const struct plan *p)
+{
+    const size_t estimate = comm_estimate(r);
+    char size[32];
+    if (r->options.rank == RANKS_HERE)
+        return;
+    progress_say(&r->progress, "%-32s %12s  (comes from other ranks%s)", "comm_step_bytes",
+                 bytes_text((double)p->step_comm_bytes, size, sizeof size),
+                 r->options.teacher_shard ? ", without layers of the teacher" : "");
+    if (estimate > 0)
+        progress_say(&r->progress, "%-32s %12s  (of NCCL, beside the plan; a run measures it)",
+                     "comm_bytes_estimate", bytes_text((double)estimate, size, sizeof size));
+}
+
 static void print_text(struct run *r, const struct plan *p, const struct budget *b)
 {
     char size[32];
     run_print_plan(r, p);
+    print_comm(r, p);
     if (b->bytes > 0)
         progress_say(&r->progress, "%-32s %12s  (%s)", "budget",
                      bytes_text((double)b->bytes, size, sizeof size), b->whose);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/doctor_links.h"
+#include "cli/gpu_code.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "record/progress.h"
@@ -184,6 +185,9 @@ struct findings {
     struct expectation expected;
     bool fast;
     char advice[256]; /* if not */
+    struct gpu_code
+        code; /* of NCCL, as rank 0 has it: others have the same version, and GPUs of the same arch */
+    const struct gpu_arch *runs; /* of it, what these GPUs run; NULL: nothing */
 };
 
 /* What nothing is expected of is held against a rate below which a step waits for its links. */
@@ -195,6 +199,8 @@ static bool is_fast(double gb, double expected)
 static void find(const struct probe *p, struct findings *out)
 {
     *out = (struct findings){0};
+    gpu_code_read(nj_context_device(p->r->ctx)->comm_library, &out->code);
+    out->runs = gpu_code_for(&out->code, p->rows[0].sm);
     run_ranks_text(p->r, out->ranks, sizeof out->ranks);
     for (int i = 0; i < p->ranks; i++) {
         const struct row *row = &p->rows[i];
@@ -246,9 +252,26 @@ static void print_verdict(const struct findings *f)
         printf("verdict    slow, below %d GB/s: %s\n", SLOW_GB, f->advice);
 }
 
+/* A library without any code would not be NCCL's own. */
+static void print_code(const struct probe *p, const struct findings *f)
+{
+    const struct nj_device_info *d = nj_context_device(p->r->ctx);
+    char archs[256];
+    if (f->code.count == 0)
+        printf("NCCL code  unknown: no GPU code is found in %s\n", d->comm_library);
+    else if (f->runs)
+        printf("NCCL code  for %s; that for sm_%d runs here\n",
+               gpu_code_text(&f->code, archs, sizeof archs), f->runs->sm);
+    else
+        printf("NCCL code  none for sm_%d, only for %s: the driver would have to compile it, which "
+               "nojit does not allow; install an NCCL that has it\n",
+               d->sm, gpu_code_text(&f->code, archs, sizeof archs));
+}
+
 static void print_text(const struct probe *p, const struct findings *f)
 {
     printf("ranks      %s\n", f->ranks);
+    print_code(p, f);
     for (int i = 0; i < p->ranks; i++)
         print_row(&p->rows[i], i);
     printf("exchange   64 MiB per rank in %.2f ms: %.1f GB/s in each direction\n",
@@ -269,6 +292,18 @@ static json_t *row_json(const struct row *row)
                      "memory_bytes", (json_int_t)row->memory_bytes, "peers", peers);
 }
 
+/* runs: false also where nothing is known, as archs is empty then */
+static json_t *code_json(const struct findings *f)
+{
+    json_t *archs = json_array();
+    char text[16];
+    for (int i = 0; i < f->code.count; i++) {
+        struct gpu_code one = {.count = 1, .arch = {f->code.arch[i]}};
+        json_array_append_new(archs, json_string(gpu_code_text(&one, text, sizeof text)));
+    }
+    return json_pack("{s:o, s:b}", "archs", archs, "runs", f->runs != NULL);
+}
+
 static int print_json(const struct probe *p, const struct findings *f)
 {
     json_memory_begin();
@@ -282,6 +317,8 @@ static int print_json(const struct probe *p, const struct findings *f)
                   "gather_gb_expected", f->expected.gather_gb, "fast", f->fast);
     if (root != NULL && !f->fast)
         json_object_set_new(root, "problem", json_string(f->advice));
+    if (root != NULL)
+        json_object_set_new(root, "nccl_code", code_json(f));
     char *text = root != NULL ? json_dumps(root, JSON_REAL_PRECISION(6)) : NULL;
     json_decref(root);
     const int err = json_memory_end() || text == NULL ? fail(NJ_E_NOMEM, "out of memory") : 0;

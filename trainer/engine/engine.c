@@ -388,6 +388,8 @@ void engine_destroy(struct engine *e)
         return;
     for (int i = 0; e->micro && i < 2 * (e->shape.chunks + 1); i++)
         nj_graph_destroy(e->micro[i]);
+    for (size_t i = 0; i < sizeof e->back / sizeof *e->back; i++)
+        nj_graph_destroy(e->back[i]);
     decode_graphs_free(e->decode);
     nj_graph_destroy(e->pass);
     nj_graph_destroy(e->clip);
@@ -492,6 +494,11 @@ struct step_flops engine_flops(const struct engine *e)
 size_t engine_allocated_bytes(const struct engine *e)
 {
     return e->allocated_bytes;
+}
+
+size_t engine_step_comm_bytes(const struct engine *e)
+{
+    return e->step_comm_bytes;
 }
 
 size_t engine_library_bytes(const struct engine *e)

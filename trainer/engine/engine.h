@@ -108,6 +108,10 @@ struct train_options {
      * models: 0, or a code with which it fails */
     int (*prepared)(void *user);
     void *prepared_user;
+    /* NULL, or told when all ranks that are processes begin to collect what each has a shard of, and when that has
+     * ended; rank 0 may write it for as long as it takes */
+    void (*collecting)(void *user, bool begins);
+    void *collecting_user;
     bool (*stopping)(void);  /* NULL, or asked before each step: whether this rank is to stop */
     int64_t eval_batches;    /* engine_eval() stops after so many; 0: where the data end */
     int acceptance;          /* 1: an engine with a teacher and steps == 0 measures it, too */
@@ -150,6 +154,8 @@ struct plan {
     struct carve_pieces pieces; /* of the device arena, with piece_bytes */
     size_t array_bytes;         /* with them: of the largest array */
     char array_in[48];          /* and its region */
+    size_t
+        step_comm_bytes; /* that come to a rank from the others in a step, without layers of the teacher */
 };
 /* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no
  * gradients. */
@@ -323,6 +329,8 @@ struct step_flops engine_flops(const struct engine *e);
  * too. 0: cannot be told (a CPU; managed memory, which is taken as it is used). */
 size_t memory_taken(nj_context *ctx, size_t before);
 size_t engine_allocated_bytes(const struct engine *e); /* the same, when the plan's was taken */
-size_t engine_library_bytes(const struct engine *e);   /* before that, beside the plan */
+size_t
+engine_step_comm_bytes(const struct engine *e);      /* the plan's of the last step, all of them */
+size_t engine_library_bytes(const struct engine *e); /* before that, beside the plan */
 
 #endif

@@ -94,9 +94,11 @@ static bool is_collected(const struct engine *e)
 static int collect(struct engine *e)
 {
     struct work r = engine_work(e);
+    ranks_collecting(e, true);
     if (is_collected(e))
         ranks_collect(&r, e, e->mem.master, sizeof(float));
     OP(&r, nj_stream_sync(r.s));
+    ranks_collecting(e, false);
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the model");
 }
 

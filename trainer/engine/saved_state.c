@@ -98,9 +98,11 @@ static int collect_section(struct engine *e, int i)
 {
     const struct section of = section(e, i);
     struct work r = engine_work(e);
+    ranks_collecting(e, true);
     if (of.held)
         ranks_collect(&r, e, of.held, of.element);
     OP(&r, nj_stream_sync(r.s));
+    ranks_collecting(e, false);
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the training state");
 }
 

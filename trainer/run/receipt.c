@@ -220,6 +220,7 @@ static void add_memory(json_t *to, const struct run *r)
         {"context_bytes", all > used ? (int64_t)(all - used) : 0},
         {"library_bytes", (int64_t)engine_library_bytes(r->engine)},
         {"comm_bytes", (int64_t)r->comm_bytes},
+        {"comm_step_bytes", (int64_t)engine_step_comm_bytes(r->engine)},
         {"allocated_bytes", (int64_t)engine_allocated_bytes(r->engine)},
         {"used_bytes", (int64_t)used},
     };

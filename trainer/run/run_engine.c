@@ -72,12 +72,19 @@ static int share_gemms(void *run)
     return run_share_gemms(run);
 }
 
+static void watch_collection(void *run, bool begins)
+{
+    (begins ? deadline_collection : deadline_end)(run);
+}
+
 int run_open_engine(struct run *r)
 {
     const bool leads = group_leads(r->group);
     char path[PATH_BYTES];
     r->options.loaded = watch_load;
     r->options.loaded_user = r;
+    r->options.collecting = watch_collection;
+    r->options.collecting_user = r;
     gemm_table_path(r->s->gemm_table, nj_context_device(r->ctx), path, sizeof path);
     if (leads)
         read_tables(r, path);

@@ -134,6 +134,14 @@ int run_check_shard(const struct settings *s, const struct train_options *o)
     return 0;
 }
 
+/* A line through what was measured of NCCL 2.28 on two GPUs (docs/scaling.md) and what NVIDIA/nccl #1685 reports of
+ * eight, all H100 on NVLink: code and buffers of collectives, then of transfers with each other GPU. */
+size_t run_comm_estimate(const struct train_options *o)
+{
+    const size_t collectives = 1193000000, peer = 450000000;
+    return o->rank == RANKS_HERE ? 0 : collectives + peer * (size_t)(o->ranks - 1);
+}
+
 const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
 {
     const struct place *p = &r->group->place;

@@ -72,6 +72,11 @@ void deadline_evaluation(const struct run *r, int64_t step)
     expect(r, what);
 }
 
+void deadline_collection(const struct run *r)
+{
+    expect(r, "collecting a checkpoint or model");
+}
+
 void deadline_end(const struct run *r)
 {
     alarm(0);

@@ -14,6 +14,8 @@ void deadline_step(const struct run *r, int64_t step);
 void deadline_evaluation(const struct run *r, int64_t step);
 /* Loading the models, where several ranks do: each of their tensors has the seconds of a first step. */
 void deadline_load(const struct run *r);
+/* What each rank has a part of, on its way to rank 0 for a checkpoint or model: the same again. */
+void deadline_collection(const struct run *r);
 /* It has ended. */
 void deadline_end(const struct run *r);
 

@@ -333,7 +333,8 @@ static void check_large_product(struct device *d, struct nj_gemm g)
     array_free(d, &few);
 }
 
-/* GEMMs large enough for another tile, or another algorithm: rows that begin at quads and end within one, and others. */
+/* GEMMs large enough for another tile, or another algorithm: rows that begin at quads and end within one,
+ * and others. */
 static void test_large_product(void **state)
 {
     static const struct {

@@ -47,7 +47,8 @@ static void a_gather_aside_is_in_order(void **state)
 }
 
 /* An exchange and what belongs to it, beside other work of the stream: what is sent is there only when the stream
- * comes to it; its place is then written aside, and read when the stream has joined, or by the next call, which joins first. */
+ * comes to it; its place is then written aside, and read when the stream has joined, or by the next call, which joins
+ * first. */
 static int exchange_aside(struct rank *r)
 {
     nj_stream *aside = NULL;

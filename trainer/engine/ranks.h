@@ -39,8 +39,8 @@ bool ranks_share_layers(const struct engine *e);
 int ranks_send_layer(struct engine *e, int layer);
 
 /* Masters and moments, of which ranks that are processes have their shards alone, are whole in the memory of the
- * gradients while they are loaded or saved: collected there from all ranks, until that memory is released, or kept from there.
- * Elements of so many bytes. A step takes for granted that what it does not write of its gradients is zero. */
+ * gradients while they are loaded or saved: collected there from all ranks, until that memory is released, or kept from
+ * there. Elements of so many bytes. A step takes for granted that what it does not write of its gradients is zero. */
 void ranks_collect(struct work *r, struct engine *e, const void *kept, size_t element);
 /* Around it, until the stream has come to its end: see train_options.collecting. */
 void ranks_collecting(const struct engine *e, bool begins);

@@ -49,12 +49,18 @@ int64_t pieces_elements(const struct pieces *s, int piece)
     return s->first[piece + 1] - s->first[piece];
 }
 
-int64_t pieces_largest(const struct pieces *s, int from, int to)
+int64_t pieces_largest_group(const struct pieces *s)
 {
     int64_t most = 0;
-    for (int i = from; i < to; i++)
+    for (int i = 1; i <= s->groups; i++)
         most = pieces_elements(s, i) > most ? pieces_elements(s, i) : most;
     return most;
+}
+
+int64_t pieces_largest_other(const struct pieces *s)
+{
+    const int64_t first = pieces_elements(s, 0), last = pieces_elements(s, s->count - 1);
+    return first > last ? first : last;
 }
 
 int pieces_sumsq_each(const struct pieces *s)

@@ -10,8 +10,8 @@
 #include "engine/params.h"
 
 enum { PIECE_GROUPS = 8, PIECES_MOST = PIECE_GROUPS + 2 };
-/* Pieces are whole shards, so each is cut a little above the first element of its group, and what lies between belongs to
- * the piece below, which is finished later; the last group, below its end. A piece may be empty. */
+/* Pieces are whole shards, so each is cut a little above the first element of its group, and what lies between belongs
+ * to the piece below, which is finished later; the last group, below its end. A piece may be empty. */
 struct pieces {
     int ranks, count;
     int groups;                  /* of layers: pieces 1 to groups; 0: all is one piece */
@@ -24,9 +24,10 @@ int64_t pieces_shard(int64_t count, int ranks);
 int64_t pieces_shards(int64_t count, int ranks);
 /* layers 0, as of adapters, and one rank: all is one piece. */
 void pieces_cut(const struct params *p, int layers, int ranks, struct pieces *out);
-/* Elements of one; and of the largest from piece `from` until `to`. */
+/* Elements of one; and of the largest group of layers, and the largest of the others. */
 int64_t pieces_elements(const struct pieces *s, int piece);
-int64_t pieces_largest(const struct pieces *s, int from, int to);
+int64_t pieces_largest_group(const struct pieces *s);
+int64_t pieces_largest_other(const struct pieces *s);
 
 /* Partial sums of squares of a rank's shards, and those of one shard among them: fixed, so that results do not depend
  * on the machine. */

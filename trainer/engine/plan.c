@@ -198,12 +198,10 @@ static void layout_student(struct layout *l, const struct net *n, const struct s
 static void layout_received(struct layout *l, const struct net *n, const struct shape *s,
                             enum reduce_dtype reduced, struct memory *m)
 {
-    const struct pieces *p = &s->pieces;
     const bool here = s->rank == RANKS_HERE;
     const int64_t all = n->lora ? n->lora->p.count : n->p.count;
-    const int64_t first = pieces_elements(p, 0), last = pieces_elements(p, p->count - 1);
     const size_t bytes = here ? size_mul((size_t)all, sizeof(uint16_t))
-                              : size_mul((size_t)(first > last ? first : last), sizeof(float));
+                              : size_mul((size_t)pieces_largest_other(&s->pieces), sizeof(float));
     char name[48];
     snprintf(name, sizeof name, "%s.gradients.%s", n->lora ? "adapters" : "student",
              here ? "rounded" : "sum");
@@ -216,8 +214,8 @@ static void layout_received(struct layout *l, const struct net *n, const struct 
         m->received = region(l, name, bytes);
     }
     if (s->early)
-        m->early = state_region(l, "student", "gradients.early",
-                                pieces_largest(p, 1, 1 + p->groups), sizeof(float));
+        m->early = state_region(l, "student", "gradients.early", pieces_largest_group(&s->pieces),
+                                sizeof(float));
 }
 
 static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)

@@ -37,9 +37,9 @@ int ranks_tell(struct engine *e, void *host, size_t bytes);
 /* A layer of a teacher that the ranks share out has been read, where they read it: all take their slice. */
 int ranks_share_layer(struct engine *e, int layer);
 
-/* Masters and moments, of which ranks that are processes have their shards alone, are whole in the memory of the gradients
- * while they are loaded or saved: collected there from all ranks, until that memory is released, or kept from there.
- * Elements of so many bytes. A step takes for granted that what it does not write of its gradients is zero. */
+/* Masters and moments, of which ranks that are processes have their shards alone, are whole in the memory of the
+ * gradients while they are loaded or saved: collected there from all ranks, until that memory is released, or kept from
+ * there. Elements of so many bytes. A step takes for granted that what it does not write of its gradients is zero. */
 void ranks_collect(struct work *r, struct engine *e, const void *kept, size_t element);
 /* Around it, until the stream has come to its end: see train_options.collecting. */
 void ranks_collecting(const struct engine *e, bool begins);

@@ -270,7 +270,8 @@ static bool is_empty(const struct engine *e, int slot)
 }
 
 /* Behind micro_forward(). The gradients that a part has finished are exchanged beside the next ones, if these are the
- * last. To make a graph may wait for the device, and a transfer on it for the other ranks: so first all graphs are made. */
+ * last. To make a graph may wait for the device, and a transfer on it for the other ranks: so all graphs are made
+ * first. */
 static int run_backward(struct engine *e, bool later, bool last)
 {
     const int groups = e->shape.pieces.groups;

@@ -127,7 +127,7 @@ struct nj_device_info {
     float pipelines_ms;          /* Vulkan: what all of them took */
     int self_test;               /* Vulkan: enum nj_self_test_state */
     float self_test_ms;
-    char cache_key[33];          /* Vulkan: of GPU, driver and shaders; else "" */
+    char cache_key[33];  /* Vulkan: of GPU, driver and shaders; else "" */
     int managed;         /* arenas come from managed memory */
     char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tested.c: a device whose driver compiles the kernels is tried before it is used. That it passed is kept in a file
- * beside the driver's pipelines, for this device, driver, set of shaders and version of the program; that it failed is not.
+ * tested.c: a device whose driver compiles the kernels is tried before it is used. That it passed is kept in a
+ * file beside the driver's pipelines, for this device, driver, set of shaders and version of the program; that it
+ * failed is not.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -84,6 +84,16 @@ option "LoRA with dropout" --lora-r 4 --lora-dropout 0.1
 option "activation checkpointing" --recompute block
 option "a teacher that stays quantised" --teacher-dtype q8_0
 
+# Where CUDA has no GPU, and a clock of the Vulkan driver (tests/vkfault) that makes it faster than the CPU.
+auto() {
+    NOJIT_VULKAN_DEVICE=0 CUDA_VISIBLE_DEVICES=-1 LD_LIBRARY_PATH=$BUILD/vkfault NOJIT_VKFAULT_SET=ticks=100000 distill tiny "$d/auto" --device auto &&
+        close "$d/auto" "$d/cpu-tiny" && [ "$(grep -c '^running on .* by Vulkan: .*GFLOP/s, the CPU at ' "$d/log")" = 1 ] &&
+        grep -q '"backend": "vulkan"' "$d/auto/receipt.json" && grep -q '"fallbacks": 1' "$d/auto/receipt.json" &&
+        grep -q '"fallback": ".*; Vulkan: .*GFLOP/s, the CPU at' "$d/auto/receipt.json"
+}
+auto && good=yes || good=no
+ok_if "auto without CUDA takes Vulkan, with the gradients of the CPU" "$(grep '^running\|^nojit' "$d/log")" [ $good = yes ]
+
 again() { distill tiny "$d/again" --device vulkan && cmp "$d/again/model.safetensors" "$d/run-tiny/model.safetensors"; }
 succeeds "the same run again is bitwise identical" again
 says() { "$nojit" generate --model "$d/run-tiny" --device "$1" --prompt 'The licence' --max-tokens 24 --temperature 0.8 --top-p 0.9; }

@@ -445,7 +445,10 @@ static void test_auto_falls_back_and_says_why(void **state)
     assert_int_equal(nj_context_create(&ctx, NULL), 0);
     assert_int_not_equal(nj_context_create(&refused, &cuda), 0);
     assert_string_equal(nj_context_device(ctx)->backend, "cpu");
-    assert_string_equal(nj_context_device(ctx)->fallback, nj_context_error(refused));
+    const char *why = nj_context_device(ctx)->fallback, *cuda_error = nj_context_error(refused);
+    assert_int_equal(strncmp(why, cuda_error, strlen(cuda_error)), 0);
+    assert_int_equal(strncmp(why + strlen(cuda_error), "; Vulkan: ", 10), 0);
+    assert_true(strlen(why) > strlen(cuda_error) + 20);
     assert_string_equal(nj_context_error(ctx), "");
     nj_context_destroy(refused);
     nj_context_destroy(ctx);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vkfault.c: a libvulkan.so.1 that hands every call on to the real one (NOJIT_VKFAULT_REAL, or where Debian has it), counts them,
- * and disturbs them as the environment says:
+ * vkfault.c: a libvulkan.so.1 that hands every call on to the real one (NOJIT_VKFAULT_REAL, or where Debian has it),
+ * counts them, and disturbs them as the environment says:
  *
- *   NOJIT_VKFAULT=NAME:N:ERROR   the Nth call of NAME (vkAllocateMemory; `any`: of all) returns ERROR (-1, -2, -4, ...), and makes
- *                                nothing; after -4, device lost, whatever can be lost stays lost
- *   NOJIT_VKFAULT_SET=A=X,B=Y    what the driver says of its GPU: shared (bytes of shared memory), allocation (largest, bytes),
- *                                buffer (largest, bytes), driver (its number), ticks (timestamps go by this factor slower),
- *                                caching=1 (pipelines of a cache that was given back need no compiler), heap (bytes of memory)
+ *   NOJIT_VKFAULT=NAME:N:ERROR   the Nth call of NAME returns ERROR (-1, -2, -4, ...) and makes nothing; after -4,
+ *                                device lost, whatever can be lost stays lost
+ *   NOJIT_VKFAULT_SET=A=X,B=Y    what the driver says: shared (bytes of shared memory), allocation, buffer (largest,
+ *                                in bytes), heap (bytes of memory), driver (its number), ticks (timestamps go slower
+ *                                by this factor), caching=1 (pipelines of a cache that is given back need no compiler)
  *   NOJIT_VKFAULT_WRONG=FILE     launches of this shader (build/spirv/KEY.spv) do nothing
- *   NOJIT_VKFAULT_LOG=FILE       gets a line when an instance ends: calls, work, and objects left
+ *   NOJIT_VKFAULT_LOG=FILE       gets lines when an instance ends: calls of each function, work, and objects left
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -55,6 +55,13 @@ static void say(const char *text)
     fclose(f);
 }
 
+/* Each function that was called, with its number of calls. */
+static struct {
+    const char *name;
+    const unsigned long *count;
+} functions[64];
+static int function_count;
+
 /* What this call of the function returns in the place of the real one; VK_SUCCESS: nothing. */
 static VkResult fault(const char *name, unsigned long *count)
 {
@@ -63,12 +70,15 @@ static VkResult fault(const char *name, unsigned long *count)
     unsigned long n = 0;
     int error = 0;
     calls++;
-    ++*count;
+    if (++*count == 1 && function_count < 64) {
+        functions[function_count].name = name;
+        functions[function_count++].count = count;
+    }
     if (lost)
         return VK_ERROR_DEVICE_LOST;
     if (!told || failed || sscanf(told, "%63[^:]:%lu:%d", wanted, &n, &error) != 3)
         return VK_SUCCESS;
-    if (strcmp(wanted, "any") == 0 ? calls != n : strcmp(wanted, name) != 0 || *count != n)
+    if (strcmp(wanted, name) != 0 || *count != n)
         return VK_SUCCESS;
     failed = 1;
     lost = error == VK_ERROR_DEVICE_LOST;
@@ -362,6 +372,10 @@ static VKAPI_ATTR void VKAPI_CALL own_vkDestroyInstance(VkInstance i,
     char line[256];
     objects -= i != VK_NULL_HANDLE;
     REAL(vkDestroyInstance)(i, a);
+    for (int f = 0; f < function_count; f++) {
+        snprintf(line, sizeof line, "%s %lu", functions[f].name, *functions[f].count);
+        say(line);
+    }
     snprintf(
         line, sizeof line,
         "%lu calls; %lu pipelines; %lu dispatches in %lu pieces, %lu submissions; %ld objects left",

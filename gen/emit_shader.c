@@ -25,12 +25,9 @@ static const char *shader_type(const struct param *p)
     static const char *const values[] = {
         [DTYPE_F32] = "float", [DTYPE_I32] = "int", [DTYPE_I64] = "int64_t"};
     /* Elements of fixed types that are smaller lie in words. */
-    static const char *const arrays[] = {[DTYPE_T] = "nj_t",
-                                         [DTYPE_F32] = "nj_f32",
-                                         [DTYPE_I32] = "nj_i32",
-                                         [DTYPE_F8] = "nj_i32",
-                                         [DTYPE_BF16] = "nj_i32",
-                                         [DTYPE_E5M2] = "nj_i32"};
+    static const char *const arrays[] = {
+        [DTYPE_T] = "nj_t",    [DTYPE_F32] = "nj_f32",  [DTYPE_I32] = "nj_i32",
+        [DTYPE_F8] = "nj_i32", [DTYPE_BF16] = "nj_i32", [DTYPE_E5M2] = "nj_i32"};
     return p->arg == NULL ? values[p->dtype] : arrays[p->dtype];
 }
 

@@ -124,7 +124,7 @@ if [ "$gpus" -ge 2 ]; then # on all, on half of them, on all
     half=$((gpus / 2))
     run=("${run[@]}" --grad-accum "$gpus" --lr-schedule constant)
     parted() { # OUT HALF ALL: options that are --gpus or --virtual-ranks
-        "${run[@]}" "$3" "$gpus" --steps $((STEPS / 3)) --out "$1" >"$1.log" 2>&1 && "${run[@]}" "$2" "$half" --steps $((STEPS / 3 * 2)) --out "$1" --resume auto >>"$1.log" 2>&1 &&
+        "${run[@]}" "$3" "$gpus" --steps $((STEPS / 3)) --out "$1" >"$1.log" 2>&1 && "${run[@]}" "$2" "$half" --steps $((2 * STEPS / 3)) --out "$1" --resume auto >>"$1.log" 2>&1 &&
             "${run[@]}" "$3" "$gpus" --steps "$STEPS" --out "$1" --resume auto >>"$1.log" 2>&1 || cat "$1.log"
     }
     parted "$d/parted-here" --virtual-ranks --virtual-ranks

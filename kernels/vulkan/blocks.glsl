@@ -16,8 +16,8 @@ const float nf4_values[16] = float[](
     -1.0, -0.69619280, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.091050036, 0.0,
     0.079580300, 0.16093020, 0.24611230, 0.33791524, 0.44070983, 0.56261700, 0.72295684, 1.0);
 
-// Byte i of the block that begins at byte nj_block_at of the data. Without the remainder of 64-bit integers: with driver
-// 580.159 an H100 got bytes wrong that way.
+// Byte i of the block that begins at byte nj_block_at of the data. Without the remainder of 64-bit
+// integers: an H100 with driver 580.159 got wrong bytes that way.
 int64_t nj_block_at;
 
 int byte_at(int i)

@@ -78,7 +78,8 @@ static void print_vulkan(const struct nj_device_info *d)
     printf("memory    %s, %s may be used\n", bytes_text((double)d->memory_bytes, size, sizeof size),
            bytes_text((double)d->budget_bytes, budget, sizeof budget));
     printf("driver    %s\n", d->driver);
-    printf("shaders   %u, translated by the driver in %.0f ms, %u of them compiled now; float32%s; the "
+    printf("shaders   %u, translated by the driver in %.0f ms, %u of them compiled now; float32%s; "
+           "the "
            "other kernels are for CUDA\n",
            d->kernels_loaded, (double)d->pipelines_ms, d->pipelines_compiled,
            d->lp ? ", and bfloat16 as storage" : "; no 16-bit storage here");

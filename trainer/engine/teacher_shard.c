@@ -66,20 +66,29 @@ static size_t slice_bytes(const struct teacher_shard *s, int layer)
     return s->first[layer + 1] - s->first[layer];
 }
 
+/* As much for each rank, and a place where any access may begin. */
+static size_t slice_of(size_t layer_bytes, size_t ranks)
+{
+    return size_up(size_up(layer_bytes, ranks) / ranks, CARVE_ALIGN);
+}
+
+static void cut_layers(const struct net *n)
+{
+    const struct teacher_shard *s = n->shard;
+    for (int l = 0; l < n->c.layers; l++)
+        s->first[l + 1] =
+            size_add(s->first[l], slice_of(place_layer(n, l, NULL), (size_t)s->ranks));
+}
+
 void teacher_shard_carve_layers(const struct net *n, struct carve *m)
 {
-    struct teacher_shard *s = n->shard;
-    for (int l = 0; l < n->c.layers; l++) {
-        if (!s)
-            carve_layer(n, l, m);
-        else
-            s->first[l + 1] =
-                size_add(s->first[l], size_up(size_up(place_layer(n, l, NULL), (size_t)s->ranks) /
-                                                  (size_t)s->ranks,
-                                              CARVE_ALIGN));
+    if (n->shard) {
+        cut_layers(n);
+        n->shard->kept = carve_take(m, n->shard->first[n->c.layers]);
+        return;
     }
-    if (s)
-        s->kept = carve_take(m, s->first[n->c.layers]);
+    for (int l = 0; l < n->c.layers; l++)
+        carve_layer(n, l, m);
 }
 
 static size_t slot_bytes(const struct net *n)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teacher_shard.h: a net that only runs forward, of whose layers each rank that is a process keeps a slice: the matrices
- * of a layer lie one after another, and rank r has the r-th of as many equal parts as there are ranks. All parts are
- * gathered beside the layer before, into one of two slots. Norms, biases, embedding and head are on every rank.
+ * teacher_shard.h: a net that only runs forward, of whose layers each rank that is a process keeps a slice: the
+ * matrices of a layer lie one after another, and rank r has the r-th of as many equal parts as there are ranks. All
+ * parts are gathered beside the layer before, into one of two slots. Norms, biases, embedding and head are on every
+ * rank.
  *
  * All ranks make the same calls. A net without a shard has all layers: then nothing here does anything.
  */
@@ -20,7 +21,7 @@ void teacher_shard_free(struct net *n);
 void teacher_shard_carve_layers(const struct net *n, struct carve *m);
 void teacher_shard_carve_slots(const struct net *n, struct carve *m);
 void teacher_shard_connect(struct net *n, nj_comm *comm);
-/* While weights are loaded each layer lies in the first slot: there, with its bytes; and its slice is taken from there. */
+/* While weights are loaded each layer lies in the first slot: where, and its bytes; and its slice is taken there. */
 char *teacher_shard_loaded(const struct net *n, int layer, size_t *bytes);
 void teacher_shard_keep(struct work *r, const struct net *n, int layer);
 

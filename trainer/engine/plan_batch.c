@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan_batch.c: the largest batch whose plan fits.
+ */
+#include "checked.h"
+#include "engine/engine.h"
+
+#include <string.h>
+
+/* Logits and losses go in chunks of rows whose size follows the batch up and down, and so does a teacher's pass; the
+ * rest only grows. */
+static size_t without_chunks(const struct plan *p)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < p->count; i++) {
+        const struct plan_region *r = &p->region[i];
+        if (r->place == PLAN_DEVICE && strncmp(r->name, "head.", 5) != 0 &&
+            strcmp(r->name, "teacher.logits") != 0 && strcmp(r->name, "teacher.hidden") != 0 &&
+            strcmp(r->name, "teacher.pass") != 0)
+            bytes = size_add(bytes, r->bytes);
+    }
+    return bytes;
+}
+
+int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
+                       const struct train_options *o, size_t budget, int most, int *out)
+{
+    struct train_options tried = *o;
+    struct plan p;
+    *out = 0;
+    for (tried.batch_size = 1; tried.batch_size <= most; tried.batch_size++) {
+        if ((int64_t)tried.batch_size * o->seq_len > PLAN_ROWS_MOST)
+            break;
+        const int err = plan_make(student, teacher, &tried, &p);
+        if (err)
+            return err;
+        if (plan_fits(&p, o, budget))
+            *out = tried.batch_size;
+        else if (without_chunks(&p) > budget)
+            break;
+    }
+    return 0;
+}

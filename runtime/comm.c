@@ -75,8 +75,6 @@ static int transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const
         return NJ_E_ARG;
     if (s->ctx != c->ctx)
         return nj_fail(c->ctx, NJ_E_ARG, "%s: the stream is of another context", name);
-    if (t->aside && s->captured)
-        return nj_fail(c->ctx, NJ_E_ARG, "%s: nothing goes aside in a graph", name);
     if (t->bytes == 0)
         return 0;
     if (!t->recv || !t->send)
@@ -114,16 +112,6 @@ int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, 
     const struct nj_transfer t = {
         .kind = NJ_ALL_GATHER, .recv = recv, .send = send, .bytes = bytes, .aside = 1};
     return transfer(c, s, &t, "nj_all_gather_aside");
-}
-
-int nj_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out)
-{
-    if (!c || !s || !out || s->ctx != c->ctx)
-        return NJ_E_ARG;
-    *out = s;
-    if (s->captured)
-        return nj_fail(c->ctx, NJ_E_ARG, "nj_comm_aside: nothing goes aside in a graph");
-    return c->ctx->backend->comm_aside ? c->ctx->backend->comm_aside(c, s, out) : 0;
 }
 
 int nj_comm_join(nj_comm *c, nj_stream *s)

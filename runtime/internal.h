@@ -78,8 +78,7 @@ struct nj_backend {
     int (*comm_check)(nj_comm *c);               /* or NULL */
     void (*comm_destroy)(nj_comm *c);
     int (*transfer)(nj_comm *c, nj_stream *s, const struct nj_transfer *t);
-    int (*comm_aside)(nj_comm *c, nj_stream *s, nj_stream **out); /* NULL: nothing is ever aside */
-    int (*comm_join)(nj_comm *c, nj_stream *s);                   /* alike */
+    int (*comm_join)(nj_comm *c, nj_stream *s); /* NULL: nothing is ever aside */
 };
 extern const struct nj_backend nj_backend_cpu;
 extern const struct nj_backend nj_backend_cuda;
@@ -137,7 +136,6 @@ struct nj_stream {
     void *handle;    /* of the backend */
     void *workspace; /* of GEMMs on this stream */
     int early;       /* kernels may begin before the one ahead of them has ended */
-    int captured;    /* work becomes a graph */
 };
 struct nj_event {
     nj_context *ctx;

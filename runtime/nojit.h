@@ -299,10 +299,6 @@ int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root)
  * arrays alone. Not in a graph. The next call of the communicator that is not aside joins first. */
 int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
 int nj_broadcast_aside(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root);
-/* The stream that is aside, which has come to where s is now: for calls of the communicator and what belongs to them,
- * kernels and copies, until nj_comm_join(). Where nothing is ever aside, as on the CPU, it is s itself. Not in a graph.
- */
-int nj_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out);
 /* Bytes that the calls made so far bring from other ranks. */
 uint64_t nj_comm_received(const nj_comm *c);
 /* s waits for all that is aside; nothing, where nothing is. */

@@ -160,15 +160,11 @@ int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms)
 
 int nj_graph_begin(nj_stream *s)
 {
-    int rc;
-
     if (!s)
         return NJ_E_ARG;
     if (s->ctx->graphs_off)
         return nj_fail(s->ctx, NJ_E_UNSUPPORTED, "graphs are switched off by NOJIT_GRAPH=0");
-    rc = s->ctx->backend->graph_begin(s);
-    s->captured = rc == 0;
-    return rc;
+    return s->ctx->backend->graph_begin(s);
 }
 
 int nj_graph_end(nj_stream *s, nj_graph **out)
@@ -184,7 +180,6 @@ int nj_graph_end(nj_stream *s, nj_graph **out)
         return nj_fail(s->ctx, NJ_E_NOMEM, "nj_graph_end: out of host memory");
     g->ctx = s->ctx;
     rc = s->ctx->backend->graph_end(s, g);
-    s->captured = 0;
     if (rc) {
         free(g);
         return rc;

@@ -80,7 +80,6 @@ int nj_cuda_comm_create(nj_comm *c, const unsigned char *id);
 int nj_cuda_comm_check(nj_comm *c);
 void nj_cuda_comm_destroy(nj_comm *c);
 int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t);
-int nj_cuda_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out);
 int nj_cuda_comm_join(nj_comm *c, nj_stream *s);
 
 #endif

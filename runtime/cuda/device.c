@@ -220,6 +220,5 @@ const struct nj_backend nj_backend_cuda = {
     .comm_check = nj_cuda_comm_check,
     .comm_destroy = nj_cuda_comm_destroy,
     .transfer = nj_cuda_transfer,
-    .comm_aside = nj_cuda_comm_aside,
     .comm_join = nj_cuda_comm_join,
 };

@@ -239,17 +239,6 @@ int nj_cuda_comm_join(nj_comm *c, nj_stream *s)
     return rc;
 }
 
-int nj_cuda_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out)
-{
-    int rc = nj_cuda_enter(c->ctx);
-
-    if (!rc)
-        rc = follow(&c->aside, s, &c->begun);
-    c->under_way = 1;
-    *out = &c->aside;
-    return rc;
-}
-
 static int run(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     static const struct {
@@ -268,9 +257,12 @@ int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     int rc = nj_cuda_enter(c->ctx);
 
-    if (!rc && t->aside)
-        rc = nj_cuda_comm_aside(c, s, &s);
-    else if (!rc && s != &c->aside)
+    if (!rc && !t->aside)
         rc = nj_cuda_comm_join(c, s);
-    return rc ? rc : run(c, s, t);
+    if (!rc && t->aside)
+        rc = follow(&c->aside, s, &c->begun);
+    if (!rc)
+        rc = run(c, t->aside ? &c->aside : s, t);
+    c->under_way = t->aside;
+    return rc;
 }

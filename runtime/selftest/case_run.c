@@ -185,6 +185,8 @@ static void check_buffer(struct run *r, const struct buffer *b)
             snprintf(what, sizeof(what), "%s[%lld]: input was changed", b->spec->name,
                      (at - (long long)b->data_at) / (long long)nj_case_type_bytes(b->spec->type));
     } else {
+        if (strcmp(nj_context_device(r->ctx)->backend, "vulkan") == 0)
+            nj_case_flush(b->spec, b->after + b->data_at, b->want, r->lp_is_f16);
         const double e =
             nj_case_compare_output(b->spec, b->after + b->data_at, b->want, r->s->c->tolerance,
                                    r->lp_is_f16, what, sizeof(what));

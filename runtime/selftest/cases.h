@@ -51,6 +51,8 @@ double nj_case_decode(const unsigned char *bytes, int64_t index, enum case_type 
  * infinity does not match, writes where into message, else leaves it alone. */
 double nj_case_compare_output(const struct case_arg *a, const unsigned char *got, const void *want,
                               double tolerance, int lp_is_f16, char *message, size_t message_bytes);
+/* Vulkan leaves it to a driver whether denormals are flushed: where it has given zero for one, zero is wanted. */
+void nj_case_flush(const struct case_arg *a, const unsigned char *got, double *want, int lp_is_f16);
 
 /* ---- case_fill.c ---- */
 void *nj_case_allocate(size_t count, size_t bytes); /* zeroed, or NULL */

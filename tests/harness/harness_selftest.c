@@ -335,13 +335,39 @@ static int check_own_tolerance(void)
     return 1;
 }
 
+/* Zero for a denormal, and nothing else. */
+static int check_flushed(void)
+{
+    static const struct {
+        float got;
+        double want;
+        int passes;
+    } pairs[] = {{0, 1e-39, 1}, {-0.0f, -1e-39, 1}, {1e-30f, 1e-39, 0}, {0, 2e-38, 0}};
+    const struct case_arg a = {
+        .name = "y", .type = CASE_F32, .elements = 1, .compare = CASE_COMPARE_EXACT};
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        const unsigned char *got = (const unsigned char *)&pairs[i].got;
+        double want = pairs[i].want;
+        char message[200] = "";
+        nj_case_flush(&a, got, &want, 0);
+        nj_case_compare_output(&a, got, &want, 0, 0, message, sizeof message);
+        wrong += (*message == 0) != pairs[i].passes;
+    }
+    if (!wrong)
+        return 0;
+    printf("FAIL self-test: denormals that are flushed\n");
+    printf("RERUN harness --self-test\n");
+    return 1;
+}
+
 int run_self_test(void)
 {
     static struct kernel_case cases[OP_COUNT];
     static struct subject subjects[OP_COUNT];
     struct result *results = shared_results(OP_COUNT);
-    int failed =
-        check_types() + check_sorted() + check_sequence() + check_most() + check_own_tolerance();
+    int failed = check_types() + check_sorted() + check_sequence() + check_most() +
+                 check_own_tolerance() + check_flushed();
     for (int i = 0; i < OP_COUNT; i++) {
         cases[i] = (struct kernel_case){.label = OPS[i].name,
                                         .args = ARGS,

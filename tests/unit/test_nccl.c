@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_nccl.c: communicators of the CUDA backend, on simulated GPUs and a simulated NCCL. What goes aside:
- * test_nccl_aside.c.
+ * test_nccl.c: communicators of the CUDA backend, on simulated GPUs and a simulated NCCL. Each rank is
+ * a process; what it finds wrong it prints, and ends with WRONG.
  */
-#include "nccl_ranks.h"
+#include "cuda/api.h"
+#include "cuda_sim.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 
+enum { RANKS_MOST = 8, WRONG = 100, LIMIT_SECONDS = 60, BYTES = 4096 };
+
+static unsigned char id[NJ_COMM_ID_BYTES];
 static int hurry; /* each look at the clock takes a second */
 
 int clock_gettime(clockid_t clock, struct timespec *out)
@@ -16,6 +21,157 @@ int clock_gettime(clockid_t clock, struct timespec *out)
     const int rc = (int)syscall(SYS_clock_gettime, clock, out);
     out->tv_sec += hurry ? hurry++ : 0;
     return rc;
+}
+
+struct rank {
+    nj_context *ctx;
+    nj_stream *s;
+    nj_comm *c;
+    int rank, ranks;
+    unsigned char *send, *recv, *host; /* of so many bytes for each rank; the last of the host */
+    size_t bytes;
+};
+typedef int rank_fn(struct rank *r); /* 1: as it must be */
+struct scene {
+    const char *name;
+    int ranks;
+    const char *setting, *value; /* of the environment, of the last rank alone if `last` */
+    int last;
+    rank_fn *body;    /* with a communicator */
+    rank_fn *before;  /* instead, without one */
+    const char *says; /* for fails_with */
+};
+static const struct scene *scene;
+
+/* ---- ranks ---- */
+
+static int open_rank(struct rank *r)
+{
+    return nj_context_create(&r->ctx, &cuda) || nj_stream_create(r->ctx, &r->s);
+}
+
+static int take(struct rank *r, size_t bytes)
+{
+    const size_t all = (size_t)r->ranks * bytes;
+    r->bytes = bytes;
+    r->host = malloc(all);
+    return r->host == NULL || nj_alloc(r->ctx, NJ_MEM_DEVICE, all, (void **)&r->send) ||
+           nj_alloc(r->ctx, NJ_MEM_DEVICE, all, (void **)&r->recv);
+}
+
+static void give(struct rank *r)
+{
+    nj_free(r->ctx, NJ_MEM_DEVICE, r->send);
+    nj_free(r->ctx, NJ_MEM_DEVICE, r->recv);
+    free(r->host);
+}
+
+static int create(struct rank *r)
+{
+    return nj_comm_create(r->ctx, id, r->rank, r->ranks, &r->c);
+}
+
+/* Prints what is said, if that was not to be. */
+static int unless(const struct rank *r, int fine)
+{
+    if (!fine)
+        fprintf(stderr, "%s: rank %d: %s\n", scene->name, r->rank, nj_context_error(r->ctx));
+    return fine;
+}
+
+static int run_rank(int rank)
+{
+    struct rank r = {.rank = rank, .ranks = scene->ranks};
+    alarm(LIMIT_SECONDS);
+    if (scene->setting && (!scene->last || rank == scene->ranks - 1))
+        setenv(scene->setting, scene->value, 1);
+    if (!unless(&r, open_rank(&r) == 0))
+        return WRONG;
+    if (scene->before)
+        return unless(&r, scene->before(&r)) ? 0 : WRONG;
+    if (!unless(&r, create(&r) == 0 && take(&r, BYTES) == 0))
+        return WRONG;
+    return unless(&r, scene->body(&r)) ? 0 : WRONG;
+}
+
+/* As nj_comm_id() is asked by rank 0; what it sets is not to be there yet. */
+static void make_id(void)
+{
+    nj_context *ctx = open_context(&cuda);
+    if (nj_comm_id(ctx, id))
+        fail_msg("%s", nj_context_error(ctx));
+    assert_int_equal(nj_context_device(ctx)->comm_version, 22703);
+    assert_non_null(strstr(nj_context_device(ctx)->comm_library, "/sim/libnccl.so.2"));
+    nj_context_destroy(ctx);
+    unsetenv("NCCL_NVLS_ENABLE");
+    unsetenv("NCCL_RUNTIME_CONNECT");
+}
+
+/* status: of each rank; a signal counts as its negative number. */
+static void run_ranks(const struct scene *of, int *status)
+{
+    pid_t pid[RANKS_MOST];
+    scene = of;
+    make_id();
+    for (int rank = 0; rank < of->ranks; rank++) {
+        pid[rank] = fork();
+        assert_true(pid[rank] >= 0);
+        if (pid[rank] == 0)
+            _exit(run_rank(rank));
+    }
+    for (int rank = 0; rank < of->ranks; rank++) {
+        int ended;
+        assert_int_equal(waitpid(pid[rank], &ended, 0), pid[rank]);
+        status[rank] = WIFEXITED(ended) ? WEXITSTATUS(ended) : -WTERMSIG(ended);
+    }
+}
+
+static void all_end_well(const struct scene *of)
+{
+    int status[RANKS_MOST];
+    run_ranks(of, status);
+    for (int rank = 0; rank < of->ranks; rank++)
+        if (status[rank] != 0)
+            fail_msg("%s: rank %d of %d ended with %d", of->name, rank, of->ranks, status[rank]);
+}
+
+/* ---- bytes ---- */
+
+static unsigned char byte_at(int rank, size_t at, int turn)
+{
+    return (unsigned char)((size_t)rank * 37 + at * 11 + at / 257 + (size_t)turn * 91);
+}
+
+static int fill(struct rank *r, unsigned char *to, size_t bytes, int turn)
+{
+    for (size_t i = 0; i < bytes; i++)
+        r->host[i] = byte_at(r->rank, i, turn);
+    return nj_copy(r->s, to, r->host, bytes);
+}
+
+/* `bytes` of the device are those that the rank had from `at` on. */
+static int has(struct rank *r, const unsigned char *from, int rank, size_t at, int turn)
+{
+    if (nj_copy(r->s, r->host, from, r->bytes) || nj_stream_sync(r->s))
+        return 0;
+    for (size_t i = 0; i < r->bytes; i++)
+        if (r->host[i] != byte_at(rank, at + i, turn))
+            return 0;
+    return 1;
+}
+
+static unsigned char *part(const struct rank *r, unsigned char *of, int rank)
+{
+    return of + (size_t)rank * r->bytes;
+}
+
+static int exchange(struct rank *r)
+{
+    int fine = fill(r, r->send, (size_t)r->ranks * r->bytes, 0) == 0 &&
+               nj_all_to_all(r->c, r->s, r->recv, r->send, r->bytes) == 0;
+    for (int k = 0; fine && k < r->ranks; k++)
+        fine = has(r, part(r, r->recv, k), k, (size_t)r->rank * r->bytes, 0);
+    return fine;
 }
 
 static int gather(struct rank *r, unsigned char *from, int turn)
@@ -55,6 +211,48 @@ static void bytes_arrive_in_the_order_of_ranks(void **state)
     (void)state;
     for (int ranks = 1; ranks <= RANKS_MOST; ranks = ranks < 3 ? ranks + 1 : ranks + 5) {
         const struct scene of = {.name = "transfers", .ranks = ranks, .body = all_transfers};
+        all_end_well(&of);
+    }
+}
+
+static int all_gathered(struct rank *r, int turn)
+{
+    int fine = 1;
+    for (int k = 0; fine && k < r->ranks; k++)
+        fine = has(r, part(r, r->recv, k), k, 0, turn);
+    return fine;
+}
+
+/* What is sent is there only when the stream comes to it. Then by the next call, which joins first. Then, behind
+ * another gather, a broadcast of what that brought rank 1 of the last. */
+static int gather_aside(struct rank *r)
+{
+    unsigned char *sent = part(r, r->recv, r->rank == 1 ? r->ranks - 1 : 0);
+    int fine = fill(r, r->send, r->bytes, 0) == 0 && nj_comm_join(r->c, r->s) == 0 &&
+               nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
+               nj_comm_join(r->c, r->s) == 0 && all_gathered(r, 0);
+    fine = fine && fill(r, r->send, r->bytes, 1) == 0 &&
+           nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
+           nj_broadcast(r->c, r->s, r->send, r->bytes, 1) == 0 && all_gathered(r, 1) &&
+           fill(r, r->send, r->bytes, 2) == 0 &&
+           nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
+           nj_broadcast_aside(r->c, r->s, sent, r->bytes, 1) == 0 && nj_comm_join(r->c, r->s) == 0;
+    fine = fine && has(r, part(r, r->recv, 0), r->rank == 1 ? 0 : r->ranks - 1, 0, 2);
+    nj_comm_destroy(r->c);
+    return fine;
+}
+
+/* Whichever stream of the simulation is the one that does its work at once. */
+static void a_gather_aside_is_in_order(void **state)
+{
+    static const char *const eager[] = {"0", "1", "2"};
+    (void)state;
+    for (size_t i = 0; i < sizeof eager / sizeof *eager; i++) {
+        const struct scene of = {.name = "aside",
+                                 .ranks = 3,
+                                 .setting = "NOJIT_SIM_EAGER",
+                                 .value = eager[i],
+                                 .body = gather_aside};
         all_end_well(&of);
     }
 }
@@ -376,10 +574,18 @@ static void what_fails_is_said(void **state)
     }
 }
 
+static int begin_all(void **state)
+{
+    const int rc = scratch_begin(state);
+    setenv("TMPDIR", scratch, 1); /* where ranks meet */
+    return rc ? rc : load_libraries(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(bytes_arrive_in_the_order_of_ranks, afresh),
+        cmocka_unit_test_setup(a_gather_aside_is_in_order, afresh),
         cmocka_unit_test_setup(graphs_hold_calls, afresh),
         cmocka_unit_test_setup(broken_rules_are_said, afresh),
         cmocka_unit_test_setup(a_rank_that_is_gone_ends_the_others, afresh),

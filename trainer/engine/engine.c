@@ -388,8 +388,6 @@ void engine_destroy(struct engine *e)
         return;
     for (int i = 0; e->micro && i < 2 * (e->shape.chunks + 1); i++)
         nj_graph_destroy(e->micro[i]);
-    for (size_t i = 0; i < sizeof e->back / sizeof *e->back; i++)
-        nj_graph_destroy(e->back[i]);
     decode_graphs_free(e->decode);
     nj_graph_destroy(e->pass);
     nj_graph_destroy(e->clip);

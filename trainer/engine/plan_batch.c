@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_batch.c: the largest batch whose plan fits.
+ * plan_batch.c: whether a plan fits, and the largest batch whose plan does.
  */
 #include "checked.h"
 #include "engine/engine.h"
 
 #include <string.h>
+
+bool plan_fits(const struct plan *p, const struct train_options *o, size_t budget)
+{
+    return p->total_bytes <= budget && (o->array_bytes == 0 || p->array_bytes <= o->array_bytes);
+}
 
 /* Logits and losses go in chunks of rows whose size follows the batch up and down, and so does a teacher's pass; the
  * rest only grows. */

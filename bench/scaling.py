@@ -7,6 +7,7 @@ TEACHER = 0.36  # of a step on one GPU: the teacher's forward pass, 1.5B -> 0.5B
 
 # name, links GB/s per GPU in each direction, memory GB/s, clip and AdamW on one GPU ms
 H200 = ("H200, NVLink", 270, 4200, 3.98)
+H100 = ("H100, NVLink", 270, 2980, 5.62)
 RTX4090 = ("RTX 4090, PCIe 4", 15, 920, 15.9)
 SPARK = ("DGX Spark, two links of one cable", 22, 220, 66)
 
@@ -18,6 +19,16 @@ CASES = [
     (RTX4090, 8, 445, 1),
     (RTX4090, 8, 445, 8),
     (SPARK, 2, 856, 1),
+]
+
+# Rows of bench/ranks.sh on H100: name, parameters, ms on one GPU, share of the teacher's pass, ms measured on two
+ROWS = [
+    ("1.5B -> 0.5B, 8 x 1024", 494e6, 101.7, TEACHER, 104.3),
+    ("with an FP8 teacher", 494e6, 88.0, TEACHER, 92.0),
+    ("Qwen3, 1.7B -> 0.6B, 8 x 1024", 596e6, 123.0, TEACHER, 127.4),
+    ("7B -> 0.5B, 8 x 1024", 494e6, 244.2, TEACHER, 247.0),
+    ("0.5B alone, 8 x 1024", 494e6, 57.1, 0, 60.9),
+    ("1.5B -> 0.5B, 1 x 512", 494e6, 15.9, TEACHER, 18.2),
 ]
 
 # --teacher-shard: GEMMs in TFLOP/s, with bf16 weights
@@ -33,19 +44,20 @@ TEACHERS = {
 SHARDED = [(H200, 2, "7B"), (H200, 8, "72B"), (RTX4090, 8, "7B"), (SPARK, 2, "32B")]
 
 
-def step(machine, gpus, one, micro, wire):
+def step(machine, gpus, one, micro, wire, parameters=PARAMETERS, teacher=TEACHER):
     """ms of a step: what one GPU computes, less the update that the others take over, and what it waits for."""
     _, link, memory, update = machine
+    update *= parameters / PARAMETERS
     others = (gpus - 1) / gpus
-    shard = PARAMETERS / gpus
-    exchange = PARAMETERS * wire * others / link / 1e6
+    shard = parameters / gpus
+    exchange = parameters * wire * others / link / 1e6
     if wire == 4:  # the sum is read, a part is read, the sum is written
         add = (gpus - 1) * 3 * 4 * shard / memory / 1e6
     else:  # all is rounded; then the same from zero, with parts of 2 bytes
-        add = (PARAMETERS * 6 + shard * 4 + gpus * 10 * shard) / memory / 1e6
-    gather = PARAMETERS * 2 * others / link / 1e6
+        add = (parameters * 6 + shard * 4 + gpus * 10 * shard) / memory / 1e6
+    gather = parameters * 2 * others / link / 1e6
     computed = (one - update) * micro + update / gpus
-    return computed + exchange + add + max(0, gather - TEACHER * one)
+    return computed + exchange + add + max(0, gather - teacher * one)
 
 
 def sharded():
@@ -67,6 +79,17 @@ def sharded():
         )
 
 
+def rows():
+    print("| on H100 | one, ms | two, measured | two, ms | of linear | four, ms | of linear | eight, ms | of linear |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, parameters, one, teacher, measured in ROWS:
+        cells = []
+        for gpus in (2, 4, 8):
+            ms = step(H100, gpus, one, 1, 4, parameters, teacher)
+            cells.append(f"{ms:.1f} | {100 * one / ms:.0f} %")
+        print(f"| {name} | {one:.1f} | {measured:.1f} | {' | '.join(cells)} |")
+
+
 def main():
     print("| GPUs | micro-batches per GPU | step on one, ms | f32: step, ms | of linear | bf16: step, ms | of linear |")
     print("|---|---|---|---|---|---|---|")
@@ -77,6 +100,7 @@ def main():
             ms = step(machine, gpus, one, micro, wire)
             cells.append(f"{ms:.1f} | {100 * alone / ms:.0f} %")
         print(f"| {gpus} x {machine[0]} | {micro} | {alone:.1f} | {cells[0]} | {cells[1]} |")
+    rows()
     sharded()
 
 

@@ -94,15 +94,15 @@ hangs() { # NAME REGEX SETTING...
     not_ok "$1" "$(cat "$d/hung.err")"
 }
 at_it='and all ranks are at it: a GPU hangs, or a link between GPUs; .* or allow more by'
-# The transfers of a rank: 2 that connect, 3 of models, 5 of an evaluation, 10 of a step, 4 of each array of a checkpoint.
+# The transfers of a rank: 2 that connect, 3 of models, 5 of an evaluation, 4 of a step, one of each array of a checkpoint.
 hangs "a link that hangs from the start" "connecting the GPUs has not ended after [0-9]+ s, $at_it NOJIT_CONNECT_TIMEOUT$" \
     NOJIT_CONNECT_TIMEOUT=LIMIT NOJIT_SIM_NCCL_FAULT=1:1:hang
 hangs "a link that hangs while models are sent" "loading the models has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:4:hang
 hangs "a link that hangs in an evaluation" "the evaluation at step 0 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:7:hang
 hangs "a link that hangs in the first step" "step 1 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:12:hang
-hangs "a link that hangs in a later step" "step 2 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=0:24:hang
+hangs "a link that hangs in a later step" "step 2 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=0:16:hang
 hangs "a link that hangs while a checkpoint is collected" "collecting a checkpoint or model has not ended after [0-9]+ s, $at_it --first" \
-    NOJIT_SIM_NCCL_FAULT=1:38:hang
+    NOJIT_SIM_NCCL_FAULT=1:25:hang
 # One of the GPUs, in a kernel.
 one_hangs() { # RANK COMMAND...
     if [ "$1" = 1 ]; then torchrun 1 env NOJIT_SIM_FAIL=launch:300:hang "${@:2}"; else torchrun 0 "${@:2}"; fi

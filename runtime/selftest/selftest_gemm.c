@@ -102,8 +102,9 @@ static int compare(const struct nj_gemm *g, const struct matrices *m, char *why,
                      kinds[g->kind], g->M, g->N, g->K, r, c, got, sum);
             return NJ_E_DEVICE;
         }
-        if (memcmp(&m->host[2][r * m->columns[2] + (size_t)g->N],
-                   &m->before[r * m->columns[2] + (size_t)g->N], sizeof(float)) != 0) {
+        const size_t past = r * m->columns[2] + (size_t)g->N;
+
+        if (m->host[2][past] != m->before[past]) {
             snprintf(why, bytes, "GEMM %s %d x %d x %d: wrote past the end of row %zu",
                      kinds[g->kind], g->M, g->N, g->K, r);
             return NJ_E_DEVICE;

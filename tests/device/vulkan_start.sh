@@ -52,7 +52,7 @@ else
     fast=$(disturbed ticks=100000 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor)
     ok_if "and by Vulkan, if that is it" "$fast" grep -q '^verdict   ready to train on the CPU by a Vulkan driver' <<<"$fast"
     ok_if "doctor says why CUDA is not taken" "$fast" grep -q '^cuda      cannot be used: .*GFLOP/s, the CPU at' <<<"$fast"
-    NOJIT_VKFAULT_WRONG=$BUILD/spirv/gemm.nt.spv disturbed ticks=100000,driver=98 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor >"$d/bad" 2>&1 || true
+    NOJIT_VKFAULT_WRONG=$BUILD/spirv/gemm.nt.f32.spv disturbed ticks=100000,driver=98 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor >"$d/bad" 2>&1 || true
     ok_if "auto leaves a GPU that fails its self-test" "$(cat "$d/bad")" \
         grep -q '^gpu  *none is taken: .*; Vulkan: .* fails the self-test of its kernels' "$d/bad"
     refuses "auto says that a name is wrong" 2 'NOJIT_VULKAN_DEVICE=no such: ' by "no such" auto
@@ -77,7 +77,7 @@ ok_if "a damaged file is as none" "$was" [ "$was" = "$shaders $shaders" ]
 # ---- the self-test ----
 wrong() { NOJIT_VKFAULT_WRONG=$BUILD/spirv/$1.spv disturbed "caching=1${2:+,$2}" env NOJIT_VULKAN_DEVICE=0 "${@:3}"; }
 # A device that this cache has not seen: a driver of another number.
-refuses "a GEMM that is wrong is found" 1 'fails the self-test of its kernels, .*: GEMM NT ' wrong gemm.nt driver=99 "$nojit" doctor --device vulkan
+refuses "a GEMM that is wrong is found" 1 'fails the self-test of its kernels, .*: GEMM NT ' wrong gemm.nt.f32 driver=99 "$nojit" doctor --device vulkan
 refuses "a kernel that is wrong is found" 1 "^nojit doctor: --device vulkan: .* fails the self-test of its kernels.*: accumulate.f32 \\[" \
     wrong accumulate.f32 driver=99 "$nojit" doctor --device vulkan
 ok_if "it is not kept that a device has failed" "$(kept tested)" [ "$(kept tested)" = "$(cd "$shared/nojit" && ls -- *.tested)" ]

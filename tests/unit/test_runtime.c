@@ -442,6 +442,9 @@ static void test_auto_falls_back_and_says_why(void **state)
     nj_context *ctx, *refused;
 
     (void)state;
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    setenv("NOJIT_VULKAN_DEVICE", "none", 1); /* drivers would be watched, too */
+#endif
     assert_int_equal(nj_context_create(&ctx, NULL), 0);
     assert_int_not_equal(nj_context_create(&refused, &cuda), 0);
     assert_string_equal(nj_context_device(ctx)->backend, "cpu");

@@ -25,9 +25,9 @@ int run_check_shard(const struct settings *s, const struct train_options *o);
 int run_share_gemms(struct run *r);
 /* Refuses what differs from rank 0: lines "name value". */
 int run_compare(struct run *r, const char *lines);
-/* "4 GPUs" or what else shares the steps; "" for a run of one. */
 /* Memory that NCCL may take of each GPU, beside the plan; a run measures it (comm_bytes). */
 size_t run_comm_estimate(const struct train_options *o);
+/* "4 GPUs" or what else shares the steps; "" for a run of one. */
 const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes);
 
 #endif

@@ -9,6 +9,7 @@
  * with two scales and the rounding of the result.
  */
 #include "device_fixture.h"
+#include "e5m2_value.h"
 #include "io/safetensors.h"
 #include "nojit_ops.h"
 
@@ -27,16 +28,6 @@ static double decode(uint8_t bits)
         return (double)NAN;
     const double size =
         exponent ? (1 + fraction / 8.0) * pow(2, exponent - 7) : fraction / 8.0 * pow(2, -6);
-    return bits & 128 ? -size : size;
-}
-
-static double decode_e5m2(uint8_t bits)
-{
-    const int exponent = bits >> 2 & 31, fraction = bits & 3;
-    double size =
-        exponent ? (1 + fraction / 4.0) * pow(2, exponent - 15) : fraction / 4.0 * pow(2, -14);
-    if (exponent == 31)
-        size = fraction ? (double)NAN : (double)INFINITY;
     return bits & 128 ? -size : size;
 }
 

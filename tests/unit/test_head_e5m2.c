@@ -4,6 +4,7 @@
  * and drawn by key, row and column alone, and that it may lie in the logits. Its numbers are decoded here on their own.
  */
 #include "device_fixture.h"
+#include "e5m2_value.h"
 #include "io/safetensors.h"
 #include "nojit_ops.h"
 #include "step_state.h"
@@ -35,16 +36,6 @@ static const struct head plain = {.rows = ROWS,
 static enum nj_dtype dtype_of(const struct device *d)
 {
     return d->is_cpu ? NJ_F32 : NJ_LP;
-}
-
-static double decode(uint8_t bits)
-{
-    const int exponent = bits >> 2 & 31, fraction = bits & 3;
-    double size =
-        exponent ? (1 + fraction / 4.0) * pow(2, exponent - 15) : fraction / 4.0 * pow(2, -14);
-    if (exponent == 31)
-        size = fraction ? (double)NAN : (double)INFINITY;
-    return bits & 128 ? -size : size;
 }
 
 static void *on_device(struct device *d, const void *from, size_t bytes)
@@ -134,7 +125,7 @@ static void rounding_is_unbiased(void **state)
     assert_true(h.scale == 0x1p-21f);
     for (int i = 0; i < ROWS * VS; i++)
         if (i % VS != h.target && i % VS < V)
-            sum += decode(h.g[i]);
+            sum += decode_e5m2(h.g[i]);
     const double n = ROWS * (V - 1.0), mean = sum / n * (double)h.scale * 8192;
     /* Five standard deviations of a mean of draws whose neighbours are a quarter of 2^-12 apart. */
     if (fabs(mean - 1.0 / V) > 5 * 0.5 * 0x1p-14 / sqrt(n))
@@ -219,7 +210,7 @@ static void what_is_no_number_is_seen(void **state)
     assert_int_equal(h.g[1], 0x7c);
     assert_int_equal(h.g[2], 0xfc);
     for (int v = 0; v < V; v++)
-        assert_true(isnan(decode(h.g[VS + v])));
+        assert_true(isnan(decode_e5m2(h.g[VS + v])));
     free(h.g);
     free(s);
     free(t);

@@ -45,6 +45,29 @@ int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], in
     return 0;
 }
 
+int nj_comm_alloc(nj_comm *c, size_t bytes, void **out)
+{
+    int rc;
+
+    if (!c || !out)
+        return NJ_E_ARG;
+    if (!c->ctx->backend->comm_alloc)
+        return nj_alloc(c->ctx, NJ_MEM_DEVICE, bytes, out);
+    *out = NULL;
+    rc = nj_budget_check(c->ctx, NJ_MEM_DEVICE, bytes);
+    return rc ? rc : c->ctx->backend->comm_alloc(c, bytes ? bytes : 1, out);
+}
+
+void nj_comm_free(nj_comm *c, void *ptr)
+{
+    if (!c || !ptr)
+        return;
+    if (c->ctx->backend->comm_free)
+        c->ctx->backend->comm_free(c, ptr);
+    else
+        nj_free(c->ctx, NJ_MEM_DEVICE, ptr);
+}
+
 int nj_comm_check(nj_comm *c)
 {
     if (!c)
@@ -107,11 +130,14 @@ int nj_all_gather(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t
     return transfer(c, s, &t, "nj_all_gather");
 }
 
-int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes)
+int nj_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out)
 {
-    const struct nj_transfer t = {
-        .kind = NJ_ALL_GATHER, .recv = recv, .send = send, .bytes = bytes, .aside = 1};
-    return transfer(c, s, &t, "nj_all_gather_aside");
+    if (!c || !s || !out || s->ctx != c->ctx)
+        return NJ_E_ARG;
+    *out = s;
+    if (s->captured)
+        return nj_fail(c->ctx, NJ_E_ARG, "nj_comm_aside: nothing goes aside in a graph");
+    return c->ctx->backend->comm_aside ? c->ctx->backend->comm_aside(c, s, out) : 0;
 }
 
 int nj_comm_join(nj_comm *c, nj_stream *s)
@@ -121,27 +147,20 @@ int nj_comm_join(nj_comm *c, nj_stream *s)
     return c->ctx->backend->comm_join ? c->ctx->backend->comm_join(c, s) : 0;
 }
 
-static int broadcast(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const char *name)
+int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes)
 {
-    if (c && (t->root < 0 || t->root >= c->ranks))
-        return nj_fail(c->ctx, NJ_E_ARG, "%s: root %d of %d ranks", name, t->root, c->ranks);
-    return transfer(c, s, t, name);
+    nj_stream *aside;
+    int rc = nj_comm_aside(c, s, &aside);
+
+    return rc ? rc : nj_all_gather(c, aside, recv, send, bytes);
 }
 
 int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root)
 {
     const struct nj_transfer t = {
         .kind = NJ_BROADCAST, .recv = buffer, .send = buffer, .bytes = bytes, .root = root};
-    return broadcast(c, s, &t, "nj_broadcast");
-}
 
-int nj_broadcast_aside(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root)
-{
-    const struct nj_transfer t = {.kind = NJ_BROADCAST,
-                                  .recv = buffer,
-                                  .send = buffer,
-                                  .bytes = bytes,
-                                  .root = root,
-                                  .aside = 1};
-    return broadcast(c, s, &t, "nj_broadcast_aside");
+    if (c && (root < 0 || root >= c->ranks))
+        return nj_fail(c->ctx, NJ_E_ARG, "nj_broadcast: root %d of %d ranks", root, c->ranks);
+    return transfer(c, s, &t, "nj_broadcast");
 }

@@ -32,7 +32,6 @@ struct nj_transfer {
     const void *send;
     size_t bytes;
     int root;
-    int aside; /* the stream does not wait for it before comm_join */
 };
 
 /* One function per concern. All but tile_map, comm_check and comm_join are set; what a backend cannot do returns
@@ -75,10 +74,13 @@ struct nj_backend {
     int (*comm_id)(nj_context *ctx, unsigned char *id);
     int (*comm_create)(nj_comm *c,
                        const unsigned char *id); /* destroy is called even if it fails */
-    int (*comm_check)(nj_comm *c);               /* or NULL */
+    int (*comm_alloc)(nj_comm *c, size_t bytes, void **out); /* NULL: as alloc */
+    void (*comm_free)(nj_comm *c, void *memory);
+    int (*comm_check)(nj_comm *c); /* or NULL */
     void (*comm_destroy)(nj_comm *c);
     int (*transfer)(nj_comm *c, nj_stream *s, const struct nj_transfer *t);
-    int (*comm_join)(nj_comm *c, nj_stream *s); /* NULL: nothing is ever aside */
+    int (*comm_aside)(nj_comm *c, nj_stream *s, nj_stream **out); /* NULL: nothing is ever aside */
+    int (*comm_join)(nj_comm *c, nj_stream *s);                   /* alike */
 };
 extern const struct nj_backend nj_backend_cpu;
 extern const struct nj_backend nj_backend_cuda;
@@ -136,6 +138,7 @@ struct nj_stream {
     void *handle;    /* of the backend */
     void *workspace; /* of GEMMs on this stream */
     int early;       /* kernels may begin before the one ahead of them has ended */
+    int captured;    /* work becomes a graph */
 };
 struct nj_event {
     nj_context *ctx;
@@ -154,8 +157,11 @@ struct nj_comm {
     nj_stream aside;
     nj_event begun, ended; /* of what is there */
     int under_way;         /* and s has not waited for it */
+    struct nj_comm_memory *memory; /* of nj_comm_alloc() */
 };
 
+/* NJ_E_NOMEM if that much cannot be had now. */
+int nj_budget_check(nj_context *ctx, enum nj_memory kind, size_t bytes);
 /* Records the sentence and returns code. */
 int nj_fail(nj_context *ctx, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

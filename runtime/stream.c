@@ -7,9 +7,22 @@
 
 #include "internal.h"
 
+/* Asking for more than there is freezes a machine whose GPU shares memory with the host. */
+int nj_budget_check(nj_context *ctx, enum nj_memory kind, size_t bytes)
+{
+    const size_t budget = ctx->backend->budget(ctx, kind);
+
+    if (bytes <= budget)
+        return 0;
+    return nj_fail(ctx, NJ_E_NOMEM,
+                   "%zu bytes of %s memory wanted, %zu can be had now; use a smaller batch or "
+                   "sequence, or free memory",
+                   bytes, kind == NJ_MEM_HOST ? "host" : "device", budget);
+}
+
 int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
 {
-    size_t budget;
+    int rc;
 
     if (!ctx || !out)
         return NJ_E_ARG;
@@ -18,14 +31,8 @@ int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
         return nj_fail(ctx, NJ_E_ARG, "nj_alloc: the context is not open");
     if (kind != NJ_MEM_DEVICE && kind != NJ_MEM_HOST)
         return nj_fail(ctx, NJ_E_ARG, "nj_alloc: memory kind %d is not known", (int)kind);
-    /* Asking for more than there is freezes a machine whose GPU shares memory with the host. */
-    budget = ctx->backend->budget(ctx, kind);
-    if (bytes > budget)
-        return nj_fail(ctx, NJ_E_NOMEM,
-                       "%zu bytes of %s memory wanted, %zu can be had now; use a smaller batch or "
-                       "sequence, or free memory",
-                       bytes, kind == NJ_MEM_HOST ? "host" : "device", budget);
-    return ctx->backend->alloc(ctx, kind, bytes ? bytes : 1, out);
+    rc = nj_budget_check(ctx, kind, bytes);
+    return rc ? rc : ctx->backend->alloc(ctx, kind, bytes ? bytes : 1, out);
 }
 
 void nj_free(nj_context *ctx, enum nj_memory kind, void *ptr)
@@ -160,11 +167,15 @@ int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms)
 
 int nj_graph_begin(nj_stream *s)
 {
+    int rc;
+
     if (!s)
         return NJ_E_ARG;
     if (s->ctx->graphs_off)
         return nj_fail(s->ctx, NJ_E_UNSUPPORTED, "graphs are switched off by NOJIT_GRAPH=0");
-    return s->ctx->backend->graph_begin(s);
+    rc = s->ctx->backend->graph_begin(s);
+    s->captured = rc == 0;
+    return rc;
 }
 
 int nj_graph_end(nj_stream *s, nj_graph **out)
@@ -180,6 +191,7 @@ int nj_graph_end(nj_stream *s, nj_graph **out)
         return nj_fail(s->ctx, NJ_E_NOMEM, "nj_graph_end: out of host memory");
     g->ctx = s->ctx;
     rc = s->ctx->backend->graph_end(s, g);
+    s->captured = 0;
     if (rc) {
         free(g);
         return rc;

@@ -84,7 +84,9 @@
     X(ncclSuccess, 0)                                                                              \
     X(ncclInProgress, 7)                                                                           \
     X(ncclUint8, 1)                                                                                \
-    X(NCCL_CONFIG_UNDEF_INT, INT_MIN)
+    X(NCCL_CONFIG_UNDEF_INT, INT_MIN)                                                              \
+    X(NCCL_CTA_POLICY_ZERO, 2)                                                                     \
+    X(NCCL_WIN_COLL_SYMMETRIC, 1)
 
 enum nj_cuda_constant {
 #define NJ_ENUM(name, value) NJ_##name = (value),
@@ -240,7 +242,16 @@ struct nj_nccl_config { /* ncclConfig_t as of 2.27, which newer versions take, t
     X(int, ncclAllGather, "ncclAllGather",                                                         \
       (const void *from, void *to, size_t count, int type, void *comm, void *stream))              \
     X(int, ncclBroadcast, "ncclBroadcast",                                                         \
-      (const void *from, void *to, size_t count, int type, int root, void *comm, void *stream))
+      (const void *from, void *to, size_t count, int type, int root, void *comm, void *stream))    \
+    X(int, ncclMemAlloc, "ncclMemAlloc", (void **out, size_t bytes))                               \
+    X(int, ncclMemFree, "ncclMemFree", (void *memory))                                             \
+    X(int, ncclCommWindowRegister, "ncclCommWindowRegister",                                       \
+      (void *comm, void *memory, size_t bytes, void **window, int flags))                          \
+    X(int, ncclCommWindowDeregister, "ncclCommWindowDeregister", (void *comm, void *window))
+/* NULL before 2.28. */
+#define NJ_NCCL_LATER_SYMBOLS(X)                                                                   \
+    X(int, ncclAlltoAll, "ncclAlltoAll",                                                           \
+      (const void *from, void *to, size_t count, int type, void *comm, void *stream))
 
 /* What the driver's management library knows of links. */
 #define NJ_NVML_SYMBOLS(X)                                                                         \
@@ -267,6 +278,7 @@ struct nj_cublaslt {
 };
 struct nj_nccl {
     NJ_NCCL_SYMBOLS(NJ_FIELD)
+    NJ_NCCL_LATER_SYMBOLS(NJ_FIELD)
 };
 struct nj_nvml {
     NJ_NVML_SYMBOLS(NJ_FIELD)

@@ -51,6 +51,7 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options);
 void nj_cuda_unload_modules(nj_context *ctx);
 
 size_t nj_cuda_budget(nj_context *ctx, enum nj_memory kind);
+int nj_cuda_clear(nj_context *ctx, uint64_t ptr, size_t bytes, const char *what);
 int nj_cuda_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
 void nj_cuda_free(nj_context *ctx, enum nj_memory kind, void *ptr);
 int nj_cuda_copy(nj_stream *s, void *dst, const void *src, size_t bytes);
@@ -77,9 +78,12 @@ int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan,
 void nj_cuda_gemm_release(nj_context *ctx, struct nj_gemm_plan *plan);
 int nj_cuda_comm_id(nj_context *ctx, unsigned char *id);
 int nj_cuda_comm_create(nj_comm *c, const unsigned char *id);
+int nj_cuda_comm_alloc(nj_comm *c, size_t bytes, void **out);
+void nj_cuda_comm_free(nj_comm *c, void *memory);
 int nj_cuda_comm_check(nj_comm *c);
 void nj_cuda_comm_destroy(nj_comm *c);
 int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t);
+int nj_cuda_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out);
 int nj_cuda_comm_join(nj_comm *c, nj_stream *s);
 
 #endif

@@ -21,6 +21,16 @@ static int alloc_host(nj_context *ctx, size_t bytes, void **out)
     return 0;
 }
 
+int nj_cuda_clear(nj_context *ctx, uint64_t ptr, size_t bytes, const char *what)
+{
+    struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
+    int rc = driver->cuMemsetD8Async(ptr, 0, bytes, NULL);
+
+    if (rc == 0)
+        rc = driver->cuStreamSynchronize(NULL); /* other streams do not wait for this one */
+    return nj_cuda_check(ctx, rc, what);
+}
+
 int nj_cuda_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
@@ -40,11 +50,8 @@ int nj_cuda_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out
         rc = driver->cuMemAlloc(&ptr, bytes);
     if (rc)
         return nj_cuda_check(ctx, rc, what);
-    rc = driver->cuMemsetD8Async(ptr, 0, bytes, NULL);
-    if (rc == 0)
-        rc = driver->cuStreamSynchronize(NULL); /* other streams do not wait for this one */
+    rc = nj_cuda_clear(ctx, ptr, bytes, what);
     if (rc) {
-        rc = nj_cuda_check(ctx, rc, what);
         driver->cuMemFree(ptr);
         return rc;
     }

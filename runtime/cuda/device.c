@@ -217,8 +217,11 @@ const struct nj_backend nj_backend_cuda = {
     .gemm_release = nj_cuda_gemm_release,
     .comm_id = nj_cuda_comm_id,
     .comm_create = nj_cuda_comm_create,
+    .comm_alloc = nj_cuda_comm_alloc,
+    .comm_free = nj_cuda_comm_free,
     .comm_check = nj_cuda_comm_check,
     .comm_destroy = nj_cuda_comm_destroy,
     .transfer = nj_cuda_transfer,
+    .comm_aside = nj_cuda_comm_aside,
     .comm_join = nj_cuda_comm_join,
 };

@@ -18,23 +18,26 @@
 enum { WHY_BYTES = 900 };
 
 static const struct nj_library_symbol driver_symbols[] = {
-#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_driver, name)},
+#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_driver, name), 0},
     NJ_DRIVER_SYMBOLS(NJ_ROW)
 #undef NJ_ROW
 };
 static const struct nj_library_symbol cublaslt_symbols[] = {
-#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_cublaslt, name)},
+#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_cublaslt, name), 0},
     NJ_CUBLASLT_SYMBOLS(NJ_ROW)
 #undef NJ_ROW
 };
 static const struct nj_library_symbol nccl_symbols[] = {
-#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_nccl, name)},
+#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_nccl, name), 0},
     NJ_NCCL_SYMBOLS(NJ_ROW)
+#undef NJ_ROW
+#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_nccl, name), 1},
+    NJ_NCCL_LATER_SYMBOLS(NJ_ROW)
 #undef NJ_ROW
 };
 
 static const struct nj_library_symbol nvml_symbols[] = {
-#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_nvml, name)},
+#define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_nvml, name), 0},
     NJ_NVML_SYMBOLS(NJ_ROW)
 #undef NJ_ROW
 };
@@ -88,7 +91,7 @@ static const char *resolve(void *library, const struct nj_library_symbol *list, 
     for (size_t i = 0; i < count; i++) {
         void *function = dlsym(library, list[i].name);
 
-        if (!function)
+        if (!function && !list[i].later)
             return list[i].name;
         memcpy((char *)table + list[i].offset, &function, sizeof function);
     }

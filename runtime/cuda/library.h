@@ -13,6 +13,7 @@
 struct nj_library_symbol {
     const char *name;
     size_t offset; /* of the function pointer in the table */
+    int later;     /* than the oldest version that will do: may be missing, then NULL */
 };
 /* Versions are counted as their libraries do: 130100 = 13.1.0. */
 struct nj_library {

@@ -13,6 +13,8 @@
 _Static_assert(sizeof(struct nj_nccl_id) == NJ_COMM_ID_BYTES, "ncclUniqueId");
 _Static_assert(sizeof(struct nj_nccl_config) == 72, "ncclConfig_t of 2.27");
 
+/* The version from which copy engines transfer what lies in windows, if told to. */
+enum { COPY_ENGINES_FROM = 22800 };
 enum { CALL_SECONDS = 120, END_SECONDS = 10, POLL_NS = 20000 };
 
 /* Not multicast, which not every container may use; and the connections of collectives when a
@@ -58,7 +60,7 @@ static int64_t now_ns(void)
 }
 
 /* Waits for what a call began; result is what it returned. */
-static int settle(nj_comm *c, int result, int seconds, const char *what)
+static int settle_in(nj_comm *c, int result, int seconds, const char *what)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
     const int64_t end = now_ns() + (int64_t)seconds * 1000000000;
@@ -79,6 +81,11 @@ static int settle(nj_comm *c, int result, int seconds, const char *what)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
     return result ? fail_result(c->ctx, c->handle, result, what) : 0;
+}
+
+static int settle(nj_comm *c, int result, const char *what)
+{
+    return settle_in(c, result, CALL_SECONDS, what);
 }
 
 int nj_cuda_comm_id(nj_context *ctx, unsigned char *id)
@@ -124,6 +131,8 @@ static void close_aside(nj_comm *c)
 int nj_cuda_comm_create(nj_comm *c, const unsigned char *id)
 {
     const int unset = NJ_NCCL_CONFIG_UNDEF_INT;
+    struct nj_nccl_id of;
+    int rc = open_nccl(c->ctx);
     struct nj_nccl_config config = {
         .bytes = sizeof config,
         .magic = NJ_NCCL_CONFIG_MAGIC,
@@ -135,12 +144,10 @@ int nj_cuda_comm_create(nj_comm *c, const unsigned char *id)
         .split_share = unset,
         .traffic_class = unset,
         .collnet = unset,
-        .cta_policy = unset,
+        .cta_policy = c->ctx->info.comm_version >= COPY_ENGINES_FROM ? NJ_NCCL_CTA_POLICY_ZERO : unset,
         .shrink_share = unset,
         .nvls_ctas = unset,
     };
-    struct nj_nccl_id of;
-    int rc = open_nccl(c->ctx);
 
     if (!rc)
         rc = nj_cuda_enter(c->ctx);
@@ -149,7 +156,7 @@ int nj_cuda_comm_create(nj_comm *c, const unsigned char *id)
     memcpy(&of, id, sizeof of);
     rc =
         nj_cuda_of(c->ctx)->nccl.ncclCommInitRankConfig(&c->handle, c->ranks, of, c->rank, &config);
-    rc = settle(c, rc, CALL_SECONDS, "nj_comm_create");
+    rc = settle(c, rc, "nj_comm_create");
     if (rc)
         c->handle = NULL;
     return rc ? rc : open_aside(c);
@@ -173,8 +180,72 @@ void nj_cuda_comm_destroy(nj_comm *c)
     if (!c->handle || nj_cuda_enter(c->ctx))
         return;
     close_aside(c);
-    if (settle(c, nccl->ncclCommFinalize(c->handle), END_SECONDS, "nj_comm_destroy") == 0)
+    if (settle_in(c, nccl->ncclCommFinalize(c->handle), END_SECONDS, "nj_comm_destroy") == 0)
         nccl->ncclCommDestroy(c->handle);
+}
+
+/* ---- memory ---- */
+
+/* A window is what NCCL knows of memory that other ranks copy to. NULL: they cannot, and kernels transfer it. */
+struct nj_comm_memory {
+    struct nj_comm_memory *next;
+    void *at, *window;
+};
+
+static int register_window(nj_comm *c, struct nj_comm_memory *m, size_t bytes)
+{
+    const int rc = nj_cuda_of(c->ctx)->nccl.ncclCommWindowRegister(
+        c->handle, m->at, bytes, &m->window, NJ_NCCL_WIN_COLL_SYMMETRIC);
+
+    /* 2.28 answers that all is well while it is still at it. */
+    return settle(c, rc ? rc : NJ_ncclInProgress, "nj_comm_alloc");
+}
+
+int nj_cuda_comm_alloc(nj_comm *c, size_t bytes, void **out)
+{
+    const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
+    struct nj_comm_memory *m;
+    int rc = nj_cuda_enter(c->ctx);
+
+    if (rc || c->ctx->info.managed)
+        return rc ? rc : nj_cuda_alloc(c->ctx, NJ_MEM_DEVICE, bytes, out);
+    m = calloc(1, sizeof *m);
+    if (!m)
+        return nj_fail(c->ctx, NJ_E_NOMEM, "nj_comm_alloc: out of host memory");
+    rc = settle(c, nccl->ncclMemAlloc(&m->at, bytes), "nj_comm_alloc");
+    if (rc) {
+        free(m);
+        return rc;
+    }
+    m->next = c->memory;
+    c->memory = m;
+    rc = nj_cuda_clear(c->ctx, (uint64_t)(uintptr_t)m->at, bytes, "nj_comm_alloc");
+    if (!rc)
+        rc = register_window(c, m, bytes);
+    if (rc)
+        nj_cuda_comm_free(c, m->at);
+    else
+        *out = m->at;
+    return rc;
+}
+
+void nj_cuda_comm_free(nj_comm *c, void *memory)
+{
+    const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
+    struct nj_comm_memory **at = &c->memory, *m;
+
+    while (*at && (*at)->at != memory)
+        at = &(*at)->next;
+    m = *at;
+    if (!m) /* managed */
+        nj_cuda_free(c->ctx, NJ_MEM_DEVICE, memory);
+    if (!m || nj_cuda_enter(c->ctx))
+        return;
+    *at = m->next;
+    if (m->window)
+        nccl->ncclCommWindowDeregister(c->handle, m->window);
+    nccl->ncclMemFree(m->at);
+    free(m);
 }
 
 /* ---- transfers ---- */
@@ -185,7 +256,7 @@ static int begun(int result)
     return result == NJ_ncclInProgress ? 0 : result;
 }
 
-static int all_to_all(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
+static int all_to_all_in_pairs(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
     int rc = nccl->ncclGroupStart(), ended;
@@ -203,6 +274,15 @@ static int all_to_all(const nj_comm *c, nj_stream *s, const struct nj_transfer *
     }
     ended = nccl->ncclGroupEnd();
     return rc ? rc : ended;
+}
+
+static int all_to_all(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
+{
+    const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
+
+    if (c->ctx->info.comm_version < COPY_ENGINES_FROM)
+        return all_to_all_in_pairs(c, s, t);
+    return nccl->ncclAlltoAll(t->send, t->recv, t->bytes, NJ_ncclUint8, c->handle, s->handle);
 }
 
 static int all_gather(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
@@ -239,6 +319,17 @@ int nj_cuda_comm_join(nj_comm *c, nj_stream *s)
     return rc;
 }
 
+int nj_cuda_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out)
+{
+    int rc = nj_cuda_enter(c->ctx);
+
+    if (!rc)
+        rc = follow(&c->aside, s, &c->begun);
+    c->under_way = 1;
+    *out = &c->aside;
+    return rc;
+}
+
 static int run(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     static const struct {
@@ -250,19 +341,14 @@ static int run(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
         [NJ_BROADCAST] = {"nj_broadcast", broadcast},
     };
     s->ctx->last_key = kinds[t->kind].name;
-    return settle(c, kinds[t->kind].run(c, s, t), CALL_SECONDS, kinds[t->kind].name);
+    return settle(c, kinds[t->kind].run(c, s, t), kinds[t->kind].name);
 }
 
 int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     int rc = nj_cuda_enter(c->ctx);
 
-    if (!rc && !t->aside)
+    if (!rc && s != &c->aside)
         rc = nj_cuda_comm_join(c, s);
-    if (!rc && t->aside)
-        rc = follow(&c->aside, s, &c->begun);
-    if (!rc)
-        rc = run(c, t->aside ? &c->aside : s, t);
-    c->under_way = t->aside;
-    return rc;
+    return rc ? rc : run(c, s, t);
 }

@@ -10,7 +10,7 @@ export OMP_NUM_THREADS=1 TMPDIR=$scratch NOJIT_SIM_ELAPSED=50 # ms for 33.6 MB i
 needs sm_89 sm_90a
 
 on() { NOJIT_SIM_DEVICE=$1 "$nojit" doctor "${@:2}"; }
-if on h100,h100 --gpus all >"$d/doctor" && grep -q '^ranks      2 ranks, 2 on this host (--gpus), NCCL 2.27.3' "$d/doctor" &&
+if on h100,h100 --gpus all >"$d/doctor" && grep -q '^ranks      2 ranks, 2 on this host (--gpus), NCCL 2.28.3' "$d/doctor" &&
     grep -qE '^rank 1 +GPU 1 of .*H100.*, sm_90a, 79.19 GiB; peer access to 0$' "$d/doctor" &&
     [ "$(grep -cE '^(exchange|gather) +64 MiB per rank in [0-9.]+ ms: [0-9.]+ GB/s in each direction$' "$d/doctor")" = 2 ]; then
     ok "doctor tries the links"

@@ -100,9 +100,9 @@ hangs "a link that hangs from the start" "connecting the GPUs has not ended afte
 hangs "a link that hangs while models are sent" "loading the models has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:4:hang
 hangs "a link that hangs in an evaluation" "the evaluation at step 0 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:7:hang
 hangs "a link that hangs in the first step" "step 1 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:12:hang
-hangs "a link that hangs in a later step" "step 2 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=0:16:hang
+hangs "a link that hangs in a later step" "step 2 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=0:22:hang
 hangs "a link that hangs while a checkpoint is collected" "collecting a checkpoint or model has not ended after [0-9]+ s, $at_it --first" \
-    NOJIT_SIM_NCCL_FAULT=1:25:hang
+    NOJIT_SIM_NCCL_FAULT=1:37:hang
 # One of the GPUs, in a kernel.
 one_hangs() { # RANK COMMAND...
     if [ "$1" = 1 ]; then torchrun 1 env NOJIT_SIM_FAIL=launch:300:hang "${@:2}"; else torchrun 0 "${@:2}"; fi

@@ -111,7 +111,7 @@ opens no "the loader's folders" "driver: loader search skipped: LD_LIBRARY_PATH 
 nccl=libnccl.so.2
 {
     cat "$scratch/other.c"
-    sed -n 's/.*X([^"]*"\(nccl[A-Za-z]*\)".*/int \1(void) { return 0; }/p' runtime/cuda/api.h | grep -v ncclGetVersion
+    sed -n 's/.*X([^"]*"\(nccl[A-Za-z]*\)".*/int \1(void) { return 0; }/p' runtime/cuda/api.h | grep -v -e ncclGetVersion -e ncclAlltoAll # which came in 2.28
     echo 'int ncclGetVersion(int *out) { return !(*out = atoi(getenv("version"))); }'
 } >"$scratch/nccl.c"
 "${CC:-cc}" -shared -fPIC -Wl,-soname,$nccl -o "$scratch/$nccl" "$scratch/nccl.c"

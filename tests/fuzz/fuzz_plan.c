@@ -264,7 +264,8 @@ static wide device_bytes(const struct model_config *s, const struct model_config
                                                    : decoder_bytes(s, o, shape, false));
     wide sum = trained_bytes(s, o) + rows_bytes(shape) + 4 * array(chunk * f);
     sum += array(padded * (wide)s->hidden_size * e) + (shape->logits_in_gradients ? 0 : logits);
-    sum += array(NJ_STEP_SLOTS * f) + array(8 * f) + array(SUMSQ_PARTS * f) + array(f);
+    sum += array(NJ_STEP_SLOTS * f) + array(8 * f) + array((wide)pieces_sumsq(&shape->pieces) * f) +
+           array(f);
     if (!t)
         return sum + acts;
     sum += teacher_bytes(t, o) + logits + array(padded * (wide)t->hidden_size * e) + array(f);

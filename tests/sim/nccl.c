@@ -6,7 +6,7 @@
  * kernel does. Set by environment variables:
  *
  *   NOJIT_SIM_NCCL_FAIL     a function that answers with result 3
- *   NOJIT_SIM_NCCL_MEMORY   bytes of device memory that the first all-to-all takes
+ *   NOJIT_SIM_NCCL_MEMORY   bytes of device memory that the first call takes
  *   NOJIT_SIM_NCCL_VERSION  such as 22602
  *   NOJIT_SIM_NCCL_FAULT    RANK:CALL:WHAT: the CALL-th call of a rank (from 1; 0: it comes to the
  *                           group) fails; WHAT: die, hang or error
@@ -22,38 +22,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
 static struct nccl_call group; /* of this process, while it is open */
 static void *group_stream;
 static int group_depth;
 
-/* A function of the library: told by its name to fail, or its body. */
-#define NCCL_CALL(name, params, args)                                                              \
-    EXPORT int name params;                                                                        \
-    static int name##_body params;                                                                 \
-    int name params                                                                                \
-    {                                                                                              \
-        const char *told = getenv("NOJIT_SIM_NCCL_FAIL");                                          \
-        if (told != NULL && strcmp(told, #name) == 0)                                              \
-            return NCCL_INTERNAL_ERROR;                                                            \
-        return name##_body args;                                                                   \
-    }                                                                                              \
-    static int name##_body params
-
-static int version(void)
+int nccl_version(void)
 {
     const char *told = getenv("NOJIT_SIM_NCCL_VERSION");
-    return told != NULL ? (int)strtol(told, NULL, 10) : 22703;
+    return told != NULL ? (int)strtol(told, NULL, 10) : 22803;
 }
 
 NCCL_CALL(ncclGetVersion, (int *out), (out))
 {
-    *out = version();
+    *out = nccl_version();
     return 0;
 }
 
-EXPORT const char *ncclGetErrorString(int result);
+NCCL_EXPORT const char *ncclGetErrorString(int result);
 const char *ncclGetErrorString(int result)
 {
     static const char *const texts[] = {"no error",
@@ -67,7 +52,7 @@ const char *ncclGetErrorString(int result)
     return result >= 0 && result <= NCCL_IN_PROGRESS ? texts[result] : "unknown result code";
 }
 
-EXPORT const char *ncclGetLastError(const struct nccl_comm *comm);
+NCCL_EXPORT const char *ncclGetLastError(const struct nccl_comm *comm);
 const char *ncclGetLastError(const struct nccl_comm *comm)
 {
     (void)comm;
@@ -88,6 +73,13 @@ NCCL_CALL(ncclGetUniqueId, (struct nj_nccl_id * out), (out))
     return rc ? NCCL_INTERNAL_ERROR : 0;
 }
 
+const struct sim_hook *nccl_hook(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    const struct sim_hook *hook = driver ? dlsym(driver, SIM_HOOK) : NULL;
+    return hook && hook->arch() != 0 ? hook : NULL;
+}
+
 static int is_off(const char *name)
 {
     const char *value = getenv(name);
@@ -102,6 +94,8 @@ static int check_config(const struct sim_hook *hook, int ranks, int rank,
     if (config->bytes != sizeof *config || config->magic != NJ_NCCL_CONFIG_MAGIC ||
         config->version != NJ_NCCL_CONFIG_VERSION)
         return nccl_say(hook, NCCL_INVALID_ARGUMENT, "the configuration is not that of 2.27");
+    if (config->cta_policy == NJ_NCCL_CTA_POLICY_ZERO && nccl_version() < 22800)
+        return nccl_say(hook, NCCL_INVALID_ARGUMENT, "no copy engines before 2.28");
     if (config->blocking)
         return nccl_say(hook, NCCL_INVALID_USAGE, "a communicator that blocks");
     if (!is_off("NCCL_NVLS_ENABLE") || !is_off("NCCL_RUNTIME_CONNECT"))
@@ -115,10 +109,9 @@ NCCL_CALL(ncclCommInitRankConfig,
            const struct nj_nccl_config *config),
           (out, ranks, id, rank, config))
 {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    const struct sim_hook *hook = driver ? dlsym(driver, SIM_HOOK) : NULL;
+    const struct sim_hook *hook = nccl_hook();
     *out = NULL;
-    if (!hook || hook->arch() == 0)
+    if (!hook)
         return nccl_say(hook, NCCL_CUDA_ERROR, "no context is current");
     int rc = check_config(hook, ranks, rank, config);
     if (rc)
@@ -127,8 +120,9 @@ NCCL_CALL(ncclCommInitRankConfig,
     if (!c)
         return NCCL_INTERNAL_ERROR;
     *c = (struct nccl_comm){.hook = hook, .fd = -1, .rank = rank, .ranks = ranks};
+    c->copies = config->cta_policy == NJ_NCCL_CTA_POLICY_ZERO;
     memcpy(c->path, id.bytes, sizeof c->path - 1);
-    rc = nccl_join(c, version());
+    rc = nccl_join(c, nccl_version());
     if (rc) {
         nccl_close(c);
         return rc;
@@ -140,12 +134,13 @@ NCCL_CALL(ncclCommInitRankConfig,
 NCCL_CALL(ncclCommGetAsyncError, (struct nccl_comm * c, int *out), (c, out))
 {
     *out = c->ended ? nccl_leave(c) : nccl_joined(c);
+    nccl_windows_settle(c);
     return 0;
 }
 
 static int check_ready(const struct nccl_comm *c)
 {
-    return c->ready && !c->ended
+    return c->ready && !c->ended && !nccl_windows_pending(c)
                ? 0
                : nccl_say(c->hook, NCCL_INVALID_USAGE, "rank %d: the communicator is %s", c->rank,
                           c->ended ? "ended" : "not ready: ask ncclCommGetAsyncError");
@@ -160,6 +155,9 @@ NCCL_CALL(ncclCommFinalize, (struct nccl_comm * c), (c))
         return nccl_say(c->hook, NCCL_INVALID_USAGE,
                         "rank %d: %d graphs hold calls of the communicator: it would not end",
                         c->rank, graphs);
+    if (c->windows)
+        return nccl_say(c->hook, NCCL_INVALID_USAGE, "rank %d: memory is still registered",
+                        c->rank);
     c->ended = 1;
     return NCCL_IN_PROGRESS;
 }
@@ -174,6 +172,16 @@ NCCL_CALL(ncclCommDestroy, (struct nccl_comm * c), (c))
 
 /* ---- calls ---- */
 
+/* If both arrays are registered: a group is an all-to-all, from and to its first parts. */
+static void by_copy_engines(struct nccl_call *call)
+{
+    const struct nccl_comm *c = call->comm;
+    const struct nccl_at from = nccl_find(c, call->from), to = nccl_find(c, call->to);
+    const int can = c->copies && call->kind != NCCL_BROADCAST && from.window && to.window;
+    call->from_at = can ? from : (struct nccl_at){0};
+    call->to_at = can ? to : (struct nccl_at){0};
+}
+
 static int enqueue(struct nccl_call *call, void *stream)
 {
     struct nccl_comm *c = call->comm;
@@ -182,6 +190,7 @@ static int enqueue(struct nccl_call *call, void *stream)
         return rc;
     if (nccl_is_faulty(c))
         return NCCL_REMOTE_ERROR;
+    by_copy_engines(call);
     call->captured = c->hook->capturing(stream) == 1;
     call->number = call->captured ? 0 : ++c->enqueued;
     rc = c->hook->enqueue(stream, nccl_run, call, sizeof *call);
@@ -192,7 +201,7 @@ static int enqueue(struct nccl_call *call, void *stream)
 NCCL_CALL(ncclGroupStart, (void), ())
 {
     if (group_depth++ == 0)
-        group.ops = 0;
+        group = (struct nccl_call){0};
     return 0;
 }
 
@@ -208,7 +217,7 @@ static int add_op(const struct nccl_op *op, struct nccl_comm *c, void *stream)
 {
     const int alone = group_depth == 0;
     if (alone)
-        group.ops = 0;
+        group = (struct nccl_call){0};
     if (group.ops == NCCL_OPS_MOST || op->peer < 0 || op->peer >= c->ranks ||
         (op->count && !nccl_bytes(op->type, op->count)))
         return nccl_say(c->hook, NCCL_INVALID_ARGUMENT,
@@ -275,4 +284,21 @@ NCCL_CALL(ncclBroadcast,
                                       .from = from,
                                       .to = to},
                    stream);
+}
+
+/* A group that sends each rank a part and receives one from it. */
+NCCL_CALL(ncclAlltoAll,
+          (uint64_t from, uint64_t to, size_t count, int type, struct nccl_comm *c, void *stream),
+          (from, to, count, type, c, stream))
+{
+    const uint64_t bytes = nccl_bytes(type, count);
+    struct nccl_call call = {.comm = c, .kind = NCCL_GROUP, .from = from, .to = to};
+    if (nccl_version() < 22800 || group_depth > 0 || (count && !bytes))
+        return nccl_say(c->hook, NCCL_INVALID_USAGE, "an all-to-all before 2.28, or in a group");
+    for (int peer = 0; peer < c->ranks; peer++) {
+        const uint64_t at = (uint64_t)peer * bytes;
+        call.op[call.ops++] = (struct nccl_op){1, peer, type, count, from + at};
+        call.op[call.ops++] = (struct nccl_op){0, peer, type, count, to + at};
+    }
+    return enqueue(&call, stream);
 }

@@ -5,6 +5,7 @@
  *   nccl.c        its functions: what one rank may call, and when
  *   nccl_meet.c   ranks meet, wait for each other, and end together
  *   nccl_call.c   one call: whether all ranks make the same, and its bytes
+ *   nccl_memory.c memory that ranks register with each other
  */
 #ifndef NOJIT_SIM_NCCL_H
 #define NOJIT_SIM_NCCL_H
@@ -34,12 +35,18 @@ struct nccl_op { /* of a group */
     uint64_t count, address;
 };
 struct nccl_comm;
+/* Where an address lies in the memory that its rank has registered: in which window, from 1, of how many bytes, and
+ * at which of them; 0: in none. */
+struct nccl_at {
+    uint64_t window, bytes, offset;
+};
 /* The work of a stream, and what the other ranks see of it. */
 struct nccl_call {
     struct nccl_comm *comm; /* first: sim_held_fn compares it */
     int kind, type, root, captured, ops;
     uint64_t count, from, to, number; /* of those enqueued, from 1; of a graph 0 */
     struct nccl_op op[NCCL_OPS_MOST];
+    struct nccl_at from_at, to_at; /* of a call that copy engines make: to_at.window is not 0 */
 };
 
 enum nccl_state { NCCL_ABSENT, NCCL_HERE, NCCL_ENDED };
@@ -56,14 +63,34 @@ struct nccl_group {
     struct nccl_place place[NCCL_RANKS_MOST];
 };
 
+struct nccl_window;
 struct nccl_comm {
     const struct sim_hook *hook;
     struct nccl_group *group;
     int fd, rank, ranks, ready, ended, connected;
+    int copies;                  /* by copy engines, from and to windows */
+    struct nccl_window *windows; /* the last one first */
     char path[sizeof(struct nj_nccl_id)];
-    uint64_t calls, enqueued, last_run;
+    uint64_t calls, enqueued, last_run, registered;
     long since; /* seconds: when it came */
 };
+
+int nccl_version(void);
+/* The driver's, once a context is current, or NULL. */
+const struct sim_hook *nccl_hook(void);
+#define NCCL_EXPORT __attribute__((visibility("default")))
+/* A function of the library: told by its name to fail, or its body. */
+#define NCCL_CALL(name, params, args)                                                              \
+    NCCL_EXPORT int name params;                                                                   \
+    static int name##_body params;                                                                 \
+    int name params                                                                                \
+    {                                                                                              \
+        const char *told = getenv("NOJIT_SIM_NCCL_FAIL");                                          \
+        if (told != NULL && strcmp(told, #name) == 0)                                              \
+            return NCCL_INTERNAL_ERROR;                                                            \
+        return name##_body args;                                                                   \
+    }                                                                                              \
+    static int name##_body params
 
 extern char nccl_last_error[NCCL_SAY_BYTES];
 /* Sets what ncclGetLastError says, and the log; returns result. */
@@ -86,6 +113,11 @@ int nccl_leave(struct nccl_comm *c);  /* the same */
 void nccl_close(struct nccl_comm *c);
 /* Until every rank has passed as many; 0, or a fault. */
 int nccl_wait(struct nccl_comm *c, uint64_t passed, const char *what);
+
+/* Registrations that have begun are done: what NCCL does while it is asked whether it is ready. */
+void nccl_windows_settle(struct nccl_comm *c);
+int nccl_windows_pending(const struct nccl_comm *c);
+struct nccl_at nccl_find(const struct nccl_comm *c, uint64_t address);
 
 sim_work_fn nccl_run;
 uint64_t nccl_bytes(int type, uint64_t count); /* 0: not a type */

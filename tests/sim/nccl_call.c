@@ -186,12 +186,30 @@ static int check_pair(struct nccl_comm *c, int from, int to)
     }
 }
 
+/* A copy engine writes to another rank's memory where its own arrays lie. */
+static int check_places(const struct nccl_call *call)
+{
+    struct nccl_comm *c = call->comm;
+    for (int rank = 0; rank < c->ranks; rank++) {
+        const struct nccl_at *its = &c->group->place[rank].call.to_at, *own = &call->to_at;
+        if (memcmp(its, own, sizeof *own) != 0)
+            return nccl_fault(c,
+                              "call %llu: rank %d receives at byte %llu of window %llu of %llu "
+                              "bytes, rank %d at byte %llu of window %llu of %llu",
+                              (unsigned long long)c->calls, rank, (unsigned long long)its->offset,
+                              (unsigned long long)its->window, (unsigned long long)its->bytes,
+                              c->rank, (unsigned long long)own->offset,
+                              (unsigned long long)own->window, (unsigned long long)own->bytes);
+    }
+    return 0;
+}
+
 static int check_all(const struct nccl_call *call)
 {
     struct nccl_comm *c = call->comm;
     char mine[96], other[96];
-    int rc = 0;
-    for (int rank = 0; rank < c->ranks; rank++) {
+    int rc = check_places(call);
+    for (int rank = 0; rank < c->ranks && !rc; rank++) {
         const struct nccl_call *its = &c->group->place[rank].call;
         if (its->kind == call->kind && its->type == call->type && its->root == call->root &&
             its->count == call->count && its->captured == call->captured)
@@ -206,12 +224,12 @@ static int check_all(const struct nccl_call *call)
     return rc;
 }
 
-static void connect_peers(struct nccl_comm *c, const struct nccl_call *call)
+static void connect_peers(struct nccl_comm *c)
 {
     const char *memory = getenv("NOJIT_SIM_NCCL_MEMORY");
-    if (memory && call->kind == NCCL_GROUP && !c->connected)
+    if (memory && !c->connected)
         c->hook->keep(strtoull(memory, NULL, 10));
-    c->connected |= call->kind == NCCL_GROUP;
+    c->connected = 1;
 }
 
 int nccl_run(void *argument)
@@ -221,7 +239,7 @@ int nccl_run(void *argument)
     char what[96];
     describe(call, what);
     c->calls++;
-    connect_peers(c, call);
+    connect_peers(c);
     nccl_be_late(c);
     int rc = nccl_is_faulty(c) || nccl_told(c, c->calls) || check_own(call) || send_all(call);
     if (rc)

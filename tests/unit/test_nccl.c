@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_nccl.c: communicators of the CUDA backend, on simulated GPUs and a simulated NCCL. Each rank is
- * a process; what it finds wrong it prints, and ends with WRONG.
+ * test_nccl.c: communicators of the CUDA backend, on simulated GPUs and a simulated NCCL. What goes aside:
+ * test_nccl_aside.c.
  */
-#include "cuda/api.h"
-#include "cuda_sim.h"
+#include "nccl_ranks.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 
-enum { RANKS_MOST = 8, WRONG = 100, LIMIT_SECONDS = 60, BYTES = 4096 };
-
-static unsigned char id[NJ_COMM_ID_BYTES];
 static int hurry; /* each look at the clock takes a second */
 
 int clock_gettime(clockid_t clock, struct timespec *out)
@@ -21,157 +16,6 @@ int clock_gettime(clockid_t clock, struct timespec *out)
     const int rc = (int)syscall(SYS_clock_gettime, clock, out);
     out->tv_sec += hurry ? hurry++ : 0;
     return rc;
-}
-
-struct rank {
-    nj_context *ctx;
-    nj_stream *s;
-    nj_comm *c;
-    int rank, ranks;
-    unsigned char *send, *recv, *host; /* of so many bytes for each rank; the last of the host */
-    size_t bytes;
-};
-typedef int rank_fn(struct rank *r); /* 1: as it must be */
-struct scene {
-    const char *name;
-    int ranks;
-    const char *setting, *value; /* of the environment, of the last rank alone if `last` */
-    int last;
-    rank_fn *body;    /* with a communicator */
-    rank_fn *before;  /* instead, without one */
-    const char *says; /* for fails_with */
-};
-static const struct scene *scene;
-
-/* ---- ranks ---- */
-
-static int open_rank(struct rank *r)
-{
-    return nj_context_create(&r->ctx, &cuda) || nj_stream_create(r->ctx, &r->s);
-}
-
-static int take(struct rank *r, size_t bytes)
-{
-    const size_t all = (size_t)r->ranks * bytes;
-    r->bytes = bytes;
-    r->host = malloc(all);
-    return r->host == NULL || nj_alloc(r->ctx, NJ_MEM_DEVICE, all, (void **)&r->send) ||
-           nj_alloc(r->ctx, NJ_MEM_DEVICE, all, (void **)&r->recv);
-}
-
-static void give(struct rank *r)
-{
-    nj_free(r->ctx, NJ_MEM_DEVICE, r->send);
-    nj_free(r->ctx, NJ_MEM_DEVICE, r->recv);
-    free(r->host);
-}
-
-static int create(struct rank *r)
-{
-    return nj_comm_create(r->ctx, id, r->rank, r->ranks, &r->c);
-}
-
-/* Prints what is said, if that was not to be. */
-static int unless(const struct rank *r, int fine)
-{
-    if (!fine)
-        fprintf(stderr, "%s: rank %d: %s\n", scene->name, r->rank, nj_context_error(r->ctx));
-    return fine;
-}
-
-static int run_rank(int rank)
-{
-    struct rank r = {.rank = rank, .ranks = scene->ranks};
-    alarm(LIMIT_SECONDS);
-    if (scene->setting && (!scene->last || rank == scene->ranks - 1))
-        setenv(scene->setting, scene->value, 1);
-    if (!unless(&r, open_rank(&r) == 0))
-        return WRONG;
-    if (scene->before)
-        return unless(&r, scene->before(&r)) ? 0 : WRONG;
-    if (!unless(&r, create(&r) == 0 && take(&r, BYTES) == 0))
-        return WRONG;
-    return unless(&r, scene->body(&r)) ? 0 : WRONG;
-}
-
-/* As nj_comm_id() is asked by rank 0; what it sets is not to be there yet. */
-static void make_id(void)
-{
-    nj_context *ctx = open_context(&cuda);
-    if (nj_comm_id(ctx, id))
-        fail_msg("%s", nj_context_error(ctx));
-    assert_int_equal(nj_context_device(ctx)->comm_version, 22703);
-    assert_non_null(strstr(nj_context_device(ctx)->comm_library, "/sim/libnccl.so.2"));
-    nj_context_destroy(ctx);
-    unsetenv("NCCL_NVLS_ENABLE");
-    unsetenv("NCCL_RUNTIME_CONNECT");
-}
-
-/* status: of each rank; a signal counts as its negative number. */
-static void run_ranks(const struct scene *of, int *status)
-{
-    pid_t pid[RANKS_MOST];
-    scene = of;
-    make_id();
-    for (int rank = 0; rank < of->ranks; rank++) {
-        pid[rank] = fork();
-        assert_true(pid[rank] >= 0);
-        if (pid[rank] == 0)
-            _exit(run_rank(rank));
-    }
-    for (int rank = 0; rank < of->ranks; rank++) {
-        int ended;
-        assert_int_equal(waitpid(pid[rank], &ended, 0), pid[rank]);
-        status[rank] = WIFEXITED(ended) ? WEXITSTATUS(ended) : -WTERMSIG(ended);
-    }
-}
-
-static void all_end_well(const struct scene *of)
-{
-    int status[RANKS_MOST];
-    run_ranks(of, status);
-    for (int rank = 0; rank < of->ranks; rank++)
-        if (status[rank] != 0)
-            fail_msg("%s: rank %d of %d ended with %d", of->name, rank, of->ranks, status[rank]);
-}
-
-/* ---- bytes ---- */
-
-static unsigned char byte_at(int rank, size_t at, int turn)
-{
-    return (unsigned char)((size_t)rank * 37 + at * 11 + at / 257 + (size_t)turn * 91);
-}
-
-static int fill(struct rank *r, unsigned char *to, size_t bytes, int turn)
-{
-    for (size_t i = 0; i < bytes; i++)
-        r->host[i] = byte_at(r->rank, i, turn);
-    return nj_copy(r->s, to, r->host, bytes);
-}
-
-/* `bytes` of the device are those that the rank had from `at` on. */
-static int has(struct rank *r, const unsigned char *from, int rank, size_t at, int turn)
-{
-    if (nj_copy(r->s, r->host, from, r->bytes) || nj_stream_sync(r->s))
-        return 0;
-    for (size_t i = 0; i < r->bytes; i++)
-        if (r->host[i] != byte_at(rank, at + i, turn))
-            return 0;
-    return 1;
-}
-
-static unsigned char *part(const struct rank *r, unsigned char *of, int rank)
-{
-    return of + (size_t)rank * r->bytes;
-}
-
-static int exchange(struct rank *r)
-{
-    int fine = fill(r, r->send, (size_t)r->ranks * r->bytes, 0) == 0 &&
-               nj_all_to_all(r->c, r->s, r->recv, r->send, r->bytes) == 0;
-    for (int k = 0; fine && k < r->ranks; k++)
-        fine = has(r, part(r, r->recv, k), k, (size_t)r->rank * r->bytes, 0);
-    return fine;
 }
 
 static int gather(struct rank *r, unsigned char *from, int turn)
@@ -215,46 +59,60 @@ static void bytes_arrive_in_the_order_of_ranks(void **state)
     }
 }
 
-static int all_gathered(struct rank *r, int turn)
+/* ---- memory that copy engines reach ---- */
+
+static int take_together(struct rank *r, size_t bytes)
 {
-    int fine = 1;
-    for (int k = 0; fine && k < r->ranks; k++)
-        fine = has(r, part(r, r->recv, k), k, 0, turn);
-    return fine;
+    const size_t all = (size_t)r->ranks * bytes;
+    free(r->host);
+    r->bytes = bytes;
+    r->host = malloc(all);
+    return r->host == NULL || nj_comm_alloc(r->c, all, (void **)&r->send) ||
+           nj_comm_alloc(r->c, all, (void **)&r->recv);
 }
 
-/* What is sent is there only when the stream comes to it. Then by the next call, which joins first. Then, behind
- * another gather, a broadcast of what that brought rank 1 of the last. */
-static int gather_aside(struct rank *r)
+static void give_together(struct rank *r)
 {
-    unsigned char *sent = part(r, r->recv, r->rank == 1 ? r->ranks - 1 : 0);
-    int fine = fill(r, r->send, r->bytes, 0) == 0 && nj_comm_join(r->c, r->s) == 0 &&
-               nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
-               nj_comm_join(r->c, r->s) == 0 && all_gathered(r, 0);
-    fine = fine && fill(r, r->send, r->bytes, 1) == 0 &&
-           nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
-           nj_broadcast(r->c, r->s, r->send, r->bytes, 1) == 0 && all_gathered(r, 1) &&
-           fill(r, r->send, r->bytes, 2) == 0 &&
-           nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == 0 &&
-           nj_broadcast_aside(r->c, r->s, sent, r->bytes, 1) == 0 && nj_comm_join(r->c, r->s) == 0;
-    fine = fine && has(r, part(r, r->recv, 0), r->rank == 1 ? 0 : r->ranks - 1, 0, 2);
+    nj_comm_free(r->c, r->send);
+    nj_comm_free(r->c, r->recv);
+    nj_comm_free(r->c, NULL);
+    free(r->host);
+}
+
+static int all_copies(struct rank *r)
+{
+    give(r);
+    r->host = NULL;
+    const size_t before = nj_context_budget(r->ctx);
+    int fine = take_together(r, BYTES) == 0 && exchange(r) && gather(r, r->send, 1) &&
+               gather(r, part(r, r->recv, r->rank), 2) && cast(r, 0, 3);
+    give_together(r);
+    fine = fine && nj_context_budget(r->ctx) == before;
     nj_comm_destroy(r->c);
-    return fine;
+    fine = fine && strstr(nj_context_error(r->ctx), "registered") == NULL;
+    nj_stream_destroy(r->s);
+    nj_context_destroy(r->ctx);
+    return fine && sim->live == 0;
 }
 
-/* Whichever stream of the simulation is the one that does its work at once. */
-static void a_gather_aside_is_in_order(void **state)
+static void copy_engines_transfer_what_is_allocated_together(void **state)
 {
-    static const char *const eager[] = {"0", "1", "2"};
     (void)state;
-    for (size_t i = 0; i < sizeof eager / sizeof *eager; i++) {
-        const struct scene of = {.name = "aside",
-                                 .ranks = 3,
-                                 .setting = "NOJIT_SIM_EAGER",
-                                 .value = eager[i],
-                                 .body = gather_aside};
+    for (int ranks = 2; ranks <= RANKS_MOST; ranks *= 2) {
+        const struct scene of = {.name = "copies", .ranks = ranks, .body = all_copies};
         all_end_well(&of);
     }
+}
+
+static void older_versions_transfer_by_kernels(void **state)
+{
+    (void)state;
+    const struct scene of = {.name = "2.27",
+                             .ranks = 3,
+                             .setting = "NOJIT_SIM_NCCL_VERSION",
+                             .value = "22703",
+                             .body = all_transfers};
+    all_end_well(&of);
 }
 
 /* Launched twice, the second time on what the first left. */
@@ -336,6 +194,24 @@ static int one_captures(struct rank *r)
     if (r->rank == 0)
         rc = rc || nj_graph_end(r->s, &g) || nj_graph_launch(g, r->s);
     return fails_with_it(r, rc);
+}
+static int at_another_place(struct rank *r)
+{
+    if (take_together(r, BYTES) || fill(r, r->send, (size_t)r->ranks * BYTES, 0))
+        return 0;
+    unsigned char *to = r->recv + (r->rank == 0 ? 0 : 16);
+    return fails_with_it(r, nj_all_to_all(r->c, r->s, to, r->send, 16));
+}
+static int memory_left(struct rank *r)
+{
+    const int rc = take_together(r, BYTES);
+    nj_comm_destroy(r->c);
+    return rc == 0 && strstr(nj_context_error(r->ctx), scene->says) != NULL;
+}
+static int cannot_take(struct rank *r)
+{
+    void *out = r;
+    return says_it(r, nj_comm_alloc(r->c, 4096, &out)) && nj_comm_alloc(NULL, 1, &out) == NJ_E_ARG;
 }
 static int past_the_end(struct rank *r)
 {
@@ -429,6 +305,23 @@ static const struct scene rules[] = {
      .ranks = 2,
      .body = past_the_end,
      .says = "rank 0, call 1: 8192 bytes to send are not of one allocation"},
+    {.name = "at another place",
+     .ranks = 2,
+     .body = at_another_place,
+     .says = "of window 2 of 8192 bytes, rank "},
+    {.name = "memory left", .ranks = 2, .body = memory_left, .says = "memory is still registered"},
+    {.name = "no memory",
+     .ranks = 2,
+     .setting = "NOJIT_SIM_NCCL_FAIL",
+     .value = "ncclMemAlloc",
+     .body = cannot_take,
+     .says = "nj_comm_alloc: NCCL 2.28.3: internal error"},
+    {.name = "no window",
+     .ranks = 2,
+     .setting = "NOJIT_SIM_NCCL_FAIL",
+     .value = "ncclCommWindowRegister",
+     .body = cannot_take,
+     .says = "nj_comm_alloc: NCCL 2.28.3: internal error"},
     {.name = "over itself", .ranks = 2, .body = over_itself, .says = "overlap"},
     {.name = "out of order", .ranks = 2, .body = out_of_order, .says = "of another stream"},
     {.name = "ends before its graph",
@@ -541,6 +434,8 @@ static void ranks_are_not_waited_for_without_end(void **state)
 
 static int one_of_all_fails(struct rank *r)
 {
+    if (strstr(scene->says, "2.27.3"))
+        setenv("NOJIT_SIM_NCCL_VERSION", "22703", 1);
     const int begun = nj_comm_id(r->ctx, id) || create(r);
     return says_it(r, begun || !(take(r, BYTES) == 0 && exchange(r) && gather(r, r->send, 1) &&
                                  cast(r, 0, 2)));
@@ -552,15 +447,16 @@ static void what_fails_is_said(void **state)
         {"NOJIT_SIM_NCCL_VERSION", "22602",
          "is version 2.26.2, not 2.27 or newer); install it (pip package nvidia-nccl-cu13)"},
         {"NOJIT_SIM_NCCL_FAIL", "ncclGetVersion", "is version 0.0.0, not 2.27 or newer"},
-        {"NOJIT_SIM_NCCL_FAIL", "ncclGetUniqueId", "nj_comm_id: NCCL 2.27.3: internal error (3)"},
-        {"NOJIT_SIM_NCCL_FAIL", "ncclCommInitRankConfig", "nj_comm_create: NCCL 2.27.3: internal"},
-        {"NOJIT_SIM_NCCL_FAIL", "ncclCommGetAsyncError", "nj_comm_create: NCCL 2.27.3: internal"},
+        {"NOJIT_SIM_NCCL_FAIL", "ncclGetUniqueId", "nj_comm_id: NCCL 2.28.3: internal error (3)"},
+        {"NOJIT_SIM_NCCL_FAIL", "ncclCommInitRankConfig", "nj_comm_create: NCCL 2.28.3: internal"},
+        {"NOJIT_SIM_NCCL_FAIL", "ncclCommGetAsyncError", "nj_comm_create: NCCL 2.28.3: internal"},
         {"NOJIT_SIM_NCCL_FAIL", "ncclGroupStart", "nj_all_to_all: NCCL 2.27.3: internal error"},
         {"NOJIT_SIM_NCCL_FAIL", "ncclSend", "nj_all_to_all: NCCL 2.27.3: internal error (3)"},
         {"NOJIT_SIM_NCCL_FAIL", "ncclRecv", "nj_all_to_all: NCCL 2.27.3: internal error (3)"},
         {"NOJIT_SIM_NCCL_FAIL", "ncclGroupEnd", "nj_all_to_all: NCCL 2.27.3: internal error (3)"},
-        {"NOJIT_SIM_NCCL_FAIL", "ncclAllGather", "nj_all_gather: NCCL 2.27.3: internal error (3)"},
-        {"NOJIT_SIM_NCCL_FAIL", "ncclBroadcast", "nj_broadcast: NCCL 2.27.3: internal error (3)"},
+        {"NOJIT_SIM_NCCL_FAIL", "ncclAlltoAll", "nj_all_to_all: NCCL 2.28.3: internal error (3)"},
+        {"NOJIT_SIM_NCCL_FAIL", "ncclAllGather", "nj_all_gather: NCCL 2.28.3: internal error (3)"},
+        {"NOJIT_SIM_NCCL_FAIL", "ncclBroadcast", "nj_broadcast: NCCL 2.28.3: internal error (3)"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -574,18 +470,12 @@ static void what_fails_is_said(void **state)
     }
 }
 
-static int begin_all(void **state)
-{
-    const int rc = scratch_begin(state);
-    setenv("TMPDIR", scratch, 1); /* where ranks meet */
-    return rc ? rc : load_libraries(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(bytes_arrive_in_the_order_of_ranks, afresh),
-        cmocka_unit_test_setup(a_gather_aside_is_in_order, afresh),
+        cmocka_unit_test_setup(copy_engines_transfer_what_is_allocated_together, afresh),
+        cmocka_unit_test_setup(older_versions_transfer_by_kernels, afresh),
         cmocka_unit_test_setup(graphs_hold_calls, afresh),
         cmocka_unit_test_setup(broken_rules_are_said, afresh),
         cmocka_unit_test_setup(a_rank_that_is_gone_ends_the_others, afresh),

@@ -132,14 +132,24 @@ static void micro_batches_are_the_same(void **state)
     engine_destroy(b);
 }
 
-static struct step_result train(struct engine *e)
+/* empty: counts last micro-batches of a rank that have no target. */
+static struct step_result train_on(struct engine *e, const char *tokens, int *empty)
 {
-    struct data *d = open_tokens("masked.bin", &e->o, false);
+    struct data *d = open_tokens(tokens, &e->o, false);
     struct step_result r;
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i < STEPS; i++) {
         ok(engine_step(e, d, &r));
+        for (int slot = e->shape.micro - 1; slot < e->shape.slots; slot += e->shape.micro)
+            *empty += e->chunks_of[slot] == 0;
+    }
     data_close(d);
     return r;
+}
+
+static struct step_result train(struct engine *e)
+{
+    int unused = 0;
+    return train_on(e, "masked.bin", &unused);
 }
 
 /* Only the order of sums differs: losses and norm agree to rounding, for shards of any number. */
@@ -203,6 +213,7 @@ static void a_process_plans_its_shard(void **state)
     struct train_options o = shared(4, 1);
     struct plan alone, apart;
     c.hidden_size = c.intermediate_size = 1024;
+    c.layers = 9; /* eight groups, the last one of two */
     o.dtype = NJ_LP;
     o.batch_size = 16;
     o.seq_len = 1024;
@@ -214,6 +225,9 @@ static void a_process_plans_its_shard(void **state)
         assert_true(held >= whole / 4 && held < whole / 4 + 1024);
     }
     assert_int_equal(planned(&apart, "student.gradients.sum"), 0);
+    const size_t layer = (size_t)(6 * 64 + 128 + 3 * 1024) * 1024 * sizeof(float);
+    assert_int_equal(planned(&apart, "student.gradients.early"), 2 * layer);
+    assert_int_equal(planned(&alone, "student.gradients.early"), SIZE_MAX);
     assert_true(planned(&alone, "student.gradients.sum") > 0);
 }
 
@@ -223,18 +237,69 @@ static void shards_hold_everything(void **state)
     (void)state;
     for (int64_t count = 1; count < 3000; count += 61)
         for (int ranks = 1; ranks < 40; ranks++) {
-            const int64_t shard = plan_shard(count, ranks);
+            const int64_t shard = pieces_shard(count, ranks);
             assert_true(shard * ranks >= count && shard % 64 == 0);
             assert_true(shard - 64 < (count + ranks - 1) / ranks);
+        }
+}
+
+/* Every element is in one shard of one piece, and no piece holds what is finished after its group. */
+static void check_pieces(const struct params *p, int layers, int ranks)
+{
+    struct pieces s;
+    int64_t at = 0, decayed = 0;
+    pieces_cut(p, layers, ranks, &s);
+    assert_int_equal(s.groups, ranks == 1 ? 0 : layers < PIECE_GROUPS ? layers : PIECE_GROUPS);
+    for (int i = 0; i < s.count; i++)
+        for (int rank = 0; rank < ranks; rank++) {
+            const struct shard held = pieces_held(&s, p, i, rank);
+            assert_true(held.count == 0 || held.first == at);
+            assert_true(held.each % 64 == 0 && held.each * ranks == pieces_elements(&s, i));
+            assert_int_equal(held.kept * ranks, s.first[i]);
+            at += held.count;
+            decayed += held.decayed;
+        }
+    assert_int_equal(at, p->count);
+    assert_int_equal(decayed, p->decayed);
+    assert_int_equal(s.layer[0], 0);
+    assert_int_equal(s.layer[s.groups], s.groups > 0 ? layers : 0);
+    assert_true(s.groups == 0 || s.layer[1] == 1);
+    for (int g = 0; g < s.groups; g++) {
+        const int64_t first = params_product(p, s.layer[g], PRODUCT_QKV);
+        assert_true(s.layer[g + 1] > s.layer[g]);
+        assert_true(s.first[1 + g] < first + 64 * ranks);
+        assert_true(s.first[1 + g] >= first || s.first[1 + g] == s.first[1 + s.groups]);
+    }
+    const int64_t end = params_product(p, 0, PRODUCT_QKV) + params_matrices(p);
+    assert_true(s.groups == 0 || s.first[1 + s.groups] <= end);
+    assert_true(s.groups == 0 || s.first[1 + s.groups] > end - 64 * ranks);
+}
+
+static void pieces_hold_everything(void **state)
+{
+    (void)state;
+    for (int layers = 1; layers < 30; layers += 7)
+        for (int tied = 0; tied < 2; tied++) {
+            struct model_config c = qwen3;
+            struct params p;
+            c.layers = layers;
+            c.tied = tied;
+            ok(params_layout(&c, PARAMS_ALL, &p));
+            for (int ranks = 1; ranks < 40; ranks++)
+                check_pieces(&p, layers, ranks);
+            params_free(&p);
         }
 }
 
 /* ---- ranks that are processes: this program once more, with arguments ---- */
 
 /* A case by its number: what is trained, in what state. */
+enum { EMPTY_CASE = 4, CASES };
 static struct train_options case_options(int number)
 {
     struct train_options o = shared(number == 3 ? RANKS_MOST : 2 + number % 2, 1 + number % 2);
+    if (number == EMPTY_CASE)
+        o = shared(3, 2);
     if (number == 1)
         o.optimizer_state = STATE_BF16;
     if (number == 2) {
@@ -243,7 +308,24 @@ static struct train_options case_options(int number)
     }
     return o;
 }
-enum { CASES = 4 };
+
+/* The tokens of masked.bin, of which three of four rows have no target. */
+static void write_sparse(void)
+{
+    enum { HEAD = 1024, MASK = HEAD + TOKENS * 4, ROW = 16 };
+    unsigned char all[MASK + TOKENS / 8 + 1];
+    FILE *f = fopen(path_of("masked.bin"), "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(all, 1, sizeof all, f), sizeof all);
+    fclose(f);
+    for (int i = 0; i < TOKENS - 1; i++)
+        if (i / ROW % 4 != 0)
+            all[MASK + i / 8] &= (unsigned char)~(1 << i % 8);
+    f = fopen(path_of("sparse.bin"), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(all, 1, sizeof all, f), sizeof all);
+    assert_int_equal(fclose(f), 0);
+}
 
 /* What rank 0 saves; the others only take part, and write the weights that they have. */
 static bool write_state(struct engine *e, int rank, FILE *out)
@@ -280,12 +362,18 @@ static bool write_evaluations(struct engine *e, FILE *out)
     return written;
 }
 
-/* Trains, and writes what every rank must agree on. */
-static int train_case(const struct train_options *o, FILE *out)
+/* Trains, and writes what every rank must agree on. A teacher that runs over several micro-batches at once has no empty
+ * ones. */
+static int train_case(int number, const struct train_options *o, FILE *out)
 {
-    struct engine *e = open_engine("qwen2", "teacher", o);
+    const bool some_empty = number == EMPTY_CASE;
+    struct engine *e =
+        some_empty ? open_engine("qwen3", NULL, o) : open_engine("qwen2", "teacher", o);
     const bool evaluated = write_evaluations(e, out);
-    const struct step_result r = train(e);
+    int empty = 0;
+    const struct step_result r = train_on(e, some_empty ? "sparse.bin" : "masked.bin", &empty);
+    if (o->rank == RANKS_HERE)
+        assert_true(!some_empty || (empty > 0 && empty < STEPS * o->ranks));
     const double results[] = {r.loss, r.kd_loss, r.agreement, r.grad_norm, (double)r.valid_tokens};
     bool written = evaluated && fwrite(results, sizeof results, 1, out) == 1;
     written = written && write_state(e, o->rank, out);
@@ -315,7 +403,7 @@ static int run_as_rank(char **argument)
         return 1;
     char path[128];
     snprintf(path, sizeof path, "%s/rank-%d", base, o.rank);
-    const int rc = train_case(&o, fopen(path, "wb"));
+    const int rc = train_case(number_of(argument[1]), &o, fopen(path, "wb"));
     nj_comm_destroy(o.comm);
     nj_context_destroy(ctx);
     return rc;
@@ -361,7 +449,7 @@ static void check_case(int number)
     }
     char *want = malloc(MOST), *got = malloc(MOST);
     assert_true(want && got);
-    assert_int_equal(train_case(&o, fopen(path_of("here"), "wb")), 0);
+    assert_int_equal(train_case(number, &o, fopen(path_of("here"), "wb")), 0);
     const size_t bytes = read_file("here", want, MOST);
     for (int rank = 0; rank < o.ranks; rank++) {
         char name[16];
@@ -377,8 +465,16 @@ static void check_case(int number)
 static void processes_give_the_same_bits(void **state)
 {
     (void)state;
-    for (int number = 0; number < CASES; number++)
+    for (int number = 0; number < EMPTY_CASE; number++)
         check_case(number);
+}
+
+/* Nothing is computed for it, so pieces are exchanged during the micro-batch before. */
+static void a_last_micro_batch_may_be_empty(void **state)
+{
+    (void)state;
+    write_sparse();
+    check_case(EMPTY_CASE);
 }
 
 static int count_call(void *calls)
@@ -451,9 +547,11 @@ int main(int count, char **argument)
         cmocka_unit_test(micro_batches_are_the_same),
         cmocka_unit_test(ranks_change_rounding_alone),
         cmocka_unit_test(shards_hold_everything),
+        cmocka_unit_test(pieces_hold_everything),
         cmocka_unit_test(shapes_are_those_of_a_rank),
         cmocka_unit_test(a_process_plans_its_shard),
         cmocka_unit_test(processes_give_the_same_bits),
+        cmocka_unit_test(a_last_micro_batch_may_be_empty),
         cmocka_unit_test(products_are_told_once_they_are_chosen),
         cmocka_unit_test(a_tensor_that_breaks_is_named),
         cmocka_unit_test(uneven_shares_are_refused),

@@ -80,7 +80,7 @@ struct acts {
 
 /* Partial sums a reduction over rows is split into: fixed, so that results do not depend on the
  * machine. */
-enum { PARTIAL_SUMS = 264, SUMSQ_PARTS = 1056 };
+enum { PARTIAL_SUMS = 264 };
 int partial_sums(int rows);
 
 /* Carves acts for n out of m. Those of ACTS_DECODE are those of ACTS_INFER, and what decoder.c adds. */

@@ -106,18 +106,34 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
     norm_bwd(r, n, a, w->ln1, v->s1, v->rstd1, a->dx);
 }
 
-void net_backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
+void net_backward_norm(struct work *r, const struct net *n, struct acts *a)
 {
-    const struct model_config *c = &n->c;
-    const struct layer_acts last = acts_layer(n, a, c->layers - 1);
+    const struct layer_acts last = acts_layer(n, a, n->c.layers - 1);
     norm_bwd(r, n, a, n->p.norm, last.s1_next, last.rstd1_next, NULL);
-    for (int l = c->layers - 1; l >= 0; l--) {
+}
+
+void net_backward_layers(struct work *r, const struct net *n, struct acts *a,
+                         const struct rows *rows, int from, int to)
+{
+    for (int l = to - 1; l >= from; l--) {
         const struct layer_acts v = acts_layer(n, a, l);
         net_forward_again(r, n, a, rows, l);
         mlp_bwd(r, n, a, l, &v);
         attention_bwd(r, n, a, rows, l, &v);
     }
+}
+
+void net_backward_embedding(struct work *r, const struct net *n, struct acts *a,
+                            const struct rows *rows)
+{
     if (n->grad)
         OP(r, nj_embed_bwd(r->s, n->T, n->grad + n->p.embed, a->dx, rows->ids, rows->order,
-                           rows->runs, acts_rows(a), c->hidden_size, c->vocab_size));
+                           rows->runs, acts_rows(a), n->c.hidden_size, n->c.vocab_size));
+}
+
+void net_backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
+{
+    net_backward_norm(r, n, a);
+    net_backward_layers(r, n, a, rows, 0, n->c.layers);
+    net_backward_embedding(r, n, a, rows);
 }

@@ -211,9 +211,26 @@ static int allocate_pieces(struct engine *e)
     return rc;
 }
 
+/* Ranks that are processes transfer from and to all that they plan. */
+static bool is_shared(const struct engine *e)
+{
+    return e->shape.rank != RANKS_HERE;
+}
+
+static int allocate_device(struct engine *e, size_t bytes)
+{
+    if (e->plan.pieces.limit > 0)
+        return allocate_pieces(e);
+    return is_shared(e) ? nj_comm_alloc(e->o.comm, bytes, &e->device)
+                        : nj_alloc(e->ctx, NJ_MEM_DEVICE, bytes, &e->device);
+}
+
 static void free_device(struct engine *e)
 {
-    nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
+    if (is_shared(e))
+        nj_comm_free(e->o.comm, e->device);
+    else
+        nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
     for (int i = 0; i < CARVE_CELLS; i++)
         if (e->allocated && !e->pieces.joined[i])
             nj_free(e->ctx, NJ_MEM_DEVICE, e->pieces.base[i]);
@@ -231,8 +248,7 @@ static int allocate(struct engine *e, size_t free_bytes)
         rc = nj_event_create(e->ctx, &e->results);
     const size_t before = nj_context_budget(e->ctx);
     if (rc == 0)
-        rc = e->plan.pieces.limit > 0 ? allocate_pieces(e)
-                                      : nj_alloc(e->ctx, NJ_MEM_DEVICE, arena_bytes, &e->device);
+        rc = allocate_device(e, arena_bytes);
     const size_t taken = memory_taken(e->ctx, before);
     e->allocated_bytes = taken > 0 ? taken + e->o.workspace_bytes : 0;
     if (rc == 0)
@@ -388,6 +404,8 @@ void engine_destroy(struct engine *e)
         return;
     for (int i = 0; e->micro && i < 2 * (e->shape.chunks + 1); i++)
         nj_graph_destroy(e->micro[i]);
+    for (size_t i = 0; i < sizeof e->back / sizeof *e->back; i++)
+        nj_graph_destroy(e->back[i]);
     decode_graphs_free(e->decode);
     nj_graph_destroy(e->pass);
     nj_graph_destroy(e->clip);

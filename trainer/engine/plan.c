@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a shard, so that each begins where any access may. */
-enum { SHARD_ELEMENTS = 64 };
 enum { HEAD_CHUNK_ROWS = 2048, TRANSFER_BYTES = 32 << 20 };
 /* Rows that a teacher runs over at once, at most: a GEMM is as fast as it gets, and what is paid once per
  * pass, such as expanding quantised matrices, is 3 % of it (docs/performance.md). */
@@ -92,6 +90,9 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .teacher_apart = teacher && o->teacher_apart,
         .answers = teacher && o->steps > 0 && o->answers,
     };
+    pieces_cut(student->lora ? &student->lora->p : &student->p,
+               student->lora ? 0 : student->c.layers, out->ranks, &out->pieces);
+    out->early = ranks_apart(o) && out->pieces.groups > 0;
 }
 
 /* within: as in struct plan_region. A region that the plan has no room for makes it too large. */
@@ -156,39 +157,21 @@ static void *state_region(struct layout *l, const char *owner, const char *what,
     return region(l, name, size_mul((size_t)count, each));
 }
 
-int64_t plan_shard(int64_t count, int ranks)
-{
-    const int64_t each = (count + ranks - 1) / ranks;
-    return (each + SHARD_ELEMENTS - 1) / SHARD_ELEMENTS * SHARD_ELEMENTS;
-}
-
-int64_t plan_shards(int64_t count, int ranks)
-{
-    const int64_t each = plan_shard(count, ranks);
-    return ranks * each;
-}
-
 size_t optimizer_state_bytes(enum optimizer_state kept)
 {
     return kept == STATE_BF16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* Where this rank's part of an array begins; NULL while it is only counted. */
-static float *shard_of(float *array, int64_t held, const struct shape *s)
-{
-    return array && s->rank != RANKS_HERE ? &array[s->rank * held] : array;
-}
-
-/* Only what is trained has master weights, moments and gradients. Where ranks are processes, the first two are a
- * shard, and weights and gradients whole shards, so that they are gathered where they lie. */
+/* Only what is trained has master weights, moments and gradients. Where ranks are processes, the first two are
+ * shards, and weights and gradients whole shards, so that they are gathered where they lie. */
 static void layout_student(struct layout *l, const struct net *n, const struct shape *s,
                            enum optimizer_state kept, struct memory *m)
 {
     const char *owner = n->lora ? "adapters" : "student";
     const int64_t all = n->lora ? n->lora->p.count : n->p.count, frozen = n->p.count;
     const bool apart = s->rank != RANKS_HERE;
-    const int64_t count = apart ? plan_shards(all, s->ranks) : all;
-    const int64_t held = apart ? plan_shard(all, s->ranks) : all;
+    const int64_t count = apart ? pieces_shards(all, s->ranks) : all;
+    const int64_t held = apart ? pieces_shard(all, s->ranks) : all;
     const size_t moment = optimizer_state_bytes(kept);
     m->weights = region(l, "student.weights",
                         size_mul((size_t)(n->lora ? frozen : count), dtype_bytes(n->T)));
@@ -198,7 +181,7 @@ static void layout_student(struct layout *l, const struct net *n, const struct s
     if (!s->train)
         return;
     if (n->T == NJ_F32)
-        m->master = shard_of((float *)(void *)m->trained, held, s);
+        m->master = (float *)(void *)m->trained;
     else if (kept == STATE_F32)
         m->master = state_region(l, owner, "master", held, sizeof(float));
     m->m = state_region(l, owner, "moment1", held, moment);
@@ -209,15 +192,16 @@ static void layout_student(struct layout *l, const struct net *n, const struct s
         m->total = state_region(l, owner, "gradients.sum", count, sizeof(float));
 }
 
-/* What a rank that is a process gets of the others' gradients, or where those of a rank that is not are rounded: in
- * activations, which are idle by then, if there is room. */
+/* What a rank that is a process gets of the others' gradients, of one piece at a time, or where those of a rank that is
+ * not are rounded: in activations, which are idle by then, if there is room. They are not while pieces are exchanged
+ * early, during the backward pass. */
 static void layout_received(struct layout *l, const struct net *n, const struct shape *s,
                             enum reduce_dtype reduced, struct memory *m)
 {
     const bool here = s->rank == RANKS_HERE;
-    const int64_t count = n->lora ? n->lora->p.count : n->p.count;
-    const size_t bytes = here ? size_mul((size_t)count, sizeof(uint16_t))
-                              : size_mul((size_t)plan_shards(count, s->ranks), sizeof(float));
+    const int64_t all = n->lora ? n->lora->p.count : n->p.count;
+    const size_t bytes = here ? size_mul((size_t)all, sizeof(uint16_t))
+                              : size_mul((size_t)pieces_largest_other(&s->pieces), sizeof(float));
     char name[48];
     snprintf(name, sizeof name, "%s.gradients.%s", n->lora ? "adapters" : "student",
              here ? "rounded" : "sum");
@@ -229,7 +213,9 @@ static void layout_received(struct layout *l, const struct net *n, const struct 
     } else {
         m->received = region(l, name, bytes);
     }
-    m->total = here ? m->total : m->received;
+    if (s->early)
+        m->early = state_region(l, "student", "gradients.early", pieces_largest_group(&s->pieces),
+                                sizeof(float));
 }
 
 static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
@@ -477,7 +463,9 @@ static void layout_small(struct layout *l, const struct model_config *student,
     if (s->ranks > 1)
         m->total_sums =
             carve_take(&l->device, size_product((size_t)s->ranks, LOSS_SUMS, sizeof(float)));
-    m->sumsq = carve_take(&l->device, size_product((size_t)s->ranks, SUMSQ_PARTS, sizeof(float)));
+    m->sumsq =
+        carve_take(&l->device,
+                   size_product((size_t)s->ranks, (size_t)pieces_sumsq(&s->pieces), sizeof(float)));
     m->inv_freq = carve_take(&l->device, size_mul((size_t)student->head_dim / 2, sizeof(float)));
     if (teacher)
         m->teacher_inv_freq =
@@ -521,15 +509,11 @@ void plan_layout(const struct net *student, const struct net *teacher,
     out->transfer = host_region(&l, "host.transfer", TRANSFER_BYTES);
 }
 
-/* Gradients, updated weights, losses and squares. */
-static size_t step_comm_bytes(const struct train_options *o, const struct net *student)
+static size_t step_comm_bytes(const struct train_options *o, const struct shape *s)
 {
-    const int64_t count = student->lora ? student->lora->p.count : student->p.count;
     const size_t wire = o->reduce_dtype == REDUCE_BF16 ? sizeof(uint16_t) : sizeof(float);
-    const size_t shard =
-        size_mul((size_t)plan_shard(count, ranks_of(o)), wire + dtype_bytes(o->dtype));
-    const size_t sums = (LOSS_SUMS + SUMSQ_PARTS) * sizeof(float);
-    return ranks_apart(o) ? size_mul((size_t)ranks_of(o) - 1, size_add(shard, sums)) : 0;
+    const size_t losses = (size_t)(s->ranks - 1) * LOSS_SUMS * sizeof(float);
+    return ranks_apart(o) ? losses + pieces_received(&s->pieces, wire, dtype_bytes(o->dtype)) : 0;
 }
 
 static int check_options(const struct train_options *o)
@@ -573,6 +557,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     struct net t = {.T = o->dtype};
     struct lora lora = {0};
     struct memory unused;
+    struct shape shape;
     *out = (struct plan){0};
     int rc = check_options(o);
     if (rc == 0)
@@ -585,8 +570,10 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     }
     if (rc == 0)
         plan_layout(&s, teacher ? &t : NULL, o, plan_arena(out, o), NULL, &unused, out);
-    if (rc == 0)
-        out->step_comm_bytes = step_comm_bytes(o, &s);
+    if (rc == 0) {
+        plan_shape(&s, teacher, o, &shape);
+        out->step_comm_bytes = step_comm_bytes(o, &shape);
+    }
     if (rc == 0 && o->workspace_bytes > 0)
         plan_add(out, PLAN_LIBRARY, "gemm.workspace", NULL, o->workspace_bytes);
     if (rc == 0 && (out->total_bytes == SIZE_MAX || out->host_bytes == SIZE_MAX))

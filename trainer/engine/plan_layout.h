@@ -7,6 +7,7 @@
 
 #include "engine/acts.h"
 #include "engine/decoder.h"
+#include "engine/pieces.h"
 #include "engine/student_f8.h"
 #include "step_state.h"
 
@@ -23,6 +24,8 @@ struct shape {
     int ranks, micro;         /* ranks of a step, micro-batches of each */
     int rank;                 /* this process, or RANKS_HERE */
     int slots;                /* micro-batches of a step that are computed here */
+    struct pieces pieces;     /* of what is trained */
+    bool early;               /* groups of layers are exchanged during the backward pass */
     bool logits_in_gradients; /* the student's, in the memory of the layers' gradients, which the
                                * backward pass writes later */
 };
@@ -46,15 +49,17 @@ struct pinned {
 struct memory {
     char *weights; /* student, as T */
     char *trained; /* what is trained, as T: the student's weights or its adapters */
-    /* Of ranks that are processes a shard of these three, which is what each updates. */
-    float *master; /* the same in float32: with NJ_F32 the very same; NULL: none is kept */
+    /* Of ranks that are processes the shards of these three, which is what each updates. */
+    float *master; /* the same in float32: with NJ_F32 the very same, whole; NULL: none is kept */
     void *m, *v;   /* float32 or bfloat16: enum optimizer_state */
     float *grad;
     float *
-        total; /* sum of the ranks' gradients: of a rank that is a process its shard; with one rank grad */
+        total; /* sum of the ranks' gradients; grad, but for several ranks here: of those that are processes
+                * each has that of its shards, where its own were */
     float *
-        received; /* [ranks, shard] where ranks are processes: what each has of a shard; total is the first.
-                   * Bfloat16: what is sent, then what each has, in as much memory; of ranks here, one's */
+        received; /* [ranks, shard] where ranks are processes: what each has of a shard of a piece. Bfloat16:
+                   * what is sent, then what each has, in as much memory; of ranks here, all of one */
+    float *early; /* the same of a group of layers, which is exchanged during the backward pass */
     float *inv_freq;
     char *teacher_weights;
     size_t
@@ -102,9 +107,6 @@ void plan_layout(const struct net *student, const struct net *teacher,
                  struct plan *plan);
 /* Of a plan, to count in. */
 struct carve plan_arena(struct plan *p, const struct train_options *o);
-/* Elements of a shard of what is trained, of which each rank has one, the last with fewer or none; and of all. */
-int64_t plan_shard(int64_t count, int ranks);
-int64_t plan_shards(int64_t count, int ranks);
 /* Of a moment. */
 size_t optimizer_state_bytes(enum optimizer_state kept);
 

@@ -30,31 +30,17 @@ int ranks_micro(const struct shape *s, int slot)
     return slot % s->micro * s->ranks + rank;
 }
 
-static int64_t between(int64_t x, int64_t most)
+int ranks_parts(const struct engine *e)
 {
-    return x < 0 ? 0 : x < most ? x : most;
+    return are_here(e) ? 1 : e->shape.pieces.count;
 }
 
-struct shard ranks_held(const struct engine *e)
+struct shard ranks_held(const struct engine *e, int part)
 {
     const struct params *p = engine_trained(e);
-    const int64_t each = are_here(e) ? p->count : plan_shard(p->count, e->shape.ranks);
-    struct shard s = {.first = are_here(e) ? 0 : e->shape.rank * each};
-    s.count = between(p->count - s.first, each);
-    s.decayed = between(p->decayed - s.first, s.count);
-    return s;
-}
-
-/* Of each rank `each` bytes, which lie in their order; this one's are there. */
-static void gather(struct work *r, struct engine *e, void *all, size_t each)
-{
-    const char *mine = (const char *)all + (size_t)e->shape.rank * each;
-    OP(r, nj_all_gather(e->o.comm, r->s, all, mine, each));
-}
-
-static size_t shard_bytes(const struct engine *e, size_t element)
-{
-    return (size_t)plan_shard(engine_trained(e)->count, e->shape.ranks) * element;
+    if (are_here(e))
+        return (struct shard){.each = p->count, .count = p->count, .decayed = p->decayed};
+    return pieces_held(&e->shape.pieces, p, part, e->shape.rank);
 }
 
 /* ---- sums ---- */
@@ -99,37 +85,72 @@ const float *ranks_losses(struct work *r, struct engine *e)
     return m->total_sums;
 }
 
-static void exchange(struct work *r, struct engine *e)
+/* The sum grows where this rank's own part lies: those before it are added up where they came, and a + b = b + a. */
+static void exchange(struct work *r, struct engine *e, float *received, float *piece, int64_t shard)
 {
-    const struct memory *m = &e->mem;
-    const int64_t shard = plan_shard(engine_trained(e)->count, e->shape.ranks);
-    OP(r, nj_all_to_all(e->o.comm, r->s, m->received, m->grad, (size_t)shard * sizeof *m->grad));
-    for (int rank = 1; rank < e->shape.ranks; rank++)
-        OP(r, nj_accumulate(r->s, NJ_F32, m->total, m->received + rank * shard, shard));
+    const int own = e->shape.rank;
+    float *sum = piece + own * shard;
+    OP(r, nj_all_to_all(e->o.comm, r->s, received, piece, (size_t)shard * sizeof *piece));
+    for (int rank = 1; rank < own; rank++)
+        OP(r, nj_accumulate(r->s, NJ_F32, received, received + rank * shard, shard));
+    if (own > 0)
+        OP(r, nj_accumulate(r->s, NJ_F32, sum, received, shard));
+    for (int rank = own + 1; rank < e->shape.ranks; rank++)
+        OP(r, nj_accumulate(r->s, NJ_F32, sum, received + rank * shard, shard));
 }
 
-/* The sum takes the memory of what was sent, of which it needs at most all. */
-static void exchange_rounded(struct work *r, struct engine *e)
+static void exchange_rounded(struct work *r, struct engine *e, float *memory, float *piece,
+                             int64_t shard)
+{
+    const int ranks = e->shape.ranks;
+    uint16_t *sent = (uint16_t *)(void *)memory, *received = sent + ranks * shard;
+    float *sum = piece + e->shape.rank * shard;
+    OP(r, nj_cast_to_lp(r->s, NJ_LP, sent, piece, ranks * shard));
+    OP(r, nj_all_to_all(e->o.comm, r->s, received, sent, (size_t)shard * sizeof *sent));
+    OP(r, nj_zero(r->s, sum, (size_t)shard * sizeof *sum));
+    for (int rank = 0; rank < ranks; rank++)
+        OP(r, nj_accumulate(r->s, NJ_LP, sum, received + rank * shard, shard));
+}
+
+/* Squares of one rank's shard of a piece. */
+static void sumsq_of(struct work *r, const struct engine *e, int rank, int piece)
+{
+    const struct pieces *p = &e->shape.pieces;
+    const struct shard s = pieces_held(p, engine_trained(e), piece, rank);
+    float *part = e->mem.sumsq + ((size_t)rank * p->count + piece) * SUMSQ_PARTS;
+    if (s.count > 0)
+        OP(r, nj_grad_sumsq(r->s, NJ_F32, part, e->mem.total + s.first, s.count, SUMSQ_PARTS));
+    else
+        OP(r, nj_zero(r->s, part, SUMSQ_PARTS * sizeof *part));
+}
+
+static bool is_early(const struct engine *e, int piece)
+{
+    return e->shape.early && piece > 0 && piece <= e->shape.pieces.groups;
+}
+
+void ranks_exchange(struct work *r, struct engine *e, int piece)
 {
     const struct memory *m = &e->mem;
-    const int ranks = e->shape.ranks;
-    const int64_t shard = plan_shard(engine_trained(e)->count, ranks);
-    uint16_t *sent = (uint16_t *)(void *)m->received, *received = sent + ranks * shard;
-    OP(r, nj_cast_to_lp(r->s, NJ_LP, sent, m->grad, ranks * shard));
-    OP(r, nj_all_to_all(e->o.comm, r->s, received, sent, (size_t)shard * sizeof *sent));
-    OP(r, nj_zero(r->s, m->total, (size_t)shard * sizeof *m->total));
-    for (int rank = 0; rank < ranks; rank++)
-        OP(r, nj_accumulate(r->s, NJ_LP, m->total, received + rank * shard, shard));
+    const struct shard s = ranks_held(e, piece);
+    float *received = is_early(e, piece) ? m->early : m->received;
+    float *sent = m->grad + e->shape.pieces.first[piece];
+    struct work aside = *r;
+    OP(r, nj_comm_aside(e->o.comm, r->s, &aside.s));
+    aside.rc = r->rc;
+    if (s.each > 0)
+        (are_rounded(e) ? exchange_rounded : exchange)(&aside, e, received, sent, s.each);
+    sumsq_of(&aside, e, e->shape.rank, piece);
+    r->rc = aside.rc;
 }
 
 static void add_received(struct work *r, struct engine *e)
 {
     float *sums = e->mem.total_sums;
-    if (are_rounded(e))
-        exchange_rounded(r, e);
-    else
-        exchange(r, e);
-    ranks_losses(r, e);
+    for (int piece = 0; piece < e->shape.pieces.count; piece++)
+        if (!is_early(e, piece))
+            ranks_exchange(r, e, piece);
+    ranks_losses(r, e); /* which joins */
     for (int rank = 1; rank < e->shape.ranks; rank++)
         OP(r, nj_accumulate(r->s, NJ_F32, sums, sums + rank * LOSS_SUMS, LOSS_SUMS));
 }
@@ -147,38 +168,32 @@ int ranks_add(struct engine *e, int rank)
     return r.rc;
 }
 
-static void sumsq_of(struct work *r, const struct engine *e, int rank, const float *shard)
+int ranks_sumsq(struct work *r, struct engine *e)
 {
-    const int64_t count = engine_trained(e)->count, each = plan_shard(count, e->shape.ranks);
-    const int64_t elements = between(count - rank * each, each);
-    float *part = e->mem.sumsq + (size_t)rank * SUMSQ_PARTS;
-    if (elements > 0)
-        OP(r, nj_grad_sumsq(r->s, NJ_F32, part, shard, elements, SUMSQ_PARTS));
-    else
-        OP(r, nj_zero(r->s, part, SUMSQ_PARTS * sizeof *part));
-}
-
-void ranks_sumsq(struct work *r, struct engine *e)
-{
-    const struct memory *m = &e->mem;
-    const int64_t shard = plan_shard(engine_trained(e)->count, e->shape.ranks);
-    if (are_here(e)) {
-        for (int rank = 0; rank < e->shape.ranks; rank++)
-            sumsq_of(r, e, rank, m->total + rank * shard);
-        return;
+    const int ranks = e->shape.ranks, parts = pieces_sumsq(&e->shape.pieces);
+    float *all = e->mem.sumsq;
+    if (!are_here(e)) { /* those of its own have come with the sums */
+        OP(r, nj_all_gather(e->o.comm, r->s, all, all + (size_t)e->shape.rank * parts,
+                            (size_t)parts * sizeof *all));
+        return ranks * parts;
     }
-    sumsq_of(r, e, e->shape.rank, m->total);
-    gather(r, e, m->sumsq, SUMSQ_PARTS * sizeof *m->sumsq);
+    for (int rank = 0; rank < ranks; rank++)
+        for (int piece = 0; piece < e->shape.pieces.count; piece++)
+            sumsq_of(r, e, rank, piece);
+    return ranks * parts;
 }
 
 /* ---- what each has updated ---- */
 
-void ranks_gather(struct work *r, struct engine *e)
+void ranks_gather(struct work *r, struct engine *e, int part)
 {
-    const size_t each = shard_bytes(e, dtype_bytes(e->o.dtype));
-    char *all = e->mem.trained;
-    if (!are_here(e))
-        OP(r, nj_all_gather_aside(e->o.comm, r->s, all, all + (size_t)e->shape.rank * each, each));
+    const size_t element = dtype_bytes(e->o.dtype);
+    const struct shard s = ranks_held(e, part);
+    char *all = e->mem.trained, *mine = all + (size_t)s.first * element;
+    if (!are_here(e) && s.each > 0)
+        OP(r,
+           nj_all_gather_aside(e->o.comm, r->s, all + (size_t)e->shape.pieces.first[part] * element,
+                               mine, (size_t)s.each * element));
 }
 
 /* ---- what rank 0 has read ---- */
@@ -218,9 +233,15 @@ int ranks_tell(struct engine *e, void *host, size_t bytes)
 
 /* ---- the whole of what each has a shard of ---- */
 
-void ranks_collect(struct work *r, struct engine *e, const void *shard, size_t element)
+void ranks_collect(struct work *r, struct engine *e, const void *kept, size_t element)
 {
-    OP(r, nj_all_gather(e->o.comm, r->s, e->mem.grad, shard, shard_bytes(e, element)));
+    char *all = (char *)e->mem.grad;
+    for (int part = 0; part < ranks_parts(e); part++) {
+        const struct shard s = ranks_held(e, part);
+        OP(r,
+           nj_all_gather(e->o.comm, r->s, all + (size_t)e->shape.pieces.first[part] * element,
+                         (const char *)kept + (size_t)s.kept * element, (size_t)s.each * element));
+    }
 }
 
 void ranks_collecting(const struct engine *e, bool begins)
@@ -231,13 +252,18 @@ void ranks_collecting(const struct engine *e, bool begins)
 
 void ranks_release(struct work *r, struct engine *e)
 {
-    const size_t each = shard_bytes(e, sizeof *e->mem.grad);
-    OP(r, nj_zero(r->s, e->mem.grad, (size_t)e->shape.ranks * each));
+    const struct pieces *p = &e->shape.pieces;
+    OP(r, nj_zero(r->s, e->mem.grad, (size_t)p->first[p->count] * sizeof *e->mem.grad));
 }
 
-void ranks_keep(struct work *r, struct engine *e, void *shard, size_t element)
+void ranks_keep(struct work *r, struct engine *e, void *kept, size_t element)
 {
-    const size_t bytes = shard_bytes(e, element);
-    OP(r, nj_copy(r->s, shard, (const char *)e->mem.grad + (size_t)e->shape.rank * bytes, bytes));
+    const char *all = (const char *)e->mem.grad;
+    for (int part = 0; part < ranks_parts(e); part++) {
+        const struct shard s = ranks_held(e, part);
+        if (s.each > 0)
+            OP(r, nj_copy(r->s, (char *)kept + (size_t)s.kept * element,
+                          all + (size_t)s.first * element, (size_t)s.each * element));
+    }
     ranks_release(r, e);
 }

@@ -3,8 +3,8 @@
  * step.c: one optimiser step. All micro-batches are fetched first, so that every one is normalised
  * by the valid tokens of the whole step; then each runs forward and backward: the first of a rank writes the
  * gradients, the others add to them. Those of the ranks are added (ranks.h); then one update. Micro-step and update
- * are CUDA graphs where the backend has them; what changes from step to step lies in the step state on the device
- * (step_state.h).
+ * are CUDA graphs where the backend has them, and where groups of layers are exchanged during the backward pass, each
+ * of them is one; what changes from step to step lies in the step state on the device (step_state.h).
  */
 #include "engine/step.h"
 
@@ -47,7 +47,8 @@ static void clear_gradients(struct work *r, const struct engine *e, int chunks)
             OP(r, nj_zero(r->s, grad + part[i].first, (size_t)part[i].count * sizeof *grad));
 }
 
-void micro_step(struct work *r, struct engine *e, int chunks, bool train)
+/* All of a micro-batch before the backward pass. */
+static void micro_losses(struct work *r, struct engine *e, int chunks, bool train)
 {
     if (e->has_teacher) {
         if (!train || !e->teacher.apart)
@@ -59,6 +60,18 @@ void micro_step(struct work *r, struct engine *e, int chunks, bool train)
     if (train && e->student.grad && !r->add)
         clear_gradients(r, e, chunks);
     head_losses(r, e, chunks, train);
+}
+
+/* The same and the first part of the backward pass, whose others follow by themselves. */
+static void micro_forward(struct work *r, struct engine *e, int chunks, bool train)
+{
+    micro_losses(r, e, chunks, train);
+    net_backward_norm(r, &e->student, &e->mem.student);
+}
+
+void micro_step(struct work *r, struct engine *e, int chunks, bool train)
+{
+    micro_losses(r, e, chunks, train);
     if (train)
         net_backward(r, &e->student, &e->mem.student, &e->mem.rows);
 }
@@ -72,35 +85,59 @@ static void clip(struct work *r, struct engine *e)
 {
     struct memory *m = &e->mem;
     const struct train_options *o = &e->o;
-    ranks_sumsq(r, e);
-    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, e->shape.ranks * SUMSQ_PARTS,
-                        o->max_grad_norm, o->beta1, o->beta2,
-                        loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
+    const int parts = ranks_sumsq(r, e);
+    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, parts, o->max_grad_norm, o->beta1,
+                        o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
+}
+
+static void update_shard(struct work *r, struct engine *e, const struct shard *s)
+{
+    struct memory *m = &e->mem;
+    const struct train_options *o = &e->o;
+    const size_t element = dtype_bytes(o->dtype);
+    const size_t moment = optimizer_state_bytes((enum optimizer_state)o->optimizer_state);
+    const float *grad = m->total + s->first;
+    char *weights = m->trained + (size_t)s->first * element;
+    void *m1 = (char *)m->m + (size_t)s->kept * moment;
+    void *m2 = (char *)m->v + (size_t)s->kept * moment;
+    const int32_t seed[] = {(int32_t)o->seed, (int32_t)(o->seed >> 32)};
+    if (o->optimizer_state == STATE_BF16) {
+        OP(r,
+           nj_adamw_bf16(r->s, o->dtype, weights, m1, m2, grad, m->state, s->count, s->decayed,
+                         s->first, o->beta1, o->beta2, o->eps, o->weight_decay, seed[0], seed[1]));
+    } else {
+        const bool whole = o->dtype == NJ_F32;
+        OP(r, nj_adamw(r->s, o->dtype, whole ? NULL : weights,
+                       m->master + (whole ? s->first : s->kept), m1, m2, grad, m->state, s->count,
+                       s->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
+    }
 }
 
 static void update(struct work *r, struct engine *e)
 {
-    struct memory *m = &e->mem;
-    const struct train_options *o = &e->o;
-    const struct shard s = ranks_held(e);
-    const size_t first = (size_t)s.first;
-    char *weights = m->trained + first * dtype_bytes(o->dtype);
-    const int32_t seed[] = {(int32_t)o->seed, (int32_t)(o->seed >> 32)};
-    if (s.count == 0)
-        return;
-    if (o->optimizer_state == STATE_BF16)
-        OP(r, nj_adamw_bf16(r->s, o->dtype, weights, m->m, m->v, m->total, m->state, s.count,
-                            s.decayed, s.first, o->beta1, o->beta2, o->eps, o->weight_decay,
-                            seed[0], seed[1]));
-    else
-        OP(r, nj_adamw(r->s, o->dtype, o->dtype == NJ_F32 ? NULL : weights, m->master, m->m, m->v,
-                       m->total, m->state, s.count, s.decayed, o->beta1, o->beta2, o->eps,
-                       o->weight_decay));
+    for (int part = 0; part < ranks_parts(e); part++) {
+        const struct shard s = ranks_held(e, part);
+        if (s.count > 0)
+            update_shard(r, e, &s);
+        ranks_gather(r, e, part);
+    }
 }
 
-/* Work that a graph holds: one of these, or the place in e->micro of a micro-step,
- * 2 * chunks + later. */
-enum { CLIP = -1, UPDATE = -2, TEACHER = -3 };
+/* A part of the backward pass by itself: the groups of layers, from the last one to the first; then the embedding. */
+static void backward_part(struct work *r, struct engine *e, int part)
+{
+    const struct pieces *p = &e->shape.pieces;
+    const int group = p->groups - 1 - part;
+    if (group >= 0)
+        net_backward_layers(r, &e->student, &e->mem.student, &e->mem.rows, p->layer[group],
+                            p->layer[group + 1]);
+    else
+        net_backward_embedding(r, &e->student, &e->mem.student, &e->mem.rows);
+}
+
+/* Work that a graph holds: one of these; from BACKWARD downwards, the place in e->back of a part of the backward pass,
+ * 2 * part + later; or the place in e->micro of a micro-step, 2 * chunks + later. */
+enum { CLIP = -1, UPDATE = -2, TEACHER = -3, BACKWARD = -4 };
 
 static nj_graph **graph_of(struct engine *e, int what)
 {
@@ -112,7 +149,7 @@ static nj_graph **graph_of(struct engine *e, int what)
     case TEACHER:
         return &e->pass;
     default:
-        return &e->micro[what];
+        return what < 0 ? &e->back[BACKWARD - what] : &e->micro[what];
     }
 }
 
@@ -120,16 +157,18 @@ static void enqueue(struct work *r, struct engine *e, int what)
 {
     if (what == CLIP)
         clip(r, e);
-    else if (what == UPDATE) {
+    else if (what == UPDATE)
         update(r, e);
-        ranks_gather(r, e);
-    } else if (what == TEACHER && e->teacher.batches > 1)
+    else if (what == TEACHER && e->teacher.batches > 1)
         teacher_pass(r, &e->teacher);
     else if (what == TEACHER)
         teacher_forward(r, &e->teacher, &e->mem.rows);
-    else {
+    else if (what <= BACKWARD) {
+        r->add = (BACKWARD - what) % 2;
+        backward_part(r, e, (BACKWARD - what) / 2);
+    } else {
         r->add = what % 2;
-        micro_step(r, e, what / 2, true);
+        (e->shape.early ? micro_forward : micro_step)(r, e, what / 2, true);
     }
 }
 
@@ -146,18 +185,23 @@ static int capture(struct engine *e, int what, nj_graph **graph)
     return r.rc != 0 ? r.rc : rc;
 }
 
-/* Enqueues the work, as a graph if there are graphs; each is captured when it is first needed. */
-static int launch(struct engine *e, int what)
+/* Each graph is captured when it is first needed. */
+static int make_ready(struct engine *e, int what)
 {
     nj_graph **graph = graph_of(e, what);
     const bool transfers =
         e->shape.rank != RANKS_HERE &&
         (what == CLIP || what == UPDATE || (what == TEACHER && e->teacher.net.shard));
-    if (e->graphs && !*graph && !transfers) {
-        int rc = capture(e, what, graph);
-        if (rc != 0)
-            return rc;
-    }
+    return e->graphs && !*graph && !transfers ? capture(e, what, graph) : 0;
+}
+
+/* Enqueues the work, as a graph if there are graphs. */
+static int launch(struct engine *e, int what)
+{
+    nj_graph **graph = graph_of(e, what);
+    const int rc = make_ready(e, what);
+    if (rc != 0)
+        return rc;
     if (*graph)
         return nj_graph_launch(*graph, e->stream);
     struct work r = {.ctx = e->ctx, .s = e->stream};
@@ -225,8 +269,26 @@ static bool is_empty(const struct engine *e, int slot)
            !e->teacher.net.shard;
 }
 
-/* The teacher goes before the weights that other ranks have updated, and so beside their transfer. */
-static int run_micro(struct engine *e, int slot)
+/* Behind micro_forward(). The gradients that a part has finished are exchanged beside the next ones, if these are the
+ * last. To make a graph may wait for the device, and a transfer on it for the other ranks: so all graphs are made
+ * first. */
+static int run_backward(struct engine *e, bool later, bool last)
+{
+    const int groups = e->shape.pieces.groups;
+    struct work r = {.ctx = e->ctx, .s = e->stream};
+    for (int part = 0; r.rc == 0 && part <= groups; part++)
+        r.rc = make_ready(e, BACKWARD - (2 * part + later));
+    for (int part = 0; r.rc == 0 && part <= groups; part++) {
+        r.rc = launch(e, BACKWARD - (2 * part + later));
+        if (last && part < groups)
+            ranks_exchange(&r, e, groups - part);
+    }
+    return r.rc;
+}
+
+/* The teacher goes before the weights that other ranks have updated, and so beside their transfer. last: no other
+ * micro-batch adds to the gradients, and they are exchanged. */
+static int run_micro(struct engine *e, int slot, bool last)
 {
     const bool later = slot % e->shape.micro > 0;
     const bool several = e->teacher.batches > 1;
@@ -239,14 +301,26 @@ static int run_micro(struct engine *e, int slot)
         rc = launch(e, TEACHER);
     if (rc == 0)
         rc = engine_join(e);
-    return rc != 0 ? rc : launch(e, 2 * e->chunks_of[slot] + later);
+    if (rc == 0)
+        rc = launch(e, 2 * e->chunks_of[slot] + later);
+    return rc == 0 && e->shape.early ? run_backward(e, later, last) : rc;
+}
+
+/* Of a rank that is a process; the first is never empty. */
+static int last_slot(const struct engine *e)
+{
+    int slot = e->shape.slots - 1;
+    while (slot > 0 && is_empty(e, slot))
+        slot--;
+    return slot;
 }
 
 int step_gradients(struct engine *e)
 {
     int rc = begin_step(e);
+    const int last = last_slot(e);
     for (int slot = 0; rc == 0 && slot < e->shape.slots; slot++) {
-        rc = run_micro(e, slot);
+        rc = run_micro(e, slot, slot == last);
         if (rc == 0 && (slot + 1) % e->shape.micro == 0)
             rc = ranks_add(e, slot / e->shape.micro);
     }
@@ -344,7 +418,7 @@ static int repeat_step(struct engine *e, struct fault *f)
     int rc = begin_step(e);
     for (int slot = 0; rc == 0 && !found && slot < e->shape.slots; slot++) {
         f->micro = ranks_micro(&e->shape, slot);
-        rc = run_micro(e, slot);
+        rc = run_micro(e, slot, false);
         if (rc == 0)
             rc = read_back(e);
         if (rc == 0)

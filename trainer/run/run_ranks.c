@@ -62,7 +62,7 @@ static int transfer_once(struct run *r)
     void *to = NULL;
     int err = nj_stream_create(r->ctx, &s);
     if (!err)
-        err = nj_alloc(r->ctx, NJ_MEM_DEVICE, 2 * all, &to);
+        err = nj_comm_alloc(r->comm, 2 * all, &to);
     if (!err)
         err = nj_all_to_all(r->comm, s, to, (char *)to + all, each);
     if (!err)
@@ -73,7 +73,7 @@ static int transfer_once(struct run *r)
         err = nj_stream_sync(s);
     if (err)
         return err; /* of a stream that waits for ever nothing can be freed */
-    nj_free(r->ctx, NJ_MEM_DEVICE, to);
+    nj_comm_free(r->comm, to);
     nj_stream_destroy(s);
     return 0;
 }

@@ -4,6 +4,9 @@
 
 PARAMETERS = 494e6  # of the student, all trained
 TEACHER = 0.36  # of a step on one GPU: the teacher's forward pass, 1.5B -> 0.5B
+BACKWARD = 0.6  # of the rest of a step: the student's backward pass
+AGREE = 0.6  # ms that ranks take to agree on the transfers that nothing hides
+ENDS = 0.28  # of the parameters: the embedding, whose gradient is finished last
 
 # name, links GB/s per GPU in each direction, memory GB/s, clip and AdamW on one GPU ms
 H200 = ("H200, NVLink", 270, 4200, 3.98)
@@ -23,12 +26,12 @@ CASES = [
 
 # Rows of bench/ranks.sh on H100: name, parameters, ms on one GPU, share of the teacher's pass, ms measured on two
 ROWS = [
-    ("1.5B -> 0.5B, 8 x 1024", 494e6, 101.7, TEACHER, 104.3),
-    ("with an FP8 teacher", 494e6, 88.0, TEACHER, 92.0),
-    ("Qwen3, 1.7B -> 0.6B, 8 x 1024", 596e6, 123.0, TEACHER, 127.4),
-    ("7B -> 0.5B, 8 x 1024", 494e6, 244.2, TEACHER, 247.0),
-    ("0.5B alone, 8 x 1024", 494e6, 57.1, 0, 60.9),
-    ("1.5B -> 0.5B, 1 x 512", 494e6, 15.9, TEACHER, 18.2),
+    ("1.5B -> 0.5B, 8 x 1024", 494e6, 101.3, TEACHER, 103.4),
+    ("with an FP8 teacher", 494e6, 88.3, TEACHER, 90.4),
+    ("Qwen3, 1.7B -> 0.6B, 8 x 1024", 596e6, 123.1, TEACHER, 126.1),
+    ("7B -> 0.5B, 8 x 1024", 494e6, 242.7, TEACHER, 244.7),
+    ("0.5B alone, 8 x 1024", 494e6, 57.0, 0, 58.5),
+    ("1.5B -> 0.5B, 1 x 512", 494e6, 15.9, TEACHER, 16.6),
 ]
 
 # --teacher-shard: GEMMs in TFLOP/s, with bf16 weights
@@ -45,7 +48,10 @@ SHARDED = [(H200, 2, "7B"), (H200, 8, "72B"), (RTX4090, 8, "7B"), (SPARK, 2, "32
 
 
 def step(machine, gpus, one, micro, wire, parameters=PARAMETERS, teacher=TEACHER):
-    """ms of a step: what one GPU computes, less the update that the others take over, and what it waits for."""
+    """ms of a step: what one GPU computes, less the update that the others take over, and what it waits for.
+
+    Gradients of layers travel beside the backward pass of the last micro-batch, weights beside the update and the next pass of the teacher.
+    """
     _, link, memory, update = machine
     update *= parameters / PARAMETERS
     others = (gpus - 1) / gpus
@@ -56,8 +62,12 @@ def step(machine, gpus, one, micro, wire, parameters=PARAMETERS, teacher=TEACHER
     else:  # all is rounded; then the same from zero, with parts of 2 bytes
         add = (parameters * 6 + shard * 4 + gpus * 10 * shard) / memory / 1e6
     gather = parameters * 2 * others / link / 1e6
+    hidden = BACKWARD * (1 - teacher) * one
+    exchange = ENDS * exchange + max(0, (1 - ENDS) * exchange - hidden)
+    # copies read and write memory that kernels wait for: gradients sent, received, and a rank's own; weights sent and received
+    copied = parameters * 2 * (wire + 2 * others) / memory / 1e6
     computed = (one - update) * micro + update / gpus
-    return computed + exchange + add + max(0, gather - teacher * one)
+    return computed + AGREE + exchange + add + copied + max(0, gather - teacher * one - update / gpus)
 
 
 def sharded():

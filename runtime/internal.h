@@ -155,8 +155,8 @@ struct nj_comm {
     uint64_t received; /* bytes */
     void *handle;      /* of the backend, as all below */
     nj_stream aside;
-    nj_event begun, ended; /* of what is there */
-    int under_way;         /* and s has not waited for it */
+    nj_event begun, ended;         /* of what is there */
+    int under_way;                 /* and s has not waited for it */
     struct nj_comm_memory *memory; /* of nj_comm_alloc() */
 };
 

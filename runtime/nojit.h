@@ -285,11 +285,11 @@ int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], in
                    nj_comm **out);
 /* What the library found wrong meanwhile: NJ_E_DEVICE. 0 while all is well, and on the CPU. */
 int nj_comm_check(nj_comm *c);
-/* Device memory as of nj_alloc(), from and to which NCCL 2.28 copies by the GPU's copy engines, so that transfers leave
- * the multiprocessors to kernels beside them: all-to-all and all-gather, where all ranks are GPUs of one host that reach
- * each other's memory, with both arrays at the same places of what each rank has allocated by the same call. Elsewhere
- * it is memory like any other. All ranks call both, with the same sizes and in the same order; freed before the
- * communicator is destroyed. */
+/* Device memory as of nj_alloc(), from and to which NCCL 2.28 copies by the GPU's copy engines, so that
+ * transfers leave the SMs to kernels beside them: all-to-all and all-gather, where all ranks are GPUs
+ * of one host that reach each other's memory, with both arrays at the same places of what each rank has
+ * allocated by the same call. Elsewhere it is memory like any other. All ranks call both, with the same
+ * sizes and in the same order; freed before the communicator is destroyed. */
 int nj_comm_alloc(nj_comm *c, size_t bytes, void **out);
 void nj_comm_free(nj_comm *c, void *ptr);
 /* Not while work of it is under way, nor while a graph holds some. Waits for the other ranks to do
@@ -301,10 +301,10 @@ int nj_all_to_all(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t
 int nj_all_gather(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
 /* The bytes of rank `root` become those of all. */
 int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root);
-/* The stream that is aside, which has come to where s is now and works beside it from then on: for calls of the
- * communicator and what belongs to them, kernels and copies. s has what they write after nj_comm_join(), before which
- * other work leaves their arrays alone; the next call of the communicator on s joins first. Where nothing is ever aside,
- * as on the CPU, it is s itself. Not in a graph. */
+/* The stream that is aside, which has come to where s is now and works beside it from then on: for calls
+ * of the communicator and what belongs to them, kernels and copies. s has what they write after
+ * nj_comm_join(), before which other work leaves their arrays alone; the next call of the communicator
+ * on s joins first. Where nothing is ever aside, as on the CPU, it is s itself. Not in a graph. */
 int nj_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out);
 /* nj_all_gather() on that stream. */
 int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);

@@ -32,7 +32,7 @@ static const struct nj_library_symbol nccl_symbols[] = {
     NJ_NCCL_SYMBOLS(NJ_ROW)
 #undef NJ_ROW
 #define NJ_ROW(result, name, symbol, params) {symbol, offsetof(struct nj_nccl, name), 1},
-    NJ_NCCL_LATER_SYMBOLS(NJ_ROW)
+        NJ_NCCL_LATER_SYMBOLS(NJ_ROW)
 #undef NJ_ROW
 };
 

@@ -15,6 +15,8 @@ _Static_assert(sizeof(struct nj_nccl_config) == 72, "ncclConfig_t of 2.27");
 
 /* The version from which copy engines transfer what lies in windows, if told to. */
 enum { COPY_ENGINES_FROM = 22800 };
+/* They take 0.15 ms to agree on a transfer (H100), in which a kernel gathers more than this. */
+enum { SMALL_BYTES = 1 << 20 };
 enum { CALL_SECONDS = 120, END_SECONDS = 10, POLL_NS = 20000 };
 
 /* Not multicast, which not every container may use; and the connections of collectives when a
@@ -144,7 +146,8 @@ int nj_cuda_comm_create(nj_comm *c, const unsigned char *id)
         .split_share = unset,
         .traffic_class = unset,
         .collnet = unset,
-        .cta_policy = c->ctx->info.comm_version >= COPY_ENGINES_FROM ? NJ_NCCL_CTA_POLICY_ZERO : unset,
+        .cta_policy =
+            c->ctx->info.comm_version >= COPY_ENGINES_FROM ? NJ_NCCL_CTA_POLICY_ZERO : unset,
         .shrink_share = unset,
         .nvls_ctas = unset,
     };
@@ -285,8 +288,28 @@ static int all_to_all(const nj_comm *c, nj_stream *s, const struct nj_transfer *
     return nccl->ncclAlltoAll(t->send, t->recv, t->bytes, NJ_ncclUint8, c->handle, s->handle);
 }
 
+/* Which no copy engine makes. */
+static int all_gather_by_kernel(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
+{
+    const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
+    int rc = nccl->ncclGroupStart(), ended;
+
+    if (rc)
+        return rc;
+    for (int root = 0; root < c->ranks && !rc; root++) {
+        char *to = (char *)t->recv + (size_t)root * t->bytes;
+
+        rc = begun(nccl->ncclBroadcast(root == c->rank ? t->send : to, to, t->bytes, NJ_ncclUint8,
+                                       root, c->handle, s->handle));
+    }
+    ended = nccl->ncclGroupEnd();
+    return rc ? rc : ended;
+}
+
 static int all_gather(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
+    if (t->bytes < SMALL_BYTES && c->ctx->info.comm_version >= COPY_ENGINES_FROM)
+        return all_gather_by_kernel(c, s, t);
     return nj_cuda_of(c->ctx)->nccl.ncclAllGather(t->send, t->recv, t->bytes, NJ_ncclUint8,
                                                   c->handle, s->handle);
 }

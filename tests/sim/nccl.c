@@ -246,6 +246,18 @@ NCCL_CALL(ncclRecv,
     return add_op(&(struct nccl_op){0, peer, type, count, to}, c, stream);
 }
 
+/* Of a group: what the root sends to all, which receive it. */
+static int add_broadcast(uint64_t from, uint64_t to, size_t count, int type, int root,
+                         struct nccl_comm *c, void *stream)
+{
+    const int own = c->rank == root, moves = !own || from != to;
+    int rc = moves ? add_op(&(struct nccl_op){0, root, type, count, to}, c, stream) : 0;
+    for (int peer = 0; own && peer < c->ranks && !rc; peer++)
+        if (peer != root || moves)
+            rc = add_op(&(struct nccl_op){1, peer, type, count, from}, c, stream);
+    return rc;
+}
+
 /* A call of all ranks. */
 static int collect(struct nccl_call call, void *stream)
 {
@@ -276,6 +288,8 @@ NCCL_CALL(ncclBroadcast,
            void *stream),
           (from, to, count, type, root, c, stream))
 {
+    if (group_depth > 0)
+        return add_broadcast(from, to, count, type, root, c, stream);
     return collect((struct nccl_call){.comm = c,
                                       .kind = NCCL_BROADCAST,
                                       .type = type,

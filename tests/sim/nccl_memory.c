@@ -23,7 +23,7 @@ static void *of_driver(const char *name)
 
 NCCL_CALL(ncclMemAlloc, (uint64_t * out, size_t bytes), (out, bytes))
 {
-    int (*take)(uint64_t *out, size_t bytes);
+    int (*take)(uint64_t * out, size_t bytes);
     void *found = of_driver("cuMemAlloc_v2");
     memcpy(&take, &found, sizeof take);
     return take && take(out, bytes) == 0 ? 0 : NCCL_CUDA_ERROR;

@@ -29,8 +29,8 @@
 
 static const char *const symbols[] = {
 #define ROW(result, name, symbol, params) symbol,
-    NJ_DRIVER_SYMBOLS(ROW) NJ_CUBLASLT_SYMBOLS(ROW) NJ_NCCL_SYMBOLS(ROW)
-        NJ_NCCL_LATER_SYMBOLS(ROW) NJ_NVML_SYMBOLS(ROW)
+    NJ_DRIVER_SYMBOLS(ROW) NJ_CUBLASLT_SYMBOLS(ROW) NJ_NCCL_SYMBOLS(ROW) NJ_NCCL_LATER_SYMBOLS(ROW)
+        NJ_NVML_SYMBOLS(ROW)
 #undef ROW
 };
 

@@ -159,7 +159,7 @@ static int fails_with_it(struct rank *r, int enqueued)
 static int another_size(struct rank *r)
 {
     return fails_with_it(
-        r, nj_all_gather(r->c, r->s, r->recv, r->send, r->rank == 0 ? r->bytes / 2 : r->bytes));
+        r, nj_broadcast(r->c, r->s, r->send, r->rank == 0 ? r->bytes / 2 : r->bytes, 0));
 }
 static int another_size_of_a_group(struct rank *r)
 {
@@ -169,7 +169,7 @@ static int another_size_of_a_group(struct rank *r)
 static int another_function(struct rank *r)
 {
     return fails_with_it(r, r->rank == 0 ? nj_all_to_all(r->c, r->s, r->recv, r->send, r->bytes)
-                                         : nj_all_gather(r->c, r->s, r->recv, r->send, r->bytes));
+                                         : nj_broadcast(r->c, r->s, r->send, r->bytes, 0));
 }
 static int another_root(struct rank *r)
 {
@@ -289,7 +289,7 @@ static int twice(struct rank *r)
 }
 
 static const struct scene rules[] = {
-    {.name = "another size", .ranks = 2, .body = another_size, .says = "makes an all-gather of "},
+    {.name = "another size", .ranks = 2, .body = another_size, .says = "makes a broadcast of "},
     {.name = "another size of a group",
      .ranks = 3,
      .body = another_size_of_a_group,
@@ -455,8 +455,9 @@ static void what_fails_is_said(void **state)
         {"NOJIT_SIM_NCCL_FAIL", "ncclRecv", "nj_all_to_all: NCCL 2.27.3: internal error (3)"},
         {"NOJIT_SIM_NCCL_FAIL", "ncclGroupEnd", "nj_all_to_all: NCCL 2.27.3: internal error (3)"},
         {"NOJIT_SIM_NCCL_FAIL", "ncclAlltoAll", "nj_all_to_all: NCCL 2.28.3: internal error (3)"},
-        {"NOJIT_SIM_NCCL_FAIL", "ncclAllGather", "nj_all_gather: NCCL 2.28.3: internal error (3)"},
-        {"NOJIT_SIM_NCCL_FAIL", "ncclBroadcast", "nj_broadcast: NCCL 2.28.3: internal error (3)"},
+        {"NOJIT_SIM_NCCL_FAIL", "ncclAllGather", "nj_all_gather: NCCL 2.27.3: internal error (3)"},
+        {"NOJIT_SIM_NCCL_FAIL", "ncclBroadcast", "nj_broadcast: NCCL 2.27.3: internal error (3)"},
+        {"NOJIT_SIM_NCCL_FAIL", "ncclBroadcast", "nj_all_gather: NCCL 2.28.3: internal error (3)"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -51,8 +51,9 @@ static int open_probe(struct probe *p, struct run *r)
     int err = nj_stream_create(ctx, &p->s);
     err = err ? err : nj_event_create(ctx, &p->from);
     err = err ? err : nj_event_create(ctx, &p->to);
-    err = err ? err : nj_comm_alloc(r->comm, bytes, (void **)&p->sent);
-    err = err ? err : nj_comm_alloc(r->comm, bytes, (void **)&p->received);
+    /* not of nj_comm_alloc(): kernels fill a link sooner than copy engines, which first agree */
+    err = err ? err : nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->sent);
+    err = err ? err : nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->received);
     return err ? err : nj_alloc(ctx, NJ_MEM_HOST, all, (void **)&p->rows);
 }
 
@@ -60,8 +61,8 @@ static void close_probe(struct probe *p)
 {
     nj_context *ctx = p->r->ctx;
     nj_free(ctx, NJ_MEM_HOST, p->rows);
-    nj_comm_free(p->r->comm, p->received);
-    nj_comm_free(p->r->comm, p->sent);
+    nj_free(ctx, NJ_MEM_DEVICE, p->received);
+    nj_free(ctx, NJ_MEM_DEVICE, p->sent);
     nj_event_destroy(p->to);
     nj_event_destroy(p->from);
     nj_stream_destroy(p->s);

@@ -124,12 +124,16 @@ static void sumsq_of(struct work *r, const struct engine *e, int rank, int piece
         OP(r, nj_zero(r->s, part, SUMSQ_PARTS * sizeof *part));
 }
 
+/* Of what comes behind the layers norms and biases alone, for which there is room: not a head. */
 static bool is_early(const struct engine *e, int piece)
 {
-    return e->shape.early && piece > 0 && piece <= e->shape.pieces.groups;
+    const struct pieces *p = &e->shape.pieces;
+    return e->shape.early && piece > 0 &&
+           (piece <= p->groups || pieces_elements(p, piece) <= pieces_largest_group(p));
 }
 
-void ranks_exchange(struct work *r, struct engine *e, int piece)
+/* Beside what is enqueued before engine_join(). */
+static void exchange_piece(struct work *r, struct engine *e, int piece)
 {
     const struct memory *m = &e->mem;
     const struct shard s = ranks_held(e, piece);
@@ -144,12 +148,20 @@ void ranks_exchange(struct work *r, struct engine *e, int piece)
     r->rc = aside.rc;
 }
 
+void ranks_exchange(struct work *r, struct engine *e, int group)
+{
+    const int rest = e->shape.pieces.count - 1;
+    exchange_piece(r, e, group + 1);
+    if (group == 0 && is_early(e, rest))
+        exchange_piece(r, e, rest);
+}
+
 static void add_received(struct work *r, struct engine *e)
 {
     float *sums = e->mem.total_sums;
     for (int piece = 0; piece < e->shape.pieces.count; piece++)
         if (!is_early(e, piece))
-            ranks_exchange(r, e, piece);
+            exchange_piece(r, e, piece);
     ranks_losses(r, e); /* which joins */
     for (int rank = 1; rank < e->shape.ranks; rank++)
         OP(r, nj_accumulate(r->s, NJ_F32, sums, sums + rank * LOSS_SUMS, LOSS_SUMS));

@@ -281,7 +281,7 @@ static int run_backward(struct engine *e, bool later, bool last)
     for (int part = 0; r.rc == 0 && part <= groups; part++) {
         r.rc = launch(e, BACKWARD - (2 * part + later));
         if (last && part < groups)
-            ranks_exchange(&r, e, groups - part);
+            ranks_exchange(&r, e, groups - part - 1);
     }
     return r.rc;
 }

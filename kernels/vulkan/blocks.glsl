@@ -48,10 +48,21 @@ float half_at(int i)
            power_of_two(max(exponent, 1) - 25);
 }
 
-float float_at(int i)
+int bits_at(int i)
 {
-    return intBitsToFloat(byte_at(i) | byte_at(i + 1) << 8 | byte_at(i + 2) << 16 |
-                          byte_at(i + 3) << 24);
+    return byte_at(i) | byte_at(i + 1) << 8 | byte_at(i + 2) << 16 | byte_at(i + 3) << 24;
+}
+
+// n times the float of these bits. One that is denormal a driver may take for zero, though the product is not: then it
+// is its digits times 2^-149.
+float times(float n, int bits)
+{
+    precise float x = n * intBitsToFloat(bits);
+    if (x != 0.0 || (bits >> 23 & 255) != 0)
+        return x;
+    x = n * float(bits & 0x7fffff) * power_of_two(-75);
+    x *= power_of_two(-74);
+    return bits < 0 ? -x : x;
 }
 
 // The low nibbles of 16 bytes, then the high ones.
@@ -140,9 +151,8 @@ float element_iq4_xs(int e)
 
 float element_i4(int e)
 {
-    const float scale =
-        byte_at(3) != 0 ? intBitsToFloat(byte_at(0) << 16 | byte_at(1) << 24) : half_at(0);
-    return float(half_byte(4, e) - byte_at(2)) * scale;
+    const float n = float(half_byte(4, e) - byte_at(2));
+    return byte_at(3) != 0 ? times(n, byte_at(0) << 16 | byte_at(1) << 24) : n * half_at(0);
 }
 
 // e4m3: four bits of exponent, biased by 7, and three of mantissa.
@@ -151,7 +161,7 @@ float element_f8(int e)
     const int bits = byte_at(4 + e), exponent = bits >> 3 & 15, digits = bits & 7;
     const float x =
         float(exponent != 0 ? 8 + digits : digits) * power_of_two(max(exponent, 1) - 10);
-    return ((bits & 0x80) != 0 ? -x : x) * float_at(0);
+    return times((bits & 0x80) != 0 ? -x : x, bits_at(0));
 }
 
 float block_element(int e)
@@ -167,7 +177,7 @@ float block_element(int e)
     if (TYPE == IQ4_XS)
         return element_iq4_xs(e);
     if (TYPE == NF4)
-        return nf4_values[half_byte(4, e ^ 1)] * float_at(0);
+        return times(nf4_values[half_byte(4, e ^ 1)], bits_at(0));
     if (TYPE >= I4_32 && TYPE <= I4_128)
         return element_i4(e);
     return TYPE >= F8_32 ? element_f8(e) : element_of_32(e);

@@ -264,6 +264,11 @@ static void check_pieces(const struct params *p, int layers, int ranks)
     assert_int_equal(s.layer[0], 0);
     assert_int_equal(s.layer[s.groups], s.groups > 0 ? layers : 0);
     assert_true(s.groups == 0 || s.layer[1] == 1);
+    for (int i = 0; i < s.count; i++)
+        assert_true(!pieces_early(&s, i) || pieces_elements(&s, i) <= pieces_largest_group(&s));
+    for (int g = 0; g < s.groups; g++)
+        assert_true(pieces_early(&s, 1 + g));
+    assert_false(pieces_early(&s, 0));
     for (int g = 0; g < s.groups; g++) {
         const int64_t first = params_product(p, s.layer[g], PRODUCT_QKV);
         assert_true(s.layer[g + 1] > s.layer[g]);
@@ -284,6 +289,7 @@ static void pieces_hold_everything(void **state)
             struct params p;
             c.layers = layers;
             c.tied = tied;
+            c.vocab_size = 40000; /* a head is larger than a group */
             ok(params_layout(&c, PARAMS_ALL, &p));
             for (int ranks = 1; ranks < 40; ranks++)
                 check_pieces(&p, layers, ranks);

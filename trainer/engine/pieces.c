@@ -63,6 +63,12 @@ int64_t pieces_largest_group(const struct pieces *s)
     return most;
 }
 
+bool pieces_early(const struct pieces *s, int piece)
+{
+    return piece > 0 &&
+           (piece <= s->groups || pieces_elements(s, piece) <= pieces_largest_group(s));
+}
+
 int64_t pieces_largest_other(const struct pieces *s)
 {
     const int64_t first = pieces_elements(s, 0), last = pieces_elements(s, s->count - 1);

@@ -124,12 +124,9 @@ static void sumsq_of(struct work *r, const struct engine *e, int rank, int piece
         OP(r, nj_zero(r->s, part, SUMSQ_PARTS * sizeof *part));
 }
 
-/* Of what comes behind the layers norms and biases alone, for which there is room: not a head. */
 static bool is_early(const struct engine *e, int piece)
 {
-    const struct pieces *p = &e->shape.pieces;
-    return e->shape.early && piece > 0 &&
-           (piece <= p->groups || pieces_elements(p, piece) <= pieces_largest_group(p));
+    return e->shape.early && pieces_early(&e->shape.pieces, piece);
 }
 
 /* Beside what is enqueued before engine_join(). */

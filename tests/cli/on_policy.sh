@@ -39,6 +39,8 @@ ok_if "a line about prompts" "$(cat "$d/run.log")" grep -qx \
     'on-policy: 5 prompts of at most 5 tokens; 3 answers per sequence, of at most 9 tokens, written 6 at a time' "$d/run.log"
 ok_if "the receipt has the options" "$(grep -E 'on-policy|prompts|max-new' "$d/run/receipt.json")" \
     grep -qE '"on-policy": "1"' "$d/run/receipt.json"
+ok_if "the receipt has the hash of the prompts" "$(grep hash "$d/run/receipt.json")" \
+    grep -qE '"prompts_hash": "[0-9a-f]*[1-9a-f][0-9a-f]*"' "$d/run/receipt.json"
 why=$(paste -d' ' <(column run rollout_tokens) <(column run rollout_length) <(column run rollout_truncated) <(column run rollout_seconds) \
     <(column run rollout_tokens_per_second) | awk '
     { off = $5 * $4 - $1 }

@@ -13,7 +13,8 @@ children() { pgrep -P "$1" | sort -n; }
 # A run of three by --gpus that has saved; its pid in $pid, those of its ranks in $rank.
 begun() { # OUT
     rm -rf "${d:?}/$1"
-    "$nojit" distill "${long[@]}" --gpus 3 --out "$d/$1" >"$d/$1.log" 2>"$d/$1.err" &
+    # whatever ignores a hang-up where the tests run
+    env --default-signal=HUP "$nojit" distill "${long[@]}" --gpus 3 --out "$d/$1" >"$d/$1.log" 2>"$d/$1.err" &
     pid=$!
     until_true $pid row_of_step "$d/$1" 24 || true
     mapfile -t rank < <(children $pid)

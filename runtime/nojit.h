@@ -289,7 +289,8 @@ int nj_comm_check(nj_comm *c);
  * transfers leave the SMs to kernels beside them: all-to-all and all-gather, where all ranks are GPUs
  * of one host that reach each other's memory, with both arrays at the same places of what each rank has
  * allocated by the same call. Elsewhere it is memory like any other. All ranks call both, with the same
- * sizes and in the same order; freed before the communicator is destroyed. */
+ * sizes and in the same order; freed when no work uses it any more, and before the communicator is
+ * destroyed. */
 int nj_comm_alloc(nj_comm *c, size_t bytes, void **out);
 void nj_comm_free(nj_comm *c, void *ptr);
 /* Not while work of it is under way, nor while a graph holds some. Waits for the other ranks to do

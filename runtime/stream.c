@@ -174,7 +174,8 @@ int nj_graph_begin(nj_stream *s)
     if (s->ctx->graphs_off)
         return nj_fail(s->ctx, NJ_E_UNSUPPORTED, "graphs are switched off by NOJIT_GRAPH=0");
     rc = s->ctx->backend->graph_begin(s);
-    s->captured = rc == 0;
+    if (rc == 0)
+        s->captured = 1;
     return rc;
 }
 

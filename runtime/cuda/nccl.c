@@ -189,7 +189,7 @@ void nj_cuda_comm_destroy(nj_comm *c)
 
 /* ---- memory ---- */
 
-/* A window is what NCCL knows of memory that other ranks copy to. NULL: they cannot, and kernels transfer it. */
+/* A window is what NCCL knows of memory that other ranks copy to. Where they cannot, kernels transfer it. */
 struct nj_comm_memory {
     struct nj_comm_memory *next;
     void *at, *window;
@@ -210,7 +210,7 @@ int nj_cuda_comm_alloc(nj_comm *c, size_t bytes, void **out)
     struct nj_comm_memory *m;
     int rc = nj_cuda_enter(c->ctx);
 
-    if (rc || c->ctx->info.managed)
+    if (rc || c->ctx->info.managed || c->ctx->info.comm_version < COPY_ENGINES_FROM)
         return rc ? rc : nj_cuda_alloc(c->ctx, NJ_MEM_DEVICE, bytes, out);
     m = calloc(1, sizeof *m);
     if (!m)
@@ -225,10 +225,8 @@ int nj_cuda_comm_alloc(nj_comm *c, size_t bytes, void **out)
     rc = nj_cuda_clear(c->ctx, (uint64_t)(uintptr_t)m->at, bytes, "nj_comm_alloc");
     if (!rc)
         rc = register_window(c, m, bytes);
-    if (rc)
-        nj_cuda_comm_free(c, m->at);
-    else
-        *out = m->at;
+    if (!rc)
+        *out = m->at; /* else NCCL may still write to m: the process ends */
     return rc;
 }
 
@@ -240,7 +238,7 @@ void nj_cuda_comm_free(nj_comm *c, void *memory)
     while (*at && (*at)->at != memory)
         at = &(*at)->next;
     m = *at;
-    if (!m) /* managed */
+    if (!m) /* not of NCCL */
         nj_cuda_free(c->ctx, NJ_MEM_DEVICE, memory);
     if (!m || nj_cuda_enter(c->ctx))
         return;
@@ -308,7 +306,7 @@ static int all_gather_by_kernel(const nj_comm *c, nj_stream *s, const struct nj_
 
 static int all_gather(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
-    if (t->bytes < SMALL_BYTES && c->ctx->info.comm_version >= COPY_ENGINES_FROM)
+    if (t->bytes < SMALL_BYTES && c->memory)
         return all_gather_by_kernel(c, s, t);
     return nj_cuda_of(c->ctx)->nccl.ncclAllGather(t->send, t->recv, t->bytes, NJ_ncclUint8,
                                                   c->handle, s->handle);

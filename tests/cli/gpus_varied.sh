@@ -54,6 +54,8 @@ differs() { # NAME SETTING DIFFERENCE
         not_ok "$1" "$status0 $status1 $(cat "$d/differs.err" "$d/differs.1.err")"
     fi
 }
+NOJIT_SIM_NCCL_VERSION=22703 distill older "${few[@]}" --device cuda --gpus 3 || true
+same "NCCL 2.27, without copy engines" virtual-cuda-3 older
 differs "another NCCL on one rank" NOJIT_SIM_NCCL_VERSION=22703 "the version of NCCL is '22703' on rank 1 but '22803'"
 differs "another GPU on one rank" NOJIT_SIM_DEVICE=rtx4090,h100 "the architecture of the GPU is 'sm_90a' on rank 1 but 'sm_89'"
 finish

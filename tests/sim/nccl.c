@@ -178,7 +178,6 @@ static void by_copy_engines(struct nccl_call *call)
     const struct nccl_comm *c = call->comm;
     const struct nccl_at from = nccl_find(c, call->from), to = nccl_find(c, call->to);
     const int can = c->copies && call->kind != NCCL_BROADCAST && from.window && to.window;
-    call->from_at = can ? from : (struct nccl_at){0};
     call->to_at = can ? to : (struct nccl_at){0};
 }
 

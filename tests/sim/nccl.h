@@ -46,7 +46,7 @@ struct nccl_call {
     int kind, type, root, captured, ops;
     uint64_t count, from, to, number; /* of those enqueued, from 1; of a graph 0 */
     struct nccl_op op[NCCL_OPS_MOST];
-    struct nccl_at from_at, to_at; /* of a call that copy engines make: to_at.window is not 0 */
+    struct nccl_at to_at; /* of a call that copy engines make; else its window is 0 */
 };
 
 enum nccl_state { NCCL_ABSENT, NCCL_HERE, NCCL_ENDED };

@@ -228,7 +228,7 @@ static int allocate_device(struct engine *e, size_t bytes)
 static void free_device(struct engine *e)
 {
     if (is_shared(e))
-        nj_comm_free(e->o.comm, e->device);
+        nj_comm_free(e->o.comm, e->device); /* which waits for nothing */
     else
         nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
     for (int i = 0; i < CARVE_CELLS; i++)
@@ -410,6 +410,8 @@ void engine_destroy(struct engine *e)
     nj_graph_destroy(e->pass);
     nj_graph_destroy(e->clip);
     nj_graph_destroy(e->update);
+    if (e->stream && e->device && is_shared(e) && engine_join(e) == 0)
+        (void)nj_stream_sync(e->stream);
     nj_event_destroy(e->results);
     nj_stream_destroy(e->stream);
     free_device(e);

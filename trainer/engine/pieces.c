@@ -4,6 +4,7 @@
  */
 #include "engine/pieces.h"
 
+/* Of a shard, so that each begins where any access may. */
 enum { SHARD_ELEMENTS = 64 };
 
 int64_t pieces_shard(int64_t count, int ranks)

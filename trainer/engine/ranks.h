@@ -17,8 +17,8 @@ int ranks_micro(const struct shape *s, int slot);
 int ranks_parts(const struct engine *e);
 struct shard ranks_held(const struct engine *e, int part);
 
-/* Where ranks are processes: adds up the gradients of a group of layers, and after the last of them, group 0, those of
- * norms and biases, beside what is enqueued before engine_join(). */
+/* Where ranks are processes: adds up the gradients of a group of layers, and after the last of them, group 0, the rest
+ * if it is early, beside what is enqueued before engine_join(). */
 void ranks_exchange(struct work *r, struct engine *e, int group);
 /* After the last micro-batch of a rank: adds its gradients and its losses to those of the ranks before it, or, of
  * ranks that are processes, those of all; their groups of layers have been exchanged if shape.early says so. */

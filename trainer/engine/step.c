@@ -63,9 +63,9 @@ static void micro_losses(struct work *r, struct engine *e, int chunks, bool trai
 }
 
 /* The same and the first part of the backward pass, whose others follow by themselves. */
-static void micro_forward(struct work *r, struct engine *e, int chunks, bool train)
+static void micro_forward(struct work *r, struct engine *e, int chunks)
 {
-    micro_losses(r, e, chunks, train);
+    micro_losses(r, e, chunks, true);
     net_backward_norm(r, &e->student, &e->mem.student);
 }
 
@@ -168,7 +168,10 @@ static void enqueue(struct work *r, struct engine *e, int what)
         backward_part(r, e, (BACKWARD - what) / 2);
     } else {
         r->add = what % 2;
-        (e->shape.early ? micro_forward : micro_step)(r, e, what / 2, true);
+        if (e->shape.early)
+            micro_forward(r, e, what / 2);
+        else
+            micro_step(r, e, what / 2, true);
     }
 }
 

@@ -34,8 +34,8 @@ struct nj_transfer {
     int root;
 };
 
-/* One function per concern. All but tile_map and what says so of communicators are set; what a backend cannot do returns
- * NJ_E_UNSUPPORTED with a sentence. */
+/* One function per concern. All but tile_map and what says so of communicators are set; what a backend
+ * cannot do returns NJ_E_UNSUPPORTED with a sentence. */
 struct nj_backend {
     const char *name;
     int (*open)(nj_context *ctx,

@@ -27,7 +27,8 @@ void pieces_cut(const struct params *p, int layers, int ranks, struct pieces *ou
 /* Elements of one; and of the largest group of layers, and the largest of the others. */
 int64_t pieces_elements(const struct pieces *s, int piece);
 int64_t pieces_largest_group(const struct pieces *s);
-/* Finished before the embedding, and no larger than a group: of the rest, norms and biases, and a head if it is small. */
+/* Finished before the embedding, and no larger than a group: of the rest, norms and biases, and a head if
+ * it is small. */
 bool pieces_early(const struct pieces *s, int piece);
 int64_t pieces_largest_other(const struct pieces *s);
 

@@ -257,10 +257,18 @@ static int begun(int result)
     return result == NJ_ncclInProgress ? 0 : result;
 }
 
+/* rc: of the calls in it. */
+static int end_group(const nj_comm *c, int rc)
+{
+    const int ended = nj_cuda_of(c->ctx)->nccl.ncclGroupEnd();
+
+    return rc ? rc : ended;
+}
+
 static int all_to_all_in_pairs(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
-    int rc = nccl->ncclGroupStart(), ended;
+    int rc = nccl->ncclGroupStart();
 
     if (rc)
         return rc;
@@ -273,8 +281,7 @@ static int all_to_all_in_pairs(const nj_comm *c, nj_stream *s, const struct nj_t
             rc = begun(nccl->ncclRecv((char *)t->recv + at, t->bytes, NJ_ncclUint8, peer, c->handle,
                                       s->handle));
     }
-    ended = nccl->ncclGroupEnd();
-    return rc ? rc : ended;
+    return end_group(c, rc);
 }
 
 static int all_to_all(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
@@ -290,7 +297,7 @@ static int all_to_all(const nj_comm *c, nj_stream *s, const struct nj_transfer *
 static int all_gather_by_kernel(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
-    int rc = nccl->ncclGroupStart(), ended;
+    int rc = nccl->ncclGroupStart();
 
     if (rc)
         return rc;
@@ -300,8 +307,7 @@ static int all_gather_by_kernel(const nj_comm *c, nj_stream *s, const struct nj_
         rc = begun(nccl->ncclBroadcast(root == c->rank ? t->send : to, to, t->bytes, NJ_ncclUint8,
                                        root, c->handle, s->handle));
     }
-    ended = nccl->ncclGroupEnd();
-    return rc ? rc : ended;
+    return end_group(c, rc);
 }
 
 static int all_gather(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)

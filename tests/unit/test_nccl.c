@@ -146,7 +146,13 @@ static void graphs_hold_calls(void **state)
 {
     (void)state;
     const struct scene of = {.name = "graph", .ranks = 3, .body = captured};
+    const struct scene groups = {.name = "graph of groups",
+                                 .ranks = 3,
+                                 .setting = "NOJIT_SIM_NCCL_VERSION",
+                                 .value = "22703",
+                                 .body = captured};
     all_end_well(&of);
+    all_end_well(&groups);
 }
 
 /* ---- rules: each broken one is a sentence on all ranks ---- */

@@ -4,6 +4,20 @@
  */
 #include "nccl_ranks.h"
 
+/* Whichever stream of the simulation is the one that does its work at once. */
+static void end_well_in_any_order(const char *name, rank_fn *body)
+{
+    static const char *const eager[] = {"0", "1", "2"};
+    for (size_t i = 0; i < sizeof eager / sizeof *eager; i++) {
+        const struct scene of = {.name = name,
+                                 .ranks = 3,
+                                 .setting = "NOJIT_SIM_EAGER",
+                                 .value = eager[i],
+                                 .body = body};
+        all_end_well(&of);
+    }
+}
+
 static int all_gathered(struct rank *r, int turn)
 {
     int fine = 1;
@@ -33,19 +47,10 @@ static int gather_aside(struct rank *r)
     return fine;
 }
 
-/* Whichever stream of the simulation is the one that does its work at once. */
 static void a_gather_aside_is_in_order(void **state)
 {
-    static const char *const eager[] = {"0", "1", "2"};
     (void)state;
-    for (size_t i = 0; i < sizeof eager / sizeof *eager; i++) {
-        const struct scene of = {.name = "aside",
-                                 .ranks = 3,
-                                 .setting = "NOJIT_SIM_EAGER",
-                                 .value = eager[i],
-                                 .body = gather_aside};
-        all_end_well(&of);
-    }
+    end_well_in_any_order("aside", gather_aside);
 }
 
 /* An exchange and what belongs to it, beside other work of the stream: what is sent is there only when the stream
@@ -71,16 +76,8 @@ static int exchange_aside(struct rank *r)
 
 static void an_exchange_aside_is_in_order(void **state)
 {
-    static const char *const eager[] = {"0", "1", "2"};
     (void)state;
-    for (size_t i = 0; i < sizeof eager / sizeof *eager; i++) {
-        const struct scene of = {.name = "exchange aside",
-                                 .ranks = 3,
-                                 .setting = "NOJIT_SIM_EAGER",
-                                 .value = eager[i],
-                                 .body = exchange_aside};
-        all_end_well(&of);
-    }
+    end_well_in_any_order("exchange aside", exchange_aside);
 }
 
 /* Not in a graph: the stream aside would become part of it, and could not be joined outside. */

@@ -55,6 +55,7 @@ struct nj_backend {
     int (*event_create)(nj_event *e);
     void (*event_destroy)(nj_event *e);
     int (*event_record)(nj_event *e, nj_stream *s);
+    int (*stream_wait)(nj_stream *s, nj_event *e);
     int (*event_sync)(nj_event *e);
     int (*event_elapsed_ms)(nj_event *from, nj_event *to, float *ms);
     int (*graph_begin)(nj_stream *s);

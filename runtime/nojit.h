@@ -205,6 +205,9 @@ int nj_event_record(nj_event *e, nj_stream *s);
 /* Waits until the stream has passed the event, not for what was enqueued after it. */
 int nj_event_sync(nj_event *e);
 int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms); /* waits for both */
+/* What is enqueued on s from here on waits for what the event stands behind now, on whichever stream; for nothing, if it
+ * was not recorded yet. On Vulkan the host waits. Not while s is captured: NJ_E_ARG. */
+int nj_stream_wait(nj_stream *s, nj_event *e);
 
 /* Capture what is enqueued on s between begin and end. NJ_E_UNSUPPORTED on the CPU and with
  * NOJIT_GRAPH=0: then run the work directly; the bits are the same. */

@@ -150,6 +150,17 @@ int nj_event_record(nj_event *e, nj_stream *s)
     return s->ctx->backend->event_record(e, s);
 }
 
+int nj_stream_wait(nj_stream *s, nj_event *e)
+{
+    if (!s || !e)
+        return NJ_E_ARG;
+    if (e->ctx != s->ctx)
+        return nj_fail(s->ctx, NJ_E_ARG, "nj_stream_wait: the event is of another context");
+    if (s->captured)
+        return nj_fail(s->ctx, NJ_E_ARG, "nj_stream_wait: the stream is captured");
+    return s->ctx->backend->stream_wait(s, e);
+}
+
 int nj_event_sync(nj_event *e)
 {
     return e ? e->ctx->backend->event_sync(e) : NJ_E_ARG;

@@ -159,6 +159,14 @@ static int cpu_event_record(nj_event *e, nj_stream *s)
     return 0;
 }
 
+/* What was enqueued before is done. */
+static int cpu_stream_wait(nj_stream *s, nj_event *e)
+{
+    (void)s;
+    (void)e;
+    return 0;
+}
+
 static int cpu_event_sync(nj_event *e)
 {
     if (e->ns == 0)
@@ -356,6 +364,7 @@ const struct nj_backend nj_backend_cpu = {
     .event_create = cpu_event_create,
     .event_destroy = cpu_event_destroy,
     .event_record = cpu_event_record,
+    .stream_wait = cpu_stream_wait,
     .event_sync = cpu_event_sync,
     .event_elapsed_ms = cpu_event_elapsed_ms,
     .graph_begin = cpu_graph_begin,

@@ -62,6 +62,7 @@ int nj_cuda_stream_sync(nj_stream *s);
 int nj_cuda_event_create(nj_event *e);
 void nj_cuda_event_destroy(nj_event *e);
 int nj_cuda_event_record(nj_event *e, nj_stream *s);
+int nj_cuda_stream_wait(nj_stream *s, nj_event *e);
 int nj_cuda_event_sync(nj_event *e);
 int nj_cuda_event_elapsed_ms(nj_event *from, nj_event *to, float *ms);
 int nj_cuda_graph_begin(nj_stream *s);

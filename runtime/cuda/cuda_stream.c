@@ -151,6 +151,16 @@ int nj_cuda_event_record(nj_event *e, nj_stream *s)
     return nj_cuda_check(s->ctx, rc, "nj_event_record");
 }
 
+int nj_cuda_stream_wait(nj_stream *s, nj_event *e)
+{
+    int rc = nj_cuda_enter(s->ctx);
+
+    if (rc)
+        return rc;
+    rc = nj_cuda_of(s->ctx)->driver.cuStreamWaitEvent(s->handle, e->handle, 0);
+    return nj_cuda_check(s->ctx, rc, "waiting for another stream");
+}
+
 int nj_cuda_event_sync(nj_event *e)
 {
     int rc = nj_cuda_enter(e->ctx);

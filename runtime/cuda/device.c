@@ -203,6 +203,7 @@ const struct nj_backend nj_backend_cuda = {
     .event_create = nj_cuda_event_create,
     .event_destroy = nj_cuda_event_destroy,
     .event_record = nj_cuda_event_record,
+    .stream_wait = nj_cuda_stream_wait,
     .event_sync = nj_cuda_event_sync,
     .event_elapsed_ms = nj_cuda_event_elapsed_ms,
     .graph_begin = nj_cuda_graph_begin,

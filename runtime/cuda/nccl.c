@@ -327,13 +327,9 @@ static int broadcast(const nj_comm *c, nj_stream *s, const struct nj_transfer *t
 /* `later` goes on when what `first` holds now is done. */
 static int follow(nj_stream *later, nj_stream *first, nj_event *e)
 {
-    struct nj_driver *driver = &nj_cuda_of(later->ctx)->driver;
-    int rc = nj_cuda_event_record(e, first);
+    const int rc = nj_cuda_event_record(e, first);
 
-    if (rc)
-        return rc;
-    return nj_cuda_check(later->ctx, driver->cuStreamWaitEvent(later->handle, e->handle, 0),
-                         "waiting for another stream");
+    return rc ? rc : nj_cuda_stream_wait(later, e);
 }
 
 int nj_cuda_comm_join(nj_comm *c, nj_stream *s)

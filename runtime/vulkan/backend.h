@@ -201,6 +201,7 @@ int nj_vk_stream_sync(nj_stream *s);
 int nj_vk_event_create(nj_event *e);
 void nj_vk_event_destroy(nj_event *e);
 int nj_vk_event_record(nj_event *e, nj_stream *s);
+int nj_vk_stream_wait(nj_stream *s, nj_event *e);
 int nj_vk_event_sync(nj_event *e);
 int nj_vk_event_elapsed_ms(nj_event *from, nj_event *to, float *ms);
 

@@ -148,6 +148,7 @@ const struct nj_backend nj_backend_vulkan = {
     .event_create = nj_vk_event_create,
     .event_destroy = nj_vk_event_destroy,
     .event_record = nj_vk_event_record,
+    .stream_wait = nj_vk_stream_wait,
     .event_sync = nj_vk_event_sync,
     .event_elapsed_ms = nj_vk_event_elapsed_ms,
     .graph_begin = vk_graph_begin,

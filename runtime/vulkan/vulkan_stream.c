@@ -82,6 +82,13 @@ int nj_vk_event_record(nj_event *e, nj_stream *s)
     return rc;
 }
 
+int nj_vk_stream_wait(nj_stream *s, nj_event *e)
+{
+    const struct vk_event *own = e->handle;
+
+    return nj_vk_wait(s->ctx, own->value);
+}
+
 int nj_vk_event_sync(nj_event *e)
 {
     const struct vk_event *own = e->handle;

@@ -39,6 +39,7 @@ reverse --beta 1 --temperature 2 --recompute block
 plain --kd-ratio 0 --optimizer-state bf16 --max-grad-norm 0.01
 automatic --batch-size auto --memory-budget 0.05
 packed --packing bfd --dtype float32 --lr-schedule cosine
+adapters --lora-r 4
 SETS
 # A rank whose NCCL is another one, or whose GPU is.
 another() { # RANK COMMAND...

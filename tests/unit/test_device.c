@@ -114,6 +114,53 @@ static void test_events(void **state)
     nj_event_destroy(to);
 }
 
+/* Far more is enqueued on one stream than the other could wait for by chance. */
+static void test_a_stream_waits_for_another(void **state)
+{
+    enum { BYTES = 1 << 20, TIMES = 50 };
+    struct device *d = need(state);
+    unsigned char *host = malloc(BYTES);
+    nj_stream *first, *second;
+    nj_event *e;
+    void *a, *b;
+
+    assert_non_null(host);
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, BYTES, &a), 0);
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, BYTES, &b), 0);
+    assert_int_equal(nj_stream_create(d->ctx, &first), 0);
+    assert_int_equal(nj_stream_create(d->ctx, &second), 0);
+    assert_int_equal(nj_event_create(d->ctx, &e), 0);
+    assert_int_equal(nj_stream_wait(NULL, e), NJ_E_ARG);
+    assert_int_equal(nj_stream_wait(second, NULL), NJ_E_ARG);
+    assert_int_equal(nj_stream_wait(second, e), 0); /* of no record: nothing to wait for */
+    memset(host, 1, BYTES);
+    assert_int_equal(nj_copy(first, b, host, BYTES), 0);
+    for (int i = 0; i < TIMES; i++) {
+        assert_int_equal(nj_zero(first, a, BYTES), 0);
+        assert_int_equal(nj_copy(first, a, b, BYTES), 0);
+    }
+    assert_int_equal(nj_event_record(e, first), 0);
+    assert_int_equal(nj_stream_wait(second, e), 0);
+    memset(host, 0, BYTES);
+    assert_int_equal(nj_copy(second, host, a, BYTES), 0);
+    assert_int_equal(nj_stream_sync(second), 0);
+    for (size_t i = 0; i < BYTES; i++)
+        assert_int_equal(host[i], 1);
+    if (nj_graph_begin(second) == 0) {
+        nj_graph *g;
+
+        assert_int_equal(nj_stream_wait(second, e), NJ_E_ARG);
+        assert_int_equal(nj_graph_end(second, &g), 0);
+        nj_graph_destroy(g);
+    }
+    nj_event_destroy(e);
+    nj_stream_destroy(first);
+    nj_stream_destroy(second);
+    nj_free(d->ctx, NJ_MEM_DEVICE, a);
+    nj_free(d->ctx, NJ_MEM_DEVICE, b);
+    free(host);
+}
+
 /* ---- matrix products ---- */
 
 static void check_element(const struct nj_gemm *g, const struct array *a, const struct array *b,
@@ -502,6 +549,7 @@ int main(void)
         cmocka_unit_test(test_copies_in_every_direction),
         cmocka_unit_test(test_too_much_memory_is_refused),
         cmocka_unit_test(test_events),
+        cmocka_unit_test(test_a_stream_waits_for_another),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_large_product),
         cmocka_unit_test(test_unprepared_product_is_refused),

@@ -246,6 +246,8 @@ static int allocate(struct engine *e, size_t free_bytes)
     int rc = nj_stream_create(e->ctx, &e->stream);
     if (rc == 0)
         rc = nj_event_create(e->ctx, &e->results);
+    for (int i = 0; rc == 0 && e->shape.early && i < e->shape.pieces.count; i++)
+        rc = nj_event_create(e->ctx, &e->gathered[i]);
     const size_t before = nj_context_budget(e->ctx);
     if (rc == 0)
         rc = allocate_device(e, arena_bytes);
@@ -404,6 +406,8 @@ void engine_destroy(struct engine *e)
         return;
     for (int i = 0; e->micro && i < 2 * (e->shape.chunks + 1); i++)
         nj_graph_destroy(e->micro[i]);
+    for (size_t i = 0; i < sizeof e->ahead / sizeof *e->ahead; i++)
+        nj_graph_destroy(e->ahead[i]);
     for (size_t i = 0; i < sizeof e->back / sizeof *e->back; i++)
         nj_graph_destroy(e->back[i]);
     decode_graphs_free(e->decode);
@@ -412,6 +416,8 @@ void engine_destroy(struct engine *e)
     nj_graph_destroy(e->update);
     if (e->stream && e->device && is_shared(e) && engine_join(e) == 0)
         (void)nj_stream_sync(e->stream);
+    for (int i = 0; i < PIECES_MOST; i++)
+        nj_event_destroy(e->gathered[i]);
     nj_event_destroy(e->results);
     nj_stream_destroy(e->stream);
     free_device(e);

@@ -167,7 +167,8 @@ static void forward_layer(struct work *r, const struct net *n, struct acts *a,
              last);
 }
 
-void net_forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
+void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
+                           const struct rows *rows)
 {
     const struct model_config *c = &n->c;
     int N = acts_rows(a);
@@ -179,9 +180,20 @@ void net_forward(struct work *r, const struct net *n, struct acts *a, const stru
     norm(r, n, a, n->p.layer[0].ln1, a->s1, a->rstd1);
     f8_quantize(r, n, &a->x, a->y, N, c->hidden_size);
     teacher_shard_begin(r, n);
-    for (int l = 0; l < c->layers; l++) {
+}
+
+void net_forward_layers(struct work *r, const struct net *n, struct acts *a,
+                        const struct rows *rows, int from, int to)
+{
+    for (int l = from; l < to; l++) {
         teacher_shard_ahead(r, n, l);
         forward_layer(r, n, a, rows, l);
         teacher_shard_arrive(r, n);
     }
+}
+
+void net_forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)
+{
+    net_forward_embedding(r, n, a, rows);
+    net_forward_layers(r, n, a, rows, 0, n->c.layers);
 }

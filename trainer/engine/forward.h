@@ -19,5 +19,10 @@ void net_attention(struct work *r, const struct net *n, const struct acts *a,
                    const struct rows *rows, int layer);
 /* From ids to normed hidden rows in a->y. */
 void net_forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
+/* The same in parts: embedding and first norm; layers, of which those from `from` until `to` are done here. */
+void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
+                           const struct rows *rows);
+void net_forward_layers(struct work *r, const struct net *n, struct acts *a,
+                        const struct rows *rows, int from, int to);
 
 #endif

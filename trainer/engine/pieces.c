@@ -76,6 +76,11 @@ int64_t pieces_largest_other(const struct pieces *s)
     return first > last ? first : last;
 }
 
+int pieces_updated(const struct pieces *s, int i)
+{
+    return i > 0 ? i - 1 : s->count - 1;
+}
+
 int pieces_sumsq(const struct pieces *s)
 {
     return s->count * SUMSQ_PARTS;

@@ -32,6 +32,10 @@ int64_t pieces_largest_group(const struct pieces *s);
 bool pieces_early(const struct pieces *s, int piece);
 int64_t pieces_largest_other(const struct pieces *s);
 
+/* Which is updated, and goes to the other ranks, as the i-th: what comes behind the layers before all, as each of them
+ * reads norms and biases; then as the forward pass reads them. */
+int pieces_updated(const struct pieces *s, int i);
+
 /* Partial sums of squares of one shard, and of all of a rank: fixed, so that results do not depend on the machine. */
 enum { SUMSQ_PARTS = 1056 };
 int pieces_sumsq(const struct pieces *s);

@@ -199,10 +199,20 @@ void ranks_gather(struct work *r, struct engine *e, int part)
     const size_t element = dtype_bytes(e->o.dtype);
     const struct shard s = ranks_held(e, part);
     char *all = e->mem.trained, *mine = all + (size_t)s.first * element;
-    if (!are_here(e) && s.each > 0)
-        OP(r,
-           nj_all_gather_aside(e->o.comm, r->s, all + (size_t)e->shape.pieces.first[part] * element,
-                               mine, (size_t)s.each * element));
+    nj_stream *aside = NULL;
+    if (are_here(e))
+        return;
+    OP(r, nj_comm_aside(e->o.comm, r->s, &aside));
+    if (s.each > 0)
+        OP(r, nj_all_gather(e->o.comm, aside, all + (size_t)e->shape.pieces.first[part] * element,
+                            mine, (size_t)s.each * element));
+    if (e->shape.early)
+        OP(r, nj_event_record(e->gathered[part], aside));
+}
+
+void ranks_arrive(struct work *r, struct engine *e, int group)
+{
+    OP(r, nj_stream_wait(r->s, e->gathered[group + 1]));
 }
 
 /* ---- what rank 0 has read ---- */

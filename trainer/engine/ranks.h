@@ -27,8 +27,10 @@ int ranks_add(struct engine *e, int rank);
 const float *ranks_losses(struct work *r, struct engine *e);
 /* Squares of the summed gradients, shard by shard: so many partial sums. */
 int ranks_sumsq(struct work *r, struct engine *e);
-/* Brings the part of the weights that each rank has updated to all, beside what is enqueued before engine_join(). */
+/* Brings the part of the weights that each rank has updated to all, beside what is enqueued before engine_join(); or,
+ * where shape.early says so, before ranks_arrive() of a group of layers: the group, and what was gathered before. */
 void ranks_gather(struct work *r, struct engine *e, int part);
+void ranks_arrive(struct work *r, struct engine *e, int group);
 
 /* Where rank 0 alone reads files, what it has of them goes to the others: from the device, or a few bytes of the host.
  * Elsewhere nothing. */

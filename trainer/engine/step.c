@@ -47,8 +47,8 @@ static void clear_gradients(struct work *r, const struct engine *e, int chunks)
             OP(r, nj_zero(r->s, grad + part[i].first, (size_t)part[i].count * sizeof *grad));
 }
 
-/* All of a micro-batch before the backward pass. */
-static void micro_losses(struct work *r, struct engine *e, int chunks, bool train)
+/* What comes before the student's forward pass. */
+static void micro_teacher(struct work *r, struct engine *e, bool train)
 {
     if (e->has_teacher) {
         if (!train || !e->teacher.apart)
@@ -56,21 +56,20 @@ static void micro_losses(struct work *r, struct engine *e, int chunks, bool trai
         teacher_keep(r, &e->teacher, &e->mem.rows, e->shape.padded);
     }
     e->mem.student.lora.key = train ? e->mem.rows.key : NULL;
-    net_forward(r, &e->student, &e->mem.student, &e->mem.rows);
+}
+
+/* What comes behind it. */
+static void micro_losses(struct work *r, struct engine *e, int chunks, bool train)
+{
     if (train && e->student.grad && !r->add)
         clear_gradients(r, e, chunks);
     head_losses(r, e, chunks, train);
 }
 
-/* The same and the first part of the backward pass, whose others follow by themselves. */
-static void micro_forward(struct work *r, struct engine *e, int chunks)
-{
-    micro_losses(r, e, chunks, true);
-    net_backward_norm(r, &e->student, &e->mem.student);
-}
-
 void micro_step(struct work *r, struct engine *e, int chunks, bool train)
 {
+    micro_teacher(r, e, train);
+    net_forward(r, &e->student, &e->mem.student, &e->mem.rows);
     micro_losses(r, e, chunks, train);
     if (train)
         net_backward(r, &e->student, &e->mem.student, &e->mem.rows);
@@ -115,12 +114,26 @@ static void update_shard(struct work *r, struct engine *e, const struct shard *s
 
 static void update(struct work *r, struct engine *e)
 {
-    for (int part = 0; part < ranks_parts(e); part++) {
+    const int parts = ranks_parts(e);
+    for (int i = 0; i < parts; i++) {
+        const int part = parts > 1 ? pieces_updated(&e->shape.pieces, i) : 0;
         const struct shard s = ranks_held(e, part);
         if (s.count > 0)
             update_shard(r, e, &s);
         ranks_gather(r, e, part);
     }
+}
+
+/* A part of the forward pass by itself: a group of layers, before the first of which goes all else. */
+static void forward_part(struct work *r, struct engine *e, int group)
+{
+    const int *layer = e->shape.pieces.layer;
+    if (group == 0) {
+        micro_teacher(r, e, true);
+        net_forward_embedding(r, &e->student, &e->mem.student, &e->mem.rows);
+    }
+    net_forward_layers(r, &e->student, &e->mem.student, &e->mem.rows, layer[group],
+                       layer[group + 1]);
 }
 
 /* A part of the backward pass by itself: the groups of layers, from the last one to the first; then the embedding. */
@@ -135,9 +148,10 @@ static void backward_part(struct work *r, struct engine *e, int part)
         net_backward_embedding(r, &e->student, &e->mem.student, &e->mem.rows);
 }
 
-/* Work that a graph holds: one of these; from BACKWARD downwards, the place in e->back of a part of the backward pass,
- * 2 * part + later; or the place in e->micro of a micro-step, 2 * chunks + later. */
-enum { CLIP = -1, UPDATE = -2, TEACHER = -3, BACKWARD = -4 };
+/* Work that a graph holds: one of these; from FORWARD downwards, the place in e->ahead of a part of the forward pass, its
+ * group; from BACKWARD downwards, the place in e->back of a part of the backward pass, 2 * part + later; or the place in
+ * e->micro of a micro-step, or what of it lies between these parts, 2 * chunks + later. */
+enum { CLIP = -1, UPDATE = -2, TEACHER = -3, FORWARD = -4, BACKWARD = FORWARD - PIECE_GROUPS };
 
 static nj_graph **graph_of(struct engine *e, int what)
 {
@@ -149,7 +163,9 @@ static nj_graph **graph_of(struct engine *e, int what)
     case TEACHER:
         return &e->pass;
     default:
-        return what < 0 ? &e->back[BACKWARD - what] : &e->micro[what];
+        return what >= 0         ? &e->micro[what]
+               : what > BACKWARD ? &e->ahead[FORWARD - what]
+                                 : &e->back[BACKWARD - what];
     }
 }
 
@@ -163,14 +179,17 @@ static void enqueue(struct work *r, struct engine *e, int what)
         teacher_pass(r, &e->teacher);
     else if (what == TEACHER)
         teacher_forward(r, &e->teacher, &e->mem.rows);
+    else if (what < 0 && what > BACKWARD)
+        forward_part(r, e, FORWARD - what);
     else if (what <= BACKWARD) {
         r->add = (BACKWARD - what) % 2;
         backward_part(r, e, (BACKWARD - what) / 2);
     } else {
         r->add = what % 2;
-        if (e->shape.early)
-            micro_forward(r, e, what / 2);
-        else
+        if (e->shape.early) {
+            micro_losses(r, e, what / 2, true);
+            net_backward_norm(r, &e->student, &e->mem.student);
+        } else
             micro_step(r, e, what / 2, true);
     }
 }
@@ -272,7 +291,19 @@ static bool is_empty(const struct engine *e, int slot)
            !e->teacher.net.shard;
 }
 
-/* Behind micro_forward(). The gradients that a part has finished are exchanged beside the next ones, if these are the
+/* Each group of layers when its weights have come. */
+static int run_forward(struct engine *e)
+{
+    struct work r = {.ctx = e->ctx, .s = e->stream};
+    for (int group = 0; r.rc == 0 && group < e->shape.pieces.groups; group++) {
+        ranks_arrive(&r, e, group);
+        if (r.rc == 0)
+            r.rc = launch(e, FORWARD - group);
+    }
+    return r.rc;
+}
+
+/* Behind the losses. The gradients that a part has finished are exchanged beside the next ones, if these are the
  * last. To make a graph may wait for the device, and a transfer on it for the other ranks: so all graphs are made
  * first. */
 static int run_backward(struct engine *e, bool later, bool last)
@@ -303,7 +334,7 @@ static int run_micro(struct engine *e, int slot, bool last)
     if (rc == 0 && e->teacher.apart && !several)
         rc = launch(e, TEACHER);
     if (rc == 0)
-        rc = engine_join(e);
+        rc = e->shape.early ? run_forward(e) : engine_join(e);
     if (rc == 0)
         rc = launch(e, 2 * e->chunks_of[slot] + later);
     return rc == 0 && e->shape.early ? run_backward(e, later, last) : rc;

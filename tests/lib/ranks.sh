@@ -31,7 +31,7 @@ launched() { # LAUNCHER OUT OPTION...
 }
 figures() { sed -E 's/, "tokens_per_second.*//' "$1/metrics.jsonl"; }
 same() { # NAME A B: models, states, rows
-    if cmp "$d/$2/model.safetensors" "$d/$3/model.safetensors" >"$d/diff" 2>&1 &&
+    if cmp "$d/$2/"*model.safetensors "$d/$3/"*model.safetensors >"$d/diff" 2>&1 &&
         cmp "$d/$2/checkpoint-2/state.bin" "$d/$3/checkpoint-2/state.bin" >"$d/diff" 2>&1 &&
         cmp "$d/$2/best/state.bin" "$d/$3/best/state.bin" >"$d/diff" 2>&1 &&
         diff <(figures "$d/$2") <(figures "$d/$3") >"$d/diff"; then

@@ -328,6 +328,15 @@ double bench_floor(const struct bench *b, const struct kernel_case *c, int *by_b
     return fmax(moving, computing);
 }
 
+/* Of the larger operand, in words of four bytes. */
+static int64_t scale_words(const struct bench *b, const struct nj_gemm *g)
+{
+    const int64_t rows = g->M > g->N ? g->M : g->N;
+    if (nj_context_device(b->ctx)->f8 != NJ_F8_BLOCKS)
+        return rows;
+    return (rows + 127) / 128 * 128 * ((g->K + 127) / 128);
+}
+
 int bench_gemm(struct bench *b, const struct nj_gemm *g, struct timing *t)
 {
     static const enum case_type types[] = {
@@ -336,9 +345,7 @@ int bench_gemm(struct bench *b, const struct nj_gemm *g, struct timing *t)
         {.name = "c", .type = types[g->c_dtype], .elements = (int64_t)g->M * g->N, .scale = 1},
         {.name = "a", .type = types[g->ab_dtype], .elements = (int64_t)g->M * g->K, .scale = 1},
         {.name = "b", .type = types[g->ab_dtype], .elements = (int64_t)g->N * g->K, .scale = 1},
-        {.name = "scale",
-         .elements = g->ab_dtype == NJ_F8 ? (g->M > g->N ? g->M : g->N) : 0,
-         .scale = 1}};
+        {.name = "scale", .elements = g->ab_dtype == NJ_F8 ? scale_words(b, g) : 0, .scale = 1}};
     struct work w = {.product = g};
     int rc = nj_gemm_prepare(b->ctx, g);
     return rc ? rc : time_roof(b, &w, kinds, t);
@@ -355,7 +362,9 @@ static int measure_product(struct bench *b, enum nj_dtype dtype)
                               .K = n,
                               .lda = n,
                               .ldb = n,
-                              .ldc = n};
+                              .ldc = n,
+                              .one_scale =
+                                  dtype == NJ_F8 && nj_context_device(b->ctx)->f8 == NJ_F8_ONE};
     struct timing t;
     int rc = bench_gemm(b, &g, &t);
     if (!rc)

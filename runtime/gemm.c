@@ -219,7 +219,7 @@ int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *
 }
 
 int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a,
-                       const float *a_scale, const void *b, const float *b_scale)
+                       const void *a_scale, const void *b, const void *b_scale)
 {
     return run_prepared(s, shape, &(struct nj_gemm_operands){c, a, b, a_scale, b_scale});
 }

@@ -21,7 +21,7 @@ struct nj_gemm_plan;
 struct nj_gemm_operands {
     void *c;
     const void *a, *b;
-    const float *a_scale, *b_scale; /* of rows; NULL but for NJ_F8 */
+    const void *a_scale, *b_scale; /* NULL but for NJ_F8 */
 };
 
 /* What ranks do together. */

@@ -64,6 +64,9 @@ typedef struct nj_comm nj_comm;       /* one rank of several processes that shar
 /* Element types. NJ_LP is the 16-bit type of the device: bfloat16, or float16 on sm_75. NJ_F8 is
  * e4m3, for GEMM operands only. */
 enum nj_dtype { NJ_F32 = 0, NJ_LP = 1, NJ_F8 = 2 };
+/* Scales that GEMMs of NJ_F8 take: none; a float32 for each row; UE8M0 for each block of 32 elements of a row, as
+ * nj_e4m3_blocks() makes them of powers of two for rows; a float32 for all rows. */
+enum nj_f8_scales { NJ_F8_NONE = 0, NJ_F8_ROWS = 1, NJ_F8_BLOCKS = 2, NJ_F8_ONE = 3 };
 
 /* Forbid the driver's JIT for this process: sets CUDA_DISABLE_PTX_JIT=1, CUDA_CACHE_DISABLE=1 and
  * CUDA_FORCE_PRELOAD_LIBRARIES=0, and VK_LOADER_LAYERS_DISABLE=~implicit~, so that the Vulkan loader
@@ -104,7 +107,7 @@ struct nj_device_info {
     int sm;                  /* 90 for sm_90; 0 without CUDA */
     int lp;                  /* 1: kernels and GEMMs of NJ_LP; 0: float32 alone */
     int lp_is_f16;           /* 1: NJ_LP is float16 (sm_75), 0: bfloat16 */
-    int f8;                  /* 1: products of NJ_F8: sm_90, and the CPU, which widens them */
+    enum nj_f8_scales f8;    /* sm_90, and the CPU, which widens operands: ROWS; sm_120: BLOCKS; sm_89: ONE */
     int integrated;          /* GPU shares memory with the host */
     int software;            /* 1: a Vulkan driver that runs on the CPU, for tests */
     int multiprocessors;     /* CPU: threads */
@@ -223,9 +226,9 @@ void nj_graph_destroy(nj_graph *g);
  *   NJ_GEMM_NT: A[M,K] B[N,K]^T  (forward: x W^T)      NJ_GEMM_NN: A[M,K] B[K,N]  (dx = dy W)
  *   NJ_GEMM_TN: A[K,M]^T B[K,N]  (dW = dy^T x)
  * ld*: elements from one row to the next of each array as stored.
- * NJ_F8 operands have a float32 scale for each row, which multiplies the row, or one for all rows: NT
- * only, N, K and every ld a multiple of 16, and beta 0 with a 16-bit result. They are e4m3; A may be e5m2, with
- * one scale. */
+ * NJ_F8 operands have scales that multiply their rows, as device_info.f8 says, where ROWS takes one for all rows as
+ * well: NT only, N, K and every ld a multiple of 16 (with BLOCKS K of 32), and beta 0 with a 16-bit result. They are
+ * e4m3; A may be e5m2, with one scale. */
 enum nj_gemm_kind { NJ_GEMM_NT = 0, NJ_GEMM_NN = 1, NJ_GEMM_TN = 2 };
 struct nj_gemm {
     enum nj_gemm_kind kind;
@@ -240,14 +243,14 @@ struct nj_gemm {
 /* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On
  * CUDA that borrows device memory of the largest operand plus the workspace: prepare before
  * allocating the arena. The same shape again costs nothing. NJ_E_ARG, NJ_E_UNSUPPORTED (NJ_LP on
- * the CPU, NJ_F8 without device_info.f8), NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
+ * the CPU, NJ_F8 with scales that the device does not take), NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
 /* c, a, b: 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);
-/* The same for NJ_F8 operands; a_scale[M] and b_scale[N], or with
- * one_scale a_scale[1] and b_scale[1], are 16-byte aligned, too. */
+/* The same for NJ_F8 operands; a_scale[M] and b_scale[N], or with one_scale a_scale[1] and b_scale[1], of float32, or
+ * blocks, are 16-byte aligned, too. */
 int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a,
-                       const float *a_scale, const void *b, const float *b_scale);
+                       const void *a_scale, const void *b, const void *b_scale);
 /* Algorithms that timing chose, for one kind of GPU and one version of the library. Read before
  * nj_gemm_prepare() they are taken again, without timing: the same file gives the same bits. read
  * adds to what is known (the first to say something about a shape counts) and returns how many were

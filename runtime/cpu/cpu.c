@@ -61,7 +61,7 @@ static int cpu_open(nj_context *ctx, const struct nj_options *options)
     (void)options;
     keep_to_thread_limit();
     read_name(ctx->info.name, sizeof ctx->info.name);
-    ctx->info.f8 = 1;
+    ctx->info.f8 = NJ_F8_ROWS;
     ctx->info.multiprocessors = omp_get_max_threads();
     ctx->info.memory_bytes = nj_meminfo("MemTotal");
     snprintf(ctx->info.gemm_library, sizeof ctx->info.gemm_library, "%s", openblas_get_config());
@@ -323,8 +323,8 @@ static void run_f8(const struct nj_gemm_plan *plan, const struct nj_gemm_operand
     widen(a, x->a, g->a_e5m2 ? e5m2_value : e4m3_value, x->a_scale, step, g->M, g->K, g->lda);
     for (int32_t n = 0; n < g->N; n += most) {
         piece.N = g->N - n < most ? g->N - n : most;
-        widen(b, (const uint8_t *)x->b + n * g->ldb, e4m3_value, x->b_scale + n * step, step,
-              piece.N, g->K, g->ldb);
+        widen(b, (const uint8_t *)x->b + n * g->ldb, e4m3_value, (const float *)x->b_scale + n * step,
+              step, piece.N, g->K, g->ldb);
         run_f32(&piece, c + n, a, b);
     }
 }

@@ -68,6 +68,7 @@
     X(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, 31)                                                       \
     X(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, 32)                                                       \
     X(CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F, 0)                                                  \
+    X(CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0, 2)                                                 \
     X(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F, 3)                                               \
     X(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)                                                 \
     X(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 3)                                               \

@@ -31,7 +31,7 @@ struct product {
 struct place {
     void *c;
     const void *a, *b; /* as the library counts operands */
-    const float *a_scale, *b_scale;
+    const void *a_scale, *b_scale;
     void *workspace;
     void *stream;
 };
@@ -89,12 +89,14 @@ static int set_scales(nj_context *ctx, const struct product *p, const struct pla
     return status ? check(ctx, status, "cublasLtMatmulDescSetAttribute (scales)") : 0;
 }
 
-/* e4m3: a scale a row, and sums that stay in the tensor cores; or one scale, and sums that go to float32 on
+/* e4m3: a scale a row, or its blocks, and sums that stay in the tensor cores; or one scale, and sums that go to float32 on
  * the way: those of gradients of weights, over all tokens, which take no longer so (docs/performance.md). */
 static int set_scaled(nj_context *ctx, const struct nj_gemm *g, const struct product *p)
 {
     const int32_t mode = g->one_scale ? NJ_CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F
-                                      : NJ_CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+                         : ctx->info.f8 == NJ_F8_BLOCKS
+                             ? NJ_CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0
+                             : NJ_CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
     const int8_t fast = !g->one_scale;
     const struct {
         int attribute;
@@ -272,11 +274,21 @@ static size_t array_bytes(int64_t rows, int64_t ld, enum nj_dtype dtype)
     return size_up(size_product((size_t)rows, (size_t)ld, nj_dtype_bytes(dtype)), 256);
 }
 
+/* Scales as long as blocks of the larger operand are, for both. */
+static size_t scale_bytes(const nj_context *ctx, const struct nj_gemm *g)
+{
+    const size_t rows = size_up((size_t)(g->M > g->N ? g->M : g->N), 128);
+    const int blocks = g->ab_dtype == NJ_F8 && ctx->info.f8 == NJ_F8_BLOCKS;
+
+    return blocks ? size_product(rows, size_up((size_t)g->K, 128), 1) / 32 : 0;
+}
+
 /* The arrays lie apart, as they will, so that timing sees what they cost; where memory is short, one
  * on top of the other. */
 static int take_scratch(nj_context *ctx, const struct nj_gemm *g, struct scratch *out)
 {
-    const size_t workspace = NJ_CUDA_WORKSPACE_BYTES;
+    const size_t scales = scale_bytes(ctx, g),
+                 workspace = size_add(NJ_CUDA_WORKSPACE_BYTES, scales);
     size_t a = array_bytes(g->kind == NJ_GEMM_TN ? g->K : g->M, g->lda, g->ab_dtype);
     size_t b = array_bytes(g->kind == NJ_GEMM_NT ? g->N : g->K, g->ldb, g->ab_dtype);
     const size_t c = array_bytes(g->M, g->ldc, g->c_dtype), most = a > b ? a : b;
@@ -297,8 +309,8 @@ static int take_scratch(nj_context *ctx, const struct nj_gemm *g, struct scratch
         .c = out->memory + workspace + a + b,
     };
     /* A row of e4m3 is longer than its scale. */
-    out->at.a_scale = out->at.a;
-    out->at.b_scale = out->at.b;
+    out->at.a_scale = scales ? out->memory + NJ_CUDA_WORKSPACE_BYTES : out->at.a;
+    out->at.b_scale = scales ? out->at.a_scale : out->at.b;
     return 0;
 }
 
@@ -345,18 +357,32 @@ static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p
     return rc;
 }
 
+/* What cuBLASLt has, by nj_f8_scales. */
+static int check_f8(nj_context *ctx, const struct nj_gemm *g)
+{
+    static const char *const has[] = {
+        [NJ_F8_NONE] = "none", [NJ_F8_BLOCKS] = "blocks of 32 columns", [NJ_F8_ONE] = "one scale"};
+    const enum nj_f8_scales f8 = ctx->info.f8;
+    const int fits = f8 == NJ_F8_ROWS || (f8 == NJ_F8_ONE && g->one_scale) ||
+                     (f8 == NJ_F8_BLOCKS && !g->one_scale && g->K % 32 == 0);
+
+    if (fits)
+        return 0;
+    return nj_fail(ctx, NJ_E_UNSUPPORTED,
+                   "of FP8 (E4M3) GEMMs cuBLASLt has on sm_%d (%s): %s; with a scale per row on "
+                   "sm_90 only",
+                   ctx->info.sm, ctx->info.name, has[f8]);
+}
+
 int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
 {
     struct product *p;
     int rc = nj_cuda_enter(ctx);
 
+    if (rc == 0 && plan->shape.ab_dtype == NJ_F8)
+        rc = check_f8(ctx, &plan->shape);
     if (rc)
         return rc;
-    if (plan->shape.ab_dtype == NJ_F8 && !ctx->info.f8)
-        return nj_fail(ctx, NJ_E_UNSUPPORTED,
-                       "cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on sm_90 only; %s is "
-                       "sm_%d",
-                       ctx->info.name, ctx->info.sm);
     plan->state = p = calloc(1, sizeof *p);
     if (!p)
         return nj_fail(ctx, NJ_E_NOMEM, "out of host memory");

@@ -54,6 +54,12 @@ static int choose_memory(nj_context *ctx, const struct nj_options *options)
     return 0;
 }
 
+/* What cuBLASLt has; above sm_100 GEMMs with one scale are no faster than those in 16 bits. */
+static enum nj_f8_scales f8_of(int sm)
+{
+    return sm >= 100 ? NJ_F8_BLOCKS : sm == 90 ? NJ_F8_ROWS : sm == 89 ? NJ_F8_ONE : NJ_F8_NONE;
+}
+
 static int read_device(nj_context *ctx, int ordinal)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
@@ -89,7 +95,7 @@ static int read_device(nj_context *ctx, int ordinal)
                                            NJ_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, cu->device);
     info->sm = 10 * major + minor;
     info->lp = 1;
-    info->f8 = info->sm == 90; /* where cuBLASLt scales e4m3 row by row */
+    info->f8 = f8_of(info->sm);
     return nj_cuda_check(ctx, rc, "reading the properties of the GPU");
 }
 

@@ -165,8 +165,19 @@ static int type_fits(int type, int arch)
     return type == LT_BF16 ? arch >= 80 : lt_is_f8(type) ? arch >= 89 : 1;
 }
 
-/* FP8: the first operand transposed, the second not, rows of 16 bytes; not both e5m2; a scale for each row on
- * sm_90 only, and of e4m3 alone, which is all that is tried. */
+/* Scales of both operands: one; on sm_90 one for each row, of e4m3 alone, which is all that is tried; from sm_100 on
+ * one for each 32 columns. */
+static int scales_fit(const struct lt_product *p, int both_e4m3, int arch)
+{
+    const int32_t *mode = p->desc.mode;
+    if (mode[0] != mode[1])
+        return 0;
+    return mode[0] == LT_OUTER_VECTOR ? both_e4m3 && arch == 90
+           : mode[0] == LT_BLOCKS     ? p->a.rows % 32 == 0 && arch >= 100
+                                      : mode[0] == 0;
+}
+
+/* FP8: the first operand transposed, the second not, rows of 16 bytes; not both e5m2. */
 static int f8_fits(const struct lt_product *p, int arch)
 {
     const struct lt_desc *d = &p->desc;
@@ -174,10 +185,7 @@ static int f8_fits(const struct lt_product *p, int arch)
     if (!lt_is_f8(p->a.type) && !lt_is_f8(p->b.type))
         return d->mode[0] == 0 && d->mode[1] == 0;
     return e4m3 > 0 && d->trans[0] == 1 && d->trans[1] == 0 && p->a.ld % 16 == 0 &&
-           p->b.ld % 16 == 0 && p->a.rows % 16 == 0 &&
-           ((d->mode[0] == 0 && d->mode[1] == 0) ||
-            (d->mode[0] == LT_OUTER_VECTOR && d->mode[1] == LT_OUTER_VECTOR && e4m3 == 2 &&
-             arch == 90));
+           p->b.ld % 16 == 0 && p->a.rows % 16 == 0 && scales_fit(p, e4m3 == 2, arch);
 }
 
 static int check_product(const struct lt_product *p, const struct lt_layout *c, int arch)

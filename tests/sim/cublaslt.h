@@ -14,7 +14,7 @@
 #define LT_EXPORT __attribute__((visibility("default")))
 
 enum { LT_F32 = 0, LT_F16 = 2, LT_BF16 = 14, LT_E4M3 = 28, LT_E5M2 = 29 };
-enum { LT_COMPUTE_32F = 68, LT_OUTER_VECTOR = 3, LT_EXECUTION_FAILED = 13 };
+enum { LT_COMPUTE_32F = 68, LT_BLOCKS = 2, LT_OUTER_VECTOR = 3, LT_EXECUTION_FAILED = 13 };
 
 struct lt_layout {
     int type;

@@ -150,6 +150,23 @@ struct scales {
     uint64_t step;
 };
 
+/* Multiplies an operand, whose columns are as long as sums, by the scales of its blocks: exponents above 2^-127, of a
+ * tile of 128 columns and 4 blocks in 512 bytes, of which 16 are for columns 32 apart. */
+static int scale_blocks(const struct lt_product *p, int i, const struct lt_layout *l, float *x)
+{
+    const uint64_t tiles = (l->rows + 127) / 128, bytes = (l->columns + 127) / 128 * tiles * 512;
+    const uint8_t *scale = p->hook->bytes(p->desc.scale[i], bytes, 0, "scales of a matrix product");
+    if (!scale)
+        return CUDA_ILLEGAL_ADDRESS;
+    for (uint64_t j = 0; j < l->columns; j++)
+        for (uint64_t k = 0; k < l->rows; k++) {
+            const uint64_t tile = j / 128 * tiles + k / 128;
+            const uint8_t e = scale[tile * 512 + j % 32 * 16 + j % 128 / 32 * 4 + k % 128 / 32];
+            x[j * l->rows + k] *= e == 255 ? NAN : ldexpf(1, e - 127);
+        }
+    return 0;
+}
+
 static int load_scales(const struct lt_product *p, struct scales scale[2])
 {
     static const float one = 1;
@@ -157,7 +174,7 @@ static int load_scales(const struct lt_product *p, struct scales scale[2])
     for (int i = 0; i < 2; i++) {
         const uint64_t step = p->desc.mode[i] == LT_OUTER_VECTOR;
         scale[i] = (struct scales){&one, step};
-        if (!step && !p->desc.scale[i])
+        if (p->desc.mode[i] == LT_BLOCKS || (!step && !p->desc.scale[i]))
             continue;
         scale[i].at = p->hook->bytes(p->desc.scale[i], (step ? count[i] : 1) * sizeof(float), 0,
                                      "scales of a matrix product");
@@ -219,7 +236,10 @@ int lt_multiply(void *argument)
     float *sum = b ? calloc((size_t)m * (size_t)n, sizeof *sum) : NULL;
     if (b && !sum)
         error = CUDA_OUT_OF_MEMORY;
-    if (sum) {
+    for (int i = 0; sum && !error && i < 2; i++)
+        if (p->desc.mode[i] == LT_BLOCKS)
+            error = scale_blocks(p, i, i == 0 ? &p->a : &p->b, i == 0 ? a : b);
+    if (sum && !error) {
         multiply(p, k, a, b, sum);
         error = store(p, sum);
     }

@@ -98,7 +98,7 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     out->y = carve_take(m, size_product(N, C, e));
     out->branch = carve_take(m, size_product(N, C, e));
     if (n->f8)
-        out->x = f8_rows((int)N, product_widest_input(c), m);
+        out->x = f8_rows(n, (int)N, product_widest_input(c), m);
     else
         out->act = carve_take(m, size_product(N, I, e));
     if (mode == ACTS_TRAIN)

@@ -379,7 +379,9 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->o.piece_bytes = nj_context_device(ctx)->piece_bytes;
     e->o.array_bytes = nj_context_device(ctx)->array_bytes;
     e->graphs = o->use_graph != 0;
+    e->o.f8_scales = nj_context_device(ctx)->f8;
     e->student.T = e->teacher.net.T = o->dtype;
+    e->student.f8_scales = e->teacher.net.f8_scales = e->o.f8_scales;
     e->student.recompute = (enum recompute)o->recompute;
     const size_t free_bytes = nj_context_budget(ctx);
     int rc = read_models(e, student_dir, teacher_dir, say, user);

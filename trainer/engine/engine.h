@@ -92,6 +92,7 @@ struct train_options {
     int optimizer_state;    /* enum optimizer_state */
     int reduce_dtype;       /* enum reduce_dtype: of each rank's gradients, as they are added */
     int teacher_f8;         /* 1: the teacher multiplies e4m3 */
+    enum nj_f8_scales f8_scales; /* that GEMMs of e4m3 take: the device's */
     int64_t student_f8; /* a student in training multiplies matrices of so many elements or more as
                              * e4m3 (student_f8.h); 0: none */
     int teacher_apart;  /* 1: batches say what the teacher reads, which may be something else */

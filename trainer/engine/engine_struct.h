@@ -36,12 +36,12 @@ struct engine {
     int32_t *scratch;             /* [rows] for sorting */
     nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */
     nj_graph *ahead[PIECE_GROUPS];          /* of a forward pass in parts, by groups of layers */
-    nj_graph *back[2 * (PIECE_GROUPS + 1)]; /* [part][2] of a backward pass in parts, first or later */
+    nj_graph *back[2 * (PIECE_GROUPS + 1)]; /* [part][2] of a backward one, first or later */
     nj_graph *pass, *clip, *update;
     nj_event *gathered[PIECES_MOST]; /* the weights of a piece; NULL: shape.early is false */
-    struct decode_graph *decode; /* of steps of the decoder (decode.c); NULL until first used */
-    nj_event *results;           /* of a step are in mem.pinned */
-    bool graphs;                 /* the backend has them */
+    struct decode_graph *decode;     /* of steps of the decoder (decode.c); NULL until first used */
+    nj_event *results;               /* of a step are in mem.pinned */
+    bool graphs;                     /* the backend has them */
     void (*seen)(void *user, int64_t rows, int64_t total); /* NULL, or told of each evaluation */
     void *seen_user;
     bool data_failed; /* the last batch asked for */

@@ -12,22 +12,27 @@
 
 #include <stdlib.h>
 
-enum { MULTIPLE = 16 }; /* of rows and columns, for the product */
+enum { BLOCK = 32 }; /* elements that have a scale */
 
 int f8_logits(int vocab)
 {
-    return (vocab + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+    return (vocab + F8_MULTIPLE - 1) / F8_MULTIPLE * F8_MULTIPLE;
 }
 
-static int check(const struct model_config *c)
+int f8_multiple(const struct net *n)
 {
-    const int C = c->hidden_size, I = c->intermediate_size;
-    if (C % MULTIPLE == 0 && I % MULTIPLE == 0 && I <= F8_WIDEST_ACTIVATION)
+    return n->f8_scales == NJ_F8_BLOCKS ? BLOCK : F8_MULTIPLE;
+}
+
+static int check(const struct net *n)
+{
+    const int C = n->c.hidden_size, I = n->c.intermediate_size, multiple = f8_multiple(n);
+    if (C % multiple == 0 && I % multiple == 0 && I <= F8_WIDEST_ACTIVATION)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "an fp8 teacher needs a hidden_size and an intermediate_size that are multiples of "
                 "%d, the latter at most %d; this one has %d and %d: leave --teacher-dtype out",
-                MULTIPLE, F8_WIDEST_ACTIVATION, C, I);
+                multiple, F8_WIDEST_ACTIVATION, C, I);
 }
 
 /* Of the layers; the head comes after them. */
@@ -39,7 +44,7 @@ static int layer_matrices(const struct net *n)
 int f8_layout(struct net *n)
 {
     const int products = layer_matrices(n);
-    int rc = check(&n->c);
+    int rc = check(n);
     if (rc == 0)
         rc = params_layout(&n->c, PARAMS_EMBEDDING, &n->p);
     if (rc != 0)
@@ -63,17 +68,29 @@ void f8_free(struct net *n)
     n->f8 = NULL;
 }
 
-struct f8_matrix f8_room(size_t elements, int rows, struct carve *m)
+/* Tiles of 128 rows and 128 columns, of which as few as a row or a column may be used, have a byte for 32 elements. */
+static size_t wanted_bytes(enum nj_f8_scales scales, size_t elements, int rows, int columns)
+{
+    const size_t unused = size_add(size_mul((size_t)rows, 3), size_mul((size_t)columns, 4));
+    if (scales == NJ_F8_BLOCKS)
+        return size_add(elements / BLOCK, size_add(unused, 128 * 3));
+    return sizeof(float);
+}
+
+struct f8_matrix f8_room(const struct net *n, size_t elements, int rows, int columns,
+                         struct carve *m)
 {
     struct f8_matrix out = {.rows = rows};
     out.q = carve_take(m, elements);
     out.scale = carve_take(m, size_mul((size_t)rows, sizeof *out.scale));
+    if (n->f8_scales > NJ_F8_ROWS)
+        out.wanted = carve_take(m, wanted_bytes(n->f8_scales, elements, rows, columns));
     return out;
 }
 
-struct f8_matrix f8_rows(int rows, int columns, struct carve *m)
+struct f8_matrix f8_rows(const struct net *n, int rows, int columns, struct carve *m)
 {
-    struct f8_matrix out = f8_room(size_mul((size_t)rows, (size_t)columns), rows, m);
+    struct f8_matrix out = f8_room(n, size_mul((size_t)rows, (size_t)columns), rows, columns, m);
     out.columns = columns;
     return out;
 }
@@ -81,7 +98,7 @@ struct f8_matrix f8_rows(int rows, int columns, struct carve *m)
 static void carve_matrices(const struct net *n, int from, int to, struct carve *m)
 {
     for (int i = from; n->f8 && i < to; i++)
-        n->f8[i] = f8_rows(n->f8[i].rows, n->f8[i].columns, m);
+        n->f8[i] = f8_rows(n, n->f8[i].rows, n->f8[i].columns, m);
 }
 
 void f8_carve_layer(const struct net *n, int layer, struct carve *m)

@@ -8,7 +8,10 @@
 #include "engine/carve.h"
 #include "engine/net.h"
 
-enum { F8_WIDEST_ACTIVATION = 30720 }; /* columns that the kernels take which quantise one */
+enum {
+    F8_MULTIPLE = 16,            /* of rows and columns, for a GEMM */
+    F8_WIDEST_ACTIVATION = 30720 /* columns that the kernels take which quantise one */
+};
 
 /* Places the parameters of such a net. */
 int f8_layout(struct net *n);
@@ -18,9 +21,12 @@ void f8_carve_layer(const struct net *n, int layer, struct carve *m);
 void f8_carve_head(const struct net *n, struct carve *m);
 /* Columns of logits that its head makes of a vocabulary; the last ones mean nothing. */
 int f8_logits(int vocab);
-/* Room for a matrix, and for the largest of some. */
-struct f8_matrix f8_rows(int rows, int columns, struct carve *m);
-struct f8_matrix f8_room(size_t elements, int rows, struct carve *m);
+/* F8_MULTIPLE, or what else GEMMs of the device want. */
+int f8_multiple(const struct net *n);
+/* Room for a matrix, and for the largest of some, each with so many elements, rows and columns at most. */
+struct f8_matrix f8_rows(const struct net *n, int rows, int columns, struct carve *m);
+struct f8_matrix f8_room(const struct net *n, size_t elements, int rows, int columns,
+                         struct carve *m);
 /* Rows of x as e4m3; nothing to do for a net that is not. */
 void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
                  int rows, int columns);

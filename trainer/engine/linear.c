@@ -4,6 +4,8 @@
  */
 #include "engine/linear.h"
 
+#include "nojit_ops.h"
+
 static void gemm(struct work *r, const struct nj_gemm *g, void *c, const void *a, const void *b)
 {
     if (r->rc != 0)
@@ -34,16 +36,37 @@ void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, 
     gemm(r, &g, y, x, w);
 }
 
+static bool takes(const struct work *r, enum nj_f8_scales scales)
+{
+    return nj_context_device(r->ctx)->f8 == scales;
+}
+
+/* Of so many rows and columns of m, as the GEMM takes them. */
+static const void *scales_of(struct work *r, const struct f8_matrix *m, int rows, int columns)
+{
+    if (!m->wanted)
+        return m->scale;
+    if (takes(r, NJ_F8_BLOCKS)) {
+        OP(r, nj_e4m3_blocks(r->s, NJ_F32, m->wanted, m->scale, rows, columns));
+        return m->wanted;
+    }
+    OP(r, nj_e4m3_top(r->s, NJ_F32, m->wanted, m->scale, rows));
+    OP(r, nj_e4m3_rescale(r->s, NJ_F32, m->q, m->scale, m->wanted, rows, columns));
+    return m->wanted;
+}
+
 void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
                const struct f8_matrix *w)
 {
     struct nj_gemm g = forward_shape(l, NJ_F8);
     g.lda = l->ldx > 0 ? l->ldx : g.lda;
-    g.one_scale = l->one_scale;
+    g.one_scale = takes(r, NJ_F8_ONE) || (l->one_scale && !takes(r, NJ_F8_BLOCKS));
     g.a_e5m2 = l->x_e5m2;
+    const void *x_scale = scales_of(r, x, l->rows, l->in);
+    const void *w_scale = scales_of(r, w, l->out, l->in);
     if (r->rc == 0)
         r->rc = r->prepare ? nj_gemm_prepare(r->ctx, &g)
-                           : nj_gemm_run_scaled(r->s, &g, y, x->q, x->scale, w->q, w->scale);
+                           : nj_gemm_run_scaled(r->s, &g, y, x->q, x_scale, w->q, w_scale);
 }
 
 void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w)

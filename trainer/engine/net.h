@@ -33,8 +33,9 @@ struct net {
     const struct lora *lora;    /* NULL: no adapters */
     struct quant_matrix *quant; /* matrices that stay quantised (quant.h); NULL: none do */
     char *expanded;             /* device: scratch that one of them is expanded into */
-    struct f8_matrix *f8;   /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
+    struct f8_matrix *f8; /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
                               * all of them are T, in w */
+    enum nj_f8_scales f8_scales; /* that the device's GEMMs take */
     bool f8_gemm[PRODUCTS]; /* of a student: those with FP8 operands in training (student_f8.h) */
     bool f8_head;           /* the logits, too */
     char f8_names[96];      /* where they are, "in each of the student's layers: gate_up down" */

@@ -28,7 +28,7 @@ static int ceil_div(int a, int b)
  * of what FP8 GEMMs take. */
 static int equal_chunks(int rows, int most, bool f8)
 {
-    const int multiple = f8 ? STUDENT_F8_MULTIPLE : 8;
+    const int multiple = f8 ? F8_MULTIPLE : 8;
     return ceil_div(ceil_div(rows, ceil_div(rows, most)), multiple) * multiple;
 }
 
@@ -342,7 +342,7 @@ static void layout_teacher_rows(struct layout *l, const struct net *n, const str
     m->teacher_hidden =
         carve_take(&l->device, size_product((size_t)s->padded, (size_t)C, dtype_bytes(n->T)));
     if (n->f8)
-        m->teacher_x = f8_rows(s->chunk, C, &l->device);
+        m->teacher_x = f8_rows(n, s->chunk, C, &l->device);
     close_region(l, "teacher.hidden");
 }
 
@@ -412,7 +412,7 @@ static void layout_f8_head_gradients(struct layout *l, const struct net *n,
 {
     const struct carve from = {.base = m->teacher_logits};
     m->f8_head.gradients =
-        o->objective == OBJECTIVE_KL && s->chunk % STUDENT_F8_MULTIPLE == 0 &&
+        o->objective == OBJECTIVE_KL && s->chunk % F8_MULTIPLE == 0 &&
         student_f8_head_carve_gradients(n, s->chunk, s->ld, from, logits, &m->f8_head);
     if (m->f8_head.gradients)
         plan_add(l->plan, PLAN_DEVICE, "head.fp8.gradients", "teacher.logits", 0);
@@ -553,8 +553,11 @@ struct carve plan_arena(struct plan *p, const struct train_options *o)
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out)
 {
-    struct net s = {.c = *student, .T = o->dtype, .recompute = (enum recompute)o->recompute};
-    struct net t = {.T = o->dtype};
+    struct net s = {.c = *student,
+                    .T = o->dtype,
+                    .recompute = (enum recompute)o->recompute,
+                    .f8_scales = o->f8_scales};
+    struct net t = {.T = o->dtype, .f8_scales = o->f8_scales};
     struct lora lora = {0};
     struct memory unused;
     struct shape shape;

@@ -46,29 +46,30 @@ int64_t student_f8_weights(const struct net *n)
     return n->c.layers * elements;
 }
 
-static int check_matrix(int out, int in)
+static int check_matrix(int multiple, int out, int in)
 {
-    if (in % STUDENT_F8_MULTIPLE == 0 && out % STUDENT_F8_MULTIPLE == 0)
+    if (in % multiple == 0 && out % multiple == 0)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "--student-dtype fp8 needs matrices whose sizes are multiples of %d, and "
                 "this student has one of %d x %d; leave --student-dtype out",
-                STUDENT_F8_MULTIPLE, out, in);
+                multiple, out, in);
 }
 
 static int check_sizes(const struct net *n, int64_t rows)
 {
     /* Logits are made of as many rows of the head as are wanted. */
-    int rc = n->f8_head ? check_matrix(STUDENT_F8_MULTIPLE, n->c.hidden_size) : 0;
-    if (rows % STUDENT_F8_MULTIPLE != 0)
+    const int multiple = f8_multiple(n);
+    int rc = n->f8_head ? check_matrix(multiple, multiple, n->c.hidden_size) : 0;
+    if (rows % multiple != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8 needs a multiple of %d tokens per micro-batch, and batch "
                     "size times sequence length is %lld; change --batch-size or --seq-len",
-                    STUDENT_F8_MULTIPLE, (long long)rows);
+                    multiple, (long long)rows);
     for (int p = 0; rc == 0 && p < PRODUCTS; p++) {
         const struct linear l = product_shape(n, 1, (enum product)p);
         if (n->f8_gemm[p])
-            rc = check_matrix(l.out, l.in);
+            rc = check_matrix(multiple, l.out, l.in);
     }
     return rc;
 }
@@ -150,13 +151,13 @@ void student_f8_carve(const struct net *n, int rows, struct carve *m, struct act
     const struct most most = most_of(n);
     const size_t in = size_mul((size_t)rows, (size_t)most.in);
     const size_t out = size_mul((size_t)rows, (size_t)most.out);
-    a->x = f8_room(in, rows, m);
-    a->f8.dy = f8_room(out, rows, m);
-    a->f8.dgu = f8_room(out, rows, m);
-    a->f8.w = f8_room(most.weight, most.out, m);
-    a->f8.xt = f8_room(in, most.in, m);
-    a->f8.dyt = f8_room(out, most.out, m);
-    a->f8.wt = f8_room(most.weight, most.in, m);
+    a->x = f8_room(n, in, rows, most.in, m);
+    a->f8.dy = f8_room(n, out, rows, most.out, m);
+    a->f8.dgu = f8_room(n, out, rows, most.out, m);
+    a->f8.w = f8_room(n, most.weight, most.out, most.in, m);
+    a->f8.xt = f8_room(n, in, most.in, rows, m);
+    a->f8.dyt = f8_room(n, out, most.out, rows, m);
+    a->f8.wt = f8_room(n, most.weight, most.in, most.out, m);
     a->f8.top = carve_take(m, sizeof *a->f8.top);
 }
 
@@ -242,8 +243,8 @@ bool student_f8_head_on(const struct net *n, const struct acts *a)
 void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
                            struct f8_head *out)
 {
-    out->w = f8_rows(ld, n->c.hidden_size, m);
-    out->x = f8_rows(chunk, n->c.hidden_size, m);
+    out->w = f8_rows(n, ld, n->c.hidden_size, m);
+    out->x = f8_rows(n, chunk, n->c.hidden_size, m);
     out->w_top = carve_take(m, sizeof *out->w_top);
     out->x_top = carve_take(m, sizeof *out->x_top);
     out->dy_scale = carve_take(m, sizeof *out->dy_scale);
@@ -253,8 +254,10 @@ bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, str
                                      size_t room, struct f8_head *out)
 {
     const int C = n->c.hidden_size;
-    out->wt = f8_rows(C, ld, &from);
-    out->xt = f8_rows(C, chunk, &from);
+    if (n->f8_scales == NJ_F8_BLOCKS) /* that of the logits has one scale */
+        return false;
+    out->wt = f8_rows(n, C, ld, &from);
+    out->xt = f8_rows(n, C, chunk, &from);
     out->dyt = (struct f8_matrix){.rows = ld, .columns = chunk};
     out->dyt.q = carve_take(&from, size_mul((size_t)ld, (size_t)chunk));
     out->dyt.scale = out->dy_scale;
@@ -306,7 +309,7 @@ void student_f8_head_backward(struct work *r, const struct net *n, const struct 
     const int columns = h->w.rows, C = h->w.columns;
     const struct linear back = {
         n->T, h->x.rows, C, columns, .ldy = C, .ldx = ld, .one_scale = true, .x_e5m2 = true};
-    const struct f8_matrix rows = {h->x.rows, columns, dy, h->dy_scale};
+    const struct f8_matrix rows = {h->x.rows, columns, dy, h->dy_scale, NULL};
     if (n->grad)
         head_dw(r, n, h, vocab, dy, ld, add);
     transpose(r, &h->wt, &h->w, h->w_top, columns, C);

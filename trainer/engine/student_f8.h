@@ -11,8 +11,6 @@
 #include "engine/acts.h"
 #include "engine/engine.h"
 
-enum { STUDENT_F8_MULTIPLE = 16 }; /* of each size of such a GEMM */
-
 /* Which GEMMs of n, of options.student_f8. NJ_E_UNSUPPORTED if there are none, or they cannot be. */
 int student_f8_choose(struct net *n, const struct train_options *o);
 /* Elements of the matrices of these GEMMs, in all layers; of the LM head's. */

@@ -9,14 +9,14 @@
 
 struct peak {
     const char *name;
-    double tflops, f8_tflops; /* 0: not needed, fp8 is for sm_90 */
+    double tflops, f8_tflops; /* dense, sums in float32; 0: it has none in FP8 */
 };
 
 /* More specific names first: the first one that the device's name contains counts. */
 static const struct peak peaks[] = {
-    {"H200", 989, 1979},  {"H100 PCIe", 756, 1513}, {"H100", 989, 1979},  {"A100", 312, 0},
-    {"L40S", 362, 0},     {"L4", 121, 0},           {"RTX 4090", 165, 0}, {"T4", 65, 0},
-    {"RTX 5090", 209, 0},
+    {"H200", 989, 1979},    {"H100 PCIe", 756, 1513}, {"H100", 989, 1979},    {"A100", 312, 0},
+    {"L40S", 362, 733},     {"L4", 121, 242},         {"RTX 4090", 165, 330}, {"T4", 65, 0},
+    {"RTX 5090", 209, 838},
 };
 
 static double seconds_at(double flops, double tflops)

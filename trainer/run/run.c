@@ -211,8 +211,8 @@ static int no_f8(const char *option, const struct nj_device_info *d)
     if (d->sm == 0)
         return no_f8_by_vulkan(option);
     return fail(NJ_E_ARG,
-                "--%s fp8: cuBLASLt has FP8 (E4M3) GEMMs with a scale per row on sm_90 only, and "
-                "%s is sm_%d; leave --%s out",
+                "--%s fp8: cuBLASLt has FP8 (E4M3) GEMMs from sm_89 on, and %s is sm_%d; leave "
+                "--%s out",
                 option, d->name, d->sm, option);
 }
 
@@ -361,6 +361,7 @@ int run_engine_options(struct run *r)
         err = run_adapters(r->s, &r->options.lora);
     if (!err)
         err = choose_dtype(r, &r->options.dtype);
+    r->options.f8_scales = nj_context_device(r->ctx)->f8;
     if (!err)
         err = check_teacher_dtype(r);
     if (!err)

@@ -77,7 +77,15 @@ ok_if "a damaged file is as none" "$was" [ "$was" = "$shaders $shaders" ]
 # ---- the self-test ----
 wrong() { NOJIT_VKFAULT_WRONG=$BUILD/spirv/$1.spv disturbed "caching=1${2:+,$2}" env NOJIT_VULKAN_DEVICE=0 "${@:3}"; }
 # A device that this cache has not seen: a driver of another number.
-refuses "a GEMM that is wrong is found" 1 'fails the self-test of its kernels, .*: GEMM NT ' wrong gemm.nt.f32 driver=99 "$nojit" doctor --device vulkan
+refuses "a GEMM that is wrong is found" 1 'fails the self-test of its kernels, .*: GEMM NT float32 67 ' wrong gemm.nt.f32 driver=99 "$nojit" doctor --device vulkan
+if grep -q 'bfloat16 as storage' "$d/doctor"; then
+    refuses "a GEMM of bfloat16 that is wrong is found" 1 'fails the self-test of its kernels, .*: GEMM TN bfloat16 67 ' \
+        wrong gemm.tn.lp driver=99 "$nojit" doctor --device vulkan
+    refuses "and one of large tiles" 1 'fails the self-test of its kernels, .*: GEMM NN bfloat16 to float32 5 ' \
+        wrong gemm.nn.lp_f32.large driver=99 "$nojit" doctor --device vulkan
+else
+    skip "GEMMs of bfloat16 that are wrong" "no 16-bit storage here"
+fi
 refuses "a kernel that is wrong is found" 1 "^nojit doctor: --device vulkan: .* fails the self-test of its kernels.*: accumulate.f32 \\[" \
     wrong accumulate.f32 driver=99 "$nojit" doctor --device vulkan
 ok_if "it is not kept that a device has failed" "$(kept tested)" [ "$(kept tested)" = "$(cd "$shared/nojit" && ls -- *.tested)" ]

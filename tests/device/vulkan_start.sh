@@ -33,6 +33,12 @@ refuses "a driver that is known to be bad" 1 'cannot be used: its driver is know
     disturbed driver=23 "$nojit" doctor --device vulkan
 disturbed driver=23 "$nojit" doctor --device vulkan >"$d/bad" 2>&1 || true
 ok_if "doctor says why one is refused" "$(cat "$d/bad")" grep -qE '^  0: .*: refused, as its driver is known to be bad: ' "$d/bad"
+# NVK of Mesa 24.0.9 and 24.1.0. No such GPU is wanted, so that none is opened, and tried.
+nvk() { disturbed driver=24,version=$1 env NOJIT_VULKAN_DEVICE="no such" "$nojit" doctor --device vulkan >"$d/bad" 2>&1 || true; }
+nvk 100663305
+ok_if "a version that is known to be bad" "$(cat "$d/bad")" grep -qE '^  0: .*: refused, as its driver is known to be bad: NVK was not conformant' "$d/bad"
+nvk 100667392
+ok_if "and the one in which it was mended" "$(cat "$d/bad")" grep -qE '^  0: .*: can be used$' "$d/bad"
 
 # ---- auto, where CUDA has no GPU ----
 if [ -e /dev/nvidiactl ]; then

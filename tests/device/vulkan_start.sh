@@ -5,14 +5,8 @@
 set -eu
 . tests/lib/lib.sh
 . tests/lib/vulkan.sh
-# What vulkan.sh's doctor has found out, without the pipelines.
-fresh() { rm -rf "$d/cache" && mkdir -p "$d/cache/nojit" && cp "$shared"/nojit/*.tested "$d/cache/nojit/"; }
-shared=$XDG_CACHE_HOME
-export XDG_CACHE_HOME=$d/cache
 fresh
 name=$(sed -n 's/^gpu  *\(.*\), by Vulkan.*/\1/p' "$d/doctor")
-# disturbed SETTINGS COMMAND...: with a loader that says so of the GPU (tests/vkfault).
-disturbed() { LD_LIBRARY_PATH=$BUILD/vkfault NOJIT_VKFAULT_SET=$1 NOJIT_VKFAULT_LOG=$d/calls "${@:2}"; }
 by() { NOJIT_VULKAN_DEVICE=$1 "$nojit" doctor --device "${2:-vulkan}"; }
 
 # ---- which GPU ----
@@ -107,16 +101,6 @@ ok_if "the receipt says how many were compiled" "$(grep -A 9 '"pipelines"' "$d/r
 ok_if "and none is made after the start" "$(tail -n 1 "$d/calls")" grep -q "; $shaders pipelines; .*; 0 objects left\$" <(tail -n 1 "$d/calls")
 
 ok_if "and that the kernels were tried" "$(grep -A 9 '"pipelines"' "$d/run/receipt.json")" grep -q '"self_test": "passed before"' "$d/run/receipt.json"
-
-# ---- submissions ----
-pieces() { sed -nE '$s/.*; ([0-9]+) dispatches in [0-9]+ pieces, ([0-9]+) submissions; .*/\1 \2/p' "$d/calls"; }
-read -r whole few < <(pieces)
-NOJIT_VULKAN_SUBMIT=2e5 disturbed caching=1 train "$d/cut" >"$d/log" 2>&1 || not_ok "a run in pieces" "$(tail -n 2 "$d/log")"
-read -r cut many < <(pieces)
-ok_if "long launches are cut, and submitted in pieces" "$whole launches in $few submissions, $cut in $many" [ "$cut" -gt $((2 * whole)) -a "$many" -gt $((3 * few)) ]
-ok_if "and give the same bits" "the weights differ" cmp -s "$d/run/model.safetensors" "$d/cut/model.safetensors"
-refuses "a number of operations that is none" 2 '^nojit doctor: --device vulkan: NOJIT_VULKAN_SUBMIT=many: operations of a submission' \
-    env NOJIT_VULKAN_SUBMIT=many "$nojit" doctor --device vulkan
 
 # ---- memory ----
 "$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null

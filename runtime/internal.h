@@ -128,7 +128,7 @@ size_t nj_dtype_bytes(enum nj_dtype dtype);
 enum { NJ_SPEED_SIDE = 1024 };
 int nj_gemm_speed(nj_context *ctx, double *gflops);
 int nj_speed(nj_context *ctx, struct nj_speed *out);
-/* Of a device that is open: 0, or the sentence of its self-test. */
+/* Of a device that is open: 0, or the sentence of its self-test, where that is wanted. With info.paced it is timed. */
 int nj_tested(nj_context *ctx, const struct nj_options *options);
 
 struct nj_context {

@@ -94,8 +94,7 @@ struct nj_options {
      * driver are kept for the next time; NULL: nothing is read or written. */
     const char *cache_folder;
     /* Called when a device is open whose driver compiles the kernels (Vulkan), unless cache_folder says that it
-     * has passed: nj_self_test(), or NULL for none. What fails is not opened. Such a GPU is timed, too, for how much
-     * work it gets at a time. */
+     * has passed: nj_self_test(), or NULL for none. What fails is not opened. */
     int (*self_test)(nj_context *ctx, char *why, size_t bytes);
 };
 

@@ -117,17 +117,19 @@ int nj_tested(nj_context *ctx, const struct nj_options *options)
     struct nj_speed speed = {0};
     const int kept = path_of(ctx, options->cache_folder, path, sizeof path);
     const int passed = kept && read_record(path, &speed);
+    const int tried = !passed && options->self_test;
     const int untimed = ctx->info.paced && (!passed || speed.gemm_flops <= 0);
     int rc = 0;
 
-    ctx->info.self_test = NJ_SELF_TEST_BEFORE;
-    if (!passed)
+    if (options->self_test)
+        ctx->info.self_test = NJ_SELF_TEST_BEFORE;
+    if (tried)
         rc = try_kernels(ctx, options);
     if (rc == 0 && untimed)
         rc = time_device(ctx, &speed);
     if (rc)
         return rc;
-    if (kept && (!passed || untimed))
+    if (kept && (tried || (passed && untimed)))
         keep(path, &speed);
     if (ctx->info.paced && speed.gemm_flops > 0)
         ctx->backend->pace(ctx, &speed);

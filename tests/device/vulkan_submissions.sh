@@ -40,4 +40,14 @@ ok_if "with which nothing is timed" "$given, then $again" [ "$given" = "2e+05 " 
 fresh
 slow=$(gpu 2000,copies=200)
 ok_if "a GPU with slow memory gets less" "$slow" awk -v most="${slow%% *}" -v gflops="$(timed "$slow")" 'BEGIN { exit !(most > 0 && most < 0.7 * 1e8 * gflops) }'
+
+# ---- programs that do not try the kernels ----
+ran() { # TYPE OF DEVICE: launches of a `plan`, in a cache that holds nothing
+    rm -rf "$d/cache"
+    disturbed "caching=1,type=$1" "$nojit" plan --student "$d/model" --device vulkan --seq-len 48 >"$d/log" 2>&1 || not_ok "a plan" "$(tail -n 2 "$d/log")"
+    sed -nE '$s/.*; ([0-9]+) dispatches.*/\1/p' "$d/calls"
+}
+of_cpu=$(ran 4) of_gpu=$(ran 2)
+ok_if "a GPU is timed also where its kernels are not tried" "$of_cpu and $of_gpu launches" [ "$of_cpu" = 0 -a "$of_gpu" -gt 0 ]
+ok_if "and is not kept as one that has passed" "$(ls "$d/cache/nojit")" [ -z "$(compgen -G "$d/cache/nojit/*.tested")" ]
 finish

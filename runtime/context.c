@@ -41,7 +41,7 @@ static int open_backend(nj_context *ctx, const struct nj_backend *backend,
         return rc;
     }
     ctx->info.budget_bytes = backend->budget(ctx, NJ_MEM_DEVICE);
-    if (ctx->info.cache_key[0] && options->self_test)
+    if (ctx->info.cache_key[0])
         rc = nj_tested(ctx, options);
     if (rc)
         close_backend(ctx);

@@ -6,7 +6,7 @@
  *
  *   context.c  choice of backend       index.c   embedded kernels    gemm.c   prepared products
  *   stream.c   memory, streams, ...    launch.c  kernels by number   error_text.c  codes, sentences
- *   comm.c     ranks                   speed.c   of a GEMM           tested.c      whether kernels are right
+ *   comm.c     ranks                   speed.c   of GEMMs, copies    tested.c      whether kernels are right
  *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file
  */
 #ifndef NOJIT_INTERNAL_H
@@ -34,7 +34,11 @@ struct nj_transfer {
     int root;
 };
 
-/* One function per concern. All but tile_map and what says so of communicators are set; what a backend
+struct nj_speed {
+    double gemm_flops, copy_bytes; /* per second; bytes are read and written */
+};
+
+/* One function per concern. All but tile_map, pace and what says so of communicators are set; what a backend
  * cannot do returns NJ_E_UNSUPPORTED with a sentence. */
 struct nj_backend {
     const char *name;
@@ -71,6 +75,9 @@ struct nj_backend {
     int (*gemm_run)(nj_stream *s, const struct nj_gemm_plan *plan,
                     const struct nj_gemm_operands *x);
     void (*gemm_release)(nj_context *ctx, struct nj_gemm_plan *plan);
+
+    /* With info.paced: work is submitted in pieces that fit this speed. */
+    void (*pace)(nj_context *ctx, const struct nj_speed *speed);
 
     int (*comm_id)(nj_context *ctx, unsigned char *id);
     int (*comm_create)(nj_comm *c,
@@ -118,10 +125,11 @@ void nj_gemm_choices_free(nj_context *ctx);
 /* What multiplies op(A) op(B). */
 float nj_gemm_scale(const struct nj_gemm *g);
 size_t nj_dtype_bytes(enum nj_dtype dtype);
-/* Of a float32 GEMM with these sides, by the device's clock. */
+/* Of a float32 GEMM with these sides, by the device's clock; and of copies within its memory, too. */
 enum { NJ_SPEED_SIDE = 1024 };
 int nj_gemm_speed(nj_context *ctx, double *gflops);
-/* Of a device that is open: 0, or the sentence of its self-test. */
+int nj_speed(nj_context *ctx, struct nj_speed *out);
+/* Of a device that is open: 0, or the sentence of its self-test, where that is wanted. With info.paced it is timed. */
 int nj_tested(nj_context *ctx, const struct nj_options *options);
 
 struct nj_context {

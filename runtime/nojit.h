@@ -130,8 +130,11 @@ struct nj_device_info {
     float pipelines_ms;          /* Vulkan: what all of them took */
     int self_test;               /* Vulkan: enum nj_self_test_state */
     float self_test_ms;
-    char cache_key[33];  /* Vulkan: of GPU, driver and shaders; else "" */
-    int managed;         /* arenas come from managed memory */
+    double submit_operations;      /* Vulkan: of one submission, at most */
+    int paced;                     /* 1: that follows from the speed of this GPU */
+    double gemm_flops, copy_bytes; /* of it, per second, timed at the first start; 0: not */
+    char cache_key[33];            /* Vulkan: of GPU, driver and shaders; else "" */
+    int managed;                   /* arenas come from managed memory */
     char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 };

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * speed.c: how fast a device multiplies, by the time of one GEMM: what AUTO weighs a GPU by Vulkan against
- * the CPU with.
+ * speed.c: how fast a device multiplies and copies, by the time of one GEMM and of one copy: what AUTO weighs a GPU by
+ * Vulkan against the CPU with, and what says how much work a GPU by Vulkan gets at a time.
  */
 #include "internal.h"
 
 enum { SIDE = NJ_SPEED_SIDE, TIMED = 3, LONG_MS = 100 };
+enum { GEMM_BYTES = SIDE * SIDE * 4, COPY_BYTES = 64 << 20 }; /* a copy: more than caches hold */
 
 struct trial {
     nj_stream *s;
     nj_event *from, *to;
+    const struct nj_gemm *gemm; /* NULL: a copy is timed */
     void *a, *b, *c;
 };
 
-static int begin(nj_context *ctx, const struct nj_gemm *g, struct trial *t)
+static int begin(nj_context *ctx, size_t bytes, struct trial *t)
 {
-    const size_t bytes = (size_t)SIDE * SIDE * sizeof(float);
     int rc = nj_stream_create(ctx, &t->s);
 
     if (rc == 0)
@@ -24,11 +25,11 @@ static int begin(nj_context *ctx, const struct nj_gemm *g, struct trial *t)
         rc = nj_event_create(ctx, &t->to);
     if (rc == 0)
         rc = nj_alloc(ctx, NJ_MEM_DEVICE, bytes, &t->a);
-    if (rc == 0)
+    if (rc == 0 && t->gemm)
         rc = nj_alloc(ctx, NJ_MEM_DEVICE, bytes, &t->b);
     if (rc == 0)
         rc = nj_alloc(ctx, NJ_MEM_DEVICE, bytes, &t->c);
-    return rc ? rc : nj_gemm_prepare(ctx, g);
+    return rc || !t->gemm ? rc : nj_gemm_prepare(ctx, t->gemm);
 }
 
 static void end(nj_context *ctx, struct trial *t)
@@ -41,18 +42,37 @@ static void end(nj_context *ctx, struct trial *t)
     nj_stream_destroy(t->s);
 }
 
-static int run(struct trial *t, const struct nj_gemm *g, float *ms)
+static int run(struct trial *t, float *ms)
 {
     int rc = nj_event_record(t->from, t->s);
 
     if (rc == 0)
-        rc = nj_gemm_run(t->s, g, t->c, t->a, t->b);
+        rc = t->gemm ? nj_gemm_run(t->s, t->gemm, t->c, t->a, t->b)
+                     : nj_copy(t->s, t->c, t->a, COPY_BYTES);
     if (rc == 0)
         rc = nj_event_record(t->to, t->s);
     return rc ? rc : nj_event_elapsed_ms(t->from, t->to, ms);
 }
 
-int nj_gemm_speed(nj_context *ctx, double *gflops)
+/* Work per second. gemm: or NULL for a copy. */
+static int measure(nj_context *ctx, const struct nj_gemm *gemm, double work, double *out)
+{
+    struct trial t = {.gemm = gemm};
+    float ms, best = 0;
+    int rc = begin(ctx, gemm ? GEMM_BYTES : COPY_BYTES, &t);
+
+    /* Clocks rise and caches fill in the first; one that takes long says enough. */
+    for (int i = 0; i < TIMED && best < LONG_MS && rc == 0; i++) {
+        ms = 0;
+        rc = run(&t, &ms);
+        best = i < 2 || ms < best ? ms : best;
+    }
+    end(ctx, &t);
+    *out = best > 0 ? work * 1e3 / (double)best : 0;
+    return rc;
+}
+
+static int time_gemm(nj_context *ctx, double *flops)
 {
     const struct nj_gemm g = {.kind = NJ_GEMM_NT,
                               .ab_dtype = NJ_F32,
@@ -63,17 +83,21 @@ int nj_gemm_speed(nj_context *ctx, double *gflops)
                               .lda = SIDE,
                               .ldb = SIDE,
                               .ldc = SIDE};
-    struct trial t = {0};
-    float ms, best = 0;
-    int rc = begin(ctx, &g, &t);
 
-    /* Clocks rise and caches fill in the first; one that takes long says enough. */
-    for (int i = 0; i < TIMED && best < LONG_MS && rc == 0; i++) {
-        ms = 0;
-        rc = run(&t, &g, &ms);
-        best = i < 2 || ms < best ? ms : best;
-    }
-    end(ctx, &t);
-    *gflops = best > 0 ? 2e-6 * SIDE * SIDE * SIDE / (double)best : 0;
+    return measure(ctx, &g, 2.0 * SIDE * SIDE * SIDE, flops);
+}
+
+int nj_gemm_speed(nj_context *ctx, double *gflops)
+{
+    const int rc = time_gemm(ctx, gflops);
+
+    *gflops *= 1e-9;
     return rc;
+}
+
+int nj_speed(nj_context *ctx, struct nj_speed *out)
+{
+    const int rc = time_gemm(ctx, &out->gemm_flops);
+
+    return rc ? rc : measure(ctx, NULL, 2.0 * COPY_BYTES, &out->copy_bytes);
 }

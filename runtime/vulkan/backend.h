@@ -73,8 +73,11 @@
     X(WaitSemaphores)
 
 /* A desktop's watchdog ends what holds the GPU for seconds: this many operations are 0.2 s of a GPU with
- * 0.1 TFLOP/s. A byte of memory counts as four, as such a GPU has 25 GB/s. NOJIT_VULKAN_SUBMIT sets another number. */
+ * 0.1 TFLOP/s. A byte of memory counts as four, as such a GPU has 25 GB/s. A GPU that was timed gets as many as it does
+ * in a tenth of a second, but not without end. NOJIT_VULKAN_SUBMIT sets another number. */
 #define NJ_VK_SUBMIT_OPERATIONS 2e10
+#define NJ_VK_SUBMIT_OPERATIONS_MOST 1e12
+#define NJ_VK_SUBMIT_SECONDS 0.1
 #define NJ_VK_BYTE_OPERATIONS 4.0
 
 struct nj_vk_api {
@@ -133,7 +136,6 @@ struct nj_vk {
     uint64_t ticks_most;                 /* of them; what follows is 0 again */
     int has_budget;                      /* VK_EXT_memory_budget */
     int has_compile_control;             /* a pipeline that had to be compiled can be refused */
-    double submit_operations;            /* at most, of a submission */
     VkSemaphore done;                    /* counts submissions */
     uint64_t submitted;
     struct nj_vk_memory *allocations;
@@ -170,6 +172,7 @@ int nj_vk_rank_of(
 void nj_vk_sizes(const struct nj_vk *vk, VkPhysicalDevice device, VkDeviceSize *memory,
                  VkDeviceSize *allocation, VkDeviceSize *buffer);
 int nj_vk_open_device(nj_context *ctx); /* the one that was chosen */
+void nj_vk_pace(nj_context *ctx, const struct nj_speed *speed);
 
 /* Sets vk->physical and vk->properties. */
 int nj_vk_choose_device(nj_context *ctx, const struct nj_options *options);

@@ -160,6 +160,7 @@ const struct nj_backend nj_backend_vulkan = {
     .gemm_prepare = nj_vk_gemm_prepare,
     .gemm_run = nj_vk_gemm_run,
     .gemm_release = vk_gemm_release,
+    .pace = nj_vk_pace,
     .comm_id = vk_comm_id,
     .comm_create = vk_comm_create,
     .comm_destroy = vk_comm_destroy,

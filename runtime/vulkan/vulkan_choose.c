@@ -20,18 +20,29 @@ struct adapter {
 };
 
 /* Drivers whose results are not to be trusted, by what their makers say of them. first, last: versions, as the
- * driver counts them; name: a part of the device's name, or NULL for all. */
+ * driver counts them; name: a part of the device's name, or NULL for all. That a driver reports no conformance is no
+ * row: RADV does so on each new GPU until that has been submitted, and the self-test tries the kernels. */
 static const struct bad_driver {
     VkDriverId driver;
     uint32_t first, last;
     const char *name, *why;
 } bad_drivers[] = {
+    /* It prints `dzn is not a conformant Vulkan implementation, testing use only`, still in Mesa 25.0
+     * (github.com/microsoft/wslg/issues/40); wgpu hides it, and llama.cpp takes it last of all. */
     {VK_DRIVER_ID_MESA_DOZEN, 0, UINT32_MAX, NULL,
      "Mesa's driver over Direct3D 12 says of itself that it is not conformant, for testing only"},
+    /* It prints `Haswell Vulkan support is incomplete`, still in Mesa 25.3 (github.com/libsdl-org/SDL/issues/14915);
+     * the hardware lacks what Vulkan needs (github.com/gfx-rs/wgpu/issues/4715). The same of the two others of that
+     * generation: Mesa's anv_physical_device_init(), where these lines are printed. */
     {VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA, 0, UINT32_MAX, "(HSW",
      "Mesa says that its Vulkan for Haswell is incomplete"},
     {VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA, 0, UINT32_MAX, "(IVB",
      "Mesa says that its Vulkan for Ivy Bridge is incomplete"},
+    {VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA, 0, UINT32_MAX, "(BYT",
+     "Mesa says that its Vulkan for Bay Trail is incomplete"},
+    /* Behind an experimental build flag up to Mesa 24.0, conformant and built by default from 24.1 on
+     * (github.com/LukeShortCloud/winesapOS/issues/750; Collabora's "Mesa 24.1 brings new hardware support for Arm and
+     * NVIDIA GPUs"). GPUs before Turing, which came later, are shown only to who asks for a broken driver. */
     {VK_DRIVER_ID_MESA_NVK, 0, VK_MAKE_API_VERSION(0, 24, 0, 999), NULL,
      "NVK was not conformant before Mesa 24.1; install a newer Mesa or NVIDIA's driver"},
 };

@@ -140,8 +140,7 @@ int nj_vk_piece(nj_stream *s, double operations)
 
     own->recorded++;
     own->operations += operations;
-    return own->recorded < NJ_VK_SUBMIT_AFTER &&
-                   own->operations < nj_vk_of(s->ctx)->submit_operations
+    return own->recorded < NJ_VK_SUBMIT_AFTER && own->operations < s->ctx->info.submit_operations
                ? 0
                : nj_vk_submit(s);
 }

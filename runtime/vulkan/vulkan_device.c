@@ -3,6 +3,7 @@
  * vulkan_device.c: what a GPU has to have; opens one with the features that the shaders need, and says
  * how much of its memory can be had.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,14 +252,15 @@ static int create_device(nj_context *ctx)
 static int read_submit(nj_context *ctx)
 {
     const char *given = getenv("NOJIT_VULKAN_SUBMIT");
-    struct nj_vk *vk = nj_vk_of(ctx);
+    struct nj_device_info *info = &ctx->info;
     char *end = NULL;
 
-    vk->submit_operations = NJ_VK_SUBMIT_OPERATIONS;
+    info->submit_operations = NJ_VK_SUBMIT_OPERATIONS;
+    info->paced = !info->software && (!given || !given[0]);
     if (!given || !given[0])
         return 0;
-    vk->submit_operations = strtod(given, &end);
-    if (!*end && vk->submit_operations >= 1e3 && vk->submit_operations <= 1e18)
+    info->submit_operations = strtod(given, &end);
+    if (!*end && info->submit_operations >= 1e3 && info->submit_operations <= 1e18)
         return 0;
     return nj_fail(ctx, NJ_E_ARG,
                    "NOJIT_VULKAN_SUBMIT=%.100s: operations of a submission, from 1e3 to 1e18",
@@ -267,12 +269,24 @@ static int read_submit(nj_context *ctx)
 
 int nj_vk_open_device(nj_context *ctx)
 {
-    int rc = read_submit(ctx);
+    int rc;
 
-    if (rc)
-        return rc;
     describe(ctx);
-    return create_device(ctx);
+    rc = read_submit(ctx);
+    return rc ? rc : create_device(ctx);
+}
+
+/* The slower of multiplying and of moving bytes decides, as most launches do one or the other. */
+void nj_vk_pace(nj_context *ctx, const struct nj_speed *speed)
+{
+    struct nj_device_info *info = &ctx->info;
+    const double moved = NJ_VK_BYTE_OPERATIONS * speed->copy_bytes;
+    const double operations = NJ_VK_SUBMIT_SECONDS * fmin(speed->gemm_flops, moved);
+
+    info->gemm_flops = speed->gemm_flops;
+    info->copy_bytes = speed->copy_bytes;
+    info->submit_operations =
+        fmin(fmax(operations, NJ_VK_SUBMIT_OPERATIONS), NJ_VK_SUBMIT_OPERATIONS_MOST);
 }
 
 /* What the driver says of the heap that is the device's largest; where it is the host's memory, no

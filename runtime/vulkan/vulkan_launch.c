@@ -24,9 +24,10 @@ struct rows {
     uint32_t width, count, each; /* each: rows of a piece */
 };
 
-static struct rows rows_of(const struct nj_vk *vk, uint64_t groups, double operations)
+static struct rows rows_of(const nj_context *ctx, uint64_t groups, double operations)
 {
-    const double pieces = operations / vk->submit_operations + 1;
+    const struct nj_vk *vk = nj_vk_of(ctx);
+    const double pieces = operations / ctx->info.submit_operations + 1;
     const uint64_t most = groups < vk->groups_max[1] ? groups : vk->groups_max[1];
     const uint64_t wanted = pieces < (double)most ? (uint64_t)pieces : most;
     const uint64_t least = (groups + vk->groups_max[0] - 1) / vk->groups_max[0];
@@ -53,7 +54,7 @@ static int dispatch(nj_stream *s, VkPipeline pipeline, const uint32_t grid[3], c
     if (plane > UINT32_MAX || plane * grid[2] > UINT32_MAX || plane * grid[2] > most)
         return nj_fail(s->ctx, NJ_E_ARG, "%s: a grid of %u x %u x %u is too large for Vulkan",
                        s->ctx->last_key, grid[0], grid[1], grid[2]);
-    r = rows_of(vk, plane * grid[2], operations);
+    r = rows_of(s->ctx, plane * grid[2], operations);
     for (uint32_t row = 0; row < r.count && rc == 0; row += r.each) {
         const uint32_t rows = r.count - row < r.each ? r.count - row : r.each;
         const double share = operations * rows / r.count;

@@ -237,51 +237,43 @@ static int stage(nj_stream *s, size_t *bytes, size_t *offset)
     return 0;
 }
 
-static int upload(nj_stream *s, const struct nj_vk_memory *to, size_t to_offset,
-                  const unsigned char *src, size_t bytes)
+static int send_part(nj_stream *s, const struct nj_vk_memory *to, size_t at,
+                     const unsigned char *src, size_t staged, size_t bytes)
 {
-    while (bytes > 0) {
-        const struct nj_vk_memory *staging;
-        size_t part = bytes, offset;
-        int rc = stage(s, &part, &offset);
+    const struct nj_vk_memory *staging = nj_vk_stream_of(s)->staging;
 
-        if (rc)
-            return rc;
-        staging = nj_vk_stream_of(s)->staging;
-        memcpy(staging->caller + offset, src, part);
-        rc =
-            copy_buffers(s, to->buffer, to_offset, staging->buffer, staging->offset + offset, part);
-        if (rc)
-            return rc;
-        src += part;
-        to_offset += part;
-        bytes -= part;
-    }
-    return 0;
+    memcpy(staging->caller + staged, src, bytes);
+    return copy_buffers(s, to->buffer, at, staging->buffer, staging->offset + staged, bytes);
 }
 
-/* Waits, as memory that is not pinned may make a copy do. */
-static int download(nj_stream *s, unsigned char *dst, const struct nj_vk_memory *from,
-                    size_t from_offset, size_t bytes)
+static int fetch_part(nj_stream *s, unsigned char *dst, const struct nj_vk_memory *from, size_t at,
+                      size_t staged, size_t bytes)
 {
-    while (bytes > 0) {
-        const struct nj_vk_memory *staging;
-        size_t part = bytes, offset;
-        int rc = stage(s, &part, &offset);
+    const struct nj_vk_memory *staging = nj_vk_stream_of(s)->staging;
+    int rc = copy_buffers(s, staging->buffer, staging->offset + staged, from->buffer, at, bytes);
 
-        if (rc)
-            return rc;
-        staging = nj_vk_stream_of(s)->staging;
-        rc = copy_buffers(s, staging->buffer, staging->offset + offset, from->buffer, from_offset,
-                          part);
+    if (rc == 0)
+        rc = nj_vk_finish(s);
+    if (rc == 0)
+        memcpy(dst, staging->caller + staged, bytes);
+    return rc;
+}
+
+/* From src to a place in m, or, with dst, from there to dst, which waits, as memory that is not pinned may make a copy
+ * do. */
+static int by_staging(nj_stream *s, const struct nj_vk_memory *m, size_t at, unsigned char *dst,
+                      const unsigned char *src, size_t bytes)
+{
+    for (size_t done = 0, part, staged; done < bytes; done += part) {
+        int rc;
+
+        part = bytes - done;
+        rc = stage(s, &part, &staged);
         if (rc == 0)
-            rc = nj_vk_finish(s);
+            rc = dst ? fetch_part(s, dst + done, m, at + done, staged, part)
+                     : send_part(s, m, at + done, src + done, staged, part);
         if (rc)
             return rc;
-        memcpy(dst, staging->caller + offset, part);
-        dst += part;
-        from_offset += part;
-        bytes -= part;
     }
     return 0;
 }
@@ -296,9 +288,9 @@ int nj_vk_copy(nj_stream *s, void *dst, const void *src, size_t bytes)
     if (to && from)
         return copy_buffers(s, to->buffer, to_offset, from->buffer, from_offset, bytes);
     if (to)
-        return upload(s, to, to_offset, src, bytes);
+        return by_staging(s, to, to_offset, NULL, src, bytes);
     if (from)
-        return download(s, dst, from, from_offset, bytes);
+        return by_staging(s, from, from_offset, dst, NULL, bytes);
     rc = nj_vk_finish(s);
     if (rc == 0)
         memmove(dst, src, bytes);
@@ -323,9 +315,9 @@ int nj_vk_zero(nj_stream *s, void *dst, size_t bytes)
     /* A fill takes whole words; what lies before and after them is copied. */
     before = (4 - offset % 4) % 4 < bytes ? (4 - offset % 4) % 4 : bytes;
     whole = (bytes - before) / 4 * 4;
-    rc = upload(s, m, offset, zeros, before);
+    rc = by_staging(s, m, offset, NULL, zeros, before);
     if (rc == 0)
-        rc = upload(s, m, offset + before + whole, zeros, bytes - before - whole);
+        rc = by_staging(s, m, offset + before + whole, NULL, zeros, bytes - before - whole);
     if (rc == 0 && whole > 0) {
         rc = nj_vk_begin(s, &commands);
         if (rc)

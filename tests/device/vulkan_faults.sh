@@ -10,14 +10,11 @@ set -eu
 export OMP_NUM_THREADS=2
 "$nojit" init --preset nojit-tiny --out "$d/model" >/dev/null
 head -c 1500 LICENSE >"$d/text.txt"
-shared=$XDG_CACHE_HOME
-export XDG_CACHE_HOME=$d/cache
 
 # run WHAT: in a cache that holds the self-test alone, so that pipelines are kept, too.
 run() {
-    rm -rf "$d/cache" "$d/run"
-    mkdir -p "$d/cache/nojit"
-    cp "$shared"/nojit/*.tested "$d/cache/nojit/"
+    fresh
+    rm -rf "$d/run"
     : >"$d/calls"
     status=0
     NOJIT_VKFAULT=$1 NOJIT_VKFAULT_LOG=$d/calls LD_LIBRARY_PATH=$BUILD/vkfault "$nojit" train --model "$d/model" --data "$d/text.txt" \

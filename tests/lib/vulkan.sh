@@ -13,3 +13,13 @@ if ! "$nojit" doctor --device vulkan >"$d/doctor" 2>&1; then
     finish
     exit
 fi
+# fresh: from here on a cache of the test's own, which holds what doctor has found out and no pipelines.
+shared=$XDG_CACHE_HOME
+fresh() {
+    export XDG_CACHE_HOME=$d/cache
+    rm -rf "$d/cache"
+    mkdir -p "$d/cache/nojit"
+    cp "$shared"/nojit/*.tested "$d/cache/nojit/"
+}
+# disturbed SETTINGS COMMAND...: with a loader that says so of the GPU (tests/vkfault).
+disturbed() { LD_LIBRARY_PATH=$BUILD/vkfault NOJIT_VKFAULT_SET=$1 NOJIT_VKFAULT_LOG=$d/calls "${@:2}"; }

@@ -76,6 +76,29 @@ static void test_copies_in_every_direction(void **state)
     nj_free(d->ctx, NJ_MEM_DEVICE, NULL);
 }
 
+/* More than a backend can have on its way at a time, to and from memory that is not pinned. */
+static void test_large_copies(void **state)
+{
+    enum { BYTES = (20 << 20) + 3, AT = 5 };
+    struct device *d = need(state);
+    unsigned char *from = malloc(BYTES), *to = malloc(BYTES), *a;
+    void *memory;
+
+    assert_non_null(from);
+    assert_non_null(to);
+    for (size_t i = 0; i < BYTES; i++)
+        from[i] = (unsigned char)(i * 31 + i / 251);
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, BYTES + AT, &memory), 0);
+    a = (unsigned char *)memory + AT;
+    assert_int_equal(nj_copy(d->s, a, from, BYTES), 0);
+    assert_int_equal(nj_copy(d->s, to, a, BYTES), 0);
+    assert_int_equal(nj_stream_sync(d->s), 0);
+    assert_memory_equal(to, from, BYTES);
+    nj_free(d->ctx, NJ_MEM_DEVICE, memory);
+    free(from);
+    free(to);
+}
+
 static void test_too_much_memory_is_refused(void **state)
 {
     struct device *d = need(state);
@@ -547,6 +570,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_zeroed_and_aligned),
         cmocka_unit_test(test_copies_in_every_direction),
+        cmocka_unit_test(test_large_copies),
         cmocka_unit_test(test_too_much_memory_is_refused),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_a_stream_waits_for_another),

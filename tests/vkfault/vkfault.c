@@ -6,8 +6,10 @@
  *   NOJIT_VKFAULT=NAME:N:ERROR   the Nth call of NAME returns ERROR (-1, -2, -4, ...) and makes nothing; after -4,
  *                                device lost, whatever can be lost stays lost
  *   NOJIT_VKFAULT_SET=A=X,B=Y    what the driver says: shared (bytes of shared memory), allocation, buffer (largest,
- *                                in bytes), heap (bytes of memory), driver (its number), ticks (timestamps go slower
- *                                by this factor), caching=1 (pipelines of a cache that is given back need no compiler)
+ *                                in bytes), heap (bytes of memory), driver (its number), version (of it), ticks
+ *                                (timestamps go slower by this factor), caching=1 (pipelines of a cache that is
+ *                                given back need no compiler), type (of device: 2 is a discrete GPU), copies (copies
+ *                                within the device's memory are done so often)
  *   NOJIT_VKFAULT_WRONG=FILE     launches of this shader (build/spirv/KEY.spv) do nothing
  *   NOJIT_VKFAULT_LOG=FILE       gets lines when an instance ends: calls of each function, work, and objects left
  */
@@ -316,6 +318,14 @@ static VKAPI_ATTR void VKAPI_CALL own_vkCmdDispatchBase(VkCommandBuffer c, uint3
         REAL(vkCmdDispatchBase)(c, x, y, z, width, height, depth);
 }
 
+DECLARE(vkCmdCopyBuffer)
+static VKAPI_ATTR void VKAPI_CALL own_vkCmdCopyBuffer(VkCommandBuffer c, VkBuffer from, VkBuffer to,
+                                                      uint32_t n, const VkBufferCopy *regions)
+{
+    for (double i = setting("copies", 1); i > 0; i--)
+        REAL(vkCmdCopyBuffer)(c, from, to, n, regions);
+}
+
 /* ---- what the driver says ---- */
 
 DECLARE(vkGetPhysicalDeviceProperties2)
@@ -327,6 +337,8 @@ own_vkGetPhysicalDeviceProperties2(VkPhysicalDevice p, VkPhysicalDevicePropertie
     limits->maxComputeSharedMemorySize =
         (uint32_t)setting("shared", limits->maxComputeSharedMemorySize);
     limits->timestampPeriod /= (float)setting("ticks", 1);
+    out->properties.deviceType = (VkPhysicalDeviceType)setting("type", out->properties.deviceType);
+    out->properties.driverVersion = (uint32_t)setting("version", out->properties.driverVersion);
     for (VkBaseOutStructure *s = out->pNext; s; s = s->pNext) {
         if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES) {
             VkPhysicalDeviceDriverProperties *driver = (void *)s;
@@ -422,6 +434,7 @@ static VKAPI_ATTR void VKAPI_CALL own_vkDestroyInstance(VkInstance i,
     X(vkGetPipelineCacheData)                                                                      \
     X(vkCmdBindPipeline)                                                                           \
     X(vkCmdDispatchBase)                                                                           \
+    X(vkCmdCopyBuffer)                                                                             \
     X(vkGetPhysicalDeviceProperties2)                                                              \
     X(vkGetPhysicalDeviceMemoryProperties2)                                                        \
     X(vkDestroyDevice)                                                                             \

@@ -68,6 +68,16 @@ static void print_cpu(const struct nj_device_info *d)
            bytes_text((double)d->budget_bytes, size, sizeof size), d->gemm_library);
 }
 
+/* What one submission is at most, and why. */
+static void print_submissions(const struct nj_device_info *d)
+{
+    printf("work      in submissions of at most %.3g operations", d->submit_operations);
+    if (d->gemm_flops > 0)
+        printf("; timed at the first start: a GEMM at %.0f GFLOP/s, a copy at %.1f GB/s",
+               d->gemm_flops * 1e-9, d->copy_bytes * 1e-9);
+    printf("\n");
+}
+
 static void print_vulkan(const struct nj_device_info *d)
 {
     char size[32], budget[32];
@@ -187,6 +197,8 @@ static void print_device(const struct settings *s, const struct nj_device_info *
     const bool vulkan = d != NULL && strcmp(d->backend, "vulkan") == 0;
     if (d != NULL)
         (cpu ? print_cpu : vulkan ? print_vulkan : print_gpu)(d);
+    if (vulkan && s->verbose)
+        print_submissions(d);
     if (s->device != NJ_DEVICE_VULKAN) {
         puts("libraries of the GPU, where they were looked for");
         nj_library_search(print_line, NULL);

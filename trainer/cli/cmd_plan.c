@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "io/cache_folder.h"
 #include "io/error.h"
 #include "io/model_path.h"
 #include "model/init.h"
@@ -22,20 +23,27 @@ struct budget {
     char whose[160];
 };
 
-/* --memory-budget, else that of the device where it is here. */
-static void look_up_budget(const struct settings *s, const struct train_options *o,
-                           struct budget *out)
+/* --memory-budget, else that of the device where it is here; and, where its driver limits allocations, by how much. */
+static void look_up_device(const struct settings *s, struct train_options *o, struct budget *out)
 {
+    char kept[3072];
+    cache_folder(kept, sizeof kept);
     const struct nj_options options = {.device = s->device == (int)NJ_DEVICE_AUTO
                                                      ? NJ_DEVICE_CUDA
-                                                     : (enum nj_device_kind)s->device};
+                                                     : (enum nj_device_kind)s->device,
+                                       .cache_folder = kept[0] != '\0' ? kept : NULL};
     nj_context *ctx = NULL;
     *out = (struct budget){.bytes = o->memory_bytes, .whose = "--memory-budget"};
-    if (out->bytes > 0)
+    if (out->bytes > 0 && options.device != NJ_DEVICE_VULKAN)
         return;
     if (nj_context_create(&ctx, &options) == 0) {
-        out->bytes = nj_context_budget(ctx);
-        snprintf(out->whose, sizeof out->whose, "%s", nj_context_device(ctx)->name);
+        const struct nj_device_info *d = nj_context_device(ctx);
+        o->piece_bytes = d->piece_bytes;
+        o->array_bytes = d->array_bytes;
+        if (out->bytes == 0) {
+            out->bytes = nj_context_budget(ctx);
+            snprintf(out->whose, sizeof out->whose, "%s", d->name);
+        }
     }
     nj_context_destroy(ctx);
 }
@@ -47,13 +55,25 @@ static size_t comm_estimate(const struct run *r)
     return cuda ? run_comm_estimate(&r->options) : 0;
 }
 
+/* Of a driver that limits allocations: those that there will be, and the array that the largest is for. */
+static void print_json_pieces(const struct plan *p)
+{
+    printf("\"pieces\": [");
+    for (int i = 0, told = 0; i < CARVE_CELLS; i++)
+        if (carve_piece_bytes(&p->pieces, i) > 0)
+            printf("%s%zu", told++ ? ", " : "", carve_piece_bytes(&p->pieces, i));
+    printf("], \"largest_array\": {\"in\": \"%s\", \"bytes\": %zu}, ", p->array_in, p->array_bytes);
+}
+
 static void print_json(const struct run *r, const struct plan *p, const struct budget *b)
 {
     printf("{\"batch_size\": %d, \"total_bytes\": %zu, \"host_bytes\": %zu, ",
            r->options.batch_size, p->total_bytes, p->host_bytes);
     if (b->bytes > 0)
         printf("\"budget_bytes\": %zu, \"fits\": %s, ", b->bytes,
-               p->total_bytes <= b->bytes ? "true" : "false");
+               plan_fits(p, &r->options, b->bytes) ? "true" : "false");
+    if (r->options.piece_bytes > 0)
+        print_json_pieces(p);
     if (r->options.rank != RANKS_HERE)
         printf("\"comm_bytes_estimate\": %zu, \"comm_step_bytes\": %zu, ", comm_estimate(r),
                p->step_comm_bytes);
@@ -81,11 +101,31 @@ static void print_comm(struct run *r, const struct plan *p)
                      "comm_bytes_estimate", bytes_text((double)estimate, size, sizeof size));
 }
 
+static void print_pieces(struct run *r, const struct plan *p)
+{
+    char size[32], limit[32];
+    int pieces = 0;
+    size_t most = 0;
+    for (int i = 0; i < CARVE_CELLS; i++) {
+        const size_t bytes = carve_piece_bytes(&p->pieces, i);
+        pieces += bytes > 0;
+        most = bytes > most ? bytes : most;
+    }
+    progress_say(&r->progress, "%-32s %12d  (up to %s; the driver promises %s at a time)",
+                 "allocations", pieces, bytes_text((double)most, size, sizeof size),
+                 bytes_text((double)r->options.piece_bytes, limit, sizeof limit));
+    progress_say(&r->progress, "%-32s %12s  (in %s; the driver gives %s at most)", "largest array",
+                 bytes_text((double)p->array_bytes, size, sizeof size), p->array_in,
+                 bytes_text((double)r->options.array_bytes, limit, sizeof limit));
+}
+
 static void print_text(struct run *r, const struct plan *p, const struct budget *b)
 {
     char size[32];
     run_print_plan(r, p);
     print_comm(r, p);
+    if (r->options.piece_bytes > 0)
+        print_pieces(r, p);
     if (b->bytes > 0)
         progress_say(&r->progress, "%-32s %12s  (%s)", "budget",
                      bytes_text((double)b->bytes, size, sizeof size), b->whose);
@@ -159,7 +199,7 @@ static int show(struct run *r, const struct model_config *student,
     else
         print_text(r, &plan, b);
     if (b->bytes == 0 || plan.total_bytes <= b->bytes)
-        return 0;
+        return plan_check_array(&plan, &r->options);
     if (!r->s->json)
         err = fit_advise(r, student, teacher, plan.total_bytes, b->bytes);
     return err ? err
@@ -181,7 +221,7 @@ static int answer(struct run *r)
     if (err)
         return err;
     const struct model_config *other = s->teacher != NULL ? &teacher : NULL;
-    look_up_budget(s, &r->options, &budget);
+    look_up_device(s, &r->options, &budget);
     if (s->batch_size == BATCH_AUTO && budget.bytes == 0)
         return fail(NJ_E_ARG, "--batch-size auto: no GPU can be used here, so its memory is not "
                               "known; name it by --memory-budget GIB");

@@ -101,12 +101,7 @@ static int check_budget(const struct engine *e)
     if (plan_fits(&e->plan, &e->o, budget))
         return 0;
     if (e->plan.total_bytes <= budget)
-        return fail(
-            NJ_E_NOMEM,
-            "%s has an array of %.1f MiB, and this driver gives at most %.1f MiB at a time; "
-            "use a smaller model, batch or sequence, or --device cpu",
-            e->plan.array_in, (double)e->plan.array_bytes * gib * 1024,
-            (double)e->o.array_bytes * gib * 1024);
+        return plan_check_array(&e->plan, &e->o);
     const size_t logits =
         region_bytes(&e->plan, "head.logits") + region_bytes(&e->plan, "teacher.logits");
     return fail(

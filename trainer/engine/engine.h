@@ -164,6 +164,8 @@ int plan_make(const struct model_config *student, const struct model_config *tea
               const struct train_options *o, struct plan *out);
 /* In memory of so many bytes, with no array above array_bytes. */
 bool plan_fits(const struct plan *p, const struct train_options *o, size_t budget);
+/* 0, or the sentence that names what an array above array_bytes is in. */
+int plan_check_array(const struct plan *p, const struct train_options *o);
 /* The largest batch of at most `most` whose plan takes no more than budget bytes; 0: not even one sequence
  * does. */
 enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24 };

@@ -4,12 +4,29 @@
  */
 #include "checked.h"
 #include "engine/engine.h"
+#include "io/error.h"
 
 #include <string.h>
 
+static bool arrays_fit(const struct plan *p, const struct train_options *o)
+{
+    return o->array_bytes == 0 || p->array_bytes <= o->array_bytes;
+}
+
 bool plan_fits(const struct plan *p, const struct train_options *o, size_t budget)
 {
-    return p->total_bytes <= budget && (o->array_bytes == 0 || p->array_bytes <= o->array_bytes);
+    return p->total_bytes <= budget && arrays_fit(p, o);
+}
+
+int plan_check_array(const struct plan *p, const struct train_options *o)
+{
+    const double mib = 1.0 / (1 << 20);
+    if (arrays_fit(p, o))
+        return 0;
+    return fail(NJ_E_NOMEM,
+                "%s has an array of %.1f MiB, and this driver gives at most %.1f MiB at a time; "
+                "use a smaller model, batch or sequence, or --device cpu",
+                p->array_in, (double)p->array_bytes * mib, (double)o->array_bytes * mib);
 }
 
 /* Logits and losses go in chunks of rows whose size follows the batch up and down, and so does a teacher's pass; the

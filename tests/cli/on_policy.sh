@@ -130,6 +130,41 @@ room() { command --prompts "$d/prompts.jsonl" --on-policy 1 --dry-run --seq-len 
 ok_if "--kv-dtype int8: a smaller cache" "$(room), $(room --kv-dtype int8)" \
     awk "BEGIN { exit !($(room --kv-dtype int8) < 0.7 * $(room) && $(room --kv-dtype int8) > 0.2 * $(room)) }"
 
+# ---- what a plan says of them
+# OPTION...: the same of `nojit plan` and a dry run, and in $total what it is.
+planned() {
+    "$nojit" plan "${models[@]}" "${shape[@]}" "$@" >"$d/plan.txt" 2>&1
+    command --dry-run "$@" >"$d/dry.txt" 2>&1
+    total=$(grep '^device total' "$d/plan.txt")
+    [ -n "$total" ] && [ "$(grep -E '^(device total|host total|on-policy)' "$d/plan.txt" | sort)" = "$(grep -E '^(device total|host total|on-policy)' "$d/dry.txt" | sort)" ]
+}
+long=(--prompts "$d/prompts.jsonl" --on-policy 1 --seq-len 120 --max-new 100 --batch-size 1 --grad-accum 512)
+alike() { # NAME OPTION...
+    if planned "${long[@]}" "${@:2}"; then ok "$1"; else not_ok "$1" "$(tail -n 4 "$d/plan.txt" "$d/dry.txt")"; fi
+}
+alike "plan and --dry-run: answers"
+usual=$total
+alike "plan and --dry-run: what the cache holds" --kv-dtype int8
+narrow=$total
+alike "plan and --dry-run: answers at a time" --rollout-batch 3
+few=$total
+alike "plan and --dry-run: longer sequences of fewer answers" --teacher-prompt "$(printf '%012d' 0)"
+alike "plan and --dry-run: a teacher that writes" --writer teacher
+taught=$total
+alike "plan and --dry-run: as many answers as fit" --memory-budget 0.0078
+fitted=$total
+ok_if "which all take memory of their own" "" test "$(printf '%s\n' "$usual" "$narrow" "$few" "$taught" "$fitted" | sort -u | wc -l)" = 5
+ok_if "a plan of half the sequences is the same" "" test "$("$nojit" plan "${models[@]}" "${shape[@]}" "${long[@]}" --on-policy 0.5 | grep '^device total')" = "$usual"
+"$nojit" plan "${models[@]}" "${shape[@]}" "${long[@]:2}" --rollout-batch 7 >"$d/unknown.txt"
+printf '{"prompt": "%020d"}\n' 1 >"$d/longest.jsonl"
+planned "${long[@]:2}" --prompts "$d/longest.jsonl" --rollout-batch 7 || true
+ok_if "a plan without --prompts: as long as they may be" "$(cat "$d/unknown.txt" "$d/plan.txt")" \
+    test "$(grep 'device total' "$d/unknown.txt")" = "$total" -a "$(grep -c '^on-policy: prompts (none given) of at most 20 tokens; 1 answer per sequence' "$d/unknown.txt")" = 1
+ok_if "in JSON" "$("$nojit" plan --json "${models[@]}" "${long[@]:2}" --rollout-batch 7)" grep -q '"rollout_batch": 7, ' <("$nojit" plan --json "${models[@]}" "${long[@]:2}" --rollout-batch 7 2>"$d/err")
+refuses "a plan of answers without a teacher" 2 '^nojit plan: --on-policy needs --teacher, which the student learns from$' "$nojit" plan --student "$d/student" --seq-len 120 --max-new 100 --on-policy 1
+refuses "a plan without room for prompts" 2 '^nojit plan: --max-new 120 leaves no room for a prompt in --seq-len 120; lower the one or raise the other$' "$nojit" plan "${models[@]}" "${long[@]:2}" --max-new 120
+refuses "a plan of prompts without a share" 2 '^nojit plan: --prompts needs --on-policy' "$nojit" plan "${models[@]}" --seq-len 120 --prompts "$d/prompts.jsonl"
+
 # ---- how they are sampled
 distill greedy "${kept[@]}" --rollout-temperature 0 --group 3
 ok_if "--rollout-temperature 0: the answers of a group are equal" "$(written greedy)" test "$(written greedy | part 3 | sort -u | wc -l)" = 2

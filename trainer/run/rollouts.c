@@ -67,6 +67,11 @@ int rollouts_check_plan(const struct settings *s)
         return fail(NJ_E_ARG, "--on-policy needs --teacher, which the student learns from");
     if (s->gpus != 1)
         return refuse_ranks();
+    if (settings_given(s, "kd-ratio") && s->kd_ratio != 1)
+        return fail(NJ_E_ARG,
+                    "--kd-ratio %g: with --on-policy the loss is the divergence alone, of text of "
+                    "--data too, as with 1; leave --kd-ratio out",
+                    s->kd_ratio);
     if (s->horizon > s->max_new)
         return fail(NJ_E_ARG, "--horizon %lld is more than --max-new %lld; lower it",
                     (long long)s->horizon, (long long)s->max_new);

@@ -247,7 +247,7 @@ effect doctor device elsewhere device_misfit.sh
 effect "$both" gpus elsewhere gpus.sh
 effect "$both" virtual-ranks elsewhere gpus.sh
 effect "$both" every-rank-reads elsewhere rank_files.sh
-effect plan gpus compare 'a > b' "$(region student.gradients.sum --gpus 2)" 0
+effect plan gpus compare 'a > b' "$(region student.gradients.received --gpus 2)" 0
 effect plan virtual-ranks compare 'a > b' "$(region student.gradients.sum --virtual-ranks 2)" 0
 effect "$both" dtype fails 2 'CPU runs float32 only' --dtype bfloat16
 float32_only() { ! "$@" --dtype float16 >/dev/null && why="$(cat "$d/err")" && grep -q 'CPU runs float32 only' "$d/err"; }

@@ -14,25 +14,8 @@ set -eu
 : "${TORCH:=}" "${GENERATE:=}" "${COMPILE:=}"
 nojit=$BUILD/nojit
 . bench/lib.sh
-give_help "$@"
-needs_device
-rm -rf "$WORK"
-mkdir -p "$WORK"
+begin "$@"
 
-# prompts COUNT FROM TO ANSWER_FROM ANSWER_TO: lines of random letters, which are tokens where there is no tokenizer
-prompts() {
-    awk -v count="$1" -v from="$2" -v to="$3" -v first="$4" -v last="$5" "$next_int"'
-        BEGIN {
-            x = 1
-            for (i = 0; i < count; i++) {
-                length_ = from + next_int(to - from + 1)
-                text = ""
-                for (k = 0; k < length_; k++)
-                    text = text sprintf("%c", 97 + next_int(26))
-                printf "{\"prompt\": \"%s\", \"max_tokens\": %d}\n", text, first + next_int(last - first + 1)
-            }
-        }'
-}
 # write MODEL FILE OPTION...: "TOKENS SECONDS" of the answers
 write() {
     "$nojit" generate --model "$1" --prompts "$2" --device "$DEVICE" --ignore-eos --temperature 1 "${@:3}" $GENERATE 2>&1 >/dev/null |

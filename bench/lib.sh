@@ -22,6 +22,27 @@ needs_device() {
 needs_tokenizers() {
     "$PYTHON" -c 'import tokenizers' >/dev/null 2>&1 || refuse "PYTHON=$PYTHON does not import tokenizers; name a Python that has it"
 }
+# begin ARGUMENT...: help where one asks for it; a device that can be used, and $WORK empty
+begin() {
+    give_help "$@"
+    needs_device
+    rm -rf "$WORK"
+    mkdir -p "$WORK"
+}
+# prompts COUNT FROM TO ANSWER_FROM ANSWER_TO: lines of random letters, which are tokens where there is no tokenizer
+prompts() {
+    awk -v count="$1" -v from="$2" -v to="$3" -v first="$4" -v last="$5" "$next_int"'
+        BEGIN {
+            x = 1
+            for (i = 0; i < count; i++) {
+                length_ = from + next_int(to - from + 1)
+                text = ""
+                for (k = 0; k < length_; k++)
+                    text = text sprintf("%c", 97 + next_int(26))
+                printf "{\"prompt\": \"%s\", \"max_tokens\": %d}\n", text, first + next_int(last - first + 1)
+            }
+        }'
+}
 stage() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
 # Token files train.bin and held-out.bin, and the shapes of models (shape-NAME) with the tokenizer that made them.
 make_text() {

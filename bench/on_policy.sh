@@ -13,10 +13,7 @@ set -eu
 : "${LONG:=2}" "${STUDENT:=--hidden-size 128 --intermediate-size 384 --heads 2 --kv-heads 1}" "${START_STEPS:=1500}" "${BATCH:=32}" "${LABELLED:=39000}" "${METHODS:=plain off-fkl off-rkl off-jsd half-fkl half-rkl half-jsd on-fkl on-rkl on-jsd teacher-writes plain-long off-fkl-long}"
 nojit=$BUILD/nojit
 . bench/lib.sh
-give_help "$@"
-needs_device
-rm -rf "$WORK"
-mkdir -p "$WORK"
+begin "$@"
 
 # Sums as prompt and completion: those of test.jsonl are in neither of the others.
 make_sums() {

@@ -11,10 +11,7 @@ set -eu
 : "${ROWS:=256}" "${PROMPT:=80}" "${ANSWER:=512}" "${STEPS:=6}" "${TORCH:=}" "${DISTILL:=}"
 nojit=$BUILD/nojit
 . bench/lib.sh
-give_help "$@"
-needs_device
-rm -rf "$WORK"
-mkdir -p "$WORK"
+begin "$@"
 
 # row NAME TOKENS WRITING TRAINING
 row() {
@@ -25,15 +22,7 @@ row() {
 for model in "$TEACHER" "$STUDENT"; do
     "$nojit" init --preset "$model" --out "$WORK/$model" >/dev/null 2>&1
 done
-awk -v rows="$ROWS" -v length_="$PROMPT" 'BEGIN {
-    srand(1)
-    for (i = 0; i < rows; i++) {
-        text = ""
-        for (k = 0; k < length_; k++)
-            text = text sprintf("%c", 97 + int(26 * rand()))
-        printf "{\"prompt\": \"%s\"}\n", text
-    }
-}' >"$WORK/prompts.jsonl"
+prompts "$ROWS" "$PROMPT" "$PROMPT" "$ANSWER" "$ANSWER" >"$WORK/prompts.jsonl"
 printf '%-8s %9s %10s %10s %11s %10s\n' what tokens 'writing s' 'training s' 'writing' tokens/s
 # Two answers to a sequence, 16 sequences at a time.
 "$nojit" distill --teacher "$WORK/$TEACHER" --student "$WORK/$STUDENT" --prompts "$WORK/prompts.jsonl" --on-policy 1 --max-new "$ANSWER" \

@@ -39,6 +39,7 @@ ok_if "a line about prompts" "$(cat "$d/run.log")" grep -qx \
     'on-policy: 5 prompts of at most 5 tokens; 3 answers per sequence, of at most 9 tokens, written 6 at a time' "$d/run.log"
 ok_if "the receipt has the options" "$(grep -E 'on-policy|prompts|max-new' "$d/run/receipt.json")" \
     grep -qE '"on-policy": "1"' "$d/run/receipt.json"
+ok_if "the receipt has the share that was applied" "$(grep kd.ratio "$d/run/receipt.json")" grep -qE '"kd_ratio": 1\.0' "$d/run/receipt.json"
 ok_if "the receipt has the hash of the prompts" "$(grep hash "$d/run/receipt.json")" \
     grep -qE '"prompts_hash": "[0-9a-f]*[1-9a-f][0-9a-f]*"' "$d/run/receipt.json"
 why=$(paste -d' ' <(column run rollout_tokens) <(column run rollout_length) <(column run rollout_truncated) <(column run rollout_seconds) \
@@ -130,6 +131,41 @@ room() { command --prompts "$d/prompts.jsonl" --on-policy 1 --dry-run --seq-len 
 ok_if "--kv-dtype int8: a smaller cache" "$(room), $(room --kv-dtype int8)" \
     awk "BEGIN { exit !($(room --kv-dtype int8) < 0.7 * $(room) && $(room --kv-dtype int8) > 0.2 * $(room)) }"
 
+# ---- what a plan says of them
+# OPTION...: the same of `nojit plan` and a dry run, and in $total what it is.
+planned() {
+    "$nojit" plan "${models[@]}" "${shape[@]}" "$@" >"$d/plan.txt" 2>&1
+    command --dry-run "$@" >"$d/dry.txt" 2>&1
+    total=$(grep '^device total' "$d/plan.txt")
+    [ -n "$total" ] && [ "$(grep -E '^(device total|host total|on-policy)' "$d/plan.txt" | sort)" = "$(grep -E '^(device total|host total|on-policy)' "$d/dry.txt" | sort)" ]
+}
+long=(--prompts "$d/prompts.jsonl" --on-policy 1 --seq-len 120 --max-new 100 --batch-size 1 --grad-accum 512)
+alike() { # NAME OPTION...
+    if planned "${long[@]}" "${@:2}"; then ok "$1"; else not_ok "$1" "$(tail -n 4 "$d/plan.txt" "$d/dry.txt")"; fi
+}
+alike "plan and --dry-run: answers"
+usual=$total
+alike "plan and --dry-run: what the cache holds" --kv-dtype int8
+narrow=$total
+alike "plan and --dry-run: answers at a time" --rollout-batch 3
+few=$total
+alike "plan and --dry-run: longer sequences of fewer answers" --teacher-prompt "$(printf '%012d' 0)"
+alike "plan and --dry-run: a teacher that writes" --writer teacher
+taught=$total
+alike "plan and --dry-run: as many answers as fit" --memory-budget 0.0078
+fitted=$total
+ok_if "which all take memory of their own" "" test "$(printf '%s\n' "$usual" "$narrow" "$few" "$taught" "$fitted" | sort -u | wc -l)" = 5
+ok_if "a plan of half the sequences is the same" "" test "$("$nojit" plan "${models[@]}" "${shape[@]}" "${long[@]}" --on-policy 0.5 | grep '^device total')" = "$usual"
+"$nojit" plan "${models[@]}" "${shape[@]}" "${long[@]:2}" --rollout-batch 7 >"$d/unknown.txt"
+printf '{"prompt": "%020d"}\n' 1 >"$d/longest.jsonl"
+planned "${long[@]:2}" --prompts "$d/longest.jsonl" --rollout-batch 7 || true
+ok_if "a plan without --prompts: as long as they may be" "$(cat "$d/unknown.txt" "$d/plan.txt")" \
+    test "$(grep 'device total' "$d/unknown.txt")" = "$total" -a "$(grep -c '^on-policy: prompts (none given) of at most 20 tokens; 1 answer per sequence' "$d/unknown.txt")" = 1
+ok_if "in JSON" "$("$nojit" plan --json "${models[@]}" "${long[@]:2}" --rollout-batch 7)" grep -q '"rollout_batch": 7, ' <("$nojit" plan --json "${models[@]}" "${long[@]:2}" --rollout-batch 7 2>"$d/err")
+refuses "a plan of answers without a teacher" 2 '^nojit plan: --on-policy needs --teacher, which the student learns from$' "$nojit" plan --student "$d/student" --seq-len 120 --max-new 100 --on-policy 1
+refuses "a plan without room for prompts" 2 '^nojit plan: --max-new 120 leaves no room for a prompt in --seq-len 120; lower the one or raise the other$' "$nojit" plan "${models[@]}" "${long[@]:2}" --max-new 120
+refuses "a plan of prompts without a share" 2 '^nojit plan: --prompts needs --on-policy' "$nojit" plan "${models[@]}" --seq-len 120 --prompts "$d/prompts.jsonl"
+
 # ---- how they are sampled
 distill greedy "${kept[@]}" --rollout-temperature 0 --group 3
 ok_if "--rollout-temperature 0: the answers of a group are equal" "$(written greedy)" test "$(written greedy | part 3 | sort -u | wc -l)" = 2
@@ -194,6 +230,9 @@ ok_if "samples leave answers alone" "other weights" test "$(weights sampled)" = 
 ok_if "and are as long as they may be" "$(cat "$d/sampled/samples.jsonl")" test "$(grep -c '"step": 4, "prompt": "a", .*"}$' <(grep -v '"answer"' "$d/sampled/samples.jsonl"))" = 1
 distill epochs --steps 0 --epochs 4 --group 3
 ok_if "--epochs: passes over the prompts" "$(column epochs loss | wc -l)" test "$(column epochs loss | wc -l)" = 10 # 4 x 5 x 3 answers, 6 a step
+distill named --kd-ratio 1 --steps 1 --save-every 1
+distill unnamed --steps 1 --save-every 1
+ok_if "--kd-ratio 1 is what is done anyway" "other settings" cmp -s "$d/named/checkpoint-1/settings.txt" "$d/unnamed/checkpoint-1/settings.txt"
 distill sized --batch-size auto --memory-budget 0.1
 ok_if "--batch-size auto: answers of all prompts at most" "$(cat "$d/sized.log")" grep -q '^batch size 2, ' "$d/sized.log"
 distill rounded --teacher-dtype fp8
@@ -224,6 +263,12 @@ no "a horizon beyond the end" '--horizon 10 is more than --max-new 9; lower it$'
 no "no room for prompts" '--max-new 48 leaves no room for a prompt in --seq-len 48; lower the one or raise the other$' --on-policy 1 "${asked[@]}" --max-new 48
 no "samples of a student that does not write" '--writer teacher: the student, whose samples are asked for, has no memory .*; leave --sample-prompt out$' --on-policy 1 "${asked[@]}" \
     --writer teacher --sample-prompt a
+ratio='--kd-ratio 0.8: with --on-policy the loss is the divergence alone, of text of --data too, as with 1; leave --kd-ratio out$'
+no "a share of cross-entropy at --on-policy 1" "$ratio" --on-policy 1 "${asked[@]}" --kd-ratio 0.8
+no "a share of cross-entropy at --on-policy 0.5" "$ratio" --on-policy 0.5 --data "$d/text.txt" "${asked[@]}" --kd-ratio 0.8
+echo 'kd-ratio: 0.5' >"$d/ratio.yaml"
+no "a share of cross-entropy in a file" '--kd-ratio 0.5: with --on-policy the loss' --on-policy 1 "${asked[@]}" --config "$d/ratio.yaml"
+refuses "a share of cross-entropy in a plan" 2 '^nojit plan: --kd-ratio 0: with --on-policy the loss' "$nojit" plan "${models[@]}" --seq-len 120 --max-new 9 --on-policy 1 --kd-ratio 0
 no "several GPUs" '--on-policy runs on one GPU; leave --gpus and the launcher out$' --on-policy 1 "${asked[@]}" --gpus 2 --grad-accum 2
 no "an output among the prompts" "--out $d/in/x lies in $d/in, which --prompts reads" --on-policy 1 --prompts "$(mkdir "$d/in" && cp "$d/prompts.jsonl" "$d/in" && echo "$d/in")" \
     --out "$d/in/x"

@@ -78,7 +78,9 @@ elsewhere() {
     grep -qE -- "--$option([^a-z-]|\$)" "$(find tests -name "$1")"
 }
 # For settings that decide numbers and no memory: plan takes them so that a run's options can be planned as they are.
-no_memory() { is "$(plan_json "--$option" "$1")" "$(plan_json)"; }
+no_memory() { # VALUE ARGUMENTS...
+    is "$(plan_json "${@:2}" "--$option" "$1")" "$(plan_json "${@:2}")"
+}
 
 # ---- one step of AdamW, computed from the state that a step with a rate of 0 leaves
 arrays() { # FOLDER: master weight, first and second moment, a line each element

@@ -124,6 +124,12 @@ effect distill max-new longest_answer
 for option in group rollout-temperature rollout-top-p horizon teacher-prompt writer kv-dtype rollout-batch; do
     effect distill $option elsewhere on_policy.sh
 done
+for option in prompts on-policy max-new teacher-prompt writer kv-dtype rollout-batch; do
+    effect plan $option elsewhere on_policy.sh
+done
+for setting in group=3 rollout-temperature=0 rollout-top-p=0.5 reuse=2 horizon=3; do
+    effect plan "${setting%=*}" no_memory "${setting#*=}" --on-policy 1 --max-new 8
+done
 again() { answer --reuse 2 && is "$(column rollout_length | sed -n '2p;4p' | tr '\n' ' ')" "null null "; }
 effect distill reuse again
 
@@ -241,7 +247,7 @@ effect doctor device elsewhere device_misfit.sh
 effect "$both" gpus elsewhere gpus.sh
 effect "$both" virtual-ranks elsewhere gpus.sh
 effect "$both" every-rank-reads elsewhere rank_files.sh
-effect plan gpus compare 'a > b' "$(region student.gradients.sum --gpus 2)" 0
+effect plan gpus compare 'a > b' "$(region student.gradients.received --gpus 2)" 0
 effect plan virtual-ranks compare 'a > b' "$(region student.gradients.sum --virtual-ranks 2)" 0
 effect "$both" dtype fails 2 'CPU runs float32 only' --dtype bfloat16
 float32_only() { ! "$@" --dtype float16 >/dev/null && why="$(cat "$d/err")" && grep -q 'CPU runs float32 only' "$d/err"; }

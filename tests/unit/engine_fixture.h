@@ -179,6 +179,15 @@ static struct engine *open_engine(const char *student, const char *teacher,
     return e;
 }
 
+/* SIZE_MAX: the plan has none of that name. */
+static inline size_t region_bytes(const struct plan *p, const char *name)
+{
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(p->region[i].name, name) == 0)
+            return p->region[i].bytes;
+    return SIZE_MAX;
+}
+
 /* Name of the tensor that holds an element, or "padding". */
 static inline const char *params_name_at(const struct params *p, int64_t element)
 {

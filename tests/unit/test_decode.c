@@ -4,54 +4,22 @@
  * written beside them, and how texts end.
  */
 #include "engine/forward.h"
-#include "engine_fixture.h"
 
-enum { PROMPTS = 7, MOST = 40 };
-
-/* What came of some prompts. */
-struct book {
-    const struct decode_prompt *prompt;
-    int count, taken;
-    int32_t text[PROMPTS][MOST];
-    int length[PROMPTS];
-    enum decode_end end[PROMPTS];
-};
-
-static int next(void *user, struct decode_prompt *out)
-{
-    struct book *b = user;
-    if (b->taken == b->count)
-        return 0;
-    *out = b->prompt[b->taken];
-    out->user = &b->text[b->taken++];
-    return 1;
-}
-
-static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                enum decode_end end)
-{
-    struct book *b = user;
-    const ptrdiff_t i = (int32_t(*)[MOST])p->user - b->text;
-    assert_int_equal(b->end[i], DECODE_MORE);
-    assert_true(b->length[i] + count <= p->most);
-    memcpy(&b->text[i][b->length[i]], ids, (size_t)count * sizeof *ids);
-    b->length[i] += count;
-    b->end[i] = end;
-    return 0;
-}
+enum { PROMPTS = 7, BOOK_TEXTS = PROMPTS, BOOK_TOKENS = 40 };
+#include "book.h"
 
 static int decode(struct engine *e, struct book *b, const struct decode_prompt *prompts, int count,
                   float temperature, const int32_t *stop, int stops)
 {
     const struct decode_io io = {
-        .next = next,
-        .said = said,
+        .next = book_next,
+        .said = book_said,
         .user = b,
         .how = {.temperature = temperature, .seed = 3},
         .stop = stop,
         .stops = stops,
     };
-    *b = (struct book){.prompt = prompts, .count = count};
+    book_open(b, prompts, count);
     return engine_decode(e, &io);
 }
 
@@ -64,18 +32,6 @@ static struct train_options options_of(int rows, int positions)
     o.decode_rows = rows;
     o.decode_positions = positions;
     return o;
-}
-
-/* Prompts of 1, 2, ... tokens of their own. */
-static void make_prompts(struct decode_prompt *out, int32_t (*ids)[MOST], int count)
-{
-    for (int i = 0; i < count; i++) {
-        const int length = 1 + i * i % 23;
-        for (int k = 0; k < length; k++)
-            ids[i][k] = (7 * i + 3 * k + 1) % VOCAB;
-        out[i] = (struct decode_prompt){
-            .ids = ids[i], .count = length, .most = 9 + 5 * i % 31, .number = 100 + i};
-    }
 }
 
 /* Of the last of `count` ids, by a forward pass over all of them. */
@@ -210,7 +166,7 @@ static void texts_do_not_depend_on_their_neighbours(void **state)
     (void)state;
     static const int rows[] = {1, 2, 3, 5, PROMPTS};
     struct decode_prompt prompts[PROMPTS];
-    int32_t ids[PROMPTS][MOST];
+    int32_t ids[PROMPTS][BOOK_TOKENS];
     struct book alone, b;
     make_prompts(prompts, ids, PROMPTS);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
@@ -249,7 +205,7 @@ static void a_stop_token_ends_a_text(void **state)
     const struct train_options o = options_of(2, 80);
     struct engine *e = open_engine("qwen2", NULL, &o);
     struct decode_prompt prompts[PROMPTS];
-    int32_t ids[PROMPTS][MOST];
+    int32_t ids[PROMPTS][BOOK_TOKENS];
     struct book free, b;
     make_prompts(prompts, ids, PROMPTS);
     ok(decode(e, &free, prompts, PROMPTS, 1, NULL, 0));

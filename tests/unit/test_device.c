@@ -252,35 +252,51 @@ static void check_product(struct device *d, const struct nj_gemm *g)
     array_free(d, &c);
 }
 
-static void test_products(void **state)
-{
-    static const struct {
-        int32_t M, N, K, pad;
-    } shapes[] = {{1, 1, 1, 0}, {1, 64, 128, 0}, {37, 24, 40, 8}, {5, 7, 3, 2}, {96, 200, 264, 16}};
-    static const enum nj_dtype types[][2] = {{NJ_F32, NJ_F32}, {NJ_LP, NJ_LP}, {NJ_LP, NJ_F32}};
-    struct device *d = need(state);
+struct gemm_size {
+    int32_t M, N, K, pad;
+};
 
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+/* A GEMM of each size, kind and pair of types. */
+static void each_product(struct device *d, const struct gemm_size *size, size_t count,
+                         void (*check)(struct device *d, struct nj_gemm g))
+{
+    static const enum nj_dtype types[][2] = {{NJ_F32, NJ_F32}, {NJ_LP, NJ_LP}, {NJ_LP, NJ_F32}};
+
+    for (const struct gemm_size *s = size; s < size + count; s++) {
         for (int kind = 0; kind < 3; kind++) {
             for (int t = 0; t < (d->lp ? 3 : 1); t++) {
                 struct nj_gemm g = {.kind = (enum nj_gemm_kind)kind,
                                     .ab_dtype = types[t][0],
                                     .c_dtype = types[t][1],
-                                    .M = shapes[i].M,
-                                    .N = shapes[i].N,
-                                    .K = shapes[i].K};
+                                    .M = s->M,
+                                    .N = s->N,
+                                    .K = s->K};
 
-                g.lda = (kind == NJ_GEMM_TN ? g.M : g.K) + shapes[i].pad;
-                g.ldb = (kind == NJ_GEMM_NT ? g.K : g.N) + shapes[i].pad;
-                g.ldc = g.N + shapes[i].pad;
-                check_product(d, &g);
-                g.beta = 1;
-                check_product(d, &g);
-                g.scale = -0.75f;
-                check_product(d, &g);
+                g.lda = (kind == NJ_GEMM_TN ? g.M : g.K) + s->pad;
+                g.ldb = (kind == NJ_GEMM_NT ? g.K : g.N) + s->pad;
+                g.ldc = g.N + s->pad;
+                check(d, g);
             }
         }
     }
+}
+
+/* By itself, added to what is there, and scaled. */
+static void check_small_product(struct device *d, struct nj_gemm g)
+{
+    check_product(d, &g);
+    g.beta = 1;
+    check_product(d, &g);
+    g.scale = -0.75f;
+    check_product(d, &g);
+}
+
+static void test_products(void **state)
+{
+    static const struct gemm_size sizes[] = {
+        {1, 1, 1, 0}, {1, 64, 128, 0}, {37, 24, 40, 8}, {5, 7, 3, 2}, {96, 200, 264, 16}};
+
+    each_product(need(state), sizes, sizeof sizes / sizeof *sizes, check_small_product);
 }
 
 /* Some of its rows, and on Vulkan a few rows multiplied by themselves: the tile has no part in the bits. */
@@ -317,26 +333,9 @@ static void check_large_product(struct device *d, struct nj_gemm g)
  * and others. */
 static void test_large_product(void **state)
 {
-    static const struct {
-        int32_t M, N, K, pad;
-    } shapes[] = {{2047, 1025, 37, 0}, {2046, 1022, 38, 2}};
-    struct device *d = need(state);
+    static const struct gemm_size sizes[] = {{2047, 1025, 37, 0}, {2046, 1022, 38, 2}};
 
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int kind = 0; kind < 3; kind++)
-            for (int t = 0; t < (d->lp ? 3 : 1); t++) {
-                struct nj_gemm g = {.kind = (enum nj_gemm_kind)kind,
-                                    .ab_dtype = t > 0 ? NJ_LP : NJ_F32,
-                                    .c_dtype = t == 1 ? NJ_LP : NJ_F32,
-                                    .M = shapes[i].M,
-                                    .N = shapes[i].N,
-                                    .K = shapes[i].K};
-
-                g.lda = (kind == NJ_GEMM_TN ? g.M : g.K) + shapes[i].pad;
-                g.ldb = (kind == NJ_GEMM_NT ? g.K : g.N) + shapes[i].pad;
-                g.ldc = g.N + shapes[i].pad;
-                check_large_product(d, g);
-            }
+    each_product(need(state), sizes, sizeof sizes / sizeof *sizes, check_large_product);
 }
 
 static void test_unprepared_product_is_refused(void **state)

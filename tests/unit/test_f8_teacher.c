@@ -174,15 +174,6 @@ static void broken_weights_are_named(void **state)
     engine_destroy(e);
 }
 
-static size_t region_bytes(const struct plan *p, const char *name)
-{
-    for (int i = 0; i < p->count; i++)
-        if (strcmp(p->region[i].name, name) == 0)
-            return p->region[i].bytes;
-    fail_msg("no region %s", name);
-    return 0;
-}
-
 /* A byte an element and four a row, where float32 has four an element. */
 static void the_plan_is_smaller_and_used(void **state)
 {

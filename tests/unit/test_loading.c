@@ -6,7 +6,7 @@
 #include "engine_fixture.h"
 #include "hash_tensors.h"
 #include "io/safetensors.h"
-#include "model/tensor_names.h"
+#include "run/teacher_types.h"
 
 #include <omp.h>
 
@@ -41,28 +41,10 @@ static int open_all(void **state)
     return rc;
 }
 
-/* Q8_0 for all matrices. */
-static unsigned char *types_of(const struct model_config *c)
-{
-    struct tensor_spec *spec;
-    size_t count;
-    ok(tensor_specs(c, &spec, &count));
-    unsigned char *types = malloc(count);
-    assert_non_null(types);
-    for (size_t i = 0; i < count; i++)
-        types[i] = spec[i].rank == 2 ? NJ_TYPE_Q8_0 : NJ_TYPE_F32;
-    free(spec);
-    return types;
-}
-
 /* All that the device has of the teacher, whatever its form. */
 static uint64_t on_device(const struct engine *e)
 {
-    for (int i = 0; i < e->plan.count; i++)
-        if (strcmp(e->plan.region[i].name, "teacher.weights") == 0)
-            return XXH3_64bits(e->mem.teacher_weights, e->plan.region[i].bytes);
-    fail_msg("the plan has no weights of a teacher");
-    return 0;
+    return XXH3_64bits(e->mem.teacher_weights, region_bytes(&e->plan, "teacher.weights"));
 }
 
 static uint64_t hash_of_files(const char *name)
@@ -96,7 +78,8 @@ static void threads_change_nothing(void **state)
 {
     static const char *const folders[] = {"large", "half"};
     (void)state;
-    unsigned char *types = types_of(&large);
+    unsigned char *types;
+    ok(teacher_types_as(&large, TEACHER_Q8_0, &types));
     for (int k = 0; k < 6; k++) {
         const char *name = folders[k % 2];
         const uint64_t hash = hash_of_files(name);
@@ -145,7 +128,8 @@ static void the_first_broken_tensor_is_named(void **state)
                                          "model.layers.0.mlp.gate_proj.weight"};
     (void)state;
     struct train_options o = small_options;
-    unsigned char *types = types_of(&large);
+    unsigned char *types;
+    ok(teacher_types_as(&large, TEACHER_Q8_0, &types));
     o.teacher_types = types;
     ok(init_model(path_of("broken"), &large, 4, NJ_TYPE_F32, 1 << 30, NULL));
     for (int b = 0; b < 3; b++) {

@@ -12,9 +12,9 @@
 #include "gguf_fixture.h"
 #include "io/model_folder.h"
 #include "io/safetensors.h"
-#include "model/mixture.h"
 #include "model/source.h"
 #include "nojit_ops.h"
+#include "run/teacher_types.h"
 
 enum { WORDS = 1301, SPECS_MOST = 64 };
 
@@ -259,41 +259,19 @@ static void broken_scales_are_refused(void **state)
     free(types);
 }
 
-/* Of each of tensor_specs(); free() them. */
-static unsigned char *types_as(const struct model_config *c, const char *mixture)
-{
-    struct tensor_spec *spec;
-    size_t count;
-    ok(tensor_specs(c, &spec, &count));
-    unsigned char *types = malloc(count);
-    assert_non_null(types);
-    for (size_t i = 0; i < count; i++)
-        types[i] = (unsigned char)mixture_type(mixture_find(mixture), c, &spec[i]);
-    free(spec);
-    return types;
-}
-
-static size_t region(const struct plan *p, const char *name)
-{
-    for (int i = 0; i < p->count; i++)
-        if (strcmp(p->region[i].name, name) == 0)
-            return p->region[i].bytes;
-    fail_msg("no region %s", name);
-    return 0;
-}
-
 static void seven_billion_take_six_gigabytes(void **state)
 {
     (void)state;
     const struct model_config *c = &preset_find("qwen2.5-7b")->config;
-    unsigned char *types = types_as(c, "q4_k_m");
     struct train_options o = small_options;
+    unsigned char *types;
     struct plan plan;
+    ok(teacher_types_as(c, TEACHER_Q4_K, &types));
     o.dtype = NJ_LP;
     o.teacher_types = types;
     ok(plan_make(&preset_find("qwen2.5-0.5b")->config, c, &o, &plan));
-    const size_t blocks = region(&plan, "teacher.weights");
-    const size_t all = blocks + region(&plan, "teacher.expanded");
+    const size_t blocks = region_bytes(&plan, "teacher.weights");
+    const size_t all = blocks + region_bytes(&plan, "teacher.expanded");
     assert_true(blocks > 4500000000 && all <= 6000000000);
     free(types);
 }

@@ -4,63 +4,19 @@
  * accepted as the two distributions say.
  */
 #include "engine/rejection.h"
-#include "engine_fixture.h"
 
-enum { PROMPTS = 7, MOST = 30, S = 48, MANY = 6000 };
-
-/* What came of some prompts. */
-struct book {
-    const struct decode_prompt *prompt;
-    int count, taken;
-    int32_t (*text)[MOST];
-    int *length;
-    enum decode_end *end;
-};
-
-static int next(void *user, struct decode_prompt *out)
-{
-    struct book *b = user;
-    if (b->taken == b->count)
-        return 0;
-    *out = b->prompt[b->taken];
-    out->user = &b->text[b->taken++];
-    return 1;
-}
-
-static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                enum decode_end end)
-{
-    struct book *b = user;
-    const ptrdiff_t i = (int32_t(*)[MOST])p->user - b->text;
-    assert_int_equal(b->end[i], DECODE_MORE);
-    assert_true(count > 0 && b->length[i] + count <= p->most);
-    memcpy(&b->text[i][b->length[i]], ids, (size_t)count * sizeof *ids);
-    b->length[i] += count;
-    b->end[i] = end;
-    return 0;
-}
-
-static void book_open(struct book *b, const struct decode_prompt *prompts, int count)
-{
-    *b = (struct book){.prompt = prompts, .count = count};
-    b->text = calloc((size_t)count, sizeof *b->text);
-    b->length = calloc((size_t)count, sizeof *b->length);
-    b->end = calloc((size_t)count, sizeof *b->end);
-    assert_true(b->text && b->length && b->end);
-}
-
-static void book_close(struct book *b)
-{
-    free(b->text);
-    free(b->length);
-    free(b->end);
-}
+enum { PROMPTS = 7, S = 48, MANY = 6000, BOOK_TEXTS = MANY, BOOK_TOKENS = 30 };
+#include "book.h"
 
 static int speculate(struct engine *e, struct book *b, int draft, const int32_t *stop, int stops,
                      struct speculate_result *out)
 {
-    const struct decode_io io = {
-        .next = next, .said = said, .user = b, .how = {.seed = 3}, .stop = stop, .stops = stops};
+    const struct decode_io io = {.next = book_next,
+                                 .said = book_said,
+                                 .user = b,
+                                 .how = {.seed = 3},
+                                 .stop = stop,
+                                 .stops = stops};
     return engine_speculate(e, &io, draft, out);
 }
 
@@ -88,18 +44,6 @@ static struct engine *open_pair(const char *student, const char *teacher, int ro
     sharpen(&e->student);
     sharpen(&e->teacher.net);
     return e;
-}
-
-/* Prompts of 1, 2, ... tokens of their own. */
-static void make_prompts(struct decode_prompt *out, int32_t (*ids)[MOST], int count)
-{
-    for (int i = 0; i < count; i++) {
-        const int length = 1 + i * i % 17;
-        for (int k = 0; k < length; k++)
-            ids[i][k] = (7 * i + 3 * k + 1) % VOCAB;
-        out[i] = (struct decode_prompt){
-            .ids = ids[i], .count = length, .most = 9 + 5 * i % 21, .number = 100 + i};
-    }
 }
 
 /* Probabilities behind the first `count` ids of each row of a batch, of VOCAB rows of S at most. */
@@ -159,7 +103,7 @@ static void drafts_are_accepted_as_often_as_expected(void **state)
     (void)state;
     enum { TEXTS = 80 };
     struct engine *e = open_pair("qwen2", "teacher", 8, S);
-    int32_t ids[TEXTS][MOST];
+    int32_t ids[TEXTS][BOOK_TOKENS];
     struct decode_prompt prompts[TEXTS];
     for (int draft = 1; draft <= 4; draft += 3) {
         struct speculate_result r;
@@ -181,7 +125,6 @@ static void drafts_are_accepted_as_often_as_expected(void **state)
         assert_true(accepted > 0.2 * n && accepted < 0.8 * n);
         assert_true(fabs(accepted - r.expected) < 3 * sqrt(r.variance));
         assert_true(r.variance < n / 4);
-        book_close(&b);
     }
     engine_destroy(e);
 }
@@ -205,7 +148,6 @@ static void expected_is_the_sum_of_the_smaller_probabilities(void **state)
     assert_int_equal(r.tested, 1);
     assert_true(fabs(r.expected - sum) < 1e-12 && sum > 0.1 && sum < 0.9);
     assert_true(fabs(r.variance - sum * (1 - sum)) < 1e-12);
-    book_close(&b);
     engine_destroy(e);
 }
 
@@ -274,7 +216,6 @@ static void texts_are_distributed_as_the_teachers(void **state)
             print_message("token %d, drafts of %d: %.2f\n", k + 1, draft, apart);
             assert_true(fabs(apart) < 3);
         }
-        book_close(&b);
     }
     engine_destroy(e);
 }
@@ -283,7 +224,7 @@ static void a_teacher_accepts_all_of_its_own(void **state)
 {
     (void)state;
     struct engine *e = open_pair("qwen3", "qwen3", 2, S);
-    int32_t ids[PROMPTS][MOST];
+    int32_t ids[PROMPTS][BOOK_TOKENS];
     struct decode_prompt prompts[PROMPTS];
     struct speculate_result r;
     struct book b;
@@ -292,7 +233,6 @@ static void a_teacher_accepts_all_of_its_own(void **state)
     ok(speculate(e, &b, 4, NULL, 0, &r));
     assert_true(r.drafted > 50 && r.tested == r.drafted && r.accepted == r.drafted);
     assert_true(fabs(r.expected - (double)r.tested) < 1e-9 && fabs(r.variance) < 1e-9);
-    book_close(&b);
     engine_destroy(e);
 }
 
@@ -300,7 +240,7 @@ static void texts_do_not_depend_on_their_neighbours(void **state)
 {
     (void)state;
     static const int rows[] = {1, 2, 3, PROMPTS};
-    int32_t ids[PROMPTS][MOST];
+    int32_t ids[PROMPTS][BOOK_TOKENS];
     struct decode_prompt prompts[PROMPTS];
     struct book alone, b;
     struct speculate_result first, r;
@@ -318,10 +258,8 @@ static void texts_do_not_depend_on_their_neighbours(void **state)
             assert_memory_equal(b.text[i], alone.text[i], sizeof b.text[i]);
         }
         assert_true(r.tested == first.tested && r.accepted == first.accepted);
-        book_close(&b);
         engine_destroy(e);
     }
-    book_close(&alone);
 }
 
 /* What the student drafts and what the teacher says: the same texts, cut. */
@@ -329,7 +267,7 @@ static void a_stop_token_ends_a_text(void **state)
 {
     (void)state;
     struct engine *e = open_pair("qwen2", "teacher", 3, S);
-    int32_t ids[PROMPTS][MOST];
+    int32_t ids[PROMPTS][BOOK_TOKENS];
     struct decode_prompt prompts[PROMPTS];
     struct book whole, b;
     struct speculate_result r;
@@ -350,9 +288,7 @@ static void a_stop_token_ends_a_text(void **state)
             assert_int_equal(b.length[t], length + stopped);
             assert_memory_equal(b.text[t], text, (size_t)b.length[t] * sizeof *text);
         }
-        book_close(&b);
     }
-    book_close(&whole);
     engine_destroy(e);
 }
 
@@ -374,7 +310,6 @@ static void what_cannot_be_is_refused(void **state)
         book_open(&b, &bad[i], 1);
         assert_int_equal(speculate(e, &b, 2, NULL, 0, &r),
                          bad[i].ids == beyond ? NJ_E_FORMAT : NJ_E_ARG);
-        book_close(&b);
     }
     book_open(&b, &good, 1);
     assert_int_equal(speculate(e, &b, 0, NULL, 0, &r), NJ_E_ARG);
@@ -387,7 +322,6 @@ static void what_cannot_be_is_refused(void **state)
     ((float *)net_weight(&e->teacher.net, e->teacher.net.p.norm))[0] = NAN;
     b.taken = 0;
     assert_int_equal(speculate(e, &b, 2, NULL, 0, &r), NJ_E_FORMAT);
-    book_close(&b);
     engine_destroy(e);
     engine_destroy(f);
 }

@@ -13,7 +13,9 @@
 #include "model/init.h"
 #include "model/source.h"
 #include "run/batch_fit.h"
+#include "run/rollouts.h"
 #include "run/run.h"
+#include "run/run_inputs.h"
 #include "run/run_ranks.h"
 #include "run/teacher_types.h"
 
@@ -40,6 +42,7 @@ static void look_up_device(const struct settings *s, struct train_options *o, st
         const struct nj_device_info *d = nj_context_device(ctx);
         o->piece_bytes = d->piece_bytes;
         o->array_bytes = d->array_bytes;
+        o->f8_scales = d->f8;
         if (out->bytes == 0) {
             out->bytes = nj_context_budget(ctx);
             snprintf(out->whose, sizeof out->whose, "%s", d->name);
@@ -74,6 +77,8 @@ static void print_json(const struct run *r, const struct plan *p, const struct b
                plan_fits(p, &r->options, b->bytes) ? "true" : "false");
     if (r->options.piece_bytes > 0)
         print_json_pieces(p);
+    if (rollouts_wanted(r->s))
+        printf("\"rollout_batch\": %d, ", r->options.decode_rows);
     if (r->options.rank != RANKS_HERE)
         printf("\"comm_bytes_estimate\": %zu, \"comm_step_bytes\": %zu, ", comm_estimate(r),
                p->step_comm_bytes);
@@ -173,6 +178,8 @@ static int read_options(const struct settings *s, struct train_options *o)
     int gpus;
     int err = run_check_objective(s);
     if (!err)
+        err = rollouts_check_plan(s);
+    if (!err)
         err = run_gpus(s, &gpus);
     if (err)
         return err;
@@ -208,6 +215,39 @@ static int show(struct run *r, const struct model_config *student,
                       bytes_text((double)b->bytes, had, sizeof had), b->whose);
 }
 
+/* What a run leaves to be chosen is chosen as it would be: the batch, then how many answers are written at a time. */
+static int fit(struct run *r, const struct model_config *student,
+               const struct model_config *teacher, const struct budget *b)
+{
+    const struct settings *s = r->s;
+    const size_t room = r->options.memory_bytes > 0
+                            ? b->bytes
+                            : fit_part(b->bytes, s->device != (int)NJ_DEVICE_CPU);
+    if (s->batch_size == BATCH_AUTO && b->bytes == 0)
+        return fail(NJ_E_ARG, "--batch-size auto: no GPU can be used here, so its memory is not "
+                              "known; name it by --memory-budget GIB");
+    int err = 0;
+    if (s->batch_size == BATCH_AUTO)
+        err = fit_batch(r, student, teacher, room, BATCH_MOST);
+    if (err || !rollouts_wanted(s))
+        return err;
+    const int most = rollouts_most(r);
+    r->options.decode_rows = most;
+    if (s->rollout_batch == 0 && b->bytes > 0)
+        err = fit_decoder(r, student, teacher, room, true, most);
+    if (!err)
+        rollouts_say(r);
+    return err;
+}
+
+/* Prompts are read with the tokenizers, which may restrict the vocabulary; without them none is needed. */
+static int read_answers(struct run *r)
+{
+    const int err = r->s->prompts.count > 0 ? run_open_tokenizer(r) : 0;
+    r->options.vocab = r->vocab;
+    return err ? err : rollouts_plan(r);
+}
+
 static int answer(struct run *r)
 {
     const struct settings *s = r->s;
@@ -218,19 +258,13 @@ static int answer(struct run *r)
         err = read_options(s, &r->options);
     if (!err)
         err = run_teacher_types(r);
+    if (!err && rollouts_wanted(s))
+        err = read_answers(r);
     if (err)
         return err;
     const struct model_config *other = s->teacher != NULL ? &teacher : NULL;
     look_up_device(s, &r->options, &budget);
-    if (s->batch_size == BATCH_AUTO && budget.bytes == 0)
-        return fail(NJ_E_ARG, "--batch-size auto: no GPU can be used here, so its memory is not "
-                              "known; name it by --memory-budget GIB");
-    if (s->batch_size == BATCH_AUTO) /* as a run would */
-        err = fit_batch(r, &student, other,
-                        r->options.memory_bytes > 0
-                            ? budget.bytes
-                            : fit_part(budget.bytes, s->device != (int)NJ_DEVICE_CPU),
-                        BATCH_MOST);
+    err = fit(r, &student, other, &budget);
     return err ? err : show(r, &student, other, &budget);
 }
 
@@ -246,6 +280,8 @@ int cmd_plan(const struct settings *s)
     r.s = s;
     r.progress.aside = s->json;
     err = answer(&r);
+    rollouts_close(&r.rollouts);
+    tokenizer_close(&r.tokenizer);
     free(r.teacher_types);
     return err;
 }

@@ -204,7 +204,7 @@ static void layout_received(struct layout *l, const struct net *n, const struct 
                               : size_mul((size_t)pieces_largest_other(&s->pieces), sizeof(float));
     char name[48];
     snprintf(name, sizeof name, "%s.gradients.%s", n->lora ? "adapters" : "student",
-             here ? "rounded" : "sum");
+             here ? "rounded" : "received");
     if (!s->train || s->ranks == 1 || (here && reduced == REDUCE_F32))
         return;
     if (bytes <= m->staging_bytes) {

@@ -158,6 +158,7 @@ static int unset_choice(const struct option_match *m, struct settings *s)
 
 int option_set(const struct option_match *m, const char *value, struct settings *s)
 {
+    s->given[m->o - options] = true;
     if (!option_is_flag(m))
         return set_value(m->o, m->word, value, s);
     const int on = value == NULL ? 1 : option_truth(value);

@@ -117,6 +117,14 @@ const char *settings_choice(const char *name, int value, char *buffer, size_t by
     return choice_name(option_named(~0u, name), value, buffer, bytes);
 }
 
+bool settings_given(const struct settings *s, const char *name)
+{
+    for (int i = 0; i < OPTION_ROWS; i++)
+        if (s->given[i] && strcmp(options[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 enum { SETTING_DIGITS = 9 };
 
 void settings_visit(const struct command_info *c, const struct settings *s,

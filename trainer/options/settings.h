@@ -24,12 +24,22 @@ struct path_list {
 #define SETTING_TEXT const char *
 #define SETTING_LIST struct path_list
 #define SETTING_CHOICE int
+#define OPTION(...) +1
+#define OPTION_TOO(...) +1
+enum {
+    OPTION_ROWS = 0
+#include "options/options.def"
+};
+#undef OPTION
+#undef OPTION_TOO
 #define OPTION(kind, field, ...) SETTING_##kind field;
 #define OPTION_TOO(kind, field, ...)
 
 /* A field for each option; 0 or NULL where the command has no such option. */
 struct settings {
 #include "options/options.def"
+    /* rows of the table that a command line or a --config file named */
+    bool given[OPTION_ROWS];
     /* words that are no options, of a command that takes some */
     struct path_list words;
     /* sentences about what was refused */
@@ -95,6 +105,8 @@ void settings_free(struct settings *s);
 /* Name of the nearest command, or NULL. */
 const char *command_near(const char *word);
 
+/* Whether the option is there by name, with its default or another value. */
+bool settings_given(const struct settings *s, const char *name);
 /* A value of the option `name`, one with choices, as the command line says it. */
 const char *settings_choice(const char *name, int value, char *buffer, size_t bytes);
 

@@ -110,19 +110,17 @@ int run_fit_batch(struct run *r)
     return err ? err : data_set_batch(r->data, r->options.batch_size);
 }
 
-int fit_decoder(struct run *r, bool train, int most)
+int fit_decoder(struct run *r, const struct model_config *student,
+                const struct model_config *teacher, size_t budget, bool train, int most)
 {
-    const size_t room = budget_of(r);
     struct train_options planned = r->options;
-    struct model_config of[2];
-    const struct model_config *teacher;
     struct plan p;
-    int fits = 1, err = read_configs(r, &of, &teacher);
+    int fits = 1, err = 0;
     planned.steps = train; /* however many there will be */
     for (int low = 2, high = most; low <= high && !err;) {
         planned.decode_rows = low + (high - low) / 2;
-        err = plan_make(&of[0], teacher, &planned, &p);
-        if (!err && plan_fits(&p, &planned, room)) {
+        err = plan_make(student, teacher, &planned, &p);
+        if (!err && plan_fits(&p, &planned, budget)) {
             fits = planned.decode_rows;
             low = fits + 1;
         } else
@@ -130,6 +128,15 @@ int fit_decoder(struct run *r, bool train, int most)
     }
     r->options.decode_rows = fits;
     return err;
+}
+
+int run_fit_decoder(struct run *r, bool train, int most)
+{
+    const size_t budget = budget_of(r);
+    struct model_config of[2];
+    const struct model_config *teacher;
+    const int err = read_configs(r, &of, &teacher);
+    return err ? err : fit_decoder(r, &of[0], teacher, budget, train, most);
 }
 
 /* ---- what would make a run fit ---- */

@@ -15,7 +15,10 @@ int fit_batch(struct run *r, const struct model_config *student, const struct mo
               size_t budget, int most);
 /* The most sequences of options.decode_positions at a time, `most` at most, that a decoder has room for, beside
  * training or alone: options.decode_rows. */
-int fit_decoder(struct run *r, bool train, int most);
+int run_fit_decoder(struct run *r, bool train, int most);
+/* The same, for a budget in bytes. */
+int fit_decoder(struct run *r, const struct model_config *student,
+                const struct model_config *teacher, size_t budget, bool train, int most);
 /* Of what a GPU, or the memory of a machine, can give, the part that such a batch may fill. */
 size_t fit_part(size_t budget, bool gpu);
 /* A line for each change to the options that takes fewer bytes than `now`, and whether it fits. */

@@ -49,8 +49,6 @@ int rollouts_check(const struct settings *s)
 {
     if (!rollouts_wanted(s))
         return check_unwanted(s);
-    if (s->gpus != 1)
-        return refuse_ranks();
     if (s->prompts.count == 0)
         return fail(NJ_E_ARG, "--on-policy needs --prompts to answer");
     if (s->on_policy < 1 && s->data.count == 0)
@@ -58,6 +56,22 @@ int rollouts_check(const struct settings *s)
     if (s->writer != 0 && s->sample_prompts.count > 0)
         return fail(NJ_E_ARG, "--writer teacher: the student, whose samples are asked for, has no "
                               "memory to write in then; leave --sample-prompt out");
+    return rollouts_check_plan(s);
+}
+
+int rollouts_check_plan(const struct settings *s)
+{
+    if (!rollouts_wanted(s))
+        return check_unwanted(s);
+    if (!s->teacher)
+        return fail(NJ_E_ARG, "--on-policy needs --teacher, which the student learns from");
+    if (s->gpus != 1)
+        return refuse_ranks();
+    if (settings_given(s, "kd-ratio") && s->kd_ratio != 1)
+        return fail(NJ_E_ARG,
+                    "--kd-ratio %g: with --on-policy the loss is the divergence alone, of text of "
+                    "--data too, as with 1; leave --kd-ratio out",
+                    s->kd_ratio);
     if (s->horizon > s->max_new)
         return fail(NJ_E_ARG, "--horizon %lld is more than --max-new %lld; lower it",
                     (long long)s->horizon, (long long)s->max_new);
@@ -96,29 +110,34 @@ static int64_t answers_before(struct run *r, int64_t step)
     return o->before;
 }
 
-static int open_prompts(struct run *r)
+/* Tokens that a prompt may have. */
+static int find_room(const struct run *r, int *room)
 {
-    const int64_t room = (int64_t)r->options.seq_len - r->s->max_new;
+    *room = r->options.seq_len - (int)r->s->max_new;
+    if (*room >= 1)
+        return 0;
+    return fail(NJ_E_ARG,
+                "--max-new %lld leaves no room for a prompt in --seq-len %d; lower the one or "
+                "raise the other",
+                (long long)r->s->max_new, r->options.seq_len);
+}
+
+static int open_prompts(struct run *r, int room)
+{
     struct prompts_options o = {
-        .longest = (int)room,
-        .teacher_longest = (int)room,
+        .longest = room,
+        .teacher_longest = room,
         .teacher_context = r->s->teacher_prompt,
         .vocab_size = r->vocab,
         .seed = (uint64_t)r->s->seed,
     };
-    if (room < 1)
-        return fail(NJ_E_ARG,
-                    "--max-new %lld leaves no room for a prompt in --seq-len %d; lower the one or "
-                    "raise the other",
-                    (long long)r->s->max_new, r->options.seq_len);
     int err = texts_open_prompts(r, &o, &r->rollouts.prompts);
     const long long dropped = err ? 0 : (long long)prompts_dropped(r->rollouts.prompts);
     if (dropped > 0)
-        progress_say(
-            &r->progress,
-            "%lld prompt%s longer than the %lld tokens that --seq-len and --max-new leave: "
-            "left out",
-            dropped, plural(dropped), (long long)room);
+        progress_say(&r->progress,
+                     "%lld prompt%s longer than the %d tokens that --seq-len and --max-new leave: "
+                     "left out",
+                     dropped, plural(dropped), room);
     return err;
 }
 
@@ -139,26 +158,49 @@ static int larger(int a, int b)
     return a > b ? a : b;
 }
 
-int rollouts_open(struct run *r)
+/* What the longest prompts of student and teacher decide. */
+static void take_lengths(struct run *r, int prompt, int teacher, bool apart)
 {
-    struct rollouts *o = &r->rollouts;
-    if (r->group->place.size > 1)
-        return refuse_ranks();
-    int err = texts_stops(r);
-    if (!err)
-        err = open_prompts(r);
-    if (err)
-        return err;
-    const int prompt = prompts_longest(o->prompts), teacher = prompts_teacher_longest(o->prompts);
     const int most = (int)r->s->max_new;
-    o->each = (r->options.seq_len + 1) / (larger(prompt, teacher) + most);
+    r->rollouts.longest = prompt;
+    r->rollouts.each = (r->options.seq_len + 1) / (larger(prompt, teacher) + most);
     r->options.answers = 1;
-    r->samples.answers = true;
-    r->options.teacher_apart = prompts_teacher_apart(o->prompts);
+    r->options.teacher_apart = apart;
     r->options.decode_positions =
         larger((r->options.teacher_writes ? teacher : prompt) + most, longest_sample(r));
     r->options.decode_rows = 1;
+}
+
+static int read_prompts(struct run *r)
+{
+    int room, err = find_room(r, &room);
+    if (!err)
+        err = open_prompts(r, room);
+    if (err)
+        return err;
+    const struct prompts *p = r->rollouts.prompts;
+    take_lengths(r, prompts_longest(p), prompts_teacher_longest(p), prompts_teacher_apart(p));
     return 0;
+}
+
+int rollouts_open(struct run *r)
+{
+    if (r->group->place.size > 1)
+        return refuse_ranks();
+    const int err = texts_stops(r);
+    r->samples.answers = true;
+    return err ? err : read_prompts(r);
+}
+
+int rollouts_plan(struct run *r)
+{
+    int room;
+    if (r->s->prompts.count > 0)
+        return read_prompts(r);
+    const int err = find_room(r, &room);
+    if (!err)
+        take_lengths(r, room, room, r->s->teacher_prompt != NULL);
+    return err;
 }
 
 /* The most answers that a step may have. */
@@ -180,27 +222,33 @@ static int allocate(struct run *r)
     return 0;
 }
 
-int rollouts_fit(struct run *r)
+int rollouts_most(const struct run *r)
 {
     const int64_t answers = most_answers(r);
     const int64_t wanted = r->s->rollout_batch > 0 ? r->s->rollout_batch : ROWS_AUTO;
-    const int most = (int)(wanted < answers ? wanted : answers);
-    int err = allocate(r);
-    r->options.decode_rows = most;
-    if (!err && r->s->rollout_batch == 0)
-        err = fit_decoder(r, true, most);
-    return err;
+    return (int)(wanted < answers ? wanted : answers);
+}
+
+int rollouts_fit(struct run *r)
+{
+    const int err = allocate(r);
+    r->options.decode_rows = rollouts_most(r);
+    if (err || r->s->rollout_batch > 0)
+        return err;
+    return run_fit_decoder(r, true, r->options.decode_rows);
 }
 
 void rollouts_say(struct run *r)
 {
     const struct rollouts *o = &r->rollouts;
-    const long long prompts = (long long)prompts_count(o->prompts);
-    const int longest = prompts_longest(o->prompts);
+    const long long count = o->prompts ? (long long)prompts_count(o->prompts) : 0;
+    char prompts[48] = "prompts (none given)";
+    if (o->prompts)
+        snprintf(prompts, sizeof prompts, "%lld prompt%s", count, plural(count));
     progress_say(&r->progress,
-                 "on-policy: %lld prompt%s of at most %d token%s; %d answer%s per sequence, of at "
+                 "on-policy: %s of at most %d token%s; %d answer%s per sequence, of at "
                  "most %lld tokens, written %d at a time",
-                 prompts, plural(prompts), longest, plural(longest), o->each, plural(o->each),
+                 prompts, o->longest, plural(o->longest), o->each, plural(o->each),
                  (long long)r->s->max_new, r->options.decode_rows);
 }
 

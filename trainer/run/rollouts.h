@@ -9,10 +9,16 @@
 
 /* Whether --on-policy asks for any. */
 bool rollouts_wanted(const struct settings *s);
-/* Refuses options of theirs that do not go together. */
+/* Refuses options of theirs that do not go together: of a run, and of a plan, which may lack prompts and data. */
 int rollouts_check(const struct settings *s);
+int rollouts_check_plan(const struct settings *s);
 /* Reads the prompts and says how long they are; the decoder of r->options has one row until rollouts_fit(). */
 int rollouts_open(struct run *r);
+/* The same for a plan, by which nothing is written; without --prompts they are as long as --seq-len and --max-new
+ * let them be. */
+int rollouts_plan(struct run *r);
+/* Answers at a time at most: those of a step, or fewer. */
+int rollouts_most(const struct run *r);
 /* As many answers at a time as --rollout-batch says, or as there is memory for. */
 int rollouts_fit(struct run *r);
 /* A line about prompts and answers. */

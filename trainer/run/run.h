@@ -31,6 +31,7 @@ struct teacher_check {
 /* The student's answers to prompts, of which it learns (rollouts.h). */
 struct rollouts {
     struct prompts *prompts;
+    int longest;           /* tokens of a prompt at most */
     int each;              /* answers that a row has room for, at least */
     unsigned char *own;    /* [rows of a step] which are answers */
     struct answer *answer; /* of the step */

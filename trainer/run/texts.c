@@ -97,7 +97,7 @@ int texts_rows(struct run *r, int64_t prompts)
     if (most > prompts)
         most = (int)prompts;
     r->options.decode_rows = most;
-    return wanted > 0 ? 0 : fit_decoder(r, false, most);
+    return wanted > 0 ? 0 : run_fit_decoder(r, false, most);
 }
 
 /* ---- JSON ---- */

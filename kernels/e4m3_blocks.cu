@@ -3,8 +3,7 @@
 
 // A block a tile. The exponent of a float32 is the byte already.
 template <typename T>
-static __device__ __forceinline__ void e4m3_blocks(int32_t *words, const float *scale, int R,
-                                                   int C)
+static __device__ __forceinline__ void e4m3_blocks(int32_t *words, const float *scale, int R, int C)
 {
     const int r = blockIdx.y * 128 + 32 * (threadIdx.x % 4) + threadIdx.x / 4;
     const uint32_t byte = r < R ? __float_as_uint(scale[r]) >> 23 & 255 : 0;

@@ -323,8 +323,8 @@ static void run_f8(const struct nj_gemm_plan *plan, const struct nj_gemm_operand
     widen(a, x->a, g->a_e5m2 ? e5m2_value : e4m3_value, x->a_scale, step, g->M, g->K, g->lda);
     for (int32_t n = 0; n < g->N; n += most) {
         piece.N = g->N - n < most ? g->N - n : most;
-        widen(b, (const uint8_t *)x->b + n * g->ldb, e4m3_value, (const float *)x->b_scale + n * step,
-              step, piece.N, g->K, g->ldb);
+        widen(b, (const uint8_t *)x->b + n * g->ldb, e4m3_value,
+              (const float *)x->b_scale + n * step, step, piece.N, g->K, g->ldb);
         run_f32(&piece, c + n, a, b);
     }
 }

@@ -21,9 +21,9 @@ struct linear {
     int64_t ldx;    /* linear_f8: bytes from one row of x to the next; 0 counts as `in` */
 };
 void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w);
-/* x and w as e4m3, with a scale for each row, a power of two. wanted: room for what the device's GEMMs take in their place
- * (nj_f8_scales), which linear_f8() makes: blocks; or one scale, with which q is then rounded once more, and stays so.
- * NULL: they take scale as it is. */
+/* x and w as e4m3, with a scale for each row, a power of two. wanted: room for what the device's GEMMs take in place of
+ * scales (nj_f8_scales), which linear_f8() makes: blocks; or one scale, to which q is then rounded, and stays so. NULL:
+ * they take scales of rows. */
 struct f8_matrix {
     int rows, columns;
     char *q;

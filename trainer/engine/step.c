@@ -148,9 +148,9 @@ static void backward_part(struct work *r, struct engine *e, int part)
         net_backward_embedding(r, &e->student, &e->mem.student, &e->mem.rows);
 }
 
-/* Work that a graph holds: one of these; from FORWARD downwards, the place in e->ahead of a part of the forward pass, its
- * group; from BACKWARD downwards, the place in e->back of a part of the backward pass, 2 * part + later; or the place in
- * e->micro of a micro-step, or what of it lies between these parts, 2 * chunks + later. */
+/* Work that a graph holds: one of these; from FORWARD downwards, the place in e->ahead of a part of the forward pass,
+ * its group; from BACKWARD downwards, the place in e->back of a part of the backward pass, 2 * part + later; or the
+ * place in e->micro of a micro-step, or of what of it lies between these parts, 2 * chunks + later. */
 enum { CLIP = -1, UPDATE = -2, TEACHER = -3, FORWARD = -4, BACKWARD = FORWARD - PIECE_GROUPS };
 
 static nj_graph **graph_of(struct engine *e, int what)

@@ -26,11 +26,11 @@ CASES = [
 
 # Rows of bench/ranks.sh on H100: name, parameters, ms on one GPU, share of the teacher's pass, ms measured on two
 ROWS = [
-    ("1.5B -> 0.5B, 8 x 1024", 494e6, 101.3, TEACHER, 103.4),
-    ("with an FP8 teacher", 494e6, 88.3, TEACHER, 90.4),
-    ("Qwen3, 1.7B -> 0.6B, 8 x 1024", 596e6, 123.1, TEACHER, 126.1),
+    ("1.5B -> 0.5B, 8 x 1024", 494e6, 100.7, TEACHER, 102.6),
+    ("with an FP8 teacher", 494e6, 87.9, TEACHER, 89.8),
+    ("Qwen3, 1.7B -> 0.6B, 8 x 1024", 596e6, 121.3, TEACHER, 125.7),
     ("7B -> 0.5B, 8 x 1024", 494e6, 242.7, TEACHER, 244.7),
-    ("0.5B alone, 8 x 1024", 494e6, 57.0, 0, 58.5),
+    ("0.5B alone, 8 x 1024", 494e6, 56.6, 0, 58.2),
     ("1.5B -> 0.5B, 1 x 512", 494e6, 15.9, TEACHER, 16.6),
 ]
 
@@ -50,7 +50,7 @@ SHARDED = [(H200, 2, "7B"), (H200, 8, "72B"), (RTX4090, 8, "7B"), (SPARK, 2, "32
 def step(machine, gpus, one, micro, wire, parameters=PARAMETERS, teacher=TEACHER):
     """ms of a step: what one GPU computes, less the update that the others take over, and what it waits for.
 
-    Gradients of layers travel beside the backward pass of the last micro-batch, weights beside the update and the next pass of the teacher.
+    Gradients of layers travel beside the backward pass of the last micro-batch, weights beside the update and the next forward passes.
     """
     _, link, memory, update = machine
     update *= parameters / PARAMETERS
@@ -62,12 +62,13 @@ def step(machine, gpus, one, micro, wire, parameters=PARAMETERS, teacher=TEACHER
     else:  # all is rounded; then the same from zero, with parts of 2 bytes
         add = (parameters * 6 + shard * 4 + gpus * 10 * shard) / memory / 1e6
     gather = parameters * 2 * others / link / 1e6
-    hidden = BACKWARD * (1 - teacher) * one
-    exchange = ENDS * exchange + max(0, (1 - ENDS) * exchange - hidden)
+    backward = BACKWARD * (1 - teacher) * one
+    exchange = ENDS * exchange + max(0, (1 - ENDS) * exchange - backward)
     # copies read and write memory that kernels wait for: gradients sent, received, and a rank's own; weights sent and received
     copied = parameters * 2 * (wire + 2 * others) / memory / 1e6
     computed = (one - update) * micro + update / gpus
-    return computed + AGREE + exchange + add + copied + max(0, gather - teacher * one - update / gpus)
+    forward = teacher * one + (1 - BACKWARD) * (1 - teacher) * one
+    return computed + AGREE + exchange + add + copied + max(0, gather - forward - update / gpus)
 
 
 def sharded():

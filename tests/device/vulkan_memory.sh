@@ -34,6 +34,12 @@ refuses "plan refuses an array that is larger than any piece" 3 \
     disturbed allocation=400000,buffer=400000 plan
 refuses "also with a budget of its own" 3 '^nojit plan: student.weights has an array of 0.5 MiB' \
     disturbed allocation=400000,buffer=400000 plan --memory-budget 4
+# Gate and up of one layer with four times the batch have 589,824 bytes.
+distil "$d/wide" --batch-size 8 >"$d/log" 2>&1 || not_ok "a run in one piece" "$(tail -n 2 "$d/log")"
+disturbed allocation=600000 distil "$d/wide-pieces" --batch-size 8 >"$d/log" 2>&1 || not_ok "activations in pieces" "$(tail -n 2 "$d/log")"
+ok_if "activations in pieces give the same bits" "the weights differ" cmp -s "$d/wide/model.safetensors" "$d/wide-pieces/model.safetensors"
+disturbed allocation=600000,buffer=600000 plan --batch-size 8 >"$d/plan" 2>&1 && status=0 || status=$?
+ok_if "activations are cut at layers" "$(tail -n 1 "$d/plan")" [ "$status" = 0 ]
 refuses "more memory than the driver has left" 3 '^nojit distill: this run needs 0.00 GiB of device memory and 0.00 GiB can be had' \
     disturbed heap=1000000 distil "$d/refused"
 finish

@@ -79,21 +79,25 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     size_t heads = (size_t)c->heads, normed = size_add(heads, (size_t)c->kv_heads);
 
     *out = (struct acts){.mode = mode, .B = B, .S = S};
-    out->s1 = carve_take(m, size_product(inputs, N, C, e));
-    out->rstd1 = carve_take(m, size_product(inputs, N, sizeof(float)));
+    const size_t norm = size_mul(N, sizeof(float)), stream = size_product(N, C, e);
+    carve_take_series(m, inputs, stream, &out->s1);
+    carve_take_series(m, inputs, norm, &out->rstd1);
     /* Without keeping, one buffer is the residual stream of the whole pass. */
-    out->s2 = mode == ACTS_TRAIN ? carve_take(m, size_product(kept, N, C, e)) : out->s1;
-    out->rstd2 =
-        mode == ACTS_TRAIN ? carve_take(m, size_product(kept, N, sizeof(float))) : out->rstd1;
-    out->qkv = carve_take(m, size_product(kept, N, QKV, e));
-    if (c->qk_norm) {
-        if (mode == ACTS_TRAIN) /* otherwise rows are normed and rotated in place */
-            out->raw = carve_take(m, size_product(kept, N, QKV, e));
-        out->rstd_qk = carve_take(m, size_product(kept, N, normed, sizeof(float)));
+    out->s2 = out->s1;
+    out->rstd2 = out->rstd1;
+    if (mode == ACTS_TRAIN) {
+        carve_take_series(m, kept, stream, &out->s2);
+        carve_take_series(m, kept, norm, &out->rstd2);
     }
-    out->o = carve_take(m, size_product(kept, N, heads, (size_t)c->head_dim, e));
-    out->lse = carve_take(m, size_product(kept, N, heads, sizeof(float)));
-    out->gu = carve_take(m, size_product(kept_gu, N, 2, I, e));
+    carve_take_series(m, kept, size_product(N, QKV, e), &out->qkv);
+    out->raw = out->qkv; /* without keeping, rows are normed and rotated in place */
+    if (c->qk_norm && mode == ACTS_TRAIN)
+        carve_take_series(m, kept, size_product(N, QKV, e), &out->raw);
+    if (c->qk_norm)
+        carve_take_series(m, kept, size_product(N, normed, sizeof(float)), &out->rstd_qk);
+    carve_take_series(m, kept, size_product(N, heads, size_mul((size_t)c->head_dim, e)), &out->o);
+    carve_take_series(m, kept, size_product(N, heads, sizeof(float)), &out->lse);
+    carve_take_series(m, kept_gu, size_product(N, 2, size_mul(I, e)), &out->gu);
     const size_t before = m->used;
     out->y = carve_take(m, size_product(N, C, e));
     out->branch = carve_take(m, size_product(N, C, e));
@@ -114,27 +118,22 @@ int acts_rows(const struct acts *a)
 
 struct layer_acts acts_layer(const struct net *n, const struct acts *a, int layer)
 {
-    const struct model_config *c = &n->c;
-    size_t e = dtype_bytes(n->T), N = (size_t)acts_rows(a), heads = (size_t)c->heads;
-    size_t input = a->mode == ACTS_TRAIN ? (size_t)layer : 0;
-    size_t next = a->mode == ACTS_TRAIN ? input + 1 : 0;
-    size_t l = n->recompute == RECOMPUTE_BLOCK ? 0 : input;
-    size_t gu = n->recompute != RECOMPUTE_NONE ? 0 : input;
-    size_t C = (size_t)c->hidden_size, I = (size_t)c->intermediate_size, QKV = (size_t)net_qkv(c);
-    struct layer_acts v = {
-        .s1 = a->s1 + input * N * C * e,
-        .s1_next = a->s1 + next * N * C * e,
-        .s2 = a->s2 + l * N * C * e,
-        .qkv = a->qkv + l * N * QKV * e,
-        .o = a->o + l * N * heads * (size_t)c->head_dim * e,
-        .gu = a->gu + gu * N * 2 * I * e,
-        .rstd1 = a->rstd1 + input * N,
-        .rstd1_next = a->rstd1 + next * N,
-        .rstd2 = a->rstd2 + l * N,
-        .lse = a->lse + l * N * heads,
+    const size_t input = a->mode == ACTS_TRAIN ? (size_t)layer : 0;
+    const size_t next = a->mode == ACTS_TRAIN ? input + 1 : 0;
+    const size_t l = n->recompute == RECOMPUTE_BLOCK ? 0 : input;
+    const size_t gu = n->recompute != RECOMPUTE_NONE ? 0 : input;
+    return (struct layer_acts){
+        .s1 = carve_item(&a->s1, input),
+        .s1_next = carve_item(&a->s1, next),
+        .s2 = carve_item(&a->s2, l),
+        .qkv = carve_item(&a->qkv, l),
+        .raw = carve_item(&a->raw, l),
+        .o = carve_item(&a->o, l),
+        .gu = carve_item(&a->gu, gu),
+        .rstd1 = carve_item(&a->rstd1, input),
+        .rstd1_next = carve_item(&a->rstd1, next),
+        .rstd2 = carve_item(&a->rstd2, l),
+        .lse = carve_item(&a->lse, l),
+        .rstd_qk = n->c.qk_norm ? carve_item(&a->rstd_qk, l) : NULL,
     };
-    v.raw = a->raw ? a->raw + l * N * QKV * e : v.qkv;
-    if (c->qk_norm)
-        v.rstd_qk = a->rstd_qk + l * N * (heads + (size_t)c->kv_heads);
-    return v;
 }

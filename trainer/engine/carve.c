@@ -56,6 +56,25 @@ void *carve_take(struct carve *c, size_t bytes)
     return at;
 }
 
+void carve_take_series(struct carve *c, size_t count, size_t each, struct carve_series *out)
+{
+    const size_t room = c->pieces && each > 0 ? c->pieces->limit / each : count;
+    *out = (struct carve_series){.each = each, .in_run = room > 0 ? room : 1};
+    for (size_t first = 0, run = 0; first < count; first += out->in_run, run++) {
+        const size_t left = count - first;
+        if (run == CARVE_CELLS) { /* more than there are pieces */
+            c->used = SIZE_MAX;
+            return;
+        }
+        out->run[run] = carve_take(c, size_mul(left < out->in_run ? left : out->in_run, each));
+    }
+}
+
+void *carve_item(const struct carve_series *s, size_t i)
+{
+    return s->run[i / s->in_run] + i % s->in_run * s->each;
+}
+
 size_t carve_bytes(const struct carve *c)
 {
     size_t bytes = 0;

@@ -29,6 +29,14 @@ struct carve {
     struct carve_pieces *pieces; /* NULL: all of it is one piece */
 };
 void *carve_take(struct carve *c, size_t bytes);
+/* Arrays of as many bytes each, one behind the other as far as a piece has room for them: as many as `in_run`. */
+struct carve_series {
+    size_t each;
+    size_t in_run;
+    char *run[CARVE_CELLS];
+};
+void carve_take_series(struct carve *c, size_t count, size_t each, struct carve_series *out);
+void *carve_item(const struct carve_series *s, size_t i);
 /* The arrays of the next so many bytes lie together. */
 void carve_together(struct carve *c, size_t bytes);
 /* What follows begins with a piece of its own, if there are pieces. */

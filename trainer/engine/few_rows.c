@@ -2,7 +2,7 @@
  *
  * few_rows.c: see few_rows.h. With few rows a step takes as long as its kernels are many, so each does more than in
  * forward.c: the norm and the activation are computed with the product beside them, and products are added to the
- * residual stream, which is a->s1 all along.
+ * residual stream, which is s1 all along.
  */
 #include "engine/few_rows.h"
 
@@ -35,16 +35,16 @@ static void few_rows_layer(struct work *r, const struct net *n, struct acts *a,
     const struct layer_params *w = &n->p.layer[layer];
     const struct layer_acts v = acts_layer(n, a, layer);
     const int M = acts_rows(a), C = c->hidden_size, I = c->intermediate_size, QKV = net_qkv(c);
-    OP(r, nj_gemv_norm(r->s, n->T, M, v.raw, a->s1, net_weight(n, w->ln1),
+    OP(r, nj_gemv_norm(r->s, n->T, M, v.raw, v.s1, net_weight(n, w->ln1),
                        matrix(n, layer, PRODUCT_QKV), net_weight(n, w->bqkv), QKV, C, QKV,
                        c->rms_eps));
     net_rotate(r, n, a, rows, layer, NULL);
     net_attention(r, n, a, rows, layer);
-    OP(r, nj_gemv_add(r->s, n->T, M, a->s1, v.o, matrix(n, layer, PRODUCT_O), C,
+    OP(r, nj_gemv_add(r->s, n->T, M, v.s1, v.o, matrix(n, layer, PRODUCT_O), C,
                       c->heads * c->head_dim));
-    OP(r, nj_gemv_norm_swiglu(r->s, n->T, M, a->act, a->s1, net_weight(n, w->ln2),
+    OP(r, nj_gemv_norm_swiglu(r->s, n->T, M, a->act, v.s1, net_weight(n, w->ln2),
                               matrix(n, layer, PRODUCT_GATE_UP), I, C, c->rms_eps));
-    OP(r, nj_gemv_add(r->s, n->T, M, a->s1, a->act, matrix(n, layer, PRODUCT_DOWN), C, I));
+    OP(r, nj_gemv_add(r->s, n->T, M, v.s1, a->act, matrix(n, layer, PRODUCT_DOWN), C, I));
 }
 
 void few_rows_step(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
@@ -52,10 +52,11 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
 {
     const struct model_config *c = &n->c;
     const int M = acts_rows(a), C = c->hidden_size;
-    OP(r,
-       nj_row_gather(r->s, n->T, a->s1, net_weight(n, n->p.embed), rows->ids, M, c->vocab_size, C));
+    void *stream = acts_layer(n, a, 0).s1;
+    OP(r, nj_row_gather(r->s, n->T, stream, net_weight(n, n->p.embed), rows->ids, M, c->vocab_size,
+                        C));
     for (int layer = 0; layer < c->layers; layer++)
         few_rows_layer(r, n, a, rows, layer);
-    OP(r, nj_gemv_norm(r->s, n->T, M, logits, a->s1, net_weight(n, n->p.norm),
+    OP(r, nj_gemv_norm(r->s, n->T, M, logits, stream, net_weight(n, n->p.norm),
                        net_weight(n, n->p.head), NULL, vocab, C, ld, c->rms_eps));
 }

@@ -171,13 +171,14 @@ void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows)
 {
     const struct model_config *c = &n->c;
+    const struct layer_acts first = acts_layer(n, a, 0);
     int N = acts_rows(a);
     if (n->quant)
-        quant_embed(r, n, a->s1, rows->ids, N);
+        quant_embed(r, n, first.s1, rows->ids, N);
     else
-        OP(r, nj_row_gather(r->s, n->T, a->s1, net_weight(n, n->p.embed), rows->ids, N,
+        OP(r, nj_row_gather(r->s, n->T, first.s1, net_weight(n, n->p.embed), rows->ids, N,
                             c->vocab_size, c->hidden_size));
-    norm(r, n, a, n->p.layer[0].ln1, a->s1, a->rstd1);
+    norm(r, n, a, n->p.layer[0].ln1, first.s1, first.rstd1);
     f8_quantize(r, n, &a->x, a->y, N, c->hidden_size);
     teacher_shard_begin(r, n);
 }

@@ -8,7 +8,7 @@ static __device__ __forceinline__ void e4m3_rescale(uint8_t *q, float *scale, co
 {
     const int64_t n = blockIdx.x;
     const float own = scale[n], whole = *top;
-    if (own == whole)
+    if (own == whole || !isfinite(whole)) /* each row keeps the fault that it has, or has not */
         return;
     __syncthreads(); // all have read the scale that is written below
     const float factor = own / whole * E4M3_UNIT;

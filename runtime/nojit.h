@@ -103,27 +103,28 @@ struct nj_options {
 
 struct nj_device_info {
     char name[128];
-    const char *backend;    /* "cuda", "vulkan" or "cpu" */
-    int sm;                 /* 90 for sm_90; 0 without CUDA */
-    int lp;                 /* 1: kernels and GEMMs of NJ_LP; 0: float32 alone */
-    int lp_is_f16;          /* 1: NJ_LP is float16 (sm_75), 0: bfloat16 */
-    enum nj_f8_scales f8;   /* sm_90, and the CPU, which widens: ROWS; sm_120: BLOCKS; sm_89: ONE */
-    int integrated;         /* GPU shares memory with the host */
-    int software;           /* 1: a Vulkan driver that runs on the CPU, for tests */
-    int multiprocessors;    /* CPU: threads */
-    int driver_version;     /* CUDA version the driver supports, 13000 = 13.0; 0 on the CPU */
-    char driver[64];        /* kernel driver release, "580.159.04", or "" */
-    char gemm_library[512]; /* path of cuBLASLt or name of the BLAS */
-    char gemm_build[65];    /* build id of cuBLASLt in hexadecimal; "" if it has none */
-    size_t gemm_version;    /* 130100 = 13.1.0; 0 if unknown */
-    char comm_library[512]; /* path of NCCL, once a communicator was asked for; else "" */
-    char comm_build[65];    /* as gemm_build */
-    size_t comm_version;    /* 22703 = 2.27.3; 0: not opened */
-    uint32_t gemms_timed;   /* shapes whose algorithm was chosen by timing in this context */
-    size_t memory_bytes;    /* in all */
-    size_t budget_bytes;    /* what could be had when it was opened */
-    size_t piece_bytes;     /* nj_alloc(): what the driver promises at a time, at most; 0: any */
-    size_t array_bytes;     /* and what it may give; more is refused */
+    const char *backend; /* "cuda", "vulkan" or "cpu" */
+    int sm;              /* 90 for sm_90; 0 without CUDA */
+    int lp;              /* 1: kernels and GEMMs of NJ_LP; 0: float32 alone */
+    int lp_is_f16;       /* 1: NJ_LP is float16 (sm_75), 0: bfloat16 */
+    enum nj_f8_scales
+        f8;         /* sm_90, and the CPU, which widens: ROWS; from sm_100: BLOCKS; sm_89: ONE */
+    int integrated; /* GPU shares memory with the host */
+    int software;   /* 1: a Vulkan driver that runs on the CPU, for tests */
+    int multiprocessors;     /* CPU: threads */
+    int driver_version;      /* CUDA version the driver supports, 13000 = 13.0; 0 on the CPU */
+    char driver[64];         /* kernel driver release, "580.159.04", or "" */
+    char gemm_library[512];  /* path of cuBLASLt or name of the BLAS */
+    char gemm_build[65];     /* build id of cuBLASLt in hexadecimal; "" if it has none */
+    size_t gemm_version;     /* 130100 = 13.1.0; 0 if unknown */
+    char comm_library[512];  /* path of NCCL, once a communicator was asked for; else "" */
+    char comm_build[65];     /* as gemm_build */
+    size_t comm_version;     /* 22703 = 2.27.3; 0: not opened */
+    uint32_t gemms_timed;    /* shapes whose algorithm was chosen by timing in this context */
+    size_t memory_bytes;     /* in all */
+    size_t budget_bytes;     /* what could be had when it was opened */
+    size_t piece_bytes;      /* nj_alloc(): what the driver promises at a time, at most; 0: any */
+    size_t array_bytes;      /* and what it may give; more is refused */
     uint32_t kernels_loaded; /* on CUDA every kernel that nj_kernels has for arch; 0 on the CPU */
     uint32_t modules_loaded;
     uint32_t pipelines_compiled; /* Vulkan: of kernels_loaded, those that the cache did not have */

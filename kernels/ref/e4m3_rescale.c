@@ -3,6 +3,8 @@
 
 void NJ_REF(e4m3_rescale)(e4m3 *q, real *scale, const real *top, int32_t R, int32_t C)
 {
+    if (!isfinite(*top))
+        return;
 #pragma omp parallel for
     for (int32_t r = 0; r < R; r++) {
         e4m3 *row = q + (int64_t)r * C;

@@ -89,15 +89,16 @@ static int set_scales(nj_context *ctx, const struct product *p, const struct pla
     return status ? check(ctx, status, "cublasLtMatmulDescSetAttribute (scales)") : 0;
 }
 
-/* e4m3: a scale a row, or its blocks, and sums that stay in the tensor cores; or one scale, and sums that go to
- * float32 on the way: those of gradients of weights, over all tokens, which take no longer so (docs/performance.md). */
+/* e4m3: a scale a row, and sums that stay in the tensor cores; or one scale, and sums that go to float32 on the way:
+ * those of gradients of weights, over all tokens, which take no longer so (docs/performance.md). Where there are other
+ * scales, all sums do. */
 static int set_scaled(nj_context *ctx, const struct nj_gemm *g, const struct product *p)
 {
     const int32_t mode = g->one_scale ? NJ_CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F
                          : ctx->info.f8 == NJ_F8_BLOCKS
                              ? NJ_CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0
                              : NJ_CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
-    const int8_t fast = !g->one_scale;
+    const int8_t fast = ctx->info.f8 == NJ_F8_ROWS && !g->one_scale;
     const struct {
         int attribute;
         const void *value;

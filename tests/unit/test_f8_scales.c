@@ -67,6 +67,25 @@ static void test_rows_have_one_scale(void **state)
     }
 }
 
+/* With a scale that is no number all rows stay what they are, so that it is found in its own. */
+static void test_a_broken_row_stays_alone(void **state)
+{
+    struct device *d = need(state);
+    uint8_t before[2 * 16], after[2 * 16];
+    const float scale[] = {0.5f, NAN};
+    float now[2];
+    memset(before, 0x38, sizeof before);
+    void *q = to_device(d, before, sizeof before), *s = to_device(d, scale, sizeof scale);
+    void *t = to_device(d, NULL, sizeof *now);
+    assert_int_equal(nj_e4m3_top(d->s, NJ_F32, t, s, 2), 0);
+    assert_int_equal(nj_e4m3_rescale(d->s, NJ_F32, q, s, t, 2, 16), 0);
+    from_device(d, after, q, sizeof after);
+    from_device(d, now, s, sizeof now);
+    nj_free(d->ctx, NJ_MEM_DEVICE, t);
+    assert_memory_equal(after, before, sizeof after);
+    assert_true(now[0] == 0.5f && isnan(now[1]));
+}
+
 /* Of a row and a block of 32 columns, for a matrix that is so many tiles of 128 columns wide. */
 static size_t place_of(int row, int block, int tiles)
 {
@@ -194,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_have_one_scale),
+        cmocka_unit_test(test_a_broken_row_stays_alone),
         cmocka_unit_test(test_blocks_have_the_scale_of_their_row),
         cmocka_unit_test(test_products_with_scales_of_blocks),
         cmocka_unit_test(test_other_scales_are_refused),

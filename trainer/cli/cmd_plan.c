@@ -25,7 +25,8 @@ struct budget {
     char whose[160];
 };
 
-/* --memory-budget, else that of the device where it is here; and, where its driver limits allocations, by how much. */
+/* --memory-budget, else that of the device where it is here; and what else of it decides the plan: how its driver
+ * limits allocations, and which scales its FP8 GEMMs take. */
 static void look_up_device(const struct settings *s, struct train_options *o, struct budget *out)
 {
     char kept[3072];
@@ -36,7 +37,8 @@ static void look_up_device(const struct settings *s, struct train_options *o, st
                                        .cache_folder = kept[0] != '\0' ? kept : NULL};
     nj_context *ctx = NULL;
     *out = (struct budget){.bytes = o->memory_bytes, .whose = "--memory-budget"};
-    if (out->bytes > 0 && options.device != NJ_DEVICE_VULKAN)
+    const bool by_device = options.device == NJ_DEVICE_VULKAN || o->teacher_f8 || o->student_f8 > 0;
+    if (out->bytes > 0 && !by_device)
         return;
     if (nj_context_create(&ctx, &options) == 0) {
         const struct nj_device_info *d = nj_context_device(ctx);
@@ -215,7 +217,8 @@ static int show(struct run *r, const struct model_config *student,
                       bytes_text((double)b->bytes, had, sizeof had), b->whose);
 }
 
-/* What a run leaves to be chosen is chosen as it would be: the batch, then how many answers are written at a time. */
+/* What a run leaves to be chosen is chosen as it would be: the batch (but that it may be larger than an epoch), then
+ * how many answers are written at a time. */
 static int fit(struct run *r, const struct model_config *student,
                const struct model_config *teacher, const struct budget *b)
 {

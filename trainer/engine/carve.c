@@ -60,13 +60,14 @@ void carve_take_series(struct carve *c, size_t count, size_t each, struct carve_
 {
     const size_t room = c->pieces && each > 0 ? c->pieces->limit / each : count;
     *out = (struct carve_series){.each = each, .in_run = room > 0 ? room : 1};
-    for (size_t first = 0, run = 0; first < count; first += out->in_run, run++) {
-        const size_t left = count - first;
+    for (size_t left = count, run = 0; left > 0; run++) {
+        const size_t taken = left < out->in_run ? left : out->in_run;
         if (run == CARVE_CELLS) { /* more than there are pieces */
             c->used = SIZE_MAX;
             return;
         }
-        out->run[run] = carve_take(c, size_mul(left < out->in_run ? left : out->in_run, each));
+        out->run[run] = carve_take(c, size_mul(taken, each));
+        left = size_sub(left, taken);
     }
 }
 

@@ -68,12 +68,13 @@ void f8_free(struct net *n)
     n->f8 = NULL;
 }
 
-/* Tiles of 128 rows and 128 columns, of which as few as a row or a column may be used, have a byte for 32 elements. */
+/* Tiles of 128 rows and 128 columns, of which as few as a row or a block of columns may be used, have a byte for 32
+ * elements: (rows + 127) (columns + 96) / 32 at most, columns being whole blocks (f8_multiple). */
 static size_t wanted_bytes(enum nj_f8_scales scales, size_t elements, int rows, int columns)
 {
-    const size_t unused = size_add(size_mul((size_t)rows, 3), size_mul((size_t)columns, 4));
+    const size_t padding = size_add(size_mul((size_t)rows, 3), size_mul((size_t)columns, 4));
     if (scales == NJ_F8_BLOCKS)
-        return size_add(elements / BLOCK, size_add(unused, 128 * 3));
+        return size_add(elements / BLOCK, size_add(padding, 128 * 3));
     return sizeof(float);
 }
 
@@ -83,7 +84,7 @@ struct f8_matrix f8_room(const struct net *n, size_t elements, int rows, int col
     struct f8_matrix out = {.rows = rows};
     out.q = carve_take(m, elements);
     out.scale = carve_take(m, size_mul((size_t)rows, sizeof *out.scale));
-    if (n->f8_scales > NJ_F8_ROWS)
+    if (n->f8_scales == NJ_F8_BLOCKS || n->f8_scales == NJ_F8_ONE)
         out.wanted = carve_take(m, wanted_bytes(n->f8_scales, elements, rows, columns));
     return out;
 }

@@ -27,8 +27,8 @@ int ranks_add(struct engine *e, int rank);
 const float *ranks_losses(struct work *r, struct engine *e);
 /* Squares of the summed gradients, shard by shard: so many partial sums. */
 int ranks_sumsq(struct work *r, struct engine *e);
-/* Brings the part of the weights that each rank has updated to all, beside what is enqueued before engine_join(); or,
- * where shape.early says so, before ranks_arrive() of a group of layers: the group, and what was gathered before. */
+/* Brings the part of the weights that each rank has updated to all, beside what is enqueued before engine_join(). Where
+ * shape.early says so, ranks_arrive() of a group of layers waits for as much: what was gathered up to that group. */
 void ranks_gather(struct work *r, struct engine *e, int part);
 void ranks_arrive(struct work *r, struct engine *e, int group);
 

@@ -293,7 +293,8 @@ static void gradients_cannot_be_asked_for(void **state)
         assert_true((n->p.first[i] < 0) == (n->p.spec[i].rank == 2));
     for (int which = 0; which < PRODUCTS; which++) {
         struct work w = engine_work(e);
-        product_dx(&w, n, &t->acts, 0, (enum product)which, t->acts.branch, t->acts.gu, t->acts.y);
+        product_dx(&w, n, &t->acts, 0, (enum product)which, t->acts.branch,
+                   acts_layer(n, &t->acts, 0).gu, t->acts.y);
         assert_int_not_equal(w.rc, 0);
     }
     struct work w = engine_work(e);

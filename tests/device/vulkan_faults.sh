@@ -82,6 +82,6 @@ each "commands that cannot end" 3 'recording commands: out of device memory' vkE
 each "commands that cannot be reset" 3 'recording commands: out of device memory' vkResetCommandBuffer -2
 each "commands that cannot be submitted" 3 'submitting commands: out of host memory' vkQueueSubmit -1
 each "a device that is lost at a submission" 1 'submitting commands: the Vulkan device is lost; last enqueued was ' vkQueueSubmit -4
-each "a device that is lost while it works" 1 'waiting for the GPU: the Vulkan device is lost; last enqueued was .*restart the program' vkWaitSemaphores -4
+each "a device that is lost while it works" 1 'waiting for the GPU: the Vulkan device is lost; last enqueued was [a-zA-Z][a-zA-Z_0-9. ]*; restart the program' vkWaitSemaphores -4
 echo "     $tried calls failed"
 finish

@@ -38,8 +38,8 @@ template <typename T> struct glu_gradient {
 // (10,240 columns of 16 bits), and each thread reads back what it wrote itself; the rest is made again.
 template <typename T, int ACT>
 static __device__ __forceinline__ void glu_bwd_quantize(uint8_t *dq, float *dscale, uint8_t *q,
-                                                        float *scale, const T *dy, const T *gu,
-                                                        int N, int I)
+                                                        float *scale, float *dmost, float *most,
+                                                        const T *dy, const T *gu, int N, int I)
 {
     extern __shared__ uint4 shared_row[];
     constexpr int V = vec<T>::N;
@@ -61,8 +61,8 @@ static __device__ __forceinline__ void glu_bwd_quantize(uint8_t *dq, float *dsca
     dtop = group_max<NJ_THREADS>(dtop);
     top = group_max<NJ_THREADS>(top);
     if (threadIdx.x == 0) {
-        dscale[n] = scale_of(dtop);
-        scale[n] = scale_of(top);
+        keep_scale(dscale + n, dmost, dtop);
+        keep_scale(scale + n, most, top);
     }
     const float dinverse = inverse_of(dtop), inverse = inverse_of(top);
     for (int c = threadIdx.x * V; c < I; c += NJ_THREADS * V) {

@@ -52,6 +52,17 @@ static __device__ __forceinline__ float scale_of(uint32_t top)
     return __uint_as_float(top < 0x7f800000 ? (least + 0x007fffff) & 0x7f800000 : top);
 }
 
+// The scale of a row, by one thread, and the largest of all rows so far. Bits of scales are ordered like
+// the numbers, with NaN above infinity, and their maximum does not depend on the order of the rows.
+static __device__ __forceinline__ void keep_scale(float *scale, float *most, uint32_t top)
+{
+    const float own = scale_of(top);
+    *scale = own;
+    if (most)
+        asm volatile("red.global.max.u32 [%0], %1;" ::"l"(most), "r"(__float_as_uint(own))
+                     : "memory");
+}
+
 static __device__ __forceinline__ float inverse_of(uint32_t top)
 {
     return 1.0f / scale_of(top);

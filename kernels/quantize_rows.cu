@@ -3,8 +3,8 @@
 
 // A block a row, which is read twice; the second time it comes from a cache.
 template <typename T>
-static __device__ __forceinline__ void quantize_rows(uint8_t *q, float *scale, const T *x, int N,
-                                                     int C)
+static __device__ __forceinline__ void quantize_rows(uint8_t *q, float *scale, float *most,
+                                                     const T *x, int N, int C)
 {
     constexpr int V = vec<T>::N;
     const int64_t n = blockIdx.x;
@@ -17,7 +17,7 @@ static __device__ __forceinline__ void quantize_rows(uint8_t *q, float *scale, c
     }
     top = group_max<NJ_THREADS>(top);
     if (threadIdx.x == 0)
-        scale[n] = scale_of(top);
+        keep_scale(scale + n, most, top);
     const float inverse = inverse_of(top);
     for (int c = threadIdx.x * V; c < C; c += NJ_THREADS * V) {
         vec<T> a;

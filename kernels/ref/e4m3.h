@@ -74,4 +74,12 @@ static inline void quantize_row(e4m3 *q, real *scale, const real *x, int32_t cou
         q[i] = to_e4m3(x[i] * inverse);
 }
 
+/* The largest of top[0] and the scales of so many rows; nothing to do without top. */
+static inline void keep_top(real *top, const real *scale, int32_t rows)
+{
+    for (int32_t n = 0; top && n < rows; n++)
+        if (!(scale[n] <= *top)) /* takes a NaN, and nothing after it */
+            *top = isnan(*top) ? *top : scale[n];
+}
+
 #endif

@@ -4,8 +4,8 @@
 
 enum { I_MAX = 30720 };
 
-void NJ_REF(glu_bwd_quantize)(int ACT, e4m3 *dq, real *dscale, e4m3 *q, real *scale, const real *dy,
-                              const real *gu, int32_t N, int32_t I)
+void NJ_REF(glu_bwd_quantize)(int ACT, e4m3 *dq, real *dscale, e4m3 *q, real *scale, real *dtop,
+                              real *top, const real *dy, const real *gu, int32_t N, int32_t I)
 {
 #pragma omp parallel for
     for (int32_t n = 0; n < N; n++) {
@@ -20,4 +20,6 @@ void NJ_REF(glu_bwd_quantize)(int ACT, e4m3 *dq, real *dscale, e4m3 *q, real *sc
         quantize_row(dq + (int64_t)n * 2 * I, dscale + n, dgu, 2 * I);
         quantize_row(q + (int64_t)n * I, scale + n, y, I);
     }
+    keep_top(dtop, dscale, N);
+    keep_top(top, scale, N);
 }

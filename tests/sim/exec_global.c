@@ -5,7 +5,9 @@
  * written, and whether another block of the launch wrote them: nothing in the table orders blocks.
  * That a block writes what another has read before is not found.
  *
- * A writer is noted as launch (32 bits), block (30) and which halves of the word it wrote (2).
+ * A writer is noted as launch (32 bits), block (30) and which halves of the word it wrote (2). What
+ * blocks change by atomic instructions has all of them as its writer: such instructions may follow, and
+ * nothing else.
  */
 #include "exec.h"
 
@@ -148,10 +150,12 @@ INLINE uint64_t halves_of(uint64_t address, uint32_t bytes)
     return bytes >= 4 ? 3 : UINT64_C(1) << (address >> 1 & 1);
 }
 
-/* True if another block of this launch wrote to what is accessed. */
-INLINE bool is_foreign(const struct warp *warp, uint64_t writer, uint64_t halves)
+#define EVERY_BLOCK UINT64_C(0xfffffffc) /* in the place of a writer's block */
+
+/* True if another than `own` of the same launch wrote to what is accessed. */
+INLINE bool is_foreign(uint64_t own, uint64_t writer, uint64_t halves)
 {
-    const uint64_t differ = writer ^ warp->writer;
+    const uint64_t differ = writer ^ own;
     return differ >> 32 == 0 && differ >> 2 != 0 && (writer & halves) != 0;
 }
 
@@ -161,12 +165,18 @@ static void report_foreign(struct warp *warp, const struct insn *insn, int lane,
     const struct sim_allocation *in = sim_memory_nearest(warp->block->launch->memory, address);
     const uint32_t *grid = warp->block->launch->grid;
     const uint32_t number = (uint32_t)writer >> 2;
-    sim_fault_at(warp, insn, lane, SIM_SHARED_RACE,
-                 "at %#llx, byte %lld of an allocation of %zu bytes at %#llx, which block (%u, %u, "
-                 "%u) of the same launch wrote",
-                 (unsigned long long)address, (long long)(address - in->address), in->bytes,
-                 (unsigned long long)in->address, number % grid[0], number / grid[0] % grid[1],
-                 number / grid[0] / grid[1]);
+    if ((writer & EVERY_BLOCK) == EVERY_BLOCK)
+        sim_fault_at(warp, insn, lane, SIM_SHARED_RACE,
+                     "at %#llx, which blocks of the same launch change by atomic instructions",
+                     (unsigned long long)address);
+    else
+        sim_fault_at(
+            warp, insn, lane, SIM_SHARED_RACE,
+            "at %#llx, byte %lld of an allocation of %zu bytes at %#llx, which block (%u, %u, "
+            "%u) of the same launch wrote",
+            (unsigned long long)address, (long long)(address - in->address), in->bytes,
+            (unsigned long long)in->address, number % grid[0], number / grid[0] % grid[1],
+            number / grid[0] / grid[1]);
 }
 
 INLINE uint64_t writer_of(const uint64_t *writer)
@@ -184,7 +194,7 @@ INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t b
         const uint64_t halves = halves_of(span->at[lane], bytes);
         for (uint32_t i = 0; span->writers[lane] && i < words; i++) {
             const uint64_t writer = writer_of(&span->writers[lane][i]);
-            if (is_foreign(warp, writer, halves)) {
+            if (is_foreign(warp->writer, writer, halves)) {
                 report_foreign(warp, insn, lane, span->at[lane] + 4 * i, writer);
                 return false;
             }
@@ -193,20 +203,20 @@ INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t b
     return true;
 }
 
-/* The same, and notes that the warp's block writes them: of two blocks that do so in one instant, one
- * finds the other. */
+/* The same, and notes that `own` writes them: of two blocks that do so in one instant, one finds the
+ * other. */
 INLINE bool claim_writers(struct warp *warp, const struct insn *insn, uint32_t bytes,
-                          const struct span *span)
+                          const struct span *span, uint64_t own)
 {
     const uint32_t words = (bytes + 3) / 4;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         const uint64_t halves = halves_of(span->at[lane], bytes);
-        const uint64_t mine = warp->writer | halves;
+        const uint64_t mine = own | halves;
         for (uint32_t i = 0; span->writers[lane] && i < words; i++) {
             uint64_t *writer = &span->writers[lane][i], before = writer_of(writer), after;
             do {
-                if (is_foreign(warp, before, halves)) {
+                if (is_foreign(own, before, halves)) {
                     report_foreign(warp, insn, lane, span->at[lane] + 4 * i, before);
                     return false;
                 }
@@ -234,7 +244,7 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
     }
     for (uint64_t word = into / 4; in->writers && word < (into + bytes + 3) / 4; word++) {
         const uint64_t writer = writer_of(&in->writers[word]);
-        if (is_foreign(warp, writer, 3)) {
+        if (is_foreign(warp->writer, writer, 3)) {
             report_foreign(warp, insn, lane, in->address + 4 * word, writer);
             return false;
         }
@@ -268,7 +278,7 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
         const uint32_t bytes = count * sizeof(T);                                                  \
         struct span span;                                                                          \
         if (!locate(warp, insn, insn->o[0], bytes, &span) ||                                       \
-            !claim_writers(warp, insn, bytes, &span))                                              \
+            !claim_writers(warp, insn, bytes, &span, warp->writer))                                \
             return;                                                                                \
         for (int i = 0; i < count; i++) {                                                          \
             const R *source = sim_slot(warp, insn->o[1 + i]);                                      \
@@ -297,6 +307,24 @@ STORE(store_32, uint32_t, uint32_t, 1)
 STORE(store_32_2, uint32_t, uint32_t, 2)
 STORE(store_32_4, uint32_t, uint32_t, 4)
 
+static void red_max_u32(struct warp *warp, const struct insn *insn)
+{
+    const uint32_t *source = sim_slot(warp, insn->o[1]);
+    struct span span;
+    if (!locate(warp, insn, insn->o[0], 4, &span) || !check_written(warp, insn, 4, &span) ||
+        !claim_writers(warp, insn, 4, &span, warp->writer | EVERY_BLOCK))
+        return;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        uint32_t *word = (uint32_t *)span.host[lane];
+        uint32_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
+        while (before < source[lane] &&
+               !__atomic_compare_exchange_n(word, &before, source[lane], true, __ATOMIC_RELAXED,
+                                            __ATOMIC_RELAXED))
+            continue;
+    }
+}
+
 static const struct sim_opcode rows[] = {
     {"ld.global.u8", "r=G", load_u8, GUARD_LANES},
     {"ld.global.s8", "h=G", load_s8, GUARD_LANES},
@@ -321,5 +349,6 @@ static const struct sim_opcode rows[] = {
     {"st.global.v4.b32", "=G{rrrr}", store_32_4, GUARD_LANES},
     {"st.global.v4.f32", "=G{rrrr}", store_32_4, GUARD_LANES},
     {"st.global.cs.v4.u32", "=G{rrrr}", store_32_4, GUARD_LANES},
+    {"red.global.max.u32", "=Gr", red_max_u32, GUARD_LANES},
 };
 SIM_TABLE(sim_global_opcodes, rows);

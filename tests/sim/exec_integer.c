@@ -90,6 +90,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     COMPARE(OP, eq_b16, "setp.eq.b16", "p=hh", uint16_t, x == y) \
     COMPARE(OP, eq_s16, "setp.eq.s16", "p=hh", uint16_t, x == y) \
     COMPARE(OP, eq_s32, "setp.eq.s32", "p=rr", uint32_t, x == y) \
+    COMPARE(OP, eq_b64, "setp.eq.b64", "p=ll", uint64_t, x == y) \
     COMPARE(OP, eq_s64, "setp.eq.s64", "p=ll", uint64_t, x == y) \
     COMPARE(OP, ne_b32, "setp.ne.b32", "p=rr", uint32_t, x != y) \
     COMPARE(OP, ne_s32, "setp.ne.s32", "p=rr", uint32_t, x != y) \

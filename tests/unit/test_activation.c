@@ -15,7 +15,8 @@ void nj_ref_glu_bwd_f64(int ACT, double *dgu, double *y, const double *dy, const
 void nj_ref_swiglu_bwd_f64(double *dgu, double *y, const double *dy, const double *gu, int32_t N,
                            int32_t I);
 void nj_ref_glu_bwd_quantize_f64(int ACT, double *dq, double *dscale, double *q, double *scale,
-                                 const double *dy, const double *gu, int32_t N, int32_t I);
+                                 double *dtop, double *top, const double *dy, const double *gu,
+                                 int32_t N, int32_t I);
 void nj_ref_glu_quantize_f64(int ACT, double *q, double *scale, const double *gu, int32_t N,
                              int32_t I);
 
@@ -108,11 +109,16 @@ static void quantised_gradients(void **state)
             nj_ref_swiglu_bwd_f64(dgu, y, dy, gu, N, I);
         else
             nj_ref_glu_bwd_f64(act, dgu, y, dy, gu, N, I);
-        nj_ref_glu_bwd_quantize_f64(act, dq, dscale, q, scale, dy, gu, N, I);
+        double dtop = 0, top = 0, dmost = 0, most = 0;
+        nj_ref_glu_bwd_quantize_f64(act, dq, dscale, q, scale, &dtop, &top, dy, gu, N, I);
         for (int n = 0; n < N; n++) {
             check_quantised(dq + n * 2 * I, dscale[n], dgu + n * 2 * I, 2 * I);
             check_quantised(q + n * I, scale[n], y + n * I, I);
+            dmost = fmax(dmost, dscale[n]);
+            most = fmax(most, scale[n]);
         }
+        assert_close(dtop, dmost, 0);
+        assert_close(top, most, 0);
     }
 }
 

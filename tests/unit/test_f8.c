@@ -78,16 +78,26 @@ static void receive(struct device *d, void *to, void *p, size_t bytes)
     nj_free(d->ctx, NJ_MEM_DEVICE, p);
 }
 
-static void quantize(struct device *d, float *x, int rows, int columns, uint8_t *q, float *scale)
+/* top: in and out, or NULL. */
+static void quantize_below(struct device *d, float *x, int rows, int columns, uint8_t *q,
+                           float *scale, float *top)
 {
     const size_t count = (size_t)rows * (size_t)columns;
     void *dx = send(d, dtype_of(d), x, count), *dq = on_device(d, count);
     void *ds = on_device(d, (size_t)rows * sizeof *scale);
-    if (nj_quantize_rows(d->s, dtype_of(d), dq, ds, dx, rows, columns) != 0)
+    void *dtop = top ? send(d, NJ_F32, top, 1) : NULL;
+    if (nj_quantize_rows(d->s, dtype_of(d), dq, ds, dtop, dx, rows, columns) != 0)
         fail_msg("%s", nj_context_error(d->ctx));
     receive(d, q, dq, count);
     receive(d, scale, ds, (size_t)rows * sizeof *scale);
+    if (top)
+        receive(d, top, dtop, sizeof *top);
     nj_free(d->ctx, NJ_MEM_DEVICE, dx);
+}
+
+static void quantize(struct device *d, float *x, int rows, int columns, uint8_t *q, float *scale)
+{
+    quantize_below(d, x, rows, columns, q, scale, NULL);
 }
 
 /* ---- rows ---- */
@@ -180,6 +190,61 @@ static void test_unusual_rows(void **state)
     assert_true(isnan(scale[NOT_A_NUMBER]));
     assert_false(isfinite(scale[INFINITE]));
     assert_true(isnan(decode(q[INFINITE * COLUMNS + 50])));
+}
+
+/* Of rows with scales 2^-5 to 2^4 in turn, of which one may be broken, after a scale before them. */
+static void test_largest_scale_is_kept(void **state)
+{
+    enum { ROWS = 300, COLUMNS = 32, BROKEN = 77 };
+    struct device *d = need(state);
+    static float x[ROWS * COLUMNS];
+    static uint8_t q[ROWS * COLUMNS];
+    float scale[ROWS];
+    const struct {
+        float before, row, after;
+    } cases[] = {{0, 1, 16}, {8, 1, 16}, {64, 1, 64}, {0, INFINITY, INFINITY}, {64, NAN, NAN}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        float top = cases[k].before;
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            x[i] = 448 * powf(2, (float)(i / COLUMNS % 10 - 5));
+        x[BROKEN * COLUMNS] *= cases[k].row;
+        quantize_below(d, x, ROWS, COLUMNS, q, scale, &top);
+        assert_true(isnan(cases[k].after) ? isnan(top) : top == cases[k].after);
+    }
+}
+
+/* Rows, and the same rows to which zeros are added. */
+static void test_norm_without_a_sum(void **state)
+{
+    enum { ROWS = 3, COLUMNS = 64, COUNT = ROWS * COLUMNS };
+    struct device *d = need(state);
+    const enum nj_dtype T = dtype_of(d);
+    static float x[COUNT], none[COUNT], gain[COLUMNS];
+    uint8_t q[2][COUNT];
+    float scale[2][ROWS], rstd[2][ROWS];
+    for (int i = 0; i < COUNT; i++) /* so small that eps counts */
+        x[i] = (float)sin(i * 1.7) * 0x1p-10f;
+    for (int c = 0; c < COLUMNS; c++)
+        gain[c] = (float)(1 + c % 3);
+    void *dx = send(d, T, x, COUNT), *dn = send(d, T, none, COUNT), *w = send(d, T, gain, COLUMNS);
+    for (int add = 0; add < 2; add++) {
+        void *dq = on_device(d, COUNT), *ds = on_device(d, sizeof scale[0]);
+        void *dr = on_device(d, sizeof rstd[0]);
+        const int rc =
+            add ? nj_add_rmsnorm_quantize(d->s, T, dq, ds, dx, dr, dx, dn, w, ROWS, COLUMNS, 1e-6f)
+                : nj_rmsnorm_quantize(d->s, T, dq, ds, NULL, dr, dx, w, ROWS, COLUMNS, 1e-6f);
+        if (rc != 0)
+            fail_msg("%s", nj_context_error(d->ctx));
+        receive(d, q[add], dq, COUNT);
+        receive(d, scale[add], ds, sizeof scale[0]);
+        receive(d, rstd[add], dr, sizeof rstd[0]);
+    }
+    assert_memory_equal(q[0], q[1], COUNT);
+    assert_memory_equal(scale[0], scale[1], sizeof scale[0]);
+    assert_memory_equal(rstd[0], rstd[1], sizeof rstd[0]);
+    nj_free(d->ctx, NJ_MEM_DEVICE, dx);
+    nj_free(d->ctx, NJ_MEM_DEVICE, dn);
+    nj_free(d->ctx, NJ_MEM_DEVICE, w);
 }
 
 /* Rows of some numbers as columns; q is [columns, rows]. */
@@ -587,6 +652,8 @@ int main(void)
         cmocka_unit_test(test_rounding_is_to_nearest_even),
         cmocka_unit_test(test_each_row_has_its_scale),
         cmocka_unit_test(test_unusual_rows),
+        cmocka_unit_test(test_largest_scale_is_kept),
+        cmocka_unit_test(test_norm_without_a_sum),
         cmocka_unit_test(test_columns_have_one_scale),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_products_of_one_scale),

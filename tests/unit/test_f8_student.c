@@ -166,6 +166,35 @@ static void recomputing_changes_nothing(void **state)
     }
 }
 
+/* Two steps, with the largest scales of rows overwritten between them or not. */
+static struct engine *two_steps(bool overwrite)
+{
+    const struct train_options o = f8_options(1);
+    struct engine *e = open_engine("qwen3", "teacher", &o);
+    struct data *d = open_tokens("tokens.bin", &o, false);
+    float *top = e->mem.student.f8.top;
+    const int tops = qwen3.layers * PRODUCTS * F8_OPERANDS;
+    struct step_result r;
+    ok(engine_step(e, d, &r));
+    for (int i = 0; i < tops; i++) {
+        assert_true(top[i] > 0 && isfinite(top[i]));
+        top[i] = overwrite ? 0x1p90f : top[i];
+    }
+    ok(engine_step(e, d, &r));
+    data_close(d);
+    return e;
+}
+
+static void micro_batches_do_not_meet(void **state)
+{
+    (void)state;
+    struct engine *want = two_steps(false), *got = two_steps(true);
+    assert_memory_equal(got->mem.grad, want->mem.grad,
+                        (size_t)want->student.p.count * sizeof(float));
+    engine_destroy(want);
+    engine_destroy(got);
+}
+
 /* Some GEMMs of a layer in FP8 and others not, an activation without a kernel of its own, adapters, several
  * micro-batches, no teacher: near the loss without FP8, and not the same. */
 static void all_kinds_of_runs_learn(void **state)
@@ -291,6 +320,7 @@ int main(void)
         cmocka_unit_test(gradients_of_the_head_need_room),
         cmocka_unit_test(small_matrices_are_left_out),
         cmocka_unit_test(recomputing_changes_nothing),
+        cmocka_unit_test(micro_batches_do_not_meet),
         cmocka_unit_test(all_kinds_of_runs_learn),
         cmocka_unit_test(operands_lie_in_idle_logits),
         cmocka_unit_test(operands_of_the_head_lie_in_idle_memory),

@@ -4,6 +4,7 @@
  */
 #include "engine/activation.h"
 
+#include "engine/student_f8.h"
 #include "model/families.h"
 #include "nojit_ops.h"
 
@@ -52,9 +53,12 @@ void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *g
         OP(r, nj_glu_bwd(r->s, n->T, (int)act, gu, a->dact, a->dact, gu, N, I));
 }
 
-void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, void *gu)
+void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, int layer,
+                             void *gu)
 {
-    OP(r,
-       nj_glu_bwd_quantize(r->s, n->T, (int)activation_of(n), a->f8.dgu.q, a->f8.dgu.scale, a->x.q,
-                           a->x.scale, a->dact, gu, acts_rows(a), n->c.intermediate_size));
+    float *dtop = student_f8_top(a, layer, PRODUCT_GATE_UP, F8_DY);
+    float *top = student_f8_top(a, layer, PRODUCT_DOWN, F8_X);
+    OP(r, nj_glu_bwd_quantize(r->s, n->T, (int)activation_of(n), a->f8.dgu.q, a->f8.dgu.scale,
+                              a->x.q, a->x.scale, dtop, top, a->dact, gu, acts_rows(a),
+                              n->c.intermediate_size));
 }

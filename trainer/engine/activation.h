@@ -18,6 +18,7 @@ void activation_quantize(struct work *r, const struct net *n, struct acts *a, co
 /* gu becomes its gradient, and a->dact, the gradient of the activation, the activation. */
 void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *gu);
 /* The same as e4m3, in a->f8.dgu and a->x. */
-void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, void *gu);
+void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, int layer,
+                             void *gu);
 
 #endif

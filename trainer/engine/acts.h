@@ -37,7 +37,7 @@ struct f8_operands {
     struct f8_matrix dy, dgu; /* rows of a gradient; of that of gate and up */
     struct f8_matrix w;
     struct f8_matrix xt, dyt, wt; /* columns of x, of a gradient, of w */
-    float *top;                   /* largest scale of rows that become columns */
+    float *top; /* largest scales of rows that become columns: as student_f8_top() has them */
 };
 
 /* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer, of what is not

@@ -34,29 +34,32 @@ static void norm_bwd(struct work *r, const struct net *n, struct acts *a, int64_
     add_columns(r, n, gain, a->part, N, C);
 }
 
-static void norm_again(struct work *r, const struct net *n, struct acts *a, int64_t gain,
-                       const void *x, float *rstd)
+static void norm_again(struct work *r, const struct net *n, struct acts *a, int layer,
+                       enum product reader, const void *x, float *rstd)
 {
-    OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, rstd, x, net_weight(n, gain), acts_rows(a),
-                         n->c.hidden_size, n->c.rms_eps));
+    float *top = student_f8_made(n, a, reader) ? student_f8_top(a, layer, reader, F8_X) : NULL;
+    net_norm(r, n, a, layer, reader, top, x, rstd);
 }
 
 static void mlp_bwd(struct work *r, const struct net *n, struct acts *a, int layer,
                     const struct layer_acts *v)
 {
     const struct layer_params *w = &n->p.layer[layer];
-    const bool quantised = student_f8_activates(n, a);
+    const bool made = student_f8_made(n, a, PRODUCT_DOWN);
     /* The activation comes with the gradient of gate and up, in the place of its own gradient; but
      * adapters read it before. */
     if (n->lora)
         activation_fwd(r, n, a, v->gu);
-    product_gradient(r, n, a, PRODUCT_DOWN, a->dx);
+    product_gradient(r, n, a, layer, PRODUCT_DOWN, a->dx);
     product_dx(r, n, a, layer, PRODUCT_DOWN, a->dact, a->dx, a->act);
-    (quantised ? activation_bwd_quantize : activation_bwd)(r, n, a, v->gu);
-    product_dw(r, n, a, layer, PRODUCT_DOWN, a->dx, quantised ? NULL : a->dact);
-    norm_again(r, n, a, w->ln2, v->s2, v->rstd2);
-    if (!quantised)
-        product_gradient(r, n, a, PRODUCT_GATE_UP, v->gu);
+    if (made)
+        activation_bwd_quantize(r, n, a, layer, v->gu);
+    else
+        activation_bwd(r, n, a, v->gu);
+    product_dw(r, n, a, layer, PRODUCT_DOWN, a->dx, a->dact);
+    norm_again(r, n, a, layer, PRODUCT_GATE_UP, v->s2, v->rstd2);
+    if (!made)
+        product_gradient(r, n, a, layer, PRODUCT_GATE_UP, v->gu);
     product_dw(r, n, a, layer, PRODUCT_GATE_UP, v->gu, a->y);
     product_dx(r, n, a, layer, PRODUCT_GATE_UP, a->branch, v->gu, a->y);
     norm_bwd(r, n, a, w->ln2, v->s2, v->rstd2, a->dx);
@@ -91,7 +94,7 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
     const struct model_config *c = &n->c;
     int B = a->B, S = a->S, H = c->heads, K = c->kv_heads, D = c->head_dim;
     float scale = 1.0f / sqrtf((float)D);
-    product_gradient(r, n, a, PRODUCT_O, a->dx);
+    product_gradient(r, n, a, layer, PRODUCT_O, a->dx);
     product_dw(r, n, a, layer, PRODUCT_O, a->dx, v->o);
     product_dx(r, n, a, layer, PRODUCT_O, a->dout, a->dx, v->o);
     OP(r, nj_attn_bwd_dq(r->s, n->T, D, a->dqkv, a->delta, a->dout, v->qkv, v->o, v->lse,
@@ -99,8 +102,8 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
     OP(r, nj_attn_bwd_dkv(r->s, n->T, D, a->dqkv, a->dout, v->qkv, v->lse, a->delta,
                           rows->doc_start, B, S, H, K, scale));
     unrotate(r, n, a, rows, w, v);
-    norm_again(r, n, a, w->ln1, v->s1, v->rstd1);
-    product_gradient(r, n, a, PRODUCT_QKV, a->dqkv);
+    norm_again(r, n, a, layer, PRODUCT_QKV, v->s1, v->rstd1);
+    product_gradient(r, n, a, layer, PRODUCT_QKV, a->dqkv);
     product_dw(r, n, a, layer, PRODUCT_QKV, a->dqkv, a->y);
     product_dx(r, n, a, layer, PRODUCT_QKV, a->branch, a->dqkv, a->y);
     norm_bwd(r, n, a, w->ln1, v->s1, v->rstd1, a->dx);
@@ -109,6 +112,7 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
 void net_backward_norm(struct work *r, const struct net *n, struct acts *a)
 {
     const struct layer_acts last = acts_layer(n, a, n->c.layers - 1);
+    student_f8_begin_backward(r, n, a);
     norm_bwd(r, n, a, n->p.norm, last.s1_next, last.rstd1_next, NULL);
 }
 

@@ -116,5 +116,5 @@ void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to
                  int rows, int columns)
 {
     if (n->f8)
-        OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, x, rows, columns));
+        OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, NULL, x, rows, columns));
 }

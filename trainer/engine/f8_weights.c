@@ -44,8 +44,8 @@ static void send(struct work *r, struct engine *e, const struct load_item *i, in
 {
     const int columns = (int)i->tensor->shape[1];
     OP(r, nj_copy(r->s, e->mem.staging, staged, (size_t)count * i->unit_bytes));
-    OP(r, nj_quantize_rows(r->s, i->T, i->to + first * columns, i->scale + first, e->mem.staging,
-                           (int)count, columns));
+    OP(r, nj_quantize_rows(r->s, i->T, i->to + first * columns, i->scale + first, NULL,
+                           e->mem.staging, (int)count, columns));
 }
 
 bool f8_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)

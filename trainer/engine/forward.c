@@ -83,15 +83,21 @@ void net_rotate(struct work *r, const struct net *n, const struct acts *a, const
                           c->head_dim));
 }
 
-/* s_next = s + branch, and its norm. */
+/* Whether what this product reads is made as e4m3, in a->x. */
+static bool is_made(const struct net *n, const struct acts *a, enum product which)
+{
+    return n->f8 || student_f8_made(n, a, which);
+}
+
+/* s_next = s + branch, and its norm, as e4m3 or not. */
 static void add_norm(struct work *r, const struct net *n, struct acts *a, void *s_next, float *rstd,
-                     const void *s, int64_t gain, bool final)
+                     const void *s, int64_t gain, bool made)
 {
     const int N = acts_rows(a), C = n->c.hidden_size;
     const void *w = net_weight(n, gain);
-    if (n->f8 && !final)
-        OP(r, nj_add_rmsnorm_quantize(r->s, n->T, a->x.q, a->x.scale, s_next, s, a->branch, w, N, C,
-                                      n->c.rms_eps));
+    if (made)
+        OP(r, nj_add_rmsnorm_quantize(r->s, n->T, a->x.q, a->x.scale, s_next, rstd, s, a->branch, w,
+                                      N, C, n->c.rms_eps));
     else
         OP(r,
            nj_add_rmsnorm_fwd(r->s, n->T, a->y, s_next, rstd, s, a->branch, w, N, C, n->c.rms_eps));
@@ -106,14 +112,21 @@ static void attention_half(struct work *r, const struct net *n, struct acts *a,
     net_attention(r, n, a, rows, layer);
     f8_quantize(r, n, &a->x, v->o, acts_rows(a), n->c.heads * n->c.head_dim);
     product_fwd(r, n, a, layer, PRODUCT_O, a->branch, v->o);
-    add_norm(r, n, a, v->s2, v->rstd2, v->s1, n->p.layer[layer].ln2, false);
+    add_norm(r, n, a, v->s2, v->rstd2, v->s1, n->p.layer[layer].ln2,
+             is_made(n, a, PRODUCT_GATE_UP));
 }
 
-static void norm(struct work *r, const struct net *n, struct acts *a, int64_t gain, const void *x,
-                 float *rstd)
+void net_norm(struct work *r, const struct net *n, struct acts *a, int layer, enum product reader,
+              float *top, const void *x, float *rstd)
 {
-    OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, rstd, x, net_weight(n, gain), acts_rows(a),
-                         n->c.hidden_size, n->c.rms_eps));
+    const struct layer_params *p = &n->p.layer[layer];
+    const void *w = net_weight(n, reader == PRODUCT_QKV ? p->ln1 : p->ln2);
+    const int N = acts_rows(a), C = n->c.hidden_size;
+    if (!is_made(n, a, reader)) {
+        OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, rstd, x, w, N, C, n->c.rms_eps));
+        return;
+    }
+    OP(r, nj_rmsnorm_quantize(r->s, n->T, a->x.q, a->x.scale, top, rstd, x, w, N, C, n->c.rms_eps));
 }
 
 /* Writes the product of a->y with the weights of gate and up to gu, and returns false. Where one
@@ -139,15 +152,14 @@ static bool gate_up(struct work *r, const struct net *n, struct acts *a, int lay
 void net_forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
                        int layer)
 {
-    const struct layer_params *w = &n->p.layer[layer];
     const struct layer_acts v = acts_layer(n, a, layer);
     if (n->recompute == RECOMPUTE_NONE)
         return;
     if (n->recompute == RECOMPUTE_BLOCK) {
-        norm(r, n, a, w->ln1, v.s1, v.rstd1);
+        net_norm(r, n, a, layer, PRODUCT_QKV, NULL, v.s1, v.rstd1);
         attention_half(r, n, a, rows, layer, &v);
     } else {
-        norm(r, n, a, w->ln2, v.s2, v.rstd2);
+        net_norm(r, n, a, layer, PRODUCT_GATE_UP, NULL, v.s2, v.rstd2);
     }
     gate_up(r, n, a, layer, v.gu);
 }
@@ -157,14 +169,14 @@ static void forward_layer(struct work *r, const struct net *n, struct acts *a,
 {
     const struct model_config *c = &n->c;
     const struct layer_acts v = acts_layer(n, a, layer);
-    const bool last = layer + 1 == c->layers, quantised = n->f8 || student_f8_activates(n, a);
+    const bool last = layer + 1 == c->layers, made = is_made(n, a, PRODUCT_DOWN);
 
     attention_half(r, n, a, rows, layer, &v);
     if (!gate_up(r, n, a, layer, v.gu))
-        (quantised ? activation_quantize : activation_fwd)(r, n, a, v.gu);
-    product_fwd(r, n, a, layer, PRODUCT_DOWN, a->branch, quantised ? NULL : a->act);
+        (made ? activation_quantize : activation_fwd)(r, n, a, v.gu);
+    product_fwd(r, n, a, layer, PRODUCT_DOWN, a->branch, a->act);
     add_norm(r, n, a, v.s1_next, v.rstd1_next, v.s2, last ? n->p.norm : n->p.layer[layer + 1].ln1,
-             last);
+             !last && is_made(n, a, PRODUCT_QKV));
 }
 
 void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
@@ -178,8 +190,7 @@ void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
     else
         OP(r, nj_row_gather(r->s, n->T, first.s1, net_weight(n, n->p.embed), rows->ids, N,
                             c->vocab_size, c->hidden_size));
-    norm(r, n, a, n->p.layer[0].ln1, first.s1, first.rstd1);
-    f8_quantize(r, n, &a->x, a->y, N, c->hidden_size);
+    net_norm(r, n, a, 0, PRODUCT_QKV, NULL, first.s1, first.rstd1);
     teacher_shard_begin(r, n);
 }
 

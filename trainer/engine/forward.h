@@ -10,6 +10,10 @@
 /* What backward needs of a layer and forward did not keep; a->branch is overwritten. */
 void net_forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
                        int layer);
+/* The norm of x as `reader`, PRODUCT_QKV or PRODUCT_GATE_UP, reads it: in a->y, or as e4m3 in a->x, whose largest scale
+ * top keeps unless it is NULL. */
+void net_norm(struct work *r, const struct net *n, struct acts *a, int layer, enum product reader,
+              float *top, const void *x, float *rstd);
 /* Parts of a layer. qkv = rotate(norm(raw + bias)), in place where no backward pass needs raw; with a norm there is no
  * bias. */
 void net_rotate(struct work *r, const struct net *n, const struct acts *a, const struct rows *rows,

@@ -30,11 +30,11 @@ void product_fwd(struct work *r, const struct net *n, const struct acts *a, int 
         lora_fwd(r, n, &a->lora, layer, which, &l, y, x);
 }
 
-void product_gradient(struct work *r, const struct net *n, const struct acts *a, enum product which,
-                      const void *dy)
+void product_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
+                      enum product which, const void *dy)
 {
     if (student_f8_on(n, a, which))
-        student_f8_gradient(r, n, a, which, dy);
+        student_f8_gradient(r, n, a, layer, which, dy);
 }
 
 void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,

@@ -119,10 +119,12 @@ bool student_f8_on(const struct net *n, const struct acts *a, enum product which
     return a->mode == ACTS_TRAIN && n->f8_gemm[which];
 }
 
-bool student_f8_activates(const struct net *n, const struct acts *a)
+bool student_f8_made(const struct net *n, const struct acts *a, enum product which)
 {
-    return !n->lora && n->c.intermediate_size <= F8_WIDEST_ACTIVATION &&
-           student_f8_on(n, a, PRODUCT_GATE_UP) && student_f8_on(n, a, PRODUCT_DOWN);
+    if (n->lora || which == PRODUCT_O || !student_f8_on(n, a, which))
+        return false;
+    return which != PRODUCT_DOWN ||
+           (n->c.intermediate_size <= F8_WIDEST_ACTIVATION && student_f8_on(n, a, PRODUCT_GATE_UP));
 }
 
 /* The largest of what the GEMMs of a layer need. */
@@ -146,6 +148,22 @@ static struct most most_of(const struct net *n)
     return m;
 }
 
+static size_t top_bytes(const struct net *n)
+{
+    return size_product((size_t)n->c.layers, PRODUCTS * F8_OPERANDS, sizeof(float));
+}
+
+float *student_f8_top(const struct acts *a, int layer, enum product which, enum f8_operand of)
+{
+    return a->f8.top + (layer * PRODUCTS + (int)which) * F8_OPERANDS + (int)of;
+}
+
+void student_f8_begin_backward(struct work *r, const struct net *n, const struct acts *a)
+{
+    if (a->mode == ACTS_TRAIN && in_layers(n))
+        OP(r, nj_zero(r->s, a->f8.top, top_bytes(n)));
+}
+
 void student_f8_carve(const struct net *n, int rows, struct carve *m, struct acts *a)
 {
     const struct most most = most_of(n);
@@ -158,20 +176,20 @@ void student_f8_carve(const struct net *n, int rows, struct carve *m, struct act
     a->f8.xt = f8_room(n, in, most.in, rows, m);
     a->f8.dyt = f8_room(n, out, most.out, rows, m);
     a->f8.wt = f8_room(n, most.weight, most.in, most.out, m);
-    a->f8.top = carve_take(m, sizeof *a->f8.top);
+    a->f8.top = carve_take(m, top_bytes(n));
 }
 
-static void quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
-                     int rows, int columns)
+static void quantize(struct work *r, const struct net *n, const struct f8_matrix *to, float *top,
+                     const void *x, int rows, int columns)
 {
-    OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, x, rows, columns));
+    OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, top, x, rows, columns));
 }
 
 static void quantize_weight(struct work *r, const struct net *n, const struct acts *a, int layer,
-                            enum product which)
+                            enum product which, float *top)
 {
     const struct linear l = product_shape(n, 1, which);
-    quantize(r, n, &a->f8.w, net_weight(n, params_product(&n->p, layer, which)), l.out, l.in);
+    quantize(r, n, &a->f8.w, top, net_weight(n, params_product(&n->p, layer, which)), l.out, l.in);
 }
 
 /* The columns of what has been quantised by rows, with the largest of their scales. */
@@ -182,20 +200,13 @@ static void transpose(struct work *r, const struct f8_matrix *to, const struct f
        nj_e4m3_transpose(r->s, NJ_F32, to->q, to->scale, from->q, from->scale, top, rows, columns));
 }
 
-static void columns_of(struct work *r, const struct acts *a, const struct f8_matrix *to,
-                       const struct f8_matrix *from, int rows, int columns)
-{
-    OP(r, nj_e4m3_top(r->s, NJ_F32, a->f8.top, from->scale, rows));
-    transpose(r, to, from, a->f8.top, rows, columns);
-}
-
 void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                     enum product which, void *y, const void *x)
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
-    if (x)
-        quantize(r, n, &a->x, x, l.rows, l.in);
-    quantize_weight(r, n, a, layer, which);
+    if (!student_f8_made(n, a, which))
+        quantize(r, n, &a->x, NULL, x, l.rows, l.in);
+    quantize_weight(r, n, a, layer, which, NULL);
     linear_f8(r, &l, y, &a->x, &a->f8.w);
 }
 
@@ -205,11 +216,12 @@ static const struct f8_matrix *gradient_of(const struct acts *a, enum product wh
     return which == PRODUCT_GATE_UP ? &a->f8.dgu : &a->f8.dy;
 }
 
-void student_f8_gradient(struct work *r, const struct net *n, const struct acts *a,
+void student_f8_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
                          enum product which, const void *dy)
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
-    quantize(r, n, gradient_of(a, which), dy, l.rows, l.out);
+    quantize(r, n, gradient_of(a, which), student_f8_top(a, layer, which, F8_DY), dy, l.rows,
+             l.out);
 }
 
 void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
@@ -217,8 +229,9 @@ void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, in
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
     const struct linear back = {n->T, l.rows, l.in, l.out, .ldy = l.in};
-    quantize_weight(r, n, a, layer, which);
-    columns_of(r, a, &a->f8.wt, &a->f8.w, l.out, l.in);
+    float *top = student_f8_top(a, layer, which, F8_W);
+    quantize_weight(r, n, a, layer, which, top);
+    transpose(r, &a->f8.wt, &a->f8.w, top, l.out, l.in);
     linear_f8(r, &back, dx, gradient_of(a, which), &a->f8.wt);
 }
 
@@ -228,10 +241,12 @@ void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, in
     const struct linear l = product_shape(n, acts_rows(a), which);
     const struct linear sum = {NJ_F32,           l.out, l.in, l.rows, .ldy = l.in, .add = r->add,
                                .one_scale = true};
-    if (x)
-        quantize(r, n, &a->x, x, l.rows, l.in);
-    columns_of(r, a, &a->f8.xt, &a->x, l.rows, l.in);
-    columns_of(r, a, &a->f8.dyt, gradient_of(a, which), l.rows, l.out);
+    float *x_top = student_f8_top(a, layer, which, F8_X);
+    const float *dy_top = student_f8_top(a, layer, which, F8_DY);
+    if (!student_f8_made(n, a, which))
+        quantize(r, n, &a->x, x_top, x, l.rows, l.in);
+    transpose(r, &a->f8.xt, &a->x, x_top, l.rows, l.in);
+    transpose(r, &a->f8.dyt, gradient_of(a, which), dy_top, l.rows, l.out);
     linear_f8(r, &sum, n->grad + params_product(&n->p, layer, which), &a->f8.dyt, &a->f8.xt);
 }
 
@@ -274,7 +289,7 @@ void student_f8_head_weight(struct work *r, const struct net *n, const struct f8
 {
     const int ld = h->w.rows, C = h->w.columns;
     const int rows = n->c.vocab_size < ld ? n->c.vocab_size : ld;
-    quantize(r, n, &h->w, net_weight(n, n->p.head), rows, C);
+    quantize(r, n, &h->w, NULL, net_weight(n, n->p.head), rows, C);
     if (h->gradients)
         OP(r, nj_e4m3_top(r->s, NJ_F32, h->w_top, h->w.scale, rows));
     if (rows == ld)
@@ -287,7 +302,7 @@ void student_f8_head_logits(struct work *r, const struct net *n, const struct f8
                             const void *x)
 {
     const struct linear l = {n->T, h->x.rows, h->w.rows, h->w.columns, .ldy = h->w.rows};
-    quantize(r, n, &h->x, x, l.rows, l.in);
+    quantize(r, n, &h->x, NULL, x, l.rows, l.in);
     linear_f8(r, &l, y, &h->x, &h->w);
 }
 

@@ -19,15 +19,22 @@ int64_t student_f8_head_weights(const struct net *n);
 bool student_f8_any(const struct net *n);
 /* Only passes that train: a decoder and its prompts have 16-bit operands. */
 bool student_f8_on(const struct net *n, const struct acts *a, enum product which);
-/* Whether the activation and its gradient are made as e4m3 at once: no adapter reads them. */
-bool student_f8_activates(const struct net *n, const struct acts *a);
-/* Room for the operands of one GEMM. */
+/* Whether what this GEMM reads, in a->x, is made as e4m3 by the kernel that makes it, norm or activation: no adapter
+ * reads it. */
+bool student_f8_made(const struct net *n, const struct acts *a, enum product which);
+/* Room for the operands of one GEMM, in which nothing stays from the forward pass to the backward pass. */
 void student_f8_carve(const struct net *n, int rows, struct carve *m, struct acts *a);
 
-/* What product_fwd and its fellows do (layer_gemm.h). x, dy NULL: the rows are in a->x, a->f8 already. */
+/* Where kernels of the backward pass keep the largest scale of the rows that they make of an operand of this GEMM; all
+ * begin at zero. */
+enum f8_operand { F8_X, F8_DY, F8_W, F8_OPERANDS };
+float *student_f8_top(const struct acts *a, int layer, enum product which, enum f8_operand of);
+void student_f8_begin_backward(struct work *r, const struct net *n, const struct acts *a);
+
+/* What product_fwd and its fellows do (layer_gemm.h), with the rows in a->x where student_f8_made() says so. */
 void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                     enum product which, void *y, const void *x);
-void student_f8_gradient(struct work *r, const struct net *n, const struct acts *a,
+void student_f8_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
                          enum product which, const void *dy);
 void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
                    enum product which, void *dx);

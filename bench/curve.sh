@@ -39,6 +39,7 @@ fi
 for f in ${DATA:-/usr/share/common-licenses/* /usr/share/doc/*/copyright}; do
     if [ -f "$f" ]; then cat "$f"; fi
 done | head -c $((STEPS * BATCH * SEQ * 8)) >"$WORK/text.txt" || true
+rm -f "$WORK/tokens.bin" # of an earlier run
 "$nojit" tokenize --model "$STUDENT" --data "$WORK/text.txt" --out "$WORK/tokens.bin" >"$WORK/log" 2>&1
 "$PYTHON" - "$WORK/tokens.bin" "$WORK/tokens.u32" $((STEPS * BATCH * SEQ + 1)) <<'PY'
 import array, sys

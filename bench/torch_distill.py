@@ -39,9 +39,10 @@ def expect(what, got, wanted):
 def batches(options, applied):
     """Inputs and targets of each step: rows of the file, one after the other."""
     rows, length = applied["batch_size"] * applied["grad_accum"], applied["seq_len"]
-    tokens = numpy.fromfile(options["data"], dtype="<u4").astype("int64")
+    (path,) = options["data"]
+    tokens = numpy.fromfile(path, dtype="<u4").astype("int64")
     if len(tokens) < applied["steps"] * rows * length + 1:
-        raise SystemExit(f"torch_distill: {options['data']}: too few tokens for the steps of the run")
+        raise SystemExit(f"torch_distill: {path}: too few tokens for the steps of the run")
     for step in range(applied["steps"]):
         first, count = step * rows * length, rows * length
         yield (torch.from_numpy(tokens[first : first + count]).view(rows, length),

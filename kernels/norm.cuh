@@ -160,8 +160,10 @@ static __device__ __forceinline__ void norm_row_of_width(int N, F row)
     row(norm_width<WIDTH, MOST>(), live ? n : N - 1, live);
 }
 
-// Calls row(width, n, live) for the row of this thread. A row belongs to a warp up to 1024
-// channels, to two up to 2048, to four up to 4096, to the block above: the grid of the contracts.
+constexpr int LONGEST_KEPT = NJ_THREADS * 40; // channels of a row
+
+// Calls row(width, n, live) for the row of this thread, of at most LONGEST_KEPT channels. It belongs to
+// a warp up to 1024, to two up to 2048, to four up to 4096, to the block above: the grid of the contracts.
 template <typename F> static __device__ __forceinline__ void each_norm_row(int N, int C, F row)
 {
     if (C <= 1024)

@@ -14,7 +14,9 @@
 #include "backend.h"
 #include "checked.h"
 
-enum { CANDIDATES = 16, TIMED_RUNS = 5, POINTER_ALIGN = 16 };
+/* Of the library, among all algorithms and among those that need no workspace. */
+enum { GUESSES = 16, GUESSES_WITHOUT = 8, CANDIDATES = GUESSES + GUESSES_WITHOUT };
+enum { TIMED_RUNS = 5, POINTER_ALIGN = 16 };
 /* One whose first timed run takes this many times the best is not timed further. */
 #define HOPELESS 1.25f
 
@@ -23,6 +25,7 @@ _Static_assert(sizeof(struct nj_lt_algo) == NJ_GEMM_CHOICE_BYTES, "a choice is a
 struct product {
     void *desc, *a, *b, *c; /* a, b, c: layouts as the library counts operands */
     struct nj_lt_algo algo;
+    size_t workspace_bytes; /* that algo needs */
     float alpha, beta;
     int scaled; /* both operands have scales */
 };
@@ -151,9 +154,17 @@ static int is_allowed(struct nj_cublaslt *lt, const struct nj_lt_result *r)
     return split <= 1 || scheme == NJ_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-/* Allowed algorithms, the library's best guess first. */
-static int list_algorithms(nj_context *ctx, const struct product *p, struct nj_lt_result *out,
-                           int *count)
+static int is_listed(const struct nj_lt_result *r, const struct nj_lt_result *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (memcmp(&list[i].algo, &r->algo, sizeof r->algo) == 0)
+            return 1;
+    return 0;
+}
+
+/* Adds what is allowed of so many guesses of the library to the list; a status of the library. */
+static int add_algorithms(nj_context *ctx, const struct product *p, uint64_t workspace, int guesses,
+                          struct nj_lt_result *list, int *count)
 {
     static const int aligned[] = {
         NJ_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -161,15 +172,15 @@ static int list_algorithms(nj_context *ctx, const struct product *p, struct nj_l
         NJ_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
         NJ_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
     };
-    const uint64_t workspace = NJ_CUDA_WORKSPACE_BYTES;
     const uint32_t schemes = NJ_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, align = POINTER_ALIGN;
     struct nj_cuda *cu = nj_cuda_of(ctx);
     struct nj_cublaslt *lt = &cu->lt;
+    struct nj_lt_result guess[GUESSES];
     void *preference = NULL;
     int found = 0, status = lt->cublasLtMatmulPreferenceCreate(&preference);
 
     if (status)
-        return check(ctx, status, "cublasLtMatmulPreferenceCreate");
+        return status;
     status = lt->cublasLtMatmulPreferenceSetAttribute(
         preference, NJ_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
     if (status == 0)
@@ -180,17 +191,35 @@ static int list_algorithms(nj_context *ctx, const struct product *p, struct nj_l
             lt->cublasLtMatmulPreferenceSetAttribute(preference, aligned[i], &align, sizeof align);
     if (status == 0)
         status = lt->cublasLtMatmulAlgoGetHeuristic(cu->lt_handle, p->desc, p->a, p->b, p->c, p->c,
-                                                    preference, CANDIDATES, out, &found);
+                                                    preference, guesses, guess, &found);
     lt->cublasLtMatmulPreferenceDestroy(preference);
+    for (int i = 0; status == 0 && i < found; i++)
+        if (is_allowed(lt, &guess[i]) && !is_listed(&guess[i], list, *count))
+            list[(*count)++] = guess[i];
+    return status;
+}
+
+/* Allowed algorithms, the library's best guess first. One without a workspace has no counter of tiles to be cleared by
+ * a kernel ahead of it; there may be none. */
+static int list_algorithms(nj_context *ctx, const struct product *p, struct nj_lt_result *list,
+                           int *count)
+{
+    int status;
+
+    *count = 0;
+    status = add_algorithms(ctx, p, NJ_CUDA_WORKSPACE_BYTES, GUESSES, list, count);
+    add_algorithms(ctx, p, 0, GUESSES_WITHOUT, list, count);
+    if (*count > 0)
+        return 0;
     if (status)
         return check(ctx, status, "cublasLtMatmulAlgoGetHeuristic");
-    *count = 0;
-    for (int i = 0; i < found; i++)
-        if (is_allowed(lt, &out[i]))
-            out[(*count)++] = out[i];
-    if (*count == 0)
-        return nj_fail(ctx, NJ_E_GEMM, "cuBLASLt has no algorithm with a fixed order of summation");
-    return 0;
+    return nj_fail(ctx, NJ_E_GEMM, "cuBLASLt has no algorithm with a fixed order of summation");
+}
+
+static void take(struct product *p, const struct nj_lt_result *r)
+{
+    p->algo = r->algo;
+    p->workspace_bytes = r->workspace_bytes;
 }
 
 static int enqueue(nj_context *ctx, const struct product *p, const struct place *at)
@@ -200,9 +229,9 @@ static int enqueue(nj_context *ctx, const struct product *p, const struct place 
 
     if (rc)
         return rc;
-    status = cu->lt.cublasLtMatmul(cu->lt_handle, p->desc, &p->alpha, at->a, p->a, at->b, p->b,
-                                   &p->beta, at->c, p->c, at->c, p->c, &p->algo, at->workspace,
-                                   NJ_CUDA_WORKSPACE_BYTES, at->stream);
+    status = cu->lt.cublasLtMatmul(
+        cu->lt_handle, p->desc, &p->alpha, at->a, p->a, at->b, p->b, &p->beta, at->c, p->c, at->c,
+        p->c, &p->algo, p->workspace_bytes ? at->workspace : NULL, p->workspace_bytes, at->stream);
     return status ? check(ctx, status, "cublasLtMatmul") : 0;
 }
 
@@ -245,7 +274,7 @@ static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt
     result = result ? result : driver->cuEventCreate(&event[1], NJ_CU_EVENT_DEFAULT);
     rc = nj_cuda_check(ctx, result, "timing a GEMM");
     for (int i = 0; i < count && rc == 0; i++) {
-        p->algo = list[i].algo;
+        take(p, &list[i]);
         rc = run_and_wait(ctx, p, at); /* loads what the algorithm needs */
         rc = rc ? rc : time_runs(ctx, p, at, event, 1, &ms);
         if (rc == 0 && best >= 0 && ms > HOPELESS * best_ms)
@@ -257,7 +286,7 @@ static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt
         }
     }
     if (rc == 0)
-        p->algo = list[best].algo;
+        take(p, &list[best]);
     for (int i = 0; i < 2; i++)
         if (event[i])
             driver->cuEventDestroy(event[i]);
@@ -323,7 +352,7 @@ static int takes_choice(const struct nj_gemm_plan *plan, const struct nj_lt_resu
     for (int i = 0; i < count && plan->chosen; i++) {
         if (memcmp(&list[i].algo, plan->choice, sizeof plan->choice) != 0)
             continue;
-        p->algo = list[i].algo;
+        take(p, &list[i]);
         return 1;
     }
     return 0;
@@ -344,7 +373,7 @@ static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p
     rc = set_scales(ctx, p, &scratch.at);
     rc = rc ? rc : list_algorithms(ctx, p, list, &count);
     if (rc == 0) {
-        p->algo = list[0].algo;
+        take(p, &list[0]);
         known = takes_choice(plan, list, count, p);
         plan->chosen = known || tune;
         if (tune && !known)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cublaslt.c: a libcublasLt.so.13 for simulated GPUs: descriptors, and which products and algorithms
- * there are. Three algorithms, of which number 1 splits K in an order that is not fixed; all give the
- * same bits. Set by environment variables:
+ * there are. Four algorithms, of which number 1 splits K in an order that is not fixed and number 4 is
+ * proposed only where there may be no workspace; all give the same bits. Set by environment variables:
  *
  *   NOJIT_SIM_LT_FAIL     a function that answers with status 7
  *   NOJIT_SIM_LT_ONLY     the only algorithm that is proposed
@@ -15,7 +15,8 @@
 #include <string.h>
 
 enum { INVALID_VALUE = 7, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, NOT_SUPPORTED = 15 };
-enum { ALGORITHMS = 3, UNORDERED = 1 };
+/* All but LEAN need a workspace. */
+enum { ALGORITHMS = 4, UNORDERED = 1, LEAN = 4, WORKSPACE = 4, MAX_WORKSPACE = 1 };
 
 extern int sim_lt_live;
 LT_EXPORT int sim_lt_live; /* made and not destroyed */
@@ -142,7 +143,8 @@ LT_CALL(cublasLtMatrixLayoutDestroy, (void *layout), (layout))
 
 LT_CALL(cublasLtMatmulPreferenceCreate, (void **out), (out))
 {
-    return make(out, "", 1);
+    const uint64_t workspace = 0;
+    return make(out, &workspace, sizeof workspace);
 }
 
 LT_CALL(cublasLtMatmulPreferenceDestroy, (void *preference), (preference))
@@ -151,11 +153,14 @@ LT_CALL(cublasLtMatmulPreferenceDestroy, (void *preference), (preference))
 }
 
 LT_CALL(cublasLtMatmulPreferenceSetAttribute,
-        (void *preference, int attribute, const void *value, size_t bytes),
+        (uint64_t * preference, int attribute, const void *value, size_t bytes),
         (preference, attribute, value, bytes))
 {
-    (void)attribute;
-    return preference && value && bytes ? 0 : INVALID_VALUE;
+    if (!preference || !value || bytes == 0)
+        return INVALID_VALUE;
+    if (attribute == MAX_WORKSPACE && bytes == sizeof *preference)
+        memcpy(preference, value, bytes);
+    return 0;
 }
 
 /* ---- which products there are ---- */
@@ -214,9 +219,14 @@ static struct lt_product product_of(const struct lt_desc *desc, const struct lt_
     return (struct lt_product){.desc = *desc, .a = *a, .b = *b, .d = *d};
 }
 
+static uint64_t workspace_of(uint64_t number)
+{
+    return number == LEAN ? 0 : WORKSPACE;
+}
+
 LT_CALL(cublasLtMatmulAlgoGetHeuristic,
         (const struct sim_hook *hook, struct lt_desc *desc, struct lt_layout *a,
-         struct lt_layout *b, struct lt_layout *c, struct lt_layout *d, void *preference,
+         struct lt_layout *b, struct lt_layout *c, struct lt_layout *d, const uint64_t *preference,
          int wanted, struct nj_lt_result *out, int *found),
         (hook, desc, a, b, c, d, preference, wanted, out, found))
 {
@@ -227,13 +237,15 @@ LT_CALL(cublasLtMatmulAlgoGetHeuristic,
     if (status || !preference)
         return status ? status : INVALID_VALUE;
     for (uint64_t number = 1; number <= ALGORITHMS && *found < wanted; number++) {
-        if (only && strtoull(only, NULL, 10) != number)
+        if ((only && strtoull(only, NULL, 10) != number) || workspace_of(number) > *preference ||
+            (number == LEAN && *preference > 0))
             continue;
         memset(&out[*found], 0, sizeof out[*found]);
         out[*found].algo.data[0] = number;
+        out[*found].workspace_bytes = workspace_of(number);
         ++*found;
     }
-    return 0;
+    return *found > 0 ? 0 : NOT_SUPPORTED;
 }
 
 LT_CALL(cublasLtMatmulAlgoConfigGetAttribute,
@@ -265,10 +277,10 @@ LT_CALL(cublasLtMatmul,
 {
     struct lt_product p = product_of(desc, la, lb, ld);
     const int status = knows(algo) ? check_product(&p, lc, hook->arch()) : INVALID_VALUE;
-    (void)workspace;
-    (void)bytes;
     if (status)
         return status;
+    if (bytes < workspace_of(algo->data[0]) || (bytes > 0 && !workspace))
+        return INVALID_VALUE;
     /* In place only: that is how it is called. */
     if (c != d || memcmp(lc, ld, sizeof *lc) != 0)
         return NOT_SUPPORTED;

@@ -467,6 +467,19 @@ static void products_that_fail_are_told(void **state)
     (void)state;
 }
 
+/* Such algorithms are proposed only where a workspace may not be had. */
+static void algorithms_without_a_workspace_are_tried(void **state)
+{
+    (void)state;
+    const struct nj_options tuned = {.device = NJ_DEVICE_CUDA, .gemm_tune = 1};
+    const struct nj_gemm g = product(NJ_GEMM_NT, 0);
+    struct things t = {.ctx = open_context(&tuned)};
+    setenv("NOJIT_SIM_LT_ONLY", "4", 1);
+    assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
+    unsetenv("NOJIT_SIM_LT_ONLY");
+    drop(&t);
+}
+
 /* Where memory for all three arrays is short, timing goes on with less of it. */
 static void timing_works_in_little_memory(void **state)
 {
@@ -558,6 +571,7 @@ int main(void)
 #endif
         cmocka_unit_test_setup(products_are_asked_for_as_they_are_meant, afresh),
         cmocka_unit_test_setup(products_that_fail_are_told, afresh),
+        cmocka_unit_test_setup(algorithms_without_a_workspace_are_tried, afresh),
         cmocka_unit_test_setup(timing_works_in_little_memory, afresh),
         cmocka_unit_test_setup(a_choice_is_kept_in_a_file, afresh),
         cmocka_unit_test_setup(a_choice_that_is_not_listed_is_made_again, afresh),

@@ -3,16 +3,17 @@
 
 template <typename T, int D>
 static __device__ __forceinline__ void attn_decode(T *o, float *part, T *k, T *v, const T *qkv,
+                                                   const T *bias, const float *inv_freq,
                                                    const int32_t *slot, const int32_t *pos, int R,
                                                    int H, int K, int P, int G, int C, float scale)
 {
-    const int kv = blockIdx.x, chunk = blockIdx.y, r = blockIdx.z;
-    const int s = slot[r], last = pos[r];
-    if (s < 0 || chunk * DECODE_CHUNK > last)
-        return;
-    const int64_t at = ((int64_t)s * K + kv) * P * D;
-    const T *row = qkv + (int64_t)r * (H + 2 * K) * D;
-    const decode_cache<T, D> cache = {k + at, v + at, row + (H + kv) * D, row + (H + K + kv) * D,
-                                      last,   P};
-    decode_row<decode_warp<T, D>, D>(o, part, row, cache, R, H, K, C, scale);
+    __shared__ decode_newest<T, D> newest;
+    const int kv = blockIdx.x;
+    const T *row = qkv + (int64_t)blockIdx.z * (H + 2 * K) * D;
+    const decode_input<T, D> in = {row, bias, inv_freq, (H + kv) * D, (H + K + kv) * D};
+    const auto cache_of = [&](int s, int last) {
+        const int64_t at = ((int64_t)s * K + kv) * P * D;
+        return decode_cache<T, D>{k + at, v + at, last, P, in, &newest};
+    };
+    decode_row<decode_warp<T, D>, D>(o, part, in, slot, pos, cache_of, R, H, K, C, scale);
 }

@@ -8,12 +8,12 @@
 //   decode_warp_q8   (decode_q8.cuh) over a cache of bytes
 //
 // The newest position is not in the cache yet: the one warp that comes to it takes its key and value
-// from the row, and stores them.
+// from the row, and stores them (decode_input.cuh).
 #ifndef NOJIT_DECODE_CUH
 #define NOJIT_DECODE_CUH
 
 #include "decode.h"
-#include "mma.cuh"
+#include "decode_input.cuh"
 
 // Two neighbours of a row of results.
 static __device__ __forceinline__ void store2(float *p, float x, float y)
@@ -70,11 +70,12 @@ template <int ROWS, int D> struct decode_shared {
 };
 
 // One block takes all query heads of one key head of row r, ROWS at a time (more read the keys again),
-// and one chunk of its keys; with C = 1 all of them, chunk by chunk. Its warps take KEYS keys in turn
-// and are added up in their order.
-template <typename Warp, int D, typename T, typename Cache>
-static __device__ __forceinline__ void decode_row(T *o, float *part, const T *q, const Cache &cache,
-                                                  int R, int H, int K, int C, float scale)
+// and one chunk of its keys in the cache that cache_of(slot, position) gives; with C = 1 all of them,
+// chunk by chunk. Its warps take KEYS keys in turn and are added up in their order.
+template <typename Warp, int D, typename T, typename CacheOf>
+static __device__ __forceinline__ void
+decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot, const int32_t *pos,
+           const CacheOf &cache_of, int R, int H, int K, int C, float scale)
 {
     constexpr int ROWS = Warp::ROWS, KEYS = Warp::KEYS, WARPS = NJ_THREADS / 32;
     __shared__ decode_shared<ROWS, D> shared;
@@ -84,11 +85,20 @@ static __device__ __forceinline__ void decode_row(T *o, float *part, const T *q,
     for (int head = kv * group; head < (kv + 1) * group; head += ROWS) {
         const int heads = min(ROWS, (kv + 1) * group - head);
         int first = chunk * DECODE_CHUNK;
+        Warp mine(in, head * D, heads);
+        loads_first();
+        const int s = slot[r], last = pos[r];
+        // Ahead of the branch, also where there is no row: ptxas would move the loads behind it.
+        mine.take(in, last);
+        if (s < 0 || first > last)
+            return;
+        const auto cache = cache_of(s, last);
 #pragma unroll 1
         for (bool more = true; more; first += DECODE_CHUNK) {
             const int end = min(first + DECODE_CHUNK, cache.pos + 1);
             more = C == 1 && end <= cache.pos;
-            Warp mine(q + head * D, heads);
+            mine.begin();
+#pragma unroll 1
             for (int j = first + threadIdx.x / 32 * KEYS; j < end; j += WARPS * KEYS) {
                 mine.step(cache, j, scale * LOG2_E);
                 if (j + KEYS > cache.pos)
@@ -189,18 +199,27 @@ template <int D> struct decode_mma {
     }
 };
 
-// Of one slot and key head, and the key and value of the row.
+// Of one slot and key head, and the new row.
 template <typename T, int D> struct decode_cache {
     T *k, *v;
-    const T *new_k, *new_v;
     int pos, P;
+    decode_input<T, D> in;
+    decode_newest<T, D> *newest;
 
-    // By one warp, the only one that reads what lies beside the newest value.
+    // By the one warp that comes to the newest position.
+    __device__ __forceinline__ void begin() const { newest->begin(in); }
+    // By the same, the only one that reads what lies beside the newest value.
     __device__ __forceinline__ void store() const
     {
-        for (int d = lane_id(); d < D; d += 32) {
-            k[(int64_t)pos * D + d] = new_k[d];
-            v[(int64_t)d * P + pos] = new_v[d];
+        constexpr int N = decode_newest<T, D>::N;
+        uint32_t *key = reinterpret_cast<uint32_t *>(k + (int64_t)pos * D);
+        for (int i = lane_here(); i < D / N; i += 32) {
+            float x[N];
+            widen(x, newest->v[i], T());
+            key[i] = newest->k[i];
+#pragma unroll
+            for (int n = 0; n < N; n++)
+                v[(int64_t)(N * i + n) * P + pos] = from_f32<T>(x[n]);
         }
     }
 };
@@ -212,22 +231,49 @@ template <typename T, int D> struct decode_cache {
 // right operand for the values that it has loaded.
 template <typename T, int D> struct decode_warp : decode_mma<D> {
     static constexpr int KEYS = 32;
-    uint4 q[D / 32];
+    decode_queries<T, D, 32, D / 64> q;
 
-    // Query heads from the first on; columns beyond the last repeat it.
-    __device__ __forceinline__ decode_warp(const T *head, int heads)
+    // Query heads from the first column on; columns of the mma beyond the last head repeat it.
+    __device__ __forceinline__ decode_warp(const decode_input<T, D> &in, int first, int heads)
     {
-        head += min(lane_id() / 4, heads - 1) * D + lane_id() % 4 * 8;
-#pragma unroll
-        for (int i = 0; i < D / 32; i++)
-            q[i] = vec<T>::read(head + 32 * i);
-        this->begin();
+        q.ask(in, first + min(lane_id() / 4, heads - 1) * D + lane_id() % 4 * 8);
+    }
+    __device__ __forceinline__ void take(const decode_input<T, D> &in, int pos)
+    {
+        q.take(in, pos, lane_id() % 4 * 8);
+    }
+    // 8 dims of every 32 of a head.
+    __device__ __forceinline__ uint4 query(int i) const
+    {
+        return i < D / 64 ? q.x[i].lo : q.x[i - D / 64].hi;
     }
     // Which bytes of a word of values and of the new value to take, `left` keys before the newest: its
     // own value for that, zeros behind it.
     static __device__ __forceinline__ uint32_t picked(int left)
     {
         return left >= 2 ? 0x3210 : left == 1 ? 0x5410 : left == 0 ? 0x7654 : 0x7676;
+    }
+    // The newest key stands for those behind it, too. `pos` counts from the first of the keys.
+    static __device__ __forceinline__ void put_newest(uint4 (&k)[4][D / 32], uint4 (&v)[D / 8],
+                                                      const decode_newest<T, D> &newest, int pos)
+    {
+        const int lane = lane_here(), g = lane / 4, t = lane % 4, left = pos - 8 * t;
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            if (8 * (g / 2) + g % 2 + 2 * n < pos)
+                continue;
+#pragma unroll
+            for (int i = 0; i < D / 32; i++)
+                k[n][i] = *reinterpret_cast<const uint4 *>(newest.k + 4 * t + 16 * i);
+        }
+#pragma unroll
+        for (int i = 0; i < D / 8; i++) {
+            const uint32_t x = __byte_perm(newest.v[4 * i + g / 2], 0, g % 2 ? 0x4432 : 0x4410);
+            v[i].x = __byte_perm(v[i].x, x, picked(left));
+            v[i].y = __byte_perm(v[i].y, x, picked(left - 2));
+            v[i].z = __byte_perm(v[i].z, x, picked(left - 4));
+            v[i].w = __byte_perm(v[i].w, x, picked(left - 6));
+        }
     }
     // Keys from j0 on, of which the first exists.
     __device__ __forceinline__ void step(const decode_cache<T, D> &cache, int j0, float scale_log2)
@@ -237,8 +283,7 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
         uint4 k[4][D / 32], v[D / 8];
 #pragma unroll
         for (int n = 0; n < 4; n++) {
-            const int j = key + 2 * n;
-            const T *p = (j < cache.pos ? cache.k + (int64_t)j * D : cache.new_k) + 8 * t;
+            const T *p = cache.k + (int64_t)min(key + 2 * n, cache.pos) * D + 8 * t;
 #pragma unroll
             for (int i = 0; i < D / 32; i++)
                 k[n][i] = vec<T>::read(p + 32 * i);
@@ -247,33 +292,27 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
             v[i] = vec<T>::read(values + (int64_t)8 * i * cache.P);
+        const bool last = j0 + KEYS > cache.pos;
+        if (last) {
+            cache.begin();
+            put_newest(k, v, *cache.newest, cache.pos - j0);
+        }
         float s[2][4] = {};
 #pragma unroll
         for (int i = 0; i < D / 32; i++) {
+            const uint4 its = query(i);
 #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const uint4 a = k[2 * n][i], b = k[2 * n + 1][i];
-                mma16816(s[n], {a.x, b.x, a.y, b.y}, q[i].x, q[i].y);
-                mma16816(s[n], {a.z, b.z, a.w, b.w}, q[i].z, q[i].w);
+                mma16816(s[n], {a.x, b.x, a.y, b.y}, its.x, its.y);
+                mma16816(s[n], {a.z, b.z, a.w, b.w}, its.z, its.w);
             }
         }
-        if (j0 + KEYS > cache.pos) {
 #pragma unroll
-            for (int n = 0; n < 4; n++) {
-                const int j = key + 2 * n;
-                if (j > cache.pos)
-                    s[n / 2][n % 2 * 2] = s[n / 2][n % 2 * 2 + 1] = -INFINITY;
-            }
-            const int left = cache.pos - j0 - 8 * t;
-            const uint16_t *value = reinterpret_cast<const uint16_t *>(cache.new_v) + g;
-#pragma unroll
-            for (int i = 0; i < D / 8; i++) {
-                const uint32_t x = value[8 * i];
-                v[i].x = __byte_perm(v[i].x, x, picked(left));
-                v[i].y = __byte_perm(v[i].y, x, picked(left - 2));
-                v[i].z = __byte_perm(v[i].z, x, picked(left - 4));
-                v[i].w = __byte_perm(v[i].w, x, picked(left - 6));
-            }
+        for (int n = 0; n < 4; n++) {
+            const int j = key + 2 * n;
+            if (last && j > cache.pos)
+                s[n / 2][n % 2 * 2] = s[n / 2][n % 2 * 2 + 1] = -INFINITY;
         }
         this->softmax(s, scale_log2);
         uint32_t p[4];
@@ -293,14 +332,40 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
 // Load says where the elements of a cache come from.
 template <typename Load, int D> struct decode_lanes {
     static constexpr int ROWS = 8, KEYS = 32;
+    int first, heads;
     const float *q[ROWS];
     float acc[ROWS][D / 32], top[ROWS], sum[ROWS];
 
-    __device__ __forceinline__ decode_lanes(const float *head, int heads)
+    // Query heads from the first column on; the last stands for those that there are not.
+    __device__ __forceinline__ decode_lanes(const decode_input<float, D> &, int from, int count)
+        : first(from), heads(count)
+    {
+    }
+    __device__ __forceinline__ void take(const decode_input<float, D> &in, int pos)
+    {
+        constexpr int V = vec<float>::N, PIECES = D / 2 / V;
+        __shared__ __align__(16) float turned[ROWS][D];
+        decode_turns<float, D> turns;
+        turns.ask(in);
+        turns.take(pos);
+        const float *angles = decode_turns<float, D>::its();
+        for (int i = threadIdx.x; i < heads * PIECES; i += NJ_THREADS) {
+            const int h = i / PIECES, angle = i % PIECES * V;
+            head_piece<float> x, b;
+            x.read(in.row + first + h * D + angle, D / 2);
+            b.read(in.offset() + first + h * D + angle, D / 2);
+            decode_finish(in, x, b, angles + angle);
+            x.write(turned[h] + angle, D / 2);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int h = 0; h < ROWS; h++)
+            q[h] = turned[min(h, heads - 1)];
+    }
+    __device__ __forceinline__ void begin()
     {
 #pragma unroll
         for (int h = 0; h < ROWS; h++) {
-            q[h] = head + min(h, heads - 1) * D;
             top[h] = -INFINITY;
             sum[h] = 0;
 #pragma unroll
@@ -371,15 +436,19 @@ template <typename Load, int D> struct decode_lanes {
 template <int D> struct decode_floats {
     const decode_cache<float, D> &cache;
 
-    __device__ __forceinline__ decode_floats(const decode_cache<float, D> &from, int) : cache(from)
+    __device__ __forceinline__ decode_floats(const decode_cache<float, D> &from, int j0)
+        : cache(from)
     {
+        if (j0 + 32 > from.pos)
+            from.begin();
     }
     static __device__ __forceinline__ float2 scales(int) { return make_float2(1, 1); }
     // Of a later key: that of the newest.
     __device__ __forceinline__ float4 key(int j, int d) const
     {
-        const float *p = j < cache.pos ? cache.k + (int64_t)j * D : cache.new_k;
-        return *reinterpret_cast<const float4 *>(p + d);
+        if (j < cache.pos)
+            return *reinterpret_cast<const float4 *>(cache.k + (int64_t)j * D + d);
+        return *reinterpret_cast<const float4 *>(cache.newest->k + d);
     }
     // Of four keys; zeros beyond the newest.
     __device__ __forceinline__ void values(float (&x)[4], int d, int j) const
@@ -389,7 +458,7 @@ template <int D> struct decode_floats {
 #pragma unroll
         for (int e = 0; e < 4; e++)
             if (j + e >= cache.pos)
-                x[e] = j + e == cache.pos ? cache.new_v[d] : 0;
+                x[e] = j + e == cache.pos ? __uint_as_float(cache.newest->v[d]) : 0;
     }
 };
 template <int D> struct decode_warp<float, D> : decode_lanes<decode_floats<D>, D> {

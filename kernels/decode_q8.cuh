@@ -8,26 +8,27 @@
 #include "decode.cuh"
 #include "kv_levels.cuh"
 
-// The newest key and value, rounded; four bytes of a dim each.
-template <int D> struct decode_newest {
+// The newest key and value, and the same rounded to four bytes to a word.
+template <typename T, int D> struct decode_newest_q8 {
+    decode_newest<T, D> full;
     alignas(16) uint32_t k[D / 4], v[D / 4];
     float2 scales;
 };
 
-// Of one slot and key head, and the key and value of the row.
+// Of one slot and key head, and the new row.
 template <typename T, int D> struct decode_cache_q8 {
     int8_t *k, *v;
     float2 *scales;
-    const T *new_k, *new_v;
     int pos, P;
-    decode_newest<D> *newest; // in shared memory
+    decode_input<T, D> in;
+    decode_newest_q8<T, D> *newest; // in shared memory
 
-    static __device__ __forceinline__ float round(uint32_t *to, const T *from)
+    static __device__ __forceinline__ float round(uint32_t *to, const uint32_t *from)
     {
         vec<T, 4> x = {};
         const int lane = lane_id();
         if (lane < D / 4)
-            x.load(from + 4 * lane);
+            x.load(reinterpret_cast<const T *>(from) + 4 * lane);
         const kv_levels levels(warp_max(most_of(x.v)));
         if (lane < D / 4)
             to[lane] = levels.word(x.v);
@@ -36,7 +37,8 @@ template <typename T, int D> struct decode_cache_q8 {
     // By the one warp that comes to the newest position.
     __device__ __forceinline__ void begin() const
     {
-        const float2 both = {round(newest->k, new_k), round(newest->v, new_v)};
+        newest->full.begin(in);
+        const float2 both = {round(newest->k, newest->full.k), round(newest->v, newest->full.v)};
         if (lane_id() == 0)
             newest->scales = both;
         __syncwarp();
@@ -79,22 +81,34 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     // any value that float16 has, and values of 1e-4 keep as many digits as bfloat16 would.
     static constexpr float LIFT = 64;
     uint32_t q[D / 64][8];
+    decode_queries<T, D, 8, 2> asked;
 
-    __device__ __forceinline__ decode_warp_q8(const T *head, int heads)
+    // A lane has 16 dims of every 64. With 64 in all their partners are another lane's: it takes both.
+    static __device__ __forceinline__ int angle() { return lane_id() % 4 * 16 % (D / 2); }
+    __device__ __forceinline__ decode_warp_q8(const decode_input<T, D> &in, int first, int heads)
     {
-        head += min(lane_id() / 4, heads - 1) * D + lane_id() % 4 * 16;
+        asked.ask(in, first + min(lane_id() / 4, heads - 1) * D + angle());
+    }
+    static __device__ __forceinline__ void pack(uint32_t *to, uint4 from)
+    {
+        const vec<T> x = vec<T>::of(from);
 #pragma unroll
-        for (int i = 0; i < D / 64; i++) {
+        for (int e = 0; e < 4; e++)
+            to[e] = pack2_f16(x.v[2 * e], x.v[2 * e + 1]);
+    }
+    __device__ __forceinline__ void take(const decode_input<T, D> &in, int pos)
+    {
+        asked.take(in, pos, angle());
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-                vec<T> x;
-                x.load(head + 64 * i + 8 * half);
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    q[i][4 * half + e] = pack2_f16(x.v[2 * e], x.v[2 * e + 1]);
+        for (int half = 0; half < 2; half++) {
+            const head_piece<T> &x = asked.x[half];
+            if constexpr (D == 64) {
+                pack(q[0] + 4 * half, lane_id() % 4 < 2 ? x.lo : x.hi);
+            } else {
+                pack(q[0] + 4 * half, x.lo);
+                pack(q[1] + 4 * half, x.hi);
             }
         }
-        this->begin();
     }
     static __device__ __forceinline__ void load(uint32_t *to, const int8_t *from)
     {

@@ -22,7 +22,7 @@ static __device__ __forceinline__ void turn(float pos, float inv_freq, float &si
 }
 
 // What one thread turns: V elements of the lower half and their partners. A positive sign turns
-// forward.
+// forward. Each rounding is written out, so that every kernel turns to the same bits.
 template <int V> struct rotation {
     float sin_a[V], cos_a[V];
 
@@ -50,9 +50,39 @@ template <int V> struct rotation {
 #pragma unroll
         for (int i = 0; i < V; i++) {
             const float x = lo[i];
-            lo[i] = x * cos_a[i] - hi[i] * sin_a[i];
-            hi[i] = hi[i] * cos_a[i] + x * sin_a[i];
+            lo[i] = fmaf(x, cos_a[i], -__fmul_rn(hi[i], sin_a[i]));
+            hi[i] = fmaf(x, sin_a[i], __fmul_rn(hi[i], cos_a[i]));
         }
+    }
+};
+
+template <int V> static __device__ __forceinline__ void add(float (&sum)[V], const float (&x)[V])
+{
+#pragma unroll
+    for (int i = 0; i < V; i++)
+        sum[i] += x[i];
+}
+
+// A thread's elements of one head: V of the lower half and their partners in
+// the upper half.
+template <typename T> struct head_piece {
+    static constexpr int V = vec<T>::N;
+    uint4 lo, hi;
+
+    __device__ __forceinline__ void read(const T *at, unsigned half)
+    {
+        lo = vec<T>::read(at);
+        hi = vec<T>::read(at + half);
+    }
+    __device__ __forceinline__ void write(T *at, unsigned half) const
+    {
+        *reinterpret_cast<uint4 *>(at) = lo;
+        *reinterpret_cast<uint4 *>(at + half) = hi;
+    }
+    __device__ __forceinline__ void add_to(float (&sum)[2][V]) const
+    {
+        add(sum[0], vec<T>::of(lo).v);
+        add(sum[1], vec<T>::of(hi).v);
     }
 };
 

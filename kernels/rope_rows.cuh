@@ -8,36 +8,6 @@
 
 #include "rope.cuh"
 
-template <int V> static __device__ __forceinline__ void add(float (&sum)[V], const float (&x)[V])
-{
-#pragma unroll
-    for (int i = 0; i < V; i++)
-        sum[i] += x[i];
-}
-
-// A thread's elements of one head: V of the lower half and their partners in
-// the upper half.
-template <typename T> struct head_piece {
-    static constexpr int V = vec<T>::N;
-    uint4 lo, hi;
-
-    __device__ __forceinline__ void read(const T *at, unsigned half)
-    {
-        lo = vec<T>::read(at);
-        hi = vec<T>::read(at + half);
-    }
-    __device__ __forceinline__ void write(T *at, unsigned half) const
-    {
-        *reinterpret_cast<uint4 *>(at) = lo;
-        *reinterpret_cast<uint4 *>(at + half) = hi;
-    }
-    __device__ __forceinline__ void add_to(float (&sum)[2][V]) const
-    {
-        add(sum[0], vec<T>::of(lo).v);
-        add(sum[1], vec<T>::of(hi).v);
-    }
-};
-
 // a / b, rounded down, of numbers below 2^20; a third of what an integer division takes.
 static __device__ __forceinline__ int quotient(int a, int b)
 {

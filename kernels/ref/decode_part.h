@@ -7,8 +7,30 @@
 
 #include "attn_tile.h"
 #include "decode.h"
+#include "rope.h"
+
+#include <stdbool.h>
 
 enum { DECODE_D_MAX = 128 };
+
+/* The new row of a sequence as its projection left it. Without inv_freq it is rotated already. */
+struct new_row {
+    const real *x, *bias, *inv_freq;
+    int32_t pos;
+    int D;
+};
+
+/* Its head number `head`, which is rotated as in rope_fwd if it is one of queries or keys. */
+static inline void new_head(real *to, const struct new_row *row, int64_t head, bool rotated)
+{
+    const int half = row->D / 2;
+    for (int64_t d = 0, c = head * row->D; d < row->D; d++, c++)
+        to[d] = row->bias ? row->x[c] + row->bias[c] : row->x[c];
+    for (int i = 0; i < half && rotated && row->inv_freq; i++) {
+        const real angle = rope_angle(row->pos, row->inv_freq[i]);
+        rope_pair(to + i, to + i + half, cos(angle), sin(angle));
+    }
+}
 
 /* Scores of a chunk become exp(score - largest); both statistics of the part behind its D values. */
 static inline void part_softmax(real *part, int D, real *s, int keys)

@@ -14,11 +14,10 @@ static inline int64_t cache_at(int32_t slot, int32_t kv, int32_t K, int32_t P, i
     return ((int64_t)slot * K + kv) * P * D;
 }
 
-/* The key and the value of head kv in a fused row go to a position of a slot. */
-static inline void cache_put(real *k, real *v, const real *row, int32_t slot, int32_t pos,
-                             int32_t kv, int32_t H, int32_t K, int32_t P, int D)
+/* A key and a value of head kv go to a position of a slot. */
+static inline void cache_put(real *k, real *v, const real *key, const real *value, int32_t slot,
+                             int32_t pos, int32_t kv, int32_t K, int32_t P, int D)
 {
-    const real *key = row + (int64_t)(H + kv) * D, *value = key + (int64_t)K * D;
     const int64_t at = cache_at(slot, kv, K, P, D);
     for (int d = 0; d < D; d++) {
         k[at + (int64_t)pos * D + d] = key[d];

@@ -20,11 +20,10 @@ static inline real levels_of(int8_t *to, int64_t stride, const real *x, int n)
     return (real)(most / (float)KV_LEVELS);
 }
 
-static inline void cache_put_q8(int32_t *k, int32_t *v, real *kv_scale, const real *row,
-                                int32_t slot, int32_t pos, int32_t kv, int32_t H, int32_t K,
+static inline void cache_put_q8(int32_t *k, int32_t *v, real *kv_scale, const real *key,
+                                const real *value, int32_t slot, int32_t pos, int32_t kv, int32_t K,
                                 int32_t P, int D)
 {
-    const real *key = row + (int64_t)(H + kv) * D, *value = key + (int64_t)K * D;
     const int64_t at = cache_at(slot, kv, K, P, D);
     real *scales = kv_scale + 2 * (at / D + pos);
     scales[0] = levels_of((int8_t *)k + at + (int64_t)pos * D, 1, key, D);

@@ -8,6 +8,8 @@ void NJ_REF(kv_store)(int D, real *k, real *v, const real *qkv, const int32_t *s
     (void)G;
 #pragma omp parallel for
     for (int32_t n = 0; n < N; n++)
-        for (int32_t kv = 0; kv < K && slot[n] >= 0; kv++)
-            cache_put(k, v, qkv + n * width, slot[n], pos[n], kv, H, K, P, D);
+        for (int32_t kv = 0; kv < K && slot[n] >= 0; kv++) {
+            const real *key = qkv + n * width + (int64_t)(H + kv) * D, *value = key + K * D;
+            cache_put(k, v, key, value, slot[n], pos[n], kv, K, P, D);
+        }
 }

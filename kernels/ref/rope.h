@@ -14,4 +14,12 @@ static inline real rope_angle(int32_t pos, real inv_freq)
     return (float)pos * (float)inv_freq;
 }
 
+/* An element of a head and its partner, half a head behind. */
+static inline void rope_pair(real *lo, real *hi, real co, real si)
+{
+    const real a = *lo, b = *hi;
+    *lo = a * co - b * si;
+    *hi = b * co + a * si;
+}
+
 #endif

@@ -18,9 +18,7 @@ void NJ_REF(rope_fwd)(real *qkv, const real *bias, const real *inv_freq, const i
             const real co = cos(angle), si = sin(angle);
             for (int32_t h = 0; h < H + K; h++) {
                 real *lo = row + h * D + i, *hi = lo + half;
-                const real a = *lo, b = *hi;
-                *lo = a * co - b * si;
-                *hi = b * co + a * si;
+                rope_pair(lo, hi, co, si);
             }
         }
     }

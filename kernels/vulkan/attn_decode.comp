@@ -2,11 +2,38 @@
 #include "best.glsl"
 #include "decode.glsl"
 #include "kv_cache.glsl"
+#include "rope.glsl"
 
-shared float nj_scores[CHUNK];
+shared float nj_scores[CHUNK], nj_query[D];
+
+float with_bias(int64_t row, int column)
+{
+    const float x = get(from_t(qkv, row), column);
+    return given(bias) ? x + get(bias, column) : x;
+}
+
+// Element d of a query or key head in the row at element `row`, as the projection left it, with its bias and rotated.
+float turned(int64_t row, int head, int d, int position)
+{
+    const int half_d = D / 2, i = d % half_d, lo = head * D + i;
+    float a = with_bias(row, lo), b = with_bias(row, lo + half_d);
+    if (given(inv_freq))
+        rope_pair(a, b, position, i);
+    return as_t(d < half_d ? a : b);
+}
+
+void put_new(int64_t row, int of_slot, int position, int group)
+{
+    const int64_t at = cache_at(of_slot, group);
+    nj_cache key = cache_from(k, at + int64_t(position) * D), value = cache_from(v, at + position);
+    for (int d = thread(); d < D; d += NJ_THREADS) {
+        cache_store(key, d, turned(row, H + group, d, position));
+        cache_store(value, d * P, with_bias(row, (H + K + group) * D + d));
+    }
+}
 
 // Scores of a head with the keys of a chunk, as exponentials.
-part_stats score_chunk(nj_t q, nj_cache keys, int count)
+part_stats score_chunk(nj_cache keys, int count)
 {
     float top = MINUS_INFINITY, sum = 0.0;
     int at = 0;
@@ -14,7 +41,7 @@ part_stats score_chunk(nj_t q, nj_cache keys, int count)
     for (int j = thread(); j < count; j += NJ_THREADS) {
         float s = 0.0;
         for (int d = 0; d < D; d++)
-            s += get(q, d) * cached(keys, j * D + d);
+            s += nj_query[d] * cached(keys, j * D + d);
         nj_scores[j] = scale * s;
         top = max(top, scale * s);
     }
@@ -38,12 +65,14 @@ float weigh_values(int64_t at, int count)
 void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
 {
     const int64_t at = cache_at(slot.v[r], group), width = int64_t(H + 2 * K) * D;
-    nj_t q = from_t(qkv, r * width + int64_t(head) * D);
+    barrier(); // the last query may still be read
+    if (thread() < D)
+        nj_query[thread()] = turned(r * width, head, thread(), pos.v[r]);
     part_stats total = part_stats(MINUS_INFINITY, 0.0);
     float sum = 0.0;
     for (int c = first_chunk; c <= last_chunk; c++) {
         const int first = c * CHUNK, count = min(CHUNK, pos.v[r] + 1 - first);
-        const part_stats next = score_chunk(q, cache_from(k, at + int64_t(first) * D), count);
+        const part_stats next = score_chunk(cache_from(k, at + int64_t(first) * D), count);
         const float value = weigh_values(at + first, count);
         float old = 0.0, its = 1.0;
         if (c > first_chunk)
@@ -76,7 +105,7 @@ void nj_attn_decode()
     if (C > 1 && block_y() > last)
         return;
     if (C == 1 || block_y() == last) {
-        cache_put(from_t(qkv, r * int64_t(H + 2 * K) * D), slot.v[r], pos.v[r], group);
+        put_new(r * int64_t(H + 2 * K) * D, slot.v[r], pos.v[r], group);
         memoryBarrierBuffer();
         barrier();
     }

@@ -26,6 +26,15 @@ float cached(nj_cache a, int i)
 #endif
 }
 
+void cache_store(nj_cache a, int i, float x)
+{
+#ifdef NJ_LP
+    a.v[i] = uint16_t(to_bf16(x));
+#else
+    a.v[i] = x;
+#endif
+}
+
 // Of one slot and key head: the same offset for keys and for values.
 int64_t cache_at(int of_slot, int group)
 {

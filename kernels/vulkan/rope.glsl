@@ -8,3 +8,13 @@ void rope_turn(int position, int i, out float sin_a, out float cos_a)
     const precise float angle = float(position) * inv_freq.v[i];
     nj_sincos(angle, sin_a, cos_a);
 }
+
+// Turns pair i of a head forward, to the same bits in every shader.
+void rope_pair(inout float lo, inout float hi, int position, int i)
+{
+    float sin_a, cos_a;
+    rope_turn(position, i, sin_a, cos_a);
+    const precise float turned_lo = lo * cos_a - hi * sin_a, turned_hi = hi * cos_a + lo * sin_a;
+    lo = turned_lo;
+    hi = turned_hi;
+}

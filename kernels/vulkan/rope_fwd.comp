@@ -7,14 +7,14 @@ void rotate_row(nj_t row, int position)
     const int half_d = D / 2;
     for (int j = thread(); j < (H + K) * half_d; j += NJ_THREADS) {
         const int i = j % half_d, lo = j / half_d * D + i, hi = lo + half_d;
-        float sin_a, cos_a, a = get(row, lo), b = get(row, hi);
-        rope_turn(position, i, sin_a, cos_a);
+        float a = get(row, lo), b = get(row, hi);
         if (given(bias)) {
             a += get(bias, lo);
             b += get(bias, hi);
         }
-        put(row, lo, a * cos_a - b * sin_a);
-        put(row, hi, b * cos_a + a * sin_a);
+        rope_pair(a, b, position, i);
+        put(row, lo, a);
+        put(row, hi, b);
     }
 }
 

@@ -166,6 +166,7 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
     X(int, cuStreamEndCapture, "cuStreamEndCapture", (void *stream, void **graph))                 \
     X(int, cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags",                             \
       (void **exec, void *graph, unsigned long long flags))                                        \
+    X(int, cuGraphUpload, "cuGraphUpload", (void *exec, void *stream))                             \
     X(int, cuGraphLaunch, "cuGraphLaunch", (void *exec, void *stream))                             \
     X(int, cuGraphExecDestroy, "cuGraphExecDestroy", (void *exec))                                 \
     X(int, cuGraphDestroy, "cuGraphDestroy", (void *graph))                                        \

@@ -245,41 +245,91 @@ static int run_and_wait(nj_context *ctx, const struct product *p, const struct p
                          "first run of a GEMM");
 }
 
-/* Milliseconds a run, of `runs`. */
-static int time_runs(nj_context *ctx, const struct product *p, const struct place *at,
-                     void *event[2], int runs, float *ms)
+/* `runs` of them as a graph, as a step has them: what comes between two counts, too. */
+static int capture_runs(nj_context *ctx, const struct product *p, const struct place *at, int runs,
+                        void **out)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
-    int rc = 0, result = driver->cuEventRecord(event[0], at->stream);
+    void *graph = NULL;
+    int rc = 0,
+        result = driver->cuStreamBeginCapture(at->stream, NJ_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 
-    *ms = 0;
+    if (result)
+        return nj_cuda_check(ctx, result, "timing a GEMM");
     for (int i = 0; i < runs && rc == 0; i++)
         rc = enqueue(ctx, p, at);
-    result = result ? result : driver->cuEventRecord(event[1], at->stream);
-    result = result ? result : driver->cuEventSynchronize(event[1]);
-    result = result ? result : driver->cuEventElapsedTime(ms, event[0], event[1]);
-    *ms /= (float)runs;
+    result = driver->cuStreamEndCapture(at->stream, &graph);
+    if (rc == 0 && result == 0)
+        result = driver->cuGraphInstantiateWithFlags(out, graph, 0);
+    if (graph)
+        driver->cuGraphDestroy(graph);
     return rc ? rc : nj_cuda_check(ctx, result, "timing a GEMM");
 }
 
-static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt_result *list,
-                          int count, const struct place *at)
+/* Where GEMMs are timed: on a stream of its own, since the default one cannot be captured. */
+struct timer {
+    struct place at;
+    void *event[2];
+};
+
+static int timer_open(nj_context *ctx, const struct place *at, struct timer *t)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
-    void *event[2] = {NULL, NULL};
-    float ms, best_ms = 0;
-    int best = -1, rc, result;
+    int result;
 
-    result = driver->cuEventCreate(&event[0], NJ_CU_EVENT_DEFAULT);
-    result = result ? result : driver->cuEventCreate(&event[1], NJ_CU_EVENT_DEFAULT);
-    rc = nj_cuda_check(ctx, result, "timing a GEMM");
+    *t = (struct timer){.at = *at};
+    result = driver->cuStreamCreate(&t->at.stream, NJ_CU_STREAM_NON_BLOCKING);
+    result = result ? result : driver->cuEventCreate(&t->event[0], NJ_CU_EVENT_DEFAULT);
+    result = result ? result : driver->cuEventCreate(&t->event[1], NJ_CU_EVENT_DEFAULT);
+    return nj_cuda_check(ctx, result, "timing a GEMM");
+}
+
+static void timer_close(nj_context *ctx, struct timer *t)
+{
+    struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
+
+    for (int i = 0; i < 2; i++)
+        if (t->event[i])
+            driver->cuEventDestroy(t->event[i]);
+    if (t->at.stream)
+        driver->cuStreamDestroy(t->at.stream);
+}
+
+/* Milliseconds a run, of `runs`. */
+static int time_runs(nj_context *ctx, const struct product *p, const struct timer *t, int runs,
+                     float *ms)
+{
+    struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
+    void *graph = NULL;
+    int rc = capture_runs(ctx, p, &t->at, runs, &graph), result;
+
+    if (rc)
+        return rc;
+    *ms = 0;
+    result = driver->cuGraphUpload(graph, t->at.stream);
+    result = result ? result : driver->cuEventRecord(t->event[0], t->at.stream);
+    result = result ? result : driver->cuGraphLaunch(graph, t->at.stream);
+    result = result ? result : driver->cuEventRecord(t->event[1], t->at.stream);
+    result = result ? result : driver->cuEventSynchronize(t->event[1]);
+    result = result ? result : driver->cuEventElapsedTime(ms, t->event[0], t->event[1]);
+    *ms /= (float)runs;
+    driver->cuGraphExecDestroy(graph);
+    return nj_cuda_check(ctx, result, "timing a GEMM");
+}
+
+static int time_all(nj_context *ctx, struct product *p, const struct nj_lt_result *list, int count,
+                    const struct timer *t)
+{
+    float ms, best_ms = 0;
+    int best = -1, rc = 0;
+
     for (int i = 0; i < count && rc == 0; i++) {
         take(p, &list[i]);
-        rc = run_and_wait(ctx, p, at); /* loads what the algorithm needs */
-        rc = rc ? rc : time_runs(ctx, p, at, event, 1, &ms);
+        rc = run_and_wait(ctx, p, &t->at); /* loads what the algorithm needs */
+        rc = rc ? rc : time_runs(ctx, p, t, 1, &ms);
         if (rc == 0 && best >= 0 && ms > HOPELESS * best_ms)
             continue;
-        rc = rc ? rc : time_runs(ctx, p, at, event, TIMED_RUNS, &ms);
+        rc = rc ? rc : time_runs(ctx, p, t, TIMED_RUNS, &ms);
         if (rc == 0 && (best < 0 || ms < best_ms)) {
             best = i;
             best_ms = ms;
@@ -287,9 +337,18 @@ static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt
     }
     if (rc == 0)
         take(p, &list[best]);
-    for (int i = 0; i < 2; i++)
-        if (event[i])
-            driver->cuEventDestroy(event[i]);
+    return rc;
+}
+
+static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt_result *list,
+                          int count, const struct place *at)
+{
+    struct timer t;
+    int rc = timer_open(ctx, at, &t);
+
+    if (rc == 0)
+        rc = time_all(ctx, p, list, count, &t);
+    timer_close(ctx, &t);
     return rc;
 }
 

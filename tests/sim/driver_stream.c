@@ -417,6 +417,11 @@ SIM_CALL(cuGraphLaunch, SIM_CONTEXT, (void *exec, void *stream), (exec, stream))
     return append_all(s->capturing ? &s->captured : &s->queue, exec);
 }
 
+SIM_CALL(cuGraphUpload, SIM_CONTEXT, (void *exec, void *stream), (exec, stream))
+{
+    return stream_of(stream) && exec ? 0 : CUDA_INVALID_HANDLE;
+}
+
 static int destroy_graph(struct queue *q)
 {
     struct queue **at = &graphs;

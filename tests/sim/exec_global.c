@@ -297,6 +297,7 @@ LOAD(load_u16, uint16_t, uint32_t, 1)
 LOAD(load_s8, int8_t, int16_t, 1)
 LOAD(load_16, uint16_t, uint16_t, 1)
 LOAD(load_32, uint32_t, uint32_t, 1)
+LOAD(load_32_wide, uint32_t, uint64_t, 1)
 LOAD(load_s32, int32_t, int64_t, 1)
 LOAD(load_32_2, uint32_t, uint32_t, 2)
 LOAD(load_32_4, uint32_t, uint32_t, 4)
@@ -331,6 +332,7 @@ static const struct sim_opcode rows[] = {
     {"ld.global.u16", "h=G", load_16, GUARD_LANES},
     {"ld.global.u16", "r=G", load_u16, GUARD_LANES},
     {"ld.global.u32", "r=G", load_32, GUARD_LANES},
+    {"ld.global.u32", "l=G", load_32_wide, GUARD_LANES},
     {"ld.global.s32", "l=G", load_s32, GUARD_LANES},
     {"ld.global.f32", "r=G", load_32, GUARD_LANES},
     {"ld.global.v2.u32", "{rr}=G", load_32_2, GUARD_LANES},

@@ -14,18 +14,22 @@ void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const
                          int32_t B, int32_t S, int32_t H, int32_t K, float scale);
 void nj_ref_kv_store_f64(int D, double *k, double *v, const double *qkv, const int32_t *slot,
                          const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t P, int32_t G);
+void nj_ref_rope_fwd_f64(double *qkv, const double *bias, const double *inv_freq,
+                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D);
 void nj_ref_attn_decode_f64(int D, double *o, double *part, double *k, double *v, const double *qkv,
-                            const int32_t *slot, const int32_t *pos, int32_t R, int32_t H,
-                            int32_t K, int32_t P, int32_t G, int32_t C, float scale);
+                            const double *bias, const double *inv_freq, const int32_t *slot,
+                            const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P,
+                            int32_t G, int32_t C, float scale);
 void nj_ref_attn_decode_merge_f64(int D, double *o, const double *part, const int32_t *slot,
                                   const int32_t *pos, int32_t R, int32_t H, int32_t C);
 void nj_ref_kv_store_q8_f64(int D, int32_t *k, int32_t *v, double *kv_scale, const double *qkv,
                             const int32_t *slot, const int32_t *pos, int32_t N, int32_t H,
                             int32_t K, int32_t P, int32_t G);
 void nj_ref_attn_decode_q8_f64(int D, double *o, double *part, int32_t *k, int32_t *v,
-                               double *kv_scale, const double *qkv, const int32_t *slot,
-                               const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P,
-                               int32_t G, int32_t C, float scale);
+                               double *kv_scale, const double *qkv, const double *bias,
+                               const double *inv_freq, const int32_t *slot, const int32_t *pos,
+                               int32_t R, int32_t H, int32_t K, int32_t P, int32_t G, int32_t C,
+                               float scale);
 
 enum { D = 8, P = 1024, G = 6, R = 6, C = 4, TOKENS = 2000 };
 static const float SCALE = 0.3f;
@@ -127,7 +131,8 @@ static void check_decode(int32_t H, int32_t K)
         pos[r] = lengths[r] - 1;
     double *o = filled((size_t)(R * H * D), UNTOUCHED);
     double *part = filled((size_t)(C * R * H * (D + DECODE_STATS)), UNTOUCHED);
-    nj_ref_attn_decode_f64(D, o, part, s.k, s.v, s.newest, slots, pos, R, H, K, P, G, C, SCALE);
+    nj_ref_attn_decode_f64(D, o, part, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G, C,
+                           SCALE);
     assert_true(o[0] == UNTOUCHED);
     check_cache(&s);
     nj_ref_attn_decode_merge_f64(D, o, part, slots, pos, R, H, C);
@@ -156,10 +161,42 @@ static void a_block_for_all_chunks_gives_the_same(void **state)
         pos[r] = lengths[r] - 1;
     memset(one, 0, sizeof one);
     memset(two, 0, sizeof two);
-    nj_ref_attn_decode_f64(D, one, NULL, s.k, s.v, s.newest, slots, pos, R, H, K, P, G, 1, SCALE);
-    nj_ref_attn_decode_f64(D, two, part, s.k, s.v, s.newest, slots, pos, R, H, K, P, G, C, SCALE);
+    nj_ref_attn_decode_f64(D, one, NULL, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G,
+                           1, SCALE);
+    nj_ref_attn_decode_f64(D, two, part, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G,
+                           C, SCALE);
     nj_ref_attn_decode_merge_f64(D, two, part, slots, pos, R, H, C);
     assert_memory_equal(one, two, sizeof one);
+}
+
+/* An angle of 0 turns nothing, and a bias of 0 adds nothing: that is what NULL stands for. */
+static void rows_are_rotated_as_by_rope_fwd(void **state)
+{
+    (void)state;
+    enum { H = 6, K = 2 };
+    struct sequences s = begin(H, K);
+    const size_t cache = (size_t)G * s.slot_size * sizeof *s.k, out = R * H * D;
+    double *bias = random_values((size_t)s.width), *none = zeros((size_t)s.width);
+    double *rotated = zeros((size_t)(R * s.width)), inv_freq[D / 2] = {1, 0.1, 0.01, 0.001};
+    double *k = zeros((size_t)G * s.slot_size), *v = zeros((size_t)G * s.slot_size);
+    double *one = filled(out, UNTOUCHED), *two = filled(out, UNTOUCHED);
+    int32_t pos[R];
+    for (int r = 0; r < R; r++)
+        pos[r] = lengths[r] - 1;
+    for (int given = 0; given < 4; given++) {
+        const double *b = given & 1 ? bias : NULL, *f = given & 2 ? inv_freq : NULL;
+        memcpy(rotated, s.newest, (size_t)(R * s.width) * sizeof *rotated);
+        nj_ref_rope_fwd_f64(rotated, b, f ? f : none, pos, R, H, K, D);
+        memcpy(k, s.k, cache);
+        memcpy(v, s.v, cache);
+        nj_ref_attn_decode_f64(D, one, NULL, k, v, rotated, NULL, NULL, slots, pos, R, H, K, P, G,
+                               1, SCALE);
+        nj_ref_attn_decode_f64(D, two, NULL, s.k, s.v, s.newest, b, f, slots, pos, R, H, K, P, G, 1,
+                               SCALE);
+        assert_memory_equal(one, two, out * sizeof *one);
+        assert_memory_equal(k, s.k, cache);
+        assert_memory_equal(v, s.v, cache);
+    }
 }
 
 /* ---- a cache of bytes ---- */
@@ -224,8 +261,8 @@ static void bytes_stand_for_elements(void **state)
     const size_t part_size = 2 * BYTES_H * (D + DECODE_STATS);
     double *one = zeros(part_size), *two = zeros(part_size), *o = zeros(BYTES_H * D);
     nj_ref_kv_store_q8_f64(D, k8, v8, scales, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
-    nj_ref_attn_decode_q8_f64(D, o, one, k8, v8, scales, newest, slot, pos + LENGTH - 1, 1, BYTES_H,
-                              BYTES_K, P, G, 2, SCALE);
+    nj_ref_attn_decode_q8_f64(D, o, one, k8, v8, scales, newest, NULL, NULL, slot, pos + LENGTH - 1,
+                              1, BYTES_H, BYTES_K, P, G, 2, SCALE);
     for (int i = 0; i < 2 * LENGTH * BYTES_K * D; i++) {
         const int which = i % 2, j = i / 2 / D / BYTES_K, kv = i / 2 / D % BYTES_K, d = i / 2 % D;
         qkv[j * WIDTH + (BYTES_H + which * BYTES_K + kv) * D + d] =
@@ -233,9 +270,37 @@ static void bytes_stand_for_elements(void **state)
     }
     double *k = zeros(ELEMENTS), *v = zeros(ELEMENTS);
     nj_ref_kv_store_f64(D, k, v, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
-    nj_ref_attn_decode_f64(D, o, two, k, v, newest, slot, pos + LENGTH - 1, 1, BYTES_H, BYTES_K, P,
-                           G, 2, SCALE);
+    nj_ref_attn_decode_f64(D, o, two, k, v, newest, NULL, NULL, slot, pos + LENGTH - 1, 1, BYTES_H,
+                           BYTES_K, P, G, 2, SCALE);
     assert_all_close(one, two, part_size, 1e-13);
+}
+
+static void rows_of_bytes_are_rotated_as_by_rope_fwd(void **state)
+{
+    (void)state;
+    static const int32_t slot[] = {3}, pos[] = {41};
+    static int32_t k_was[ELEMENTS / 4], v_was[ELEMENTS / 4];
+    static double scales_were[G * BYTES_K * P * 2];
+    const double inv_freq[D / 2] = {1, 0.1, 0.01, 0.001};
+    double *row = random_values(WIDTH), *bias = random_values(WIDTH), *rotated = zeros(WIDTH);
+    double *one = zeros(BYTES_H * D), *two = zeros(BYTES_H * D);
+    memset(k8, 1, sizeof k8);
+    memset(v8, 2, sizeof v8);
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+        scales[i] = 0.01;
+    memcpy(rotated, row, WIDTH * sizeof *row);
+    nj_ref_rope_fwd_f64(rotated, bias, inv_freq, pos, 1, BYTES_H, BYTES_K, D);
+    nj_ref_attn_decode_q8_f64(D, one, NULL, k8, v8, scales, rotated, NULL, NULL, slot, pos, 1,
+                              BYTES_H, BYTES_K, P, G, 1, SCALE);
+    memcpy(k_was, k8, sizeof k8);
+    memcpy(v_was, v8, sizeof v8);
+    memcpy(scales_were, scales, sizeof scales);
+    nj_ref_attn_decode_q8_f64(D, two, NULL, k8, v8, scales, row, bias, inv_freq, slot, pos, 1,
+                              BYTES_H, BYTES_K, P, G, 1, SCALE);
+    assert_memory_equal(one, two, BYTES_H * D * sizeof *one);
+    assert_memory_equal(k_was, k8, sizeof k8);
+    assert_memory_equal(v_was, v8, sizeof v8);
+    assert_memory_equal(scales_were, scales, sizeof scales);
 }
 
 /* ---- on devices ---- */
@@ -256,8 +321,12 @@ struct decoder {
     struct device *d;
     enum nj_dtype T;
     bool bytes;
+    int size, heads,
+        key_heads; /* ROW and CACHE are the same with heads twice as wide and half as many */
     void *qkv, *k, *v, *o, *slot, *pos;
     float *scales, *part, *floats;
+    const void *bias;      /* of the decoder: NULL where rows are rotated before */
+    const float *inv_freq; /* likewise */
 };
 
 static void *device_bytes(struct device *d, size_t bytes)
@@ -273,27 +342,33 @@ static void transfer(const struct decoder *c, void *to, const void *from, size_t
     assert_int_equal(nj_stream_sync(c->d->s), 0);
 }
 
-/* Rows from the first on, as T. */
+/* As T. */
+static void put(const struct decoder *c, void *to, const float *values, int count)
+{
+    transfer(c, c->T == NJ_F32 ? to : c->floats, values, (size_t)count * sizeof *values);
+    if (c->T == NJ_LP)
+        assert_int_equal(nj_cast_to_lp(c->d->s, c->T, to, c->floats, count), 0);
+}
+
+/* Rows from the first on. */
 static void put_rows(const struct decoder *c, const float *rows, int count)
 {
-    const size_t n = (size_t)(count * ROW);
-    transfer(c, c->T == NJ_F32 ? c->qkv : c->floats, rows, n * sizeof *rows);
-    if (c->T == NJ_LP)
-        assert_int_equal(nj_cast_to_lp(c->d->s, c->T, c->qkv, c->floats, (int64_t)n), 0);
+    put(c, c->qkv, rows, count * ROW);
 }
 
 static void decode(const struct decoder *c, int32_t rows, int32_t chunks)
 {
     const int rc =
-        c->bytes ? nj_attn_decode_q8(c->d->s, c->T, SIZE, c->o, c->part, c->k, c->v, c->scales,
-                                     c->qkv, c->slot, c->pos, rows, HEADS, KEY_HEADS, POSITIONS,
-                                     ROWS, chunks, 0.125f)
-                 : nj_attn_decode(c->d->s, c->T, SIZE, c->o, c->part, c->k, c->v, c->qkv, c->slot,
-                                  c->pos, rows, HEADS, KEY_HEADS, POSITIONS, ROWS, chunks, 0.125f);
+        c->bytes ? nj_attn_decode_q8(c->d->s, c->T, c->size, c->o, c->part, c->k, c->v, c->scales,
+                                     c->qkv, c->bias, c->inv_freq, c->slot, c->pos, rows, c->heads,
+                                     c->key_heads, POSITIONS, ROWS, chunks, 0.125f)
+                 : nj_attn_decode(c->d->s, c->T, c->size, c->o, c->part, c->k, c->v, c->qkv,
+                                  c->bias, c->inv_freq, c->slot, c->pos, rows, c->heads,
+                                  c->key_heads, POSITIONS, ROWS, chunks, 0.125f);
     assert_int_equal(rc, 0);
     if (chunks > 1)
-        assert_int_equal(nj_attn_decode_merge(c->d->s, c->T, SIZE, c->o, c->part, c->slot, c->pos,
-                                              rows, HEADS, chunks),
+        assert_int_equal(nj_attn_decode_merge(c->d->s, c->T, c->size, c->o, c->part, c->slot,
+                                              c->pos, rows, c->heads, chunks),
                          0);
 }
 
@@ -307,10 +382,11 @@ static void store(const struct decoder *c, int r, const float *rows)
     transfer(c, c->slot, slot, sizeof slot);
     transfer(c, c->pos, pos, sizeof pos);
     put_rows(c, rows, n);
-    const int rc = c->bytes ? nj_kv_store_q8(c->d->s, c->T, SIZE, c->k, c->v, c->scales, c->qkv,
-                                             c->slot, c->pos, n, HEADS, KEY_HEADS, POSITIONS, ROWS)
-                            : nj_kv_store(c->d->s, c->T, SIZE, c->k, c->v, c->qkv, c->slot, c->pos,
-                                          n, HEADS, KEY_HEADS, POSITIONS, ROWS);
+    const int rc = c->bytes
+                       ? nj_kv_store_q8(c->d->s, c->T, c->size, c->k, c->v, c->scales, c->qkv,
+                                        c->slot, c->pos, n, c->heads, c->key_heads, POSITIONS, ROWS)
+                       : nj_kv_store(c->d->s, c->T, c->size, c->k, c->v, c->qkv, c->slot, c->pos, n,
+                                     c->heads, c->key_heads, POSITIONS, ROWS);
     assert_int_equal(rc, 0);
 }
 
@@ -323,7 +399,7 @@ static bool is_finite(const struct decoder *c, const unsigned char *o, int i)
     return (x & exponent) != exponent;
 }
 
-static void check_alone(const struct decoder *c, const float *newest)
+static void check_alone(struct decoder *c, const float *newest)
 {
     static unsigned char all[ROWS * HEADS * SIZE * sizeof(float)], one[sizeof all / ROWS];
     const size_t bytes = HEADS * SIZE * (c->T == NJ_F32 ? sizeof(float) : 2);
@@ -349,13 +425,87 @@ static void check_alone(const struct decoder *c, const float *newest)
     }
 }
 
-static void a_row_is_bitwise_identical_in_any_batch(void **state)
+/* Of both caches, their scales, and what came out. */
+struct kept {
+    unsigned char k[CACHE * sizeof(float)], v[CACHE * sizeof(float)];
+    unsigned char scales[CACHE / SIZE * 2 * sizeof(float)], o[ROWS * HEADS * SIZE * sizeof(float)];
+};
+
+static void keep(const struct decoder *c, struct kept *to)
 {
-    struct device *d = need(state);
+    transfer(c, to->k, c->k, sizeof to->k);
+    transfer(c, to->v, c->v, sizeof to->v);
+    transfer(c, to->scales, c->scales, sizeof to->scales);
+    transfer(c, to->o, c->o, sizeof to->o);
+}
+
+static void restore(const struct decoder *c, const struct kept *from)
+{
+    transfer(c, c->k, from->k, sizeof from->k);
+    transfer(c, c->v, from->v, sizeof from->v);
+    transfer(c, c->scales, from->scales, sizeof from->scales);
+    transfer(c, c->o, from->o, sizeof from->o);
+}
+
+static void check_rotation(struct decoder *c, const float *newest, const float *bias, int chunks)
+{
+    static struct kept before, one, two;
+    static float frequencies[SIZE];
+    void *const addend = device_bytes(c->d, ROW * sizeof(float));
+    float *const inv_freq = device_bytes(c->d, sizeof frequencies);
+    int32_t pos[ROWS];
+    for (int r = 0; r < ROWS; r++)
+        pos[r] = row_lengths[r] - 1;
+    for (int i = 0; i < SIZE; i++)
+        frequencies[i] = powf(10000.0f, -2.0f * (float)i / (float)c->size);
+    transfer(c, inv_freq, frequencies, sizeof frequencies);
+    transfer(c, c->slot, row_slots, sizeof row_slots);
+    transfer(c, c->pos, pos, sizeof pos);
+    if (bias)
+        put(c, addend, bias, ROW);
+    put_rows(c, newest, ROWS);
+    keep(c, &before);
+    assert_int_equal(nj_rope_fwd(c->d->s, c->T, c->qkv, bias ? addend : NULL, inv_freq, c->pos,
+                                 ROWS, c->heads, c->key_heads, c->size),
+                     0);
+    decode(c, ROWS, chunks);
+    keep(c, &one);
+    restore(c, &before);
+    put_rows(c, newest, ROWS);
+    c->bias = bias ? addend : NULL;
+    c->inv_freq = inv_freq;
+    decode(c, ROWS, chunks);
+    c->bias = NULL;
+    c->inv_freq = NULL;
+    keep(c, &two);
+    assert_memory_not_equal(&before, &two, sizeof two);
+    assert_memory_equal(&one, &two, sizeof two);
+    nj_free(c->d->ctx, NJ_MEM_DEVICE, addend);
+    nj_free(c->d->ctx, NJ_MEM_DEVICE, inv_freq);
+}
+
+static void check_rotations(struct decoder *c, const float *newest)
+{
+    static float bias[ROW];
+    for (int i = 0; i < ROW; i++)
+        bias[i] = (float)(uniform() - 0.5);
+    for (int chunks = 1; chunks <= 2; chunks++) {
+        check_rotation(c, newest, bias, chunks);
+        check_rotation(c, newest, NULL, chunks);
+    }
+}
+
+/* With every kind of cache: all keys but those of the newest rows in it, the rest NaN. */
+static void with_each_cache(struct device *d, int size,
+                            void (*check)(struct decoder *c, const float *newest))
+{
     static float rows[LONGEST * ROW], newest[ROWS * ROW];
     static unsigned char nans[CACHE * sizeof(float)];
     memset(nans, 0xff, sizeof nans);
     struct decoder c = {.d = d,
+                        .size = size,
+                        .heads = HEADS * SIZE / size,
+                        .key_heads = KEY_HEADS * SIZE / size,
                         .qkv = device_bytes(d, sizeof rows),
                         .k = device_bytes(d, sizeof nans),
                         .v = device_bytes(d, sizeof nans),
@@ -371,17 +521,30 @@ static void a_row_is_bitwise_identical_in_any_batch(void **state)
         transfer(&c, c.k, nans, sizeof nans);
         transfer(&c, c.v, nans, sizeof nans);
         transfer(&c, c.scales, nans, CACHE / SIZE * 2 * sizeof(float));
+        transfer(&c, c.o, nans, ROWS * HEADS * SIZE * sizeof(float));
         for (int r = 0; r < ROWS; r++) {
             for (int i = 0; i < row_lengths[r] * ROW; i++)
                 rows[i] = (float)(sqrt(12.0) * (uniform() - 0.5));
             store(&c, r, rows);
             memcpy(newest + r * ROW, rows + (row_lengths[r] - 1) * ROW, ROW * sizeof *rows);
         }
-        check_alone(&c, newest);
+        check(&c, newest);
     }
     void *const buffers[] = {c.qkv, c.k, c.v, c.o, c.slot, c.pos, c.scales, c.part, c.floats};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         nj_free(d->ctx, NJ_MEM_DEVICE, buffers[i]);
+}
+
+static void a_row_is_bitwise_identical_in_any_batch(void **state)
+{
+    with_each_cache(need(state), SIZE, check_alone);
+}
+
+/* To the bit, in what comes out and in the cache. */
+static void a_row_is_rotated_as_by_rope_fwd(void **state)
+{
+    with_each_cache(need(state), SIZE, check_rotations);
+    with_each_cache(need(state), 2 * SIZE, check_rotations);
 }
 
 int main(void)
@@ -389,11 +552,14 @@ int main(void)
     const struct CMUnitTest references[] = {
         cmocka_unit_test_setup(decode_is_the_last_row, reset),
         cmocka_unit_test_setup(a_block_for_all_chunks_gives_the_same, reset),
+        cmocka_unit_test_setup(rows_are_rotated_as_by_rope_fwd, reset),
         cmocka_unit_test_setup(bytes_are_half_a_scale_away, reset),
         cmocka_unit_test_setup(bytes_stand_for_elements, reset),
+        cmocka_unit_test_setup(rows_of_bytes_are_rotated_as_by_rope_fwd, reset),
     };
     const struct CMUnitTest devices[] = {
         cmocka_unit_test(a_row_is_bitwise_identical_in_any_batch),
+        cmocka_unit_test(a_row_is_rotated_as_by_rope_fwd),
     };
     return cmocka_run_group_tests_name("references", references, NULL, NULL) +
            RUN_ON_DEVICES(devices);

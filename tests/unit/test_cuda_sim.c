@@ -440,7 +440,10 @@ static void products_that_fail_are_told(void **state)
     };
     static const char *const driver[] = {"cuEventCreate",       "cuEventRecord",
                                          "cuEventSynchronize",  "cuEventElapsedTime_v2",
-                                         "cuStreamSynchronize", "cuCtxSetCurrent"};
+                                         "cuStreamSynchronize", "cuCtxSetCurrent",
+                                         "cuStreamCreate",      "cuStreamBeginCapture_v2",
+                                         "cuStreamEndCapture",  "cuGraphInstantiateWithFlags",
+                                         "cuGraphUpload",       "cuGraphLaunch"};
     const struct nj_options tuned = {.device = NJ_DEVICE_CUDA, .gemm_tune = 1};
     const struct nj_gemm g = product(NJ_GEMM_NN, 0);
     struct things t = {.ctx = open_context(&tuned)};

@@ -54,7 +54,7 @@ struct acts {
      * the final norm (layers + 1); before the norm of the MLP (layers). */
     struct carve_series s1, s2;
     struct carve_series rstd1, rstd2; /* [N] each: 1 / root mean square of the rows of s1 and s2 */
-    struct carve_series qkv;          /* [N, (H + 2K) D] after rotation */
+    struct carve_series qkv;          /* [N, (H + 2K) D] after rotation; of a decoder: any */
     struct carve_series raw;          /* before both; only ACTS_TRAIN with qk_norm: else in qkv */
     struct carve_series rstd_qk;      /* [N, H + K] of the heads of q and k */
     struct carve_series o;            /* [N, H D] what attention puts out */

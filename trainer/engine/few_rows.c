@@ -38,8 +38,7 @@ static void few_rows_layer(struct work *r, const struct net *n, struct acts *a,
     OP(r, nj_gemv_norm(r->s, n->T, M, v.raw, v.s1, net_weight(n, w->ln1),
                        matrix(n, layer, PRODUCT_QKV), net_weight(n, w->bqkv), QKV, C, QKV,
                        c->rms_eps));
-    net_rotate(r, n, a, rows, layer, NULL);
-    net_attention(r, n, a, rows, layer);
+    net_attention(r, n, a, rows, layer, NULL); /* gemv_norm has added the bias */
     OP(r, nj_gemv_add(r->s, n->T, M, v.s1, v.o, matrix(n, layer, PRODUCT_O), C,
                       c->heads * c->head_dim));
     OP(r, nj_gemv_norm_swiglu(r->s, n->T, M, a->act, v.s1, net_weight(n, w->ln2),

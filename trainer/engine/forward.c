@@ -23,33 +23,57 @@ static float score_scale(const struct model_config *c)
     return 1.0f / sqrtf((float)c->head_dim);
 }
 
-/* Of the next row of each sequence over those in the cache, which gets its keys and values. */
+/* Of the next row of each sequence over those in the cache, which gets its keys and values. Without a norm of heads
+ * the kernel rotates the row, too, and qkv stays as the GEMM left it: a step is bound by the number of its kernels. */
 static void attention_cached(struct work *r, const struct net *n, const struct acts *a,
-                             const struct rows *rows, int layer, const struct layer_acts *v)
+                             const struct rows *rows, int layer, const struct layer_acts *v,
+                             const void *bias)
 {
     const struct model_config *c = &n->c;
+    const float *inv_freq = c->qk_norm ? NULL : n->inv_freq;
     const struct cache *to = a->cache;
     const struct layer_cache l = cache_layer(n, to, layer);
     if (l.scales)
         OP(r, nj_attn_decode_q8(r->s, n->T, c->head_dim, v->o, a->chunk_sums, l.keys, l.values,
-                                l.scales, v->qkv, rows->slot, rows->pos, acts_rows(a), c->heads,
-                                c->kv_heads, to->positions, to->slots, a->chunks, score_scale(c)));
+                                l.scales, v->qkv, bias, inv_freq, rows->slot, rows->pos,
+                                acts_rows(a), c->heads, c->kv_heads, to->positions, to->slots,
+                                a->chunks, score_scale(c)));
     else
         OP(r, nj_attn_decode(r->s, n->T, c->head_dim, v->o, a->chunk_sums, l.keys, l.values, v->qkv,
-                             rows->slot, rows->pos, acts_rows(a), c->heads, c->kv_heads,
-                             to->positions, to->slots, a->chunks, score_scale(c)));
+                             bias, inv_freq, rows->slot, rows->pos, acts_rows(a), c->heads,
+                             c->kv_heads, to->positions, to->slots, a->chunks, score_scale(c)));
     if (a->chunks > 1)
         OP(r, nj_attn_decode_merge(r->s, n->T, c->head_dim, v->o, a->chunk_sums, rows->slot,
                                    rows->pos, acts_rows(a), c->heads, a->chunks));
 }
 
+/* qkv = rotate(norm(raw + bias)), in place where no backward pass needs raw; with a norm there is no bias. */
+static void rotate(struct work *r, const struct net *n, const struct acts *a,
+                   const struct rows *rows, int layer, const void *bias)
+{
+    const struct model_config *c = &n->c;
+    const struct layer_params *w = &n->p.layer[layer];
+    const struct layer_acts v = acts_layer(n, a, layer);
+    const int N = acts_rows(a);
+    if (c->qk_norm)
+        OP(r, nj_qknorm_rope_fwd(r->s, n->T, v.qkv, v.rstd_qk, v.raw, net_weight(n, w->qnorm),
+                                 net_weight(n, w->knorm), n->inv_freq, rows->pos, N, c->heads,
+                                 c->kv_heads, c->head_dim, c->rms_eps));
+    else
+        OP(r, nj_rope_fwd(r->s, n->T, v.qkv, bias, n->inv_freq, rows->pos, N, c->heads, c->kv_heads,
+                          c->head_dim));
+}
+
 void net_attention(struct work *r, const struct net *n, const struct acts *a,
-                   const struct rows *rows, int layer)
+                   const struct rows *rows, int layer, const void *bias)
 {
     const struct model_config *c = &n->c;
     const struct layer_acts v = acts_layer(n, a, layer);
-    if (a->mode == ACTS_DECODE) {
-        attention_cached(r, n, a, rows, layer, &v);
+    const bool decoding = a->mode == ACTS_DECODE;
+    if (!decoding || c->qk_norm)
+        rotate(r, n, a, rows, layer, bias);
+    if (decoding) {
+        attention_cached(r, n, a, rows, layer, &v, bias);
         return;
     }
     OP(r, nj_attn_fwd(r->s, n->T, c->head_dim, v.o, v.lse, v.qkv, rows->doc_start, a->B, a->S,
@@ -65,22 +89,6 @@ void net_attention(struct work *r, const struct net *n, const struct acts *a,
         OP(r,
            nj_kv_store(r->s, n->T, c->head_dim, l.keys, l.values, v.qkv, rows->slot, rows->pos,
                        acts_rows(a), c->heads, c->kv_heads, a->cache->positions, a->cache->slots));
-}
-
-void net_rotate(struct work *r, const struct net *n, const struct acts *a, const struct rows *rows,
-                int layer, const void *bias)
-{
-    const struct model_config *c = &n->c;
-    const struct layer_params *w = &n->p.layer[layer];
-    const struct layer_acts v = acts_layer(n, a, layer);
-    const int N = acts_rows(a);
-    if (c->qk_norm)
-        OP(r, nj_qknorm_rope_fwd(r->s, n->T, v.qkv, v.rstd_qk, v.raw, net_weight(n, w->qnorm),
-                                 net_weight(n, w->knorm), n->inv_freq, rows->pos, N, c->heads,
-                                 c->kv_heads, c->head_dim, c->rms_eps));
-    else
-        OP(r, nj_rope_fwd(r->s, n->T, v.qkv, bias, n->inv_freq, rows->pos, N, c->heads, c->kv_heads,
-                          c->head_dim));
 }
 
 /* Whether what this product reads is made as e4m3, in a->x. */
@@ -108,8 +116,7 @@ static void attention_half(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows, int layer, const struct layer_acts *v)
 {
     product_fwd(r, n, a, layer, PRODUCT_QKV, v->raw, a->y);
-    net_rotate(r, n, a, rows, layer, net_weight(n, n->p.layer[layer].bqkv));
-    net_attention(r, n, a, rows, layer);
+    net_attention(r, n, a, rows, layer, net_weight(n, n->p.layer[layer].bqkv));
     f8_quantize(r, n, &a->x, v->o, acts_rows(a), n->c.heads * n->c.head_dim);
     product_fwd(r, n, a, layer, PRODUCT_O, a->branch, v->o);
     add_norm(r, n, a, v->s2, v->rstd2, v->s1, n->p.layer[layer].ln2,

@@ -14,13 +14,10 @@ void net_forward_again(struct work *r, const struct net *n, struct acts *a, cons
  * top keeps unless it is NULL. */
 void net_norm(struct work *r, const struct net *n, struct acts *a, int layer, enum product reader,
               float *top, const void *x, float *rstd);
-/* Parts of a layer. qkv = rotate(norm(raw + bias)), in place where no backward pass needs raw; with a norm there is no
- * bias. */
-void net_rotate(struct work *r, const struct net *n, const struct acts *a, const struct rows *rows,
-                int layer, const void *bias);
-/* Of qkv, and in a decoder of the sequences in its cache, which gets keys and values. */
+/* Part of a layer: o from raw, which gets the bias and is rotated; in a decoder over the sequences in its cache, which
+ * gets keys and values. */
 void net_attention(struct work *r, const struct net *n, const struct acts *a,
-                   const struct rows *rows, int layer);
+                   const struct rows *rows, int layer, const void *bias);
 /* From ids to normed hidden rows in a->y. */
 void net_forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
 /* The same in parts: embedding and first norm; layers, of which those from `from` until `to` are done here. */

@@ -96,7 +96,7 @@ extern const struct nj_backend nj_backend_vulkan;
 
 /* A prepared shape; state belongs to the backend. chosen: choice is what the backend is to take, or
  * has taken by timing; what the bytes mean is its own business. */
-enum { NJ_GEMM_TEXT_BYTES = 160, NJ_GEMM_CHOICE_BYTES = 64 };
+enum { NJ_GEMM_TEXT_BYTES = 160, NJ_GEMM_CHOICE_BYTES = 72 };
 struct nj_gemm_plan {
     struct nj_gemm shape;
     void *state;

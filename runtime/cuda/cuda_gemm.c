@@ -20,12 +20,17 @@ enum { TIMED_RUNS = 5, POINTER_ALIGN = 16 };
 /* One whose first timed run takes this many times the best is not timed further. */
 #define HOPELESS 1.25f
 
-_Static_assert(sizeof(struct nj_lt_algo) == NJ_GEMM_CHOICE_BYTES, "a choice is an algorithm");
+/* With a workspace some algorithms hand out tiles by a counter in it, which a kernel ahead of each run clears; they may
+ * have none, and then each block has its own. So they are listed twice. */
+struct choice {
+    struct nj_lt_algo algo;
+    uint64_t workspace_bytes;
+};
+_Static_assert(sizeof(struct choice) == NJ_GEMM_CHOICE_BYTES, "what a table holds");
 
 struct product {
     void *desc, *a, *b, *c; /* a, b, c: layouts as the library counts operands */
-    struct nj_lt_algo algo;
-    size_t workspace_bytes; /* that algo needs */
+    struct choice choice;
     float alpha, beta;
     int scaled; /* both operands have scales */
 };
@@ -154,17 +159,17 @@ static int is_allowed(struct nj_cublaslt *lt, const struct nj_lt_result *r)
     return split <= 1 || scheme == NJ_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-static int is_listed(const struct nj_lt_result *r, const struct nj_lt_result *list, int count)
+static int is_listed(const struct choice *c, const struct choice *list, int count)
 {
     for (int i = 0; i < count; i++)
-        if (memcmp(&list[i].algo, &r->algo, sizeof r->algo) == 0)
+        if (memcmp(&list[i], c, sizeof *c) == 0)
             return 1;
     return 0;
 }
 
 /* Adds what is allowed of so many guesses of the library to the list; a status of the library. */
 static int add_algorithms(nj_context *ctx, const struct product *p, uint64_t workspace, int guesses,
-                          struct nj_lt_result *list, int *count)
+                          struct choice *list, int *count)
 {
     static const int aligned[] = {
         NJ_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -193,15 +198,16 @@ static int add_algorithms(nj_context *ctx, const struct product *p, uint64_t wor
         status = lt->cublasLtMatmulAlgoGetHeuristic(cu->lt_handle, p->desc, p->a, p->b, p->c, p->c,
                                                     preference, guesses, guess, &found);
     lt->cublasLtMatmulPreferenceDestroy(preference);
-    for (int i = 0; status == 0 && i < found; i++)
-        if (is_allowed(lt, &guess[i]) && !is_listed(&guess[i], list, *count))
-            list[(*count)++] = guess[i];
+    for (int i = 0; status == 0 && i < found; i++) {
+        const struct choice c = {guess[i].algo, guess[i].workspace_bytes};
+        if (is_allowed(lt, &guess[i]) && !is_listed(&c, list, *count))
+            list[(*count)++] = c;
+    }
     return status;
 }
 
-/* Allowed algorithms, the library's best guess first. One without a workspace has no counter of tiles to be cleared by
- * a kernel ahead of it; there may be none. */
-static int list_algorithms(nj_context *ctx, const struct product *p, struct nj_lt_result *list,
+/* Allowed algorithms, the library's best guess first. */
+static int list_algorithms(nj_context *ctx, const struct product *p, struct choice *list,
                            int *count)
 {
     int status;
@@ -216,12 +222,6 @@ static int list_algorithms(nj_context *ctx, const struct product *p, struct nj_l
     return nj_fail(ctx, NJ_E_GEMM, "cuBLASLt has no algorithm with a fixed order of summation");
 }
 
-static void take(struct product *p, const struct nj_lt_result *r)
-{
-    p->algo = r->algo;
-    p->workspace_bytes = r->workspace_bytes;
-}
-
 static int enqueue(nj_context *ctx, const struct product *p, const struct place *at)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
@@ -229,9 +229,10 @@ static int enqueue(nj_context *ctx, const struct product *p, const struct place 
 
     if (rc)
         return rc;
-    status = cu->lt.cublasLtMatmul(
-        cu->lt_handle, p->desc, &p->alpha, at->a, p->a, at->b, p->b, &p->beta, at->c, p->c, at->c,
-        p->c, &p->algo, p->workspace_bytes ? at->workspace : NULL, p->workspace_bytes, at->stream);
+    status = cu->lt.cublasLtMatmul(cu->lt_handle, p->desc, &p->alpha, at->a, p->a, at->b, p->b,
+                                   &p->beta, at->c, p->c, at->c, p->c, &p->choice.algo,
+                                   p->choice.workspace_bytes ? at->workspace : NULL,
+                                   p->choice.workspace_bytes, at->stream);
     return status ? check(ctx, status, "cublasLtMatmul") : 0;
 }
 
@@ -317,14 +318,14 @@ static int time_runs(nj_context *ctx, const struct product *p, const struct time
     return nj_cuda_check(ctx, result, "timing a GEMM");
 }
 
-static int time_all(nj_context *ctx, struct product *p, const struct nj_lt_result *list, int count,
+static int time_all(nj_context *ctx, struct product *p, const struct choice *list, int count,
                     const struct timer *t)
 {
     float ms, best_ms = 0;
     int best = -1, rc = 0;
 
     for (int i = 0; i < count && rc == 0; i++) {
-        take(p, &list[i]);
+        p->choice = list[i];
         rc = run_and_wait(ctx, p, &t->at); /* loads what the algorithm needs */
         rc = rc ? rc : time_runs(ctx, p, t, 1, &ms);
         if (rc == 0 && best >= 0 && ms > HOPELESS * best_ms)
@@ -336,12 +337,12 @@ static int time_all(nj_context *ctx, struct product *p, const struct nj_lt_resul
         }
     }
     if (rc == 0)
-        take(p, &list[best]);
+        p->choice = list[best];
     return rc;
 }
 
-static int choose_fastest(nj_context *ctx, struct product *p, const struct nj_lt_result *list,
-                          int count, const struct place *at)
+static int choose_fastest(nj_context *ctx, struct product *p, const struct choice *list, int count,
+                          const struct place *at)
 {
     struct timer t;
     int rc = timer_open(ctx, at, &t);
@@ -405,13 +406,13 @@ static int take_scratch(nj_context *ctx, const struct nj_gemm *g, struct scratch
 
 /* The stored choice, if it is among those that the library lists for this shape: bytes of a file
  * select, and never reach the library, which does not promise to survive foreign ones. */
-static int takes_choice(const struct nj_gemm_plan *plan, const struct nj_lt_result *list, int count,
+static int takes_choice(const struct nj_gemm_plan *plan, const struct choice *list, int count,
                         struct product *p)
 {
     for (int i = 0; i < count && plan->chosen; i++) {
-        if (memcmp(&list[i].algo, plan->choice, sizeof plan->choice) != 0)
+        if (memcmp(&list[i], plan->choice, sizeof plan->choice) != 0)
             continue;
-        take(p, &list[i]);
+        p->choice = list[i];
         return 1;
     }
     return 0;
@@ -420,7 +421,7 @@ static int takes_choice(const struct nj_gemm_plan *plan, const struct nj_lt_resu
 static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p)
 {
     const int tune = nj_cuda_of(ctx)->gemm_tune;
-    struct nj_lt_result list[CANDIDATES];
+    struct choice list[CANDIDATES];
     struct scratch scratch;
     int count = 0, known = 0, rc;
 
@@ -432,7 +433,7 @@ static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p
     rc = set_scales(ctx, p, &scratch.at);
     rc = rc ? rc : list_algorithms(ctx, p, list, &count);
     if (rc == 0) {
-        take(p, &list[0]);
+        p->choice = list[0];
         known = takes_choice(plan, list, count, p);
         plan->chosen = known || tune;
         if (tune && !known)
@@ -441,7 +442,7 @@ static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p
             rc = run_and_wait(ctx, p, &scratch.at);
         ctx->info.gemms_timed += tune && !known;
     }
-    memcpy(plan->choice, &p->algo, sizeof plan->choice);
+    memcpy(plan->choice, &p->choice, sizeof plan->choice);
     nj_free(ctx, NJ_MEM_DEVICE, scratch.memory);
     return rc;
 }

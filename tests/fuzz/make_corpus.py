@@ -1079,7 +1079,7 @@ write_all("tokens", {
 
 # ---- tables of matrix products ----
 heading = "nojit-gemm 1\ndevice fuzz sm_0 bfloat16\nlibrary 0\n"
-choice = "NT 128x64: " + "0a" * 64 + "\n"
+choice = "NT 128x64: " + "0a" * 72 + "\n"
 write_all("gemm_table", {
     "valid": heading + choice + choice.replace("NT", "NN"),
     "valid_shape_twice": heading + choice + choice.replace("0a", "0b"),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cublaslt.c: a libcublasLt.so.13 for simulated GPUs: descriptors, and which products and algorithms
- * there are. Four algorithms, of which number 1 splits K in an order that is not fixed and number 4 is
- * proposed only where there may be no workspace; all give the same bits. Set by environment variables:
+ * there are. Three algorithms, of which number 1 splits K in an order that is not fixed, and number 3 does
+ * without a workspace, too; all give the same bits. Set by environment variables:
  *
  *   NOJIT_SIM_LT_FAIL     a function that answers with status 7
  *   NOJIT_SIM_LT_ONLY     the only algorithm that is proposed
@@ -16,7 +16,7 @@
 
 enum { INVALID_VALUE = 7, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, NOT_SUPPORTED = 15 };
 /* All but LEAN need a workspace. */
-enum { ALGORITHMS = 4, UNORDERED = 1, LEAN = 4, WORKSPACE = 4, MAX_WORKSPACE = 1 };
+enum { ALGORITHMS = 3, UNORDERED = 1, EITHER = 3, WORKSPACE = 4, MAX_WORKSPACE = 1 };
 
 extern int sim_lt_live;
 LT_EXPORT int sim_lt_live; /* made and not destroyed */
@@ -219,11 +219,6 @@ static struct lt_product product_of(const struct lt_desc *desc, const struct lt_
     return (struct lt_product){.desc = *desc, .a = *a, .b = *b, .d = *d};
 }
 
-static uint64_t workspace_of(uint64_t number)
-{
-    return number == LEAN ? 0 : WORKSPACE;
-}
-
 LT_CALL(cublasLtMatmulAlgoGetHeuristic,
         (const struct sim_hook *hook, struct lt_desc *desc, struct lt_layout *a,
          struct lt_layout *b, struct lt_layout *c, struct lt_layout *d, const uint64_t *preference,
@@ -237,12 +232,12 @@ LT_CALL(cublasLtMatmulAlgoGetHeuristic,
     if (status || !preference)
         return status ? status : INVALID_VALUE;
     for (uint64_t number = 1; number <= ALGORITHMS && *found < wanted; number++) {
-        if ((only && strtoull(only, NULL, 10) != number) || workspace_of(number) > *preference ||
-            (number == LEAN && *preference > 0))
+        if ((only && strtoull(only, NULL, 10) != number) ||
+            (*preference < WORKSPACE && number != EITHER))
             continue;
         memset(&out[*found], 0, sizeof out[*found]);
         out[*found].algo.data[0] = number;
-        out[*found].workspace_bytes = workspace_of(number);
+        out[*found].workspace_bytes = *preference >= WORKSPACE ? WORKSPACE : 0;
         ++*found;
     }
     return *found > 0 ? 0 : NOT_SUPPORTED;
@@ -279,7 +274,7 @@ LT_CALL(cublasLtMatmul,
     const int status = knows(algo) ? check_product(&p, lc, hook->arch()) : INVALID_VALUE;
     if (status)
         return status;
-    if (bytes < workspace_of(algo->data[0]) || (bytes > 0 && !workspace))
+    if ((bytes < WORKSPACE && algo->data[0] != EITHER) || (bytes > 0 && !workspace))
         return INVALID_VALUE;
     /* In place only: that is how it is called. */
     if (c != d || memcmp(lc, ld, sizeof *lc) != 0)

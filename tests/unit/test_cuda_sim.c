@@ -470,19 +470,6 @@ static void products_that_fail_are_told(void **state)
     (void)state;
 }
 
-/* Such algorithms are proposed only where a workspace may not be had. */
-static void algorithms_without_a_workspace_are_tried(void **state)
-{
-    (void)state;
-    const struct nj_options tuned = {.device = NJ_DEVICE_CUDA, .gemm_tune = 1};
-    const struct nj_gemm g = product(NJ_GEMM_NT, 0);
-    struct things t = {.ctx = open_context(&tuned)};
-    setenv("NOJIT_SIM_LT_ONLY", "4", 1);
-    assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
-    unsetenv("NOJIT_SIM_LT_ONLY");
-    drop(&t);
-}
-
 /* Where memory for all three arrays is short, timing goes on with less of it. */
 static void timing_works_in_little_memory(void **state)
 {
@@ -538,6 +525,32 @@ static void a_choice_that_is_not_listed_is_made_again(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* Algorithm 3 is listed with a workspace of 4 bytes and without one. */
+static void a_choice_says_whether_it_has_a_workspace(void **state)
+{
+    (void)state;
+    const struct nj_options tuned = {.device = NJ_DEVICE_CUDA, .gemm_tune = 1};
+    const struct nj_gemm g = product(NJ_GEMM_TN, 0);
+    const size_t at = NJ_GEMM_CHOICE_BYTES - sizeof(uint64_t);
+    char path[] = "/tmp/nojit-choices-XXXXXX";
+    assert_true(close(mkstemp(path)) == 0);
+    setenv("NOJIT_SIM_LT_ONLY", "3", 1);
+    struct things first = {.ctx = open_context(&tuned)};
+    assert_int_equal(nj_gemm_prepare(first.ctx, &g), 0);
+    assert_int_equal(nj_gemm_table_write(first.ctx, path), 0);
+    drop(&first);
+    for (unsigned char bytes = 0; bytes <= 8; bytes += 4) {
+        struct things t = {.ctx = open_context(&tuned)};
+        assert_int_equal(nj_gemm_table_read(t.ctx, path), 1);
+        t.ctx->choices.row[0]->choice[at] = bytes;
+        assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
+        assert_int_equal(nj_context_device(t.ctx)->gemms_timed, bytes == 8);
+        drop(&t);
+    }
+    unsetenv("NOJIT_SIM_LT_ONLY");
+    assert_int_equal(unlink(path), 0);
+}
+
 /* The simulation is a GPU of sm_90, and once of sm_75; builds with other ARCHS or with ONLY have no code
  * for it. */
 static bool has_code_for_the_simulation(void)
@@ -574,10 +587,10 @@ int main(void)
 #endif
         cmocka_unit_test_setup(products_are_asked_for_as_they_are_meant, afresh),
         cmocka_unit_test_setup(products_that_fail_are_told, afresh),
-        cmocka_unit_test_setup(algorithms_without_a_workspace_are_tried, afresh),
         cmocka_unit_test_setup(timing_works_in_little_memory, afresh),
         cmocka_unit_test_setup(a_choice_is_kept_in_a_file, afresh),
         cmocka_unit_test_setup(a_choice_that_is_not_listed_is_made_again, afresh),
+        cmocka_unit_test_setup(a_choice_says_whether_it_has_a_workspace, afresh),
     };
     return has_code_for_the_simulation() ? cmocka_run_group_tests(tests, load_libraries, NULL)
                                          : cmocka_run_group_tests(none, NULL, NULL);

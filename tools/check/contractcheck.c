@@ -19,7 +19,7 @@
 #include "image/fileio.h"
 #include "util.h"
 
-enum { MAX_CLAIMS = 1024 };
+enum { MAX_CLAIMS = 4096 };
 
 static const char USAGE[] =
     "usage: contractcheck [--only GLOB] [--device cpu|cuda] [--results FILE] [--gpu FILE --tree "

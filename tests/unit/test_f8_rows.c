@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_f8_rows.c: rows as e4m3, and as columns, on the CPU and on a GPU if there is one.
+ */
+#include "f8_fixture.h"
+
+/* The nearest e4m3 number; of two as near, the one whose last bit is 0. */
+static double nearest(double x)
+{
+    double best = 0;
+    for (int bits = 0; bits < 127; bits++) {
+        const double v = decode((uint8_t)bits), apart = fabs(fabs(x) - v);
+        if (apart < fabs(fabs(x) - best) || (apart == fabs(fabs(x) - best) && bits % 2 == 0))
+            best = v;
+    }
+    return copysign(best, x);
+}
+
+/* top: in and out, or NULL. */
+static void quantize_below(struct device *d, float *x, int rows, int columns, uint8_t *q,
+                           float *scale, float *top)
+{
+    const size_t count = (size_t)rows * (size_t)columns;
+    void *dx = send(d, dtype_of(d), x, count), *dq = on_device(d, count);
+    void *ds = on_device(d, (size_t)rows * sizeof *scale);
+    void *dtop = top ? send(d, NJ_F32, top, 1) : NULL;
+    if (nj_quantize_rows(d->s, dtype_of(d), dq, ds, dtop, dx, rows, columns) != 0)
+        fail_msg("%s", nj_context_error(d->ctx));
+    receive(d, q, dq, count);
+    receive(d, scale, ds, (size_t)rows * sizeof *scale);
+    if (top)
+        receive(d, top, dtop, sizeof *top);
+    nj_free(d->ctx, NJ_MEM_DEVICE, dx);
+}
+
+static void quantize(struct device *d, float *x, int rows, int columns, uint8_t *q, float *scale)
+{
+    quantize_below(d, x, rows, columns, q, scale, NULL);
+}
+
+/* The largest is 448, so the scale is 1 and the numbers themselves are rounded. */
+static void test_rounding_is_to_nearest_even(void **state)
+{
+    enum { ROWS = 4, COLUMNS = 512 };
+    struct device *d = need(state);
+    static float x[ROWS * COLUMNS];
+    static uint8_t q[ROWS * COLUMNS];
+    float scale[ROWS];
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        /* Every e4m3 number, then what lies between it and the next: the middle, and beside it. */
+        const int bits = i % COLUMNS / 4 < 126 ? i % COLUMNS / 4 : 125;
+        const double low = decode((uint8_t)bits), high = decode((uint8_t)(bits + 1));
+        const double part[] = {0, 0.5, 0.40625, 0.59375};
+        x[i] = (float)((i / COLUMNS % 2 ? -1 : 1) * (low + part[i % 4] * (high - low)));
+        if (i % COLUMNS == COLUMNS - 1)
+            x[i] = 448;
+    }
+    quantize(d, x, ROWS, COLUMNS, q, scale);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        assert_true(scale[i / COLUMNS] == 1.0f);
+        if (decode(q[i]) != nearest((double)x[i]))
+            fail_msg("%.9g became %.9g, the nearest is %.9g", (double)x[i], decode(q[i]),
+                     nearest((double)x[i]));
+    }
+}
+
+static void test_each_row_has_its_scale(void **state)
+{
+    enum { ROWS = 40, COLUMNS = 272 };
+    struct device *d = need(state);
+    static float x[ROWS * COLUMNS];
+    static uint8_t q[ROWS * COLUMNS];
+    float scale[ROWS];
+    for (int i = 0; i < ROWS * COLUMNS; i++) /* rows from 2^-10 to 2^9.5 */
+        x[i] = (float)sin(i * 1.7) * powf(2, (float)(i / COLUMNS) / 2 - 10);
+    quantize(d, x, ROWS, COLUMNS, q, scale);
+    for (int r = 0; r < ROWS; r++) {
+        double top = 0;
+        for (int c = 0; c < COLUMNS; c++)
+            top = fmax(top, fabs((double)x[r * COLUMNS + c]));
+        int exponent;
+        assert_true(frexp((double)scale[r], &exponent) == 0.5);
+        assert_true(top <= 448 * (double)scale[r] * (1 + 0x1p-23));
+        assert_true(top > 224 * (double)scale[r]);
+        for (int c = 0; c < COLUMNS; c++) {
+            /* Half a unit of e4m3, 2^-4 of what is normal and 2^-10 below, after an inverse and a
+             * product in float32. */
+            const double want = (double)x[r * COLUMNS + c] / (double)scale[r];
+            const double bound = fmax(0x1p-4 * fabs(want), 0x1p-10) * (1 + 0x1p-20);
+            if (!(fabs(decode(q[r * COLUMNS + c]) - want) <= bound))
+                fail_msg("row %d: %.9g became %.9g", r, want, decode(q[r * COLUMNS + c]));
+        }
+    }
+}
+
+/* Rows of zeros, of the smallest and the largest numbers, and rows that are broken. */
+static void test_unusual_rows(void **state)
+{
+    enum { ZERO, TINY, SMALL, HUGE_ONE, NOT_A_NUMBER, INFINITE, ROWS, COLUMNS = 64 };
+    struct device *d = need(state);
+    static float x[ROWS * COLUMNS];
+    uint8_t q[ROWS * COLUMNS];
+    float scale[ROWS];
+    const float tiny = d->lp_is_f16 ? 0x1p-24f : 0x1p-130f;
+    const float small = d->lp_is_f16 ? 0x1p-20f : 0x1p-90f,
+                huge = d->lp_is_f16 ? 0x1p15f : 0x1p127f;
+    for (int c = 0; c < COLUMNS; c++) {
+        x[TINY * COLUMNS + c] = tiny;
+        x[SMALL * COLUMNS + c] = small;
+        x[HUGE_ONE * COLUMNS + c] = c % 2 ? -huge : huge;
+        x[NOT_A_NUMBER * COLUMNS + c] = c == 33 ? NAN : (float)(100 - c);
+        x[INFINITE * COLUMNS + c] = c == 50 ? -INFINITY : 1;
+    }
+    quantize(d, x, ROWS, COLUMNS, q, scale);
+    for (int r = 0; r < NOT_A_NUMBER; r++)
+        assert_true(scale[r] > 0 && isfinite(scale[r]));
+    for (int c = 0; c < COLUMNS; c++) {
+        assert_int_equal(q[ZERO * COLUMNS + c], 0);
+        /* Below 2^-100 a row may become zeros, but nothing else. */
+        const double back = decode(q[TINY * COLUMNS + c]) * (double)scale[TINY];
+        assert_true(back == 0 || fabs(back - (double)tiny) <= 0x1p-20 * (double)tiny);
+        /* Powers of two, and so their scales: the largest that is not above 448 stands for them. */
+        assert_true(decode(q[SMALL * COLUMNS + c]) == 256);
+        assert_true(decode(q[HUGE_ONE * COLUMNS + c]) == (c % 2 ? -256 : 256));
+    }
+    assert_true(isnan(scale[NOT_A_NUMBER]));
+    assert_false(isfinite(scale[INFINITE]));
+    assert_true(isnan(decode(q[INFINITE * COLUMNS + 50])));
+}
+
+/* Of rows with scales 2^-5 to 2^4 in turn, of which one may be broken, after a scale before them. */
+static void test_largest_scale_is_kept(void **state)
+{
+    enum { ROWS = 300, COLUMNS = 32, BROKEN = 77 };
+    struct device *d = need(state);
+    static float x[ROWS * COLUMNS];
+    static uint8_t q[ROWS * COLUMNS];
+    float scale[ROWS];
+    const struct {
+        float before, row, after;
+    } cases[] = {{0, 1, 16}, {8, 1, 16}, {64, 1, 64}, {0, INFINITY, INFINITY}, {64, NAN, NAN}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        float top = cases[k].before;
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            x[i] = 448 * powf(2, (float)(i / COLUMNS % 10 - 5));
+        x[BROKEN * COLUMNS] *= cases[k].row;
+        quantize_below(d, x, ROWS, COLUMNS, q, scale, &top);
+        assert_true(isnan(cases[k].after) ? isnan(top) : top == cases[k].after);
+    }
+}
+
+/* Rows, and the same rows to which zeros are added. */
+static void test_norm_without_a_sum(void **state)
+{
+    enum { ROWS = 3, COLUMNS = 64, COUNT = ROWS * COLUMNS };
+    struct device *d = need(state);
+    const enum nj_dtype T = dtype_of(d);
+    static float x[COUNT], none[COUNT], gain[COLUMNS];
+    uint8_t q[2][COUNT];
+    float scale[2][ROWS], rstd[2][ROWS];
+    for (int i = 0; i < COUNT; i++) /* so small that eps counts */
+        x[i] = (float)sin(i * 1.7) * 0x1p-10f;
+    for (int c = 0; c < COLUMNS; c++)
+        gain[c] = (float)(1 + c % 3);
+    void *dx = send(d, T, x, COUNT), *dn = send(d, T, none, COUNT), *w = send(d, T, gain, COLUMNS);
+    for (int add = 0; add < 2; add++) {
+        void *dq = on_device(d, COUNT), *ds = on_device(d, sizeof scale[0]);
+        void *dr = on_device(d, sizeof rstd[0]);
+        const int rc =
+            add ? nj_add_rmsnorm_quantize(d->s, T, dq, ds, dx, dr, dx, dn, w, ROWS, COLUMNS, 1e-6f)
+                : nj_rmsnorm_quantize(d->s, T, dq, ds, NULL, dr, dx, w, ROWS, COLUMNS, 1e-6f);
+        if (rc != 0)
+            fail_msg("%s", nj_context_error(d->ctx));
+        receive(d, q[add], dq, COUNT);
+        receive(d, scale[add], ds, sizeof scale[0]);
+        receive(d, rstd[add], dr, sizeof rstd[0]);
+    }
+    assert_memory_equal(q[0], q[1], COUNT);
+    assert_memory_equal(scale[0], scale[1], sizeof scale[0]);
+    assert_memory_equal(rstd[0], rstd[1], sizeof rstd[0]);
+    nj_free(d->ctx, NJ_MEM_DEVICE, dx);
+    nj_free(d->ctx, NJ_MEM_DEVICE, dn);
+    nj_free(d->ctx, NJ_MEM_DEVICE, w);
+}
+
+/* Rows of some numbers as columns; q is [columns, rows]. */
+static void columns_of(struct device *d, const uint8_t *rows_q, const float *rows_scale, int rows,
+                       int columns, uint8_t *q, float *scale)
+{
+    const size_t count = (size_t)rows * (size_t)columns, n = (size_t)rows * sizeof *scale;
+    void *dq = on_device(d, count), *dscale = on_device(d, n), *top = on_device(d, sizeof *scale);
+    void *out = on_device(d, count), *out_scale = on_device(d, (size_t)columns * sizeof *scale);
+    assert_int_equal(nj_copy(d->s, dq, rows_q, count), 0);
+    assert_int_equal(nj_copy(d->s, dscale, rows_scale, n), 0);
+    if (nj_e4m3_top(d->s, NJ_F32, top, dscale, rows) != 0 ||
+        nj_e4m3_transpose(d->s, NJ_F32, out, out_scale, dq, dscale, top, rows, columns) != 0)
+        fail_msg("%s", nj_context_error(d->ctx));
+    receive(d, q, out, count);
+    receive(d, scale, out_scale, (size_t)columns * sizeof *scale);
+    nj_free(d->ctx, NJ_MEM_DEVICE, dq);
+    nj_free(d->ctx, NJ_MEM_DEVICE, dscale);
+    nj_free(d->ctx, NJ_MEM_DEVICE, top);
+}
+
+static void test_columns_have_one_scale(void **state)
+{
+    enum { ROWS = 48, COLUMNS = 272 };
+    struct device *d = need(state);
+    static float x[ROWS * COLUMNS];
+    static uint8_t q[ROWS * COLUMNS], turned[ROWS * COLUMNS];
+    float scale[ROWS], one[COLUMNS];
+    for (int i = 0; i < ROWS * COLUMNS; i++) /* rows from 2^-8 to 2^3.75 */
+        x[i] = (float)sin(i * 1.7) * powf(2, (float)(i / COLUMNS) / 4 - 8);
+    quantize(d, x, ROWS, COLUMNS, q, scale);
+    columns_of(d, q, scale, ROWS, COLUMNS, turned, one);
+    for (int c = 0; c < COLUMNS; c++)
+        assert_true(one[c] == scale[ROWS - 1]);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        const int r = i / COLUMNS, c = i % COLUMNS;
+        const double want = decode(q[i]) * (double)scale[r] / (double)one[c];
+        const double got = decode(turned[c * ROWS + r]);
+        if (fabs(got - want) > (fabs(want) < 0x1p-6 ? 0x1p-10 : 0))
+            fail_msg("row %d, column %d: %.9g became %.9g", r, c, want, got);
+    }
+    for (int broken = 0; broken < 2; broken++) {
+        scale[5] = broken ? (float)INFINITY : NAN;
+        scale[6] = (float)INFINITY;
+        columns_of(d, q, scale, ROWS, COLUMNS, turned, one);
+        for (int c = 0; c < COLUMNS; c++)
+            assert_true(broken ? isinf(one[c]) : isnan(one[c]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounding_is_to_nearest_even),
+        cmocka_unit_test(test_each_row_has_its_scale),
+        cmocka_unit_test(test_unusual_rows),
+        cmocka_unit_test(test_largest_scale_is_kept),
+        cmocka_unit_test(test_norm_without_a_sum),
+        cmocka_unit_test(test_columns_have_one_scale),
+    };
+    return RUN_ON_DEVICES(tests);
+}

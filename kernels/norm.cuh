@@ -182,8 +182,8 @@ static __device__ __forceinline__ void norm_rows(T *y, T *s, float *rstd, const 
 {
     each_norm_row(N, C, [&](auto width, int64_t n, bool live) {
         const int64_t at = n * C;
-        norm_row<T, width.value, width.most, ADD>(y + at, s + at, rstd + n, x + at, b + at, w, C,
-                                                  eps, live);
+        norm_row<T, width.value, width.most, ADD>(y + at, ADD ? s + at : s, rstd + n, x + at,
+                                                  ADD ? b + at : b, w, C, eps, live);
     });
 }
 

@@ -21,7 +21,8 @@ static __device__ __forceinline__ void quantize_normed(const normed_rows<T> &to,
 {
     const int64_t at = n * C;
     norm_share<T, WIDTH, MOST> row;
-    const float r = row.template read<ADD>(to.s + at, x + at, b + at, w, C, eps, live);
+    const float r =
+        row.template read<ADD>(ADD ? to.s + at : to.s, x + at, ADD ? b + at : b, w, C, eps, live);
     uint32_t top = LEAST_TOP;
 #pragma unroll
     for (int k = 0; k < row.KEEP; k++)

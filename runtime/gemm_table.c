@@ -131,7 +131,7 @@ static int read_rows(nj_context *ctx, FILE *f)
 
         if (!colon || colon - line >= NJ_GEMM_TEXT_BYTES || strlen(colon) < 2 + sizeof choice * 2 ||
             !read_hex(colon + 2, choice))
-            break; /* torn: what came before it counts */
+            break; /* torn, or of another length: what came before it counts */
         *colon = '\0';
         if (nj_gemm_choice(ctx, line))
             continue;

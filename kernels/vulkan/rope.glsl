@@ -9,7 +9,7 @@ void rope_turn(int position, int i, out float sin_a, out float cos_a)
     nj_sincos(angle, sin_a, cos_a);
 }
 
-// Turns pair i of a head forward, to the same bits in every shader.
+// Turns pair i of a head forward, to the same bits in rope_fwd and in the decoder.
 void rope_pair(inout float lo, inout float hi, int position, int i)
 {
     float sin_a, cos_a;

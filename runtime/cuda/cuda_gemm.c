@@ -159,15 +159,17 @@ static int is_allowed(struct nj_cublaslt *lt, const struct nj_lt_result *r)
     return split <= 1 || scheme == NJ_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-static int is_listed(const struct choice *c, const struct choice *list, int count)
+/* Its place in the list, or -1. */
+static int find_choice(const void *c, const struct choice *list, int count)
 {
     for (int i = 0; i < count; i++)
-        if (memcmp(&list[i], c, sizeof *c) == 0)
-            return 1;
-    return 0;
+        if (memcmp(&list[i], c, sizeof list[i]) == 0)
+            return i;
+    return -1;
 }
 
-/* Adds what is allowed of so many guesses of the library to the list; a status of the library. */
+/* Adds what is allowed of so many guesses of the library to the list, none where it has none; a status of
+ * the library. */
 static int add_algorithms(nj_context *ctx, const struct product *p, uint64_t workspace, int guesses,
                           struct choice *list, int *count)
 {
@@ -198,9 +200,11 @@ static int add_algorithms(nj_context *ctx, const struct product *p, uint64_t wor
         status = lt->cublasLtMatmulAlgoGetHeuristic(cu->lt_handle, p->desc, p->a, p->b, p->c, p->c,
                                                     preference, guesses, guess, &found);
     lt->cublasLtMatmulPreferenceDestroy(preference);
+    if (status == NJ_CUBLAS_STATUS_NOT_SUPPORTED)
+        return 0;
     for (int i = 0; status == 0 && i < found; i++) {
         const struct choice c = {guess[i].algo, guess[i].workspace_bytes};
-        if (is_allowed(lt, &guess[i]) && !is_listed(&c, list, *count))
+        if (is_allowed(lt, &guess[i]) && find_choice(&c, list, *count) < 0)
             list[(*count)++] = c;
     }
     return status;
@@ -214,12 +218,13 @@ static int list_algorithms(nj_context *ctx, const struct product *p, struct choi
 
     *count = 0;
     status = add_algorithms(ctx, p, NJ_CUDA_WORKSPACE_BYTES, GUESSES, list, count);
-    add_algorithms(ctx, p, 0, GUESSES_WITHOUT, list, count);
-    if (*count > 0)
-        return 0;
+    if (status == 0)
+        status = add_algorithms(ctx, p, 0, GUESSES_WITHOUT, list, count);
     if (status)
-        return check(ctx, status, "cublasLtMatmulAlgoGetHeuristic");
-    return nj_fail(ctx, NJ_E_GEMM, "cuBLASLt has no algorithm with a fixed order of summation");
+        return check(ctx, status, "listing algorithms of a GEMM");
+    if (*count == 0)
+        return nj_fail(ctx, NJ_E_GEMM, "cuBLASLt has no algorithm with a fixed order of summation");
+    return 0;
 }
 
 static int enqueue(nj_context *ctx, const struct product *p, const struct place *at)
@@ -321,18 +326,19 @@ static int time_runs(nj_context *ctx, const struct product *p, const struct time
 static int time_all(nj_context *ctx, struct product *p, const struct choice *list, int count,
                     const struct timer *t)
 {
-    float ms, best_ms = 0;
+    float first, ms, best_first = 0, best_ms = 0;
     int best = -1, rc = 0;
 
     for (int i = 0; i < count && rc == 0; i++) {
         p->choice = list[i];
         rc = run_and_wait(ctx, p, &t->at); /* loads what the algorithm needs */
-        rc = rc ? rc : time_runs(ctx, p, t, 1, &ms);
-        if (rc == 0 && best >= 0 && ms > HOPELESS * best_ms)
+        rc = rc ? rc : time_runs(ctx, p, t, 1, &first);
+        if (rc == 0 && best >= 0 && first > HOPELESS * best_first)
             continue;
         rc = rc ? rc : time_runs(ctx, p, t, TIMED_RUNS, &ms);
         if (rc == 0 && (best < 0 || ms < best_ms)) {
             best = i;
+            best_first = first;
             best_ms = ms;
         }
     }
@@ -409,13 +415,11 @@ static int take_scratch(nj_context *ctx, const struct nj_gemm *g, struct scratch
 static int takes_choice(const struct nj_gemm_plan *plan, const struct choice *list, int count,
                         struct product *p)
 {
-    for (int i = 0; i < count && plan->chosen; i++) {
-        if (memcmp(&list[i], plan->choice, sizeof plan->choice) != 0)
-            continue;
+    const int i = plan->chosen ? find_choice(plan->choice, list, count) : -1;
+
+    if (i >= 0)
         p->choice = list[i];
-        return 1;
-    }
-    return 0;
+    return i >= 0;
 }
 
 static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p)

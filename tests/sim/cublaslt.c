@@ -15,8 +15,8 @@
 #include <string.h>
 
 enum { INVALID_VALUE = 7, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, NOT_SUPPORTED = 15 };
-/* All but LEAN need a workspace. */
-enum { ALGORITHMS = 3, UNORDERED = 1, EITHER = 3, WORKSPACE = 4, MAX_WORKSPACE = 1 };
+/* All but EITHER need a workspace, of so many bytes. */
+enum { ALGORITHMS = 3, UNORDERED = 1, EITHER = 3, WORKSPACE_BYTES = 4 };
 
 extern int sim_lt_live;
 LT_EXPORT int sim_lt_live; /* made and not destroyed */
@@ -158,7 +158,7 @@ LT_CALL(cublasLtMatmulPreferenceSetAttribute,
 {
     if (!preference || !value || bytes == 0)
         return INVALID_VALUE;
-    if (attribute == MAX_WORKSPACE && bytes == sizeof *preference)
+    if (attribute == NJ_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == sizeof *preference)
         memcpy(preference, value, bytes);
     return 0;
 }
@@ -233,11 +233,11 @@ LT_CALL(cublasLtMatmulAlgoGetHeuristic,
         return status ? status : INVALID_VALUE;
     for (uint64_t number = 1; number <= ALGORITHMS && *found < wanted; number++) {
         if ((only && strtoull(only, NULL, 10) != number) ||
-            (*preference < WORKSPACE && number != EITHER))
+            (*preference < WORKSPACE_BYTES && number != EITHER))
             continue;
         memset(&out[*found], 0, sizeof out[*found]);
         out[*found].algo.data[0] = number;
-        out[*found].workspace_bytes = *preference >= WORKSPACE ? WORKSPACE : 0;
+        out[*found].workspace_bytes = *preference >= WORKSPACE_BYTES ? WORKSPACE_BYTES : 0;
         ++*found;
     }
     return *found > 0 ? 0 : NOT_SUPPORTED;
@@ -274,7 +274,7 @@ LT_CALL(cublasLtMatmul,
     const int status = knows(algo) ? check_product(&p, lc, hook->arch()) : INVALID_VALUE;
     if (status)
         return status;
-    if ((bytes < WORKSPACE && algo->data[0] != EITHER) || (bytes > 0 && !workspace))
+    if ((bytes < WORKSPACE_BYTES && algo->data[0] != EITHER) || (bytes > 0 && !workspace))
         return INVALID_VALUE;
     /* In place only: that is how it is called. */
     if (c != d || memcmp(lc, ld, sizeof *lc) != 0)

@@ -293,7 +293,6 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
     }
 
 LOAD(load_u8, uint8_t, uint32_t, 1)
-LOAD(load_u16, uint16_t, uint32_t, 1)
 LOAD(load_s8, int8_t, int16_t, 1)
 LOAD(load_16, uint16_t, uint16_t, 1)
 LOAD(load_32, uint32_t, uint32_t, 1)
@@ -330,7 +329,6 @@ static const struct sim_opcode rows[] = {
     {"ld.global.u8", "r=G", load_u8, GUARD_LANES},
     {"ld.global.s8", "h=G", load_s8, GUARD_LANES},
     {"ld.global.u16", "h=G", load_16, GUARD_LANES},
-    {"ld.global.u16", "r=G", load_u16, GUARD_LANES},
     {"ld.global.u32", "r=G", load_32, GUARD_LANES},
     {"ld.global.u32", "l=G", load_32_wide, GUARD_LANES},
     {"ld.global.s32", "l=G", load_s32, GUARD_LANES},

@@ -124,6 +124,7 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(eq_b16, "setp.eq.b16", 'i', 'b', (uint16_t)a == (uint16_t)b) \
     ROW(eq_s16, "setp.eq.s16", 'i', 'b', (uint16_t)a == (uint16_t)b) \
     ROW(eq_s32, "setp.eq.s32", 'i', 'b', a == b) \
+    ROW(eq_b64, "setp.eq.b64", 'i', 'b', A == B) \
     ROW(eq_s64, "setp.eq.s64", 'i', 'b', A == B) \
     ROW(ne_b32, "setp.ne.b32", 'i', 'b', a != b) \
     ROW(ne_s32, "setp.ne.s32", 'i', 'b', a != b) \

@@ -48,15 +48,11 @@ static const struct {
     uint32_t bytes;           /* of a lane */
 } passages[] = {
     {"ld.global.u16 %h0, [%d1];", "st.global.u16 [%d2], %h0;", 2},
-    {"ld.global.u16 %r3, [%d1];",
-     "cvt.u16.u32 %h0, %r3; st.global.u16 [%d2], %h0; shr.u32 %r3, %r3, 16;"
-     "setp.gt.u32 %p0, %r3, 0; @%p0 trap;",
-     2},
     {"ld.global.u16 %h0, [%d1]; ld.global.u16 %h1, [%d1+2]; ld.global.u16 %h2, [%d1+4]; "
      "ld.global.u16 %h3, [%d1+6];",
      "st.global.v4.u16 [%d2], {%h0, %h1, %h2, %h3};", 8},
-    {"ld.global.u16 %r3, [%d1];",
-     "st.global.u8 [%d2], %r3; shr.u32 %r3, %r3, 8; st.global.u8 [%d2+1], %r3;", 2},
+    {"ld.global.u8 %r3, [%d1]; ld.global.u8 %r4, [%d1+1];",
+     "st.global.u8 [%d2], %r3; st.global.u8 [%d2+1], %r4;", 2},
     {"ld.global.u8 %r3, [%d1]; ld.global.u8 %r4, [%d1+1]; shl.b32 %r4, %r4, 8; or.b32 %r3, %r3, "
      "%r4;",
      "cvt.u16.u32 %h0, %r3; st.global.u16 [%d2], %h0;", 2},
@@ -66,6 +62,11 @@ static const struct {
      "setp.gt.u32 %p0, %r3, 255; @%p0 trap;",
      2},
     {"ld.global.u32 %r3, [%d1];", "st.global.u32 [%d2], %r3;", 4},
+    {"ld.global.u32 %d3, [%d1];",
+     "cvt.u32.u64 %r3, %d3; st.global.u32 [%d2], %r3; shr.s64 %d4, %d3, 32;"
+     "setp.gt.u64 %p0, %d4, 0; @%p0 trap;",
+     4},
+    {"ld.global.u32 %r3, [%d1]; red.global.max.u32 [%d1], %r3;", "st.global.u32 [%d2], %r3;", 4},
     {"ld.global.f32 %r3, [%d1];", "st.global.f32 [%d2], %r3;", 4},
     {"ld.global.s32 %d3, [%d1];",
      "cvt.u32.u64 %r3, %d3; st.global.u32 [%d2], %r3; shr.s64 %d4, %d3, 31; add.s64 %d4, %d4, 1;"

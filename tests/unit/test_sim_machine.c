@@ -85,7 +85,7 @@ static const struct {
     {"@%p1 bar.sync 0;", "bar.sync under a predicate"},
     {"ld.param.u64 %d0, [k_0+4];", "8 bytes at byte 4 of a parameter of 8 bytes"},
     {"ld.param.u64 %d0, [k_1];", "\"k_1\" is no parameter"},
-    {"ld.global.u32 %r0, [%r1];", "\"%r1\" is no register of this operand's size"},
+    {"st.global.u32 [%r1], %r0;", "\"%r1\" is no register of this operand's size"},
     {".local .align 4 .b8 depot[16];", "directive .local"},
     {".shared .align 4 .b8 late[16]; mov.u32 %r0, late; .shared .b8 later[16];",
      "a shared variable outside of a kernel's declarations"},
@@ -297,6 +297,10 @@ static const struct planted planted_in_two[] = {
                "st.global.u32 [%d2], %r0; bra.uni out;"
                "on: cp.async.ca.shared.global [s], [%d2+4], 4, 4; out:",
      SHARED, 1, SIM_SHARED_RACE, "cp.async.ca.shared.global at 0x"},
+    {"blocks change a word, one reads it",
+     AT(0) "red.global.max.u32 [%d0], %r0; ld.global.u32 %r1, [%d0];",
+     AT(0) "red.global.max.u32 [%d0], %r0; ld.global.u32 %r1, [%d0+4];", NULL, 1, SIM_SHARED_RACE,
+     "which blocks of the same launch change by atomic instructions"},
     {"shared of another block",
      OWN "mov.u32 %r9, %ctaid.x; setp.ne.s32 %p0, %r9, 0;"
          "@%p0 bra later; st.shared.u32 [%r1], %r0;"

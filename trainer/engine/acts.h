@@ -54,12 +54,13 @@ struct acts {
      * the final norm (layers + 1); before the norm of the MLP (layers). */
     struct carve_series s1, s2;
     struct carve_series rstd1, rstd2; /* [N] each: 1 / root mean square of the rows of s1 and s2 */
-    struct carve_series qkv;          /* [N, (H + 2K) D] after rotation; of a decoder: any */
-    struct carve_series raw;          /* before both; only ACTS_TRAIN with qk_norm: else in qkv */
-    struct carve_series rstd_qk;      /* [N, H + K] of the heads of q and k */
-    struct carve_series o;            /* [N, H D] what attention puts out */
-    struct carve_series lse;          /* [B, H, S] log of the sum of exponentials of its scores */
-    struct carve_series gu; /* [N, 2 I] gate and up; backward leaves their gradient here */
+    struct carve_series
+        qkv; /* [N, (H + 2K) D] after rotation; in a decoder without qk_norm before it */
+    struct carve_series raw;     /* before both; only ACTS_TRAIN with qk_norm: else in qkv */
+    struct carve_series rstd_qk; /* [N, H + K] of the heads of q and k */
+    struct carve_series o;       /* [N, H D] what attention puts out */
+    struct carve_series lse;     /* [B, H, S] log of the sum of exponentials of its scores */
+    struct carve_series gu;      /* [N, 2 I] gate and up; backward leaves their gradient here */
     /* Scratch of one layer. */
     size_t
         scratch_bytes; /* ACTS_TRAIN: from y on, in which nothing is from the last norm to the backward pass */

@@ -2,8 +2,8 @@
  *
  * forward.c: one transformer, forward. The residual stream s1 -> s2 -> s1 of the next layer passes
  * through add_rmsnorm, which adds a branch and normalises in one kernel; a->y holds the normed rows
- * that the next product reads. A net of e4m3 keeps what a product reads in a->x instead: norm and
- * activation quantise what they make; the final norm is as always.
+ * that the next product reads. Where that GEMM has FP8 operands, norm and activation write what it
+ * reads to a->x instead (is_made); the final norm is as always.
  */
 #include "engine/forward.h"
 

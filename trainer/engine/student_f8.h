@@ -19,8 +19,8 @@ int64_t student_f8_head_weights(const struct net *n);
 bool student_f8_any(const struct net *n);
 /* Only passes that train: a decoder and its prompts have 16-bit operands. */
 bool student_f8_on(const struct net *n, const struct acts *a, enum product which);
-/* Whether what this GEMM reads, in a->x, is made as e4m3 by the kernel that makes it, norm or activation: no adapter
- * reads it. */
+/* Whether the norm or activation before this GEMM writes the rows that it reads as e4m3, in a->x. Not with adapters,
+ * which read them in 16 bits. */
 bool student_f8_made(const struct net *n, const struct acts *a, enum product which);
 /* Room for the operands of one GEMM, in which nothing stays from the forward pass to the backward pass. */
 void student_f8_carve(const struct net *n, int rows, struct carve *m, struct acts *a);

@@ -45,7 +45,7 @@ rm "$d/again/model.safetensors"
 refuses "resuming with another type" 2 "student-dtype" "$nojit" distill "${pair[@]}" --device cpu \
     --data "$d/text.txt" --steps 6 --lr 1e-2 --out "$d/again" --resume auto
 
-refuses "small matrices" 1 "are faster in 16 bits; leave --student-dtype out" "$nojit" plan "${pair[@]}" --student-dtype fp8
+refuses "small matrices" 1 "are faster without FP8; leave --student-dtype out" "$nojit" plan "${pair[@]}" --student-dtype fp8
 refuses "tokens that GEMMs cannot add up" 1 "needs a multiple of 16 tokens per micro-batch" "$nojit" distill "${pair[@]}" --device cpu \
     --data "$d/text.txt" --steps 1 --seq-len 12 --batch-size 1 --out "$d/x" --student-dtype fp8
 refuses "an unknown type" 2 "auto.fp8" "$nojit" distill "${pair[@]}" --data "$d/text.txt" --out "$d/x" --student-dtype int8

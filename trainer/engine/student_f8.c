@@ -109,7 +109,7 @@ int student_f8_choose(struct net *n, const struct train_options *o)
     if (!student_f8_any(n))
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8: all matrices of this student have fewer than %lld "
-                    "elements, and their GEMMs are faster in 16 bits; leave --student-dtype out",
+                    "elements, and their GEMMs are faster without FP8; leave --student-dtype out",
                     (long long)o->student_f8);
     return check_sizes(n, (int64_t)o->batch_size * o->seq_len);
 }

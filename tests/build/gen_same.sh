@@ -78,10 +78,10 @@ generate "$scratch/contracts" "$scratch/kernels" "$scratch/g" --archs sm_90 >"$s
 check only-family "sm_90 has what is for sm_90a alone" ! grep -q 'aaa.*cubin' "$scratch/g/list.mk"
 
 # A selection keeps every launcher and only its own keys.
-generate "$CONTRACTS" "$KERNELS" "$scratch/e" --only 'rmsnorm_*'
+generate "$CONTRACTS" "$KERNELS" "$scratch/e" --only 'rope_*'
 check only-header "launchers are missing" cmp -s "$scratch/a/nojit_ops.h" "$scratch/e/nojit_ops.h"
 check only-keys "other keys are there" \
-    [ "$(cut -f1 "$scratch/e/keys.txt" | tr '\n' ' ')" = "rmsnorm_bwd.f32 rmsnorm_bwd.lp rmsnorm_fwd.f32 rmsnorm_fwd.lp " ]
+    [ "$(cut -f1 "$scratch/e/keys.txt" | tr '\n' ' ')" = "rope_bwd.f32 rope_bwd.lp rope_fwd.f32 rope_fwd.lp " ]
 check sorted "keys.txt is not sorted by key" [ "$(cut -f1 "$scratch/a/keys.txt" | sort)" = "$(cut -f1 "$scratch/a/keys.txt")" ]
 
 # What is written compiles without a warning.

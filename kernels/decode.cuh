@@ -84,23 +84,31 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
     const int chunk = blockIdx.y;
     for (int head = kv * group; head < (kv + 1) * group; head += ROWS) {
         const int heads = min(ROWS, (kv + 1) * group - head);
-        int first = chunk * DECODE_CHUNK;
+        int first = chunk * DECODE_CHUNK, j = first + threadIdx.x / 32 * KEYS;
         Warp mine(in, head * D, heads);
         loads_first();
         const int s = slot[r], last = pos[r];
+        const bool there = s >= 0 && first <= last;
+        const auto cache = cache_of(max(s, 0), last);
+        const int stop = C == 1 ? last + 1 : min(first + DECODE_CHUNK, last + 1);
+        if (there && j < stop)
+            mine.load_keys(cache, j);
+        loads_first();
         // Ahead of the branch, also where there is no row: ptxas would move the loads behind it.
         mine.take(in, last);
-        if (s < 0 || first > last)
+        if (!there)
             return;
-        const auto cache = cache_of(s, last);
+        if (j < stop)
+            mine.load_values(cache, j);
 #pragma unroll 1
         for (bool more = true; more; first += DECODE_CHUNK) {
-            const int end = min(first + DECODE_CHUNK, cache.pos + 1);
-            more = C == 1 && end <= cache.pos;
+            const int end = min(first + DECODE_CHUNK, stop);
+            more = end < stop;
             mine.begin();
 #pragma unroll 1
-            for (int j = first + threadIdx.x / 32 * KEYS; j < end; j += WARPS * KEYS) {
-                mine.step(cache, j, scale * LOG2_E);
+            for (; j < end; j += WARPS * KEYS) {
+                const int next = j + WARPS * KEYS;
+                mine.step(cache, j, next < stop ? next : -1, scale * LOG2_E);
                 if (j + KEYS > cache.pos)
                     cache.store();
             }
@@ -232,6 +240,7 @@ template <typename T, int D> struct decode_cache {
 template <typename T, int D> struct decode_warp : decode_mma<D> {
     static constexpr int KEYS = 32;
     decode_queries<T, D, 32, D / 64> q;
+    uint4 k[4][D / 32], v[D / 8]; // of the step to come
 
     // Query heads from the first column on; columns of the mma beyond the last head repeat it.
     __device__ __forceinline__ decode_warp(const decode_input<T, D> &in, int first, int heads)
@@ -275,12 +284,14 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
             v[i].w = __byte_perm(v[i].w, x, picked(left - 6));
         }
     }
-    // Keys from j0 on, of which the first exists.
-    __device__ __forceinline__ void step(const decode_cache<T, D> &cache, int j0, float scale_log2)
+    // Of row g of the first eight.
+    static __device__ __forceinline__ int key_of(int j0)
     {
-        const int g = lane_id() / 4, t = lane_id() % 4;
-        const int key = j0 + 8 * (g / 2) + g % 2; // of row g of the first eight
-        uint4 k[4][D / 32], v[D / 8];
+        return j0 + 8 * (lane_id() / 8) + lane_id() / 4 % 2;
+    }
+    __device__ __forceinline__ void load_keys(const decode_cache<T, D> &cache, int j0)
+    {
+        const int key = key_of(j0), t = lane_id() % 4;
 #pragma unroll
         for (int n = 0; n < 4; n++) {
             const T *p = cache.k + (int64_t)min(key + 2 * n, cache.pos) * D + 8 * t;
@@ -288,10 +299,21 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
             for (int i = 0; i < D / 32; i++)
                 k[n][i] = vec<T>::read(p + 32 * i);
         }
+    }
+    __device__ __forceinline__ void load_values(const decode_cache<T, D> &cache, int j0)
+    {
+        const int g = lane_id() / 4, t = lane_id() % 4;
         const T *values = cache.v + (int64_t)g * cache.P + j0 + 8 * t;
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
             v[i] = vec<T>::read(values + (int64_t)8 * i * cache.P);
+    }
+    // Keys from j0 on, of which the first exists, have been loaded; those from `next` on are asked for
+    // as soon as registers are free, so that they come meanwhile. -1: there are none.
+    __device__ __forceinline__ void step(const decode_cache<T, D> &cache, int j0, int next,
+                                         float scale_log2)
+    {
+        const int key = key_of(j0);
         const bool last = j0 + KEYS > cache.pos;
         if (last) {
             cache.begin();
@@ -314,6 +336,8 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
             if (last && j > cache.pos)
                 s[n / 2][n % 2 * 2] = s[n / 2][n % 2 * 2 + 1] = -INFINITY;
         }
+        if (next >= 0)
+            load_keys(cache, next);
         this->softmax(s, scale_log2);
         uint32_t p[4];
 #pragma unroll
@@ -325,6 +349,8 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
             mma16816(this->acc[i], {a.x, b.x, a.y, b.y}, p[0], p[1]);
             mma16816(this->acc[i], {a.z, b.z, a.w, b.w}, p[2], p[3]);
         }
+        if (next >= 0)
+            load_values(cache, next);
     }
 };
 
@@ -373,8 +399,14 @@ template <typename Load, int D> struct decode_lanes {
                 acc[h][i] = 0;
         }
     }
+    template <typename Cache> static __device__ __forceinline__ void load_keys(const Cache &, int)
+    {
+    }
+    template <typename Cache> static __device__ __forceinline__ void load_values(const Cache &, int)
+    {
+    }
     template <typename Cache>
-    __device__ __forceinline__ void step(const Cache &cache, int j0, float scale_log2)
+    __device__ __forceinline__ void step(const Cache &cache, int j0, int, float scale_log2)
     {
         const Load load(cache, j0);
         const int j = j0 + lane_id();

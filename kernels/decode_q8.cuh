@@ -82,6 +82,9 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     static constexpr float LIFT = 64;
     uint32_t q[D / 64][8];
     decode_queries<T, D, 8, 2> asked;
+    // Of the step to come; scales of this quad's keys, as rows t and t+4 of eight.
+    alignas(16) uint32_t k[8][D / 16], v[D / 8][4];
+    float2 scales[2];
 
     // A lane has 16 dims of every 64. With 64 in all their partners are another lane's: it takes both.
     static __device__ __forceinline__ int angle() { return lane_id() % 4 * 16 % (D / 2); }
@@ -110,7 +113,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             }
         }
     }
-    static __device__ __forceinline__ void load(uint32_t *to, const int8_t *from)
+    static __device__ __forceinline__ void load16(uint32_t *to, const int8_t *from)
     {
         *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
     }
@@ -123,26 +126,36 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
         widen_bytes(y, b);
         mma16816_f16(c, {x[0], y[0], x[1], y[1]}, right0, right1);
     }
-    __device__ __forceinline__ void step(const decode_cache_q8<T, D> &cache, int j0,
-                                         float scale_log2)
+    // Of row g of the first eight.
+    static __device__ __forceinline__ int key_of(int j0)
     {
-        const int g = lane_id() / 4, t = lane_id() % 4;
-        const int key = j0 + 16 * (g / 2) + g % 2; // of row g of the first eight
-        alignas(16) uint32_t k[8][D / 16], v[D / 8][4];
-        float2 scales[2]; // of this quad's keys, as rows t and t+4 of eight
+        return j0 + 16 * (lane_id() / 8) + lane_id() / 4 % 2;
+    }
+    __device__ __forceinline__ void load_keys(const decode_cache_q8<T, D> &cache, int j0)
+    {
+        const int key = key_of(j0), t = lane_id() % 4;
 #pragma unroll
         for (int n = 0; n < 8; n++) {
             const int j = key + 2 * n;
 #pragma unroll
             for (int i = 0; i < D / 64; i++)
-                load(k[n] + 4 * i, cache.k + (int64_t)j * D + 64 * i + 16 * t);
+                load16(k[n] + 4 * i, cache.k + (int64_t)j * D + 64 * i + 16 * t);
         }
+    }
+    __device__ __forceinline__ void load_values(const decode_cache_q8<T, D> &cache, int j0)
+    {
+        const int g = lane_id() / 4, t = lane_id() % 4;
 #pragma unroll
         for (int r = 0; r < 2; r++)
-            scales[r] = cache.scales[key + 2 * (t + 4 * r)];
+            scales[r] = cache.scales[key_of(j0) + 2 * (t + 4 * r)];
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
-            load(v[i], cache.v + (int64_t)(8 * i + g) * cache.P + j0 + 16 * t);
+            load16(v[i], cache.v + (int64_t)(8 * i + g) * cache.P + j0 + 16 * t);
+    }
+    __device__ __forceinline__ void step(const decode_cache_q8<T, D> &cache, int j0, int next,
+                                         float scale_log2)
+    {
+        const int g = lane_id() / 4, t = lane_id() % 4, key = key_of(j0);
         const bool last = j0 + KEYS > cache.pos;
         if (last) {
             cache.begin();
@@ -152,8 +165,8 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
                     continue;
 #pragma unroll
                 for (int i = 0; i < D / 64; i++)
-                    load(k[n] + 4 * i,
-                         reinterpret_cast<int8_t *>(cache.newest->k) + 64 * i + 16 * t);
+                    load16(k[n] + 4 * i,
+                           reinterpret_cast<int8_t *>(cache.newest->k) + 64 * i + 16 * t);
             }
 #pragma unroll
             for (int r = 0; r < 2; r++)
@@ -192,12 +205,16 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             p[n] = transposed(
                 pack2_f16(s[n / 2][n % 2 * 2] * factor, s[n / 2][n % 2 * 2 + 1] * factor));
         }
+        if (next >= 0)
+            load_keys(cache, next);
 #pragma unroll
         for (int i = 0; i < D / 16; i++) {
 #pragma unroll
             for (int w = 0; w < 4; w++)
                 multiply(this->acc[i], v[2 * i][w], v[2 * i + 1][w], p[2 * w], p[2 * w + 1]);
         }
+        if (next >= 0)
+            load_values(cache, next);
     }
     __device__ __forceinline__ void put(decode_shared<decode_mma<D>::ROWS, D> &shared)
     {

@@ -100,6 +100,8 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
             return;
         if (j < stop)
             mine.load_values(cache, j);
+        if (last < stop && last / KEYS % WARPS == threadIdx.x / 32)
+            cache.begin();
 #pragma unroll 1
         for (bool more = true; more; first += DECODE_CHUNK) {
             const int end = min(first + DECODE_CHUNK, stop);
@@ -113,7 +115,7 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
                     cache.store();
             }
             __syncthreads(); // nobody reads what the chunk or the heads before these have left
-            mine.put(shared);
+            mine.put(shared, heads);
             __syncthreads();
             for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
                 const int h = i / (D / 2), d = i % (D / 2) * 2;
@@ -185,7 +187,8 @@ template <int D> struct decode_mma {
             }
         }
     }
-    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared) const
+    // Of the first `heads` columns.
+    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared, int heads) const
     {
         const int warp = threadIdx.x / 32, g = lane_id() / 4, t = lane_id() % 4;
 #pragma unroll
@@ -194,6 +197,8 @@ template <int D> struct decode_mma {
 #pragma unroll
             for (int d = 4; d < 32; d *= 2)
                 all += __shfl_xor_sync(0xffffffffu, all, d);
+            if (2 * t + h >= heads)
+                continue;
             if (g == 0) {
                 shared.top[warp][2 * t + h] = top[h];
                 shared.sum[warp][2 * t + h] = all;
@@ -214,7 +219,7 @@ template <typename T, int D> struct decode_cache {
     decode_input<T, D> in;
     decode_newest<T, D> *newest;
 
-    // By the one warp that comes to the newest position.
+    // By the one warp that comes to the newest position, ahead of all keys: others come meanwhile.
     __device__ __forceinline__ void begin() const { newest->begin(in); }
     // By the same, the only one that reads what lies beside the newest value.
     __device__ __forceinline__ void store() const
@@ -291,13 +296,12 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
     }
     __device__ __forceinline__ void load_keys(const decode_cache<T, D> &cache, int j0)
     {
-        const int key = key_of(j0), t = lane_id() % 4;
+        const T *keys = cache.k + (int64_t)key_of(j0) * D + lane_id() % 4 * 8;
 #pragma unroll
         for (int n = 0; n < 4; n++) {
-            const T *p = cache.k + (int64_t)min(key + 2 * n, cache.pos) * D + 8 * t;
 #pragma unroll
             for (int i = 0; i < D / 32; i++)
-                k[n][i] = vec<T>::read(p + 32 * i);
+                k[n][i] = vec<T>::read(keys + 2 * n * D + 32 * i);
         }
     }
     __device__ __forceinline__ void load_values(const decode_cache<T, D> &cache, int j0)
@@ -316,7 +320,6 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
         const int key = key_of(j0);
         const bool last = j0 + KEYS > cache.pos;
         if (last) {
-            cache.begin();
             put_newest(k, v, *cache.newest, cache.pos - j0);
         }
         float s[2][4] = {};
@@ -408,7 +411,7 @@ template <typename Load, int D> struct decode_lanes {
     template <typename Cache>
     __device__ __forceinline__ void step(const Cache &cache, int j0, int, float scale_log2)
     {
-        const Load load(cache, j0);
+        const Load load = {cache};
         const int j = j0 + lane_id();
         const float2 scales = load.scales(j); // of key and value
         float p[ROWS] = {};
@@ -447,7 +450,7 @@ template <typename Load, int D> struct decode_lanes {
             }
         }
     }
-    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared) const
+    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared, int) const
     {
         const int warp = threadIdx.x / 32;
 #pragma unroll
@@ -468,12 +471,6 @@ template <typename Load, int D> struct decode_lanes {
 template <int D> struct decode_floats {
     const decode_cache<float, D> &cache;
 
-    __device__ __forceinline__ decode_floats(const decode_cache<float, D> &from, int j0)
-        : cache(from)
-    {
-        if (j0 + 32 > from.pos)
-            from.begin();
-    }
     static __device__ __forceinline__ float2 scales(int) { return make_float2(1, 1); }
     // Of a later key: that of the newest.
     __device__ __forceinline__ float4 key(int j, int d) const

@@ -73,18 +73,18 @@ static __device__ __forceinline__ void widen_bytes(uint32_t (&pairs)[2], uint32_
     pairs[1] = sub_f16x2(__byte_perm(bytes, 0x64646464u, 0x4342), 0x64806480u);
 }
 
-// As decode_warp, with twice as many keys: a load has four dims for each of four mma, or four keys.
-// Row g of the n-th eight rows of scores stands for key 16(g/2)+2n+g%2.
+// As decode_warp: a load has four dims for each of four mma, or four keys for each of two.
 template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
-    static constexpr int KEYS = 64;
+    static constexpr int KEYS = 32;
     // Probabilities times the scales of their values become float16. So lifted they do not overflow for
     // any value that float16 has, and values of 1e-4 keep as many digits as bfloat16 would.
     static constexpr float LIFT = 64;
     uint32_t q[D / 64][8];
     decode_queries<T, D, 8, 2> asked;
-    // Of the step to come; scales of this quad's keys, as rows t and t+4 of eight.
-    alignas(16) uint32_t k[8][D / 16], v[D / 8][4];
-    float2 scales[2];
+    // Of the step to come; scales of this quad's t-th key.
+    alignas(16) uint32_t k[4][D / 16];
+    uint2 v[D / 8];
+    float2 scales;
 
     // A lane has 16 dims of every 64. With 64 in all their partners are another lane's: it takes both.
     static __device__ __forceinline__ int angle() { return lane_id() % 4 * 16 % (D / 2); }
@@ -129,68 +129,68 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     // Of row g of the first eight.
     static __device__ __forceinline__ int key_of(int j0)
     {
-        return j0 + 16 * (lane_id() / 8) + lane_id() / 4 % 2;
+        return j0 + 8 * (lane_id() / 8) + lane_id() / 4 % 2;
     }
     __device__ __forceinline__ void load_keys(const decode_cache_q8<T, D> &cache, int j0)
     {
-        const int key = key_of(j0), t = lane_id() % 4;
+        const int8_t *keys = cache.k + (int64_t)key_of(j0) * D + lane_id() % 4 * 16;
 #pragma unroll
-        for (int n = 0; n < 8; n++) {
-            const int j = key + 2 * n;
+        for (int n = 0; n < 4; n++) {
 #pragma unroll
             for (int i = 0; i < D / 64; i++)
-                load16(k[n] + 4 * i, cache.k + (int64_t)j * D + 64 * i + 16 * t);
+                load16(k[n] + 4 * i, keys + 2 * n * D + 64 * i);
         }
     }
     __device__ __forceinline__ void load_values(const decode_cache_q8<T, D> &cache, int j0)
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
-#pragma unroll
-        for (int r = 0; r < 2; r++)
-            scales[r] = cache.scales[key_of(j0) + 2 * (t + 4 * r)];
+        const int8_t *values = cache.v + (int64_t)g * cache.P + j0 + 8 * t;
+        scales = cache.scales[key_of(j0) + 2 * t];
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
-            load16(v[i], cache.v + (int64_t)(8 * i + g) * cache.P + j0 + 16 * t);
+            v[i] = *reinterpret_cast<const uint2 *>(values + (int64_t)8 * i * cache.P);
+    }
+    // The newest key stands for those behind it, too. `pos` counts from the first of the keys.
+    __device__ __forceinline__ void put_newest(const decode_cache_q8<T, D> &cache, int pos)
+    {
+        const int g = lane_id() / 4, t = lane_id() % 4, key = key_of(0);
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            if (key + 2 * n < pos)
+                continue;
+#pragma unroll
+            for (int i = 0; i < D / 64; i++)
+                load16(k[n] + 4 * i, reinterpret_cast<int8_t *>(cache.newest->k) + 64 * i + 16 * t);
+        }
+        if (key + 2 * t >= pos) // of a later key: any that is finite
+            scales = cache.newest->scales;
+#pragma unroll
+        for (int i = 0; i < D / 8; i++) {
+            const uint32_t byte = cache.new_value(8 * i + g);
+            v[i].x = with_byte(v[i].x, byte, pos - 8 * t);
+            v[i].y = with_byte(v[i].y, byte, pos - 8 * t - 4);
+        }
     }
     __device__ __forceinline__ void step(const decode_cache_q8<T, D> &cache, int j0, int next,
                                          float scale_log2)
     {
-        const int g = lane_id() / 4, t = lane_id() % 4, key = key_of(j0);
+        const int quad = lane_id() / 4 * 4, key = key_of(j0);
         const bool last = j0 + KEYS > cache.pos;
-        if (last) {
-            cache.begin();
-#pragma unroll
-            for (int n = 0; n < 8; n++) {
-                if (key + 2 * n < cache.pos)
-                    continue;
-#pragma unroll
-                for (int i = 0; i < D / 64; i++)
-                    load16(k[n] + 4 * i,
-                           reinterpret_cast<int8_t *>(cache.newest->k) + 64 * i + 16 * t);
-            }
-#pragma unroll
-            for (int r = 0; r < 2; r++)
-                if (key + 2 * (t + 4 * r) >= cache.pos) // of a later key: any that is finite
-                    scales[r] = cache.newest->scales;
-#pragma unroll
-            for (int i = 0; i < D / 8; i++) {
-                const uint32_t byte = cache.new_value(8 * i + g);
-#pragma unroll
-                for (int w = 0; w < 4; w++)
-                    v[i][w] = with_byte(v[i][w], byte, cache.pos - j0 - 16 * t - 4 * w);
-            }
-        }
-        float s[4][4] = {};
+        if (last)
+            put_newest(cache, cache.pos - j0);
+        float s[2][4] = {};
 #pragma unroll
         for (int i = 0; i < D / 16; i++) {
 #pragma unroll
-            for (int n = 0; n < 4; n++)
+            for (int n = 0; n < 2; n++)
                 multiply(s[n], k[2 * n][i], k[2 * n + 1][i], q[i / 4][i % 4 * 2],
                          q[i / 4][i % 4 * 2 + 1]);
         }
+        if (next >= 0)
+            load_keys(cache, next);
 #pragma unroll
-        for (int n = 0; n < 8; n++) {
-            const float factor = __shfl_sync(0xffffffffu, scales[n / 4].x, 4 * g + n % 4);
+        for (int n = 0; n < 4; n++) {
+            const float factor = __shfl_sync(0xffffffffu, scales.x, quad + n);
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 float &x = s[n / 2][n % 2 * 2 + h];
@@ -198,25 +198,22 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             }
         }
         this->softmax(s, scale_log2);
-        uint32_t p[8];
+        uint32_t p[4];
 #pragma unroll
-        for (int n = 0; n < 8; n++) {
-            const float factor = __shfl_sync(0xffffffffu, scales[n / 4].y * LIFT, 4 * g + n % 4);
+        for (int n = 0; n < 4; n++) {
+            const float factor = __shfl_sync(0xffffffffu, scales.y * LIFT, quad + n);
             p[n] = transposed(
                 pack2_f16(s[n / 2][n % 2 * 2] * factor, s[n / 2][n % 2 * 2 + 1] * factor));
         }
-        if (next >= 0)
-            load_keys(cache, next);
 #pragma unroll
         for (int i = 0; i < D / 16; i++) {
-#pragma unroll
-            for (int w = 0; w < 4; w++)
-                multiply(this->acc[i], v[2 * i][w], v[2 * i + 1][w], p[2 * w], p[2 * w + 1]);
+            multiply(this->acc[i], v[2 * i].x, v[2 * i + 1].x, p[0], p[1]);
+            multiply(this->acc[i], v[2 * i].y, v[2 * i + 1].y, p[2], p[3]);
         }
         if (next >= 0)
             load_values(cache, next);
     }
-    __device__ __forceinline__ void put(decode_shared<decode_mma<D>::ROWS, D> &shared)
+    __device__ __forceinline__ void put(decode_shared<decode_mma<D>::ROWS, D> &shared, int heads)
     {
 #pragma unroll
         for (int i = 0; i < D / 16; i++) {
@@ -224,7 +221,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             for (int e = 0; e < 4; e++)
                 this->acc[i][e] *= 1 / LIFT;
         }
-        decode_mma<D>::put(shared);
+        decode_mma<D>::put(shared, heads);
     }
 };
 
@@ -232,12 +229,6 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
 template <int D> struct decode_bytes {
     const decode_cache_q8<float, D> &cache;
 
-    __device__ __forceinline__ decode_bytes(const decode_cache_q8<float, D> &from, int j0)
-        : cache(from)
-    {
-        if (j0 + 32 > from.pos)
-            from.begin();
-    }
     __device__ __forceinline__ float2 scales(int j) const
     {
         return j < cache.pos ? cache.scales[j] : cache.newest->scales;

@@ -396,7 +396,7 @@ check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_table gold
 	$(Q)BUILD=$(B) tests/gpu.sh
 # Optional: without CUPTI's headers what they measure is reported as missing.
 $(B)/cupti_modules.so: tests/tools/cupti_modules.c
-$(B)/cupti_kernels.so: bench/cupti_kernels.c
+$(B)/cupti_kernels.so: bench/cupti_kernels.c bench/kernel_steps.h
 $(B)/cupti_%.so:
 	$(Q)$(CC) -shared -fPIC -O2 -I$(CUDA_DIR)/include -o $@ $< -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib \
 		-l:libcupti.so.13 || echo "no CUPTI here: $@ is left out" >&2

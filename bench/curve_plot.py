@@ -89,14 +89,18 @@ def panel(x, title, curves, logarithmic=False):
     return "\n".join(parts + ["</g>"])
 
 
+def write_svg(path, width, height, label, parts, style=STYLE):
+    size = f'viewBox="0 0 {width} {height}" role="img" aria-label="{label}"'
+    head = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', style, '<rect width="100%" height="100%"/>']
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(head + parts + ["</svg>\n"]))
+
+
 def draw(path, nojit, torch, differences):
     left = panel(10, "Loss by step", [("nojit", "nojit", nojit), ("PyTorch", "torch", torch)])
     right = panel(620, "Differences of the loss by step, mean of 9",
                   [(name, kind, smooth(values)) for name, kind, values in differences], logarithmic=True)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1200 {HEIGHT + 60}" role="img" '
-                f'aria-label="Loss of nojit and PyTorch by step, and their differences">\n{STYLE}\n'
-                f'<rect width="100%" height="100%"/>\n{left}\n{right}\n</svg>\n')
+    write_svg(path, 1200, HEIGHT + 60, "Loss of nojit and PyTorch by step, and their differences", [left, right])
 
 
 def main():
@@ -129,4 +133,5 @@ def main():
     sys.exit(0 if within else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

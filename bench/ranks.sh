@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# ranks.sh: how a run scales over the GPUs of this host: tokens per second on one and on several in the same run, as a table and as JSON, beside
-# PyTorch's, and what a step of the first row spends in each kernel on one of them. It needs the built program alone (nojit; cupti_kernels.so for the kernels). A row that fails is said, the others go on, and the exit status is 1; what
+# ranks.sh: how a run scales over the GPUs of this host: tokens per second on one and on several in the same run, as a
+# table and as JSON, beside PyTorch's; the first row also on each GPU by itself, as all wait for the slowest; and what a
+# step of it spends in each phase, on one and on the most, and in each kernel. It needs the built program alone (nojit;
+# for phases and kernels cupti_kernels.so). A row that fails is said, the others go on, and the exit status is 1; what
 # cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS of a GPU; kinds as in gpu.sh, and shard: big with --teacher-shard
@@ -57,56 +59,121 @@ measure() {
         "$(number plan_bytes "$log.receipt.json")" "$(number comm_bytes "$log.receipt.json")" "$(torch_of "$2" "$gpus")" >>"$WORK/rows"
     note "$1 on $gpus: $ours tokens/s"
 }
-# Share of linear: of a row with its name on one GPU.
+# Share of linear: of a row with its name on one GPU; of the slowest: of its GPUs, each by itself. Reads the rows twice.
 table() {
     awk -F'|' -v json="$1" -v commit="$COMMIT" -v device="$(text name "$(find "$WORK/logs" -name '*.receipt.json' | head -n 1)")" '
         function or(x) { return x == "" ? (json ? "null" : "-") : x }
         function share(a, b) { return b > 0 ? sprintf("%.3f", a / b) : "" }
         function mib(x) { return x > 0 ? sprintf("%.0f", x / 1048576) : "" }
-        BEGIN {
-            f = "%-30s %5s %10s %9s %10s %8s %8s %9s %7s\n"
+        function slowest(row, gpus, least, i) {
+            for (i = 0; i < gpus; i++) {
+                if (!((row, i) in alone)) return ""
+                if (i == 0 || alone[row, i] < least) least = alone[row, i]
+            }
+            return least
+        }
+        NR == FNR && match($1, / on GPU [0-9]+$/) { alone[substr($1, 1, RSTART - 1), substr($1, RSTART + 8)] = $3 }
+        NR == FNR { next }
+        FNR == 1 {
+            f = "%-30s %5s %10s %9s %10s %11s %8s %8s %9s %7s\n"
             if (json) printf "{\"commit\": \"%s\", \"device\": \"%s\",\n \"rows\": [", commit, device
-            else printf f, "row", "GPUs", "tokens/s", "ms", "of linear", "plan", "NCCL", "PyTorch", "ratio"
+            else
+                printf f, "row", "GPUs", "tokens/s", "ms", "of linear", "of slowest", "plan", "NCCL", "PyTorch", "ratio"
         }
         {
             base = $1
-            sub(/ over sockets$/, "", base)
+            sub(/ (over sockets|on GPU [0-9]+)$/, "", base)
             if ($2 == 1) one[$1] = $3
             linear = share($3, $2 * one[base])
-            if (json)
-                printf "%s\n  {\"row\": \"%s\", \"gpus\": %s, \"tokens_per_second\": %s, \"step_ms\": %s, \"of_linear\": %s, \"plan_bytes\": %s, \"comm_bytes\": %s, \"torch_tokens_per_second\": %s}",
-                    (NR > 1 ? "," : ""), $1, $2, or($3), or($4), or(linear), or($5), or($6), or($7)
-            else printf f, $1, $2, sprintf("%.0f", $3), sprintf("%.2f", $4), or(linear), or(mib($5)), or(mib($6)), or($7), or(share($3, $7))
+            of = share($3, $2 * slowest($1, $2))
+            if (json) {
+                printf "%s\n  {\"row\": \"%s\", \"gpus\": %s, \"tokens_per_second\": %s, \"step_ms\": %s, ",
+                    (FNR > 1 ? "," : ""), $1, $2, or($3), or($4)
+                printf "\"of_linear\": %s, \"of_slowest\": %s, \"plan_bytes\": %s, \"comm_bytes\": %s, ",
+                    or(linear), or(of), or($5), or($6)
+                printf "\"torch_tokens_per_second\": %s}", or($7)
+            } else
+                printf f, $1, $2, sprintf("%.0f", $3), sprintf("%.2f", $4), or(linear), or(of), or(mib($5)),
+                    or(mib($6)), or($7), or(share($3, $7))
         }
-        END { if (json) print "\n ]}" }' "$WORK/rows"
+        END { if (json) print "\n ]}" }' "$WORK/rows" "$WORK/rows"
+}
+
+# alone ROW: on each GPU by itself, of those that the most would use
+alone() {
+    local i visible
+    IFS=, read -ra visible <<<"${CUDA_VISIBLE_DEVICES:-}"
+    for ((i = 0; i < last; i++)); do TORCH='' CUDA_VISIBLE_DEVICES=${visible[i]:-$i} measure "$1 on GPU $i" "$1" 1; done
+}
+# kernels ROW GPUS: $WORK/kernels-GPUS.txt, of one of them; nothing without CUPTI
+kernels() {
+    local kind=${1%%:*} shape=${1#*:} log=$WORK/logs/kernels-$2 table=$WORK/kernels-$2.txt found command torch_pair
+    rm -f "$WORK"/kernels-of-*.txt "$table"
+    [ "$DEVICE" = cuda ] && [ -f "$BUILD/cupti_kernels.so" ] || return 0
+    command_of "${kind/shard/big}"
+    if [ "$2" -gt 1 ]; then command+=(--gpus "$2"); fi
+    CUDA_INJECTION64_PATH=$(realpath "$BUILD/cupti_kernels.so") KERNEL_TABLE=$WORK/kernels-of-%p.txt \
+        run "$log" 20 "${shape%x*}" "${shape#*x}" >/dev/null || fails "kernels of a step on $2" "$log"
+    found=$(grep -l 'ms per step' "$WORK"/kernels-of-*.txt 2>/dev/null | head -n 1)
+    if [ -n "$found" ]; then mv "$found" "$table"; fi
+}
+# phases ROW GPUS...: side by side
+phases() {
+    local gpus files=()
+    for gpus in "${@:2}"; do [ ! -s "$WORK/kernels-$gpus.txt" ] || files+=("$WORK/kernels-$gpus.txt"); done
+    [ ${#files[@]} -gt 0 ] || return 0
+    printf '\n%s, ms of a step under the profiler: all; of it idle; of it copies without a kernel\n' "$1"
+    awk '
+        function put(name) { if (!(name in at)) { at[name] = ++names; order[names] = name } }
+        FNR == 1 {
+            gpus = FILENAME
+            gsub(/.*kernels-|[.]txt$/, "", gpus)
+            head[++n] = gpus == 1 ? "one GPU" : "one of " gpus
+            whole[n] = $3
+        }
+        / copies alone / {
+            all = $1; idle = $3; copies = $5
+            sub(/.* copies alone +/, "")
+            put($0)
+            cell[$0, n] = sprintf("%12.2f %7.2f %7.2f", all, idle, copies)
+            idles[n] += idle; copied[n] += copies
+        }
+        END {
+            printf "%-30s", "phase"
+            for (i = 1; i <= n; i++) printf "%12s %7s %7s", head[i], "idle", "copies"
+            for (k = 1; k <= names; k++) {
+                printf "\n%-30s", order[k]
+                for (i = 1; i <= n; i++) printf "%28s", cell[order[k], i]
+            }
+            printf "\n%-30s", "step"
+            for (i = 1; i <= n; i++) printf "%12.2f %7.2f %7.2f", whole[i], idles[i], copied[i]
+            print ""
+        }' "${files[@]}"
 }
 
 prepare
 rm -f "$WORK/gemm.txt"
 for row in $ROWS; do make_models "${row/shard/big}"; done
 note "models are there"
+first=${ROWS%% *} last=${GPUS##* }
 for row in $ROWS; do
     for n in $GPUS; do measure "$row" "$row" "$n"; done
+    if [ "$row" = "$first" ] && [ "$last" -gt 1 ]; then alone "$row"; fi
 done
-first=${ROWS%% *} last=${GPUS##* }
 if [ "$SOCKETS" = yes ] && [ "$last" -gt 1 ]; then
     NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 measure "$first over sockets" "$first" "$last"
 fi
-kernels() { # ROW GPUS
-    local kind=${1%%:*} shape=${1#*:} log=$WORK/logs/kernels command torch_pair
-    [ "$DEVICE" = cuda ] && [ -f "$BUILD/cupti_kernels.so" ] || return 0
-    command_of "${kind/shard/big}"
-    if [ "$2" -gt 1 ]; then command+=(--gpus "$2"); fi
-    rm -f "$WORK"/kernels-*.txt
-    CUDA_INJECTION64_PATH=$(realpath "$BUILD/cupti_kernels.so") KERNEL_TABLE=$WORK/kernels-%p.txt \
-        run "$log" 20 "${shape%x*}" "${shape#*x}" >/dev/null || fails "kernels of a step" "$log"
-    printf '\n%s on %s, one of them: ' "$1" "$2"
-    head -n 16 "$(find "$WORK" -name 'kernels-*.txt' -size +200c | head -n 1)"
-}
 table 1 >"$OUT.tmp" && mv "$OUT.tmp" "$OUT"
 echo
 table 0
-printf '\nplan, NCCL: MiB of a GPU. JSON: %s; %d s in all%s\n' "$OUT" "$SECONDS" "$([ "$failed" = 0 ] || echo "; FAILED: $failed")"
-kernels "$first" "$last"
+printf '\nof slowest: share of what as many of the slowest GPU would make; plan, NCCL: MiB of a GPU. JSON: %s\n' "$OUT"
+kernels "$first" 1
+if [ "$last" -gt 1 ]; then kernels "$first" "$last"; fi
+phases "$first" $(printf '%s\n' 1 "$last" | uniq)
+if [ -s "$WORK/kernels-$last.txt" ]; then
+    printf '\n%s on %s, kernels of one of them\n' "$first" "$last"
+    grep -v ' copies alone ' "$WORK/kernels-$last.txt" | head -n 17
+fi
 rm -rf "$WORK/run"
+printf '\n%d s in all%s\n' "$SECONDS" "$([ "$failed" = 0 ] || echo "; FAILED: $failed")"
 [ "$failed" = 0 ]

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# bench_ranks.sh: bench/ranks.sh on the CPU with small models: rows, shares of linear and JSON; a row that fails is said, the others go on.
+# bench_ranks.sh: bench/ranks.sh on the CPU with small models: rows, shares of linear and JSON; a row that fails is
+# said, the others go on; and, with a program that takes the CPU for GPUs, each of them by itself, and phases side by
+# side.
 set -eu
 . tests/lib/lib.sh
 export WORK=$scratch/work DEVICE=cpu STEPS=8 PAIR='nojit-tiny nojit-tiny' PAIR7='nojit-tiny nojit-tiny' COMMIT=0123456789abcdef OMP_NUM_THREADS=1
@@ -22,9 +24,15 @@ holds() { awk "BEGIN { exit !($1) }"; }
 got=0
 ROWS='distill:2x32 train:2x32 big:2x32' GPUS='1 2' TORCH=$scratch/torch BENCH_TORCH=distill:2x32 bench/ranks.sh --seed 3 >"$scratch/log" 2>&1 || got=$?
 check "all is well" [ $got = 0 ]
-check "a line for each" [ "$(grep -c '^[a-z]*:2x32 .*[12] ' "$scratch/log")" = 7 ]
+check "a line for each" [ "$(grep -c '^[a-z]*:2x32 .*[12] ' "$scratch/log")" = 9 ]
 one=$(value distill:2x32 1 tokens_per_second) two=$(value distill:2x32 2 tokens_per_second)
 check "the share of linear" holds "($(value distill:2x32 2 of_linear) - $two / (2 * $one))^2 < 0.001^2"
+slowest=$(value 'distill:2x32 on GPU 0' 1 tokens_per_second)
+other=$(value 'distill:2x32 on GPU 1' 1 tokens_per_second)
+if holds "$other < $slowest"; then slowest=$other; fi
+check "the share of the slowest" holds "($(value distill:2x32 2 of_slowest) - $two / (2 * $slowest))^2 < 0.001^2"
+check "of one row alone" [ "$(value train:2x32 2 of_slowest)" = null ]
+check "PyTorch on no single one" [ "$(value 'distill:2x32 on GPU 1' 1 torch_tokens_per_second)" = null ]
 check "over sockets, too" holds "$(value 'distill:2x32 over sockets' 2 of_linear) > 0"
 check "PyTorch on as many" [ "$(value distill:2x32 2 torch_tokens_per_second)$(value train:2x32 2 torch_tokens_per_second)" = 64000null ]
 check "two ranks" grep -q '"processes": 2' "$WORK/logs/distill-2x32-2.receipt.json"
@@ -36,6 +44,38 @@ ROWS='train:2x9999999 train:2x32' GPUS=1 bench/ranks.sh >"$scratch/log" 2>&1 || 
 check "a row that fails is said" grep -q 'FAILED: train:2x9999999 on 1: .*must lie between' "$scratch/log"
 check "and is the exit status" [ $got = 1 ]
 check "the others go on" holds "$(value train:2x32 1 tokens_per_second) > 0"
+
+# A program that takes the CPU for GPUs, says which ones it is shown, and leaves what the library of CUPTI would.
+mkdir -p "$scratch/gpus"
+touch "$scratch/gpus/cupti_kernels.so"
+cat >"$scratch/gpus/nojit" <<SCRIPT
+#!/usr/bin/env bash
+case "\$*" in *"--out $WORK/run"*) echo "\${CUDA_VISIBLE_DEVICES-}" >>"$scratch/shown" ;; esac
+case "\$*" in *"--gpus 2"*) copies=1.500 ;; *) copies=0.000 ;; esac
+if [ -n "\${KERNEL_TABLE-}" ]; then
+    echo "too few steps to show" >"\${KERNEL_TABLE/\%p/1}"
+    cat >"\${KERNEL_TABLE/\%p/2}" <<TABLE
+15 steps, 12.5\${copies:0:1} ms per step, GPU idle 4.00 %
+    8.000 ms, 0.250 idle, 0.000 copies alone  forward passes
+    4.500 ms, 0.250 idle, \$copies copies alone  update of all
+    3.000 ms  24.0 %     1.0 runs  gemm
+TABLE
+fi
+exec "$(realpath "$BUILD/nojit")" "\${@/#cuda/cpu}"
+SCRIPT
+chmod +x "$scratch/gpus/nojit"
+got=0
+BUILD=$scratch/gpus DEVICE=cuda CUDA_VISIBLE_DEVICES=5,7 ROWS=train:2x32 GPUS='1 2' SOCKETS=no \
+    bench/ranks.sh >"$scratch/log" 2>&1 || got=$?
+check "all is well with GPUs" [ $got = 0 ]
+check "each GPU by itself" [ "$(tr '\n' ' ' <"$scratch/shown")" = '5,7 5,7 5 7 5,7 5,7 ' ]
+words() { tr -s ' ' <"$scratch/log"; }
+check "phases side by side" [ "$(words | grep -A 3 '^phase ')" = 'phase one GPU idle copies one of 2 idle copies
+forward passes 8.00 0.25 0.00 8.00 0.25 0.00
+update of all 4.50 0.25 0.00 4.50 0.25 1.50
+step 12.50 0.50 0.00 12.51 0.50 1.50' ]
+check "kernels of the most" [ "$(words | grep -A 1 '^15 steps')" = '15 steps, 12.51 ms per step, GPU idle 4.00 %
+ 3.000 ms 24.0 % 1.0 runs gemm' ]
 
 rm -rf "$WORK"
 refuses "a row of no kind" 2 '^ranks.sh: ROWS: eval:2x32 is not' env ROWS=eval:2x32 bench/ranks.sh

@@ -135,7 +135,8 @@ int run_check_shard(const struct settings *s, const struct train_options *o)
 }
 
 /* A line through what was measured of NCCL 2.28 on two GPUs (docs/scaling.md) and what NVIDIA/nccl #1685 reports of
- * eight, all H100 on NVLink: code and buffers of collectives, then of transfers with each other GPU. */
+ * eight, all H100 on NVLink: code and buffers of collectives, then of transfers by kernels with each other GPU. Copy
+ * engines take less (docs/several-gpus.md), but a plan does not know whether they will be used. */
 size_t run_comm_estimate(const struct train_options *o)
 {
     const size_t collectives = 1193000000, peer = 450000000;

@@ -93,16 +93,6 @@ static int time_work(struct bench *b, const struct work *w, int cold, struct tim
 /* ---- arguments --------------------------------------------------------------------------------
  */
 
-/* Nothing is left out where a test may leave out: a row without a target costs nothing, and its bytes
- * would be counted. */
-static struct case_arg without_gaps(const struct case_arg *a)
-{
-    struct case_arg whole = *a;
-    if (whole.fill == CASE_FILL_ID_OR_IGNORED || whole.fill == CASE_FILL_ROW_OR_NONE)
-        whole.fill = CASE_FILL_ID;
-    return whole;
-}
-
 /* The first n stored values of an argument. */
 static unsigned char *make_tile(const struct bench *b, const struct subject *s,
                                 const struct case_arg *a, int64_t n)
@@ -122,8 +112,7 @@ static unsigned char *make_tile(const struct bench *b, const struct subject *s,
         }
         free(id_values);
     } else {
-        const struct case_arg whole = without_gaps(a);
-        nj_case_fill_plain(&whole, stream, n, values); /* of `ref OP`: any numbers take as long */
+        nj_case_fill_plain(a, stream, n, values); /* of `ref OP`: any numbers take as long */
     }
     for (int64_t i = 0; a->type != CASE_I32 && i < n; i++)
         ((double *)values)[i] = nj_case_round_to_type(((double *)values)[i], a->type, lp_is_f16);

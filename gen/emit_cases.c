@@ -143,8 +143,8 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
         fills[a->dir == DIR_OUT ? FILL_ZERO : a->fill],
         a->fill_value ? evaluate(a->fill_value, v) : 0);
     put(t, a->fill_name ? "\"%s\"" : "NULL", a->fill_name);
-    put(t, ", %.9g, %.9g, %s, %" PRId64 "},\n", a->scale, a->tolerance, compares[a->compare],
-        test->first[i]);
+    put(t, ", %.9g, %.9g, %s, %" PRId64 ", %d},\n", a->scale, a->tolerance, compares[a->compare],
+        test->first[i], test->bench);
 }
 
 static void put_case_data(struct text *t, const struct key *k, const struct test *test, int n)

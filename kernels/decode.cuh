@@ -12,8 +12,8 @@
 #ifndef NOJIT_DECODE_CUH
 #define NOJIT_DECODE_CUH
 
-#include "decode.h"
 #include "decode_input.cuh"
+#include "kv_cache.cuh"
 
 // Two neighbours of a row of results.
 static __device__ __forceinline__ void store2(float *p, float x, float y)
@@ -215,7 +215,7 @@ template <int D> struct decode_mma {
 // Of one slot and key head, and the new row.
 template <typename T, int D> struct decode_cache {
     T *k, *v;
-    int pos, P;
+    int pos;
     decode_input<T, D> in;
     decode_newest<T, D> *newest;
 
@@ -232,7 +232,7 @@ template <typename T, int D> struct decode_cache {
             key[i] = newest->k[i];
 #pragma unroll
             for (int n = 0; n < N; n++)
-                v[(int64_t)(N * i + n) * P + pos] = from_f32<T>(x[n]);
+                v[value_at<D>(pos, N * i + n)] = from_f32<T>(x[n]);
         }
     }
 };
@@ -243,7 +243,7 @@ template <typename T, int D> struct decode_cache {
 // what it gives to two of them, and its scores, once they are probabilities and transposed, are the
 // right operand for the values that it has loaded.
 template <typename T, int D> struct decode_warp : decode_mma<D> {
-    static constexpr int KEYS = 32;
+    static constexpr int KEYS = CACHE_BLOCK;
     decode_queries<T, D, 32, D / 64> q;
     uint4 k[4][D / 32], v[D / 8]; // of the step to come
 
@@ -307,10 +307,10 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
     __device__ __forceinline__ void load_values(const decode_cache<T, D> &cache, int j0)
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
-        const T *values = cache.v + (int64_t)g * cache.P + j0 + 8 * t;
+        const T *values = cache.v + (int64_t)j0 * D + g * CACHE_BLOCK + 8 * t; // a whole block
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
-            v[i] = vec<T>::read(values + (int64_t)8 * i * cache.P);
+            v[i] = vec<T>::read(values + 8 * i * CACHE_BLOCK);
     }
     // Keys from j0 on, of which the first exists, have been loaded; those from `next` on are asked for
     // as soon as registers are free, so that they come meanwhile. -1: there are none.
@@ -482,7 +482,7 @@ template <int D> struct decode_floats {
     // Of four keys; zeros beyond the newest.
     __device__ __forceinline__ void values(float (&x)[4], int d, int j) const
     {
-        const float4 v = *reinterpret_cast<const float4 *>(cache.v + (int64_t)d * cache.P + j);
+        const float4 v = *reinterpret_cast<const float4 *>(cache.v + value_at<D>(j, d));
         x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
 #pragma unroll
         for (int e = 0; e < 4; e++)

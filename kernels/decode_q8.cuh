@@ -19,7 +19,7 @@ template <typename T, int D> struct decode_newest_q8 {
 template <typename T, int D> struct decode_cache_q8 {
     int8_t *k, *v;
     float2 *scales;
-    int pos, P;
+    int pos;
     decode_input<T, D> in;
     decode_newest_q8<T, D> *newest; // in shared memory
 
@@ -53,7 +53,7 @@ template <typename T, int D> struct decode_cache_q8 {
         if (lane < D / 4)
             reinterpret_cast<uint32_t *>(k + (int64_t)pos * D)[lane] = newest->k[lane];
         for (int d = lane; d < D; d += 32)
-            v[(int64_t)d * P + pos] = new_value(d);
+            v[value_at<D>(pos, d)] = new_value(d);
         if (lane == 0)
             scales[pos] = newest->scales;
     }
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void widen_bytes(uint32_t (&pairs)[2], uint32_
 
 // As decode_warp: a load has four dims for each of four mma, or four keys for each of two.
 template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
-    static constexpr int KEYS = 32;
+    static constexpr int KEYS = CACHE_BLOCK;
     // Probabilities times the scales of their values become float16. So lifted they do not overflow for
     // any value that float16 has, and values of 1e-4 keep as many digits as bfloat16 would.
     static constexpr float LIFT = 64;
@@ -144,11 +144,11 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     __device__ __forceinline__ void load_values(const decode_cache_q8<T, D> &cache, int j0)
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
-        const int8_t *values = cache.v + (int64_t)g * cache.P + j0 + 8 * t;
+        const int8_t *values = cache.v + (int64_t)j0 * D + g * CACHE_BLOCK + 8 * t; // a whole block
         scales = cache.scales[key_of(j0) + 2 * t];
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
-            v[i] = *reinterpret_cast<const uint2 *>(values + (int64_t)8 * i * cache.P);
+            v[i] = *reinterpret_cast<const uint2 *>(values + 8 * i * CACHE_BLOCK);
     }
     // The newest key stands for those behind it, too. `pos` counts from the first of the keys.
     __device__ __forceinline__ void put_newest(const decode_cache_q8<T, D> &cache, int pos)
@@ -231,7 +231,10 @@ template <int D> struct decode_bytes {
 
     __device__ __forceinline__ float2 scales(int j) const
     {
-        return j < cache.pos ? cache.scales[j] : cache.newest->scales;
+        if (j < cache.pos)
+            return cache.scales[j];
+        loads_first(); // not ahead of the branch: there need not be a newest key here
+        return cache.newest->scales;
     }
     static __device__ __forceinline__ float byte(uint32_t word, int e)
     {
@@ -248,7 +251,7 @@ template <int D> struct decode_bytes {
     // Of four keys; behind the newest: any.
     __device__ __forceinline__ void values(float (&x)[4], int d, int j) const
     {
-        uint32_t word = *reinterpret_cast<uint32_t *>(cache.v + (int64_t)d * cache.P + j);
+        uint32_t word = *reinterpret_cast<uint32_t *>(cache.v + value_at<D>(j, d));
         if (j + 3 >= cache.pos)
             word = with_byte(word, cache.new_value(d), cache.pos - j);
 #pragma unroll

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common.cuh"
+#include "kv_cache.cuh"
 
 // One block takes 32 rows of one key head, a lane a row, a warp 16 bytes of all of them at a time:
 // consecutive rows are mostly consecutive positions, which lie side by side in the values.
@@ -23,6 +23,6 @@ static __device__ __forceinline__ void kv_store(T *k, T *v, const T *qkv, const 
         *reinterpret_cast<uint4 *>(x) = vec<T>::read(value + d);
 #pragma unroll
         for (int i = 0; i < W; i++)
-            v[at + (int64_t)(d + i) * P + p] = x[i];
+            v[at + value_at<D>(p, d + i)] = x[i];
     }
 }

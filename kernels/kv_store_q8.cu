@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kv_cache.cuh"
 #include "kv_levels.cuh"
 
 // As kv_store: one block takes 32 rows of one key head, a lane a row. Each warp has a part of their
@@ -44,12 +45,12 @@ kv_store_q8(int32_t *k, int32_t *v, float *kv_scale, const T *qkv, const int32_t
     for (int j = 0; j < PARTS; j++) {
         const int d = (j * WARPS + warp) * W;
         int32_t *keys = k + ((head + p) * D + d) / 4;
-        int8_t *values = reinterpret_cast<int8_t *>(v) + head * D + p;
+        int8_t *values = reinterpret_cast<int8_t *>(v) + head * D + value_at<D>((int)p, d);
 #pragma unroll
         for (int i = 0; i < W; i += 4)
             keys[i / 4] = key.word(x[0][j].v + i);
 #pragma unroll
         for (int i = 0; i < W; i++)
-            values[(int64_t)(d + i) * P] = value.level(x[1][j].v[i]);
+            values[i * CACHE_BLOCK] = value.level(x[1][j].v[i]);
     }
 }

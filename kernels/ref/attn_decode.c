@@ -4,12 +4,14 @@
 
 /* One query over the keys of a chunk, one head of the cache. */
 static void chunk(int D, real *part, const real *q, const real *k, const real *v, int keys,
-                  int32_t P, real scale)
+                  real scale)
 {
     real s[DECODE_CHUNK];
     tile_nt(1, keys, D, scale, q, D, k, D, 0, s, keys);
     part_softmax(part, D, s, keys);
-    tile_nt(1, D, keys, 1, s, keys, v, P, 0, part, D);
+    for (int j = 0; j < keys; j += CACHE_BLOCK)
+        tile_nt(1, D, min_i32(CACHE_BLOCK, keys - j), 1, s + j, keys, v + value_at(j, 0, D),
+                CACHE_BLOCK, j > 0, part, D);
 }
 
 void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const real *qkv,
@@ -40,8 +42,9 @@ void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const rea
         for (int32_t c = 0; c < chunks; c++) {
             const int32_t first = c * DECODE_CHUNK;
             real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : c > 0 ? one : total;
-            chunk(D, to, q, k + at + (int64_t)first * D, v + at + first,
-                  min_i32(DECODE_CHUNK, pos[r] + 1 - first), P, (real)scale);
+            const int64_t from = at + (int64_t)first * D; /* a chunk is whole blocks of values */
+            chunk(D, to, q, k + from, v + from, min_i32(DECODE_CHUNK, pos[r] + 1 - first),
+                  (real)scale);
             if (C == 1 && c > 0)
                 part_add(total, one, D);
         }

@@ -4,7 +4,7 @@
 
 /* One query over the keys of a chunk, one head of the cache, TILE_K keys at a time. */
 static void chunk(int D, real *part, const real *q, const int8_t *k, const int8_t *v,
-                  const real *scales, int keys, int32_t P, real scale)
+                  const real *scales, int keys, real scale)
 {
     real s[DECODE_CHUNK], tile[TILE_K * DECODE_D_MAX];
     for (int j0 = 0; j0 < keys; j0 += TILE_K) {
@@ -18,7 +18,7 @@ static void chunk(int D, real *part, const real *q, const int8_t *k, const int8_
         const int n = min_i32(TILE_K, keys - j0);
         for (int d = 0; d < D; d++)
             for (int j = 0; j < n; j++)
-                tile[d * TILE_K + j] = (real)v[(int64_t)d * P + j0 + j] * scales[2 * (j0 + j) + 1];
+                tile[d * TILE_K + j] = (real)v[value_at(j0 + j, d, D)] * scales[2 * (j0 + j) + 1];
         tile_nt(1, D, n, 1, s + j0, n, tile, TILE_K, j0 > 0, part, D);
     }
 }
@@ -51,9 +51,10 @@ void NJ_REF(attn_decode_q8)(int D, real *o, real *part, int32_t *k, int32_t *v, 
         for (int32_t c = 0; c < chunks; c++) {
             const int32_t first = c * DECODE_CHUNK;
             real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : c > 0 ? one : total;
-            chunk(D, to, q, (const int8_t *)k + at + (int64_t)first * D,
-                  (const int8_t *)v + at + first, kv_scale + 2 * (at / D + first),
-                  min_i32(DECODE_CHUNK, pos[r] + 1 - first), P, (real)scale);
+            const int64_t from = at + (int64_t)first * D; /* a chunk is whole blocks of values */
+            chunk(D, to, q, (const int8_t *)k + from, (const int8_t *)v + from,
+                  kv_scale + 2 * (from / D), min_i32(DECODE_CHUNK, pos[r] + 1 - first),
+                  (real)scale);
             if (C == 1 && c > 0)
                 part_add(total, one, D);
         }

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_cache.h: where the cache of one layer has what, for the references. Keys lie as [slot][key head][position][D],
- * values transposed, as [slot][key head][D][position].
+ * kv_cache.h: where the cache of one layer has what, for the references (decode.h).
  */
 #ifndef NOJIT_KV_CACHE_H
 #define NOJIT_KV_CACHE_H
 
+#include "decode.h"
 #include "ref.h"
 
 /* Of one slot and key head: the same offset for keys and for values. */
 static inline int64_t cache_at(int32_t slot, int32_t kv, int32_t K, int32_t P, int D)
 {
     return ((int64_t)slot * K + kv) * P * D;
+}
+
+/* Dim d of a position's value, from there on. */
+static inline int64_t value_at(int64_t position, int d, int D)
+{
+    const int64_t block = position / CACHE_BLOCK;
+    return (block * D + d) * CACHE_BLOCK + position % CACHE_BLOCK;
 }
 
 /* A key and a value of head kv go to a position of a slot. */
@@ -21,7 +28,7 @@ static inline void cache_put(real *k, real *v, const real *key, const real *valu
     const int64_t at = cache_at(slot, kv, K, P, D);
     for (int d = 0; d < D; d++) {
         k[at + (int64_t)pos * D + d] = key[d];
-        v[at + (int64_t)d * P + pos] = value[d];
+        v[at + value_at(pos, d, D)] = value[d];
     }
 }
 

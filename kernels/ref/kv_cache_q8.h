@@ -5,7 +5,6 @@
 #ifndef NOJIT_KV_CACHE_Q8_H
 #define NOJIT_KV_CACHE_Q8_H
 
-#include "decode.h"
 #include "kv_cache.h"
 
 /* Levels of x[n], `stride` bytes apart, in float32 as on a GPU; gives their scale. */
@@ -27,7 +26,7 @@ static inline void cache_put_q8(int32_t *k, int32_t *v, real *kv_scale, const re
     const int64_t at = cache_at(slot, kv, K, P, D);
     real *scales = kv_scale + 2 * (at / D + pos);
     scales[0] = levels_of((int8_t *)k + at + (int64_t)pos * D, 1, key, D);
-    scales[1] = levels_of((int8_t *)v + at + pos, P, value, D);
+    scales[1] = levels_of((int8_t *)v + at + value_at(pos, 0, D), CACHE_BLOCK, value, D);
 }
 
 #endif

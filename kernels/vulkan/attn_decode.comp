@@ -25,10 +25,10 @@ float turned(int64_t row, int head, int d, int position)
 void put_new(int64_t row, int of_slot, int position, int group)
 {
     const int64_t at = cache_at(of_slot, group);
-    nj_cache key = cache_from(k, at + int64_t(position) * D), value = cache_from(v, at + position);
+    nj_cache key = cache_from(k, at + int64_t(position) * D), value = cache_from(v, at);
     for (int d = thread(); d < D; d += NJ_THREADS) {
         cache_store(key, d, turned(row, H + group, d, position));
-        cache_store(value, d * P, with_bias(row, (H + K + group) * D + d));
+        cache_store(value, value_at(position, d), with_bias(row, (H + K + group) * D + d));
     }
 }
 
@@ -54,11 +54,11 @@ part_stats score_chunk(nj_cache keys, int count)
 }
 
 // This thread's element of the values, weighted.
-float weigh_values(int64_t at, int count)
+float weigh_values(nj_cache values, int count)
 {
     float sum = 0.0;
     for (int j = 0; j < count && thread() < D; j++)
-        sum += nj_scores[j] * cached(cache_from(v, at + int64_t(thread()) * P), j);
+        sum += nj_scores[j] * cached(values, value_at(j, thread()));
     return sum;
 }
 
@@ -72,8 +72,9 @@ void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
     float sum = 0.0;
     for (int c = first_chunk; c <= last_chunk; c++) {
         const int first = c * CHUNK, count = min(CHUNK, pos.v[r] + 1 - first);
-        const part_stats next = score_chunk(cache_from(k, at + int64_t(first) * D), count);
-        const float value = weigh_values(at + first, count);
+        const int64_t start = at + int64_t(first) * D; // a chunk is whole blocks of values
+        const part_stats next = score_chunk(cache_from(k, start), count);
+        const float value = weigh_values(cache_from(v, start), count);
         float old = 0.0, its = 1.0;
         if (c > first_chunk)
             part_add(total, next, old, its);

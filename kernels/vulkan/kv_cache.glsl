@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kv_cache.glsl: the cache of one layer. Keys lie as [slot][key head][position][D], values transposed, as
-// [slot][key head][D][position].
+// kv_cache.glsl: the cache of one layer. Keys lie as [slot][key head][position][D], values as
+// [slot][key head][position / CACHE_BLOCK][D][CACHE_BLOCK] (decode.h).
+const int CACHE_BLOCK = 32;
 
 // Elements of the cache that one thread of a workgroup writes and others read.
 #ifdef NJ_LP
@@ -41,6 +42,12 @@ int64_t cache_at(int of_slot, int group)
     return (int64_t(of_slot) * K + group) * P * D;
 }
 
+// Dim d of a position's value, from there on.
+int value_at(int position, int d)
+{
+    return (position / CACHE_BLOCK * D + d) * CACHE_BLOCK + position % CACHE_BLOCK;
+}
+
 // The key and the value of head `group` in a fused row go to a position of a slot.
 void cache_put(nj_t row, int of_slot, int position, int group)
 {
@@ -48,6 +55,6 @@ void cache_put(nj_t row, int of_slot, int position, int group)
     nj_t key = from_t(row, int64_t(H + group) * D), value = from_t(row, int64_t(H + K + group) * D);
     for (int d = thread(); d < D; d += NJ_THREADS) {
         cache_from(k, at + int64_t(position) * D).v[d] = key.v[d];
-        cache_from(v, at + int64_t(d) * P).v[position] = value.v[d];
+        cache_from(v, at).v[value_at(position, d)] = value.v[d];
     }
 }

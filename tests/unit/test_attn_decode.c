@@ -82,6 +82,12 @@ static struct sequences begin(int32_t H, int32_t K)
     return s;
 }
 
+/* Dim d of the value at position j, of a slot and head. */
+static int32_t value_index(int32_t j, int32_t d)
+{
+    return (j / CACHE_BLOCK * D + d) * CACHE_BLOCK + j % CACHE_BLOCK;
+}
+
 /* Whether all keys and values of the sequences lie in the cache, each at its position, and nothing else does. */
 static void check_cache(const struct sequences *s)
 {
@@ -92,7 +98,9 @@ static void check_cache(const struct sequences *s)
         for (int32_t i = 0; i < s->K * P * D; i++) {
             const double *k = s->k + slot * (ptrdiff_t)s->slot_size, *v = k - s->k + s->v;
             assert_int_equal(k[i] != UNTOUCHED, i / D % P < seen[slot + 1]);
-            assert_int_equal(v[i] != UNTOUCHED, i % P < seen[slot + 1]);
+            assert_int_equal(v[i] != UNTOUCHED,
+                             i / (D * CACHE_BLOCK) * CACHE_BLOCK % P + i % CACHE_BLOCK <
+                                 seen[slot + 1]);
         }
     }
     for (int r = 0; r < R; r++) {
@@ -101,7 +109,7 @@ static void check_cache(const struct sequences *s)
             const double *key = s->qkv[r] + j * s->width + (s->H + kv) * D + d;
             const int32_t head = (slots[r] * s->K + kv) * P * D;
             assert_true(s->k[head + j * D + d] == *key);
-            assert_true(s->v[head + d * P + j] == key[s->K * D]);
+            assert_true(s->v[head + value_index(j, d)] == key[s->K * D]);
         }
     }
 }
@@ -214,7 +222,7 @@ static double scales[G * BYTES_K * P * 2];
 static int8_t byte_at(int which, int32_t slot, int32_t kv, int32_t j, int i)
 {
     const int8_t *bytes = (const int8_t *)(which ? v8 : k8) + (slot * BYTES_K + kv) * P * D;
-    return which ? bytes[i * P + j] : bytes[j * D + i];
+    return which ? bytes[value_index(j, i)] : bytes[j * D + i];
 }
 
 static double element_at(int which, int32_t slot, int32_t kv, int32_t j, int i)

@@ -8,7 +8,7 @@
 # With TORCH=python3, a Python that has transformers, beside what model.generate() does there with the prompts of `rows`
 # (static cache; COMPILE=1 compiles it), all padded to the longest, until the longest answer is there; only tokens asked for count.
 #   PRESETS='qwen2.5-0.5b qwen3-0.6b'   ROWS='rows steady one'   WORK=build/decode
-#   GENERATE='--kv-dtype q8_0'          further options of every run
+#   GENERATE='--kv-dtype int8'          further options of every run
 set -eu
 : "${BUILD:=build}" "${WORK:=$BUILD/decode}" "${DEVICE:=cuda}" "${PRESETS:=qwen2.5-0.5b qwen3-0.6b}" "${ROWS:=rows steady one}"
 : "${TORCH:=}" "${GENERATE:=}" "${COMPILE:=}"

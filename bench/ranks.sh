@@ -32,6 +32,7 @@ if [ -z "$GPUS" ]; then
 fi
 for n in $GPUS; do [[ $n =~ ^[1-9][0-9]*$ ]] || refuse "GPUS=$GPUS: give numbers from 1 on"; done
 [ -n "$GPUS" ] || refuse "nvidia-smi lists no GPU; set GPUS"
+GPUS=$(tr ' ' '\n' <<<"$GPUS" | sort -nu | xargs) # shares are of one, which comes first
 mkdir -p "$WORK/text" "$WORK/logs" && rm -f "$WORK"/logs/* "$WORK/rows" "$OUT" || exit 1
 : >"$WORK/rows"
 
@@ -57,7 +58,7 @@ measure() {
     ours=$(median tokens_per_second $skip "$WORK/run/metrics.jsonl")
     printf '%s|%s|%s|%s|%s|%s|%s\n' "$1" "$gpus" "$ours" "$(median step_ms $skip "$WORK/run/metrics.jsonl")" \
         "$(number plan_bytes "$log.receipt.json")" "$(number comm_bytes "$log.receipt.json")" "$(torch_of "$2" "$gpus")" >>"$WORK/rows"
-    note "$1 on $gpus: $ours tokens/s"
+    note "$1${gpus:+, GPUs: $gpus}: ${ours%.*} tokens/s"
 }
 # Share of linear: of a row with its name on one GPU; of the slowest: of its GPUs, each by itself. Reads the rows twice.
 table() {
@@ -85,7 +86,7 @@ table() {
             sub(/ (over sockets|on GPU [0-9]+)$/, "", base)
             if ($2 == 1) one[$1] = $3
             linear = share($3, $2 * one[base])
-            of = share($3, $2 * slowest($1, $2))
+            of = $2 > 1 ? share($3, $2 * slowest($1, $2)) : ""
             if (json) {
                 printf "%s\n  {\"row\": \"%s\", \"gpus\": %s, \"tokens_per_second\": %s, \"step_ms\": %s, ",
                     (FNR > 1 ? "," : ""), $1, $2, or($3), or($4)

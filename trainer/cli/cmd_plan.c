@@ -190,7 +190,7 @@ static int read_options(const struct settings *s, struct train_options *o)
     o->steps = s->steps > 0 ? s->steps : 1;
     o->dtype = float32 ? NJ_F32 : NJ_LP;
     o->workspace_bytes = cuda ? NJ_CUDA_WORKSPACE_BYTES : 0;
-    const int refused = run_check_shard(s, o);
+    const int refused = run_check_ranks(s, o);
     return refused ? refused : run_adapters(s, &o->lora);
 }
 

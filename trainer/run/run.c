@@ -369,7 +369,7 @@ int run_engine_options(struct run *r)
     if (!err)
         err = check_reduce_dtype(r);
     if (!err)
-        err = run_check_shard(r->s, &r->options);
+        err = run_check_ranks(r->s, &r->options);
     if (!err && run_reads(r))
         err = run_teacher_types(r);
     if (!err)

@@ -18,8 +18,8 @@ int run_join(struct run *r);
 void run_rank_options(const struct settings *s, int rank, int size, struct train_options *out);
 /* Where rank 0 alone reads: what its models are, for the other ranks' options and engines. */
 int run_share_models(struct run *r);
-/* Refuses --teacher-shard where it has no meaning. */
-int run_check_shard(const struct settings *s, const struct train_options *o);
+/* Refuses --teacher-shard and --virtual-ranks where they have no meaning. */
+int run_check_ranks(const struct settings *s, const struct train_options *o);
 /* The GEMM algorithms that rank 0 takes are those of all: on rank 0 when it knows them, elsewhere before an engine is
  * opened. */
 int run_share_gemms(struct run *r);

@@ -4,8 +4,8 @@
 # ranks.sh: how a run scales over the GPUs of this host: tokens per second on one and on several in the same run, as a
 # table and as JSON, beside PyTorch's; the first row also on each GPU by itself, as all wait for the slowest; and what a
 # step of it spends in each phase, on one and on the most, and in each kernel. It needs the built program alone (nojit;
-# for phases and kernels cupti_kernels.so). A row that fails is said, the others go on, and the exit status is 1; what
-# cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit.
+# for phases and kernels cupti_kernels.so). A row that fails is reported, the others still run, and the exit status is 1;
+# what cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS of a GPU; kinds as in gpu.sh, and shard: big with --teacher-shard
 #   GPUS='1 2 4'                numbers of them (default: powers of two up to those there are)
@@ -35,6 +35,14 @@ for n in $GPUS; do [[ $n =~ ^[1-9][0-9]*$ ]] || refuse "GPUS=$GPUS: give numbers
 mkdir -p "$WORK/text" "$WORK/logs" && rm -f "$WORK"/logs/* "$WORK/rows" "$OUT" || exit 1
 : >"$WORK/rows"
 
+# row_command ROW GPUS: the words of nojit that make it, in command
+row_command() {
+    local kind=${1%%:*}
+    command_of "${kind/shard/big}"
+    [ "$2" -gt 1 ] || return 0
+    command+=(--gpus "$2")
+    if [ "$kind" = shard ]; then command+=(--teacher-shard); fi
+}
 torch_of() { # ROW GPUS
     local log=$WORK/logs/torch-${1/:/-}-$2 shape=${1#*:}
     case " $BENCH_TORCH " in *" $1 "*) ;; *) return ;; esac
@@ -44,10 +52,8 @@ torch_of() { # ROW GPUS
 }
 # measure NAME ROW GPUS: a line of $WORK/rows: name, GPUs, tokens/s, ms, plan and NCCL bytes, PyTorch
 measure() {
-    local kind=${2%%:*} shape=${2#*:} gpus=$3 log=$WORK/logs/${1/:/-}-$3 skip=5 command torch_pair ours
-    command_of "${kind/shard/big}"
-    if [ "$gpus" -gt 1 ]; then command+=(--gpus "$gpus"); fi
-    if [ "$kind" = shard ] && [ "$gpus" -gt 1 ]; then command+=(--teacher-shard); fi
+    local shape=${2#*:} gpus=$3 log=$WORK/logs/${1/:/-}-$3 skip=5 command torch_pair ours
+    row_command "$2" "$gpus"
     if ! run "$log" "$STEPS" "${shape%x*}" "${shape#*x}" >/dev/null; then
         fails "$1 on $gpus" "$log"
         return
@@ -72,14 +78,14 @@ table() {
             }
             return least
         }
-        NR == FNR && match($1, / on GPU [0-9]+$/) { alone[substr($1, 1, RSTART - 1), substr($1, RSTART + 8)] = $3 }
-        NR == FNR { next }
-        FNR == 1 {
+        BEGIN {
             f = "%-30s %5s %10s %9s %10s %11s %8s %8s %9s %7s\n"
             if (json) printf "{\"commit\": \"%s\", \"device\": \"%s\",\n \"rows\": [", commit, device
             else
                 printf f, "row", "GPUs", "tokens/s", "ms", "of linear", "of slowest", "plan", "NCCL", "PyTorch", "ratio"
         }
+        NR == FNR && match($1, / on GPU [0-9]+$/) { alone[substr($1, 1, RSTART - 1), substr($1, RSTART + 8)] = $3 }
+        NR == FNR { next }
         {
             base = $1
             sub(/ (over sockets|on GPU [0-9]+)$/, "", base)
@@ -107,11 +113,10 @@ alone() {
 }
 # kernels ROW GPUS: $WORK/kernels-GPUS.txt, of one of them; nothing without CUPTI
 kernels() {
-    local kind=${1%%:*} shape=${1#*:} log=$WORK/logs/kernels-$2 table=$WORK/kernels-$2.txt found command torch_pair
+    local shape=${1#*:} log=$WORK/logs/kernels-$2 table=$WORK/kernels-$2.txt found command torch_pair
     rm -f "$WORK"/kernels-of-*.txt "$table"
     [ "$DEVICE" = cuda ] && [ -f "$BUILD/cupti_kernels.so" ] || return 0
-    command_of "${kind/shard/big}"
-    if [ "$2" -gt 1 ]; then command+=(--gpus "$2"); fi
+    row_command "$1" "$2"
     CUDA_INJECTION64_PATH=$(realpath "$BUILD/cupti_kernels.so") KERNEL_TABLE=$WORK/kernels-of-%p.txt \
         run "$log" 20 "${shape%x*}" "${shape#*x}" >/dev/null || fails "kernels of a step on $2" "$log"
     found=$(grep -l 'ms per step' "$WORK"/kernels-of-*.txt 2>/dev/null | head -n 1)

@@ -68,7 +68,7 @@ measure() {
 # Share of linear: of a row with its name on one GPU; of the slowest: of its GPUs, each by itself. Reads the rows twice.
 table() {
     awk -F'|' -v json="$1" -v commit="$COMMIT" -v device="$(text name "$(find "$WORK/logs" -name '*.receipt.json' | head -n 1)")" '
-        function or(x) { return x == "" ? (json ? "null" : "-") : x }
+        function shown(x) { return x == "" ? (json ? "null" : "-") : x }
         function share(a, b) { return b > 0 ? sprintf("%.3f", a / b) : "" }
         function mib(x) { return x > 0 ? sprintf("%.0f", x / 1048576) : "" }
         function slowest(row, gpus, least, i) {
@@ -94,13 +94,13 @@ table() {
             of = share($3, $2 * slowest($1, $2))
             if (json) {
                 printf "%s\n  {\"row\": \"%s\", \"gpus\": %s, \"tokens_per_second\": %s, \"step_ms\": %s, ",
-                    (FNR > 1 ? "," : ""), $1, $2, or($3), or($4)
+                    (FNR > 1 ? "," : ""), $1, $2, shown($3), shown($4)
                 printf "\"of_linear\": %s, \"of_slowest\": %s, \"plan_bytes\": %s, \"comm_bytes\": %s, ",
-                    or(linear), or(of), or($5), or($6)
-                printf "\"torch_tokens_per_second\": %s}", or($7)
+                    shown(linear), shown(of), shown($5), shown($6)
+                printf "\"torch_tokens_per_second\": %s}", shown($7)
             } else
-                printf f, $1, $2, sprintf("%.0f", $3), sprintf("%.2f", $4), or(linear), or(of), or(mib($5)),
-                    or(mib($6)), or($7), or(share($3, $7))
+                printf f, $1, $2, sprintf("%.0f", $3), sprintf("%.2f", $4), shown(linear), shown(of), shown(mib($5)),
+                    shown(mib($6)), shown($7), shown(share($3, $7))
         }
         END { if (json) print "\n ]}" }' "$WORK/rows" "$WORK/rows"
 }

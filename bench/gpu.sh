@@ -155,10 +155,10 @@ print_table() {
         "$(text driver "$about")" "$(number gemm_version "$about")" "$(text toolkit "$about")" "${COMMIT:0:12}"
     awk -F'|' -v gib=$((1 << 30)) '
         function size(x) { return x > 0 ? sprintf("%.2f", x / gib) : "-" }
-        function or(x) { return x == "" ? "-" : x }
+        function shown(x) { return x == "" ? "-" : x }
         BEGIN { f = "%-16s %10s %9s %9s %6s %9s %6s %8s %8s %8s %8s\n"
             printf f, "row", "tokens/s", "ms", "PyTorch", "ratio", "floor", "of it", "first s", "plan", "taken", "in all" }
-        { printf f, $1, sprintf("%.0f", $2), sprintf("%.2f", $3), or($4), or($5), or($6), or($7), or($8), size($9), size($10), size($11) }
+        { printf f, $1, sprintf("%.0f", $2), sprintf("%.2f", $3), shown($4), shown($5), shown($6), shown($7), shown($8), size($9), size($10), size($11) }
         ' "$WORK/rows"
     cat <<TEXT
 

@@ -4,8 +4,8 @@
 # ranks.sh: how a run scales over the GPUs of this host: tokens per second on one and on several in the same run, as a
 # table and as JSON, beside PyTorch's; the first row also on each GPU by itself, as all wait for the slowest; and what a
 # step of it spends in each phase, on one and on the most, and in each kernel. It needs the built program alone (nojit;
-# for phases and kernels cupti_kernels.so). A row that fails is said, the others go on, and the exit status is 1; what
-# cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit.
+# for phases and kernels cupti_kernels.so). A row that fails is reported, the others still run, and the exit status is 1;
+# what cannot run at all is refused before anything is made, with 2. Arguments go to every run of nojit.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS of a GPU; kinds as in gpu.sh, and shard: big with --teacher-shard
 #   GPUS='1 2 4'                numbers of them (default: powers of two up to those there are)
@@ -36,6 +36,14 @@ GPUS=$(tr ' ' '\n' <<<"$GPUS" | sort -nu | xargs) # shares are of one, which com
 mkdir -p "$WORK/text" "$WORK/logs" && rm -f "$WORK"/logs/* "$WORK/rows" "$OUT" || exit 1
 : >"$WORK/rows"
 
+# row_command ROW GPUS: the words of nojit that make it, in command
+row_command() {
+    local kind=${1%%:*}
+    command_of "${kind/shard/big}"
+    [ "$2" -gt 1 ] || return 0
+    command+=(--gpus "$2")
+    if [ "$kind" = shard ]; then command+=(--teacher-shard); fi
+}
 torch_of() { # ROW GPUS
     local log=$WORK/logs/torch-${1/:/-}-$2 shape=${1#*:}
     case " $BENCH_TORCH " in *" $1 "*) ;; *) return ;; esac
@@ -45,10 +53,8 @@ torch_of() { # ROW GPUS
 }
 # measure NAME ROW GPUS: a line of $WORK/rows: name, GPUs, tokens/s, ms, plan and NCCL bytes, PyTorch
 measure() {
-    local kind=${2%%:*} shape=${2#*:} gpus=$3 log=$WORK/logs/${1/:/-}-$3 skip=5 command torch_pair ours
-    command_of "${kind/shard/big}"
-    if [ "$gpus" -gt 1 ]; then command+=(--gpus "$gpus"); fi
-    if [ "$kind" = shard ] && [ "$gpus" -gt 1 ]; then command+=(--teacher-shard); fi
+    local shape=${2#*:} gpus=$3 log=$WORK/logs/${1/:/-}-$3 skip=5 command torch_pair ours
+    row_command "$2" "$gpus"
     if ! run "$log" "$STEPS" "${shape%x*}" "${shape#*x}" >/dev/null; then
         fails "$1 on $gpus" "$log"
         return
@@ -63,7 +69,7 @@ measure() {
 # Share of linear: of a row with its name on one GPU; of the slowest: of its GPUs, each by itself. Reads the rows twice.
 table() {
     awk -F'|' -v json="$1" -v commit="$COMMIT" -v device="$(text name "$(find "$WORK/logs" -name '*.receipt.json' | head -n 1)")" '
-        function or(x) { return x == "" ? (json ? "null" : "-") : x }
+        function shown(x) { return x == "" ? (json ? "null" : "-") : x }
         function share(a, b) { return b > 0 ? sprintf("%.3f", a / b) : "" }
         function mib(x) { return x > 0 ? sprintf("%.0f", x / 1048576) : "" }
         function slowest(row, gpus, least, i) {
@@ -73,14 +79,14 @@ table() {
             }
             return least
         }
-        NR == FNR && match($1, / on GPU [0-9]+$/) { alone[substr($1, 1, RSTART - 1), substr($1, RSTART + 8)] = $3 }
-        NR == FNR { next }
-        FNR == 1 {
+        BEGIN {
             f = "%-30s %5s %10s %9s %10s %11s %8s %8s %9s %7s\n"
             if (json) printf "{\"commit\": \"%s\", \"device\": \"%s\",\n \"rows\": [", commit, device
             else
                 printf f, "row", "GPUs", "tokens/s", "ms", "of linear", "of slowest", "plan", "NCCL", "PyTorch", "ratio"
         }
+        NR == FNR && match($1, / on GPU [0-9]+$/) { alone[substr($1, 1, RSTART - 1), substr($1, RSTART + 8)] = $3 }
+        NR == FNR { next }
         {
             base = $1
             sub(/ (over sockets|on GPU [0-9]+)$/, "", base)
@@ -89,13 +95,13 @@ table() {
             of = $2 > 1 ? share($3, $2 * slowest($1, $2)) : ""
             if (json) {
                 printf "%s\n  {\"row\": \"%s\", \"gpus\": %s, \"tokens_per_second\": %s, \"step_ms\": %s, ",
-                    (FNR > 1 ? "," : ""), $1, $2, or($3), or($4)
+                    (FNR > 1 ? "," : ""), $1, $2, shown($3), shown($4)
                 printf "\"of_linear\": %s, \"of_slowest\": %s, \"plan_bytes\": %s, \"comm_bytes\": %s, ",
-                    or(linear), or(of), or($5), or($6)
-                printf "\"torch_tokens_per_second\": %s}", or($7)
+                    shown(linear), shown(of), shown($5), shown($6)
+                printf "\"torch_tokens_per_second\": %s}", shown($7)
             } else
-                printf f, $1, $2, sprintf("%.0f", $3), sprintf("%.2f", $4), or(linear), or(of), or(mib($5)),
-                    or(mib($6)), or($7), or(share($3, $7))
+                printf f, $1, $2, sprintf("%.0f", $3), sprintf("%.2f", $4), shown(linear), shown(of), shown(mib($5)),
+                    shown(mib($6)), shown($7), shown(share($3, $7))
         }
         END { if (json) print "\n ]}" }' "$WORK/rows" "$WORK/rows"
 }
@@ -108,11 +114,10 @@ alone() {
 }
 # kernels ROW GPUS: $WORK/kernels-GPUS.txt, of one of them; nothing without CUPTI
 kernels() {
-    local kind=${1%%:*} shape=${1#*:} log=$WORK/logs/kernels-$2 table=$WORK/kernels-$2.txt found command torch_pair
+    local shape=${1#*:} log=$WORK/logs/kernels-$2 table=$WORK/kernels-$2.txt found command torch_pair
     rm -f "$WORK"/kernels-of-*.txt "$table"
     [ "$DEVICE" = cuda ] && [ -f "$BUILD/cupti_kernels.so" ] || return 0
-    command_of "${kind/shard/big}"
-    if [ "$2" -gt 1 ]; then command+=(--gpus "$2"); fi
+    row_command "$1" "$2"
     CUDA_INJECTION64_PATH=$(realpath "$BUILD/cupti_kernels.so") KERNEL_TABLE=$WORK/kernels-of-%p.txt \
         run "$log" 20 "${shape%x*}" "${shape#*x}" >/dev/null || fails "kernels of a step on $2" "$log"
     found=$(grep -l 'ms per step' "$WORK"/kernels-of-*.txt 2>/dev/null | head -n 1)

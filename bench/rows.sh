@@ -83,11 +83,9 @@ fails() { # WHAT LOG
 }
 text() { sed -nE "s/.*\"$1\": \"([^\"]*)\".*/\1/p" "$2" 2>/dev/null | head -n 1; }
 number() { sed -nE "s/.*\"$1\": ([-0-9.e+]+).*/\1/p" "$2" 2>/dev/null | head -n 1; }
+median_of() { sort -g | awk '{ v[NR] = $1 } END { if (NR) printf "%.10g", (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'; }
 # median FIELD FROM FILE: of the steps after the first FROM
-median() {
-    sed -nE "s/.*\"$1\": ([0-9.e+-]+).*/\1/p" "$3" 2>/dev/null | tail -n +$(($2 + 1)) | sort -g |
-        awk '{ v[NR] = $1 } END { if (NR) printf "%.4f", (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
-}
+median() { sed -nE "s/.*\"$1\": ([0-9.e+-]+).*/\1/p" "$3" 2>/dev/null | tail -n +$(($2 + 1)) | median_of; }
 quotient() { awk -v a="${1:-0}" -v b="${2:-0}" -v d="${3:-2}" 'BEGIN { if (a > 0 && b > 0) printf "%.*f", d, a / b }'; }
 
 init() { # SHAPE SEED

@@ -58,7 +58,7 @@ def main():
         parts += [text(WIDTH - 10, y, f"{row.tokens[MEASURED.index(4)]:,}", "value", "end")]
     for n, gpus in enumerate((2, 4, 8)):
         parts += column(n, gpus)
-    title = "Share of linear in per cent, H200 of one host, 8 × 1024 tokens per GPU unless named"
+    title = "Share of linear in per cent, H200 of one host, 8 × 1024 tokens per GPU unless noted"
     parts += [text(10, 22, title, "title")]
     parts += [circle(NAMES + 5, bottom + 38, "measured"), text(NAMES + 16, bottom + 42, "measured")]
     parts += [circle(NAMES + 95, bottom + 38, "predicted"), text(NAMES + 106, bottom + 42, "predicted")]

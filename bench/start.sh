@@ -41,7 +41,6 @@ read_by_all() {
         for ((piece = 0; piece << 26 < bytes; piece++)); do echo "$f $((piece * 64))"; done
     done | xargs -P "$(nproc)" -L 1 sh -c 'exec dd if="$1" skip="$2" count=64 bs=1M of=/dev/null status=none' sh
 }
-median_of() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'; }
 rate() { awk -v bytes="$1" -v s="${2:-0}" 'BEGIN { if (s > 0) printf "%.2f", bytes * 1e-9 / s; else print "-" }'; } # BYTES SECONDS: GB/s
 
 row() { # KIND:BATCHxTOKENS

@@ -84,38 +84,28 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
     const int chunk = blockIdx.y;
     for (int head = kv * group; head < (kv + 1) * group; head += ROWS) {
         const int heads = min(ROWS, (kv + 1) * group - head);
-        int first = chunk * DECODE_CHUNK, j = first + threadIdx.x / 32 * KEYS;
+        int first = chunk * DECODE_CHUNK;
         Warp mine(in, head * D, heads);
         loads_first();
         const int s = slot[r], last = pos[r];
-        const bool there = s >= 0 && first <= last;
-        const auto cache = cache_of(max(s, 0), last);
-        const int stop = C == 1 ? last + 1 : min(first + DECODE_CHUNK, last + 1);
-        if (there && j < stop)
-            mine.load_keys(cache, j);
-        loads_first();
         // Ahead of the branch, also where there is no row: ptxas would move the loads behind it.
         mine.take(in, last);
-        if (!there)
+        if (s < 0 || first > last)
             return;
-        if (j < stop)
-            mine.load_values(cache, j);
-        if (last < stop && last / KEYS % WARPS == threadIdx.x / 32)
-            cache.begin();
+        const auto cache = cache_of(s, last);
 #pragma unroll 1
         for (bool more = true; more; first += DECODE_CHUNK) {
-            const int end = min(first + DECODE_CHUNK, stop);
-            more = end < stop;
+            const int end = min(first + DECODE_CHUNK, cache.pos + 1);
+            more = C == 1 && end <= cache.pos;
             mine.begin();
 #pragma unroll 1
-            for (; j < end; j += WARPS * KEYS) {
-                const int next = j + WARPS * KEYS;
-                mine.step(cache, j, next < stop ? next : -1, scale * LOG2_E);
+            for (int j = first + threadIdx.x / 32 * KEYS; j < end; j += WARPS * KEYS) {
+                mine.step(cache, j, scale * LOG2_E);
                 if (j + KEYS > cache.pos)
                     cache.store();
             }
             __syncthreads(); // nobody reads what the chunk or the heads before these have left
-            mine.put(shared, heads);
+            mine.put(shared);
             __syncthreads();
             for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
                 const int h = i / (D / 2), d = i % (D / 2) * 2;
@@ -187,8 +177,7 @@ template <int D> struct decode_mma {
             }
         }
     }
-    // Of the first `heads` columns.
-    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared, int heads) const
+    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared) const
     {
         const int warp = threadIdx.x / 32, g = lane_id() / 4, t = lane_id() % 4;
 #pragma unroll
@@ -197,8 +186,6 @@ template <int D> struct decode_mma {
 #pragma unroll
             for (int d = 4; d < 32; d *= 2)
                 all += __shfl_xor_sync(0xffffffffu, all, d);
-            if (2 * t + h >= heads)
-                continue;
             if (g == 0) {
                 shared.top[warp][2 * t + h] = top[h];
                 shared.sum[warp][2 * t + h] = all;
@@ -219,7 +206,7 @@ template <typename T, int D> struct decode_cache {
     decode_input<T, D> in;
     decode_newest<T, D> *newest;
 
-    // By the one warp that comes to the newest position, ahead of all keys: others come meanwhile.
+    // By the one warp that comes to the newest position.
     __device__ __forceinline__ void begin() const { newest->begin(in); }
     // By the same, the only one that reads what lies beside the newest value.
     __device__ __forceinline__ void store() const
@@ -245,7 +232,6 @@ template <typename T, int D> struct decode_cache {
 template <typename T, int D> struct decode_warp : decode_mma<D> {
     static constexpr int KEYS = CACHE_BLOCK;
     decode_queries<T, D, 32, D / 64> q;
-    uint4 k[4][D / 32], v[D / 8]; // of the step to come
 
     // Query heads from the first column on; columns of the mma beyond the last head repeat it.
     __device__ __forceinline__ decode_warp(const decode_input<T, D> &in, int first, int heads)
@@ -289,37 +275,26 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
             v[i].w = __byte_perm(v[i].w, x, picked(left - 6));
         }
     }
-    // Of row g of the first eight.
-    static __device__ __forceinline__ int key_of(int j0)
-    {
-        return j0 + 8 * (lane_id() / 8) + lane_id() / 4 % 2;
-    }
-    __device__ __forceinline__ void load_keys(const decode_cache<T, D> &cache, int j0)
-    {
-        const T *keys = cache.k + (int64_t)key_of(j0) * D + lane_id() % 4 * 8;
-#pragma unroll
-        for (int n = 0; n < 4; n++) {
-#pragma unroll
-            for (int i = 0; i < D / 32; i++)
-                k[n][i] = vec<T>::read(keys + 2 * n * D + 32 * i);
-        }
-    }
-    __device__ __forceinline__ void load_values(const decode_cache<T, D> &cache, int j0)
+    // Keys from j0 on, of which the first exists.
+    __device__ __forceinline__ void step(const decode_cache<T, D> &cache, int j0, float scale_log2)
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
+        const int key = j0 + 8 * (g / 2) + g % 2; // of row g of the first eight
+        uint4 k[4][D / 32], v[D / 8];
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            const T *p = cache.k + (int64_t)min(key + 2 * n, cache.pos) * D + 8 * t;
+#pragma unroll
+            for (int i = 0; i < D / 32; i++)
+                k[n][i] = vec<T>::read(p + 32 * i);
+        }
         const T *values = cache.v + (int64_t)j0 * D + g * CACHE_BLOCK + 8 * t; // a whole block
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
             v[i] = vec<T>::read(values + 8 * i * CACHE_BLOCK);
-    }
-    // Keys from j0 on, of which the first exists, have been loaded; those from `next` on are asked for
-    // as soon as registers are free, so that they come meanwhile. -1: there are none.
-    __device__ __forceinline__ void step(const decode_cache<T, D> &cache, int j0, int next,
-                                         float scale_log2)
-    {
-        const int key = key_of(j0);
         const bool last = j0 + KEYS > cache.pos;
         if (last) {
+            cache.begin();
             put_newest(k, v, *cache.newest, cache.pos - j0);
         }
         float s[2][4] = {};
@@ -339,8 +314,6 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
             if (last && j > cache.pos)
                 s[n / 2][n % 2 * 2] = s[n / 2][n % 2 * 2 + 1] = -INFINITY;
         }
-        if (next >= 0)
-            load_keys(cache, next);
         this->softmax(s, scale_log2);
         uint32_t p[4];
 #pragma unroll
@@ -352,8 +325,6 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
             mma16816(this->acc[i], {a.x, b.x, a.y, b.y}, p[0], p[1]);
             mma16816(this->acc[i], {a.z, b.z, a.w, b.w}, p[2], p[3]);
         }
-        if (next >= 0)
-            load_values(cache, next);
     }
 };
 
@@ -402,16 +373,10 @@ template <typename Load, int D> struct decode_lanes {
                 acc[h][i] = 0;
         }
     }
-    template <typename Cache> static __device__ __forceinline__ void load_keys(const Cache &, int)
-    {
-    }
-    template <typename Cache> static __device__ __forceinline__ void load_values(const Cache &, int)
-    {
-    }
     template <typename Cache>
-    __device__ __forceinline__ void step(const Cache &cache, int j0, int, float scale_log2)
+    __device__ __forceinline__ void step(const Cache &cache, int j0, float scale_log2)
     {
-        const Load load = {cache};
+        const Load load(cache, j0);
         const int j = j0 + lane_id();
         const float2 scales = load.scales(j); // of key and value
         float p[ROWS] = {};
@@ -450,7 +415,7 @@ template <typename Load, int D> struct decode_lanes {
             }
         }
     }
-    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared, int) const
+    __device__ __forceinline__ void put(decode_shared<ROWS, D> &shared) const
     {
         const int warp = threadIdx.x / 32;
 #pragma unroll
@@ -471,6 +436,12 @@ template <typename Load, int D> struct decode_lanes {
 template <int D> struct decode_floats {
     const decode_cache<float, D> &cache;
 
+    __device__ __forceinline__ decode_floats(const decode_cache<float, D> &from, int j0)
+        : cache(from)
+    {
+        if (j0 + 32 > from.pos)
+            from.begin();
+    }
     static __device__ __forceinline__ float2 scales(int) { return make_float2(1, 1); }
     // Of a later key: that of the newest.
     __device__ __forceinline__ float4 key(int j, int d) const

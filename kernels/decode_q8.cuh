@@ -81,10 +81,6 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     static constexpr float LIFT = 64;
     uint32_t q[D / 64][8];
     decode_queries<T, D, 8, 2> asked;
-    // Of the step to come; scales of this quad's t-th key.
-    alignas(16) uint32_t k[4][D / 16];
-    uint2 v[D / 8];
-    float2 scales;
 
     // A lane has 16 dims of every 64. With 64 in all their partners are another lane's: it takes both.
     static __device__ __forceinline__ int angle() { return lane_id() % 4 * 16 % (D / 2); }
@@ -113,7 +109,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             }
         }
     }
-    static __device__ __forceinline__ void load16(uint32_t *to, const int8_t *from)
+    static __device__ __forceinline__ void load(uint32_t *to, const int8_t *from)
     {
         *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
     }
@@ -126,58 +122,47 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
         widen_bytes(y, b);
         mma16816_f16(c, {x[0], y[0], x[1], y[1]}, right0, right1);
     }
-    // Of row g of the first eight.
-    static __device__ __forceinline__ int key_of(int j0)
+    __device__ __forceinline__ void step(const decode_cache_q8<T, D> &cache, int j0,
+                                         float scale_log2)
     {
-        return j0 + 8 * (lane_id() / 8) + lane_id() / 4 % 2;
-    }
-    __device__ __forceinline__ void load_keys(const decode_cache_q8<T, D> &cache, int j0)
-    {
-        const int8_t *keys = cache.k + (int64_t)key_of(j0) * D + lane_id() % 4 * 16;
+        const int g = lane_id() / 4, t = lane_id() % 4, quad = 4 * g;
+        const int key = j0 + 8 * (g / 2) + g % 2; // of row g of the first eight
+        const int8_t *keys = cache.k + (int64_t)key * D + 16 * t;
+        const int8_t *values = cache.v + (int64_t)j0 * D + g * CACHE_BLOCK + 8 * t; // a whole block
+        alignas(16) uint32_t k[4][D / 16];
+        uint2 v[D / 8];
 #pragma unroll
         for (int n = 0; n < 4; n++) {
 #pragma unroll
             for (int i = 0; i < D / 64; i++)
-                load16(k[n] + 4 * i, keys + 2 * n * D + 64 * i);
+                load(k[n] + 4 * i, keys + 2 * n * D + 64 * i);
         }
-    }
-    __device__ __forceinline__ void load_values(const decode_cache_q8<T, D> &cache, int j0)
-    {
-        const int g = lane_id() / 4, t = lane_id() % 4;
-        const int8_t *values = cache.v + (int64_t)j0 * D + g * CACHE_BLOCK + 8 * t; // a whole block
-        scales = cache.scales[key_of(j0) + 2 * t];
+        float2 scales = cache.scales[key + 2 * t]; // of this quad's t-th key
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
             v[i] = *reinterpret_cast<const uint2 *>(values + 8 * i * CACHE_BLOCK);
-    }
-    // The newest key stands for those behind it, too. `pos` counts from the first of the keys.
-    __device__ __forceinline__ void put_newest(const decode_cache_q8<T, D> &cache, int pos)
-    {
-        const int g = lane_id() / 4, t = lane_id() % 4, key = key_of(0);
-#pragma unroll
-        for (int n = 0; n < 4; n++) {
-            if (key + 2 * n < pos)
-                continue;
-#pragma unroll
-            for (int i = 0; i < D / 64; i++)
-                load16(k[n] + 4 * i, reinterpret_cast<int8_t *>(cache.newest->k) + 64 * i + 16 * t);
-        }
-        if (key + 2 * t >= pos) // of a later key: any that is finite
-            scales = cache.newest->scales;
-#pragma unroll
-        for (int i = 0; i < D / 8; i++) {
-            const uint32_t byte = cache.new_value(8 * i + g);
-            v[i].x = with_byte(v[i].x, byte, pos - 8 * t);
-            v[i].y = with_byte(v[i].y, byte, pos - 8 * t - 4);
-        }
-    }
-    __device__ __forceinline__ void step(const decode_cache_q8<T, D> &cache, int j0, int next,
-                                         float scale_log2)
-    {
-        const int quad = lane_id() / 4 * 4, key = key_of(j0);
         const bool last = j0 + KEYS > cache.pos;
-        if (last)
-            put_newest(cache, cache.pos - j0);
+        if (last) {
+            const int left = cache.pos - j0 - 8 * t;
+            cache.begin();
+#pragma unroll
+            for (int n = 0; n < 4; n++) {
+                if (key + 2 * n < cache.pos)
+                    continue;
+#pragma unroll
+                for (int i = 0; i < D / 64; i++)
+                    load(k[n] + 4 * i,
+                         reinterpret_cast<int8_t *>(cache.newest->k) + 64 * i + 16 * t);
+            }
+            if (key + 2 * t >= cache.pos) // of a later key: any that is finite
+                scales = cache.newest->scales;
+#pragma unroll
+            for (int i = 0; i < D / 8; i++) {
+                const uint32_t byte = cache.new_value(8 * i + g);
+                v[i].x = with_byte(v[i].x, byte, left);
+                v[i].y = with_byte(v[i].y, byte, left - 4);
+            }
+        }
         float s[2][4] = {};
 #pragma unroll
         for (int i = 0; i < D / 16; i++) {
@@ -186,8 +171,6 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
                 multiply(s[n], k[2 * n][i], k[2 * n + 1][i], q[i / 4][i % 4 * 2],
                          q[i / 4][i % 4 * 2 + 1]);
         }
-        if (next >= 0)
-            load_keys(cache, next);
 #pragma unroll
         for (int n = 0; n < 4; n++) {
             const float factor = __shfl_sync(0xffffffffu, scales.x, quad + n);
@@ -210,10 +193,8 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             multiply(this->acc[i], v[2 * i].x, v[2 * i + 1].x, p[0], p[1]);
             multiply(this->acc[i], v[2 * i].y, v[2 * i + 1].y, p[2], p[3]);
         }
-        if (next >= 0)
-            load_values(cache, next);
     }
-    __device__ __forceinline__ void put(decode_shared<decode_mma<D>::ROWS, D> &shared, int heads)
+    __device__ __forceinline__ void put(decode_shared<decode_mma<D>::ROWS, D> &shared)
     {
 #pragma unroll
         for (int i = 0; i < D / 16; i++) {
@@ -221,7 +202,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             for (int e = 0; e < 4; e++)
                 this->acc[i][e] *= 1 / LIFT;
         }
-        decode_mma<D>::put(shared, heads);
+        decode_mma<D>::put(shared);
     }
 };
 
@@ -229,12 +210,15 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
 template <int D> struct decode_bytes {
     const decode_cache_q8<float, D> &cache;
 
+    __device__ __forceinline__ decode_bytes(const decode_cache_q8<float, D> &from, int j0)
+        : cache(from)
+    {
+        if (j0 + 32 > from.pos)
+            from.begin();
+    }
     __device__ __forceinline__ float2 scales(int j) const
     {
-        if (j < cache.pos)
-            return cache.scales[j];
-        loads_first(); // not ahead of the branch: there need not be a newest key here
-        return cache.newest->scales;
+        return j < cache.pos ? cache.scales[j] : cache.newest->scales;
     }
     static __device__ __forceinline__ float byte(uint32_t word, int e)
     {

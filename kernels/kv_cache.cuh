@@ -7,7 +7,7 @@
 #include "common.cuh"
 #include "decode.h"
 
-// Dim d of a position.
+// Dim d of a position's value: its offset there.
 template <int D> static __device__ __forceinline__ int64_t value_at(int position, int d)
 {
     const int64_t block = position / CACHE_BLOCK;

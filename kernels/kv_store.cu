@@ -15,6 +15,7 @@ static __device__ __forceinline__ void kv_store(T *k, T *v, const T *qkv, const 
         return;
     const int p = pos[n];
     const int64_t at = ((int64_t)s * K + kv) * P * D;
+    T *values = v + at + value_at<D>(p, 0);
     const T *key = qkv + ((int64_t)n * (H + 2 * K) + H + kv) * D, *value = key + K * D;
 #pragma unroll
     for (int d = threadIdx.x / 32 * W; d < D; d += NJ_THREADS / 32 * W) {
@@ -23,6 +24,6 @@ static __device__ __forceinline__ void kv_store(T *k, T *v, const T *qkv, const 
         *reinterpret_cast<uint4 *>(x) = vec<T>::read(value + d);
 #pragma unroll
         for (int i = 0; i < W; i++)
-            v[at + value_at<D>(p, d + i)] = x[i];
+            values[(d + i) * CACHE_BLOCK] = x[i];
     }
 }

@@ -38,14 +38,15 @@ kv_store_q8(int32_t *k, int32_t *v, float *kv_scale, const T *qkv, const int32_t
             all[i] = fmaxf(all[i], most[i][w][lane]);
     }
     const kv_levels key(all[0]), value(all[1]);
-    const int64_t head = ((int64_t)s * K + kv) * P, p = pos[n];
+    const int64_t head = ((int64_t)s * K + kv) * P;
+    const int p = pos[n];
     if (warp == 0)
         reinterpret_cast<float2 *>(kv_scale)[head + p] = make_float2(key.scale, value.scale);
 #pragma unroll
     for (int j = 0; j < PARTS; j++) {
         const int d = (j * WARPS + warp) * W;
         int32_t *keys = k + ((head + p) * D + d) / 4;
-        int8_t *values = reinterpret_cast<int8_t *>(v) + head * D + value_at<D>((int)p, d);
+        int8_t *values = reinterpret_cast<int8_t *>(v) + head * D + value_at<D>(p, d);
 #pragma unroll
         for (int i = 0; i < W; i += 4)
             keys[i / 4] = key.word(x[0][j].v + i);

@@ -14,7 +14,7 @@ static inline int64_t cache_at(int32_t slot, int32_t kv, int32_t K, int32_t P, i
     return ((int64_t)slot * K + kv) * P * D;
 }
 
-/* Dim d of a position's value, from there on. */
+/* Dim d of a position's value: its offset in the values of the slot and head. */
 static inline int64_t value_at(int64_t position, int d, int D)
 {
     const int64_t block = position / CACHE_BLOCK;

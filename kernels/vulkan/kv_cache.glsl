@@ -42,7 +42,7 @@ int64_t cache_at(int of_slot, int group)
     return (int64_t(of_slot) * K + group) * P * D;
 }
 
-// Dim d of a position's value, from there on.
+// Dim d of a position's value: its offset in the values of the slot and head.
 int value_at(int position, int d)
 {
     return (position / CACHE_BLOCK * D + d) * CACHE_BLOCK + position % CACHE_BLOCK;

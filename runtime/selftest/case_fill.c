@@ -124,7 +124,7 @@ static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements
     for (int64_t i = 0; i < elements; i++) {
         const uint64_t bound = a->fill_value > 0 ? (uint64_t)a->fill_value : 1;
         const int32_t value = (int32_t)(bits_at(stream, (uint64_t)i) % bound);
-        const int rare = !a->whole && uniform_at(~stream, (uint64_t)i) < 0.2;
+        const int rare = !a->every_row && uniform_at(~stream, (uint64_t)i) < 0.2;
         const int32_t row = (int32_t)(i % (int64_t)bound);
         switch (a->fill) {
         case CASE_FILL_ID:

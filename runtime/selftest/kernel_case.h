@@ -55,7 +55,7 @@ struct case_arg {
     double tolerance; /* 0: the case's */
     enum case_compare compare;
     int64_t first; /* CASE_FILL_POSITION: what is added to each */
-    int whole;     /* of a benchmark: no row is left out, whose bytes would be counted */
+    int every_row; /* of a benchmark: none is left out, as the bytes of all are counted */
 };
 
 /* What the contract's expressions come to: of each argument, and of the whole. */

@@ -114,6 +114,8 @@ if grep -q 'nothing left to do' "$d/parted.log"; then ok "a run that is done"; e
 # ---- refusals
 refuses "micro-batches that cannot be dealt out" 2 '^nojit distill: gradient accumulation is 6 and 4 ranks share' "$nojit" distill "${few[@]}" \
     --device cpu --gpus 4 --out "$d/x"
+refuses "virtual ranks beside processes" 2 '^nojit distill: --virtual-ranks is for one process' "$nojit" distill "${few[@]}" --device cpu --gpus 2 \
+    --virtual-ranks 2 --out "$d/x"
 refuses "no falling back to CPUs" 1 'driver' env LD_LIBRARY_PATH="$d" NOJIT_CUBLASLT="$d" "$nojit" distill "${few[@]}" --gpus 2 --out "$d/x"
 refuses "bfloat16 gradients on a CPU" 2 '^nojit distill: --reduce-dtype bf16: .* has no bfloat16' "$nojit" distill "${few[@]}" --device cpu --reduce-dtype bf16 --out "$d/x"
 refuses "--gpus all without one" 1 'no GPU can be used here' env LD_LIBRARY_PATH="$d" "$nojit" distill "${few[@]}" --gpus all --out "$d/x"

@@ -8,9 +8,8 @@
 #include "engine/carve.h"
 #include "engine/net.h"
 
-/* A slot holds one sequence. Of each layer: keys [slots, K, positions, D], values [slots, K, D, positions], as
- * kv_store and attn_decode, or kv_store_q8 and
- * attn_decode_q8, have them. */
+/* A slot holds one sequence. Of each layer: keys [slots, K, positions, D], values [slots, K, positions / 32, D, 32], as
+ * kv_store and attn_decode, or kv_store_q8 and attn_decode_q8, have them (kernels/decode.h). */
 struct cache {
     int slots, positions;
     char *keys, *values; /* of the first layer; those of the others follow */

@@ -124,7 +124,8 @@ void run_rank_options(const struct settings *s, int rank, int size, struct train
 int run_check_ranks(const struct settings *s, const struct train_options *o)
 {
     if (o->rank != RANKS_HERE && s->virtual_ranks > 1)
-        return fail(NJ_E_ARG, "--virtual-ranks is for one process; leave it out, as %d share this run",
+        return fail(NJ_E_ARG,
+                    "--virtual-ranks is for one process; leave it out, as %d share this run",
                     o->ranks);
     if (!s->teacher_shard)
         return 0;

@@ -29,14 +29,24 @@ static int count_gpus(void)
     return WEXITSTATUS(status);
 }
 
+/* Those of --gpus are counted before there are processes, those of a launcher once they have met. */
+static int check_virtual(const struct settings *s, int processes)
+{
+    return processes == 1 || s->virtual_ranks <= 1
+               ? 0
+               : fail(NJ_E_ARG,
+                      "--virtual-ranks is for one process; leave it out, as %d share this run",
+                      processes);
+}
+
 int run_gpus(const struct settings *s, int *out)
 {
     *out = (int)s->gpus;
     if (s->gpus != GPUS_ALL)
-        return 0;
+        return check_virtual(s, *out);
     *out = s->device == (int)NJ_DEVICE_CPU || s->device == (int)NJ_DEVICE_VULKAN ? 0 : count_gpus();
     return *out > 0
-               ? 0
+               ? check_virtual(s, *out)
                : fail(NJ_E_NO_DEVICE, "--gpus all: no GPU can be used here; see `nojit doctor`");
 }
 
@@ -123,12 +133,9 @@ void run_rank_options(const struct settings *s, int rank, int size, struct train
 
 int run_check_ranks(const struct settings *s, const struct train_options *o)
 {
-    if (o->rank != RANKS_HERE && s->virtual_ranks > 1)
-        return fail(NJ_E_ARG,
-                    "--virtual-ranks is for one process; leave it out, as %d share this run",
-                    o->ranks);
-    if (!s->teacher_shard)
-        return 0;
+    const int refused = check_virtual(s, o->rank == RANKS_HERE ? 1 : o->ranks);
+    if (refused || !s->teacher_shard)
+        return refused;
     if (s->teacher == NULL)
         return fail(NJ_E_ARG, "--teacher-shard needs --teacher");
     if (o->rank == RANKS_HERE)

@@ -64,7 +64,7 @@ measure() {
     ours=$(median tokens_per_second $skip "$WORK/run/metrics.jsonl")
     printf '%s|%s|%s|%s|%s|%s|%s\n' "$1" "$gpus" "$ours" "$(median step_ms $skip "$WORK/run/metrics.jsonl")" \
         "$(number plan_bytes "$log.receipt.json")" "$(number comm_bytes "$log.receipt.json")" "$(torch_of "$2" "$gpus")" >>"$WORK/rows"
-    note "$1${gpus:+, GPUs: $gpus}: ${ours%.*} tokens/s"
+    note "$1, GPUs: $gpus: ${ours%.*} tokens/s"
 }
 # Share of linear: of a row with its name on one GPU; of the slowest: of its GPUs, each by itself. Reads the rows twice.
 table() {

@@ -61,20 +61,22 @@ static void step_of_one_gpu(void)
     runs("nj_adamw_lp", 50);
 }
 
+/* Of such steps, however many. */
+#define TABLE_OF_ONE_GPU                                                                           \
+    "    0.060 ms, 0.000 idle, 0.000 copies alone  forward\n"                                      \
+    "    0.090 ms, 0.004 idle, 0.000 copies alone  backward\n"                                     \
+    "    0.050 ms, 0.000 idle, 0.000 copies alone  update\n"                                       \
+    "    0.130 ms  65.0 %     3.0 runs  gemm\n"                                                    \
+    "    0.050 ms  25.0 %     1.0 runs  nj_adamw_lp\n"                                             \
+    "    0.010 ms   5.0 %     2.0 runs  nj_kd_head_lp\n"                                           \
+    "    0.006 ms   3.0 %     1.0 runs  nj_clip_scale_f32\n"
+
 static void a_step_of_one_gpu_has_three_phases(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++)
         step_of_one_gpu();
-    gives(training, 2,
-          "2 steps, 0.200 ms per step, GPU idle 2.00 %\n"
-          "    0.060 ms, 0.000 idle, 0.000 copies alone  forward\n"
-          "    0.090 ms, 0.004 idle, 0.000 copies alone  backward\n"
-          "    0.050 ms, 0.000 idle, 0.000 copies alone  update\n"
-          "    0.130 ms  65.0 %     3.0 runs  gemm\n"
-          "    0.050 ms  25.0 %     1.0 runs  nj_adamw_lp\n"
-          "    0.010 ms   5.0 %     2.0 runs  nj_kd_head_lp\n"
-          "    0.006 ms   3.0 %     1.0 runs  nj_clip_scale_f32\n");
+    gives(training, 2, "2 steps, 0.200 ms per step, GPU idle 2.00 %\n" TABLE_OF_ONE_GPU);
 }
 
 /* AdamW piece by piece, with transfers between and beside; gradients that are still under way when the backward pass
@@ -123,15 +125,7 @@ static void what_follows_the_last_step_is_left_out(void **state)
     runs("nj_kd_head_lp", 100);
     runs("nj_clip_scale_f32", 100);
     beside("earlier", 0, 1);
-    gives(training, 1,
-          "1 steps, 0.200 ms per step, GPU idle 2.00 %\n"
-          "    0.060 ms, 0.000 idle, 0.000 copies alone  forward\n"
-          "    0.090 ms, 0.004 idle, 0.000 copies alone  backward\n"
-          "    0.050 ms, 0.000 idle, 0.000 copies alone  update\n"
-          "    0.130 ms  65.0 %     3.0 runs  gemm\n"
-          "    0.050 ms  25.0 %     1.0 runs  nj_adamw_lp\n"
-          "    0.010 ms   5.0 %     2.0 runs  nj_kd_head_lp\n"
-          "    0.006 ms   3.0 %     1.0 runs  nj_clip_scale_f32\n");
+    gives(training, 1, "1 steps, 0.200 ms per step, GPU idle 2.00 %\n" TABLE_OF_ONE_GPU);
 }
 
 static void one_mark_is_a_step_for_each_group_of_runs(void **state)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gemv.cuh"
+#include "gemv_mma.cuh"
 
 // A row of the weights belongs to one warp, two or four, so that a short matrix of long rows has work for a whole GPU;
 // each takes a stretch of it, and their sums are added up in order.
 template <typename T, int M>
-static __device__ __forceinline__ void gemv_add(T *s, const T *x, const T *w, int N, int K)
+static __device__ __forceinline__ void by_lanes(T *s, const T *x, const T *w, int N, int K)
 {
     constexpr int ROWS = M > 1 ? 2 : 1, UNROLL = M > 1 ? 5 : 6;
     constexpr int V = vec<T>::N, WARPS = NJ_THREADS / 32;
@@ -44,4 +44,46 @@ static __device__ __forceinline__ void gemv_add(T *s, const T *x, const T *w, in
     for (int p = 0; p < 1 << shift; p++)
         sum += part[warp + p][lane];
     *to = from_f32<T>(sum);
+}
+
+// The warps of a block share eight rows of the weights.
+template <typename T, int M>
+static __device__ __forceinline__ void by_mma(T *s, const T *x, const T *w, int N, int K)
+{
+    constexpr int V = vec<T>::N, UNROLL = 10, SPLIT = NJ_THREADS / 32;
+    using sums_of = mma_sums<M, 1, UNROLL>;
+    __shared__ float part[SPLIT * M * sums_of::WIDTH];
+    const int first = blockIdx.x * 8;
+    const T *its = w + row_below(first + lane_id() / 4, N) * K;
+    const auto weights = [&](int) { return its; };
+    const auto rows_of_x = [&](int m, int c) {
+        return vec<T>::read(x + ((int64_t)m * (K / V) + c) * V);
+    };
+    mma_share<SPLIT> mine(K / V);
+    sums_of sums;
+    sums.fetch(weights, mine.begin, mine.end);
+    nj_kernel_begin();
+    while (mine.begin < mine.end) {
+        sums.add(rows_of_x, mine.begin, mine.end);
+        mine.begin += sums_of::SPAN;
+        sums.fetch(weights, mine.begin, mine.end);
+    }
+    sums.put(part);
+    __syncthreads();
+    for (int i = threadIdx.x; i < M * 8; i += NJ_THREADS) {
+        const int m = i / 8, column = i % 8;
+        if (column >= N - first)
+            continue;
+        T *to = s + (int64_t)m * N + first + column;
+        *to = from_f32<T>(to_f32(*to) + sums_of::template sum_of<SPLIT>(part, 0, m, column));
+    }
+}
+
+template <typename T, int M>
+static __device__ __forceinline__ void gemv_add(T *s, const T *x, const T *w, int N, int K)
+{
+    if constexpr (M < 8)
+        by_lanes<T, M>(s, x, w, N, K);
+    else
+        by_mma<T, M>(s, x, w, N, K);
 }

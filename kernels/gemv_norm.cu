@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gemv.cuh"
+#include "gemv_mma.cuh"
 
+// A warp takes one row of the weights, with more than one row of x two of them.
 template <typename T, int M>
-static __device__ __forceinline__ void gemv_norm(T *y, const T *x, const T *g, const T *w,
-                                                 const T *b, int N, int C, int ld, float eps)
+static __device__ __forceinline__ void by_lanes(uint4 *rows, T *y, const T *x, const T *g,
+                                                const T *w, const T *b, int N, int C, int ld,
+                                                float eps)
 {
     constexpr int ROWS = M > 1 ? 2 : 1;
-    extern __shared__ uint4 rows[];
     gemv_of_normed<T, M, ROWS, 4>(
         rows, x, g, C, eps, (N + ROWS - 1) / ROWS,
         [&](int64_t n, int r) { return w + row_below(n * ROWS + r, N) * C; },
@@ -19,4 +20,36 @@ static __device__ __forceinline__ void gemv_norm(T *y, const T *x, const T *g, c
                 sum += to_f32(b[row]);
             y[(int64_t)(lane % M) * ld + row] = from_f32<T>(sum);
         });
+}
+
+// Four warps take eight rows of the weights.
+template <typename T, int M>
+static __device__ __forceinline__ void by_mma(uint4 *rows, T *y, const T *x, const T *g, const T *w,
+                                              const T *b, int N, int C, int ld, float eps)
+{
+    constexpr int SPLIT = 4, UNROLL = 8, COLUMNS = NJ_THREADS / 32 / SPLIT * 8;
+    const int first = blockIdx.x * COLUMNS;
+    const T *its = w + row_below(first + threadIdx.x / 32 / SPLIT * 8 + lane_id() / 4, N) * C;
+    const float *part =
+        products_of_normed<T, M, 1, SPLIT, UNROLL>(rows, x, g, C, eps, [&](int) { return its; });
+    for (int i = threadIdx.x; i < M * COLUMNS; i += NJ_THREADS) {
+        const int m = i / COLUMNS, column = i % COLUMNS;
+        if (column >= N - first)
+            continue;
+        float sum =
+            mma_sums<M, 1, UNROLL>::template sum_of<SPLIT>(part, column / 8 * SPLIT, m, column % 8);
+        sum += b ? to_f32(b[first + column]) : 0;
+        y[(int64_t)m * ld + first + column] = from_f32<T>(sum);
+    }
+}
+
+template <typename T, int M>
+static __device__ __forceinline__ void gemv_norm(T *y, const T *x, const T *g, const T *w,
+                                                 const T *b, int N, int C, int ld, float eps)
+{
+    extern __shared__ uint4 rows[];
+    if constexpr (M < 8)
+        by_lanes<T, M>(rows, y, x, g, w, b, N, C, ld, eps);
+    else
+        by_mma<T, M>(rows, y, x, g, w, b, N, C, ld, eps);
 }

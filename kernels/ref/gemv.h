@@ -7,7 +7,7 @@
 
 #include "ref.h"
 
-enum { GEMV_ROWS = 4 };
+enum { GEMV_ROWS = 16 };
 
 /* Reciprocal root of each of M <= GEMV_ROWS rows. */
 static void reciprocal_roots(real *r, const real *x, int M, int32_t C, float eps)

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_decode.sh: texts on simulated GPUs: those of one, two and four sequences, whose steps have kernels of their own, are those that
-# more at a time write, in float32 and in 16 bits; float32 writes what a CPU writes. In 16 bits the decoder predicts what a forward pass
+# device_decode.sh: texts on simulated GPUs: those of one, two, four, eight and 16 sequences at a time, whose steps have kernels of their
+# own, are those that 11 at a time write, in float32 and in 16 bits; float32 writes what a CPU writes. In 16 bits the decoder predicts what a forward pass
 # does (bench/decode_kl.c).
 set -eu
 . tests/lib/lib.sh
 . tests/lib/simulated.sh
 
 "$BUILD/nojit" init --preset nojit-demo-student --out "$d/model" >/dev/null 2>&1
-for text in 12+30= a 'some more words' 7 xyz; do
-    echo "{\"prompt\": \"$text\", \"max_tokens\": 14}"
+for text in 12+30= a 'some more words' 7 xyz b 5 1+1= c 'a text' d; do
+    echo "{\"prompt\": \"$text\", \"max_tokens\": 8}"
 done >"$d/prompts.jsonl"
 head -c 2000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
 write() { "$BUILD/nojit" generate --model "$d/model" --prompts "$d/prompts.jsonl" --gemm-table none "$@" 2>"$d/err"; }
@@ -28,12 +28,12 @@ texts() { # PROFILE
     local dtype rows
     export NOJIT_SIM_DEVICE=$1
     for dtype in float32 auto; do
-        write --dtype $dtype --batch-size 5 >"$d/five" || few+=" $1, --dtype $dtype: $(tail -n 1 "$d/err");"
-        for rows in 1 2 4; do
+        write --dtype $dtype --batch-size 11 >"$d/most" || few+=" $1, --dtype $dtype: $(tail -n 1 "$d/err");"
+        for rows in 1 2 4 8 16; do
             write --dtype $dtype --batch-size $rows >"$d/few" || few+=" $1, --dtype $dtype: $(tail -n 1 "$d/err");"
-            cmp -s "$d/few" "$d/five" || few+=" $1, --dtype $dtype, $rows at a time;"
+            cmp -s "$d/few" "$d/most" || few+=" $1, --dtype $dtype, $rows at a time;"
         done
-        [ $dtype = auto ] || cmp -s "$d/five" "$d/cpu" || cpu+=" $1;"
+        [ $dtype = auto ] || cmp -s "$d/most" "$d/cpu" || cpu+=" $1;"
     done
     predictions "$1"
     unset NOJIT_SIM_DEVICE

@@ -47,7 +47,7 @@ static double *normed(const double *x, const double *g, int M)
 static void gemv_norm_is_rmsnorm_then_product(void **state)
 {
     (void)state;
-    for (int M = 1; M <= 4; M *= 2) {
+    for (int M = 1; M <= 16; M *= 2) {
         const double *x = rows_of_sizes(M), *g = random_values(C), *w = random_values(N * C);
         const double *b = random_values(N), *want = product(normed(x, g, M), w, M, N, C);
         double *with = zeros((size_t)(M * LD)), *without = zeros((size_t)(M * LD));
@@ -77,7 +77,7 @@ static void gemv_norm_leaves_columns_behind_the_last(void **state)
 static void gemv_add_adds_the_product(void **state)
 {
     (void)state;
-    for (int M = 1; M <= 4; M *= 2) {
+    for (int M = 1; M <= 16; M *= 2) {
         const double *x = random_values((size_t)(M * C)), *w = random_values(N * C);
         const double *before = random_values((size_t)(M * N)), *want = product(x, w, M, N, C);
         double *s = copy(before, (size_t)(M * N));
@@ -90,7 +90,7 @@ static void gemv_add_adds_the_product(void **state)
 static void gemv_norm_swiglu_is_its_three_parts(void **state)
 {
     (void)state;
-    for (int M = 1; M <= 4; M *= 2) {
+    for (int M = 1; M <= 16; M *= 2) {
         const double *x = rows_of_sizes(M), *g = random_values(C), *w = random_values(2 * I * C);
         double *want = zeros((size_t)(M * I)), *a = zeros((size_t)(M * I));
         nj_ref_swiglu_fwd_f64(want, product(normed(x, g, M), w, M, 2 * I, C), M, I);

@@ -19,7 +19,7 @@
  *   teacher_shard.c  the layers of a net of which each rank keeps a slice
  *   forward.c     one transformer, forward
  *   backward.c    and back
- *   few_rows.c    the same for the one to four rows of a decoder's step
+ *   few_rows.c    the same for the few rows of a decoder's step
  *   logits.c      from its rows to logits
  *   teacher.c     a model that only runs forward: no gradients, no optimiser, ping-pong buffers
  *   decoder.c     a net that writes, a token of many sequences at a time

@@ -8,18 +8,21 @@
 
 #include "engine/activation.h"
 #include "engine/forward.h"
+#include "engine/logits.h"
 #include "nojit_ops.h"
 
-/* Columns that gemv_norm takes. */
-enum { WIDEST_NORM = 8192 };
+/* Rows, of which FEWEST_MMA and more go to tensor cores; hidden sizes that gemv_norm takes, and up to which it is faster
+ * than a GEMM on tensor cores. */
+enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 
 bool few_rows_fit(const struct work *r, const struct net *n, int rows)
 {
     const struct model_config *c = &n->c;
     const bool plain = !n->f8 && !n->quant && !n->lora && !n->shard && activation_is_silu(n);
-    const bool few = rows == 1 || rows == 2 || rows == 4;
+    const bool few = rows <= MOST_ROWS && (rows & (rows - 1)) == 0;
+    const int widest = rows < FEWEST_MMA ? WIDEST : WIDEST_MMA;
     return plain && few && n->T == NJ_LP && c->hidden_size % 8 == 0 &&
-           c->intermediate_size % 8 == 0 && c->hidden_size <= WIDEST_NORM &&
+           c->intermediate_size % 8 == 0 && c->hidden_size <= widest &&
            nj_kernel_available(r->ctx, nj_kernel_find("gemv_norm.lp.m1")); /* not with Vulkan */
 }
 
@@ -51,11 +54,18 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
 {
     const struct model_config *c = &n->c;
     const int M = acts_rows(a), C = c->hidden_size;
-    void *stream = acts_layer(n, a, 0).s1;
+    const struct layer_acts first = acts_layer(n, a, 0);
+    void *stream = first.s1;
     OP(r, nj_row_gather(r->s, n->T, stream, net_weight(n, n->p.embed), rows->ids, M, c->vocab_size,
                         C));
     for (int layer = 0; layer < c->layers; layer++)
         few_rows_layer(r, n, a, rows, layer);
-    OP(r, nj_gemv_norm(r->s, n->T, M, logits, stream, net_weight(n, n->p.norm),
-                       net_weight(n, n->p.head), NULL, vocab, C, ld, c->rms_eps));
+    const void *gain = net_weight(n, n->p.norm);
+    if (M < FEWEST_MMA) {
+        OP(r, nj_gemv_norm(r->s, n->T, M, logits, stream, gain, net_weight(n, n->p.head), NULL,
+                           vocab, C, ld, c->rms_eps));
+        return;
+    }
+    OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, first.rstd1, stream, gain, M, C, c->rms_eps));
+    net_logits(r, n, NULL, a->y, M, vocab, ld, logits);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * few_rows.h: a decoder's step of one to four sequences.
+ * few_rows.h: a decoder's step of up to 16 sequences.
  */
 #ifndef NOJIT_TRAINER_FEW_ROWS_H
 #define NOJIT_TRAINER_FEW_ROWS_H

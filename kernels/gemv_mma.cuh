@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gemv_mma.cuh: gemv.cuh for eight rows of x and more, which are enough for tensor cores. A warp takes eight rows of
+// the weights, or eight of each of two halves, and SPLIT warps share the columns of these; their sums are added up in
+// order. That order depends on the number of columns alone, so a row gives the same bits whatever M is.
+//
+// x is the left operand, weights are the right one. Of every 32 columns lane 4g + t has columns 8t to 8t+7 of rows g of
+// both, in one load: to the one mma it gives the first four of them, as columns 2t, 2t+1, 2t+8, 2t+9, to the next the
+// others.
+#ifndef NOJIT_GEMV_MMA_CUH
+#define NOJIT_GEMV_MMA_CUH
+
+#include "gemv.cuh"
+#include "mma.cuh"
+
+// Chunks of 16 bytes that a step, which is 32 columns, has of a row.
+constexpr int STEP = 4;
+
+// Sums of M rows of x with eight rows of each of HALVES halves of the weights.
+template <int M, int HALVES, int UNROLL> struct mma_sums {
+    static constexpr int V = vec<lp>::N, SPAN = UNROLL * STEP, TILES = (M + 15) / 16,
+                         WIDTH = 8 * HALVES;
+    uint4 w[HALVES][UNROLL];
+    float acc[TILES][HALVES][4] = {};
+
+    // Asks for UNROLL steps of this lane's row of each half from chunk `at` on, as far as they are below `end`.
+    template <typename W> __device__ __forceinline__ void fetch(W weights, int at, int end)
+    {
+#pragma unroll
+        for (int n = 0; n < HALVES; n++) {
+            const lp *p = weights(n) + (int64_t)(at + lane_id() % 4) * V;
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++)
+                w[n][u] = load_once(p + u * STEP * V, at + u * STEP + lane_id() % 4 < end);
+        }
+    }
+
+    // Adds the products of what was asked for with the same chunks of x: x(m, c) is chunk c of row m.
+    template <typename X> __device__ __forceinline__ void add(X x, int at, int end)
+    {
+        const int g = lane_id() / 4, t = lane_id() % 4;
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) {
+            const int c = min(at + u * STEP + t, end - 1); // behind the last, weights are 0
+#pragma unroll
+            for (int i = 0; i < TILES; i++) {
+                const uint4 a = x(16 * i + g, c);
+                const uint4 b = M < 16 ? make_uint4(0, 0, 0, 0) : x(16 * i + g + 8, c);
+#pragma unroll
+                for (int n = 0; n < HALVES; n++) {
+                    mma16816(acc[i][n], {a.x, b.x, a.y, b.y}, w[n][u].x, w[n][u].y);
+                    mma16816(acc[i][n], {a.z, b.z, a.w, b.w}, w[n][u].z, w[n][u].w);
+                }
+            }
+        }
+    }
+
+    // Leaves them for the block as rows of WIDTH, the halves beside each other.
+    __device__ __forceinline__ void put(float *part) const
+    {
+        const int g = lane_id() / 4, t = lane_id() % 4;
+        float *mine = part + threadIdx.x / 32 * (M * WIDTH) + g * WIDTH + 2 * t;
+#pragma unroll
+        for (int i = 0; i < TILES; i++)
+#pragma unroll
+            for (int n = 0; n < HALVES; n++)
+#pragma unroll
+                for (int e = 0; e < (M < 16 ? 1 : 2); e++)
+                    *reinterpret_cast<float2 *>(mine + (16 * i + 8 * e) * WIDTH + 8 * n) =
+                        make_float2(acc[i][n][2 * e], acc[i][n][2 * e + 1]);
+    }
+
+    // What the warps first, first + 1, ... have left for a row of x and a column of theirs.
+    template <int SPLIT>
+    static __device__ __forceinline__ float sum_of(const float *part, int first, int m, int column)
+    {
+        float sum = 0;
+#pragma unroll
+        for (int p = 0; p < SPLIT; p++)
+            sum += part[(first + p) * (M * WIDTH) + m * WIDTH + column];
+        return sum;
+    }
+};
+
+// This warp's share of `chunks` chunks, whole steps of them.
+template <int SPLIT> struct mma_share {
+    int begin, end;
+
+    __device__ __forceinline__ explicit mma_share(int chunks)
+    {
+        const int each = ((chunks + STEP - 1) / STEP + SPLIT - 1) / SPLIT * STEP;
+        begin = threadIdx.x / 32 % SPLIT * each;
+        end = min(chunks, begin + each);
+    }
+};
+
+// What the norm multiplies 1024 columns by; zeros behind the last.
+template <typename T> struct norm_gain {
+    uint4 its[4];
+
+    __device__ __forceinline__ void fetch(const T *g, int first, int chunks)
+    {
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const int c = first + lane_id() + 32 * k;
+            its[k] = load_once(g + (int64_t)c * vec<T>::N, c < chunks);
+        }
+    }
+};
+
+// M rows, normalised and rounded, 1024 columns of them at a time in shared memory. A warp takes every eighth row.
+template <typename T, int M> struct normed_rows {
+    static constexpr int V = vec<T>::N, MOST = 128, EACH = MOST / 32;
+    static constexpr int WARPS = NJ_THREADS / 32, MINE = M / WARPS;
+    uint4 *h;
+    const T *x;
+    int chunks, stride; // of a row; of a row in shared memory
+    float root[MINE];
+
+    __device__ __forceinline__ normed_rows(uint4 *shared, const T *rows, int C, float eps)
+        : h(shared), x(rows), chunks(C / V), stride(min(MOST, (C + 63) / 64 * 8))
+    {
+        float sum[MINE] = {};
+#pragma unroll 1
+        for (int first = 0; first < chunks; first += MOST)
+#pragma unroll
+            for (int i = 0; i < MINE; i++)
+#pragma unroll
+                for (int k = 0; k < EACH; k++)
+                    sum[i] += sum_of_squares<T>(read(i, first + lane_id() + 32 * k));
+#pragma unroll
+        for (int i = 0; i < MINE; i++)
+            root[i] = rsqrtf(warp_sum(sum[i]) * rcp_fast(C) + eps);
+    }
+    static __device__ __forceinline__ int row(int i)
+    {
+        return threadIdx.x / 32 + i * WARPS;
+    }
+    // Zeros behind the last chunk.
+    __device__ __forceinline__ uint4 read(int i, int c) const
+    {
+        return c < chunks ? vec<T>::read(x + ((int64_t)row(i) * chunks + c) * V)
+                          : make_uint4(0, 0, 0, 0);
+    }
+    // Eight lanes that read at once, four chunks of two rows, find them in different banks.
+    __device__ __forceinline__ uint4 &at(int m, int c) const
+    {
+        return h[m * stride + (c ^ m % 2 * STEP)];
+    }
+    // Chunks from `first` on, with their part of g.
+    __device__ __forceinline__ void fill(const norm_gain<T> &g, int first) const
+    {
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const int c = lane_id() + 32 * k;
+            if (c >= stride)
+                break;
+#pragma unroll
+            for (int i = 0; i < MINE; i++)
+                at(row(i), c) = normed_chunk<T>(read(i, first + c), g.its[k], root[i]);
+        }
+    }
+};
+
+// Products of the normalised rows of x with the weights: weights(n) is this lane's row of half n. Returns what each warp
+// leaves of them, in shared memory.
+template <typename T, int M, int HALVES, int SPLIT, int UNROLL, typename W>
+static __device__ __forceinline__ const float *
+products_of_normed(uint4 *shared, const T *x, const T *g, int C, float eps, W weights)
+{
+    constexpr int MOST = normed_rows<T, M>::MOST;
+    const int chunks = C / vec<T>::N;
+    using sums_of = mma_sums<M, HALVES, UNROLL>;
+    sums_of sums;
+    mma_share<SPLIT> mine(min(MOST, chunks));
+    norm_gain<T> gain;
+    sums.fetch(weights, mine.begin, mine.end);
+    gain.fetch(g, 0, chunks);
+    nj_kernel_begin();
+    const normed_rows<T, M> rows(shared, x, C, eps);
+    const auto normed = [&](int m, int c) { return rows.at(m, c); };
+    for (int first = 0; first < chunks; first += MOST) {
+        rows.fill(gain, first);
+        __syncthreads();
+        while (mine.begin < mine.end) {
+            sums.add(normed, mine.begin, mine.end);
+            mine.begin += sums_of::SPAN;
+            sums.fetch(weights, first + mine.begin, first + mine.end);
+        }
+        if (first + MOST < chunks) {
+            mine = mma_share<SPLIT>(min(MOST, chunks - first - MOST));
+            gain.fetch(g, first + MOST, chunks);
+            sums.fetch(weights, first + MOST + mine.begin, first + MOST + mine.end);
+        }
+        __syncthreads();
+    }
+    float *part = reinterpret_cast<float *>(shared);
+    sums.put(part);
+    __syncthreads();
+    return part;
+}
+
+#endif

@@ -23,6 +23,14 @@ static __device__ __forceinline__ float ex2(float x)
     return y;
 }
 
+// The logarithm to base 2 to 2^-22; of what is below 2^-126, -inf.
+static __device__ __forceinline__ float lg2(float x)
+{
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 // Two values rounded to lp, the first in the low half.
 static __device__ __forceinline__ uint32_t pack2(float lo, float hi)
 {

@@ -274,7 +274,7 @@ drawn() {
         differs "$(weights_of "$d/new")" "$one"
 }
 effect init seed drawn
-sampled() { is "$(write_text --seed 1)" "$(write_text)" && differs "$(write_text --seed 2)" "$(write_text)"; }
+sampled() { is "$(write_text --seed 1)" "$(write_text)" && differs "$(write_text --seed 3)" "$(write_text)"; }
 effect generate seed sampled
 same_training() { is "$(column loss)" "$(column loss "$d/$cmd")" && is "$(weights_of "$d/run")" "$(weights_of "$d/$cmd")"; }
 measured() {
@@ -359,8 +359,8 @@ room() {
         grep -q 'make 21 tokens, more than --seq-len 20' "$d/err"
 }
 effect generate seq-len room
-effect generate max-tokens is "$(write_text --max-tokens 5 | wc -c) $(write_text --max-tokens 9 | wc -c)" "7 11"
-likeliest() { is "$(write_text --temperature 0 --seed 2)" "$(write_text --temperature 0)" && differs "$(write_text --seed 2)" "$(write_text --temperature 0)"; }
+effect generate max-tokens is "$(write_text --temperature 0 --max-tokens 5 | wc -c) $(write_text --temperature 0 --max-tokens 9 | wc -c)" "7 11"
+likeliest() { is "$(write_text --temperature 0 --seed 2)" "$(write_text --temperature 0)" && differs "$(write_text --seed 3)" "$(write_text --temperature 0)"; }
 effect generate temperature likeliest
 most_probable() { is "$(write_text --min-p 1)" "$(write_text --temperature 0)" && differs "$(write_text --min-p 1)" "$(write_text)"; }
 effect generate min-p most_probable

@@ -66,6 +66,7 @@ static inline uint32_t halves_difference(uint32_t x, uint32_t y)
     SAME(OP, rcp_approx_ftz, "rcp.approx.ftz.f32", "r=r", float, flushed(1 / flushed(x))) \
     SAME(OP, ex2_approx_ftz, "ex2.approx.ftz.f32", "r=r", float, flushed(exp2f(flushed(x)))) \
     SAME(OP, lg2_approx, "lg2.approx.f32", "r=r", float, log2f(x)) \
+    SAME(OP, lg2_approx_ftz, "lg2.approx.ftz.f32", "r=r", float, log2f(flushed(x))) \
     SAME(OP, sin_approx, "sin.approx.f32", "r=r", float, sinf(x)) \
     SAME(OP, cos_approx, "cos.approx.f32", "r=r", float, cosf(x)) \
     SAME(OP, sqrt_approx, "sqrt.approx.f32", "r=r", float, sqrtf(x)) \
@@ -74,7 +75,6 @@ static inline uint32_t halves_difference(uint32_t x, uint32_t y)
     COMPARE(OP, equ_f32, "setp.equ.f32", "p=rr", float, !(x < y || x > y)) \
     COMPARE(OP, ne_f32, "setp.ne.f32", "p=rr", float, x < y || x > y) \
     COMPARE(OP, neu_f32, "setp.neu.f32", "p=rr", float, x != y) \
-    COMPARE(OP, le_f32, "setp.le.f32", "p=rr", float, x <= y) \
     COMPARE(OP, num_f32, "setp.num.f32", "p=rr", float, x == x && y == y) \
     COMPARE(OP, lt_f32, "setp.lt.f32", "p=rr", float, x < y) \
     COMPARE(OP, ltu_f32, "setp.ltu.f32", "p=rr", float, !(x >= y)) \

@@ -144,6 +144,7 @@ STORE(store_64, uint64_t, 1)
     }
 
 ATOM(atom_min_s32, int32_t, y < x ? y : x)
+ATOM(atom_max_s32, int32_t, y > x ? y : x)
 ATOM(atom_add_u32, uint32_t, x + y)
 
 static const struct sim_opcode rows[] = {
@@ -165,5 +166,6 @@ static const struct sim_opcode rows[] = {
     {"st.shared.f64", "=Sl", store_64, GUARD_LANES},
     {"atom.shared.add.u32", "r=Sr", atom_add_u32, GUARD_LANES},
     {"atom.shared.min.s32", "r=Sr", atom_min_s32, GUARD_LANES},
+    {"atom.shared.max.s32", "r=Sr", atom_max_s32, GUARD_LANES},
 };
 SIM_TABLE(sim_shared_opcodes, rows);

@@ -185,6 +185,7 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(rcp_approx_ftz, "rcp.approx.ftz.f32", 'f', 'a', of_float(flush(1 / flush(f[0])))) \
     ROW(ex2_approx_ftz, "ex2.approx.ftz.f32", 'f', 'a', of_float(flush((float)exp2(flush(f[0]))))) \
     ROW(lg2_approx, "lg2.approx.f32", 'f', 'a', of_float((float)log2(f[0]))) \
+    ROW(lg2_approx_ftz, "lg2.approx.ftz.f32", 'f', 'a', of_float((float)log2(flush(f[0])))) \
     ROW(sin_approx, "sin.approx.f32", 'f', 'a', of_float((float)sin(f[0]))) \
     ROW(cos_approx, "cos.approx.f32", 'f', 'a', of_float((float)cos(f[0]))) \
     ROW(sqrt_approx, "sqrt.approx.f32", 'f', 'a', of_float(sqrtf(f[0]))) \
@@ -193,7 +194,6 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(equ_f32, "setp.equ.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] == f[1]) \
     ROW(ne_f32, "setp.ne.f32", 'f', 'b', islessgreater(f[0], f[1])) \
     ROW(neu_f32, "setp.neu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] != f[1]) \
-    ROW(le_f32, "setp.le.f32", 'f', 'b', islessequal(f[0], f[1])) \
     ROW(gtu_f32, "setp.gtu.f32", 'f', 'b', isunordered(f[0], f[1]) || f[0] > f[1]) \
     ROW(num_f32, "setp.num.f32", 'f', 'b', !isnan(f[0]) && !isnan(f[1])) \
     ROW(lt_f32, "setp.lt.f32", 'f', 'b', isless(f[0], f[1])) \

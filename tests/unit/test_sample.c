@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { V = 61, LD = 64, STOPS = 8 };
+enum { V = 61, LD = 64, GROUP = 8, STOPS = 8 };
 
 static nj_context *ctx;
 static nj_stream *stream;
@@ -43,16 +43,22 @@ static float some(float scale)
 }
 
 /* One row in one part; returns the token. */
-static int32_t draw(const float *x, const float *cut, int32_t number, int32_t pos, float tau,
-                    int32_t seed)
+static int32_t draw_scored(float *score, const float *x, const float *cut, int32_t number,
+                           int32_t pos, float tau, int32_t seed)
 {
     const int32_t slot = 0;
     int32_t id;
-    float score;
-    assert_int_equal(nj_sample(stream, NJ_F32, &score, &id, x, cut, &slot, &number, &pos, 1, V, LD,
+    assert_int_equal(nj_sample(stream, NJ_F32, score, &id, x, cut, &slot, &number, &pos, 1, V, LD,
                                1, tau, seed, 0),
                      0);
     return id;
+}
+
+static int32_t draw(const float *x, const float *cut, int32_t number, int32_t pos, float tau,
+                    int32_t seed)
+{
+    float score;
+    return draw_scored(&score, x, cut, number, pos, tau, seed);
 }
 
 static void make_logits(float *x)
@@ -62,27 +68,75 @@ static void make_logits(float *x)
 }
 
 /* Pearson's statistic over tokens that are expected at least 20 times has mean k and deviation sqrt(2k); five
- * deviations beyond it is less than one seed in a million. */
-static void frequencies_match_softmax(void **state)
+ * deviations beyond it is less than one seed in a million. Of the tokens from `least` on. */
+static void check_frequencies(const float *x, float least, float tau)
 {
-    (void)state;
     enum { DRAWS = 200000 };
-    _Alignas(16) float x[LD];
-    int seen[V] = {0};
+    int seen[V] = {0}, kept = 0;
     double p[V], sum = 0, statistic = 0;
-    int kept = 0;
-    make_logits(x);
     for (int i = 0; i < DRAWS; i++)
-        seen[draw(x, NULL, i / 1000, i % 1000, 0.7f, 9)]++;
+        seen[draw(x, &least, i / 1000, i % 1000, tau, 9)]++;
     for (int v = 0; v < V; v++)
-        sum += p[v] = exp((double)x[v] / (double)0.7f);
+        sum += p[v] = x[v] >= least ? exp((double)x[v] / (double)tau) : 0;
     for (int v = 0; v < V; v++) {
         const double expected = DRAWS * p[v] / sum, d = seen[v] - expected;
         statistic += expected >= 20 ? d * d / expected : 0;
         kept += expected >= 20;
+        assert_true(expected > 0 || seen[v] == 0);
     }
-    assert_true(kept > V / 2);
+    assert_true(kept > 6);
     assert_true(statistic < kept + 5 * sqrt(2.0 * kept));
+}
+
+static void frequencies_match_softmax(void **state)
+{
+    (void)state;
+    _Alignas(16) float x[LD];
+    make_logits(x);
+    check_frequencies(x, -INFINITY, 0.7f);
+}
+
+/* Some groups keep all of their tokens, others some, one none. */
+static void frequencies_with_a_cut_match_softmax(void **state)
+{
+    (void)state;
+    _Alignas(16) float x[LD];
+    make_logits(x);
+    for (int v = 0; v < 2 * GROUP; v++)
+        x[v] = v < GROUP ? 0.5f + 0.1f * (float)v : -1;
+    check_frequencies(x, -0.5f, 1.3f);
+}
+
+static void tokens_of_a_group_match_softmax(void **state)
+{
+    (void)state;
+    _Alignas(16) float x[LD];
+    for (int v = 0; v < LD; v++)
+        x[v] = v / GROUP == 3 ? 0.4f * (float)(v * 5 % GROUP) : -INFINITY;
+    check_frequencies(x, -INFINITY, 1);
+}
+
+/* One group of equal tokens: whether its score is above the median, log 8 - log(log 2), says nothing of the half
+ * that its token lies in. The statistic of four equal counts has three degrees of freedom. */
+static void tokens_do_not_depend_on_the_noise_of_their_group(void **state)
+{
+    (void)state;
+    enum { DRAWS = 20000 };
+    _Alignas(16) float x[LD];
+    int seen[2][2] = {{0}};
+    double statistic = 0;
+    for (int v = 0; v < LD; v++)
+        x[v] = v < GROUP ? 0 : -INFINITY;
+    for (int i = 0; i < DRAWS; i++) {
+        float score;
+        const int32_t id = draw_scored(&score, x, NULL, i / 100, i % 100, 1, 3);
+        seen[(double)score > log(8) - log(log(2))][id >= GROUP / 2]++;
+    }
+    for (int k = 0; k < 4; k++) {
+        const double d = seen[k / 2][k % 2] - DRAWS / 4.0;
+        statistic += d * d / (DRAWS / 4.0);
+    }
+    assert_true(statistic < 30);
 }
 
 static void greedy_takes_the_lowest_of_equals(void **state)
@@ -106,6 +160,20 @@ static void a_cut_is_respected(void **state)
         seen[draw(x, &cut, 0, i, 1, 1)] = true;
     for (int v = 0; v < V; v++)
         assert_int_equal(seen[v], v == 5 || v == 40);
+}
+
+static void what_is_not_a_number_takes_no_part(void **state)
+{
+    (void)state;
+    _Alignas(16) float x[LD];
+    for (int v = 0; v < LD; v++)
+        x[v] = v % 3 ? NAN : -INFINITY;
+    assert_int_equal(draw(x, NULL, 1, 1, 1, 1), -1);
+    assert_int_equal(draw(x, NULL, 1, 1, 0, 1), -1);
+    x[20] = -5;
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(draw(x, NULL, 1, i, 1, 1), 20);
+    assert_int_equal(draw(x, NULL, 1, 1, 0, 1), 20);
 }
 
 static void the_batch_does_not_matter(void **state)
@@ -288,8 +356,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frequencies_match_softmax),
+        cmocka_unit_test(frequencies_with_a_cut_match_softmax),
+        cmocka_unit_test(tokens_of_a_group_match_softmax),
+        cmocka_unit_test(tokens_do_not_depend_on_the_noise_of_their_group),
         cmocka_unit_test(greedy_takes_the_lowest_of_equals),
         cmocka_unit_test(a_cut_is_respected),
+        cmocka_unit_test(what_is_not_a_number_takes_no_part),
         cmocka_unit_test(the_batch_does_not_matter),
         cmocka_unit_test(noise_depends_on_seed_number_and_position),
         cmocka_unit_test(cuts_equal_those_of_a_sort),

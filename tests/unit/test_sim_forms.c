@@ -294,18 +294,21 @@ static void test_block_forms(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
-    const uint64_t out = put(memory, NULL, 70 * 16);
+    const uint64_t out = put(memory, NULL, 70 * 32);
     const struct kernel_launch launch = {
         .body = "mov.u32 %r0, %tid.x; setp.ne.s32 %p0, %r0, 0; @%p0 bra on; mov.u32 %r1, 1000;"
-                "st.shared.u32 [dynamic], %r1; st.shared.u32 [dynamic+4], -300; on: setp.gt.s32 "
-                "%p1, %r0, 60;"
+                "st.shared.u32 [dynamic], %r1; st.shared.u32 [dynamic+4], -300;"
+                "st.shared.u32 [dynamic+8], -7; on: setp.gt.s32 %p1, %r0, 60;"
                 "bar.red.popc.u32 %r2, 0, %p1; xor.b32 %r3, %r0, 37; sub.s32 %r3, %r3, 20;"
                 "atom.shared.min.s32 %r4, [dynamic], %r3; atom.shared.add.u32 %r6, [dynamic+4], 5;"
+                "atom.shared.max.s32 %r4, [dynamic+8], %r3;"
                 "bar.sync 0; ld.shared.u32 %r5, [dynamic]; ld.shared.u32 %r7, [dynamic+4];"
-                "ld.param.u64 %d0, [k_0]; mul.wide.u32 %d1, %r0, 16; add.s64 %d0, %d0, %d1;"
-                "st.global.v4.u32 [%d0], {%r2, %r5, %r6, %r7};",
+                "ld.shared.u32 %r8, [dynamic+8];"
+                "ld.param.u64 %d0, [k_0]; mul.wide.u32 %d1, %r0, 32; add.s64 %d0, %d0, %d1;"
+                "st.global.v4.u32 [%d0], {%r2, %r5, %r6, %r7};"
+                "st.global.u32 [%d0+16], %r8;",
         .block = 70,
-        .dynamic_shared_bytes = 8,
+        .dynamic_shared_bytes = 12,
         .params = {out},
         .param_count = 1,
         .memory = memory};
@@ -313,10 +316,11 @@ static void test_block_forms(void **state)
     const uint32_t *got = look(memory, out);
     uint32_t sum = 0; /* of what the word held before each thread added 5 to -300: all differ */
     for (uint32_t i = 0; i < 70; i++) {
-        assert_int_equal(got[4 * i], 9);
-        assert_int_equal((int32_t)got[4 * i + 1], -20);
-        assert_int_equal((int32_t)got[4 * i + 3], 50);
-        sum += got[4 * i + 2];
+        assert_int_equal(got[8 * i], 9);
+        assert_int_equal((int32_t)got[8 * i + 1], -20);
+        assert_int_equal((int32_t)got[8 * i + 3], 50);
+        assert_int_equal((int32_t)got[8 * i + 4], (66 ^ 37) - 20);
+        sum += got[8 * i + 2];
     }
     assert_int_equal((int32_t)sum, 70 * -300 + 5 * 69 * 70 / 2);
     sim_memory_destroy(memory);

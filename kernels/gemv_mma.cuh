@@ -162,8 +162,8 @@ template <typename T, int M> struct normed_rows {
     }
 };
 
-// Products of the normalised rows of x with the weights: weights(n) is this lane's row of half n. Returns what each warp
-// leaves of them, in shared memory.
+// Products of the normalised rows of x with the weights: weights(n) is this lane's row of half n. Returns what each
+// warp leaves of them, in shared memory.
 template <typename T, int M, int HALVES, int SPLIT, int UNROLL, typename W>
 static __device__ __forceinline__ const float *
 products_of_normed(uint4 *shared, const T *x, const T *g, int C, float eps, W weights)

@@ -11,8 +11,8 @@
 #include "engine/logits.h"
 #include "nojit_ops.h"
 
-/* Rows, of which FEWEST_MMA and more go to tensor cores; hidden sizes that gemv_norm takes, and up to which it is faster
- * than a GEMM on tensor cores. */
+/* Rows, of which FEWEST_MMA and more go to tensor cores; hidden sizes that gemv_norm takes, and up to which it is
+ * faster than a GEMM on tensor cores. */
 enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 
 bool few_rows_fit(const struct work *r, const struct net *n, int rows)

@@ -4,13 +4,14 @@
 # decode.sh: speed of `nojit generate`, random weights, on a GPU. Rows of its table:
 #   rows     256 prompts and answers of 100 to 1,024 tokens each, all at once: the benchmark of nano-vllm
 #   steady   a step with 256 sequences of about 512 tokens: what 128 more tokens each take
+#   few      eight and 16 sequences, 512 tokens after 64
 #   one      one sequence, 1,000 tokens after 24
 # With TORCH=python3, a Python that has transformers, beside what model.generate() does there with the prompts of `rows`
 # (static cache; COMPILE=1 compiles it), all padded to the longest, until the longest answer is there; only tokens asked for count.
-#   PRESETS='qwen2.5-0.5b qwen3-0.6b'   ROWS='rows steady one'   WORK=build/decode
+#   PRESETS='qwen2.5-0.5b qwen3-0.6b'   ROWS='rows steady few one'   WORK=build/decode
 #   GENERATE='--kv-dtype int8'          further options of every run
 set -eu
-: "${BUILD:=build}" "${WORK:=$BUILD/decode}" "${DEVICE:=cuda}" "${PRESETS:=qwen2.5-0.5b qwen3-0.6b}" "${ROWS:=rows steady one}"
+: "${BUILD:=build}" "${WORK:=$BUILD/decode}" "${DEVICE:=cuda}" "${PRESETS:=qwen2.5-0.5b qwen3-0.6b}" "${ROWS:=rows steady few one}"
 : "${TORCH:=}" "${GENERATE:=}" "${COMPILE:=}"
 nojit=$BUILD/nojit
 . bench/lib.sh
@@ -30,6 +31,9 @@ row() {
 prompts 256 100 1024 100 1024 >"$WORK/rows.jsonl"
 prompts 256 384 384 64 64 >"$WORK/short.jsonl"
 prompts 256 384 384 192 192 >"$WORK/long.jsonl"
+for n in 8 16; do
+    prompts $n 64 64 512 512 >"$WORK/$n.jsonl"
+done
 prompts 1 24 24 1000 1000 >"$WORK/one.jsonl"
 printf '%-14s %-18s %9s %9s %11s\n' model what tokens seconds tokens/s
 for preset in $PRESETS; do
@@ -38,6 +42,11 @@ for preset in $PRESETS; do
     for what in $ROWS; do
         case $what in
         rows) row "$preset" "256 rows" $(write "$model" "$WORK/rows.jsonl" --batch-size 256) ;;
+        few)
+            for n in 8 16; do
+                row "$preset" "$n rows" $(write "$model" "$WORK/$n.jsonl" --batch-size $n)
+            done
+            ;;
         one) row "$preset" "one row" $(write "$model" "$WORK/one.jsonl") ;;
         steady)
             read -r short_tokens short <<<"$(write "$model" "$WORK/short.jsonl" --batch-size 256)"

@@ -52,7 +52,7 @@ static __device__ __forceinline__ void by_mma(T *s, const T *x, const T *w, int 
 {
     constexpr int V = vec<T>::N, UNROLL = 10, SPLIT = NJ_THREADS / 32;
     using sums_of = mma_sums<M, 1, UNROLL>;
-    __shared__ float part[SPLIT * M * sums_of::WIDTH];
+    __shared__ float part[SPLIT * M * 8];
     const int first = blockIdx.x * 8;
     const T *its = w + row_below(first + lane_id() / 4, N) * K;
     const auto weights = [&](int) { return its; };
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void by_mma(T *s, const T *x, const T *w, int 
         if (column >= N - first)
             continue;
         T *to = s + (int64_t)m * N + first + column;
-        *to = from_f32<T>(to_f32(*to) + sums_of::template sum_of<SPLIT>(part, 0, m, column));
+        *to = from_f32<T>(to_f32(*to) + mma_sum<M, 8, SPLIT>(part, 0, m, column));
     }
 }
 

@@ -2,7 +2,7 @@
 //
 // gemv_mma.cuh: gemv.cuh for eight rows of x and more, which are enough for tensor cores. A warp takes eight rows of
 // the weights, or eight of each of two halves, and SPLIT warps share the columns of these; their sums are added up in
-// order. That order depends on the number of columns alone, so a row gives the same bits whatever M is.
+// order. That order depends on the number of columns alone, so a row gives the same bits whether M is 8 or 16.
 //
 // x is the left operand, weights are the right one. Of every 32 columns lane 4g + t has columns 8t to 8t+7 of rows g of
 // both, in one load: to the one mma it gives the first four of them, as columns 2t, 2t+1, 2t+8, 2t+9, to the next the
@@ -16,12 +16,11 @@
 // Chunks of 16 bytes that a step, which is 32 columns, has of a row.
 constexpr int STEP = 4;
 
-// Sums of M rows of x with eight rows of each of HALVES halves of the weights.
+// Sums of M rows of x, 8 or 16, with eight rows of each of HALVES halves of the weights.
 template <int M, int HALVES, int UNROLL> struct mma_sums {
-    static constexpr int V = vec<lp>::N, SPAN = UNROLL * STEP, TILES = (M + 15) / 16,
-                         WIDTH = 8 * HALVES;
+    static constexpr int V = vec<lp>::N, SPAN = UNROLL * STEP, WIDTH = 8 * HALVES;
     uint4 w[HALVES][UNROLL];
-    float acc[TILES][HALVES][4] = {};
+    float acc[HALVES][4] = {};
 
     // Asks for UNROLL steps of this lane's row of each half from chunk `at` on, as far as they are below `end`.
     template <typename W> __device__ __forceinline__ void fetch(W weights, int at, int end)
@@ -42,15 +41,11 @@ template <int M, int HALVES, int UNROLL> struct mma_sums {
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
             const int c = min(at + u * STEP + t, end - 1); // behind the last, weights are 0
+            const uint4 a = x(g, c), b = M < 16 ? make_uint4(0, 0, 0, 0) : x(g + 8, c);
 #pragma unroll
-            for (int i = 0; i < TILES; i++) {
-                const uint4 a = x(16 * i + g, c);
-                const uint4 b = M < 16 ? make_uint4(0, 0, 0, 0) : x(16 * i + g + 8, c);
-#pragma unroll
-                for (int n = 0; n < HALVES; n++) {
-                    mma16816(acc[i][n], {a.x, b.x, a.y, b.y}, w[n][u].x, w[n][u].y);
-                    mma16816(acc[i][n], {a.z, b.z, a.w, b.w}, w[n][u].z, w[n][u].w);
-                }
+            for (int n = 0; n < HALVES; n++) {
+                mma16816(acc[n], {a.x, b.x, a.y, b.y}, w[n][u].x, w[n][u].y);
+                mma16816(acc[n], {a.z, b.z, a.w, b.w}, w[n][u].z, w[n][u].w);
             }
         }
     }
@@ -59,28 +54,26 @@ template <int M, int HALVES, int UNROLL> struct mma_sums {
     __device__ __forceinline__ void put(float *part) const
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
-        float *mine = part + threadIdx.x / 32 * (M * WIDTH) + g * WIDTH + 2 * t;
+        float *mine = part + (threadIdx.x / 32 * M + g) * WIDTH + 2 * t;
 #pragma unroll
-        for (int i = 0; i < TILES; i++)
+        for (int n = 0; n < HALVES; n++)
 #pragma unroll
-            for (int n = 0; n < HALVES; n++)
-#pragma unroll
-                for (int e = 0; e < (M < 16 ? 1 : 2); e++)
-                    *reinterpret_cast<float2 *>(mine + (16 * i + 8 * e) * WIDTH + 8 * n) =
-                        make_float2(acc[i][n][2 * e], acc[i][n][2 * e + 1]);
-    }
-
-    // What the warps first, first + 1, ... have left for a row of x and a column of theirs.
-    template <int SPLIT>
-    static __device__ __forceinline__ float sum_of(const float *part, int first, int m, int column)
-    {
-        float sum = 0;
-#pragma unroll
-        for (int p = 0; p < SPLIT; p++)
-            sum += part[(first + p) * (M * WIDTH) + m * WIDTH + column];
-        return sum;
+            for (int e = 0; e < M / 8; e++)
+                *reinterpret_cast<float2 *>(mine + 8 * e * WIDTH + 8 * n) =
+                    make_float2(acc[n][2 * e], acc[n][2 * e + 1]);
     }
 };
+
+// What warps first to first + SPLIT - 1 have left for row m of x and a column of theirs.
+template <int M, int WIDTH, int SPLIT>
+static __device__ __forceinline__ float mma_sum(const float *part, int first, int m, int column)
+{
+    float sum = 0;
+#pragma unroll
+    for (int p = 0; p < SPLIT; p++)
+        sum += part[((first + p) * M + m) * WIDTH + column];
+    return sum;
+}
 
 // This warp's share of `chunks` chunks, whole steps of them.
 template <int SPLIT> struct mma_share {
@@ -94,7 +87,8 @@ template <int SPLIT> struct mma_share {
     }
 };
 
-// What the norm multiplies 1024 columns by; zeros behind the last.
+// What the norm multiplies 1024 columns by; zeros behind the last. By load_once(), since it is asked for before the
+// kernel ahead has ended, as weights are.
 template <typename T> struct norm_gain {
     uint4 its[4];
 
@@ -164,14 +158,13 @@ template <typename T, int M> struct normed_rows {
 
 // Products of the normalised rows of x with the weights: weights(n) is this lane's row of half n. Returns what each
 // warp leaves of them, in shared memory.
-template <typename T, int M, int HALVES, int SPLIT, int UNROLL, typename W>
+template <typename T, int M, int HALVES, int SPLIT, typename W>
 static __device__ __forceinline__ const float *
 products_of_normed(uint4 *shared, const T *x, const T *g, int C, float eps, W weights)
 {
     constexpr int MOST = normed_rows<T, M>::MOST;
     const int chunks = C / vec<T>::N;
-    using sums_of = mma_sums<M, HALVES, UNROLL>;
-    sums_of sums;
+    mma_sums<M, HALVES, MOST / STEP / SPLIT> sums; // a share of 1024 columns at once
     mma_share<SPLIT> mine(min(MOST, chunks));
     norm_gain<T> gain;
     sums.fetch(weights, mine.begin, mine.end);
@@ -182,11 +175,8 @@ products_of_normed(uint4 *shared, const T *x, const T *g, int C, float eps, W we
     for (int first = 0; first < chunks; first += MOST) {
         rows.fill(gain, first);
         __syncthreads();
-        while (mine.begin < mine.end) {
+        if (mine.begin < mine.end)
             sums.add(normed, mine.begin, mine.end);
-            mine.begin += sums_of::SPAN;
-            sums.fetch(weights, first + mine.begin, first + mine.end);
-        }
         if (first + MOST < chunks) {
             mine = mma_share<SPLIT>(min(MOST, chunks - first - MOST));
             gain.fetch(g, first + MOST, chunks);

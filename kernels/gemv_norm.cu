@@ -27,17 +27,16 @@ template <typename T, int M>
 static __device__ __forceinline__ void by_mma(uint4 *rows, T *y, const T *x, const T *g, const T *w,
                                               const T *b, int N, int C, int ld, float eps)
 {
-    constexpr int SPLIT = 4, UNROLL = 8, COLUMNS = NJ_THREADS / 32 / SPLIT * 8;
+    constexpr int SPLIT = 4, COLUMNS = NJ_THREADS / 32 / SPLIT * 8;
     const int first = blockIdx.x * COLUMNS;
     const T *its = w + row_below(first + threadIdx.x / 32 / SPLIT * 8 + lane_id() / 4, N) * C;
     const float *part =
-        products_of_normed<T, M, 1, SPLIT, UNROLL>(rows, x, g, C, eps, [&](int) { return its; });
+        products_of_normed<T, M, 1, SPLIT>(rows, x, g, C, eps, [&](int) { return its; });
     for (int i = threadIdx.x; i < M * COLUMNS; i += NJ_THREADS) {
         const int m = i / COLUMNS, column = i % COLUMNS;
         if (column >= N - first)
             continue;
-        float sum =
-            mma_sums<M, 1, UNROLL>::template sum_of<SPLIT>(part, column / 8 * SPLIT, m, column % 8);
+        float sum = mma_sum<M, 8, SPLIT>(part, column / 8 * SPLIT, m, column % 8);
         sum += b ? to_f32(b[first + column]) : 0;
         y[(int64_t)m * ld + first + column] = from_f32<T>(sum);
     }

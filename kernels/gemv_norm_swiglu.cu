@@ -22,16 +22,16 @@ template <typename T, int M>
 static __device__ __forceinline__ void by_mma(uint4 *rows, T *a, const T *x, const T *g, const T *w,
                                               int I, int C, float eps)
 {
-    constexpr int SPLIT = 4, UNROLL = 8, COLUMNS = NJ_THREADS / 32 / SPLIT * 8;
+    constexpr int SPLIT = 4, COLUMNS = NJ_THREADS / 32 / SPLIT * 8;
     const int first = blockIdx.x * COLUMNS;
     const T *its = w + row_below(first + threadIdx.x / 32 / SPLIT * 8 + lane_id() / 4, I) * C;
-    const float *part = products_of_normed<T, M, 2, SPLIT, UNROLL>(
+    const float *part = products_of_normed<T, M, 2, SPLIT>(
         rows, x, g, C, eps, [&](int n) { return its + (int64_t)n * I * C; });
     for (int i = threadIdx.x; i < M * COLUMNS; i += NJ_THREADS) {
         const int m = i / COLUMNS, column = i % COLUMNS;
         const auto rounded = [&](int half) {
-            return to_f32(from_f32<T>(mma_sums<M, 2, UNROLL>::template sum_of<SPLIT>(
-                part, column / 8 * SPLIT, m, column % 8 + 8 * half)));
+            return to_f32(from_f32<T>(
+                mma_sum<M, 16, SPLIT>(part, column / 8 * SPLIT, m, column % 8 + 8 * half)));
         };
         const float sum = rounded(0), beside = rounded(1);
         if (column < I - first)

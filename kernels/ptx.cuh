@@ -23,7 +23,7 @@ static __device__ __forceinline__ float ex2(float x)
     return y;
 }
 
-// The logarithm to base 2 to 2^-22; of what is below 2^-126, -inf.
+// The logarithm to base 2 to 2^-22, of itself, or absolutely between 1/2 and 2; of what is below 2^-126, -inf.
 static __device__ __forceinline__ float lg2(float x)
 {
     float y;

@@ -7,7 +7,7 @@ constexpr int CALL = 4;         // groups whose noise is one call of Philox
 constexpr int TILE = 32 * CALL; // groups that a warp takes at a time
 constexpr float LOG_2 = 0.69314718f;
 constexpr unsigned ALL = 0xffffffffu;
-constexpr float LOWEST = -3.40282347e38f; // below every score of a candidate
+constexpr float LOWEST = -3.40282347e38f; // no finite score is lower
 
 // The logits of a group as they lie in memory.
 template <typename T> struct sample_bits {
@@ -48,7 +48,8 @@ struct sample_group {
 static __device__ __forceinline__ float exponential(uint32_t w)
 {
     const float y = ((float)w + 0.5f) * 0x1p-32f, u = ((float)~w + 0.5f) * 0x1p-32f;
-    return y < 0.01f ? y * (1 + y * (0.5f + y * 0.33333333f)) : -LOG_2 * lg2(u);
+    const float series = y * (1 + y * (0.5f + y * (0.33333333f + y * (0.25f + y * 0.2f))));
+    return y < 0.1f ? series : -LOG_2 * lg2(u);
 }
 
 // What log(s) - log(-log(u)) cannot exceed: s is 8 at most, and -log(u) at least w/2^32. 0.001 is for roundings.
@@ -74,7 +75,7 @@ template <typename T> struct sample_row {
     {
         bits.read(x + q * TOKENS);
     }
-    // No score of the group is higher. Its largest logit may be one beyond V, or below the cut beside others.
+    // No score of the group is higher. The largest logit may be one beyond V, which only makes the bound looser.
     __device__ __forceinline__ float bound(float largest, uint32_t w) const
     {
         const float noise = tau == 0 ? 0 : most_noise(w);
@@ -122,7 +123,7 @@ template <typename T> struct sample_row {
         int at = 0;
 #pragma unroll
         for (int i = 0; i < TOKENS; i++) {
-            at = s < wanted && g.x[i] > -INFINITY ? i : at;
+            at = s < wanted ? i : at;
             s += weight(g.x[i], largest);
         }
         return q * TOKENS + at;

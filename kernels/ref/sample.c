@@ -74,7 +74,7 @@ static int32_t draw(const struct row *r, int64_t q)
     int at = 0;
     for (int i = 0; i < TOKENS && sum < wanted; i++) {
         sum += w.of[i];
-        at = w.of[i] > 0 ? i : at;
+        at = i;
     }
     return (int32_t)(q * TOKENS + at);
 }

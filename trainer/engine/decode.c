@@ -38,8 +38,6 @@ struct session {
     int free;
     bool more; /* prompts may come */
     int window;
-    nj_event *sent; /* once the device has copied the pass that was staged last, if one was */
-    bool sends;
 };
 
 void decode_graphs_free(struct decode_graph *g)
@@ -158,7 +156,7 @@ static void put_nothing(struct rows *to, int from, int end)
     }
 }
 
-/* The first `count` rows of the pass that is staged, while the host reads the next prompts. */
+/* The first `count` rows of the pass that is staged. */
 static int prefill(struct session *s, int count)
 {
     struct engine *e = s->e;
@@ -169,19 +167,10 @@ static int prefill(struct session *s, int count)
         return 0;
     put_nothing(&m->prompts, count, rows);
     w.rc = nj_copy(e->stream, s->d->prompts.ids, m->prompts.ids, s->d->prompts_bytes);
-    if (w.rc == 0)
-        w.rc = nj_event_record(s->sent, e->stream);
-    s->sends = true;
     decoder_prefill(&w, s->d, rows);
+    if (w.rc == 0)
+        w.rc = nj_stream_sync(e->stream); /* the staged rows are free again */
     return w.rc != 0 ? engine_fail(e, w.rc, "reading prompts") : 0;
-}
-
-/* Waits until the next pass may be staged. */
-static int await_stage(struct session *s)
-{
-    const int rc = s->sends ? nj_event_sync(s->sent) : 0;
-    s->sends = false;
-    return rc != 0 ? engine_fail(s->e, rc, "reading prompts") : 0;
 }
 
 static void begin(struct session *s, const struct decode_prompt *p)
@@ -211,10 +200,6 @@ static int take_prompts(struct session *s)
             rc = prefill(s, staged);
             staged = 0;
         }
-        if (rc == 0 && staged == 0)
-            rc = await_stage(s);
-        if (rc != 0)
-            break;
         begin(s, &p);
         put_prompt(&s->e->mem.prompts, staged, &p, s->e->mem.now.slot[s->count - 1]);
         staged += p.count - 1;
@@ -375,10 +360,7 @@ int engine_decode(struct engine *e, const struct decode_io *io)
     for (; rc == 0 && s.free < d->rows; s.free++)
         s.slots[s.free] = d->rows - 1 - s.free;
     if (rc == 0)
-        rc = nj_event_create(e->ctx, &s.sent);
-    if (rc == 0)
         rc = run(&s, slot_of);
-    nj_event_destroy(s.sent);
     free(slot_of);
     free(s.sequence);
     free(s.slots);

@@ -11,8 +11,8 @@
 #include "engine/logits.h"
 #include "nojit_ops.h"
 
-/* Rows, of which FEWEST_MMA and more go to tensor cores; hidden sizes that gemv_norm takes, and up to which it is
- * faster than a GEMM on tensor cores. */
+/* Most rows; from FEWEST_MMA on tensor cores multiply. Largest hidden size of gemv_norm, and with tensor cores the
+ * largest at which it was faster than cuBLASLt. */
 enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 
 bool few_rows_fit(const struct work *r, const struct net *n, int rows)
@@ -61,7 +61,8 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
     for (int layer = 0; layer < c->layers; layer++)
         few_rows_layer(r, n, a, rows, layer);
     const void *gain = net_weight(n, n->p.norm);
-    if (M < FEWEST_MMA) {
+    if (M <
+        FEWEST_MMA) { /* more are bound by the weights of the head, which a GEMM reads as fast */
         OP(r, nj_gemv_norm(r->s, n->T, M, logits, stream, gain, net_weight(n, n->p.head), NULL,
                            vocab, C, ld, c->rms_eps));
         return;

@@ -259,6 +259,28 @@ HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 $(HARNESS): $(call objects,tests/harness/*.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
+include tests/sim/sim.mk
+
+# Most unit tests are one program under many names (tests/unit/unit_tests.c). Those that put functions of their own in the place of libc's
+# or the kernel table's, or must not hold all of it, are programs of their own.
+UNIT_ALONE := $(addprefix test_,gemm_table nccl no_memory no_memory_tools out runtime sim_kernels tools_growth)
+UNIT_JOINED := $(filter-out $(UNIT_ALONE),$(notdir $(TEST_PROGRAMS)))
+UNIT_TESTS := $(B)/unit-tests
+$(call nj-stamp,$(B)/stamp/unit-tests,$(UNIT_JOINED))
+$(B)/gen-tests/unit_tests.h: $(B)/stamp/unit-tests
+	$(Q)mkdir -p $(@D)
+	$(Q)printf 'UNIT_TEST(%s)\n' $$(cat $<) > $@
+$(B)/obj/tests/unit/unit_tests.o: $(B)/gen-tests/unit_tests.h
+$(B)/obj/tests/unit/unit_tests.o: INCLUDES := -I$(B)/gen-tests
+$(foreach t,$(UNIT_JOINED),$(eval $(B)/obj/tests/unit/$t.o: INCLUDES += -Dmain=$t_main -Wno-missing-prototypes))
+$(UNIT_TESTS): $(call objects,$(addprefix tests/unit/,unit_tests.c filter.c sim_forms.c sim_forms_sm90.c)) $(UNIT_JOINED:%=$(B)/obj/tests/unit/%.o) \
+		$(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY) $(SIM_MACHINE)
+	$(if $(V),,@echo "  LINK   $@")
+	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+# A hard link, so that a test which starts itself anew keeps its name.
+$(UNIT_JOINED:%=$(B)/tests/%): $(UNIT_TESTS)
+	$(Q)mkdir -p $(@D)
+	$(Q)ln -f $< $@
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(B)/obj/tests/unit/filter.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
@@ -283,7 +305,6 @@ $(DECODE_KL): $(call objects,bench/decode_kl.c) $(B)/libtrainer.a $(NJ_CODE) $(L
 $(B)/tests/test_runtime: $(B)/obj/tests/unit/test_runtime.o $(B)/obj/tests/unit/filter.o $(LIBRARY)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
-include tests/sim/sim.mk
 # Of tools, whose sentences come from a function of the trainer's name.
 $(B)/tests/test_no_memory_tools: $(call objects,tests/unit/test_no_memory_tools.c tests/unit/filter.c tools/check/gguf_keys.c tools/check/modelkeys.c) $(TOOL_SHARED)
 $(B)/tests/test_tools_growth: $(call objects,tests/unit/test_tools_growth.c tests/unit/filter.c tools/check/blobindex.c) $(TOOL_SHARED)

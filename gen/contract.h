@@ -159,6 +159,7 @@ struct contract {
 struct key {
     const struct contract *c;
     const char *key, *entry, *variant; /* "op.lp.d64", "nj_op_lp_d64", "lp.d64" */
+    const char *unit;                  /* "op.t256": the translation unit, which keys share */
     int value[MAX_AXES];
     int threads, min_blocks; /* min_blocks 0: not given */
     int64_t max_shared;
@@ -226,6 +227,8 @@ const char *read_word(const char *file, const struct node *n, const char *what,
 /* keys.c: spans the keys of all contracts, marks those that `only` selects and gives them ids. */
 void keys_make(struct gen *g, const char *only);
 void keys_limits(struct gen *g); /* threads, min_blocks, max_shared; after checks */
+/* Return whether `k` is the first key that is built of its unit. */
+bool key_begins_unit(const struct gen *g, const struct key *k);
 
 /* check.c: everything that needs more than one field or more than one file. */
 void check_all(struct gen *g);

@@ -38,7 +38,7 @@ const char *key_symbol(const struct key *k); /* "attn_fwd_lp_d64" */
 /* The source of the key's compute shader, or NULL: the Vulkan backend lacks it. */
 const char *shader_source(const struct gen *g, const struct key *k);
 
-int emit_instances(const struct gen *g, const char *out); /* inst/<key>.cu */
+int emit_instances(const struct gen *g, const char *out); /* inst/<unit>.cu */
 int emit_shaders(const struct gen *g, const char *out);   /* inst/<key>.comp, shaders.txt */
 int emit_head(const struct gen *g, const char *out);      /* the header of launchers */
 int emit_ops(const struct gen *g, const char *out);       /* ops.c */

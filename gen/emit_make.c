@@ -76,6 +76,10 @@ int emit_make(const struct gen *g, const char *out)
     for (int i = 0; i < g->key_count; i++)
         if (g->keys[i].id >= 0)
             put(&t, " \\\n  %s", g->keys[i].key);
+    put(&t, "\nNJ_UNITS :=");
+    for (int i = 0; i < g->key_count; i++)
+        if (key_begins_unit(g, &g->keys[i]))
+            put(&t, " \\\n  %s", g->keys[i].unit);
     put(&t, "\nNJ_SHADERS :=");
     for (int i = 0; i < g->key_count; i++)
         if (g->keys[i].id >= 0 && shader_source(g, &g->keys[i]) != NULL)
@@ -86,8 +90,8 @@ int emit_make(const struct gen *g, const char *out)
         const struct key *k = &g->keys[i];
         if (k->id < 0)
             continue;
-        put(&sources, "NJ_SRC_%s := %s\nNJ_FATBIN_%s_CUBINS :=", k->key, kernel_source(g, k->c),
-            k->key);
+        put(&sources, "NJ_SRC_%s := %s\nNJ_UNIT_%s := %s\nNJ_FATBIN_%s_CUBINS :=", k->key,
+            kernel_source(g, k->c), k->key, k->unit, k->key);
         for (int a = 0; a < g->arch_count; a++) {
             if (!key_on_arch(k, &g->archs[a]))
                 continue;

@@ -84,6 +84,16 @@ void keys_make(struct gen *g, const char *only)
     problem("--only", 0, "'%s' matches no op and no key; ops:%s", only, ops);
 }
 
+bool key_begins_unit(const struct gen *g, const struct key *k)
+{
+    if (k->id < 0)
+        return false;
+    for (const struct key *before = g->keys; before < k; before++)
+        if (before->id >= 0 && strcmp(before->unit, k->unit) == 0)
+            return false;
+    return true;
+}
+
 void keys_limits(struct gen *g)
 {
     for (int i = 0; i < g->key_count; i++) {
@@ -93,6 +103,7 @@ void keys_limits(struct gen *g)
         int64_t n = 0;
         expr_eval(choice_of(&c->threads, k)->e[0], &v, &n);
         k->threads = (int)n;
+        k->unit = keep_format("%s.t%d", c->op, k->threads);
         if (c->min_blocks.count > 0) {
             expr_eval(choice_of(&c->min_blocks, k)->e[0], &v, &n);
             k->min_blocks = (int)n;

@@ -40,7 +40,7 @@ static __device__ __forceinline__ int block_argmax(const scan_max &mine, const T
                                                    float &top)
 {
     __shared__ int index;
-    top = block_max(mine.top); // its barriers keep the next line behind earlier reads of index
+    top = block_max<T>(mine.top); // its barriers keep the next line behind earlier reads of index
     if (threadIdx.x == 0)
         index = V - 1;
     __syncthreads();

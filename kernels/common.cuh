@@ -233,7 +233,10 @@ template <int THREADS = NJ_THREADS> static __device__ __forceinline__ float bloc
     return sum;
 }
 
-template <int THREADS = NJ_THREADS> static __device__ __forceinline__ float block_max(float x)
+// Maximum over the block, the same in every thread. All threads must call it. T is the kernel's element type: kernels of
+// one translation unit that shared `part` would have it at another place of shared memory.
+template <typename T, int THREADS = NJ_THREADS>
+static __device__ __forceinline__ float block_max(float x)
 {
     __shared__ float part[THREADS / 32];
     x = warp_max(x);

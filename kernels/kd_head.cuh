@@ -153,8 +153,8 @@ struct kd_grad {
     }
 };
 
-// Sums K values over the block, the same in every thread. All threads must call it.
-template <int K> static __device__ __forceinline__ void block_sums(float (&x)[K])
+// Sum K values over the block, the same in every thread. All threads must call it. T as of block_max().
+template <typename T, int K> static __device__ __forceinline__ void block_sums(float (&x)[K])
 {
     constexpr int WARPS = NJ_THREADS / 32;
     __shared__ float part[K][WARPS];
@@ -225,7 +225,7 @@ static __device__ __forceinline__ void kd_mix(const T *s, const T *t, const kd_g
             kl[1] += c + i < V ? p * m.p_log : 0.0f;
         }
     });
-    block_sums(kl);
+    block_sums<T>(kl);
 }
 
 // Over the tokens that the teacher has more probable: the sum of p - q, which is the distance, and
@@ -245,7 +245,7 @@ static __device__ __forceinline__ void kd_distance(const T *s, const T *t, const
             sum[1] += more ? q : 0.0f;
         }
     });
-    block_sums(sum);
+    block_sums<T>(sum);
 }
 
 template <typename T, int MODE>
@@ -324,7 +324,7 @@ static __device__ __forceinline__ void kd_row(const T *s, const T *t, const kd_l
     sums.shift_student(s_top, tau);
     sums.shift_teacher(t_top, tau);
     float all[5] = {sums.s_one, sums.s_tau, sums.t_tau, sums.diff, sums.t_mean};
-    block_sums(all);
+    block_sums<T>(all);
     const float s_one = all[0], s_tau = all[1], t_tau = all[2], diff = all[3], t_mean = all[4];
 
     if (threadIdx.x == 0) {

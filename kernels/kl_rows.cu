@@ -59,11 +59,11 @@ kl_rows(float *forward, float *reverse, float *entropy, float *counted, const T 
         a.add(x, x, y, per_tau);
         b.add(y, x, y, per_tau);
     });
-    const float s_top = block_max(a.max.top), t_top = block_max(b.max.top);
+    const float s_top = block_max<T>(a.max.top), t_top = block_max<T>(b.max.top);
     a.move(s_top, per_tau);
     b.move(t_top, per_tau);
     float all[5] = {a.sum, a.mean, a.diff, b.sum, b.diff};
-    block_sums(all);
+    block_sums<T>(all);
     if (threadIdx.x > 0)
         return;
     const float s_log = logf(all[0]), gap = (t_top - s_top) / tau + (logf(all[3]) - s_log);

@@ -156,7 +156,7 @@ static __device__ __forceinline__ void sample_cut(float *cut, const T *x, const 
     }
     float top = -INFINITY, least = -INFINITY;
     each(row, V, [&](float x) { top = fmaxf(top, x); });
-    top = block_max(top);
+    top = block_max<T>(top);
     if (tau == 0)
         least = top;
     else if (top_k > 0 && top_k < V)

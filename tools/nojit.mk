@@ -52,29 +52,35 @@ $(call nj-stamp,$(NJ_BUILD)/stamp/archs,$(NJ_ARCHS))
 endif
 
 # The generator rewrites only what changed: the list is its target, the rest follows without a recipe of its own.
-$(NJ_GENERATED) $(NJ_KEYS:%=$(NJ_BUILD)/gen/inst/%.cu) $(NJ_SHADERS:%=$(NJ_BUILD)/gen/inst/%.comp): $(NJ_BUILD)/gen/list.mk ;
+$(NJ_GENERATED) $(NJ_UNITS:%=$(NJ_BUILD)/gen/inst/%.cu) $(NJ_SHADERS:%=$(NJ_BUILD)/gen/inst/%.comp): $(NJ_BUILD)/gen/list.mk ;
 
 ifneq ($(NJ_SHARED),$(NJ_BUILD))
-$(NJ_KEYS:%=$(NJ_SHARED)/gen/inst/%.cu): $(NJ_SHARED)/%: $(NJ_BUILD)/%
+$(NJ_UNITS:%=$(NJ_SHARED)/gen/inst/%.cu): $(NJ_SHARED)/%: $(NJ_BUILD)/%
 	$(Q)mkdir -p $(@D)
 	$(Q)cmp -s $< $@ || cp $< $@
 endif
 
-# A stem is KEY.ARCH: attn_fwd.lp.d64.sm_90a. A source in the folder of its arch stands in for the common one.
-# A stamp for each that there is or was: make does not rebuild what included a file that is gone.
+# A stem is UNIT.ARCH (attn_fwd.t256.sm_90a) or KEY.ARCH (attn_fwd.lp.d64.sm_90a). A source in the folder of its arch stands in for
+# the common one. A stamp for each that there is or was: make does not rebuild what included a file that is gone.
 nj-arch = $(patsubst .%,%,$(suffix $1))
 nj-arch-stamp = $(NJ_SHARED)/stamp/$(nj-arch)/$(firstword $(subst ., ,$1))
 NJ_ARCH_STAMPS := $(sort $(wildcard $(NJ_SHARED)/stamp/sm_*/*) \
 	$(patsubst $(NJ_KERNELS)/%.cu,$(NJ_SHARED)/stamp/%,$(wildcard $(NJ_KERNELS)/sm_*/*.cu)))
 $(foreach s,$(NJ_ARCH_STAMPS),$(call nj-stamp,$s,$(wildcard $(s:$(NJ_SHARED)/stamp/%=$(NJ_KERNELS)/%.cu))))
 .SECONDEXPANSION:
-$(NJ_SHARED)/ptx/%.ptx: $(NJ_SHARED)/gen/inst/$$(basename $$*).cu $(NJ_SHARED)/stamp/nvcc \
+$(NJ_SHARED)/unit/%.ptx: $(NJ_SHARED)/gen/inst/$$(basename $$*).cu $(NJ_SHARED)/stamp/nvcc \
 		$$(filter $$(call nj-arch-stamp,$$*),$(NJ_ARCH_STAMPS))
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  PTX    $*")
 	$(Q)$(CUDA_DIR)/bin/nvcc -ptx -std=c++17 -arch=$(subst sm_,compute_,$(call nj-arch,$*)) \
 		-MD -MP -MF $(@:.ptx=.d) -MT $@ \
 		$(addprefix -I,$(NJ_KERNELS)/$(call nj-arch,$*) $(NJ_KERNELS) $(NJ_INCLUDE)) -o $@ $<
+
+# The kernel of one key, and what its module declares.
+$(NJ_SHARED)/ptx/%.ptx: $(NJ_SHARED)/unit/$$(NJ_UNIT_$$(basename $$*))$$(suffix $$*).ptx
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -v entry=nj_$(subst .,_,$(basename $*)) '/^\.visible \.entry / { other = $$3 != entry "("; depth = 0 } !other { print } \
+		{ depth += gsub(/{/, "") - (closed = gsub(/}/, "")); if (closed && !depth) other = 0 }' $< > $@
 
 $(NJ_SHARED)/cubin/%.cubin: $(NJ_SHARED)/ptx/%.ptx
 	$(Q)mkdir -p $(@D)
@@ -143,4 +149,4 @@ NJ_ORACLES := $(NJ_BUILD)/obj/gen/cases.o $(NJ_REF_NAMES:%=$(NJ_BUILD)/obj/ref64
 
 .SECONDARY:
 .DELETE_ON_ERROR:
--include $(wildcard $(NJ_SHARED)/ptx/*.d $(NJ_SHARED)/spirv/*.d $(NJ_BUILD)/obj/gen/*.d $(NJ_BUILD)/obj/ref32/*.d $(NJ_BUILD)/obj/ref64/*.d)
+-include $(wildcard $(NJ_SHARED)/unit/*.d $(NJ_SHARED)/spirv/*.d $(NJ_BUILD)/obj/gen/*.d $(NJ_BUILD)/obj/ref32/*.d $(NJ_BUILD)/obj/ref64/*.d)

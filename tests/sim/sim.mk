@@ -13,8 +13,6 @@ $(SIM_MACHINE): $(SIM_MACHINE_OBJECTS)
 	$(Q)$(AR) rcsD $@ $^
 # Instrumented builds take the PTX of the plain one.
 $(call objects,$(addprefix tests/unit/test_sim_,kernels.c machine.c)): INCLUDES += -DPTX_FOLDER='"$(or $(PLAIN),$(B))/ptx"'
-$(addprefix $(B)/tests/test_sim_,cluster forms machine): $(SIM_MACHINE)
-$(B)/tests/test_sim_forms: $(call objects,$(addprefix tests/unit/,sim_forms.c sim_forms_sm90.c))
 # The harness's cases on the machine: linked as the harness is, without the trainer.
 $(B)/tests/test_sim_kernels: $(call objects,tests/unit/test_sim_kernels.c tests/unit/filter.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY) $(SIM_MACHINE)
 	$(Q)mkdir -p $(@D)

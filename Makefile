@@ -254,6 +254,7 @@ $(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 
 # ---- tests ----
 MUTANTS ?= *
+SINCE ?= HEAD
 DEVICE ?= cpu
 HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
@@ -388,13 +389,23 @@ $(VKFAULT): tests/vkfault/vkfault.c $(B)/stamp/cflags
 TESTED := $(SIM_ALL) $(VKFAULT) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(DECODE_KL) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(PACK_SHADERS) $(TESTED) ; @:
 
-## test: set-up and the tests; they need no GPU (simulated ones serve)
+## test: set-up and the tests of every part; they need no GPU (simulated ones serve)
 test: programs
+	$(Q)BUILD=$(B) tests/run.sh test
+## test-all: every test, sanitizers, clang-tidy and a second of each fuzz target; nightly, and before a release
+test-all: programs
 	$(Q)BUILD=$(B) tests/run.sh all
-## test-long: in full what test does in part, without a GPU too: every kernel and PyTorch's numbers on each simulated GPU, every call failing in turn
+	$(Q)$(MAKE) tidy
+	$(Q)$(MAKE) sanitize
+	$(Q)$(MAKE) fuzz FUZZ_SECONDS=1
+	$(Q)BUILD=$(B) tests/record.sh
+## test-changed: the tests of what changed since a commit (SINCE=HEAD)
+test-changed: programs
+	$(Q)BUILD=$(B) tests/run.sh changed $(SINCE)
+## test-long: in full what test-all does in part, without a GPU too: every kernel and PyTorch's numbers on each simulated GPU, every call failing in turn
 test-long: programs
 	$(Q)BUILD=$(B) tests/run.sh long
-## check: the tests that take under two minutes
+## check: the quick tests, a minute; before every commit
 check: $(B)/nojit $(BLOBCHECK) $(TESTED)
 	$(Q)BUILD=$(B) tests/run.sh quick
 ## mutants: plants every fault that a contract names; the test must fail (MUTANTS='F-KD-HEAD-*', JOBS=2, DEVICE=cuda)
@@ -448,7 +459,7 @@ INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:r
 	share/zsh/site-functions/_nojit:$(B)/nojit.zsh lib/pkgconfig/nojit.pc:$(B)/nojit.pc \
 	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/pack-shaders:$(PACK_SHADERS) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
 	lib/nojit/include/common.glsl:kernels/vulkan/common.glsl lib/nojit/include/grid.glsl:kernels/vulkan/grid.glsl \
-	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
+	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/kernel.awk:tools/kernel.awk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh lib/nojit/include/tiles.cuh:kernels/tiles.cuh lib/nojit/include/begin.cuh:kernels/begin.cuh \
 	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/tensor_type.h:kernels/tensor_type.h \
 	lib/nojit/include/ref.h:kernels/ref/ref.h \
@@ -499,4 +510,4 @@ compdb: $(B)/gen/list.mk $(B)/gen-page/report_parts.h
 tidy: compdb
 	$(Q)scripts/tidy.sh
 
-.PHONY: setup install uninstall dist wheel all programs test test-long check bench-gpu check-ranks bench-start coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint compdb tidy
+.PHONY: setup install uninstall dist wheel all programs test test-all test-changed test-long check bench-gpu check-ranks bench-start coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint compdb tidy

@@ -1,21 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh units|quick|all|long: runs the test programs and the corpus of damaged files (units), those and the scripts of a tier
-# (quick, all; tests/tiers.txt), or what takes long, by itself. Adds up the verdicts, and ends with `N passed, N failed, N skipped`.
-# A test that dies, or has no verdict, is a failure. $BUILD is the build folder; $BUILD/test-results records each check.
+# run.sh units|quick|test|all|long|changed [COMMIT]: runs tests side by side, those that took longest in tests/record.txt first.
+# units: the unit tests and the corpus of damaged files. quick, test, all: these, the harness, and the scripts of the tier
+# (tests/tiers.txt). long: what takes hours, by itself, with EVERY=1. changed: the tests of what changed since COMMIT (HEAD).
+# Each test has a folder and a cache of its own. Prints a line per test as it ends, what was skipped, where the time went, and
+# `N passed, N failed, N skipped`. A test that dies, or has no verdict, is a failure.
+# $BUILD is the build folder: test-logs/NAME is what a test printed, test-results the verdict of each check, test-times the CPU seconds
+# of each test, test-junit.xml the results for forges. $JOBS is the number of tests at a time (the processors).
 set -u
 export LC_ALL=C
-tier=${1:-all}
-: "${BUILD:=build}"
+cd "$(dirname "$0")/.." || exit
+tier=${1:-test}
+: "${BUILD:=build}" "${JOBS:=$(nproc)}"
 export BUILD OMP_WAIT_POLICY=passive # threads that wait leave the cores to others
 log=$BUILD/test-logs
 results=$BUILD/test-results
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 mkdir -p "$log"
-: >"$results"
-passed=0
-failed=0
-skipped=0
+rm -f "$log"/*
+. tests/lib/select.sh
 
 # counted WORD SUMMARY LOG: the last count of that word in what a script says, or in cmocka's summary.
 counted() {
@@ -29,8 +34,8 @@ counted() {
     echo "${n:-0}"
 }
 
-# count NAME STATUS COMMAND: adds the counts found in NAME's log; prints the log of a failure.
-count() {
+# judge NAME STATUS SECONDS CPU COMMAND: prints the line of a test that has ended, with the end of its log if it failed, and keeps its verdicts.
+judge() {
     local name=$1 status=$2 p f s verdict=passed
     p=$(counted passed 'PASSED ' "$log/$name")
     f=$(counted failed 'FAILED ' "$log/$name")
@@ -38,71 +43,87 @@ count() {
     if [ "$f" = 0 ]; then
         if [ "$status" != 0 ] || [ $((p + s)) = 0 ]; then f=1; fi
     fi
-    passed=$((passed + p))
-    failed=$((failed + f))
-    skipped=$((skipped + s))
-    if [ "$f" != 0 ]; then
-        verdict=failed
-        grep -vE '^(\[ +(OK|RUN) |ok )' "$log/$name" | tail -n 40
-        echo "RERUN BUILD=$BUILD $3"
-    elif [ "$p" = 0 ]; then
-        verdict=skipped
-    fi
-    awk -v program="$name" -f tests/lib/results.awk "$log/$name" >>"$results"
-    printf '%s\t%s\t\n' $verdict "$name" >>"$results"
-    printf '%-28s %4d passed %3d failed %3d skipped  %3d s\n' "$name" "$p" "$f" "$s" $((SECONDS - started))
+    {
+        if [ "$f" != 0 ]; then
+            verdict=failed
+            grep -vE '^(\[ +(OK|RUN) |ok )' "$log/$name" | tail -n 40
+            echo "RERUN BUILD=$BUILD $5"
+        elif [ "$p" = 0 ]; then
+            verdict=skipped
+        fi
+        printf '%-28s %4d passed %3d failed %3d skipped %6.1f s %6.1f CPU s\n' "$name" "$p" "$f" "$s" "$3" "$4"
+    } >"$work/said/$name"
+    {
+        awk -v program="$name" -f tests/lib/results.awk "$log/$name"
+        printf '%s\t%s\t\n' $verdict "$name"
+    } >"$work/results/$name"
+    echo "$p $f $s $3 $4" >"$work/counts/$name"
+    flock "$work" cat "$work/said/$name"
 }
 
-run() { # NAME COMMAND...
-    local name=$1
+# run NAME COMMAND...: runs one test in a folder and with a cache of its own.
+run() {
+    local name=$1 status=0 real user sys TIMEFORMAT='%R %U %S'
     shift
-    started=$SECONDS
-    "$@" >"$log/$name" 2>&1 </dev/null
-    count "$name" $? "$*"
+    export TMPDIR=$work/tmp/$name XDG_CACHE_HOME=$work/tmp/$name/cache
+    mkdir -p "$XDG_CACHE_HOME"
+    { time "$@" >"$log/$name" 2>&1 </dev/null || echo $? >"$work/tmp/$name.status"; } 2>"$work/tmp/$name.time"
+    status=$(cat "$work/tmp/$name.status" 2>/dev/null || echo 0)
+    read -r real user sys < <(tail -n 1 "$work/tmp/$name.time")
+    judge "$name" "$status" "$real" "$(awk "BEGIN { print $user + $sys }")" "$*"
+    rm -rf "$TMPDIR"
 }
 
-# Scripts of the folders, those of a tier: one that tests/tiers.txt does not name is quick.
-scripts() {
-    awk -v tier="$1" '
-        FNR == NR { if ($1 !~ /^#/) tiers[$1] = " " $0 " "; next }
+# run_all: runs the tests on standard input, lines `NAME COMMAND`, JOBS at a time.
+run_all() {
+    local name command
+    while read -r name command; do
+        while [ "$(jobs -pr | wc -l)" -ge "$JOBS" ]; do wait -n; done
+        run "$name" $command &
+    done
+    wait
+}
+
+# junit: prints the results as JUnit's XML.
+junit() {
+    awk -F'\t' '
+        function text(s) { gsub(/&/, "\\&amp;", s); gsub(/</, "\\&lt;", s); gsub(/"/, "\\&quot;", s); return s }
+        BEGIN { print "<?xml version=\"1.0\"?>\n<testsuites>" }
+        $2 != suite { if (suite != "") print "</testsuite>"; suite = $2; printf "<testsuite name=\"%s\">\n", text(suite) }
         {
-            name = $0; sub(/.*\//, "", name); sub(/\.sh$/, "", name)
-            known[name] = 1
-            own = name in tiers ? tiers[name] : " quick "
-            if (index(own, " " tier " ") || (tier == "all" && index(own, " quick "))) print
+            printf "<testcase classname=\"%s\" name=\"%s\">", text($2), text($3 == "" ? "(whole)" : $3)
+            if ($1 == "failed") printf "<failure/>"
+            if ($1 == "skipped") printf "<skipped/>"
+            print "</testcase>"
         }
-        END { for (name in tiers) if (!(name in known)) { print "tests/tiers.txt names " name ", which is no test" >"/dev/stderr"; exit 1 } }
-        ' tests/tiers.txt <(printf '%s\n' tests/{cli,device,build,durability,claims}/*.sh)
-}
-run_scripts() {
-    local t list
-    list=$(scripts "$1") || failed=$((failed + 1))
-    for t in $list; do run "$(basename "$t" .sh)" bash "$t"; done
+        END { if (suite != "") print "</testsuite>"; print "</testsuites>" }' "$results"
 }
 
+# finish: prints what was skipped, the ten longest tests and the totals.
 finish() {
     awk -F'\t' '$1 == "skipped" && $3 != "" { print "skipped: " $2 " " $3 }' "$results"
-    echo "$passed passed, $failed failed, $skipped skipped"
-    [ "$failed" = 0 ]
-    exit
+    echo "longest: $(sort -k2nr "$BUILD/test-times" | awk 'NR <= 10 { printf "%s%s %.0f s", NR > 1 ? ", " : "", $1, $2 }')"
+    cat "$work"/counts/* | awk -v wall=$SECONDS -v jobs="$JOBS" '
+        { passed += $1; failed += $2; skipped += $3; real += $4; cpu += $5 }
+        END {
+            printf "%d s for tests of %d s (%d CPU s), %d at a time\n", wall, real, cpu, jobs
+            printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+            exit (failed > 0 || passed == 0)
+        }'
 }
 
-rm -f "$log"/*
-if [ "$tier" = long ]; then
-    export EVERY=1
-    run_scripts long
-    finish
+mkdir "$work"/{tmp,said,results,counts}
+if [ "$tier" = long ]; then export EVERY=1; fi
+select_tests "$tier" "${2-HEAD}" >"$work/selected" || exit
+longest_first <"$work/selected" | run_all
+cat "$work"/results/* >"$results"
+for counts in "$work"/counts/*; do echo "$(basename "$counts") $(cut -d' ' -f5 "$counts")"; done >"$BUILD/test-times"
+junit >"$BUILD/test-junit.xml"
+if [[ $tier =~ ^(quick|test|all)$ ]]; then
+    contracts=(--gpu "$BUILD/check-gpu.results" --tree "$(tests/lib/treehash.sh)")
+    if [ "$tier" = all ]; then contracts+=(--results "$results"); fi # else not every test ran
+    run contracts "$BUILD/contractcheck" "${contracts[@]}"
+    echo "$(grep -c '^needs a GPU: ' "$log/contracts") claims need a GPU, $(grep -c '^open: ' "$log/contracts") are open; $BUILD/contractcheck prints them"
+    cat "$work/results/contracts" >>"$results"
 fi
-for t in "$BUILD"/tests/test_*; do
-    if [ -x "$t" ] && [ -f "tests/unit/$(basename "$t").c" ]; then run "$(basename "$t")" "$t"; fi
-done
-run fuzz_corpus bash tests/fuzz/fuzz_corpus.sh
-if [ "$tier" = units ]; then finish; fi
-run harness "$BUILD/harness" --device cpu
-run harness-selftest "$BUILD/harness" --self-test
-run_scripts "$tier"
-contracts=(--gpu "$BUILD/check-gpu.results" --tree "$(tests/lib/treehash.sh)")
-if [ "$tier" = all ]; then contracts+=(--results "$results"); fi # else not every test ran
-run contracts "$BUILD/contractcheck" "${contracts[@]}"
-echo "$(grep -c '^needs a GPU: ' "$log/contracts") claims need a GPU, $(grep -c '^open: ' "$log/contracts") are open; $BUILD/contractcheck prints them"
 finish

@@ -23,6 +23,7 @@ NJ_PACK_SHADERS ?= $(NJ_HERE)bin/pack-shaders
 GLSLC ?= glslc
 NJ_BLOBS_S ?= $(NJ_HERE)blobs.S
 NJ_ARCHS_YAML ?= $(NJ_HERE)archs.yaml
+NJ_KERNEL_AWK := $(NJ_HERE)kernel.awk
 NJ_REF_CFLAGS ?= -O3 -fopenmp
 NJ_CC ?= $(CC)
 CUDA_DIR ?= $(or $(CUDA_HOME),$(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc))))
@@ -76,11 +77,10 @@ $(NJ_SHARED)/unit/%.ptx: $(NJ_SHARED)/gen/inst/$$(basename $$*).cu $(NJ_SHARED)/
 		-MD -MP -MF $(@:.ptx=.d) -MT $@ \
 		$(addprefix -I,$(NJ_KERNELS)/$(call nj-arch,$*) $(NJ_KERNELS) $(NJ_INCLUDE)) -o $@ $<
 
-# The kernel of one key, and what its module declares.
-$(NJ_SHARED)/ptx/%.ptx: $(NJ_SHARED)/unit/$$(NJ_UNIT_$$(basename $$*))$$(suffix $$*).ptx
+# The kernel of one key.
+$(NJ_SHARED)/ptx/%.ptx: $(NJ_SHARED)/unit/$$(NJ_UNIT_$$(basename $$*))$$(suffix $$*).ptx $(NJ_KERNEL_AWK)
 	$(Q)mkdir -p $(@D)
-	$(Q)awk -v entry=nj_$(subst .,_,$(basename $*)) '/^\.visible \.entry / { other = $$3 != entry "("; depth = 0 } !other { print } \
-		{ depth += gsub(/{/, "") - (closed = gsub(/}/, "")); if (closed && !depth) other = 0 }' $< > $@
+	$(Q)awk -v entry=nj_$(subst .,_,$(basename $*)) -f $(NJ_KERNEL_AWK) $< > $@
 
 $(NJ_SHARED)/cubin/%.cubin: $(NJ_SHARED)/ptx/%.ptx
 	$(Q)mkdir -p $(@D)

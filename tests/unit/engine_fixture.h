@@ -24,7 +24,7 @@
 enum { VOCAB = 61, TOKENS = 193, END_OF_TEXT = 60 };
 
 static nj_context *ctx;
-static char base[64];
+static char base[200];
 
 /* vocab 61 is no multiple of 8 and hidden 72 none of 64: logits have padded columns, arenas have gaps. */
 static const struct model_config qwen2 = {
@@ -104,7 +104,7 @@ static void ok(int rc)
 
 static const char *path_of(const char *name)
 {
-    static char path[4][128];
+    static char path[4][512];
     static int next;
     char *out = path[next++ % 4];
     snprintf(out, sizeof path[0], "%s/%s", base, name);
@@ -203,7 +203,7 @@ static int fixture_open(void **state)
     (void)state;
     const struct nj_options options = {.device = NJ_DEVICE_CPU};
     const char *tmp = getenv("TMPDIR");
-    snprintf(base, sizeof base, "%.32s/nojit-engine-XXXXXX", tmp ? tmp : "/tmp");
+    snprintf(base, sizeof base, "%.150s/nojit-engine-XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(base));
     assert_int_equal(nj_context_create(&ctx, &options), 0);
     ok(init_model(path_of("qwen2"), &qwen2, 1, NJ_TYPE_F32, 1 << 30, NULL));

@@ -333,7 +333,7 @@ static void write_sparse(void)
 static bool write_state(struct engine *e, int rank, FILE *out)
 {
     const size_t bytes = (size_t)engine_trained(e)->count * dtype_bytes(e->o.dtype);
-    char dir[128], path[160], block[4096];
+    char dir[256], path[288], block[4096];
     bool written = fwrite(e->mem.trained, 1, bytes, out) == bytes;
     if (rank > 0)
         return written && engine_collect_state(e) == 0;
@@ -403,7 +403,7 @@ static int run_as_rank(char **argument)
     if (nj_context_create(&ctx, &options) != 0 ||
         nj_comm_create(ctx, id, o.rank, o.ranks, &o.comm) != 0)
         return 1;
-    char path[128];
+    char path[256];
     snprintf(path, sizeof path, "%s/rank-%d", base, o.rank);
     const int rc = train_case(number_of(argument[1]), &o, fopen(path, "wb"));
     nj_comm_destroy(o.comm);

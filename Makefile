@@ -81,8 +81,13 @@ HARDEN_LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
 NJ_CC := $(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(if $(SAN),,$(if $(CI),-Werror)) $(SANITIZE_$(SAN)) $(HARDEN) \
 	-ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(abspath $(B))=build -ffile-prefix-map=$(B)=build
 LINK := $(CC) $(SANITIZE_$(SAN)) $(HARDEN_LINK) $(if $(COVERAGE),--coverage) $(LDFLAGS)
-# clang without its own OpenMP takes gcc's header and library, and leaves the pragmas out: the code runs in one thread.
-OPENMP := -fopenmp$(if $(filter fuzz,$(SAN)),=libgomp -idirafter $(shell gcc -print-file-name=include) -Wno-source-uses-openmp)
+# clang without its own OpenMP takes gcc's header (alone: gcc's others would hide its own) and library, and leaves the pragmas out: the
+# code runs in one thread.
+OPENMP := -fopenmp$(if $(filter fuzz,$(SAN)),=libgomp -idirafter $(B)/omp -Wno-source-uses-openmp)
+$(if $(filter fuzz,$(SAN)),$(eval $(B)/stamp/cflags: $(B)/omp/omp.h))
+$(B)/omp/omp.h:
+	$(Q)mkdir -p $(@D)
+	$(Q)ln -sf $$(gcc -print-file-name=include/omp.h) $@
 
 COMMA := ,
 SPACE := $(COMMA) $(COMMA)

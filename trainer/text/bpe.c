@@ -242,7 +242,8 @@ static int push_word(struct bpe_work *w, const char *word, size_t n)
     c->bytes = (uint8_t)n;
     c->ids = (uint8_t)(w->span->count - first);
     memcpy(c->text, word, n);
-    memcpy(c->id, w->span->ids + first, c->ids * sizeof *c->id);
+    if (c->ids > 0) /* a word of no ids: there may be no list yet */
+        memcpy(c->id, w->span->ids + first, c->ids * sizeof *c->id);
     return NJ_OK;
 }
 

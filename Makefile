@@ -259,7 +259,7 @@ $(call nj-stamp,$(B)/stamp/prefix,$(PREFIX))
 
 # ---- tests ----
 MUTANTS ?= *
-SINCE ?= HEAD
+SINCE ?=
 DEVICE ?= cpu
 HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
@@ -422,9 +422,10 @@ gpu-mutants: all $(CONTRACTCHECK) $(B)/cupti_modules.so
 ## coverage: lines of C that the tests without a GPU run, by file; under 90 % of all fails
 coverage: all
 	$(Q)scripts/coverage.sh $(B)
-## sanitize: the unit tests and the corpus of damaged files under ASan with UBSan, and under TSan
+## sanitize: the unit tests and the corpus of damaged files under ASan with UBSan, and under TSan (SANITIZERS=address: the first alone)
+SANITIZERS ?= address thread
 sanitize: $(BLOBS)
-	$(Q)for s in address thread; do \
+	$(Q)for s in $(SANITIZERS); do \
 		$(MAKE) SAN=$$s CUDA_HOME=$(CUDA_DIR) BLOBS=$(abspath $(BLOBS)) CFLAGS="-O1 -g" sanitized || exit 1; done
 sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
 	$(Q)BUILD=$(B) $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1) tests/run.sh units
@@ -511,8 +512,8 @@ lint:
 ## compdb: write compile_commands.json, for editors and clang-tidy
 compdb: $(B)/gen/list.mk $(B)/gen-page/report_parts.h
 	$(Q)$(MAKE) -nBk V=1 B=$(B) programs | scripts/compdb.sh >compile_commands.json
-## tidy: clang-tidy over the C code
+## tidy: clang-tidy over the C code (SINCE=COMMIT: what changed since)
 tidy: compdb
-	$(Q)scripts/tidy.sh
+	$(Q)scripts/tidy.sh $(SINCE)
 
 .PHONY: setup install uninstall dist wheel all programs test test-all test-changed test-long check bench-gpu check-ranks bench-start coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint compdb tidy

@@ -233,8 +233,8 @@ template <int THREADS = NJ_THREADS> static __device__ __forceinline__ float bloc
     return sum;
 }
 
-// Maximum over the block, the same in every thread. All threads must call it. T is the kernel's element type: kernels of
-// one translation unit that shared `part` would have it at another place of shared memory.
+// Maximum over the block, the same in every thread. All threads must call it. T is the kernel's
+// element type: kernels of one translation unit must not share `part`.
 template <typename T, int THREADS = NJ_THREADS>
 static __device__ __forceinline__ float block_max(float x)
 {

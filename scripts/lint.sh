@@ -58,6 +58,11 @@ each "bare arithmetic where memory is carved (use checked.h)" < <(awk '
     }' $(files 'trainer/*.c'))
 each "left to do" < <(grep -nE '\b(TODO|FIXME|XXX)\b|^#if 0' $code /dev/null | grep -v '^scripts/lint.sh')
 each "a kernel key outside the contracts" < <(grep -nE '"[a-z_0-9]+\.(lp|f32)(\.d[0-9]+)?"' $(files 'trainer/*.c' 'runtime/*.c') /dev/null)
+each "a test of make check that took more than 5 CPU seconds (give it a row in tests/tiers.txt)" < <(awk '
+    FNR == NR { tier[$1] = 1; next } !/^#/ && $2 > 5 && !($1 in tier) { print $1 " " $2 }' tests/tiers.txt tests/record.txt)
+each "a test that tests/changed.txt names and nobody has" < <(awk '
+    FNR == NR { known[$1] = 1; next } !/^#/ { for (i = 2; i <= NF; i++) if (!($i in known)) print $i }
+    ' <(files 'tests/*.c' 'tests/*.sh' | sed 's,.*/,,; s/\.[a-z]*$//'; printf '%s\n' harness-selftest) tests/changed.txt)
 here() { command -v "$1" >/dev/null 2>&1 || { echo "lint: $1 is not installed (make setup installs it): its checks are skipped"; false; }; }
 # The field's words, in pages (outside of code), help, messages and claims: WORDS=WHAT TO WRITE.
 words='matrix products?=GEMM

@@ -448,8 +448,10 @@ check-ranks: all $(B)/cupti_kernels.so
 bench-start: all
 	$(Q)BUILD=$(B) bench/start.sh
 ## demo: a language model distilled from text of this machine, in minutes on a CPU, seconds on a GPU
-demo: $(B)/checked
+demo: demo-says $(B)/checked
 	$(Q)BUILD=$(B) scripts/demo.sh
+demo-says:
+	@[ -e $(B)/nojit ] || echo "demo: nojit is built first, in one or two minutes on two cores"
 
 ## manifest: write blobs/MANIFEST from this build (all archs)
 manifest: $(B)/pack/MANIFEST
@@ -516,4 +518,4 @@ compdb: $(B)/gen/list.mk $(B)/gen-page/report_parts.h
 tidy: compdb
 	$(Q)scripts/tidy.sh $(SINCE)
 
-.PHONY: setup install uninstall dist wheel all programs test test-all test-changed test-long check bench-gpu check-ranks bench-start coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo manifest help clean lint compdb tidy
+.PHONY: setup install uninstall dist wheel all programs test test-all test-changed test-long check bench-gpu check-ranks bench-start coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo demo-says manifest help clean lint compdb tidy

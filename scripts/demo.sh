@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # demo.sh: the whole product on text of this machine. Trains a small byte-level teacher, distils it into a student a
-# quarter its size, trains the same student without the teacher for as many steps, and compares on held-out files.
+# quarter its size, trains the same student without the teacher for as many steps, and compares on held-out files. A demo that
+# was interrupted goes on where it was, if it is run again with the same settings and program.
 #   SEED=1   first weights, order of the data, samples      DEVICE=auto|cpu|cuda
 #   TEXT='a.txt b/*.txt'   other files than licence texts and copyright notices
 #   TEACHER_STEPS, STUDENT_STEPS   optimiser steps
@@ -96,15 +97,36 @@ collect() {
     echo "held out  $(count "$out/held-out") other files, $(bytes "$out/held-out") bytes, near-duplicates left out"
 }
 
-# phase NAME STEPS COMMAND...: one run of nojit and what it took. A short one has a fifth of its steps as warm-up.
+settings() { printf '%s\n' "$SEED" "$TEACHER_STEPS" "$STUDENT_STEPS" "$TEXT" "$(cksum <"$nojit")"; }
+
+# phase NAME STEPS COMMAND...: one run of nojit and what it took, with what it took before it was interrupted. A short one has a
+# fifth of its steps as warm-up.
 phase() {
-    local name=$1 steps=$2 began=$SECONDS
-    local warmup=$((steps < 500 ? steps / 5 : 100))
+    local name=$1 steps=$2
+    local warmup=$((steps < 500 ? steps / 5 : 100)) fifth=$(((steps + 4) / 5))
     shift 2
-    "$nojit" "$@" --out "$out/$name" --data "$out/text" --device "$DEVICE" --seed "$SEED" --seq-len 128 \
-        --eval-data "$out/held-out" --eval-every $(((steps + 4) / 5)) \
-        --batch-size 8 --steps "$steps" --warmup-steps "$warmup" --beta2 0.99 --log-every $(((steps + 9) / 10))
-    took[$name]=$((SECONDS - began))
+    if [ -e "$out/$name.done" ]; then
+        echo "done before the demo was interrupted"
+    else
+        current=$name began=$SECONDS
+        "$nojit" "$@" --out "$out/$name" --data "$out/text" --device "$DEVICE" --seed "$SEED" --seq-len 128 \
+            --eval-data "$out/held-out" --eval-every "$fifth" --save-every "$fifth" --keep 1 --resume auto \
+            --batch-size 8 --steps "$steps" --warmup-steps "$warmup" --beta2 0.99 --log-every $(((steps + 9) / 10))
+        spent
+        touch "$out/$name.done"
+    fi
+    took[$name]=$(cat "$out/$name.seconds")
+}
+# spent: adds the time since the current run began to what it took before.
+spent() {
+    [ -n "$current" ] || return 0
+    echo $(($(cat "$out/$current.seconds" 2>/dev/null || echo 0) + SECONDS - began)) >"$out/$current.seconds"
+    current=
+}
+left() {
+    rm -rf "$BUILD/demo.new"
+    [ -z "$current" ] || printf '\n%s\n' "demo: not finished; run it again to go on from here" >&2
+    spent
 }
 # After the last step.
 held_out() { sed -nE 's/.*"eval_class_loss": ([0-9.]+).*/\1/p' "$out/$1/metrics.jsonl" | tail -n 1; }
@@ -125,16 +147,23 @@ parameters() { sed -n 's/.*"student_parameters": \([0-9]*\).*/\1/p' "$out/$1/rec
 row() { printf '  %-20s %10s %6s %8s %12.4f\n' "$1" "$(parameters "$2")" "$3" "${took[$2]} s" "$4"; }
 
 before
-# The last demo stays until there is text for another.
-out=$BUILD/demo.new
-trap 'rm -rf "$BUILD/demo.new"' EXIT
-collect
-out=$BUILD/demo
-rm -rf "$out"
-mv "$BUILD/demo.new" "$out"
+current=
+trap left EXIT
+if [ ! -e "$out/finished" ] && [ "$(cat "$out/settings" 2>/dev/null)" = "$(settings)" ]; then
+    echo "demo: goes on with the one that was interrupted ($out)"
+else
+    echo "demo: three small models are trained and compared; that takes about two minutes on two cores, seconds on a GPU"
+    # The last demo stays until there is text for another.
+    out=$BUILD/demo.new
+    collect
+    out=$BUILD/demo
+    rm -rf "$out"
+    mv "$BUILD/demo.new" "$out"
+    "$nojit" init --preset nojit-demo-teacher --seed "$SEED" --out "$out/teacher-start" >"$out/init.log"
+    "$nojit" init --preset nojit-demo-student --seed "$SEED" --out "$out/student-start" >>"$out/init.log"
+    settings >"$out/settings"
+fi
 declare -A took
-"$nojit" init --preset nojit-demo-teacher --seed "$SEED" --out "$out/teacher-start" >"$out/init.log"
-"$nojit" init --preset nojit-demo-student --seed "$SEED" --out "$out/student-start" >>"$out/init.log"
 
 say "1. The teacher: nojit train, $TEACHER_STEPS steps"
 phase teacher "$TEACHER_STEPS" train --student "$out/teacher-start" --lr 1e-3
@@ -160,6 +189,7 @@ printf '  %-20s %10s %6s %8s %12s\n' model parameters steps time 'held-out loss'
 row teacher teacher "$TEACHER_STEPS" "$teacher"
 row 'student, distilled' distilled "$STUDENT_STEPS" "$distilled"
 row 'student, plain' plain "$STUDENT_STEPS" "$plain"
+touch "$out/finished"
 say "Models, metrics.jsonl and receipt.json: $out/{teacher,distilled,plain}; text: $out/{text,held-out}"
 awk -v d="$distilled" -v p="$plain" -v s="$((SECONDS - started))" 'BEGIN {
     better = d < p

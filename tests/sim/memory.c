@@ -8,8 +8,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { ALIGNMENT = 256, GUARD_BYTES = 64 << 10 };
+/* From LARGE_BYTES on memory is mapped, and up to SPARSE_BYTES in pages of the largest kind: what is larger is
+ * hardly ever used as a whole. */
+enum { LARGE_BYTES = 1 << 20, SPARSE_BYTES = 256 << 20 };
 /* Above what x86-64 (47 bits) and aarch64 (52 bits) give to a program, below aarch64's tags. */
 static const uint64_t FIRST_ADDRESS = (uint64_t)1 << 52;
 
@@ -24,6 +28,30 @@ struct sim_memory {
     uint64_t next; /* address of the next allocation of a discrete device */
 };
 
+void *sim_pages(size_t bytes)
+{
+    const size_t rounded = (bytes + ALIGNMENT) & ~(size_t)(ALIGNMENT - 1);
+    if (bytes < LARGE_BYTES) {
+        void *block = aligned_alloc(ALIGNMENT, rounded);
+        return block ? memset(block, 0, rounded) : NULL;
+    }
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED)
+        return NULL;
+    if (bytes < SPARSE_BYTES)
+        madvise(pages, bytes, MADV_HUGEPAGE); /* or done without */
+    return pages;
+}
+
+void sim_pages_free(void *pages, size_t bytes)
+{
+    if (pages && bytes >= LARGE_BYTES)
+        munmap(pages, bytes);
+    else
+        free(pages);
+}
+
 struct sim_memory *sim_memory_create(void)
 {
     struct sim_memory *memory = calloc(1, sizeof *memory);
@@ -32,11 +60,23 @@ struct sim_memory *sim_memory_create(void)
     return memory;
 }
 
+/* Bytes of the host's memory that holds so many, and of what is kept of their writers. */
+static size_t host_bytes(size_t bytes)
+{
+    return bytes + 2 * GUARD_BYTES;
+}
+
+static size_t writers_bytes(size_t bytes)
+{
+    return (bytes / 4 + 1) * sizeof(uint64_t);
+}
+
 static void free_holding(struct holding *holding)
 {
-    free(holding->host);
-    free(holding->allocation.written);
-    free(holding->allocation.writers);
+    const size_t bytes = holding->allocation.bytes;
+    sim_pages_free(holding->host, host_bytes(bytes));
+    sim_pages_free(holding->allocation.written, bytes + 1);
+    sim_pages_free(holding->allocation.writers, writers_bytes(bytes));
     free(holding);
 }
 
@@ -71,13 +111,13 @@ static struct holding *make_holding(size_t bytes, bool managed)
         return NULL;
     struct sim_allocation *allocation = &holding->allocation;
     allocation->bytes = bytes;
-    holding->host = calloc(1, bytes + 2 * GUARD_BYTES);
+    holding->host = sim_pages(host_bytes(bytes));
     if (holding->host)
         allocation->host = (unsigned char *)(((uintptr_t)holding->host + GUARD_BYTES) &
                                              ~(uintptr_t)(ALIGNMENT - 1));
     if (!managed)
-        allocation->written = calloc(1, bytes + 1);
-    allocation->writers = calloc(bytes / 4 + 1, sizeof *allocation->writers); /* or done without */
+        allocation->written = sim_pages(bytes + 1);
+    allocation->writers = sim_pages(writers_bytes(bytes)); /* or done without */
     if (!holding->host || (!managed && !allocation->written)) {
         free_holding(holding);
         return NULL;

@@ -27,6 +27,10 @@ struct sim_allocation {
                                notes it; NULL: not kept */
 };
 
+/* Returns zeroed memory of the host, at a multiple of 256, that takes few page faults where it is large; or NULL. */
+void *sim_pages(size_t bytes);
+void sim_pages_free(void *pages, size_t bytes);
+
 /* An empty memory, to be destroyed by the caller, or NULL. */
 struct sim_memory *sim_memory_create(void);
 void sim_memory_destroy(struct sim_memory *memory);

@@ -53,7 +53,7 @@ static int take(enum kind kind, size_t bytes, uint64_t *out)
         return CUDA_OUT_OF_MEMORY;
     }
     if (kind == PINNED)
-        memset((void *)(uintptr_t)a->address, 0x5a, bytes); /* not zeroed */
+        sim_pages_fill((void *)(uintptr_t)a->address, 0x5a, bytes); /* not zeroed */
     else
         *used_of(d, kind) += bytes;
     a->bytes = bytes;

@@ -21,6 +21,8 @@ struct span {
     unsigned char *marks[LANES]; /* NULL: not kept */
     uint64_t *writers[LANES];    /* NULL: not kept */
     bool marked;                 /* none is NULL */
+    bool row; /* each lane falls right behind the one before it, none is left out */
+    bool one; /* all fall on the same bytes */
 };
 
 INLINE bool is_written(const unsigned char *marks, uint32_t bytes)
@@ -77,16 +79,19 @@ static void report_unwritten(struct warp *warp, const struct insn *insn, int lan
 INLINE bool locate_together(const struct warp *warp, uint32_t bytes, struct span *span)
 {
     const struct sim_allocation *recent = warp->recent;
-    uint64_t low = UINT64_MAX, high = 0, any = 0;
+    uint64_t low = UINT64_MAX, high = 0, any = 0, apart = 0;
     for (int lane = 0; lane < LANES; lane++) {
         low = span->at[lane] < low ? span->at[lane] : low;
         high = span->at[lane] > high ? span->at[lane] : high;
         any |= span->at[lane];
+        apart |= span->at[lane] ^ (span->at[0] + (uint64_t)lane * bytes);
     }
     if (!recent || low < recent->address || any % bytes || bytes > recent->bytes ||
         high - recent->address > recent->bytes - bytes)
         return false;
     span->marked = recent->written != NULL;
+    span->row = apart == 0 && warp->full && low % 4 == 0;
+    span->one = low == high;
     for (int lane = 0; lane < LANES; lane++) {
         const uint64_t into = span->at[lane] - recent->address;
         span->host[lane] = recent->host + into;
@@ -100,6 +105,7 @@ static bool locate_each(struct warp *warp, const struct insn *insn, uint32_t byt
                         struct span *span)
 {
     span->marked = true;
+    span->row = span->one = false;
     for (int i = 0; i < LANES; i++) {
         const int lane = warp->lanes[i] ? i : __builtin_ctz(warp->mask);
         const struct sim_allocation *in =
@@ -127,11 +133,27 @@ INLINE bool locate(struct warp *warp, const struct insn *insn, sim_place address
     return locate_together(warp, bytes, span) || locate_each(warp, insn, bytes, span);
 }
 
+/* All lanes of a row, whose bytes lie one behind the other. */
+INLINE bool is_row_written(const unsigned char *marks, uint32_t bytes)
+{
+    uint64_t all = UINT64_MAX;
+    for (uint32_t i = 0; i < LANES * bytes / 8; i++) {
+        uint64_t part;
+        memcpy(&part, marks + 8 * i, sizeof part);
+        all &= part;
+    }
+    return (all & 0x0101010101010101) == 0x0101010101010101;
+}
+
 INLINE bool check_written(struct warp *warp, const struct insn *insn, uint32_t bytes,
                           const struct span *span)
 {
     bool all = span->marked;
-    if (span->marked)
+    if (span->marked && span->row)
+        all = is_row_written(span->marks[0], bytes);
+    else if (span->marked && span->one)
+        all = is_written(span->marks[0], bytes);
+    else if (span->marked)
         for (int lane = 0; lane < LANES; lane++)
             all &= is_written(span->marks[lane], bytes);
     for (int i = 0; i < LANES && !all; i++) {
@@ -184,11 +206,34 @@ INLINE uint64_t writer_of(const uint64_t *writer)
     return __atomic_load_n(writer, __ATOMIC_RELAXED);
 }
 
+/* True if no other block of the launch wrote any half of so many words, which is nearly always so. */
+INLINE bool is_row_own(const uint64_t *writers, uint32_t words, uint64_t own)
+{
+    uint64_t foreign = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        const uint64_t differ = writers[i] ^ own;
+        foreign |= (differ >> 32 == 0) & (differ >> 2 != 0);
+    }
+    return !foreign;
+}
+
+/* The same for all lanes of an access. False: each must be looked at. */
+INLINE bool are_quickly_own(uint32_t bytes, const struct span *span, uint64_t own)
+{
+    if (!span->writers[0])
+        return false;
+    return span->row   ? is_row_own(span->writers[0], LANES * bytes / 4, own)
+           : span->one ? is_row_own(span->writers[0], (bytes + 3) / 4, own)
+                       : false;
+}
+
 /* False after a fault: another block of the launch wrote some of the bytes. */
 INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t bytes,
                           const struct span *span)
 {
     const uint32_t words = (bytes + 3) / 4;
+    if (are_quickly_own(bytes, span, warp->writer))
+        return true;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         const uint64_t halves = halves_of(span->at[lane], bytes);
@@ -209,6 +254,11 @@ INLINE bool claim_writers(struct warp *warp, const struct insn *insn, uint32_t b
                           const struct span *span, uint64_t own)
 {
     const uint32_t words = (bytes + 3) / 4;
+    if (span->row && !warp->block->launch->several && are_quickly_own(bytes, span, own)) {
+        for (uint32_t i = 0; i < LANES * bytes / 4; i++)
+            span->writers[0][i] = own | 3;
+        return true;
+    }
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         const uint64_t halves = halves_of(span->at[lane], bytes);
@@ -262,7 +312,12 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
         if (!locate(warp, insn, insn->o[count], bytes, &span) ||                                   \
             !check_written(warp, insn, bytes, &span) || !check_writers(warp, insn, bytes, &span))  \
             return;                                                                                \
-        for (int i = 0; i < count; i++) {                                                          \
+        for (int i = 0; i < count && span.row; i++) {                                              \
+            R *result = sim_slot(warp, insn->o[i]);                                                \
+            const T *from = (const T *)span.host[0] + i;                                           \
+            EACH_LANE result[lane] = from[count * lane];                                           \
+        }                                                                                          \
+        for (int i = 0; i < count && !span.row; i++) {                                             \
             R *result = sim_slot(warp, insn->o[i]);                                                \
             EACH_LANE                                                                              \
             {                                                                                      \
@@ -280,15 +335,22 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
         if (!locate(warp, insn, insn->o[0], bytes, &span) ||                                       \
             !claim_writers(warp, insn, bytes, &span, warp->writer))                                \
             return;                                                                                \
-        for (int i = 0; i < count; i++) {                                                          \
+        for (int i = 0; i < count && span.row; i++) {                                              \
+            const R *source = sim_slot(warp, insn->o[1 + i]);                                      \
+            T *to = (T *)span.host[0] + i;                                                         \
+            EACH_LANE to[count * lane] = (T)source[lane];                                          \
+        }                                                                                          \
+        for (int i = 0; i < count && !span.row; i++) {                                             \
             const R *source = sim_slot(warp, insn->o[1 + i]);                                      \
             for (uint32_t left = warp->mask; left; left &= left - 1) {                             \
                 const int lane = __builtin_ctz(left);                                              \
                 ((T *)span.host[lane])[i] = (T)source[lane];                                       \
             }                                                                                      \
         }                                                                                          \
+        if (span.marked && span.row && is_row_written(span.marks[0], bytes))                       \
+            return;                                                                                \
         for (int lane = 0; lane < LANES; lane++)                                                   \
-            if (span.marks[lane])                                                                  \
+            if (span.marks[lane] && !is_written(span.marks[lane], bytes))                          \
                 memset(span.marks[lane], 1, bytes);                                                \
     }
 

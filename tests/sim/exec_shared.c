@@ -32,14 +32,24 @@ INLINE bool locate(struct warp *warp, const struct insn *insn, sim_place address
     return true;
 }
 
-/* What a stamp of reads becomes by a read of `mine`, where nothing orders some threads since the last
- * barrier of all. */
-INLINE uint32_t stamp_after_read(uint32_t read, uint32_t mine, uint32_t limit)
+/* What stamps of reads become by reads of `mine`, where nothing orders some threads since the last
+ * barrier of all; *odd: words that were not written before it, or are in flight. */
+INLINE void note_reads(const uint32_t *wrote, uint32_t *read, int words, uint32_t mine,
+                       const struct block *block, uint32_t *odd)
 {
-    const bool same_warp = ((read ^ mine) & THREAD_MASK) < LANES;
-    const uint32_t shared = mine | (same_warp ? READ_BY_WARP : READ_BY_MANY) << KIND_SHIFT;
-    const bool kept = read == mine || kind_of(read) == READ_BY_MANY;
-    return read < limit ? mine : kept ? read : shared;
+    const uint32_t begin = block->begin_at << TIME_SHIFT, limit = block->barrier_at << TIME_SHIFT;
+    uint32_t before[4], by[4], after[4], bad = 0;
+    memcpy(by, wrote, (size_t)words * sizeof *by);
+    memcpy(before, read, (size_t)words * sizeof *before);
+    for (int i = 0; i < words; i++) {
+        const bool same_warp = ((before[i] ^ mine) & THREAD_MASK) < LANES;
+        const uint32_t shared = mine | (same_warp ? READ_BY_WARP : READ_BY_MANY) << KIND_SHIFT;
+        const bool kept = (before[i] == mine) | (kind_of(before[i]) == READ_BY_MANY);
+        bad |= (by[i] < begin) | (by[i] >= limit) | (kind_of(by[i]) == USE_IN_FLIGHT);
+        after[i] = before[i] < limit ? mine : kept ? before[i] : shared;
+    }
+    memcpy(read, after, (size_t)words * sizeof *after);
+    *odd |= bad;
 }
 
 /* Notes the reads of all active lanes if nothing is wrong with them, which is nearly always so.
@@ -47,18 +57,14 @@ INLINE uint32_t stamp_after_read(uint32_t read, uint32_t mine, uint32_t limit)
 INLINE bool read_quickly(struct warp *warp, const uint32_t *at, int words)
 {
     struct block *block = warp->block;
-    const uint32_t begin = block->begin_at << TIME_SHIFT, limit = block->barrier_at << TIME_SHIFT;
     if (!block->plain || warp->order.before[warp->index] > block->barrier_at)
         return false;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         const uint32_t mine = block->now << TIME_SHIFT | (warp->first_thread + (uint32_t)lane);
-        const uint32_t *wrote = block->wrote + at[lane] / 4;
-        uint32_t *read = block->read + at[lane] / 4, odd = 0;
-        for (int i = 0; i < words; i++) {
-            odd |= wrote[i] < begin || wrote[i] >= limit || kind_of(wrote[i]) == USE_IN_FLIGHT;
-            read[i] = stamp_after_read(read[i], mine, limit);
-        }
+        uint32_t odd = 0;
+        note_reads(block->wrote + at[lane] / 4, block->read + at[lane] / 4, words, mine, block,
+                   &odd);
         if (odd)
             return false;
     }

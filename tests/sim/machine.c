@@ -447,6 +447,7 @@ static int run_grid(struct launch *launch)
                          launch->entry->name);
     uint32_t running = 1;
     if (run_blocks(cores[0], now_ns() + ALONE_NS)) {
+        launch->several = core_count(launch->blocks) > 1;
         running = start_cores(cores, launch);
         run_blocks(cores[0], 0);
     }

@@ -9,11 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { ALIGNMENT = 256, GUARD_BYTES = 64 << 10 };
 /* From LARGE_BYTES on memory is mapped, and up to SPARSE_BYTES in pages of the largest kind: what is larger is
  * hardly ever used as a whole. */
 enum { LARGE_BYTES = 1 << 20, SPARSE_BYTES = 256 << 20 };
+/* Filled memory is pages of FILL_BYTES over and over if it is at least FILLED_BYTES. */
+enum { FILL_BYTES = 256 << 10, FILLED_BYTES = 4 << 20 };
 /* Above what x86-64 (47 bits) and aarch64 (52 bits) give to a program, below aarch64's tags. */
 static const uint64_t FIRST_ADDRESS = (uint64_t)1 << 52;
 
@@ -50,6 +53,41 @@ void sim_pages_free(void *pages, size_t bytes)
         munmap(pages, bytes);
     else
         free(pages);
+}
+
+/* Maps whole pages over [to, to + bytes) that are copies of a few, until they are changed. Returns false, with any part
+ * done, where the host does not do so. */
+static bool map_copies(unsigned char *to, int value, size_t bytes)
+{
+    const int fd = memfd_create("fill", MFD_CLOEXEC);
+    bool done = fd >= 0 && ftruncate(fd, FILL_BYTES) == 0;
+    void *few =
+        done ? mmap(NULL, FILL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    done = few != MAP_FAILED;
+    if (done) {
+        memset(few, value, FILL_BYTES);
+        munmap(few, FILL_BYTES);
+    }
+    for (size_t at = 0; at < bytes && done; at += FILL_BYTES) {
+        const size_t part = bytes - at < FILL_BYTES ? bytes - at : FILL_BYTES;
+        done = mmap(to + at, part, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) !=
+               MAP_FAILED;
+    }
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+void sim_pages_fill(void *to, int value, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)to;
+    const uintptr_t first = (begin + page - 1) & ~(page - 1), last = (begin + bytes) & ~(page - 1);
+    if (bytes < FILLED_BYTES || !map_copies((unsigned char *)first, value, last - first)) {
+        memset(to, value, bytes);
+        return;
+    }
+    memset(to, value, first - begin);
+    memset((void *)last, value, begin + bytes - last);
 }
 
 struct sim_memory *sim_memory_create(void)
@@ -185,6 +223,10 @@ const struct sim_allocation *sim_memory_nearest(const struct sim_memory *memory,
 
 void sim_memory_mark(const struct sim_allocation *allocation, uint64_t address, size_t bytes)
 {
-    if (allocation->written)
-        memset(allocation->written + (address - allocation->address), 1, bytes);
+    if (!allocation->written || bytes == 0)
+        return;
+    unsigned char *marks = allocation->written + (address - allocation->address);
+    /* Pages that are marked stay copies. */
+    if (marks[0] != 1 || memcmp(marks, marks + 1, bytes - 1) != 0)
+        sim_pages_fill(marks, 1, bytes);
 }

@@ -30,6 +30,8 @@ struct sim_allocation {
 /* Returns zeroed memory of the host, at a multiple of 256, that takes few page faults where it is large; or NULL. */
 void *sim_pages(size_t bytes);
 void sim_pages_free(void *pages, size_t bytes);
+/* Sets bytes of such memory to a value. Of many of them, pages that nobody changes later take no memory. */
+void sim_pages_fill(void *to, int value, size_t bytes);
 
 /* An empty memory, to be destroyed by the caller, or NULL. */
 struct sim_memory *sim_memory_create(void);

@@ -90,7 +90,7 @@ INLINE bool locate_together(const struct warp *warp, uint32_t bytes, struct span
         high - recent->address > recent->bytes - bytes)
         return false;
     span->marked = recent->written != NULL;
-    span->row = apart == 0 && warp->full && low % 4 == 0;
+    span->row = apart == 0 && low % 4 == 0; /* none of them can be left out */
     span->one = low == high;
     for (int lane = 0; lane < LANES; lane++) {
         const uint64_t into = span->at[lane] - recent->address;

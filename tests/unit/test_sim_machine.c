@@ -150,6 +150,10 @@ static const struct planted planted[] = {
     {"unwritten", AT(1) "ld.global.f32 %r1, [%d2];",
      AT(1) "st.global.f32 [%d2], %r0; ld.global.f32 %r1, [%d2];", NULL, 32, SIM_UNWRITTEN,
      "thread (16, 0, 0): ld.global.f32 4 bytes at 0x"},
+    {"unwritten, in a row of an allocation that was used before",
+     AT(1) "ld.global.u32 %r1, [%d0]; ld.global.f32 %r1, [%d2];",
+     AT(1) "ld.global.u32 %r1, [%d0]; st.global.f32 [%d2], %r0; ld.global.f32 %r1, [%d2];", NULL,
+     32, SIM_UNWRITTEN, "thread (16, 0, 0): ld.global.f32 4 bytes at 0x"},
     {"unwritten by half",
      AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+64], %h0; ld.global.u32 %r1, [%d0+64];",
      AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+64], %h0; st.global.u16 [%d0+66], %h0;"
@@ -271,6 +275,14 @@ static const struct planted planted[] = {
      SHARED, 32, SIM_TRAP, "thread (7, 0, 0): trap the thread traps"},
 };
 
+/* Block 0 writes 32 halves from byte 2 on; then block 1 does what follows, in its first thread. */
+#define ROW_OF_HALVES                                                                              \
+    AT(1)                                                                                          \
+    "mov.u16 %h0, 1; mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra other;"              \
+    "mul.wide.u32 %d1, %r0, 2; add.s64 %d2, %d0, %d1; ld.global.u32 %r2, [%d0+4];"                 \
+    "st.global.u16 [%d2+2], %h0; bra.uni out;"                                                     \
+    "other: setp.ne.s32 %p0, %r0, 0; @%p0 bra out;"
+
 /* The same in a grid of two blocks. */
 static const struct planted planted_in_two[] = {
     {"two blocks write", AT(1) "st.global.u32 [%d2], %r0;",
@@ -279,6 +291,15 @@ static const struct planted planted_in_two[] = {
      NULL, 4, SIM_SHARED_RACE,
      "byte 0 of an allocation of 128 bytes at 0x10000000020000, which block (0, 0, 0) of the same "
      "launch wrote"},
+    {"two blocks write a row of an allocation that was used before",
+     AT(1) "mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra on;"
+           "ld.global.u32 %r1, [%d0+4]; on: st.global.u32 [%d2], %r0;",
+     AT(1) "mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra on;"
+           "ld.global.u32 %r1, [%d0+4]; st.global.u32 [%d2], %r0; on:",
+     NULL, 32, SIM_SHARED_RACE, "block (1, 0, 0), thread (0, 0, 0): st.global.u32 at 0x"},
+    {"a row that ends within a word", ROW_OF_HALVES "st.global.u16 [%d0+2], %h0; out:",
+     ROW_OF_HALVES "st.global.u16 [%d0], %h0; out:", NULL, 32, SIM_SHARED_RACE,
+     "block (1, 0, 0), thread (0, 0, 0): st.global.u16 at 0x"},
     {"two blocks write halves of a word", AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+2], %h0;",
      AT(1) "mov.u16 %h0, 1; mov.u32 %r1, %ctaid.x; mul.wide.u32 %d1, %r1, 2;"
            "add.s64 %d2, %d0, %d1; st.global.u16 [%d2], %h0;",

@@ -18,9 +18,11 @@
 struct span {
     uint64_t at[LANES];
     unsigned char *host[LANES];
-    unsigned char *marks[LANES]; /* NULL: not kept */
-    uint64_t *writers[LANES];    /* NULL: not kept */
-    bool marked;                 /* none is NULL */
+    unsigned char *marks[LANES];     /* NULL: not kept */
+    uint64_t *writers[LANES];        /* NULL: not kept */
+    bool marked, noted;              /* no mark, no writer is NULL */
+    const struct sim_allocation *in; /* that holds all; NULL: */
+    const struct sim_allocation *each[LANES];
     bool row; /* each lane falls right behind the one before it, none is left out */
     bool one; /* all fall on the same bytes */
 };
@@ -90,6 +92,8 @@ INLINE bool locate_together(const struct warp *warp, uint32_t bytes, struct span
         high - recent->address > recent->bytes - bytes)
         return false;
     span->marked = recent->written != NULL;
+    span->noted = recent->writers != NULL;
+    span->in = recent;
     span->row = apart == 0 && low % 4 == 0; /* none of them can be left out */
     span->one = low == high;
     for (int lane = 0; lane < LANES; lane++) {
@@ -105,7 +109,8 @@ static bool locate_each(struct warp *warp, const struct insn *insn, uint32_t byt
                         struct span *span)
 {
     span->marked = true;
-    span->row = span->one = false;
+    span->in = NULL;
+    span->noted = span->row = span->one = false;
     for (int i = 0; i < LANES; i++) {
         const int lane = warp->lanes[i] ? i : __builtin_ctz(warp->mask);
         const struct sim_allocation *in =
@@ -116,10 +121,19 @@ static bool locate_each(struct warp *warp, const struct insn *insn, uint32_t byt
         span->host[i] = in->host + into;
         span->marks[i] = in->written ? in->written + into : NULL;
         span->writers[i] = in->writers ? in->writers + into / 4 : NULL;
+        span->each[i] = in;
         span->marked &= in->written != NULL;
         warp->recent = in;
     }
     return true;
+}
+
+/* Notes that the launch writes to an allocation. */
+INLINE void note_launch(const struct warp *warp, const struct sim_allocation *in)
+{
+    const uint32_t number = warp->block->launch->number;
+    if (__atomic_load_n(in->launch, __ATOMIC_RELAXED) != number)
+        __atomic_store_n(in->launch, number, __ATOMIC_RELAXED);
 }
 
 INLINE bool locate(struct warp *warp, const struct insn *insn, sim_place address, uint32_t bytes,
@@ -220,11 +234,17 @@ INLINE bool is_row_own(const uint64_t *writers, uint32_t words, uint64_t own)
 /* The same for all lanes of an access. False: each must be looked at. */
 INLINE bool are_quickly_own(uint32_t bytes, const struct span *span, uint64_t own)
 {
-    if (!span->writers[0])
+    const uint32_t words = (bytes + 3) / 4;
+    if (span->in && __atomic_load_n(span->in->launch, __ATOMIC_RELAXED) != own >> 32)
+        return true;
+    if (!span->noted)
         return false;
-    return span->row   ? is_row_own(span->writers[0], LANES * bytes / 4, own)
-           : span->one ? is_row_own(span->writers[0], (bytes + 3) / 4, own)
-                       : false;
+    if (span->row)
+        return is_row_own(span->writers[0], LANES * bytes / 4, own);
+    bool all = true;
+    for (int lane = 0; lane < (span->one ? 1 : LANES); lane++)
+        all &= is_row_own(span->writers[lane], words, own);
+    return all;
 }
 
 /* False after a fault: another block of the launch wrote some of the bytes. */
@@ -248,15 +268,29 @@ INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t b
     return true;
 }
 
+/* Notes the writer of the whole words that an access takes. */
+INLINE void note_words(uint32_t bytes, const struct span *span, uint64_t writer)
+{
+    for (uint32_t i = 0; span->row && i < LANES * bytes / 4; i++)
+        span->writers[0][i] = writer;
+    for (int lane = 0; lane < LANES && !span->row; lane++)
+        for (uint32_t i = 0; i < bytes / 4; i++)
+            span->writers[lane][i] = writer;
+}
+
 /* The same, and notes that `own` writes them: of two blocks that do so in one instant, one finds the
  * other. */
 INLINE bool claim_writers(struct warp *warp, const struct insn *insn, uint32_t bytes,
                           const struct span *span, uint64_t own)
 {
     const uint32_t words = (bytes + 3) / 4;
-    if (span->row && !warp->block->launch->several && are_quickly_own(bytes, span, own)) {
-        for (uint32_t i = 0; i < LANES * bytes / 4; i++)
-            span->writers[0][i] = own | 3;
+    for (int lane = 0; lane < LANES && !span->in; lane++)
+        note_launch(warp, span->each[lane]);
+    if (span->in)
+        note_launch(warp, span->in);
+    if ((span->row || bytes >= 4) && !warp->block->launch->several &&
+        are_quickly_own(bytes, span, own)) {
+        note_words(bytes, span, own | 3);
         return true;
     }
     for (uint32_t left = warp->mask; left; left &= left - 1) {

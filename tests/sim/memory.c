@@ -23,6 +23,8 @@ static const uint64_t FIRST_ADDRESS = (uint64_t)1 << 52;
 struct holding {
     struct sim_allocation allocation;
     void *host; /* to be freed: guards included */
+    unsigned char *marks;
+    uint32_t launch;
 };
 
 struct sim_memory {
@@ -113,7 +115,7 @@ static void free_holding(struct holding *holding)
 {
     const size_t bytes = holding->allocation.bytes;
     sim_pages_free(holding->host, host_bytes(bytes));
-    sim_pages_free(holding->allocation.written, bytes + 1);
+    sim_pages_free(holding->marks, bytes + 1);
     sim_pages_free(holding->allocation.writers, writers_bytes(bytes));
     free(holding);
 }
@@ -149,12 +151,13 @@ static struct holding *make_holding(size_t bytes, bool managed)
         return NULL;
     struct sim_allocation *allocation = &holding->allocation;
     allocation->bytes = bytes;
+    allocation->launch = &holding->launch;
     holding->host = sim_pages(host_bytes(bytes));
     if (holding->host)
         allocation->host = (unsigned char *)(((uintptr_t)holding->host + GUARD_BYTES) &
                                              ~(uintptr_t)(ALIGNMENT - 1));
     if (!managed)
-        allocation->written = sim_pages(bytes + 1);
+        allocation->written = holding->marks = sim_pages(bytes + 1);
     allocation->writers = sim_pages(writers_bytes(bytes)); /* or done without */
     if (!holding->host || (!managed && !allocation->written)) {
         free_holding(holding);
@@ -223,10 +226,9 @@ const struct sim_allocation *sim_memory_nearest(const struct sim_memory *memory,
 
 void sim_memory_mark(const struct sim_allocation *allocation, uint64_t address, size_t bytes)
 {
-    if (!allocation->written || bytes == 0)
-        return;
-    unsigned char *marks = allocation->written + (address - allocation->address);
-    /* Pages that are marked stay copies. */
-    if (marks[0] != 1 || memcmp(marks, marks + 1, bytes - 1) != 0)
-        sim_pages_fill(marks, 1, bytes);
+    if (bytes ==
+        allocation->bytes) /* arenas are zeroed, inputs copied as a whole: no reads to look for */
+        ((struct sim_allocation *)(uintptr_t)allocation)->written = NULL;
+    else if (allocation->written)
+        memset(allocation->written + (address - allocation->address), 1, bytes);
 }

@@ -481,6 +481,8 @@ static void test_memory(void **state)
     sim_memory_mark(first, a + 10, 2);
     assert_int_equal(first->written[9] + first->written[12], 0);
     assert_true(first->written[10] && first->written[11]);
+    sim_memory_mark(first, a, 1000); /* then there is nothing to look for */
+    assert_null(first->written);
     assert_ptr_equal(sim_memory_nearest(memory, a + 5000), first);
     assert_false(sim_memory_remove(memory, a + 1));
     assert_true(sim_memory_remove(memory, a));

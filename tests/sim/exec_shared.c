@@ -32,24 +32,50 @@ INLINE bool locate(struct warp *warp, const struct insn *insn, sim_place address
     return true;
 }
 
+typedef uint32_t four __attribute__((vector_size(4 * sizeof(uint32_t))));
+
+/* Stamps of so many words, one, two or four: fewer repeat the first. */
+INLINE four read_stamps(const uint32_t *stamps, int words)
+{
+    four all;
+    if (words == 4)
+        memcpy(&all, stamps, sizeof all);
+    else
+        for (int i = 0; i < 4; i++)
+            all[i] = stamps[i < words ? i : 0];
+    return all;
+}
+
 /* What stamps of reads become by reads of `mine`, where nothing orders some threads since the last
- * barrier of all; *odd: words that were not written before it, or are in flight. */
-INLINE void note_reads(const uint32_t *wrote, uint32_t *read, int words, uint32_t mine,
-                       const struct block *block, uint32_t *odd)
+ * barrier of all. Returns bits for words that were not written before it, or are in flight. */
+INLINE four note_reads(const uint32_t *wrote, uint32_t *read, int words, uint32_t mine,
+                       const struct block *block)
 {
     const uint32_t begin = block->begin_at << TIME_SHIFT, limit = block->barrier_at << TIME_SHIFT;
-    uint32_t before[4], by[4], after[4], bad = 0;
-    memcpy(by, wrote, (size_t)words * sizeof *by);
-    memcpy(before, read, (size_t)words * sizeof *before);
-    for (int i = 0; i < words; i++) {
-        const bool same_warp = ((before[i] ^ mine) & THREAD_MASK) < LANES;
-        const uint32_t shared = mine | (same_warp ? READ_BY_WARP : READ_BY_MANY) << KIND_SHIFT;
-        const bool kept = (before[i] == mine) | (kind_of(before[i]) == READ_BY_MANY);
-        bad |= (by[i] < begin) | (by[i] >= limit) | (kind_of(by[i]) == USE_IN_FLIGHT);
-        after[i] = before[i] < limit ? mine : kept ? before[i] : shared;
-    }
-    memcpy(read, after, (size_t)words * sizeof *after);
-    *odd |= bad;
+    const four by = read_stamps(wrote, words), before = read_stamps(read, words);
+    const four kind = before >> KIND_SHIFT & 3;
+    const four same_warp = (four)(((before ^ mine) & THREAD_MASK) < LANES);
+    const four shared =
+        mine | (same_warp & READ_BY_WARP << KIND_SHIFT) | (~same_warp & READ_BY_MANY << KIND_SHIFT);
+    const four kept = (four)(before == mine) | (four)(kind == READ_BY_MANY);
+    const four past = (four)(before < limit);
+    const four after = (past & mine) | (~past & ((kept & before) | (~kept & shared)));
+    if (words == 4)
+        memcpy(read, &after, sizeof after);
+    else
+        for (int i = 0; i < words; i++)
+            read[i] = after[i];
+    return (four)(by < begin) | (four)(by >= limit) |
+           (four)((by >> KIND_SHIFT & 3) == USE_IN_FLIGHT);
+}
+
+/* Of neighbours that access the same word the first and the last, which leave what all of them do. */
+INLINE uint32_t ends_of_runs(const uint32_t *at)
+{
+    uint32_t ends = UINT32_C(1) | UINT32_C(1) << (LANES - 1);
+    for (int lane = 1; lane < LANES; lane++)
+        ends |= (at[lane] != at[lane - 1] ? UINT32_C(3) : 0) << (lane - 1);
+    return ends;
 }
 
 /* Notes the reads of all active lanes if nothing is wrong with them, which is nearly always so.
@@ -59,16 +85,14 @@ INLINE bool read_quickly(struct warp *warp, const uint32_t *at, int words)
     struct block *block = warp->block;
     if (!block->plain || warp->order.before[warp->index] > block->barrier_at)
         return false;
-    for (uint32_t left = warp->mask; left; left &= left - 1) {
+    four odd = {0};
+    for (uint32_t left = warp->full ? ends_of_runs(at) : warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         const uint32_t mine = block->now << TIME_SHIFT | (warp->first_thread + (uint32_t)lane);
-        uint32_t odd = 0;
-        note_reads(block->wrote + at[lane] / 4, block->read + at[lane] / 4, words, mine, block,
-                   &odd);
-        if (odd)
-            return false;
+        odd |=
+            note_reads(block->wrote + at[lane] / 4, block->read + at[lane] / 4, words, mine, block);
     }
-    return true;
+    return !(odd[0] | odd[1] | odd[2] | odd[3]);
 }
 
 INLINE bool read_lanes(struct warp *warp, const struct insn *insn, const uint32_t *at,

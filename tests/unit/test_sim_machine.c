@@ -125,6 +125,16 @@ static void test_refuses(void **state)
     "mov.u32 %r0, %tid.x; shl.b32 %r3, %r0, 2; mov.u32 %r4, s; add.s32 %r1, %r4, %r3;"             \
     "xor.b32 %r5, %r3, 128; add.s32 %r2, %r4, %r5; xor.b32 %r6, %r3, 4; add.s32 %r7, %r4, %r6;\n"
 
+/* All read a word, and once more; %p0: all threads but the last. */
+#define TWO_READS                                                                                  \
+    OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [s]; ld.shared.u32 %r9, [s];"    \
+        "setp.ne.s32 %p0, %r0, 63;"
+#define READ_BY_EIGHT                                                                              \
+    OWN "st.shared.u32 [%r1], %r0; bar.sync 0; shr.u32 %r8, %r0, 3; shl.b32 %r8, %r8, 2;"          \
+        "add.s32 %r8, %r4, %r8; ld.shared.u32 %r9, [%r8];"
+#define WRITE_BY(thread)                                                                           \
+    "setp.ne.s32 %p0, %r0, " #thread "; @%p0 bra out; st.shared.u32 [%r8], %r0; out:"
+
 #define MILLION_BARRIERS                                                                           \
     "st.shared.u32 [%r1], %r0; mov.u32 %r9, 0; again: bar.sync 0; add.s32 %r9, %r9, 1;"            \
     "setp.lt.s32 %p0, %r9, 1100000; @%p0 bra again;"
@@ -192,6 +202,19 @@ static const struct planted planted[] = {
      OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [s]; bar.sync 0;"
          "setp.ne.s32 %p0, %r0, 63; @%p0 bra out; st.shared.u32 [s], %r0; out:",
      SHARED, 64, SIM_SHARED_RACE, "and others read"},
+    {"race: write after reads of two warps, one of them ordered",
+     TWO_READS "bar.warp.sync -1; @%p0 bra out; st.shared.u32 [s], %r0; out:",
+     TWO_READS "bar.sync 0; @%p0 bra out; st.shared.u32 [s], %r0; out:", SHARED, 64,
+     SIM_SHARED_RACE, "and others read"},
+    /* Eight neighbours read a word: the first, whom the last would not find if it wrote, and so on. */
+    {"race: write by the last of the first readers", READ_BY_EIGHT WRITE_BY(7),
+     READ_BY_EIGHT "bar.sync 0;" WRITE_BY(7), SHARED, 32, SIM_SHARED_RACE, "and others read"},
+    {"race: write by the first of some readers", READ_BY_EIGHT WRITE_BY(8),
+     READ_BY_EIGHT "bar.sync 0;" WRITE_BY(8), SHARED, 32, SIM_SHARED_RACE, "and others read"},
+    {"race: write by the last of some readers", READ_BY_EIGHT WRITE_BY(15),
+     READ_BY_EIGHT "bar.sync 0;" WRITE_BY(15), SHARED, 32, SIM_SHARED_RACE, "and others read"},
+    {"race: write by the first of the last readers", READ_BY_EIGHT WRITE_BY(24),
+     READ_BY_EIGHT "bar.sync 0;" WRITE_BY(24), SHARED, 32, SIM_SHARED_RACE, "and others read"},
     {"race: two writes", OWN "st.shared.u32 [s], %r0;",
      OWN "setp.ne.s32 %p0, %r0, 0; @%p0 bra out; st.shared.u32 [s], %r0; out:", SHARED, 32,
      SIM_SHARED_RACE, "thread (1, 0, 0): st.shared.u32 writes byte 0"},

@@ -37,7 +37,7 @@ while read -r name options; do
 done <<'SETS'
 reverse --beta 1 --temperature 2 --recompute block
 plain --kd-ratio 0 --optimizer-state bf16 --max-grad-norm 0.01
-automatic --batch-size auto --memory-budget 0.0355
+automatic --batch-size auto --memory-budget 0.05 --steps 2
 packed --packing bfd --dtype float32 --lr-schedule cosine
 adapters --lora-r 4
 SETS

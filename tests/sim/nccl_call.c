@@ -48,7 +48,7 @@ static bool is_zero(const char *memory, uint64_t bytes)
     return memory[0] == 0 && memcmp(memory, memory + 1, bytes - 1) == 0;
 }
 
-/* Moves zeros, of which links are tried with many, as a hole of the file. False if they are none, or it has no holes. */
+/* Moves many zeros, as links are tried with, as a hole of the file. False if they are none, or it has no holes. */
 static bool move_zeros(const struct nccl_comm *c, char *memory, uint64_t bytes, off_t at,
                        int writes)
 {

@@ -4,8 +4,8 @@
 # device_kernels.sh: every kernel against its reference on a T4, an RTX 4090, an H100, an RTX 5090 and a GB10, simulated. A
 # kernel whose PTX is, but for the line .target and comments, that of an arch before, is not run again: the proof is the
 # hash of the rest. Where it differs from that in griddepcontrol alone, which orders launches and computes nothing, its smallest
-# case is: it must wait before it reads. Cases of more than 10^9 operations are for a GPU (more blocks than it takes at once).
-# With EVERY=1 all cases of all kernels are run.
+# case is: its machine code fits the launcher. Cases of more than 10^9 operations are for a GPU (more blocks than it takes at
+# once). With EVERY=1 all cases of all kernels are run.
 set -eu
 . tests/lib/lib.sh
 : "${EVERY:=0}"

@@ -24,14 +24,35 @@ size_t nj_case_type_bytes(enum case_type type)
     return bytes[type];
 }
 
+/* 2^exponent of a double that is no subnormal. */
+static double power_of_two(int exponent)
+{
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+/* The exponent that a finite x has in the type. */
+static int exponent_of(double x, const struct narrow *n)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    const int e = (int)(bits >> 52 & 0x7ff) - 1023;
+    return e < n->min_exponent ? n->min_exponent : e;
+}
+
 static double round_narrow(double x, const struct narrow *n)
 {
-    if (x == 0 || !isfinite(x))
+    if (!isfinite(x))
         return x;
-    const int e = ilogb(x) < n->min_exponent ? n->min_exponent : ilogb(x);
-    const double unit = ldexp(1, e - n->fraction_bits);
-    const double r = rint(x / unit) * unit; /* to nearest, ties to even */
-    return fabs(r) >= ldexp(1, n->max_exponent + 1) ? copysign(INFINITY, x) : r;
+    const int e = exponent_of(x, n);
+    if (e > n->max_exponent)
+        return copysign(INFINITY, x);
+    /* So large that its last bit is a unit of the type: a sum is rounded there, ties to even. */
+    const double large = power_of_two(e - n->fraction_bits + 52);
+    const double r = fabs(x) + large - large;
+    return copysign(r >= power_of_two(n->max_exponent + 1) ? INFINITY : r, x);
 }
 
 /* NULL: neither of 16 bits nor e5m2. */
@@ -55,11 +76,9 @@ double nj_case_round_to_type(double x, enum case_type type, int lp_is_f16)
 /* All digits but the sign of x, a value of the type, finite. */
 static unsigned narrow_digits(double x, const struct narrow *n)
 {
-    if (x == 0)
-        return 0;
-    const int e = ilogb(x) < n->min_exponent ? n->min_exponent : ilogb(x);
+    const int e = exponent_of(x, n);
     /* A subnormal has no leading one: the sum then carries into exponent 0. */
-    const unsigned digits = (unsigned)ldexp(fabs(x), n->fraction_bits - e);
+    const unsigned digits = (unsigned)(fabs(x) * power_of_two(n->fraction_bits - e));
     const unsigned base = (unsigned)(e - n->min_exponent) << n->fraction_bits;
     return base + digits;
 }
@@ -72,7 +91,7 @@ static double narrow_value(uint16_t bits, const struct narrow *n)
     if (exponent > n->max_exponent - n->min_exponent + 1)
         return fraction ? (double)NAN : sign * (double)INFINITY;
     const int lead = exponent ? 1 << n->fraction_bits : 0, e = exponent ? exponent : 1;
-    return sign * ldexp(lead + fraction, e - 1 + n->min_exponent - n->fraction_bits);
+    return sign * (lead + fraction) * power_of_two(e - 1 + n->min_exponent - n->fraction_bits);
 }
 
 /* e4m3 has no infinity, and one NaN of each sign: all its digits. */
@@ -81,8 +100,8 @@ static double e4m3_value(uint8_t bits)
     const int exponent = (bits & 0x7f) >> 3, fraction = bits & 7;
     if ((bits & 0x7f) == 0x7f)
         return (double)NAN;
-    return (bits & 0x80 ? -1 : 1) *
-           ldexp(exponent ? 8 + fraction : fraction, (exponent ? exponent : 1) - 10);
+    return (bits & 0x80 ? -1.0 : 1.0) * (exponent ? 8 + fraction : fraction) *
+           power_of_two((exponent ? exponent : 1) - 10);
 }
 
 void nj_case_encode(unsigned char *bytes, const void *values, int64_t elements, enum case_type type,

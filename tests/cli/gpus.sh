@@ -68,7 +68,7 @@ distill all "${few[@]}" --device cuda --gpus all || true
 same "--gpus all" virtual-cuda-3 all
 
 # ---- what a run would take: masters and moments are shared
-planned() { "$nojit" plan --student "$d/student" --teacher "$d/teacher" --batch-size 2 --seq-len 24 --grad-accum 6 --device cuda "$@" | sed -nE 's/^device total +([0-9.]+) MiB.*/\1/p'; }
+planned() { "$nojit" plan --student "$d/student" --teacher "$d/teacher" --batch-size 1 --seq-len 24 --grad-accum 6 --device cuda "$@" | sed -nE 's/^device total +([0-9.]+) MiB.*/\1/p'; }
 dry() { "$nojit" distill "${models[@]}" --device cuda --steps 4 --dry-run "$@" | sed -nE 's/^device total +([0-9.]+) MiB.*/\1/p'; }
 one=$(planned) three=$(planned --gpus 3)
 if awk "BEGIN { exit !($three < $one) }" && [ "$(dry)" = "$one" ] && [ "$(dry --gpus 3)" = "$three" ]; then
@@ -81,7 +81,7 @@ fi
 number() { sed -E "s/.*\"$1\": ([0-9]+).*/\1/"; }
 moved() { # NAME RUN OPTION...: as the receipt of the run measured it
     local planned measured
-    planned=$("$nojit" plan --json --student "$d/student" --teacher "$d/teacher" --batch-size 2 --seq-len 24 --grad-accum 6 "${@:3}" | number comm_step_bytes)
+    planned=$("$nojit" plan --json --student "$d/student" --teacher "$d/teacher" --batch-size 1 --seq-len 24 --grad-accum 6 "${@:3}" | number comm_step_bytes)
     measured=$(tr -d '\n' <"$d/$2/receipt.json" | number comm_step_bytes)
     ok_if "$1" "planned '$planned', measured '$measured'" [ "$planned" = "$measured" ]
 }

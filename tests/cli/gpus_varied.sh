@@ -26,7 +26,8 @@ for ranks in 4 8; do
     rm -r "$d/virtual-$ranks" "$d/gpus-$ranks"
 done
 NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090
-# Other objectives, optimisers and batches that are found.
+# Other objectives, optimisers and batches that are found: of a shorter text, all of whose rows they are.
+head -c 800 LICENSE >"$d/text.txt"
 while read -r name options; do
     for ranks in --virtual-ranks --gpus; do
         rm -rf "$d/of$ranks"
@@ -37,10 +38,11 @@ while read -r name options; do
 done <<'SETS'
 reverse --beta 1 --temperature 2 --recompute block
 plain --kd-ratio 0 --optimizer-state bf16 --max-grad-norm 0.01
-automatic --batch-size auto --memory-budget 0.05
+automatic --batch-size auto --memory-budget 0.05 --steps 2
 packed --packing bfd --dtype float32 --lr-schedule cosine
 adapters --lora-r 4
 SETS
+head -c 3000 LICENSE >"$d/text.txt"
 # A rank whose NCCL is another one, or whose GPU is.
 another() { # RANK COMMAND...
     if [ "$1" = 1 ]; then torchrun 1 env "$it" "${@:2}"; else torchrun 0 "${@:2}"; fi

@@ -23,7 +23,7 @@ relative() { # OUT OPTION...: two ranks, paths from where rank 0 is
     (blind 0 "$here" distill --out "$1" "${@:2}" >"$d/$1.log" 2>"$d/$1.err") || status0=$?
     wait $pid || status1=$?
 }
-few_here=(--student student --data text.txt --eval-data held.txt --eval-every 2 --keep-best --batch-size 2 --seq-len 24 --grad-accum 6 --lr 1e-2
+few_here=(--student student --data text.txt --eval-data held.txt --eval-every 2 --keep-best --batch-size 1 --seq-len 24 --grad-accum 6 --lr 1e-2
     --gemm-table none --lr-schedule constant --steps 4 --save-every 2 --keep 3)
 LD_LIBRARY_PATH=$(realpath "$BUILD/sim")
 export LD_LIBRARY_PATH NOJIT_CUBLASLT=$LD_LIBRARY_PATH NOJIT_NCCL=$LD_LIBRARY_PATH

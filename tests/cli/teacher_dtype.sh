@@ -24,6 +24,9 @@ distill --teacher-dtype fp8 --save-every 3 --out "$d/f8"
 says "the cost is said" 'fp8 teacher: KL\(float32 \|\| fp8\) 0\.[0-9]+ nats/token, [0-9.]+ % top-1 agreement, on [0-9]+ tokens$'
 kl=$(field kl "$d/f8/receipt.json")
 if awk -v k="$kl" 'BEGIN { exit !(k > 1e-7 && k < 0.05) }'; then ok "and recorded"; else not_ok "and recorded" "$(cat "$d/f8/receipt.json")"; fi
+head -c 200 "$d/text.txt" >"$d/short.txt"
+"$nojit" distill "${pair[@]}" --batch-size 1 --device cpu --data "$d/short.txt" --steps 1 --teacher-dtype fp8 --out "$d/short" >"$scratch/out" 2>&1
+says "a short text is measured once" 'top-1 agreement, on 192 tokens$'
 if [ "$(field teacher_dtype "$d/f8/receipt.json")" = fp8 ]; then ok "the receipt names the dtype"; else not_ok "the receipt names the dtype" "$(cat "$d/f8/receipt.json")"; fi
 
 distill --out "$d/plain"

@@ -12,6 +12,7 @@ parts "quantised" 3 1 --device cuda --teacher "$d/deep.gguf" --steps 2
 parts "expanded" 3 1 --device cuda --teacher "$d/deep.gguf" --teacher-dtype bfloat16 --steps 2
 parts "float32, recomputation, adapters" 2 1 --device cuda --teacher "$d/deep" --dtype float32 --recompute block --lora-r 4 --steps 2
 parts "bfloat16 state, one micro-batch" 2 1 --device cuda --teacher "$d/deep" --optimizer-state bf16 --grad-accum 2 --steps 2
+head -c 700 LICENSE >"$d/text.txt" # what FP8 costs is measured on all of it
 NOJIT_SIM_DEVICE=h100,h100 parts "fp8" 2 1 --device cuda --teacher-dtype fp8 --steps 2
 
 "$nojit" init --preset nojit-tiny --dtype float32 --seed 3 --num-layers 5 --out "$d/planted" >/dev/null

@@ -7,7 +7,7 @@ set -eu
 . tests/lib/lib.sh
 needs sm_89 sm_120 sm_121 glu_bwd_quantize.lp.act0
 . tests/lib/simulated.sh
-head -c 3000 /usr/share/common-licenses/LGPL-3 >"$d/text.txt"
+head -c 700 /usr/share/common-licenses/LGPL-3 >"$d/text.txt"
 created() { "$nojit" init --preset nojit-tiny --num-layers 1 --out "$d/$1" "${@:2}" >"$scratch/out"; }
 # Gate and up, and the head, have 2^22 elements: those that are multiplied so on a GPU.
 wide=(--hidden-size 128 --heads 1 --kv-heads 1 --head-dim 64)

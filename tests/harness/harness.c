@@ -7,6 +7,9 @@
  * failed. Exit status: 0 all passed, 1 something failed, 2 usage.
  */
 #include <fnmatch.h>
+#include <limits.h>
+#include <malloc.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +19,10 @@
 
 #include "harness.h"
 
-enum { CASE_SECONDS = 300 }; /* a case that takes longer hangs */
+enum {
+    CASE_SECONDS = 300,    /* a case that takes longer hangs */
+    KEPT_BYTES = 32 << 20, /* the most that glibc takes */
+};
 
 static const char *const device_names[] = {
     [NJ_DEVICE_AUTO] = "auto",
@@ -27,8 +33,9 @@ static const char *const device_names[] = {
 
 static const char USAGE[] =
     "usage: harness [--device cpu|cuda|vulkan] [--filter GLOB] [--seed N] [--list] [--json FILE]\n"
-    "               [--self-test]\n"
-    "Runs the cases of every kernel key that GLOB matches and compares them with the references.\n";
+    "               [--most-flops N] [--self-test]\n"
+    "Runs the cases of every kernel key that GLOB matches and compares them with the references.\n"
+    "--most-flops: of each key those of up to N operations, and the smallest.\n";
 
 /* ---- children ---------------------------------------------------------------------------------
  */
@@ -112,19 +119,36 @@ struct selection {
     struct subject *subjects; /* of the cases to run, those of a key together */
     struct result *results;
     uint32_t count;
-    uint32_t keys, keys_run, keys_off_device, keys_without_case;
+    uint32_t keys, keys_run, keys_off_device, keys_without_case, left_out;
 };
 
-static void select_key(struct selection *sel, uint32_t kernel, const nj_context *ctx)
+/* The case of a kernel that takes the fewest operations, or nj_case_count. */
+static uint32_t smallest_case(uint32_t kernel)
 {
-    const uint32_t before = sel->count;
+    uint32_t smallest = nj_case_count;
+    for (uint32_t i = 0; i < nj_case_count; i++)
+        if (nj_cases[i].kernel == kernel && !nj_cases[i].bench &&
+            (smallest == nj_case_count || nj_cases[i].flops < nj_cases[smallest].flops))
+            smallest = i;
+    return smallest;
+}
+
+static void select_key(struct selection *sel, uint32_t kernel, double most_flops,
+                       const nj_context *ctx)
+{
+    const uint32_t before = sel->count, smallest = smallest_case(kernel);
     if (!nj_kernel_available(ctx, (int)kernel)) {
         sel->keys_off_device++;
         return;
     }
-    for (uint32_t i = 0; i < nj_case_count; i++)
-        if (nj_cases[i].kernel == kernel && !nj_cases[i].bench)
+    for (uint32_t i = 0; i < nj_case_count; i++) {
+        if (nj_cases[i].kernel != kernel || nj_cases[i].bench)
+            continue;
+        if (nj_cases[i].flops <= most_flops || i == smallest)
             sel->subjects[sel->count++] = nj_case_subject_of(&nj_cases[i]);
+        else
+            sel->left_out++;
+    }
     if (sel->count > before) {
         sel->keys_run++;
     } else {
@@ -133,13 +157,13 @@ static void select_key(struct selection *sel, uint32_t kernel, const nj_context 
     }
 }
 
-static void select_cases(struct selection *sel, const char *filter, const nj_context *ctx)
+static void select_cases(struct selection *sel, const struct options *o, const nj_context *ctx)
 {
     sel->subjects = allocate(nj_case_count, sizeof(*sel->subjects));
     for (uint32_t k = 0; k < nj_kernel_count; k++) {
-        if (fnmatch(filter, nj_kernels[k].key, FNM_EXTMATCH) == 0) {
+        if (fnmatch(o->filter, nj_kernels[k].key, FNM_EXTMATCH) == 0) {
             sel->keys++;
-            select_key(sel, k, ctx);
+            select_key(sel, k, o->most_flops, ctx);
         }
     }
     sel->results = shared_results(sel->count);
@@ -300,6 +324,8 @@ static int report(const struct selection *sel, const struct options *o)
     if (sel->keys_off_device)
         printf("%u keys not on %s\n", sel->keys_off_device,
                o->device == NJ_DEVICE_CPU ? "cpu" : "this GPU");
+    if (sel->left_out)
+        printf("%u cases of more than %g operations left out\n", sel->left_out, o->most_flops);
     printf("%u of %u keys, %u passed, %u failed (seed %llu)\n", sel->keys_run, sel->keys,
            sel->count + sel->keys_without_case - failed, failed, (unsigned long long)o->seed);
     free(lines);
@@ -314,7 +340,7 @@ static int run_tests(const struct options *o)
     int status = 1;
     if (open_device(o->device, &ctx, &stream))
         goto done;
-    select_cases(&sel, o->filter, ctx);
+    select_cases(&sel, o, ctx);
     if (o->device != NJ_DEVICE_CPU)
         run_on_gpu(&sel, ctx, stream, o->seed);
     else
@@ -359,6 +385,13 @@ static int parse_seed(const char *s, uint64_t *out)
     return *s && !*end ? 0 : -1;
 }
 
+static int parse_flops(const char *s, double *out)
+{
+    char *end;
+    *out = strtod(s, &end);
+    return *s && !*end && *out >= 0 ? 0 : -1;
+}
+
 static int parse(int argc, char **argv, struct options *o)
 {
     const struct {
@@ -380,6 +413,8 @@ static int parse(int argc, char **argv, struct options *o)
             bad = parse_device(value, &o->device);
         else if (value && strcmp(name, "--seed") == 0)
             bad = parse_seed(value, &o->seed);
+        else if (value && strcmp(name, "--most-flops") == 0)
+            bad = parse_flops(value, &o->most_flops);
         else if (value && strcmp(name, "--filter") == 0)
             o->filter = value;
         else if (value && strcmp(name, "--json") == 0)
@@ -405,7 +440,10 @@ static int some_key_matches(const char *filter)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.device = NJ_DEVICE_CPU, .filter = "*", .seed = 1};
+    struct options o = {.device = NJ_DEVICE_CPU, .filter = "*", .seed = 1, .most_flops = INFINITY};
+    /* Arrays of one case are as large as those of the next: they are kept, not given back page by page. */
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
     if (nj_forbid_jit() || parse(argc, argv, &o))
         return 2;
     if (o.self_test)

@@ -18,6 +18,7 @@ struct options {
     enum nj_device_kind device;
     const char *filter; /* glob on keys */
     uint64_t seed;
+    double most_flops; /* of a case; the smallest of a key is run, too */
     int list, self_test;
     const char *json; /* file, or NULL */
 };

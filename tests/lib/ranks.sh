@@ -8,8 +8,8 @@ export NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090 OMP_NUM_THREADS=1 TMPDIR=$scratc
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
 "$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
 head -c 3000 LICENSE >"$d/text.txt"
-head -c 400 LICENSE >"$d/held.txt"
-models=(--student "$d/student" --teacher "$d/teacher" --data "$d/text.txt" --batch-size 2 --seq-len 24 --grad-accum 6 --lr 1e-2
+head -c 210 LICENSE >"$d/held.txt"
+models=(--student "$d/student" --teacher "$d/teacher" --data "$d/text.txt" --batch-size 1 --seq-len 24 --grad-accum 6 --lr 1e-2
     --gemm-table none)
 few=("${models[@]}" --lr-schedule constant --eval-data "$d/held.txt" --eval-every 2 --keep-best --steps 4 --save-every 2 --keep 3)
 

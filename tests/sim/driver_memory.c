@@ -45,7 +45,7 @@ static int take(enum kind kind, size_t bytes, uint64_t *out)
     if (!a)
         return CUDA_OUT_OF_MEMORY;
     if (kind == PINNED)
-        a->address = (uintptr_t)aligned_alloc(256, (bytes + 255) & ~(size_t)255);
+        a->address = (uintptr_t)sim_pages(bytes);
     else
         a->address = sim_memory_add(d->memory, bytes, kind == MANAGED);
     if (!a->address) {
@@ -53,7 +53,7 @@ static int take(enum kind kind, size_t bytes, uint64_t *out)
         return CUDA_OUT_OF_MEMORY;
     }
     if (kind == PINNED)
-        memset((void *)(uintptr_t)a->address, 0x5a, bytes); /* not zeroed */
+        sim_pages_fill((void *)(uintptr_t)a->address, 0x5a, bytes); /* not zeroed */
     else
         *used_of(d, kind) += bytes;
     a->bytes = bytes;
@@ -78,7 +78,7 @@ static void drop(struct sim_device *d, struct sim_allocated **at)
     struct sim_allocated *a = *at;
     *at = a->next;
     if (a->kind == PINNED) {
-        free((void *)(uintptr_t)a->address);
+        sim_pages_free((void *)(uintptr_t)a->address, a->bytes);
     } else {
         sim_memory_remove(d->memory, a->address);
         *used_of(d, a->kind) -= a->bytes;

@@ -34,6 +34,7 @@ struct launch {
     int faulted;                 /* atomic */
     uint64_t next_block, blocks; /* next_block: atomic */
     uint32_t number;             /* counts launches */
+    bool several;                /* cores run blocks of it at the same time */
 };
 
 typedef void sim_stuck(struct warp *warp, const struct insn *insn, int lane);

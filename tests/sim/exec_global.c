@@ -18,9 +18,13 @@
 struct span {
     uint64_t at[LANES];
     unsigned char *host[LANES];
-    unsigned char *marks[LANES]; /* NULL: not kept */
-    uint64_t *writers[LANES];    /* NULL: not kept */
-    bool marked;                 /* none is NULL */
+    unsigned char *marks[LANES];     /* NULL: not kept */
+    uint64_t *writers[LANES];        /* NULL: not kept */
+    bool marked, noted;              /* no mark, no writer is NULL */
+    const struct sim_allocation *in; /* that holds all; NULL: */
+    const struct sim_allocation *each[LANES];
+    bool row; /* each lane falls right behind the one before it, none is left out */
+    bool one; /* all fall on the same bytes */
 };
 
 INLINE bool is_written(const unsigned char *marks, uint32_t bytes)
@@ -77,16 +81,21 @@ static void report_unwritten(struct warp *warp, const struct insn *insn, int lan
 INLINE bool locate_together(const struct warp *warp, uint32_t bytes, struct span *span)
 {
     const struct sim_allocation *recent = warp->recent;
-    uint64_t low = UINT64_MAX, high = 0, any = 0;
+    uint64_t low = UINT64_MAX, high = 0, any = 0, apart = 0;
     for (int lane = 0; lane < LANES; lane++) {
         low = span->at[lane] < low ? span->at[lane] : low;
         high = span->at[lane] > high ? span->at[lane] : high;
         any |= span->at[lane];
+        apart |= span->at[lane] ^ (span->at[0] + (uint64_t)lane * bytes);
     }
     if (!recent || low < recent->address || any % bytes || bytes > recent->bytes ||
         high - recent->address > recent->bytes - bytes)
         return false;
     span->marked = recent->written != NULL;
+    span->noted = recent->writers != NULL;
+    span->in = recent;
+    span->row = apart == 0 && low % 4 == 0; /* none of them can be left out */
+    span->one = low == high;
     for (int lane = 0; lane < LANES; lane++) {
         const uint64_t into = span->at[lane] - recent->address;
         span->host[lane] = recent->host + into;
@@ -100,6 +109,8 @@ static bool locate_each(struct warp *warp, const struct insn *insn, uint32_t byt
                         struct span *span)
 {
     span->marked = true;
+    span->in = NULL;
+    span->noted = span->row = span->one = false;
     for (int i = 0; i < LANES; i++) {
         const int lane = warp->lanes[i] ? i : __builtin_ctz(warp->mask);
         const struct sim_allocation *in =
@@ -110,10 +121,19 @@ static bool locate_each(struct warp *warp, const struct insn *insn, uint32_t byt
         span->host[i] = in->host + into;
         span->marks[i] = in->written ? in->written + into : NULL;
         span->writers[i] = in->writers ? in->writers + into / 4 : NULL;
+        span->each[i] = in;
         span->marked &= in->written != NULL;
         warp->recent = in;
     }
     return true;
+}
+
+/* Notes that the launch writes to an allocation. */
+INLINE void note_launch(const struct warp *warp, const struct sim_allocation *in)
+{
+    const uint32_t number = warp->block->launch->number;
+    if (__atomic_load_n(in->launch, __ATOMIC_RELAXED) != number)
+        __atomic_store_n(in->launch, number, __ATOMIC_RELAXED);
 }
 
 INLINE bool locate(struct warp *warp, const struct insn *insn, sim_place address, uint32_t bytes,
@@ -127,11 +147,27 @@ INLINE bool locate(struct warp *warp, const struct insn *insn, sim_place address
     return locate_together(warp, bytes, span) || locate_each(warp, insn, bytes, span);
 }
 
+/* All lanes of a row, whose bytes lie one behind the other. */
+INLINE bool is_row_written(const unsigned char *marks, uint32_t bytes)
+{
+    uint64_t all = UINT64_MAX;
+    for (uint32_t i = 0; i < LANES * bytes / 8; i++) {
+        uint64_t part;
+        memcpy(&part, marks + 8 * i, sizeof part);
+        all &= part;
+    }
+    return (all & 0x0101010101010101) == 0x0101010101010101;
+}
+
 INLINE bool check_written(struct warp *warp, const struct insn *insn, uint32_t bytes,
                           const struct span *span)
 {
     bool all = span->marked;
-    if (span->marked)
+    if (span->marked && span->row)
+        all = is_row_written(span->marks[0], bytes);
+    else if (span->marked && span->one)
+        all = is_written(span->marks[0], bytes);
+    else if (span->marked)
         for (int lane = 0; lane < LANES; lane++)
             all &= is_written(span->marks[lane], bytes);
     for (int i = 0; i < LANES && !all; i++) {
@@ -184,11 +220,40 @@ INLINE uint64_t writer_of(const uint64_t *writer)
     return __atomic_load_n(writer, __ATOMIC_RELAXED);
 }
 
+/* True if no other block of the launch wrote any half of so many words, which is nearly always so. */
+INLINE bool is_row_own(const uint64_t *writers, uint32_t words, uint64_t own)
+{
+    uint64_t foreign = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        const uint64_t differ = writers[i] ^ own;
+        foreign |= (differ >> 32 == 0) & (differ >> 2 != 0);
+    }
+    return !foreign;
+}
+
+/* The same for all lanes of an access. False: each must be looked at. */
+INLINE bool are_quickly_own(uint32_t bytes, const struct span *span, uint64_t own)
+{
+    const uint32_t words = (bytes + 3) / 4;
+    if (span->in && __atomic_load_n(span->in->launch, __ATOMIC_RELAXED) != own >> 32)
+        return true;
+    if (!span->noted)
+        return false;
+    if (span->row)
+        return is_row_own(span->writers[0], LANES * bytes / 4, own);
+    bool all = true;
+    for (int lane = 0; lane < (span->one ? 1 : LANES); lane++)
+        all &= is_row_own(span->writers[lane], words, own);
+    return all;
+}
+
 /* False after a fault: another block of the launch wrote some of the bytes. */
 INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t bytes,
                           const struct span *span)
 {
     const uint32_t words = (bytes + 3) / 4;
+    if (are_quickly_own(bytes, span, warp->writer))
+        return true;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         const uint64_t halves = halves_of(span->at[lane], bytes);
@@ -203,12 +268,31 @@ INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t b
     return true;
 }
 
+/* Notes the writer of the whole words that an access takes. */
+INLINE void note_words(uint32_t bytes, const struct span *span, uint64_t writer)
+{
+    for (uint32_t i = 0; span->row && i < LANES * bytes / 4; i++)
+        span->writers[0][i] = writer;
+    for (int lane = 0; lane < LANES && !span->row; lane++)
+        for (uint32_t i = 0; i < bytes / 4; i++)
+            span->writers[lane][i] = writer;
+}
+
 /* The same, and notes that `own` writes them: of two blocks that do so in one instant, one finds the
  * other. */
 INLINE bool claim_writers(struct warp *warp, const struct insn *insn, uint32_t bytes,
                           const struct span *span, uint64_t own)
 {
     const uint32_t words = (bytes + 3) / 4;
+    for (int lane = 0; lane < LANES && !span->in; lane++)
+        note_launch(warp, span->each[lane]);
+    if (span->in)
+        note_launch(warp, span->in);
+    if ((span->row || bytes >= 4) && !warp->block->launch->several &&
+        are_quickly_own(bytes, span, own)) {
+        note_words(bytes, span, own | 3);
+        return true;
+    }
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         const uint64_t halves = halves_of(span->at[lane], bytes);
@@ -262,7 +346,12 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
         if (!locate(warp, insn, insn->o[count], bytes, &span) ||                                   \
             !check_written(warp, insn, bytes, &span) || !check_writers(warp, insn, bytes, &span))  \
             return;                                                                                \
-        for (int i = 0; i < count; i++) {                                                          \
+        for (int i = 0; i < count && span.row; i++) {                                              \
+            R *result = sim_slot(warp, insn->o[i]);                                                \
+            const T *from = (const T *)span.host[0] + i;                                           \
+            EACH_LANE result[lane] = from[count * lane];                                           \
+        }                                                                                          \
+        for (int i = 0; i < count && !span.row; i++) {                                             \
             R *result = sim_slot(warp, insn->o[i]);                                                \
             EACH_LANE                                                                              \
             {                                                                                      \
@@ -280,15 +369,22 @@ bool sim_global_read(struct warp *warp, const struct insn *insn, int lane, uint6
         if (!locate(warp, insn, insn->o[0], bytes, &span) ||                                       \
             !claim_writers(warp, insn, bytes, &span, warp->writer))                                \
             return;                                                                                \
-        for (int i = 0; i < count; i++) {                                                          \
+        for (int i = 0; i < count && span.row; i++) {                                              \
+            const R *source = sim_slot(warp, insn->o[1 + i]);                                      \
+            T *to = (T *)span.host[0] + i;                                                         \
+            EACH_LANE to[count * lane] = (T)source[lane];                                          \
+        }                                                                                          \
+        for (int i = 0; i < count && !span.row; i++) {                                             \
             const R *source = sim_slot(warp, insn->o[1 + i]);                                      \
             for (uint32_t left = warp->mask; left; left &= left - 1) {                             \
                 const int lane = __builtin_ctz(left);                                              \
                 ((T *)span.host[lane])[i] = (T)source[lane];                                       \
             }                                                                                      \
         }                                                                                          \
+        if (span.marked && span.row && is_row_written(span.marks[0], bytes))                       \
+            return;                                                                                \
         for (int lane = 0; lane < LANES; lane++)                                                   \
-            if (span.marks[lane])                                                                  \
+            if (span.marks[lane] && !is_written(span.marks[lane], bytes))                          \
                 memset(span.marks[lane], 1, bytes);                                                \
     }
 

@@ -12,7 +12,12 @@ enum shuffle { SHUFFLE_BFLY, SHUFFLE_IDX };
 /* True once all lanes that the member masks name are here. */
 static bool gather_members(struct warp *warp, const struct insn *insn, const uint32_t *members)
 {
-    uint32_t named = 0;
+    uint32_t named = UINT32_MAX;
+    for (int lane = 0; lane < LANES; lane++)
+        named &= members[lane];
+    if (warp->full && named == UINT32_MAX) /* nearly always so */
+        return true;
+    named = 0;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         if (!(members[lane] >> lane & 1)) {
@@ -30,7 +35,7 @@ INLINE void shuffle(struct warp *warp, const struct insn *insn, enum shuffle how
     uint32_t *result = sim_slot(warp, insn->o[0]), *in_range = sim_slot(warp, insn->o[1]);
     const uint32_t *source = sim_slot(warp, insn->o[2]), *by = sim_slot(warp, insn->o[3]);
     const uint32_t *clamp = sim_slot(warp, insn->o[4]);
-    uint32_t from[LANES], good[LANES], taken[LANES], missing = 0;
+    uint32_t from[LANES], good[LANES], taken[LANES];
     if (!gather_members(warp, insn, sim_slot(warp, insn->o[5])))
         return;
     for (uint32_t lane = 0; lane < LANES; lane++) {
@@ -40,10 +45,9 @@ INLINE void shuffle(struct warp *warp, const struct insn *insn, enum shuffle how
                                                    : (lane & segment) | (by[lane] & 31 & ~segment);
         good[lane] = other <= last ? UINT32_MAX : 0;
         from[lane] = other <= last ? other : lane;
-        missing |= warp->lanes[lane] & ~warp->lanes[from[lane]];
         taken[lane] = source[from[lane]];
     }
-    for (int lane = 0; lane < LANES && missing; lane++) {
+    for (int lane = 0; lane < LANES && !warp->full; lane++) {
         if (warp->lanes[lane] && !warp->lanes[from[lane]]) {
             sim_fault_at(warp, insn, lane, SIM_UNWRITTEN, "takes from lane %u, which is not here",
                          from[lane]);

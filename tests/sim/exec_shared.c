@@ -32,14 +32,50 @@ INLINE bool locate(struct warp *warp, const struct insn *insn, sim_place address
     return true;
 }
 
-/* What a stamp of reads becomes by a read of `mine`, where nothing orders some threads since the last
- * barrier of all. */
-INLINE uint32_t stamp_after_read(uint32_t read, uint32_t mine, uint32_t limit)
+typedef uint32_t four __attribute__((vector_size(4 * sizeof(uint32_t))));
+
+/* Stamps of so many words, one, two or four: fewer repeat the first. */
+INLINE four read_stamps(const uint32_t *stamps, int words)
 {
-    const bool same_warp = ((read ^ mine) & THREAD_MASK) < LANES;
-    const uint32_t shared = mine | (same_warp ? READ_BY_WARP : READ_BY_MANY) << KIND_SHIFT;
-    const bool kept = read == mine || kind_of(read) == READ_BY_MANY;
-    return read < limit ? mine : kept ? read : shared;
+    four all;
+    if (words == 4)
+        memcpy(&all, stamps, sizeof all);
+    else
+        for (int i = 0; i < 4; i++)
+            all[i] = stamps[i < words ? i : 0];
+    return all;
+}
+
+/* What stamps of reads become by reads of `mine`, where nothing orders some threads since the last
+ * barrier of all. Returns bits for words that were not written before it, or are in flight. */
+INLINE four note_reads(const uint32_t *wrote, uint32_t *read, int words, uint32_t mine,
+                       const struct block *block)
+{
+    const uint32_t begin = block->begin_at << TIME_SHIFT, limit = block->barrier_at << TIME_SHIFT;
+    const four by = read_stamps(wrote, words), before = read_stamps(read, words);
+    const four kind = before >> KIND_SHIFT & 3;
+    const four same_warp = (four)(((before ^ mine) & THREAD_MASK) < LANES);
+    const four shared =
+        mine | (same_warp & READ_BY_WARP << KIND_SHIFT) | (~same_warp & READ_BY_MANY << KIND_SHIFT);
+    const four kept = (four)(before == mine) | (four)(kind == READ_BY_MANY);
+    const four past = (four)(before < limit);
+    const four after = (past & mine) | (~past & ((kept & before) | (~kept & shared)));
+    if (words == 4)
+        memcpy(read, &after, sizeof after);
+    else
+        for (int i = 0; i < words; i++)
+            read[i] = after[i];
+    return (four)(by < begin) | (four)(by >= limit) |
+           (four)((by >> KIND_SHIFT & 3) == USE_IN_FLIGHT);
+}
+
+/* Of neighbours that access the same word the first and the last, which leave what all of them do. */
+INLINE uint32_t ends_of_runs(const uint32_t *at)
+{
+    uint32_t ends = UINT32_C(1) | UINT32_C(1) << (LANES - 1);
+    for (int lane = 1; lane < LANES; lane++)
+        ends |= (at[lane] != at[lane - 1] ? UINT32_C(3) : 0) << (lane - 1);
+    return ends;
 }
 
 /* Notes the reads of all active lanes if nothing is wrong with them, which is nearly always so.
@@ -47,22 +83,16 @@ INLINE uint32_t stamp_after_read(uint32_t read, uint32_t mine, uint32_t limit)
 INLINE bool read_quickly(struct warp *warp, const uint32_t *at, int words)
 {
     struct block *block = warp->block;
-    const uint32_t begin = block->begin_at << TIME_SHIFT, limit = block->barrier_at << TIME_SHIFT;
     if (!block->plain || warp->order.before[warp->index] > block->barrier_at)
         return false;
-    for (uint32_t left = warp->mask; left; left &= left - 1) {
+    four odd = {0};
+    for (uint32_t left = warp->full ? ends_of_runs(at) : warp->mask; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
         const uint32_t mine = block->now << TIME_SHIFT | (warp->first_thread + (uint32_t)lane);
-        const uint32_t *wrote = block->wrote + at[lane] / 4;
-        uint32_t *read = block->read + at[lane] / 4, odd = 0;
-        for (int i = 0; i < words; i++) {
-            odd |= wrote[i] < begin || wrote[i] >= limit || kind_of(wrote[i]) == USE_IN_FLIGHT;
-            read[i] = stamp_after_read(read[i], mine, limit);
-        }
-        if (odd)
-            return false;
+        odd |=
+            note_reads(block->wrote + at[lane] / 4, block->read + at[lane] / 4, words, mine, block);
     }
-    return true;
+    return !(odd[0] | odd[1] | odd[2] | odd[3]);
 }
 
 INLINE bool read_lanes(struct warp *warp, const struct insn *insn, const uint32_t *at,

@@ -18,17 +18,56 @@ enum { CORES_MAX = 64, REGISTER_GRAIN = 8, SHARED_GRAIN = 1024, ALONE_NS = 20000
 static struct sim_counts counts;
 static pthread_mutex_t counts_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Memory that a core keeps from launch to launch: launches are many and short, and pages of the system cost more. */
+enum { REGISTERS, CONSTANTS, SHARED, STAMPS, NAMED, MBARRIERS, WARPS, ROOMS };
+struct room {
+    void *at;
+    size_t bytes;
+};
+
 /* What one core of the host needs to run blocks of a launch, or clusters of them. */
 struct core {
+    struct core *next; /* idle, too */
+    struct room rooms[ROOMS];
     pthread_t thread;
     struct launch *launch;
-    unsigned char *registers, *constants, *shared;
-    uint32_t *stamps;
-    struct named (*named)[NAMED_MAX];
-    struct mbarrier *mbarriers;
+    unsigned char *registers, *constants;
     struct warp *warps;
     struct block block;
 };
+
+static struct core *idle_cores;
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* An idle core, or a new one; NULL without memory. */
+static struct core *take_core(void)
+{
+    pthread_mutex_lock(&idle_lock);
+    struct core *core = idle_cores;
+    if (core)
+        idle_cores = core->next;
+    pthread_mutex_unlock(&idle_lock);
+    return core ? core : calloc(1, sizeof *core);
+}
+
+/* Returns room for so many bytes, which hold anything, or NULL without memory. */
+static void *room_for(struct core *core, int which, size_t bytes)
+{
+    struct room *room = &core->rooms[which];
+    if (bytes <= room->bytes)
+        return room->at;
+    free(room->at);
+    const size_t rounded = (bytes + SLOT_BYTES - 1) & ~(size_t)(SLOT_BYTES - 1);
+    room->at = aligned_alloc(SLOT_BYTES, rounded);
+    room->bytes = room->at ? rounded : 0;
+    return room->at;
+}
+
+static void *zeroed_room(struct core *core, int which, size_t bytes)
+{
+    void *room = room_for(core, which, bytes);
+    return room ? memset(room, 0, bytes) : NULL;
+}
 
 /* The fault of a launch that has not begun; returns -1. */
 __attribute__((format(printf, 3, 4))) static int
@@ -300,21 +339,22 @@ static int prepare_record(struct core *core, size_t words)
     const bool products = launch->entry->needs & NEEDS_PRODUCTS;
     const size_t readers = order ? launch->warps : 1;
     const size_t groups = products ? launch->cluster_warps / WARPGROUP : 0;
-    core->stamps = calloc((1 + readers + groups) * words, sizeof *core->stamps);
-    core->named = calloc(launch->cluster, sizeof *core->named);
-    core->mbarriers = calloc(order ? MBARRIERS_MAX : 1, sizeof *core->mbarriers);
-    if (!core->stamps || !core->named || !core->mbarriers)
+    uint32_t *stamps = zeroed_room(core, STAMPS, (1 + readers + groups) * words * sizeof *stamps);
+    struct named(*named)[NAMED_MAX] = zeroed_room(core, NAMED, launch->cluster * sizeof *named);
+    struct mbarrier *mbarriers =
+        zeroed_room(core, MBARRIERS, (order ? MBARRIERS_MAX : 1) * sizeof *mbarriers);
+    if (!stamps || !named || !mbarriers)
         return -1;
     *block = (struct block){.launch = core->launch,
-                            .shared = core->shared,
-                            .wrote = core->stamps,
-                            .read = core->stamps + words,
+                            .shared = core->rooms[SHARED].at,
+                            .wrote = stamps,
+                            .read = stamps + words,
                             .words = (uint32_t)words,
                             .plain = launch->entry->needs == 0,
                             .readers = (uint32_t)readers,
                             .warps = core->warps,
-                            .named = core->named,
-                            .mbarriers = core->mbarriers};
+                            .named = named,
+                            .mbarriers = mbarriers};
     if (products)
         block->products_read = block->read + readers * words;
     return 0;
@@ -327,13 +367,10 @@ static int prepare_core(struct core *core, struct launch *launch)
     const size_t warps = launch->cluster_warps;
     const size_t shared = (size_t)launch->cluster * launch->shared_stride;
     core->launch = launch;
-    core->registers = aligned_alloc(SLOT_BYTES, register_bytes * warps);
-    core->constants = aligned_alloc(SLOT_BYTES, constant_stride(entry) * launch->cluster);
-    core->shared = aligned_alloc(SLOT_BYTES, shared);
-    core->warps = aligned_alloc(SLOT_BYTES, round_up(warps * sizeof *core->warps, SLOT_BYTES));
-    if (core->warps)
-        memset(core->warps, 0, warps * sizeof *core->warps);
-    if (!core->registers || !core->constants || !core->shared || !core->warps ||
+    core->registers = room_for(core, REGISTERS, register_bytes * warps);
+    core->constants = room_for(core, CONSTANTS, constant_stride(entry) * launch->cluster);
+    core->warps = zeroed_room(core, WARPS, warps * sizeof *core->warps);
+    if (!core->registers || !core->constants || !core->warps || !room_for(core, SHARED, shared) ||
         prepare_record(core, shared / 4))
         return -1;
     for (uint32_t i = 0; i < warps; i++)
@@ -342,6 +379,7 @@ static int prepare_core(struct core *core, struct launch *launch)
     return 0;
 }
 
+/* Its warps, if it has any, end, and it is idle. */
 static void release_core(struct core *core)
 {
     pthread_mutex_lock(&counts_lock);
@@ -351,14 +389,13 @@ static void release_core(struct core *core)
         free(core->warps[i].unfenced);
     }
     pthread_mutex_unlock(&counts_lock);
-    free(core->registers);
-    free(core->constants);
-    free(core->shared);
-    free(core->stamps);
-    free(core->named);
-    free(core->mbarriers);
     free(core->block.copies);
-    free(core->warps);
+    core->block.copies = NULL;
+    core->warps = NULL;
+    pthread_mutex_lock(&idle_lock);
+    core->next = idle_cores;
+    idle_cores = core;
+    pthread_mutex_unlock(&idle_lock);
 }
 
 /* Cores that this process may use; OMP_NUM_THREADS, which the tests set, is a limit too. */
@@ -373,15 +410,27 @@ static uint32_t core_count(uint64_t blocks)
     return blocks < (uint64_t)cores ? (uint32_t)blocks : (uint32_t)cores;
 }
 
+/* Returns a core that is ready to run blocks, or NULL without memory. */
+static struct core *ready_core(struct launch *launch)
+{
+    struct core *core = take_core();
+    if (!core || !prepare_core(core, launch))
+        return core;
+    release_core(core);
+    return NULL;
+}
+
 /* Starts as many cores beside the first as there is work for; one without memory or thread is done
  * without. Returns how many run. */
-static uint32_t start_cores(struct core *cores, struct launch *launch)
+static uint32_t start_cores(struct core **cores, struct launch *launch)
 {
     const uint32_t wanted = core_count(launch->blocks);
     uint32_t running = 1;
     for (; running < wanted; running++) {
-        struct core *core = &cores[running];
-        if (prepare_core(core, launch) || pthread_create(&core->thread, NULL, run_core, core)) {
+        struct core *core = cores[running] = ready_core(launch);
+        if (!core)
+            break;
+        if (pthread_create(&core->thread, NULL, run_core, core)) {
             release_core(core);
             break;
         }
@@ -392,24 +441,20 @@ static uint32_t start_cores(struct core *cores, struct launch *launch)
 /* The first core is the caller, alone unless the grid takes a while. */
 static int run_grid(struct launch *launch)
 {
-    struct core *cores = calloc(CORES_MAX, sizeof *cores);
-    if (!cores || prepare_core(&cores[0], launch)) {
-        if (cores)
-            release_core(&cores[0]);
-        free(cores);
+    struct core *cores[CORES_MAX] = {ready_core(launch)};
+    if (!cores[0])
         return fault_set(launch->fault, SIM_NO_MEMORY, "%s: no memory to run a block",
                          launch->entry->name);
-    }
     uint32_t running = 1;
-    if (run_blocks(&cores[0], now_ns() + ALONE_NS)) {
+    if (run_blocks(cores[0], now_ns() + ALONE_NS)) {
+        launch->several = core_count(launch->blocks) > 1;
         running = start_cores(cores, launch);
-        run_blocks(&cores[0], 0);
+        run_blocks(cores[0], 0);
     }
     for (uint32_t i = 1; i < running; i++)
-        pthread_join(cores[i].thread, NULL);
+        pthread_join(cores[i]->thread, NULL);
     for (uint32_t i = 0; i < running; i++)
-        release_core(&cores[i]);
-    free(cores);
+        release_core(cores[i]);
     return launch->faulted ? -1 : 0;
 }
 

@@ -8,14 +8,23 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { ALIGNMENT = 256, GUARD_BYTES = 64 << 10 };
+/* From LARGE_BYTES on memory is mapped, and up to SPARSE_BYTES in pages of the largest kind: what is larger is
+ * hardly ever used as a whole. */
+enum { LARGE_BYTES = 1 << 20, SPARSE_BYTES = 256 << 20 };
+/* Filled memory is pages of FILL_BYTES over and over if it is at least FILLED_BYTES. */
+enum { FILL_BYTES = 256 << 10, FILLED_BYTES = 4 << 20 };
 /* Above what x86-64 (47 bits) and aarch64 (52 bits) give to a program, below aarch64's tags. */
 static const uint64_t FIRST_ADDRESS = (uint64_t)1 << 52;
 
 struct holding {
     struct sim_allocation allocation;
     void *host; /* to be freed: guards included */
+    unsigned char *marks;
+    uint32_t launch;
 };
 
 struct sim_memory {
@@ -23,6 +32,65 @@ struct sim_memory {
     size_t count, room;
     uint64_t next; /* address of the next allocation of a discrete device */
 };
+
+void *sim_pages(size_t bytes)
+{
+    const size_t rounded = (bytes + ALIGNMENT) & ~(size_t)(ALIGNMENT - 1);
+    if (bytes < LARGE_BYTES) {
+        void *block = aligned_alloc(ALIGNMENT, rounded);
+        return block ? memset(block, 0, rounded) : NULL;
+    }
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED)
+        return NULL;
+    if (bytes < SPARSE_BYTES)
+        madvise(pages, bytes, MADV_HUGEPAGE); /* or done without */
+    return pages;
+}
+
+void sim_pages_free(void *pages, size_t bytes)
+{
+    if (pages && bytes >= LARGE_BYTES)
+        munmap(pages, bytes);
+    else
+        free(pages);
+}
+
+/* Maps whole pages over [to, to + bytes) that are copies of a few, until they are changed. Returns false, with any part
+ * done, where the host does not do so. */
+static bool map_copies(unsigned char *to, int value, size_t bytes)
+{
+    const int fd = memfd_create("fill", MFD_CLOEXEC);
+    bool done = fd >= 0 && ftruncate(fd, FILL_BYTES) == 0;
+    void *few =
+        done ? mmap(NULL, FILL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    done = few != MAP_FAILED;
+    if (done) {
+        memset(few, value, FILL_BYTES);
+        munmap(few, FILL_BYTES);
+    }
+    for (size_t at = 0; at < bytes && done; at += FILL_BYTES) {
+        const size_t part = bytes - at < FILL_BYTES ? bytes - at : FILL_BYTES;
+        done = mmap(to + at, part, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) !=
+               MAP_FAILED;
+    }
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+void sim_pages_fill(void *to, int value, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)to;
+    const uintptr_t first = (begin + page - 1) & ~(page - 1), last = (begin + bytes) & ~(page - 1);
+    if (bytes < FILLED_BYTES || !map_copies((unsigned char *)first, value, last - first)) {
+        memset(to, value, bytes);
+        return;
+    }
+    memset(to, value, first - begin);
+    memset((void *)last, value, begin + bytes - last);
+}
 
 struct sim_memory *sim_memory_create(void)
 {
@@ -32,11 +100,23 @@ struct sim_memory *sim_memory_create(void)
     return memory;
 }
 
+/* Bytes of the host's memory that holds so many, and of what is kept of their writers. */
+static size_t host_bytes(size_t bytes)
+{
+    return bytes + 2 * GUARD_BYTES;
+}
+
+static size_t writers_bytes(size_t bytes)
+{
+    return (bytes / 4 + 1) * sizeof(uint64_t);
+}
+
 static void free_holding(struct holding *holding)
 {
-    free(holding->host);
-    free(holding->allocation.written);
-    free(holding->allocation.writers);
+    const size_t bytes = holding->allocation.bytes;
+    sim_pages_free(holding->host, host_bytes(bytes));
+    sim_pages_free(holding->marks, bytes + 1);
+    sim_pages_free(holding->allocation.writers, writers_bytes(bytes));
     free(holding);
 }
 
@@ -71,13 +151,14 @@ static struct holding *make_holding(size_t bytes, bool managed)
         return NULL;
     struct sim_allocation *allocation = &holding->allocation;
     allocation->bytes = bytes;
-    holding->host = calloc(1, bytes + 2 * GUARD_BYTES);
+    allocation->launch = &holding->launch;
+    holding->host = sim_pages(host_bytes(bytes));
     if (holding->host)
         allocation->host = (unsigned char *)(((uintptr_t)holding->host + GUARD_BYTES) &
                                              ~(uintptr_t)(ALIGNMENT - 1));
     if (!managed)
-        allocation->written = calloc(1, bytes + 1);
-    allocation->writers = calloc(bytes / 4 + 1, sizeof *allocation->writers); /* or done without */
+        allocation->written = holding->marks = sim_pages(bytes + 1);
+    allocation->writers = sim_pages(writers_bytes(bytes)); /* or done without */
     if (!holding->host || (!managed && !allocation->written)) {
         free_holding(holding);
         return NULL;
@@ -145,6 +226,9 @@ const struct sim_allocation *sim_memory_nearest(const struct sim_memory *memory,
 
 void sim_memory_mark(const struct sim_allocation *allocation, uint64_t address, size_t bytes)
 {
-    if (allocation->written)
+    if (bytes ==
+        allocation->bytes) /* arenas are zeroed, inputs copied as a whole: no reads to look for */
+        ((struct sim_allocation *)(uintptr_t)allocation)->written = NULL;
+    else if (allocation->written)
         memset(allocation->written + (address - allocation->address), 1, bytes);
 }

@@ -21,11 +21,20 @@ struct sim_memory;
 struct sim_allocation {
     uint64_t address; /* on the device; a multiple of 256 */
     size_t bytes;
-    unsigned char *host;    /* the same bytes */
-    unsigned char *written; /* one byte for each byte: 0 until something wrote it; NULL: not kept */
-    uint64_t *writers;      /* one for each 4 bytes: the block that wrote them last, as the machine
+    unsigned char *host; /* the same bytes */
+    unsigned char
+        *written;      /* one byte for each byte: 0 until something wrote it; NULL: not kept, or all
+                               were written at once */
+    uint64_t *writers; /* one for each 4 bytes: the block that wrote them last, as the machine
                                notes it; NULL: not kept */
+    uint32_t *launch;  /* the last launch that wrote any of them: others' writers tell it nothing */
 };
+
+/* Returns zeroed memory of the host, at a multiple of 256, that takes few page faults where it is large; or NULL. */
+void *sim_pages(size_t bytes);
+void sim_pages_free(void *pages, size_t bytes);
+/* Sets bytes of such memory to a value. Of many of them, pages that nobody changes later take no memory. */
+void sim_pages_fill(void *to, int value, size_t bytes);
 
 /* An empty memory, to be destroyed by the caller, or NULL. */
 struct sim_memory *sim_memory_create(void);

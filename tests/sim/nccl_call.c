@@ -3,6 +3,9 @@
  * nccl_call.c: one call of the simulated NCCL, as work of a stream: each rank writes what it sends to
  * its part of the file, all see that they make the same call, then each reads what it is sent.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +13,7 @@
 
 #include "nccl.h"
 
-enum { ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 };
+enum { ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, LARGE_BYTES = 1 << 20 };
 
 uint64_t nccl_bytes(int type, uint64_t count)
 {
@@ -40,6 +43,28 @@ static off_t part_of(int rank)
 
 /* ---- bytes ---- */
 
+static bool is_zero(const char *memory, uint64_t bytes)
+{
+    return memory[0] == 0 && memcmp(memory, memory + 1, bytes - 1) == 0;
+}
+
+/* Moves many zeros, as links are tried with, as a hole of the file. False if they are none, or it has no holes. */
+static bool move_zeros(const struct nccl_comm *c, char *memory, uint64_t bytes, off_t at,
+                       int writes)
+{
+    if (bytes < LARGE_BYTES)
+        return false;
+    if (!writes)
+        return is_zero(memory, bytes) &&
+               fallocate(c->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, (off_t)bytes) == 0;
+    const off_t data = lseek(c->fd, at, SEEK_DATA);
+    if (data < 0 ? errno != ENXIO : data < at + (off_t)bytes)
+        return false;
+    if (!is_zero(memory, bytes)) /* pages that are zero stay untouched */
+        memset(memory, 0, bytes);
+    return true;
+}
+
 static int move(struct nccl_comm *c, uint64_t address, uint64_t bytes, off_t at, int writes)
 {
     char *memory = bytes ? c->hook->bytes(address, bytes, writes, "NCCL") : NULL;
@@ -50,6 +75,8 @@ static int move(struct nccl_comm *c, uint64_t address, uint64_t bytes, off_t at,
             c, "rank %d, call %llu: %llu bytes to %s are not of one allocation, or not written",
             c->rank, (unsigned long long)c->calls, (unsigned long long)bytes,
             writes ? "receive" : "send");
+    if (move_zeros(c, memory, bytes, at, writes))
+        return 0;
     while (bytes > 0) {
         const ssize_t n =
             writes ? pread(c->fd, memory, bytes, at) : pwrite(c->fd, memory, bytes, at);

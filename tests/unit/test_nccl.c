@@ -33,14 +33,26 @@ static int cast(struct rank *r, int root, int turn)
            nj_broadcast(r->c, r->s, r->send, r->bytes, root) == 0 && has(r, r->send, root, 0, turn);
 }
 
+/* Over what the others hold. */
+static int cast_zeros(struct rank *r, int root)
+{
+    int fine = (r->rank != root || nj_zero(r->s, r->send, r->bytes) == 0) &&
+               nj_broadcast(r->c, r->s, r->send, r->bytes, root) == 0 &&
+               nj_copy(r->s, r->host, r->send, r->bytes) == 0 && nj_stream_sync(r->s) == 0;
+    for (size_t i = 0; fine && i < r->bytes; i++)
+        fine = r->host[i] == 0;
+    return fine;
+}
+
 static int all_transfers(struct rank *r)
 {
-    static const size_t sizes[] = {16, BYTES, (1 << 20) + 16};
+    static const size_t sizes[] = {16, BYTES, 1 << 20, (1 << 20) + 16};
     int fine = nj_comm_check(r->c) == 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && fine; i++) {
         give(r);
         fine = take(r, sizes[i]) == 0 && exchange(r) && gather(r, r->send, 1) &&
-               gather(r, part(r, r->recv, r->rank), 2) && cast(r, r->ranks - 1, 3) && cast(r, 0, 4);
+               gather(r, part(r, r->recv, r->rank), 2) && cast(r, r->ranks - 1, 3) &&
+               cast(r, 0, 4) && cast_zeros(r, 0) && cast(r, 0, 5);
     }
     give(r);
     fine = fine && nj_comm_check(r->c) == 0;

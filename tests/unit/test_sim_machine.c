@@ -125,6 +125,16 @@ static void test_refuses(void **state)
     "mov.u32 %r0, %tid.x; shl.b32 %r3, %r0, 2; mov.u32 %r4, s; add.s32 %r1, %r4, %r3;"             \
     "xor.b32 %r5, %r3, 128; add.s32 %r2, %r4, %r5; xor.b32 %r6, %r3, 4; add.s32 %r7, %r4, %r6;\n"
 
+/* All read a word, and once more; %p0: all threads but the last. */
+#define TWO_READS                                                                                  \
+    OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [s]; ld.shared.u32 %r9, [s];"    \
+        "setp.ne.s32 %p0, %r0, 63;"
+#define READ_BY_EIGHT                                                                              \
+    OWN "st.shared.u32 [%r1], %r0; bar.sync 0; shr.u32 %r8, %r0, 3; shl.b32 %r8, %r8, 2;"          \
+        "add.s32 %r8, %r4, %r8; ld.shared.u32 %r9, [%r8];"
+#define WRITE_BY(thread)                                                                           \
+    "setp.ne.s32 %p0, %r0, " #thread "; @%p0 bra out; st.shared.u32 [%r8], %r0; out:"
+
 #define MILLION_BARRIERS                                                                           \
     "st.shared.u32 [%r1], %r0; mov.u32 %r9, 0; again: bar.sync 0; add.s32 %r9, %r9, 1;"            \
     "setp.lt.s32 %p0, %r9, 1100000; @%p0 bra again;"
@@ -150,6 +160,10 @@ static const struct planted planted[] = {
     {"unwritten", AT(1) "ld.global.f32 %r1, [%d2];",
      AT(1) "st.global.f32 [%d2], %r0; ld.global.f32 %r1, [%d2];", NULL, 32, SIM_UNWRITTEN,
      "thread (16, 0, 0): ld.global.f32 4 bytes at 0x"},
+    {"unwritten, in a row of an allocation that was used before",
+     AT(1) "ld.global.u32 %r1, [%d0]; ld.global.f32 %r1, [%d2];",
+     AT(1) "ld.global.u32 %r1, [%d0]; st.global.f32 [%d2], %r0; ld.global.f32 %r1, [%d2];", NULL,
+     32, SIM_UNWRITTEN, "thread (16, 0, 0): ld.global.f32 4 bytes at 0x"},
     {"unwritten by half",
      AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+64], %h0; ld.global.u32 %r1, [%d0+64];",
      AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+64], %h0; st.global.u16 [%d0+66], %h0;"
@@ -188,6 +202,19 @@ static const struct planted planted[] = {
      OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [s]; bar.sync 0;"
          "setp.ne.s32 %p0, %r0, 63; @%p0 bra out; st.shared.u32 [s], %r0; out:",
      SHARED, 64, SIM_SHARED_RACE, "and others read"},
+    {"race: write after reads of two warps, one of them ordered",
+     TWO_READS "bar.warp.sync -1; @%p0 bra out; st.shared.u32 [s], %r0; out:",
+     TWO_READS "bar.sync 0; @%p0 bra out; st.shared.u32 [s], %r0; out:", SHARED, 64,
+     SIM_SHARED_RACE, "and others read"},
+    /* Eight neighbours read a word: the first, whom the last would not find if it wrote, and so on. */
+    {"race: write by the last of the first readers", READ_BY_EIGHT WRITE_BY(7),
+     READ_BY_EIGHT "bar.sync 0;" WRITE_BY(7), SHARED, 32, SIM_SHARED_RACE, "and others read"},
+    {"race: write by the first of some readers", READ_BY_EIGHT WRITE_BY(8),
+     READ_BY_EIGHT "bar.sync 0;" WRITE_BY(8), SHARED, 32, SIM_SHARED_RACE, "and others read"},
+    {"race: write by the last of some readers", READ_BY_EIGHT WRITE_BY(15),
+     READ_BY_EIGHT "bar.sync 0;" WRITE_BY(15), SHARED, 32, SIM_SHARED_RACE, "and others read"},
+    {"race: write by the first of the last readers", READ_BY_EIGHT WRITE_BY(24),
+     READ_BY_EIGHT "bar.sync 0;" WRITE_BY(24), SHARED, 32, SIM_SHARED_RACE, "and others read"},
     {"race: two writes", OWN "st.shared.u32 [s], %r0;",
      OWN "setp.ne.s32 %p0, %r0, 0; @%p0 bra out; st.shared.u32 [s], %r0; out:", SHARED, 32,
      SIM_SHARED_RACE, "thread (1, 0, 0): st.shared.u32 writes byte 0"},
@@ -271,6 +298,14 @@ static const struct planted planted[] = {
      SHARED, 32, SIM_TRAP, "thread (7, 0, 0): trap the thread traps"},
 };
 
+/* Block 0 writes 32 halves from byte 2 on; then block 1 does what follows, in its first thread. */
+#define ROW_OF_HALVES                                                                              \
+    AT(1)                                                                                          \
+    "mov.u16 %h0, 1; mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra other;"              \
+    "mul.wide.u32 %d1, %r0, 2; add.s64 %d2, %d0, %d1; ld.global.u32 %r2, [%d0+4];"                 \
+    "st.global.u16 [%d2+2], %h0; bra.uni out;"                                                     \
+    "other: setp.ne.s32 %p0, %r0, 0; @%p0 bra out;"
+
 /* The same in a grid of two blocks. */
 static const struct planted planted_in_two[] = {
     {"two blocks write", AT(1) "st.global.u32 [%d2], %r0;",
@@ -279,6 +314,15 @@ static const struct planted planted_in_two[] = {
      NULL, 4, SIM_SHARED_RACE,
      "byte 0 of an allocation of 128 bytes at 0x10000000020000, which block (0, 0, 0) of the same "
      "launch wrote"},
+    {"two blocks write a row of an allocation that was used before",
+     AT(1) "mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra on;"
+           "ld.global.u32 %r1, [%d0+4]; on: st.global.u32 [%d2], %r0;",
+     AT(1) "mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra on;"
+           "ld.global.u32 %r1, [%d0+4]; st.global.u32 [%d2], %r0; on:",
+     NULL, 32, SIM_SHARED_RACE, "block (1, 0, 0), thread (0, 0, 0): st.global.u32 at 0x"},
+    {"a row that ends within a word", ROW_OF_HALVES "st.global.u16 [%d0+2], %h0; out:",
+     ROW_OF_HALVES "st.global.u16 [%d0], %h0; out:", NULL, 32, SIM_SHARED_RACE,
+     "block (1, 0, 0), thread (0, 0, 0): st.global.u16 at 0x"},
     {"two blocks write halves of a word", AT(1) "mov.u16 %h0, 1; st.global.u16 [%d0+2], %h0;",
      AT(1) "mov.u16 %h0, 1; mov.u32 %r1, %ctaid.x; mul.wide.u32 %d1, %r1, 2;"
            "add.s64 %d2, %d0, %d1; st.global.u16 [%d2], %h0;",
@@ -460,6 +504,8 @@ static void test_memory(void **state)
     sim_memory_mark(first, a + 10, 2);
     assert_int_equal(first->written[9] + first->written[12], 0);
     assert_true(first->written[10] && first->written[11]);
+    sim_memory_mark(first, a, 1000); /* then there is nothing to look for */
+    assert_null(first->written);
     assert_ptr_equal(sim_memory_nearest(memory, a + 5000), first);
     assert_false(sim_memory_remove(memory, a + 1));
     assert_true(sim_memory_remove(memory, a));

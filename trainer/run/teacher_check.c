@@ -11,10 +11,18 @@
 
 enum { TOKENS = 16384 };
 
+/* Batches of so many tokens, or of an epoch: rows that come again tell nothing new. */
+static int64_t batches_of(const struct run *r)
+{
+    const int64_t size = r->options.batch_size, batch = size * r->options.seq_len;
+    const int64_t most = (TOKENS + batch - 1) / batch;
+    const int64_t epoch = (data_windows(r->data) + size - 1) / size;
+    return epoch < most ? epoch : most;
+}
+
 static int measure(struct run *r, struct eval_result *out)
 {
     struct train_options o = r->options;
-    const int64_t batch = (int64_t)o.batch_size * o.seq_len;
     struct engine *e = NULL;
     o.steps = 0;
     o.objective = OBJECTIVE_KL;
@@ -24,7 +32,7 @@ static int measure(struct run *r, struct eval_result *out)
     o.lora = (struct lora_config){0};
     o.adapter_dir = NULL;
     o.given = NULL;
-    o.eval_batches = (TOKENS + batch - 1) / batch;
+    o.eval_batches = batches_of(r);
     int err = engine_create(r->ctx, r->teacher, r->teacher, &o, NULL, NULL, &e);
     if (!err)
         err = engine_eval(e, r->data, out);

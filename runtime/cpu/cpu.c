@@ -8,9 +8,11 @@
 #include <cblas.h>
 #include <math.h>
 #include <omp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -21,7 +23,8 @@ enum {
     WIDENED_ROWS = 256,
     TILE_ROWS = 256, /* of a product, for one thread */
     TILE_COLUMNS = 256,
-    CALLERS = 64 /* OpenBLAS ends the program where many more call it at a time */
+    CALLERS = 64,    /* OpenBLAS ends the program where many more call it at a time */
+    BUFFER_MIB = 128 /* of OpenBLAS for each of them */
 };
 
 /* x86 kernels name the processor; others often do not, and then its architecture has to do. */
@@ -56,10 +59,61 @@ static void keep_to_thread_limit(void)
         omp_set_num_threads(omp_get_thread_limit());
 }
 
+static int product_threads(void)
+{
+    return omp_get_max_threads() < CALLERS ? omp_get_max_threads() : CALLERS;
+}
+
+/* Make each thread's first product a wide one, once in the process. OpenBLAS's kernels read ahead of the panel that it
+ * packs into a buffer. Where the pages there have never been written, these reads are slow under some virtual machines
+ * (tiles of TILE_COLUMNS take three times as long), and a panel of twice the columns writes them. All threads begin at
+ * once, so that each has a buffer of its own. */
+static void touch_buffers(void)
+{
+    static atomic_flag touched = ATOMIC_FLAG_INIT;
+    enum { M = TILE_ROWS, N = 2 * TILE_COLUMNS, K = 512 };
+
+    if (atomic_flag_test_and_set(&touched))
+        return;
+#pragma omp parallel num_threads(product_threads())
+    {
+        float *a = calloc((size_t)(M + N) * K + (size_t)M * N, sizeof *a);
+#pragma omp barrier
+        if (a)
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, M, N, K, 1, a, K, a + M * K, K, 0,
+                        a + (M + N) * K, N);
+#pragma omp barrier
+        free(a);
+    }
+}
+
+/* Refuse where address space is too short for a buffer of OpenBLAS for each thread that calls it: it would ask for one
+ * again and again, for ever. */
+static int check_room(nj_context *ctx)
+{
+    const size_t bytes = (size_t)product_threads() * BUFFER_MIB << 20;
+    void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (room == MAP_FAILED)
+        return nj_fail(
+            ctx, NJ_E_NOMEM,
+            "address space (ulimit -v) has no room for the %zu MiB that OpenBLAS takes, "
+            "%d for each thread; raise the limit, or set OMP_NUM_THREADS to fewer threads",
+            bytes >> 20, BUFFER_MIB);
+    munmap(room, bytes);
+    return 0;
+}
+
 static int cpu_open(nj_context *ctx, const struct nj_options *options)
 {
+    int rc;
+
     (void)options;
     keep_to_thread_limit();
+    rc = check_room(ctx);
+    if (rc)
+        return rc;
+    touch_buffers();
     read_name(ctx->info.name, sizeof ctx->info.name);
     ctx->info.f8 = NJ_F8_ROWS;
     ctx->info.multiprocessors = omp_get_max_threads();
@@ -301,7 +355,7 @@ static void run_f32(const struct nj_gemm *g, float *c, const float *a, const flo
 {
     const int64_t a_step = g->kind == NJ_GEMM_TN ? 1 : g->lda;
     const int64_t b_step = g->kind == NJ_GEMM_NT ? g->ldb : 1;
-    const int threads = omp_get_max_threads() < CALLERS ? omp_get_max_threads() : CALLERS;
+    const int threads = product_threads();
 
 #pragma omp critical(nj_product)
 #pragma omp parallel for collapse(2) num_threads(threads)

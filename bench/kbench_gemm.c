@@ -3,9 +3,12 @@
  * kbench_gemm.c: GEMMs of all kinds and types that a device has, square ones and those of a model's
  * layers, with the share that they reach of what the device can do in float32.
  */
+#include <cblas.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kbench.h"
 
@@ -121,6 +124,51 @@ int gemm_shape(const char *text, int32_t shape[3])
     return more < 0 || shape[0] < 1 || shape[1] < 1 || shape[2] < 1 ? -1 : 0;
 }
 
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Return GFLOP/s of one large product by one thread, which OpenBLAS divides as it likes: the fastest of some. */
+static double large_gflops(void)
+{
+    enum { N = 1024, RUNS = 5 };
+    const int threads = omp_get_max_threads();
+    float *a = allocate(3 * (size_t)N * N, sizeof(*a)), *b = a + N * N, *c = b + N * N;
+    double best = 0;
+    for (int i = 0; i < 2 * N * N; i++)
+        a[i] = (float)(i % 13 - 6);
+    omp_set_num_threads(1);
+    for (int i = 0; i < RUNS; i++) {
+        const double from = seconds();
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, N, N, N, 1, a, N, b, N, 0, c, N);
+        const double rate = 2.0 * N * N * N / (seconds() - from) * 1e-9;
+        best = rate > best ? rate : best;
+    }
+    omp_set_num_threads(threads);
+    free(a);
+    return best;
+}
+
+/* Print how fast a tile is that the CPU backend gives to a thread, beside a large product. Where it is much slower,
+ * the backend loses what its library has. The tile comes first: a large product speeds up what follows it. */
+static int compare_tile(struct bench *b)
+{
+    const struct nj_gemm tile = {
+        .kind = NJ_GEMM_NT, .M = 256, .N = 256, .K = 512, .lda = 512, .ldb = 512, .ldc = 256};
+    struct timing t;
+    int rc = bench_gemm(b, &tile, &t);
+    if (rc)
+        return rc;
+    const double gflops = 2.0 * tile.M * tile.N * tile.K / t.p10 * 1e-3, large = large_gflops();
+    printf("\none thread: a tile of %d x %d x %d %.1f GFLOP/s, a large product %.1f GFLOP/s (%.0f "
+           "%%)\n",
+           tile.M, tile.N, tile.K, gflops, large, 100 * gflops / large);
+    return 0;
+}
+
 int bench_gemms(struct bench *b, int count, const int32_t (*shapes)[3])
 {
     const struct nj_device_info *info = nj_context_device(b->ctx);
@@ -136,5 +184,5 @@ int bench_gemms(struct bench *b, int count, const int32_t (*shapes)[3])
     for (size_t i = 0; i < sizeof layers / sizeof layers[0] && count == 0 && !rc; i++)
         rc = time_layer(b, layers[i].name, gpu ? ROWS_OF_GPU : ROWS_OF_CPU, layers[i].in,
                         layers[i].out);
-    return rc;
+    return rc || strcmp(info->backend, "cpu") != 0 ? rc : compare_tile(b);
 }

@@ -45,6 +45,8 @@ check "--torch hands the rows over" grep -q '"key": "add.f32"' "$scratch/log"
 rates=$(awk '/^given/ { rate = 2 * 256 * 512 * 384 / $7 * 1e-6; same = $8 / rate; print $2, $3, $4, $5, $6, same - 1 < 2e-3 && 1 - same < 2e-3 }' "$scratch/log" |
     tr '\n' ' ')
 check "--gemm: each kind, operations over time" [ "$rates" = "NT f32 256 512 384 1 NN f32 256 512 384 1 TN f32 256 512 384 1 " ]
+check "--gemm: a tile beside a large product, on the CPU" \
+    grep -qE '^one thread: a tile of 256 x 256 x 512 [0-9.]+ GFLOP/s, a large product [0-9.]+ GFLOP/s \([0-9]+ %\)$' "$scratch/log"
 refuses "--gemm: a shape that is none" 2 "^kbench: --shape 'M=8': write 'M=NUMBER N=NUMBER K=NUMBER'" "${kbench[@]}" --gemm --shape M=8
 refuses "--gemm: a pattern beside it" 2 '^kbench: --gemm: takes --shape and --device alone' "${kbench[@]}" --gemm add
 "$BUILD/kbench" --help >"$scratch/log"

@@ -45,14 +45,14 @@ else
     of_itself=$(by "" auto)
     ok_if "auto leaves a driver that runs on the CPU" "$of_itself" \
         grep -qF "; Vulkan: $name runs on the CPU" <<<"$of_itself"
-    timed=$(by 0 auto)
+    timed=$(disturbed dispatch=1e11 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor)
     ok_if "auto weighs a GPU that is named by a GEMM" "$timed" \
         grep -qE '; Vulkan: .* runs a GEMM of 1024 x 1024 x 1024 at [0-9]+ GFLOP/s, the CPU at [0-9]+ GFLOP/s$' <<<"$timed"
     ok_if "and takes the faster" "$timed" grep -q '^verdict   ready to train on the CPU, in float32' <<<"$timed"
-    fast=$(disturbed ticks=100000 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor)
+    fast=$(disturbed dispatch=1 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor)
     ok_if "and by Vulkan, if that is it" "$fast" grep -q '^verdict   ready to train on the CPU by a Vulkan driver' <<<"$fast"
     ok_if "doctor says why CUDA is not taken" "$fast" grep -q '^cuda      cannot be used: .*GFLOP/s, the CPU at' <<<"$fast"
-    NOJIT_VKFAULT_WRONG=$BUILD/spirv/gemm.nt.f32.spv disturbed ticks=100000,driver=98 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor >"$d/bad" 2>&1 || true
+    NOJIT_VKFAULT_WRONG=$BUILD/spirv/gemm.nt.f32.spv disturbed dispatch=1,driver=98 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor >"$d/bad" 2>&1 || true
     ok_if "auto leaves a GPU that fails its self-test" "$(cat "$d/bad")" \
         grep -q '^gpu  *none is taken: .*; Vulkan: .* fails the self-test of its kernels' "$d/bad"
     refuses "auto says that a name is wrong" 2 'NOJIT_VULKAN_DEVICE=no such: ' by "no such" auto

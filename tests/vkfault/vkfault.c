@@ -6,10 +6,10 @@
  *   NOJIT_VKFAULT=NAME:N:ERROR   the Nth call of NAME returns ERROR (-1, -2, -4, ...) and makes nothing; after -4,
  *                                device lost, whatever can be lost stays lost
  *   NOJIT_VKFAULT_SET=A=X,B=Y    what the driver says: shared (bytes of shared memory), allocation, buffer (largest,
- *                                in bytes), heap (bytes of memory), driver (its number), version (of it), ticks
- *                                (timestamps go slower by this factor), caching=1 (pipelines of a cache that is
- *                                given back need no compiler), type (of device: 2 is a discrete GPU), copies (copies
- *                                within the device's memory are done so often)
+ *                                in bytes), heap (bytes of memory), driver (its number), version (of it), caching=1
+ *                                (pipelines of a cache that is given back need no compiler), type (of device: 2 is
+ *                                a discrete GPU), dispatch and copy (nanoseconds that timestamps say each takes;
+ *                                with either of them no timestamp is the GPU's)
  *   NOJIT_VKFAULT_WRONG=FILE     launches of this shader (build/spirv/KEY.spv) do nothing
  *   NOJIT_VKFAULT_LOG=FILE       gets lines when an instance ends: calls of each function, work, and objects left
  */
@@ -154,10 +154,6 @@ MAY_FAIL(vkEnumerateDeviceExtensionProperties, 0,
          (p, layer, count_of, out))
 MAY_FAIL(vkEnumeratePhysicalDevices, 0, (VkInstance i, uint32_t *count_of, VkPhysicalDevice *out),
          (i, count_of, out))
-MAY_FAIL(vkGetQueryPoolResults, 0,
-         (VkDevice d, VkQueryPool q, uint32_t first, uint32_t n, size_t bytes, void *out,
-          VkDeviceSize stride, VkQueryResultFlags flags),
-         (d, q, first, n, bytes, out, stride, flags))
 MAY_FAIL(vkMapMemory, 0,
          (VkDevice d, VkDeviceMemory m, VkDeviceSize at, VkDeviceSize bytes, VkMemoryMapFlags flags,
           void **out),
@@ -287,6 +283,55 @@ static VKAPI_ATTR VkResult VKAPI_CALL own_vkGetPipelineCacheData(VkDevice d, VkP
     return VK_SUCCESS;
 }
 
+/* ---- a clock that goes by the work, not by the time that it takes ---- */
+
+static uint64_t clock_ns;
+static struct {
+    uint64_t pool, ns;
+} stamps[64]; /* of each query pool, which has one query: the newest timestamp */
+static unsigned stamp_count;
+
+static int has_clock(void)
+{
+    return setting("dispatch", 0) > 0 || setting("copy", 0) > 0;
+}
+
+static uint64_t *stamp_of(VkQueryPool pool)
+{
+    for (unsigned i = 0; i < stamp_count; i++)
+        if (stamps[i].pool == (uint64_t)pool)
+            return &stamps[i].ns;
+    if (stamp_count == sizeof stamps / sizeof stamps[0])
+        stamp_count = 0; /* the pools of long ago are gone */
+    stamps[stamp_count].pool = (uint64_t)pool;
+    return &stamps[stamp_count++].ns;
+}
+
+DECLARE(vkCmdWriteTimestamp)
+static VKAPI_ATTR void VKAPI_CALL own_vkCmdWriteTimestamp(VkCommandBuffer c,
+                                                          VkPipelineStageFlagBits stage,
+                                                          VkQueryPool pool, uint32_t query)
+{
+    *stamp_of(pool) = clock_ns;
+    REAL(vkCmdWriteTimestamp)(c, stage, pool, query);
+}
+
+DECLARE(vkGetQueryPoolResults)
+static VKAPI_ATTR VkResult VKAPI_CALL own_vkGetQueryPoolResults(VkDevice d, VkQueryPool pool,
+                                                                uint32_t first, uint32_t n,
+                                                                size_t bytes, void *out,
+                                                                VkDeviceSize stride,
+                                                                VkQueryResultFlags flags)
+{
+    static unsigned long count;
+    VkResult result = fault("vkGetQueryPoolResults", &count);
+    if (result == VK_SUCCESS)
+        result = REAL(vkGetQueryPoolResults)(d, pool, first, n, bytes, out, stride, flags);
+    if (result == VK_SUCCESS && has_clock())
+        memcpy(out, stamp_of(pool), sizeof(uint64_t));
+    return result;
+}
+
 /* ---- work ---- */
 
 static VkPipeline bound;
@@ -314,6 +359,7 @@ static VKAPI_ATTR void VKAPI_CALL own_vkCmdDispatchBase(VkCommandBuffer c, uint3
                                                         uint32_t depth)
 {
     pieces++;
+    clock_ns += (uint64_t)setting("dispatch", 0);
     if (!is_wrong())
         REAL(vkCmdDispatchBase)(c, x, y, z, width, height, depth);
 }
@@ -322,8 +368,8 @@ DECLARE(vkCmdCopyBuffer)
 static VKAPI_ATTR void VKAPI_CALL own_vkCmdCopyBuffer(VkCommandBuffer c, VkBuffer from, VkBuffer to,
                                                       uint32_t n, const VkBufferCopy *regions)
 {
-    for (double i = setting("copies", 1); i > 0; i--)
-        REAL(vkCmdCopyBuffer)(c, from, to, n, regions);
+    clock_ns += (uint64_t)setting("copy", 0);
+    REAL(vkCmdCopyBuffer)(c, from, to, n, regions);
 }
 
 /* ---- what the driver says ---- */
@@ -336,7 +382,8 @@ own_vkGetPhysicalDeviceProperties2(VkPhysicalDevice p, VkPhysicalDevicePropertie
     REAL(vkGetPhysicalDeviceProperties2)(p, out);
     limits->maxComputeSharedMemorySize =
         (uint32_t)setting("shared", limits->maxComputeSharedMemorySize);
-    limits->timestampPeriod /= (float)setting("ticks", 1);
+    if (has_clock())
+        limits->timestampPeriod = 1;
     out->properties.deviceType = (VkPhysicalDeviceType)setting("type", out->properties.deviceType);
     out->properties.driverVersion = (uint32_t)setting("version", out->properties.driverVersion);
     for (VkBaseOutStructure *s = out->pNext; s; s = s->pNext) {
@@ -423,6 +470,7 @@ static VKAPI_ATTR void VKAPI_CALL own_vkDestroyInstance(VkInstance i,
     X(vkEnumerateDeviceExtensionProperties)                                                        \
     X(vkEnumeratePhysicalDevices)                                                                  \
     X(vkGetQueryPoolResults)                                                                       \
+    X(vkCmdWriteTimestamp)                                                                         \
     X(vkMapMemory)                                                                                 \
     X(vkWaitSemaphores)                                                                            \
     X(vkQueueSubmit)                                                                               \

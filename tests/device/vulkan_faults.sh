@@ -17,7 +17,7 @@ run() {
     rm -rf "$d/run"
     : >"$d/calls"
     status=0
-    NOJIT_VKFAULT=$1 NOJIT_VKFAULT_LOG=$d/calls LD_LIBRARY_PATH=$BUILD/vkfault "$nojit" train --model "$d/model" --data "$d/text.txt" \
+    NOJIT_VKFAULT=$1 disturbed "" "$nojit" train --model "$d/model" --data "$d/text.txt" \
         --device vulkan --seq-len 16 --batch-size 1 --steps 1 --out "$d/run" >"$d/log" 2>"$d/err" || status=$?
 }
 hit() { grep -q 'fails as it was told' "$d/calls"; }

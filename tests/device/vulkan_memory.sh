@@ -10,7 +10,7 @@ head -c 3000 LICENSE >"$d/text.txt"
 "$nojit" init --preset nojit-tiny --out "$d/model" >/dev/null
 "$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
 distil() { "$nojit" distill --teacher "$d/teacher" --student "$d/model" --data "$d/text.txt" --device vulkan --seq-len 48 --batch-size 2 --steps 2 --out "$@"; }
-distil "$d/one" >"$d/log" 2>&1 || not_ok "a run in one piece" "$(tail -n 2 "$d/log")"
+disturbed "" distil "$d/one" >"$d/log" 2>&1 || not_ok "a run in one piece" "$(tail -n 2 "$d/log")"
 # Of 400,000 bytes: less than the weights of either model.
 disturbed allocation=400000 distil "$d/pieces" >"$d/log" 2>&1 || not_ok "memory in pieces" "$(tail -n 2 "$d/log")"
 ok_if "memory in pieces gives the same bits" "the weights differ" cmp -s "$d/one/model.safetensors" "$d/pieces/model.safetensors"
@@ -35,7 +35,7 @@ refuses "plan refuses an array that is larger than any piece" 3 \
 refuses "also with a budget of its own" 3 '^nojit plan: student.weights has an array of 0.5 MiB' \
     disturbed allocation=400000,buffer=400000 plan --memory-budget 4
 # Gate and up of one layer with four times the batch have 589,824 bytes.
-distil "$d/wide" --batch-size 8 >"$d/log" 2>&1 || not_ok "a run in one piece" "$(tail -n 2 "$d/log")"
+disturbed "" distil "$d/wide" --batch-size 8 >"$d/log" 2>&1 || not_ok "a run in one piece" "$(tail -n 2 "$d/log")"
 disturbed allocation=600000 distil "$d/wide-pieces" --batch-size 8 >"$d/log" 2>&1 || not_ok "activations in pieces" "$(tail -n 2 "$d/log")"
 ok_if "activations in pieces give the same bits" "the weights differ" cmp -s "$d/wide/model.safetensors" "$d/wide-pieces/model.safetensors"
 disturbed allocation=600000,buffer=600000 plan --batch-size 8 >"$d/plan" 2>&1 && status=0 || status=$?

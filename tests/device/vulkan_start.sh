@@ -7,7 +7,7 @@ set -eu
 . tests/lib/vulkan.sh
 fresh
 name=$(sed -n 's/^gpu  *\(.*\), by Vulkan.*/\1/p' "$d/doctor")
-by() { NOJIT_VULKAN_DEVICE=$1 "$nojit" doctor --device "${2:-vulkan}"; }
+by() { NOJIT_VULKAN_DEVICE=$1 disturbed "" "$nojit" doctor --device "${2:-vulkan}"; }
 
 # ---- which GPU ----
 ok_if "a GPU by its number" "$(by 0 2>&1)" grep -qF "gpu       $name, by Vulkan" <(by 0)

@@ -20,11 +20,11 @@ for form in tiny tiny-llama tiny-qwen3; do
     "$nojit" init --preset nojit-$form --out "$d/$form" >/dev/null
     "$nojit" init --preset nojit-$form --seed 2 --out "$d/$form-teacher" >/dev/null
 done
-distill() { # FORM OUT OPTION...
+distill() { # FORM OUT OPTION...: with $settings of the Vulkan driver (tests/vkfault)
     local form=$1 out=$2
     shift 2
     rm -rf "$out"
-    "$nojit" distill --teacher "$d/$form-teacher" --student "$d/$form" --data "$d/text.txt" --seq-len 48 --batch-size 2 \
+    disturbed "${settings:-}" "$nojit" distill --teacher "$d/$form-teacher" --student "$d/$form" --data "$d/text.txt" --seq-len 48 --batch-size 2 \
         --grad-accum 2 --lr 1e-3 --steps 4 --out "$out" "$@" >"$d/log" 2>&1
 }
 figures() { sed -E 's/.*"loss": ([^,]+), "kd_loss": ([^,]+), "class_loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2 \3 \4/' "$1/metrics.jsonl"; }
@@ -64,7 +64,7 @@ of_bf16 "bfloat16: a teacher that stays quantised, checkpointing, bf16 moments" 
     --optimizer-state bf16
 of_bf16 "bfloat16: losses and gradients" "$d/cpu-tiny"
 ok_if "bfloat16 is what the receipt says" "$(cat "$bf16/receipt.json")" grep -q '"dtype": "bfloat16"' "$bf16/receipt.json"
-written() { "$nojit" generate --model "$bf16" --device "$1" --dtype "$2" --prompt 'The licence' --max-tokens 24 2>"$d/err"; }
+written() { disturbed "" "$nojit" generate --model "$bf16" --device "$1" --dtype "$2" --prompt 'The licence' --max-tokens 24 2>"$d/err"; }
 in_bf16=$(written vulkan bfloat16)
 in_f32=$(written cpu float32)
 ok_if "bfloat16: the likeliest text is float32's" "$in_bf16 | $in_f32" [ "$in_bf16" = "$in_f32" ]
@@ -86,7 +86,7 @@ option "a teacher that stays quantised" --teacher-dtype q8_0
 
 # Where CUDA has no GPU, and timestamps of the Vulkan driver (tests/vkfault) that make it faster than the CPU.
 auto() {
-    NOJIT_VULKAN_DEVICE=0 CUDA_VISIBLE_DEVICES=-1 LD_LIBRARY_PATH=$BUILD/vkfault NOJIT_VKFAULT_SET=dispatch=1 distill tiny "$d/auto" --device auto &&
+    settings=dispatch=1 NOJIT_VULKAN_DEVICE=0 CUDA_VISIBLE_DEVICES=-1 distill tiny "$d/auto" --device auto &&
         close "$d/auto" "$d/cpu-tiny" && [ "$(grep -c '^running on .* by Vulkan: .*GFLOP/s, the CPU at ' "$d/log")" = 1 ] &&
         grep -q '"backend": "vulkan"' "$d/auto/receipt.json" && grep -q '"fallbacks": 1' "$d/auto/receipt.json" &&
         grep -q '"fallback": ".*; Vulkan: .*GFLOP/s, the CPU at' "$d/auto/receipt.json"
@@ -96,7 +96,7 @@ ok_if "auto without CUDA takes Vulkan, with the gradients of the CPU" "$(grep '^
 
 again() { distill tiny "$d/again" --device vulkan && cmp "$d/again/model.safetensors" "$d/run-tiny/model.safetensors"; }
 succeeds "the same run again is bitwise identical" again
-says() { "$nojit" generate --model "$d/run-tiny" --device "$1" --prompt 'The licence' --max-tokens 24 --temperature 0.8 --top-p 0.9; }
+says() { disturbed "" "$nojit" generate --model "$d/run-tiny" --device "$1" --prompt 'The licence' --max-tokens 24 --temperature 0.8 --top-p 0.9; }
 by_vulkan=$(says vulkan 2>"$d/err")
 by_cpu=$(says cpu 2>"$d/err")
 ok_if "a text is that of the CPU" "$by_vulkan | $by_cpu" [ "$by_vulkan" = "$by_cpu" ]

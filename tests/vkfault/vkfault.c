@@ -9,7 +9,8 @@
  *                                in bytes), heap (bytes of memory), driver (its number), version (of it), caching=1
  *                                (pipelines of a cache that is given back need no compiler), type (of device: 2 is
  *                                a discrete GPU), dispatch and copy (nanoseconds that timestamps say each takes;
- *                                with either of them no timestamp is the GPU's)
+ *                                with either of them no timestamp is the GPU's), lazy=1 (a pipeline is made when a
+ *                                launch first needs it: most runs need few of those that each makes)
  *   NOJIT_VKFAULT_WRONG=FILE     launches of this shader (build/spirv/KEY.spv) do nothing
  *   NOJIT_VKFAULT_LOG=FILE       gets lines when an instance ends: calls of each function, work, and objects left
  */
@@ -130,7 +131,6 @@ GONE(vkDestroyCommandPool, VkCommandPool)
 GONE(vkDestroyPipelineLayout, VkPipelineLayout)
 GONE(vkDestroyQueryPool, VkQueryPool)
 GONE(vkDestroySemaphore, VkSemaphore)
-GONE(vkDestroyPipeline, VkPipeline)
 MAY_FAIL(vkAllocateCommandBuffers, 0,
          (VkDevice d, const VkCommandBufferAllocateInfo *info, VkCommandBuffer *out),
          (d, info, out))
@@ -165,10 +165,14 @@ MAY_FAIL(vkQueueSubmit, 0, (VkQueue q, uint32_t n, const VkSubmitInfo *info, VkF
 
 /* ---- pipelines: their shaders by a hash, which is what a caching driver finds them again with ---- */
 
-static struct {
+struct module {
     uint64_t handle, hash;
-} modules[PIPELINES_MOST], made[PIPELINES_MOST];
+    const uint32_t *code; /* the program's own, which stays */
+    size_t bytes;
+};
+static struct module modules[PIPELINES_MOST];
 static unsigned module_count, made_count;
+static uint64_t made[PIPELINES_MOST];
 static uint64_t wrong_pipelines[64], cached[PIPELINES_MOST];
 static unsigned wrong_count, cached_count;
 
@@ -193,19 +197,20 @@ static VKAPI_ATTR VkResult VKAPI_CALL own_vkCreateShaderModule(VkDevice d,
     if (result != VK_SUCCESS)
         return result;
     objects++;
-    modules[module_count % PIPELINES_MOST].handle = (uint64_t)*out;
-    modules[module_count++ % PIPELINES_MOST].hash = hash_of(info->pCode, info->codeSize);
+    modules[module_count++ % PIPELINES_MOST] = (struct module){
+        (uint64_t)*out, hash_of(info->pCode, info->codeSize), info->pCode, info->codeSize};
     return result;
 }
 GONE(vkDestroyShaderModule, VkShaderModule)
 
-/* The newest of that handle. */
-static uint64_t hash_of_module(VkShaderModule module)
+/* Return the newest of that handle. */
+static const struct module *module_of(VkShaderModule handle)
 {
+    static const struct module none;
     for (unsigned i = module_count; i-- > 0 && i < PIPELINES_MOST;)
-        if (modules[i].handle == (uint64_t)module)
-            return modules[i].hash;
-    return 0;
+        if (modules[i].handle == (uint64_t)handle)
+            return &modules[i];
+    return &none;
 }
 
 static uint64_t hash_of_wrong(void)
@@ -221,27 +226,88 @@ static uint64_t hash_of_wrong(void)
     return hash;
 }
 
+/* ---- pipelines that are made when a launch needs them ---- */
+
+static struct promised {
+    VkDevice device;
+    VkComputePipelineCreateInfo info;
+    VkShaderModuleCreateInfo code;
+    VkPipeline real; /* VK_NULL_HANDLE: not made yet */
+} promised[PIPELINES_MOST];
+static unsigned promised_count;
+
 DECLARE(vkCreateComputePipelines)
+static VkResult promise(VkDevice d, const VkComputePipelineCreateInfo *info,
+                        const struct module *module, VkPipeline *out)
+{
+    struct promised *p = &promised[promised_count];
+    if (info->flags & VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT)
+        return VK_PIPELINE_COMPILE_REQUIRED;
+    if (promised_count++ == PIPELINES_MOST)
+        abort();
+    *p = (struct promised){.device = d, .info = *info};
+    p->code = (VkShaderModuleCreateInfo){.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                         .codeSize = module->bytes,
+                                         .pCode = module->code};
+    *out = (VkPipeline)p;
+    return VK_SUCCESS;
+}
+
+/* Return the entry of a pipeline that was promised, or NULL. */
+static struct promised *promised_of(VkPipeline pipeline)
+{
+    struct promised *p = (struct promised *)pipeline;
+    return p >= promised && p < promised + promised_count ? p : NULL;
+}
+
+/* Return the driver's pipeline, which is made now if it was only promised. */
+static VkPipeline real_pipeline(VkPipeline pipeline)
+{
+    struct promised *p = promised_of(pipeline);
+    if (!p)
+        return pipeline;
+    if (p->real == VK_NULL_HANDLE) {
+        if (REAL(vkCreateShaderModule)(p->device, &p->code, NULL, &p->info.stage.module) !=
+                VK_SUCCESS ||
+            REAL(vkCreateComputePipelines)(p->device, VK_NULL_HANDLE, 1, &p->info, NULL,
+                                           &p->real) != VK_SUCCESS)
+            abort();
+        REAL(vkDestroyShaderModule)(p->device, p->info.stage.module, NULL);
+    }
+    return p->real;
+}
+
+DECLARE(vkDestroyPipeline)
+static VKAPI_ATTR void VKAPI_CALL own_vkDestroyPipeline(VkDevice d, VkPipeline pipeline,
+                                                        const VkAllocationCallbacks *a)
+{
+    const struct promised *p = promised_of(pipeline);
+    objects -= pipeline != VK_NULL_HANDLE;
+    REAL(vkDestroyPipeline)(d, p ? p->real : pipeline, a);
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL own_vkCreateComputePipelines(
     VkDevice d, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *info,
     const VkAllocationCallbacks *a, VkPipeline *out)
 {
     static unsigned long count;
     VkComputePipelineCreateInfo asked = *info;
-    const uint64_t hash = hash_of_module(info->stage.module);
+    const struct module *module = module_of(info->stage.module);
+    const uint64_t hash = module->hash;
     VkResult result = fault("vkCreateComputePipelines", &count);
     for (unsigned i = 0; i < cached_count; i++)
         if (cached[i] == hash)
             asked.flags &=
                 ~(VkPipelineCreateFlags)VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT;
     if (result == VK_SUCCESS)
-        result = REAL(vkCreateComputePipelines)(d, cache, n, &asked, a, out);
+        result = setting("lazy", 0) > 0
+                     ? promise(d, &asked, module, out)
+                     : REAL(vkCreateComputePipelines)(d, cache, n, &asked, a, out);
     if (result != VK_SUCCESS)
         return result;
     objects++;
     pipelines_made++;
-    made[made_count % PIPELINES_MOST].hash = hash;
-    made_count++;
+    made[made_count++ % PIPELINES_MOST] = hash;
     if (hash == hash_of_wrong() && wrong_count < 64)
         wrong_pipelines[wrong_count++] = (uint64_t)*out;
     return result;
@@ -278,7 +344,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL own_vkGetPipelineCacheData(VkDevice d, VkP
     if (setting("caching", 0) <= 0)
         return REAL(vkGetPipelineCacheData)(d, cache, bytes, data);
     for (unsigned i = 0; data && i < made_count && (i + 1) * sizeof(uint64_t) <= *bytes; i++)
-        ((uint64_t *)data)[i] = made[i].hash;
+        ((uint64_t *)data)[i] = made[i];
     *bytes = made_count * sizeof(uint64_t);
     return VK_SUCCESS;
 }
@@ -342,7 +408,7 @@ static VKAPI_ATTR void VKAPI_CALL own_vkCmdBindPipeline(VkCommandBuffer c,
 {
     bound = pipeline;
     dispatches++;
-    REAL(vkCmdBindPipeline)(c, point, pipeline);
+    REAL(vkCmdBindPipeline)(c, point, real_pipeline(pipeline));
 }
 
 static int is_wrong(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * address_space.c: refuses to start where address space is too short for OpenBLAS. Its constructor maps a buffer for each
- * thread of OpenMP and, where it gets none, tries again for ever, before main() and for every command.
+ * address_space.c: refuses to start where address space is too short for OpenBLAS. Its constructor
+ * maps a buffer for each thread of OpenMP and, where it gets none, tries again for ever, before
+ * main() and for every command.
  */
 #include <sched.h>
 #include <stdio.h>

@@ -3,7 +3,8 @@
 #
 # OpenBLAS picks its kernels by the processor, and they add in orders of their own. The harness and the unit tests that compare
 # numbers hold with those of every kind that this processor can run, the harness with several seeds.
-. "$(dirname "$0")/../lib/lib.sh"
+set -eu
+. tests/lib/lib.sh
 export OMP_WAIT_POLICY=passive
 
 # Names of OpenBLAS's kernels on x86-64, and a flag that the processor must have for them.

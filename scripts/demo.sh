@@ -3,7 +3,7 @@
 #
 # demo.sh: the whole product on text of this machine. Trains a small byte-level teacher, distils it into a student a
 # quarter its size, trains the same student without the teacher for as many steps, and compares on held-out files. A demo that
-# was interrupted goes on where it was, if it is run again with the same settings and program.
+# was interrupted continues where it was, if it is run again with the same settings and program.
 #   SEED=1   first weights, order of the data, samples      DEVICE=auto|cpu|cuda
 #   TEXT='a.txt b/*.txt'   other files than licence texts and copyright notices
 #   TEACHER_STEPS, STUDENT_STEPS   optimiser steps
@@ -125,7 +125,7 @@ spent() {
 }
 left() {
     rm -rf "$BUILD/demo.new"
-    [ -z "$current" ] || printf '\n%s\n' "demo: not finished; run it again to go on from here" >&2
+    [ -z "$current" ] || printf '\n%s\n' "demo: not finished; run it again to continue from here" >&2
     spent
 }
 # After the last step.
@@ -150,7 +150,7 @@ before
 current=
 trap left EXIT
 if [ ! -e "$out/finished" ] && [ "$(cat "$out/settings" 2>/dev/null)" = "$(settings)" ]; then
-    echo "demo: goes on with the one that was interrupted ($out)"
+    echo "demo: continues the one that was interrupted ($out)"
 else
     echo "demo: three small models are trained and compared; that takes about two minutes on two cores, seconds on a GPU"
     # The last demo stays until there is text for another.

@@ -14,13 +14,13 @@ blind() { # RANK COMMAND...
     torchrun "$@"
 }
 here=$(realpath "$nojit")
-relative() { # OUT OPTION...: two ranks, paths from where rank 0 is
+relative() { # OUT OPTION...: two ranks, paths of models and data from where rank 0 is
     local pid
     free_port
-    (blind 1 "$here" distill --out "$1" "${@:2}" >"$d/$1.1.log" 2>"$d/$1.1.err") &
+    (blind 1 "$here" distill --out "$d/$1" "${@:2}" >"$d/$1.1.log" 2>"$d/$1.1.err") &
     pid=$!
     status0=0 status1=0
-    (blind 0 "$here" distill --out "$1" "${@:2}" >"$d/$1.log" 2>"$d/$1.err") || status0=$?
+    (blind 0 "$here" distill --out "$d/$1" "${@:2}" >"$d/$1.log" 2>"$d/$1.err") || status0=$?
     wait $pid || status1=$?
 }
 few_here=(--student student --data text.txt --eval-data held.txt --eval-every 2 --keep-best --batch-size 1 --seq-len 24 --grad-accum 6 --lr 1e-2

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/whole_file.h"
 #include "options/options.h"
+#include "run/binary_hash.h"
 #include "run/receipt.h"
 #include "run/teacher_types.h"
 
@@ -47,25 +47,6 @@ static json_t *hex(uint64_t value)
     char text[20];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)value);
     return json_string(text);
-}
-
-/* XXH3-64 of the running binary. */
-static uint64_t binary_hash(void)
-{
-    char block[65536];
-    FILE *f = fopen("/proc/self/exe", "rb");
-    XXH3_state_t *state = XXH3_createState();
-    uint64_t hash = 0;
-    if (f != NULL && state != NULL) {
-        XXH3_64bits_reset(state);
-        for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
-            XXH3_64bits_update(state, block, n);
-        hash = XXH3_64bits_digest(state);
-    }
-    if (f != NULL)
-        fclose(f);
-    XXH3_freeState(state);
-    return hash;
 }
 
 struct whole {

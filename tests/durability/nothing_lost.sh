@@ -171,9 +171,9 @@ interrupt "a run to burst" "$d/burst"
 burst() { "${run[@]}" --out "$d/burst" --resume auto --lr 1e3 --weight-decay 1e3 --max-grad-norm 0 "$@"; }
 cp -r "$d/burst" "$d/burst2"
 refuses "a rate too high" 1 \
-    '^nojit distill: step [0-9]+: .*model\.[a-z0-9_.]+ is not finite, in micro-batch [12] of 2, which begins with window [0-9]+ of epoch [0-9]+; the weights were not changed: .*; checkpoint-[0-9]+ is good$' burst
+    '^nojit distill: step [0-9]+: .*model\.[a-z0-9_.]+ is not finite, in micro-batch [12] of 2, which begins with window [0-9]+ of epoch [0-9]+; the weights were not changed: .*; checkpoint-[0-9]+ (is good|was saved; continue with --resume auto)$' burst
 sed 's/.*step \([0-9]*\): //' "$scratch/err" >"$d/said"
-good=$d/burst/$(sed 's/.*; \(checkpoint-[0-9]*\) is good$/\1/' "$scratch/err")
+good=$d/burst/$(sed 's/.*; \(checkpoint-[0-9]*\) .*/\1/' "$scratch/err")
 if [ "$good" = "$(newest "$d/burst")" ] && whole_checkpoints "$d/burst" >"$scratch/err"; then ok "the checkpoint it names is whole"; else not_ok "the checkpoint it names is whole" "$good"; fi
 rm -rf "$d/burst"
 mv "$d/burst2" "$d/burst"

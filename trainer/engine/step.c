@@ -234,10 +234,12 @@ static int launch(struct engine *e, int what)
 static int fetch_all(struct engine *e, struct data *d)
 {
     int rc = 0;
-    e->valid = 0;
+    e->valid = e->empty = 0;
     for (int i = 0; rc == 0 && i < e->o.grad_accum; i++) {
+        const int64_t before = e->valid;
         data_tell(d, &e->began[i]);
         rc = stage_next(e, d, i, ranks_slot(&e->shape, i));
+        e->empty += rc == 0 && e->valid == before;
     }
     return stage_agree(e, d, rc);
 }
@@ -247,10 +249,6 @@ static int fetch(struct engine *e, struct data *d)
     const int rc = fetch_all(e, d);
     if (rc > 0)
         return fail(NJ_E_ARG, "the data ended at step %lld; open it for more than one pass",
-                    (long long)e->step + 1);
-    if (rc == 0 && e->valid == 0)
-        return fail(NJ_E_FORMAT,
-                    "no position of the batch of step %lld has a target; check the data's masks",
                     (long long)e->step + 1);
     return rc;
 }
@@ -411,6 +409,7 @@ static void report(const struct engine *e, struct step_result *out)
     out->grad_norm = (double)state[NJ_STEP_GRAD_NORM];
     out->lr = (double)state[NJ_STEP_LR];
     out->valid_tokens = e->valid;
+    out->empty = e->empty;
     out->tokens = (int64_t)e->shape.rows * e->o.grad_accum;
     out->skipped_updates = (int64_t)state[NJ_STEP_SKIPPED];
     out->stopping = sums[STOP_SUM] > 0;
@@ -473,6 +472,7 @@ static int name_nonfinite(struct engine *e, struct step_result *out)
 {
     struct fault f = {0};
     int rc = scan_weights(e, &f.what, &f.name);
+    out->intact = rc == 0 && (!f.name || strcmp(f.what, "weight of the student") != 0);
     if (rc == 0)
         rc = repeat_step(e, &f);
     if (rc != 0)
@@ -507,6 +507,28 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+/* Without a target there is no gradient. The schedule goes on, so that a step is the same whatever was before it. */
+static void pass_over(struct engine *e, struct step_result *out)
+{
+    const float *state = e->mem.pinned->state;
+    *out = (struct step_result){.loss = NAN,
+                                .kd_loss = NAN,
+                                .class_loss = NAN,
+                                .teacher_entropy = NAN,
+                                .agreement = NAN,
+                                .forward_kl = NAN,
+                                .reverse_kl = NAN,
+                                .student_entropy = NAN,
+                                .grad_norm = NAN,
+                                .lr = schedule_lr(&e->o, e->step + 1),
+                                .tokens = (int64_t)e->shape.rows * e->o.grad_accum,
+                                .skipped_updates = (int64_t)state[NJ_STEP_SKIPPED],
+                                .loss_scale = state[NJ_STEP_LOSS_SCALE],
+                                .empty = e->empty,
+                                .passed_over = true};
+    e->step++;
+}
+
 int engine_step(struct engine *e, struct data *d, struct step_result *out)
 {
     double start = now_ms();
@@ -520,6 +542,11 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
         data_seek(d, &from);
         return rc;
     }
+    if (e->valid == 0) {
+        pass_over(e, out);
+        out->step_ms = now_ms() - start;
+        return 0;
+    }
     rc = step_gradients(e);
     if (rc == 0)
         rc = finish_step(e);
@@ -528,8 +555,11 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
     report(e, out);
     e->step_comm_bytes = (size_t)(nj_comm_received(e->o.comm) - received);
     out->step_ms = now_ms() - start;
-    if (is_broken(e, out, scale_before))
-        return name_nonfinite(e, out);
+    if (is_broken(e, out, scale_before)) {
+        rc = name_nonfinite(e, out);
+        data_seek(d, &from);
+        return rc;
+    }
     e->step++;
     return 0;
 }

@@ -226,6 +226,7 @@ static void add_counts(json_t *to, const struct run *r)
         {"teacher_f8_flops", (int64_t)flops.teacher_f8},
         {"trained_tokens", r->trained_tokens},
         {"trained_targets", r->trained_targets},
+        {"empty_micro_batches", r->empty_batches},
         {"skipped_updates", r->skipped_updates},
         {"fallbacks", (int64_t)r->fallbacks},
     };

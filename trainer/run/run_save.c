@@ -28,6 +28,7 @@ int run_save_the_rest(struct run *r, int err, int64_t step)
         return err;
     snprintf(why, sizeof why, "%s", fail_text());
     int failed = group_share(r->group, &lacks, sizeof lacks);
+    r->checkpoints.keep++; /* none goes for it: a run that diverges may want an earlier one */
     if (!failed && lacks)
         failed = run_save(r, step, false);
     if (failed && !group_leads(r->group))

@@ -55,7 +55,7 @@ for launcher in torchrun slurm openmpi; do
     launched $launcher $launcher "${few[@]}" --device cpu
     same "as $launcher starts it" virtual-cpu-2 $launcher
 done
-if [ "$(cat "$d/torchrun.1.log" "$d/torchrun.1.err" | wc -c)" = 0 ]; then ok "only rank 0 speaks"; else not_ok "only rank 0 speaks" "$(cat "$d"/torchrun.1.*)"; fi
+if [ "$(spoken "$d/torchrun.1.log" "$d/torchrun.1.err" | wc -c)" = 0 ]; then ok "only rank 0 speaks"; else not_ok "only rank 0 speaks" "$(cat "$d"/torchrun.1.*)"; fi
 if grep -q '^2 ranks, 2 on this host (torchrun)$' "$d/torchrun.log"; then ok "the launcher is named"; else not_ok "the launcher is named" "$(cat "$d/torchrun.log")"; fi
 receipt() { tr -d ' \n' <"$d/$1/receipt.json"; }
 if [[ $(receipt gpus-cuda-2) == *'"ranks":{"count":2,"processes":2,"launcher":"--gpus"}'* && $(receipt gpus-cuda-2) == *'"comm_version":22803'* &&
@@ -135,7 +135,7 @@ if [ "$(wc -l <"$scratch/err")" = 1 ]; then ok "is one line"; else not_ok "is on
 
 # ---- ranks that differ
 refused_alike() { # NAME OUT LINES: by rank 1, in one sentence, before anything is written
-    if [ $status0 != 0 ] && [ $status1 = 2 ] && [ "$(cat "$d/$2.err" "$d/$2.1.err")" = "nojit distill: rank 1: $3; give all ranks the same options and files" ]; then
+    if [ $status0 != 0 ] && [ $status1 = 2 ] && [ "$(spoken "$d/$2.err" "$d/$2.1.err")" = "nojit distill: rank 1: $3; give all ranks the same options and files" ]; then
         ok "$1"
     else
         not_ok "$1" "$status0 $status1 $(cat "$d/$2.err" "$d/$2.1.err")"

@@ -368,9 +368,19 @@ static int write_models(struct run *r)
     return err || r->s->export_types.count == 0 ? err : write_exports(r);
 }
 
+/* Far above the loss at first, and above that of equal odds for every token, which takes no training: noise of single
+ * batches, and models that start from random weights, do not get there. */
+static bool has_diverged(const struct run *r)
+{
+    const double far = 1.5;
+    return r->trained_targets > 0 && r->last_loss > far * r->first_loss &&
+           r->last_loss > log(r->vocab);
+}
+
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
 {
     char took[32];
+    r->diverged = has_diverged(r);
     duration_text(seconds_now() - r->progress.started, took, sizeof took);
     int err = o->stopped ? 0 : write_models(r);
     if (!err && group_leads(r->group))
@@ -404,6 +414,11 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
                      (long long)r->empty_batches, (long long)(done * r->options.grad_accum));
     progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
                  r->first_loss, r->last_loss, (long long)done, plural(done), took, r->s->out);
+    if (r->diverged)
+        progress_say(&r->progress,
+                     "this run has diverged: its model predicts worse than equal odds for every "
+                     "token, which give %.4f; lower --lr, or add --warmup-steps",
+                     log(r->vocab));
     return 0;
 }
 

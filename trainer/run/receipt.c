@@ -271,9 +271,10 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "applied", applied(r));
     json_object_set_new(root, "device", device(nj_context_device(r->ctx)));
     json_object_set_new(root, "toolkit", json_string(e.toolkit));
-    if (r->trained_tokens > 0) {
+    if (r->trained_targets > 0) {
         json_object_set_new(root, "initial_loss", json_real(r->first_loss));
         json_object_set_new(root, "final_loss", json_real(r->last_loss));
+        json_object_set_new(root, "diverged", json_boolean(r->diverged));
     }
     add_hashes(root, r);
     add_counts(root, r);

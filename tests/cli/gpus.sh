@@ -134,19 +134,19 @@ refuses "a loss that is not finite on one rank" 1 \
 if [ "$(wc -l <"$scratch/err")" = 1 ]; then ok "is one line"; else not_ok "is one line" "$(cat "$scratch/err")"; fi
 
 # ---- ranks that differ
-refused_alike() { # NAME OUT LINES: by rank 1, in one sentence, before anything is written
+refused_alike() { # NAME OUT LINES: by rank 1, in one sentence
     if [ $status0 != 0 ] && [ $status1 = 2 ] && [ "$(spoken "$d/$2.err" "$d/$2.1.err")" = "nojit distill: rank 1: $3; give all ranks the same options and files" ]; then
         ok "$1"
     else
         not_ok "$1" "$status0 $status1 $(cat "$d/$2.err" "$d/$2.1.err")"
     fi
-    ok_if "$1, before anything is written" "$(ls -A "$d/$2" 2>&1)" [ ! -e "$d/$2" ]
 }
 two_rates() { # RANK COMMAND...
     torchrun "$1" "${@:2}" --lr "1e-$((2 + $1))"
 }
 launched two_rates rates "${few[@]}" --device cpu
 refused_alike "another option on one rank" rates "'lr 0.001' here, but 'lr 0.01' on rank 0"
+ok_if "nothing is written before" "$(ls -A "$d/rates" 2>&1)" [ ! -e "$d/rates" ]
 one_reads() {
     if [ "$1" = 0 ]; then torchrun "$@" --every-rank-reads; else torchrun "$@"; fi
 }

@@ -253,12 +253,17 @@ static int fetch(struct engine *e, struct data *d)
     return rc;
 }
 
+static float rate_of(const struct engine *e)
+{
+    return schedule_lr(&e->o, e->step + 1);
+}
+
 /* Host values of the step; losses count from zero. */
 static int begin_step(struct engine *e)
 {
     float *slots = e->mem.pinned->host_slots;
     memset(slots, 0, sizeof e->mem.pinned->host_slots);
-    slots[NJ_STEP_LR] = schedule_lr(&e->o, e->step + 1);
+    slots[NJ_STEP_LR] = rate_of(e);
     slots[NJ_STEP_INV_VALID] = (float)(1.0 / (double)e->valid);
     int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.pinned->host_slots);
     if (rc == 0)
@@ -492,6 +497,15 @@ static int name_nonfinite(struct engine *e, struct step_result *out)
                 (unsigned long long)at.window + 1, (unsigned long long)at.epoch + 1);
 }
 
+/* With the data where they were before it. */
+static int refuse_step(struct engine *e, struct data *d, const struct data_state *from,
+                       struct step_result *out)
+{
+    const int rc = name_nonfinite(e, out);
+    data_seek(d, from);
+    return rc;
+}
+
 static bool is_broken(const struct engine *e, const struct step_result *out, float scale_before)
 {
     if (!isfinite(out->loss))
@@ -520,7 +534,7 @@ static void pass_over(struct engine *e, struct step_result *out)
                                 .reverse_kl = NAN,
                                 .student_entropy = NAN,
                                 .grad_norm = NAN,
-                                .lr = schedule_lr(&e->o, e->step + 1),
+                                .lr = rate_of(e),
                                 .tokens = (int64_t)e->shape.rows * e->o.grad_accum,
                                 .skipped_updates = (int64_t)state[NJ_STEP_SKIPPED],
                                 .loss_scale = state[NJ_STEP_LOSS_SCALE],
@@ -555,11 +569,8 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
     report(e, out);
     e->step_comm_bytes = (size_t)(nj_comm_received(e->o.comm) - received);
     out->step_ms = now_ms() - start;
-    if (is_broken(e, out, scale_before)) {
-        rc = name_nonfinite(e, out);
-        data_seek(d, &from);
-        return rc;
-    }
+    if (is_broken(e, out, scale_before))
+        return refuse_step(e, d, &from, out);
     e->step++;
     return 0;
 }

@@ -5,7 +5,6 @@
 #include "ranks/launchers.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,58 +23,27 @@ enum { SECRET_LEAST = 16 }; /* characters of NOJIT_SECRET */
 struct launcher {
     const char *name, *rank, *size, *local_rank, *local_size;
     const char *address; /* how its user gives every process the address of rank 0 */
-    const char *job[2];  /* that together name the job, alike on all ranks; NULL: it sets none */
-    bool parent; /* then the job is known by the one process that starts all those of a host */
+    /* What names the job, alike on all ranks; NULL: it is known by the process that starts all those of a host. */
+    const char *job, *step;
 };
 
 /* First come those that others start: mpirun reaches the hosts of a Slurm allocation by srun. */
 static const struct launcher launchers[] = {
-    {"torchrun",
-     "RANK",
-     "WORLD_SIZE",
-     "LOCAL_RANK",
-     "LOCAL_WORLD_SIZE",
-     "torchrun --master-addr HOST",
-     {"TORCHELASTIC_RUN_ID"}},
-    {"Open MPI",
-     "OMPI_COMM_WORLD_RANK",
-     "OMPI_COMM_WORLD_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE",
-     "mpirun -x MASTER_ADDR=HOST",
-     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"MVAPICH",
-     "MV2_COMM_WORLD_RANK",
-     "MV2_COMM_WORLD_SIZE",
-     "MV2_COMM_WORLD_LOCAL_RANK",
-     "MV2_COMM_WORLD_LOCAL_SIZE",
-     "mpiexec -genv MASTER_ADDR HOST",
-     {NULL},
-     true},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+     "torchrun --master-addr HOST", "TORCHELASTIC_RUN_ID", NULL},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun -x MASTER_ADDR=HOST", "PMIX_NAMESPACE",
+     "OMPI_MCA_ess_base_jobid"},
+    {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE", "mpiexec -genv MASTER_ADDR HOST", NULL, NULL},
     /* PALS has no size of its own; it sets the one of PMI. */
-    {"Cray PALS",
-     "PALS_RANKID",
-     "PMI_SIZE",
-     "PALS_LOCAL_RANKID",
-     "PALS_LOCAL_SIZE",
-     "mpiexec --env MASTER_ADDR=HOST",
-     {"PALS_APID"}},
-    {"MPICH",
-     "PMI_RANK",
-     "PMI_SIZE",
-     "MPI_LOCALRANKID",
-     "MPI_LOCALNRANKS",
-     "mpiexec -genv MASTER_ADDR HOST",
-     {"PMI_JOBID"},
-     true},
+    {"Cray PALS", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE",
+     "mpiexec --env MASTER_ADDR=HOST", "PALS_APID", NULL},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+     "mpiexec -genv MASTER_ADDR HOST", NULL, NULL},
     /* The shells of sbatch and salloc have SLURM_NTASKS, but no step's count. */
-    {"Slurm",
-     "SLURM_PROCID",
-     "SLURM_STEP_NUM_TASKS",
-     "SLURM_LOCALID",
-     NULL,
-     "MASTER_ADDR=HOST srun",
-     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL,
+     "MASTER_ADDR=HOST srun", "SLURM_JOB_ID", "SLURM_STEP_ID"},
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 static const struct launcher *const slurm = &launchers[LAUNCHERS - 1];
@@ -187,14 +155,11 @@ static int slurm_rest(struct place *p)
 
 /* ---- jobs ---- */
 
-/* "12.0" of the variables that there are. */
+/* "12.0", of the variables that there are. */
 static void read_job(const struct launcher *l, struct place *p)
 {
-    size_t used = 0;
-    for (int i = 0; i < 2 && used < JOB_BYTES; i++)
-        if (variable(l->job[i]))
-            used += (size_t)snprintf(p->job + used, JOB_BYTES - used, "%s%s", used ? "." : "",
-                                     variable(l->job[i]));
+    const char *job = variable(l->job), *step = variable(l->step);
+    snprintf(p->job, JOB_BYTES, "%s%s%s", job ? job : "", job && step ? "." : "", step ? step : "");
 }
 
 static int read_secret(struct place *p)
@@ -294,7 +259,7 @@ static int complete(const struct launcher *l, struct place *p)
     /* By whatever name the host is reached from others, its own ranks need none. */
     if (p->size > 1 && p->local_size == p->size)
         snprintf(p->host, HOST_BYTES, "127.0.0.1");
-    if (!p->job[0] && p->local_size == p->size && l->parent)
+    if (!p->job[0] && p->local_size == p->size && !l->job)
         snprintf(p->job, JOB_BYTES, "of process %ld of user %ld", ancestor_without(l->rank),
                  (long)getuid());
     if (p->port == 0)

@@ -194,8 +194,7 @@ struct outcome {
     int64_t step; /* last one done */
     bool stopped; /* interrupted */
     bool settled; /* the held-out loss no longer falls */
-    bool
-        lost; /* with an error: the weights after `step` cannot be saved, or have been tried to be */
+    bool lost;    /* with an error: the weights after `step` cannot be saved, or that has failed */
 };
 
 /* Whether what all ranks do alike has failed, or the only process has, by no fault of the device. */

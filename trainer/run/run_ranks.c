@@ -96,13 +96,14 @@ static int transfer_once(struct run *r)
 /* The first line that differs; names are options, or words such as "data". */
 static int compare(const char *own, const char *first)
 {
+    enum { SHOWN = 300 };
     while (*own != '\0' || *first != '\0') {
         const int n = (int)strcspn(own, "\n"), m = (int)strcspn(first, "\n");
         if (n != m || strncmp(own, first, (size_t)n) != 0)
             return fail(NJ_E_ARG,
                         "'%.*s' here, but '%.*s' on rank 0; give all ranks the same options and "
                         "files",
-                        n, own, m, first);
+                        n < SHOWN ? n : SHOWN, own, m < SHOWN ? m : SHOWN, first);
         own += n + (own[n] == '\n');
         first += m + (first[m] == '\n');
     }

@@ -142,10 +142,14 @@ static void name_run(const struct run *r, char *name, size_t bytes)
     snprintf(name, bytes, "%s\n%s", out, p->job);
 }
 
-/* Speaks for a rank other than 0, whose standard output is nobody's. */
-static void say_aside(void *run, const char *line)
+/* Nobody sees the progress of a rank other than 0. */
+static void say(void *run, const char *line)
 {
-    fprintf(stderr, "nojit %s: %s\n", ((const struct run *)run)->group->command, line);
+    struct run *r = run;
+    if (group_leads(r->group))
+        progress_say(&r->progress, "%s", line);
+    else
+        fprintf(stderr, "nojit %s: %s\n", r->group->command, line);
 }
 
 static int meet(struct run *r, void *id, size_t bytes)
@@ -166,7 +170,7 @@ static int meet(struct run *r, void *id, size_t bytes)
                                                  .count = sizeof ids / sizeof *ids,
                                                  .payload = id,
                                                  .bytes = bytes,
-                                                 .say = group_leads(r->group) ? run_say : say_aside,
+                                                 .say = say,
                                                  .user = r});
 }
 

@@ -133,7 +133,7 @@ static void make_folder(const char *folder)
     if (last)
         *last = '\0';
     mkdir(parent, 0777);
-    mkdir(folder, 0777);
+    mkdir(folder, 0700);
 }
 
 /* Whole on the disk before it has the name. 0, or -1: a cache is a convenience. */

@@ -55,7 +55,7 @@ for launcher in torchrun slurm openmpi; do
     launched $launcher $launcher "${few[@]}" --device cpu
     same "as $launcher starts it" virtual-cpu-2 $launcher
 done
-if [ "$(cat "$d/torchrun.1.log" "$d/torchrun.1.err" | wc -c)" = 0 ]; then ok "only rank 0 speaks"; else not_ok "only rank 0 speaks" "$(cat "$d"/torchrun.1.*)"; fi
+if [ "$(spoken "$d/torchrun.1.log" "$d/torchrun.1.err" | wc -c)" = 0 ]; then ok "only rank 0 speaks"; else not_ok "only rank 0 speaks" "$(cat "$d"/torchrun.1.*)"; fi
 if grep -q '^2 ranks, 2 on this host (torchrun)$' "$d/torchrun.log"; then ok "the launcher is named"; else not_ok "the launcher is named" "$(cat "$d/torchrun.log")"; fi
 receipt() { tr -d ' \n' <"$d/$1/receipt.json"; }
 if [[ $(receipt gpus-cuda-2) == *'"ranks":{"count":2,"processes":2,"launcher":"--gpus"}'* && $(receipt gpus-cuda-2) == *'"comm_version":22803'* &&
@@ -134,16 +134,51 @@ refuses "a loss that is not finite on one rank" 1 \
 if [ "$(wc -l <"$scratch/err")" = 1 ]; then ok "is one line"; else not_ok "is one line" "$(cat "$scratch/err")"; fi
 
 # ---- ranks that differ
-two_seeds() { # RANK COMMAND...
-    torchrun "$1" "${@:2}" --seed "$1"
+refused_alike() { # NAME OUT LINES: by rank 1, in one sentence
+    if [ $status0 != 0 ] && [ $status1 = 2 ] && [ "$(spoken "$d/$2.err" "$d/$2.1.err")" = "nojit distill: rank 1: $3; give all ranks the same options and files" ]; then
+        ok "$1"
+    else
+        not_ok "$1" "$status0 $status1 $(cat "$d/$2.err" "$d/$2.1.err")"
+    fi
 }
-launched two_seeds seeds "${few[@]}" --device cpu
-if [ $status0 != 0 ] && [ $status1 = 2 ] && [ "$(cat "$d/seeds.err" "$d/seeds.1.err")" = \
-    "nojit distill: rank 1: 'seed 1' here, but 'seed 0' on rank 0; give all ranks the same options and files" ]; then
-    ok "another option on one rank"
-else
-    not_ok "another option on one rank" "$status0 $status1 $(cat "$d/seeds.err" "$d/seeds.1.err")"
-fi
-if [ ! -e "$d/seeds" ]; then ok "nothing is written before"; else not_ok "nothing is written before" "$(ls -A "$d/seeds")"; fi
+two_rates() { # RANK COMMAND...
+    torchrun "$1" "${@:2}" --lr "1e-$((2 + $1))"
+}
+launched two_rates rates "${few[@]}" --device cpu
+refused_alike "another option on one rank" rates "'lr 0.001' here, but 'lr 0.01' on rank 0"
+ok_if "nothing is written before" "$(ls -A "$d/rates" 2>&1)" [ ! -e "$d/rates" ]
+one_reads() {
+    if [ "$1" = 0 ]; then torchrun "$@" --every-rank-reads; else torchrun "$@"; fi
+}
+launched one_reads reads "${few[@]}" --device cpu
+refused_alike "--every-rank-reads on rank 0 alone" reads "'every-rank-reads false' here, but 'every-rank-reads true' on rank 0"
+# The same program for the machine, not for its hash.
+cp "$nojit" "$d/other-nojit"
+printf x >>"$d/other-nojit"
+two_builds() {
+    if [ "$1" = 0 ]; then torchrun "$@"; else torchrun 1 "$d/other-nojit" "${@:3}"; fi
+}
+launched two_builds builds "${few[@]}" --device cpu
+ok_if "another build on one rank" "$status0 $status1 $(cat "$d/builds.err" "$d/builds.1.err")" \
+    grep -qE '^nojit distill: rank 0: the build of nojit \(binary_hash\) is .* on rank 1 but .* on rank 0; it must be the same on all ranks$' "$d/builds.err"
+
+# ---- two jobs of one launcher on one host, at one port, each in a folder of its own that it calls by the same name
+free_port
+mkdir "$d/jobs" "$d/jobs/a" "$d/jobs/b"
+program=$(realpath "$nojit")
+of_job() { # JOB RANK
+    cd "$d/jobs/$1"
+    openmpi "$2" "$program" distill "${models[@]}" --steps 2 --device cpu --out run >"$2.log" 2>"$2.err"
+}
+NOJIT_CONNECT_TIMEOUT=30 of_job a 0 &
+first=$!
+connected() { grep -qi ":$(printf %04x "$port") .* 0A " /proc/net/tcp; }
+until_true $first connected || true
+status=0
+(of_job b 1) || status=$?
+ok_if "a rank of another job is sent away" "$status $(cat "$d/jobs/b/1.err")" grep -q '^nojit distill: rank 1: another run listens on this port' "$d/jobs/b/1.err"
+ok_if "is told nothing of it" "$(cat "$d/jobs/b/1.err")" eval '! grep -q "jobs/a" "$d/jobs/b/1.err"'
+(of_job a 1) || true
+ok_if "its own rank is waited for" "$(cat "$d/jobs/a/0.err")" wait $first
 
 finish

@@ -110,7 +110,7 @@ one_hangs() { # RANK COMMAND...
 }
 # All is said once, by the rank that knows.
 one_says() { # NAME OUT REGEX
-    if [ $status0 != 0 ] && [ $status1 != 0 ] && [ "$(cat "$d/$2.err" "$d/$2.1.err" | wc -l)" = 1 ] && grep -qhE "^nojit distill: $3" "$d/$2.err" "$d/$2.1.err"; then
+    if [ $status0 != 0 ] && [ $status1 != 0 ] && [ "$(spoken "$d/$2.err" "$d/$2.1.err" | wc -l)" = 1 ] && grep -qhE "^nojit distill: $3" "$d/$2.err" "$d/$2.1.err"; then
         ok "$1"
     else
         not_ok "$1" "$status0 $status1 $(cat "$d/$2.err" "$d/$2.1.err")"
@@ -198,7 +198,7 @@ pid=$!
 until_true $pid listening || true
 refuses "a port that is taken" 1 "^nojit distill: rank 0: port $((port + 1)) cannot be listened on: .*; set MASTER_PORT to a free one$" \
     torchrun 0 "$nojit" distill "${few[@]}" --device cpu --out "$d/second"
-refuses "another run on the port" 2 "^nojit distill: rank 1: another run, '$d/late', listens on this port; set MASTER_PORT" \
+refuses "another run on the port" 2 '^nojit distill: rank 1: another run listens on this port, or this process was given another --out' \
     torchrun 1 "$nojit" distill "${few[@]}" --device cpu --out "$d/second"
 waits late 1 || true
 wait $pid || true
@@ -212,7 +212,7 @@ free_port
 export NOJIT_CONNECT_TIMEOUT=1
 refuses "a rank that is too late" 1 '^nojit distill: rank 0: 1 of 2 ranks did not connect within 1 s, rank 1 is the first; see what it says' \
     torchrun 0 "$nojit" distill "${few[@]}" --device cpu --out "$d/gone"
-refuses "it finds nobody" 1 '^nojit distill: rank 1: rank 1 did not reach rank 0 at localhost port .* within 1 s' \
+refuses "it finds nobody" 1 '^nojit distill: rank 1: rank 1 did not reach rank 0 at 127.0.0.1 port .* within 1 s' \
     torchrun 1 "$nojit" distill "${few[@]}" --device cpu --out "$d/gone"
 if [ ! -e "$d/gone" ]; then ok "and nothing is written"; else not_ok "and nothing is written" "$(ls -A "$d/gone")"; fi
 finish

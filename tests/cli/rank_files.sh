@@ -14,13 +14,13 @@ blind() { # RANK COMMAND...
     torchrun "$@"
 }
 here=$(realpath "$nojit")
-relative() { # OUT OPTION...: two ranks, paths from where rank 0 is
+relative() { # OUT OPTION...: two ranks, paths of models and data from where rank 0 is
     local pid
     free_port
-    (blind 1 "$here" distill --out "$1" "${@:2}" >"$d/$1.1.log" 2>"$d/$1.1.err") &
+    (blind 1 "$here" distill --out "$d/$1" "${@:2}" >"$d/$1.1.log" 2>"$d/$1.1.err") &
     pid=$!
     status0=0 status1=0
-    (blind 0 "$here" distill --out "$1" "${@:2}" >"$d/$1.log" 2>"$d/$1.err") || status0=$?
+    (blind 0 "$here" distill --out "$d/$1" "${@:2}" >"$d/$1.log" 2>"$d/$1.err") || status0=$?
     wait $pid || status1=$?
 }
 few_here=(--student student --data text.txt --eval-data held.txt --eval-every 2 --keep-best --batch-size 1 --seq-len 24 --grad-accum 6 --lr 1e-2
@@ -81,7 +81,7 @@ end_own() {
     wait $other || status1=$?
 }
 said() { # NAME REGEX: by one of them, which have failed
-    if [ $status0 = 1 ] && [ $status1 = 1 ] && [ "$(cat "$d"/own.[01].err | wc -l)" = 1 ] && grep -qhE "$2" "$d"/own.[01].err; then
+    if [ $status0 = 1 ] && [ $status1 = 1 ] && [ "$(spoken "$d"/own.[01].err | wc -l)" = 1 ] && grep -qhE "$2" "$d"/own.[01].err; then
         ok "$1"
     else
         not_ok "$1" "$status0 $status1 $(cat "$d"/own.[01].err)"
@@ -133,7 +133,7 @@ name="another file on one rank: data"
 for what in data student; do
     start_own --steps 4
     end_own
-    if [ $status0 != 0 ] && [ $status1 = 2 ] && [ "$(cat "$d"/own.[01].err | wc -l)" = 1 ] &&
+    if [ $status0 != 0 ] && [ $status1 = 2 ] && [ "$(spoken "$d"/own.[01].err | wc -l)" = 1 ] &&
         grep -qhE "^nojit distill: rank 1: '$what [^']*' here, but '$what [^']*' on rank 0; give all ranks the same options and files\$" "$d"/own.[01].err && [ ! -e "$d/own" ]; then
         ok "$name"
     else

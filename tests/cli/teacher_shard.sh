@@ -43,7 +43,7 @@ one_shard() { # RANK COMMAND...
     if [ "$1" = 1 ]; then torchrun "$@" --teacher-shard; else torchrun "$@"; fi
 }
 launched one_shard one "${few[@]}" --device cpu
-if [ $status1 = 2 ] && grep -q "rank 1: 'teacher-shard true' here, but 'false' on rank 0" "$d/one.err" "$d/one.1.err"; then
+if [ $status1 = 2 ] && grep -q "rank 1: 'teacher-shard true' here, but 'teacher-shard false' on rank 0" "$d/one.err" "$d/one.1.err"; then
     ok "on one rank only"
 else
     not_ok "on one rank only" "$status0 $status1 $(cat "$d/one.err" "$d/one.1.err")"

@@ -36,12 +36,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     const struct place first = {.size = 2};
     struct exchange *x;
     int port = 0;
-    const int listener = wire_listen(&port, true);
+    const int listener = wire_listen(&port, "127.0.0.1");
     FUZZ_CHECK(listener >= 0);
     const int fd = rank_1(port, data, bytes);
     char payload = 0;
-    FUZZ_CHECK(exchange_open(&first, listener, "run", NULL, 0, WAIT_MS / 1000, &payload, 1, &x) ==
-               0);
+    const struct meeting m = {.place = &first,
+                              .listener = listener,
+                              .run = "run",
+                              .seconds = WAIT_MS / 1000,
+                              .payload = &payload,
+                              .bytes = 1};
+    FUZZ_CHECK(exchange_open(&m, &x) == 0);
     const int rc = exchange_finish(x, WAIT_MS / 1000);
     /* How a rank says that it failed is its own affair. */
     fuzz_verdict(rc == 0, exchange_lost(x) >= 0 ? fail_text() : "a sentence of rank 1");

@@ -737,9 +737,10 @@ write_all("node_list", {
 
 
 # ---- ranks ----
-def greeting(rank=1, size=3, texts=("run", "version", "1", "--lr", "1e-4"), magic=b"nojitrk", version=1, end=b"\0", length=None):
+def greeting(rank=1, size=3, texts=("run", "version", "1", "--lr", "1e-4"), magic=b"nojitrk", version=2, end=b"\0", length=None,
+             secret=b"of these three"):
     text = "\0".join(texts).encode() + end
-    return struct.pack("<7sBIII", magic, version, rank, size, len(text) if length is None else length) + text
+    return struct.pack("<7sBIII16s", magic, version, rank, size, len(text) if length is None else length, secret) + text
 
 
 def message(kind, text=b"", magic=0x6E6A4601, rank=1):
@@ -752,7 +753,11 @@ write_all("greeting", {
     "valid_and_more": greeting() + message(2),
     "magic_of_another": greeting(magic=b"notours"),
     "http": "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-    "version_of_another": greeting(version=2),
+    "version_of_another": greeting(version=3),
+    "version_without_a_secret": greeting(version=1)[:20] + greeting()[36:],
+    "secret_of_another": greeting(secret=b"of those three"),
+    "secret_none": greeting(secret=b""),
+    "secret_torn": greeting()[:35],
     "head_torn": greeting()[:19],
     "text_torn": greeting()[:-1],
     "text_none": greeting(length=0),
@@ -774,7 +779,7 @@ write_all("messages", {
     "valid": message(4),
     "valid_stop_first": message(2) + message(4),
     "valid_kind_unknown": message(99, b"x" * 1024) + message(4),
-    "valid_shared": message(1, b"x" * 1024) * 9 + message(4),
+    "shared_by_another": message(1, b"x" * 1024) * 9 + message(4),
     "failed": message(3, b"rank 1: disk full"),
     "failed_without_end": message(3, b"x" * 1024),
     "failed_without_a_word": message(3),

@@ -29,6 +29,8 @@ launched() { # LAUNCHER OUT OPTION...
     "$1" 0 "$nojit" distill --out "$d/$out" "${@:3}" >"$d/$out.log" 2>"$d/$out.err" || status0=$?
     wait $pid || status1=$?
 }
+# What processes of a launcher say, but that they wait for rank 0, which is late on a busy machine.
+spoken() { cat "$@" | grep -v '^nojit [a-z]*: rank [0-9]* waits for rank 0 at ' || true; }
 figures() { sed -E 's/, "tokens_per_second.*//' "$1/metrics.jsonl"; }
 same() { # NAME A B: models, states, rows
     if cmp "$d/$2/"*model.safetensors "$d/$3/"*model.safetensors >"$d/diff" 2>&1 &&

@@ -213,7 +213,8 @@ __attribute__((constructor)) static void begin(void)
         fprintf(stderr, "interrupt.so: INTERRUPT_IN is not set, or no INTERRUPT_LOG\n");
         _exit(77);
     }
-    struct sigaction action = {.sa_sigaction = on_call, .sa_flags = SA_SIGINFO};
+    /* The handler of a signal that comes here makes calls, too. */
+    struct sigaction action = {.sa_sigaction = on_call, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigemptyset(&action.sa_mask);
     sigaction(SIGSYS, &action, NULL);
     hand_over();

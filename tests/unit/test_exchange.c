@@ -1,147 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_exchange.c: ranks as processes over loopback: they find each other, differences and faults are named on
- * every rank, and nobody who connects keeps them from it.
+ * test_exchange.c: ranks find each other, and differences and faults are named on every rank.
  */
-#include "io/error.h"
-#include "ranks/exchange.h"
-#include "ranks/greeting.h"
-#include "ranks/wire.h"
-#include "unit.h"
+#include "exchange_fixture.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-
-enum { MOST = 65, THREE = 3 };
-
-struct member {
-    struct place place;
-    const char *run, *lr;
-    int listener, seconds;
-    bool absent, other_version;
-    const struct result *follows; /* begins when that one has ended */
-    const struct result *late;    /* begins a while after that one */
-};
-static struct result {
-    int rc;
-    char text[1024], payload[EXCHANGE_PAYLOAD_BYTES];
-    bool begun, stopping;
-} * result;
-
-typedef void (*plant_fn)(struct member *m, int i);
-typedef int (*after_fn)(struct exchange *x, int rank);
-
-static int finish(struct exchange *x, int rank)
-{
-    (void)rank;
-    return exchange_finish(x, 20);
-}
-
-static char *greeting_of(const struct member *m, size_t *bytes)
-{
-    const struct identity ids[] = {{"nojit version", "1"}, {"--lr", m->lr}};
-    char *data = greeting_make(&m->place, m->run, ids, 2, bytes);
-    assert_non_null(data);
-    return data;
-}
-
-/* What a nojit with another version of the protocol says, and what it is told. */
-static int greet_by_other_version(const struct member *m, struct result *r)
-{
-    int resolve;
-    size_t bytes;
-    char *data = greeting_of(m, &bytes);
-    data[7]++;
-    struct peer p = {.fd = wire_connect(m->place.host, m->place.port, now_ms() + 20000, &resolve)};
-    struct pollfd wait = {.fd = p.fd, .events = POLLIN};
-    int got = wire_send(p.fd, data, bytes, now_ms() + 20000);
-    while (got == 0 && poll(&wait, 1, 20000) > 0)
-        got = frame_receive(&p);
-    if (got > 0)
-        snprintf(r->text, sizeof r->text, "%s", p.in.text);
-    free(data);
-    peer_close(&p);
-    return -1;
-}
-
-static void member_run(const struct member *m, struct result *r, after_fn after)
-{
-    const struct identity ids[] = {{"nojit version", "1"}, {"--lr", m->lr}};
-    struct exchange *x = NULL;
-    alarm(60);
-    while (m->follows && *(const volatile int *)&m->follows->rc == 0)
-        usleep(1000);
-    while (m->late && !*(const volatile bool *)&m->late->begun)
-        usleep(1000);
-    usleep(m->late ? 300000 : 0);
-    r->begun = true;
-    if (m->other_version) {
-        r->rc = greet_by_other_version(m, r);
-        _exit(0);
-    }
-    if (m->place.rank == 0)
-        memset(r->payload, 'p', sizeof r->payload);
-    r->rc = exchange_open(&m->place, m->listener, m->run, ids, 2, m->seconds, r->payload,
-                          sizeof r->payload, &x);
-    if (r->rc == 0)
-        r->rc = after(x, m->place.rank);
-    if (r->rc != 0)
-        snprintf(r->text, sizeof r->text, "%s", fail_text());
-    if (x)
-        r->stopping = exchange_stopping(x);
-    exchange_close(x);
-    _exit(0);
-}
-
-/* Runs `count` processes of a run of `size`; none is left at the end. */
-static void run_on(int listener, int port, int count, int size, plant_fn plant, after_fn after)
-{
-    pid_t child[MOST];
-    memset(result, 0, MOST * sizeof *result);
-    for (int i = 0; i < count; i++) {
-        struct member m = {.place = {.rank = i, .size = size, .port = port, .host = "127.0.0.1"},
-                           .run = "run",
-                           .lr = "1e-4",
-                           .listener = i == 0 ? listener : -1,
-                           .seconds = 30};
-        if (plant)
-            plant(&m, i);
-        child[i] = m.absent ? 0 : fork();
-        assert_true(child[i] >= 0);
-        if (child[i] == 0 && !m.absent) {
-            if (i > 0 && listener >= 0)
-                close(listener);
-            member_run(&m, &result[i], after);
-        }
-    }
-    if (listener >= 0)
-        close(listener);
-    for (int i = 0; i < count; i++) {
-        int status = 0;
-        if (child[i] > 0)
-            assert_int_equal(waitpid(child[i], &status, 0), child[i]);
-        assert_int_equal(status, 0);
-    }
-}
-
-static void run(int count, int size, plant_fn plant, after_fn after)
-{
-    int port = 0;
-    const int listener = wire_listen(&port, true);
-    assert_true(listener >= 0 && port > 0);
-    run_on(listener, port, count, size, plant, after);
-}
-
-static void check_all(int count, int rc, const char *part)
-{
-    for (int i = 0; i < count; i++)
-        if ((result[i].rc == 0) != (rc == 0) || !strstr(result[i].text, part))
-            fail_msg("process %d: %d \"%s\", not \"%s\"", i, result[i].rc, result[i].text, part);
-}
 
 static void ranks_find_each_other(void **state)
 {
@@ -166,7 +30,7 @@ static void over_ipv6(struct member *m, int i)
 static int free_port(void)
 {
     int port = 0;
-    const int listener = wire_listen(&port, true);
+    const int listener = wire_listen(&port, "127.0.0.1");
     assert_true(listener >= 0);
     close(listener);
     return port;
@@ -313,7 +177,7 @@ static void other_versions_are_named(void **state)
     (void)state;
     run(3, 3, other_version, finish);
     check_all(3, -1,
-              "rank 2 greets by version 2 of the protocol of ranks but rank 0 has version 1; "
+              "rank 2 greets by version 3 of the protocol of ranks but rank 0 has version 2; "
               "install");
 }
 
@@ -349,76 +213,41 @@ static void missing_rank_is_named(void **state)
     assert_string_equal(result[2].text, result[0].text);
 }
 
-static void other_run(struct member *m, int i)
+static void last_is_late(struct member *m, int i)
 {
-    if (i == 1)
-        m->follows = &result[3];
-    if (i == 3) {
-        m->run = "other";
-        m->place.rank = 1;
-    }
+    m->waited = i == 2 ? &result[0] : NULL;
 }
 
-static void other_run_is_sent_away(void **state)
+static void long_waits_are_said_on_rank_0(void **state)
 {
     (void)state;
-    run(4, 3, other_run, finish);
-    check_all(3, 0, "");
-    assert_non_null(strstr(result[3].text, "another run, 'run', listens on this port"));
+    run(THREE, THREE, last_is_late, finish);
+    check_all(THREE, 0, "");
+    assert_string_equal(result[0].word, "waiting for 1 of 3 ranks to connect, rank 2 is the first");
+    assert_string_equal(result[1].word, "");
 }
 
-/* What those say who are no ranks; the last claims to be one, and stops. */
-static void stranger_speaks(int fd, int i)
+static void first_is_late(struct member *m, int i)
 {
-    const struct member m = {.place = {.rank = 1, .size = 3}, .run = "run", .lr = "1e-4"};
-    static const char *const words[] = {"", "nojit", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"};
-    size_t bytes;
-    char *greeting = greeting_of(&m, &bytes);
-    if (i % 4 == 3)
-        assert_int_equal(send(fd, greeting, bytes - 1, 0), bytes - 1);
-    else
-        assert_int_equal(send(fd, words[i % 4], strlen(words[i % 4]), 0), strlen(words[i % 4]));
-    free(greeting);
+    m->waited = i == 0 ? &result[1] : NULL;
 }
 
-static void strangers_do_not_block(void **state)
+static void long_waits_for_rank_0_are_said(void **state)
 {
-    int port = 0, stranger[100];
-    const int listener = wire_listen(&port, true);
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     (void)state;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    for (int i = 0; i < 100; i++) {
-        stranger[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_int_equal(connect(stranger[i], (struct sockaddr *)&to, sizeof to), 0);
-        stranger_speaks(stranger[i], i);
-    }
-    run_on(listener, port, 3, 3, NULL, finish);
-    check_all(3, 0, "");
-    for (int i = 0; i < 100; i++)
-        close(stranger[i]);
-}
-
-static void ranks_of_one_host_listen_there_alone(void **state)
-{
-    struct sockaddr_in at = {0};
-    socklen_t bytes = sizeof at;
-    int port = 0;
-    const int listener = wire_listen(&port, true);
-    (void)state;
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
-    assert_int_equal(at.sin_family, AF_INET);
-    assert_int_equal(ntohl(at.sin_addr.s_addr), INADDR_LOOPBACK);
-    close(listener);
+    run_on(-1, free_port(), 2, 2, first_is_late, finish);
+    check_all(2, 0, "");
+    assert_non_null(strstr(result[1].word, "rank 1 waits for rank 0 at 127.0.0.1 port "));
 }
 
 static void taken_port_is_named(void **state)
 {
     int port = 0, again;
-    const int listener = wire_listen(&port, true);
+    const int listener = wire_listen(&port, "127.0.0.1");
     (void)state;
     again = port;
-    check_refused(wire_listen(&again, true), NJ_E_IO, "set MASTER_PORT to a free one", "port");
+    check_refused(wire_listen(&again, "127.0.0.1"), NJ_E_IO, "set MASTER_PORT to a free one",
+                  "port");
     close(listener);
 }
 
@@ -427,7 +256,7 @@ static pid_t foreign_server(int *port)
 {
     static const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
     *port = 0;
-    const int listener = wire_listen(port, true);
+    const int listener = wire_listen(port, "127.0.0.1");
     const pid_t pid = fork();
     struct pollfd wait = {.fd = listener, .events = POLLIN};
     assert_true(listener >= 0 && pid >= 0);
@@ -478,14 +307,6 @@ static void stop_reaches_all(void **state)
     check_all(4, 0, "");
     for (int i = 0; i < 4; i++)
         assert_true(result[i].stopping);
-}
-
-static int poll_until_failure(struct exchange *x)
-{
-    int rc = 0;
-    while (rc == 0)
-        rc = exchange_poll(x, 100);
-    return rc;
 }
 
 static int fail_one(struct exchange *x, int rank)
@@ -558,14 +379,6 @@ static void ends_are_waited_for(void **state)
     check_all(3, -1, "not every rank came this far within 1 s");
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    result = mmap(NULL, MOST * sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                  -1, 0);
-    return result == MAP_FAILED;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -579,9 +392,8 @@ int main(void)
         cmocka_unit_test(first_difference_is_named),
         cmocka_unit_test(wrong_numbers_are_named),
         cmocka_unit_test(missing_rank_is_named),
-        cmocka_unit_test(other_run_is_sent_away),
-        cmocka_unit_test(strangers_do_not_block),
-        cmocka_unit_test(ranks_of_one_host_listen_there_alone),
+        cmocka_unit_test(long_waits_are_said_on_rank_0),
+        cmocka_unit_test(long_waits_for_rank_0_are_said),
         cmocka_unit_test(taken_port_is_named),
         cmocka_unit_test(rank_0_that_is_not_there),
         cmocka_unit_test(stop_reaches_all),

@@ -3,6 +3,7 @@
  * test_folder.c: finding models in the Hugging Face cache, output folders that appear whole or not
  * at all.
  */
+#include "io/cache_folder.h"
 #include "io/model_folder.h"
 #include "io/model_path.h"
 #include "io/side_files.h"
@@ -420,12 +421,62 @@ static void space_is_checked(void **state)
     check_ok(folder_check_model_space("/proc", 1), "a file system that does not say");
 }
 
+static void kept_in(const char *file, mode_t folder_mode, mode_t file_mode)
+{
+    remove_tree(at("cache"));
+    make_folder("cache");
+    make_folder("cache/nojit");
+    write_text(at(file), "x");
+    assert_int_equal(chmod(at(file), file_mode), 0);
+    assert_int_equal(chmod(at("cache/nojit"), folder_mode), 0);
+}
+
+/* Where others can write, what is found may be theirs. */
+static void caches_of_others_are_not_believed(void **state)
+{
+    static const struct {
+        mode_t folder, file;
+        uid_t folder_owner, file_owner;
+        const char *why; /* "": it is used */
+    } cases[] = {
+        {0700, 0600, 0, 0, ""},
+        {0755, 0644, 0, 0, ""},
+        {0777, 0644, 0, 0, "others can write to"},
+        {01777, 0644, 0, 0, "others can write to"},
+        {0700, 0666, 0, 0, "others can write to"},
+        {0755, 0644, 65534, 0, "belongs to user 65534"},
+        {0755, 0644, 0, 65534, "belongs to user 65534"},
+    };
+    const char *file = "cache/nojit/vulkan-1.tested";
+    char out[3072], why[4200];
+    (void)state;
+    kept_in(file, 0700, 0600);
+    setenv("XDG_CACHE_HOME", at("cache"), 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kept_in(file, cases[i].folder, cases[i].file);
+        if (cases[i].folder_owner + cases[i].file_owner > 0 &&
+            (geteuid() != 0 || chown(at("cache/nojit"), cases[i].folder_owner, 0) != 0 ||
+             chown(at(file), cases[i].file_owner, 0) != 0))
+            continue; /* only root gives away */
+        cache_folder(out, sizeof out, why, sizeof why);
+        if ((why[0] == '\0') != (cases[i].why[0] == '\0') || !strstr(why, cases[i].why))
+            fail_msg("case %zu: \"%s\", not \"%s\"", i, why, cases[i].why);
+        assert_string_equal(out, why[0] == '\0' ? at("cache/nojit") : "");
+    }
+    remove_tree(at("cache/nojit"));
+    cache_folder(out, sizeof out, why, sizeof why);
+    assert_string_equal(out, at("cache/nojit"));
+    assert_string_equal(why, "");
+    remove_tree(at("cache"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(paths_are_taken_as_they_are, clear_environment),
         cmocka_unit_test_setup(cache_is_searched, clear_environment),
         cmocka_unit_test_setup(caches_hold_files, clear_environment),
+        cmocka_unit_test_setup(caches_of_others_are_not_believed, clear_environment),
         cmocka_unit_test_setup(names_are_checked, clear_environment),
         cmocka_unit_test(files_are_models),
         cmocka_unit_test(tokenizer_files_are_copied),

@@ -11,9 +11,8 @@
 #include "model/lora_config.h"
 #include "model/source.h"
 #include "no_memory_answers.h"
+#include "no_memory_ranks.h"
 #include "options/options.h"
-#include "ranks/greeting.h"
-#include "ranks/wire.h"
 #include "record/metrics.h"
 #include "refused_memory.h"
 #include "report/report.h"
@@ -386,31 +385,6 @@ static int save_adapters(void)
     return lora_config_write(path_of("saved"), &saved_lora, "base");
 }
 
-/* Made while nothing fails. */
-static char *greeting;
-static size_t greeting_size;
-
-/* Rank 0, when the other one has said all that it will. */
-static int meet_ranks(void)
-{
-    const struct place first = {.size = 2};
-    const int64_t end = now_ms() + 10000;
-    struct exchange *x = NULL;
-    char payload = 0;
-    int port = 0, resolve;
-    const int listener = wire_listen(&port, true);
-    const int fd = wire_connect("127.0.0.1", port, end, &resolve);
-    ok(wire_send(fd, greeting, greeting_size, end));
-    ok(frame_send(fd, FRAME_PAYLOAD, 1, "", 1, end));
-    ok(frame_send(fd, FRAME_FINISHED, 1, "", 1, end));
-    int rc = exchange_open(&first, listener, "run", NULL, 0, 10, &payload, 1, &x);
-    if (rc == 0)
-        rc = exchange_finish(x, 10);
-    exchange_close(x);
-    close(fd);
-    return rc;
-}
-
 static const struct {
     const char *name;
     int (*load)(void);
@@ -450,6 +424,8 @@ static const struct {
     {"saved adapter config", save_adapters},
     {"new GGUF file", save_gguf},
     {"exchange of ranks", meet_ranks},
+    {"what rank 0 shares", take_shared},
+    {"what rank 0 shares", take_shared},
 };
 enum { LOADERS = sizeof loaders / sizeof *loaders };
 

@@ -413,6 +413,65 @@ static void every_option_says_how_a_run_resumes(void **state)
     }
 }
 
+/* What ranks compare of a command line; to be freed. */
+static char *compared(const char *name, const char *line)
+{
+    struct settings s;
+    check_ok(parse(name, line, &s), line);
+    char *text = options_of_ranks(name, &s);
+    assert_non_null(text);
+    settings_free(&s);
+    return text;
+}
+
+static bool is_free(const char *name)
+{
+    static const char *const free_ones[] = {"out", "log", "config", "json", "verbose"};
+    for (size_t i = 0; i < sizeof free_ones / sizeof *free_ones; i++)
+        if (strcmp(name, free_ones[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whoever adds an option of a run has it compared, unless it is added to the list above. */
+static void ranks_compare_every_option(void **state)
+{
+    const struct command_info *const both[] = {command("distill"), command("train")};
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (const struct option *o = options; o->name != NULL; o++) {
+            char line[128], value[64];
+            if (!(o->commands & both[i]->bit))
+                continue;
+            snprintf(line, sizeof line, "--%s %s", o->name, another_value(o, value, sizeof value));
+            char *initial = compared(both[i]->name, ""), *other = compared(both[i]->name, line);
+            if ((strcmp(initial, other) == 0) != is_free(o->name))
+                fail_msg("%s is %scompared", line, is_free(o->name) ? "" : "not ");
+            free(initial);
+            free(other);
+        }
+}
+
+/* The digits of a value are not cut, and files are counted alone. */
+static void ranks_compare_values_whole(void **state)
+{
+    char *one = compared("train", "--lr 0.1 --data a.txt b.txt --export q8_0 --student here");
+    char *two = compared("train", "--lr 0.10000000000000002 --data c.txt d.txt --export q8_0 "
+                                  "--student there");
+    (void)state;
+    assert_non_null(strstr(one, "\nlr 0.1\n"));
+    assert_non_null(strstr(two, "\nlr 0.10000000000000002\n"));
+    assert_non_null(strstr(one, "\ndata of 2 paths\n"));
+    assert_non_null(strstr(one, "\nstudent of 1 path\n"));
+    assert_non_null(strstr(one, "\nexport q8_0\n"));
+    assert_memory_equal(one, "command train\n", 14);
+    char *lr = strstr(two, "0.10000000000000002");
+    memmove(lr + 3, lr + 19, strlen(lr + 19) + 1);
+    assert_string_equal(one, two);
+    free(one);
+    free(two);
+}
+
 /* All options that the engine knows, as settings and as the engine has them. */
 static void check_applied(const struct command_info *c, const struct settings *s, const char *line)
 {
@@ -471,6 +530,8 @@ int main(void)
         cmocka_unit_test(every_spelling_sets_its_option),
         cmocka_unit_test(every_option_says_how_a_run_resumes),
         cmocka_unit_test(the_engine_has_every_value),
+        cmocka_unit_test(ranks_compare_every_option),
+        cmocka_unit_test(ranks_compare_values_whole),
     };
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

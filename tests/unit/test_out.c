@@ -243,6 +243,26 @@ static void lines_have_a_bound(void **state)
                   "out/m:2: longer than the limit of 16 MiB for a line; move the file away", "row");
 }
 
+static void a_lock_that_cannot_be_read_is_called_so(void **state)
+{
+    struct rlimit before;
+    struct lock l;
+    (void)state;
+    check_ok(lock_take(&l, at("out")), "lock");
+    check_ok(own_check_new(at("out")), "of this run");
+    const int lowest = open("/dev/null", O_RDONLY);
+    assert_true(lowest >= 0);
+    close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    /* The folder takes two. */
+    const struct rlimit two = {.rlim_cur = (rlim_t)lowest + 2, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &two), 0);
+    const int rc = own_check_new(at("out"));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    check_refused(rc, NJ_E_IO, "lock cannot be read: Too many open files", "files");
+    lock_release(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup(a_file_system_may_have_no_locks, fresh),
         cmocka_unit_test_setup(rows_that_are_cut_off_are_kept, fresh),
         cmocka_unit_test_setup(lines_have_a_bound, fresh),
+        cmocka_unit_test_setup(a_lock_that_cannot_be_read_is_called_so, fresh),
     };
     return cmocka_run_group_tests_name("out", tests, scratch_begin, scratch_end);
 }

@@ -225,8 +225,10 @@ int cmd_doctor(const struct settings *s)
     if (s->gpus != 1)
         return doctor_gpus(s);
 
-    char kept[3072];
-    cache_folder(kept, sizeof kept);
+    char kept[3072], why[4200];
+    cache_folder(kept, sizeof kept, why, sizeof why);
+    if (why[0] != '\0')
+        fprintf(stderr, "nojit doctor: %s\n", why);
     const struct nj_options options = {.device = (enum nj_device_kind)s->device,
                                        .verbose = s->verbose,
                                        .log = print_line,

@@ -29,8 +29,10 @@ struct budget {
  * limits allocations, and which scales its FP8 GEMMs take. */
 static void look_up_device(const struct settings *s, struct train_options *o, struct budget *out)
 {
-    char kept[3072];
-    cache_folder(kept, sizeof kept);
+    char kept[3072], why[4200];
+    cache_folder(kept, sizeof kept, why, sizeof why);
+    if (why[0] != '\0')
+        fprintf(stderr, "nojit plan: %s\n", why);
     const struct nj_options options = {.device = s->device == (int)NJ_DEVICE_AUTO
                                                      ? NJ_DEVICE_CUDA
                                                      : (enum nj_device_kind)s->device,

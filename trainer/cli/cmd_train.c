@@ -21,6 +21,8 @@
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
 #include "run/run_ranks.h"
+#include "run/run_save.h"
+#include "run/run_start.h"
 #include "run/texts.h"
 #include "run/watchdog.h"
 #include "text/gguf_tokenizer.h"
@@ -146,87 +148,6 @@ static int open_engine(struct run *r)
     return 0;
 }
 
-/* "KL(teacher || student)" */
-static const char *divergence_text(const struct train_options *o, char *buffer, size_t bytes)
-{
-    const float beta = o->beta;
-    if (o->objective == OBJECTIVE_TVD)
-        return "TVD(teacher, student)";
-    if (beta <= 0)
-        return "KL(teacher || student)";
-    if (beta >= 1)
-        return "KL(student || teacher)";
-    snprintf(buffer, bytes, "JSD(%.3g)", beta);
-    return buffer;
-}
-
-/* What is worth a line where data is not one stream of documents one after the other. */
-static void say_data(struct run *r)
-{
-    const double rows = (double)data_windows(r->data);
-    char packing[32];
-    struct data_source s;
-    for (size_t i = 0; i < data_sources(r->data); i++) {
-        data_source(r->data, i, &s);
-        progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",
-                     s.name, (long long)s.tokens, (long long)s.draws, rows,
-                     100 * (double)s.draws / rows);
-    }
-    if (r->s->packing != PACKING_WRAPPED)
-        progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
-                     settings_choice("packing", r->s->packing, packing, sizeof packing), rows,
-                     r->options.seq_len, 100 * data_padding(r->data));
-}
-
-/* Training goes on in --dtype, whatever the file holds. */
-static int say_expanded(struct run *r)
-{
-    char types[160];
-    const bool starts = r->checkpoints.resume[0] == '\0';
-    const int err = source_quantised(r->student, types, sizeof types);
-    if (!err && starts && types[0] != '\0')
-        progress_say(&r->progress,
-                     "weights of %s (%s) are expanded to %s: training starts from them",
-                     r->s->student, types, run_dtype_name(r));
-    return err;
-}
-
-static void say_start(struct run *r)
-{
-    char plan[32], divergence[32], ranks[128];
-    const struct nj_device_info *d = nj_context_device(r->ctx);
-    const struct train_options *o = &r->options;
-    const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
-    progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
-                 run_dtype_name(r),
-                 bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
-    if (*run_ranks_text(r, ranks, sizeof ranks) != '\0')
-        progress_say(&r->progress, "%s", ranks);
-    if (d->kernels_loaded > 0)
-        progress_say(&r->progress,
-                     "%u of %u kernel%s loaded; nothing is compiled or loaded from here on",
-                     d->kernels_loaded, nj_kernel_count, plural(nj_kernel_count));
-    progress_say(&r->progress,
-                 "student %.1fM parameters; %lld token%s of text; %lld step%s of %lld token%s",
-                 1e-6 * (double)config_parameters(engine_student(r->engine)),
-                 (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
-                 plural(o->steps), per_step, plural(per_step));
-    if (*engine_student_f8(r->engine) != '\0')
-        progress_say(&r->progress, "FP8 GEMMs %s", engine_student_f8(r->engine));
-    say_data(r);
-    if (rollouts_wanted(r->s))
-        rollouts_say(r);
-    if (o->lora.rank > 0)
-        progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
-                     o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
-                     o->adapter_dir != NULL ? o->adapter_dir : "new");
-    if (r->teacher[0] != '\0')
-        progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
-                     1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
-                     o->kd_ratio, o->temperature,
-                     divergence_text(o, divergence, sizeof divergence));
-}
-
 /* An evaluation may take long; who interrupts it is told at once what happens. */
 static void watch_rows(void *run, int64_t rows, int64_t total)
 {
@@ -269,104 +190,106 @@ static int write_samples(struct run *r, int64_t step)
     return sample_log_write(&r->samples, &how, step, &r->progress);
 }
 
-/* As a checkpoint, or as OUT/best. */
-static int save(struct run *r, int64_t step, bool best)
+struct outcome {
+    int64_t step; /* last one done */
+    bool stopped; /* interrupted */
+    bool settled; /* the held-out loss no longer falls */
+    bool lost;    /* with an error: the weights after `step` cannot be saved, or that has failed */
+};
+
+/* Whether what all ranks do alike has failed, or the only process has, by no fault of the device. */
+static bool is_common(const struct run *r, int err)
 {
-    struct data_state where;
-    if (!group_leads(r->group)) {
-        const int err = engine_collect_model(r->engine);
-        return err ? err : engine_collect_state(r->engine);
-    }
-    data_tell(r->data, &where);
-    run_put_progress(r);
-    return best ? checkpoints_save_best(&r->checkpoints, r->engine, step, &where)
-                : checkpoints_save(&r->checkpoints, r->engine, step, &where);
+    return engine_data_failed(r->engine) || (r->group->place.size == 1 && err != NJ_E_DEVICE);
 }
 
 /* Held-out loss, samples, and what follows from the loss. The model of step 0 is --student: it is
  * not kept again. */
-static int measure(struct run *r, int64_t step, bool *settled)
+static int measure(struct run *r, int64_t step, struct outcome *o)
 {
     const struct best *best = &r->metrics.best;
     const double began = seconds_now();
     int err = evaluate(r, step);
     if (!err)
         err = write_samples(r, step);
-    if (!err && r->s->keep_best && step > 0 && best->known && best->step == step)
-        err = save(r, step, true);
-    *settled = metrics_settled(&r->metrics, r->s->early_stop_patience);
+    o->lost = err && !is_common(r, err);
+    if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
+        o->lost = true;
+        err = run_save(r, step, true);
+    }
+    o->settled = metrics_settled(&r->metrics, r->s->early_stop_patience);
     progress_measured(&r->progress, step, seconds_now() - began);
     return err;
 }
 
-struct outcome {
-    int64_t step; /* last one done */
-    bool stopped; /* interrupted */
-    bool settled; /* the held-out loss no longer falls */
-};
+static void count_step(struct run *r, const struct step_result *result)
+{
+    if (r->empty_batches == 0 && result->empty > 0)
+        progress_say(&r->progress,
+                     "a micro-batch has no target, since the data's masks leave none: such are "
+                     "passed over, and counted in the receipt (empty_micro_batches)");
+    r->empty_batches += result->empty;
+    r->skipped_updates = result->skipped_updates;
+    r->step_seconds = 1e-3 * result->step_ms;
+    r->trained_tokens += result->tokens;
+    if (result->passed_over)
+        return;
+    if (r->trained_targets == 0)
+        r->first_loss = result->loss;
+    r->last_loss = result->loss;
+    r->trained_targets += result->valid_tokens;
+}
+
+static int take_step(struct run *r, int64_t step, struct step_result *result, struct outcome *o)
+{
+    deadline_step(r, step);
+    int err = rollouts_wanted(r->s) ? rollouts_step(r, step) : 0;
+    o->lost = err && !is_common(r, err);
+    if (!err) {
+        err = engine_step(r->engine, r->data, result);
+        o->lost = err && !engine_data_failed(r->engine) && !result->intact;
+    }
+    deadline_end(r);
+    if (err && o->lost && result->nonfinite[0] != '\0' && r->checkpoints.last > 0)
+        return fail(err, "%s; checkpoint-%lld is good", fail_text(),
+                    (long long)r->checkpoints.last);
+    return err;
+}
+
+/* What is due after a step. */
+static int after_step(struct run *r, int64_t step, bool stopping, struct outcome *o)
+{
+    const struct settings *s = r->s;
+    const bool last = step == r->options.steps;
+    if ((s->eval_every > 0 && step % s->eval_every == 0) || last) {
+        const int err = measure(r, step, o);
+        if (err)
+            return err;
+    }
+    /* Ranks stop after the same step, whichever was told; it takes one more than where there is one. */
+    o->stopped = (r->comm != NULL ? stopping : interrupted()) && !last && !o->settled;
+    if (!o->stopped && (s->save_every == 0 || step % s->save_every != 0))
+        return 0;
+    o->lost = true;
+    return run_save(r, step, false);
+}
 
 /* One step with its row, its line and what is due after it. */
 static int one_step(struct run *r, int64_t step, struct outcome *o)
 {
     struct step_result result = {0};
-    const bool answers = rollouts_wanted(r->s);
-    deadline_step(r, step);
-    int err = answers ? rollouts_step(r, step) : 0;
-    if (!err)
-        err = engine_step(r->engine, r->data, &result);
-    deadline_end(r);
-    if (err && result.nonfinite[0] != '\0' && r->checkpoints.last > 0)
-        return fail(err, "%s; checkpoint-%lld is good", fail_text(),
-                    (long long)r->checkpoints.last);
+    int err = take_step(r, step, &result, o);
     if (err)
         return err;
-    err = metrics_step(&r->metrics, step, &result, answers ? &r->rollouts.stats : NULL);
+    o->step = step;
+    err =
+        metrics_step(&r->metrics, step, &result, rollouts_wanted(r->s) ? &r->rollouts.stats : NULL);
+    o->lost = r->group->place.size > 1;
     if (err)
         return err;
     progress_step(&r->progress, step, &result);
-    if (o->step == r->progress.first_step)
-        r->first_loss = result.loss;
-    r->last_loss = result.loss;
-    r->step_seconds = 1e-3 * result.step_ms;
-    r->trained_tokens += result.tokens;
-    r->trained_targets += result.valid_tokens;
-    r->skipped_updates = result.skipped_updates;
-    o->step = step;
-    const struct settings *s = r->s;
-    const bool last = step == r->options.steps;
-    if ((s->eval_every > 0 && step % s->eval_every == 0) || last)
-        err = measure(r, step, &o->settled);
-    /* Ranks stop after the same step, whichever was told; it takes one more than where there is one. */
-    o->stopped = (r->comm != NULL ? result.stopping : interrupted()) && !last && !o->settled;
-    if (!err && (o->stopped || (s->save_every > 0 && step % s->save_every == 0)))
-        err = save(r, step, false);
-    return err;
-}
-
-/* Where the data failed, what was trained is good. Rank 0 saves it; the rank that could not read says so when that is
- * done. */
-static int save_the_rest(struct run *r, int err, int64_t step)
-{
-    char why[1024], not_saved[512] = "";
-    bool lacks = step != r->checkpoints.last; /* rank 0 knows */
-    if (!engine_data_failed(r->engine) || step == 0)
-        return err;
-    snprintf(why, sizeof why, "%s", fail_text());
-    int failed = group_share(r->group, &lacks, sizeof lacks);
-    if (!failed && lacks)
-        failed = save(r, step, false);
-    if (failed && !group_leads(r->group))
-        return failed;
-    if (failed)
-        snprintf(not_saved, sizeof not_saved, "%.511s", fail_text());
-    failed = group_share(r->group, not_saved, sizeof not_saved);
-    if (failed)
-        return failed;
-    if (not_saved[0] != '\0')
-        return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step, not_saved);
-    return fail(err,
-                "%s; checkpoint-%lld was saved; repair the data and continue with --resume auto",
-                why, (long long)step);
+    count_step(r, &result);
+    return after_step(r, step, result.stopping, o);
 }
 
 static void prepare_progress(struct run *r, int64_t first)
@@ -386,12 +309,17 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
     prepare_progress(r, first);
     engine_watch(r->engine, watch_rows, r);
     *o = (struct outcome){.step = first};
-    int err = first == 0 ? measure(r, 0, &o->settled) : 0;
+    int err = first == 0 ? measure(r, 0, o) : 0;
     r->progress.started = seconds_now();
     for (int64_t step = first + 1; step <= r->options.steps && !err && !o->stopped && !o->settled;
          step++)
         err = one_step(r, step, o);
-    return err ? save_the_rest(r, err, o->step) : 0;
+    if (!err && first == 0 && r->trained_targets == 0 && !o->stopped)
+        return fail(NJ_E_FORMAT,
+                    "no position of the data has a target in any of %lld step%s; check "
+                    "its masks, or give longer sequences by --seq-len",
+                    (long long)o->step, plural(o->step));
+    return err && !o->lost ? run_save_the_rest(r, err, o->step) : err;
 }
 
 static int write_merged(struct run *r)
@@ -439,9 +367,19 @@ static int write_models(struct run *r)
     return err || r->s->export_types.count == 0 ? err : write_exports(r);
 }
 
+/* Far above the loss at first, and above that of equal odds for every token, which takes no training: noise of single
+ * batches, and models that start from random weights, do not get there. */
+static bool has_diverged(const struct run *r)
+{
+    const double far = 1.5;
+    return r->trained_targets > 0 && r->last_loss > far * r->first_loss &&
+           r->last_loss > log(r->vocab);
+}
+
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
 {
     char took[32];
+    r->diverged = has_diverged(r);
     duration_text(seconds_now() - r->progress.started, took, sizeof took);
     int err = o->stopped ? 0 : write_models(r);
     if (!err && group_leads(r->group))
@@ -469,8 +407,17 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
                      (long long)o->step, (long long)r->options.steps, r->s->out);
         return 0;
     }
+    if (r->empty_batches > 0)
+        progress_say(&r->progress,
+                     "micro-batches without a target, which were passed over: %lld of %lld",
+                     (long long)r->empty_batches, (long long)(done * r->options.grad_accum));
     progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
                  r->first_loss, r->last_loss, (long long)done, plural(done), took, r->s->out);
+    if (r->diverged)
+        progress_say(&r->progress,
+                     "this run has diverged: its model predicts worse than equal odds for every "
+                     "token, which give %.4f; lower --lr, or add --warmup-steps",
+                     log(r->vocab));
     return 0;
 }
 
@@ -493,10 +440,10 @@ static int open_run(struct run *r, const struct command_info *c)
     if (!err)
         err = open_engine(r);
     if (!err && group_leads(r->group))
-        err = say_expanded(r);
+        err = run_say_expanded(r);
     if (err)
         return err;
-    say_start(r);
+    run_say_start(r);
     if (r->s->dry_run)
         run_print_plan(r, engine_plan(r->engine));
     return 0;

@@ -191,6 +191,8 @@ void help_man(FILE *f)
           ".TP\n.B NOJIT_SILENCE_TIMEOUT\nseconds after which a rank that says nothing counts as "
           "gone "
           "(60)\n"
+          ".TP\n.B NOJIT_SECRET\nunder a launcher: 16 characters or more that the ranks of a run, "
+          "and nobody else, are given\n"
           ".TP\n.B NOJIT_MEMORY\ndevice or managed: the kind of device memory\n"
           ".TP\n.B NOJIT_GRAPH\n0: no CUDA graphs; results are bitwise identical\n"
           ".TP\n.B HF_HOME\nHugging Face cache where ORG/NAME is looked up\n",

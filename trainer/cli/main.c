@@ -2,12 +2,15 @@
  *
  * main.c: runs a command.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "cli/commands.h"
 #include "io/error.h"
+#include "io/unfinished.h"
 #include "options/settings.h"
 
 /* A write that failed earlier has emptied the buffer, so that the last one may succeed. */
@@ -116,8 +119,34 @@ static int help_on(const char *word)
     return 0;
 }
 
+/* A small stack (ulimit -s) is made larger, where it may be, for threads as well. */
+static int widen_stack(void)
+{
+    enum { WANTED = 8 << 20, LEAST = 1 << 20 };
+    struct rlimit stack;
+    pthread_attr_t attr;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= WANTED)
+        return 0;
+    stack.rlim_cur = stack.rlim_max < WANTED ? stack.rlim_max : WANTED;
+    if (stack.rlim_cur < LEAST)
+        return fail(NJ_E_NOMEM, "the stack may have %llu KiB (ulimit -s); %d are needed",
+                    (unsigned long long)stack.rlim_cur >> 10, LEAST >> 10);
+    (void)setrlimit(RLIMIT_STACK, &stack);
+    if (pthread_attr_init(&attr) != 0)
+        return 0;
+    if (pthread_attr_setstacksize(&attr, stack.rlim_cur) == 0)
+        (void)pthread_setattr_default_np(&attr);
+    (void)pthread_attr_destroy(&attr);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (widen_stack() != 0) {
+        fprintf(stderr, "nojit: %s\n", fail_text());
+        return fail_status(NJ_E_NOMEM);
+    }
+    unfinished_catch();
     if (nj_forbid_jit() != 0) {
         fprintf(stderr, "nojit: the environment cannot be set, so the JIT cannot be forbidden\n");
         return 1;

@@ -11,12 +11,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { HEADER_BYTES = 1024 };
 
@@ -26,35 +24,6 @@ struct writer {
     size_t mask_bytes;
     struct tokenized *done;
 };
-
-/* Signals that end the process, whose handler removes the partial file first. */
-static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-enum { ENDS = sizeof ends / sizeof *ends };
-static struct sigaction before[ENDS];
-static const char *partial;
-
-static void on_end(int sig)
-{
-    unlink(partial);
-    signal(sig, SIG_DFL);
-    raise(sig); /* comes when this returns */
-}
-
-static void watch_ends(const char *path)
-{
-    struct sigaction action = {.sa_handler = on_end};
-    sigemptyset(&action.sa_mask);
-    partial = path;
-    for (int i = 0; i < ENDS; i++)
-        if (sigaction(ends[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
-            sigaction(ends[i], &action, NULL);
-}
-
-static void unwatch_ends(void)
-{
-    for (int i = 0; i < ENDS; i++)
-        sigaction(ends[i], &before[i], NULL);
-}
 
 static int write_failed(const struct writer *w)
 {
@@ -71,7 +40,6 @@ static int begin(struct writer *w, const char *path)
     if (rc)
         return rc;
     w->out.must_be_new = true;
-    watch_ends(w->out.temp);
     return fwrite(nothing, 1, sizeof nothing, w->out.f) == sizeof nothing ? NJ_OK : write_failed(w);
 }
 
@@ -131,9 +99,7 @@ static int end(struct writer *w, int rc)
     free(w->mask);
     if (!w->out.f)
         return rc;
-    rc = whole_file_end(&w->out, rc);
-    unwatch_ends();
-    return rc;
+    return whole_file_end(&w->out, rc);
 }
 
 int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, const char *out,

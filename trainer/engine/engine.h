@@ -203,12 +203,15 @@ struct step_result {
     float loss_scale;
     double step_ms;
     bool stopping;       /* some rank was to stop when the step began; the same on all */
+    int empty;           /* micro-batches without a target */
+    bool passed_over;    /* so were all: there is no loss, and the weights are as they were */
     char nonfinite[160]; /* "" or which tensor was not finite */
+    bool intact;         /* then: the student's weights are finite, as before the step */
 };
 /* One optimiser step over grad_accum micro-batches pulled from d. Normalised over the valid tokens
  * of all of them. NJ_E_DEVICE, or NJ_E_FORMAT if the loss is not finite (out->nonfinite names the
- * tensor; weights unchanged). Where ranks are processes each calls it, with the same data, and gets
- * the same result. */
+ * tensor; weights unchanged, and d is before the step). Where ranks are processes each calls it, with
+ * the same data, and gets the same result. */
 int engine_step(struct engine *e, struct data *d, struct step_result *out);
 
 struct eval_result {

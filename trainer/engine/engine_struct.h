@@ -32,6 +32,7 @@ struct engine {
     size_t step_comm_bytes;       /* that have come from other ranks in the last one */
     int *chunks_of;               /* [slots] head chunks of each */
     int64_t valid;                /* targets of the staged step */
+    int empty;                    /* its micro-batches that have none */
     struct data_state *began;     /* [grad_accum] where in the data its micro-batches begin */
     int32_t *scratch;             /* [rows] for sorting */
     nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */

@@ -234,10 +234,12 @@ static int launch(struct engine *e, int what)
 static int fetch_all(struct engine *e, struct data *d)
 {
     int rc = 0;
-    e->valid = 0;
+    e->valid = e->empty = 0;
     for (int i = 0; rc == 0 && i < e->o.grad_accum; i++) {
+        const int64_t before = e->valid;
         data_tell(d, &e->began[i]);
         rc = stage_next(e, d, i, ranks_slot(&e->shape, i));
+        e->empty += rc == 0 && e->valid == before;
     }
     return stage_agree(e, d, rc);
 }
@@ -248,11 +250,12 @@ static int fetch(struct engine *e, struct data *d)
     if (rc > 0)
         return fail(NJ_E_ARG, "the data ended at step %lld; open it for more than one pass",
                     (long long)e->step + 1);
-    if (rc == 0 && e->valid == 0)
-        return fail(NJ_E_FORMAT,
-                    "no position of the batch of step %lld has a target; check the data's masks",
-                    (long long)e->step + 1);
     return rc;
+}
+
+static float rate_of(const struct engine *e)
+{
+    return schedule_lr(&e->o, e->step + 1);
 }
 
 /* Host values of the step; losses count from zero. */
@@ -260,7 +263,7 @@ static int begin_step(struct engine *e)
 {
     float *slots = e->mem.pinned->host_slots;
     memset(slots, 0, sizeof e->mem.pinned->host_slots);
-    slots[NJ_STEP_LR] = schedule_lr(&e->o, e->step + 1);
+    slots[NJ_STEP_LR] = rate_of(e);
     slots[NJ_STEP_INV_VALID] = (float)(1.0 / (double)e->valid);
     int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.pinned->host_slots);
     if (rc == 0)
@@ -411,6 +414,7 @@ static void report(const struct engine *e, struct step_result *out)
     out->grad_norm = (double)state[NJ_STEP_GRAD_NORM];
     out->lr = (double)state[NJ_STEP_LR];
     out->valid_tokens = e->valid;
+    out->empty = e->empty;
     out->tokens = (int64_t)e->shape.rows * e->o.grad_accum;
     out->skipped_updates = (int64_t)state[NJ_STEP_SKIPPED];
     out->stopping = sums[STOP_SUM] > 0;
@@ -473,6 +477,7 @@ static int name_nonfinite(struct engine *e, struct step_result *out)
 {
     struct fault f = {0};
     int rc = scan_weights(e, &f.what, &f.name);
+    out->intact = rc == 0 && (!f.name || strcmp(f.what, "weight of the student") != 0);
     if (rc == 0)
         rc = repeat_step(e, &f);
     if (rc != 0)
@@ -492,6 +497,15 @@ static int name_nonfinite(struct engine *e, struct step_result *out)
                 (unsigned long long)at.window + 1, (unsigned long long)at.epoch + 1);
 }
 
+/* With the data where they were before it. */
+static int refuse_step(struct engine *e, struct data *d, const struct data_state *from,
+                       struct step_result *out)
+{
+    const int rc = name_nonfinite(e, out);
+    data_seek(d, from);
+    return rc;
+}
+
 static bool is_broken(const struct engine *e, const struct step_result *out, float scale_before)
 {
     if (!isfinite(out->loss))
@@ -507,6 +521,28 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+/* Without a target there is no gradient. The schedule goes on, so that a step is the same whatever was before it. */
+static void pass_over(struct engine *e, struct step_result *out)
+{
+    const float *state = e->mem.pinned->state;
+    *out = (struct step_result){.loss = NAN,
+                                .kd_loss = NAN,
+                                .class_loss = NAN,
+                                .teacher_entropy = NAN,
+                                .agreement = NAN,
+                                .forward_kl = NAN,
+                                .reverse_kl = NAN,
+                                .student_entropy = NAN,
+                                .grad_norm = NAN,
+                                .lr = rate_of(e),
+                                .tokens = (int64_t)e->shape.rows * e->o.grad_accum,
+                                .skipped_updates = (int64_t)state[NJ_STEP_SKIPPED],
+                                .loss_scale = state[NJ_STEP_LOSS_SCALE],
+                                .empty = e->empty,
+                                .passed_over = true};
+    e->step++;
+}
+
 int engine_step(struct engine *e, struct data *d, struct step_result *out)
 {
     double start = now_ms();
@@ -520,6 +556,11 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
         data_seek(d, &from);
         return rc;
     }
+    if (e->valid == 0) {
+        pass_over(e, out);
+        out->step_ms = now_ms() - start;
+        return 0;
+    }
     rc = step_gradients(e);
     if (rc == 0)
         rc = finish_step(e);
@@ -529,7 +570,7 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
     e->step_comm_bytes = (size_t)(nj_comm_received(e->o.comm) - received);
     out->step_ms = now_ms() - start;
     if (is_broken(e, out, scale_before))
-        return name_nonfinite(e, out);
+        return refuse_step(e, d, &from, out);
     e->step++;
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "io/error.h"
 #include "io/path.h"
 #include "io/temp.h"
+#include "io/unfinished.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +221,7 @@ int folder_commit(struct folder *f)
         folder_abort(f);
         return rc;
     }
+    unfinished_done(f->temp);
     f->temp[0] = '\0';
     snprintf(parent, sizeof parent, "%s", f->path);
     return folder_flush_names(dirname(parent));
@@ -229,6 +232,7 @@ void folder_abort(struct folder *f)
     if (!f->temp[0])
         return;
     (void)nftw(f->temp, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    unfinished_done(f->temp);
     folder_unmake(f->temp, f->before);
     f->temp[0] = '\0';
 }
@@ -256,6 +260,7 @@ int folder_check_place(const char *path)
     if (temp_folder(probe, temp, sizeof temp) != 0)
         return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
     rmdir(temp);
+    unfinished_done(temp);
     return NJ_OK;
 }
 
@@ -273,7 +278,7 @@ static int check_space(const char *path, uint64_t bytes)
     uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
     if (info.f_blocks > 0 && free_bytes < bytes) /* one without blocks does not say */
         return fail(NJ_E_IO, "%s: %.0f MiB are needed, %.0f MiB are free; choose another folder",
-                    path, (double)bytes / 0x1p20, (double)free_bytes / 0x1p20);
+                    path, ceil((double)bytes / 0x1p20), floor((double)free_bytes / 0x1p20));
     return NJ_OK;
 }
 

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/unfinished.h"
+
 enum { PROCESSES = 1 << 22, TRIES = 100 }; /* Linux numbers no process higher */
 
 static int make_file(const char *temp)
@@ -28,7 +30,7 @@ static int make(const char *path, char *temp, size_t bytes, int (*make_one)(cons
     errno = EEXIST;
     for (long n = 0; made < 0 && n < TRIES && errno == EEXIST; n++) {
         if (snprintf(temp, bytes, "%s.tmp-%ld", path, getpid() + n * PROCESSES) < (int)bytes)
-            made = make_one(temp);
+            made = unfinished_make(temp, make_one);
         else
             errno = ENAMETOOLONG;
     }

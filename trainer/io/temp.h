@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * temp.h: names of what is being written: PATH.tmp-N, N standing for this process. A process that was killed
- * leaves them, and in a container the next one may have its number: then N is another.
+ * leaves them, and in a container the next one may have its number: then N is another. Signals that ask a process
+ * to end remove them (unfinished.h), until their maker says that they have another name or are gone.
  */
 #ifndef NOJIT_TRAINER_TEMP_H
 #define NOJIT_TRAINER_TEMP_H

@@ -6,6 +6,7 @@
 
 #include "io/error.h"
 #include "io/temp.h"
+#include "io/unfinished.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,6 +110,7 @@ int verified_publish(struct verified_file *f)
 {
     if (rename(f->temp, f->path) != 0)
         return refuse_write(f, errno);
+    unfinished_done(f->temp);
     f->temp[0] = '\0';
     return NJ_OK;
 }
@@ -119,6 +121,7 @@ void verified_abort(struct verified_file *f)
         fclose(f->file);
     if (f->temp[0])
         unlink(f->temp);
+    unfinished_done(f->temp);
     XXH3_freeState(f->hash);
     memset(f, 0, sizeof *f);
 }

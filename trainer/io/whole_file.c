@@ -12,6 +12,7 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/temp.h"
+#include "io/unfinished.h"
 
 static int refuse(const struct whole_file *w, int error)
 {
@@ -32,6 +33,7 @@ int whole_file_begin(struct whole_file *w, const char *path)
         return 0;
     close(fd);
     unlink(w->temp);
+    unfinished_done(w->temp);
     return fail(NJ_E_NOMEM, "out of memory for %s", path);
 }
 
@@ -55,9 +57,10 @@ int whole_file_end(struct whole_file *w, int rc)
     if (!rc && give_name(w) != 0)
         rc = refuse(w, errno);
     w->f = NULL;
-    if (rc) {
+    if (rc)
         unlink(w->temp);
+    unfinished_done(w->temp);
+    if (rc)
         return rc;
-    }
     return folder_flush_names(dirname(w->temp));
 }

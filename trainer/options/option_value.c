@@ -5,6 +5,7 @@
 #include "options/options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "options/settings.h"
@@ -83,6 +84,15 @@ static const char *choice_name(const struct option *o, int value, char *buffer, 
     return buffer;
 }
 
+static const char *real_text(double x, int digits, char *buffer, size_t bytes)
+{
+    enum { ENOUGH = 15, ALWAYS = 17 };
+    snprintf(buffer, bytes, "%.*g", digits > 0 ? digits : ENOUGH, x);
+    if (digits == 0 && strtod(buffer, NULL) != x)
+        snprintf(buffer, bytes, "%.*g", ALWAYS, x);
+    return buffer;
+}
+
 static const char *number_text(const struct option *o, double x, int digits, char *buffer,
                                size_t bytes)
 {
@@ -94,8 +104,7 @@ static const char *number_text(const struct option *o, double x, int digits, cha
         return option_word(o);
     if (o->kind == OPT_INT)
         digits = 17; /* whole */
-    snprintf(buffer, bytes, "%.*g", digits, x);
-    return buffer;
+    return real_text(x, digits, buffer, bytes);
 }
 
 const char *option_text(const struct option *o, const struct settings *s,

@@ -2,7 +2,7 @@
  *
  * options.h: a row of the option table (options.def), and who else reads it: names (option_find.c), values
  * (option_set.c), the parsers (option_file.c, option_parse.c), the engine's options and the texts of receipts and
- * checkpoints (option_value.c), help, completion.
+ * checkpoints (option_value.c), what ranks compare (option_ranks.c), help, completion.
  */
 #ifndef NOJIT_TRAINER_OPTIONS_H
 #define NOJIT_TRAINER_OPTIONS_H
@@ -24,6 +24,13 @@ enum option_resume {
     RESUME_FREE,      /* no effect on results beyond rounding */
 };
 
+/* How far an option may differ between the processes that share a run. */
+enum option_ranks {
+    RANKS_SAME,  /* not at all */
+    RANKS_GIVEN, /* it names files, which each host may call otherwise: all ranks give as many */
+    RANKS_FREE,  /* only rank 0's has an effect on what others see */
+};
+
 /* A number in struct train_options: its type, and where. */
 struct engine_field {
     enum engine_type { ENGINE_NONE, ENGINE_INT, ENGINE_INT64, ENGINE_FLOAT, ENGINE_DOUBLE } type;
@@ -42,6 +49,7 @@ struct option {
     const char *initial; /* default as text, or NULL */
     double min, max;     /* inclusive bounds of OPT_INT and OPT_REAL */
     enum option_resume resume;
+    enum option_ranks ranks;
     struct engine_field applied; /* then it is in the receipt's `applied`, too */
     const char *help;
 };
@@ -109,9 +117,13 @@ int option_add_path(struct path_list *list, const char *path);
 void options_apply(const struct settings *s, struct train_options *t);
 /* The value of such an option as the engine has it; of a choice, its number. */
 double option_applied(const struct option *o, const struct train_options *t);
-/* That, or the setting's where there is no .applied, as text of so many digits. */
+/* That, or the setting's where there is no .applied, as text of so many digits; 0: as few as give the same number. */
 const char *option_text(const struct option *o, const struct settings *s,
                         const struct train_options *t, int digits, char *buffer, size_t bytes);
+
+/* Returns what all ranks of a run must agree on, a line "name value" for each option of the command; to be freed. NULL:
+ * there is no memory. */
+char *options_of_ranks(const char *command, const struct settings *s);
 
 /* Applies a YAML file of options; those that it may not hold are noted by option_refused(). */
 int option_file_read(const struct command_info *c, const char *path, struct settings *s);

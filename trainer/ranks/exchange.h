@@ -20,11 +20,24 @@ struct identity {
 
 struct exchange;
 
-/* Of all ranks: waits until each has said who it is. payload: rank 0's, which all get. run: its name; a process of
- * another run is sent away. listener: of wire_listen(), taken over; -1: this function makes it.
+/* What a rank brings when it meets the others. */
+struct meeting {
+    const struct place *place;
+    int listener;    /* of wire_listen(), taken over; -1: rank 0 makes it */
+    const char *run; /* its name; a process of another run, or with another secret, is sent away */
+    const struct identity *ids;
+    size_t count;
+    int seconds;   /* in which all must have come */
+    void *payload; /* rank 0's, which all get */
+    size_t bytes;
+    void (*say)(void *user,
+                const char *line); /* for whom a wait lasts, where it is long; or NULL */
+    void *user;
+};
+
+/* Waits, on all ranks, until each has said who it is.
  * Returns 0, or NJ_E_IO (a rank did not come), NJ_E_ARG (ranks differ: the sentence is the same on all), NJ_E_NOMEM. */
-int exchange_open(const struct place *p, int listener, const char *run, const struct identity *ids,
-                  size_t count, int seconds, void *payload, size_t bytes, struct exchange **out);
+int exchange_open(const struct meeting *m, struct exchange **out);
 
 /* From here on a rank that is silent for so many seconds counts as gone; others hear of this one if it polls. */
 void exchange_silence(struct exchange *x, int seconds);
@@ -55,6 +68,9 @@ void exchange_come(struct exchange *x, bool trouble);
 bool exchange_came(struct exchange *x, int *first);
 /* A rank that is not here yet, as far as this one knows. */
 int exchange_awaited(const struct exchange *x);
+/* Says on rank 0 for which rank it waits, where that has taken long. began: by now_ms(); *said: how often, 0 at
+ * first. */
+void exchange_say_awaited(struct exchange *x, int64_t began, int *said);
 /* The same, at the end: a rank may go from here on. */
 int exchange_finish(struct exchange *x, int seconds);
 void exchange_close(struct exchange *x);

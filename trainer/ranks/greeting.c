@@ -10,15 +10,16 @@
 
 #include "io/error.h"
 
-/* Before the name of the run, and names and values of the identity, each with a NUL. Head and name are the same in
- * every version, as frames are, so that each can refuse the other with a sentence. */
+/* Before the name of the run, and names and values of the identity, each with a NUL. Head and name are the same from
+ * version 2 on, as frames are, so that each can refuse the other with a sentence. */
 struct head {
     char magic[7];
     unsigned char version;
-    uint32_t rank, size, bytes;
+    uint32_t rank, size, bytes; /* bytes: behind the head */
+    unsigned char secret[SECRET_BYTES];
 };
 static const char magic[7] = "nojitrk";
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 static struct head head_of(const char *data)
 {
@@ -47,6 +48,7 @@ char *greeting_make(const struct place *p, const char *run, const struct identit
     *bytes = sizeof h + text;
     h.bytes = (uint32_t)text;
     memcpy(h.magic, magic, sizeof magic);
+    memcpy(h.secret, p->secret, sizeof h.secret);
     memcpy(data, &h, sizeof h);
     char *at = put(data + sizeof h, run);
     for (size_t i = 0; i < count; i++)
@@ -65,6 +67,15 @@ size_t greeting_bytes(const char *data, size_t have)
     if (h.bytes == 0 || whole > GREETING_BYTES || (have >= whole && data[whole - 1] != 0))
         return 0;
     return whole;
+}
+
+bool greeting_trusted(const char *own, const char *data)
+{
+    const struct head a = head_of(own), b = head_of(data);
+    volatile unsigned char differ = 0;
+    for (int i = 0; i < SECRET_BYTES; i++)
+        differ |= a.secret[i] ^ b.secret[i];
+    return differ == 0;
 }
 
 const char *greeting_run(const char *data)

@@ -7,6 +7,7 @@
 
 #include "ranks/exchange.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { GREETING_BYTES = 65536 }; /* the longest */
@@ -18,6 +19,8 @@ char *greeting_make(const struct place *p, const char *run, const struct identit
 size_t greeting_bytes(const char *data, size_t have);
 
 /* Of whole greetings, own: that of rank 0. */
+/* Whether both have the same secret. How long this takes says nothing of where they differ. */
+bool greeting_trusted(const char *own, const char *data);
 const char *greeting_run(const char *data);
 /* Which rank it is, or NJ_E_ARG: it can be none of this run. */
 int greeting_rank(const char *own, const char *data, int *rank);

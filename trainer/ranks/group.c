@@ -145,10 +145,10 @@ static void end_overdue(const struct group *g)
     if (behind >= 0)
         snprintf(
             why, sizeof why,
-            "%s has not ended after %d s: rank %d has not begun it: its GPU hangs, or its process "
-            "waits for something; see dmesg for Xid on its host, then continue with --resume "
-            "auto",
-            l->what, l->seconds, behind);
+            "%s has not ended after %d s: rank %d has not begun it: it is late, as one that reads "
+            "from a slow disk, or its GPU hangs; see what it says and dmesg for Xid on its host, "
+            "then continue with --resume auto, or allow more by %s",
+            l->what, l->seconds, behind, l->setting);
     else
         snprintf(why, sizeof why,
                  "%s has not ended after %d s, and all ranks are at it: a GPU hangs, or a link "
@@ -247,30 +247,28 @@ static int link_start(struct group *g)
     return 0;
 }
 
-int group_meet(struct group *g, const char *run, const struct identity *ids, size_t count,
-               void *payload, size_t bytes)
+int group_meet(struct group *g, struct meeting m)
 {
-    int seconds, silence;
+    int silence;
     if (g->place.size == 1)
         return 0;
-    int err = launcher_seconds(&seconds, &silence);
+    int err = launcher_seconds(&m.seconds, &silence);
     if (err)
         return err;
     struct link *l = calloc(1, sizeof *l);
     if (!l)
         return fail(NJ_E_NOMEM, "no memory for the exchange of ranks");
-    const int listener = g->listener;
+    m.place = &g->place;
+    m.listener = g->listener;
     g->listener = -1;
-    err =
-        exchange_open(&g->place, listener, run, ids, count, seconds, payload, bytes, &l->exchange);
+    err = exchange_open(&m, &l->exchange);
     if (err) {
         free(l);
         return err;
     }
     g->link = l;
     exchange_silence(l->exchange, silence);
-    err = link_start(g);
-    return err;
+    return link_start(g);
 }
 
 int group_share(struct group *g, void *data, size_t bytes)
@@ -326,11 +324,14 @@ int group_wait(struct group *g)
 static int agree(const struct group *g, int *first)
 {
     struct link *l = g->link;
+    const int64_t began = now_ms();
+    int said = 0;
     while (!exchange_came(l->exchange, first)) {
         const int64_t from = now_ms();
         const int err = exchange_poll(l->exchange, WATCH_MS);
         if (err)
             return err;
+        exchange_say_awaited(l->exchange, began, &said);
         const int64_t waited = now_ms() - from;
         if (is_overdue(l, waited < WATCH_MS ? (int)waited : WATCH_MS))
             end_unread(g);

@@ -34,9 +34,9 @@ struct group {
 int group_find(struct group *g, const char *command, int gpus);
 /* Whether it speaks and writes for all. */
 bool group_leads(const struct group *g);
-/* Meets the others, as exchange_open(). From here on a failure of another rank ends this process. */
-int group_meet(struct group *g, const char *run, const struct identity *ids, size_t count,
-               void *payload, size_t bytes);
+/* Meets the others, as exchange_open(), but for place, listener and seconds, which the group has. From here on a
+ * failure of another rank ends this process. */
+int group_meet(struct group *g, struct meeting m);
 /* Of rank 0: what all get; of the others: room for it. All call it with the same number of bytes. */
 int group_share(struct group *g, void *data, size_t bytes);
 /* The same for one rank alone, which may be rank 0. */

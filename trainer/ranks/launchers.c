@@ -8,35 +8,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
 
 #include "io/error.h"
+#include "ranks/ancestor.h"
 #include "ranks/pmix.h"
 
 /* Above the ports that Linux gives to connections (32768 to 60999). */
 enum { PORT_FIRST = 61440, PORT_COUNT = 4096, PORT_MAX = 65535 };
 enum { CONNECT_SECONDS = 600, SILENCE_SECONDS = 60, SECONDS_MAX = 7 * 24 * 3600 };
+enum { SECRET_LEAST = 16 }; /* characters of NOJIT_SECRET */
 
 struct launcher {
     const char *name, *rank, *size, *local_rank, *local_size;
     const char *address; /* how its user gives every process the address of rank 0 */
+    /* What names the job, alike on all ranks; NULL: it is known by the process that starts all those of a host. */
+    const char *job, *step;
 };
 
 /* First come those that others start: mpirun reaches the hosts of a Slurm allocation by srun. */
 static const struct launcher launchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-     "torchrun --master-addr HOST"},
+     "torchrun --master-addr HOST", "TORCHELASTIC_RUN_ID", NULL},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun -x MASTER_ADDR=HOST"},
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun -x MASTER_ADDR=HOST", "PMIX_NAMESPACE",
+     "OMPI_MCA_ess_base_jobid"},
     {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
-     "MV2_COMM_WORLD_LOCAL_SIZE", "mpiexec -genv MASTER_ADDR HOST"},
+     "MV2_COMM_WORLD_LOCAL_SIZE", "mpiexec -genv MASTER_ADDR HOST", NULL, NULL},
     /* PALS has no size of its own; it sets the one of PMI. */
     {"Cray PALS", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE",
-     "mpiexec --env MASTER_ADDR=HOST"},
+     "mpiexec --env MASTER_ADDR=HOST", "PALS_APID", NULL},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
-     "mpiexec -genv MASTER_ADDR HOST"},
+     "mpiexec -genv MASTER_ADDR HOST", NULL, NULL},
     /* The shells of sbatch and salloc have SLURM_NTASKS, but no step's count. */
     {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL,
-     "MASTER_ADDR=HOST srun"},
+     "MASTER_ADDR=HOST srun", "SLURM_JOB_ID", "SLURM_STEP_ID"},
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 static const struct launcher *const slurm = &launchers[LAUNCHERS - 1];
@@ -146,6 +153,31 @@ static int slurm_rest(struct place *p)
     return rc;
 }
 
+/* ---- jobs ---- */
+
+/* "12.0", of the variables that there are. */
+static void read_job(const struct launcher *l, struct place *p)
+{
+    const char *job = variable(l->job), *step = variable(l->step);
+    snprintf(p->job, JOB_BYTES, "%s%s%s", job ? job : "", job && step ? "." : "", step ? step : "");
+}
+
+static int read_secret(struct place *p)
+{
+    const char *text = variable("NOJIT_SECRET");
+    if (!text)
+        return 0;
+    if (strlen(text) < SECRET_LEAST)
+        return fail(NJ_E_ARG,
+                    "NOJIT_SECRET has %zu characters; give all ranks the same %d or more, as from "
+                    "`openssl rand -hex 16`",
+                    strlen(text), SECRET_LEAST);
+    const XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
+    _Static_assert(sizeof hash == SECRET_BYTES, "all of it is kept");
+    memcpy(p->secret, &hash, sizeof hash);
+    return 0;
+}
+
 /* ---- rows ---- */
 
 static int read_row(const struct launcher *l, struct place *p)
@@ -187,6 +219,8 @@ static int compare_row(const struct launcher *l, const struct launcher *other, s
         p->local_rank = q.local_rank;
     if (p->local_size == 0)
         p->local_size = q.local_size;
+    if (!p->job[0])
+        read_job(other, p);
     return other == slurm ? slurm_rest(p) : 0;
 }
 
@@ -222,11 +256,15 @@ static int complete(const struct launcher *l, struct place *p)
                     "%s does not say on which host rank 0 is, nor does PMIx (%s); give its "
                     "address: %s ...",
                     l->name, fail_text(), l->address);
-    if (!p->host[0])
-        snprintf(p->host, HOST_BYTES, "localhost");
+    /* By whatever name the host is reached from others, its own ranks need none. */
+    if (p->size > 1 && p->local_size == p->size)
+        snprintf(p->host, HOST_BYTES, "127.0.0.1");
+    if (!p->job[0] && p->local_size == p->size && !l->job)
+        snprintf(p->job, JOB_BYTES, "of process %ld of user %ld", ancestor_without(l->rank),
+                 (long)getuid());
     if (p->port == 0)
         p->port = PORT_FIRST;
-    return 0;
+    return read_secret(p);
 }
 
 int launcher_find(struct place *out)
@@ -244,6 +282,7 @@ int launcher_find(struct place *out)
         taken = l;
         out->launcher = l->name;
         rc = read_row(l, out);
+        read_job(l, out);
         if (rc == 0)
             rc = read_address(l, out);
         if (rc == 0 && l == slurm)

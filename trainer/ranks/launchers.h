@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-enum { RANKS_MAX = 4096, HOST_BYTES = 256 };
+enum { RANKS_MAX = 4096, HOST_BYTES = 256, JOB_BYTES = 256, SECRET_BYTES = 16 };
 
 struct place {
     int rank, size;
@@ -15,6 +15,9 @@ struct place {
     char host[HOST_BYTES];      /* of rank 0 */
     int port;                   /* on which rank 0 listens */
     const char *launcher;       /* its name; NULL: there is none, and size is 1 */
+    char job[JOB_BYTES];        /* which of the launcher's jobs this is; "": it does not say */
+    /* what only the ranks of this run know, of --gpus or NOJIT_SECRET; zeros: they have no secret */
+    unsigned char secret[SECRET_BYTES];
 };
 
 /* 0, or NJ_E_ARG: variables contradict each other, or something that size needs is missing. */

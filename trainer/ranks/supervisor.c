@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,6 +43,7 @@ struct watch {
     struct child *child;
     int count, running;
     int signals, words[2], listener, port;
+    unsigned char secret[SECRET_BYTES]; /* of the ranks, where all of them are its own */
     sigset_t before;
     int64_t deadline;     /* after a failure; 0: none */
     struct verdict first; /* code 0: none has failed */
@@ -213,6 +215,7 @@ static void fill_place(const struct watch *w, int i, struct place *out)
     snprintf(out->host, sizeof out->host, "127.0.0.1");
     out->port = w->port;
     out->launcher = "--gpus";
+    memcpy(out->secret, w->secret, sizeof out->secret);
 }
 
 static int begin(struct watch *w)
@@ -228,9 +231,12 @@ static int begin(struct watch *w)
     w->signals = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
     if (w->signals < 0 || pipe2(w->words, O_NONBLOCK | O_CLOEXEC) != 0)
         return fail(NJ_E_IO, "--gpus: no pipe to the ranks: %s", strerror(errno));
-    if (w->base->size == 1)
-        w->listener = wire_listen(&w->port, true);
-    return w->listener < -1 ? w->listener : 0;
+    if (w->base->size > 1)
+        return 0;
+    if (getrandom(w->secret, sizeof w->secret, 0) != (ssize_t)sizeof w->secret)
+        return fail(NJ_E_IO, "--gpus: no random bytes: %s", strerror(errno));
+    w->listener = wire_listen(&w->port, "127.0.0.1");
+    return w->listener < 0 ? w->listener : 0;
 }
 
 /* In the child: what is the parent's goes, and with the parent goes the rank. */

@@ -4,6 +4,7 @@
  */
 #include "ranks/wire.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -17,6 +18,9 @@
 #include <unistd.h>
 
 #include "io/error.h"
+
+_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
+               "a port lies at the same place");
 
 enum { FRAME_MAGIC = 0x6e6a4601, CONNECT_MS = 5000 };
 
@@ -132,33 +136,58 @@ void wire_prepare(int fd)
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
 }
 
-int wire_listen(int *port, bool local)
+/* Returns the socket, or -1 with errno. */
+static int listen_at(const struct sockaddr *address, socklen_t bytes)
+{
+    const int fd = socket(address->sa_family, SOCK_STREAM, 0);
+    if (fd < 0)
+        return -1;
+    if (address->sa_family == AF_INET6)
+        set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (bind(fd, address, bytes) == 0 && listen(fd, SOMAXCONN) == 0)
+        return fd;
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static int refuse_port(int port, int error)
+{
+    if (error == EMFILE || error == ENFILE)
+        return fail(NJ_E_IO, "no socket for the other ranks: %s; raise ulimit -n", strerror(error));
+    if (port == 0)
+        return fail(NJ_E_IO, "no port can be listened on: %s", strerror(error));
+    return fail(NJ_E_IO, "port %d cannot be listened on: %s; set MASTER_PORT to a free one", port,
+                strerror(error));
+}
+
+int wire_listen(int *port, const char *host)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)*port)};
-    struct sockaddr_in four = {.sin_family = AF_INET,
-                               .sin_port = htons((uint16_t)*port),
-                               .sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY)};
-    struct sockaddr *address = (struct sockaddr *)&six;
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)*port)};
     socklen_t bytes = sizeof six;
-    int fd = local ? -1 : socket(AF_INET6, SOCK_STREAM, 0);
-    if (fd < 0) {
-        fd = socket(AF_INET, SOCK_STREAM, 0);
-        address = (struct sockaddr *)&four;
-        bytes = sizeof four;
-    } else {
-        set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-    }
-    set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-    if (fd < 0 || bind(fd, address, bytes) != 0 || listen(fd, SOMAXCONN) != 0 ||
-        getsockname(fd, address, &bytes) != 0) {
-        const int error = errno;
-        if (fd >= 0)
-            close(fd);
-        return fail(NJ_E_IO, "port %d cannot be listened on: %s; set MASTER_PORT to a free one",
-                    *port, strerror(error));
-    }
+    int fd = -1;
+    const char *number = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
+    const bool local_six =
+        inet_pton(AF_INET6, number, &six.sin6_addr) == 1 && IN6_IS_ADDR_LOOPBACK(&six.sin6_addr);
+    const bool local_four = inet_pton(AF_INET, number, &four.sin_addr) == 1 &&
+                            ntohl(four.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    if (!local_six)
+        six.sin6_addr = in6addr_any;
+    if (!local_four)
+        four.sin_addr.s_addr = htonl(INADDR_ANY);
+    errno = EAFNOSUPPORT;
+    if (!local_four)
+        fd = listen_at((const struct sockaddr *)&six, sizeof six);
+    if (fd < 0 && !local_six && errno == EAFNOSUPPORT)
+        fd = listen_at((const struct sockaddr *)&four, sizeof four);
+    if (fd < 0)
+        return refuse_port(*port, errno);
     wire_prepare(fd);
-    *port = ntohs(bytes == sizeof six ? six.sin6_port : four.sin_port);
+    getsockname(fd, (struct sockaddr *)&six, &bytes);
+    *port = ntohs(six.sin6_port); /* which lies there in both families */
     return fd;
 }
 

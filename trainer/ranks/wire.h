@@ -43,9 +43,10 @@ void peer_close(struct peer *p);
 
 /* Does not block, and notices hosts that vanish. */
 void wire_prepare(int fd);
-/* Listens on every address, or (local) on 127.0.0.1 alone. *port 0: the system chooses one. Returns the socket, or
- * NJ_E_IO: the port is taken. */
-int wire_listen(int *port, bool local);
+/* Listens where `host` is reached: where that is localhost, ::1 or an address in 127.0.0.0/8, on that alone, else on
+ * every address. *port 0: the system chooses one. Returns the socket, or NJ_E_IO: the port is taken, or no socket is
+ * left. */
+int wire_listen(int *port, const char *host);
 /* One try of every address of a host, until the deadline: the socket, or -1 with errno or *resolve (getaddrinfo). */
 int wire_connect(const char *host, int port, int64_t deadline, int *resolve);
 

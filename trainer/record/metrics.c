@@ -92,7 +92,7 @@ int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
                  const struct rollout_stats *answers)
 {
     const struct rollout_stats none = {0}, *a = answers ? answers : &none;
-    const double seconds = r->step_ms * 1e-3;
+    const double seconds = r->passed_over ? NAN : r->step_ms * 1e-3;
     const struct field fields[] = {
         {"loss", r->loss},
         {"kd_loss", r->kd_loss},

@@ -237,15 +237,21 @@ int64_t own_newest(const char *out, int64_t before)
     return s.newest;
 }
 
-/* Reads the start of a regular file; its bytes, or -1. */
+/* Reads the start of a regular file; its bytes, or -1 with errno, which is 0 for what is no such file. */
 static ssize_t read_start(int at, const char *name, char *start, size_t bytes)
 {
     struct stat info;
     const int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    const bool regular = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    if (fd < 0) {
+        errno = errno == ELOOP || errno == ENXIO ? 0 : errno; /* a link, a socket */
+        return -1;
+    }
+    const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    errno = 0;
     const ssize_t n = regular ? read(fd, start, bytes) : -1;
-    if (fd >= 0)
-        close(fd);
+    const int error = errno;
+    close(fd);
+    errno = error;
     return n;
 }
 
@@ -260,9 +266,13 @@ static bool starts_with(int at, const char *name, const char *text)
 static int refuse_name(void *out, int at, const char *name)
 {
     char plain[256];
-    (void)at;
-    if (strcmp(name, "lock") == 0 && starts_with(at, name, OWN_LOCK_MARK))
+    const bool lock = strcmp(name, "lock") == 0;
+    errno = 0;
+    if (lock && starts_with(at, name, OWN_LOCK_MARK))
         return 0; /* of this run, or of one that was killed before it wrote anything else */
+    if (lock && errno != 0)
+        return fail(NJ_E_IO, "--out %s: lock cannot be read: %s", (const char *)out,
+                    strerror(errno));
     if (form_of(name) < 0 && (partial_of(name, plain, sizeof plain) == 0 || form_of(plain) < 0))
         return 0;
     return fail(NJ_E_ARG,

@@ -27,14 +27,14 @@ static bool make_folder(char *folder)
     *last = '\0';
     mkdir(folder, 0777);
     *last = '/';
-    return mkdir(folder, 0777) == 0 || errno == EEXIST;
+    return mkdir(folder, 0700) == 0 || errno == EEXIST;
 }
 
 static void cache_path(const struct nj_device_info *d, char *out, size_t bytes)
 {
-    char folder[3072], name[128];
+    char folder[3072], name[128], why[4200];
     *out = '\0';
-    cache_folder(folder, sizeof folder);
+    cache_folder(folder, sizeof folder, why, sizeof why);
     if (folder[0] == '\0' || !make_folder(folder))
         return;
     plain_name(d->name, name, sizeof name);

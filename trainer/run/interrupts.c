@@ -7,16 +7,21 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "io/unfinished.h"
+
 static volatile sig_atomic_t interrupt_count;
 static bool waits; /* for its checkpoint, however often it is told */
 
-/* A terminal that closes sends SIGHUP twice, by the kernel and by its shell, and a SIGTERM may follow: only what comes
- * after a SIGINT or SIGTERM asks not to wait for the checkpoint. */
+/* A terminal that closes sends SIGHUP twice, by the kernel and by its shell, and a SIGTERM may follow; from the limit
+ * of CPU time (ulimit -t) on the kernel sends SIGXCPU every second. Only what comes after a SIGINT or SIGTERM asks not
+ * to wait for the checkpoint. */
 static void on_interrupt(int sig)
 {
     static volatile sig_atomic_t asked;
-    if (sig != SIGHUP && asked++ > 0 && !waits)
+    if (sig != SIGHUP && sig != SIGXCPU && asked++ > 0 && !waits) {
+        unfinished_remove();
         _exit(130);
+    }
     interrupt_count = 1;
 }
 
@@ -28,6 +33,7 @@ void interrupts_catch(bool supervised)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGXCPU, &action, NULL);
     /* nohup has it ignored. */
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);

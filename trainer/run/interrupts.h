@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* The first SIGINT, SIGTERM or SIGHUP asks the loop to stop after the step, a further SIGINT
+/* The first SIGINT, SIGTERM, SIGHUP or SIGXCPU asks the loop to stop after the step, a further SIGINT
  * or SIGTERM ends the process; not one that a supervisor ends: what is sent to all processes, as scancel does, comes
  * again from there. */
 void interrupts_catch(bool supervised);

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/whole_file.h"
 #include "options/options.h"
+#include "run/binary_hash.h"
 #include "run/receipt.h"
 #include "run/teacher_types.h"
 
@@ -47,25 +47,6 @@ static json_t *hex(uint64_t value)
     char text[20];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)value);
     return json_string(text);
-}
-
-/* XXH3-64 of the running binary. */
-static uint64_t binary_hash(void)
-{
-    char block[65536];
-    FILE *f = fopen("/proc/self/exe", "rb");
-    XXH3_state_t *state = XXH3_createState();
-    uint64_t hash = 0;
-    if (f != NULL && state != NULL) {
-        XXH3_64bits_reset(state);
-        for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
-            XXH3_64bits_update(state, block, n);
-        hash = XXH3_64bits_digest(state);
-    }
-    if (f != NULL)
-        fclose(f);
-    XXH3_freeState(state);
-    return hash;
 }
 
 struct whole {
@@ -245,6 +226,7 @@ static void add_counts(json_t *to, const struct run *r)
         {"teacher_f8_flops", (int64_t)flops.teacher_f8},
         {"trained_tokens", r->trained_tokens},
         {"trained_targets", r->trained_targets},
+        {"empty_micro_batches", r->empty_batches},
         {"skipped_updates", r->skipped_updates},
         {"fallbacks", (int64_t)r->fallbacks},
     };
@@ -289,9 +271,10 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "applied", applied(r));
     json_object_set_new(root, "device", device(nj_context_device(r->ctx)));
     json_object_set_new(root, "toolkit", json_string(e.toolkit));
-    if (r->trained_tokens > 0) {
+    if (r->trained_targets > 0) {
         json_object_set_new(root, "initial_loss", json_real(r->first_loss));
         json_object_set_new(root, "final_loss", json_real(r->last_loss));
+        json_object_set_new(root, "diverged", json_boolean(r->diverged));
     }
     add_hashes(root, r);
     add_counts(root, r);

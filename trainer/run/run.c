@@ -86,8 +86,10 @@ static enum nj_device_kind wanted_device(const struct run *r)
 
 static int open_device(struct run *r)
 {
-    char kept[3072];
-    cache_folder(kept, sizeof kept);
+    char kept[3072], why[4200];
+    cache_folder(kept, sizeof kept, why, sizeof why);
+    if (why[0] != '\0')
+        progress_say(&r->progress, "%s", why);
     const struct nj_options wanted = {
         .device = wanted_device(r),
         .ordinal = run_ordinal(r),

@@ -67,9 +67,11 @@ struct run {
     /* for the receipt, of this process alone */
     uint64_t fallbacks;                      /* announced fall-backs */
     int64_t trained_tokens, trained_targets; /* positions of the steps done; those with a target */
+    int64_t empty_batches;                   /* micro-batches without a target */
     int64_t skipped_updates;                 /* float16, of the whole run */
     double load_bytes, load_seconds;         /* of the models' weights, all that were read */
     double first_loss, last_loss;            /* of the first and the last step done */
+    bool diverged; /* the last is that of a model which knows less than none */
     time_t started;
     double opened;       /* seconds_now() then */
     double step_seconds; /* of the last step; 0: before the first */

@@ -11,8 +11,11 @@
 
 #include "io/error.h"
 #include "io/plural.h"
+#include "io/real_path.h"
 #include "model/source.h"
 #include "model/tensor_names.h"
+#include "options/options.h"
+#include "run/binary_hash.h"
 
 /* In a process of its own: ranks are forked before anything of CUDA exists. */
 static int count_gpus(void)
@@ -88,12 +91,93 @@ static int transfer_once(struct run *r)
     return 0;
 }
 
-int run_join(struct run *r)
+/* ---- what all ranks must have alike ---- */
+
+/* The first line that differs; names are options, or words such as "data". */
+static int compare(const char *own, const char *first)
+{
+    enum { SHOWN = 300 };
+    while (*own != '\0' || *first != '\0') {
+        const int n = (int)strcspn(own, "\n"), m = (int)strcspn(first, "\n");
+        if (n != m || strncmp(own, first, (size_t)n) != 0)
+            return fail(NJ_E_ARG,
+                        "'%.*s' here, but '%.*s' on rank 0; give all ranks the same options and "
+                        "files",
+                        n < SHOWN ? n : SHOWN, own, m < SHOWN ? m : SHOWN, first);
+        own += n + (own[n] == '\n');
+        first += m + (first[m] == '\n');
+    }
+    return 0;
+}
+
+int run_compare(struct run *r, const char *lines)
+{
+    char *first = group_leads(r->group) ? strdup(lines) : NULL;
+    int err = group_share_text(r->group, &first);
+    if (!err && first != NULL)
+        err = compare(lines, first);
+    free(first);
+    return err;
+}
+
+static int compare_options(struct run *r)
+{
+    char *lines = options_of_ranks(r->group->command, r->s);
+    const int err = lines != NULL ? run_compare(r, lines)
+                                  : fail(NJ_E_NOMEM, "no memory for the options of this rank");
+    free(lines);
+    return err;
+}
+
+/* Jobs that a launcher runs beside each other, and that write into folders of one name, are told apart by where these
+ * are and by the launcher's own name of the job. Another host may have the folder elsewhere, or not at all. */
+static void name_run(const struct run *r, char *name, size_t bytes)
+{
+    const struct place *p = &r->group->place;
+    char out[PATH_BYTES] = "";
+    if (r->s->out != NULL && p->local_size == p->size)
+        real_path(r->s->out, out, sizeof out);
+    else if (r->s->out != NULL)
+        snprintf(out, sizeof out, "%s", r->s->out);
+    snprintf(name, bytes, "%s\n%s", out, p->job);
+}
+
+/* Nobody sees the progress of a rank other than 0. */
+static void say(void *run, const char *line)
+{
+    struct run *r = run;
+    if (group_leads(r->group))
+        progress_say(&r->progress, "%s", line);
+    else
+        fprintf(stderr, "nojit %s: %s\n", r->group->command, line);
+}
+
+static int meet(struct run *r, void *id, size_t bytes)
 {
     const struct nj_device_info *d = nj_context_device(r->ctx);
+    char version[32], build[20], name[PATH_BYTES + JOB_BYTES];
+    snprintf(version, sizeof version, "%zu", d->comm_version);
+    snprintf(build, sizeof build, "%016llx", (unsigned long long)binary_hash());
+    name_run(r, name, sizeof name);
+    const struct identity ids[] = {{"the version of nojit", NOJIT_VERSION},
+                                   {"the build of nojit (binary_hash)", build},
+                                   {"the backend", d->backend},
+                                   {"the architecture of the GPU", d->arch},
+                                   {"the version of NCCL", version},
+                                   {"the version of cuBLASLt", d->gemm_build}};
+    return group_meet(r->group, (struct meeting){.run = name,
+                                                 .ids = ids,
+                                                 .count = sizeof ids / sizeof *ids,
+                                                 .payload = id,
+                                                 .bytes = bytes,
+                                                 .say = say,
+                                                 .user = r});
+}
+
+int run_join(struct run *r)
+{
     const struct place *p = &r->group->place;
     unsigned char id[NJ_COMM_ID_BYTES];
-    char version[32];
     int seconds, silence;
     if (p->size == 1)
         return 0;
@@ -103,14 +187,9 @@ int run_join(struct run *r)
     err = nj_comm_id(r->ctx, id); /* opens the library on each */
     if (err)
         return comm_failed(r, err);
-    snprintf(version, sizeof version, "%zu", d->comm_version);
-    const struct identity ids[] = {{"the version of nojit", NOJIT_VERSION},
-                                   {"the backend", d->backend},
-                                   {"the architecture of the GPU", d->arch},
-                                   {"the version of NCCL", version},
-                                   {"the version of cuBLASLt", d->gemm_build}};
-    err = group_meet(r->group, r->s->out ? r->s->out : "", ids, sizeof ids / sizeof *ids, id,
-                     sizeof id);
+    err = meet(r, id, sizeof id);
+    if (!err)
+        err = compare_options(r);
     if (err)
         return err;
     const size_t before = nj_context_budget(r->ctx);
@@ -178,7 +257,7 @@ const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
 struct models {
     struct model_config config[2]; /* student, teacher */
     struct lora_config lora;
-    int vocab, teacher_shard;
+    int vocab;
     size_t types; /* bytes of teacher_types */
     char types_text[sizeof(((struct run *)0)->teacher_types_text)];
 };
@@ -195,21 +274,14 @@ static int describe(const struct run *r, struct models *out)
     free(spec);
     out->lora = r->options.lora;
     out->vocab = r->vocab;
-    out->teacher_shard = r->options.teacher_shard;
     memcpy(out->types_text, r->teacher_types_text, sizeof out->types_text);
     return err;
 }
-
-static const char *const truth[] = {"false", "true"};
 
 static int take_models(struct run *r, const struct models *m)
 {
     r->options.lora = m->lora;
     r->vocab = m->vocab;
-    if (m->teacher_shard != r->options.teacher_shard) /* models are sent in another order */
-        return fail(NJ_E_ARG,
-                    "'teacher-shard %s' here, but '%s' on rank 0; give all ranks the same options",
-                    truth[r->options.teacher_shard], truth[m->teacher_shard]);
     memcpy(r->teacher_types_text, m->types_text, sizeof m->types_text);
     if (m->types == 0)
         return 0;
@@ -292,31 +364,5 @@ int run_share_gemms(struct run *r)
     free(text);
     (void)remove(path);
     (void)remove(dir);
-    return err;
-}
-
-/* The first line that differs; names are options, or words such as "data". */
-static int compare(const char *own, const char *first)
-{
-    while (*own != '\0' || *first != '\0') {
-        const int n = (int)strcspn(own, "\n"), m = (int)strcspn(first, "\n");
-        if (n != m || strncmp(own, first, (size_t)n) != 0)
-            return fail(NJ_E_ARG,
-                        "'%.*s' here, but '%.*s' on rank 0; give all ranks the same options and "
-                        "files",
-                        n, own, m, first);
-        own += n + (own[n] == '\n');
-        first += m + (first[m] == '\n');
-    }
-    return 0;
-}
-
-int run_compare(struct run *r, const char *lines)
-{
-    char *first = group_leads(r->group) ? strdup(lines) : NULL;
-    int err = group_share_text(r->group, &first);
-    if (!err && first != NULL)
-        err = compare(lines, first);
-    free(first);
     return err;
 }

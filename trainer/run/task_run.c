@@ -5,6 +5,7 @@
 #include "run/task_run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "data/tasks.h"
 #include "io/error.h"
 #include "io/plural.h"
+#include "io/unfinished.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
 #include "run/task_report.h"
@@ -44,14 +46,25 @@ static int open_items(struct run *r, struct bench *b)
     return b->score && b->text && b->metric ? 0 : fail(NJ_E_NOMEM, "out of memory for the items");
 }
 
+static int make_log(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
 /* Before anything is computed, so that it need not be in vain. */
 static int open_log(const struct run *r, struct bench *b)
 {
     const char *path = r->s->task_log;
     if (path == NULL)
         return 0;
-    b->log = fopen(path, "wx");
-    if (b->log == NULL && errno == EEXIST)
+    const int fd = unfinished_make(path, make_log);
+    b->log = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (fd >= 0 && !b->log) {
+        close(fd);
+        unlink(path);
+        unfinished_done(path);
+    }
+    if (fd < 0 && errno == EEXIST)
         return fail(NJ_E_ARG, "--task-log %s: it exists; remove it, or name another file", path);
     return b->log ? 0 : fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
@@ -67,6 +80,7 @@ static int close_log(const struct run *r, struct bench *b, int err)
         err = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
     if (err)
         unlink(path);
+    unfinished_done(path);
     return err;
 }
 

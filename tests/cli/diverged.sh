@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# diverged.sh: a run whose model got worse than none says so, as does its receipt; others do not.
+set -eu
+. tests/lib/lib.sh
+d=$scratch/work
+mkdir "$d"
+export OMP_NUM_THREADS=1
+"$BUILD/nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
+head -c 4000 LICENSE >"$d/text.txt"
+train() { # OUT LR
+    "$BUILD/nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 2 --steps 20 --max-grad-norm 0 --device cpu --lr "$2" --out "$d/$1" >"$d/$1.log"
+}
+train wild 3
+ok_if "a run that has diverged says so" "$(tail -n 2 "$d/wild.log")" \
+    grep -q '^this run has diverged: its model predicts worse than equal odds for every token, which give 5\.[0-9]*; lower --lr' <(tail -n 1 "$d/wild.log")
+ok_if "so does its receipt" "$(grep diverged "$d/wild/receipt.json")" grep -q '"diverged": true' "$d/wild/receipt.json"
+train tame 1e-3
+ok_if "one that has not does not" "$(tail -n 2 "$d/tame.log")" eval '! grep -q diverged "$d/tame.log"'
+ok_if "nor does its receipt" "$(grep diverged "$d/tame/receipt.json")" grep -q '"diverged": false' "$d/tame/receipt.json"
+finish

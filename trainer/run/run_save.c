@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_save.c: see run_save.h.
+ */
+#include "run/run_save.h"
+
+#include "io/error.h"
+#include "run/run_begin.h"
+
+int run_save(struct run *r, int64_t step, bool best)
+{
+    struct data_state where;
+    if (!group_leads(r->group)) {
+        const int err = engine_collect_model(r->engine);
+        return err ? err : engine_collect_state(r->engine);
+    }
+    data_tell(r->data, &where);
+    run_put_progress(r);
+    return best ? checkpoints_save_best(&r->checkpoints, r->engine, step, &where)
+                : checkpoints_save(&r->checkpoints, r->engine, step, &where);
+}
+
+int run_save_the_rest(struct run *r, int err, int64_t step)
+{
+    char why[1024], not_saved[512] = "";
+    bool lacks = step != r->checkpoints.last; /* rank 0 knows */
+    if (step == 0)
+        return err;
+    snprintf(why, sizeof why, "%s", fail_text());
+    int failed = group_share(r->group, &lacks, sizeof lacks);
+    r->checkpoints.keep++; /* none goes for it: a run that diverges may want an earlier one */
+    if (!failed && lacks)
+        failed = run_save(r, step, false);
+    if (failed && !group_leads(r->group))
+        return failed;
+    if (failed)
+        snprintf(not_saved, sizeof not_saved, "%.511s", fail_text());
+    failed = group_share(r->group, not_saved, sizeof not_saved);
+    if (failed)
+        return failed;
+    if (not_saved[0] != '\0')
+        return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step, not_saved);
+    return fail(err, "%s; checkpoint-%lld was saved; %scontinue with --resume auto", why,
+                (long long)step, engine_data_failed(r->engine) ? "repair the data and " : "");
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_start.c: see run_start.h.
+ */
+#include "run/run_start.h"
+
+#include "io/error.h"
+#include "io/plural.h"
+#include "model/source.h"
+#include "run/rollouts.h"
+#include "run/run_ranks.h"
+
+/* "KL(teacher || student)" */
+static const char *divergence_text(const struct train_options *o, char *buffer, size_t bytes)
+{
+    const float beta = o->beta;
+    if (o->objective == OBJECTIVE_TVD)
+        return "TVD(teacher, student)";
+    if (beta <= 0)
+        return "KL(teacher || student)";
+    if (beta >= 1)
+        return "KL(student || teacher)";
+    snprintf(buffer, bytes, "JSD(%.3g)", beta);
+    return buffer;
+}
+
+/* What is worth a line where data is not one stream of documents one after the other. */
+static void say_data(struct run *r)
+{
+    const double rows = (double)data_windows(r->data);
+    char packing[32];
+    struct data_source s;
+    for (size_t i = 0; i < data_sources(r->data); i++) {
+        data_source(r->data, i, &s);
+        progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",
+                     s.name, (long long)s.tokens, (long long)s.draws, rows,
+                     100 * (double)s.draws / rows);
+    }
+    if (r->s->packing != PACKING_WRAPPED)
+        progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
+                     settings_choice("packing", r->s->packing, packing, sizeof packing), rows,
+                     r->options.seq_len, 100 * data_padding(r->data));
+}
+
+int run_say_expanded(struct run *r)
+{
+    char types[160];
+    const bool starts = r->checkpoints.resume[0] == '\0';
+    const int err = source_quantised(r->student, types, sizeof types);
+    if (!err && starts && types[0] != '\0')
+        progress_say(&r->progress,
+                     "weights of %s (%s) are expanded to %s: training starts from them",
+                     r->s->student, types, run_dtype_name(r));
+    return err;
+}
+
+void run_say_start(struct run *r)
+{
+    char plan[32], divergence[32], ranks[128];
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const struct train_options *o = &r->options;
+    const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
+    progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
+                 run_dtype_name(r),
+                 bytes_text((double)engine_plan(r->engine)->total_bytes, plan, sizeof plan));
+    if (*run_ranks_text(r, ranks, sizeof ranks) != '\0')
+        progress_say(&r->progress, "%s", ranks);
+    if (d->kernels_loaded > 0)
+        progress_say(&r->progress,
+                     "%u of %u kernel%s loaded; nothing is compiled or loaded from here on",
+                     d->kernels_loaded, nj_kernel_count, plural(nj_kernel_count));
+    progress_say(&r->progress,
+                 "student %.1fM parameters; %lld token%s of text; %lld step%s of %lld token%s",
+                 1e-6 * (double)config_parameters(engine_student(r->engine)),
+                 (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
+                 plural(o->steps), per_step, plural(per_step));
+    if (*engine_student_f8(r->engine) != '\0')
+        progress_say(&r->progress, "FP8 GEMMs %s", engine_student_f8(r->engine));
+    say_data(r);
+    if (rollouts_wanted(r->s))
+        rollouts_say(r);
+    if (o->lora.rank > 0)
+        progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
+                     o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
+                     o->adapter_dir != NULL ? o->adapter_dir : "new");
+    if (r->teacher[0] != '\0')
+        progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
+                     1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
+                     o->kd_ratio, o->temperature,
+                     divergence_text(o, divergence, sizeof divergence));
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run_start.h: what a run says when all it needs is open.
+ */
+#ifndef NOJIT_TRAINER_RUN_START_H
+#define NOJIT_TRAINER_RUN_START_H
+
+#include "run/run.h"
+
+/* Says what is trained, on what, and how long. */
+void run_say_start(struct run *r);
+/* Says that training starts from the weights of a quantised file, and goes on in --dtype. */
+int run_say_expanded(struct run *r);
+
+#endif

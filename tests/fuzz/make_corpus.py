@@ -615,6 +615,38 @@ write_all("jsonl", {
     "parts_without_a_byte": '{"prompt":"","completion":""}\n',
     "one_token_each": '{"text":""}\n',
 })
+write_all("template", {
+    "valid_empty": "",
+    "valid_conversation": "{% for m in messages %}{{ '<|' + m.role + '|>\\n' + m['content'] | trim + '\\n' }}{% endfor %}"
+                          "{% if add_generation_prompt %}a{% endif %}",
+    "valid_generation": "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}",
+    "valid_white_space": "  {%- if n -%}\n a \n{%+ endif +%}\r\n{#- c -#} {{- n -}} {% raw %}{{ }}{% endraw %}\n",
+    "valid_macros": "{% macro f(i, b=2) %}{{ i }}{% if i > 0 %}{{ f(i - 1) }}{% endif %}{{ caller() if caller }}{% endmacro %}"
+                    "{{ f(3) }}{% call(x) f(0, *[1]) %}c{% endcall %}",
+    "valid_loops": "{% for i in list if i > 1 recursive %}{{ loop.index }}{{ loop.cycle(1, 2) }}{% break %}{% else %}e{% endfor %}",
+    "valid_names": "{% set ns = namespace(a=1) %}{% set ns.a = ns.a + 1 %}{% set a, b = 1, 2 %}{% set t | upper %}x{% endset %}"
+                   "{% with q = 1 %}{{ q }}{% endwith %}{{ ns }}",
+    "valid_filters": "{{ messages | selectattr('role', 'in', ['user']) | map(attribute='content') | join(',') | e | tojson }}"
+                     "{{ list | sort(reverse=true) | unique | list | length }}{{ '%5.2f' | format(x) }}{{ text | indent(2) | title }}",
+    "valid_texts": "{{ text.split()[::-1] }}{{ 'a,b'.rsplit(',', 1) }}{{ text.replace('a', 'b').center(9) }}{{ text[-1:] }}{{ '\\u00e9'.upper() }}",
+    "valid_json": "{{ messages | tojson(indent=2, sort_keys=true) }}{{ [1.5, none, true, 'a'] }}",
+    "raised": "{{ raise_exception('no') }}",
+    "loop_without_end": "{% set l = range(99999) %}{% for a in l %}{% for b in l %}{% endfor %}{% endfor %}",
+    "macro_without_end": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "memory_without_end": "{% set ns = namespace(a='abcdefgh') %}{% for i in range(99999) %}{% set ns.a = ns.a + ns.a %}{% endfor %}",
+    "nested_brackets": "{{ " + "(" * 5000 + ")" * 5000 + " }}",
+    "nested_statements": "{% if 1 %}" * 5000,
+    "nested_lists_made": "{% set ns = namespace(a=[]) %}{% for i in range(5000) %}{% set ns.a = [ns.a] %}{% endfor %}{{ ns.a }}{{ ns.a == [ns.a] }}",
+    "long_sum": "{{ " + "1+" * 5000 + "1 }}",
+    "many_signs": "{{ " + "-" * 5000 + "1 }}",
+    "width_of_a_format": "{{ '%999999999d' % 1 }}",
+    "string_without_end": "{{ 'a",
+    "tag_without_end": "{% if 1",
+    "not_utf8": b"{{ '\xff' }}",
+    "nul": b"{{ 1 \0 }}",
+    "whole_beyond_64_bits": "{{ 9223372036854775807 + 1 }}",
+    "division_that_overflows": "{{ (-9223372036854775807 - 1) // -1 }}",
+})
 write_all("chat", {
     "valid_system": "{{ '<|im_start|>system\\nBe \\'brief\\'.<|im_end|>\\n' }}",
     "valid_system_as_it_is": "{% if x %}<|im_start|>system\nBe brief.<|im_end|>\n{% endif %}",

@@ -5,7 +5,7 @@
 #include "data/jsonl.h"
 
 #include "io/error.h"
-#include "text/spaces.h"
+#include "template/spaces.h"
 
 #include <string.h>
 

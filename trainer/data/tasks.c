@@ -9,9 +9,9 @@
 #include "data/jsonl.h"
 #include "data/pool.h"
 #include "io/error.h"
+#include "template/spaces.h"
 #include "text/bpe.h"
 #include "text/prefix_token.h"
-#include "text/spaces.h"
 #include "utf8.h"
 
 #include <inttypes.h>

@@ -647,18 +647,22 @@ write_all("template", {
     "whole_beyond_64_bits": "{{ 9223372036854775807 + 1 }}",
     "division_that_overflows": "{{ (-9223372036854775807 - 1) // -1 }}",
 })
+says = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 write_all("chat", {
-    "valid_system": "{{ '<|im_start|>system\\nBe \\'brief\\'.<|im_end|>\\n' }}",
-    "valid_system_as_it_is": "{% if x %}<|im_start|>system\nBe brief.<|im_end|>\n{% endif %}",
-    "valid_system_not_utf8": b"{{ '<|im_start|>system\\n" + b"\xa9" * 60 + b"<|im_end|>\\n' }}",
-    "valid_system_without_end": "{{ '<|im_start|>system\\nBe brief.",
-    "valid_many_begins": "<|im_start|>system\n" * 500 + "<|im_end|>",
-    "valid_escape_at_the_end": "'<|im_start|>system\n\\<|im_end|>",
-    "valid_opens_thought": "<|im_start|> add_generation_prompt '<|im_start|>assistant\\n<think>\\n'",
-    "valid_opens_thought_cut": "<|im_start|> add_generation_prompt assistant\n<think>\n",
-    "valid_thinks": "<|im_start|> last_query_index <think>\n a </think> b </think>\n\n",
     "valid_empty": "",
-    "no_format": "[INST] {{ m }} [/INST]",
+    "valid_turns": says,
+    "valid_system": "{% if messages[0].role != 'system' %}{{ '<|im_start|>system\\nBe brief.<|im_end|>\\n' }}{% endif %}" + says,
+    "valid_system_not_utf8": b"\xa9" * 60 + says.encode(),
+    "valid_thoughts_lost": says.replace("m.content", "m.content.split('</think>')[-1] if not loop.last else m.content"),
+    "valid_opens_thought": says.replace("assistant\n", "assistant\n<think>\n"),
+    "valid_generation": "{% for m in messages %}{{ m.role }}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}",
+    "valid_generation_in_a_macro": "{% macro f(m) %}{% generation %}{{ m.content }}{% endgeneration %}{% endmacro %}"
+                                   "{% for m in messages %}{{ m.role }}:{{ f(m) }};{% endfor %}{{ 'assistant:' if add_generation_prompt }}",
+    "answers_twice": "{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}{{ messages | length }}",
+    "answers_backwards": "{% for m in messages | reverse %}{{ m.role }}{{ m.content }}{% endfor %}",
+    "end_of_text_between": says.replace("<|im_end|>", "<|endoftext|>"),
+    "raises": "{{ raise_exception('no') }}",
+    "syntax": "[INST] {{ m } [/INST]",
 })
 asks = turns[:1]
 write_all("prompts", {
@@ -683,7 +687,7 @@ write_all("prompts", {
     "teacher_prompt_without_a_user": json.dumps({"prompt": "a", "teacher_prompt": turns[1:]}) + "\n",
     "messages_without_a_user": json.dumps({"messages": turns[1:]}) + "\n",
     "messages_is_an_object": '{"messages":{}}\n',
-    "role_unknown": json.dumps({"messages": [{"role": "tool", "content": "x"}, *asks]}) + "\n",
+    "role_is_a_number": json.dumps({"messages": [{"role": 1, "content": "x"}, *asks]}) + "\n",
     "content_is_a_list": '{"messages":[{"role":"user","content":["x"]}]}\n',
     "tools_given": json.dumps({"messages": asks, "tools": [{}]}) + "\n",
     "id_is_a_list": '{"prompt":"a","id":[1]}\n',

@@ -49,8 +49,6 @@ int run_spend(struct run *r, size_t amount)
 static int reserve(struct run *r, size_t bytes)
 {
     struct template_text *t = r->out;
-    if (bytes > r->out_most - t->bytes)
-        return run_fail(r, "the template writes more than the limit of %zu MiB", r->out_most >> 20);
     const size_t grown = 2 * (t->bytes + bytes) + 1024;
     char *more = realloc(t->text, grown);
     if (!more)

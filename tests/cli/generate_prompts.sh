@@ -102,7 +102,7 @@ if model=$d/chat generate --chat --prompt "Who are you?" --temperature 0 >"$d/sa
 else
     not_ok "--chat" "$(cat "$d/err")"
 fi
-refuses "--chat of a model without tokens for it" 1 "^nojit generate: $d/model: its tokenizer has no tokens for conversations" \
+refuses "--chat of a model without tokens for it" 1 "^nojit generate: $d/model: it has no chat template, and its tokenizer has neither the tokens of ChatML" \
     "$nojit" generate --model "$d/model" --device cpu --chat --prompt x
 
 # ---- what is refused

@@ -615,18 +615,54 @@ write_all("jsonl", {
     "parts_without_a_byte": '{"prompt":"","completion":""}\n',
     "one_token_each": '{"text":""}\n',
 })
-write_all("chat", {
-    "valid_system": "{{ '<|im_start|>system\\nBe \\'brief\\'.<|im_end|>\\n' }}",
-    "valid_system_as_it_is": "{% if x %}<|im_start|>system\nBe brief.<|im_end|>\n{% endif %}",
-    "valid_system_not_utf8": b"{{ '<|im_start|>system\\n" + b"\xa9" * 60 + b"<|im_end|>\\n' }}",
-    "valid_system_without_end": "{{ '<|im_start|>system\\nBe brief.",
-    "valid_many_begins": "<|im_start|>system\n" * 500 + "<|im_end|>",
-    "valid_escape_at_the_end": "'<|im_start|>system\n\\<|im_end|>",
-    "valid_opens_thought": "<|im_start|> add_generation_prompt '<|im_start|>assistant\\n<think>\\n'",
-    "valid_opens_thought_cut": "<|im_start|> add_generation_prompt assistant\n<think>\n",
-    "valid_thinks": "<|im_start|> last_query_index <think>\n a </think> b </think>\n\n",
+write_all("template", {
     "valid_empty": "",
-    "no_format": "[INST] {{ m }} [/INST]",
+    "valid_conversation": "{% for m in messages %}{{ '<|' + m.role + '|>\\n' + m['content'] | trim + '\\n' }}{% endfor %}"
+                          "{% if add_generation_prompt %}a{% endif %}",
+    "valid_generation": "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}",
+    "valid_white_space": "  {%- if n -%}\n a \n{%+ endif +%}\r\n{#- c -#} {{- n -}} {% raw %}{{ }}{% endraw %}\n",
+    "valid_macros": "{% macro f(i, b=2) %}{{ i }}{% if i > 0 %}{{ f(i - 1) }}{% endif %}{{ caller() if caller }}{% endmacro %}"
+                    "{{ f(3) }}{% call(x) f(0, *[1]) %}c{% endcall %}",
+    "valid_loops": "{% for i in list if i > 1 recursive %}{{ loop.index }}{{ loop.cycle(1, 2) }}{% break %}{% else %}e{% endfor %}",
+    "valid_names": "{% set ns = namespace(a=1) %}{% set ns.a = ns.a + 1 %}{% set a, b = 1, 2 %}{% set t | upper %}x{% endset %}"
+                   "{% with q = 1 %}{{ q }}{% endwith %}{{ ns }}",
+    "valid_filters": "{{ messages | selectattr('role', 'in', ['user']) | map(attribute='content') | join(',') | e | tojson }}"
+                     "{{ list | sort(reverse=true) | unique | list | length }}{{ '%5.2f' | format(x) }}{{ text | indent(2) | title }}",
+    "valid_texts": "{{ text.split()[::-1] }}{{ 'a,b'.rsplit(',', 1) }}{{ text.replace('a', 'b').center(9) }}{{ text[-1:] }}{{ '\\u00e9'.upper() }}",
+    "valid_json": "{{ messages | tojson(indent=2, sort_keys=true) }}{{ [1.5, none, true, 'a'] }}",
+    "raised": "{{ raise_exception('no') }}",
+    "loop_without_end": "{% set l = range(99999) %}{% for a in l %}{% for b in l %}{% endfor %}{% endfor %}",
+    "macro_without_end": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "memory_without_end": "{% set ns = namespace(a='abcdefgh') %}{% for i in range(99999) %}{% set ns.a = ns.a + ns.a %}{% endfor %}",
+    "nested_brackets": "{{ " + "(" * 5000 + ")" * 5000 + " }}",
+    "nested_statements": "{% if 1 %}" * 5000,
+    "nested_lists_made": "{% set ns = namespace(a=[]) %}{% for i in range(5000) %}{% set ns.a = [ns.a] %}{% endfor %}{{ ns.a }}{{ ns.a == [ns.a] }}",
+    "long_sum": "{{ " + "1+" * 5000 + "1 }}",
+    "many_signs": "{{ " + "-" * 5000 + "1 }}",
+    "width_of_a_format": "{{ '%999999999d' % 1 }}",
+    "string_without_end": "{{ 'a",
+    "tag_without_end": "{% if 1",
+    "not_utf8": b"{{ '\xff' }}",
+    "nul": b"{{ 1 \0 }}",
+    "whole_beyond_64_bits": "{{ 9223372036854775807 + 1 }}",
+    "division_that_overflows": "{{ (-9223372036854775807 - 1) // -1 }}",
+})
+says = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+write_all("chat", {
+    "valid_empty": "",
+    "valid_turns": says,
+    "valid_system": "{% if messages[0].role != 'system' %}{{ '<|im_start|>system\\nBe brief.<|im_end|>\\n' }}{% endif %}" + says,
+    "valid_system_not_utf8": b"\xa9" * 60 + says.encode(),
+    "valid_thoughts_lost": says.replace("m.content", "m.content.split('</think>')[-1] if not loop.last else m.content"),
+    "valid_opens_thought": says.replace("assistant\n", "assistant\n<think>\n"),
+    "valid_generation": "{% for m in messages %}{{ m.role }}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}",
+    "valid_generation_in_a_macro": "{% macro f(m) %}{% generation %}{{ m.content }}{% endgeneration %}{% endmacro %}"
+                                   "{% for m in messages %}{{ m.role }}:{{ f(m) }};{% endfor %}{{ 'assistant:' if add_generation_prompt }}",
+    "answers_twice": "{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}{{ messages | length }}",
+    "answers_backwards": "{% for m in messages | reverse %}{{ m.role }}{{ m.content }}{% endfor %}",
+    "end_of_text_between": says.replace("<|im_end|>", "<|endoftext|>"),
+    "raises": "{{ raise_exception('no') }}",
+    "syntax": "[INST] {{ m } [/INST]",
 })
 asks = turns[:1]
 write_all("prompts", {
@@ -651,7 +687,7 @@ write_all("prompts", {
     "teacher_prompt_without_a_user": json.dumps({"prompt": "a", "teacher_prompt": turns[1:]}) + "\n",
     "messages_without_a_user": json.dumps({"messages": turns[1:]}) + "\n",
     "messages_is_an_object": '{"messages":{}}\n',
-    "role_unknown": json.dumps({"messages": [{"role": "tool", "content": "x"}, *asks]}) + "\n",
+    "role_is_a_number": json.dumps({"messages": [{"role": 1, "content": "x"}, *asks]}) + "\n",
     "content_is_a_list": '{"messages":[{"role":"user","content":["x"]}]}\n',
     "tools_given": json.dumps({"messages": asks, "tools": [{}]}) + "\n",
     "id_is_a_list": '{"prompt":"a","id":[1]}\n',

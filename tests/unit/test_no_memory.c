@@ -52,6 +52,11 @@ static void refuse_each(int (*load)(void), const char *what, bool stays_so)
     fail_msg("%s: more than %d allocations", what, MOST);
 }
 
+/* A chat template that a JSON string can hold. */
+#define TURNS                                                                                      \
+    "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content.split('>')[-1] | trim }}"        \
+    "<|im_end|>{% endfor %}"
+
 /* ---- loaders ---- */
 
 static int load_safetensors(void)
@@ -533,11 +538,11 @@ static int open_files(void **state)
     put("run/receipt.json", "{\"version\":1}");
     write_tokenizer("small", "tests/fuzz/corpus/tokenizer/valid");
     put("small/config.json", "{\"eos_token_id\":[5, 6]}");
-    put("small/tokenizer_config.json", "{\"chat_template\":\"'<|im_start|>'\"}");
+    put("small/tokenizer_config.json", "{\"chat_template\":\"{{ m }}\"}");
     ok(put_gguf_tokenizer("small", "small.gguf"));
     write_tokenizer("chat", "tests/golden/tokenizer-qwen2.json");
-    put("chat/tokenizer_config.json",
-        "{\"chat_template\":\"'<|im_start|>system\\\\nA<|im_end|>'\"}");
+    put("chat/tokenizer_config.json", "{\"eos_token\":{\"content\":\"<|im_end|>\"},"
+                                      "\"chat_template\":\"" TURNS "\"}");
     put("chat/generation_config.json", "{\"eos_token_id\":[1,2],\"top_k\":20}");
     ok(tokenizer_open(path_of("chat"), &chat));
     assert_int_equal(mkdir(path_of("jinja"), 0777), 0);

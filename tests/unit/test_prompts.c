@@ -40,7 +40,7 @@ static void check_ids(const json_t *want, const int32_t *ids, size_t count, cons
             fail_msg("%s: id %zu is %d", what, i, ids[i]);
 }
 
-/* CHAT_TEMPLATES=FOLDER takes the published templates in the place of the stubs. */
+/* CHAT_TEMPLATES=FOLDER takes the published templates in the place of those that do the same here. */
 static void write_template(const json_t *row)
 {
     const char *folder = getenv("CHAT_TEMPLATES");
@@ -52,6 +52,7 @@ static void write_template(const json_t *row)
     if (folder)
         text = read_text(path);
     write_text(at("model/chat_template.jinja"), text ? text : stub);
+    write_text(at("model/tokenizer_config.json"), "{\"bos_token\": \"<|begin_of_text|>\"}");
     free(text);
 }
 
@@ -138,7 +139,7 @@ static void models_without_a_chat_are_refused(void **state)
     int32_t *ids;
     size_t count;
     check_refused(prompt_of_chat(&t, NULL, "a", &ids, &count), NJ_E_UNSUPPORTED,
-                  "no tokens for conversations", "gpt2");
+                  "has neither the tokens of ChatML", "gpt2");
     assert_null(ids);
     tokenizer_close(&t);
     const struct tokenizer none = {.kind = "token files", .refusal = "field x is y"};
@@ -311,11 +312,11 @@ static const struct {
     {"qwen2", "{\"messages\": [{\"role\": \"user\", \"content\": 1}]}",
      "p.jsonl:1: content of messages must be a string"},
     {"qwen2",
-     "{\"messages\": [{\"role\": \"tool\", \"content\": \"\"}, {\"role\": \"user\", \"content\": "
-     "\"\"}]}",
-     "p.jsonl:1: a role of messages must be"},
-    {"qwen2", "{\"messages\": [{\"role\": \"user\", \"content\": \"\"}], \"tools\": [1]}",
-     "p.jsonl:1: tools cannot be written"},
+     "{\"messages\": [{\"role\": 1, \"content\": \"\"}, {\"role\": \"user\", \"content\": \"\"}]}",
+     "p.jsonl:1: each of messages must have a role"},
+    {"qwen2",
+     "{\"messages\": [{\"role\": \"user\", \"content\": \"\"}], \"tools\": [{\"name\": 1}]}",
+     "p.jsonl:1: tools have no place"},
     {"gpt2", "{\"messages\": []}", "p.jsonl:1: messages: "},
     {"qwen2", "{\"prompt\": \"a\", \"id\": []}", "p.jsonl:1: id must be a string, or a number"},
     {"qwen2", "{\"prompt\": \"a\", \"id\": 18446744073709551615}",

@@ -38,13 +38,7 @@ static int render(struct reader *r, const char *system, const char *text)
 
 static int encode(const struct reader *r, int32_t **ids, size_t *count)
 {
-    const int32_t begin = tokenizer_begin_of_text(r->tokenizer);
-    size_t capacity = 1;
-    *ids = malloc(sizeof **ids);
-    if (!*ids)
-        return fail(NJ_E_NOMEM, "out of memory for the prompt");
-    if (begin >= 0)
-        (*ids)[(*count)++] = begin;
+    size_t capacity = 0;
     return tokenizer_encode(r->tokenizer, r->text, r->bytes, ids, count, &capacity);
 }
 
@@ -67,6 +61,6 @@ int prompt_of_chat(const struct tokenizer *t, const char *system, const char *te
     }
     free(r.text);
     free(r.part);
-    chat_free(&r.chat);
+    jsonl_free_chat(&r);
     return rc;
 }

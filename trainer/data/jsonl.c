@@ -5,7 +5,8 @@
  *   prompt, completion: the completion has a loss
  *   text: all of it has a loss
  * Where several are there, the first of this list counts; other fields are not looked at. What has
- * a loss is encoded apart from what stands before it, as it is when the model generates.
+ * a loss is encoded apart from what stands before it, as it is when the model generates; a conversation is encoded as a
+ * whole, as transformers does.
  */
 #include "data/jsonl.h"
 
@@ -62,6 +63,8 @@ static int store_part(struct reader *r, const struct part *p, const struct span 
 {
     const int32_t begin = tokenizer_begin_of_text(r->tokenizer), end = r->tokenizer->end_of_text;
     int rc = NJ_OK;
+    if (p->rendered)
+        return marked_add(r, p, ids);
     if (p->starts && begin >= 0)
         rc = segment_add(r->segment, &begin, 1, true);
     if (!rc)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * jsonl.h: inside of jsonl.c and prompts.c: the lines of a file (jsonl_lines.c), the parts of text that each is made
- * into (jsonl_parts.c), and how a conversation becomes them (conversation.c).
+ * into (jsonl_parts.c), and how a conversation becomes them: its messages (messages.c), what of its text the assistant
+ * says (turns.c), the part (conversation.c), and the ids of that which have a loss (marked.c).
  */
 #ifndef NOJIT_TRAINER_JSONL_H
 #define NOJIT_TRAINER_JSONL_H
 
 #include "data/pool.h"
 #include "data/token_files.h"
+#include "template/template.h"
 #include "text/chat.h"
 
 #include <jansson.h>
@@ -18,12 +20,25 @@ struct span;
 struct part {
     size_t begin, end;                 /* in reader.text */
     bool loss, starts, ends, end_loss; /* starts, ends: a document; end_loss: end of text has one */
+    bool rendered;      /* by a chat template, which has written all tokens but the last */
+    size_t span, spans; /* of it: stretches that have a loss, in reader.spans */
+};
+
+/* A conversation as its template takes it. */
+struct messages {
+    json_t *variables; /* messages, tools and all others */
+    json_t *list;      /* all messages */
+    bool *loss;        /* of each message: it is the assistant's, and trained on */
+    const struct template *template;
 };
 
 struct reader {
     struct segment *segment;
     const struct tokenizer *tokenizer;
     struct chat chat; /* found when the first conversation comes */
+    struct pool spans;
+    struct template_text written[3]; /* by the template: all of a conversation, and parts of it */
+    bool mended;                     /* a number of the line was too large, and has become `true` */
     long line;
     char *text; /* of the parts, one after the other */
     size_t bytes, capacity;
@@ -52,9 +67,25 @@ int jsonl_add_text(struct reader *r, const char *text, size_t bytes);
 int jsonl_add_part(struct reader *r, size_t begin, bool loss);
 /* A part that is this string. */
 int jsonl_add_value(struct reader *r, const json_t *value, bool loss);
-/* Adds the parts of `messages` of the object, written as the model's chat template does. */
+/* Adds the part of `messages` of the object, written by the model's chat template. */
 int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages);
-/* Adds one part: the turns up to the last one of a user, and what the template writes before an answer. */
+/* Adds one part: the turns but for answers at their end, and what the template writes before an answer. */
 int jsonl_add_question(struct reader *r, const json_t *object, const json_t *messages);
+/* Frees what rendering needed. */
+void jsonl_free_chat(struct reader *r);
+
+/* Makes the variables of the first `count` messages of an object (or NULL), with what the line has beside them. */
+int messages_make(struct reader *r, const json_t *object, const json_t *messages, size_t count,
+                  struct messages *out);
+void messages_free(struct messages *m);
+/* Renders the first `count` of them; prompt: with what the template writes before an answer. */
+int messages_render(const struct messages *m, size_t count, bool prompt, struct template_text *out);
+
+/* Finds what the assistant says in the text of the whole conversation, r->written[0], and adds the stretches to
+ * r->spans, as bytes of that text. */
+int turns_find(struct reader *r, const struct messages *m);
+
+/* Appends the ids of a rendered part, with a loss where they touch its stretches. */
+int marked_add(struct reader *r, const struct part *p, const struct span *ids);
 
 #endif

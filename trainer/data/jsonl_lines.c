@@ -22,7 +22,7 @@ enum { BATCH_BYTES = 1 << 22, LINE_BYTES_MOST = 1 << 28 };
 
 /* What Python reads and Jansson refuses: a number that is too large, in whose place true comes, which no field that
  * counts may be; half of a surrogate pair, in whose place U+FFFD comes. Lengths stay. */
-static void mend_number(char *text, size_t bytes)
+static bool mend_number(char *text, size_t bytes)
 {
     errno = 0;
     const bool whole = strspn(text, "+-0123456789") >= bytes;
@@ -30,9 +30,10 @@ static void mend_number(char *text, size_t bytes)
     if (whole)
         (void)strtoll(text, NULL, 10);
     if (whole ? errno != ERANGE : fabs(value) <= DBL_MAX)
-        return;
+        return false;
     memset(text, ' ', bytes);
     memcpy(text, "true", 4); /* such a number is longer */
+    return true;
 }
 
 /* The value of \uXXXX, or -1. */
@@ -59,28 +60,31 @@ static size_t mend_escape(char *text)
     return text[1] == '\0' ? 1 : 2;
 }
 
-static void mend(char *line)
+/* Returns whether a number was mended. */
+static bool mend(char *line)
 {
-    bool string = false;
+    bool string = false, numbers = false;
     for (size_t i = 0; line[i] != '\0';) {
         const size_t number = string ? 0 : strspn(line + i, "0123456789+-.eE");
         if (number > 0)
-            mend_number(line + i, number);
+            numbers = mend_number(line + i, number) || numbers;
         string = string != (line[i] == '"');
         i += number > 0 ? number : string && line[i] == '\\' ? mend_escape(line + i) : 1;
     }
+    return numbers;
 }
 
 /* A line that Jansson refuses is mended and read again. */
-static json_t *read_object(const char *line, size_t bytes, json_error_t *error)
+static json_t *read_object(const char *line, size_t bytes, json_error_t *error, bool *mended)
 {
     json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL, error);
     char *copy = object ? NULL : malloc(bytes + 1);
+    *mended = false;
     if (!copy)
         return object;
     memcpy(copy, line, bytes);
     copy[bytes] = '\0';
-    mend(copy);
+    *mended = mend(copy);
     object = json_loadb(copy, bytes, JSON_ALLOW_NUL, error);
     free(copy);
     return object;
@@ -97,7 +101,7 @@ static int add_line(struct reader *r, const char *line, size_t bytes)
         return NJ_OK;
     json_error_t error;
     json_memory_limit(2 * bytes); /* it may be read twice */
-    json_t *object = read_object(line + marked, bytes - marked, &error);
+    json_t *object = read_object(line + marked, bytes - marked, &error, &r->mended);
     int rc = NJ_OK;
     if (json_memory_end())
         rc = json_memory_spent()
@@ -139,7 +143,7 @@ static int flush(struct reader *r)
         free(spans[i].ids);
     }
     free(spans);
-    r->parts = r->bytes = 0;
+    r->parts = r->bytes = r->spans.count = 0;
     const size_t read = r->segment->file.at - r->segment->file.have;
     if (!rc && r->tokenizer->encoded)
         r->tokenizer->encoded(r->tokenizer->user, read - r->told);
@@ -185,7 +189,7 @@ int jsonl_read(struct reader *r)
         rc = flush(r);
     free(r->text);
     free(r->part);
-    chat_free(&r->chat);
+    jsonl_free_chat(r);
     return rc;
 }
 

@@ -157,14 +157,15 @@ static int check_vocabulary(const struct collector *c, const struct item *it,
     return NJ_OK;
 }
 
-/* A text after the token that begins texts; an empty one is the token that ends them where none begins them. */
+/* A text after the token that begins texts; an empty one is the token that ends them where none begins them. A chat
+ * template has written that token, if there is to be one. */
 static int add_encoded(struct collector *c, const struct item *it, const struct span *ids,
-                       struct stretch *out)
+                       bool rendered, struct stretch *out)
 {
     const struct tokenizer *t = c->reader.tokenizer;
     const int32_t begin = tokenizer_begin_of_text(t);
     const int32_t first = begin >= 0 ? begin : t->end_of_text;
-    const bool lead = begin >= 0 || ids->count == 0;
+    const bool lead = (begin >= 0 && !rendered) || ids->count == 0;
     out->first = c->p->ids.count;
     if (lead && first < 0)
         return fail(NJ_E_FORMAT,
@@ -202,8 +203,7 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
 {
     struct collector *c = r->user;
     struct item *it = item_of(c->p, c->next);
-    (void)part;
-    const int rc = add_encoded(c, it, ids, c->teacher ? &it->teacher : &it->ids);
+    const int rc = add_encoded(c, it, ids, part->rendered, c->teacher ? &it->teacher : &it->ids);
     if (rc || (it->apart && !c->teacher)) {
         c->teacher = true;
         return rc;

@@ -9,9 +9,9 @@
 #include "data/jsonl.h"
 #include "data/pool.h"
 #include "io/error.h"
+#include "template/spaces.h"
 #include "text/bpe.h"
 #include "text/prefix_token.h"
-#include "text/spaces.h"
 #include "utf8.h"
 
 #include <inttypes.h>
@@ -391,7 +391,7 @@ static int store_choice(struct collector *c, const struct item *it, int number,
 }
 
 /* A text after the token that begins texts; an empty one is the token that ends them where none begins them. */
-static int store_prompt(struct collector *c, struct item *it, const struct span *s)
+static int store_prompt(struct collector *c, struct item *it, bool rendered, const struct span *s)
 {
     const struct tokenizer *t = c->reader.tokenizer;
     const int32_t begin = tokenizer_begin_of_text(t);
@@ -401,7 +401,7 @@ static int store_prompt(struct collector *c, struct item *it, const struct span 
                                    : fail_item(c, NJ_E_FORMAT,
                                                "the prompt is empty and no token of the model "
                                                "begins a text; give one");
-    return keep_span(c, s, has_lead(c, s), 0, &it->ids);
+    return keep_span(c, s, !rendered && has_lead(c, s), 0, &it->ids);
 }
 
 /* The first part is the context, if there is one, then each choice comes with it. */
@@ -411,9 +411,8 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
     struct item *it = item_of(c->t, c->next);
     const int first = it->parts - it->choices;
     int rc = NJ_OK;
-    (void)part;
     if (it->kind == TASK_TEXT)
-        rc = store_prompt(c, it, s);
+        rc = store_prompt(c, it, part->rendered, s);
     else if (c->stored == 0)
         rc = first > 0 ? store_context(c, it, s) : store_prefix(c, it);
     if (!rc && it->kind == TASK_CHOICE && c->stored >= first)

@@ -11,7 +11,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
-#include "text/spaces.h"
+#include "template/spaces.h"
 #include "utf8.h"
 
 enum metric { METRIC_ACC, METRIC_ACC_NORM, METRIC_EXACT };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chat.c: the two formats of conversations that are known. Templates are programs and are not run:
- * what the published ones of Qwen2 to Qwen3, SmolLM2 and Llama 3 to 3.2 add to plain conversations is
- * found by its marks.
+ * chat.c: which chat template a model has, and the special tokens that it may write.
  */
 #include "text/chat.h"
 
@@ -13,35 +11,24 @@
 #include "text/metadata.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const struct chat_format formats[] = {
-    {.name = "ChatML",
-     .mark = "<|im_start|>",
-     .before_role = "<|im_start|>",
-     .after_role = "\n",
-     .end = "<|im_end|>",
-     .after = "\n",
-     .tokens = {"<|im_start|>", "<|im_end|>", NULL}},
-    {.name = "Llama 3",
-     .mark = "<|start_header_id|>",
-     .before_role = "<|start_header_id|>",
-     .after_role = "<|end_header_id|>\n\n",
-     .end = "<|eot_id|>",
-     .after = "",
-     .tokens = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
-     .trims = true},
-};
-enum { FORMATS = sizeof formats / sizeof *formats, TEMPLATE_MOST = 16 << 20 };
+enum { TEMPLATE_MOST = 16 << 20 };
 
-/* The text of a file; NULL where there is none, or nothing in it. */
-static int read_file(const char *dir, const char *name, char **out)
+static int no_memory(const char *dir)
 {
-    char path[PATH_BYTES];
+    return fail(NJ_E_NOMEM, "%s: out of memory for its chat template", dir);
+}
+
+/* ---- reading ---- */
+
+/* Reads a file as text; *out is NULL where there is none, or nothing in it. */
+static int read_file(const char *dir, const char *name, json_t **out)
+{
+    char path[PATH_BYTES], *text = NULL;
     size_t room = 0;
     int rc = NJ_OK;
     *out = NULL;
@@ -52,121 +39,25 @@ static int read_file(const char *dir, const char *name, char **out)
     rc = regular_open(path, TEMPLATE_MOST, "fetch the model again", &file);
     if (rc)
         return rc;
-    if (getdelim(out, &room, '\0', file) < 0) {
-        if (!feof(file))
-            rc = fail(errno == ENOMEM ? NJ_E_NOMEM : NJ_E_IO, "%s: %s", path, strerror(errno));
-        free(*out);
-        *out = NULL;
-    }
+    const ssize_t bytes = getdelim(&text, &room, '\0', file);
+    if (bytes < 0 && !feof(file))
+        rc = fail(errno == ENOMEM ? NJ_E_NOMEM : NJ_E_IO, "%s: %s", path, strerror(errno));
+    else if (bytes > 0 && !(*out = json_text(text, (size_t)bytes)))
+        rc = no_memory(dir);
+    free(text);
     fclose(file);
     return rc;
 }
 
-/* The template, or the first of a list of named ones, that has the mark; NULL: none has. */
-static const char *with_mark(const json_t *template, const char *mark)
+/* Reads a JSON file; *out is NULL where there is none. Numbers of any size are read: none of them counts here. */
+static int read_config(const char *dir, const char *name, json_t **out)
 {
-    const json_t *each;
-    size_t i;
-    const char *text = json_string_value(template);
-    if (text)
-        return strstr(text, mark) ? text : NULL;
-    json_array_foreach(template, i, each)
-    {
-        text = json_string_value(json_object_get(each, "template"));
-        if (text && strstr(text, mark))
-            return text;
-    }
-    return NULL;
-}
-
-/* What a template writes stands in it as a string, with escapes, or as it is. Returns a copy up to `end`,
- * NULL without memory. */
-static char *literal(const char *text, const char *end)
-{
-    char *out = malloc((size_t)(end - text) + 1);
-    char *to = out;
-    for (; out && text < end; text++) {
-        const bool escape = *text == '\\' && text + 1 < end && strchr("n\\'\"", text[1]);
-        text += escape;
-        *to++ = escape && *text == 'n' ? '\n' : *text;
-    }
-    if (out)
-        *to = '\0';
-    return out;
-}
-
-/* Whether a string of a template, or what stands there as it is, goes on up to `end`. */
-static bool reaches(const char *text, const char *end, char stop)
-{
-    while (text < end && *text != stop)
-        text += *text == '\\' ? 2 : 1;
-    return text >= end;
-}
-
-/* The system message that a ChatML template has written out, for conversations without one. */
-static int find_system(const char *template, char **out)
-{
-    static const char begin[] = "<|im_start|>system";
-    const char *end = template, *next;
-    for (const char *p = strstr(template, begin); p && end; p = next) {
-        const char quote = p > template ? p[-1] : '\0';
-        p += sizeof begin - 1;
-        const size_t line_feed = *p == '\n' ? 1 : strncmp(p, "\\n", 2) == 0 ? 2 : 0;
-        const char *text = p + line_feed;
-        next = strstr(text, begin);
-        if (end < text)
-            end = strstr(text, "<|im_end|>");
-        if (line_feed == 0 || !end || end <= text || (next && next < end) ||
-            !reaches(text, end, quote == '\'' || quote == '"' ? quote : '{'))
-            continue;
-        *out = literal(text, end);
-        return *out ? NJ_OK : fail(NJ_E_NOMEM, "out of memory for a chat template");
-    }
-    return NJ_OK;
-}
-
-/* Llama 3.1 and later put this before every system message, and write one where there is none. The
- * date is the template's own; that of the day, which 3.2 asks for, would make data of another day other
- * data. */
-static const char llama_mark[] = "Cutting Knowledge Date: December 2023";
-static const char llama_opening[] =
-    "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
-
-/* Whether the template itself opens the think block of an answer that is to be generated, always, as that of Qwen3's
- * thinking models does. Qwen3's first template leaves that to the model. */
-static bool opens_thought(const char *template)
-{
-    static const char *const begin[] = {"assistant\\n<think>\\n", "assistant\n<think>\n"};
-    const char *at = template;
-    for (const char *p; (p = strstr(at, "add_generation_prompt")) != NULL;)
-        at = p + 1;
-    for (int i = 0; i < 2 && at > template; i++) {
-        const char *p = strstr(at, begin[i]);
-        const char next = p ? p[strlen(begin[i])] : '\0';
-        if (next == '\'' || next == '"' || next == '{')
-            return true;
-    }
-    return false;
-}
-
-/* What the template adds to the format. */
-static int read_template(const char *template, struct chat *c)
-{
-    c->before_answer = opens_thought(template) ? "<think>\n" : "";
-    c->thinks = strstr(template, "last_query_index") && strstr(template, "<think>");
-    if (!strstr(template, llama_mark))
-        return find_system(template, &c->system);
-    c->opening = llama_opening;
-    c->system = strdup("");
-    return c->system ? NJ_OK : fail(NJ_E_NOMEM, "out of memory for a chat template");
-}
-
-static bool has_tokens(const struct tokenizer *t, const struct chat_format *f)
-{
-    for (int i = 0; i < 3 && f->tokens[i]; i++)
-        if (tokenizer_added(t, f->tokens[i]) < 0)
-            return false;
-    return true;
+    char path[PATH_BYTES];
+    *out = NULL;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (access(path, F_OK) != 0)
+        return NJ_OK;
+    return json_read_file(path, JSON_DECODE_INT_AS_REAL, "fetch the model again", out);
 }
 
 static int template_of_file(const char *path, json_t **out)
@@ -178,108 +69,236 @@ static int template_of_file(const char *path, json_t **out)
         return rc;
     rc = gguf_string(&g, "tokenizer.chat_template", &text);
     if (!rc && text.text && !(*out = json_text(text.text, text.bytes)))
-        rc = fail(NJ_E_NOMEM, "%s: out of memory for its chat template", path);
+        rc = no_memory(path);
     gguf_close(&g);
+    return rc;
+}
+
+/* Reads the field of a JSON file. */
+static int template_of_config(const char *dir, const char *name, json_t **out)
+{
+    json_t *config;
+    const int rc = read_config(dir, name, &config);
+    json_t *found = json_object_get(config, "chat_template");
+    if (!rc && !json_is_null(found))
+        *out = json_incref(found);
+    json_decref(config);
     return rc;
 }
 
 int chat_template(const char *dir, json_t **out)
 {
-    char path[PATH_BYTES];
-    json_t *config;
-    char *text;
+    static const char *const configs[] = {"tokenizer_config.json", "chat_template.json"};
     *out = NULL;
     if (metadata_is(dir))
         return template_of_file(dir, out);
-    const int rc = read_file(dir, "chat_template.jinja", &text);
-    if (rc)
-        return rc;
-    if (text) {
-        *out = json_text(text, strlen(text));
-        free(text);
-        return *out ? NJ_OK : fail(NJ_E_NOMEM, "%s: out of memory for its chat template", dir);
-    }
-    snprintf(path, sizeof path, "%s/tokenizer_config.json", dir);
-    if (json_read_file(path, 0, "", &config) == NJ_E_NOMEM)
-        return NJ_E_NOMEM;
-    *out = json_incref(json_object_get(config, "chat_template"));
-    json_decref(config);
-    return NJ_OK;
+    int rc = read_file(dir, "chat_template.jinja", out);
+    for (int i = 0; i < 2 && !rc && !*out; i++)
+        rc = template_of_config(dir, configs[i], out);
+    return rc;
 }
 
-static int no_format(const char *dir, bool has_template)
+/* ---- tokens ---- */
+
+/* Sets a variable to a token's text, once. */
+static int set_token(struct chat *c, const char *name, const char *text, size_t bytes)
 {
+    if (json_object_get(c->tokens, name))
+        return NJ_OK;
+    json_t *value = json_text(text, bytes);
+    return value && json_object_set_new_nocheck(c->tokens, name, value) == 0
+               ? NJ_OK
+               : fail(NJ_E_NOMEM, "out of memory for the special tokens of the chat template");
+}
+
+/* A token is its text, or an object that has it as its content. */
+static int tokens_of_config(const char *dir, const char *file, struct chat *c)
+{
+    static const char *const names[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                        "pad_token", "cls_token", "mask_token"};
+    json_t *config;
+    int rc = read_config(dir, file, &config);
+    for (size_t i = 0; i < sizeof names / sizeof *names && !rc; i++) {
+        const json_t *token = json_object_get(config, names[i]);
+        if (json_is_object(token))
+            token = json_object_get(token, "content");
+        if (json_is_string(token))
+            rc = set_token(c, names[i], json_string_value(token), json_string_length(token));
+    }
+    json_decref(config);
+    return rc;
+}
+
+static int set_id(struct chat *c, const struct tokenizer *t, const char *name, int64_t id)
+{
+    size_t bytes;
+    bool special;
+    const char *text =
+        id >= 0 && id <= INT32_MAX ? tokenizer_token(t, (int32_t)id, &bytes, &special) : NULL;
+    return text ? set_token(c, name, text, bytes) : NJ_OK;
+}
+
+static int tokens_of_file(const char *path, const struct tokenizer *t, struct chat *c)
+{
+    static const char *const names[][2] = {{"bos_token", "tokenizer.ggml.bos_token_id"},
+                                           {"eos_token", "tokenizer.ggml.eos_token_id"},
+                                           {"unk_token", "tokenizer.ggml.unknown_token_id"},
+                                           {"pad_token", "tokenizer.ggml.padding_token_id"}};
+    struct gguf g;
+    int rc = metadata_open(path, &g);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !rc; i++) {
+        int64_t id;
+        rc = gguf_int(&g, names[i][1], -1, &id);
+        if (!rc)
+            rc = set_id(c, t, names[i][0], id);
+    }
+    gguf_close(&g);
+    return rc;
+}
+
+static int read_tokens(const char *dir, const struct tokenizer *t, struct chat *c)
+{
+    c->tokens = json_object();
+    if (!c->tokens)
+        return no_memory(dir);
+    if (metadata_is(dir))
+        return tokens_of_file(dir, t, c);
+    const int rc = tokens_of_config(dir, "tokenizer_config.json", c);
+    return rc ? rc : tokens_of_config(dir, "special_tokens_map.json", c);
+}
+
+/* ---- models without a template ---- */
+
+static const struct {
+    const char *tokens[3];
+    const char *text;
+} built_in[] = {
+    {{"<|im_start|>", "<|im_end|>", NULL},
+     "{{ bos_token }}{% for m in messages %}"
+     "{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
+     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"},
+    {{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
+     "{{ bos_token }}{% for m in messages %}{{ '<|start_header_id|>' + m.role + "
+     "'<|end_header_id|>\\n\\n' + m.content | trim + '<|eot_id|>' }}{% endfor %}"
+     "{% if add_generation_prompt %}"
+     "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"},
+};
+
+static bool has_tokens(const struct tokenizer *t, const char *const tokens[3])
+{
+    for (int i = 0; i < 3 && tokens[i]; i++)
+        if (tokenizer_added(t, tokens[i]) < 0)
+            return false;
+    return true;
+}
+
+/* Takes the format whose tokens the tokenizer has. It begins with the token that begins texts. */
+static int parse_built_in(const char *dir, const struct tokenizer *t, struct chat *out)
+{
+    for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++) {
+        if (!has_tokens(t, built_in[i].tokens))
+            continue;
+        json_object_del(out->tokens, "bos_token");
+        const int rc = set_id(out, t, "bos_token", tokenizer_begin_of_text(t));
+        return rc ? rc
+                  : template_parse(dir, built_in[i].text, strlen(built_in[i].text), &out->plain);
+    }
     return fail(NJ_E_UNSUPPORTED,
-                "%s: %s; ChatML and Llama 3 are known: give texts instead of conversations", dir,
-                has_template ? "its chat template is of no known format"
-                             : "its tokenizer has no tokens for conversations");
+                "%s: it has no chat template, and its tokenizer has neither the tokens of ChatML "
+                "nor those of Llama 3; put its template beside it as chat_template.jinja, or give "
+                "texts instead of conversations",
+                dir);
+}
+
+/* ---- parsing ---- */
+
+static int parse(const char *dir, const json_t *text, struct template **out)
+{
+    char name[PATH_BYTES + 32];
+    snprintf(name, sizeof name, "chat template of %s", dir);
+    return template_parse(name, json_string_value(text), json_string_length(text), out);
+}
+
+static const json_t *named(const json_t *list, const char *name)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(list, i, each)
+    {
+        const char *its = json_string_value(json_object_get(each, "name"));
+        const json_t *text = json_object_get(each, "template");
+        if (its && strcmp(its, name) == 0 && json_is_string(text))
+            return text;
+    }
+    return NULL;
+}
+
+/* Of several templates, default is for plain conversations and tool_use for those with tools, as in transformers. */
+static int parse_named(const char *dir, const json_t *list, struct chat *out)
+{
+    const json_t *plain = named(list, "default"), *tools = named(list, "tool_use");
+    if (!plain)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: none of its chat templates is called default; put the one to use beside "
+                    "it as chat_template.jinja",
+                    dir);
+    const int rc = parse(dir, plain, &out->plain);
+    return rc || !tools ? rc : parse(dir, tools, &out->tools);
+}
+
+/* A template of its own for tools may lie in a file beside that of the model. */
+static int parse_text(const char *dir, const json_t *text, struct chat *out)
+{
+    json_t *tools = NULL;
+    int rc = parse(dir, text, &out->plain);
+    if (!rc && !metadata_is(dir))
+        rc = read_file(dir, "additional_chat_templates/tool_use.jinja", &tools);
+    if (!rc && tools)
+        rc = parse(dir, tools, &out->tools);
+    json_decref(tools);
+    return rc;
 }
 
 int chat_find(const char *dir, const struct tokenizer *t, struct chat *out)
 {
     json_t *template;
-    *out = (struct chat){.opening = "", .before_answer = ""};
+    *out = (struct chat){0};
     int rc = chat_template(dir, &template);
-    if (rc)
-        return rc;
-    for (int i = 0; i < FORMATS && !out->format && !rc; i++) {
-        const char *text = with_mark(template, formats[i].mark);
-        if (!has_tokens(t, &formats[i]) || (template && !text))
-            continue;
-        out->format = &formats[i];
-        rc = text ? read_template(text, out) : NJ_OK;
-    }
-    const bool known = template != NULL;
+    if (!rc)
+        rc = read_tokens(dir, t, out);
+    if (!rc && json_is_string(template))
+        rc = parse_text(dir, template, out);
+    else if (!rc && json_is_array(template))
+        rc = parse_named(dir, template, out);
+    else if (!rc && template)
+        rc = fail(NJ_E_FORMAT, "%s: chat_template must be a text or a list of named ones", dir);
+    else if (!rc)
+        rc = parse_built_in(dir, t, out);
     json_decref(template);
-    if (rc || !out->format)
-        return rc ? rc : no_format(dir, known);
-    return NJ_OK;
+    return rc;
 }
 
-int chat_check_end(const struct chat *c, const struct tokenizer *t)
+const struct template *chat_template_for(const struct chat *c, bool tools)
 {
-    if (t->end_of_text != tokenizer_added(t, c->format->end))
+    return tools && c->tools ? c->tools : c->plain;
+}
+
+int chat_check_end(const struct tokenizer *t)
+{
+    if (t->end_of_text >= 0 && t->end_of_text != t->end_of_turn)
         return NJ_OK;
     return fail(NJ_E_UNSUPPORTED,
-                "%s: %s ends a turn and is the only token that could end a conversation; set "
+                "%s: no token ends a whole conversation, since that of a turn would cut it; set "
                 "eos_token_id of config.json to the one that ends documents",
-                t->dir, c->format->end);
+                t->dir);
 }
 
 void chat_free(struct chat *c)
 {
-    free(c->system);
+    template_free(c->plain);
+    template_free(c->tools);
+    json_decref(c->tokens);
     *c = (struct chat){0};
-}
-
-/* ---- think blocks ---- */
-
-struct chat_text chat_strip(struct chat_text t, bool both)
-{
-    for (; t.bytes > 0 && *t.text == '\n'; t.bytes--)
-        t.text++;
-    while (both && t.bytes > 0 && t.text[t.bytes - 1] == '\n')
-        t.bytes--;
-    return t;
-}
-
-/* What stands after the last `mark`, or all of it. */
-static struct chat_text after_last(struct chat_text t, const char *mark)
-{
-    const size_t bytes = strlen(mark);
-    for (const char *p; (p = memmem(t.text, t.bytes, mark, bytes)) != NULL; t.text = p + bytes)
-        t.bytes -= (size_t)(p - t.text) + bytes;
-    return t;
-}
-
-void chat_split(struct chat_text *content, struct chat_text *thought)
-{
-    static const char end[] = "</think>";
-    const char *first = memmem(content->text, content->bytes, end, sizeof end - 1);
-    *thought = (struct chat_text){content->text, 0};
-    if (!first)
-        return;
-    thought->bytes = (size_t)(first - content->text);
-    *thought = chat_strip(after_last(*thought, "<think>"), true);
-    *content = chat_strip(after_last(*content, end), false);
 }

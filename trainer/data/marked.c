@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * marked.c: the ids of a conversation, which is encoded as a whole. An id has a loss if its text touches a stretch that
+ * has one, as in transformers.
+ */
+#include "data/jsonl.h"
+
+#include "io/error.h"
+#include "text/bpe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Ids to be added whose loss is the same. */
+struct run_of_ids {
+    struct reader *reader;
+    const int32_t *ids;
+    size_t first, next;
+    bool loss;
+};
+
+static int add_run(struct run_of_ids *run)
+{
+    const size_t count = run->next - run->first;
+    const int32_t *ids = run->ids + run->first;
+    run->first = run->next;
+    return count ? segment_add(run->reader->segment, ids, count, run->loss) : NJ_OK;
+}
+
+/* Adds one more id. */
+static int add_id(struct run_of_ids *run, bool loss)
+{
+    const int rc = loss != run->loss ? add_run(run) : NJ_OK;
+    run->loss = loss;
+    run->next++;
+    return rc;
+}
+
+/* Whether the texts of the ids, one behind the other, are the text. */
+static bool spells(const struct tokenizer *t, const struct span *s)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        size_t bytes;
+        bool special;
+        const char *token = tokenizer_token(t, s->ids[i], &bytes, &special);
+        if (!token || bytes > s->bytes - at || memcmp(token, s->text + at, bytes) != 0)
+            return false;
+        at += bytes;
+    }
+    return at == s->bytes;
+}
+
+static int add_by_texts(struct run_of_ids *run, const struct template_span *span, size_t spans,
+                        size_t count)
+{
+    int rc = NJ_OK;
+    size_t at = 0, k = 0;
+    for (size_t i = 0; i < count && !rc; i++) {
+        size_t bytes;
+        bool special;
+        tokenizer_token(run->reader->tokenizer, run->ids[i], &bytes, &special);
+        while (k < spans && span[k].end <= at)
+            k++;
+        rc = add_id(run, k < spans && at + bytes > span[k].begin);
+        at += bytes;
+    }
+    return rc ? rc : add_run(run);
+}
+
+/* Encodes the stretches and what is between them apart. *same: that gives the same ids. */
+static int encode_pieces(const struct reader *r, const struct template_span *span, size_t spans,
+                         const struct span *s, struct span *pieces, bool *same)
+{
+    size_t at = 0, n = 0;
+    for (size_t i = 0; i <= 2 * spans; i++) {
+        const size_t end = i == 2 * spans ? s->bytes : i % 2 ? span[i / 2].end : span[i / 2].begin;
+        pieces[i] = (struct span){.text = s->text + at, .bytes = end - at};
+        at = end;
+    }
+    const int rc = tokenizer_encode_spans(r->tokenizer, pieces, 2 * spans + 1);
+    *same = !rc;
+    for (size_t i = 0; i <= 2 * spans && *same; n += pieces[i++].count)
+        *same = n + pieces[i].count <= s->count &&
+                (pieces[i].count == 0 ||
+                 memcmp(pieces[i].ids, s->ids + n, pieces[i].count * sizeof *s->ids) == 0);
+    *same = *same && n == s->count;
+    return rc;
+}
+
+static int add_by_pieces(struct run_of_ids *run, const struct template_span *span, size_t spans,
+                         const struct span *s)
+{
+    struct span *pieces = calloc(2 * spans + 1, sizeof *pieces);
+    bool same;
+    if (!pieces)
+        return jsonl_no_memory(run->reader);
+    int rc = encode_pieces(run->reader, span, spans, s, pieces, &same);
+    if (!rc && !same)
+        rc = jsonl_bad_line(run->reader, "up to here: the tokenizer changes the text of a "
+                                         "conversation, so that where its answers begin cannot be "
+                                         "told; write it in the normal form NFC");
+    for (size_t i = 0; i <= 2 * spans; i++) {
+        for (size_t k = 0; k < pieces[i].count && !rc; k++)
+            rc = add_id(run, i % 2);
+        free(pieces[i].ids);
+    }
+    free(pieces);
+    return rc ? rc : add_run(run);
+}
+
+/* The token that ends documents can stand at the end alone. */
+static int check_inside(const struct reader *r, const struct span *s)
+{
+    for (size_t i = 0; i + 1 < s->count; i++)
+        if (s->ids[i] == r->tokenizer->end_of_text)
+            return fail(
+                NJ_E_UNSUPPORTED,
+                "%s: up to line %ld: a conversation has the token that ends documents (%d) "
+                "in its midst, and would be cut there; write it as prompt and completion, or "
+                "set eos_token_id of config.json to another token",
+                r->segment->path, r->line, r->tokenizer->end_of_text);
+    return NJ_OK;
+}
+
+int marked_add(struct reader *r, const struct part *p, const struct span *ids)
+{
+    const int32_t end = r->tokenizer->end_of_text;
+    const struct template_span *span = (const struct template_span *)r->spans.at + p->span;
+    struct run_of_ids run = {.reader = r, .ids = ids->ids};
+    const bool ended = ids->count > 0 && ids->ids[ids->count - 1] == end;
+    int rc = check_inside(r, ids);
+    if (!rc)
+        rc = spells(r->tokenizer, ids) ? add_by_texts(&run, span, p->spans, ids->count)
+                                       : add_by_pieces(&run, span, p->spans, ids);
+    return rc || ended ? rc : segment_add(r->segment, &end, 1, false);
+}

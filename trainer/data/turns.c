@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * turns.c: which stretches of a conversation's text the assistant says. A template that marks them with
+ * {% generation %} says so itself. Of another, the text up to an answer is what it writes for the messages before with
+ * add_generation_prompt, and the text with the answer what it writes for those up to it: both must be how the whole
+ * begins. Where the template writes the last answer in a way of its own (Qwen3's keeps its thoughts), a mark in the
+ * place of the answer shows where it begins and ends.
+ */
+#include "data/jsonl.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "template/spaces.h"
+
+#include <string.h>
+
+/* Private-use code points, which no answer ends with. */
+static const char mark[] = "\xee\x84\xa3\xee\x84\xa4";
+enum { MARK = sizeof mark - 1 };
+
+static bool begins_with(const struct template_text *whole, const struct template_text *part)
+{
+    return part->bytes <= whole->bytes &&
+           (part->bytes == 0 || memcmp(whole->text, part->text, part->bytes) == 0);
+}
+
+static size_t common_begin(const struct template_text *a, const struct template_text *b)
+{
+    size_t n = 0;
+    while (n < a->bytes && n < b->bytes && a->text[n] == b->text[n])
+        n++;
+    return n;
+}
+
+static size_t common_end(const struct template_text *a, const struct template_text *b)
+{
+    size_t n = 0;
+    while (n < a->bytes && n < b->bytes && a->text[a->bytes - 1 - n] == b->text[b->bytes - 1 - n])
+        n++;
+    return n;
+}
+
+/* White space behind the token that ends a turn is never generated. */
+static int add_span(struct reader *r, size_t begin, size_t end)
+{
+    const char *text = r->written[0].text + begin;
+    const struct template_span span = {begin, begin + text_rstrip(text, end - begin)};
+    return pool_add(&r->spans, &span, 1, sizeof span) ? NJ_OK : jsonl_no_memory(r);
+}
+
+/* ---- marks ---- */
+
+/* Returns how much of what follows the answer where it is last also follows it in the whole: all but white space at
+ * the end, or up to the end of the first added token; -1: neither. */
+static int64_t ending(const struct reader *r, const char *last, size_t last_bytes, const char *here,
+                      size_t bytes)
+{
+    char token[256];
+    const size_t full = text_rstrip(last, last_bytes);
+    if (full <= bytes && memcmp(last, here, full) == 0)
+        return (int64_t)full;
+    const size_t blank = text_white(last, last_bytes);
+    for (size_t n = 1; n < sizeof token && blank + n <= last_bytes && blank + n <= bytes; n++) {
+        if (memcmp(last, here, blank + n) != 0)
+            break;
+        memcpy(token, last + blank, n);
+        token[n] = '\0';
+        if (tokenizer_added(r->tokenizer, token) >= 0)
+            return (int64_t)(blank + n);
+    }
+    return -1;
+}
+
+static const char *find_mark(const struct template_text *t)
+{
+    return t->bytes ? memmem(t->text, t->bytes, mark, MARK) : NULL;
+}
+
+/* Texts of a conversation with the mark in the place of an answer. */
+struct marked {
+    struct template_text whole, upto; /* all of it; up to the answer */
+    size_t begin; /* of what the assistant says; 0: where the answer itself begins */
+};
+
+/* Adds the turn, if what stands around the answer in the whole is what stands around the mark. */
+static int add_marked(struct reader *r, const struct marked *m, bool *found)
+{
+    const struct template_text *whole = &r->written[0];
+    const char *at = find_mark(&m->upto), *here = find_mark(&m->whole);
+    const size_t common = common_begin(whole, &m->whole), left = common_end(whole, &m->whole);
+    const size_t begin = m->begin > 0 && m->begin < common ? m->begin : common;
+    const size_t place = here ? (size_t)(here - m->whole.text) : 0;
+    *found = at && here && common + left <= whole->bytes && place + MARK + left == m->whole.bytes &&
+             (m->begin > 0 || place == common);
+    if (!*found)
+        return NJ_OK;
+    const size_t end = whole->bytes - left;
+    at += MARK;
+    const int64_t more =
+        ending(r, at, (size_t)(m->upto.text + m->upto.bytes - at), whole->text + end, left);
+    *found = more >= 0;
+    return *found ? add_span(r, begin, end + (size_t)more) : NJ_OK;
+}
+
+/* The assistant's turn begins behind the prompt for it, if the whole begins with that; else where both part, behind the
+ * messages before. *known: one of them is so. */
+static int find_begin(struct reader *r, const struct messages *m, size_t i, bool prompted,
+                      struct marked *out, bool *known)
+{
+    struct template_text *prompt = &r->written[1], *before = &r->written[2];
+    const size_t common = prompted ? common_begin(prompt, &out->whole) : 0;
+    *known = i == 0 || (prompted && common == prompt->bytes);
+    out->begin = prompted && common == prompt->bytes ? common : 0;
+    const int rc = *known ? NJ_OK : messages_render(m, i, false, before);
+    if (rc || *known)
+        return rc;
+    *known = begins_with(&out->whole, before);
+    out->begin = common >= before->bytes ? common : 0;
+    return NJ_OK;
+}
+
+static int render_marked(struct reader *r, const struct messages *m, size_t i, bool prompted,
+                         bool *found)
+{
+    struct marked marked = {0};
+    int rc = messages_render(m, i + 1, false, &marked.upto);
+    if (!rc)
+        rc = messages_render(m, json_array_size(m->list), false, &marked.whole);
+    bool known = false;
+    if (!rc)
+        rc = find_begin(r, m, i, prompted, &marked, &known);
+    if (!rc && known)
+        rc = add_marked(r, &marked, found);
+    template_text_free(&marked.whole);
+    template_text_free(&marked.upto);
+    return rc == NJ_E_NOMEM ? rc : NJ_OK; /* a template that raises has not found it */
+}
+
+/* Finds a turn by a mark in the place of its answer. */
+static int find_marked(struct reader *r, const struct messages *m, size_t i, bool prompted,
+                       bool *found)
+{
+    json_t *turn = json_array_get(m->list, i);
+    json_t *content = json_incref(json_object_get(turn, "content"));
+    *found = false;
+    int rc = json_object_set_new(turn, "content", json_stringn_nocheck(mark, MARK))
+                 ? jsonl_no_memory(r)
+                 : render_marked(r, m, i, prompted, found);
+    if (content ? json_object_set(turn, "content", content) : json_object_del(turn, "content"))
+        rc = jsonl_no_memory(r);
+    json_decref(content);
+    return rc;
+}
+
+/* ---- turns ---- */
+
+/* Finds a turn by how the whole begins, or by a mark. */
+static int find_turn(struct reader *r, const struct messages *m, size_t i)
+{
+    struct template_text *before = &r->written[1], *upto = &r->written[2];
+    const bool last = i + 1 == json_array_size(m->list);
+    bool found;
+    int rc = messages_render(m, i, true, before);
+    const bool prompted = rc == NJ_OK;
+    if (prompted && !last)
+        rc = messages_render(m, i + 1, false, upto);
+    if (rc == NJ_E_NOMEM)
+        return rc;
+    const struct template_text *end = last ? &r->written[0] : upto;
+    if (prompted && !rc && begins_with(&r->written[0], before) &&
+        begins_with(&r->written[0], end) && before->bytes <= end->bytes)
+        return add_span(r, before->bytes, end->bytes);
+    rc = find_marked(r, m, i, prompted, &found);
+    if (rc || found)
+        return rc;
+    return fail(
+        NJ_E_UNSUPPORTED,
+        "%s:%ld: where message %zu begins and ends in the text of the conversation cannot be "
+        "told from its chat template; mark it there with {%% generation %%}, or write the "
+        "conversation as prompt and completion",
+        r->segment->path, r->line, i + 1);
+}
+
+/* Takes the stretches that the template marks: of each answer one, less those without a loss. */
+static int take_marked(struct reader *r, const struct messages *m)
+{
+    const struct template_text *whole = &r->written[0];
+    size_t answers = 0, wanted = 0, next = 0;
+    int rc = NJ_OK;
+    json_t *turn;
+    size_t i;
+    json_array_foreach(m->list, i, turn)
+    {
+        const char *role = json_string_value(json_object_get(turn, "role"));
+        answers += strcmp(role, "assistant") == 0;
+        wanted += m->loss[i];
+    }
+    if (wanted < answers && whole->spans != answers)
+        return jsonl_bad_line(r, "weight 0 of messages cannot be kept: the chat template does not "
+                                 "mark each answer once with {% generation %}");
+    json_array_foreach(m->list, i, turn)
+    {
+        const char *role = json_string_value(json_object_get(turn, "role"));
+        if (wanted < answers && strcmp(role, "assistant") == 0 && !m->loss[i] && !rc)
+            whole->span[next++].end = 0;
+        else
+            next += strcmp(role, "assistant") == 0;
+    }
+    for (i = 0; i < whole->spans && !rc; i++)
+        if (whole->span[i].end > whole->span[i].begin &&
+            !pool_add(&r->spans, &whole->span[i], 1, sizeof *whole->span))
+            rc = jsonl_no_memory(r);
+    return rc;
+}
+
+int turns_find(struct reader *r, const struct messages *m)
+{
+    int rc = NJ_OK;
+    if (template_marks_generation(m->template) && !r->written[0].spans_unknown)
+        return take_marked(r, m);
+    for (size_t i = 0; i < json_array_size(m->list) && !rc; i++)
+        if (m->loss[i])
+            rc = find_turn(r, m, i);
+    return rc;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * value.h: what a template works on: Python's values, and the state of one run. All memory of a run is one arena;
+ * texts lie there, in the template or in the JSON that came in, and are never changed.
+ */
+#ifndef NOJIT_TRAINER_VALUE_H
+#define NOJIT_TRAINER_VALUE_H
+
+#include "template/arena.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct node;
+struct run;
+
+enum value_kind {
+    VALUE_ABSENT, /* an argument that was not given */
+    VALUE_UNDEFINED,
+    VALUE_NONE,
+    VALUE_BOOL,
+    VALUE_INT,
+    VALUE_FLOAT,
+    VALUE_STRING,
+    VALUE_LIST,
+    VALUE_TUPLE,
+    VALUE_ITERATOR, /* a generator or a view; a list whose items are taken once */
+    VALUE_DICT,
+    VALUE_NAMESPACE,
+    VALUE_FUNCTION,
+    VALUE_METHOD,
+    VALUE_MACRO,
+    VALUE_LOOP,
+    VALUE_CYCLER,
+    VALUE_JOINER
+};
+
+struct value {
+    enum value_kind kind;
+    bool markup;  /* a string that is safe HTML, so that what is added to it is escaped */
+    size_t bytes; /* of text */
+    union {
+        const char *text; /* a string; UNDEFINED: the name of what is not there */
+        int64_t whole;    /* BOOL, too: 0 or 1 */
+        double real;
+        struct list *list;
+        struct dict *dict; /* NAMESPACE, too */
+        const struct builtin *function;
+        struct method *method;
+        struct macro *macro;
+        struct loop *loop;
+        struct cycler *cycler;
+    };
+};
+
+struct list {
+    struct value *at;
+    size_t count, capacity;
+    bool view; /* ITERATOR: one that can be walked again, as dict.items() */
+};
+
+struct pair {
+    struct value key, value;
+};
+
+struct dict {
+    struct pair *at;
+    size_t count, capacity;
+};
+
+struct arguments {
+    const struct value *at;
+    size_t count;
+    const struct pair *named; /* keys are strings */
+    size_t named_count;
+};
+
+/* A filter, a test, a method or a global function. What it is applied to is its first argument. */
+struct builtin {
+    const char *name;
+    int (*run)(struct run *r, const struct arguments *a, struct value *out);
+    const char *parameters; /* names, separated by blanks; NULL: it reads `named` itself */
+    size_t required;        /* how many of them must be given */
+};
+
+struct method {
+    struct value self;
+    const struct builtin *function;
+};
+
+struct cycler { /* and joiner: at its start or not */
+    const struct value *at;
+    size_t count, next;
+};
+
+struct binding {
+    const char *name; /* interned, so names are compared by address */
+    struct value value;
+};
+
+struct scope {
+    struct scope *parent;
+    struct binding *at;
+    size_t count, capacity;
+};
+
+struct macro {
+    const struct node *node;
+    struct scope *scope; /* in which it was defined */
+};
+
+struct loop {
+    struct list *items;
+    size_t at; /* of the current item */
+    int depth;
+    const struct node *node;
+    struct scope *scope; /* around the loop */
+    struct value changed;
+};
+
+/* What a statement left to be done. */
+enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE };
+
+enum builtin_use { BUILTIN_FILTER, BUILTIN_TEST, BUILTIN_FUNCTION };
+
+struct run {
+    const struct template *template;
+    struct arena arena;
+    struct template_text *out; /* a capture is what was appended since its start */
+    size_t captures;           /* that are open: what is appended is not output yet */
+    size_t out_most;
+    struct scope *scope;
+    enum flow flow;
+    int line, depth;
+    int64_t steps; /* that are left */
+    /* Calls a value. Set by the evaluator, which stands above all that needs it. */
+    int (*call)(struct run *r, const struct value *callee, const struct arguments *a,
+                struct value *out);
+    /* builtin_find(), for filters that call others. */
+    bool (*find)(enum builtin_use use, const char *name, const struct builtin **out);
+};
+
+/* ---- failures and limits ---- */
+
+/* Records the sentence, with the template's name and line; returns NJ_E_FORMAT. */
+int run_fail(const struct run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Fails for want of memory: of the machine's, or within the limit. */
+int run_no_memory(const struct run *r);
+/* Fails since a value of this kind cannot do that. */
+int run_type_error(const struct run *r, const char *what, const struct value *v);
+/* Takes steps for work on so many bytes or items. */
+int run_spend(struct run *r, size_t amount);
+/* Goes one level deeper, as far as the limit. Each success needs a run_leave(). */
+int run_enter(struct run *r);
+static inline void run_leave(struct run *r)
+{
+    r->depth--;
+}
+/* Appends to the output. */
+int run_write(struct run *r, const char *text, size_t bytes);
+/* Begins a text of its own at the end of the output; the second takes it away from there, as a value, where what was
+ * written in between has succeeded (rc 0). Returns rc, or what failed. */
+size_t run_capture(struct run *r);
+int run_captured(struct run *r, size_t from, int rc, struct value *out);
+
+/* ---- making values ---- */
+
+static inline struct value value_text(const char *text, size_t bytes)
+{
+    return (struct value){.kind = VALUE_STRING, .bytes = bytes, .text = text};
+}
+static inline struct value value_c_text(const char *text)
+{
+    return value_text(text, strlen(text));
+}
+static inline struct value value_int(int64_t whole)
+{
+    return (struct value){.kind = VALUE_INT, .whole = whole};
+}
+static inline struct value value_bool(bool truth)
+{
+    return (struct value){.kind = VALUE_BOOL, .whole = truth};
+}
+static inline struct value value_float(double real)
+{
+    return (struct value){.kind = VALUE_FLOAT, .real = real};
+}
+static inline struct value value_undefined(const char *name, size_t bytes)
+{
+    return (struct value){.kind = VALUE_UNDEFINED, .bytes = bytes, .text = name};
+}
+static inline struct value value_list(enum value_kind kind, struct list *list)
+{
+    return (struct value){.kind = kind, .list = list};
+}
+#define VALUE_NOTHING ((struct value){.kind = VALUE_NONE})
+
+int list_make(struct run *r, size_t capacity, struct list **out);
+int list_add(struct run *r, struct list *list, struct value v);
+int dict_make(struct run *r, size_t capacity, struct dict **out);
+/* Sets a key, which must be hashable. */
+int dict_set(struct run *r, struct dict *d, const struct value *key, const struct value *v);
+/* Returns the value of a key; NULL: it has none. */
+struct value *dict_find(struct run *r, const struct dict *d, const struct value *key);
+struct value *dict_find_text(const struct dict *d, const char *key, size_t bytes);
+/* Copies text into the run's memory as a string. */
+int text_make(struct run *r, const char *text, size_t bytes, struct value *out);
+
+/* ---- asking ---- */
+
+static inline bool value_is_number(const struct value *v)
+{
+    return v->kind == VALUE_BOOL || v->kind == VALUE_INT || v->kind == VALUE_FLOAT;
+}
+static inline bool value_is_whole(const struct value *v)
+{
+    return v->kind == VALUE_BOOL || v->kind == VALUE_INT;
+}
+static inline bool value_given(const struct value *v)
+{
+    return v->kind != VALUE_ABSENT;
+}
+static inline double value_real(const struct value *v)
+{
+    return v->kind == VALUE_FLOAT ? v->real : (double)v->whole;
+}
+bool value_is_text(const struct value *v, const char *text);
+/* Returns the name of Python's type. */
+const char *value_type(const struct value *v);
+bool value_truth(const struct value *v);
+bool value_equal(struct run *r, const struct value *a, const struct value *b);
+/* Sets *out to -1, 0 or 1; fails where Python has no order. */
+int value_order(struct run *r, const struct value *a, const struct value *b, int *out);
+bool value_same(const struct value *a, const struct value *b);
+bool value_callable(const struct value *v);
+/* Makes a list of what a loop over the value would see; fails where it cannot be walked. */
+int value_items(struct run *r, const struct value *v, struct list **out);
+/* Counts as len() does. */
+int value_length(struct run *r, const struct value *v, size_t *out);
+/* Answers `item in v`. */
+int value_contains(struct run *r, const struct value *v, const struct value *item, bool *out);
+
+#endif

@@ -279,6 +279,9 @@ $(B)/gen-tests/unit_tests.h: $(B)/stamp/unit-tests
 $(B)/obj/tests/unit/unit_tests.o: $(B)/gen-tests/unit_tests.h
 $(B)/obj/tests/unit/unit_tests.o: INCLUDES := -I$(B)/gen-tests
 $(foreach t,$(UNIT_JOINED),$(eval $(B)/obj/tests/unit/$t.o: INCLUDES += -Dmain=$t_main -Wno-missing-prototypes))
+# Their objects are others where a test joins or leaves.
+$(call nj-stamp,$(B)/stamp/unit-alone,$(UNIT_ALONE))
+$(call objects,tests/unit/test_*.c): $(B)/stamp/unit-alone
 $(UNIT_TESTS): $(call objects,$(addprefix tests/unit/,unit_tests.c filter.c sim_forms.c sim_forms_sm90.c)) $(UNIT_JOINED:%=$(B)/obj/tests/unit/%.o) \
 		$(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY) $(SIM_MACHINE)
 	$(if $(V),,@echo "  LINK   $@")

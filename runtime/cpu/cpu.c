@@ -67,7 +67,8 @@ static int product_threads(void)
 /* Make each thread's first product a wide one, once in the process. OpenBLAS's kernels read ahead of the panel that it
  * packs into a buffer. Where the pages there have never been written, these reads are slow under some virtual machines
  * (tiles of TILE_COLUMNS take three times as long), and a panel of twice the columns writes them. All threads begin at
- * once, so that each has a buffer of its own. */
+ * once, so that each has a buffer of its own. Not done when a device is opened: a process that has used threads cannot use
+ * them in its children, and the harness runs its cases there. */
 static void touch_buffers(void)
 {
     static atomic_flag touched = ATOMIC_FLAG_INIT;
@@ -113,7 +114,6 @@ static int cpu_open(nj_context *ctx, const struct nj_options *options)
     rc = check_room(ctx);
     if (rc)
         return rc;
-    touch_buffers();
     read_name(ctx->info.name, sizeof ctx->info.name);
     ctx->info.f8 = NJ_F8_ROWS;
     ctx->info.multiprocessors = omp_get_max_threads();
@@ -357,6 +357,7 @@ static void run_f32(const struct nj_gemm *g, float *c, const float *a, const flo
     const int64_t b_step = g->kind == NJ_GEMM_NT ? g->ldb : 1;
     const int threads = product_threads();
 
+    touch_buffers();
 #pragma omp critical(nj_product)
 #pragma omp parallel for collapse(2) num_threads(threads)
     for (int64_t m = 0; m < g->M; m += TILE_ROWS)

@@ -534,7 +534,31 @@ def config(**change):
     return json.dumps({**model, **change})
 
 
+write_all("json", {
+    "valid": '{"a":[1,-2.5e3,"x"],"b":{"c":null}}',
+    "valid_words": '{"a":NaN,"b":[Infinity,-Infinity]}',
+    "valid_words_in_texts": '{"NaN":"Infinity \\" NaN"}',
+    "valid_number_of_100_bits": '{"a":1000000000000000019884624838656}',
+    "valid_number_of_1000_digits": "[-" + "9" * 1000 + "]",
+    "valid_float_too_large": "[1e400,-1e400]",
+    "valid_byte_order_mark": b'\xef\xbb\xbf{"a":1}',
+    "valid_field_twice": '{"a":1,"a":NaN}',
+    "cut": '{"a":NaN',
+    "text_cut": '{"a":"NaN',
+    "text_cut_in_an_escape": '{"a":"x\\',
+    "word_cut": '{"a":Infinit}',
+    "word_beside_another": "[NaNNaN]",
+    "number_with_leading_zeros": "[" + "0" * 30 + "]",
+    "number_of_signs": "[" + "-" * 30 + "]",
+    "number_cut": "[1000000000000000019884624838656.]",
+    "two_marks": b"\xef\xbb\xbf\xef\xbb\xbf[1]",
+    "utf16": b"\xff\xfe[\0001\0]\0",
+    "deep_nesting": "[" * 3000,
+})
+
 write_all("config", {
+    "valid_words_unread": config()[:-1] + ',"a":Infinity,"b":[NaN],"c":1000000000000000019884624838656}',
+    "theta_infinite": config()[:-1] + ',"rope_theta":Infinity}',
     "valid": config(),
     "valid_llama3_scaling": config(model_type="llama", rope_scaling=scaling),
     "valid_qwen3": config(model_type="qwen3", head_dim=64),
@@ -711,7 +735,7 @@ write_all("generation", {
     "valid_seven_ids": '{"eos_token_id":[1,2,3,4,5,6,7,1]}',
     "cut": '{"eos_token_id":[5,',
     "not_an_object": "[]",
-    "field_twice": '{"top_k":1,"top_k":2}',
+    "valid_field_twice": '{"top_k":1,"top_k":2}',
     "deep_nesting": '{"eos_token_id":' + "[" * 4000,
     "truncated_utf8": b'{"x":"\xe2\x82"}',
     "eos_is_text": '{"eos_token_id":"5"}',

@@ -11,7 +11,6 @@
 #include "io/path.h"
 #include "model/source.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +56,7 @@ static int save_config(struct engine *e, const char *dir)
     if (snprintf(from, sizeof from, "%s/config.json", e->student_dir) >= (int)sizeof from ||
         snprintf(to, sizeof to, "%s/config.json", dir) >= (int)sizeof to)
         return fail(NJ_E_ARG, "%s: path too long; use a shorter one", dir);
-    int rc = json_read_file(from, 0, "restore the file", &config);
+    int rc = json_read_file(from, "restore the file", &config);
     if (rc != 0)
         return rc;
     json_memory_begin();
@@ -68,14 +67,7 @@ static int save_config(struct engine *e, const char *dir)
         json_object_set_new(config, "dtype", json_string(dtype));
     if (json_object_get(config, "torch_dtype") || !json_object_get(config, "dtype"))
         json_object_set_new(config, "torch_dtype", json_string(dtype));
-    rc = json_dump_file(config, to, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    const int error = errno;
-    json_decref(config);
-    if (json_memory_end())
-        return fail(NJ_E_NOMEM, "%s: out of memory", to);
-    if (rc != 0)
-        return fail(NJ_E_IO, "%s: cannot be written: %s", to, strerror(error));
-    return 0;
+    return json_write_file(to, config, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 }
 
 uint64_t engine_model_bytes(const struct engine *e)

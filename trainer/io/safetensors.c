@@ -407,7 +407,7 @@ static int open_index(const char *dir, struct tensors *w)
     if (access(path, F_OK) != 0)
         return refuse_folder(dir);
     json_t *index;
-    int rc = json_read_table(path, JSON_REJECT_DUPLICATES, "fetch the index again", &index);
+    int rc = json_read_table(path, "fetch the index again", &index);
     if (!rc)
         rc = open_shards(dir, path, index, w);
     json_decref(index);

@@ -53,7 +53,7 @@ static json_t *field(const struct fields *f, const char *name)
 /* A value as text for a message: at most bytes - 1 characters of its JSON. */
 static const char *value_text(const json_t *value, char *out, size_t bytes)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *text = json_shown(value, JSON_COMPACT);
     if (snprintf(out, bytes, "%s", text ? text : "?") >= (int)bytes)
         memcpy(out + bytes - 4, "...", 4);
     free(text);
@@ -417,7 +417,7 @@ int config_read(const char *dir, struct model_config *out)
         return fail(NJ_E_IO, "%s: %s; a model folder holds config.json and model.safetensors", path,
                     strerror(errno));
     json_t *root;
-    int rc = json_read_file(path, JSON_REJECT_DUPLICATES, "fetch the model again", &root);
+    int rc = json_read_file(path, "fetch the model again", &root);
     if (rc)
         return rc;
     rc = json_is_object(root)

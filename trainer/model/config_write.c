@@ -8,7 +8,6 @@
 #include "model/config.h"
 #include "model/families.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,13 +74,5 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
         return rc;
     json_memory_begin();
     json_t *root = config_object(c, family_find(c->model_type), dtype);
-    errno = 0;
-    rc = json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(10));
-    json_decref(root);
-    if (json_memory_end())
-        return fail(NJ_E_NOMEM, "%s: out of memory while writing it", path);
-    if (rc != 0)
-        rc = fail(NJ_E_IO, "%s: cannot write it: %s; check the folder and its free space", path,
-                  errno ? strerror(errno) : "the write failed");
-    return rc;
+    return json_write_file(path, root, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(10));
 }

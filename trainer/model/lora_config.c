@@ -8,7 +8,6 @@
 #include "io/json_text.h"
 #include "io/path.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,7 +129,7 @@ int lora_config_read(const char *dir, struct lora_config *out)
     *out = (struct lora_config){0};
     if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
-    int rc = json_read_file(path, 0, "give a folder of adapters as PEFT saves them", &root);
+    int rc = json_read_file(path, "give a folder of adapters as PEFT saves them", &root);
     if (!rc)
         rc = read_fields(path, root, out);
     json_decref(root);
@@ -155,12 +154,5 @@ int lora_config_write(const char *dir, const struct lora_config *c, const char *
                   "r", c->rank, "lora_alpha", c->alpha, "lora_dropout", c->dropout,
                   "target_modules", names, "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1,
                   "init_lora_weights", 1, "use_rslora", 0, "use_dora", 0, "modules_to_save");
-    int rc = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : -1;
-    const int error = errno;
-    json_decref(root);
-    if (json_memory_end())
-        return fail(NJ_E_NOMEM, "%s: out of memory", path);
-    if (rc != 0)
-        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(error));
-    return 0;
+    return json_write_file(path, root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 }

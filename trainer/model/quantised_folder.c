@@ -23,7 +23,7 @@ static int read_quantised(const char *dir, char path[PATH_BYTES], json_t **confi
     *config = *out = NULL;
     if (snprintf(path, PATH_BYTES, "%s/config.json", dir) >= PATH_BYTES || access(path, F_OK) != 0)
         return 0;
-    const int rc = json_read_file(path, JSON_REJECT_DUPLICATES, "fetch the folder again", config);
+    const int rc = json_read_file(path, "fetch the folder again", config);
     json_t *value = rc ? NULL : json_object_get(*config, "quantization_config");
     *out = json_is_null(value) ? NULL : value;
     return rc;

@@ -5,6 +5,7 @@
 #include "model/quantised_scheme.h"
 
 #include "io/error.h"
+#include "io/json_text.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ struct reading {
 static int refuse(const struct reading *r, const char *field, const json_t *value,
                   const char *wanted)
 {
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text = json_shown(value, JSON_COMPACT);
     const int rc = fail(NJ_E_UNSUPPORTED, "%s: quantization_config: %s is %.80s; %s", r->path,
                         field, text ? text : "missing", wanted);
     free(text);

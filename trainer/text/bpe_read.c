@@ -445,7 +445,7 @@ int bpe_read(const char *path, struct bpe **out)
 {
     json_t *root;
     *out = NULL;
-    int rc = json_read_table(path, 0, "fetch the model again", &root);
+    int rc = json_read_table(path, "fetch the model again", &root);
     if (!rc)
         rc = bpe_from(path, root, out);
     json_decref(root);

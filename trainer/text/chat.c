@@ -200,8 +200,9 @@ int chat_template(const char *dir, json_t **out)
         return *out ? NJ_OK : fail(NJ_E_NOMEM, "%s: out of memory for its chat template", dir);
     }
     snprintf(path, sizeof path, "%s/tokenizer_config.json", dir);
-    if (json_read_file(path, 0, "", &config) == NJ_E_NOMEM)
-        return NJ_E_NOMEM;
+    const int failed = json_read_optional(path, "fetch the model again", &config);
+    if (failed)
+        return failed;
     *out = json_incref(json_object_get(config, "chat_template"));
     json_decref(config);
     return NJ_OK;

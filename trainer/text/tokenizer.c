@@ -34,8 +34,9 @@ static int end_of_text_of(const char *dir, int *end)
     snprintf(path, sizeof path, "%s/config.json", dir);
     json_t *root;
     *end = -1;
-    if (json_read_file(path, 0, "", &root) == NJ_E_NOMEM)
-        return NJ_E_NOMEM;
+    const int rc = json_read_optional(path, "fetch the model again", &root);
+    if (rc)
+        return rc;
     const json_t *id = json_object_get(root, "eos_token_id");
     if (json_is_array(id))
         id = json_array_get(id, 0);

@@ -99,8 +99,8 @@ write_all("shards", {
     "tensor_in_another_shard": index({"z": "a.safetensors", "y": "b.safetensors"}),
     "tensor_unknown": index({"w": "a.safetensors"}),
     "tensor_not_in_the_index": json.dumps({"weight_map": {"x": "a.safetensors", "z": "b.safetensors"}}),
-    "total_size_wrong": index(total=25),
-    "total_size_negative": index(total=-24),
+    "valid_total_size_of_another_type": index(total=25),
+    "valid_total_size_negative": index(total=-24),
 })
 
 # ---- GGUF files as models ----

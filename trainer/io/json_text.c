@@ -154,6 +154,8 @@ static int read_file(const char *path, size_t bytes, const char *remedy, json_t 
         return err;
     err = read_all(path, f, bytes, remedy, &text, &count);
     fclose(f);
+    if (!err && regular_is_pointer(text, count))
+        err = regular_refuse_pointer(path);
     if (!err)
         err = parse_file(path, text, count, most, remedy, out);
     free(text);

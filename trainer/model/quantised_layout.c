@@ -18,7 +18,7 @@
 
 enum { FLOATS = 1 << NJ_TYPE_F32 | 1 << NJ_TYPE_F16 | 1 << NJ_TYPE_BF16 };
 enum { HALVES = 1 << NJ_TYPE_F16 | 1 << NJ_TYPE_BF16 };
-_Static_assert((int)ST_TYPES <= 31, "a set of types is an int");
+_Static_assert((int)ST_I64 < 31 && (int)ST_TYPES <= 63, "a set of types is an int64_t");
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -43,7 +43,7 @@ static int need(const struct quantised_matrix *m, int part, const char *name)
 }
 
 /* That a part, which must be there, has one of these types and this shape; columns 0: it is a list. */
-static int check_part(const struct quantised_matrix *m, int part, const char *name, int types,
+static int check_part(const struct quantised_matrix *m, int part, const char *name, int64_t types,
                       int64_t rows, int64_t columns)
 {
     const struct tensor *t = m->part[part];
@@ -390,7 +390,7 @@ static int open_f8(const struct quantised_matrix *m, struct packed *p, struct te
     p->group_rows = shared(p->rows, scale->rank > 0 ? scale->shape[0] : 1, m->scheme->rows);
     p->group_columns =
         shared(p->columns, scale->rank > 1 ? scale->shape[1] : 1, m->scheme->columns);
-    if (scale->rank > 2 || !(FLOATS >> (int)scale->dtype & 1) || p->group_rows == 0 ||
+    if (scale->rank > 2 || !((int64_t)FLOATS >> (int)scale->dtype & 1) || p->group_rows == 0 ||
         p->group_columns == 0 || (m->part[F8_SCALE] && m->part[F8_SCALE_INV]))
         return refuse_part(m, scale);
     return choose(m, types, 2, p, t);

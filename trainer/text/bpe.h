@@ -70,9 +70,9 @@ struct span {
     size_t count, capacity;
 };
 
-/* Reads DIR/tokenizer.json. What it asks for and is not done here is NJ_E_UNSUPPORTED, by field and
+/* Reads DIR/tokenizer.json, and the tokens that other files of DIR add. What it asks for and is not done here is NJ_E_UNSUPPORTED, by field and
  * value; a damaged file NJ_E_FORMAT. */
-int bpe_read(const char *path, struct bpe **out);
+int bpe_read(const char *dir, struct bpe **out);
 void bpe_free(struct bpe *b);
 /* The id of a token of the vocabulary, or -1. */
 int32_t bpe_find(const struct bpe *b, const char *text, size_t bytes);

@@ -8,6 +8,8 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/path.h"
+#include "text/added_config.h"
 #include "text/byte_alphabet.h"
 #include "text/unicode.h"
 
@@ -441,11 +443,16 @@ int bpe_from(const char *path, json_t *root, struct bpe **out)
     return rc;
 }
 
-int bpe_read(const char *path, struct bpe **out)
+int bpe_read(const char *dir, struct bpe **out)
 {
+    char path[PATH_BYTES];
     json_t *root;
     *out = NULL;
+    if (snprintf(path, sizeof path, "%s/tokenizer.json", dir) >= (int)sizeof path)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     int rc = json_read_table(path, "fetch the model again", &root);
+    if (!rc)
+        rc = added_config(dir, root);
     if (!rc)
         rc = bpe_from(path, root, out);
     json_decref(root);

@@ -934,7 +934,43 @@ def split(pattern):
                                                   {"type": "ByteLevel", "add_prefix_space": True, "use_regex": False}]}
 
 
+def spaces(**change):
+    """Of the SentencePiece kind."""
+    words = ["<unk>", "\u2581", "t", "h", "e", "\u2581t", "he", "\u2581the"] + [f"<0x{i:02X}>" for i in range(256)]
+    mark = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+    return tokenizer(**{
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}, mark]}, "pre_tokenizer": None,
+        "decoder": {"type": "ByteFallback"}, "model__vocab": {w: i for i, w in enumerate(words)}, "model__byte_fallback": True,
+        "model__merges": [["\u2581", "t"], ["h", "e"], ["\u2581t", "he"]], "added_tokens": [], **change})
+
+
+def metaspace(**change):
+    return {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False, **change}
+
+
+write_all("added", {
+    "valid": '{"added_tokens_decoder":{"7":{"content":"<a>","special":true},"x":{"content":"<b>"}},"eos_token":"<s>","pad_token":{"content":"<p>"}}',
+    "valid_extra": '{"additional_special_tokens":["<a>",{"content":"<b>","lstrip":true}],"extra_special_tokens":{"a":"<c>"}}',
+    "valid_other_types": '{"added_tokens_decoder":{"1":7,"2":null,"3":{"content":4}},"bos_token":5,"additional_special_tokens":"x"}',
+    "valid_list": "[]",
+    "cut": '{"added_tokens_decoder":{"7":{"content":"<a>"',
+    "not_utf8": b'{"pad_token":"\xff"}',
+    "nul_in_a_token": '{"pad_token":"a\\u0000"}',
+})
+
 write_all("tokenizer", {
+    "valid_spaces": spaces(),
+    "valid_spaces_first": spaces(normalizer=None, pre_tokenizer=metaspace()),
+    "valid_spaces_always_split": spaces(normalizer=None, pre_tokenizer=metaspace(prepend_scheme="always", split=True)),
+    "valid_spaces_over_words": spaces(model__merges=[["e", "\u2581"]], model__vocab={
+        **{f"<0x{i:02X}>": i for i in range(256)}, "e": 256, "\u2581": 257, "e\u2581": 258}),
+    "spaces_beside_bytes": pipeline(normalizer={"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}),
+    "spaces_prefix_alone": pipeline(normalizer={"type": "Prepend", "prepend": "\u2581"}),
+    "spaces_twice_prefixed": spaces(pre_tokenizer=metaspace()),
+    "spaces_of_another_mark": spaces(normalizer=None, pre_tokenizer=metaspace(replacement="_")),
+    "spaces_of_an_unknown_scheme": spaces(normalizer=None, pre_tokenizer=metaspace(prepend_scheme="last")),
+    "spaces_without_a_byte": spaces(model__vocab={"<unk>": 0, "\u2581": 1, "<0x00>": 2}, model__merges=[]),
+    "spaces_merge_a_byte": spaces(model__merges=[["<0x41>", "e"]]),
     "valid": tokenizer(),
     "valid_begin_of_text": tokenizer(post_processor=template(260)),
     "valid_pattern": tokenizer(pre_tokenizer=split("\\s?\\p{L}+|\\d{1,2}|.")),
@@ -970,7 +1006,7 @@ write_all("tokenizer", {
     "normalizer_unknown": pipeline(normalizer={"type": "NFKC"}),
     "byte_level_missing": pipeline(pre_tokenizer={"type": "Digits"}),
     "byte_level_twice": pipeline(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 2}),
-    "stages_too_many": pipeline(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}] * 20}),
+    "stages_too_many": pipeline(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}] * 40}),
     "pattern_unbalanced": pipeline(pre_tokenizer=split("(a")),
     "pattern_ends_in_backslash": pipeline(pre_tokenizer=split("a\\")),
     "pattern_too_long": tokenizer(pre_tokenizer=split("x" * 17000)),

@@ -410,6 +410,15 @@ bool split_is(const struct split *s, const char *pattern)
     return s->kind == SPLIT_PATTERN && strcmp(s->pattern, pattern) == 0;
 }
 
+/* The next space that begins a piece: one behind another character or, with each, any. */
+static size_t space_next(const struct text *t, size_t i, bool each)
+{
+    for (i++; i < t->bytes; i++)
+        if (t->at[i] == ' ' && (each || t->at[i - 1] != ' '))
+            break;
+    return i;
+}
+
 long split_next(const struct split *s, struct split_place **place, unsigned long *retries,
                 const char *text, size_t bytes, size_t at)
 {
@@ -421,6 +430,10 @@ long split_next(const struct split *s, struct split_place **place, unsigned long
         return (long)words_end(&t, at, s->digits);
     case SPLIT_DIGITS:
         return (long)digits_end(&t, at, s->digits);
+    case SPLIT_SPACES:
+        return (long)space_next(&t, at, false);
+    case SPLIT_SPACE:
+        return (long)space_next(&t, at, true);
     case SPLIT_VALID:
         return (long)valid_end(&t, at);
     default:
@@ -430,7 +443,8 @@ long split_next(const struct split *s, struct split_place **place, unsigned long
 
 bool split_ends_words(const struct split *s)
 {
-    return s->kind == SPLIT_GPT2 || s->kind == SPLIT_WORDS;
+    return s->kind == SPLIT_GPT2 || s->kind == SPLIT_WORDS || s->kind == SPLIT_SPACES ||
+           s->kind == SPLIT_SPACE;
 }
 
 bool split_allows_cuts(const struct split *s)

@@ -25,6 +25,8 @@ enum split_kind {
     SPLIT_VALID,   /* what is UTF-8 apart from what is not: stands before each PATTERN */
     SPLIT_PATTERN, /* any other pattern */
     SPLIT_PREFIX,  /* a space before what has none */
+    SPLIT_SPACES,  /* before each run of spaces */
+    SPLIT_SPACE,   /* before each space */
 };
 
 struct split {

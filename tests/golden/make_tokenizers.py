@@ -216,6 +216,13 @@ def cases():
         split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
         both = {"type": "Sequence", "pretokenizers": [split, json.loads(level.replace('"use_regex":true', '"use_regex":false'))]}
         yield "gpt2", [[level, json.dumps(both, ensure_ascii=False, separators=(",", ":"))]]
+    # As many patterns as DeepSeek Coder has; without a decoder.
+    splits = [{"type": "Split", "pattern": {"Regex": p}, "behavior": "Isolated", "invert": False}
+              for p in [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"]]
+    many = {"type": "Sequence", "pretokenizers": [*splits, {"type": "Digits", "individual_digits": True},
+                                                  json.loads(level.replace('"use_regex":true', '"use_regex":false'))]}
+    yield "gpt2", [[level, json.dumps(many, ensure_ascii=False, separators=(",", ":"))],
+                   ['"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true}', '"decoder":null']]
     yield from spaces_cases()
     # Bytes 4 and 5 without a token of their own: left out, or an unknown token for each, or for several.
     missing = [['"\u0104"', '"Ā4"'], ['"\u0105"', '"Ā5"']]

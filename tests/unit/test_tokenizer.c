@@ -136,8 +136,8 @@ static void check_texts(const char *golden, size_t prefix)
         if (strstr(json_string_value(text), "<|endoftext|>") ||
             strstr(json_string_value(text), "<left>") || strstr(json_string_value(text), "<right>"))
             continue; /* special ids have no text, the others eat spaces */
-        if (prefix && (strpbrk(json_string_value(text), "<w") ||
-                       strstr(json_string_value(text), "▁")))
+        if (prefix &&
+            (strpbrk(json_string_value(text), "<w") || strstr(json_string_value(text), "▁")))
             continue; /* each stretch between added tokens has a prefix */
         json_array_foreach(json_array_get(row, 1), k, id)
         {
@@ -305,9 +305,9 @@ static void scanners_equal_oniguruma(void **state)
         for (int round = 0; round < 20000; round++) {
             const size_t bytes = odd_text(&seed, text);
             for (size_t at = 0; at < bytes;) {
-                unsigned long retries = split_retries(bytes);
-                const long got = split_next(&scanner, &places[0], &retries, text, bytes, at);
-                const long want = split_next(&pattern, &places[1], &retries, text, bytes, at);
+                struct split_budget left = split_budget(bytes);
+                const long got = split_next(&scanner, &places[0], &left, text, bytes, at);
+                const long want = split_next(&pattern, &places[1], &left, text, bytes, at);
                 if (got != want)
                     fail_msg("pattern %zu, '%.*s' at %zu: ends at %ld, Oniguruma at %ld", p,
                              (int)bytes, text, at, got, want);
@@ -515,6 +515,30 @@ static void what_is_not_supported_is_named(void **state)
     }
 }
 
+/* Each match of these looks at all of the text that is left, and goes back once. */
+static void patterns_that_look_far_are_refused(void **state)
+{
+    (void)state;
+    static const char *const to[] = {"{\"Regex\":\"a++c|a|", "{\"Regex\":\"(?>.*)c|a|",
+                                     "{\"Regex\":\"(?:a|b)*+c|a|", "{\"Regex\":\"(?=.*c)a|a|",
+                                     "{\"Regex\":\"(?~c)c|a|"};
+    const size_t bytes = 20000;
+    char *text = malloc(bytes);
+    assert_non_null(text);
+    memset(text, 'a', bytes);
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        struct tokenizer t = open_golden("qwen2", "{\"Regex\":\"", to[i]);
+        int32_t *ids = NULL;
+        size_t count = 0, capacity = 0;
+        check_refused(tokenizer_encode(&t, text, bytes, &ids, &count, &capacity), NJ_E_UNSUPPORTED,
+                      "cannot be matched against the text", to[i]);
+        check_ok(tokenizer_encode(&t, text, 100, &ids, &count, &capacity), to[i]);
+        free(ids);
+        tokenizer_close(&t);
+    }
+    free(text);
+}
+
 /* A pattern that goes back and forth for ever ends with a sentence: the second after a time that
  * grows as the text does, though each match of its own is short. */
 static void endless_patterns_are_refused(void **state)
@@ -602,6 +626,7 @@ int main(void)
         cmocka_unit_test(tables_are_compared),
         cmocka_unit_test(what_is_not_supported_is_named),
         cmocka_unit_test(endless_patterns_are_refused),
+        cmocka_unit_test(patterns_that_look_far_are_refused),
         cmocka_unit_test(long_patterns_are_refused),
         cmocka_unit_test(tables_are_seeded),
     };

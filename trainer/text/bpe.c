@@ -46,7 +46,7 @@ struct bpe_work {
     char *text[2]; /* normalised; with a space before */
     size_t text_capacity[2];
     struct split_place *place[STAGES_MOST];
-    unsigned long retries;
+    struct split_budget left;
     bool first; /* nothing of the text has been encoded */
     /* the text that is being encoded */
     const struct bpe *bpe;
@@ -306,7 +306,7 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
         return encode_words(w, stage + 1, w->text[1], bytes + 1);
     }
     for (size_t at = 0; at < bytes;) {
-        const long end = split_next(s, &w->place[stage], &w->retries, text, bytes, at);
+        const long end = split_next(s, &w->place[stage], &w->left, text, bytes, at);
         if (end < 0)
             return (int)end;
         int rc = encode_words(w, stage + 1, text + at, (size_t)end - at);
@@ -378,7 +378,7 @@ int bpe_encode(const struct bpe *b, struct bpe_work *w, struct span *span)
 {
     w->bpe = b;
     w->span = span;
-    w->retries = split_retries(span->bytes);
+    w->left = split_budget(span->bytes);
     w->first = true;
     const struct added_visitor v = {w, encode_raw, encode_token};
     return added_split(&b->raw, span->text, span->bytes, &v);

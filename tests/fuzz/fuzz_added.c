@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz_added.c: a tokenizer_config.json beside a tokenizer.json, and the same bytes as added_tokens.json: what it adds has ids
+ * fuzz_added.c: a tokenizer_config.json beside a tokenizer.json, and the same bytes as added_tokens.json: what
+ * it adds has ids
  * of its own.
  */
 #include "fuzz.h"

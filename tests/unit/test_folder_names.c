@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_folder_names.c: tensors of a folder get the names of its model, whoever saved them; which head counts; what is no
+ * test_folder_names.c: tensors of a folder get the names of its model, whoever saved them; which head counts;
+ * what is no
  * weight.
  */
 #include "io/notes.h"
@@ -18,7 +19,8 @@ static void hear(const char *sentence)
     snprintf(heard + used, sizeof heard - used, "%s\n", sentence);
 }
 
-/* Weights of two elements each, of consecutive values from the first on, in the order given; types of 4 or 8 bytes. */
+/* Weights of two elements each, of consecutive values from the first on, in the order given; types of 4 or 8
+ * bytes. */
 struct row {
     const char *name, *type;
     float first;

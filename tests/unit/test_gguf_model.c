@@ -361,7 +361,7 @@ static const struct {
     {&llama,
      {.change = CHANGED("llama.attention.causal", CHANGE_BOOL, 0, NULL, {0})},
      NJ_E_UNSUPPORTED,
-     "llama.attention.causal is false; only causal models"},
+     "llama.attention.causal is false; use a causal model"},
     {&llama,
      {.change = CHANGED("llama.logit_scale", CHANGE_F32, 0.5, NULL, {0})},
      NJ_E_UNSUPPORTED,

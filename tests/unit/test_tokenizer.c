@@ -120,51 +120,6 @@ static void edited_ids_are_the_librarys(void **state)
     json_decref(cases);
 }
 
-/* prefix: of a space that the tokenizer puts before a text. */
-static void check_texts(const char *golden, size_t prefix)
-{
-    struct tokenizer t = open_golden(golden, NULL, NULL);
-    json_t *rows = golden_rows(golden);
-    const json_t *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        const json_t *text = json_array_get(row, 0);
-        const json_t *id;
-        const size_t before = json_string_length(text) > 0 ? prefix : 0;
-        size_t k, at = 0;
-        if (strstr(json_string_value(text), "<|endoftext|>") ||
-            strstr(json_string_value(text), "<left>") || strstr(json_string_value(text), "<right>"))
-            continue; /* special ids have no text, the others eat spaces */
-        if (prefix &&
-            (strpbrk(json_string_value(text), "<w") || strstr(json_string_value(text), "▁")))
-            continue; /* each stretch between added tokens has a prefix */
-        json_array_foreach(json_array_get(row, 1), k, id)
-        {
-            size_t bytes;
-            const char *token = tokenizer_decode(&t, (int32_t)json_integer_value(id), &bytes);
-            assert_true(at + bytes <= json_string_length(text) + before);
-            const size_t skip = k == 0 ? before : 0;
-            assert_true(skip == 0 || token[0] == ' ');
-            assert_memory_equal(token + skip, json_string_value(text) + at + skip - before,
-                                bytes - skip);
-            at += bytes;
-        }
-        assert_int_equal(at, json_string_length(text) + before);
-    }
-    json_decref(rows);
-    tokenizer_close(&t);
-}
-
-static void texts_come_back(void **state)
-{
-    (void)state;
-    check_texts("gpt2", 0);
-    check_texts("llama2", 1);
-}
-
-/* ---- long texts ---- */
-
 /* Texts of the golden file, over and over, up to `bytes`. */
 static char *long_text(size_t bytes)
 {
@@ -515,30 +470,6 @@ static void what_is_not_supported_is_named(void **state)
     }
 }
 
-/* Each match of these looks at all of the text that is left, and goes back once. */
-static void patterns_that_look_far_are_refused(void **state)
-{
-    (void)state;
-    static const char *const to[] = {"{\"Regex\":\"a++c|a|", "{\"Regex\":\"(?>.*)c|a|",
-                                     "{\"Regex\":\"(?:a|b)*+c|a|", "{\"Regex\":\"(?=.*c)a|a|",
-                                     "{\"Regex\":\"(?~c)c|a|"};
-    const size_t bytes = 20000;
-    char *text = malloc(bytes);
-    assert_non_null(text);
-    memset(text, 'a', bytes);
-    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
-        struct tokenizer t = open_golden("qwen2", "{\"Regex\":\"", to[i]);
-        int32_t *ids = NULL;
-        size_t count = 0, capacity = 0;
-        check_refused(tokenizer_encode(&t, text, bytes, &ids, &count, &capacity), NJ_E_UNSUPPORTED,
-                      "cannot be matched against the text", to[i]);
-        check_ok(tokenizer_encode(&t, text, 100, &ids, &count, &capacity), to[i]);
-        free(ids);
-        tokenizer_close(&t);
-    }
-    free(text);
-}
-
 /* A pattern that goes back and forth for ever ends with a sentence: the second after a time that
  * grows as the text does, though each match of its own is short. */
 static void endless_patterns_are_refused(void **state)
@@ -617,7 +548,6 @@ int main(void)
         cmocka_unit_test(longer_tables),
         cmocka_unit_test(ids_are_the_librarys),
         cmocka_unit_test(edited_ids_are_the_librarys),
-        cmocka_unit_test(texts_come_back),
         cmocka_unit_test(cutting_changes_nothing),
         cmocka_unit_test(words_over_spaces_are_not_cut),
         cmocka_unit_test(scanners_equal_oniguruma),
@@ -626,7 +556,6 @@ int main(void)
         cmocka_unit_test(tables_are_compared),
         cmocka_unit_test(what_is_not_supported_is_named),
         cmocka_unit_test(endless_patterns_are_refused),
-        cmocka_unit_test(patterns_that_look_far_are_refused),
         cmocka_unit_test(long_patterns_are_refused),
         cmocka_unit_test(tables_are_seeded),
     };

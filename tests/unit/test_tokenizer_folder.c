@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tokenizer_folder.c: the tokenizer of a folder is that of all its files: tokens that others than tokenizer.json add,
+ * test_tokenizer_folder.c: the tokenizer of a folder is that of all its files: tokens that others than
+ * tokenizer.json add,
  * and what a folder without tokenizer.json is read as.
  */
 #include "io/notes.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * notes.h: sentences on what was read otherwise than a file says, for the user. Readers add them, whoever runs a command
+ * notes.h: sentences on what was read otherwise than a file says, for the user. Readers add them, whoever runs
+ * a command
  * decides where they go. Each is said once.
  */
 #ifndef NOJIT_TRAINER_NOTES_H

@@ -225,30 +225,19 @@ static int refuse_other_heads(const struct fields *f, const struct model_config 
     return NJ_OK;
 }
 
-/* Numbers that llama.cpp computes with, each with the value that changes nothing. */
+/* Refuses numbers that llama.cpp computes with, unless they change nothing. */
 static int refuse_numbers(const struct fields *f)
 {
     static const struct {
         const char *name;
         double neutral;
-    } rows[] = {
-        {"logit_scale", 1},
-        {"final_logit_softcapping", 0},
-        {"attn_logit_softcapping", 0},
-        {"rope.scaling.attn_factor", 1},
-        {"residual_scale", 1},
-        {"embedding_scale", 1},
-        {"attention.scale", 0},
-        {"attention.clamp_kqv", 0},
-    };
+    } rows[] = {{"logit_scale", 1},     {"final_logit_softcapping", 0},
+                {"residual_scale", 1},  {"rope.scaling.attn_factor", 1},
+                {"embedding_scale", 1}, {"attention.scale", 0}};
     char key[128];
-    bool causal;
-    int rc = gguf_bool(f->g, key_of(f, "attention.causal", key), true, &causal);
-    if (!rc && !causal)
-        rc = fail(NJ_E_UNSUPPORTED, "%s: %s is false; only causal models are supported", f->g->path,
-                  key);
+    double value;
+    int rc = 0;
     for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) {
-        double value;
         rc = gguf_number(f->g, key_of(f, rows[i].name, key), rows[i].neutral, &value);
         if (!rc && value != rows[i].neutral)
             rc = fail(NJ_E_UNSUPPORTED,
@@ -273,7 +262,12 @@ static int refuse_features(const struct fields *f, const struct model_config *c)
 {
     char key[128];
     int64_t experts, window;
+    bool causal;
     int rc = refuse_numbers(f);
+    if (!rc)
+        rc = gguf_bool(f->g, key_of(f, "attention.causal", key), true, &causal);
+    if (!rc && !causal)
+        rc = fail(NJ_E_UNSUPPORTED, "%s: %s is false; use a causal model", f->g->path, key);
     if (!rc)
         rc = gguf_int(f->g, key_of(f, "expert_count", key), 0, &experts);
     if (!rc && experts > 1)

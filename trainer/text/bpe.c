@@ -161,7 +161,8 @@ static int reserve_word(struct bpe_work *w, size_t n)
     return w->word_capacity ? NJ_OK : fail(NJ_E_NOMEM, "out of memory for a word of %zu bytes", n);
 }
 
-/* The token of the byte or, in a tokenizer whose symbols are code points, of the code point at s, or of its first byte, which
+/* The token of the byte or, in a tokenizer whose symbols are code points, of the code point at s, or of its
+ * first byte, which
  * *more bytes stand for; -1: none. */
 static int32_t symbol_at(const struct bpe *b, const unsigned char *s, size_t left, size_t *more)
 {
@@ -317,7 +318,8 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
     return NJ_OK;
 }
 
-/* Puts a text with its spaces, and one before it if that is asked for, into a buffer; returns the bytes, or an error. */
+/* Puts a text with its spaces, and one before it if that is asked for, into a buffer; returns the bytes, or an
+ * error. */
 static long spell_spaces(struct bpe_work *w, int which, const char *text, size_t bytes, bool prefix)
 {
     const int rc = reserve_text(w, which, bytes + 1);

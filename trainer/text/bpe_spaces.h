@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bpe_spaces.h: tokenizers of the SentencePiece kind (Llama 2, Mistral, Gemma), which write U+2581 for a space and <0x0A> for a
+ * bpe_spaces.h: tokenizers of the SentencePiece kind (Llama 2, Mistral, Gemma), which write U+2581 for a space
+ * and <0x0A> for a
  * byte. Here both are kept as what they stand for, so that text is used as it is.
  */
 #ifndef NOJIT_TRAINER_BPE_SPACES_H
@@ -8,7 +9,8 @@
 
 #include "text/bpe.h"
 
-/* Bytes of a token as such a file spells it, into out (as long as text). Returns how many, or -1 for one that no text is
+/* Bytes of a token as such a file spells it, into out (as long as text). Returns how many, or -1 for one that
+ * no text is
  * made of, because it has a space. */
 long spaces_bytes(const char *text, size_t bytes, char *out);
 /* The byte that a token such as <0x0A> stands for, or -1. */

@@ -15,7 +15,7 @@ struct bpe;
 struct span;
 
 struct tokenizer {
-    char kind[16];  /* "bytes", "bpe", or "token files" */
+    char kind[16]; /* "bytes", "bpe", or "token files" */
     /* ids it can produce: 257 for bytes (256 = end of text; 256 where the model has no more); 0: it cannot encode */
     int vocab_size;
     int end_of_text;      /* ends a document, in token files, too; -1: only files end documents */

@@ -165,7 +165,7 @@ static void a_file_that_cannot_be_written_is_not_there(void **state)
     check_ok(json_write_file(at("big.json"), big_object(), 0), "without a limit");
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(infinity_and_nan_survive_reading_and_writing),
@@ -178,6 +178,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_write_that_fails_is_noticed),
         cmocka_unit_test(a_file_that_cannot_be_written_is_not_there),
     };
-    (void)argc, (void)argv;
-    return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
+    return cmocka_run_group_tests_name("json", tests, scratch_begin, scratch_end);
 }

@@ -207,6 +207,21 @@ ONIG_MAP = -ffile-prefix-map=$(ONIG_SRC)=oniguruma
 $(B)/obj/onig/config.h: Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)printf '#define %s %s\n' $(subst =, ,$(ONIG_CONFIG)) > $@
+# Its matcher counts the retries of a search, not the characters and entries of its stack that it looks at, of which one retry may take any
+# number. Here each look is counted, and those at characters fail when none is left (trainer/text/tokenizer_split.c).
+ONIG_LOOKS := -e '1i extern __thread long onig_looks_left;' \
+	-e 's/^\#define DATA_ENSURE_CHECK1 .*/\#define DATA_ENSURE_CHECK1 (onig_looks_left-- > 0 \&\& s < right_range)/' \
+	-e 's/^\#define DATA_ENSURE_CHECK(n) .*/\#define DATA_ENSURE_CHECK(n) (onig_looks_left-- > 0 \&\& (n) <= right_range - s)/' \
+	-e 's/^\#define DATA_ENSURE(n) .*/\#define DATA_ENSURE(n) if (onig_looks_left-- <= 0 || right_range - s < (n)) goto fail/' \
+	-e 's/^\#define STACK_BASE_CHECK(p, at)$$/\#define STACK_BASE_CHECK(p, at) onig_looks_left--/'
+$(B)/obj/onig/regexec.c: $(ONIG_SRC)/regexec.c Makefile
+	$(Q)mkdir -p $(@D)
+	$(Q)sed $(ONIG_LOOKS) $< > $@.tmp
+	$(Q)[ "$$(grep -c onig_looks_left $@.tmp)" = 5 ] || { echo "$<: the matcher's macros are not those that are replaced" >&2; exit 1; }
+	$(Q)mv $@.tmp $@
+$(B)/obj/onig/regexec.o: $(B)/obj/onig/regexec.c $(B)/obj/onig/config.h $(B)/stamp/cflags
+	$(if $(V),,@echo "  CC     oniguruma/$(<F)")
+	$(Q)$(NJ_CC) $(CFLAGS) -w -I$(@D) -I$(ONIG_SRC) $(ONIG_MAP) -c -o $@ $<
 $(B)/obj/onig/%.o: $(ONIG_SRC)/%.c $(B)/obj/onig/config.h $(B)/stamp/cflags
 	$(if $(V),,@echo "  CC     oniguruma/$(<F)")
 	$(Q)$(NJ_CC) $(CFLAGS) -w -I$(@D) -I$(ONIG_SRC) $(ONIG_MAP) -c -o $@ $<
@@ -329,7 +344,7 @@ $(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUD
 # Parsers against damaged input: a target for each, with the objects that it is linked with. Replayed over tests/fuzz/corpus by
 # the tests; grown by libFuzzer in `make fuzz`.
 FUZZ_SECONDS ?= 30
-FUZZ_trainer := answers apr chat config encode generation gguf gguf_model gguf_tokenizer gpu_code greeting jsonl \
+FUZZ_trainer := added answers apr chat config encode generation gguf gguf_model gguf_tokenizer gpu_code greeting json jsonl \
 	messages metrics node_list options prompts quantised safetensors shards tasks template tokenizer tokens
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin gguf_keys keys spirv

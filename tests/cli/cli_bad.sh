@@ -34,7 +34,7 @@ config() { # SED-EXPRESSION: a student whose config.json is edited
 
 # ---- the command line
 refuses "alpha without adapters" 2 '--lora-alpha needs --lora-r$' train "$d/student" --lora-alpha 16
-refuses "alpha of adapters that have one" 2 '--lora-alpha needs --lora-r; --adapter brings its own' \
+refuses "alpha of adapters that have one" 2 'brings its own rank, alpha, dropout and matrices; leave --lora-alpha out' \
     train "$d/student" --lora-alpha 16 --adapter "$d/student"
 refuses "a norm that rounds to 0" 2 '--max-grad-norm 1e-46: rounds to 0 in float32' train "$d/student" --max-grad-norm 1e-46
 refuses "a temperature that blurs the divergence" 2 '--temperature 101: at most 100; .*the divergence' \

@@ -216,6 +216,6 @@ refuses "no folder" 2 '--out is needed' "$nojit" init --preset nojit-tiny
 refuses "no model" 2 '--model is needed' "$nojit" eval --data "$d/text.txt"
 refuses "no text" 2 '--data, --tasks or --prompts is needed' "$nojit" eval --model "$d/student"
 train() { "$nojit" train --student "$d/student" --data "$d/text.txt" --out "$d/run" --seq-len 32 --steps 1 --device cpu "$@"; }
-refuses "two ranks" 2 'brings its own rank; leave --lora-r out' train --adapter "$d/none" --lora-r 4
+refuses "two ranks" 2 'brings its own rank, alpha, dropout and matrices; leave --lora-r out' train --adapter "$d/none" --lora-r 4
 if [ -e "$d/run" ] || [ -e "$d/x" ]; then not_ok "nothing is written" "$(ls "$d")"; else ok "nothing is written"; fi
 finish

@@ -39,6 +39,8 @@ ok_if "prompts that are equal get texts of their own" "$(cat "$d/all")" test "$(
 ok_if "files of a folder, by their names" "$(generate --prompts "$d/folder" | head -n 2)" \
     test "$(generate --prompts "$d/folder" | column id | head -n 2 | tr '\n' ' ')" = '"first of all" "first" '
 ok_if "nothing is said of a folder of prompts alone" "$(cat "$d/err")" test -z "$(grep 'passed over' "$d/err")"
+printf '%s\n' '{"prompt": "a", "id": "x\u0000y", "max_tokens": 1}' '{"prompt": "b", "id": 2, "max_tokens": 1}' >"$d/nul.jsonl"
+ok_if "an id with NUL comes back, and so do those after it" "$(cat "$d/err")" test "$(generate --prompts "$d/nul.jsonl" | column id | tr '\n' ' ')" = '"x\u0000y" 2 '
 for name in README.md notes.md LICENSE .hidden; do echo text >"$d/folder/$name"; done
 generate --prompts "$d/folder" >"$d/beside"
 ok_if "other files of a folder are passed over, and said" "$(cat "$d/err")" grep -qx '3 files passed over (without an ending 1, \.md 2)' "$d/err"

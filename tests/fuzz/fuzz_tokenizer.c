@@ -20,8 +20,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     int32_t *ids = NULL;
     size_t count = 0, capacity = 0;
     fuzz_file("tokenizer.json", data, bytes);
-    FUZZ_CHECK(tokenizer_open(fuzz_folder(), &t) == 0);
-    fuzz_verdict(t.bpe != NULL, t.refusal);
+    const int rc = tokenizer_open(fuzz_folder(), &t);
+    fuzz_verdict(rc == 0 && t.bpe != NULL, rc ? fail_text() : t.refusal);
+    if (rc)
+        return 0;
     if (t.bpe) {
         FUZZ_CHECK(tokenizer_begin_of_text(&t) < t.vocab_size);
         /* A pattern may be refused by the matcher, which then says so. */

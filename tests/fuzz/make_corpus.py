@@ -99,8 +99,8 @@ write_all("shards", {
     "tensor_in_another_shard": index({"z": "a.safetensors", "y": "b.safetensors"}),
     "tensor_unknown": index({"w": "a.safetensors"}),
     "tensor_not_in_the_index": json.dumps({"weight_map": {"x": "a.safetensors", "z": "b.safetensors"}}),
-    "total_size_wrong": index(total=25),
-    "total_size_negative": index(total=-24),
+    "valid_total_size_of_another_type": index(total=25),
+    "valid_total_size_negative": index(total=-24),
 })
 
 # ---- GGUF files as models ----
@@ -534,7 +534,31 @@ def config(**change):
     return json.dumps({**model, **change})
 
 
+write_all("json", {
+    "valid": '{"a":[1,-2.5e3,"x"],"b":{"c":null}}',
+    "valid_words": '{"a":NaN,"b":[Infinity,-Infinity]}',
+    "valid_words_in_texts": '{"NaN":"Infinity \\" NaN"}',
+    "valid_number_of_100_bits": '{"a":1000000000000000019884624838656}',
+    "valid_number_of_1000_digits": "[-" + "9" * 1000 + "]",
+    "valid_float_too_large": "[1e400,-1e400]",
+    "valid_byte_order_mark": b'\xef\xbb\xbf{"a":1}',
+    "valid_field_twice": '{"a":1,"a":NaN}',
+    "cut": '{"a":NaN',
+    "text_cut": '{"a":"NaN',
+    "text_cut_in_an_escape": '{"a":"x\\',
+    "word_cut": '{"a":Infinit}',
+    "word_beside_another": "[NaNNaN]",
+    "number_with_leading_zeros": "[" + "0" * 30 + "]",
+    "number_of_signs": "[" + "-" * 30 + "]",
+    "number_cut": "[1000000000000000019884624838656.]",
+    "two_marks": b"\xef\xbb\xbf\xef\xbb\xbf[1]",
+    "utf16": b"\xff\xfe[\0001\0]\0",
+    "deep_nesting": "[" * 3000,
+})
+
 write_all("config", {
+    "valid_words_unread": config()[:-1] + ',"a":Infinity,"b":[NaN],"c":1000000000000000019884624838656}',
+    "theta_infinite": config()[:-1] + ',"rope_theta":Infinity}',
     "valid": config(),
     "valid_llama3_scaling": config(model_type="llama", rope_scaling=scaling),
     "valid_qwen3": config(model_type="qwen3", head_dim=64),
@@ -747,7 +771,7 @@ write_all("generation", {
     "valid_seven_ids": '{"eos_token_id":[1,2,3,4,5,6,7,1]}',
     "cut": '{"eos_token_id":[5,',
     "not_an_object": "[]",
-    "field_twice": '{"top_k":1,"top_k":2}',
+    "valid_field_twice": '{"top_k":1,"top_k":2}',
     "deep_nesting": '{"eos_token_id":' + "[" * 4000,
     "truncated_utf8": b'{"x":"\xe2\x82"}',
     "eos_is_text": '{"eos_token_id":"5"}',
@@ -951,7 +975,43 @@ def split(pattern):
                                                   {"type": "ByteLevel", "add_prefix_space": True, "use_regex": False}]}
 
 
+def spaces(**change):
+    """Of the SentencePiece kind."""
+    words = ["<unk>", "\u2581", "t", "h", "e", "\u2581t", "he", "\u2581the"] + [f"<0x{i:02X}>" for i in range(256)]
+    mark = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+    return tokenizer(**{
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}, mark]}, "pre_tokenizer": None,
+        "decoder": {"type": "ByteFallback"}, "model__vocab": {w: i for i, w in enumerate(words)}, "model__byte_fallback": True,
+        "model__merges": [["\u2581", "t"], ["h", "e"], ["\u2581t", "he"]], "added_tokens": [], **change})
+
+
+def metaspace(**change):
+    return {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False, **change}
+
+
+write_all("added", {
+    "valid": '{"added_tokens_decoder":{"7":{"content":"<a>","special":true},"x":{"content":"<b>"}},"eos_token":"<s>","pad_token":{"content":"<p>"}}',
+    "valid_extra": '{"additional_special_tokens":["<a>",{"content":"<b>","lstrip":true}],"extra_special_tokens":{"a":"<c>"}}',
+    "valid_other_types": '{"added_tokens_decoder":{"1":7,"2":null,"3":{"content":4}},"bos_token":5,"additional_special_tokens":"x"}',
+    "valid_list": "[]",
+    "cut": '{"added_tokens_decoder":{"7":{"content":"<a>"',
+    "not_utf8": b'{"pad_token":"\xff"}',
+    "nul_in_a_token": '{"pad_token":"a\\u0000"}',
+})
+
 write_all("tokenizer", {
+    "valid_spaces": spaces(),
+    "valid_spaces_first": spaces(normalizer=None, pre_tokenizer=metaspace()),
+    "valid_spaces_always_split": spaces(normalizer=None, pre_tokenizer=metaspace(prepend_scheme="always", split=True)),
+    "valid_spaces_over_words": spaces(model__merges=[["e", "\u2581"]], model__vocab={
+        **{f"<0x{i:02X}>": i for i in range(256)}, "e": 256, "\u2581": 257, "e\u2581": 258}),
+    "spaces_beside_bytes": pipeline(normalizer={"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}),
+    "spaces_prefix_alone": pipeline(normalizer={"type": "Prepend", "prepend": "\u2581"}),
+    "spaces_twice_prefixed": spaces(pre_tokenizer=metaspace()),
+    "spaces_of_another_mark": spaces(normalizer=None, pre_tokenizer=metaspace(replacement="_")),
+    "spaces_of_an_unknown_scheme": spaces(normalizer=None, pre_tokenizer=metaspace(prepend_scheme="last")),
+    "spaces_without_a_byte": spaces(model__vocab={"<unk>": 0, "\u2581": 1, "<0x00>": 2}, model__merges=[]),
+    "spaces_merge_a_byte": spaces(model__merges=[["<0x41>", "e"]]),
     "valid": tokenizer(),
     "valid_begin_of_text": tokenizer(post_processor=template(260)),
     "valid_pattern": tokenizer(pre_tokenizer=split("\\s?\\p{L}+|\\d{1,2}|.")),
@@ -987,7 +1047,7 @@ write_all("tokenizer", {
     "normalizer_unknown": pipeline(normalizer={"type": "NFKC"}),
     "byte_level_missing": pipeline(pre_tokenizer={"type": "Digits"}),
     "byte_level_twice": pipeline(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 2}),
-    "stages_too_many": pipeline(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}] * 20}),
+    "stages_too_many": pipeline(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}] * 40}),
     "pattern_unbalanced": pipeline(pre_tokenizer=split("(a")),
     "pattern_ends_in_backslash": pipeline(pre_tokenizer=split("a\\")),
     "pattern_too_long": tokenizer(pre_tokenizer=split("x" * 17000)),

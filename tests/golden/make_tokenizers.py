@@ -139,7 +139,26 @@ def make():
     d["model"]["merges"] = [" ".join(m) for m in d["model"]["merges"]]
     d["post_processor"] = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": True}
     out["gpt2"] = d
+    out["llama2"] = spaces()
     return out
+
+
+def spaces():
+    """A tokenizer of the SentencePiece kind, as that of Llama 2: spaces are U+2581, unknown code points fall back to bytes."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never")  # no merge reaches over a word
+    special = ["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)]
+    trainer = trainers.BpeTrainer(vocab_size=1000, special_tokens=special, limit_alphabet=200, show_progress=False)
+    t.train_from_iterator([SENTENCES] * 3, trainer)
+    t.add_tokens(added())
+    d = document(t)
+    d["pre_tokenizer"] = None
+    d["added_tokens"] = [a for a in d["added_tokens"] if not a["content"].startswith("<0x")]
+    d["decoder"] = {"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}
+    return d
 
 
 def variants(files):
@@ -175,6 +194,21 @@ def replaced(text, edits):
     return text
 
 
+def spaces_cases():
+    prepend = '{"type":"Prepend","prepend":"\u2581"},'
+    normalizer = '{"type":"Sequence","normalizers":[' + prepend + '{"type":"Replace","pattern":{"String":" "},"content":"\u2581"}]}'
+    yield "llama2", []
+    yield "llama2", [[prepend, ""]]
+    yield "llama2", [[prepend, ""], ['"pre_tokenizer":null', '"pre_tokenizer":{"type":"Split","pattern":{"String":" "},"behavior":"MergedWithPrevious","invert":false}']]
+    for scheme in ["first", "always", "never"]:
+        for cut in ["true", "false"]:
+            yield "llama2", [[normalizer, "null"], ['"pre_tokenizer":null', '"pre_tokenizer":{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"%s","split":%s}' % (scheme, cut)]]
+    # A merge over the border of words; no bytes to fall back to; unknown code points apart.
+    yield "llama2", [['"vocab":{', '"vocab":{"e\u2581":1000,'], ['"merges":[', '"merges":[["e","\u2581"],']]
+    yield "llama2", [['"byte_fallback":true', '"byte_fallback":false']]
+    yield "llama2", [['"byte_fallback":true', '"byte_fallback":false'], ['"fuse_unk":true', '"fuse_unk":false']]
+
+
 def cases():
     """(golden file, edits of its text) that test_tokenizer.c makes, too."""
     level = '{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true}'
@@ -182,6 +216,14 @@ def cases():
         split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
         both = {"type": "Sequence", "pretokenizers": [split, json.loads(level.replace('"use_regex":true', '"use_regex":false'))]}
         yield "gpt2", [[level, json.dumps(both, ensure_ascii=False, separators=(",", ":"))]]
+    # As many patterns as DeepSeek Coder has; without a decoder.
+    splits = [{"type": "Split", "pattern": {"Regex": p}, "behavior": "Isolated", "invert": False}
+              for p in [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"]]
+    many = {"type": "Sequence", "pretokenizers": [*splits, {"type": "Digits", "individual_digits": True},
+                                                  json.loads(level.replace('"use_regex":true', '"use_regex":false'))]}
+    yield "gpt2", [[level, json.dumps(many, ensure_ascii=False, separators=(",", ":"))],
+                   ['"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true}', '"decoder":null']]
+    yield from spaces_cases()
     # Bytes 4 and 5 without a token of their own: left out, or an unknown token for each, or for several.
     missing = [['"\u0104"', '"Ā4"'], ['"\u0105"', '"Ā5"']]
     yield "gpt2", missing
@@ -207,7 +249,7 @@ CASE_TEXTS = [
     "", "a", "aaaa", "the other theatre", "1234567", "12 3456 789012", "x1234567y", "deadbeef 0xFFz", "a\nb\n\nc", "\r\nthe end\r\n", "漢字とthe字",
     "直到天黑ABC", "It's $5.00 + 10% = ?", "^_^ `x` <y> ~z~ |w|", "© 2026 €9", "STRASSE straſse", "it's IT'S", "  two  spaces ", "the\u0301me",
     "house of the wise", "0 1 22 333 4444 55555", "naïve", "🌊 wave🌊s", "\u00a0x\u3000", "snake_case", "tttthhhh", "Žluťoučký kůň", "\x00a\x07", "ʰªⅷ²",
-    "_the_ -- the", "e\ne \re", "th\u0004e", " += <  >= != ", "Rain tt the ttt tt  tt", "\u0004\u0005\u0006", "a\u0005\u0004b\u0006 the",
+    "the\u2581other \u2581 the", "</s>the <left> the<right>  the", " </s> ", "<0x41> the", "<tool>the word sword word", "  the", "e e  e the <é>", "_the_ -- the", "e\ne \re", "th\u0004e", " += <  >= != ", "Rain tt the ttt tt  tt", "\u0004\u0005\u0006", "a\u0005\u0004b\u0006 the",
 ]
 
 

@@ -22,7 +22,7 @@
 /* A key that is left out, or has another value. */
 struct gguf_change {
     const char *key; /* NULL: the last */
-    enum { CHANGE_DROP, CHANGE_U32, CHANGE_F32, CHANGE_TEXT, CHANGE_I32S } to;
+    enum { CHANGE_DROP, CHANGE_U32, CHANGE_F32, CHANGE_TEXT, CHANGE_I32S, CHANGE_BOOL } to;
     double number;
     const char *text;
     int32_t ints[4];
@@ -51,7 +51,9 @@ static bool gguf_is_changed(const struct gguf_form *f, const char *key)
 static void gguf_put_changes(struct gguf_writer *w, const struct gguf_form *f)
 {
     for (const struct gguf_change *c = f->change; c && c->key; c++) {
-        if (c->to == CHANGE_U32)
+        if (c->to == CHANGE_BOOL)
+            gguf_put_bool(w, c->key, c->number != 0);
+        else if (c->to == CHANGE_U32)
             gguf_put_u32(w, c->key, (uint32_t)c->number);
         else if (c->to == CHANGE_F32)
             gguf_put_f32(w, c->key, (float)c->number);

@@ -289,7 +289,7 @@ static const struct refused {
      NJ_E_UNSUPPORTED,
      "rope_type is \"yarn\"; default and llama3 are supported; use the model's Hugging Face"},
     {"qwen2",
-     {.change = "{\"use_sliding_window\":true}"},
+     {.change = "{\"use_sliding_window\":true,\"max_window_layers\":1}"},
      NJ_E_UNSUPPORTED,
      "use_sliding_window is true; sliding windows are not supported; use the model's Hugging"},
     {"qwen2",

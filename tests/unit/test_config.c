@@ -2,6 +2,7 @@
  *
  * test_config.c: configurations as transformers 4 and 5 write them, refusals, what is derived.
  */
+#include "io/notes.h"
 #include "model/config.h"
 #include "model/families.h"
 #include "model/tensor_names.h"
@@ -164,6 +165,66 @@ static void both_spellings_of_rope_are_read(void **state)
     assert_true(c.rope_theta == 1e6 && c.rope_scaling.factor == 0);
 }
 
+/* As transformers 5 reads them. */
+static void the_object_of_rope_that_counts_is_read(void **state)
+{
+    (void)state;
+    struct model_config c;
+    check_ok(read_json("{" LLAMA
+                       ",\"rope_theta\":3e4,\"rope_scaling\":{\"rope_type\":\"llama3\"," LLAMA3
+                       "},\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5}}",
+                       &c),
+             "rope_scaling goes before rope_parameters");
+    assert_true(c.rope_theta == 3e4 && c.rope_scaling.factor == 8);
+    check_ok(
+        read_json("{" LLAMA ",\"rope_scaling\":{},\"rope_parameters\":{\"rope_theta\":5e5}}", &c),
+        "an empty object is none");
+    assert_true(c.rope_theta == 5e5);
+    check_ok(read_json("{" LLAMA
+                       ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\","
+                       "\"rope_theta\":5e5}}}",
+                       &c),
+             "by type of layer");
+    assert_true(c.rope_theta == 5e5);
+}
+
+static void switched_windows_without_a_layer_are_none(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {
+        "", ",\"max_window_layers\":2", ",\"max_window_layers\":1,\"sliding_window\":null",
+        ",\"max_window_layers\":1,\"layer_types\":[\"full_attention\",\"full_attention\"]",
+        ",\"max_window_layers\":1,\"max_position_embeddings\":64,\"sliding_window\":64"};
+    struct model_config c;
+    char json[1024];
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        snprintf(json, sizeof json, "{" QWEN2 ",\"use_sliding_window\":true%s}", fields[i]);
+        check_ok(read_json(json, &c), json);
+    }
+}
+
+static char heard[1024];
+static void hear(const char *sentence)
+{
+    snprintf(heard, sizeof heard, "%s", sentence);
+}
+
+static void dropout_that_is_not_done_is_said_once(void **state)
+{
+    (void)state;
+    struct model_config c;
+    notes_to(hear);
+    for (int i = 0; i < 2; i++) {
+        heard[0] = '\0';
+        check_ok(read_json("{" LLAMA ",\"attention_dropout\":0.1}", &c), "dropout");
+        assert_true((strstr(heard, "attention_dropout is 0.1; training goes without it") != NULL) ==
+                    (i == 0));
+    }
+    check_ok(read_json("{" LLAMA ",\"attention_dropout\":0.0}", &c), "no dropout");
+    assert_string_equal(heard, "");
+    notes_to(NULL);
+}
+
 static const struct {
     const char *json;
     int code;
@@ -171,7 +232,7 @@ static const struct {
 } refused[] = {
     {"{" QWEN2 ",}", NJ_E_FORMAT, "config.json:1: "},
     {"[1]", NJ_E_FORMAT, "not a JSON object"},
-    {"{" QWEN2 "," QWEN2 "}", NJ_E_FORMAT, "duplicate"},
+    {"{" QWEN2 ",\"rope_theta\":Infinity}", NJ_E_FORMAT, "rope_theta is Infinity; it must be"},
     {"{" SIZES "}", NJ_E_FORMAT, "model_type is missing"},
     {"{\"model_type\":\"gpt2\"," SIZES "}", NJ_E_UNSUPPORTED,
      "model_type is \"gpt2\"; llama, mistral, qwen2 and qwen3 are supported"},
@@ -212,12 +273,24 @@ static const struct {
     {"{" LLAMA ",\"eos_token_id\":264}", NJ_E_FORMAT, "eos_token_id is 264; it must be below"},
     {"{" LLAMA ",\"eos_token_id\":\"</s>\"}", NJ_E_FORMAT, "eos_token_id is"},
     {"{" LLAMA ",\"hidden_act\":\"relu\"}", NJ_E_UNSUPPORTED,
-     "hidden_act is \"relu\"; silu, gelu, gelu_pytorch_tanh and gelu_new are supported"},
-    {"{" LLAMA ",\"hidden_act\":1}", NJ_E_UNSUPPORTED, "hidden_act is 1; silu, gelu, "},
+     "hidden_act is \"relu\"; silu, swish, gelu, gelu_python, "
+     "gelu_pytorch_tanh, gelu_python_tanh and gelu_new are supported"},
+    {"{" LLAMA ",\"hidden_act\":1}", NJ_E_UNSUPPORTED, "hidden_act is 1; silu, swish, "},
     {"{" LLAMA ",\"attention_bias\":true}", NJ_E_UNSUPPORTED, "attention_bias is true"},
     {"{" QWEN3 ",\"attention_bias\":true}", NJ_E_UNSUPPORTED, "attention_bias is true"},
     {"{" LLAMA ",\"mlp_bias\":true}", NJ_E_UNSUPPORTED, "mlp_bias is true"},
-    {"{" QWEN2 ",\"use_sliding_window\":true}", NJ_E_UNSUPPORTED, "use_sliding_window is true"},
+    {"{" QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":1}", NJ_E_UNSUPPORTED,
+     "use_sliding_window is true; sliding windows are not supported"},
+    {"{" QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":0}", NJ_E_UNSUPPORTED,
+     "use_sliding_window is true"},
+    {"{" QWEN2 ",\"is_causal\":false}", NJ_E_UNSUPPORTED,
+     "is_causal is false; only causal models are supported"},
+    {"{" LLAMA ",\"rope_parameters\":{\"rope_type\":\"default\",\"scale\":2}}", NJ_E_UNSUPPORTED,
+     "rope_parameters.scale is 2; this key is not known"},
+    {"{" LLAMA
+     ",\"original_max_position_embeddings\":4096,\"rope_scaling\":{\"type\":\"llama3\"," LLAMA3
+     "}}",
+     NJ_E_FORMAT, "original_max_position_embeddings is 4096; the scaling"},
     {"{" QWEN2 ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}", NJ_E_UNSUPPORTED,
      "layer_types is \"sliding_attention\""},
     {"{" QWEN2 ",\"quantization_config\":{\"quant_method\":\"mxfp4\"}}", NJ_E_UNSUPPORTED,
@@ -283,8 +356,8 @@ static void written_files_read_back(void **state)
     }
     struct model_config c;
     check_ok(read_json(models[0], &c), "again");
-    check_refused(config_write("/proc", &c, "float32"), NJ_E_IO, "/proc/config.json: cannot write",
-                  "unwritable");
+    check_refused(config_write("/proc", &c, "float32"), NJ_E_IO,
+                  "/proc/config.json: cannot be written", "unwritable");
     c.head_dim = 63;
     check_refused(config_write(scratch, &c, "float32"), NJ_E_UNSUPPORTED, "is 63; 64 and 128",
                   "bad");
@@ -380,6 +453,9 @@ int main(void)
         cmocka_unit_test(published_files_are_read),
         cmocka_unit_test(fields_are_read),
         cmocka_unit_test(both_spellings_of_rope_are_read),
+        cmocka_unit_test(the_object_of_rope_that_counts_is_read),
+        cmocka_unit_test(switched_windows_without_a_layer_are_none),
+        cmocka_unit_test(dropout_that_is_not_done_is_said_once),
         cmocka_unit_test(others_are_refused),
         cmocka_unit_test(written_files_read_back),
         cmocka_unit_test(written_files_say_what_transformers_reads),

@@ -191,6 +191,26 @@ static void lines_are_read(void **state)
     prompts_close(p);
 }
 
+static void a_prompt_with_nul_is_whole_behind_the_teachers_context(void **state)
+{
+    (void)state;
+    const char *const path = at("p.jsonl");
+    const struct prompts_options o = {.paths = &path,
+                                      .path_count = 1,
+                                      .teacher_context = "hint: ",
+                                      .vocab_size = bytes_only.vocab_size};
+    static const char whole[] = "hint: a\0b";
+    struct prompts *p = NULL;
+    struct prompt one;
+    write_text(path, "{\"prompt\": \"a\\u0000b\"}\n");
+    check_ok(prompts_open(&o, &bytes_only, &p), "open");
+    prompts_get(p, 0, 0, &one);
+    assert_int_equal(one.teacher_count, sizeof whole - 1);
+    for (size_t i = 0; i < sizeof whole - 1; i++)
+        assert_int_equal(one.teacher_ids[i], whole[i]);
+    prompts_close(p);
+}
+
 static void texts_begin_as_the_model_has_it(void **state)
 {
     (void)state;
@@ -370,6 +390,7 @@ int main(void)
         cmocka_unit_test(one_end_is_enough_to_ask),
         cmocka_unit_test(models_without_a_chat_are_refused),
         cmocka_unit_test(lines_are_read),
+        cmocka_unit_test(a_prompt_with_nul_is_whole_behind_the_teachers_context),
         cmocka_unit_test(texts_begin_as_the_model_has_it),
         cmocka_unit_test(long_ones_are_dropped),
         cmocka_unit_test(epochs_are_shuffled),

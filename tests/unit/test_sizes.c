@@ -114,9 +114,7 @@ static int read_index(const char *dir)
 static int read_tokenizer(const char *dir)
 {
     struct bpe *b;
-    char path[600];
-    snprintf(path, sizeof path, "%s/tokenizer.json", dir);
-    return bpe_read(path, &b);
+    return bpe_read(dir, &b);
 }
 
 static int read_run(const char *dir)

@@ -27,6 +27,7 @@ static const struct variant {
      "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true}"
      "," BYTE_LEVEL "]}"},
     {"qwen2-marks", "qwen2", MARKS_FROM, MARKS_TO}, /* a pattern for Oniguruma */
+    {"llama2", "llama2", NULL, NULL},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -106,7 +107,7 @@ static void edited_ids_are_the_librarys(void **state)
     size_t i, k;
     if (!cases)
         fail_msg("tokenizer-cases.json: %s", error.text);
-    assert_in_range(json_array_size(cases), 15, 100);
+    assert_in_range(json_array_size(cases), 30, 100);
     json_array_foreach(cases, i, each)
     {
         const json_t *edits = json_object_get(each, "edits");
@@ -118,37 +119,6 @@ static void edited_ids_are_the_librarys(void **state)
     }
     json_decref(cases);
 }
-
-static void texts_come_back(void **state)
-{
-    (void)state;
-    struct tokenizer t = open_golden("gpt2", NULL, NULL);
-    json_t *rows = golden_rows("gpt2");
-    const json_t *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        const json_t *text = json_array_get(row, 0);
-        const json_t *id;
-        size_t k, at = 0;
-        if (strstr(json_string_value(text), "<|endoftext|>") ||
-            strstr(json_string_value(text), "<left>") || strstr(json_string_value(text), "<right>"))
-            continue; /* special ids have no text, the others eat spaces */
-        json_array_foreach(json_array_get(row, 1), k, id)
-        {
-            size_t bytes;
-            const char *token = tokenizer_decode(&t, (int32_t)json_integer_value(id), &bytes);
-            assert_true(at + bytes <= json_string_length(text));
-            assert_memory_equal(token, json_string_value(text) + at, bytes);
-            at += bytes;
-        }
-        assert_int_equal(at, json_string_length(text));
-    }
-    json_decref(rows);
-    tokenizer_close(&t);
-}
-
-/* ---- long texts ---- */
 
 /* Texts of the golden file, over and over, up to `bytes`. */
 static char *long_text(size_t bytes)
@@ -196,7 +166,8 @@ static void cutting_changes_nothing(void **state)
         assert_memory_equal(pieces.ids, whole.ids, whole.count * sizeof *ids);
         /* A space before each part, or a pattern that is not known, forbids cuts. */
         const bool cuttable = strcmp(variants[v].ids, "gpt2-prefix") != 0 &&
-                              strcmp(variants[v].ids, "qwen2-marks") != 0;
+                              strcmp(variants[v].ids, "qwen2-marks") != 0 &&
+                              strcmp(variants[v].ids, "llama2") != 0;
         assert_true(cuttable ? cuts > 1000 : cuts == 1);
         free(ids);
         free(whole.ids);
@@ -289,9 +260,9 @@ static void scanners_equal_oniguruma(void **state)
         for (int round = 0; round < 20000; round++) {
             const size_t bytes = odd_text(&seed, text);
             for (size_t at = 0; at < bytes;) {
-                unsigned long retries = split_retries(bytes);
-                const long got = split_next(&scanner, &places[0], &retries, text, bytes, at);
-                const long want = split_next(&pattern, &places[1], &retries, text, bytes, at);
+                struct split_budget left = split_budget(bytes);
+                const long got = split_next(&scanner, &places[0], &left, text, bytes, at);
+                const long want = split_next(&pattern, &places[1], &left, text, bytes, at);
                 if (got != want)
                     fail_msg("pattern %zu, '%.*s' at %zu: ends at %ld, Oniguruma at %ld", p,
                              (int)bytes, text, at, got, want);
@@ -452,8 +423,7 @@ static const struct {
     {"qwen2", "\"end_of_word_suffix\":null", "\"end_of_word_suffix\":\"</w>\"",
      "model.end_of_word_suffix is \"</w>\""},
     {"qwen2", "\"type\":\"NFC\"", "\"type\":\"NFKC\"", "normalizer is {\"type\":\"NFKC\"}"},
-    {"qwen2", "\"type\":\"Split\"", "\"type\":\"Metaspace\"",
-     "pre_tokenizer is {\"type\":\"Metaspace\""},
+    {"qwen2", "\"type\":\"Split\"", "\"type\":\"Metaspace\"", "this Metaspace is not supported"},
     {"qwen2", "\"behavior\":\"Isolated\"", "\"behavior\":\"Removed\"", "behavior must be Isolated"},
     {"qwen2", "\"invert\":false", "\"invert\":true", "without invert"},
     {"qwen2", "?\\\\p{L}+", "?(\\\\p{L}+",
@@ -464,13 +434,20 @@ static const struct {
      "decoder is {\"type\":\"Metaspace\""},
     {"llama3", "\"type\":\"TemplateProcessing\"", "\"type\":\"BertProcessing\"",
      "post_processor is {\"type\":\"BertProcessing\""},
+    {"llama2", "\"content\":\"\u2581\"", "\"content\":\"_\"",
+     "only spaces can be replaced, by U+2581"},
+    {"llama2", "\"prepend\":\"\u2581\"", "\"prepend\":\"_\"",
+     "only U+2581 can be put before a text"},
+    {"llama2", "\"<0x0A>\":", "\"<0x0a>\":", "1 of the 256 bytes have no token"},
+    {"llama2", "\"pre_tokenizer\":null",
+     "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false}",
+     "it does not go with the other steps"},
     {"gpt2", "\"vocab\":{\"!\":0", "\"vocab\":{\"!\":-7", "! is -7; an id must be"},
     {"gpt2", "\"merges\":[\"", "\"merges\":[\"zqzq x\",\"", "model.merges is \"zqzq x\""},
     {"gpt2", "\"merges\":[\"", "\"merges\":[\"abc\",\"", "must be two tokens"},
     {"qwen2", "\"merges\":[[", "\"merges\":[[\"a\"],[", "must be two tokens"},
     {"gpt2", "\"added_tokens\":[{\"id\":1256", "\"added_tokens\":[{\"id\":\"x\"",
      "added_tokens.id is \"x\""},
-    {"gpt2", "{", "[", "tokenizer.json:1: "},
 };
 
 /* Token files can still be used, so opening succeeds, and encoding says why it does not. */
@@ -571,7 +548,6 @@ int main(void)
         cmocka_unit_test(longer_tables),
         cmocka_unit_test(ids_are_the_librarys),
         cmocka_unit_test(edited_ids_are_the_librarys),
-        cmocka_unit_test(texts_come_back),
         cmocka_unit_test(cutting_changes_nothing),
         cmocka_unit_test(words_over_spaces_are_not_cut),
         cmocka_unit_test(scanners_equal_oniguruma),

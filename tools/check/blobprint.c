@@ -4,6 +4,8 @@
  */
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "check/blobcheck.h"
 #include "io/plural.h"
@@ -191,8 +193,10 @@ int print_json(const struct check *c, const struct model_keys *model)
                   "archs", json_archs(c), "keys", keys, "problems", json_problems(&c->report));
     if (root && model)
         json_object_set_new(root, "model", json_model(c, model));
-    int rc = root ? json_dumpf(root, stdout, JSON_INDENT(1)) : -1;
-    printf("\n");
+    char *text =
+        json_dumps(root, JSON_INDENT(1)); /* Jansson does not check all of its own writes */
+    const int rc = text && puts(text) != EOF ? 0 : -1;
+    free(text);
     json_decref(root);
     return rc;
 }

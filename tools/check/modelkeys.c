@@ -5,11 +5,14 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "check/blobcheck.h"
 #include "check/gguf_keys.h"
+#include "io/python_json.h"
 #include "model/families.h"
 
 enum op_condition { WITH_QK_NORM, WITHOUT_QK_NORM, WITH_SILU, WITHOUT_SILU };
@@ -111,12 +114,32 @@ static void *allocate(size_t bytes)
     return block;
 }
 
+/* The bytes of a file, to be freed; NULL with errno. */
+static char *read_text(const char *path, size_t *bytes)
+{
+    enum { MOST = 16 << 20 };
+    FILE *f = fopen(path, "rbe");
+    char *text = f ? malloc(MOST) : NULL;
+    *bytes = text ? fread(text, 1, MOST, f) : 0;
+    if (text && ferror(f)) {
+        free(text);
+        text = NULL;
+    }
+    if (f)
+        fclose(f);
+    return text;
+}
+
 static json_t *load_json(const char *path, char why[WHY_BYTES])
 {
     json_error_t error;
-    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    size_t bytes;
+    bool no_memory = false;
+    char *text = read_text(path, &bytes);
+    json_t *config = text ? python_json_load(text, bytes, &no_memory, &error) : NULL;
     if (!config)
-        fail(why, "%.100s: %.140s", path, error.line < 0 ? strerror(errno) : error.text);
+        fail(why, "%.100s: %.140s", path, text && !no_memory ? error.text : strerror(errno));
+    free(text);
     return config;
 }
 

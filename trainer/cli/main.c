@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "io/error.h"
+#include "io/notes.h"
 #include "io/unfinished.h"
 #include "options/settings.h"
 
@@ -42,9 +43,18 @@ static int call(enum command command, const struct settings *s)
     return f->run(s);
 }
 
+static const char *command_name;
+
+static void say_note(const char *sentence)
+{
+    fprintf(stderr, "nojit %s: %s\n", command_name, sentence);
+}
+
 static int run_command(const struct command_info *c, int argc, char **argv)
 {
     struct settings s;
+    command_name = c->name;
+    notes_to(say_note);
     int err = settings_parse(c, argc, argv, &s);
     if (err == 1) {
         help_command(stdout, c);

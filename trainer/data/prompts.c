@@ -74,11 +74,25 @@ static int add_prompt(struct reader *r, const json_t *object, const json_t *valu
                 r->segment->path, r->line, name);
 }
 
+/* Two texts as one; the second may hold NUL. */
+static json_t *joined(const char *context, const json_t *prompt)
+{
+    const size_t before = strlen(context), bytes = json_string_length(prompt);
+    char *text = malloc(before + bytes + 1);
+    if (!text)
+        return NULL;
+    memcpy(text, context, before);
+    memcpy(text + before, json_string_value(prompt), bytes);
+    json_t *out = json_stringn(text, before + bytes);
+    free(text);
+    return out;
+}
+
 /* A text, or the messages behind a system message of their own. */
 static json_t *with_context(const char *context, const json_t *prompt)
 {
     if (json_is_string(prompt))
-        return json_sprintf("%s%s", context, json_string_value(prompt));
+        return joined(context, prompt);
     json_t *out = json_pack("[{s:s, s:s}]", "role", "system", "content", context);
     size_t i;
     json_t *turn;

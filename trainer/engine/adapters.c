@@ -54,13 +54,10 @@ static int draw(struct engine *e, struct updated to)
 int adapters_load(struct engine *e, const char *dir)
 {
     const struct updated to = engine_updated(e);
-    char path[PATH_BYTES];
     struct tensors w;
     if (!dir)
         return draw(e, to);
-    int rc = adapter_file(dir, path, sizeof path);
-    if (rc == 0)
-        rc = st_open_file(path, &w);
+    int rc = lora_weights_open(dir, &w);
     if (rc != 0)
         return rc;
     rc = weights_read(e, dir, &w, &e->lora.p, to.T, to.w);

@@ -138,9 +138,7 @@ static int merge_tensors(struct merge *m, const char *out)
 
 static int open_inputs(struct merge *m)
 {
-    char path[PATH_BYTES];
     struct lora_config o;
-    snprintf(path, sizeof path, "%s/adapter_model.safetensors", m->adapter_dir);
     int rc = source_config(m->base_dir, &m->net.c);
     if (rc == 0)
         rc = lora_config_read(m->adapter_dir, &o);
@@ -149,12 +147,12 @@ static int open_inputs(struct merge *m)
     if (rc == 0)
         rc = source_tensors(m->base_dir, &m->base);
     if (rc == 0)
-        rc = st_open_file(path, &m->adapters);
+        rc = lora_weights_open(m->adapter_dir, &m->adapters);
     if (rc == 0 && m->adapters.count != m->lora.p.specs)
         rc = fail(NJ_E_UNSUPPORTED,
                   "%s: holds %zu tensors where its adapter_config.json describes %zu; use adapters "
                   "of the projections of %s alone",
-                  path, m->adapters.count, m->lora.p.specs, m->base_dir);
+                  m->adapter_dir, m->adapters.count, m->lora.p.specs, m->base_dir);
     return rc;
 }
 
@@ -162,9 +160,14 @@ static int open_inputs(struct merge *m)
 static int write_config(const struct merge *m, const char *dir)
 {
     const struct tensor *embed = tensors_find(&m->base, m->net.p.spec[0].name);
-    if (source_is_folder(m->base_dir) && !m->base.packed)
-        return side_file_copy(m->base_dir, dir, "config.json");
-    return config_write(dir, &m->net.c, tensor_type_torch(tensor_expanded(embed)));
+    const char *dtype = tensor_type_torch(tensor_expanded(embed));
+    struct model_config said;
+    if (!source_is_folder(m->base_dir) || m->base.packed)
+        return config_write(dir, &m->net.c, dtype);
+    const int rc = config_read(m->base_dir, &said);
+    if (rc != 0 || said.tied == m->net.c.tied)
+        return rc != 0 ? rc : side_file_copy(m->base_dir, dir, "config.json");
+    return config_copy(m->base_dir, dir, &m->net.c, dtype);
 }
 
 int merge_adapters(const char *base, const char *adapters, const char *out, size_t *merged)

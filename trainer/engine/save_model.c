@@ -7,12 +7,9 @@
 #include "engine/ranks.h"
 #include "engine/weights.h"
 #include "io/error.h"
-#include "io/json_text.h"
 #include "io/path.h"
 #include "model/source.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,36 +43,6 @@ static int save_tensors(struct engine *e, const char *dir)
 done:
     free(declared);
     return rc;
-}
-
-/* The student's own config.json with the dtype of the saved weights, which are not quantised; every other field as
- * it was. */
-static int save_config(struct engine *e, const char *dir)
-{
-    char from[PATH_BYTES], to[PATH_BYTES];
-    json_t *config;
-    if (snprintf(from, sizeof from, "%s/config.json", e->student_dir) >= (int)sizeof from ||
-        snprintf(to, sizeof to, "%s/config.json", dir) >= (int)sizeof to)
-        return fail(NJ_E_ARG, "%s: path too long; use a shorter one", dir);
-    int rc = json_read_file(from, 0, "restore the file", &config);
-    if (rc != 0)
-        return rc;
-    json_memory_begin();
-    /* Older and newer spelling; some files have both. */
-    const char *dtype = tensor_type_torch(weights_dtype(e));
-    json_object_del(config, "quantization_config");
-    if (json_object_get(config, "dtype"))
-        json_object_set_new(config, "dtype", json_string(dtype));
-    if (json_object_get(config, "torch_dtype") || !json_object_get(config, "dtype"))
-        json_object_set_new(config, "torch_dtype", json_string(dtype));
-    rc = json_dump_file(config, to, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    const int error = errno;
-    json_decref(config);
-    if (json_memory_end())
-        return fail(NJ_E_NOMEM, "%s: out of memory", to);
-    if (rc != 0)
-        return fail(NJ_E_IO, "%s: cannot be written: %s", to, strerror(error));
-    return 0;
 }
 
 uint64_t engine_model_bytes(const struct engine *e)
@@ -130,7 +97,7 @@ int engine_save_model(struct engine *e, const char *dir)
         return save_adapters(e, dir);
     int rc = save_tensors(e, dir);
     if (rc == 0 && source_is_folder(e->student_dir))
-        rc = save_config(e, dir);
+        rc = config_copy(e->student_dir, dir, &e->student.c, tensor_type_torch(weights_dtype(e)));
     else if (rc == 0)
         rc = config_write(dir, &e->student.c, tensor_type_torch(weights_dtype(e)));
     return rc != 0 ? rc : source_side_files(e->student_dir, dir);

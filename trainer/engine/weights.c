@@ -19,11 +19,17 @@
 /* Stored copies of what the engine computes or shares. */
 static bool may_be_extra(const struct params *p, const char *name)
 {
-    static const char frequencies[] = "rotary_emb.inv_freq";
-    size_t n = strlen(name), f = sizeof frequencies - 1;
-    if (n >= f && strcmp(name + n - f, frequencies) == 0)
-        return true;
     return p->head == p->embed && strcmp(name, "lm_head.weight") == 0;
+}
+
+static int refuse_extra(const char *dir, const char *name)
+{
+    const bool adapter = strstr(name, ".lora_") || strstr(name, ".base_layer.");
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: tensor %s is not part of the model that config.json describes; %s", dir, name,
+                adapter ? "adapters are in the weights: merge them with PEFT, or save them apart "
+                          "and give them as --adapter"
+                        : "use the config.json that the weights were saved with, or another model");
 }
 
 /* Nothing is missing, nothing is left over. */
@@ -35,11 +41,7 @@ static int check_tensors(const char *dir, const struct params *p, const struct t
         for (size_t k = 0; !known && k < p->specs; k++)
             known = strcmp(p->spec[k].name, name) == 0;
         if (!known)
-            return fail(
-                NJ_E_UNSUPPORTED,
-                "%s: tensor %s is not part of the model that config.json describes; it would be "
-                "ignored, so remove it or use another model",
-                dir, name);
+            return refuse_extra(dir, name);
     }
     for (size_t i = 0; i < p->specs; i++) {
         const int rc = weights_check(dir, &p->spec[i], tensors_find(w, p->spec[i].name));

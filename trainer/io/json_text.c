@@ -4,12 +4,16 @@
  */
 #include "io/json_text.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "checked.h"
 #include "io/error.h"
+#include "io/python_json.h"
 #include "io/regular.h"
 #include "utf8.h"
 
@@ -88,8 +92,9 @@ bool json_memory_spent(void)
 
 bool json_memory_end(void)
 {
-    watched = false;
-    return refused;
+    const bool out = refused;
+    watched = refused = false;
+    return out;
 }
 
 /* ---- reading ---- */
@@ -112,32 +117,65 @@ static int read_result(const char *where, size_t most, const json_error_t *error
                 error->text, remedy);
 }
 
-static int read_file(const char *path, size_t bytes, size_t flags, const char *remedy, json_t **out)
+/* Reads all of an open file; *bytes is what it holds at most, and then what was read. */
+static int read_all(const char *path, FILE *f, size_t most, const char *remedy, char **out,
+                    size_t *bytes)
+{
+    struct stat info;
+    if (fstat(fileno(f), &info) != 0 || (uint64_t)info.st_size > most)
+        return fail(NJ_E_IO, "%s: cannot be read; %s", path, remedy);
+    *out = malloc((size_t)info.st_size + 1);
+    if (!*out)
+        return fail(NJ_E_NOMEM, "%s: out of memory", path);
+    *bytes = fread(*out, 1, (size_t)info.st_size, f);
+    return ferror(f) ? fail(NJ_E_IO, "%s: cannot be read; %s", path, remedy) : NJ_OK;
+}
+
+static int parse_file(const char *path, const char *text, size_t bytes, size_t most,
+                      const char *remedy, json_t **out)
+{
+    json_error_t error;
+    bool no_memory;
+    begin(most);
+    *out = python_json_load(text, bytes, &no_memory, &error);
+    refused = refused || no_memory;
+    return read_result(path, most, &error, remedy, out);
+}
+
+static int read_file(const char *path, size_t bytes, const char *remedy, json_t **out)
 {
     const size_t most = memory_of(bytes);
-    json_error_t error;
+    char *text = NULL;
+    size_t count = 0;
     FILE *f;
     *out = NULL;
     int err = regular_open(path, bytes, remedy, &f);
     if (err)
         return err;
-    begin(most);
-    *out = json_loadf(f, flags, &error);
-    err = read_result(path, most, &error, remedy, out);
-    if (err && ferror(f))
-        err = fail(NJ_E_IO, "%s: cannot be read; %s", path, remedy);
+    err = read_all(path, f, bytes, remedy, &text, &count);
     fclose(f);
+    if (!err && regular_is_pointer(text, count))
+        err = regular_refuse_pointer(path);
+    if (!err)
+        err = parse_file(path, text, count, most, remedy, out);
+    free(text);
     return err;
 }
 
-int json_read_file(const char *path, size_t flags, const char *remedy, json_t **out)
+int json_read_file(const char *path, const char *remedy, json_t **out)
 {
-    return read_file(path, (size_t)16 << 20, flags, remedy, out);
+    return read_file(path, (size_t)16 << 20, remedy, out);
 }
 
-int json_read_table(const char *path, size_t flags, const char *remedy, json_t **out)
+int json_read_optional(const char *path, const char *remedy, json_t **out)
 {
-    return read_file(path, (size_t)256 << 20, flags, remedy, out);
+    *out = NULL;
+    return access(path, F_OK) != 0 && errno == ENOENT ? NJ_OK : json_read_file(path, remedy, out);
+}
+
+int json_read_table(const char *path, const char *remedy, json_t **out)
+{
+    return read_file(path, (size_t)256 << 20, remedy, out);
 }
 
 int json_read_text(const char *where, const char *text, size_t bytes, size_t flags,
@@ -148,4 +186,65 @@ int json_read_text(const char *where, const char *text, size_t bytes, size_t fla
     begin(most);
     *out = json_loadb(text, bytes, flags, &error);
     return read_result(where, most, &error, remedy, out);
+}
+
+/* ---- writing ---- */
+
+char *json_shown(const json_t *value, size_t flags)
+{
+    char *text = value ? json_dumps(value, flags | JSON_ENCODE_ANY) : NULL;
+    if (text)
+        python_json_restore(text);
+    return text;
+}
+
+/* The text of a value, which is freed; NULL without memory. */
+static char *take_text(json_t *value, size_t flags)
+{
+    char *text = json_shown(value, flags);
+    json_decref(value);
+    if (!json_memory_end())
+        return text;
+    free(text);
+    return NULL;
+}
+
+static int refuse_write(const char *where, int error)
+{
+    return fail(NJ_E_IO, "%s: cannot be written: %s; check its place and the free space", where,
+                strerror(error));
+}
+
+/* Writes a text, freed here, with what ends it; false with errno. */
+static bool put_text(FILE *f, char *text, const char *end)
+{
+    const bool written = fputs(text, f) != EOF && fputs(end, f) != EOF;
+    free(text);
+    return written;
+}
+
+int json_write_file(const char *path, json_t *value, size_t flags)
+{
+    char *text = take_text(value, flags);
+    if (!text)
+        return fail(NJ_E_NOMEM, "%s: out of memory while writing it", path);
+    FILE *f = fopen(path, "wbe");
+    int err = f ? NJ_OK : refuse_write(path, errno);
+    if (!f)
+        free(text);
+    else if (!put_text(f, text, ""))
+        err = refuse_write(path, errno);
+    if (f && fclose(f) != 0 && !err)
+        err = refuse_write(path, errno);
+    if (f && err)
+        unlink(path);
+    return err;
+}
+
+int json_write_line(FILE *f, const char *where, json_t *value, size_t flags)
+{
+    char *text = take_text(value, flags);
+    if (!text)
+        return fail(NJ_E_NOMEM, "%s: out of memory for a line", where);
+    return put_text(f, text, "\n") ? NJ_OK : refuse_write(where, errno);
 }

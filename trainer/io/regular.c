@@ -59,3 +59,17 @@ int regular_open(const char *path, size_t most, const char *remedy, FILE **out)
     close(fd);
     return fail(NJ_E_NOMEM, "%s: out of memory", path);
 }
+
+bool regular_is_pointer(const void *data, size_t bytes)
+{
+    static const char begin[] = "version https://git-lfs.github.com/spec/";
+    return bytes >= sizeof begin - 1 && memcmp(data, begin, sizeof begin - 1) == 0;
+}
+
+int regular_refuse_pointer(const char *path)
+{
+    return fail(NJ_E_FORMAT,
+                "%s: a Git LFS pointer, not the file that it stands for; run `git lfs pull` in the "
+                "folder, or fetch the model by `hf download`",
+                path);
+}

@@ -5,6 +5,7 @@
 #ifndef NOJIT_TRAINER_REGULAR_H
 #define NOJIT_TRAINER_REGULAR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -13,5 +14,9 @@
  * where the file is too large, NJ_E_FORMAT. */
 int regular_fd(const char *path, size_t most, const char *remedy, int *fd, size_t *bytes);
 int regular_open(const char *path, size_t most, const char *remedy, FILE **out);
+/* Whether a file's bytes are those of a Git LFS pointer, which stands for a file that was not fetched; and the
+ * refusal of one. */
+bool regular_is_pointer(const void *data, size_t bytes);
+int regular_refuse_pointer(const char *path);
 
 #endif

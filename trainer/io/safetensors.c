@@ -12,7 +12,6 @@
 #include "io/path.h"
 #include "io/regular.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -45,11 +44,11 @@ static int map_file(const char *path, struct tensor_map *map, uint64_t *header_b
     rc = mapped_begin(path, fd, map->bytes, &map->base);
     if (rc)
         goto done;
-    /* Hints only: a refusal changes nothing but the speed. */
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    (void)madvise(map->base, map->bytes, MADV_WILLNEED);
-
     memcpy(header_bytes, map->base, sizeof *header_bytes);
+    if (regular_is_pointer(map->base, map->bytes)) {
+        rc = regular_refuse_pointer(path);
+        goto done;
+    }
     if (*header_bytes > HEADER_MOST || *header_bytes > map->bytes - 8)
         rc = fail(NJ_E_FORMAT,
                   "%s: a header of %" PRIu64 " bytes is declared, the file has %zu and the format "
@@ -67,8 +66,16 @@ static const struct part_type {
 } part_types[ST_TYPES - NJ_TYPES] = {
     [ST_U8 - NJ_TYPES] = {"U8", 1},           [ST_I8 - NJ_TYPES] = {"I8", 1},
     [ST_F8_E4M3 - NJ_TYPES] = {"F8_E4M3", 1}, [ST_I32 - NJ_TYPES] = {"I32", 4},
-    [ST_I64 - NJ_TYPES] = {"I64", 8},
+    [ST_I64 - NJ_TYPES] = {"I64", 8},         [ST_BOOL - NJ_TYPES] = {"BOOL", 1},
+    [ST_F8_E5M2 - NJ_TYPES] = {"F8_E5M2", 1}, [ST_I16 - NJ_TYPES] = {"I16", 2},
+    [ST_U16 - NJ_TYPES] = {"U16", 2},         [ST_U32 - NJ_TYPES] = {"U32", 4},
+    [ST_U64 - NJ_TYPES] = {"U64", 8},         [ST_F64 - NJ_TYPES] = {"F64", 8},
 };
+
+const char *st_type_name(enum nj_tensor_type type)
+{
+    return (int)type < NJ_TYPES ? tensor_type_name(type) : part_types[(int)type - NJ_TYPES].name;
+}
 
 static int refuse_type(const char *path, const char *name, const char *type)
 {
@@ -82,8 +89,7 @@ static int refuse_parts(const char *path, const struct tensors *w)
 {
     for (size_t i = 0; i < w->count; i++)
         if ((int)w->tensor[i].dtype >= NJ_TYPES)
-            return refuse_type(path, w->tensor[i].name,
-                               part_types[(int)w->tensor[i].dtype - NJ_TYPES].name);
+            return refuse_type(path, w->tensor[i].name, st_type_name(w->tensor[i].dtype));
     return NJ_OK;
 }
 
@@ -293,9 +299,9 @@ static int lies_in(const struct tensor *t, const struct tensor_map *m)
     return data >= base && data <= base + m->bytes;
 }
 
-/* Holds the index's word: each tensor in the shard it names, no tensor more, and the total size. */
-static int check_index(const char *path, json_t *index, json_t *map, char **shard,
-                       const struct tensors *w)
+/* Holds the index's word: each tensor in the shard it names, and no tensor more. Its total_size is often that of
+ * another type; nothing reads it. */
+static int check_index(const char *path, json_t *map, char **shard, const struct tensors *w)
 {
     const char *name;
     json_t *file;
@@ -310,20 +316,11 @@ static int check_index(const char *path, json_t *index, json_t *map, char **shar
                         "%s: tensor %s is not in %s as the index says; fetch both again", path,
                         name, json_string_value(file));
     }
-    uint64_t total = 0;
-    for (size_t i = 0; i < w->count; i++) {
+    for (size_t i = 0; i < w->count; i++)
         if (!json_object_get(map, w->tensor[i].name))
             return fail(NJ_E_FORMAT,
                         "%s: tensor %s is in a shard but not in the index; fetch both again", path,
                         w->tensor[i].name);
-        total += w->tensor[i].bytes;
-    }
-    json_t *declared = json_object_get(json_object_get(index, "metadata"), "total_size");
-    if (declared && json_number_value(declared) != (double)total)
-        return fail(NJ_E_FORMAT,
-                    "%s: total_size is %.0f, the shards hold %" PRIu64 " bytes; fetch the folder "
-                    "again, or correct the number",
-                    path, json_number_value(declared), total);
     return NJ_OK;
 }
 
@@ -378,7 +375,7 @@ static int open_shards(const char *dir, const char *path, json_t *index, struct 
     if (!rc)
         rc = sort_names(dir, w);
     if (!rc)
-        rc = check_index(path, index, map, shard, w);
+        rc = check_index(path, map, shard, w);
 done:
     free(shard);
     return rc;
@@ -387,13 +384,17 @@ done:
 /* Says what a folder without safetensors holds instead, if that is known. */
 static int refuse_folder(const char *dir)
 {
+    static const char *const pickles[] = {"pytorch_model.bin", "pytorch_model.bin.index.json",
+                                          "pytorch_model-00001-of-00002.bin"};
     char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/pytorch_model.bin", dir);
-    if (access(path, F_OK) == 0)
-        return fail(NJ_E_UNSUPPORTED,
-                    "%s: PyTorch pickles are not read; save the model with safetensors "
-                    "(save_pretrained(..., safe_serialization=True))",
-                    path);
+    for (size_t i = 0; i < sizeof pickles / sizeof *pickles; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, pickles[i]);
+        if (access(path, F_OK) == 0)
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: PyTorch pickles are not read; save the model with safetensors "
+                        "(save_pretrained(..., safe_serialization=True))",
+                        path);
+    }
     return fail(NJ_E_IO,
                 "%s: neither model.safetensors nor " INDEX_NAME " is there; give the folder of a "
                 "Hugging Face model",
@@ -407,7 +408,7 @@ static int open_index(const char *dir, struct tensors *w)
     if (access(path, F_OK) != 0)
         return refuse_folder(dir);
     json_t *index;
-    int rc = json_read_table(path, JSON_REJECT_DUPLICATES, "fetch the index again", &index);
+    int rc = json_read_table(path, "fetch the index again", &index);
     if (!rc)
         rc = open_shards(dir, path, index, w);
     json_decref(index);
@@ -445,6 +446,12 @@ int st_open_parts(const char *dir, struct tensors *out)
     if (rc)
         tensors_close(out);
     return rc;
+}
+
+void st_read_ahead(const struct tensors *w)
+{
+    for (size_t i = 0; i < w->map_count; i++) /* only a hint */
+        (void)madvise(w->map[i].base, w->map[i].bytes, MADV_WILLNEED);
 }
 
 int st_open(const char *dir, struct tensors *out)

@@ -15,8 +15,26 @@
  * NJ_E_NOMEM. */
 int st_open(const char *dir, struct tensors *out);
 /* The same where tensors may be parts of quantised ones, of the types below as well: for who makes tensors of them. */
-enum st_part_type { ST_U8 = NJ_TYPES, ST_I8, ST_F8_E4M3, ST_I32, ST_I64, ST_TYPES };
+enum st_part_type {
+    ST_U8 = NJ_TYPES,
+    ST_I8,
+    ST_F8_E4M3,
+    ST_I32,
+    ST_I64,
+    ST_BOOL,
+    ST_F8_E5M2,
+    ST_I16,
+    ST_U16,
+    ST_U32,
+    ST_U64,
+    ST_F64,
+    ST_TYPES
+};
+/* The name of any of these types. */
+const char *st_type_name(enum nj_tensor_type type);
 int st_open_parts(const char *dir, struct tensors *out);
+/* Asks the system to read the mapped files ahead. */
+void st_read_ahead(const struct tensors *w);
 /* Whether the folder has a file that st_open() begins with. */
 bool st_is_there(const char *dir);
 /* The same of one file. */

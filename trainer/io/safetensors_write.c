@@ -278,17 +278,7 @@ static int write_index(const struct st_folder_writer *w)
     json_t *root =
         json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
     snprintf(path, sizeof path, "%s/model.safetensors.index.json", w->dir);
-    int rc = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS) : -1;
-    const int error = errno;
-    json_decref(root);
-    if (json_memory_end())
-        rc = fail(NJ_E_NOMEM, "%s: out of memory for the index", path);
-    else if (rc)
-        rc = fail(NJ_E_IO, "%s: cannot write it: %s; check the folder and its free space", path,
-                  strerror(error));
-    if (rc)
-        unlink(path);
-    return rc;
+    return json_write_file(path, root, JSON_INDENT(2) | JSON_SORT_KEYS);
 }
 
 int st_folder_end(struct st_folder_writer *w)

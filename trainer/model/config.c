@@ -7,8 +7,9 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/notes.h"
 #include "io/path.h"
-#include "model/config_from.h"
+#include "model/config_rope.h"
 #include "model/families.h"
 #include "model/quantised_scheme.h"
 #include "model/tensor_names.h"
@@ -21,210 +22,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- reading fields ---- */
-
-/* Of one file; object changes to a nested one while its fields are read. */
-struct fields {
-    const struct config_file *file;
-    json_t *object;
-};
-
-static struct config_name called(const struct config_file *f, const char *field)
-{
-    struct config_name out;
-    if (f->name)
-        return f->name(f->of, field);
-    snprintf(out.text, sizeof out.text, "%s", field);
-    return out;
-}
-
-static const char *remedy_of(const struct config_file *f, const char *correction)
-{
-    return f->remedy ? f->remedy : correction;
-}
-
-/* The field, or NULL if it is absent or null. */
-static json_t *field(const struct fields *f, const char *name)
-{
-    json_t *value = json_object_get(f->object, name);
-    return json_is_null(value) ? NULL : value;
-}
-
-/* A value as text for a message: at most bytes - 1 characters of its JSON. */
-static const char *value_text(const json_t *value, char *out, size_t bytes)
-{
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    if (snprintf(out, bytes, "%s", text ? text : "?") >= (int)bytes)
-        memcpy(out + bytes - 4, "...", 4);
-    free(text);
-    return out;
-}
-
-static int refuse_value(const struct fields *f, int code, const char *name, const json_t *value,
-                        const char *remedy)
-{
-    char text[80];
-    return fail(code, "%s: %s is %s; %s", f->file->path, called(f->file, name).text,
-                value_text(value, text, sizeof text), remedy);
-}
-
-enum { REMEDY_BYTES = 160 };
-/* What is supported, and how to come to that. */
-static const char *supported_and(const struct fields *f, const char *what, const char *correction,
-                                 char out[REMEDY_BYTES])
-{
-    snprintf(out, REMEDY_BYTES, "%s; %s", what, remedy_of(f->file, correction));
-    return out;
-}
-
-static int refuse_missing(const struct fields *f, const char *name)
-{
-    return fail(NJ_E_FORMAT, "%s: %s is missing; %s", f->file->path, called(f->file, name).text,
-                remedy_of(f->file, "add it as the model's documentation gives it"));
-}
-
-/* Whole number from 1 to INT_MAX. missing 0: the field is required. */
-static int read_int(const struct fields *f, const char *name, int missing, int *out)
-{
-    json_t *value = field(f, name);
-    *out = missing;
-    if (!value && missing > 0)
-        return NJ_OK;
-    if (!value)
-        return refuse_missing(f, name);
-    json_int_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < 1 || number > INT_MAX)
-        return refuse_value(f, NJ_E_FORMAT, name, value, "it must be a whole number above 0");
-    *out = (int)number;
-    return NJ_OK;
-}
-
-/* Number above 0, in float32 too; missing: used if the field is absent, or NAN if the field is required. */
-static int read_number(const struct fields *f, const char *name, double missing, double *out)
-{
-    json_t *value = field(f, name);
-    *out = missing;
-    if (!value && !isnan(missing))
-        return NJ_OK;
-    if (!value)
-        return refuse_missing(f, name);
-    *out = json_number_value(value);
-    if (!json_is_number(value) || !((float)*out > 0) || !isfinite((float)*out))
-        return refuse_value(f, NJ_E_FORMAT, name, value,
-                            "it must be a number above 0 that float32 can hold");
-    return NJ_OK;
-}
-
-static int read_bool(const struct fields *f, const char *name, bool missing, bool *out)
-{
-    json_t *value = field(f, name);
-    *out = value ? json_is_true(value) : missing;
-    if (value && !json_is_boolean(value))
-        return refuse_value(f, NJ_E_FORMAT, name, value, "it must be true or false");
-    return NJ_OK;
-}
-
-/* A token id, or the first of a list of ids; -1 if there is none. */
-static int read_token(const struct fields *f, const char *name, int *out)
-{
-    json_t *value = field(f, name);
-    *out = -1;
-    if (json_is_array(value) && json_array_size(value) > 0)
-        value = json_array_get(value, 0);
-    if (!value || (json_is_array(value) && json_array_size(value) == 0))
-        return NJ_OK;
-    json_int_t id = json_integer_value(value);
-    if (!json_is_integer(value) || id < 0 || id > INT_MAX)
-        return refuse_value(f, NJ_E_FORMAT, name, value, "it must be a token id or a list of them");
-    *out = (int)id;
-    return NJ_OK;
-}
-
-/* ---- rotary positions ---- */
-
-static int refuse_rope_type(const struct fields *f, const char *object_name, const json_t *object,
-                            const json_t *type)
-{
-    char name[64], remedy[REMEDY_BYTES];
-    snprintf(name, sizeof name, "%s.%s", object_name,
-             type == json_object_get(object, "rope_type") ? "rope_type" : "type");
-    return refuse_value(
-        f, NJ_E_UNSUPPORTED, name, type,
-        supported_and(f, "default and llama3 are supported",
-                      strcmp(object_name, "rope_parameters") == 0
-                          ? "without scaling, set it to default and stay within the original "
-                            "positions"
-                          : "without scaling, set rope_scaling to null and stay within the "
-                            "original positions",
-                      remedy));
-}
-
-static int refuse_partial_rotary(const struct fields *f)
-{
-    const json_t *part = field(f, "partial_rotary_factor");
-    if (!part || json_number_value(part) == 1.0)
-        return NJ_OK;
-    return refuse_value(f, NJ_E_UNSUPPORTED, "partial_rotary_factor", part,
-                        "only 1 is supported: use a model that rotates whole heads");
-}
-
-/* transformers 4 has rope_theta and rope_scaling side by side, 5 puts both into rope_parameters. */
-static int read_rope(const struct fields *f, const struct family *family, struct model_config *c)
-{
-    struct fields scaling = *f;
-    json_t *parameters = field(f, "rope_parameters");
-    const char *name = parameters ? "rope_parameters" : "rope_scaling";
-    json_t *object = parameters ? parameters : field(f, "rope_scaling");
-    if (object && !json_is_object(object))
-        return refuse_value(f, NJ_E_FORMAT, name, object, "it must be an object or null");
-
-    int rc = read_number(f, "rope_theta", family->rope_theta, &c->rope_theta);
-    if (rc || !object)
-        return rc;
-    scaling.object = object;
-    rc = read_number(&scaling, "rope_theta", c->rope_theta, &c->rope_theta);
-    if (!rc)
-        rc = refuse_partial_rotary(&scaling);
-    if (rc)
-        return rc;
-
-    json_t *type = field(&scaling, "rope_type");
-    if (!type)
-        type = field(&scaling, "type");
-    const char *type_name = type ? json_string_value(type) : "default";
-    if (type_name && strcmp(type_name, "default") == 0)
-        return NJ_OK;
-    if (!type_name || strcmp(type_name, "llama3") != 0)
-        return refuse_rope_type(f, name, object, type);
-
-    double factor, low, high;
-    if ((rc = read_number(&scaling, "factor", NAN, &factor)) ||
-        (rc = read_number(&scaling, "low_freq_factor", NAN, &low)) ||
-        (rc = read_number(&scaling, "high_freq_factor", NAN, &high)) ||
-        (rc = read_int(&scaling, "original_max_position_embeddings", 0,
-                       &c->rope_scaling.original_positions)))
-        return rc;
-    c->rope_scaling.factor = (float)factor;
-    c->rope_scaling.low_freq_factor = (float)low;
-    c->rope_scaling.high_freq_factor = (float)high;
-    if (!(high > low))
-        return refuse_value(f, NJ_E_FORMAT, name, object,
-                            "high_freq_factor must be above low_freq_factor");
-    return NJ_OK;
-}
-
 /* ---- what is refused ---- */
 
 static int refuse_layer_types(const struct fields *f)
 {
-    json_t *types = field(f, "layer_types");
+    json_t *types = field_get(f, "layer_types");
     size_t i;
     json_t *type;
     json_array_foreach(types, i, type)
     {
         const char *text = json_string_value(type);
         if (!text || strcmp(text, "full_attention") != 0)
-            return refuse_value(f, NJ_E_UNSUPPORTED, "layer_types", type,
+            return field_refuse(f, NJ_E_UNSUPPORTED, "layer_types", type,
                                 "only full_attention is supported; use a model without sliding "
                                 "windows");
     }
@@ -235,9 +44,9 @@ static int refuse_experts(const struct fields *f)
 {
     static const char *const names[] = {"num_local_experts", "num_experts", "n_routed_experts"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const json_t *experts = field(f, names[i]);
+        const json_t *experts = field_get(f, names[i]);
         if (experts && !(json_is_integer(experts) && json_integer_value(experts) <= 1))
-            return refuse_value(f, NJ_E_UNSUPPORTED, names[i], experts,
+            return field_refuse(f, NJ_E_UNSUPPORTED, names[i], experts,
                                 "mixtures of experts are not supported; use a dense model");
     }
     return NJ_OK;
@@ -256,7 +65,7 @@ static int refuse_window(const struct fields *f, const struct family *family,
         return NJ_OK;
     const json_int_t window = value ? json_integer_value(value) : family->window;
     if (value && (!json_is_integer(value) || window < 1))
-        return refuse_value(f, NJ_E_FORMAT, "sliding_window", value,
+        return field_refuse(f, NJ_E_FORMAT, "sliding_window", value,
                             "it must be a whole number above 0, or null");
     if (window >= c->max_positions)
         return NJ_OK;
@@ -264,16 +73,45 @@ static int refuse_window(const struct fields *f, const struct family *family,
              "for sequences that stay within it, set max_position_embeddings to %lld",
              (long long)window);
     if (value)
-        return refuse_value(f, NJ_E_UNSUPPORTED, "sliding_window", value,
-                            supported_and(f, NO_WINDOWS, smaller, remedy));
+        return field_refuse(f, NJ_E_UNSUPPORTED, "sliding_window", value,
+                            field_supported(f, NO_WINDOWS, smaller, remedy));
     return fail(NJ_E_UNSUPPORTED, "%s: sliding_window is missing, which means %lld; %s",
-                f->file->path, (long long)window, remedy_of(f->file, "null means none"));
+                f->file->path, (long long)window, field_remedy(f->file, "null means none"));
+}
+
+/* A switch, where layers from max_window_layers on have a window. */
+static int refuse_switched_window(const struct fields *f, const struct model_config *c)
+{
+    enum { FIRST = 28 }; /* of Qwen2 and Qwen3 */
+    const json_t *window = json_object_get(f->object, "sliding_window");
+    char remedy[REMEDY_BYTES];
+    bool on;
+    int first = FIRST, rc = field_bool(f, "use_sliding_window", false, &on);
+    const json_t *zero = field_get(f, "max_window_layers");
+    if (!rc && on && json_is_integer(zero) && json_integer_value(zero) == 0)
+        first = 0;
+    else if (!rc && on)
+        rc = field_int(f, "max_window_layers", FIRST, &first);
+    if (rc || !on || json_is_null(window) || first >= c->layers || field_get(f, "layer_types") ||
+        (json_is_integer(window) && json_integer_value(window) >= c->max_positions))
+        return rc;
+    return field_refuse(f, NJ_E_UNSUPPORTED, "use_sliding_window", json_true(),
+                        field_supported(f, NO_WINDOWS,
+                                        "set it to false if sequences stay within the window",
+                                        remedy));
+}
+
+static void note_dropout(const struct fields *f)
+{
+    const double dropout = json_number_value(field_get(f, "attention_dropout"));
+    if (dropout > 0)
+        note("%s: %s is %g; training goes without it", f->file->path,
+             field_called(f->file, "attention_dropout").text, dropout);
 }
 
 /* Features that would change the computation and that nojit does not compute. */
 static int refuse_features(const struct fields *f, const struct family *family)
 {
-    char remedy[REMEDY_BYTES];
     const struct {
         const char *name, *remedy;
         bool applies;
@@ -281,25 +119,29 @@ static int refuse_features(const struct fields *f, const struct family *family)
         {"attention_bias", "biases of this family are not supported; use a model without them",
          family->bias_refused},
         {"mlp_bias", "biases in the MLP are not supported; use a model without them", true},
-        {"use_sliding_window",
-         supported_and(f, NO_WINDOWS, "set it to false if sequences stay within the window",
-                       remedy),
-         true},
     };
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
         bool on;
-        int rc = read_bool(f, switches[i].name, false, &on);
+        int rc = field_bool(f, switches[i].name, false, &on);
         if (rc)
             return rc;
         if (on && switches[i].applies)
-            return refuse_value(f, NJ_E_UNSUPPORTED, switches[i].name, json_true(),
+            return field_refuse(f, NJ_E_UNSUPPORTED, switches[i].name, json_true(),
                                 switches[i].remedy);
     }
-    const json_t *quantised = field(f, "quantization_config");
+    bool causal;
+    int rc = field_bool(f, "is_causal", true, &causal);
+    if (rc)
+        return rc;
+    if (!causal)
+        return field_refuse(f, NJ_E_UNSUPPORTED, "is_causal", json_false(),
+                            "only causal models are supported; use a language model");
+    note_dropout(f);
+    const json_t *quantised = field_get(f, "quantization_config");
     struct quantised_scheme scheme;
-    int rc = quantised ? quantised_scheme(f->file->path, quantised, &scheme) : NJ_OK;
+    rc = quantised ? quantised_scheme(f->file->path, quantised, &scheme) : NJ_OK;
     if (!rc)
-        rc = refuse_partial_rotary(f);
+        rc = config_check_rotary(f);
     if (!rc)
         rc = refuse_experts(f);
     return rc ? rc : refuse_layer_types(f);
@@ -310,12 +152,12 @@ static int refuse_features(const struct fields *f, const struct family *family)
 static int read_hidden_act(const struct fields *f, struct model_config *c)
 {
     char supported[NAMES_BYTES];
-    json_t *act = field(f, "hidden_act");
+    json_t *act = field_get(f, "hidden_act");
     c->hidden_act = act ? -1 : 0;
     if (json_is_string(act))
         c->hidden_act = hidden_act_find(json_string_value(act));
     if (c->hidden_act < 0)
-        return refuse_value(f, NJ_E_UNSUPPORTED, "hidden_act", act,
+        return field_refuse(f, NJ_E_UNSUPPORTED, "hidden_act", act,
                             hidden_acts_supported(supported));
     return NJ_OK;
 }
@@ -323,22 +165,22 @@ static int read_hidden_act(const struct fields *f, struct model_config *c)
 static int read_sizes(const struct fields *f, const struct family *family, struct model_config *c)
 {
     int rc;
-    if ((rc = read_int(f, "hidden_size", 0, &c->hidden_size)) ||
-        (rc = read_int(f, "intermediate_size", 0, &c->intermediate_size)) ||
-        (rc = read_int(f, "num_hidden_layers", 0, &c->layers)) ||
-        (rc = read_int(f, "num_attention_heads", 0, &c->heads)) ||
-        (rc = read_int(f, "vocab_size", 0, &c->vocab_size)) ||
-        (rc = read_int(f, "max_position_embeddings", family->max_positions, &c->max_positions)))
+    if ((rc = field_int(f, "hidden_size", 0, &c->hidden_size)) ||
+        (rc = field_int(f, "intermediate_size", 0, &c->intermediate_size)) ||
+        (rc = field_int(f, "num_hidden_layers", 0, &c->layers)) ||
+        (rc = field_int(f, "num_attention_heads", 0, &c->heads)) ||
+        (rc = field_int(f, "vocab_size", 0, &c->vocab_size)) ||
+        (rc = field_int(f, "max_position_embeddings", family->max_positions, &c->max_positions)))
         return rc;
     int kv_heads = family->kv_heads ? family->kv_heads : c->heads;
     int head_dim = family->head_dim ? family->head_dim : c->hidden_size / c->heads;
     if (head_dim == 0)
         return fail(NJ_E_FORMAT, "%s: %s is %d, less than %s %d", f->file->path,
-                    called(f->file, "hidden_size").text, c->hidden_size,
-                    called(f->file, "num_attention_heads").text, c->heads);
-    if ((rc = read_int(f, "num_key_value_heads", kv_heads, &c->kv_heads)))
+                    field_called(f->file, "hidden_size").text, c->hidden_size,
+                    field_called(f->file, "num_attention_heads").text, c->heads);
+    if ((rc = field_int(f, "num_key_value_heads", kv_heads, &c->kv_heads)))
         return rc;
-    return read_int(f, "head_dim", head_dim, &c->head_dim);
+    return field_int(f, "head_dim", head_dim, &c->head_dim);
 }
 
 /* Models of text and images or sound keep the text model's fields in an object of their own. */
@@ -346,9 +188,9 @@ static int refuse_nested(const struct fields *f)
 {
     static const char *const names[] = {"text_config", "vision_config", "audio_config"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const json_t *object = field(f, names[i]);
+        const json_t *object = field_get(f, names[i]);
         if (object)
-            return refuse_value(f, NJ_E_UNSUPPORTED, names[i], object,
+            return field_refuse(f, NJ_E_UNSUPPORTED, names[i], object,
                                 "models of more than text are not supported; save the text model "
                                 "alone, or use another");
     }
@@ -358,13 +200,13 @@ static int refuse_nested(const struct fields *f)
 static int read_family(const struct fields *f, const struct family **out)
 {
     char supported[NAMES_BYTES];
-    json_t *type = field(f, "model_type");
+    json_t *type = field_get(f, "model_type");
     families_supported(supported);
     if (!json_is_string(type))
         return fail(NJ_E_FORMAT, "%s: model_type is missing; %s", f->file->path, supported);
     *out = family_find(json_string_value(type));
     if (!*out)
-        return refuse_value(f, NJ_E_UNSUPPORTED, "model_type", type, supported);
+        return field_refuse(f, NJ_E_UNSUPPORTED, "model_type", type, supported);
     return NJ_OK;
 }
 
@@ -376,10 +218,12 @@ static int read_fields(const struct fields *f, struct model_config *c)
     if ((rc = refuse_nested(f)) || (rc = read_family(f, &family)) ||
         (rc = refuse_features(f, family)) || (rc = read_hidden_act(f, c)) ||
         (rc = read_sizes(f, family, c)) || (rc = refuse_window(f, family, c)) ||
-        (rc = read_number(f, "rms_norm_eps", family->rms_eps, &eps)) ||
-        (rc = read_bool(f, "tie_word_embeddings", family->tied, &c->tied)) ||
-        (rc = read_token(f, "bos_token_id", &c->bos_id)) ||
-        (rc = read_token(f, "eos_token_id", &c->eos_id)) || (rc = read_rope(f, family, c)))
+        (rc = refuse_switched_window(f, c)) ||
+        (rc = field_number(f, "rms_norm_eps", family->rms_eps, &eps)) ||
+        (rc = field_bool(f, "tie_word_embeddings", family->tied, &c->tied)) ||
+        (rc = field_token(f, "bos_token_id", &c->bos_id)) ||
+        (rc = field_token(f, "eos_token_id", &c->eos_id)) ||
+        (rc = config_rope(f, family->rope_theta, c)))
         return rc;
     snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
     c->rms_eps = (float)eps;
@@ -417,7 +261,7 @@ int config_read(const char *dir, struct model_config *out)
         return fail(NJ_E_IO, "%s: %s; a model folder holds config.json and model.safetensors", path,
                     strerror(errno));
     json_t *root;
-    int rc = json_read_file(path, JSON_REJECT_DUPLICATES, "fetch the model again", &root);
+    int rc = json_read_file(path, "fetch the model again", &root);
     if (rc)
         return rc;
     rc = json_is_object(root)
@@ -445,7 +289,7 @@ int config_check_file(const struct model_config *c, const struct config_file *f)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < 1 || sizes[i].value > CONFIG_SIZE_MOST)
             return fail(NJ_E_FORMAT, "%s: %s is %d; it must lie between 1 and %d", where,
-                        called(f, sizes[i].name).text, sizes[i].value, CONFIG_SIZE_MOST);
+                        field_called(f, sizes[i].name).text, sizes[i].value, CONFIG_SIZE_MOST);
     char supported[NAMES_BYTES];
     if (!family_find(c->model_type))
         return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
@@ -453,29 +297,30 @@ int config_check_file(const struct model_config *c, const struct config_file *f)
     if (c->head_dim != 64 && c->head_dim != CONFIG_HEAD_DIM_MOST)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: %s (or %s / %s) is %d; 64 and 128 are supported: use another model", where,
-                    called(f, "head_dim").text, called(f, "hidden_size").text,
-                    called(f, "num_attention_heads").text, c->head_dim);
+                    field_called(f, "head_dim").text, field_called(f, "hidden_size").text,
+                    field_called(f, "num_attention_heads").text, c->head_dim);
     if (c->layers > CONFIG_LAYERS_MOST || c->heads > CONFIG_HEADS_MOST)
         return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most %d and %d", where, c->layers,
                     c->heads, CONFIG_LAYERS_MOST, CONFIG_HEADS_MOST);
     if (c->heads % c->kv_heads != 0)
         return fail(NJ_E_FORMAT, "%s: %s is %d, no multiple of %s %d; %s", where,
-                    called(f, "num_attention_heads").text, c->heads,
-                    called(f, "num_key_value_heads").text, c->kv_heads,
-                    remedy_of(f, "correct the file"));
+                    field_called(f, "num_attention_heads").text, c->heads,
+                    field_called(f, "num_key_value_heads").text, c->kv_heads,
+                    field_remedy(f, "correct the file"));
     if (c->hidden_size % 8 != 0 || c->intermediate_size % 8 != 0)
         return fail(NJ_E_UNSUPPORTED, "%s: %s is %d, %s is %d; both must be multiples of 8", where,
-                    called(f, "hidden_size").text, c->hidden_size,
-                    called(f, "intermediate_size").text, c->intermediate_size);
+                    field_called(f, "hidden_size").text, c->hidden_size,
+                    field_called(f, "intermediate_size").text, c->intermediate_size);
     const bool begins = c->bos_id >= c->vocab_size;
     if (begins || c->eos_id >= c->vocab_size)
         return fail(NJ_E_FORMAT, "%s: %s is %d; it must be below %s %d", where,
-                    called(f, begins ? "bos_token_id" : "eos_token_id").text,
-                    begins ? c->bos_id : c->eos_id, called(f, "vocab_size").text, c->vocab_size);
+                    field_called(f, begins ? "bos_token_id" : "eos_token_id").text,
+                    begins ? c->bos_id : c->eos_id, field_called(f, "vocab_size").text,
+                    c->vocab_size);
     if (!(c->rms_eps > 0) || !(c->rope_theta > 0))
         return fail(NJ_E_FORMAT, "%s: %s is %g, %s is %g; both must be above 0", where,
-                    called(f, "rms_norm_eps").text, (double)c->rms_eps,
-                    called(f, "rope_theta").text, c->rope_theta);
+                    field_called(f, "rms_norm_eps").text, (double)c->rms_eps,
+                    field_called(f, "rope_theta").text, c->rope_theta);
     return NJ_OK;
 }
 

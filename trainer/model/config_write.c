@@ -8,7 +8,6 @@
 #include "model/config.h"
 #include "model/families.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,13 +74,30 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
         return rc;
     json_memory_begin();
     json_t *root = config_object(c, family_find(c->model_type), dtype);
-    errno = 0;
-    rc = json_dump_file(root, path, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(10));
+    return json_write_file(path, root, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(10));
+}
+
+int config_copy(const char *from, const char *to, const struct model_config *c, const char *dtype)
+{
+    char path[PATH_BYTES];
+    json_t *root;
+    if (snprintf(path, sizeof path, "%s/config.json", from) >= (int)sizeof path)
+        return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", from);
+    int rc = json_read_file(path, "restore the file", &root);
+    if (rc)
+        return rc;
+    json_memory_begin();
+    json_object_del(root, "quantization_config");
+    /* Older and newer spelling; some files have both. */
+    if (json_object_get(root, "dtype"))
+        json_object_set_new(root, "dtype", json_string(dtype));
+    if (json_object_get(root, "torch_dtype") || !json_object_get(root, "dtype"))
+        json_object_set_new(root, "torch_dtype", json_string(dtype));
+    if (!c->tied) /* the file may tie a head that the weights have of their own */
+        json_object_set_new(root, "tie_word_embeddings", json_false());
+    if (snprintf(path, sizeof path, "%s/config.json", to) < (int)sizeof path)
+        return json_write_file(path, root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    (void)json_memory_end();
     json_decref(root);
-    if (json_memory_end())
-        return fail(NJ_E_NOMEM, "%s: out of memory while writing it", path);
-    if (rc != 0)
-        rc = fail(NJ_E_IO, "%s: cannot write it: %s; check the folder and its free space", path,
-                  errno ? strerror(errno) : "the write failed");
-    return rc;
+    return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", to);
 }

@@ -37,8 +37,11 @@ static const struct hidden_act {
     enum nj_activation kernels;
 } hidden_acts[] = {
     {"silu", NJ_SILU},
+    {"swish", NJ_SILU},
     {"gelu", NJ_GELU},
+    {"gelu_python", NJ_GELU},
     {"gelu_pytorch_tanh", NJ_GELU_TANH},
+    {"gelu_python_tanh", NJ_GELU_TANH},
     {"gelu_new", NJ_GELU_TANH},
 };
 

@@ -225,11 +225,51 @@ static int refuse_other_heads(const struct fields *f, const struct model_config 
     return NJ_OK;
 }
 
+/* Refuses numbers that llama.cpp computes with, unless they change nothing. */
+static int refuse_numbers(const struct fields *f)
+{
+    static const struct {
+        const char *name;
+        double neutral;
+    } rows[] = {{"logit_scale", 1},     {"final_logit_softcapping", 0},
+                {"residual_scale", 1},  {"rope.scaling.attn_factor", 1},
+                {"embedding_scale", 1}, {"attention.scale", 0}};
+    char key[128];
+    double value;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) {
+        rc = gguf_number(f->g, key_of(f, rows[i].name, key), rows[i].neutral, &value);
+        if (!rc && value != rows[i].neutral)
+            rc = fail(NJ_E_UNSUPPORTED,
+                      "%s: %s is %g, and models are computed with %g; use another model",
+                      f->g->path, key, value, rows[i].neutral);
+    }
+    return rc;
+}
+
+/* A file of adapters or of an importance matrix is no model. */
+static int refuse_kind(const struct gguf *g)
+{
+    struct gguf_text type;
+    const int rc = gguf_string(g, "general.type", &type);
+    if (rc || !type.text || (type.bytes == 5 && memcmp(type.text, "model", 5) == 0))
+        return rc;
+    return fail(NJ_E_UNSUPPORTED, "%s: general.type is %.*s; name the file of a model", g->path,
+                gguf_shown(type), type.text);
+}
+
 static int refuse_features(const struct fields *f, const struct model_config *c)
 {
     char key[128];
     int64_t experts, window;
-    int rc = gguf_int(f->g, key_of(f, "expert_count", key), 0, &experts);
+    bool causal;
+    int rc = refuse_numbers(f);
+    if (!rc)
+        rc = gguf_bool(f->g, key_of(f, "attention.causal", key), true, &causal);
+    if (!rc && !causal)
+        rc = fail(NJ_E_UNSUPPORTED, "%s: %s is false; use a causal model", f->g->path, key);
+    if (!rc)
+        rc = gguf_int(f->g, key_of(f, "expert_count", key), 0, &experts);
     if (!rc && experts > 1)
         rc = fail(NJ_E_UNSUPPORTED,
                   "%s: %s is %lld; mixtures of experts are not supported; use a dense model",
@@ -389,7 +429,9 @@ static int read_config(const struct gguf *g, struct model_config *c)
 {
     const struct arch *arch = NULL;
     double eps;
-    int rc = read_arch(g, &arch);
+    int rc = refuse_kind(g);
+    if (!rc)
+        rc = read_arch(g, &arch);
     if (rc)
         return rc;
     const struct fields f = {g, arch->name};

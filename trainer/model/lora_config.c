@@ -7,11 +7,13 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
+#include "io/safetensors.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 static const char *const target_name[LORA_TARGETS] = {
     [LORA_Q] = "q_proj",       [LORA_K] = "k_proj",       [LORA_V] = "v_proj",
@@ -91,25 +93,82 @@ static bool is_off(const json_t *value)
            json_object_size(value) == 0;
 }
 
-/* Fields that change what an adapter computes, in ways that are not implemented here. */
-static const char *const must_be_off[] = {
-    "use_dora",          "use_rslora",          "fan_in_fan_out",    "bias",
-    "modules_to_save",   "layers_to_transform", "layers_pattern",    "rank_pattern",
-    "alpha_pattern",     "lora_bias",           "target_parameters", "trainable_token_indices",
-    "layer_replication", "use_qalora",          "exclude_modules",   "alora_invocation_tokens",
+/* The fields of adapter_config.json as PEFT 0.21 has them. One that is not here must be off, too: a later version
+ * may compute something by it. */
+static const char *const known[] = {
+    /* read below */
+    "peft_type",
+    "r",
+    "lora_alpha",
+    "lora_dropout",
+    "target_modules",
+    "init_lora_weights",
+    /* without effect on a plain adapter that was trained */
+    "task_type",
+    "auto_mapping",
+    "peft_version",
+    "base_model_name_or_path",
+    "revision",
+    "inference_mode",
+    "megatron_core",
+    "runtime_config",
+    "ensure_weight_tying",
+    "qalora_group_size",
+    /* settings of starts, which init_lora_weights names */
+    "loftq_config",
+    "eva_config",
+    "corda_config",
+    "lora_ga_config",
 };
 
-static int read_fields(const char *path, const json_t *root, struct lora_config *out)
+static bool is_known(const char *name)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Starts that leave the base model as it was. Others took them off its weights, and the adapter belongs to the
+ * difference. */
+static int check_start(const char *path, const json_t *start)
+{
+    static const char *const whole[] = {"gaussian", "orthogonal", "eva"};
+    const char *name = json_is_string(start) ? json_string_value(start) : NULL;
+    for (size_t i = 0; name && i < sizeof whole / sizeof *whole; i++)
+        if (strcasecmp(name, whole[i]) == 0)
+            return 0;
+    if (!start || json_is_null(start) || json_is_boolean(start))
+        return 0;
+    return fail(
+        NJ_E_UNSUPPORTED,
+        "%s: init_lora_weights is %s: the adapter counts from other weights than those of "
+        "its base model; save it again in PEFT with path_initial_model_for_weight_conversion",
+        path, name ? name : "no name");
+}
+
+static int check_others(const char *path, json_t *root)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(root, name, value)
+    {
+        if (!is_known(name) && !is_off(value))
+            return fail(NJ_E_UNSUPPORTED, "%s: %s is not implemented; use plain LoRA", path, name);
+    }
+    return 0;
+}
+
+static int read_fields(const char *path, json_t *root, struct lora_config *out)
 {
     const json_t *type = json_object_get(root, "peft_type"), *rank = json_object_get(root, "r");
     const json_t *alpha = json_object_get(root, "lora_alpha");
     const json_t *dropout = json_object_get(root, "lora_dropout");
     if (!json_is_string(type) || strcmp(json_string_value(type), "LORA") != 0)
         return fail(NJ_E_UNSUPPORTED, "%s: peft_type must be LORA", path);
-    for (size_t i = 0; i < sizeof must_be_off / sizeof *must_be_off; i++)
-        if (!is_off(json_object_get(root, must_be_off[i])))
-            return fail(NJ_E_UNSUPPORTED, "%s: %s is not implemented; use plain LoRA", path,
-                        must_be_off[i]);
+    int rc = check_others(path, root);
+    if (rc || (rc = check_start(path, json_object_get(root, "init_lora_weights"))))
+        return rc;
     if (!json_is_integer(rank) || json_integer_value(rank) < 1 || json_integer_value(rank) > 65536)
         return fail(NJ_E_FORMAT, "%s: r must be a whole number from 1 on", path);
     if (!json_is_number(alpha) || !(json_number_value(alpha) > 0))
@@ -130,11 +189,25 @@ int lora_config_read(const char *dir, struct lora_config *out)
     *out = (struct lora_config){0};
     if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
-    int rc = json_read_file(path, 0, "give a folder of adapters as PEFT saves them", &root);
+    int rc = json_read_file(path, "give a folder of adapters as PEFT saves them", &root);
     if (!rc)
         rc = read_fields(path, root, out);
     json_decref(root);
     return rc;
+}
+
+int lora_weights_open(const char *dir, struct tensors *out)
+{
+    char path[PATH_BYTES], pickle[PATH_BYTES];
+    if (snprintf(path, sizeof path, "%s/adapter_model.safetensors", dir) >= (int)sizeof path)
+        return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
+    snprintf(pickle, sizeof pickle, "%s/adapter_model.bin", dir);
+    if (access(path, F_OK) != 0 && access(pickle, F_OK) == 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: PyTorch pickles are not read; save the adapters with safetensors "
+                    "(save_pretrained(..., safe_serialization=True))",
+                    pickle);
+    return st_open_file(path, out);
 }
 
 /* ---- writing ---- */
@@ -155,12 +228,5 @@ int lora_config_write(const char *dir, const struct lora_config *c, const char *
                   "r", c->rank, "lora_alpha", c->alpha, "lora_dropout", c->dropout,
                   "target_modules", names, "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1,
                   "init_lora_weights", 1, "use_rslora", 0, "use_dora", 0, "modules_to_save");
-    int rc = root ? json_dump_file(root, path, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : -1;
-    const int error = errno;
-    json_decref(root);
-    if (json_memory_end())
-        return fail(NJ_E_NOMEM, "%s: out of memory", path);
-    if (rc != 0)
-        return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(error));
-    return 0;
+    return json_write_file(path, root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 }

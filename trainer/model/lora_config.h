@@ -25,6 +25,9 @@ int lora_targets_add(struct lora_config *c, const char *list);
 void lora_targets_text(const struct lora_config *c, char *out, size_t bytes);
 /* DIR/adapter_config.json. What this program cannot apply is refused by name. */
 int lora_config_read(const char *dir, struct lora_config *out);
+/* Maps DIR/adapter_model.safetensors. */
+struct tensors;
+int lora_weights_open(const char *dir, struct tensors *out);
 /* base: what the adapters call their model. */
 int lora_config_write(const char *dir, const struct lora_config *c, const char *base);
 

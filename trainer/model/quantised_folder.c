@@ -7,9 +7,11 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/notes.h"
 #include "io/path.h"
 #include "io/safetensors.h"
 #include "model/config.h"
+#include "model/folder_names.h"
 #include "model/quantised_layout.h"
 
 #include <stdio.h>
@@ -23,7 +25,7 @@ static int read_quantised(const char *dir, char path[PATH_BYTES], json_t **confi
     *config = *out = NULL;
     if (snprintf(path, PATH_BYTES, "%s/config.json", dir) >= PATH_BYTES || access(path, F_OK) != 0)
         return 0;
-    const int rc = json_read_file(path, JSON_REJECT_DUPLICATES, "fetch the folder again", config);
+    const int rc = json_read_file(path, "fetch the folder again", config);
     json_t *value = rc ? NULL : json_object_get(*config, "quantization_config");
     *out = json_is_null(value) ? NULL : value;
     return rc;
@@ -37,6 +39,32 @@ int folder_is_quantised(const char *dir, bool *out)
     *out = !rc && value && st_is_there(dir);
     json_decref(config);
     return rc;
+}
+
+static bool holds_adapters(const char *dir)
+{
+    char path[PATH_BYTES];
+    return snprintf(path, sizeof path, "%s/adapter_config.json", dir) < (int)sizeof path &&
+           access(path, F_OK) == 0;
+}
+
+int folder_config(const char *dir, struct model_config *out)
+{
+    bool own = false;
+    int rc = config_read(dir, out);
+    if (!rc && st_is_there(dir) && holds_adapters(dir))
+        note("%s: holds adapters beside the model, which is read without them; --adapter %s reads "
+             "them",
+             dir, dir);
+    if (!rc && out->tied && st_is_there(dir))
+        rc = folder_has_own_head(dir, &own);
+    if (rc || !own)
+        return rc;
+    out->tied = false;
+    note("%s: config.json ties the head to the embedding table, and the weights hold a head of its "
+         "own, which is used (as in transformers 5)",
+         dir);
+    return 0;
 }
 
 /* ---- the matrices of a folder ---- */
@@ -173,13 +201,42 @@ static int take_all(struct reading *r)
     return rc;
 }
 
+/* The tensors of a folder, of all types, under the names of the model. */
+static int open_settled(const char *dir, struct tensors *out)
+{
+    int rc = st_open_parts(dir, out);
+    if (rc)
+        return rc;
+    st_read_ahead(out);
+    rc = folder_names_settle(dir, out);
+    if (rc)
+        tensors_close(out);
+    return rc;
+}
+
+/* The tensors of a folder whose weights are stored as they are. */
+static int plain_tensors(const char *dir, struct tensors *out)
+{
+    struct model_config config;
+    int rc = folder_config(dir, &config);
+    if (rc || (rc = open_settled(dir, out)))
+        return rc;
+    if (config.tied)
+        rc = folder_names_share(dir, out);
+    if (!rc)
+        rc = folder_names_check(dir, out);
+    if (rc)
+        tensors_close(out);
+    return rc;
+}
+
 static int quantised_tensors(const char *dir, const struct quantised_scheme *scheme,
                              struct tensors *out)
 {
     struct model_config config;
     struct tensors from;
     int rc = config_read(dir, &config);
-    if (rc || (rc = st_open_parts(dir, &from)))
+    if (rc || (rc = open_settled(dir, &from)))
         return rc;
     struct reading r = {.dir = dir, .config = &config, .scheme = scheme, .from = &from};
     rc = take_all(&r);
@@ -208,5 +265,5 @@ int folder_tensors(const char *dir, struct tensors *out)
     json_decref(config);
     if (rc)
         return rc;
-    return plain ? st_open(dir, out) : quantised_tensors(dir, &scheme, out);
+    return plain ? plain_tensors(dir, out) : quantised_tensors(dir, &scheme, out);
 }

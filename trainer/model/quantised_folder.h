@@ -6,10 +6,14 @@
 #define NOJIT_TRAINER_QUANTISED_FOLDER_H
 
 #include "io/tensors.h"
+#include "model/config.h"
 
 #include <stdbool.h>
 
-/* As st_open(); where config.json has a quantization_config, matrices that are quantised are of the types that their
+/* As config_read(); but the head is not tied to the embedding table where the weights hold another one. */
+int folder_config(const char *dir, struct model_config *out);
+/* As st_open(), under the names of the model (folder_names.h); where config.json has a quantization_config,
+ * matrices that are quantised are of the types that their
  * numbers and scales fit in, at about the size that they have in the file. */
 int folder_tensors(const char *dir, struct tensors *out);
 /* Whether its config.json has one, and weights are there. */

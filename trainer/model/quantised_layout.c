@@ -18,7 +18,7 @@
 
 enum { FLOATS = 1 << NJ_TYPE_F32 | 1 << NJ_TYPE_F16 | 1 << NJ_TYPE_BF16 };
 enum { HALVES = 1 << NJ_TYPE_F16 | 1 << NJ_TYPE_BF16 };
-_Static_assert((int)ST_TYPES <= 31, "a set of types is an int");
+_Static_assert((int)ST_I64 < 31 && (int)ST_TYPES <= 63, "a set of types is an int64_t");
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -43,7 +43,7 @@ static int need(const struct quantised_matrix *m, int part, const char *name)
 }
 
 /* That a part, which must be there, has one of these types and this shape; columns 0: it is a list. */
-static int check_part(const struct quantised_matrix *m, int part, const char *name, int types,
+static int check_part(const struct quantised_matrix *m, int part, const char *name, int64_t types,
                       int64_t rows, int64_t columns)
 {
     const struct tensor *t = m->part[part];
@@ -242,7 +242,9 @@ static int check_turned(const struct quantised_matrix *m, const struct packed *p
 static int check_order(const struct quantised_matrix *m, const struct packed *p)
 {
     const unsigned char *order = m->part[GPTQ_ORDER] ? m->part[GPTQ_ORDER]->data : NULL;
-    int rc = order ? check_part(m, GPTQ_ORDER, "g_idx", 1 << ST_I32, p->columns, 0) : 0;
+    int rc = order || m->scheme->ordered
+                 ? check_part(m, GPTQ_ORDER, "g_idx", 1 << ST_I32, p->columns, 0)
+                 : 0;
     for (int64_t c = 0; order && !rc && c < p->columns; c++) {
         int32_t group;
         memcpy(&group, order + 4 * c, sizeof group);
@@ -323,7 +325,7 @@ static void ct_block(const struct packed *p, int64_t row, int64_t column, unsign
 static int check_ct_zero(const struct quantised_matrix *m, const struct packed *p, int64_t groups)
 {
     if (!m->part[CT_ZERO])
-        return 0;
+        return m->scheme->has_zeros ? need(m, CT_ZERO, "weight_zero_point") : 0;
     if ((int)m->part[CT_ZERO]->dtype == ST_I32)
         return check_part(m, CT_ZERO, "weight_zero_point", 1 << ST_I32, ceil_div(p->rows, 8),
                           groups);
@@ -341,6 +343,8 @@ static int open_ct(const struct quantised_matrix *m, struct packed *p, struct te
                     "%s: tensor %s spreads the columns of a group (actorder); use a release "
                     "without it, the bfloat16 release or a GGUF file",
                     m->dir, m->part[CT_ORDER]->name);
+    if (m->scheme->ordered && (rc = need(m, CT_ORDER, "weight_g_idx")) != 0)
+        return rc;
     rc = check_part(m, CT_WEIGHT, "weight_packed", 1 << ST_I32, p->rows, p->columns / 8);
     if (!rc)
         rc = check_part(m, CT_SCALE, "weight_scale", HALVES, p->rows, groups);
@@ -390,7 +394,7 @@ static int open_f8(const struct quantised_matrix *m, struct packed *p, struct te
     p->group_rows = shared(p->rows, scale->rank > 0 ? scale->shape[0] : 1, m->scheme->rows);
     p->group_columns =
         shared(p->columns, scale->rank > 1 ? scale->shape[1] : 1, m->scheme->columns);
-    if (scale->rank > 2 || !(FLOATS >> (int)scale->dtype & 1) || p->group_rows == 0 ||
+    if (scale->rank > 2 || !((int64_t)FLOATS >> (int)scale->dtype & 1) || p->group_rows == 0 ||
         p->group_columns == 0 || (m->part[F8_SCALE] && m->part[F8_SCALE_INV]))
         return refuse_part(m, scale);
     return choose(m, types, 2, p, t);

@@ -5,6 +5,7 @@
 #include "model/quantised_scheme.h"
 
 #include "io/error.h"
+#include "io/json_text.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ struct reading {
 static int refuse(const struct reading *r, const char *field, const json_t *value,
                   const char *wanted)
 {
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text = json_shown(value, JSON_COMPACT);
     const int rc = fail(NJ_E_UNSUPPORTED, "%s: quantization_config: %s is %.80s; %s", r->path,
                         field, text ? text : "missing", wanted);
     free(text);
@@ -92,6 +93,10 @@ static int read_gptq(const struct reading *r, const json_t *c)
     r->out->zero_more = second ? 0 : 1;
     if (form && !json_is_null(form) && !second && !is_text(form, "gptq"))
         return refuse(r, "checkpoint_format", form, "gptq and gptq_v2 are read: " OTHERWISE);
+    const json_t *dynamic = json_object_get(c, "dynamic");
+    if (json_object_size(dynamic) > 0)
+        return refuse(r, "dynamic", dynamic, "one scheme for all layers is read: " OTHERWISE);
+    r->out->ordered = json_is_true(json_object_get(c, "desc_act"));
     const int rc = read_bits(r, "bits", json_object_get(c, "bits"), 4);
     return rc ? rc : read_group(r, json_object_get(c, "group_size"));
 }
@@ -119,13 +124,32 @@ static int read_f8(const struct reading *r, const json_t *c)
 static int read_weights(const struct reading *r, const json_t *w)
 {
     const bool floats = r->out->format == QUANTISED_F8;
-    const json_t *type = json_object_get(w, "type");
+    const json_t *type = json_object_get(w, "type"), *order = json_object_get(w, "actorder");
+    r->out->ordered = json_is_true(order) || is_text(order, "group");
+    r->out->has_zeros = json_is_false(json_object_get(w, "symmetric"));
+    if (json_is_string(order) && !r->out->ordered && !is_text(order, "weight") &&
+        !is_text(order, "static"))
+        return refuse(r, "actorder", order, "static is read: " OTHERWISE);
     int rc = read_bits(r, "num_bits", json_object_get(w, "num_bits"), floats ? 8 : 4);
     if (!rc && !is_text(type, floats ? "float" : "int"))
         rc = refuse(r, "type", type, "it does not fit the format: fetch the folder again");
     if (!rc)
         rc = read_group(r, json_object_get(w, "group_size"));
     return rc ? rc : read_block(r, "block_structure", json_object_get(w, "block_structure"));
+}
+
+/* What is done to weights beside their quantisation. */
+static int refuse_other_steps(const struct reading *r, const json_t *c)
+{
+    const json_t *transform = json_object_get(c, "transform_config");
+    const json_t *sparsity = json_object_get(c, "sparsity_config");
+    const json_t *form = json_object_get(sparsity, "format");
+    if (json_object_size(transform) > 0)
+        return refuse(r, "transform_config", transform,
+                      "weights that were transformed are not read: " OTHERWISE);
+    if (json_object_size(sparsity) > 0 && !is_text(form, "dense"))
+        return refuse(r, "sparsity_config", sparsity, "of these dense is read: " OTHERWISE);
+    return 0;
 }
 
 static int read_compressed(const struct reading *r, const json_t *c)
@@ -138,6 +162,9 @@ static int read_compressed(const struct reading *r, const json_t *c)
         return refuse(r, "format", form,
                       "of compressed-tensors pack-quantized and float-quantized are "
                       "read: " OTHERWISE);
+    int rc = refuse_other_steps(r, c);
+    if (rc)
+        return rc;
     r->out->format = is_text(form, "pack-quantized") ? QUANTISED_PACKED : QUANTISED_F8;
     if (json_object_size(groups) == 0)
         return refuse(r, "config_groups", groups, "fetch the folder again");
@@ -145,10 +172,12 @@ static int read_compressed(const struct reading *r, const json_t *c)
     json_object_foreach(groups, name, group)
     {
         r->out->rows = r->out->columns = 0;
-        const int rc = read_weights(r, json_object_get(group, "weights"));
+        rc = read_weights(r, json_object_get(group, "weights"));
         if (rc)
             return rc;
-        if (first.columns >= 0 && (first.rows != out->rows || first.columns != out->columns))
+        if (first.columns >= 0 &&
+            (first.ordered != out->ordered || first.has_zeros != out->has_zeros ||
+             first.rows != out->rows || first.columns != out->columns))
             return refuse(r, "config_groups", groups,
                           "groups of one size for all layers are read: " OTHERWISE);
         first = *out;

@@ -7,6 +7,7 @@
 #define NOJIT_TRAINER_QUANTISED_SCHEME_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum quantised_format {
@@ -20,7 +21,9 @@ enum quantised_format {
 struct quantised_scheme {
     enum quantised_format format;
     int64_t rows, columns; /* so many share a scale; 0: all of them, or as the scales' shape says */
-    int zero_more;         /* what is added to the stored number that stands for 0 */
+    bool ordered;   /* weights were quantised in another order of columns, which each has to tell */
+    bool has_zeros; /* each has zero points */
+    int zero_more;  /* what is added to the stored number that stands for 0 */
 };
 
 /* path: of the config.json; value: its quantization_config. What nojit does not read is refused by name. */

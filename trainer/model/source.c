@@ -36,7 +36,7 @@ static const struct kind {
 } kinds[] = {
     {gguf_is, false, gguf_config, gguf_tensors, NULL, gguf_tokenizer_copy, gguf_tokenizer_check},
     {apr_is, false, apr_config, apr_tensors, apr_check, gguf_tokenizer_copy, gguf_tokenizer_check},
-    {any, true, config_read, folder_tensors, NULL, side_files_copy, side_files_check},
+    {any, true, folder_config, folder_tensors, NULL, side_files_copy, side_files_check},
 };
 
 static const struct kind *kind_of(const char *path)

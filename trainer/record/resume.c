@@ -280,7 +280,7 @@ int64_t checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t pat
     if (!holds_model(c->out) || !holds(c->out, "receipt.json"))
         return 0;
     snprintf(path, sizeof path, "%s/receipt.json", c->out);
-    if (json_read_file(path, 0, "", &receipt) != 0)
+    if (json_read_file(path, "", &receipt) != 0)
         return 0;
     const int64_t done = json_integer_value(json_object_get(receipt, "steps_done"));
     const json_t *applied = json_object_get(receipt, "applied");

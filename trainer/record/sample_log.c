@@ -65,11 +65,10 @@ static void shorten(const char *text, size_t most, char *out)
 
 static int put_row(const struct sample_log *l, json_t *row)
 {
-    if (row == NULL)
-        return fail(NJ_E_NOMEM, "out of memory for a sample");
-    return json_dumpf(row, l->file, 0) != 0 || fputc('\n', l->file) == EOF || fflush(l->file) != 0
-               ? fail(NJ_E_IO, "%s: cannot be written: %s", l->path, strerror(errno))
-               : 0;
+    const int err = json_write_line(l->file, l->path, json_incref(row), 0);
+    return err || fflush(l->file) == 0
+               ? err
+               : fail(NJ_E_IO, "%s: cannot be written: %s", l->path, strerror(errno));
 }
 
 static void say(struct progress *p, int64_t step, const json_t *row)

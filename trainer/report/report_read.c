@@ -292,7 +292,7 @@ static int read_receipt(const char *dir, json_t *notes, json_t **out)
         *out = json_null();
         return 0;
     }
-    const int err = json_read_file(path, 0, "not a receipt", out);
+    const int err = json_read_file(path, "not a receipt", out);
     if (err || json_is_object(*out))
         return err;
     json_decref(*out);

@@ -317,16 +317,27 @@ void run_training_options(const struct settings *s, struct train_options *out)
 
 enum { LORA_ALPHA = 32 }; /* where --lora-alpha does not say another */
 
+/* Nothing that an adapter brings is asked for in vain. */
+static int read_adapter(const struct settings *s, struct lora_config *out)
+{
+    static const char *const own[] = {"lora-r", "lora-alpha", "lora-dropout",
+                                      "lora-target-modules"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (settings_given(s, own[i]))
+            return fail(NJ_E_ARG,
+                        "--adapter %s brings its own rank, alpha, dropout and matrices; leave --%s "
+                        "out",
+                        s->adapter, own[i]);
+    return lora_config_read(s->adapter, out);
+}
+
 int run_adapters(const struct settings *s, struct lora_config *out)
 {
     const struct path_list *names = &s->lora_targets;
-    if (s->lora_alpha > 0 && s->lora_r == 0)
-        return fail(NJ_E_ARG, "--lora-alpha needs --lora-r%s",
-                    s->adapter != NULL ? "; --adapter brings its own" : "");
-    if (s->adapter != NULL && s->lora_r > 0)
-        return fail(NJ_E_ARG, "--adapter %s brings its own rank; leave --lora-r out", s->adapter);
     if (s->adapter != NULL)
-        return lora_config_read(s->adapter, out);
+        return read_adapter(s, out);
+    if (s->lora_alpha > 0 && s->lora_r == 0)
+        return fail(NJ_E_ARG, "--lora-alpha needs --lora-r");
     if (s->merge && s->lora_r == 0)
         return fail(NJ_E_ARG, "--merge needs adapters; add --lora-r or --adapter");
     if (names->count > 0 && s->lora_r == 0)

@@ -4,7 +4,6 @@
  */
 #include "run/task_report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,11 +147,7 @@ void task_table(const struct task_metric *m, int count, FILE *out)
 
 static int write_row(json_t *row, const char *path, FILE *out)
 {
-    int err = row ? 0 : fail(NJ_E_NOMEM, "out of memory for a line of %s", path);
-    if (!err && (json_dumpf(row, out, JSON_REAL_PRECISION(9)) != 0 || fputc('\n', out) == EOF))
-        err = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-    json_decref(row);
-    return err;
+    return json_write_line(out, path, row, JSON_REAL_PRECISION(9));
 }
 
 /* null for what JSON has no number for. */
@@ -207,8 +202,8 @@ static json_t *log_item(const struct task_answers *a, int64_t i, const struct ta
 {
     json_t *row =
         json_pack("{s:o, s:o, s:o, s:I}", "task", json_c_text(tasks_name(a->tasks, it->task)), "id",
-                  it->id ? json_loads(it->id, JSON_DECODE_ANY, NULL) : json_null(), "file",
-                  json_c_text(it->path), "line", (json_int_t)it->line);
+                  it->id ? json_loads(it->id, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : json_null(),
+                  "file", json_c_text(it->path), "line", (json_int_t)it->line);
     json_t *rest = it->kind == TASK_TEXT ? log_text(a, i, it) : log_choices(a, i, it);
     const bool made = row && rest && json_object_update(row, rest) == 0;
     json_decref(rest);

@@ -110,7 +110,8 @@ static json_t *text_of(const struct tokenizer *t, const struct text *a)
 /* The id of a prompt, which is JSON; else its number. */
 static json_t *id_of(const struct prompt *p)
 {
-    return p->id ? json_loads(p->id, JSON_DECODE_ANY, NULL) : json_integer((json_int_t)p->index);
+    return p->id ? json_loads(p->id, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
+                 : json_integer((json_int_t)p->index);
 }
 
 static int write_answer(struct texts *t, int64_t i)
@@ -122,10 +123,7 @@ static int write_answer(struct texts *t, int64_t i)
         json_pack("{s:o, s:o, s:I, s:I, s:s}", "id", id_of(&p), "text",
                   text_of(&t->run->tokenizer, a), "prompt_tokens", (json_int_t)p.count, "tokens",
                   (json_int_t)a->count, "end", a->end == DECODE_STOPPED ? "stop" : "length");
-    int err = row ? 0 : fail(NJ_E_NOMEM, "out of memory for an answer");
-    if (!err && (json_dumpf(row, t->out, 0) != 0 || fputc('\n', t->out) == EOF))
-        err = fail(NJ_E_IO, "standard output: cannot be written: %s", strerror(errno));
-    json_decref(row);
+    const int err = json_write_line(t->out, "standard output", row, 0);
     free(a->ids);
     a->ids = NULL;
     return err;

@@ -8,6 +8,7 @@
 #include "text/bpe.h"
 
 #include "io/error.h"
+#include "text/bpe_spaces.h"
 #include "text/unicode.h"
 
 #include <limits.h>
@@ -45,7 +46,8 @@ struct bpe_work {
     char *text[2]; /* normalised; with a space before */
     size_t text_capacity[2];
     struct split_place *place[STAGES_MOST];
-    unsigned long retries;
+    struct split_budget left;
+    bool first; /* nothing of the text has been encoded */
     /* the text that is being encoded */
     const struct bpe *bpe;
     struct span *span;
@@ -159,15 +161,30 @@ static int reserve_word(struct bpe_work *w, size_t n)
     return w->word_capacity ? NJ_OK : fail(NJ_E_NOMEM, "out of memory for a word of %zu bytes", n);
 }
 
-/* A symbol for each byte. As in the `tokenizers` library, one that has no token becomes the unknown
+/* The token of the byte or, in a tokenizer whose symbols are code points, of the code point at s, or of its
+ * first byte, which
+ * *more bytes stand for; -1: none. */
+static int32_t symbol_at(const struct bpe *b, const unsigned char *s, size_t left, size_t *more)
+{
+    uint32_t cp;
+    *more = 1;
+    if (!b->spaces)
+        return b->of_byte[s[0]];
+    const size_t length = utf8_next(s, left, &cp);
+    const int32_t id = bpe_find(b, (const char *)s, length);
+    *more = id < 0 && b->falls_back ? 1 : length;
+    return id < 0 && b->falls_back ? b->of_byte[s[0]] : id;
+}
+
+/* A symbol for each byte or code point. As in the `tokenizers` library, one that has no token becomes the unknown
  * token or is left out. */
 static void put_symbols(const struct bpe *b, struct bpe_work *w, const unsigned char *word,
                         size_t n)
 {
     bool unknown = false;
     int32_t count = 0;
-    for (size_t i = 0; i < n; i++) {
-        const int32_t id = b->of_byte[word[i]];
+    for (size_t i = 0, more; i < n; i += more) {
+        const int32_t id = symbol_at(b, word + i, n - i, &more);
         const bool fused = unknown && b->fuse_unknown;
         unknown = id < 0;
         if (unknown && (fused || b->unknown < 0))
@@ -290,7 +307,7 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
         return encode_words(w, stage + 1, w->text[1], bytes + 1);
     }
     for (size_t at = 0; at < bytes;) {
-        const long end = split_next(s, &w->place[stage], &w->retries, text, bytes, at);
+        const long end = split_next(s, &w->place[stage], &w->left, text, bytes, at);
         if (end < 0)
             return (int)end;
         int rc = encode_words(w, stage + 1, text + at, (size_t)end - at);
@@ -301,14 +318,44 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
     return NJ_OK;
 }
 
+/* Puts a text with its spaces, and one before it if that is asked for, into a buffer; returns the bytes, or an
+ * error. */
+static long spell_spaces(struct bpe_work *w, int which, const char *text, size_t bytes, bool prefix)
+{
+    const int rc = reserve_text(w, which, bytes + 1);
+    if (rc)
+        return rc;
+    char *to = w->text[which];
+    *to = ' ';
+    return (long)(spaces_fold(text, bytes, to + prefix) + prefix);
+}
+
+/* Whether the text of a stretch, its spaces as spaces, gets one before it. */
+static bool takes_prefix(const struct bpe_work *w, const char *text, size_t bytes)
+{
+    char first[4] = "";
+    const size_t n = spaces_fold(text, bytes < 3 ? bytes : 3, first);
+    const enum bpe_prefix prefix = w->bpe->prefix;
+    return n > 0 && first[0] != ' ' &&
+           (prefix == PREFIX_LACKING || (prefix == PREFIX_FIRST && w->first));
+}
+
 static int encode_text(void *work, const char *text, size_t bytes)
 {
-    return encode_words(work, 0, text, bytes);
+    struct bpe_work *w = work;
+    const bool prefix = w->bpe->spaces && takes_prefix(w, text, bytes);
+    w->first = false;
+    if (!w->bpe->spaces || (w->bpe->early && !prefix))
+        return encode_words(w, 0, text, bytes);
+    const long count = spell_spaces(w, 1, text, bytes, prefix);
+    return count < 0 ? (int)count : encode_words(w, 0, w->text[1], (size_t)count);
 }
 
 static int encode_token(void *work, int32_t id)
 {
-    return push_ids(((struct bpe_work *)work)->span, &id, 1);
+    struct bpe_work *w = work;
+    w->first = false;
+    return push_ids(w->span, &id, 1);
 }
 
 static int encode_raw(void *work, const char *text, size_t bytes)
@@ -316,6 +363,11 @@ static int encode_raw(void *work, const char *text, size_t bytes)
     struct bpe_work *w = work;
     const struct added_visitor v = {w, encode_text, encode_token};
     size_t count;
+    if (w->bpe->early) {
+        const long spelt = spell_spaces(w, 0, text, bytes, w->bpe->prefix == PREFIX_EACH);
+        return spelt < 0 ? (int)spelt
+                         : added_split(&w->bpe->normalized, w->text[0], (size_t)spelt, &v);
+    }
     const int changed =
         !w->bpe->nfc ? 0 : unicode_nfc(text, bytes, &w->text[0], &count, &w->text_capacity[0]);
     if (changed < 0)
@@ -328,7 +380,8 @@ int bpe_encode(const struct bpe *b, struct bpe_work *w, struct span *span)
 {
     w->bpe = b;
     w->span = span;
-    w->retries = split_retries(span->bytes);
+    w->left = split_budget(span->bytes);
+    w->first = true;
     const struct added_visitor v = {w, encode_raw, encode_token};
     return added_split(&b->raw, span->text, span->bytes, &v);
 }

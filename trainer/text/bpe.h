@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STAGES_MOST = 8, ADDED_BYTES_MOST = 256 };
+enum { STAGES_MOST = 32, ADDED_BYTES_MOST = 256 };
 
 /* A token that stands in the text as it is, before anything is split. */
 struct added_token {
@@ -34,6 +34,14 @@ struct bpe_merge {
     uint32_t rank;
 };
 
+/* Which texts begin with a space that they do not have. */
+enum bpe_prefix {
+    PREFIX_NEVER,
+    PREFIX_EACH,    /* each stretch between added tokens */
+    PREFIX_LACKING, /* each that begins with none */
+    PREFIX_FIRST    /* one that begins a text, with none */
+};
+
 struct bpe {
     /* tokens: bytes of id i are text[start[i]] to text[start[i + 1]] */
     char *text;
@@ -53,6 +61,10 @@ struct bpe {
     uint64_t seed;        /* of the hash tables: nobody can choose keys that meet in them */
     bool ignore_merges;   /* a word that is a token is not merged */
     bool nfc;
+    bool spaces;            /* of the SentencePiece kind (bpe_spaces.h): symbols are code points */
+    enum bpe_prefix prefix; /* of those */
+    bool early;      /* the normalizer makes spaces, before tokens of `normalized` are found */
+    bool falls_back; /* a code point without token becomes its bytes, of_byte */
     struct added_set raw, normalized; /* found before and after NFC */
     struct split stage[STAGES_MOST];
     int stages;
@@ -70,9 +82,10 @@ struct span {
     size_t count, capacity;
 };
 
-/* Reads DIR/tokenizer.json. What it asks for and is not done here is NJ_E_UNSUPPORTED, by field and
+/* Reads DIR/tokenizer.json, and the tokens that other files of DIR add. What it asks for and is not done here
+ * is NJ_E_UNSUPPORTED, by field and
  * value; a damaged file NJ_E_FORMAT. */
-int bpe_read(const char *path, struct bpe **out);
+int bpe_read(const char *dir, struct bpe **out);
 void bpe_free(struct bpe *b);
 /* The id of a token of the vocabulary, or -1. */
 int32_t bpe_find(const struct bpe *b, const char *text, size_t bytes);

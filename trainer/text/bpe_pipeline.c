@@ -60,20 +60,57 @@ static int read_nfc(struct reading *r, const json_t *part)
     return NJ_OK;
 }
 
+#define SPACE "\xe2\x96\x81"
+
+/* Whether a Replace writes U+2581 for spaces, or spaces for it. */
+static bool replaces(const json_t *part, const char *from, const char *to)
+{
+    return strcmp(text_of(json_object_get(part, "pattern"), "String"), from) == 0 &&
+           strcmp(text_of(part, "content"), to) == 0;
+}
+
+static int read_replace(struct reading *r, const json_t *part)
+{
+    if (!replaces(part, " ", SPACE))
+        return bpe_refuse(r, "normalizer", part, "only spaces can be replaced, by U+2581");
+    r->bpe->spaces = r->bpe->early = true;
+    return NJ_OK;
+}
+
+static int read_prepend(struct reading *r, const json_t *part)
+{
+    if (strcmp(text_of(part, "prepend"), SPACE) != 0)
+        return bpe_refuse(r, "normalizer", part, "only U+2581 can be put before a text");
+    r->bpe->prefix = PREFIX_EACH;
+    return NJ_OK;
+}
+
 /* ---- pre_tokenizer ---- */
 
 static int add_stage(struct reading *r, const json_t *part, const struct split *stage)
 {
-    if (r->byte_level || r->bpe->stages == STAGES_MOST)
+    if (r->byte_level)
         return bpe_refuse(r, "pre_tokenizer", part, "nothing may stand after ByteLevel");
+    if (r->bpe->stages == STAGES_MOST - 1) /* the last is left to bpe_read.c */
+        return bpe_refuse(r, "pre_tokenizer", part, "at most 31 steps are supported");
     r->bpe->stage[r->bpe->stages++] = *stage;
     return NJ_OK;
+}
+
+static bool has_stage(const struct bpe *b, enum split_kind kind)
+{
+    for (int i = 0; i < b->stages; i++)
+        if (b->stage[i].kind == kind)
+            return true;
+    return false;
 }
 
 static int read_split(struct reading *r, const json_t *part)
 {
     const json_t *regex = json_object_get(json_object_get(part, "pattern"), "Regex");
     struct split stage;
+    if (r->bpe->early && strcmp(text_of(json_object_get(part, "pattern"), "String"), " ") == 0)
+        return NJ_OK; /* the normalizer leaves no space to split at */
     if (strcmp(text_of(part, "behavior"), "Isolated") != 0 || flag(part, "invert", false))
         return bpe_refuse(r, "pre_tokenizer", part, "behavior must be Isolated, without invert");
     if (!json_is_string(regex))
@@ -82,7 +119,7 @@ static int read_split(struct reading *r, const json_t *part)
     if (rc)
         return fail(rc, "%s: %s", r->path, fail_text());
     static const struct split valid = {.kind = SPLIT_VALID};
-    if (stage.kind == SPLIT_PATTERN)
+    if (stage.kind == SPLIT_PATTERN && !has_stage(r->bpe, SPLIT_VALID))
         rc = add_stage(r, part, &valid);
     if (!rc)
         rc = add_stage(r, part, &stage);
@@ -96,6 +133,28 @@ static int read_digits(struct reading *r, const json_t *part)
     const struct split stage = {.kind = SPLIT_DIGITS,
                                 .digits = flag(part, "individual_digits", false)};
     return add_stage(r, part, &stage);
+}
+
+/* Newer files say prepend_scheme, older ones add_prefix_space. */
+static int read_metaspace(struct reading *r, const json_t *part)
+{
+    static const struct split each = {.kind = SPLIT_SPACE};
+    static const struct {
+        const char *name;
+        enum bpe_prefix prefix;
+    } schemes[] = {{"always", PREFIX_LACKING}, {"first", PREFIX_FIRST}, {"never", PREFIX_NEVER}};
+    const bool older = flag(part, "add_prefix_space", true);
+    const char *scheme = json_string_value(json_object_get(part, "prepend_scheme"));
+    int found = -1;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(scheme ? scheme : older ? "always" : "never", schemes[i].name) == 0)
+            found = i;
+    if (found < 0 || strcmp(text_of(part, "replacement"), SPACE) != 0 ||
+        r->bpe->prefix != PREFIX_NEVER || r->bpe->stages > 0)
+        return bpe_refuse(r, "pre_tokenizer", part, "this Metaspace is not supported");
+    r->bpe->spaces = true;
+    r->bpe->prefix = schemes[found].prefix;
+    return flag(part, "split", true) ? add_stage(r, part, &each) : NJ_OK;
 }
 
 static int read_byte_level(struct reading *r, const json_t *part)
@@ -117,6 +176,13 @@ static int read_nothing(struct reading *r, const json_t *part)
     (void)r;
     (void)part;
     return NJ_OK;
+}
+
+static int read_replace_back(struct reading *r, const json_t *part)
+{
+    return replaces(part, SPACE, " ")
+               ? NJ_OK
+               : bpe_refuse(r, "decoder", part, "only U+2581 can be replaced, by a space");
 }
 
 /* One token before the text is supported; what is put after it is left to end_of_text. */
@@ -141,35 +207,50 @@ static int read_template(struct reading *r, const json_t *part)
     return NJ_OK;
 }
 
+static const struct part normalizers[] = {
+    {"NFC", read_nfc}, {"Replace", read_replace}, {"Prepend", read_prepend}, {NULL, NULL}};
+static const struct part splitters[] = {{"Split", read_split},
+                                        {"Digits", read_digits},
+                                        {"ByteLevel", read_byte_level},
+                                        {"Metaspace", read_metaspace},
+                                        {NULL, NULL}};
+static const struct part processors[] = {
+    {"ByteLevel", read_nothing}, {"TemplateProcessing", read_template}, {NULL, NULL}};
+static const struct part byte_decoders[] = {{"ByteLevel", read_nothing}, {NULL, NULL}};
+/* Tokens are decoded one by one: ids give the bytes that they stand for, the space before a text among them. */
+static const struct part space_decoders[] = {
+    {"Replace", read_replace_back}, {"ByteFallback", read_nothing}, {"Fuse", read_nothing},
+    {"Strip", read_nothing},        {"Metaspace", read_nothing},    {NULL, NULL}};
+
+/* Reads a field of the file, if it is there. */
+static int read_field(struct reading *r, const char *name, const char *list,
+                      const struct part *table)
+{
+    const json_t *part = json_object_get(r->root, name);
+    return !part || json_is_null(part) ? NJ_OK : read_part(r, name, list, part, table);
+}
+
+/* Texts are cut as bytes or as spaces, by the files of two kinds of tokenizers; nothing mixes them. */
+static int check_kind(const struct reading *r)
+{
+    const struct bpe *b = r->bpe;
+    const char *field = r->byte_level || b->nfc ? "normalizer" : "pre_tokenizer";
+    if (b->spaces ? !r->byte_level && !b->nfc && (b->prefix != PREFIX_EACH || b->early)
+                  : r->byte_level && b->prefix == PREFIX_NEVER)
+        return NJ_OK;
+    return bpe_refuse(r, field, json_object_get(r->root, field),
+                      b->spaces || b->prefix ? "it does not go with the other steps"
+                                             : "it must have ByteLevel");
+}
+
 int bpe_read_pipeline(struct reading *r)
 {
-    static const struct part normalizers[] = {{"NFC", read_nfc}, {NULL, NULL}};
-    static const struct part splitters[] = {{"Split", read_split},
-                                            {"Digits", read_digits},
-                                            {"ByteLevel", read_byte_level},
-                                            {NULL, NULL}};
-    static const struct part processors[] = {
-        {"ByteLevel", read_nothing}, {"TemplateProcessing", read_template}, {NULL, NULL}};
-    static const struct part decoders[] = {{"ByteLevel", read_nothing}, {NULL, NULL}};
-    static const struct {
-        const char *name, *list;
-        const struct part *table;
-        bool required;
-    } parts[] = {
-        {"normalizer", "normalizers", normalizers, false},
-        {"pre_tokenizer", "pretokenizers", splitters, true},
-        {"post_processor", "processors", processors, false},
-        {"decoder", "decoders", decoders, true},
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const json_t *part = json_object_get(r->root, parts[i].name);
-        if (!parts[i].required && (!part || json_is_null(part)))
-            continue;
-        int rc = read_part(r, parts[i].name, parts[i].list, part, parts[i].table);
-        if (rc)
-            return rc;
-    }
-    return r->byte_level ? NJ_OK
-                         : bpe_refuse(r, "pre_tokenizer", json_object_get(r->root, "pre_tokenizer"),
-                                      "it must have ByteLevel");
+    int rc = read_field(r, "normalizer", "normalizers", normalizers);
+    if (!rc)
+        rc = read_field(r, "pre_tokenizer", "pretokenizers", splitters);
+    if (!rc)
+        rc = read_field(r, "post_processor", "processors", processors);
+    if (!rc)
+        rc = read_field(r, "decoder", "decoders", r->bpe->spaces ? space_decoders : byte_decoders);
+    return rc ? rc : check_kind(r);
 }

@@ -8,6 +8,9 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/path.h"
+#include "text/added_config.h"
+#include "text/bpe_spaces.h"
 #include "text/byte_alphabet.h"
 #include "text/unicode.h"
 
@@ -102,6 +105,25 @@ static int refuse_length(const struct reading *r, json_t *content)
     return bpe_refuse(r, "added_tokens.content", content, "at most 256 bytes are supported");
 }
 
+/* The text that an added token is looked for by, which the normalizer may change; NULL without memory. */
+static char *searched_text(const struct bpe *b, const char *text, size_t *bytes, bool normalized)
+{
+    char *out = NULL;
+    if (normalized && b->nfc && unicode_nfc(text, *bytes, &out, bytes, &(size_t){0}) != 0)
+        return out;
+    const bool early = normalized && b->early, prefix = early && b->prefix == PREFIX_EACH;
+    out = malloc(*bytes + 2);
+    if (!out)
+        return NULL;
+    out[0] = ' ';
+    if (early)
+        *bytes = spaces_fold(text, *bytes, out + prefix) + prefix;
+    else
+        memcpy(out, text, *bytes);
+    out[*bytes] = '\0';
+    return out;
+}
+
 static int add_token(struct reading *r, struct source *source, int32_t id, json_t *entry)
 {
     json_t *content = json_object_get(entry, "content");
@@ -121,13 +143,7 @@ static int add_token(struct reading *r, struct source *source, int32_t id, json_
         .lstrip = json_is_true(json_object_get(entry, "lstrip")),
         .rstrip = json_is_true(json_object_get(entry, "rstrip")),
     };
-    const int changed =
-        normalized && r->bpe->nfc
-            ? unicode_nfc(json_string_value(content), t->bytes, &t->text, &t->bytes, &(size_t){0})
-            : 0;
-    if (changed == 0)
-        t->text = strdup(json_string_value(content));
-    if (!t->text)
+    if (!(t->text = searched_text(r->bpe, json_string_value(content), &t->bytes, normalized)))
         return no_memory(r);
     set->count++;
     if (t->bytes > ADDED_BYTES_MOST)
@@ -135,6 +151,19 @@ static int add_token(struct reading *r, struct source *source, int32_t id, json_
     source[id] =
         (struct source){json_string_value(content), json_string_length(content), true, t->special};
     return NJ_OK;
+}
+
+/* Bytes that a token of the vocabulary stands for, into out; -1: it comes from no text. */
+static long bytes_of(const struct reading *r, const struct alphabet *a, const char *text,
+                     size_t bytes, char *out)
+{
+    if (!r->bpe->spaces)
+        return alphabet_bytes(a, text, bytes, out);
+    const int byte = r->bpe->falls_back ? spaces_byte(text, bytes) : -1;
+    if (byte < 0)
+        return spaces_bytes(text, bytes, out);
+    *out = (char)byte;
+    return 1;
 }
 
 /* Fills text, start, present and special from the sources. */
@@ -161,7 +190,7 @@ static int build_table(struct reading *r, const struct alphabet *a, const struct
         b->added[i] = s->added;
         if (!s->text)
             continue;
-        const long n = s->added ? -1 : alphabet_bytes(a, s->text, s->bytes, b->text + at);
+        const long n = s->added ? -1 : bytes_of(r, a, s->text, s->bytes, b->text + at);
         if (n < 0)
             memcpy(b->text + at, s->text, s->bytes);
         at += n < 0 ? s->bytes : (size_t)n;
@@ -186,6 +215,20 @@ static int read_unknown(struct reading *r, const json_t *vocab)
     return NJ_OK;
 }
 
+/* Of a tokenizer whose symbols are code points. */
+static int check_bytes(struct reading *r, const json_t *vocab)
+{
+    struct bpe *b = r->bpe;
+    if (b->falls_back && b->missing_bytes > 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: model.byte_fallback is true, and %d of the 256 bytes have no token; make "
+                    "token files with another program",
+                    r->path, b->missing_bytes);
+    const int rc = b->falls_back ? NJ_OK : read_unknown(r, vocab);
+    b->missing_bytes = 0;
+    return rc;
+}
+
 /* The hash table of the vocabulary; tokens beyond the alphabet come from no text. */
 static int index_vocabulary(struct reading *r, const struct alphabet *a, json_t *vocab)
 {
@@ -204,20 +247,25 @@ static int index_vocabulary(struct reading *r, const struct alphabet *a, json_t 
     memset(b->of_byte, 0xff, sizeof b->of_byte);
     json_object_foreach(vocab, text, id)
     {
-        const long n = alphabet_bytes(a, text, strlen(text), bytes);
-        if (n < 0)
-            continue;
         const int32_t value = (int32_t)json_integer_value(id);
+        const long n = bytes_of(r, a, text, strlen(text), bytes);
+        const bool byte = b->falls_back && spaces_byte(text, strlen(text)) >= 0;
+        if (byte)
+            b->of_byte[(unsigned char)bytes[0]] = value;
+        if (n < 0 || byte)
+            continue;
         size_t i = bpe_slot(b, bytes, (size_t)n);
         while (b->by_text[i] >= 0)
             i = (i + 1) & (b->by_text_slots - 1);
         b->by_text[i] = value;
-        if (n == 1)
+        if (n == 1 && !b->spaces)
             b->of_byte[(unsigned char)bytes[0]] = value;
     }
     free(bytes);
     for (int c = 0; c < 256; c++)
         b->missing_bytes += b->of_byte[c] < 0;
+    if (b->spaces)
+        return check_bytes(r, vocab);
     if (b->missing_bytes == 256)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: no token stands for a byte, so it is not byte-level BPE; make token files "
@@ -295,8 +343,8 @@ static int add_merge(struct reading *r, const struct alphabet *a, size_t rank, c
     if (!merge_parts(merge, part, bytes) || bytes[0] > r->longest || bytes[1] > r->longest)
         return bpe_refuse(r, "an entry of model.merges", merge,
                           "it must be two tokens of model.vocab");
-    n[0] = alphabet_bytes(a, part[0], bytes[0], both);
-    n[1] = n[0] < 0 ? -1 : alphabet_bytes(a, part[1], bytes[1], both + n[0]);
+    n[0] = bytes_of(r, a, part[0], bytes[0], both);
+    n[1] = n[0] < 0 ? -1 : bytes_of(r, a, part[1], bytes[1], both + n[0]);
     if (n[1] >= 0) {
         id[0] = bpe_find(r->bpe, both, (size_t)n[0]);
         id[1] = bpe_find(r->bpe, both + n[0], (size_t)n[1]);
@@ -305,6 +353,7 @@ static int add_merge(struct reading *r, const struct alphabet *a, size_t rank, c
     if (id[0] < 0 || id[1] < 0 || id[2] < 0)
         return bpe_refuse(r, "an entry of model.merges", merge,
                           "both parts and what they make must be tokens of model.vocab");
+    r->within = r->within || spaces_within(both, (size_t)(n[0] + n[1]));
     bpe_add_merge(r->bpe, id[0], id[1], id[2], (uint32_t)rank);
     return NJ_OK;
 }
@@ -338,12 +387,12 @@ static int read_merges(struct reading *r, const struct alphabet *a, const json_t
 /* Fields of the model that change ids, with the values that change nothing. */
 static int check_model(const struct reading *r, const json_t *model)
 {
-    static const char *const plain[] = {"dropout", "continuing_subword_prefix",
-                                        "end_of_word_suffix", "byte_fallback"};
+    const char *const plain[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
+                                 r->bpe->spaces ? NULL : "byte_fallback"};
     const json_t *type = json_object_get(model, "type");
     if (!model || (type && (!json_is_string(type) || strcmp(json_string_value(type), "BPE") != 0)))
         return bpe_refuse(r, "model.type", type, "byte-level BPE is supported");
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+    for (size_t i = 0; i < sizeof plain / sizeof *plain && plain[i]; i++) {
         char name[64];
         const json_t *value = json_object_get(model, plain[i]);
         const bool nothing = !value || json_is_null(value) || json_is_false(value) ||
@@ -369,7 +418,7 @@ static const char *find_cuts(const struct bpe *b)
         if (!split_allows_cuts(&b->stage[i]))
             return "";
     }
-    if (!words)
+    if (!words || (b->spaces && b->prefix != PREFIX_NEVER))
         return "";
     for (int s = 0; s < 2; s++)
         for (size_t i = 0; i < sets[s]->count; i++) {
@@ -399,16 +448,19 @@ static int read_root(struct reading *r)
 {
     struct alphabet a;
     const json_t *model = json_object_get(r->root, "model");
-    int rc = check_model(r, model);
+    int rc = bpe_read_pipeline(r);
     if (!rc)
-        rc = bpe_read_pipeline(r);
+        rc = check_model(r, model);
     if (rc)
         return rc;
     alphabet_make(&a);
+    r->bpe->falls_back = r->bpe->spaces && json_is_true(json_object_get(model, "byte_fallback"));
     r->bpe->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
     rc = read_tokens(r, &a, json_object_get(model, "vocab"));
     if (!rc)
         rc = read_merges(r, &a, json_object_get(model, "merges"));
+    if (!rc && r->bpe->spaces && !r->within)
+        r->bpe->stage[r->bpe->stages++] = (struct split){.kind = SPLIT_SPACES};
     if (!rc && r->bpe->begin_of_text >= r->bpe->ids)
         rc =
             fail(NJ_E_UNSUPPORTED, "%s: post_processor begins texts with id %d, which no token has",
@@ -441,11 +493,16 @@ int bpe_from(const char *path, json_t *root, struct bpe **out)
     return rc;
 }
 
-int bpe_read(const char *path, struct bpe **out)
+int bpe_read(const char *dir, struct bpe **out)
 {
+    char path[PATH_BYTES];
     json_t *root;
     *out = NULL;
-    int rc = json_read_table(path, 0, "fetch the model again", &root);
+    if (snprintf(path, sizeof path, "%s/tokenizer.json", dir) >= (int)sizeof path)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
+    int rc = json_read_table(path, "fetch the model again", &root);
+    if (!rc)
+        rc = added_config(dir, root);
     if (!rc)
         rc = bpe_from(path, root, out);
     json_decref(root);

@@ -17,6 +17,7 @@ struct reading {
     size_t new_ids;  /* of them that the vocabulary lacks */
     size_t longest;  /* bytes of a token as the file writes it */
     bool byte_level; /* the pre_tokenizer has been there */
+    bool within;     /* a merge makes a token with a space behind another character */
 };
 
 /* NJ_E_UNSUPPORTED: the field has a value that is not supported. */

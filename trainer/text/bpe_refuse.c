@@ -5,12 +5,13 @@
 #include "text/bpe_read.h"
 
 #include "io/error.h"
+#include "io/json_text.h"
 
 #include <stdlib.h>
 
 int bpe_refuse(const struct reading *r, const char *name, const json_t *value, const char *remedy)
 {
-    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    char *text = json_shown(value, JSON_COMPACT);
     int rc = fail(NJ_E_UNSUPPORTED, "%s: %s is %.100s; %s", r->path, name, text ? text : "missing",
                   remedy);
     free(text);

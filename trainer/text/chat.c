@@ -53,11 +53,8 @@ static int read_file(const char *dir, const char *name, json_t **out)
 static int read_config(const char *dir, const char *name, json_t **out)
 {
     char path[PATH_BYTES];
-    *out = NULL;
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (access(path, F_OK) != 0)
-        return NJ_OK;
-    return json_read_file(path, JSON_DECODE_INT_AS_REAL, "fetch the model again", out);
+    return json_read_optional(path, "fetch the model again", out);
 }
 
 static int template_of_file(const char *path, json_t **out)

@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* One of a model's JSON files. */
 struct file {
@@ -24,11 +23,8 @@ static int open_file(const char *dir, const char *name, struct file *f)
     f->root = NULL;
     if (snprintf(f->path, sizeof f->path, "%s/%s", dir, name) >= (int)sizeof f->path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
-    if (access(f->path, F_OK) != 0)
-        return NJ_OK;
-    const int rc =
-        json_read_file(f->path, JSON_REJECT_DUPLICATES, "fetch the model again", &f->root);
-    if (rc || json_is_object(f->root))
+    const int rc = json_read_optional(f->path, "fetch the model again", &f->root);
+    if (rc || !f->root || json_is_object(f->root))
         return rc;
     return fail(NJ_E_FORMAT, "%s: the file must hold an object; fetch the model again", f->path);
 }
@@ -42,7 +38,7 @@ static const json_t *field(const struct file *f, const char *name)
 
 static int refuse(const struct file *f, const char *name, const json_t *value, const char *want)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *text = json_shown(value, JSON_COMPACT);
     const int rc = fail(NJ_E_FORMAT, "%s: %s is %.80s; %s", f->path, name, text ? text : "?", want);
     free(text);
     return rc;

@@ -12,7 +12,6 @@
 #include "text/metadata.h"
 #include "utf8.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -387,15 +386,12 @@ int gguf_tokenizer_read(const struct gguf *g, struct bpe **out, int *eos)
 
 /* ---- into a folder ---- */
 
-static int dump(const json_t *root, const char *dir, const char *name)
+static int dump(json_t *root, const char *dir, const char *name)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    errno = 0;
-    return json_dump_file(root, path, JSON_COMPACT) == 0
-               ? 0
-               : fail(errno == 0 || errno == ENOMEM ? NJ_E_NOMEM : NJ_E_IO,
-                      "%s: cannot be written: %s", path, errno ? strerror(errno) : "out of memory");
+    json_memory_begin();
+    return json_write_file(path, json_incref(root), JSON_COMPACT);
 }
 
 /* Only checks without dir. */

@@ -198,10 +198,11 @@ static int read_configs(const char *dir, struct configs *c)
         return rc;
     }
     snprintf(path, sizeof path, "%s/tokenizer_config.json", dir);
-    if (json_read_file(path, 0, "", &c->tokenizer) == NJ_E_NOMEM)
-        return NJ_E_NOMEM;
+    const int rc = json_read_optional(path, "fetch the model again", &c->tokenizer);
+    if (rc)
+        return rc;
     snprintf(path, sizeof path, "%s/config.json", dir);
-    return json_read_file(path, 0, "", &c->model) == NJ_E_NOMEM ? NJ_E_NOMEM : 0;
+    return json_read_optional(path, "fetch the model again", &c->model);
 }
 
 /* bos, eos or pad: by the text in tokenizer_config.json, else by the id in config.json; -1 without. */

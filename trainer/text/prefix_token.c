@@ -9,7 +9,6 @@
 #include "text/metadata.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 /* A token as a text, or as an object that has it as content; -1: it is neither, or no added token. */
 static int32_t token_of(const struct tokenizer *t, const json_t *value)
@@ -21,7 +20,7 @@ static int32_t token_of(const struct tokenizer *t, const json_t *value)
 static int read_config(const struct tokenizer *t, const char *path, int32_t *out)
 {
     json_t *root = NULL;
-    const int rc = json_read_file(path, 0, "fetch the model again", &root);
+    const int rc = json_read_optional(path, "fetch the model again", &root);
     if (rc)
         return rc;
     *out = token_of(t, json_object_get(root, "bos_token"));
@@ -38,7 +37,7 @@ int prefix_token(const struct tokenizer *t, int32_t *out)
     *out = -1;
     if (snprintf(path, sizeof path, "%s/tokenizer_config.json", t->dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", t->dir);
-    if (!metadata_is(t->dir) && access(path, F_OK) == 0)
+    if (!metadata_is(t->dir))
         rc = read_config(t, path, out);
     if (*out < 0)
         *out = tokenizer_begin_of_text(t);

@@ -23,27 +23,33 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { BYTE_IDS = 256, BYTE_END = 256 };
+enum { BYTE_IDS = 256, BYTE_END = 256, BYTE_VOCAB_MOST = 384 /* 257 as a multiple of 128 */ };
 
 /* ---- opening ---- */
 
-/* eos_token_id of DIR/config.json, the first if it is a list; -1 if there is none, or no such file. */
-static int end_of_text_of(const char *dir, int *end)
+/* What config.json says of tokens: -1 where it does not, or there is no such file. */
+struct said {
+    int end;   /* eos_token_id, the first if it is a list */
+    int vocab; /* vocab_size */
+};
+
+static int id_of(const json_t *value)
+{
+    const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
+    return id >= 0 && id <= INT32_MAX ? (int)id : -1;
+}
+
+static int read_said(const char *dir, struct said *out)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/config.json", dir);
     json_t *root;
-    *end = -1;
-    if (json_read_file(path, 0, "", &root) == NJ_E_NOMEM)
-        return NJ_E_NOMEM;
-    const json_t *id = json_object_get(root, "eos_token_id");
-    if (json_is_array(id))
-        id = json_array_get(id, 0);
-    const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
-    if (value >= 0 && value <= INT32_MAX)
-        *end = (int)value;
+    const int rc = json_read_optional(path, "fetch the model again", &root);
+    const json_t *end = json_object_get(root, "eos_token_id");
+    out->end = id_of(json_is_array(end) ? json_array_get(end, 0) : end);
+    out->vocab = id_of(json_object_get(root, "vocab_size"));
     json_decref(root);
-    return NJ_OK;
+    return rc;
 }
 
 /* Chat models name the end of a turn as eos; their documents still end with the other token. */
@@ -70,7 +76,7 @@ static void find_ends(struct tokenizer *t)
 static int take_bpe(struct tokenizer *t, int rc)
 {
     t->end_of_turn = -1;
-    if (rc == NJ_E_NOMEM)
+    if (rc && rc != NJ_E_UNSUPPORTED)
         return rc;
     if (rc) { /* token files can still be used */
         snprintf(t->kind, sizeof t->kind, "token files");
@@ -83,17 +89,11 @@ static int take_bpe(struct tokenizer *t, int rc)
     return NJ_OK;
 }
 
-static int open_json(const char *dir, const char *path, struct tokenizer *t)
-{
-    const int rc = end_of_text_of(dir, &t->end_of_text);
-    return rc ? rc : take_bpe(t, bpe_read(path, &t->bpe));
-}
-
-static int take_bytes(struct tokenizer *t)
+static int take_bytes(struct tokenizer *t, int ids)
 {
     snprintf(t->kind, sizeof t->kind, "bytes");
-    t->vocab_size = BYTE_IDS + 1;
-    t->end_of_text = BYTE_END;
+    t->vocab_size = ids;
+    t->end_of_text = ids > BYTE_END ? BYTE_END : -1;
     t->end_of_turn = -1;
     return NJ_OK;
 }
@@ -104,22 +104,73 @@ static int open_file(const char *path, struct tokenizer *t)
     int rc = metadata_open(path, &g);
     if (rc)
         return rc;
-    rc = gguf_tokenizer_is(&g) ? take_bpe(t, gguf_tokenizer_read(&g, &t->bpe, &t->end_of_text))
-                               : take_bytes(t);
+    if (gguf_tokenizer_is(&g)) {
+        rc = gguf_tokenizer_read(&g, &t->bpe, &t->end_of_text);
+        rc = take_bpe(t, rc == NJ_E_FORMAT ? NJ_E_UNSUPPORTED : rc);
+    } else {
+        rc = take_bytes(t, BYTE_IDS + 1);
+    }
     gguf_close(&g);
     return rc;
 }
 
-int tokenizer_open(const char *dir, struct tokenizer *out)
+static bool holds(const char *dir, const char *name)
 {
     char path[PATH_BYTES];
+    return snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path &&
+           access(path, F_OK) == 0;
+}
+
+/* Token files can be used; a text cannot. */
+static int take_none(const char *dir, const struct said *said, struct tokenizer *t)
+{
+    static const char *const others[] = {"tekken.json", "tokenizer.model", "vocab.json",
+                                         "tokenizer.tiktoken", "spiece.model"};
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof others / sizeof *others && !found; i++)
+        found = holds(dir, others[i]) ? others[i] : NULL;
+    t->end_of_text = said->end;
+    if (found)
+        return take_bpe(t, fail(NJ_E_UNSUPPORTED,
+                                "%s: no tokenizer.json, and %s is not read; write one by python3 "
+                                "-c \"from transformers import AutoTokenizer as A; "
+                                "A.from_pretrained('%s').save_pretrained('%s')\"",
+                                dir, found, dir, dir));
+    return take_bpe(t, fail(NJ_E_UNSUPPORTED,
+                            "%s: no tokenizer.json, and a vocabulary of %d tokens is not one of "
+                            "bytes; copy the model's tokenizer.json there",
+                            dir, said->vocab));
+}
+
+/* Bytes are for models whose vocabulary is that of bytes and an end of text, with padding; without a config.json
+ * nothing says otherwise. */
+static int open_without(const char *dir, struct tokenizer *t)
+{
+    struct said said;
+    const int rc = read_said(dir, &said);
+    if (rc)
+        return rc;
+    if (said.vocab < 0)
+        return take_bytes(t, BYTE_IDS + 1);
+    if (said.vocab < BYTE_IDS || said.vocab > BYTE_VOCAB_MOST)
+        return take_none(dir, &said, t);
+    return take_bytes(t, said.vocab > BYTE_IDS ? BYTE_IDS + 1 : BYTE_IDS);
+}
+
+int tokenizer_open(const char *dir, struct tokenizer *out)
+{
+    struct said said;
     memset(out, 0, sizeof *out);
     snprintf(out->dir, sizeof out->dir, "%s", dir);
-    if (snprintf(path, sizeof path, "%s/tokenizer.json", dir) >= (int)sizeof path)
+    if (strlen(dir) + sizeof "/tokenizer.json" > PATH_BYTES)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     if (metadata_is(dir))
         return open_file(dir, out);
-    return access(path, F_OK) == 0 ? open_json(dir, path, out) : take_bytes(out);
+    if (!holds(dir, "tokenizer.json"))
+        return open_without(dir, out);
+    const int rc = read_said(dir, &said);
+    out->end_of_text = said.end;
+    return rc ? rc : take_bpe(out, bpe_read(dir, &out->bpe));
 }
 
 void tokenizer_close(struct tokenizer *t)

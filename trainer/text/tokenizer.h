@@ -15,8 +15,9 @@ struct bpe;
 struct span;
 
 struct tokenizer {
-    char kind[16];  /* "bytes", "bpe", or "token files" */
-    int vocab_size; /* ids it can produce: 257 for bytes (256 = end of text); 0: it cannot encode */
+    char kind[16]; /* "bytes", "bpe", or "token files" */
+    /* ids it can produce: 257 for bytes (256 = end of text; 256 where the model has no more); 0: it cannot encode */
+    int vocab_size;
     int end_of_text;      /* ends a document, in token files, too; -1: only files end documents */
     int end_of_turn;      /* ends what one side of a chat says; -1: nothing does */
     struct bpe *bpe;      /* NULL unless kind is "bpe" */
@@ -27,8 +28,10 @@ struct tokenizer {
     void *user;
 };
 
-/* DIR without tokenizer.json, or a GGUF file without tokenizer: bytes. With one: "bpe", or, if it asks for
- * what is not supported, "token files": encoding is then NJ_E_UNSUPPORTED with the refusal. end_of_text is
+/* DIR without tokenizer.json whose config.json, if there is one, has 256 to 384 tokens, or a GGUF file without
+ * tokenizer:
+ * bytes. With one: "bpe", or, if it asks for what is not supported, "token files", and so is a model of more tokens
+ * without one: encoding is then NJ_E_UNSUPPORTED with the refusal. end_of_text is
  * eos_token_id of DIR/config.json or of the file, or, if that ends a turn of a chat, the token that ends
  * documents. */
 int tokenizer_open(const char *dir, struct tokenizer *out);

@@ -20,10 +20,12 @@
 
 enum {
     PATTERN_BYTES_MOST = 1 << 14,
-    STACK_MOST = 1 << 24,      /* entries: half a gigabyte */
-    RETRIES_FIRST = 512,       /* that a match has before they are counted */
-    RETRIES_BASE = 1 << 18,    /* of a text, however short */
-    RETRIES_PER_BYTE = 1 << 11 /* so that time is linear in the text */
+    STACK_MOST = 1 << 24,       /* entries: half a gigabyte */
+    RETRIES_FIRST = 512,        /* that a match has before they are counted */
+    RETRIES_BASE = 1 << 18,     /* of a text, however short */
+    RETRIES_PER_BYTE = 1 << 11, /* so that time is linear in the text */
+    LOOKS_BASE = 1 << 20,       /* at characters, of a text, however short */
+    LOOKS_PER_BYTE = 1 << 12
 };
 
 /* The patterns that are known by their text. */
@@ -194,25 +196,34 @@ static int match_error(int code)
                 (const char *)why);
 }
 
-unsigned long split_retries(size_t bytes)
+struct split_budget split_budget(size_t bytes)
 {
-    return RETRIES_BASE + RETRIES_PER_BYTE * bytes;
+    return (struct split_budget){RETRIES_BASE + RETRIES_PER_BYTE * bytes,
+                                 (long)(LOOKS_BASE + LOOKS_PER_BYTE * bytes)};
 }
+
+/* Looks that the matcher of this thread may still take; it counts them down (Makefile). */
+extern _Thread_local long onig_looks_left;
+_Thread_local long onig_looks_left;
 
 /* Start of the next match, ONIG_MISMATCH or an error. How many retries it took is not told, so it
  * has few at first and then four times as many, which are paid for. */
-static int search(const struct split *s, struct split_place *p, unsigned long *retries,
+static int search(const struct split *s, struct split_place *p, struct split_budget *budget,
                   const struct text *t)
 {
     const UChar *end = t->at + t->bytes;
     for (unsigned long limit = RETRIES_FIRST;; limit *= 4) {
-        const bool last = limit > *retries && limit > RETRIES_FIRST;
-        const unsigned long most = last ? *retries + 1 : limit;
+        const bool last = limit > budget->retries && limit > RETRIES_FIRST;
+        const unsigned long most = last ? budget->retries + 1 : limit;
         onig_set_retry_limit_in_search_of_match_param(p->limits, most);
+        onig_looks_left = budget->looks;
         const int rc = onig_search_with_param(s->code, t->at, end, t->at + p->from, end, p->region,
                                               ONIG_OPTION_NONE, p->limits);
+        budget->looks = onig_looks_left;
+        if (budget->looks <= 0)
+            return ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;
         if (limit > RETRIES_FIRST)
-            *retries -= last ? *retries : limit;
+            budget->retries -= last ? budget->retries : limit;
         if (rc != ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER || last)
             return rc;
     }
@@ -220,11 +231,11 @@ static int search(const struct split *s, struct split_place *p, unsigned long *r
 
 /* Finds the next match. As in the `tokenizers` library, one that is empty counts unless it stands
  * at the end of the match before. */
-static int find(const struct split *s, struct split_place *p, unsigned long *retries,
+static int find(const struct split *s, struct split_place *p, struct split_budget *budget,
                 const struct text *t)
 {
     while (p->from <= (long)t->bytes) {
-        const int rc = search(s, p, retries, t);
+        const int rc = search(s, p, budget, t);
         if (rc == ONIG_MISMATCH)
             break;
         if (rc < 0)
@@ -246,8 +257,8 @@ static int find(const struct split *s, struct split_place *p, unsigned long *ret
 }
 
 /* What stands between two matches is a piece of its own. */
-static long pattern_end(const struct split *s, struct split_place **place, unsigned long *retries,
-                        const struct text *t, size_t at)
+static long pattern_end(const struct split *s, struct split_place **place,
+                        struct split_budget *budget, const struct text *t, size_t at)
 {
     uint32_t cp;
     utf8_next(t->at, t->bytes, &cp);
@@ -269,7 +280,7 @@ static long pattern_end(const struct split *s, struct split_place **place, unsig
         p->found = false;
     }
     for (;;) {
-        int rc = p->found ? NJ_OK : find(s, p, retries, t);
+        int rc = p->found ? NJ_OK : find(s, p, budget, t);
         if (rc)
             return rc;
         if (p->start > (long)at)
@@ -410,7 +421,16 @@ bool split_is(const struct split *s, const char *pattern)
     return s->kind == SPLIT_PATTERN && strcmp(s->pattern, pattern) == 0;
 }
 
-long split_next(const struct split *s, struct split_place **place, unsigned long *retries,
+/* The next space that begins a piece: one behind another character or, with each, any. */
+static size_t space_next(const struct text *t, size_t i, bool each)
+{
+    for (i++; i < t->bytes; i++)
+        if (t->at[i] == ' ' && (each || t->at[i - 1] != ' '))
+            break;
+    return i;
+}
+
+long split_next(const struct split *s, struct split_place **place, struct split_budget *budget,
                 const char *text, size_t bytes, size_t at)
 {
     const struct text t = {(const unsigned char *)text, bytes};
@@ -421,16 +441,21 @@ long split_next(const struct split *s, struct split_place **place, unsigned long
         return (long)words_end(&t, at, s->digits);
     case SPLIT_DIGITS:
         return (long)digits_end(&t, at, s->digits);
+    case SPLIT_SPACES:
+        return (long)space_next(&t, at, false);
+    case SPLIT_SPACE:
+        return (long)space_next(&t, at, true);
     case SPLIT_VALID:
         return (long)valid_end(&t, at);
     default:
-        return pattern_end(s, place, retries, &t, at);
+        return pattern_end(s, place, budget, &t, at);
     }
 }
 
 bool split_ends_words(const struct split *s)
 {
-    return s->kind == SPLIT_GPT2 || s->kind == SPLIT_WORDS;
+    return s->kind == SPLIT_GPT2 || s->kind == SPLIT_WORDS || s->kind == SPLIT_SPACES ||
+           s->kind == SPLIT_SPACE;
 }
 
 bool split_allows_cuts(const struct split *s)

@@ -25,6 +25,13 @@ enum split_kind {
     SPLIT_VALID,   /* what is UTF-8 apart from what is not: stands before each PATTERN */
     SPLIT_PATTERN, /* any other pattern */
     SPLIT_PREFIX,  /* a space before what has none */
+    SPLIT_SPACES,  /* before each run of spaces */
+    SPLIT_SPACE,   /* before each space */
+};
+
+struct split_budget {
+    unsigned long retries;
+    long looks;
 };
 
 struct split {
@@ -40,11 +47,11 @@ void split_free(struct split *s);
 /* Whether that is what split_from_pattern() makes of the pattern. */
 bool split_is(const struct split *s, const char *pattern);
 /* End of the piece that starts at `at` < bytes: 0, then each end in turn; negative: an error code.
- * Not for PREFIX. *retries: how often PATTERN may still go back in a text, split_retries() at its
- * start. *place is NULL at first, freed by split_free_place(). */
-long split_next(const struct split *s, struct split_place **place, unsigned long *retries,
+ * Not for PREFIX. *budget: how often PATTERN may still go back in a text and look at a character,
+ * split_budget() at its start. *place is NULL at first, freed by split_free_place(). */
+long split_next(const struct split *s, struct split_place **place, struct split_budget *budget,
                 const char *text, size_t bytes, size_t at);
-unsigned long split_retries(size_t bytes);
+struct split_budget split_budget(size_t bytes);
 void split_free_place(struct split_place *place);
 /* Whether a piece ends wherever a space follows an ASCII letter (words), or at least does not depend
  * on what stands beyond such a place (cuts). */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_tokenizer_folder.c: the tokenizer of a folder is that of all its files: tokens that others than
+ * tokenizer.json add,
+ * and what a folder without tokenizer.json is read as.
+ */
+#include "io/notes.h"
+#include "tokenizer_fixture.h"
+
+static char heard[1024];
+
+static void hear(const char *sentence)
+{
+    snprintf(heard, sizeof heard, "%s", sentence);
+}
+
+static void check_ids(const struct tokenizer *t, const char *text, const int32_t *want, size_t n)
+{
+    int32_t *ids = NULL;
+    size_t count = 0, capacity = 0;
+    check_ok(tokenizer_encode(t, text, strlen(text), &ids, &count, &capacity), text);
+    assert_int_equal(count, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(ids[i], want[i]);
+    free(ids);
+}
+
+/* A folder with the golden tokenizer of GPT-2, whose ids end at 1258, and other files. */
+static struct tokenizer open_with(const char *name, const char *text)
+{
+    struct tokenizer t;
+    tokenizer_folder("gpt2", NULL, NULL);
+    write_text(at(name), text);
+    heard[0] = '\0';
+    notes_to(hear);
+    check_ok(tokenizer_open(at("model"), &t), name);
+    assert_string_equal(t.kind, "bpe");
+    return t;
+}
+
+/* The first id that the golden tokenizer has not. */
+static int32_t next_id(void)
+{
+    struct tokenizer t;
+    check_ok(tokenizer_open(tokenizer_folder("gpt2", NULL, NULL), &t), "golden");
+    const int32_t n = t.vocab_size;
+    tokenizer_close(&t);
+    return n;
+}
+
+static void tokens_of_the_configuration_are_added_in_the_order_of_their_ids(void **state)
+{
+    (void)state;
+    const int32_t n = next_id();
+    struct tokenizer t =
+        open_with("model/tokenizer_config.json",
+                  "{\"added_tokens_decoder\":{\"20000\":{\"content\":\"<b>\",\"special\":true},"
+                  "\"3000\":{\"content\":\"<a>\",\"special\":false}},\"pad_token\":\"<pad>\","
+                  "\"additional_special_tokens\":[\"<b>\",{\"content\":\"<c>\"}]}");
+    const int32_t want[] = {n, n + 1, n + 2, n + 3};
+    check_ids(&t, "<a><b><pad><c>", want, 4);
+    size_t bytes;
+    bool special[4];
+    for (int i = 0; i < 4; i++)
+        tokenizer_token(&t, n + i, &bytes, &special[i]);
+    assert_true(!special[0] && special[1] && special[2] && special[3]);
+    assert_non_null(strstr(heard, "4 tokens that tokenizer.json lacks are added"));
+    tokenizer_close(&t);
+}
+
+static void older_files_add_tokens_where_the_configuration_lists_none(void **state)
+{
+    (void)state;
+    const int32_t n = next_id();
+    struct tokenizer t = open_with("model/added_tokens.json", "{\"<y>\": 9000, \"<x>\": 8000}");
+    check_ids(&t, "<x><y>", (const int32_t[]){n, n + 1}, 2);
+    tokenizer_close(&t);
+    t = open_with("model/special_tokens_map.json", "{\"sep_token\": {\"content\": \"<sep>\"}}");
+    check_ids(&t, "<sep>", &n, 1);
+    tokenizer_close(&t);
+    tokenizer_folder("gpt2", NULL, NULL);
+    write_text(at("model/tokenizer_config.json"), "{\"added_tokens_decoder\":{}}");
+    write_text(at("model/added_tokens.json"), "{\"<x>\": 8000}");
+    check_ok(tokenizer_open(at("model"), &t), "both");
+    assert_int_equal(t.vocab_size, n);
+    tokenizer_close(&t);
+}
+
+static void tokens_that_are_there_need_no_note(void **state)
+{
+    (void)state;
+    const int32_t n = next_id();
+    struct tokenizer t =
+        open_with("model/tokenizer_config.json", "{\"eos_token\":\"<|endoftext|>\"}");
+    assert_int_equal(t.vocab_size, n);
+    assert_string_equal(heard, "");
+    tokenizer_close(&t);
+}
+
+static void open_bare(const char *config, struct tokenizer *t)
+{
+    remove_tree(at("model"));
+    make_folder("model");
+    if (config)
+        write_text(at("model/config.json"), config);
+    check_ok(tokenizer_open(at("model"), t), config);
+}
+
+static void a_vocabulary_of_bytes_is_read_as_bytes(void **state)
+{
+    (void)state;
+    struct tokenizer t;
+    static const struct {
+        const char *config;
+        int ids, end;
+    } rows[] = {{NULL, 257, 256},
+                {"{\"vocab_size\":257}", 257, 256},
+                {"{\"vocab_size\":384}", 257, 256},
+                {"{\"vocab_size\":256}", 256, -1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        open_bare(rows[i].config, &t);
+        assert_string_equal(t.kind, "bytes");
+        assert_int_equal(t.vocab_size, rows[i].ids);
+        assert_int_equal(t.end_of_text, rows[i].end);
+        tokenizer_close(&t);
+    }
+}
+
+static void another_vocabulary_is_read_from_token_files_alone(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"tekken.json", "tokenizer.model", "vocab.json", NULL};
+    struct tokenizer t;
+    int32_t *ids = NULL;
+    size_t count = 0, capacity = 0;
+    char name[64];
+    for (int i = 0; i < 4; i++) {
+        open_bare("{\"vocab_size\":1280,\"eos_token_id\":[7,8]}", &t);
+        snprintf(name, sizeof name, "model/%s", others[i] ? others[i] : "README.md");
+        write_text(at(name), "{}");
+        check_ok(tokenizer_open(at("model"), &t), name);
+        assert_string_equal(t.kind, "token files");
+        assert_int_equal(t.end_of_text, 7);
+        check_refused(tokenizer_encode(&t, "a", 1, &ids, &count, &capacity), NJ_E_UNSUPPORTED,
+                      others[i] ? others[i] : "a vocabulary of 1280 tokens is not one of bytes",
+                      name);
+        tokenizer_close(&t);
+    }
+}
+
+static void a_damaged_tokenizer_is_an_error(void **state)
+{
+    (void)state;
+    struct tokenizer t;
+    tokenizer_folder("gpt2", "{", "[");
+    check_refused(tokenizer_open(at("model"), &t), NJ_E_FORMAT, "tokenizer.json:1: ", "damaged");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_of_the_configuration_are_added_in_the_order_of_their_ids),
+        cmocka_unit_test(older_files_add_tokens_where_the_configuration_lists_none),
+        cmocka_unit_test(tokens_that_are_there_need_no_note),
+        cmocka_unit_test(a_vocabulary_of_bytes_is_read_as_bytes),
+        cmocka_unit_test(another_vocabulary_is_read_from_token_files_alone),
+        cmocka_unit_test(a_damaged_tokenizer_is_an_error),
+    };
+    return cmocka_run_group_tests_name("tokenizer_folder", tests, scratch_begin, scratch_end);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * folder_names.c: see folder_names.h.
+ */
+#include "model/folder_names.h"
+
+#include "io/error.h"
+#include "io/notes.h"
+#include "io/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What wrappers of a model put before its names, and what some put in their midst. */
+static const char *const before[] = {"module.", "base_model.model."};
+static const char *const within[] = {"_orig_mod.", "_fsdp_wrapped_module.",
+                                     "_checkpoint_wrapped_module."};
+/* What the base model, saved without its head, calls its parts. */
+static const char *const bare[] = {"embed_tokens.", "layers.", "norm."};
+/* Ends of names of buffers: positions and rotations are computed, masked_bias is a constant. */
+static const char *const buffers[] = {"rotary_emb.inv_freq",   "rotary_emb.original_inv_freq",
+                                      "rotary_emb.cos_cached", "rotary_emb.sin_cached",
+                                      "position_ids",          "attn.masked_bias"};
+#define ROWS(table) (sizeof(table) / sizeof *(table))
+
+/* Cuts `part` out of the name at `at`. */
+static void cut(char *at, const char *part)
+{
+    const size_t n = strlen(part);
+    memmove(at, at + n, strlen(at + n) + 1);
+}
+
+static bool begins(const char *name, const char *part)
+{
+    return strncmp(name, part, strlen(part)) == 0;
+}
+
+/* Takes wrappers off a name; returns the last one, or NULL. */
+static const char *unwrap(char *name)
+{
+    const char *found = NULL;
+    char *at;
+    for (size_t i = 0; i < ROWS(within); i++)
+        while ((at = strstr(name, within[i])) != NULL)
+            cut(at, found = within[i]);
+    for (size_t i = 0; i < ROWS(before);) {
+        const bool wrapped = begins(name, before[i]);
+        if (wrapped)
+            cut(name, found = before[i]);
+        i = wrapped ? 0 : i + 1;
+    }
+    return found;
+}
+
+/* Puts model. before a name of the base model alone; 1 if it did, -1 if there is no room. */
+static int add_model(char *name, size_t bytes)
+{
+    static const char prefix[] = "model.";
+    const size_t n = strlen(name), more = sizeof prefix - 1;
+    bool is_bare = false;
+    for (size_t i = 0; i < ROWS(bare); i++)
+        is_bare = is_bare || begins(name, bare[i]);
+    if (!is_bare)
+        return 0;
+    if (n + more >= bytes)
+        return -1;
+    memmove(name + more, name, n + 1);
+    memcpy(name, prefix, more);
+    return 1;
+}
+
+static bool ends(const char *name, const char *part)
+{
+    const size_t n = strlen(name), end = strlen(part);
+    return n >= end && strcmp(name + n - end, part) == 0;
+}
+
+static bool is_buffer(const char *name)
+{
+    for (size_t i = 0; i < ROWS(buffers); i++)
+        if (ends(name, buffers[i]))
+            return true;
+    return false;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+static int sort(const char *dir, struct tensors *w)
+{
+    qsort(w->tensor, w->count, sizeof *w->tensor, compare);
+    for (size_t i = 1; i < w->count; i++)
+        if (strcmp(w->tensor[i - 1].name, w->tensor[i].name) == 0)
+            return fail(NJ_E_FORMAT,
+                        "%s: tensor %s is there with a prefix and without; keep one of them", dir,
+                        w->tensor[i].name);
+    return NJ_OK;
+}
+
+int folder_names_settle(const char *dir, struct tensors *w)
+{
+    const char *wrapper = NULL;
+    bool added = false;
+    size_t kept = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        struct tensor *t = &w->tensor[i];
+        const char *found = unwrap(t->name);
+        const int more = add_model(t->name, sizeof t->name);
+        if (more < 0)
+            return fail(NJ_E_FORMAT, "%s: tensor %s has too long a name", dir, t->name);
+        wrapper = found ? found : wrapper;
+        added = added || more > 0;
+        if (!is_buffer(t->name))
+            w->tensor[kept++] = *t;
+    }
+    w->count = kept;
+    if (wrapper)
+        note("%s: names of tensors are read without the prefix %s", dir, wrapper);
+    if (added)
+        note("%s: names of tensors are read with the prefix model., which the file leaves out",
+             dir);
+    return wrapper || added ? sort(dir, w) : NJ_OK;
+}
+
+int folder_names_share(const char *dir, struct tensors *w)
+{
+    const struct tensor *head = tensors_find(w, FOLDER_HEAD);
+    if (!head || tensors_find(w, FOLDER_EMBED))
+        return NJ_OK;
+    struct tensor *t = &w->tensor[head - w->tensor];
+    snprintf(t->name, sizeof t->name, "%s", FOLDER_EMBED);
+    return sort(dir, w);
+}
+
+static bool same(const struct tensor *a, const struct tensor *b)
+{
+    return a->dtype == b->dtype && a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
+}
+
+int folder_has_own_head(const char *dir, bool *out)
+{
+    struct tensors w;
+    *out = false;
+    int rc = st_open_parts(dir, &w);
+    if (rc)
+        return rc;
+    rc = folder_names_settle(dir, &w);
+    const struct tensor *head = rc ? NULL : tensors_find(&w, FOLDER_HEAD);
+    const struct tensor *embed = rc ? NULL : tensors_find(&w, FOLDER_EMBED);
+    /* A head without elements is what ZeRO-3 leaves of one that was not gathered. */
+    *out = head && embed && head->bytes > 0 && !same(head, embed);
+    tensors_close(&w);
+    return rc;
+}
+
+int folder_names_check(const char *dir, const struct tensors *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        const struct tensor *t = &w->tensor[i];
+        if ((int)t->dtype < NJ_TYPES)
+            continue;
+        if (!strstr(t->name, "_proj.") && !ends(t->name, ".weight"))
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: tensor %s, of type %s, is no weight of a model that is supported; use "
+                        "another model",
+                        dir, t->name, st_type_name(t->dtype));
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: tensor %s is %s; F32, BF16 and F16 are supported: use an unquantised "
+                    "release of the model",
+                    dir, t->name, st_type_name(t->dtype));
+    }
+    return NJ_OK;
+}

@@ -65,11 +65,12 @@ judge() {
 run() {
     local name=$1 status=0 real user sys TIMEFORMAT='%R %U %S'
     shift
-    export TMPDIR=$work/tmp/$name XDG_CACHE_HOME=$work/tmp/$name/cache
-    mkdir -p "$XDG_CACHE_HOME"
-    { time "$@" >"$log/$name" 2>&1 </dev/null || echo $? >"$work/tmp/$name.status"; } 2>"$work/tmp/$name.time"
-    status=$(cat "$work/tmp/$name.status" 2>/dev/null || echo 0)
-    read -r real user sys < <(tail -n 1 "$work/tmp/$name.time")
+    TMPDIR=$(mktemp -d "$work/tmp/XXXXXX") # without the test's name: a script may look for one of its words in messages
+    export TMPDIR XDG_CACHE_HOME=$TMPDIR/cache
+    mkdir "$XDG_CACHE_HOME"
+    { time "$@" >"$log/$name" 2>&1 </dev/null || echo $? >"$work/times/$name.status"; } 2>"$work/times/$name"
+    status=$(cat "$work/times/$name.status" 2>/dev/null || echo 0)
+    read -r real user sys < <(tail -n 1 "$work/times/$name")
     judge "$name" "$status" "$real" "$(awk "BEGIN { print $user + $sys }")" "$*"
     rm -rf "$TMPDIR"
 }
@@ -102,7 +103,7 @@ junit() {
 # finish: prints what was skipped, the ten longest tests and the totals.
 finish() {
     awk -F'\t' '$1 == "skipped" && $3 != "" { print "skipped: " $2 " " $3 }' "$results"
-    echo "longest: $(sort -k2nr "$BUILD/test-times" | awk 'NR <= 10 { printf "%s%s %.0f s", NR > 1 ? ", " : "", $1, $2 }')"
+    echo "longest: $(sort -k2nr "$BUILD/test-times" | awk 'NR <= 10 { printf "%s%s %.0f s", (NR > 1 ? ", " : ""), $1, $2 }')"
     cat "$work"/counts/* | awk -v wall=$SECONDS -v jobs="$JOBS" '
         { passed += $1; failed += $2; skipped += $3; real += $4; cpu += $5 }
         END {
@@ -112,7 +113,7 @@ finish() {
         }'
 }
 
-mkdir "$work"/{tmp,said,results,counts}
+mkdir "$work"/{tmp,times,said,results,counts}
 if [ "$tier" = long ]; then export EVERY=1; fi
 select_tests "$tier" "${2-HEAD}" >"$work/selected" || exit
 longest_first <"$work/selected" | run_all

@@ -19,10 +19,8 @@ shape() { # NAME: config.json on standard input, and the files that published fo
     cp "$d/$1/config.json" "$d/$1-random/config.json"
     printf '{"bos_token_id": 1, "eos_token_id": [2, 5], "temperature": 0.6}\n' >"$d/$1-random/generation_config.json"
     cp tests/golden/tokenizer-gpt2.json "$d/$1-random/tokenizer.json"
-    for f in tokenizer_config.json vocab.json merges.txt special_tokens_map.json added_tokens.json chat_template.jinja \
-        tokenizer.model; do
-        echo "$f of $1" >"$d/$1-random/$f"
-    done
+    for f in tokenizer_config.json special_tokens_map.json added_tokens.json; do echo '{}' >"$d/$1-random/$f"; done
+    for f in vocab.json merges.txt chat_template.jinja tokenizer.model; do echo "$f of $1" >"$d/$1-random/$f"; done
 }
 check() { # NAME MODEL-TYPE
     local from=$d/$1-random to=$d/$1-trained f

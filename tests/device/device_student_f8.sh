@@ -15,8 +15,10 @@ created model --intermediate-size 4096
 created wide --intermediate-size 512 --vocab-size 8200
 created long --hidden-size 128 --intermediate-size 128 --vocab-size 32776
 created teacher --hidden-size 128 --intermediate-size 128 --vocab-size 32776 --seed 5
+# Tokens, since bytes are read for a vocabulary of bytes alone.
+"$nojit" tokenize --model "$d/model" --data "$d/text.txt" --out "$d/text.bin" >"$scratch/out" 2>&1
 trained() { # OUT OPTION...
-    NOJIT_SIM_DEVICE=h100 "$nojit" "${command:-train}" --student "$d/${model:-model}" --data "$d/text.txt" --device cuda --batch-size 1 --seq-len 32 --steps 2 --lr 1e-3 \
+    NOJIT_SIM_DEVICE=h100 "$nojit" "${command:-train}" --student "$d/${model:-model}" --data "$d/text.bin" --device cuda --batch-size 1 --seq-len 32 --steps 2 --lr 1e-3 \
         --gemm-table none --out "$d/$1" "${@:2}" >"$scratch/out" 2>&1 || tail -n 1 "$scratch/out" >&2
 }
 loss() { sed -nE 's/.*"loss": ([0-9.e-]+).*/\1/p' "$d/$1/metrics.jsonl" | tail -n 1; }
@@ -44,5 +46,5 @@ command=distill model=long trained long_f8 "${pair[@]}" --student-dtype fp8
 if grep -q "FP8 GEMMs in the LM head: logits and gradients$" "$scratch/out" && clean; then ok "and gradients"; else not_ok "and gradients" "$(cat "$scratch/out"); $(counted)"; fi
 near "with them the loss is near, and another, too" long_f8 long_plain
 NOJIT_SIM_DEVICE=t4 refuses "a GPU without such GEMMs" 2 'from sm_89 on, and .* is sm_75; leave --student-dtype out' \
-    "$nojit" train --student "$d/model" --data "$d/text.txt" --device cuda --out "$d/x" --student-dtype fp8
+    "$nojit" train --student "$d/model" --data "$d/text.bin" --device cuda --out "$d/x" --student-dtype fp8
 finish

@@ -305,8 +305,9 @@ static int put_config(const struct metadata *m, json_t **out)
         return rc;
     *out = json_pack("{s:s,s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
                      "clean_up_tokenization_spaces", 0);
+    /* transformers makes a special token of each that is named here, so ordinary tokens are not. */
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
-        if (tokens[i].id >= 0)
+        if (tokens[i].id >= 0 && m->type[tokens[i].id] != NORMAL)
             json_object_set_new(*out, tokens[i].name, token_text(m, tokens[i].id));
     if (chat.text &&
         json_object_set_new(*out, "chat_template", json_text(chat.text, chat.bytes)) != 0)

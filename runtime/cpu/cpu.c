@@ -64,11 +64,12 @@ static int product_threads(void)
     return omp_get_max_threads() < CALLERS ? omp_get_max_threads() : CALLERS;
 }
 
-/* Make each thread's first product a wide one, once in the process. OpenBLAS's kernels read ahead of the panel that it
- * packs into a buffer. Where the pages there have never been written, these reads are slow under some virtual machines
- * (tiles of TILE_COLUMNS take three times as long), and a panel of twice the columns writes them. All threads begin at
- * once, so that each has a buffer of its own. Not done when a device is opened: a process that has used threads cannot use
- * them in its children, and the harness runs its cases there. */
+/* Make each thread's first product a wide one, once in the process. OpenBLAS's kernels read ahead of
+ * the panel that it packs into a buffer. Where the pages there have never been written, these reads
+ * are slow under some virtual machines (tiles of TILE_COLUMNS take three times as long), and a panel
+ * of twice the columns writes them. All threads begin at once, so that each has a buffer of its own.
+ * Not done when a device is opened: a process that has used threads cannot use them in its children,
+ * and the harness runs its cases there. */
 static void touch_buffers(void)
 {
     static atomic_flag touched = ATOMIC_FLAG_INIT;

@@ -170,7 +170,9 @@ int json_read_file(const char *path, const char *remedy, json_t **out)
 int json_read_optional(const char *path, const char *remedy, json_t **out)
 {
     *out = NULL;
-    return access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR) ? NJ_OK : json_read_file(path, remedy, out);
+    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
+        return NJ_OK;
+    return json_read_file(path, remedy, out);
 }
 
 int json_read_table(const char *path, const char *remedy, json_t **out)

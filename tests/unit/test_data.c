@@ -335,7 +335,7 @@ static const struct {
      "most --seq-len 3"},
     {"x.parquet", NJ_E_UNSUPPORTED, "Parquet is not read; write it as .jsonl"},
     {"x.apr", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},
-    {"x.JSONL", NJ_E_FORMAT, "x.JSONL:1: the object has neither text"},
+    {"x.JSONL", NJ_E_FORMAT, "x.JSONL:1: the row has neither text"},
     {"mixed", NJ_E_FORMAT, "mixed/x.jsonl:2: column"},
     {"x.dat", NJ_E_UNSUPPORTED, "neither a token file of llm.c or LLM.Q nor text in UTF-8"},
     {"nul.dat", NJ_E_UNSUPPORTED, "neither a token file of llm.c or LLM.Q nor text in UTF-8"},

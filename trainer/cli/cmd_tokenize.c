@@ -27,6 +27,7 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     char dir[PATH_BYTES], text[256], took[32];
     struct tokenized done;
     struct watch watch = {p, 0, 0};
+    const struct row_rules rules = run_row_rules(s);
     int err = model_resolve(s->student, dir, sizeof dir);
     if (!err)
         err = tokenizer_open(dir, t);
@@ -38,7 +39,7 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     t->user = &watch;
     p->started = seconds_now();
     if (!err)
-        err = tokenize(s->data.path, s->data.count, t, s->out, &done);
+        err = tokenize(s->data.path, s->data.count, &rules, t, s->out, &done);
     if (err)
         return err;
     const double seconds = seconds_now() - p->started;
@@ -46,7 +47,7 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
         snprintf(took, sizeof took, "%.1f s", seconds);
     else
         duration_text(seconds, took, sizeof took);
-    progress_passed_over(p, &done.passed);
+    progress_data(p, &done.passed, &done.notes);
     progress_say(p,
                  "%lld token%s (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
                  (long long)done.tokens, plural(done.tokens), (long long)done.without_loss,

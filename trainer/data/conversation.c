@@ -109,15 +109,11 @@ static int read_content(const struct reader *r, const json_t *turn, struct turn 
     return NJ_OK;
 }
 
-/* weight: 0 takes the loss from what an assistant says, as in files for OpenAI and Axolotl. */
-static int read_weight(const struct reader *r, const json_t *turn, struct turn *out)
+/* weight says whether a turn is trained; without it the assistant's are. */
+static void read_weight(const json_t *turn, struct turn *out)
 {
     const json_t *weight = json_object_get(turn, "weight");
-    const double value = json_is_number(weight) ? json_number_value(weight) : 1;
-    if ((is_given(weight) && !json_is_number(weight)) || (value != 0 && value != 1))
-        return jsonl_bad_line(r, "weight of messages must be 0 (no loss) or 1");
-    out->loss = out->assistant && value != 0;
-    return NJ_OK;
+    out->loss = weight ? json_integer_value(weight) != 0 : out->assistant;
 }
 
 static int read_turn(const struct reader *r, const json_t *turn, struct turn *out)
@@ -128,7 +124,8 @@ static int read_turn(const struct reader *r, const json_t *turn, struct turn *ou
         rc = check_fields(r, turn);
     if (!rc)
         rc = read_content(r, turn, out);
-    return rc ? rc : read_weight(r, turn, out);
+    read_weight(turn, out);
+    return rc;
 }
 
 /* A user's turn that is not a tool's answer in disguise. */
@@ -200,6 +197,19 @@ static int begin_messages(struct reader *r, const json_t *object, const json_t *
                "write the conversation as prompt and completion");
     const int rc = r->chat.format ? NJ_OK : chat_find(r->tokenizer->dir, r->tokenizer, &r->chat);
     return rc ? fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text()) : NJ_OK;
+}
+
+int jsonl_chats(struct reader *r, bool *chats)
+{
+    json_t *template = NULL;
+    *chats = true;
+    const int rc = r->chat.format ? NJ_OK : chat_find(r->tokenizer->dir, r->tokenizer, &r->chat);
+    if (rc != NJ_E_UNSUPPORTED)
+        return rc;
+    const int none = chat_template(r->tokenizer->dir, &template);
+    *chats = template != NULL;
+    json_decref(template);
+    return none || *chats ? fail(rc, "%s:%ld: %s", r->segment->path, r->line, fail_text()) : NJ_OK;
 }
 
 int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages)

@@ -13,6 +13,7 @@
 #include "checked.h"
 #include "data/answers.h"
 #include "data/packing.h"
+#include "data/rows.h"
 #include "data/shuffle.h"
 #include "io/error.h"
 #include "io/plural.h"
@@ -29,6 +30,8 @@
 /* What makes rows of its own: all files, or those of one path with a weight. */
 struct source {
     char *name;
+    size_t first, segments; /* of struct data's */
+    size_t paths;           /* that were given for it */
     int64_t tokens;
     struct packed packed;
 };
@@ -41,6 +44,9 @@ struct data {
     int64_t tokens;
     int B, S, vocab;
     bool once, weighted, teacher_apart;
+    enum packing packing; /* as decided */
+    struct row_rules rules;
+    struct row_notes notes;
     int32_t end_of_text; /* -1: documents end with their files only */
     struct data_state at;
     int32_t *arrays;      /* ids, target, pos, doc_start: B * S each; then own: B */
@@ -97,7 +103,8 @@ static int open_segments(struct data *d, const struct data_options *o, const str
     d->segment = grown;
     for (size_t i = 0; i < list->count; i++) {
         struct segment *s = &d->segment[d->segment_count++];
-        *s = (struct segment){.path = list->path[i], .first = d->tokens};
+        *s = (struct segment){
+            .path = list->path[i], .first = d->tokens, .rules = &d->rules, .notes = &d->notes};
         list->path[i] = NULL;
         int rc = segment_open(s, t);
         if (!rc)
@@ -113,13 +120,27 @@ static int open_segments(struct data *d, const struct data_options *o, const str
     return NJ_OK;
 }
 
-static int check_rows(const struct source *s, const struct data_options *o, size_t paths)
+/* Why a source has no token. */
+static int no_token(const struct data *d, const struct source *s, const char *more)
 {
-    const char *more = paths > 1 ? " and the others" : "";
+    if (d->notes.unusable > 0)
+        return fail(NJ_E_FORMAT, "%s%s: no row can be used; the first: %s", s->name, more,
+                    d->notes.first);
+    return fail(NJ_E_FORMAT, "%s%s: there is no token in it; give files with text or tokens",
+                s->name, more);
+}
+
+static int check_rows(const struct data *d, const struct source *s)
+{
+    const char *more = s->paths > 1 ? " and the others" : "";
     if (s->tokens == 0)
-        return fail(NJ_E_FORMAT, "%s%s: there is no token in it; give files with text or tokens",
-                    s->name, more);
-    if (s->packed.rows == 0 && o->packing != PACKING_WRAPPED)
+        return no_token(d, s, more);
+    if (s->packed.rows == 0 && s->packed.overlong.dropped > 0)
+        return fail(NJ_E_FORMAT,
+                    "%s%s: each document is longer than a sequence of %d, so none remains; raise "
+                    "--seq-len (the longest takes %" PRId64 ")",
+                    s->name, more, d->S, s->packed.overlong.longest - 1);
+    if (s->packed.rows == 0 && d->packing != PACKING_WRAPPED)
         return fail(NJ_E_FORMAT,
                     "%s%s: no document has two tokens, so there is nothing to predict; give more "
                     "data",
@@ -128,7 +149,7 @@ static int check_rows(const struct source *s, const struct data_options *o, size
         return fail(NJ_E_FORMAT,
                     "%s%s: %" PRId64 " token%s, fewer than one window of %d + 1; give more data "
                     "or at most --seq-len %" PRId64,
-                    s->name, more, s->tokens, plural(s->tokens), o->seq_len,
+                    s->name, more, s->tokens, plural(s->tokens), d->S,
                     s->tokens > 1 ? s->tokens - 1 : 1);
     return NJ_OK;
 }
@@ -138,9 +159,10 @@ static int open_source(struct data *d, const struct data_options *o, const struc
 {
     struct source *s = &d->source[d->order.count];
     struct share *share = &d->order.share[d->order.count++];
-    const size_t first = d->segment_count;
     const int64_t tokens = d->tokens;
     struct file_list list;
+    s->first = d->segment_count;
+    s->paths = count;
     s->name = strdup(count ? paths[0] : "--data");
     if (!s->name)
         return fail(NJ_E_NOMEM, "out of memory");
@@ -148,14 +170,42 @@ static int open_source(struct data *d, const struct data_options *o, const struc
     if (!rc)
         rc = open_segments(d, o, t, &list);
     files_free(&list);
-    if (!rc)
-        rc = packed_make(d->segment + first, d->segment_count - first, d->end_of_text, o->seq_len,
-                         o->packing, o->once, &s->packed);
     end_group(&d->hasher);
+    s->segments = d->segment_count - s->first;
     s->tokens = d->tokens - tokens;
     share->weight = weight;
-    share->rows = s->packed.rows;
-    return rc ? rc : check_rows(s, o, count);
+    return rc;
+}
+
+/* Whether a file has prompts: parts that are answered, or tokens without a loss. */
+static bool has_prompts(const struct data *d)
+{
+    size_t i = 0;
+    while (i < d->segment_count && !d->segment[i].answers && !d->segment[i].owned_mask &&
+           d->segment[i].mask_at == 0)
+        i++;
+    return i < d->segment_count;
+}
+
+/* Makes the rows of all sources, whose files are open. Held-out data is never cut short: each target counts once. */
+static int pack_sources(struct data *d, const struct data_options *o)
+{
+    const bool decide = o->packing == PACKING_AUTO;
+    d->packing = !decide ? o->packing : has_prompts(d) ? PACKING_BFD : PACKING_WRAPPED;
+    const struct packing_rules rules = {d->packing, o->once ? OVERLONG_SPLIT : o->overlong,
+                                        o->seq_len, d->end_of_text, o->once};
+    int rc = NJ_OK;
+    if (o->overlong != OVERLONG_AUTO && d->packing == PACKING_WRAPPED)
+        return fail(NJ_E_ARG, "--overlong says what becomes of documents longer than a sequence, "
+                              "and --packing wrapped cuts all of them; add --packing bfd");
+    for (size_t i = 0; i < d->order.count && !rc; i++) {
+        struct source *s = &d->source[i];
+        rc = packed_make(d->segment + s->first, s->segments, &rules, &s->packed);
+        d->order.share[i].rows = s->packed.rows;
+        if (!rc)
+            rc = check_rows(d, s);
+    }
+    return rc;
 }
 
 static int open_sources(struct data *d, const struct data_options *o, const struct tokenizer *t)
@@ -175,6 +225,8 @@ static int open_sources(struct data *d, const struct data_options *o, const stru
             rc = open_source(d, o, t, o->paths + i, 1, o->weights[i] / sum);
     if (!rc && d->order.count == 0)
         rc = fail(NJ_E_ARG, "--data-weights: all are 0; give at least one source a weight");
+    if (!rc)
+        rc = pack_sources(d, o);
     if (!rc)
         order_divide(&d->order);
     return rc;
@@ -224,9 +276,12 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
     d->once = o->once;
     d->teacher_apart = o->teacher_apart;
     d->weighted = o->weights != NULL;
+    d->rules = o->rules;
     d->end_of_text = t ? t->end_of_text : -1;
 
-    int rc = open_sources(d, o, t);
+    int rc = row_rules_check(&o->rules);
+    if (!rc)
+        rc = open_sources(d, o, t);
     if (!rc)
         rc = allocate(d, o->batch_size);
     if (rc) {
@@ -282,6 +337,38 @@ double data_padding(const struct data *d)
 const struct passed_over *data_passed_over(const struct data *d)
 {
     return &d->passed;
+}
+
+const struct row_notes *data_row_notes(const struct data *d)
+{
+    return &d->notes;
+}
+
+enum packing data_packing(const struct data *d)
+{
+    return d->packing;
+}
+
+void data_overlong(const struct data *d, struct overlong_count *out)
+{
+    *out = (struct overlong_count){0};
+    for (size_t i = 0; i < d->order.count; i++) {
+        const struct overlong_count *n = &d->source[i].packed.overlong;
+        out->documents += n->documents;
+        out->cut += n->cut;
+        out->dropped += n->dropped;
+        out->split += n->split;
+        out->empty += n->empty;
+        out->lost += n->lost;
+        out->longest = n->longest > out->longest ? n->longest : out->longest;
+    }
+}
+
+const char *data_overlong_text(const struct data *d, char *out, size_t bytes)
+{
+    struct overlong_count n;
+    data_overlong(d, &n);
+    return overlong_text(&n, d->S, out, bytes);
 }
 
 size_t data_sources(const struct data *d)
@@ -448,6 +535,7 @@ struct summary {
     uint64_t hash;
     size_t sources;
     bool weighted;
+    enum packing packing;
 };
 
 static int make_receiver(const struct data_options *o, struct data **out)
@@ -466,6 +554,7 @@ static int take_summary(struct data *d, const struct summary *s)
 {
     d->tokens = s->tokens;
     d->weighted = s->weighted;
+    d->packing = s->packing;
     d->hasher.hash = s->hash;
     d->order.total = s->rows;
     d->source = calloc(s->sources, sizeof *d->source);
@@ -491,8 +580,8 @@ int data_share(struct data **d, const struct data_options *o, struct group *g)
     if (g->place.size == 1)
         return rc;
     if (group_leads(g))
-        s = (struct summary){(*d)->tokens, (*d)->order.total, (*d)->hasher.hash, (*d)->order.count,
-                             (*d)->weighted};
+        s = (struct summary){(*d)->tokens,      (*d)->order.total, (*d)->hasher.hash,
+                             (*d)->order.count, (*d)->weighted,    (*d)->packing};
     else
         rc = make_receiver(o, d);
     if (!rc)

@@ -21,7 +21,39 @@ struct group;
 enum packing {
     PACKING_WRAPPED, /* one after the other, cut where a row ends */
     PACKING_BFD,     /* whole where they fit, as many in a row as go in: best-fit decreasing */
-    PACKING_NONE     /* each in rows of its own, padded with ignored positions */
+    PACKING_NONE,    /* each in rows of its own, padded with ignored positions */
+    PACKING_AUTO     /* PACKING_BFD for data with prompts or conversations, else PACKING_WRAPPED */
+};
+
+/* What becomes of a document that is longer than a row; wrapped rows cut all alike. */
+enum overlong {
+    OVERLONG_AUTO, /* one that holds a prompt is cut, any other is split */
+    OVERLONG_CUT,  /* at the end of a row; what comes after it is lost */
+    OVERLONG_DROP,
+    OVERLONG_SPLIT /* over as many rows as it takes */
+};
+/* What became of them. */
+struct overlong_count {
+    int64_t documents, cut, dropped, split; /* all there are; those longer than a row */
+    int64_t empty;                          /* of those dropped: nothing trained would remain */
+    int64_t lost;                           /* tokens with a loss, of those cut or dropped */
+    int64_t longest;                        /* tokens of a document */
+};
+
+/* How rows are read: the lines of .jsonl files, the rows of Parquet. */
+struct row_rules {
+    const char *const *fields; /* words of --fields: "prompt=question,completion=answer" */
+    size_t field_count;
+    bool train_on_prompts; /* what precedes an answer has a loss, too */
+    bool skip_unusable;    /* a row that cannot be used is counted, not an error */
+};
+/* What is to be said of rows that were read. */
+struct row_notes {
+    int64_t rows, unusable;
+    char first[512]; /* the sentence about the first that could not be used */
+    size_t columns;  /* that hold something and are not read */
+    char column[16][48];
+    bool more; /* and others */
 };
 
 struct data_options {
@@ -30,10 +62,12 @@ struct data_options {
     const double *weights; /* NULL: all paths are one stream; else one each: sources of their own,
                               of which 0 leaves one out; not with `once` */
     enum packing packing;
+    enum overlong overlong;
     int seq_len, batch_size; /* S, B of a micro-batch */
     int vocab_size;          /* ids must lie below it */
     uint64_t seed;           /* order of the rows; 0 keeps the order of the files */
-    bool teacher_apart;      /* batches say what the teacher reads, which may be something else */
+    struct row_rules rules;
+    bool teacher_apart; /* batches say what the teacher reads, which may be something else */
     bool once; /* evaluation: one pass; the last row and batch are padded with ignored positions */
 };
 struct data; /* all tokens, in files or encoded; rows of S positions, shuffled by seed anew each
@@ -80,6 +114,16 @@ const struct passed_over *data_passed_over(const struct data *d);
 /* "2 files passed over (.md 1, .py 1); name a file to have it read as text", without the advice where .jsonl alone is
  * read; NULL if there is none. */
 const char *passed_over_text(const struct passed_over *p, char *out, size_t bytes);
+/* As decided: never PACKING_AUTO. */
+enum packing data_packing(const struct data *d);
+/* "3 of 200 documents are longer than ..."; NULL where none is. */
+const char *data_overlong_text(const struct data *d, char *out, size_t bytes);
+void data_overlong(const struct data *d, struct overlong_count *out);
+const struct row_notes *data_row_notes(const struct data *d);
+/* "columns not read: id, source"; NULL if there is none. */
+const char *row_columns_text(const struct row_notes *n, char *out, size_t bytes);
+/* "2 of 10 rows could not be used and were left out; the first: ..."; NULL if there is none. */
+const char *row_unusable_text(const struct row_notes *n, char *out, size_t bytes);
 /* Refuses an output in a folder, or in one that a pattern names, of these paths; option: whose they are. */
 int data_check_output(const char *const *given, size_t count, const char *option, const char *out);
 void data_close(struct data *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jsonl.h: inside of jsonl.c and prompts.c: the lines of a file (jsonl_lines.c), the parts of text that each is made
- * into (jsonl_parts.c), and how a conversation becomes them (conversation.c).
+ * jsonl.h: inside of jsonl.c and prompts.c: the rows of a file (rows_read.c, jsonl_lines.c), the parts of text that
+ * each is made into (jsonl_parts.c), and how a conversation becomes them (conversation.c).
  */
 #ifndef NOJIT_TRAINER_JSONL_H
 #define NOJIT_TRAINER_JSONL_H
@@ -24,23 +24,27 @@ struct reader {
     struct segment *segment;
     const struct tokenizer *tokenizer;
     struct chat chat; /* found when the first conversation comes */
-    long line;
-    char *text; /* of the parts, one after the other */
+    long line;        /* or row */
+    bool row_fault;   /* what failed is this row alone */
+    bool begun;       /* the document has its first id, and no other */
+    char *text;       /* of the parts, one after the other */
     size_t bytes, capacity;
     struct part *part;
     size_t parts, part_capacity;
     size_t told; /* bytes of the file that were said to be encoded */
-    /* Adds the parts of a line. */
-    int (*object)(struct reader *r, const json_t *object);
+    /* Adds the parts of a row. */
+    int (*object)(struct reader *r, json_t *object);
     /* Takes the ids of a part; all parts come, in their order, if not at once. */
     int (*store)(struct reader *r, const struct part *p, const struct span *ids);
     void *user;
 };
 
-/* Reads all lines of the segment's file, which is open, and frees what r owns. */
-int jsonl_read(struct reader *r);
+/* Reads all rows of the segment's file, which is open, and frees what r owns. */
+int rows_read(struct reader *r);
 /* The same of a file by its path. */
-int jsonl_read_file(struct reader *r, char *path);
+int rows_read_file(struct reader *r, char *path);
+/* Reads the next line as an object; NULL where there is none. */
+int jsonl_next(struct reader *r, json_t **out);
 /* The id of a line, if it has one, as JSON. */
 int jsonl_read_id(struct reader *r, const json_t *object, struct pool *to, struct stretch *out);
 
@@ -52,7 +56,10 @@ int jsonl_add_text(struct reader *r, const char *text, size_t bytes);
 int jsonl_add_part(struct reader *r, size_t begin, bool loss);
 /* A part that is this string. */
 int jsonl_add_value(struct reader *r, const json_t *value, bool loss);
-/* Adds the parts of `messages` of the object, written as the model's chat template does. */
+/* Whether the model's conversations have a form: that of its chat template, or of its tokens. */
+int jsonl_chats(struct reader *r, bool *chats);
+/* Adds the parts of a conversation of the object, written as the model's chat template does: a list of
+ * {role, content} in which weight, if it is there, says whether the turn is trained; without it the assistant's are. */
 int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages);
 /* Adds one part: the turns up to the last one of a user, and what the template writes before an answer. */
 int jsonl_add_question(struct reader *r, const json_t *object, const json_t *messages);

@@ -4,8 +4,8 @@
  */
 #include "data/prompts.h"
 
-#include "data/jsonl.h"
 #include "data/pool.h"
+#include "data/rows.h"
 #include "data/shuffle.h"
 #include "io/error.h"
 #include "io/plural.h"
@@ -67,7 +67,7 @@ struct collector {
 static int add_prompt(struct reader *r, const json_t *object, const json_t *value, const char *name)
 {
     if (json_is_array(value))
-        return jsonl_add_question(r, object, value);
+        return row_add_question(r, object, value, name);
     if (json_is_string(value))
         return jsonl_add_value(r, value, false);
     return fail(NJ_E_FORMAT, "%s:%ld: %s must be a string or a list of {role, content}",
@@ -94,7 +94,7 @@ static json_t *with_context(const char *context, const json_t *prompt)
 static int add_teacher(struct collector *c, const json_t *object, const json_t *prompt,
                        const json_t *teacher)
 {
-    if (teacher && !json_is_null(teacher))
+    if (teacher)
         return add_prompt(&c->reader, object, teacher, "teacher_prompt");
     json_t *made = with_context(c->o->teacher_context, prompt);
     const int rc =
@@ -115,21 +115,28 @@ static int read_most(struct collector *c, const json_t *object, struct item *out
     return NJ_OK;
 }
 
-static int add_line(struct reader *r, const json_t *object)
+/* The value of a field; one that is null is absent. */
+static const json_t *field(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+static int add_line(struct reader *r, json_t *object)
 {
     struct collector *c = r->user;
     struct prompts *p = c->p;
-    const json_t *messages = json_object_get(object, "messages");
-    const json_t *prompt = messages ? messages : json_object_get(object, "prompt");
-    const json_t *teacher = json_object_get(object, "teacher_prompt");
+    const json_t *messages = field(object, "messages");
+    const json_t *prompt = messages ? messages : field(object, "prompt");
+    const json_t *teacher = field(object, "teacher_prompt");
     struct item it = {.line = r->line};
-    it.apart = (teacher && !json_is_null(teacher)) || c->o->teacher_context;
+    it.apart = teacher || c->o->teacher_context;
     if (!prompt)
         return jsonl_bad_line(r, json_is_object(object)
                                      ? "the object has neither prompt nor messages; rename its "
                                        "fields"
                                      : "a line must be an object with prompt or messages");
-    int rc = messages ? jsonl_add_question(r, object, messages)
+    int rc = messages ? row_add_question(r, object, messages, "messages")
                       : add_prompt(r, object, prompt, "prompt");
     if (!rc && it.apart)
         rc = add_teacher(c, object, prompt, teacher);
@@ -157,14 +164,16 @@ static int check_vocabulary(const struct collector *c, const struct item *it,
     return NJ_OK;
 }
 
-/* A text after the token that begins texts; an empty one is the token that ends them where none begins them. */
+/* Adds a text after the token that begins texts, if it does not begin with that one itself; an empty one is the token
+ * that ends them where none begins them. */
 static int add_encoded(struct collector *c, const struct item *it, const struct span *ids,
                        struct stretch *out)
 {
     const struct tokenizer *t = c->reader.tokenizer;
     const int32_t begin = tokenizer_begin_of_text(t);
     const int32_t first = begin >= 0 ? begin : t->end_of_text;
-    const bool lead = begin >= 0 || ids->count == 0;
+    const bool led = ids->count > 0 && ids->ids[0] == begin;
+    const bool lead = (begin >= 0 && !led) || ids->count == 0;
     out->first = c->p->ids.count;
     if (lead && first < 0)
         return fail(NJ_E_FORMAT,
@@ -222,7 +231,7 @@ static int read_file(struct collector *c, char *path, const struct tokenizer *t)
                     "{\"prompt\": \"...\"}",
                     path);
     c->reader = (struct reader){.tokenizer = t, .object = add_line, .store = store_ids, .user = c};
-    return jsonl_read_file(&c->reader, path);
+    return rows_read_file(&c->reader, path);
 }
 
 static int read_files(struct collector *c, const struct tokenizer *t)

@@ -6,8 +6,8 @@
  */
 #include "data/tasks.h"
 
-#include "data/jsonl.h"
 #include "data/pool.h"
+#include "data/rows.h"
 #include "io/error.h"
 #include "text/bpe.h"
 #include "text/prefix_token.h"
@@ -265,7 +265,7 @@ static int read_prompt(struct collector *c, const json_t *object, struct item *o
     if (!json_is_string(answer))
         rc = jsonl_bad_line(r, "answer must be the text that the model is to write");
     else if (messages || json_is_array(prompt))
-        rc = jsonl_add_question(r, object, prompt);
+        rc = row_add_question(r, object, prompt, "prompt");
     else if (json_is_string(prompt))
         rc = jsonl_add_value(r, prompt, false);
     else
@@ -277,7 +277,7 @@ static int read_prompt(struct collector *c, const json_t *object, struct item *o
     return rc ? rc : read_most(c, object, out);
 }
 
-static int add_line(struct reader *r, const json_t *object)
+static int add_line(struct reader *r, json_t *object)
 {
     struct collector *c = r->user;
     struct item it = {.path = c->path, .line = r->line};
@@ -439,7 +439,7 @@ static int read_file(struct collector *c, char *path, const struct tokenizer *t)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
     c->path = name.first;
     c->reader = (struct reader){.tokenizer = t, .object = add_line, .store = store_ids, .user = c};
-    return jsonl_read_file(&c->reader, path);
+    return rows_read_file(&c->reader, path);
 }
 
 static int read_files(struct collector *c, const struct tokenizer *t)

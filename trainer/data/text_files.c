@@ -91,6 +91,13 @@ static int next_piece(struct data_file *f, const struct tokenizer *t, size_t *by
     }
 }
 
+/* Adds ids of a text, the first ones without a token that begins texts if that is there already. */
+static int add_piece(struct segment *s, const int32_t *ids, size_t count, int32_t begin)
+{
+    const size_t twice = begin >= 0 && s->count == 1 && count > 0 && ids[0] == begin;
+    return segment_add(s, ids + twice, count - twice, true);
+}
+
 int open_text(struct segment *s, const struct tokenizer *t)
 {
     int32_t *ids = NULL;
@@ -99,6 +106,7 @@ int open_text(struct segment *s, const struct tokenizer *t)
     if (rc || s->file.bytes == 0)
         return rc;
     const int32_t begin = tokenizer_begin_of_text(t), end = t->end_of_text;
+    int32_t last = -1;
     if (begin >= 0)
         rc = segment_add(s, &begin, 1, true);
     if (!rc)
@@ -110,7 +118,8 @@ int open_text(struct segment *s, const struct tokenizer *t)
         if (rc)
             rc = fail(rc, "%s: %s", s->path, fail_text());
         else
-            rc = segment_add(s, ids, count, true);
+            rc = add_piece(s, ids, count, begin);
+        last = count > 0 ? ids[count - 1] : last;
         data_file_skip(&s->file, bytes);
         if (!rc && t->encoded)
             t->encoded(t->user, bytes);
@@ -118,5 +127,5 @@ int open_text(struct segment *s, const struct tokenizer *t)
             rc = next_piece(&s->file, t, &bytes);
     }
     free(ids);
-    return rc ? rc : segment_add(s, &end, 1, true);
+    return rc || last == end ? rc : segment_add(s, &end, 1, true);
 }

@@ -18,10 +18,13 @@ struct segment {
         mask_at; /* bytes; mask: bit i of byte i / 8: id i has a loss as a target; 0: all have */
     void *owned; /* encoded ids, or NULL */
     uint8_t *owned_mask;
-    size_t capacity; /* ids that owned and owned_mask have room for */
+    size_t capacity;               /* ids that owned and owned_mask have room for */
+    const struct row_rules *rules; /* of a file with rows; NULL: the defaults */
+    struct row_notes *notes;       /* what grows by them; NULL: nobody asks */
+    bool answers;                  /* a row has a part that is an answer to another */
 };
 
-/* Opens s->path and fills the rest of s but first. A text file without a byte has count 0. */
+/* Opens s->path and fills the rest of s but first, rules and notes. A text file without a byte has count 0. */
 int segment_open(struct segment *s, const struct tokenizer *t);
 void segment_close(struct segment *s); /* path, too */
 /* n ids from `first` on, and whether each has a loss. */

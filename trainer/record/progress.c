@@ -267,6 +267,17 @@ void progress_passed_over(struct progress *p, const struct passed_over *passed)
         progress_say(p, "%s", text);
 }
 
+void progress_data(struct progress *p, const struct passed_over *passed,
+                   const struct row_notes *notes)
+{
+    char text[1280];
+    progress_passed_over(p, passed);
+    if (row_columns_text(notes, text, sizeof text) != NULL)
+        progress_say(p, "%s", text);
+    if (row_unusable_text(notes, text, sizeof text) != NULL)
+        progress_say(p, "%s", text);
+}
+
 void progress_measured(struct progress *p, int64_t step, double seconds)
 {
     p->measure_seconds = seconds;

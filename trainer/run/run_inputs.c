@@ -151,6 +151,12 @@ int run_check_output(const struct settings *s)
     return err ? err : data_check_output(prompts->path, prompts->count, "--prompts", s->out);
 }
 
+struct row_rules run_row_rules(const struct settings *s)
+{
+    return (struct row_rules){s->fields.path, s->fields.count, s->train_on_prompts,
+                              s->skip_unusable};
+}
+
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out)
 {
     double *weights = NULL;
@@ -159,7 +165,9 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
         .paths = paths->path,
         .path_count = paths->count,
         .weights = weights,
-        .packing = once ? PACKING_WRAPPED : (enum packing)r->s->packing,
+        .packing = once ? PACKING_AUTO : (enum packing)r->s->packing,
+        .overlong = once ? OVERLONG_AUTO : (enum overlong)r->s->overlong,
+        .rules = run_row_rules(r->s),
         .seq_len = r->options.seq_len,
         .batch_size = r->options.batch_size,
         .vocab_size = r->vocab,
@@ -177,6 +185,6 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
     else if (!err)
         err = data_share(out, &options, r->group);
     if (!err)
-        progress_passed_over(&r->progress, data_passed_over(*out));
+        progress_data(&r->progress, data_passed_over(*out), data_row_notes(*out));
     return err;
 }

@@ -227,7 +227,7 @@ $(B)/obj/trainer/cli/gpu_code.o: INCLUDES += -Itools
 $(B)/obj/trainer/report/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
 # What `nojit version --verbose` and the SBOM name (trainer/cli/libraries.c) is this list, with libgcc.
-STATIC := openblas jansson xxhash yaml gomp utf8proc onig
+STATIC := openblas jansson xxhash yaml gomp utf8proc zstd z onig
 LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,$(filter-out openblas onig,$(STATIC)),$(shell $(CC) -print-file-name=lib$l.a 2>/dev/null)) \
 	-lpthread -ldl -lm
 $(B)/obj/trainer/cli/libraries.o: INCLUDES += -I$(OPENBLAS_INCLUDE)

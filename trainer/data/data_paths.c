@@ -3,6 +3,7 @@
  * data_paths.c: which files a --data list names. Folders are walked in the order of their names, so
  * that the stream of tokens does not depend on the file system.
  */
+#include "data/file_kinds.h"
 #include "data/token_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"
@@ -126,8 +127,9 @@ static int add_path_or_folder(const struct walk *w, const char *path)
     const int rc = add_folder(w, path, 0);
     if (rc || w->list->count > before)
         return rc;
-    return fail(NJ_E_FORMAT, "%s: the folder holds no .txt, .jsonl, .bin, .u16 or .u32 file%s%s",
-                path, w->passed->files > 0 ? "; " : "",
+    return fail(NJ_E_FORMAT,
+                "%s: the folder holds no .txt, .jsonl, .parquet, .bin, .u16 or .u32 file%s%s", path,
+                w->passed->files > 0 ? "; " : "",
                 w->passed->files > 0 ? passed_over_text(w->passed, passed, sizeof passed) : "");
 }
 

@@ -58,9 +58,18 @@ static int store_part(struct reader *r, const struct part *p, const struct span 
     return rc;
 }
 
-int open_jsonl(struct segment *s, const struct tokenizer *t)
+static bool documents_read(const struct reader *r, const char *column)
 {
-    struct reader r = {.segment = s, .tokenizer = t, .object = add_document, .store = store_part};
+    return row_reads(r->segment->rules, column);
+}
+
+int open_rows(struct segment *s, const struct tokenizer *t)
+{
+    struct reader r = {.segment = s,
+                       .tokenizer = t,
+                       .reads = documents_read,
+                       .object = add_document,
+                       .store = store_part};
     const int rc = segment_begin_text(s, t);
     return rc ? rc : rows_read(&r);
 }

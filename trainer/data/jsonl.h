@@ -31,7 +31,10 @@ struct reader {
     size_t bytes, capacity;
     struct part *part;
     size_t parts, part_capacity;
-    size_t told; /* bytes of the file that were said to be encoded */
+    size_t told;             /* bytes of the file that were said to be encoded */
+    struct parquet *parquet; /* the rows' file; NULL: they are lines */
+    /* Whether a column is read; NULL: all are. */
+    bool (*reads)(const struct reader *r, const char *column);
     /* Adds the parts of a row. */
     int (*object)(struct reader *r, json_t *object);
     /* Takes the ids of a part; all parts come, in their order, if not at once. */

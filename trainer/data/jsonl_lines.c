@@ -125,7 +125,7 @@ static int next_line(const struct reader *r, struct data_file *f, size_t *bytes)
     int rc = f->have > 0 ? NJ_OK : data_file_fill(f, BATCH_BYTES);
     while (!rc && f->have > 0) {
         end = memchr(f->text, '\n', f->have);
-        if (end || f->at == f->bytes || f->have > LINE_BYTES_MOST)
+        if (end || data_file_ended(f) || f->have > LINE_BYTES_MOST)
             break;
         rc = data_file_fill(f, f->have + (f->have > BATCH_BYTES ? f->have : BATCH_BYTES));
     }

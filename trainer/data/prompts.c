@@ -4,6 +4,7 @@
  */
 #include "data/prompts.h"
 
+#include "data/file_kinds.h"
 #include "data/pool.h"
 #include "data/rows.h"
 #include "data/shuffle.h"
@@ -223,14 +224,26 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
 
 /* ---- files ---- */
 
+static bool prompts_read(const struct reader *r, const char *column)
+{
+    static const char *const columns[] = {"prompt", "messages",   "teacher_prompt",
+                                          "id",     "max_tokens", "tools"};
+    size_t i = 0;
+    (void)r;
+    while (i < sizeof columns / sizeof *columns && strcmp(column, columns[i]) != 0)
+        i++;
+    return i < sizeof columns / sizeof *columns;
+}
+
 static int read_file(struct collector *c, char *path, const struct tokenizer *t)
 {
-    if (strcasecmp(extension_of(path), ".jsonl") != 0)
+    if (!file_has_rows(path))
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: prompts are read from .jsonl files; write each as a line "
+                    "%s: prompts are read from .jsonl and .parquet files; write each as a line "
                     "{\"prompt\": \"...\"}",
                     path);
-    c->reader = (struct reader){.tokenizer = t, .object = add_line, .store = store_ids, .user = c};
+    c->reader = (struct reader){
+        .tokenizer = t, .reads = prompts_read, .object = add_line, .store = store_ids, .user = c};
     return rows_read_file(&c->reader, path);
 }
 

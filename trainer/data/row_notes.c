@@ -3,11 +3,26 @@
  * row_notes.c: what users hear of rows that were read, and of documents that were too long.
  */
 #include "data/packing.h"
+#include "data/rows.h"
 
 #include "io/plural.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+/* Remembers a column that is not read. */
+void row_note(struct row_notes *n, const char *name)
+{
+    size_t i = 0;
+    while (i < n->columns && strncmp(n->column[i], name, sizeof *n->column - 1) != 0)
+        i++;
+    if (i < n->columns)
+        return;
+    n->more = i == sizeof n->column / sizeof *n->column;
+    if (!n->more)
+        snprintf(n->column[n->columns++], sizeof *n->column, "%s", name);
+}
 
 const char *row_columns_text(const struct row_notes *n, char *out, size_t bytes)
 {

@@ -376,19 +376,6 @@ static int check_meant(const struct found *f, const char *name)
                 f->r->segment->path, f->r->line, name);
 }
 
-/* Remembers a column that is not read. */
-static void note(struct row_notes *n, const char *name)
-{
-    size_t i = 0;
-    while (i < n->columns && strncmp(n->column[i], name, sizeof *n->column - 1) != 0)
-        i++;
-    if (i < n->columns)
-        return;
-    n->more = i == sizeof n->column / sizeof *n->column;
-    if (!n->more)
-        snprintf(n->column[n->columns++], sizeof *n->column, "%s", name);
-}
-
 /* Refuses columns that change what the others mean, and notes the rest that no shape takes. */
 static int check_others(const struct found *f, const struct shape *shape, json_t *object)
 {
@@ -403,7 +390,7 @@ static int check_others(const struct found *f, const struct shape *shape, json_t
             continue;
         rc = told ? NJ_OK : check_meant(f, name);
         if (!rc && f->r->segment->notes)
-            note(f->r->segment->notes, name);
+            row_note(f->r->segment->notes, name);
     }
     return rc;
 }

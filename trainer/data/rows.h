@@ -27,6 +27,9 @@ int row_rules_check(const struct row_rules *rules);
 /* Whether a row of training data is read from this column; NULL rules: --fields is absent. */
 bool row_reads(const struct row_rules *rules, const char *column);
 
+/* Remembers a column that is not read. */
+void row_note(struct row_notes *n, const char *column);
+
 /* Makes of a list of messages, in any of the known spellings, one of {role, content} with, where the list says it,
  * weight (1: the turn is trained, 0: it is not), and with reasoning_content, tool_calls, function_call and
  * tool_call_id as they are. name: the column's. */

@@ -3,7 +3,9 @@
  * rows_read.c: the rows of a file, one after the other, and the parts of text that they are made into, encoded some at
  * a time.
  */
-#include "data/jsonl.h"
+#include "data/file_kinds.h"
+#include "data/parquet.h"
+#include "data/rows.h"
 
 #include "io/error.h"
 #include "text/bpe.h"
@@ -35,7 +37,7 @@ static int flush(struct reader *r)
     }
     free(spans);
     r->parts = r->bytes = 0;
-    const size_t read = r->segment->file.at - r->segment->file.have;
+    const size_t read = r->parquet ? parquet_told(r->parquet) : data_file_told(&r->segment->file);
     if (!rc && r->tokenizer->encoded)
         r->tokenizer->encoded(r->tokenizer->user, read - r->told);
     r->told = read;
@@ -61,7 +63,8 @@ static int read_row(struct reader *r, bool *ended)
 {
     const size_t parts = r->parts, bytes = r->bytes;
     json_t *object = NULL;
-    int rc = jsonl_next(r, &object);
+    int rc = r->parquet ? parquet_next(r->parquet, &object, &r->row_fault) : jsonl_next(r, &object);
+    r->line += r->parquet != NULL;
     *ended = !rc && !object;
     if (!rc && object) {
         r->row_fault = true;
@@ -73,10 +76,34 @@ static int read_row(struct reader *r, bool *ended)
     return rc ? pass_row(r, rc, parts, bytes) : rc;
 }
 
+static bool wants(void *user, const char *column)
+{
+    const struct reader *r = user;
+    return !r->reads || r->reads(r, column);
+}
+
+static void unread(void *user, const char *column)
+{
+    const struct reader *r = user;
+    if (r->segment->notes)
+        row_note(r->segment->notes, column);
+}
+
+/* Opens the file's rows where they are no lines. */
+static int open_parquet(struct reader *r)
+{
+    const struct parquet_reader reader = {wants, unread, r};
+    struct file_kind kind;
+    int rc = file_kind_of(r->segment->path, &kind);
+    if (!rc && kind.format == FILE_PARQUET)
+        rc = parquet_open(&r->segment->file, &reader, &r->parquet);
+    return rc;
+}
+
 int rows_read(struct reader *r)
 {
     bool ended = false;
-    int rc = NJ_OK;
+    int rc = open_parquet(r);
     while (!rc && !ended) {
         rc = read_row(r, &ended);
         if (!rc && (ended || r->bytes >= BATCH_BYTES))
@@ -85,14 +112,20 @@ int rows_read(struct reader *r)
     free(r->text);
     free(r->part);
     chat_free(&r->chat);
+    parquet_close(r->parquet);
     return rc;
 }
 
 int rows_read_file(struct reader *r, char *path)
 {
     struct segment s = {.path = path};
-    int rc = data_file_open(&s.file, path);
+    struct file_kind kind;
+    int rc = file_kind_of(path, &kind);
+    if (!rc)
+        rc = data_file_open(&s.file, path);
     r->segment = &s;
+    if (!rc)
+        rc = data_file_unpack(&s.file, kind.packing);
     if (!rc)
         rc = rows_read(r);
     data_file_close(&s.file);

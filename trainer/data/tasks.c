@@ -6,6 +6,7 @@
  */
 #include "data/tasks.h"
 
+#include "data/file_kinds.h"
 #include "data/pool.h"
 #include "data/rows.h"
 #include "io/error.h"

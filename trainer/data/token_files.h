@@ -39,8 +39,8 @@ int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, 
 
 /* ---- files of text: encoded from s->file ---- */
 int open_text(struct segment *s, const struct tokenizer *t);
-int open_jsonl(struct segment *s, const struct tokenizer *t);
-/* What open_text() and open_jsonl() begin with. */
+int open_rows(struct segment *s, const struct tokenizer *t);
+/* What open_text() and open_rows() begin with. */
 int segment_begin_text(struct segment *s, const struct tokenizer *t);
 /* Appends ids of an encoded text; loss: whether they have one as targets. */
 int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss);
@@ -54,9 +54,5 @@ struct file_list {
 int files_collect(const char *const *given, size_t count, struct file_list *out,
                   struct passed_over *passed);
 void files_free(struct file_list *list);
-/* By extension: whether a file met in a folder belongs to the data (a format that is refused, too).
- */
-int path_is_data(const char *path);
-const char *extension_of(const char *path); /* ".txt", or "" */
 
 #endif

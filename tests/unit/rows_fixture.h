@@ -10,6 +10,7 @@
 #include "tokenizer_fixture.h"
 
 static const struct row_rules plain;
+static const struct split_choice together;
 
 static inline struct data *open_file(const char *path, const struct row_rules *rules,
                                      const struct tokenizer *t, int seq_len)
@@ -17,6 +18,7 @@ static inline struct data *open_file(const char *path, const struct row_rules *r
     struct data *d = NULL;
     const struct data_options o = {.paths = &path,
                                    .path_count = 1,
+                                   .packing = PACKING_WRAPPED,
                                    .seq_len = seq_len,
                                    .batch_size = 1,
                                    .vocab_size = t->vocab_size,

@@ -146,7 +146,7 @@ static void token_files_hold_the_same(void **state)
         struct tokenized done;
         write_text(at("d.jsonl"), documents[i].lines);
         const char *path = at("d.jsonl");
-        check_ok(tokenize(&path, 1, &plain, &t, at("d.bin"), &done), "tokenize");
+        check_ok(tokenize(&path, 1, &plain, &together, &t, at("d.bin"), &done), "tokenize");
         as_text(path, &plain, &t, direct, sizeof direct);
         assert_string_equal(as_text(at("d.bin"), &plain, &t, through, sizeof through), direct);
         struct data *a = open_file(path, &plain, &t, 8), *b = open_file(at("d.bin"), &plain, &t, 8);
@@ -154,8 +154,8 @@ static void token_files_hold_the_same(void **state)
         assert_true(data_hash(a) == data_hash(b));
         data_close(a);
         data_close(b);
-        check_refused(tokenize(&path, 1, &plain, &t, at("d.bin"), &done), NJ_E_IO, "d.bin: exists",
-                      "twice");
+        check_refused(tokenize(&path, 1, &plain, &together, &t, at("d.bin"), &done), NJ_E_IO,
+                      "d.bin: exists", "twice");
         assert_int_equal(unlink(at("d.bin")), 0);
         tokenizer_close(&t);
     }
@@ -169,14 +169,14 @@ static void failures_leave_nothing(void **state)
     make_folder("out");
     write_text(at("d.jsonl"), "{\"text\": \"a\"}\n{");
     const char *path = at("d.jsonl");
-    check_refused(tokenize(&path, 1, &plain, &t, at("out/x.bin"), &done), NJ_E_FORMAT,
+    check_refused(tokenize(&path, 1, &plain, &together, &t, at("out/x.bin"), &done), NJ_E_FORMAT,
                   "d.jsonl:2:", "line");
     write_text(path, "\n");
-    check_refused(tokenize(&path, 1, &plain, &t, at("out/x.bin"), &done), NJ_E_FORMAT, "no text",
-                  "empty");
+    check_refused(tokenize(&path, 1, &plain, &together, &t, at("out/x.bin"), &done), NJ_E_FORMAT,
+                  "no text", "empty");
     assert_int_equal(rmdir(at("out")), 0); /* it is empty */
-    check_refused(tokenize(&path, 1, &plain, &t, at("none/x.bin"), &done), NJ_E_IO, "none/x.bin",
-                  "folder");
+    check_refused(tokenize(&path, 1, &plain, &together, &t, at("none/x.bin"), &done), NJ_E_IO,
+                  "none/x.bin", "folder");
     tokenizer_close(&t);
 }
 
@@ -354,7 +354,7 @@ static void templates_decide(void **state)
         snprintf(name, sizeof name, "model/%s", templates[i].file);
         write_text(at(name), templates[i].text);
         const char *path = at("t.jsonl");
-        const int rc = tokenize(&path, 1, &plain, &t, at("t.bin"), &done);
+        const int rc = tokenize(&path, 1, &plain, &together, &t, at("t.bin"), &done);
         if (templates[i].known)
             check_ok(rc, templates[i].text);
         else
@@ -367,7 +367,7 @@ static void templates_decide(void **state)
     const char *path = at("t.jsonl"), *pipe = at("model/chat_template.jinja");
     unlink(pipe);
     assert_int_equal(mkfifo(pipe, 0666), 0);
-    check_refused(tokenize(&path, 1, &plain, &t, at("t.bin"), &done), NJ_E_IO,
+    check_refused(tokenize(&path, 1, &plain, &together, &t, at("t.bin"), &done), NJ_E_IO,
                   "chat_template.jinja: not a regular file", "a pipe");
     unlink(pipe);
     tokenizer_close(&t);

@@ -28,18 +28,19 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     struct tokenized done;
     struct watch watch = {p, 0, 0};
     const struct row_rules rules = run_row_rules(s);
+    const struct split_choice split = {(enum data_split)s->split, SPLIT_AUTO};
     int err = model_resolve(s->student, dir, sizeof dir);
     if (!err)
         err = tokenizer_open(dir, t);
     if (!err && tokenizer_missing_text(t, text, sizeof text) != NULL)
         progress_say(p, "%s", text);
     if (!err)
-        err = tokenize_bytes(s->data.path, s->data.count, &watch.total);
+        err = tokenize_bytes(s->data.path, s->data.count, &split, &watch.total);
     t->encoded = advance;
     t->user = &watch;
     p->started = seconds_now();
     if (!err)
-        err = tokenize(s->data.path, s->data.count, &rules, t, s->out, &done);
+        err = tokenize(s->data.path, s->data.count, &rules, &split, t, s->out, &done);
     if (err)
         return err;
     const double seconds = seconds_now() - p->started;

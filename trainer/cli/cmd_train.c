@@ -160,41 +160,6 @@ static const char *divergence_text(const struct train_options *o, char *buffer, 
     return buffer;
 }
 
-/* Says how many epochs the steps are where rounding up makes them more than was asked for. */
-static void say_epochs(struct run *r)
-{
-    const double rows = (double)data_windows(r->data);
-    const double per_step = (double)r->options.batch_size * r->options.grad_accum;
-    const double epochs = (double)r->options.steps * per_step / rows;
-    if (r->s->steps == 0 && r->s->on_policy < 1 && epochs > 1.05 * r->s->epochs)
-        progress_say(&r->progress,
-                     "a step takes %.0f rows and an epoch has %.0f, so %lld step%s make%s %.3g "
-                     "epochs where --epochs is %.3g",
-                     per_step, rows, (long long)r->options.steps, plural(r->options.steps),
-                     r->options.steps == 1 ? "s" : "", epochs, r->s->epochs);
-}
-
-/* What is worth a line where data is not one stream of documents one after the other. */
-static void say_data(struct run *r)
-{
-    const double rows = (double)data_windows(r->data);
-    char packing[32], text[512];
-    struct data_source s;
-    for (size_t i = 0; i < data_sources(r->data); i++) {
-        data_source(r->data, i, &s);
-        progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",
-                     s.name, (long long)s.tokens, (long long)s.draws, rows,
-                     100 * (double)s.draws / rows);
-    }
-    if (data_packing(r->data) != PACKING_WRAPPED)
-        progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
-                     settings_choice("packing", data_packing(r->data), packing, sizeof packing),
-                     rows, r->options.seq_len, 100 * data_padding(r->data));
-    if (data_overlong_text(r->data, text, sizeof text) != NULL)
-        progress_say(&r->progress, "%s", text);
-    say_epochs(r);
-}
-
 /* Training goes on in --dtype, whatever the file holds. */
 static int say_expanded(struct run *r)
 {
@@ -230,7 +195,7 @@ static void say_start(struct run *r)
                  plural(o->steps), per_step, plural(per_step));
     if (*engine_student_f8(r->engine) != '\0')
         progress_say(&r->progress, "FP8 GEMMs %s", engine_student_f8(r->engine));
-    say_data(r);
+    run_say_data(r);
     if (rollouts_wanted(r->s))
         rollouts_say(r);
     if (o->lora.rank > 0)

@@ -19,10 +19,10 @@ struct group;
 
 /* How documents become rows of S positions. */
 enum packing {
+    PACKING_AUTO,    /* PACKING_BFD for data with prompts or conversations, else PACKING_WRAPPED */
     PACKING_WRAPPED, /* one after the other, cut where a row ends */
     PACKING_BFD,     /* whole where they fit, as many in a row as go in: best-fit decreasing */
-    PACKING_NONE,    /* each in rows of its own, padded with ignored positions */
-    PACKING_AUTO     /* PACKING_BFD for data with prompts or conversations, else PACKING_WRAPPED */
+    PACKING_NONE     /* each in rows of its own, padded with ignored positions */
 };
 
 /* What becomes of a document that is longer than a row; wrapped rows cut all alike. */
@@ -56,6 +56,14 @@ struct row_notes {
     bool more; /* and others */
 };
 
+/* Splits of a data set that may lie in one folder. */
+enum data_split { SPLIT_AUTO, SPLIT_TRAIN, SPLIT_VALIDATION, SPLIT_TEST };
+/* Which one is read of a folder that has several. */
+struct split_choice {
+    enum data_split wanted;  /* SPLIT_AUTO: none, such a folder is refused */
+    enum data_split instead; /* where there is none of those */
+};
+
 struct data_options {
     const char *const *paths; /* files, folders of files or globs: .txt, .jsonl, token files */
     size_t path_count;
@@ -67,6 +75,7 @@ struct data_options {
     int vocab_size;          /* ids must lie below it */
     uint64_t seed;           /* order of the rows; 0 keeps the order of the files */
     struct row_rules rules;
+    struct split_choice split;
     bool teacher_apart; /* batches say what the teacher reads, which may be something else */
     bool once; /* evaluation: one pass; the last row and batch are padded with ignored positions */
 };
@@ -109,6 +118,7 @@ struct passed_over {
         char ending[16];
         size_t files;
     } kind[8];
+    char split[320]; /* what is to be said of a folder with several splits, or "" */
 };
 const struct passed_over *data_passed_over(const struct data *d);
 /* "2 files passed over (.md 1, .py 1); name a file to have it read as text", without the advice where .jsonl alone is

@@ -160,7 +160,7 @@ static int read_schema(struct parquet *p, struct thrift *t, const struct thrift_
     if (!rc)
         rc = place(p, &at, 0, 0, 0);
     if (!rc && at != p->nodes)
-        rc = pq_bad(p, "the schema goes on behind its end");
+        rc = pq_bad(p, "the schema has elements that belong nowhere");
     for (int i = 0; i < p->nodes && !rc; i++)
         settle_kind(p, i);
     return rc;

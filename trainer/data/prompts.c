@@ -249,9 +249,10 @@ static int read_file(struct collector *c, char *path, const struct tokenizer *t)
 
 static int read_files(struct collector *c, const struct tokenizer *t)
 {
+    const struct split_choice together = {SPLIT_AUTO, SPLIT_AUTO};
     struct file_list list;
     c->p->passed.jsonl_alone = true;
-    int rc = files_collect(c->o->paths, c->o->path_count, &list, &c->p->passed);
+    int rc = files_collect(c->o->paths, c->o->path_count, &together, &list, &c->p->passed);
     for (size_t i = 0; i < list.count && !rc; i++)
         rc = read_file(c, list.path[i], t);
     files_free(&list);

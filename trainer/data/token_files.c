@@ -24,9 +24,12 @@ enum {
 /* s has count ids from byte offset on, mask bits after them if asked for; the file must hold just that. */
 static int take_ids(struct segment *s, size_t offset, int64_t count, int id_bytes, int has_mask)
 {
-    const size_t n = count < 0 ? SIZE_MAX : (size_t)count, ids = size_mul(n, (size_t)id_bytes);
+    const size_t n = (size_t)count, ids = size_mul(n, (size_t)id_bytes);
     const size_t mask = has_mask ? size_up(n, 8) / 8 : 0;
     const size_t want = size_add(size_add(offset, ids), mask);
+    if (count < 0)
+        return fail(NJ_E_FORMAT, "%s: %" PRId64 " tokens are declared; make it again", s->path,
+                    count);
     if (want == SIZE_MAX || s->file.bytes != want)
         return fail(NJ_E_FORMAT,
                     "%s: %" PRId64 " tokens are declared, which makes %zu bytes; the file has %zu: "

@@ -51,8 +51,11 @@ struct file_list {
     size_t count, capacity;
 };
 /* passed (or NULL) grows by the files of folders that are not data. */
-int files_collect(const char *const *given, size_t count, struct file_list *out,
-                  struct passed_over *passed);
+int files_collect(const char *const *given, size_t count, const struct split_choice *split,
+                  struct file_list *out, struct passed_over *passed);
+/* Leaves one split of the files of a folder, which are those from `from` on, if it has several. */
+int splits_choose(const char *dir, struct file_list *files, size_t from,
+                  const struct split_choice *choice, struct passed_over *passed);
 void files_free(struct file_list *list);
 
 #endif

@@ -147,7 +147,8 @@ static int end(struct writer *w, int rc)
 }
 
 int tokenize(const char *const *paths, size_t count, const struct row_rules *rules,
-             const struct tokenizer *t, const char *out, struct tokenized *done)
+             const struct split_choice *split, const struct tokenizer *t, const char *out,
+             struct tokenized *done)
 {
     struct file_list list = {0};
     struct writer w = {.done = done};
@@ -156,7 +157,7 @@ int tokenize(const char *const *paths, size_t count, const struct row_rules *rul
         return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
     int rc = row_rules_check(rules);
     if (!rc)
-        rc = files_collect(paths, count, &list, &done->passed);
+        rc = files_collect(paths, count, split, &list, &done->passed);
     if (!rc)
         rc = begin(&w, out);
     for (size_t i = 0; i < list.count && !rc; i++) {
@@ -177,12 +178,13 @@ int tokenize(const char *const *paths, size_t count, const struct row_rules *rul
     return rc;
 }
 
-int tokenize_bytes(const char *const *paths, size_t count, double *bytes)
+int tokenize_bytes(const char *const *paths, size_t count, const struct split_choice *split,
+                   double *bytes)
 {
     struct file_list list;
     struct stat info;
     *bytes = 0;
-    int rc = files_collect(paths, count, &list, NULL);
+    int rc = files_collect(paths, count, split, &list, NULL);
     for (size_t i = 0; i < list.count && !rc; i++)
         *bytes += stat(list.path[i], &info) == 0 ? (double)info.st_size : 0;
     files_free(&list);

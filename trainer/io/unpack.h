@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unpack.h: packed bytes: files of gzip and Zstandard as they are read, and blocks of a known size, as Parquet has them.
+ * unpack.h: packed bytes: files of gzip and Zstandard as they are read, and blocks of a known size, as Parquet has
+ * them.
  */
 #ifndef NOJIT_TRAINER_UNPACK_H
 #define NOJIT_TRAINER_UNPACK_H

@@ -263,6 +263,8 @@ void progress_clear(struct progress *p)
 void progress_passed_over(struct progress *p, const struct passed_over *passed)
 {
     char text[256];
+    if (passed->split[0] != '\0')
+        progress_say(p, "%s", passed->split);
     if (passed_over_text(passed, text, sizeof text) != NULL)
         progress_say(p, "%s", text);
 }

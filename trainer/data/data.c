@@ -160,6 +160,36 @@ static size_t segment_of(const struct data *d, int64_t at)
     return low;
 }
 
+int data_token(const struct data *d, int64_t at, struct data_token *out)
+{
+    const struct segment *s = &d->segment[segment_of(d, at)];
+    const int64_t i = at - s->first;
+    const size_t before = i > 0; /* the token before says whether a document begins */
+    int32_t ids[2];
+    unsigned char loss[2];
+    const int rc = segment_read(s, i - (int64_t)before, 1 + before, ids, loss);
+    if (rc)
+        return rc;
+    out->id = ids[before];
+    out->begins = i == 0 || ids[0] == d->end_of_text;
+    out->trained = loss[before] && !out->begins;
+    return NJ_OK;
+}
+
+int data_pieces(const struct data *d, int64_t row)
+{
+    const struct row_place place = order_at(&d->order, 0, (uint64_t)row);
+    return packed_pieces(&d->source[place.source].packed, place.row);
+}
+
+void data_piece(const struct data *d, int64_t row, int piece, int64_t *first, int *inputs)
+{
+    const struct row_place place = order_at(&d->order, 0, (uint64_t)row);
+    const struct piece p = packed_piece(&d->source[place.source].packed, place.row, piece);
+    *first = p.first;
+    *inputs = p.inputs;
+}
+
 /* Copies n tokens from `at` on into d->window and d->flags. */
 static int read_tokens(struct data *d, int64_t at, int n)
 {

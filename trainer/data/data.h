@@ -77,6 +77,7 @@ struct data_options {
     struct row_rules rules;
     struct split_choice split;
     bool teacher_apart; /* batches say what the teacher reads, which may be something else */
+    bool all_rows;      /* the last wrapped row, which may not be full, is one, too */
     bool once; /* evaluation: one pass; the last row and batch are padded with ignored positions */
 };
 struct data; /* all tokens, in files or encoded; rows of S positions, shuffled by seed anew each
@@ -150,6 +151,18 @@ struct data_source {
     int64_t tokens, rows; /* that it has */
     int64_t draws;        /* rows that it gives to an epoch */
 };
+/* A token of the stream, as it is shown. */
+struct data_token {
+    int32_t id;
+    bool begins;  /* a document */
+    bool trained; /* has a loss as a target */
+};
+/* Tokens of all files, one after the other; `at` lies below data_tokens(). */
+int data_token(const struct data *d, int64_t at, struct data_token *out);
+/* Pieces of a row, in the order of the files; and where one lies in the stream, whose `inputs` tokens take a position
+ * each. The token after them is the last one's target. */
+int data_pieces(const struct data *d, int64_t row);
+void data_piece(const struct data *d, int64_t row, int piece, int64_t *first, int *inputs);
 size_t data_sources(const struct data *d); /* 0 without weights */
 void data_source(const struct data *d, size_t i, struct data_source *out);
 /* Next micro-batch; with `once`, returns 1 when the pass is over (0: got one, negative: error). */

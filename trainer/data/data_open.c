@@ -135,7 +135,7 @@ static int pack_sources(struct data *d, const struct data_options *o)
     const bool decide = o->packing == PACKING_AUTO;
     d->packing = !decide ? o->packing : has_prompts(d) ? PACKING_BFD : PACKING_WRAPPED;
     const struct packing_rules rules = {d->packing, o->once ? OVERLONG_SPLIT : o->overlong,
-                                        o->seq_len, d->end_of_text, o->once};
+                                        o->seq_len, d->end_of_text, o->once || o->all_rows};
     int rc = NJ_OK;
     if (o->overlong != OVERLONG_AUTO && d->packing == PACKING_WRAPPED)
         return fail(NJ_E_ARG, "--overlong says what becomes of documents longer than a sequence, "

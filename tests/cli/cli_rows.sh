@@ -114,7 +114,8 @@ says "an epoch of fewer rows than a step" '^a step takes 8 rows and an epoch has
 printf '%s\n' '---- sequence 1 of 7: 19 of 32 positions' 'document 1: 20 tokens, 9 trained' '[-What is 1? -]It is 1.<|endoftext|>' \
     '---- sequence 2 of 7: 19 of 32 positions' 'document 2: 20 tokens, 9 trained' '[-What is 2? -]It is 2.<|endoftext|>' >"$d/expected"
 equal "--show prints documents, what is trained of them, and sequences" shown expected
-"$nojit" tokenize --model "$d/student" --data "$d/plain.bin" --show 2 --seq-len 32 2>&1 | cmp -s - "$d/expected" || not_ok "--show reads token files" "they differ"
+"$nojit" tokenize --model "$d/student" --data "$d/plain.bin" --show 2 --seq-len 32 >"$d/shown" 2>/dev/null
+equal "--show reads token files" shown expected
 "$nojit" tokenize --model "$d/student" --data "$d/plain.jsonl" --show 9 --seq-len 32 --packing wrapped >"$scratch/said" 2>&1
 says "--packing wrapped shows where documents are cut" '^\(the sequence ends within the document\)$'
 "$nojit" tokenize --model "$d/student" --data "$d/plain.jsonl" --show 9 --seq-len 32 --overlong drop >"$scratch/said" 2>&1

@@ -230,7 +230,10 @@ static int read_row(struct parquet *p, json_t **out)
         rc = check_ends(p);
     p->bytes += p->row_bytes;
     if (!rc && p->bytes > unpack_most(p->f->bytes))
-        rc = pq_bad(p, "its rows take far more bytes than it has");
+        rc = fail(NJ_E_FORMAT,
+                  "%s: its rows take over %zu bytes, far more than data does; write it as several "
+                  "files if that is right",
+                  p->f->path, unpack_most(p->f->bytes));
     return rc;
 }
 

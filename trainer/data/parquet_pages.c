@@ -36,7 +36,7 @@ bool pq_reserve(struct pq_buffer *b, size_t bytes)
 
 struct page_head {
     int64_t type, packed, bytes; /* bytes: unpacked */
-    int64_t values, encoding, level_encoding;
+    int64_t values, encoding, def_encoding, rep_encoding;
     int64_t rep_bytes, def_bytes; /* version 2 */
     bool plain;                   /* version 2: the values are not packed */
     bool has_sum;
@@ -53,8 +53,10 @@ static void read_kind(struct thrift *t, int version, struct page_head *h)
             h->values = thrift_int(t, &f);
         else if (f.id == (two ? 4 : 2))
             h->encoding = thrift_int(t, &f);
-        else if (version == 5 && (f.id == 3 || f.id == 4))
-            h->level_encoding = thrift_int(t, &f);
+        else if (version == 5 && f.id == 3)
+            h->def_encoding = thrift_int(t, &f);
+        else if (version == 5 && f.id == 4)
+            h->rep_encoding = thrift_int(t, &f);
         else if (two && f.id == 5)
             h->def_bytes = thrift_int(t, &f);
         else if (two && f.id == 6)
@@ -69,7 +71,8 @@ static void read_kind(struct thrift *t, int version, struct page_head *h)
 static bool parse_head(struct thrift *t, struct page_head *h)
 {
     struct thrift_field f = {0};
-    *h = (struct page_head){.type = -1, .values = -1, .encoding = -1, .level_encoding = PQ_RLE};
+    *h = (struct page_head){
+        .type = -1, .values = -1, .encoding = -1, .def_encoding = PQ_RLE, .rep_encoding = PQ_RLE};
     while (thrift_next(t, &f)) {
         if (f.id == 1)
             h->type = thrift_int(t, &f);
@@ -122,7 +125,9 @@ static int check_head(const struct pq_column *c, const struct page_head *h)
     if (h->rep_bytes < 0 || h->def_bytes < 0 || h->rep_bytes > h->packed ||
         h->def_bytes > h->packed - h->rep_bytes || h->rep_bytes + h->def_bytes > h->bytes)
         return bad_page(c, "has levels longer than itself");
-    if (h->level_encoding != PQ_RLE && c->node->max_def + c->node->max_rep > 0)
+    /* Of levels that are not there, some writers say another encoding. */
+    if ((h->def_encoding != PQ_RLE && c->node->max_def > 0) ||
+        (h->rep_encoding != PQ_RLE && c->node->max_rep > 0))
         return bad_page(c, "has levels in an encoding that was given up");
     return NJ_OK;
 }

@@ -118,10 +118,13 @@ static int unpack_more(struct data_file *f, size_t room)
     int rc = f->packed_have == 0 && f->at < f->bytes ? read_packed(f) : NJ_OK;
     if (rc)
         return rc;
-    const char *wrong = unpack(f->unpacker, f->packed + f->packed_from, f->packed_have, &used,
-                               f->buffer + f->have, room, &made);
-    if (wrong)
-        return fail(NJ_E_FORMAT, "%s: cannot be unpacked: %s; make it again", f->path, wrong);
+    rc = unpack(f->unpacker, f->packed + f->packed_from, f->packed_have, &used, f->buffer + f->have,
+                room, &made);
+    if (rc)
+        return fail(rc, "%s: %s", f->path,
+                    rc == NJ_E_NOMEM
+                        ? "out of memory"
+                        : "cannot be unpacked: it is damaged, or not what its name says");
     f->packed_from += used;
     f->packed_have -= used;
     f->have += made;

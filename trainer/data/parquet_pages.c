@@ -149,15 +149,16 @@ static int read_bytes(struct pq_column *c, const struct page_head *h, struct pq_
     const size_t packed = (size_t)h->packed, levels = (size_t)(h->rep_bytes + h->def_bytes);
     if (!pq_reserve(&c->raw, packed) || !pq_reserve(to, (size_t)h->bytes))
         return pq_no_memory(c->p);
-    const int rc = data_file_read(c->p->f, (size_t)c->chunk.at, c->raw.at, packed);
+    int rc = data_file_read(c->p->f, (size_t)c->chunk.at, c->raw.at, packed);
     if (rc)
         return rc;
     if (h->has_sum && crc32_of(c->raw.at, packed) != h->sum)
         return bad_page(c, "does not have the checksum it should");
     memcpy(to->at, c->raw.at, levels);
-    if (!unpack_block(h->plain ? BYTES_PLAIN : packing(c->chunk.codec), c->raw.at + levels,
-                      packed - levels, to->at + levels, (size_t)h->bytes - levels))
-        return bad_page(c, "cannot be unpacked");
+    rc = unpack_block(h->plain ? BYTES_PLAIN : packing(c->chunk.codec), c->raw.at + levels,
+                      packed - levels, to->at + levels, (size_t)h->bytes - levels);
+    if (rc)
+        return rc == NJ_E_NOMEM ? pq_no_memory(c->p) : bad_page(c, "cannot be unpacked");
     return NJ_OK;
 }
 

@@ -119,12 +119,12 @@ static bool length_next(struct pq_values *v, struct thrift_text *out)
     return true;
 }
 
-/* A text that begins as the one before it. */
+/* A text that begins as the one before it. None is longer than all that was stored, for which there is room. */
 static bool prefix_next(struct pq_values *v, struct thrift_text *out)
 {
     int64_t prefix;
     if (!delta_next(&v->more, &prefix) || prefix < 0 || (uint64_t)prefix > v->text_bytes ||
-        !length_next(v, out) || !pq_reserve(&v->text, (size_t)prefix + out->bytes))
+        !length_next(v, out))
         return false;
     memcpy(v->text.at + prefix, out->text, out->bytes);
     v->text_bytes = (size_t)prefix + out->bytes;
@@ -254,6 +254,8 @@ int pq_values_begin(struct pq_column *c, int encoding, const unsigned char *at,
 {
     const struct pq_buffer text = c->values.text;
     c->values = (struct pq_values){.encoding = encoding, .at = at, .end = end, .text = text};
+    if (encoding == PQ_DELTA_BYTES && !pq_reserve(&c->values.text, (size_t)(end - at)))
+        return pq_no_memory(c->p);
     /* A page of nulls may have no value, and then not even the head of its encoding. */
     return at == end || begin(c) ? NJ_OK : bad_values(c);
 }

@@ -182,16 +182,20 @@ static bool put(json_t *turn, const char *name, json_t *value)
     return value && json_object_set_new_nocheck(turn, name, value) == 0;
 }
 
+static int content_of(const struct message *m, json_t **out)
+{
+    if (json_is_array(m->content))
+        return join_parts(m, out);
+    *out = m->content ? json_deep_copy(m->content) : json_null();
+    return NJ_OK;
+}
+
 static int write_turn(const struct message *m, const json_t *turn, json_t *to)
 {
     json_t *content = NULL;
-    int rc = NJ_OK;
-    if (json_is_array(m->content))
-        rc = join_parts(m, &content);
-    else
-        content = m->content ? json_deep_copy(m->content) : json_null();
-    bool put_all = !rc && put(to, "role", m->role ? role_of(m->role) : json_null());
-    put_all = put_all && put(to, "content", content);
+    bool put_all = put(to, "role", m->role ? role_of(m->role) : json_null());
+    const int rc = put_all ? content_of(m, &content) : NJ_OK;
+    put_all = put_all && !rc && put(to, "content", content);
     if (m->trained >= 0)
         put_all = put_all && put(to, "weight", json_integer(m->trained));
     for (int i = 0; i < FIELDS && put_all; i++) {

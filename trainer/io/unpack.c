@@ -11,8 +11,10 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "checked.h"
+#include "io/error.h"
 
 struct unpacker {
     enum packing_of_bytes kind;
@@ -55,8 +57,8 @@ static uInt at_most(size_t bytes)
     return bytes < UINT_MAX ? (uInt)bytes : UINT_MAX;
 }
 
-static const char *unpack_gzip(struct unpacker *u, const void *in, size_t bytes, size_t *used,
-                               void *out, size_t room, size_t *made)
+static int unpack_gzip(struct unpacker *u, const void *in, size_t bytes, size_t *used, void *out,
+                       size_t room, size_t *made)
 {
     z_stream *z = &u->gzip;
     z->next_in = (z_const Bytef *)(uintptr_t)in; /* zlib's type is older than const */
@@ -70,12 +72,20 @@ static const char *unpack_gzip(struct unpacker *u, const void *in, size_t bytes,
     if (u->whole)
         inflateReset(z);
     if (rc == Z_MEM_ERROR)
-        return "out of memory";
-    return rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR ? NULL : "not gzip, or damaged";
+        return NJ_E_NOMEM;
+    return rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR ? NJ_OK : NJ_E_FORMAT;
 }
 
-static const char *unpack_zstd(struct unpacker *u, const void *in, size_t bytes, size_t *used,
-                               void *out, size_t room, size_t *made)
+/* What an error of Zstandard comes to. */
+static int zstd_code(size_t rc)
+{
+    if (!ZSTD_isError(rc))
+        return NJ_OK;
+    return ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation ? NJ_E_NOMEM : NJ_E_FORMAT;
+}
+
+static int unpack_zstd(struct unpacker *u, const void *in, size_t bytes, size_t *used, void *out,
+                       size_t room, size_t *made)
 {
     ZSTD_inBuffer from = {in, bytes, 0};
     ZSTD_outBuffer to = {out, room, 0};
@@ -83,15 +93,15 @@ static const char *unpack_zstd(struct unpacker *u, const void *in, size_t bytes,
     *used = from.pos;
     *made = to.pos;
     u->whole = rc == 0;
-    return ZSTD_isError(rc) ? ZSTD_getErrorName(rc) : NULL;
+    return zstd_code(rc);
 }
 
-const char *unpack(struct unpacker *u, const void *in, size_t bytes, size_t *used, void *out,
-                   size_t room, size_t *made)
+int unpack(struct unpacker *u, const void *in, size_t bytes, size_t *used, void *out, size_t room,
+           size_t *made)
 {
     *used = *made = 0;
     if (bytes == 0 && u->whole)
-        return NULL;
+        return NJ_OK;
     return (u->kind == BYTES_GZIP ? unpack_gzip : unpack_zstd)(u, in, bytes, used, out, room, made);
 }
 
@@ -208,31 +218,41 @@ static bool unpack_lz4(struct block *b)
 }
 
 /* A block may be several streams of gzip, as some writers leave it. */
-static bool unpack_streams(const void *in, size_t bytes, void *out, size_t room)
+static int unpack_streams(const void *in, size_t bytes, void *out, size_t room)
 {
     struct unpacker *u = unpacker_open(BYTES_GZIP);
     size_t at = 0, used = 1, made = 1, done = 0;
-    bool good = u != NULL;
-    while (good && done < room && used + made > 0) {
-        good = unpack(u, (const char *)in + at, bytes - at, &used, (char *)out + done, room - done,
-                      &made) == NULL;
+    int rc = u != NULL ? NJ_OK : NJ_E_NOMEM;
+    while (rc == NJ_OK && done < room && used + made > 0) {
+        rc = unpack(u, (const char *)in + at, bytes - at, &used, (char *)out + done, room - done,
+                    &made);
         at += used;
         done += made;
     }
     unpacker_close(u);
-    return good && done == room;
+    return rc == NJ_OK && done < room ? NJ_E_FORMAT : rc;
 }
 
-bool unpack_block(enum packing_of_bytes kind, const void *in, size_t bytes, void *out, size_t room)
+static int unpack_whole_zstd(const void *in, size_t bytes, void *out, size_t room)
+{
+    ZSTD_DCtx *context = ZSTD_createDCtx();
+    if (context == NULL)
+        return NJ_E_NOMEM;
+    const size_t made = ZSTD_decompressDCtx(context, out, room, in, bytes);
+    ZSTD_freeDCtx(context);
+    return ZSTD_isError(made) || made == room ? zstd_code(made) : NJ_E_FORMAT;
+}
+
+int unpack_block(enum packing_of_bytes kind, const void *in, size_t bytes, void *out, size_t room)
 {
     struct block b = {in, (const unsigned char *)in + bytes, out, 0, room};
     if (kind == BYTES_GZIP)
         return unpack_streams(in, bytes, out, room);
     if (kind == BYTES_ZSTD)
-        return ZSTD_decompress(out, room, in, bytes) == room;
+        return unpack_whole_zstd(in, bytes, out, room);
     const bool plain = kind == BYTES_PLAIN;
     const bool good = plain                  ? copy_literal(&b, bytes)
                       : kind == BYTES_SNAPPY ? unpack_snappy(&b)
                                              : unpack_lz4(&b);
-    return good && b.made == room;
+    return good && b.made == room ? NJ_OK : NJ_E_FORMAT;
 }

@@ -159,15 +159,18 @@ static void unusable_rows_are_counted(void **state)
     const struct row_rules skip = {.skip_unusable = true};
     char text[1024];
     struct data *d;
-    check_ok(open_lines("{\"text\": \"ab\"}\n{\"text\": 1}\n{\"messages\": [{\"role\": \"user\", "
-                        "\"content\": \"q\"}]}\n{\n{\"text\": \"\xff\"}\n{\"text\": \"ab\"}\n",
-                        &skip, &d),
-             "skip");
+    check_ok(
+        open_lines("{\"text\": \"ab\"}\n{\"text\": 1}\n{\"messages\": [{\"role\": \"user\", "
+                   "\"content\": \"q\"}]}\n{\n{\"text\": \"\xff\"}\n{\"messages\": [{\"role\": "
+                   "\"assistant\", \"content\": \"a\"}, {\"role\": \"tool\", \"content\": "
+                   "\"b\"}]}\n{\"text\": \"ab\"}\n",
+                   &skip, &d),
+        "skip");
     const struct row_notes *n = data_row_notes(d);
-    assert_int_equal(n->rows, 6);
-    assert_int_equal(n->unusable, 4);
+    assert_int_equal(n->rows, 7);
+    assert_int_equal(n->unusable, 5);
     assert_int_equal(data_tokens(d), 4);
-    assert_non_null(strstr(row_unusable_text(n, text, sizeof text), "4 of 6 rows could not be"));
+    assert_non_null(strstr(row_unusable_text(n, text, sizeof text), "5 of 7 rows could not be"));
     assert_non_null(strstr(text, "r.jsonl:2: text must be a string"));
     data_close(d);
     check_refused(open_lines("{}\n[]\n", &skip, &d), NJ_E_FORMAT,

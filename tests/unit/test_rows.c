@@ -206,7 +206,7 @@ static const struct {
     {"{\"question\": \"a\", \"answer\": \"b\", \"x\": null}", "it has question, answer: say which"},
     {"{\"text\": \"a\", \"chosen\": \"b\"}", "r.jsonl:1: the column chosen may change"},
     {"{\"messages\": [], \"system\": \"b\"}", "r.jsonl:1: the column system may change"},
-    {TURN("\"name\": \"Bob\""), "a turn of messages has the field name, which is not understood"},
+    {TURN("\"name\": \"Bob\""), "a turn has the field name, which is not understood"},
     {TURN("\"train\": \"no\""), "r.jsonl:1: train of messages must be 0 (no loss) or 1"},
     {TURN("\"train\": true, \"weight\": 0"), "of a turn of messages contradict each other"},
     {TURN("\"value\": \"b\""), "r.jsonl:1: content and value of messages: a turn has one of them"},

@@ -62,8 +62,33 @@ static bool is_given(const json_t *value)
     return value && !json_is_null(value);
 }
 
+/* Whether nothing is lost when a field is left out, or read_turn() reads it. */
+static bool is_read(const char *name)
+{
+    static const char *const fields[] = {"role", "content", "weight", "reasoning_content"};
+    size_t i = 0;
+    while (i < sizeof fields / sizeof *fields && strcmp(name, fields[i]) != 0)
+        i++;
+    return i < sizeof fields / sizeof *fields;
+}
+
+static int check_known(const struct reader *r, json_t *turn)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(turn, name, value)
+    {
+        if (is_given(value) && !is_read(name))
+            return fail(NJ_E_FORMAT,
+                        "%s:%ld: a turn has the field %.60s, which is not understood and may "
+                        "change what the turn means; leave it out, or make it null",
+                        r->segment->path, r->line, name);
+    }
+    return NJ_OK;
+}
+
 /* Refuses what a template would write in a way of its own. */
-static int check_fields(const struct reader *r, const json_t *turn)
+static int check_fields(const struct reader *r, json_t *turn)
 {
     static const char *const calls[] = {"tool_calls", "function_call"};
     for (int i = 0; i < 2; i++)
@@ -75,19 +100,23 @@ static int check_fields(const struct reader *r, const json_t *turn)
     if (!r->chat.thinks && is_given(json_object_get(turn, "reasoning_content")))
         return jsonl_bad_line(r, "reasoning_content of messages has no place in this model's "
                                  "conversations; put it into content, or leave it out");
-    return NJ_OK;
+    return check_known(r, turn);
 }
 
 static int read_role(const struct reader *r, const json_t *turn, struct turn *out)
 {
-    static const char *const roles[] = {"system", "user", "assistant"};
+    /* A developer is who was called system before. */
+    static const char *const roles[][2] = {{"system", "system"},
+                                           {"user", "user"},
+                                           {"assistant", "assistant"},
+                                           {"developer", "system"}};
     const json_t *role = json_object_get(turn, "role");
     int known = 0;
-    while (known < 3 && !is_text(role, roles[known]))
+    while (known < 4 && !is_text(role, roles[known][0]))
         known++;
-    if (known == 3)
+    if (known == 4)
         return jsonl_bad_line(r, "a role of messages must be system, user or assistant");
-    out->role = roles[known];
+    out->role = roles[known][1];
     out->assistant = known == 2;
     return NJ_OK;
 }
@@ -116,7 +145,7 @@ static void read_weight(const json_t *turn, struct turn *out)
     out->loss = weight ? json_integer_value(weight) != 0 : out->assistant;
 }
 
-static int read_turn(const struct reader *r, const json_t *turn, struct turn *out)
+static int read_turn(const struct reader *r, json_t *turn, struct turn *out)
 {
     *out = (struct turn){.opening = ""};
     int rc = read_role(r, turn, out);

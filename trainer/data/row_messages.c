@@ -22,9 +22,10 @@ bool row_gives(const json_t *value)
 
 /* ---- fields ---- */
 
-enum meaning { ROLE, CONTENT, TRAINED, KEPT, HARMLESS };
+enum meaning { ROLE, CONTENT, TRAINED, HARMLESS, KEPT };
 
-/* Fields of a message. What is not here is refused where it says anything: it may change what the turn is. */
+/* Fields of a message. What is not here is kept where it says anything, for whoever writes the turn to take or refuse:
+ * it may change what the turn is. */
 static const struct {
     const char *name;
     enum meaning meaning;
@@ -37,10 +38,6 @@ static const struct {
     {"loss_mask", TRAINED},
     {"train", TRAINED},
     {"trainable", TRAINED},
-    {"reasoning_content", KEPT},
-    {"tool_calls", KEPT},
-    {"function_call", KEPT},
-    {"tool_call_id", KEPT},
     /* who or what recorded the message, and when */
     {"id", HARMLESS},
     {"message_id", HARMLESS},
@@ -58,12 +55,12 @@ static const struct {
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
-static int find(const char *name)
+static enum meaning meaning_of(const char *name)
 {
     int i = 0;
     while (i < FIELDS && strcmp(name, fields[i].name) != 0)
         i++;
-    return i;
+    return i < FIELDS ? fields[i].meaning : KEPT;
 }
 
 /* ---- one message ---- */
@@ -109,18 +106,13 @@ static int read_once(const struct message *m, const json_t **to, const json_t *v
 
 static int read_field(struct message *m, const char *name, const json_t *value)
 {
-    const int i = find(name);
-    if (i < FIELDS && fields[i].meaning == ROLE && !json_is_null(value))
+    const enum meaning meaning = meaning_of(name);
+    if (meaning == ROLE && !json_is_null(value))
         return read_once(m, &m->role, value, "role and from");
-    if (i < FIELDS && fields[i].meaning == CONTENT && !json_is_null(value))
+    if (meaning == CONTENT && !json_is_null(value))
         return read_once(m, &m->content, value, "content and value");
-    if (i < FIELDS && fields[i].meaning == TRAINED && row_gives(value))
+    if (meaning == TRAINED && row_gives(value))
         return read_trained(m, name, value);
-    if (i == FIELDS && row_gives(value))
-        return fail(NJ_E_FORMAT,
-                    "%s:%ld: a turn of %s has the field %.60s, which is not understood and may "
-                    "change what the turn means; leave it out, or make it null",
-                    m->r->segment->path, m->r->line, m->list, name);
     return NJ_OK;
 }
 
@@ -129,7 +121,6 @@ static const struct {
 } roles[] = {
     {"human", "user"},
     {"gpt", "assistant"},
-    {"developer", "system"},
 };
 
 static json_t *role_of(const json_t *given)
@@ -190,18 +181,19 @@ static int content_of(const struct message *m, json_t **out)
     return NJ_OK;
 }
 
-static int write_turn(const struct message *m, const json_t *turn, json_t *to)
+static int write_turn(const struct message *m, json_t *turn, json_t *to)
 {
-    json_t *content = NULL;
+    const char *name;
+    json_t *content = NULL, *value;
     bool put_all = put(to, "role", m->role ? role_of(m->role) : json_null());
     const int rc = put_all ? content_of(m, &content) : NJ_OK;
     put_all = put_all && !rc && put(to, "content", content);
     if (m->trained >= 0)
         put_all = put_all && put(to, "weight", json_integer(m->trained));
-    for (int i = 0; i < FIELDS && put_all; i++) {
-        const json_t *kept = json_object_get(turn, fields[i].name);
-        if (fields[i].meaning == KEPT && row_gives(kept))
-            put_all = put(to, fields[i].name, json_deep_copy(kept));
+    json_object_foreach(turn, name, value)
+    {
+        if (put_all && meaning_of(name) == KEPT && row_gives(value))
+            put_all = put(to, name, json_deep_copy(value));
     }
     return rc || put_all ? rc : jsonl_no_memory(m->r);
 }

@@ -31,8 +31,7 @@ bool row_reads(const struct row_rules *rules, const char *column);
 void row_note(struct row_notes *n, const char *column);
 
 /* Makes of a list of messages, in any of the known spellings, one of {role, content} with, where the list says it,
- * weight (1: the turn is trained, 0: it is not), and with reasoning_content, tool_calls, function_call and
- * tool_call_id as they are. name: the column's. */
+ * weight (1: the turn is trained, 0: it is not), and with fields of other names as they are. name: the column's. */
 int messages_read(const struct reader *r, const json_t *list, const char *name, json_t **out);
 /* Whether a field says anything: other projects write null, [], {} or "" for what is absent. */
 bool row_gives(const json_t *value);

@@ -340,7 +340,8 @@ static const struct {
     {"x.dat", NJ_E_UNSUPPORTED, "neither a token file of llm.c or LLM.Q nor text in UTF-8"},
     {"nul.dat", NJ_E_UNSUPPORTED, "neither a token file of llm.c or LLM.Q nor text in UTF-8"},
     {"text.bin", NJ_E_UNSUPPORTED, "rename a file of bare ids to end in .u16"},
-    {"x.jsonl.gz", NJ_E_FORMAT, "x.jsonl.gz: cannot be unpacked: it is damaged, or not what its name says"},
+    {"x.jsonl.gz", NJ_E_FORMAT,
+     "x.jsonl.gz: cannot be unpacked: it is damaged, or not what its name says"},
     {"x.csv", NJ_E_UNSUPPORTED, "not read as it is; write a line of .jsonl for each row"},
     {"docs-only", NJ_E_FORMAT,
      "holds no .txt, .jsonl, .parquet, .bin, .u16 or .u32 file; 3 files passed over (.MD 2, "

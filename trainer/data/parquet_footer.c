@@ -22,6 +22,18 @@ int pq_no_memory(const struct parquet *p)
     return fail(NJ_E_NOMEM, "%s: out of memory", p->f->path);
 }
 
+bool pq_reserve(struct pq_buffer *b, size_t bytes)
+{
+    if (bytes < b->capacity)
+        return true;
+    unsigned char *more = realloc(b->at, bytes + bytes / 2 + 64);
+    if (!more)
+        return false;
+    b->at = more;
+    b->capacity = bytes + bytes / 2 + 64;
+    return true;
+}
+
 /* ---- schema ---- */
 
 /* What the schema says of an element beside its place. */

@@ -20,18 +20,6 @@ static int bad_page(const struct pq_column *c, const char *what)
                 c->p->f->path, (long long)c->p->row, c->node->name, what);
 }
 
-bool pq_reserve(struct pq_buffer *b, size_t bytes)
-{
-    if (bytes < b->capacity)
-        return true;
-    unsigned char *more = realloc(b->at, bytes + bytes / 2 + 64);
-    if (!more)
-        return false;
-    b->at = more;
-    b->capacity = bytes + bytes / 2 + 64;
-    return true;
-}
-
 /* ---- the head ---- */
 
 struct page_head {

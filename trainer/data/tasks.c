@@ -266,7 +266,7 @@ static int read_prompt(struct collector *c, const json_t *object, struct item *o
     if (!json_is_string(answer))
         rc = jsonl_bad_line(r, "answer must be the text that the model is to write");
     else if (messages || json_is_array(prompt))
-        rc = row_add_question(r, object, prompt, "prompt");
+        rc = row_add_question(r, object, prompt, messages ? "messages" : "prompt");
     else if (json_is_string(prompt))
         rc = jsonl_add_value(r, prompt, false);
     else

@@ -365,7 +365,7 @@ static void other_files_and_tokens_are_refused(void **state)
     struct prompts *p;
     write_text(at("p.txt"), "a");
     check_refused(try_open(at("p.txt"), &t, 0, &p), NJ_E_UNSUPPORTED,
-                  "p.txt: prompts are read from .jsonl files", "text");
+                  "p.txt: prompts are read from .jsonl and .parquet files", "text");
     check_refused(try_open(at("none.jsonl"), &t, 0, &p), NJ_E_IO, "none.jsonl: ", "no file");
     write_text(at("p.jsonl"), "{\"prompt\": \"a\"}\n{\"prompt\": \"a<|im_end|>\"}\n");
     const char *path = at("p.jsonl");

@@ -626,7 +626,7 @@ write_all("jsonl", {
     "valid_parts": json.dumps({"messages": [{**turns[0], "content": [{"type": "text", "text": "hi"}] * 2}, {**turns[1], "train": True}]}),
     "two_shapes": json.dumps({"messages": turns, "text": "a"}),
     "prompt_list_completion_text": json.dumps({"prompt": turns[:1], "completion": "a"}),
-    "field_of_a_turn_unknown": json.dumps({"messages": [{**turns[1], "name": "x"}]}),
+    "field_of_a_turn_unknown": json.dumps({"messages": [{**turns[1], "audio": "x"}]}),
     "trained_and_not": json.dumps({"messages": [{**turns[1], "train": True, "loss_mask": 0}]}),
     "part_of_an_image": json.dumps({"messages": [{**turns[1], "content": [{"type": "image"}]}]}),
     "column_that_means_something": json.dumps({"text": "a", "loss_mask": [1]}),

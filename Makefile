@@ -242,7 +242,7 @@ $(B)/obj/trainer/cli/gpu_code.o: INCLUDES += -Itools
 $(B)/obj/trainer/report/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
 # What `nojit version --verbose` and the SBOM name (trainer/cli/libraries.c) is this list, with libgcc.
-STATIC := openblas jansson xxhash yaml gomp utf8proc onig
+STATIC := openblas jansson xxhash yaml gomp utf8proc zstd z onig
 LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,$(filter-out openblas onig,$(STATIC)),$(shell $(CC) -print-file-name=lib$l.a 2>/dev/null)) \
 	-lpthread -ldl -lm
 $(B)/obj/trainer/cli/libraries.o: INCLUDES += -I$(OPENBLAS_INCLUDE)
@@ -345,7 +345,7 @@ $(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUD
 # the tests; grown by libFuzzer in `make fuzz`.
 FUZZ_SECONDS ?= 30
 FUZZ_trainer := added answers apr chat config encode generation gguf gguf_model gguf_tokenizer gpu_code greeting json jsonl \
-	messages metrics node_list options prompts quantised safetensors shards tasks template tokenizer tokens
+	messages metrics node_list options parquet prompts quantised safetensors shards tasks template tokenizer tokens
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin gguf_keys keys spirv
 FUZZ_gen := contract

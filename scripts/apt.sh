@@ -6,7 +6,7 @@
 # shellcheck disable=SC2034 # for those who source this
 headers_only="libvulkan-dev"
 # shellcheck disable=SC2034
-libraries="libxxhash-dev libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev libutf8proc-dev"
+libraries="libxxhash-dev libyaml-dev libopenblas-openmp-dev libjansson-dev libzstd-dev zlib1g-dev libutf8proc-dev"
 
 say() { echo "setup: $*" >&2; }
 die() {

@@ -37,6 +37,7 @@ for l in $STATIC; do
     case $l in
     gomp) ;; # with gcc
     onig) licence libonig "$ONIG_SRC/../COPYING" ;;
+    z) licence libz "$DOC/zlib1g-dev/copyright" ;;
     *) licence "lib$l" "$DOC/lib$l-dev/copyright" "$DOC/lib$l"*-dev/copyright "$DOC/lib${l%-*}-dev/copyright" ;;
     esac
 done

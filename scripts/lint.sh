@@ -86,7 +86,7 @@ half-written=partial
 prose=$(
     awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code; next } !code && !/^    / { gsub(/`[^`]*`/, "`"); print FILENAME ":" FNR ": " $0 }' \
         $(files '*.md' ':!CHANGELOG.md')
-    grep -nE '".*"' trainer/options/options.def
+    grep -nE '".*"' trainer/options/*.def
     grep -noE '"[^"]{6,}"' $(files 'trainer/*.c' 'runtime/*.c' 'gen/*.c' 'tools/*.c' 'bench/*.c')
     grep -noE '"[^"]{6,}"' $(files 'scripts/*.sh' 'bench/*.sh' ':!scripts/lint.sh')
     grep -nE '\b(summary|claim|open|doc): ' $(files 'contracts/*.yaml')

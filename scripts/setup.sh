@@ -18,8 +18,8 @@ onig_package=librust-onig-sys-dev
 wheel_packages="python3 python3-pip"
 lint_packages="clang-format-14 clang-tidy-14 shellcheck"
 test_packages="libvulkan1 mesa-vulkan-drivers vulkan-validationlayers"
-headers="xxhash.h yaml.h jansson.h zstd.h utf8proc.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
-archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a libutf8proc.a"
+headers="xxhash.h yaml.h jansson.h zstd.h zlib.h utf8proc.h stdarg.h stddef.h stdint.h setjmp.h cmocka.h"
+archives="libjansson.a libyaml.a libgomp.a libxxhash.a libzstd.a libz.a libutf8proc.a"
 
 libraries_present() {
     command -v ${CC%% *} >/dev/null 2>&1 && command -v g++ >/dev/null 2>&1 || return 1

@@ -118,7 +118,7 @@ no "--chat and a file" 2 '--chat is for --prompt; conversations in --prompts are
 no "a context that is too short" 2 'the longest prompt and --max-tokens make 75 tokens, more than --seq-len 74; raise the one or lower the other$' --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74
 no "a text longer than the model allows" 2 'the longest prompt and --max-tokens make 515 tokens, and .* takes 512 at most; shorten the prompt, or lower --max-tokens and max_tokens of its line$' \
     --prompts "$d/prompts.jsonl" --max-tokens 500
-no "a file of text" 1 "$d/text.txt: prompts are read from .jsonl files; write each as a line" --prompts "$d/text.txt"
+no "a file of text" 1 "$d/text.txt: prompts are read from .jsonl and .parquet files; write each as a line" --prompts "$d/text.txt"
 no "a file that is not there" 1 "$d/none.jsonl: .*" --prompts "$d/none.jsonl"
 echo '{"text": "a"}' >"$d/bad.jsonl"
 no "a line without a prompt" 1 "$d/bad.jsonl:1: the object has neither prompt nor messages" --prompts "$d/bad.jsonl"

@@ -41,7 +41,7 @@ for pair in $wanted; do
 done
 is "applied: lr" a lr '0.0005|0.00049999[0-9]*|0.000500000[0-9]*'
 # Rows of the option table that name a field of the engine's options, for a command that trains.
-named=$(sed -n '/^OPTION/,$p' trainer/options/options.def | tr '\n' ' ' | sed 's/OPTION[A-Z_]*(/\n&/g' |
+named=$(sed -n '/^OPTION/,$p' trainer/options/*.def | tr '\n' ' ' | sed 's/OPTION[A-Z_]*(/\n&/g' |
     sed -nE '/(CMD_DISTILL|CMD_TRAIN|TRAINING|LEARNING)[, ].*\.applied = /s/.*\.name = "([^"]*)".*/\1/p' | tr - _ | sort)
 missing=$(comm -23 <(echo "$named") <(tr -s ' ' '\n' <<<"$wanted lr" | cut -d: -f1 | sort))
 if [ "$(wc -w <<<"$named")" -gt 20 ] && [ -z "$missing" ]; then ok "no option is left out"; else not_ok "no option is left out" "${missing:-$named}"; fi

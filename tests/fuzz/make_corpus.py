@@ -619,7 +619,17 @@ write_all("jsonl", {
     "valid_lone_surrogates": '{"text":"\\ud800 and \\udc00\\ud83d\\ude00 \\ud83d"}\n',
     "valid_numbers_beyond_types": '{"text":"a line","id":18446744073709551615,"x":[-1e999,' + "9" * 400 + "]}\n",
     "valid_byte_order_mark": b"\xef\xbb\xbf" + line.encode(),
-    "byte_order_mark_in_the_second_line": line.encode() + b"\xef\xbb\xbf" + line.encode(),
+    "valid_byte_order_mark_in_the_second_line": line.encode() + b"\xef\xbb\xbf" + line.encode(),
+    "valid_conversations": json.dumps({"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello there, all of you"}]}),
+    "valid_instruction": json.dumps({"instruction": "say", "input": "hi", "output": "hello there, all of you", "text": None}),
+    "valid_lists": json.dumps({"prompt": turns[:1], "completion": turns[1:], "id": 1}),
+    "valid_parts": json.dumps({"messages": [{**turns[0], "content": [{"type": "text", "text": "hi"}] * 2}, {**turns[1], "train": True}]}),
+    "two_shapes": json.dumps({"messages": turns, "text": "a"}),
+    "prompt_list_completion_text": json.dumps({"prompt": turns[:1], "completion": "a"}),
+    "field_of_a_turn_unknown": json.dumps({"messages": [{**turns[1], "audio": "x"}]}),
+    "trained_and_not": json.dumps({"messages": [{**turns[1], "train": True, "loss_mask": 0}]}),
+    "part_of_an_image": json.dumps({"messages": [{**turns[1], "content": [{"type": "image"}]}]}),
+    "column_that_means_something": json.dumps({"text": "a", "loss_mask": [1]}),
     "escape_cut_at_the_end": '{"text":"\\ud83d\\',
     "escape_of_three_digits": '{"text":"\\ud83"}\n',
     "number_without_exponent": '{"text":"a","x":1e}\n',
@@ -638,6 +648,127 @@ write_all("jsonl", {
     "nul_byte_after_line": line[:-1].encode() + b"\0\n",
     "parts_without_a_byte": '{"prompt":"","completion":""}\n',
     "one_token_each": '{"text":""}\n',
+})
+
+
+# ---- Parquet ----
+def thrift(fields):
+    """A struct of the compact protocol: {id: int | bytes | bool | struct (dict) | list of structs}."""
+    out, last = b"", 0
+
+    def varint(n):
+        b = b""
+        while n >= 128:
+            b += bytes([n & 127 | 128])
+            n >>= 7
+        return b + bytes([n])
+
+    for i, v in sorted(fields.items()):
+        kind = 1 if v is True else 2 if v is False else 6 if isinstance(v, int) else 8 if isinstance(v, bytes) else 12 if isinstance(v, dict) else 9
+        out += bytes([(i - last) << 4 | kind])
+        last = i
+        if kind == 6:
+            out += varint(v << 1 if v >= 0 else -v * 2 - 1)
+        elif kind == 8:
+            out += varint(len(v)) + v
+        elif kind == 12:
+            out += thrift(v)
+        elif kind == 9:
+            out += (bytes([len(v) << 4 | 12]) if len(v) < 15 else b"\xfc" + varint(len(v))) + b"".join(map(thrift, v))
+    return out + b"\0"
+
+
+def page(data, values, encoding=0, kind=0, size=None, **more):
+    head = {1: kind, 2: len(data) if size is None else size, 3: len(data), {0: 5, 2: 7, 3: 8}.get(kind, 5): {
+        1: values, **({4: encoding, 5: more.get("defs", 0), 6: more.get("reps", 0), 2: 0, 3: values} if kind == 3
+                      else {2: encoding} if kind == 2 else {2: encoding, 3: more.get("levels", 3), 4: 3})}}
+    if "sum" in more:
+        head[4] = more["sum"]
+    return thrift(head) + data
+
+
+def parquet(pages, schema=None, values=2, rows=2, codec=0, footer=None, chunk=None, group=None, columns=1, **meta):
+    schema = schema or [{4: b"root", 5: 1}, {1: 6, 3: 0, 4: b"text", 6: 0}]
+    column = {3: {1: 6, 4: codec, 5: values, 6: len(pages), 7: meta.get("bytes", len(pages)), 9: meta.get("at", 4)}, **(chunk or {})}
+    end = thrift({1: 2, 2: schema, 3: rows, 4: [{1: [column] * columns, 2: len(pages), 3: rows, **(group or {})}]}) if footer is None else footer
+    return b"PAR1" + pages + end + struct.pack("<I", meta.get("length", len(end))) + b"PAR1"
+
+
+def texts(*each):
+    return b"".join(struct.pack("<I", len(t)) + t for t in each)
+
+
+two = page(texts(b"one", b"three"), 2)
+root = {4: b"root", 5: 1}
+optional = [root, {1: 6, 3: 1, 4: b"text"}]
+numbers = [root, {1: 1, 3: 0, 4: b"n"}]
+listed = [root, {3: 1, 4: b"l", 5: 1, 6: 3}, {3: 2, 4: b"list", 5: 1}, {1: 1, 3: 1, 4: b"element"}]
+levels = lambda data: struct.pack("<I", len(data)) + data
+write_all("parquet", {
+    "valid": parquet(two),
+    "valid_nulls": parquet(page(levels(b"\x04\x00"), 2), optional),
+    "valid_some_null": parquet(page(levels(b"\x02\x01\x02\x00") + texts(b"a"), 2), optional),
+    "valid_dictionary": parquet(page(texts(b"a", b"b"), 2, kind=2) + page(b"\x01\x02\x01\x02\x00", 2, 8)),
+    "valid_version_2": parquet(page(texts(b"a", b"b"), 2, kind=3)),
+    "valid_list": parquet(page(levels(b"\x03\x02") + levels(b"\x06\x03") + struct.pack("<3i", 1, 2, 3), 3), listed, values=3),
+    "valid_empty_list": parquet(page(levels(b"\x04\x00") + levels(b"\x04\x01"), 2), listed),
+    "valid_delta": parquet(page(b"\x80\x01\x04\x02\x02\x02\x00\x00\x00\x00", 2, 5), numbers),
+    "valid_snappy": parquet(page(b"\x0a\x24" + texts(b"a", b"b"), 2, size=10), codec=1),
+    "valid_checksum": parquet(page(texts(b"a", b"b"), 2, sum=struct.unpack("<i", struct.pack("<I", zlib.crc32(texts(b"a", b"b"))))[0])),
+    "valid_no_row": parquet(b"", values=0, rows=0),
+    "valid_index_page": parquet(page(b"xyz", 0, kind=1) + two),
+    "magic_missing": parquet(two)[:-1] + b"2",
+    "magic_of_encryption": parquet(two)[:-1] + b"E",
+    "footer_longer_than_file": parquet(two, length=1 << 20),
+    "footer_length_wraps": parquet(two, length=(1 << 32) - 1),
+    "footer_empty": parquet(two, footer=b""),
+    "footer_cut": parquet(two, footer=thrift({1: 2, 2: [root]})[:-4]),
+    "footer_deep": parquet(two, footer=b"\x1c" * 4000),
+    "schema_missing": parquet(two, footer=thrift({1: 2, 4: []})),
+    "schema_twice": parquet(two, footer=thrift({2: [root, {1: 6, 4: b"t"}]})[:-1] + b"\x09\x04" + thrift({2: [root, {1: 6, 4: b"t"}]})[1:]),
+    "schema_of_many_children": parquet(two, [{4: b"root", 5: (1 << 31) - 1}, {1: 6, 3: 0, 4: b"text"}]),
+    "schema_of_minus_one_child": parquet(two, [{4: b"root", 5: -1}, {1: 6, 3: 0, 4: b"text"}]),
+    "schema_deep": parquet(two, [{4: b"g", 5: 1, 3: 1}] * 60 + [{1: 6, 3: 0, 4: b"text"}]),
+    "schema_leaf_with_children": parquet(two, [root, {1: 6, 3: 0, 4: b"text", 5: 3}]),
+    "schema_unknown_type": parquet(two, [root, {1: 9, 3: 0, 4: b"text"}]),
+    "schema_int96": parquet(two, [root, {1: 3, 3: 0, 4: b"text"}]),
+    "column_of_brotli": parquet(two, codec=4),
+    "column_of_unknown_packing": parquet(two, codec=9),
+    "column_beyond_file": parquet(two, bytes=1 << 40),
+    "column_at_minus_one": parquet(two, at=-1),
+    "column_in_other_file": parquet(two, chunk={1: b"other"}),
+    "column_of_no_bytes": parquet(two, bytes=0),
+    "columns_too_many": parquet(two, columns=2),
+    "rows_of_minus_one": parquet(two, rows=-1),
+    "rows_more_than_values": parquet(two, rows=3),
+    "rows_fewer_than_values": parquet(two, rows=1),
+    "page_head_cut": parquet(two[:5]),
+    "page_longer_than_column": parquet(two, bytes=len(two) - 1),
+    "page_unknown_kind": parquet(page(texts(b"a", b"b"), 2, kind=7)),
+    "page_of_too_many_values": parquet(page(texts(b"a", b"b"), 3)),
+    "page_of_minus_one_value": parquet(page(texts(b"a", b"b"), -1)),
+    "page_of_huge_size": parquet(page(texts(b"a", b"b"), 2, size=(1 << 31) - 1), codec=1),
+    "page_of_another_size": parquet(page(texts(b"a", b"b"), 2, size=11)),
+    "page_checksum_wrong": parquet(page(texts(b"a", b"b"), 2, sum=1)),
+    "page_unknown_encoding": parquet(page(texts(b"a", b"b"), 2, 6 + 60)),
+    "text_longer_than_page": parquet(page(struct.pack("<I", 99) + b"abc", 2)),
+    "text_not_utf8": parquet(page(texts(b"\xff", b"b"), 2)),
+    "index_beyond_dictionary": parquet(page(texts(b"a"), 1, kind=2) + page(b"\x01\x04\x01", 2, 8)),
+    "index_without_dictionary": parquet(page(b"\x01\x04\x00", 2, 8)),
+    "index_of_33_bits": parquet(page(texts(b"a"), 1, kind=2) + page(b"\x21\x04\x00", 2, 8)),
+    "dictionary_of_too_many": parquet(page(texts(b"a"), 99, kind=2) + two),
+    "levels_longer_than_page": parquet(page(struct.pack("<I", 99) + b"\x04", 2), optional),
+    "levels_too_few": parquet(page(levels(b"\x02\x00"), 2), optional),
+    "levels_that_cannot_be": parquet(page(levels(b"\x04\x01") + levels(b"\x04\x07"), 2), listed),
+    "valid_levels_that_are_not_there": parquet(page(texts(b"a", b"b"), 2, levels=4)),
+    "levels_packed_of_old": parquet(page(levels(b"\x04\x00"), 2, levels=4), optional),
+    "levels_of_version_2_too_long": parquet(page(texts(b"a", b"b"), 2, kind=3, defs=99)),
+    "list_begins_in_its_middle": parquet(page(levels(b"\x06\x01") + levels(b"\x06\x03") + struct.pack("<3i", 1, 2, 3), 3), listed, values=3),
+    "delta_of_no_miniblock": parquet(page(b"\x80\x01\x00\x02\x02", 2, 5), numbers),
+    "delta_width_of_65": parquet(page(b"\x80\x01\x04\x02\x02\x02\x41\x00\x00\x00", 2, 5), numbers),
+    "delta_cut": parquet(page(b"\x80\x01\x04\x02\x02", 2, 5), numbers),
+    "delta_of_a_text": parquet(page(b"\x80\x01\x04\x02\x02\x02\x00\x00\x00\x00", 2, 5)),
+    "snappy_beyond_its_start": parquet(page(b"\x0a\x01\x05" + b"x" * 8, 2, size=10), codec=1),
 })
 write_all("template", {
     "valid_empty": "",

@@ -77,7 +77,7 @@ static void packed_documents_do_not_meet(void **state)
 {
     (void)state;
     struct train_options o = small_options;
-    struct eval_result r[3];
+    struct eval_result r[PACKING_NONE + 1];
     o.seq_len = 64;
     struct engine *e = open_engine("qwen3", "teacher", &o);
     for (enum packing kind = PACKING_WRAPPED; kind <= PACKING_NONE; kind++) {

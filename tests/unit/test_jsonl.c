@@ -5,51 +5,8 @@
  */
 #include "data/data.h"
 #include "data/tokenize.h"
+#include "rows_fixture.h"
 #include "text/chat.h"
-#include "tokenizer_fixture.h"
-
-static struct data *open_file(const char *path, const struct tokenizer *t, int seq_len)
-{
-    struct data *d = NULL;
-    const struct data_options o = {.paths = &path,
-                                   .path_count = 1,
-                                   .seq_len = seq_len,
-                                   .batch_size = 1,
-                                   .vocab_size = t->vocab_size,
-                                   .once = true};
-    check_ok(data_open(&o, t, &d), path);
-    return d;
-}
-
-/* What a file makes, as text: the tokens of all its ids; targets with a loss stand in braces. */
-static char *as_text(const char *path, const struct tokenizer *t, char *out, size_t room)
-{
-    struct data *d = open_file(path, t, 512);
-    struct batch b;
-    size_t n = 0, bytes;
-    bool special, open = false;
-    assert_int_equal(data_next(d, &b), 0);
-    const int tokens = (int)data_tokens(d);
-    assert_in_range(tokens, 2, 512);
-    for (int i = 0; i < tokens; i++) {
-        const bool loss = i > 0 && b.target[i - 1] != IGNORED;
-        /* The last token is a target only. */
-        const int32_t id = i < tokens - 1 ? b.ids[i] : t->end_of_text;
-        const char *text = tokenizer_token(t, id, &bytes, &special);
-        n += (size_t)snprintf(out + n, room - n, "%s%.*s",
-                              loss == open ? ""
-                              : loss       ? "{"
-                                           : "}",
-                              (int)bytes, text);
-        open = loss;
-        if (loss)
-            assert_int_equal(b.target[i - 1], id);
-    }
-    if (open)
-        snprintf(out + n, room - n, "}");
-    data_close(d);
-    return out;
-}
 
 static const struct {
     const char *golden, *lines, *want;
@@ -60,7 +17,7 @@ static const struct {
     {"llama3", "{\"text\": \"ab\"}\n\n  \t\n{\"text\": \"\"}",
      "<|begin_of_text|>{ab<|end_of_text|>}"
      "<|begin_of_text|>{<|end_of_text|>}"},
-    {"qwen2", "{\"prompt\": \"Why? \", \"completion\": \"So.\", \"text\": \"x\"}",
+    {"qwen2", "{\"prompt\": \"Why? \", \"completion\": \"So.\", \"text\": null}",
      "Why? {So.<|endoftext|>}"},
     {"qwen2", "{\"prompt\": \"\\u00e9\\n\", \"completion\": \"a\\u0000b\"}\r\n",
      "\xc3\xa9\n{ab<|endoftext|>}"}, /* NUL is printed as nothing */
@@ -92,7 +49,8 @@ static const struct {
      "a{<|endoftext|>}"},
     {"qwen2", "\xef\xbb\xbf{\"text\": \"ab\"}\n{\"text\": \"\xef\xbb\xbf\"}",
      "ab{<|endoftext|>}\xef{\xbb\xbf<|endoftext|>}"},
-    {"qwen2", "\xef\xbb\xbf\n{\"text\": \"ab\"}", "ab{<|endoftext|>}"},
+    {"qwen2", "\xef\xbb\xbf\n{\"text\": \"ab\"}\n\xef\xbb\xbf{\"text\": \"?\"}",
+     "ab{<|endoftext|>}?{<|endoftext|>}"},
     /* Halves of a pair, alone, in the wrong order and before other escapes; a backslash before a u. */
     {"qwen2", "{\"prompt\": \"a\", \"completion\": \"\\ud800b\\udc00\\ud83d\\n\"}",
      "a{\xef\xbf\xbd"
@@ -109,7 +67,8 @@ static void documents_are_read(void **state)
     for (int i = 0; i < DOCUMENTS; i++) {
         struct tokenizer t = open_golden(documents[i].golden, NULL, NULL);
         write_text(at("d.jsonl"), documents[i].lines);
-        assert_string_equal(as_text(at("d.jsonl"), &t, text, sizeof text), documents[i].want);
+        assert_string_equal(as_text(at("d.jsonl"), &plain, &t, text, sizeof text),
+                            documents[i].want);
         tokenizer_close(&t);
     }
 }
@@ -127,7 +86,7 @@ static void nul_is_no_white_space(void **state)
         const char *nul = i ? "\\u0000" : "";
         snprintf(text, sizeof text, line, nul, nul);
         write_text(at("d.jsonl"), text);
-        struct data *d = open_file(at("d.jsonl"), &t, 512);
+        struct data *d = open_file(at("d.jsonl"), &plain, &t, 512);
         tokens[i] = data_tokens(d);
         data_close(d);
     }
@@ -188,16 +147,16 @@ static void token_files_hold_the_same(void **state)
         struct tokenized done;
         write_text(at("d.jsonl"), documents[i].lines);
         const char *path = at("d.jsonl");
-        check_ok(tokenize(&path, 1, &t, at("d.bin"), &done), "tokenize");
-        as_text(path, &t, direct, sizeof direct);
-        assert_string_equal(as_text(at("d.bin"), &t, through, sizeof through), direct);
-        struct data *a = open_file(path, &t, 8), *b = open_file(at("d.bin"), &t, 8);
+        check_ok(tokenize(&path, 1, &plain, &together, &t, at("d.bin"), &done), "tokenize");
+        as_text(path, &plain, &t, direct, sizeof direct);
+        assert_string_equal(as_text(at("d.bin"), &plain, &t, through, sizeof through), direct);
+        struct data *a = open_file(path, &plain, &t, 8), *b = open_file(at("d.bin"), &plain, &t, 8);
         assert_int_equal(data_tokens(a), done.tokens);
         assert_true(data_hash(a) == data_hash(b));
         data_close(a);
         data_close(b);
-        check_refused(tokenize(&path, 1, &t, at("d.bin"), &done), NJ_E_IO, "d.bin: exists",
-                      "twice");
+        check_refused(tokenize(&path, 1, &plain, &together, &t, at("d.bin"), &done), NJ_E_IO,
+                      "d.bin: exists", "twice");
         assert_int_equal(unlink(at("d.bin")), 0);
         tokenizer_close(&t);
     }
@@ -211,12 +170,14 @@ static void failures_leave_nothing(void **state)
     make_folder("out");
     write_text(at("d.jsonl"), "{\"text\": \"a\"}\n{");
     const char *path = at("d.jsonl");
-    check_refused(tokenize(&path, 1, &t, at("out/x.bin"), &done), NJ_E_FORMAT,
+    check_refused(tokenize(&path, 1, &plain, &together, &t, at("out/x.bin"), &done), NJ_E_FORMAT,
                   "d.jsonl:2:", "line");
     write_text(path, "\n");
-    check_refused(tokenize(&path, 1, &t, at("out/x.bin"), &done), NJ_E_FORMAT, "no text", "empty");
+    check_refused(tokenize(&path, 1, &plain, &together, &t, at("out/x.bin"), &done), NJ_E_FORMAT,
+                  "no text", "empty");
     assert_int_equal(rmdir(at("out")), 0); /* it is empty */
-    check_refused(tokenize(&path, 1, &t, at("none/x.bin"), &done), NJ_E_IO, "none/x.bin", "folder");
+    check_refused(tokenize(&path, 1, &plain, &together, &t, at("none/x.bin"), &done), NJ_E_IO,
+                  "none/x.bin", "folder");
     tokenizer_close(&t);
 }
 
@@ -225,7 +186,7 @@ static const struct {
 } refused[] = {
     {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n{\"text\": 1}", "r.jsonl:2: text must be a string"},
     {"qwen2", NULL, NULL, "\n\n[1]", "r.jsonl:3: a line must be an object"},
-    {"qwen2", NULL, NULL, "{\"prompt\": \"a\"}", "r.jsonl:1: the object has neither"},
+    {"qwen2", NULL, NULL, "{\"prompt\": \"a\"}", "r.jsonl:1: the row has neither"},
     {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n{\"text\": \"b\"", "r.jsonl:2: column"},
     {"qwen2", NULL, NULL, "{\"text\": \"a\"", "; each line must be one JSON object"},
     {"qwen2", NULL, NULL, "{\"text\": \"\xff\"}", "r.jsonl:1: column"},
@@ -238,12 +199,13 @@ static const struct {
      "r.jsonl:1: each of messages must have a role"},
     {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"assistant\\u0000x\", \"content\": \"a\"}]}",
      "r.jsonl:1: no turn of messages is the assistant's"},
-    {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n\xef\xbb\xbf{\"text\": \"a\"}", "r.jsonl:2: column"},
+    {"qwen2", NULL, NULL, "{\"text\": \"a\"}\n\xef\xbb\xbf\xef\xbb\xbf{\"text\": \"a\"}",
+     "r.jsonl:2: column"},
     {"qwen2", NULL, NULL, "{\"text\": 18446744073709551615}", "r.jsonl:1: text must be a string"},
     {"qwen2", NULL, NULL, "{\"text\": \"\\ud80\"}", "r.jsonl:1: column"},
     {"qwen2", NULL, NULL, "{\"text\": \"a\", \"x\": 1e}", "r.jsonl:1: column"},
     {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"user\", \"content\": []}]}",
-     "r.jsonl:1: content of messages must be a string, or a list"},
+     "r.jsonl:1: content of messages has no part"},
     {"gpt2", NULL, NULL, "{\"messages\": []}", "r.jsonl:1: messages: "},
     {"gpt2", NULL, NULL, "{\"messages\": []}", "has neither the tokens of ChatML"},
     {"qwen2", NULL, NULL, "{\"messages\": [{}], \"tools\": [{\"type\": \"function\"}]}",
@@ -264,6 +226,9 @@ static const struct {
      "r.jsonl:1: weight of messages must be 0 (no loss) or 1"},
     {"qwen2", NULL, NULL,
      "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 1e400}]}",
+     "r.jsonl:1: weight of messages must be 0 (no loss) or 1"},
+    {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"name\": 1e400}]}",
      "r.jsonl:1: a number of a conversation must have at most 64 bits"},
     {"qwen2", NULL, NULL,
      "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0}]}",
@@ -272,13 +237,15 @@ static const struct {
      "no token ends a whole conversation"},
     {"qwen2", NULL, NULL,
      "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"train\": false}]}",
-     "r.jsonl:1: train of messages has no place in this model's conversations"},
+     "r.jsonl:1: no turn of messages is the assistant's with a weight above 0"},
     {"qwen2", NULL, NULL,
      "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}], "
      "\"chat_template_kwargs\": {\"enable_thinking\": false}}",
      "r.jsonl:1: chat_template_kwargs: enable_thinking is nothing that the chat template reads"},
     {"qwen2", NULL, NULL,
      "{\"messages\": [{\"role\": \"assistant\", \"content\": [{\"type\": \"image\"}]}]}",
+     "r.jsonl:1: content of messages has a part that is not"},
+    {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"assistant\", \"content\": 1}]}",
      "r.jsonl:1: content of messages must be a string, or a list of parts of type text"},
     {"qwen2", NULL, NULL,
      "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a<|endoftext|>b\"}]}",
@@ -399,6 +366,11 @@ static const struct {
     {"qwen2", MARKED, USER("q") ASSISTANT("a", "") ", " ASSISTANT("b", ", \"weight\": 0"),
      "<|im_start|>user\nq<|im_end|><|im_start|>assistant\n{a<|im_end|>}<|im_start|>assistant\n"
      "b<|im_end|>"},
+    {"qwen2", MARKED,
+     "{\"role\": \"user\", \"content\": \"q\", \"weight\": 1}, " ASSISTANT(
+         "a", ", \"weight\": 0") ", " ASSISTANT("b", ""),
+     "<|im_start|>user\n{q<|im_end|>}<|im_start|>assistant\na<|im_end|><|im_start|>assistant\n"
+     "{b<|im_end|>}"},
     {"qwen2", CALLING,
      USER("q") ASSISTANT("a", ", \"tool_calls\": [{\"function\": {\"arguments\": {\"x\": 1}}}]"),
      "T" ASKED "{a{\"x\": 1}<|im_end|>}\n"},
@@ -433,7 +405,7 @@ static void conversations_are_as_in_the_template(void **state)
                                                            : "<|end_of_text|>");
         write_text(at("model/chat_template.jinja"), rendered[i].template);
         write_text(at("c.jsonl"), line);
-        assert_string_equal(as_text(at("c.jsonl"), &t, text, sizeof text), want);
+        assert_string_equal(as_text(at("c.jsonl"), &plain, &t, text, sizeof text), want);
         unlink(at("model/chat_template.jinja"));
         tokenizer_close(&t);
     }
@@ -495,7 +467,7 @@ static void templates_are_found(void **state)
     const char *path = at("t.jsonl"), *pipe = at("model/chat_template.jinja");
     write_text(at("t.jsonl"), "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}");
     assert_int_equal(mkfifo(pipe, 0666), 0);
-    check_refused(tokenize(&path, 1, &t, at("t.bin"), &done), NJ_E_IO,
+    check_refused(tokenize(&path, 1, &plain, &together, &t, at("t.bin"), &done), NJ_E_IO,
                   "chat_template.jinja: not a regular file", "a pipe");
     unlink(pipe);
     tokenizer_close(&t);

@@ -12,6 +12,7 @@
 #include "model/source.h"
 #include "no_memory_answers.h"
 #include "no_memory_ranks.h"
+#include "no_memory_rows.h"
 #include "options/options.h"
 #include "record/metrics.h"
 #include "refused_memory.h"
@@ -270,7 +271,9 @@ static struct tokenizer chat;
 
 static int load_jsonl(void)
 {
-    return load_data("lines.jsonl", &chat, PACKING_NONE);
+    int rc = load_data("lines.jsonl.gz", &chat, PACKING_NONE);
+    rc = rc != 0 ? rc : load_data("lines.jsonl.zst", &chat, PACKING_NONE);
+    return rc != 0 ? rc : load_data("lines.jsonl", &chat, PACKING_NONE);
 }
 
 static int load_prompts(void)
@@ -411,6 +414,7 @@ static const struct {
     {"token file", load_token_file},
     {"text", load_text},
     {"jsonl", load_jsonl},
+    {"parquet", load_parquet},
     {"prompts", load_prompts},
     {"rows of answers", load_answer_rows},
     {"answers.bin", load_answers},
@@ -524,9 +528,7 @@ static int open_files(void **state)
     put("adapter_config.json",
         "{\"peft_type\":\"LORA\",\"r\":2,\"lora_alpha\":4,\"target_modules\":[\"q_proj\"]}");
     put("text.txt", "A text of a few lines,\nthat is long enough for a row of the batch.\n");
-    put("lines.jsonl", "{\"text\":\"one line of text\"}\n"
-                       "{\"prompt\":\"caf\u00e9 one\",\"completion\":\" two\"}\n"
-                       "{\"messages\":[{\"role\":\"assistant\",\"content\":\"three\"}]}\n");
+    put_rows();
     put("prompts.jsonl", "{\"prompt\":\"caf\u00e9 one\",\"completion\":\"two\",\"id\":\"three\"}\n"
                          "{\"messages\":[{\"role\":\"user\",\"content\":\"one\"}],\"teacher_"
                          "prompt\":\"one two\"}\n");

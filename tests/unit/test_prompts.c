@@ -117,6 +117,24 @@ static void conversations_are_asked_as_in_the_template(void **state)
     json_decref(rows);
 }
 
+/* The template alone says whether the token that begins texts is there. */
+static void a_template_may_write_no_begin_of_text(void **state)
+{
+    (void)state;
+    struct tokenizer t = open_golden("llama3", NULL, NULL);
+    struct prompt one;
+    size_t bytes;
+    bool special;
+    write_text(at("model/chat_template.jinja"), "{{ messages[0].content }}");
+    struct prompts *p =
+        open_lines("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", &t, 0);
+    prompts_get(p, 0, 0, &one);
+    assert_int_equal(one.count, 1);
+    assert_int_equal(tokenizer_token(&t, one.ids[0], &bytes, &special)[0], 'a');
+    prompts_close(p);
+    tokenizer_close(&t);
+}
+
 /* A model whose end of a turn is its only end can be asked, if not trained on conversations. */
 static void one_end_is_enough_to_ask(void **state)
 {
@@ -365,7 +383,7 @@ static void other_files_and_tokens_are_refused(void **state)
     struct prompts *p;
     write_text(at("p.txt"), "a");
     check_refused(try_open(at("p.txt"), &t, 0, &p), NJ_E_UNSUPPORTED,
-                  "p.txt: prompts are read from .jsonl files", "text");
+                  "p.txt: prompts are read from .jsonl and .parquet files", "text");
     check_refused(try_open(at("none.jsonl"), &t, 0, &p), NJ_E_IO, "none.jsonl: ", "no file");
     write_text(at("p.jsonl"), "{\"prompt\": \"a\"}\n{\"prompt\": \"a<|im_end|>\"}\n");
     const char *path = at("p.jsonl");
@@ -387,6 +405,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conversations_are_asked_as_in_the_template),
+        cmocka_unit_test(a_template_may_write_no_begin_of_text),
         cmocka_unit_test(one_end_is_enough_to_ask),
         cmocka_unit_test(models_without_a_chat_are_refused),
         cmocka_unit_test(lines_are_read),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmd_tokenize.c: `nojit tokenize`: text to a token file, with a bar while it goes on.
+ * cmd_tokenize.c: `nojit tokenize`: text to a token file, with a bar while it goes on, or to the screen.
  */
 #include "cli/commands.h"
+#include "cli/show_data.h"
 #include "data/tokenize.h"
 #include "io/error.h"
 #include "io/model_path.h"
@@ -27,18 +28,20 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     char dir[PATH_BYTES], text[256], took[32];
     struct tokenized done;
     struct watch watch = {p, 0, 0};
+    const struct row_rules rules = run_row_rules(s);
+    const struct split_choice split = {(enum data_split)s->split, SPLIT_AUTO};
     int err = model_resolve(s->student, dir, sizeof dir);
     if (!err)
         err = tokenizer_open(dir, t);
     if (!err && tokenizer_missing_text(t, text, sizeof text) != NULL)
         progress_say(p, "%s", text);
     if (!err)
-        err = tokenize_bytes(s->data.path, s->data.count, &watch.total);
+        err = tokenize_bytes(s->data.path, s->data.count, &split, &watch.total);
     t->encoded = advance;
     t->user = &watch;
     p->started = seconds_now();
     if (!err)
-        err = tokenize(s->data.path, s->data.count, t, s->out, &done);
+        err = tokenize(s->data.path, s->data.count, &rules, &split, t, s->out, &done);
     if (err)
         return err;
     const double seconds = seconds_now() - p->started;
@@ -46,12 +49,59 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
         snprintf(took, sizeof took, "%.1f s", seconds);
     else
         duration_text(seconds, took, sizeof took);
-    progress_passed_over(p, &done.passed);
+    progress_data(p, &done.passed, &done.notes);
     progress_say(p,
                  "%lld token%s (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
                  (long long)done.tokens, plural(done.tokens), (long long)done.without_loss,
                  done.files, plural((long long)done.files), 1e-6 * done.bytes, took,
                  seconds > 0 ? 1e-6 * done.bytes / seconds : 0, s->out);
+    return 0;
+}
+
+/* Prints documents instead of writing a file. */
+static int show(const struct settings *s, struct progress *p, struct tokenizer *t)
+{
+    char dir[PATH_BYTES], text[512];
+    struct data *d = NULL;
+    const struct data_options options = {
+        .paths = s->data.path,
+        .path_count = s->data.count,
+        .packing = (enum packing)s->packing,
+        .overlong = (enum overlong)s->overlong,
+        .seq_len = (int)s->seq_len,
+        .batch_size = 1,
+        .rules = run_row_rules(s),
+        .split = {(enum data_split)s->split, SPLIT_AUTO},
+        .vocab_size = INT32_MAX,
+        .all_rows = true,
+    };
+    int err = model_resolve(s->student, dir, sizeof dir);
+    if (!err)
+        err = tokenizer_open(dir, t);
+    if (!err)
+        err = data_open(&options, t, &d);
+    if (!err)
+        err = show_data(d, t, (int)s->seq_len, s->show, stdout);
+    if (!err)
+        progress_data(p, data_passed_over(d), data_row_notes(d));
+    if (!err && data_overlong_text(d, text, sizeof text) != NULL)
+        progress_say(p, "%s", text);
+    data_close(d);
+    return err;
+}
+
+/* Options that say how sequences are filled, which a token file does not have. */
+static int check_options(const struct settings *s)
+{
+    static const char *const names[] = {"packing", "overlong", "seq-len"};
+    if (s->show > 0 && s->out != NULL)
+        return fail(NJ_E_ARG, "--show prints documents and --out writes them; give one of the two");
+    for (size_t i = 0; i < sizeof names / sizeof *names && s->show == 0; i++)
+        if (settings_given(s, names[i]))
+            return fail(NJ_E_ARG,
+                        "--%s goes with --show: a token file holds documents, whatever "
+                        "sequences they fill",
+                        names[i]);
     return 0;
 }
 
@@ -61,16 +111,18 @@ int cmd_tokenize(const struct settings *s)
     struct tokenizer t = {.kind = ""};
     const struct needed needed[] = {{"model", s->student != NULL},
                                     {"data", s->data.count > 0},
-                                    {"out", s->out != NULL},
+                                    {"out", s->out != NULL || s->show > 0},
                                     {NULL}};
     int err = run_needs("tokenize", needed);
     if (!err)
+        err = check_options(s);
+    if (!err)
         err = run_check_output(s);
     if (!err)
-        err = progress_open(&p, NULL, false);
+        err = progress_open(&p, NULL, s->show > 0);
     if (err)
         return err;
-    err = run(s, &p, &t);
+    err = s->show > 0 ? show(s, &p, &t) : run(s, &p, &t);
     tokenizer_close(&t);
     progress_close(&p);
     return err;

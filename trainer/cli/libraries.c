@@ -12,6 +12,8 @@
 #include <utf8proc.h>
 #include <xxhash.h>
 #include <yaml.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #ifdef __clang__
 #define COMPILER "clang"
@@ -55,5 +57,7 @@ const struct library libraries[] = {
     {"libutf8proc", "MIT AND Unicode-DFS-2015", utf8proc_version},
     {"libxxhash", "BSD-2-Clause", xxhash_version},
     {"libyaml", "MIT", yaml_get_version_string},
+    {"libz", "Zlib", zlibVersion},
+    {"libzstd", "BSD-3-Clause", ZSTD_versionString},
     {NULL, NULL, NULL},
 };

@@ -9,15 +9,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checks a conversation, and finds the template for the first one. */
+/* Finds the model's template for the first conversation. */
+static int find_template(struct reader *r)
+{
+    if (r->chat.plain)
+        return NJ_OK;
+    chat_free(&r->chat); /* of an attempt that failed */
+    return chat_find(r->tokenizer->dir, r->tokenizer, &r->chat);
+}
+
 static int begin_messages(struct reader *r, const json_t *messages)
 {
     if (!json_is_array(messages))
         return jsonl_bad_line(r, "messages must be a list of {role, content}");
-    if (r->chat.plain)
-        return NJ_OK;
-    const int rc = chat_find(r->tokenizer->dir, r->tokenizer, &r->chat);
+    const int rc = find_template(r);
     return rc ? fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text()) : NJ_OK;
+}
+
+int jsonl_chats(struct reader *r, bool *chats)
+{
+    json_t *template = NULL;
+    int rc = r->chatless ? NJ_OK : find_template(r);
+    if (rc == NJ_E_UNSUPPORTED) {
+        r->chatless = chat_template(r->tokenizer->dir, &template) == NJ_OK && !template;
+        json_decref(template);
+        rc = r->chatless ? NJ_OK : rc;
+    }
+    *chats = !r->chatless;
+    return rc ? fail(rc, "%s:%ld: %s", r->segment->path, r->line, fail_text()) : NJ_OK;
 }
 
 /* Renders all messages into written[0]. */
@@ -66,14 +85,16 @@ static int check_spans(const struct reader *r, size_t first)
 
 static int add_conversation(struct reader *r, const struct messages *m)
 {
+    const struct row_rules *rules = r->segment->rules;
+    const bool all = rules && rules->train_on_prompts && json_array_size(m->list) > 0;
     const size_t first = r->spans.count;
-    if (!any_loss(m))
+    if (!all && !any_loss(m))
         return jsonl_bad_line(r, "no turn of messages is the assistant's with a weight above 0, so "
                                  "nothing has a loss");
     int rc = render(r, m, false);
-    if (!rc)
+    if (!rc && !all)
         rc = turns_find(r, m);
-    if (!rc)
+    if (!rc && !all)
         rc = check_spans(r, first);
     return rc ? rc : add_part(r, first);
 }

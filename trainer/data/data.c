@@ -11,11 +11,8 @@
 #include "data/data.h"
 
 #include "checked.h"
-#include "data/answers.h"
-#include "data/packing.h"
-#include "data/shuffle.h"
+#include "data/data_struct.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "ranks/group.h"
 
 #include <inttypes.h>
@@ -23,162 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-/* What makes rows of its own: all files, or those of one path with a weight. */
-struct source {
-    char *name;
-    int64_t tokens;
-    struct packed packed;
-};
-
-struct data {
-    struct segment *segment;
-    size_t segment_count;
-    struct source *source; /* order.count of them */
-    struct order order;
-    int64_t tokens;
-    int B, S, vocab;
-    bool once, weighted, teacher_apart;
-    int32_t end_of_text; /* -1: documents end with their files only */
-    struct data_state at;
-    int32_t *arrays;      /* ids, target, pos, doc_start: B * S each; then own: B */
-    int32_t *window;      /* a piece and the token after it: S + 1 */
-    unsigned char *flags; /* S + 1 */
-    struct passed_over passed;
-    struct group *group; /* that shares the data; NULL: read here */
-    struct group *alike; /* whose ranks each read all of it; or NULL */
-    bool alone;          /* for now */
-    uint64_t dealt;      /* batches since data_seek() */
-    struct taken {       /* data_take() */
-        const struct answer_rows *rows;
-        const unsigned char *own;
-        int64_t count, at, used; /* rows that come; past; of `rows`, past */
-    } taken;
-    struct hasher { /* over each source's ids */
-        uint64_t hash;
-        size_t count;
-        int32_t group[4096]; /* not hashed yet */
-    } hasher;
-};
-
 enum { STARTS_DOCUMENT = 1, NO_LOSS = 2 };
 
-/* ---- opening ---- */
-
-/* Ids are hashed as int32, 4,096 at a time, each group with the hash before it: the same stream
- * gives the same value whatever its files are. A source begins a group. */
-static void end_group(struct hasher *h)
-{
-    h->hash = XXH3_64bits_withSeed(h->group, h->count * sizeof *h->group, h->hash);
-    h->count = 0;
-}
-
-static int hash_ids(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
-{
-    struct hasher *h = user;
-    (void)loss;
-    for (size_t i = 0; i < n; i++) {
-        h->group[h->count++] = ids[i];
-        if (h->count == sizeof h->group / sizeof *h->group)
-            end_group(h);
-    }
-    return NJ_OK;
-}
-
-static int open_segments(struct data *d, const struct data_options *o, const struct tokenizer *t,
-                         struct file_list *list)
-{
-    struct segment *grown =
-        realloc(d->segment, (d->segment_count + list->count + 1) * sizeof *grown);
-    if (!grown)
-        return fail(NJ_E_NOMEM, "out of memory for %zu files", list->count);
-    d->segment = grown;
-    for (size_t i = 0; i < list->count; i++) {
-        struct segment *s = &d->segment[d->segment_count++];
-        *s = (struct segment){.path = list->path[i], .first = d->tokens};
-        list->path[i] = NULL;
-        int rc = segment_open(s, t);
-        if (!rc)
-            rc = segment_scan(s, o->vocab_size, hash_ids, &d->hasher);
-        if (rc)
-            return rc;
-        d->tokens += s->count;
-        if (s->count == 0) { /* an empty file is no document */
-            segment_close(s);
-            d->segment_count--;
-        }
-    }
-    return NJ_OK;
-}
-
-static int check_rows(const struct source *s, const struct data_options *o, size_t paths)
-{
-    const char *more = paths > 1 ? " and the others" : "";
-    if (s->tokens == 0)
-        return fail(NJ_E_FORMAT, "%s%s: there is no token in it; give files with text or tokens",
-                    s->name, more);
-    if (s->packed.rows == 0 && o->packing != PACKING_WRAPPED)
-        return fail(NJ_E_FORMAT,
-                    "%s%s: no document has two tokens, so there is nothing to predict; give more "
-                    "data",
-                    s->name, more);
-    if (s->packed.rows == 0)
-        return fail(NJ_E_FORMAT,
-                    "%s%s: %" PRId64 " token%s, fewer than one window of %d + 1; give more data "
-                    "or at most --seq-len %" PRId64,
-                    s->name, more, s->tokens, plural(s->tokens), o->seq_len,
-                    s->tokens > 1 ? s->tokens - 1 : 1);
-    return NJ_OK;
-}
-
-static int open_source(struct data *d, const struct data_options *o, const struct tokenizer *t,
-                       const char *const *paths, size_t count, double weight)
-{
-    struct source *s = &d->source[d->order.count];
-    struct share *share = &d->order.share[d->order.count++];
-    const size_t first = d->segment_count;
-    const int64_t tokens = d->tokens;
-    struct file_list list;
-    s->name = strdup(count ? paths[0] : "--data");
-    if (!s->name)
-        return fail(NJ_E_NOMEM, "out of memory");
-    int rc = files_collect(paths, count, &list, &d->passed);
-    if (!rc)
-        rc = open_segments(d, o, t, &list);
-    files_free(&list);
-    if (!rc)
-        rc = packed_make(d->segment + first, d->segment_count - first, d->end_of_text, o->seq_len,
-                         o->packing, o->once, &s->packed);
-    end_group(&d->hasher);
-    s->tokens = d->tokens - tokens;
-    share->weight = weight;
-    share->rows = s->packed.rows;
-    return rc ? rc : check_rows(s, o, count);
-}
-
-static int open_sources(struct data *d, const struct data_options *o, const struct tokenizer *t)
-{
-    double sum = 0;
-    int rc = NJ_OK;
-    d->source = calloc(o->path_count + 1, sizeof *d->source);
-    d->order.share = calloc(o->path_count + 1, sizeof *d->order.share);
-    if (!d->source || !d->order.share)
-        return fail(NJ_E_NOMEM, "out of memory for %zu sources", o->path_count);
-    for (size_t i = 0; i < o->path_count && o->weights; i++)
-        sum += o->weights[i];
-    if (!o->weights)
-        rc = open_source(d, o, t, o->paths, o->path_count, 1);
-    for (size_t i = 0; i < o->path_count && o->weights && !rc; i++)
-        if (o->weights[i] > 0)
-            rc = open_source(d, o, t, o->paths + i, 1, o->weights[i] / sum);
-    if (!rc && d->order.count == 0)
-        rc = fail(NJ_E_ARG, "--data-weights: all are 0; give at least one source a weight");
-    if (!rc)
-        order_divide(&d->order);
-    return rc;
-}
+/* ---- memory ---- */
 
 static int no_memory(int batch_size, int seq_len)
 {
@@ -202,39 +46,11 @@ int data_set_batch(struct data *d, int batch_size)
     return NJ_OK;
 }
 
-static int allocate(struct data *d, int batch_size)
+int data_allocate(struct data *d, int batch_size)
 {
     d->window = calloc((size_t)d->S + 1, sizeof *d->window);
     d->flags = calloc((size_t)d->S + 1, 1);
     return d->window && d->flags ? data_set_batch(d, batch_size) : no_memory(batch_size, d->S);
-}
-
-int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out)
-{
-    *out = NULL;
-    if (o->seq_len < 1 || o->batch_size < 1)
-        return fail(NJ_E_ARG, "batches of %d x %d: both --batch-size and --seq-len must be above 0",
-                    o->batch_size, o->seq_len);
-    struct data *d = calloc(1, sizeof *d);
-    if (!d)
-        return fail(NJ_E_NOMEM, "out of memory");
-    d->S = o->seq_len;
-    d->vocab = o->vocab_size;
-    d->order.seed = o->seed;
-    d->once = o->once;
-    d->teacher_apart = o->teacher_apart;
-    d->weighted = o->weights != NULL;
-    d->end_of_text = t ? t->end_of_text : -1;
-
-    int rc = open_sources(d, o, t);
-    if (!rc)
-        rc = allocate(d, o->batch_size);
-    if (rc) {
-        data_close(d);
-        return rc;
-    }
-    *out = d;
-    return NJ_OK;
 }
 
 void data_close(struct data *d)
@@ -284,6 +100,38 @@ const struct passed_over *data_passed_over(const struct data *d)
     return &d->passed;
 }
 
+const struct row_notes *data_row_notes(const struct data *d)
+{
+    return &d->notes;
+}
+
+enum packing data_packing(const struct data *d)
+{
+    return d->packing;
+}
+
+void data_overlong(const struct data *d, struct overlong_count *out)
+{
+    *out = (struct overlong_count){0};
+    for (size_t i = 0; i < d->order.count; i++) {
+        const struct overlong_count *n = &d->source[i].packed.overlong;
+        out->documents += n->documents;
+        out->cut += n->cut;
+        out->dropped += n->dropped;
+        out->split += n->split;
+        out->empty += n->empty;
+        out->lost += n->lost;
+        out->longest = n->longest > out->longest ? n->longest : out->longest;
+    }
+}
+
+const char *data_overlong_text(const struct data *d, char *out, size_t bytes)
+{
+    struct overlong_count n;
+    data_overlong(d, &n);
+    return overlong_text(&n, d->S, out, bytes);
+}
+
 size_t data_sources(const struct data *d)
 {
     return d->weighted ? d->order.count : 0;
@@ -310,6 +158,36 @@ static size_t segment_of(const struct data *d, int64_t at)
             high = middle;
     }
     return low;
+}
+
+int data_token(const struct data *d, int64_t at, struct data_token *out)
+{
+    const struct segment *s = &d->segment[segment_of(d, at)];
+    const int64_t i = at - s->first;
+    const size_t before = i > 0; /* the token before says whether a document begins */
+    int32_t ids[2];
+    unsigned char loss[2];
+    const int rc = segment_read(s, i - (int64_t)before, 1 + before, ids, loss);
+    if (rc)
+        return rc;
+    out->id = ids[before];
+    out->begins = i == 0 || ids[0] == d->end_of_text;
+    out->trained = loss[before] && !out->begins;
+    return NJ_OK;
+}
+
+int data_pieces(const struct data *d, int64_t row)
+{
+    const struct row_place place = order_at(&d->order, 0, (uint64_t)row);
+    return packed_pieces(&d->source[place.source].packed, place.row);
+}
+
+void data_piece(const struct data *d, int64_t row, int piece, int64_t *first, int *inputs)
+{
+    const struct row_place place = order_at(&d->order, 0, (uint64_t)row);
+    const struct piece p = packed_piece(&d->source[place.source].packed, place.row, piece);
+    *first = p.first;
+    *inputs = p.inputs;
 }
 
 /* Copies n tokens from `at` on into d->window and d->flags. */
@@ -448,6 +326,7 @@ struct summary {
     uint64_t hash;
     size_t sources;
     bool weighted;
+    enum packing packing;
 };
 
 static int make_receiver(const struct data_options *o, struct data **out)
@@ -459,13 +338,14 @@ static int make_receiver(const struct data_options *o, struct data **out)
     d->S = o->seq_len;
     d->once = o->once;
     d->teacher_apart = o->teacher_apart;
-    return allocate(d, o->batch_size);
+    return data_allocate(d, o->batch_size);
 }
 
 static int take_summary(struct data *d, const struct summary *s)
 {
     d->tokens = s->tokens;
     d->weighted = s->weighted;
+    d->packing = s->packing;
     d->hasher.hash = s->hash;
     d->order.total = s->rows;
     d->source = calloc(s->sources, sizeof *d->source);
@@ -491,8 +371,8 @@ int data_share(struct data **d, const struct data_options *o, struct group *g)
     if (g->place.size == 1)
         return rc;
     if (group_leads(g))
-        s = (struct summary){(*d)->tokens, (*d)->order.total, (*d)->hasher.hash, (*d)->order.count,
-                             (*d)->weighted};
+        s = (struct summary){(*d)->tokens,      (*d)->order.total, (*d)->hasher.hash,
+                             (*d)->order.count, (*d)->weighted,    (*d)->packing};
     else
         rc = make_receiver(o, d);
     if (!rc)

@@ -19,9 +19,49 @@ struct group;
 
 /* How documents become rows of S positions. */
 enum packing {
+    PACKING_AUTO,    /* PACKING_BFD for data with prompts or conversations, else PACKING_WRAPPED */
     PACKING_WRAPPED, /* one after the other, cut where a row ends */
     PACKING_BFD,     /* whole where they fit, as many in a row as go in: best-fit decreasing */
     PACKING_NONE     /* each in rows of its own, padded with ignored positions */
+};
+
+/* What becomes of a document that is longer than a row; wrapped rows cut all alike. */
+enum overlong {
+    OVERLONG_AUTO, /* one that holds a prompt is cut, any other is split */
+    OVERLONG_CUT,  /* at the end of a row; what comes after it is lost */
+    OVERLONG_DROP,
+    OVERLONG_SPLIT /* over as many rows as it takes */
+};
+/* What became of them. */
+struct overlong_count {
+    int64_t documents, cut, dropped, split; /* all there are; those longer than a row */
+    int64_t empty;                          /* of those dropped: nothing trained would remain */
+    int64_t lost;                           /* tokens with a loss, of those cut or dropped */
+    int64_t longest;                        /* tokens of a document */
+};
+
+/* How rows are read: the lines of .jsonl files, the rows of Parquet. */
+struct row_rules {
+    const char *const *fields; /* words of --fields: "prompt=question,completion=answer" */
+    size_t field_count;
+    bool train_on_prompts; /* what precedes an answer has a loss, too */
+    bool skip_unusable;    /* a row that cannot be used is counted, not an error */
+};
+/* What is to be said of rows that were read. */
+struct row_notes {
+    int64_t rows, unusable;
+    char first[512]; /* the sentence about the first that could not be used */
+    size_t columns;  /* that hold something and are not read */
+    char column[16][48];
+    bool more; /* and others */
+};
+
+/* Splits of a data set that may lie in one folder. */
+enum data_split { SPLIT_AUTO, SPLIT_TRAIN, SPLIT_VALIDATION, SPLIT_TEST };
+/* Which one is read of a folder that has several. */
+struct split_choice {
+    enum data_split wanted;  /* SPLIT_AUTO: none, such a folder is refused */
+    enum data_split instead; /* where there is none of those */
 };
 
 struct data_options {
@@ -30,10 +70,14 @@ struct data_options {
     const double *weights; /* NULL: all paths are one stream; else one each: sources of their own,
                               of which 0 leaves one out; not with `once` */
     enum packing packing;
+    enum overlong overlong;
     int seq_len, batch_size; /* S, B of a micro-batch */
     int vocab_size;          /* ids must lie below it */
     uint64_t seed;           /* order of the rows; 0 keeps the order of the files */
-    bool teacher_apart;      /* batches say what the teacher reads, which may be something else */
+    struct row_rules rules;
+    struct split_choice split;
+    bool teacher_apart; /* batches say what the teacher reads, which may be something else */
+    bool all_rows;      /* the last wrapped row, which may not be full, is one, too */
     bool once; /* evaluation: one pass; the last row and batch are padded with ignored positions */
 };
 struct data; /* all tokens, in files or encoded; rows of S positions, shuffled by seed anew each
@@ -75,11 +119,22 @@ struct passed_over {
         char ending[16];
         size_t files;
     } kind[8];
+    char split[320]; /* what is to be said of a folder with several splits, or "" */
 };
 const struct passed_over *data_passed_over(const struct data *d);
 /* "2 files passed over (.md 1, .py 1); name a file to have it read as text", without the advice where .jsonl alone is
  * read; NULL if there is none. */
 const char *passed_over_text(const struct passed_over *p, char *out, size_t bytes);
+/* As decided: never PACKING_AUTO. */
+enum packing data_packing(const struct data *d);
+/* "3 of 200 documents are longer than ..."; NULL where none is. */
+const char *data_overlong_text(const struct data *d, char *out, size_t bytes);
+void data_overlong(const struct data *d, struct overlong_count *out);
+const struct row_notes *data_row_notes(const struct data *d);
+/* "columns not read: id, source"; NULL if there is none. */
+const char *row_columns_text(const struct row_notes *n, char *out, size_t bytes);
+/* "2 of 10 rows could not be used and were left out; the first: ..."; NULL if there is none. */
+const char *row_unusable_text(const struct row_notes *n, char *out, size_t bytes);
 /* Refuses an output in a folder, or in one that a pattern names, of these paths; option: whose they are. */
 int data_check_output(const char *const *given, size_t count, const char *option, const char *out);
 void data_close(struct data *d);
@@ -96,6 +151,18 @@ struct data_source {
     int64_t tokens, rows; /* that it has */
     int64_t draws;        /* rows that it gives to an epoch */
 };
+/* A token of the stream, as it is shown. */
+struct data_token {
+    int32_t id;
+    bool begins;  /* a document */
+    bool trained; /* has a loss as a target */
+};
+/* Tokens of all files, one after the other; `at` lies below data_tokens(). */
+int data_token(const struct data *d, int64_t at, struct data_token *out);
+/* Pieces of a row, in the order of the files; and where one lies in the stream, whose `inputs` tokens take a position
+ * each. The token after them is the last one's target. */
+int data_pieces(const struct data *d, int64_t row);
+void data_piece(const struct data *d, int64_t row, int piece, int64_t *first, int *inputs);
 size_t data_sources(const struct data *d); /* 0 without weights */
 void data_source(const struct data *d, size_t i, struct data_source *out);
 /* Next micro-batch; with `once`, returns 1 when the pass is over (0: got one, negative: error). */

@@ -8,11 +8,13 @@
 #include "io/regular.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+enum { PACKED_BYTES = 1 << 18 };
 
 /* Token files stay open, so that one that is replaced under a run is still the one that was checked. Many
  * are more than a shell's usual limit, which any process may raise. */
@@ -45,6 +47,8 @@ void data_file_close(struct data_file *f)
     if (f->bytes > 0)
         close(f->fd);
     free(f->buffer);
+    free(f->packed);
+    unpacker_close(f->unpacker);
     *f = (struct data_file){0};
 }
 
@@ -62,12 +66,28 @@ int data_file_read(const struct data_file *f, size_t from, void *to, size_t byte
     return NJ_OK;
 }
 
-int data_file_fill(struct data_file *f, size_t wanted)
+int data_file_unpack(struct data_file *f, enum packing_of_bytes packing)
 {
-    const size_t left = f->bytes - f->at;
-    if (f->have >= wanted || left == 0)
+    if (packing == BYTES_PLAIN || f->bytes == 0)
         return NJ_OK;
-    const size_t more = wanted - f->have < left ? wanted - f->have : left;
+    f->unpacker = unpacker_open(packing);
+    f->packed = malloc(PACKED_BYTES);
+    return f->unpacker && f->packed ? NJ_OK : fail(NJ_E_NOMEM, "%s: out of memory", f->path);
+}
+
+bool data_file_ended(const struct data_file *f)
+{
+    return f->unpacker ? f->ended : f->at == f->bytes;
+}
+
+size_t data_file_told(const struct data_file *f)
+{
+    return f->unpacker ? f->at - f->packed_have : f->at - f->have;
+}
+
+/* Makes room for `more` bytes behind the text. */
+static int make_room(struct data_file *f, size_t more)
+{
     if (f->have > 0)
         memmove(f->buffer, f->text, f->have);
     if (f->capacity < f->have + more) {
@@ -78,7 +98,64 @@ int data_file_fill(struct data_file *f, size_t wanted)
         f->capacity = f->have + more;
     }
     f->text = f->buffer;
-    const int rc = data_file_read(f, f->at, f->buffer + f->have, more);
+    return NJ_OK;
+}
+
+static int read_packed(struct data_file *f)
+{
+    const size_t left = f->bytes - f->at, bytes = left < PACKED_BYTES ? left : PACKED_BYTES;
+    const int rc = data_file_read(f, f->at, f->packed, bytes);
+    f->packed_from = 0;
+    f->packed_have = rc ? 0 : bytes;
+    f->at += f->packed_have;
+    return rc;
+}
+
+/* Unpacks up to `room` bytes behind the text. */
+static int unpack_more(struct data_file *f, size_t room)
+{
+    size_t used, made;
+    int rc = f->packed_have == 0 && f->at < f->bytes ? read_packed(f) : NJ_OK;
+    if (rc)
+        return rc;
+    rc = unpack(f->unpacker, f->packed + f->packed_from, f->packed_have, &used, f->buffer + f->have,
+                room, &made);
+    if (rc)
+        return fail(rc, "%s: %s", f->path,
+                    rc == NJ_E_NOMEM
+                        ? "out of memory"
+                        : "cannot be unpacked: it is damaged, or not what its name says");
+    f->packed_from += used;
+    f->packed_have -= used;
+    f->have += made;
+    f->made += made;
+    f->ended = used == 0 && made == 0 && f->at == f->bytes;
+    if (f->ended && (!unpacker_whole(f->unpacker) || f->packed_have > 0))
+        return fail(NJ_E_FORMAT, "%s: ends in the middle of what is packed; make it again",
+                    f->path);
+    if (f->made > unpack_most(f->bytes))
+        return fail(NJ_E_FORMAT,
+                    "%s: unpacks to over %zu bytes, far more than text does; unpack it first if "
+                    "that is right",
+                    f->path, unpack_most(f->bytes));
+    return NJ_OK;
+}
+
+int data_file_fill(struct data_file *f, size_t wanted)
+{
+    const size_t left = f->unpacker ? SIZE_MAX : f->bytes - f->at;
+    if (f->have >= wanted || data_file_ended(f))
+        return NJ_OK;
+    const size_t more = wanted - f->have < left ? wanted - f->have : left;
+    int rc = make_room(f, more);
+    if (rc)
+        return rc;
+    if (f->unpacker) {
+        while (!rc && f->have < wanted && !f->ended)
+            rc = unpack_more(f, wanted - f->have);
+        return rc;
+    }
+    rc = data_file_read(f, f->at, f->buffer + f->have, more);
     f->at += rc ? 0 : more;
     f->have += rc ? 0 : more;
     return rc;

@@ -3,6 +3,7 @@
  * data_paths.c: which files a --data list names. Folders are walked in the order of their names, so
  * that the stream of tokens does not depend on the file system.
  */
+#include "data/file_kinds.h"
 #include "data/token_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"
@@ -66,6 +67,7 @@ const char *passed_over_text(const struct passed_over *p, char *out, size_t byte
 }
 
 struct walk {
+    const struct split_choice *split;
     struct file_list *list;
     struct passed_over *passed;
 };
@@ -125,9 +127,10 @@ static int add_path_or_folder(const struct walk *w, const char *path)
     const size_t before = w->list->count;
     const int rc = add_folder(w, path, 0);
     if (rc || w->list->count > before)
-        return rc;
-    return fail(NJ_E_FORMAT, "%s: the folder holds no .txt, .jsonl, .bin, .u16 or .u32 file%s%s",
-                path, w->passed->files > 0 ? "; " : "",
+        return rc ? rc : splits_choose(path, w->list, before, w->split, w->passed);
+    return fail(NJ_E_FORMAT,
+                "%s: the folder holds no .txt, .jsonl, .parquet, .bin, .u16 or .u32 file%s%s", path,
+                w->passed->files > 0 ? "; " : "",
                 w->passed->files > 0 ? passed_over_text(w->passed, passed, sizeof passed) : "");
 }
 
@@ -154,11 +157,11 @@ static int add_glob(const struct walk *w, const char *pattern)
     return rc;
 }
 
-int files_collect(const char *const *given, size_t count, struct file_list *out,
-                  struct passed_over *passed)
+int files_collect(const char *const *given, size_t count, const struct split_choice *split,
+                  struct file_list *out, struct passed_over *passed)
 {
     struct passed_over unasked = {0};
-    const struct walk w = {out, passed ? passed : &unasked};
+    const struct walk w = {split, out, passed ? passed : &unasked};
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < count; i++) {
         const int rc =

@@ -1,64 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jsonl.c: a file with a document as a JSON object in each line, in one of three forms:
- *   messages: a conversation; what the assistant says, and the token that ends its turn, has a loss
- *   prompt, completion: the completion has a loss
- *   text: all of it has a loss
- * Where several are there, the first of this list counts; other fields are not looked at. What has
- * a loss is encoded apart from what stands before it, as it is when the model generates; a conversation is encoded as a
- * whole, as transformers does.
+ * jsonl.c: a file with a document as a JSON object in each row, in one of three forms (rows.h):
+ *   a conversation: what the assistant says, and the token that ends its turn, has a loss
+ *   a prompt and its completion: the completion has a loss
+ *   a text: all of it has a loss
+ * What has a loss is encoded apart from what stands before it, as it is when the model generates; a conversation is
+ * encoded as a whole, as transformers does.
  */
-#include "data/jsonl.h"
+#include "data/rows.h"
 
 #include "io/error.h"
 #include "text/bpe.h"
 
-/* ---- the three forms ---- */
-
-static int add_plain(struct reader *r, const json_t *text)
+static int add_form(struct reader *r, const json_t *object, const struct row *row)
 {
-    return json_is_string(text) ? jsonl_add_value(r, text, true)
-                                : jsonl_bad_line(r, "text must be a string");
-}
-
-static int add_pair(struct reader *r, const json_t *prompt, const json_t *completion)
-{
-    if (!json_is_string(prompt) || !json_is_string(completion))
-        return jsonl_bad_line(
-            r, "prompt and completion must be strings; write a conversation as messages");
-    int rc = jsonl_add_value(r, prompt, false);
-    return rc ? rc : jsonl_add_value(r, completion, true);
-}
-
-static int add_document(struct reader *r, const json_t *object)
-{
-    const json_t *messages = json_object_get(object, "messages");
-    const json_t *completion = json_object_get(object, "completion");
-    const json_t *prompt = json_object_get(object, "prompt");
-    const json_t *text = json_object_get(object, "text");
-    const size_t first = r->parts;
     int rc;
-    if (messages)
-        rc = jsonl_add_messages(r, object, messages);
-    else if (prompt && completion)
-        rc = add_pair(r, prompt, completion);
-    else if (text)
-        rc = add_plain(r, text);
-    else
-        rc =
-            jsonl_bad_line(r, json_is_object(object)
-                                  ? "the object has neither text, nor prompt and completion, nor "
-                                    "messages; rename its fields"
-                                  : "a line must be an object with text, prompt and completion, or "
-                                    "messages");
-    if (rc)
-        return rc;
-    r->part[first].starts = true;
-    r->part[r->parts - 1].ends = true;
-    r->part[r->parts - 1].end_loss = !messages;
-    return NJ_OK;
+    if (row->form == ROW_CHAT)
+        return jsonl_add_messages(r, object, row->messages);
+    if (row->form == ROW_TEXT)
+        return jsonl_add_value(r, row->text, true);
+    rc = jsonl_add_value(r, row->prompt, false);
+    return rc ? rc : jsonl_add_value(r, row->completion, true);
 }
 
+static int add_document(struct reader *r, json_t *object)
+{
+    const size_t first = r->parts;
+    struct row row;
+    int rc = row_read(r, object, &row);
+    if (!rc)
+        rc = add_form(r, object, &row);
+    if (!rc) {
+        r->part[first].starts = true;
+        r->part[r->parts - 1].ends = true;
+        r->part[r->parts - 1].end_loss = row.form != ROW_CHAT;
+        r->segment->answers = r->segment->answers || row.form != ROW_TEXT;
+    }
+    row_free(&row);
+    return rc;
+}
+
+/* The token that begins texts comes first, and the one that ends them last, once: a text that has them of its own
+ * gets no other. */
 static int store_part(struct reader *r, const struct part *p, const struct span *ids)
 {
     const int32_t begin = tokenizer_begin_of_text(r->tokenizer), end = r->tokenizer->end_of_text;
@@ -67,16 +50,29 @@ static int store_part(struct reader *r, const struct part *p, const struct span 
         return marked_add(r, p, ids);
     if (p->starts && begin >= 0)
         rc = segment_add(r->segment, &begin, 1, true);
+    r->begun = (p->starts && begin >= 0) || (r->begun && !p->starts);
+    const size_t twice = r->begun && ids->count > 0 && ids->ids[0] == begin;
     if (!rc)
-        rc = segment_add(r->segment, ids->ids, ids->count, p->loss);
-    if (!rc && p->ends)
+        rc = segment_add(r->segment, ids->ids + twice, ids->count - twice, p->loss);
+    r->begun = r->begun && ids->count == 0;
+    const bool ended = ids->count > twice && ids->ids[ids->count - 1] == end;
+    if (!rc && p->ends && !ended)
         rc = segment_add(r->segment, &end, 1, p->end_loss);
     return rc;
 }
 
-int open_jsonl(struct segment *s, const struct tokenizer *t)
+static bool documents_read(const struct reader *r, const char *column)
 {
-    struct reader r = {.segment = s, .tokenizer = t, .object = add_document, .store = store_part};
+    return row_reads(r->segment->rules, column);
+}
+
+int open_rows(struct segment *s, const struct tokenizer *t)
+{
+    struct reader r = {.segment = s,
+                       .tokenizer = t,
+                       .reads = documents_read,
+                       .object = add_document,
+                       .store = store_part};
     const int rc = segment_begin_text(s, t);
-    return rc ? rc : jsonl_read(&r);
+    return rc ? rc : rows_read(&r);
 }

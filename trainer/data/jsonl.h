@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jsonl.h: inside of jsonl.c and prompts.c: the lines of a file (jsonl_lines.c), the parts of text that each is made
- * into (jsonl_parts.c), and how a conversation becomes them: its messages (messages.c), what of its text the assistant
- * says (turns.c), the part (conversation.c), and the ids of that which have a loss (marked.c).
+ * jsonl.h: inside of jsonl.c and prompts.c: the rows of a file (rows_read.c, jsonl_lines.c), the parts of text that
+ * each is made into (jsonl_parts.c), and how a conversation becomes them: its messages (messages.c), what of its text
+ * the assistant says (turns.c), the part (conversation.c), and the ids of that which have a loss (marked.c).
  */
 #ifndef NOJIT_TRAINER_JSONL_H
 #define NOJIT_TRAINER_JSONL_H
@@ -36,26 +36,34 @@ struct reader {
     struct segment *segment;
     const struct tokenizer *tokenizer;
     struct chat chat; /* found when the first conversation comes */
+    bool chatless;    /* jsonl_chats() has found that conversations have no form */
     struct pool spans;
     struct template_text written[3]; /* by the template: all of a conversation, and parts of it */
-    bool mended;                     /* a number of the line was too large, and has become `true` */
-    long line;
-    char *text; /* of the parts, one after the other */
+    bool mended;                     /* a number of the line was too large, and has become [0] */
+    long line;                       /* or row */
+    bool row_fault;                  /* what failed is this row alone */
+    bool begun;                      /* the document has its first id, and no other */
+    char *text;                      /* of the parts, one after the other */
     size_t bytes, capacity;
     struct part *part;
     size_t parts, part_capacity;
-    size_t told; /* bytes of the file that were said to be encoded */
-    /* Adds the parts of a line. */
-    int (*object)(struct reader *r, const json_t *object);
+    size_t told;             /* bytes of the file that were said to be encoded */
+    struct parquet *parquet; /* the rows' file; NULL: they are lines */
+    /* Whether a column is read; NULL: all are. */
+    bool (*reads)(const struct reader *r, const char *column);
+    /* Adds the parts of a row. */
+    int (*object)(struct reader *r, json_t *object);
     /* Takes the ids of a part; all parts come, in their order, if not at once. */
     int (*store)(struct reader *r, const struct part *p, const struct span *ids);
     void *user;
 };
 
-/* Reads all lines of the segment's file, which is open, and frees what r owns. */
-int jsonl_read(struct reader *r);
+/* Reads all rows of the segment's file, which is open, and frees what r owns. */
+int rows_read(struct reader *r);
 /* The same of a file by its path. */
-int jsonl_read_file(struct reader *r, char *path);
+int rows_read_file(struct reader *r, char *path);
+/* Reads the next line as an object; NULL where there is none. */
+int jsonl_next(struct reader *r, json_t **out);
 /* The id of a line, if it has one, as JSON. */
 int jsonl_read_id(struct reader *r, const json_t *object, struct pool *to, struct stretch *out);
 
@@ -67,7 +75,10 @@ int jsonl_add_text(struct reader *r, const char *text, size_t bytes);
 int jsonl_add_part(struct reader *r, size_t begin, bool loss);
 /* A part that is this string. */
 int jsonl_add_value(struct reader *r, const json_t *value, bool loss);
-/* Adds the part of `messages` of the object, written by the model's chat template. */
+/* Whether the model's conversations have a form: that of its chat template, or of its tokens. */
+int jsonl_chats(struct reader *r, bool *chats);
+/* Adds the part of a conversation of the object, written by the model's chat template: a list of {role, content} in
+ * which weight, if it is there, says whether the turn is trained; without it the assistant's are. */
 int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages);
 /* Adds one part: the turns but for answers at their end, and what the template writes before an answer. */
 int jsonl_add_question(struct reader *r, const json_t *object, const json_t *messages);

@@ -45,6 +45,8 @@ int jsonl_add_part(struct reader *r, size_t begin, bool loss)
         r->part = more;
         r->part_capacity = grown;
     }
+    const struct row_rules *rules = r->segment->rules;
+    loss = loss || (rules && rules->train_on_prompts);
     r->part[r->parts++] = (struct part){.begin = begin, .end = r->bytes, .loss = loss};
     return NJ_OK;
 }

@@ -130,7 +130,9 @@ int marked_add(struct reader *r, const struct part *p, const struct span *ids)
     struct run_of_ids run = {.reader = r, .ids = ids->ids};
     const bool ended = ids->count > 0 && ids->ids[ids->count - 1] == end;
     int rc = check_inside(r, ids);
-    if (!rc)
+    if (!rc && p->loss) /* all of it has */
+        rc = segment_add(r->segment, ids->ids, ids->count, true);
+    else if (!rc)
         rc = spells(r->tokenizer, ids) ? add_by_texts(&run, span, p->spans, ids->count)
                                        : add_by_pieces(&run, span, p->spans, ids);
     return rc || ended ? rc : segment_add(r->segment, &end, 1, false);

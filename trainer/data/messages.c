@@ -29,21 +29,22 @@ static bool is_given(const json_t *value)
     return value && !json_is_null(value);
 }
 
-/* Whether a number that was too large may have stood in the value: such a number has become true. */
-static bool has_true(json_t *value)
+/* Whether a number that was too large may have stood in the value: such a number has become [0]. */
+static bool has_mended(json_t *value)
 {
     size_t i;
     const char *key;
     json_t *each;
-    bool found = json_is_true(value);
-    json_array_foreach(value, i, each) found = found || has_true(each);
-    json_object_foreach(value, key, each) found = found || has_true(each);
+    json_t *first = json_array_size(value) == 1 ? json_array_get(value, 0) : NULL;
+    bool found = json_is_integer(first) && json_integer_value(first) == 0;
+    json_array_foreach(value, i, each) found = found || has_mended(each);
+    json_object_foreach(value, key, each) found = found || has_mended(each);
     return found;
 }
 
 static int check_numbers(const struct reader *r, json_t *value)
 {
-    return r->mended && has_true(value)
+    return r->mended && has_mended(value)
                ? jsonl_bad_line(r, "a number of a conversation must have at most 64 bits; write it "
                                    "as a string")
                : NJ_OK;
@@ -84,33 +85,23 @@ static int check_fields(const struct reader *r, const struct messages *m, json_t
     return check_numbers(r, turn);
 }
 
-/* Content is a text, or a list of parts that are all texts; a call of tools may come without. */
+/* Content is a text; a call of tools may come without. */
 static int check_content(const struct reader *r, const json_t *turn)
 {
     const json_t *content = json_object_get(turn, "content");
-    size_t i;
-    const json_t *part;
-    bool texts = json_is_array(content) && json_array_size(content) > 0;
-    json_array_foreach(content, i, part) texts = texts &&
-                                                 is_text(json_object_get(part, "type"), "text") &&
-                                                 json_is_string(json_object_get(part, "text"));
     const bool absent = !content || json_is_null(content);
-    if (json_is_string(content) || texts ||
-        (absent && is_given(json_object_get(turn, "tool_calls"))))
+    if (json_is_string(content) || (absent && is_given(json_object_get(turn, "tool_calls"))))
         return NJ_OK;
-    return jsonl_bad_line(r,
-                          "content of messages must be a string, or a list of parts of type text");
+    return jsonl_bad_line(r, "content of messages must be a string, or a list of parts of type "
+                             "text");
 }
 
-/* weight: 0 takes the loss from what an assistant says, as in files for OpenAI and Axolotl. */
-static int read_loss(const struct reader *r, const json_t *turn, bool *out)
+/* weight says whether a turn is trained; without it the assistant's are. */
+static bool has_loss(const json_t *turn)
 {
     const json_t *weight = json_object_get(turn, "weight");
-    const double value = json_is_number(weight) ? json_number_value(weight) : 1;
-    if ((is_given(weight) && !json_is_number(weight)) || (value != 0 && value != 1))
-        return jsonl_bad_line(r, "weight of messages must be 0 (no loss) or 1");
-    *out = is_text(json_object_get(turn, "role"), "assistant") && value != 0;
-    return NJ_OK;
+    return weight ? json_integer_value(weight) != 0
+                  : is_text(json_object_get(turn, "role"), "assistant");
 }
 
 static int check_turn(const struct reader *r, const struct messages *m, json_t *turn, bool *loss)
@@ -120,7 +111,8 @@ static int check_turn(const struct reader *r, const struct messages *m, json_t *
     int rc = check_fields(r, m, turn);
     if (!rc)
         rc = check_content(r, turn);
-    return rc ? rc : read_loss(r, turn, loss);
+    *loss = has_loss(turn);
+    return rc;
 }
 
 /* ---- variables ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * packing.c: see packing.h. Wrapped rows are computed when asked for. The others are lists of
- * pieces: documents, and parts of those that are longer than a row. A piece of L tokens takes L - 1
+ * pieces: documents, and what --overlong leaves of those that are longer than a row. A piece of L tokens takes L - 1
  * positions, because its last token is a target only; parts of a document overlap by that token.
  */
 #include "data/packing.h"
@@ -33,7 +33,17 @@ static int add_piece(struct packed *p, int64_t first, int32_t inputs)
     return NJ_OK;
 }
 
-static int add_document(struct packed *p, int64_t first, int64_t last)
+/* A file that is being cut into documents. */
+struct cutter {
+    struct packed *packed;
+    const struct packing_rules *rules;
+    int64_t begin, at, last; /* of the document; next token; last one of the file */
+    int64_t targets,
+        overrun; /* of the document: with a loss, within a row from its begin on; beyond */
+    bool masked; /* a token of the document has no loss */
+};
+
+static int add_parts(struct packed *p, int64_t first, int64_t last)
 {
     int rc = NJ_OK;
     for (; first < last && !rc; first += p->S)
@@ -41,23 +51,55 @@ static int add_document(struct packed *p, int64_t first, int64_t last)
     return rc;
 }
 
-/* A file that is being cut into documents. */
-struct cutter {
-    struct packed *packed;
-    int64_t begin, at, last; /* of the document; next token; last one of the file */
-    int32_t end_of_text;
-};
+static int add_overlong(const struct cutter *c)
+{
+    struct packed *p = c->packed;
+    struct overlong_count *n = &p->overlong;
+    enum overlong way = c->rules->overlong;
+    if (way == OVERLONG_AUTO)
+        way = c->masked ? OVERLONG_CUT : OVERLONG_SPLIT;
+    if (way == OVERLONG_SPLIT) {
+        n->split++;
+        return add_parts(p, c->begin, c->at);
+    }
+    n->lost += c->overrun;
+    if (way == OVERLONG_CUT && c->targets > 0) {
+        n->cut++;
+        return add_piece(p, c->begin, p->S);
+    }
+    n->dropped++;
+    n->empty += c->targets == 0;
+    n->lost += c->targets;
+    return NJ_OK;
+}
+
+/* The document ends with token `at`, which is a target only. */
+static int end_document(struct cutter *c)
+{
+    struct overlong_count *n = &c->packed->overlong;
+    const int64_t tokens = c->at - c->begin + 1;
+    n->documents++;
+    n->longest = tokens > n->longest ? tokens : n->longest;
+    const int rc =
+        tokens - 1 > c->packed->S ? add_overlong(c) : add_parts(c->packed, c->begin, c->at);
+    c->begin = c->at + 1;
+    c->targets = c->overrun = 0;
+    c->masked = false;
+    return rc;
+}
 
 static int cut_documents(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
 {
     struct cutter *c = user;
     int rc = NJ_OK;
-    (void)loss;
-    for (size_t i = 0; i < n && !rc; i++, c->at++)
-        if (c->at == c->last || ids[i] == c->end_of_text) {
-            rc = add_document(c->packed, c->begin, c->at);
-            c->begin = c->at + 1;
-        }
+    for (size_t i = 0; i < n && !rc; i++, c->at++) {
+        const int64_t place = c->at - c->begin;
+        c->masked = c->masked || !loss[i];
+        c->targets += loss[i] && place > 0 && place <= c->packed->S;
+        c->overrun += loss[i] && place > c->packed->S;
+        if (c->at == c->last || ids[i] == c->rules->end_of_text)
+            rc = end_document(c);
+    }
     return rc;
 }
 
@@ -206,20 +248,25 @@ static void wrap(struct packed *p, bool once)
     p->inputs = once ? targets : p->rows * p->S;
 }
 
-int packed_make(const struct segment *segments, size_t count, int32_t end_of_text, int32_t S,
-                enum packing kind, bool once, struct packed *out)
+int packed_make(const struct segment *segments, size_t count, const struct packing_rules *rules,
+                struct packed *out)
 {
-    *out = (struct packed){.S = S};
+    const enum packing kind = rules->kind;
+    *out = (struct packed){.S = rules->S};
     if (count == 0)
         return NJ_OK;
     out->first = segments[0].first;
     out->last = segments[count - 1].first + segments[count - 1].count;
     int rc = NJ_OK;
     if (kind == PACKING_WRAPPED)
-        wrap(out, once);
+        wrap(out, rules->once);
     for (size_t i = 0; i < count && kind != PACKING_WRAPPED && !rc; i++) {
         const struct segment *s = &segments[i];
-        struct cutter cutter = {out, s->first, s->first, s->first + s->count - 1, end_of_text};
+        struct cutter cutter = {.packed = out,
+                                .rules = rules,
+                                .begin = s->first,
+                                .at = s->first,
+                                .last = s->first + s->count - 1};
         rc = segment_scan(s, INT32_MAX, cut_documents, &cutter);
     }
     if (kind == PACKING_NONE)

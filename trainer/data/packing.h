@@ -22,14 +22,24 @@ struct packed {
     struct piece *piece; /* else: in the order of the stream; */
     size_t count, capacity;
     int64_t *start; /* with several pieces a row: row r begins with piece start[r] */
+    struct overlong_count overlong;
 };
 
-/* Rows of S positions from files that follow each other in the stream; once: with a last row that is
- * not full. No row at all is no error. */
-int packed_make(const struct segment *segments, size_t count, int32_t end_of_text, int32_t S,
-                enum packing kind, bool once, struct packed *out);
+/* How rows are made. */
+struct packing_rules {
+    enum packing kind; /* not PACKING_AUTO */
+    enum overlong overlong;
+    int32_t S, end_of_text;
+    bool once; /* with a last row that is not full */
+};
+
+/* Rows of S positions from files that follow each other in the stream. No row at all is no error. */
+int packed_make(const struct segment *segments, size_t count, const struct packing_rules *rules,
+                struct packed *out);
 /* Pieces of these lengths, from 1 to S, as many in a row as fit; `first` of a piece is its number. */
 int packed_lengths(const int32_t *inputs, size_t count, int32_t S, struct packed *out);
+/* What users hear of it; NULL where no document was too long. */
+const char *overlong_text(const struct overlong_count *n, int32_t S, char *out, size_t bytes);
 void packed_free(struct packed *p);
 int packed_pieces(const struct packed *p, int64_t row);
 struct piece packed_piece(const struct packed *p, int64_t row, int i);

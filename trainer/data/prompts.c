@@ -4,8 +4,9 @@
  */
 #include "data/prompts.h"
 
-#include "data/jsonl.h"
+#include "data/file_kinds.h"
 #include "data/pool.h"
+#include "data/rows.h"
 #include "data/shuffle.h"
 #include "io/error.h"
 #include "io/plural.h"
@@ -67,7 +68,7 @@ struct collector {
 static int add_prompt(struct reader *r, const json_t *object, const json_t *value, const char *name)
 {
     if (json_is_array(value))
-        return jsonl_add_question(r, object, value);
+        return row_add_question(r, object, value, name);
     if (json_is_string(value))
         return jsonl_add_value(r, value, false);
     return fail(NJ_E_FORMAT, "%s:%ld: %s must be a string or a list of {role, content}",
@@ -108,7 +109,7 @@ static json_t *with_context(const char *context, const json_t *prompt)
 static int add_teacher(struct collector *c, const json_t *object, const json_t *prompt,
                        const json_t *teacher)
 {
-    if (teacher && !json_is_null(teacher))
+    if (teacher)
         return add_prompt(&c->reader, object, teacher, "teacher_prompt");
     json_t *made = with_context(c->o->teacher_context, prompt);
     const int rc =
@@ -129,21 +130,28 @@ static int read_most(struct collector *c, const json_t *object, struct item *out
     return NJ_OK;
 }
 
-static int add_line(struct reader *r, const json_t *object)
+/* The value of a field; one that is null is absent. */
+static const json_t *field(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+static int add_line(struct reader *r, json_t *object)
 {
     struct collector *c = r->user;
     struct prompts *p = c->p;
-    const json_t *messages = json_object_get(object, "messages");
-    const json_t *prompt = messages ? messages : json_object_get(object, "prompt");
-    const json_t *teacher = json_object_get(object, "teacher_prompt");
+    const json_t *messages = field(object, "messages");
+    const json_t *prompt = messages ? messages : field(object, "prompt");
+    const json_t *teacher = field(object, "teacher_prompt");
     struct item it = {.line = r->line};
-    it.apart = (teacher && !json_is_null(teacher)) || c->o->teacher_context;
+    it.apart = teacher || c->o->teacher_context;
     if (!prompt)
         return jsonl_bad_line(r, json_is_object(object)
                                      ? "the object has neither prompt nor messages; rename its "
                                        "fields"
                                      : "a line must be an object with prompt or messages");
-    int rc = messages ? jsonl_add_question(r, object, messages)
+    int rc = messages ? row_add_question(r, object, messages, "messages")
                       : add_prompt(r, object, prompt, "prompt");
     if (!rc && it.apart)
         rc = add_teacher(c, object, prompt, teacher);
@@ -171,15 +179,16 @@ static int check_vocabulary(const struct collector *c, const struct item *it,
     return NJ_OK;
 }
 
-/* A text after the token that begins texts; an empty one is the token that ends them where none begins them. A chat
- * template has written that token, if there is to be one. */
+/* Adds a text after the token that begins texts, if it does not begin with that one itself; an empty one is the token
+ * that ends them where none begins them. A chat template has written that token, if there is to be one. */
 static int add_encoded(struct collector *c, const struct item *it, const struct span *ids,
                        bool rendered, struct stretch *out)
 {
     const struct tokenizer *t = c->reader.tokenizer;
     const int32_t begin = tokenizer_begin_of_text(t);
     const int32_t first = begin >= 0 ? begin : t->end_of_text;
-    const bool lead = (begin >= 0 && !rendered) || ids->count == 0;
+    const bool led = rendered || (ids->count > 0 && ids->ids[0] == begin);
+    const bool lead = (begin >= 0 && !led) || ids->count == 0;
     out->first = c->p->ids.count;
     if (lead && first < 0)
         return fail(NJ_E_FORMAT,
@@ -228,22 +237,35 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
 
 /* ---- files ---- */
 
+static bool prompts_read(const struct reader *r, const char *column)
+{
+    static const char *const columns[] = {"prompt", "messages",   "teacher_prompt",
+                                          "id",     "max_tokens", "tools"};
+    size_t i = 0;
+    (void)r;
+    while (i < sizeof columns / sizeof *columns && strcmp(column, columns[i]) != 0)
+        i++;
+    return i < sizeof columns / sizeof *columns;
+}
+
 static int read_file(struct collector *c, char *path, const struct tokenizer *t)
 {
-    if (strcasecmp(extension_of(path), ".jsonl") != 0)
+    if (!file_has_rows(path))
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: prompts are read from .jsonl files; write each as a line "
+                    "%s: prompts are read from .jsonl and .parquet files; write each as a line "
                     "{\"prompt\": \"...\"}",
                     path);
-    c->reader = (struct reader){.tokenizer = t, .object = add_line, .store = store_ids, .user = c};
-    return jsonl_read_file(&c->reader, path);
+    c->reader = (struct reader){
+        .tokenizer = t, .reads = prompts_read, .object = add_line, .store = store_ids, .user = c};
+    return rows_read_file(&c->reader, path);
 }
 
 static int read_files(struct collector *c, const struct tokenizer *t)
 {
+    const struct split_choice together = {SPLIT_AUTO, SPLIT_AUTO};
     struct file_list list;
     c->p->passed.jsonl_alone = true;
-    int rc = files_collect(c->o->paths, c->o->path_count, &list, &c->p->passed);
+    int rc = files_collect(c->o->paths, c->o->path_count, &together, &list, &c->p->passed);
     for (size_t i = 0; i < list.count && !rc; i++)
         rc = read_file(c, list.path[i], t);
     files_free(&list);

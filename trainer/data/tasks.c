@@ -6,8 +6,9 @@
  */
 #include "data/tasks.h"
 
-#include "data/jsonl.h"
+#include "data/file_kinds.h"
 #include "data/pool.h"
+#include "data/rows.h"
 #include "io/error.h"
 #include "template/spaces.h"
 #include "text/bpe.h"
@@ -265,7 +266,7 @@ static int read_prompt(struct collector *c, const json_t *object, struct item *o
     if (!json_is_string(answer))
         rc = jsonl_bad_line(r, "answer must be the text that the model is to write");
     else if (messages || json_is_array(prompt))
-        rc = jsonl_add_question(r, object, prompt);
+        rc = row_add_question(r, object, prompt, messages ? "messages" : "prompt");
     else if (json_is_string(prompt))
         rc = jsonl_add_value(r, prompt, false);
     else
@@ -277,7 +278,7 @@ static int read_prompt(struct collector *c, const json_t *object, struct item *o
     return rc ? rc : read_most(c, object, out);
 }
 
-static int add_line(struct reader *r, const json_t *object)
+static int add_line(struct reader *r, json_t *object)
 {
     struct collector *c = r->user;
     struct item it = {.path = c->path, .line = r->line};
@@ -438,14 +439,15 @@ static int read_file(struct collector *c, char *path, const struct tokenizer *t)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
     c->path = name.first;
     c->reader = (struct reader){.tokenizer = t, .object = add_line, .store = store_ids, .user = c};
-    return jsonl_read_file(&c->reader, path);
+    return rows_read_file(&c->reader, path);
 }
 
 static int read_files(struct collector *c, const struct tokenizer *t)
 {
+    const struct split_choice together = {SPLIT_AUTO, SPLIT_AUTO};
     struct file_list list;
     c->t->passed.jsonl_alone = true;
-    int rc = files_collect(c->o->paths, c->o->path_count, &list, &c->t->passed);
+    int rc = files_collect(c->o->paths, c->o->path_count, &together, &list, &c->t->passed);
     for (size_t i = 0; i < list.count && !rc; i++)
         rc = read_file(c, list.path[i], t);
     files_free(&list);

@@ -85,10 +85,17 @@ static int next_piece(struct data_file *f, const struct tokenizer *t, size_t *by
     int rc = data_file_fill(f, piece + piece / 8);
     for (;;) {
         *bytes = tokenizer_cut(t, f->text, f->have, piece);
-        if (rc || *bytes < f->have || f->at == f->bytes)
+        if (rc || *bytes < f->have || data_file_ended(f))
             return rc;
         rc = data_file_fill(f, 2 * f->have);
     }
+}
+
+/* Adds ids of a text, the first ones without a token that begins texts if that is there already. */
+static int add_piece(struct segment *s, const int32_t *ids, size_t count, int32_t begin)
+{
+    const size_t twice = begin >= 0 && s->count == 1 && count > 0 && ids[0] == begin;
+    return segment_add(s, ids + twice, count - twice, true);
 }
 
 int open_text(struct segment *s, const struct tokenizer *t)
@@ -99,10 +106,12 @@ int open_text(struct segment *s, const struct tokenizer *t)
     if (rc || s->file.bytes == 0)
         return rc;
     const int32_t begin = tokenizer_begin_of_text(t), end = t->end_of_text;
+    int32_t last = -1;
+    rc = next_piece(&s->file, t, &bytes);
+    if (rc || bytes == 0) /* nothing was packed */
+        return rc;
     if (begin >= 0)
         rc = segment_add(s, &begin, 1, true);
-    if (!rc)
-        rc = next_piece(&s->file, t, &bytes);
     /* A piece at a time, so that a long text never lies in memory as int32. */
     while (!rc && bytes > 0) {
         size_t count = 0;
@@ -110,13 +119,15 @@ int open_text(struct segment *s, const struct tokenizer *t)
         if (rc)
             rc = fail(rc, "%s: %s", s->path, fail_text());
         else
-            rc = segment_add(s, ids, count, true);
+            rc = add_piece(s, ids, count, begin);
+        last = count > 0 ? ids[count - 1] : last;
+        const size_t before = data_file_told(&s->file);
         data_file_skip(&s->file, bytes);
         if (!rc && t->encoded)
-            t->encoded(t->user, bytes);
+            t->encoded(t->user, data_file_told(&s->file) - before);
         if (!rc)
             rc = next_piece(&s->file, t, &bytes);
     }
     free(ids);
-    return rc ? rc : segment_add(s, &end, 1, true);
+    return rc || last == end ? rc : segment_add(s, &end, 1, true);
 }

@@ -7,6 +7,7 @@
 #include "data/token_files.h"
 
 #include "checked.h"
+#include "data/file_kinds.h"
 #include "io/error.h"
 #include "utf8.h"
 
@@ -20,18 +21,15 @@ enum {
     BLOCK = 4096      /* ids that are read at once */
 };
 
-const char *extension_of(const char *path)
-{
-    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
-    return dot && (!slash || dot > slash) ? dot : "";
-}
-
 /* s has count ids from byte offset on, mask bits after them if asked for; the file must hold just that. */
 static int take_ids(struct segment *s, size_t offset, int64_t count, int id_bytes, int has_mask)
 {
-    const size_t n = count < 0 ? SIZE_MAX : (size_t)count, ids = size_mul(n, (size_t)id_bytes);
+    const size_t n = (size_t)count, ids = size_mul(n, (size_t)id_bytes);
     const size_t mask = has_mask ? size_up(n, 8) / 8 : 0;
     const size_t want = size_add(size_add(offset, ids), mask);
+    if (count < 0)
+        return fail(NJ_E_FORMAT, "%s: %" PRId64 " tokens are declared; make it again", s->path,
+                    count);
     if (want == SIZE_MAX || s->file.bytes != want)
         return fail(NJ_E_FORMAT,
                     "%s: %" PRId64 " tokens are declared, which makes %zu bytes; the file has %zu: "
@@ -147,7 +145,7 @@ static int looks_like_text(struct data_file *f, bool *text)
     while (!rc && at < f->have && cp != NOT_UTF8)
         at += utf8_next(bytes + at, f->have - at, &cp);
     /* The last one may go on in the next bytes. */
-    *text = cp != NOT_UTF8 || (f->at < f->bytes && at + 3 > f->have);
+    *text = cp != NOT_UTF8 || (!data_file_ended(f) && at + 3 > f->have);
     *text = *text && (f->have == 0 || memchr(bytes, '\0', f->have) == NULL);
     return rc;
 }
@@ -170,51 +168,20 @@ static int open_unnamed(struct segment *s, const struct tokenizer *t)
 
 /* ---- which format ---- */
 
-static const char packed[] = "compressed data are not read; unpack them and give what comes out";
-static const char table[] =
-    "not read as it is; write a line of .jsonl for each row, or call it .txt to train on its text";
-
-static const struct format {
-    const char *extension;
-    int (*open)(struct segment *s, const struct tokenizer *t);
-    const char *refusal; /* for those that are known but not read */
-    bool in_folders;     /* is data wherever it lies */
-} formats[] = {
-    {".txt", open_text, NULL, true},
-    {".u16", open_u16, NULL, true},
-    {".u32", open_u32, NULL, true},
-    {".jsonl", open_jsonl, NULL, true},
-    {".bin", open_tokens, NULL, true},
-    {".parquet", NULL, "Parquet is not read; write it as .jsonl", true},
-    {".apr", NULL,
-     "an .apr file is not read; export its tokens as .u16 or .u32, or its text as .txt", true},
-    {".gz", NULL, packed, false},
-    {".zst", NULL, packed, false},
-    {".xz", NULL, packed, false},
-    {".bz2", NULL, packed, false},
-    {".zip", NULL, packed, false},
-    {".json", NULL, table, false},
-    {".csv", NULL, table, false},
-    {".tsv", NULL, table, false},
+/* In the order of enum file_format. */
+static int (*const openers[])(struct segment *s, const struct tokenizer *t) = {
+    open_unnamed, open_text, open_u16, open_u32, open_tokens, open_rows, open_rows,
 };
-
-static const struct format *format_find(const char *extension)
-{
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcasecmp(extension, formats[i].extension) == 0)
-            return &formats[i];
-    return NULL;
-}
 
 static int open_format(struct segment *s, const struct tokenizer *t)
 {
-    const struct format *format = format_find(extension_of(s->path));
-    if (format && format->refusal)
-        return fail(NJ_E_UNSUPPORTED, "%s: %s", s->path, format->refusal);
-    const int rc = data_file_open(&s->file, s->path);
-    if (rc)
-        return rc;
-    return format ? format->open(s, t) : open_unnamed(s, t);
+    struct file_kind kind;
+    int rc = file_kind_of(s->path, &kind);
+    if (!rc)
+        rc = data_file_open(&s->file, s->path);
+    if (!rc)
+        rc = data_file_unpack(&s->file, kind.packing);
+    return rc ? rc : openers[kind.format](s, t);
 }
 
 int segment_open(struct segment *s, const struct tokenizer *t)
@@ -319,10 +286,4 @@ int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, 
             rc = visit(user, ids, loss, n);
     }
     return rc;
-}
-
-int path_is_data(const char *path)
-{
-    const struct format *format = format_find(extension_of(path));
-    return format && format->in_folders;
 }

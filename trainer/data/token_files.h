@@ -18,10 +18,13 @@ struct segment {
         mask_at; /* bytes; mask: bit i of byte i / 8: id i has a loss as a target; 0: all have */
     void *owned; /* encoded ids, or NULL */
     uint8_t *owned_mask;
-    size_t capacity; /* ids that owned and owned_mask have room for */
+    size_t capacity;               /* ids that owned and owned_mask have room for */
+    const struct row_rules *rules; /* of a file with rows; NULL: the defaults */
+    struct row_notes *notes;       /* what grows by them; NULL: nobody asks */
+    bool answers;                  /* a row has a part that is an answer to another */
 };
 
-/* Opens s->path and fills the rest of s but first. A text file without a byte has count 0. */
+/* Opens s->path and fills the rest of s but first, rules and notes. A text file without a byte has count 0. */
 int segment_open(struct segment *s, const struct tokenizer *t);
 void segment_close(struct segment *s); /* path, too */
 /* n ids from `first` on, and whether each has a loss. */
@@ -36,8 +39,8 @@ int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, 
 
 /* ---- files of text: encoded from s->file ---- */
 int open_text(struct segment *s, const struct tokenizer *t);
-int open_jsonl(struct segment *s, const struct tokenizer *t);
-/* What open_text() and open_jsonl() begin with. */
+int open_rows(struct segment *s, const struct tokenizer *t);
+/* What open_text() and open_rows() begin with. */
 int segment_begin_text(struct segment *s, const struct tokenizer *t);
 /* Appends ids of an encoded text; loss: whether they have one as targets. */
 int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss);
@@ -48,12 +51,11 @@ struct file_list {
     size_t count, capacity;
 };
 /* passed (or NULL) grows by the files of folders that are not data. */
-int files_collect(const char *const *given, size_t count, struct file_list *out,
-                  struct passed_over *passed);
+int files_collect(const char *const *given, size_t count, const struct split_choice *split,
+                  struct file_list *out, struct passed_over *passed);
+/* Leaves one split of the files of a folder, which are those from `from` on, if it has several. */
+int splits_choose(const char *dir, struct file_list *files, size_t from,
+                  const struct split_choice *choice, struct passed_over *passed);
 void files_free(struct file_list *list);
-/* By extension: whether a file met in a folder belongs to the data (a format that is refused, too).
- */
-int path_is_data(const char *path);
-const char *extension_of(const char *path); /* ".txt", or "" */
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "data/tokenize.h"
 
+#include "data/rows.h"
 #include "data/token_files.h"
 #include "io/error.h"
 #include "io/whole_file.h"
@@ -79,13 +80,22 @@ static int put_ids(void *user, const int32_t *ids, const unsigned char *loss, si
     return rc;
 }
 
+/* Why nothing was written. */
+static int no_token(const struct writer *w)
+{
+    if (w->done->notes.unusable > 0)
+        return fail(NJ_E_FORMAT, "%s: not written: no row can be used; the first: %s", w->out.path,
+                    w->done->notes.first);
+    return fail(NJ_E_FORMAT, "%s: not written: there is no text in the data", w->out.path);
+}
+
 /* Writes mask and header. */
 static int finish(struct writer *w, const struct tokenizer *t)
 {
     const size_t mask = w->done->without_loss > 0 ? ((size_t)w->done->tokens + 7) / 8 : 0;
     const int32_t head[5] = {2, 4, (int32_t)w->done->tokens, t->vocab_size, mask > 0};
     if (w->done->tokens == 0)
-        return fail(NJ_E_FORMAT, "%s: not written: there is no text in the data", w->out.path);
+        return no_token(w);
     if (mask > 0 && fwrite(w->mask, 1, mask, w->out.f) != mask)
         return write_failed(w);
     if (fseek(w->out.f, 0, SEEK_SET) != 0 || fwrite("BIN.TOK\n", 1, 8, w->out.f) != 8 ||
@@ -102,19 +112,22 @@ static int end(struct writer *w, int rc)
     return whole_file_end(&w->out, rc);
 }
 
-int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, const char *out,
+int tokenize(const char *const *paths, size_t count, const struct row_rules *rules,
+             const struct split_choice *split, const struct tokenizer *t, const char *out,
              struct tokenized *done)
 {
-    struct file_list list;
+    struct file_list list = {0};
     struct writer w = {.done = done};
     memset(done, 0, sizeof *done);
     if (t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
-    int rc = files_collect(paths, count, &list, &done->passed);
+    int rc = row_rules_check(rules);
+    if (!rc)
+        rc = files_collect(paths, count, split, &list, &done->passed);
     if (!rc)
         rc = begin(&w, out);
     for (size_t i = 0; i < list.count && !rc; i++) {
-        struct segment s = {.path = list.path[i]};
+        struct segment s = {.path = list.path[i], .rules = rules, .notes = &done->notes};
         struct stat info;
         list.path[i] = NULL;
         done->bytes += stat(s.path, &info) == 0 ? (double)info.st_size : 0;
@@ -131,12 +144,13 @@ int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, 
     return rc;
 }
 
-int tokenize_bytes(const char *const *paths, size_t count, double *bytes)
+int tokenize_bytes(const char *const *paths, size_t count, const struct split_choice *split,
+                   double *bytes)
 {
     struct file_list list;
     struct stat info;
     *bytes = 0;
-    int rc = files_collect(paths, count, &list, NULL);
+    int rc = files_collect(paths, count, split, &list, NULL);
     for (size_t i = 0; i < list.count && !rc; i++)
         *bytes += stat(list.path[i], &info) == 0 ? (double)info.st_size : 0;
     files_free(&list);

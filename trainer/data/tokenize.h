@@ -12,12 +12,15 @@ struct tokenized {
     int64_t tokens, without_loss;
     double bytes; /* read */
     struct passed_over passed;
+    struct row_notes notes;
 };
 
 /* Bytes of all files that the paths name. */
-int tokenize_bytes(const char *const *paths, size_t count, double *bytes);
+int tokenize_bytes(const char *const *paths, size_t count, const struct split_choice *split,
+                   double *bytes);
 /* Writes an LLM.Q token file, version 2, that appears whole or not at all; it must not exist. */
-int tokenize(const char *const *paths, size_t count, const struct tokenizer *t, const char *out,
+int tokenize(const char *const *paths, size_t count, const struct row_rules *rules,
+             const struct split_choice *split, const struct tokenizer *t, const char *out,
              struct tokenized *done);
 
 #endif

@@ -40,6 +40,12 @@ static size_t common_end(const struct template_text *a, const struct template_te
     return n;
 }
 
+static bool is_answer(const struct messages *m, size_t i)
+{
+    const json_t *turn = json_array_get(m->list, i);
+    return strcmp(json_string_value(json_object_get(turn, "role")), "assistant") == 0;
+}
+
 /* White space behind the token that ends a turn is never generated. */
 static int add_span(struct reader *r, size_t begin, size_t end)
 {
@@ -103,13 +109,13 @@ static int add_marked(struct reader *r, const struct marked *m, bool *found)
 }
 
 /* The assistant's turn begins behind the prompt for it, if the whole begins with that; else where both part, behind the
- * messages before. *known: one of them is so. */
+ * messages before. *known: one of them is so. Of another's turn only the content counts. */
 static int find_begin(struct reader *r, const struct messages *m, size_t i, bool prompted,
                       struct marked *out, bool *known)
 {
     struct template_text *prompt = &r->written[1], *before = &r->written[2];
     const size_t common = prompted ? common_begin(prompt, &out->whole) : 0;
-    *known = i == 0 || (prompted && common == prompt->bytes);
+    *known = i == 0 || !is_answer(m, i) || (prompted && common == prompt->bytes);
     out->begin = prompted && common == prompt->bytes ? common : 0;
     const int rc = *known ? NJ_OK : messages_render(m, i, false, before);
     if (rc || *known)
@@ -159,9 +165,10 @@ static int find_turn(struct reader *r, const struct messages *m, size_t i)
 {
     struct template_text *before = &r->written[1], *upto = &r->written[2];
     const bool last = i + 1 == json_array_size(m->list);
+    const bool answer = is_answer(m, i);
     bool found;
-    int rc = messages_render(m, i, true, before);
-    const bool prompted = rc == NJ_OK;
+    int rc = answer ? messages_render(m, i, true, before) : NJ_OK;
+    const bool prompted = answer && rc == NJ_OK;
     if (prompted && !last)
         rc = messages_render(m, i + 1, false, upto);
     if (rc == NJ_E_NOMEM)
@@ -181,35 +188,42 @@ static int find_turn(struct reader *r, const struct messages *m, size_t i)
         r->segment->path, r->line, i + 1);
 }
 
-/* Takes the stretches that the template marks: of each answer one, less those without a loss. */
+/* Adds stretches that the template marks. */
+static int add_marks(struct reader *r, size_t first, size_t count)
+{
+    int rc = NJ_OK;
+    for (size_t i = first; i < first + count && !rc; i++) {
+        const struct template_span *span = &r->written[0].span[i];
+        if (span->end > span->begin && !pool_add(&r->spans, span, 1, sizeof *span))
+            rc = jsonl_no_memory(r);
+    }
+    return rc;
+}
+
+/* Takes the stretches that the template marks: of each answer one, less those without a loss, and others' turns that
+ * have one. */
 static int take_marked(struct reader *r, const struct messages *m)
 {
     const struct template_text *whole = &r->written[0];
-    size_t answers = 0, wanted = 0, next = 0;
+    const size_t turns = json_array_size(m->list);
+    size_t answers = 0, next = 0;
+    bool usual = true;
     int rc = NJ_OK;
-    json_t *turn;
-    size_t i;
-    json_array_foreach(m->list, i, turn)
-    {
-        const char *role = json_string_value(json_object_get(turn, "role"));
-        answers += strcmp(role, "assistant") == 0;
-        wanted += m->loss[i];
+    for (size_t i = 0; i < turns; i++) {
+        answers += is_answer(m, i);
+        usual = usual && m->loss[i] == is_answer(m, i);
     }
-    if (wanted < answers && whole->spans != answers)
-        return jsonl_bad_line(r, "weight 0 of messages cannot be kept: the chat template does not "
+    if (usual)
+        return add_marks(r, 0, whole->spans);
+    if (whole->spans != answers)
+        return jsonl_bad_line(r, "weight of messages cannot be kept: the chat template does not "
                                  "mark each answer once with {% generation %}");
-    json_array_foreach(m->list, i, turn)
-    {
-        const char *role = json_string_value(json_object_get(turn, "role"));
-        if (wanted < answers && strcmp(role, "assistant") == 0 && !m->loss[i] && !rc)
-            whole->span[next++].end = 0;
-        else
-            next += strcmp(role, "assistant") == 0;
+    for (size_t i = 0; i < turns && !rc; i++) {
+        const bool answer = is_answer(m, i);
+        if (m->loss[i])
+            rc = answer ? add_marks(r, next, 1) : find_turn(r, m, i);
+        next += answer;
     }
-    for (i = 0; i < whole->spans && !rc; i++)
-        if (whole->span[i].end > whole->span[i].begin &&
-            !pool_add(&r->spans, &whole->span[i], 1, sizeof *whole->span))
-            rc = jsonl_no_memory(r);
     return rc;
 }
 

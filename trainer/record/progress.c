@@ -263,7 +263,20 @@ void progress_clear(struct progress *p)
 void progress_passed_over(struct progress *p, const struct passed_over *passed)
 {
     char text[256];
+    if (passed->split[0] != '\0')
+        progress_say(p, "%s", passed->split);
     if (passed_over_text(passed, text, sizeof text) != NULL)
+        progress_say(p, "%s", text);
+}
+
+void progress_data(struct progress *p, const struct passed_over *passed,
+                   const struct row_notes *notes)
+{
+    char text[1280];
+    progress_passed_over(p, passed);
+    if (row_columns_text(notes, text, sizeof text) != NULL)
+        progress_say(p, "%s", text);
+    if (row_unusable_text(notes, text, sizeof text) != NULL)
         progress_say(p, "%s", text);
 }
 

@@ -55,6 +55,9 @@ void progress_measured(struct progress *p, int64_t step, double seconds);
 void progress_clear(struct progress *p);
 /* A line about the files of folders that are no data, if there are any. */
 void progress_passed_over(struct progress *p, const struct passed_over *passed);
+/* The same, and what is to be said of rows. */
+void progress_data(struct progress *p, const struct passed_over *passed,
+                   const struct row_notes *notes);
 /* What has no room in the width of a terminal is left out there, but not in the log. */
 void progress_step(struct progress *p, int64_t step, const struct step_result *r);
 /* Bytes of text that are read, of all: a line on a terminal. */

@@ -121,6 +121,16 @@ static void add_adapters(json_t *to, const struct train_options *o)
         json_object_set_new(to, "adapter", json_c_text(o->adapter_dir));
 }
 
+/* What became of documents longer than a row. */
+static json_t *overlong(const struct data *d)
+{
+    struct overlong_count n;
+    data_overlong(d, &n);
+    return json_pack("{s:I, s:I, s:I, s:I}", "cut", (json_int_t)n.cut, "dropped",
+                     (json_int_t)n.dropped, "split", (json_int_t)n.split, "lost_targets",
+                     (json_int_t)n.lost);
+}
+
 /* With what a run decides filled in. */
 static json_t *applied(const struct run *r)
 {
@@ -133,8 +143,9 @@ static json_t *applied(const struct run *r)
     if (engine_teacher(r->engine) != NULL)
         json_object_set_new(to, "teacher_dtype",
                             json_string(run_teacher_dtype(r, run_dtype_name(r))));
-    json_object_set_new(to, "packing", choice("packing", r->s->packing));
+    json_object_set_new(to, "packing", choice("packing", data_packing(r->data)));
     json_object_set_new(to, "padding", json_real(data_padding(r->data)));
+    json_object_set_new(to, "overlong", overlong(r->data));
     json_object_set_new(to, "data_sources", sources(r->data));
     if (o.lora.rank > 0)
         add_adapters(to, &o);
@@ -217,6 +228,8 @@ static void add_counts(json_t *to, const struct run *r)
     const struct whole rows[] = {
         {"data_tokens", data_tokens(r->data)},
         {"data_windows", data_windows(r->data)},
+        {"data_rows", data_row_notes(r->data)->rows},
+        {"unusable_rows", data_row_notes(r->data)->unusable},
         {"student_parameters", config_parameters(engine_student(r->engine))},
         {"trained_parameters", engine_trained_parameters(r->engine)},
         {"teacher_parameters", teacher != NULL ? config_parameters(teacher) : 0},

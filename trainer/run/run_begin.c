@@ -51,14 +51,30 @@ static void dtype_text(const struct run *r, char *out, size_t bytes)
     snprintf(out, bytes, "%s", r->options.dtype == NJ_F32 ? "float32" : "16-bit");
 }
 
+/* What is decided, so that runs of an earlier nojit, whose default was another, go on. */
+static void packing_text(const struct run *r, char *out, size_t bytes)
+{
+    char buffer[32];
+    snprintf(out, bytes, "%s",
+             settings_choice("packing", data_packing(r->data), buffer, sizeof buffer));
+}
+
+static void fields_text(const struct run *r, char *out, size_t bytes)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (size_t i = 0; i < r->s->fields.count && used < bytes; i++)
+        used +=
+            (size_t)snprintf(out + used, bytes - used, "%s%s", i ? "," : "", r->s->fields.path[i]);
+}
+
 /* Options whose value the run decides. */
 static const struct {
     const char *name;
     void (*text)(const struct run *r, char *out, size_t bytes);
 } decided[] = {
-    {"data-weights", weights_text},
-    {"dtype", dtype_text},
-    {"teacher-dtype", teacher_dtype_text},
+    {"data-weights", weights_text}, {"dtype", dtype_text},   {"teacher-dtype", teacher_dtype_text},
+    {"packing", packing_text},      {"fields", fields_text},
 };
 
 /* A line "name value" for each option that stands so to a resumed run. */

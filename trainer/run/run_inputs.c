@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "io/error.h"
+#include "io/plural.h"
 #include "model/source.h"
 
 /* Their weights are compared as text when a run goes on. */
@@ -151,6 +152,23 @@ int run_check_output(const struct settings *s)
     return err ? err : data_check_output(prompts->path, prompts->count, "--prompts", s->out);
 }
 
+struct row_rules run_row_rules(const struct settings *s)
+{
+    return (struct row_rules){s->fields.path, s->fields.count, s->train_on_prompts,
+                              s->skip_unusable};
+}
+
+/* Which split of a folder these paths take. */
+static struct split_choice split_of(const struct settings *s, const struct path_list *paths,
+                                    bool once)
+{
+    if (paths == &s->eval_data)
+        return (struct split_choice){SPLIT_VALIDATION, SPLIT_TEST};
+    if (s->split != SPLIT_AUTO || once)
+        return (struct split_choice){(enum data_split)s->split, SPLIT_AUTO};
+    return (struct split_choice){SPLIT_TRAIN, SPLIT_AUTO};
+}
+
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out)
 {
     double *weights = NULL;
@@ -159,7 +177,10 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
         .paths = paths->path,
         .path_count = paths->count,
         .weights = weights,
-        .packing = once ? PACKING_WRAPPED : (enum packing)r->s->packing,
+        .packing = once ? PACKING_AUTO : (enum packing)r->s->packing,
+        .overlong = once ? OVERLONG_AUTO : (enum overlong)r->s->overlong,
+        .rules = run_row_rules(r->s),
+        .split = split_of(r->s, paths, once),
         .seq_len = r->options.seq_len,
         .batch_size = r->options.batch_size,
         .vocab_size = r->vocab,
@@ -177,6 +198,40 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
     else if (!err)
         err = data_share(out, &options, r->group);
     if (!err)
-        progress_passed_over(&r->progress, data_passed_over(*out));
+        progress_data(&r->progress, data_passed_over(*out), data_row_notes(*out));
     return err;
+}
+
+/* Says how many epochs the steps are where rounding up makes them more than was asked for. */
+static void say_epochs(struct run *r)
+{
+    const double rows = (double)data_windows(r->data);
+    const double per_step = (double)r->options.batch_size * r->options.grad_accum;
+    const double epochs = (double)r->options.steps * per_step / rows;
+    if (r->s->steps == 0 && r->s->on_policy < 1 && epochs > 1.05 * r->s->epochs)
+        progress_say(&r->progress,
+                     "a step takes %.0f rows and an epoch has %.0f, so %lld step%s make%s %.3g "
+                     "epochs where --epochs is %.3g",
+                     per_step, rows, (long long)r->options.steps, plural(r->options.steps),
+                     r->options.steps == 1 ? "s" : "", epochs, r->s->epochs);
+}
+
+void run_say_data(struct run *r)
+{
+    const double rows = (double)data_windows(r->data);
+    char packing[32], text[512];
+    struct data_source s;
+    for (size_t i = 0; i < data_sources(r->data); i++) {
+        data_source(r->data, i, &s);
+        progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",
+                     s.name, (long long)s.tokens, (long long)s.draws, rows,
+                     100 * (double)s.draws / rows);
+    }
+    if (data_packing(r->data) != PACKING_WRAPPED)
+        progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
+                     settings_choice("packing", data_packing(r->data), packing, sizeof packing),
+                     rows, r->options.seq_len, 100 * data_padding(r->data));
+    if (data_overlong_text(r->data, text, sizeof text) != NULL)
+        progress_say(&r->progress, "%s", text);
+    say_epochs(r);
 }

@@ -13,6 +13,10 @@ int run_open_tokenizer(struct run *r);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and
  * --data-weights do not apply. */
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
+/* Says what is worth a line where data is not one stream of documents one after the other. */
+void run_say_data(struct run *r);
+/* What the options say of rows. */
+struct row_rules run_row_rules(const struct settings *s);
 /* Refuses an --out in a folder of --data or --eval-data: what it holds would be read as data. */
 int run_check_output(const struct settings *s);
 

@@ -8,6 +8,7 @@
 #include "io/plural.h"
 #include "model/source.h"
 #include "run/rollouts.h"
+#include "run/run_inputs.h"
 #include "run/run_ranks.h"
 
 /* "KL(teacher || student)" */
@@ -22,24 +23,6 @@ static const char *divergence_text(const struct train_options *o, char *buffer, 
         return "KL(student || teacher)";
     snprintf(buffer, bytes, "JSD(%.3g)", beta);
     return buffer;
-}
-
-/* What is worth a line where data is not one stream of documents one after the other. */
-static void say_data(struct run *r)
-{
-    const double rows = (double)data_windows(r->data);
-    char packing[32];
-    struct data_source s;
-    for (size_t i = 0; i < data_sources(r->data); i++) {
-        data_source(r->data, i, &s);
-        progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",
-                     s.name, (long long)s.tokens, (long long)s.draws, rows,
-                     100 * (double)s.draws / rows);
-    }
-    if (r->s->packing != PACKING_WRAPPED)
-        progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
-                     settings_choice("packing", r->s->packing, packing, sizeof packing), rows,
-                     r->options.seq_len, 100 * data_padding(r->data));
 }
 
 int run_say_expanded(struct run *r)
@@ -76,7 +59,7 @@ void run_say_start(struct run *r)
                  plural(o->steps), per_step, plural(per_step));
     if (*engine_student_f8(r->engine) != '\0')
         progress_say(&r->progress, "FP8 GEMMs %s", engine_student_f8(r->engine));
-    say_data(r);
+    run_say_data(r);
     if (rollouts_wanted(r->s))
         rollouts_say(r);
     if (o->lora.rank > 0)

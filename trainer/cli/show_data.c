@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * show_data.c: see show_data.h.
+ */
+#include "cli/show_data.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/screen.h"
+#include "io/error.h"
+#include "io/plural.h"
+
+struct show {
+    const struct data *d;
+    const struct tokenizer *t;
+    FILE *to, *screen;
+    bool dims; /* to is a terminal that takes colours */
+    int seq_len;
+    int64_t count, shown;     /* documents: wanted; begun */
+    struct data_token *token; /* of a piece, and the one after it */
+};
+
+static void put_token(const struct show *s, int32_t id)
+{
+    bool special;
+    size_t bytes;
+    const char *text = tokenizer_token(s->t, id, &bytes, &special);
+    if (text != NULL)
+        fwrite(text, 1, bytes, s->screen);
+    else
+        fprintf(s->screen, "<%d>", id);
+}
+
+/* Marks where tokens without a loss begin or end. */
+static void mark(const struct show *s, bool begin)
+{
+    fflush(s->screen);
+    if (s->dims)
+        fputs(begin ? "\033[2m" : "\033[22m", s->to);
+    else
+        fputs(begin ? "[-" : "-]", s->to);
+}
+
+/* Writes tokens from `from` up to `end`: a document, or as much of it as the piece has. */
+static void put_document(struct show *s, int from, int end)
+{
+    int trained = 0;
+    for (int i = from; i < end; i++)
+        trained += s->token[i].trained;
+    s->shown += s->token[from].begins;
+    fprintf(s->to, "document %" PRId64 "%s: %d token%s, %d trained\n", s->shown > 0 ? s->shown : 1,
+            s->token[from].begins ? "" : ", continued", end - from, plural(end - from), trained);
+    bool plain = true;
+    for (int i = from; i < end; i++) {
+        if (s->token[i].trained != plain)
+            mark(s, plain);
+        plain = s->token[i].trained;
+        put_token(s, s->token[i].id);
+    }
+    if (!plain)
+        mark(s, false);
+    fflush(s->screen);
+    fputc('\n', s->to);
+}
+
+/* How many tokens of a piece are shown: the target of the last one, too, where no other row shows it. */
+static int shown_tokens(const struct show *s, int64_t first, int inputs)
+{
+    const bool wrapped = data_packing(s->d) == PACKING_WRAPPED;
+    return inputs + (!wrapped || first + inputs == data_tokens(s->d) - 1);
+}
+
+static int put_piece(struct show *s, int64_t row, int piece)
+{
+    int64_t first;
+    int inputs, rc = NJ_OK;
+    struct data_token next = {.begins = true};
+    data_piece(s->d, row, piece, &first, &inputs);
+    const int count = shown_tokens(s, first, inputs);
+    for (int i = 0; i < count && !rc; i++)
+        rc = data_token(s->d, first + i, &s->token[i]);
+    if (!rc && first + count < data_tokens(s->d))
+        rc = data_token(s->d, first + count, &next);
+    /* A part of a document begins with a token that the part before it has shown as its last target. */
+    const bool again = data_packing(s->d) != PACKING_WRAPPED && !s->token[0].begins;
+    for (int from = again, end; from < count && !rc; from = end) {
+        if (s->token[from].begins && s->shown == s->count)
+            return NJ_OK;
+        for (end = from + 1; end < count && !s->token[end].begins;)
+            end++;
+        put_document(s, from, end);
+    }
+    if (!rc && !next.begins)
+        fputs("(the sequence ends within the document)\n", s->to);
+    return rc;
+}
+
+static int put_row(struct show *s, int64_t row)
+{
+    const int pieces = data_pieces(s->d, row);
+    int64_t first, positions = 0;
+    int inputs, rc = NJ_OK;
+    for (int i = 0; i < pieces; i++) {
+        data_piece(s->d, row, i, &first, &inputs);
+        positions += inputs;
+    }
+    fprintf(s->to, "---- sequence %" PRId64 " of %" PRId64 ": %" PRId64 " of %d positions\n",
+            row + 1, data_windows(s->d), positions, s->seq_len);
+    for (int i = 0; i < pieces && !rc; i++)
+        rc = put_piece(s, row, i);
+    return rc;
+}
+
+int show_data(const struct data *d, const struct tokenizer *t, int seq_len, int64_t count, FILE *to)
+{
+    const bool dims = isatty(fileno(to)) && getenv("NO_COLOR") == NULL;
+    struct show s = {.d = d, .t = t, .to = to, .dims = dims, .seq_len = seq_len, .count = count};
+    int rc = NJ_OK;
+    s.screen = screen_open(to);
+    s.token = calloc((size_t)seq_len + 1, sizeof *s.token);
+    if (s.screen == NULL || s.token == NULL)
+        rc = fail(NJ_E_NOMEM, "out of memory");
+    for (int64_t row = 0; row < data_windows(d) && s.shown < count && !rc; row++)
+        rc = put_row(&s, row);
+    if (s.screen != NULL)
+        fclose(s.screen);
+    free(s.token);
+    if (!rc && (fflush(to) != 0 || ferror(to)))
+        rc = fail(NJ_E_IO, "the documents cannot be written");
+    return rc;
+}

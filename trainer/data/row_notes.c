@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * row_notes.c: what users hear of rows that were read, and of documents that were too long.
+ */
+#include "data/packing.h"
+#include "data/rows.h"
+
+#include "io/plural.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Remembers a column that is not read. */
+void row_note(struct row_notes *n, const char *name)
+{
+    size_t i = 0;
+    while (i < n->columns && strncmp(n->column[i], name, sizeof *n->column - 1) != 0)
+        i++;
+    if (i < n->columns)
+        return;
+    n->more = i == sizeof n->column / sizeof *n->column;
+    if (!n->more)
+        snprintf(n->column[n->columns++], sizeof *n->column, "%s", name);
+}
+
+const char *row_columns_text(const struct row_notes *n, char *out, size_t bytes)
+{
+    if (n->columns == 0)
+        return NULL;
+    size_t at = (size_t)snprintf(out, bytes, "columns not read: ");
+    for (size_t i = 0; i < n->columns && at < bytes; i++)
+        at += (size_t)snprintf(out + at, bytes - at, "%s%s", i > 0 ? ", " : "", n->column[i]);
+    if (n->more && at < bytes)
+        snprintf(out + at, bytes - at, ", and others");
+    return out;
+}
+
+const char *row_unusable_text(const struct row_notes *n, char *out, size_t bytes)
+{
+    if (n->unusable == 0)
+        return NULL;
+    snprintf(out, bytes,
+             "%" PRId64 " of %" PRId64 " row%s could not be used and %s left out; the first: %s",
+             n->unusable, n->rows, plural(n->rows), n->unusable == 1 ? "was" : "were", n->first);
+    return out;
+}
+
+static size_t add(char *out, size_t bytes, size_t n, int64_t count, const char *what)
+{
+    if (count == 0 || n >= bytes)
+        return n;
+    return n +
+           (size_t)snprintf(out + n, bytes - n, "%s%" PRId64 " %s", n > 0 ? ", " : "", count, what);
+}
+
+const char *overlong_text(const struct overlong_count *n, int32_t S, char *out, size_t bytes)
+{
+    const int64_t longer = n->cut + n->dropped + n->split;
+    char what[160] = "", lost[64] = "";
+    size_t at = add(what, sizeof what, 0, n->cut, "cut at its end");
+    at = add(what, sizeof what, at, n->dropped - n->empty, "left out");
+    at = add(what, sizeof what, at, n->empty, "left out, for a row would hold nothing trained");
+    add(what, sizeof what, at, n->split, "split over several");
+    if (longer == 0)
+        return NULL;
+    add(lost, sizeof lost, 0, n->lost,
+        n->lost == 1 ? "trained token is lost; " : "trained tokens are lost; ");
+    snprintf(out, bytes,
+             "%" PRId64 " of %" PRId64 " document%s %s longer than a sequence of %d: %s; %s"
+             "--seq-len %" PRId64 " holds the longest",
+             longer, n->documents, plural(n->documents), longer == 1 ? "is" : "are", (int)S, what,
+             lost, n->longest - 1);
+    return out;
+}

@@ -21,6 +21,8 @@ static const char line[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static struct tokenizer t;
+    static const struct row_rules rules;
+    static const struct split_choice split;
     struct tokenized done;
     if (!t.bpe) {
         open_qwen2(&t);
@@ -32,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     const char *path = input;
     unlink(output);
     fuzz_file("chat_template.jinja", data, bytes);
-    const int rc = tokenize(&path, 1, &t, output, &done);
+    const int rc = tokenize(&path, 1, &rules, &split, &t, output, &done);
     FUZZ_CHECK(rc != 0 || done.tokens > 0);
     fuzz_verdict(rc == 0, fail_text());
     unlink(output);

@@ -16,7 +16,7 @@ ok_if "all is well" "$(tail -n 5 "$scratch/log")" [ "$got" = 0 ]
 for r in distill:2x32 big:2x32; do
     sum="$(number_of $r 4) + $(number_of $r 5) + $(number_of $r 6) - $(number_of $r 3)"
     ok_if "$r: loading, step and the rest are the first step" "$sum" holds "($sum) ^ 2 < 0.02 ^ 2"
-    ok_if "$r: rates" "$(grep "^$r" "$scratch/log")" holds "$(number_of $r 7) > 0 && $(number_of $r 8) > 0 && $(number_of $r 9) > 0"
+    ok_if "$r: rates" "$(grep "^$r" "$scratch/log")" holds "$(number_of $r 7) > 0 && $(number_of $r 8) >= 0 && $(number_of $r 9) >= 0"
 done
 bytes=$(cat "$WORK/nojit-small-2/model.safetensors" "$WORK/nojit-tiny-1/model.safetensors" | wc -c)
 ok_if "the bytes of both models" "$(number_of big:2x32 2)" holds "($(number_of big:2x32 2) - $bytes * 1e-9) ^ 2 < 0.01 ^ 2"

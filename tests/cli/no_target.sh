@@ -12,17 +12,17 @@ export OMP_NUM_THREADS=1
 "$nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
 long=$(printf 'a question that fills the sequence %.0s' 1 2 3)
 row() { printf '{"prompt": "%s", "completion": " b b b b b b"}\n' "$1"; }
-# Rows of 64 tokens, by seed 0 in order: the first of each long one has none.
-for prompt in "$long" q "$long" "$long" q q; do row "$prompt"; done >"$d/some.jsonl"
+# Rows of 64 tokens, cut where they are full: those that hold only a part of a long prompt have no target; by seed 2 the second, fourth and last.
+for prompt in "$long" q "$long" "$long" q "$long" q q; do row "$prompt"; done >"$d/some.jsonl"
 train() { # OUT OPTION...
-    "$nojit" train --student "$d/student" --data "$d/some.jsonl" --seq-len 64 --batch-size 1 --packing none --seed 0 --device cpu --save-every 1 --keep 9 \
+    "$nojit" train --student "$d/student" --data "$d/some.jsonl" --seq-len 64 --batch-size 1 --packing wrapped --seed "${seed:-2}" --device cpu --save-every 1 --keep 9 \
         --lr-schedule constant --out "$d/$1" "${@:2}" >"$d/$1.log" 2>"$d/$1.err"
 }
 succeeds "a run with steps that have no target" train one --epochs 1
 rows() { grep -c "$2" "$d/$1/metrics.jsonl" || true; }
 ok_if "has a row for each step, without a loss where there is none" "$(cat "$d/one/metrics.jsonl")" \
-    [ "$(rows one '"loss": null, .*"valid_tokens": 0, "tokens_per_second": null') $(rows one '"valid_tokens": [1-9]')" = "3 6" ]
-ok_if "counts them in its log" "$(cat "$d/one.log")" grep -qx 'micro-batches without a target, which were passed over: 3 of 9' "$d/one.log"
+    [ "$(rows one '"loss": null, .*"valid_tokens": 0, "tokens_per_second": null') $(rows one '"valid_tokens": [1-9]')" = "3 5" ]
+ok_if "counts them in its log" "$(cat "$d/one.log")" grep -qx 'micro-batches without a target, which were passed over: 3 of 8' "$d/one.log"
 ok_if "and says the first time what that means" "$(cat "$d/one.log")" [ "$(grep -c 'a micro-batch has no target' "$d/one.log")" = 1 ]
 ok_if "counts them in the receipt" "$(grep empty "$d/one/receipt.json")" grep -q '"empty_micro_batches": 3' "$d/one/receipt.json"
 ok_if "such a step changes no weight" "they differ" cmp -s "$d/one/checkpoint-3/model.safetensors" "$d/one/checkpoint-4/model.safetensors"
@@ -32,13 +32,13 @@ same() { # NAME OUT
     ok_if "$1" "$(cat "$d/$2.err")" cmp -s "$d/one/model.safetensors" "$d/$2/model.safetensors"
 }
 train parted --steps 4
-train parted --steps 9 --resume auto
+train parted --steps 8 --resume auto
 same "a run that goes on from such a step is the same run" parted
-train two --steps 3 --grad-accum 2 --gpus 2
-train virtual --steps 3 --grad-accum 2 --virtual-ranks 2
+train two --steps 4 --grad-accum 2 --gpus 2
+train virtual --steps 4 --grad-accum 2 --virtual-ranks 2
 ok_if "so it is on several processes" "$(cat "$d"/two.*)" cmp -s "$d/two/model.safetensors" "$d/virtual/model.safetensors"
 ok_if "which count alike" "$(cat "$d/two/receipt.json")" grep -q '"empty_micro_batches": 3' "$d/two/receipt.json"
 
-refuses "a run without any target" 1 'no position of the data has a target in any of 1 step; check its masks' eval 'train none --steps 1 || { cat "$d/none.err" >&2 && false; }'
+refuses "a run without any target" 1 'no position of the data has a target in any of 1 step; check its masks' eval 'seed=0 train none --steps 1 || { cat "$d/none.err" >&2 && false; }'
 ok_if "writes no model" "$(ls "$d/none")" [ ! -e "$d/none/model.safetensors" ]
 finish

@@ -139,6 +139,7 @@ static struct data *open_tokens(const struct train_options *o)
         .seq_len = o->seq_len,
         .batch_size = o->batch_size,
         .vocab_size = VOCAB,
+        .packing = PACKING_WRAPPED,
     };
     struct data *d;
     check_ok(data_open(&options, &t, &d), path);

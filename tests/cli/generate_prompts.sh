@@ -57,6 +57,8 @@ ok_if "a file's first text is that of --prompt" "$(sed -n 1p "$d/all")" test "Th
 greedy() { generate --prompts "$d/prompts.jsonl" "$@"; }
 greedy --temperature 0 >"$d/greedy"
 ok_if "greedy decoding is another" "$(cat "$d/greedy")" test "$(column text <"$d/greedy")" != "$(column text <"$d/all")"
+greedy --temperature 1e-44 >"$d/cold"
+ok_if "a temperature of 1e-44 is greedy decoding" "$(diff "$d/greedy" "$d/cold")" cmp -s "$d/greedy" "$d/cold"
 ok_if "and draws nothing" "$(cat "$d/greedy")" test "$(sed -n 1p "$d/greedy" | column text)" = "$(sed -n 5p "$d/greedy" | column text)"
 for one in "--top-k 1" "--top-p 1e-6" "--min-p 1" "--top-k 300 --top-p 0.0001" "--top-k 1 --min-p 0.1"; do
     ok_if "$one: the most probable token alone" "$(diff "$d/greedy" <(greedy $one))" cmp -s "$d/greedy" <(greedy $one)

@@ -179,10 +179,18 @@ void decoder_prefill(struct work *r, struct decoder *d, int rows)
     net_forward(r, d->net, &d->acts, &d->prompts);
 }
 
+/* Return the temperature, or 0 where it is so small that logits divided by it are infinite in float32: the
+ * likeliest token is then the only one that can be drawn. */
+static float finite_temperature(const struct decode_sampling *how)
+{
+    const float smallest = 1e-30f;
+    return how->temperature < smallest ? 0 : how->temperature;
+}
+
 /* Whether some tokens cannot be drawn at all. */
 static bool cuts(const struct decode_sampling *how)
 {
-    return how->temperature > 0 &&
+    return finite_temperature(how) > 0 &&
            (how->top_k > 0 || (how->top_p > 0 && how->top_p < 1) || how->min_p > 0);
 }
 
@@ -194,9 +202,9 @@ static void sample(struct work *r, struct decoder *d, const struct decode_sampli
     const float top_p = how->top_p > 0 ? how->top_p : 1;
     if (cuts(how))
         OP(r, nj_sample_cut(r->s, T, d->cut, d->logits, now->slot, rows, d->vocab, d->ld,
-                            how->temperature, how->top_k, top_p, how->min_p));
+                            finite_temperature(how), how->top_k, top_p, how->min_p));
     OP(r, nj_sample(r->s, T, d->score, d->best, d->logits, cuts(how) ? d->cut : NULL, now->slot,
-                    now->number, now->pos, rows, d->vocab, d->ld, parts, how->temperature,
+                    now->number, now->pos, rows, d->vocab, d->ld, parts, finite_temperature(how),
                     (int32_t)how->seed, (int32_t)(how->seed >> 32)));
     OP(r, nj_sample_next(r->s, NJ_F32, d->said, now->id, now->pos, now->left, now->slot, now->step,
                          d->score, d->best, d->stop, rows, parts, DECODE_WINDOW));

@@ -182,12 +182,13 @@ static void settings_of_others(void **state)
         "4\nlabel_smoothing_factor: 0\n"
         "gradient_checkpointing_kwargs: {use_reentrant: false}\npush_to_hub: False\nlocal_rank: "
         "-1\n"
-        "warmup_steps: 0.25\n";
+        "warmup_steps: 0.25\nmax_steps: -1\n";
     struct settings s;
     check_ok(parse_file("distill", same,
                         "--optim=adamw_torch --save_strategy no --do_train --tf32 false", &s),
              "what is done anyway");
     assert_int_equal(s.warmup_steps, 0);
+    assert_int_equal(s.steps, 0);
     assert_true(s.warmup_ratio > 0.24 && s.warmup_ratio < 0.26);
     settings_free(&s);
     check_ok(parse("distill", "--warmup_ratio 0.5 --warmup_steps 0.25 --warmup_steps 7", &s),
@@ -239,7 +240,7 @@ static void messages(void **state)
         {"train", "--tempratur 1", "unknown option --tempratur"},
         {"train", "--stpes 1", "did you mean --steps?"},
         {"train", "--ddp 1", "unknown option --ddp; see `nojit train --help`"},
-        {"train", "--max_steps -1", "--max_steps -1: must be 0 or more"},
+        {"train", "--max_steps -2", "--max_steps -2: must be 0 or more"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct settings s;

@@ -30,7 +30,8 @@ static int parse_number(const struct option *o, const char *word, const char *va
     const double x = strtod(value, &end);
     const bool whole = o->kind == OPT_INT;
     const char *instead = option_word(o);
-    if (instead != NULL && strcmp(value, instead) == 0) {
+    if ((instead != NULL && strcmp(value, instead) == 0) ||
+        (o->zero != NULL && strcmp(value, o->zero) == 0)) {
         *(int64_t *)field = 0;
         return 0;
     }

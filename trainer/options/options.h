@@ -47,6 +47,7 @@ struct option {
     const char
         *value_name; /* "DIR"; for OPT_CHOICE the choices, "a|b|c", in the order of their enum */
     const char *initial; /* default as text, or NULL */
+    const char *zero;    /* what trainers of other projects write for 0 of an OPT_INT, or NULL */
     double min, max;     /* inclusive bounds of OPT_INT and OPT_REAL */
     enum option_resume resume;
     enum option_ranks ranks;

@@ -188,6 +188,9 @@ refuses "resumed elsewhere with another seed" 2 'seed 1, this run has seed 7; re
 cp -r "$d/out" "$d/begun"
 rm "$d/begun"/*.json "$d/begun/model.safetensors"
 refuses "checkpoints are there" 2 'holds checkpoints of an unfinished run; continue with --resume auto' go_on --out "$d/begun"
+mkdir -p "$d/others/checkpoint-100"
+echo '{}' >"$d/others/checkpoint-100/trainer_state.json"
+refuses "a checkpoint of another trainer is in --out" 2 'holds checkpoint-100 of another trainer; name another folder$' go_on --out "$d/others"
 cp -r "$d/out" "$d/newer"
 printf '\002' | dd of="$d/newer/checkpoint-2/state.bin" bs=1 seek=8 conv=notrunc status=none
 refuses "resumed by an older program" 1 'state.bin: format version 2, and this program reads version 1; continue with the nojit that wrote it; if that is this one, the file is damaged$' \

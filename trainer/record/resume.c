@@ -40,7 +40,14 @@ static int check_model(const char *out, bool resume)
             out, model ? "model" : "adapters", model ? "student" : "adapter", out);
     if (model || adapters)
         return fail(NJ_E_ARG, "--out %s holds a model already; name another folder", out);
-    if (own_newest(out, INT64_MAX) > 0)
+    const int64_t newest = own_newest(out, INT64_MAX);
+    char state[64];
+    snprintf(state, sizeof state, "checkpoint-%lld/state.bin", (long long)newest);
+    if (newest > 0 && !holds(out, state))
+        return fail(NJ_E_ARG,
+                    "--out %s holds checkpoint-%lld of another trainer; name another folder", out,
+                    (long long)newest);
+    if (newest > 0)
         return fail(
             NJ_E_ARG,
             "--out %s holds checkpoints of an unfinished run; continue with --resume auto or name "

@@ -280,7 +280,7 @@ static size_t read_escape(const char *text, const char *end, int64_t *cp)
     static const int lengths[] = {2, 4, 8};
     for (size_t i = 0; simple[i]; i += 2)
         if (simple[i] == *text) {
-            *cp = simple[i + 1];
+            *cp = (unsigned char)simple[i + 1];
             return 1;
         }
     const char *kind = strchr(hex, *text);

@@ -155,6 +155,7 @@ static const char *damaged(const char *name, long place, int with, long bytes)
     assert_non_null(f);
     const long size = (long)fread(all_bytes, 1, sizeof all_bytes, f);
     fclose(f);
+    assert_in_range(place < 0 ? size + place : place, 0, size - 1);
     if (place != 0)
         all_bytes[place < 0 ? size + place : place] ^= (unsigned char)with;
     write_bytes(at("damaged.parquet"), all_bytes, (size_t)(bytes > 0 ? bytes : size));
@@ -180,9 +181,12 @@ static void no_byte_is_trusted(void **state)
     (void)state;
     static const char *const names[] = {"page_v2", "delta"};
     int refused = 0;
-    for (int k = 0; k < 2; k++)
-        for (long at = 1; at < 9000; at += 3)
+    for (int k = 0; k < 2; k++) {
+        struct stat file;
+        assert_int_equal(stat(damaged(names[k], 0, 0, 0), &file), 0);
+        for (long at = 1; at <= file.st_size; at += 3)
             refused += read_all(damaged(names[k], -at, at % 2 ? 0xff : 0x81, 0)) != NJ_OK;
+    }
     assert_true(refused > 2000);
 }
 

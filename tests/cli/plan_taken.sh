@@ -17,8 +17,7 @@ if [ "$DEVICE" = simulated ]; then
 fi
 : "${SHAPES:=tiny base half-billion}"
 cat LICENSE LICENSE >"$scratch/text.txt"
-"$nojit" init --preset nojit-tiny --out "$scratch/bytes" >/dev/null # other models have no tokenizer
-"$nojit" tokenize --model "$scratch/bytes" --data "$scratch/text.txt" --out "$scratch/text.bin" >"$scratch/out" 2>&1
+byte_tokens "$scratch/text.txt" "$scratch/text.bin"
 bytes() { sed -nE "s/^ *\"$1\": ([0-9]+),?$/\1/p" "$scratch/run/receipt.json"; }
 # within A B: A is B, but for 2 % and the 2 MiB in which a driver gives memory.
 within() { awk -v a="$1" -v b="$2" 'BEGIN { d = a > b ? a - b : b - a; exit !(d <= 0.02 * b || d < 2097152) }'; }

@@ -11,9 +11,7 @@ head -c 700 /usr/share/common-licenses/LGPL-3 >"$d/text.txt"
 created() { "$nojit" init --preset nojit-tiny --num-layers 1 --out "$d/$1" "${@:2}" >"$scratch/out"; }
 # Gate and up, and the head, have 2^22 elements: those that are multiplied so on a GPU.
 wide=(--hidden-size 128 --heads 1 --kv-heads 1 --head-dim 64)
-created bytes
-# Tokens, since bytes are read for a vocabulary of bytes alone.
-"$nojit" tokenize --model "$d/bytes" --data "$d/text.txt" --out "$d/text.bin" >"$scratch/out" 2>&1
+byte_tokens "$d/text.txt" "$d/text.bin"
 created student "${wide[@]}" --intermediate-size 16384 --vocab-size 32768
 created teacher "${wide[@]}" --intermediate-size 128 --vocab-size 32768 --seed 5
 created narrow "${wide[@]}" --intermediate-size 16384

@@ -15,8 +15,7 @@ created model --intermediate-size 4096
 created wide --intermediate-size 512 --vocab-size 8200
 created long --hidden-size 128 --intermediate-size 128 --vocab-size 32776
 created teacher --hidden-size 128 --intermediate-size 128 --vocab-size 32776 --seed 5
-# Tokens, since bytes are read for a vocabulary of bytes alone.
-"$nojit" tokenize --model "$d/model" --data "$d/text.txt" --out "$d/text.bin" >"$scratch/out" 2>&1
+byte_tokens "$d/text.txt" "$d/text.bin"
 trained() { # OUT OPTION...
     NOJIT_SIM_DEVICE=h100 "$nojit" "${command:-train}" --student "$d/${model:-model}" --data "$d/text.bin" --device cuda --batch-size 1 --seq-len 32 --steps 2 --lr 1e-3 \
         --gemm-table none --out "$d/$1" "${@:2}" >"$scratch/out" 2>&1 || tail -n 1 "$scratch/out" >&2

@@ -5,13 +5,17 @@
 set -eu
 . tests/lib/lib.sh
 symbols=$scratch/symbols
-for room in $(scripts/rooms.sh); do
-    for source in trainer/"$room"/*.c; do
-        nm "$BUILD/obj/${source%.c}.o" | awk -v room="$room" -v source="$source" '
-            $2 ~ /^[A-TV-Z]$/ { print "defined", $3, room, source }
-            $1 == "U" { print "used", $2, room, source }'
-    done
-done >"$symbols"
+objects=()
+for source in trainer/*/*.c; do objects+=("$BUILD/obj/${source%.c}.o"); done
+nm -A "${objects[@]}" | awk -v root="$BUILD/obj/" '
+    {
+        object = $1
+        sub(/:[^:]*$/, "", object)
+        source = substr(object, length(root) + 1, length(object) - length(root) - 1) "c"
+        split(source, part, "/")
+    }
+    $(NF - 1) ~ /^[A-TV-Z]$/ { print "defined", $NF, part[2], source }
+    $(NF - 1) == "U" { print "used", $NF, part[2], source }' >"$symbols"
 up=$(awk -v rooms="$(scripts/rooms.sh)" '
     BEGIN { n = split(rooms, room, " "); for (i = 1; i <= n; i++) floor[room[i]] = i }
     NR == FNR { if ($1 == "defined") home[$2] = $3; next }

@@ -4,7 +4,7 @@
 # every_test: prints a line `NAME COMMAND` for each test there is.
 every_test() {
     units
-    echo "harness $BUILD/harness --device cpu"
+    echo "harness env -u OMP_NUM_THREADS $BUILD/harness --device cpu"
     echo "harness-selftest $BUILD/harness --self-test"
     local t
     for t in tests/{cli,device,build,durability,claims}/*.sh; do echo "$(basename "$t" .sh) bash $t"; done

@@ -41,30 +41,30 @@ refused() { # NAME REGEX OPTIONS...
 
 # ---- sources
 train plain --steps 3 --data "$d/a.txt" "$d/b.txt"
-if grep -qE '^(source|packing) ' "$scratch/said"; then not_ok "nothing is said of one stream" "$(cat "$scratch/said")"; else ok "nothing is said of one stream"; fi
+if grep -qE '^(source|packing) ' "$scratch/said"; then not_ok "nothing is said of the sources of one stream" "$(cat "$scratch/said")"; else ok "nothing is said of the sources of one stream"; fi
 train mixed --steps 3 --data "$d/a.txt" "$d/b.txt" --data-weights 0.25,0.75
 # 6001 and 3001 tokens: 187 and 93 rows of 32
-says "a source with its tokens and its share" '^source .*/a.txt: 6001 tokens; 70 of 280 rows an epoch \(25.00 %\)$'
-says "the other one" '^source .*/b.txt: 3001 tokens; 210 of 280 rows an epoch \(75.00 %\)$'
-same "weights change the run" no plain mixed
+says "a source is said with its tokens and its share" '^source .*/a.txt: 6001 tokens; 70 of 280 rows an epoch \(25.00 %\)$'
+says "a second source is said with its tokens and its share" '^source .*/b.txt: 3001 tokens; 210 of 280 rows an epoch \(75.00 %\)$'
+same "--data-weights change the trained weights" no plain mixed
 holds "the receipt has a source's weight" mixed/receipt.json '"weight": 0.25'
-holds "and its rows" mixed/receipt.json '"rows_an_epoch": 210'
+holds "the receipt has a source's rows per epoch" mixed/receipt.json '"rows_an_epoch": 210'
 train listed --steps 3 --data "$d/a.txt" --data "$d/b.txt" --data_weights 1 3
-same "weights are relative" yes mixed listed
+same "--data-weights 1 3 are 0.25 0.75" yes mixed listed
 train first --steps 3 --data "$d/a.txt"
 train left-out --steps 3 --data "$d/a.txt" "$d/b.txt" --data-weights 1,0
-same "weight 0 leaves a source out" yes first left-out
+same "a weight of 0 leaves a source out" yes first left-out
 printf 'data: [%s, %s]\ndata_weights: [0.25, 0.75]\npacking: wrapped\n' "$d/a.txt" "$d/b.txt" >"$d/run.yaml"
 train filed --steps 3 --config "$d/run.yaml"
-same "a file of options has weights" yes mixed filed
+same "a --config has weights as the command line has" yes mixed filed
 two=(--data "$d/a.txt" "$d/b.txt" --data-weights)
-refused "too few weights" '--data-weights: 1 for 2 paths of --data; give each path one' "${two[@]}" 1
-refused "too many weights" '--data-weights: 3 for 2 paths of --data' "${two[@]}" 1,2 3
-refused "a negative weight" "--data-weights -2: '-2' is not a number between 0" "${two[@]}" 1 -2
-refused "no number" "--data-weights 1,x: 'x' is not a number" "${two[@]}" 1,x
-refused "NaN" "'nan' is not a number" "${two[@]}" nan 1
-refused "a number missing" "--data-weights 1,,2: '' is not a number" "${two[@]}" 1,,2
-refused "nothing but zeros" '--data-weights: all are 0' "${two[@]}" 0 0
+refused "--data-weights for fewer paths than --data has are refused" '--data-weights: 1 for 2 paths of --data; give each path one' "${two[@]}" 1
+refused "--data-weights for more paths than --data has are refused" '--data-weights: 3 for 2 paths of --data' "${two[@]}" 1,2 3
+refused "a negative weight is refused" "--data-weights -2: '-2' is not a number between 0" "${two[@]}" 1 -2
+refused "a weight that is no number is refused" "--data-weights 1,x: 'x' is not a number" "${two[@]}" 1,x
+refused "a weight of NaN is refused" "'nan' is not a number" "${two[@]}" nan 1
+refused "a weight that is missing is refused" "--data-weights 1,,2: '' is not a number" "${two[@]}" 1,,2
+refused "weights that are all 0 are refused" '--data-weights: all are 0' "${two[@]}" 0 0
 
 # ---- an output among the data would be read as data by the next run
 mkdir -p "$d/texts/deep" "$d/other"
@@ -74,42 +74,42 @@ inside() { # NAME OPTION-IN-THE-SENTENCE OUT OPTIONS...
     local name=$1 option=$2 out=$3
     shift 3
     for command in train distill; do
-        refuses "$command: $name" 2 "^nojit $command: --out $out lies in .*, which $option reads, so .*; name a place outside of it\$" \
+        refuses "$command refuses --out where $name" 2 "^nojit $command: --out $out lies in .*, which $option reads, so .*; name a place outside of it\$" \
             "$nojit" $command --student "$d/student" --device cpu --seq-len 32 --steps 2 --out "$out" "$@" \
             $([ $command = train ] || echo --teacher "$d/student")
     done
-    if [ "$(find "$d/texts" "$d/other" | wc -l)" = 4 ]; then ok "$name: nothing is written"; else not_ok "$name: nothing is written" "$(find "$d/texts" "$d/other")"; fi
+    if [ "$(find "$d/texts" "$d/other" | wc -l)" = 4 ]; then ok "nothing is written where $name"; else not_ok "nothing is written where $name" "$(find "$d/texts" "$d/other")"; fi
 }
-inside "--out is the folder of --data" --data "$d/texts" --data "$d/a.txt" "$d/texts"
-inside "--out lies in it" --data "$d/texts/deep/run" --data "$d/texts/"
-inside "and by another name" --data "$d/link/run" --data "$d/texts"
-inside "a folder of --eval-data" --eval-data "$d/other/run" --data "$d/a.txt" --eval-data "$d/other"
-inside "a folder that a pattern names" --data "$d/texts/run" --data "$d/text*"
-inside "a dry run says so" --data "$d/texts/run" --data "$d/texts" --dry-run
-refuses "tokens among the data" 2 '^nojit tokenize: --out .*/texts/t.bin lies in .*, which --data reads' \
+inside "it is the folder of --data" --data "$d/texts" --data "$d/a.txt" "$d/texts"
+inside "it lies in the folder of --data" --data "$d/texts/deep/run" --data "$d/texts/"
+inside "it lies in the folder of --data by another name" --data "$d/link/run" --data "$d/texts"
+inside "it lies in the folder of --eval-data" --eval-data "$d/other/run" --data "$d/a.txt" --eval-data "$d/other"
+inside "it lies in a folder that a pattern of --data names" --data "$d/texts/run" --data "$d/text*"
+inside "it lies in the folder of --data of a dry run" --data "$d/texts/run" --data "$d/texts" --dry-run
+refuses "tokenize refuses --out in the folder of --data" 2 '^nojit tokenize: --out .*/texts/t.bin lies in .*, which --data reads' \
     "$nojit" tokenize --model "$d/student" --data "$d/texts" --out "$d/texts/t.bin"
-if [ -e "$d/texts/t.bin" ]; then not_ok "no tokens among the data" "they are there"; else ok "no tokens among the data"; fi
+if [ -e "$d/texts/t.bin" ]; then not_ok "a refused tokenize leaves no file among the data" "they are there"; else ok "a refused tokenize leaves no file among the data"; fi
 train beside --steps 1 --data "$d/texts/a.txt" --out "$d/texts/run"
-if [ -f "$d/texts/run/model.safetensors" ]; then ok "beside a file of --data"; else not_ok "beside a file of --data" "$(cat "$scratch/said")"; fi
+if [ -f "$d/texts/run/model.safetensors" ]; then ok "--out may lie beside a file of --data"; else not_ok "--out may lie beside a file of --data" "$(cat "$scratch/said")"; fi
 
 # ---- packing: 1 to 46 letters, 2,115 in all; 27 of the 90 documents take two rows
 train wrapped --steps 3 --data "$d/c.jsonl"
 train bfd --steps 3 --data "$d/c.jsonl" --packing bfd
-says "rows and padding" '^packing bfd: 67 rows of 32 an epoch, 1.35 % padding$'
-holds "the receipt has the packing" bfd/receipt.json '"padding": 0\.01352'
+says "--packing bfd says its rows and padding" '^packing bfd: 67 rows of 32 an epoch, 1.35 % padding$'
+holds "the receipt has the padding of --packing bfd" bfd/receipt.json '"padding": 0\.01352'
 train none --steps 3 --data "$d/c.jsonl" --packing none
-says "one document a row" '^packing none: 117 rows of 32 an epoch, 43.51 % padding$'
-same "best fit is not the stream" no wrapped bfd
-same "nor one document a row" no bfd none
+says "--packing none says its rows and padding" '^packing none: 117 rows of 32 an epoch, 43.51 % padding$'
+same "--packing bfd trains other weights than the stream" no wrapped bfd
+same "--packing bfd trains other weights than one document a row" no bfd none
 train true --steps 3 --data "$d/c.jsonl" --packing True
 same "--packing True is bfd" yes bfd true
 train strategy --steps 3 --data "$d/c.jsonl" --packing_strategy bfd
-same "--packing_strategy names it, too" yes bfd strategy
+same "--packing_strategy bfd is --packing bfd" yes bfd strategy
 train false --steps 3 --data "$d/c.jsonl" --packing False
 same "--packing False is none" yes none false
 train default --steps 3 --data "$d/c.jsonl" --packing wrapped
-same "wrapped is the default" yes wrapped default
-refused "another packing" 'must be one of auto\|wrapped\|bfd\|none' --data "$d/c.jsonl" --packing tight
+same "--packing wrapped is the default" yes wrapped default
+refused "an unknown --packing is refused" 'must be one of auto\|wrapped\|bfd\|none' --data "$d/c.jsonl" --packing tight
 
 # ---- what a folder holds beside data
 mkdir "$d/heap"
@@ -117,24 +117,24 @@ cp "$d/a.txt" "$d/heap"
 for name in README.md notes.md run.py LICENSE .hidden; do echo text >"$d/heap/$name"; done
 over='^4 files passed over \(without an ending 1, [.]md 2, [.]py 1\); name a file to have it read as text$'
 train folder --steps 1 --data "$d/heap"
-says "files that are passed over are said" "$over"
+says "train says which files it passes over" "$over"
 "$nojit" tokenize --model "$d/student" --data "$d/heap" --out "$d/heap.bin" >"$scratch/said" 2>&1
-says "in tokenize, too" "$over"
+says "tokenize says which files it passes over" "$over"
 "$nojit" eval --model "$d/student" --data "$d/heap" --device cpu --seq-len 32 >"$scratch/said" 2>&1
-says "and in eval" "$over"
+says "eval says which files it passes over" "$over"
 train named --steps 1 --data "$d/heap/a.txt" "$d/heap/LICENSE" "$d/heap/notes.md" "$d/heap/run.py"
-says "what is named is read" '; 6019 tokens of text;'
+says "files that are named are read whatever their ending" '; 6019 tokens of text;'
 
 # ---- going on
 both=(--data "$d/c.jsonl" "$d/b.txt" --packing bfd --data-weights "2,1" --lr-schedule constant)
 train whole --steps 6 "${both[@]}"
 train parts --steps 3 "${both[@]}" --save-every 3
 go_on() { "$nojit" train --student "$d/student" --out "$d/parts" --seq-len 32 --batch-size 2 --device cpu --steps 6 --resume auto "$@"; }
-refuses "another packing than the checkpoint's" 2 'with packing bfd, this run has packing none' go_on "${both[@]}" --packing none
-refuses "other weights than the checkpoint's" 2 'data-weights 0.666666667 0.333333333, this run has data-weights 0.5 0.5' \
+refuses "resuming with another --packing is refused" 2 'with packing bfd, this run has packing none' go_on "${both[@]}" --packing none
+refuses "resuming with other --data-weights is refused" 2 'data-weights 0.666666667 0.333333333, this run has data-weights 0.5 0.5' \
     go_on --data "$d/c.jsonl" "$d/b.txt" --packing bfd --data-weights 1,1
-refuses "no weights" 2 'was made with data .*, this run has data [0-9a-f]* \(the tokens of --data differ, or their weights\); repeat' go_on --data "$d/c.jsonl" "$d/b.txt" --packing bfd
+refuses "resuming without the --data-weights of the run is refused" 2 'was made with data .*, this run has data [0-9a-f]* \(the tokens of --data differ, or their weights\); repeat' go_on --data "$d/c.jsonl" "$d/b.txt" --packing bfd
 rm "$d/parts"/*.json "$d/parts/model.safetensors"
-if go_on "${both[@]}" >"$scratch/said" 2>&1; then ok "goes on"; else not_ok "goes on" "$(cat "$scratch/said")"; fi
-same "bit for bit" yes whole parts
+if go_on "${both[@]}" >"$scratch/said" 2>&1; then ok "a run with --packing and --data-weights is resumed"; else not_ok "a run with --packing and --data-weights is resumed" "$(cat "$scratch/said")"; fi
+same "a resumed run with --packing and --data-weights has the weights of a whole one" yes whole parts
 finish

@@ -22,37 +22,37 @@ line() {
         i=$((i + 1))
         if awk -v a="$(echo "$words" | sed -n ${i}p)" -v b="$(value "$field")" \
             'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 <= 1e-8 + 1e-8 * b * b) }'; then
-            ok "$name: $field"
+            ok "eval's $name has $field as its JSON does"
         else
-            not_ok "$name: $field" "$(value "$field"), in: $(cat "$scratch/text")"
+            not_ok "eval's $name has $field as its JSON does" "$(value "$field"), in: $(cat "$scratch/text")"
         fi
     done
 }
 
 eval_of --json >"$scratch/json"
 eval_of >"$scratch/text"
-line "alone" '^class_loss' class_loss
-line "alone" '^perplexity' perplexity
-line "alone" '^tokens' tokens
-if [ "$(wc -l <"$scratch/text")" = 3 ]; then ok "no word of a teacher"; else not_ok "no word of a teacher" "$(cat "$scratch/text")"; fi
+line "line about a model alone" '^class_loss' class_loss
+line "line about a model alone" '^perplexity' perplexity
+line "line about a model alone" '^tokens' tokens
+if [ "$(wc -l <"$scratch/text")" = 3 ]; then ok "eval of a model alone says nothing of a teacher"; else not_ok "eval of a model alone says nothing of a teacher" "$(cat "$scratch/text")"; fi
 eval_of --json --teacher "$d/teacher" >"$scratch/json"
 eval_of --teacher "$d/teacher" >"$scratch/text"
-line "with a teacher" '^class_loss' class_loss
-line "with a teacher" '^teacher' teacher_class_loss teacher_perplexity teacher_entropy
-line "with a teacher" '^kd_loss' kd_loss
-line "with a teacher" '^agreement' agreement
+line "line about model and teacher" '^class_loss' class_loss
+line "line about model and teacher" '^teacher' teacher_class_loss teacher_perplexity teacher_entropy
+line "line about model and teacher" '^kd_loss' kd_loss
+line "line about model and teacher" '^agreement' agreement
 sed -i -E 's/p([0-9]+) /\1:/g' "$scratch/text"
 sed -i -E '/by token/s/(50|90|99)://g' "$scratch/text"
-line "by token" 'by token' kd_p50 kd_p90 kd_p99 kd_max
+line "line about tokens" 'by token' kd_p50 kd_p90 kd_p99 kd_max
 
 # ---- acceptance: (1 - a^(k+1)) / (1 - a) tokens for drafts of k
 eval_of --json --teacher "$d/teacher" --acceptance >"$scratch/json"
 eval_of --teacher "$d/teacher" --acceptance >"$scratch/text"
-line "acceptance" '^acceptance' acceptance
+line "line about acceptance" '^acceptance' acceptance
 if diff <(sed 's/, "acceptance".*/}/' "$scratch/json") <(eval_of --json --teacher "$d/teacher") >"$scratch/differ"; then
-    ok "acceptance: the rest stays"
+    ok "--acceptance leaves the other figures as they are"
 else
-    not_ok "acceptance: the rest stays" "$(cat "$scratch/differ")"
+    not_ok "--acceptance leaves the other figures as they are" "$(cat "$scratch/differ")"
 fi
 yields=$(sed -nE 's/.*"tokens_per_verification": \[([^]]*)\].*/\1/p' "$scratch/json" | tr -d ,)
 if awk -v a="$(value acceptance)" -v said="$yields" -v printed="$(sed -n 's/^  tokens.verify//p' "$scratch/text")" 'BEGIN {
@@ -63,9 +63,9 @@ if awk -v a="$(value acceptance)" -v said="$yields" -v printed="$(sed -n 's/^  t
         }
         exit !(n == 8 && m == 8 && !bad)
     }'; then
-    ok "acceptance: tokens per verification"
+    ok "tokens per verification follow from the acceptance rate"
 else
-    not_ok "acceptance: tokens per verification" "$yields: $(cat "$scratch/text")"
+    not_ok "tokens per verification follow from the acceptance rate" "$yields: $(cat "$scratch/text")"
 fi
 if eval_of --json --teacher "$d/student" --acceptance | grep -q '"acceptance": 1, "tokens_per_verification": \[2, 3, 4, 5, 6, 7, 8, 9\]}$'; then
     ok "acceptance of the teacher itself is 1"
@@ -101,8 +101,8 @@ by_hand() { # NAME MODEL TEACHER
         not_ok "$1" "$(cat "$scratch/json")"
     fi
 }
-by_hand "acceptance by hand" uniform peaked
-by_hand "acceptance by hand, the other way" peaked uniform
+by_hand "the acceptance of two known models is that of the formula" uniform peaked
+by_hand "the acceptance of the same models is that of the formula with their parts exchanged" peaked uniform
 
 # ---- the same counted: of these two models every position has that rate, whatever stands before it
 for prompt in a bcd 'efg hij'; do printf '{"prompt": "%s"}\n' "$prompt"; done >"$d/prompts.jsonl"
@@ -121,58 +121,58 @@ holds() { # NAME CONDITION: of t(okens), turns, d(rafted), n (tested), y (accept
     fi
 }
 of_json uniform peaked
-holds "counted: the rate of every position" 'is(a, 1 / v + (v - 1) / (exp(4) + v - 1))'
-holds "counted: about as many are accepted" 's < 1 && is(s, y / n) && is(e, sqrt(a * (1 - a) / n)) && (s - a) ^ 2 < (3 * e) ^ 2 && n > 50'
-holds "counted: tokens per turn" 't == 120 && is(m, t / turns) && y == t - turns && n <= d'
+holds "--acceptance --prompts counts at the rate of every position" 'is(a, 1 / v + (v - 1) / (exp(4) + v - 1))'
+holds "drafts are accepted about as often as the rate says" 's < 1 && is(s, y / n) && is(e, sqrt(a * (1 - a) / n)) && (s - a) ^ 2 < (3 * e) ^ 2 && n > 50'
+holds "counted tokens per turn are tokens by turns" 't == 120 && is(m, t / turns) && y == t - turns && n <= d'
 counted=$(cat "$scratch/json")
 spec uniform peaked >"$scratch/text"
-line "counted" '^texts' texts tokens
-line "counted" '^turns' turns
-line "counted" '^draft tokens' drafted tested accepted
-line "counted" '^accepted share' accepted_share accepted_share_stderr
-line "counted" '^acceptance' acceptance
+line "line about counted acceptance" '^texts' texts tokens
+line "line about counted acceptance" '^turns' turns
+line "line about counted acceptance" '^draft tokens' drafted tested accepted
+line "line about counted acceptance" '^accepted share' accepted_share accepted_share_stderr
+line "line about counted acceptance" '^acceptance' acceptance
 sed -nE 's/^tokens.verify//p' "$scratch/text" >"$scratch/pair"
 if read -r said _ predicted _ <"$scratch/pair" && awk -v m="$(value tokens_per_turn)" -v p="$(value tokens_per_turn_predicted)" -v said="$said" \
     -v predicted="$predicted" 'BEGIN { exit !((m - said) ^ 2 < 1e-8 && (p - predicted) ^ 2 < 1e-8) }'; then
-    ok "counted: tokens per verification"
+    ok "counted and predicted tokens per verification are those of the JSON"
 else
-    not_ok "counted: tokens per verification" "$(cat "$scratch/text")"
+    not_ok "counted and predicted tokens per verification are those of the JSON" "$(cat "$scratch/text")"
 fi
 of_json uniform peaked --draft-tokens 1 --max-tokens 2
-holds "counted: one token drafted" 'd == 3 && n == 3 && is(p, (3 * (1 + a) + turns - 3) / turns) && t == 6'
+holds "one token is drafted with --draft-tokens 1" 'd == 3 && n == 3 && is(p, (3 * (1 + a) + turns - 3) / turns) && t == 6'
 of_json uniform peaked --draft-tokens 3 --max-tokens 4
-holds "counted: predicted from the drafts of each turn" 'p > 1 && p <= (1 - a ^ 4) / (1 - a) && t == 12'
+holds "tokens per turn are predicted from the drafts of each turn" 'p > 1 && p <= (1 - a ^ 4) / (1 - a) && t == 12'
 of_json peaked peaked --draft-tokens 3 --max-tokens 8
-holds "counted: a teacher accepts all of its own" 'turns == 6 && d == 18 && n == 18 && y == 18 && is(s, 1) && e == 0 && is(a, 1) && is(m, 4) && is(p, 4)'
+holds "a teacher accepts all of its own drafts" 'turns == 6 && d == 18 && n == 18 && y == 18 && is(s, 1) && e == 0 && is(a, 1) && is(m, 4) && is(p, 4)'
 same() { # NAME GOT WANTED
     if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', expected '$3'"; fi
 }
-same "counted: --batch-size changes nothing" "$(spec uniform peaked --json --batch-size 2 | cut -d, -f1-7)" "$(cut -d, -f1-7 <<<"$counted")"
-same "counted: --seed 1 is the default" "$(spec uniform peaked --json --seed 1)" "$counted"
-if [ "$(spec uniform peaked --json --seed 2)" != "$counted" ]; then ok "counted: another seed"; else not_ok "counted: another seed" "$counted"; fi
-same "counted: texts are said" "$(sed -E 's/[0-9.]+ s$/T s/' "$scratch/said")" "3 texts in T s"
+same "--batch-size changes nothing in counted acceptance" "$(spec uniform peaked --json --batch-size 2 | cut -d, -f1-7)" "$(cut -d, -f1-7 <<<"$counted")"
+same "--seed 1 is the default of counted acceptance" "$(spec uniform peaked --json --seed 1)" "$counted"
+if [ "$(spec uniform peaked --json --seed 2)" != "$counted" ]; then ok "another seed counts other acceptance"; else not_ok "another seed counts other acceptance" "$counted"; fi
+same "the number of counted texts is said" "$(sed -E 's/[0-9.]+ s$/T s/' "$scratch/said")" "3 texts in T s"
 if command -v script >/dev/null; then
     TERM=xterm script -qec "stty cols 60; $nojit eval --model $d/uniform --teacher $d/peaked --acceptance --prompts $d/prompts.jsonl --device cpu >$scratch/text" \
         /dev/null </dev/null | tr -d '\r' >"$scratch/raw"
-    same "counted: progress in a terminal" "$(grep -aoE '[0-9] of 3 texts' "$scratch/raw" | head -n 1)" "0 of 3 texts"
+    same "counting acceptance shows its progress in a terminal" "$(grep -aoE '[0-9] of 3 texts' "$scratch/raw" | head -n 1)" "0 of 3 texts"
 fi
 for model in uniform peaked; do
     cp -r "$d/$model" "$d/$model-ends"
     echo '{"eos_token_id": 0}' >"$d/$model-ends/generation_config.json"
 done
-same "counted: a token that ends texts of the draft model alone ends none" "$(spec uniform-ends peaked --json)" "$counted"
+same "a token that ends texts of the draft model alone ends no counted text" "$(spec uniform-ends peaked --json)" "$counted"
 of_json uniform peaked-ends
-holds "counted: a token that ends texts of the teacher" 't < 60'
-refuses "counted: text and prompts" 2 '^nojit eval: --data and --prompts: give one of them$' counts uniform peaked --data "$d/text.txt"
-refuses "counted: tasks and prompts" 2 '^nojit eval: --tasks and --prompts: give one of them$' counts uniform peaked --tasks "$d/text.txt"
-refuses "counted: prompts alone" 2 '^nojit eval: --prompts is for --acceptance; add it$' \
+holds "a token that ends texts of the teacher ends counted texts" 't < 60'
+refuses "eval with --data and --prompts is refused" 2 '^nojit eval: --data and --prompts: give one of them$' counts uniform peaked --data "$d/text.txt"
+refuses "eval with --tasks and --prompts is refused" 2 '^nojit eval: --tasks and --prompts: give one of them$' counts uniform peaked --tasks "$d/text.txt"
+refuses "eval --prompts without --acceptance is refused" 2 '^nojit eval: --prompts is for --acceptance; add it$' \
     "$nojit" eval --model "$d/uniform" --teacher "$d/peaked" --prompts "$d/prompts.jsonl"
-refuses "counted: drafts of no prompts" 2 '^nojit eval: --draft-tokens is for --acceptance with --prompts; add them$' \
+refuses "--draft-tokens without --prompts is refused" 2 '^nojit eval: --draft-tokens is for --acceptance with --prompts; add them$' \
     "$nojit" eval --model "$d/uniform" --teacher "$d/peaked" --data "$d/text.txt" --draft-tokens 2
-refuses "counted: no teacher" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/uniform" --prompts "$d/prompts.jsonl" --acceptance
-refuses "counted: nothing drafted" 2 '^nojit eval: no text has room for a draft token' counts uniform peaked --max-tokens 1
-refuses "counted: a short --seq-len" 2 'make 47 tokens, more than --seq-len 46; raise the one or lower the other$' counts uniform peaked --seq-len 46
-refuses "acceptance of no teacher" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/student" --data "$d/text.txt" --acceptance
+refuses "--acceptance --prompts without --teacher is refused" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/uniform" --prompts "$d/prompts.jsonl" --acceptance
+refuses "prompts without room for a draft token are refused" 2 '^nojit eval: no text has room for a draft token' counts uniform peaked --max-tokens 1
+refuses "prompts beyond --seq-len are refused" 2 'make 47 tokens, more than --seq-len 46; raise the one or lower the other$' counts uniform peaked --seq-len 46
+refuses "--acceptance without --teacher is refused" 2 '^nojit eval: --acceptance needs --teacher$' "$nojit" eval --model "$d/student" --data "$d/text.txt" --acceptance
 
 cp -r "$d/student" "$d/short"
 sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 96/' "$d/short/config.json"
@@ -180,42 +180,42 @@ short() { "$nojit" eval --json --model "$1" --teacher "$2" --data "$d/text.txt" 
 takes_96() { # NAME MODEL TEACHER
     if [ "$(short "$d/$2" "$d/$3")" = "$(short "$d/$2" "$d/$3" --seq-len 96)" ]; then ok "$1"; else not_ok "$1" "other figures"; fi
 }
-takes_96 "a short teacher" student short
-takes_96 "a short model" short student
-refuses "counted: longer than the teacher takes" 2 'make 97 tokens, and .*/short takes 96 at most; shorten the prompt, or lower --max-tokens and max_tokens of its line$' counts student short --max-tokens 90
-refuses "longer than the model takes" 2 'pass --seq-len 96 or less' short "$d/short" "$d/short" --seq-len 97
+takes_96 "eval takes the sequence length of a shorter teacher" student short
+takes_96 "eval takes the sequence length of a shorter model" short student
+refuses "prompts beyond what the teacher takes are refused" 2 'make 97 tokens, and .*/short takes 96 at most; shorten the prompt, or lower --max-tokens and max_tokens of its line$' counts student short --max-tokens 90
+refuses "eval refuses a --seq-len beyond what the model takes" 2 'pass --seq-len 96 or less' short "$d/short" "$d/short" --seq-len 97
 
 cp -r "$d/student" "$d/nan"
 printf '\0\0\300\177' | dd of="$d/nan/model.safetensors" bs=1 conv=notrunc status=none \
     seek=$(($(stat -c %s "$d/nan/model.safetensors") - 4))
 broken() { "$nojit" eval --model "$1" --data "$d/text.txt" --seq-len 64 --device cpu "${@:2}"; }
-refuses "weights that are not finite" 1 'not finite: weight of the student [a-z0-9._]+ contains NaN or infinity' broken "$d/nan" --json
-if [ -s "$scratch/out" ]; then not_ok "no figures of it" "$(cat "$scratch/out")"; else ok "no figures of it"; fi
-refuses "a teacher that is not finite" 1 'weight of the teacher [a-z0-9._]+ contains NaN or infinity' broken "$d/student" --teacher "$d/nan"
+refuses "eval refuses weights that are not finite" 1 'not finite: weight of the student [a-z0-9._]+ contains NaN or infinity' broken "$d/nan" --json
+if [ -s "$scratch/out" ]; then not_ok "eval prints no figures of weights that are not finite" "$(cat "$scratch/out")"; else ok "eval prints no figures of weights that are not finite"; fi
+refuses "eval refuses a teacher that is not finite" 1 'weight of the teacher [a-z0-9._]+ contains NaN or infinity' broken "$d/student" --teacher "$d/nan"
 
 "$nojit" train --student "$d/student" --data "$d/text.txt" --eval-data "$d/text.txt" --out "$d/diverged" --steps 6 --seq-len 64 --lr 3 \
     --device cpu >"$scratch/log" 2>&1
 if tail -n 3 "$scratch/log" | grep -qE 'held out at step 6: ce [0-9.]+  perplexity [0-9.]+e\+[0-9]+$'; then
-    ok "a large perplexity in a few digits"
+    ok "a large perplexity is printed in a few digits"
 else
-    not_ok "a large perplexity in a few digits" "$(tail -n 3 "$scratch/log")"
+    not_ok "a large perplexity is printed in a few digits" "$(tail -n 3 "$scratch/log")"
 fi
 
 "$nojit" init --preset list >"$scratch/presets"
-if grep -qE '^nojit-tiny +[0-9.]+M parameters' "$scratch/presets"; then ok "presets"; else not_ok "presets" "$(cat "$scratch/presets")"; fi
+if grep -qE '^nojit-tiny +[0-9.]+M parameters' "$scratch/presets"; then ok "init --preset list names presets with their parameters"; else not_ok "init --preset list names presets with their parameters" "$(cat "$scratch/presets")"; fi
 "$nojit" init --like "$d/student" --seed 9 --out "$d/like" >"$scratch/said"
 if diff <(grep -v dtype "$d/student/config.json") <(grep -v dtype "$d/like/config.json") >/dev/null &&
     ! cmp -s "$d/student/model.safetensors" "$d/like/model.safetensors"; then
-    ok "--like: the shape, other weights"
+    ok "init --like makes the shape with other weights"
 else
-    not_ok "--like" "$(diff "$d/student/config.json" "$d/like/config.json" | head -3)"
+    not_ok "init --like makes the shape with other weights" "$(diff "$d/student/config.json" "$d/like/config.json" | head -3)"
 fi
-refuses "unknown preset" 2 '--preset nojit-tinny: unknown; .nojit init --preset list' "$nojit" init --preset nojit-tinny --out "$d/x"
-refuses "no preset" 2 '--preset or --like is needed' "$nojit" init --out "$d/x"
-refuses "no folder" 2 '--out is needed' "$nojit" init --preset nojit-tiny
-refuses "no model" 2 '--model is needed' "$nojit" eval --data "$d/text.txt"
-refuses "no text" 2 '--data, --tasks or --prompts is needed' "$nojit" eval --model "$d/student"
+refuses "init refuses an unknown preset" 2 '--preset nojit-tinny: unknown; .nojit init --preset list' "$nojit" init --preset nojit-tinny --out "$d/x"
+refuses "init without --preset and --like is refused" 2 '--preset or --like is needed' "$nojit" init --out "$d/x"
+refuses "init without --out is refused" 2 '--out is needed' "$nojit" init --preset nojit-tiny
+refuses "eval without --model is refused" 2 '--model is needed' "$nojit" eval --data "$d/text.txt"
+refuses "eval without --data, --tasks and --prompts is refused" 2 '--data, --tasks or --prompts is needed' "$nojit" eval --model "$d/student"
 train() { "$nojit" train --student "$d/student" --data "$d/text.txt" --out "$d/run" --seq-len 32 --steps 1 --device cpu "$@"; }
-refuses "two ranks" 2 'brings its own rank, alpha, dropout and matrices; leave --lora-r out' train --adapter "$d/none" --lora-r 4
-if [ -e "$d/run" ] || [ -e "$d/x" ]; then not_ok "nothing is written" "$(ls "$d")"; else ok "nothing is written"; fi
+refuses "--lora-r beside --adapter is refused" 2 'brings its own rank, alpha, dropout and matrices; leave --lora-r out' train --adapter "$d/none" --lora-r 4
+if [ -e "$d/run" ] || [ -e "$d/x" ]; then not_ok "refused init and train write nothing" "$(ls "$d")"; else ok "refused init and train write nothing"; fi
 finish

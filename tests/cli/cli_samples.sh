@@ -22,14 +22,14 @@ text() { sed -nE "s/^\{\"step\": $2, \"prompt\": \"$3\", \"text\": \"(.*)\"\}\$/
 
 "${run[@]}" --out "$d/plain" >/dev/null 2>&1
 "${run[@]}" --out "$d/a" "${with[@]}" >"$d/log" 2>&1
-ok_if "no samples unless asked for" "samples.jsonl is there" test ! -e "$d/plain/samples.jsonl"
-ok_if "the losses are those of a run without" "they differ" cmp -s <(losses "$d/plain") <(losses "$d/a")
-ok_if "and so are the weights" "they differ" cmp -s "$d/plain/model.safetensors" "$d/a/model.safetensors"
-ok_if "a row a prompt at each measurement" "$(steps "$d/a")" test "$(steps "$d/a")" = " 3 0 3 20 3 40 3 60 3 80 3 100 3 120 "
-ok_if "a line in the terminal" "$(tail -n 4 "$d/log")" grep -q "^sample at step 120: 'a, \"b\"' continues '" "$d/log"
-ok_if "prompts keep commas, quotes and dashes" "$(tail -n 3 "$d/a/samples.jsonl")" \
+ok_if "no samples are written unless asked for" "samples.jsonl is there" test ! -e "$d/plain/samples.jsonl"
+ok_if "a run with --sample-prompt has the losses of one without" "they differ" cmp -s <(losses "$d/plain") <(losses "$d/a")
+ok_if "a run with --sample-prompt has the weights of one without" "they differ" cmp -s "$d/plain/model.safetensors" "$d/a/model.safetensors"
+ok_if "samples.jsonl has a row for each prompt and measurement" "$(steps "$d/a")" test "$(steps "$d/a")" = " 3 0 3 20 3 40 3 60 3 80 3 100 3 120 "
+ok_if "a sample has a line in the terminal" "$(tail -n 4 "$d/log")" grep -q "^sample at step 120: 'a, \"b\"' continues '" "$d/log"
+ok_if "prompts of samples keep commas, quotes and dashes" "$(tail -n 3 "$d/a/samples.jsonl")" \
     test -n "$(text "$d/a" 120 'a, \\"b\\"')" -a -n "$(text "$d/a" 120 --c)"
-ok_if "the receipt has them" "$(grep sample "$d/a/receipt.json")" \
+ok_if "the receipt has the prompts of samples" "$(grep sample "$d/a/receipt.json")" \
     grep -q '"sample-prompt": \[ "The GNU", "a, \\"b\\"", "--c" \]' <(tr -s ' \n' ' ' <"$d/a/receipt.json")
 
 # What is no UTF-8 is replaced in the row, and control characters are escaped: both are left out of both.
@@ -54,21 +54,21 @@ mkdir "$d/c"
 echo '{"step": 0, "prompt": "", "text": "of a run that died before its first checkpoint"}' >"$d/c/samples.jsonl"
 echo '{"step": 0, "eval_loss": 0}' >"$d/c/metrics.jsonl"
 "${run[@]}" --steps 20 --out "$d/c" "${with[@]}" --resume auto >/dev/null 2>&1
-ok_if "nothing is left of a run that starts again" "$(head -n 1 "$d/c/samples.jsonl")" cmp -s <(head -n 6 "$d/a/samples.jsonl") "$d/c/samples.jsonl"
-ok_if "nor of its metrics" "$(head -n 1 "$d/c/metrics.jsonl")" cmp -s <(head -n 1 "$d/a/metrics.jsonl") <(head -n 1 "$d/c/metrics.jsonl")
+ok_if "a run that starts again leaves no samples of the one before" "$(head -n 1 "$d/c/samples.jsonl")" cmp -s <(head -n 6 "$d/a/samples.jsonl") "$d/c/samples.jsonl"
+ok_if "a run that starts again leaves no metrics of the one before" "$(head -n 1 "$d/c/metrics.jsonl")" cmp -s <(head -n 1 "$d/a/metrics.jsonl") <(head -n 1 "$d/c/metrics.jsonl")
 
 # A file of options; no held-out data; a text that fills the sequence; bytes that are not UTF-8.
 printf 'sample-prompt: ["one, two", "\\x1b[31m and a prompt that is long"]\nsample-temperature: 0\n' >"$d/options.yaml"
 train=("$nojit" train --student "$d/a" --data "$d/text.txt" --seq-len 32 --batch-size 4 --steps 2 --lr 0 --device cpu)
 "${train[@]}" --out "$d/e" --config "$d/options.yaml" >"$d/log" 2>&1
-ok_if "without held-out data at the end" "$(steps "$d/e")" test "$(steps "$d/e")" = " 2 2 "
-ok_if "a comma parts nothing in a file either" "$(cat "$d/e/samples.jsonl")" test "$(text "$d/e" 2 "one, two" | sed 's/\\n/ /g' | wc -c)" = 25
-ok_if "no escape reaches the terminal" "$(grep -c $'\x1b' "$d/log")" test "$(grep -c $'\x1b' "$d/log")" = 0
+ok_if "without held-out data samples are taken at the end" "$(steps "$d/e")" test "$(steps "$d/e")" = " 2 2 "
+ok_if "a comma in a prompt of --config parts nothing" "$(cat "$d/e/samples.jsonl")" test "$(text "$d/e" 2 "one, two" | sed 's/\\n/ /g' | wc -c)" = 25
+ok_if "samples send no escape to the terminal" "$(grep -c $'\x1b' "$d/log")" test "$(grep -c $'\x1b' "$d/log")" = 0
 "${train[@]}" --out "$d/f" --sample-prompt $'caf\xe9 \xc3\xa9' "" >"$d/log" 2>&1
-ok_if "bytes that are not UTF-8 are replaced" "$(cat "$d/f/samples.jsonl")" grep -q $'"prompt": "caf\xef\xbf\xbd \xc3\xa9"' "$d/f/samples.jsonl"
-ok_if "an empty prompt begins a text" "$(cat "$d/f/samples.jsonl")" grep -q '"prompt": ""' "$d/f/samples.jsonl"
-ok_if "the page has both" "none" test "$("$nojit" report "$d/f" --out "$d/page.html" >/dev/null && grep -o '"prompt":"' "$d/page.html" | wc -l)" = 2
+ok_if "bytes of a prompt that are not UTF-8 are replaced" "$(cat "$d/f/samples.jsonl")" grep -q $'"prompt": "caf\xef\xbf\xbd \xc3\xa9"' "$d/f/samples.jsonl"
+ok_if "an empty --sample-prompt begins a text" "$(cat "$d/f/samples.jsonl")" grep -q '"prompt": ""' "$d/f/samples.jsonl"
+ok_if "the report has both samples" "none" test "$("$nojit" report "$d/f" --out "$d/page.html" >/dev/null && grep -o '"prompt":"' "$d/page.html" | wc -l)" = 2
 
-refuses "no room for a prompt" 2 "32 tokens leave no room in --seq-len 32" "${train[@]}" --out "$d/x" --sample-prompt "$(head -c 32 "$d/text.txt" | tr '\n ' __)"
-ok_if "before anything is written" "$d/x is there" test ! -e "$d/x"
+refuses "a sample prompt without room in --seq-len is refused" 2 "32 tokens leave no room in --seq-len 32" "${train[@]}" --out "$d/x" --sample-prompt "$(head -c 32 "$d/text.txt" | tr '\n ' __)"
+ok_if "a refused sample prompt leaves nothing" "$d/x is there" test ! -e "$d/x"
 finish

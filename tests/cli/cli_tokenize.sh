@@ -16,31 +16,31 @@ done >"$data/b.jsonl"
 
 if "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/q.bin" >"$d/said" 2>&1 &&
     grep -qE '^[0-9]+ tokens \([1-9][0-9]* without a loss\) of 2 files' "$d/said"; then
-    ok "text and JSON lines"
+    ok "tokenize counts text and JSON lines"
 else
-    not_ok "text and JSON lines" "$(head -c 300 "$d/said")"
+    not_ok "tokenize counts text and JSON lines" "$(head -c 300 "$d/said")"
 fi
 tokens=$(cut -d' ' -f1 "$d/said")
 if [ "$(stat -c %s "$d/q.bin")" = $((1024 + 4 * tokens + (tokens + 7) / 8)) ]; then
-    ok "header, ids and a bit for each"
+    ok "a token file has a header, ids and a bit for each"
 else
-    not_ok "header, ids and a bit for each" "$(stat -c %s "$d/q.bin") bytes for $tokens tokens"
+    not_ok "a token file has a header, ids and a bit for each" "$(stat -c %s "$d/q.bin") bytes for $tokens tokens"
 fi
 "$nojit" tokenize --model "$d/qwen2" --data "$d/q.bin" --out "$d/again.bin" >/dev/null
-if cmp -s "$d/q.bin" "$d/again.bin"; then ok "token files go through"; else not_ok "token files go through" "they differ"; fi
+if cmp -s "$d/q.bin" "$d/again.bin"; then ok "tokenize of a token file gives the same file"; else not_ok "tokenize of a token file gives the same file" "they differ"; fi
 OMP_NUM_THREADS=3 "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/three.bin" >/dev/null
 if cmp -s "$d/q.bin" "$d/three.bin"; then ok "three threads write the same token file"; else not_ok "three threads write the same token file" "they differ"; fi
 
-refuses "output exists" 1 "q.bin: exists" "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/q.bin"
-refuses "no --out" 2 '--out is needed' "$nojit" tokenize --model "$d/qwen2" --data "$data"
+refuses "tokenize refuses an --out that exists" 1 "q.bin: exists" "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/q.bin"
+refuses "tokenize without --out is refused" 2 '--out is needed' "$nojit" tokenize --model "$d/qwen2" --data "$data"
 sed 's/"type":"BPE"/"type":"Unigram"/' "$d/qwen2/tokenizer.json" >"$d/unigram.json"
 mkdir "$d/unigram"
 mv "$d/unigram.json" "$d/unigram/tokenizer.json"
-refuses "another model" 1 'tokenizer.json: model.type is "Unigram"' "$nojit" tokenize --model "$d/unigram" --data "$data" --out "$d/u.bin"
+refuses "tokenize refuses a tokenizer of another kind" 1 'tokenizer.json: model.type is "Unigram"' "$nojit" tokenize --model "$d/unigram" --data "$data" --out "$d/u.bin"
 echo '{"text": 1}' >>"$data/b.jsonl"
-refuses "bad line" 1 'b.jsonl:4: text must be a string' "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/u.bin"
+refuses "tokenize refuses a bad line" 1 'b.jsonl:4: text must be a string' "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/u.bin"
 sed -i '$d' "$data/b.jsonl"
-if ls "$d"/u.bin* >/dev/null 2>&1; then not_ok "failures leave nothing" "$(ls "$d")"; else ok "failures leave nothing"; fi
+if ls "$d"/u.bin* >/dev/null 2>&1; then not_ok "a failed tokenize leaves nothing" "$(ls "$d")"; else ok "a failed tokenize leaves nothing"; fi
 
 # In a container the next process may have the number of one that was killed: what that left is in nobody's way.
 for command in "tokenize --model $d/qwen2 --data $data --out $d/killed" "init --preset nojit-tiny --out $d/killed"; do
@@ -48,9 +48,9 @@ for command in "tokenize --model $d/qwen2 --data $data --out $d/killed" "init --
     # shellcheck disable=SC2016,SC2086 # of the shell that becomes nojit
     sh -c 'mkdir "$0.tmp-$$" && echo theirs >"$0.tmp-$$/left" && exec "$@"' "$d/killed" "$nojit" $command >"$d/said" 2>&1 || true
     if [ -e "$d/killed" ] && [ "$(cat "$d"/killed.tmp-*/left)" = theirs ]; then
-        ok "what a killed process left: ${command%% *}"
+        ok "${command%% *} replaces what a killed process left"
     else
-        not_ok "what a killed process left: ${command%% *}" "$(cat "$d/said"; ls "$d")"
+        not_ok "${command%% *} replaces what a killed process left" "$(cat "$d/said"; ls "$d")"
     fi
 done
 
@@ -61,9 +61,9 @@ disturbed() { # VARIABLE...: a run whose calls are counted; a shell's background
         "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/made/t.bin" >/dev/null 2>&1
 }
 if disturbed && [ "$(cut -f 3 "$d/calls" | tail -n 3 | tr '\n' ' ')" = "link remove flush " ] && [ "$(tail -n 1 "$d/calls" | cut -f 4)" = "$(realpath "$d/made")" ]; then
-    ok "its name is flushed"
+    ok "the folder of a token file is flushed"
 else
-    not_ok "its name is flushed" "$(tail -n 3 "$d/calls")"
+    not_ok "the folder of a token file is flushed" "$(tail -n 3 "$d/calls")"
 fi
 cp "$d/made/t.bin" "$d/whole.bin"
 last=$(wc -l <"$d/calls")
@@ -75,7 +75,7 @@ for signal in 1 2 15; do
         left=$(ls "$d/made")
         [ $status = $((128 + signal)) ] && { [ -z "$left" ] || { [ "$left" = t.bin ] && cmp -s "$d/whole.bin" "$d/made/t.bin"; }; } || break
     done
-    if ((at > last)); then ok "signal $signal leaves nothing"; else not_ok "signal $signal leaves nothing" "status $status, call $at of $last: $left"; fi
+    if ((at > last)); then ok "a tokenize ended by signal $signal leaves nothing"; else not_ok "a tokenize ended by signal $signal leaves nothing" "status $status, call $at of $last: $left"; fi
 done
 
 # Bytes: the same losses from the text and from its token file.
@@ -85,16 +85,16 @@ for source in "$data" "$d/bytes.bin"; do
     "$nojit" eval --model "$d/model" --data "$source" --seq-len 64 --device cpu --json
 done >"$d/losses"
 if [ "$(sort -u "$d/losses" | grep -c class_loss)" = 1 ] && [ "$(grep -c class_loss "$d/losses")" = 2 ]; then
-    ok "the same loss from a token file"
+    ok "training on a token file has the losses of training on its text"
 else
-    not_ok "the same loss from a token file" "$(cat "$d/losses")"
+    not_ok "training on a token file has the losses of training on its text" "$(cat "$d/losses")"
 fi
 
 # A student without the teacher's tokens has nothing to compare.
 cp -r "$d/model" "$d/teacher"
 cp "$d/qwen2/tokenizer.json" "$d/teacher/"
-refuses "a student without a tokenizer" 1 "$d/model: the student has no tokenizer.json and so reads bytes, while the teacher has a tokenizer of [0-9]+ tokens; copy" \
+refuses "a student without the teacher's tokenizer is refused" 1 "$d/model: the student has no tokenizer.json and so reads bytes, while the teacher has a tokenizer of [0-9]+ tokens; copy" \
     "$nojit" eval --model "$d/model" --teacher "$d/teacher" --data "$d/bytes.bin" --seq-len 64 --device cpu
-refuses "a teacher without one" 1 "$d/model: the teacher has no tokenizer.json and so reads bytes, while the student has a tokenizer of" \
+refuses "a teacher without the student's tokenizer is refused" 1 "$d/model: the teacher has no tokenizer.json and so reads bytes, while the student has a tokenizer of" \
     "$nojit" eval --model "$d/teacher" --teacher "$d/model" --data "$d/bytes.bin" --seq-len 64 --device cpu
 finish

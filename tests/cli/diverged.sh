@@ -15,8 +15,8 @@ train() { # OUT LR
 train wild 3
 ok_if "a run that has diverged says so" "$(tail -n 2 "$d/wild.log")" \
     grep -q '^this run has diverged: its model predicts worse than equal odds for every token, which give 5\.[0-9]*; lower --lr' <(tail -n 1 "$d/wild.log")
-ok_if "so does its receipt" "$(grep diverged "$d/wild/receipt.json")" grep -q '"diverged": true' "$d/wild/receipt.json"
+ok_if "the receipt of a run that has diverged says so" "$(grep diverged "$d/wild/receipt.json")" grep -q '"diverged": true' "$d/wild/receipt.json"
 train tame 1e-3
-ok_if "one that has not does not" "$(tail -n 2 "$d/tame.log")" eval '! grep -q diverged "$d/tame.log"'
-ok_if "nor does its receipt" "$(grep diverged "$d/tame/receipt.json")" grep -q '"diverged": false' "$d/tame/receipt.json"
+ok_if "a run that has not diverged does not say so" "$(tail -n 2 "$d/tame.log")" eval '! grep -q diverged "$d/tame.log"'
+ok_if "the receipt of a run that has not diverged does not say so" "$(grep diverged "$d/tame/receipt.json")" grep -q '"diverged": false' "$d/tame/receipt.json"
 finish

@@ -27,23 +27,23 @@ for page in "${pages[@]}"; do
         fi
     done < <(links "$page")
 done
-if [ -z "$broken" ]; then ok "links of ${#pages[@]} pages"; else not_ok "links" "$broken"; fi
+if [ -z "$broken" ]; then ok "links of ${#pages[@]} pages lead to files and headings"; else not_ok "links of ${#pages[@]} pages lead to files and headings" "$broken"; fi
 
 unnamed=
 for page in docs/*.md; do
     name=$(basename "$page")
     if [ "$name" != README.md ] && ! links docs/README.md | grep -qxF "$name"; then unnamed+=" $name"; fi
 done
-if [ -z "$unnamed" ]; then ok "the index names every page"; else not_ok "the index" "lacks$unnamed"; fi
+if [ -z "$unnamed" ]; then ok "the index names every page"; else not_ok "the index names every page" "lacks$unnamed"; fi
 
 tables=$("${PYTHON:-python3}" bench/scaling.py)
 if [ -n "$tables" ] && diff <(echo "$tables") <(grep -xF "$tables" docs/scaling.md) >"$scratch/diff"; then
-    ok "tables of scaling are those of the script"
+    ok "tables of docs/scaling.md are those of their script"
 else
-    not_ok "tables of scaling are those of the script" "$(head -n 3 "$scratch/diff")"
+    not_ok "tables of docs/scaling.md are those of their script" "$(head -n 3 "$scratch/diff")"
 fi
 succeeds "the picture of scaling is drawn" "${PYTHON:-python3}" bench/scaling_plot.py "$scratch/scaling.svg"
-ok_if "and is the one that is shown" "python3 bench/scaling_plot.py docs/scaling.svg draws it anew" \
+ok_if "docs/scaling.svg is the picture of its script" "python3 bench/scaling_plot.py docs/scaling.svg draws it anew" \
     cmp -s "$scratch/scaling.svg" docs/scaling.svg
 
 # The number of keys changes with every contract: a page shows how to find it.
@@ -62,5 +62,5 @@ missing=
 while IFS= read -r sentence; do
     grep -qF -- "$sentence" "$scratch/literals" || missing+=" '$sentence'"
 done <<<"$sentences"
-if [ -z "$missing" ]; then ok "quoted sentences are messages"; else not_ok "quoted sentences are messages" "docs/troubleshooting.md quotes$missing; quote the new words"; fi
+if [ -z "$missing" ]; then ok "sentences quoted in docs/troubleshooting.md are messages of the source"; else not_ok "sentences quoted in docs/troubleshooting.md are messages of the source" "docs/troubleshooting.md quotes$missing; quote the new words"; fi
 finish

@@ -13,38 +13,38 @@ on() { NOJIT_SIM_DEVICE=$1 "$nojit" doctor "${@:2}"; }
 if on h100,h100 --gpus all >"$d/doctor" && grep -q '^ranks      2 ranks, 2 on this host (--gpus), NCCL 2.28.3' "$d/doctor" &&
     grep -qE '^rank 1 +GPU 1 of .*H100.*, sm_90a, 79.19 GiB; peer access to 0$' "$d/doctor" &&
     [ "$(grep -cE '^(exchange|gather) +64 MiB per rank in [0-9.]+ ms: [0-9.]+ GB/s in each direction$' "$d/doctor")" = 2 ]; then
-    ok "doctor tries the links"
+    ok "doctor --gpus measures the links"
 else
-    not_ok "doctor tries the links" "$(cat "$d/doctor")"
+    not_ok "doctor --gpus measures the links" "$(cat "$d/doctor")"
 fi
 # NAME REGEX GPUS LINKS: in a line of what doctor says; LINKS as tests/sim/nvml.c has them
 says() {
     NOJIT_SIM_LINKS=$4 on "$3" --gpus 2 >"$d/doctor" 2>&1 || true
     if grep -qE -- "$2" "$d/doctor"; then ok "$1"; else not_ok "$1" "$(cat "$d/doctor")"; fi
 }
-says "doctor: NVLink" '^expected   NVLink, 18 of 25 GB/s: about 270 GB/s$' h100,h100 18:5:16:5:16,18:5:16:5:16
-says "doctor: PCIe with peer access" '^expected   PCIe 5.0 x16 with peer access: about 50 GB/s$' h100,h100 -1:5:16:5:16,-1:5:16:5:16
-says "doctor: PCIe without" "^expected   PCIe 4.0 x16 through the host's memory: about 14 GB/s\$" rtx4090,rtx4090 -1:4:16:4:16,-1:4:16:4:16
-says "doctor: the slower slot counts" "^expected   PCIe 3.0 x8 through" rtx4090,rtx4090 -1:4:16:4:16,-1:3:8:3:8
-says "doctor: a slow link is fast enough for its kind" '^verdict    the links carry what they should$' h100,h100 0:1:2:1:2,0:1:2:1:2
-says "doctor: nothing is known" '^verdict    slow, below 10 GB/s: ' h100,h100 ''
-NOJIT_SIM_ELAPSED=0.15 says "doctor: 224 GB/s of NVLink" '^verdict    the links carry what they should$' h100,h100 18:5:16:5:16,18:5:16:5:16
-NOJIT_SIM_ELAPSED=0.6 says "doctor: 56 GB/s of NVLink" '^verdict    slow, below 70 % of that: ' h100,h100 18:5:16:5:16,18:5:16:5:16
-NOJIT_SIM_ELAPSED=0.6 says "doctor: 56 GB/s of PCIe" '^verdict    the links carry what they should$' h100,h100 -1:5:16:5:16,-1:5:16:5:16
-says "doctor: a GPU in a narrow slot" '^verdict    slow, below 70 % of that: the GPU of rank 1 runs at PCIe 4.0 x8, 4.0 x16 is possible; see its slot' \
+says "doctor knows NVLink" '^expected   NVLink, 18 of 25 GB/s: about 270 GB/s$' h100,h100 18:5:16:5:16,18:5:16:5:16
+says "doctor knows PCIe with peer access" '^expected   PCIe 5.0 x16 with peer access: about 50 GB/s$' h100,h100 -1:5:16:5:16,-1:5:16:5:16
+says "doctor knows PCIe without peer access" "^expected   PCIe 4.0 x16 through the host's memory: about 14 GB/s\$" rtx4090,rtx4090 -1:4:16:4:16,-1:4:16:4:16
+says "doctor expects the rate of the slower slot" "^expected   PCIe 3.0 x8 through" rtx4090,rtx4090 -1:4:16:4:16,-1:3:8:3:8
+says "doctor judges a slow link by its kind" '^verdict    the links carry what they should$' h100,h100 0:1:2:1:2,0:1:2:1:2
+says "doctor expects nothing of a link that is not known" '^verdict    slow, below 10 GB/s: ' h100,h100 ''
+NOJIT_SIM_ELAPSED=0.15 says "doctor finds 224 GB/s of NVLink good" '^verdict    the links carry what they should$' h100,h100 18:5:16:5:16,18:5:16:5:16
+NOJIT_SIM_ELAPSED=0.6 says "doctor finds 56 GB/s of NVLink slow" '^verdict    slow, below 70 % of that: ' h100,h100 18:5:16:5:16,18:5:16:5:16
+NOJIT_SIM_ELAPSED=0.6 says "doctor finds 56 GB/s of PCIe good" '^verdict    the links carry what they should$' h100,h100 -1:5:16:5:16,-1:5:16:5:16
+says "doctor names a GPU in a narrow slot" '^verdict    slow, below 70 % of that: the GPU of rank 1 runs at PCIe 4.0 x8, 4.0 x16 is possible; see its slot' \
     rtx4090,rtx4090 -1:4:16:4:16,-1:4:8:4:16
-says "doctor: an NVLink that is down" '^verdict .*: the GPU of rank 1 has 17 NVLinks up, others have more' h100,h100 18:5:16:5:16,17:5:16:5:16
-says "doctor: no peer access" '^verdict .*: the driver gives no peer access .*--reduce-dtype bf16' rtx4090,rtx4090 -1:4:16:4:16,-1:4:16:4:16
+says "doctor names an NVLink that is down" '^verdict .*: the GPU of rank 1 has 17 NVLinks up, others have more' h100,h100 18:5:16:5:16,17:5:16:5:16
+says "doctor says that there is no peer access" '^verdict .*: the driver gives no peer access .*--reduce-dtype bf16' rtx4090,rtx4090 -1:4:16:4:16,-1:4:16:4:16
 for setting in NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_PROTO=LL; do
     export "${setting?}"
-    says "doctor: a setting in the way" "^verdict    slow, .*: ${setting%=*} is set; unset it\$" rtx4090,rtx4090 -1:4:8:4:16,-1:4:8:4:16
+    says "doctor names a setting of NCCL that is in the way" "^verdict    slow, .*: ${setting%=*} is set; unset it\$" rtx4090,rtx4090 -1:4:8:4:16,-1:4:8:4:16
     unset "${setting%=*}"
 done
 if NCCL_P2P_DISABLE=1 NOJIT_SIM_LINKS=18:5:16:5:16,18:5:16:5:16 on h100,h100 --gpus 2 --json |
     grep -q '"link": "NVLink, 18 of 25 GB/s", "exchange_gb_expected": 270.0, "gather_gb_expected": 270.0, "fast": false, "problem": "NCCL_P2P_DISABLE is set; unset it"'; then
-    ok "doctor: in JSON"
+    ok "doctor --gpus --json has the links and what is expected"
 else
-    not_ok "doctor: in JSON" "$(on h100,h100 --gpus 2 --json)"
+    not_ok "doctor --gpus --json has the links and what is expected" "$(on h100,h100 --gpus 2 --json)"
 fi
 # What NCCL's file has for the GPU: two containers, of entries with a header of 64 bytes.
 bytes() { # NUMBER COUNT: little-endian
@@ -68,7 +68,7 @@ library() { # KIND:SM:FLAGS of the second container...
 code() { # NAME REGEX
     NOJIT_NCCL=$d/nccl says "$1" "$2" rtx4090,rtx4090 ''
 }
-says "doctor: an NCCL without GPU code" '^NCCL code  unknown: no GPU code is found in .*/sim/libnccl.so.2$' rtx4090,rtx4090 ''
+says "doctor says that NCCL lacks code for the GPU" '^NCCL code  unknown: no GPU code is found in .*/sim/libnccl.so.2$' rtx4090,rtx4090 ''
 library 2:80:1 2:90:0x100001
 code "doctor: code of an older GPU of the generation" '^NCCL code  for sm_75 sm_80 sm_90a; that for sm_80 runs here$'
 library 2:90:0x100001 2:100:0x200001 2:87:1 2:89:0x200001
@@ -76,11 +76,11 @@ code "doctor: the newest that runs" '^NCCL code  for sm_75 sm_87 sm_89f sm_90a s
 library 2:90:1 1:89:1 2:86:0x100001
 code "doctor: PTX is no code" '^NCCL code  none for sm_89, only for sm_75 sm_86a sm_90: the driver would have to compile it'
 if NOJIT_NCCL=$d/nccl on rtx4090,rtx4090 --gpus 2 --json | grep -q '"nccl_code": {"archs": \["sm_75", "sm_86a", "sm_90"\], "runs": false}'; then
-    ok "doctor: code in JSON"
+    ok "doctor --gpus --json says whether NCCL has code for the GPU"
 else
-    not_ok "doctor: code in JSON" "$(NOJIT_NCCL=$d/nccl on rtx4090,rtx4090 --gpus 2 --json)"
+    not_ok "doctor --gpus --json says whether NCCL has code for the GPU" "$(NOJIT_NCCL=$d/nccl on rtx4090,rtx4090 --gpus 2 --json)"
 fi
-refuses "doctor: --hosts" 2 '^nojit doctor: --hosts: nojit starts nothing on other hosts; .*mpirun' on h100 --hosts a,b
-refuses "doctor: one GPU" 2 'there is one GPU here' on h100 --gpus all
-refuses "doctor: more than there are" 1 'GPU 1 wanted, the driver sees 1' on h100 --gpus 2
+refuses "doctor --hosts is refused" 2 '^nojit doctor: --hosts: nojit starts nothing on other hosts; .*mpirun' on h100 --hosts a,b
+refuses "doctor --gpus with one GPU is refused" 2 'there is one GPU here' on h100 --gpus all
+refuses "doctor --gpus of more GPUs than there are is refused" 1 'GPU 1 wanted, the driver sees 1' on h100 --gpus 2
 finish

@@ -33,64 +33,64 @@ for m in tiny tiny-qwen3 tiny-llama; do
         near "$m in ${type%:*}" "$(loss "$m-${type%:*}.gguf")" "$(loss "$m")" "${type#*:}"
     done
     export_to "$m-f32.gguf" "$m-back" hf
-    same "and back to a folder" "$(measured "$m-back")" "$(measured "$m")"
+    same "a folder exported from a GGUF file is the same model" "$(measured "$m-back")" "$(measured "$m")"
 done
-if cmp -s "$d/tiny-llama-back/model.safetensors" "$d/tiny-llama/model.safetensors"; then ok "which has the same bytes"; else not_ok "which has the same bytes" "they differ"; fi
+if cmp -s "$d/tiny-llama-back/model.safetensors" "$d/tiny-llama/model.safetensors"; then ok "a folder exported from a float32 GGUF file has the bytes of its source"; else not_ok "a folder exported from a float32 GGUF file has the bytes of its source" "they differ"; fi
 if grep -q "^$d/tiny-llama-q4_k_m.gguf: 0.[0-9] MB of weights as q4_k_m in" <("$nojit" export --model "$d/tiny-llama" --out "$d/again.gguf" --type q4_k_m 2>&1 |
-    sed "s,again,tiny-llama-q4_k_m,"); then ok "what is written is said"; else not_ok "what is written is said" "it is not"; fi
-if cmp -s "$d/again.gguf" "$d/tiny-llama-q4_k_m.gguf"; then ok "the same bytes each time"; else not_ok "the same bytes each time" "they differ"; fi
+    sed "s,again,tiny-llama-q4_k_m,"); then ok "export says what it writes"; else not_ok "export says what it writes" "it is not"; fi
+if cmp -s "$d/again.gguf" "$d/tiny-llama-q4_k_m.gguf"; then ok "export writes the same bytes each time"; else not_ok "export writes the same bytes each time" "they differ"; fi
 OMP_NUM_THREADS=3 "$nojit" export --model "$d/tiny-llama" --out "$d/three-threads.gguf" --type q4_k_m >/dev/null
 if cmp -s "$d/three-threads.gguf" "$d/again.gguf"; then ok "three threads export the same bytes"; else not_ok "three threads export the same bytes" "they differ"; fi
 
 # ---- weights that have the type already are copied
 export_to tiny-llama-q8_0.gguf copied.gguf q8_0
-same "q8_0 of q8_0" "$(measured copied.gguf)" "$(measured tiny-llama-q8_0.gguf)"
+same "export of q8_0 to q8_0 changes nothing" "$(measured copied.gguf)" "$(measured tiny-llama-q8_0.gguf)"
 
 # ---- adapters
 "$nojit" train --student "$d/tiny-llama" "${small[@]}" --steps 4 --lr 0.05 --lora-r 2 --out "$d/adapters" >"$scratch/out" 2>&1 || cat "$scratch/out"
 "$nojit" merge --model "$d/tiny-llama" --adapter "$d/adapters" --out "$d/merged" >/dev/null
 export_to tiny-llama adapted.gguf f32 --adapter "$d/adapters"
-same "adapters are merged" "$(measured adapted.gguf)" "$(measured merged)"
-if [ "$(find "$d" -maxdepth 1 -name '*.merged*')" = "" ]; then ok "and nothing is left of that"; else not_ok "and nothing is left of that" "$(ls "$d")"; fi
+same "export merges adapters" "$(measured adapted.gguf)" "$(measured merged)"
+if [ "$(find "$d" -maxdepth 1 -name '*.merged*')" = "" ]; then ok "export leaves nothing of merging adapters"; else not_ok "export leaves nothing of merging adapters" "$(ls "$d")"; fi
 
 # ---- refusals
-refuses "a file that is there" 2 'it exists already; choose another name, or remove it' \
+refuses "export refuses an --out that exists" 2 'it exists already; choose another name, or remove it' \
     "$nojit" export --model "$d/tiny" --out "$d/again.gguf"
 for type in q8_0 hf; do
-    refuses "an APR file to write" 2 'n.apr: APR files are read, not written; name a GGUF file' \
+    refuses "export refuses to write an APR file" 2 'n.apr: APR files are read, not written; name a GGUF file' \
         "$nojit" export --model "$d/tiny" --out "$d/n.apr" --type "$type"
 done
-refuses "another type" 2 'must be one of f32.f16.bf16.q8_0.q6_k.q5_k_m.q4_k_m.hf' "$nojit" export --model "$d/tiny" --out "$d/n.gguf" --type q3_k
-refuses "no model" 1 'no such' "$nojit" export --model "$d/nothing" --out "$d/n.gguf"
+refuses "export refuses an unknown --type" 2 'must be one of f32.f16.bf16.q8_0.q6_k.q5_k_m.q4_k_m.hf' "$nojit" export --model "$d/tiny" --out "$d/n.gguf" --type q3_k
+refuses "export refuses a model that is not there" 1 'no such' "$nojit" export --model "$d/nothing" --out "$d/n.gguf"
 cp -r "$d/tiny" "$d/broken"
 # In the middle of the file, where matrices are.
 printf '\0\0\x80\x7f' | dd of="$d/broken/model.safetensors" bs=4 seek=$(($(stat -c %s "$d/broken/model.safetensors") / 8)) conv=notrunc 2>/dev/null
-refuses "weights that are not finite" 1 'holds a number that is not finite' "$nojit" export --model "$d/broken" --out "$d/n.gguf" --type q8_0
-if [ -z "$(find "$d" -name 'n.gguf*')" ]; then ok "and nothing is left"; else not_ok "and nothing is left" "$(ls "$d")"; fi
+refuses "export refuses weights that are not finite" 1 'holds a number that is not finite' "$nojit" export --model "$d/broken" --out "$d/n.gguf" --type q8_0
+if [ -z "$(find "$d" -name 'n.gguf*')" ]; then ok "a refused export leaves nothing"; else not_ok "a refused export leaves nothing" "$(ls "$d")"; fi
 
 # ---- at the end of a run
 run() { # OUT ARGUMENT...
     "$nojit" train --student "$d/tiny-llama" "${small[@]}" --steps 2 --lr 0.01 --out "$d/$1" "${@:2}" >"$scratch/out" 2>&1 || cat "$scratch/out"
 }
 run run --save-every 1 --export f32 q4_k_m
-same "a run exports its model" "$(measured run/model-f32.gguf)" "$(measured run)"
+same "train --export writes the model of the run" "$(measured run/model-f32.gguf)" "$(measured run)"
 export_to run beside.gguf q4_k_m
-if cmp -s "$d/run/model-q4_k_m.gguf" "$d/beside.gguf"; then ok "as the command does"; else not_ok "as the command does" "they differ"; fi
+if cmp -s "$d/run/model-q4_k_m.gguf" "$d/beside.gguf"; then ok "train --export writes the bytes that export writes"; else not_ok "train --export writes the bytes that export writes" "they differ"; fi
 before=$(measured run)
 run run --save-every 1 --export f32 --steps 3 --resume auto
 after=$(measured run)
-if [ "$before" != "$after" ] && [ "$(measured run/model-f32.gguf)" = "$after" ]; then ok "a longer run replaces it"; else not_ok "a longer run replaces it" "$before, $after"; fi
+if [ "$before" != "$after" ] && [ "$(measured run/model-f32.gguf)" = "$after" ]; then ok "a resumed run with --export replaces its file"; else not_ok "a resumed run with --export replaces its file" "$before, $after"; fi
 mkdir "$d/foreign"
 cp "$d/beside.gguf" "$d/foreign/model-q4_k_m.gguf"
-refuses "a file of somebody else" 2 'model-q4_k_m.gguf' "$nojit" train --student "$d/tiny-llama" "${small[@]}" --steps 1 --out "$d/foreign" --export q4_k_m
+refuses "train --export refuses to replace a file of another" 2 'model-q4_k_m.gguf' "$nojit" train --student "$d/tiny-llama" "${small[@]}" --steps 1 --out "$d/foreign" --export q4_k_m
 lora=(--lora-r 2 --lr 0.05)
 run lora "${lora[@]}" --export f32
 "$nojit" merge --model "$d/tiny-llama" --adapter "$d/lora" --out "$d/lora-merged" >/dev/null
-same "with its adapters merged" "$(measured lora/model-f32.gguf)" "$(measured lora-merged)"
+same "train --export merges adapters" "$(measured lora/model-f32.gguf)" "$(measured lora-merged)"
 run lora-too "${lora[@]}" --export f32 --merge
-same "also where that is written anyway" "$(measured lora-too/model-f32.gguf)" "$(measured lora-too/merged)"
-if [ "$(find "$d" -name '*.tmp-*')" = "" ] && [ ! -e "$d/lora/merged" ]; then ok "and leaves nothing"; else not_ok "and leaves nothing" "$(find "$d" -name '*.tmp-*')"; fi
-refuses "another type of file" 2 'give f32, f16, bf16, q8_0, q6_k, q5_k_m or q4_k_m' "$nojit" train --student "$d/tiny-llama" "${small[@]}" \
+same "train --export --merge writes the merged model" "$(measured lora-too/model-f32.gguf)" "$(measured lora-too/merged)"
+if [ "$(find "$d" -name '*.tmp-*')" = "" ] && [ ! -e "$d/lora/merged" ]; then ok "train --export leaves nothing of merging adapters"; else not_ok "train --export leaves nothing of merging adapters" "$(find "$d" -name '*.tmp-*')"; fi
+refuses "train --export refuses an unknown type" 2 'give f32, f16, bf16, q8_0, q6_k, q5_k_m or q4_k_m' "$nojit" train --student "$d/tiny-llama" "${small[@]}" \
     --steps 1 --out "$d/none" --export q3_k
-if [ ! -e "$d/none" ]; then ok "before anything is made"; else not_ok "before anything is made" "$(ls "$d/none")"; fi
+if [ ! -e "$d/none" ]; then ok "train refuses an --export type before anything is made"; else not_ok "train refuses an --export type before anything is made" "$(ls "$d/none")"; fi
 finish

@@ -29,14 +29,14 @@ column() { grep -oE "\"$1\": (\"([^\"\\]|\\\\.)*\"|[^,}]+)" | cut -d' ' -f2-; } 
 
 # ---- lines
 generate --prompts "$d/prompts.jsonl" >"$d/all"
-ok_if "a line per prompt, in their order, with their ids" "$(column id <"$d/all" | tr '\n' ' ')" \
+ok_if "generate --prompts writes a line per prompt, in their order, with their ids" "$(column id <"$d/all" | tr '\n' ' ')" \
     test "$(column id <"$d/all" | tr '\n' ' ')" = '"first" 17 2 -2.5 4 '
-ok_if "tokens of the prompts" "$(column prompt_tokens <"$d/all" | tr '\n' ' ')" test "$(column prompt_tokens <"$d/all" | tr '\n' ' ')" = "15 1 1 45 15 "
-ok_if "max_tokens of a line takes precedence" "$(column tokens <"$d/all" | tr '\n' ' ')" test "$(column tokens <"$d/all" | tr '\n' ' ')" = "12 3 12 30 12 "
-ok_if "texts that are cut say so" "$(column end <"$d/all" | tr '\n' ' ')" test "$(column end <"$d/all" | sort -u)" = '"length"'
-ok_if "the rate is said" "$(cat "$d/err")" grep -qE '^5 texts, 69 tokens in [0-9.]+ s: [0-9]+ tokens/s$' "$d/err"
-ok_if "prompts that are equal get texts of their own" "$(cat "$d/all")" test "$(sed -n 1p "$d/all" | column text)" != "$(sed -n 5p "$d/all" | column text)"
-ok_if "files of a folder, by their names" "$(generate --prompts "$d/folder" | head -n 2)" \
+ok_if "a line of generate --prompts counts the tokens of its prompt" "$(column prompt_tokens <"$d/all" | tr '\n' ' ')" test "$(column prompt_tokens <"$d/all" | tr '\n' ' ')" = "15 1 1 45 15 "
+ok_if "max_tokens of a line takes precedence over --max-tokens" "$(column tokens <"$d/all" | tr '\n' ' ')" test "$(column tokens <"$d/all" | tr '\n' ' ')" = "12 3 12 30 12 "
+ok_if "texts that --max-tokens cuts say so" "$(column end <"$d/all" | tr '\n' ' ')" test "$(column end <"$d/all" | sort -u)" = '"length"'
+ok_if "generate --prompts says its rate" "$(cat "$d/err")" grep -qE '^5 texts, 69 tokens in [0-9.]+ s: [0-9]+ tokens/s$' "$d/err"
+ok_if "prompts that are equal get different texts" "$(cat "$d/all")" test "$(sed -n 1p "$d/all" | column text)" != "$(sed -n 5p "$d/all" | column text)"
+ok_if "generate --prompts reads the files of a folder by their names" "$(generate --prompts "$d/folder" | head -n 2)" \
     test "$(generate --prompts "$d/folder" | column id | head -n 2 | tr '\n' ' ')" = '"first of all" "first" '
 ok_if "nothing is said of a folder of prompts alone" "$(cat "$d/err")" test -z "$(grep 'passed over' "$d/err")"
 printf '%s\n' '{"prompt": "a", "id": "x\u0000y", "max_tokens": 1}' '{"prompt": "b", "id": 2, "max_tokens": 1}' >"$d/nul.jsonl"
@@ -44,38 +44,38 @@ ok_if "an id with NUL comes back, and so do those after it" "$(cat "$d/err")" te
 for name in README.md notes.md LICENSE .hidden; do echo text >"$d/folder/$name"; done
 generate --prompts "$d/folder" >"$d/beside"
 ok_if "other files of a folder are passed over, and said" "$(cat "$d/err")" grep -qx '3 files passed over (without an ending 1, \.md 2)' "$d/err"
-ok_if "and its prompts are read" "$(cat "$d/beside")" test "$(column id <"$d/beside" | wc -l)" = 6
+ok_if "prompts beside files that are passed over are read" "$(cat "$d/beside")" test "$(column id <"$d/beside" | wc -l)" = 6
 for rows in 1 2 3 5 auto; do
-    ok_if "--batch-size $rows: the same texts" "$(diff "$d/all" <(generate --prompts "$d/prompts.jsonl" --batch-size $rows))" \
+    ok_if "--batch-size $rows changes no text" "$(diff "$d/all" <(generate --prompts "$d/prompts.jsonl" --batch-size $rows))" \
         cmp -s "$d/all" <(generate --prompts "$d/prompts.jsonl" --batch-size $rows)
 done
-ok_if "the same seed, the same texts" "" cmp -s "$d/all" <(generate --prompts "$d/prompts.jsonl" --seed 1)
-ok_if "another seed, other texts" "$(cat "$d/all")" test "$(generate --prompts "$d/prompts.jsonl" --seed 2 | column text)" != "$(column text <"$d/all")"
+ok_if "generate with the same seed writes the same texts" "" cmp -s "$d/all" <(generate --prompts "$d/prompts.jsonl" --seed 1)
+ok_if "generate with another seed writes other texts" "$(cat "$d/all")" test "$(generate --prompts "$d/prompts.jsonl" --seed 2 | column text)" != "$(column text <"$d/all")"
 ok_if "a file's first text is that of --prompt" "$(sed -n 1p "$d/all")" test "The GNU General$(printf '%b' "$(sed -n 1p "$d/all" | column text | sed 's/^"//; s/"$//')")" = "$(generate --prompt "The GNU General")"
 
 # ---- sampling
 greedy() { generate --prompts "$d/prompts.jsonl" "$@"; }
 greedy --temperature 0 >"$d/greedy"
-ok_if "greedy decoding is another" "$(cat "$d/greedy")" test "$(column text <"$d/greedy")" != "$(column text <"$d/all")"
+ok_if "--temperature 0 writes other texts than sampling" "$(cat "$d/greedy")" test "$(column text <"$d/greedy")" != "$(column text <"$d/all")"
 greedy --temperature 1e-44 >"$d/cold"
 ok_if "a temperature of 1e-44 is greedy decoding" "$(diff "$d/greedy" "$d/cold")" cmp -s "$d/greedy" "$d/cold"
-ok_if "and draws nothing" "$(cat "$d/greedy")" test "$(sed -n 1p "$d/greedy" | column text)" = "$(sed -n 5p "$d/greedy" | column text)"
+ok_if "a --temperature close to 0 draws nothing" "$(cat "$d/greedy")" test "$(sed -n 1p "$d/greedy" | column text)" = "$(sed -n 5p "$d/greedy" | column text)"
 for one in "--top-k 1" "--top-p 1e-6" "--min-p 1" "--top-k 300 --top-p 0.0001" "--top-k 1 --min-p 0.1"; do
-    ok_if "$one: the most probable token alone" "$(diff "$d/greedy" <(greedy $one))" cmp -s "$d/greedy" <(greedy $one)
+    ok_if "$one takes the most probable token alone" "$(diff "$d/greedy" <(greedy $one))" cmp -s "$d/greedy" <(greedy $one)
 done
 for every in "--top-k 264" "--top-k 100000" "--top-p 1" "--min-p 0" "--top-k 0"; do
-    ok_if "$every: every token" "$(diff "$d/all" <(greedy $every))" cmp -s "$d/all" <(greedy $every)
+    ok_if "$every leaves every token" "$(diff "$d/all" <(greedy $every))" cmp -s "$d/all" <(greedy $every)
 done
 # First tokens after the same prompt: how many there are.
 yes '{"prompt": "The", "max_tokens": 1}' | head -n 200 >"$d/many.jsonl" || true
 kinds() { generate --prompts "$d/many.jsonl" --temperature 2 "$@" | column text | sort -u | wc -l; }
 all=$(kinds) k3=$(kinds --top-k 3) k9=$(kinds --top-k 9)
-ok_if "--top-k: as many tokens" "$k3 of 3, $k9 of 9, $all" test "$k3" -le 3 -a "$k3" -gt 1 -a "$k9" -le 9 -a "$k9" -gt "$k3" -a "$all" -gt "$k9"
+ok_if "--top-k draws from as many tokens as it says" "$k3 of 3, $k9 of 9, $all" test "$k3" -le 3 -a "$k3" -gt 1 -a "$k9" -le 9 -a "$k9" -gt "$k3" -a "$all" -gt "$k9"
 low=$(kinds --top-p 0.3) high=$(kinds --top-p 0.7)
-ok_if "--top-p: more tokens the larger it is" "$low, $high, $all" test "$low" -lt "$high" -a "$high" -lt "$all"
+ok_if "--top-p draws from more tokens the larger it is" "$low, $high, $all" test "$low" -lt "$high" -a "$high" -lt "$all"
 low=$(kinds --min-p 0.5) high=$(kinds --min-p 0.02)
-ok_if "--min-p: fewer tokens the larger it is" "$low, $high, $all" test "$low" -lt "$high" -a "$high" -lt "$all"
-ok_if "--top-p: of the tokens of --top-k" "$(kinds --top-k 9 --top-p 0.5)" test "$(kinds --top-k 9 --top-p 0.5)" -lt "$k9"
+ok_if "--min-p draws from fewer tokens the larger it is" "$low, $high, $all" test "$low" -lt "$high" -a "$high" -lt "$all"
+ok_if "--top-p cuts the tokens that --top-k leaves" "$(kinds --top-k 9 --top-p 0.5)" test "$(kinds --top-k 9 --top-p 0.5)" -lt "$k9"
 
 # ---- where texts stop
 cp -r "$d/model" "$d/stops"
@@ -88,9 +88,9 @@ ok_if "a stop token of generation_config.json ends a text" "$(sed -n 4p "$d/stop
 why=$(paste -d'\n' "$d/greedy" "$d/stopped" | column text | sed 's/^"//; s/"$//' | paste -d'\t' - - | awk -F'\t' -v stop="$first" '
     { at = index($1, stop); want = at > 0 ? substr($1, 1, at - 1) : $1 }
     want != $2 { print "\"" $2 "\", expected \"" want "\"" }')
-ok_if "each at the first of them, which is left out" "$why" test -z "$why"
-ok_if "--ignore-eos goes on" "$(model=$d/stops greedy --temperature 0 --ignore-eos | diff "$d/greedy" -)" cmp -s "$d/greedy" <(model=$d/stops greedy --temperature 0 --ignore-eos)
-ok_if "one prompt stops there, too" "$(model=$d/stops generate --temperature 0 --prompt "License for software and other kinds of works")" \
+ok_if "each text ends at its first stop token, which is left out" "$why" test -z "$why"
+ok_if "--ignore-eos goes on behind a stop token" "$(model=$d/stops greedy --temperature 0 --ignore-eos | diff "$d/greedy" -)" cmp -s "$d/greedy" <(model=$d/stops greedy --temperature 0 --ignore-eos)
+ok_if "generate --prompt ends at a stop token" "$(model=$d/stops generate --temperature 0 --prompt "License for software and other kinds of works")" \
     test "$(model=$d/stops generate --temperature 0 --prompt "License for software and other kinds of works")" = "License for software and other kinds of works"
 
 # ---- conversations
@@ -99,14 +99,14 @@ cp tests/golden/tokenizer-qwen2.json "$d/chat/tokenizer.json"
 if model=$d/chat generate --chat --prompt "Who are you?" --temperature 0 >"$d/said"; then
     echo '{"messages": [{"role": "user", "content": "Who are you?"}]}' >"$d/turns.jsonl"
     model=$d/chat generate --prompts "$d/turns.jsonl" --temperature 0 >"$d/turned"
-    ok_if "--chat: the prompt of a conversation" "$(cat "$d/turned")" \
+    ok_if "--chat writes the prompt of a conversation" "$(cat "$d/turned")" \
         test "$(iconv -c -f UTF-8 -t UTF-8 <"$d/said")" = "$(printf '%b' "$(column text <"$d/turned" | sed 's/^"//; s/"$//; s/\xef\xbf\xbd//g')")" -a "$(column prompt_tokens <"$d/turned")" = 20
-    ok_if "which is not printed" "$(cat "$d/said")" test -z "$(grep 'Who are you' "$d/said")"
-    ok_if "and is not the text alone" "$(cat "$d/said")" test "$(cat "$d/said")" != "$(model=$d/chat generate --prompt "Who are you?" --temperature 0)"
+    ok_if "--chat does not print the prompt" "$(cat "$d/said")" test -z "$(grep 'Who are you' "$d/said")"
+    ok_if "--chat continues another text than --prompt alone" "$(cat "$d/said")" test "$(cat "$d/said")" != "$(model=$d/chat generate --prompt "Who are you?" --temperature 0)"
 else
-    not_ok "--chat" "$(cat "$d/err")"
+    not_ok "--chat writes a text" "$(cat "$d/err")"
 fi
-refuses "--chat of a model without tokens for it" 1 "^nojit generate: $d/model: it has no chat template, and its tokenizer has neither the tokens of ChatML" \
+refuses "--chat of a model without tokens for it is refused" 1 "^nojit generate: $d/model: it has no chat template, and its tokenizer has neither the tokens of ChatML" \
     "$nojit" generate --model "$d/model" --device cpu --chat --prompt x
 
 # ---- what is refused
@@ -131,5 +131,5 @@ no "no prompt at all" 1 "$d/empty.jsonl: there is no prompt in it; write each as
 no "a share of probabilities above 1" 2 '--top-p 1.5: must lie between 1e-06 and 1' --prompt a --top-p 1.5
 status=0
 generate --prompts "$d/prompts.jsonl" >/dev/full || status=$?
-ok_if "a full disk is said" "$status: $(cat "$d/err")" test $status = 1 -a -n "$(grep '^nojit generate: standard output: cannot be written: No space left on device' "$d/err")"
+ok_if "generate --prompts into a full device says so" "$status: $(cat "$d/err")" test $status = 1 -a -n "$(grep '^nojit generate: standard output: cannot be written: No space left on device' "$d/err")"
 finish

@@ -28,19 +28,19 @@ for m in tiny tiny-qwen3 tiny-llama; do
     "$BUILD/gguf-of" "$d/$m" "$d/$m.gguf"
     "$BUILD/gguf-of" "$d/$m" "$d/$m-fused.gguf" F32 fused
     "$BUILD/gguf-of" "$d/$m" "$d/$m-split" F32 split
-    same "eval of $m" "$(measured "$d/$m.gguf")" "$(measured "$d/$m")"
-    same "eval of $m with q, k and v in one" "$(measured "$d/$m-fused.gguf")" "$(measured "$d/$m")"
-    same "eval of $m in three parts" "$(measured "$d/$m-split-00001-of-00003.gguf")" "$(measured "$d/$m")"
+    same "eval of a GGUF file of $m gives the numbers of its folder" "$(measured "$d/$m.gguf")" "$(measured "$d/$m")"
+    same "eval of $m with q, k and v in one tensor gives the numbers of its folder" "$(measured "$d/$m-fused.gguf")" "$(measured "$d/$m")"
+    same "eval of $m in three parts gives the numbers of its folder" "$(measured "$d/$m-split-00001-of-00003.gguf")" "$(measured "$d/$m")"
 done
 
 plan() { runs "$nojit" plan --student "$1" --teacher "$2" "${small[@]}" --memory-budget 8 --json; }
-same "plan" "$(plan "$d/tiny.gguf" "$d/tiny-qwen3.gguf")" "$(plan "$d/tiny" "$d/tiny-qwen3")"
+same "a plan for GGUF files is that for their folders" "$(plan "$d/tiny.gguf" "$d/tiny-qwen3.gguf")" "$(plan "$d/tiny" "$d/tiny-qwen3")"
 generate() { runs "$nojit" generate --model "$1" --device cpu --prompt 'This version' --max-tokens 12 --temperature 0; }
-same "generate" "$(generate "$d/tiny-llama.gguf")" "$(generate "$d/tiny-llama")"
+same "generate writes the same text from a GGUF file as from its folder" "$(generate "$d/tiny-llama.gguf")" "$(generate "$d/tiny-llama")"
 tokenize() { runs "$nojit" tokenize --model "$1" --data "$d/text.txt" --out "$d/$2"; }
 tokenize "$d/tiny.gguf" a.bin >/dev/null
 tokenize "$d/tiny" b.bin >/dev/null
-same_files "tokenize" "$d/a.bin" "$d/b.bin"
+same_files "tokenize with a GGUF file's tokenizer gives the tokens of its folder" "$d/a.bin" "$d/b.bin"
 
 # ---- distillation
 distill() { # OUT STUDENT TEACHER ARGUMENT...
@@ -51,31 +51,31 @@ hash_of() { sed -n "s/.*\"$2_hash\": \"\([0-9a-f]*\)\".*/\1/p" "$d/$1/receipt.js
 distill folders tiny tiny-qwen3
 distill files tiny.gguf tiny-qwen3.gguf --save-every 2
 same_files "the student of two files is that of two folders" "$d/files/model.safetensors" "$d/folders/model.safetensors"
-same "and is a model folder" "$(measured "$d/files")" "$(measured "$d/folders")"
-same "whose config.json says its type" "$(sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/files/config.json")" float32
+same "the student of two files is a model folder" "$(measured "$d/files")" "$(measured "$d/folders")"
+same "the student of two files has its type in config.json" "$(sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/files/config.json")" float32
 if [ -n "$(hash_of files teacher)" ] && [ "$(hash_of files teacher)" != "$(hash_of files student)" ]; then
-    ok "hashes in the receipt"
+    ok "the receipt has the hashes of GGUF files"
 else
-    not_ok "hashes in the receipt" "$(hash_of files teacher) $(hash_of files student)"
+    not_ok "the receipt has the hashes of GGUF files" "$(hash_of files teacher) $(hash_of files student)"
 fi
 distill resumed tiny.gguf tiny-qwen3.gguf --resume "$d/files/checkpoint-2"
-same_files "resumed from its checkpoint" "$d/resumed/model.safetensors" "$d/folders/model.safetensors"
+same_files "a student made of a GGUF file is resumed bit for bit" "$d/resumed/model.safetensors" "$d/folders/model.safetensors"
 "$BUILD/gguf-of" "$d/tiny-qwen3" "$d/half.gguf" F16
-refuses "not with another teacher" 2 'was made with teacher [0-9a-f]*, this run has teacher [0-9a-f]* \(--teacher names other weights\)' \
+refuses "resuming with another teacher's file is refused" 2 'was made with teacher [0-9a-f]*, this run has teacher [0-9a-f]* \(--teacher names other weights\)' \
     "$nojit" distill --student "$d/tiny.gguf" --teacher "$d/half.gguf" --data "$d/text.txt" "${small[@]}" --steps 4 --lr 0.01 \
     --out "$d/other" --resume "$d/files/checkpoint-2"
-refuses "a student that is its teacher" 2 'have the same weights' \
+refuses "a student whose file has the teacher's weights is refused" 2 'have the same weights' \
     "$nojit" distill --student "$d/tiny.gguf" --teacher "$d/tiny.gguf" --data "$d/text.txt" "${small[@]}" --steps 4 --out "$d/self"
 
 # ---- folders made of files
 init() { runs "$nojit" init --like "$1" --out "$d/$2" "${@:3}" >/dev/null; }
 init "$d/tiny-llama.gguf" kept-a --layers 1
 init "$d/tiny-llama" kept-b --layers 1
-same_files "layers of a file" "$d/kept-a/model.safetensors" "$d/kept-b/model.safetensors"
-same "and its scaled positions" "$(measured "$d/kept-a")" "$(measured "$d/kept-b")"
+same_files "init --like takes the layers of a GGUF file" "$d/kept-a/model.safetensors" "$d/kept-b/model.safetensors"
+same "init --like keeps the scaled positions of a GGUF file" "$(measured "$d/kept-a")" "$(measured "$d/kept-b")"
 init "$d/tiny.gguf" like-a
 init "$d/tiny" like-b
-same_files "the shape of a file" "$d/like-a/model.safetensors" "$d/like-b/model.safetensors"
+same_files "init --like takes the shape of a GGUF file" "$d/like-a/model.safetensors" "$d/like-b/model.safetensors"
 "$nojit" train --student "$d/tiny-llama.gguf" --data "$d/text.txt" "${small[@]}" --steps 2 --lr 0.05 --lora-r 2 --lora-target-modules q_proj \
     --out "$d/adapters" >"$scratch/out" 2>&1 || cat "$scratch/out"
 runs "$nojit" merge --model "$d/tiny-llama.gguf" --adapter "$d/adapters" --out "$d/merged-a" >/dev/null
@@ -92,23 +92,23 @@ for m in tiny:Q8_0 tiny-llama:Q5_0 tiny-llama:Q4_1 wide:Q4_K wide:Q6_K; do
     file=$d/$type.gguf
     "$BUILD/gguf-of" "$d/${m%:*}" "$file" "$type"
     init "$file" "expanded-$type" --layers 0,1 --dtype float32
-    same "eval of $type" "$(measured "$file")" "$(measured "$d/expanded-$type")"
-    if [ "$(measured "$file")" = "$(measured "$d/${m%:*}")" ]; then not_ok "$type is quantised" "its losses are those of F32"; fi
+    same "eval of a file in $type gives the numbers of its expanded weights" "$(measured "$file")" "$(measured "$d/expanded-$type")"
+    if [ "$(measured "$file")" = "$(measured "$d/${m%:*}")" ]; then not_ok "a file in $type has rounded weights" "its losses are those of F32"; fi
 done
 distill quantised Q8_0.gguf Q4_K.gguf
-same "what is said, once" "$(grep -c 'weights of .*Q8_0.gguf (Q8_0) are expanded to float32: training starts from them' "$scratch/out")" 1
+same "training from a quantised GGUF file is said once" "$(grep -c 'weights of .*Q8_0.gguf (Q8_0) are expanded to float32: training starts from them' "$scratch/out")" 1
 distill expanded expanded-Q8_0 expanded-Q4_K
-same "and nothing of a folder" "$(grep -c 'expanded to' "$scratch/out")" 0
+same "training from a folder says nothing of expanded weights" "$(grep -c 'expanded to' "$scratch/out")" 0
 same_files "the student of two quantised files" "$d/quantised/model.safetensors" "$d/expanded/model.safetensors"
 init "$d/Q6_K.gguf" kept-type --layers 1
-same "as bfloat16 where no type is named" "$(sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/kept-type/config.json")" bfloat16
+same "init --like writes bfloat16 where no type is named" "$(sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/kept-type/config.json")" bfloat16
 
 # ---- what is wrong with a file is said once, before a device is spoken of
 rm "$d/tiny-split-00002-of-00003.gguf"
-refuses "a missing part" 1 'tiny-split-00002-of-00003.gguf: No such file or directory; fetch all parts of the model' \
+refuses "a GGUF file of which a part is missing is refused" 1 'tiny-split-00002-of-00003.gguf: No such file or directory; fetch all parts of the model' \
     "$nojit" eval --model "$d/tiny-split-00001-of-00003.gguf" --data "$d/text.txt" --device cpu
-refuses "the last part" 1 'part 3 of 3; give the first, whose name ends in -00001-of-00003.gguf' \
+refuses "a part of a GGUF file that is not the first is refused" 1 'part 3 of 3; give the first, whose name ends in -00001-of-00003.gguf' \
     "$nojit" eval --model "$d/tiny-split-00003-of-00003.gguf" --data "$d/text.txt" --device cpu
 head -c 200 "$d/tiny.gguf" >"$d/cut.gguf"
-refuses "a cut file" 1 'cut.gguf: .*fetch the file again' "$nojit" eval --model "$d/cut.gguf" --data "$d/text.txt" --device cpu
+refuses "a GGUF file that is cut is refused" 1 'cut.gguf: .*fetch the file again' "$nojit" eval --model "$d/cut.gguf" --data "$d/text.txt" --device cpu
 finish

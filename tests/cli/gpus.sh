@@ -23,13 +23,13 @@ for device in cpu cuda; do
         distill virtual-$device-$ranks "${few[@]}" --device $device --virtual-ranks $ranks
         # in simulation: with a stream that does its work at once, where all others do theirs late
         NOJIT_SIM_EAGER=$((ranks - 2)) distill gpus-$device-$ranks "${few[@]}" --device $device --gpus $ranks || true
-        same "--gpus $ranks on $device" virtual-$device-$ranks gpus-$device-$ranks
+        same "--gpus $ranks on $device computes the bits of one process" virtual-$device-$ranks gpus-$device-$ranks
     done
 done
 # Nothing between the last step and the model, and a quantised teacher.
 for set in "" "--teacher-dtype q8_0 --beta 0.5"; do
-    saved='weights of the last step are saved'
-    if [ -n "$set" ]; then saved='a quantised teacher, and its weights of the last step'; fi
+    saved='--gpus 2 saves the weights of the last step'
+    if [ -n "$set" ]; then saved='--gpus 2 with a quantised teacher saves the weights of the last step'; fi
     # shellcheck disable=SC2086 # options
     distill virtual-last "${models[@]}" --steps 3 --device cuda --virtual-ranks 2 $set
     # shellcheck disable=SC2086
@@ -43,29 +43,29 @@ for set in "" "--teacher-dtype q8_0 --beta 0.5"; do
 done
 distill virtual-rounded "${few[@]}" --device cuda --virtual-ranks 3 --reduce-dtype bf16
 NOJIT_SIM_NCCL_MEMORY=500000000 distill gpus-rounded "${few[@]}" --device cuda --gpus 3 --reduce-dtype bf16 || true
-same "bfloat16 gradients" virtual-rounded gpus-rounded
+same "bfloat16 gradients on 3 GPUs give the bits of one process" virtual-rounded gpus-rounded
 if grep -q '^3 ranks, 3 on this host (--gpus), NCCL 2.28.3 with 476.84 MiB' "$d/gpus-rounded.log" &&
     grep -q '"comm_bytes": 500000000' "$d/gpus-rounded/receipt.json"; then
     ok "memory of NCCL is told before the plan's is taken"
 else
     not_ok "memory of NCCL is told before the plan's is taken" "$(grep ranks "$d/gpus-rounded.log")"
 fi
-if cmp -s "$d/virtual-rounded/model.safetensors" "$d/virtual-cuda-3/model.safetensors"; then not_ok "are rounded" "same bits as float32"; else ok "are rounded"; fi
+if cmp -s "$d/virtual-rounded/model.safetensors" "$d/virtual-cuda-3/model.safetensors"; then not_ok "--reduce-dtype bf16 rounds gradients" "same bits as float32"; else ok "--reduce-dtype bf16 rounds gradients"; fi
 for launcher in torchrun slurm openmpi; do
     launched $launcher $launcher "${few[@]}" --device cpu
-    same "as $launcher starts it" virtual-cpu-2 $launcher
+    same "ranks as $launcher starts them compute the bits of one process" virtual-cpu-2 $launcher
 done
-if [ "$(spoken "$d/torchrun.1.log" "$d/torchrun.1.err" | wc -c)" = 0 ]; then ok "only rank 0 speaks"; else not_ok "only rank 0 speaks" "$(cat "$d"/torchrun.1.*)"; fi
-if grep -q '^2 ranks, 2 on this host (torchrun)$' "$d/torchrun.log"; then ok "the launcher is named"; else not_ok "the launcher is named" "$(cat "$d/torchrun.log")"; fi
+if [ "$(spoken "$d/torchrun.1.log" "$d/torchrun.1.err" | wc -c)" = 0 ]; then ok "only rank 0 prints"; else not_ok "only rank 0 prints" "$(cat "$d"/torchrun.1.*)"; fi
+if grep -q '^2 ranks, 2 on this host (torchrun)$' "$d/torchrun.log"; then ok "a run of several ranks names its launcher"; else not_ok "a run of several ranks names its launcher" "$(cat "$d/torchrun.log")"; fi
 receipt() { tr -d ' \n' <"$d/$1/receipt.json"; }
 if [[ $(receipt gpus-cuda-2) == *'"ranks":{"count":2,"processes":2,"launcher":"--gpus"}'* && $(receipt gpus-cuda-2) == *'"comm_version":22803'* &&
     $(receipt virtual-cpu-3) == *'"ranks":{"count":3,"processes":1,"launcher":""}'* ]]; then
-    ok "the receipt says how many"
+    ok "the receipt says how many ranks there were"
 else
-    not_ok "the receipt says how many" "$(grep -A4 -E '"ranks|comm_' "$d/gpus-cuda-2/receipt.json")"
+    not_ok "the receipt says how many ranks there were" "$(grep -A4 -E '"ranks|comm_' "$d/gpus-cuda-2/receipt.json")"
 fi
 distill all "${few[@]}" --device cuda --gpus all || true
-same "--gpus all" virtual-cuda-3 all
+same "--gpus all takes all GPUs" virtual-cuda-3 all
 
 # ---- what a run would take: masters and moments are shared
 planned() { "$nojit" plan --student "$d/student" --teacher "$d/teacher" --batch-size 1 --seq-len 24 --grad-accum 6 --device cuda "$@" | sed -nE 's/^device total +([0-9.]+) MiB.*/\1/p'; }
@@ -85,53 +85,53 @@ moved() { # NAME RUN OPTION...: as the receipt of the run measured it
     measured=$(tr -d '\n' <"$d/$2/receipt.json" | number comm_step_bytes)
     ok_if "$1" "planned '$planned', measured '$measured'" [ "$planned" = "$measured" ]
 }
-moved "bytes of a step on GPUs" gpus-cuda-3 --device cuda --gpus 3
-moved "bytes of a step in bfloat16" gpus-rounded --device cuda --gpus 3 --reduce-dtype bf16
-moved "bytes of a step on a CPU" gpus-cpu-2 --device cpu --gpus 2
+moved "the plan knows the bytes that a step moves between GPUs" gpus-cuda-3 --device cuda --gpus 3
+moved "the plan knows the bytes that a step with bfloat16 gradients moves" gpus-rounded --device cuda --gpus 3 --reduce-dtype bf16
+moved "the plan knows the bytes that a step moves between processes" gpus-cpu-2 --device cpu --gpus 2
 distill adapters "${models[@]}" --steps 2 --device cpu --gpus 2 --lora-r 4
-moved "bytes of a step of adapters" adapters --device cpu --gpus 2 --lora-r 4
+moved "the plan knows the bytes that a step of adapters moves" adapters --device cpu --gpus 2 --lora-r 4
 estimates=$(for n in 2 8; do "$nojit" plan --json --student "$d/student" --seq-len 24 --device cuda --gpus $n | number comm_bytes_estimate; done)
-ok_if "an estimate of NCCL's memory" "$estimates" [ "$estimates" = $'1643000000\n4343000000' ]
-ok_if "in words" "no line of NCCL" grep -q '^comm_bytes_estimate  *1.53 GiB  (of NCCL' <("$nojit" plan --student "$d/student" --seq-len 24 --device cuda --gpus 2)
+ok_if "a plan of several GPUs estimates NCCL's memory" "$estimates" [ "$estimates" = $'1643000000\n4343000000' ]
+ok_if "a plan in words estimates NCCL's memory" "no line of NCCL" grep -q '^comm_bytes_estimate  *1.53 GiB  (of NCCL' <("$nojit" plan --student "$d/student" --seq-len 24 --device cuda --gpus 2)
 alone=$("$nojit" plan --json --student "$d/student" --seq-len 24 --device cuda --virtual-ranks 2)
-ok_if "none without ranks" "$alone" grep -qE '^\{"batch_size": [0-9]+, "total_bytes": [0-9]+, "host_bytes": [0-9]+, ("budget|"regions)' <<<"$alone"
+ok_if "a plan of one GPU has no estimate of NCCL's memory" "$alone" grep -qE '^\{"batch_size": [0-9]+, "total_bytes": [0-9]+, "host_bytes": [0-9]+, ("budget|"regions)' <<<"$alone"
 
 # ---- resuming
 distill straight "${few[@]}" --device cpu --gpus 2 --steps 6
 distill parted "${few[@]}" --device cpu --gpus 2
 distill parted "${few[@]}" --device cpu --gpus 2 --steps 6 --resume auto
-same "a resumed run is the same run" straight parted
+same "a run resumed on another number of GPUs is the same run" straight parted
 distill other "${few[@]}" --device cpu --gpus 2
 distill other "${few[@]}" --device cpu --steps 6 --resume auto
 if grep -q '^changed since the checkpoint: .*gpus 2 -> 1' "$d/other.log" && [ -s "$d/other/model.safetensors" ]; then
-    ok "on another number of GPUs, said in a line"
+    ok "a run resumed on another number of GPUs says so in a line"
 else
-    not_ok "on another number of GPUs, said in a line" "$(cat "$d/other.log")"
+    not_ok "a run resumed on another number of GPUs says so in a line" "$(cat "$d/other.log")"
 fi
 distill parted "${few[@]}" --device cpu --gpus 2 --steps 6 --resume auto
-if grep -q 'nothing left to do' "$d/parted.log"; then ok "a run that is done"; else not_ok "a run that is done" "$(cat "$d/parted.log" "$d/parted.err")"; fi
+if grep -q 'nothing left to do' "$d/parted.log"; then ok "--resume of a run that is done says that nothing is left"; else not_ok "--resume of a run that is done says that nothing is left" "$(cat "$d/parted.log" "$d/parted.err")"; fi
 
 # ---- refusals
-refuses "micro-batches that cannot be dealt out" 2 '^nojit distill: gradient accumulation is 6 and 4 ranks share' "$nojit" distill "${few[@]}" \
+refuses "micro-batches that ranks cannot share are refused" 2 '^nojit distill: gradient accumulation is 6 and 4 ranks share' "$nojit" distill "${few[@]}" \
     --device cpu --gpus 4 --out "$d/x"
-refuses "virtual ranks beside processes" 2 '^nojit distill: --virtual-ranks is for one process' "$nojit" distill "${few[@]}" --device cpu --gpus 2 \
+refuses "--virtual-ranks beside --gpus is refused" 2 '^nojit distill: --virtual-ranks is for one process' "$nojit" distill "${few[@]}" --device cpu --gpus 2 \
     --virtual-ranks 2 --out "$d/x"
-refuses "no falling back to CPUs" 1 'driver' env LD_LIBRARY_PATH="$d" NOJIT_CUBLASLT="$d" "$nojit" distill "${few[@]}" --gpus 2 --out "$d/x"
-refuses "bfloat16 gradients on a CPU" 2 '^nojit distill: --reduce-dtype bf16: .* has no bfloat16' "$nojit" distill "${few[@]}" --device cpu --reduce-dtype bf16 --out "$d/x"
-refuses "--gpus all without one" 1 'no GPU can be used here' env LD_LIBRARY_PATH="$d" "$nojit" distill "${few[@]}" --gpus all --out "$d/x"
-refuses "--gpus under a launcher" 2 'torchrun started 2 processes' env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 "$nojit" distill \
+refuses "--gpus without a driver does not fall back to CPUs" 1 'driver' env LD_LIBRARY_PATH="$d" NOJIT_CUBLASLT="$d" "$nojit" distill "${few[@]}" --gpus 2 --out "$d/x"
+refuses "--reduce-dtype bf16 on a CPU is refused" 2 '^nojit distill: --reduce-dtype bf16: .* has no bfloat16' "$nojit" distill "${few[@]}" --device cpu --reduce-dtype bf16 --out "$d/x"
+refuses "--gpus all without a GPU is refused" 1 'no GPU can be used here' env LD_LIBRARY_PATH="$d" "$nojit" distill "${few[@]}" --gpus all --out "$d/x"
+refuses "--gpus under a launcher is refused" 2 'torchrun started 2 processes' env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 "$nojit" distill \
     "${few[@]}" --gpus 3 --out "$d/x"
-refuses "a file that is not there, once" 1 'nothing.txt' "$nojit" distill "${few[@]}" --data nothing.txt --device cpu --gpus 3 --out "$d/x"
-if [ "$(wc -l <"$scratch/err")" = 1 ] && [ ! -e "$d/x" ]; then ok "in one line"; else not_ok "in one line" "$(cat "$scratch/err")"; fi
+refuses "data that are not there are refused once, not by each rank" 1 'nothing.txt' "$nojit" distill "${few[@]}" --data nothing.txt --device cpu --gpus 3 --out "$d/x"
+if [ "$(wc -l <"$scratch/err")" = 1 ] && [ ! -e "$d/x" ]; then ok "data that are not there are refused in one line, and nothing is made"; else not_ok "data that are not there are refused in one line, and nothing is made" "$(cat "$scratch/err")"; fi
 
 # One weight that is no number, of a token that only one micro-batch holds.
 "$nojit" init --preset nojit-tiny-qwen3 --dtype float32 --out "$d/planted" >/dev/null
 plant_nan "$d/planted" 126
 { head -c 200 LICENSE && printf '~' && tail -c 1000 LICENSE; } >"$d/tilde.txt"
-refuses "a loss that is not finite on one rank" 1 \
+refuses "a loss that is not finite on one rank ends all ranks" 1 \
     '^nojit train: rank 1: step 1: weight of the student model.embed_tokens.weight is not finite, in micro-batch 5 of 6, which begins with window 9 of epoch 1' \
     "$nojit" train --student "$d/planted" --data "$d/tilde.txt" --batch-size 2 --seq-len 24 --grad-accum 6 --seed 0 --device cpu --gpus 3 --out "$d/y"
-if [ "$(wc -l <"$scratch/err")" = 1 ]; then ok "is one line"; else not_ok "is one line" "$(cat "$scratch/err")"; fi
+if [ "$(wc -l <"$scratch/err")" = 1 ]; then ok "a loss that is not finite on one rank is said in one line"; else not_ok "a loss that is not finite on one rank is said in one line" "$(cat "$scratch/err")"; fi
 
 # ---- ranks that differ
 refused_alike() { # NAME OUT LINES: by rank 1, in one sentence
@@ -145,13 +145,13 @@ two_rates() { # RANK COMMAND...
     torchrun "$1" "${@:2}" --lr "1e-$((2 + $1))"
 }
 launched two_rates rates "${few[@]}" --device cpu
-refused_alike "another option on one rank" rates "'lr 0.001' here, but 'lr 0.01' on rank 0"
-ok_if "nothing is written before" "$(ls -A "$d/rates" 2>&1)" [ ! -e "$d/rates" ]
+refused_alike "another option on one rank is refused" rates "'lr 0.001' here, but 'lr 0.01' on rank 0"
+ok_if "ranks that differ write nothing" "$(ls -A "$d/rates" 2>&1)" [ ! -e "$d/rates" ]
 one_reads() {
     if [ "$1" = 0 ]; then torchrun "$@" --every-rank-reads; else torchrun "$@"; fi
 }
 launched one_reads reads "${few[@]}" --device cpu
-refused_alike "--every-rank-reads on rank 0 alone" reads "'every-rank-reads false' here, but 'every-rank-reads true' on rank 0"
+refused_alike "--every-rank-reads on rank 0 alone is refused" reads "'every-rank-reads false' here, but 'every-rank-reads true' on rank 0"
 # The same program for the machine, not for its hash.
 cp "$nojit" "$d/other-nojit"
 printf x >>"$d/other-nojit"
@@ -159,7 +159,7 @@ two_builds() {
     if [ "$1" = 0 ]; then torchrun "$@"; else torchrun 1 "$d/other-nojit" "${@:3}"; fi
 }
 launched two_builds builds "${few[@]}" --device cpu
-ok_if "another build on one rank" "$status0 $status1 $(cat "$d/builds.err" "$d/builds.1.err")" \
+ok_if "another build on one rank is refused" "$status0 $status1 $(cat "$d/builds.err" "$d/builds.1.err")" \
     grep -qE '^nojit distill: rank 0: the build of nojit \(binary_hash\) is .* on rank 1 but .* on rank 0; it must be the same on all ranks$' "$d/builds.err"
 
 # ---- two jobs of one launcher on one host, at one port, each in a folder of its own that it calls by the same name
@@ -177,8 +177,8 @@ until_true $first connected || true
 status=0
 (of_job b 1) || status=$?
 ok_if "a rank of another job is sent away" "$status $(cat "$d/jobs/b/1.err")" grep -q '^nojit distill: rank 1: another run listens on this port' "$d/jobs/b/1.err"
-ok_if "is told nothing of it" "$(cat "$d/jobs/b/1.err")" eval '! grep -q "jobs/a" "$d/jobs/b/1.err"'
+ok_if "a rank that is sent away learns nothing of the other job" "$(cat "$d/jobs/b/1.err")" eval '! grep -q "jobs/a" "$d/jobs/b/1.err"'
 (of_job a 1) || true
-ok_if "its own rank is waited for" "$(cat "$d/jobs/a/0.err")" wait $first
+ok_if "a job whose port a stranger tried waits for its own rank" "$(cat "$d/jobs/a/0.err")" wait $first
 
 finish

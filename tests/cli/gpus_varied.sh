@@ -14,7 +14,7 @@ distill virtual-cuda-3 "${few[@]}" --device cuda --virtual-ranks 3
 for set in ORDER=1 ORDER=-1 LATE=0:20 LATE=2:20; do
     rm -rf "$d/varied"
     env NOJIT_SIM_EAGER=1 "NOJIT_SIM_NCCL_$set" "$nojit" distill "${few[@]}" --device cuda --gpus 3 --out "$d/varied" >"$d/varied.log" 2>"$d/varied.err" || true
-    same "parts that arrive in another order" virtual-cuda-3 varied
+    same "parts that arrive in another order give the same bits" virtual-cuda-3 varied
 done
 if grep -aoE 'nccl(All|)Reduce[A-Za-z]*' "$nojit" >"$d/sums"; then not_ok "NCCL is asked for no sum" "$(sort -u "$d/sums")"; else ok "NCCL is asked for no sum"; fi
 # More ranks, of another arch, and float16 with its loss scale.
@@ -22,7 +22,7 @@ NOJIT_SIM_DEVICE=t4,t4,t4,t4,t4,t4,t4,t4
 for ranks in 4 8; do
     distill "virtual-$ranks" "${few[@]}" --batch-size 1 --grad-accum 8 --device cuda --virtual-ranks $ranks
     distill "gpus-$ranks" "${few[@]}" --batch-size 1 --grad-accum 8 --device cuda --gpus $ranks || true
-    same "more GPUs" virtual-$ranks gpus-$ranks
+    same "$ranks GPUs give the bits of one process" virtual-$ranks gpus-$ranks
     rm -r "$d/virtual-$ranks" "$d/gpus-$ranks"
 done
 NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090
@@ -34,7 +34,7 @@ while read -r name options; do
         # shellcheck disable=SC2086 # options
         distill "of$ranks" "${few[@]}" --device cuda $ranks 2 $options || true
     done
-    same "$name" of--virtual-ranks of--gpus
+    same "two GPUs give the bits of one process with $name" of--virtual-ranks of--gpus
 done <<'SETS'
 reverse --beta 1 --temperature 2 --recompute block
 plain --kd-ratio 0 --optimizer-state bf16 --max-grad-norm 0.01
@@ -58,7 +58,7 @@ differs() { # NAME SETTING DIFFERENCE
     fi
 }
 NOJIT_SIM_NCCL_VERSION=22703 distill older "${few[@]}" --device cuda --gpus 3 || true
-same "NCCL 2.27, without copy engines" virtual-cuda-3 older
-differs "another NCCL on one rank" NOJIT_SIM_NCCL_VERSION=22703 "the version of NCCL is '22703' on rank 1 but '22803'"
-differs "another GPU on one rank" NOJIT_SIM_DEVICE=rtx4090,h100 "the architecture of the GPU is 'sm_90a' on rank 1 but 'sm_89'"
+same "NCCL 2.27, without copy engines, gives the same bits" virtual-cuda-3 older
+differs "another NCCL on one rank is refused" NOJIT_SIM_NCCL_VERSION=22703 "the version of NCCL is '22703' on rank 1 but '22803'"
+differs "another kind of GPU on one rank is refused" NOJIT_SIM_DEVICE=rtx4090,h100 "the architecture of the GPU is 'sm_90a' on rank 1 but 'sm_89'"
 finish

@@ -27,49 +27,49 @@ shape() { # OUT: its sizes
 init teacher --preset nojit-demo-teacher --seed 3 --shard-bytes 300000
 echo '{"top_k": 7}' >"$d/teacher/generation_config.json"
 init all --like "$d/teacher" --layers 0,1 2,3
-same "all layers: the losses of the teacher" "$(measured "$d/all")" "$(measured "$d/teacher")"
-same "and its logits" "$("$nojit" eval --model "$d/all" --teacher "$d/teacher" --data "$d/text.txt" "${small[@]}" --json 2>"$scratch/err" |
+same "a student of all layers has the losses of its teacher" "$(measured "$d/all")" "$(measured "$d/teacher")"
+same "a student of all layers has the logits of its teacher" "$("$nojit" eval --model "$d/all" --teacher "$d/teacher" --data "$d/text.txt" "${small[@]}" --json 2>"$scratch/err" |
     grep -oE '"(kd_max|agreement)": [^,}]+' | paste -sd' ')" '"kd_max": 0 "agreement": 1'
 init half --like "$d/teacher" --layers 0,2
-same "what is said" "$(cat "$scratch/out")" \
+same "init --layers says what it took over" "$(cat "$scratch/out")" \
     "$d/half: qwen2, 0.5M parameters: 2 of 4 layers of $d/teacher, and its embeddings and final norm"
-same "generation settings come along" "$(cat "$d/half/generation_config.json")" '{"top_k": 7}'
+same "init --layers copies the generation settings" "$(cat "$d/half/generation_config.json")" '{"top_k": 7}'
 if "$nojit" distill --teacher "$d/teacher" --student "$d/half" --data "$d/text.txt" "${small[@]}" --steps 2 --out "$d/run" \
-    >"$scratch/out" 2>&1; then ok "it trains"; else not_ok "it trains" "$(tail -n 1 "$scratch/out")"; fi
+    >"$scratch/out" 2>&1; then ok "a student of some layers trains"; else not_ok "a student of some layers trains" "$(tail -n 1 "$scratch/out")"; fi
 
 # ---- shapes
 init own --like "$d/teacher" --hidden-size 192 --intermediate-size 256 --num-layers 3 --heads 3 --kv-heads 3 --vocab-size 272
-same "sizes that are given" "$(shape own)" \
+same "init takes the sizes that are given" "$(shape own)" \
     "head_dim=64 hidden_size=192 intermediate_size=256 num_attention_heads=3 num_hidden_layers=3 num_key_value_heads=3 vocab_size=272"
-same "it is measured" "$(measured "$d/own" | grep -c class_loss)" 1
+same "a model with a shape of its own is evaluated" "$(measured "$d/own" | grep -c class_loss)" 1
 init wide --preset nojit-tiny --hidden_size 128
-same "heads make up the width" "$(shape wide)" \
+same "init makes heads of the width that is given" "$(shape wide)" \
     "head_dim=128 hidden_size=128 intermediate_size=192 num_attention_heads=1 num_hidden_layers=2 num_key_value_heads=1 vocab_size=264"
 init free --preset nojit-tiny --hidden-size 72 --head-dim 64
-same "unless their size is given" "$(shape free)" \
+same "init keeps a head size that is given" "$(shape free)" \
     "head_dim=64 hidden_size=72 intermediate_size=192 num_attention_heads=1 num_hidden_layers=2 num_key_value_heads=1 vocab_size=264"
 init untied --preset nojit-tiny --tie_word_embeddings False
-same "a head of its own" "$(grep -ac '"lm_head.weight"' "$d/untied/model.safetensors")" 1
+same "init --tie_word_embeddings False writes an LM head" "$(grep -ac '"lm_head.weight"' "$d/untied/model.safetensors")" 1
 
 # ---- what is refused
 refused() { # NAME STATUS PATTERN ARGUMENT...
     refuses "$1" "$2" "$3" "$nojit" init --out "$d/out" "${@:4}"
-    if [ -e "$d/out" ]; then not_ok "$1: nothing is left" "$(ls "$d/out")"; fi
+    if [ -e "$d/out" ]; then not_ok "$1, and nothing is left" "$(ls "$d/out")"; fi
     rm -rf "$d/out"
 }
 like=(--like "$d/teacher")
-refused "a layer that is not there" 2 '--layers 0,4: there is no layer 4; --like has layers 0 to 3' "${like[@]}" --layers 0,4
-refused "a layer below 0" 2 'there is no layer -1' "${like[@]}" --layers=-1
-refused "a layer twice" 2 'layer 2 is named twice' "${like[@]}" --layers 2 0,2
-refused "no number" 2 "'1-3' is no number of a layer; .* as 0,2,4" "${like[@]}" --layers 0,1-3
-refused "an empty number" 2 "'' is no number of a layer" "${like[@]}" --layers 0,
-refused "layers of a preset" 2 '--layers needs --like' --preset nojit-tiny --layers 0
-refused "layers and a shape" 2 '--layers keeps weights, which --hidden-size would make random; leave one' "${like[@]}" --layers 0 --hidden-size 64
-refused "layers and another head" 2 'which --tie-embeddings would make random' "${like[@]}" --layers 0 --tie-embeddings false
-refused "a width that heads do not divide" 2 'hidden size 192 in 2 heads is no head size of 64 or 128; give' "${like[@]}" --hidden-size 192
-refused "heads that do not divide" 2 '3 query heads are no multiple of 2 key-value heads' "${like[@]}" --head-dim 64 --heads 3 --kv-heads 2
-refused "a head size between" 2 '--head-dim 96: must be 64 or 128' "${like[@]}" --head-dim 96
-refused "an odd width" 1 'the new model: .* both must be multiples of 8' "${like[@]}" --intermediate-size 100
+refused "init --layers of a layer that is not there is refused" 2 '--layers 0,4: there is no layer 4; --like has layers 0 to 3' "${like[@]}" --layers 0,4
+refused "init --layers of a layer below 0 is refused" 2 'there is no layer -1' "${like[@]}" --layers=-1
+refused "init --layers of a layer twice is refused" 2 'layer 2 is named twice' "${like[@]}" --layers 2 0,2
+refused "init --layers of no number is refused" 2 "'1-3' is no number of a layer; .* as 0,2,4" "${like[@]}" --layers 0,1-3
+refused "init --layers with an empty number is refused" 2 "'' is no number of a layer" "${like[@]}" --layers 0,
+refused "init --layers of a preset is refused" 2 '--layers needs --like' --preset nojit-tiny --layers 0
+refused "init --layers with a shape is refused" 2 '--layers keeps weights, which --hidden-size would make random; leave one' "${like[@]}" --layers 0 --hidden-size 64
+refused "init --layers with another LM head is refused" 2 'which --tie-embeddings would make random' "${like[@]}" --layers 0 --tie-embeddings false
+refused "a width that heads do not divide is refused" 2 'hidden size 192 in 2 heads is no head size of 64 or 128; give' "${like[@]}" --hidden-size 192
+refused "heads that key-value heads do not divide are refused" 2 '3 query heads are no multiple of 2 key-value heads' "${like[@]}" --head-dim 64 --heads 3 --kv-heads 2
+refused "a head size between 64 and 128 is refused" 2 '--head-dim 96: must be 64 or 128' "${like[@]}" --head-dim 96
+refused "a width that is no multiple of 8 is refused" 1 'the new model: .* both must be multiples of 8' "${like[@]}" --intermediate-size 100
 
 if "${PYTHON:-python3}" -c 'import torch, transformers' 2>/dev/null; then
     folders=("$d/teacher" "$d/all" "$d/half" "$d/own" "$d/wide" "$d/free" "$d/untied")
@@ -77,9 +77,9 @@ if "${PYTHON:-python3}" -c 'import torch, transformers' 2>/dev/null; then
     for i in "${!folders[@]}"; do
         mine=$(measured "${folders[i]}" | grep -oE '"class_loss": [^,]+' | cut -d' ' -f2)
         if awk -v a="$mine" -v b="${losses[i]:-}" 'BEGIN { exit !(a != "" && b != "" && a - b < 1e-4 && b - a < 1e-4) }'; then
-            ok "${folders[i]##*/}: transformers has our loss"
+            ok "transformers has our loss of the student ${folders[i]##*/}"
         else
-            not_ok "${folders[i]##*/}: transformers has our loss" "$mine here, ${losses[i]:-$(tail -n 1 "$scratch/err")} there"
+            not_ok "transformers has our loss of the student ${folders[i]##*/}" "$mine here, ${losses[i]:-$(tail -n 1 "$scratch/err")} there"
         fi
     done
 fi

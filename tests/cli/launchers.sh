@@ -80,27 +80,27 @@ launcher() {
     local label=$1 said=$2 out=$d/$1
     launch=("${@:3}")
     if "${launch[@]}" "${run[@]}" "${own[@]}" --steps 4 --out "$out" >"$out.log" 2>"$out.err" && same_model "$out" 4; then
-        ok "$label: the bits of one process"
+        ok "$label starts ranks that compute the bits of one process"
     else
-        not_ok "$label: the bits of one process" "$(cat "$scratch/diff" "$out.err")"
+        not_ok "$label starts ranks that compute the bits of one process" "$(cat "$scratch/diff" "$out.err")"
     fi
-    if grep -q "^2 ranks, 2 on this host ($said)\$" "$out.log"; then ok "$label: named"; else not_ok "$label: named" "$(cat "$out.log")"; fi
+    if grep -q "^2 ranks, 2 on this host ($said)\$" "$out.log"; then ok "$label is named by rank 0"; else not_ok "$label is named by rank 0" "$(cat "$out.log")"; fi
 
-    refuses "$label: a rank that fails" '[1-9]*' '^nojit train: rank 1: step 1: weight of the student .* is not finite' \
+    refuses "under $label a rank that fails ends all" '[1-9]*' '^nojit train: rank 1: step 1: weight of the student .* is not finite' \
         "${launch[@]}" "${planted[@]}" "${own[@]}" --out "$out-nan"
     cp "$scratch/err" "$out-nan.err"
-    if [ "$(sentences "$out-nan" | wc -l)" = 1 ]; then ok "$label: says so alone"; else not_ok "$label: says so alone" "$(cat "$out-nan.err")"; fi
+    if [ "$(sentences "$out-nan" | wc -l)" = 1 ]; then ok "under $label a rank that fails is the only one to speak"; else not_ok "under $label a rank that fails is the only one to speak" "$(cat "$out-nan.err")"; fi
 
     begun "$out-killed"
     kill -KILL "$(ranks "$out-killed" | tail -n 1)"
-    if ended "$label: a rank is killed" "$out-killed" '[1-9]*'; then goes_on "$label: a rank is killed" "$out-killed"; fi
+    if ended "under $label a run whose rank was killed goes on" "$out-killed" '[1-9]*'; then goes_on "under $label a run whose rank was killed goes on" "$out-killed"; fi
     export OMPI_MCA_odls_base_sigkill_timeout=4 # after which Open MPI kills; 1 without it
     begun "$out-told"
     unset OMPI_MCA_odls_base_sigkill_timeout
     "$stop" $pid
-    if ended "$label: the launcher is told to stop" "$out-told" '*'; then
-        if grep -q 'interrupted: checkpoint-[0-9]* is saved' "$out-told.log" "$out-told.err"; then ok "$label: saves"; else not_ok "$label: saves" "$(cat "$out-told.log" "$out-told.err")"; fi
-        goes_on "$label: the launcher is told to stop" "$out-told"
+    if ended "under $label a run whose launcher was told to stop goes on" "$out-told" '*'; then
+        if grep -q 'interrupted: checkpoint-[0-9]* is saved' "$out-told.log" "$out-told.err"; then ok "under $label a run whose launcher is told to stop saves"; else not_ok "under $label a run whose launcher is told to stop saves" "$(cat "$out-told.log" "$out-told.err")"; fi
+        goes_on "under $label a run whose launcher was told to stop goes on" "$out-told"
     fi
 }
 
@@ -123,10 +123,10 @@ across() { # NAME COMMAND...
     else
         not_ok "$1" "$(cat "$scratch/diff" "$out.err")"
     fi
-    refuses "$1, which is not served" '[1-9]*' '^nojit distill: Open MPI does not say on which host rank 0 is, nor does PMIx .*; give its address: mpirun -x MASTER_ADDR=HOST' \
+    refuses "$1, and is refused where PMIx does not know it" '[1-9]*' '^nojit distill: Open MPI does not say on which host rank 0 is, nor does PMIx .*; give its address: mpirun -x MASTER_ADDR=HOST' \
         "${@:2}" -n 2 env -u PMIX_NAMESPACE bash -c 'apart "$@"' x "${run[@]}" --steps 4 --out "$out-none"
 }
-if [[ $(mpirun.openmpi --version 2>&1) == *open-mpi.org* ]]; then across "Open MPI: the host of rank 0 by PMIx" mpirun.openmpi --bind-to none; fi
+if [[ $(mpirun.openmpi --version 2>&1) == *open-mpi.org* ]]; then across "under Open MPI the host of rank 0 is known by PMIx" mpirun.openmpi --bind-to none; fi
 mpi MPICH HYDRA mpiexec.hydra
 if ! slurm_here; then
     skip Slurm "there is no srun, slurmctld or slurmd"

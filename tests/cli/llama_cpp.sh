@@ -26,20 +26,20 @@ same() {
 }
 
 "$python" tests/golden/make_gguf.py "$d/golden"
-if diff -r "$d/golden" tests/golden/gguf >"$d/differ"; then ok "golden files are those of the package"; else not_ok "golden files" "$(head -n 1 "$d/differ")"; fi
+if diff -r "$d/golden" tests/golden/gguf >"$d/differ"; then ok "files in tests/golden/gguf are those of the gguf package"; else not_ok "files in tests/golden/gguf are those of the gguf package" "$(head -n 1 "$d/differ")"; fi
 llama_cpp folders "$d"
 for model in llama qwen2 qwen3 narrow; do
     for mixture in f32 f16 bf16 q8_0 q6_k q5_k_m q4_k_m; do
         "$BUILD/nojit" export --model "$d/$model" --out "$d/$model-$mixture.gguf" --type "$mixture" >/dev/null 2>&1
-        same "$model in $mixture" "$d/$model-$mixture.gguf"
+        same "llama.cpp has nojit's logits and text of $model in $mixture" "$d/$model-$mixture.gguf"
     done
 done
 for type in Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K IQ4_NL IQ4_XS; do
     llama_cpp requantise "$d/llama-f32.gguf" "$type" "$d/$type.gguf"
-    same "$type of ggml's quantiser" "$d/$type.gguf"
+    same "llama.cpp has nojit's logits and text of ggml's $type" "$d/$type.gguf"
 done
 llama_cpp split "$d/llama-q4_k_m.gguf" "$d/parts"
 "$BUILD/logits-of" "$d/llama-q4_k_m.gguf" 16 "${ids[@]}" >"$d/whole"
 "$BUILD/logits-of" "$d"/parts-00001-of-*.gguf 16 "${ids[@]}" >"$d/split"
-if cmp "$d/whole" "$d/split" >"$d/differ"; then ok "a file in parts"; else not_ok "a file in parts" "$(cat "$d/differ")"; fi
+if cmp "$d/whole" "$d/split" >"$d/differ"; then ok "llama.cpp reads a file in parts as a whole one"; else not_ok "llama.cpp reads a file in parts as a whole one" "$(cat "$d/differ")"; fi
 finish

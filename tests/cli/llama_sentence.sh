@@ -22,10 +22,10 @@ for family in llama qwen2 qwen3; do
     "$nojit" generate --model "$file" --device cpu --prompt "$prompt" --max-tokens 40 --temperature 0 >"$d/ours" 2>"$scratch/err" ||
         tail -n 1 "$scratch/err"
     llama_cpp continue "$file" "$prompt" 40 >"$d/theirs" 2>"$scratch/err" || tail -n 1 "$scratch/err"
-    if [ -s "$d/ours" ] && cmp "$d/ours" "$d/theirs" >"$scratch/out" 2>&1; then ok "$family"; else not_ok "$family" "$(cat "$scratch/out")"; fi
+    if [ -s "$d/ours" ] && cmp "$d/ours" "$d/theirs" >"$scratch/out" 2>&1; then ok "llama.cpp writes nojit's text with the exported $family model"; else not_ok "llama.cpp writes nojit's text with the exported $family model" "$(cat "$scratch/out")"; fi
     case $(cat "$d/text.txt") in
-    "$(cat "$d/ours")"*) ok "$family has learnt it" ;;
-    *) not_ok "$family has learnt it" "$(cat "$d/ours")" ;;
+    "$(cat "$d/ours")"*) ok "the exported $family model has learnt its paragraph" ;;
+    *) not_ok "the exported $family model has learnt its paragraph" "$(cat "$d/ours")" ;;
     esac
 done
 finish

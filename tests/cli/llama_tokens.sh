@@ -38,7 +38,7 @@ for pre in qwen2:qwen2 llama-bpe:llama3 smaug-bpe:llama3 smollm:gpt2 gpt-2:gpt2 
     ids "$file" >"$d/got"
     ids "$folder" >"$d/json"
     llama_cpp tokens "$file" "$text" >"$d/want" 2>"$scratch/err" || tail -n 1 "$scratch/err"
-    if cmp "$d/got" "$d/want" >"$scratch/out" 2>&1 && [ -s "$d/want" ]; then ok "${pre%:*}"; else not_ok "${pre%:*}" "$(cat "$scratch/out")"; fi
-    if cmp "$d/got" "$d/json" >"$scratch/out" 2>&1; then ok "${pre%:*}, as its tokenizer.json"; else not_ok "${pre%:*}, json" "$(cat "$scratch/out")"; fi
+    if cmp "$d/got" "$d/want" >"$scratch/out" 2>&1 && [ -s "$d/want" ]; then ok "ids of a ${pre%:*} GGUF file are llama.cpp's"; else not_ok "ids of a ${pre%:*} GGUF file are llama.cpp's" "$(cat "$scratch/out")"; fi
+    if cmp "$d/got" "$d/json" >"$scratch/out" 2>&1; then ok "ids of a ${pre%:*} GGUF file are those of its tokenizer.json"; else not_ok "ids of a ${pre%:*} GGUF file are those of its tokenizer.json" "$(cat "$scratch/out")"; fi
 done
 finish

@@ -18,5 +18,5 @@ while IFS= read -r line; do
     *) not_ok "${line%%: *}" "${line#*: }" ;;
     esac
 done <"$scratch/verdicts"
-if [ -s "$scratch/verdicts" ]; then ok "items were run"; else not_ok "items were run" "$(tail -n 3 "$scratch/err")"; fi
+if [ -s "$scratch/verdicts" ]; then ok "lm-evaluation-harness ran items"; else not_ok "lm-evaluation-harness ran items" "$(tail -n 3 "$scratch/err")"; fi
 finish

@@ -15,7 +15,7 @@ shape() { # NAME: config.json on standard input, and the files that published fo
     mkdir "$d/$1"
     cat >"$d/$1/config.json"
     "$nojit" init --like "$d/$1" --out "$d/$1-random" --dtype float32 >/dev/null
-    if [ "$(act "$1")" = "$(act "$1-random")" ]; then ok "$1: --like keeps the activation"; else not_ok "$1: --like keeps the activation" "$(act "$1-random")"; fi
+    if [ "$(act "$1")" = "$(act "$1-random")" ]; then ok "init --like keeps the activation of $1"; else not_ok "init --like keeps the activation of $1" "$(act "$1-random")"; fi
     cp "$d/$1/config.json" "$d/$1-random/config.json"
     printf '{"bos_token_id": 1, "eos_token_id": [2, 5], "temperature": 0.6}\n' >"$d/$1-random/generation_config.json"
     cp tests/golden/tokenizer-gpt2.json "$d/$1-random/tokenizer.json"
@@ -32,19 +32,19 @@ check() { # NAME MODEL-TYPE
     ok "$1 trains"
     for f in "$from"/*; do
         case ${f##*/} in
-        config.json | model.safetensors) [ -s "$to/${f##*/}" ] || not_ok "$1 is complete" "${f##*/} is missing" ;;
-        *) cmp -s "$f" "$to/${f##*/}" || not_ok "$1 is complete" "${f##*/} is not the student's" ;;
+        config.json | model.safetensors) [ -s "$to/${f##*/}" ] || not_ok "the trained $1 has all files of its folder" "${f##*/} is missing" ;;
+        *) cmp -s "$f" "$to/${f##*/}" || not_ok "the trained $1 has all files of its folder" "${f##*/} is not the student's" ;;
         esac
     done
-    if cmp -s "$from/model.safetensors" "$to/model.safetensors"; then not_ok "$1 has changed" "the weights are the same"; else ok "$1 has changed"; fi
+    if cmp -s "$from/model.safetensors" "$to/model.safetensors"; then not_ok "training $1 changes its weights" "the weights are the same"; else ok "training $1 changes its weights"; fi
     # Every field of the student's own config.json but the dtype is as it was.
     if diff <(tr -d ' \n' <"$from/config.json" | tr ',{}' '\n\n\n' | grep -v dtype | sort -u) \
         <(tr -d ' \n' <"$to/config.json" | tr ',{}' '\n\n\n' | grep -v dtype | sort -u) >"$d/diff" && grep -q "\"model_type\": \"$2\"" "$to/config.json"; then
-        ok "$1 keeps its config"
+        ok "the trained $1 keeps its config.json"
     else
-        not_ok "$1 keeps its config" "$(cat "$d/diff")"
+        not_ok "the trained $1 keeps its config.json" "$(cat "$d/diff")"
     fi
-    if "$nojit" generate --model "$to" --prompt "The" --max-tokens 4 --device cpu >"$d/log" 2>&1; then ok "$1 writes"; else not_ok "$1 writes" "$(cat "$d/log")"; fi
+    if "$nojit" generate --model "$to" --prompt "The" --max-tokens 4 --device cpu >"$d/log" 2>&1; then ok "the trained $1 writes a text"; else not_ok "the trained $1 writes a text" "$(cat "$d/log")"; fi
 }
 
 shape smollm2 <<'JSON'
@@ -78,7 +78,7 @@ else
     not_ok "the plan does not depend on the activation" "$(diff <(planned gelu) <(planned silu) | head -n 4)"
 fi
 sed -i 's/"sliding_window": null/"sliding_window": 4096/' "$d/mistral-random/config.json"
-refuses "an active window" 1 'config.json: sliding_window is 4096; sliding windows are not supported' \
+refuses "a sliding window that is used is refused" 1 'config.json: sliding_window is 4096; sliding windows are not supported' \
     "$nojit" train --student "$d/mistral-random" --data "$d/text.txt" --out "$d/no" --device cpu
 
 # The same weights as a Llama model have the same loss: the family changes names only.

@@ -69,7 +69,7 @@ effect() { # COMMANDS OPTION CHECK [ARGUMENT...]
     for cmd in $commands; do
         row["$cmd $option"]=1
         why="$*"
-        if "$@"; then ok "$cmd --$option"; else not_ok "$cmd --$option" "$why"; fi
+        if "$@"; then ok "$cmd --$option has its effect"; else not_ok "$cmd --$option has its effect" "$why"; fi
     done
 }
 # The effect is looked at in another script, which must name the option.

@@ -33,22 +33,22 @@ model ids "$d/smollm2" "$d/text.txt" >"$d/want"
 "$nojit" tokenize --model "$d/smollm2" --data "$d/text.txt" --out "$d/text.bin" >"$d/said"
 tokens=$(sed -n 's/^\([0-9]*\) tokens .*/\1/p' "$d/said")
 od -An -v -t d4 -w4 -j1024 -N $((4 * (tokens - 1))) "$d/text.bin" | tr -d ' ' >"$d/got"
-if cmp "$d/want" "$d/got" >"$d/differ"; then ok "ids of $tokens tokens"; else not_ok "ids" "$(cat "$d/differ")"; fi
-if [ "$(grep -c 'no token for 21 of the 256 bytes' "$d/said")" = 1 ]; then ok "bytes without a token are said once"; else not_ok "said once" "$(cat "$d/said")"; fi
+if cmp "$d/want" "$d/got" >"$d/differ"; then ok "ids of $tokens tokens of SmolLM2 are those of tokenizers"; else not_ok "ids of $tokens tokens of SmolLM2 are those of tokenizers" "$(cat "$d/differ")"; fi
+if [ "$(grep -c 'no token for 21 of the 256 bytes' "$d/said")" = 1 ]; then ok "bytes for which SmolLM2 has no token are said once"; else not_ok "bytes for which SmolLM2 has no token are said once" "$(cat "$d/said")"; fi
 
 # python tests/lib/published_model.py loss FOLDER TEXT, with torch 2.15.0 and transformers 5.23.0
 want=2.9172532727512994
 head -c 1500 LICENSE >"$d/row.txt"
 got=$("$nojit" eval --model "$d/smollm2" --data "$d/row.txt" --device cpu --seq-len 512 --batch-size 1 --json 2>/dev/null)
 got=$(sed -n 's/.*"class_loss": \([0-9.]*\).*/\1/p' <<<"$got")
-if awk "BEGIN { d = $got - $want; exit !(d < 1e-5 && d > -1e-5) }"; then ok "the loss of transformers"; else not_ok "the loss of transformers" "$got, not $want"; fi
+if awk "BEGIN { d = $got - $want; exit !(d < 1e-5 && d > -1e-5) }"; then ok "the loss of SmolLM2 is that of transformers"; else not_ok "the loss of SmolLM2 is that of transformers" "$got, not $want"; fi
 
 "$nojit" init --like "$d/smollm2" --layers 0,29 --out "$d/student" >/dev/null
 head -c 6000 LICENSE >"$d/lessons.txt"
 if "$nojit" distill --teacher "$d/smollm2" --student "$d/student" --data "$d/lessons.txt" --seq-len 32 --batch-size 1 --steps 10 --device cpu \
     --out "$d/out" >"$d/said" 2>&1 && [ -s "$d/out/model.safetensors" ] && [ "$(grep -c '"step"' "$d/out/metrics.jsonl")" = 10 ]; then
-    ok "ten steps of distillation"
+    ok "SmolLM2 teaches a student of two of its layers"
 else
-    not_ok "ten steps of distillation" "$(tail -n 2 "$d/said")"
+    not_ok "SmolLM2 teaches a student of two of its layers" "$(tail -n 2 "$d/said")"
 fi
 finish

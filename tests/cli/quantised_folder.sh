@@ -30,18 +30,18 @@ teacher_dtype() { sed -n 's/.*"teacher_dtype": "\(.*\)".*/\1/p' "$d/$1/receipt.j
 while read -r format types; do
     folder=$golden/$format
     runs "$nojit" init --like "$folder" --layers 0 --dtype float32 --out "$d/$format" >/dev/null
-    same "eval of $format" "$(measured "$folder")" "$(measured "$d/$format")"
+    same "eval of a folder in $format gives the numbers of its expanded weights" "$(measured "$folder")" "$(measured "$d/$format")"
     distill "kept-$format" "$folder"
     distill "whole-$format" "$d/$format"
     if cmp "$d/kept-$format/model.safetensors" "$d/whole-$format/model.safetensors" >"$scratch/out" 2>&1; then
-        ok "a student of $format"
+        ok "a teacher in $format teaches as its expanded weights do"
     else
-        not_ok "a student of $format" "$(cat "$scratch/out")"
+        not_ok "a teacher in $format teaches as its expanded weights do" "$(cat "$scratch/out")"
     fi
     if grep -q "$types" "$d/kept-$format/receipt.json"; then
-        ok "$format stays quantised"
+        ok "a teacher in $format stays quantised"
     else
-        not_ok "$format stays quantised" "$(grep -i dtype "$d/kept-$format/receipt.json")"
+        not_ok "a teacher in $format stays quantised" "$(grep -i dtype "$d/kept-$format/receipt.json")"
     fi
 done <<'END'
 nf4 NF4
@@ -57,20 +57,20 @@ float-channel F8_32, F8_128
 fp8 F8_32
 END
 expanded() { runs "$nojit" plan --student "$d/student" --teacher "$1" "${small[@]}" --memory-budget 8 --json | grep -c '"teacher.expanded"'; }
-same "plan of weights that are there" "$(expanded "$golden/gptq" || :)" 1
+same "a plan of a quantised folder knows its expanded matrices" "$(expanded "$golden/gptq" || :)" 1
 mkdir "$d/config"
 cp "$golden/gptq/config.json" "$d/config"
-same "plan of config.json alone" "$(expanded "$d/config" || :)" 0
-refuses "quantised twice" 1 'weights of .*gptq are quantised already; leave --teacher-dtype out' \
+same "a plan of a quantised folder's config.json alone expands nothing" "$(expanded "$d/config" || :)" 0
+refuses "--teacher-dtype for a quantised folder is refused" 1 'weights of .*gptq are quantised already; leave --teacher-dtype out' \
     "$nojit" distill --student "$d/student" --teacher "$golden/gptq" --data "$d/tokens.bin" "${small[@]}" --teacher-dtype q8_0 --out "$d/twice"
 
 # ---- as a student: its weights are expanded, and its configuration no longer says otherwise
 "$nojit" train --student "$golden/awq" --data "$d/tokens.bin" "${small[@]}" --dtype float32 --steps 2 --lr 0.01 --out "$d/trained" >"$scratch/out" 2>&1 ||
     cat "$scratch/out"
-same "what is said" "$(grep -c 'weights of .*awq (I4_32) are expanded to float32: training starts from them' "$scratch/out")" 1
+same "training from a quantised folder is said once" "$(grep -c 'weights of .*awq (I4_32) are expanded to float32: training starts from them' "$scratch/out")" 1
 "$nojit" train --student "$d/awq" --data "$d/tokens.bin" "${small[@]}" --dtype float32 --steps 2 --lr 0.01 --out "$d/again" >"$scratch/out" 2>&1 ||
     cat "$scratch/out"
-same "a student of quantised weights" "$(cksum <"$d/trained/model.safetensors")" "$(cksum <"$d/again/model.safetensors")"
-same "whose folder says nothing of them" "$(grep -c quantization "$d/trained/config.json" || :)" 0
-same "and is a model" "$(measured "$d/trained")" "$(measured "$d/again")"
+same "a student made of quantised weights is that of their expanded ones" "$(cksum <"$d/trained/model.safetensors")" "$(cksum <"$d/again/model.safetensors")"
+same "the folder of a student made of quantised weights has no quantization_config" "$(grep -c quantization "$d/trained/config.json" || :)" 0
+same "a student made of quantised weights is a model folder" "$(measured "$d/trained")" "$(measured "$d/again")"
 finish

@@ -36,30 +36,30 @@ gone() { # NAME OUT STATUS SENTENCE: the run ended so, with all its processes, a
 for i in 0 1 2; do
     begun killed-$i
     kill -KILL "${rank[$i]}"
-    gone "a rank is killed" killed-$i 1 "^nojit distill: rank $i: its process ${rank[$i]} was ended by signal 9 .*--resume auto$"
+    gone "a rank that is killed ends the run" killed-$i 1 "^nojit distill: rank $i: its process ${rank[$i]} was ended by signal 9 .*--resume auto$"
 done
 # Whichever is told, all stop after the same step.
 begun told
 kill -TERM "${rank[2]}"
-gone "a signal to one rank" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
+gone "a signal to one rank saves and ends the run" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
 begun told
 kill -TERM $pid "${rank[@]}"
-gone "a signal to all processes" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
+gone "a signal to all processes saves and ends the run" told 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
 begun parent
 kill -KILL $pid
 status=0
 wait $pid || status=$?
 left() { ! kill -0 "${rank[0]}" 2>/dev/null && ! kill -0 "${rank[1]}" 2>/dev/null && ! kill -0 "${rank[2]}" 2>/dev/null || { sleep 0.01 && false; }; }
-if until_true $$ left; then ok "the supervisor is killed"; else not_ok "the supervisor is killed" "ranks are left"; fi
+if until_true $$ left; then ok "ranks end where their supervisor is killed"; else not_ok "ranks end where their supervisor is killed" "ranks are left"; fi
 kill -KILL "${rank[@]}" 2>/dev/null || true
 for signal in TERM HUP; do
     begun stopped
     kill -$signal $pid
-    gone "a signal to the supervisor" stopped 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
+    gone "a signal to the supervisor saves and ends the run" stopped 130 'interrupted: checkpoint-[0-9]+ is saved; continue with --resume auto$'
 done
 NOJIT_SILENCE_TIMEOUT=3 begun silent
 kill -STOP "${rank[1]}"
-gone "a rank that is stopped" silent 1 '^nojit distill: rank 1 has been silent for 3 s: its process is stopped'
+gone "a rank that is stopped ends the run" silent 1 '^nojit distill: rank 1 has been silent for 3 s: its process is stopped'
 NOJIT_SILENCE_TIMEOUT=2 begun suspended
 sleep 3 # no condition to wait for: longer than a rank may be silent
 kill -STOP $pid "${rank[@]}"
@@ -75,9 +75,9 @@ taken && taken && kill -CONT "${rank[@]}" 2>/dev/null || true
 status=0
 wait $pid || status=$?
 if [ $status = 130 ] && [ ! -s "$d/twice.err" ] && ! grep -q 'is saved' "$d/twice.log"; then
-    ok "a second signal to the supervisor"
+    ok "a second signal to the supervisor ends the run at once"
 else
-    not_ok "a second signal to the supervisor" "$status $(cat "$d/twice.err" "$d/twice.log")"
+    not_ok "a second signal to the supervisor ends the run at once" "$status $(cat "$d/twice.err" "$d/twice.log")"
 fi
 
 # ---- GPUs and links that hang: all processes live
@@ -96,13 +96,13 @@ hangs() { # NAME REGEX SETTING...
 }
 at_it='and all ranks are at it: a GPU hangs, or a link between GPUs; .* or allow more by'
 # The transfers of a rank: 2 that connect, 3 of models, 5 of an evaluation, 4 of a step, one of each array of a checkpoint.
-hangs "a link that hangs from the start" "connecting the GPUs has not ended after [0-9]+ s, $at_it NOJIT_CONNECT_TIMEOUT$" \
+hangs "a link that hangs from the start ends the run" "connecting the GPUs has not ended after [0-9]+ s, $at_it NOJIT_CONNECT_TIMEOUT$" \
     NOJIT_CONNECT_TIMEOUT=LIMIT NOJIT_SIM_NCCL_FAULT=1:1:hang
-hangs "a link that hangs while models are sent" "loading the models has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:4:hang
-hangs "a link that hangs in an evaluation" "the evaluation at step 0 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:7:hang
-hangs "a link that hangs in the first step" "step 1 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:12:hang
-hangs "a link that hangs in a later step" "step 2 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=0:22:hang
-hangs "a link that hangs while a checkpoint is collected" "collecting a checkpoint or model has not ended after [0-9]+ s, $at_it --first" \
+hangs "a link that hangs while models are sent ends the run" "loading the models has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:4:hang
+hangs "a link that hangs in an evaluation ends the run" "the evaluation at step 0 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:7:hang
+hangs "a link that hangs in the first step ends the run" "step 1 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=1:12:hang
+hangs "a link that hangs in a later step ends the run" "step 2 has not ended after [0-9]+ s, $at_it --first" NOJIT_SIM_NCCL_FAULT=0:22:hang
+hangs "a link that hangs while a checkpoint is collected ends the run" "collecting a checkpoint or model has not ended after [0-9]+ s, $at_it --first" \
     NOJIT_SIM_NCCL_FAULT=1:37:hang
 # One of the GPUs, in a kernel.
 one_hangs() { # RANK COMMAND...
@@ -120,14 +120,14 @@ for limit in 2 20; do
     launched one_hangs kernel "${few[@]}" --device cuda --first-step-timeout $limit
     grep -qh 'loading the models' "$d/kernel.err" "$d/kernel.1.err" || break
 done
-one_says "a kernel that hangs on one GPU" kernel "rank 0: step [12] has not ended after [0-9]+ s, $at_it"
+one_says "a kernel that hangs on one GPU ends the run" kernel "rank 0: step [12] has not ended after [0-9]+ s, $at_it"
 
 # ---- memory and disks
 one_lacks() { # RANK COMMAND...
     if [ "$1" = 1 ]; then torchrun 1 env NOJIT_SIM_STOP=1000000 "${@:2}"; else torchrun 0 "${@:2}"; fi
 }
 launched one_lacks memory "${few[@]}" --device cuda
-one_says "out of memory on one rank" memory "rank 1: .*memory"
+one_says "memory that runs out on one rank ends the run" memory "rank 1: .*memory"
 # Room for one checkpoint.
 mkdir "$d/disk"
 small_disk() {
@@ -135,16 +135,16 @@ small_disk() {
         "$nojit" distill "${long[@]}" --save-every 2 --keep 9 --gpus 3 --out "$d/disk/run"
 }
 if unshare -rm mount -t tmpfs none "$d/disk" 2>/dev/null; then
-    refuses "the disk of rank 0 is full" 1 "^nojit distill: $d/disk/run/.*(No space left|free space)" small_disk
+    refuses "a full disk of rank 0 ends the run" 1 "^nojit distill: $d/disk/run/.*(No space left|free space)" small_disk
     if [ "$(wc -l <"$scratch/err")" = 1 ] && whole_checkpoints "$d/disk.left" >"$d/lacks" && ! saving "$d/disk.left" && [ "$(newest "$d/disk.left")" != "" ]; then
-        ok "what was saved is whole"
+        ok "checkpoints saved before a full disk of rank 0 are whole"
     else
-        not_ok "what was saved is whole" "$(cat "$scratch/err" "$d/lacks"; ls "$d/disk.left")"
+        not_ok "checkpoints saved before a full disk of rank 0 are whole" "$(cat "$scratch/err" "$d/lacks"; ls "$d/disk.left")"
     fi
     saved=$(newest "$d/disk.left")
-    if distill disk.left "${long[@]}" --steps $((${saved##*-} + 1)) --gpus 3 --resume auto; then ok "and goes on elsewhere"; else not_ok "and goes on elsewhere" "$(cat "$d/disk.left.err")"; fi
+    if distill disk.left "${long[@]}" --steps $((${saved##*-} + 1)) --gpus 3 --resume auto; then ok "a run that a full disk ended goes on elsewhere"; else not_ok "a run that a full disk ended goes on elsewhere" "$(cat "$d/disk.left.err")"; fi
 else
-    skip "the disk of rank 0 is full" "no tmpfs can be mounted here"
+    skip "a full disk of rank 0 ends the run" "no tmpfs can be mounted here"
 fi
 
 # ---- data that become shorter under a run
@@ -159,31 +159,31 @@ cp "$d/whole.bin" "$d/tokens.bin"
 saved=$(newest "$d/cut")
 if [ $status = 1 ] && [ "$(wc -l <"$d/cut.err")" = 1 ] &&
     grep -qE "^nojit distill: $d/tokens.bin: cannot read byte .*; ${saved##*/} was saved; repair the data and continue with --resume auto$" "$d/cut.err"; then
-    ok "data that are cut"
+    ok "data cut under a run of several ranks end it with a checkpoint"
 else
-    not_ok "data that are cut" "$status $(cat "$d/cut.err")"
+    not_ok "data cut under a run of several ranks end it with a checkpoint" "$status $(cat "$d/cut.err")"
 fi
 if distill cut "${long[@]}" --gpus 3 --resume auto --steps $((${saved##*-} + 1)); then
-    ok "what was trained before is saved"
+    ok "the checkpoint of data that were cut has the bits of a run left alone"
 else
-    not_ok "what was trained before is saved" "$saved $(cat "$d/cut.err")"
+    not_ok "the checkpoint of data that were cut has the bits of a run left alone" "$saved $(cat "$d/cut.err")"
 fi
 
 # ---- an end within a checkpoint
 for i in 0 1; do
     begun within
     until_true $pid saving_of "$d/within" "${rank[0]}" && kill -KILL "${rank[$i]}" || true
-    gone "rank $i is killed within a checkpoint" within 1 "^nojit distill: rank $i: its process .* signal 9"
-    if whole_checkpoints "$d/within" >"$d/lacks"; then ok "rank $i: what is named a checkpoint is one"; else not_ok "rank $i: what is named a checkpoint is one" "$(cat "$d/lacks")"; fi
+    gone "rank $i killed within a checkpoint ends the run" within 1 "^nojit distill: rank $i: its process .* signal 9"
+    if whole_checkpoints "$d/within" >"$d/lacks"; then ok "checkpoints are whole where rank $i was killed within one"; else not_ok "checkpoints are whole where rank $i was killed within one" "$(cat "$d/lacks")"; fi
 done
 saved=$(newest "$d/within")
 last=$((${saved##*-} + 2))
 distill within "${long[@]}" --steps $last --gpus 3 --resume auto || true
 distill alone "${long[@]}" --steps $last --virtual-ranks 3 || true
 if cmp "$d/alone/model.safetensors" "$d/within/model.safetensors" >"$d/diff" 2>&1; then
-    ok "the run that goes on is the run left alone"
+    ok "a run of which ranks were killed goes on to the bits of a run left alone"
 else
-    not_ok "the run that goes on is the run left alone" "$(cat "$d/diff" "$d/within.err")"
+    not_ok "a run of which ranks were killed goes on to the bits of a run left alone" "$(cat "$d/diff" "$d/within.err")"
 fi
 
 # ---- a port on which another run waits for a rank that is late
@@ -196,23 +196,23 @@ free_port
 waits late 0 &
 pid=$!
 until_true $pid listening || true
-refuses "a port that is taken" 1 "^nojit distill: rank 0: port $((port + 1)) cannot be listened on: .*; set MASTER_PORT to a free one$" \
+refuses "a MASTER_PORT that is taken is refused" 1 "^nojit distill: rank 0: port $((port + 1)) cannot be listened on: .*; set MASTER_PORT to a free one$" \
     torchrun 0 "$nojit" distill "${few[@]}" --device cpu --out "$d/second"
-refuses "another run on the port" 2 '^nojit distill: rank 1: another run listens on this port, or this process was given another --out' \
+refuses "a rank that meets another run on its port is refused" 2 '^nojit distill: rank 1: another run listens on this port, or this process was given another --out' \
     torchrun 1 "$nojit" distill "${few[@]}" --device cpu --out "$d/second"
 waits late 1 || true
 wait $pid || true
 if cmp "$d/virtual/model.safetensors" "$d/late/model.safetensors" >"$d/diff" 2>&1; then
-    ok "a rank that is late"
+    ok "a rank that is late is waited for"
 else
-    not_ok "a rank that is late" "$(cat "$d/diff" "$d"/late.[01].err)"
+    not_ok "a rank that is late is waited for" "$(cat "$d/diff" "$d"/late.[01].err)"
 fi
 # One that comes when rank 0 has given up.
 free_port
 export NOJIT_CONNECT_TIMEOUT=1
-refuses "a rank that is too late" 1 '^nojit distill: rank 0: 1 of 2 ranks did not connect within 1 s, rank 1 is the first; see what it says' \
+refuses "a rank that is too late ends the run" 1 '^nojit distill: rank 0: 1 of 2 ranks did not connect within 1 s, rank 1 is the first; see what it says' \
     torchrun 0 "$nojit" distill "${few[@]}" --device cpu --out "$d/gone"
-refuses "it finds nobody" 1 '^nojit distill: rank 1: rank 1 did not reach rank 0 at 127.0.0.1 port .* within 1 s' \
+refuses "a rank that finds no rank 0 ends" 1 '^nojit distill: rank 1: rank 1 did not reach rank 0 at 127.0.0.1 port .* within 1 s' \
     torchrun 1 "$nojit" distill "${few[@]}" --device cpu --out "$d/gone"
-if [ ! -e "$d/gone" ]; then ok "and nothing is written"; else not_ok "and nothing is written" "$(ls -A "$d/gone")"; fi
+if [ ! -e "$d/gone" ]; then ok "ranks that do not meet write nothing"; else not_ok "ranks that do not meet write nothing" "$(ls -A "$d/gone")"; fi
 finish

@@ -33,25 +33,25 @@ unread() { # NAME OPTION...
     relative "$name" "${few_here[@]}" "${@:2}"
     same "$1" "$name-virtual" "$name"
 }
-unread "float32" --device cpu --teacher teacher
-unread "a quantised file" --device cuda --teacher teacher.gguf
-unread "a teacher to be quantised" --device cuda --teacher teacher --teacher-dtype q8_0 --optimizer-state bf16
-unread "packed rows and weights" --device cuda --teacher teacher --data-weights 1,2 --data held.txt --packing bfd
+unread "a float32 run does not depend on files of rank 1" --device cpu --teacher teacher
+unread "a run with a quantised teacher does not depend on files of rank 1" --device cuda --teacher teacher.gguf
+unread "a run with --teacher-dtype q8_0 does not depend on files of rank 1" --device cuda --teacher teacher --teacher-dtype q8_0 --optimizer-state bf16
+unread "a run with packed rows and weights does not depend on files of rank 1" --device cuda --teacher teacher --data-weights 1,2 --data held.txt --packing bfd
 models_same() { if cmp -s "$d/$2/adapter_model.safetensors" "$d/$3/adapter_model.safetensors"; then ok "$1"; else not_ok "$1" "$(cat "$d/$3.err" "$d/$3.1.err")"; fi; }
 lora=(--device cuda --teacher teacher --lora-r 4 --lora-dropout 0.1 --keep-best false)
 (cd "$d" && "$here" distill "${few_here[@]}" "${lora[@]}" --virtual-ranks 2 --out lora-virtual >lora.log 2>&1) || cat "$d/lora.log"
 relative lora-blind "${few_here[@]}" "${lora[@]}"
-models_same "adapters" lora-virtual lora-blind
+models_same "new adapters do not depend on files of rank 1" lora-virtual lora-blind
 more=(--device cuda --teacher teacher --adapter lora-virtual --keep-best false)
 (cd "$d" && "$here" distill "${few_here[@]}" "${more[@]}" --virtual-ranks 2 --out more-virtual >lora.log 2>&1) || cat "$d/lora.log"
 relative more-blind "${few_here[@]}" "${more[@]}"
-models_same "adapters of a folder" more-virtual more-blind
+models_same "adapters of a folder do not depend on files of rank 1" more-virtual more-blind
 (cd "$d" && "$here" distill "${few_here[@]}" --device cpu --teacher teacher --virtual-ranks 2 --steps 6 --out resumed-virtual >lora.log 2>&1) || cat "$d/lora.log"
 relative resumed --device cpu --teacher teacher "${few_here[@]}"
 relative resumed --device cpu --teacher teacher "${few_here[@]}" --steps 6 --resume auto
-same "a checkpoint" resumed-virtual resumed
+same "a resumed run does not depend on files of rank 1" resumed-virtual resumed
 NOJIT_CONNECT_TIMEOUT=2 relative each --device cpu --teacher teacher "${few_here[@]}" --every-rank-reads
-if [ $status1 = 1 ] && grep -q 'student' "$d/each.1.err" "$d/each.err"; then ok "--every-rank-reads"; else not_ok "--every-rank-reads" "$status1 $(cat "$d/each.1.err" "$d/each.err")"; fi
+if [ $status1 = 1 ] && grep -q 'student' "$d/each.1.err" "$d/each.err"; then ok "--every-rank-reads says what a rank lacks"; else not_ok "--every-rank-reads says what a rank lacks" "$status1 $(cat "$d/each.1.err" "$d/each.err")"; fi
 launched torchrun each-reads "${few[@]}" --device cpu --every-rank-reads
 distill virtual-cpu "${few[@]}" --device cpu --virtual-ranks 2
 same "--every-rank-reads changes no bit" virtual-cpu each-reads
@@ -106,8 +106,8 @@ for i in 0 1; do
     truncate -s 3000 "$d/own$i/tokens.bin"
     end_own
     saved=$(newest "$d/own")
-    said "data that one rank cannot read" "^nojit distill: rank $i: tokens.bin: cannot read byte .*; ${saved##*/} was saved; repair the data and continue with --resume auto\$"
-    goes_on "what was trained before is saved"
+    said "data that one rank cannot read end the run with a checkpoint" "^nojit distill: rank $i: tokens.bin: cannot read byte .*; ${saved##*/} was saved; repair the data and continue with --resume auto\$"
+    goes_on "a run whose data one rank could not read goes on bit for bit"
 done
 # Held-out text, in a part of a round that not every rank reads for itself.
 "$nojit" tokenize --model "$d/student" --data "$d/held.txt" --out "$d/held.bin" >/dev/null
@@ -117,15 +117,15 @@ start_own --steps 4000 --eval-data held.bin --eval-every 10
 until_true $first row_of_step "$d/own" 24 || true
 truncate -s 700 "$d/own1/held.bin"
 end_own
-said "held-out data that one rank cannot read" '^nojit distill: rank 1: held.bin: cannot read byte .*; checkpoint-[0-9]*0 was saved; '
+said "held-out data that one rank cannot read end the run with a checkpoint" '^nojit distill: rank 1: held.bin: cannot read byte .*; checkpoint-[0-9]*0 was saved; '
 cp "$d/held.bin" "$d/own1"
-goes_on "and goes on" --eval-data held.bin --eval-every 10
+goes_on "a run whose held-out data one rank could not read goes on bit for bit" --eval-data held.bin --eval-every 10
 start_own --steps 4000
 until_true $first row_of_step "$d/own" 24 || true
 tail -c +65 "$d/whole.bin" | tr '\000-\377' '\377' | dd of="$d/own1/tokens.bin" bs=64 seek=1 conv=notrunc 2>/dev/null
 end_own
-said "data that were rewritten on one rank" '^nojit distill: rank 1: tokens.bin: token [0-9]+ is -?[0-9]+, the vocabulary of this run ends at [0-9]+; .*; checkpoint-'
-goes_on "it goes on as if nothing had been"
+said "data that were rewritten on one rank end the run with a checkpoint" '^nojit distill: rank 1: tokens.bin: token [0-9]+ is -?[0-9]+, the vocabulary of this run ends at [0-9]+; .*; checkpoint-'
+goes_on "a run whose data one rank rewrote goes on bit for bit"
 printf 'another text than that of the other rank, and longer than a window of 24, so that it will do; and longer still' >"$d/other.txt"
 rm "$d/own1/tokens.bin"
 "$nojit" tokenize --model "$d/student" --data "$d/other.txt" --out "$d/own1/tokens.bin" >/dev/null
@@ -160,11 +160,11 @@ on_both() { # OUT COMMAND...
 needs sm_121
 on_both sparks "$nojit" doctor --gpus all
 if grep -q '^ranks      2 ranks, 1 on this host (torchrun)' "$d/sparks.log" && grep -qE '^rank 1 +GPU 0 of .*GB10' "$d/sparks.log"; then
-    ok "two Sparks: doctor"
+    ok "doctor on two DGX Sparks names both GPUs"
 else
-    not_ok "two Sparks: doctor" "$(cat "$d/sparks.log" "$d/sparks.err")"
+    not_ok "doctor on two DGX Sparks names both GPUs" "$(cat "$d/sparks.log" "$d/sparks.err")"
 fi
 NOJIT_SIM_DEVICE=gb10 distill spark-virtual "${few[@]}" --device cuda --virtual-ranks 2
 on_both spark "$nojit" distill "${few[@]}" --device cuda --out "$d/spark"
-same "two Sparks: a run" spark-virtual spark
+same "a run on two DGX Sparks gives the bits of one process" spark-virtual spark
 finish

@@ -37,31 +37,31 @@ wanted="steps:3 batch_size:3 seq_len:24 grad_accum:2 min_lr_ratio:0.25 weight_de
     warmup_steps:1 lora_r:4 lora_alpha:8.0 lora_dropout:0.25 seed:7 head_chunk:8 recompute:mlp
     sample_temperature:0.5 sample_min_p:0.25 gpus:2 reduce_dtype:f32 teacher_shard:false writer:student kv_dtype:auto"
 for pair in $wanted; do
-    if [[ "$(applied "${pair%%:*}")" =~ ^(${pair#*:})$ ]]; then ok "applied: ${pair%%:*}"; else not_ok "applied: ${pair%%:*}" "'$(applied "${pair%%:*}")', expected ${pair#*:}"; fi
+    if [[ "$(applied "${pair%%:*}")" =~ ^(${pair#*:})$ ]]; then ok "the receipt has ${pair%%:*} as it was applied"; else not_ok "the receipt has ${pair%%:*} as it was applied" "'$(applied "${pair%%:*}")', expected ${pair#*:}"; fi
 done
-is "applied: lr" a lr '0.0005|0.00049999[0-9]*|0.000500000[0-9]*'
+is "the receipt has lr as it was applied" a lr '0.0005|0.00049999[0-9]*|0.000500000[0-9]*'
 # Rows of the option table that name a field of the engine's options, for a command that trains.
 named=$(sed -n '/^OPTION/,$p' trainer/options/*.def | tr '\n' ' ' | sed 's/OPTION[A-Z_]*(/\n&/g' |
     sed -nE '/(CMD_DISTILL|CMD_TRAIN|TRAINING|LEARNING)[, ].*\.applied = /s/.*\.name = "([^"]*)".*/\1/p' | tr - _ | sort)
 missing=$(comm -23 <(echo "$named") <(tr -s ' ' '\n' <<<"$wanted lr" | cut -d: -f1 | sort))
-if [ "$(wc -w <<<"$named")" -gt 20 ] && [ -z "$missing" ]; then ok "no option is left out"; else not_ok "no option is left out" "${missing:-$named}"; fi
-is "applied: dtype" a dtype float32
-is "steps done" a steps_done 3
-is "device and backend are named" a backend cpu
-is "the compiler of the kernels is named" a toolkit 'ptxas .*'
-if [ "$(grep -c '"step": .*"kd_loss"' "$d/a/metrics.jsonl")" = 3 ]; then ok "a row per step"; else not_ok "a row per step" "$(cat "$d/a/metrics.jsonl")"; fi
+if [ "$(wc -w <<<"$named")" -gt 20 ] && [ -z "$missing" ]; then ok "the receipt leaves out no option"; else not_ok "the receipt leaves out no option" "${missing:-$named}"; fi
+is "the receipt has dtype as it was applied" a dtype float32
+is "the receipt counts the steps" a steps_done 3
+is "the receipt names device and backend" a backend cpu
+is "the receipt names the compiler of the kernels" a toolkit 'ptxas .*'
+if [ "$(grep -c '"step": .*"kd_loss"' "$d/a/metrics.jsonl")" = 3 ]; then ok "metrics.jsonl has a row per step"; else not_ok "metrics.jsonl has a row per step" "$(cat "$d/a/metrics.jsonl")"; fi
 
 distil b "$d/a/merged" "$d/other.txt" --steps 1 --batch-size 1 --seq-len 24 --objective tvd
-differs "the hash of the data is of its content" data_hash
-differs "the hash of the teacher is of its weights" teacher_hash
-if grep -q '^    "objective": "tvd",\?$' "$d/b/receipt.json"; then ok "the objective"; else not_ok "the objective" "$(grep objective "$d/b/receipt.json")"; fi
+differs "the hash of the data in the receipt is of their content" data_hash
+differs "the hash of the teacher in the receipt is of its weights" teacher_hash
+if grep -q '^    "objective": "tvd",\?$' "$d/b/receipt.json"; then ok "the receipt names the objective"; else not_ok "the receipt names the objective" "$(grep objective "$d/b/receipt.json")"; fi
 is "the hash of the student is that of the same weights" b student_hash "$(field a student_hash)"
 cp "$nojit" "$d/nojit-other"
 printf x >>"$d/nojit-other"
 nojit=$d/nojit-other
 rm -r "$d/b"
 distil b "$d/teacher" "$d/text.txt" --steps 1 --batch-size 1 --seq-len 24
-differs "the hash of the binary is of the one that ran" binary_hash
+differs "the hash of the binary in the receipt is of the one that ran" binary_hash
 is "the same teacher has the same hash" b teacher_hash "$(field a teacher_hash)"
 is "the same data have the same hash" b data_hash "$(field a data_hash)"
 finish

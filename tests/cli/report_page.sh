@@ -30,14 +30,14 @@ page_data() { sed -n 's/.*id="data">\(.*\)<\/script>.*/\1/p' "$page" | sed 's/\\
 
 run first 0.001 40
 run second 0.002 30
-check "a page of two runs" "$nojit" report "$d/first" "$d/second" --out "$page" >"$scratch/log"
-check "says what it wrote" grep -q 'page.html: 2 runs' "$scratch/log"
-check "nothing is fetched" test "$(grep -ciE 'https?:|src=|href=|@import|url\(|fetch\(|XMLHttp' "$page")" = 0
-check "a policy forbids fetching" grep -q "default-src 'none'" "$page"
-check "names of both runs" test "$(page_data | grep -o '"name":"\(first\|second\)"' | wc -l)" = 2
-check "40 values of the loss" test "$(page_data | grep -o '"loss":{"x":\[[^]]*\]' | head -1 | tr ',' '\n' | wc -l)" = 40
-check "null is left out" test "$(page_data | grep -c mfu_student)" = 0
-check "numbers without scripts" grep -q '<tr><th>first</th><td>40</td><td>1.125</td><td>0.05</td><td></td><td>1.15</td><td>1040</td></tr>' "$page"
+check "report makes a page of two runs" "$nojit" report "$d/first" "$d/second" --out "$page" >"$scratch/log"
+check "report says what it wrote" grep -q 'page.html: 2 runs' "$scratch/log"
+check "a report fetches nothing" test "$(grep -ciE 'https?:|src=|href=|@import|url\(|fetch\(|XMLHttp' "$page")" = 0
+check "a policy in a report forbids fetching" grep -q "default-src 'none'" "$page"
+check "a report has the names of both runs" test "$(page_data | grep -o '"name":"\(first\|second\)"' | wc -l)" = 2
+check "a report has all values of the loss" test "$(page_data | grep -o '"loss":{"x":\[[^]]*\]' | head -1 | tr ',' '\n' | wc -l)" = 40
+check "a report leaves out values that are null" test "$(page_data | grep -c mfu_student)" = 0
+check "a report shows numbers without scripts" grep -q '<tr><th>first</th><td>40</td><td>1.125</td><td>0.05</td><td></td><td>1.15</td><td>1040</td></tr>' "$page"
 # The policy names this very script and style, so nothing else runs; a style attribute would not be allowed either.
 allowed() { # script or style
     local text content hash
@@ -46,30 +46,30 @@ allowed() { # script or style
     hash=$(printf %s "${content%%"</$1>"*}" | sha256sum | head -c 64 | tr a-f A-F | basenc --base16 -d | base64)
     grep -q "Content-Security-Policy.*$1-src 'sha256-$hash'[;\"]" "$page"
 }
-check "the policy allows this script alone" allowed script
-check "the policy allows this style alone" allowed style
-check "no inline style or handler" test "$(grep -cE 'unsafe-inline|style=| on[a-z]+=' "$page")" = 0
-check "date and command line are there" grep -q '"started":"2026-11-22T16:57:08Z"' "$page"
+check "the policy of a report allows its script alone" allowed script
+check "the policy of a report allows its style alone" allowed style
+check "a report has no inline style or handler" test "$(grep -cE 'unsafe-inline|style=| on[a-z]+=' "$page")" = 0
+check "a report has the date and command line of runs" grep -q '"started":"2026-11-22T16:57:08Z"' "$page"
 cp "$page" "$scratch/again.html"
 "$nojit" report "$d/first" "$d/second" --out "$page" >"$scratch/log"
-check "same runs, same bytes" cmp -s "$page" "$scratch/again.html"
+check "the same runs make the same bytes of a report" cmp -s "$page" "$scratch/again.html"
 
 # A long run: extremes stay, and the page stays small.
 run long 0.001 40000
 sed -i 's/{"step": 23456, "loss": [0-9.]*/{"step": 23456, "loss": 98765/' "$d/long/metrics.jsonl"
 "$nojit" report "$d/long" --out "$page" >"$scratch/log"
-check "a spike is not lost" grep -q '98765' "$page"
-check "a long run makes a small page" test "$(wc -c <"$page")" -lt 600000
+check "a report of many rows loses no spike" grep -q '98765' "$page"
+check "a report of a long run is small" test "$(wc -c <"$page")" -lt 600000
 
 # Text of a run stays text.
 run '<img onerror=x>' 0.001 5
 printf '%s\n' '{"step": 2, "prompt": "</script><script>alert(1)</script>", "text": "before\u0000"}' \
     '{"step": 3, "prompt": "</script><script>alert(1)</script>", "text": "<!--<script>"}' >"$d/<img onerror=x>/samples.jsonl"
 "$nojit" report "$d/<img onerror=x>" --out "$page" >"$scratch/log"
-check "a sample cannot end the data" test "$(grep -o '</script>' "$page" | wc -l)" = 2
-check "markup in names is escaped" test "$(grep -c '<img' "$page")" = 0
-check "samples are there" grep -q 'u003c!--' "$page"
-check "a sample may hold a zero" grep -q '"text":"before.u0000"' "$page"
+check "a sample cannot end the data of a report" test "$(grep -o '</script>' "$page" | wc -l)" = 2
+check "markup in names is escaped in a report" test "$(grep -c '<img' "$page")" = 0
+check "a report has samples" grep -q 'u003c!--' "$page"
+check "a sample with NUL is kept in a report" grep -q '"text":"before.u0000"' "$page"
 
 # A run whose values are of other types is drawn without them, and says so.
 run odd 0.001 5
@@ -80,11 +80,11 @@ echo '{"step": 6, "constructor": 1.5, "__proto__": 2.5, "loss": "x"}' >>"$d/odd/
 "$nojit" report "$d/odd" "$d/first" --out "$page" >"$scratch/log"
 for field in 'command is not text' 'command_line is not a list of texts' 'started is not text' 'student_parameters is not a number' \
     'teacher_parameters is not a number' 'applied is not an object' 'device.name is not text'; do
-    check "receipt: $field" grep -q "receipt.json: $field and is left out" "$page"
+    check "a report leaves out $field" grep -q "receipt.json: $field and is left out" "$page"
 done
-check "values of another type are left out" test "$(page_data | grep -o '"receipt":{"device":{},"options"' | wc -l)" = 1
-check "samples of another type are counted" grep -q 'samples.jsonl: left out 3 rows that are not whole' "$page"
-check "the sample beside them stays" test "$(page_data | grep -o '"text":"[^"]*"')" = '"text":"kept"'
+check "a report leaves out values of another type" test "$(page_data | grep -o '"receipt":{"device":{},"options"' | wc -l)" = 1
+check "a report counts samples of another type" grep -q 'samples.jsonl: left out 3 rows that are not whole' "$page"
+check "a report keeps samples beside those of another type" test "$(page_data | grep -o '"text":"[^"]*"')" = '"text":"kept"'
 
 # Answers of --on-policy.
 run answers 0.001 5
@@ -92,50 +92,50 @@ echo '{"step": 6, "loss": 1, "rollout_tokens": 40, "forward_kl": 0.25, "reverse_
 printf '%s\n' '{"step": 1, "prompt": "1+1=", "text": "3<b>", "answer": "cut"}' '{"step": 5, "prompt": "2+2=", "text": "4", "answer": "whole"}' \
     '{"step": 5, "prompt": "Hello", "text": "a sample"}' '{"step": 5, "prompt": "2+3=", "text": "5", "answer": 5}' >"$d/answers/samples.jsonl"
 "$nojit" report "$d/answers" --out "$page" >"$scratch/log"
-check "answers are there" test "$(page_data | grep -oE '"answer":"(cut|whole)"' | wc -l)" = 2
-check "those of another type are counted" grep -q 'samples.jsonl: left out 1 row that is not whole' "$page"
-check "so are their divergences" test "$(page_data | grep -oE '"(forward_kl|reverse_kl|student_entropy)":\{"x":\[6\]' | wc -l)" = 3
+check "a report has answers" test "$(page_data | grep -oE '"answer":"(cut|whole)"' | wc -l)" = 2
+check "a report counts answers of another type" grep -q 'samples.jsonl: left out 1 row that is not whole' "$page"
+check "a report has the divergences of answers" test "$(page_data | grep -oE '"(forward_kl|reverse_kl|student_entropy)":\{"x":\[6\]' | wc -l)" = 3
 
 # A resumed run, and damage.
 run going 0.001 12
 rm "$d/going/receipt.json"
 printf '{"step": 13, "lo' >>"$d/going/metrics.jsonl"
-check "a resumed run" "$nojit" report "$d/going" --out "$page" >"$scratch/log"
-check "says so" grep -q 'the run has not finished.*is not whole' "$page"
-refuses "no run" 2 '^nojit report: the folder of a run is needed' "$nojit" report --out "$page"
+check "report takes a run that goes on" "$nojit" report "$d/going" --out "$page" >"$scratch/log"
+check "a report says that a run has not finished" grep -q 'the run has not finished.*is not whole' "$page"
+refuses "report without a run is refused" 2 '^nojit report: the folder of a run is needed' "$nojit" report --out "$page"
 program=$(realpath "$nojit")
 (cd "$d" && "$program" report first >"$scratch/log")
-check "without --out it is report.html" grep -q 'id="data"' "$d/report.html"
+check "report without --out writes report.html" grep -q 'id="data"' "$d/report.html"
 "$nojit" report --help >"$scratch/log"
-check "help says what a RUN is" grep -q '^RUN: the --out folder of' "$scratch/log"
-check "and where the page goes" grep -q 'HTML page to write.*\[report.html\]' "$scratch/log"
+check "help of report says what a RUN is" grep -q '^RUN: the --out folder of' "$scratch/log"
+check "help of report says where the page goes" grep -q 'HTML page to write.*\[report.html\]' "$scratch/log"
 "$nojit" help --man >"$scratch/man"
-check "so does the manual" grep -q '^RUN: the' "$scratch/man"
-refuses "not a page" 2 'must end in .html' "$nojit" report "$d/first" --out "$d/first/receipt.json"
-refuses "no folder" 1 'nowhere/metrics.jsonl' "$nojit" report "$d/nowhere" --out "$page"
-refuses "cannot be written" 1 'nowhere/page.html: cannot be written' "$nojit" report "$d/first" --out "$d/nowhere/page.html"
+check "the manual says what a RUN is" grep -q '^RUN: the' "$scratch/man"
+refuses "report refuses an --out that is not .html" 2 'must end in .html' "$nojit" report "$d/first" --out "$d/first/receipt.json"
+refuses "report refuses a folder that is not there" 1 'nowhere/metrics.jsonl' "$nojit" report "$d/nowhere" --out "$page"
+refuses "report refuses an --out that cannot be written" 1 'nowhere/page.html: cannot be written' "$nojit" report "$d/first" --out "$d/nowhere/page.html"
 run damaged 0.001 12
 sed -i '7s/"loss"/loss/' "$d/damaged/metrics.jsonl"
-refuses "damaged row" 1 'metrics.jsonl:7: ' "$nojit" report "$d/damaged" --out "$d/new.html"
-check "nothing partial" test ! -e "$d/new.html"
+refuses "report refuses a damaged row" 1 'metrics.jsonl:7: ' "$nojit" report "$d/damaged" --out "$d/new.html"
+check "a refused report leaves nothing" test ! -e "$d/new.html"
 : >"$d/damaged/metrics.jsonl"
-refuses "no rows" 1 'no rows yet' "$nojit" report "$d/damaged" --out "$page"
+refuses "report refuses a run without rows" 1 'no rows yet' "$nojit" report "$d/damaged" --out "$page"
 run bad-receipt 0.001 12
 echo '[1' >"$d/bad-receipt/receipt.json"
-refuses "damaged receipt" 1 'receipt.json:.*not a receipt' "$nojit" report "$d/bad-receipt" --out "$page"
+refuses "report refuses a damaged receipt" 1 'receipt.json:.*not a receipt' "$nojit" report "$d/bad-receipt" --out "$page"
 rm -f "$d/new.html"
-refuses "a broken run does not keep the others from the page" 1 '^nojit report: .*/bad-receipt/receipt.json:.*not a receipt' \
+refuses "report with a broken run ends with an error" 1 '^nojit report: .*/bad-receipt/receipt.json:.*not a receipt' \
     "$nojit" report "$d/first" "$d/bad-receipt" "$d/nowhere" "$d/second" --out "$d/new.html"
-check "which lacks them, in so many words" grep -q '^nojit report: .*new.html lacks 2 runs that cannot be read$' "$scratch/err"
-check "the runs beside a broken one are there" test "$(grep -o '"rows":' "$d/new.html" | wc -l)" = 2
-check "and why two are not" grep -q '"broken":."[^"]*not a receipt","[^"]*nowhere' "$d/new.html"
+check "report says which runs it lacks" grep -q '^nojit report: .*new.html lacks 2 runs that cannot be read$' "$scratch/err"
+check "a report has the runs beside a broken one" test "$(grep -o '"rows":' "$d/new.html" | wc -l)" = 2
+check "a report says why runs are missing" grep -q '"broken":."[^"]*not a receipt","[^"]*nowhere' "$d/new.html"
 rm -f "$d/new.html"
-refuses "no run at all" 1 '^nojit report: no run can be read$' "$nojit" report "$d/nowhere" "$d/bad-receipt" --out "$d/new.html"
-check "makes no page" test ! -e "$d/new.html"
+refuses "report of broken runs alone is refused" 1 '^nojit report: no run can be read$' "$nojit" report "$d/nowhere" "$d/bad-receipt" --out "$d/new.html"
+check "report of broken runs alone makes no page" test ! -e "$d/new.html"
 mkdir -p "$d/same/first"
 cp "$d/first"/* "$d/same/first/"
 "$nojit" report "$d/first" "$d/same/first" --out "$page" >"$scratch/log"
-check "runs of one name go by their paths" test "$(page_data | grep -o '"name":"[^"]*/first"' | sort -u | wc -l)" = 2
+check "a report names runs of one name by their paths" test "$(page_data | grep -o '"name":"[^"]*/first"' | sort -u | wc -l)" = 2
 
 # ---- in a browser
 browser=$(command -v chromium || command -v google-chrome || true)
@@ -146,27 +146,27 @@ if [ -n "$browser" ]; then
             --user-data-dir="$scratch/profile" --dump-dom "file://$page" >"$scratch/dom" 2>"$scratch/log" || true
     }
     render
-    check "charts are drawn" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 6
-    check "each with its curves" test "$(grep -o '<path d="M' "$scratch/dom" | wc -l)" -ge 16
-    check "no value is NaN" test "$(grep -c 'NaN' "$scratch/dom")" = "$(grep -c 'NaN' "$page")"
-    check "differences are marked" grep -q 'class="differs"><th scope="row">lr' "$scratch/dom"
-    check "equal settings are not" grep -q '<tr><th scope="row">seed' "$scratch/dom"
-    check "a sample stays text in the browser" grep -q '&lt;/script&gt;&lt;script&gt;alert' "$scratch/dom"
-    check "the script and style are allowed" test "$(grep -c 'Content Security Policy' "$scratch/log")" = 0
-    check "the command line, as for a shell" grep -q "nojit distill 'it'...s'" "$scratch/dom"
-    check "the date" grep -q '2026-11-22 16:57 UTC' "$scratch/dom"
-    check "the last sample of a prompt is shown first" test "$(grep -oE 'step [0-9]+</p><pre>|>1 earlier<' "$scratch/dom" | tr '\n' ' ')" = "step 3</p><pre> >1 earlier< step 2</p><pre> "
+    check "a browser draws the charts of a report" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 6
+    check "a browser draws the curves of a report" test "$(grep -o '<path d="M' "$scratch/dom" | wc -l)" -ge 16
+    check "a browser shows no NaN of its own in a report" test "$(grep -c 'NaN' "$scratch/dom")" = "$(grep -c 'NaN' "$page")"
+    check "a browser marks settings that differ in a report" grep -q 'class="differs"><th scope="row">lr' "$scratch/dom"
+    check "a browser does not mark settings that are equal in a report" grep -q '<tr><th scope="row">seed' "$scratch/dom"
+    check "a sample stays text in a browser" grep -q '&lt;/script&gt;&lt;script&gt;alert' "$scratch/dom"
+    check "a browser allows script and style of a report" test "$(grep -c 'Content Security Policy' "$scratch/log")" = 0
+    check "a browser shows the command line as for a shell" grep -q "nojit distill 'it'...s'" "$scratch/dom"
+    check "a browser shows the date of a run" grep -q '2026-11-22 16:57 UTC' "$scratch/dom"
+    check "a browser shows the last sample of a prompt first" test "$(grep -oE 'step [0-9]+</p><pre>|>1 earlier<' "$scratch/dom" | tr '\n' ' ')" = "step 3</p><pre> >1 earlier< step 2</p><pre> "
     "$nojit" report "$d/odd" "$d/first" --out "$page" >"$scratch/log"
     render
-    check "a run of odd values leaves the others their charts" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 8
-    check "with a metric of any name" grep -q '<h3>constructor</h3>' "$scratch/dom"
+    check "a browser draws charts beside a run of odd values" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 8
+    check "a browser draws a metric of any name" grep -q '<h3>constructor</h3>' "$scratch/dom"
     "$nojit" report "$d/answers" --out "$page" >"$scratch/log"
     render
-    check "answers of the last step come first" test "$(grep -oE 'step [0-9](, cut)?</p><pre class="asked">[^<]*|>1 earlier<' "$scratch/dom" | tr '\n' ';')" = \
+    check "a browser shows answers of the last step first" test "$(grep -oE 'step [0-9](, cut)?</p><pre class="asked">[^<]*|>1 earlier<' "$scratch/dom" | tr '\n' ';')" = \
         'step 5</p><pre class="asked">2+2=;>1 earlier<;step 1, cut</p><pre class="asked">1+1=;'
-    check "apart from samples" test "$(grep -oE '<h3>(Hello|2[+]2=)' "$scratch/dom")" = '<h3>Hello'
-    check "with charts of their own" grep -q '<h3>KL(student || teacher) on answers</h3>' "$scratch/dom"
+    check "a browser shows answers apart from samples" test "$(grep -oE '<h3>(Hello|2[+]2=)' "$scratch/dom")" = '<h3>Hello'
+    check "a browser draws charts of answers" grep -q '<h3>KL(student || teacher) on answers</h3>' "$scratch/dom"
 else
-    skip "charts" "there is no Chromium"
+    skip "a browser draws the charts of a report" "there is no Chromium"
 fi
 finish

@@ -22,31 +22,31 @@ is() { # NAME GOT WANTED
 }
 
 distill --student-dtype fp8 --save-every 3 --out "$d/f8"
-if grep -qE "^FP8 GEMMs in each of the student's layers: qkv o gate_up down; in the LM head: logits and gradients$" "$scratch/out"; then ok "the GEMMs are said"; else not_ok "the GEMMs are said" "$(cat "$scratch/out")"; fi
+if grep -qE "^FP8 GEMMs in each of the student's layers: qkv o gate_up down; in the LM head: logits and gradients$" "$scratch/out"; then ok "train says which GEMMs of the student are in FP8"; else not_ok "train says which GEMMs of the student are in FP8" "$(cat "$scratch/out")"; fi
 distill --out "$d/plain"
-if ! grep -q FP8 "$scratch/out"; then ok "without it nothing is said"; else not_ok "without it nothing is said" "$(cat "$scratch/out")"; fi
+if ! grep -q FP8 "$scratch/out"; then ok "without --student-dtype nothing is said of FP8"; else not_ok "without --student-dtype nothing is said of FP8" "$(cat "$scratch/out")"; fi
 if awk -v a="$(loss f8)" -v b="$(loss plain)" 'BEGIN { exit !(a != b && a < b + 0.05 && b < a + 0.05) }'; then
-    ok "the loss is near, and another"
+    ok "--student-dtype fp8 gives a loss near that without it, and another"
 else
-    not_ok "the loss is near, and another" "$(loss f8) and $(loss plain)"
+    not_ok "--student-dtype fp8 gives a loss near that without it, and another" "$(loss f8) and $(loss plain)"
 fi
 
 # FLOPs of all matrices are FP8; attention's are not.
 sum() { awk -v a="$(field student_flops "$d/$1/receipt.json")" -v b="$(field student_f8_flops "$d/$1/receipt.json")" 'BEGIN { printf "%.0f", a + b }'; }
-is "operations are counted once" "$(sum f8)" "$(sum plain)"
-is "those of FP8 apart" "$(field student_f8_flops "$d/plain/receipt.json")" 0
-if [ "$(field student_f8_flops "$d/f8/receipt.json")" -gt 0 ]; then ok "and not none"; else not_ok "and not none" "$(cat "$d/f8/receipt.json")"; fi
+is "the receipt counts operations once with --student-dtype" "$(sum f8)" "$(sum plain)"
+is "the receipt of a run without --student-dtype has no operations of FP8" "$(field student_f8_flops "$d/plain/receipt.json")" 0
+if [ "$(field student_f8_flops "$d/f8/receipt.json")" -gt 0 ]; then ok "the receipt counts operations of FP8"; else not_ok "the receipt counts operations of FP8" "$(cat "$d/f8/receipt.json")"; fi
 
 cp -r "$d/f8" "$d/again"
 rm -r "$d/again/model.safetensors" "$d/again/checkpoint-6"
 distill --student-dtype fp8 --out "$d/again" --resume auto
-if cmp -s "$d/f8/model.safetensors" "$d/again/model.safetensors"; then ok "resumed bit for bit"; else not_ok "resumed bit for bit" "$(cat "$scratch/out")"; fi
+if cmp -s "$d/f8/model.safetensors" "$d/again/model.safetensors"; then ok "a run with --student-dtype is resumed bit for bit"; else not_ok "a run with --student-dtype is resumed bit for bit" "$(cat "$scratch/out")"; fi
 rm "$d/again/model.safetensors"
-refuses "resuming with another type" 2 "student-dtype" "$nojit" distill "${pair[@]}" --device cpu \
+refuses "resuming with another --student-dtype is refused" 2 "student-dtype" "$nojit" distill "${pair[@]}" --device cpu \
     --data "$d/text.txt" --steps 6 --lr 1e-2 --out "$d/again" --resume auto
 
-refuses "small matrices" 1 "are faster without FP8; leave --student-dtype out" "$nojit" plan "${pair[@]}" --student-dtype fp8
-refuses "tokens that GEMMs cannot add up" 1 "needs a multiple of 16 tokens per micro-batch" "$nojit" distill "${pair[@]}" --device cpu \
+refuses "--student-dtype for small matrices is refused" 1 "are faster without FP8; leave --student-dtype out" "$nojit" plan "${pair[@]}" --student-dtype fp8
+refuses "--student-dtype with tokens that GEMMs cannot add up is refused" 1 "needs a multiple of 16 tokens per micro-batch" "$nojit" distill "${pair[@]}" --device cpu \
     --data "$d/text.txt" --steps 1 --seq-len 12 --batch-size 1 --out "$d/x" --student-dtype fp8
-refuses "an unknown type" 2 "auto.fp8" "$nojit" distill "${pair[@]}" --data "$d/text.txt" --out "$d/x" --student-dtype int8
+refuses "an unknown --student-dtype is refused" 2 "auto.fp8" "$nojit" distill "${pair[@]}" --data "$d/text.txt" --out "$d/x" --student-dtype int8
 finish

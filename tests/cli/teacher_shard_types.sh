@@ -17,6 +17,6 @@ NOJIT_SIM_DEVICE=h100,h100 parts "fp8" 2 1 --device cuda --teacher-dtype fp8 --s
 
 "$nojit" init --preset nojit-tiny --dtype float32 --seed 3 --num-layers 5 --out "$d/planted" >/dev/null
 plant_nan "$d/planted" 7 model.layers.3.mlp.up_proj.weight
-refuses "an fp8 layer that is not finite" 1 'tensor model.layers.3.mlp.up_proj.weight holds NaN' \
+refuses "a sharded fp8 teacher with a layer that is not finite is refused" 1 'tensor model.layers.3.mlp.up_proj.weight holds NaN' \
     env NOJIT_SIM_DEVICE=h100,h100 "$nojit" distill "${few[@]}" --device cuda --teacher "$d/planted" --teacher-dtype fp8 --gpus 2 --teacher-shard --out "$d/z"
 finish

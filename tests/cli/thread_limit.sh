@@ -19,9 +19,9 @@ train() { # OUT SETTING=VALUE...
 train free OMP_NUM_THREADS=1
 for limit in 1 2; do
     if train "limit-$limit" OMP_NUM_THREADS=4 OMP_THREAD_LIMIT=$limit && [ "$(losses "limit-$limit")" = "$(losses free)" ]; then
-        ok "OMP_THREAD_LIMIT=$limit"
+        ok "a run with OMP_THREAD_LIMIT=$limit ends with the same losses"
     else
-        not_ok "OMP_THREAD_LIMIT=$limit" "exit status $?: $(tail -n 1 "$scratch/log")"
+        not_ok "a run with OMP_THREAD_LIMIT=$limit ends with the same losses" "exit status $?: $(tail -n 1 "$scratch/log")"
     fi
 done
 finish

@@ -79,18 +79,18 @@ each_says() { # NAME OUT REGEX REGEX
 "${run[@]}" --virtual-ranks 2 --steps 4 --out "$d/virtual" >"$d/virtual.log"
 for address in 10.18.0.1 fd18::1 alpha; do
     if [ $address = fd18::1 ] && [ -s "$scratch/six" ]; then
-        skip "$address" "no IPv6: $(head -n 1 "$scratch/six")"
+        skip "two hosts train together with rank 0 at $address" "no IPv6: $(head -n 1 "$scratch/six")"
         continue
     fi
     start $address "$d/$address" --steps 4
     end
     if cmp "$d/virtual/model.safetensors" "$d/$address/model.safetensors" >"$scratch/diff" 2>&1; then
-        ok "rank 0 at $address"
+        ok "two hosts train together with rank 0 at $address"
     else
-        not_ok "rank 0 at $address" "$(cat "$scratch/diff" "$d/$address".[01].err)"
+        not_ok "two hosts train together with rank 0 at $address" "$(cat "$scratch/diff" "$d/$address".[01].err)"
     fi
 done
-if grep -q '^2 ranks, 1 on this host (torchrun)$' "$d/alpha.0.log"; then ok "on two hosts"; else not_ok "on two hosts" "$(cat "$d/alpha.0.log")"; fi
+if grep -q '^2 ranks, 1 on this host (torchrun)$' "$d/alpha.0.log"; then ok "a run on two hosts counts the ranks of each"; else not_ok "a run on two hosts counts the ranks of each" "$(cat "$d/alpha.0.log")"; fi
 
 # ---- doctor, with the adapters of two Sparks as sysfs shows them
 sim=$(realpath "$BUILD/sim")
@@ -117,13 +117,13 @@ both() { # NAME REGEX LANES LANES
     if grep -qE "$2" "$d/doctor.0.log"; then ok "$1"; else not_ok "$1" "$(cat "$d"/doctor.[01].{log,err})"; fi
 }
 if unshare --mount mount -t tmpfs none /sys/class 2>/dev/null && [[ $("$nojit" version) == *sm_90a* ]]; then
-    both "doctor: two halves of a cable" '^expected   network, 2 adapters of a host, 31.5 GB/s: about 25 GB/s$' 4 4
-    both "doctor: one half on one host" '^expected   network, 1 adapter of a host, 15.8 GB/s: about 13 GB/s$' 4 0
+    both "doctor expects two adapters on hosts with two halves of a cable" '^expected   network, 2 adapters of a host, 31.5 GB/s: about 25 GB/s$' 4 4
+    both "doctor expects one adapter where a host has one half of a cable" '^expected   network, 1 adapter of a host, 15.8 GB/s: about 13 GB/s$' 4 0
     export NCCL_IB_HCA=one
-    both "doctor: one half is named" '^verdict .*: NCCL_IB_HCA names 1 of the 2 adapters that are up; name all$' 4 4
+    both "doctor advises to name both adapters" '^verdict .*: NCCL_IB_HCA names 1 of the 2 adapters that are up; name all$' 4 4
     unset NCCL_IB_HCA
 else
-    skip "doctor" "no tmpfs can be mounted, or the build lacks sm_90a"
+    skip "doctor expects two adapters on hosts with two halves of a cable" "no tmpfs can be mounted, or the build lacks sm_90a"
 fi
 
 # ---- addresses at which rank 0 is not
@@ -134,9 +134,9 @@ unreached() { # NAME ADDRESS WHY
     each_says "$1" "$d/$1" '^nojit distill: rank 0: 1 of 2 ranks did not connect within 1 s, rank 1 is the first; ' \
         "^nojit distill: rank 1: rank 1 did not reach rank 0 at $2 port 29501 within 1 s \\($3\\); .*MASTER_ADDR"
 }
-unreached "another subnet" 10.99.0.1 "Network is unreachable"
-unreached "nobody's address" 10.18.0.77 "Connection timed out|No route to host"
-unreached "a name of the host itself" nowhere "Connection refused"
+unreached "a rank 0 in another subnet is said to be unreachable" 10.99.0.1 "Network is unreachable"
+unreached "a rank 0 at nobody's address is said to be unreachable" 10.18.0.77 "Connection timed out|No route to host"
+unreached "a rank 0 by a name of the host itself is said to be unreachable" nowhere "Connection refused"
 export NOJIT_CONNECT_TIMEOUT=30
 
 # ---- a link that is lost
@@ -144,10 +144,10 @@ start 10.18.0.1 "$d/lost" --steps 100000 --save-every 20 --log-every 100000
 until_true "${pid[0]}" row_of_step "$d/lost" 24 || true
 on 1 ip link set v1 down
 end
-each_says "the link is lost" "$d/lost" '^nojit distill: rank 1 is gone; ' '^nojit distill: rank 0 is gone; '
+each_says "a lost link ends the ranks of both hosts" "$d/lost" '^nojit distill: rank 1 is gone; ' '^nojit distill: rank 0 is gone; '
 on 1 ip link set v1 up
 saved=$(newest "$d/lost")
 start 10.18.0.1 "$d/lost" --steps $((${saved##*-} + 2)) --resume auto
 end
-if [ "${status[*]}" = "0 0" ] && [ -s "$d/lost/model.safetensors" ]; then ok "the run goes on"; else not_ok "the run goes on" "$(cat "$d"/lost.[01].err)"; fi
+if [ "${status[*]}" = "0 0" ] && [ -s "$d/lost/model.safetensors" ]; then ok "a run whose link was lost goes on"; else not_ok "a run whose link was lost goes on" "$(cat "$d"/lost.[01].err)"; fi
 finish

@@ -35,9 +35,9 @@ said "a teacher with more tokens is restricted to the common ones" "1264 (studen
 distill long short text.txt --out "$d/two" >"$d/log"
 said "a student with more tokens is restricted to the common ones" "1266 (student) and 1264 (teacher)"
 if grep -qx 'vocab 1264' <(distill long short text.txt --out "$d/three" --save-every 1 >/dev/null && cat "$d/three/checkpoint-2/settings.txt"); then
-    ok "resuming with a teacher of another restriction is refused"
+    ok "settings.txt of a restricted run has the common vocabulary"
 else
-    not_ok "resuming with a teacher of another restriction is refused" "$(cat "$d/three/checkpoint-2/settings.txt")"
+    not_ok "settings.txt of a restricted run has the common vocabulary" "$(cat "$d/three/checkpoint-2/settings.txt")"
 fi
 refuses "text with a token beyond the common ones is refused" 1 'think.txt: token [0-9]+ is 1264, the vocabulary of this run ends at 1263' \
     distill long short think.txt --out "$d/four"

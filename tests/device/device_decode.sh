@@ -51,7 +51,7 @@ for p in $profiles; do
     [[ $held == *" sm_$arch "* || $held == *" sm_${arch}a "* ]] || continue
     texts "${p%:*}"
 done
-if [ -z "$few" ]; then ok "few sequences at a time, the same texts"; else not_ok "few sequences at a time, the same texts" "${few:0:400}"; fi
-if [ -z "$apart" ]; then ok "predictions of a forward pass"; else not_ok "predictions of a forward pass" "${apart:0:400}"; fi
-if [ -z "$cpu" ]; then ok "texts of a CPU"; else not_ok "texts of a CPU" "others on$cpu"; fi
+if [ -z "$few" ]; then ok "few sequences at a time give the texts of 11 at a time"; else not_ok "few sequences at a time give the texts of 11 at a time" "${few:0:400}"; fi
+if [ -z "$apart" ]; then ok "the decoder in 16 bits predicts what a forward pass does"; else not_ok "the decoder in 16 bits predicts what a forward pass does" "${apart:0:400}"; fi
+if [ -z "$cpu" ]; then ok "float32 on GPUs writes the texts of a CPU"; else not_ok "float32 on GPUs writes the texts of a CPU" "others on$cpu"; fi
 finish

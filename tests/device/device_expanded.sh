@@ -18,6 +18,6 @@ measured() {
 for dtype in float32 bfloat16; do
     got=$(measured "$d/model.gguf" $dtype)
     want=$(measured "$d/expanded" $dtype)
-    if [ -n "$got" ] && [ "$got" = "$want" ]; then ok "$dtype"; else not_ok "$dtype" "got '$got', expected '$want'"; fi
+    if [ -n "$got" ] && [ "$got" = "$want" ]; then ok "a quantised file in $dtype has the losses of its expanded weights"; else not_ok "a quantised file in $dtype has the losses of its expanded weights" "got '$got', expected '$want'"; fi
 done
 finish

@@ -31,17 +31,17 @@ distilled wide-plain teacher student --seq-len 160 --steps 1
 for gpu in rtx4090 rtx5090 gb10; do
     echo "on $gpu:"
     NOJIT_SIM_DEVICE=$gpu "$BUILD/tests/test_f8_scales" >"$d/log" 2>&1 && status=0 || status=$?
-    ok_if "rows, scales and GEMMs" "$(grep -m 1 -i error "$d/log")" [ "$status" = 0 ]
+    ok_if "a student with FP8 GEMMs runs where scales are not per row" "$(grep -m 1 -i error "$d/log")" [ "$status" = 0 ]
     distilled "$gpu" small narrow --steps 2 --student-dtype fp8 --teacher-dtype fp8
-    ok_if "with both models in FP8 nothing is loaded later" "$(counted)" clean
-    near "their loss is near, and another" "$gpu" plain 0.002
+    ok_if "with both models in FP8 no module is loaded after start-up" "$(counted)" clean
+    near "losses with both models in FP8 are near those in 16 bits, and others" "$gpu" plain 0.002
 done
 for set in "rtx4090 logits and gradients" "rtx5090 logits"; do
     gpu=${set%% *}
     distilled "wide-$gpu" teacher student --seq-len 160 --steps 1 --student-dtype fp8
-    ok_if "which GEMMs of the head are in FP8" "$(cat "$scratch/out")" grep -q "layers: gate_up; in the LM head: ${set#* }$" "$scratch/out"
-    near "that of a head in FP8, too" "wide-$gpu" wide-plain 0.01
+    ok_if "the GEMMs of the LM head that are in FP8 are said" "$(cat "$scratch/out")" grep -q "layers: gate_up; in the LM head: ${set#* }$" "$scratch/out"
+    near "the loss with an LM head in FP8 is near that in 16 bits, and another" "wide-$gpu" wide-plain 0.01
 done
-NOJIT_SIM_DEVICE=rtx5090 refuses "a width that is not whole blocks" 1 'multiples of 32, and this student has one of .* x 528; leave --student-dtype out' \
+NOJIT_SIM_DEVICE=rtx5090 refuses "FP8 for a width that is not whole blocks is refused" 1 'multiples of 32, and this student has one of .* x 528; leave --student-dtype out' \
     "$nojit" train --student "$d/odd" --data "$d/text.txt" --device cuda --out "$d/x" --batch-size 1 --seq-len 32 --student-dtype fp8
 finish

@@ -49,11 +49,11 @@ kernels() { # PROFILE ARCH
     own=$(fresh "$2" 4)
     waiting=$(comm -23 <(fresh "$2" 3) <(echo "$own"))
     if harness "$1" $most "$own" && harness "$1" 0 "$waiting"; then
-        ok "kernels on $1"
+        ok "kernels on $1 agree with their references"
         echo "     the PTX of $(($(grep -c " $2 " "$d/bodies") - $(wc -w <<<"$own"))) is that of an arch before, but for griddepcontrol in $(wc -w <<<"$waiting")"
     else
         grep -E '^FAIL|RERUN' "$d/log" | head -n 5
-        not_ok "kernels on $1" "$(tail -n 1 "$d/log"); $(counted)"
+        not_ok "kernels on $1 agree with their references" "$(tail -n 1 "$d/log"); $(counted)"
     fi
 }
 
@@ -65,5 +65,5 @@ for p in $profiles; do
     tested=$((tested + 1))
     kernels "${p%:*}" "$arch"
 done
-if [ $tested = 0 ]; then not_ok "GPUs" "none of $profiles has code here:$held"; fi
+if [ $tested = 0 ]; then not_ok "this build has code for a simulated GPU" "none of $profiles has code here:$held"; fi
 finish

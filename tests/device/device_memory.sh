@@ -25,17 +25,17 @@ says() { # NAME REGEX SETTING=VALUE...: doctor says so
     fi
 }
 meminfo 120 3 100
-says "a GB10: MemAvailable less a sixteenth, not MemFree" \
+says "a GB10 has MemAvailable less a sixteenth, not MemFree" \
     '^memory +119.70 GiB, 92.50 GiB may be used; arenas in managed memory' NOJIT_SIM_DEVICE=gb10
-says "a GB10 with NOJIT_MEMORY=device" '92.50 GiB may be used; arenas in device memory' NOJIT_SIM_DEVICE=gb10 NOJIT_MEMORY=device
-says "a GPU of its own: what the driver says" '23.64 GiB, 23.24 GiB may be used; arenas in device memory' NOJIT_SIM_DEVICE=rtx4090
-says "a GPU of its own with NOJIT_MEMORY=managed" '23.24 GiB may be used; arenas in managed memory' NOJIT_SIM_DEVICE=rtx4090 NOJIT_MEMORY=managed
-says "a GPU that does not tell which it is" 'does not tell whether it shares memory with the host: arenas are in device memory' \
+says "a GB10 with NOJIT_MEMORY=device gets device memory" '92.50 GiB may be used; arenas in device memory' NOJIT_SIM_DEVICE=gb10 NOJIT_MEMORY=device
+says "a GPU of its own has the memory that the driver says" '23.64 GiB, 23.24 GiB may be used; arenas in device memory' NOJIT_SIM_DEVICE=rtx4090
+says "a GPU of its own with NOJIT_MEMORY=managed gets managed memory" '23.24 GiB may be used; arenas in managed memory' NOJIT_SIM_DEVICE=rtx4090 NOJIT_MEMORY=managed
+says "a GPU that does not tell which it is gets device memory" 'does not tell whether it shares memory with the host: arenas are in device memory' \
     NOJIT_SIM_DEVICE=gb10 NOJIT_SIM_FAIL=cuDeviceGetAttribute:4:1
 if [ "$(grep -c 'does not tell whether' "$scratch/out")" = 1 ] && grep -q 'arenas in device memory$' "$scratch/out"; then
-    ok "and it is said once"
+    ok "a GPU that does not tell which it is, is said once"
 else
-    not_ok "and it is said once" "$(cat "$scratch/out")"
+    not_ok "a GPU that does not tell which it is, is said once" "$(cat "$scratch/out")"
 fi
 
 "$nojit" init --preset nojit-tiny --out "$scratch/model" >/dev/null
@@ -52,12 +52,12 @@ trains() { # NAME SETTING=VALUE...
 }
 # The plan of this run is 35 MiB or so, 32 of them workspace; products are tried with as much again.
 trains "managed memory goes on where cuMemAlloc stops" NOJIT_SIM_DEVICE=gb10 NOJIT_SIM_STOP=20000000
-refuses "device memory does not" 3 'bytes of device memory: CUDA_ERROR_OUT_OF_MEMORY' \
+refuses "device memory ends where cuMemAlloc stops" 3 'bytes of device memory: CUDA_ERROR_OUT_OF_MEMORY' \
     train NOJIT_SIM_DEVICE=gb10 NOJIT_SIM_STOP=20000000 NOJIT_MEMORY=device
-refuses "a GPU too small" 3 'GiB|MiB|bytes' train NOJIT_SIM_DEVICE=rtx4090 NOJIT_SIM_MEMORY=20000000
+refuses "a GPU that is too small is refused" 3 'GiB|MiB|bytes' train NOJIT_SIM_DEVICE=rtx4090 NOJIT_SIM_MEMORY=20000000
 meminfo 120 100 7
-refuses "a host without memory left, whatever is free" 3 'GiB|MiB|bytes' train NOJIT_SIM_DEVICE=gb10
-trains "which is no matter to a GPU of its own" NOJIT_SIM_DEVICE=rtx4090
+refuses "a GB10 on a host without memory left is refused" 3 'GiB|MiB|bytes' train NOJIT_SIM_DEVICE=gb10
+trains "a GPU of its own trains on a host without memory left" NOJIT_SIM_DEVICE=rtx4090
 
 for line in 'model name : Some CPU @ 1 GHz' 'CPU implementer : 0x41'; do
     printf 'processor : 0\n%s\n' "$line" >"$NOJIT_SIM_PROC/cpuinfo"

@@ -16,11 +16,11 @@ arch=$(cut -f1 "$BUILD/gen/archs.txt" | tail -n 1)
 for absent in 86 100 75; do # one that no code here runs on: same major, equal or lower minor
     awk -F'\t' -v sm=$absent 'int($2 / 10) == int(sm / 10) && $2 <= sm { found = 1 } END { exit !found }' "$BUILD/gen/archs.txt" || break
 done
-refuses "GPU without embedded code" 4 "Simulated GPU.*sm_$absent.*$arch.*make ARCHS=sm_$absent" \
+refuses "doctor names a GPU without embedded code" 4 "Simulated GPU.*sm_$absent.*$arch.*make ARCHS=sm_$absent" \
     on NOJIT_SIM_DEVICE=sm_$absent "$nojit" doctor --device cuda
-refuses "GPU of a later generation" 4 'sm_130' on NOJIT_SIM_DEVICE=sm_130 "$nojit" doctor --device cuda
-refuses "driver too old" 1 '12\.[0-9].*(13\.0|580)' on NOJIT_SIM_CUDA=12040 "$nojit" doctor --device cuda
-refuses "cuBLASLt missing" 1 'cuBLASLt|cublasLt' on NOJIT_CUBLASLT=/nonexistent "$nojit" doctor --device cuda
+refuses "doctor names a GPU of a later generation" 4 'sm_130' on NOJIT_SIM_DEVICE=sm_130 "$nojit" doctor --device cuda
+refuses "doctor names a driver that is too old" 1 '12\.[0-9].*(13\.0|580)' on NOJIT_SIM_CUDA=12040 "$nojit" doctor --device cuda
+refuses "doctor names a missing cuBLASLt" 1 'cuBLASLt|cublasLt' on NOJIT_CUBLASLT=/nonexistent "$nojit" doctor --device cuda
 
 "$nojit" init --preset nojit-tiny --out "$scratch/model" >/dev/null
 head -c 5000 LICENSE >"$scratch/text.txt"
@@ -33,7 +33,7 @@ for case in NOJIT_SIM_DEVICE=sm_$absent NOJIT_SIM_CUDA=12040 NOJIT_CUBLASLT=/non
     else
         not_ok "$name" "$(head -n 3 "$scratch/log")"
     fi
-    refuses "cuda fails ($case)" '[14]' '.' on "$case" "${train[@]}" --device cuda --out "$scratch/none"
+    refuses "--device cuda is refused ($case)" '[14]' '.' on "$case" "${train[@]}" --device cuda --out "$scratch/none"
 done
 
 # A path that is neither UTF-8 nor free of quotation marks, where JSON quotes it.
@@ -61,11 +61,11 @@ read -r key arch < <(
 chmod +x "$scratch/emptied"
 emptied() { on NOJIT_SIM_DEVICE="${arch%[af]}" "$scratch/emptied" "${train[@]:1}" --out "$scratch/$1" "${@:2}"; }
 sentence="$key has no machine code for $arch; build it with: make ARCHS=$arch"
-refuses "an emptied index entry" 4 "^nojit train: --device cuda: $sentence\$" emptied none --device cuda
+refuses "--device cuda is refused where a kernel has no code" 4 "^nojit train: --device cuda: $sentence\$" emptied none --device cuda
 if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU, as no GPU is taken: $sentence; Vulkan: .*" "$scratch/log")" = 1 ]; then
-    ok "auto takes the CPU and says so once (an emptied index entry)"
+    ok "auto takes the CPU and says so once (a kernel has no code)"
 else
-    not_ok "auto takes the CPU and says so once (an emptied index entry)" "$(head -n 3 "$scratch/log")"
+    not_ok "auto takes the CPU and says so once (a kernel has no code)" "$(head -n 3 "$scratch/log")"
 fi
 # What doctor says of a GPU that is not there, and of a binary of which one byte has changed.
 "$nojit" doctor --device cuda >"$scratch/verdict" 2>/dev/null || true
@@ -77,8 +77,8 @@ fi
 cp "$nojit" "$scratch/damaged"
 at=$(LC_ALL=C grep -obUaP '\x7fELF' "$scratch/damaged" | sed -n '$s/:.*//p') # the last cubin
 printf '\0' | dd of="$scratch/damaged" bs=1 seek="$at" conv=notrunc 2>/dev/null
-refuses "doctor of a damaged binary" 1 'index is damaged; rebuild or reinstall' "$scratch/damaged" doctor --device cpu
-refuses "doctor --json of a damaged binary" 1 'index is damaged; rebuild or reinstall' "$scratch/damaged" doctor --device cpu --json
+refuses "doctor refuses a damaged binary" 1 'index is damaged; rebuild or reinstall' "$scratch/damaged" doctor --device cpu
+refuses "doctor --json refuses a damaged binary" 1 'index is damaged; rebuild or reinstall' "$scratch/damaged" doctor --device cpu --json
 
-if [ -e "$scratch/none" ]; then not_ok "nothing is written" "$(ls "$scratch/none")"; else ok "nothing is written"; fi
+if [ -e "$scratch/none" ]; then not_ok "refused runs on a GPU that does not fit write nothing" "$(ls "$scratch/none")"; else ok "refused runs on a GPU that does not fit write nothing"; fi
 finish

@@ -22,7 +22,7 @@ for gpu in rtx4090 gb10; do
     got=$(distill $gpu "$d/model.gguf")
     types=$(sed -nE 's/.*"teacher_dtype": "([^"]+)".*/\1/p' "$d/run/receipt.json")
     want=$(distill $gpu "$d/expanded")
-    if [ -n "$got" ] && [ "$got" = "$want" ]; then ok "a Q4_K_M teacher is its expanded weights"; else not_ok "a Q4_K_M teacher is its expanded weights" "$gpu: got '$got', expected '$want'"; fi
-    if [[ $types == *Q4_K* ]]; then ok "which has blocks of Q4_K"; else not_ok "which has blocks of Q4_K" "$types"; fi
+    if [ -n "$got" ] && [ "$got" = "$want" ]; then ok "a Q4_K_M teacher teaches as its expanded weights do"; else not_ok "a Q4_K_M teacher teaches as its expanded weights do" "$gpu: got '$got', expected '$want'"; fi
+    if [[ $types == *Q4_K* ]]; then ok "the receipt names Q4_K for a Q4_K_M teacher"; else not_ok "the receipt names Q4_K for a Q4_K_M teacher" "$types"; fi
 done
 finish

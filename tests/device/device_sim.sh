@@ -17,20 +17,20 @@ says() { # NAME REGEX FILE
 "$nojit" doctor --device cuda >"$scratch/doctor"
 keys=$("$nojit" version --json | sed -E 's/.*"keys": ([0-9]+).*/\1/')
 here=$(keys_of sm_89 | wc -l)
-says "doctor: the GPU" '^gpu +Simulated NVIDIA GeForce RTX 4090, sm_89, 128 SMs$' "$scratch/doctor"
-says "doctor: its memory" '^memory +23.64 GiB, 23.24 GiB may be used; arenas in device memory' "$scratch/doctor"
-says "doctor: kernels" "^kernels +$here of $keys loaded from $here modules, 16-bit type bfloat16(; $((keys - here)) for code of other archs)?\$" "$scratch/doctor"
-says "doctor: cuBLASLt" '^cublasLt .*libcublasLt.so.13, version 130100' "$scratch/doctor"
-says "doctor: verdict" '^verdict +ready to train on the GPU' "$scratch/doctor"
+says "doctor names the GPU" '^gpu +Simulated NVIDIA GeForce RTX 4090, sm_89, 128 SMs$' "$scratch/doctor"
+says "doctor says the memory of the GPU" '^memory +23.64 GiB, 23.24 GiB may be used; arenas in device memory' "$scratch/doctor"
+says "doctor counts kernels and modules" "^kernels +$here of $keys loaded from $here modules, 16-bit type bfloat16(; $((keys - here)) for code of other archs)?\$" "$scratch/doctor"
+says "doctor names cuBLASLt and its version" '^cublasLt .*libcublasLt.so.13, version 130100' "$scratch/doctor"
+says "doctor ends in a verdict" '^verdict +ready to train on the GPU' "$scratch/doctor"
 NOJIT_SIM_DEVICE=t4 "$nojit" doctor >"$scratch/doctor"
-says "doctor: float16 on sm_75" '16-bit type float16' "$scratch/doctor"
+says "doctor says float16 on sm_75" '16-bit type float16' "$scratch/doctor"
 NOJIT_SIM_DEVICE=gb10 "$nojit" doctor >"$scratch/doctor"
-says "doctor: shared memory" 'memory shared with the host' "$scratch/doctor"
-says "doctor: managed memory" 'arenas in managed memory' "$scratch/doctor"
+says "doctor says that a GB10 shares memory with the host" 'memory shared with the host' "$scratch/doctor"
+says "doctor says that a GB10 has arenas in managed memory" 'arenas in managed memory' "$scratch/doctor"
 "$nojit" doctor --json >"$scratch/doctor"
-says "doctor --json" '"backend": "cuda", "device": "Simulated NVIDIA GeForce RTX 4090", "sm": 89,.*"fits": true' "$scratch/doctor"
+says "doctor --json names backend, device and architecture" '"backend": "cuda", "device": "Simulated NVIDIA GeForce RTX 4090", "sm": 89,.*"fits": true' "$scratch/doctor"
 NOJIT_SIM_DEVICE=sm_86 "$nojit" doctor --json --device cuda >"$scratch/doctor" 2>/dev/null || true
-says "doctor --json: no fit" '"fits": false' "$scratch/doctor"
+says "doctor --json says that a GPU does not fit" '"fits": false' "$scratch/doctor"
 
 "$nojit" init --preset nojit-tiny --out "$scratch/model" >/dev/null
 head -c 5000 LICENSE >"$scratch/text.txt"
@@ -45,24 +45,24 @@ train() { # SETTING=VALUE... -- OPTION...
     env "${settings[@]}" "$nojit" train --student "$scratch/model" --data "$scratch/text.txt" --seq-len 32 --batch-size 2 \
         --device cuda --out "$scratch/run" "$@"
 }
-refuses "no bfloat16 on sm_75" 2 'sm_75\) has no bfloat16; use float16' train NOJIT_SIM_DEVICE=t4 -- --steps 1 --dtype bfloat16
-refuses "no float16 on sm_89" 2 'sm_89\) uses bfloat16' train -- --steps 1 --dtype float16
-refuses "16 bits on a CPU" 2 'a CPU runs float32 only' train -- --steps 1 --dtype bfloat16 --device cpu
+refuses "bfloat16 on sm_75 is refused" 2 'sm_75\) has no bfloat16; use float16' train NOJIT_SIM_DEVICE=t4 -- --steps 1 --dtype bfloat16
+refuses "float16 on sm_89 is refused" 2 'sm_89\) uses bfloat16' train -- --steps 1 --dtype float16
+refuses "bfloat16 on a CPU is refused" 2 'a CPU runs float32 only' train -- --steps 1 --dtype bfloat16 --device cpu
 
 # The simulated driver gives what is asked for: what the device says has gone is the plan, and that at the end of a run is no less.
 bytes() { sed -nE "s/.*\"$1\": ([0-9]+).*/\1/p" "$scratch/run/receipt.json"; }
 train XDG_CACHE_HOME="$scratch/other" -- --steps 1 >"$scratch/log" 2>&1
 if [ "$(bytes allocated_bytes)" = "$(bytes plan_bytes)" ] && [ "$(bytes used_bytes)" -ge "$(bytes plan_bytes)" ]; then
-    ok "the plan is what is taken"
+    ok "a run takes the memory of its plan"
 else
-    not_ok "the plan is what is taken" "plan $(bytes plan_bytes), taken $(bytes allocated_bytes), in all $(bytes used_bytes)"
+    not_ok "a run takes the memory of its plan" "plan $(bytes plan_bytes), taken $(bytes allocated_bytes), in all $(bytes used_bytes)"
 fi
 
 train NOJIT_SIM_DEVICE=gb10 -- --steps 1 >"$scratch/log" 2>&1
 if [ "$(bytes context_bytes) $(bytes library_bytes) $(bytes allocated_bytes) $(bytes used_bytes)" = "0 0 0 0" ]; then
-    ok "managed memory tells nothing"
+    ok "the receipt has no bytes taken of managed memory"
 else
-    not_ok "managed memory tells nothing" "$(grep _bytes "$scratch/run/receipt.json")"
+    not_ok "the receipt has no bytes taken of managed memory" "$(grep _bytes "$scratch/run/receipt.json")"
 fi
 
 timed() { sed -nE 's/.*"gemms_timed": ([0-9]+).*/\1/p' "$scratch/run/receipt.json"; }
@@ -85,13 +85,13 @@ choices() {
         ok "$name"
     fi
 }
-choices "products are timed once" "kept in $scratch/cache/nojit/gemm-Simulated-NVIDIA-GeForce-RTX-4090-sm_89-bfloat16-130100.txt" some --
-choices "and then known" "" none --
-choices "another GPU times its own" "gemm-Simulated-Tesla-T4-sm_75-float16-130100.txt" some NOJIT_SIM_DEVICE=t4 --
+choices "GEMMs are timed at a first run" "kept in $scratch/cache/nojit/gemm-Simulated-NVIDIA-GeForce-RTX-4090-sm_89-bfloat16-130100.txt" some --
+choices "GEMMs are not timed again" "" none --
+choices "another GPU times its own GEMMs" "gemm-Simulated-Tesla-T4-sm_75-float16-130100.txt" some NOJIT_SIM_DEVICE=t4 --
 mkdir "$scratch/home"
-choices "in HOME" "kept in $scratch/home/.cache/nojit/gemm" some -u XDG_CACHE_HOME HOME="$scratch/home" --
-choices "no cache folder" 'no cache folder for the choices' some -u XDG_CACHE_HOME -u HOME --
-choices "a file of one's own" "kept in $scratch/choices.txt" some -- --gemm-table "$scratch/choices.txt"
-choices "a file that cannot be written" 'choices cannot be kept.*/nonexistent' some -- --gemm-table /nonexistent/choices.txt
-choices "none are timed" "" none -- --gemm-table none
+choices "choices of GEMMs are kept in HOME without XDG_CACHE_HOME" "kept in $scratch/home/.cache/nojit/gemm" some -u XDG_CACHE_HOME HOME="$scratch/home" --
+choices "a run without a cache folder says that choices of GEMMs are not kept" 'no cache folder for the choices' some -u XDG_CACHE_HOME -u HOME --
+choices "--gemm-table keeps choices of GEMMs in a file" "kept in $scratch/choices.txt" some -- --gemm-table "$scratch/choices.txt"
+choices "a --gemm-table that cannot be written is said" 'choices cannot be kept.*/nonexistent' some -- --gemm-table /nonexistent/choices.txt
+choices "--gemm-table none times no GEMM" "" none -- --gemm-table none
 finish

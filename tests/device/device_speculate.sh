@@ -33,7 +33,7 @@ for p in $profiles; do
     [[ $got == *'"tested": 55, "accepted": 55,'* ]] || own+=" $NOJIT_SIM_DEVICE: $got;"
     unset NOJIT_SIM_DEVICE
 done
-if [ -z "$wide" ]; then ok "float32 counts what a CPU counts"; else not_ok "float32 counts what a CPU counts" "$cpu, but $wide"; fi
-if [ -z "$narrow" ]; then ok "about the same rate in 16 bits"; else not_ok "about the same rate in 16 bits" "$cpu, but $narrow"; fi
-if [ -z "$own" ]; then ok "a teacher accepts all of its own in 16 bits"; else not_ok "a teacher accepts all of its own in 16 bits" "$own"; fi
+if [ -z "$wide" ]; then ok "acceptance counted in float32 is that of a CPU"; else not_ok "acceptance counted in float32 is that of a CPU" "$cpu, but $wide"; fi
+if [ -z "$narrow" ]; then ok "acceptance counted in 16 bits is about that of a CPU"; else not_ok "acceptance counted in 16 bits is about that of a CPU" "$cpu, but $narrow"; fi
+if [ -z "$own" ]; then ok "a teacher accepts all of its own drafts in 16 bits"; else not_ok "a teacher accepts all of its own drafts in 16 bits" "$own"; fi
 finish

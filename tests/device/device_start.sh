@@ -33,6 +33,6 @@ says "a GPU of its own gets device memory" 'arenas in device memory'
 says "a GPU that shares the host's memory gets managed memory" 'arenas in managed memory' NOJIT_SIM_DEVICE="$arch-shared"
 says "NOJIT_MEMORY=managed wins" 'arenas in managed memory' NOJIT_MEMORY=managed
 says "NOJIT_MEMORY=device wins" 'arenas in device memory' NOJIT_MEMORY=device NOJIT_SIM_DEVICE="$arch-shared"
-refuses "another NOJIT_MEMORY" 2 'NOJIT_MEMORY=half: must be device or managed' env LD_LIBRARY_PATH="$sim" \
+refuses "an unknown NOJIT_MEMORY is refused" 2 'NOJIT_MEMORY=half: must be device or managed' env LD_LIBRARY_PATH="$sim" \
     NOJIT_CUBLASLT="$sim" NOJIT_MEMORY=half "$nojit" doctor --device cuda
 finish

@@ -30,20 +30,20 @@ near() { # NAME OUT OTHER
 }
 trained plain
 trained f8 --student-dtype fp8
-if grep -q "student's layers: gate_up$" "$scratch/out" && clean; then ok "gate and up in FP8"; else not_ok "gate and up in FP8" "$(cat "$scratch/out"); $(counted)"; fi
-near "the loss is near, and another" f8 plain
+if grep -q "student's layers: gate_up$" "$scratch/out" && clean; then ok "gate and up projections are in FP8 where they are large"; else not_ok "gate and up projections are in FP8 where they are large" "$(cat "$scratch/out"); $(counted)"; fi
+near "the loss with FP8 GEMMs is near that in 16 bits, and another" f8 plain
 NOJIT_GRAPH=0 trained eager --student-dtype fp8
-if cmp -s "$d/f8/model.safetensors" "$d/eager/model.safetensors"; then ok "without graphs the same"; else not_ok "without graphs the same" "$(cat "$scratch/out")"; fi
+if cmp -s "$d/f8/model.safetensors" "$d/eager/model.safetensors"; then ok "FP8 without CUDA graphs gives the same weights"; else not_ok "FP8 without CUDA graphs gives the same weights" "$(cat "$scratch/out")"; fi
 model=wide trained head_plain
 model=wide trained head --student-dtype fp8
-if grep -q "FP8 GEMMs in the LM head: logits$" "$scratch/out" && clean; then ok "logits in FP8"; else not_ok "logits in FP8" "$(cat "$scratch/out"); $(counted)"; fi
-near "with them the loss is near, and another" head head_plain
+if grep -q "FP8 GEMMs in the LM head: logits$" "$scratch/out" && clean; then ok "logits are in FP8 where the vocabulary is large"; else not_ok "logits are in FP8 where the vocabulary is large" "$(cat "$scratch/out"); $(counted)"; fi
+near "the loss with FP8 logits is near that in 16 bits, and another" head head_plain
 # 160 rows of the teacher's logits hold the operands of the head's gradients.
 pair=(--teacher "$d/teacher" --batch-size 1 --seq-len 160)
 command=distill model=long trained long_plain "${pair[@]}"
 command=distill model=long trained long_f8 "${pair[@]}" --student-dtype fp8
-if grep -q "FP8 GEMMs in the LM head: logits and gradients$" "$scratch/out" && clean; then ok "and gradients"; else not_ok "and gradients" "$(cat "$scratch/out"); $(counted)"; fi
+if grep -q "FP8 GEMMs in the LM head: logits and gradients$" "$scratch/out" && clean; then ok "gradients of the LM head are in FP8 where they fit"; else not_ok "gradients of the LM head are in FP8 where they fit" "$(cat "$scratch/out"); $(counted)"; fi
 near "with them the loss is near, and another, too" long_f8 long_plain
-NOJIT_SIM_DEVICE=t4 refuses "a GPU without such GEMMs" 2 'from sm_89 on, and .* is sm_75; leave --student-dtype out' \
+NOJIT_SIM_DEVICE=t4 refuses "--student-dtype fp8 on a GPU without FP8 GEMMs is refused" 2 'from sm_89 on, and .* is sm_75; leave --student-dtype out' \
     "$nojit" train --student "$d/model" --data "$d/text.bin" --device cuda --out "$d/x" --student-dtype fp8
 finish

@@ -39,11 +39,11 @@ distillation() { # PROFILE ARCH FORM
     local u
     u=$(awk -v f16="$([[ $2 != 75 ]] || echo 1)" 'BEGIN { print f16 ? 2 ^ -12 : 2 ^ -9 }')
     if ! NOJIT_SIM_DEVICE=$1 distill "$3" "$d/run" --device cuda || ! clean; then
-        not_ok "$3 on $1" "$(tail -n 1 "$d/log"); $(counted)"
+        not_ok "$3 on $1 has the figures of the CPU" "$(tail -n 1 "$d/log"); $(counted)"
         return
     fi
     figures "$d/run" >"$d/figures"
-    if close "$u" "$d/figures" "$d/$3.cpu" >"$d/far"; then ok "$3 on $1"; else not_ok "$3 on $1" "not those of the CPU: $(cat "$d/far")"; fi
+    if close "$u" "$d/figures" "$d/$3.cpu" >"$d/far"; then ok "$3 on $1 has the figures of the CPU"; else not_ok "$3 on $1 has the figures of the CPU" "not those of the CPU: $(cat "$d/far")"; fi
 }
 # Student and teacher go through the same kernels: not one bit of their logits differs. An H100 has kernels of its own for what they
 # could do differently; products of 64 channels, as the tiny models have, would hide it.
@@ -68,21 +68,21 @@ for p in $profiles; do
     [ "$EVERY" = 1 ] || continue
     for dtype in float32 16-bit; do
         if NOJIT_SIM_DEVICE=$name GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/test_golden" >"$d/log" 2>&1; then
-            ok "PyTorch's numbers in $dtype on $name"
+            ok "PyTorch's numbers hold in $dtype on $name"
         else
-            not_ok "PyTorch's numbers in $dtype on $name" "$(grep -E '^(ERROR|\[  FAILED)' "$d/log" | head -n 3)"
+            not_ok "PyTorch's numbers hold in $dtype on $name" "$(grep -E '^(ERROR|\[  FAILED)' "$d/log" | head -n 3)"
         fi
     done
 done
-if [ $tested = 0 ]; then not_ok "GPUs" "none of $profiles has code here:$held"; fi
+if [ $tested = 0 ]; then not_ok "this build has code for a simulated GPU" "none of $profiles has code here:$held"; fi
 
 # With graphs, without, and with products chosen by timing: the same bits.
 name=${name:-gb10}
 export NOJIT_SIM_DEVICE=$name
 distill tiny "$d/graph" --device cuda && NOJIT_GRAPH=0 distill tiny "$d/plain" --device cuda
 if [ "$(figures "$d/graph")" = "$(figures "$d/plain")" ] && cmp "$d/graph/model.safetensors" "$d/plain/model.safetensors" >"$d/log" 2>&1; then
-    ok "graphs and no graphs give the same bits"
+    ok "training with and without CUDA graphs gives the same bits"
 else
-    not_ok "graphs and no graphs give the same bits" "$(cat "$d/log")"
+    not_ok "training with and without CUDA graphs gives the same bits" "$(cat "$d/log")"
 fi
 finish

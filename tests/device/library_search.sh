@@ -47,24 +47,24 @@ doctor=("$scratch/prefix/bin/nojit" doctor)
 named=("NOJIT_CUBLASLT=$scratch/named" "$driver" "${doctor[@]}")
 
 # ---- where it is looked for ----
-opens yes "lib beside bin" "prefix/bin/../lib/$lib.*has no function" "$driver" "${doctor[@]}"
-opens no "without a driver" "prefix/bin/../lib/$lib: version 13.*not opened, without a driver" "${doctor[@]}"
-opens no "lib beside a folder of another name" 'verdict|no machine code' "$driver" "$scratch/flat/unpacked/nojit" doctor
-if grep -q "flat/" "$scratch/out"; then not_ok "it is not looked at" "$(grep flat/ "$scratch/out")"; else ok "it is not looked at"; fi
+opens yes "a cuBLASLt in lib beside bin is opened" "prefix/bin/../lib/$lib.*has no function" "$driver" "${doctor[@]}"
+opens no "cuBLASLt is not opened without a driver" "prefix/bin/../lib/$lib: version 13.*not opened, without a driver" "${doctor[@]}"
+opens no "lib beside a folder that is not bin is not opened" 'verdict|no machine code' "$driver" "$scratch/flat/unpacked/nojit" doctor
+if grep -q "flat/" "$scratch/out"; then not_ok "lib beside a folder that is not bin is not looked at" "$(grep flat/ "$scratch/out")"; else ok "lib beside a folder that is not bin is not looked at"; fi
 cp "$sim/$lib" "$scratch/beside/"
 cp "$scratch/$lib" "$scratch/beside/lib/"
-opens no "what comes after the one that is used" "beside/lib/$lib: version 13.*not opened, since one is used" "$driver" "$scratch/beside/nojit" doctor
+opens no "a cuBLASLt behind the one that is used is not opened" "beside/lib/$lib: version 13.*not opened, since one is used" "$driver" "$scratch/beside/nojit" doctor
 env="$scratch/env[1]"
 packages=lib/python3.11/site-packages/nvidia/cu13/lib
 mkdir -p "$env/bin" "$env/$packages"
 ln "$scratch/prefix/bin/nojit" "$env/bin/nojit"
 cp "$scratch/$lib" "$env/$packages/"
-opens yes "that of Python packages beside bin, before the loader's" "bin/../$packages/$lib.*has no function" "$driver" "$env/bin/nojit" doctor
-opens yes "one that is named" "named/$lib.*has no function" "${named[@]}"
+opens yes "a cuBLASLt of Python packages beside bin comes before the loader's" "bin/../$packages/$lib.*has no function" "$driver" "$env/bin/nojit" doctor
+opens yes "the cuBLASLt that NOJIT_CUBLASLT names is opened" "named/$lib.*has no function" "${named[@]}"
 cp "$scratch/libother.so.1" "$scratch/named/$lib"
-opens no "another library under its name" "named/$lib: its SONAME is 'libother.so.1'" "${named[@]}"
+opens no "another library named libcublasLt is not opened" "named/$lib: its SONAME is 'libother.so.1'" "${named[@]}"
 echo text >"$scratch/named/$lib"
-opens no "no library" "named/$lib: no library" "${named[@]}"
+opens no "a file that is no library is not opened" "named/$lib: no library" "${named[@]}"
 cp "$scratch/$lib" "$scratch/named/$lib"
 
 mkdir -p "$scratch"/cuda-13/{targets/host/lib,alternatives} # as CUDA is installed
@@ -73,38 +73,38 @@ ln -s $lib.1.0 "$scratch/cuda-13/targets/host/lib/$lib"
 ln -s targets/host/lib "$scratch/cuda-13/lib64"
 ln -s "$scratch/cuda-13" "$scratch/cuda-13/alternatives/cuda"
 ln -s "$scratch/cuda-13/alternatives/cuda" "$scratch/cuda"
-opens yes "links upon links" "cuda/lib64/$lib.*has no function" "NOJIT_CUBLASLT=$scratch/cuda/lib64" "$driver" "${doctor[@]}"
-opens no "their version, by the name of the file" "cuda/lib64/$lib: version 13.1.0[,;].* not opened, without a driver" \
+opens yes "a cuBLASLt behind links upon links is opened" "cuda/lib64/$lib.*has no function" "NOJIT_CUBLASLT=$scratch/cuda/lib64" "$driver" "${doctor[@]}"
+opens no "the version of a cuBLASLt behind links is known by its file" "cuda/lib64/$lib: version 13.1.0[,;].* not opened, without a driver" \
     "NOJIT_CUBLASLT=$scratch/cuda/lib64" "${doctor[@]}"
 ln -s round "$scratch/round"
-opens no "a link to itself" "round: too many links" "NOJIT_CUBLASLT=$scratch/round" "$driver" "${doctor[@]}"
+opens no "a link to itself is not followed" "round: too many links" "NOJIT_CUBLASLT=$scratch/round" "$driver" "${doctor[@]}"
 
 # ---- what others can write ----
 writable() { # NAME MODE PATH: doctor and a run refuse it
     local before
     before=$(stat -c %a "$3")
     chmod "$2" "$3"
-    opens no "$1" "others can write to $3" "${named[@]}"
-    opens no "$1: a run" "others can write to $3" "NOJIT_CUBLASLT=$scratch/named" "$driver" "${doctor[@]}" --device cuda
+    opens no "$1 is not opened" "others can write to $3" "${named[@]}"
+    opens no "$1 is not opened by a run" "others can write to $3" "NOJIT_CUBLASLT=$scratch/named" "$driver" "${doctor[@]}" --device cuda
     chmod "$before" "$3"
 }
-writable "a file for all" 666 "$scratch/named/$lib"
-writable "a folder for all" 777 "$scratch/named"
-writable "a folder for all, of which each removes his own" 1777 "$scratch/named"
+writable "a cuBLASLt that all can write" 666 "$scratch/named/$lib"
+writable "a cuBLASLt in a folder that all can write" 777 "$scratch/named"
+writable "a cuBLASLt in a folder that all can write but not remove from" 1777 "$scratch/named"
 chmod 777 "$scratch/open"
 mkdir "$scratch/open/inner"
 cp "$scratch/$lib" "$scratch/open/inner/"
 ln -s "$scratch/named/$lib" "$scratch/open/link.so"
 ln -s ../open/inner "$scratch/named/way"
-opens no "a folder on the way" "others can write to $scratch/open\$|others can write to $scratch/open[;) ]" \
+opens no "a cuBLASLt below a folder that all can write is not opened" "others can write to $scratch/open\$|others can write to $scratch/open[;) ]" \
     "NOJIT_CUBLASLT=$scratch/open/inner" "$driver" "${doctor[@]}"
-opens no "a link in such a folder" "others can write to $scratch/open" "NOJIT_CUBLASLT=$scratch/open/link.so" "$driver" "${doctor[@]}"
-opens no "a link into such a folder" "others can write to .*/named/../open" "NOJIT_CUBLASLT=$scratch/named/way/$lib" "$driver" "${doctor[@]}"
+opens no "a link to a cuBLASLt in a folder that all can write is not followed" "others can write to $scratch/open" "NOJIT_CUBLASLT=$scratch/open/link.so" "$driver" "${doctor[@]}"
+opens no "a link into a folder that all can write is not followed" "others can write to .*/named/../open" "NOJIT_CUBLASLT=$scratch/named/way/$lib" "$driver" "${doctor[@]}"
 chmod 1777 "$scratch/open"
-opens yes "a folder of one's own in such a one as /tmp" "has no function" "NOJIT_CUBLASLT=$scratch/open/inner" "$driver" "${doctor[@]}"
+opens yes "a cuBLASLt in a folder of one's own in one as /tmp is opened" "has no function" "NOJIT_CUBLASLT=$scratch/open/inner" "$driver" "${doctor[@]}"
 chmod 777 "$scratch/open"
 cp "$sim/libcuda.so.1" "$scratch/open/"
-opens no "the loader's folders" "driver: loader search skipped: LD_LIBRARY_PATH contains $scratch/open: others can write" \
+opens no "the loader's folders are left out where others can write to one" "driver: loader search skipped: LD_LIBRARY_PATH contains $scratch/open: others can write" \
     "LD_LIBRARY_PATH=$sim:$scratch/open" "${doctor[@]}"
 
 # ---- NCCL, in the same places ----
@@ -121,37 +121,37 @@ cp "$scratch/$nccl" "$scratch/named/"
 mkdir -p "$env/lib/python3.11/site-packages/nvidia/nccl/lib"
 cp "$scratch/$nccl" "$env/lib/python3.11/site-packages/nvidia/nccl/lib/"
 found="NOJIT_NCCL=$scratch/named"
-opens yes "NCCL: lib beside bin" "NCCL: .*prefix/bin/../lib/$nccl: 2.27.3, used" NOJIT_NCCL= "$driver" "${doctor[@]}"
-opens no "NCCL: without a driver" "NCCL: .*prefix/bin/../lib/$nccl: version 2.*not opened, without a driver" NOJIT_NCCL= "${doctor[@]}"
-opens yes "NCCL: that of Python packages beside bin" "NCCL: .*bin/../lib/python3.11/site-packages/nvidia/nccl/lib/$nccl: 2.27.3, used" \
+opens yes "an NCCL in lib beside bin is used" "NCCL: .*prefix/bin/../lib/$nccl: 2.27.3, used" NOJIT_NCCL= "$driver" "${doctor[@]}"
+opens no "NCCL is not opened without a driver" "NCCL: .*prefix/bin/../lib/$nccl: version 2.*not opened, without a driver" NOJIT_NCCL= "${doctor[@]}"
+opens yes "an NCCL of Python packages beside bin is used" "NCCL: .*bin/../lib/python3.11/site-packages/nvidia/nccl/lib/$nccl: 2.27.3, used" \
     NOJIT_NCCL= "$driver" "$env/bin/nojit" doctor
-opens yes "NCCL: one that is named" "NCCL: .*named/$nccl: 2.31.0, used" version=23100 "$found" "$driver" "${doctor[@]}"
-opens yes "NCCL: too old" "NCCL: .*named/$nccl: is version 2.26.2, not 2.27 or newer" version=22602 "$found" "$driver" "${doctor[@]}"
-opens yes "NCCL: of another major" "NCCL: .*named/$nccl: is version 3.0.0, not 2.27 or newer" version=30000 "$found" "$driver" "${doctor[@]}"
+opens yes "the NCCL that NOJIT_NCCL names is used" "NCCL: .*named/$nccl: 2.31.0, used" version=23100 "$found" "$driver" "${doctor[@]}"
+opens yes "an NCCL that is too old is refused" "NCCL: .*named/$nccl: is version 2.26.2, not 2.27 or newer" version=22602 "$found" "$driver" "${doctor[@]}"
+opens yes "an NCCL of another major version is refused" "NCCL: .*named/$nccl: is version 3.0.0, not 2.27 or newer" version=30000 "$found" "$driver" "${doctor[@]}"
 chmod 777 "$scratch/named"
-opens no "NCCL: a folder for all" "NCCL: .*named/$nccl: others can write" "$found" "$driver" "${doctor[@]}"
+opens no "an NCCL in a folder that all can write is not opened" "NCCL: .*named/$nccl: others can write" "$found" "$driver" "${doctor[@]}"
 chmod 755 "$scratch/named"
 cp "$scratch/libother.so.1" "$scratch/named/$nccl"
-opens no "NCCL: another library under its name" "NCCL: .*named/$nccl: its SONAME is 'libother.so.1'" "$found" "$driver" "${doctor[@]}"
-opens no "NCCL: none" "NCCL: none found, needed for several GPUs only; .*pip package nvidia-nccl-cu13.*NOJIT_NCCL" "$driver" "${doctor[@]}"
-if grep -q "^verdict   ready" "$scratch/out"; then ok "NCCL: one GPU does without"; else not_ok "NCCL: one GPU does without" "$(tail -n 3 "$scratch/out")"; fi
+opens no "another library named libnccl is not opened" "NCCL: .*named/$nccl: its SONAME is 'libother.so.1'" "$found" "$driver" "${doctor[@]}"
+opens no "doctor says that NCCL is needed for several GPUs only" "NCCL: none found, needed for several GPUs only; .*pip package nvidia-nccl-cu13.*NOJIT_NCCL" "$driver" "${doctor[@]}"
+if grep -q "^verdict   ready" "$scratch/out"; then ok "one GPU does without NCCL"; else not_ok "one GPU does without NCCL" "$(tail -n 3 "$scratch/out")"; fi
 unset NOJIT_CUBLASLT
 
 env "NOJIT_CUBLASLT=/"$'no\e[31mne' "$BUILD/nojit" doctor --device cpu >"$scratch/shown"
 if grep -qF '/no?[31mne' "$scratch/shown" && ! grep -qF $'\e' "$scratch/shown"; then
-    ok "a terminal shows names"
+    ok "escapes in names of libraries are not sent to the terminal"
 else
-    not_ok "a terminal shows names" "$(cat -v "$scratch/shown")"
+    not_ok "escapes in names of libraries are not sent to the terminal" "$(cat -v "$scratch/shown")"
 fi
 
 # ---- whose it is ----
 if [ "$(id -u)" = 0 ]; then
     chgrp 12345 "$scratch/named"
-    writable "a folder for a group" 775 "$scratch/named"
+    writable "a cuBLASLt in a folder that a group can write" 775 "$scratch/named"
     chown 12345 "$scratch/named"
     chmod 775 "$scratch/named"
-    opens yes "a folder for the group of its owner alone, who is named" "has no function" "${named[@]}"
+    opens yes "a cuBLASLt in a folder for the group of its owner alone is opened" "has no function" "${named[@]}"
     chown -R 12345 "$scratch/prefix/lib"
-    opens no "of another user" "prefix/bin/../lib belongs to user 12345" "$driver" "${doctor[@]}"
+    opens no "a cuBLASLt of another user is not opened" "prefix/bin/../lib belongs to user 12345" "$driver" "${doctor[@]}"
 fi
 finish

@@ -24,7 +24,7 @@ hit() { grep -q 'fails as it was told' "$d/calls"; }
 
 # A run left alone: its weights, and how often it calls what.
 run none:1:0
-[ $status = 0 ] || not_ok "a run left alone" "$(tail -n 1 "$d/err")"
+[ $status = 0 ] || not_ok "a run with Vulkan runs to its end" "$(tail -n 1 "$d/err")"
 cp "$d/run/model.safetensors" "$d/sound"
 cp "$d/calls" "$d/counts"
 
@@ -61,19 +61,19 @@ each() {
 }
 tried=0
 # What a driver is first asked.
-each "no version" 1 'libvulkan.so.1 is 0\.0\.0|1\.3\.234' vkEnumerateInstanceVersion -1
-each "no instance" 1 'no Vulkan driver can be used \(error -9\)' vkCreateInstance -9
-each "no list of GPUs" 3 'listing the GPUs: out of host memory' vkEnumeratePhysicalDevices -1
-each "no device" 1 'opening the GPU: initialization failed \(-3\)' vkCreateDevice -3
+each "a version that cannot be asked for" 1 'libvulkan.so.1 is 0\.0\.0|1\.3\.234' vkEnumerateInstanceVersion -1
+each "an instance that cannot be made" 1 'no Vulkan driver can be used \(error -9\)' vkCreateInstance -9
+each "GPUs that cannot be listed" 3 'listing the GPUs: out of host memory' vkEnumeratePhysicalDevices -1
+each "a device that cannot be opened" 1 'opening the GPU: initialization failed \(-3\)' vkCreateDevice -3
 each "a device that is lost at once" 1 'opening the GPU: the Vulkan device is lost' vkCreateDevice -4
 # At the start.
 for function in vkCreateSemaphore vkCreateCommandPool vkAllocateCommandBuffers vkCreatePipelineLayout vkCreatePipelineCache vkCreateShaderModule \
     vkCreateComputePipelines vkGetPipelineCacheData vkCreateQueryPool; do
-    each "no memory for $function" 3 'out of host memory' $function -1
+    each "$function without memory" 3 'out of host memory' $function -1
 done
 # Memory.
-each "no device memory" 3 'bytes of (device|host) memory.*: out of device memory' vkAllocateMemory -2
-each "no buffer" 3 'bytes of (device|host) memory.*: out of device memory' vkCreateBuffer -2
+each "device memory that cannot be had" 3 'bytes of (device|host) memory.*: out of device memory' vkAllocateMemory -2
+each "a buffer that cannot be made" 3 'bytes of (device|host) memory.*: out of device memory' vkCreateBuffer -2
 each "memory that cannot be bound" 3 'bytes of (device|host) memory.*: out of device memory' vkBindBufferMemory -2
 each "memory that cannot be mapped" 1 'bytes of host memory.*: memory cannot be mapped \(-5\)' vkMapMemory -5
 # Work.

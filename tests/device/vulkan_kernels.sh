@@ -25,11 +25,11 @@ validated() { # prints what the layers say
     VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation VK_LOADER_DEBUG=layer "$nojit" train --model "$d/model" --data "$d/text.txt" \
         --device vulkan --seq-len 48 --batch-size 2 --steps 2 --out "$d/run" >"$d/said" 2>&1
 }
-validated || { not_ok "the validation layers say nothing" "$(tail -n 2 "$d/said")"; finish; exit; }
+validated || { not_ok "the validation layers say nothing of how shaders are used" "$(tail -n 2 "$d/said")"; finish; exit; }
 if grep -q 'Insert instance layer "\?VK_LAYER_KHRONOS_validation' "$d/said"; then
-    ok_if "the validation layers say nothing" "$(grep -m 3 -i 'validation \(error\|warning\)' "$d/said")" \
+    ok_if "the validation layers say nothing of how shaders are used" "$(grep -m 3 -i 'validation \(error\|warning\)' "$d/said")" \
         [ "$(grep -ci 'validation \(error\|warning\)' "$d/said")" = 0 ]
 else
-    skip "the validation layers say nothing" "they are not installed (Debian's vulkan-validationlayers)"
+    skip "the validation layers say nothing of how shaders are used" "they are not installed (Debian's vulkan-validationlayers)"
 fi
 finish

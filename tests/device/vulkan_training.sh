@@ -11,7 +11,7 @@ if [ "$EVERY" = 1 ]; then steps=4 length=48; else steps=2 length=24; fi
 . tests/lib/vulkan.sh
 export OMP_NUM_THREADS=2
 
-refuses "no driver is said" 1 '^nojit doctor: --device vulkan: no Vulkan driver can be used|: Vulkan (is not here|sees no GPU)' \
+refuses "doctor says that there is no Vulkan driver" 1 '^nojit doctor: --device vulkan: no Vulkan driver can be used|: Vulkan (is not here|sees no GPU)' \
     env VK_ICD_FILENAMES="$d/none.json" VK_DRIVER_FILES="$d/none.json" "$nojit" doctor --device vulkan
 ok_if "doctor names the GPU" "$(cat "$d/doctor")" grep -qE '^gpu .*, by Vulkan' "$d/doctor"
 ok_if "doctor lists the GPUs" "$(cat "$d/doctor")" grep -qE '^  0: .*, Vulkan 1\.[0-9]+: (can be used|refused, as .+)$' "$d/doctor"
@@ -45,9 +45,9 @@ beside_cpu() { # NAME FORM
         not_ok "$1" "$(tail -n 1 "$d/log")"
     fi
 }
-beside_cpu "losses and gradients of Qwen2's form" tiny
-beside_cpu "losses and gradients of Llama's form" tiny-llama
-beside_cpu "losses and gradients of Qwen3's form" tiny-qwen3
+beside_cpu "losses and gradients of Qwen2's form are those of the CPU" tiny
+beside_cpu "losses and gradients of Llama's form are those of the CPU" tiny-llama
+beside_cpu "losses and gradients of Qwen3's form are those of the CPU" tiny-qwen3
 
 # Weights and activations as bfloat16 in memory, arithmetic in float32: within the 2^-8 that bfloat16 rounds by at most, and not as
 # near as float32 is.
@@ -62,15 +62,15 @@ of_bf16() { # NAME BESIDE OPTION...: a distillation in bfloat16 beside one by th
         not_ok "$name" "$(tail -n 1 "$d/log"); $(paste <(figures "$bf16") <(figures "$beside"))"
     fi
 }
-of_bf16 "bfloat16: LoRA, Jensen-Shannon divergence" "$d/cpu-lora" --lora-r 4 --beta 0.5
-of_bf16 "bfloat16: a teacher that stays quantised, checkpointing, bf16 moments" "$d/cpu-q8" --teacher-dtype q8_0 --recompute block \
+of_bf16 "LoRA with Jensen-Shannon divergence in bfloat16 is near the CPU" "$d/cpu-lora" --lora-r 4 --beta 0.5
+of_bf16 "a quantised teacher, recomputation and bf16 moments in bfloat16 are near the CPU" "$d/cpu-q8" --teacher-dtype q8_0 --recompute block \
     --optimizer-state bf16
-of_bf16 "bfloat16: losses and gradients" "$d/cpu-tiny"
-ok_if "bfloat16 is what the receipt says" "$(cat "$bf16/receipt.json")" grep -q '"dtype": "bfloat16"' "$bf16/receipt.json"
+of_bf16 "losses and gradients in bfloat16 are near the CPU" "$d/cpu-tiny"
+ok_if "the receipt says bfloat16" "$(cat "$bf16/receipt.json")" grep -q '"dtype": "bfloat16"' "$bf16/receipt.json"
 written() { disturbed "" "$nojit" generate --model "$bf16" --device "$1" --dtype "$2" --prompt 'The licence' --max-tokens 24 2>"$d/err"; }
 in_bf16=$(written vulkan bfloat16)
 in_f32=$(written cpu float32)
-ok_if "bfloat16: the likeliest text is float32's" "$in_bf16 | $in_f32" [ "$in_bf16" = "$in_f32" ]
+ok_if "the likeliest text in bfloat16 is that of float32" "$in_bf16 | $in_f32" [ "$in_bf16" = "$in_f32" ]
 option() { # NAME OPTION...: a distillation with these options beside the CPU's
     local name=$1
     shift

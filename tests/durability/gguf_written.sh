@@ -17,10 +17,10 @@ echo old >"$d/old"
 "${disturbed[@]}" "${write[@]}" >"$scratch/out" 2>&1 || true
 cp "$d/calls" "$d/all-calls"
 calls=$(wc -l <"$d/all-calls")
-if cmp -s "$d/new" "$d/out/m.gguf"; then ok "counted, the file is the same"; else not_ok "counted, the file is the same" "$(cat "$scratch/out")"; fi
+if cmp -s "$d/new" "$d/out/m.gguf"; then ok "a GGUF file written with calls counted is the same"; else not_ok "a GGUF file written with calls counted is the same" "$(cat "$scratch/out")"; fi
 kinds=$(cut -f 3-4 "$d/all-calls" | sed -E "s,$d/,,; s/[.]tmp-[0-9]+/.tmp/" | uniq | tr '\t\n' ' ;')
 want="open out/m.gguf.tmp;write out/m.gguf.tmp;flush out/m.gguf.tmp;rename out/m.gguf.tmp;flush out;"
-if [ "$kinds" = "$want" ]; then ok "flushed, then named, and the name flushed"; else not_ok "flushed, then named, and the name flushed" "$kinds"; fi
+if [ "$kinds" = "$want" ]; then ok "a GGUF file is flushed, then named, and its name flushed"; else not_ok "a GGUF file is flushed, then named, and its name flushed" "$kinds"; fi
 
 # All calls but some of the many writes.
 points=$(awk -F'\t' -v n="$calls" '$3 != "write" || $1 < 5 || $1 % 40 == 0 || $1 > n - 6 { print $1 }' "$d/all-calls")
@@ -41,7 +41,7 @@ full() { disturb INTERRUPT_AT=1 INTERRUPT_FULL="$1" && holds 1 && one_sentence &
 try() { # NAME WAY POINT...
     local point bad=""
     for point in "${@:3}"; do "$2" "$point" || bad+="at $point: $why; "; done
-    if [ -z "$bad" ]; then ok "$1"; else not_ok "$1" "${bad:0:1000}"; fi
+    if [ -z "$bad" ]; then ok "$1 leaves the old GGUF file or the new one"; else not_ok "$1 leaves the old GGUF file or the new one" "${bad:0:1000}"; fi
 }
 size=$(stat -c %s "$d/new")
 # shellcheck disable=SC2086 # a list

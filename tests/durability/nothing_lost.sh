@@ -30,9 +30,9 @@ ends_with() { # NAME STATUS PID
 "${run[@]}" --out "$d/whole" >/dev/null
 if [ "$(rows "$d/whole" | grep -c '"loss"')" = $steps ] && [ "$(ls -d "$d"/whole/checkpoint-* | wc -l)" = 2 ] &&
     [ -f "$d/whole/best/state.bin" ]; then
-    ok "a run left alone"
+    ok "a run left alone has its rows, checkpoints and best model"
 else
-    not_ok "a run left alone" "$(ls "$d/whole")"
+    not_ok "a run left alone has its rows, checkpoints and best model" "$(ls "$d/whole")"
 fi
 
 # ---- Ctrl-C
@@ -45,9 +45,9 @@ interrupt() { # NAME FOLDER: a run that an interrupt ends after step 5
 interrupt "an interrupt ends with 130" "$d/once"
 if grep -q "interrupted: ${at##*/} is saved; continue with --resume auto" "$scratch/out" && whole_checkpoints "$d/once" >"$scratch/err" &&
     [ "${at##*-}" -lt $steps ]; then
-    ok "and has saved"
+    ok "an interrupted run has saved and says so"
 else
-    not_ok "and has saved" "$(tail -n 1 "$scratch/out") $(cat "$scratch/err")"
+    not_ok "an interrupted run has saved and says so" "$(tail -n 1 "$scratch/out") $(cat "$scratch/err")"
 fi
 finish_run "an interrupted run reaches the same end" "$d/once"
 
@@ -64,11 +64,11 @@ for try in 1 2 3 4 5 6 7 8; do # a busy machine may be too late for the save
 done
 if [ "$(newest "$d/twice")" = "$d/twice/checkpoint-4" ] && [ "$(cat "$d"/twice/checkpoint-4/* | cksum)" = "$sum" ] &&
     ! grep -q "interrupted: .* is saved" "$scratch/out"; then
-    ok "at once, with the checkpoint before it as it was"
+    ok "a second interrupt ends the run at once with the checkpoint before as it was"
 else
-    not_ok "at once, with the checkpoint before it as it was" "$(ls "$d/twice")"
+    not_ok "a second interrupt ends the run at once with the checkpoint before as it was" "$(ls "$d/twice")"
 fi
-finish_run "and goes on from it" "$d/twice"
+finish_run "a run interrupted within a save reaches the same end" "$d/twice"
 
 # An interrupt that comes while a row waits for its reader.
 mkfifo "$d/pipe"
@@ -87,21 +87,21 @@ sleep 0.1
 cat <&3 >"$d/piped.jsonl"
 exec 3<&-
 ends_with "an interrupt while the reader is slow ends with 130" 130 $pid
-if cmp "$d/piped.jsonl" "$d/piped/metrics.jsonl" >"$scratch/err" 2>&1; then ok "and no row is lost"; else not_ok "and no row is lost" "$(cat "$scratch/err")"; fi
+if cmp "$d/piped.jsonl" "$d/piped/metrics.jsonl" >"$scratch/err" 2>&1; then ok "an interrupt while the reader is slow loses no row"; else not_ok "an interrupt while the reader is slow loses no row" "$(cat "$scratch/err")"; fi
 
 # ---- the disk is full: while weights are written, while the state is
-interrupt "a run to fill the disk" "$d/full"
+interrupt "an interrupted run that is to fill a disk ends with 130" "$d/full"
 for kib in 2000 8000; do
     full() { (ulimit -f $kib && trap '' XFSZ && "${run[@]}" --out "$d/full" --resume auto); }
     sum=$(cat "$at"/* "$d"/full/best/* | cksum)
-    refuses "disk full after $kib KiB" 1 "$d/full/.*(File too large|free space)" full
+    refuses "a disk full after $kib KiB ends the run" 1 "$d/full/.*(File too large|free space)" full
     if [ "$(cat "$at"/* "$d"/full/best/* | cksum)" = "$sum" ] && ! saving "$d/full"; then
-        ok "$kib KiB: what was saved is as it was, nothing else is left"
+        ok "a disk full after $kib KiB leaves what was saved as it was"
     else
-        not_ok "$kib KiB: what was saved is as it was, nothing else is left" "$(ls "$d/full")"
+        not_ok "a disk full after $kib KiB leaves what was saved as it was" "$(ls "$d/full")"
     fi
 done
-finish_run "with room again it reaches the same end" "$d/full"
+finish_run "a run that a full disk ended reaches the same end" "$d/full"
 # The same on a file system that is full, where one may be mounted: there is room for three checkpoints, a fourth fails.
 mkdir "$d/disk"
 small_disk() {
@@ -116,18 +116,18 @@ no_room() { # for the final model, without checkpoints
         "$d/disk" x "${run[@]}" --keep-best false --save-every 0 --out "$d/disk/run"
 }
 if unshare -rm mount -t tmpfs none "$d/disk" 2>/dev/null; then
-    refuses "no space for the state" 1 'state.bin: writing failed: No space left on device; free space, then continue with --resume auto$' full_state
+    refuses "a file system without space for the state ends the run" 1 'state.bin: writing failed: No space left on device; free space, then continue with --resume auto$' full_state
     rm -rf "$d/disk.left"
-    refuses "no space for the final model" 1 '/disk/run: 4 MiB are needed, [0-3] MiB are free' no_room
-    if [ ! -s "$d/disk.left" ]; then ok "is said before the first step"; else not_ok "is said before the first step" "$(cat "$d/disk.left")"; fi
+    refuses "a file system without space for the final model is refused" 1 '/disk/run: 4 MiB are needed, [0-3] MiB are free' no_room
+    if [ ! -s "$d/disk.left" ]; then ok "a lack of space for the final model is said before the first step"; else not_ok "a lack of space for the final model is said before the first step" "$(cat "$d/disk.left")"; fi
     rm -f "$d/disk.left"
-    refuses "no space left" 1 "$d/disk/run/.*(No space left|free space)" small_disk
+    refuses "a full file system ends the run" 1 "$d/disk/run/.*(No space left|free space)" small_disk
     if whole_checkpoints "$d/disk.left" >"$scratch/err" && ! saving "$d/disk.left" && [ "$(newest "$d/disk.left")" != "" ]; then
-        ok "no space left: what was saved is whole"
+        ok "a full file system leaves whole checkpoints"
     else
-        not_ok "no space left: what was saved is whole" "$(ls "$d/disk.left") $(cat "$scratch/err")"
+        not_ok "a full file system leaves whole checkpoints" "$(ls "$d/disk.left") $(cat "$scratch/err")"
     fi
-    finish_run "elsewhere it reaches the same end" "$d/disk.left"
+    finish_run "a run that a full file system ended reaches the same end elsewhere" "$d/disk.left"
 fi
 
 # ---- damaged checkpoints: said, not passed over; the one that is named leads to the same end
@@ -137,27 +137,27 @@ state=$d/damaged/checkpoint-$steps/state.bin
 before=$d/damaged/checkpoint-$((steps - 2))
 size=$(stat -c %s "$state")
 printf '\377' | dd of="$state" bs=1 seek=$((size / 2)) conv=notrunc status=none
-refuses "a flipped byte" 1 "$state: the .* are damaged; take another checkpoint; another one is --resume $before\$" go_on auto
+refuses "a state with a flipped byte is refused" 1 "$state: the .* are damaged; take another checkpoint; another one is --resume $before\$" go_on auto
 truncate -s $((size - 1)) "$state"
-refuses "a file cut short" 1 "$state: .*; another one is --resume $before\$" go_on auto
+refuses "a state that is cut short is refused" 1 "$state: .*; another one is --resume $before\$" go_on auto
 rm "$state"
-refuses "a file gone" 1 "$state: No such file.*; another one is --resume $before\$" go_on auto
+refuses "a state that is gone is refused" 1 "$state: No such file.*; another one is --resume $before\$" go_on auto
 if go_on "$before" >"$scratch/out" 2>&1 && grep -q 'set aside as \*.old: 1' "$scratch/out" && [ -d "$d/damaged/checkpoint-$steps.old" ]; then
     same_end "from the one before to the same end" "$d/damaged"
 else
-    not_ok "from the one before to the same end" "$(tail -n 1 "$scratch/out")"
+    not_ok "a run goes on from the checkpoint before a damaged one to the same end" "$(tail -n 1 "$scratch/out")"
 fi
 rm "$d"/damaged/checkpoint-*/state.bin
-refuses "none is whole" 1 "; another one is --resume $before" go_on auto
+refuses "--resume auto is refused where no checkpoint is whole" 1 "; another one is --resume $before" go_on auto
 rm -r "$before"
-refuses "none is left" 1 'holds none, so start again in another folder' go_on auto
+refuses "--resume auto is refused where no checkpoint is left" 1 'holds none, so start again in another folder' go_on auto
 "${run[@]}" --out "$d/branch" --resume "$d/whole/checkpoint-$steps" --steps $((steps + 2)) >"$scratch/out" 2>&1 || true
 if [ -f "$d/branch/model.safetensors" ] && [ -d "$d/branch/checkpoint-$((steps + 2))" ] && [ -f "$d/whole/model.safetensors" ]; then
     ok "a new folder may go on from a run's checkpoint"
 else
     not_ok "a new folder may go on from a run's checkpoint" "$(tail -n 1 "$scratch/out")"
 fi
-refuses "but no folder that holds a model" 2 'holds a model already' \
+refuses "--resume into a folder that holds a model is refused" 2 'holds a model already' \
     "${run[@]}" --out "$d/branch" --resume "$d/whole/checkpoint-$steps" --steps $((steps + 2))
 
 # ---- a start over, with rows of the run before it
@@ -167,22 +167,22 @@ head -n 4 "$d/whole/metrics.jsonl" >"$d/again/metrics.jsonl"
 same_end "a run killed before its first checkpoint starts over" "$d/again"
 
 # ---- numbers that are not finite: the rate blows the weights up
-interrupt "a run to burst" "$d/burst"
+interrupt "an interrupted run that is to burst ends with 130" "$d/burst"
 burst() { "${run[@]}" --out "$d/burst" --resume auto --lr 1e3 --weight-decay 1e3 --max-grad-norm 0 "$@"; }
 cp -r "$d/burst" "$d/burst2"
-refuses "a rate too high" 1 \
+refuses "weights that become infinite end the run" 1 \
     '^nojit distill: step [0-9]+: .*model\.[a-z0-9_.]+ is not finite, in micro-batch [12] of 2, which begins with window [0-9]+ of epoch [0-9]+; the weights were not changed: .*; checkpoint-[0-9]+ was saved; continue with --resume auto$' burst
 sed 's/.*step \([0-9]*\): //' "$scratch/err" >"$d/said"
 good=$d/burst/$(sed 's/.*; \(checkpoint-[0-9]*\) .*/\1/' "$scratch/err")
-if [ "$good" = "$(newest "$d/burst")" ] && whole_checkpoints "$d/burst" >"$scratch/err"; then ok "the checkpoint it names is whole"; else not_ok "the checkpoint it names is whole" "$good"; fi
+if [ "$good" = "$(newest "$d/burst")" ] && whole_checkpoints "$d/burst" >"$scratch/err"; then ok "the checkpoint that is named when weights become infinite is whole"; else not_ok "the checkpoint that is named when weights become infinite is whole" "$good"; fi
 rm -rf "$d/burst"
 mv "$d/burst2" "$d/burst"
 (export NOJIT_GRAPH=0 && burst >/dev/null 2>"$scratch/err") || true
-if sed 's/.*step \([0-9]*\): //' "$scratch/err" | cmp -s - "$d/said"; then ok "without graphs, the same sentence"; else not_ok "without graphs, the same sentence" "$(cat "$scratch/err")"; fi
+if sed 's/.*step \([0-9]*\): //' "$scratch/err" | cmp -s - "$d/said"; then ok "weights that become infinite are said alike without CUDA graphs"; else not_ok "weights that become infinite are said alike without CUDA graphs" "$(cat "$scratch/err")"; fi
 if "${run[@]}" --out "$d/burst" --resume "$at" >"$scratch/out" 2>&1; then
     same_end "with the rate as it was, the same end" "$d/burst"
 else
-    not_ok "with the rate as it was, the same end" "$(tail -n 1 "$scratch/out")"
+    not_ok "a run whose weights became infinite reaches the same end with the rate as it was" "$(tail -n 1 "$scratch/out")"
 fi
 
 # One weight that is no number, of a token that only one batch holds: the sentence names both. Seed 0 keeps the order
@@ -196,10 +196,10 @@ planted() {
 }
 for graph in 1 0; do
     rm -rf "$d/nan"
-    NOJIT_GRAPH=$graph refuses "a planted NaN (graphs: $graph)" 1 \
+    NOJIT_GRAPH=$graph refuses "a planted NaN ends the run and is named (NOJIT_GRAPH=$graph)" 1 \
         '^nojit train: step 2: weight of the student model.embed_tokens.weight is not finite, in micro-batch 2 of 2, which begins with window 7 of epoch 1; .*; checkpoint-1 is good$' planted
 done
 sum=$(cat "$d"/nan/checkpoint-1/* | cksum)
-refuses "and again where it goes on" 1 '^nojit train: step 2: weight of the student .*window 7 of epoch 1' planted --resume auto
-if [ "$(cat "$d"/nan/checkpoint-1/* | cksum)" = "$sum" ]; then ok "the checkpoint is as it was"; else not_ok "the checkpoint is as it was" "it differs"; fi
+refuses "a planted NaN ends a resumed run again" 1 '^nojit train: step 2: weight of the student .*window 7 of epoch 1' planted --resume auto
+if [ "$(cat "$d"/nan/checkpoint-1/* | cksum)" = "$sum" ]; then ok "a resumed run that a planted NaN ends leaves the checkpoint as it was"; else not_ok "a resumed run that a planted NaN ends leaves the checkpoint as it was" "it differs"; fi
 finish

@@ -25,7 +25,7 @@ disturbed=(env "LD_PRELOAD=$(realpath "$BUILD")/interrupt.so" "INTERRUPT_IN=$d/r
 "${run[@]}" --keep 2 --out "$d/whole" >/dev/null # what is to be the end
 "${disturbed[@]}" "${run[@]}" --keep 2 --out "$d/run" >"$scratch/out" 2>&1 || true
 if ! cp "$d/calls" "$d/all-calls" || [ ! -s "$d/calls" ]; then
-    not_ok "calls are counted" "$(tail -n 1 "$scratch/out")"
+    not_ok "the system calls of a run are counted" "$(tail -n 1 "$scratch/out")"
     finish
 fi
 rows() { sed -E 's/"(tokens_per_second|step_ms)": [^,]+, //g' "$1/metrics.jsonl"; }
@@ -36,7 +36,7 @@ is_end() {
     why="no receipt"
     [ -s "$d/run/receipt.json" ]
 }
-if is_end && ! grep -q unknown "$d/calls"; then ok "counted, the run has the same end"; else not_ok "counted, the run has the same end" "$why $(tail -n 1 "$scratch/out")"; fi
+if is_end && ! grep -q unknown "$d/calls"; then ok "a run whose calls are counted has the same end"; else not_ok "a run whose calls are counted has the same end" "$why $(tail -n 1 "$scratch/out")"; fi
 
 # ---- the order of the calls: every file is flushed after its last byte, and its folder, before that has the name of a checkpoint
 why=$(awk -F'\t' '
@@ -51,7 +51,7 @@ why=$(awk -F'\t' '
         if ((getline) <= 0 || $3 != "flush") print "the new name is not on the disk at call " $1
     }
     END { if (published != 8) print published + 0 " folders were published, not 8" }' "$d/all-calls")
-if [ -z "$why" ]; then ok "flushed, then named"; else not_ok "flushed, then named" "$why"; fi
+if [ -z "$why" ]; then ok "every file of a checkpoint is flushed before it is named"; else not_ok "every file of a checkpoint is flushed before it is named" "$why"; fi
 
 # ---- each disturbance
 # Every folder that has the name of a checkpoint is one, bit for bit; a receipt is whole.
@@ -95,7 +95,7 @@ try() {
         tried=$((tried + 1))
         "$2" "$point" && nothing_half && goes_on || bad+="at $point: $why; "
     done
-    if [ $tried -gt 0 ] && [ -z "$bad" ]; then ok "$1, at $tried points"; else not_ok "$1, at $tried points" "${bad:0:1500}"; fi
+    if [ $tried -gt 0 ] && [ -z "$bad" ]; then ok "$1 loses nothing, at $tried points"; else not_ok "$1 loses nothing, at $tried points" "${bad:0:1500}"; fi
 }
 killed() {
     disturb INTERRUPT_AT="$1"

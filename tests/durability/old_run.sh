@@ -29,9 +29,9 @@ for golden in tests/golden/run*; do
 
     unpack "$d/out"
     if "${run[@]}" --steps 2 >"$scratch/out" 2>&1 && [ "$(tail -c 9440 "$d/out/model.safetensors" | cksum)" = "$(cat "$golden/weights.cksum")" ]; then
-        ok "$name: the weights of its state"
+        ok "the state of an old run $name holds its weights"
     else
-        not_ok "$name: the weights of its state" "$(tail -n 1 "$scratch/out")"
+        not_ok "the state of an old run $name holds its weights" "$(tail -n 1 "$scratch/out")"
     fi
     for lacks in nothing progress.txt; do # which the first checkpoints did not have
         unpack "$d/out"
@@ -39,12 +39,12 @@ for golden in tests/golden/run*; do
         if "${run[@]}" --keep-best --steps 4 >"$scratch/out" 2>&1 && grep -q '^continuing from .*/checkpoint-2 (step 2)$' "$scratch/out" &&
             [ "$(head -n "$(wc -l <"$golden/metrics.jsonl")" "$d/out/metrics.jsonl")" = "$(cat "$golden/metrics.jsonl")" ] &&
             [ "$(grep -c '"loss"' "$d/out/metrics.jsonl")" = 4 ] && [ -f "$d/out/checkpoint-4/state.bin" ]; then
-            ok "$name: goes on, without $lacks"
+            ok "an old run $name goes on without $lacks"
         else
-            not_ok "$name: goes on, without $lacks" "$(tail -n 2 "$scratch/out")"
+            not_ok "an old run $name goes on without $lacks" "$(tail -n 2 "$scratch/out")"
         fi
     done
     sed -i 's/^seed 1$/seed 2/' "$d/out/checkpoint-4/settings.txt"
-    refuses "$name: with another setting" 2 'was made with seed 2, this run has seed 1' "${run[@]}" --steps 6
+    refuses "an old run $name with another setting is refused" 2 'was made with seed 2, this run has seed 1' "${run[@]}" --steps 6
 done
 finish

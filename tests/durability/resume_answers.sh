@@ -42,17 +42,17 @@ resumes() { # NAME OPTION...: from each checkpoint, in another folder
     done
     if [ -z "$bad" ]; then ok "$name"; else not_ok "$name" "from checkpoint$bad"; fi
 }
-resumes "answers alone" --on-policy 1
-resumes "with text, in several micro-batches" --on-policy 0.5 --data "$d/text.txt" --grad-accum 2
-resumes "packed text" --on-policy 0.5 --data "$d/text.txt" --packing bfd --batch-size 3
-resumes "answers used again" --on-policy 1 --reuse 3
-resumes "answers used again, with text, in several micro-batches" --on-policy 0.5 --data "$d/text.txt" --reuse 3 --grad-accum 2
-resumes "several answers per prompt, growing" --on-policy 1 --group 3 --horizon 2
-resumes "adapters" --on-policy 0.5 --data "$d/text.txt" --reuse 2 --lora-r 4 --lora-dropout 0.2
-resumes "16-bit state" --on-policy 1 --optimizer-state bf16
-resumes "an FP8 teacher" --on-policy 0.5 --data "$d/text.txt" --teacher-dtype fp8 --reuse 3
-resumes "a quantised teacher that writes" --on-policy 1 --teacher-dtype q8_0 --writer teacher
-resumes "a teacher's context" --on-policy 1 --reuse 2 --teacher-prompt $'Two lines\nof context. '
+resumes "a run of answers alone is resumed from each checkpoint" --on-policy 1
+resumes "a run of answers and text in several micro-batches is resumed from each checkpoint" --on-policy 0.5 --data "$d/text.txt" --grad-accum 2
+resumes "a run of answers and packed text is resumed from each checkpoint" --on-policy 0.5 --data "$d/text.txt" --packing bfd --batch-size 3
+resumes "a run that uses answers again is resumed from each checkpoint" --on-policy 1 --reuse 3
+resumes "a run that uses answers again beside text is resumed from each checkpoint" --on-policy 0.5 --data "$d/text.txt" --reuse 3 --grad-accum 2
+resumes "a run of several growing answers per prompt is resumed from each checkpoint" --on-policy 1 --group 3 --horizon 2
+resumes "an on-policy run of adapters is resumed from each checkpoint" --on-policy 0.5 --data "$d/text.txt" --reuse 2 --lora-r 4 --lora-dropout 0.2
+resumes "an on-policy run with a 16-bit state is resumed from each checkpoint" --on-policy 1 --optimizer-state bf16
+resumes "an on-policy run with an FP8 teacher is resumed from each checkpoint" --on-policy 0.5 --data "$d/text.txt" --teacher-dtype fp8 --reuse 3
+resumes "an on-policy run with a quantised teacher that writes is resumed from each checkpoint" --on-policy 1 --teacher-dtype q8_0 --writer teacher
+resumes "an on-policy run with a teacher's context is resumed from each checkpoint" --on-policy 1 --reuse 2 --teacher-prompt $'Two lines\nof context. '
 
 # ---- a run that stopped, in its own folder
 rm -rf "$d/whole"
@@ -66,9 +66,9 @@ copy() { # up to checkpoint 5
 again() { "${reused[@]}" --save-every 1 --keep 7 --out "$d/run" --resume auto "$@"; }
 copy
 again >"$scratch/out" 2>&1 || true
-if [ "$(bits "$d/whole")" = "$(bits "$d/run")" ] && cmp -s <(rows "$d/whole") <(rows "$d/run") && cmp -s {"$d/whole","$d/run"}/samples.jsonl; then ok "a run that stopped"; else not_ok "a run that stopped" "$(tail -n 1 "$scratch/out")"; fi
+if [ "$(bits "$d/whole")" = "$(bits "$d/run")" ] && cmp -s <(rows "$d/whole") <(rows "$d/run") && cmp -s {"$d/whole","$d/run"}/samples.jsonl; then ok "an on-policy run that stopped is resumed in its folder"; else not_ok "an on-policy run that stopped is resumed in its folder" "$(tail -n 1 "$scratch/out")"; fi
 "${reused[@]}" --save-every 1 --keep 2 --out "$d/few" >"$scratch/out" 2>&1
-if [ "$(cd "$d/few" && echo checkpoint-*)" = "checkpoint-6 checkpoint-7" ]; then ok "old checkpoints are removed"; else not_ok "old checkpoints are removed" "$(tail -n 3 "$scratch/out")"; fi
+if [ "$(cd "$d/few" && echo checkpoint-*)" = "checkpoint-6 checkpoint-7" ]; then ok "an on-policy run keeps two checkpoints with --keep 2"; else not_ok "an on-policy run keeps two checkpoints with --keep 2" "$(tail -n 3 "$scratch/out")"; fi
 
 # ---- what may not change, and what may
 changed() { # NAME REGEX OPTION...
@@ -77,42 +77,42 @@ changed() { # NAME REGEX OPTION...
     copy
     refuses "$name" 2 "^nojit distill: $d/run/checkpoint-5 was made with $pattern; repeat the options of the run" again "$@"
 }
-changed "another share" 'on-policy 0.5, this run has on-policy 0.25' --on-policy 0.25
-changed "other prompts" 'prompts [0-9a-f]+, this run has prompts [0-9a-f]+ \(the tokens of --prompts or --teacher-prompt differ\)' --prompts "$d/other.jsonl"
-changed "another teacher's context" 'prompts [0-9a-f]+, this run has prompts [0-9a-f]+ .*' --prompts "$d/other.jsonl" --teacher-prompt "x"
-changed "longer answers" 'max-new 14, this run has max-new 15' --max-new 15
-changed "another reuse" 'reuse 3, this run has reuse 2' --reuse 2
-changed "another writer" 'writer student, this run has writer teacher' --writer teacher
+changed "resuming with another --on-policy is refused" 'on-policy 0.5, this run has on-policy 0.25' --on-policy 0.25
+changed "resuming with other prompts is refused" 'prompts [0-9a-f]+, this run has prompts [0-9a-f]+ \(the tokens of --prompts or --teacher-prompt differ\)' --prompts "$d/other.jsonl"
+changed "resuming with another --teacher-prompt is refused" 'prompts [0-9a-f]+, this run has prompts [0-9a-f]+ .*' --prompts "$d/other.jsonl" --teacher-prompt "x"
+changed "resuming with another --max-new is refused" 'max-new 14, this run has max-new 15' --max-new 15
+changed "resuming with another --reuse is refused" 'reuse 3, this run has reuse 2' --reuse 2
+changed "resuming with another --writer is refused" 'writer student, this run has writer teacher' --writer teacher
 copy
-refuses "no answers any more" 2 "^nojit distill: $d/run/checkpoint-5 was made with on-policy 0.5, this run has on-policy 0; repeat the options" \
+refuses "resuming an on-policy run without --on-policy is refused" 2 "^nojit distill: $d/run/checkpoint-5 was made with on-policy 0.5, this run has on-policy 0; repeat the options" \
     "$nojit" distill --student "$d/student" --teacher "$d/teacher" --device cpu --seq-len 64 --batch-size 2 --steps 7 --lr 5e-3 --data "$d/text.txt" --kd-ratio 1 --out "$d/run" --resume auto
 "$nojit" distill --student "$d/student" --teacher "$d/teacher" --device cpu --seq-len 64 --batch-size 2 --steps 7 --lr 5e-3 --data "$d/text.txt" --kd-ratio 1 --save-every 5 \
     --out "$d/plain" >/dev/null 2>&1
-if ! grep -qE '^(on-policy|max-new|prompts) ' "$d/plain/checkpoint-5/settings.txt"; then ok "other runs do not have its settings"; else not_ok "other runs do not have its settings" "$(cat "$d/plain/checkpoint-5/settings.txt")"; fi
-refuses "answers only now" 2 "checkpoint-5 was made with on-policy 0, this run has on-policy 0.5; repeat the options" \
+if ! grep -qE '^(on-policy|max-new|prompts) ' "$d/plain/checkpoint-5/settings.txt"; then ok "settings.txt of other runs has no on-policy settings"; else not_ok "settings.txt of other runs has no on-policy settings" "$(cat "$d/plain/checkpoint-5/settings.txt")"; fi
+refuses "resuming a run of text with --on-policy is refused" 2 "checkpoint-5 was made with on-policy 0, this run has on-policy 0.5; repeat the options" \
     "${reused[@]}" --out "$d/x" --resume "$d/plain/checkpoint-5"
 copy
 again --rollout-batch 1 >"$scratch/out" 2>&1 || true
-if [ "$(bits "$d/whole")" = "$(bits "$d/run")" ]; then ok "other answers at a time"; else not_ok "other answers at a time" "$(tail -n 1 "$scratch/out")"; fi
+if [ "$(bits "$d/whole")" = "$(bits "$d/run")" ]; then ok "a run resumed with another --rollout-batch is the same run"; else not_ok "a run resumed with another --rollout-batch is the same run" "$(tail -n 1 "$scratch/out")"; fi
 
 # ---- answers.bin
 file=$d/run/checkpoint-5/answers.bin
 another="another one is --resume $d/run/checkpoint-4"
 copy
 truncate -s -1 "$file"
-refuses "answers cut short" 1 "^nojit distill: $file: not the whole answers of a step; take another checkpoint; $another$" again
+refuses "an answers.bin that is cut short is refused" 1 "^nojit distill: $file: not the whole answers of a step; take another checkpoint; $another$" again
 copy
 printf '\377' | dd of="$file" bs=1 seek=100 conv=notrunc status=none
-refuses "answers damaged" 1 "^nojit distill: $file: not the whole answers of a step; take another checkpoint; $another$" again
+refuses "a damaged answers.bin is refused" 1 "^nojit distill: $file: not the whole answers of a step; take another checkpoint; $another$" again
 copy
 rm "$file"
-refuses "no answers" 1 "^nojit distill: $file: .*; $another$" again
+refuses "a missing answers.bin is refused" 1 "^nojit distill: $file: .*; $another$" again
 copy
 rm "$d/run/checkpoint-5/answers.bin" && mkfifo "$file"
-refuses "answers that are a pipe" 1 "^nojit distill: $file: .*; $another$" again
+refuses "an answers.bin that is a pipe is refused" 1 "^nojit distill: $file: .*; $another$" again
 copy
 rm -r "$d/run"/checkpoint-[45] # step 4 writes answers of its own, so those of checkpoint 3 are not read
 rm "$d/run/checkpoint-3/answers.bin"
 again >"$scratch/out" 2>&1 || true
-if [ "$(bits "$d/whole")" = "$(bits "$d/run")" ]; then ok "answers that no step uses again"; else not_ok "answers that no step uses again" "$(tail -n 1 "$scratch/out")"; fi
+if [ "$(bits "$d/whole")" = "$(bits "$d/run")" ]; then ok "an answers.bin that no step uses again may be missing"; else not_ok "an answers.bin that no step uses again may be missing" "$(tail -n 1 "$scratch/out")"; fi
 finish

@@ -33,65 +33,65 @@ says() { # NAME REGEX COMMAND...: it ends well and says so
     if "$@" >"$scratch/out" 2>&1 && grep -qE -- "$pattern" "$scratch/out"; then ok "$name"; else not_ok "$name" "$(grep -vE "^step|^held" "$scratch/out" | tail -n 4)"; fi
 }
 best_stays() {
-    if [ "$(cksum <"$d/run/best/model.safetensors")" = "$best" ]; then ok "$1: the best model is as it was"; else not_ok "$1: the best model is as it was" "it differs"; fi
+    if [ "$(cksum <"$d/run/best/model.safetensors")" = "$best" ]; then ok "the best model is as it was after $1"; else not_ok "the best model is as it was after $1" "it differs"; fi
 }
-if [ "$best_step" -lt 50 ]; then ok "the best model is an early one"; else not_ok "the best model is an early one" "step $best_step"; fi
+if [ "$best_step" -lt 50 ]; then ok "the best model of the tested run is an early one"; else not_ok "the best model of the tested run is an early one" "step $best_step"; fi
 
 # ---- what decides about the best model is in the checkpoint
 begin
 sed -i "s/\"step\": $best_step, \"eval_loss\": [^,]*/\"step\": $best_step, \"eval_loss\": 99/" "$d/run/metrics.jsonl"
-says "rows with another loss" "steps" go_on --steps 65
-best_stays "rows with another loss"
+says "a resumed run with rows of another loss" "steps" go_on --steps 65
+best_stays "a resumed run with rows of another loss"
 begin
 rm "$d/run/metrics.jsonl"
-says "rows that are gone" "^$d/run/metrics.jsonl lacks the rows of 60 steps$" go_on --steps 65
-best_stays "rows that are gone"
+says "a resumed run whose rows are gone" "^$d/run/metrics.jsonl lacks the rows of 60 steps$" go_on --steps 65
+best_stays "a resumed run whose rows are gone"
 begin
 sed -i "s/\"step\": 20, \"eval_loss\"/\"step\": 2000, \"eval_loss\"/" "$d/run/metrics.jsonl"
 tail -n +"$(grep -n '"step": 2000' "$d/run/metrics.jsonl" | cut -d: -f1)" "$d/run/metrics.jsonl" >"$d/tail"
-says "a row of another step" "^$d/run/metrics.jsonl: $(wc -l <"$d/tail") lines after the checkpoint moved to $d/run/metrics.jsonl.old; $d/run/metrics.jsonl lacks the rows of 40 steps$" \
+says "a resumed run with a row of another step" "^$d/run/metrics.jsonl: $(wc -l <"$d/tail") lines after the checkpoint moved to $d/run/metrics.jsonl.old; $d/run/metrics.jsonl lacks the rows of 40 steps$" \
     go_on --steps 65
-best_stays "a row of another step"
-if cmp "$d/tail" "$d/run/metrics.jsonl.old" >"$scratch/err" 2>&1; then ok "what was cut off is kept"; else not_ok "what was cut off is kept" "$(cat "$scratch/err")"; fi
+best_stays "a resumed run with a row of another step"
+if cmp "$d/tail" "$d/run/metrics.jsonl.old" >"$scratch/err" 2>&1; then ok "rows behind a checkpoint are kept in metrics.jsonl.old"; else not_ok "rows behind a checkpoint are kept in metrics.jsonl.old" "$(cat "$scratch/err")"; fi
 rm "$d"/run/{config.json,model.safetensors,receipt.json}
 printf '{"step": 66, "lo\n' >>"$d/run/metrics.jsonl" # cut short; its end is that of the file
 truncate -s -1 "$d/run/metrics.jsonl"
 rm -r "$d"/run/checkpoint-65
 sed -n '/"step": 6[1-9]/p' "$d/run/metrics.jsonl" >"$d/more"
-says "cut off again" "lines after the checkpoint moved" go_on --steps 62
-if cmp <(cat "$d/tail" "$d/more") "$d/run/metrics.jsonl.old" >"$scratch/err" 2>&1; then ok "it follows what was cut off before"; else not_ok "it follows what was cut off before" "$(cat "$scratch/err")"; fi
+says "a resumed run moves rows behind its checkpoint again" "lines after the checkpoint moved" go_on --steps 62
+if cmp <(cat "$d/tail" "$d/more") "$d/run/metrics.jsonl.old" >"$scratch/err" 2>&1; then ok "rows moved again follow those moved before"; else not_ok "rows moved again follow those moved before" "$(cat "$scratch/err")"; fi
 begin
 sed -i 's/^best-loss .*/best-loss 99/' "$d/run/checkpoint-60/progress.txt"
-refuses "a changed progress.txt" 1 "^nojit train: $d/run/checkpoint-60/progress.txt: is damaged; take another checkpoint; another one is --resume $d/run/checkpoint-55$" go_on
+refuses "a damaged progress.txt is refused" 1 "^nojit train: $d/run/checkpoint-60/progress.txt: is damaged; take another checkpoint; another one is --resume $d/run/checkpoint-55$" go_on
 begin
 rm "$d"/run/checkpoint-*/progress.txt
-says "one of an earlier nojit: the rows decide" "^continuing" go_on --steps 65
-best_stays "one of an earlier nojit"
+says "a resumed run of an earlier nojit goes on by its rows" "^continuing" go_on --steps 65
+best_stays "a resumed run of an earlier nojit"
 
 # ---- two held-out sets
 begin
-refuses "other held-out data" 2 "^nojit train: --eval-data: $d/run/checkpoint-60 was measured on other data \([0-9a-f]{16}, now [0-9a-f]{16}\), and the losses cannot be compared; repeat the --eval-data of the run, or name another --out$" \
+refuses "resuming with other held-out data is refused" 2 "^nojit train: --eval-data: $d/run/checkpoint-60 was measured on other data \([0-9a-f]{16}, now [0-9a-f]{16}\), and the losses cannot be compared; repeat the --eval-data of the run, or name another --out$" \
     go_on --steps 70 --eval-data "$d/held2.txt"
-says "none for a while" "^continuing" "$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 4 --steps 62 --lr 2e-2 \
+says "a run is resumed without held-out data" "^continuing" "$nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 4 --steps 62 --lr 2e-2 \
     --lr-schedule constant --device cpu --save-every 1 --out "$d/run" --resume auto
 rm "$d"/run/{config.json,model.safetensors,receipt.json}
-refuses "then other held-out data" 2 "was measured on other data" go_on --steps 70 --eval-data "$d/held2.txt"
-says "then the same" "^continuing" go_on --steps 65
-best_stays "then the same"
-says "other held-out data in another folder" "^continuing" "${run[@]}" --steps 65 --out "$d/fork" --resume "$d/whole/checkpoint-60" --eval-data "$d/held2.txt"
+refuses "resuming with other held-out data after a while without is refused" 2 "was measured on other data" go_on --steps 70 --eval-data "$d/held2.txt"
+says "a resumed run with the same held-out data after a while without" "^continuing" go_on --steps 65
+best_stays "a resumed run with the same held-out data after a while without"
+says "a run goes on in another folder with other held-out data" "^continuing" "${run[@]}" --steps 65 --out "$d/fork" --resume "$d/whole/checkpoint-60" --eval-data "$d/held2.txt"
 
 # ---- rates and lengths may change, and it is said
 begin
-says "another rate" "^changed since the checkpoint: steps 60 -> 65, lr 0.02 -> 0.001$" go_on --steps 65 --lr 1e-3
+says "a resumed run says which settings changed" "^changed since the checkpoint: steps 60 -> 65, lr 0.02 -> 0.001$" go_on --steps 65 --lr 1e-3
 begin
 go_on >"$scratch/out" 2>&1
-if ! grep -q changed "$scratch/out"; then ok "nothing is said of what did not change"; else not_ok "nothing is said of what did not change" "$(grep changed "$scratch/out")"; fi
+if ! grep -q changed "$scratch/out"; then ok "a resumed run says nothing of settings that did not change"; else not_ok "a resumed run says nothing of settings that did not change" "$(grep changed "$scratch/out")"; fi
 
 # ---- settings that are gone say nothing of the run
 for damage in ': >' 'sed -i 3,\$d' 'sed -i \$d' 'truncate -s 20' rm; do
     begin
     eval "$damage $d/run/checkpoint-60/settings.txt"
-    refuses "settings.txt after $damage" 1 "^nojit train: $d/run/checkpoint-60/settings.txt: lacks '[a-z-]+'; take another checkpoint; another one is --resume $d/run/checkpoint-55$" \
+    refuses "a settings.txt after $damage is refused" 1 "^nojit train: $d/run/checkpoint-60/settings.txt: lacks '[a-z-]+'; take another checkpoint; another one is --resume $d/run/checkpoint-55$" \
         go_on
 done
 
@@ -100,19 +100,19 @@ names=$(cut -d' ' -f1 "$d/whole/checkpoint-60/settings.txt")
 for name in $names; do
     begin
     sed -i "s/^$name .*/$name other/" "$d/run/checkpoint-60/settings.txt"
-    refuses "another $name" 2 "^nojit train: $d/run/checkpoint-60 was made with $name other, this run has $name .*; repeat the options of the run" go_on
+    refuses "a checkpoint made with another $name is refused" 2 "^nojit train: $d/run/checkpoint-60 was made with $name other, this run has $name .*; repeat the options of the run" go_on
 done
 names+=" $(cut -d' ' -f1 "$d/whole/checkpoint-60/progress.txt")"
 same=" head_chunk recompute teacher_shard optimizer_state padding data_sources writer kv_dtype " # the same numbers, in state.bin, or of the data
 for name in $(sed -nE '/^  "applied"/,/^  }/s/^    "([a-z0-9_]+)":.*/\1/p' "$d/whole/receipt.json"); do
     [[ $same = *" $name "* || $name = sample_* || " ${names//$'\n'/ } " = *" ${name//_/-} "* ]] || echo "$name"
 done >"$scratch/unknown"
-if [ ! -s "$scratch/unknown" ]; then ok "a checkpoint knows what decides"; else not_ok "a checkpoint knows what decides" "not $(paste -sd' ' "$scratch/unknown")"; fi
+if [ ! -s "$scratch/unknown" ]; then ok "a checkpoint has every number of the engine that decides"; else not_ok "a checkpoint has every number of the engine that decides" "not $(paste -sd' ' "$scratch/unknown")"; fi
 
 # ---- a run that ended is not run again, though its newest checkpoint is older
 "${run[@]}" --steps 63 --out "$d/ended" >/dev/null
 sum=$(cat "$d"/ended/{model.safetensors,receipt.json,metrics.jsonl} | cksum)
-says "a run that ended" "^nothing left to do: step 63 of 63 is done; model in $d/ended$" "${run[@]}" --steps 63 --out "$d/ended" --resume auto
-if [ "$(cat "$d"/ended/{model.safetensors,receipt.json,metrics.jsonl} | cksum)" = "$sum" ] && [ ! -e "$d/ended/lock" ]; then ok "is as it was"; else not_ok "is as it was" "$(ls "$d/ended")"; fi
-says "but may go on further" "^continuing from $d/ended/checkpoint-60 " "${run[@]}" --steps 66 --out "$d/ended" --resume auto
+says "--resume auto of a run that ended says that nothing is left" "^nothing left to do: step 63 of 63 is done; model in $d/ended$" "${run[@]}" --steps 63 --out "$d/ended" --resume auto
+if [ "$(cat "$d"/ended/{model.safetensors,receipt.json,metrics.jsonl} | cksum)" = "$sum" ] && [ ! -e "$d/ended/lock" ]; then ok "--resume auto of a run that ended changes nothing"; else not_ok "--resume auto of a run that ended changes nothing" "$(ls "$d/ended")"; fi
+says "a run that ended goes on to more steps" "^continuing from $d/ended/checkpoint-60 " "${run[@]}" --steps 66 --out "$d/ended" --resume auto
 finish

@@ -38,7 +38,7 @@ kills_on() { # DEVICE: kills in eight parts of a run
     pid=$!
     until_true $pid row_of_step "$d/whole" 1 || true
     start_seconds=$(seconds_since "$started")
-    wait $pid || not_ok "a run left alone" "$(tail -n 1 "$scratch/out")"
+    wait $pid || not_ok "a run left alone runs to its end" "$(tail -n 1 "$scratch/out")"
     for moment in step save start save step save step save; do
         "${run[@]}" --out "$d/killed" --resume auto >"$scratch/out" 2>&1 &
         pid=$!
@@ -52,7 +52,7 @@ kills_on() { # DEVICE: kills in eight parts of a run
     done
     echo "     on $(sed -nE 's/^device (.*\)),.*/\1/p' "$scratch/out"): $kills kills, $within within a save; SEED=$SEED"
     # A run that nothing disturbed would show nothing.
-    if [ $kills -ge 4 ] && [ $within -ge 1 ]; then ok "kills land"; else not_ok "kills land" "$kills of 8, $within within a save"; fi
+    if [ $kills -ge 4 ] && [ $within -ge 1 ]; then ok "kills come in steps and in saves"; else not_ok "kills come in steps and in saves" "$kills of 8, $within within a save"; fi
     if [ -z "$bad" ]; then ok "a kill leaves whole checkpoints"; else not_ok "a kill leaves whole checkpoints" "$bad"; fi
     finish_run "a run killed at random moments reaches the same end" "$d/killed"
 }

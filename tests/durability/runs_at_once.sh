@@ -22,30 +22,30 @@ state() { (cd "$1" && find . -type f ! -name metrics.jsonl -exec cksum {} + | so
 pid=$!
 until_true $pid has_rows "$d/one" || true
 before=$(state "$d/one")
-refuses "a new run" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one"
-refuses "a run that would go on" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one" --resume auto
-refuses "a dry run" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one" --dry-run
-refuses "names process and host" 1 "locked by process $pid on $(hostname);" "${run[@]}" --steps 2 --out "$d/one"
+refuses "a new run in the folder of a running one is refused" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one"
+refuses "a resumed run in the folder of a running one is refused" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one" --resume auto
+refuses "a dry run in the folder of a running one is refused" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/one" --dry-run
+refuses "a refused second run names process and host of the first" 1 "locked by process $pid on $(hostname);" "${run[@]}" --steps 2 --out "$d/one"
 if unshare -rpf true 2>/dev/null; then # a process of that number is unknown there
-    refuses "from another container" 1 "locked by process $pid on .*;" unshare -rpf "${run[@]}" --steps 2 --out "$d/one" --resume auto
+    refuses "a second run from another container is refused" 1 "locked by process $pid on .*;" unshare -rpf "${run[@]}" --steps 2 --out "$d/one" --resume auto
 fi
-if [ "$(state "$d/one")" = "$before" ] && kill -0 $pid; then ok "the folder is as it was"; else not_ok "the folder is as it was" "$(ls "$d/one")"; fi
+if [ "$(state "$d/one")" = "$before" ] && kill -0 $pid; then ok "refused second runs leave the folder as it was"; else not_ok "refused second runs leave the folder as it was" "$(ls "$d/one")"; fi
 
 # ---- killed: the file stays and locks nothing
 kill -KILL $pid
 wait $pid 2>/dev/null || true
 if [ -f "$d/one/lock" ]; then ok "a killed run leaves its lock"; else not_ok "a killed run leaves its lock" "$(ls "$d/one")"; fi
 if "${run[@]}" --steps 2 --out "$d/one" --resume auto >"$scratch/log" 2>&1 && [ ! -e "$d/one/lock" ]; then
-    ok "which the next run takes and removes"
+    ok "the lock of a killed run is taken and removed by the next"
 else
-    not_ok "which the next run takes and removes" "$(tail -n 1 "$scratch/log")"
+    not_ok "the lock of a killed run is taken and removed by the next" "$(tail -n 1 "$scratch/log")"
 fi
 mkdir "$d/early"
 echo "nojit run: process 1 on elsewhere" >"$d/early/lock"
 if "${run[@]}" --steps 2 --out "$d/early" >"$scratch/log" 2>&1 && [ ! -e "$d/early/lock" ]; then
-    ok "a new run, too, where nothing else was left"
+    ok "the lock of a killed run is taken by a new run"
 else
-    not_ok "a new run, too, where nothing else was left" "$(tail -n 1 "$scratch/log")"
+    not_ok "the lock of a killed run is taken by a new run" "$(tail -n 1 "$scratch/log")"
 fi
 
 # ---- what a run of another container has written partially stays while that run has the lock
@@ -54,8 +54,8 @@ if unshare -rpf true 2>/dev/null; then
     pid=$!
     until_true $pid has_rows "$d/theirs" || true
     mkdir "$d/theirs/checkpoint-7.tmp-4194000"
-    refuses "while a container trains" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/theirs" --resume auto
-    if [ -d "$d/theirs/checkpoint-7.tmp-4194000" ]; then ok "what it writes stays"; else not_ok "what it writes stays" "$(ls "$d/theirs")"; fi
+    refuses "a run in the folder of a container that trains is refused" 1 "^nojit train: $busy" "${run[@]}" --steps 2 --out "$d/theirs" --resume auto
+    if [ -d "$d/theirs/checkpoint-7.tmp-4194000" ]; then ok "a temporary folder of a container that trains stays"; else not_ok "a temporary folder of a container that trains stays" "$(ls "$d/theirs")"; fi
     kill -KILL $pid # unshare itself does not heed SIGTERM
     wait $pid 2>/dev/null || true
 fi
@@ -78,13 +78,13 @@ for round in 1 2 3; do
     done
     seed=$(sed -nE 's/.*"seed": "([0-9]+)".*/\1/p' "$d/o$round/receipt.json")
     if [ $good = 1 ] && [ -z "$bad" ] && [ "$seed" = "$winner" ] && [ "$(wc -l <"$d/o$round/metrics.jsonl")" = 60 ] && [ ! -e "$d/o$round/lock" ]; then
-        ok "one of three runs at once, round $round"
+        ok "one of three runs at once trains, round $round"
     else
-        not_ok "one of three runs at once, round $round" "$good ended well, $(wc -l <"$d/o$round/metrics.jsonl") rows, seed $seed of $winner; $bad"
+        not_ok "one of three runs at once trains, round $round" "$good ended well, $(wc -l <"$d/o$round/metrics.jsonl") rows, seed $seed of $winner; $bad"
     fi
 done
 
 # ---- a run that is refused leaves nothing
-refuses "refused for another reason" 2 "no such folder" "${run[@]}" --steps 2 --out "$d/new/er" --resume "$d/nowhere"
-if [ ! -e "$d/new" ]; then ok "no folder and no lock"; else not_ok "no folder and no lock" "$(find "$d/new")"; fi
+refuses "a run refused for another reason exits with its own status" 2 "no such folder" "${run[@]}" --steps 2 --out "$d/new/er" --resume "$d/nowhere"
+if [ ! -e "$d/new" ]; then ok "a run refused for another reason leaves no folder and no lock"; else not_ok "a run refused for another reason leaves no folder and no lock" "$(find "$d/new")"; fi
 finish

@@ -38,21 +38,21 @@ pid=$!
 until_true $pid row_of_step "$d/hung-up" 3 || true
 for _ in $(seq 40); do kill -HUP $pid 2>/dev/null && sleep 0.001 || break; done
 ends_with "a run whose terminal closes ends with 130" 130 $pid
-saved "and has saved" "$d/hung-up"
+saved "a run whose terminal closes has saved" "$d/hung-up"
 
 "${run[@]}" --steps 1000000 --out "$d/both" >"$scratch/said" 2>&1 &
 pid=$!
 until_true $pid row_of_step "$d/both" 3 && kill -HUP $pid && kill -TERM $pid || true
 ends_with "a SIGTERM that follows waits for the checkpoint" 130 $pid
-saved "which is whole" "$d/both"
+saved "the checkpoint saved before a SIGTERM that follows is whole" "$d/both"
 
 (trap '' HUP && exec "${command[@]}" --steps 1000000 --out "$d/nohup") >"$scratch/said" 2>&1 &
 pid=$!
 until_true $pid row_of_step "$d/nohup" 3 && kill -HUP $pid || true
 at=$(grep -c '"loss"' "$d/nohup/metrics.jsonl")
-if until_true $pid row_of_step "$d/nohup" $((at + 10)); then ok "nohup keeps a run"; else not_ok "nohup keeps a run" "$(tail -n 1 "$scratch/said")"; fi
+if until_true $pid row_of_step "$d/nohup" $((at + 10)); then ok "a run under nohup goes on when its terminal closes"; else not_ok "a run under nohup goes on when its terminal closes" "$(tail -n 1 "$scratch/said")"; fi
 kill -TERM $pid || true
-ends_with "and SIGTERM ends it" 130 $pid
+ends_with "SIGTERM ends a run under nohup with 130" 130 $pid
 
 # ---- an evaluation that takes minutes: it is said at once that the run waits for it, and a second SIGINT does not
 for _ in $(seq 60); do cat /usr/share/common-licenses/GPL-3; done >"$d/long.txt"
@@ -63,11 +63,11 @@ said() { grep -q '^interrupted: the run saves and stops when this evaluation is 
 until_true $pid begun && kill -INT $pid || true
 if until_true $pid said; then ok "an interrupted evaluation says so"; else not_ok "an interrupted evaluation says so" "$(tail -n 1 "$scratch/said")"; fi
 kill -INT $pid || true
-ends_with "and a second interrupt ends it" 130 $pid
+ends_with "a second interrupt ends an evaluation with 130" 130 $pid
 if [ -e "$d/long/lock" ] && "${run[@]}" --steps 3 --out "$d/long" --resume auto >"$scratch/said" 2>&1 && [ ! -e "$d/long/lock" ]; then
-    ok "the next run takes its lock"
+    ok "a run after an interrupted evaluation takes its lock"
 else
-    not_ok "the next run takes its lock" "$(ls "$d/long"; tail -n 1 "$scratch/said")"
+    not_ok "a run after an interrupted evaluation takes its lock" "$(ls "$d/long"; tail -n 1 "$scratch/said")"
 fi
 
 # ---- SIGPIPE
@@ -108,9 +108,9 @@ cut() { # NAME FILE OPTIONS...: FILE loses its last tokens after step 3
     ends_with "$name ends a run with 1" 1 $pid
     at=$(newest "$out")
     if grep -qE "^nojit train: $file: cannot read byte [0-9]+ of [0-9]+: .*; ${at##*/} was saved; repair the data and continue with --resume auto\$" \
-        "$scratch/said"; then ok "and says what is saved"; else not_ok "and says what is saved" "$(tail -n 1 "$scratch/said")"; fi
+        "$scratch/said"; then ok "data that become shorter are said with what is saved"; else not_ok "data that become shorter are said with what is saved" "$(tail -n 1 "$scratch/said")"; fi
     cp "$d/whole.bin" "$file"
-    saved "and is" "$out" "$@"
+    saved "the checkpoint saved when data became shorter is whole" "$out" "$@"
 }
 run=("$nojit" train --student "$d/student" --seq-len 16 --batch-size 1 --grad-accum 2 --device cpu)
 cut "a token file that is cut" "$d/tokens.bin" --data "$d/tokens.bin"

@@ -22,7 +22,7 @@ disturbed() { # VARIABLE... -- COMMAND...: whose calls on files in $d/made are c
 leaves_nothing() { # NAME OUT COMMAND...: a name in $d/made
     local at last status left signal named
     rm -rf "$d/made" && mkdir "$d/made"
-    disturbed -- "${@:3}" || { not_ok "$1" "$(cat "$d/said")" && return; }
+    disturbed -- "${@:3}" || { not_ok "$1 ended by a signal leaves all or nothing" "$(cat "$d/said")" && return; }
     last=$(wc -l <"$d/calls")
     named=$(awk -F'\t' '$3 == "rename" || $3 == "link" || $3 == "write" { at = $1 } END { print at }' "$d/calls")
     # All calls but some of the many writes.
@@ -33,22 +33,22 @@ leaves_nothing() { # NAME OUT COMMAND...: a name in $d/made
         { disturbed INTERRUPT_AT="$at" INTERRUPT_WITH=$signal -- "${@:3}" || status=$?; } 2>/dev/null # bash reports a job that was killed
         left=$(ls "$d/made")
         if [ $status != $((128 + signal)) ] || { [ -n "$left" ] && { [ "$left" != "$2" ] || [ "$at" -lt "$named" ]; }; }; then
-            not_ok "$1" "status $status, call $at of $last, named in $named: $left" && return
+            not_ok "$1 ended by a signal leaves all or nothing" "status $status, call $at of $last, named in $named: $left" && return
         fi
     done
-    ok "$1"
+    ok "$1 ended by a signal leaves all or nothing"
 }
 leaves_nothing "init" new init --preset nojit-tiny --out "$d/made/new"
 leaves_nothing "export to GGUF" m.gguf export --model "$d/model" --out "$d/made/m.gguf"
-leaves_nothing "export of a folder" hf export --model "$d/model" --type hf --out "$d/made/hf"
-leaves_nothing "the log of an evaluation" log eval --model "$d/model" --tasks "$d/quiz.jsonl" --device cpu --task-log "$d/made/log"
+leaves_nothing "export to a folder" hf export --model "$d/model" --type hf --out "$d/made/hf"
+leaves_nothing "an evaluation with a log" log eval --model "$d/model" --tasks "$d/quiz.jsonl" --device cpu --task-log "$d/made/log"
 
 run=("$nojit" train --student "$d/model" --data "$d/text.txt" --seq-len 16 --batch-size 1 --device cpu)
 # ---- a file that may not grow: blocks of 1024 bytes
 limited() { (ulimit -f 300 && exec "$@"); }
-refuses "a checkpoint beyond the limit of file size" 1 'File too large' limited "${run[@]}" --steps 2 --save-every 1 --out "$d/large"
-refuses "an export beyond it" 1 'File too large' eval '(ulimit -f 20 && exec "$nojit" export --model "$d/model" --out "$d/large.gguf")'
-ok_if "which leaves nothing" "$(ls "$d")" eval '! ls "$d"/large.gguf* 2>/dev/null'
+refuses "a checkpoint beyond the limit of file size ends the run" 1 'File too large' limited "${run[@]}" --steps 2 --save-every 1 --out "$d/large"
+refuses "an export beyond the limit of file size ends with an error" 1 'File too large' eval '(ulimit -f 20 && exec "$nojit" export --model "$d/model" --out "$d/large.gguf")'
+ok_if "an export beyond the limit of file size leaves nothing" "$(ls "$d")" eval '! ls "$d"/large.gguf* 2>/dev/null'
 
 # ---- CPU time: the kernel sends SIGXCPU every second from the limit on
 env --default-signal=XCPU "${run[@]}" --steps 100000000 --log-every 100000 --out "$d/timed" >"$d/said" 2>&1 &
@@ -59,10 +59,10 @@ status=0
 wait $pid || status=$?
 at=$(newest "$d/timed")
 ok_if "a run beyond its CPU time saves and ends" "status $status: $(tail -n 2 "$d/said")" [ "$status" = 130 ]
-succeeds "and goes on" "${run[@]}" --steps $((${at##*-} + 1)) --resume auto --out "$d/timed"
+succeeds "a run that its CPU time ended goes on" "${run[@]}" --steps $((${at##*-} + 1)) --resume auto --out "$d/timed"
 
 # ---- the stack
 small() { (ulimit -s 128 && exec "$@"); }
-refuses "a stack that is too small" 3 '^nojit: the stack may have 128 KiB \(ulimit -s\); 1024 are needed$' small "${run[@]}" --steps 1 --out "$d/small"
-ok_if "one that may grow does" "$(cat "$d/said")" eval '(ulimit -Ss 128 && exec "${run[@]}" --steps 1 --out "$d/grown") >"$d/said" 2>&1'
+refuses "a stack that is too small is refused" 3 '^nojit: the stack may have 128 KiB \(ulimit -s\); 1024 are needed$' small "${run[@]}" --steps 1 --out "$d/small"
+ok_if "a stack that may grow is let grow" "$(cat "$d/said")" eval '(ulimit -Ss 128 && exec "${run[@]}" --steps 1 --out "$d/grown") >"$d/said" 2>&1'
 finish

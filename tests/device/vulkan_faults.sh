@@ -47,7 +47,7 @@ ended() {
 each() {
     local name=$1 wanted=$2 pattern=$3 function=$4 error=$5 count=0 stopped=0 bad="" n all
     all=$(sed -n "s/^$function //p" "$d/counts" | head -n 1)
-    if [ -z "$all" ]; then not_ok "$name" "the run does not call $function"; return; fi
+    if [ -z "$all" ]; then not_ok "$name ends a run with a sentence" "the run does not call $function"; return; fi
     if [ "$EVERY" = 0 ]; then set -- $(printf '%s\n' 1 $((all * 2 / 3)) "$all" | sort -nu | grep -vx 0); else set -- $(seq "$all"); fi
     for n; do
         run "$function:$n:$error"
@@ -56,7 +56,7 @@ each() {
         count=$((count + 1)) stopped=$((stopped + (status != 0)))
     done
     if [ -z "$bad" ] && [ $stopped = 0 ]; then bad="no run ended"; fi
-    if [ -n "$bad" ]; then not_ok "$name" "$bad"; else ok "$name"; fi
+    if [ -n "$bad" ]; then not_ok "$name ends a run with a sentence" "$bad"; else ok "$name ends a run with a sentence"; fi
     tried=$((tried + count))
 }
 tried=0
